@@ -1,0 +1,49 @@
+/* httpd.h - the only door to libmicrohttpd: one listening socket, requests answered at once or by a stream.
+ *
+ * The handler runs on the server's own thread (one internal epoll thread) and must not wait. A reply is either a
+ * whole body, or a stream (kl_httpd_stream): the connection is suspended while there is nothing to send, any thread
+ * writes to it, and it costs no thread. */
+#ifndef KL_BASE_HTTPD_H
+#define KL_BASE_HTTPD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/err.h"
+
+typedef struct kl_httpd kl_httpd;
+typedef struct kl_httpd_request kl_httpd_request;
+typedef struct kl_httpd_stream kl_httpd_stream;
+
+typedef void kl_httpd_handler(void *arg, kl_httpd_request *req);
+
+typedef struct kl_httpd_options {
+    const char *listen;          /* "127.0.0.1:8080", ":8080", "[::1]:0"; port 0 picks one */
+    size_t max_body;             /* a larger request is answered 413; 0 means 16 MiB */
+    kl_httpd_handler *handler;   /* called once per request, when its body has arrived; must call kl_httpd_reply* before or after returning */
+    void *arg;
+} kl_httpd_options;
+
+KL_NODISCARD kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err);
+void kl_httpd_stop(kl_httpd *h);                       /* ends streams, closes connections, joins, frees; NULL is fine */
+uint16_t kl_httpd_port(const kl_httpd *h);
+const char *kl_httpd_address(const kl_httpd *h);       /* "127.0.0.1:PORT" as bound; lives as long as h */
+
+/* About the request: borrowed until the reply is queued. */
+const char *kl_httpd_method(const kl_httpd_request *r);
+const char *kl_httpd_path(const kl_httpd_request *r);                      /* without the query, percent-decoded */
+const char *kl_httpd_query(const kl_httpd_request *r, const char *name);   /* decoded first value, or NULL */
+const char *kl_httpd_header(const kl_httpd_request *r, const char *name);  /* or NULL */
+const char *kl_httpd_body(const kl_httpd_request *r, size_t *len);
+
+/* One whole answer; headers are "Name: value\r\n" lines or NULL. Copies body. Server thread (inside the handler). */
+void kl_httpd_reply(kl_httpd_request *r, int code, const char *content_type, const char *headers, const void *body, size_t len);
+/* Starts a chunked answer. The caller owns one reference to the stream and must kl_httpd_stream_close it in the end. */
+kl_httpd_stream *kl_httpd_reply_stream(kl_httpd_request *r, int code, const char *content_type);
+/* Queues bytes. False when the peer is gone or more than `max_queued` bytes wait (then the stream is dead). Any thread. */
+bool kl_httpd_stream_write(kl_httpd_stream *s, const void *data, size_t len);
+size_t kl_httpd_stream_queued(kl_httpd_stream *s);
+bool kl_httpd_stream_gone(kl_httpd_stream *s);         /* the peer hung up */
+void kl_httpd_stream_close(kl_httpd_stream *s);        /* sends what is queued, then ends the answer; drops the caller's reference */
+
+#endif

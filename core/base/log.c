@@ -1,0 +1,128 @@
+/* log.c - a constant message and checked key=value pairs, into a sink.
+ *
+ * The level test is one relaxed load, so that a disabled record costs nothing. The sink runs under one lock: lines never
+ * mix, and kl_log_set_sink returns only when the old sink is no longer running. */
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/sync.h"
+
+#define FIELDS_INLINE 1024      /* most records fit, and then logging allocates nothing */
+
+static kl_mutex mu = KL_MUTEX_INIT;
+static kl_log_sink *sink_fn KL_GUARDED_BY(mu);
+static void *sink_arg KL_GUARDED_BY(mu);
+static _Atomic int threshold = KL_LOG_OFF;          /* what the sink wants; OFF without a sink */
+static _Atomic int level_wanted = KL_LOG_INFO;
+
+static const char *const level_names[] = { "DEBUG", "INFO", "WARN", "ERROR", "OFF" };
+
+void kl_log_set_sink(kl_log_sink *sink, void *arg)
+{
+    kl_lock(&mu);
+    sink_fn = sink;
+    sink_arg = arg;
+    atomic_store_explicit(&threshold, sink ? atomic_load_explicit(&level_wanted, memory_order_relaxed) : KL_LOG_OFF, memory_order_relaxed);
+    kl_unlock(&mu);
+}
+
+void kl_log_set_level(kl_log_level level)
+{
+    kl_lock(&mu);
+    atomic_store_explicit(&level_wanted, level, memory_order_relaxed);
+    if (sink_fn)
+        atomic_store_explicit(&threshold, level, memory_order_relaxed);
+    kl_unlock(&mu);
+}
+
+bool kl_log_enabled(kl_log_level level)
+{
+    return level != KL_LOG_OFF && (int)level >= atomic_load_explicit(&threshold, memory_order_relaxed);
+}
+
+kl_status kl_log_level_parse(const char *name, kl_log_level *out, kl_err *err)
+{
+    static const char *const words[] = { "debug", "info", "warn", "error", "off" };
+    for (int i = 0; i < 5; i++)
+        if (name && !strcmp(name, words[i])) {
+            *out = (kl_log_level)i;
+            return KL_OK;
+        }
+    return kl_fail(err, KL_EINVAL, "log level \"%s\" is not known: use debug, info, warn, error or off", name ? name : "");
+}
+
+void kl_log(kl_log_level level, const char *message, const char *fmt, ...)
+{
+    if (!kl_log_enabled(level))
+        return;
+    char small[FIELDS_INLINE], *fields = small, *big = NULL;
+    va_list ap, again;
+    va_start(ap, fmt);
+    va_copy(again, ap);
+    int n = vsnprintf(small, sizeof small, fmt, ap);
+    va_end(ap);
+    if (n >= (int)sizeof small)
+        fields = big = kl_vsprintf(fmt, again);
+    va_end(again);
+    kl_lock(&mu);
+    if (sink_fn)
+        sink_fn(sink_arg, level, message, fields);
+    kl_unlock(&mu);
+    kl_free(big);
+}
+
+void kl_log_file_sink(void *arg, kl_log_level level, const char *message, const char *fields)
+{
+    FILE *f = arg ? arg : stderr;
+    kl_time wall = kl_clock_wall(kl_clock_real());
+    time_t sec = wall / KL_SECONDS(1);
+    struct tm tm;
+    gmtime_r(&sec, &tm);
+    fprintf(f, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ %-5s %s%s%s\n", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,
+        tm.tm_hour, tm.tm_min, tm.tm_sec, (int)(wall % KL_SECONDS(1) / KL_MILLISECONDS(1)), level_names[level], message,
+        *fields ? " " : "", fields);
+    fflush(f);
+}
+
+const char *kl_log_quote(const char *s, char *out, size_t size)
+{
+    bool plain = s && *s;
+    for (const char *p = s; plain && *p; p++)
+        plain = (unsigned char)*p > ' ' && *p != '"' && *p != '=' && *p != '\\' && *p != 0x7f;
+    if (plain) {
+        snprintf(out, size, "%s", s);
+        return out;
+    }
+    if (size < 3) {
+        if (size)
+            out[0] = '\0';
+        return out;
+    }
+    size_t n = 0;
+    out[n++] = '"';
+    for (const char *p = s ? s : ""; *p; p++) {
+        char esc[5];
+        int m;
+        if (*p == '"' || *p == '\\')
+            m = snprintf(esc, sizeof esc, "\\%c", *p);
+        else if (*p == '\n')
+            m = snprintf(esc, sizeof esc, "\\n");
+        else if ((unsigned char)*p < ' ' || *p == 0x7f)
+            m = snprintf(esc, sizeof esc, "\\x%02x", (unsigned char)*p);
+        else
+            m = snprintf(esc, sizeof esc, "%c", *p);
+        if (n + (size_t)m + 2 > size)
+            break;
+        memcpy(out + n, esc, (size_t)m);
+        n += (size_t)m;
+    }
+    out[n++] = '"';
+    out[n] = '\0';
+    return out;
+}

@@ -1,0 +1,36 @@
+/* log.h - a constant message and checked key=value pairs, into a sink.
+ *
+ *   kl_warn("watch ended", "resource=%s rv=%s", r, rv);
+ *
+ * The library never prints: without a sink records are dropped. Any thread; the sink is called under one lock and
+ * must not log. */
+#ifndef KL_BASE_LOG_H
+#define KL_BASE_LOG_H
+
+#include <stdbool.h>
+#include "base/err.h"
+
+typedef enum kl_log_level { KL_LOG_DEBUG, KL_LOG_INFO, KL_LOG_WARN, KL_LOG_ERROR, KL_LOG_OFF } kl_log_level;
+
+/* `fields` is the formatted "k=v k2=v2" text, values with spaces or quotes are quoted by the caller through
+ * kl_log_quote. Both are borrowed for the call. */
+typedef void kl_log_sink(void *arg, kl_log_level level, const char *message, const char *fields);
+
+void kl_log_set_sink(kl_log_sink *sink, void *arg);     /* NULL: drop */
+void kl_log_set_level(kl_log_level level);
+bool kl_log_enabled(kl_log_level level);
+KL_NODISCARD kl_status kl_log_level_parse(const char *name, kl_log_level *out, kl_err *err);   /* debug info warn error off */
+void kl_log(kl_log_level level, const char *message, const char *fmt, ...) KL_PRINTF(3, 4);
+/* A sink that writes `2026-01-02T15:04:05.000Z INFO message k=v` lines to FILE* arg (stderr when NULL). */
+kl_log_sink kl_log_file_sink;
+
+/* `s` for a field: as it stands, or quoted and escaped when it has spaces, quotes or control characters ("" and NULL
+ * give `""`). Written into out (cut to fit) and returned. */
+const char *kl_log_quote(const char *s, char *out, size_t size);
+
+#define kl_debug(msg, ...) do { if (kl_log_enabled(KL_LOG_DEBUG)) kl_log(KL_LOG_DEBUG, msg, __VA_ARGS__); } while (0)
+#define kl_info(msg, ...)  do { if (kl_log_enabled(KL_LOG_INFO)) kl_log(KL_LOG_INFO, msg, __VA_ARGS__); } while (0)
+#define kl_warn(msg, ...)  do { if (kl_log_enabled(KL_LOG_WARN)) kl_log(KL_LOG_WARN, msg, __VA_ARGS__); } while (0)
+#define kl_error(msg, ...) do { if (kl_log_enabled(KL_LOG_ERROR)) kl_log(KL_LOG_ERROR, msg, __VA_ARGS__); } while (0)
+
+#endif

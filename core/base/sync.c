@@ -1,0 +1,135 @@
+/* sync.c - the only door to pthread.
+ *
+ * Every thread of the library starts here with all signals blocked, so that a host's handlers run on the host's own
+ * threads. Conditions wait on CLOCK_MONOTONIC: a changed wall clock neither wakes nor delays anyone. */
+#include "base/sync.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/mem.h"
+
+#define UNCHECKED KL_TSA(no_thread_safety_analysis)     /* these bodies are what the contracts are made of */
+
+struct kl_thread {
+    pthread_t id;
+    char name[16];
+    void (*fn)(void *arg);
+    void *arg;
+};
+
+void kl_mutex_init(kl_mutex *m)
+{
+    if (pthread_mutex_init(&m->m, NULL))
+        kl_mem_die("mutex");
+}
+
+void kl_mutex_fini(kl_mutex *m)
+{
+    pthread_mutex_destroy(&m->m);
+}
+
+UNCHECKED void kl_lock(kl_mutex *m)
+{
+    pthread_mutex_lock(&m->m);
+}
+
+UNCHECKED void kl_unlock(kl_mutex *m)
+{
+    pthread_mutex_unlock(&m->m);
+}
+
+void kl_cond_init(kl_cond *c)
+{
+    pthread_condattr_t a;
+    pthread_condattr_init(&a);
+    pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
+    if (pthread_cond_init(&c->c, &a))
+        kl_mem_die("condition");
+    pthread_condattr_destroy(&a);
+}
+
+void kl_cond_fini(kl_cond *c)
+{
+    pthread_cond_destroy(&c->c);
+}
+
+void kl_cond_signal(kl_cond *c)
+{
+    pthread_cond_signal(&c->c);
+}
+
+void kl_cond_broadcast(kl_cond *c)
+{
+    pthread_cond_broadcast(&c->c);
+}
+
+void kl_cond_wait(kl_cond *c, kl_mutex *m)
+{
+    pthread_cond_wait(&c->c, &m->m);
+}
+
+bool kl_cond_wait_until(kl_cond *c, kl_mutex *m, kl_time deadline)
+{
+    if (deadline == KL_NEVER) {
+        kl_cond_wait(c, m);
+        return true;
+    }
+    if (deadline < 0)
+        deadline = 0;
+    struct timespec ts = { .tv_sec = deadline / KL_SECONDS(1), .tv_nsec = deadline % KL_SECONDS(1) };
+    return pthread_cond_timedwait(&c->c, &m->m, &ts) == 0;
+}
+
+void kl_signals_block(kl_signal_mask *old)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old->set);
+}
+
+void kl_signals_restore(const kl_signal_mask *old)
+{
+    pthread_sigmask(SIG_SETMASK, &old->set, NULL);
+}
+
+static void *thread_main(void *arg)
+{
+    kl_thread *t = arg;
+    pthread_setname_np(pthread_self(), t->name);
+    t->fn(t->arg);
+    return NULL;
+}
+
+kl_thread *kl_thread_start(const char *name, void (*fn)(void *arg), void *arg)
+{
+    kl_thread *t = kl_new(kl_thread);
+    strncpy(t->name, name, sizeof t->name - 1);
+    t->fn = fn;
+    t->arg = arg;
+    kl_signal_mask old;
+    kl_signals_block(&old);
+    int rc = pthread_create(&t->id, NULL, thread_main, t);
+    kl_signals_restore(&old);
+    if (rc)
+        kl_mem_die("thread");
+    return t;
+}
+
+void kl_thread_join(kl_thread *t)
+{
+    if (!t)
+        return;
+    pthread_join(t->id, NULL);
+    kl_free(t);
+}
+
+uint64_t kl_thread_self(void)
+{
+    static _Thread_local uint64_t id;
+    if (!id)
+        id = (uint64_t)syscall(SYS_gettid);
+    return id;
+}

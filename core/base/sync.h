@@ -1,0 +1,50 @@
+/* sync.h - the only door to pthread: mutex, condition, thread, and the lock contracts that clang checks.
+ *
+ * Threads created here block all signals and carry a name. Conditions wait on CLOCK_MONOTONIC. */
+#ifndef KL_BASE_SYNC_H
+#define KL_BASE_SYNC_H
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include "base/clock.h"
+
+#if defined(__clang__)
+#define KL_TSA(x) __attribute__((x))
+#else
+#define KL_TSA(x)
+#endif
+#define KL_CAPABILITY      KL_TSA(capability("mutex"))
+#define KL_GUARDED_BY(m)   KL_TSA(guarded_by(m))
+#define KL_REQUIRES(m)     KL_TSA(requires_capability(m))
+#define KL_ACQUIRE(m)      KL_TSA(acquire_capability(m))
+#define KL_RELEASE(m)      KL_TSA(release_capability(m))
+
+typedef struct KL_CAPABILITY kl_mutex { pthread_mutex_t m; } kl_mutex;
+#define KL_MUTEX_INIT {PTHREAD_MUTEX_INITIALIZER}     /* for a static mutex */
+typedef struct kl_cond { pthread_cond_t c; } kl_cond;
+typedef struct kl_thread kl_thread;
+
+void kl_mutex_init(kl_mutex *m);
+void kl_mutex_fini(kl_mutex *m);
+void kl_lock(kl_mutex *m) KL_ACQUIRE(*m);
+void kl_unlock(kl_mutex *m) KL_RELEASE(*m);
+
+void kl_cond_init(kl_cond *c);
+void kl_cond_fini(kl_cond *c);
+void kl_cond_signal(kl_cond *c);
+void kl_cond_broadcast(kl_cond *c);
+void kl_cond_wait(kl_cond *c, kl_mutex *m) KL_REQUIRES(*m);
+/* Waits until signalled or until monotonic `deadline` (KL_NEVER waits for ever). False when the deadline passed. */
+bool kl_cond_wait_until(kl_cond *c, kl_mutex *m, kl_time deadline) KL_REQUIRES(*m);
+
+/* Starts `fn(arg)`; name is at most 15 bytes (longer ones are cut). Never NULL: failure goes to the memory hook. */
+kl_thread *kl_thread_start(const char *name, void (*fn)(void *arg), void *arg);
+void kl_thread_join(kl_thread *t);             /* waits for the end and frees t; NULL is fine */
+/* Threads that a library starts for us inherit the starter's signal mask: block around the call, then restore. */
+typedef struct kl_signal_mask { sigset_t set; } kl_signal_mask;
+void kl_signals_block(kl_signal_mask *old);
+void kl_signals_restore(const kl_signal_mask *old);
+uint64_t kl_thread_self(void);                 /* a number that is unique among living threads, for owner asserts */
+
+#endif

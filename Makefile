@@ -1,0 +1,209 @@
+# kubelua's build. `make help` explains the targets; files are found by pattern, so a new file needs no change here.
+#
+#   build/            VARIANT=release          build/kubelua  build/libkubelua.a  build/lua/kubelua/core.so
+#   build/asan, tsan  VARIANT=asan|tsan        the same under a sanitizer, and lua-host, an interpreter built with it
+#   build/fuzz        VARIANT=fuzz             clang and libFuzzer
+#
+# What is missing on the machine is installed on the way (.ci/deps says what).
+
+VARIANT ?= release
+PREFIX  ?= /usr/local
+LUA     ?= lua5.4
+WERROR  ?= -Werror
+N       ?= 20000
+
+ifeq ($(VARIANT),release)
+B := build
+else
+B := build/$(VARIANT)
+endif
+
+MAKEFLAGS += --no-builtin-rules --no-builtin-variables
+CC := gcc
+AR := ar
+# Sanitizers come from gcc: its runtimes are shared libraries, so that lua-host can load an instrumented module.
+VARIANTS := release asan tsan fuzz
+ifeq ($(filter $(VARIANT),$(VARIANTS)),)
+$(error VARIANT=$(VARIANT) is unknown; it is one of: $(VARIANTS))
+endif
+OPT_release := -O2 -D_FORTIFY_SOURCE=2
+OPT_asan    := -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+OPT_tsan    := -O1 -fsanitize=thread -fno-omit-frame-pointer
+OPT_fuzz    := -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+ifeq ($(VARIANT),fuzz)
+CC := clang
+endif
+
+# pkg-config's answers, found once the packages are there; make reads this file again after writing it.
+NOBUILD := help clean deps
+ifneq ($(filter-out $(NOBUILD),$(or $(MAKECMDGOALS),all)),)
+include build/config.mk
+endif
+build/config.mk: .ci/deps
+	@.ci/deps build
+	@mkdir -p build
+	@{ echo "CORE_CFLAGS := $$(pkg-config --cflags libcurl libcjson yaml-0.1 libmicrohttpd)"; \
+	   echo "CORE_LIBS := $$(pkg-config --libs libcurl libcjson yaml-0.1 libmicrohttpd) -lpthread -lm"; \
+	   echo "LUA_CFLAGS := $$(pkg-config --cflags lua5.4)"; \
+	   echo "LUA_LIBS := $$(pkg-config --libs lua5.4)"; } > $@.new && mv $@.new $@
+build/.deps-%: .ci/deps
+	@.ci/deps $*
+	@mkdir -p build && touch $@
+
+WARN   := -Wall -Wextra $(WERROR)
+# One code for library and module. No interposition: the compiler may inline our own functions.
+CFLAGS ?= -g
+ALL_CFLAGS = -std=gnu11 -fPIC -fno-semantic-interposition -D_GNU_SOURCE $(OPT_$(VARIANT)) $(CFLAGS) $(WARN) -Icore -MMD -MP
+LDFLAGS_VARIANT = $(filter -fsanitize=%,$(subst fuzzer-no-link,fuzzer,$(OPT_$(VARIANT))))
+
+CORE_C := $(sort $(wildcard core/*/*.c core/*.c))
+BIND_C := $(sort $(filter-out bindings/main.c,$(wildcard bindings/*.c)))
+MAIN_C := $(wildcard bindings/main.c)
+TEST_C := $(sort $(shell find spec/core -name '*_test.c' 2>/dev/null))
+PROG_C := $(sort $(wildcard spec/programs/*.c))
+FUZZ_C := $(sort $(wildcard spec/fuzz/*.c))
+LIB_LUA := $(sort $(shell find lua -name '*.lua' 2>/dev/null))
+obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
+
+LIB    := $(B)/libkubelua.a
+MODULE := $(B)/lua/kubelua/core.so
+BIN    := $(B)/kubelua
+HOST   := $(B)/lua-host
+CHILD  := build/spec/child
+TESTS  := $(patsubst spec/%.c,$(B)/spec/%,$(TEST_C))
+PROGS  := $(patsubst spec/programs/%.c,$(B)/spec/%,$(PROG_C))
+FUZZERS := $(patsubst spec/fuzz/%.c,$(B)/fuzzers/%,$(FUZZ_C))
+OBJS   := $(call obj,$(CORE_C) $(BIND_C) $(MAIN_C) $(TEST_C) $(PROG_C) $(FUZZ_C))
+
+.PHONY: all check test asan tsan spec specs demo fixtures oracle bench-sync lint fuzz leak assets deps install clean help
+.DELETE_ON_ERROR:
+.SECONDARY: $(OBJS)
+
+all: $(LIB) $(if $(BIND_C),$(MODULE)) $(if $(MAIN_C),$(BIN)) ## the library, the Lua module and build/kubelua (VARIANT=asan|tsan: under a sanitizer)
+
+$(LIB): $(call obj,$(CORE_C))
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+# No API call of ours may outlive its code: threads join at state close, and nodelete keeps the pages for their last steps.
+$(MODULE): $(call obj,$(BIND_C)) $(B)/obj/gen/lualib.o $(LIB) bindings/core.map
+	@mkdir -p $(@D)
+	$(CC) -shared $(LDFLAGS_VARIANT) -o $@ $(filter %.o %.a,$^) -Wl,-z,nodelete -Wl,--version-script=bindings/core.map $(CORE_LIBS) $(LDFLAGS)
+
+$(BIN): $(call obj,$(MAIN_C) $(BIND_C)) $(B)/obj/gen/lualib.o $(LIB)
+	$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(LUA_LIBS) $(CORE_LIBS) $(LDFLAGS)
+
+$(B)/gen/lualib.c: bindings/embed.lua $(LIB_LUA)
+	@mkdir -p $(@D)
+	$(LUA) bindings/embed.lua lua > $@
+$(B)/obj/gen/lualib.o: $(B)/gen/lualib.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -c -o $@ $<
+
+$(B)/obj/core/%.o: core/%.c build/config.mk
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(CORE_CFLAGS) -c -o $@ $<
+$(B)/obj/bindings/%.o: bindings/%.c build/config.mk
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(LUA_CFLAGS) -c -o $@ $<
+$(B)/obj/spec/%.o: spec/%.c build/config.mk
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -Ispec $(LUA_CFLAGS) -c -o $@ $<
+
+$(TESTS): $(B)/spec/%: $(B)/obj/spec/%.o $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_VARIANT) -o $@ $^ -lcmocka $(CORE_LIBS) $(LDFLAGS)
+$(PROGS): $(B)/spec/%: $(B)/obj/spec/programs/%.o $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(CORE_LIBS) $(LDFLAGS)
+$(HOST): $(B)/obj/spec/support/lua_host.o
+	$(CC) $(LDFLAGS_VARIANT) -rdynamic -o $@ $^ $(LUA_LIBS) $(LDFLAGS)
+# The keeper of spec's child processes is never the thing under test, so every variant shares one.
+$(CHILD): spec/support/child.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -o $@ $<
+$(FUZZERS): $(B)/fuzzers/%: $(B)/obj/spec/fuzz/%.o $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(CORE_LIBS) $(LDFLAGS)
+
+-include $(OBJS:.o=.d)
+
+# ---------------------------------------------------------------- specs
+
+RUN = $(LUA) spec/support/run.lua --build $(B) --variant $(VARIANT)
+
+$(TESTS) $(PROGS) $(HOST) $(CHILD) $(call obj,$(TEST_C)): | build/.deps-test
+specs: all $(TESTS) $(PROGS) $(CHILD) $(if $(filter asan tsan,$(VARIANT)),$(HOST)) build/.deps-test
+
+assets: build/.deps-test ## kube-apiserver, kubectl and etcd in build/assets, built by Go (minutes, once per machine)
+	@[ -n "$$KUBEBUILDER_ASSETS" ] || sh spec/realserver/build.sh build/assets || \
+	  echo "kubelua: no real API server here: the specs that need it are skipped" >&2
+
+check: specs ## the fast part of the specs: no real API server
+	@$(RUN) --fast $(F)
+
+test: specs assets ## every spec, the real API server included (F="spec/a_spec.lua ..." for some)
+	@$(RUN) $(F)
+
+asan: ## every spec under AddressSanitizer, LeakSanitizer and UBSan
+	@$(MAKE) --no-print-directory VARIANT=asan test
+
+tsan: ## every spec under ThreadSanitizer
+	@$(MAKE) --no-print-directory VARIANT=tsan test
+
+spec: specs ## some specs, whole output: make spec F=spec/layers_spec.lua
+	@$(RUN) --verbose $(F)
+
+fixtures: all ## Koordinator's cases through the policies' functions (DIR=your own cases)
+	@LUA_PATH_5_4="lua/?.lua;lua/?/init.lua;?.lua;spec/?.lua;;" LUA_CPATH_5_4="$(B)/lua/?.so;;" $(LUA) spec/support/fixtures.lua $(or $(DIR),spec/fixtures/koordinator)
+
+oracle: all ## apimachinery's answers against ours (DIR=another set of tables)
+	@LUA_PATH_5_4="lua/?.lua;lua/?/init.lua;?.lua;spec/?.lua;;" LUA_CPATH_5_4="$(B)/lua/?.so;;" $(LUA) spec/support/oracle.lua $(or $(DIR),spec/fixtures/oracle)
+
+leak: specs ## valgrind: `kubelua run` frees everything after a signal
+	@$(LUA) spec/support/run.lua --build $(B) --variant $(VARIANT) --valgrind spec/lua/leak_spec.lua
+
+fuzz: ## libFuzzer over the parsers, FUZZ_SECONDS=60 each
+	@$(MAKE) --no-print-directory VARIANT=fuzz fuzz-run
+.PHONY: fuzz-run
+fuzz-run: $(FUZZERS) build/.deps-test
+	@set -e; for f in $(FUZZERS); do n=$${f##*/}; mkdir -p $(B)/corpus/$$n; echo "fuzz: $$n"; \
+	  seeds=spec/fuzz/seeds/$$n; [ -d $$seeds ] || seeds=; \
+	  $$f -max_total_time=$(or $(FUZZ_SECONDS),60) -print_final_stats=1 -artifact_prefix=$(B)/ $(B)/corpus/$$n $$seeds; done
+
+lint: build/.deps-test ## luacheck, layers, lock contracts (clang), every exported function documented
+	@luacheck --quiet .
+	@$(LUA) spec/support/lint.lua
+	@set -e; for f in $(CORE_C); do clang -fsyntax-only -std=gnu11 -D_GNU_SOURCE -Icore $(CORE_CFLAGS) -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes -Wthread-safety -Werror $$f; done
+	@echo "lint: clean"
+
+# ---------------------------------------------------------------- people
+
+demo: all ## a Koordinator cluster and its node resource policy, in one process
+	@$(BIN) demo
+
+bench-sync: all build/.deps-bench ## ours and the peers on one list of N=20000 pods
+	@$(MAKE) --no-print-directory -C bench sync N=$(N)
+
+deps: ## install what building, testing and measuring need (apt)
+	@.ci/deps build
+	@.ci/deps test
+	@.ci/deps bench
+
+install: all ## to PREFIX=/usr/local: binary, library, headers, pkg-config file, Lua module
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/lib/lua/5.4/kubelua $(DESTDIR)$(PREFIX)/share/lua/5.4 $(DESTDIR)$(PREFIX)/include/kubelua
+	install -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/
+	install -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib/
+	install -m 644 $(MODULE) $(DESTDIR)$(PREFIX)/lib/lua/5.4/kubelua/
+	cp -R lua/kubelua $(DESTDIR)$(PREFIX)/share/lua/5.4/
+	cd core && find . -name '*.h' -exec install -D -m 644 {} $(abspath $(DESTDIR)$(PREFIX))/include/kubelua/{} \;
+	@{ echo "prefix=$(PREFIX)"; echo "Name: kubelua"; echo "Description: Kubernetes controllers in C and Lua"; echo "Version: 0.1.0"; \
+	   echo "Requires.private: libcurl libcjson yaml-0.1 libmicrohttpd"; \
+	   echo "Cflags: -I\$${prefix}/include/kubelua"; echo "Libs: -L\$${prefix}/lib -lkubelua -lpthread -lm"; } \
+	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/kubelua.pc
+
+clean: ## remove build/
+	rm -rf build
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile

@@ -1,0 +1,274 @@
+--- servers.lua - API servers for specs: our embedded one and a real kube-apiserver, behind one face.
+--
+--   servers.each(function(name, start)
+--     describe("a client of " .. name, function()
+--       local s
+--       lazy_setup(function() s = start { crds = { "spec/fixtures/crds" } } end)
+--       lazy_teardown(function() s:stop() end)
+--       it("lists", function() local c = kube.connect { kubeconfig = s.kubeconfig } ... end)
+--     end)
+--   end)
+--
+-- A server has: name, url, kubeconfig (path), token, ca (path or nil), log(), kubectl(...), stop(), and kill()/restart()
+-- where this process owns it. The real one takes seconds to start, so one is shared by all specs of a run: use names
+-- and namespaces of your own there, or ask for `own = true`. All of them are child processes and end with us.
+
+local process = require "support.process"
+local wait = require "support.wait"
+
+local M = {}
+local Server = {}
+Server.__index = Server
+
+local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
+local PROGRAMS = { "kube-apiserver", "etcd", "kubectl" }
+
+-- ---------------------------------------------------------------- what there is
+
+local function has_programs(dir)
+  for _, name in ipairs(PROGRAMS) do
+    local file = io.open(dir .. "/" .. name, "rb")
+    if not file then return false end
+    file:close()
+  end
+  return true
+end
+
+--- The directory with the real programs, or nil and the reason.
+function M.assets()
+  local named = os.getenv "KUBEBUILDER_ASSETS"
+  if named and named ~= "" then
+    if has_programs(named) then return named end
+    return nil, "KUBEBUILDER_ASSETS=" .. named .. " lacks one of " .. table.concat(PROGRAMS, ", ")
+  end
+  if has_programs "build/assets" then return "build/assets" end
+  return nil, "build/assets is empty; `make assets` builds it (Go 1.24 or python3-venv needed), or set KUBEBUILDER_ASSETS"
+end
+
+local function sh(what, command)
+  local out, code = process.run(command)
+  if code ~= 0 then error(("%s failed (%d): %s\n%s"):format(what, code, command, out), 2) end
+  return out
+end
+
+-- A TCP port nobody listens on, below the kernel's ephemeral range.
+local function free_port()
+  local used = {}
+  for _, path in ipairs { "/proc/net/tcp", "/proc/net/tcp6" } do
+    for hex in (process.read(path) or ""):gmatch "\n%s*%d+: %x+:(%x%x%x%x)" do used[tonumber(hex, 16)] = true end
+  end
+  local port
+  repeat port = math.random(20000, 32000) until not used[port]
+  used[port] = true
+  return port
+end
+
+-- ---------------------------------------------------------------- common to both
+
+local function http_ok(self, path)
+  local auth = self.token and ("-H 'Authorization: Bearer %s' --cacert '%s'"):format(self.token, self.ca) or ""
+  local _, code = process.run(("curl -fsS -o /dev/null --max-time 2 %s '%s%s'"):format(auth, self.url, path))
+  return code == 0
+end
+
+--- Runs kubectl against this server; arguments are words. Returns its output and exit status.
+function Server:kubectl(...)
+  local dir, why = M.assets()
+  if not dir then error("no kubectl: " .. why, 2) end
+  local words = {}
+  for i, word in ipairs { ... } do words[i] = process.quote(word) end
+  return process.run(("HOME=%s %s/kubectl --kubeconfig %s %s"):format(process.quote(process.tmpdir()), dir,
+    process.quote(self.kubeconfig), table.concat(words, " ")))
+end
+
+--- kubectl that must succeed; returns its output.
+function Server:must_kubectl(...)
+  local out, code = self:kubectl(...)
+  if code ~= 0 then error(("kubectl %s (%s): exit %d\n%s"):format(table.concat({ ... }, " "), self.name, code, out), 2) end
+  return out
+end
+
+--- A kubeconfig of this server for another bearer token, e.g. s.tokens.nobody.
+function Server:kubeconfig_for(token)
+  local path = process.tmpname ".kubeconfig"
+  return process.write(path, (process.read(self.kubeconfig):gsub("token: %S+", "token: " .. token)))
+end
+
+function Server:stop()
+  if self.shared then return end
+  for i = #self.children, 1, -1 do self.children[i]:stop() end
+end
+
+--- The API server dies without a goodbye; its data stays.
+function Server:kill()
+  assert(not self.shared, "a shared server is not ours to kill: start it with own = true")
+  self.api:kill()
+end
+
+--- The API server comes back on the same address.
+function Server:restart()
+  assert(not self.shared, "a shared server is not ours to restart: start it with own = true")
+  if self.api:alive() then self.api:stop() end
+  self.boot()
+end
+
+function Server:log() return self.api and self.api:log() or "" end
+
+-- ---------------------------------------------------------------- the embedded one
+
+--- `kubelua apiserver` on a free port. opts: crds, load (lists of paths), args (more words).
+function M.embedded(opts)
+  opts = opts or {}
+  local self = setmetatable({ name = "embedded", children = {}, tokens = {} }, Server)
+  self.kubeconfig = process.tmpname ".kubeconfig"
+  local listen = "127.0.0.1:" .. free_port()
+  function self.boot()
+    os.remove(self.kubeconfig)
+    local words = { KUBELUA, "apiserver", "--listen", listen, "--write-kubeconfig", self.kubeconfig, name = "kubelua apiserver" }
+    for _, dir in ipairs(opts.crds or {}) do words[#words + 1] = "--crds"; words[#words + 1] = dir end
+    for _, path in ipairs(opts.load or {}) do words[#words + 1] = "--load"; words[#words + 1] = path end
+    for _, word in ipairs(opts.args or {}) do words[#words + 1] = word end
+    self.api = process.spawn(words)
+    self.children = { self.api }
+    local ok, why = pcall(wait.until_true, 20, "the embedded API server is ready", function()
+      if not self.api:alive() then return true end
+      self.url = self.url or (process.read(self.kubeconfig) or ""):match "server:%s*\"?([^%s\"]+)"
+      return self.url and http_ok(self, "/readyz")
+    end)
+    if not ok or not self.api:alive() then
+      error(("kubelua apiserver did not start: %s\n%s"):format(ok and "it ended" or why, self.api:log()), 0)
+    end
+  end
+  self.boot()
+  return self
+end
+
+-- ---------------------------------------------------------------- the real one
+
+local function write_certificates(dir)
+  local cnf = process.write(dir .. "/server.cnf",
+    "subjectAltName=DNS:kubernetes.default,DNS:kubernetes.default.svc,DNS:localhost,IP:127.0.0.1\n")
+  local key = "openssl ecparam -name prime256v1 -genkey -noout -out "
+  sh("openssl", table.concat({
+    "cd " .. process.quote(dir),
+    key .. "ca.key", "openssl req -x509 -new -key ca.key -subj /CN=kubelua-spec-ca -days 30 -out ca.crt",
+    key .. "server.key", "openssl req -new -key server.key -subj /CN=kube-apiserver -out server.csr",
+    "openssl x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 30 -extfile " .. cnf:match "[^/]+$" .. " -out server.crt",
+    key .. "admin.key", "openssl req -new -key admin.key -subj /O=system:masters/CN=cert-admin -out admin.csr",
+    "openssl x509 -req -in admin.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 30 -out admin.crt",
+    "openssl genrsa -out sa.key 2048",
+  }, " && "))
+end
+
+local KUBECONFIG = [[
+apiVersion: v1
+kind: Config
+clusters: [{name: real, cluster: {server: "%s", certificate-authority: "%s"}}]
+users:
+- name: admin
+  user:
+    token: %s
+contexts: [{name: real, context: {cluster: real, user: admin}}]
+current-context: real
+]]
+
+-- Fixed words: these servers listen on the loopback of a test machine and live for minutes.
+local TOKENS = { admin = "admin-token", nobody = "nobody-token" }
+
+local function attach(self, dir)
+  self.dir, self.kubeconfig, self.ca = dir, dir .. "/kubeconfig", dir .. "/ca.crt"
+  self.token, self.tokens = TOKENS.admin, TOKENS
+  self.client_cert, self.client_key = dir .. "/admin.crt", dir .. "/admin.key"
+  self.url = process.read(dir .. "/url")
+  return self
+end
+
+local function start_real()
+  local assets = assert(M.assets())
+  local dir = process.tmpname ".real"
+  sh("mkdir", "mkdir -p " .. process.quote(dir))
+  dir = sh("pwd", "cd " .. process.quote(dir) .. " && pwd"):gsub("%s+$", "")
+  write_certificates(dir)
+  process.write(dir .. "/tokens.csv", ('%s,admin,admin,"system:masters"\n%s,nobody,nobody\n'):format(TOKENS.admin, TOKENS.nobody))
+  local client, peer, port = free_port(), free_port(), free_port()
+  local etcd_url = "http://127.0.0.1:" .. client
+  process.write(dir .. "/url", "https://127.0.0.1:" .. port)
+  local self = attach(setmetatable({ name = "kube-apiserver 1.34.3" }, Server), dir)
+  process.write(self.kubeconfig, KUBECONFIG:format(self.url, self.ca, self.token))
+  local etcd = process.spawn { assets .. "/etcd", "--data-dir", dir .. "/etcd", "--listen-client-urls", etcd_url,
+    "--advertise-client-urls", etcd_url, "--listen-peer-urls", "http://127.0.0.1:" .. peer, "--unsafe-no-fsync", "--log-level", "error" }
+  self.children = { etcd }
+  function self.boot()
+    self.api = process.spawn { assets .. "/kube-apiserver", "--etcd-servers", etcd_url, "--bind-address", "127.0.0.1",
+      "--secure-port", port, "--tls-cert-file", dir .. "/server.crt", "--tls-private-key-file", dir .. "/server.key",
+      "--client-ca-file", dir .. "/ca.crt", "--token-auth-file", dir .. "/tokens.csv", "--authorization-mode", "RBAC",
+      "--service-account-key-file", dir .. "/sa.key", "--service-account-signing-key-file", dir .. "/sa.key",
+      "--service-account-issuer", "https://kubernetes.default.svc", "--service-cluster-ip-range", "10.0.0.0/24",
+      -- No controller manager here makes service accounts, and the priority machinery would count against busy specs.
+      "--disable-admission-plugins", "ServiceAccount", "--enable-priority-and-fairness=false", "--cert-dir", dir }
+    self.children[2] = self.api
+    local ok, why = pcall(wait.until_true, 60, "kube-apiserver is ready", function()
+      assert(self.api:alive(), "it ended")
+      return http_ok(self, "/readyz") and http_ok(self, "/api/v1/namespaces/default")
+    end)
+    if not ok then
+      error(("kube-apiserver did not start: %s\netcd:\n%s\nkube-apiserver:\n%s"):format(why, etcd:log(), self.api:log():sub(-4000)), 0)
+    end
+  end
+  self.boot()
+  return self
+end
+
+local shared
+--- A real kube-apiserver with etcd. opts: crds, load (lists of paths), own (true: not the shared one).
+function M.real(opts)
+  opts = opts or {}
+  local self
+  if opts.own then
+    self = start_real()
+  else
+    local dir = os.getenv "KL_REAL_DIR"
+    if dir and dir ~= "" then
+      self = attach(setmetatable({ name = "kube-apiserver 1.34.3", shared = true }, Server), dir)
+    else
+      shared = shared or start_real()
+      self = setmetatable({ shared = true }, { __index = shared })
+    end
+  end
+  for _, path in ipairs(opts.crds or {}) do self:must_kubectl("apply", "--server-side", "--force-conflicts", "-f", path) end
+  if opts.crds then self:must_kubectl("wait", "--for", "condition=established", "crd", "--all", "--timeout", "60s") end
+  for _, path in ipairs(opts.load or {}) do self:must_kubectl("apply", "--server-side", "--force-conflicts", "-f", path) end
+  return self
+end
+
+--- What the runner hands to its spec processes: starts the shared one and returns its directory; `stop` ends it.
+function M.start_shared()
+  local self = start_real()
+  return self.dir, function() self:stop() end
+end
+
+-- ---------------------------------------------------------------- the same spec against both
+
+local function in_ci() local ci = os.getenv "CI"; return ci and ci ~= "" and ci ~= "false" end
+
+--- Calls `define(name, start)` for the embedded server and for the real one. Where no real one can be had the specs
+-- are marked pending, and in CI that is a failure. `make check` leaves the real one out.
+function M.each(define)
+  define("the embedded API server", M.embedded)
+  M.only_real(define)
+end
+
+--- The same for specs that only a real API server can answer.
+function M.only_real(define)
+  if os.getenv "KL_FAST" == "1" then return end
+  local dir, why = M.assets()
+  if dir then
+    define("kube-apiserver 1.34.3", M.real)
+  elseif in_ci() then
+    it("runs against a real kube-apiserver", function() error("no real API server in CI: " .. why, 0) end)
+  else
+    pending("against a real kube-apiserver: " .. why)
+  end
+end
+
+return M

@@ -1,0 +1,33 @@
+--- wait.lua - a condition with a bound, the only way in which specs wait.
+--
+--   local pod = wait.until_true(5, "the pod shows up", function() return c:get("v1/Pod", "default", "a") end)
+
+local system = require "system"
+
+local M = {}
+
+-- Sanitizers cost several times the processor time; bounds are for hangs, so they may be generous there.
+local SLOWER = { release = 1, asan = 4, tsan = 8, valgrind = 20 }
+M.factor = SLOWER[os.getenv "KL_VARIANT" or "release"] or 1
+
+local STEP = 0.02   -- seconds between two looks
+
+--- The first truthy result of `fn`, asked until `seconds` have passed; then an error that names `what`.
+-- An error raised by `fn` counts as "not yet" and is shown when time is up.
+function M.until_true(seconds, what, fn)
+  local deadline = system.monotime() + seconds * M.factor
+  while true do
+    local ok, result = pcall(fn)
+    if ok and result then return result end
+    if system.monotime() > deadline then
+      local last = ok and ("the last look gave " .. tostring(result)) or ("the last look raised: " .. tostring(result))
+      error(("%s: not within %g s; %s"):format(what, seconds * M.factor, last), 2)
+    end
+    system.sleep(STEP)
+  end
+end
+
+--- Seconds on a clock that only runs forward.
+function M.now() return system.monotime() end
+
+return M

@@ -6,6 +6,8 @@
 #
 # What is missing on the machine is installed on the way (.ci/deps says what).
 
+.DEFAULT_GOAL := all
+
 VARIANT ?= release
 PREFIX  ?= /usr/local
 LUA     ?= lua5.4

@@ -1,0 +1,64 @@
+local layers = require "support.layers"
+local lint = require "support.lint"
+
+local function violations(path, text) return layers.check { [path] = text } end
+
+describe("the house", function()
+  it("has only includes that its picture allows", function()
+    local files = layers.tree()
+    assert.is_truthy(next(files), "no source file was found; run from the project's root")
+    assert.same({}, layers.check(files))
+  end)
+
+  describe("refuses", function()
+    local wrong = {
+      { "a neighbour", "core/net/a.c", '#include "cache/indexer.h"\n', "core/net/a.c:1: core/net may not include from cache/" },
+      { "an arrow upwards", "core/model/a.c", '\n#include "run/manager.h"\n', "core/model/a.c:2: core/model may not include from run/" },
+      { "a queue that knows objects", "core/queue/a.h", '#include "model/value.h"\n', "core/queue/a.h:1: core/queue may not include from model/" },
+      { "a server that calls out", "core/server/a.c", '#include "net/http.h"\n', "core/server/a.c:1: core/server may not include from net/" },
+      { "curl beside its door", "core/net/client.c", "#include <curl/curl.h>\n",
+        "core/net/client.c:1: <curl/curl.h> has its door in core/net/http.c; go through that" },
+      { "Lua in the core", "core/run/a.c", "# include <lua.h>\n", "core/run/a.c:1: <lua.h> has its door in bindings/; go through that" },
+      { "a pthread of one's own", "core/run/a.c", "#include <pthread.h>\n",
+        "core/run/a.c:1: <pthread.h> has its door in core/base/sync.h, core/base/sync.c; go through that" },
+      { "a library without a door", "core/base/a.c", "#include <zlib.h>\n",
+        "core/base/a.c:1: <zlib.h> is foreign and has no door in spec/support/layers.lua" },
+      { "the system clock beside its door", "core/cache/a.c", "  clock_gettime(CLOCK_REALTIME, &ts);\n",
+        "core/cache/a.c:1: clock_gettime() belongs to core/base/clock.c alone" },
+      { "a room that is not in the picture", "core/attic/a.c", '#include "base/buf.h"\n',
+        "core/attic/a.c:1: core/attic/ is not in the picture of spec/support/layers.lua" },
+      { "a controller that reaches below kubelua", "controllers/a.lua", 'local c = require "kubelua.core"\n',
+        'controllers/a.lua:1: a controller requires "kubelua" and nothing below it, so not "kubelua.core"' },
+    }
+    for _, case in ipairs(wrong) do
+      it(case[1], function() assert.same({ case[4] }, violations(case[2], case[3])) end)
+    end
+  end)
+
+  it("does not mistake a comment for code", function()
+    assert.same({}, violations("core/queue/a.c", '/* once:\n#include "model/value.h"\n*/\n// clock_gettime(x)\n'))
+  end)
+
+  it("lets the doorkeepers through", function()
+    assert.same({}, layers.check {
+      ["core/net/http.c"] = "#include <curl/curl.h>\n", ["core/base/sync.h"] = "#include <pthread.h>\n",
+      ["bindings/lvalue.c"] = '#include <lua.h>\n#include "run/manager.h"\n#include "lkl.h"\n', ["core/model/json.c"] = "#include <cjson/cJSON.h>\n",
+    })
+  end)
+end)
+
+describe("a header", function()
+  it("passes when each paragraph of declarations carries a comment", function()
+    assert.same({}, lint.header("core/a.h", "/* a.h - an idea. */\n\n/* Any thread. */\nvoid kl_a(void);\nvoid kl_b(void);\n\nint kl_c(void);   /* owner */\n"))
+  end)
+
+  it("is named with the line of the paragraph that nobody explained", function()
+    local found = lint.header("core/a.h", "/* a.h - an idea. */\n\n/* Any thread. */\nvoid kl_a(void);\n\nconst char *kl_b(int x);\n")
+    assert.equal(1, #found)
+    assert.truthy(found[1]:find("core/a.h:6: ", 1, true))
+  end)
+
+  it("is named when it does not open with its idea", function()
+    assert.truthy(lint.header("core/a.h", "#ifndef A\n#endif\n")[1]:find("core/a.h:1: ", 1, true))
+  end)
+end)

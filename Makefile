@@ -21,6 +21,15 @@ B := build/$(VARIANT)
 endif
 
 MAKEFLAGS += --no-builtin-rules --no-builtin-variables
+ifeq ($(filter -j%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 2)
+endif
+# V=1 shows the commands.
+ifeq ($(V),)
+say = @echo "  $(1)  $@";
+else
+say =
+endif
 CC := gcc
 AR := ar
 # Sanitizers come from gcc: its runtimes are shared libraries, so that lua-host can load an instrumented module.
@@ -85,48 +94,48 @@ all: $(LIB) $(if $(BIND_C),$(MODULE)) $(if $(MAIN_C),$(BIN)) ## the library, the
 
 $(LIB): $(call obj,$(CORE_C))
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call say,AR  )$(AR) rcs $@ $^
 
 # No API call of ours may outlive its code: threads join at state close, and nodelete keeps the pages for their last steps.
 $(MODULE): $(call obj,$(BIND_C)) $(B)/obj/gen/lualib.o $(LIB) bindings/core.map
 	@mkdir -p $(@D)
-	$(CC) -shared $(LDFLAGS_VARIANT) -o $@ $(filter %.o %.a,$^) -Wl,-z,nodelete -Wl,--version-script=bindings/core.map $(CORE_LIBS) $(LDFLAGS)
+	$(call say,LINK)$(CC) -shared $(LDFLAGS_VARIANT) -o $@ $(filter %.o %.a,$^) -Wl,-z,nodelete -Wl,--version-script=bindings/core.map $(CORE_LIBS) $(LDFLAGS)
 
 $(BIN): $(call obj,$(MAIN_C) $(BIND_C)) $(B)/obj/gen/lualib.o $(LIB)
-	$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(LUA_LIBS) $(CORE_LIBS) $(LDFLAGS)
+	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(LUA_LIBS) $(CORE_LIBS) $(LDFLAGS)
 
 $(B)/gen/lualib.c: bindings/embed.lua $(LIB_LUA)
 	@mkdir -p $(@D)
-	$(LUA) bindings/embed.lua lua > $@
+	$(call say,GEN )$(LUA) bindings/embed.lua lua > $@
 $(B)/obj/gen/lualib.o: $(B)/gen/lualib.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -c -o $@ $<
+	$(call say,CC  )$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 $(B)/obj/core/%.o: core/%.c build/config.mk
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(CORE_CFLAGS) -c -o $@ $<
+	$(call say,CC  )$(CC) $(ALL_CFLAGS) $(CORE_CFLAGS) -c -o $@ $<
 $(B)/obj/bindings/%.o: bindings/%.c build/config.mk
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(LUA_CFLAGS) -c -o $@ $<
+	$(call say,CC  )$(CC) $(ALL_CFLAGS) $(LUA_CFLAGS) -c -o $@ $<
 $(B)/obj/spec/%.o: spec/%.c build/config.mk
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -Ispec $(LUA_CFLAGS) -c -o $@ $<
+	$(call say,CC  )$(CC) $(ALL_CFLAGS) -Ispec $(LUA_CFLAGS) -c -o $@ $<
 
 $(TESTS): $(B)/spec/%: $(B)/obj/spec/%.o $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_VARIANT) -o $@ $^ -lcmocka $(CORE_LIBS) $(LDFLAGS)
+	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -o $@ $^ -lcmocka $(CORE_LIBS) $(LDFLAGS)
 $(PROGS): $(B)/spec/%: $(B)/obj/spec/programs/%.o $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(CORE_LIBS) $(LDFLAGS)
+	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(CORE_LIBS) $(LDFLAGS)
 $(HOST): $(B)/obj/spec/support/lua_host.o
-	$(CC) $(LDFLAGS_VARIANT) -rdynamic -o $@ $^ $(LUA_LIBS) $(LDFLAGS)
+	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -rdynamic -o $@ $^ $(LUA_LIBS) $(LDFLAGS)
 # The keeper of spec's child processes is never the thing under test, so every variant shares one.
 $(CHILD): spec/support/child.c
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -o $@ $<
+	$(call say,LINK)$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -o $@ $<
 $(FUZZERS): $(B)/fuzzers/%: $(B)/obj/spec/fuzz/%.o $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(CORE_LIBS) $(LDFLAGS)
+	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(CORE_LIBS) $(LDFLAGS)
 
 -include $(OBJS:.o=.d)
 

@@ -1,0 +1,196 @@
+-- batchresource.lua - how much of a node batch pods may have on top of what the others were promised:
+--   batch = capacity - safety margin - system - what high-priority pods use (or asked for, by policy)
+-- for the whole node, and for each NUMA zone where the node's topology is known.
+-- High priority is every pod that is not koord-batch or koord-free.
+
+local kube = require "kubelua"
+local fields = require "fields"
+local amounts = require "amounts"
+local pods = require "pods"
+local nodemetric = require "nodemetric"
+local reservation = require "reservation"
+local colocation = require "colocation"
+
+local dig = fields.dig
+
+local M = {}
+
+M.CPU, M.MEMORY = "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"
+M.NAMES = { M.CPU, M.MEMORY }
+
+local DEGRADED = "degrade node resource because of abnormal nodeMetric, reason: degradedByBatchResource"
+
+local function low_priority(class) return class == "koord-batch" or class == "koord-free" end
+
+local function percent_left(strategy, field) return (100 - colocation.setting(strategy, field)) / 100.0 end
+
+local function margin(strategy, capacity)
+  return amounts.scale(capacity, percent_left(strategy, "cpuReclaimThresholdPercent"),
+    percent_left(strategy, "memoryReclaimThresholdPercent"))
+end
+
+-- What high-priority pods ask for, use, and the larger of the two, as three sums.
+local function sums() return { asked = amounts.new(), used = amounts.new(), most = amounts.new() } end
+
+-- An LSE pod owns its processors: what it leaves idle is not for others.
+local function used_by(pod, asked, used)
+  if pods.qos(pod) == "LSE" then return amounts.new(asked.cpu, used.memory) end
+  return used
+end
+
+local function count(sum, asked, used, most)
+  sum.asked = amounts.add(sum.asked, asked)
+  sum.used = amounts.add(sum.used, used)
+  sum.most = amounts.add(sum.most, most)
+end
+
+-- Walks the pods once: `each(pod, asked, used)` for every active high-priority pod (used is nil when not reported), then
+-- `dangling(used)` for every reported one that is not among the active pods, whatever became of it.
+local function walk(list, metric, each, dangling)
+  local reported = nodemetric.pods(metric)
+  local unseen = {}
+  for key, report in pairs(reported) do unseen[key] = report end
+  for _, pod in ipairs(list) do
+    if pods.active(pod) then
+      local key = pods.key(pod)
+      unseen[key] = nil
+      if not low_priority(pods.class(pod)) then
+        each(pod, pods.request(pod), reported[key] and reported[key].used)
+      end
+    end
+  end
+  for _, report in pairs(unseen) do -- sums of integers: any order gives the same
+    if not low_priority(report.class) then dangling(report.used) end
+  end
+end
+
+-- The arithmetic of one place, node or zone. `system` is what the system uses or is owed, `margin` what is never given away.
+local cpu_policies = {
+  usage = { "systemUsageOrNodeReserved", "system", "podHPUsed", "used" },
+  maxUsageRequest = { "systemUsageOrNodeReserved", "system", "podHPMaxUsedRequest", "most" },
+}
+local memory_policies = {
+  usage = { "systemUsage", "system", "podHPUsed", "used" },
+  request = { "nodeReserved", "reserved", "podHPRequest", "asked" },
+  maxUsageRequest = { "systemUsage", "system", "podHPMaxUsedRequest", "most" },
+}
+
+local function by_policy(policies, name, threshold, unit, place, scale, shown, label)
+  local system_label, system, pods_label, load = table.unpack(policies[name] or policies.usage)
+  local capacity, safe, kept, taken = place.capacity[unit], place.margin[unit], place[system][unit], place.sum[load][unit]
+  local left = math.max(capacity - safe - kept - taken, 0)
+  local formula = ("nodeCapacity:%d - nodeSafetyMargin:%d - %s:%d - %s:%d"):format(
+    shown(capacity), shown(safe), system_label, shown(kept), pods_label, shown(taken))
+  if threshold then
+    local ratio = threshold / 100.0
+    left = math.min(left, scale(capacity, ratio))
+    formula = ("min(nodeCapacity:%d * thresholdRatio:%s, %s)"):format(shown(capacity), amounts.ratio(ratio), formula)
+  end
+  return left, ("%s:%d = %s"):format(label, shown(left), formula)
+end
+
+local function milli(n) return n end
+
+-- Returns the amounts left for batch, and a line for each that shows the sum.
+function M.left(strategy, place)
+  place.system = amounts.max(place.system, place.reserved)
+  local cpu, cpu_message = by_policy(cpu_policies, strategy.cpuCalculatePolicy, strategy.batchCPUThresholdPercent,
+    "cpu", place, amounts.scale_cpu, milli, "batchAllocatable[CPU(Milli-Core)]")
+  local memory, memory_message = by_policy(memory_policies, strategy.memoryCalculatePolicy, strategy.batchMemoryThresholdPercent,
+    "memory", place, amounts.scale_memory, amounts.giga, "batchAllocatable[Mem(GB)]")
+  return amounts.new(cpu, memory), cpu_message, memory_message
+end
+
+local function on_node(strategy, node, list, metric)
+  local sum = sums()
+  walk(list, metric, function(pod, asked, used)
+    if used then
+      count(sum, asked, used_by(pod, asked, used), amounts.max(asked, used))
+    else
+      -- Koordinator leaves a pod without a report out of `most` here, though not in the zones.
+      count(sum, asked, asked, amounts.new())
+    end
+  end, function(used) count(sum, amounts.new(), used, used) end)
+  local capacity = amounts.of(dig(node, "status", "capacity"))
+  return M.left(strategy, {
+    capacity = capacity,
+    margin = margin(strategy, capacity),
+    reserved = reservation.of(node),
+    system = nodemetric.system_used(metric, "koord-batch"),
+    sum = sum,
+  })
+end
+
+-- The zones of a NodeResourceTopology, or nil while none of them carries cpu or memory.
+local function zone_capacities(topology)
+  local capacities, known = {}, false
+  for i, zone in ipairs(dig(topology, "zones") or {}) do
+    local list = {}
+    for _, info in ipairs(zone.resources or {}) do
+      if info.name == "cpu" or info.name == "memory" then
+        list[info.name] = info.allocatable
+        known = true
+      end
+    end
+    capacities[i] = { name = zone.name, capacity = amounts.of(list) }
+  end
+  return known and capacities or nil
+end
+
+-- Nobody measures usage per zone: the system, reservations and pods bound to no zone are spread evenly.
+local function on_zones(strategy, node, list, metric, topology)
+  local zones = zone_capacities(topology)
+  if not zones then return nil end
+  local n = #zones
+  local reserved = amounts.share(reservation.of(node), n)
+  local system = amounts.share(nodemetric.system_used(metric, "koord-batch"), n)
+  for _, zone in ipairs(zones) do zone.sum = sums() end
+  walk(list, metric, function(pod, asked, used)
+    local part = pods.spread(pod, n)
+    for i, zone in ipairs(zones) do
+      local a, u = part(asked, i - 1), used and part(used, i - 1)
+      if u then
+        count(zone.sum, a, used_by(pod, a, u), amounts.max(a, u))
+      else
+        count(zone.sum, a, a, a)
+      end
+    end
+  end, function(used)
+    local part = amounts.share(used, n)
+    for _, zone in ipairs(zones) do count(zone.sum, amounts.new(), part, part) end
+  end)
+  local out = {}
+  for _, zone in ipairs(zones) do
+    local left = M.left(strategy, {
+      capacity = zone.capacity, margin = margin(strategy, zone.capacity), reserved = reserved, system = system, sum = zone.sum,
+    })
+    out[zone.name] = { [M.CPU] = left.cpu, [M.MEMORY] = kube.milli(left.memory) }
+  end
+  return out
+end
+
+-- Withdraws both resources.
+function M.reset(message)
+  return {
+    resets = { [M.CPU] = true, [M.MEMORY] = true },
+    messages = { [M.CPU] = message, [M.MEMORY] = message },
+  }
+end
+
+-- input: strategy, node, pods (of this node), nodeMetric, nodeResourceTopology (may be absent), now (seconds).
+-- Returns { resources, zones, messages } or { resets, messages }; nil and why when something essential is missing.
+function M.calculate(input)
+  local strategy, node, list, metric = input.strategy, input.node, input.pods, input.nodeMetric
+  if strategy == nil or node == nil or list == nil or metric == nil then
+    return nil, "batch resources need a strategy, a node, its pods and a NodeMetric"
+  end
+  if nodemetric.stale(metric, colocation.setting(strategy, "degradeTimeMinutes"), input.now) then return M.reset(DEGRADED) end
+  local left, cpu_message, memory_message = on_node(strategy, node, list, metric)
+  return {
+    resources = { [M.CPU] = left.cpu, [M.MEMORY] = amounts.bytes(left.memory) },
+    zones = on_zones(strategy, node, list, metric, input.nodeResourceTopology),
+    messages = { [M.CPU] = cpu_message, [M.MEMORY] = memory_message },
+  }
+end
+
+return M

@@ -1,0 +1,141 @@
+-- fields.lua - reading objects, annotations and settings without tripping over what is absent.
+-- Everything here takes a view of a cached object and a plain table alike: it only indexes and walks.
+
+local kube = require "kubelua"
+
+local M = {}
+
+-- The value at the end of a path, or nil as soon as one step is absent.
+function M.dig(o, ...)
+  for i = 1, select("#", ...) do
+    if o == nil then return nil end
+    o = o[(select(i, ...))]
+  end
+  return o
+end
+
+function M.annotation(o, name) return M.dig(o, "metadata", "annotations", name) end
+function M.label(o, name) return M.dig(o, "metadata", "labels", name) end
+
+-- A plain table that nobody else holds. JSON nulls are left out, as Go's omitempty does.
+function M.copy(v)
+  local kind = type(v)
+  if kind ~= "table" and kind ~= "userdata" or v == kube.null then return v end
+  local t = {}
+  for k, x in pairs(v) do
+    if x ~= kube.null then t[k] = M.copy(x) end
+  end
+  return t
+end
+
+-- The object or list that an annotation or a ConfigMap entry holds as JSON text, as plain tables.
+function M.json(text)
+  local ok, value = pcall(kube.decode, text)
+  if not ok then return nil, "not valid JSON: " .. tostring(value) end
+  value = M.copy(value)
+  if type(value) ~= "table" then return nil, "not a JSON object" end
+  return value
+end
+
+function M.equal(a, b)
+  if type(a) ~= "table" or type(b) ~= "table" then return a == b end
+  for k, v in pairs(a) do
+    if not M.equal(v, b[k]) then return false end
+  end
+  for k in pairs(b) do
+    if a[k] == nil then return false end
+  end
+  return true
+end
+
+-- Settings as Go sees them: a field of the wrong type fails the whole document, an unknown field vanishes.
+-- `schema` maps each known field to a type name or to a function that takes the value and returns it checked, or nil and why.
+local checks = {
+  boolean = function(v) return type(v) == "boolean" end,
+  integer = function(v) return math.type(v) == "integer" end,
+  number = function(v) return type(v) == "number" end,
+  string = function(v) return type(v) == "string" end,
+  object = function(v) return type(v) == "table" and #v == 0 end,
+}
+
+function M.typed(raw, schema)
+  local out = {}
+  for field, kind in pairs(schema) do
+    local v = raw[field]
+    if v ~= nil then
+      if type(kind) == "function" then
+        local why
+        v, why = kind(v)
+        if v == nil then return nil, field .. ": " .. why end
+      elseif not checks[kind](v) then
+        return nil, ("%s: expected %s, got %s"):format(field, kind, type(v))
+      end
+      out[field] = v
+    end
+  end
+  return out
+end
+
+-- `over` laid on `base`: objects field by field, everything else replaced; `whole` names the fields whose entries are
+-- replaced one by one and never looked into (Go merges maps by key, not by field).
+function M.merge(base, over, whole)
+  local out = M.copy(base)
+  for k, v in pairs(over) do
+    if type(v) == "table" and type(out[k]) == "table" and #v == 0 and #out[k] == 0 then
+      if whole and whole[k] then
+        for name, entry in pairs(v) do out[k][name] = M.copy(entry) end
+      else
+        out[k] = M.merge(out[k], v)
+      end
+    else
+      out[k] = M.copy(v)
+    end
+  end
+  return out
+end
+
+-- The entry of `nodeConfigs` that decides for a node is the first whose selector matches: order is policy.
+function M.first_match(configs, node)
+  local labels = M.dig(node, "metadata", "labels") or {}
+  for _, entry in ipairs(configs or {}) do
+    if M.selects(entry.nodeSelector, labels) then return entry end
+  end
+end
+
+local operators = {
+  In = function(value, set) return value ~= nil and set[value] == true end,
+  NotIn = function(value, set) return value == nil or not set[value] end,
+  Exists = function(value) return value ~= nil end,
+  DoesNotExist = function(value) return value == nil end,
+}
+
+-- A metav1.LabelSelector. Absent selects nothing, empty selects everything, a malformed one selects nothing.
+function M.selects(selector, labels)
+  if selector == nil then return false end
+  for name, value in pairs(selector.matchLabels or {}) do
+    if labels[name] ~= value then return false end
+  end
+  for _, term in ipairs(selector.matchExpressions or {}) do
+    local holds, set, n = operators[term.operator], {}, 0
+    for _, value in ipairs(term.values or {}) do
+      set[value], n = true, n + 1
+    end
+    local wants_values = term.operator == "In" or term.operator == "NotIn"
+    if not holds or wants_values ~= (n > 0) or not holds(labels[term.key], set) then return false end
+  end
+  return true
+end
+
+-- Go's strconv.ParseFloat and ParseBool, as far as people write numbers: no spaces, no hexadecimal.
+function M.float(text)
+  if not text:match("^[+-]?%d*%.?%d*[eE]?[+-]?%d*$") then return nil end
+  local n = tonumber(text)
+  return n and n + 0.0
+end
+
+local booleans = { ["1"] = true, t = true, T = true, ["true"] = true, TRUE = true, True = true,
+  ["0"] = false, f = false, F = false, ["false"] = false, FALSE = false, False = false }
+
+function M.boolean(text) return booleans[text] end
+
+return M

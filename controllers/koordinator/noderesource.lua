@@ -1,0 +1,103 @@
+-- noderesource.lua - Koordinator's node resource controller: what a node can lend to mid and batch pods, kept on its status
+-- as kubernetes.io/mid-* and batch-*, and the ratios that schedulers count with, kept in its annotations.
+-- The policy is in the modules beside this file, as pure functions; here are only the hands: read, decide, write.
+--
+--   kubelua run controllers/koordinator/noderesource.lua
+
+local kube = require "kubelua"
+local cpunormalization = require "cpunormalization"
+local colocation = require "colocation"
+local fields = require "fields"
+local nodemetric = require "nodemetric"
+local plan = require "plan"
+local prepare = require "prepare"
+local settings = require "settings"
+local zones = require "zones"
+
+local CONFIG_MAP = { namespace = "koordinator-system", name = "slo-controller-config" }
+local NODE_METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
+local TOPOLOGY = "topology.node.k8s.io/v1alpha1/NodeResourceTopology"
+local DISABLED = "node colocation is disabled in Config, reason: disableInConfig"
+
+-- Both belong to one worker of one generation. A reload starts over: the ConfigMap is read again, and each node's status is
+-- brought up to date once. With one worker (the default here; it still runs many nodes at a time) that is exactly Koordinator's
+-- "never synced by this process"; with more, each worker keeps its own count.
+local known, seen = settings.new(), false -- the last good configuration, and of which ConfigMap (false: never looked)
+local synced = {} -- node name -> when its status was last brought up to date, in seconds
+
+local function refresh_settings(ctx)
+  local config_map = ctx:get("v1/ConfigMap", CONFIG_MAP.namespace, CONFIG_MAP.name)
+  local version = fields.dig(config_map, "metadata", "resourceVersion")
+  if version == seen then return end
+  local refused
+  known, refused = settings.sync(known, config_map)
+  seen = version
+  for _, why in ipairs(refused) do
+    ctx.log:warn(("ConfigMap %s/%s is not used, the last good one is: %s"):format(CONFIG_MAP.namespace, CONFIG_MAP.name, why))
+  end
+end
+
+local function decide(node, strategy, topology, ctx, now)
+  if not colocation.enabled(known.colocation.cfg, strategy) then return plan.reset(DISABLED) end
+  local metric = ctx:get(NODE_METRIC, node.metadata.name) or {}
+  local decided, failed = plan.calculate {
+    strategy = strategy, node = node, nodeMetric = metric, nodeResourceTopology = topology, now = now,
+    pods = ctx:list("v1/Pod", { index = "node", value = node.metadata.name }),
+    cpuNormalization = known.cpuNormalization, resourceAmplification = known.resourceAmplification,
+  }
+  for _, why in ipairs(failed) do ctx.log:warn(why) end
+  return decided, nodemetric.expires(metric, strategy.degradeTimeMinutes)
+end
+
+return kube.controller {
+  name = "noderesource",
+  resource = "v1/Node",
+  indexes = { ["v1/Pod"] = { node = "spec.nodeName" } },
+  watches = {
+    [NODE_METRIC] = "same-name",
+    [TOPOLOGY] = "same-name",
+    ["v1/ConfigMap"] = function(config_map, ctx)
+      local keys = {}
+      if config_map.metadata.namespace == CONFIG_MAP.namespace and config_map.metadata.name == CONFIG_MAP.name then
+        for node in ctx:each("v1/Node") do keys[#keys + 1] = node.metadata.name end
+      end
+      return keys
+    end,
+  },
+  reads = { "v1/Pod" },
+  workers = 1,
+  resync = "60s", -- a metric that stops coming sends no event
+
+  reconcile = function(node, ctx)
+    refresh_settings(ctx)
+    -- No configuration was ever good: better leave the nodes as they are than guess.
+    if not known.colocation.available or fields.dig(node, "status", "allocatable") == nil
+      or fields.dig(node, "status", "capacity") == nil then return end
+
+    local now, name = ctx:now():unix(), node.metadata.name
+    local strategy = colocation.strategy(known.colocation.cfg, node)
+    local topology = ctx:get(TOPOLOGY, name)
+    local decided, stale_at = decide(node, strategy, topology, ctx, now)
+
+    if topology and zones.updated(topology.zones, decided, strategy.resourceDiffThreshold) then
+      ctx:patch(topology, function(t)
+        t.zones = zones.updated(t.zones, decided, strategy.resourceDiffThreshold) or t.zones
+      end)
+    end
+
+    local desired = prepare.prepare(node, decided)
+    local outcome = prepare.outcome(node, desired)
+    local status = prepare.need_sync_status(strategy, node.status.allocatable, outcome.status.allocatable, synced[name], now)
+    local meta = prepare.need_sync_meta(node, outcome)
+    if status then
+      ctx:patch_status(node, function(n) prepare.write_resources(n, prepare.prepare(n, decided)) end)
+      synced[name] = now
+    end
+    if meta or status and prepare.annotations_differ(node, desired) then
+      ctx:patch(node, function(n) prepare.write_annotations(n, prepare.prepare(n, decided)) end)
+    end
+
+    -- A fresh metric becomes stale without a sound: look again when it does.
+    if stale_at and stale_at >= now then return { requeue_after = stale_at - now + 1 } end
+  end,
+}

@@ -1,0 +1,50 @@
+-- plan.lua - runs the calculations for one node, in Koordinator's order, and gathers what they say:
+--   { resources = { name = quantity }, resets = { name = true }, zones = { zone = { name = quantity } },
+--     annotations = { name = text }, messages = { name = text } }
+-- One that fails is left out and named; the others still count.
+
+local batchresource = require "batchresource"
+local cpunormalization = require "cpunormalization"
+local midresource = require "midresource"
+local resourceamplification = require "resourceamplification"
+
+local M = {}
+
+local STEPS = {
+  { name = "cpu normalization", calculate = cpunormalization.calculate },
+  { name = "resource amplification", calculate = resourceamplification.calculate },
+  { name = "mid resource", calculate = midresource.calculate },
+  { name = "batch resource", calculate = batchresource.calculate },
+}
+
+local PARTS = { "resources", "resets", "zones", "annotations", "messages" }
+
+local function gather(results)
+  local out = {}
+  for _, part in ipairs(PARTS) do
+    out[part] = {}
+    for _, result in ipairs(results) do
+      for name, value in pairs(result[part] or {}) do out[part][name] = value end
+    end
+  end
+  return out
+end
+
+-- Returns the plan and a list of "what: why it failed".
+function M.calculate(input)
+  local results, failed = {}, {}
+  for _, step in ipairs(STEPS) do
+    local result, why = step.calculate(input)
+    if result then
+      results[#results + 1] = result
+    else
+      failed[#failed + 1] = step.name .. ": " .. why
+    end
+  end
+  return gather(results), failed
+end
+
+-- The plan of a node that takes no part in colocation: everything withdrawn.
+function M.reset(message) return gather { midresource.reset(message), batchresource.reset(message) } end
+
+return M

@@ -1,0 +1,140 @@
+-- pods.lua - what Koordinator needs to know of a pod: its QoS, its priority class, what it asks for and where it sits.
+
+local kube = require "kubelua"
+local fields = require "fields"
+local amounts = require "amounts"
+
+local dig = fields.dig
+
+local M = {}
+
+local QOS = { LSE = true, LSR = true, LS = true, BE = true, SYSTEM = true }
+local CLASS = { ["koord-prod"] = true, ["koord-mid"] = true, ["koord-batch"] = true, ["koord-free"] = true }
+local BANDS = {
+  { class = "koord-prod", from = 9000, to = 9999 },
+  { class = "koord-mid", from = 7000, to = 7999 },
+  { class = "koord-batch", from = 5000, to = 5999 },
+  { class = "koord-free", from = 3000, to = 3999 },
+}
+local CLASS_OF_QOS = { SYSTEM = "koord-prod", LSE = "koord-prod", LSR = "koord-prod", LS = "koord-prod", BE = "koord-batch" }
+local QOS_OF_KUBE = { Guaranteed = "LSR", Burstable = "LS", BestEffort = "BE" }
+
+-- The priority value a class stands for when only the class is known; no class stands for 0.
+M.default_priority = { ["koord-prod"] = 9500, ["koord-mid"] = 7500, ["koord-batch"] = 5500, ["koord-free"] = 3500 }
+
+function M.key(pod) return (pod.metadata.namespace or "") .. "/" .. pod.metadata.name end
+
+-- Only pods that hold, or are about to hold, resources of their node count.
+function M.active(pod)
+  local phase = dig(pod, "status", "phase")
+  return phase == "Running" or phase == "Pending"
+end
+
+local function sum_positive(list, into)
+  for _, name in ipairs { "cpu", "memory" } do
+    local q = list and list[name]
+    local n = q and kube.qty(q):milli() or 0
+    if n > 0 then into[name] = (into[name] or 0) + n end
+  end
+end
+
+-- The QoS class that Kubernetes would have written, for pods whose status does not say yet.
+local function kube_qos(pod)
+  local holders = {}
+  if dig(pod, "spec", "resources") then
+    holders[1] = pod.spec
+  else
+    for _, list in ipairs { "containers", "initContainers" } do
+      for _, c in ipairs(dig(pod, "spec", list) or {}) do holders[#holders + 1] = c end
+    end
+  end
+  local requests, limits, all_limited = {}, {}, true
+  for _, holder in ipairs(holders) do
+    sum_positive(dig(holder, "resources", "requests"), requests)
+    local own = {}
+    sum_positive(dig(holder, "resources", "limits"), own)
+    all_limited = all_limited and own.cpu ~= nil and own.memory ~= nil
+    for name, n in pairs(own) do limits[name] = (limits[name] or 0) + n end
+  end
+  if next(requests) == nil and next(limits) == nil then return "BestEffort" end
+  if all_limited and requests.cpu == limits.cpu and requests.memory == limits.memory then return "Guaranteed" end
+  return "Burstable"
+end
+
+function M.qos(pod)
+  local label = fields.label(pod, "koordinator.sh/qosClass")
+  if QOS[label] then return label end
+  local qos = dig(pod, "status", "qosClass")
+  if qos == nil or qos == "" then qos = kube_qos(pod) end
+  return QOS_OF_KUBE[qos]
+end
+
+-- The label wins over the priority number; with neither the QoS decides.
+function M.class(pod)
+  local label = fields.label(pod, "koordinator.sh/priority-class")
+  if label ~= nil then
+    if CLASS[label] then return label end
+  else
+    local priority = dig(pod, "spec", "priority")
+    for _, band in ipairs(BANDS) do
+      if priority and priority >= band.from and priority <= band.to then return band.class end
+    end
+  end
+  return CLASS_OF_QOS[M.qos(pod)]
+end
+
+-- What the scheduler reserves for the pod: the containers together or the widest moment of initialisation, whichever is
+-- more; sidecars (restartable init containers) stay, so they count in both. Requests of the whole pod replace the sum.
+function M.request(pod)
+  local function wants(c) return amounts.of(dig(c, "resources", "requests")) end
+  local running, sidecars, widest = amounts.new(), amounts.new(), amounts.new()
+  for _, c in ipairs(dig(pod, "spec", "containers") or {}) do running = amounts.add(running, wants(c)) end
+  for _, c in ipairs(dig(pod, "spec", "initContainers") or {}) do
+    if c.restartPolicy == "Always" then
+      running = amounts.add(running, wants(c))
+      sidecars = amounts.add(sidecars, wants(c))
+      widest = amounts.max(widest, sidecars)
+    else
+      widest = amounts.max(widest, amounts.add(sidecars, wants(c)))
+    end
+  end
+  local total = amounts.max(running, widest)
+  local whole = dig(pod, "spec", "resources", "requests")
+  if whole then
+    local asked = amounts.of(whole)
+    if whole.cpu ~= nil then total.cpu = asked.cpu end
+    if whole.memory ~= nil then total.memory = asked.memory end
+  end
+  return amounts.add(total, amounts.of(dig(pod, "spec", "overhead")))
+end
+
+-- The NUMA zones that the scheduler wrote down for the pod; an annotation that does not read gives it none.
+function M.zones(pod)
+  local text = fields.annotation(pod, "scheduling.koordinator.sh/resource-status")
+  local status, ids = text and fields.json(text) or {}, {}
+  if type(status.numaNodeResources) ~= "table" then return ids end
+  for _, zone in ipairs(status.numaNodeResources) do
+    local id = type(zone) == "table" and (zone.node or 0)
+    if math.type(id) ~= "integer" then return {} end
+    ids[#ids + 1] = id
+  end
+  return ids
+end
+
+-- How an amount of the pod spreads over `n` zones: evenly over the zones it was given, over all when it was given none
+-- that exist. Returns a function from (amount, zone index from 0) to that zone's part.
+function M.spread(pod, n)
+  local given, count = {}, 0
+  for _, id in ipairs(M.zones(pod)) do
+    if id >= 0 and id < n then
+      given[id] = true
+      count = count + 1
+    end
+  end
+  return function(amount, zone)
+    if count == 0 then return amounts.share(amount, n) end
+    return given[zone] and amounts.share(amount, count) or amounts.new()
+  end
+end
+
+return M

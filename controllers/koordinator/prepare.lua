@@ -1,0 +1,161 @@
+-- prepare.lua - from a plan (plan.lua) to what the node should carry, and whether the difference is worth a write.
+--   desired = { resources = { name = integer or false }, annotations = { name = text or false } }      false: take it away
+
+local kube = require "kubelua"
+local fields = require "fields"
+local amounts = require "amounts"
+local batchresource = require "batchresource"
+local cpunormalization = require "cpunormalization"
+local midresource = require "midresource"
+local resourceamplification = require "resourceamplification"
+
+local dig = fields.dig
+
+local M = {}
+
+-- What batch resources the node has before others (Hadoop YARN) took their part of them, and the part they took.
+local ORIGIN = "node.koordinator.sh/originExtendedAllocatable"
+local THIRD_PARTIES = "node.koordinator.sh/thirdPartyAllocations"
+
+-- Batch processors of a faster node count for more.
+function M.normalized(name, quantity, ratio)
+  local milli = kube.qty(quantity):milli()
+  if name == batchresource.CPU and ratio > 1 then milli = amounts.scale_cpu(milli, ratio) end
+  return milli
+end
+
+function M.ratio(plan)
+  local text = dig(plan.annotations, cpunormalization.ANNOTATION)
+  return text and fields.float(text) or 1
+end
+
+local function amount(plan, name)
+  local quantity = plan.resources and plan.resources[name]
+  if quantity == nil or plan.resets and plan.resets[name] then return false end
+  -- Extended resources are whole numbers; a fraction is rounded up.
+  return amounts.bytes(M.normalized(name, quantity, M.ratio(plan)))
+end
+
+-- As Kubernetes itself would print it, so that what is read back is what was written.
+function M.text(name, n)
+  local in_memory = name == batchresource.MEMORY or name == midresource.MEMORY
+  if in_memory and n % 1024 == 0 and n > 0 then return tostring(kube.qty(n // 1024 .. "Ki")) end
+  return tostring(kube.qty(n))
+end
+
+-- The annotation remembers more names than ours; theirs are kept.
+local function origin_text(node, resources)
+  local old = fields.annotation(node, ORIGIN)
+  local kept = old and dig(fields.json(old), "resources")
+  local by_name, names, parts = type(kept) == "table" and kept or {}, {}, {}
+  for _, name in ipairs(batchresource.NAMES) do by_name[name] = M.text(name, resources[name] or 0) end
+  for name in pairs(by_name) do names[#names + 1] = name end
+  table.sort(names)
+  for i, name in ipairs(names) do parts[i] = ('"%s":"%s"'):format(name, tostring(by_name[name])) end
+  return '{"resources":{' .. table.concat(parts, ",") .. "}}"
+end
+
+-- What others were given of a resource, or nil when the annotation is absent or does not read.
+local function taken(node)
+  local text = fields.annotation(node, THIRD_PARTIES)
+  local list = text and dig(fields.json(text), "allocations")
+  if type(list) ~= "table" then return nil end
+  local sum = {}
+  for _, allocation in ipairs(list) do
+    if allocation.priority == "koord-batch" then
+      for name, quantity in pairs(allocation.resources or {}) do
+        sum[name] = (sum[name] or 0) + kube.qty(quantity):value()
+      end
+    end
+  end
+  return sum
+end
+
+function M.prepare(node, plan)
+  local desired = { resources = {}, annotations = {} }
+  for _, module in ipairs { midresource, batchresource } do
+    for _, name in ipairs(module.NAMES) do desired.resources[name] = amount(plan, name) end
+  end
+
+  local annotations = plan.annotations or {}
+  desired.annotations[cpunormalization.ANNOTATION] = annotations[cpunormalization.ANNOTATION]
+  desired.annotations[resourceamplification.ANNOTATION] = annotations[resourceamplification.ANNOTATION] or false
+  desired.annotations[ORIGIN] = origin_text(node, desired.resources)
+
+  if desired.resources[batchresource.CPU] and desired.resources[batchresource.MEMORY] then
+    local ok, others = pcall(taken, node)
+    for _, name in ipairs(batchresource.NAMES) do
+      local theirs = ok and others and others[name]
+      if theirs then desired.resources[name] = math.max(desired.resources[name] - theirs, 0) end
+    end
+  end
+  return desired
+end
+
+-- Writes the desired resources into a draft (or a plain table). What has the right value already is left as it is written.
+function M.write_resources(node, desired)
+  for _, list in ipairs { "capacity", "allocatable" } do
+    for name, n in pairs(desired.resources) do
+      local old = node.status[list][name]
+      if n == false then
+        if old ~= nil then node.status[list][name] = nil end
+      elseif old == nil or kube.qty(old) ~= kube.qty(n) then
+        node.status[list][name] = M.text(name, n)
+      end
+    end
+  end
+end
+
+function M.write_annotations(node, desired)
+  for name, text in pairs(desired.annotations) do
+    if fields.annotation(node, name) ~= (text or nil) then node.metadata.annotations[name] = text or nil end
+  end
+end
+
+-- Whether some annotation differs in text at all.
+function M.annotations_differ(node, desired)
+  for name, text in pairs(desired.annotations) do
+    if fields.annotation(node, name) ~= (text or nil) then return true end
+  end
+  return false
+end
+
+-- Koordinator's measure of a difference: more than `threshold` of the old value, or present on one side only.
+function M.differs(old, new, threshold)
+  if old == nil or new == nil then return (old == nil) ~= (new == nil) end
+  local before, after = kube.qty(old):milli(), kube.qty(new):milli()
+  return math.abs(after - before) > before * threshold
+end
+
+function M.need_sync(old, new, names, threshold)
+  for _, name in ipairs(names) do
+    if M.differs(old and old[name], new and new[name], threshold) then return true end
+  end
+  return false
+end
+
+-- Status is written when this process never did, when the last time is too long ago, or when a resource moved enough.
+-- `old` and `new` are allocatable lists, `last` and `now` seconds.
+function M.need_sync_status(strategy, old, new, last, now)
+  return last == nil or now - last > strategy.updateTimeThresholdSeconds
+    or M.need_sync(old, new, midresource.NAMES, strategy.resourceDiffThreshold)
+    or M.need_sync(old, new, batchresource.NAMES, strategy.resourceDiffThreshold)
+end
+
+function M.need_sync_meta(old, new)
+  return cpunormalization.need_sync_meta(old, new) or resourceamplification.need_sync_meta(old, new)
+end
+
+-- A node with only what `prepare` decides about, to compare with the one that is there.
+function M.outcome(node, desired)
+  local new = { metadata = { annotations = {} }, status = { allocatable = {} } }
+  for name, n in pairs(desired.resources) do new.status.allocatable[name] = n or nil end
+  for _, name in ipairs { cpunormalization.ANNOTATION, resourceamplification.ANNOTATION } do
+    local text = desired.annotations[name]
+    if text == nil then text = fields.annotation(node, name) end
+    new.metadata.annotations[name] = text or nil
+  end
+  return new
+end
+
+return M

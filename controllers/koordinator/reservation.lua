@@ -1,0 +1,52 @@
+-- reservation.lua - what a node keeps from pods: what the kubelet withholds, or what an annotation asks for, whichever is more.
+
+local fields = require "fields"
+local amounts = require "amounts"
+
+local dig = fields.dig
+
+local M = {}
+
+local CPU = 1000
+
+-- How many processors "0-5,34,46-48" names, or nil when it does not read.
+function M.count_cpus(text)
+  local seen, n = {}, 0
+  for part in (text .. ","):gmatch("([^,]*),") do
+    local from, to = part:match("^(%d+)%-(%d+)$")
+    if not from then
+      from = part:match("^%d+$")
+      to = from
+    end
+    if not from or #to > 6 then return nil end
+    for id = math.tointeger(from), math.tointeger(to) do
+      if not seen[id] then
+        seen[id] = true
+        n = n + 1
+      end
+    end
+  end
+  return n
+end
+
+-- { resources = {...}, reservedCPUs = "0-3" }: named processors override the amount of cpu. What does not read reserves nothing.
+function M.annotated(node)
+  local text = fields.annotation(node, "node.koordinator.sh/reservation")
+  local wanted = text and fields.json(text)
+  if not wanted then return amounts.new() end
+  local ok, reserved = pcall(amounts.of, wanted.resources)
+  if not ok then return amounts.new() end
+  if wanted.reservedCPUs ~= nil and wanted.reservedCPUs ~= "" then
+    local n = type(wanted.reservedCPUs) == "string" and M.count_cpus(wanted.reservedCPUs)
+    if not n then return amounts.new() end
+    reserved.cpu = n * CPU
+  end
+  return reserved
+end
+
+function M.of(node)
+  local withheld = amounts.sub(amounts.of(dig(node, "status", "capacity")), amounts.of(dig(node, "status", "allocatable")))
+  return amounts.max(amounts.floor0(withheld), M.annotated(node))
+end
+
+return M

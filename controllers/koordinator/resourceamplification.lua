@@ -1,0 +1,60 @@
+-- resourceamplification.lua - by what factor the scheduler sees a node's resources, as an annotation of JSON:
+-- what the configuration says for each resource, and for cpu also the node's cpu normalization ratio.
+
+local fields = require "fields"
+local colocation = require "colocation"
+local cpunormalization = require "cpunormalization"
+
+local M = {}
+
+M.KEY = "resource-amplification-config"
+M.ANNOTATION = "node.koordinator.sh/resource-amplification-ratio"
+
+local function ratios(v)
+  if type(v) ~= "table" then return nil, "expected an object" end
+  for name, ratio in pairs(v) do
+    if type(ratio) ~= "number" then return nil, ("%s: expected a number"):format(name) end
+  end
+  return v
+end
+
+M.SCHEMA = { enable = "boolean", resourceAmplificationRatio = ratios }
+
+function M.defaults() return { enable = false } end
+
+local function text_of(by_name)
+  local names, parts = {}, {}
+  for name in pairs(by_name) do names[#names + 1] = name end
+  table.sort(names)
+  for i, name in ipairs(names) do parts[i] = ('"%s":%.2f'):format(name, by_name[name]) end
+  return "{" .. table.concat(parts, ",") .. "}"
+end
+
+-- input: resourceAmplification (the configuration), node. The normalization ratio is the one that the node carries now:
+-- one that this pass computes counts from the next pass on.
+-- Returns { annotations }, without the annotation when nothing is amplified; nil and why when a ratio is unusable.
+function M.calculate(input)
+  local config, node = input.resourceAmplification, input.node
+  if config == nil then return nil, "resource amplification has no configuration yet" end
+  local strategy = colocation.for_node(config, node)
+  local by_name = strategy.enable and fields.copy(strategy.resourceAmplificationRatio) or {}
+
+  local normalization, why = cpunormalization.current(node)
+  if why then return nil, why end
+  local cpu = (by_name.cpu or 0) > 0 and by_name.cpu or 1
+  cpu = cpu * (normalization or 1)
+  if cpu > 1 then by_name.cpu = cpu end
+
+  local any = false
+  for name, ratio in pairs(by_name) do
+    if ratio < 1 then return nil, ("amplification ratio of %s must be at least 1, got %s"):format(name, ratio) end
+    any = true
+  end
+  return { annotations = any and { [M.ANNOTATION] = text_of(by_name) } or {} }
+end
+
+function M.need_sync_meta(old, new)
+  return (fields.annotation(old, M.ANNOTATION) or "") ~= (fields.annotation(new, M.ANNOTATION) or "")
+end
+
+return M

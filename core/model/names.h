@@ -1,0 +1,31 @@
+/* names.h - what Kubernetes accepts as a name. Pure; any thread.
+ *
+ * Each check answers NULL when the text is fine, and otherwise a static sentence part that follows the text: "must consist
+ * of ...". Lengths are in bytes. */
+#ifndef KL_MODEL_NAMES_H
+#define KL_MODEL_NAMES_H
+
+#include <stddef.h>
+
+#define KL_NAME_LABEL_MAX 63
+#define KL_NAME_SUBDOMAIN_MAX 253
+
+const char *kl_name_dns1123_label(const char *s);        /* namespaces, containers: "my-name" */
+const char *kl_name_dns1123_subdomain(const char *s);    /* most objects: "a.example.com" */
+const char *kl_name_dns1035_label(const char *s);        /* services: starts with a letter */
+const char *kl_name_qualified(const char *s);            /* label and annotation keys, finalizers, resources: "example.com/My_name" */
+const char *kl_name_label_value(const char *s);          /* "" or like the name part of a qualified name */
+const char *kl_name_port(const char *s);                 /* container ports */
+const char *kl_name_config_map_key(const char *s);
+const char *kl_name_env_var(const char *s);
+const char *kl_name_percent(const char *s);              /* "25%" */
+const char *kl_name_path_segment(const char *s);         /* what may stand between two slashes of a URL: not ".", "..", no '/' or '%' */
+
+/* generateName: the base is cut so that five more characters fit into a label. `random` gives the characters. */
+#define KL_NAME_GENERATED_MAX 64
+#define KL_NAME_SUFFIX_LEN 5
+char *kl_name_generate(const char *base, unsigned (*random)(void *arg, unsigned below), void *arg, char out[KL_NAME_GENERATED_MAX]);
+/* generateName checks its base as the wanted kind of name would be with one more letter. */
+const char *kl_name_prefix(const char *base, const char *(*check)(const char *));
+
+#endif

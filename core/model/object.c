@@ -1,0 +1,154 @@
+/* object.c - a Kubernetes object is a value with metadata: what we read from it, and its key. */
+#include "model/object.h"
+
+#include <string.h>
+#include "base/mem.h"
+
+static const kl_value *metadata(const kl_value *o, const char *key)
+{
+    return kl_value_get(kl_value_get(o, "metadata"), key);
+}
+
+/* Strings of metadata read as absent when empty: Go leaves them out or writes "". */
+static const char *text(const kl_value *v)
+{
+    const char *s = kl_value_str(v);
+    return s && *s ? s : NULL;
+}
+
+const char *kl_object_api_version(const kl_value *o)
+{
+    return text(kl_value_get(o, "apiVersion"));
+}
+
+const char *kl_object_kind(const kl_value *o)
+{
+    return text(kl_value_get(o, "kind"));
+}
+
+const char *kl_object_name(const kl_value *o)
+{
+    return text(metadata(o, "name"));
+}
+
+const char *kl_object_namespace(const kl_value *o)
+{
+    return text(metadata(o, "namespace"));
+}
+
+const char *kl_object_uid(const kl_value *o)
+{
+    return text(metadata(o, "uid"));
+}
+
+const char *kl_object_rv(const kl_value *o)
+{
+    return text(metadata(o, "resourceVersion"));
+}
+
+int64_t kl_object_generation(const kl_value *o)
+{
+    int64_t g;
+    return kl_value_int(metadata(o, "generation"), &g) ? g : 0;
+}
+
+bool kl_object_deleting(const kl_value *o)
+{
+    return text(metadata(o, "deletionTimestamp")) != NULL;
+}
+
+const kl_value *kl_object_label(const kl_value *o, const char *name)
+{
+    return kl_value_get(metadata(o, "labels"), name);
+}
+
+const kl_value *kl_object_annotation(const kl_value *o, const char *name)
+{
+    return kl_value_get(metadata(o, "annotations"), name);
+}
+
+bool kl_object_has_finalizer(const kl_value *o, const char *name)
+{
+    const kl_value *all = metadata(o, "finalizers");
+    for (size_t i = 0; i < kl_value_len(all); i++) {
+        const char *f = kl_value_str(kl_value_item(all, i));
+        if (f && !strcmp(f, name))
+            return true;
+    }
+    return false;
+}
+
+const kl_value *kl_object_controller(const kl_value *o)
+{
+    const kl_value *all = metadata(o, "ownerReferences");
+    for (size_t i = 0; i < kl_value_len(all); i++) {
+        const kl_value *ref = kl_value_item(all, i);
+        if (kl_value_bool(kl_value_get(ref, "controller"), false))
+            return ref;
+    }
+    return NULL;
+}
+
+char *kl_object_key(const kl_value *o)
+{
+    const char *name = kl_object_name(o);
+    return name ? kl_key_join(kl_object_namespace(o), name) : NULL;
+}
+
+char *kl_key_join(const char *ns, const char *name)
+{
+    return ns && *ns ? kl_sprintf("%s/%s", ns, name) : kl_strdup(name);
+}
+
+void kl_key_split(const char *key, size_t *nslen, const char **name)
+{
+    const char *slash = strchr(key, '/');
+    if (nslen)
+        *nslen = slash ? (size_t)(slash - key) : 0;
+    if (name)
+        *name = slash ? slash + 1 : key;
+}
+
+/* Digits without leading zeros; NULL when s is no number. */
+static const char *rv_digits(const char *s, size_t *n)
+{
+    if (!s || !*s || strspn(s, "0123456789") != strlen(s))
+        return NULL;
+    while (s[0] == '0' && s[1])
+        s++;
+    *n = strlen(s);
+    return s;
+}
+
+int kl_rv_compare(const char *a, const char *b, bool *ok)
+{
+    size_t na = 0, nb = 0;
+    a = rv_digits(a, &na);
+    b = rv_digits(b, &nb);
+    if (ok)
+        *ok = a && b;
+    if (!a || !b)
+        return 0;
+    return na != nb ? (na < nb ? -1 : 1) : strcmp(a, b);
+}
+
+const kl_value *kl_object_with_type(const kl_value *o, const char *api_version, const char *kind)
+{
+    bool has_version = kl_object_api_version(o) != NULL, has_kind = kl_object_kind(o) != NULL;
+    if ((has_version && has_kind) || kl_value_type(o) != KL_OBJECT)
+        return kl_value_ref(o);
+    kl_builder *b = kl_builder_new();      /* the type first, as people write it */
+    kl_build_object(b);
+    kl_build_kstr(b, "apiVersion", has_version ? kl_object_api_version(o) : api_version);
+    kl_build_kstr(b, "kind", has_kind ? kl_object_kind(o) : kind);
+    const char *key;
+    size_t n;
+    const kl_value *v;
+    for (size_t i = 0; (v = kl_value_member(o, i, &key, &n)); i++)
+        if ((n != 10 || memcmp(key, "apiVersion", 10)) && (n != 4 || memcmp(key, "kind", 4))) {
+            kl_build_keyn(b, key, n);
+            kl_build_value(b, v);
+        }
+    kl_build_end(b);
+    return kl_builder_done(b);
+}

@@ -1,0 +1,406 @@
+/* reflector.c - the list/watch state machine: what happened goes in, what to do next comes out.
+ *
+ *   idle --start--> listing --page--> listing --last page--> watching --ended--> watching (from the last resourceVersion)
+ *   watching --gone--> listing      any --failed--> waiting --timer--> listing or watching      any --stop--> stopped
+ *
+ * Three rules keep the store true. A list counts only when its last page has come, so nothing is deleted for a page that
+ * failed. The resourceVersion moves only with what was seen, so a resumed watch misses nothing. And what the server has
+ * forgotten (410) is listed again, and only that. */
+#include "cache/reflector.h"
+
+#include <string.h>
+#include "base/mem.h"
+#include "base/random.h"
+
+#define PAGE_SIZE 500
+
+/* client-go's reflector: 800 ms doubling to 30 s, each drawn from [d, 2d). */
+#define BACKOFF_BASE KL_MILLISECONDS(800)
+#define BACKOFF_MAX  KL_SECONDS(30)
+
+/* Watches end by themselves after 5 to 10 minutes, so that they spread over the servers and not all at once. */
+#define WATCH_SECONDS_MIN 300
+#define WATCH_SECONDS_MAX 600
+/* How much later than asked a watch may end before we end it. */
+#define WATCH_OVERTIME KL_SECONDS(30)
+
+/* A watch that ended sooner was no watch; one that lived longer shows that the server is well. */
+#define WATCH_SHORT     KL_SECONDS(1)
+#define WATCH_SUSTAINED KL_MINUTES(1)
+/* So many short watches in a row that did bring something are resumed at once. */
+#define SHORT_FREE 3
+
+/* API servers send a bookmark about every 60 s. A watch that has shown one and then is silent for this long is stalled.
+ * Where no bookmark was seen, silence may be normal: such a watch is resumed after this long, then twice, four times... */
+#define SILENCE KL_SECONDS(75)
+
+typedef enum state { IDLE, LISTING, WATCHING, WAITING, STOPPED } state;
+
+struct kl_reflector {
+    state state;
+    state next;               /* WAITING: LISTING or WATCHING */
+    kl_random random;
+    kl_time until;            /* WAITING: end of the wait. WATCHING: when silence becomes a stall. KL_NEVER otherwise */
+
+    char *rv;                 /* the last seen, never NULL */
+    size_t rv_cap;
+    bool rv_unavailable;      /* the server cannot serve lists at rv: ask for the newest */
+    bool rv_ordered;          /* frames of this watch move rv (not so for the synthetic adds of a watch from nowhere) */
+
+    int64_t page_size;
+    bool paged;               /* a list at "0" came in pages: this server pages all lists */
+    bool whole;               /* this list goes without pages: the history was gone in the middle of the last one */
+    char *list_rv;            /* what the running list was asked for; "" the newest */
+    char *list_got;           /* the resourceVersion of its first page, or NULL */
+    char *continue_token;     /* of the next page, or NULL */
+
+    kl_time since;            /* when this watch was asked for */
+    kl_time last_frame;       /* or since */
+    kl_time watch_timeout;
+    bool opened, bookmarked;  /* this watch: answered; has shown a bookmark */
+    uint64_t watch_frames;
+
+    int failures;             /* steps of the backoff, until sustained success */
+    int relists;              /* lists for lost history since then */
+    int shorts;               /* short watches in a row */
+    int silent;               /* silent watches in a row */
+    bool parked, too_big;     /* too_big: parked until something gets past the object */
+    char *message;
+    kl_reflector_counts counts;
+};
+
+kl_reflector *kl_reflector_new(uint64_t seed, int64_t page_size)
+{
+    kl_reflector *r = kl_new(kl_reflector);
+    r->random.state = seed;
+    r->page_size = page_size > 0 ? page_size : PAGE_SIZE;
+    r->rv_cap = 32;
+    r->rv = kl_zalloc(r->rv_cap);
+    r->list_rv = kl_strdup("");
+    r->until = KL_NEVER;
+    return r;
+}
+
+void kl_reflector_free(kl_reflector *r)
+{
+    if (!r)
+        return;
+    kl_free(r->rv);
+    kl_free(r->list_rv);
+    kl_free(r->list_got);
+    kl_free(r->continue_token);
+    kl_free(r->message);
+    kl_free(r);
+}
+
+static void replace(char **at, const char *s)
+{
+    char *fresh = kl_strdup(s);
+    kl_free(*at);
+    *at = fresh;
+}
+
+static void rv_set(kl_reflector *r, const char *rv)
+{
+    size_t n = strlen(rv) + 1;
+    if (n > r->rv_cap)
+        r->rv = kl_realloc(r->rv, r->rv_cap = n);
+    memcpy(r->rv, rv, n);
+}
+
+/* "" and "0" name no point in history. */
+static bool rv_is_point(const char *rv)
+{
+    return *rv && strcmp(rv, "0");
+}
+
+/* --- what to do next ---------------------------------------------------------------------------------------------------- */
+
+static kl_reflector_action go_on(const kl_reflector *r)
+{
+    return (kl_reflector_action){ .what = KL_REFLECTOR_GO_ON, .until = r->until };
+}
+
+static kl_reflector_action stop(kl_reflector *r)
+{
+    r->state = STOPPED;
+    r->until = KL_NEVER;
+    return (kl_reflector_action){ .what = KL_REFLECTOR_STOPPED, .until = KL_NEVER };
+}
+
+/* The next request of the running list. Only lists at "" or "0" are paged, so that others come from the server's watch
+ * cache; a server that paged a list at "0" serves from its store anyway. */
+static kl_reflector_action list_request(kl_reflector *r)
+{
+    bool pages = !r->whole && (r->paged || !rv_is_point(r->list_rv));
+    r->state = LISTING;
+    r->until = KL_NEVER;
+    r->counts.pages++;
+    return (kl_reflector_action){
+        .what = KL_REFLECTOR_LIST, .until = KL_NEVER,
+        .list = {
+            .rv = r->continue_token ? NULL : r->list_rv,      /* a continue token carries its own */
+            .limit = pages ? r->page_size : 0,
+            .continue_token = r->continue_token,
+        },
+    };
+}
+
+static kl_reflector_action list_fresh(kl_reflector *r, const char *rv, bool whole)
+{
+    replace(&r->list_rv, rv);
+    replace(&r->list_got, NULL);
+    replace(&r->continue_token, NULL);
+    r->whole = whole;
+    r->counts.lists++;
+    return list_request(r);
+}
+
+static kl_reflector_action list(kl_reflector *r)
+{
+    return list_fresh(r, r->rv_unavailable ? "" : *r->rv ? r->rv : "0", false);
+}
+
+static kl_time silence_end(const kl_reflector *r)
+{
+    kl_time longest = r->watch_timeout + WATCH_OVERTIME;
+    kl_time patience = SILENCE;
+    for (int i = 0; !r->bookmarked && i < r->silent && patience < longest; i++)
+        patience *= 2;
+    kl_time end = r->last_frame + patience;
+    return end < r->since + longest ? end : r->since + longest;
+}
+
+static kl_reflector_action watch(kl_reflector *r, kl_time now)
+{
+    int64_t seconds = kl_random_between(&r->random, WATCH_SECONDS_MIN, WATCH_SECONDS_MAX);
+    r->state = WATCHING;
+    r->watch_timeout = KL_SECONDS(seconds);
+    r->since = r->last_frame = now;       /* before the request: a proxy may hold the answer's head until the first frame */
+    r->opened = r->bookmarked = false;
+    r->watch_frames = 0;
+    r->rv_ordered = rv_is_point(r->rv);
+    r->until = silence_end(r);
+    r->counts.watches++;
+    return (kl_reflector_action){
+        .what = KL_REFLECTOR_WATCH, .until = r->until,
+        .watch = { .rv = r->rv, .timeout_seconds = seconds, .bookmarks = true },
+    };
+}
+
+/* A watch without a point in history cannot tell what was deleted meanwhile. */
+static kl_reflector_action watch_again(kl_reflector *r, kl_time now)
+{
+    return rv_is_point(r->rv) ? watch(r, now) : list(r);
+}
+
+static kl_reflector_action resume(kl_reflector *r, state next, kl_time now)
+{
+    return next == LISTING ? list(r) : watch_again(r, now);
+}
+
+static kl_reflector_action back_off(kl_reflector *r, state next, const kl_err *err, kl_time now)
+{
+    kl_time d = BACKOFF_BASE;
+    for (int i = 0; i < r->failures && d < BACKOFF_MAX; i++)
+        d *= 2;
+    if (d < BACKOFF_MAX)
+        r->failures++;
+    else
+        d = BACKOFF_MAX;
+    d = kl_random_between(&r->random, d, 2 * d);
+    if (err && err->retry_after_ns > d)
+        d = err->retry_after_ns;
+    r->state = WAITING;
+    r->next = next;
+    r->until = now + d;
+    return (kl_reflector_action){ .what = KL_REFLECTOR_WAIT, .until = r->until };
+}
+
+/* The history is gone. The first time at once; a server that keeps losing it is not asked faster and faster. */
+static kl_reflector_action relist(kl_reflector *r, const kl_err *err, kl_time now)
+{
+    return r->relists++ ? back_off(r, LISTING, err, now) : list(r);
+}
+
+/* --- what it means -------------------------------------------------------------------------------------------------------- */
+
+static void failed(kl_reflector *r, const kl_err *err)
+{
+    kl_status st = err ? err->status : KL_OK;
+    r->counts.errors++;
+    r->too_big = st == KL_ETOOBIG;
+    r->parked = r->too_big || st == KL_EAUTH || st == KL_EFORBIDDEN || st == KL_ENOTFOUND;
+    replace(&r->message, err && err->message ? err->message : kl_status_name(st));
+}
+
+static void recovered(kl_reflector *r)
+{
+    r->parked = r->too_big = false;
+    replace(&r->message, NULL);
+}
+
+static void sustained(kl_reflector *r)
+{
+    r->failures = r->relists = r->shorts = 0;
+}
+
+/* The server is behind the resourceVersion that we asked for: restored from a backup, or another replica. */
+static bool too_large(const kl_err *err)
+{
+    return err && ((err->details && strstr(err->details, "ResourceVersionTooLarge")) ||
+                   (err->message && strstr(err->message, "Too large resource version")));
+}
+
+static kl_reflector_action page(kl_reflector *r, const kl_reflector_input *in, kl_time now)
+{
+    if (!r->list_got)
+        replace(&r->list_got, in->rv ? in->rv : "");
+    if (in->continue_token && *in->continue_token) {
+        if (!strcmp(r->list_rv, "0"))
+            r->paged = true;
+        replace(&r->continue_token, in->continue_token);
+        return list_request(r);
+    }
+    rv_set(r, r->list_got);
+    replace(&r->continue_token, NULL);
+    r->rv_unavailable = false;
+    recovered(r);
+    kl_reflector_action a = watch(r, now);
+    a.complete = true;
+    return a;
+}
+
+static kl_reflector_action list_failed(kl_reflector *r, const kl_err *err, kl_time now)
+{
+    bool gone = (err && err->status == KL_EGONE) || too_large(err);
+    failed(r, err);
+    if (gone && r->continue_token)
+        return list_fresh(r, r->list_rv, true);
+    if (gone && *r->list_rv) {
+        r->rv_unavailable = true;
+        return list(r);
+    }
+    return back_off(r, LISTING, err, now);
+}
+
+/* A clean close and a broken connection are one thing: go on from where we were. */
+static kl_reflector_action closed(kl_reflector *r, const kl_err *err, kl_time now)
+{
+    kl_time lived = now - r->since;
+    if (lived < WATCH_SHORT)
+        r->counts.short_watches++;
+    else
+        r->shorts = 0;
+    if (lived >= WATCH_SUSTAINED || (r->watch_frames && lived >= WATCH_SHORT)) {
+        sustained(r);
+        return watch_again(r, now);
+    }
+    if (r->opened && (lived >= WATCH_SHORT || (r->watch_frames && r->shorts++ < SHORT_FREE)))
+        return watch_again(r, now);
+    return back_off(r, WATCHING, err, now);
+}
+
+static kl_reflector_action ended(kl_reflector *r, const kl_err *err, kl_time now)
+{
+    kl_status st = err ? err->status : KL_OK;
+    if (st == KL_OK)
+        return closed(r, err, now);
+    failed(r, err);
+    if (st == KL_EGONE || too_large(err))
+        return relist(r, err, now);
+    switch (st) {
+    case KL_ECLOSED: case KL_ETIMEOUT: case KL_ECONNECT: case KL_EIO:
+        return closed(r, err, now);
+    case KL_ENOTFOUND: case KL_EREJECTED:          /* the kind went away, or the server does not like our request: start over */
+        return back_off(r, LISTING, err, now);
+    default:
+        return back_off(r, WATCHING, err, now);
+    }
+}
+
+/* HTTP said 200, the stream says no. 429 and 5xx pass; anything else means that this watch cannot go on. */
+static kl_reflector_action stream_error(kl_reflector *r, const kl_err *err, kl_time now)
+{
+    failed(r, err);
+    kl_status st = err ? err->status : KL_ESERVER;
+    if (st == KL_EGONE || too_large(err))
+        return relist(r, err, now);
+    bool passes = st == KL_ETHROTTLED || st == KL_ESERVER || st == KL_ETIMEOUT || st == KL_EAUTH || st == KL_EFORBIDDEN;
+    return back_off(r, passes ? WATCHING : LISTING, err, now);
+}
+
+static kl_reflector_action frame(kl_reflector *r, const kl_reflector_input *in, kl_time now)
+{
+    r->counts.frames++;
+    r->watch_frames++;
+    r->opened = true;
+    r->last_frame = now;
+    if (in->type != KL_ADDED)
+        r->rv_ordered = true;
+    if (in->type == KL_BOOKMARK) {
+        r->bookmarked = true;
+        r->silent = 0;
+    }
+    if (in->rv && *in->rv && r->rv_ordered)
+        rv_set(r, in->rv);
+    if (r->message)
+        recovered(r);
+    if (now - r->since >= WATCH_SHORT)
+        sustained(r);
+    r->until = silence_end(r);
+    return go_on(r);
+}
+
+static kl_reflector_action timer(kl_reflector *r, kl_time now)
+{
+    if (now < r->until)
+        return go_on(r);
+    if (r->state == WAITING)
+        return resume(r, r->next, now);
+    if (r->state != WATCHING)
+        return go_on(r);
+    r->counts.stalls++;
+    r->silent++;
+    return watch_again(r, now);
+}
+
+kl_reflector_action kl_reflector_step(kl_reflector *r, const kl_reflector_input *in, kl_time now)
+{
+    if (r->state == STOPPED || in->kind == KL_REFLECTOR_STOP)
+        return stop(r);
+    /* What arrives late, from a request that is over, says nothing about the one that is open. */
+    switch (in->kind) {
+    case KL_REFLECTOR_START: return r->state == IDLE ? list(r) : go_on(r);
+    case KL_REFLECTOR_PAGE: return r->state == LISTING ? page(r, in, now) : go_on(r);
+    case KL_REFLECTOR_LIST_FAILED: return r->state == LISTING ? list_failed(r, in->err, now) : go_on(r);
+    case KL_REFLECTOR_FRAME: return r->state == WATCHING ? frame(r, in, now) : go_on(r);
+    case KL_REFLECTOR_STREAM_ERROR: return r->state == WATCHING ? stream_error(r, in->err, now) : go_on(r);
+    case KL_REFLECTOR_ENDED: return r->state == WATCHING ? ended(r, in->err, now) : go_on(r);
+    case KL_REFLECTOR_TIMER: return timer(r, now);
+    case KL_REFLECTOR_KICK: return r->state == WAITING ? resume(r, r->next, now) : go_on(r);
+    case KL_REFLECTOR_OPENED:
+        if (r->state == WATCHING) {
+            r->opened = true;
+            if (r->message && !r->too_big)
+                recovered(r);
+        }
+        return go_on(r);
+    case KL_REFLECTOR_STOP:
+        break;
+    }
+    return stop(r);
+}
+
+/* --- looking at it ---------------------------------------------------------------------------------------------------------- */
+
+const char *kl_reflector_state(const kl_reflector *r)
+{
+    static const char *const names[] = { "idle", "listing", "watching", "waiting", "stopped" };
+    return r->parked && r->state == WAITING ? "parked" : names[r->state];
+}
+
+const char *kl_reflector_rv(const kl_reflector *r) { return r->rv; }
+const char *kl_reflector_message(const kl_reflector *r) { return r->message; }
+bool kl_reflector_parked(const kl_reflector *r) { return r->parked; }
+const kl_reflector_counts *kl_reflector_counters(const kl_reflector *r) { return &r->counts; }

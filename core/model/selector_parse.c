@@ -1,0 +1,240 @@
+/* selector_parse.c - "a=b,c in (d,e),!f,g>3" to a label selector.
+ *
+ *   selector    = [ requirement { "," requirement } ]
+ *   requirement = key | "!" key | key ( "=" | "==" | "!=" | ">" | "<" ) [ word ] | key ( "in" | "notin" ) "(" words ")"
+ *   words       = any number of words and commas; a comma with nothing beside it stands for an empty word
+ *
+ * `in` and `notin` are words except where an operator is due. */
+#include <string.h>
+#include "base/mem.h"
+#include "model/selector_impl.h"
+
+typedef enum token { T_END, T_WORD, T_COMMA, T_OPEN, T_CLOSE, T_NOT, T_EQ, T_DOUBLE_EQ, T_NE, T_GT, T_LT } token;
+
+typedef struct parser {
+    const char *text, *at, *end;
+    token next;             /* the token that comes, and its text */
+    const char *word;
+    size_t nword;
+    char **values;          /* of the requirement that is being read */
+    size_t nvalues, cap;
+    kl_selector *out;
+    kl_err *err;
+} parser;
+
+static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+
+static bool is_symbol(char c) { return c && strchr("=!(),><", c); }
+
+/* A NUL ends a word and, where a token would start, the text up to the next look. */
+static void advance(parser *p)
+{
+    while (p->at < p->end && is_space(*p->at))
+        p->at++;
+    p->word = p->at;
+    p->nword = 0;
+    if (p->at == p->end || !*p->at) {
+        p->next = T_END;
+        return;
+    }
+    if (is_symbol(*p->at)) {
+        static const char symbols[] = ",()!=><";
+        static const token tokens[] = { T_COMMA, T_OPEN, T_CLOSE, T_NOT, T_EQ, T_GT, T_LT };
+
+        p->next = tokens[strchr(symbols, *p->at) - symbols];
+        p->at++;
+        if ((p->next == T_EQ || p->next == T_NOT) && p->at < p->end && *p->at == '=') {
+            p->next = p->next == T_EQ ? T_DOUBLE_EQ : T_NE;
+            p->at++;
+        }
+        p->nword = (size_t)(p->at - p->word);
+        return;
+    }
+    p->next = T_WORD;
+    while (p->at < p->end && *p->at && !is_space(*p->at) && !is_symbol(*p->at))
+        p->at++;
+    p->nword = (size_t)(p->at - p->word);
+    if (p->at < p->end && !*p->at)
+        p->at++;
+}
+
+static kl_status bad(parser *p, const char *expected)
+{
+    if (p->next == T_END)
+        return kl_fail(p->err, KL_ESYNTAX, "label selector \"%.200s\" ends where %s is expected", p->text, expected);
+    return kl_fail(p->err, KL_ESYNTAX, "label selector \"%.200s\": found \"%.*s\" where %s is expected", p->text, (int)(p->nword < 80 ? p->nword : 80), p->word, expected);
+}
+
+static void add_value(parser *p, const char *s, size_t n)
+{
+    char *value = kl_strndup(s, n);
+    size_t i;
+
+    for (i = 0; i < p->nvalues; i++)
+        if (!strcmp(p->values[i], value)) {
+            kl_free(value);
+            return;
+        }
+    if (p->nvalues == p->cap) {
+        p->cap = p->cap ? p->cap * 2 : 8;
+        p->values = kl_realloc(p->values, p->cap * sizeof *p->values);
+    }
+    p->values[p->nvalues++] = value;
+}
+
+static void drop_values(parser *p)
+{
+    while (p->nvalues)
+        kl_free(p->values[--p->nvalues]);
+}
+
+static bool next_is(const parser *p, const char *word)
+{
+    return p->next == T_WORD && p->nword == strlen(word) && !memcmp(p->word, word, p->nword);
+}
+
+static bool read_operator(parser *p, kl_selector_op *op)
+{
+    switch (p->next) {
+    case T_EQ:        *op = KL_SEL_EQ; break;
+    case T_DOUBLE_EQ: *op = KL_SEL_DOUBLE_EQ; break;
+    case T_NE:        *op = KL_SEL_NE; break;
+    case T_GT:        *op = KL_SEL_GT; break;
+    case T_LT:        *op = KL_SEL_LT; break;
+    default:
+        if (!next_is(p, "in") && !next_is(p, "notin"))
+            return false;
+        *op = next_is(p, "in") ? KL_SEL_IN : KL_SEL_NOTIN;
+    }
+    advance(p);
+    return true;
+}
+
+/* What stands between the parentheses; stops at ")". */
+static kl_status read_words(parser *p)
+{
+    for (;;) {
+        if (p->next == T_WORD) {
+            add_value(p, p->word, p->nword);
+            advance(p);
+            if (p->next == T_CLOSE)
+                return KL_OK;
+            if (p->next != T_COMMA)
+                return bad(p, "',' or ')'");
+        } else if (p->next == T_COMMA) {
+            if (!p->nvalues)
+                add_value(p, "", 0);
+            advance(p);
+            if (p->next == T_CLOSE || p->next == T_COMMA)
+                add_value(p, "", 0);
+            if (p->next == T_CLOSE)
+                return KL_OK;
+            if (p->next == T_COMMA)
+                advance(p);
+        } else {
+            return bad(p, "a value");
+        }
+    }
+}
+
+static kl_status read_list(parser *p)
+{
+    kl_status st;
+
+    if (p->next != T_OPEN)
+        return bad(p, "'('");
+    advance(p);
+    if (p->next == T_CLOSE) {
+        add_value(p, "", 0);
+    } else {
+        if (p->next != T_WORD && p->next != T_COMMA)
+            return bad(p, "a value, ',' or ')'");
+        st = read_words(p);
+        if (st)
+            return st;
+    }
+    advance(p);
+    return KL_OK;
+}
+
+static kl_status read_value(parser *p)
+{
+    if (p->next == T_END || p->next == T_COMMA) {
+        add_value(p, "", 0);
+        return KL_OK;
+    }
+    if (p->next != T_WORD)
+        return bad(p, "a value");
+    add_value(p, p->word, p->nword);
+    advance(p);
+    return KL_OK;
+}
+
+static kl_status read_requirement(parser *p)
+{
+    bool not = p->next == T_NOT;
+    kl_selector_op op = KL_SEL_NOT_EXISTS;
+    kl_status st = KL_OK;
+    char *key;
+
+    if (not)
+        advance(p);
+    if (p->next != T_WORD)
+        return bad(p, "a label key");
+    key = kl_strndup(p->word, p->nword);
+    advance(p);
+    if (!not) {
+        if (p->next == T_END || p->next == T_COMMA)
+            op = KL_SEL_EXISTS;
+        else if (!read_operator(p, &op))
+            st = bad(p, "one of in, notin, =, ==, !=, > and <");
+        else
+            st = op == KL_SEL_IN || op == KL_SEL_NOTIN ? read_list(p) : read_value(p);
+    }
+    if (!st)
+        st = kl__selector_require(p->out, key, op, (const char *const *)p->values, p->nvalues, p->err);
+    drop_values(p);
+    kl_free(key);
+    return st;
+}
+
+static kl_status read_selector(parser *p)
+{
+    kl_status st;
+
+    advance(p);
+    if (p->next == T_END)
+        return KL_OK;
+    for (;;) {
+        if (p->next != T_WORD && p->next != T_NOT)
+            return bad(p, "a label key or '!'");
+        st = read_requirement(p);
+        if (st)
+            return st;
+        if (p->next == T_END)
+            return KL_OK;
+        if (p->next != T_COMMA)
+            return bad(p, "',' or the end");
+        advance(p);
+    }
+}
+
+kl_status kl_selector_parsen(const char *text, size_t n, kl_selector **out, kl_err *err)
+{
+    parser p = { .text = text, .at = text, .end = text + n, .out = kl_new(kl_selector), .err = err };
+    kl_status st = read_selector(&p);
+
+    kl_free(p.values);
+    if (st) {
+        kl_selector_free(p.out);
+        return st;
+    }
+    kl__selector_sort(p.out);
+    *out = p.out;
+    return KL_OK;
+}
+
+kl_status kl_selector_parse(const char *text, kl_selector **out, kl_err *err)
+{
+    return kl_selector_parsen(text, strlen(text), out, err);
+}

@@ -1,0 +1,101 @@
+/* client.h - Kubernetes calls: URL, credentials, retries, Status errors, discovery. Any thread unless said otherwise.
+ *
+ * A kl_op describes one request in the words of the API. Its kind is resolved to a resource by discovery when needed.
+ * Everything is asynchronous: `done` runs on the calls thread (streams: on the watch thread) exactly once. */
+#ifndef KL_NET_CLIENT_H
+#define KL_NET_CLIENT_H
+
+#include "base/clock.h"
+#include "model/resource.h"
+#include "model/stream.h"
+#include "model/value.h"
+#include "net/config.h"
+#include "net/http.h"
+
+typedef struct kl_client kl_client;
+
+typedef enum kl_verb { KL_GET, KL_LIST, KL_WATCH, KL_CREATE, KL_UPDATE, KL_PATCH, KL_APPLY, KL_DELETE, KL_DELETE_COLLECTION } kl_verb;
+const char *kl_verb_name(kl_verb v);              /* "get" ... "deletecollection"; RBAC's words (apply is "patch") via kl_verb_rbac */
+const char *kl_verb_rbac(kl_verb v);
+bool kl_verb_is_write(kl_verb v);
+
+typedef enum kl_patch_type { KL_PATCH_MERGE, KL_PATCH_JSON, KL_PATCH_STRATEGIC } kl_patch_type;
+
+typedef struct kl_op {                             /* borrowed for the call; copied */
+    kl_verb verb;
+    const char *kind;                              /* "apps/v1/Deployment"; or `resource` */
+    const kl_resource *resource;
+    const char *ns;                                /* NULL: see default_ns */
+    const char *default_ns;                        /* used when the resource turns out namespaced and ns is NULL (not for list/watch: NULL is all namespaces) */
+    const char *name;
+    const char *subresource;
+    const kl_value *body;                          /* create, update, patch, apply */
+    kl_patch_type patch_type;
+    const char *field_manager;
+    bool force, dry_run;
+    const char *field_validation;                  /* "Strict", "Warn", "Ignore" or NULL */
+    const char *propagation;                       /* delete: "Foreground", "Background", "Orphan" or NULL */
+    const char *uid, *precondition_rv;             /* delete preconditions */
+    int64_t grace_seconds;                         /* delete: -1 unset */
+    const char *labels, *fields;                   /* selectors */
+    int64_t limit;                                 /* 0 none */
+    const char *continue_token, *rv, *rv_match;
+    int64_t timeout_seconds;                       /* watch, list */
+    bool bookmarks, initial_events;                /* watch */
+    kl_time timeout;                               /* call timeout; 0: 60 s */
+} kl_op;
+void kl_op_init(kl_op *op, kl_verb verb, const char *kind);      /* zeroes, grace -1 */
+
+typedef struct kl_client_options {
+    kl_config config;                              /* moved into the client */
+    kl_clock *clock;                               /* NULL: real */
+    const char *user_agent;                        /* NULL: "kubelua/VERSION (linux/amd64)" */
+    const char *field_manager;                     /* default of ops without one; NULL: "kubelua" */
+    bool http1;
+    /* Called after each HTTP attempt, on the http thread: rest_client_requests_total and friends. code 0: transport error. */
+    void (*on_request)(void *arg, const char *method, const char *host, int code, kl_time took);
+    void *on_request_arg;
+} kl_client_options;
+
+KL_NODISCARD kl_status kl_client_new(kl_client_options *o, kl_client **out, kl_err *err);
+void kl_client_free(kl_client *c);                 /* cancels, joins both threads */
+const kl_config *kl_client_config(const kl_client *c);
+kl_http *kl_client_watch_http(kl_client *c);       /* the watch thread: informers live there */
+kl_http *kl_client_call_http(kl_client *c);
+
+/* `body` and `err` are borrowed; body NULL on failure. code is the HTTP status or 0. */
+typedef void kl_reply_fn(void *arg, kl_status st, int code, const kl_value *body, kl_err *err);
+/* Preflight mistakes are reported through done as well. Returns an id for kl_client_cancel. */
+uint64_t kl_client_do(kl_client *c, const kl_op *op, kl_reply_fn *done, void *arg);
+void kl_client_cancel(kl_client *c, uint64_t id);
+/* The same, waiting: not from the client's own threads. *out is a new reference (NULL allowed). */
+KL_NODISCARD kl_status kl_client_wait(kl_client *c, const kl_op *op, const kl_value **out, kl_err *err);
+/* Any path: kl_client_raw(c, "GET", "/version", NULL, ...). JSON answers only. */
+KL_NODISCARD kl_status kl_client_raw(kl_client *c, const char *method, const char *path_and_query, const char *content_type,
+    const void *body, size_t len, const kl_value **out, kl_err *err);
+
+/* A LIST or WATCH whose objects arrive one at a time on the watch thread. op->resource is required (see kl_client_resolve). */
+typedef struct kl_stream_call {
+    kl_status (*item)(void *arg, const kl_value *object, kl_err *err);                     /* callee owns object */
+    kl_status (*event)(void *arg, const char *type, const kl_value *object, kl_err *err);  /* callee owns object */
+    /* The answer began with 2xx: for watches, "it is established". May be NULL. */
+    void (*opened)(void *arg);
+    /* Once, last. list: envelope = {kind, apiVersion, metadata} (borrowed). st as kl_client_do; a watch that ended cleanly is KL_OK. */
+    void (*done)(void *arg, kl_status st, int code, const kl_value *envelope, kl_err *err);
+    void *arg;
+    size_t max_object;
+    bool drop_managed_fields;
+} kl_stream_call;
+uint64_t kl_client_stream(kl_client *c, const kl_op *op, const kl_stream_call *call);      /* watch thread */
+void kl_client_stream_cancel(kl_client *c, uint64_t id);                                   /* watch thread; done is called with KL_ECANCELLED, later or at once */
+
+/* --- discovery (aggregated, legacy fallback). Resources live as long as the client. ----------------------------------- */
+/* *out NULL with KL_ENOTFOUND when the server has no such kind (the message says which groups or near kinds exist). A group
+ * whose discovery fails makes only that group fail. Fetches on a miss; one fetch at a time. */
+typedef void kl_resolve_fn(void *arg, kl_status st, const kl_resource *r, kl_err *err);     /* on the calls thread, or at once when cached */
+void kl_client_resolve(kl_client *c, const char *kind, kl_resolve_fn *done, void *arg);
+KL_NODISCARD kl_status kl_client_resolve_wait(kl_client *c, const char *kind, const kl_resource **out, kl_err *err);
+const kl_resource *kl_client_resolve_cached(kl_client *c, const char *kind);                /* NULL when not known yet */
+void kl_client_discovery_forget(kl_client *c);                                              /* the next resolve fetches again; resources handed out stay valid */
+
+#endif

@@ -1,0 +1,58 @@
+/* config.h - where the API server is and who we are: kubeconfig files, in-cluster files, overrides (client-go.md 1.2).
+ *
+ * The result is plain data; nothing is contacted. Files named by it (token, CA, certificates) are read when used, so that
+ * rotation works, but are checked for readability here. Owner thread while being made; read-only afterwards. */
+#ifndef KL_NET_CONFIG_H
+#define KL_NET_CONFIG_H
+
+#include <stdbool.h>
+#include "base/clock.h"
+#include "base/err.h"
+
+typedef struct kl_config {
+    char *server;               /* "https://host:port[/prefix]" without a trailing slash */
+    char *context_namespace;    /* effective namespace; never NULL ("default") */
+    bool namespace_set;         /* it came from an override */
+    char *context;              /* name of the context in use, or NULL */
+    char *token, *token_file;   /* the file's content wins whenever it is readable */
+    char *username, *password;
+    char *ca_file, *ca_data;    /* data is decoded PEM; data wins */
+    char *cert_file, *cert_data, *key_file, *key_data;
+    char *tls_server_name;
+    char *proxy_url;
+    char *impersonate, *impersonate_uid;
+    char **impersonate_groups;  /* NULL-terminated or NULL */
+    bool insecure;
+    bool disable_compression;
+    bool in_cluster;
+    kl_time timeout;            /* 0: none */
+    char *source;               /* for messages: "/home/u/.kube/config" or "in-cluster" */
+    /* exec and auth-provider users are refused by kl_config_check with a message until they are built */
+    bool has_exec, has_auth_provider;
+    char *exec_command;
+} kl_config;
+
+typedef struct kl_config_overrides {
+    const char *context, *cluster, *user, *ns, *server, *token, *tls_server_name, *impersonate;
+    const char *timeout;
+    int insecure;               /* -1 unset, 0, 1 */
+} kl_config_overrides;
+
+typedef struct kl_config_sources {
+    const char *explicit_file;          /* --kubeconfig: missing is an error; NULL */
+    const char *env;                    /* value of KUBECONFIG (a path list), or NULL */
+    const char *home_file;              /* ~/.kube/config, or NULL */
+    bool try_in_cluster;                /* between KUBECONFIG and home, as controller-runtime orders them */
+    kl_config_overrides o;
+} kl_config_sources;
+
+/* Sources from the environment (KUBECONFIG, HOME); o.insecure = -1. Strings are borrowed from the environment. */
+void kl_config_sources_default(kl_config_sources *s);
+KL_NODISCARD kl_status kl_config_load(const kl_config_sources *s, kl_config *out, kl_err *err);
+KL_NODISCARD kl_status kl_config_in_cluster(kl_config *out, kl_err *err);
+/* A plain config for one server URL, no credentials. */
+void kl_config_for_server(const char *url, kl_config *out);
+void kl_config_fini(kl_config *c);
+void kl_config_copy(kl_config *to, const kl_config *from);
+
+#endif

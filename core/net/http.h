@@ -1,0 +1,66 @@
+/* http.h - the only door to libcurl: one thread with one curl multi handle; requests, streams, timers and posted calls.
+ *
+ * Every callback runs on that thread and must not wait. Two instances live in a process: "calls" and "watches", so that a
+ * list of 100,000 objects never delays a lease renewal. libcurl 7.88: the write callback always consumes (an HTTP/2 stream
+ * is never paused), PIPEWAIT is on, streams per connection stay below the server's limit. TCP keepalive and
+ * TCP_USER_TIMEOUT find dead peers. */
+#ifndef KL_NET_HTTP_H
+#define KL_NET_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/clock.h"
+#include "base/err.h"
+
+typedef struct kl_http kl_http;
+
+typedef struct kl_tls {                /* borrowed for the call of kl_http_submit; strings may be NULL */
+    const char *ca_file, *ca_pem;
+    const char *cert_file, *cert_pem, *key_file, *key_pem;
+    const char *server_name;
+    bool insecure;
+} kl_tls;
+
+typedef struct kl_http_head {          /* borrowed inside on_head */
+    int code;
+    const char *(*header)(const struct kl_http_head *h, const char *name);    /* first value or NULL */
+    void *impl;
+} kl_http_head;
+
+typedef struct kl_http_request {       /* everything is copied by kl_http_submit */
+    const char *method, *url;
+    const char *const *headers;        /* "Name: value", NULL-terminated, or NULL */
+    const void *body; size_t body_len;
+    const char *proxy;                 /* NULL: environment; "" none */
+    kl_tls tls;
+    bool accept_gzip;
+    kl_time connect_timeout;           /* 0: 30 s */
+    kl_time total_timeout;             /* 0: none (streams) */
+    /* The answer has started; called once per final response. */
+    void (*on_head)(void *arg, const kl_http_head *head);
+    /* Non-zero ends the transfer with that status. */
+    kl_status (*on_data)(void *arg, const char *data, size_t n, kl_err *err);
+    /* Always called exactly once, last; also after cancel (KL_ECANCELLED). KL_OK means an HTTP answer came whole, whatever its code.
+     * `sent` false means that the request certainly never reached the server. */
+    void (*on_done)(void *arg, kl_status st, int code, bool sent, kl_err *err);
+    void *arg;
+} kl_http_request;
+
+typedef struct kl_http_options {
+    const char *name;                  /* thread name, and in logs */
+    int max_streams;                   /* per connection; 0: 80 (kube-apiserver allows 100) */
+    bool http1;                        /* --http1 */
+    const char *user_agent;
+} kl_http_options;
+
+KL_NODISCARD kl_status kl_http_new(const kl_http_options *o, kl_http **out, kl_err *err);
+void kl_http_free(kl_http *h);         /* cancels all, joins; pending timers and posts are dropped after their cancel */
+uint64_t kl_http_submit(kl_http *h, const kl_http_request *r);                       /* any thread; 0 after free began */
+void kl_http_cancel(kl_http *h, uint64_t id);                                        /* any thread; unknown ids are fine */
+void kl_http_post(kl_http *h, void (*fn)(void *arg), void *arg);                     /* any thread: run fn soon on the thread, in order */
+uint64_t kl_http_timer(kl_http *h, kl_time after, void (*fn)(void *arg), void *arg); /* any thread */
+void kl_http_timer_cancel(kl_http *h, uint64_t id);                                  /* from the http thread: fn is not called after this */
+bool kl_http_on_thread(const kl_http *h);
+
+#endif

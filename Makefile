@@ -109,7 +109,7 @@ $(B)/gen/lualib.c: bindings/embed.lua $(LIB_LUA)
 	$(call say,GEN )$(LUA) bindings/embed.lua lua > $@
 $(B)/obj/gen/lualib.o: $(B)/gen/lualib.c
 	@mkdir -p $(@D)
-	$(call say,CC  )$(CC) $(ALL_CFLAGS) -c -o $@ $<
+	$(call say,CC  )$(CC) $(ALL_CFLAGS) -Ibindings $(LUA_CFLAGS) -c -o $@ $<
 
 $(B)/obj/core/%.o: core/%.c build/config.mk
 	@mkdir -p $(@D)

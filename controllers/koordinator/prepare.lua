@@ -36,11 +36,14 @@ local function amount(plan, name)
   return amounts.bytes(M.normalized(name, quantity, M.ratio(plan)))
 end
 
+local BINARY = { "Ki", "Mi", "Gi", "Ti", "Pi" }
+
 -- As Kubernetes itself would print it, so that what is read back is what was written.
 function M.text(name, n)
-  local in_memory = name == batchresource.MEMORY or name == midresource.MEMORY
-  if in_memory and n % 1024 == 0 and n > 0 then return tostring(kube.qty(n // 1024 .. "Ki")) end
-  return tostring(kube.qty(n))
+  if name ~= batchresource.MEMORY and name ~= midresource.MEMORY then return tostring(kube.qty(n)) end
+  local unit = 0
+  while n ~= 0 and n % 1024 == 0 and unit < #BINARY do n, unit = n // 1024, unit + 1 end
+  return n .. (BINARY[unit] or "")
 end
 
 -- The annotation remembers more names than ours; theirs are kept.

@@ -30,9 +30,8 @@ end
 
 -- The object or list that an annotation or a ConfigMap entry holds as JSON text, as plain tables.
 function M.json(text)
-  local ok, value = pcall(kube.decode, text)
+  local ok, value = pcall(function() return M.copy(kube.decode(text)) end)
   if not ok then return nil, "not valid JSON: " .. tostring(value) end
-  value = M.copy(value)
   if type(value) ~= "table" then return nil, "not a JSON object" end
   return value
 end

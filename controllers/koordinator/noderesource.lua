@@ -79,9 +79,9 @@ return kube.controller {
     local topology = ctx:get(TOPOLOGY, name)
     local decided, stale_at = decide(node, strategy, topology, ctx, now)
 
-    if topology and zones.updated(topology.zones, decided, strategy.resourceDiffThreshold) then
+    if topology and next(zones.changes(topology.zones, decided, strategy.resourceDiffThreshold)) then
       ctx:patch(topology, function(t)
-        t.zones = zones.updated(t.zones, decided, strategy.resourceDiffThreshold) or t.zones
+        for i, resources in pairs(zones.changes(t.zones, decided, strategy.resourceDiffThreshold)) do t.zones[i].resources = resources end
       end)
     end
 

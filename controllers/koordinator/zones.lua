@@ -59,19 +59,19 @@ local function quantity_of(name, quantity, ratio)
   return kube.milli(milli)
 end
 
--- The zones as they should be, or nil when they are close enough as they are.
-function M.updated(zones, plan, threshold)
-  local out, changed = fields.copy(zones or {}), false
-  local ratio = prepare.ratio(plan)
-  for _, zone in ipairs(out) do
-    zone.resources = zone.resources or {}
+-- The resource lists that should change, by the zone's place in the list; empty when all is close enough as it is.
+function M.changes(zones, plan, threshold)
+  local changes, ratio = {}, prepare.ratio(plan)
+  for i, zone in ipairs(zones or {}) do
+    local resources = fields.copy(zone.resources) or {}
     local wanted = plan.zones and plan.zones[zone.name]
+    local changed = not wanted and clear(resources)
     for _, name in ipairs(wanted and batchresource.NAMES or {}) do
-      if wanted[name] ~= nil and set(zone.resources, name, quantity_of(name, wanted[name], ratio), threshold) then changed = true end
+      if wanted[name] ~= nil and set(resources, name, quantity_of(name, wanted[name], ratio), threshold) then changed = true end
     end
-    if not wanted and clear(zone.resources) then changed = true end
+    if changed then changes[i] = resources end
   end
-  return changed and out or nil
+  return changes
 end
 
 return M

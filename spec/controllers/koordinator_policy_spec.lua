@@ -563,31 +563,30 @@ describe("zones", function()
   local function wanted(cpu, memory) return { zones = { ["node-0"] = { ["kubernetes.io/batch-cpu"] = cpu, ["kubernetes.io/batch-memory"] = memory } } } end
 
   it("get what is missing, sorted by name, and keep the rest", function()
-    local out = zones.updated(list(resource("memory", "1Gi"), resource("cpu", "4")), wanted(2000, 1024), 0.1)
+    local out = zones.changes(list(resource("memory", "1Gi"), resource("cpu", "4")), wanted(2000, 1024), 0.1)
     local names = {}
-    for i, info in ipairs(out[1].resources) do names[i] = info.name end
+    for i, info in ipairs(out[1]) do names[i] = info.name end
     assert.same({ "cpu", "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory", "memory" }, names)
-    assert.same(resource("kubernetes.io/batch-memory", "1Ki"), out[1].resources[3])
-    assert.equal("Node", out[1].type)
+    assert.same(resource("kubernetes.io/batch-memory", "1Ki"), out[1][3])
   end)
 
   it("are left alone while the difference is small", function()
     local now = list(resource("kubernetes.io/batch-cpu", "2k"), resource("kubernetes.io/batch-memory", "1Ki"))
-    assert.is_nil(zones.updated(now, wanted(2100, 1024), 0.1))
-    assert.equal("2300", zones.updated(now, wanted(2300, 1024), 0.1)[1].resources[1].available)
+    assert.same({}, zones.changes(now, wanted(2100, 1024), 0.1))
+    assert.equal("2300", zones.changes(now, wanted(2300, 1024), 0.1)[1][1].available)
     assert.equal("2k", now[1].resources[1].available)
   end)
 
   it("count processors by the node's ratio", function()
     local decided = wanted(2000, 1024)
     decided.annotations = { [cpunormalization.ANNOTATION] = "1.50" }
-    assert.equal("3k", zones.updated(list(resource("cpu", "4")), decided, 0.1)[1].resources[2].capacity)
+    assert.equal("3k", zones.changes(list(resource("cpu", "4")), decided, 0.1)[1][2].capacity)
   end)
 
   it("offer nothing when the node offers nothing, and are not touched if they never did", function()
     local reset = plan.reset "off"
-    assert.equal("0", zones.updated(list(resource("kubernetes.io/batch-cpu", "2k")), reset, 0.1)[1].resources[1].available)
-    assert.is_nil(zones.updated(list(resource("kubernetes.io/batch-cpu", "0"), resource("cpu", "4")), reset, 0.1))
-    assert.is_nil(zones.updated(nil, reset, 0.1))
+    assert.equal("0", zones.changes(list(resource("kubernetes.io/batch-cpu", "2k")), reset, 0.1)[1][1].available)
+    assert.same({}, zones.changes(list(resource("kubernetes.io/batch-cpu", "0"), resource("cpu", "4")), reset, 0.1))
+    assert.same({}, zones.changes(nil, reset, 0.1))
   end)
 end)

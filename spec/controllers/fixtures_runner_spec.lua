@@ -1,0 +1,101 @@
+local fixtures = require "support.fixtures"
+local process = require "support.process"
+
+-- Runs one file's text; returns the numbers, the unknown calc and all that was said.
+local function run(text)
+  local said = {}
+  local passed, failed, unknown = fixtures.run("mine.json", text, function(line) said[#said + 1] = line end)
+  return passed, failed, unknown, table.concat(said, "\n")
+end
+
+local function run_directory(dir)
+  local said = {}
+  local ok = fixtures.run_directory(dir, function(line) said[#said + 1] = line end)
+  return ok, table.concat(said, "\n")
+end
+
+local function directory(files)
+  local dir = process.tmpname ".cases"
+  process.run("mkdir -p " .. process.quote(dir))
+  for name, text in pairs(files) do process.write(dir .. "/" .. name, text) end
+  return dir
+end
+
+local VALID = [[{"calc": "colocation_strategy", "cases": [{"name": "%s", "input": {"op": "isColocationStrategyValid",
+  "strategy": {"degradeTimeMinutes": 15}}, "expect": {"valid": %s}}]}]]
+
+describe("the fixture runner", function()
+  it("runs Koordinator's own cases, and all of them pass", function()
+    local ok, said = run_directory "spec/fixtures/koordinator"
+    assert.is_true(ok, said)
+    assert.matches("\n90 passed, 0 failed$", said)
+    assert.matches("not known yet: [%w_, ]*elastic_quota", said)
+    for _, calc in ipairs { "batchresource", "midresource", "colocation_strategy", "cpu_normalization", "resource_amplification",
+      "noderesource_prepare" } do assert.is_truthy(fixtures.calcs[calc], calc) end
+  end)
+
+  it("counts a case that fails, and shows what was expected", function()
+    local passed, failed, _, said = run(VALID:format("my case", "false"))
+    assert.same({ 0, 1 }, { passed, failed })
+    assert.matches("FAIL mine.json: my case", said, 1, true)
+    assert.matches("valid: expected false, got true", said, 1, true)
+  end)
+
+  it("compares quantities by value, in both directions", function()
+    local case = [[{"calc": "noderesource_prepare", "cases": [{"name": "x", "input": {"op": "prepare", "plugin": "BatchResource",
+      "node": {"metadata": {}, "status": {"capacity": {"cpu": 1}, "allocatable": {"cpu": "1000m"}}}, "nodeResource": {"resources":
+      {"kubernetes.io/batch-cpu": 5000, "kubernetes.io/batch-memory": "1Gi"}}}, "expect": {"allocatable": {"cpu": 1,
+      "kubernetes.io/batch-memory": "1024Mi"%s}}}]}]]
+    assert.equal(1, (run(case:format ', "kubernetes.io/batch-cpu": "5k"')))
+    local _, failed, _, said = run(case:format ', "kubernetes.io/batch-cpu": "5001"')
+    assert.equal(1, failed)
+    assert.matches("allocatable: kubernetes.io/batch-cpu: expected 5001, got 5k", said, 1, true)
+    _, failed, _, said = run(case:format "")
+    assert.equal(1, failed)
+    assert.matches("kubernetes.io/batch-cpu was not expected", said, 1, true)
+  end)
+
+  it("checks resets, errors and zones, where a case asserts them", function()
+    local case = [[{"calc": "batchresource", "cases": [{"name": "x", "input": {"strategy": {"enable": true}, "node": {"metadata": {"name": "n"}},
+      "pods": [], "nodeMetric": {}}, "expect": %s}]}]]
+    assert.equal(1, (run(case:format '{"reset": ["kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"]}')))
+    assert.equal(0, (run(case:format '{"reset": ["kubernetes.io/batch-cpu"]}')))
+    assert.equal(0, (run(case:format '{"error": true}')))
+    assert.equal(0, (run(case:format '{"zones": {"node-0": {"kubernetes.io/batch-cpu": 1}}}')))
+  end)
+
+  it("names a calculation that no policy knows, without failing", function()
+    local passed, failed, unknown = run '{"calc": "tea_leaves", "cases": [{}]}'
+    assert.same({ 0, 0, "tea_leaves" }, { passed, failed, unknown })
+  end)
+
+  it("says what a file lacks", function()
+    for text, want in pairs {
+      ["{]"] = "not valid JSON", ['"x"'] = "not a JSON object", ["{}"] = 'has no "calc"', ['{"calc": "midresource"}'] = 'has no "cases"',
+      ['{"calc": "midresource", "cases": [{"name": "n"}]}'] = "a case is { name, input, expect }",
+      ['{"calc": "cpu_normalization", "cases": [{"input": {"op": "guess"}, "expect": {}}]}'] = 'input.op is "guess"; it is one of: calculate',
+      ['{"calc": "noderesource_prepare", "cases": [{"input": {"op": "prepare"}, "expect": {}}]}'] = "input.plugin is missing",
+      ['{"calc": "midresource", "cases": [{"input": {"strategy": {}, "now": "noon"}, "expect": {}}]}'] = "raised: ",
+    } do
+      local passed, failed, _, said = run(text)
+      assert.same({ 0, 1 }, { passed, failed }, text)
+      assert.is_truthy(said:find(want, 1, true), said)
+    end
+  end)
+
+  it("takes a person's own directory, and goes on after a bad file", function()
+    local ok, said = run_directory(directory { ["a.json"] = "{", ["b.json"] = VALID:format("b", "true"), ["notes.txt"] = "{" })
+    assert.is_false(ok)
+    assert.matches("FAIL a.json: not valid JSON", said, 1, true)
+    assert.matches("\n1 passed, 1 failed$", said)
+  end)
+
+  it("fails on a directory without cases, and on one that is not there", function()
+    for _, dir in ipairs { directory {}, "/nowhere/it's gone" } do
+      local ok, said = run_directory(dir)
+      assert.is_false(ok)
+      assert.is_truthy(said:find(dir .. ": no *.json files here", 1, true), said)
+      assert.matches("\n0 passed, 1 failed$", said)
+    end
+  end)
+end)

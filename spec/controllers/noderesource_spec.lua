@@ -1,0 +1,211 @@
+-- The hands of the node resource controller, in a world of plain tables: what is read, what is written, when to look again.
+package.path = "controllers/koordinator/?.lua;" .. package.path
+
+local kube = require "kubelua"
+local fields = require "fields"
+
+local NODE, NODE_METRIC = "v1/Node", "slo.koordinator.sh/v1alpha1/NodeMetric"
+local TOPOLOGY = "topology.node.k8s.io/v1alpha1/NodeResourceTopology"
+local BATCH_CPU, BATCH_MEMORY = "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"
+local ORIGIN, RATIO = "node.koordinator.sh/originExtendedAllocatable", "node.koordinator.sh/cpu-normalization-ratio"
+local START = kube.time("2026-01-01T00:00:00Z"):unix()
+
+-- A run's `ctx` over `world.objects[kind]["ns/name" or "name"]`. Writes change the world and are noted in `world.writes`.
+local function context(world)
+  local ctx = { log = setmetatable({}, { __index = function() return function(_, message) world.logged[#world.logged + 1] = message end end }) }
+  function ctx.get(_, kind, namespace, name)
+    return (world.objects[kind] or {})[name and namespace .. "/" .. name or namespace]
+  end
+  function ctx.list(_, kind, how)
+    assert.equal("v1/Pod", kind)
+    assert.equal("node", how.index)
+    local list = {}
+    for _, pod in ipairs(world.pods) do
+      if pod.spec.nodeName == how.value then list[#list + 1] = pod end
+    end
+    return list
+  end
+  function ctx.each(_, kind)
+    local name
+    return function()
+      local object
+      name, object = next(world.objects[kind], name)
+      return object
+    end
+  end
+  function ctx.now() return kube.time(START + world.seconds) end
+  local function patch(what)
+    return function(_, object, edit)
+      local before = fields.copy(object)
+      edit(object)
+      world.writes[#world.writes + 1] = { what = what, object = object, changed = not fields.equal(before, object) }
+      return object
+    end
+  end
+  ctx.patch, ctx.patch_status = patch "object", patch "status"
+  return ctx
+end
+
+local function resource(name, n) return { name = name, capacity = n, allocatable = n, available = n } end
+
+local function fresh_world()
+  return {
+    seconds = 0, logged = {}, writes = {}, pods = {},
+    objects = {
+      [NODE] = { n = { metadata = { name = "n", annotations = {} },
+        status = { capacity = { cpu = "10", memory = "10Gi" }, allocatable = { cpu = "10", memory = "10Gi" } } } },
+      [NODE_METRIC] = { n = { metadata = { name = "n" }, status = { updateTime = "2026-01-01T00:00:00Z", nodeMetric = {
+        nodeUsage = { resources = { cpu = "1", memory = "1Gi" } }, systemUsage = { resources = { cpu = "1", memory = "1Gi" } } } } } },
+      [TOPOLOGY] = {},
+      ["v1/ConfigMap"] = { ["koordinator-system/slo-controller-config"] = { metadata = { resourceVersion = "1" }, data = { ["colocation-config"] =
+        '{"enable": true, "cpuReclaimThresholdPercent": 100, "memoryReclaimThresholdPercent": 100}' } } },
+    },
+  }
+end
+
+describe("the node resource controller", function()
+  local script, world, ctx, node
+
+  before_each(function()
+    -- Loaded anew each time: what a script remembers belongs to one worker of one generation.
+    script = dofile "controllers/koordinator/noderesource.lua"
+    world = fresh_world()
+    ctx, node = context(world), world.objects[NODE].n
+  end)
+
+  local function reconcile() return script.reconcile(node, ctx) end
+  local function writes()
+    local list = {}
+    for i, write in ipairs(world.writes) do list[i] = write.what end
+    world.writes = {}
+    return list
+  end
+  local function offered(name) return node.status.allocatable[name or BATCH_CPU] end
+
+  it("writes status and metadata apart, and nothing when nothing moved", function()
+    reconcile()
+    assert.same({ "status", "object" }, writes())
+    assert.equal("9k", offered())
+    assert.equal("9k", node.status.capacity[BATCH_CPU])
+    assert.equal("9Gi", offered(BATCH_MEMORY))
+    assert.equal("1.00", node.metadata.annotations[RATIO])
+    assert.equal('{"resources":{"kubernetes.io/batch-cpu":"9k","kubernetes.io/batch-memory":"9Gi"}}', node.metadata.annotations[ORIGIN])
+    reconcile()
+    assert.same({}, writes())
+  end)
+
+  it("counts the pods of its node", function()
+    for _, name in ipairs { "n", "other" } do
+      world.pods[#world.pods + 1] = { metadata = { name = name, namespace = "ns", labels = { ["koordinator.sh/qosClass"] = "LS" } },
+        spec = { nodeName = name, containers = { { resources = { requests = { cpu = "4" } } } } }, status = { phase = "Running" } }
+    end
+    reconcile()
+    assert.equal("5k", offered())
+  end)
+
+  it("lets small changes wait until the time for an update has passed", function()
+    reconcile()
+    local function use(cpu) world.objects[NODE_METRIC].n.status.nodeMetric.systemUsage.resources.cpu = cpu end
+    writes()
+    use "1500m"
+    reconcile()
+    assert.same({}, writes())
+    assert.equal("9k", offered())
+    world.seconds = 301
+    reconcile()
+    assert.same({ "status", "object" }, writes())
+    assert.equal("8500", offered())
+    use "5"
+    reconcile()
+    assert.same({ "status", "object" }, writes())
+    assert.equal("5k", offered())
+  end)
+
+  it("looks again when the metric becomes stale, and withdraws then", function()
+    assert.equal(15 * 60 + 1, reconcile().requeue_after)
+    world.seconds = 15 * 60
+    assert.equal(1, reconcile().requeue_after)
+    assert.equal("9k", offered())
+    world.seconds = 15 * 60 + 1
+    assert.is_nil(reconcile())
+    assert.is_nil(offered())
+    assert.is_nil(node.status.capacity[BATCH_CPU])
+    assert.matches('"kubernetes.io/batch-cpu":"0"', node.metadata.annotations[ORIGIN], 1, true)
+  end)
+
+  it("withdraws when there is no metric", function()
+    reconcile()
+    world.objects[NODE_METRIC] = {}
+    reconcile()
+    assert.is_nil(offered())
+  end)
+
+  it("withdraws when colocation is switched off, and leaves the ratio that it wrote", function()
+    reconcile()
+    local map = world.objects["v1/ConfigMap"]["koordinator-system/slo-controller-config"]
+    map.metadata.resourceVersion, map.data["colocation-config"] = "2", '{"enable": false}'
+    reconcile()
+    assert.is_nil(offered())
+    assert.equal("1.00", node.metadata.annotations[RATIO])
+  end)
+
+  it("keeps the last good configuration, and says once why the new one is refused", function()
+    reconcile()
+    local map = world.objects["v1/ConfigMap"]["koordinator-system/slo-controller-config"]
+    map.metadata.resourceVersion, map.data["colocation-config"] = "2", '{"enable": 1}'
+    world.logged = {}
+    reconcile()
+    reconcile()
+    assert.equal("9k", offered())
+    assert.equal(1, #world.logged)
+    assert.matches("slo-controller-config is not used", world.logged[1], 1, true)
+    assert.matches("enable: expected boolean", world.logged[1], 1, true)
+  end)
+
+  it("touches nothing while no configuration was ever good", function()
+    world.objects["v1/ConfigMap"]["koordinator-system/slo-controller-config"].data["colocation-config"] = "{"
+    assert.is_nil(reconcile())
+    assert.same({}, writes())
+  end)
+
+  it("touches nothing on a node that has not reported", function()
+    node.status = {}
+    assert.is_nil(reconcile())
+    assert.same({}, writes())
+  end)
+
+  it("writes zones beside the node, once", function()
+    local topology = { metadata = { name = "n" }, zones = { { name = "node-0", resources = { resource("cpu", "4"), resource("memory", "8Gi") } },
+      { name = "node-1", resources = { resource("cpu", "6"), resource("memory", "2Gi") } } } }
+    world.objects[TOPOLOGY].n = topology
+    reconcile()
+    assert.equal(topology, world.writes[1].object)
+    assert.same({ "object", "status", "object" }, writes())
+    assert.same(resource(BATCH_CPU, "3500"), topology.zones[1].resources[2])
+    assert.same(resource(BATCH_CPU, "5500"), topology.zones[2].resources[2])
+    reconcile()
+    assert.same({}, writes())
+    world.objects[NODE_METRIC] = {}
+    reconcile()
+    assert.same(resource(BATCH_CPU, "0"), topology.zones[1].resources[2])
+  end)
+
+  it("counts a normalization from the next pass on for amplification", function()
+    local map = world.objects["v1/ConfigMap"]["koordinator-system/slo-controller-config"]
+    map.data["cpu-normalization-config"] = '{"enable": true, "defaultRatio": 1.5}'
+    world.objects[TOPOLOGY].n = { metadata = { name = "n", annotations = { ["node.koordinator.sh/cpu-basic-info"] = "{}" } } }
+    reconcile()
+    assert.equal("1.50", node.metadata.annotations[RATIO])
+    assert.equal("13500", offered())
+    assert.is_nil(node.metadata.annotations["node.koordinator.sh/resource-amplification-ratio"])
+    reconcile()
+    assert.equal('{"cpu":1.50}', node.metadata.annotations["node.koordinator.sh/resource-amplification-ratio"])
+  end)
+
+  it("is woken for every node by its ConfigMap, and by no other", function()
+    local map = script.watches["v1/ConfigMap"]
+    assert.same({ "n" }, map({ metadata = { namespace = "koordinator-system", name = "slo-controller-config" } }, ctx))
+    assert.same({}, map({ metadata = { namespace = "koordinator-system", name = "other" } }, ctx))
+    assert.same({}, map({ metadata = { namespace = "default", name = "slo-controller-config" } }, ctx))
+  end)
+end)

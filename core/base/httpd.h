@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "base/buf.h"
 #include "base/err.h"
 
 typedef struct kl_httpd kl_httpd;
@@ -20,6 +21,7 @@ typedef void kl_httpd_handler(void *arg, kl_httpd_request *req);
 typedef struct kl_httpd_options {
     const char *listen;          /* "127.0.0.1:8080", ":8080", "[::1]:0"; port 0 picks one */
     size_t max_body;             /* a larger request is answered 413; 0 means 16 MiB */
+    size_t max_queued;           /* bytes that may wait in one stream; 0 means 256 MiB */
     kl_httpd_handler *handler;   /* called once per request, when its body has arrived; must call kl_httpd_reply* before or after returning */
     void *arg;
 } kl_httpd_options;
@@ -29,16 +31,21 @@ void kl_httpd_stop(kl_httpd *h);                       /* ends streams, closes c
 uint16_t kl_httpd_port(const kl_httpd *h);
 const char *kl_httpd_address(const kl_httpd *h);       /* "127.0.0.1:PORT" as bound; lives as long as h */
 
-/* About the request: borrowed until the reply is queued. */
+/* About the request: borrowed until the handler returns, or until the reply if that comes earlier. A handler that answers
+ * later takes along what it needs. */
 const char *kl_httpd_method(const kl_httpd_request *r);
 const char *kl_httpd_path(const kl_httpd_request *r);                      /* without the query, percent-decoded */
 const char *kl_httpd_query(const kl_httpd_request *r, const char *name);   /* decoded first value, or NULL */
 const char *kl_httpd_header(const kl_httpd_request *r, const char *name);  /* or NULL */
 const char *kl_httpd_body(const kl_httpd_request *r, size_t *len);
 
-/* One whole answer; headers are "Name: value\r\n" lines or NULL. Copies body. Server thread (inside the handler). */
+/* One whole answer; headers are "Name: value\r\n" lines or NULL. Copies body. Exactly one kl_httpd_reply* per request, inside
+ * the handler or later on any thread; the request is gone afterwards. */
 void kl_httpd_reply(kl_httpd_request *r, int code, const char *content_type, const char *headers, const void *body, size_t len);
-/* Starts a chunked answer. The caller owns one reference to the stream and must kl_httpd_stream_close it in the end. */
+/* The same with a body that is moved out of `body` (large lists). */
+void kl_httpd_reply_take(kl_httpd_request *r, int code, const char *content_type, const char *headers, kl_buf *body);
+/* Starts a chunked answer. The caller owns one reference to the stream and must kl_httpd_stream_close it in the end, which may
+ * be after kl_httpd_stop. */
 kl_httpd_stream *kl_httpd_reply_stream(kl_httpd_request *r, int code, const char *content_type);
 /* Queues bytes. False when the peer is gone or more than `max_queued` bytes wait (then the stream is dead). Any thread. */
 bool kl_httpd_stream_write(kl_httpd_stream *s, const void *data, size_t len);

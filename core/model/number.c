@@ -4,7 +4,7 @@
  * strtod. Writing: 15, 16 or 17 digits, the first that reads back, laid out by hand. */
 #include "model/number.h"
 
-#include <errno.h>
+#include <float.h>
 #include <locale.h>
 #include <math.h>
 #include <stdint.h>
@@ -91,7 +91,8 @@ bool kl__double_parse(const char *text, size_t n, double *out)
 char *kl__double_format(double x, char out[KL__DOUBLE_MAX])
 {
     char e[KL__DOUBLE_MAX], digits[24];
-    for (int precision = 14; precision <= 16; precision++) {
+    bool subnormal = fabs(x) < DBL_MIN;          /* these hold fewer digits than 15 */
+    for (int precision = subnormal ? 0 : 14; precision <= 16; precision++) {
         snprintf(e, sizeof e, "%.*e", precision, x);
         for (char *p = e; *p; p++)               /* the host's locale may have its own decimal point */
             if (!strchr("0123456789+-e", *p)) {

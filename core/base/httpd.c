@@ -1,0 +1,662 @@
+/* httpd.c - the only door to libmicrohttpd.
+ *
+ * A request gathers its body, then meets the handler once:
+ *   reading --body complete--> handled --reply--> queued --sent--> completed
+ *   handled without reply: parked (suspended) --reply, any thread--> queued
+ * A stream is an answer that goes on: the reader, on the server's thread, takes what is queued and suspends the connection
+ * when nothing is; whoever writes resumes it. `conn` is set exactly while libmicrohttpd may be told about the connection:
+ * request_completed clears it under the stream's lock, so a writer never touches a dead connection. A suspended connection
+ * is polled by nobody, therefore kl_hangup watches its socket. libmicrohttpd must not be stopped while anything is
+ * suspended: stopping marks and resumes all, and from then on nothing suspends any more.
+ *
+ * Locks: registry (h->mu) before stream (s->mu) before libmicrohttpd's own. */
+#include "base/httpd.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <microhttpd.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "base/hangup.h"
+#include "base/list.h"
+#include "base/heap.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/sync.h"
+
+#define MAX_BODY    ((size_t)16 << 20)
+#define MAX_QUEUED  ((size_t)256 << 20)
+#define BLOCK_SIZE  ((size_t)32 << 10)      /* what one read of a stream may take */
+#define CONN_MEMORY ((size_t)96 << 10)      /* headers and the block being sent: URLs with long selectors must fit */
+#define IDLE_SECONDS 600u                   /* keep-alive connections; suspended ones do not count */
+#define LISTEN_BACKLOG 511
+#define SPARE_QUEUE ((size_t)64 << 10)      /* an empty queue keeps at most this */
+
+struct kl_httpd {
+    _Atomic int refs;                       /* the owner's, and one per request that is still owed a reply after its connection went */
+    struct MHD_Daemon *daemon;
+    kl_hangup *hangup;
+    kl_httpd_handler *handler;
+    void *arg;
+    size_t max_body, max_queued;
+    uint16_t port;
+    char *address;
+    kl_mutex mu;                            /* the registry */
+    bool stopping KL_GUARDED_BY(mu);
+    uint64_t next_id KL_GUARDED_BY(mu);
+    kl_list streams KL_GUARDED_BY(mu);      /* attached to a connection */
+    kl_list parked KL_GUARDED_BY(mu);       /* requests whose handler has returned without a reply */
+};
+
+struct kl_httpd_stream {
+    _Atomic int refs;                       /* the caller's and the response's */
+    kl_list link;                           /* in h->streams, under h->mu */
+    uint64_t id;
+    int fd;
+    size_t max_queued;
+    kl_mutex mu;
+    struct MHD_Connection *conn KL_GUARDED_BY(mu);   /* NULL once completed */
+    bool suspended KL_GUARDED_BY(mu);
+    bool closed KL_GUARDED_BY(mu);          /* by the caller: end when the queue is empty */
+    bool gone KL_GUARDED_BY(mu);            /* by the peer, by overflow or by stop: end now */
+    kl_buf queue KL_GUARDED_BY(mu);
+    size_t sent KL_GUARDED_BY(mu);          /* bytes at the front of queue that are already gone */
+};
+
+struct kl_httpd_request {
+    kl_httpd *h;
+    kl_list link;                           /* in h->parked */
+    struct MHD_Connection *conn;            /* NULL when stopped before the reply came; under h->mu once parked */
+    char *method, *path;
+    kl_buf body;
+    bool handled;                           /* the handler has been called */
+    bool parked;                            /* under h->mu */
+    bool owed;                              /* no reply yet; under h->mu */
+    struct MHD_Response *response;          /* to be queued by the server's thread; under h->mu */
+    int code;
+    kl_httpd_stream *stream;                /* of the response: detached on completion */
+};
+
+/* --- streams ---------------------------------------------------------------------------------------------------------- */
+
+static void stream_unref(kl_httpd_stream *s)
+{
+    if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    kl_buf_fini(&s->queue);
+    kl_mutex_fini(&s->mu);
+    kl_free(s);
+}
+
+static size_t queued_locked(const kl_httpd_stream *s) KL_REQUIRES(s->mu)
+{
+    return s->queue.len - s->sent;
+}
+
+static void wake_locked(kl_httpd_stream *s) KL_REQUIRES(s->mu)
+{
+    if (!s->suspended || !s->conn)
+        return;
+    s->suspended = false;
+    MHD_resume_connection(s->conn);
+}
+
+/* libmicrohttpd asks for bytes. Server thread. */
+static ssize_t stream_read(void *arg, uint64_t pos, char *out, size_t max)
+{
+    (void)pos;
+    kl_httpd_stream *s = arg;
+    ssize_t n = 0;
+    kl_lock(&s->mu);
+    size_t have = queued_locked(s);
+    if (s->gone) {
+        n = MHD_CONTENT_READER_END_WITH_ERROR;
+    } else if (have) {
+        n = (ssize_t)(have < max ? have : max);
+        memcpy(out, s->queue.data + s->sent, (size_t)n);
+        s->sent += (size_t)n;
+        if (s->sent == s->queue.len) {
+            s->sent = 0;
+            if (s->queue.cap > SPARE_QUEUE)
+                kl_buf_fini(&s->queue);
+            else
+                kl_buf_clear(&s->queue);
+        }
+    } else if (s->closed) {
+        n = MHD_CONTENT_READER_END_OF_STREAM;
+    } else if (s->conn) {
+        MHD_suspend_connection(s->conn);
+        s->suspended = true;
+    } else {
+        n = MHD_CONTENT_READER_END_WITH_ERROR;
+    }
+    kl_unlock(&s->mu);
+    return n;
+}
+
+static void response_freed(void *arg)
+{
+    stream_unref(arg);
+}
+
+/* The connection is about to go, or to serve its next request. Server thread. */
+static void stream_detach(kl_httpd *h, kl_httpd_stream *s)
+{
+    kl_lock(&h->mu);
+    kl_list_remove(&s->link);
+    kl_unlock(&h->mu);
+    kl_hangup_remove(h->hangup, s->fd);
+    kl_lock(&s->mu);
+    s->conn = NULL;
+    s->suspended = false;
+    s->gone = true;
+    kl_buf_fini(&s->queue);
+    s->sent = 0;
+    kl_unlock(&s->mu);
+}
+
+/* Hang-up thread. */
+static void peer_gone(void *arg, uint64_t id)
+{
+    kl_httpd *h = arg;
+    kl_lock(&h->mu);
+    for (kl_list *l = h->streams.next; l != &h->streams; l = l->next) {
+        kl_httpd_stream *s = KL_CONTAINER(l, kl_httpd_stream, link);
+        if (s->id != id)
+            continue;
+        kl_lock(&s->mu);
+        s->gone = true;
+        wake_locked(s);
+        kl_unlock(&s->mu);
+        break;
+    }
+    kl_unlock(&h->mu);
+}
+
+bool kl_httpd_stream_write(kl_httpd_stream *s, const void *data, size_t len)
+{
+    kl_lock(&s->mu);
+    bool ok = !s->gone && !s->closed;
+    if (ok && len) {
+        if (s->sent > s->queue.len / 2) {          /* more is gone than waits: close up, at amortized no cost */
+            kl_buf_consume(&s->queue, s->sent);
+            s->sent = 0;
+        }
+        if (len > s->max_queued - queued_locked(s) || kl_buf_add(&s->queue, data, len)) {
+            s->gone = true;
+            ok = false;
+        }
+        wake_locked(s);
+    }
+    kl_unlock(&s->mu);
+    return ok;
+}
+
+size_t kl_httpd_stream_queued(kl_httpd_stream *s)
+{
+    kl_lock(&s->mu);
+    size_t n = queued_locked(s);
+    kl_unlock(&s->mu);
+    return n;
+}
+
+bool kl_httpd_stream_gone(kl_httpd_stream *s)
+{
+    kl_lock(&s->mu);
+    bool gone = s->gone;
+    kl_unlock(&s->mu);
+    return gone;
+}
+
+void kl_httpd_stream_close(kl_httpd_stream *s)
+{
+    if (!s)
+        return;
+    kl_lock(&s->mu);
+    s->closed = true;
+    wake_locked(s);
+    kl_unlock(&s->mu);
+    stream_unref(s);
+}
+
+/* --- requests ----------------------------------------------------------------------------------------------------------- */
+
+static void httpd_unref(kl_httpd *h)
+{
+    if (atomic_fetch_sub_explicit(&h->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    kl_mutex_fini(&h->mu);
+    kl_free(h->address);
+    kl_free(h);
+}
+
+static void request_free(kl_httpd_request *r)
+{
+    if (r->response)
+        MHD_destroy_response(r->response);
+    kl_free(r->method);
+    kl_free(r->path);
+    kl_buf_fini(&r->body);
+    kl_free(r);
+}
+
+const char *kl_httpd_method(const kl_httpd_request *r)
+{
+    return r->method;
+}
+
+const char *kl_httpd_path(const kl_httpd_request *r)
+{
+    return r->path;
+}
+
+static const char *lookup(const kl_httpd_request *r, enum MHD_ValueKind kind, const char *name)
+{
+    const char *value = NULL;
+    size_t n;
+    if (!r->conn || MHD_lookup_connection_value_n(r->conn, kind, name, strlen(name), &value, &n) != MHD_YES)
+        return NULL;
+    return value ? value : "";
+}
+
+const char *kl_httpd_query(const kl_httpd_request *r, const char *name)
+{
+    return lookup(r, MHD_GET_ARGUMENT_KIND, name);
+}
+
+const char *kl_httpd_header(const kl_httpd_request *r, const char *name)
+{
+    return lookup(r, MHD_HEADER_KIND, name);
+}
+
+const char *kl_httpd_body(const kl_httpd_request *r, size_t *len)
+{
+    if (len)
+        *len = r->body.len;
+    return kl_buf_str(&r->body);
+}
+
+/* Hands the response to the connection's thread, now or by waking it. */
+static void answer(kl_httpd_request *r, int code, struct MHD_Response *response, kl_httpd_stream *s)
+{
+    kl_httpd *h = r->h;
+    kl_lock(&h->mu);
+    r->response = response;
+    r->stream = s;
+    r->code = code;
+    r->owed = false;
+    bool orphan = !r->conn;                       /* stopped meanwhile: nobody else knows r */
+    if (r->parked && !orphan) {
+        kl_list_remove(&r->link);
+        r->parked = false;
+        MHD_resume_connection(r->conn);
+    }
+    kl_unlock(&h->mu);
+    if (orphan) {
+        request_free(r);
+        httpd_unref(h);
+    }
+}
+
+static void add_header(struct MHD_Response *response, const char *name, const char *value)
+{
+    if (MHD_add_response_header(response, name, value) != MHD_YES)
+        kl_warn("response header refused", "name=%s", name);
+}
+
+static void add_headers(struct MHD_Response *response, const char *content_type, const char *lines)
+{
+    if (content_type)
+        add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
+    for (const char *p = lines; p && *p;) {
+        size_t n = strcspn(p, "\r\n");
+        char *line = kl_strndup(p, n), *colon = strchr(line, ':');
+        if (colon) {
+            *colon++ = '\0';
+            add_header(response, line, colon + strspn(colon, " "));
+        }
+        kl_free(line);
+        p += n + strspn(p + n, "\r\n");
+    }
+}
+
+static struct MHD_Response *must(struct MHD_Response *response)
+{
+    if (!response)
+        kl_mem_die("memory (HTTP response)");
+    return response;
+}
+
+void kl_httpd_reply(kl_httpd_request *r, int code, const char *content_type, const char *headers, const void *body, size_t len)
+{
+    struct MHD_Response *response = must(MHD_create_response_from_buffer(len, (void *)(len ? body : ""), MHD_RESPMEM_MUST_COPY));
+    add_headers(response, content_type, headers);
+    answer(r, code, response, NULL);
+}
+
+void kl_httpd_reply_take(kl_httpd_request *r, int code, const char *content_type, const char *headers, kl_buf *body)
+{
+    size_t len = body->len;
+    struct MHD_Response *response = must(MHD_create_response_from_buffer_with_free_callback(len, kl_buf_take(body), kl_free));
+    add_headers(response, content_type, headers);
+    answer(r, code, response, NULL);
+}
+
+kl_httpd_stream *kl_httpd_reply_stream(kl_httpd_request *r, int code, const char *content_type)
+{
+    kl_httpd *h = r->h;
+    kl_httpd_stream *s = kl_new(kl_httpd_stream);
+    atomic_init(&s->refs, 2);
+    kl_list_init(&s->link);
+    kl_mutex_init(&s->mu);
+    s->max_queued = h->max_queued;
+    kl_buf_init(&s->queue, 0);
+    struct MHD_Response *response = must(MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_SIZE, stream_read, s, response_freed));
+    add_headers(response, content_type, NULL);
+    kl_lock(&h->mu);
+    s->id = h->next_id++;
+    s->conn = r->conn;
+    s->gone = h->stopping || !r->conn;
+    s->fd = r->conn ? MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd : -1;
+    if (r->conn) {
+        kl_list_push(&h->streams, &s->link);
+        kl_hangup_add(h->hangup, s->fd, s->id);
+    }
+    kl_unlock(&h->mu);
+    answer(r, code, response, s);
+    return s;
+}
+
+static enum MHD_Result queue_response(kl_httpd_request *r)
+{
+    struct MHD_Response *response = r->response;
+    r->response = NULL;
+    enum MHD_Result rc = MHD_queue_response(r->conn, (unsigned)r->code, response);
+    MHD_destroy_response(response);
+    return rc;
+}
+
+static enum MHD_Result too_big(kl_httpd_request *r)
+{
+    char text[160];
+    r->handled = true;
+    int n = snprintf(text, sizeof text, "request body is larger than %zu bytes\n", r->h->max_body);
+    kl_httpd_reply(r, MHD_HTTP_CONTENT_TOO_LARGE, "text/plain", NULL, text, (size_t)n);
+    return queue_response(r);
+}
+
+static enum MHD_Result begin(kl_httpd *h, struct MHD_Connection *conn, const char *path, const char *method, void **state)
+{
+    kl_httpd_request *r = kl_new(kl_httpd_request);
+    r->h = h;
+    r->conn = conn;
+    r->method = kl_strdup(method);
+    r->path = kl_strdup(path);
+    r->owed = true;
+    kl_list_init(&r->link);
+    kl_buf_init(&r->body, h->max_body);
+    *state = r;
+    const char *length = kl_httpd_header(r, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    if (length && strtoull(length, NULL, 10) > h->max_body)
+        return too_big(r);
+    return MHD_YES;
+}
+
+/* Gives the request to the handler, and parks it when no reply came with that. */
+static enum MHD_Result handle(kl_httpd *h, kl_httpd_request *r)
+{
+    r->handled = true;
+    h->handler(h->arg, r);                        /* a reply on another thread does not free r: conn is ours until completed */
+    kl_lock(&h->mu);
+    bool stopping = h->stopping;
+    if (r->owed && !stopping) {
+        r->parked = true;
+        kl_list_push(&h->parked, &r->link);
+        MHD_suspend_connection(r->conn);
+    }
+    bool ready = r->response != NULL;
+    kl_unlock(&h->mu);
+    if (ready)
+        return queue_response(r);
+    return stopping ? MHD_NO : MHD_YES;
+}
+
+/* libmicrohttpd: once when headers are in, once per piece of body, once when all is in, and again after each resume. */
+static enum MHD_Result on_access(void *arg, struct MHD_Connection *conn, const char *path, const char *method,
+    const char *version, const char *data, size_t *size, void **state)
+{
+    (void)version;
+    kl_httpd *h = arg;
+    kl_httpd_request *r = *state;
+    if (!r)
+        return begin(h, conn, path, method, state);
+    if (*size) {
+        if (!r->body.failed)
+            (void)!kl_buf_add(&r->body, data, *size);
+        *size = 0;
+        return MHD_YES;
+    }
+    if (r->body.failed && !r->handled)
+        return too_big(r);
+    if (!r->handled)
+        return handle(h, r);
+    kl_lock(&h->mu);
+    bool ready = r->response != NULL, stopping = h->stopping;
+    kl_unlock(&h->mu);
+    if (ready)
+        return queue_response(r);
+    return stopping ? MHD_NO : MHD_YES;
+}
+
+static void on_completed(void *arg, struct MHD_Connection *conn, void **state, enum MHD_RequestTerminationCode why)
+{
+    (void)conn;
+    (void)why;
+    kl_httpd *h = arg;
+    kl_httpd_request *r = *state;
+    *state = NULL;
+    if (!r)
+        return;
+    if (r->stream)
+        stream_detach(h, r->stream);
+    kl_lock(&h->mu);
+    kl_list_remove(&r->link);
+    r->parked = false;
+    r->conn = NULL;
+    bool owed = r->owed && r->handled;            /* somebody will still reply, and frees r then */
+    if (owed)
+        atomic_fetch_add_explicit(&h->refs, 1, memory_order_relaxed);
+    kl_unlock(&h->mu);
+    if (!owed)
+        request_free(r);
+}
+
+/* --- start and stop -------------------------------------------------------------------------------------------------------- */
+
+static void on_log(void *arg, const char *fmt, va_list ap)
+{
+    (void)arg;
+    if (!kl_log_enabled(KL_LOG_DEBUG))
+        return;
+    char text[256], quoted[320];
+    vsnprintf(text, sizeof text, fmt, ap);
+    text[strcspn(text, "\n")] = '\0';
+    kl_log(KL_LOG_DEBUG, "http server", "text=%s", kl_log_quote(text, quoted, sizeof quoted));
+}
+
+static void on_panic(void *arg, const char *file, unsigned int line, const char *reason)
+{
+    (void)arg;
+    char text[256];
+    snprintf(text, sizeof text, "libmicrohttpd gave up at %s:%u: %s", file, line, reason ? reason : "");
+    kl_mem_die(text);
+}
+
+/* "host:port" into parts; host may be empty or in brackets. */
+static bool split_address(const char *listen, char **host, char **port)
+{
+    const char *colon = strrchr(listen, ':');
+    if (!colon || !colon[1] || strspn(colon + 1, "0123456789") != strlen(colon + 1) || strtoul(colon + 1, NULL, 10) > 65535)
+        return false;
+    size_t n = (size_t)(colon - listen);
+    if (n >= 2 && listen[0] == '[' && listen[n - 1] == ']') {
+        listen++;
+        n -= 2;
+    } else if (memchr(listen, ':', n)) {
+        return false;
+    }
+    *host = n ? kl_strndup(listen, n) : NULL;
+    *port = kl_strdup(colon + 1);
+    return true;
+}
+
+static int listen_on(const struct addrinfo *a)
+{
+    int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1, off = 0;
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (a->ai_family == AF_INET6)                 /* ":8080" means both families */
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    if (!bind(fd, a->ai_addr, a->ai_addrlen) && !listen(fd, LISTEN_BACKLOG))
+        return fd;
+    int why = errno;
+    close(fd);
+    errno = why;
+    return -1;
+}
+
+static kl_status open_socket(const char *listen, int *out, kl_err *err)
+{
+    char *host = NULL, *port = NULL;
+    if (!listen || !split_address(listen, &host, &port))
+        return kl_fail(err, KL_EINVAL, "cannot listen on \"%s\": write host:port, for example 127.0.0.1:8080 or :8080", listen ? listen : "");
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV }, *all = NULL;
+    int rc = getaddrinfo(host, port, &hints, &all), fd = -1, why = 0;
+    for (int family = 0; !rc && fd < 0 && family < 2; family++)      /* without a host: IPv6 first, it takes both */
+        for (const struct addrinfo *a = all; a && fd < 0; a = a->ai_next)
+            if (host ? family == 0 : (a->ai_family == AF_INET6) == (family == 0)) {
+                fd = listen_on(a);
+                why = errno;
+            }
+    if (all)
+        freeaddrinfo(all);
+    kl_free(host);
+    kl_free(port);
+    if (rc)
+        return kl_fail(err, KL_EINVAL, "cannot listen on \"%s\": %s", listen, gai_strerror(rc));
+    if (fd < 0)
+        return kl_fail(err, KL_EIO, "cannot listen on %s: %s%s", listen, strerror(why), why == EADDRINUSE ? "; choose another port, or port 0 for any" : "");
+    *out = fd;
+    return KL_OK;
+}
+
+static void name_address(kl_httpd *h, int fd)
+{
+    struct sockaddr_storage sa;
+    socklen_t n = sizeof sa;
+    char text[INET6_ADDRSTRLEN] = "";
+    getsockname(fd, (struct sockaddr *)&sa, &n);
+    if (sa.ss_family == AF_INET6) {
+        const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)&sa;
+        h->port = ntohs(in->sin6_port);
+        if (IN6_IS_ADDR_UNSPECIFIED(&in->sin6_addr)) {
+            h->address = kl_sprintf("127.0.0.1:%u", h->port);
+            return;
+        }
+        inet_ntop(AF_INET6, &in->sin6_addr, text, sizeof text);
+        h->address = kl_sprintf("[%s]:%u", text, h->port);
+        return;
+    }
+    const struct sockaddr_in *in = (const struct sockaddr_in *)&sa;
+    h->port = ntohs(in->sin_port);
+    if (in->sin_addr.s_addr == htonl(INADDR_ANY))
+        snprintf(text, sizeof text, "127.0.0.1");
+    else
+        inet_ntop(AF_INET, &in->sin_addr, text, sizeof text);
+    h->address = kl_sprintf("%s:%u", text, h->port);
+}
+
+kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)
+{
+    int fd = -1;
+    kl_status st = open_socket(o->listen, &fd, err);
+    if (st)
+        return st;
+    kl_httpd *h = kl_new(kl_httpd);
+    atomic_init(&h->refs, 1);
+    h->handler = o->handler;
+    h->arg = o->arg;
+    h->max_body = o->max_body ? o->max_body : MAX_BODY;
+    h->max_queued = o->max_queued ? o->max_queued : MAX_QUEUED;
+    kl_mutex_init(&h->mu);
+    kl_list_init(&h->streams);
+    kl_list_init(&h->parked);
+    name_address(h, fd);
+    st = kl_hangup_start(peer_gone, h, &h->hangup, err);
+    if (!st) {
+        kl_signal_mask old;
+        kl_signals_block(&old);                   /* its thread inherits the mask */
+        MHD_set_panic_func(on_panic, NULL);
+        h->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG,
+            h->port, NULL, NULL, on_access, h,
+            MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
+            MHD_OPTION_LISTEN_SOCKET, fd,
+            MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
+            MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONN_MEMORY,
+            MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS,
+            MHD_OPTION_END);
+        kl_signals_restore(&old);
+        if (!h->daemon)
+            st = kl_fail(err, KL_EIO, "cannot serve HTTP on %s: %s", h->address, strerror(errno));
+    }
+    if (st) {
+        close(fd);
+        kl_hangup_stop(h->hangup);
+        httpd_unref(h);
+        return st;
+    }
+    *out = h;
+    return KL_OK;
+}
+
+void kl_httpd_stop(kl_httpd *h)
+{
+    if (!h)
+        return;
+    kl_lock(&h->mu);
+    h->stopping = true;
+    for (kl_list *l = h->streams.next; l != &h->streams; l = l->next) {
+        kl_httpd_stream *s = KL_CONTAINER(l, kl_httpd_stream, link);
+        kl_lock(&s->mu);
+        s->gone = true;
+        wake_locked(s);
+        kl_unlock(&s->mu);
+    }
+    while (!kl_list_empty(&h->parked)) {
+        kl_httpd_request *r = KL_CONTAINER(kl_list_shift(&h->parked), kl_httpd_request, link);
+        r->parked = false;
+        MHD_resume_connection(r->conn);
+    }
+    kl_unlock(&h->mu);
+    MHD_stop_daemon(h->daemon);
+    kl_hangup_stop(h->hangup);
+    httpd_unref(h);
+}
+
+uint16_t kl_httpd_port(const kl_httpd *h)
+{
+    return h->port;
+}
+
+const char *kl_httpd_address(const kl_httpd *h)
+{
+    return h->address;
+}

@@ -14,12 +14,14 @@
 typedef struct frame {
     size_t base;               /* where its slots begin on the stack */
     uint64_t serial;
+    size_t replaces;           /* the member that the pending value belongs to instead of a new one, or SIZE_MAX */
     bool object;
 } frame;
 
 typedef struct decoder {
     const char *text, *p, *end;
     int managed_at;            /* see kl__value_decode */
+    bool last_wins;            /* a key that comes again replaces the earlier member */
     kl__stack stack;
     kl__seen seen;
     kl_buf scratch;            /* a string whose escapes are undone */
@@ -311,14 +313,16 @@ static kl_status member_key(decoder *d, bool *skipped)
     if (st)
         return st;
     *skipped = unwanted(d, key);
-    if (!*skipped && kl__seen_check(&d->seen, f->serial, &d->stack, f->base, key) != SIZE_MAX) {
+    size_t place = *skipped ? SIZE_MAX : kl__seen_check(&d->seen, f->serial, &d->stack, f->base, key);
+    if (place != SIZE_MAX && !d->last_wins) {
         char *what = kl_sprintf("duplicate key \"%.80s\"", kl_value_str(key));
         st = fail_at(d, from, what);
         kl_free(what);
         kl_value_unref(key);
         return st;
     }
-    if (*skipped)
+    f->replaces = place;
+    if (*skipped || place != SIZE_MAX)
         kl_value_unref(key);
     else
         kl__stack_push(&d->stack, key);
@@ -334,7 +338,7 @@ static kl_status open_container(decoder *d, bool object)
 {
     if (d->depth == KL_VALUE_DEPTH_MAX)
         return fail_at(d, d->p, "nested deeper than 512 levels");
-    d->frames[d->depth++] = (frame){ d->stack.len, d->serials++, object };
+    d->frames[d->depth++] = (frame){ d->stack.len, d->serials++, SIZE_MAX, object };
     d->p++;
     space(d);
     return KL_OK;
@@ -374,12 +378,25 @@ static kl_status scalar(decoder *d)
     return st;
 }
 
+/* The value on top of the stack takes the place of an earlier one, when its key came before. */
+static void settle(decoder *d)
+{
+    frame *f = &d->frames[d->depth - 1];
+    if (f->replaces == SIZE_MAX)
+        return;
+    const kl_value **place = &d->stack.v[f->base + 2 * f->replaces + 1], *old = *place;
+    *place = d->stack.v[--d->stack.len];
+    f->replaces = SIZE_MAX;
+    kl_value_unref(old);
+}
+
 /* After a complete value: closes what closes here. *more when another member or item follows. */
 static kl_status after_value(decoder *d, bool *more)
 {
     *more = false;
     while (d->depth) {
         bool object = d->frames[d->depth - 1].object;
+        settle(d);
         space(d);
         if (d->p < d->end && *d->p == ',') {
             d->p++;
@@ -426,12 +443,13 @@ static kl_status document(decoder *d)
     return d->p < d->end ? unexpected(d, d->p, "nothing more") : KL_OK;
 }
 
-kl_status kl__value_decode(const char *text, size_t n, int managed_at, const kl_value **out, kl_err *err)
+static kl_status decode(const char *text, size_t n, int managed_at, bool last_wins, const kl_value **out, kl_err *err)
 {
     decoder d;
     d.text = d.p = text ? text : "";
     d.end = d.text + n;
     d.managed_at = managed_at;
+    d.last_wins = last_wins;
     d.stack = (kl__stack){0};
     d.seen = (kl__seen){0};
     kl_buf_init(&d.scratch, 0);
@@ -447,7 +465,17 @@ kl_status kl__value_decode(const char *text, size_t n, int managed_at, const kl_
     return st;
 }
 
+kl_status kl__value_decode(const char *text, size_t n, int managed_at, const kl_value **out, kl_err *err)
+{
+    return decode(text, n, managed_at, false, out, err);
+}
+
 kl_status kl_value_decode(const char *text, size_t n, const kl_value **out, kl_err *err)
 {
-    return kl__value_decode(text, n, -1, out, err);
+    return decode(text, n, -1, false, out, err);
+}
+
+kl_status kl_value_decode_last(const char *text, size_t n, const kl_value **out, kl_err *err)
+{
+    return decode(text, n, -1, true, out, err);
 }

@@ -1,0 +1,394 @@
+/* httpd_test.c - the HTTP door over real sockets on loopback: whole answers, late answers, streams, and how they end. */
+#include "support/test.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "base/buf.h"
+#include "base/httpd.h"
+#include "base/mem.h"
+#include "base/sync.h"
+
+#define BOUND KL_SECONDS(20)          /* every wait ends here at the latest */
+
+typedef struct server {
+    kl_httpd *h;
+    kl_mutex mu;
+    kl_cond changed;
+    kl_httpd_stream *streams[512];
+    size_t n;
+    kl_httpd_request *late;
+    kl_thread *writer;
+} server;
+
+static void write_ticks(void *arg)
+{
+    kl_httpd_stream *s = arg;
+    char text[32];
+    for (int i = 0; i < 1000; i++) {
+        int n = snprintf(text, sizeof text, "tick %d\n", i);
+        if (!kl_httpd_stream_write(s, text, (size_t)n))
+            break;
+    }
+    kl_httpd_stream_close(s);
+}
+
+static void serve(void *arg, kl_httpd_request *r)
+{
+    server *t = arg;
+    const char *path = kl_httpd_path(r);
+    if (!strcmp(path, "/echo")) {
+        size_t n;
+        const char *body = kl_httpd_body(r, &n), *q = kl_httpd_query(r, "q"), *x = kl_httpd_header(r, "X-Test"), *flag = kl_httpd_query(r, "flag");
+        char *text = kl_sprintf("%s %s q=%s x=%s flag=%s none=%s body=%.*s", kl_httpd_method(r), path, q ? q : "-", x ? x : "-",
+            flag ? flag : "-", kl_httpd_query(r, "none") ? "?" : "-", (int)n, body);
+        kl_httpd_reply(r, 201, "text/plain", "X-One: 1\r\nX-Two: two words\r\n", text, strlen(text));
+        kl_free(text);
+    } else if (!strcmp(path, "/big")) {
+        kl_buf b = KL_BUF_INIT;
+        memset(kl_buf_reserve(&b, 3000000), 'z', 3000000);
+        b.len = 3000000;
+        kl_httpd_reply_take(r, 200, "text/plain", NULL, &b);
+    } else if (!strcmp(path, "/watch")) {
+        kl_httpd_stream *s = kl_httpd_reply_stream(r, 200, "application/json");
+        kl_lock(&t->mu);
+        t->streams[t->n++] = s;
+        kl_cond_broadcast(&t->changed);
+        kl_unlock(&t->mu);
+    } else if (!strcmp(path, "/ticks")) {
+        t->writer = kl_thread_start("ticks", write_ticks, kl_httpd_reply_stream(r, 200, "text/plain"));
+    } else if (!strcmp(path, "/late")) {
+        kl_lock(&t->mu);
+        t->late = r;
+        kl_cond_broadcast(&t->changed);
+        kl_unlock(&t->mu);
+    } else {
+        kl_httpd_reply(r, 404, NULL, NULL, NULL, 0);
+    }
+}
+
+static int start(void **state)
+{
+    server *t = kl_new(server);
+    kl_err err = KL_ERR_INIT;
+    kl_mutex_init(&t->mu);
+    kl_cond_init(&t->changed);
+    kl_httpd_options o = { .listen = "127.0.0.1:0", .max_body = 1000, .max_queued = 4000000, .handler = serve, .arg = t };
+    assert_ok(kl_httpd_start(&o, &t->h, &err), &err);
+    *state = t;
+    return 0;
+}
+
+static int stop(void **state)
+{
+    server *t = *state;
+    kl_httpd_stop(t->h);
+    kl_thread_join(t->writer);
+    for (size_t i = 0; i < t->n; i++)
+        kl_httpd_stream_close(t->streams[i]);
+    kl_cond_fini(&t->changed);
+    kl_mutex_fini(&t->mu);
+    kl_free(t);
+    return 0;
+}
+
+static int dial(server *t)
+{
+    struct sockaddr_in sa = { .sin_family = AF_INET, .sin_port = htons(kl_httpd_port(t->h)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct timeval bound = { .tv_sec = BOUND / KL_SECONDS(1) };
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound);
+    assert_int_equal(connect(fd, (struct sockaddr *)&sa, sizeof sa), 0);
+    return fd;
+}
+
+static void say(int fd, const char *text)
+{
+    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+}
+
+/* Reads until `part` has come. False at the end of the connection. */
+static bool hear(int fd, kl_buf *got, const char *part)
+{
+    char text[65536];
+    while (!strstr(kl_buf_str(got), part)) {
+        ssize_t n = recv(fd, text, sizeof text, 0);
+        if (n <= 0)
+            return false;
+        kl_buf_add(got, text, (size_t)n);
+    }
+    return true;
+}
+
+static void hear_all(int fd, kl_buf *got)
+{
+    assert_false(hear(fd, got, "\x01 never \x01"));
+}
+
+static kl_httpd_stream *wait_stream(server *t, size_t i)
+{
+    kl_time deadline = kl_clock_now(kl_clock_real()) + BOUND;
+    kl_lock(&t->mu);
+    while (t->n <= i)
+        if (!kl_cond_wait_until(&t->changed, &t->mu, deadline))
+            break;
+    kl_httpd_stream *s = t->n > i ? t->streams[i] : NULL;
+    kl_unlock(&t->mu);
+    assert_non_null(s);
+    return s;
+}
+
+static void answers_with_what_was_asked(void **state)
+{
+    server *t = *state;
+    kl_buf got = KL_BUF_INIT;
+    int fd = dial(t);
+    say(fd, "POST /ec%68o?q=a+b%26c&flag&q=second HTTP/1.1\r\nHost: x\r\nX-Test: yes\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello");
+    hear_all(fd, &got);
+    assert_non_null(strstr(kl_buf_str(&got), "HTTP/1.1 201"));
+    assert_non_null(strstr(kl_buf_str(&got), "X-One: 1\r\n"));
+    assert_non_null(strstr(kl_buf_str(&got), "X-Two: two words\r\n"));
+    assert_non_null(strstr(kl_buf_str(&got), "Content-Type: text/plain\r\n"));
+    assert_non_null(strstr(kl_buf_str(&got), "\r\n\r\nPOST /echo q=a b&c x=yes flag= none=- body=hello"));
+    close(fd);
+    kl_buf_fini(&got);
+}
+
+static void keeps_a_connection_for_the_next_request(void **state)
+{
+    server *t = *state;
+    kl_buf got = KL_BUF_INIT;
+    int fd = dial(t);
+    say(fd, "GET /echo?q=1 HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_true(hear(fd, &got, "body="));
+    kl_buf_clear(&got);
+    say(fd, "GET /echo?q=2 HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_true(hear(fd, &got, "q=2"));
+    close(fd);
+    kl_buf_fini(&got);
+}
+
+static void sends_a_large_body_that_it_took(void **state)
+{
+    server *t = *state;
+    kl_buf got = KL_BUF_INIT;
+    int fd = dial(t);
+    say(fd, "GET /big HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    hear_all(fd, &got);
+    assert_int_equal(strlen(strstr(kl_buf_str(&got), "\r\n\r\n") + 4), 3000000);
+    close(fd);
+    kl_buf_fini(&got);
+}
+
+static void refuses_a_body_above_the_ceiling_announced_or_not(void **state)
+{
+    server *t = *state;
+    kl_buf got = KL_BUF_INIT;
+    int fd = dial(t);
+    say(fd, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1001\r\n\r\n");
+    assert_true(hear(fd, &got, "HTTP/1.1 413"));
+    assert_true(hear(fd, &got, "larger than 1000 bytes"));
+    close(fd);
+    kl_buf_clear(&got);
+    fd = dial(t);
+    say(fd, "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n");
+    for (int i = 0; i < 11; i++)
+        say(fd, "64\r\n0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789\r\n");
+    say(fd, "0\r\n\r\n");
+    assert_true(hear(fd, &got, "HTTP/1.1 413"));
+    close(fd);
+    kl_buf_fini(&got);
+}
+
+static void streams_what_any_thread_writes(void **state)
+{
+    server *t = *state;
+    kl_buf got = KL_BUF_INIT;
+    int fd = dial(t);
+    say(fd, "GET /ticks HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    hear_all(fd, &got);
+    assert_non_null(strstr(kl_buf_str(&got), "tick 0\n"));
+    assert_non_null(strstr(kl_buf_str(&got), "tick 999\n"));
+    assert_non_null(strstr(kl_buf_str(&got), "\r\n0\r\n"));
+    close(fd);
+    kl_buf_fini(&got);
+}
+
+static void wakes_a_waiting_stream_for_each_write_and_ends_it_on_close(void **state)
+{
+    server *t = *state;
+    kl_buf got = KL_BUF_INIT;
+    int fd = dial(t);
+    say(fd, "GET /watch HTTP/1.1\r\nHost: x\r\n\r\n");
+    kl_httpd_stream *s = wait_stream(t, 0);
+    assert_true(hear(fd, &got, "\r\n\r\n"));
+    for (int i = 0; i < 50; i++) {
+        char line[32];
+        int n = snprintf(line, sizeof line, "event-%d;", i);
+        assert_true(kl_httpd_stream_write(s, line, (size_t)n));
+        assert_true(hear(fd, &got, line));           /* so it was suspended before the next one */
+    }
+    assert_false(kl_httpd_stream_gone(s));
+    t->n = 0;
+    kl_httpd_stream_close(s);
+    assert_true(hear(fd, &got, "\r\n0\r\n\r\n"));
+    kl_buf_clear(&got);
+    say(fd, "GET /watch HTTP/1.1\r\nHost: x\r\n\r\n");      /* the same connection carries another stream */
+    s = wait_stream(t, 0);
+    assert_true(kl_httpd_stream_write(s, "again", 5));
+    assert_true(hear(fd, &got, "again"));
+    close(fd);
+    kl_buf_fini(&got);
+}
+
+static void notices_a_peer_that_hangs_up_while_nothing_is_sent(void **state)
+{
+    server *t = *state;
+    kl_buf got = KL_BUF_INIT;
+    int fd = dial(t);
+    say(fd, "GET /watch HTTP/1.1\r\nHost: x\r\n\r\n");
+    kl_httpd_stream *s = wait_stream(t, 0);
+    assert_true(hear(fd, &got, "\r\n\r\n"));
+    assert_true(kl_httpd_stream_write(s, "x", 1));
+    assert_true(hear(fd, &got, "x\r\n"));
+    close(fd);
+    kl_time deadline = kl_clock_now(kl_clock_real()) + BOUND;
+    kl_lock(&t->mu);
+    while (!kl_httpd_stream_gone(s) && kl_clock_now(kl_clock_real()) < deadline)
+        kl_cond_wait_until(&t->changed, &t->mu, kl_clock_now(kl_clock_real()) + KL_MILLISECONDS(5));
+    kl_unlock(&t->mu);
+    assert_true(kl_httpd_stream_gone(s));
+    assert_false(kl_httpd_stream_write(s, "y", 1));
+    kl_buf_fini(&got);
+}
+
+static void gives_up_a_peer_that_never_reads(void **state)
+{
+    server *t = *state;
+    int fd = dial(t);
+    say(fd, "GET /watch HTTP/1.1\r\nHost: x\r\n\r\n");
+    kl_httpd_stream *s = wait_stream(t, 0);
+    char block[10000];
+    memset(block, 'b', sizeof block);
+    size_t written = 0;
+    while (kl_httpd_stream_write(s, block, sizeof block)) {
+        written += sizeof block;
+        assert_true(kl_httpd_stream_queued(s) <= 4000000);
+        assert_true(written < 1000000000);
+    }
+    assert_true(kl_httpd_stream_gone(s));
+    close(fd);
+}
+
+static void answers_a_parked_request_from_another_thread(void **state)
+{
+    server *t = *state;
+    kl_buf got = KL_BUF_INIT;
+    int fd = dial(t);
+    say(fd, "GET /late HTTP/1.1\r\nHost: x\r\n\r\n");
+    kl_time deadline = kl_clock_now(kl_clock_real()) + BOUND;
+    kl_lock(&t->mu);
+    while (!t->late && kl_cond_wait_until(&t->changed, &t->mu, deadline))
+        ;
+    kl_httpd_request *r = t->late;
+    kl_unlock(&t->mu);
+    assert_non_null(r);
+    kl_httpd_reply(r, 200, "text/plain", NULL, "better late", 11);
+    assert_true(hear(fd, &got, "better late"));
+    close(fd);
+    kl_buf_fini(&got);
+}
+
+static void stops_with_waiting_streams_busy_writers_and_owed_replies(void **state)
+{
+    server *t = *state;
+    int fds[64];
+    for (int i = 0; i < 64; i++) {
+        fds[i] = dial(t);
+        say(fds[i], i == 63 ? "GET /late HTTP/1.1\r\nHost: x\r\n\r\n" : i == 62 ? "GET /ticks HTTP/1.1\r\nHost: x\r\n\r\n" : "GET /watch HTTP/1.1\r\nHost: x\r\n\r\n");
+    }
+    wait_stream(t, 61);
+    kl_time deadline = kl_clock_now(kl_clock_real()) + BOUND;
+    kl_lock(&t->mu);
+    while (!t->late && kl_cond_wait_until(&t->changed, &t->mu, deadline))
+        ;
+    kl_unlock(&t->mu);
+    assert_non_null(t->late);
+    kl_httpd_stop(t->h);
+    t->h = NULL;
+    for (size_t i = 0; i < t->n; i++) {
+        assert_true(kl_httpd_stream_gone(t->streams[i]));
+        assert_false(kl_httpd_stream_write(t->streams[i], "x", 1));
+    }
+    kl_httpd_reply(t->late, 200, NULL, NULL, "too late", 8);      /* harmless: frees what the request held */
+    for (int i = 0; i < 64; i++)
+        close(fds[i]);
+}
+
+typedef struct storm { server *t; _Atomic bool stop; _Atomic size_t written; } storm;
+
+static void write_to_all(void *arg)
+{
+    storm *w = arg;
+    while (!atomic_load(&w->stop)) {
+        kl_lock(&w->t->mu);
+        size_t n = w->t->n;
+        kl_unlock(&w->t->mu);
+        for (size_t i = 0; i < n; i++)
+            if (kl_httpd_stream_write(w->t->streams[i], "0123456789abcdef", 16))
+                atomic_fetch_add(&w->written, 1);
+    }
+}
+
+static void survives_peers_that_come_and_go_under_fire(void **state)
+{
+    server *t = *state;
+    storm w = { .t = t };
+    kl_thread *writers[2] = { kl_thread_start("fire-1", write_to_all, &w), kl_thread_start("fire-2", write_to_all, &w) };
+    for (int round = 0; round < 30; round++) {
+        int fds[8];
+        kl_buf got = KL_BUF_INIT;
+        for (int i = 0; i < 8; i++) {
+            fds[i] = dial(t);
+            say(fds[i], "GET /watch HTTP/1.1\r\nHost: x\r\n\r\n");
+        }
+        wait_stream(t, (size_t)round * 8 + 7);
+        assert_true(hear(fds[round % 8], &got, "0123456789abcdef"));
+        for (int i = 0; i < 8; i++)
+            close(fds[i]);
+        kl_buf_fini(&got);
+    }
+    atomic_store(&w.stop, true);
+    kl_thread_join(writers[0]);
+    kl_thread_join(writers[1]);
+    assert_true(atomic_load(&w.written) > 0);
+}
+
+static void says_why_it_cannot_listen(void **state)
+{
+    server *t = *state;
+    kl_err err = KL_ERR_INIT;
+    kl_httpd *h = NULL;
+    kl_httpd_options o = { .listen = "8080", .handler = serve, .arg = t };
+    assert_fails(kl_httpd_start(&o, &h, &err), KL_EINVAL, &err, "write host:port");
+    o.listen = "127.0.0.1:70000";
+    assert_fails(kl_httpd_start(&o, &h, &err), KL_EINVAL, &err, "127.0.0.1:70000");
+    o.listen = kl_httpd_address(t->h);
+    assert_fails(kl_httpd_start(&o, &h, &err), KL_EIO, &err, "choose another port");
+    o.listen = ":0";
+    assert_ok(kl_httpd_start(&o, &h, &err), &err);
+    assert_true(kl_httpd_port(h) > 0);
+    assert_non_null(strstr(kl_httpd_address(h), "127.0.0.1:"));
+    kl_httpd_stop(h);
+    kl_httpd_stop(NULL);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, start, stop)
+KL_TESTS(CASE(answers_with_what_was_asked), CASE(keeps_a_connection_for_the_next_request), CASE(sends_a_large_body_that_it_took),
+    CASE(refuses_a_body_above_the_ceiling_announced_or_not), CASE(streams_what_any_thread_writes),
+    CASE(wakes_a_waiting_stream_for_each_write_and_ends_it_on_close), CASE(notices_a_peer_that_hangs_up_while_nothing_is_sent),
+    CASE(gives_up_a_peer_that_never_reads), CASE(answers_a_parked_request_from_another_thread),
+    CASE(stops_with_waiting_streams_busy_writers_and_owed_replies), CASE(survives_peers_that_come_and_go_under_fire),
+    CASE(says_why_it_cannot_listen))

@@ -28,9 +28,9 @@ function M.copy(v)
   return t
 end
 
--- The object or list that an annotation or a ConfigMap entry holds as JSON text, as plain tables.
+-- The object or list that an annotation or a ConfigMap entry holds as JSON text, as plain tables. Go lets a repeated key win.
 function M.json(text)
-  local ok, value = pcall(function() return M.copy(kube.decode(text)) end)
+  local ok, value = pcall(function() return M.copy(kube.decode(text, { duplicates = "last" })) end)
   if not ok then return nil, "not valid JSON: " .. tostring(value) end
   if type(value) ~= "table" then return nil, "not a JSON object" end
   return value

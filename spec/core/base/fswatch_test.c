@@ -1,0 +1,228 @@
+/* fswatch_test.c - the ways in which files change: written, renamed over, swapped behind a link, removed. */
+#include "support/test.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/fswatch.h"
+#include "base/mem.h"
+#include "base/sync.h"
+
+#define BOUND KL_SECONDS(20)
+
+typedef struct seat {
+    char dir[64];
+    kl_mutex mu;
+    kl_cond called;
+    int calls;
+    kl_fswatch *w;
+} seat;
+
+static void on_change(void *arg)
+{
+    seat *s = arg;
+    kl_lock(&s->mu);
+    s->calls++;
+    kl_cond_broadcast(&s->called);
+    kl_unlock(&s->mu);
+}
+
+static void put(seat *s, const char *name, const char *text)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/%s", s->dir, name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static char *in(seat *s, const char *name)
+{
+    return kl_sprintf("%s/%s", s->dir, name);
+}
+
+static int start(void **state)
+{
+    seat *s = kl_new(seat);
+    strcpy(s->dir, "/tmp/kl-fswatch-XXXXXX");
+    assert_non_null(mkdtemp(s->dir));
+    kl_mutex_init(&s->mu);
+    kl_cond_init(&s->called);
+    put(s, "a.lua", "one");
+    *state = s;
+    return 0;
+}
+
+static int stop(void **state)
+{
+    seat *s = *state;
+    kl_fswatch_stop(s->w);
+    char *rm = kl_sprintf("rm -rf %s", s->dir);
+    assert_int_equal(system(rm), 0);
+    kl_free(rm);
+    kl_cond_fini(&s->called);
+    kl_mutex_fini(&s->mu);
+    kl_free(s);
+    return 0;
+}
+
+static void watch(seat *s, const char *name)
+{
+    kl_err err = KL_ERR_INIT;
+    char *path = in(s, name);
+    const char *paths[] = { path };
+    assert_ok(kl_fswatch_start(paths, 1, on_change, s, &s->w, &err), &err);
+    kl_free(path);
+}
+
+/* Waits for one more call than before. */
+static void wait_call(seat *s, int before)
+{
+    kl_time deadline = kl_clock_now(kl_clock_real()) + BOUND;
+    kl_lock(&s->mu);
+    while (s->calls <= before && kl_cond_wait_until(&s->called, &s->mu, deadline))
+        ;
+    int calls = s->calls;
+    kl_unlock(&s->mu);
+    assert_true(calls > before);
+}
+
+static void sees_a_file_written_in_place(void **state)
+{
+    seat *s = *state;
+    watch(s, "a.lua");
+    put(s, "a.lua", "two");
+    wait_call(s, 0);
+    put(s, "a.lua", "six");
+    wait_call(s, 1);
+}
+
+static void sees_an_editor_that_renames_over_the_file(void **state)
+{
+    seat *s = *state;
+    watch(s, "a.lua");
+    for (int i = 0; i < 3; i++) {
+        int before = s->calls;
+        put(s, ".a.lua.swp", "new");
+        char *from = in(s, ".a.lua.swp"), *to = in(s, "a.lua");
+        assert_int_equal(rename(from, to), 0);
+        kl_free(from);
+        kl_free(to);
+        wait_call(s, before);
+    }
+}
+
+static void sees_a_file_removed_and_made_again(void **state)
+{
+    seat *s = *state;
+    watch(s, "a.lua");
+    char *path = in(s, "a.lua");
+    assert_int_equal(unlink(path), 0);
+    kl_free(path);
+    wait_call(s, 0);
+    put(s, "a.lua", "back");
+    wait_call(s, 1);
+}
+
+static void sees_the_data_link_of_a_config_map_volume_swapped(void **state)
+{
+    seat *s = *state;
+    char *v1 = in(s, "..v1"), *v2 = in(s, "..v2"), *data = in(s, "..data"), *tmp = in(s, "..tmp"), *file = in(s, "c.lua");
+    assert_int_equal(mkdir(v1, 0755), 0);
+    assert_int_equal(mkdir(v2, 0755), 0);
+    put(s, "..v1/c.lua", "one");
+    put(s, "..v2/c.lua", "two");
+    assert_int_equal(symlink("..v1", data), 0);
+    assert_int_equal(symlink("..data/c.lua", file), 0);
+    watch(s, "c.lua");
+    assert_int_equal(symlink("..v2", tmp), 0);
+    assert_int_equal(rename(tmp, data), 0);
+    wait_call(s, 0);
+    kl_free(v1);
+    kl_free(v2);
+    kl_free(data);
+    kl_free(tmp);
+    kl_free(file);
+}
+
+static void sees_any_file_of_a_directory(void **state)
+{
+    seat *s = *state;
+    watch(s, ".");
+    put(s, "new.lua", "x");
+    wait_call(s, 0);
+}
+
+static void finds_its_directory_again_after_it_was_replaced(void **state)
+{
+    seat *s = *state;
+    char *sub = in(s, "sub"), *old = in(s, "old");
+    assert_int_equal(mkdir(sub, 0755), 0);
+    put(s, "sub/a.lua", "one");
+    watch(s, "sub/a.lua");
+    assert_int_equal(rename(sub, old), 0);
+    wait_call(s, 0);
+    assert_int_equal(mkdir(sub, 0755), 0);
+    put(s, "sub/a.lua", "two");
+    wait_call(s, 1);
+    put(s, "sub/a.lua", "three");
+    wait_call(s, 2);
+    kl_free(sub);
+    kl_free(old);
+}
+
+static void joins_many_writes_into_few_calls(void **state)
+{
+    seat *s = *state;
+    watch(s, "a.lua");
+    for (int i = 0; i < 500; i++)
+        put(s, "a.lua", i % 2 ? "x" : "y");
+    wait_call(s, 0);
+    kl_fswatch_stop(s->w);
+    s->w = NULL;
+    assert_in_range(s->calls, 1, 100);
+}
+
+/* The witness watches the whole directory: when it has spoken, the other file's change has been judged by both. */
+static void ignores_other_files_beside_its_own(void **state)
+{
+    seat *s = *state;
+    kl_err err = KL_ERR_INIT;
+    seat witness = { .calls = 0 };
+    kl_fswatch *w = NULL;
+    const char *paths[] = { s->dir };
+    char *from = in(s, "b.lua"), *to = in(s, "a.lua");
+    kl_mutex_init(&witness.mu);
+    kl_cond_init(&witness.called);
+    watch(s, "a.lua");
+    assert_ok(kl_fswatch_start(paths, 1, on_change, &witness, &w, &err), &err);
+    put(s, "b.lua", "other");
+    wait_call(&witness, 0);
+    assert_int_equal(rename(from, to), 0);
+    wait_call(s, 0);
+    kl_fswatch_stop(s->w);
+    kl_fswatch_stop(w);
+    s->w = NULL;
+    assert_int_equal(s->calls, 1);
+    kl_cond_fini(&witness.called);
+    kl_mutex_fini(&witness.mu);
+    kl_free(from);
+    kl_free(to);
+}
+
+static void says_which_directory_is_missing(void **state)
+{
+    seat *s = *state;
+    kl_err err = KL_ERR_INIT;
+    kl_fswatch *w = NULL;
+    const char *paths[] = { "/no/such/place/x.lua" };
+    assert_fails(kl_fswatch_start(paths, 1, on_change, s, &w, &err), KL_EIO, &err, "no directory /no/such/place");
+    kl_fswatch_stop(NULL);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, start, stop)
+KL_TESTS(CASE(sees_a_file_written_in_place), CASE(sees_an_editor_that_renames_over_the_file), CASE(sees_a_file_removed_and_made_again),
+    CASE(sees_the_data_link_of_a_config_map_volume_swapped), CASE(sees_any_file_of_a_directory),
+    CASE(finds_its_directory_again_after_it_was_replaced), CASE(joins_many_writes_into_few_calls),
+    CASE(ignores_other_files_beside_its_own), CASE(says_which_directory_is_missing))

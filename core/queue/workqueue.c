@@ -40,6 +40,7 @@ struct kl_workqueue {
     kl_list fifo, running;
     kl_heap waiting;
     size_t ready, n_running;        /* their lengths */
+    size_t failing;                 /* items with failures */
     kl_time epoch, started_sum;     /* sum of started_at - epoch over running: unfinished work without a walk */
     bool shutting_down;
     uint64_t adds, retries;
@@ -165,6 +166,7 @@ kl_time kl_workqueue_add_rate_limited(kl_workqueue *q, const char *key, kl_time 
     /* The failure counts even when the queue takes no more work: forget is what clears it. */
     item *it = item_make_locked(q, key);
     kl_time delay = kl_backoff_delay(&q->backoff, it->failures, &q->random);
+    q->failing += !it->failures;
     if (it->failures < INT_MAX)
         it->failures++;
     bool news = add_after_locked(q, key, delay, now);
@@ -178,6 +180,7 @@ void kl_workqueue_forget(kl_workqueue *q, const char *key)
     kl_lock(&q->mu);
     item *it = kl_map_get(q->items, key);
     if (it) {
+        q->failing -= it->failures > 0;
         it->failures = 0;
         item_drop_locked(q, it);
     }
@@ -284,7 +287,7 @@ void kl_workqueue_stats_get(kl_workqueue *q, kl_time now, kl_workqueue_stats *ou
 {
     kl_lock(&q->mu);
     *out = (kl_workqueue_stats){
-        .ready = q->ready, .delayed = q->waiting.len, .running = q->n_running, .adds = q->adds, .retries = q->retries,
+        .ready = q->ready, .delayed = q->waiting.len, .running = q->n_running, .adds = q->adds, .retries = q->retries, .failing = q->failing,
     };
     if (q->n_running) {
         out->longest_running = now - KL_CONTAINER(q->running.next, item, link)->started_at;

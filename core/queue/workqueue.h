@@ -45,7 +45,7 @@ bool kl_workqueue_shutting_down(kl_workqueue *q);
 bool kl_workqueue_drained(kl_workqueue *q);          /* shut down, nothing queued, nothing running */
 
 typedef struct kl_workqueue_stats {
-    size_t ready, delayed, running;
+    size_t ready, delayed, running, failing;         /* failing: keys with failures since forget */
     uint64_t adds, retries;
     kl_time longest_running, unfinished;             /* at `now` */
 } kl_workqueue_stats;

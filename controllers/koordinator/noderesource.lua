@@ -5,7 +5,6 @@
 --   kubelua run controllers/koordinator/noderesource.lua
 
 local kube = require "kubelua"
-local cpunormalization = require "cpunormalization"
 local colocation = require "colocation"
 local fields = require "fields"
 local nodemetric = require "nodemetric"

@@ -34,6 +34,18 @@ describe("the fixture runner", function()
       "noderesource_prepare" } do assert.is_truthy(fixtures.calcs[calc], calc) end
   end)
 
+  it("finds the policies the same on views of objects as on plain tables", function()
+    local total = 0
+    for calc in pairs(fixtures.calcs) do
+      local said = {}
+      local text = process.read("spec/fixtures/koordinator/" .. calc .. ".json")
+      local passed, failed = fixtures.run(calc, text, function(line) said[#said + 1] = line end, true)
+      assert.equal(0, failed, table.concat(said, "\n"))
+      total = total + passed
+    end
+    assert.equal(90, total)
+  end)
+
   it("counts a case that fails, and shows what was expected", function()
     local passed, failed, _, said = run(VALID:format("my case", "false"))
     assert.same({ 0, 1 }, { passed, failed })

@@ -144,7 +144,7 @@ calcs.colocation_strategy = by_op {
   end,
   syncColocationConfig = function(input, expect)
     needs(input, "cache")
-    local cache, changed = colocation.sync(input.cache, input.configMap)
+    local cache, changed = colocation.sync(fields.copy(input.cache), input.configMap)
     return first(value("changed", expect.changed, changed), some_of("cache", expect.cache or {}, cache))
   end,
 }
@@ -226,9 +226,10 @@ calcs.noderesource_prepare = by_op {
 
 -- ---------------------------------------------------------------- running
 
--- Runs the cases of one file's text. `say` is called with each line for the person.
+-- Runs the cases of one file's text. `say` is called with each line for the person. With `as_views` the policies get their
+-- inputs as views, as a controller hands them over, and not as plain tables.
 -- Returns the numbers that passed and failed, and the calc when no policy knows it.
-function M.run(name, text, say)
+function M.run(name, text, say, as_views)
   local function broken(why)
     say(("FAIL %s: %s"):format(name, why))
     return 0, 1
@@ -241,12 +242,13 @@ function M.run(name, text, say)
   if not calc then return 0, 0, document.calc end
 
   local passed, failed = 0, 0
+  local views = as_views and kube.decode(text, { duplicates = "last" })
   for i, case in ipairs(document.cases) do
     local ok, wrong
     if type(case) ~= "table" or type(case.input) ~= "table" or type(case.expect) ~= "table" then
       ok, wrong = true, "a case is { name, input, expect }, with input and expect objects"
     else
-      ok, wrong = pcall(calc, case.input, case.expect)
+      ok, wrong = pcall(calc, views and views.cases[i].input or case.input, case.expect)
     end
     if ok and not wrong then
       passed = passed + 1

@@ -184,7 +184,8 @@ char *kl_duration_format(kl_time d, char out[KL_DURATION_MAX])
     if (v < S) {
         s = put_text(s, v < US ? "ns" : v < MS ? "\xc2\xb5s" : "ms");
         digits = v < US ? 0 : v < MS ? 3 : 6;
-        s = put_whole(put_decimal(s, &v, digits), v);
+        s = put_decimal(s, &v, digits);
+        s = put_whole(s, v);
     } else {
         s = put_text(s, "s");
         s = put_decimal(s, &v, 9);

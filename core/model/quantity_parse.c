@@ -213,3 +213,18 @@ kl_status kl_quantity_parse(const char *text, kl_quantity **out, kl_err *err)
 {
     return kl_quantity_parsen(text, strlen(text), out, err);
 }
+
+kl_status kl_quantity_parse_json(const char *json, size_t n, kl_quantity **out, kl_err *err)
+{
+    if (n == 4 && !memcmp(json, "null", 4)) {
+        *out = kl__quantity_make(KL_DECIMAL_SI, 0, 0);
+        return KL_OK;
+    }
+    if (n >= 2 && *json == '"' && json[n - 1] == '"')
+        json++, n -= 2;
+    for (; n && memchr(" \t\n\v\f\r", *json, 6); n--)
+        json++;
+    while (n && memchr(" \t\n\v\f\r", json[n - 1], 6))
+        n--;
+    return kl_quantity_parsen(json, n, out, err);
+}

@@ -33,17 +33,13 @@ static int by_text(const void *a, const void *b)
 
 static void copy_values(kl__requirement *r, const char *const *values, size_t n)
 {
-    size_t i, unique = 0;
+    size_t i;
 
     r->values = kl_new_array(char *, n + 1);
-    r->set = kl_new_array(const char *, n + 1);
     r->nvalues = n;
     for (i = 0; i < n; i++)
         r->values[i] = kl_strdup(values[i]);
     qsort(r->values, n, sizeof *r->values, by_text);
-    for (i = 0; i < n; i++)
-        if (!i || strcmp(r->values[i], r->values[i - 1]))
-            r->set[unique++] = r->values[i];
 }
 
 static kl_status check_count(const char *key, kl_selector_op op, size_t n, kl_err *err)
@@ -108,7 +104,6 @@ void kl_selector_free(kl_selector *s)
         for (j = 0; j < s->v[i].nvalues; j++)
             kl_free(s->v[i].values[j]);
         kl_free(s->v[i].values);
-        kl_free(s->v[i].set);
         kl_free(s->v[i].key);
     }
     kl_free(s->v);
@@ -179,7 +174,7 @@ const char *kl_selector_requirement(const kl_selector *s, size_t i, kl_selector_
     if (op)
         *op = s->v[i].op;
     if (values)
-        *values = (const char *const *)s->v[i].set;
+        *values = (const char *const *)s->v[i].values;
     return s->v[i].key;
 }
 

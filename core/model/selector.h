@@ -24,7 +24,7 @@ char *kl_labels_text(const kl_value *labels);                                   
 bool kl_selector_matches(const kl_selector *s, const kl_value *labels);         /* labels: object of strings or NULL */
 bool kl_selector_empty(const kl_selector *s);                                   /* selects everything */
 size_t kl_selector_len(const kl_selector *s);
-/* The i-th requirement's key; borrowed. values is NULL-terminated, sorted and without repetition. */
+/* The i-th requirement's key; borrowed. values is NULL-terminated and sorted; a LabelSelector may repeat some. */
 const char *kl_selector_requirement(const kl_selector *s, size_t i, kl_selector_op *op, const char *const **values);
 bool kl_selector_selectable(const kl_selector *s);                              /* false for "nothing" */
 const char *kl_selector_op_text(kl_selector_op op);                             /* "=" "==" "!=" "in" "notin" "exists" "!" "gt" "lt"; static */

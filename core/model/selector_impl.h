@@ -8,7 +8,6 @@ typedef struct kl__requirement {
     char *key;
     kl_selector_op op;
     char **values;          /* sorted, repetitions as they were given (they are printed), NULL-terminated */
-    const char **set;       /* the same without repetition: points into values */
     size_t nvalues;
     int64_t number;         /* KL_SEL_GT, KL_SEL_LT */
 } kl__requirement;

@@ -135,8 +135,8 @@ static void build_expression(kl_builder *b, const kl__requirement *r)
     if (r->nvalues) {
         kl_build_key(b, "values");
         kl_build_array(b);
-        for (i = 0; r->set[i]; i++)
-            kl_build_str(b, r->set[i]);
+        for (i = 0; i < r->nvalues; i++)
+            kl_build_str(b, r->values[i]);
         kl_build_end(b);
     }
     kl_build_end(b);

@@ -40,7 +40,8 @@ endif
 OPT_release := -O2 -D_FORTIFY_SOURCE=2
 OPT_asan    := -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 OPT_tsan    := -O1 -fsanitize=thread -fno-omit-frame-pointer
-OPT_fuzz    := -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+# NULL + 0 is what an empty slice is; clang calls it an overflow, C2y and gcc do not.
+OPT_fuzz    := -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=pointer-overflow -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 ifeq ($(VARIANT),fuzz)
 CC := clang
 endif
@@ -74,6 +75,7 @@ MAIN_C := $(wildcard bindings/main.c)
 TEST_C := $(sort $(shell find spec/core -name '*_test.c' 2>/dev/null))
 PROG_C := $(sort $(wildcard spec/programs/*.c))
 FUZZ_C := $(sort $(wildcard spec/fuzz/*.c))
+ORACLE_C := $(sort $(wildcard spec/oracle/*.c))
 LIB_LUA := $(sort $(shell find lua -name '*.lua' 2>/dev/null))
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 
@@ -84,8 +86,9 @@ HOST   := $(B)/lua-host
 CHILD  := build/spec/child
 TESTS  := $(patsubst spec/%.c,$(B)/spec/%,$(TEST_C))
 PROGS  := $(patsubst spec/programs/%.c,$(B)/spec/%,$(PROG_C))
+ORACLE := $(B)/oracle
 FUZZERS := $(patsubst spec/fuzz/%.c,$(B)/fuzzers/%,$(FUZZ_C))
-OBJS   := $(call obj,$(CORE_C) $(BIND_C) $(MAIN_C) $(TEST_C) $(PROG_C) $(FUZZ_C))
+OBJS   := $(call obj,$(CORE_C) $(BIND_C) $(MAIN_C) $(TEST_C) $(PROG_C) $(FUZZ_C) $(ORACLE_C))
 
 .PHONY: all check test asan tsan spec specs demo fixtures oracle bench-sync lint fuzz leak assets deps install clean help
 .DELETE_ON_ERROR:
@@ -128,6 +131,8 @@ $(TESTS): $(B)/spec/%: $(B)/obj/spec/%.o $(LIB)
 $(PROGS): $(B)/spec/%: $(B)/obj/spec/programs/%.o $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(CORE_LIBS) $(LDFLAGS)
+$(ORACLE): $(call obj,$(ORACLE_C)) $(LIB)
+	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(CORE_LIBS) $(LDFLAGS)
 $(HOST): $(B)/obj/spec/support/lua_host.o
 	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -rdynamic -o $@ $^ $(LUA_LIBS) $(LDFLAGS)
 # The keeper of spec's child processes is never the thing under test, so every variant shares one.
@@ -145,7 +150,7 @@ $(FUZZERS): $(B)/fuzzers/%: $(B)/obj/spec/fuzz/%.o $(LIB)
 RUN = $(LUA) spec/support/run.lua --build $(B) --variant $(VARIANT)
 
 $(TESTS) $(PROGS) $(HOST) $(CHILD) $(call obj,$(TEST_C)): | build/.deps-test
-specs: all $(TESTS) $(PROGS) $(CHILD) $(if $(filter asan tsan,$(VARIANT)),$(HOST)) build/.deps-test
+specs: all $(TESTS) $(PROGS) $(ORACLE) $(CHILD) $(if $(filter asan tsan,$(VARIANT)),$(HOST)) build/.deps-test
 
 assets: build/.deps-test ## kube-apiserver, kubectl and etcd in build/assets, built by Go (minutes, once per machine)
 	@[ -n "$$KUBEBUILDER_ASSETS" ] || sh spec/realserver/build.sh build/assets || \
@@ -169,8 +174,8 @@ spec: specs ## some specs, whole output: make spec F=spec/layers_spec.lua
 fixtures: all ## Koordinator's cases through the policies' functions (DIR=your own cases)
 	@LUA_PATH_5_4="lua/?.lua;lua/?/init.lua;?.lua;spec/?.lua;;" LUA_CPATH_5_4="$(B)/lua/?.so;;" $(LUA) spec/support/fixtures.lua $(or $(DIR),spec/fixtures/koordinator)
 
-oracle: all ## apimachinery's answers against ours (DIR=another set of tables)
-	@LUA_PATH_5_4="lua/?.lua;lua/?/init.lua;?.lua;spec/?.lua;;" LUA_CPATH_5_4="$(B)/lua/?.so;;" $(LUA) spec/support/oracle.lua $(or $(DIR),spec/fixtures/oracle)
+oracle: $(ORACLE) ## the Go libraries' answers against ours (DIR=another set of tables)
+	@$(ORACLE) $(or $(DIR),spec/fixtures/oracle)
 
 leak: specs ## valgrind: `kubelua run` frees everything after a signal
 	@$(LUA) spec/support/run.lua --build $(B) --variant $(VARIANT) --valgrind spec/lua/leak_spec.lua

@@ -1,0 +1,98 @@
+/* informer.h - one resource (and selector), kept in sync: reflector + indexer + handlers. Refcounted.
+ *
+ * Reads are for any thread. Events are handed to handlers on the watch thread (or on the executor, see below), strictly in
+ * order per object: deletes before adds after a relist; a delete carries the last state; a new uid under the same name is a
+ * delete and an add; equal objects wake nobody. Handlers added late get what exists, flagged KL_INITIAL. */
+#ifndef KL_CACHE_INFORMER_H
+#define KL_CACHE_INFORMER_H
+
+#include "cache/source.h"
+#include "model/event.h"
+#include "model/selector.h"
+
+typedef struct kl_informer kl_informer;
+typedef struct kl_subscription kl_subscription;
+
+#define KL_INITIAL 1u          /* part of the first list, or of what a late handler missed */
+#define KL_RELIST 2u           /* found by a relist */
+#define KL_RESYNC 4u           /* old == new: the periodic resync */
+
+typedef struct kl_handler {
+    /* KL_ADDED: old NULL. KL_MODIFIED: both. KL_DELETED: `old` is the last known state, now NULL. Borrowed. Must not wait. */
+    void (*on_event)(void *arg, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags);
+    /* The initial list has been delivered to this handler. Once. May be NULL. */
+    void (*on_synced)(void *arg);
+    void *arg;
+} kl_handler;
+
+typedef struct kl_informer_options {
+    kl_source source;              /* moved in */
+    kl_clock *clock;
+    const char *resource;          /* for logs and metrics: "pods", "deployments.apps" */
+    const char *api_version, *kind; /* put into list items, which carry none */
+    const char *namespace_;        /* informative: in messages; NULL all */
+    uint64_t seed;                 /* jitter */
+    int64_t page_size;             /* 0: 500 */
+    /* Where events are applied and handlers run; NULL: at once on the watch thread. Must keep order. Used when an index is a
+     * Lua function, which may not run on the watch thread. Any call is made on the watch thread. */
+    void (*execute)(void *arg, void (*fn)(void *), void *fnarg);
+    void *execute_arg;
+} kl_informer_options;
+
+kl_informer *kl_informer_new(const kl_informer_options *o);      /* one reference, not started */
+kl_informer *kl_informer_ref(kl_informer *i);
+void kl_informer_unref(kl_informer *i);                          /* the last one must come after kl_informer_stop */
+void kl_informer_start(kl_informer *i);                          /* any thread; once */
+/* Asks it to stop; `stopped` (may be NULL) is called on the watch thread when no callback will follow. Any thread. */
+void kl_informer_stop(kl_informer *i, void (*stopped)(void *arg), void *arg);
+
+/* Ends a wait after a failure: what it waited for (a CRD, a permission) may be there now. Any thread. */
+void kl_informer_kick(kl_informer *i);
+
+kl_subscription *kl_informer_subscribe(kl_informer *i, const kl_handler *h);      /* any thread */
+/* After this returned, the handler is not called any more (waits for a running callback unless called from it). */
+void kl_informer_unsubscribe(kl_subscription *s);
+void kl_informer_resync(kl_informer *i, kl_subscription *s);     /* any thread, s subscribed: MODIFIED with KL_RESYNC for every object, to this handler */
+
+/* --- reading ---------------------------------------------------------------------------------------------------------- */
+bool kl_informer_synced(const kl_informer *i);
+const kl_value *kl_informer_lookup(kl_informer *i, const char *key);               /* a new reference or NULL */
+size_t kl_informer_count(kl_informer *i);
+
+typedef struct kl_query {
+    const char *ns;                    /* NULL: all */
+    const kl_selector *labels;         /* NULL: all */
+    const char *index, *value;         /* named index; NULL: none */
+    bool (*where)(void *arg, const kl_value *o); void *where_arg;
+    size_t limit;                      /* 0: none */
+} kl_query;
+typedef struct kl_objects { size_t len; const kl_value **v; } kl_objects;          /* each a reference */
+/* A consistent snapshot, sorted by key. KL_ENOTFOUND when the index does not exist (the message lists those that do). */
+KL_NODISCARD kl_status kl_informer_list(kl_informer *i, const kl_query *q, kl_objects *out, kl_err *err);
+void kl_objects_fini(kl_objects *o);
+
+/* --- indexes ------------------------------------------------------------------------------------------------------------ */
+/* Emits 0..n values for an object. Runs where events are applied (the lock is not held). */
+typedef void kl_index_emit(void *emit_arg, const char *value);
+typedef void kl_index_fn(void *arg, const kl_value *o, kl_index_emit *emit, void *emit_arg);
+/* Named indexes are refcounted by name and identity: the same name with the same path is one index. A different definition
+ * under a taken name is KL_EEXISTS. Existing objects are indexed before it returns KL_OK... asynchronously on the executor for
+ * functions: `ready` (may be NULL) is called there. */
+KL_NODISCARD kl_status kl_informer_add_index_path(kl_informer *i, const char *name, const char *path, kl_err *err);
+KL_NODISCARD kl_status kl_informer_add_index_fn(kl_informer *i, const char *name, kl_index_fn *fn, void *arg, void (*free_arg)(void *), void (*ready)(void *), void *ready_arg, kl_err *err);
+void kl_informer_drop_index(kl_informer *i, const char *name);
+
+/* --- state ---------------------------------------------------------------------------------------------------------------- */
+typedef struct kl_informer_stats {
+    bool synced, parked;           /* parked: 403, 404 or an object too big; retried with backoff */
+    uint64_t objects, lists, watches, events, errors;
+    uint64_t bytes;                /* of the objects, shared parts counted in each; an estimate from a sample when there are many */
+    uint64_t short_watches;        /* ended within a second of being asked for */
+    uint64_t stalls;               /* given up because they had been silent */
+    kl_time last_event;            /* monotonic, bookmarks count; 0 never */
+    char *rv, *state, *message;    /* state: "idle", "listing", "watching", "waiting", "parked", "stopped"; message of the last failure or NULL */
+} kl_informer_stats;
+void kl_informer_stats_get(kl_informer *i, kl_informer_stats *out);
+void kl_informer_stats_fini(kl_informer_stats *s);
+
+#endif

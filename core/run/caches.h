@@ -1,0 +1,49 @@
+/* caches.h - one shared informer per kind, started by the first who needs it and stopped by the last.
+ *
+ *   resolving --found--> running          (the informer syncs, watches, parks and heals by itself)
+ *       ^  `--no such kind, no answer--> missing --later--> resolving
+ *
+ * Everything here runs on the manager's loop unless said otherwise. */
+#ifndef KL_RUN_CACHES_H
+#define KL_RUN_CACHES_H
+
+#include "cache/informer.h"
+#include "net/client.h"
+#include "run/loop.h"
+
+typedef struct kl_caches kl_caches;
+typedef struct kl_cache kl_cache;
+
+typedef struct kl_caches_options {
+    kl_client *client;
+    kl_clock *clock;
+    kl_loop *loop, *mapper;            /* mapper: where function indexes run */
+    const char *ns;                    /* borrowed; NULL: all namespaces */
+    size_t max_object;
+    bool drop_managed_fields;
+    void (*changed)(void *arg);        /* some cache resolved, went missing or synced; on the loop */
+    void *changed_arg;
+} kl_caches_options;
+
+kl_caches *kl_caches_new(const kl_caches_options *o);
+/* After every cache was released: waits for the informers to stop (not on the loop). */
+void kl_caches_free(kl_caches *s);
+
+kl_cache *kl_caches_acquire(kl_caches *s, const char *kind);
+void kl_cache_release(kl_cache *c);
+
+const char *kl_cache_kind(const kl_cache *c);
+kl_informer *kl_cache_informer(kl_cache *c);               /* borrowed; NULL until resolved, then fixed. */
+const kl_resource *kl_cache_resource(kl_cache *c);         /* NULL until resolved */
+/* Why it does not serve: "the server has no such kind ...", or the informer's parked message; NULL when all is well. Caller frees. */
+char *kl_cache_problem(kl_cache *c);
+/* From now on its events are applied on the mapper loop. Once set it stays. */
+void kl_cache_use_mapper(kl_cache *c);
+
+/* The `changed` hook of the options, for others who have news. */
+void kl_caches_notify(kl_caches *s, void (**changed)(void *), void **arg);
+
+/* Calls fn for every cache that has an informer. Any thread; under the set's lock: do not call back. */
+void kl_caches_each(kl_caches *s, void (*fn)(void *arg, const char *kind, kl_informer *i), void *arg);
+
+#endif

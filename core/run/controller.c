@@ -1,0 +1,313 @@
+/* controller.c - publishes generations and owns the workers that run them. */
+#include "run/controller.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/sync.h"
+
+#define WORKERS_DEFAULT 1
+
+struct kl_controller {
+    kl_controller_env env;
+    char *name, *resource;
+    kl_workqueue *queue;
+    kl_controller_metrics *metrics;
+    kl_mutex mu;
+    kl_wiring *current KL_GUARDED_BY(mu);          /* workers take it from any thread */
+    kl_worker **workers KL_GUARDED_BY(mu);         /* changed on the loop, poked from any thread */
+    size_t n_workers KL_GUARDED_BY(mu);
+    kl_worker **leaving;                           /* draining, too many after a reload */
+    size_t n_leaving;
+    kl_wiring *next;
+    bool stopped;
+    uint64_t resync_timer;
+    kl_time resync;
+    uint64_t resync_count;
+};
+
+static void wake(void *arg)
+{
+    kl_controller *c = arg;
+    kl_lock(&c->mu);
+    for (size_t i = 0; i < c->n_workers; i++)
+        kl_worker_poke(c->workers[i]);
+    kl_unlock(&c->mu);
+}
+
+kl_controller *kl_controller_new(const kl_controller_env *env, const kl_controller_spec *spec)
+{
+    kl_controller *c = kl_new(kl_controller);
+    c->env = *env;
+    c->name = kl_strdup(spec->name);
+    c->resource = kl_strdup(spec->resource);
+    kl_mutex_init(&c->mu);
+    c->queue = kl_workqueue_new(&(kl_workqueue_options){.seed = kl_hash(spec->name, strlen(spec->name)), .wake = wake, .wake_arg = c});
+    c->metrics = kl_metrics_controller(env->metrics, spec->name, WORKERS_DEFAULT);
+    return c;
+}
+
+const char *kl_controller_name(const kl_controller *c) { return c->name; }
+const char *kl_controller_resource(const kl_controller *c) { return c->resource; }
+kl_workqueue *kl_controller_queue(kl_controller *c) { return c->queue; }
+
+void kl_controller_stage(kl_controller *c, kl_program *p, size_t index, int generation)
+{
+    if (c->next)
+        kl_wiring_retire(c->next);
+    c->next = kl_wiring_new(&(kl_wiring_options){.caches = c->env.caches, .loop = c->env.loop, .mapper = c->env.mapper, .clock = c->env.clock,
+        .queue = c->queue, .program = p, .index = index, .generation = generation});
+}
+
+/* --- what a worker asks its controller: any thread --------------------------------------------------------------------- */
+
+static kl_logic *owner_logic(void *arg)
+{
+    kl_controller *c = arg;
+    kl_lock(&c->mu);
+    kl_logic *l = kl_wiring_logic(kl_wiring_ref(c->current));
+    kl_unlock(&c->mu);
+    return l;
+}
+
+static void owner_logic_unref(void *arg, kl_logic *l)
+{
+    (void)arg;
+    kl_wiring_unref(kl_wiring_of(l));
+}
+
+static const kl_value *owner_object(void *arg, kl_logic *l, const char *key)
+{
+    (void)arg;
+    return kl_wiring_object(kl_wiring_of(l), key);
+}
+
+static void owner_resolve(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg)
+{
+    kl_client_resolve(((kl_controller *)arg)->env.client, kind, done, done_arg);
+}
+
+static const kl_resource *owner_resource(void *arg, const char *kind)
+{
+    return kl_client_resolve_cached(((kl_controller *)arg)->env.client, kind);
+}
+
+static void owner_event(void *arg, const kl_value *about, const char *type, const char *reason, const char *message)
+{
+    kl_controller *c = arg;
+    c->env.event(c->env.event_arg, c->name, about, type, reason, message);
+}
+
+/* --- workers ------------------------------------------------------------------------------------------------------------- */
+
+static size_t wanted_workers(kl_controller *c, const kl_controller_spec *s)
+{
+    int n = c->env.workers > 0 ? c->env.workers : WORKERS_DEFAULT;
+    if (s->workers > 0 && !c->env.workers_forced)
+        n = s->workers;
+    return (size_t)n;
+}
+
+static kl_worker *worker_new(kl_controller *c, int number)
+{
+    return kl_worker_new(&(kl_worker_owner){.logic = owner_logic, .logic_unref = owner_logic_unref, .object = owner_object, .resolve = owner_resolve,
+        .resource = owner_resource, .event = owner_event, .arg = c, .name = c->name, .queue = c->queue, .door = c->env.door, .clock = c->env.clock,
+        .metrics = c->metrics}, number);
+}
+
+/* Joins those who left after a reload and have come to their end. */
+static void reap(kl_controller *c, bool all)
+{
+    for (size_t i = 0; i < c->n_leaving;) {
+        if (all || kl_worker_idle(c->leaving[i])) {
+            kl_worker_join(c->leaving[i]);
+            c->leaving[i] = c->leaving[--c->n_leaving];
+        } else {
+            i++;
+        }
+    }
+}
+
+/* current is only written on the loop, where this runs, so reading its spec needs no lock. */
+static void workers_fit(kl_controller *c, size_t want)
+{
+    reap(c, false);
+    kl_lock(&c->mu);
+    size_t have = c->n_workers;
+    c->workers = kl_realloc(c->workers, (want > have ? want : have) * sizeof *c->workers);
+    for (; have < want; have++) {
+        c->workers[have] = worker_new(c, (int)have + 1);
+        kl_worker_start(c->workers[have]);
+    }
+    size_t surplus = have > want ? have - want : 0;
+    c->leaving = kl_realloc(c->leaving, (c->n_leaving + surplus + 1) * sizeof *c->leaving);
+    for (; have > want; have--) {
+        kl_worker_drain(c->workers[have - 1]);
+        c->leaving[c->n_leaving++] = c->workers[have - 1];
+    }
+    c->n_workers = want;
+    kl_unlock(&c->mu);
+    kl_metrics_controller(c->env.metrics, c->name, (int)want);
+}
+
+/* --- resync -------------------------------------------------------------------------------------------------------------- */
+
+static void resync_arm(kl_controller *c);
+
+static void resync_due(void *arg)
+{
+    kl_controller *c = arg;
+    c->resync_timer = 0;
+    kl_lock(&c->mu);
+    kl_wiring *w = c->current ? kl_wiring_ref(c->current) : NULL;
+    kl_unlock(&c->mu);
+    if (w)
+        kl_wiring_enqueue_all(w);
+    kl_wiring_unref(w);
+    resync_arm(c);
+}
+
+/* Spread by up to a tenth either way, so that controllers of one interval do not march in step. */
+static void resync_arm(kl_controller *c)
+{
+    if (c->resync_timer || c->resync <= 0 || c->stopped)
+        return;
+    struct { const void *c; uint64_t n; } seed = {c, ++c->resync_count};
+    kl_time tenth = c->resync / 10, spread = tenth ? (kl_time)(kl_hash(&seed, sizeof seed) % (uint64_t)(2 * tenth + 1)) - tenth : 0;
+    c->resync_timer = kl_loop_timer(c->env.loop, c->resync + spread, resync_due, c);
+}
+
+/* --- generations --------------------------------------------------------------------------------------------------------------- */
+
+static void publish(kl_controller *c)
+{
+    kl_wiring *fresh = c->next, *old;
+    kl_logic *l = kl_wiring_logic(fresh);
+    c->next = NULL;
+    kl_lock(&c->mu);
+    old = c->current;
+    c->current = fresh;
+    bool running = c->n_workers;
+    kl_unlock(&c->mu);
+    if (old)
+        kl_wiring_retire(old);
+    kl_loop_timer_cancel(c->env.loop, c->resync_timer);
+    c->resync_timer = 0;
+    c->resync = l->spec->resync;
+    kl_wiring_activate(fresh);
+    resync_arm(c);
+    if (running)
+        workers_fit(c, wanted_workers(c, l->spec));
+    kl_info(old ? "a new generation took over" : "caches are synced", "controller=%s generation=%d script=%s", c->name, l->generation, l->program->name);
+    wake(c);
+}
+
+void kl_controller_advance(kl_controller *c, bool lead)
+{
+    if (c->stopped)
+        return;
+    if (c->next && kl_wiring_advance(c->next))
+        publish(c);
+    kl_lock(&c->mu);
+    const kl_controller_spec *spec = c->current ? kl_wiring_logic(c->current)->spec : NULL;
+    bool start = spec && lead && !c->n_workers;
+    kl_unlock(&c->mu);
+    if (start) {
+        workers_fit(c, wanted_workers(c, spec));
+        kl_info("controller is running", "controller=%s workers=%zu", c->name, wanted_workers(c, spec));
+    }
+}
+
+/* --- stopping -------------------------------------------------------------------------------------------------------------------- */
+
+void kl_controller_drain(kl_controller *c)
+{
+    kl_lock(&c->mu);
+    for (size_t i = 0; i < c->n_workers; i++)
+        kl_worker_drain(c->workers[i]);
+    kl_unlock(&c->mu);
+}
+
+void kl_controller_wait(kl_controller *c)
+{
+    kl_lock(&c->mu);
+    size_t n = c->n_workers;
+    kl_worker **workers = c->workers;      /* only the loop changes them, and it does not while we are asked to wait */
+    kl_unlock(&c->mu);
+    for (size_t i = 0; i < n; i++)
+        kl_worker_wait(workers[i]);
+    for (size_t i = 0; i < c->n_leaving; i++)
+        kl_worker_wait(c->leaving[i]);
+}
+
+void kl_controller_abort(kl_controller *c)
+{
+    kl_lock(&c->mu);
+    for (size_t i = 0; i < c->n_workers; i++)
+        kl_worker_abort(c->workers[i]);
+    kl_unlock(&c->mu);
+    for (size_t i = 0; i < c->n_leaving; i++)
+        kl_worker_abort(c->leaving[i]);
+}
+
+void kl_controller_join(kl_controller *c)
+{
+    kl_lock(&c->mu);
+    kl_worker **gone = c->workers;
+    size_t n = c->n_workers;
+    c->workers = NULL;
+    c->n_workers = 0;
+    kl_unlock(&c->mu);
+    for (size_t i = 0; i < n; i++)
+        kl_worker_join(gone[i]);
+    kl_free(gone);
+    reap(c, true);
+}
+
+void kl_controller_free(kl_controller *c)
+{
+    c->stopped = true;
+    kl_loop_timer_cancel(c->env.loop, c->resync_timer);
+    if (c->next)
+        kl_wiring_retire(c->next);
+    kl_lock(&c->mu);
+    kl_wiring *current = c->current;
+    c->current = NULL;
+    kl_unlock(&c->mu);
+    if (current)
+        kl_wiring_retire(current);
+    kl_workqueue_free(c->queue);
+    kl_free(c->workers);
+    kl_free(c->leaving);
+    kl_mutex_fini(&c->mu);
+    kl_free(c->name);
+    kl_free(c->resource);
+    kl_free(c);
+}
+
+/* --- for people -------------------------------------------------------------------------------------------------------------------- */
+
+void kl_controller_state_get(kl_controller *c, bool lead, kl_controller_state *out)
+{
+    kl_workqueue_stats q;
+    kl_workqueue_stats_get(c->queue, kl_clock_now(c->env.clock), &q);
+    kl_lock(&c->mu);
+    kl_wiring *current = c->current ? kl_wiring_ref(c->current) : NULL;
+    bool working = c->n_workers;
+    kl_unlock(&c->mu);
+    bool parked = false;
+    char *why = current ? kl_wiring_why(current, &parked) : c->next ? kl_wiring_why(c->next, &parked) : NULL;
+    *out = (kl_controller_state){.name = kl_strdup(c->name), .generation = current ? kl_wiring_logic(current)->generation : 0, .message = why,
+        .ready = q.ready, .delayed = q.delayed, .running = q.running, .runs = kl_metrics_runs(c->metrics), .errors = kl_metrics_errors(c->metrics)};
+    out->state = kl_strdup(parked ? "parked" : !current ? "waiting for caches" : working ? "running" : lead ? "starting" : "waiting for leadership");
+    kl_wiring_unref(current);
+}
+
+bool kl_controller_idle(kl_controller *c)
+{
+    kl_workqueue_stats q;
+    kl_workqueue_stats_get(c->queue, kl_clock_now(c->env.clock), &q);
+    return !c->next && c->current && !q.ready && !q.running && !q.failing;
+}

@@ -1,0 +1,44 @@
+/* controller.h - one controller: its queue, its workers, its present generation and perhaps the next one.
+ *
+ *   staged --synced--> published --leading--> running --drain--> stopped
+ *
+ * A next generation is staged beside the running one and takes over when its caches are synced; queue, backoff and workers
+ * stay. All functions run on the manager's loop unless said otherwise. */
+#ifndef KL_RUN_CONTROLLER_H
+#define KL_RUN_CONTROLLER_H
+
+#include "run/manager.h"
+#include "run/wiring.h"
+
+typedef struct kl_controller kl_controller;
+
+typedef struct kl_controller_env {         /* what the manager lends to all its controllers */
+    kl_client *client;
+    kl_clock *clock;
+    kl_loop *loop, *mapper;
+    kl_caches *caches;
+    kl_door *door;
+    kl_metrics *metrics;
+    int workers;
+    bool workers_forced;
+    void (*event)(void *arg, const char *component, const kl_value *about, const char *type, const char *reason, const char *message);   /* any thread */
+    void *event_arg;
+} kl_controller_env;
+
+kl_controller *kl_controller_new(const kl_controller_env *env, const kl_controller_spec *spec);
+const char *kl_controller_name(const kl_controller *c);
+const char *kl_controller_resource(const kl_controller *c);
+void kl_controller_stage(kl_controller *c, kl_program *p, size_t index, int generation);
+/* Publishes the staged generation when it is ready; starts workers when `lead`. */
+void kl_controller_advance(kl_controller *c, bool lead);
+/* Leadership is gone, or the end: no new keys; then abort what is left; then join. Workers may be started again by advance. */
+void kl_controller_drain(kl_controller *c);
+void kl_controller_wait(kl_controller *c);         /* any thread, after drain: until its workers have ended */
+void kl_controller_abort(kl_controller *c);
+void kl_controller_join(kl_controller *c);
+void kl_controller_free(kl_controller *c);         /* after join */
+void kl_controller_state_get(kl_controller *c, bool lead, kl_controller_state *out);
+bool kl_controller_idle(kl_controller *c);
+kl_workqueue *kl_controller_queue(kl_controller *c);
+
+#endif

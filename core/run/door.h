@@ -1,0 +1,31 @@
+/* door.h - the one function through which every write of a controller passes: leadership deadline, counting, and later dry
+ * run, shadow, record and RBAC derivation. */
+#ifndef KL_RUN_DOOR_H
+#define KL_RUN_DOOR_H
+
+#include "net/client.h"
+
+typedef struct kl_door kl_door;
+
+typedef struct kl_door_options {
+    /* What sends a request: kl_client_do in life, a script in specs. cancel may be NULL. */
+    uint64_t (*send)(void *arg, const kl_op *op, kl_reply_fn *done, void *done_arg);
+    void (*cancel)(void *arg, uint64_t id);
+    void *send_arg;
+    /* Boottime until which we may write; KL_NEVER without election. Any thread. NULL: always. */
+    kl_time (*deadline)(void *arg);
+    void *deadline_arg;
+    kl_clock *clock;
+} kl_door_options;
+
+kl_door *kl_door_new(const kl_door_options *o);
+void kl_door_free(kl_door *d);
+/* Sends a write, or answers KL_ENOTLEADER through done at once. `who` is the controller's name. Any thread. */
+uint64_t kl_door_write(kl_door *d, const char *who, const kl_op *op, kl_reply_fn *done, void *arg);
+/* Reads ask for no permission. */
+uint64_t kl_door_read(kl_door *d, const kl_op *op, kl_reply_fn *done, void *arg);
+void kl_door_cancel(kl_door *d, uint64_t id);
+uint64_t kl_door_writes(const kl_door *d);         /* let through so far */
+uint64_t kl_door_refused(const kl_door *d);
+
+#endif

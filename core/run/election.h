@@ -1,0 +1,31 @@
+/* election.h - campaigns for a Lease: feeds the pure election (leader.h) with answers and timers, on the manager's loop. */
+#ifndef KL_RUN_ELECTION_H
+#define KL_RUN_ELECTION_H
+
+#include "run/loop.h"
+#include "run/manager.h"
+#include "run/metrics.h"
+
+typedef struct kl_election kl_election;
+
+typedef struct kl_election_env {
+    kl_loop *loop;
+    kl_client *client;
+    kl_clock *clock;
+    kl_metrics *metrics;
+    kl_election_options options;       /* strings are copied */
+    void (*started)(void *arg);        /* we lead; on the loop */
+    void (*stopped)(void *arg);        /* we do not lead any more; on the loop; workers must end before it returns */
+    void *arg;
+} kl_election_env;
+
+KL_NODISCARD kl_status kl_election_new(const kl_election_env *env, kl_election **out, kl_err *err);
+void kl_election_start(kl_election *e);                /* on the loop */
+/* Boottime until which the lease is ours. Any thread. */
+kl_time kl_election_deadline(void *e);
+bool kl_election_leading(kl_election *e);              /* on the loop */
+/* Gives the lease back (when it is ours) and stops campaigning; waits for the answer within the renew deadline. Not on the loop. */
+void kl_election_release(kl_election *e);
+void kl_election_free(kl_election *e);                 /* after release, on no thread of ours */
+
+#endif

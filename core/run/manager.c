@@ -1,0 +1,548 @@
+/* manager.c - the order of start and stop. The brain runs on one loop ("control"); the mapper loop runs scripts' functions.
+ *
+ * A slot is one source (a script) and its controllers. Any news - a cache synced, a kind appeared, the lease changed hands -
+ * ends in advance(), which lets every controller take its next step. */
+#include "run/manager.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/sync.h"
+#include "run/controller.h"
+#include "run/election.h"
+#include "run/endpoints.h"
+#include "run/recorder.h"
+
+#define GRACE_DEFAULT KL_SECONDS(30)       /* controller-runtime manager/internal.go:57 */
+#define MAX_OBJECT_DEFAULT ((size_t)16 << 20)
+/* Events are flushed at the end for at most this long. */
+#define FLUSH_MAX KL_SECONDS(2)
+
+typedef struct slot {
+    kl_program *program;                   /* the newest that was taken */
+    int generation;
+    kl_controller **controllers;
+    size_t n;
+} slot;
+
+struct kl_manager {
+    kl_manager_options o;
+    kl_clock *clock;
+    kl_loop *loop, *mapper;
+    kl_caches *caches;
+    kl_metrics *metrics;
+    kl_door *door;
+    kl_recorder *recorder;
+    kl_election *election;                 /* NULL: none */
+    kl_endpoints *endpoints;
+    kl_controller_env env;
+    /* changed on the loop under mu, read on the loop freely and elsewhere under mu: */
+    kl_mutex mu;
+    slot **slots;
+    size_t n_slots;
+    kl_controller **retired;               /* dropped by a reload, finishing */
+    size_t n_retired;
+    bool started, leading, stopping;
+    char *ns;
+};
+
+/* --- what the parts ask of the manager --------------------------------------------------------------------------------- */
+
+static uint64_t client_send(void *arg, const kl_op *op, kl_reply_fn *done, void *done_arg)
+{
+    return kl_client_do(arg, op, done, done_arg);
+}
+
+static void client_cancel(void *arg, uint64_t id)
+{
+    kl_client_cancel(arg, id);
+}
+
+static kl_time deadline(void *arg)
+{
+    kl_manager *m = arg;
+    return m->election ? kl_election_deadline(m->election) : KL_NEVER;
+}
+
+static void on_request(void *arg, const char *method, const char *host, int code, kl_time took)
+{
+    kl_metrics_request(arg, method, host, code, took);
+}
+
+static void record(void *arg, const char *component, const kl_value *about, const char *type, const char *reason, const char *message)
+{
+    kl_recorder_event(((kl_manager *)arg)->recorder, component, about, type, reason, message);
+}
+
+static void retired_free(kl_controller *c)
+{
+    kl_controller_join(c);
+    kl_controller_free(c);
+}
+
+static void advance(void *arg)
+{
+    kl_manager *m = arg;
+    if (!m->started || m->stopping)
+        return;
+    for (size_t i = 0; i < m->n_slots; i++)
+        for (size_t k = 0; k < m->slots[i]->n; k++)
+            kl_controller_advance(m->slots[i]->controllers[k], m->leading);
+}
+
+/* --- leadership ------------------------------------------------------------------------------------------------------------ */
+
+static void set_leading(kl_manager *m, bool leading)
+{
+    kl_lock(&m->mu);
+    m->leading = leading;
+    kl_unlock(&m->mu);
+}
+
+static void elected(void *arg)
+{
+    kl_manager *m = arg;
+    set_leading(m, true);
+    kl_info("this process leads", "lease=%s", m->o.election.name ? m->o.election.name : "");
+    advance(m);
+}
+
+/* The door is shut already (by the deadline), so what still runs can only fail: end it now, keep the caches, campaign on. */
+static void deposed(void *arg)
+{
+    kl_manager *m = arg;
+    set_leading(m, false);
+    if (m->stopping)
+        return;
+    kl_warn("this process does not lead any more; workers stop, caches stay warm", "lease=%s", m->o.election.name ? m->o.election.name : "");
+    for (size_t i = 0; i < m->n_slots; i++)
+        for (size_t k = 0; k < m->slots[i]->n; k++) {
+            kl_controller_drain(m->slots[i]->controllers[k]);
+            kl_controller_abort(m->slots[i]->controllers[k]);
+        }
+    for (size_t i = 0; i < m->n_slots; i++)
+        for (size_t k = 0; k < m->slots[i]->n; k++)
+            kl_controller_join(m->slots[i]->controllers[k]);
+}
+
+/* --- birth and death --------------------------------------------------------------------------------------------------------- */
+
+kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *err)
+{
+    kl_manager *m = kl_new(kl_manager);
+    m->o = *o;
+    m->clock = o->clock ? o->clock : kl_clock_real();
+    m->ns = kl_strdup(o->ns);
+    m->leading = !o->election.enabled;
+    kl_mutex_init(&m->mu);
+    m->metrics = kl_metrics_new();
+    m->loop = kl_loop_new("kl-control", m->clock);
+    m->mapper = kl_loop_new("kl-mapper", m->clock);
+    m->door = kl_door_new(&(kl_door_options){.send = client_send, .cancel = client_cancel, .send_arg = o->client, .deadline = deadline,
+        .deadline_arg = m, .clock = m->clock});
+    m->recorder = kl_recorder_new(m->door, m->clock);
+    m->caches = kl_caches_new(&(kl_caches_options){.client = o->client, .clock = m->clock, .loop = m->loop, .mapper = m->mapper, .ns = m->ns,
+        .max_object = o->max_object ? o->max_object : MAX_OBJECT_DEFAULT, .drop_managed_fields = o->drop_managed_fields, .changed = advance, .changed_arg = m});
+    m->env = (kl_controller_env){.client = o->client, .clock = m->clock, .loop = m->loop, .mapper = m->mapper, .caches = m->caches, .door = m->door,
+        .metrics = m->metrics, .workers = o->workers, .workers_forced = o->workers_forced, .event = record, .event_arg = m};
+    kl_client_on_request(o->client, on_request, m->metrics);
+    kl_loop_start(m->loop);
+    kl_loop_start(m->mapper);
+    kl_status st = KL_OK;
+    if (o->election.enabled)
+        st = kl_election_new(&(kl_election_env){.loop = m->loop, .client = o->client, .clock = m->clock, .metrics = m->metrics, .options = o->election,
+            .started = elected, .stopped = deposed, .arg = m}, &m->election, err);
+    if (st) {
+        kl_manager_free(m);
+        return st;
+    }
+    *out = m;
+    return KL_OK;
+}
+
+static void retire_all(void *arg)
+{
+    kl_manager *m = arg;
+    for (size_t i = 0; i < m->n_slots; i++) {
+        for (size_t k = 0; k < m->slots[i]->n; k++)
+            retired_free(m->slots[i]->controllers[k]);
+        kl_program_unref(m->slots[i]->program);
+        kl_free(m->slots[i]->controllers);
+        kl_free(m->slots[i]);
+    }
+    for (size_t i = 0; i < m->n_retired; i++)
+        retired_free(m->retired[i]);
+    m->n_slots = m->n_retired = 0;
+}
+
+static void begin_stop(void *arg)
+{
+    kl_manager *m = arg;
+    kl_lock(&m->mu);
+    m->stopping = true;
+    kl_unlock(&m->mu);
+    for (size_t i = 0; i < m->n_slots; i++)
+        for (size_t k = 0; k < m->slots[i]->n; k++)
+            kl_controller_drain(m->slots[i]->controllers[k]);
+}
+
+static void abort_all(void *arg)
+{
+    kl_manager *m = arg;
+    kl_warn("the grace period is over; ending what still runs", "grace_seconds=%lld", (long long)((m->o.grace ? m->o.grace : GRACE_DEFAULT) / KL_SECONDS(1)));
+    for (size_t i = 0; i < m->n_slots; i++)
+        for (size_t k = 0; k < m->slots[i]->n; k++)
+            kl_controller_abort(m->slots[i]->controllers[k]);
+    for (size_t i = 0; i < m->n_retired; i++)
+        kl_controller_abort(m->retired[i]);
+}
+
+typedef struct timer_call {
+    kl_manager *m;
+    uint64_t id;
+} timer_call;
+
+static void cancel_timer(void *arg)
+{
+    timer_call *c = arg;
+    kl_loop_timer_cancel(c->m->loop, c->id);
+}
+
+void kl_manager_stop(kl_manager *m)
+{
+    if (m->stopping)
+        return;
+    kl_loop_call(m->loop, begin_stop, m);
+    timer_call grace = {m, kl_loop_timer(m->loop, m->o.grace ? m->o.grace : GRACE_DEFAULT, abort_all, m)};
+    for (size_t i = 0; i < m->n_slots; i++)            /* nobody changes the slots while stopping */
+        for (size_t k = 0; k < m->slots[i]->n; k++)
+            kl_controller_wait(m->slots[i]->controllers[k]);
+    for (size_t i = 0; i < m->n_retired; i++)
+        kl_controller_wait(m->retired[i]);
+    kl_loop_call(m->loop, cancel_timer, &grace);
+    if (!kl_recorder_flush(m->recorder, kl_clock_now(kl_clock_real()) + FLUSH_MAX))
+        kl_warn("some events were not recorded before the end", "dropped=%llu", (unsigned long long)kl_recorder_dropped(m->recorder));
+    if (m->election)
+        kl_election_release(m->election);
+    kl_endpoints_stop(m->endpoints);
+    m->endpoints = NULL;
+}
+
+void kl_manager_free(kl_manager *m)
+{
+    if (!m)
+        return;
+    kl_manager_stop(m);
+    kl_loop_call(m->loop, retire_all, m);
+    kl_caches_free(m->caches);
+    kl_election_free(m->election);
+    kl_client_on_request(m->o.client, NULL, NULL);
+    kl_recorder_free(m->recorder);
+    kl_loop_free(m->loop);         /* runs the last posts, which may post to the mapper */
+    kl_loop_free(m->mapper);
+    kl_door_free(m->door);
+    kl_metrics_free(m->metrics);
+    kl_mutex_fini(&m->mu);
+    kl_free(m->retired);
+    kl_free(m->slots);
+    kl_free(m->ns);
+    kl_free(m);
+}
+
+/* --- programs ------------------------------------------------------------------------------------------------------------------- */
+
+static kl_controller *find(kl_manager *m, const char *name, const slot *except)
+{
+    for (size_t i = 0; i < m->n_slots; i++)
+        for (size_t k = 0; m->slots[i] != except && k < m->slots[i]->n; k++)
+            if (!strcmp(kl_controller_name(m->slots[i]->controllers[k]), name))
+                return m->slots[i]->controllers[k];
+    return NULL;
+}
+
+typedef struct change {
+    kl_manager *m;
+    slot *slot;                    /* NULL: a new one */
+    kl_program *program;
+    kl_status status;
+    kl_err *err;
+    int number;
+} change;
+
+static kl_controller *take_old(slot *s, const kl_controller_spec *spec)
+{
+    for (size_t k = 0; k < s->n; k++) {
+        kl_controller *c = s->controllers[k];
+        if (c && !strcmp(kl_controller_name(c), spec->name) && !strcmp(kl_controller_resource(c), spec->resource)) {
+            s->controllers[k] = NULL;
+            return c;
+        }
+    }
+    return NULL;
+}
+
+/* Those the new generation does not have any more finish their runs and go at the end of the manager or of the next change. */
+static void retire_rest(kl_manager *m, slot *s)
+{
+    for (size_t k = 0; k < s->n; k++)
+        if (s->controllers[k]) {
+            kl_info("the new generation has no such controller; it stops", "controller=%s", kl_controller_name(s->controllers[k]));
+            kl_controller_drain(s->controllers[k]);
+            m->retired = kl_realloc(m->retired, (m->n_retired + 1) * sizeof *m->retired);
+            m->retired[m->n_retired++] = s->controllers[k];
+        }
+}
+
+static void apply_change(void *arg)
+{
+    change *ch = arg;
+    kl_manager *m = ch->m;
+    kl_program *p = ch->program;
+    if (m->stopping) {
+        ch->status = kl_fail(ch->err, KL_ECANCELLED, "the manager is stopping");
+        return;
+    }
+    for (size_t i = 0; i < p->n_specs; i++)
+        if (find(m, p->specs[i].name, ch->slot)) {
+            ch->status = kl_fail(ch->err, KL_EEXISTS, "%s: another script has a controller named %s: names are unique, they are field managers and metric labels",
+                p->name, p->specs[i].name);
+            return;
+        }
+    slot *s = ch->slot ? ch->slot : kl_new(slot);
+    kl_controller **fresh = kl_new_array(kl_controller *, p->n_specs + 1);
+    p->generation = s->generation + 1;
+    for (size_t i = 0; i < p->n_specs; i++) {
+        fresh[i] = take_old(s, &p->specs[i]);
+        if (!fresh[i])
+            fresh[i] = kl_controller_new(&m->env, &p->specs[i]);
+        kl_controller_stage(fresh[i], p, i, p->generation);
+    }
+    kl_lock(&m->mu);
+    retire_rest(m, s);
+    kl_program_unref(s->program);
+    kl_free(s->controllers);
+    s->program = kl_program_ref(p);
+    s->generation = p->generation;
+    s->controllers = fresh;
+    s->n = p->n_specs;
+    if (!ch->slot) {
+        m->slots = kl_realloc(m->slots, (m->n_slots + 1) * sizeof *m->slots);
+        m->slots[ch->number = (int)m->n_slots++] = s;
+    }
+    kl_unlock(&m->mu);
+    advance(m);
+}
+
+kl_status kl_manager_add(kl_manager *m, kl_program *p, int *slot_number, kl_err *err)
+{
+    change ch = {.m = m, .program = p, .err = err};
+    kl_loop_call(m->loop, apply_change, &ch);
+    if (!ch.status && slot_number)
+        *slot_number = ch.number;
+    return ch.status;
+}
+
+kl_status kl_manager_replace(kl_manager *m, int slot_number, kl_program *p, kl_err *err)
+{
+    if (slot_number < 0 || (size_t)slot_number >= m->n_slots)
+        return kl_fail(err, KL_EINVAL, "there is no slot %d", slot_number);
+    change ch = {.m = m, .slot = m->slots[slot_number], .program = p, .err = err};
+    kl_loop_call(m->loop, apply_change, &ch);
+    return ch.status;
+}
+
+static void begin(void *arg)
+{
+    kl_manager *m = arg;
+    m->started = true;
+    if (m->election)
+        kl_election_start(m->election);
+    advance(m);
+}
+
+kl_status kl_manager_start(kl_manager *m, kl_err *err)
+{
+    kl_status st = KL_OK;
+    if (m->o.metrics_address || m->o.health_address)
+        st = kl_endpoints_start(m, m->o.metrics_address, m->o.health_address, &m->endpoints, err);
+    if (!st)
+        kl_loop_call(m->loop, begin, m);
+    return st;
+}
+
+/* --- for people ------------------------------------------------------------------------------------------------------------------- */
+
+const char *kl_manager_metrics_address(kl_manager *m) { return kl_endpoints_metrics_address(m->endpoints); }
+const char *kl_manager_health_address(kl_manager *m) { return kl_endpoints_health_address(m->endpoints); }
+
+bool kl_manager_leading(kl_manager *m)
+{
+    kl_lock(&m->mu);
+    bool yes = m->leading;
+    kl_unlock(&m->mu);
+    return yes;
+}
+
+typedef struct states_call {
+    kl_manager *m;
+    kl_controller_state *v;
+    size_t n;
+    bool all;                      /* idle */
+} states_call;
+
+static void collect_states(void *arg)
+{
+    states_call *c = arg;
+    kl_manager *m = c->m;
+    size_t n = 0;
+    for (size_t i = 0; i < m->n_slots; i++)
+        n += m->slots[i]->n;
+    c->v = kl_new_array(kl_controller_state, n + 1);
+    for (size_t i = 0; i < m->n_slots; i++)
+        for (size_t k = 0; k < m->slots[i]->n; k++)
+            kl_controller_state_get(m->slots[i]->controllers[k], m->leading, &c->v[c->n++]);
+}
+
+size_t kl_manager_controllers(kl_manager *m, kl_controller_state **out)
+{
+    states_call c = {.m = m};
+    kl_loop_call(m->loop, collect_states, &c);
+    *out = c.v;
+    return c.n;
+}
+
+void kl_controller_states_free(kl_controller_state *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        kl_free(v[i].name);
+        kl_free(v[i].state);
+        kl_free(v[i].message);
+    }
+    kl_free(v);
+}
+
+bool kl_manager_ready(kl_manager *m)
+{
+    kl_controller_state *v;
+    size_t n = kl_manager_controllers(m, &v);
+    bool ready = true;
+    for (size_t i = 0; i < n; i++)
+        ready &= !strcmp(v[i].state, "running") || !strcmp(v[i].state, "waiting for leadership");
+    kl_controller_states_free(v, n);
+    return ready;
+}
+
+static void collect_idle(void *arg)
+{
+    states_call *c = arg;
+    c->all = c->m->started;
+    for (size_t i = 0; i < c->m->n_slots; i++)
+        for (size_t k = 0; k < c->m->slots[i]->n; k++)
+            c->all &= kl_controller_idle(c->m->slots[i]->controllers[k]);
+}
+
+bool kl_manager_idle(kl_manager *m)
+{
+    states_call c = {.m = m};
+    kl_loop_call(m->loop, collect_idle, &c);
+    return c.all;
+}
+
+typedef struct informer_call {
+    const char *kind;
+    kl_informer *found;
+    kl_buf *out;
+    int pass;
+    kl_clock *clock;
+} informer_call;
+
+static void match_informer(void *arg, const char *kind, kl_informer *i)
+{
+    informer_call *c = arg;
+    if (!strcmp(kind, c->kind))
+        c->found = kl_informer_ref(i);
+}
+
+kl_informer *kl_manager_informer(kl_manager *m, const char *kind)
+{
+    informer_call c = {.kind = kind};
+    kl_caches_each(m->caches, match_informer, &c);
+    return c.found;
+}
+
+/* --- metrics ------------------------------------------------------------------------------------------------------------------------ */
+
+static const struct { const char *name, *type, *help; } INFORMER_METRICS[] = {
+    {"kubelua_informer_objects", "gauge", "Objects in the cache"},
+    {"kubelua_informer_bytes", "gauge", "Bytes that the cached objects take"},
+    {"kubelua_informer_synced", "gauge", "1 after the first list was delivered"},
+    {"kubelua_informer_lists_total", "counter", "Lists begun, relists included"},
+    {"kubelua_informer_watches_total", "counter", "Watches begun"},
+    {"kubelua_informer_events_total", "counter", "Watch events received"},
+    {"kubelua_informer_errors_total", "counter", "Lists and watches that failed"},
+    {"kubelua_informer_last_event_age_seconds", "gauge", "Time since the last sign of life of the watch"},
+};
+
+static void informer_sample(void *arg, const char *kind, kl_informer *i)
+{
+    informer_call *c = arg;
+    kl_informer_stats s;
+    kl_informer_stats_get(i, &s);
+    double age = s.last_event ? (double)(kl_clock_now(c->clock) - s.last_event) / 1e9 : 0;
+    const double values[] = {(double)s.objects, (double)s.bytes, s.synced, (double)s.lists, (double)s.watches, (double)s.events, (double)s.errors, age};
+    kl_metrics_sample(c->out, INFORMER_METRICS[c->pass].name, values[c->pass], "kind", kind, NULL);
+    kl_informer_stats_fini(&s);
+}
+
+static const struct { const char *name, *type, *help; } QUEUE_METRICS[] = {
+    {"workqueue_depth", "gauge", "Current depth of workqueue by workqueue and priority"},
+    {"workqueue_adds_total", "counter", "Total number of adds handled by workqueue"},
+    {"workqueue_retries_total", "counter", "Total number of retries handled by workqueue"},
+    {"workqueue_unfinished_work_seconds", "gauge", "How many seconds of work has been done that is in progress and hasn't been observed by work_duration."},
+    {"workqueue_longest_running_processor_seconds", "gauge", "How many seconds has the longest running processor for workqueue been running."},
+};
+
+typedef struct queues_call {
+    kl_manager *m;
+    kl_buf *out;
+} queues_call;
+
+static void queue_samples(void *arg)
+{
+    queues_call *c = arg;
+    kl_manager *m = c->m;
+    for (size_t f = 0; f < sizeof QUEUE_METRICS / sizeof *QUEUE_METRICS; f++) {
+        kl_metrics_head(c->out, QUEUE_METRICS[f].name, QUEUE_METRICS[f].type, QUEUE_METRICS[f].help);
+        for (size_t i = 0; i < m->n_slots; i++)
+            for (size_t k = 0; k < m->slots[i]->n; k++) {
+                kl_workqueue_stats q;
+                const char *name = kl_controller_name(m->slots[i]->controllers[k]);
+                kl_workqueue_stats_get(kl_controller_queue(m->slots[i]->controllers[k]), kl_clock_now(m->clock), &q);
+                const double values[] = {(double)q.ready, (double)q.adds, (double)q.retries, (double)q.unfinished / 1e9, (double)q.longest_running / 1e9};
+                if (f == 0)
+                    kl_metrics_sample(c->out, QUEUE_METRICS[f].name, values[f], "name", name, "controller", name, "priority", "0", NULL);
+                else
+                    kl_metrics_sample(c->out, QUEUE_METRICS[f].name, values[f], "name", name, "controller", name, NULL);
+            }
+    }
+}
+
+char *kl_manager_metrics(kl_manager *m)
+{
+    kl_buf out = KL_BUF_INIT;
+    kl_metrics_write(m->metrics, &out);
+    queues_call q = {m, &out};
+    kl_loop_call(m->loop, queue_samples, &q);
+    for (size_t f = 0; f < sizeof INFORMER_METRICS / sizeof *INFORMER_METRICS; f++) {
+        kl_metrics_head(&out, INFORMER_METRICS[f].name, INFORMER_METRICS[f].type, INFORMER_METRICS[f].help);
+        informer_call c = {.out = &out, .pass = (int)f, .clock = m->clock};
+        kl_caches_each(m->caches, informer_sample, &c);
+    }
+    kl_metrics_head(&out, "kubelua_writes_total", "counter", "Writes let through by the door");
+    kl_metrics_sample(&out, "kubelua_writes_total", (double)kl_door_writes(m->door), NULL);
+    kl_metrics_head(&out, "kubelua_writes_refused_total", "counter", "Writes refused because the lease was not ours");
+    kl_metrics_sample(&out, "kubelua_writes_refused_total", (double)kl_door_refused(m->door), NULL);
+    return kl_buf_take(&out);
+}

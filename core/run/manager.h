@@ -1,0 +1,67 @@
+/* manager.h - order of start and stop: informers, controllers, workers, election, metrics, health.
+ *
+ *   new --add--> ... --start--> running --stop--> stopping --join--> free
+ *
+ * Start: HTTP endpoints, caches, then per controller: its caches synced -> (leader) -> its workers. A kind that the server
+ * lacks, or may not be read, parks only the controllers that need it and heals by itself. Stop: no new keys, running
+ * reconciles finish within the grace period, the lease is released after the workers have joined, caches, endpoints. */
+#ifndef KL_RUN_MANAGER_H
+#define KL_RUN_MANAGER_H
+
+#include "net/client.h"
+#include "run/reconciler.h"
+
+typedef struct kl_manager kl_manager;
+
+typedef struct kl_election_options {
+    bool enabled;
+    const char *name, *ns, *identity;              /* lease; identity NULL: host_pid_random */
+    kl_time lease, renew, retry;                   /* 0: 15 s, 10 s, 2 s */
+} kl_election_options;
+
+typedef struct kl_manager_options {
+    kl_client *client;                             /* borrowed, outlives the manager */
+    kl_clock *clock;                               /* NULL: real */
+    const char *ns;                                /* --namespace: only this one; NULL: all */
+    int workers;                                   /* default per controller; overrides the spec when workers_forced */
+    bool workers_forced;
+    kl_time grace;                                 /* 0: 30 s */
+    size_t max_object;                             /* 0: 16 MiB */
+    bool drop_managed_fields;
+    kl_election_options election;
+    const char *metrics_address, *health_address;  /* NULL: none */
+    /* Progress and state changes for people, on any thread; may be NULL. */
+    void (*on_progress)(void *arg, const char *text);
+    void *on_progress_arg;
+} kl_manager_options;
+
+KL_NODISCARD kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *err);
+/* Takes a reference. Before or after start. The slot names the source for kl_manager_replace. Controller names are unique. */
+KL_NODISCARD kl_status kl_manager_add(kl_manager *m, kl_program *p, int *slot, kl_err *err);
+/* The next generation of a slot: starts what is new, switches each worker between keys, keeps queue, caches, backoff and lease.
+ * On failure the old one stays. Takes a reference. */
+KL_NODISCARD kl_status kl_manager_replace(kl_manager *m, int slot, kl_program *p, kl_err *err);
+KL_NODISCARD kl_status kl_manager_start(kl_manager *m, kl_err *err);
+void kl_manager_stop(kl_manager *m);               /* graceful; waits */
+void kl_manager_free(kl_manager *m);               /* after stop */
+
+typedef struct kl_controller_state {
+    char *name, *state, *message;                  /* state: "waiting for caches", "waiting for leadership", "running", "parked", "stopped"; message says why */
+    int generation;
+    size_t ready, delayed, running;
+    uint64_t runs, errors;
+} kl_controller_state;
+/* A snapshot; free each with kl_controller_states_free. */
+size_t kl_manager_controllers(kl_manager *m, kl_controller_state **out);
+void kl_controller_states_free(kl_controller_state *v, size_t n);
+const char *kl_manager_metrics_address(kl_manager *m);     /* as bound, or NULL */
+const char *kl_manager_health_address(kl_manager *m);
+bool kl_manager_leading(kl_manager *m);            /* without election: true */
+bool kl_manager_ready(kl_manager *m);              /* every controller runs (or waits for leadership) */
+/* Nothing queued, nothing running, nothing failing, all caches synced: the cluster has converged as far as we can see. */
+bool kl_manager_idle(kl_manager *m);
+char *kl_manager_metrics(kl_manager *m);           /* Prometheus text; caller frees */
+/* The informer of a kind that some controller uses, or NULL; a new reference. */
+kl_informer *kl_manager_informer(kl_manager *m, const char *kind);
+
+#endif

@@ -1,0 +1,236 @@
+/* mapping.c - from an event of some object to keys of the controller's resource.
+ *
+ * Paths, owners and names are answered at once on the thread that brings the event. A script's functions run on the mapper
+ * thread: the event waits there under its key, and a later event of the same object joins it (oldest `old`, newest `now`),
+ * so that the wait is bounded by the number of objects. */
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "model/object.h"
+#include "model/path.h"
+#include "run/wiring_impl.h"
+
+static void enqueue(kl_wiring *w, const char *key)
+{
+    kl_workqueue_add(w->o.queue, key, kl_clock_now(w->o.clock));
+}
+
+static void enqueue_object(kl_wiring *w, const kl_value *o)
+{
+    char *key = kl_object_key(o);
+    if (key)
+        enqueue(w, key);
+    kl_free(key);
+}
+
+/* --- predicates ---------------------------------------------------------------------------------------------------------- */
+
+static bool differs(const kl_value *a, const kl_value *b, const char *part)
+{
+    return !kl_value_equal(kl_value_at(a, "metadata", part, NULL), kl_value_at(b, "metadata", part, NULL));
+}
+
+static bool path_differs(const kl_value *a, const kl_value *b, const char *text)
+{
+    kl_path *p = NULL;
+    if (kl_path_parse(text, &p, NULL))
+        return true;
+    bool d = !kl_value_equal(kl_path_get(p, a), kl_path_get(p, b));
+    kl_path_free(p);
+    return d;
+}
+
+static bool word_passes(const char *word, const kl_value *old, const kl_value *now)
+{
+    if (!strcmp(word, "generation"))       /* kinds without one fall back to the resourceVersion */
+        return kl_object_generation(now) ? kl_object_generation(now) != kl_object_generation(old) : differs(old, now, "resourceVersion");
+    if (!strcmp(word, "labels") || !strcmp(word, "annotations") || !strcmp(word, "resourceVersion"))
+        return differs(old, now, word);
+    return path_differs(old, now, word);
+}
+
+/* Adds, deletes, resyncs and the begin of a deletion always pass. */
+static bool words_pass(char **when, const kl_value *old, const kl_value *now, unsigned flags)
+{
+    if (!when || !old || !now || flags & KL_RESYNC || kl_object_deleting(now) != kl_object_deleting(old))
+        return true;
+    for (char **w = when; *w; w++)
+        if (word_passes(*w, old, now))
+            return true;
+    return false;
+}
+
+/* --- owners, names, indexes ------------------------------------------------------------------------------------------------- */
+
+static bool is_our_kind(kl_wiring *w, const kl_value *ref)
+{
+    const kl_resource *r = w->needs[0].resource;
+    const char *kind = kl_value_str_at(ref, "kind", NULL), *api_version = kl_value_str_at(ref, "apiVersion", NULL);
+    if (!r || !kind || !api_version || strcmp(kind, r->kind))
+        return false;
+    char *group, *version;                 /* any version of the group is the same kind */
+    kl_api_version_split(api_version, &group, &version);
+    bool ours = !strcmp(group, r->group);
+    kl_free(group);
+    kl_free(version);
+    return ours;
+}
+
+static void enqueue_owners(kl_wiring *w, const kl_value *o, bool controller_only)
+{
+    const kl_value *refs = kl_value_at(o, "metadata", "ownerReferences", NULL);
+    for (size_t i = 0; i < kl_value_len(refs); i++) {
+        const kl_value *ref = kl_value_item(refs, i);
+        const char *name = kl_value_str_at(ref, "name", NULL);
+        if (!name || (controller_only && !kl_value_bool(kl_value_get(ref, "controller"), false)) || !is_our_kind(w, ref))
+            continue;
+        char *key = kl_key_join(w->needs[0].resource->namespaced ? kl_object_namespace(o) : NULL, name);
+        enqueue(w, key);
+        kl_free(key);
+    }
+}
+
+static void enqueue_same_name(kl_wiring *w, const kl_value *o)
+{
+    if (!w->needs[0].resource || !kl_object_name(o))
+        return;
+    char *key = kl_key_join(w->needs[0].resource->namespaced ? kl_object_namespace(o) : NULL, kl_object_name(o));
+    enqueue(w, key);
+    kl_free(key);
+}
+
+static void enqueue_via(kl_wiring *w, const kl_value *o, const char *index)
+{
+    const char *name = kl__wired_index_name(w, &w->needs[0], index);
+    char *key = kl_object_key(o);
+    kl_objects found = {0};
+    if (name && key && w->needs[0].informer && !kl_informer_list(w->needs[0].informer, &(kl_query){.index = name, .value = key}, &found, NULL))
+        for (size_t i = 0; i < found.len; i++)
+            enqueue_object(w, found.v[i]);
+    kl_objects_fini(&found);
+    kl_free(key);
+}
+
+/* --- functions: on the mapper thread ----------------------------------------------------------------------------------------- */
+
+typedef struct pending_event {
+    kl_wiring *w;
+    kl_feed *feed;
+    char *slot;
+    const kl_value *old, *now;
+} pending_event;
+
+static void emit_key(void *arg, const char *key)
+{
+    enqueue(arg, key);
+}
+
+static void complain(kl_wiring *w, const char *what, const kl_value *o, kl_err *err)
+{
+    char *key = kl_object_key(o);
+    kl_error(what, "controller=%s kind=%s key=%s error=\"%s\"", w->logic.spec->name, kl_object_kind(o), key, kl_err_message(err));
+    kl_free(key);
+}
+
+static void map_one(kl_wiring *w, void *state, size_t fn, const kl_value *o)
+{
+    kl_err err = KL_ERR_INIT;
+    if (o && w->logic.program->ops->map(state, fn, &w->reader, o, emit_key, w, &err))
+        complain(w, "a mapping function failed; this event woke nobody", o, &err);
+    kl_err_fini(&err);
+}
+
+static void ask_predicate(kl_wiring *w, void *state, const kl_value *old, const kl_value *now)
+{
+    kl_err err = KL_ERR_INIT;
+    bool pass = true;                      /* a broken predicate must not hide changes */
+    if (w->logic.program->ops->predicate(state, w->logic.spec->when_fn, now, old, &pass, &err)) {
+        complain(w, "the `when` function failed; the event passes", now, &err);
+        pass = true;
+    }
+    kl_err_fini(&err);
+    if (pass)
+        enqueue_object(w, now);
+}
+
+static void run_pending(void *arg)
+{
+    pending_event *e = arg;
+    kl_wiring *w = e->w;
+    kl_lock(&w->mu);
+    kl_map_take(w->pending, e->slot);
+    kl_unlock(&w->mu);
+    void *state = atomic_load(&w->active) ? kl__mapper_state_open(w->mapper) : NULL;
+    if (state && e->feed->role == KL_ROLE_PRIMARY)
+        ask_predicate(w, state, e->old, e->now);
+    else if (state) {
+        map_one(w, state, e->feed->watch->fn, e->old);
+        map_one(w, state, e->feed->watch->fn, e->now);
+    }
+    kl_value_unref(e->old);
+    kl_value_unref(e->now);
+    kl_free(e->slot);
+    kl_free(e);
+    kl_wiring_unref(w);
+}
+
+static void defer(kl_feed *f, const kl_value *old, const kl_value *now)
+{
+    kl_wiring *w = f->w;
+    char *key = kl_object_key(now ? now : old), *slot = kl_sprintf("%p %s", (void *)f, key);
+    kl_free(key);
+    kl_lock(&w->mu);
+    pending_event *e = kl_map_get(w->pending, slot);
+    const kl_value *superseded = NULL;
+    bool first = !e;
+    if (e) {
+        superseded = e->now;
+        e->now = kl_value_ref(now);
+        kl_free(slot);
+    } else {
+        e = kl_new(pending_event);
+        *e = (pending_event){kl_wiring_ref(w), f, slot, kl_value_ref(old), kl_value_ref(now)};
+        kl_map_set(w->pending, slot, e);
+    }
+    kl_unlock(&w->mu);
+    kl_value_unref(superseded);
+    if (first)
+        kl_loop_post(w->o.mapper, run_pending, e);
+}
+
+/* --- the way in --------------------------------------------------------------------------------------------------------------------- */
+
+void kl__feed_event(void *arg, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags)
+{
+    kl_feed *f = arg;
+    kl_wiring *w = f->w;
+    if (!atomic_load(&w->active))
+        return;
+    if (type == KL_DELETED)
+        now = NULL;
+    if (f->role == KL_ROLE_PRIMARY) {
+        if (w->logic.spec->when_fn != KL_NO_FN && old && now && !(flags & KL_RESYNC) && kl_object_deleting(now) == kl_object_deleting(old))
+            defer(f, old, now);
+        else if (words_pass(w->logic.spec->when, old, now, flags))
+            enqueue_object(w, now ? now : old);
+        return;
+    }
+    if (f->role == KL_ROLE_WATCH && f->watch->how == KL_MAP_FN) {
+        defer(f, old, now);
+        return;
+    }
+    const kl_value *both[] = {old, now};   /* an update may move an object from one owner to another */
+    for (int i = 0; i < 2; i++) {
+        if (!both[i] || (i == 1 && both[0] == both[1]))
+            continue;
+        if (f->role == KL_ROLE_OWNS)
+            enqueue_owners(w, both[i], true);
+        else if (f->watch->how == KL_MAP_OWNER)
+            enqueue_owners(w, both[i], false);
+        else if (f->watch->how == KL_MAP_SAME_NAME)
+            enqueue_same_name(w, both[i]);
+        else
+            enqueue_via(w, both[i], f->watch->via);
+    }
+}

@@ -1,0 +1,377 @@
+/* metrics.c - one lock, a few fixed families, series made on first use. */
+#include "run/metrics.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/sync.h"
+
+/* controller_runtime_reconcile_time_seconds (controller-runtime internal/controller/metrics) */
+static const double RECONCILE_BUCKETS[] = {.005, .01, .025, .05, .1, .15, .2, .25, .3, .35, .4, .45, .5, .6, .7, .8, .9, 1, 1.25, 1.5,
+    1.75, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60};
+/* workqueue histograms: 10e-9 * 10^k, k = 0..11 */
+static const double QUEUE_BUCKETS[] = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10, 100, 1000};
+/* rest_client_request_duration_seconds (controller-runtime metrics/client_go_adapter) */
+static const double REQUEST_BUCKETS[] = {.005, .025, .1, .25, .5, 1, 2, 4, 8, 15, 30, 60};
+
+#define BUCKETS_MAX 40
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+typedef struct histogram {
+    const double *le;
+    size_t n;
+    uint64_t in[BUCKETS_MAX + 1];      /* not cumulative; the last is +Inf */
+    double sum;
+} histogram;
+
+struct kl_controller_metrics {
+    kl_metrics *m;
+    char *name;
+    int max_concurrent, active;
+    uint64_t total[KL_OUTCOMES], terminal, panics, timeouts;
+    histogram reconcile, waited, worked;
+};
+
+typedef struct request_series {
+    char *method, *host;
+    int code;
+    uint64_t n;
+} request_series;
+
+typedef struct latency_series {
+    char *method, *host;
+    histogram h;
+} latency_series;
+
+struct kl_metrics {
+    kl_mutex mu;
+    kl_map *controllers KL_GUARDED_BY(mu), *requests KL_GUARDED_BY(mu), *latencies KL_GUARDED_BY(mu), *leases KL_GUARDED_BY(mu);
+};
+
+static const char *const OUTCOMES[KL_OUTCOMES] = {"success", "error", "requeue", "requeue_after"};
+
+kl_metrics *kl_metrics_new(void)
+{
+    kl_metrics *m = kl_new(kl_metrics);
+    kl_mutex_init(&m->mu);
+    m->controllers = kl_map_new();
+    m->requests = kl_map_new();
+    m->latencies = kl_map_new();
+    m->leases = kl_map_new();
+    return m;
+}
+
+static void controller_free(void *p)
+{
+    kl_controller_metrics *c = p;
+    kl_free(c->name);
+    kl_free(c);
+}
+
+static void request_free(void *p)
+{
+    request_series *s = p;
+    kl_free(s->method);
+    kl_free(s->host);
+    kl_free(s);
+}
+
+static void latency_free(void *p)
+{
+    latency_series *s = p;
+    kl_free(s->method);
+    kl_free(s->host);
+    kl_free(s);
+}
+
+void kl_metrics_free(kl_metrics *m)
+{
+    if (!m)
+        return;
+    kl_map_free(m->controllers, controller_free);
+    kl_map_free(m->requests, request_free);
+    kl_map_free(m->latencies, latency_free);
+    kl_map_free(m->leases, kl_free);
+    kl_mutex_fini(&m->mu);
+    kl_free(m);
+}
+
+static void histogram_init(histogram *h, const double *le, size_t n)
+{
+    *h = (histogram){.le = le, .n = n};
+}
+
+static void observe(histogram *h, kl_time t)
+{
+    double s = (double)t / 1e9;
+    size_t i = 0;
+    while (i < h->n && s > h->le[i])
+        i++;
+    h->in[i]++;
+    h->sum += s;
+}
+
+kl_controller_metrics *kl_metrics_controller(kl_metrics *m, const char *name, int max_concurrent)
+{
+    kl_lock(&m->mu);
+    kl_controller_metrics *c = kl_map_get(m->controllers, name);
+    if (!c) {
+        c = kl_new(kl_controller_metrics);
+        c->m = m;
+        c->name = kl_strdup(name);
+        histogram_init(&c->reconcile, RECONCILE_BUCKETS, COUNT(RECONCILE_BUCKETS));
+        histogram_init(&c->waited, QUEUE_BUCKETS, COUNT(QUEUE_BUCKETS));
+        histogram_init(&c->worked, QUEUE_BUCKETS, COUNT(QUEUE_BUCKETS));
+        kl_map_set(m->controllers, name, c);
+    }
+    c->max_concurrent = max_concurrent;
+    kl_unlock(&m->mu);
+    return c;
+}
+
+void kl_metrics_reconcile(kl_controller_metrics *c, kl_outcome outcome, kl_time took)
+{
+    kl_lock(&c->m->mu);
+    c->total[outcome]++;
+    observe(&c->reconcile, took);
+    kl_unlock(&c->m->mu);
+}
+
+static void bump(kl_controller_metrics *c, uint64_t *n)
+{
+    kl_lock(&c->m->mu);
+    ++*n;
+    kl_unlock(&c->m->mu);
+}
+
+void kl_metrics_terminal(kl_controller_metrics *c) { bump(c, &c->terminal); }
+void kl_metrics_panic(kl_controller_metrics *c) { bump(c, &c->panics); }
+void kl_metrics_timeout(kl_controller_metrics *c) { bump(c, &c->timeouts); }
+
+void kl_metrics_active(kl_controller_metrics *c, int by)
+{
+    kl_lock(&c->m->mu);
+    c->active += by;
+    kl_unlock(&c->m->mu);
+}
+
+void kl_metrics_queue_latency(kl_controller_metrics *c, kl_time waited)
+{
+    kl_lock(&c->m->mu);
+    observe(&c->waited, waited);
+    kl_unlock(&c->m->mu);
+}
+
+void kl_metrics_work_duration(kl_controller_metrics *c, kl_time took)
+{
+    kl_lock(&c->m->mu);
+    observe(&c->worked, took);
+    kl_unlock(&c->m->mu);
+}
+
+uint64_t kl_metrics_runs(kl_controller_metrics *c)
+{
+    kl_lock(&c->m->mu);
+    uint64_t n = 0;
+    for (int i = 0; i < KL_OUTCOMES; i++)
+        n += c->total[i];
+    kl_unlock(&c->m->mu);
+    return n;
+}
+
+uint64_t kl_metrics_errors(kl_controller_metrics *c)
+{
+    kl_lock(&c->m->mu);
+    uint64_t n = c->total[KL_OUTCOME_ERROR];
+    kl_unlock(&c->m->mu);
+    return n;
+}
+
+void kl_metrics_request(kl_metrics *m, const char *method, const char *host, int code, kl_time took)
+{
+    char *key = kl_sprintf("%d %s %s", code, method, host), *latency_key = key + strcspn(key, " ");
+    kl_lock(&m->mu);
+    request_series *s = kl_map_get(m->requests, key);
+    if (!s) {
+        s = kl_new(request_series);
+        s->method = kl_strdup(method);
+        s->host = kl_strdup(host);
+        s->code = code;
+        kl_map_set(m->requests, key, s);
+    }
+    s->n++;
+    latency_series *l = kl_map_get(m->latencies, latency_key);
+    if (!l) {
+        l = kl_new(latency_series);
+        l->method = kl_strdup(method);
+        l->host = kl_strdup(host);
+        histogram_init(&l->h, REQUEST_BUCKETS, COUNT(REQUEST_BUCKETS));
+        kl_map_set(m->latencies, latency_key, l);
+    }
+    observe(&l->h, took);
+    kl_unlock(&m->mu);
+    kl_free(key);
+}
+
+void kl_metrics_leader(kl_metrics *m, const char *lease_name, bool leading)
+{
+    kl_lock(&m->mu);
+    char *v = kl_map_get(m->leases, lease_name);
+    if (!v)
+        kl_map_set(m->leases, lease_name, v = kl_alloc(1));
+    *v = leading;
+    kl_unlock(&m->mu);
+}
+
+/* --- text ---------------------------------------------------------------------------------------------------------- */
+
+void kl_metrics_head(kl_buf *out, const char *name, const char *type, const char *help)
+{
+    kl_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void label(kl_buf *out, bool first, const char *k, const char *v)
+{
+    kl_buf_printf(out, "%s%s=\"", first ? "{" : ",", k);
+    for (; *v; v++) {
+        if (*v == '\\' || *v == '"')
+            kl_buf_putc(out, '\\');
+        if (*v == '\n')
+            kl_buf_puts(out, "\\n");
+        else
+            kl_buf_putc(out, *v);
+    }
+    kl_buf_putc(out, '"');
+}
+
+static void number(kl_buf *out, double v)
+{
+    if (isinf(v))
+        kl_buf_puts(out, v > 0 ? "+Inf" : "-Inf");
+    else if (v == floor(v) && fabs(v) < 1e15)
+        kl_buf_printf(out, "%.0f", v);
+    else
+        kl_buf_printf(out, "%.10g", v);
+}
+
+void kl_metrics_sample(kl_buf *out, const char *name, double value, ...)
+{
+    kl_buf_puts(out, name);
+    va_list ap;
+    va_start(ap, value);
+    bool first = true;
+    for (const char *k; (k = va_arg(ap, const char *)); first = false)
+        label(out, first, k, va_arg(ap, const char *));
+    va_end(ap);
+    kl_buf_puts(out, first ? " " : "} ");
+    number(out, value);
+    kl_buf_putc(out, '\n');
+}
+
+/* k1..v2: up to three labels, NULL ends them. */
+static void write_histogram(kl_buf *out, const char *name, const histogram *h, const char *k1, const char *v1, const char *k2, const char *v2)
+{
+    char series[128], le[32];
+    uint64_t total = 0;
+    for (size_t i = 0; i <= h->n; i++) {
+        total += h->in[i];
+        kl_buf text = KL_BUF_INIT;
+        number(&text, i < h->n ? h->le[i] : INFINITY);
+        snprintf(le, sizeof le, "%s", kl_buf_str(&text));
+        kl_buf_fini(&text);
+        snprintf(series, sizeof series, "%s_bucket", name);
+        if (k2)
+            kl_metrics_sample(out, series, (double)total, k1, v1, k2, v2, "le", le, NULL);
+        else
+            kl_metrics_sample(out, series, (double)total, k1, v1, "le", le, NULL);
+    }
+    snprintf(series, sizeof series, "%s_sum", name);
+    kl_metrics_sample(out, series, h->sum, k1, v1, k2, v2, NULL);
+    snprintf(series, sizeof series, "%s_count", name);
+    kl_metrics_sample(out, series, (double)total, k1, v1, k2, v2, NULL);
+}
+
+typedef struct counter_family {
+    const char *name, *help;
+    size_t offset;
+} counter_family;
+
+static void write_controllers(kl_metrics *m, kl_buf *out) KL_REQUIRES(m->mu)
+{
+    static const counter_family FAMILIES[] = {
+        {"controller_runtime_terminal_reconcile_errors_total", "Total number of terminal reconciliation errors per controller", offsetof(kl_controller_metrics, terminal)},
+        {"controller_runtime_reconcile_panics_total", "Total number of reconciliation panics per controller", offsetof(kl_controller_metrics, panics)},
+        {"controller_runtime_reconcile_timeouts_total", "Total number of reconciliation timeouts per controller", offsetof(kl_controller_metrics, timeouts)},
+    };
+    char **names = kl_map_sorted_keys(m->controllers);
+    kl_metrics_head(out, "controller_runtime_reconcile_total", "counter", "Total number of reconciliations per controller");
+    for (char **n = names; *n; n++) {
+        kl_controller_metrics *c = kl_map_get(m->controllers, *n);
+        for (int i = 0; i < KL_OUTCOMES; i++)
+            kl_metrics_sample(out, "controller_runtime_reconcile_total", (double)c->total[i], "controller", *n, "result", OUTCOMES[i], NULL);
+    }
+    kl_metrics_head(out, "controller_runtime_reconcile_errors_total", "counter", "Total number of reconciliation errors per controller");
+    for (char **n = names; *n; n++) {
+        kl_controller_metrics *c = kl_map_get(m->controllers, *n);
+        kl_metrics_sample(out, "controller_runtime_reconcile_errors_total", (double)c->total[KL_OUTCOME_ERROR], "controller", *n, NULL);
+    }
+    for (size_t f = 0; f < COUNT(FAMILIES); f++) {
+        kl_metrics_head(out, FAMILIES[f].name, "counter", FAMILIES[f].help);
+        for (char **n = names; *n; n++) {
+            const char *c = kl_map_get(m->controllers, *n);
+            kl_metrics_sample(out, FAMILIES[f].name, (double)*(const uint64_t *)(const void *)(c + FAMILIES[f].offset), "controller", *n, NULL);
+        }
+    }
+    kl_metrics_head(out, "controller_runtime_reconcile_time_seconds", "histogram", "Length of time per reconciliation per controller");
+    for (char **n = names; *n; n++)
+        write_histogram(out, "controller_runtime_reconcile_time_seconds", &((kl_controller_metrics *)kl_map_get(m->controllers, *n))->reconcile, "controller", *n, NULL, NULL);
+    kl_metrics_head(out, "controller_runtime_max_concurrent_reconciles", "gauge", "Maximum number of concurrent reconciles per controller");
+    for (char **n = names; *n; n++)
+        kl_metrics_sample(out, "controller_runtime_max_concurrent_reconciles", ((kl_controller_metrics *)kl_map_get(m->controllers, *n))->max_concurrent, "controller", *n, NULL);
+    kl_metrics_head(out, "controller_runtime_active_workers", "gauge", "Number of currently used workers per controller");
+    for (char **n = names; *n; n++)
+        kl_metrics_sample(out, "controller_runtime_active_workers", ((kl_controller_metrics *)kl_map_get(m->controllers, *n))->active, "controller", *n, NULL);
+    kl_metrics_head(out, "workqueue_queue_duration_seconds", "histogram", "How long in seconds an item stays in workqueue before being requested");
+    for (char **n = names; *n; n++)
+        write_histogram(out, "workqueue_queue_duration_seconds", &((kl_controller_metrics *)kl_map_get(m->controllers, *n))->waited, "name", *n, "controller", *n);
+    kl_metrics_head(out, "workqueue_work_duration_seconds", "histogram", "How long in seconds processing an item from workqueue takes.");
+    for (char **n = names; *n; n++)
+        write_histogram(out, "workqueue_work_duration_seconds", &((kl_controller_metrics *)kl_map_get(m->controllers, *n))->worked, "name", *n, "controller", *n);
+    kl_free(names);
+}
+
+void kl_metrics_write(kl_metrics *m, kl_buf *out)
+{
+    kl_lock(&m->mu);
+    write_controllers(m, out);
+    kl_metrics_head(out, "rest_client_requests_total", "counter", "Number of HTTP requests, partitioned by status code, method, and host.");
+    char **keys = kl_map_sorted_keys(m->requests);
+    for (char **k = keys; *k; k++) {
+        request_series *s = kl_map_get(m->requests, *k);
+        char code[16] = "<error>";
+        if (s->code)
+            snprintf(code, sizeof code, "%d", s->code);
+        kl_metrics_sample(out, "rest_client_requests_total", (double)s->n, "code", code, "host", s->host, "method", s->method, NULL);
+    }
+    kl_free(keys);
+    kl_metrics_head(out, "rest_client_request_duration_seconds", "histogram", "Request latency in seconds. Broken down by verb, and host.");
+    keys = kl_map_sorted_keys(m->latencies);
+    for (char **k = keys; *k; k++) {
+        latency_series *s = kl_map_get(m->latencies, *k);
+        write_histogram(out, "rest_client_request_duration_seconds", &s->h, "host", s->host, "verb", s->method);
+    }
+    kl_free(keys);
+    keys = kl_map_sorted_keys(m->leases);
+    if (keys[0])
+        kl_metrics_head(out, "leader_election_master_status", "gauge",
+            "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. 'name' is the string used to identify the lease. Please make sure to group by name.");
+    for (char **k = keys; *k; k++)
+        kl_metrics_sample(out, "leader_election_master_status", *(char *)kl_map_get(m->leases, *k), "name", *k, NULL);
+    kl_free(keys);
+    kl_unlock(&m->mu);
+}

@@ -1,0 +1,39 @@
+/* metrics.h - counters, gauges and histograms under the names of controller-runtime and client-go (client-go.md 1.7), and
+ * their Prometheus text. Any thread. */
+#ifndef KL_RUN_METRICS_H
+#define KL_RUN_METRICS_H
+
+#include "base/buf.h"
+#include "base/clock.h"
+
+typedef struct kl_metrics kl_metrics;
+typedef struct kl_controller_metrics kl_controller_metrics;
+
+typedef enum kl_outcome { KL_OUTCOME_SUCCESS, KL_OUTCOME_ERROR, KL_OUTCOME_REQUEUE, KL_OUTCOME_REQUEUE_AFTER, KL_OUTCOMES } kl_outcome;
+
+kl_metrics *kl_metrics_new(void);
+void kl_metrics_free(kl_metrics *m);
+
+/* The series of one controller, made (at zero) on first use; lives as long as m. */
+kl_controller_metrics *kl_metrics_controller(kl_metrics *m, const char *name, int max_concurrent);
+void kl_metrics_reconcile(kl_controller_metrics *c, kl_outcome outcome, kl_time took);
+void kl_metrics_terminal(kl_controller_metrics *c);
+void kl_metrics_panic(kl_controller_metrics *c);
+void kl_metrics_timeout(kl_controller_metrics *c);
+void kl_metrics_active(kl_controller_metrics *c, int by);
+void kl_metrics_queue_latency(kl_controller_metrics *c, kl_time waited);
+void kl_metrics_work_duration(kl_controller_metrics *c, kl_time took);
+uint64_t kl_metrics_runs(kl_controller_metrics *c);
+uint64_t kl_metrics_errors(kl_controller_metrics *c);
+
+/* rest_client_requests_total{code,method,host} and the latency histogram; code 0 is "<error>". */
+void kl_metrics_request(kl_metrics *m, const char *method, const char *host, int code, kl_time took);
+void kl_metrics_leader(kl_metrics *m, const char *lease_name, bool leading);
+
+/* Writes all of the above. Gauges that live elsewhere (queues, informers) are appended by the manager with the two below. */
+void kl_metrics_write(kl_metrics *m, kl_buf *out);
+void kl_metrics_head(kl_buf *out, const char *name, const char *type, const char *help);
+/* labels: "k", "v", ..., NULL. */
+void kl_metrics_sample(kl_buf *out, const char *name, double value, ...) __attribute__((sentinel));
+
+#endif

@@ -1,0 +1,44 @@
+/* program.c - a loaded generation: who still holds it, and the end of its specs. */
+#include "base/mem.h"
+#include "run/reconciler.h"
+
+kl_program *kl_program_ref(kl_program *p)
+{
+    atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
+    return p;
+}
+
+void kl_program_unref(kl_program *p)
+{
+    if (p && atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) == 1)
+        p->ops->free(p);
+}
+
+static void strings_free(char **v)
+{
+    for (char **s = v; s && *s; s++)
+        kl_free(*s);
+    kl_free(v);
+}
+
+void kl_controller_spec_fini(kl_controller_spec *s)
+{
+    kl_free(s->name);
+    kl_free(s->resource);
+    strings_free(s->when);
+    for (size_t i = 0; i < s->n_watches; i++) {
+        kl_free(s->watches[i].kind);
+        kl_free(s->watches[i].via);
+    }
+    kl_free(s->watches);
+    for (size_t i = 0; i < s->n_indexes; i++) {
+        kl_free(s->indexes[i].kind);
+        kl_free(s->indexes[i].name);
+        kl_free(s->indexes[i].path);
+    }
+    kl_free(s->indexes);
+    strings_free(s->owns);
+    strings_free(s->reads);
+    kl_value_unref(s->params);
+    *s = (kl_controller_spec){0};
+}

@@ -1,0 +1,106 @@
+/* reconciler.h - what controller logic looks like to the runtime, and what the runtime gives it. Lua scripts implement it in
+ * bindings; C programs implement it directly (spec/programs/embed.c is the example).
+ *
+ * A program is one loaded generation of one source: specs plus code. Each worker thread (and the mapper thread) opens a state
+ * of it and uses it alone. A reconcile of one key is a run:
+ *
+ *   start --WAITING--> (call or sleep is under way) --resume--> WAITING ... --DONE--> (kl_run_finish was called)
+ *
+ * While a run waits, its worker starts and resumes others. All functions of one state are called on one thread. */
+#ifndef KL_RUN_RECONCILER_H
+#define KL_RUN_RECONCILER_H
+
+#include <stdatomic.h>
+#include "base/log.h"
+#include "cache/informer.h"
+#include "net/client.h"
+#include "run/spec.h"
+
+typedef struct kl_program kl_program;
+typedef struct kl_run kl_run;              /* one reconcile; owned by the worker */
+typedef struct kl_reader kl_reader;        /* reads of the caches that a controller declared */
+
+typedef enum kl_run_state { KL_RUN_DONE, KL_RUN_WAITING } kl_run_state;
+
+typedef void kl_emit_fn(void *arg, const char *text);
+
+typedef struct kl_program_ops {
+    /* A state for one thread; NULL with err on failure. `controller` is an index into specs. */
+    void *(*open)(kl_program *p, size_t controller, kl_err *err);
+    void (*close)(void *state);                       /* no run is under way */
+    kl_run_state (*start)(void *state, kl_run *run);
+    kl_run_state (*resume)(void *state, kl_run *run); /* kl_run_reply has the answer */
+    void (*abandon)(void *state, kl_run *run);        /* while WAITING: timeout or shutdown; free what it holds, finish is not called */
+    /* Functions of the script, on the mapper thread. Optional when no spec names any. */
+    kl_status (*map)(void *state, size_t fn, kl_reader *reader, const kl_value *object, kl_emit_fn *emit_key, void *arg, kl_err *err);
+    kl_status (*index)(void *state, size_t fn, const kl_value *object, kl_emit_fn *emit_value, void *arg, kl_err *err);
+    kl_status (*predicate)(void *state, size_t fn, const kl_value *now, const kl_value *old, bool *pass, kl_err *err);
+    void (*free)(kl_program *p);                      /* last reference; frees p itself */
+} kl_program_ops;
+
+struct kl_program {
+    const kl_program_ops *ops;
+    const char *name;                  /* for people: "controllers/x.lua" */
+    kl_controller_spec *specs;
+    size_t n_specs;
+    atomic_int refs;                   /* starts at 1 */
+    int generation;                    /* 1, 2, ...; set by the manager when it takes the program */
+};
+kl_program *kl_program_ref(kl_program *p);
+void kl_program_unref(kl_program *p);
+
+/* --- what a run can do; from its worker's thread, inside start or resume ---------------------------------------------------- */
+const char *kl_run_key(const kl_run *r);
+const char *kl_run_namespace(const kl_run *r);            /* of the key; NULL for cluster scope */
+const char *kl_run_name(const kl_run *r);
+const kl_value *kl_run_object(const kl_run *r);           /* the object in the cache when the run started; borrowed for the run */
+const kl_controller_spec *kl_run_spec(const kl_run *r);
+const kl_value *kl_run_params(const kl_run *r);           /* spec params with overrides; an object or NULL */
+int kl_run_attempt(const kl_run *r);                      /* 1, 2, ...: failures in a row, plus one */
+int kl_run_generation(const kl_run *r);
+const char *kl_run_id(const kl_run *r);                   /* reconcileID */
+kl_time kl_run_wall(const kl_run *r);                     /* now, by the runtime's clock */
+kl_reader *kl_run_reader(kl_run *r);
+void *kl_run_user(const kl_run *r);                       /* the program's own pointer for this run (a coroutine) */
+void kl_run_set_user(kl_run *r, void *user);
+bool kl_run_owns(const kl_run *r, const char *kind);      /* kind is in `owns` */
+
+/* Begin something, then return KL_RUN_WAITING. Writes go through the door (run/door.h). Fields of op are copied. When
+ * op->field_manager is NULL the controller's name is used; when default_ns is NULL, the run's namespace. */
+void kl_run_call(kl_run *r, const kl_op *op);
+void kl_run_sleep(kl_run *r, kl_time d);
+void kl_run_resolve(kl_run *r, const char *kind);         /* reply body is NULL; then kl_run_resource(kind) is there */
+/* In resume: how it ended. body is NULL for sleep, resolve and failures; both borrowed until the next begin or the end of the run. */
+kl_status kl_run_reply(kl_run *r, const kl_value **body, kl_err **err);
+/* The same, blocking this worker: where the program cannot yield. *body is a new reference. */
+KL_NODISCARD kl_status kl_run_call_wait(kl_run *r, const kl_op *op, const kl_value **body, kl_err *err);
+KL_NODISCARD kl_status kl_run_resolve_wait(kl_run *r, const char *kind, kl_err *err);
+void kl_run_sleep_wait(kl_run *r, kl_time d);
+const kl_resource *kl_run_resource(kl_run *r, const char *kind);      /* NULL when it was not resolved yet */
+
+/* A core/v1 Event about the run's object (or `about`, NULL for the object); queued, sent by the recorder. type "Normal" or "Warning". */
+void kl_run_event(kl_run *r, const kl_value *about, const char *type, const char *reason, const char *message);
+void kl_run_log(kl_run *r, kl_log_level level, const char *message);   /* with controller, key, reconcileID, generation */
+
+typedef enum kl_result_kind {
+    KL_RESULT_DONE,            /* forget backoff */
+    KL_RESULT_AFTER,           /* requeue after; forget backoff */
+    KL_RESULT_RETRY,           /* kube.retry: expected wait, no error, backoff kept as it is */
+    KL_RESULT_CONFLICT,        /* a raised 409: requeued quickly and quietly, no error counted */
+    KL_RESULT_ERROR,           /* rate limited requeue, logged with traceback */
+    KL_RESULT_FAIL,            /* terminal until the object changes */
+} kl_result_kind;
+/* Exactly once before KL_RUN_DONE. message and traceback may be NULL; copied. */
+void kl_run_finish(kl_run *r, kl_result_kind kind, kl_time after, const char *message, const char *traceback);
+
+/* --- reading the caches: any thread that holds a reader ---------------------------------------------------------------------- */
+typedef struct kl_read_query {
+    const char *ns, *labels, *fields, *index, *value;     /* texts; NULL for none. fields: metadata.name, metadata.namespace and paths of string values */
+    size_t limit;
+} kl_read_query;
+/* A kind that the controller did not declare is KL_EINVAL: "add it to reads". *out NULL when absent (KL_OK). */
+KL_NODISCARD kl_status kl_reader_get(kl_reader *rd, const char *kind, const char *ns, const char *name, const kl_value **out, kl_err *err);
+KL_NODISCARD kl_status kl_reader_list(kl_reader *rd, const char *kind, const kl_read_query *q, kl_objects *out, kl_err *err);
+const kl_resource *kl_reader_resource(kl_reader *rd, const char *kind);   /* of a declared kind, NULL otherwise */
+
+#endif

@@ -1,0 +1,230 @@
+/* run.c - what the code of a controller can do inside a run: look at it, begin something, finish. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/object.h"
+#include "run/run_impl.h"
+
+const char *kl_run_key(const kl_run *r) { return r->key; }
+const char *kl_run_namespace(const kl_run *r) { return r->ns; }
+const char *kl_run_name(const kl_run *r) { return r->name; }
+const kl_value *kl_run_object(const kl_run *r) { return r->object; }
+const kl_controller_spec *kl_run_spec(const kl_run *r) { return r->gen->logic->spec; }
+const kl_value *kl_run_params(const kl_run *r) { return r->gen->logic->params; }
+int kl_run_attempt(const kl_run *r) { return r->attempt; }
+int kl_run_generation(const kl_run *r) { return r->gen->logic->generation; }
+const char *kl_run_id(const kl_run *r) { return r->id; }
+kl_time kl_run_wall(const kl_run *r) { return kl_clock_wall(r->w->o.clock); }
+kl_reader *kl_run_reader(kl_run *r) { return r->gen->logic->reader; }
+void *kl_run_user(const kl_run *r) { return r->user; }
+void kl_run_set_user(kl_run *r, void *user) { r->user = user; }
+
+bool kl_run_owns(const kl_run *r, const char *kind)
+{
+    for (char **k = r->gen->logic->spec->owns; k && *k; k++)
+        if (!strcmp(*k, kind))
+            return true;
+    return false;
+}
+
+/* --- answers ------------------------------------------------------------------------------------------------------- */
+
+kl_answer *kl__answer_new(kl_run *r)
+{
+    kl_answer *a = kl_new(kl_answer);
+    a->w = r->w;
+    a->run = r;
+    kl_lock(&r->w->mu);
+    r->w->outstanding++;
+    kl_unlock(&r->w->mu);
+    return a;
+}
+
+void kl__answer_done(void *arg, kl_status st, int code, const kl_value *body, kl_err *err)
+{
+    (void)code;
+    kl_answer *a = arg;
+    kl_worker *w = a->w;
+    a->status = st;
+    a->body = kl_value_ref(body);
+    if (st && err)
+        kl_err_copy(&a->err, err);
+    kl_lock(&w->mu);
+    kl_list_push(&w->answers, &a->link);
+    kl_cond_signal(&w->cond);
+    kl_unlock(&w->mu);
+}
+
+static void resolve_done(void *arg, kl_status st, const kl_resource *res, kl_err *err)
+{
+    (void)res;
+    kl__answer_done(arg, st, 0, NULL, err);
+}
+
+static void reply_clear(kl_run *r)
+{
+    kl_value_unref(r->reply_body);
+    r->reply_body = NULL;
+    r->reply_status = KL_OK;
+    kl_err_fini(&r->reply_err);
+}
+
+/* What the op leaves open: manager and namespace. */
+static kl_op complete(const kl_run *r, const kl_op *op)
+{
+    kl_op full = *op;
+    if (!full.field_manager)
+        full.field_manager = r->gen->logic->spec->name;
+    if (!full.default_ns)
+        full.default_ns = r->ns;
+    return full;
+}
+
+static uint64_t submit(kl_run *r, const kl_op *op, kl_reply_fn *done, void *arg)
+{
+    kl_op full = complete(r, op);
+    if (kl_verb_is_write(op->verb))
+        return kl_door_write(r->w->o.door, r->w->o.name, &full, done, arg);
+    return kl_door_read(r->w->o.door, &full, done, arg);
+}
+
+void kl_run_call(kl_run *r, const kl_op *op)
+{
+    reply_clear(r);
+    r->pending = kl__answer_new(r);
+    r->waiting_for = kl_verb_name(op->verb);
+    r->request = submit(r, op, kl__answer_done, r->pending);
+}
+
+void kl_run_resolve(kl_run *r, const char *kind)
+{
+    reply_clear(r);
+    r->pending = kl__answer_new(r);
+    r->request = 0;
+    r->waiting_for = "discovery";
+    r->w->o.resolve(r->w->o.arg, kind, resolve_done, r->pending);
+}
+
+void kl_run_sleep(kl_run *r, kl_time d)
+{
+    reply_clear(r);
+    r->waiting_for = "sleep";
+    kl_heap_push(&r->w->due, &r->sleep, kl_clock_now(r->w->o.clock) + (d > 0 ? d : 0));
+}
+
+kl_status kl_run_reply(kl_run *r, const kl_value **body, kl_err **err)
+{
+    if (body)
+        *body = r->reply_body;
+    if (err)
+        *err = &r->reply_err;
+    return r->reply_status;
+}
+
+/* --- the same, blocking the worker ---------------------------------------------------------------------------------- */
+
+typedef struct blocked {
+    kl_mutex mu;
+    kl_cond cond;
+    bool done;
+    kl_status status;
+    const kl_value *body;
+    kl_err *err;
+} blocked;
+
+static void blocked_init(blocked *b, kl_err *err)
+{
+    *b = (blocked){.err = err};
+    kl_mutex_init(&b->mu);
+    kl_cond_init(&b->cond);
+}
+
+static kl_status blocked_wait(blocked *b)
+{
+    kl_lock(&b->mu);
+    while (!b->done)
+        kl_cond_wait(&b->cond, &b->mu);
+    kl_unlock(&b->mu);
+    kl_cond_fini(&b->cond);
+    kl_mutex_fini(&b->mu);
+    return b->status;
+}
+
+static void blocked_done(void *arg, kl_status st, int code, const kl_value *body, kl_err *err)
+{
+    (void)code;
+    blocked *b = arg;
+    kl_lock(&b->mu);
+    b->status = st;
+    b->body = kl_value_ref(body);
+    if (st && err && b->err)
+        kl_err_copy(b->err, err);
+    b->done = true;
+    kl_cond_signal(&b->cond);
+    kl_unlock(&b->mu);
+}
+
+static void blocked_resolved(void *arg, kl_status st, const kl_resource *res, kl_err *err)
+{
+    (void)res;
+    blocked_done(arg, st, 0, NULL, err);
+}
+
+kl_status kl_run_call_wait(kl_run *r, const kl_op *op, const kl_value **body, kl_err *err)
+{
+    blocked b;
+    blocked_init(&b, err);
+    submit(r, op, blocked_done, &b);
+    kl_status st = blocked_wait(&b);
+    if (body && !st)
+        *body = b.body;
+    else
+        kl_value_unref(b.body);
+    return st;
+}
+
+kl_status kl_run_resolve_wait(kl_run *r, const char *kind, kl_err *err)
+{
+    blocked b;
+    blocked_init(&b, err);
+    r->w->o.resolve(r->w->o.arg, kind, blocked_resolved, &b);
+    return blocked_wait(&b);
+}
+
+void kl_run_sleep_wait(kl_run *r, kl_time d)
+{
+    kl_worker *w = r->w;
+    kl_time until = kl_clock_now(kl_clock_real()) + d;
+    kl_lock(&w->mu);
+    while (!w->aborting && kl_cond_wait_until(&w->cond, &w->mu, until))
+        ;
+    w->poked = true;       /* what we may have swallowed */
+    kl_unlock(&w->mu);
+}
+
+const kl_resource *kl_run_resource(kl_run *r, const char *kind)
+{
+    return r->w->o.resource(r->w->o.arg, kind);
+}
+
+void kl_run_event(kl_run *r, const kl_value *about, const char *type, const char *reason, const char *message)
+{
+    r->w->o.event(r->w->o.arg, about ? about : r->object, type, reason, message);
+}
+
+void kl_run_log(kl_run *r, kl_log_level level, const char *message)
+{
+    if (kl_log_enabled(level))
+        kl_log(level, message, "controller=%s key=%s reconcileID=%s generation=%d", r->w->o.name, r->key, r->id, r->gen->logic->generation);
+}
+
+void kl_run_finish(kl_run *r, kl_result_kind kind, kl_time after, const char *message, const char *traceback)
+{
+    kl_free(r->message);
+    kl_free(r->traceback);
+    r->finished = true;
+    r->result = kind;
+    r->after = after;
+    r->message = kl_strdup(message);
+    r->traceback = kl_strdup(traceback);
+}

@@ -1,0 +1,77 @@
+/* run_impl.h - the inside of kl_run and kl_worker, for worker.c (the rounds) and run.c (what a run can do). */
+#ifndef KL_RUN_RUN_IMPL_H
+#define KL_RUN_RUN_IMPL_H
+
+#include <stdatomic.h>
+
+#include "base/heap.h"
+#include "base/list.h"
+#include "base/sync.h"
+#include "run/worker.h"
+
+/* An answer under way from another thread to a run. run is NULL when the run ended first (under w->mu). */
+typedef struct kl_answer {
+    kl_list link;
+    kl_worker *w;
+    kl_run *run;
+    kl_status status;
+    const kl_value *body;
+    kl_err err;
+} kl_answer;
+
+/* A program's state on this worker, for one generation. */
+typedef struct kl_gen_state {
+    kl_list link;
+    kl_logic *logic;       /* a reference */
+    void *state;
+    size_t runs;           /* under way on it */
+} kl_gen_state;
+
+struct kl_run {
+    kl_list link;          /* in w->runs */
+    kl_worker *w;
+    kl_gen_state *gen;
+    char *key, *ns;        /* ns NULL: cluster scope */
+    const char *name;      /* into key */
+    const kl_value *object;
+    int attempt;
+    char id[40];
+    void *user;
+    kl_time started;
+    kl_heap_node sleep;    /* in w->due while sleeping */
+    kl_heap_node deadline; /* in w->due while there is a timeout */
+    kl_answer *pending;    /* the request under way, or NULL */
+    uint64_t request;
+    const char *waiting_for;   /* words for the timeout message; static */
+    kl_status reply_status;
+    const kl_value *reply_body;
+    kl_err reply_err;
+    bool finished;
+    kl_result_kind result;
+    kl_time after;
+    char *message, *traceback;
+};
+
+struct kl_worker {
+    kl_worker_owner o;
+    int number;
+    kl_thread *thread;
+    bool started;
+    kl_mutex mu;
+    kl_cond cond;
+    kl_list answers KL_GUARDED_BY(mu);     /* kl_answer that arrived */
+    size_t outstanding KL_GUARDED_BY(mu);  /* answers not yet processed */
+    bool poked KL_GUARDED_BY(mu);
+    bool draining KL_GUARDED_BY(mu), aborting KL_GUARDED_BY(mu);
+    /* owner thread only: */
+    kl_list runs, gens;                    /* gens: newest first */
+    kl_heap due;
+    kl_time retry_open;                    /* a program state could not be opened: not before this */
+    uint64_t ids;
+    atomic_size_t inflight;
+};
+
+kl_answer *kl__answer_new(kl_run *r);
+void kl__answer_done(void *arg, kl_status st, int code, const kl_value *body, kl_err *err);     /* a kl_reply_fn; arg is the kl_answer */
+
+#endif

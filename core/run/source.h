@@ -1,0 +1,20 @@
+/* source.h - the client as the cache's list/watch source. */
+#ifndef KL_RUN_SOURCE_H
+#define KL_RUN_SOURCE_H
+
+#include "cache/source.h"
+#include "net/client.h"
+
+typedef struct kl_client_source_options {
+    kl_client *client;             /* outlives the source */
+    const kl_resource *resource;   /* lives as long as the client */
+    const char *ns;                /* copied; NULL: all */
+    const char *labels, *fields;   /* selectors; copied; NULL */
+    size_t max_object;
+    bool drop_managed_fields;
+} kl_client_source_options;
+
+/* Fills *out; out->free releases it. */
+void kl_client_source(const kl_client_source_options *o, kl_source *out);
+
+#endif

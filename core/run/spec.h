@@ -1,0 +1,44 @@
+/* spec.h - a controller as data: what a script's spec table says, after validation. Owned by its program, immutable. */
+#ifndef KL_RUN_SPEC_H
+#define KL_RUN_SPEC_H
+
+#include <stdbool.h>
+#include "base/clock.h"
+#include "model/value.h"
+
+#define KL_NO_FN ((size_t)-1)
+
+typedef enum kl_map_how { KL_MAP_OWNER, KL_MAP_SAME_NAME, KL_MAP_VIA, KL_MAP_FN } kl_map_how;
+
+typedef struct kl_watch_spec {
+    char *kind;                /* "v1/Secret" */
+    kl_map_how how;
+    char *via;                 /* index on our own resource: the watched object's key is looked up there */
+    size_t fn;                 /* KL_MAP_FN: number of the program's function */
+} kl_watch_spec;
+
+typedef struct kl_index_spec {
+    char *kind;                /* which resource it indexes */
+    char *name;
+    char *path;                /* "spec.nodeName", or NULL when it is a function */
+    size_t fn;
+} kl_index_spec;
+
+typedef struct kl_controller_spec {
+    char *name;                /* field manager, lease and metric label */
+    char *resource;            /* "example.com/v1/SecretSync" */
+    char **when;               /* "generation", "labels", "annotations", "resourceVersion" or paths; NULL-terminated or NULL: everything passes */
+    size_t when_fn;            /* predicate function(now, old), or KL_NO_FN */
+    kl_watch_spec *watches; size_t n_watches;
+    kl_index_spec *indexes; size_t n_indexes;
+    char **owns, **reads;      /* kinds; NULL-terminated or NULL */
+    int workers;               /* threads; 0: the manager's default (--workers), which is 1 */
+    int concurrency;           /* keys in flight per worker; 0: 32 */
+    kl_time timeout;           /* wall time of one run, waits included; 0: none */
+    kl_time resync;            /* 0: none */
+    const kl_value *params;    /* an object, or NULL */
+} kl_controller_spec;
+
+void kl_controller_spec_fini(kl_controller_spec *s);
+
+#endif

@@ -1,0 +1,331 @@
+/* wiring.c - the life of a wiring: acquire, connect as things appear, activate, retire, free. */
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "model/object.h"
+#include "run/wiring_impl.h"
+
+/* --- the mapper's state ------------------------------------------------------------------------------------------------ */
+
+kl_mapper_state *kl__mapper_state_ref(kl_mapper_state *m)
+{
+    atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
+    return m;
+}
+
+static void mapper_state_close(void *arg)
+{
+    kl_mapper_state *m = arg;
+    if (m->state)
+        m->program->ops->close(m->state);
+    kl_program_unref(m->program);
+    kl_free(m);
+}
+
+void kl__mapper_state_unref(kl_mapper_state *m)
+{
+    if (m && atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) == 1)
+        kl_loop_post(m->mapper, mapper_state_close, m);
+}
+
+void *kl__mapper_state_open(kl_mapper_state *m)
+{
+    if (m->state || m->failed)
+        return m->state;
+    kl_err err = KL_ERR_INIT;
+    m->state = m->program->ops->open(m->program, m->index, &err);
+    if (!m->state) {
+        m->failed = true;
+        kl_error("cannot open the script for its mapping functions", "script=%s error=\"%s\"", m->program->name, kl_err_message(&err));
+        kl_err_fini(&err);
+    }
+    return m->state;
+}
+
+static bool has_functions(const kl_controller_spec *s)
+{
+    bool any = s->when_fn != KL_NO_FN;
+    for (size_t i = 0; i < s->n_watches; i++)
+        any |= s->watches[i].how == KL_MAP_FN;
+    for (size_t i = 0; i < s->n_indexes; i++)
+        any |= !s->indexes[i].path;
+    return any;
+}
+
+/* --- birth ---------------------------------------------------------------------------------------------------------------- */
+
+kl_need *kl__wiring_need(kl_wiring *w, const char *kind)
+{
+    for (size_t i = 0; i < w->n_needs; i++)
+        if (!strcmp(kl_cache_kind(w->needs[i].cache), kind))
+            return &w->needs[i];
+    return NULL;
+}
+
+static void need(kl_wiring *w, const char *kind)
+{
+    if (!kl__wiring_need(w, kind))
+        w->needs[w->n_needs++].cache = kl_caches_acquire(w->o.caches, kind);
+}
+
+static void feed(kl_wiring *w, kl_role role, const char *kind, const kl_watch_spec *watch)
+{
+    w->feeds[w->n_feeds++] = (kl_feed){.w = w, .role = role, .watch = watch, .need = kl__wiring_need(w, kind)};
+}
+
+static size_t count(char **v)
+{
+    size_t n = 0;
+    while (v && v[n])
+        n++;
+    return n;
+}
+
+kl_wiring *kl_wiring_new(const kl_wiring_options *o)
+{
+    kl_wiring *w = kl_new(kl_wiring);
+    const kl_controller_spec *s = &o->program->specs[o->index];
+    w->o = *o;
+    w->reader.w = w;
+    w->logic = (kl_logic){.program = kl_program_ref(o->program), .index = o->index, .spec = s, .reader = &w->reader, .params = s->params,
+        .generation = o->generation};
+    atomic_init(&w->refs, 1);
+    atomic_init(&w->active, false);
+    kl_mutex_init(&w->mu);
+    w->pending = kl_map_new();
+    size_t owns = count(s->owns), reads = count(s->reads);
+    w->needs = kl_new_array(kl_need, 1 + owns + reads + s->n_watches + s->n_indexes);
+    w->feeds = kl_new_array(kl_feed, 1 + owns + s->n_watches);
+    w->indexes = kl_new_array(kl_wired_index, s->n_indexes + 1);
+    need(w, s->resource);
+    for (size_t i = 0; i < owns; i++)
+        need(w, s->owns[i]);
+    for (size_t i = 0; i < s->n_watches; i++)
+        need(w, s->watches[i].kind);
+    for (size_t i = 0; i < reads; i++)
+        need(w, s->reads[i]);
+    for (size_t i = 0; i < s->n_indexes; i++)
+        need(w, s->indexes[i].kind);
+    feed(w, KL_ROLE_PRIMARY, s->resource, NULL);
+    for (size_t i = 0; i < owns; i++)
+        feed(w, KL_ROLE_OWNS, s->owns[i], NULL);
+    for (size_t i = 0; i < s->n_watches; i++)
+        feed(w, KL_ROLE_WATCH, s->watches[i].kind, &s->watches[i]);
+    if (has_functions(s)) {
+        w->mapper = kl_new(kl_mapper_state);
+        *w->mapper = (kl_mapper_state){.mapper = o->mapper, .program = kl_program_ref(o->program), .index = o->index};
+        atomic_init(&w->mapper->refs, 1);
+    }
+    for (size_t i = 0; i < s->n_indexes; i++) {
+        kl_wired_index *ix = &w->indexes[w->n_indexes++];
+        ix->spec = &s->indexes[i];
+        ix->need = kl__wiring_need(w, s->indexes[i].kind);
+        ix->name = s->indexes[i].path ? kl_sprintf("path:%s", s->indexes[i].path) : kl_sprintf("fn:%s:%d:%p:%s", s->name, o->generation, (void *)w, s->indexes[i].name);
+        atomic_init(&ix->ready, false);
+    }
+    return w;
+}
+
+/* --- connecting -------------------------------------------------------------------------------------------------------------- */
+
+typedef struct index_call {
+    kl_mapper_state *m;
+    const kl_index_spec *spec;         /* the program's, held by m */
+    char *controller;
+    unsigned complaints;
+} index_call;
+
+/* A failing index function would fail for every object: the first few complaints say it all. */
+#define COMPLAINTS_MAX 5
+
+static void index_fn(void *arg, const kl_value *o, kl_index_emit *emit, void *emit_arg)
+{
+    index_call *c = arg;
+    void *state = kl__mapper_state_open(c->m);
+    kl_err err = KL_ERR_INIT;
+    if (state && c->m->program->ops->index(state, c->spec->fn, o, emit, emit_arg, &err) && c->complaints++ < COMPLAINTS_MAX) {
+        char *key = kl_object_key(o);
+        kl_error("an index function failed; the object is not in this index", "controller=%s index=%s kind=%s key=%s error=\"%s\"", c->controller,
+            c->spec->name, c->spec->kind, key, kl_err_message(&err));
+        kl_free(key);
+    }
+    kl_err_fini(&err);
+}
+
+static void index_call_free(void *arg)
+{
+    index_call *c = arg;
+    kl__mapper_state_unref(c->m);
+    kl_free(c->controller);
+    kl_free(c);
+}
+
+static void nudge(void *arg)
+{
+    (void)arg;
+}
+
+typedef struct index_ready_call {
+    kl_wiring *w;
+    kl_wired_index *ix;
+    void (*changed)(void *);
+    void *changed_arg;
+} index_ready_call;
+
+static void index_ready(void *arg)
+{
+    index_ready_call *c = arg;
+    atomic_store(&c->ix->ready, true);
+    kl_loop_post(c->w->o.loop, c->changed ? c->changed : nudge, c->changed_arg);
+    kl_wiring_unref(c->w);
+    kl_free(c);
+}
+
+static void index_add(kl_wiring *w, kl_wired_index *ix)
+{
+    kl_err err = KL_ERR_INIT;
+    kl_status st;
+    if (ix->spec->path) {
+        st = kl_informer_add_index_path(ix->need->informer, ix->name, ix->spec->path, &err);
+        atomic_store(&ix->ready, true);
+    } else {
+        index_call *c = kl_new(index_call);
+        *c = (index_call){.m = kl__mapper_state_ref(w->mapper), .spec = ix->spec, .controller = kl_strdup(w->logic.spec->name)};
+        index_ready_call *r = kl_new(index_ready_call);
+        *r = (index_ready_call){.w = kl_wiring_ref(w), .ix = ix};
+        kl_caches_notify(w->o.caches, &r->changed, &r->changed_arg);
+        kl_cache_use_mapper(ix->need->cache);
+        st = kl_informer_add_index_fn(ix->need->informer, ix->name, index_fn, c, index_call_free, index_ready, r, &err);
+    }
+    ix->added = !st;
+    if (st && !w->problem) {
+        w->problem = kl_sprintf("index %s of %s: %s", ix->spec->name, ix->spec->kind, kl_err_message(&err));
+        kl_error("cannot add an index", "controller=%s error=\"%s\"", w->logic.spec->name, w->problem);
+    }
+    kl_err_fini(&err);
+}
+
+bool kl_wiring_advance(kl_wiring *w)
+{
+    bool ready = true;
+    for (size_t i = 0; i < w->n_needs; i++) {
+        kl_need *n = &w->needs[i];
+        if (!n->informer && kl_cache_informer(n->cache)) {
+            n->informer = kl_informer_ref(kl_cache_informer(n->cache));
+            n->resource = kl_cache_resource(n->cache);
+        }
+        ready &= n->informer && kl_informer_synced(n->informer);
+    }
+    for (size_t i = 0; i < w->n_indexes; i++) {
+        kl_wired_index *ix = &w->indexes[i];
+        if (ix->need->informer && !ix->added && !w->problem)
+            index_add(w, ix);
+        ready &= ix->added && atomic_load(&ix->ready);
+    }
+    for (size_t i = 0; i < w->n_feeds; i++) {
+        kl_feed *f = &w->feeds[i];
+        if (f->need->informer && !f->sub)
+            f->sub = kl_informer_subscribe(f->need->informer, &(kl_handler){kl__feed_event, NULL, f});
+    }
+    return ready && !w->problem;
+}
+
+char *kl_wiring_why(kl_wiring *w, bool *parked)
+{
+    *parked = false;
+    if (w->problem) {
+        *parked = true;
+        return kl_strdup(w->problem);
+    }
+    for (size_t i = 0; i < w->n_needs; i++) {
+        char *p = kl_cache_problem(w->needs[i].cache);
+        if (p) {
+            char *why = kl_sprintf("%s: %s", kl_cache_kind(w->needs[i].cache), p);
+            kl_free(p);
+            *parked = true;
+            return why;
+        }
+    }
+    for (size_t i = 0; i < w->n_needs; i++)
+        if (!w->needs[i].informer || !kl_informer_synced(w->needs[i].informer))
+            return kl_sprintf("waiting for %s", kl_cache_kind(w->needs[i].cache));
+    return NULL;
+}
+
+/* --- activity ------------------------------------------------------------------------------------------------------------------- */
+
+void kl_wiring_enqueue_all(kl_wiring *w)
+{
+    kl_objects all = {0};
+    if (!w->needs[0].informer || kl_informer_list(w->needs[0].informer, &(kl_query){0}, &all, NULL))
+        return;
+    kl_time now = kl_clock_now(w->o.clock);
+    for (size_t i = 0; i < all.len; i++) {
+        char *key = kl_object_key(all.v[i]);
+        kl_workqueue_add(w->o.queue, key, now);
+        kl_free(key);
+    }
+    kl_objects_fini(&all);
+}
+
+void kl_wiring_activate(kl_wiring *w)
+{
+    atomic_store(&w->active, true);
+    kl_wiring_enqueue_all(w);
+}
+
+void kl_wiring_retire(kl_wiring *w)
+{
+    atomic_store(&w->active, false);
+    for (size_t i = 0; i < w->n_feeds; i++)
+        if (w->feeds[i].sub)
+            kl_informer_unsubscribe(w->feeds[i].sub);
+    w->n_feeds = 0;
+    kl_wiring_unref(w);
+}
+
+kl_logic *kl_wiring_logic(kl_wiring *w) { return &w->logic; }
+kl_wiring *kl_wiring_of(kl_logic *l) { return (kl_wiring *)l; }
+
+const kl_value *kl_wiring_object(kl_wiring *w, const char *key)
+{
+    return kl_informer_lookup(w->needs[0].informer, key);
+}
+
+/* --- the end ------------------------------------------------------------------------------------------------------------------------ */
+
+static void wiring_free(void *arg)
+{
+    kl_wiring *w = arg;
+    for (size_t i = 0; i < w->n_indexes; i++) {
+        if (w->indexes[i].added)
+            kl_informer_drop_index(w->indexes[i].need->informer, w->indexes[i].name);
+        kl_free(w->indexes[i].name);
+    }
+    for (size_t i = 0; i < w->n_needs; i++) {
+        kl_informer_unref(w->needs[i].informer);
+        kl_cache_release(w->needs[i].cache);
+    }
+    kl__mapper_state_unref(w->mapper);
+    kl_map_free(w->pending, NULL);         /* empty: a pending event holds a reference to us */
+    kl_mutex_fini(&w->mu);
+    kl_program_unref(w->logic.program);
+    kl_free(w->problem);
+    kl_free(w->indexes);
+    kl_free(w->feeds);
+    kl_free(w->needs);
+    kl_free(w);
+}
+
+kl_wiring *kl_wiring_ref(kl_wiring *w)
+{
+    atomic_fetch_add_explicit(&w->refs, 1, memory_order_relaxed);
+    return w;
+}
+
+void kl_wiring_unref(kl_wiring *w)
+{
+    if (w && atomic_fetch_sub_explicit(&w->refs, 1, memory_order_acq_rel) == 1)
+        kl_loop_post(w->o.loop, wiring_free, w);
+}

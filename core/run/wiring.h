@@ -1,0 +1,42 @@
+/* wiring.h - one generation of one controller, connected: which caches it reads, which indexes it added, and how an event of
+ * each becomes keys.
+ *
+ *   new --all caches synced, all indexes ready--> ready --activate--> feeding the queue --retire--> silent --last run ended--> freed
+ *
+ * Until activated, events feed nothing: activation enqueues every object of the controller's resource once. Owned by the
+ * manager's loop; runs of workers hold references. */
+#ifndef KL_RUN_WIRING_H
+#define KL_RUN_WIRING_H
+
+#include "queue/workqueue.h"
+#include "run/caches.h"
+#include "run/worker.h"
+
+typedef struct kl_wiring kl_wiring;
+
+typedef struct kl_wiring_options {
+    kl_caches *caches;
+    kl_loop *loop, *mapper;
+    kl_clock *clock;
+    kl_workqueue *queue;               /* outlives the wiring's activity */
+    kl_program *program;               /* a reference is taken */
+    size_t index;
+    int generation;
+} kl_wiring_options;
+
+/* On the loop, all of it unless said otherwise. */
+kl_wiring *kl_wiring_new(const kl_wiring_options *o);
+/* Connects what has become available. True when everything is there and synced. A wrong index is reported in *err once. */
+bool kl_wiring_advance(kl_wiring *w);
+void kl_wiring_activate(kl_wiring *w);
+void kl_wiring_enqueue_all(kl_wiring *w);
+void kl_wiring_retire(kl_wiring *w);               /* disconnects and drops the owner's reference */
+kl_logic *kl_wiring_logic(kl_wiring *w);           /* borrowed */
+kl_wiring *kl_wiring_ref(kl_wiring *w);            /* any thread */
+void kl_wiring_unref(kl_wiring *w);                /* any thread */
+kl_wiring *kl_wiring_of(kl_logic *l);
+const kl_value *kl_wiring_object(kl_wiring *w, const char *key);      /* any thread: of the controller's resource; a new reference */
+/* Why it is not ready: "waiting for v1/Pod", or the problem of a cache. NULL when ready. Caller frees. */
+char *kl_wiring_why(kl_wiring *w, bool *parked);
+
+#endif

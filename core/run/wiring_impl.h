@@ -1,0 +1,79 @@
+/* wiring_impl.h - the inside of a wiring, for wiring.c (life), mapping.c (events to keys) and reader.c (reads). */
+#ifndef KL_RUN_WIRING_IMPL_H
+#define KL_RUN_WIRING_IMPL_H
+
+#include <stdatomic.h>
+
+#include "base/map.h"
+#include "base/sync.h"
+#include "run/wiring.h"
+
+/* The script's state on the mapper thread; opened there on first use, closed there. Shared by a wiring and its indexes. */
+typedef struct kl_mapper_state {
+    atomic_int refs;
+    kl_loop *mapper;
+    kl_program *program;
+    size_t index;
+    void *state;
+    bool failed;
+} kl_mapper_state;
+kl_mapper_state *kl__mapper_state_ref(kl_mapper_state *m);
+void kl__mapper_state_unref(kl_mapper_state *m);
+void *kl__mapper_state_open(kl_mapper_state *m);       /* mapper thread; NULL after a logged failure */
+
+typedef enum kl_role { KL_ROLE_PRIMARY, KL_ROLE_OWNS, KL_ROLE_WATCH } kl_role;
+
+/* One kind whose events feed the queue. */
+typedef struct kl_feed {
+    kl_wiring *w;
+    kl_role role;
+    const kl_watch_spec *watch;        /* KL_ROLE_WATCH */
+    struct kl_need *need;
+    kl_subscription *sub;
+    bool synced;                       /* loop only */
+} kl_feed;
+
+/* One kind that the controller uses. */
+typedef struct kl_need {
+    kl_cache *cache;
+    kl_informer *informer;             /* a reference, set once; NULL until resolved */
+    const kl_resource *resource;
+    bool indexed;
+} kl_need;
+
+typedef struct kl_wired_index {
+    const kl_index_spec *spec;
+    kl_need *need;
+    char *name;                        /* in the informer: unique per path, or per generation for functions */
+    bool added;
+    atomic_bool ready;
+} kl_wired_index;
+
+struct kl_reader {
+    kl_wiring *w;
+};
+
+struct kl_wiring {
+    kl_logic logic;                    /* first: kl_wiring_of */
+    kl_reader reader;
+    kl_wiring_options o;
+    atomic_int refs;
+    atomic_bool active;
+    kl_need *needs;                    /* [0] is the controller's own resource */
+    size_t n_needs;
+    kl_feed *feeds;
+    size_t n_feeds;
+    kl_wired_index *indexes;
+    size_t n_indexes;
+    kl_mapper_state *mapper;           /* NULL when no spec names a function */
+    char *problem;                     /* a wrong index */
+    kl_mutex mu;
+    kl_map *pending KL_GUARDED_BY(mu); /* events waiting for the mapper, by "feed kind key" */
+};
+
+kl_need *kl__wiring_need(kl_wiring *w, const char *kind);              /* NULL when not declared */
+/* Informer callback of a feed. */
+void kl__feed_event(void *feed, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags);
+const char *kl__wired_index_name(kl_wiring *w, const kl_need *n, const char *name);     /* NULL when there is none */
+
+#endif

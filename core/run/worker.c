@@ -1,0 +1,402 @@
+/* worker.c - a round: take in answers, wake sleepers, end what is late, then start new keys while there is room.
+ *
+ *   key --start--> running --call, sleep--> waiting --answer--> running --finish--> its result decides what the queue hears
+ *
+ * All runs and states belong to the worker's thread; only the mailbox (answers) and the flags are shared. A generation's
+ * state is closed when the last run on it has ended and a newer one is there. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "model/object.h"
+#include "model/time.h"
+#include "run/run_impl.h"
+
+/* Runs in flight per worker where the spec does not say. Enough to hide a slow API server, few enough to bound memory. */
+#define CONCURRENCY_DEFAULT 32
+/* A state that cannot be opened (memory, a broken script that passed its load) is tried again this much later. */
+#define OPEN_RETRY KL_SECONDS(1)
+
+kl_worker *kl_worker_new(const kl_worker_owner *owner, int number)
+{
+    kl_worker *w = kl_new(kl_worker);
+    w->o = *owner;
+    w->number = number;
+    kl_mutex_init(&w->mu);
+    kl_cond_init(&w->cond);
+    kl_list_init(&w->answers);
+    kl_list_init(&w->runs);
+    kl_list_init(&w->gens);
+    kl_heap_init(&w->due);
+    return w;
+}
+
+/* --- generations ----------------------------------------------------------------------------------------------------- */
+
+static void gen_close(kl_worker *w, kl_gen_state *g)
+{
+    kl_list_remove(&g->link);
+    g->logic->program->ops->close(g->state);
+    w->o.logic_unref(w->o.arg, g->logic);
+    kl_free(g);
+}
+
+static kl_gen_state *gen_newest(kl_worker *w)
+{
+    return kl_list_empty(&w->gens) ? NULL : KL_CONTAINER(w->gens.next, kl_gen_state, link);
+}
+
+static void gens_sweep(kl_worker *w)
+{
+    for (kl_list *n = w->gens.next, *next; n != &w->gens; n = next) {
+        next = n->next;
+        kl_gen_state *g = KL_CONTAINER(n, kl_gen_state, link);
+        if (!g->runs && g != gen_newest(w))
+            gen_close(w, g);
+    }
+}
+
+/* The state of the present generation, opened when it is new here; NULL when it cannot be opened now. */
+static kl_gen_state *gen_current(kl_worker *w, kl_time now)
+{
+    kl_logic *l = w->o.logic(w->o.arg);
+    kl_gen_state *g = gen_newest(w);
+    if (g && g->logic == l) {
+        w->o.logic_unref(w->o.arg, l);
+        return g;
+    }
+    if (now < w->retry_open) {
+        w->o.logic_unref(w->o.arg, l);
+        return NULL;
+    }
+    kl_err err = KL_ERR_INIT;
+    void *state = l->program->ops->open(l->program, l->index, &err);
+    if (!state) {
+        kl_error("cannot open the script on this worker, trying again", "controller=%s generation=%d worker=%d error=\"%s\"", w->o.name,
+            l->generation, w->number, kl_err_message(&err));
+        kl_err_fini(&err);
+        w->retry_open = now + OPEN_RETRY;
+        w->o.logic_unref(w->o.arg, l);
+        return NULL;
+    }
+    g = kl_new(kl_gen_state);
+    g->logic = l;
+    g->state = state;
+    kl_list_push_front(&w->gens, &g->link);
+    gens_sweep(w);
+    return g;
+}
+
+/* --- the end of a run -------------------------------------------------------------------------------------------------- */
+
+static void run_free(kl_run *r)
+{
+    kl_worker *w = r->w;
+    kl_answer *pending = r->pending;
+    if (pending) {
+        kl_lock(&w->mu);
+        pending->run = NULL;
+        kl_unlock(&w->mu);
+        kl_door_cancel(w->o.door, r->request);
+    }
+    kl_heap_remove(&w->due, &r->sleep);
+    kl_heap_remove(&w->due, &r->deadline);
+    kl_list_remove(&r->link);
+    r->gen->runs--;
+    kl_value_unref(r->object);
+    kl_value_unref(r->reply_body);
+    kl_err_fini(&r->reply_err);
+    kl_free(r->message);
+    kl_free(r->traceback);
+    kl_free(r->ns);
+    kl_free(r->key);
+    kl_free(r);
+    atomic_fetch_sub(&w->inflight, 1);
+}
+
+static void log_failure(const kl_run *r, kl_time next)
+{
+    char in[KL_DURATION_MAX];
+    if (next < 0)
+        kl_error("reconcile failed for good, waiting for the object to change", "controller=%s key=%s attempt=%d reconcileID=%s error=\"%s\"%s%s",
+            r->w->o.name, r->key, r->attempt, r->id, r->message ? r->message : "", r->traceback ? "\n" : "", r->traceback ? r->traceback : "");
+    else
+        kl_error("reconcile failed", "controller=%s key=%s attempt=%d retry_in=%s reconcileID=%s error=\"%s\"%s%s", r->w->o.name, r->key, r->attempt,
+            kl_duration_format(next, in), r->id, r->message ? r->message : "", r->traceback ? "\n" : "", r->traceback ? r->traceback : "");
+}
+
+static void settle(kl_run *r, kl_time now)
+{
+    kl_worker *w = r->w;
+    kl_workqueue *q = w->o.queue;
+    kl_outcome outcome = KL_OUTCOME_SUCCESS;
+    switch (r->result) {
+    case KL_RESULT_DONE:
+        kl_workqueue_forget(q, r->key);
+        break;
+    case KL_RESULT_AFTER:
+        kl_workqueue_forget(q, r->key);
+        kl_workqueue_add_after(q, r->key, r->after, now);
+        outcome = KL_OUTCOME_REQUEUE_AFTER;
+        break;
+    case KL_RESULT_RETRY:
+        if (r->message)
+            kl_info("reconcile waits", "controller=%s key=%s why=\"%s\"", w->o.name, r->key, r->message);
+        kl_workqueue_add_after(q, r->key, r->after, now);
+        outcome = KL_OUTCOME_REQUEUE_AFTER;
+        break;
+    case KL_RESULT_CONFLICT:
+        kl_debug("conflict, running again", "controller=%s key=%s", w->o.name, r->key);
+        kl_workqueue_add_rate_limited(q, r->key, now);
+        outcome = KL_OUTCOME_REQUEUE;
+        break;
+    case KL_RESULT_ERROR:
+        log_failure(r, kl_workqueue_add_rate_limited(q, r->key, now));
+        outcome = KL_OUTCOME_ERROR;
+        break;
+    case KL_RESULT_FAIL:
+        log_failure(r, -1);
+        outcome = KL_OUTCOME_ERROR;
+        if (w->o.metrics)
+            kl_metrics_terminal(w->o.metrics);
+        break;
+    }
+    if (w->o.metrics) {
+        kl_metrics_reconcile(w->o.metrics, outcome, now - r->started);
+        kl_metrics_work_duration(w->o.metrics, now - r->started);
+        kl_metrics_active(w->o.metrics, -1);
+    }
+    kl_workqueue_done(q, r->key, now);
+}
+
+static void run_end(kl_run *r, kl_time now)
+{
+    settle(r, now);
+    run_free(r);
+}
+
+static void after_step(kl_run *r, kl_run_state state)
+{
+    if (state == KL_RUN_WAITING)
+        return;
+    if (!r->finished)
+        kl_run_finish(r, KL_RESULT_ERROR, 0, "the program ended a run without a result: call kl_run_finish before KL_RUN_DONE", NULL);
+    run_end(r, kl_clock_now(r->w->o.clock));
+}
+
+static void resume(kl_run *r)
+{
+    r->waiting_for = NULL;
+    after_step(r, r->gen->logic->program->ops->resume(r->gen->state, r));
+}
+
+static void run_late(kl_run *r, kl_time now)
+{
+    char t[KL_DURATION_MAX];
+    char *m = kl_sprintf("timed out after %s, waiting for %s: raise `timeout` in the spec of %s, or do less per run",
+        kl_duration_format(r->gen->logic->spec->timeout, t), r->waiting_for ? r->waiting_for : "nothing", r->w->o.name);
+    r->gen->logic->program->ops->abandon(r->gen->state, r);
+    if (r->w->o.metrics)
+        kl_metrics_timeout(r->w->o.metrics);
+    kl_run_finish(r, KL_RESULT_ERROR, 0, m, NULL);
+    kl_free(m);
+    run_end(r, now);
+}
+
+/* --- the start of a run --------------------------------------------------------------------------------------------------- */
+
+static void make_id(kl_worker *w, const char *key, char out[40])
+{
+    struct { kl_time t; uint64_t n; const void *w; } seed = {kl_clock_wall(w->o.clock), ++w->ids, w};
+    uint64_t a = kl_hash(&seed, sizeof seed), b = kl_hash(key, strlen(key)) ^ (a * 0x9e3779b97f4a7c15u);
+    snprintf(out, 40, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(a >> 32), (unsigned)(a >> 16) & 0xffff, (unsigned)a & 0xfff,
+        (unsigned)(0x8000 | (b >> 48 & 0x3fff)), (unsigned long long)(b & 0xffffffffffffu));
+}
+
+static void run_start(kl_worker *w, kl_gen_state *g, kl_queue_item *item, kl_time now)
+{
+    const kl_value *object = w->o.object(w->o.arg, g->logic, item->key);
+    if (w->o.metrics)
+        kl_metrics_queue_latency(w->o.metrics, now - item->queued_at);
+    if (!object) {         /* deleted meanwhile: level-based logic has nothing to look at */
+        kl_workqueue_forget(w->o.queue, item->key);
+        kl_workqueue_done(w->o.queue, item->key, now);
+        kl_free(item->key);
+        return;
+    }
+    kl_run *r = kl_new(kl_run);
+    size_t nslen;
+    r->w = w;
+    r->gen = g;
+    r->key = item->key;
+    kl_key_split(r->key, &nslen, &r->name);
+    r->ns = nslen ? kl_strndup(r->key, nslen) : NULL;
+    r->object = object;
+    r->attempt = kl_workqueue_requeues(w->o.queue, r->key) + 1;
+    r->started = now;
+    make_id(w, r->key, r->id);
+    g->runs++;
+    kl_list_push(&w->runs, &r->link);
+    atomic_fetch_add(&w->inflight, 1);
+    if (w->o.metrics)
+        kl_metrics_active(w->o.metrics, 1);
+    if (g->logic->spec->timeout > 0)
+        kl_heap_push(&w->due, &r->deadline, now + g->logic->spec->timeout);
+    after_step(r, g->logic->program->ops->start(g->state, r));
+}
+
+/* --- a round ---------------------------------------------------------------------------------------------------------------- */
+
+static void take_answers(kl_worker *w)
+{
+    for (;;) {
+        kl_lock(&w->mu);
+        kl_list *n = kl_list_shift(&w->answers);
+        kl_answer *a = n ? KL_CONTAINER(n, kl_answer, link) : NULL;
+        kl_run *r = a ? a->run : NULL;
+        if (a)
+            w->outstanding--;
+        kl_unlock(&w->mu);
+        if (!a)
+            return;
+        if (r) {
+            r->pending = NULL;
+            r->reply_status = a->status;
+            r->reply_body = a->body;
+            kl_err_move(&r->reply_err, &a->err);
+        } else {
+            kl_value_unref(a->body);
+            kl_err_fini(&a->err);
+        }
+        kl_free(a);
+        if (r)
+            resume(r);
+    }
+}
+
+static void take_timers(kl_worker *w, kl_time now)
+{
+    kl_heap_node *h;
+    while ((h = kl_heap_pop_due(&w->due, now))) {
+        kl_run *as_sleep = KL_CONTAINER(h, kl_run, sleep);
+        bool is_sleep = false;     /* which of the run's two nodes it is */
+        for (kl_list *n = w->runs.next; n != &w->runs && !is_sleep; n = n->next)
+            is_sleep = KL_CONTAINER(n, kl_run, link) == as_sleep;
+        if (is_sleep)
+            resume(as_sleep);
+        else
+            run_late(KL_CONTAINER(h, kl_run, deadline), now);
+    }
+}
+
+static void abandon_all(kl_worker *w, kl_time now)
+{
+    while (!kl_list_empty(&w->runs)) {
+        kl_run *r = KL_CONTAINER(w->runs.next, kl_run, link);
+        r->gen->logic->program->ops->abandon(r->gen->state, r);
+        kl_workqueue_add(w->o.queue, r->key, now);
+        kl_workqueue_done(w->o.queue, r->key, now);
+        if (w->o.metrics)
+            kl_metrics_active(w->o.metrics, -1);
+        run_free(r);
+    }
+}
+
+kl_time kl_worker_step(kl_worker *w)
+{
+    kl_time now = kl_clock_now(w->o.clock);
+    kl_lock(&w->mu);
+    bool draining = w->draining, aborting = w->aborting;
+    kl_unlock(&w->mu);
+    if (aborting)
+        abandon_all(w, now);
+    take_answers(w);
+    take_timers(w, now);
+    kl_time next = KL_NEVER;
+    if (!draining) {
+        kl_gen_state *g = gen_current(w, now);
+        size_t room = g && g->logic->spec->concurrency > 0 ? (size_t)g->logic->spec->concurrency : CONCURRENCY_DEFAULT;
+        kl_queue_item item;
+        while (g && atomic_load(&w->inflight) < room && kl_workqueue_try_get(w->o.queue, now, &item)) {
+            run_start(w, g, &item, now);
+            now = kl_clock_now(w->o.clock);
+        }
+        if (!g)
+            next = w->retry_open;
+        else if (atomic_load(&w->inflight) < room)
+            next = kl_workqueue_next_due(w->o.queue);
+    }
+    gens_sweep(w);
+    kl_heap_node *h = kl_heap_peek(&w->due);
+    return h && h->when < next ? h->when : next;
+}
+
+static void worker_main(void *arg)
+{
+    kl_worker *w = arg;
+    for (bool over = false; !over;) {
+        kl_time next = kl_worker_step(w);
+        kl_lock(&w->mu);
+        if (w->draining && !atomic_load(&w->inflight) && !w->outstanding)
+            over = true;
+        else if (!w->poked && kl_list_empty(&w->answers))
+            kl_cond_wait_until(&w->cond, &w->mu, next);
+        w->poked = false;
+        kl_unlock(&w->mu);
+    }
+    while (!kl_list_empty(&w->gens))
+        gen_close(w, gen_newest(w));
+}
+
+void kl_worker_start(kl_worker *w)
+{
+    char *name = kl_sprintf("kl-%.8s-%d", w->o.name, w->number);
+    w->started = true;
+    w->thread = kl_thread_start(name, worker_main, w);
+    kl_free(name);
+}
+
+static void raise_flag(kl_worker *w, bool *flag)
+{
+    kl_lock(&w->mu);
+    *flag = true;
+    w->poked = true;
+    kl_cond_broadcast(&w->cond);
+    kl_unlock(&w->mu);
+}
+
+void kl_worker_poke(kl_worker *w) { raise_flag(w, &w->poked); }
+void kl_worker_drain(kl_worker *w) { raise_flag(w, &w->draining); }
+void kl_worker_abort(kl_worker *w) { raise_flag(w, &w->aborting); }
+
+bool kl_worker_idle(kl_worker *w)
+{
+    return !atomic_load(&w->inflight);
+}
+
+size_t kl_worker_inflight(kl_worker *w)
+{
+    return atomic_load(&w->inflight);
+}
+
+void kl_worker_wait(kl_worker *w)
+{
+    if (!w->started)
+        worker_main(w);            /* driven by steps so far: let it end the same way */
+    kl_thread_join(w->thread);
+    w->started = true;
+    w->thread = NULL;
+}
+
+void kl_worker_join(kl_worker *w)
+{
+    if (!w)
+        return;
+    if (w->thread || !w->started)
+        kl_worker_wait(w);
+    kl_heap_fini(&w->due);
+    kl_cond_fini(&w->cond);
+    kl_mutex_fini(&w->mu);
+    kl_free(w);
+}

@@ -1,0 +1,57 @@
+/* worker.h - takes keys from a queue and runs them as a program's runs, many in flight.
+ *
+ * A worker is one thread (or none: specs call kl_worker_step), one program state per generation, and a mailbox into which
+ * answers fall. It asks its owner (kl_worker_owner) for everything else, so that it can be driven by a script. */
+#ifndef KL_RUN_WORKER_H
+#define KL_RUN_WORKER_H
+
+#include "queue/workqueue.h"
+#include "run/door.h"
+#include "run/metrics.h"
+#include "run/reconciler.h"
+
+typedef struct kl_worker kl_worker;
+
+/* One generation's logic and readable caches, as a controller publishes it. Refcounted by its owner. */
+typedef struct kl_logic {
+    kl_program *program;
+    size_t index;                      /* of the controller in program->specs */
+    const kl_controller_spec *spec;
+    kl_reader *reader;                 /* reads what this generation declared */
+    const kl_value *params;            /* or NULL */
+    int generation;
+} kl_logic;
+
+typedef struct kl_worker_owner {
+    /* The present generation, with a reference for the caller; never NULL. */
+    kl_logic *(*logic)(void *arg);
+    void (*logic_unref)(void *arg, kl_logic *l);
+    /* The object of the controller's resource under key, a new reference or NULL. */
+    const kl_value *(*object)(void *arg, kl_logic *l, const char *key);
+    /* Resolve a kind; done on any thread. */
+    void (*resolve)(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg);
+    const kl_resource *(*resource)(void *arg, const char *kind);           /* known already, or NULL */
+    void (*event)(void *arg, const kl_value *about, const char *type, const char *reason, const char *message);
+    void *arg;
+    const char *name;                  /* controller name */
+    kl_workqueue *queue;
+    kl_door *door;
+    kl_clock *clock;
+    kl_controller_metrics *metrics;    /* may be NULL */
+} kl_worker_owner;
+
+kl_worker *kl_worker_new(const kl_worker_owner *owner, int number);
+void kl_worker_start(kl_worker *w);                /* its own thread */
+void kl_worker_poke(kl_worker *w);                 /* any thread: look again */
+/* No new keys; runs under way finish. */
+void kl_worker_drain(kl_worker *w);                /* any thread */
+/* Ends what still runs: abandons its runs; their keys are put back into the queue. */
+void kl_worker_abort(kl_worker *w);                /* any thread, after drain */
+bool kl_worker_idle(kl_worker *w);                 /* any thread: nothing in flight */
+void kl_worker_wait(kl_worker *w);                 /* any thread, after drain: waits until its thread has ended */
+void kl_worker_join(kl_worker *w);                 /* waits likewise, then frees */
+/* One round without a thread: answers, timers, new keys. Returns when to come back at the latest, KL_NEVER for "when poked". */
+kl_time kl_worker_step(kl_worker *w);
+size_t kl_worker_inflight(kl_worker *w);           /* any thread */
+
+#endif

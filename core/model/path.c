@@ -124,3 +124,15 @@ const kl_value *kl_path_get(const kl_path *p, const kl_value *root)
     }
     return root;
 }
+
+size_t kl_path_len(const kl_path *p)
+{
+    return p->len;
+}
+
+const char *kl_path_step(const kl_path *p, size_t i, size_t *keylen, size_t *index)
+{
+    *keylen = p->steps[i].keylen;
+    *index = p->steps[i].index;
+    return p->steps[i].key;
+}

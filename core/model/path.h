@@ -11,5 +11,8 @@ KL_NODISCARD kl_status kl_path_parse(const char *text, kl_path **out, kl_err *er
 void kl_path_free(kl_path *p);
 const char *kl_path_text(const kl_path *p);
 const kl_value *kl_path_get(const kl_path *p, const kl_value *root);     /* borrowed; NULL when absent */
+size_t kl_path_len(const kl_path *p);
+/* The i-th step, from 0: its key with its length, or NULL and *index, from 1. Borrowed from the path. */
+const char *kl_path_step(const kl_path *p, size_t i, size_t *keylen, size_t *index);
 
 #endif

@@ -143,6 +143,10 @@ $(FUZZERS): $(B)/fuzzers/%: $(B)/obj/spec/fuzz/%.o $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(CORE_LIBS) $(LDFLAGS)
 
+ifeq ($(VARIANT),fuzz)
+$(OBJS): | build/.deps-lint
+endif
+
 -include $(OBJS:.o=.d)
 
 # ---------------------------------------------------------------- specs
@@ -177,18 +181,18 @@ fixtures: all ## Koordinator's cases through the policies' functions (DIR=your o
 oracle: $(ORACLE) ## the Go libraries' answers against ours (DIR=another set of tables)
 	@$(ORACLE) $(or $(DIR),spec/fixtures/oracle)
 
-leak: specs ## valgrind: `kubelua run` frees everything after a signal
-	@$(LUA) spec/support/run.lua --build $(B) --variant $(VARIANT) --valgrind spec/lua/leak_spec.lua
+leak: ## valgrind: `kubelua run` frees everything after a signal
+	@$(MAKE) --no-print-directory spec F=spec/leak_spec.lua
 
 fuzz: ## libFuzzer over the parsers, FUZZ_SECONDS=60 each
 	@$(MAKE) --no-print-directory VARIANT=fuzz fuzz-run
 .PHONY: fuzz-run
-fuzz-run: $(FUZZERS) build/.deps-test
+fuzz-run: build/.deps-lint $(FUZZERS)
 	@set -e; for f in $(FUZZERS); do n=$${f##*/}; mkdir -p $(B)/corpus/$$n; echo "fuzz: $$n"; \
 	  seeds=spec/fuzz/seeds/$$n; [ -d $$seeds ] || seeds=; \
 	  $$f -max_total_time=$(or $(FUZZ_SECONDS),60) -print_final_stats=1 -artifact_prefix=$(B)/ $(B)/corpus/$$n $$seeds; done
 
-lint: build/.deps-test ## luacheck, layers, lock contracts (clang), every exported function documented
+lint: build/.deps-lint build/.deps-test ## luacheck, layers, lock contracts (clang), every exported function documented
 	@luacheck --quiet .
 	@$(LUA) spec/support/lint.lua
 	@set -e; for f in $(CORE_C); do clang -fsyntax-only -std=gnu11 -D_GNU_SOURCE -Icore $(CORE_CFLAGS) -Wno-everything -Wmissing-prototypes -Wstrict-prototypes -Wthread-safety -Werror $$f; done
@@ -205,6 +209,7 @@ bench-sync: all build/.deps-bench ## ours and the peers on one list of N=20000 p
 deps: ## install what building, testing and measuring need (apt)
 	@.ci/deps build
 	@.ci/deps test
+	@.ci/deps lint
 	@.ci/deps bench
 
 install: all ## to PREFIX=/usr/local: binary, library, headers, pkg-config file, Lua module

@@ -1,6 +1,6 @@
 --- run.lua - runs every C test program and every busted spec, and ends with one line: `N passed, N failed, N skipped`.
 --
---   lua5.4 spec/support/run.lua --build build --variant release [--fast] [--verbose] [--valgrind] [FILE...]
+--   lua5.4 spec/support/run.lua --build build --variant release [--fast] [--verbose] [FILE...]
 --
 -- Each file is a process of its own: a crash, a leak or a race is a failure of that file and hides no other.
 -- Both kinds speak TAP. A sanitizer's report in any process that the specs started is a failure, too.
@@ -9,7 +9,7 @@ package.path = "spec/?.lua;" .. package.path
 local process = require "support.process"
 
 local options = { files = {} }
-local flags = { ["--fast"] = "fast", ["--verbose"] = "verbose", ["--valgrind"] = "valgrind" }
+local flags = { ["--fast"] = "fast", ["--verbose"] = "verbose" }
 do
   local i = 1
   while i <= #arg do
@@ -57,7 +57,7 @@ local reports = tmp .. "/report"
 local env = {
   CMOCKA_MESSAGE_OUTPUT = "TAP",
   KL_BUILD = build,
-  KL_VARIANT = options.valgrind and "valgrind" or variant,
+  KL_VARIANT = variant,
   KL_FAST = options.fast and "1" or "",
   KUBELUA = cwd .. "/" .. build .. "/kubelua",
   LUA_PATH_5_4 = "lua/?.lua;lua/?/init.lua;?.lua;spec/?.lua;;",
@@ -67,7 +67,6 @@ local env = {
   LSAN_OPTIONS = "report_objects=0:suppressions=" .. cwd .. "/spec/support/lsan.supp:print_suppressions=0",
   TSAN_OPTIONS = "second_deadlock_stack=1:exitcode=99:suppressions=" .. cwd .. "/spec/support/tsan.supp:log_path=" .. reports,
 }
-if options.valgrind then env.KL_VALGRIND = "1" end
 
 local function environment()
   local words = {}

@@ -7,7 +7,7 @@ local system = require "system"
 local M = {}
 
 -- Sanitizers cost several times the processor time; bounds are for hangs, so they may be generous there.
-local SLOWER = { release = 1, asan = 4, tsan = 8, valgrind = 20 }
+local SLOWER = { release = 1, asan = 4, tsan = 8 }
 M.factor = SLOWER[os.getenv "KL_VARIANT" or "release"] or 1
 
 local STEP = 0.02   -- seconds between two looks

@@ -58,6 +58,8 @@ typedef struct kl_client_options {
 } kl_client_options;
 
 KL_NODISCARD kl_status kl_client_new(kl_client_options *o, kl_client **out, kl_err *err);
+/* Changes the hook on_request (NULL: none). After it returned the old one is not called any more. Must not be called from the hook. */
+void kl_client_on_request(kl_client *c, void (*fn)(void *arg, const char *method, const char *host, int code, kl_time took), void *arg);
 void kl_client_free(kl_client *c);                 /* cancels, joins both threads */
 const kl_config *kl_client_config(const kl_client *c);
 kl_http *kl_client_watch_http(kl_client *c);       /* the watch thread: informers live there */

@@ -22,6 +22,7 @@ typedef struct kl_config {
     char *proxy_url;
     char *impersonate, *impersonate_uid;
     char **impersonate_groups;  /* NULL-terminated or NULL */
+    char **impersonate_extra;   /* key, value, key, value, ..., NULL; or NULL */
     bool insecure;
     bool disable_compression;
     bool in_cluster;

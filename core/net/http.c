@@ -142,19 +142,24 @@ static int on_socket(void *arg, curl_socket_t fd, curlsocktype type)
     return CURL_SOCKOPT_OK;
 }
 
-static const char *head_find(const kl_http_head *head, const char *name)
+static const char *head_at(const kl_http_head *head, const char *name, int i)
 {
     transfer *t = head->impl;
     size_t n = strlen(name);
     for (char *p = t->head.data; p && *p; p += strlen(p) + 1)
-        if (!strncasecmp(p, name, n) && p[n] == ':') {
+        if (!strncasecmp(p, name, n) && p[n] == ':' && i-- == 0) {
             p += n + 1;
             return p + strspn(p, " \t");
         }
     return NULL;
 }
 
-/* Lines become NUL-terminated strings in a row, so that head_find hands out pieces of the buffer. */
+static const char *head_find(const kl_http_head *head, const char *name)
+{
+    return head_at(head, name, 0);
+}
+
+/* Lines become NUL-terminated strings in a row, so that head_at hands out pieces of the buffer. */
 static size_t on_header(char *line, size_t one, size_t n, void *arg)
 {
     transfer *t = arg;
@@ -175,7 +180,7 @@ static size_t on_header(char *line, size_t one, size_t n, void *arg)
         return n;
     }
     const char *code = t->head.data ? strchr(t->head.data, ' ') : NULL;
-    kl_http_head head = { .code = code ? atoi(code) : 0, .header = head_find, .impl = t };
+    kl_http_head head = { .code = code ? atoi(code) : 0, .header = head_find, .header_at = head_at, .impl = t };
     if (head.code < 200)
         return n;
     t->head_done = true;

@@ -25,6 +25,7 @@ typedef struct kl_tls {                /* borrowed for the call of kl_http_submi
 typedef struct kl_http_head {          /* borrowed inside on_head */
     int code;
     const char *(*header)(const struct kl_http_head *h, const char *name);    /* first value or NULL */
+    const char *(*header_at)(const struct kl_http_head *h, const char *name, int i);    /* the i-th line of that name, from 0, or NULL */
     void *impl;
 } kl_http_head;
 
@@ -55,8 +56,9 @@ typedef struct kl_http_options {
 } kl_http_options;
 
 KL_NODISCARD kl_status kl_http_new(const kl_http_options *o, kl_http **out, kl_err *err);
-void kl_http_free(kl_http *h);         /* cancels all, joins; pending timers and posts are dropped after their cancel */
-uint64_t kl_http_submit(kl_http *h, const kl_http_request *r);                       /* any thread; 0 after free began */
+/* Cancels all requests, runs what was posted before, drops timers, joins. Not from its own thread; afterwards h is gone. */
+void kl_http_free(kl_http *h);
+uint64_t kl_http_submit(kl_http *h, const kl_http_request *r);                       /* any thread; 0 after free began, then no callback comes */
 void kl_http_cancel(kl_http *h, uint64_t id);                                        /* any thread; unknown ids are fine */
 void kl_http_post(kl_http *h, void (*fn)(void *arg), void *arg);                     /* any thread: run fn soon on the thread, in order */
 uint64_t kl_http_timer(kl_http *h, kl_time after, void (*fn)(void *arg), void *arg); /* any thread */

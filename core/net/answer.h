@@ -1,0 +1,21 @@
+/* answer.h - what an HTTP answer of the API server means: Status objects, codes without one, Retry-After.
+ * Pure. Inside net; any thread. */
+#ifndef KL_NET_ANSWER_H
+#define KL_NET_ANSWER_H
+
+#include "base/clock.h"
+#include "model/value.h"
+#include "net/request.h"
+
+/* An answer that is no success, told as an error; returns its status. `credentials` is said in a 401. retry_after 0: none. */
+kl_status kl__answer_fail(const kl__request *q, int code, const char *body, size_t n, kl_time retry_after, const char *credentials, kl_err *err);
+/* The same for a Status object that is already a value (in-stream errors, 200 with a failed Status). */
+kl_status kl__answer_fail_status(const kl__request *q, int code, const kl_value *status, kl_err *err);
+/* A body that is not the JSON it should be: names URL and place, KL_ESERVER. `story` is the decoder's. */
+kl_status kl__answer_garbage(const kl__request *q, const char *body, size_t n, const kl_err *story, kl_err *err);
+/* Retry-After: seconds, or an HTTP date against `wall`. -1: the header is absent or nonsense. */
+kl_time kl__retry_after(const char *header, kl_time wall);
+/* The text of a `Warning: 299 - "..."` header; NULL for other codes. Caller frees. */
+char *kl__warning_text(const char *header);
+
+#endif

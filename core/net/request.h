@@ -1,0 +1,27 @@
+/* request.h - a kl_op in the words of HTTP. Pure: nothing is contacted. Inside net; any thread. */
+#ifndef KL_NET_REQUEST_H
+#define KL_NET_REQUEST_H
+
+#include "net/client.h"
+
+typedef struct kl__request {
+    const char *method;             /* static */
+    char *url;                      /* whole */
+    const char *accept;             /* static */
+    const char *content_type;       /* static; NULL without a body */
+    kl_buf body;
+    char *what;                     /* "get pods kube-system/a": how errors begin */
+    char *grant;                    /* the RBAC rule that this needs, in words; NULL for raw paths */
+    bool wants_object;              /* POST: a 409 without a Status means AlreadyExists */
+} kl__request;
+
+/* `server` is the base URL without a trailing slash; `r` decides over op->kind. Mistakes of the caller are KL_EINVAL. */
+KL_NODISCARD kl_status kl__request_make(const char *server, const kl_op *op, const kl_resource *r, const char *field_manager, kl__request *out, kl_err *err);
+void kl__request_fini(kl__request *q);
+
+/* A copy of an op that stands on its own, for calls that wait for discovery. */
+typedef struct kl__op_copy { kl_op op; kl_resource resource; } kl__op_copy;
+kl__op_copy *kl__op_copy_new(const kl_op *op);
+void kl__op_copy_free(kl__op_copy *c);
+
+#endif

@@ -1,0 +1,266 @@
+/* stream_call.c - LIST and WATCH whose objects arrive one at a time: bytes from the http thread into a decoder, never held
+ * whole. Everything here runs on the watch thread.
+ *
+ *   new -> sent -> 2xx: opened, bytes to the decoder -> done
+ *            |  `-> other codes: the body is kept (bounded) and becomes an error -> done
+ *            `--- 401 and another token in the file: sent again, once
+ *
+ * Nothing else is retried here: the reflector knows whether to resume, to wait or to list again. */
+#include "net/client_impl.h"
+
+#include <string.h>
+#include "base/heap.h"
+#include "base/mem.h"
+
+#define ERROR_BODY_MAX ((size_t)1 << 20)        /* of an answer that is an error */
+#define WATCH_SLACK KL_SECONDS(30)              /* a server that forgets timeoutSeconds is left after so much more */
+#define LIST_SILENCE_MAX KL_SECONDS(120)        /* a list that brings no byte for so long is dead: servers send as they encode */
+#define SILENCE_CHECK KL_SECONDS(30)
+
+typedef struct stream {
+    kl_list link;
+    kl_client *c;
+    uint64_t id, http_id, timer_id;
+    kl_stream_call call;
+    bool watch, cancelled, replayed;
+    kl_time timeout;
+    kl__request q;
+    char *authorization;
+    kl_stream *decoder;             /* NULL until a 2xx */
+    int code;
+    kl_time retry_after;
+    kl_time started, last_data;
+    bool silent_too_long;
+    kl_buf body;                    /* of an error */
+    kl_err early;
+} stream;
+
+static kl_time now(void)
+{
+    return kl_clock_now(kl_clock_real());
+}
+
+static void stream_end(stream *s, kl_status st, int code, const kl_value *envelope, kl_err *err)
+{
+    kl_http_timer_cancel(s->c->watches, s->timer_id);
+    kl_list_remove(&s->link);
+    kl_slots_remove(&s->c->stream_ids, s->id);
+    s->call.done(s->call.arg, st, code, st ? NULL : envelope, err);
+    kl_err_fini(err);
+    kl_err_fini(&s->early);
+    kl_stream_free(s->decoder);
+    kl__request_fini(&s->q);
+    kl_free(s->authorization);
+    kl_buf_fini(&s->body);
+    kl_free(s);
+}
+
+static void stream_end_cancelled(stream *s)
+{
+    kl_err err = KL_ERR_INIT;
+    kl_status st = kl_fail(&err, KL_ECANCELLED, "%s: cancelled", s->q.what ? s->q.what : "stream");
+    stream_end(s, st, 0, NULL, &err);
+}
+
+/* One chunk may hold many objects: after a cancel the rest of it stays unsaid. */
+static kl_status on_item(void *arg, const kl_value *object, kl_err *err)
+{
+    stream *s = arg;
+    if (!s->cancelled)
+        return s->call.item(s->call.arg, object, err);
+    kl_value_unref(object);
+    return KL_ECANCELLED;
+}
+
+static kl_status on_event(void *arg, const char *type, const kl_value *object, kl_err *err)
+{
+    stream *s = arg;
+    if (!s->cancelled)
+        return s->call.event(s->call.arg, type, object, err);
+    kl_value_unref(object);
+    return KL_ECANCELLED;
+}
+
+static void on_head(void *arg, const kl_http_head *head)
+{
+    stream *s = arg;
+    s->code = head->code;
+    s->last_data = now();
+    s->retry_after = kl__retry_after(head->header(head, "Retry-After"), kl_clock_wall(s->c->clock));
+    kl__client_warnings(s->c, &s->q, head);
+    if (s->cancelled || head->code < 200 || head->code >= 300)
+        return;
+    kl_stream_handler h = { .item = on_item, .event = on_event, .arg = s,
+        .max_object = s->call.max_object, .drop_managed_fields = s->call.drop_managed_fields };
+    s->decoder = s->watch ? kl_stream_watch_new(&h) : kl_stream_list_new(&h);
+    if (s->call.opened)
+        s->call.opened(s->call.arg);
+}
+
+static kl_status on_data(void *arg, const char *data, size_t n, kl_err *err)
+{
+    stream *s = arg;
+    s->last_data = now();
+    if (!s->decoder) {
+        if (s->body.len + n <= ERROR_BODY_MAX)
+            kl_buf_add(&s->body, data, n);
+        return KL_OK;
+    }
+    kl_err story = KL_ERR_INIT;
+    kl_status st = s->cancelled ? KL_ECANCELLED : kl_stream_feed(s->decoder, data, n, &story);
+    if (st == KL_ESYNTAX)
+        st = kl__answer_garbage(&s->q, data, n, &story, err);
+    else if (st)
+        kl_err_move(err, &story);
+    kl_err_fini(&story);
+    return st;
+}
+
+/* The bytes ended as HTTP says they should; did the JSON? */
+static kl_status finish_decoder(stream *s, const kl_value **envelope, kl_err *err)
+{
+    kl_err story = KL_ERR_INIT;
+    kl_status st = kl_stream_finish(s->decoder, s->watch ? NULL : envelope, &story);
+    if (st == KL_ESYNTAX && s->watch)
+        st = kl_fail(err, KL_ECLOSED, "%s: the watch ended inside an event: %s", s->q.what, kl_err_message(&story));
+    else if (st == KL_ESYNTAX)
+        st = kl__answer_garbage(&s->q, "", 0, &story, err);
+    else if (st)
+        kl_err_move(err, &story);
+    kl_err_fini(&story);
+    const char *kind = st || !envelope ? NULL : kl_value_str_at(*envelope, "kind", NULL);
+    if (kind && !strcmp(kind, "Status"))
+        st = kl__answer_fail_status(&s->q, s->code, *envelope, err);
+    return st;
+}
+
+static void stream_send(stream *s);
+
+static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
+{
+    stream *s = arg;
+    kl_client *c = s->c;
+    const kl_value *envelope = NULL;
+    (void)sent;
+    s->http_id = 0;
+    if (st != KL_ECANCELLED)
+        kl__client_count(c, &s->q, st && !s->code ? 0 : code, s->started);
+    if (s->cancelled && !s->silent_too_long) {
+        stream_end_cancelled(s);
+        return;
+    }
+    if (!st && code == 401 && !s->replayed && kl__auth_renewed(c->auth, s->authorization)) {
+        s->replayed = true;
+        stream_send(s);
+        return;
+    }
+    kl_err story = KL_ERR_INIT;
+    if (s->silent_too_long)
+        st = kl_fail(&story, KL_ETIMEOUT, "%s: no byte came for %d s", s->q.what, (int)(LIST_SILENCE_MAX / KL_SECONDS(1)));
+    else if (st) {
+        kl_err_move(&story, err);
+        if (st != KL_ESERVER || !s->decoder)                /* garbage names its place already */
+            kl_err_prefix(&story, "%s", s->q.what);
+    } else if (s->decoder)
+        st = finish_decoder(s, &envelope, &story);
+    else
+        st = kl__answer_fail(&s->q, code, kl_buf_str(&s->body), s->body.len, s->retry_after > 0 ? s->retry_after : 0, c->credentials, &story);
+    stream_end(s, st, s->code, envelope, &story);
+    kl_value_unref(envelope);
+}
+
+static void on_silence_check(void *arg)
+{
+    stream *s = arg;
+    kl_time quiet = now() - s->last_data;
+    s->timer_id = 0;
+    if (quiet < LIST_SILENCE_MAX) {
+        s->timer_id = kl_http_timer(s->c->watches, SILENCE_CHECK, on_silence_check, s);
+        return;
+    }
+    s->silent_too_long = true;
+    kl_http_cancel(s->c->watches, s->http_id);
+}
+
+static void stream_send(stream *s)
+{
+    kl_client *c = s->c;
+    char *authorization = NULL;
+    kl_err err = KL_ERR_INIT;
+    kl_status st = kl__auth_header(c->auth, &authorization, &err);
+    if (st) {
+        kl_err_prefix(&err, "%s", s->q.what);
+        stream_end(s, st, 0, NULL, &err);
+        return;
+    }
+    kl_free(s->authorization);
+    s->authorization = authorization;
+    s->code = 0;
+    s->retry_after = -1;
+    s->started = s->last_data = now();
+    kl_buf_clear(&s->body);
+    s->http_id = kl__client_send(c, c->watches, &(kl__send){ .q = &s->q, .authorization = authorization, .gzip = !s->watch,
+        .total_timeout = s->timeout, .on_head = on_head, .on_data = on_data, .on_done = on_done, .arg = s });
+    if (!s->http_id)
+        stream_end_cancelled(s);
+}
+
+/* Posted, so that no callback comes before kl_client_stream has returned. */
+static void stream_start(void *arg)
+{
+    stream *s = arg;
+    if (s->cancelled)
+        stream_end_cancelled(s);
+    else if (s->early.status)
+        stream_end(s, s->early.status, 0, NULL, &s->early);
+    else {
+        if (!s->watch)
+            s->timer_id = kl_http_timer(s->c->watches, SILENCE_CHECK, on_silence_check, s);
+        stream_send(s);
+    }
+}
+
+uint64_t kl_client_stream(kl_client *c, const kl_op *op, const kl_stream_call *call)
+{
+    stream *s = kl_new(stream);
+    kl_status st = KL_OK;
+    s->c = c;
+    s->call = *call;
+    s->watch = op->verb == KL_WATCH;
+    s->timeout = op->timeout > 0 ? op->timeout : s->watch && op->timeout_seconds > 0 ? KL_SECONDS(op->timeout_seconds) + WATCH_SLACK : 0;
+    if (op->verb != KL_LIST && op->verb != KL_WATCH)
+        st = kl_fail(&s->early, KL_EINVAL, "%s: only list and watch stream", kl_verb_name(op->verb));
+    else if (!op->resource)
+        st = kl_fail(&s->early, KL_EINVAL, "%s: a stream needs a resource: resolve the kind first", kl_verb_name(op->verb));
+    else
+        st = kl__request_make(c->config.server, op, op->resource, c->field_manager, &s->q, &s->early);
+    (void)st;                                               /* told through done */
+    kl_list_push(&c->streams, &s->link);
+    s->id = kl_slots_add(&c->stream_ids, s);
+    uint64_t id = s->id;
+    kl_http_post(c->watches, stream_start, s);
+    return id;
+}
+
+static void stream_cancel(stream *s)
+{
+    if (s->cancelled)
+        return;
+    s->cancelled = true;
+    if (s->http_id)
+        kl_http_cancel(s->c->watches, s->http_id);          /* on_done follows; without one, stream_start does */
+}
+
+void kl_client_stream_cancel(kl_client *c, uint64_t id)
+{
+    stream *s = kl_slots_get(&c->stream_ids, id);
+    if (s)
+        stream_cancel(s);
+}
+
+void kl__streams_cancel_all(void *client)
+{
+    kl_client *c = client;
+    for (kl_list *l = c->streams.next; l != &c->streams; l = l->next)
+        stream_cancel(KL_CONTAINER(l, stream, link));
+}

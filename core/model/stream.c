@@ -1,0 +1,455 @@
+/* stream.c - objects out of a growing stream of bytes, one at a time.
+ *
+ * A scanner that knows brackets, quotes and escapes, and nothing else, finds where each object ends; only then the decoder
+ * sees it. At most one object is held, in `part`, and only if the network cut it: a piece of input that holds a whole
+ * object is decoded where it lies.
+ *
+ *   list:   before --{--> envelope --"items": [--> between --{--> object --}--> between --]--> envelope --}--> after
+ *   watch:  between --{--> object --}--> between
+ *
+ * The envelope's own bytes gather in `envelope`, with the items left out, and are decoded at the end. */
+#include "model/stream.h"
+
+#include <stdio.h>
+#include <string.h>
+#include "base/mem.h"
+#include "model/intern.h"
+
+typedef enum place { BEFORE, ENVELOPE, BETWEEN, OBJECT, AFTER } place;
+
+struct kl_stream {
+    kl_stream_handler h;
+    bool list;
+    place place;
+    bool failed;
+    kl_err why;                /* of the failure; told again to whoever goes on */
+    uint64_t offset;           /* bytes before the present piece */
+    size_t objects;            /* delivered */
+
+    size_t depth;              /* brackets open in the object, or in the envelope */
+    bool in_string, escaped;
+
+    kl_buf part;               /* the beginning of the present object, from earlier pieces */
+    uint64_t part_at;          /* where the present object began */
+
+    kl_buf envelope;
+    kl_buf key;                /* the envelope's key that is being read */
+    bool key_next;             /* the next string is a key of the envelope */
+    bool in_key;
+    bool items_key;            /* the last key was "items": its colon comes */
+    bool items_value;          /* ... and its value comes */
+    bool need_comma;           /* between items: one was delivered since the last comma */
+    bool after_comma;
+};
+
+static kl_stream *stream_new(const kl_stream_handler *h, bool list)
+{
+    kl_stream *s = kl_new(kl_stream);
+    s->h = *h;
+    s->list = list;
+    s->place = list ? BEFORE : BETWEEN;
+    if (!s->h.max_object || s->h.max_object > KL_BUF_MAX)
+        s->h.max_object = KL_BUF_MAX;
+    kl_buf_init(&s->part, s->h.max_object);
+    kl_buf_init(&s->envelope, s->h.max_object);
+    kl_buf_init(&s->key, 64);
+    return s;
+}
+
+kl_stream *kl_stream_list_new(const kl_stream_handler *h)
+{
+    return stream_new(h, true);
+}
+
+kl_stream *kl_stream_watch_new(const kl_stream_handler *h)
+{
+    return stream_new(h, false);
+}
+
+void kl_stream_free(kl_stream *s)
+{
+    if (!s)
+        return;
+    kl_buf_fini(&s->part);
+    kl_buf_fini(&s->envelope);
+    kl_buf_fini(&s->key);
+    kl_err_fini(&s->why);
+    kl_free(s);
+}
+
+/* --- naming an object by its first bytes ------------------------------------------------------------------------------------ */
+
+typedef struct text { const char *p; size_t n; } text;
+
+/* Reads metadata.name and metadata.namespace out of JSON that may be cut anywhere. `level` is the depth of metadata's key. */
+static void find_name(const char *p, size_t n, size_t level, text *ns, text *name)
+{
+    const char *end = p + n;
+    size_t depth = 0;
+    bool in_metadata = false;
+    text key = { NULL, 0 };
+    for (; p < end; p++) {
+        if (*p == '{' || *p == '[') {
+            if (++depth == level + 1)
+                in_metadata = key.n == 8 && !memcmp(key.p, "metadata", 8) && *p == '{';
+            key.n = 0;
+        } else if (*p == '}' || *p == ']') {
+            if (depth-- == level + 1)
+                in_metadata = false;
+        } else if (*p == '"') {
+            const char *from = ++p;
+            while (p < end && *p != '"')
+                p += *p == '\\' && end - p > 1 ? 2 : 1;
+            if (p >= end)
+                return;
+            text word = { from, (size_t)(p - from) };
+            const char *q = p + 1;
+            while (q < end && (*q == ' ' || *q == '\n' || *q == '\t' || *q == '\r'))
+                q++;
+            if (q < end && *q == ':') {
+                key = word;
+                p = q;
+            } else if (in_metadata && depth == level + 1) {
+                if (key.n == 4 && !memcmp(key.p, "name", 4))
+                    *name = word;
+                else if (key.n == 9 && !memcmp(key.p, "namespace", 9))
+                    *ns = word;
+            }
+        }
+    }
+}
+
+/* "list item 3 (default/web)" into out. */
+static void describe(const kl_stream *s, const char *p, size_t n, char *out, size_t size)
+{
+    text ns = { "", 0 }, name = { "", 0 };
+    find_name(p, n, s->list ? 1 : 2, &ns, &name);
+    int len = snprintf(out, size, s->list ? "list item %zu" : "watch event %zu", s->objects + 1);
+    if (name.n)
+        snprintf(out + len, size - (size_t)len, " (%.*s%s%.*s)", (int)(ns.n > 253 ? 253 : ns.n), ns.p, ns.n ? "/" : "", (int)(name.n > 253 ? 253 : name.n), name.p);
+    else if (ns.n)
+        snprintf(out + len, size - (size_t)len, " (in namespace %.*s)", (int)(ns.n > 253 ? 253 : ns.n), ns.p);
+}
+
+/* --- failures ----------------------------------------------------------------------------------------------------------------- */
+
+/* err holds the story; from now on the stream only repeats it. */
+static kl_status give_up(kl_stream *s, kl_status st, kl_err *err)
+{
+    s->failed = true;
+    kl_err_copy(&s->why, err);
+    s->why.status = st;
+    kl_buf_fini(&s->part);
+    kl_buf_fini(&s->envelope);
+    return st;
+}
+
+static kl_status unexpected(kl_stream *s, const char *p, size_t n, uint64_t at, const char *wanted, kl_err *err)
+{
+    char shown[41];
+    size_t len = n < sizeof shown - 1 ? n : sizeof shown - 1;
+    for (size_t i = 0; i < len; i++)
+        shown[i] = p[i] >= ' ' && p[i] < 0x7f ? p[i] : '.';
+    shown[len] = '\0';
+    return kl_fail(err, KL_ESYNTAX, "the %s is malformed at byte %llu: `%s` where %s is expected", s->list ? "list" : "watch stream", (unsigned long long)at, shown, wanted);
+}
+
+/* `p` is what is known of the object. */
+static kl_status too_big(kl_stream *s, const char *p, size_t n, kl_err *err)
+{
+    char who[600];
+    describe(s, p, n, who, sizeof who);
+    return kl_fail(err, KL_ETOOBIG, "%s is larger than %zu bytes; raise --max-object-bytes or make the object smaller", who, s->h.max_object);
+}
+
+/* --- objects -------------------------------------------------------------------------------------------------------------------- */
+
+static kl_status deliver_event(kl_stream *s, const kl_value *frame, const char *who, kl_err *err)
+{
+    const char *type = kl_value_str(kl_value_get(frame, "type"));
+    const kl_value *object = kl_value_get(frame, "object");
+    if (!type || kl_value_type(object) != KL_OBJECT)
+        return kl_fail(err, KL_ESYNTAX, "%s makes no sense: it needs a string \"type\" and an object \"object\"", who);
+    return s->h.event ? s->h.event(s->h.arg, type, kl_value_ref(object), err) : KL_OK;
+}
+
+/* One whole object's text. */
+static kl_status deliver(kl_stream *s, const char *p, size_t n, kl_err *err)
+{
+    if (n > s->h.max_object)
+        return too_big(s, p, n, err);
+    const kl_value *v = NULL;
+    kl_status st = kl__value_decode(p, n, s->h.drop_managed_fields ? (s->list ? 0 : 1) : -1, &v, err);
+    char who[600];
+    if (st) {
+        describe(s, p, n, who, sizeof who);
+        kl_err_prefix(err, "%s, which begins at byte %llu", who, (unsigned long long)s->part_at);
+        return st;
+    }
+    if (s->list) {
+        st = s->h.item ? s->h.item(s->h.arg, v, err) : (kl_value_unref(v), KL_OK);
+    } else {
+        snprintf(who, sizeof who, "watch event %zu at byte %llu", s->objects + 1, (unsigned long long)s->part_at);
+        st = deliver_event(s, v, who, err);
+        kl_value_unref(v);
+    }
+    s->objects++;
+    return st;
+}
+
+enum { OUTSIDE = 1, INSIDE = 2 };        /* a character that matters outside strings; inside strings */
+static const unsigned char matters[256] = {
+    ['"'] = OUTSIDE | INSIDE, ['\\'] = INSIDE, ['{'] = OUTSIDE, ['}'] = OUTSIDE, ['['] = OUTSIDE, [']'] = OUTSIDE,
+};
+
+/* Goes on in the object; returns after its last bracket (*whole) or at the end of the piece. */
+static const char *scan(kl_stream *s, const char *p, const char *end, bool *whole)
+{
+    size_t depth = s->depth;
+    bool in_string = s->in_string;
+    *whole = false;
+    if (s->escaped && p < end) {
+        s->escaped = false;
+        p++;
+    }
+    while (p < end) {
+        if (in_string) {
+            while (p < end && !(matters[(unsigned char)*p] & INSIDE))
+                p++;
+            if (p == end)
+                break;
+            if (*p++ == '"') {
+                in_string = false;
+            } else if (p < end) {
+                p++;                      /* the escaped character */
+            } else {
+                s->escaped = true;
+            }
+            continue;
+        }
+        while (p < end && !(matters[(unsigned char)*p] & OUTSIDE))
+            p++;
+        if (p == end)
+            break;
+        char c = *p++;
+        if (c == '"') {
+            in_string = true;
+        } else if (c == '{' || c == '[') {
+            depth++;
+        } else if (!--depth) {
+            *whole = true;
+            break;
+        }
+    }
+    s->depth = depth;
+    s->in_string = in_string;
+    return p;
+}
+
+static kl_status in_object(kl_stream *s, const char **at, const char *end, kl_err *err)
+{
+    bool whole;
+    const char *from = *at;
+    *at = scan(s, from, end, &whole);
+    size_t n = (size_t)(*at - from);
+    kl_status st = KL_OK;
+    if (s->part.len || !whole) {
+        if (n > s->h.max_object - s->part.len) {           /* what fits is kept for the name */
+            kl_buf_add(&s->part, from, s->h.max_object - s->part.len);
+            return too_big(s, kl_buf_str(&s->part), s->part.len, err);
+        }
+        kl_buf_add(&s->part, from, n);
+    }
+    if (!whole)
+        return KL_OK;
+    if (s->part.len)
+        st = deliver(s, s->part.data, s->part.len, err);
+    else
+        st = deliver(s, from, n, err);
+    kl_buf_clear(&s->part);
+    s->place = BETWEEN;
+    s->need_comma = true;
+    s->after_comma = false;
+    return st;
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+/* Between two items, or two frames. `*at` is no white space. */
+static kl_status between(kl_stream *s, const char **at, const char *end, uint64_t offset, kl_err *err)
+{
+    char c = **at;
+    if (s->list && s->need_comma && c == ',') {
+        s->need_comma = false;
+        s->after_comma = true;
+        ++*at;
+        return KL_OK;
+    }
+    if (s->list && c == ']' && !s->after_comma) {
+        kl_buf_putc(&s->envelope, c);
+        s->place = ENVELOPE;
+        s->depth = 1;
+        s->in_string = false;
+        ++*at;
+        return KL_OK;
+    }
+    if (c == '{' && !(s->list && s->need_comma)) {
+        s->place = OBJECT;
+        s->depth = 0;
+        s->in_string = s->escaped = false;
+        s->part_at = offset;
+        return KL_OK;
+    }
+    const char *wanted = !s->list ? "a watch event (a JSON object)" : s->need_comma ? "',' or ']' after a list item" : "a list item (a JSON object)";
+    return unexpected(s, *at, (size_t)(end - *at), offset, wanted, err);
+}
+
+/* --- the envelope of a list -------------------------------------------------------------------------------------------------------- */
+
+static kl_status in_envelope(kl_stream *s, const char **at, kl_err *err)
+{
+    char c = *(*at)++;
+    if (kl_buf_putc(&s->envelope, c))
+        return kl_fail(err, KL_ETOOBIG, "the list's envelope (all but its items) is larger than %zu bytes; raise --max-object-bytes", s->h.max_object);
+    if (s->in_string) {
+        if (s->escaped) {
+            s->escaped = false;
+        } else if (c == '\\') {
+            s->escaped = true;
+        } else if (c == '"') {
+            s->in_string = false;
+            s->items_key = s->in_key && !s->key.failed && !strcmp(kl_buf_str(&s->key), "items");
+            s->in_key = false;
+            return KL_OK;
+        }
+        if (s->in_key)
+            (void)!kl_buf_putc(&s->key, c);      /* a key beyond 64 bytes fails, and is not "items" */
+        return KL_OK;
+    }
+    if (is_space(c))
+        return KL_OK;
+    if (s->items_value && c == '[') {
+        s->items_value = false;
+        s->place = BETWEEN;
+        s->need_comma = s->after_comma = false;
+        return KL_OK;
+    }
+    s->items_value = s->items_key && c == ':';
+    s->items_key = false;
+    switch (c) {
+    case '"':
+        s->in_string = true;
+        s->in_key = s->depth == 1 && s->key_next;
+        s->key_next = false;
+        kl_buf_clear(&s->key);
+        break;
+    case ',': s->key_next = s->depth == 1; break;
+    case '{': case '[': s->depth++; break;
+    case '}': case ']':
+        if (!--s->depth)
+            s->place = AFTER;
+        break;
+    default: break;
+    }
+    return KL_OK;
+}
+
+static kl_status piece(kl_stream *s, const char *data, size_t n, kl_err *err)
+{
+    const char *p = data, *end = data + n;
+    kl_status st = KL_OK;
+    while (!st && p < end) {
+        uint64_t at = s->offset + (uint64_t)(p - data);
+        switch (s->place) {
+        case OBJECT: st = in_object(s, &p, end, err); break;
+        case ENVELOPE: st = in_envelope(s, &p, err); break;
+        default:
+            if (is_space(*p)) {
+                p++;
+            } else if (s->place == BETWEEN) {
+                st = between(s, &p, end, at, err);
+            } else if (s->place == BEFORE && *p == '{') {
+                s->place = ENVELOPE;
+                s->depth = 1;
+                s->key_next = true;
+                kl_buf_putc(&s->envelope, *p++);
+            } else {
+                st = unexpected(s, p, (size_t)(end - p), at, s->place == BEFORE ? "a JSON object" : "nothing more", err);
+            }
+        }
+    }
+    s->offset += n;
+    return st;
+}
+
+static kl_status repeat(const kl_stream *s, kl_err *err)
+{
+    kl_err_copy(err, &s->why);
+    return s->why.status;
+}
+
+kl_status kl_stream_feed(kl_stream *s, const char *data, size_t n, kl_err *err)
+{
+    if (s->failed)
+        return repeat(s, err);
+    kl_err own = KL_ERR_INIT;
+    kl_status st = piece(s, data, n, &own);
+    if (st)
+        give_up(s, st, &own);
+    if (st)
+        kl_err_move(err, &own);
+    kl_err_fini(&own);
+    return st;
+}
+
+/* The envelope without its items. */
+static kl_status open_envelope(kl_stream *s, const kl_value **out, kl_err *err)
+{
+    const kl_value *v = NULL;
+    kl_status st = kl_value_decode(kl_buf_str(&s->envelope), s->envelope.len, &v, err);
+    if (st)
+        return kl_err_prefix(err, "the list's envelope, its %zu items left out", s->objects);
+    const kl_value *items = kl_value_get(v, "items");
+    if (items && kl_value_type(items) != KL_ARRAY && kl_value_type(items) != KL_NULL) {
+        st = kl_fail(err, KL_ESYNTAX, "the list's items is of type %s where an array belongs", kl_value_type_name(items));
+    } else {
+        *out = kl_value_with(v, "items", NULL);
+    }
+    kl_value_unref(v);
+    return st;
+}
+
+static kl_status end_of_stream(kl_stream *s, const kl_value **envelope, kl_err *err)
+{
+    char who[600];
+    if (s->place == OBJECT) {
+        describe(s, kl_buf_str(&s->part), s->part.len, who, sizeof who);
+        return kl_fail(err, KL_ESYNTAX, "the %s is truncated at byte %llu, inside %s", s->list ? "list" : "watch stream", (unsigned long long)s->offset, who);
+    }
+    if (!s->list)
+        return KL_OK;
+    if (s->place != AFTER)
+        return kl_fail(err, KL_ESYNTAX, "the list is truncated at byte %llu, after %zu items", (unsigned long long)s->offset, s->objects);
+    return open_envelope(s, envelope, err);
+}
+
+kl_status kl_stream_finish(kl_stream *s, const kl_value **envelope, kl_err *err)
+{
+    if (s->failed)
+        return repeat(s, err);
+    kl_err own = KL_ERR_INIT;
+    const kl_value *v = NULL;
+    kl_status st = end_of_stream(s, &v, &own);
+    if (st) {
+        give_up(s, st, &own);
+        kl_err_move(err, &own);
+    } else if (envelope && s->list) {
+        *envelope = kl_value_ref(v);
+    }
+    kl_value_unref(v);
+    kl_err_fini(&own);
+    return st;
+}

@@ -1,0 +1,342 @@
+/* draft.c - an editable copy of a value, copy-on-write.
+ *
+ * A node stands for one container. Until its first write or its first child it is only a handle on `base`; then its members
+ * are laid out in `entries`, each a value or a child node. The present value is put together from the changed nodes; equal
+ * parts come out as the very same nodes of the value table, so what changed is found by comparing, not by book-keeping.
+ * A node that was replaced or removed lives on, apart from the root, until the draft is freed. */
+#include "model/draft.h"
+
+#include <string.h>
+#include "base/list.h"
+#include "base/heap.h"
+#include "base/mem.h"
+#include "model/intern.h"
+#include "model/patch.h"
+
+typedef struct entry {
+    const kl_value *key;           /* a string; NULL in arrays */
+    const kl_value *value;         /* what stands here, unless child does */
+    kl_draft_node *child;
+} entry;
+
+struct kl_draft_node {
+    kl_list link;                  /* in the draft's nodes */
+    kl_draft *draft;
+    kl_type type;
+    const kl_value *base;
+    bool laid_out;                 /* entries are valid, base is history */
+    entry *entries;
+    size_t len, cap;
+};
+
+struct kl_draft {
+    const kl_value *base;          /* NULL when there was nothing */
+    kl_list nodes;
+    kl_draft_node *root;
+};
+
+static kl_draft_node *node_new(kl_draft *d, const kl_value *base)
+{
+    kl_draft_node *n = kl_new(kl_draft_node);
+    n->draft = d;
+    n->type = kl_value_type(base) == KL_ARRAY ? KL_ARRAY : KL_OBJECT;
+    n->base = kl_value_ref(base);
+    kl_list_push(&d->nodes, &n->link);
+    return n;
+}
+
+kl_draft *kl_draft_new(const kl_value *base)
+{
+    kl_draft *d = kl_new(kl_draft);
+    kl_list_init(&d->nodes);
+    d->base = kl_value_ref(base);
+    bool container = kl_value_type(base) == KL_OBJECT || kl_value_type(base) == KL_ARRAY;
+    d->root = node_new(d, container ? base : KL__EMPTY_OBJECT);
+    return d;
+}
+
+static void entry_fini(entry *e)
+{
+    kl_value_unref(e->key);
+    kl_value_unref(e->value);
+}
+
+void kl_draft_free(kl_draft *d)
+{
+    if (!d)
+        return;
+    for (kl_list *l; (l = kl_list_shift(&d->nodes));) {
+        kl_draft_node *n = KL_CONTAINER(l, kl_draft_node, link);
+        for (size_t i = 0; i < n->len; i++)
+            entry_fini(&n->entries[i]);
+        kl_free(n->entries);
+        kl_value_unref(n->base);
+        kl_free(n);
+    }
+    kl_value_unref(d->base);
+    kl_free(d);
+}
+
+kl_draft_node *kl_draft_root(kl_draft *d)
+{
+    return d->root;
+}
+
+/* --- entries ---------------------------------------------------------------------------------------------------------------- */
+
+static void reserve(kl_draft_node *n, size_t len)
+{
+    if (len <= n->cap)
+        return;
+    n->cap = len < 8 ? 8 : len * 2;
+    n->entries = kl_realloc(n->entries, n->cap * sizeof *n->entries);
+}
+
+static void lay_out(kl_draft_node *n)
+{
+    if (n->laid_out)
+        return;
+    n->laid_out = true;
+    n->len = kl_value_len(n->base);
+    reserve(n, n->len);
+    for (size_t i = 0; i < n->len; i++)
+        n->entries[i] = n->type == KL_ARRAY ? (entry){ NULL, kl_value_ref(kl__slots(n->base)[i]), NULL }
+            : (entry){ kl_value_ref(kl__slots(n->base)[2 * i]), kl_value_ref(kl__slots(n->base)[2 * i + 1]), NULL };
+}
+
+static entry *find(kl_draft_node *n, const char *key, size_t keylen)
+{
+    for (size_t i = 0; i < n->len; i++) {
+        size_t len;
+        const char *k = kl__str_bytes(n->entries[i].key, &len);
+        if (len == keylen && !memcmp(k, key, len))
+            return &n->entries[i];
+    }
+    return NULL;
+}
+
+static bool is_container(const kl_value *v)
+{
+    kl_type t = kl_value_type(v);
+    return t == KL_ARRAY || t == KL_OBJECT;
+}
+
+/* Puts v (its own reference taken) where e's content was. */
+static void entry_set(entry *e, const kl_value *v)
+{
+    const kl_value *old = e->value;
+    e->value = kl_value_ref(v);
+    e->child = NULL;
+    kl_value_unref(old);
+}
+
+static kl_draft_node *entry_read(kl_draft_node *n, entry *e, const kl_value **scalar)
+{
+    if (!e->child && !is_container(e->value)) {
+        *scalar = e->value;
+        return NULL;
+    }
+    if (!e->child) {
+        e->child = node_new(n->draft, e->value);
+        kl_value_unref(e->value);
+        e->value = NULL;
+    }
+    return e->child;
+}
+
+static void entry_insert(kl_draft_node *n, size_t at, entry e)
+{
+    reserve(n, n->len + 1);
+    memmove(n->entries + at + 1, n->entries + at, (n->len - at) * sizeof e);
+    n->entries[at] = e;
+    n->len++;
+}
+
+static void entry_remove(kl_draft_node *n, size_t at)
+{
+    entry gone = n->entries[at];
+    n->len--;
+    memmove(n->entries + at, n->entries + at + 1, (n->len - at) * sizeof gone);
+    entry_fini(&gone);
+}
+
+/* Whether e holds v's contents already. */
+static bool entry_holds(const entry *e, const kl_value *v)
+{
+    if (!e->child)
+        return kl_value_equal(e->value, v);
+    const kl_value *now = kl_draft_value(e->child);
+    bool equal = kl_value_equal(now, v);
+    kl_value_unref(now);
+    return equal;
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------------------ */
+
+kl_draft_node *kl_draft_get(kl_draft_node *n, const char *key, size_t keylen, const kl_value **scalar)
+{
+    *scalar = NULL;
+    if (n->type != KL_OBJECT)
+        return NULL;
+    if (!n->laid_out) {                              /* reading a scalar lays nothing out */
+        const kl_value *v = kl_value_getn(n->base, key, keylen);
+        if (!is_container(v)) {
+            *scalar = v;
+            return NULL;
+        }
+        lay_out(n);
+    }
+    entry *e = find(n, key, keylen);
+    return e ? entry_read(n, e, scalar) : NULL;
+}
+
+kl_draft_node *kl_draft_item(kl_draft_node *n, size_t i, const kl_value **scalar)
+{
+    *scalar = NULL;
+    if (n->type != KL_ARRAY || i >= kl_draft_len(n))
+        return NULL;
+    if (!n->laid_out && !is_container(kl_value_item(n->base, i))) {
+        *scalar = kl_value_item(n->base, i);
+        return NULL;
+    }
+    lay_out(n);
+    return entry_read(n, &n->entries[i], scalar);
+}
+
+kl_type kl_draft_type(const kl_draft_node *n)
+{
+    return n->type;
+}
+
+size_t kl_draft_len(const kl_draft_node *n)
+{
+    return n->laid_out ? n->len : kl_value_len(n->base);
+}
+
+const char *kl_draft_key(kl_draft_node *n, size_t i, size_t *len)
+{
+    const char *key = NULL;
+    if (n->type != KL_OBJECT || i >= kl_draft_len(n))
+        return NULL;
+    if (n->laid_out)
+        return kl__str_bytes(n->entries[i].key, len);
+    return kl_value_member(n->base, i, &key, len) ? key : NULL;
+}
+
+/* --- writing -------------------------------------------------------------------------------------------------------------------- */
+
+void kl_draft_set(kl_draft_node *n, const char *key, size_t keylen, const kl_value *v)
+{
+    if (n->type != KL_OBJECT)
+        return;
+    lay_out(n);
+    entry *e = find(n, key, keylen);
+    if (!v) {
+        if (e)
+            entry_remove(n, (size_t)(e - n->entries));
+    } else if (!e) {
+        entry_insert(n, n->len, (entry){ kl_value_of_strn(key, keylen), kl_value_ref(v), NULL });
+    } else if (!entry_holds(e, v)) {
+        entry_set(e, v);
+    }
+}
+
+kl_status kl_draft_set_item(kl_draft_node *n, size_t i, const kl_value *v, kl_err *err)
+{
+    if (n->type != KL_ARRAY)
+        return kl_fail(err, KL_EINVAL, "an object has no item %zu: use a string key", i + 1);
+    size_t len = kl_draft_len(n);
+    if (i > len || (i == len && !v))
+        return kl_fail(err, KL_EINVAL, "item %zu is outside of a list of %zu; the next one is item %zu", i + 1, len, len + 1);
+    lay_out(n);
+    if (!v)
+        entry_remove(n, i);
+    else if (i == len)
+        entry_insert(n, i, (entry){ NULL, kl_value_ref(v), NULL });
+    else if (!entry_holds(&n->entries[i], v))
+        entry_set(&n->entries[i], v);
+    return KL_OK;
+}
+
+void kl_draft_insert_item(kl_draft_node *n, size_t i, const kl_value *v)
+{
+    if (n->type != KL_ARRAY || !v)
+        return;
+    lay_out(n);
+    entry_insert(n, i < n->len ? i : n->len, (entry){ NULL, kl_value_ref(v), NULL });
+}
+
+kl_draft_node *kl_draft_make(kl_draft_node *n, const char *key, size_t keylen)
+{
+    if (n->type != KL_OBJECT)
+        return NULL;
+    const kl_value *scalar;
+    kl_draft_node *child = kl_draft_get(n, key, keylen, &scalar);
+    if (child)
+        return child;
+    kl_draft_set(n, key, keylen, KL__EMPTY_OBJECT);
+    return kl_draft_get(n, key, keylen, &scalar);
+}
+
+/* --- results --------------------------------------------------------------------------------------------------------------------- */
+
+/* Drafts are as deep as the edits that opened their nodes, which are as deep as somebody wrote in a script. */
+const kl_value *kl_draft_value(kl_draft_node *n)
+{
+    if (!n->laid_out)
+        return kl_value_ref(n->base);
+    kl__stack s = {0};
+    for (size_t i = 0; i < n->len; i++) {
+        entry *e = &n->entries[i];
+        if (n->type == KL_OBJECT)
+            kl__stack_push(&s, kl_value_ref(e->key));
+        kl__stack_push(&s, e->child ? kl_draft_value(e->child) : kl_value_ref(e->value));
+    }
+    const kl_value *v = kl__intern_container(n->type, s.v, n->len);
+    s.len = 0;
+    kl__stack_fini(&s);
+    return v;
+}
+
+bool kl_draft_changed(const kl_draft *d)
+{
+    const kl_value *now = kl_draft_value(d->root);
+    bool equal = kl_value_equal(d->base ? d->base : KL__EMPTY_OBJECT, now);
+    kl_value_unref(now);
+    return !equal;
+}
+
+/* Whether the patch from a to b replaces or removes a list, or brings one that somebody else may have begun meanwhile. */
+static bool list_differs(const kl_value *a, const kl_value *b, size_t depth)
+{
+    if (a == b || kl_value_equal(a, b))
+        return false;
+    if (kl_value_type(a) == KL_ARRAY || kl_value_type(b) == KL_ARRAY || depth > KL_VALUE_DEPTH_MAX)
+        return true;
+    const char *key;
+    size_t n;
+    const kl_value *v;
+    for (size_t i = 0; (v = kl_value_member(a, i, &key, &n)); i++)
+        if (list_differs(v, kl_value_getn(b, key, n), depth + 1))
+            return true;
+    for (size_t i = 0; (v = kl_value_member(b, i, &key, &n)); i++)
+        if (!kl_value_getn(a, key, n) && list_differs(NULL, v, depth + 1))
+            return true;
+    return false;
+}
+
+bool kl_draft_list_changed(const kl_draft *d)
+{
+    const kl_value *now = kl_draft_value(d->root);
+    bool differs = list_differs(d->base, now, 1);
+    kl_value_unref(now);
+    return differs;
+}
+
+const kl_value *kl_draft_patch(kl_draft *d)
+{
+    const kl_value *now = kl_draft_value(d->root);
+    const kl_value *patch = kl_merge_patch_create(d->base ? d->base : KL__EMPTY_OBJECT, now);
+    kl_value_unref(now);
+    return patch;
+}

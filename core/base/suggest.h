@@ -1,0 +1,12 @@
+/* suggest.h - "did you mean": the nearest of some words. Pure; any thread. */
+#ifndef KL_BASE_SUGGEST_H
+#define KL_BASE_SUGGEST_H
+
+#include <stddef.h>
+
+/* How many single-letter insertions, removals, replacements and swaps of neighbours lead from a to b; letter case is free. */
+size_t kl_edit_distance(const char *a, const char *b);
+/* The candidate near enough to be a typo of `word` (a third of its letters wrong at most), or NULL. Borrowed. */
+const char *kl_suggest(const char *word, const char *const *candidates, size_t n);
+
+#endif

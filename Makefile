@@ -71,7 +71,8 @@ LDFLAGS_VARIANT = $(filter -fsanitize=%,$(subst fuzzer-no-link,fuzzer,$(OPT_$(VA
 
 CORE_C := $(sort $(wildcard core/*/*.c core/*.c))
 BIND_C := $(sort $(filter-out bindings/main.c,$(wildcard bindings/*.c)))
-MAIN_C := $(wildcard bindings/main.c)
+# The command line is in the binary alone.
+MAIN_C := $(wildcard bindings/main.c bindings/cli/*.c)
 TEST_C := $(sort $(shell find spec/core -name '*_test.c' 2>/dev/null))
 PROG_C := $(sort $(wildcard spec/programs/*.c))
 FUZZ_C := $(sort $(wildcard spec/fuzz/*.c))
@@ -120,7 +121,7 @@ $(B)/obj/core/%.o: core/%.c build/config.mk
 	$(call say,CC  )$(CC) $(ALL_CFLAGS) $(CORE_CFLAGS) -c -o $@ $<
 $(B)/obj/bindings/%.o: bindings/%.c build/config.mk
 	@mkdir -p $(@D)
-	$(call say,CC  )$(CC) $(ALL_CFLAGS) $(LUA_CFLAGS) -c -o $@ $<
+	$(call say,CC  )$(CC) $(ALL_CFLAGS) -Ibindings $(LUA_CFLAGS) -c -o $@ $<
 $(B)/obj/spec/%.o: spec/%.c build/config.mk
 	@mkdir -p $(@D)
 	$(call say,CC  )$(CC) $(ALL_CFLAGS) -Ispec $(LUA_CFLAGS) -c -o $@ $<

@@ -202,7 +202,8 @@ lint: build/.deps-lint build/.deps-test ## luacheck, layers, lock contracts (cla
 # ---------------------------------------------------------------- people
 
 demo: all ## a Koordinator cluster and its node resource policy, in one process
-	@$(BIN) demo
+	@$(BIN) dev controllers/koordinator/noderesource.lua controllers/demo/demo.lua --log-level warn \
+	  --crds controllers/koordinator/crds --load controllers/demo --play controllers/demo/show.lua
 
 bench-sync: all build/.deps-bench ## ours and the peers on one list of N=20000 pods
 	@$(MAKE) --no-print-directory -C bench sync N=$(N)

@@ -1,0 +1,78 @@
+/* cmd_apiserver.c - kubelua apiserver, and the embedded server's start for `dev`. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "embedded.h"
+
+int cli_server_start(const char *command, const char *listen, const cli_list *crds, const cli_list *load, kl_server **out)
+{
+    kl_err err = KL_ERR_INIT;
+    kl_server *s = NULL;
+    if (kl_server_start(&(kl_server_options){.listen = listen}, &s, &err))
+        return cli_fail_err(1, command, &err);
+    const cli_list *lists[] = {crds, load};
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; i < lists[k]->n; i++) {
+            size_t n = 0;
+            if (kl_server_load_path(s, lists[k]->v[i], &n, &err)) {
+                kl_server_stop(s);
+                return cli_fail_err(1, command, &err);
+            }
+            kl_info("loaded", "path=%s objects=%zu", lists[k]->v[i], n);
+        }
+    *out = s;
+    return 0;
+}
+
+bool cli_server_write_kubeconfig(const char *command, kl_server *s, const char *path)
+{
+    char *text = kl_server_kubeconfig(s);
+    FILE *f = fopen(path, "w");
+    bool good = f && fputs(text, f) >= 0;
+    if (f && fclose(f))
+        good = false;
+    if (!good)
+        cli_fail(1, command, "cannot write the kubeconfig %s: %s", path, strerror(errno));
+    kl_free(text);
+    return good;
+}
+
+int cli_apiserver(int argc, char **argv)
+{
+    const cli_command *self = &cli_commands[2];
+    const char *listen = "127.0.0.1:8080", *kubeconfig = NULL, *level = "info";
+    cli_list crds = {0}, load = {0}, words = {0};
+    const cli_option options[] = {
+        {"--listen", "ADDR:PORT", "where to listen; port 0 picks a free one (127.0.0.1:8080)", CLI_STRING, &listen},
+        {"--crds", "DIR", "custom resource definitions to install (file or directory; may be repeated)", CLI_LIST, &crds},
+        {"--load", "FILE", "objects to start with (file or directory; may be repeated)", CLI_LIST, &load},
+        {"--write-kubeconfig", "FILE", "write a kubeconfig for this server", CLI_STRING, &kubeconfig},
+        {"--log-level", "LEVEL", "debug, info, warn, error or off (info)", CLI_STRING, &level},
+        {NULL, NULL, NULL, 0, NULL},
+    };
+    cli_parse(self, options, argc, argv, &words);
+    if (words.n)
+        return cli_fail(2, "apiserver", "takes no arguments, got %s (objects are loaded with --load)", words.v[0]);
+    if (!cli_log("apiserver", level))
+        return 2;
+    cli_signals_block();
+    kl_server *s = NULL;
+    int code = cli_server_start("apiserver", listen, &crds, &load, &s);
+    if (!code && kubeconfig && !cli_server_write_kubeconfig("apiserver", s, kubeconfig))
+        code = 1;
+    if (!code) {
+        printf("serving %s\n", kl_server_url(s));
+        fflush(stdout);
+        while (cli_wait(KL_MINUTES(60)) != CLI_TERMINATE)
+            ;
+    }
+    if (s)
+        kl_server_stop(s);
+    kl_free(crds.v);
+    kl_free(load.v);
+    kl_free(words.v);
+    return code;
+}

@@ -1,0 +1,319 @@
+/* cmd_run.c - kubelua run and kubelua dev: a client, a manager, the scripts, and their reload.
+ *
+ *   load scripts -> connect -> start -> (news: a file changed, SIGHUP, the play ended, a signal)* -> stop
+ *
+ * The main thread waits for news; everything else has its own threads. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../program.h"
+#include "base/fswatch.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "embedded.h"
+#include "play.h"
+
+/* How often progress is looked at while caches sync. */
+#define PROGRESS_EVERY KL_MILLISECONDS(100)
+#define QUIET_EVERY KL_SECONDS(2)
+
+typedef struct script {
+    const char *path;
+    int slot;
+    uint64_t digest;
+    char *refused;             /* message of the last refusal, so that it is told once */
+} script;
+
+typedef struct session {
+    const char *command;
+    bool dev;
+    /* options */
+    const char *kubeconfig, *context, *ns, *level, *listen, *write_kubeconfig, *play, *metrics, *health;
+    const char *lease_name, *lease_ns, *identity;
+    long workers;
+    size_t max_object;
+    kl_time grace, lease, renew, retry;
+    bool http1, elect, keep_managed_fields;
+    cli_list scripts, crds, load;
+    /* what runs */
+    script *loaded;
+    kl_server *server;
+    kl_client *client;
+    kl_manager *manager;
+    kl_fswatch *watch;
+    cli_play *player;
+    char **told;               /* last progress line per controller */
+    size_t n_told;
+} session;
+
+static kl_status load_all(session *s, kl_program **programs, kl_err *err)
+{
+    for (size_t i = 0; i < s->scripts.n; i++) {
+        kl_status st = lkl_program_load(s->scripts.v[i], &programs[i], err);
+        if (st)
+            return st;
+        s->loaded[i] = (script){.path = s->scripts.v[i], .digest = lkl_program_digest(programs[i])};
+    }
+    return KL_OK;
+}
+
+/* --- reload ------------------------------------------------------------------------------------------------------------ */
+
+static void refuse(script *sc, kl_err *err, bool asked)
+{
+    if (asked || !sc->refused || strcmp(sc->refused, kl_err_message(err)))
+        kl_error("the new script was refused; the old one keeps running", "script=%s error=\"%s\"", sc->path, kl_err_message(err));
+    kl_free(sc->refused);
+    sc->refused = kl_strdup(kl_err_message(err));
+    kl_err_fini(err);
+}
+
+static void reload(session *s, bool asked)
+{
+    for (size_t i = 0; i < s->scripts.n; i++) {
+        script *sc = &s->loaded[i];
+        kl_program *p = NULL;
+        kl_err err = KL_ERR_INIT;
+        if (lkl_program_load(sc->path, &p, &err)) {
+            refuse(sc, &err, asked);
+            continue;
+        }
+        if (lkl_program_digest(p) == sc->digest) {
+            if (asked)
+                kl_info("the script has not changed", "script=%s", sc->path);
+            else if (sc->refused)
+                kl_info("the script is as it was; the refused change is gone", "script=%s", sc->path);
+        } else if (kl_manager_replace(s->manager, sc->slot, p, &err)) {
+            refuse(sc, &err, asked);
+            kl_program_unref(p);
+            continue;
+        } else {
+            sc->digest = lkl_program_digest(p);
+            kl_info("loaded the next generation", "script=%s generation=%d", sc->path, p->generation);
+        }
+        kl_free(sc->refused);
+        sc->refused = NULL;
+        kl_program_unref(p);
+    }
+}
+
+static void files_changed(void *arg)
+{
+    (void)arg;
+    cli_poke();
+}
+
+/* The directory of every script: its modules live there, and editors rename into it. */
+static void watch_files(session *s)
+{
+    char **dirs = kl_new_array(char *, s->scripts.n);
+    for (size_t i = 0; i < s->scripts.n; i++) {
+        const char *slash = strrchr(s->scripts.v[i], '/');
+        dirs[i] = slash ? kl_strndup(s->scripts.v[i], slash == s->scripts.v[i] ? 1 : (size_t)(slash - s->scripts.v[i])) : kl_strdup(".");
+    }
+    kl_err err = KL_ERR_INIT;
+    if (kl_fswatch_start((const char *const *)dirs, s->scripts.n, files_changed, s, &s->watch, &err)) {
+        kl_warn("scripts are not watched; SIGHUP reloads them", "error=\"%s\"", kl_err_message(&err));
+        kl_err_fini(&err);
+    }
+    for (size_t i = 0; i < s->scripts.n; i++)
+        kl_free(dirs[i]);
+    kl_free(dirs);
+}
+
+/* --- progress ------------------------------------------------------------------------------------------------------------ */
+
+/* Says on stderr what each controller waits for, when that changes. True when all are up. */
+static bool progress(session *s)
+{
+    kl_controller_state *v;
+    size_t n = kl_manager_controllers(s->manager, &v);
+    bool up = true;
+    if (n > s->n_told) {
+        s->told = kl_realloc(s->told, n * sizeof *s->told);
+        memset(s->told + s->n_told, 0, (n - s->n_told) * sizeof *s->told);
+        s->n_told = n;
+    }
+    for (size_t i = 0; i < n; i++) {
+        bool running = !strcmp(v[i].state, "running") || !strcmp(v[i].state, "waiting for leadership");
+        up &= running;
+        char *line = kl_sprintf("%s: %s%s%s", v[i].name, v[i].state, v[i].message ? ": " : "", v[i].message ? v[i].message : "");
+        if (!s->told[i] || strcmp(s->told[i], line)) {
+            fprintf(stderr, "%s\n", line);
+            kl_free(s->told[i]);
+            s->told[i] = line;
+        } else {
+            kl_free(line);
+        }
+    }
+    kl_controller_states_free(v, n);
+    return up;
+}
+
+/* --- life ---------------------------------------------------------------------------------------------------------------- */
+
+static int connect_server(session *s)
+{
+    kl_err err = KL_ERR_INIT;
+    kl_client_options o = {.http1 = s->http1};
+    if (s->dev) {
+        int code = cli_server_start(s->command, s->listen, &s->crds, &s->load, &s->server);
+        if (code)
+            return code;
+        if (s->write_kubeconfig && !cli_server_write_kubeconfig(s->command, s->server, s->write_kubeconfig))
+            return 1;
+        fprintf(stderr, "embedded API server: %s (kubectl --server %s get nodes)\n", kl_server_url(s->server), kl_server_url(s->server));
+        kl_config_for_server(kl_server_url(s->server), &o.config);
+    } else {
+        kl_config_sources sources;
+        kl_config_sources_default(&sources);
+        sources.explicit_file = s->kubeconfig;
+        sources.o.context = s->context;
+        sources.o.ns = s->ns;
+        if (kl_config_load(&sources, &o.config, &err))
+            return cli_fail_err(1, s->command, &err);
+    }
+    if (kl_client_new(&o, &s->client, &err))
+        return cli_fail_err(1, s->command, &err);
+    return 0;
+}
+
+static int start_manager(session *s, kl_program **programs)
+{
+    kl_err err = KL_ERR_INIT;
+    const kl_config *c = kl_client_config(s->client);
+    kl_manager_options o = {.client = s->client, .ns = s->ns, .workers = (int)s->workers, .workers_forced = s->workers > 0, .grace = s->grace,
+        .max_object = s->max_object, .drop_managed_fields = !s->keep_managed_fields, .metrics_address = s->metrics, .health_address = s->health};
+    o.election = (kl_election_options){.enabled = s->elect, .name = s->lease_name ? s->lease_name : programs[0]->specs[0].name,
+        .ns = s->lease_ns ? s->lease_ns : c->context_namespace, .identity = s->identity, .lease = s->lease, .renew = s->renew, .retry = s->retry};
+    if (kl_manager_new(&o, &s->manager, &err))
+        return cli_fail_err(1, s->command, &err);
+    for (size_t i = 0; i < s->scripts.n; i++)
+        if (kl_manager_add(s->manager, programs[i], &s->loaded[i].slot, &err))
+            return cli_fail_err(1, s->command, &err);
+    if (kl_manager_start(s->manager, &err))
+        return cli_fail_err(1, s->command, &err);
+    return 0;
+}
+
+static int stay(session *s)
+{
+    bool up = false;
+    int code = 0;
+    for (;;) {
+        if (!up)
+            up = progress(s);
+        switch (cli_wait(up ? QUIET_EVERY : PROGRESS_EVERY)) {
+        case CLI_TERMINATE:
+            return code;
+        case CLI_HANGUP:
+            reload(s, true);
+            break;
+        case CLI_POKED:
+            if (s->player && cli_play_over(s->player, &code))
+                return code;
+            reload(s, false);
+            break;
+        case CLI_TIMEOUT:
+            up = progress(s);
+            break;
+        }
+    }
+}
+
+static int run_session(session *s)
+{
+    if (!s->scripts.n)
+        return cli_fail(2, s->command, "name at least one script: kubelua %s SCRIPT.lua", s->command);
+    kl_program **programs = kl_new_array(kl_program *, s->scripts.n);
+    s->loaded = kl_new_array(script, s->scripts.n);
+    kl_err err = KL_ERR_INIT;
+    int code = load_all(s, programs, &err) ? cli_fail_err(1, s->command, &err) : 0;
+    if (!code)
+        code = connect_server(s);
+    if (!code)
+        code = start_manager(s, programs);
+    for (size_t i = 0; i < s->scripts.n; i++)
+        kl_program_unref(programs[i]);
+    kl_free(programs);
+    if (!code) {
+        watch_files(s);
+        if (s->play)
+            s->player = cli_play_start(s->play, s->manager, kl_server_url(s->server), &s->scripts);
+        code = stay(s);
+        kl_info("stopping", "grace_seconds=%lld", (long long)((s->grace ? s->grace : KL_SECONDS(30)) / KL_SECONDS(1)));
+        cli_second_signal_exits();
+    }
+    kl_fswatch_stop(s->watch);
+    cli_play_stop(s->player);
+    kl_manager_free(s->manager);
+    if (s->client)
+        kl_client_free(s->client);
+    if (s->server)
+        kl_server_stop(s->server);
+    for (size_t i = 0; i < s->scripts.n; i++)
+        kl_free(s->loaded[i].refused);
+    for (size_t i = 0; i < s->n_told; i++)
+        kl_free(s->told[i]);
+    kl_free(s->told);
+    kl_free(s->loaded);
+    return code;
+}
+
+static int session_main(session *s, const cli_command *self, int argc, char **argv)
+{
+    const cli_option cluster[] = {
+        {"--kubeconfig", "FILE", "the kubeconfig to use", CLI_STRING, &s->kubeconfig},
+        {"--context", "NAME", "the kubeconfig's context to use", CLI_STRING, &s->context},
+    }, embedded[] = {
+        {"--listen", "ADDR:PORT", "where the embedded server listens (127.0.0.1:0)", CLI_STRING, &s->listen},
+        {"--crds", "DIR", "custom resource definitions to install (may be repeated)", CLI_LIST, &s->crds},
+        {"--load", "FILE", "objects to start with: file or directory (may be repeated)", CLI_LIST, &s->load},
+        {"--write-kubeconfig", "FILE", "write a kubeconfig for the embedded server", CLI_STRING, &s->write_kubeconfig},
+        {"--play", "FILE.lua", "run this program beside the controllers; end with it", CLI_STRING, &s->play},
+    }, common[] = {
+        {"--namespace", "NAME", "look at this namespace only (all)", CLI_STRING, &s->ns},
+        {"--workers", "N", "worker threads per controller, over what scripts say (1)", CLI_INT, &s->workers},
+        {"--log-level", "LEVEL", "debug, info, warn, error or off (info)", CLI_STRING, &s->level},
+        {"--metrics-bind-address", "ADDR:PORT", "serve /metrics there", CLI_STRING, &s->metrics},
+        {"--health-probe-bind-address", "ADDR:PORT", "serve /healthz and /readyz there", CLI_STRING, &s->health},
+        {"--leader-elect", NULL, "only the holder of a Lease reconciles", CLI_FLAG, &s->elect},
+        {"--leader-elect-lease-duration", "DURATION", "how long others wait for a silent leader (15s)", CLI_DURATION, &s->lease},
+        {"--leader-elect-renew-deadline", "DURATION", "how long the leader tries to renew (10s)", CLI_DURATION, &s->renew},
+        {"--leader-elect-retry-period", "DURATION", "how long between tries (2s)", CLI_DURATION, &s->retry},
+        {"--leader-elect-resource-name", "NAME", "name of the Lease (the first controller's name)", CLI_STRING, &s->lease_name},
+        {"--leader-elect-resource-namespace", "NAME", "namespace of the Lease (the context's)", CLI_STRING, &s->lease_ns},
+        {"--leader-elect-identity", "TEXT", "who we are (host, process and a random part)", CLI_STRING, &s->identity},
+        {"--grace-period", "DURATION", "how long running reconciles may finish at the end (30s)", CLI_DURATION, &s->grace},
+        {"--max-object-bytes", "BYTES", "largest object that is accepted (16Mi)", CLI_SIZE, &s->max_object},
+        {"--keep-managed-fields", NULL, "keep metadata.managedFields in the caches", CLI_FLAG, &s->keep_managed_fields},
+        {"--http1", NULL, "never speak HTTP/2", CLI_FLAG, &s->http1},
+        {NULL, NULL, NULL, 0, NULL},
+    };
+    cli_option options[32];
+    size_t own = s->dev ? sizeof embedded / sizeof *embedded : sizeof cluster / sizeof *cluster;
+    memcpy(options, s->dev ? embedded : cluster, own * sizeof *options);
+    memcpy(options + own, common, sizeof common);
+    cli_parse(self, options, argc, argv, &s->scripts);
+    if (!cli_log(s->command, s->level))
+        return 2;
+    cli_signals_block();
+    int code = run_session(s);
+    kl_free(s->scripts.v);
+    kl_free(s->crds.v);
+    kl_free(s->load.v);
+    return code;
+}
+
+int cli_run(int argc, char **argv)
+{
+    session s = {.command = "run", .level = "info"};
+    return session_main(&s, &cli_commands[0], argc, argv);
+}
+
+int cli_dev(int argc, char **argv)
+{
+    session s = {.command = "dev", .dev = true, .level = "info", .listen = "127.0.0.1:0"};
+    return session_main(&s, &cli_commands[1], argc, argv);
+}

@@ -1,0 +1,158 @@
+/* options.c - reads the command line against a table, and prints help out of the same table. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/suggest.h"
+#include "cli.h"
+#include "model/quantity.h"
+#include "model/time.h"
+
+int cli_fail(int code, const char *command, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    fflush(stdout);
+    fprintf(stderr, "kubelua %s: ", command);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+    return code;
+}
+
+int cli_fail_err(int code, const char *command, kl_err *err)
+{
+    cli_fail(code, command, "%s", kl_err_message(err));
+    kl_err_fini(err);
+    return code;
+}
+
+void cli_help(const cli_command *c, const cli_option *options)
+{
+    printf("%s\n\nusage: kubelua %s %s\n", c->summary, c->name, c->usage);
+    if (options && options->name)
+        printf("\n");
+    for (const cli_option *o = options; o && o->name; o++) {
+        char left[64];
+        snprintf(left, sizeof left, "%s%s%s", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
+        printf("  %-38s %s\n", left, o->help);
+    }
+    printf("  %-38s %s\n", "--help", "this text");
+    if (c->more)
+        printf("\n%s\n", c->more);
+}
+
+static void list_add(cli_list *l, const char *s)
+{
+    l->v = kl_realloc(l->v, (l->n + 1) * sizeof *l->v);
+    l->v[l->n++] = s;
+}
+
+static void usage_exit(const cli_command *c, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    fprintf(stderr, "kubelua %s: ", c->name);
+    vfprintf(stderr, fmt, ap);
+    fprintf(stderr, "\n(kubelua %s --help lists the options)\n", c->name);
+    va_end(ap);
+    exit(2);
+}
+
+static void take(const cli_command *c, const cli_option *o, const char *value)
+{
+    kl_err err = KL_ERR_INIT;
+    char *end;
+    switch (o->type) {
+    case CLI_FLAG:
+        if (value && strcmp(value, "true") && strcmp(value, "false"))
+            usage_exit(c, "%s is a switch: it takes true or false, not %s", o->name, value);
+        *(bool *)o->out = !value || !strcmp(value, "true");
+        break;
+    case CLI_STRING:
+        *(const char **)o->out = value;
+        break;
+    case CLI_INT:
+        errno = 0;
+        *(long *)o->out = strtol(value, &end, 10);
+        if (errno || !*value || *end || *(long *)o->out < 1 || *(long *)o->out > 10000)
+            usage_exit(c, "%s must be a number from 1 to 10000, not %s", o->name, *value ? value : "empty");
+        break;
+    case CLI_DURATION:
+        if (kl_duration_parse(value, o->out, &err))
+            usage_exit(c, "%s: %s", o->name, kl_err_message(&err));
+        if (*(kl_time *)o->out < 0)
+            usage_exit(c, "%s must not be negative, got %s", o->name, value);
+        break;
+    case CLI_SIZE: {
+        kl_quantity *q = NULL;
+        int64_t n = 0;
+        if (kl_quantity_parse(value, &q, &err) || !kl_quantity_value(q, &n) || n < 1)
+            usage_exit(c, "%s must be a number of bytes such as 16777216 or 16Mi, not %s", o->name, value);
+        *(size_t *)o->out = (size_t)n;
+        kl_quantity_free(q);
+        break;
+    }
+    case CLI_LIST:
+        list_add(o->out, value);
+        break;
+    }
+}
+
+static const cli_option *find(const cli_option *options, const char *name, size_t n)
+{
+    for (const cli_option *o = options; o->name; o++)
+        if (strlen(o->name) == n && !strncmp(o->name, name, n))
+            return o;
+    return NULL;
+}
+
+static const char *nearest(const cli_option *options, const char *name)
+{
+    const char *names[64];
+    size_t n = 0;
+    for (const cli_option *o = options; o->name && n < 64; o++)
+        names[n++] = o->name;
+    return kl_suggest(name, names, n);
+}
+
+void cli_parse(const cli_command *c, const cli_option *options, int argc, char **argv, cli_list *words)
+{
+    bool only_words = false;
+    for (int i = 1; i < argc; i++) {
+        const char *a = argv[i];
+        if (only_words || a[0] != '-' || !a[1]) {
+            list_add(words, a);
+            continue;
+        }
+        if (!strcmp(a, "--")) {
+            only_words = true;
+            continue;
+        }
+        if (!strcmp(a, "--help") || !strcmp(a, "-h")) {
+            cli_help(c, options);
+            exit(0);
+        }
+        const char *eq = strchr(a, '=');
+        size_t n = eq ? (size_t)(eq - a) : strlen(a);
+        const cli_option *o = find(options, a, n);
+        if (!o) {
+            char *name = kl_strndup(a, n);
+            const char *near = nearest(options, name);
+            if (near)
+                usage_exit(c, "unknown option %s, did you mean %s?", name, near);
+            usage_exit(c, "unknown option %s", name);
+        }
+        const char *value = eq ? eq + 1 : NULL;
+        if (!value && o->type != CLI_FLAG) {
+            if (i + 1 >= argc)
+                usage_exit(c, "%s needs a value: %s %s", o->name, o->name, o->arg);
+            value = argv[++i];
+        }
+        take(c, o, value);
+    }
+}

@@ -1,0 +1,92 @@
+/* process.c - signals and news for the main thread: a signalfd and an eventfd, one poll. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cli.h"
+
+static int signals = -1, pokes = -1;
+
+static void signal_set(sigset_t *s)
+{
+    sigemptyset(s);
+    sigaddset(s, SIGTERM);
+    sigaddset(s, SIGINT);
+    sigaddset(s, SIGHUP);
+}
+
+void cli_signals_block(void)
+{
+    sigset_t s;
+    signal_set(&s);
+    sigprocmask(SIG_BLOCK, &s, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    signals = signalfd(-1, &s, SFD_NONBLOCK | SFD_CLOEXEC);
+    pokes = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+}
+
+void cli_poke(void)
+{
+    uint64_t one = 1;
+    ssize_t n = write(pokes, &one, sizeof one);
+    (void)n;                   /* full means that it is readable already */
+}
+
+cli_news cli_wait(kl_time timeout)
+{
+    kl_clock *c = kl_clock_real();
+    kl_time until = kl_clock_now(c) + timeout;
+    for (;;) {
+        kl_time left = until - kl_clock_now(c);
+        struct pollfd fds[2] = {{signals, POLLIN, 0}, {pokes, POLLIN, 0}};
+        int n = poll(fds, 2, left <= 0 ? 0 : (int)(left / KL_MILLISECONDS(1)) + 1);
+        struct signalfd_siginfo info;
+        uint64_t count;
+        if (n > 0 && fds[0].revents && read(signals, &info, sizeof info) == (ssize_t)sizeof info)
+            return info.ssi_signo == SIGHUP ? CLI_HANGUP : CLI_TERMINATE;
+        if (n > 0 && fds[1].revents && read(pokes, &count, sizeof count) == (ssize_t)sizeof count)
+            return CLI_POKED;
+        if (left <= 0)
+            return CLI_TIMEOUT;
+    }
+}
+
+static void exit_now(int sig)
+{
+    (void)sig;
+    static const char text[] = "kubelua: second signal, leaving at once\n";
+    ssize_t n = write(2, text, sizeof text - 1);
+    (void)n;
+    _exit(1);
+}
+
+void cli_second_signal_exits(void)
+{
+    struct sigaction a = {.sa_handler = exit_now};
+    sigaction(SIGTERM, &a, NULL);
+    sigaction(SIGINT, &a, NULL);
+    sigset_t s;
+    sigemptyset(&s);
+    sigaddset(&s, SIGTERM);
+    sigaddset(&s, SIGINT);
+    pthread_sigmask(SIG_UNBLOCK, &s, NULL);
+}
+
+bool cli_log(const char *command, const char *level)
+{
+    kl_log_level l;
+    kl_err err = KL_ERR_INIT;
+    if (kl_log_level_parse(level, &l, &err)) {
+        cli_fail_err(2, command, &err);
+        return false;
+    }
+    kl_log_set_level(l);
+    kl_log_set_sink(kl_log_file_sink, NULL);
+    return true;
+}

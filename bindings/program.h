@@ -1,0 +1,18 @@
+/* program.h - scripts as programs of the runtime: load, look at, describe. */
+#ifndef LKL_PROGRAM_H
+#define LKL_PROGRAM_H
+
+#include <stdint.h>
+#include "run/reconciler.h"
+
+/* Loads a script and the modules it requires as one program (a generation). Nothing is contacted: a script does no I/O while
+ * loading. Syntax errors, errors while loading and wrong specs (with "did you mean") fail with file and line. Any thread. */
+KL_NODISCARD kl_status lkl_program_load(const char *path, kl_program **out, kl_err *err);
+/* A hash over the sources of the script and its modules: equal digests, equal logic. */
+uint64_t lkl_program_digest(const kl_program *p);
+/* The files it was made of, the script first; NULL-terminated, belongs to the program. */
+const char *const *lkl_program_files(const kl_program *p);
+/* What `kubelua check` prints: controllers, kinds, indexes. Caller kl_free()s. */
+char *lkl_program_describe(const kl_program *p);
+
+#endif

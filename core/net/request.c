@@ -1,4 +1,4 @@
-/* request.c - a kl_op in the words of HTTP: path, query in the order of Go's url.Values, body, and what to call it.
+/* request.c - a kl_op in the words of HTTP: URL, body, and what to call it.
  *
  * What cannot be right is refused here, before any I/O: a name missing, a namespace missing, a body of the wrong shape. */
 #include "net/request.h"
@@ -7,6 +7,7 @@
 #include <string.h>
 #include "base/mem.h"
 #include "model/object.h"
+#include "net/url.h"
 
 #define JSON "application/json"
 
@@ -33,22 +34,25 @@ void kl_op_init(kl_op *op, kl_verb verb, const char *kind)
 
 /* --- the query ----------------------------------------------------------------------------------------------------- */
 
-static void query(kl_buf *url, const char *key, const char *value)
+/* All that one op can have, and the numbers among them as text. */
+#define PARAMS_MAX 16
+typedef struct params {
+    kl_url_param v[PARAMS_MAX];
+    size_t n;
+    char limit[24], timeout[24];
+} params;
+
+static void query(params *p, const char *key, const char *value)
 {
-    if (!value || !*value)
-        return;
-    kl_buf_putc(url, strchr(kl_buf_str(url), '?') ? '&' : '?');
-    kl_buf_puts(url, key);
-    kl_buf_putc(url, '=');
-    kl_url_escape(value, url);
+    if (value && *value)
+        p->v[p->n++] = (kl_url_param){ key, value };
 }
 
-static void query_int(kl_buf *url, const char *key, int64_t n)
+static void query_int(params *p, const char *key, int64_t n, char text[24])
 {
-    char text[24];
-    snprintf(text, sizeof text, "%lld", (long long)n);
+    snprintf(text, 24, "%lld", (long long)n);
     if (n > 0)
-        query(url, key, text);
+        query(p, key, text);
 }
 
 static bool takes_manager(kl_verb v)
@@ -56,35 +60,32 @@ static bool takes_manager(kl_verb v)
     return v == KL_CREATE || v == KL_UPDATE || v == KL_PATCH || v == KL_APPLY;
 }
 
-/* Keys in alphabetical order, as Go sends them. */
-static void add_query(const kl_op *op, const char *field_manager, kl_buf *url)
+static void add_query(const kl_op *op, const char *field_manager, params *p)
 {
     bool write = kl_verb_is_write(op->verb), many = op->verb == KL_LIST || op->verb == KL_WATCH || op->verb == KL_DELETE_COLLECTION;
     bool watch = op->verb == KL_WATCH;
-    query(url, "allowWatchBookmarks", watch && op->bookmarks ? "true" : NULL);
-    query(url, "continue", many ? op->continue_token : NULL);
-    query(url, "dryRun", write && op->dry_run && op->verb != KL_DELETE ? "All" : NULL);
-    query(url, "fieldManager", takes_manager(op->verb) ? op->field_manager ? op->field_manager : field_manager : NULL);
-    query(url, "fieldSelector", many ? op->fields : NULL);
-    query(url, "fieldValidation", takes_manager(op->verb) ? op->field_validation : NULL);
-    query(url, "force", op->verb == KL_APPLY && op->force ? "true" : NULL);
-    query(url, "labelSelector", many ? op->labels : NULL);
+    query(p, "allowWatchBookmarks", watch && op->bookmarks ? "true" : NULL);
+    query(p, "continue", many ? op->continue_token : NULL);
+    query(p, "dryRun", write && op->dry_run && op->verb != KL_DELETE ? "All" : NULL);
+    query(p, "fieldManager", takes_manager(op->verb) ? op->field_manager ? op->field_manager : field_manager : NULL);
+    query(p, "fieldSelector", many ? op->fields : NULL);
+    query(p, "fieldValidation", takes_manager(op->verb) ? op->field_validation : NULL);
+    query(p, "force", op->verb == KL_APPLY && op->force ? "true" : NULL);
+    query(p, "labelSelector", many ? op->labels : NULL);
     if (many)
-        query_int(url, "limit", op->limit);
-    query(url, "resourceVersion", write ? NULL : op->rv);
-    query(url, "resourceVersionMatch", many ? op->initial_events && watch && !op->rv_match ? "NotOlderThan" : op->rv_match : NULL);
-    query(url, "sendInitialEvents", watch && op->initial_events ? "true" : NULL);
+        query_int(p, "limit", op->limit, p->limit);
+    query(p, "resourceVersion", write ? NULL : op->rv);
+    query(p, "resourceVersionMatch", many ? op->initial_events && watch && !op->rv_match ? "NotOlderThan" : op->rv_match : NULL);
+    query(p, "sendInitialEvents", watch && op->initial_events ? "true" : NULL);
     if (many)
-        query_int(url, "timeoutSeconds", op->timeout_seconds);
-    query(url, "watch", watch ? "true" : NULL);
+        query_int(p, "timeoutSeconds", op->timeout_seconds, p->timeout);
+    query(p, "watch", watch ? "true" : NULL);
 }
 
 /* --- the body ------------------------------------------------------------------------------------------------------ */
 
 static kl_status delete_body(const kl_op *op, kl__request *q)
 {
-    if (!op->propagation && !op->uid && !op->precondition_rv && op->grace_seconds < 0 && !op->dry_run)
-        return KL_OK;
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
     kl_build_kstr(b, "kind", "DeleteOptions");
@@ -188,14 +189,17 @@ kl_status kl__request_make(const char *server, const kl_op *op, const kl_resourc
     q.grant = grant_text(op, r, ns);
     kl_free(resource);
     kl_buf url = KL_BUF_INIT;
-    kl_buf_puts(&url, server);
+    params p = { .n = 0 };
+    add_query(op, field_manager, &p);
     const char *in_path = (op->verb == KL_CREATE && !op->subresource) || many ? NULL : name;
     kl_status st = preflight(op, r, ns, name, q.what, err);
-    if (!st && (st = kl_resource_path(r, ns, in_path, op->subresource, &url, err)))
+    const char *sub[] = { op->subresource, NULL };
+    kl_url_request where = { .base = server, .group = r->group, .version = r->version, .resource = r->plural, .ns = ns, .name = in_path,
+        .subresource = sub, .params = p.v, .nparams = p.n };
+    if (!st && (st = kl_url_build(&where, &url, err)))
         kl_err_prefix(err, "%s", q.what);
     if (!st)
         st = make_body(op, &q, err);
-    add_query(op, field_manager, &url);
     q.url = kl_buf_take(&url);
     if (st)
         kl__request_fini(&q);

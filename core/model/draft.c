@@ -229,16 +229,17 @@ void kl_draft_set(kl_draft_node *n, const char *key, size_t keylen, const kl_val
 {
     if (n->type != KL_OBJECT)
         return;
+    const kl_value *k = kl_value_of_strn(key, keylen);      /* as it would be written: valid UTF-8 */
+    key = kl__str_bytes(k, &keylen);
     lay_out(n);
     entry *e = find(n, key, keylen);
-    if (!v) {
-        if (e)
-            entry_remove(n, (size_t)(e - n->entries));
-    } else if (!e) {
-        entry_insert(n, n->len, (entry){ kl_value_of_strn(key, keylen), kl_value_ref(v), NULL });
-    } else if (!entry_holds(e, v)) {
+    if (!e && v)
+        entry_insert(n, n->len, (entry){ kl_value_ref(k), kl_value_ref(v), NULL });
+    else if (e && !v)
+        entry_remove(n, (size_t)(e - n->entries));
+    else if (e && !entry_holds(e, v))
         entry_set(e, v);
-    }
+    kl_value_unref(k);
 }
 
 kl_status kl_draft_set_item(kl_draft_node *n, size_t i, const kl_value *v, kl_err *err)

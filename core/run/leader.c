@@ -30,6 +30,7 @@ struct kl_leader {
     waiting_for reply;             /* the request that is open */
 
     kl_leader_now attempt;         /* when the running attempt began */
+    bool renewing;                 /* it began with an update of what is ours */
     kl_time sent;                  /* boottime when the open request was sent */
     kl_time until;                 /* the next attempt; KL_NEVER while one runs */
     kl_time tick;                  /* leading: when the last attempt of this round was due */
@@ -240,7 +241,7 @@ static kl_leader_action attempt_over(kl_leader *l, bool ok, kl_leader_now now);
 
 static kl_leader_action write_ours(kl_leader *l, kl_leader_do what, waiting_for reply, int64_t transitions, const kl_value *acquired, kl_leader_now now)
 {
-    const kl_value *since = acquired ? kl_value_ref(acquired) : NULL;
+    const kl_value *since = kl_value_ref(acquired);
     compose(l, what == KL_LEADER_CREATE, l->identity, l->lease / KL_SECONDS(1), transitions, since, l->attempt.wall);
     kl_value_unref(since);
     return request(l, what, reply, now);
@@ -257,7 +258,8 @@ static kl_leader_action write_new(kl_leader *l, kl_leader_do what, waiting_for r
 static kl_leader_action attempt(kl_leader *l, kl_leader_now now)
 {
     l->attempt = now;
-    if (l->object && is_ours(l) && is_valid(l, now.boot))
+    l->renewing = l->object && is_ours(l) && is_valid(l, now.boot);
+    if (l->renewing)
         return write_ours(l, KL_LEADER_UPDATE, FAST_UPDATE, l->transitions, l->acquired, now);
     return request(l, KL_LEADER_GET, LEASE, now);
 }
@@ -401,6 +403,8 @@ static kl_leader_action reply(kl_leader *l, const kl_leader_input *in, kl_leader
     case FAST_UPDATE:
         return in->status ? request(l, KL_LEADER_GET, LEASE, now) : written(l, in->lease, now);
     case LEASE:
+        if (in->status == KL_ENOTFOUND && l->renewing)      /* deleted under us: put back as it was */
+            return write_ours(l, KL_LEADER_CREATE, CREATED, l->transitions, l->acquired, now);
         if (in->status == KL_ENOTFOUND)
             return write_new(l, KL_LEADER_CREATE, CREATED, 0, now);
         return in->status ? attempt_over(l, false, now) : judge(l, in->lease, now);
@@ -421,9 +425,10 @@ static kl_leader_action changed(kl_leader *l, const kl_value *lease, kl_leader_n
 {
     if (l->phase != ACQUIRING || l->reply != NOTHING)
         return go_on(l);
-    l->attempt = now;
     if (!lease)
-        return request(l, KL_LEADER_GET, LEASE, now);
+        return attempt(l, now);
+    l->attempt = now;
+    l->renewing = false;
     look(l, lease, now.boot);
     if (!is_held(l, now.boot))
         return judge(l, lease, now);

@@ -38,7 +38,7 @@ typedef enum kl_leader_input_kind {
     KL_LEADER_START,               /* campaign; again after DONE */
     KL_LEADER_TIMER,               /* the action's `until` has come (early is fine) */
     KL_LEADER_REPLY,               /* of the request: status, and the Lease when there is one */
-    KL_LEADER_CHANGED,             /* somebody watches the Lease: its new state, or NULL when it was deleted */
+    KL_LEADER_CHANGED,             /* somebody watches the Lease: its new state, or NULL: deleted, try now */
     KL_LEADER_CANCEL,              /* no more; our workers have joined, so the lease may be released */
     KL_LEADER_JOINED,              /* after STOPPED by loss: our workers have joined */
     KL_LEADER_TRY,                 /* idle only: one attempt to acquire or renew, then DONE with `ok` */

@@ -224,7 +224,7 @@ void kl_manager_stop(kl_manager *m)
     kl_loop_call(m->loop, cancel_timer, &grace);
     if (!kl_recorder_flush(m->recorder, kl_clock_now(kl_clock_real()) + FLUSH_MAX))
         kl_warn("some events were not recorded before the end", "dropped=%llu", (unsigned long long)kl_recorder_dropped(m->recorder));
-    if (m->election)
+    if (m->election && m->started)
         kl_election_release(m->election);
     kl_endpoints_stop(m->endpoints);
     m->endpoints = NULL;

@@ -1,0 +1,94 @@
+/* border.h - what the binding files share and nobody else sees.
+ *
+ * Every userdata of ours begins with a tag, the address of something static: that is how a C function knows its own kind
+ * without asking the registry. Metatables are hidden behind __metatable, so scripts cannot call a finaliser by hand. */
+#ifndef LKL_BORDER_H
+#define LKL_BORDER_H
+
+#include "lkl.h"
+#include "model/draft.h"
+#include "model/path.h"
+
+/* One per Lua state, in the registry. */
+typedef struct lkl_border {
+    const void *tag;
+    uint64_t owner;              /* the thread that may use the state; checked in debug builds */
+    bool nil_index;              /* indexing nil is ours: absent reads are remembered */
+} lkl_border;
+/* User values of the border. */
+enum { BORDER_ABSENT_IN = 1, BORDER_ABSENT_KEY, BORDER_CHAINS, BORDER_NULL, BORDER_PATHS, BORDER_SLOTS = BORDER_PATHS };
+
+lkl_border *lkl__border(lua_State *L);                  /* made on first use */
+lkl_border *lkl__border_push(lua_State *L);             /* the same, and its userdata on the stack */
+
+/* The userdata at idx when it begins with `tag` and is at least `size` big, or NULL. */
+void *lkl__tagged(lua_State *L, int idx, const void *tag, size_t size);
+/* Pushes the metatable kept under `key`; true when it is new and wants filling. __name and __metatable are set. */
+bool lkl__metatable(lua_State *L, const void *key, const char *name);
+/* Pushes the value under `child` of the view at idx; lua_gettop is one more. Key of the child is at key_idx. */
+void lkl__push_child(lua_State *L, int idx, const kl_value *child, int key_idx);
+bool lkl__push_scalar(lua_State *L, const kl_value *v);     /* false, and nothing pushed, for containers */
+
+/* --- null, uint64, marked tables -------------------------------------------------------------------------------------------- */
+void lkl__push_null(lua_State *L);
+bool lkl__is_null(lua_State *L, int idx);
+void lkl__push_uint64(lua_State *L, uint64_t u);
+bool lkl__uint64(lua_State *L, int idx, uint64_t *out);
+typedef enum lkl_mark { LKL_PLAIN, LKL_ARRAY, LKL_OBJECT } lkl_mark;
+void lkl__mark(lua_State *L, int idx, lkl_mark mark);
+lkl_mark lkl__marked(lua_State *L, int idx);
+
+/* lkl_to_value into a value box that is on the stack already; returns the box's pointer. */
+const kl_value *lkl__to_box(lua_State *L, lkl_box *box, int idx, const char *what);
+
+/* --- JSON ----------------------------------------------------------------------------------------------------------------------- */
+void lkl__push_json(lua_State *L, const kl_value *v, bool pretty);       /* pushes the text */
+/* Raises an argument error with the story in err, which is finished first. */
+int lkl__argerror(lua_State *L, int arg, kl_err *err);
+
+/* --- drafts ------------------------------------------------------------------------------------------------------------------- */
+bool lkl__draft_same(lua_State *L, int a, int b);           /* the same place of the same draft */
+const kl_value *lkl__draft_value(lua_State *L, int idx);    /* a new reference, or NULL when idx is no draft */
+/* Assigns the value at value_idx; the table at chain_idx is {draft, key, key...}. Creates what is missing. */
+void lkl__draft_assign(lua_State *L, int chain_idx, int value_idx);
+void lkl__draft_describe(lua_State *L, int idx, int key_idx);    /* pushes "spec.x of Pod default/a" */
+int lkl__eq(lua_State *L);                                  /* __eq of views and drafts: by value */
+
+/* --- nil ------------------------------------------------------------------------------------------------------------------------ */
+void lkl__absent(lua_State *L, int in_idx, int key_idx);             /* the view or draft and the key that was not there */
+void lkl__draft_absent(lua_State *L, int draft_idx, int key_idx);    /* the same, and begins a chain */
+void lkl__forget_chains(lua_State *L);
+
+/* --- text ------------------------------------------------------------------------------------------------------------------------ */
+/* Adds a step to a path text in b: ".name", "[3]" or "[a.b/c]". */
+void lkl__path_step(lua_State *L, luaL_Buffer *b, int key_idx, bool first);
+void lkl__describe_value(lua_State *L, const kl_value *root);                 /* pushes "Pod default/a", or "the value" */
+void lkl__view_describe(lua_State *L, int view_idx, int key_idx);             /* pushes "spec.x of Pod default/a"; key_idx 0: the view itself */
+/* The same from a list of keys, the innermost first. */
+void lkl__describe_keys(lua_State *L, const kl_value *root, int keys_idx, int key_idx);
+kl_path *lkl__path(lua_State *L, int idx);      /* compiled, cached per state; raises. One more on the stack: the box that keeps it */
+
+/* Pushes "file:line: " of the innermost caller that is not the library's own Lua. */
+void lkl__where(lua_State *L);
+/* luaL_error at that place. */
+int lkl__error(lua_State *L, const char *fmt, ...);
+
+/* What quantities, times and selectors become in an object: pushes a string and says true, or pushes nothing. */
+bool lkl__quantity_text(lua_State *L, int idx);
+bool lkl__time_text(lua_State *L, int idx);
+
+/* --- the parts of kubelua.core: each adds its functions to the table on top of the stack --------------------------------- */
+void lkl__open_scalars(lua_State *L);
+void lkl__open_values(lua_State *L);
+void lkl__open_codec(lua_State *L);
+void lkl__open_convert(lua_State *L);
+void lkl__open_draft(lua_State *L);
+void lkl__open_nil(lua_State *L);
+void lkl__open_error(lua_State *L);
+void lkl__open_quantity(lua_State *L);
+void lkl__open_time(lua_State *L);
+void lkl__open_selector(lua_State *L);
+void lkl__open_op(lua_State *L);
+void lkl__open_client(lua_State *L);
+
+#endif

@@ -1,0 +1,158 @@
+/* box.c - a userdata that owns one C thing, and the border: what one Lua state knows of itself.
+ *
+ *   empty --ptr set--> full --__gc, __close or lkl_box_close--> empty
+ *
+ * A box is made before the thing it will own, so that no Lua error can come between making and owning. */
+#include <string.h>
+#include "base/mem.h"
+#include "base/sync.h"
+#include "border.h"
+
+static const char border_tag, border_key;
+
+void *lkl__tagged(lua_State *L, int idx, const void *tag, size_t size)
+{
+    if (lua_type(L, idx) != LUA_TUSERDATA || lua_rawlen(L, idx) < size)
+        return NULL;
+    void *p = lua_touserdata(L, idx);
+    return *(const void **)p == tag ? p : NULL;
+}
+
+bool lkl__metatable(lua_State *L, const void *key, const char *name)
+{
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, key) == LUA_TTABLE)
+        return false;
+    lua_pop(L, 1);
+    lua_createtable(L, 0, 12);
+    lua_pushstring(L, name);
+    lua_setfield(L, -2, "__name");
+    lua_pushstring(L, name);
+    lua_setfield(L, -2, "__metatable");
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, key);
+    return true;
+}
+
+/* --- the border ------------------------------------------------------------------------------------------------------------- */
+
+lkl_border *lkl__border_push(lua_State *L)
+{
+    lkl_border *b;
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &border_key) == LUA_TUSERDATA) {
+        b = lua_touserdata(L, -1);
+    } else {
+        lua_pop(L, 1);
+        b = lua_newuserdatauv(L, sizeof *b, BORDER_SLOTS);
+        memset(b, 0, sizeof *b);
+        b->tag = &border_tag;
+        b->owner = kl_thread_self();
+        lua_pushvalue(L, -1);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &border_key);
+    }
+#ifdef KL_DEBUG
+    if (b->owner != kl_thread_self())
+        kl_mem_die("a Lua state was used by a thread that does not own it");
+#endif
+    return b;
+}
+
+lkl_border *lkl__border(lua_State *L)
+{
+    lkl_border *b = lkl__border_push(L);
+    lua_pop(L, 1);          /* the registry keeps it */
+    return b;
+}
+
+void lkl_adopt(lua_State *L)
+{
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &border_key) == LUA_TUSERDATA)
+        ((lkl_border *)lua_touserdata(L, -1))->owner = kl_thread_self();
+    lua_pop(L, 1);
+}
+
+/* --- boxes -------------------------------------------------------------------------------------------------------------------- */
+
+static void free_box(lkl_box *box)
+{
+    const lkl_class *c = box->tag;
+    void *ptr = box->ptr;
+    box->ptr = NULL;
+    if (ptr)
+        c->free(ptr);
+}
+
+static int box_gc(lua_State *L)
+{
+    const lkl_class *c = lua_touserdata(L, lua_upvalueindex(1));
+    lkl_box *box = lkl__tagged(L, 1, c, sizeof *box);
+    if (box)
+        free_box(box);
+    return 0;
+}
+
+static void fill_metatable(lua_State *L, const lkl_class *c)
+{
+    if (c->meta)
+        luaL_setfuncs(L, c->meta, 0);
+    lua_pushlightuserdata(L, (void *)c);
+    lua_pushcclosure(L, box_gc, 1);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -3, "__close");
+    lua_setfield(L, -2, "__gc");
+    if (c->methods) {
+        lua_newtable(L);
+        luaL_setfuncs(L, c->methods, 0);
+        lua_setfield(L, -2, "__index");
+    }
+}
+
+lkl_box *lkl_box_new(lua_State *L, const lkl_class *c, int slots)
+{
+    if (lkl__metatable(L, c, c->name))
+        fill_metatable(L, c);
+    lkl_box *box = lua_newuserdatauv(L, sizeof *box, slots);
+    box->tag = c;
+    box->ptr = NULL;
+    lua_rotate(L, -2, 1);
+    lua_setmetatable(L, -2);
+    return box;
+}
+
+void *lkl_box_get(lua_State *L, int idx, const lkl_class *c)
+{
+    lkl_box *box = lkl__tagged(L, idx, c, sizeof *box);
+    return box ? box->ptr : NULL;
+}
+
+void *lkl_box_check(lua_State *L, int idx, const lkl_class *c)
+{
+    lkl_box *box = lkl__tagged(L, idx, c, sizeof *box);
+    if (!box)
+        luaL_typeerror(L, idx, c->name);
+    if (!box->ptr)
+        luaL_argerror(L, idx, "it has been closed");
+    return box->ptr;
+}
+
+void lkl_box_close(lua_State *L, int idx)
+{
+    if (lua_type(L, idx) == LUA_TUSERDATA && lua_rawlen(L, idx) >= sizeof(lkl_box))
+        free_box(lua_touserdata(L, idx));
+}
+
+static void free_value(void *ptr)
+{
+    kl_value_unref(ptr);
+}
+
+static const lkl_class value_class = { .name = "kubelua.value", .free = free_value };
+
+lkl_box *lkl_value_box(lua_State *L)
+{
+    return lkl_box_new(L, &value_class, 0);
+}
+
+void lkl_push_value_box(lua_State *L, const kl_value *taken)
+{
+    lkl_box_new(L, &value_class, 0)->ptr = (void *)taken;
+}

@@ -1,0 +1,65 @@
+-- object.lua - objects as scripts write them, in a manifest's form or in short.
+--
+--   { apiVersion = "v1", kind = "Secret", metadata = { name = "a" }, data = ... }      is sent as it stands
+--   { kind = "v1/Secret", name = "a", namespace = "default", data = ... }              the short form of the same
+--
+-- In the short form `kind` holds "group/version/Kind", and name, namespace, labels and annotations move into metadata.
+
+local core = require "kubelua.core"
+
+local M = {}
+
+local INTO_METADATA = { "name", "namespace", "labels", "annotations" }
+
+--- "apps/v1/Deployment" -> "apps/v1", "Deployment"; "v1/Pod" -> "v1", "Pod"; nil when it is a bare kind.
+---@param text string
+---@return string? apiVersion, string? kind
+function M.split_kind(text)
+  return text:match "^(.+)/([^/]+)$"
+end
+
+--- The text form of an object's kind: "apps/v1/Deployment", "v1/Pod".
+---@param o table|kubelua.view
+---@return string?
+function M.kind_of(o)
+  local kind, api = o.kind, o.apiVersion
+  if type(kind) ~= "string" then return nil end
+  if type(api) == "string" and api ~= "" then return api .. "/" .. kind end
+  return kind
+end
+
+local function is_manifest(o) return o.apiVersion ~= nil or o.metadata ~= nil end
+
+--- A manifest of `o`, which stays as it is. Views, drafts and manifests pass through; `what` stands in messages.
+---@param o table|kubelua.view
+---@param what string?
+---@return table|kubelua.view
+function M.normalize(o, what)
+  what = what or "object"
+  if type(o) == "userdata" then
+    if core.is_view(o) or core.is_draft(o) then return o end
+    core.blame(("%s: expected an object, got %s"):format(what, tostring(o)))
+  elseif type(o) ~= "table" then
+    core.blame(("%s: expected an object (a table or a view), got %s"):format(what, type(o)))
+  end
+  if type(o.kind) ~= "string" then
+    core.blame(("%s: the object has no kind; write kind = \"v1/Secret\", or apiVersion and kind"):format(what))
+  end
+  if is_manifest(o) then
+    if o.apiVersion == nil then
+      core.blame(("%s: the object has metadata but no apiVersion; a manifest has both, the short form has neither"):format(what))
+    end
+    return o
+  end
+  local api, kind = M.split_kind(o.kind)
+  if not api then
+    core.blame(("%s: kind = \"%s\" lacks its version; the short form wants \"v1/%s\" or \"group/version/%s\""):format(what, o.kind, o.kind, o.kind))
+  end
+  local out, metadata = {}, {}
+  for key, value in pairs(o) do out[key] = value end
+  for _, field in ipairs(INTO_METADATA) do out[field], metadata[field] = nil, o[field] end
+  out.apiVersion, out.kind, out.metadata = api, kind, metadata
+  return out
+end
+
+return M

@@ -1,0 +1,40 @@
+-- options.lua - tables of named options: an unknown name, or a value of the wrong type, is the caller's mistake and says so.
+
+local core = require "kubelua.core"
+local suggest = require "kubelua.suggest"
+
+local M = {}
+
+-- What type() calls the values that each word allows.
+local ALLOWS = {
+  string = { string = true },
+  integer = { number = true },
+  boolean = { boolean = true },
+  table = { table = true, userdata = true },
+  duration = { string = true, number = true },
+  selector = { string = true, table = true, userdata = true },
+  ["function"] = { ["function"] = true },
+}
+
+--- Checks `options` against `known`, which maps each name to a word of ALLOWS. nil passes as an empty table.
+---@param what string  how messages call the call: "c:list"
+---@param options table?
+---@param known table<string, string>
+---@return table
+function M.check(what, options, known)
+  if options == nil then return {} end
+  if type(options) ~= "table" then
+    core.blame(("%s: expected a table of options, got %s"):format(what, type(options)))
+  end
+  for name, value in pairs(options) do
+    local word = known[name]
+    if not word then
+      core.blame(("%s: unknown option '%s'%s"):format(what, tostring(name), suggest.hint(name, known)))
+    elseif not ALLOWS[word][type(value)] or word == "integer" and math.type(value) ~= "integer" then
+      core.blame(("%s: option '%s' must be a %s, got %s"):format(what, name, word, type(value)))
+    end
+  end
+  return options
+end
+
+return M

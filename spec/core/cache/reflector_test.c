@@ -1,0 +1,529 @@
+/* reflector_test.c - the list/watch state machine, fed by hand: no source, no thread, no clock. */
+#include "support/test.h"
+
+#include "cache/reflector.h"
+
+typedef struct bench { kl_reflector *r; kl_time now; } bench;
+
+static bench start_bench(void)
+{
+    return (bench){ kl_reflector_new(42, 0), KL_SECONDS(100) };
+}
+
+static kl_reflector_action put(bench *b, kl_reflector_input in)
+{
+    return kl_reflector_step(b->r, &in, b->now);
+}
+
+static kl_reflector_action start(bench *b) { return put(b, (kl_reflector_input){ .kind = KL_REFLECTOR_START }); }
+static kl_reflector_action page(bench *b, const char *rv, const char *more) { return put(b, (kl_reflector_input){ .kind = KL_REFLECTOR_PAGE, .rv = rv, .continue_token = more }); }
+static kl_reflector_action opened(bench *b) { return put(b, (kl_reflector_input){ .kind = KL_REFLECTOR_OPENED }); }
+static kl_reflector_action frame(bench *b, kl_event_type t, const char *rv) { return put(b, (kl_reflector_input){ .kind = KL_REFLECTOR_FRAME, .type = t, .rv = rv }); }
+static kl_reflector_action timer(bench *b) { return put(b, (kl_reflector_input){ .kind = KL_REFLECTOR_TIMER }); }
+
+static kl_reflector_action fails(bench *b, kl_reflector_input_kind kind, kl_status st, const char *message)
+{
+    kl_err e = KL_ERR_INIT;
+    if (st)
+        kl_fail(&e, st, "%s", message ? message : "scripted");
+    kl_reflector_action a = put(b, (kl_reflector_input){ .kind = kind, .err = st ? &e : NULL });
+    kl_err_fini(&e);
+    return a;
+}
+
+static kl_reflector_action ends(bench *b, kl_status st) { return fails(b, KL_REFLECTOR_ENDED, st, NULL); }
+
+/* A reflector whose watch is open and has the given resourceVersion. */
+static bench watching(const char *rv)
+{
+    bench b = start_bench();
+    start(&b);
+    assert_int_equal(page(&b, rv, NULL).what, KL_REFLECTOR_WATCH);
+    opened(&b);
+    return b;
+}
+
+static void assert_list(kl_reflector_action a, const char *rv, int64_t limit)
+{
+    assert_int_equal(a.what, KL_REFLECTOR_LIST);
+    assert_non_null(a.list.rv);
+    assert_string_equal(a.list.rv, rv);
+    assert_int_equal(a.list.limit, limit);
+    assert_null(a.list.continue_token);
+}
+
+static void assert_watch(kl_reflector_action a, const char *rv)
+{
+    assert_int_equal(a.what, KL_REFLECTOR_WATCH);
+    assert_string_equal(a.watch.rv, rv);
+    assert_true(a.watch.bookmarks);
+    assert_in_range(a.watch.timeout_seconds, 300, 599);
+}
+
+/* Waits out a WAIT whose delay must lie in [d, 2d), and gives what comes after it. */
+static kl_reflector_action wait_out(bench *b, kl_reflector_action a, kl_time d)
+{
+    assert_int_equal(a.what, KL_REFLECTOR_WAIT);
+    assert_in_range(a.until - b->now, d, 2 * d - 1);
+    b->now = a.until - 1;
+    assert_int_equal(timer(b).what, KL_REFLECTOR_GO_ON);
+    b->now++;
+    return timer(b);
+}
+
+static void lists_at_zero_then_watches_from_what_it_got(void **state)
+{
+    (void)state;
+    bench b = start_bench();
+    assert_string_equal(kl_reflector_state(b.r), "idle");
+    assert_list(start(&b), "0", 500);
+    kl_reflector_action a = page(&b, "17", NULL);
+    assert_true(a.complete);
+    assert_watch(a, "17");
+    assert_string_equal(kl_reflector_state(b.r), "watching");
+    kl_reflector_free(b.r);
+}
+
+static void pages_by_continue_and_replaces_only_after_the_last_page(void **state)
+{
+    (void)state;
+    bench b = start_bench();
+    start(&b);
+    kl_reflector_action a = page(&b, "17", "c1");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(a.what, KL_REFLECTOR_LIST);
+        assert_false(a.complete);
+        assert_null(a.list.rv);
+        assert_int_equal(a.list.limit, 500);
+        assert_string_equal(a.list.continue_token, i ? "c2" : "c1");
+        a = page(&b, "17", i ? NULL : "c2");
+    }
+    assert_true(a.complete);
+    assert_watch(a, "17");
+    assert_int_equal(kl_reflector_counters(b.r)->lists, 1);
+    assert_int_equal(kl_reflector_counters(b.r)->pages, 3);
+    /* A server that pages lists at "0" pages all of them: later lists keep the limit. */
+    assert_list(ends(&b, KL_EGONE), "17", 500);
+    kl_reflector_free(b.r);
+}
+
+static void later_lists_go_without_pages_so_that_the_watch_cache_serves_them(void **state)
+{
+    (void)state;
+    bench b = watching("17");
+    assert_list(ends(&b, KL_EGONE), "17", 0);
+    kl_reflector_free(b.r);
+}
+
+static void history_lost_between_pages_means_one_whole_list(void **state)
+{
+    (void)state;
+    bench b = start_bench();
+    start(&b);
+    page(&b, "17", "c1");
+    kl_reflector_action a = fails(&b, KL_REFLECTOR_LIST_FAILED, KL_EGONE, NULL);
+    assert_list(a, "0", 0);
+    assert_true(page(&b, "20", NULL).complete);
+    assert_string_equal(kl_reflector_rv(b.r), "20");
+    kl_reflector_free(b.r);
+}
+
+static void a_failed_page_starts_the_list_over_after_a_backoff(void **state)
+{
+    (void)state;
+    bench b = start_bench();
+    start(&b);
+    page(&b, "17", "c1");
+    kl_reflector_action a = fails(&b, KL_REFLECTOR_LIST_FAILED, KL_ECLOSED, NULL);
+    assert_false(a.complete);
+    assert_list(wait_out(&b, a, KL_MILLISECONDS(800)), "0", 500);
+    kl_reflector_free(b.r);
+}
+
+static void an_expired_list_asks_for_the_newest_in_the_same_breath(void **state)
+{
+    (void)state;
+    bench b = watching("17");
+    assert_list(ends(&b, KL_EGONE), "17", 0);
+    assert_list(fails(&b, KL_REFLECTOR_LIST_FAILED, KL_EGONE, NULL), "", 500);
+    assert_watch(page(&b, "99", NULL), "99");
+    opened(&b);
+    b.now += KL_MINUTES(2);
+    assert_watch(ends(&b, KL_OK), "99");
+    assert_list(ends(&b, KL_EGONE), "99", 0);       /* and later lists go from the last seen again */
+    kl_reflector_free(b.r);
+}
+
+static void a_resource_version_from_the_future_is_given_up_like_an_expired_one(void **state)
+{
+    (void)state;
+    bench b = watching("17");
+    assert_list(fails(&b, KL_REFLECTOR_ENDED, KL_ETIMEOUT, "Too large resource version: 17, current: 3"), "17", 0);
+    assert_list(fails(&b, KL_REFLECTOR_LIST_FAILED, KL_ETIMEOUT, "Timeout: Too large resource version: 17, current: 3"), "", 500);
+    assert_watch(page(&b, "3", NULL), "3");
+    kl_reflector_free(b.r);
+}
+
+static void newest_that_is_gone_too_backs_off(void **state)
+{
+    (void)state;
+    bench b = start_bench();
+    start(&b);
+    assert_list(fails(&b, KL_REFLECTOR_LIST_FAILED, KL_EGONE, NULL), "", 500);
+    kl_reflector_action a = fails(&b, KL_REFLECTOR_LIST_FAILED, KL_EGONE, NULL);
+    assert_list(wait_out(&b, a, KL_MILLISECONDS(800)), "", 500);
+    kl_reflector_free(b.r);
+}
+
+static void every_frame_moves_the_resource_version(void **state)
+{
+    (void)state;
+    bench b = watching("17");
+    const char *rvs[] = { "18", "19", "25", "31" };
+    kl_event_type types[] = { KL_ADDED, KL_MODIFIED, KL_DELETED, KL_BOOKMARK };
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(frame(&b, types[i], rvs[i]).what, KL_REFLECTOR_GO_ON);
+        assert_string_equal(kl_reflector_rv(b.r), rvs[i]);
+    }
+    frame(&b, KL_MODIFIED, NULL);
+    assert_string_equal(kl_reflector_rv(b.r), "31");
+    kl_reflector_free(b.r);
+}
+
+static void synthetic_adds_of_a_watch_from_nowhere_do_not_move_it(void **state)
+{
+    (void)state;
+    bench b = start_bench();
+    start(&b);
+    assert_int_equal(page(&b, "0", NULL).what, KL_REFLECTOR_WATCH);
+    frame(&b, KL_ADDED, "30");
+    frame(&b, KL_ADDED, "20");
+    assert_string_equal(kl_reflector_rv(b.r), "0");
+    frame(&b, KL_MODIFIED, "31");
+    assert_string_equal(kl_reflector_rv(b.r), "31");
+    frame(&b, KL_ADDED, "32");
+    assert_string_equal(kl_reflector_rv(b.r), "32");
+    kl_reflector_free(b.r);
+}
+
+static void a_watch_from_nowhere_that_ends_is_listed_again(void **state)
+{
+    (void)state;
+    bench b = start_bench();
+    start(&b);
+    page(&b, "", NULL);
+    opened(&b);
+    b.now += KL_SECONDS(5);
+    assert_list(ends(&b, KL_ECLOSED), "0", 500);
+    kl_reflector_free(b.r);
+}
+
+static void a_clean_close_resumes_at_once_without_a_list(void **state)
+{
+    (void)state;
+    bench b = watching("17");
+    frame(&b, KL_MODIFIED, "18");
+    b.now += KL_MINUTES(5);
+    assert_watch(ends(&b, KL_OK), "18");
+    assert_int_equal(kl_reflector_counters(b.r)->lists, 1);
+    kl_reflector_free(b.r);
+}
+
+static void a_broken_connection_resumes_without_a_list(void **state)
+{
+    (void)state;
+    const kl_status how[] = { KL_ECLOSED, KL_ETIMEOUT, KL_ECONNECT };
+    for (size_t i = 0; i < 3; i++) {
+        bench b = watching("17");
+        b.now += KL_SECONDS(20);
+        assert_watch(ends(&b, how[i]), "17");
+        opened(&b);
+        assert_null(kl_reflector_message(b.r));
+        kl_reflector_free(b.r);
+    }
+}
+
+static void garbage_in_the_stream_resumes_after_a_backoff(void **state)
+{
+    (void)state;
+    bench b = watching("17");
+    frame(&b, KL_MODIFIED, "18");
+    assert_watch(wait_out(&b, ends(&b, KL_ESYNTAX), KL_MILLISECONDS(800)), "18");
+    kl_reflector_free(b.r);
+}
+
+static void very_short_watches_back_off_and_never_list(void **state)
+{
+    (void)state;
+    bench b = watching("17");
+    kl_time d = KL_MILLISECONDS(800);
+    for (int i = 0; i < 10; i++) {
+        b.now += KL_MILLISECONDS(10);
+        assert_watch(wait_out(&b, ends(&b, KL_OK), d), "17");
+        opened(&b);
+        d = d * 2 > KL_SECONDS(30) ? KL_SECONDS(30) : d * 2;
+    }
+    assert_int_equal(kl_reflector_counters(b.r)->lists, 1);
+    assert_int_equal(kl_reflector_counters(b.r)->short_watches, 10);
+    kl_reflector_free(b.r);
+}
+
+static void short_watches_with_events_get_some_for_free(void **state)
+{
+    (void)state;
+    bench b = watching("17");
+    char rv[8];
+    int free_ones = 0;
+    for (int i = 0; i < 20; i++) {
+        snprintf(rv, sizeof rv, "%d", 100 + i);
+        frame(&b, KL_MODIFIED, rv);
+        kl_reflector_action a = ends(&b, KL_OK);
+        if (a.what == KL_REFLECTOR_WATCH) {
+            free_ones++;
+        } else {
+            b.now = a.until;
+            a = timer(&b);
+        }
+        assert_watch(a, rv);
+        opened(&b);
+    }
+    assert_int_equal(free_ones, 3);
+    kl_reflector_free(b.r);
+}
+
+static void refused_and_throttled_watches_back_off_without_a_list(void **state)
+{
+    (void)state;
+    const kl_status how[] = { KL_ECONNECT, KL_ETHROTTLED, KL_ESERVER };
+    for (size_t k = 0; k < 3; k++) {
+        bench b = watching("17");
+        b.now += KL_MINUTES(2);
+        assert_watch(ends(&b, KL_OK), "17");
+        kl_time d = KL_MILLISECONDS(800);
+        for (int i = 0; i < 9; i++) {
+            assert_watch(wait_out(&b, ends(&b, how[k]), d), "17");
+            d = d * 2 > KL_SECONDS(30) ? KL_SECONDS(30) : d * 2;
+        }
+        assert_int_equal(kl_reflector_counters(b.r)->lists, 1);
+        kl_reflector_free(b.r);
+    }
+}
+
+static void retry_after_is_a_lower_bound(void **state)
+{
+    (void)state;
+    bench b = watching("17");
+    kl_err e = KL_ERR_INIT;
+    kl_fail(&e, KL_ETHROTTLED, "slow down");
+    e.retry_after_ns = KL_SECONDS(77);
+    kl_reflector_action a = put(&b, (kl_reflector_input){ .kind = KL_REFLECTOR_ENDED, .err = &e });
+    assert_int_equal(a.what, KL_REFLECTOR_WAIT);
+    assert_int_equal(a.until - b.now, KL_SECONDS(77));
+    kl_err_fini(&e);
+    kl_reflector_free(b.r);
+}
+
+static void errors_in_the_stream(void **state)
+{
+    (void)state;
+    bench b = watching("17");
+    assert_watch(wait_out(&b, fails(&b, KL_REFLECTOR_STREAM_ERROR, KL_ETHROTTLED, NULL), KL_MILLISECONDS(800)), "17");
+    assert_watch(wait_out(&b, fails(&b, KL_REFLECTOR_STREAM_ERROR, KL_ESERVER, NULL), KL_MILLISECONDS(1600)), "17");
+    assert_list(fails(&b, KL_REFLECTOR_STREAM_ERROR, KL_EGONE, NULL), "17", 0);
+    page(&b, "18", NULL);
+    assert_list(wait_out(&b, fails(&b, KL_REFLECTOR_STREAM_ERROR, KL_EREJECTED, NULL), KL_MILLISECONDS(3200)), "18", 0);
+    kl_reflector_free(b.r);
+}
+
+static void history_lost_again_and_again_is_asked_for_slower_and_slower(void **state)
+{
+    (void)state;
+    bench b = watching("17");
+    assert_list(ends(&b, KL_EGONE), "17", 0);
+    kl_time d = KL_MILLISECONDS(800);
+    for (int i = 0; i < 4; i++) {
+        page(&b, "17", NULL);
+        assert_list(wait_out(&b, ends(&b, KL_EGONE), d), "17", 0);
+        d *= 2;
+    }
+    kl_reflector_free(b.r);
+}
+
+static void backoff_is_forgotten_only_after_sustained_success(void **state)
+{
+    (void)state;
+    bench b = watching("17");
+    for (int i = 0; i < 4; i++) {                  /* 0.8, 1.6, 3.2, 6.4 */
+        kl_reflector_action a = ends(&b, KL_ESERVER);
+        b.now = a.until;
+        timer(&b);
+    }
+    opened(&b);                                    /* an answer alone proves nothing */
+    assert_watch(wait_out(&b, ends(&b, KL_ESERVER), KL_MILLISECONDS(12800)), "17");
+    opened(&b);
+    b.now += KL_SECONDS(2);
+    frame(&b, KL_BOOKMARK, "18");                  /* a frame on a watch that lives does */
+    assert_watch(wait_out(&b, ends(&b, KL_ESERVER), KL_MILLISECONDS(800)), "18");
+    ends(&b, KL_ESERVER);
+    b.now += KL_SECONDS(40);
+    timer(&b);
+    opened(&b);
+    b.now += KL_SECONDS(61);                       /* and so does a minute of quiet */
+    ends(&b, KL_OK);
+    assert_watch(wait_out(&b, ends(&b, KL_ESERVER), KL_MILLISECONDS(800)), "18");
+    kl_reflector_free(b.r);
+}
+
+static void refusals_park_and_are_tried_again(void **state)
+{
+    (void)state;
+    const kl_status how[] = { KL_EAUTH, KL_EFORBIDDEN, KL_ENOTFOUND, KL_ETOOBIG };
+    for (size_t i = 0; i < 4; i++) {
+        bench b = start_bench();
+        start(&b);
+        kl_reflector_action a = fails(&b, KL_REFLECTOR_LIST_FAILED, how[i], "grant list on pods");
+        assert_true(kl_reflector_parked(b.r));
+        assert_string_equal(kl_reflector_state(b.r), "parked");
+        assert_string_equal(kl_reflector_message(b.r), "grant list on pods");
+        assert_list(wait_out(&b, a, KL_MILLISECONDS(800)), "0", 500);
+        assert_true(page(&b, "1", NULL).complete);
+        assert_false(kl_reflector_parked(b.r));
+        assert_null(kl_reflector_message(b.r));
+        kl_reflector_free(b.r);
+    }
+}
+
+static void an_object_too_big_stays_parked_until_something_gets_past_it(void **state)
+{
+    (void)state;
+    bench b = watching("17");
+    assert_watch(wait_out(&b, ends(&b, KL_ETOOBIG), KL_MILLISECONDS(800)), "17");
+    opened(&b);
+    assert_true(kl_reflector_parked(b.r));
+    frame(&b, KL_MODIFIED, "19");
+    assert_false(kl_reflector_parked(b.r));
+    kl_reflector_free(b.r);
+}
+
+static void a_kind_that_went_away_is_listed_again(void **state)
+{
+    (void)state;
+    bench b = watching("17");
+    assert_list(wait_out(&b, ends(&b, KL_ENOTFOUND), KL_MILLISECONDS(800)), "17", 0);
+    kl_reflector_free(b.r);
+}
+
+static void a_kick_ends_a_wait_and_disturbs_nothing_else(void **state)
+{
+    (void)state;
+    bench b = start_bench();
+    start(&b);
+    assert_int_equal(fails(&b, KL_REFLECTOR_LIST_FAILED, KL_ENOTFOUND, NULL).what, KL_REFLECTOR_WAIT);
+    assert_list(put(&b, (kl_reflector_input){ .kind = KL_REFLECTOR_KICK }), "0", 500);
+    page(&b, "3", NULL);
+    assert_int_equal(put(&b, (kl_reflector_input){ .kind = KL_REFLECTOR_KICK }).what, KL_REFLECTOR_GO_ON);
+    kl_reflector_free(b.r);
+}
+
+static void a_watch_that_has_shown_bookmarks_stalls_after_75_seconds(void **state)
+{
+    (void)state;
+    bench b = watching("17");
+    b.now += KL_SECONDS(60);
+    kl_reflector_action a = frame(&b, KL_BOOKMARK, "18");
+    assert_int_equal(a.until - b.now, KL_SECONDS(75));
+    b.now += KL_SECONDS(30);
+    a = frame(&b, KL_MODIFIED, "19");              /* any sign of life counts */
+    assert_int_equal(a.until - b.now, KL_SECONDS(75));
+    b.now = a.until - 1;
+    assert_int_equal(timer(&b).what, KL_REFLECTOR_GO_ON);
+    b.now++;
+    assert_watch(timer(&b), "19");
+    assert_int_equal(kl_reflector_counters(b.r)->stalls, 1);
+    assert_int_equal(kl_reflector_counters(b.r)->lists, 1);
+    kl_reflector_free(b.r);
+}
+
+static void a_watch_without_bookmarks_is_resumed_at_growing_intervals(void **state)
+{
+    (void)state;
+    bench b = watching("17");
+    kl_time patience[] = { KL_SECONDS(75), KL_SECONDS(150), KL_SECONDS(300) };
+    kl_time since = b.now;
+    kl_time until = timer(&b).until;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(until - since, patience[i]);
+        b.now = until;
+        kl_reflector_action a = timer(&b);
+        assert_watch(a, "17");
+        since = b.now;
+        until = a.until;
+    }
+    /* Never later than the watch should have ended anyway. */
+    assert_in_range(until - since, KL_SECONDS(330), KL_SECONDS(630));
+    assert_int_equal(kl_reflector_counters(b.r)->lists, 1);
+    kl_reflector_free(b.r);
+}
+
+static void what_comes_late_is_ignored_and_stop_is_final(void **state)
+{
+    (void)state;
+    bench b = watching("17");
+    assert_int_equal(page(&b, "99", NULL).what, KL_REFLECTOR_GO_ON);
+    assert_int_equal(fails(&b, KL_REFLECTOR_LIST_FAILED, KL_EGONE, NULL).what, KL_REFLECTOR_GO_ON);
+    assert_string_equal(kl_reflector_rv(b.r), "17");
+    assert_int_equal(put(&b, (kl_reflector_input){ .kind = KL_REFLECTOR_STOP }).what, KL_REFLECTOR_STOPPED);
+    assert_int_equal(ends(&b, KL_OK).what, KL_REFLECTOR_STOPPED);
+    assert_int_equal(start(&b).what, KL_REFLECTOR_STOPPED);
+    assert_string_equal(kl_reflector_state(b.r), "stopped");
+    kl_reflector_free(b.r);
+}
+
+static void watches_spread_over_five_to_ten_minutes(void **state)
+{
+    (void)state;
+    bench b = watching("17");
+    int64_t least = 1000, most = 0;
+    for (int i = 0; i < 500; i++) {
+        b.now += KL_MINUTES(2);
+        kl_reflector_action a = ends(&b, KL_OK);
+        assert_watch(a, "17");
+        opened(&b);
+        least = a.watch.timeout_seconds < least ? a.watch.timeout_seconds : least;
+        most = a.watch.timeout_seconds > most ? a.watch.timeout_seconds : most;
+    }
+    assert_in_range(least, 300, 310);
+    assert_in_range(most, 590, 599);
+    kl_reflector_free(b.r);
+}
+
+KL_TESTS(
+    cmocka_unit_test(lists_at_zero_then_watches_from_what_it_got),
+    cmocka_unit_test(pages_by_continue_and_replaces_only_after_the_last_page),
+    cmocka_unit_test(later_lists_go_without_pages_so_that_the_watch_cache_serves_them),
+    cmocka_unit_test(history_lost_between_pages_means_one_whole_list),
+    cmocka_unit_test(a_failed_page_starts_the_list_over_after_a_backoff),
+    cmocka_unit_test(an_expired_list_asks_for_the_newest_in_the_same_breath),
+    cmocka_unit_test(a_resource_version_from_the_future_is_given_up_like_an_expired_one),
+    cmocka_unit_test(newest_that_is_gone_too_backs_off),
+    cmocka_unit_test(every_frame_moves_the_resource_version),
+    cmocka_unit_test(synthetic_adds_of_a_watch_from_nowhere_do_not_move_it),
+    cmocka_unit_test(a_watch_from_nowhere_that_ends_is_listed_again),
+    cmocka_unit_test(a_clean_close_resumes_at_once_without_a_list),
+    cmocka_unit_test(a_broken_connection_resumes_without_a_list),
+    cmocka_unit_test(garbage_in_the_stream_resumes_after_a_backoff),
+    cmocka_unit_test(very_short_watches_back_off_and_never_list),
+    cmocka_unit_test(short_watches_with_events_get_some_for_free),
+    cmocka_unit_test(refused_and_throttled_watches_back_off_without_a_list),
+    cmocka_unit_test(retry_after_is_a_lower_bound),
+    cmocka_unit_test(errors_in_the_stream),
+    cmocka_unit_test(history_lost_again_and_again_is_asked_for_slower_and_slower),
+    cmocka_unit_test(backoff_is_forgotten_only_after_sustained_success),
+    cmocka_unit_test(refusals_park_and_are_tried_again),
+    cmocka_unit_test(an_object_too_big_stays_parked_until_something_gets_past_it),
+    cmocka_unit_test(a_kind_that_went_away_is_listed_again),
+    cmocka_unit_test(a_kick_ends_a_wait_and_disturbs_nothing_else),
+    cmocka_unit_test(a_watch_that_has_shown_bookmarks_stalls_after_75_seconds),
+    cmocka_unit_test(a_watch_without_bookmarks_is_resumed_at_growing_intervals),
+    cmocka_unit_test(what_comes_late_is_ignored_and_stop_is_final),
+    cmocka_unit_test(watches_spread_over_five_to_ten_minutes))

@@ -95,34 +95,16 @@ end
 
 -- The entry of `nodeConfigs` that decides for a node is the first whose selector matches: order is policy.
 function M.first_match(configs, node)
-  local labels = M.dig(node, "metadata", "labels") or {}
+  local labels = M.dig(node, "metadata", "labels")
   for _, entry in ipairs(configs or {}) do
     if M.selects(entry.nodeSelector, labels) then return entry end
   end
 end
 
-local operators = {
-  In = function(value, set) return value ~= nil and set[value] == true end,
-  NotIn = function(value, set) return value == nil or not set[value] end,
-  Exists = function(value) return value ~= nil end,
-  DoesNotExist = function(value) return value == nil end,
-}
-
 -- A metav1.LabelSelector. Absent selects nothing, empty selects everything, a malformed one selects nothing.
 function M.selects(selector, labels)
-  if selector == nil then return false end
-  for name, value in pairs(selector.matchLabels or {}) do
-    if labels[name] ~= value then return false end
-  end
-  for _, term in ipairs(selector.matchExpressions or {}) do
-    local holds, set, n = operators[term.operator], {}, 0
-    for _, value in ipairs(term.values or {}) do
-      set[value], n = true, n + 1
-    end
-    local wants_values = term.operator == "In" or term.operator == "NotIn"
-    if not holds or wants_values ~= (n > 0) or not holds(labels[term.key], set) then return false end
-  end
-  return true
+  local ok, compiled = pcall(kube.selector, selector)
+  return ok and compiled:matches(labels)
 end
 
 -- Go's strconv.ParseFloat and ParseBool, as far as people write numbers: no spaces, no hexadecimal.

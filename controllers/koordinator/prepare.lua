@@ -36,14 +36,11 @@ local function amount(plan, name)
   return amounts.bytes(M.normalized(name, quantity, M.ratio(plan)))
 end
 
-local BINARY = { "Ki", "Mi", "Gi", "Ti", "Pi" }
-
 -- As Kubernetes itself would print it, so that what is read back is what was written.
 function M.text(name, n)
-  if name ~= batchresource.MEMORY and name ~= midresource.MEMORY then return tostring(kube.qty(n)) end
-  local unit = 0
-  while n ~= 0 and n % 1024 == 0 and unit < #BINARY do n, unit = n // 1024, unit + 1 end
-  return n .. (BINARY[unit] or "")
+  local in_memory = name == batchresource.MEMORY or name == midresource.MEMORY
+  if in_memory and n % 1024 == 0 then return kube.qty(n // 1024 .. "Ki"):canonical() end
+  return kube.qty(n):canonical()
 end
 
 -- The annotation remembers more names than ours; theirs are kept.

@@ -149,7 +149,7 @@ static void read_digits(const parts *p, kl_bignum *n)
     kl_buf_fini(&digits);
 }
 
-static kl_status read_long(const char *text, const parts *p, kl_quantity_format format, int64_t exponent, kl_quantity **out, kl_err *err)
+static kl_status read_long(const char *text, size_t n, const parts *p, kl_quantity_format format, int64_t exponent, kl_quantity **out, kl_err *err)
 {
     kl_quantity *q;
     int64_t scale = -(int64_t)p->nfrac;
@@ -157,7 +157,7 @@ static kl_status read_long(const char *text, const parts *p, kl_quantity_format 
     if (format != KL_BINARY_SI)
         scale += exponent;
     if (p->nwhole + p->nfrac > KL_QUANTITY_DIGITS_MAX || scale + (int64_t)(p->nwhole + p->nfrac) > KL_QUANTITY_DIGITS_MAX)
-        return kl_fail(err, KL_ETOOBIG, "quantity \"%.40s%s\": more than %d digits", text, strlen(text) > 40 ? "..." : "", KL_QUANTITY_DIGITS_MAX);
+        return kl_fail(err, KL_ETOOBIG, "quantity \"%.*s%s\": more than %d digits", (int)(n < 40 ? n : 40), text, n > 40 ? "..." : "", KL_QUANTITY_DIGITS_MAX);
     q = kl__quantity_make(format, 0, 0);
     q->big = true;
     read_digits(p, &q->n);
@@ -206,7 +206,7 @@ kl_status kl_quantity_parsen(const char *text, size_t n, kl_quantity **out, kl_e
         return KL_OK;
     if (!p.digits)
         return kl_fail(err, KL_ESYNTAX, "quantity \"%.*s\" has no digits", (int)(n < 80 ? n : 80), text);
-    return read_long(text, &p, format, exponent, out, err);
+    return read_long(text, n, &p, format, exponent, out, err);
 }
 
 kl_status kl_quantity_parse(const char *text, kl_quantity **out, kl_err *err)

@@ -60,9 +60,11 @@ static void advance(parser *p)
 
 static kl_status bad(parser *p, const char *expected)
 {
+    int shown = p->end - p->text < 200 ? (int)(p->end - p->text) : 200;
+
     if (p->next == T_END)
-        return kl_fail(p->err, KL_ESYNTAX, "label selector \"%.200s\" ends where %s is expected", p->text, expected);
-    return kl_fail(p->err, KL_ESYNTAX, "label selector \"%.200s\": found \"%.*s\" where %s is expected", p->text, (int)(p->nword < 80 ? p->nword : 80), p->word, expected);
+        return kl_fail(p->err, KL_ESYNTAX, "label selector \"%.*s\" ends where %s is expected", shown, p->text, expected);
+    return kl_fail(p->err, KL_ESYNTAX, "label selector \"%.*s\": found \"%.*s\" where %s is expected", shown, p->text, (int)(p->nword < 80 ? p->nword : 80), p->word, expected);
 }
 
 static void add_value(parser *p, const char *s, size_t n)

@@ -272,7 +272,7 @@ static void short_watches_with_events_get_some_for_free(void **state)
 {
     (void)state;
     bench b = watching("17");
-    char rv[8];
+    char rv[16];
     int free_ones = 0;
     for (int i = 0; i < 20; i++) {
         snprintf(rv, sizeof rv, "%d", 100 + i);

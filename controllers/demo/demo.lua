@@ -13,12 +13,14 @@ return kube.controller {
   resource = "slo.koordinator.sh/v1alpha1/NodeMetric",
 
   reconcile = function(metric, ctx)
-    if cluster.silent(metric) then return end
+    if cluster.silent(metric) or not metric("status.nodeMetric") then return end
     local name, now = metric.metadata.name, ctx:now()
+    local reported = metric("status.updateTime")
+    local due = reported and kube.time(reported):unix() + PERIOD - now:unix() or 0
+    if due > 0 then return due end
+
     loaded[name] = loaded[name] or metric
-    local seconds = now:unix()
-    if metric.status.updateTime and seconds - kube.time(metric.status.updateTime):unix() < PERIOD then return PERIOD end
-    local status = cluster.touch(loaded[name], tostring(now), seconds // PERIOD)
+    local status = cluster.touch(loaded[name], kube.format_time(now), now:unix() // PERIOD)
     ctx:patch_status(metric, function(m) m.status = status end)
     return PERIOD
   end,

@@ -83,30 +83,8 @@ function M.class(pod)
   return CLASS_OF_QOS[M.qos(pod)]
 end
 
--- What the scheduler reserves for the pod: the containers together or the widest moment of initialisation, whichever is
--- more; sidecars (restartable init containers) stay, so they count in both. Requests of the whole pod replace the sum.
-function M.request(pod)
-  local function wants(c) return amounts.of(dig(c, "resources", "requests")) end
-  local running, sidecars, widest = amounts.new(), amounts.new(), amounts.new()
-  for _, c in ipairs(dig(pod, "spec", "containers") or {}) do running = amounts.add(running, wants(c)) end
-  for _, c in ipairs(dig(pod, "spec", "initContainers") or {}) do
-    if c.restartPolicy == "Always" then
-      running = amounts.add(running, wants(c))
-      sidecars = amounts.add(sidecars, wants(c))
-      widest = amounts.max(widest, sidecars)
-    else
-      widest = amounts.max(widest, amounts.add(sidecars, wants(c)))
-    end
-  end
-  local total = amounts.max(running, widest)
-  local whole = dig(pod, "spec", "resources", "requests")
-  if whole then
-    local asked = amounts.of(whole)
-    if whole.cpu ~= nil then total.cpu = asked.cpu end
-    if whole.memory ~= nil then total.memory = asked.memory end
-  end
-  return amounts.add(total, amounts.of(dig(pod, "spec", "overhead")))
-end
+-- What the scheduler reserves for the pod: containers or initialisation, sidecars, overhead.
+function M.request(pod) return amounts.of(kube.requests(pod)) end
 
 -- The NUMA zones that the scheduler wrote down for the pod; an annotation that does not read gives it none.
 function M.zones(pod)

@@ -24,11 +24,21 @@ typedef struct convert {
     const char *what;       /* how the caller calls the root */
 } convert;
 
+#define PLACE_STEPS_MAX 12
+
 static void add_place(lua_State *L, luaL_Buffer *buf, const place *p, const char *what)
 {
     char number[32];
     if (!p->up) {
         luaL_addstring(buf, what);
+        return;
+    }
+    if (p->depth > PLACE_STEPS_MAX) {       /* a chain that long is a circle or nonsense: its end is enough */
+        const place *from = p;
+        while (from->depth > PLACE_STEPS_MAX)
+            from = from->up;
+        add_place(L, buf, from, what);
+        luaL_addstring(buf, "...");
         return;
     }
     add_place(L, buf, p->up, what);

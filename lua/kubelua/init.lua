@@ -1,0 +1,68 @@
+-- init.lua - require "kubelua": everything a script or a program calls, in one table.
+--
+-- Functions come from C (kubelua.core, annotated in types.lua) or from the files beside this one, which load when first used.
+
+local core = require "kubelua.core"
+local suggest = require "kubelua.suggest"
+
+---@class kubelua
+local kube = {}
+
+-- ---------------------------------------------------------------- from C
+
+local FROM_CORE = {
+  "null", "array", "object", "uint64", "copy", "id", "encode", "decode", "yaml", "to_yaml", "is_error", "is_view",
+  "qty", "milli", "is_quantity", "duration", "format_duration", "time", "format_time", "selector",
+}
+for _, name in ipairs(FROM_CORE) do kube[name] = core[name] end
+
+-- ---------------------------------------------------------------- errors
+
+local function finish(ok, ...)
+  if ok then return ... end
+  if core.is_error(...) then return nil, ... end
+  error((...), 0)
+end
+
+--- Calls fn(...). What the world did (a structured error) comes back as nil, err; a mistake in the code is raised on.
+---@generic T
+---@param fn fun(...): T
+---@return T?, kubelua.Error?
+function kube.try(fn, ...) return finish(pcall(fn, ...)) end
+
+-- ---------------------------------------------------------------- from files, on first use
+
+local FROM_FILES = {
+  connect = { "kubelua.client", "connect" }, kind_of = { "kubelua.client", "kind_of" },
+  max = { "kubelua.quantity", "max" }, min = { "kubelua.quantity", "min" },
+  requests = { "kubelua.quantity", "requests" }, limits = { "kubelua.quantity", "limits" },
+  controller = { "kubelua.controller", "controller" },
+  retry = { "kubelua.result", "retry" }, fail = { "kubelua.result", "fail" },
+}
+
+-- What the design has and this version does not: refused by name, so that nobody looks for a typing mistake.
+local LATER = { shared = true, informers = true, manager = true, testing = true }
+
+local function names()
+  local list = {}
+  for name in pairs(kube) do list[#list + 1] = name end
+  for name in pairs(FROM_FILES) do list[#list + 1] = name end
+  return list
+end
+
+return setmetatable(kube, {
+  __index = function(_, name)
+    local from = FROM_FILES[name]
+    if from then
+      local module = require(from[1])
+      local value = module[from[2]]
+      rawset(kube, name, value)
+      return value
+    end
+    if LATER[name] then core.blame(("kube.%s is not in this version of kubelua"):format(name)) end
+    core.blame(("kube.%s: there is no such function%s"):format(tostring(name), suggest.hint(name, names())))
+  end,
+  __newindex = function(_, name)
+    core.blame(("kube.%s: the kubelua table is shared by everybody in this state and cannot be changed"):format(tostring(name)))
+  end,
+})

@@ -1,0 +1,166 @@
+-- request.lua - from the words of a call to one request (bindings/op.c names the fields), for the client and for ctx alike.
+-- Nothing is sent here. `what` is how messages call the call: "c:get", "ctx:get".
+
+local core = require "kubelua.core"
+local object = require "kubelua.object"
+local options = require "kubelua.options"
+
+local M = {}
+
+local DELETE = { propagation = "string", uid = "string", resourceVersion = "string", grace = "integer", dry_run = "boolean" }
+local LIST = {
+  namespace = "string", labels = "selector", fields = "selector", limit = "integer", resource_version = "string",
+}
+local WATCH = {
+  namespace = "string", name = "string", labels = "selector", fields = "selector", resource_version = "string",
+  bookmarks = "boolean", timeout = "duration",
+}
+local WRITE = { manager = "string", dry_run = "boolean", validation = "string", subresource = "string" }
+local APPLY = { force = "boolean", manager = "string", dry_run = "boolean", validation = "string", subresource = "string" }
+local PROPAGATION = { Foreground = true, Background = true, Orphan = true }
+
+-- ---------------------------------------------------------------- arguments
+
+local function check_kind(what, kind)
+  if type(kind) ~= "string" or kind == "" then
+    core.blame(("%s: the kind must be a text such as \"v1/Pod\" or \"apps/v1/Deployment\", got %s"):format(what, type(kind)))
+  end
+end
+
+local function check_name(what, word, name)
+  if type(name) ~= "string" or name == "" then
+    core.blame(("%s: the %s must be a text that is not empty, got %s"):format(what, word, name == "" and "\"\"" or type(name)))
+  end
+end
+
+--- Reads (key), (namespace, name) and ("namespace/name"), each with options behind.
+---@return string? namespace, string name, table? options
+function M.key(what, kind, a, b, c)
+  check_kind(what, kind)
+  if type(b) == "string" then
+    check_name(what, "namespace", a)
+    check_name(what, "name", b)
+    return a, b, c
+  end
+  if b ~= nil and type(b) ~= "table" or b == nil and c ~= nil then
+    core.blame(("%s: expected (kind, name), (kind, \"namespace/name\") or (kind, namespace, name), then options"):format(what))
+  end
+  check_name(what, "name", a)
+  local namespace, name = a:match "^([^/]+)/([^/]+)$"
+  if namespace then return namespace, name, b end
+  if a:find("/", 1, true) then core.blame(("%s: the key %q is neither a name nor \"namespace/name\""):format(what, a)) end
+  return nil, a, b
+end
+
+--- The text of a label selector that was given as text, as a table of equalities, or as a metav1.LabelSelector.
+---@param x string|table|kubelua.view|kubelua.selector|nil
+---@return string?
+function M.labels(x)
+  if x == nil or type(x) == "string" then return x end
+  if type(x) == "table" and x.matchLabels == nil and x.matchExpressions == nil then x = { matchLabels = x } end
+  local selector = core.selector(x)
+  if not selector:is_empty() then return tostring(selector) end
+end
+
+--- The text of a field selector that was given as text or as a table of equalities.
+---@param x string|table<string, string>|nil
+---@return string?
+function M.fields(x)
+  if x == nil or type(x) == "string" then return x end
+  local terms = {}
+  for field, value in pairs(x) do
+    terms[#terms + 1] = field .. "=" .. tostring(value):gsub("[\\,=]", "\\%0")
+  end
+  table.sort(terms)
+  if #terms > 0 then return table.concat(terms, ",") end
+end
+
+local function propagation(what, word)
+  if word == nil or PROPAGATION[word] then return word end
+  core.blame(("%s: propagation must be Foreground, Background or Orphan, got %q"):format(what, word))
+end
+
+-- ---------------------------------------------------------------- reading
+
+function M.get(what, kind, a, b, c)
+  local namespace, name, rest = M.key(what, kind, a, b, c)
+  options.check(what, rest, {})
+  return { verb = "get", kind = kind, ns = namespace, name = name }
+end
+
+--- `more` names the options that only some callers have.
+function M.list(what, kind, opts, more)
+  check_kind(what, kind)
+  if type(opts) == "table" and more then
+    local known = {}
+    for name, word in pairs(LIST) do known[name] = word end
+    for name, word in pairs(more) do known[name] = word end
+    options.check(what, opts, known)
+  else
+    opts = options.check(what, opts, LIST)
+  end
+  return {
+    verb = "list", kind = kind, ns = opts.namespace, labels = M.labels(opts.labels), fields = M.fields(opts.fields),
+    limit = opts.limit, rv = opts.resource_version,
+  }
+end
+
+function M.watch(what, kind, opts)
+  check_kind(what, kind)
+  opts = options.check(what, opts, WATCH)
+  local seconds = opts.timeout and math.ceil(core.duration(opts.timeout))
+  return {
+    verb = "watch", kind = kind, ns = opts.namespace, name = opts.name, labels = M.labels(opts.labels), fields = M.fields(opts.fields),
+    rv = opts.resource_version, timeout_seconds = seconds, bookmarks = true,
+  }
+end
+
+-- ---------------------------------------------------------------- writing
+
+local function write(verb, what, o, opts, known)
+  local manifest = object.normalize(o, what)
+  opts = options.check(what, opts, known)
+  local body = core.value(manifest, "the object")
+  local metadata = body("metadata")
+  return {
+    verb = verb, kind = object.kind_of(body), body = body,
+    ns = metadata and metadata("namespace"), name = verb ~= "create" and metadata and metadata("name") or nil,
+    field_manager = opts.manager, force = opts.force, dry_run = opts.dry_run,
+    field_validation = opts.validation, subresource = opts.subresource,
+  }
+end
+
+local function named(what, op)
+  if not op.name then core.blame(("%s: the object has no metadata.name"):format(what)) end
+  return op
+end
+
+function M.create(what, o, opts) return write("create", what, o, opts, WRITE) end
+function M.update(what, o, opts) return named(what, write("update", what, o, opts, WRITE)) end
+function M.apply(what, o, opts) return named(what, write("apply", what, o, opts, APPLY)) end
+
+function M.delete(what, kind, a, b, c)
+  -- An object can be named by itself: c:delete(pod).
+  if type(kind) ~= "string" then
+    local o = core.value(object.normalize(kind, what), "the object")
+    local metadata = o("metadata")
+    kind, a, b, c = object.kind_of(o), metadata and metadata("namespace"), metadata and metadata("name"), a
+    if not a then a, b, c = b, c, nil end
+  end
+  local namespace, name, opts = M.key(what, kind, a, b, c)
+  opts = options.check(what, opts, DELETE)
+  return {
+    verb = "delete", kind = kind, ns = namespace, name = name, propagation = propagation(what, opts.propagation),
+    uid = opts.uid, precondition_rv = opts.resourceVersion, grace_seconds = opts.grace, dry_run = opts.dry_run,
+  }
+end
+
+-- ---------------------------------------------------------------- answers
+
+--- Whether an error says that this one object is absent, rather than its whole kind.
+function M.is_absent(err)
+  return core.is_error(err) and err.code == 404 and not (err.message or ""):find("could not find the requested resource", 1, true)
+    and not (err.message or ""):find("page not found", 1, true)
+end
+
+return M

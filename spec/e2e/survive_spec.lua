@@ -1,0 +1,39 @@
+local controller = require "support.controller"
+local servers = require "support.servers"
+
+local function answer(ask) return ask .. "!" end
+
+servers.only_real(function(name, start)
+  describe("when " .. name .. " dies and comes back in the middle of a run", function()
+    local server, client, ns
+    lazy_setup(function()
+      server = start { own = true }
+      client = controller.client(server)
+      ns = controller.namespace(client, "survive")
+    end)
+    lazy_teardown(function() if server then server:stop() end end)
+
+    it("no key is lost", function()
+      -- Half are asked before the server dies; the controller starts on them and is cut off somewhere in between.
+      controller.ask(client, ns, 1, 150)
+      local run = controller.start(server, controller.answering(ns, "!"), "--workers", "1")
+      controller.await_answers(client, ns, 1, 60, answer)
+      server:kill()
+      server:restart()
+      controller.ask(client, ns, 151, 300)
+      controller.await_answers(client, ns, 300, 120, answer)
+      controller.finish(run)
+    end)
+
+    it("and what waits for it at the start waits until it is there", function()
+      local mine = controller.namespace(client, "late")
+      controller.ask(client, mine, 1, 5)
+      server:kill()
+      local run = controller.start(server, controller.answering(mine, "!"))
+      run:wait_for_log(30, "refused")
+      server:restart()
+      controller.await_answers(client, mine, 5, 120, answer)
+      controller.finish(run)
+    end)
+  end)
+end)

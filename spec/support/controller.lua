@@ -1,0 +1,82 @@
+--- controller.lua - `kubelua run` as a child process of a spec, against a server of support.servers.
+--
+--   local run = controller.start(server, SCRIPT, "--workers", "4")      -- a path that ends in .lua, or the text of a script
+--   run:wait_for_log(10, "running"); controller.finish(run)
+
+local process = require "support.process"
+local wait = require "support.wait"
+
+local M = {}
+
+local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
+
+--- Starts it; more arguments are words of the command line. The script's path is in `script_path`.
+function M.start(server, script, ...)
+  local path = script:find "%.lua$" and script or process.write(process.tmpname ".lua", script)
+  local run = process.spawn { KUBELUA, "run", path, "--kubeconfig", server.kubeconfig, name = "kubelua run", ... }
+  run.script_path = path
+  return run
+end
+
+--- TERM; it must end with status 0 (so that a sanitizer's complaint, which changes the status, is not lost).
+function M.finish(run)
+  local code = run:stop(45)
+  if code ~= 0 then error(("kubelua run ended with status %d; its log:\n%s"):format(code, run:log()), 2) end
+end
+
+--- A client of the server from stock Lua.
+function M.client(server)
+  return require("kubelua").connect { kubeconfig = server.kubeconfig }
+end
+
+--- A fresh namespace on a server that others use, too.
+function M.namespace(client, prefix)
+  local name = ("%s-%d-%d"):format(prefix, os.time() % 100000, math.random(100000, 999999))
+  client:create { kind = "v1/Namespace", name = name }
+  -- A real server lets objects in only when it has seen the namespace itself.
+  wait.until_true(10, "namespace " .. name, function() return client:get("v1/Namespace", name) end)
+  return name
+end
+
+local function answered(client, namespace, answer)
+  local n = 0
+  for map in client:each("v1/ConfigMap", { namespace = namespace }) do
+    if map("data.ask") and map("data.answer") == answer(map.data.ask) then n = n + 1 end
+  end
+  return n
+end
+
+--- Waits until n questions of the namespace carry answer(question).
+function M.await_answers(client, namespace, n, seconds, answer)
+  wait.until_true(seconds, ("%d answers in %s"):format(n, namespace), function()
+    local seen = answered(client, namespace, answer)
+    if seen < n then error(("%d of %d"):format(seen, n), 0) end
+    return true
+  end)
+end
+
+--- Creates ConfigMaps first..last that ask for an answer.
+function M.ask(client, namespace, first, last)
+  for i = first, last do
+    client:create { kind = "v1/ConfigMap", namespace = namespace, name = "question-" .. i, data = { ask = "q" .. i } }
+  end
+end
+
+--- A script that answers the questions of one namespace with `suffix`.
+function M.answering(namespace, suffix)
+  return ([[
+local kube = require "kubelua"
+return kube.controller {
+  name = "answers-%s",
+  resource = "v1/ConfigMap",
+  reconcile = function(map, ctx)
+    if map.metadata.namespace ~= %q then return end
+    local ask = map("data.ask")
+    if not ask or map("data.answer") == ask .. %q then return end
+    ctx:patch(map, function(m) m.data.answer = ask .. %q end)
+  end,
+}
+]]):format(namespace, namespace, suffix, suffix)
+end
+
+return M

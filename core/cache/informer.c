@@ -824,10 +824,9 @@ kl_status kl_informer_add_index_path(kl_informer *i, const char *name, const cha
 
 static void job_fill(kl_informer *i, job *j)
 {
-    if (i->stopped)
-        return;
-    kl_indexer_fill(i->indexer);
-    if (j->call)
+    if (!i->stopped)
+        kl_indexer_fill(i->indexer);
+    if (j->call)                     /* even then: it may free what it was given */
         j->call(j->call_arg);
 }
 

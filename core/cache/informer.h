@@ -77,7 +77,8 @@ typedef void kl_index_emit(void *emit_arg, const char *value);
 typedef void kl_index_fn(void *arg, const kl_value *o, kl_index_emit *emit, void *emit_arg);
 /* Named indexes are refcounted by name and identity: the same name with the same path is one index. A different definition
  * under a taken name is KL_EEXISTS. Existing objects are indexed before it returns KL_OK... asynchronously on the executor for
- * functions: `ready` (may be NULL) is called there. */
+ * functions: `ready` (may be NULL) is called there, once, whatever happens;
+ * `arg` is the informer's after KL_OK, unless the very same definition was there before. */
 KL_NODISCARD kl_status kl_informer_add_index_path(kl_informer *i, const char *name, const char *path, kl_err *err);
 KL_NODISCARD kl_status kl_informer_add_index_fn(kl_informer *i, const char *name, kl_index_fn *fn, void *arg, void (*free_arg)(void *), void (*ready)(void *), void *ready_arg, kl_err *err);
 void kl_informer_drop_index(kl_informer *i, const char *name);

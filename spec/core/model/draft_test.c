@@ -23,14 +23,6 @@ static void assert_json(const kl_value *v, const char *want)
     kl_value_unref(v);
 }
 
-static int nothing_left(void **state)
-{
-    (void)state;
-    size_t nodes, bytes;
-    kl_value_memory(&nodes, &bytes);
-    return nodes || bytes;
-}
-
 static kl_draft *draft_of(const char *text)
 {
     const kl_value *v = decode(text);

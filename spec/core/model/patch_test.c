@@ -23,14 +23,6 @@ static void assert_value(const kl_value *v, const char *want)
     kl_value_unref(w);
 }
 
-static int nothing_left(void **state)
-{
-    (void)state;
-    size_t nodes, bytes;
-    kl_value_memory(&nodes, &bytes);
-    return nodes || bytes;
-}
-
 /* RFC 7386, appendix A. */
 static void merges_as_the_rfc_says(void **state)
 {

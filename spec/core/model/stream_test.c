@@ -27,14 +27,6 @@ static kl_status on_event(void *arg, const char *type, const kl_value *v, kl_err
     return on_item(arg, v, err);
 }
 
-static int nothing_left(void **state)
-{
-    (void)state;
-    size_t nodes, bytes;
-    kl_value_memory(&nodes, &bytes);
-    return nodes || bytes;
-}
-
 static kl_stream *open_stream(heard *h, bool list, size_t max, bool drop)
 {
     *h = (heard){0};

@@ -42,17 +42,6 @@ static void assert_refused(const char *text, const char *part)
     assert_int_equal(kl_value_decode(text, strlen(text), &v, NULL), KL_ESYNTAX);
 }
 
-/* Every test ends with an empty table: no leak, whatever the sanitizer. */
-static int nothing_left(void **state)
-{
-    (void)state;
-    size_t nodes, bytes;
-    kl_value_memory(&nodes, &bytes);
-    if (nodes || bytes)
-        print_message("%zu nodes left in %zu bytes\n", nodes, bytes);
-    return nodes || bytes;
-}
-
 static void keeps_integers_exact_to_64_bits(void **state)
 {
     (void)state;

@@ -25,7 +25,7 @@ const char *kl_name_path_segment(const char *s);         /* what may stand betwe
 #define KL_NAME_GENERATED_MAX 64
 #define KL_NAME_SUFFIX_LEN 5
 char *kl_name_generate(const char *base, unsigned (*random)(void *arg, unsigned below), void *arg, char out[KL_NAME_GENERATED_MAX]);
-/* generateName checks its base as the wanted kind of name would be with one more letter. */
+/* What `check` says of a generateName's base, where a '-' at the end is fine because more characters follow. */
 const char *kl_name_prefix(const char *base, const char *(*check)(const char *));
 
 #endif

@@ -184,6 +184,8 @@ static void step(kl_election *e, const kl_leader_input *in)
             request(e, &a);
         if (a.what != KL_LEADER_DONE && a.until != KL_NEVER)
             e->timer = kl_loop_timer(e->env.loop, a.until - now(e).boot, timer_due, e);
+    } else if (in->kind == KL_LEADER_TIMER && a.until != KL_NEVER) {      /* fired early, while a request is open */
+        e->timer = kl_loop_timer(e->env.loop, a.until - now(e).boot, timer_due, e);
     }
     tell(e, a.events);
     if (a.events & KL_LEADER_STOPPED && a.what != KL_LEADER_DONE && !e->cancelled)

@@ -346,8 +346,10 @@ static kl_leader_action timer(kl_leader *l, kl_leader_now now)
 {
     if (l->phase == LEADING && now.boot >= l->give_up)
         return lose(l);
-    if (l->reply != NOTHING || now.boot < l->until)
+    if (l->reply != NOTHING)
         return go_on(l);
+    if (now.boot < l->until)               /* early: the owner's timer is used up, so it is asked for again */
+        return wait_until(l, l->until);
     if (l->phase == LEADING && l->give_up == KL_NEVER)
         return round_begin(l, now);
     return l->phase == LEADING || l->phase == ACQUIRING ? attempt(l, now) : go_on(l);

@@ -52,7 +52,7 @@ typedef struct kl_leader_input {
 } kl_leader_input;
 
 typedef enum kl_leader_do {
-    KL_LEADER_GO_ON,               /* nothing new */
+    KL_LEADER_GO_ON,               /* leave open what is open; after TIMER, set it again for `until` */
     KL_LEADER_GET,
     KL_LEADER_CREATE,              /* body */
     KL_LEADER_UPDATE,              /* body: the whole Lease with its resourceVersion */

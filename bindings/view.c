@@ -413,8 +413,18 @@ static int is_view(lua_State *L)
     return 1;
 }
 
+/* core.memory(): nodes and bytes that all values of the process take */
+static int memory(lua_State *L)
+{
+    size_t nodes, bytes;
+    kl_value_memory(&nodes, &bytes);
+    lua_pushinteger(L, (lua_Integer)nodes);
+    lua_pushinteger(L, (lua_Integer)bytes);
+    return 2;
+}
+
 void lkl__open_values(lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "is_view", is_view }, { NULL, NULL } };
+    static const luaL_Reg functions[] = { { "is_view", is_view }, { "memory", memory }, { NULL, NULL } };
     luaL_setfuncs(L, functions, 0);
 }

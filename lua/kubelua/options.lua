@@ -16,6 +16,8 @@ local ALLOWS = {
   ["function"] = { ["function"] = true },
 }
 
+local A = { integer = "an integer" }
+
 --- Checks `options` against `known`, which maps each name to a word of ALLOWS. nil passes as an empty table.
 ---@param what string  how messages call the call: "c:list"
 ---@param options table?
@@ -31,7 +33,7 @@ function M.check(what, options, known)
     if not word then
       core.blame(("%s: unknown option '%s'%s"):format(what, tostring(name), suggest.hint(name, known)))
     elseif not ALLOWS[word][type(value)] or word == "integer" and math.type(value) ~= "integer" then
-      core.blame(("%s: option '%s' must be a %s, got %s"):format(what, name, word, type(value)))
+      core.blame(("%s: option '%s' must be %s, got %s"):format(what, name, A[word] or "a " .. word, type(value)))
     end
   end
   return options

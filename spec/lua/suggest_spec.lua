@@ -1,0 +1,39 @@
+-- suggest_spec.lua - "did you mean", and option tables that use it.
+
+local suggest = require "kubelua.suggest"
+local options = require "kubelua.options"
+
+describe("did you mean", function()
+  it("finds slips of the fingers", function()
+    local words = { "requeue_after", "status", "apply" }
+    assert.equal("requeue_after", suggest.nearest("requeueAfter", words))
+    assert.equal("requeue_after", suggest.nearest("requeue-after", words))
+    assert.equal("status", suggest.nearest("staus", words))
+    assert.is_nil(suggest.nearest("zzzzzz", words))
+  end)
+
+  it("lists what is known when nothing is near", function()
+    assert.equal("; did you mean 'status'?", suggest.hint("statuss", { status = 1, apply = 1 }))
+    assert.equal("; known are: apply, status", suggest.hint("zzzzzz", { status = 1, apply = 1 }))
+    assert.equal("; known are: apply, status", suggest.hint(1, { "apply", "status" }))
+  end)
+end)
+
+describe("option tables", function()
+  local known = { limit = "integer", namespace = "string", labels = "selector", wait = "duration", force = "boolean" }
+
+  it("pass when they are right", function()
+    assert.same({}, options.check("c:list", nil, known))
+    local right = { limit = 1, namespace = "a", labels = { a = "b" }, wait = "5s", force = false }
+    assert.equal(right, options.check("c:list", right, known))
+  end)
+
+  it("are refused by name, type and place of the caller", function()
+    local _, err = pcall(function() options.check("c:list", { limt = 1 }, known) end)
+    assert.matches("^spec/lua/suggest_spec.lua:%d+: c:list: unknown option 'limt'; did you mean 'limit'%?$", err)
+    assert.error_matches(function() options.check("c:list", { limit = 1.5 }, known) end, "option 'limit' must be an integer, got number")
+    assert.error_matches(function() options.check("c:list", { namespace = 1 }, known) end, "option 'namespace' must be a string")
+    assert.error_matches(function() options.check("c:list", { 1 }, known) end, "unknown option '1'")
+    assert.error_matches(function() options.check("c:list", "x", known) end, "expected a table of options, got string")
+  end)
+end)

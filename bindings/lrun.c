@@ -1,0 +1,280 @@
+/* lrun.c - core.run: what ctx is made of. Each function asks the run under way (or the reader, for the functions that map
+ * events); lua/kubelua/context.lua gives them their shape. */
+#include <stdio.h>
+#include <string.h>
+
+#include "border.h"
+#include "base/mem.h"
+#include "state.h"
+
+static kl_run *run_of(lua_State *L)
+{
+    kl_run *r = lkl_state_of(L)->run;
+    if (!r)
+        lkl__error(L, "this needs a reconcile under way: mapping, index and `when` functions may only read the cache, and the top level of a script nothing");
+    return r;
+}
+
+static kl_reader *reader_of(lua_State *L)
+{
+    kl_reader *r = lkl_state_of(L)->reader;
+    if (!r)
+        lkl__error(L, "the cache can be read while a key is reconciled or an event is mapped, not here");
+    return r;
+}
+
+/* --- requests ------------------------------------------------------------------------------------------------------------- */
+
+/* Raises the reply's error, described by the op table at idx. */
+static int raise_reply(lua_State *L, kl_err *err, int idx)
+{
+    char verb[32] = "", kind[128] = "", key[512] = "";
+    const char *s;
+    lua_getfield(L, idx, "verb");
+    if ((s = lua_tostring(L, -1)))
+        strncpy(verb, s, sizeof verb - 1);
+    lua_getfield(L, idx, "kind");
+    if ((s = lua_tostring(L, -1)))
+        strncpy(kind, s, sizeof kind - 1);
+    lua_getfield(L, idx, "ns");
+    lua_getfield(L, idx, "name");
+    if ((s = lua_tostring(L, -1)))
+        snprintf(key, sizeof key, "%s%s%s", lua_tostring(L, -2) ? lua_tostring(L, -2) : "", lua_tostring(L, -2) ? "/" : "", s);
+    lua_pop(L, 4);
+    return lkl_raise(L, err, verb, kind, *key ? key : NULL);
+}
+
+static int call_done(lua_State *L, int status, lua_KContext ctx)
+{
+    (void)status, (void)ctx;
+    const kl_value *body;
+    kl_err *err;
+    if (kl_run_reply(run_of(L), &body, &err)) {
+        kl_err mine = KL_ERR_INIT;
+        kl_err_copy(&mine, err);
+        return raise_reply(L, &mine, 1);
+    }
+    lkl_push_value(L, body);
+    return 1;
+}
+
+/* run.call(op): the server's answer as a view, or nil when it is empty. */
+static int call(lua_State *L)
+{
+    kl_run *r = run_of(L);
+    kl_op op;
+    lua_settop(L, 1);
+    lkl_op_from_table(L, 1, &op);
+    if (lkl__may_wait(L)) {
+        kl_run_call(r, &op);
+        return lkl__wait(L, 0, call_done);
+    }
+    lkl_state_of(L)->blocked++;
+    lkl_box *box = lkl_value_box(L);
+    const kl_value *body = NULL;
+    kl_err err = KL_ERR_INIT;
+    if (kl_run_call_wait(r, &op, &body, &err))
+        return raise_reply(L, &err, 1);
+    box->ptr = (void *)body;
+    lkl_push_value(L, body);
+    return 1;
+}
+
+static int nothing(lua_State *L, int status, lua_KContext ctx)
+{
+    (void)L, (void)status, (void)ctx;
+    return 0;
+}
+
+static int sleep_for(lua_State *L)
+{
+    kl_run *r = run_of(L);
+    kl_time d = lkl_check_duration(L, 1, "ctx:sleep");
+    if (lkl__may_wait(L)) {
+        kl_run_sleep(r, d);
+        return lkl__wait(L, 0, nothing);
+    }
+    lkl_state_of(L)->blocked++;
+    kl_run_sleep_wait(r, d);
+    return 0;
+}
+
+/* --- kinds ------------------------------------------------------------------------------------------------------------------ */
+
+static int push_resource(lua_State *L, const kl_resource *r)
+{
+    if (!r)
+        return 0;
+    lua_createtable(L, 0, 3);
+    lua_pushboolean(L, r->namespaced);
+    lua_setfield(L, -2, "namespaced");
+    lua_pushboolean(L, kl_resource_has_subresource(r, "status"));
+    lua_setfield(L, -2, "status");
+    lua_pushstring(L, r->plural);
+    lua_setfield(L, -2, "plural");
+    return 1;
+}
+
+static const kl_resource *known(lua_State *L, const char *kind)
+{
+    lkl_state *s = lkl_state_of(L);
+    const kl_resource *r = s->reader ? kl_reader_resource(s->reader, kind) : NULL;
+    return r || !s->run ? r : kl_run_resource(s->run, kind);
+}
+
+static int resource_done(lua_State *L, int status, lua_KContext ctx)
+{
+    (void)status, (void)ctx;
+    kl_err *err;
+    const char *kind = lua_tostring(L, 1);
+    if (kl_run_reply(run_of(L), NULL, &err)) {
+        kl_err mine = KL_ERR_INIT;
+        kl_err_copy(&mine, err);
+        return lkl_raise(L, &mine, "discover", kind, NULL);
+    }
+    return push_resource(L, known(L, kind));
+}
+
+/* run.resource(kind): {namespaced, status, plural}, by discovery when it is not known yet. */
+static int resource(lua_State *L)
+{
+    const char *kind = luaL_checkstring(L, 1);
+    lua_settop(L, 1);
+    if (known(L, kind))
+        return push_resource(L, known(L, kind));
+    kl_run *r = run_of(L);
+    if (lkl__may_wait(L)) {
+        kl_run_resolve(r, kind);
+        return lkl__wait(L, 0, resource_done);
+    }
+    lkl_state_of(L)->blocked++;
+    kl_err err = KL_ERR_INIT;
+    if (kl_run_resolve_wait(r, kind, &err))
+        return lkl_raise(L, &err, "discover", kind, NULL);
+    return push_resource(L, known(L, kind));
+}
+
+static int owns(lua_State *L)
+{
+    lua_pushboolean(L, kl_run_owns(run_of(L), luaL_checkstring(L, 1)));
+    return 1;
+}
+
+/* --- the cache ---------------------------------------------------------------------------------------------------------------- */
+
+static int cache_fail(lua_State *L, kl_err *err)
+{
+    lua_pushstring(L, kl_err_message(err));
+    kl_err_fini(err);
+    return lkl__error(L, "%s", lua_tostring(L, -1));
+}
+
+/* run.get(kind, namespace or nil, name) */
+static int get(lua_State *L)
+{
+    kl_reader *rd = reader_of(L);
+    const char *kind = luaL_checkstring(L, 1), *ns = luaL_optstring(L, 2, NULL), *name = luaL_checkstring(L, 3);
+    lkl_box *box = lkl_value_box(L);
+    const kl_value *v = NULL;
+    kl_err err = KL_ERR_INIT;
+    if (kl_reader_get(rd, kind, ns, name, &v, &err))
+        return cache_fail(L, &err);
+    box->ptr = (void *)v;
+    if (v)
+        lkl_push_object(L, v);
+    else
+        lua_pushnil(L);
+    return 1;
+}
+
+static void objects_free(void *p)
+{
+    kl_objects_fini(p);
+    kl_free(p);
+}
+
+static const lkl_class objects_class = {.name = "kubelua.objects", .free = objects_free};
+
+static const char *opt(lua_State *L, const char *field)
+{
+    lua_getfield(L, 2, field);
+    const char *s = lua_tostring(L, -1);
+    lua_pop(L, 1);                     /* the table keeps it */
+    return s;
+}
+
+/* run.list(kind, {ns, labels, fields, index, value, limit}): a list of views, sorted by key. */
+static int list(lua_State *L)
+{
+    kl_reader *rd = reader_of(L);
+    const char *kind = luaL_checkstring(L, 1);
+    luaL_checktype(L, 2, LUA_TTABLE);
+    lua_settop(L, 2);
+    kl_read_query q = {.ns = opt(L, "ns"), .labels = opt(L, "labels"), .fields = opt(L, "fields"), .index = opt(L, "index"), .value = opt(L, "value")};
+    lua_getfield(L, 2, "limit");
+    q.limit = (size_t)luaL_optinteger(L, -1, 0);
+    lkl_box *box = lkl_box_new(L, &objects_class, 0);
+    kl_objects *o = kl_new(kl_objects);
+    box->ptr = o;
+    kl_err err = KL_ERR_INIT;
+    if (kl_reader_list(rd, kind, &q, o, &err))
+        return cache_fail(L, &err);
+    lua_createtable(L, (int)o->len, 0);
+    int at = lua_gettop(L), box_at = at - 1;
+    for (size_t i = 0; i < o->len; i++) {
+        lkl_push_object(L, o->v[i]);
+        lua_rawseti(L, at, (lua_Integer)i + 1);
+    }
+    lkl_box_close(L, box_at);
+    return 1;
+}
+
+/* --- about the run --------------------------------------------------------------------------------------------------------------- */
+
+/* run.event(type, reason, message [, about]) */
+static int event(lua_State *L)
+{
+    kl_run_event(run_of(L), lkl_view_value(L, 4), luaL_checkstring(L, 1), luaL_checkstring(L, 2), luaL_checkstring(L, 3));
+    return 0;
+}
+
+static int log_line(lua_State *L)
+{
+    static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
+    lkl_state *s = lkl_state_of(L);
+    kl_log_level level = (kl_log_level)luaL_checkoption(L, 1, NULL, levels);
+    const char *message = luaL_checkstring(L, 2);
+    if (s->run)
+        kl_run_log(s->run, level, message);
+    else
+        kl_log(level, message, "controller=%s", s->controller);
+    return 0;
+}
+
+static int now(lua_State *L)
+{
+    kl_time wall = kl_run_wall(run_of(L));
+    lkl_push_time(L, wall / KL_SECONDS(1), (int32_t)(wall % KL_SECONDS(1)));
+    return 1;
+}
+
+/* run.about(): key, namespace, name, attempt, generation, id, params */
+static int about(lua_State *L)
+{
+    kl_run *r = run_of(L);
+    lua_pushstring(L, kl_run_key(r));
+    lua_pushstring(L, kl_run_namespace(r));
+    lua_pushstring(L, kl_run_name(r));
+    lua_pushinteger(L, kl_run_attempt(r));
+    lua_pushinteger(L, kl_run_generation(r));
+    lua_pushstring(L, kl_run_id(r));
+    lkl_push_value(L, kl_run_params(r));
+    return 7;
+}
+
+void lkl__push_run(lua_State *L)
+{
+    static const luaL_Reg functions[] = {{"call", call}, {"sleep", sleep_for}, {"resource", resource}, {"owns", owns}, {"get", get}, {"list", list},
+        {"event", event}, {"log", log_line}, {"now", now}, {"about", about}, {NULL, NULL}};
+    luaL_newlib(L, functions);
+}

@@ -1,0 +1,479 @@
+/* program.c - a script as a program of the runtime: its specs, and the six things that a worker or the mapper asks of it.
+ *
+ * A key is a coroutine of its state. start and resume run it until it waits or ends; how it ended is told to the run:
+ *
+ *   returned --settle (lua/kubelua/result.lua)--> done, after, retry, fail
+ *   raised   --verdict--> conflict, retry, fail, or an error with its traceback */
+#include "program.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "state.h"
+
+struct lkl_program {
+    kl_program base;                       /* first */
+    lkl_bundle bundle;
+    uint64_t digest;
+    char *description;
+};
+
+static lkl_program *self(const kl_program *p)
+{
+    return (lkl_program *)(void *)p;
+}
+
+/* --- the specs: from the scratch state's tables -------------------------------------------------------------------------- */
+
+static char *string_field(lua_State *L, int idx, const char *k)
+{
+    lua_getfield(L, idx, k);
+    char *s = kl_strdup(lua_tostring(L, -1));
+    lua_pop(L, 1);
+    return s;
+}
+
+static int64_t integer_field(lua_State *L, int idx, const char *k, int64_t dflt)
+{
+    lua_getfield(L, idx, k);
+    int64_t n = lua_isinteger(L, -1) ? lua_tointeger(L, -1) : dflt;
+    lua_pop(L, 1);
+    return n;
+}
+
+static size_t fn_field(lua_State *L, int idx)
+{
+    return (size_t)integer_field(L, idx, "fn", -1);        /* -1 is KL_NO_FN */
+}
+
+static kl_time duration_field(lua_State *L, int idx, const char *k)
+{
+    lua_getfield(L, idx, k);
+    kl_time d = (kl_time)(lua_tonumber(L, -1) * 1e9);
+    lua_pop(L, 1);
+    return d;
+}
+
+static char **strings_field(lua_State *L, int idx, const char *k)
+{
+    lua_getfield(L, idx, k);
+    size_t n = lua_istable(L, -1) ? lua_rawlen(L, -1) : 0;
+    char **v = n ? kl_new_array(char *, n + 1) : NULL;
+    for (size_t i = 0; i < n; i++) {
+        lua_rawgeti(L, -1, (lua_Integer)i + 1);
+        v[i] = kl_strdup(lua_tostring(L, -1));
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return v;
+}
+
+static void read_watches(lua_State *L, int idx, kl_controller_spec *s)
+{
+    static const char *const how[] = {"owner", "same-name", "via", "function"};
+    lua_getfield(L, idx, "watches");
+    int list = lua_gettop(L);
+    s->n_watches = lua_rawlen(L, list);
+    s->watches = kl_new_array(kl_watch_spec, s->n_watches + 1);
+    for (size_t i = 0; i < s->n_watches; i++) {
+        lua_rawgeti(L, list, (lua_Integer)i + 1);
+        int at = lua_gettop(L);
+        char *word = string_field(L, at, "how");
+        kl_watch_spec *w = &s->watches[i];
+        *w = (kl_watch_spec){.kind = string_field(L, at, "kind"), .via = string_field(L, at, "via"), .fn = fn_field(L, at)};
+        for (int k = 0; k < 4; k++)
+            if (!strcmp(word, how[k]))
+                w->how = (kl_map_how)k;
+        kl_free(word);
+        lua_settop(L, list);
+    }
+    lua_pop(L, 1);
+}
+
+static void read_indexes(lua_State *L, int idx, kl_controller_spec *s)
+{
+    lua_getfield(L, idx, "indexes");
+    int list = lua_gettop(L);
+    s->n_indexes = lua_rawlen(L, list);
+    s->indexes = kl_new_array(kl_index_spec, s->n_indexes + 1);
+    for (size_t i = 0; i < s->n_indexes; i++) {
+        lua_rawgeti(L, list, (lua_Integer)i + 1);
+        int at = lua_gettop(L);
+        s->indexes[i] = (kl_index_spec){.kind = string_field(L, at, "kind"), .name = string_field(L, at, "name"), .path = string_field(L, at, "path"),
+            .fn = fn_field(L, at)};
+        lua_settop(L, list);
+    }
+    lua_pop(L, 1);
+}
+
+/* The table on top, as lua/kubelua/controller.lua normalises it. */
+static void read_spec(lua_State *L, kl_controller_spec *s)
+{
+    int at = lua_gettop(L);
+    s->name = string_field(L, at, "name");
+    s->resource = string_field(L, at, "resource");
+    s->when = strings_field(L, at, "when");
+    s->when_fn = (size_t)integer_field(L, at, "when_fn", -1);
+    s->owns = strings_field(L, at, "owns");
+    s->reads = strings_field(L, at, "reads");
+    s->workers = (int)integer_field(L, at, "workers", 0);
+    s->concurrency = (int)integer_field(L, at, "concurrency", 0);
+    s->timeout = duration_field(L, at, "timeout");
+    s->resync = duration_field(L, at, "resync");
+    lua_getfield(L, at, "params");
+    s->params = kl_value_ref(lkl_view_value(L, -1));
+    lua_pop(L, 1);
+    read_watches(L, at, s);
+    read_indexes(L, at, s);
+}
+
+typedef struct load_call {
+    lkl_program *p;
+} load_call;
+
+static int read_specs(lua_State *L)
+{
+    load_call *c = lua_touserdata(L, 1);
+    lkl_state_push(L, "list");
+    int list = lua_gettop(L);
+    size_t n = lua_rawlen(L, list);
+    c->p->base.specs = kl_new_array(kl_controller_spec, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        lua_rawgeti(L, list, (lua_Integer)i + 1);
+        c->p->base.n_specs = i + 1;
+        read_spec(L, &c->p->base.specs[i]);
+        lua_settop(L, list);
+    }
+    lkl_state_push(L, "describe");
+    lua_pushvalue(L, list);
+    lua_call(L, 1, 1);
+    c->p->description = kl_strdup(lua_tostring(L, -1));
+    return 0;
+}
+
+/* --- states ---------------------------------------------------------------------------------------------------------------- */
+
+/* Coroutines are kept for the next key: making one costs an allocation of its stack. */
+#define POOL_MAX 64
+
+typedef struct worker_state {
+    lkl_state *lua;
+    lkl_program *program;
+    size_t controller;
+    int pool;                              /* registry reference of the list of idle coroutines */
+    int idle;
+    unsigned since_gc;
+} worker_state;
+
+/* A key's coroutine, and the registry reference that keeps it. */
+typedef struct key_state {
+    lua_State *co;
+    int ref;
+} key_state;
+
+static void *open_state(kl_program *p, size_t controller, kl_err *err)
+{
+    lkl_program *me = self(p);
+    worker_state *w = kl_new(worker_state);
+    if (lkl_state_new(&me->bundle, false, &w->lua, err)) {
+        kl_free(w);
+        return NULL;
+    }
+    w->program = me;
+    w->controller = controller;
+    w->lua->controller = p->specs[controller].name;
+    lua_newtable(w->lua->L);
+    w->pool = luaL_ref(w->lua->L, LUA_REGISTRYINDEX);
+    return w;
+}
+
+static void close_state(void *state)
+{
+    worker_state *w = state;
+    lkl_state_free(w->lua);
+    kl_free(w);
+}
+
+static key_state *key_new(worker_state *w)
+{
+    lua_State *L = w->lua->L;
+    key_state *k = kl_new(key_state);
+    if (w->idle) {
+        lua_rawgeti(L, LUA_REGISTRYINDEX, w->pool);
+        lua_rawgeti(L, -1, w->idle);
+        k->co = lua_tothread(L, -1);
+        k->ref = luaL_ref(L, LUA_REGISTRYINDEX);
+        lua_pushnil(L);
+        lua_rawseti(L, -2, w->idle--);
+        lua_pop(L, 1);
+    } else {
+        k->co = lua_newthread(L);
+        k->ref = luaL_ref(L, LUA_REGISTRYINDEX);
+    }
+    return k;
+}
+
+/* The end of a key's coroutine: pending <close> variables are closed, the thread goes back to the pool. */
+static void key_free(worker_state *w, key_state *k)
+{
+    lua_State *L = w->lua->L;
+    bool clean = lua_resetthread(k->co) == LUA_OK;
+    lua_settop(k->co, 0);
+    if (clean && w->idle < POOL_MAX) {
+        lua_rawgeti(L, LUA_REGISTRYINDEX, w->pool);
+        lua_rawgeti(L, LUA_REGISTRYINDEX, k->ref);
+        lua_rawseti(L, -2, ++w->idle);
+        lua_pop(L, 1);
+    }
+    luaL_unref(L, LUA_REGISTRYINDEX, k->ref);
+    kl_free(k);
+}
+
+/* --- running a key ------------------------------------------------------------------------------------------------------------ */
+
+static kl_result_kind result_kind(const char *word)
+{
+    static const struct { const char *word; kl_result_kind kind; } words[] = {{"done", KL_RESULT_DONE}, {"after", KL_RESULT_AFTER},
+        {"retry", KL_RESULT_RETRY}, {"conflict", KL_RESULT_CONFLICT}, {"fail", KL_RESULT_FAIL}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (word && !strcmp(word, words[i].word))
+            return words[i].kind;
+    return KL_RESULT_ERROR;
+}
+
+/* Stack top: kind, seconds or nil, message or nil. */
+static void finish(kl_run *run, lua_State *L, const char *traceback)
+{
+    kl_result_kind kind = result_kind(lua_tostring(L, -3));
+    kl_run_finish(run, kind, (kl_time)(lua_tonumber(L, -2) * 1e9), lua_tostring(L, -1), kind == KL_RESULT_ERROR ? traceback : NULL);
+}
+
+/* The error value is on top of co. */
+static void finish_error(worker_state *w, kl_run *run, lua_State *co)
+{
+    lua_State *L = w->lua->L;
+    luaL_traceback(L, co, NULL, 0);
+    char *traceback = kl_strdup(lua_tostring(L, -1));
+    lua_pop(L, 1);
+    lkl_state_push(L, "verdict");
+    lua_xmove(co, L, 1);
+    if (lua_pcall(L, 1, 3, 0)) {
+        kl_run_finish(run, KL_RESULT_ERROR, 0, "an error that cannot be shown", traceback);
+        lua_pop(L, 1);
+    } else {
+        finish(run, L, traceback);
+        lua_pop(L, 3);
+    }
+    kl_free(traceback);
+}
+
+/* Garbage is collected in steps between keys rather than inside them. */
+#define GC_EVERY 16
+
+static kl_run_state drive(worker_state *w, kl_run *run, int narg)
+{
+    key_state *k = kl_run_user(run);
+    int n = 0;
+    w->lua->run = run;
+    w->lua->reader = kl_run_reader(run);
+    w->lua->key = k->co;
+    int st = lua_resume(k->co, w->lua->L, narg, &n);
+    w->lua->run = NULL;
+    w->lua->reader = NULL;
+    w->lua->key = NULL;
+    if (st == LUA_YIELD) {
+        lua_pop(k->co, n);
+        return KL_RUN_WAITING;
+    }
+    if (st == LUA_OK && n == 3)
+        finish(run, k->co, NULL);
+    else
+        finish_error(w, run, k->co);
+    kl_run_set_user(run, NULL);
+    key_free(w, k);
+    if (++w->since_gc % GC_EVERY == 0)
+        lua_gc(w->lua->L, LUA_GCSTEP, 0);
+    return KL_RUN_DONE;
+}
+
+/* (controller index, object, kind): pushes script.run and its arguments on the coroutine. Protected by lua_resume. */
+static int enter(lua_State *L)
+{
+    worker_state *w = lua_touserdata(L, 1);
+    lkl_state_push(L, "run");
+    lkl_state_push(L, "list");
+    lua_rawgeti(L, -1, (lua_Integer)w->controller + 1);
+    lua_remove(L, -2);
+    lkl_push_object(L, kl_run_object(w->lua->run));
+    return 3;
+}
+
+static int entered(lua_State *L, int status, lua_KContext ctx)
+{
+    (void)status, (void)ctx;
+    return lua_gettop(L);
+}
+
+/* The coroutine's body: allocation errors in here are the key's, like any other error. */
+static int body(lua_State *L)
+{
+    enter(L);
+    lua_remove(L, 1);
+    lua_callk(L, 2, 3, 0, entered);
+    return entered(L, LUA_OK, 0);
+}
+
+static kl_run_state start(void *state, kl_run *run)
+{
+    worker_state *w = state;
+    key_state *k = key_new(w);
+    kl_run_set_user(run, k);
+    lua_pushcfunction(k->co, body);
+    lua_pushlightuserdata(k->co, w);
+    return drive(w, run, 1);
+}
+
+static kl_run_state resume(void *state, kl_run *run)
+{
+    return drive(state, run, 0);
+}
+
+static void abandon(void *state, kl_run *run)
+{
+    key_state *k = kl_run_user(run);
+    kl_run_set_user(run, NULL);
+    if (k)
+        key_free(state, k);
+}
+
+/* --- functions of the script, on the mapper thread ---------------------------------------------------------------------------- */
+
+typedef struct emit_call {
+    kl_emit_fn *emit;
+    void *arg;
+} emit_call;
+
+static int emit_text(lua_State *L)
+{
+    emit_call *c = lua_touserdata(L, lua_upvalueindex(1));
+    c->emit(c->arg, luaL_checkstring(L, 1));
+    return 0;
+}
+
+/* Calls script.<what>(controller, fn, a, b, emit); its one result stays on the stack of a good call. */
+typedef struct fn_call {
+    worker_state *w;
+    const char *what;
+    size_t fn;
+    const kl_value *a, *b;
+    emit_call *emit;
+    bool pass;
+} fn_call;
+
+static int call_protected(lua_State *L)
+{
+    fn_call *c = lua_touserdata(L, 1);
+    lkl_state_push(L, c->what);
+    lkl_state_push(L, "list");
+    lua_rawgeti(L, -1, (lua_Integer)c->w->controller + 1);
+    lua_remove(L, -2);
+    lua_pushinteger(L, (lua_Integer)c->fn);
+    lkl_push_object(L, c->a);
+    if (c->b)
+        lkl_push_object(L, c->b);
+    else
+        lua_pushnil(L);
+    lua_pushlightuserdata(L, c->emit);
+    lua_pushcclosure(L, emit_text, 1);
+    lua_call(L, 5, 1);
+    c->pass = lua_toboolean(L, -1);
+    return 0;
+}
+
+static kl_status call_fn(fn_call *c, kl_reader *reader, kl_err *err)
+{
+    lua_State *L = c->w->lua->L;
+    kl_status st = KL_OK;
+    c->w->lua->reader = reader;
+    c->w->lua->key = L;
+    lua_pushcfunction(L, call_protected);
+    lua_pushlightuserdata(L, c);
+    if (lua_pcall(L, 1, 0, 0)) {
+        char *text = lkl_state_error(L, NULL);
+        st = kl_fail(err, KL_ESCRIPT, "%s", text);
+        kl_free(text);
+    }
+    c->w->lua->reader = NULL;
+    c->w->lua->key = NULL;
+    return st;
+}
+
+static kl_status map(void *state, size_t fn, kl_reader *reader, const kl_value *object, kl_emit_fn *emit_key, void *arg, kl_err *err)
+{
+    return call_fn(&(fn_call){.w = state, .what = "map", .fn = fn, .a = object, .emit = &(emit_call){emit_key, arg}}, reader, err);
+}
+
+static kl_status index_of(void *state, size_t fn, const kl_value *object, kl_emit_fn *emit_value, void *arg, kl_err *err)
+{
+    return call_fn(&(fn_call){.w = state, .what = "index", .fn = fn, .a = object, .emit = &(emit_call){emit_value, arg}}, NULL, err);
+}
+
+static kl_status predicate(void *state, size_t fn, const kl_value *now, const kl_value *old, bool *pass, kl_err *err)
+{
+    fn_call c = {.w = state, .what = "predicate", .fn = fn, .a = now, .b = old, .emit = &(emit_call){NULL, NULL}};
+    kl_status st = call_fn(&c, NULL, err);
+    *pass = c.pass;
+    return st;
+}
+
+/* --- loading -------------------------------------------------------------------------------------------------------------------- */
+
+static void program_free(kl_program *p)
+{
+    lkl_program *me = self(p);
+    for (size_t i = 0; i < p->n_specs; i++)
+        kl_controller_spec_fini(&p->specs[i]);
+    kl_free(p->specs);
+    kl_free(me->description);
+    lkl_bundle_fini(&me->bundle);
+    kl_free(me);
+}
+
+kl_status lkl_program_load(const char *path, kl_program **out, kl_err *err)
+{
+    static const kl_program_ops ops = {.open = open_state, .close = close_state, .start = start, .resume = resume, .abandon = abandon, .map = map,
+        .index = index_of, .predicate = predicate, .free = program_free};
+    lkl_program *p = kl_new(lkl_program);
+    kl_status st = lkl_bundle_init(&p->bundle, path, err);
+    if (st) {
+        kl_free(p);
+        return st;
+    }
+    p->base.ops = &ops;
+    p->base.name = p->bundle.sources[0].path;
+    atomic_init(&p->base.refs, 1);
+    lkl_state *scratch = NULL;
+    st = lkl_state_new(&p->bundle, true, &scratch, err);
+    if (!st) {
+        load_call c = {p};
+        lua_pushcfunction(scratch->L, read_specs);
+        lua_pushlightuserdata(scratch->L, &c);
+        if (lua_pcall(scratch->L, 1, 0, 0)) {
+            char *text = lkl_state_error(scratch->L, NULL);
+            st = kl_fail(err, KL_ESCRIPT, "%s: %s", path, text);
+            kl_free(text);
+        }
+        lkl_state_free(scratch);
+    }
+    if (st) {
+        program_free(&p->base);
+        return st;
+    }
+    p->digest = lkl_bundle_digest(&p->bundle);
+    *out = &p->base;
+    return KL_OK;
+}
+
+uint64_t lkl_program_digest(const kl_program *p) { return self(p)->digest; }
+const char *const *lkl_program_files(const kl_program *p) { return self(p)->bundle.paths; }
+char *lkl_program_describe(const kl_program *p) { return kl_strdup(self(p)->description); }

@@ -1,0 +1,438 @@
+/* state.c - a state for a script: what it can see, how its modules are found, and its load.
+ *
+ * Scripts see one environment table per state in which a global that does not exist is an error, for reading and for
+ * writing: the commonest slip in Lua is found at once. Nothing in it reaches files, processes or the network; the API is
+ * reached through ctx, while a key is reconciled. */
+#include "state.h"
+
+#include <string.h>
+
+#include <lualib.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+
+/* The load phase runs a script's top level: tables and functions, milliseconds. */
+#define LOAD_MAX KL_SECONDS(5)
+#define LOAD_HOOK_EVERY 100000         /* instructions between two looks at the clock, in the load phase only */
+
+static const char env_key, loaded_key, script_key, controllers_key;
+
+lkl_state *lkl_state_of(lua_State *L)
+{
+    return *(lkl_state **)lua_getextraspace(L);
+}
+
+bool lkl__is_key(lua_State *L)
+{
+    lkl_state *s = lkl_state_of(L);
+    return L == s->key || L == s->L;
+}
+
+/* --- globals ----------------------------------------------------------------------------------------------------------------- */
+
+/* Why a name that people expect is not there. */
+static const char *missing(const char *name)
+{
+    static const struct { const char *name, *why; } known[] = {
+        {"io", "scripts do no I/O: read objects with ctx, and log with ctx.log"},
+        {"package", "modules come from the script's directory through require"},
+        {"dofile", "use require: modules come from the script's directory"},
+        {"loadfile", "use require: modules come from the script's directory"},
+        {"loadstring", "use load(text)"},
+        {"debug", "it would reach around the sandbox"},
+        {"module", "a module returns a table"},
+        {"setfenv", "Lua 5.4 has no setfenv"},
+        {"unpack", "it is table.unpack"},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcmp(name, known[i].name))
+            return known[i].why;
+    return NULL;
+}
+
+static int no_global(lua_State *L)
+{
+    const char *name = luaL_tolstring(L, 2, NULL), *why = missing(name);
+    if (why)
+        return lkl__error(L, "'%s' is not available to scripts: %s", name, why);
+    return lkl__error(L, "undefined global '%s': declare it with `local`, or is it a typo?", name);
+}
+
+static int no_new_global(lua_State *L)
+{
+    return lkl__error(L, "assignment to undefined global '%s': write `local %s = ...` (globals would leak between keys)",
+        luaL_tolstring(L, 2, NULL), luaL_tolstring(L, 2, NULL));
+}
+
+static int print_to_log(lua_State *L)
+{
+    lkl_state *s = lkl_state_of(L);
+    luaL_Buffer b;
+    int n = lua_gettop(L);
+    luaL_buffinit(L, &b);
+    for (int i = 1; i <= n; i++) {
+        if (i > 1)
+            luaL_addchar(&b, '\t');
+        luaL_tolstring(L, i, NULL);
+        luaL_addvalue(&b);
+    }
+    luaL_pushresult(&b);
+    if (s->run)
+        kl_run_log(s->run, KL_LOG_INFO, lua_tostring(L, -1));
+    else
+        kl_log(KL_LOG_INFO, lua_tostring(L, -1), "script=%s", s->bundle->sources[0].path);
+    return 0;
+}
+
+/* Finalisers run where no budget can stop them, so there are none. */
+static int set_metatable(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    luaL_argexpected(L, lua_isnil(L, 2) || lua_istable(L, 2), 2, "nil or table");
+    if (lua_istable(L, 2)) {
+        lua_pushliteral(L, "__gc");
+        if (lua_rawget(L, 2) != LUA_TNIL)
+            return lkl__error(L, "a metatable of a script may not have __gc: finalisers run out of order and cannot be stopped; use a <close> variable");
+        lua_pop(L, 1);
+    }
+    if (luaL_getmetafield(L, 1, "__metatable") != LUA_TNIL)
+        return luaL_error(L, "cannot change a protected metatable");
+    lua_settop(L, 2);
+    lua_setmetatable(L, 1);
+    return 1;
+}
+
+/* load(text [, name [, mode [, env]]]): text only; without env, the script's own. */
+static int load_text(lua_State *L)
+{
+    if (lua_isfunction(L, 1))
+        return lkl__error(L, "load takes the text of a chunk here, not a function");
+    size_t n;
+    const char *text = luaL_checklstring(L, 1, &n), *name = luaL_optstring(L, 2, text);
+    bool own_env = lua_gettop(L) >= 4;
+    if (luaL_loadbufferx(L, text, n, name, "t")) {
+        luaL_pushfail(L);
+        lua_insert(L, -2);
+        return 2;
+    }
+    if (own_env)
+        lua_pushvalue(L, 4);
+    else
+        lua_rawgetp(L, LUA_REGISTRYINDEX, &env_key);
+    lua_setupvalue(L, -2, 1);
+    return 1;
+}
+
+static int collect(lua_State *L)
+{
+    static const char *const options[] = {"count", "step", "collect", NULL};
+    switch (luaL_checkoption(L, 1, "collect", options)) {
+    case 0:
+        lua_pushnumber(L, lua_gc(L, LUA_GCCOUNT) + lua_gc(L, LUA_GCCOUNTB) / 1024.0);
+        return 1;
+    case 1:
+        lua_pushboolean(L, lua_gc(L, LUA_GCSTEP, 0));
+        return 1;
+    default:
+        lua_pushinteger(L, lua_gc(L, LUA_GCCOLLECT));
+        return 1;
+    }
+}
+
+/* The handler runs after unwinding, as a plain call: a loop in it can be stopped like any other code. */
+static int xpcall_done(lua_State *L, int status, lua_KContext ctx)
+{
+    (void)ctx;
+    if (status == LUA_OK || status == LUA_YIELD) {
+        lua_pushboolean(L, true);
+        lua_replace(L, 1);                 /* f's place: {true, results...} */
+        return lua_gettop(L);
+    }
+    lua_pushvalue(L, 1);                   /* the handler */
+    lua_insert(L, -2);
+    lua_call(L, 1, 1);
+    lua_pushboolean(L, false);
+    lua_insert(L, -2);
+    return 2;
+}
+
+static int safe_xpcall(lua_State *L)
+{
+    int n = lua_gettop(L);
+    luaL_checktype(L, 2, LUA_TFUNCTION);
+    lua_pushvalue(L, 2);
+    lua_pushvalue(L, 1);                   /* handler, f, args... */
+    for (int i = 3; i <= n; i++)
+        lua_pushvalue(L, i);
+    for (int i = 0; i < n; i++)
+        lua_remove(L, 1);
+    return xpcall_done(L, lua_pcallk(L, n - 2, LUA_MULTRET, 0, 0, xpcall_done), 0);
+}
+
+/* --- modules --------------------------------------------------------------------------------------------------------------------- */
+
+static void push_env(lua_State *L)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &env_key);
+}
+
+/* Compiles a source with the script's environment; raises a syntax error. */
+static void push_chunk(lua_State *L, const lkl_source *s)
+{
+    lua_pushfstring(L, "@%s", s->path);
+    if (luaL_loadbufferx(L, s->text, s->len, lua_tostring(L, -1), "t"))
+        lua_error(L);
+    lua_remove(L, -2);
+    push_env(L);
+    lua_setupvalue(L, -2, 1);
+}
+
+static const lkl_source *module_source(lua_State *L, const char *name)
+{
+    lkl_state *s = lkl_state_of(L);
+    const lkl_source *src = lkl_bundle_find(s->bundle, name);
+    if (src)
+        return src;
+    if (!s->loading) {
+        lkl__error(L, "module \"%s\" was not required while the script loaded: require it at the top of the script, so that it is part of the generation", name);
+        return NULL;
+    }
+    kl_err err = KL_ERR_INIT;
+    if (lkl_bundle_read(s->bundle, name, &src, &err)) {
+        lua_pushstring(L, kl_err_message(&err));
+        kl_err_fini(&err);
+        lkl__error(L, "%s", lua_tostring(L, -1));
+    }
+    return src;
+}
+
+static bool is_ours(const char *name)
+{
+    return !strcmp(name, "kubelua") || !strncmp(name, "kubelua.", 8);
+}
+
+static int require(lua_State *L)
+{
+    const char *name = luaL_checkstring(L, 1);
+    lua_settop(L, 1);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &loaded_key);
+    if (lua_getfield(L, 2, name) != LUA_TNIL) {
+        if (lua_islightuserdata(L, 3))
+            return lkl__error(L, "module \"%s\" requires itself, directly or through others", name);
+        return 1;
+    }
+    lua_pop(L, 1);
+    if (is_ours(name)) {
+        lua_pushvalue(L, lua_upvalueindex(1));         /* the stock require, which knows the embedded library */
+        lua_pushvalue(L, 1);
+        lua_call(L, 1, 1);
+    } else {
+        const lkl_source *src = module_source(L, name);
+        lua_pushlightuserdata(L, (void *)src);         /* under way */
+        lua_setfield(L, 2, name);
+        push_chunk(L, src);
+        lua_pushvalue(L, 1);
+        lua_pushstring(L, src->path);
+        if (lua_pcall(L, 2, 1, 0)) {
+            lua_pushnil(L);
+            lua_setfield(L, 2, name);
+            return lua_error(L);
+        }
+        if (lua_isnil(L, -1)) {
+            lua_pop(L, 1);
+            lua_pushboolean(L, true);
+        }
+    }
+    lua_pushvalue(L, -1);
+    lua_setfield(L, 2, name);
+    return 1;
+}
+
+static int no_connect(lua_State *L)
+{
+    if (lkl_state_of(L)->loading)
+        return lkl__error(L, "a script does no I/O while loading: use ctx inside reconcile (kube.connect is for programs of your own)");
+    return lkl__error(L, "kube.connect is for programs of your own; a controller reaches the API through ctx");
+}
+
+/* --- making a state ---------------------------------------------------------------------------------------------------------------- */
+
+static void copy_names(lua_State *L, int from, const char *const *names)
+{
+    for (; *names; names++) {
+        lua_getfield(L, from, *names);
+        lua_setfield(L, -2, *names);
+    }
+}
+
+static void push_environment(lua_State *L)
+{
+    static const char *const base[] = {"assert", "error", "ipairs", "next", "pairs", "pcall", "rawequal", "rawget", "rawlen", "rawset", "select",
+        "tonumber", "tostring", "type", "getmetatable", "_VERSION", "string", "table", "math", "utf8", NULL};
+    static const char *const os[] = {"time", "date", "clock", "difftime", NULL};
+    static const luaL_Reg own[] = {{"print", print_to_log}, {"setmetatable", set_metatable}, {"load", load_text}, {"collectgarbage", collect},
+        {"xpcall", safe_xpcall}, {NULL, NULL}};
+    lua_newtable(L);                       /* what there is */
+    lua_pushglobaltable(L);
+    int globals = lua_gettop(L);
+    lua_pushvalue(L, -2);
+    copy_names(L, globals, base);
+    luaL_setfuncs(L, own, 0);
+    lua_getfield(L, globals, "require");
+    lua_pushcclosure(L, require, 1);
+    lua_setfield(L, -2, "require");
+    lkl__push_coroutines(L);
+    lua_setfield(L, -2, "coroutine");
+    lua_newtable(L);
+    lua_getfield(L, globals, "os");
+    lua_insert(L, -2);
+    copy_names(L, lua_gettop(L) - 1, os);
+    lua_remove(L, -2);
+    lua_setfield(L, -2, "os");
+    lua_settop(L, globals - 1);
+    /* The names themselves are the environment; what is not there raises. */
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -2, "_G");
+    lua_createtable(L, 0, 3);
+    lua_pushcfunction(L, no_global);
+    lua_setfield(L, -2, "__index");
+    lua_pushcfunction(L, no_new_global);
+    lua_setfield(L, -2, "__newindex");
+    lua_pushboolean(L, false);
+    lua_setfield(L, -2, "__metatable");
+    lua_setmetatable(L, -2);
+}
+
+static void load_cap(lua_State *L, lua_Debug *ar)
+{
+    (void)ar;
+    lkl_state *s = lkl_state_of(L);
+    if (kl_clock_now(kl_clock_real()) > s->load_until) {
+        lua_sethook(L, load_cap, LUA_MASKCOUNT, 1);    /* a pcall in a loop must not swallow it */
+        luaL_error(L, "loading takes longer than %d s: a script returns tables and functions, the work belongs into reconcile", (int)(LOAD_MAX / KL_SECONDS(1)));
+    }
+}
+
+/* Everything in a new state, protected: libraries, environment, the script, its controllers. */
+static int setup(lua_State *L)
+{
+    lkl_state *s = lua_touserdata(L, 1);
+    static const luaL_Reg libs[] = {{LUA_GNAME, luaopen_base}, {LUA_LOADLIBNAME, luaopen_package}, {LUA_TABLIBNAME, luaopen_table},
+        {LUA_STRLIBNAME, luaopen_string}, {LUA_MATHLIBNAME, luaopen_math}, {LUA_UTF8LIBNAME, luaopen_utf8}, {LUA_OSLIBNAME, luaopen_os}, {NULL, NULL}};
+    for (const luaL_Reg *l = libs; l->name; l++) {
+        luaL_requiref(L, l->name, l->func, 1);
+        lua_pop(L, 1);
+    }
+    lua_getglobal(L, "package");           /* the library comes out of the binary, never from files */
+    lua_pushliteral(L, "");
+    lua_setfield(L, -2, "path");
+    lua_pushliteral(L, "");
+    lua_setfield(L, -2, "cpath");
+    lua_settop(L, 1);
+    lkl_preload_embedded(L);
+    lkl_install_nil_index(L);
+    luaL_requiref(L, "kubelua.core", luaopen_kubelua_core, 0);
+    lkl__push_run(L);
+    lua_setfield(L, -2, "run");
+    lua_settop(L, 1);
+    lua_newtable(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &loaded_key);
+    push_environment(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &env_key);
+    lua_getglobal(L, "require");
+    lua_pushvalue(L, -1);
+    lua_pushliteral(L, "kubelua");
+    lua_call(L, 1, 1);
+    lua_pushliteral(L, "connect");         /* raw: scripts cannot change the kubelua table, we can */
+    lua_pushcfunction(L, no_connect);
+    lua_rawset(L, -3);
+    lua_pop(L, 1);
+    lua_pushliteral(L, "kubelua.script");
+    lua_call(L, 1, 1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &script_key);
+    lua_settop(L, 1);
+    if (s->loading)
+        lua_sethook(L, load_cap, LUA_MASKCOUNT, LOAD_HOOK_EVERY);
+    lkl_state_push(L, "controllers");
+    push_chunk(L, &s->bundle->sources[0]);
+    lua_call(L, 0, 1);
+    lua_pushstring(L, s->bundle->sources[0].path);
+    lua_call(L, 2, 1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &controllers_key);
+    lua_sethook(L, NULL, 0, 0);
+    return 0;
+}
+
+void lkl_state_push(lua_State *L, const char *what)
+{
+    if (!strcmp(what, "list")) {
+        lua_rawgetp(L, LUA_REGISTRYINDEX, &controllers_key);
+        return;
+    }
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &script_key);
+    lua_getfield(L, -1, what);
+    lua_remove(L, -2);
+}
+
+static int to_text(lua_State *L)
+{
+    luaL_tolstring(L, 1, NULL);
+    return 1;
+}
+
+char *lkl_state_error(lua_State *co, char **traceback)
+{
+    if (traceback) {
+        luaL_traceback(co, co, NULL, 0);
+        *traceback = kl_strdup(lua_tostring(co, -1));
+        lua_pop(co, 1);
+    }
+    lua_pushcfunction(co, to_text);
+    lua_insert(co, -2);
+    char *text;
+    if (lua_pcall(co, 1, 1, 0) || !lua_tostring(co, -1))
+        text = kl_strdup("an error that cannot be shown");
+    else
+        text = kl_strdup(lua_tostring(co, -1));
+    lua_pop(co, 1);
+    return text;
+}
+
+kl_status lkl_state_new(lkl_bundle *bundle, bool loading, lkl_state **out, kl_err *err)
+{
+    lkl_state *s = kl_new(lkl_state);
+    s->bundle = bundle;
+    s->loading = loading;
+    s->controller = "";
+    s->load_until = kl_clock_now(kl_clock_real()) + LOAD_MAX;
+    s->L = luaL_newstate();
+    if (!s->L) {
+        kl_free(s);
+        return kl_fail(err, KL_ESCRIPT, "%s: not enough memory for a Lua state", bundle->sources[0].path);
+    }
+    *(lkl_state **)lua_getextraspace(s->L) = s;
+    s->key = s->L;
+    lua_pushcfunction(s->L, setup);
+    lua_pushlightuserdata(s->L, s);
+    if (lua_pcall(s->L, 1, 0, 0)) {
+        char *text = lkl_state_error(s->L, NULL);
+        kl_status st = kl_fail(err, KL_ESCRIPT, "%s", text);
+        kl_free(text);
+        lkl_state_free(s);
+        return st;
+    }
+    lua_settop(s->L, 0);
+    s->loading = false;
+    s->key = NULL;
+    *out = s;
+    return KL_OK;
+}
+
+void lkl_state_free(lkl_state *s)
+{
+    if (!s)
+        return;
+    lua_close(s->L);
+    kl_free(s);
+}

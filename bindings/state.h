@@ -1,0 +1,41 @@
+/* state.h - one Lua state of a script: a fresh environment, our own require and coroutines, and what the runtime calls in it. */
+#ifndef LKL_STATE_H
+#define LKL_STATE_H
+
+#include "border.h"
+#include "bundle.h"
+#include "run/reconciler.h"
+
+typedef struct lkl_state {
+    lua_State *L;
+    lkl_bundle *bundle;
+    bool loading;              /* the load phase: modules are read from files, I/O is refused with its own message */
+    kl_time load_until;        /* monotonic: its time cap */
+    lua_State *key;            /* the coroutine of the key that runs now */
+    kl_run *run;               /* the run whose coroutine runs now, or NULL */
+    kl_reader *reader;         /* what ctx:get and friends read now, or NULL */
+    int unyieldable;           /* coroutines of the script resumed from where nothing can yield */
+    uint64_t blocked;          /* calls that had to block the worker for that */
+    const char *controller;    /* name, for logs; "" while loading */
+} lkl_state;
+
+/* Loads the script of a bundle in a new state. While `loading`, modules it requires are added to the bundle. */
+KL_NODISCARD kl_status lkl_state_new(lkl_bundle *bundle, bool loading, lkl_state **out, kl_err *err);
+void lkl_state_free(lkl_state *s);
+lkl_state *lkl_state_of(lua_State *L);
+/* Pushes a function of lua/kubelua/script.lua, or the list of controllers that the script returned. */
+void lkl_state_push(lua_State *L, const char *what);
+/* The error on top of co's stack as text: position, message; pops it. With `traceback` a Lua traceback of co is added there. */
+char *lkl_state_error(lua_State *co, char **traceback);
+
+/* coroutine.* for scripts: runtime yields pass through (lroutine.c). Pushes the library table. */
+void lkl__push_coroutines(lua_State *L);
+/* Yields to the worker, or returns false where that is impossible and the caller must block. */
+bool lkl__may_wait(lua_State *L);
+/* L is the coroutine of a key itself (or the main thread), not one that the script made. */
+bool lkl__is_key(lua_State *L);
+int lkl__wait(lua_State *L, lua_KContext ctx, lua_KFunction k);
+/* core.run: what ctx is made of (lrun.c). Pushes the table. */
+void lkl__push_run(lua_State *L);
+
+#endif

@@ -1,0 +1,308 @@
+-- context.lua - ctx: what a reconcile can do. Reads come from the cache; writes and ctx.live yield until the server has answered,
+-- and the worker runs other keys meanwhile. Errors are raised as in the client; an absent object is nil.
+
+local core = require "kubelua.core"
+local object = require "kubelua.object"
+local options = require "kubelua.options"
+local patch = require "kubelua.patch"
+local request = require "kubelua.request"
+local suggest = require "kubelua.suggest"
+
+local run = core.run
+
+local M = {}
+
+---@class kubelua.Context
+---@field key string              "namespace/name", or "name"
+---@field namespace string?
+---@field name string
+---@field params kubelua.view     of the spec; an empty view when there are none
+---@field attempt integer         1, and one more after every failure in a row
+---@field generation integer      of the script
+---@field id string               of this run, in every log line
+---@field log kubelua.Log
+---@field live kubelua.Live       the same reads, from the server
+local Context = {}
+
+-- In the design, not in this version.
+local LATER = { evict = true, scale = true, memo = true, trigger = true, exec = true, logs = true }
+
+-- ---------------------------------------------------------------- log
+
+---@class kubelua.Log
+local Log = {}
+Log.__index = Log
+
+local function formatted(fmt, ...)
+  if select("#", ...) == 0 then return tostring(fmt) end
+  local args = table.pack(...)
+  for i = 1, args.n do                     -- views and quantities print as their text
+    if type(args[i]) == "userdata" then args[i] = tostring(args[i]) end
+  end
+  return fmt:format(table.unpack(args, 1, args.n))
+end
+
+for _, level in ipairs { "debug", "info", "warn", "error" } do
+  Log[level] = function(_, fmt, ...) run.log(level, formatted(fmt, ...)) end
+end
+local log = setmetatable({}, Log)
+
+-- ---------------------------------------------------------------- reading
+
+local LIST = { namespace = "string", labels = "selector", fields = "selector", index = "string", value = "string", limit = "integer" }
+
+-- A name alone means the key's own namespace for namespaced kinds.
+local function place(self, kind, namespace)
+  if namespace then return namespace end
+  local resource = run.resource(kind)
+  return resource.namespaced and self.namespace or nil
+end
+
+--- From the cache: the object or nil. ctx:get("v1/Secret", "name"), (kind, namespace, name), (kind, "namespace/name")
+---@param kind string
+---@param namespace_or_key string
+---@param name string?
+---@return kubelua.view?
+function Context:get(kind, namespace_or_key, name)
+  local op = request.get("ctx:get", kind, namespace_or_key, name)
+  return run.get(kind, op.ns or self.namespace, op.name)
+end
+
+--- From the cache: a list of objects, sorted by key.
+---@param kind string
+---@param opts {namespace?: string, labels?: any, fields?: any, index?: string, value?: string, limit?: integer}?
+---@return kubelua.view[]
+function Context:list(kind, opts)
+  opts = options.check("ctx:list", opts, LIST)
+  if (opts.index == nil) ~= (opts.value == nil) then
+    core.blame "ctx:list: index and value go together: { index = \"node\", value = name }"
+  end
+  return run.list(kind, {
+    ns = opts.namespace, labels = request.labels(opts.labels), fields = request.fields(opts.fields), index = opts.index,
+    value = opts.value, limit = opts.limit,
+  })
+end
+
+--- From the cache: iterates over objects.
+---@param kind string
+---@param opts table?
+---@return fun(): kubelua.view?
+function Context:each(kind, opts)
+  local list, i = self:list(kind, opts), 0
+  return function()
+    i = i + 1
+    return list[i]
+  end
+end
+
+-- ---------------------------------------------------------------- sending
+
+local function send(op) return run.call(op) end
+
+local function get_live(op)
+  local ok, result = pcall(send, op)
+  if ok then return result end
+  if request.is_absent(result) then return nil end
+  error(result, 0)
+end
+
+---@class kubelua.Live
+local Live = {}
+Live.__index = Live
+
+--- From the server: the object or nil.
+function Live:get(kind, namespace_or_key, name) -- luacheck: no self
+  return get_live(request.get("ctx.live:get", kind, namespace_or_key, name))
+end
+
+--- From the server: all objects, page by page.
+function Live:list(kind, opts) -- luacheck: no self
+  local op = request.list("ctx.live:list", kind, opts)
+  local wanted = op.limit
+  op.limit = wanted or 500
+  local all = {}
+  repeat
+    local items, token = core.items(send(op))
+    table.move(items, 1, #items, #all + 1, all)
+    op.continue_token = token ~= "" and token or nil
+  until wanted or not op.continue_token
+  return all
+end
+
+local live = setmetatable({}, Live)
+
+local patcher = {
+  send = send, get = get_live,
+  has = function(kind, subresource)
+    local resource = run.resource(kind)
+    return subresource == "status" and resource.status
+  end,
+}
+
+-- ---------------------------------------------------------------- writing
+
+local function describe(body)
+  return ("%s %s"):format(object.kind_of(body) or "object", body("metadata.name") or "?")
+end
+
+-- The owner reference to our object, for kinds in `owns`. Ownership crosses neither namespaces nor from a namespaced owner up to
+-- a cluster-scoped object: the garbage collector would delete such a thing at once.
+local function owned(self, what, op)
+  if not run.owns(op.kind) then return op end
+  local owner = self.object
+  local namespaced = run.resource(op.kind).namespaced
+  local owner_ns, ns = owner("metadata.namespace"), namespaced and (op.ns or self.namespace) or nil
+  if owner_ns and not namespaced then
+    core.blame(("%s: %s is cluster-scoped and cannot be owned by %s in namespace %s; take it out of owns"):format(what, describe(op.body), describe(owner), owner_ns))
+  elseif owner_ns and ns ~= owner_ns then
+    core.blame(("%s: %s in namespace %s cannot be owned by %s in namespace %s: an owner lives in the same namespace or is cluster-scoped"):format(
+      what, describe(op.body), tostring(ns), describe(owner), owner_ns))
+  end
+  local body = core.copy(op.body)
+  local kept = {}
+  for _, ref in ipairs(body.metadata.ownerReferences or {}) do
+    if ref.controller and ref.uid ~= owner.metadata.uid then
+      core.blame(("%s: %s is already controlled by %s %s"):format(what, describe(op.body), tostring(ref.kind), tostring(ref.name)))
+    end
+    if ref.uid ~= owner.metadata.uid then kept[#kept + 1] = ref end
+  end
+  kept[#kept + 1] = {
+    apiVersion = owner.apiVersion, kind = owner.kind, name = owner.metadata.name, uid = owner.metadata.uid,
+    controller = true, blockOwnerDeletion = true,
+  }
+  body.metadata.ownerReferences = kept
+  op.body = core.value(body, "the object")
+  return op
+end
+
+-- A namespaced object without a namespace lives in the key's.
+local function placed(self, op)
+  op.ns = place(self, op.kind, op.ns)
+  return op
+end
+
+--- Server-side apply, as field manager = the controller's name. Sent at once; returns the server's object.
+---@param o kubelua.Object|kubelua.view
+---@param opts {force?: boolean, manager?: string}?
+---@return kubelua.view
+function Context:apply(o, opts)
+  return send(placed(self, owned(self, "ctx:apply", request.apply("ctx:apply", o, opts))))
+end
+
+---@param o kubelua.Object|kubelua.view
+---@return kubelua.view
+function Context:create(o, opts)
+  return send(placed(self, owned(self, "ctx:create", request.create("ctx:create", o, opts))))
+end
+
+---@param o kubelua.Object|kubelua.view
+---@return kubelua.view
+function Context:update(o, opts) return send(placed(self, request.update("ctx:update", o, opts))) end
+
+--- Deletes; that it is absent is success.
+function Context:delete(kind, a, b, c)
+  local op = request.delete("ctx:delete", kind, a, b, c)
+  local ok, result = pcall(send, placed(self, op))
+  if ok or request.is_absent(result) then return true end
+  error(result, 0)
+end
+
+--- Changes an object: a function edits a draft (a 409 runs it again on the fresh object), a table is the patch itself.
+---@param o kubelua.view|kubelua.Object
+---@param change fun(draft: kubelua.draft)|table
+---@param opts {type?: "merge"|"json"|"strategic", subresource?: string, lock?: boolean}?
+---@return kubelua.view
+function Context:patch(o, change, opts) return patch.patch(patcher, "ctx:patch", o, change, opts) end -- luacheck: no self
+
+---@param o kubelua.view|kubelua.Object
+---@param change fun(draft: kubelua.draft)|table
+---@return kubelua.view
+function Context:patch_status(o, change, opts) return patch.patch_status(patcher, "ctx:patch_status", o, change, opts) end -- luacheck: no self
+
+--- Merges the given keys into the status; nothing is sent when nothing changes. `status` in a result does this.
+---@param o kubelua.view
+---@param status table|kubelua.view
+---@return kubelua.view
+function Context:merge_status(o, status)
+  return self:patch(o, function(draft)
+    if draft("status") == nil then draft.status = {} end
+    for key, value in pairs(status) do
+      if value == nil then value = core.null end
+      if draft.status[key] ~= value then draft.status[key] = value end
+    end
+  end)
+end
+
+-- ---------------------------------------------------------------- events, time
+
+local function record(self, kind, what, reason, fmt, ...)
+  if type(reason) ~= "string" or not reason:find "^%u%w*$" then
+    core.blame(("%s: the reason is one word in UpperCamelCase such as \"SourceMissing\", got %s"):format(what, tostring(reason)))
+  end
+  run.event(kind, reason, formatted(fmt, ...), self.object)
+end
+
+--- A Normal Event about the object: ctx:event("Synced", "copied %d keys", n)
+function Context:event(reason, fmt, ...) record(self, "Normal", "ctx:event", reason, fmt, ...) end
+
+--- A Warning Event about the object.
+function Context:warn(reason, fmt, ...) record(self, "Warning", "ctx:warn", reason, fmt, ...) end
+
+--- The runtime's clock.
+---@return kubelua.time
+function Context:now() return run.now() end -- luacheck: no self
+
+--- Seconds since a timestamp (RFC 3339 text or a time).
+---@param timestamp string|kubelua.time
+---@return number
+function Context:age(timestamp) -- luacheck: no self
+  if type(timestamp) == "string" then timestamp = core.time(timestamp) end
+  return run.now() - timestamp
+end
+
+--- Waits; other keys run meanwhile.
+---@param duration string|number
+function Context:sleep(duration) run.sleep(duration) end -- luacheck: no self
+
+-- ---------------------------------------------------------------- making one
+
+local function names()
+  local list = { "key", "namespace", "name", "params", "attempt", "generation", "id", "log", "live" }
+  for name in pairs(Context) do list[#list + 1] = name end
+  return list
+end
+
+local FIELDS = { namespace = true }        -- may be nil
+
+local meta = {
+  __name = "kubelua.Context",
+  __index = function(_, name)
+    local method = Context[name]
+    if method or FIELDS[name] then return method end
+    if LATER[name] then core.blame(("ctx.%s is not in this version of kubelua"):format(tostring(name))) end
+    core.blame(("ctx.%s: there is no such thing%s"):format(tostring(name), suggest.hint(name, names())))
+  end,
+}
+
+local EMPTY = core.value(core.object {}, "params")
+
+--- The ctx of the run under way.
+function M.new(obj)
+  local key, namespace, name, attempt, generation, id, params = run.about()
+  return setmetatable({
+    key = key, namespace = namespace, name = name, attempt = attempt, generation = generation, id = id, params = params or EMPTY,
+    log = log, live = live, object = obj,
+  }, meta)
+end
+
+-- The functions that map events read the cache, and nothing else.
+local reading = setmetatable({
+  get = Context.get, list = Context.list, each = Context.each, log = log,
+}, { __index = function(_, name)
+  if name == "namespace" then return nil end
+  core.blame(("ctx.%s is not there in a mapping function: it may get, list, each and log"):format(tostring(name)))
+end })
+
+function M.reading() return reading end
+
+return M

@@ -1,0 +1,100 @@
+-- script.lua - what the runtime calls in a script's state (bindings/program.c). Scripts do not require it.
+
+local context = require "kubelua.context"
+local controller = require "kubelua.controller"
+local result = require "kubelua.result"
+
+local M = {}
+
+-- ---------------------------------------------------------------- loading
+
+local EXPECTED = "%s: a script returns kube.controller { ... }, or a list of them; this one returned %s"
+
+--- The controllers that a script returned, as a list.
+function M.controllers(returned, path)
+  if controller.is_controller(returned) then return { returned } end
+  if type(returned) ~= "table" or #returned == 0 then
+    error(EXPECTED:format(path, returned == nil and "nothing (is `return` missing?)" or type(returned) == "table" and "a table that is none; wrap it in kube.controller" or "a " .. type(returned)), 0)
+  end
+  local names = {}
+  for i, c in ipairs(returned) do
+    if not controller.is_controller(c) then error(EXPECTED:format(path, ("a list whose element %d is none"):format(i)), 0) end
+    if names[c.name] then error(("%s: two controllers are named %q; names are unique"):format(path, c.name), 0) end
+    names[c.name] = true
+  end
+  return returned
+end
+
+local function line(out, word, text) out[#out + 1] = ("  %-12s%s"):format(word, text) end
+
+local HOW = { owner = "its owners", ["same-name"] = "the same name", ["function"] = "a function" }
+
+local function describe_one(c, out)
+  out[#out + 1] = ("controller %s"):format(c.name)
+  line(out, "resource", c.resource)
+  for _, w in ipairs(c.watches) do line(out, "watches", ("%s -> %s"):format(w.kind, w.via and "index " .. w.via or HOW[w.how])) end
+  for _, kind in ipairs(c.owns or {}) do line(out, "owns", kind) end
+  for _, kind in ipairs(c.reads or {}) do line(out, "reads", kind) end
+  for _, i in ipairs(c.indexes) do line(out, "index", ("%s of %s: %s"):format(i.name, i.kind, i.path or "a function")) end
+  if c.when then line(out, "when", table.concat(c.when, ", ")) elseif c.when_fn then line(out, "when", "a function") end
+  if c.workers then line(out, "workers", c.workers) end
+  if c.timeout then line(out, "timeout", ("%gs"):format(c.timeout)) end
+  if c.resync then line(out, "resync", ("%gs"):format(c.resync)) end
+  if c.params then line(out, "params", tostring(c.params)) end
+end
+
+--- The text of `kubelua check`.
+function M.describe(controllers)
+  local out = {}
+  for _, c in ipairs(controllers) do describe_one(c, out) end
+  return table.concat(out, "\n") .. "\n"
+end
+
+-- ---------------------------------------------------------------- running
+
+--- One reconcile: what became of it, as result.settle says.
+function M.run(c, obj)
+  local ctx = context.new(obj)
+  return result.settle(ctx, obj, c.reconcile(obj, ctx))
+end
+
+M.verdict = result.verdict
+
+local function key_of(k, fn)
+  if type(k) == "string" then return k end
+  if type(k) == "table" and type(k.name) == "string" then
+    return k.namespace and k.namespace .. "/" .. k.name or k.name
+  end
+  error(("mapping function %d: a key is \"name\", \"namespace/name\" or {namespace, name}, got %s"):format(fn, type(k)), 0)
+end
+
+--- A watched object to keys.
+function M.map(c, fn, obj, _, emit)
+  local keys = c.functions[fn](obj, context.reading())
+  if keys == nil then return end
+  if type(keys) == "string" or type(keys) == "table" and keys.name then
+    emit(key_of(keys, fn))
+  elseif type(keys) == "table" then
+    for _, k in ipairs(keys) do emit(key_of(k, fn)) end
+  else
+    error(("mapping function %d: it returns a list of keys, a key or nothing, got %s"):format(fn, type(keys)), 0)
+  end
+end
+
+--- An object to the values of an index.
+function M.index(c, fn, obj, _, emit)
+  local values = c.functions[fn](obj)
+  if values == nil then return end
+  if type(values) ~= "table" then values = { values } end
+  for _, v in ipairs(values) do
+    if type(v) ~= "string" and type(v) ~= "number" and type(v) ~= "boolean" then
+      error(("an index function returns a text, a list of texts or nothing, got %s"):format(type(v)), 0)
+    end
+    emit(tostring(v))
+  end
+end
+
+--- Whether a change counts.
+function M.predicate(c, fn, now, old) return c.functions[fn](now, old) and true or false end
+
+return M

@@ -108,22 +108,20 @@ function Client:list(kind, opts)
     return items, version
   end
   op.limit = PAGE
-  local all, version, token = {}, nil, nil
-  repeat
-    local ok, items, next_token, found = pcall(page, self, op, token)
+  local all, token, version = page(self, op)
+  while token do
+    local ok, items, next_token = pcall(page, self, op, token)
     if ok then
-      version = version or found
       table.move(items, 1, #items, #all + 1, all)
       token = next_token
-    elseif token and core.is_error(items) and items.code == 410 then
+    elseif core.is_error(items) and items.code == 410 then
       -- The server forgot our place: once more from the start, in one piece.
-      all, version, token, op.limit = {}, nil, nil, nil
-      items, token, version = page(self, op)
-      all = items
+      op.limit = nil
+      all, token, version = page(self, op)
     else
       error(items, 0)
     end
-  until not token
+  end
   return all, version
 end
 

@@ -94,11 +94,11 @@ describe("a draft", function()
   end)
 
   it("does not take a nil of another place for an absent field", function()
-    local config = {}
+    local config = { known = {} }
     assert.error_matches(function()
       edit(function(n)
         local _ = n.status.nope
-        config.x.y = 1
+        config.known.x.y = 1
       end)
     end, "attempt to set a field of a nil value %(key 'y'%)")
     assert.error_matches(function()

@@ -36,7 +36,7 @@ describe("kube.try", function()
 
   it("raises on what the code did", function()
     assert.error_matches(function() kube.try(function() error "mistake" end) end, "mistake")
-    assert.error_matches(function() kube.try(function() local t; return t.x end) end, "index a nil value")
+    assert.error_matches(function() kube.try(function(t) return t.x end, nil) end, "index a nil value")
   end)
 
   it("lets a coroutine yield inside", function()

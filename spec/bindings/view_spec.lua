@@ -134,10 +134,12 @@ describe("a view", function()
     collectgarbage()
     collectgarbage()
     local before = core.memory()
-    local list = {}
-    for i = 1, 100 do list[i] = kube.decode(('{"spec":{"number":%d,"items":[%d]}}'):format(i + 123456, i + 654321)).spec.items end
-    assert.is_true(core.memory() > before)
-    list = nil -- luacheck: ignore
+    do
+      local list = {}
+      for i = 1, 100 do list[i] = kube.decode(('{"spec":{"number":%d,"items":[%d]}}'):format(i + 123456, i + 654321)).spec.items end
+      assert.is_true(core.memory() > before)
+      assert.equal(654321 + 100, list[100][1])
+    end
     collectgarbage()
     collectgarbage()
     assert.equal(before, core.memory())

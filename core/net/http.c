@@ -528,21 +528,18 @@ static void run_commands(kl_http *h, bool stopping)
     }
 }
 
-/* Runs what is due; returns when the next timer is. */
-static kl_time run_timers(kl_http *h)
+static void run_timers(kl_http *h)
 {
     for (;;) {
         kl_time now = kl_clock_now(kl_clock_real());
         kl_lock(&h->mu);
         kl_heap_node *n = kl_heap_pop_due(&h->due, now);
-        kl_heap_node *next = n ? NULL : kl_heap_peek(&h->due);
-        kl_time when = next ? next->when : KL_NEVER;
         timer *tm = n ? KL_CONTAINER(n, timer, node) : NULL;
         if (tm)
             kl_slots_remove(&h->timers, tm->id);
         kl_unlock(&h->mu);
         if (!tm)
-            return when;
+            return;
         tm->fn(tm->arg);
         kl_free(tm);
     }
@@ -563,15 +560,17 @@ static void run_multi(kl_http *h)
 }
 
 /* Sleeps until the network, a timer or a command wants something. */
-static void wait_for_work(kl_http *h, kl_time next)
+static void wait_for_work(kl_http *h)
 {
     kl_time now = kl_clock_now(kl_clock_real());
     kl_lock(&h->mu);
     bool busy = !kl_list_empty(&h->commands) || h->stopping;
+    kl_heap_node *first = kl_heap_peek(&h->due);
+    kl_time next = first ? first->when : KL_NEVER;
     kl_unlock(&h->mu);
     if (busy || next <= now)
         return;
-    kl_time wait = next == KL_NEVER || next - now > IDLE_POLL ? IDLE_POLL : next - now;
+    kl_time wait = next > now + IDLE_POLL ? IDLE_POLL : next - now;
     curl_multi_poll(h->multi, NULL, 0, (int)milliseconds(wait), NULL);
 }
 
@@ -581,9 +580,9 @@ static void thread_main(void *arg)
     atomic_store(&h->thread_id, kl_thread_self());
     for (bool stopping = false; !stopping;) {
         run_commands(h, false);
-        kl_time next = run_timers(h);
+        run_timers(h);
         run_multi(h);
-        wait_for_work(h, next);
+        wait_for_work(h);
         kl_lock(&h->mu);
         stopping = h->stopping;
         kl_unlock(&h->mu);

@@ -203,7 +203,10 @@ describe("the node resource controller", function()
   end)
 
   it("is woken for every node by its ConfigMap, and by no other", function()
-    local map = script.watches["v1/ConfigMap"]
+    local map
+    for _, watch in ipairs(script.watches) do
+      if watch.kind == "v1/ConfigMap" then map = script.functions[watch.fn] end
+    end
     assert.same({ "n" }, map({ metadata = { namespace = "koordinator-system", name = "slo-controller-config" } }, ctx))
     assert.same({}, map({ metadata = { namespace = "koordinator-system", name = "other" } }, ctx))
     assert.same({}, map({ metadata = { namespace = "default", name = "slo-controller-config" } }, ctx))

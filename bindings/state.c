@@ -177,11 +177,40 @@ static void push_env(lua_State *L)
     lua_rawgetp(L, LUA_REGISTRYINDEX, &env_key);
 }
 
+/* `return kube.controller { ... }` is a tail call: its frame, and with it the line that a message should name, would be gone. A
+ * block with a variable to be closed has no tail calls, so the script's own block begins with one. */
+static const char NO_TAIL_CALLS[] = "local _ <close> = nil ";
+
+typedef struct chunk_parts {
+    const lkl_source *source;
+    int next;
+} chunk_parts;
+
+static const char *next_part(lua_State *L, void *arg, size_t *n)
+{
+    (void)L;
+    chunk_parts *p = arg;
+    switch (p->next++) {
+    case 0:
+        *n = *p->source->module ? 0 : sizeof NO_TAIL_CALLS - 1;
+        if (*n)
+            return NO_TAIL_CALLS;
+        p->next++;
+        /* fall through */
+    case 1:
+        *n = p->source->len;
+        return p->source->text;
+    default:
+        return NULL;
+    }
+}
+
 /* Compiles a source with the script's environment; raises a syntax error. */
 static void push_chunk(lua_State *L, const lkl_source *s)
 {
+    chunk_parts parts = {s, 0};
     lua_pushfstring(L, "@%s", s->path);
-    if (luaL_loadbufferx(L, s->text, s->len, lua_tostring(L, -1), "t"))
+    if (lua_load(L, next_part, &parts, lua_tostring(L, -1), "t"))
         lua_error(L);
     lua_remove(L, -2);
     push_env(L);

@@ -117,13 +117,14 @@ static void run_free(kl_run *r)
 
 static void log_failure(const kl_run *r, kl_time next)
 {
-    char in[KL_DURATION_MAX];
+    char in[KL_DURATION_MAX], why[2048];
+    kl_log_quote(r->message ? r->message : "", why, sizeof why);
     if (next < 0)
-        kl_error("reconcile failed for good, waiting for the object to change", "controller=%s key=%s attempt=%d reconcileID=%s error=\"%s\"%s%s",
-            r->w->o.name, r->key, r->attempt, r->id, r->message ? r->message : "", r->traceback ? "\n" : "", r->traceback ? r->traceback : "");
+        kl_error("reconcile failed for good, waiting for the object to change", "controller=%s key=%s attempt=%d reconcileID=%s error=%s%s%s",
+            r->w->o.name, r->key, r->attempt, r->id, why, r->traceback ? "\n" : "", r->traceback ? r->traceback : "");
     else
-        kl_error("reconcile failed", "controller=%s key=%s attempt=%d retry_in=%s reconcileID=%s error=\"%s\"%s%s", r->w->o.name, r->key, r->attempt,
-            kl_duration_format(next, in), r->id, r->message ? r->message : "", r->traceback ? "\n" : "", r->traceback ? r->traceback : "");
+        kl_error("reconcile failed", "controller=%s key=%s attempt=%d retry_in=%s reconcileID=%s error=%s%s%s", r->w->o.name, r->key, r->attempt,
+            kl_duration_format(next, in), r->id, why, r->traceback ? "\n" : "", r->traceback ? r->traceback : "");
 }
 
 static void settle(kl_run *r, kl_time now)

@@ -45,6 +45,7 @@ local function decide(node, strategy, topology, ctx, now)
     cpuNormalization = known.cpuNormalization, resourceAmplification = known.resourceAmplification,
   }
   for _, why in ipairs(failed) do ctx.log:warn(why) end
+  for _, message in pairs(decided.messages) do ctx.log:debug(message) end -- the sums, with their numbers
   return decided, nodemetric.expires(metric, strategy.degradeTimeMinutes)
 end
 

@@ -1,0 +1,41 @@
+/* kubelua.h - the C API of kubelua: a Kubernetes client, caches, and a controller runtime.
+ *
+ *   kl_config_load        where the cluster is and who we are            net/config.h
+ *   kl_client_new         requests, discovery, streams                   net/client.h
+ *   kl_manager_new        caches, queues, workers, election, metrics     run/manager.h
+ *   kl_program_of_function  a controller out of one C function           run/function.h
+ *   kl_program_ops        the same with many keys in flight per worker   run/reconciler.h
+ *   kl_server_start       the embedded API server                        server/server.h
+ *   kl_value_*            immutable JSON values, shared by reference     model/value.h
+ *
+ * Who owns what is in the verb: new/free, init/fini, ref/unref; lookup gives a reference, get borrows. What can fail returns a
+ * kl_status and tells the story in a kl_err. Every header says which threads may call it. The library never prints, never
+ * exits and installs no signal handlers; it logs through a sink (base/log.h). An example is spec/programs/embed.c. */
+#ifndef KUBELUA_H
+#define KUBELUA_H
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/version.h"
+#include "cache/informer.h"
+#include "model/object.h"
+#include "model/patch.h"
+#include "model/path.h"
+#include "model/quantity.h"
+#include "model/resource.h"
+#include "model/selector.h"
+#include "model/time.h"
+#include "model/value.h"
+#include "model/yaml.h"
+#include "net/client.h"
+#include "net/config.h"
+#include "queue/workqueue.h"
+#include "run/function.h"
+#include "run/manager.h"
+#include "run/reconciler.h"
+#include "server/server.h"
+
+#endif

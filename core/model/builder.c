@@ -186,7 +186,7 @@ void kl_build_end(kl_builder *b)
     frame *f = &b->frames[--b->depth];
     must(!f->keyed, "kl_build_end: a key without a value");
     size_t n = b->stack.len - f->base;
-    const kl_value *v = kl__intern_container(f->type, b->stack.v + f->base, f->type == KL_OBJECT ? n / 2 : n);
+    const kl_value *v = kl__intern_container(f->type, n ? b->stack.v + f->base : NULL, f->type == KL_OBJECT ? n / 2 : n);
     b->stack.len = f->base;
     add(b, v);
 }

@@ -348,7 +348,7 @@ static void close_container(decoder *d)
 {
     frame *f = &d->frames[--d->depth];
     size_t n = d->stack.len - f->base;
-    const kl_value *v = kl__intern_container(f->object ? KL_OBJECT : KL_ARRAY, d->stack.v + f->base, f->object ? n / 2 : n);
+    const kl_value *v = kl__intern_container(f->object ? KL_OBJECT : KL_ARRAY, n ? d->stack.v + f->base : NULL, f->object ? n / 2 : n);
     d->stack.len = f->base;
     d->p++;
     kl__stack_push(&d->stack, v);

@@ -15,6 +15,7 @@
 
 #define EXACT_POWER_MAX 22              /* 10^22 is the last power of ten that a double holds exactly */
 #define TEXT_INLINE 128
+#define INTEGER_MAX 0x1p53              /* above, a row of digits would read back as another integer */
 
 static const double powers[EXACT_POWER_MAX + 1] = {
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
@@ -113,7 +114,8 @@ char *kl__double_format(double x, char out[KL__DOUBLE_MAX])
     char *o = out;
     if (signbit(x))
         *o++ = '-';
-    if (x != 0 && (exponent < -6 || exponent >= 21)) {
+    bool reads_as_integer = fabs(x) >= INTEGER_MAX && n <= (size_t)exponent + 1;
+    if (x != 0 && (exponent < -6 || exponent >= 21 || reads_as_integer)) {
         *o++ = digits[0];
         if (n > 1) {
             *o++ = '.';

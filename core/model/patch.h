@@ -1,0 +1,14 @@
+/* patch.h - merge patch (RFC 7386) and JSON patch (RFC 6902) over values. Pure; any thread. */
+#ifndef KL_MODEL_PATCH_H
+#define KL_MODEL_PATCH_H
+
+#include "model/value.h"
+
+/* patch applied to doc (doc may be NULL = absent). A new reference. */
+const kl_value *kl_merge_patch_apply(const kl_value *doc, const kl_value *patch);
+/* The merge patch that turns `from` into `to`; {} when they are equal. A new reference. */
+const kl_value *kl_merge_patch_create(const kl_value *from, const kl_value *to);
+/* All operations or none. KL_EREJECTED when one fails (the message names its index, op and path), KL_EINVAL when the patch is malformed. */
+KL_NODISCARD kl_status kl_json_patch_apply(const kl_value *doc, const kl_value *patch, const kl_value **out, kl_err *err);
+
+#endif

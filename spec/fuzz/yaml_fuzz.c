@@ -1,0 +1,37 @@
+/* yaml_fuzz.c - any bytes as YAML: documents or an error; what was read is written and reads back equal. */
+#include <stdint.h>
+#include <stdlib.h>
+#include "base/mem.h"
+#include "model/yaml.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static kl_status on_doc(void *arg, const kl_value *v, kl_err *err)
+{
+    (void)arg;
+    (void)err;
+    const kl_value *again = NULL;
+    kl_buf text = KL_BUF_INIT;
+    kl_buf_init(&text, 1 << 20);              /* aliases written out may be large */
+    if (!kl_yaml_encode(v, &text)) {
+        if (kl_yaml_decode("fuzz", kl_buf_str(&text), text.len, &again, NULL) || !kl_value_equal(v, again))
+            abort();
+        kl_value_unref(again);
+    }
+    kl_buf_fini(&text);
+    kl_value_unref(v);
+    return KL_OK;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    kl_err err = KL_ERR_INIT;
+    if (kl_yaml_each("fuzz", (const char *)data, size, on_doc, NULL, &err) && !err.message)
+        abort();
+    kl_err_fini(&err);
+    size_t nodes, bytes;
+    kl_value_memory(&nodes, &bytes);
+    if (nodes)
+        abort();
+    return 0;
+}

@@ -1,8 +1,9 @@
 -- The hands of the node resource controller, in a world of plain tables: what is read, what is written, when to look again.
+-- They read views and edit drafts, as in a run.
 package.path = "controllers/koordinator/?.lua;" .. package.path
 
+local core = require "kubelua.core"
 local kube = require "kubelua"
-local fields = require "fields"
 
 local NODE, NODE_METRIC = "v1/Node", "slo.koordinator.sh/v1alpha1/NodeMetric"
 local TOPOLOGY = "topology.node.k8s.io/v1alpha1/NodeResourceTopology"
@@ -10,18 +11,33 @@ local BATCH_CPU, BATCH_MEMORY = "kubernetes.io/batch-cpu", "kubernetes.io/batch-
 local ORIGIN, RATIO = "node.koordinator.sh/originExtendedAllocatable", "node.koordinator.sh/cpu-normalization-ratio"
 local START = kube.time("2026-01-01T00:00:00Z"):unix()
 
+local function view(object) return object and kube.decode(kube.encode(object)) end
+
+local function merge(target, patch)
+  for key, value in pairs(patch) do
+    if value == nil then
+      target[key] = nil
+    elseif kube.is_view(value) and #value == 0 then
+      target[key] = target[key] or {}
+      merge(target[key], value)
+    else
+      target[key] = kube.copy(value)
+    end
+  end
+end
+
 -- A run's `ctx` over `world.objects[kind]["ns/name" or "name"]`. Writes change the world and are noted in `world.writes`.
 local function context(world)
   local ctx = { log = { debug = function() end, warn = function(_, message) world.logged[#world.logged + 1] = message end } }
   function ctx.get(_, kind, namespace, name)
-    return (world.objects[kind] or {})[name and namespace .. "/" .. name or namespace]
+    return view((world.objects[kind] or {})[name and namespace .. "/" .. name or namespace])
   end
   function ctx.list(_, kind, how)
     assert.equal("v1/Pod", kind)
     assert.equal("node", how.index)
     local list = {}
     for _, pod in ipairs(world.pods) do
-      if pod.spec.nodeName == how.value then list[#list + 1] = pod end
+      if pod.spec.nodeName == how.value then list[#list + 1] = view(pod) end
     end
     return list
   end
@@ -30,19 +46,26 @@ local function context(world)
     return function()
       local object
       name, object = next(world.objects[kind], name)
-      return object
+      return view(object)
     end
   end
   function ctx.now() return kube.time(START + world.seconds) end
   local function patch(what)
     return function(_, object, edit)
-      local before = fields.copy(object)
-      edit(object)
-      world.writes[#world.writes + 1] = { what = what, object = object, changed = not fields.equal(before, object) }
-      return object
+      local draft = core.draft(object)
+      local before = core.nil_swap(true) -- absent fields can be assigned below, as in a run
+      local ok, why = pcall(edit, draft)
+      core.nil_swap(before)
+      assert(ok, why)
+      local changes = core.draft_patch(draft)
+      world.writes[#world.writes + 1] = object.kind .. " " .. what
+      if changes then
+        assert((changes("status") ~= nil) == (what == "status"), "status and the rest are written apart")
+        merge(world.objects[world.kinds[object.kind]][object.metadata.name], changes)
+      end
     end
   end
-  ctx.patch, ctx.patch_status = patch "object", patch "status"
+  ctx.patch, ctx.patch_status = patch "itself", patch "status"
   return ctx
 end
 
@@ -50,9 +73,9 @@ local function resource(name, n) return { name = name, capacity = n, allocatable
 
 local function fresh_world()
   return {
-    seconds = 0, logged = {}, writes = {}, pods = {},
+    seconds = 0, logged = {}, writes = {}, pods = {}, kinds = { Node = NODE, NodeResourceTopology = TOPOLOGY },
     objects = {
-      [NODE] = { n = { metadata = { name = "n", annotations = {} },
+      [NODE] = { n = { kind = "Node", metadata = { name = "n" },
         status = { capacity = { cpu = "10", memory = "10Gi" }, allocatable = { cpu = "10", memory = "10Gi" } } } },
       [NODE_METRIC] = { n = { metadata = { name = "n" }, status = { updateTime = "2026-01-01T00:00:00Z", nodeMetric = {
         nodeUsage = { resources = { cpu = "1", memory = "1Gi" } }, systemUsage = { resources = { cpu = "1", memory = "1Gi" } } } } } },
@@ -73,10 +96,9 @@ describe("the node resource controller", function()
     ctx, node = context(world), world.objects[NODE].n
   end)
 
-  local function reconcile() return script.reconcile(node, ctx) end
+  local function reconcile() return script.reconcile(view(node), ctx) end
   local function writes()
-    local list = {}
-    for i, write in ipairs(world.writes) do list[i] = write.what end
+    local list = world.writes
     world.writes = {}
     return list
   end
@@ -84,7 +106,7 @@ describe("the node resource controller", function()
 
   it("writes status and metadata apart, and nothing when nothing moved", function()
     reconcile()
-    assert.same({ "status", "object" }, writes())
+    assert.same({ "Node status", "Node itself" }, writes())
     assert.equal("9k", offered())
     assert.equal("9k", node.status.capacity[BATCH_CPU])
     assert.equal("9Gi", offered(BATCH_MEMORY))
@@ -113,11 +135,11 @@ describe("the node resource controller", function()
     assert.equal("9k", offered())
     world.seconds = 301
     reconcile()
-    assert.same({ "status", "object" }, writes())
+    assert.same({ "Node status", "Node itself" }, writes())
     assert.equal("8500", offered())
     use "5"
     reconcile()
-    assert.same({ "status", "object" }, writes())
+    assert.same({ "Node status", "Node itself" }, writes())
     assert.equal("5k", offered())
   end)
 
@@ -175,12 +197,11 @@ describe("the node resource controller", function()
   end)
 
   it("writes zones beside the node, once", function()
-    local topology = { metadata = { name = "n" }, zones = { { name = "node-0", resources = { resource("cpu", "4"), resource("memory", "8Gi") } },
+    local topology = { kind = "NodeResourceTopology", metadata = { name = "n" }, zones = { { name = "node-0", resources = { resource("cpu", "4"), resource("memory", "8Gi") } },
       { name = "node-1", resources = { resource("cpu", "6"), resource("memory", "2Gi") } } } }
     world.objects[TOPOLOGY].n = topology
     reconcile()
-    assert.equal(topology, world.writes[1].object)
-    assert.same({ "object", "status", "object" }, writes())
+    assert.same({ "NodeResourceTopology itself", "Node status", "Node itself" }, writes())
     assert.same(resource(BATCH_CPU, "3500"), topology.zones[1].resources[2])
     assert.same(resource(BATCH_CPU, "5500"), topology.zones[2].resources[2])
     reconcile()

@@ -197,7 +197,8 @@ describe("the node resource controller", function()
   end)
 
   it("writes zones beside the node, once", function()
-    local topology = { kind = "NodeResourceTopology", metadata = { name = "n" }, zones = { { name = "node-0", resources = { resource("cpu", "4"), resource("memory", "8Gi") } },
+    local topology = { kind = "NodeResourceTopology", metadata = { name = "n" }, zones = {
+      { name = "node-0", resources = { resource("cpu", "4"), resource("memory", "8Gi") } },
       { name = "node-1", resources = { resource("cpu", "6"), resource("memory", "2Gi") } } } }
     world.objects[TOPOLOGY].n = topology
     reconcile()

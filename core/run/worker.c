@@ -329,6 +329,10 @@ kl_time kl_worker_step(kl_worker *w)
             next = kl_workqueue_next_due(w->o.queue);
     }
     gens_sweep(w);
+    kl_lock(&w->mu);
+    if (!kl_list_empty(&w->answers))       /* the door refuses at once: there is more to do */
+        next = now;
+    kl_unlock(&w->mu);
     kl_heap_node *h = kl_heap_peek(&w->due);
     return h && h->when < next ? h->when : next;
 }

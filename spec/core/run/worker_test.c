@@ -1,0 +1,515 @@
+/* worker_test.c - rounds of a worker, step by step: no thread, no socket, no sleep. */
+#include "core/run/worker_rig.h"
+
+static void a_key_runs_once_and_is_done(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    rig_add(&r, "ns/a", "D");
+    rig_add(&r, "cluster-wide", "D");
+    assert_int_equal(rig_round(&r), -1);
+    assert_said(&r, "open1 g1+ns/a#1 g1+cluster-wide#1");
+    assert_string_equal(rig_state(&r, "ns/a"), "absent");
+    assert_true(kl_worker_idle(r.w));
+    assert_int_equal(rig_round(&r), -1);
+    assert_said(&r, "");
+    assert_int_equal(kl_metrics_runs(kl_metrics_controller(r.metrics, "ctl", 1)), 2);
+    rig_fini(&r);
+}
+
+static void other_keys_run_while_one_waits_for_its_answer(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    rig_add(&r, "ns/a", "cgD");
+    rig_add(&r, "ns/b", "D");
+    rig_round(&r);
+    assert_said(&r, "open1 g1+ns/a#1 g1+ns/b#1");
+    assert_int_equal(kl_worker_inflight(r.w), 1);
+    assert_string_equal(rig_state(&r, "ns/a"), "running");
+    rig_answer(&r, 1, KL_OK, "{\"name\":\"made\"}");
+    rig_round(&r);
+    rig_answer(&r, 2, KL_ENOTFOUND, NULL);
+    rig_round(&r);
+    assert_said(&r, "ok:made err:not_found");
+    assert_string_equal(rig_state(&r, "ns/a"), "absent");
+    rig_fini(&r);
+}
+
+static void a_request_carries_the_controller_and_the_namespace_of_the_key(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    rig_add(&r, "ns/a", "cD");
+    rig_add(&r, "node", "gD");
+    rig_round(&r);
+    assert_string_equal(r.sent[0].text, "create v1/ConfigMap ns by ctl");
+    assert_string_equal(r.sent[1].text, "get v1/Secret - by ctl");
+    rig_fini(&r);
+}
+
+static void an_answer_that_comes_at_once_is_taken_in_the_next_round(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    r.at_once = true;
+    rig_add(&r, "ns/a", "cD");
+    assert_int_equal(rig_round(&r), 0);        /* there is more to do: come back at once */
+    assert_int_equal(rig_round(&r), -1);
+    assert_said(&r, "open1 g1+ns/a#1 ok");
+    rig_fini(&r);
+}
+
+static void a_sleeper_wakes_at_its_time_and_not_before(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    rig_add(&r, "ns/a", "zzD");
+    assert_int_equal(rig_round(&r), 5);
+    assert_said(&r, "open1 g1+ns/a#1");
+    rig_advance(&r, KL_SECONDS(5) - 1);
+    rig_round(&r);
+    assert_said(&r, "");
+    rig_advance(&r, 1);
+    assert_int_equal(rig_round(&r), 5);
+    assert_said(&r, "ok");
+    rig_advance(&r, KL_SECONDS(5));
+    assert_int_equal(rig_round(&r), -1);
+    assert_said(&r, "ok");
+    rig_fini(&r);
+}
+
+static void a_kind_is_resolved_and_known_afterwards(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    rig_add(&r, "ns/a", "kkE");
+    rig_round(&r);
+    assert_said(&r, "open1 g1+ns/a#1 ?example.com/v1/Thing");
+    r.resolving(r.resolving_arg, KL_OK, &r.resource, NULL);
+    rig_round(&r);
+    assert_said(&r, "ok ?example.com/v1/Thing");
+    kl_err err = KL_ERR_INIT;
+    r.resolving(r.resolving_arg, kl_fail(&err, KL_ENOTFOUND, "the server has no such kind"), NULL, &err);
+    kl_err_fini(&err);
+    rig_round(&r);
+    assert_said(&r, "err:not_found");
+    rig_fini(&r);
+}
+
+/* What becomes of the key after each kind of result. */
+static void the_queue_hears_what_the_result_means(void **state)
+{
+    (void)state;
+    static const struct { const char *word, *then; int attempt; } cases[] = {
+        {"D", "absent", 1}, {"A", "waiting 30 s", 1}, {"R", "waiting 7 s", 1}, {"C", "waiting 1 s", 2}, {"E", "waiting 1 s", 2}, {"F", "absent", 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rig r;
+        rig_init(&r, 0, 0);
+        rig_add(&r, "ns/a", cases[i].word);
+        rig_round(&r);
+        assert_string_equal(rig_state(&r, "ns/a"), cases[i].then);
+        assert_int_equal(kl_workqueue_requeues(r.queue, "ns/a") + 1, cases[i].attempt);
+        rig_fini(&r);
+    }
+}
+
+static void failures_back_off_and_success_forgets_them(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    rig_add(&r, "ns/a", "E");
+    rig_round(&r);
+    assert_string_equal(rig_state(&r, "ns/a"), "waiting 1 s");
+    rig_advance(&r, KL_SECONDS(1));
+    assert_int_equal(rig_round(&r), 2);
+    assert_string_equal(rig_state(&r, "ns/a"), "waiting 2 s");
+    kl_map_set(r.behaviour, "ns/a", "A");
+    rig_advance(&r, KL_SECONDS(2));
+    rig_round(&r);
+    assert_said(&r, "open1 g1+ns/a#1 g1+ns/a#2 g1+ns/a#3");
+    kl_map_set(r.behaviour, "ns/a", "E");
+    rig_advance(&r, KL_SECONDS(30));
+    rig_round(&r);
+    assert_said(&r, "g1+ns/a#1");
+    assert_string_equal(rig_state(&r, "ns/a"), "waiting 1 s");
+    rig_fini(&r);
+}
+
+static void an_expected_wait_leaves_the_backoff_as_it_is(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    rig_add(&r, "ns/a", "E");
+    rig_round(&r);
+    kl_map_set(r.behaviour, "ns/a", "R");
+    rig_advance(&r, KL_SECONDS(1));
+    rig_round(&r);
+    assert_int_equal(kl_workqueue_requeues(r.queue, "ns/a"), 1);
+    assert_int_equal(kl_metrics_errors(kl_metrics_controller(r.metrics, "ctl", 1)), 1);
+    rig_fini(&r);
+}
+
+static void an_error_is_logged_with_key_and_traceback_and_a_conflict_is_quiet(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    rig_add(&r, "ns/a", "C");
+    rig_round(&r);
+    assert_string_equal(kl_buf_str(&r.log), "");
+    assert_int_equal(kl_metrics_errors(kl_metrics_controller(r.metrics, "ctl", 1)), 0);
+    rig_add(&r, "ns/b", "E");
+    rig_round(&r);
+    const char *log = kl_buf_str(&r.log);
+    assert_non_null(strstr(log, "reconcile failed"));
+    assert_non_null(strstr(log, "key=ns/b attempt=1 retry_in=1s"));
+    assert_non_null(strstr(log, "boom"));
+    assert_non_null(strstr(log, "x.lua:7"));
+    assert_int_equal(kl_metrics_errors(kl_metrics_controller(r.metrics, "ctl", 1)), 1);
+    rig_fini(&r);
+}
+
+static void a_failure_for_good_waits_for_the_object_to_change(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    rig_add(&r, "ns/a", "F");
+    assert_int_equal(rig_round(&r), -1);
+    assert_non_null(strstr(kl_buf_str(&r.log), "waiting for the object to change"));
+    rig_add(&r, "ns/a", "D");
+    rig_round(&r);
+    assert_said(&r, "open1 g1+ns/a#1 g1+ns/a#1");
+    rig_fini(&r);
+}
+
+static void a_program_that_ends_without_a_result_has_failed(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    rig_add(&r, "ns/a", ".");
+    rig_round(&r);
+    assert_non_null(strstr(kl_buf_str(&r.log), "without a result"));
+    assert_string_equal(rig_state(&r, "ns/a"), "waiting 1 s");
+    rig_fini(&r);
+}
+
+static void a_key_that_changes_while_it_runs_runs_again(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    rig_add(&r, "ns/a", "gD");
+    rig_round(&r);
+    rig_add(&r, "ns/a", "D");
+    rig_add(&r, "ns/a", "D");
+    rig_round(&r);
+    assert_said(&r, "open1 g1+ns/a#1");        /* one key is never in two runs */
+    assert_string_equal(rig_state(&r, "ns/a"), "running, queued again");
+    rig_answer(&r, 1, KL_OK, NULL);
+    rig_round(&r);
+    assert_said(&r, "ok g1+ns/a#1");
+    rig_fini(&r);
+}
+
+static void an_object_that_is_gone_is_forgotten(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    rig_add(&r, "ns/a", "E");
+    rig_round(&r);
+    rig_object_free(kl_map_take(r.objects, "ns/a"));
+    rig_advance(&r, KL_SECONDS(1));
+    assert_int_equal(rig_round(&r), -1);
+    assert_said(&r, "open1 g1+ns/a#1");
+    assert_int_equal(kl_workqueue_requeues(r.queue, "ns/a"), 0);
+    assert_string_equal(rig_state(&r, "ns/a"), "absent");
+    rig_fini(&r);
+}
+
+static void only_so_many_keys_are_in_flight(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 2);
+    rig_add(&r, "ns/a", "gD");
+    rig_add(&r, "ns/b", "gD");
+    rig_add(&r, "ns/c", "gD");
+    rig_round(&r);
+    assert_said(&r, "open1 g1+ns/a#1 g1+ns/b#1");
+    assert_string_equal(rig_state(&r, "ns/c"), "queued");
+    rig_answer(&r, 2, KL_OK, NULL);
+    rig_round(&r);
+    assert_said(&r, "ok g1+ns/c#1");
+    rig_fini(&r);
+}
+
+/* --- time runs out ---------------------------------------------------------------------------------------------------- */
+
+static void a_run_that_takes_too_long_is_abandoned_and_tried_again(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, KL_SECONDS(2), 0);
+    rig_add(&r, "ns/a", "cD");
+    assert_int_equal(rig_round(&r), 2);
+    rig_advance(&r, KL_SECONDS(2));
+    rig_round(&r);
+    assert_said(&r, "open1 g1+ns/a#1 xns/a");
+    assert_true(r.sent[0].cancelled);
+    assert_non_null(strstr(kl_buf_str(&r.log), "timed out after 2s, waiting for create: raise `timeout`"));
+    assert_string_equal(rig_state(&r, "ns/a"), "waiting 1 s");
+    rig_answer(&r, 1, KL_OK, "{\"name\":\"late\"}");       /* nobody is there to hear it */
+    rig_round(&r);
+    assert_said(&r, "");
+    rig_advance(&r, KL_SECONDS(1));
+    rig_round(&r);
+    assert_said(&r, "g1+ns/a#2");
+    rig_fini(&r);
+}
+
+static void a_late_answer_does_not_reach_the_next_run_of_the_key(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, KL_SECONDS(2), 0);
+    rig_add(&r, "ns/a", "gD");
+    rig_round(&r);
+    rig_advance(&r, KL_SECONDS(2));
+    rig_round(&r);
+    rig_advance(&r, KL_SECONDS(1));
+    rig_round(&r);
+    assert_said(&r, "open1 g1+ns/a#1 xns/a g1+ns/a#2");
+    rig_answer(&r, 1, KL_OK, "{\"name\":\"of the first run\"}");
+    rig_round(&r);
+    assert_said(&r, "");
+    rig_answer(&r, 2, KL_OK, "{\"name\":\"second\"}");
+    rig_round(&r);
+    assert_said(&r, "ok:second");
+    rig_fini(&r);
+}
+
+static void a_timeout_ends_a_sleep_too_but_not_a_run_that_is_over(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, KL_SECONDS(2), 0);
+    rig_add(&r, "ns/a", "zD");
+    rig_add(&r, "ns/b", "D");
+    assert_int_equal(rig_round(&r), 2);
+    rig_advance(&r, KL_SECONDS(10));           /* both are due; the deadline was first */
+    rig_round(&r);
+    assert_said(&r, "open1 g1+ns/a#1 g1+ns/b#1 xns/a");
+    assert_non_null(strstr(kl_buf_str(&r.log), "waiting for sleep"));
+    assert_null(strstr(kl_buf_str(&r.log), "ns/b"));
+    rig_fini(&r);
+}
+
+/* --- generations ---------------------------------------------------------------------------------------------------------- */
+
+static void a_new_generation_takes_new_keys_and_the_old_one_finishes_its_own(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    rig_add(&r, "ns/a", "ggD");
+    rig_round(&r);
+    r.current = &r.gens[1];
+    rig_add(&r, "ns/b", "D");
+    rig_round(&r);
+    assert_said(&r, "open1 g1+ns/a#1 open2 g2+ns/b#1");
+    rig_answer(&r, 1, KL_OK, "{\"name\":\"one\"}");
+    rig_round(&r);
+    assert_said(&r, "ok:one");
+    rig_answer(&r, 2, KL_OK, "{\"name\":\"two\"}");
+    rig_round(&r);
+    assert_said(&r, "ok:two close1");
+    assert_int_equal(r.gens[0].refs, 0);
+    rig_add(&r, "ns/a", "D");
+    rig_round(&r);
+    assert_said(&r, "g2+ns/a#1");
+    rig_fini(&r);
+}
+
+static void three_generations_can_be_under_way(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    for (int i = 0; i < 3; i++) {
+        char key[8];
+        snprintf(key, sizeof key, "ns/%d", i);
+        r.current = &r.gens[i];
+        rig_add(&r, key, "gD");
+        rig_round(&r);
+    }
+    assert_said(&r, "open1 g1+ns/0#1 open2 g2+ns/1#1 open3 g3+ns/2#1");
+    rig_answer(&r, 2, KL_OK, NULL);
+    rig_round(&r);
+    assert_said(&r, "ok close2");
+    rig_answer(&r, 3, KL_OK, NULL);
+    rig_round(&r);
+    rig_answer(&r, 1, KL_OK, NULL);
+    rig_round(&r);
+    assert_said(&r, "ok ok close1");
+    rig_fini(&r);
+}
+
+static void a_generation_that_cannot_be_opened_is_tried_again_and_loses_no_key(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    rig_add(&r, "ns/a", "gD");
+    rig_round(&r);
+    r.current = &r.gens[1];
+    r.gens[1].broken = true;
+    rig_add(&r, "ns/b", "D");
+    assert_int_equal(rig_round(&r), 1);
+    assert_non_null(strstr(kl_buf_str(&r.log), "cannot open the script on this worker"));
+    rig_answer(&r, 1, KL_OK, NULL);            /* what runs on the old one goes on */
+    assert_int_equal(rig_round(&r), 1);
+    assert_said(&r, "open1 g1+ns/a#1 broken2 ok");
+    r.gens[1].broken = false;
+    rig_advance(&r, KL_SECONDS(1));
+    rig_round(&r);
+    assert_said(&r, "open2 close1 g2+ns/b#1");
+    rig_fini(&r);
+}
+
+/* --- the end ---------------------------------------------------------------------------------------------------------------- */
+
+static void draining_finishes_what_runs_and_takes_nothing_new(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    rig_add(&r, "ns/a", "gD");
+    rig_round(&r);
+    kl_worker_drain(r.w);
+    rig_add(&r, "ns/b", "D");
+    assert_int_equal(rig_round(&r), -1);
+    assert_string_equal(rig_state(&r, "ns/b"), "queued");
+    rig_answer(&r, 1, KL_OK, NULL);
+    rig_round(&r);
+    assert_said(&r, "open1 g1+ns/a#1 ok");
+    assert_true(kl_worker_idle(r.w));
+    rig_fini(&r);
+}
+
+static void aborting_abandons_what_runs_and_puts_its_keys_back(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    rig_add(&r, "ns/a", "cD");
+    rig_add(&r, "ns/b", "zD");
+    rig_round(&r);
+    kl_worker_drain(r.w);
+    kl_worker_abort(r.w);
+    rig_round(&r);
+    assert_said(&r, "open1 g1+ns/a#1 g1+ns/b#1 xns/a xns/b");
+    assert_true(r.sent[0].cancelled);
+    assert_string_equal(rig_state(&r, "ns/a"), "queued");
+    assert_string_equal(rig_state(&r, "ns/b"), "queued");
+    assert_int_equal(kl_worker_inflight(r.w), 0);
+    rig_fini(&r);
+}
+
+/* --- the door ----------------------------------------------------------------------------------------------------------------- */
+
+static void the_door_refuses_writes_after_the_deadline_and_lets_reads_through(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    r.deadline = kl_clock_boot(r.clock) + KL_SECONDS(10);
+    rig_add(&r, "ns/a", "cD");
+    rig_round(&r);
+    assert_int_equal(r.n_sent, 1);
+    rig_advance(&r, KL_SECONDS(10));
+    rig_add(&r, "ns/b", "cgD");
+    rig_round(&r);
+    rig_round(&r);
+    assert_said(&r, "open1 g1+ns/a#1 g1+ns/b#1 err:not_leader");
+    assert_int_equal(r.n_sent, 2);
+    assert_string_equal(r.sent[1].text, "get v1/Secret ns by ctl");
+    assert_int_equal(kl_door_writes(r.door), 1);
+    assert_int_equal(kl_door_refused(r.door), 1);
+    rig_fini(&r);
+}
+
+/* --- where a program cannot wait -------------------------------------------------------------------------------------------- */
+
+static kl_run_state blocking_start(void *state, kl_run *run)
+{
+    rig_gen *g = state;
+    kl_op op;
+    kl_err err = KL_ERR_INIT;
+    const kl_value *body = NULL;
+    kl_op_init(&op, KL_CREATE, "v1/ConfigMap");
+    g->rig->at_once = true;
+    assert_ok(kl_run_call_wait(run, &op, &body, &err), &err);
+    kl_value_unref(body);
+    g->rig->at_once_status = KL_ECONFLICT;
+    assert_fails(kl_run_call_wait(run, &op, &body, &err), KL_ECONFLICT, &err, "as the spec says");
+    g->rig->deadline = 0;
+    assert_fails(kl_run_call_wait(run, &op, &body, &err), KL_ENOTLEADER, &err, "does not hold the lease");
+    kl_run_event(run, NULL, "Normal", "Seen", "it");
+    kl_run_finish(run, KL_RESULT_DONE, 0, NULL, NULL);
+    return KL_RUN_DONE;
+}
+
+static void a_program_may_block_its_worker(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    kl_program_ops ops = rig_ops;
+    ops.start = blocking_start;
+    r.gens[0].program.ops = &ops;
+    rig_add(&r, "ns/a", "");
+    rig_round(&r);
+    assert_string_equal(rig_state(&r, "ns/a"), "absent");
+    assert_string_equal(kl_buf_str(&r.events), "Normal Seen it;");
+    assert_int_equal(r.n_sent, 2);
+    rig_fini(&r);
+}
+
+KL_TESTS(cmocka_unit_test(a_key_runs_once_and_is_done),
+    cmocka_unit_test(other_keys_run_while_one_waits_for_its_answer),
+    cmocka_unit_test(a_request_carries_the_controller_and_the_namespace_of_the_key),
+    cmocka_unit_test(an_answer_that_comes_at_once_is_taken_in_the_next_round),
+    cmocka_unit_test(a_sleeper_wakes_at_its_time_and_not_before),
+    cmocka_unit_test(a_kind_is_resolved_and_known_afterwards),
+    cmocka_unit_test(the_queue_hears_what_the_result_means),
+    cmocka_unit_test(failures_back_off_and_success_forgets_them),
+    cmocka_unit_test(an_expected_wait_leaves_the_backoff_as_it_is),
+    cmocka_unit_test(an_error_is_logged_with_key_and_traceback_and_a_conflict_is_quiet),
+    cmocka_unit_test(a_failure_for_good_waits_for_the_object_to_change),
+    cmocka_unit_test(a_program_that_ends_without_a_result_has_failed),
+    cmocka_unit_test(a_key_that_changes_while_it_runs_runs_again),
+    cmocka_unit_test(an_object_that_is_gone_is_forgotten),
+    cmocka_unit_test(only_so_many_keys_are_in_flight),
+    cmocka_unit_test(a_run_that_takes_too_long_is_abandoned_and_tried_again),
+    cmocka_unit_test(a_late_answer_does_not_reach_the_next_run_of_the_key),
+    cmocka_unit_test(a_timeout_ends_a_sleep_too_but_not_a_run_that_is_over),
+    cmocka_unit_test(a_new_generation_takes_new_keys_and_the_old_one_finishes_its_own),
+    cmocka_unit_test(three_generations_can_be_under_way),
+    cmocka_unit_test(a_generation_that_cannot_be_opened_is_tried_again_and_loses_no_key),
+    cmocka_unit_test(draining_finishes_what_runs_and_takes_nothing_new),
+    cmocka_unit_test(aborting_abandons_what_runs_and_puts_its_keys_back),
+    cmocka_unit_test(the_door_refuses_writes_after_the_deadline_and_lets_reads_through),
+    cmocka_unit_test(a_program_may_block_its_worker))

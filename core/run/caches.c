@@ -17,6 +17,7 @@
 
 struct kl_caches {
     kl_caches_options o;
+    kl_caches_origin origin;
     kl_mutex mu;
     kl_cond cond;
     kl_map *by_kind KL_GUARDED_BY(mu);
@@ -38,10 +39,30 @@ struct kl_cache {
     atomic_bool use_mapper;
 };
 
+/* --- the client as origin ---------------------------------------------------------------------------------------------- */
+
+static void client_resolve(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg)
+{
+    kl_client_resolve(((kl_caches *)arg)->o.client, kind, done, done_arg);
+}
+
+static void client_forget(void *arg)
+{
+    kl_client_discovery_forget(((kl_caches *)arg)->o.client);
+}
+
+static void client_source(void *arg, const kl_resource *r, const char *ns, kl_source *out)
+{
+    const kl_caches_options *o = &((kl_caches *)arg)->o;
+    kl_client_source(&(kl_client_source_options){.client = o->client, .resource = r, .ns = ns, .max_object = o->max_object,
+        .drop_managed_fields = o->drop_managed_fields}, out);
+}
+
 kl_caches *kl_caches_new(const kl_caches_options *o)
 {
     kl_caches *s = kl_new(kl_caches);
     s->o = *o;
+    s->origin = o->origin ? *o->origin : (kl_caches_origin){client_resolve, client_forget, client_source, s};
     kl_mutex_init(&s->mu);
     kl_cond_init(&s->cond);
     s->by_kind = kl_map_new();
@@ -118,8 +139,7 @@ static void informer_create(kl_cache *c)
     const char *ns = c->resource->namespaced ? s->o.ns : NULL;
     kl_informer_options o = {.clock = s->o.clock, .resource = display, .api_version = api_version, .kind = c->resource->kind, .namespace_ = ns,
         .seed = kl_hash(c->kind, strlen(c->kind)), .execute = execute, .execute_arg = c};
-    kl_client_source(&(kl_client_source_options){.client = s->o.client, .resource = c->resource, .ns = ns, .max_object = s->o.max_object,
-        .drop_managed_fields = s->o.drop_managed_fields}, &o.source);
+    s->origin.source(s->origin.arg, c->resource, ns, &o.source);
     kl_informer *i = kl_informer_new(&o);
     kl_lock(&s->mu);
     c->informer = i;
@@ -145,7 +165,7 @@ static void retry_resolve(void *arg)
 {
     kl_cache *c = arg;
     c->timer = 0;
-    kl_client_discovery_forget(c->set->o.client);
+    c->set->origin.forget(c->set->origin.arg);
     resolve(c);
 }
 
@@ -193,7 +213,7 @@ static void resolve(kl_cache *c)
 {
     c->holds++;
     c->resolving = true;
-    kl_client_resolve(c->set->o.client, c->kind, resolve_done, c);
+    c->set->origin.resolve(c->set->origin.arg, c->kind, resolve_done, c);
 }
 
 /* --- users ------------------------------------------------------------------------------------------------------------------ */

@@ -14,8 +14,17 @@
 typedef struct kl_caches kl_caches;
 typedef struct kl_cache kl_cache;
 
+/* Where kinds and their objects come from: the client in life, a script in specs. */
+typedef struct kl_caches_origin {
+    void (*resolve)(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg);      /* done on any thread; resources outlive the set */
+    void (*forget)(void *arg);                                                              /* before a kind is asked for again */
+    void (*source)(void *arg, const kl_resource *r, const char *ns, kl_source *out);
+    void *arg;
+} kl_caches_origin;
+
 typedef struct kl_caches_options {
     kl_client *client;
+    const kl_caches_origin *origin;    /* copied; NULL: client */
     kl_clock *clock;
     kl_loop *loop, *mapper;            /* mapper: where function indexes run */
     const char *ns;                    /* borrowed; NULL: all namespaces */

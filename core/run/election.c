@@ -33,6 +33,16 @@ struct kl_election {
 
 static void step(kl_election *e, const kl_leader_input *in);
 
+static uint64_t client_send(void *arg, const kl_op *op, kl_reply_fn *done, void *done_arg)
+{
+    return kl_client_do(arg, op, done, done_arg);
+}
+
+static void client_cancel(void *arg, uint64_t id)
+{
+    kl_client_cancel(arg, id);
+}
+
 static char *default_identity(void)
 {
     char host[256] = "localhost";
@@ -45,6 +55,11 @@ kl_status kl_election_new(const kl_election_env *env, kl_election **out, kl_err 
 {
     kl_election *e = kl_new(kl_election);
     e->env = *env;
+    if (!e->env.send) {
+        e->env.send = client_send;
+        e->env.cancel = client_cancel;
+        e->env.send_arg = env->client;
+    }
     e->name = kl_strdup(env->options.name);
     e->ns = kl_strdup(env->options.ns ? env->options.ns : "default");
     e->identity = env->options.identity ? kl_strdup(env->options.identity) : default_identity();
@@ -139,7 +154,7 @@ static void request(kl_election *e, const kl_leader_action *action)
     kl_lock(&e->mu);
     e->outstanding++;
     kl_unlock(&e->mu);
-    e->request = kl_client_do(e->env.client, &op, answered, a);
+    e->request = e->env.send(e->env.send_arg, &op, answered, a);
 }
 
 static void timer_due(void *arg)
@@ -176,7 +191,7 @@ static void step(kl_election *e, const kl_leader_input *in)
     if (a.what != KL_LEADER_GO_ON) {           /* every new action ends what was open */
         e->serial++;
         if (e->request)
-            kl_client_cancel(e->env.client, e->request);
+            e->env.cancel(e->env.send_arg, e->request);
         e->request = 0;
         kl_loop_timer_cancel(e->env.loop, e->timer);
         e->timer = 0;

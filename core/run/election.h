@@ -11,6 +11,10 @@ typedef struct kl_election kl_election;
 typedef struct kl_election_env {
     kl_loop *loop;
     kl_client *client;
+    /* What sends a request: NULL for the client, a script in specs. */
+    uint64_t (*send)(void *arg, const kl_op *op, kl_reply_fn *done, void *done_arg);
+    void (*cancel)(void *arg, uint64_t id);
+    void *send_arg;
     kl_clock *clock;
     kl_metrics *metrics;
     kl_election_options options;       /* strings are copied */

@@ -118,7 +118,15 @@ void kl_loop_free(kl_loop *l)
     kl_cond_signal(&l->cond);
     kl_unlock(&l->mu);
     kl_thread_join(l->thread);
-    kl_loop_step(l);
+    l->thread = NULL;              /* from now on kl_loop_call runs at once: nobody else would */
+    task t;
+    kl_lock(&l->mu);
+    while (next_locked(l, INT64_MIN, &t)) {
+        kl_unlock(&l->mu);
+        t.fn(t.arg);
+        kl_lock(&l->mu);
+    }
+    kl_unlock(&l->mu);
     kl_list *n;
     while ((n = kl_list_shift(&l->timers)))
         kl_free(KL_CONTAINER(n, timer, link));

@@ -237,9 +237,9 @@ void kl_manager_free(kl_manager *m)
     kl_manager_stop(m);
     kl_loop_call(m->loop, retire_all, m);
     kl_caches_free(m->caches);
+    kl_recorder_free(m->recorder);         /* its last requests ask the door, which asks the election */
     kl_election_free(m->election);
     kl_client_on_request(m->o.client, NULL, NULL);
-    kl_recorder_free(m->recorder);
     kl_loop_free(m->loop);         /* runs the last posts, which may post to the mapper */
     kl_loop_free(m->mapper);
     kl_door_free(m->door);

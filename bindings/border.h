@@ -43,6 +43,8 @@ const kl_value *lkl__to_box(lua_State *L, lkl_box *box, int idx, const char *wha
 
 /* --- JSON ----------------------------------------------------------------------------------------------------------------------- */
 void lkl__push_json(lua_State *L, const kl_value *v, bool pretty);       /* pushes the text */
+/* Pushes a text that C made and frees it, also when there is no memory for the Lua string. */
+void lkl__push_text(lua_State *L, char *taken);
 /* Raises an argument error with the story in err, which is finished first. */
 int lkl__argerror(lua_State *L, int arg, kl_err *err);
 

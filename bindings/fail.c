@@ -147,6 +147,22 @@ int lkl__argerror(lua_State *L, int arg, kl_err *err)
     return luaL_argerror(L, arg, lua_tostring(L, -1));
 }
 
+static int push_text(lua_State *L)
+{
+    lua_pushstring(L, lua_touserdata(L, 1));
+    return 1;
+}
+
+void lkl__push_text(lua_State *L, char *taken)
+{
+    lua_pushcfunction(L, push_text);
+    lua_pushlightuserdata(L, taken);
+    int failed = lua_pcall(L, 1, 1, 0);
+    kl_free(taken);
+    if (failed)
+        lua_error(L);
+}
+
 /* --- whose mistake ------------------------------------------------------------------------------------------------------------ */
 
 /* The library's own Lua files, from a checkout, an installation or our binary ("@kubelua/client.lua"). */

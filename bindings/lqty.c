@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/mem.h"
 #include "border.h"
 #include "model/quantity.h"
 
@@ -68,18 +67,12 @@ static const kl_quantity *to_quantity(lua_State *L, int idx)
     return made;
 }
 
-/* Takes the text. */
-static bool push_text(lua_State *L, char *text)
-{
-    lua_pushstring(L, text);
-    kl_free(text);
-    return true;
-}
-
 bool lkl__quantity_text(lua_State *L, int idx)
 {
     const kl_quantity *q = get_quantity(L, idx);
-    return q && push_text(L, kl_quantity_text(q));
+    if (q)
+        lkl__push_text(L, kl_quantity_text(q));
+    return q != NULL;
 }
 
 /* --- arithmetic --------------------------------------------------------------------------------------------------------------- */
@@ -211,7 +204,7 @@ static int is_zero(lua_State *L)
 
 static int canonical(lua_State *L)
 {
-    push_text(L, kl_quantity_canonical(self(L), NULL, NULL));
+    lkl__push_text(L, kl_quantity_canonical(self(L), NULL, NULL));
     return 1;
 }
 
@@ -223,7 +216,7 @@ static int format(lua_State *L)
 
 static int tostring(lua_State *L)
 {
-    push_text(L, kl_quantity_text(self(L)));
+    lkl__push_text(L, kl_quantity_text(self(L)));
     return 1;
 }
 

@@ -37,9 +37,7 @@ static int is_empty(lua_State *L)
 
 static int tostring(lua_State *L)
 {
-    char *text = kl_selector_text(self(L));
-    lua_pushstring(L, text);
-    kl_free(text);
+    lkl__push_text(L, kl_selector_text(self(L)));
     return 1;
 }
 

@@ -55,8 +55,10 @@ static lkl_view *new_view(lua_State *L, const lkl_view *root)
 
 void lkl_push_value(lua_State *L, const kl_value *v)
 {
-    if (!lkl__push_scalar(L, v))
-        new_view(L, NULL)->v = kl_value_ref(v);
+    if (lkl__push_scalar(L, v))
+        return;
+    lkl_view *view = new_view(L, NULL);     /* may raise: take the reference afterwards */
+    view->v = kl_value_ref(v);
 }
 
 void lkl_push_object(lua_State *L, const kl_value *v)

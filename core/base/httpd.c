@@ -37,6 +37,7 @@
 #define CONN_MEMORY ((size_t)96 << 10)      /* headers and the block being sent: URLs with long selectors must fit */
 #define IDLE_SECONDS 600u                   /* keep-alive connections; suspended ones do not count */
 #define LISTEN_BACKLOG 511
+#define CONNECTIONS 16384u                  /* libmicrohttpd's own default is for select(); the process' file limit decides first */
 #define SPARE_QUEUE ((size_t)64 << 10)      /* an empty queue keeps at most this */
 
 struct kl_httpd {
@@ -610,6 +611,7 @@ kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)
             MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
             MHD_OPTION_LISTEN_SOCKET, fd,
             MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
+            MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS,
             MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONN_MEMORY,
             MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS,
             MHD_OPTION_END);

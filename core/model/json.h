@@ -11,6 +11,7 @@ typedef enum kl_json_verdict {
     KL_JSON_DIFFERENT,       /* a mistake in one of the two */
 } kl_json_verdict;
 
+/* Reads `text` with both and compares. Pure; any thread. */
 kl_json_verdict kl_json_compare(const char *text, size_t n);
 
 #endif

@@ -23,8 +23,10 @@ lkl_border *lkl__border_push(lua_State *L);             /* the same, and its use
 
 /* The userdata at idx when it begins with `tag` and is at least `size` big, or NULL. */
 void *lkl__tagged(lua_State *L, int idx, const void *tag, size_t size);
-/* Pushes the metatable kept under `key`; true when it is new and wants filling. __name and __metatable are set. */
+/* Pushes the metatable kept under `key`; true when it is new and wants filling, then keeping: nothing may ever meet a metatable
+ * whose filling was cut short by an error. __name and __metatable are set. */
 bool lkl__metatable(lua_State *L, const void *key, const char *name);
+void lkl__keep_metatable(lua_State *L, const void *key);
 /* Pushes the value under `child` of the view at idx; lua_gettop is one more. Key of the child is at key_idx. */
 void lkl__push_child(lua_State *L, int idx, const kl_value *child, int key_idx);
 bool lkl__push_scalar(lua_State *L, const kl_value *v);     /* false, and nothing pushed, for containers */

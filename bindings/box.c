@@ -28,9 +28,13 @@ bool lkl__metatable(lua_State *L, const void *key, const char *name)
     lua_setfield(L, -2, "__name");
     lua_pushstring(L, name);
     lua_setfield(L, -2, "__metatable");
+    return true;
+}
+
+void lkl__keep_metatable(lua_State *L, const void *key)
+{
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, key);
-    return true;
 }
 
 /* --- the border ------------------------------------------------------------------------------------------------------------- */
@@ -108,8 +112,10 @@ static void fill_metatable(lua_State *L, const lkl_class *c)
 
 lkl_box *lkl_box_new(lua_State *L, const lkl_class *c, int slots)
 {
-    if (lkl__metatable(L, c, c->name))
+    if (lkl__metatable(L, c, c->name)) {
         fill_metatable(L, c);
+        lkl__keep_metatable(L, c);
+    }
     lkl_box *box = lua_newuserdatauv(L, sizeof *box, slots);
     box->tag = c;
     box->ptr = NULL;
@@ -150,9 +156,4 @@ static const lkl_class value_class = { .name = "kubelua.value", .free = free_val
 lkl_box *lkl_value_box(lua_State *L)
 {
     return lkl_box_new(L, &value_class, 0);
-}
-
-void lkl_push_value_box(lua_State *L, const kl_value *taken)
-{
-    lkl_box_new(L, &value_class, 0)->ptr = (void *)taken;
 }

@@ -129,9 +129,10 @@ static int decode(lua_State *L)
         luaL_argcheck(L, last, 2, "expected { duplicates = \"last\" }");
     }
     kl_err err = KL_ERR_INIT;
+    lkl_box *box = lkl_value_box(L);
     if ((last ? kl_value_decode_last : kl_value_decode)(text, n, &v, &err))
         return lkl_raise(L, &err, "decode", NULL, NULL);
-    lkl_push_value_box(L, v);
+    box->ptr = (void *)v;
     lkl_push_value(L, v);
     return 1;
 }

@@ -376,6 +376,7 @@ static void set_draft_metatable(lua_State *L, bool root)
             lua_pushcfunction(L, draft_gc);
             lua_setfield(L, -2, "__gc");
         }
+        lkl__keep_metatable(L, root ? &root_mt : &child_mt);
     }
     lua_setmetatable(L, -2);
 }

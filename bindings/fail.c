@@ -52,6 +52,7 @@ static void push_error_metatable(lua_State *L)
     if (lkl__metatable(L, &error_mt, "kubelua.error")) {
         lua_pushcfunction(L, error_tostring);
         lua_setfield(L, -2, "__tostring");
+        lkl__keep_metatable(L, &error_mt);
     }
 }
 

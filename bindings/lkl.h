@@ -34,10 +34,8 @@ lkl_box *lkl_box_new(lua_State *L, const lkl_class *c, int slots);
 void *lkl_box_get(lua_State *L, int idx, const lkl_class *c);         /* NULL when idx is no such box, or a closed one */
 void *lkl_box_check(lua_State *L, int idx, const lkl_class *c);       /* raises instead */
 void lkl_box_close(lua_State *L, int idx);                            /* frees now; once is enough */
-/* Pushes an empty box for one reference: set ptr when there is one. */
+/* Pushes an empty box for one reference, for where C holds a value while Lua may raise: set ptr when there is one. */
 lkl_box *lkl_value_box(lua_State *L);
-/* Pushes a box that takes over a reference: where C holds a value while Lua may raise. NULL is fine. */
-void lkl_push_value_box(lua_State *L, const kl_value *taken);
 
 /* --- values ------------------------------------------------------------------------------------------------------------ */
 /* Pushes a scalar as Lua scalar, null and NULL as nil, containers as a view. Takes its own references. */

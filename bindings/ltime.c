@@ -131,6 +131,7 @@ void lkl_push_time(lua_State *L, int64_t sec, int32_t nsec)
         lua_newtable(L);
         luaL_setfuncs(L, time_methods, 0);
         lua_setfield(L, -2, "__index");
+        lkl__keep_metatable(L, &time_mt);
     }
     lua_setmetatable(L, -2);
 }

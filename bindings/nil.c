@@ -193,6 +193,7 @@ void lkl_install_nil_index(lua_State *L)
         lua_setfield(L, -2, "__index");
         lua_pushcfunction(L, nil_newindex);
         lua_setfield(L, -2, "__newindex");
+        lkl__keep_metatable(L, &nil_mt);
     }
     lua_setmetatable(L, -2);
     lua_pop(L, 1);

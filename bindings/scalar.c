@@ -24,6 +24,7 @@ void lkl__push_null(lua_State *L)
         if (lkl__metatable(L, &null_mt, "kube.null")) {
             lua_pushcfunction(L, null_tostring);
             lua_setfield(L, -2, "__tostring");
+            lkl__keep_metatable(L, &null_mt);
         }
         lua_setmetatable(L, -2);
         lua_pushvalue(L, -1);
@@ -138,6 +139,7 @@ void lkl__push_uint64(lua_State *L, uint64_t u)
         lua_newtable(L);
         luaL_setfuncs(L, uint64_methods, 0);
         lua_setfield(L, -2, "__index");
+        lkl__keep_metatable(L, &uint64_mt);
     }
     lua_setmetatable(L, -2);
 }
@@ -167,7 +169,9 @@ void lkl__mark(lua_State *L, int idx, lkl_mark mark)
     if (mark == LKL_PLAIN)
         return;
     idx = lua_absindex(L, idx);
-    lkl__metatable(L, mark == LKL_ARRAY ? &array_mt : &object_mt, mark == LKL_ARRAY ? "kube.array" : "kube.object");
+    const void *key = mark == LKL_ARRAY ? &array_mt : &object_mt;
+    if (lkl__metatable(L, key, mark == LKL_ARRAY ? "kube.array" : "kube.object"))
+        lkl__keep_metatable(L, key);
     lua_setmetatable(L, idx);
 }
 

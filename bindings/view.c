@@ -344,6 +344,7 @@ static void set_view_metatable(lua_State *L, bool root)
             lua_pushcfunction(L, view_gc);
             lua_setfield(L, -2, "__gc");
         }
+        lkl__keep_metatable(L, root ? &root_mt : &child_mt);
     }
     lua_setmetatable(L, -2);
 }

@@ -1,6 +1,7 @@
 /* intern.c - the table in which equal nodes are one node.
  *
- * 64 shards, each an open-addressing array of node pointers under its own lock, chosen by the top bits of the hash. A node
+ * 64 shards, each an open-addressing array under its own lock, chosen by the top bits of the hash. A cell is a pointer with
+ * 16 bits of its node's hash above it, so that probing past other nodes does not touch them. A node
  * is entered with count 1 and leaves when its count falls to zero under the lock; the common count-down (from above one)
  * takes no lock. Dead containers are reclaimed from a list, so deep values need no deep stack. Hashes are seeded per
  * process: nobody in a cluster can choose contents that collide. */
@@ -16,9 +17,11 @@
 #define SHARDS (1u << SHARD_BITS)
 #define FIRST_SLOTS 64u
 
+typedef uint64_t cell;                       /* 0 is free; user space pointers have 47 bits */
+
 typedef struct shard {
     kl_mutex mu;
-    kl__node **slots KL_GUARDED_BY(mu);      /* cap of them, a power of two; NULL is free */
+    cell *cells KL_GUARDED_BY(mu);           /* cap of them, a power of two */
     uint32_t cap KL_GUARDED_BY(mu);
     uint32_t len KL_GUARDED_BY(mu);
     size_t bytes KL_GUARDED_BY(mu);          /* of the nodes in it */
@@ -172,23 +175,41 @@ static kl__node *node_make(const wanted *w)
 
 /* --- the table --------------------------------------------------------------------------------------------------- */
 
+#define POINTER_BITS 48
+
 static shard *shard_of(uint32_t hash)
 {
     return &shards[hash >> (32 - SHARD_BITS)];
 }
 
+/* Bits that neither choose the shard nor, in most tables, the place. */
+static cell tag_of(uint32_t hash)
+{
+    return (cell)(uint16_t)(hash >> 10) << POINTER_BITS;
+}
+
+static kl__node *cell_node(cell c)
+{
+    return (kl__node *)(uintptr_t)(c & (((cell)1 << POINTER_BITS) - 1));
+}
+
+static cell cell_of(kl__node *n)
+{
+    return (cell)(uintptr_t)n | tag_of(n->hash);
+}
+
 static void resize_locked(shard *s, uint32_t cap) KL_REQUIRES(s->mu)
 {
-    kl__node **old = s->slots;
+    cell *old = s->cells;
     uint32_t n = s->cap;
     s->cap = cap;
-    s->slots = kl_new_array(kl__node *, cap);
+    s->cells = kl_new_array(cell, cap);
     for (uint32_t i = 0; i < n; i++)
         if (old[i]) {
-            uint32_t at = old[i]->hash & (cap - 1);
-            while (s->slots[at])
+            uint32_t at = cell_node(old[i])->hash & (cap - 1);
+            while (s->cells[at])
                 at = (at + 1) & (cap - 1);
-            s->slots[at] = old[i];
+            s->cells[at] = old[i];
         }
     kl_free(old);
 }
@@ -197,24 +218,22 @@ static void resize_locked(shard *s, uint32_t cap) KL_REQUIRES(s->mu)
 static void remove_locked(shard *s, kl__node *n) KL_REQUIRES(s->mu)
 {
     uint32_t mask = s->cap - 1, hole = n->hash & mask;
-    while (s->slots[hole] != n)
+    cell mine = cell_of(n);
+    while (s->cells[hole] != mine)
         hole = (hole + 1) & mask;
-    for (uint32_t at = hole;;) {
-        at = (at + 1) & mask;
-        kl__node *m = s->slots[at];
-        if (!m)
-            break;
-        if (((at - (m->hash & mask)) & mask) >= ((at - hole) & mask)) {
-            s->slots[hole] = m;
+    for (uint32_t at = (hole + 1) & mask; s->cells[at]; at = (at + 1) & mask) {
+        uint32_t home = cell_node(s->cells[at])->hash & mask;
+        if (((at - home) & mask) >= ((at - hole) & mask)) {
+            s->cells[hole] = s->cells[at];
             hole = at;
         }
     }
-    s->slots[hole] = NULL;
+    s->cells[hole] = 0;
     s->len--;
     s->bytes -= kl__node_size(n);
     if (!s->len) {
-        kl_free(s->slots);
-        s->slots = NULL;
+        kl_free(s->cells);
+        s->cells = NULL;
         s->cap = 0;
     } else if (s->cap > FIRST_SLOTS && s->len < s->cap / 8) {
         resize_locked(s, s->cap / 2);
@@ -229,16 +248,22 @@ static kl__node *intern(const wanted *w, bool *found)
     if (s->len + 1 > s->cap / 4 * 3)
         resize_locked(s, s->cap ? s->cap * 2 : FIRST_SLOTS);
     uint32_t mask = s->cap - 1, at = w->hash & mask;
-    kl__node *n;
-    for (; (n = s->slots[at]); at = (at + 1) & mask)
+    cell tag = tag_of(w->hash), c;
+    kl__node *n = NULL;
+    for (; (c = s->cells[at]); at = (at + 1) & mask) {
+        if ((c ^ tag) >> POINTER_BITS)
+            continue;
+        n = cell_node(c);
         if (n->hash == w->hash && n->type == w->type && n->len == w->len && !memcmp(payload(n), w->data, w->size))
             break;
+        n = NULL;
+    }
     *found = n != NULL;
     if (n) {
         atomic_fetch_add_explicit(&n->rc, 1, memory_order_relaxed);
     } else {
         n = node_make(w);
-        s->slots[at] = n;
+        s->cells[at] = cell_of(n);
         s->len++;
         s->bytes += kl__node_size(n);
     }
@@ -345,7 +370,7 @@ void kl_value_memory(size_t *nodes, size_t *bytes)
     for (size_t i = 0; i < SHARDS; i++) {
         kl_lock(&shards[i].mu);
         *nodes += shards[i].len;
-        *bytes += shards[i].bytes + shards[i].cap * sizeof *shards[i].slots;
+        *bytes += shards[i].bytes + shards[i].cap * sizeof *shards[i].cells;
         kl_unlock(&shards[i].mu);
     }
 }

@@ -248,7 +248,7 @@ static const char *thing(const char *name, int rv, const char *meta, const char 
 }
 
 /* What the queue holds now, taken out: "ns/a ns/b". */
-static const char *taken(rig *r)
+static inline const char *taken(rig *r)
 {
     static char text[256];
     kl_queue_item item;

@@ -4,8 +4,8 @@
  *   client --watch--> watch --next--> (nothing yet), type and object ... --> the end, or a raised error
  *
  * Waiting is cut into slices so that the host keeps its say: the loop around poll is Lua, where ^C and other hooks work.
- * A call or a watch is freed by the state's thread, after the client's thread has said that it is done with it. The client
- * knows its live calls and watches and ends them before itself, so nothing runs after close or lua_close. */
+ * A call or a watch whose userdata goes away is cancelled and left with the client as an orphan, until the client's thread is
+ * done with it; a finaliser never waits for the network. Closing the client joins its threads, so nothing runs after that. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/mem.h"
@@ -20,13 +20,15 @@ typedef struct start start;
 typedef struct item { struct item *next; char *type; const kl_value *v; } item;
 typedef struct post post;
 
-/* What a client's box owns. `posts` are its live calls and watches; the state's thread alone reads the list. */
+/* What a client's box owns. `posts` are its calls and watches, orphans too; the state's thread alone reads the list. */
 typedef struct hub { kl_client *client; post *posts; } hub;
 
 struct post {
-    hub *hub;                   /* NULL once ended; state's thread, as the next three */
+    hub *hub;                   /* NULL once the client was closed; state's thread, as the next five */
     post *next, **at;
-    bool watch;
+    bool watch, cancelled;
+    bool orphan;                /* no userdata knows it any more */
+    kl_client *client;          /* any thread; set once */
     start *start;               /* a watch until it was begun on the watch thread */
     uint64_t id;                /* calls: state's thread; watches: watch thread */
 
@@ -50,6 +52,7 @@ static post *post_new(hub *h)
     kl_cond_init(&p->cond);
     p->tail = &p->head;
     p->hub = h;
+    p->client = h->client;
     p->next = h->posts;
     p->at = &h->posts;
     if (p->next)
@@ -129,7 +132,7 @@ static void post_there(post *p, void (*fn)(void *))
     kl_lock(&p->mu);
     p->pending++;
     kl_unlock(&p->mu);
-    kl_http_post(kl_client_watch_http(p->hub->client), fn, p);
+    kl_http_post(kl_client_watch_http(p->client), fn, p);
 }
 
 static void posted_done(post *p)
@@ -144,36 +147,21 @@ static void cancel_watch(void *arg)
 {
     post *p = arg;
     if (p->id)
-        kl_client_stream_cancel(p->hub->client, p->id);
+        kl_client_stream_cancel(p->client, p->id);
     posted_done(p);
 }
 
-/* Cancels and waits until the client's thread is done with it, which is at once. Twice is fine. */
-static void post_end(post *p)
-{
-    if (!p->hub)
-        return;
-    kl_lock(&p->mu);
-    bool done = p->done;
-    kl_unlock(&p->mu);
-    if (!done && p->watch)
-        post_there(p, cancel_watch);
-    else if (!done)
-        kl_client_cancel(p->hub->client, p->id);
-    kl_lock(&p->mu);
-    while (!p->done || p->pending)
-        kl_cond_wait(&p->cond, &p->mu);
-    kl_unlock(&p->mu);
-    *p->at = p->next;
-    if (p->next)
-        p->next->at = p->at;
-    p->hub = NULL;
-}
+static void free_start(start *s);
 
-static void post_free(void *ptr)
+static void post_destroy(post *p)
 {
-    post *p = ptr;
-    post_end(p);
+    if (p->hub) {
+        *p->at = p->next;
+        if (p->next)
+            p->next->at = p->at;
+    }
+    if (p->start)
+        free_start(p->start);
     for (item *i = p->head, *next; i; i = next) {
         next = i->next;
         free_item(i);
@@ -184,14 +172,62 @@ static void post_free(void *ptr)
     kl_free(p);
 }
 
+static bool post_over(post *p)
+{
+    kl_lock(&p->mu);
+    bool over = p->done && !p->pending;
+    kl_unlock(&p->mu);
+    return over;
+}
+
+static void post_cancel(post *p)
+{
+    if (p->cancelled || post_over(p))
+        return;
+    p->cancelled = true;
+    if (p->watch)
+        post_there(p, cancel_watch);
+    else
+        kl_client_cancel(p->client, p->id);
+}
+
+/* The userdata goes away. */
+static void post_free(void *ptr)
+{
+    post *p = ptr;
+    if (p->hub)
+        post_cancel(p);
+    if (!p->hub || post_over(p))
+        post_destroy(p);
+    else
+        p->orphan = true;
+}
+
+static void reap_orphans(hub *h)
+{
+    for (post *p = h->posts, *next; p; p = next) {
+        next = p->next;
+        if (p->orphan && post_over(p))
+            post_destroy(p);
+    }
+}
+
 /* --- the client -------------------------------------------------------------------------------------------------------------------- */
 
 static void free_hub(void *ptr)
 {
     hub *h = ptr;
-    while (h->posts)
-        post_end(h->posts);
     kl_client_free(h->client);
+    /* Its threads have ended: what they were still to do will not happen. */
+    for (post *p = h->posts, *next; p; p = next) {
+        next = p->next;
+        if (p->orphan) {
+            post_destroy(p);
+        } else {
+            p->hub = NULL;
+            p->done = true;
+        }
+    }
     kl_free(h);
 }
 
@@ -310,6 +346,7 @@ static int begin(lua_State *L)
     lua_setiuservalue(L, -2, 1);
     lua_pushvalue(L, 2);
     lua_setiuservalue(L, -2, 2);
+    reap_orphans(h);
     post *p = post_new(h);
     box->ptr = p;
     p->id = kl_client_do(h->client, &op, on_reply, p);
@@ -377,19 +414,24 @@ static void on_end(void *arg, kl_status st, int code, const kl_value *envelope, 
 /* What the watch thread needs to begin; the strings are its own. */
 struct start { kl_op op; char *ns, *name, *labels, *fields, *rv; };
 
-static void begin_watch(void *arg)
+static void free_start(start *s)
 {
-    post *p = arg;
-    start *s = p->start;
-    kl_stream_call call = { .event = on_event, .done = on_end, .arg = p };
-    p->start = NULL;
-    p->id = kl_client_stream(p->hub->client, &s->op, &call);
     kl_free(s->ns);
     kl_free(s->name);
     kl_free(s->labels);
     kl_free(s->fields);
     kl_free(s->rv);
     kl_free(s);
+}
+
+static void begin_watch(void *arg)
+{
+    post *p = arg;
+    start *s = p->start;
+    kl_stream_call call = { .event = on_event, .done = on_end, .arg = p };
+    p->start = NULL;
+    p->id = kl_client_stream(p->client, &s->op, &call);
+    free_start(s);
     posted_done(p);
 }
 
@@ -409,6 +451,7 @@ static int watch(lua_State *L)
     lua_setiuservalue(L, -2, 1);
     lua_pushvalue(L, 2);
     lua_setiuservalue(L, -2, 2);
+    reap_orphans(h);
     post *p = post_new(h);
     box->ptr = p;
     p->watch = true;

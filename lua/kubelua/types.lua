@@ -59,10 +59,12 @@ function kube.id(x) end
 ---@return string
 function kube.encode(x, pretty) end
 
---- A view, or a scalar. Raises an error of kind "syntax".
+--- A view, or a scalar. Raises an error of kind "syntax". A name that an object has twice is one, unless `duplicates` lets the
+--- last one win, as Go does.
 ---@param text string
+---@param opts {duplicates: "last"}?
 ---@return any
-function kube.decode(text) end
+function kube.decode(text, opts) end
 
 --- The documents of a YAML text; `name` stands in messages.
 ---@param text string

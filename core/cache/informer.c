@@ -44,6 +44,8 @@ struct kl_informer {
     /* watch thread */
     kl_reflector *reflector;
     bool running;                /* started and not stopped */
+    bool ended;                  /* stopped, and nothing is left in the executor, which may be gone */
+    uint64_t turn;               /* counts what was performed */
     uint64_t request;            /* the open list or watch, 0 none */
     uint64_t timer;              /* 0 none */
     kl_time timer_at;
@@ -173,7 +175,7 @@ static void job_run(void *arg)
 /* On the watch thread: into the apply context. */
 static void apply(kl_informer *i, job *j)
 {
-    if (i->execute)
+    if (i->execute && !i->ended)
         i->execute(i->execute_arg, job_run, j);
     else
         job_run(j);
@@ -614,10 +616,15 @@ static void perform(kl_informer *i, const kl_reflector_action *a)
         if (a->what != KL_REFLECTOR_LIST || !a->list.continue_token)
             drop_page(i);
     }
+    uint64_t turn = a->what == KL_REFLECTOR_GO_ON ? i->turn : ++i->turn, request = 0;
     if (a->what == KL_REFLECTOR_LIST)
-        i->request = i->source.list(i->source.self, &a->list, &sink);
+        request = i->source.list(i->source.self, &a->list, &sink);
     else if (a->what == KL_REFLECTOR_WATCH)
-        i->request = i->source.watch(i->source.self, &a->watch, &sink);
+        request = i->source.watch(i->source.self, &a->watch, &sink);
+    if (turn != i->turn)
+        return;                                   /* it failed on the spot, and what follows from that is under way */
+    if (request)
+        i->request = request;
     timer_set(i, a->until);
 }
 
@@ -678,7 +685,7 @@ static void job_kick(kl_informer *i, job *j)
 
 static void job_stopped(kl_informer *i, job *j)
 {
-    (void)i;
+    i->ended = true;
     if (j->call)
         j->call(j->call_arg);
 }

@@ -1,7 +1,7 @@
 /* source.h - the list/watch interface that the cache wants. `run` plugs the client in, specs plug in a script.
  *
- * All functions (but post) are called on one thread, the source's ("watch thread"), and all callbacks come on it, never from
- * within list, watch or timer. When `item` or `event` answers with an error the request ends, and `done` follows with that
+ * All functions (but post) are called on one thread, the source's ("watch thread"), and all callbacks come on it; of list
+ * and watch also only `done`, and only with a failure, may come from within. When `item` or `event` answers with an error the request ends, and `done` follows with that
  * status. New requests and timers may be started from any callback. A posted function runs sooner or later, also after
  * everything was cancelled: it frees what it carries. */
 #ifndef KL_CACHE_SOURCE_H

@@ -123,12 +123,22 @@ static bool add_locked(kl_workqueue *q, item *it, kl_time now) KL_REQUIRES(q->mu
     return true;
 }
 
-void kl_workqueue_add(kl_workqueue *q, const char *key, kl_time now)
+/* Queues what is due, in the order of its times: whoever looks at the queue or adds to it finds it there. True when
+ * something became ready. */
+static bool promote_locked(kl_workqueue *q, kl_time now) KL_REQUIRES(q->mu)
 {
     bool news = false;
+    for (kl_heap_node *n; (n = kl_heap_pop_due(&q->waiting, now));)
+        news |= add_locked(q, KL_CONTAINER(n, item, due), n->when);
+    return news;
+}
+
+void kl_workqueue_add(kl_workqueue *q, const char *key, kl_time now)
+{
     kl_lock(&q->mu);
+    bool news = promote_locked(q, now);
     if (!q->shutting_down)
-        news = add_locked(q, item_make_locked(q, key), now);
+        news |= add_locked(q, item_make_locked(q, key), now);
     kl_unlock(&q->mu);
     wake(q, news);
 }
@@ -155,7 +165,8 @@ static bool add_after_locked(kl_workqueue *q, const char *key, kl_time delay, kl
 void kl_workqueue_add_after(kl_workqueue *q, const char *key, kl_time delay, kl_time now)
 {
     kl_lock(&q->mu);
-    bool news = add_after_locked(q, key, delay, now);
+    bool news = promote_locked(q, now);
+    news |= add_after_locked(q, key, delay, now);
     kl_unlock(&q->mu);
     wake(q, news);
 }
@@ -163,13 +174,14 @@ void kl_workqueue_add_after(kl_workqueue *q, const char *key, kl_time delay, kl_
 kl_time kl_workqueue_add_rate_limited(kl_workqueue *q, const char *key, kl_time now)
 {
     kl_lock(&q->mu);
+    bool news = promote_locked(q, now);
     /* The failure counts even when the queue takes no more work: forget is what clears it. */
     item *it = item_make_locked(q, key);
     kl_time delay = kl_backoff_delay(&q->backoff, it->failures, &q->random);
     q->failing += !it->failures;
     if (it->failures < INT_MAX)
         it->failures++;
-    bool news = add_after_locked(q, key, delay, now);
+    news |= add_after_locked(q, key, delay, now);
     kl_unlock(&q->mu);
     wake(q, news);
     return delay;
@@ -194,12 +206,6 @@ int kl_workqueue_requeues(kl_workqueue *q, const char *key)
     int n = it ? it->failures : 0;
     kl_unlock(&q->mu);
     return n;
-}
-
-static void promote_locked(kl_workqueue *q, kl_time now) KL_REQUIRES(q->mu)
-{
-    for (kl_heap_node *n; (n = kl_heap_pop_due(&q->waiting, now));)
-        add_locked(q, KL_CONTAINER(n, item, due), n->when);
 }
 
 bool kl_workqueue_try_get(kl_workqueue *q, kl_time now, kl_queue_item *out)
@@ -227,9 +233,8 @@ bool kl_workqueue_try_get(kl_workqueue *q, kl_time now, kl_queue_item *out)
 
 void kl_workqueue_done(kl_workqueue *q, const char *key, kl_time now)
 {
-    (void)now;
-    bool news = false;
     kl_lock(&q->mu);
+    bool news = promote_locked(q, now);
     item *it = kl_map_get(q->items, key);
     if (it && it->running) {
         kl_list_remove(&it->link);
@@ -286,6 +291,7 @@ bool kl_workqueue_drained(kl_workqueue *q)
 void kl_workqueue_stats_get(kl_workqueue *q, kl_time now, kl_workqueue_stats *out)
 {
     kl_lock(&q->mu);
+    bool news = promote_locked(q, now);
     *out = (kl_workqueue_stats){
         .ready = q->ready, .delayed = q->waiting.len, .running = q->n_running, .adds = q->adds, .retries = q->retries, .failing = q->failing,
     };
@@ -294,6 +300,7 @@ void kl_workqueue_stats_get(kl_workqueue *q, kl_time now, kl_workqueue_stats *ou
         out->unfinished = (kl_time)q->n_running * (now - q->epoch) - q->started_sum;
     }
     kl_unlock(&q->mu);
+    wake(q, news);
 }
 
 const char *kl_workqueue_state(kl_workqueue *q, const char *key, kl_time *due)

@@ -23,6 +23,7 @@ typedef struct fake_source {
     bool has_rv, bookmarks;
     int64_t limit, timeout_seconds;
     int lists, watches, cancels;
+    int broken;                           /* so many requests more fail on the spot */
     uint64_t next_id;
     uint64_t timer_id;
     kl_time timer_at;
@@ -32,6 +33,19 @@ typedef struct fake_source {
     fake_post *first, **last;
     bool freed;
 } fake_source;
+
+static inline uint64_t fake__asked(fake_source *f)
+{
+    uint64_t id = f->id = ++f->next_id;
+    if (f->broken > 0) {
+        kl_err err = KL_ERR_INIT;
+        f->broken--;
+        f->open = FAKE_NOTHING;
+        f->sink.done(f->sink.arg, kl_fail(&err, KL_ECONNECT, "no token file"), 0, NULL, &err);
+        kl_err_fini(&err);
+    }
+    return id;
+}
 
 static inline uint64_t fake__list(void *self, const kl_list_request *r, const kl_source_sink *sink)
 {
@@ -44,7 +58,7 @@ static inline uint64_t fake__list(void *self, const kl_list_request *r, const kl
     f->limit = r->limit;
     f->sink = *sink;
     f->lists++;
-    return f->id = ++f->next_id;
+    return fake__asked(f);
 }
 
 static inline uint64_t fake__watch(void *self, const kl_watch_request *r, const kl_source_sink *sink)
@@ -58,7 +72,7 @@ static inline uint64_t fake__watch(void *self, const kl_watch_request *r, const 
     f->bookmarks = r->bookmarks;
     f->sink = *sink;
     f->watches++;
-    return f->id = ++f->next_id;
+    return fake__asked(f);
 }
 
 static inline void fake__cancel(void *self, uint64_t id)

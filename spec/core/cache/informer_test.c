@@ -487,6 +487,32 @@ static void a_stalled_watch_is_replaced_without_a_list(void **state)
     teardown(&w);
 }
 
+static void a_request_that_fails_on_the_spot_is_tried_again(void **state)
+{
+    (void)state;
+    world w = {0};
+    fake_init(&w.f);
+    w.f.broken = 2;
+    kl_informer_options o = { .source = fake_source_of(&w.f), .clock = w.f.clock, .resource = "pods" };
+    w.i = kl_informer_new(&o);
+    w.e.sub = kl_informer_subscribe(w.i, &(kl_handler){ hear, hear_synced, &w.e });
+    kl_informer_start(w.i);
+    fake_pump(&w.f);
+    assert_int_equal(w.f.lists, 1);
+    assert_true(w.f.timer_id != 0);
+    fake_advance(&w.f, KL_SECONDS(2));
+    assert_int_equal(w.f.lists, 2);
+    fake_advance(&w.f, KL_SECONDS(4));
+    assert_int_equal(w.f.open, FAKE_LIST);
+    w.f.broken = 1;
+    fake_listed(&w.f, "10", NULL);
+    assert_int_equal(w.f.open, FAKE_NOTHING);
+    fake_advance(&w.f, KL_SECONDS(8));
+    assert_int_equal(w.f.open, FAKE_WATCH);
+    assert_heard(&w.e, ".");
+    teardown(&w);
+}
+
 static void stop_before_start_and_twice_is_fine(void **state)
 {
     (void)state;
@@ -686,6 +712,7 @@ KL_TESTS(
     cmocka_unit_test(a_handler_may_leave_from_its_own_callback),
     cmocka_unit_test(resync_repeats_what_is_there_to_the_one_who_asked),
     cmocka_unit_test(a_stalled_watch_is_replaced_without_a_list),
+    cmocka_unit_test(a_request_that_fails_on_the_spot_is_tried_again),
     cmocka_unit_test(stop_before_start_and_twice_is_fine),
     cmocka_unit_test(stop_in_the_middle_of_a_list_says_nothing_more),
     cmocka_unit_test(objects_are_found_by_namespace_label_path_and_key_order),

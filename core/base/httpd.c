@@ -12,20 +12,16 @@
  * Locks: registry (h->mu) before stream (s->mu) before libmicrohttpd's own. */
 #include "base/httpd.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <microhttpd.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/socket.h>
 #include <unistd.h>
 #include "base/hangup.h"
 #include "base/list.h"
+#include "base/listen.h"
 #include "base/heap.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -36,7 +32,6 @@
 #define BLOCK_SIZE  ((size_t)32 << 10)      /* what one read of a stream may take */
 #define CONN_MEMORY ((size_t)96 << 10)      /* headers and the block being sent: URLs with long selectors must fit */
 #define IDLE_SECONDS 600u                   /* keep-alive connections; suspended ones do not count */
-#define LISTEN_BACKLOG 511
 #define CONNECTIONS 16384u                  /* libmicrohttpd's own default is for select(); the process' file limit decides first */
 #define SPARE_QUEUE ((size_t)64 << 10)      /* an empty queue keeps at most this */
 
@@ -500,95 +495,10 @@ static void on_panic(void *arg, const char *file, unsigned int line, const char 
     kl_mem_die(text);
 }
 
-/* "host:port" into parts; host may be empty or in brackets. */
-static bool split_address(const char *listen, char **host, char **port)
-{
-    const char *colon = strrchr(listen, ':');
-    if (!colon || !colon[1] || strspn(colon + 1, "0123456789") != strlen(colon + 1) || strtoul(colon + 1, NULL, 10) > 65535)
-        return false;
-    size_t n = (size_t)(colon - listen);
-    if (n >= 2 && listen[0] == '[' && listen[n - 1] == ']') {
-        listen++;
-        n -= 2;
-    } else if (memchr(listen, ':', n)) {
-        return false;
-    }
-    *host = n ? kl_strndup(listen, n) : NULL;
-    *port = kl_strdup(colon + 1);
-    return true;
-}
-
-static int listen_on(const struct addrinfo *a)
-{
-    int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1, off = 0;
-    if (fd < 0)
-        return -1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (a->ai_family == AF_INET6)                 /* ":8080" means both families */
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    if (!bind(fd, a->ai_addr, a->ai_addrlen) && !listen(fd, LISTEN_BACKLOG))
-        return fd;
-    int why = errno;
-    close(fd);
-    errno = why;
-    return -1;
-}
-
-static kl_status open_socket(const char *listen, int *out, kl_err *err)
-{
-    char *host = NULL, *port = NULL;
-    if (!listen || !split_address(listen, &host, &port))
-        return kl_fail(err, KL_EINVAL, "cannot listen on \"%s\": write host:port, for example 127.0.0.1:8080 or :8080", listen ? listen : "");
-    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV }, *all = NULL;
-    int rc = getaddrinfo(host, port, &hints, &all), fd = -1, why = 0;
-    for (int family = 0; !rc && fd < 0 && family < 2; family++)      /* without a host: IPv6 first, it takes both */
-        for (const struct addrinfo *a = all; a && fd < 0; a = a->ai_next)
-            if (host ? family == 0 : (a->ai_family == AF_INET6) == (family == 0)) {
-                fd = listen_on(a);
-                why = errno;
-            }
-    if (all)
-        freeaddrinfo(all);
-    kl_free(host);
-    kl_free(port);
-    if (rc)
-        return kl_fail(err, KL_EINVAL, "cannot listen on \"%s\": %s", listen, gai_strerror(rc));
-    if (fd < 0)
-        return kl_fail(err, KL_EIO, "cannot listen on %s: %s%s", listen, strerror(why), why == EADDRINUSE ? "; choose another port, or port 0 for any" : "");
-    *out = fd;
-    return KL_OK;
-}
-
-static void name_address(kl_httpd *h, int fd)
-{
-    struct sockaddr_storage sa;
-    socklen_t n = sizeof sa;
-    char text[INET6_ADDRSTRLEN] = "";
-    getsockname(fd, (struct sockaddr *)&sa, &n);
-    if (sa.ss_family == AF_INET6) {
-        const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)&sa;
-        h->port = ntohs(in->sin6_port);
-        if (IN6_IS_ADDR_UNSPECIFIED(&in->sin6_addr)) {
-            h->address = kl_sprintf("127.0.0.1:%u", h->port);
-            return;
-        }
-        inet_ntop(AF_INET6, &in->sin6_addr, text, sizeof text);
-        h->address = kl_sprintf("[%s]:%u", text, h->port);
-        return;
-    }
-    const struct sockaddr_in *in = (const struct sockaddr_in *)&sa;
-    h->port = ntohs(in->sin_port);
-    if (in->sin_addr.s_addr == htonl(INADDR_ANY))
-        snprintf(text, sizeof text, "127.0.0.1");
-    else
-        inet_ntop(AF_INET, &in->sin_addr, text, sizeof text);
-    h->address = kl_sprintf("%s:%u", text, h->port);
-}
-
 kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)
 {
     int fd = -1;
-    kl_status st = open_socket(o->listen, &fd, err);
+    kl_status st = kl_listen(o->listen, &fd, err);
     if (st)
         return st;
     kl_httpd *h = kl_new(kl_httpd);
@@ -600,7 +510,7 @@ kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)
     kl_mutex_init(&h->mu);
     kl_list_init(&h->streams);
     kl_list_init(&h->parked);
-    name_address(h, fd);
+    h->address = kl_listen_address(fd, &h->port);
     st = kl_hangup_start(peer_gone, h, &h->hangup, err);
     if (!st) {
         kl_signal_mask old;

@@ -372,7 +372,7 @@ static void says_why_it_cannot_listen(void **state)
     kl_err err = KL_ERR_INIT;
     kl_httpd *h = NULL;
     kl_httpd_options o = { .listen = "8080", .handler = serve, .arg = t };
-    assert_fails(kl_httpd_start(&o, &h, &err), KL_EINVAL, &err, "write host:port");
+    assert_fails(kl_httpd_start(&o, &h, &err), KL_EINVAL, &err, "cannot listen on \"8080\": write host:port");
     o.listen = "127.0.0.1:70000";
     assert_fails(kl_httpd_start(&o, &h, &err), KL_EINVAL, &err, "127.0.0.1:70000");
     o.listen = kl_httpd_address(t->h);

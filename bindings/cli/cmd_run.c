@@ -63,7 +63,7 @@ static kl_status load_all(session *s, kl_program **programs, kl_err *err)
 static void refuse(script *sc, kl_err *err, bool asked)
 {
     if (asked || !sc->refused || strcmp(sc->refused, kl_err_message(err)))
-        kl_error("the new script was refused; the old one keeps running", "script=%s error=\"%s\"", sc->path, kl_err_message(err));
+        kl_error("the new script was refused; the old one keeps running", "script=%s error=%s", sc->path, kl_log_quoted(kl_err_message(err)));
     kl_free(sc->refused);
     sc->refused = kl_strdup(kl_err_message(err));
     kl_err_fini(err);
@@ -114,7 +114,7 @@ static void watch_files(session *s)
     }
     kl_err err = KL_ERR_INIT;
     if (kl_fswatch_start((const char *const *)dirs, s->scripts.n, files_changed, s, &s->watch, &err)) {
-        kl_warn("scripts are not watched; SIGHUP reloads them", "error=\"%s\"", kl_err_message(&err));
+        kl_warn("scripts are not watched; SIGHUP reloads them", "error=%s", kl_log_quoted(kl_err_message(&err)));
         kl_err_fini(&err);
     }
     for (size_t i = 0; i < s->scripts.n; i++)

@@ -57,9 +57,16 @@ cli_news cli_wait(kl_time timeout)
     }
 }
 
+/* timeout(1) and some init systems signal the process and then its group: that is one wish, not two. */
+#define SAME_WISH KL_MILLISECONDS(250)
+
+static kl_time first_signal;
+
 static void exit_now(int sig)
 {
     (void)sig;
+    if (kl_clock_now(kl_clock_real()) - first_signal < SAME_WISH)
+        return;
     static const char text[] = "kubelua: second signal, leaving at once\n";
     ssize_t n = write(2, text, sizeof text - 1);
     (void)n;
@@ -68,6 +75,7 @@ static void exit_now(int sig)
 
 void cli_second_signal_exits(void)
 {
+    first_signal = kl_clock_now(kl_clock_real());
     struct sigaction a = {.sa_handler = exit_now};
     sigaction(SIGTERM, &a, NULL);
     sigaction(SIGINT, &a, NULL);

@@ -27,6 +27,8 @@ kl_log_sink kl_log_file_sink;
 /* `s` for a field: as it stands, or quoted and escaped when it has spaces, quotes or control characters ("" and NULL
  * give `""`). Written into out (cut to fit) and returned. */
 const char *kl_log_quote(const char *s, char *out, size_t size);
+/* The same in one expression, for texts up to a kilobyte: kl_warn("x failed", "error=%s", kl_log_quoted(kl_err_message(&err))). */
+#define kl_log_quoted(s) kl_log_quote((s), (char[1024]){0}, 1024)
 
 #define kl_debug(msg, ...) do { if (kl_log_enabled(KL_LOG_DEBUG)) kl_log(KL_LOG_DEBUG, msg, __VA_ARGS__); } while (0)
 #define kl_info(msg, ...)  do { if (kl_log_enabled(KL_LOG_INFO)) kl_log(KL_LOG_INFO, msg, __VA_ARGS__); } while (0)

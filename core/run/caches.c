@@ -187,7 +187,8 @@ static void resolved_on_loop(void *arg)
         changed(c->set);
     } else {
         if (!c->problem || strcmp(c->problem, r->message))
-            kl_warn("a kind is missing; what needs it is parked until it appears", "kind=%s error=\"%s\"", c->kind, r->message);
+            kl_warn(r->st == KL_ENOTFOUND ? "a kind is missing; what needs it is parked until it appears" : "a kind cannot be looked up; trying again",
+                "kind=%s error=%s", c->kind, kl_log_quoted(r->message));
         kl_free(c->problem);
         c->problem = r->message;
         r->message = NULL;

@@ -134,7 +134,7 @@ static void answered(void *arg, kl_status st, int code, const kl_value *body, kl
     (void)code;
     answer *a = arg;
     if (st && st != KL_ENOTFOUND && st != KL_ECANCELLED)
-        kl_warn("the lease could not be asked for or written", "lease=%s/%s error=\"%s\"", a->e->ns, a->e->name, kl_err_message(err));
+        kl_warn("the lease could not be asked for or written", "lease=%s/%s error=%s", a->e->ns, a->e->name, kl_log_quoted(kl_err_message(err)));
     a->status = st;
     a->lease = kl_value_ref(body);
     kl_loop_post(a->e->env.loop, answered_on_loop, a);

@@ -129,7 +129,7 @@ static void emit_key(void *arg, const char *key)
 static void complain(kl_wiring *w, const char *what, const kl_value *o, kl_err *err)
 {
     char *key = kl_object_key(o);
-    kl_error(what, "controller=%s kind=%s key=%s error=\"%s\"", w->logic.spec->name, kl_object_kind(o), key, kl_err_message(err));
+    kl_error(what, "controller=%s kind=%s key=%s error=%s", w->logic.spec->name, kl_object_kind(o), key, kl_log_quoted(kl_err_message(err)));
     kl_free(key);
 }
 

@@ -119,7 +119,7 @@ static void answered(void *arg, kl_status st, int code, const kl_value *body, kl
         e->created = false;            /* it expired: make it anew with the count so far */
         e->sent = 0;
     } else if (st != KL_ECANCELLED && st != KL_ENOTLEADER) {
-        kl_warn("an event was not recorded", "event=%s/%s error=\"%s\"", e->ns, e->name, kl_err_message(err));
+        kl_warn("an event was not recorded", "event=%s/%s error=%s", e->ns, e->name, kl_log_quoted(kl_err_message(err)));
         e->sent = e->count;            /* a StatusError is never retried (client-go record/event.go) */
     } else {
         e->sent = e->count;

@@ -37,7 +37,7 @@ void *kl__mapper_state_open(kl_mapper_state *m)
     m->state = m->program->ops->open(m->program, m->index, &err);
     if (!m->state) {
         m->failed = true;
-        kl_error("cannot open the script for its mapping functions", "script=%s error=\"%s\"", m->program->name, kl_err_message(&err));
+        kl_error("cannot open the script for its mapping functions", "script=%s error=%s", m->program->name, kl_log_quoted(kl_err_message(&err)));
         kl_err_fini(&err);
     }
     return m->state;
@@ -146,8 +146,8 @@ static void index_fn(void *arg, const kl_value *o, kl_index_emit *emit, void *em
     kl_err err = KL_ERR_INIT;
     if (state && c->m->program->ops->index(state, c->spec->fn, o, emit, emit_arg, &err) && c->complaints++ < COMPLAINTS_MAX) {
         char *key = kl_object_key(o);
-        kl_error("an index function failed; the object is not in this index", "controller=%s index=%s kind=%s key=%s error=\"%s\"", c->controller,
-            c->spec->name, c->spec->kind, key, kl_err_message(&err));
+        kl_error("an index function failed; the object is not in this index", "controller=%s index=%s kind=%s key=%s error=%s", c->controller,
+            c->spec->name, c->spec->kind, key, kl_log_quoted(kl_err_message(&err)));
         kl_free(key);
     }
     kl_err_fini(&err);
@@ -201,7 +201,7 @@ static void index_add(kl_wiring *w, kl_wired_index *ix)
     ix->added = !st;
     if (st && !w->problem) {
         w->problem = kl_sprintf("index %s of %s: %s", ix->spec->name, ix->spec->kind, kl_err_message(&err));
-        kl_error("cannot add an index", "controller=%s error=\"%s\"", w->logic.spec->name, w->problem);
+        kl_error("cannot add an index", "controller=%s error=%s", w->logic.spec->name, kl_log_quoted(w->problem));
     }
     kl_err_fini(&err);
 }

@@ -73,8 +73,8 @@ static kl_gen_state *gen_current(kl_worker *w, kl_time now)
     kl_err err = KL_ERR_INIT;
     void *state = l->program->ops->open(l->program, l->index, &err);
     if (!state) {
-        kl_error("cannot open the script on this worker, trying again", "controller=%s generation=%d worker=%d error=\"%s\"", w->o.name,
-            l->generation, w->number, kl_err_message(&err));
+        kl_error("cannot open the script on this worker, trying again", "controller=%s generation=%d worker=%d error=%s", w->o.name,
+            l->generation, w->number, kl_log_quoted(kl_err_message(&err)));
         kl_err_fini(&err);
         w->retry_open = now + OPEN_RETRY;
         w->o.logic_unref(w->o.arg, l);
@@ -143,7 +143,7 @@ static void settle(kl_run *r, kl_time now)
         break;
     case KL_RESULT_RETRY:
         if (r->message)
-            kl_info("reconcile waits", "controller=%s key=%s why=\"%s\"", w->o.name, r->key, r->message);
+            kl_info("reconcile waits", "controller=%s key=%s why=%s", w->o.name, r->key, kl_log_quoted(r->message));
         kl_workqueue_add_after(q, r->key, r->after, now);
         outcome = KL_OUTCOME_REQUEUE_AFTER;
         break;

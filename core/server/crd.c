@@ -1,0 +1,256 @@
+/* crd.c - CustomResourceDefinitions: checked, given their status, and served.
+ *
+ * A CRD is Established as soon as it is stored: names and kinds are taken over in the same call, so a client that got
+ * its answer can use the resource. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/object.h"
+#include "model/time.h"
+#include "server/edit.h"
+#include "server/lifecycle.h"
+
+static const char *text(const kl_value *crd, const char *a, const char *b) { return kl_value_str_at(crd, "spec", a, b, NULL); }
+
+static const kl_value *empty_list(void)
+{
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
+/* ------------------------------------------------------------------ status */
+
+static void condition(kl_builder *b, const char *type, const char *status, const char *reason, const char *message, const char *now)
+{
+    kl_build_object(b);
+    kl_build_kstr(b, "type", type);
+    kl_build_kstr(b, "status", status);
+    kl_build_kstr(b, "lastTransitionTime", now);
+    kl_build_kstr(b, "reason", reason);
+    kl_build_kstr(b, "message", message);
+    kl_build_end(b);
+}
+
+static bool listed(const kl_value *list, const char *word)
+{
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const char *one = kl_value_str(kl_value_item(list, i));
+        if (one && !strcmp(one, word))
+            return true;
+    }
+    return false;
+}
+
+void kl__crd_prepare(kl_server *s, const kl_value *old, const kl_value **crd)
+{
+    char now[KL_TIME_MAX];
+    kl_time_format_wall(kl__server_wall(s), now);
+    const char *kind = text(*crd, "names", "kind");
+    if (kind && !text(*crd, "names", "listKind")) {
+        char *list = kl_sprintf("%sList", kind);
+        KL_EDIT(crd, kl_value_of_str(list), "spec", "names", "listKind");
+        kl_free(list);
+    }
+    if (kind && !text(*crd, "names", "singular")) {
+        char *lower = kl_strdup(kind);
+        for (char *p = lower; *p; p++)
+            if (*p >= 'A' && *p <= 'Z')
+                *p = (char)(*p - 'A' + 'a');
+        KL_EDIT(crd, kl_value_of_str(lower), "spec", "names", "singular");
+        kl_free(lower);
+    }
+    if (!kl_value_at(*crd, "spec", "conversion", NULL))
+        KL_EDIT(crd, kl_value_of_str("None"), "spec", "conversion", "strategy");
+    KL_EDIT(crd, kl_value_ref(kl_value_at(*crd, "spec", "names", NULL)), "status", "acceptedNames");
+
+    const kl_value *stored = kl_value_at(old, "status", "storedVersions", NULL), *versions = kl_value_at(*crd, "spec", "versions", NULL);
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    for (size_t i = 0; i < kl_value_len(stored); i++)
+        kl_build_value(b, kl_value_item(stored, i));
+    for (size_t i = 0; i < kl_value_len(versions); i++) {
+        const kl_value *v = kl_value_item(versions, i);
+        const char *name = kl_value_str_at(v, "name", NULL);
+        if (name && kl_value_bool(kl_value_get(v, "storage"), false) && !listed(stored, name))
+            kl_build_str(b, name);
+    }
+    kl_build_end(b);
+    KL_EDIT(crd, kl_builder_done(b), "status", "storedVersions");
+    if (kl_value_at(old, "status", "conditions", NULL))
+        return;
+    b = kl_builder_new();
+    kl_build_array(b);
+    condition(b, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now);
+    condition(b, "Established", "True", "InitialNamesAccepted", "the initial names have been accepted", now);
+    kl_build_end(b);
+    KL_EDIT(crd, kl_builder_done(b), "status", "conditions");
+}
+
+/* ------------------------------------------------------------------ validation */
+
+static void must_have(const kl_value *crd, const char *a, const char *b, const char *field, kl__causes *causes)
+{
+    const char *v = kl_value_str_at(crd, "spec", a, b, NULL);
+    if (!v || !*v)
+        kl__cause_required(causes, field, "");
+}
+
+void kl__crd_validate(kl_server *s, const kl_value *old, const kl_value *crd, kl__causes *causes)
+{
+    const char *group = text(crd, "group", NULL), *plural = text(crd, "names", "plural"), *name = kl_object_name(crd), *scope = text(crd, "scope", NULL);
+    must_have(crd, "group", NULL, "spec.group", causes);
+    must_have(crd, "names", "plural", "spec.names.plural", causes);
+    must_have(crd, "names", "kind", "spec.names.kind", causes);
+    must_have(crd, "scope", NULL, "spec.scope", causes);
+    if (!group || !plural || !name)
+        return;
+    char *want = kl_sprintf("%s.%s", plural, group);
+    if (strcmp(want, name))
+        kl__cause_invalid(causes, "metadata.name", kl_value_at(crd, "metadata", "name", NULL), "must be spec.names.plural+\".\"+spec.group");
+    kl_free(want);
+    if (scope && strcmp(scope, "Namespaced") && strcmp(scope, "Cluster"))
+        kl__cause_add(causes, "FieldValueNotSupported", "spec.scope", "Unsupported value: \"%s\": supported values: \"Cluster\", \"Namespaced\"", scope);
+    if (!old)
+        for (size_t i = 0; i < kl__kinds_len(s->kinds); i++) {
+            const kl__kind *k = kl__kinds_at(s->kinds, i);
+            if (!k->custom && !strcmp(k->group, group))
+                kl__cause_invalid(causes, "spec.group", kl_value_at(crd, "spec", "group", NULL), "the group is built into the server: choose one of your own");
+            if (!k->custom && !strcmp(k->group, group))
+                break;
+        }
+    const kl_value *versions = kl_value_at(crd, "spec", "versions", NULL);
+    size_t storage = 0;
+    for (size_t i = 0; i < kl_value_len(versions); i++) {
+        const kl_value *v = kl_value_item(versions, i), *json = kl_value_at(v, "schema", "openAPIV3Schema", NULL);
+        storage += kl_value_bool(kl_value_get(v, "storage"), false);
+        char *field = kl_sprintf("spec.versions[%zu].schema.openAPIV3Schema", i);
+        kl__types *types = NULL;
+        kl_err err = KL_ERR_INIT;
+        if (!json)
+            kl__cause_required(causes, field, "schemas are required");
+        else if (kl__types_of_crd(json, s->types, &types, &err)) {
+            char *type = kl_sprintf("%s.type", field);
+            kl__cause_add(causes, "FieldValueInvalid", type, "%s", strstr(kl_err_message(&err), "Invalid value"));
+            kl_free(type);
+        }
+        kl__types_free(types);
+        kl_err_fini(&err);
+        kl_free(field);
+    }
+    if (!kl_value_len(versions))
+        kl__cause_required(causes, "spec.versions", "must have at least one version");
+    else if (storage != 1)
+        kl__cause_invalid(causes, "spec.versions", NULL, "must have exactly one version marked as storage version");
+}
+
+/* ------------------------------------------------------------------ serving */
+
+static char **words_of(const kl_value *list)
+{
+    char **words = kl_new_array(char *, kl_value_len(list) + 1);
+    for (size_t i = 0, n = 0; i < kl_value_len(list); i++) {
+        const char *word = kl_value_str(kl_value_item(list, i));
+        if (word)
+            words[n++] = kl_strdup(word);
+    }
+    return words;
+}
+
+static void add_sub(kl__kind *k, const char *name, const char *group, const char *version, const char *kind)
+{
+    static char *const verbs[] = { "get", "patch", "update", NULL };
+    k->subs = kl_realloc(k->subs, (k->nsubs + 1) * sizeof *k->subs);
+    k->subs[k->nsubs++] = (kl__sub){ .name = kl_strdup(name), .group = kl_strdup(group), .version = kl_strdup(version), .kind = kl_strdup(kind),
+        .verbs = kl__words_copy(verbs) };
+}
+
+static kl__kind *kind_of_version(kl_server *s, const kl_value *crd, const kl_value *version, const char *storage)
+{
+    static char *const verbs[] = { "delete", "deletecollection", "get", "list", "patch", "create", "update", "watch", NULL };
+    const char *scope = text(crd, "scope", NULL);
+    kl__kind *k = kl_new(kl__kind);
+    k->group = kl_strdup(text(crd, "group", NULL));
+    k->version = kl_strdup(kl_value_str_at(version, "name", NULL));
+    k->kind = kl_strdup(text(crd, "names", "kind"));
+    k->list_kind = kl_strdup(text(crd, "names", "listKind"));
+    k->plural = kl_strdup(text(crd, "names", "plural"));
+    k->singular = kl_strdup(text(crd, "names", "singular"));
+    k->short_names = words_of(kl_value_at(crd, "spec", "names", "shortNames", NULL));
+    k->categories = words_of(kl_value_at(crd, "spec", "names", "categories", NULL));
+    k->verbs = kl__words_copy(verbs);
+    k->namespaced = scope && !strcmp(scope, "Namespaced");
+    k->custom = true;
+    k->storage = kl_strdup(storage);
+    k->columns = kl_value_ref(kl_value_get(version, "additionalPrinterColumns"));
+    k->selectable = kl_value_ref(kl_value_get(version, "selectableFields"));
+    k->scale = kl_value_ref(kl_value_at(version, "subresources", "scale", NULL));
+    if (kl_value_at(version, "subresources", "status", NULL))
+        add_sub(k, "status", "", "", k->kind);
+    if (kl__types_of_crd(kl_value_at(version, "schema", "openAPIV3Schema", NULL), s->types, &k->types, NULL) == KL_OK)
+        k->schema = kl__types_root(k->types);
+    k->bucket = kl__store_bucket(s->store, k->group, k->plural);
+    return k;
+}
+
+void kl__crd_serve(kl_server *s, const kl_value *crd)
+{
+    const kl_value *versions = kl_value_at(crd, "spec", "versions", NULL);
+    const char *storage = NULL;
+    const char **served = kl_new_array(const char *, kl_value_len(versions) + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < kl_value_len(versions); i++)
+        if (kl_value_bool(kl_value_get(kl_value_item(versions, i), "storage"), false))
+            storage = kl_value_str_at(kl_value_item(versions, i), "name", NULL);
+    for (size_t i = 0; i < kl_value_len(versions) && storage; i++) {
+        const kl_value *v = kl_value_item(versions, i);
+        if (!kl_value_bool(kl_value_get(v, "served"), false))
+            continue;
+        served[n++] = kl_value_str_at(v, "name", NULL);
+        kl__kinds_add(s->kinds, kind_of_version(s, crd, v, storage));
+    }
+    kl__watches_drop(s, text(crd, "group", NULL), text(crd, "names", "plural"), served);
+    kl__kinds_remove(s->kinds, text(crd, "group", NULL), text(crd, "names", "plural"), served);
+    kl_free(served);
+}
+
+void kl__crd_unserve(kl_server *s, const kl_value *crd)
+{
+    const char *const none[] = { NULL };
+    kl__watches_drop(s, text(crd, "group", NULL), text(crd, "names", "plural"), none);
+    kl__kinds_remove(s->kinds, text(crd, "group", NULL), text(crd, "names", "plural"), none);
+}
+
+void kl__crd_settle(kl_server *s, const char *group, const char *plural)
+{
+    static const char ours[] = "customresourcecleanup.apiextensions.k8s.io";
+    kl__kind *crds = kl__kinds_get(s->kinds, "apiextensions.k8s.io", "v1", "customresourcedefinitions");
+    char *name = kl_sprintf("%s.%s", plural, group);
+    const kl__entry *e = kl__bucket_get(crds->bucket, name);
+    if (e && kl_object_deleting(e->object) && kl_object_has_finalizer(e->object, ours) && !kl__store_bucket(s->store, group, plural)->len) {
+        const kl_value *o = kl_value_ref(e->object), *have = kl_value_at(o, "metadata", "finalizers", NULL), *left = empty_list();
+        if (kl_value_len(have) > 1) {
+            kl_builder *b = kl_builder_new();
+            kl_build_array(b);
+            for (size_t i = 0; i < kl_value_len(have); i++)
+                if (strcmp(kl_value_str(kl_value_item(have, i)), ours))
+                    kl_build_value(b, kl_value_item(have, i));
+            kl_build_end(b);
+            kl__replace(&left, kl_builder_done(b));
+        }
+        bool gone = !kl_value_len(left);
+        if (gone)
+            KL_CUT(&o, "metadata", "finalizers");
+        else
+            KL_EDIT(&o, kl_value_ref(left), "metadata", "finalizers");
+        kl_value_unref(left);
+        if (gone) {
+            kl_value_unref(kl__store_remove(s->store, crds->bucket, name, o));
+            kl__crd_unserve(s, o);
+        } else
+            kl__store_put(s->store, crds->bucket, name, kl_value_ref(o));
+        kl_value_unref(o);
+    }
+    kl_free(name);
+}

@@ -1,0 +1,320 @@
+/* discovery.c - what is served: /api, /apis and below, in the legacy form and the aggregated one (v2). */
+#include <string.h>
+
+#include "base/mem.h"
+#include "server/rest.h"
+
+/* ------------------------------------------------------------------ pieces */
+
+static void words(kl_builder *b, const char *key, char *const *list, bool always)
+{
+    if (!always && (!list || !*list))
+        return;
+    kl_build_key(b, key);
+    kl_build_array(b);
+    for (; list && *list; list++)
+        kl_build_str(b, *list);
+    kl_build_end(b);
+}
+
+static void group_version(kl_builder *b, const kl__kind *k)
+{
+    char *gv = kl__kind_api_version(k);
+    kl_build_object(b);
+    kl_build_kstr(b, "groupVersion", gv);
+    kl_build_kstr(b, "version", k->version);
+    kl_build_end(b);
+    kl_free(gv);
+}
+
+/* The first kind of each version of `group`, best version first. Caller frees the array. */
+static size_t versions_of(const kl_server *s, const char *group, const kl__kind ***out)
+{
+    size_t n = 0;
+    const kl__kind **v = kl_new_array(const kl__kind *, kl__kinds_len(s->kinds) + 1);
+    for (size_t i = 0; i < kl__kinds_len(s->kinds); i++) {
+        const kl__kind *k = kl__kinds_at(s->kinds, i);
+        bool known = strcmp(k->group, group) != 0;
+        for (size_t j = 0; j < n && !known; j++)
+            known = !strcmp(v[j]->version, k->version);
+        if (known)
+            continue;
+        size_t at = n++;
+        for (; at > 0 && kl__version_compare(k->version, v[at - 1]->version) < 0; at--)
+            v[at] = v[at - 1];
+        v[at] = k;
+    }
+    *out = v;
+    return n;
+}
+
+/* True when kind i is the first of its group. */
+static bool first_of_group(const kl_server *s, size_t i)
+{
+    const char *group = kl__kinds_at(s->kinds, i)->group;
+    for (size_t j = 0; j < i; j++)
+        if (!strcmp(kl__kinds_at(s->kinds, j)->group, group))
+            return false;
+    return *group != 0;
+}
+
+static void reply(kl_httpd_request *http, const char *type, kl_builder *b)
+{
+    const kl_value *v = kl_builder_done(b);
+    kl_buf body = KL_BUF_INIT;
+    kl_value_encode(v, &body);
+    kl_value_unref(v);
+    kl_httpd_reply_take(http, 200, type, NULL, &body);
+    kl_buf_fini(&body);
+}
+
+/* ------------------------------------------------------------------ legacy */
+
+static void legacy_group(const kl_server *s, kl_builder *b, const char *group, bool alone)
+{
+    const kl__kind **v;
+    size_t n = versions_of(s, group, &v);
+    kl_build_object(b);
+    if (alone) {
+        kl_build_kstr(b, "kind", "APIGroup");
+        kl_build_kstr(b, "apiVersion", "v1");
+    }
+    kl_build_kstr(b, "name", group);
+    kl_build_key(b, "versions");
+    kl_build_array(b);
+    for (size_t i = 0; i < n; i++)
+        group_version(b, v[i]);
+    kl_build_end(b);
+    kl_build_key(b, "preferredVersion");
+    group_version(b, v[0]);
+    kl_build_end(b);
+    kl_free(v);
+}
+
+static void legacy_resource(kl_builder *b, const kl__kind *k)
+{
+    kl_build_object(b);
+    kl_build_kstr(b, "name", k->plural);
+    kl_build_kstr(b, "singularName", k->singular);
+    kl_build_key(b, "namespaced");
+    kl_build_bool(b, k->namespaced);
+    kl_build_kstr(b, "kind", k->kind);
+    words(b, "verbs", k->verbs, true);
+    words(b, "shortNames", k->short_names, false);
+    words(b, "categories", k->categories, false);
+    kl_build_end(b);
+    for (size_t i = 0; i < k->nsubs; i++) {
+        const kl__sub *sub = &k->subs[i];
+        char *name = kl_sprintf("%s/%s", k->plural, sub->name);
+        kl_build_object(b);
+        kl_build_kstr(b, "name", name);
+        kl_build_kstr(b, "singularName", "");
+        kl_build_key(b, "namespaced");
+        kl_build_bool(b, k->namespaced);
+        kl_build_kstr(b, "group", *sub->group ? sub->group : NULL);
+        kl_build_kstr(b, "version", *sub->version ? sub->version : NULL);
+        kl_build_kstr(b, "kind", sub->kind);
+        words(b, "verbs", sub->verbs, true);
+        kl_build_end(b);
+        kl_free(name);
+    }
+}
+
+static void legacy_resources(const kl_server *s, const char *group, const char *version, kl_httpd_request *http)
+{
+    char *gv = *group ? kl_sprintf("%s/%s", group, version) : kl_strdup(version);
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_kstr(b, "kind", "APIResourceList");
+    kl_build_kstr(b, "apiVersion", "v1");
+    kl_build_kstr(b, "groupVersion", gv);
+    kl_build_key(b, "resources");
+    kl_build_array(b);
+    for (size_t i = 0; i < kl__kinds_len(s->kinds); i++) {
+        const kl__kind *k = kl__kinds_at(s->kinds, i);
+        if (!strcmp(k->group, group) && !strcmp(k->version, version))
+            legacy_resource(b, k);
+    }
+    kl_build_end(b);
+    kl_build_end(b);
+    kl_free(gv);
+    reply(http, "application/json", b);
+}
+
+/* ------------------------------------------------------------------ aggregated */
+
+static void response_kind(kl_builder *b, const char *group, const char *version, const char *kind)
+{
+    kl_build_key(b, "responseKind");
+    kl_build_object(b);
+    kl_build_kstr(b, "group", group);
+    kl_build_kstr(b, "version", version);
+    kl_build_kstr(b, "kind", kind);
+    kl_build_end(b);
+}
+
+static void aggregated_resource(kl_builder *b, const kl__kind *k)
+{
+    kl_build_object(b);
+    kl_build_kstr(b, "resource", k->plural);
+    response_kind(b, k->group, k->version, k->kind);
+    kl_build_kstr(b, "scope", k->namespaced ? "Namespaced" : "Cluster");
+    kl_build_kstr(b, "singularResource", k->singular);
+    words(b, "verbs", k->verbs, true);
+    words(b, "shortNames", k->short_names, false);
+    words(b, "categories", k->categories, false);
+    if (k->nsubs) {
+        kl_build_key(b, "subresources");
+        kl_build_array(b);
+        for (size_t i = 0; i < k->nsubs; i++) {
+            const kl__sub *sub = &k->subs[i];
+            kl_build_object(b);
+            kl_build_kstr(b, "subresource", sub->name);
+            response_kind(b, *sub->version ? sub->group : k->group, *sub->version ? sub->version : k->version, sub->kind);
+            words(b, "verbs", sub->verbs, true);
+            kl_build_end(b);
+        }
+        kl_build_end(b);
+    }
+    kl_build_end(b);
+}
+
+static void aggregated_group(const kl_server *s, kl_builder *b, const char *group)
+{
+    const kl__kind **v;
+    size_t n = versions_of(s, group, &v);
+    kl_build_object(b);
+    kl_build_key(b, "metadata");
+    kl_build_object(b);
+    kl_build_kstr(b, "name", *group ? group : NULL);
+    kl_build_end(b);
+    kl_build_key(b, "versions");
+    kl_build_array(b);
+    for (size_t i = 0; i < n; i++) {
+        kl_build_object(b);
+        kl_build_kstr(b, "version", v[i]->version);
+        kl_build_key(b, "resources");
+        kl_build_array(b);
+        for (size_t j = 0; j < kl__kinds_len(s->kinds); j++) {
+            const kl__kind *k = kl__kinds_at(s->kinds, j);
+            if (!strcmp(k->group, group) && !strcmp(k->version, v[i]->version))
+                aggregated_resource(b, k);
+        }
+        kl_build_end(b);
+        kl_build_kstr(b, "freshness", "Current");
+        kl_build_end(b);
+    }
+    kl_build_end(b);
+    kl_build_end(b);
+    kl_free(v);
+}
+
+static void aggregated(const kl_server *s, bool core, const char *version, kl_httpd_request *http)
+{
+    kl_builder *b = kl_builder_new();
+    char *api = kl_sprintf("apidiscovery.k8s.io/%s", version), *type = kl_sprintf("application/json;g=apidiscovery.k8s.io;v=%s;as=APIGroupDiscoveryList", version);
+    kl_build_object(b);
+    kl_build_kstr(b, "kind", "APIGroupDiscoveryList");
+    kl_build_kstr(b, "apiVersion", api);
+    kl_build_key(b, "metadata");
+    kl_build_object(b);
+    kl_build_end(b);
+    kl_build_key(b, "items");
+    kl_build_array(b);
+    if (core)
+        aggregated_group(s, b, "");
+    else
+        for (size_t i = 0; i < kl__kinds_len(s->kinds); i++)
+            if (first_of_group(s, i))
+                aggregated_group(s, b, kl__kinds_at(s->kinds, i)->group);
+    kl_build_end(b);
+    kl_build_end(b);
+    reply(http, type, b);
+    kl_free(api);
+    kl_free(type);
+}
+
+/* "v2" or "v2beta1" when the client takes aggregated discovery, else NULL. */
+static const char *wants_aggregated(kl_httpd_request *http)
+{
+    const char *accept = kl_httpd_header(http, "Accept");
+    if (!accept || !strstr(accept, "as=APIGroupDiscoveryList"))
+        return NULL;
+    return strstr(accept, "v=v2;") || !strstr(accept, "v=v2beta1") ? "v2" : "v2beta1";
+}
+
+/* ------------------------------------------------------------------ paths */
+
+static void api_versions(kl_httpd_request *http)
+{
+    static char *const v1[] = { "v1", NULL };
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_kstr(b, "kind", "APIVersions");
+    words(b, "versions", v1, true);
+    kl_build_key(b, "serverAddressByClientCIDRs");
+    kl_build_array(b);
+    kl_build_end(b);
+    kl_build_end(b);
+    reply(http, "application/json", b);
+}
+
+static void api_groups(const kl_server *s, kl_httpd_request *http)
+{
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_kstr(b, "kind", "APIGroupList");
+    kl_build_kstr(b, "apiVersion", "v1");
+    kl_build_key(b, "groups");
+    kl_build_array(b);
+    for (size_t i = 0; i < kl__kinds_len(s->kinds); i++)
+        if (first_of_group(s, i))
+            legacy_group(s, b, kl__kinds_at(s->kinds, i)->group, false);
+    kl_build_end(b);
+    kl_build_end(b);
+    reply(http, "application/json", b);
+}
+
+static bool below_apis(kl_server *s, const char *rest, kl_httpd_request *http)
+{
+    size_t n = strcspn(rest, "/");
+    char *group = kl_strndup(rest, n), *version = kl_strdup(rest[n] ? rest + n + 1 : "");
+    size_t v = strlen(version);
+    if (v && version[v - 1] == '/')
+        version[v - 1] = 0;
+    bool ours = false;
+    if (*group && !*version && kl__kinds_has_group(s->kinds, group, NULL)) {
+        kl_builder *b = kl_builder_new();
+        legacy_group(s, b, group, true);
+        reply(http, "application/json", b);
+        ours = true;
+    } else if (*group && !strchr(version, '/') && kl__kinds_has_group(s->kinds, group, version)) {
+        legacy_resources(s, group, version, http);
+        ours = true;
+    }
+    kl_free(group);
+    kl_free(version);
+    return ours;
+}
+
+bool kl__discovery(kl_server *s, const char *path, kl_httpd_request *http)
+{
+    bool core = !strcmp(path, "/api") || !strcmp(path, "/api/");
+    if (strcmp(kl_httpd_method(http), "GET"))
+        return false;
+    if (core || !strcmp(path, "/apis") || !strcmp(path, "/apis/")) {
+        const char *version = wants_aggregated(http);
+        if (version)
+            aggregated(s, core, version, http);
+        else if (core)
+            api_versions(http);
+        else
+            api_groups(s, http);
+        return true;
+    }
+    if (!strcmp(path, "/api/v1") || !strcmp(path, "/api/v1/")) {
+        legacy_resources(s, "", "v1", http);
+        return true;
+    }
+    return !strncmp(path, "/apis/", 6) && below_apis(s, path + 6, http);
+}

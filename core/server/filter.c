@@ -1,0 +1,131 @@
+/* filter.c - selectors of lists and watches. Every kind selects by metadata.name and metadata.namespace; some kinds
+ * have more fields, as kube-apiserver has them; CRDs name theirs in selectableFields. */
+#include "server/filter.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/object.h"
+#include "server/status.h"
+
+static const struct { const char *group, *plural, *fields; } selectable[] = {
+    { "", "pods", " spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName spec.hostNetwork status.phase status.podIP status.podIPs status.nominatedNodeName " },
+    { "", "nodes", " spec.unschedulable " },
+    { "", "namespaces", " status.phase name " },
+    { "", "secrets", " type " },
+    { "", "services", " spec.clusterIP spec.type " },
+    { "", "events", " involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid involvedObject.apiVersion"
+        " involvedObject.resourceVersion involvedObject.fieldPath reason reportingComponent source type " },
+    { "events.k8s.io", "events", " regarding.kind regarding.namespace regarding.name regarding.uid regarding.apiVersion"
+        " regarding.resourceVersion regarding.fieldPath reason reportingController type " },
+    { "", "replicationcontrollers", " status.replicas " },
+    { "apps", "replicasets", " status.replicas " },
+    { "batch", "jobs", " status.successful " },
+    { "certificates.k8s.io", "certificatesigningrequests", " spec.signerName " },
+};
+
+static bool can_select(const kl__kind *k, const char *field)
+{
+    if (!strcmp(field, "metadata.name") || !strcmp(field, "metadata.namespace"))
+        return true;
+    for (size_t i = 0; i < kl_value_len(k->selectable); i++) {
+        const char *path = kl_value_str_at(kl_value_item(k->selectable, i), "jsonPath", NULL);
+        if (path && *path == '.' && !strcmp(path + 1, field))
+            return true;
+    }
+    char *word = kl_sprintf(" %s ", field);
+    bool yes = false;
+    for (size_t i = 0; i < sizeof selectable / sizeof *selectable && !yes; i++)
+        yes = !strcmp(selectable[i].group, k->group) && !strcmp(selectable[i].plural, k->plural) && strstr(selectable[i].fields, word);
+    kl_free(word);
+    return yes;
+}
+
+void kl__filter_fini(kl__filter *f)
+{
+    kl_free(f->ns);
+    kl_selector_free(f->labels);
+    kl_field_selector_free(f->fields);
+    *f = (kl__filter){0};
+}
+
+kl_status kl__filter_init(kl__filter *f, const kl__kind *k, const char *ns, const char *labels, const char *fields, kl_err *err)
+{
+    kl_status st = KL_OK;
+    *f = (kl__filter){ .ns = kl_strdup(ns) };
+    if (labels && *labels)
+        st = kl_selector_parse(labels, &f->labels, err);
+    if (!st && fields && *fields)
+        st = kl_field_selector_parse(fields, &f->fields, err);
+    if (st) {
+        char *why = kl_strdup(kl_err_message(err));
+        st = kl__fail_bad_request(err, "%s", why);
+        kl_free(why);
+    }
+    for (size_t i = 0; !st && f->fields && i < kl_field_selector_len(f->fields); i++) {
+        bool negated;
+        const char *value, *field = kl_field_selector_term(f->fields, i, &negated, &value);
+        if (!can_select(k, field))
+            st = kl__fail_bad_request(err, "field label not supported: %s", field);
+    }
+    if (st)
+        kl__filter_fini(f);
+    return st;
+}
+
+struct lookup { const kl_value *object; char number[24]; };
+
+/* The field as text, the way kube-apiserver's field sets spell it. */
+static const char *field_text(void *arg, const char *field)
+{
+    struct lookup *l = arg;
+    const kl_value *v = l->object;
+    if (!strcmp(field, "name"))
+        field = "metadata.name";
+    if (!strcmp(field, "status.podIPs"))
+        return kl_value_str_at(v, "status", "podIP", NULL) ? kl_value_str_at(v, "status", "podIP", NULL) : "";
+    if (!strcmp(field, "source")) {
+        const char *component = kl_value_str_at(v, "source", "component", NULL);
+        return component && *component ? component : field_text(arg, "reportingComponent");
+    }
+    if (!strcmp(field, "reportingController") && !kl_value_get(v, field))
+        field = "reportingComponent";
+    for (const char *p = field; v && *p;) {
+        size_t n = strcspn(p, ".");
+        v = kl_value_getn(v, p, n);
+        p += n + (p[n] == '.');
+    }
+    int64_t number;
+    switch (kl_value_type(v)) {
+    case KL_STRING: return kl_value_str(v);
+    case KL_BOOL: return kl_value_bool(v, false) ? "true" : "false";
+    case KL_INT:
+        kl_value_int(v, &number);
+        snprintf(l->number, sizeof l->number, "%" PRId64, number);
+        return l->number;
+    default: break;
+    }
+    if (!strcmp(field, "spec.unschedulable") || !strcmp(field, "spec.hostNetwork"))
+        return "false";
+    if (!strcmp(field, "status.replicas") || !strcmp(field, "status.successful"))
+        return "0";
+    return "";
+}
+
+bool kl__filter_matches(const kl__filter *f, const kl_value *object)
+{
+    if (f->ns) {
+        const char *ns = kl_object_namespace(object);
+        if (!ns || strcmp(ns, f->ns))
+            return false;
+    }
+    if (f->labels && !kl_selector_matches(f->labels, kl_value_at(object, "metadata", "labels", NULL)))
+        return false;
+    struct lookup l = { .object = object };
+    return !f->fields || kl_field_selector_matches(f->fields, field_text, &l);
+}
+
+bool kl__filter_selects(const kl__filter *f) { return f->labels || f->fields; }
+char *kl__filter_prefix(const kl__filter *f) { return f->ns ? kl_sprintf("%s/", f->ns) : kl_strdup(""); }

@@ -1,0 +1,141 @@
+/* lifecycle.c - namespaces: new objects need one that is open, and a terminating one takes its content with it.
+ *
+ * A namespace that is deleted turns Terminating; its content is deleted with it. It goes when nothing is left in it and
+ * no finalizer but our own ("kubernetes" in its spec) stands. */
+#include "server/lifecycle.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/object.h"
+#include "server/edit.h"
+
+static bool is(const kl__kind *k, const char *group, const char *plural) { return !strcmp(k->group, group) && !strcmp(k->plural, plural); }
+
+kl_status kl__namespace_open(kl_server *s, const kl__kind *k, const char *ns, const char *name, kl_err *err)
+{
+    kl__kind *namespaces = kl__kinds_get(s->kinds, "", "v1", "namespaces");
+    const kl__entry *e = kl__bucket_get(namespaces->bucket, ns);
+    if (!e)
+        return kl__fail_not_found(err, namespaces, ns);
+    if (kl_object_deleting(e->object))
+        return kl__fail_forbidden(err, k, name, "unable to create new content in namespace %s because it is being terminated", ns);
+    return KL_OK;
+}
+
+/* Any served kind of a bucket: objects are deleted through it. */
+static kl__kind *kind_of_bucket(kl_server *s, const kl__bucket *b)
+{
+    for (size_t i = 0; i < kl__kinds_len(s->kinds); i++)
+        if (kl__kinds_at(s->kinds, i)->bucket == b)
+            return kl__kinds_at(s->kinds, i);
+    return NULL;
+}
+
+/* Deletes what is left of one bucket under `prefix`; counts what stays behind finalizers. */
+static size_t delete_all(kl_server *s, kl__kind *k, const char *prefix)
+{
+    kl__picture p;
+    size_t stays = 0;
+    if (kl__bucket_picture(k->bucket, prefix, prefix, 0, &p))
+        return 0;
+    for (size_t i = 0; i < p.len; i++) {
+        const kl__entry *e = kl__bucket_get(k->bucket, p.keys[i]);
+        if (!e)
+            continue;
+        kl__call c = { .s = s, .kind = k, .ns = kl_object_namespace(p.objects[i]), .name = kl_object_name(p.objects[i]), .manager = "kubelua" };
+        static const char now[] = "{\"gracePeriodSeconds\":0}";
+        const kl_value *out = NULL, *options = NULL;
+        kl_err err = KL_ERR_INIT;
+        int code;
+        kl_status st = kl_value_decode(now, sizeof now - 1, &options, &err);
+        if (!st)
+            st = kl__verb_delete(&c, options, &out, &code, &err);
+        kl_value_unref(out);
+        kl_value_unref(options);
+        kl_err_fini(&err);
+        stays += st != KL_OK || kl__bucket_get(k->bucket, p.keys[i]) != NULL;
+    }
+    kl__picture_fini(&p);
+    return stays;
+}
+
+/* A terminating namespace that is empty loses its finalizer, and goes when it has no other. */
+static void settle_namespace(kl_server *s, const char *ns)
+{
+    kl__kind *namespaces = kl__kinds_get(s->kinds, "", "v1", "namespaces");
+    const kl__entry *e = kl__bucket_get(namespaces->bucket, ns);
+    if (!e || !kl_object_deleting(e->object))
+        return;
+    char *prefix = kl_sprintf("%s/", ns);
+    kl__bucket *const *all;
+    size_t n = kl__store_buckets(s->store, &all);
+    bool empty = true;
+    for (size_t i = 0; i < n && empty; i++)
+        empty = !kl__bucket_has(all[i], prefix);
+    kl_free(prefix);
+    if (!empty)
+        return;
+    const kl_value *o = kl_value_ref(e->object);
+    KL_CUT(&o, "spec", "finalizers");
+    if (kl_value_len(kl_value_at(o, "metadata", "finalizers", NULL)))
+        kl__store_put(s->store, namespaces->bucket, ns, kl_value_ref(o));
+    else
+        kl_value_unref(kl__store_remove(s->store, namespaces->bucket, ns, o));
+    kl_value_unref(o);
+}
+
+static bool has_kubernetes_finalizer(const kl_value *namespace)
+{
+    const kl_value *f = kl_value_at(namespace, "spec", "finalizers", NULL);
+    for (size_t i = 0; i < kl_value_len(f); i++) {
+        const char *name = kl_value_str(kl_value_item(f, i));
+        if (name && !strcmp(name, "kubernetes"))
+            return true;
+    }
+    return false;
+}
+
+void kl__after_put(kl_server *s, kl__kind *k, const kl_value *object)
+{
+    const kl_value *o = kl_value_ref(object);
+    if (is(k, "", "namespaces") && kl_object_deleting(o) && has_kubernetes_finalizer(o)) {
+        char *prefix = kl_sprintf("%s/", kl_object_name(o));
+        kl__bucket *const *all;
+        for (size_t i = 0; i < kl__store_buckets(s->store, &all); i++) {
+            kl__kind *content = kind_of_bucket(s, all[i]);
+            if (content && content->namespaced)
+                delete_all(s, content, prefix);
+        }
+        kl_free(prefix);
+        settle_namespace(s, kl_object_name(o));
+    }
+    if (is(k, "apiextensions.k8s.io", "customresourcedefinitions")) {
+        kl__crd_serve(s, o);
+        if (kl_object_deleting(o)) {
+            kl__bucket *b = kl__store_bucket(s->store, kl_value_str_at(o, "spec", "group", NULL), kl_value_str_at(o, "spec", "names", "plural", NULL));
+            kl__kind *content = kind_of_bucket(s, b);
+            if (content)
+                delete_all(s, content, "");
+            kl__crd_settle(s, b->group, b->plural);
+        }
+    }
+    kl_value_unref(o);
+}
+
+void kl__after_remove(kl_server *s, kl__kind *k, const kl_value *object)
+{
+    const char *ns = kl_object_namespace(object);
+    if (is(k, "apiextensions.k8s.io", "customresourcedefinitions")) {
+        kl__crd_unserve(s, object);
+        return;
+    }
+    bool custom = k->custom;
+    char *group = kl_strdup(k->group), *plural = kl_strdup(k->plural);
+    if (ns && *ns)
+        settle_namespace(s, ns);
+    if (custom)
+        kl__crd_settle(s, group, plural);
+    kl_free(group);
+    kl_free(plural);
+}

@@ -1,0 +1,22 @@
+/* lifecycle.h - what follows from a write: namespaces empty out, CRDs come and go. Under the lock. */
+#ifndef KL_SERVER_LIFECYCLE_H
+#define KL_SERVER_LIFECYCLE_H
+
+#include "server/state.h"
+#include "server/status.h"
+
+/* After `object` was stored / removed (its last state). */
+void kl__after_put(kl_server *s, kl__kind *k, const kl_value *object);
+void kl__after_remove(kl_server *s, kl__kind *k, const kl_value *object);
+/* The namespace may take new objects: 404 or 403. */
+KL_NODISCARD kl_status kl__namespace_open(kl_server *s, const kl__kind *k, const char *ns, const char *name, kl_err *err);
+
+/* crd.c: a CustomResourceDefinition about to be stored gets its status; 422 causes otherwise. */
+void kl__crd_prepare(kl_server *s, const kl_value *old, const kl_value **crd);
+void kl__crd_validate(kl_server *s, const kl_value *old, const kl_value *crd, kl__causes *causes);
+void kl__crd_serve(kl_server *s, const kl_value *crd);         /* its kinds as the CRD says */
+void kl__crd_unserve(kl_server *s, const kl_value *crd);
+/* A terminating CRD whose objects are gone goes too. */
+void kl__crd_settle(kl_server *s, const char *group, const char *plural);
+
+#endif

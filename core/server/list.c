@@ -1,0 +1,331 @@
+/* list.c - collections: lists, their pages, watches, and deletion of all that match.
+ *
+ * A continue token carries the resource version of the first page and the last key given, so that all pages show one
+ * snapshot (see kl__bucket_picture). */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/object.h"
+#include "server/filter.h"
+#include "server/rest.h"
+#include "server/status.h"
+#include "server/table.h"
+#include "server/watch.h"
+
+struct options {
+    bool has_rv, watch, bookmarks, initial, initial_given;
+    const char *rv_text, *match, *token;
+    uint64_t rv;
+    int64_t limit;
+    kl_time timeout;
+};
+
+static bool truth(const char *text) { return text && (!strcmp(text, "true") || !strcmp(text, "1") || !*text); }
+
+static kl_status number(const char *text, int64_t *out, kl_err *err)
+{
+    char *end;
+    errno = 0;
+    long long n = strtoll(text, &end, 10);
+    if (errno || *end || end == text)
+        return kl__fail_bad_request(err, "strconv.ParseInt: parsing \"%s\": invalid syntax", text);
+    *out = n;
+    return KL_OK;
+}
+
+static kl_status forbid(kl_err *err, const char *field, const char *why)
+{
+    kl__causes causes = {0};
+    kl__cause_forbidden(&causes, field, why);
+    return kl__fail_causes(err, "meta.k8s.io", "ListOptions", "", &causes);
+}
+
+static kl_status read_options(kl_httpd_request *http, struct options *o, kl_err *err)
+{
+    const char *limit = kl_httpd_query(http, "limit"), *timeout = kl_httpd_query(http, "timeoutSeconds");
+    *o = (struct options){ .rv_text = kl_httpd_query(http, "resourceVersion"), .match = kl_httpd_query(http, "resourceVersionMatch"),
+        .token = kl_httpd_query(http, "continue"), .watch = truth(kl_httpd_query(http, "watch")), .bookmarks = truth(kl_httpd_query(http, "allowWatchBookmarks")) };
+    const char *initial = kl_httpd_query(http, "sendInitialEvents");
+    o->initial_given = initial != NULL;
+    o->initial = truth(initial);
+    int64_t seconds = 0;
+    kl_status st = KL_OK;
+    if (limit && *limit)
+        st = number(limit, &o->limit, err);
+    if (!st && timeout && *timeout)
+        st = number(timeout, &seconds, err);
+    o->timeout = seconds > 0 && seconds < INT32_MAX ? KL_SECONDS(seconds) : 0;
+    if (o->match && !*o->match)
+        o->match = NULL;
+    if (o->token && !*o->token)
+        o->token = NULL;
+    o->has_rv = o->rv_text && *o->rv_text;
+    if (!st && o->has_rv) {
+        char *end;
+        errno = 0;
+        o->rv = strtoull(o->rv_text, &end, 10);
+        if (errno || *end || *o->rv_text == '-')
+            st = kl__fail_bad_request(err, "invalid resource version: resourceVersion: Invalid value: \"%s\": strconv.ParseUint: parsing \"%s\": invalid syntax", o->rv_text, o->rv_text);
+    }
+    if (st)
+        return st;
+    if (o->watch) {
+        if (o->initial_given && (!o->match || strcmp(o->match, "NotOlderThan")))
+            return forbid(err, "resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+        if (o->match && !o->initial_given)
+            return forbid(err, "resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+        return KL_OK;
+    }
+    if (o->initial_given)
+        return forbid(err, "sendInitialEvents", "sendInitialEvents is forbidden for list");
+    if (o->match && !o->has_rv)
+        return forbid(err, "resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided");
+    if (o->match && o->token)
+        return forbid(err, "resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided");
+    if (o->match && !strcmp(o->match, "Exact") && !o->rv)
+        return forbid(err, "resourceVersionMatch", "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+    if (o->match && strcmp(o->match, "Exact") && strcmp(o->match, "NotOlderThan")) {
+        kl__causes causes = {0};
+        kl__cause_add(&causes, "FieldValueNotSupported", "resourceVersionMatch", "Unsupported value: \"%s\": supported values: \"Exact\", \"NotOlderThan\"", o->match);
+        return kl__fail_causes(err, "meta.k8s.io", "ListOptions", "", &causes);
+    }
+    if (o->token && o->has_rv && o->rv)
+        return kl__fail_bad_request(err, "specifying resource version is not allowed when using continue");
+    return KL_OK;
+}
+
+static kl_status too_large(kl_server *s, uint64_t rv, kl_err *err)
+{
+    static const char details[] = "{\"causes\":[{\"reason\":\"ResourceVersionTooLarge\",\"message\":\"Too large resource version\"}],\"retryAfterSeconds\":1}";
+    const kl_value *d = NULL;
+    kl_status st = kl_value_decode(details, sizeof details - 1, &d, err);
+    return st ? st : kl__api_fail(err, 504, "Timeout", d, "Timeout: Too large resource version: %" PRIu64 ", current: %" PRIu64, rv, kl__store_rv(s->store));
+}
+
+/* ------------------------------------------------------------------ continue tokens */
+
+static const char hex[] = "0123456789abcdef";
+
+/* "RV:KEY" in hexadecimal: opaque, and safe in a URL. */
+static char *token_make(uint64_t rv, const char *key)
+{
+    char *plain = kl_sprintf("%" PRIu64 ":%s", rv, key), *out = kl_zalloc(strlen(plain) * 2 + 1), *p = out;
+    for (const char *c = plain; *c; c++) {
+        *p++ = hex[(unsigned char)*c >> 4];
+        *p++ = hex[(unsigned char)*c & 15];
+    }
+    kl_free(plain);
+    return out;
+}
+
+static kl_status token_read(const char *token, uint64_t *rv, char **key, kl_err *err)
+{
+    size_t n = strlen(token);
+    char *plain = kl_zalloc(n / 2 + 1), *end = plain;
+    bool good = n % 2 == 0;
+    for (size_t i = 0; good && i < n; i += 2) {
+        const char *hi = strchr(hex, token[i]), *lo = strchr(hex, token[i + 1]);
+        good = hi && lo;
+        if (good)
+            plain[i / 2] = (char)((hi - hex) << 4 | (lo - hex));
+    }
+    if (good)
+        *rv = strtoull(plain, &end, 10);
+    good = good && end != plain && *end == ':';
+    if (good)
+        *key = kl_strdup(end + 1);
+    kl_free(plain);
+    return good ? KL_OK : kl__fail_bad_request(err, "invalid continue token: continue key is not valid: it was not given by this server");
+}
+
+/* ------------------------------------------------------------------ list */
+
+static void put_item(const kl__kind *k, const kl__form *form, const kl_value *stored, kl_time now, kl_buf *out)
+{
+    if (form->kind == KL_FORM_WHOLE && !k->custom) {         /* items of built-in lists carry no kind */
+        bool first = true;
+        kl_buf_putc(out, '{');
+        for (size_t i = 0; i < kl_value_len(stored); i++) {
+            const char *key;
+            size_t n;
+            const kl_value *v = kl_value_member(stored, i, &key, &n);
+            if (!strcmp(key, "apiVersion") || !strcmp(key, "kind"))
+                continue;
+            kl_buf_printf(out, "%s\"%s\":", first ? "" : ",", key);
+            kl_value_encode(v, out);
+            first = false;
+        }
+        kl_buf_putc(out, '}');
+        return;
+    }
+    const kl_value *o = kl__render_version(k, stored);
+    if (form->kind == KL_FORM_TABLE)
+        kl__table_row(k, form, o, now, out);
+    else if (form->kind == KL_FORM_METADATA) {
+        kl_buf_puts(out, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
+        kl_value_encode(kl_value_get(o, "metadata"), out);
+        kl_buf_putc(out, '}');
+    } else
+        kl_value_encode(o, out);
+    kl_value_unref(o);
+}
+
+static void list_reply(kl__call *c, const kl__form *form, const kl__filter *f, const kl__picture *p, int64_t limit, uint64_t rv, kl_httpd_request *http)
+{
+    kl_buf out = KL_BUF_INIT;
+    size_t given = 0, left = 0;
+    const char *last = NULL;
+    kl_time now = kl__server_wall(c->s);
+    char *version = kl__kind_api_version(c->kind);
+    kl_buf items = KL_BUF_INIT;
+    for (size_t i = 0; i < p->len; i++) {
+        if (!kl__filter_matches(f, p->objects[i]))
+            continue;
+        if (limit > 0 && (int64_t)given == limit) {
+            left++;
+            continue;
+        }
+        kl_buf_puts(&items, given ? "," : "");
+        put_item(c->kind, form, p->objects[i], now, &items);
+        last = p->keys[i];
+        given++;
+    }
+    if (form->kind == KL_FORM_TABLE)
+        kl_buf_puts(&out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\"");
+    else if (form->kind == KL_FORM_METADATA)
+        kl_buf_puts(&out, "{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/v1\"");
+    else
+        kl_buf_printf(&out, "{\"kind\":\"%s\",\"apiVersion\":\"%s\"", c->kind->list_kind, version);
+    kl_buf_printf(&out, ",\"metadata\":{\"resourceVersion\":\"%" PRIu64 "\"", rv);
+    if (left) {
+        char *token = token_make(rv, last);
+        kl_buf_printf(&out, ",\"continue\":\"%s\"", token);
+        if (!kl__filter_selects(f))
+            kl_buf_printf(&out, ",\"remainingItemCount\":%zu", left);
+        kl_free(token);
+    }
+    kl_buf_puts(&out, "},");
+    if (form->kind == KL_FORM_TABLE) {
+        kl__table_columns(c->kind, &out);
+        kl_buf_puts(&out, ",\"rows\":[");
+    } else
+        kl_buf_puts(&out, "\"items\":[");
+    kl_buf_add(&out, kl_buf_str(&items), items.len);
+    kl_buf_puts(&out, "]}");
+    kl_buf_fini(&items);
+    kl_free(version);
+    kl__reply_buf(http, 200, NULL, &out);
+}
+
+static kl_status list(kl__call *c, const kl__form *form, const struct options *o, const kl__filter *f, kl_httpd_request *http, kl_err *err)
+{
+    uint64_t now = kl__store_rv(c->s->store), at = 0, rv = now;
+    char *from = NULL, *prefix = kl__filter_prefix(f);
+    kl_status st = KL_OK;
+    if (o->token) {
+        char *key = NULL;
+        st = token_read(o->token, &at, &key, err);
+        rv = at;
+        if (!st)
+            from = kl_sprintf("%s\x01", key);              /* the smallest key after it */
+        kl_free(key);
+    } else if (o->has_rv && o->rv > now)
+        st = too_large(c->s, o->rv, err);
+    else if (o->match && !strcmp(o->match, "Exact"))
+        at = rv = o->rv;
+    if (!st) {
+        kl__picture p;
+        st = kl__bucket_picture(c->kind->bucket, prefix, from ? from : prefix, at == now ? 0 : at, &p);
+        if (st && o->token)
+            st = kl__fail_expired(err, "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.");
+        else if (st)
+            st = kl__fail_expired(err, "The resourceVersion for the provided list is too old.");
+        if (!st)
+            list_reply(c, form, f, &p, o->limit, rv, http);
+        kl__picture_fini(&p);
+    }
+    kl_free(from);
+    kl_free(prefix);
+    return st;
+}
+
+static void watch(kl__call *c, const kl__form *form, const struct options *o, kl__filter *f, kl_httpd_request *http)
+{
+    kl__watch_options w = { .form = *form, .bookmarks = o->bookmarks, .timeout = o->timeout, .rv = o->rv,
+        .initial = o->initial || (!o->initial_given && o->rv == 0), .initial_end = o->initial };
+    kl__bucket *b = c->kind->bucket;
+    kl_err err = KL_ERR_INIT;
+    kl_httpd_stream *stream = kl_httpd_reply_stream(http, 200, "application/json");
+    if (!w.initial && o->rv == 0)
+        w.rv = kl__store_rv(c->s->store);
+    if (!w.initial && w.rv < b->forgotten) {
+        kl__fail_expired(&err, "too old resource version: %" PRIu64 " (%" PRIu64 ")", o->rv, b->forgotten);
+        kl__watch_refuse(stream, &err);
+        kl_err_fini(&err);
+        return;
+    }
+    kl__watch_start(c->s, c->kind, f, &w, stream);
+}
+
+void kl__rest_list(kl__call *c, const kl__form *form, kl_httpd_request *http)
+{
+    kl_err err = KL_ERR_INIT;
+    kl__filter f = {0};
+    struct options o;
+    kl_status st = read_options(http, &o, &err);
+    if (!st)
+        st = kl__filter_init(&f, c->kind, c->ns, kl_httpd_query(http, "labelSelector"), kl_httpd_query(http, "fieldSelector"), &err);
+    if (!st && o.watch) {
+        if (!kl__kind_has_verb(c->kind, "watch"))
+            st = kl__api_fail(&err, 405, "MethodNotAllowed", NULL, "the server does not allow this method on the requested resource");
+        else
+            watch(c, form, &o, &f, http);
+    } else if (!st)
+        st = list(c, form, &o, &f, http, &err);
+    if (st)
+        kl__reply_error(http, err.http_code == 504 ? "Retry-After: 1\r\n" : NULL, &err);
+    kl__filter_fini(&f);
+    kl_err_fini(&err);
+}
+
+/* ------------------------------------------------------------------ delete collection */
+
+void kl__rest_delete_collection(kl__call *c, const kl_value *options, kl_httpd_request *http)
+{
+    kl_err err = KL_ERR_INIT;
+    kl__filter f = {0};
+    kl__picture p = {0};
+    char *prefix = NULL;
+    kl_status st = kl__filter_init(&f, c->kind, c->ns, kl_httpd_query(http, "labelSelector"), kl_httpd_query(http, "fieldSelector"), &err);
+    if (!st) {
+        prefix = kl__filter_prefix(&f);
+        st = kl__bucket_picture(c->kind->bucket, prefix, prefix, 0, &p);
+    }
+    for (size_t i = 0; !st && i < p.len; i++) {
+        if (!kl__filter_matches(&f, p.objects[i]))
+            continue;
+        kl__call one = *c;
+        const kl_value *out = NULL;
+        int code;
+        one.ns = kl_object_namespace(p.objects[i]);
+        one.name = kl_object_name(p.objects[i]);
+        st = kl__verb_delete(&one, options, &out, &code, &err);
+        kl_value_unref(out);
+        if (st == KL_ENOTFOUND) {
+            kl_err_fini(&err);
+            st = KL_OK;
+        }
+    }
+    kl__form whole = {0};
+    if (st)
+        kl__reply_error(http, NULL, &err);
+    else
+        list_reply(c, &whole, &f, &p, 0, kl__store_rv(c->s->store), http);
+    kl__picture_fini(&p);
+    kl_free(prefix);
+    kl__filter_fini(&f);
+    kl_err_fini(&err);
+}

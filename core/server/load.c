@@ -1,0 +1,227 @@
+/* load.c - objects from files into the server, before or while it serves: what is needed comes first.
+ *
+ * Definitions before their objects, namespaces before their content; a namespace that nobody defines is made. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/mem.h"
+#include "model/object.h"
+#include "model/resource.h"
+#include "model/yaml.h"
+#include "server/edit.h"
+#include "server/lifecycle.h"
+#include "server/state.h"
+#include "server/status.h"
+
+/* ------------------------------------------------------------------ one object */
+
+static kl_status make_namespace(kl_server *s, const char *ns, kl_err *err)
+{
+    kl__call c = { .s = s, .kind = kl__kinds_get(s->kinds, "", "v1", "namespaces"), .name = ns, .manager = "kubelua" };
+    if (kl__bucket_get(c.kind->bucket, ns))
+        return KL_OK;
+    const kl_value *name = kl_value_of_str(ns), *o = kl_value_with_at(NULL, name, "metadata", "name", NULL), *out = NULL;
+    kl_status st = kl__verb_create(&c, o, &out, err);
+    kl_value_unref(name);
+    kl_value_unref(o);
+    kl_value_unref(out);
+    return st;
+}
+
+/* What belongs to the server and may be in a dumped object. */
+static const kl_value *without_system_fields(const kl_value *object)
+{
+    static const char *const system[] = { "resourceVersion", "uid", "creationTimestamp", "generation", "managedFields", "selfLink" };
+    const kl_value *o = kl_value_ref(object);
+    for (size_t i = 0; i < sizeof system / sizeof *system; i++)
+        if (kl_value_at(o, "metadata", system[i], NULL))
+            KL_CUT(&o, "metadata", system[i]);
+    return o;
+}
+
+static kl_status load_locked(kl_server *s, const kl_value *object, kl_err *err)
+{
+    const char *version = kl_object_api_version(object), *kind = kl_object_kind(object), *name = kl_object_name(object);
+    char *group, *v;
+    if (!version || !kind)
+        return kl_fail(err, KL_EINVAL, "a document to load has no apiVersion and kind: it is no Kubernetes object");
+    kl_api_version_split(version, &group, &v);
+    kl__kind *k = kl__kinds_by_kind(s->kinds, group, v, kind);
+    kl_free(group);
+    kl_free(v);
+    if (!k)
+        return kl_fail(err, KL_EINVAL, "%s %s \"%s\" cannot be loaded: the server has no such kind; load its CustomResourceDefinition first (--crds)",
+            version, kind, name ? name : "");
+    const char *ns = kl_object_namespace(object);
+    kl__call c = { .s = s, .kind = k, .ns = k->namespaced ? ns && *ns ? ns : "default" : NULL, .name = name, .manager = "kubelua", .any_status = true };
+    const kl_value *o = without_system_fields(object), *out = NULL;
+    kl_status st = c.ns ? make_namespace(s, c.ns, err) : KL_OK;
+    char *key = name ? kl_key_join(c.ns, name) : NULL;
+    const kl__entry *e = key ? kl__bucket_get(k->bucket, key) : NULL;
+    int code;
+    if (!st && e) {
+        if (!k->custom || kl_object_rv(e->object))
+            KL_EDIT(&o, kl_value_of_str(kl_object_rv(e->object)), "metadata", "resourceVersion");
+        st = kl__verb_update(&c, o, &out, &code, err);
+    } else if (!st)
+        st = kl__verb_create(&c, o, &out, err);
+    if (st)
+        kl_err_prefix(err, "%s \"%s\"", kind, name ? name : "");
+    kl_value_unref(out);
+    kl_value_unref(o);
+    kl_free(key);
+    return st;
+}
+
+kl_status kl_server_load(kl_server *s, const kl_value *object, kl_err *err)
+{
+    const kl_value *items = kl_value_get(object, "items");
+    const char *kind = kl_object_kind(object);
+    if (kind && kl_value_type(items) == KL_ARRAY && strlen(kind) >= 4 && !strcmp(kind + strlen(kind) - 4, "List")) {
+        kl_status st = KL_OK;
+        for (size_t i = 0; !st && i < kl_value_len(items); i++)
+            st = kl_server_load(s, kl_value_item(items, i), err);
+        return st;
+    }
+    kl_lock(&s->mu);
+    kl_status st = load_locked(s, object, err);
+    kl_unlock(&s->mu);
+    return st;
+}
+
+/* ------------------------------------------------------------------ files */
+
+struct batch {
+    struct document { const kl_value *object; const char *file; int rank; size_t order; } *v;
+    size_t len, cap;
+    const char *file;
+};
+
+static int rank(const kl_value *o)
+{
+    const char *kind = kl_object_kind(o);
+    if (!kind)
+        return 2;
+    return !strcmp(kind, "CustomResourceDefinition") ? 0 : !strcmp(kind, "Namespace") ? 1 : 2;
+}
+
+static void batch_add(struct batch *b, const kl_value *o)
+{
+    if (b->len == b->cap) {
+        b->cap = b->cap ? b->cap * 2 : 64;
+        b->v = kl_realloc(b->v, b->cap * sizeof *b->v);
+    }
+    b->v[b->len] = (struct document){ .object = o, .file = b->file, .rank = rank(o), .order = b->len };
+    b->len++;
+}
+
+/* Owns `v`. Lists are opened, so that the order counts for their items. */
+static kl_status take_document(void *arg, const kl_value *v, kl_err *err)
+{
+    (void)err;
+    const kl_value *items = kl_value_get(v, "items");
+    const char *kind = kl_object_kind(v);
+    if (kind && kl_value_type(items) == KL_ARRAY && strlen(kind) >= 4 && !strcmp(kind + strlen(kind) - 4, "List")) {
+        char *item_kind = kl_strndup(kind, strlen(kind) - 4);
+        for (size_t i = 0; i < kl_value_len(items); i++)
+            batch_add(arg, *item_kind ? kl_object_with_type(kl_value_item(items, i), kl_object_api_version(v), item_kind) : kl_value_ref(kl_value_item(items, i)));
+        kl_free(item_kind);
+        kl_value_unref(v);
+    } else
+        batch_add(arg, v);
+    return KL_OK;
+}
+
+static kl_status read_file(const char *path, kl_buf *out, kl_err *err)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return kl_fail(err, KL_EIO, "%s: cannot be read: %s", path, strerror(errno));
+    kl_status st = KL_OK;
+    for (size_t n = 1; n && !st;) {
+        char *room = kl_buf_reserve(out, 1 << 16);
+        if (!room) {
+            st = kl_fail(err, KL_ETOOBIG, "%s: the file is too large", path);
+            break;
+        }
+        n = fread(room, 1, 1 << 16, f);
+        out->len += n;
+    }
+    if (!st && ferror(f))
+        st = kl_fail(err, KL_EIO, "%s: cannot be read: %s", path, strerror(errno));
+    fclose(f);
+    return st;
+}
+
+static kl_status read_documents(const char *path, struct batch *b, kl_err *err)
+{
+    kl_buf text = KL_BUF_INIT;
+    kl_status st = read_file(path, &text, err);
+    b->file = path;
+    if (!st)
+        st = kl_yaml_each(path, text.data ? text.data : "", text.len, take_document, b, err);
+    kl_buf_fini(&text);
+    return st;
+}
+
+static bool is_manifest(const struct dirent *e)
+{
+    const char *dot = strrchr(e->d_name, '.');
+    return e->d_name[0] != '.' && dot && (!strcmp(dot, ".yaml") || !strcmp(dot, ".yml") || !strcmp(dot, ".json"));
+}
+
+static int manifests_only(const struct dirent *e) { return is_manifest(e); }
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct document *x = a, *y = b;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+kl_status kl_server_load_path(kl_server *s, const char *path, size_t *loaded, kl_err *err)
+{
+    struct stat about;
+    struct batch b = {0};
+    struct dirent **names = NULL;
+    char **files = NULL;
+    int n = 0;
+    kl_status st = KL_OK;
+    if (stat(path, &about))
+        return kl_fail(err, KL_EIO, "%s: cannot be read: %s", path, strerror(errno));
+    if (S_ISDIR(about.st_mode)) {
+        n = scandir(path, &names, manifests_only, alphasort);
+        if (n < 0)
+            return kl_fail(err, KL_EIO, "%s: cannot be listed: %s", path, strerror(errno));
+        files = kl_new_array(char *, (size_t)n + 1);
+        for (int i = 0; i < n; i++) {
+            files[i] = kl_sprintf("%s/%s", path, names[i]->d_name);
+            free(names[i]);
+        }
+        free(names);
+        for (int i = 0; i < n && !st; i++)
+            st = read_documents(files[i], &b, err);
+    } else
+        st = read_documents(path, &b, err);
+    if (b.len)
+        qsort(b.v, b.len, sizeof *b.v, by_rank);
+    for (size_t i = 0; i < b.len && !st; i++) {
+        st = kl_server_load(s, b.v[i].object, err);
+        if (st)
+            kl_err_prefix(err, "%s", b.v[i].file);
+    }
+    if (!st && loaded)
+        *loaded = b.len;
+    for (size_t i = 0; i < b.len; i++)
+        kl_value_unref(b.v[i].object);
+    kl_free(b.v);
+    for (int i = 0; i < n; i++)
+        kl_free(files[i]);
+    kl_free(files);
+    return st;
+}

@@ -1,0 +1,17 @@
+/* render.h - stored objects as a client asked to see them: version, table, metadata alone. */
+#ifndef KL_SERVER_RENDER_H
+#define KL_SERVER_RENDER_H
+
+#include "server/kinds.h"
+
+/* A stored object in the version of `k`, with the defaults of its schema; a new reference. */
+const kl_value *kl__render_version(const kl__kind *k, const kl_value *stored);
+
+typedef enum kl__form_kind { KL_FORM_WHOLE, KL_FORM_TABLE, KL_FORM_METADATA } kl__form_kind;
+typedef enum kl__form_include { KL_INCLUDE_METADATA, KL_INCLUDE_OBJECT, KL_INCLUDE_NONE } kl__form_include;
+typedef struct kl__form { kl__form_kind kind; kl__form_include include; } kl__form;
+
+/* The first of the Accept header's forms that we can give; false when there is none (406). `include` is ?includeObject=. */
+bool kl__form_parse(const char *accept, const char *include, kl__form *out);
+
+#endif

@@ -1,0 +1,427 @@
+/* rest.c - a request becomes a call: path to resource, body to value, verb to function, failure to Status.
+ *
+ *   /api/v1/... and /apis/GROUP/VERSION/...:  [namespaces/NS/]PLURAL[/NAME[/SUBRESOURCE]]
+ *
+ * The lock is held from routing to reply: nothing in between waits. */
+#include "server/rest.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/mem.h"
+#include "model/object.h"
+#include "model/yaml.h"
+#include "server/status.h"
+#include "server/table.h"
+
+/* ------------------------------------------------------------------ replies */
+
+void kl__reply_buf(kl_httpd_request *http, int code, const char *headers, kl_buf *body)
+{
+    if (kl_buf_status(body)) {
+        kl_err err = KL_ERR_INIT;
+        kl__api_fail(&err, 500, "InternalError", NULL, "the answer is too large: ask for pages with limit=");
+        kl__reply_error(http, NULL, &err);
+        kl_err_fini(&err);
+        kl_buf_fini(body);
+        return;
+    }
+    kl_httpd_reply_take(http, code, "application/json", headers, body);
+    kl_buf_fini(body);
+}
+
+void kl__reply_value(kl_httpd_request *http, int code, const char *headers, const kl_value *v)
+{
+    kl_buf body = KL_BUF_INIT;
+    kl_value_encode(v, &body);
+    kl__reply_buf(http, code, headers, &body);
+}
+
+void kl__reply_error(kl_httpd_request *http, const char *headers, const kl_err *err)
+{
+    const kl_value *status = kl__status_of(err);
+    kl__reply_value(http, kl__status_code(err), headers, status);
+    kl_value_unref(status);
+}
+
+static void reply_text(kl_httpd_request *http, int code, const char *text)
+{
+    kl_httpd_reply(http, code, "text/plain; charset=utf-8", NULL, text, strlen(text));
+}
+
+static void reply_object(kl__call *c, const kl__form *form, int code, const kl_value *stored, kl_httpd_request *http)
+{
+    const char *headers = c->warnings->len ? kl_buf_str(c->warnings) : NULL, *kind = kl_object_kind(stored);
+    bool status = kind && !strcmp(kind, "Status");
+    const kl_value *o = status ? kl_value_ref(stored) : kl__render_version(c->kind, stored);
+    kl_buf out = KL_BUF_INIT;
+    if (status || form->kind == KL_FORM_WHOLE)
+        kl_value_encode(o, &out);
+    else if (form->kind == KL_FORM_METADATA) {
+        kl_buf_puts(&out, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
+        kl_value_encode(kl_value_get(o, "metadata"), &out);
+        kl_buf_putc(&out, '}');
+    } else {
+        kl_buf_puts(&out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{\"resourceVersion\":");
+        kl_value_encode(kl_value_at(o, "metadata", "resourceVersion", NULL), &out);
+        kl_buf_puts(&out, "},");
+        kl__table_columns(c->kind, &out);
+        kl_buf_puts(&out, ",\"rows\":[");
+        kl__table_row(c->kind, form, o, kl__server_wall(c->s), &out);
+        kl_buf_puts(&out, "]}");
+    }
+    kl_value_unref(o);
+    kl__reply_buf(http, code, headers, &out);
+}
+
+/* ------------------------------------------------------------------ paths */
+
+#define SEGMENTS_MAX 10
+
+/* The words of a path, at most SEGMENTS_MAX + 1 of them. `path` is cut in place. */
+static size_t split(char *path, char *words[SEGMENTS_MAX + 1])
+{
+    size_t n = 0;
+    char *save;
+    for (char *w = strtok_r(path, "/", &save); w && n <= SEGMENTS_MAX; w = strtok_r(NULL, "/", &save))
+        words[n++] = w;
+    return n;
+}
+
+/* Fills in kind, namespace, name and subresource; false for a path that leads nowhere. */
+static bool find(kl_server *s, char **w, size_t n, kl__call *c)
+{
+    const char *group = "", *version;
+    size_t i;
+    if (n >= 2 && !strcmp(w[0], "api")) {
+        version = w[1];
+        i = 2;
+    } else if (n >= 3 && !strcmp(w[0], "apis")) {
+        group = w[1];
+        version = w[2];
+        i = 3;
+    } else
+        return false;
+    if (!kl__kinds_has_group(s->kinds, group, version))
+        return false;
+    if (n > i + 5)
+        return false;
+    bool scoped = n > i + 2 && !strcmp(w[i], "namespaces");
+    if (scoped && !*group && n == i + 3 && kl__kind_sub(kl__kinds_get(s->kinds, "", "v1", "namespaces"), w[i + 2]))
+        scoped = false;                                     /* namespaces/NS/status is not a resource called status */
+    if (scoped) {
+        c->ns = w[i + 1];
+        i += 2;
+    }
+    c->kind = n > i ? kl__kinds_get(s->kinds, group, version, w[i]) : NULL;
+    if (!c->kind)
+        return false;
+    c->name = n > i + 1 ? w[i + 1] : NULL;
+    c->sub = n > i + 2 ? w[i + 2] : NULL;
+    if (c->kind->namespaced ? c->name && !c->ns : c->ns != NULL)
+        return false;
+    if (n > i + 3 || (c->sub && !kl__kind_sub(c->kind, c->sub)))
+        return false;
+    return true;
+}
+
+/* ------------------------------------------------------------------ bodies */
+
+static kl_status parse_body(const char *text, size_t n, bool yaml, const char *what, const kl_value **out, kl_err *err)
+{
+    kl_status st = yaml ? kl_yaml_decode("the request body", text, n, out, err) : kl_value_decode(text, n, out, err);
+    if (st) {
+        char *why = kl_strdup(kl_err_message(err));
+        st = kl__fail_bad_request(err, "%s: %s", what, why);
+        kl_free(why);
+    }
+    return st;
+}
+
+static bool media_is(const char *type, const char *want)
+{
+    size_t n = type ? strcspn(type, "; ") : 0;
+    return n == strlen(want) && !strncasecmp(type, want, n);
+}
+
+/* The body of a create or update, or delete options. An absent type reads as JSON. */
+static kl_status object_body(kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err)
+{
+    size_t n;
+    const char *text = kl_httpd_body(http, &n), *type = kl_httpd_header(http, "Content-Type");
+    bool json = !type || !*type || media_is(type, "application/json") || media_is(type, "application/x-www-form-urlencoded"), yaml = media_is(type, "application/yaml");
+    if (media_is(type, "application/vnd.kubernetes.protobuf"))
+        return kl__api_fail(err, 415, "UnsupportedMediaType", NULL, "the embedded API server does not read application/vnd.kubernetes.protobuf: send application/json or application/yaml "
+            "(client-go: rest.Config.ContentType = \"application/json\")");
+    if (!json && !yaml)
+        return kl__api_fail(err, 415, "UnsupportedMediaType", NULL, "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml");
+    char *what = kl_sprintf("the object provided is unrecognized (must be of type %s): couldn't get version/kind; json parse error", c->kind->kind);
+    kl_status st = parse_body(text, n, yaml, what, out, err);
+    kl_free(what);
+    return st;
+}
+
+static kl_status patch_type(const kl__call *c, const char *type, kl__patch *out, kl_err *err)
+{
+    static const struct { const char *media; kl__patch type; } types[] = {
+        { "application/json-patch+json", KL_PATCH_JSON }, { "application/merge-patch+json", KL_PATCH_MERGE },
+        { "application/strategic-merge-patch+json", KL_PATCH_STRATEGIC }, { "application/apply-patch+yaml", KL_PATCH_APPLY },
+    };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (media_is(type, types[i].media) && !(types[i].type == KL_PATCH_STRATEGIC && c->kind->custom)) {
+            *out = types[i].type;
+            return KL_OK;
+        }
+    return kl__api_fail(err, 415, "UnsupportedMediaType", NULL, "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, "
+        "application/merge-patch+json, %sapplication/apply-patch+yaml", c->kind->custom ? "" : "application/strategic-merge-patch+json, ");
+}
+
+/* ------------------------------------------------------------------ reviews */
+
+/* Kinds that are only asked: everything is allowed here, and nothing is stored. */
+static bool review(kl__call *c, const kl_value *body, kl_httpd_request *http)
+{
+    bool access = strstr(c->kind->plural, "accessreviews") != NULL, self = !strcmp(c->kind->plural, "selfsubjectreviews");
+    if (!access && !self && strcmp(c->kind->plural, "selfsubjectrulesreviews"))
+        return false;
+    char *version = kl__kind_api_version(c->kind);
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_kstr(b, "kind", c->kind->kind);
+    kl_build_kstr(b, "apiVersion", version);
+    kl_build_key(b, "metadata");
+    kl_build_object(b);
+    kl_build_end(b);
+    kl_build_kvalue(b, "spec", kl_value_get(body, "spec"));
+    kl_build_key(b, "status");
+    kl_build_object(b);
+    if (access) {
+        kl_build_key(b, "allowed");
+        kl_build_bool(b, true);
+    } else if (self) {
+        kl_build_key(b, "userInfo");
+        kl_build_object(b);
+        kl_build_kstr(b, "username", "kubelua");
+        kl_build_key(b, "groups");
+        kl_build_array(b);
+        kl_build_str(b, "system:masters");
+        kl_build_end(b);
+        kl_build_end(b);
+    } else {
+        static const char rules[] = "{\"resourceRules\":[{\"verbs\":[\"*\"],\"apiGroups\":[\"*\"],\"resources\":[\"*\"]}],\"nonResourceRules\":[{\"verbs\":[\"*\"],\"nonResourceURLs\":[\"*\"]}],\"incomplete\":false}";
+        const kl_value *all = NULL;
+        if (!kl_value_decode(rules, sizeof rules - 1, &all, NULL))
+            for (size_t i = 0; i < kl_value_len(all); i++) {
+                const char *key;
+                size_t n;
+                const kl_value *v = kl_value_member(all, i, &key, &n);
+                kl_build_kvalue(b, key, v);
+            }
+        kl_value_unref(all);
+    }
+    kl_build_end(b);
+    kl_build_end(b);
+    const kl_value *out = kl_builder_done(b);
+    kl__reply_value(http, 201, NULL, out);
+    kl_value_unref(out);
+    kl_free(version);
+    return true;
+}
+
+/* ------------------------------------------------------------------ verbs */
+
+static const char *verb_of(const char *method, bool named)
+{
+    if (!strcmp(method, "GET") || !strcmp(method, "HEAD"))
+        return named ? "get" : "list";
+    if (!strcmp(method, "POST"))
+        return named ? NULL : "create";
+    if (!strcmp(method, "PUT"))
+        return named ? "update" : NULL;
+    if (!strcmp(method, "PATCH"))
+        return named ? "patch" : NULL;
+    if (!strcmp(method, "DELETE"))
+        return named ? "delete" : "deletecollection";
+    return NULL;
+}
+
+/* 405 unless the resource, or its subresource, knows the verb. */
+static kl_status check_verb(const kl__call *c, const char *method, const char **verb, kl_err *err)
+{
+    *verb = c->sub && !strcmp(method, "POST") ? "create" : verb_of(method, c->name != NULL);
+    bool known = *verb != NULL;
+    if (known && c->sub)
+        known = kl__words_have(kl__kind_sub(c->kind, c->sub)->verbs, *verb);
+    else if (known)
+        known = kl__kind_has_verb(c->kind, *verb);
+    if (known && c->kind->namespaced && !c->ns && strcmp(*verb, "list"))
+        known = false;
+    if (!known)
+        return kl__api_fail(err, 405, "MethodNotAllowed", NULL, "the server does not allow this method on the requested resource");
+    if (c->sub && strcmp(c->sub, "status") && strcmp(c->sub, "finalize"))
+        return kl__api_fail(err, 501, "NotImplemented", NULL, "the embedded API server does not serve %s/%s yet", c->kind->plural, c->sub);
+    return KL_OK;
+}
+
+static kl_status read_call(kl__call *c, kl_httpd_request *http, char **manager, kl_err *err)
+{
+    const char *given = kl_httpd_query(http, "fieldManager"), *agent = kl_httpd_header(http, "User-Agent"), *validation = kl_httpd_query(http, "fieldValidation"),
+               *dry = kl_httpd_query(http, "dryRun");
+    c->manager_given = given && *given;
+    if (!c->manager_given)
+        given = agent && *agent ? agent : "unknown";
+    *manager = c->manager_given ? kl_strdup(given) : kl_strndup(given, strcspn(given, "/"));
+    c->manager = *manager;
+    c->dry_run = dry && *dry;
+    if (dry && *dry && strcmp(dry, "All"))
+        return kl__fail_bad_request(err, "dryRun: Unsupported value: \"%s\": supported values: \"All\"", dry);
+    if (validation && !strcmp(validation, "Strict"))
+        c->validation = KL_FIELDS_STRICT;
+    else if (validation && !strcmp(validation, "Ignore"))
+        c->validation = KL_FIELDS_IGNORE;
+    else if (validation && *validation && strcmp(validation, "Warn"))
+        return kl__fail_bad_request(err, "fieldValidation: Unsupported value: \"%s\": supported values: \"Ignore\", \"Strict\", \"Warn\"", validation);
+    return KL_OK;
+}
+
+/* DELETE options may come as a body or as parameters. */
+static kl_status delete_options(kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err)
+{
+    size_t n;
+    kl_httpd_body(http, &n);
+    if (n)
+        return object_body(c, http, out, err);
+    const char *policy = kl_httpd_query(http, "propagationPolicy"), *grace = kl_httpd_query(http, "gracePeriodSeconds");
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_kstr(b, "propagationPolicy", policy);
+    if (grace)
+        kl_build_kint(b, "gracePeriodSeconds", atoll(grace));
+    kl_build_end(b);
+    *out = kl_builder_done(b);
+    return KL_OK;
+}
+
+static bool dry_option(const kl_value *options) { return kl_value_len(kl_value_get(options, "dryRun")) > 0; }
+
+static kl_status patch(kl__call *c, kl_httpd_request *http, const kl_value **out, int *code, kl_err *err)
+{
+    size_t n;
+    kl__patch type = KL_PATCH_APPLY;
+    const kl_value *body = NULL;
+    const char *text = kl_httpd_body(http, &n), *force = kl_httpd_query(http, "force");
+    kl_status st = patch_type(c, kl_httpd_header(http, "Content-Type"), &type, err);
+    if (!st)
+        st = parse_body(text, n, type == KL_PATCH_APPLY, type == KL_PATCH_APPLY ? "error decoding YAML" : "error decoding patch", &body, err);
+    if (!st)
+        st = kl__verb_patch(c, type, force && !strcmp(force, "true"), body, out, code, err);
+    kl_value_unref(body);
+    return st;
+}
+
+/* Runs one call; true when it has replied itself. */
+static bool run(kl__call *c, const char *verb, const kl__form *form, kl_httpd_request *http, const kl_value **out, int *code, kl_status *st, kl_err *err)
+{
+    const kl_value *body = NULL;
+    bool replied = false;
+    *code = 200;
+    if (!strcmp(verb, "get")) {
+        *st = kl__verb_get(c, out, err);
+        kl_value_ref(*out);
+    } else if (!strcmp(verb, "list")) {
+        kl__rest_list(c, form, http);
+        replied = true;
+    } else if (!strcmp(verb, "create")) {
+        *st = object_body(c, http, &body, err);
+        replied = !*st && review(c, body, http);
+        if (!*st && !replied)
+            *st = kl__verb_create(c, body, out, err);
+        *code = 201;
+    } else if (!strcmp(verb, "update")) {
+        *st = object_body(c, http, &body, err);
+        if (!*st)
+            *st = kl__verb_update(c, body, out, code, err);
+    } else if (!strcmp(verb, "patch")) {
+        *st = patch(c, http, out, code, err);
+    } else {
+        *st = delete_options(c, http, &body, err);
+        if (!*st && dry_option(body))
+            c->dry_run = true;
+        if (!*st && !strcmp(verb, "delete"))
+            *st = kl__verb_delete(c, body, out, code, err);
+        else if (!*st) {
+            kl__rest_delete_collection(c, body, http);
+            replied = true;
+        }
+    }
+    kl_value_unref(body);
+    return replied;
+}
+
+static void serve_objects(kl__call *c, kl_httpd_request *http)
+{
+    kl_err err = KL_ERR_INIT;
+    kl_buf warnings = KL_BUF_INIT;
+    kl__form form;
+    const kl_value *out = NULL;
+    const char *verb;
+    char *manager = NULL;
+    int code = 200;
+    bool replied = false;
+    c->warnings = &warnings;
+    kl_status st = check_verb(c, kl_httpd_method(http), &verb, &err);
+    if (!st && !kl__form_parse(kl_httpd_header(http, "Accept"), kl_httpd_query(http, "includeObject"), &form))
+        st = kl__api_fail(&err, 406, "NotAcceptable", NULL, "only the following media types are accepted: application/json");
+    if (!st)
+        st = read_call(c, http, &manager, &err);
+    if (!st)
+        replied = run(c, verb, &form, http, &out, &code, &st, &err);
+    if (st)
+        kl__reply_error(http, warnings.len ? kl_buf_str(&warnings) : NULL, &err);
+    else if (!replied)
+        reply_object(c, &form, code, out, http);
+    kl_value_unref(out);
+    kl_free(manager);
+    kl_buf_fini(&warnings);
+    kl_err_fini(&err);
+}
+
+/* ------------------------------------------------------------------ everything else */
+
+static const char version_text[] = "{\"major\":\"1\",\"minor\":\"34\",\"gitVersion\":\"v1.34.3-kubelua\",\"gitCommit\":\"\",\"gitTreeState\":\"\","
+    "\"buildDate\":\"1970-01-01T00:00:00Z\",\"goVersion\":\"\",\"compiler\":\"gcc\",\"platform\":\"linux/amd64\"}";
+
+static bool small_talk(const char *path, kl_httpd_request *http)
+{
+    if (!strncmp(path, "/healthz", 8) || !strncmp(path, "/readyz", 7) || !strncmp(path, "/livez", 6))
+        reply_text(http, 200, "ok");
+    else if (!strcmp(path, "/version") || !strcmp(path, "/version/"))
+        kl_httpd_reply(http, 200, "application/json", NULL, version_text, sizeof version_text - 1);
+    else
+        return false;
+    return true;
+}
+
+void kl__rest_handle(void *arg, kl_httpd_request *http)
+{
+    kl_server *s = arg;
+    const char *path = kl_httpd_path(http);
+    if (small_talk(path, http))
+        return;
+    char *copy = kl_strdup(path), *words[SEGMENTS_MAX + 1];
+    kl__call c = { .s = s };
+    kl_lock(&s->mu);
+    if (!kl__discovery(s, path, http) && !kl__openapi(s, path, http)) {
+        if (find(s, words, split(copy, words), &c))
+            serve_objects(&c, http);
+        else {
+            kl_err err = KL_ERR_INIT;
+            kl__api_fail(&err, 404, "NotFound", NULL, "the server could not find the requested resource");
+            kl__reply_error(http, NULL, &err);
+            kl_err_fini(&err);
+        }
+    }
+    kl_unlock(&s->mu);
+    kl_free(copy);
+}

@@ -1,0 +1,131 @@
+/* server.c - start and stop of the embedded API server.
+ *
+ * Threads: the HTTP server's own, which runs every request under one lock and never waits, and the ticker, which sends
+ * bookmarks and ends watches that are due. Under a fake clock there is no ticker: the clock's owner calls
+ * kl__server_tick. */
+#include "server/server.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "server/rest.h"
+#include "server/state.h"
+#include "server/watch.h"
+
+#define HISTORY        10000
+#define BOOKMARK_EVERY KL_SECONDS(60)
+
+kl_time kl__server_tick(kl_server *s)
+{
+    kl_lock(&s->mu);
+    kl_time again = kl__watches_tick(s, kl_clock_now(s->clock));
+    kl_unlock(&s->mu);
+    return again;
+}
+
+static void tick(void *arg)
+{
+    kl_server *s = arg;
+    kl_lock(&s->mu);
+    while (!s->stopping) {
+        kl_time again = kl__watches_tick(s, kl_clock_now(s->clock));
+        kl_cond_wait_until(&s->wake, &s->mu, again);
+    }
+    kl_unlock(&s->mu);
+}
+
+static void first_objects(kl_server *s)
+{
+    static const char *const names[] = { "default", "kube-system", "kube-public", "kube-node-lease" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        kl__call c = { .s = s, .kind = kl__kinds_get(s->kinds, "", "v1", "namespaces"), .manager = "kube-apiserver" };
+        const kl_value *name = kl_value_of_str(names[i]), *o = kl_value_with_at(NULL, name, "metadata", "name", NULL), *out = NULL;
+        if (kl__verb_create(&c, o, &out, NULL))
+            kl_mem_die("the first namespaces could not be made");
+        kl_value_unref(name);
+        kl_value_unref(o);
+        kl_value_unref(out);
+    }
+}
+
+static void server_free(kl_server *s)
+{
+    kl__kinds_free(s->kinds);
+    kl__store_free(s->store);
+    kl__types_free(s->types);
+    kl_cond_fini(&s->wake);
+    kl_mutex_fini(&s->mu);
+    kl_free(s->url);
+    kl_free(s);
+}
+
+kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *err)
+{
+    kl_server *s = kl_new(kl_server);
+    kl_clock *clock = o->clock ? o->clock : kl_clock_real();
+    s->clock = clock;
+    s->bookmark_every = o->bookmark_every ? o->bookmark_every : BOOKMARK_EVERY;
+    kl_mutex_init(&s->mu);
+    kl_cond_init(&s->wake);
+    kl_list_init(&s->watches);
+    s->types = kl__types_builtin();
+    s->kinds = kl__kinds_new(s->types);
+    s->store = kl__store_new(o->history ? o->history : HISTORY, kl__watch_change, s);
+    for (size_t i = 0; i < kl__kinds_len(s->kinds); i++) {
+        kl__kind *k = kl__kinds_at(s->kinds, i);
+        k->bucket = kl__store_bucket(s->store, k->group, k->plural);
+    }
+    kl_lock(&s->mu);
+    first_objects(s);
+    kl_unlock(&s->mu);
+    kl_httpd_options http = { .listen = o->listen ? o->listen : "127.0.0.1:0", .max_body = o->max_body, .handler = kl__rest_handle, .arg = s };
+    kl_status st = kl_httpd_start(&http, &s->httpd, err);
+    if (st) {
+        server_free(s);
+        return st;
+    }
+    s->url = kl_sprintf("http://%s", kl_httpd_address(s->httpd));
+    if (clock == kl_clock_real())
+        s->ticker = kl_thread_start("kl-apiserver", tick, s);
+    *out = s;
+    return KL_OK;
+}
+
+void kl_server_stop(kl_server *s)
+{
+    if (!s)
+        return;
+    kl_lock(&s->mu);
+    s->stopping = true;
+    kl_cond_broadcast(&s->wake);
+    kl__watches_stop(s);
+    kl_unlock(&s->mu);
+    kl_thread_join(s->ticker);
+    kl_httpd_stop(s->httpd);
+    kl_lock(&s->mu);                    /* a watch may have started meanwhile */
+    kl__watches_stop(s);
+    kl_unlock(&s->mu);
+    server_free(s);
+}
+
+const char *kl_server_url(const kl_server *s) { return s->url; }
+
+char *kl_server_kubeconfig(const kl_server *s)
+{
+    return kl_sprintf(
+        "apiVersion: v1\n"
+        "kind: Config\n"
+        "clusters:\n"
+        "- name: kubelua\n"
+        "  cluster:\n"
+        "    server: %s\n"
+        "users:\n"
+        "- name: kubelua\n"
+        "  user: {}\n"
+        "contexts:\n"
+        "- name: kubelua\n"
+        "  context:\n"
+        "    cluster: kubelua\n"
+        "    user: kubelua\n"
+        "current-context: kubelua\n", s->url);
+}

@@ -1,0 +1,33 @@
+/* server.h - the embedded API server: a real one in behaviour, in memory. For `kubelua dev`, `kubelua apiserver`, the demo and specs.
+ *
+ * Thread-safe: requests run on the HTTP thread, the functions below on any thread. */
+#ifndef KL_SERVER_SERVER_H
+#define KL_SERVER_SERVER_H
+
+#include <stddef.h>
+#include "base/clock.h"
+#include "model/value.h"
+
+typedef struct kl_server kl_server;
+
+typedef struct kl_server_options {
+    const char *listen;        /* "127.0.0.1:0" */
+    kl_clock *clock;           /* NULL: real */
+    size_t max_body;           /* 0: 16 MiB */
+    size_t history;            /* watch events kept per resource before 410; 0: 10000 */
+    kl_time bookmark_every;    /* 0: 60 s */
+} kl_server_options;
+
+KL_NODISCARD kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *err);
+void kl_server_stop(kl_server *s);                 /* ends watches, joins, frees */
+const char *kl_server_url(const kl_server *s);     /* "http://127.0.0.1:PORT"; lives as long as s */
+
+/* Applies one object as `kubectl create` and a status write would: CRDs are established before it returns; a status in the
+ * object is stored too; missing namespaces are created. An object that exists is updated. Errors name kind and name. */
+KL_NODISCARD kl_status kl_server_load(kl_server *s, const kl_value *object, kl_err *err);
+/* Every document of a YAML/JSON file, or of every *.yaml, *.yml, *.json file of a directory (sorted). CRDs first. */
+KL_NODISCARD kl_status kl_server_load_path(kl_server *s, const char *path, size_t *loaded, kl_err *err);
+/* A kubeconfig for it (YAML text); caller kl_free()s. */
+char *kl_server_kubeconfig(const kl_server *s);
+
+#endif

@@ -1,0 +1,59 @@
+/* state.h - what the parts of the API server share: the server itself and one call as the verbs see it. */
+#ifndef KL_SERVER_STATE_H
+#define KL_SERVER_STATE_H
+
+#include "base/httpd.h"
+#include "base/list.h"
+#include "base/sync.h"
+#include "server/kinds.h"
+#include "server/server.h"
+#include "server/store.h"
+
+struct kl_server {
+    kl_clock *clock;
+    kl_time bookmark_every;
+    kl_httpd *httpd;
+    char *url;
+    kl_mutex mu;                /* guards everything below; the types are immutable */
+    kl__types *types;           /* built-in */
+    kl__kinds *kinds;
+    kl__store *store;
+    kl_list watches;            /* every running watch */
+    uint64_t next_address;      /* of service cluster IPs */
+    kl_cond wake;
+    kl_thread *ticker;          /* bookmarks and timeouts; NULL under a fake clock, whose owner calls kl__server_tick */
+    bool stopping;
+};
+
+typedef enum kl__validation { KL_FIELDS_WARN, KL_FIELDS_STRICT, KL_FIELDS_IGNORE } kl__validation;
+
+/* One call. Strings are borrowed from its maker. */
+typedef struct kl__call {
+    kl_server *s;
+    kl__kind *kind;
+    const char *ns, *name, *sub;        /* NULL when not given */
+    const char *manager;                /* never NULL */
+    bool manager_given;                 /* by ?fieldManager= */
+    bool dry_run;
+    bool any_status;                    /* kl_server_load: status is part of the object */
+    kl__validation validation;
+    kl_buf *warnings;                   /* "Warning: ...\r\n" lines, or NULL */
+} kl__call;
+
+/* The verbs. Under the lock. On success *out is a new reference to what the client sees (storage form); *code 200, 201 or 202. */
+KL_NODISCARD kl_status kl__verb_create(const kl__call *c, const kl_value *body, const kl_value **out, kl_err *err);
+KL_NODISCARD kl_status kl__verb_update(const kl__call *c, const kl_value *body, const kl_value **out, int *code, kl_err *err);
+typedef enum kl__patch { KL_PATCH_JSON, KL_PATCH_MERGE, KL_PATCH_STRATEGIC, KL_PATCH_APPLY } kl__patch;
+KL_NODISCARD kl_status kl__verb_patch(const kl__call *c, kl__patch type, bool force, const kl_value *patch, const kl_value **out, int *code, kl_err *err);
+KL_NODISCARD kl_status kl__verb_delete(const kl__call *c, const kl_value *options, const kl_value **out, int *code, kl_err *err);
+/* The stored object of the call, borrowed; or 404. */
+KL_NODISCARD kl_status kl__verb_get(const kl__call *c, const kl_value **out, kl_err *err);
+
+/* Ends the watches of a resource's versions that are not in `keep` (NULL-terminated). */
+void kl__watches_drop(kl_server *s, const char *group, const char *plural, const char *const *keep);
+void kl__call_warn(const kl__call *c, const char *fmt, ...) KL_PRINTF(2, 3);
+kl_time kl__server_wall(const kl_server *s);
+/* Sends what is due: bookmarks, ends of watches. Returns when to come again. Takes the lock. */
+kl_time kl__server_tick(kl_server *s);
+
+#endif

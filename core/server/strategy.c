@@ -1,0 +1,315 @@
+/* strategy.c - the rules of kinds, as kube-apiserver's strategies have them: mostly tables of who behaves how. */
+#include "server/strategy.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/object.h"
+#include "server/defaults.h"
+#include "server/edit.h"
+#include "server/lifecycle.h"
+#include "server/validate.h"
+
+/* " group/plural " words: is the kind among them? */
+static bool among(const kl__kind *k, const char *words)
+{
+    char *word = kl_sprintf(" %s/%s ", k->group, k->plural);
+    bool yes = strstr(words, word) != NULL;
+    kl_free(word);
+    return yes;
+}
+
+bool kl__strategy_create_on_update(const kl__kind *k)
+{
+    return !k->custom && among(k, " coordination.k8s.io/leases /endpoints /events events.k8s.io/events /services /limitranges /podtemplates "
+        "rbac.authorization.k8s.io/roles rbac.authorization.k8s.io/rolebindings rbac.authorization.k8s.io/clusterroles rbac.authorization.k8s.io/clusterrolebindings ");
+}
+
+bool kl__strategy_needs_rv(const kl__kind *k)
+{
+    return k->custom || among(k, " coordination.k8s.io/leases policy/poddisruptionbudgets apiextensions.k8s.io/customresourcedefinitions "
+        "apiregistration.k8s.io/apiservices admissionregistration.k8s.io/mutatingwebhookconfigurations admissionregistration.k8s.io/validatingwebhookconfigurations "
+        "admissionregistration.k8s.io/validatingadmissionpolicies admissionregistration.k8s.io/validatingadmissionpolicybindings "
+        "storage.k8s.io/csidrivers storage.k8s.io/csinodes storage.k8s.io/volumeattachments node.k8s.io/runtimeclasses /serviceaccounts ");
+}
+
+bool kl__strategy_returns_deleted(const kl__kind *k)
+{
+    return !k->custom && among(k, " /pods /podtemplates /resourcequotas /services /serviceaccounts /persistentvolumeclaims /persistentvolumes ");
+}
+
+/* ------------------------------------------------------------------ generation */
+
+typedef enum generation { NO_GENERATION, BY_SPEC, BY_SPEC_AND_ANNOTATIONS, BY_ALL_BUT_METADATA, ALWAYS_ONE } generation;
+
+static generation generation_rule(const kl__kind *k)
+{
+    if (k->custom)
+        return kl__kind_sub(k, "status") ? BY_SPEC : BY_ALL_BUT_METADATA;
+    if (among(k, " apps/deployments "))
+        return BY_SPEC_AND_ANNOTATIONS;
+    if (among(k, " /pods apps/replicasets apps/statefulsets apps/daemonsets /replicationcontrollers batch/jobs batch/cronjobs networking.k8s.io/ingresses "
+                 "networking.k8s.io/networkpolicies networking.k8s.io/ingressclasses policy/poddisruptionbudgets apiextensions.k8s.io/customresourcedefinitions "
+                 "flowcontrol.apiserver.k8s.io/flowschemas flowcontrol.apiserver.k8s.io/prioritylevelconfigurations "
+                 "admissionregistration.k8s.io/validatingadmissionpolicies admissionregistration.k8s.io/validatingadmissionpolicybindings "))
+        return BY_SPEC;
+    if (among(k, " discovery.k8s.io/endpointslices admissionregistration.k8s.io/mutatingwebhookconfigurations admissionregistration.k8s.io/validatingwebhookconfigurations "))
+        return BY_ALL_BUT_METADATA;
+    return among(k, " scheduling.k8s.io/priorityclasses /podtemplates ") ? ALWAYS_ONE : NO_GENERATION;
+}
+
+/* Members other than metadata (and status where it stands apart) are equal. */
+static bool same_content(const kl_value *a, const kl_value *b, bool status_apart)
+{
+    static const char *const skip[] = { "apiVersion", "kind", "metadata", "status" };
+    const kl_value *x = kl_value_ref(a), *y = kl_value_ref(b);
+    for (size_t i = 0; i < (status_apart ? 4u : 3u); i++) {
+        KL_CUT(&x, skip[i]);
+        KL_CUT(&y, skip[i]);
+    }
+    bool same = kl_value_equal(x, y);
+    kl_value_unref(x);
+    kl_value_unref(y);
+    return same;
+}
+
+static bool content_moved(const kl__kind *k, const kl_value *old, const kl_value *o)
+{
+    switch (generation_rule(k)) {
+    case BY_SPEC:
+        return k->custom ? !same_content(old, o, true) : !kl_value_equal(kl_value_get(old, "spec"), kl_value_get(o, "spec"));
+    case BY_SPEC_AND_ANNOTATIONS:
+        return !kl_value_equal(kl_value_get(old, "spec"), kl_value_get(o, "spec"))
+            || !kl_value_equal(kl_value_at(old, "metadata", "annotations", NULL), kl_value_at(o, "metadata", "annotations", NULL));
+    case BY_ALL_BUT_METADATA:
+        return !same_content(old, o, false);
+    case NO_GENERATION: case ALWAYS_ONE: break;
+    }
+    return false;
+}
+
+/* ------------------------------------------------------------------ create and update */
+
+void kl__strategy_default(const kl_server *s, const kl__kind *k, const kl_value **o)
+{
+    (void)s;
+    if (!k->custom)
+        kl__defaults(k->group, k->plural, o);
+}
+
+/* An address of 10.96.0.0/16 for a service that wants one. */
+static void cluster_ip(kl_server *s, const kl_value **o)
+{
+    const char *type = kl_value_str_at(*o, "spec", "type", NULL), *ip = kl_value_str_at(*o, "spec", "clusterIP", NULL);
+    if (!type || !strcmp(type, "ExternalName"))
+        return;
+    char text[32];
+    if (!ip || !*ip) {
+        uint64_t n = ++s->next_address;
+        snprintf(text, sizeof text, "10.96.%" PRIu64 ".%" PRIu64, n / 250 % 256, n % 250 + 1);
+        ip = text;
+        KL_EDIT(o, kl_value_of_str(ip), "spec", "clusterIP");
+    } else
+        snprintf(text, sizeof text, "%s", ip);
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    kl_build_str(b, text);
+    kl_build_end(b);
+    if (!kl_value_at(*o, "spec", "clusterIPs", NULL))
+        KL_EDIT(o, kl_builder_done(b), "spec", "clusterIPs");
+    else
+        kl_builder_free(b);
+    if (!kl_value_at(*o, "spec", "ipFamilies", NULL)) {
+        b = kl_builder_new();
+        kl_build_array(b);
+        kl_build_str(b, "IPv4");
+        kl_build_end(b);
+        KL_EDIT(o, kl_builder_done(b), "spec", "ipFamilies");
+        KL_EDIT(o, kl_value_of_str("SingleStack"), "spec", "ipFamilyPolicy");
+    }
+}
+
+static void empty_status(const kl__kind *k, const kl_value **o)
+{
+    const kl__field *f = k->custom ? NULL : kl__schema_field(k->schema, "status", 6);
+    if (!f || !f->filled) {
+        KL_CUT(o, "status");
+        return;
+    }
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    if (among(k, " /services ")) {
+        kl_build_key(b, "loadBalancer");
+        kl_build_object(b);
+        kl_build_end(b);
+    }
+    kl_build_end(b);
+    KL_EDIT(o, kl_builder_done(b), "status");
+}
+
+void kl__strategy_create(const kl__call *c, const kl_value **o)
+{
+    const kl__kind *k = c->kind;
+    if (kl__kind_sub(k, "status") && !c->any_status && !among(k, " /nodes "))
+        empty_status(k, o);
+    if (generation_rule(k) != NO_GENERATION)
+        KL_EDIT(o, kl_value_of_int(1), "metadata", "generation");
+    if (among(k, " /pods ")) {
+        if (!kl_value_str_at(*o, "status", "phase", NULL))
+            KL_EDIT(o, kl_value_of_str("Pending"), "status", "phase");
+        if (!kl_value_str_at(*o, "status", "qosClass", NULL))
+            KL_EDIT(o, kl_value_of_str(kl__pod_qos(*o)), "status", "qosClass");
+    }
+    if (among(k, " /namespaces ")) {
+        kl_builder *b = kl_builder_new();
+        kl_build_array(b);
+        kl_build_str(b, "kubernetes");
+        kl_build_end(b);
+        KL_EDIT(o, kl_builder_done(b), "spec", "finalizers");
+        KL_EDIT(o, kl_value_of_str("Active"), "status", "phase");
+    }
+    if (among(k, " /persistentvolumeclaims /persistentvolumes ") && !kl_value_str_at(*o, "status", "phase", NULL))
+        KL_EDIT(o, kl_value_of_str("Pending"), "status", "phase");
+    if (among(k, " /services "))
+        cluster_ip(c->s, o);
+    if (among(k, " batch/jobs ") && !kl_value_at(*o, "spec", "selector", NULL)) {
+        const char *uid = kl_object_uid(*o);
+        KL_EDIT(o, kl_value_of_str(uid), "spec", "selector", "matchLabels", "batch.kubernetes.io/controller-uid");
+        KL_EDIT(o, kl_value_of_str(uid), "spec", "template", "metadata", "labels", "batch.kubernetes.io/controller-uid");
+        KL_EDIT(o, kl_value_of_str(kl_object_name(*o)), "spec", "template", "metadata", "labels", "batch.kubernetes.io/job-name");
+    }
+    if (among(k, " apiextensions.k8s.io/customresourcedefinitions "))
+        kl__crd_prepare(c->s, NULL, o);
+}
+
+/* `o` becomes `old` with `key` of o (absent when o has none). */
+static void only_member(const kl_value **o, const kl_value *old, const char *key)
+{
+    const kl_value *x = kl_value_ref(kl_value_get(*o, key)), *n = kl_value_ref(old);
+    KL_EDIT(&n, x, key);
+    kl__replace(o, n);
+}
+
+void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value **o)
+{
+    const kl__kind *k = c->kind;
+    bool apart = kl__kind_sub(k, "status") != NULL;
+    if (c->sub && !strcmp(c->sub, "status")) {
+        const kl_value *metadata = kl_value_ref(kl_value_get(*o, "metadata"));
+        only_member(o, old, "status");
+        if (k->custom) {                                   /* labels and the like stay; who owns the status is told */
+            const kl_value *owners = kl_value_get(metadata, "managedFields");
+            KL_EDIT(o, kl_value_ref(owners), "metadata", "managedFields");
+        } else
+            KL_EDIT(o, kl_value_ref(metadata), "metadata");
+        kl_value_unref(metadata);
+    } else if (c->sub && !strcmp(c->sub, "finalize")) {
+        const kl_value *finalizers = kl_value_ref(kl_value_at(*o, "spec", "finalizers", NULL));
+        kl__replace(o, kl_value_ref(old));
+        KL_EDIT(o, finalizers, "spec", "finalizers");
+    } else {
+        if (apart && !c->any_status) {
+            const kl_value *was = kl_value_get(old, "status");
+            KL_EDIT(o, kl_value_ref(was), "status");
+        }
+        if (among(k, " /namespaces "))
+            KL_EDIT(o, kl_value_ref(kl_value_at(old, "spec", "finalizers", NULL)), "spec", "finalizers");
+        if (among(k, " /services ") && !kl_value_str_at(*o, "spec", "clusterIP", NULL)) {
+            static const char *const kept[] = { "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy" };
+            for (size_t i = 0; i < 4; i++)
+                KL_EDIT(o, kl_value_ref(kl_value_at(old, "spec", kept[i], NULL)), "spec", kept[i]);
+        }
+        if (among(k, " batch/jobs ") && !kl_value_at(*o, "spec", "selector", NULL))
+            KL_EDIT(o, kl_value_ref(kl_value_at(old, "spec", "selector", NULL)), "spec", "selector");
+        if (among(k, " apiextensions.k8s.io/customresourcedefinitions "))
+            kl__crd_prepare(c->s, old, o);
+    }
+    if (content_moved(k, old, *o) && (!c->sub || !k->custom || generation_rule(k) == BY_ALL_BUT_METADATA))
+        KL_EDIT(o, kl_value_of_int(kl_object_generation(old) + 1), "metadata", "generation");
+}
+
+/* ------------------------------------------------------------------ validation */
+
+#define DNS1123_LABEL "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+static const char bad_subdomain[] = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an "
+    "alphanumeric character (e.g. 'example.com', regex used for validation is '" DNS1123_LABEL "(\\." DNS1123_LABEL ")*')";
+static const char bad_label[] = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character "
+    "(e.g. 'my-name',  or '123-abc', regex used for validation is '" DNS1123_LABEL "')";
+
+static bool is_label(const char *s, size_t n)
+{
+    if (!n || s[0] == '-' || s[n - 1] == '-')
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!((s[i] >= 'a' && s[i] <= 'z') || (s[i] >= '0' && s[i] <= '9') || s[i] == '-'))
+            return false;
+    return true;
+}
+
+const char *kl__bad_name(const kl__kind *k, const char *name)
+{
+    if (!strncmp(k->group, "rbac.", 5)) {                 /* any path segment */
+        if (!strcmp(name, ".") || !strcmp(name, ".."))
+            return "may not be '.' or '..'";
+        return strchr(name, '/') ? "may not contain '/'" : strchr(name, '%') ? "may not contain '%'" : NULL;
+    }
+    size_t len = strlen(name);
+    if (among(k, " /namespaces /services "))
+        return len > 63 ? "must be no more than 63 characters" : is_label(name, len) ? NULL : bad_label;
+    if (len > 253)
+        return "must be no more than 253 characters";
+    for (const char *p = name;; p++) {
+        size_t n = strcspn(p, ".");
+        if (!is_label(p, n))
+            return bad_subdomain;
+        p += n;
+        if (!*p)
+            return NULL;
+    }
+}
+
+/* Fields of built-in kinds that have to be there. */
+static const struct { const char *kind, *path[3], *why; } required[] = {
+    { " /pods ", { "spec", "containers", NULL }, "" }, { " apps/deployments ", { "spec", "selector", NULL }, "" },
+    { " apps/replicasets ", { "spec", "selector", NULL }, "" }, { " apps/statefulsets ", { "spec", "selector", NULL }, "" },
+    { " apps/daemonsets ", { "spec", "selector", NULL }, "" }, { " rbac.authorization.k8s.io/rolebindings ", { "roleRef", "name", NULL }, "" },
+    { " rbac.authorization.k8s.io/clusterrolebindings ", { "roleRef", "name", NULL }, "" }, { " storage.k8s.io/storageclasses ", { "provisioner", NULL }, "" },
+};
+
+static void validate_builtin(const kl__kind *k, const kl_value *old, const kl_value *o, kl__causes *causes)
+{
+    for (size_t i = 0; i < sizeof required / sizeof *required; i++) {
+        if (!among(k, required[i].kind))
+            continue;
+        const kl_value *v = kl_value_get(o, required[i].path[0]);
+        char *field = kl_strdup(required[i].path[0]);
+        if (required[i].path[1]) {
+            v = kl_value_get(v, required[i].path[1]);
+            char *longer = kl_sprintf("%s.%s", field, required[i].path[1]);
+            kl_free(field);
+            field = longer;
+        }
+        if (!v || !kl_value_len(v))
+            kl__cause_required(causes, field, required[i].why);
+        kl_free(field);
+    }
+    if (among(k, " /configmaps /secrets ") && kl_value_bool(kl_value_get(old, "immutable"), false)
+        && (!kl_value_equal(kl_value_get(old, "data"), kl_value_get(o, "data")) || !kl_value_bool(kl_value_get(o, "immutable"), false)))
+        kl__cause_forbidden(causes, "data", "field is immutable when `immutable` is set");
+    if (old && among(k, " apps/deployments apps/replicasets apps/daemonsets apps/statefulsets ")
+        && !kl_value_equal(kl_value_at(old, "spec", "selector", NULL), kl_value_at(o, "spec", "selector", NULL)))
+        kl__cause_invalid(causes, "spec.selector", kl_value_at(o, "spec", "selector", NULL), "field is immutable");
+}
+
+void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_value *o, kl__causes *causes)
+{
+    if (c->kind->custom)
+        kl__validate_custom(c->kind->schema, o, c->sub && !strcmp(c->sub, "status"), causes);
+    else
+        validate_builtin(c->kind, old, o, causes);
+    kl__validate_metadata(o, causes);
+    if (among(c->kind, " apiextensions.k8s.io/customresourcedefinitions "))
+        kl__crd_validate(c->s, old, o, causes);
+}

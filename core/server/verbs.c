@@ -1,0 +1,603 @@
+/* verbs.c - create, update, patch and delete of one object: what kube-apiserver's registry does between the HTTP
+ * handler and etcd.
+ *
+ * Every write ends in `commit`: an update that changes nothing keeps its resource version and makes no event, and one
+ * that takes the last finalizer of a terminating object removes it. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/mem.h"
+#include "model/object.h"
+#include "model/patch.h"
+#include "model/time.h"
+#include "server/edit.h"
+#include "server/lifecycle.h"
+#include "server/managed.h"
+#include "server/normalize.h"
+#include "server/render.h"
+#include "server/smp.h"
+#include "server/state.h"
+#include "server/status.h"
+#include "server/strategy.h"
+
+#define GENERATED_NAME_TRIES 8
+
+kl_time kl__server_wall(const kl_server *s) { return kl_clock_wall(s->clock); }
+
+void kl__call_warn(const kl__call *c, const char *fmt, ...)
+{
+    if (!c->warnings)
+        return;
+    va_list ap;
+    va_start(ap, fmt);
+    char *text = kl_vsprintf(fmt, ap);
+    va_end(ap);
+    kl_buf_printf(c->warnings, "Warning: 299 - \"%s\"\r\n", text);
+    kl_free(text);
+}
+
+static bool is_kind(const kl__call *c, const char *group, const char *plural) { return !strcmp(c->kind->group, group) && !strcmp(c->kind->plural, plural); }
+static char *call_key(const kl__call *c, const char *name) { return kl_key_join(c->kind->namespaced ? c->ns : NULL, name); }
+
+static const kl_value *now_text(const kl__call *c)
+{
+    char text[KL_TIME_MAX];
+    return kl_value_of_str(kl_time_format_wall(kl__server_wall(c->s), text));
+}
+
+static bool same_text(const char *a, const char *b) { return !strcmp(a ? a : "", b ? b : ""); }
+
+/* ------------------------------------------------------------------ what came in */
+
+/* apiVersion and kind are those of the call, or absent where built-in kinds allow that. */
+static kl_status check_type(const kl__call *c, const kl_value *body, kl_err *err)
+{
+    if (kl_value_type(body) != KL_OBJECT)
+        return kl__fail_bad_request(err, "the object provided is unrecognized (must be of type %s): it is %s, not an object", c->kind->kind, kl_value_type_name(body));
+    const char *version = kl_object_api_version(body), *kind = kl_object_kind(body);
+    char *want = kl__kind_api_version(c->kind);
+    kl_status st = KL_OK;
+    if (c->kind->custom && (!kind || !*kind))
+        st = kl__fail_bad_request(err, "Object 'Kind' is missing in the body: it must be %s", c->kind->kind);
+    else if (c->kind->custom && (!version || !*version))
+        st = kl__fail_bad_request(err, "Object 'apiVersion' is missing in the body: it must be %s", want);
+    else if (kind && *kind && strcmp(kind, c->kind->kind))
+        st = kl__fail_bad_request(err, "%s in version \"%s\" cannot be handled as a %s: converting (%s) to (%s): unknown conversion",
+            kind, version ? version : "", c->kind->kind, kind, c->kind->kind);
+    else if (version && *version && strcmp(version, want))
+        st = kl__fail_bad_request(err, "the API version in the data (%s) does not match the expected API version (%s)", version, want);
+    kl_free(want);
+    return st;
+}
+
+/* The body in storage form: types set, normalised, defaulted. *out is a new reference. */
+static kl_status decode(const kl__call *c, const kl_value *body, bool fill, const kl_value **out, kl_err *err)
+{
+    kl__unknown unknown = {0};
+    char *version = kl__kind_api_version(c->kind);
+    kl_status st = check_type(c, body, err);
+    const kl_value *o = NULL;
+    if (!st) {
+        const kl_value *typed = kl_object_with_type(body, version, c->kind->kind);
+        st = c->kind->schema ? kl__normalize(c->kind->schema, typed, fill, c->validation == KL_FIELDS_IGNORE ? NULL : &unknown, &o, err) : KL_OK;
+        if (!st && !o)
+            o = kl_value_ref(typed);
+        kl_value_unref(typed);
+        if (st && kl__status_code(err) == 400 && !c->kind->custom) {
+            char *why = kl_strdup(kl_err_message(err));
+            st = kl__fail_bad_request(err, "%s in version \"%s\" cannot be handled as a %s: %s", c->kind->kind, c->kind->version, c->kind->kind, why);
+            kl_free(why);
+        }
+    }
+    if (!st && unknown.count && c->validation == KL_FIELDS_STRICT) {
+        st = c->kind->custom ? kl__fail_bad_request(err, "strict decoding error: %s", kl_buf_str(&unknown.names))
+                             : kl__fail_bad_request(err, "%s in version \"%s\" cannot be handled as a %s: strict decoding error: %s",
+                                   c->kind->kind, c->kind->version, c->kind->kind, kl_buf_str(&unknown.names));
+    } else if (!st && unknown.count && c->warnings)
+        kl_buf_add(c->warnings, unknown.warnings.data, unknown.warnings.len);
+    kl__unknown_fini(&unknown);
+    kl_free(version);
+    if (!st && fill)
+        kl__strategy_default(c->s, c->kind, &o);
+    if (st)
+        kl_value_unref(o);
+    else
+        *out = o;
+    return st;
+}
+
+/* metadata.namespace is the URL's; it may be absent. */
+static kl_status check_namespace(const kl__call *c, const kl_value **o, kl_err *err)
+{
+    const char *ns = kl_object_namespace(*o);
+    if (!c->kind->namespaced) {
+        if (ns && *ns)
+            KL_CUT(o, "metadata", "namespace");
+        return KL_OK;
+    }
+    if (ns && *ns && strcmp(ns, c->ns))
+        return kl__fail_bad_request(err, "the namespace of the provided object does not match the namespace sent on the request");
+    if (!ns || !*ns)
+        KL_EDIT(o, kl_value_of_str(c->ns), "metadata", "namespace");
+    return KL_OK;
+}
+
+/* ------------------------------------------------------------------ what goes out */
+
+static kl__writer writer_of(const kl__call *c, const char *api_version, char now[KL_TIME_MAX])
+{
+    bool has_status = kl__kind_sub(c->kind, "status") != NULL, status = c->sub && !strcmp(c->sub, "status");
+    return (kl__writer){ .manager = c->manager, .api_version = api_version, .sub = c->sub, .now = kl_time_format_wall(kl__server_wall(c->s), now),
+        .only_status = status && c->kind->custom, .no_status = has_status && !status && !c->any_status };
+}
+
+static void own(const kl__call *c, const kl_value *old, const kl_value **o)
+{
+    char now[KL_TIME_MAX], *version = kl__kind_api_version(c->kind);
+    kl__writer w = writer_of(c, version, now);
+    kl__managed_update(c->kind->schema, &w, old, o);
+    kl_free(version);
+}
+
+static const kl_value *stored_form(const kl__kind *k, const kl_value *o)
+{
+    if (!k->storage || !strcmp(k->storage, k->version))
+        return o;
+    char *version = kl_sprintf("%s/%s", k->group, k->storage);
+    KL_EDIT(&o, kl_value_of_str(version), "apiVersion");
+    kl_free(version);
+    return o;
+}
+
+static kl_status complain(const kl__call *c, const kl_value *o, kl__causes *causes, kl_err *err)
+{
+    return kl__fail_causes(err, c->kind->group, c->kind->kind, kl_object_name(o), causes);
+}
+
+/* ------------------------------------------------------------------ get */
+
+kl_status kl__verb_get(const kl__call *c, const kl_value **out, kl_err *err)
+{
+    char *key = call_key(c, c->name);
+    const kl__entry *e = kl__bucket_get(c->kind->bucket, key);
+    kl_free(key);
+    if (!e)
+        return kl__fail_not_found(err, c->kind, c->name);
+    *out = e->object;
+    return KL_OK;
+}
+
+/* ------------------------------------------------------------------ create */
+
+static void random_bytes(void *to, size_t n)
+{
+    if (getrandom(to, n, 0) != (ssize_t)n)
+        kl_mem_die("getrandom");
+}
+
+static const kl_value *new_uid(void)
+{
+    unsigned char b[16];
+    char text[40];
+    random_bytes(b, sizeof b);
+    b[6] = (unsigned char)((b[6] & 0x0f) | 0x40);
+    b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
+    char *p = text;
+    for (int i = 0; i < 16; i++)
+        p += sprintf(p, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", b[i]);
+    return kl_value_of_str(text);
+}
+
+/* Kubernetes' alphabet for generated names: no vowels, no look-alikes. */
+static char *generated_name(const char *base)
+{
+    static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
+    unsigned char b[5];
+    char tail[6] = {0};
+    random_bytes(b, sizeof b);
+    for (int i = 0; i < 5; i++)
+        tail[i] = letters[b[i] % (sizeof letters - 1)];
+    return kl_sprintf("%.58s%s", base, tail);
+}
+
+/* Gives the object a name when it has only generateName. */
+static void name_it(const kl__call *c, const kl_value **o)
+{
+    const char *name = kl_object_name(*o), *base = kl_value_str_at(*o, "metadata", "generateName", NULL);
+    if ((name && *name) || !base || !*base)
+        return;
+    for (int i = 0; i < GENERATED_NAME_TRIES; i++) {
+        char *made = generated_name(base), *key = call_key(c, made);
+        bool taken = kl__bucket_get(c->kind->bucket, key) != NULL;
+        kl_free(key);
+        if (!taken || i + 1 == GENERATED_NAME_TRIES) {
+            KL_EDIT(o, kl_value_of_str(made), "metadata", "name");
+            i = GENERATED_NAME_TRIES;
+        }
+        kl_free(made);
+    }
+}
+
+static void check_name(const kl__call *c, const kl_value *o, kl__causes *causes)
+{
+    const char *name = kl_object_name(o);
+    if (!name || !*name) {
+        kl__cause_required(causes, "metadata.name", "name or generateName is required");
+        return;
+    }
+    const char *bad = kl__bad_name(c->kind, name);
+    if (bad)
+        kl__cause_invalid(causes, "metadata.name", kl_value_at(o, "metadata", "name", NULL), "%s", bad);
+}
+
+/* Stores a decoded object that is new. Takes `o`. */
+static kl_status create_decoded(const kl__call *c, const kl_value *o, bool owned, const kl_value **out, kl_err *err)
+{
+    kl__causes causes = {0};
+    char *key = NULL;
+    kl_status st = check_namespace(c, &o, err);
+    const char *given = kl_object_name(o);
+    if (!st && c->kind->namespaced)
+        st = kl__namespace_open(c->s, c->kind, c->ns, given ? given : "", err);
+    const char *rv = kl_object_rv(o);
+    if (!st && rv && *rv)
+        st = kl__api_fail(err, 500, "InternalError", NULL, "resourceVersion should not be set on objects to be created");
+    if (!st) {
+        name_it(c, &o);
+        static const char *const system[] = { "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation" };
+        for (size_t i = 0; i < sizeof system / sizeof *system; i++)
+            if (kl_value_at(o, "metadata", system[i], NULL))
+                KL_CUT(&o, "metadata", system[i]);
+        KL_EDIT(&o, new_uid(), "metadata", "uid");
+        KL_EDIT(&o, now_text(c), "metadata", "creationTimestamp");
+        kl__strategy_create(c, &o);
+        check_name(c, o, &causes);
+        kl__strategy_validate(c, NULL, o, &causes);
+        st = complain(c, o, &causes, err);
+    }
+    if (!st) {
+        key = call_key(c, kl_object_name(o));
+        if (kl__bucket_get(c->kind->bucket, key))
+            st = kl__fail_exists(err, c->kind, kl_object_name(o));
+    }
+    if (!st) {
+        if (!owned)
+            own(c, NULL, &o);
+        if (c->dry_run)
+            *out = o;
+        else {
+            const kl_value *stored = kl__store_put(c->s->store, c->kind->bucket, key, stored_form(c->kind, o));
+            *out = kl_value_ref(stored);
+            kl__after_put(c->s, c->kind, *out);
+        }
+    } else
+        kl_value_unref(o);
+    kl_free(key);
+    return st;
+}
+
+kl_status kl__verb_create(const kl__call *c, const kl_value *body, const kl_value **out, kl_err *err)
+{
+    const kl_value *o = NULL;
+    kl_status st = decode(c, body, true, &o, err);
+    return st ? st : create_decoded(c, o, false, out, err);
+}
+
+/* ------------------------------------------------------------------ update */
+
+static bool terminating(const kl_value *o) { return kl_object_deleting(o); }
+
+/* Nothing holds a terminating object any more. */
+static bool may_go(const kl__call *c, const kl_value *o)
+{
+    if (!terminating(o) || kl_value_len(kl_value_at(o, "metadata", "finalizers", NULL)))
+        return false;
+    if (is_kind(c, "", "namespaces") && kl_value_len(kl_value_at(o, "spec", "finalizers", NULL)))
+        return false;
+    return kl_value_int_at(o, 0, "metadata", "deletionGracePeriodSeconds", NULL) == 0;
+}
+
+static void check_finalizers(const kl_value *old, const kl_value *o, kl__causes *causes)
+{
+    if (!terminating(old))
+        return;
+    const kl_value *now = kl_value_at(o, "metadata", "finalizers", NULL);
+    kl_buf added = KL_BUF_INIT;
+    for (size_t i = 0; i < kl_value_len(now); i++) {
+        const char *name = kl_value_str(kl_value_item(now, i));
+        if (name && !kl_object_has_finalizer(old, name))
+            kl_buf_printf(&added, "%s\"%s\"", added.len ? ", " : "", name);
+    }
+    if (added.len) {
+        char *why = kl_sprintf("no new finalizers can be added if the object is being deleted, found new finalizers []string{%s}", kl_buf_str(&added));
+        kl__cause_forbidden(causes, "metadata.finalizers", why);
+        kl_free(why);
+    }
+    kl_buf_fini(&added);
+}
+
+/* Writes `o` (taken) over `old`, or removes it when that was the last thing holding it. */
+static kl_status commit(const kl__call *c, const kl_value *old, const kl_value *o, const kl_value **out)
+{
+    if (kl__managed_same(old, o)) {
+        kl_value_unref(o);
+        *out = kl_value_ref(old);
+        return KL_OK;
+    }
+    if (c->dry_run) {
+        *out = o;
+        return KL_OK;
+    }
+    char *key = kl_object_key(o);
+    o = stored_form(c->kind, o);
+    if (may_go(c, o)) {
+        *out = kl__store_remove(c->s->store, c->kind->bucket, key, o);
+        kl_value_unref(o);
+        kl__after_remove(c->s, c->kind, *out);
+    } else {
+        *out = kl_value_ref(kl__store_put(c->s->store, c->kind->bucket, key, o));
+        kl__after_put(c->s, c->kind, *out);
+    }
+    kl_free(key);
+    return KL_OK;
+}
+
+/* A decoded object over a stored one. Takes `o`; `stored` is borrowed. `owned`: its managedFields are ready. */
+static kl_status update_decoded(const kl__call *c, const kl_value *stored, const kl_value *o, bool owned, const kl_value **out, kl_err *err)
+{
+    kl__causes causes = {0};
+    const kl_value *old = kl__render_version(c->kind, stored);
+    kl_status st = check_namespace(c, &o, err);
+    const char *name = kl_object_name(o), *rv = kl_object_rv(o), *uid = kl_object_uid(o);
+    if (!st && (!name || !*name))
+        st = kl__fail_bad_request(err, "the name of the object (based on metadata.name) was undeterminable: name must be provided");
+    if (!st && strcmp(name, c->name))
+        st = kl__fail_bad_request(err, "the name of the object (%s) does not match the name on the URL (%s)", name, c->name);
+    if (!st && (!rv || !*rv) && kl__strategy_needs_rv(c->kind)) {
+        kl__cause_add(&causes, "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update");
+        st = complain(c, o, &causes, err);
+    }
+    if (!st && uid && *uid && !same_text(uid, kl_object_uid(old)))
+        st = kl__fail_conflict(err, c->kind, name, "StorageError: invalid object, Code: 4, Key: /registry/%s/%s%s%s, ResourceVersion: 0, "
+            "AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID in object meta: %s", c->kind->plural,
+            c->kind->namespaced ? c->ns : "", c->kind->namespaced ? "/" : "", name, uid, kl_object_uid(old));
+    if (!st && rv && *rv && !same_text(rv, kl_object_rv(old)))
+        st = kl__fail_modified(err, c->kind, name);
+    if (!st) {
+        static const char *const kept[] = { "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation" };
+        for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+            const kl_value *was = kl_value_at(old, "metadata", kept[i], NULL);
+            if (was || kl_value_at(o, "metadata", kept[i], NULL))
+                KL_EDIT(&o, kl_value_ref(was), "metadata", kept[i]);
+        }
+        kl__strategy_update(c, old, &o);
+        check_finalizers(old, o, &causes);
+        kl__strategy_validate(c, old, o, &causes);
+        st = complain(c, o, &causes, err);
+    }
+    if (!st) {
+        if (!owned)
+            own(c, old, &o);
+        st = commit(c, old, o, out);
+    } else
+        kl_value_unref(o);
+    kl_value_unref(old);
+    return st;
+}
+
+kl_status kl__verb_update(const kl__call *c, const kl_value *body, const kl_value **out, int *code, kl_err *err)
+{
+    const kl_value *o = NULL;
+    kl_status st = decode(c, body, true, &o, err);
+    if (st)
+        return st;
+    char *key = call_key(c, c->name);
+    const kl__entry *e = kl__bucket_get(c->kind->bucket, key);
+    kl_free(key);
+    *code = 200;
+    const char *name = kl_object_name(o);
+    if (!e && name && !strcmp(name, c->name) && !c->sub && kl__strategy_create_on_update(c->kind)) {
+        *code = 201;
+        const char *rv = kl_object_rv(o);
+        if (!rv || !*rv)
+            return create_decoded(c, o, false, out, err);
+    }
+    if (!e) {
+        kl_value_unref(o);
+        return kl__fail_not_found(err, c->kind, c->name);
+    }
+    return update_decoded(c, e->object, o, false, out, err);
+}
+
+/* ------------------------------------------------------------------ patch */
+
+static kl_status apply(const kl__call *c, bool force, const kl_value *stored, const kl_value *patch, const kl_value **out, int *code, kl_err *err)
+{
+    const kl_value *config = NULL, *merged = NULL, *o = NULL;
+    const kl_value *live = stored ? kl__render_version(c->kind, stored) : NULL;
+    char now[KL_TIME_MAX], *version = kl__kind_api_version(c->kind);
+    kl_status st = KL_OK;
+    if (!c->manager_given) {
+        kl__causes causes = {0};
+        kl__cause_required(&causes, "fieldManager", "is required for apply patch");
+        st = kl__fail_causes(err, "meta.k8s.io", "PatchOptions", "", &causes);
+    }
+    if (!st && kl_value_len(kl_value_at(patch, "metadata", "managedFields", NULL)))
+        st = kl__fail_bad_request(err, "metadata.managedFields must be nil");
+    if (!st)
+        st = decode(c, patch, false, &config, err);
+    if (!st)
+        st = check_namespace(c, &config, err);
+    const char *name = kl_object_name(config);
+    if (!st && name && strcmp(name, c->name))
+        st = kl__fail_bad_request(err, "the name of the object (%s) does not match the name on the URL (%s)", name, c->name);
+    if (!st && !name)
+        KL_EDIT(&config, kl_value_of_str(c->name), "metadata", "name");
+    if (!st && !live && (c->sub || kl_object_uid(config)))
+        st = kl_object_uid(config) && !c->sub ? kl__fail_conflict(err, c->kind, c->name, "uid mismatch: the provided object specified uid %s, and no existing object was found", kl_object_uid(config))
+                                   : kl__fail_not_found(err, c->kind, c->name);
+    if (!st) {
+        kl__writer w = writer_of(c, version, now);
+        st = kl__managed_apply(c->kind->schema, &w, force, live, config, &merged, err);
+    }
+    if (!st) {                                             /* the merge may have brought what a struct adds */
+        kl__call quiet = *c;
+        quiet.validation = KL_FIELDS_IGNORE;
+        st = decode(&quiet, merged, true, &o, err);
+    }
+    if (!st && live)
+        st = update_decoded(c, stored, o, true, out, err);
+    else if (!st) {
+        *code = 201;
+        st = create_decoded(c, o, true, out, err);
+    }
+    kl_free(version);
+    kl_value_unref(config);
+    kl_value_unref(merged);
+    kl_value_unref(live);
+    return st;
+}
+
+kl_status kl__verb_patch(const kl__call *c, kl__patch type, bool force, const kl_value *patch, const kl_value **out, int *code, kl_err *err)
+{
+    char *key = call_key(c, c->name);
+    const kl__entry *e = kl__bucket_get(c->kind->bucket, key);
+    kl_free(key);
+    *code = 200;
+    if (type == KL_PATCH_APPLY)
+        return apply(c, force, e ? e->object : NULL, patch, out, code, err);
+    if (!e)
+        return kl__fail_not_found(err, c->kind, c->name);
+    const kl_value *old = kl__render_version(c->kind, e->object), *patched = NULL, *o = NULL;
+    kl_status st = KL_OK;
+    if (type == KL_PATCH_JSON) {
+        if (kl_value_type(patch) != KL_ARRAY)
+            st = kl__fail_bad_request(err, "error decoding patch: json: cannot unmarshal %s into Go value of type []handlers.jsonPatchOp", kl_value_type_name(patch));
+        else if ((st = kl_json_patch_apply(old, patch, &patched, err))) {
+            char *why = kl_strdup(kl_err_message(err));
+            st = st == KL_EINVAL ? kl__fail_bad_request(err, "%s", why)
+                                 : kl__api_fail(err, 422, "Invalid", NULL, "the server rejected our request due to an error in our request: %s", why);
+            kl_free(why);
+        }
+    } else if (kl_value_type(patch) != KL_OBJECT)
+        st = kl__fail_bad_request(err, "error decoding patch: json: cannot unmarshal %s into Go value of type map[string]interface {}", kl_value_type_name(patch));
+    else if (type == KL_PATCH_MERGE)
+        patched = kl_merge_patch_apply(old, patch);
+    else
+        st = kl__smp_apply(c->kind->schema, old, patch, &patched, err);
+    if (!st)
+        st = decode(c, patched, true, &o, err);
+    if (!st)
+        st = update_decoded(c, e->object, o, false, out, err);
+    kl_value_unref(patched);
+    kl_value_unref(old);
+    return st;
+}
+
+/* ------------------------------------------------------------------ delete */
+
+static kl_status check_preconditions(const kl__call *c, const kl_value *old, const kl_value *options, kl_err *err)
+{
+    const char *uid = kl_value_str_at(options, "preconditions", "uid", NULL), *rv = kl_value_str_at(options, "preconditions", "resourceVersion", NULL);
+    if (uid && !same_text(uid, kl_object_uid(old)))
+        return kl__fail_conflict(err, c->kind, c->name, "the UID in the precondition (%s) does not match the UID in record (%s). "
+            "The object might have been deleted and then recreated", uid, kl_object_uid(old));
+    if (rv && !same_text(rv, kl_object_rv(old)))
+        return kl__fail_conflict(err, c->kind, c->name, "the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). "
+            "The object might have been modified", rv, kl_object_rv(old));
+    return KL_OK;
+}
+
+/* How long the object may live on: pods that run somewhere have time to stop. */
+static int64_t grace_of(const kl__call *c, const kl_value *old, const kl_value *options)
+{
+    if (!is_kind(c, "", "pods"))
+        return 0;
+    const char *phase = kl_value_str_at(old, "status", "phase", NULL), *node = kl_value_str_at(old, "spec", "nodeName", NULL);
+    if (!node || !*node || (phase && (!strcmp(phase, "Succeeded") || !strcmp(phase, "Failed"))))
+        return 0;
+    int64_t grace = kl_value_int_at(old, 30, "spec", "terminationGracePeriodSeconds", NULL);
+    return kl_value_int_at(options, grace, "gracePeriodSeconds", NULL);
+}
+
+static void mark_deleted(const kl__call *c, const kl_value **o, int64_t grace)
+{
+    char text[KL_TIME_MAX];
+    kl_time when = kl__server_wall(c->s) + KL_SECONDS(grace);
+    KL_EDIT(o, kl_value_of_str(kl_time_format_wall(when, text)), "metadata", "deletionTimestamp");
+    KL_EDIT(o, kl_value_of_int(grace), "metadata", "deletionGracePeriodSeconds");
+    int64_t generation = kl_object_generation(*o);
+    if (generation)
+        KL_EDIT(o, kl_value_of_int(generation + 1), "metadata", "generation");
+    if (is_kind(c, "", "namespaces"))
+        KL_EDIT(o, kl_value_of_str("Terminating"), "status", "phase");
+}
+
+static void add_finalizer(const kl_value **o, const char *name)
+{
+    if (kl_object_has_finalizer(*o, name))
+        return;
+    const kl_value *have = kl_value_at(*o, "metadata", "finalizers", NULL);
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    for (size_t i = 0; i < kl_value_len(have); i++)
+        kl_build_value(b, kl_value_item(have, i));
+    kl_build_str(b, name);
+    kl_build_end(b);
+    KL_EDIT(o, kl_builder_done(b), "metadata", "finalizers");
+}
+
+static bool protected_namespace(const char *name)
+{
+    return !strcmp(name, "default") || !strcmp(name, "kube-system") || !strcmp(name, "kube-public");
+}
+
+kl_status kl__verb_delete(const kl__call *c, const kl_value *options, const kl_value **out, int *code, kl_err *err)
+{
+    const kl_value *old;
+    kl_status st = kl__verb_get(c, &old, err);
+    *code = 200;
+    if (!st && is_kind(c, "", "namespaces") && protected_namespace(c->name))
+        st = kl__fail_forbidden(err, c->kind, c->name, "this namespace may not be deleted");
+    if (!st)
+        st = check_preconditions(c, old, options, err);
+    if (st)
+        return st;
+    const kl_value *o = kl_value_ref(old);
+    old = kl_value_ref(old);
+    int64_t grace = grace_of(c, old, options);
+    bool was = terminating(old), namespace = is_kind(c, "", "namespaces"), crd = is_kind(c, "apiextensions.k8s.io", "customresourcedefinitions");
+    const char *policy = kl_value_str_at(options, "propagationPolicy", NULL);
+    if (policy && !was && !strcmp(policy, "Orphan"))
+        add_finalizer(&o, "orphan");
+    if (crd && !was)
+        add_finalizer(&o, "customresourcecleanup.apiextensions.k8s.io");
+    bool held = kl_value_len(kl_value_at(o, "metadata", "finalizers", NULL)) || (namespace && kl_value_len(kl_value_at(o, "spec", "finalizers", NULL)));
+    int64_t left = kl_value_int_at(old, 0, "metadata", "deletionGracePeriodSeconds", NULL);
+    char *key = kl_object_key(old);
+    if (!was || grace < left) {
+        if (held || grace > 0)
+            mark_deleted(c, &o, grace);
+        if (c->dry_run)
+            *out = kl_value_ref(o);
+        else if (held || grace > 0) {
+            *out = kl_value_ref(kl__store_put(c->s->store, c->kind->bucket, key, kl_value_ref(o)));
+            kl__after_put(c->s, c->kind, *out);
+        } else {
+            *out = kl__store_remove(c->s->store, c->kind->bucket, key, o);
+            kl__after_remove(c->s, c->kind, *out);
+        }
+    } else
+        *out = kl_value_ref(old);                          /* a second delete changes nothing */
+    if (!held && grace == 0 && !kl__strategy_returns_deleted(c->kind)) {
+        const kl_value *gone = *out;
+        *out = kl__status_success(c->kind, c->name, kl_object_uid(gone));
+        kl_value_unref(gone);
+    }
+    kl_free(key);
+    kl_value_unref(o);
+    kl_value_unref(old);
+    return KL_OK;
+}

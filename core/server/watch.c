@@ -1,0 +1,264 @@
+/* watch.c - fans changes out to streams.
+ *
+ * A change reaches a watch as its selectors see it:
+ *   was out, is in -> ADDED      was in, is in -> MODIFIED      was in, is out -> DELETED, with the state before at the new RV
+ * Everything is written under the server's lock, so a watch sees changes in the order of their resource versions; the
+ * stream only queues bytes and has a bound of its own. One event is encoded once per version and form. */
+#include "server/watch.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/mem.h"
+#include "model/object.h"
+#include "server/edit.h"
+#include "server/status.h"
+#include "server/table.h"
+
+/* kube-apiserver sends the first bookmark soon after the initial state and one shortly before the end. */
+#define FIRST_BOOKMARK KL_SECONDS(1)
+#define LAST_BOOKMARK  KL_SECONDS(2)
+/* How often streams are looked at whose reader may have hung up silently. */
+#define LOOK_AGAIN     KL_SECONDS(5)
+
+typedef struct watch {
+    kl_list all, here;          /* the server's, the bucket's */
+    kl__kind *kind;
+    kl__filter filter;
+    kl__form form;
+    kl_httpd_stream *stream;
+    bool bookmarks, headed;     /* headed: a table's columns were sent */
+    kl_time next_bookmark, end; /* KL_NEVER: none */
+    uint64_t told;              /* the RV its reader knows */
+} watch;
+
+#define WATCH_OF_ALL(l)  KL_CONTAINER(l, watch, all)
+#define WATCH_OF_HERE(l) KL_CONTAINER(l, watch, here)
+
+static void watch_end(watch *w)
+{
+    kl_list_remove(&w->all);
+    kl_list_remove(&w->here);
+    kl_httpd_stream_close(w->stream);
+    kl__filter_fini(&w->filter);
+    kl_free(w);
+}
+
+/* The event as this watch wants it. `object` is in storage form. */
+static void encode(const kl_server *s, const watch *w, const char *type, const kl_value *object, bool columns, kl_buf *out)
+{
+    const kl_value *o = kl__render_version(w->kind, object);
+    kl_buf_printf(out, "{\"type\":\"%s\",\"object\":", type);
+    if (w->form.kind == KL_FORM_TABLE) {
+        kl_buf_puts(out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{\"resourceVersion\":");
+        kl_value_encode(kl_value_at(o, "metadata", "resourceVersion", NULL), out);
+        kl_buf_puts(out, "},");
+        if (columns)
+            kl__table_columns(w->kind, out);
+        else
+            kl_buf_puts(out, "\"columnDefinitions\":null");
+        kl_buf_puts(out, ",\"rows\":[");
+        kl__table_row(w->kind, &w->form, o, kl__server_wall(s), out);
+        kl_buf_puts(out, "]}");
+    } else if (w->form.kind == KL_FORM_METADATA) {
+        kl_buf_puts(out, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
+        kl_value_encode(kl_value_get(o, "metadata"), out);
+        kl_buf_putc(out, '}');
+    } else
+        kl_value_encode(o, out);
+    kl_buf_puts(out, "}\n");
+    kl_value_unref(o);
+}
+
+static bool send(const kl_server *s, watch *w, const char *type, const kl_value *object, uint64_t rv)
+{
+    kl_buf text = KL_BUF_INIT;
+    encode(s, w, type, object, !w->headed, &text);
+    w->headed = true;
+    w->told = rv;
+    bool ok = kl_httpd_stream_write(w->stream, text.data, text.len);
+    kl_buf_fini(&text);
+    return ok;
+}
+
+/* `o` with another resource version; a new reference. */
+static const kl_value *at_rv(const kl_value *o, uint64_t rv)
+{
+    char *text = kl_sprintf("%" PRIu64, rv);
+    o = kl_value_ref(o);
+    KL_EDIT(&o, kl_value_of_str(text), "metadata", "resourceVersion");
+    kl_free(text);
+    return o;
+}
+
+/* What a change is to a filter: the type and the object to tell (a new reference), or false. */
+static bool seen_as(const kl__filter *f, const kl__change *c, const char **type, const kl_value **object)
+{
+    bool before = c->old && kl__filter_matches(f, c->old), after = c->type != KL_DELETED && kl__filter_matches(f, c->now);
+    if (!before && !after)
+        return false;
+    *type = after ? before ? "MODIFIED" : "ADDED" : "DELETED";
+    *object = after ? kl_value_ref(c->now) : c->type == KL_DELETED ? kl_value_ref(c->now) : at_rv(c->old, c->rv);
+    return true;
+}
+
+void kl__watch_change(void *server, kl__bucket *b, const kl__change *c)
+{
+    kl_server *s = server;
+    kl_buf shared = KL_BUF_INIT;            /* the last whole encoding, and what it was made for */
+    const kl__kind *made_for = NULL;
+    const kl_value *made_of = NULL;
+    const char *made_type = NULL;
+    for (kl_list *l = b->watches.next, *next; l != &b->watches; l = next) {
+        watch *w = WATCH_OF_HERE(l);
+        next = l->next;
+        const char *type;
+        const kl_value *object;
+        if (!seen_as(&w->filter, c, &type, &object))
+            continue;
+        bool ok;
+        if (w->form.kind == KL_FORM_WHOLE && object == c->now) {
+            if (made_for != w->kind || made_of != object || strcmp(made_type, type)) {
+                kl_buf_clear(&shared);
+                encode(s, w, type, object, false, &shared);
+                made_for = w->kind;
+                made_of = object;
+                made_type = type;
+            }
+            w->told = c->rv;
+            ok = kl_httpd_stream_write(w->stream, shared.data, shared.len);
+        } else
+            ok = send(s, w, type, object, c->rv);
+        kl_value_unref(object);
+        if (!ok)
+            watch_end(w);
+    }
+    kl_buf_fini(&shared);
+}
+
+static bool bookmark(watch *w, uint64_t rv, bool initial_end)
+{
+    kl_buf text = KL_BUF_INIT;
+    char *version = kl__kind_api_version(w->kind);
+    if (w->form.kind == KL_FORM_TABLE)
+        kl_buf_printf(&text, "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{\"resourceVersion\":\"%" PRIu64
+            "\"},\"columnDefinitions\":null,\"rows\":[{\"cells\":[],\"object\":{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{\"resourceVersion\":\"%" PRIu64
+            "\"%s}}}]}}\n", rv, rv, initial_end ? ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}" : "");
+    else
+        kl_buf_printf(&text, "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%" PRIu64 "\"%s%s}}}\n",
+            w->form.kind == KL_FORM_METADATA ? "PartialObjectMetadata" : w->kind->kind, w->form.kind == KL_FORM_METADATA ? "meta.k8s.io/v1" : version, rv,
+            w->kind->custom || w->form.kind == KL_FORM_METADATA ? "" : ",\"creationTimestamp\":null",
+            initial_end ? ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}" : "");
+    kl_free(version);
+    bool ok = kl_httpd_stream_write(w->stream, text.data, text.len);
+    kl_buf_fini(&text);
+    w->told = rv;
+    return ok;
+}
+
+void kl__watch_start(kl_server *s, kl__kind *k, kl__filter *filter, const kl__watch_options *o, kl_httpd_stream *stream)
+{
+    kl_time now = kl_clock_now(s->clock);
+    kl__bucket *b = k->bucket;
+    watch *w = kl_new(watch);
+    w->kind = k;
+    w->filter = *filter;
+    *filter = (kl__filter){0};
+    w->form = o->form;
+    w->stream = stream;
+    w->bookmarks = o->bookmarks;
+    w->told = o->rv;
+    w->end = o->timeout ? now + o->timeout : KL_NEVER;
+    w->next_bookmark = o->bookmarks ? now + (s->bookmark_every < FIRST_BOOKMARK ? s->bookmark_every : FIRST_BOOKMARK) : KL_NEVER;
+    kl_list_push(&s->watches, &w->all);
+    kl_list_push(&b->watches, &w->here);
+    bool ok = true;
+    if (o->initial) {
+        kl__picture p;
+        char *prefix = kl__filter_prefix(&w->filter);
+        if (!kl__bucket_picture(b, prefix, prefix, 0, &p)) {
+            for (size_t i = 0; i < p.len && ok; i++)
+                if (kl__filter_matches(&w->filter, p.objects[i]))
+                    ok = send(s, w, "ADDED", p.objects[i], w->told);
+            kl__picture_fini(&p);
+        }
+        kl_free(prefix);
+        w->told = kl__store_rv(s->store);
+        if (ok && o->initial_end && o->bookmarks)
+            ok = bookmark(w, w->told, true);
+    } else
+        for (size_t i = 0; i < b->count && ok; i++) {
+            const kl__change *c = kl__bucket_change(b, i);
+            const char *type;
+            const kl_value *object;
+            if (c->rv <= o->rv || !seen_as(&w->filter, c, &type, &object))
+                continue;
+            ok = send(s, w, type, object, c->rv);
+            kl_value_unref(object);
+        }
+    if (!ok)
+        watch_end(w);
+    else
+        kl_cond_signal(&s->wake);
+}
+
+kl_time kl__watches_tick(kl_server *s, kl_time now)
+{
+    kl_time again = KL_NEVER;
+    uint64_t rv = kl__store_rv(s->store);
+    for (kl_list *l = s->watches.next, *next; l != &s->watches; l = next) {
+        watch *w = WATCH_OF_ALL(l);
+        next = l->next;
+        if (w->end <= now || kl_httpd_stream_gone(w->stream)) {
+            watch_end(w);
+            continue;
+        }
+        if (w->next_bookmark <= now) {
+            w->next_bookmark = now + s->bookmark_every;
+            if (w->end != KL_NEVER && w->end - LAST_BOOKMARK > now && w->end - LAST_BOOKMARK < w->next_bookmark)
+                w->next_bookmark = w->end - LAST_BOOKMARK;
+            if (rv != w->told && !bookmark(w, rv, false)) {
+                watch_end(w);
+                continue;
+            }
+        }
+        kl_time look = now + LOOK_AGAIN;
+        kl_time due = w->end < w->next_bookmark ? w->end : w->next_bookmark;
+        due = due < look ? due : look;
+        again = due < again ? due : again;
+    }
+    return again;
+}
+
+void kl__watches_drop(kl_server *s, const char *group, const char *plural, const char *const *keep)
+{
+    for (kl_list *l = s->watches.next, *next; l != &s->watches; l = next) {
+        watch *w = WATCH_OF_ALL(l);
+        next = l->next;
+        bool gone = !strcmp(w->kind->group, group) && !strcmp(w->kind->plural, plural);
+        for (const char *const *v = keep; gone && *v; v++)
+            gone = strcmp(*v, w->kind->version) != 0;
+        if (gone)
+            watch_end(w);
+    }
+}
+
+void kl__watches_stop(kl_server *s)
+{
+    while (!kl_list_empty(&s->watches))
+        watch_end(WATCH_OF_ALL(s->watches.next));
+}
+
+void kl__watch_refuse(kl_httpd_stream *stream, const kl_err *err)
+{
+    kl_buf text = KL_BUF_INIT;
+    const kl_value *status = kl__status_of(err);
+    kl_buf_puts(&text, "{\"type\":\"ERROR\",\"object\":");
+    kl_value_encode(status, &text);
+    kl_buf_puts(&text, "}\n");
+    kl_value_unref(status);
+    kl_httpd_stream_write(stream, text.data, text.len);
+    kl_httpd_stream_close(stream);
+    kl_buf_fini(&text);
+}

@@ -6,9 +6,15 @@
  * by curl_multi_wakeup only when it may sleep. A transfer belongs to its submitter until it is in the fifo, then to the
  * thread; its id names a slot, so cancelling what has ended is harmless.
  *
- * libcurl 7.88 as it is: on_data always consumes (an HTTP/2 stream is never paused); a body is handed over by a read
- * callback without a seek callback, because libcurl would otherwise send a write again, silently, when a reused
- * connection dies after the body went out. */
+ * libcurl 7.88 as it is:
+ * - on_data always consumes: an HTTP/2 stream is never paused.
+ * - A body is handed over by a read callback without a seek callback, because libcurl would otherwise send a write again,
+ *   silently, when a reused connection dies after the body went out.
+ * - When all HTTP/2 connections are full, every further transfer opens one of its own at once. So a gate per server lets in
+ *   what the open connections can carry, then one more as the opener of the next; the others wait until it is through.
+ * - Data for a neighbour stream stops the whole connection until that stream is run, and its wakeup is sometimes lost
+ *   (timers within the same millisecond). So curl_multi_perform runs again until it brings nothing twice, and the first
+ *   sleep after work is short. */
 #include "net/http.h"
 
 #include <ctype.h>
@@ -22,10 +28,12 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <unistd.h>
 #include <curl/curl.h>
 #include "base/buf.h"
 #include "base/heap.h"
 #include "base/list.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/sync.h"
 #include "net/slots.h"
@@ -34,6 +42,8 @@
 #define CONNECT_TIMEOUT KL_SECONDS(30)      /* as client-go dials */
 #define HEADERS_MAX ((size_t)256 << 10)     /* of one answer */
 #define IDLE_POLL KL_SECONDS(60)            /* the thread looks up this often even when nothing happens */
+#define SECOND_LOOK KL_MILLISECONDS(50)     /* the first sleep after work: see the head */
+#define PASSES_MAX 16                       /* of curl_multi_perform before commands and timers get their turn */
 /* A peer that is gone is found after idle + user timeout, at most 75 s. */
 #define KEEPALIVE_IDLE 30                   /* s: first probe */
 #define KEEPALIVE_INTERVAL 15               /* s */
@@ -42,9 +52,24 @@
 /* X509_V_ERR_* of OpenSSL that have a name here; libcurl reports them as plain numbers. */
 enum { X509_NOT_YET_VALID = 9, X509_EXPIRED = 10, X509_SELF_SIGNED = 18, X509_SELF_SIGNED_IN_CHAIN = 19, X509_NO_ISSUER = 20, X509_UNVERIFIABLE_LEAF = 21 };
 
+/* What goes to one server over HTTP/2. admitted <= max_streams * connections, but for the opener. Thread only. */
+typedef struct gate {
+    struct kl_http *h;
+    int admitted;                   /* transfers in the multi */
+    int sockets;                    /* open ones */
+    int ready;                      /* sockets when the opener set out */
+    struct transfer *opener;        /* on its way to a connection, maybe a new one; NULL */
+    kl_list waiting;                /* transfers by `queue` */
+} gate;
+
 typedef struct transfer {
-    kl_list link;                   /* in h->active while the multi has it */
+    kl_list link;                   /* in h->active from its start to its end */
+    kl_list queue;                  /* in gate->waiting until admitted */
+    kl_heap_node patience;          /* in h->patience while it waits and has a total timeout */
     kl_http *h;
+    gate *gate;                     /* NULL: HTTP/1.1, nothing to share */
+    bool running;                   /* the multi has it */
+    bool shares;                    /* would take HTTP/2 */
     uint64_t id;
     CURL *easy;
     struct curl_slist *headers, *connect_to;
@@ -90,7 +115,15 @@ struct kl_http {
     CURLM *multi;
     kl_thread *thread;
     _Atomic uint64_t thread_id;
-    kl_list active;                             /* thread: transfers in the multi */
+    int max_streams;
+    /* thread only */
+    kl_list active;
+    kl_map *gates;                              /* "host:port name" -> gate */
+    bool gates_changed;
+    kl_heap patience;
+    uint64_t progress;                          /* callbacks that brought or took bytes */
+    bool restless;                              /* there was work since the last sleep */
+    bool busy;                                  /* and there is more: no sleep at all */
     kl_mutex mu;                                /* of all that follows */
     kl_list commands;
     kl_slots transfers;
@@ -129,8 +162,10 @@ static void slist_add(struct curl_slist **list, const char *line)
 
 static int on_socket(void *arg, curl_socket_t fd, curlsocktype type)
 {
-    (void)arg;
+    transfer *t = arg;
     (void)type;
+    if (t->gate)
+        t->gate->sockets++;
     int interval = KEEPALIVE_INTERVAL, count = KEEPALIVE_COUNT, idle = KEEPALIVE_IDLE, on = 1;
     unsigned user = USER_TIMEOUT_MS;
     fcntl(fd, F_SETFD, FD_CLOEXEC);
@@ -159,11 +194,36 @@ static const char *head_find(const kl_http_head *head, const char *name)
     return head_at(head, name, 0);
 }
 
+/* Called for the sockets of a gate, also long after the transfer that opened them. */
+static int on_socket_close(void *arg, curl_socket_t fd)
+{
+    gate *g = arg;
+    g->sockets--;
+    g->h->gates_changed = true;
+    return close(fd);
+}
+
+/* The connection of `arg` is there; libcurl is about to send the request. */
+static int on_connected(void *arg, char *ip, char *local_ip, int port, int local_port)
+{
+    transfer *t = arg;
+    (void)ip;
+    (void)local_ip;
+    (void)port;
+    (void)local_port;
+    if (t->gate && t->gate->opener == t) {
+        t->gate->opener = NULL;
+        t->h->gates_changed = true;
+    }
+    return CURL_PREREQFUNC_OK;
+}
+
 /* Lines become NUL-terminated strings in a row, so that head_at hands out pieces of the buffer. */
 static size_t on_header(char *line, size_t one, size_t n, void *arg)
 {
     transfer *t = arg;
     n *= one;
+    t->h->progress++;
     if (t->head_done || t->cancelled)
         return n;
     if (n > 5 && !memcmp(line, "HTTP/", 5))
@@ -193,6 +253,7 @@ static size_t on_body(char *data, size_t one, size_t n, void *arg)
 {
     transfer *t = arg;
     n *= one;
+    t->h->progress++;
     if (t->cancelled || t->stopped)
         return CURL_WRITEFUNC_ERROR;
     if (!n || !t->on_data)
@@ -205,6 +266,7 @@ static size_t on_read(char *to, size_t one, size_t n, void *arg)
 {
     transfer *t = arg;
     n *= one;
+    t->h->progress++;
     if (n > t->body_len - t->body_sent)
         n = t->body_len - t->body_sent;
     memcpy(to, t->body + t->body_sent, n);
@@ -314,6 +376,7 @@ static transfer *transfer_new(kl_http *h, const kl_http_request *r)
 {
     transfer *t = kl_new(transfer);
     kl_list_init(&t->link);
+    kl_list_init(&t->queue);
     kl_buf_init(&t->head, HEADERS_MAX);
     t->h = h;
     t->on_head = r->on_head;
@@ -322,6 +385,7 @@ static transfer *transfer_new(kl_http *h, const kl_http_request *r)
     t->arg = r->arg;
     t->connect_timeout = r->connect_timeout > 0 ? r->connect_timeout : CONNECT_TIMEOUT;
     t->total_timeout = r->total_timeout;
+    t->patience.when = kl_clock_now(kl_clock_real()) + r->total_timeout;
     t->easy = curl_easy_init();
     if (!t->easy)
         kl_mem_die("curl handle");
@@ -330,6 +394,7 @@ static transfer *transfer_new(kl_http *h, const kl_http_request *r)
     SET(CURLOPT_NOSIGNAL, 1L);
     SET(CURLOPT_PROTOCOLS_STR, "http,https");
     SET(CURLOPT_SOCKOPTFUNCTION, on_socket);
+    SET(CURLOPT_SOCKOPTDATA, t);
     SET(CURLOPT_HEADERFUNCTION, on_header);
     SET(CURLOPT_HEADERDATA, t);
     SET(CURLOPT_WRITEFUNCTION, on_body);
@@ -348,6 +413,9 @@ static transfer *transfer_new(kl_http *h, const kl_http_request *r)
     if (https && !h->http1) {
         SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
         SET(CURLOPT_PIPEWAIT, 1L);              /* share the connection that is being made instead of making another */
+        SET(CURLOPT_PREREQFUNCTION, on_connected);
+        SET(CURLOPT_PREREQDATA, t);
+        t->shares = true;
     } else
         SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     for (const char *const *l = r->headers; l && *l; l++)
@@ -461,6 +529,8 @@ static kl_status explain(transfer *t, CURLcode rc, bool sent, kl_err *err)
 
 /* --- the thread --------------------------------------------------------------------------------------------------------- */
 
+static void gate_leave(transfer *t, kl_status st, const kl_err *err);
+
 static void transfer_finish(transfer *t, CURLcode rc)
 {
     kl_http *h = t->h;
@@ -470,10 +540,11 @@ static void transfer_finish(transfer *t, CURLcode rc)
     curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &size);
     bool sent = size > 0 || code > 0;
     kl_status st = explain(t, rc, sent, &err);
-    if (!kl_list_empty(&t->link)) {
+    if (t->running)
         curl_multi_remove_handle(h->multi, t->easy);
-        kl_list_remove(&t->link);
-    }
+    if (t->gate)
+        gate_leave(t, st, &err);
+    kl_list_remove(&t->link);
     kl_lock(&h->mu);
     kl_slots_remove(&h->transfers, t->id);
     kl_unlock(&h->mu);
@@ -488,16 +559,140 @@ static void transfer_cancel(transfer *t)
     transfer_finish(t, CURLE_ABORTED_BY_CALLBACK);
 }
 
+static void transfer_run(transfer *t)
+{
+    CURLMcode rc = curl_multi_add_handle(t->h->multi, t->easy);
+    t->running = !rc;
+    if (!rc)
+        return;
+    t->stopped = kl_fail(&t->err, KL_EINTERNAL, "the request to %s could not start: %s", t->peer, curl_multi_strerror(rc));
+    transfer_finish(t, CURLE_FAILED_INIT);
+}
+
+/* --- the gate: how many streams go to one server ------------------------------------------------------------------------ */
+
+static gate *gate_get(kl_http *h, const transfer *t)
+{
+    char *key = kl_sprintf("%s %s", t->peer, t->server_name);
+    gate *g = kl_map_get(h->gates, key);
+    if (!g) {
+        g = kl_new(gate);
+        g->h = h;
+        kl_list_init(&g->waiting);
+        kl_map_set(h->gates, key, g);
+    }
+    kl_free(key);
+    return g;
+}
+
+static void gate_free(void *g)
+{
+    kl_free(g);
+}
+
+static void gate_admit_one(gate *g, transfer *t)
+{
+    kl_list_remove(&t->queue);
+    kl_heap_remove(&g->h->patience, &t->patience);
+    if (t->total_timeout > 0) {
+        kl_time left = t->patience.when - kl_clock_now(kl_clock_real());
+        SET(CURLOPT_TIMEOUT_MS, milliseconds(left > KL_MILLISECONDS(1) ? left : KL_MILLISECONDS(1)));
+    }
+    SET(CURLOPT_CLOSESOCKETFUNCTION, on_socket_close);
+    SET(CURLOPT_CLOSESOCKETDATA, g);
+    g->admitted++;
+    transfer_run(t);
+}
+
+/* An idle server's connection may be dead without our knowing, so the first one always goes alone. */
+static void gate_admit(gate *g)
+{
+    while (!kl_list_empty(&g->waiting)) {
+        transfer *t = KL_CONTAINER(g->waiting.next, transfer, queue);
+        int connections = g->opener ? g->ready : g->sockets;
+        bool room = g->admitted && g->admitted < connections * g->h->max_streams;
+        if (!room && g->opener)
+            return;
+        if (!room) {
+            g->opener = t;
+            g->ready = g->admitted ? g->sockets : 0;
+        }
+        gate_admit_one(g, t);
+    }
+}
+
+/* A transfer is over. If it was to make the connection that others wait for and could not, they share its fate. */
+static void gate_leave(transfer *t, kl_status st, const kl_err *err)
+{
+    gate *g = t->gate;
+    kl_http *h = t->h;
+    bool waited = !kl_list_empty(&t->queue), opener = g->opener == t;
+    kl_list_remove(&t->queue);
+    kl_heap_remove(&h->patience, &t->patience);
+    t->gate = NULL;
+    if (waited)
+        return;
+    g->admitted--;
+    h->gates_changed = true;
+    if (!opener)
+        return;
+    g->opener = NULL;
+    if (st != KL_ECONNECT || g->admitted)
+        return;
+    for (kl_list *l = g->waiting.next; l != &g->waiting; l = l->next) {
+        transfer *other = KL_CONTAINER(l, transfer, queue);
+        if (other->stopped || other->cancelled)
+            continue;
+        other->stopped = st;
+        kl_err_copy(&other->err, err);
+    }
+}
+
+/* Ends those whose opener failed, then lets in whom there is room for. */
+static void run_gates(kl_http *h)
+{
+    while (h->gates_changed) {
+        h->gates_changed = false;
+        size_t it = 0;
+        void *value;
+        while (kl_map_next(h->gates, &it, NULL, &value)) {
+            gate *g = value;
+            for (kl_list *l = g->waiting.next; l != &g->waiting;) {
+                transfer *t = KL_CONTAINER(l, transfer, queue);
+                l = l->next;
+                if (t->stopped)
+                    transfer_finish(t, CURLE_COULDNT_CONNECT);
+            }
+            gate_admit(g);
+        }
+    }
+}
+
+/* Those whose time was over before they were let in. */
+static void run_patience(kl_http *h)
+{
+    kl_time now = kl_clock_now(kl_clock_real());
+    for (kl_heap_node *n; (n = kl_heap_pop_due(&h->patience, now));) {
+        transfer *t = KL_CONTAINER(n, transfer, patience);
+        char text[32];
+        t->stopped = kl_fail(&t->err, KL_ETIMEOUT, "no connection to %s within %s (the request was not sent)", t->peer, seconds(t->total_timeout, text));
+        transfer_finish(t, CURLE_OPERATION_TIMEDOUT);
+    }
+}
+
 static void transfer_start(transfer *t)
 {
     kl_http *h = t->h;
-    CURLMcode rc = curl_multi_add_handle(h->multi, t->easy);
-    if (rc) {
-        t->stopped = kl_fail(&t->err, KL_EINTERNAL, "the request to %s could not start: %s", t->peer, curl_multi_strerror(rc));
-        transfer_finish(t, CURLE_FAILED_INIT);
+    kl_list_push(&h->active, &t->link);
+    if (!t->shares) {
+        transfer_run(t);
         return;
     }
-    kl_list_push(&h->active, &t->link);
+    t->gate = gate_get(h, t);
+    kl_list_push(&t->gate->waiting, &t->queue);
+    if (t->total_timeout > 0)
+        kl_heap_push(&h->patience, &t->patience, t->patience.when);
+    h->gates_changed = true;
 }
 
 static void run_commands(kl_http *h, bool stopping)
@@ -547,8 +742,15 @@ static void run_timers(kl_http *h)
 
 static void run_multi(kl_http *h)
 {
-    int running, left;
-    curl_multi_perform(h->multi, &running);
+    int running, left, quiet = 0;
+    uint64_t at_first = h->progress;
+    for (int pass = 0; quiet < 2 && pass < PASSES_MAX; pass++) {
+        uint64_t before = h->progress;
+        curl_multi_perform(h->multi, &running);
+        quiet = running && h->progress != before ? 0 : quiet + 1;
+    }
+    h->restless = h->progress != at_first;
+    h->busy = quiet < 2;
     for (CURLMsg *m; (m = curl_multi_info_read(h->multi, &left));) {
         if (m->msg != CURLMSG_DONE)
             continue;
@@ -568,9 +770,13 @@ static void wait_for_work(kl_http *h)
     kl_heap_node *first = kl_heap_peek(&h->due);
     kl_time next = first ? first->when : KL_NEVER;
     kl_unlock(&h->mu);
-    if (busy || next <= now)
+    first = kl_heap_peek(&h->patience);
+    if (first && first->when < next)
+        next = first->when;
+    if (busy || h->busy || h->gates_changed || next <= now)
         return;
-    kl_time wait = next > now + IDLE_POLL ? IDLE_POLL : next - now;
+    kl_time longest = h->restless ? SECOND_LOOK : IDLE_POLL;
+    kl_time wait = next > now + longest ? longest : next - now;
     curl_multi_poll(h->multi, NULL, 0, (int)milliseconds(wait), NULL);
 }
 
@@ -581,6 +787,8 @@ static void thread_main(void *arg)
     for (bool stopping = false; !stopping;) {
         run_commands(h, false);
         run_timers(h);
+        run_patience(h);
+        run_gates(h);
         run_multi(h);
         wait_for_work(h);
         kl_lock(&h->mu);
@@ -614,12 +822,15 @@ kl_status kl_http_new(const kl_http_options *o, kl_http **out, kl_err *err)
     if (!multi)
         return kl_fail(err, KL_EINTERNAL, "libcurl gives no multi handle: out of memory or file descriptors?");
     curl_multi_setopt(multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX);
-    curl_multi_setopt(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)(o->max_streams > 0 ? o->max_streams : MAX_STREAMS_DEFAULT));
     kl_http *h = kl_new(kl_http);
+    h->max_streams = o->max_streams > 0 ? o->max_streams : MAX_STREAMS_DEFAULT;
+    curl_multi_setopt(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)h->max_streams);
     h->multi = multi;
     h->http1 = o->http1;
     h->user_agent = kl_strdup(o->user_agent);
     kl_list_init(&h->active);
+    h->gates = kl_map_new();
+    kl_heap_init(&h->patience);
     kl_mutex_init(&h->mu);
     kl_list_init(&h->commands);
     kl_heap_init(&h->due);
@@ -639,7 +850,9 @@ void kl_http_free(kl_http *h)
     kl_thread_join(h->thread);
     for (kl_heap_node *n; (n = kl_heap_pop_due(&h->due, KL_NEVER));)
         kl_free(KL_CONTAINER(n, timer, node));
-    curl_multi_cleanup(h->multi);
+    curl_multi_cleanup(h->multi);               /* closes sockets, which gates count */
+    kl_map_free(h->gates, gate_free);
+    kl_heap_fini(&h->patience);
     kl_heap_fini(&h->due);
     kl_slots_fini(&h->transfers);
     kl_slots_fini(&h->timers);

@@ -1,7 +1,7 @@
 -- hello.lua - the smallest controller: it greets every ConfigMap that asks for it.
 --
 --   kubelua run controllers/hello.lua
---   kubectl create configmap card && kubectl label configmap card hello=world
+--   echo '{apiVersion: v1, kind: ConfigMap, metadata: {name: card, labels: {hello: world}}}' | kubectl apply -f -
 --   kubectl get configmap card -o jsonpath='{.data.greeting}'
 
 local kube = require "kubelua"

@@ -1,7 +1,7 @@
 -- hello.lua - the smallest controller: it greets every ConfigMap that asks for it.
 --
 --   kubelua run controllers/hello.lua
---   echo '{apiVersion: v1, kind: ConfigMap, metadata: {name: card, labels: {hello: world}}}' | kubectl apply -f -
+--   printf 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: card, labels: {hello: world}}\n' | kubectl apply -f -
 --   kubectl get configmap card -o jsonpath='{.data.greeting}'
 
 local kube = require "kubelua"

@@ -241,6 +241,16 @@ static bool is_ours(const char *name)
     return !strcmp(name, "kubelua") || !strncmp(name, "kubelua.", 8);
 }
 
+/* The rest of the library is its inside; some of it reaches the network. */
+static bool is_public(const char *name)
+{
+    static const char *const names[] = {"kubelua", "kubelua.object", "kubelua.quantity"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i]))
+            return true;
+    return false;
+}
+
 static int require(lua_State *L)
 {
     const char *name = luaL_checkstring(L, 1);
@@ -253,6 +263,8 @@ static int require(lua_State *L)
     }
     lua_pop(L, 1);
     if (is_ours(name)) {
+        if (!is_public(name))
+            return lkl__error(L, "module \"%s\" is not there for scripts: they require \"kubelua\", \"kubelua.object\" and \"kubelua.quantity\"", name);
         lua_pushvalue(L, lua_upvalueindex(1));         /* the stock require, which knows the embedded library */
         lua_pushvalue(L, 1);
         lua_call(L, 1, 1);
@@ -339,7 +351,11 @@ static void load_cap(lua_State *L, lua_Debug *ar)
     lkl_state *s = lkl_state_of(L);
     if (kl_clock_now(kl_clock_real()) > s->load_until) {
         lua_sethook(L, load_cap, LUA_MASKCOUNT, 1);    /* a pcall in a loop must not swallow it */
-        luaL_error(L, "loading takes longer than %d s: a script returns tables and functions, the work belongs into reconcile", (int)(LOAD_MAX / KL_SECONDS(1)));
+        luaL_where(L, 0);      /* a hook has no frame: 0 is what it interrupted */
+        lua_pushfstring(L, "loading takes longer than %d s: a script returns tables and functions, the work belongs into reconcile",
+            (int)(LOAD_MAX / KL_SECONDS(1)));
+        lua_concat(L, 2);
+        lua_error(L);
     }
 }
 

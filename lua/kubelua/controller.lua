@@ -112,7 +112,14 @@ local function number(self, fn)
   return #self.functions
 end
 
-local function is_path(text) return text:find "[.%[]" ~= nil and text:find "^[%a_]" ~= nil end
+-- Why a text is no path, or nil. A view parses the path that it is asked for.
+local function no_path(text)
+  local ok, why = pcall(NOTHING, text)
+  if not ok then return (tostring(why):gsub("^[^:]+:%d+: ", "")) end
+end
+
+-- A field of the top such as "spec" is a path; what is nearly one of the words is a slip.
+local function is_path(text) return text:find "^[%a_]" ~= nil and (text:find "[.%[]" ~= nil or not suggest.nearest(text, WORDS)) end
 
 local function check_when(self, when)
   if when == nil then return end
@@ -132,6 +139,8 @@ local function check_when(self, when)
     if not known and not is_path(word) then
       fail(self, "when: '%s' is neither a path such as \"spec.template\" nor one of the words%s", word, suggest.hint(word, WORDS))
     end
+    local why = not known and no_path(word)
+    if why then fail(self, "when: %s", why) end
     self.when[i] = word
   end
   if #self.when == 0 then fail(self, "when is empty: leave it out to see every change") end
@@ -152,8 +161,8 @@ local function add_index(self, kind, name, how)
   if type(how) == "function" then
     index.fn = number(self, how)
   elseif type(how) == "string" then
-    local ok, why = pcall(NOTHING, how)      -- a view parses the path that it is asked for
-    if not ok then fail(self, "index %s: %s", name, (tostring(why):gsub("^[^:]+:%d+: ", ""))) end
+    local why = no_path(how)
+    if why then fail(self, "index %s: %s", name, why) end
     index.path = how
   else
     fail(self, "index %s must be a path such as \"spec.nodeName\" or a function(obj), got %s", name, type(how))
@@ -239,7 +248,8 @@ function M.controller(spec)
   self.timeout, self.resync = check_duration(self, "timeout", spec.timeout), check_duration(self, "resync", spec.resync)
   if spec.params ~= nil then
     if type(spec.params) ~= "table" then fail(self, "params must be a table, got %s", type(spec.params)) end
-    self.params = core.value(core.object(core.copy(spec.params)), "params")
+    if spec.params[1] ~= nil then fail(self, "params must be a table of names, got a list") end
+    self.params = core.value(next(spec.params) == nil and core.object {} or spec.params, "params")
   end
   return self
 end

@@ -1,0 +1,244 @@
+-- What `kubelua check` says about scripts: each mistake with its file, its place and the way out, and status 1.
+
+local process = require "support.process"
+
+local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
+
+local function dir()
+  local path = process.tmpname()
+  process.run("mkdir -p " .. process.quote(path))
+  return path
+end
+
+local function check(...)
+  local words = {}
+  for i, word in ipairs { ... } do words[i] = process.quote(word) end
+  return process.run(("%s check %s"):format(process.quote(KUBELUA), table.concat(words, " ")))
+end
+
+--- Checks a script of this text in a directory of its own; files: further ones by name. {path} in what comes out is its path.
+local function checked(text, files)
+  local d = dir()
+  for name, content in pairs(files or {}) do
+    local parent = name:match "^(.*)/"
+    if parent then process.run("mkdir -p " .. process.quote(d .. "/" .. parent)) end
+    process.write(d .. "/" .. name, content)
+  end
+  local out, code = check(process.write(d .. "/script.lua", text))
+  return out:gsub(d:gsub("%p", "%%%0") .. "/", ""), code
+end
+
+local function refuses(text, parts, files)
+  local out, code = checked(text, files)
+  assert.equal(1, code, out)
+  for _, part in ipairs(parts) do
+    if not out:find(part, 1, true) then error(("%q is not in what it said:\n%s"):format(part, out), 2) end
+  end
+  assert.is_nil(out:find("stack traceback", 1, true), out)
+  return out
+end
+
+--- A sound controller but for the given lines.
+local function spec(lines)
+  return ([[
+local kube = require "kubelua"
+return kube.controller {
+  name = "x", resource = "v1/Pod", reconcile = function() end,
+  %s
+}
+]]):format(lines)
+end
+
+describe("kubelua check", function()
+  it("describes a sound script and ends with 0", function()
+    local out, code = checked(spec [[when = { "labels", "spec.nodeName", "data" },
+      indexes = { node = "spec.nodeName", own = function() end, ["v1/Node"] = { zone = "metadata.labels.zone" } },
+      watches = { ["v1/Secret"] = { via = "node" }, ["v1/Node"] = "same-name", ["v1/Service"] = "owner", ["v1/ConfigMap"] = function() end },
+      owns = { "v1/ServiceAccount" }, reads = { "apps/v1/Deployment" }, workers = 4, concurrency = 10, timeout = "2s", resync = "10m",
+      params = { limit = 3 },]])
+    assert.equal(0, code, out)
+    for _, part in ipairs { "controller x", "v1/Pod", "v1/ConfigMap -> a function", "v1/Node -> the same name", "v1/Secret -> index node",
+      "v1/Service -> its owners", "v1/ServiceAccount", "apps/v1/Deployment", "node of v1/Pod: spec.nodeName", "own of v1/Pod: a function",
+      "zone of v1/Node: metadata.labels.zone", "labels, spec.nodeName, data", '{"limit":3}' } do
+      assert.truthy(out:find(part, 1, true), part .. " is not in\n" .. out)
+    end
+  end)
+
+  it("takes a list of controllers and several files", function()
+    local text = [[
+      local kube = require "kubelua"
+      local function one(name) return kube.controller { name = name, resource = "v1/Pod", reconcile = function() end } end
+      return { one "first", one "second" }]]
+    local d = dir()
+    local out, code = check(process.write(d .. "/a.lua", text), process.write(d .. "/b.lua", (text:gsub("first", "third"):gsub("second", "fourth"))))
+    assert.equal(0, code, out)
+    for _, name in ipairs { "first", "second", "third", "fourth" } do assert.truthy(out:find("controller " .. name, 1, true), out) end
+  end)
+
+  it("goes on after a bad file, and tells of it", function()
+    local d = dir()
+    local out, code = check(process.write(d .. "/bad.lua", "return 1 +"), process.write(d .. "/good.lua", spec ""))
+    assert.equal(1, code)
+    assert.truthy(out:find("bad.lua:1:", 1, true), out)
+    assert.truthy(out:find("controller x", 1, true), out)
+  end)
+
+  it("needs a file", function()
+    local out, code = check()
+    assert.equal(2, code)
+    assert.truthy(out:find("at least one script", 1, true), out)
+    out, code = check "/nonexistent/x.lua"
+    assert.equal(1, code)
+    assert.truthy(out:find("/nonexistent/x.lua: No such file or directory", 1, true), out)
+    out, code = check "/"
+    assert.equal(1, code, out)
+    assert.truthy(out:find("/: Is a directory", 1, true), out)
+  end)
+
+  it("knows the policies of this repository to be sound", function()
+    local out, code = check("controllers/hello.lua", "controllers/koordinator/noderesource.lua")
+    assert.equal(0, code, out)
+  end)
+end)
+
+describe("a script that does not load", function()
+  local cases = {
+    { "with a syntax error", "local x = 1\nreturn {{", { "script.lua:2:", "near <eof>" } },
+    { "that is bytecode", "\27Lua", { "script.lua is compiled Lua; scripts are loaded from their text" } },
+    { "that raises", "local x = nil\nlocal y = x.z\n", { "script.lua:2:", "attempt to index a nil value" } },
+    { "that raises a table", "error { code = 1 }", { "table" } },
+    { "that raises nil", "error()", { "nil" } },
+    { "that returns nothing", "local x = 1", { "script.lua", "returned nothing (is `return` missing?)" } },
+    { "that returns a number", "return 7", { "script.lua", "this one returned a number" } },
+    { "that returns a bare table", "return { name = 'x' }", { "wrap it in kube.controller" } },
+    { "that returns a list with a stranger", 'local kube = require "kubelua"\nreturn { kube.controller { name = "a", resource = "v1/Pod", reconcile = print }, 7 }',
+      { "a list whose element 2 is none" } },
+    { "that returns two controllers of one name", 'local kube = require "kubelua"\nlocal c = kube.controller { name = "a", resource = "v1/Pod", reconcile = print }\nreturn { c, c }',
+      { 'two controllers are named "a"' } },
+    { "that connects", 'local kube = require "kubelua"\nlocal c = kube.connect()', { "script.lua:2:", "does no I/O while loading: use ctx inside reconcile" } },
+    { "that opens a file", 'local f = io.open "/etc/passwd"', { "script.lua:1:", "'io' is not available to scripts: scripts do no I/O" } },
+    { "that runs a program", 'os.execute "true"', { "script.lua:1:", "execute" } },
+    { "that reads the environment", 'local x = os.getenv "HOME"', { "script.lua:1:", "getenv" } },
+    { "that removes a file", 'os.remove "/tmp/x"', { "script.lua:1:", "remove" } },
+    { "that loads a file", 'dofile "/etc/passwd"', { "script.lua:1:", "'dofile' is not available", "require" } },
+    { "that looks around with debug", 'debug.getregistry()', { "script.lua:1:", "'debug' is not available" } },
+    { "that reads a global which is not there", "local x = 1\nlocal y = nmae", { "script.lua:2:", "undefined global 'nmae'" } },
+    { "that reads one in a function while loading", "local function f() return nmae end\nf()", { "script.lua:1:", "undefined global 'nmae'" } },
+    { "that writes a global", "count = 1", { "script.lua:1:", "assignment to undefined global 'count': write `local count = ...`" } },
+    { "that writes a global through _G", "_G.count = 1", { "script.lua:1:", "assignment to undefined global 'count'" } },
+    { "that unlocks the environment", "setmetatable(_G, nil)", { "protected metatable" } },
+    { "with a finaliser", "setmetatable({}, { __gc = function() end })", { "script.lua:1:", "may not have __gc" } },
+    { "with a late finaliser by load", "return load('return setmetatable({}, {__gc = print})')()", { "may not have __gc" } },
+    { "that loads bytecode", "local f = assert(load(string.dump(function() end)))", { "script.lua:1:" } },
+    { "that loads from a function", "load(function() end)", { "script.lua:1:", "takes the text of a chunk" } },
+    { "that adds to kubelua", 'local kube = require "kubelua"\nkube.mine = 1', { "script.lua:2:", "kube.mine: the kubelua table is shared" } },
+    { "that reaches around kubelua for its core", 'local core = require "kubelua.core"', { "script.lua:1:", "is not there for scripts" } },
+    { "that reaches around kubelua for a client", 'local connect = require "kubelua.client".connect', { "script.lua:1:", "is not there for scripts" } },
+    { "that reads a misspelt kubelua", 'local kube = require "kubelua"\nreturn kube.controler {}', { "script.lua:2:", "controller" } },
+    { "that requires what is not there", 'require "helper"', { "script.lua:1:", 'module "helper" is neither kubelua\'s nor in the script\'s directory', "helper.lua", "helper/init.lua" } },
+    { "that requires a misspelt part of kubelua", 'require "kubelua.nothing"', { "script.lua:1:", "kubelua.nothing" } },
+    { "that requires out of its directory", 'require "../helper"', { "script.lua:1:", "is no module name" } },
+    { "that requires a module with an error", 'require "helper"', { "helper.lua:3:" }, { ["helper.lua"] = "\n\nlocal = 1" } },
+    { "that requires a module that raises", 'require "helper"', { "helper.lua:1: no" }, { ["helper.lua"] = "error 'no'" } },
+    { "that requires a module which is bytecode", 'require "helper"', { "helper.lua is compiled Lua" }, { ["helper.lua"] = "\27Lua" } },
+    { "with modules in a circle", 'require "a"', { 'module "a" requires itself' }, { ["a.lua"] = 'require "b"', ["b.lua"] = 'require "a"' } },
+    { "whose module writes a global", 'require "a"', { "a.lua:1:", "assignment to undefined global 'x'" }, { ["a.lua"] = "x = 1" } },
+  }
+  for _, c in ipairs(cases) do
+    it(c[1], function() refuses(c[2], c[3], c[4]) end)
+  end
+
+  it("that never ends, even behind pcall and in coroutines", function()
+    refuses("while true do\n  pcall(coroutine.wrap(function()\n    while true do end\n  end))\nend", { "script.lua:", "loading takes longer than 5 s" })
+  end)
+end)
+
+describe("a spec", function()
+  local cases = {
+    { "with an unknown key", 'reconile = 1', { "script.lua:2:", 'controller "x": unknown key \'reconile\'; did you mean \'reconcile\'?' } },
+    { "with an unknown key like no other", 'zzzzzz = 1', { "unknown key 'zzzzzz'" } },
+    { "with a number as key", '[1] = "v1/Pod"', { "unknown key '1'" } },
+    { "that wants what comes later", 'finalize = function() end', { "`finalize` (finalizers) is not in this version of kubelua; leave it out" } },
+    { "that wants a budget", 'memory = "8Mi"', { "`memory` (memory budgets) is not in this version" } },
+    { "that wants processor time", 'cpu = "100ms"', { "`cpu` (processor budgets) is not in this version" } },
+    { "with when as a number", 'when = 1', { "when must be a list", "got number" } },
+    { "with an empty when", 'when = {}', { "when is empty" } },
+    { "with a misspelt word in when", 'when = { "label" }', { "when: 'label' is neither a path", "did you mean 'labels'?" } },
+    { "with a number in when", 'when = { 1 }', { "when[1] must be a text, got number" } },
+    { "with a broken path in when", 'when = { "spec[" }', { "when: ", "spec[" } },
+    { "with indexes as a list of paths", 'indexes = "spec.x"', { "indexes must be a table" } },
+    { "with an index that is a number", 'indexes = { a = 1 }', { "index a must be a path", "got number" } },
+    { "with an index of a broken path", 'indexes = { a = "spec[" }', { "index a", "spec[" } },
+    { "with an index without a name", 'indexes = { "spec.x" }', { "an index has a name" } },
+    { "with an index of a broken kind", 'indexes = { ["v1/pod"] = { a = "spec.x" } }', { '"v1/pod" is no kind' } },
+    { "with an index table of a kind that is no table", 'indexes = { ["v1/Pod"] = "spec.x" }', { 'indexes["v1/Pod"] must be a table of indexes' } },
+    { "with watches as a text", 'watches = "v1/Pod"', { "watches must be a table" } },
+    { "with a watch of a broken kind", 'watches = { Secret = "owner" }', { '"Secret" is no kind', "apps/v1/Deployment" } },
+    { "with a watch of an unknown word", 'watches = { ["v1/Secret"] = "samename" }', { 'watches["v1/Secret"] must be', "did you mean 'same-name'?" } },
+    { "with a watch that is a number", 'watches = { ["v1/Secret"] = 1 }', { 'watches["v1/Secret"] must be' } },
+    { "with a watch via nothing", 'watches = { ["v1/Secret"] = { via = "src" } }', { 'via = "src" must name an index of v1/Pod, and there is none: add it to indexes' } },
+    { "with a watch via a misspelt index", 'indexes = { source = "spec.x" }, watches = { ["v1/Secret"] = { via = "sorce" } }', { "did you mean 'source'?" } },
+    { "with a watch via an index of another kind", 'indexes = { ["v1/Node"] = { src = "spec.x" } }, watches = { ["v1/Secret"] = { via = "src" } }', { "must name an index of v1/Pod" } },
+    { "with an unknown key in a watch", 'watches = { ["v1/Secret"] = { vai = "src" } }', { "unknown key 'vai'" } },
+    { "with an empty watch", 'watches = { ["v1/Secret"] = {} }', { "must name an index" } },
+    { "with owns as a text", 'owns = "v1/Secret"', { "owns must be a list of kinds, got string" } },
+    { "with owns as a table of names", 'owns = { secret = "v1/Secret" }', { "owns must be a list" } },
+    { "with a number in owns", 'owns = { 1 }', { "owns must be a kind such as", "got number" } },
+    { "with a broken kind in reads", 'reads = { "v1/secrets" }', { 'reads: "v1/secrets" is no kind' } },
+    { "with a kind of a strange version", 'reads = { "apps/Deployment" }', { '"apps/Deployment" is no kind' } },
+    { "with no worker", 'workers = 0', { "workers must be a whole number from 1 to 256, got 0" } },
+    { "with half a worker", 'workers = 1.5', { "workers must be a whole number" } },
+    { "with workers in words", 'workers = "two"', { "workers must be a whole number", "got two" } },
+    { "with a negative concurrency", 'concurrency = -1', { "concurrency must be a whole number from 1 to 10000" } },
+    { "with a timeout without a unit", 'timeout = "5"', { "timeout must be a duration above zero" } },
+    { "with a timeout of zero", 'timeout = 0', { "timeout must be a duration above zero", "got 0" } },
+    { "with a negative resync", 'resync = "-5s"', { "resync must be a duration above zero" } },
+    { "with a resync that is a table", 'resync = {}', { "resync must be a duration above zero" } },
+    { "with params as a text", 'params = "x"', { "params must be a table, got string" } },
+    { "with a function in params", 'params = { f = print }', { "params.f: a function" } },
+    { "with a list as params", 'params = { 1, 2 }', { "params must be a table of names, got a list" } },
+  }
+  for _, c in ipairs(cases) do
+    it(c[1], function() refuses(spec(c[2] .. ","), c[3]) end)
+  end
+
+  local whole = {
+    { "that is a text", 'kube.controller "x"', { "kube.controller takes a table, got string" } },
+    { "without a name", 'kube.controller { resource = "v1/Pod", reconcile = print }', { "name must be a text, got nil" } },
+    { "with a name in capitals", 'kube.controller { name = "Sync", resource = "v1/Pod", reconcile = print }', { 'controller "Sync": a name is lower case letters' } },
+    { "with a name that ends in a dash", 'kube.controller { name = "a-", resource = "v1/Pod", reconcile = print }', { "starts and ends with a letter or digit" } },
+    { "with a name that is too long", 'kube.controller { name = ("a"):rep(64), resource = "v1/Pod", reconcile = print }', { "63 at most" } },
+    { "without a resource", 'kube.controller { name = "a", reconcile = print }', { "resource is missing" } },
+    { "with a resource in the plural", 'kube.controller { name = "a", resource = "v1/pods", reconcile = print }', { '"v1/pods" is no kind' } },
+    { "with a resource that is a number", 'kube.controller { name = "a", resource = 1, reconcile = print }', { "resource must be a kind" } },
+    { "without reconcile", 'kube.controller { name = "a", resource = "v1/Pod" }', { "reconcile must be a function(obj, ctx), got nil" } },
+    { "with reconcile as a text", 'kube.controller { name = "a", resource = "v1/Pod", reconcile = "x" }', { "reconcile must be a function(obj, ctx), got string" } },
+  }
+  for _, c in ipairs(whole) do
+    it(c[1], function() refuses('local kube = require "kubelua"\nreturn ' .. c[2], c[3]) end)
+  end
+
+  it("blames the script's line, also from a helper of the script", function()
+    refuses('local kube = require "kubelua"\nlocal h = require "h"\nreturn h(kube)', { "h.lua:2:" }, { ["h.lua"] = "return function(kube)\n  local c = kube.controller { name = 'a' }\n  return c\nend" })
+  end)
+end)
+
+describe("what a script may do while loading", function()
+  local good = {
+    { "require its modules, as files and directories", 'local m = require "lib.m"\nassert(m == require "lib.m" and m.x == 7 and require "empty" == true)',
+      { ["lib/m.lua"] = 'assert(... == "lib.m"); return { x = require "lib" }', ["lib/init.lua"] = "return 7", ["empty.lua"] = "" } },
+    { "use the libraries", 'assert(string.format("%d", 3) == "3" and #table.pack(1, 2) == 2 and math.max(1, 2) == 2 and utf8.char(228) == "ä" and os.time() > 0)' },
+    { "load text in its own environment", 'assert(load("return 1 + 1")() == 2); assert(load("return x", "c", "t", { x = 3 })() == 3)\nlocal f, why = load("return +")\nassert(not f and why)\nassert(not pcall(load "return undefined_global"))' },
+    { "use coroutines", 'local co = coroutine.wrap(function(a) local b = coroutine.yield(a + 1); return b * 2 end)\nassert(co(1) == 2 and co(5) == 10)' },
+    { "catch errors with pcall and xpcall", 'local ok, e = pcall(error, "x")\nassert(not ok and e == "x")\nlocal ok2, e2, extra = xpcall(function(a) error(a, 0) end, function(m) return m .. "!" end, "y")\nassert(not ok2 and e2 == "y!" and extra == nil)\nassert(select(2, xpcall(function(...) return ... end, print, 4, 5)) == 4)' },
+    { "use quantities, durations and copies", 'local kube = require "kubelua"\nassert(tostring(kube.qty "500m" + kube.qty "1500m") == "2")' },
+    { "set metatables", 'local t = setmetatable({}, { __index = function(_, k) return k .. "!" end })\nassert(t.a == "a!")' },
+    { "print", 'print("hello", 1, nil)' },
+  }
+  for _, c in ipairs(good) do
+    it(c[1], function()
+      local out, code = checked(c[2] .. '\nreturn require "kubelua".controller { name = "x", resource = "v1/Pod", reconcile = function() end }', c[3])
+      assert.equal(0, code, out)
+    end)
+  end
+end)

@@ -1,11 +1,14 @@
 /* indexer.c - objects by key and by named index.
  *
- *   objects: key -> entry {object, members}          index: name -> buckets: value -> bucket {entries}
+ *   objects: key -> entry {object, buckets it stands in}      index: name -> buckets: value -> bucket {entries}
  *
- * A member says in which bucket an entry stands and where, so that leaving one costs O(1). The writer computes index values
- * before it takes the lock; `generation` tells it that an index came or went meanwhile, and then it computes them again. */
+ * A bucket is an array of entries sorted by key, and one more bucket holds all of them, so that a snapshot is a copy. Lists
+ * and most additions come in key order and are appended; anything else moves 8 bytes per entry behind it, which is cheap
+ * beside decoding the object. The writer computes index values before it takes the lock; `generation` tells it that an
+ * index came or went meanwhile, and then it computes them again. */
 #include "cache/indexer.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/map.h"
@@ -21,18 +24,18 @@ typedef struct index index_;
 typedef struct entry entry;
 
 typedef struct bucket {
-    index_ *of;
-    entry **v;
+    index_ *of;                  /* NULL: of all objects */
+    entry **v;                   /* sorted by key */
     size_t len, cap;
     char value[];
 } bucket;
 
-typedef struct member { bucket *in; size_t at; } member;
-
 struct entry {
     const kl_value *object;
-    member *members;
-    size_t n;
+    bucket **in;                 /* n of them; the first is the one of all objects */
+    uint32_t n;
+    uint32_t seen;               /* the last kl_indexer_mark since which it was put or kept */
+    char key[];
 };
 
 struct index {
@@ -51,12 +54,17 @@ struct kl_indexer {
     kl_mutex mu;
     /* under mu: */
     kl_map *objects;             /* key -> entry */
+    bucket *all;
     index_ **indexes, **dropped;
     size_t n_indexes, n_dropped;
-    uint64_t generation;         /* of `indexes` and their `live` */
+    _Atomic uint64_t generation; /* of `indexes` and their `live`; the writer looks at it without the lock */
     char *rv;                    /* never NULL */
     size_t rv_cap;
     /* the writer's: */
+    uint32_t mark;
+    index_ **live;               /* as of live_generation */
+    size_t n_live;
+    uint64_t live_generation;
     kl_buf text;                 /* the values that were emitted, one after the other with their NULs */
     struct emitted { index_ *index; size_t at; } *emitted;
     size_t n_emitted, cap_emitted;
@@ -64,10 +72,11 @@ struct kl_indexer {
 
 bool kl_indexer_key(const kl_value *o, char out[KL_KEY_MAX])
 {
-    const char *ns = kl_object_namespace(o), *name = kl_object_name(o);
-    if (!name || !*name)
+    const kl_value *metadata = kl_value_get(o, "metadata");
+    size_t n = 0, m = 0;
+    const char *ns = kl_value_strn(kl_value_get(metadata, "namespace"), &n), *name = kl_value_strn(kl_value_get(metadata, "name"), &m);
+    if (!name || !m || (ns && strlen(ns) != n) || strlen(name) != m)
         return false;
-    size_t n = ns ? strlen(ns) : 0, m = strlen(name);
     if (n + m + 2 > KL_KEY_MAX)
         return false;
     if (n) {
@@ -118,7 +127,7 @@ static index_ *index_add_locked(kl_indexer *ix, const char *name) KL_REQUIRES(ix
     x->buckets = kl_map_new();
     x->users = 1;
     push(&ix->indexes, &ix->n_indexes, x);
-    ix->generation++;
+    atomic_fetch_add(&ix->generation, 1);
     return x;
 }
 
@@ -153,49 +162,88 @@ static void index_compute(const index_ *x, const kl_value *o, kl_index_emit *emi
 
 /* --- entries in buckets --------------------------------------------------------------------------------------------------------- */
 
-static void leave_locked(entry *e, size_t i)
+static bucket *bucket_new(index_ *of, const char *value)
 {
-    bucket *b = e->members[i].in;
-    size_t at = e->members[i].at;
-    entry *last = b->v[--b->len];
-    if (last != e) {
-        b->v[at] = last;
-        for (size_t k = 0; k < last->n; k++)
-            if (last->members[k].in == b)
-                last->members[k].at = at;
+    size_t n = strlen(value) + 1;
+    bucket *b = kl_zalloc(sizeof *b + n);
+    b->of = of;
+    memcpy(b->value, value, n);
+    return b;
+}
+
+/* Where `key` stands, or would. */
+static size_t place_of(const bucket *b, const char *key)
+{
+    size_t from = 0, to = b->len;
+    if (to && strcmp(b->v[to - 1]->key, key) < 0)
+        return to;
+    while (from < to) {
+        size_t mid = from + (to - from) / 2;
+        if (strcmp(b->v[mid]->key, key) < 0)
+            from = mid + 1;
+        else
+            to = mid;
     }
-    e->members[i] = e->members[--e->n];
-    if (!b->len) {
+    return from;
+}
+
+static void forget_bucket(entry *e, const bucket *b)
+{
+    for (uint32_t i = 0; i < e->n; i++)
+        if (e->in[i] == b) {
+            e->in[i] = e->in[--e->n];
+            return;
+        }
+}
+
+static void leave_locked(entry *e, bucket *b)
+{
+    size_t at = place_of(b, e->key);
+    b->len--;
+    memmove(&b->v[at], &b->v[at + 1], (b->len - at) * sizeof *b->v);
+    forget_bucket(e, b);
+    if (!b->len && b->of) {
         kl_map_take(b->of->buckets, b->value);
         bucket_free(b);
     }
 }
 
+static void enter_locked(entry *e, bucket *b)
+{
+    size_t at = place_of(b, e->key);
+    if (b->len == b->cap)
+        b->v = kl_realloc(b->v, (b->cap = b->cap ? 2 * b->cap : 1) * sizeof *b->v);
+    memmove(&b->v[at + 1], &b->v[at], (b->len - at) * sizeof *b->v);
+    b->v[at] = e;
+    b->len++;
+    e->in = kl_realloc(e->in, (e->n + 1) * sizeof *e->in);
+    e->in[e->n++] = b;
+}
+
 static void join_locked(entry *e, index_ *x, const char *value)
 {
     bucket *b = kl_map_get(x->buckets, value);
-    if (!b) {
-        size_t n = strlen(value) + 1;
-        b = kl_zalloc(sizeof *b + n);
-        b->of = x;
-        memcpy(b->value, value, n);
-        kl_map_set(x->buckets, value, b);
-    }
-    for (size_t i = 0; i < e->n; i++)
-        if (e->members[i].in == b)
+    if (!b)
+        kl_map_set(x->buckets, value, b = bucket_new(x, value));
+    for (uint32_t i = 0; i < e->n; i++)
+        if (e->in[i] == b)
             return;
-    if (b->len == b->cap)
-        b->v = kl_realloc(b->v, (b->cap = b->cap ? 2 * b->cap : 1) * sizeof *b->v);
-    b->v[b->len] = e;
-    e->members = kl_realloc(e->members, (e->n + 1) * sizeof *e->members);
-    e->members[e->n++] = (member){ b, b->len++ };
+    enter_locked(e, b);
+}
+
+static entry *entry_new(const char *key)
+{
+    size_t n = strlen(key) + 1;
+    entry *e = kl_zalloc(sizeof *e + n);
+    memcpy(e->key, key, n);
+    return e;
 }
 
 static void entry_free(void *p)
 {
     entry *e = p;
     kl_value_unref(e->object);
-    kl_free(e->members);
+    kl_free(e->in);
     kl_free(e);
 }
 
@@ -204,6 +252,7 @@ kl_indexer *kl_indexer_new(void)
     kl_indexer *ix = kl_new(kl_indexer);
     kl_mutex_init(&ix->mu);
     ix->objects = kl_map_new();
+    ix->all = bucket_new(NULL, "");
     ix->rv = kl_zalloc(ix->rv_cap = 32);
     kl_lock(&ix->mu);
     index_ *ns = index_add_locked(ix, KL_INDEX_NAMESPACE);
@@ -220,8 +269,10 @@ void kl_indexer_free(kl_indexer *ix)
     kl_map_free(ix->objects, entry_free);
     for (size_t i = 0; i < ix->n_indexes; i++)
         index_free(ix->indexes[i]);
+    bucket_free(ix->all);
     kl_free(ix->indexes);
     kl_free(ix->dropped);
+    kl_free(ix->live);
     kl_free(ix->rv);
     kl_free(ix->emitted);
     kl_buf_fini(&ix->text);
@@ -252,59 +303,126 @@ static bool emitted_has(const kl_indexer *ix, const bucket *b)
     return false;
 }
 
+/* The indexes to keep up. A dropped one stays allocated until the writer sweeps. */
+static void refresh_live(kl_indexer *ix)
+{
+    if (ix->live_generation == atomic_load_explicit(&ix->generation, memory_order_acquire))
+        return;
+    kl_lock(&ix->mu);
+    ix->live = kl_realloc(ix->live, (ix->n_indexes + 1) * sizeof *ix->live);
+    ix->n_live = 0;
+    for (size_t i = 0; i < ix->n_indexes; i++)
+        if (ix->indexes[i]->live)
+            ix->live[ix->n_live++] = ix->indexes[i];
+    ix->live_generation = ix->generation;
+    kl_unlock(&ix->mu);
+}
+
 /* Index values of `o` for all live indexes, computed without the lock, which is held when this returns. */
 static void compute_and_lock(kl_indexer *ix, const kl_value *o) KL_ACQUIRE(ix->mu)
 {
-    kl_lock(&ix->mu);
-    for (bool stale = o != NULL; stale;) {
-        size_t n = ix->n_indexes;
-        uint64_t generation = ix->generation;
-        index_ **live = kl_new_array(index_ *, n);
-        for (size_t i = 0; i < n; i++)
-            live[i] = ix->indexes[i]->live ? ix->indexes[i] : NULL;
-        kl_unlock(&ix->mu);
+    for (;;) {
+        refresh_live(ix);
         ix->n_emitted = 0;
         kl_buf_clear(&ix->text);
-        for (size_t i = 0; i < n; i++)         /* a dropped one stays allocated until the writer sweeps */
-            if (live[i])
-                index_compute(live[i], o, collect, &(emit_to){ ix, live[i] });
-        kl_free(live);
+        for (size_t i = 0; i < ix->n_live; i++)
+            index_compute(ix->live[i], o, collect, &(emit_to){ ix, ix->live[i] });
         kl_lock(&ix->mu);
-        stale = generation != ix->generation;
+        if (ix->live_generation == ix->generation)
+            return;
+        kl_unlock(&ix->mu);
     }
+}
+
+/* Out of everything but the bucket of all objects. */
+static void detach_locked(kl_indexer *ix, entry *e) KL_REQUIRES(ix->mu)
+{
+    while (e->n > 1)
+        leave_locked(e, e->in[e->n - 1]);
+    kl_map_take(ix->objects, e->key);
+}
+
+static const kl_value *remove_key(kl_indexer *ix, const char *key)
+{
+    const kl_value *old = NULL;
+    kl_lock(&ix->mu);
+    entry *e = kl_map_get(ix->objects, key);
+    if (e) {
+        detach_locked(ix, e);
+        leave_locked(e, ix->all);
+    }
+    kl_unlock(&ix->mu);
+    if (e) {
+        old = e->object;
+        e->object = NULL;
+        entry_free(e);
+    }
+    return old;
 }
 
 const kl_value *kl_indexer_put(kl_indexer *ix, const char *key, const kl_value *now)
 {
-    const kl_value *old = NULL;
-    entry *gone = NULL;
+    if (!now)
+        return remove_key(ix, key);
     compute_and_lock(ix, now);
     entry *e = kl_map_get(ix->objects, key);
-    if (!now) {
-        if (e) {
-            while (e->n)
-                leave_locked(e, e->n - 1);
-            kl_map_take(ix->objects, key);
-            gone = e;
-        }
-    } else {
-        if (!e)
-            kl_map_set(ix->objects, key, e = kl_new(entry));
-        old = e->object;
-        e->object = kl_value_ref(now);
-        for (size_t i = e->n; i-- > 0;)
-            if (!emitted_has(ix, e->members[i].in))
-                leave_locked(e, i);
-        for (size_t i = 0; i < ix->n_emitted; i++)
-            join_locked(e, ix->emitted[i].index, ix->text.data + ix->emitted[i].at);
+    if (!e) {
+        kl_map_set(ix->objects, key, e = entry_new(key));
+        enter_locked(e, ix->all);
     }
+    const kl_value *old = e->object;
+    e->object = kl_value_ref(now);
+    e->seen = ix->mark;
+    for (uint32_t i = e->n; i-- > 1;)
+        if (!emitted_has(ix, e->in[i]))
+            leave_locked(e, e->in[i]);
+    for (size_t i = 0; i < ix->n_emitted; i++)
+        join_locked(e, ix->emitted[i].index, ix->text.data + ix->emitted[i].at);
     kl_unlock(&ix->mu);
-    if (gone) {
-        old = gone->object;
-        gone->object = NULL;
-        entry_free(gone);
-    }
     return old;
+}
+
+void kl_indexer_mark(kl_indexer *ix)
+{
+    ix->mark++;
+}
+
+const kl_value *kl_indexer_keep(kl_indexer *ix, const char *key)
+{
+    kl_lock(&ix->mu);
+    entry *e = kl_map_get(ix->objects, key);
+    const kl_value *o = e ? kl_value_ref(e->object) : NULL;
+    if (e)
+        e->seen = ix->mark;
+    kl_unlock(&ix->mu);
+    return o;
+}
+
+void kl_indexer_take_unmarked(kl_indexer *ix, kl_objects *out)
+{
+    size_t kept = 0, n = 0;
+    *out = (kl_objects){0};
+    kl_lock(&ix->mu);
+    bucket *all = ix->all;
+    entry **gone = kl_new_array(entry *, all->len + 1);
+    for (size_t i = 0; i < all->len; i++) {
+        entry *e = all->v[i];
+        if (e->seen == ix->mark)
+            all->v[kept++] = e;
+        else
+            gone[n++] = e;
+    }
+    all->len = kept;
+    for (size_t i = 0; i < n; i++)
+        detach_locked(ix, gone[i]);
+    kl_unlock(&ix->mu);
+    out->v = kl_new_array(const kl_value *, n + 1);
+    for (; out->len < n; out->len++) {
+        out->v[out->len] = gone[out->len]->object;
+        gone[out->len]->object = NULL;
+        entry_free(gone[out->len]);
+    }
+    kl_free(gone);
 }
 
 void kl_indexer_set_rv(kl_indexer *ix, const char *rv)
@@ -317,19 +435,6 @@ void kl_indexer_set_rv(kl_indexer *ix, const char *rv)
         ix->rv = kl_realloc(ix->rv, ix->rv_cap = n);
     memcpy(ix->rv, rv, n);
     kl_unlock(&ix->mu);
-}
-
-char **kl_indexer_keys(kl_indexer *ix, size_t *n)
-{
-    size_t it = 0;
-    const char *key;
-    *n = 0;
-    kl_lock(&ix->mu);
-    char **keys = kl_new_array(char *, kl_map_len(ix->objects) + 1);
-    while (kl_map_next(ix->objects, &it, &key, NULL))
-        keys[(*n)++] = kl_strdup(key);
-    kl_unlock(&ix->mu);
-    return keys;
 }
 
 /* --- adding and dropping indexes --------------------------------------------------------------------------------------------------- */
@@ -345,13 +450,11 @@ static void collect_text(void *arg, const char *value)
  * still the one we looked at is ours to enter. */
 static void index_build(kl_indexer *ix, index_ *x)
 {
-    size_t n = 0, it = 0;
-    const char *key;
-    void *e;
+    size_t n;
     kl_lock(&ix->mu);
-    known *all = kl_new_array(known, kl_map_len(ix->objects) + 1);
-    while (kl_map_next(ix->objects, &it, &key, &e))
-        all[n++] = (known){ kl_strdup(key), kl_value_ref(((entry *)e)->object) };
+    known *all = kl_new_array(known, ix->all->len + 1);
+    for (n = 0; n < ix->all->len; n++)
+        all[n] = (known){ kl_strdup(ix->all->v[n]->key), kl_value_ref(ix->all->v[n]->object) };
     kl_unlock(&ix->mu);
     kl_buf text = KL_BUF_INIT;
     for (size_t i = 0; i < n; i++) {
@@ -434,7 +537,7 @@ void kl_indexer_fill(kl_indexer *ix)
                 x = ix->indexes[i];
         if (x) {
             x->live = true;
-            ix->generation++;
+            atomic_fetch_add(&ix->generation, 1);
         }
         kl_unlock(&ix->mu);
         if (!x)
@@ -452,7 +555,7 @@ bool kl_indexer_drop(kl_indexer *ix, const char *name)
         for (size_t i = 0; i < ix->n_indexes; i++)
             if (ix->indexes[i] == x)
                 ix->indexes[i--] = ix->indexes[--ix->n_indexes];
-        ix->generation++;
+        atomic_fetch_add(&ix->generation, 1);
         push(&ix->dropped, &ix->n_dropped, x);
         last = true;
     }
@@ -470,13 +573,8 @@ void kl_indexer_sweep(kl_indexer *ix)
             size_t it = 0;
             void *b;
             while (kl_map_next(x->buckets, &it, NULL, &b))
-                for (bucket *in = b; in->len;) {
-                    entry *e = in->v[in->len - 1];
-                    in->len--;
-                    for (size_t i = 0; i < e->n; i++)
-                        if (e->members[i].in == in)
-                            e->members[i] = e->members[--e->n];
-                }
+                for (bucket *in = b; in->len; in->len--)
+                    forget_bucket(in->v[in->len - 1], in);
         }
         kl_unlock(&ix->mu);
         if (!x)
@@ -499,7 +597,7 @@ const kl_value *kl_indexer_lookup(kl_indexer *ix, const char *key)
 size_t kl_indexer_count(kl_indexer *ix)
 {
     kl_lock(&ix->mu);
-    size_t n = kl_map_len(ix->objects);
+    size_t n = ix->all->len;
     kl_unlock(&ix->mu);
     return n;
 }
@@ -515,12 +613,11 @@ char *kl_indexer_rv(kl_indexer *ix)
 uint64_t kl_indexer_bytes(kl_indexer *ix)
 {
     const kl_value *sample[BYTES_SAMPLE];
-    size_t n = 0, it = 0;
-    void *e;
+    size_t n = 0;
     kl_lock(&ix->mu);
-    size_t count = kl_map_len(ix->objects);
-    while (n < BYTES_SAMPLE && kl_map_next(ix->objects, &it, NULL, &e))      /* in hash order: as good as random */
-        sample[n++] = kl_value_ref(((entry *)e)->object);
+    size_t count = ix->all->len, step = count / BYTES_SAMPLE + 1;
+    for (size_t i = 0; i < count; i += step)
+        sample[n++] = kl_value_ref(ix->all->v[i]->object);
     kl_unlock(&ix->mu);
     uint64_t sum = 0;
     for (size_t i = 0; i < n; i++) {
@@ -542,49 +639,38 @@ static kl_status no_index_locked(const kl_indexer *ix, const char *name, kl_err 
     return st;
 }
 
-static void take_bucket_locked(const index_ *x, const char *value, kl_objects *out)
+/* References to the bucket's objects, in key order; `limit` 0: all. */
+static void copy_locked(const bucket *b, size_t limit, kl_objects *out)
 {
-    bucket *b = kl_map_get(x->buckets, value);
-    if (!b)
-        return;
-    out->v = kl_new_array(const kl_value *, b->len);
-    for (; out->len < b->len; out->len++)
+    size_t n = b ? (limit && limit < b->len ? limit : b->len) : 0;
+    out->v = kl_new_array(const kl_value *, n + 1);
+    for (out->len = 0; out->len < n; out->len++)
         out->v[out->len] = kl_value_ref(b->v[out->len]->object);
 }
 
-static kl_status snapshot_locked(kl_indexer *ix, const kl_query *q, kl_objects *out, kl_err *err) KL_REQUIRES(ix->mu)
+static kl_status snapshot_locked(kl_indexer *ix, const kl_query *q, size_t limit, kl_objects *out, kl_err *err) KL_REQUIRES(ix->mu)
 {
+    const bucket *b = ix->all;
     if (q->index || q->ns) {
         const char *name = q->index ? q->index : KL_INDEX_NAMESPACE;
         index_ *x = index_find_locked(ix, name);
         if (!x || !x->ready)
             return no_index_locked(ix, name, err);
-        take_bucket_locked(x, q->index ? (q->value ? q->value : "") : q->ns, out);
-        return KL_OK;
+        b = kl_map_get(x->buckets, q->index ? (q->value ? q->value : "") : q->ns);
     }
-    size_t it = 0;
-    void *e;
-    out->v = kl_new_array(const kl_value *, kl_map_len(ix->objects) + 1);
-    while (kl_map_next(ix->objects, &it, NULL, &e))
-        out->v[out->len++] = kl_value_ref(((entry *)e)->object);
+    copy_locked(b, limit, out);
     return KL_OK;
 }
 
-typedef struct sorted { const char *ns, *name; const kl_value *o; } sorted;
-
-/* As strcmp of the keys would, which do not exist in one piece: the end of a namespace reads as '/'. */
-static int by_key(const void *pa, const void *pb)
+static bool wanted(const kl_query *q, const kl_value *o)
 {
-    const sorted *a = pa, *b = pb;
-    const char *x = a->ns, *y = b->ns;
-    if (x && y && x != y) {
-        while (*x && *x == *y)
-            x++, y++;
-        unsigned char cx = *x ? (unsigned char)*x : '/', cy = *y ? (unsigned char)*y : '/';
-        if (cx != cy)
-            return cx < cy ? -1 : 1;
+    if (q->index && q->ns) {
+        const char *ns = kl_object_namespace(o);
+        if (!ns || strcmp(ns, q->ns))
+            return false;
     }
-    return strcmp(a->name, b->name);
+    return (!q->labels || kl_selector_matches(q->labels, kl_value_at(o, "metadata", "labels", NULL))) &&
+           (!q->where || q->where(q->where_arg, o));
 }
 
 kl_status kl_indexer_list(kl_indexer *ix, const kl_query *q, kl_objects *out, kl_err *err)
@@ -592,34 +678,24 @@ kl_status kl_indexer_list(kl_indexer *ix, const kl_query *q, kl_objects *out, kl
     static const kl_query all;
     kl_objects found = {0};
     q = q ? q : &all;
+    bool filtered = q->labels || q->where || (q->index && q->ns);
     kl_lock(&ix->mu);
-    kl_status st = snapshot_locked(ix, q, &found, err);
+    kl_status st = snapshot_locked(ix, q, filtered ? 0 : q->limit, &found, err);
     kl_unlock(&ix->mu);
     if (st)
         return st;
-    sorted *s = kl_new_array(sorted, found.len + 1);
-    size_t n = 0;
-    for (size_t i = 0; i < found.len; i++) {
-        const kl_value *o = found.v[i];
-        const char *ns = kl_object_namespace(o);
-        bool take = (!q->index || !q->ns || (ns && !strcmp(ns, q->ns))) &&
-                    (!q->labels || kl_selector_matches(q->labels, kl_value_at(o, "metadata", "labels", NULL)));
-        if (take)
-            s[n++] = (sorted){ ns, kl_object_name(o), o };
-        else
-            kl_value_unref(o);
+    if (filtered) {
+        size_t n = found.len;
+        found.len = 0;
+        for (size_t i = 0; i < n; i++) {
+            const kl_value *o = found.v[i];
+            bool full = q->limit && found.len == q->limit;
+            if (!full && wanted(q, o))
+                found.v[found.len++] = o;
+            else
+                kl_value_unref(o);
+        }
     }
-    if (n)
-        qsort(s, n, sizeof *s, by_key);
-    found.len = 0;
-    for (size_t i = 0; i < n; i++) {
-        bool full = q->limit && found.len == q->limit;
-        if (!full && (!q->where || q->where(q->where_arg, s[i].o)))
-            found.v[found.len++] = s[i].o;
-        else
-            kl_value_unref(s[i].o);
-    }
-    kl_free(s);
     *out = found;
     return KL_OK;
 }

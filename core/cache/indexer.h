@@ -40,7 +40,9 @@ void kl_indexer_sweep(kl_indexer *ix);         /* frees dropped indexes and thei
 /* `now` NULL removes. Returns what was there (the caller's reference), or NULL. Takes its own reference to now. */
 const kl_value *kl_indexer_put(kl_indexer *ix, const char *key, const kl_value *now);
 void kl_indexer_set_rv(kl_indexer *ix, const char *rv);      /* NULL changes nothing */
-/* A copy of every key, unsorted; free each and the array. */
-char **kl_indexer_keys(kl_indexer *ix, size_t *n);
+/* For a list: after mark, what is neither put nor kept is no longer there. keep is a lookup that says so. */
+void kl_indexer_mark(kl_indexer *ix);
+const kl_value *kl_indexer_keep(kl_indexer *ix, const char *key);
+void kl_indexer_take_unmarked(kl_indexer *ix, kl_objects *out);      /* removes the others, at once; sorted by key */
 
 #endif

@@ -10,10 +10,9 @@
 #include "cache/informer.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
-#include "base/map.h"
 #include "base/mem.h"
 #include "base/sync.h"
 #include "cache/indexer.h"
@@ -346,27 +345,51 @@ static void changes_tell(kl_informer *i, changes *c, unsigned flags)
     kl_free(c->v);
 }
 
+typedef struct keyed { const char *ns, *name; const kl_value *object; } keyed;
+
+/* As strcmp of the keys would, which do not exist in one piece: the end of a namespace reads as '/'. */
+static int by_key(const void *pa, const void *pb)
+{
+    const keyed *a = pa, *b = pb;
+    const char *x = a->ns ? a->ns : "", *y = b->ns ? b->ns : "";
+    if (x != y) {
+        while (*x && *x == *y)
+            x++, y++;
+        unsigned char cx = *x ? (unsigned char)*x : '/', cy = *y ? (unsigned char)*y : '/';
+        if (cx != cy)
+            return cx < cy ? -1 : 1;
+    }
+    return strcmp(a->name, b->name);
+}
+
+/* Servers list in key order, which the indexer likes best; not all of them do. */
+static void sort_page(const kl_value **page, size_t n)
+{
+    keyed *k = kl_new_array(keyed, n + 1);
+    bool sorted = true;
+    for (size_t i = 0; i < n; i++) {
+        k[i] = (keyed){ kl_object_namespace(page[i]), kl_object_name(page[i]), page[i] };
+        sorted &= !i || by_key(&k[i - 1], &k[i]) < 0;
+    }
+    if (!sorted)
+        qsort(k, n, sizeof *k, by_key);
+    for (size_t i = 0; i < n && !sorted; i++)
+        page[i] = k[i].object;
+    kl_free(k);
+}
+
 /* The list is the whole truth: the store becomes it, then handlers hear of the difference, deletes first. */
 static void apply_replace(kl_informer *i, const kl_value **page, size_t n, const char *rv)
 {
     changes gone = {0}, rest = {0};
+    kl_objects lost;
     char key[KL_KEY_MAX];
-    kl_map *listed = kl_map_new();
-    for (size_t k = 0; k < n; k++)
-        if (kl_indexer_key(page[k], key))
-            kl_map_set(listed, key, (void *)page[k]);
-    size_t n_keys;
-    char **keys = kl_indexer_keys(i->indexer, &n_keys);
-    for (size_t k = 0; k < n_keys; k++) {
-        if (!kl_map_has(listed, keys[k]))
-            changes_add(&gone, kl_indexer_put(i->indexer, keys[k], NULL), NULL);
-        kl_free(keys[k]);
-    }
-    kl_free(keys);
+    sort_page(page, n);
+    kl_indexer_mark(i->indexer);
     for (size_t k = 0; k < n; k++) {
-        if (!kl_indexer_key(page[k], key) || kl_map_get(listed, key) != page[k])
-            continue;                             /* listed twice: the last one counts */
-        const kl_value *before = kl_indexer_lookup(i->indexer, key);
+        if (!kl_indexer_key(page[k], key))
+            continue;
+        const kl_value *before = kl_indexer_keep(i->indexer, key);
         if (!before || !unchanged(before, page[k])) {
             const kl_value *old = kl_indexer_put(i->indexer, key, page[k]);
             if (old && reborn(old, page[k])) {
@@ -377,7 +400,10 @@ static void apply_replace(kl_informer *i, const kl_value **page, size_t n, const
         }
         kl_value_unref(before);
     }
-    kl_map_free(listed, NULL);
+    kl_indexer_take_unmarked(i->indexer, &lost);
+    for (size_t k = 0; k < lost.len; k++)
+        changes_add(&gone, lost.v[k], NULL);          /* takes the reference over */
+    kl_free(lost.v);
     kl_indexer_set_rv(i->indexer, rv);
     bool first = !atomic_load(&i->synced);
     refresh_active(i);

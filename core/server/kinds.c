@@ -12,6 +12,8 @@
 struct kl__kinds {
     kl__kind **v;
     size_t len, cap;
+    kl__kind **dead;            /* removed, but the running call may still read them */
+    size_t ndead;
 };
 
 /* ------------------------------------------------------------------ words */
@@ -165,8 +167,18 @@ void kl__kinds_free(kl__kinds *k)
         return;
     for (size_t i = 0; i < k->len; i++)
         kl__kind_free(k->v[i]);
+    kl__kinds_bury(k);
     kl_free(k->v);
     kl_free(k);
+}
+
+void kl__kinds_bury(kl__kinds *k)
+{
+    for (size_t i = 0; i < k->ndead; i++)
+        kl__kind_free(k->dead[i]);
+    kl_free(k->dead);
+    k->dead = NULL;
+    k->ndead = 0;
 }
 
 void kl__kinds_add(kl__kinds *k, kl__kind *kind)
@@ -195,9 +207,10 @@ void kl__kinds_remove(kl__kinds *k, const char *group, const char *plural, const
         bool gone = kind->custom && !strcmp(kind->group, group) && !strcmp(kind->plural, plural);
         for (const char *const *w = keep; gone && w && *w; w++)
             gone = strcmp(*w, kind->version) != 0;
-        if (gone)
-            kl__kind_free(kind);
-        else
+        if (gone) {
+            k->dead = kl_realloc(k->dead, (k->ndead + 1) * sizeof *k->dead);
+            k->dead[k->ndead++] = kind;
+        } else
             k->v[n++] = kind;
     }
     k->len = n;

@@ -35,8 +35,10 @@ typedef struct kl__kinds kl__kinds;
 kl__kinds *kl__kinds_new(const kl__types *builtin);        /* with the built-in kinds */
 void kl__kinds_free(kl__kinds *k);
 void kl__kinds_add(kl__kinds *k, kl__kind *kind);          /* takes it; one that is there under the same names is updated in place */
-/* Removes what a CRD served, except versions named in `keep` (NULL-terminated, or NULL). */
+/* Removes what a CRD served, except versions named in `keep` (NULL-terminated, or NULL). The kinds stay readable until
+ * kl__kinds_bury, which the next call starts with: the call that removed them may be answering through one. */
 void kl__kinds_remove(kl__kinds *k, const char *group, const char *plural, const char *const *keep);
+void kl__kinds_bury(kl__kinds *k);
 void kl__kind_free(kl__kind *kind);
 
 /* Borrowed, NULL when absent. */

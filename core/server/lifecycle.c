@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "model/object.h"
 #include "server/edit.h"
@@ -32,16 +33,15 @@ static kl__kind *kind_of_bucket(kl_server *s, const kl__bucket *b)
     return NULL;
 }
 
-/* Deletes what is left of one bucket under `prefix`; counts what stays behind finalizers. */
-static size_t delete_all(kl_server *s, kl__kind *k, const char *prefix)
+/* Deletes what a bucket holds under `prefix`; what finalizers hold stays, marked. */
+static void delete_all(kl_server *s, kl__bucket *b, const char *prefix)
 {
     kl__picture p;
-    size_t stays = 0;
-    if (kl__bucket_picture(k->bucket, prefix, prefix, 0, &p))
-        return 0;
+    if (kl__bucket_picture(b, prefix, prefix, 0, &p))
+        return;
     for (size_t i = 0; i < p.len; i++) {
-        const kl__entry *e = kl__bucket_get(k->bucket, p.keys[i]);
-        if (!e)
+        kl__kind *k = kind_of_bucket(s, b);                /* the last one may take the kind along */
+        if (!k || !kl__bucket_get(b, p.keys[i]))
             continue;
         kl__call c = { .s = s, .kind = k, .ns = kl_object_namespace(p.objects[i]), .name = kl_object_name(p.objects[i]), .manager = "kubelua" };
         static const char now[] = "{\"gracePeriodSeconds\":0}";
@@ -53,11 +53,11 @@ static size_t delete_all(kl_server *s, kl__kind *k, const char *prefix)
             st = kl__verb_delete(&c, options, &out, &code, &err);
         kl_value_unref(out);
         kl_value_unref(options);
+        if (st)
+            kl_warn("an object of a terminating namespace or definition could not be deleted", "key=%s why=%s", p.keys[i], kl_err_message(&err));
         kl_err_fini(&err);
-        stays += st != KL_OK || kl__bucket_get(k->bucket, p.keys[i]) != NULL;
     }
     kl__picture_fini(&p);
-    return stays;
 }
 
 /* A terminating namespace that is empty loses its finalizer, and goes when it has no other. */
@@ -105,7 +105,7 @@ void kl__after_put(kl_server *s, kl__kind *k, const kl_value *object)
         for (size_t i = 0; i < kl__store_buckets(s->store, &all); i++) {
             kl__kind *content = kind_of_bucket(s, all[i]);
             if (content && content->namespaced)
-                delete_all(s, content, prefix);
+                delete_all(s, all[i], prefix);
         }
         kl_free(prefix);
         settle_namespace(s, kl_object_name(o));
@@ -114,9 +114,7 @@ void kl__after_put(kl_server *s, kl__kind *k, const kl_value *object)
         kl__crd_serve(s, o);
         if (kl_object_deleting(o)) {
             kl__bucket *b = kl__store_bucket(s->store, kl_value_str_at(o, "spec", "group", NULL), kl_value_str_at(o, "spec", "names", "plural", NULL));
-            kl__kind *content = kind_of_bucket(s, b);
-            if (content)
-                delete_all(s, content, "");
+            delete_all(s, b, "");
             kl__crd_settle(s, b->group, b->plural);
         }
     }

@@ -21,7 +21,7 @@
 
 static kl_status make_namespace(kl_server *s, const char *ns, kl_err *err)
 {
-    kl__call c = { .s = s, .kind = kl__kinds_get(s->kinds, "", "v1", "namespaces"), .name = ns, .manager = "kubelua" };
+    kl__call c = { .s = s, .kind = kl__kinds_get(s->kinds, "", "v1", "namespaces"), .name = ns, .manager = "kubelua-load" };
     if (kl__bucket_get(c.kind->bucket, ns))
         return KL_OK;
     const kl_value *name = kl_value_of_str(ns), *o = kl_value_with_at(NULL, name, "metadata", "name", NULL), *out = NULL;
@@ -57,7 +57,7 @@ static kl_status load_locked(kl_server *s, const kl_value *object, kl_err *err)
         return kl_fail(err, KL_EINVAL, "%s %s \"%s\" cannot be loaded: the server has no such kind; load its CustomResourceDefinition first (--crds)",
             version, kind, name ? name : "");
     const char *ns = kl_object_namespace(object);
-    kl__call c = { .s = s, .kind = k, .ns = k->namespaced ? ns && *ns ? ns : "default" : NULL, .name = name, .manager = "kubelua", .any_status = true };
+    kl__call c = { .s = s, .kind = k, .ns = k->namespaced ? ns && *ns ? ns : "default" : NULL, .name = name, .manager = "kubelua-load", .any_status = true };
     const kl_value *o = without_system_fields(object), *out = NULL;
     kl_status st = c.ns ? make_namespace(s, c.ns, err) : KL_OK;
     char *key = name ? kl_key_join(c.ns, name) : NULL;
@@ -88,6 +88,7 @@ kl_status kl_server_load(kl_server *s, const kl_value *object, kl_err *err)
         return st;
     }
     kl_lock(&s->mu);
+    kl__kinds_bury(s->kinds);
     kl_status st = load_locked(s, object, err);
     kl_unlock(&s->mu);
     return st;

@@ -227,6 +227,10 @@ static kl_status walk_time(struct walk *w, const kl__schema *s, const kl_value *
     char buf[KL_TIME_MAX];
     if (!text)
         return mismatch(w, s, in);
+    const char *fraction = strchr(text, '.');
+    if (s->type == KL_S_MICROTIME && (!fraction || strspn(fraction + 1, "0123456789") != 6))
+        return kl__fail_bad_request(w->err, "parsing time \"%s\" as \"2006-01-02T15:04:05.000000Z07:00\": cannot parse \"%s\" as \".000000\"", text,
+            fraction ? fraction : text + strlen(text) - (*text ? 1 : 0));
     kl_err why = KL_ERR_INIT;
     if (kl_time_parse(text, &sec, &nsec, &why)) {
         kl_err_fini(&why);

@@ -412,6 +412,7 @@ void kl__rest_handle(void *arg, kl_httpd_request *http)
     char *copy = kl_strdup(path), *words[SEGMENTS_MAX + 1];
     kl__call c = { .s = s };
     kl_lock(&s->mu);
+    kl__kinds_bury(s->kinds);
     if (!kl__discovery(s, path, http) && !kl__openapi(s, path, http)) {
         if (find(s, words, split(copy, words), &c))
             serve_objects(&c, http);

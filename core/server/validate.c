@@ -169,9 +169,7 @@ static void walk(struct walk *w, const kl__schema *s, const kl_value *v)
         return;
     if (!right_type(s, v)) {
         const char *path = kl_buf_str(&w->path), *word = type_word(v);
-        char *text = kl_value_type(v) == KL_NULL || kl_value_type(v) == KL_OBJECT || kl_value_type(v) == KL_ARRAY ? kl_sprintf("\"%s\"", word) : kl_value_to_json(v);
-        kl__cause_add(w->causes, "FieldValueTypeInvalid", path, "Invalid value: %s: %s in body must be of type %s: \"%s\"", text, path, want_word(s), word);
-        kl_free(text);
+        kl__cause_add(w->causes, "FieldValueTypeInvalid", path, "Invalid value: \"%s\": %s in body must be of type %s: \"%s\"", word, path, want_word(s), word);
         return;
     }
     check_enum(w, s, v);

@@ -92,9 +92,8 @@ static kl_status decode(const kl__call *c, const kl_value *body, bool fill, cons
         }
     }
     if (!st && unknown.count && c->validation == KL_FIELDS_STRICT) {
-        st = c->kind->custom ? kl__fail_bad_request(err, "strict decoding error: %s", kl_buf_str(&unknown.names))
-                             : kl__fail_bad_request(err, "%s in version \"%s\" cannot be handled as a %s: strict decoding error: %s",
-                                   c->kind->kind, c->kind->version, c->kind->kind, kl_buf_str(&unknown.names));
+        st = kl__fail_bad_request(err, "%s in version \"%s\" cannot be handled as a %s: strict decoding error: %s",
+            c->kind->kind, c->kind->version, c->kind->kind, kl_buf_str(&unknown.names));
     } else if (!st && unknown.count && c->warnings)
         kl_buf_add(c->warnings, unknown.warnings.data, unknown.warnings.len);
     kl__unknown_fini(&unknown);
@@ -498,14 +497,34 @@ kl_status kl__verb_patch(const kl__call *c, kl__patch type, bool force, const kl
 
 /* ------------------------------------------------------------------ delete */
 
+/* These conflicts speak of the Kind, not of the resource. */
+static kl_status KL_PRINTF(3, 4) precondition(kl_err *err, const kl__call *c, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    char *why = kl_vsprintf(fmt, ap);
+    va_end(ap);
+    const kl__kind *k = c->kind;
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_kstr(b, "name", c->name);
+    kl_build_kstr(b, "group", *k->group ? k->group : NULL);
+    kl_build_kstr(b, "kind", k->kind);
+    kl_build_end(b);
+    kl_status st = kl__api_fail(err, 409, "Conflict", kl_builder_done(b), "Operation cannot be fulfilled on %s%s%s \"%s\": %s",
+        k->kind, *k->group ? "." : "", k->group, c->name, why);
+    kl_free(why);
+    return st;
+}
+
 static kl_status check_preconditions(const kl__call *c, const kl_value *old, const kl_value *options, kl_err *err)
 {
     const char *uid = kl_value_str_at(options, "preconditions", "uid", NULL), *rv = kl_value_str_at(options, "preconditions", "resourceVersion", NULL);
     if (uid && !same_text(uid, kl_object_uid(old)))
-        return kl__fail_conflict(err, c->kind, c->name, "the UID in the precondition (%s) does not match the UID in record (%s). "
+        return precondition(err, c, "the UID in the precondition (%s) does not match the UID in record (%s). "
             "The object might have been deleted and then recreated", uid, kl_object_uid(old));
     if (rv && !same_text(rv, kl_object_rv(old)))
-        return kl__fail_conflict(err, c->kind, c->name, "the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). "
+        return precondition(err, c, "the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). "
             "The object might have been modified", rv, kl_object_rv(old));
     return KL_OK;
 }

@@ -14,6 +14,7 @@
 #include "base/heap.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/suggest.h"
 #include "net/client_impl.h"
 
 #define AGGREGATED "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," \
@@ -21,6 +22,7 @@
 #define FETCH_TIMEOUT KL_SECONDS(32)        /* as client-go */
 #define MISS_FRESH KL_SECONDS(2)            /* a miss is not asked for again so soon */
 #define SUGGESTIONS_MAX 3
+#define LETTERS_MAX 2                       /* that may be wrong in a kind that somebody meant; a third of it at most */
 
 typedef struct waiter {
     kl_list link;
@@ -472,46 +474,22 @@ static void fetch_step(fetch *f)
 
 /* --- what to say about a kind that is not there ------------------------------------------------------------------------------------ */
 
-/* How many letters differ, case ignored; more than `max` is max + 1. */
-static int distance(const char *a, const char *b, int max)
-{
-    int n = (int)strlen(a), m = (int)strlen(b), row[65];
-    if (n > 64 || m > 64 || n - m > max || m - n > max)
-        return max + 1;
-    for (int j = 0; j <= m; j++)
-        row[j] = j;
-    for (int i = 1; i <= n; i++) {
-        int diagonal = row[0];
-        row[0] = i;
-        for (int j = 1; j <= m; j++) {
-            int same = (a[i - 1] | 32) == (b[j - 1] | 32), best = diagonal + !same;
-            diagonal = row[j];
-            best = best < row[j] + 1 ? best : row[j] + 1;
-            row[j] = best < row[j - 1] + 1 ? best : row[j - 1] + 1;
-        }
-    }
-    return row[m] > max ? max + 1 : row[m];
-}
-
 /* 0 is nearest; -1 is no match at all. */
 static int nearness(const kl_gvk *g, const kl_resource *r)
 {
-    bool group = !strcmp(g->group, r->group);
-    int letters = distance(g->kind, r->kind, 2);
-    bool other_name = !strcasecmp(g->kind, r->plural) || !strcasecmp(g->kind, r->singular);
+    size_t most = strlen(g->kind) / 3, letters = kl_edit_distance(g->kind, r->kind);
+    bool group = !strcmp(g->group, r->group), other_name = !strcasecmp(g->kind, r->plural) || !strcasecmp(g->kind, r->singular);
     for (char **s = r->short_names; s && *s; s++)
         other_name = other_name || !strcasecmp(g->kind, *s);
-    if (letters > 2 && !other_name)
+    if (letters > (most < LETTERS_MAX ? most : LETTERS_MAX) && !other_name)
         return -1;
-    if (letters && !other_name && (int)strlen(g->kind) <= 3)
-        return -1;                              /* in short names two letters are everything */
-    return (other_name ? 0 : letters) * 2 + !group;
+    return (other_name ? 0 : (int)letters) * 2 + !group;
 }
 
 static void suggest(const fetch *f, const kl_gvk *g, kl_buf *out)
 {
     int told = 0;
-    for (int rank = 0; rank <= 5 && told < SUGGESTIONS_MAX; rank++)
+    for (int rank = 0; rank <= 2 * LETTERS_MAX + 1 && told < SUGGESTIONS_MAX; rank++)
         for (size_t i = 0; i < f->n && told < SUGGESTIONS_MAX; i++) {
             const kl_resource *r = f->order[i];
             if (nearness(g, r) != rank)

@@ -16,7 +16,7 @@
 
 struct kl_client {
     kl_config config;
-    kl_clock *clock;                /* ages of tokens, dates in answers; waiting is by the real clock */
+    kl_clock *clock;                /* ages of tokens and misses, dates in answers; waiting is by the real clock */
     char *field_manager;
     char *host;                     /* "127.0.0.1:6443", for metrics */
     char *credentials;              /* in words, for a 401 */

@@ -462,7 +462,7 @@ static void fetch_step(fetch *f)
         fetch *old = d->known;
         index_found(f, old);
         d->known = f;
-        d->known_at = kl_clock_now(kl_clock_real());
+        d->known_at = kl_clock_now(d->c->clock);
         fetch_free(old);
         kl_unlock(&d->mu);
         kl_debug("discovered", "resources=%zu groups=%zu failed=%zu", f->n, kl_map_len(f->groups), kl_map_len(f->failed));
@@ -573,7 +573,7 @@ static void on_wanted(void *arg)
     if (d->running)
         return;
     kl_lock(&d->mu);
-    bool fresh = d->known_at >= 0 && kl_clock_now(kl_clock_real()) - d->known_at < MISS_FRESH;
+    bool fresh = d->known_at >= 0 && kl_clock_now(d->c->clock) - d->known_at < MISS_FRESH;
     kl_unlock(&d->mu);
     if (fresh)                                  /* also when somebody's fetch found it in between */
         tell_waiters(d, NULL);

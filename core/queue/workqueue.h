@@ -25,9 +25,11 @@ typedef struct kl_workqueue_options {
     void *wake_arg;
 } kl_workqueue_options;
 
+/* o NULL: the defaults. Freed when no thread uses it any more; keys still in it are forgotten. */
 kl_workqueue *kl_workqueue_new(const kl_workqueue_options *o);
 void kl_workqueue_free(kl_workqueue *q);
 
+/* Dropped once the queue is shut down. A delay of 0 or less is an add; a rate-limited add waits by the key's failures. */
 void kl_workqueue_add(kl_workqueue *q, const char *key, kl_time now);
 void kl_workqueue_add_after(kl_workqueue *q, const char *key, kl_time delay, kl_time now);
 kl_time kl_workqueue_add_rate_limited(kl_workqueue *q, const char *key, kl_time now);     /* the delay it drew */

@@ -1,0 +1,284 @@
+/* follow.c - the watch thread: source callback -> reflector step -> do what it says.
+ *
+ * One request and one timer are open at a time. What a list brings is kept aside until its last page has come, then handed
+ * to the apply context as a whole. */
+#include "cache/informer_impl.h"
+
+#include <string.h>
+#include "base/log.h"
+#include "base/mem.h"
+#include "model/object.h"
+
+void kl__follow_drop_page(kl_informer *i)
+{
+    for (size_t k = 0; k < i->n_page; k++)
+        kl_value_unref(i->page[k]);
+    kl_free(i->page);
+    i->page = NULL;
+    i->n_page = i->cap_page = 0;
+}
+
+void kl__follow_step(kl_informer *i, const kl_reflector_input *in);
+
+static kl_err error_of_done(kl_status st, int code, const kl_err *err)
+{
+    kl_err e = KL_ERR_INIT;
+    if (err)
+        kl_err_copy(&e, err);
+    if (!e.message)
+        kl_fail(&e, st, "%s", kl_status_name(st));
+    e.status = st;
+    if (!e.http_code)
+        e.http_code = code;
+    return e;
+}
+
+static kl_status list_item(void *arg, const kl_value *object, kl_err *err)
+{
+    kl_informer *i = arg;
+    const kl_value *o = kl_object_with_type(object, i->api_version, i->kind);
+    kl_value_unref(object);
+    char key[KL_KEY_MAX];
+    if (!kl_indexer_key(o, key)) {
+        kl_value_unref(o);
+        return kl_fail(err, KL_ESERVER, "the list of %s holds an item without a usable metadata.name: the server's answer is no list of objects", i->resource);
+    }
+    if (i->n_page == i->cap_page)
+        i->page = kl_realloc(i->page, (i->cap_page = i->cap_page ? 2 * i->cap_page : 64) * sizeof *i->page);
+    i->page[i->n_page++] = o;
+    return KL_OK;
+}
+
+static bool is_list(const kl_value *envelope)
+{
+    const char *kind = kl_value_str_at(envelope, "kind", NULL);
+    size_t n = kind ? strlen(kind) : 0;
+    return n >= 4 && !strcmp(kind + n - 4, "List");
+}
+
+static void list_done(void *arg, kl_status st, int code, const kl_value *envelope, kl_err *err)
+{
+    kl_informer *i = arg;
+    i->request = 0;
+    kl_err e = KL_ERR_INIT;
+    if (st) {
+        e = error_of_done(st, code, err);
+    } else if (!is_list(envelope)) {
+        const char *kind = kl_value_str_at(envelope, "kind", NULL);
+        st = kl_fail(&e, KL_ESERVER, "listing %s brought a %s where a list was expected", i->resource, kind ? kind : "thing without kind");
+    }
+    if (st)
+        kl__follow_step(i, &(kl_reflector_input){ .kind = KL_REFLECTOR_LIST_FAILED, .err = &e });
+    else
+        kl__follow_step(i, &(kl_reflector_input){
+            .kind = KL_REFLECTOR_PAGE,
+            .rv = kl_value_str_at(envelope, "metadata", "resourceVersion", NULL),
+            .continue_token = kl_value_str_at(envelope, "metadata", "continue", NULL),
+        });
+    kl_err_fini(&e);
+}
+
+static void watch_opened(void *arg)
+{
+    kl__follow_step(arg, &(kl_reflector_input){ .kind = KL_REFLECTOR_OPENED });
+}
+
+static kl_status status_of(int64_t code, const char *reason)
+{
+    if (code == 410 || (reason && (!strcmp(reason, "Expired") || !strcmp(reason, "Gone"))))
+        return KL_EGONE;
+    switch (code) {
+    case 401: return KL_EAUTH;
+    case 403: return KL_EFORBIDDEN;
+    case 404: return KL_ENOTFOUND;
+    case 429: return KL_ETHROTTLED;
+    case 504: return KL_ETIMEOUT;
+    }
+    return code >= 400 && code < 500 ? KL_EREJECTED : KL_ESERVER;
+}
+
+/* The Status of an ERROR event as an error. */
+static void stream_error_set(kl_informer *i, const kl_value *status)
+{
+    kl_err *e = &i->stream_error;
+    int64_t code = kl_value_int_at(status, 0, "code", NULL);
+    const char *reason = kl_value_str_at(status, "reason", NULL), *message = kl_value_str_at(status, "message", NULL);
+    kl_err_fini(e);
+    kl_fail(e, status_of(code, reason), "the watch of %s was ended by the server: %s", i->resource, message ? message : reason ? reason : "it did not say why");
+    e->http_code = (int)code;
+    e->reason = kl_strdup(reason);
+    const kl_value *details = kl_value_at(status, "details", NULL);
+    if (details)
+        e->details = kl_value_to_json(details);
+    e->retry_after_ns = KL_SECONDS(kl_value_int_at(details, 0, "retryAfterSeconds", NULL));
+    i->has_stream_error = true;
+}
+
+static kl_status watch_event(void *arg, const char *word, const kl_value *o, kl_err *err)
+{
+    kl_informer *i = arg;
+    kl_event_type type;
+    const char *kind = kl_object_kind(o);
+    if (!kl_event_parse(word, &type)) {
+        kl_warn("unknown watch event skipped", "resource=%s type=%.40s", i->resource, word);
+        kl_value_unref(o);
+        return KL_OK;
+    }
+    if (type == KL_ERROR) {                       /* done follows, and tells the reflector */
+        stream_error_set(i, o);
+        kl_value_unref(o);
+        if (err)
+            kl_err_copy(err, &i->stream_error);
+        return i->stream_error.status;
+    }
+    char key[KL_KEY_MAX];
+    if ((i->kind && kind && strcmp(kind, i->kind)) || (type != KL_BOOKMARK && !kl_indexer_key(o, key))) {
+        kl_warn("foreign object in a watch skipped", "resource=%s kind=%.80s", i->resource, kind ? kind : "");
+        kl_value_unref(o);
+        return KL_OK;
+    }
+    const char *rv = kl_object_rv(o);
+    kl__job *j = kl__job_new(i, type == KL_BOOKMARK ? kl__apply_rv : kl__apply_event);
+    j->type = type;
+    j->object = type == KL_BOOKMARK ? NULL : kl_object_with_type(o, i->api_version, i->kind);
+    j->rv = type == KL_BOOKMARK ? kl_strdup(rv) : NULL;
+    kl__job_apply(i, j);
+    if (type != KL_BOOKMARK)
+        atomic_fetch_add_explicit(&i->events, 1, memory_order_relaxed);
+    atomic_store_explicit(&i->last_event, kl_clock_now(i->clock), memory_order_relaxed);
+    kl__follow_step(i, &(kl_reflector_input){ .kind = KL_REFLECTOR_FRAME, .type = type, .rv = rv });
+    kl_value_unref(o);
+    return KL_OK;
+}
+
+static void watch_done(void *arg, kl_status st, int code, const kl_value *envelope, kl_err *err)
+{
+    (void)envelope;
+    kl_informer *i = arg;
+    i->request = 0;
+    kl_err e = KL_ERR_INIT;
+    kl_reflector_input_kind kind = KL_REFLECTOR_ENDED;
+    if (i->has_stream_error) {
+        kl_err_move(&e, &i->stream_error);
+        i->has_stream_error = false;
+        kind = KL_REFLECTOR_STREAM_ERROR;
+    } else if (st) {
+        e = error_of_done(st, code, err);
+    }
+    kl__follow_step(i, &(kl_reflector_input){ .kind = kind, .err = e.status ? &e : NULL });
+    kl_err_fini(&e);
+}
+
+static void timer_fired(void *arg)
+{
+    kl_informer *i = arg;
+    i->timer = 0;
+    kl__follow_step(i, &(kl_reflector_input){ .kind = KL_REFLECTOR_TIMER });
+}
+
+static void timer_clear(kl_informer *i)
+{
+    if (i->timer)
+        i->source.timer_cancel(i->source.self, i->timer);
+    i->timer = 0;
+}
+
+/* A timer that fires early does no harm, so the one that runs is kept while the end only moves away. */
+static void timer_set(kl_informer *i, kl_time until)
+{
+    if (until == KL_NEVER) {
+        timer_clear(i);
+        return;
+    }
+    if (i->timer && i->timer_at <= until)
+        return;
+    timer_clear(i);
+    kl_time now = kl_clock_now(i->clock);
+    i->timer_at = until;
+    i->timer = i->source.timer(i->source.self, until > now ? until - now : 0, timer_fired, i);
+}
+
+static void close_request(kl_informer *i)
+{
+    uint64_t open = i->request;
+    i->request = 0;
+    if (open)
+        i->source.cancel(i->source.self, open);
+    kl_err_fini(&i->stream_error);
+    i->has_stream_error = false;
+}
+
+static void replace_store(kl_informer *i)
+{
+    kl__job *j = kl__job_new(i, kl__apply_replace);
+    j->page = i->page;
+    j->n_page = i->n_page;
+    j->rv = kl_strdup(kl_reflector_rv(i->reflector));
+    i->page = NULL;
+    i->n_page = i->cap_page = 0;
+    kl_debug("listed", "resource=%s objects=%zu rv=%s", i->resource, j->n_page, j->rv);
+    kl__job_apply(i, j);
+}
+
+void kl__follow_perform(kl_informer *i, const kl_reflector_action *a)
+{
+    static const kl_source_sink list_sink = { .item = list_item, .done = list_done };
+    static const kl_source_sink watch_sink = { .event = watch_event, .opened = watch_opened, .done = watch_done };
+    kl_source_sink sink = a->what == KL_REFLECTOR_LIST ? list_sink : watch_sink;
+    sink.arg = i;
+    if (a->complete)
+        replace_store(i);
+    if (a->what != KL_REFLECTOR_GO_ON) {
+        close_request(i);
+        timer_clear(i);
+        if (a->what != KL_REFLECTOR_LIST || !a->list.continue_token)
+            kl__follow_drop_page(i);
+    }
+    uint64_t turn = a->what == KL_REFLECTOR_GO_ON ? i->turn : ++i->turn, request = 0;
+    if (a->what == KL_REFLECTOR_LIST)
+        request = i->source.list(i->source.self, &a->list, &sink);
+    else if (a->what == KL_REFLECTOR_WATCH)
+        request = i->source.watch(i->source.self, &a->watch, &sink);
+    if (turn != i->turn)
+        return;                                   /* it failed on the spot, and what follows from that is under way */
+    if (request)
+        i->request = request;
+    timer_set(i, a->until);
+}
+
+/* What other threads may want to know. */
+void kl__follow_publish(kl_informer *i)
+{
+    kl_reflector *r = i->reflector;
+    char *message = kl_strdup(kl_reflector_message(r));
+    kl_lock(&i->mu);
+    char *old = i->message;
+    i->state = kl_reflector_state(r);
+    i->message = message;
+    i->parked = kl_reflector_parked(r);
+    i->counts = *kl_reflector_counters(r);
+    kl_unlock(&i->mu);
+    kl_free(old);
+}
+
+static void log_trouble(const kl_informer *i, const kl_err *err, kl_time wait)
+{
+    char text[512];
+    kl_warn(kl_reflector_parked(i->reflector) ? "informer is parked" : "list or watch failed", "resource=%s namespace=%s next=%s in=%.1fs error=%s",
+            i->resource, i->ns ? i->ns : "", kl_reflector_state(i->reflector), (double)wait / (double)KL_SECONDS(1),
+            kl_log_quote(err->message, text, sizeof text));
+}
+
+void kl__follow_step(kl_informer *i, const kl_reflector_input *in)
+{
+    if (!i->running)
+        return;
+    kl_time now = kl_clock_now(i->clock);
+    bool troubled = kl_reflector_message(i->reflector) != NULL;
+    kl_reflector_action a = kl_reflector_step(i->reflector, in, now);
+    if (in->kind != KL_REFLECTOR_FRAME || troubled)
+        kl__follow_publish(i);
+    if (in->err && in->err->status)
+        log_trouble(i, in->err, a.what == KL_REFLECTOR_WAIT ? a.until - now : 0);
+    kl__follow_perform(i, &a);
+}

@@ -1,0 +1,103 @@
+/* informer_impl.h - an informer from the inside: shared by the four files that make it, and by nobody else.
+ *
+ *   informer.c   life, jobs between threads, start and stop, reading      follow.c    the watch thread: does what the reflector says
+ *   apply.c      the apply context: the store and what changed in it      handlers.c  the apply context: who is told */
+#ifndef KL_CACHE_INFORMER_IMPL_H
+#define KL_CACHE_INFORMER_IMPL_H
+
+#include <stdatomic.h>
+#include "base/sync.h"
+#include "cache/indexer.h"
+#include "cache/informer.h"
+#include "cache/reflector.h"
+
+struct kl_subscription {
+    kl_informer *informer;       /* a reference until unsubscribed */
+    kl_handler handler;
+    atomic_int refs;             /* the subscriber's, and the apply context's while it knows it */
+    bool active, synced;         /* apply context: gets events; was told on_synced */
+    bool dead;                   /* under informer->mu, as is */
+    uint64_t caller;             /* the thread that runs its callback now, or 0 */
+};
+
+struct kl_informer {
+    atomic_int refs;
+    kl_source source;
+    kl_clock *clock;
+    char *resource, *api_version, *kind, *ns;
+    void (*execute)(void *arg, void (*fn)(void *), void *fnarg);
+    void *execute_arg;
+    kl_indexer *indexer;
+    _Atomic bool synced;
+    _Atomic uint64_t events;
+    _Atomic kl_time last_event;
+
+    /* watch thread */
+    kl_reflector *reflector;
+    bool running;                /* started and not stopped */
+    bool ended;                  /* stopped, and nothing is left in the executor, which may be gone */
+    uint64_t turn;               /* counts what was performed */
+    uint64_t request;            /* the open list or watch, 0 none */
+    uint64_t timer;              /* 0 none */
+    kl_time timer_at;
+    const kl_value **page;       /* what the list has brought so far */
+    size_t n_page, cap_page;
+    kl_err stream_error;         /* the ERROR event of the open watch */
+    bool has_stream_error;
+
+    /* apply context */
+    kl_subscription **active;    /* those known here, each a reference; brought up to date when subs_version moves */
+    size_t n_active;
+    uint64_t active_version;
+    bool stopped;
+
+    kl_mutex mu;
+    kl_cond idle;                /* a callback of a dead subscription has ended */
+    /* under mu: */
+    kl_subscription **subs;
+    size_t n_subs;
+    uint64_t subs_version;
+    const char *state;           /* what the reflector said last */
+    char *message;
+    bool parked;
+    kl_reflector_counts counts;
+};
+
+/* Something to do elsewhere. It holds a reference to its informer. */
+typedef struct kl__job {
+    kl_informer *i;              /* a reference */
+    void (*fn)(kl_informer *i, struct kl__job *j);
+    kl_subscription *sub;
+    void (*call)(void *arg);
+    void *call_arg;
+    kl_event_type type;
+    const kl_value *object;
+    const kl_value **page;
+    size_t n_page;
+    char *rv;
+} kl__job;
+
+/* --- informer.c: any thread, but for kl__job_apply, which is for the watch thread -------------------------------------------- */
+kl__job *kl__job_new(kl_informer *i, void (*fn)(kl_informer *, kl__job *));
+void kl__job_post_watch(kl_informer *i, kl__job *j);       /* to the watch thread */
+void kl__job_post(kl_informer *i, kl__job *j);             /* through the watch thread into the apply context */
+void kl__job_apply(kl_informer *i, kl__job *j);            /* into the apply context */
+
+/* --- follow.c: watch thread ----------------------------------------------------------------------------------------------------- */
+void kl__follow_step(kl_informer *i, const kl_reflector_input *in);
+void kl__follow_perform(kl_informer *i, const kl_reflector_action *a);
+void kl__follow_publish(kl_informer *i);                   /* the reflector's state, for kl_informer_stats_get */
+void kl__follow_drop_page(kl_informer *i);
+
+/* --- apply.c: jobs of the apply context -------------------------------------------------------------------------------------------- */
+void kl__apply_event(kl_informer *i, kl__job *j);          /* type, object */
+void kl__apply_rv(kl_informer *i, kl__job *j);             /* rv */
+void kl__apply_replace(kl_informer *i, kl__job *j);        /* page, n_page, rv */
+
+/* --- handlers.c: apply context, but for kl__subscription_unref ------------------------------------------------------------------- */
+void kl__handlers_refresh(kl_informer *i);                 /* before a round of telling: who is there */
+void kl__handlers_tell(kl_informer *i, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags);
+void kl__handlers_tell_synced(kl_informer *i);
+void kl__subscription_unref(kl_subscription *s);
+
+#endif

@@ -508,6 +508,26 @@ static int close_box(lua_State *L)
     return 0;
 }
 
+/* client:pause(seconds): waits for one slice at most; what is left of the seconds */
+static int pause_client(lua_State *L)
+{
+    self(L);
+    kl_time until = kl_clock_now(kl_clock_real()) + lkl_check_duration(L, 2, "pause");
+    kl_mutex mu;
+    kl_cond never;
+    kl_mutex_init(&mu);
+    kl_cond_init(&never);
+    kl_time slice = kl_clock_now(kl_clock_real()) + SLICE;
+    kl_lock(&mu);
+    while (kl_cond_wait_until(&never, &mu, slice < until ? slice : until))
+        continue;
+    kl_unlock(&mu);
+    kl_cond_fini(&never);
+    kl_mutex_fini(&mu);
+    lua_pushnumber(L, (double)(until - kl_clock_now(kl_clock_real())) / 1e9);
+    return 1;
+}
+
 /* --- discovery ---------------------------------------------------------------------------------------------------------------------------- */
 
 static void push_strings(lua_State *L, char **list)
@@ -603,7 +623,7 @@ static int raw(lua_State *L)
 
 static const luaL_Reg client_methods[] = {
     { "close", close_box }, { "namespace", client_namespace }, { "server", client_server }, { "forget", forget },
-    { "begin", begin }, { "watch", watch }, { "resolve", resolve }, { "resource", resource }, { "raw", raw }, { NULL, NULL },
+    { "pause", pause_client }, { "begin", begin }, { "watch", watch }, { "resolve", resolve }, { "resource", resource }, { "raw", raw }, { NULL, NULL },
 };
 static const luaL_Reg call_methods[] = { { "poll", poll }, { "close", close_box }, { NULL, NULL } };
 static const luaL_Reg watch_methods[] = { { "next", next_event }, { "close", close_box }, { NULL, NULL } };

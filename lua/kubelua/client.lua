@@ -156,35 +156,67 @@ local function raise_status(op, status)
   }, 0)
 end
 
---- Iterates over what happens: for kind_of_event, object in c:watch("v1/Pod") do ... end, with "ADDED", "MODIFIED" and "DELETED".
+-- What passes by itself, once a watch has worked: the connection broke, the server restarts or is busy.
+local PASSING = { closed = true, unreachable = true, timeout = true, throttled = true, server = true }
+local PAUSE_FIRST, PAUSE_MOST = 0.25, 10    -- seconds
+
+-- A watch that goes on: `op.rv` is where it stands, `pause` how long it rests after the next failure in a row, `worked` whether
+-- the server ever answered it.
+local Watch = {}
+Watch.__index = Watch
+
+function Watch:close()
+  if self.current then self.current:close() end
+  self.current = nil
+end
+
+Watch.__close = Watch.close
+
+-- Whether an error is worth another try; rests before that.
+function Watch:rest(err)
+  if not (core.is_error(err) and PASSING[err.kind] and self.worked and self.op.rv) then return false end
+  local left = err.retry_after or self.pause
+  while left > 0 do left = self.client.core:pause(left) end
+  self.pause = math.min(self.pause * 2, PAUSE_MOST)
+  return true
+end
+
+function Watch:next()
+  while true do
+    self.current = self.current or self.client.core:watch(self.op)
+    local ok, event, o = pcall(self.current.next, self.current)
+    if not ok then
+      self:close()
+      if not self:rest(event) then error(event, 0) end
+    elseif event == nil then                  -- a clean end
+      self:close()
+      self.worked = true
+      if self.once then return nil end
+    elseif event == "ERROR" then
+      self:close()
+      raise_status(self.op, o)
+    elseif event then
+      self.pause, self.worked = PAUSE_FIRST, true
+      self.op.rv = o("metadata.resourceVersion") or self.op.rv
+      if event ~= "BOOKMARK" or self.bookmarks then return event, o end
+    end
+  end
+end
+
+--- Iterates over what happens: for event, object in c:watch("v1/Pod") do ... end, with "ADDED", "MODIFIED" and "DELETED".
 --- Without resource_version it begins with an ADDED for each object that exists. It goes on until the loop breaks; with `timeout`
---- until then. A watch that the server ends is taken up where it was; a version that the server has forgotten raises (code 410).
+--- until then. A watch that the server ends, or that breaks off, is taken up where it was; a version that the server has forgotten
+--- raises (code 410).
 ---@param kind string
 ---@param opts kubelua.WatchOptions?
 ---@return fun(): string?, kubelua.view?
 function Client:watch(kind, opts)
   local op = request.watch("c:watch", kind, opts)
-  local show_bookmarks, once = opts and opts.bookmarks, opts and opts.timeout
   self:resource(kind)
-  local current
-  local guard = setmetatable({}, { __close = function() if current then current:close() end end })
-  local function next_event()
-    while true do
-      current = current or self.core:watch(op)
-      local event, o = current:next()
-      if event == nil then                  -- a clean end
-        current:close()
-        current = nil
-        if once then return nil end
-      elseif event == "ERROR" then
-        raise_status(op, o)
-      elseif event then
-        op.rv = o("metadata.resourceVersion") or op.rv
-        if event ~= "BOOKMARK" or show_bookmarks then return event, o end
-      end
-    end
-  end
-  return next_event, nil, nil, guard
+  local watch = setmetatable({
+    client = self, op = op, pause = PAUSE_FIRST, bookmarks = opts and opts.bookmarks, once = opts and opts.timeout,
+  }, Watch)
+  return function() return watch:next() end, nil, nil, watch
 end
 
 -- ---------------------------------------------------------------- writing

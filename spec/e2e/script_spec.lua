@@ -1,0 +1,597 @@
+-- What a script can do and what becomes of it, against both API servers: each test is a controller of Widgets in a namespace of
+-- its own, and what it saw comes back as a ConfigMap.
+
+local controller = require "support.controller"
+local process = require "support.process"
+local servers = require "support.servers"
+local wait = require "support.wait"
+
+local WIDGET = "script-spec.kubelua.dev/v1/Widget"
+local CRD = [[
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.script-spec.kubelua.dev}
+spec:
+  group: script-spec.kubelua.dev
+  names: {kind: Widget, plural: widgets, singular: widget, listKind: WidgetList}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
+          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+]]
+
+-- report(ctx, text) is how a script speaks to its spec. The body of reconcile is on line BODY_LINE of the script.
+local BODY_LINE = 8
+local SCRIPT = [[
+local kube = require "kubelua"
+local runs, flying, most = {}, 0, 0
+local function report(ctx, text, name)
+  ctx:apply { kind = "v1/ConfigMap", name = "report-" .. (name or ctx.name), data = { text = tostring(text) } }
+end
+local settings = { name = "NAME", resource = "WIDGET", reconcile = function(obj, ctx)
+runs[ctx.key] = (runs[ctx.key] or 0) + 1
+BODY
+end, OPTIONS }
+_ = report, flying, most
+return kube.controller(settings)
+]]
+SCRIPT = SCRIPT:gsub("_ = report, flying, most\n", "do local _ = report, flying, most end\n")
+
+servers.each(function(server_name, start)
+  describe("a script against " .. server_name, function()
+    local server, client
+    local ns, run               -- of the present test
+
+    lazy_setup(function()
+      server = start { crds = { process.write(process.tmpname ".yaml", CRD) } }
+      client = controller.client(server)
+    end)
+    lazy_teardown(function() if server then server:stop() end end)
+    before_each(function() ns = controller.namespace(client, "script") end)
+    after_each(function()
+      local it_ran = run
+      run = nil
+      if it_ran then controller.finish(it_ran) end
+    end)
+
+    local function script(body, options)
+      local parts = { NAME = "script-" .. ns, WIDGET = WIDGET, BODY = body, OPTIONS = options or "" }
+      return (SCRIPT:gsub("%f[%w](%u+)%f[%W]", function(word) return parts[word] end))
+    end
+
+    -- Runs a controller whose reconcile has this body; options are more lines of its spec.
+    local function reconciles(body, options, ...)
+      run = controller.start(server, script(body, options), "--namespace", ns, ...)
+      return run
+    end
+
+    local function widget(name, spec, more)
+      local o = { kind = WIDGET, namespace = ns, name = name, spec = spec or {} }
+      for key, value in pairs(more or {}) do o[key] = value end
+      return client:create(o)
+    end
+
+    local function map(name, data, labels)
+      return client:create { kind = "v1/ConfigMap", namespace = ns, name = name, data = data, labels = labels }
+    end
+
+    -- What the script reported about a widget, waited for.
+    local function reported(name, want)
+      local seen
+      local ok = pcall(wait.until_true, 20, "a report", function()
+        local o = client:get("v1/ConfigMap", ns, "report-" .. name)
+        seen = o and o("data.text")
+        return seen and (want == nil or seen == want)
+      end)
+      if not ok then error(("the script reported %s%s; the log:\n%s"):format(tostring(seen), want and ", wanted " .. want or "", run:log()), 2) end
+      return seen
+    end
+
+    local function says(text) run:wait_for_log(20, text) end
+
+    local function silent(text)
+      local log = run:log()
+      if log:find(text, 1, true) then error(("the log says %q:\n%s"):format(text, log), 2) end
+    end
+
+    -- ------------------------------------------------------------ reading
+
+    it("reads the cache by key, selectors, fields and indexes", function()
+      map("a", { zone = "eu" }, { app = "x" })
+      map("b", { zone = "eu" }, { app = "y" })
+      map("c", { zone = "us" }, { app = "x" })
+      widget("w", { from = "a" })
+      reconciles([[
+        local M = "v1/ConfigMap"
+        local function names(list) local t = {} for i, o in ipairs(list) do t[i] = o.metadata.name end return table.concat(t, "") end
+        local each = {}
+        for o in ctx:each(M, { labels = "app" }) do each[#each + 1] = o.metadata.name end
+        report(ctx, table.concat({
+          ctx:get(M, "a").data.zone, ctx:get(M, ctx.namespace, "b").metadata.name, ctx:get(M, ctx.namespace .. "/c").data.zone,
+          tostring(ctx:get(M, "absent")),
+          names(ctx:list(M, { labels = "app=x" })), names(ctx:list(M, { labels = { app = "y" } })),
+          names(ctx:list(M, { labels = { matchExpressions = { { key = "app", operator = "In", values = { "x", "y" } } } }, limit = 2 })),
+          names(ctx:list(M, { fields = "metadata.name=c" })), names(ctx:list(M, { fields = { ["data.zone"] = "eu" } })),
+          names(ctx:list(M, { index = "zone", value = "eu" })), names(ctx:list(M, { index = "first", value = "c" })),
+          names(ctx:list(M, { namespace = "elsewhere" })), table.concat(each),
+        }, " "))]],
+        [[reads = { "v1/ConfigMap" }, indexes = { ["v1/ConfigMap"] = { zone = "data.zone", first = function(o) return o.metadata.name:sub(1, 1) end } },]])
+      reported("w", "eu b us nil ac b ab c ab ab c  abc")
+    end)
+
+    it("is told to declare what it reads", function()
+      widget "w"
+      reconciles [[ctx:get("v1/Secret", "a")]]
+      says 'add it to reads = { \\"v1/Secret\\" }'
+      says("key=" .. ns .. "/w")
+    end)
+
+    it("asks the server when it wants to", function()
+      map("a", { n = "1" })
+      map("b", { n = "2" })
+      widget "w"
+      reconciles [[
+        local n = 0
+        for _, o in ipairs(ctx.live:list("v1/ConfigMap", { namespace = ctx.namespace, fields = "metadata.name!=kube-root-ca.crt" })) do
+          n = n + (tonumber(o("data.n")) or 0)
+        end
+        report(ctx, ("%d %s %s"):format(n, ctx.live:get("v1/ConfigMap", "b").data.n, tostring(ctx.live:get("v1/ConfigMap", "absent"))))]]
+      reported("w", "3 2 nil")
+    end)
+
+    it("knows about its run", function()
+      widget("w", {}, { labels = { a = "b" } })
+      reconciles([[
+        local age = ctx:age(obj.metadata.creationTimestamp)
+        report(ctx, ("%s %s %s %d %d %s %d %s %s"):format(ctx.key, ctx.namespace, ctx.name, ctx.attempt, ctx.generation, ctx.params.prefix,
+          ctx.params.limit, tostring(age >= 0 and age < 600 and ctx:now() - ctx:now() <= 0), tostring(#ctx.id == 36)))]],
+        [[params = { prefix = "p-", limit = 3 },]])
+      reported("w", ns .. "/w " .. ns .. " w 1 1 p- 3 true true")
+    end)
+
+    it("cannot change what it read, nor index what is absent without hearing where", function()
+      widget("frozen", { n = 1 })
+      widget("absent", { n = 1 })
+      reconciles [[
+        if ctx.name == "frozen" then obj.spec.n = 2 end
+        return { status = { n = obj.spec.nothing.at.all } }]]
+      says("key=" .. ns .. "/frozen")
+      says("key=" .. ns .. "/absent")
+      says "spec.nothing"
+      assert.equal(1, client:get(WIDGET, ns, "frozen").spec.n)
+    end)
+
+    -- ------------------------------------------------------------ writing
+
+    it("creates, updates, patches and deletes", function()
+      widget "w"
+      reconciles [[
+        if ctx.live:get("v1/ConfigMap", "report-w") then return end
+        local made = ctx:create { kind = "v1/ConfigMap", name = "made", labels = { l = "1" }, data = { a = "1" } }
+        local copy = kube.copy(made)
+        copy.data.b = "2"
+        local updated = ctx:update(copy)
+        local drafted = ctx:patch(updated, function(m) m.data.c = "3"; m.data.a = nil; m.metadata.annotations.x = "y" end)
+        local merged = ctx:patch(drafted, { data = { d = "4" } })
+        local jsoned = ctx:patch(merged, { { op = "add", path = "/data/e", value = "5" } }, { type = "json" })
+        local again, err = kube.try(ctx.create, ctx, { kind = "v1/ConfigMap", name = "made" })
+        local gone = ctx:delete("v1/ConfigMap", "made")
+        report(ctx, ("%s %s %s %s %s %s %s %s"):format(tostring(jsoned.data), made.metadata.labels.l, jsoned.metadata.annotations.x,
+          tostring(again), err.kind, tostring(err.code), tostring(gone), tostring(ctx:delete("v1/ConfigMap", "never-there"))))]]
+      reported("w", '{"b":"2","c":"3","d":"4","e":"5"} 1 y nil already_exists 409 true true')
+      assert.is_nil(client:get("v1/ConfigMap", ns, "made"))
+    end)
+
+    it("applies under its own name, in the short form and as a manifest", function()
+      widget "w"
+      reconciles [[
+        local short = ctx:apply { kind = "v1/ConfigMap", name = "short", labels = { l = "1" }, annotations = { a = "2" }, data = { x = "1" } }
+        local whole = ctx:apply { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "whole", namespace = ctx.namespace }, data = { x = "2" } }
+        report(ctx, ("%s %s %s %s"):format(short.metadata.labels.l, short.metadata.annotations.a, short.metadata.namespace == ctx.namespace, whole.data.x))]]
+      reported("w", "1 2 true 2")
+      local managers = client:get("v1/ConfigMap", ns, "short").metadata.managedFields
+      assert.equal(1, #managers)
+      assert.equal("script-" .. ns, managers[1].manager)
+      assert.equal("Apply", managers[1].operation)
+    end)
+
+    it("meets another manager's field as a conflict, unless it forces", function()
+      client:apply({ kind = "v1/ConfigMap", namespace = ns, name = "shared", data = { x = "theirs" } }, { manager = "someone" })
+      widget "w"
+      reconciles [[
+        local o = { kind = "v1/ConfigMap", name = "shared", data = { x = "ours" } }
+        local _, err = kube.try(ctx.apply, ctx, o)
+        local forced = ctx:apply(o, { force = true })
+        report(ctx, ("%s %s %s"):format(err and err.code, err and tostring(err):find("someone", 1, true) and "someone", forced.data.x))]]
+      reported("w", "409 someone ours")
+    end)
+
+    it("puts the owner reference on what it owns and on nothing else", function()
+      local owner = widget "w"
+      reconciles([[
+        ctx:apply { kind = "v1/Secret", name = "owned", stringData = { a = "1" } }
+        ctx:apply { kind = "v1/ConfigMap", name = "free", data = { a = "1" } }
+        local ok, why = pcall(ctx.apply, ctx, { kind = "v1/Secret", name = "x", namespace = "default" })
+        report(ctx, tostring(ok) .. tostring(why))]], [[owns = { "v1/Secret" },]])
+      assert.truthy(reported("w"):find("an owner lives in the same namespace", 1, true))
+      local ref = client:get("v1/Secret", ns, "owned").metadata.ownerReferences[1]
+      assert.equal("script-spec.kubelua.dev/v1 Widget w true true", ("%s %s %s %s %s"):format(ref.apiVersion, ref.kind, ref.name,
+        tostring(ref.controller), tostring(ref.blockOwnerDeletion)))
+      assert.equal(owner.metadata.uid, ref.uid)
+      assert.is_nil(client:get("v1/ConfigMap", ns, "free")("metadata.ownerReferences"))
+    end)
+
+    it("wakes when what it owns is taken away", function()
+      widget "w"
+      reconciles([[ctx:apply { kind = "v1/Secret", name = "owned", stringData = { a = "1" } }]], [[owns = { "v1/Secret" },]])
+      local first = wait.until_true(20, "the secret", function() return client:get("v1/Secret", ns, "owned") end)
+      client:delete("v1/Secret", ns, "owned")
+      wait.until_true(20, "a new secret", function()
+        local o = client:get("v1/Secret", ns, "owned")
+        return o and o.metadata.uid ~= first.metadata.uid
+      end)
+    end)
+
+    it("wakes by an index, by the same name and by a function", function()
+      widget("w", { from = "source" })
+      widget("cards", {})
+      widget("named", {})
+      reconciles([[
+        local from = obj("spec.from")
+        local secret, card = from and ctx:get("v1/ConfigMap", from), ctx:get("v1/ServiceAccount", ctx.name)
+        local told = ctx:get("v1/Secret", "teller")
+        report(ctx, (secret and secret.data.text or "-") .. (card and "card" or "-") .. (told and told.metadata.labels.word or "-"))]],
+        [[indexes = { src = function(o) return o("spec.from") and o.metadata.namespace .. "/" .. o.spec.from end },
+          watches = { ["v1/ConfigMap"] = { via = "src" }, ["v1/ServiceAccount"] = "same-name",
+            ["v1/Secret"] = function(s, ctx) return s.metadata.name == "teller" and { { namespace = s.metadata.namespace, name = "named" } } or nil end },]])
+      reported("w", "---")
+      map("source", { text = "one" })
+      reported("w", "one--")
+      client:create { kind = "v1/ServiceAccount", namespace = ns, name = "cards" }
+      reported("cards", "-card-")
+      client:create { kind = "v1/Secret", namespace = ns, name = "teller", labels = { word = "hey" } }
+      reported("named", "--hey")
+    end)
+
+    it("writes status by its subresource, and nothing when nothing changes", function()
+      widget("w", { n = 1 })
+      reconciles [[
+        if obj.spec.n == 1 then ctx:patch_status(obj, function(o) o.status.phase = "one"; o.status.list = { 1, 2 } end) end
+        if obj.spec.n == 2 then
+          ctx:patch(obj, function(o) o.spec.seen = true; o.status.phase = "two" end)
+        end
+        return { status = { n = obj.spec.n } }]]
+      local one = wait.until_true(20, "the status", function()
+        local o = client:get(WIDGET, ns, "w")
+        return o("status.n") == 1 and o
+      end)
+      assert.equal('{"phase":"one","list":[1,2],"n":1}', tostring(one.status))
+      assert.equal(1, one.metadata.generation)
+      client:patch(one, { spec = { n = 2 } })
+      local two = wait.until_true(20, "the second status", function()
+        local o = client:get(WIDGET, ns, "w")
+        return o("status.n") == 2 and o
+      end)
+      assert.is_true(two.spec.seen)
+      assert.equal("two", two.status.phase)
+      -- A change that leaves the status as it is brings a run and no write.
+      client:patch(two, { metadata = { labels = { touched = "yes" } } })
+      local touched = client:get(WIDGET, ns, "w").metadata.resourceVersion
+      widget("other", { n = 3 })
+      wait.until_true(20, "another widget", function() return client:get(WIDGET, ns, "other")("status.n") == 3 end)
+      assert.equal(touched, client:get(WIDGET, ns, "w").metadata.resourceVersion)
+    end)
+
+    it("runs a patch function again on the fresh object after a conflict", function()
+      map("counter", { n = "0" })
+      widget "w"
+      reconciles([[
+        local stale, calls = ctx.live:get("v1/ConfigMap", "counter"), 0
+        ctx:patch(stale, { data = { n = "10" } })
+        ctx:patch(stale, function(m) calls = calls + 1; m.data.n = tostring(math.tointeger(m.data.n) + 1) end, { lock = true })
+        report(ctx, calls .. " " .. ctx.live:get("v1/ConfigMap", "counter").data.n)]], [[when = { "generation" },]])
+      reported("w", "2 11")
+    end)
+
+    it("runs again quietly after a raised conflict", function()
+      local stale = map("target", { n = "0" })
+      client:patch(stale, { data = { n = "1" } })
+      widget("w", { rv = stale.metadata.resourceVersion })
+      reconciles [[
+        if runs[ctx.key] < 3 then
+          ctx:update { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "target", namespace = ctx.namespace, resourceVersion = obj.spec.rv }, data = { n = "2" } }
+        end
+        report(ctx, runs[ctx.key])]]
+      reported("w", "3")
+      silent "reconcile failed"
+    end)
+
+    -- ------------------------------------------------------------ results
+
+    it("returns what is to be done: apply, delete, status and events, in this order", function()
+      map("old-1", {})
+      map("old-2", {})
+      local w = widget "w"
+      reconciles [[
+        return {
+          apply = { { kind = "v1/ConfigMap", name = "new-1", data = { a = "1" } }, { kind = "v1/ConfigMap", name = "new-2" } },
+          delete = { { kind = "v1/ConfigMap", name = "old-1" }, { kind = "v1/ConfigMap", namespace = ctx.namespace, name = "old-2" } },
+          status = { ready = true },
+          events = { { type = "Warning", reason = "Renewed", message = "100% new" } },
+        }]]
+      wait.until_true(20, "the event", function()
+        for e in client:each("v1/Event", { namespace = ns }) do
+          if e.reason == "Renewed" then return e.type == "Warning" and e.message == "100% new" and e.involvedObject.uid == w.metadata.uid end
+        end
+      end)
+      assert.is_true(client:get(WIDGET, ns, "w").status.ready)
+      assert.equal("1", client:get("v1/ConfigMap", ns, "new-1").data.a)
+      assert.truthy(client:get("v1/ConfigMap", ns, "new-2"))
+      assert.is_nil(client:get("v1/ConfigMap", ns, "old-1"))
+      assert.is_nil(client:get("v1/ConfigMap", ns, "old-2"))
+    end)
+
+    it("comes back when it asks to: seconds, a duration, requeue_after, kube.retry returned or raised", function()
+      for _, how in ipairs { "number", "text", "table", "retry", "raise" } do widget(how) end
+      reconciles [[
+        local n = runs[ctx.key]
+        if n == 3 then return report(ctx, "three runs, attempt " .. ctx.attempt) end
+        if ctx.name == "number" then return 0.01 end
+        if ctx.name == "text" then return "10ms" end
+        if ctx.name == "table" then return { requeue_after = "10ms" } end
+        if ctx.name == "retry" then return kube.retry("10ms", "not yet") end
+        local function deep() error(kube.retry(0.01, "not yet")) end
+        deep()]]
+      for _, how in ipairs { "number", "text", "table", "retry", "raise" } do reported(how, "three runs, attempt 1") end
+      silent "reconcile failed"
+    end)
+
+    it("gives up with kube.fail until the object changes", function()
+      widget("w", { n = 1 })
+      widget("v", { n = 1 })
+      reconciles [[
+        if obj.spec.n == 1 and ctx.name == "w" then return kube.fail "n must be 2" end
+        if obj.spec.n == 1 then error(kube.fail "n must not be 1") end
+        report(ctx, "run " .. runs[ctx.key] .. ", attempt " .. ctx.attempt)]]
+      says "n must be 2"
+      says "n must not be 1"
+      says "failed for good"
+      for _, name in ipairs { "w", "v" } do client:patch(client:get(WIDGET, ns, name), { spec = { n = 2 } }) end
+      reported("w", "run 2, attempt 1")
+      reported("v", "run 2, attempt 1")
+    end)
+
+    it("fails with a Lua traceback and the key, tries again, and stops no other key", function()
+      widget "bad"
+      widget "good"
+      reconciles [[
+        local function third(x) return x.nothing.more end
+        local function second(x) local r = third(x) return r end
+        if ctx.name == "bad" and ctx.attempt < 4 then second { } end
+        report(ctx, ctx.attempt)]]
+      reported("good", "1")
+      reported("bad", "4")
+      local log = run:log()
+      for _, part in ipairs { "reconcile failed", "key=" .. ns .. "/bad", "attempt=3", "stack traceback:", ":" .. BODY_LINE .. ": in ",
+        ":" .. BODY_LINE + 1 .. ": in ", ":" .. BODY_LINE + 2 .. ": in " } do
+        assert.truthy(log:find(part, 1, true), part .. " is not in\n" .. log)
+      end
+      silent("key=" .. ns .. "/good")
+    end)
+
+    it("survives whatever is raised", function()
+      local ways = { "text", "table", "nothing", "number", "overflow", "memory", "tostring", "close", "false" }
+      for _, way in ipairs(ways) do widget(way) end
+      reconciles [[
+        local function deeper(n) return 1 + deeper(n + 1) end
+        if runs[ctx.key] == 1 then
+          if ctx.name == "text" then error "just a text" end
+          if ctx.name == "table" then error { some = "table" } end
+          if ctx.name == "nothing" then error() end
+          if ctx.name == "number" then error(7) end
+          if ctx.name == "overflow" then deeper(1) end
+          if ctx.name == "memory" then local s = ("x"):rep(1 << 40) end
+          if ctx.name == "tostring" then error(setmetatable({}, { __tostring = function() error "even this" end })) end
+          if ctx.name == "close" then local c <close> = setmetatable({}, { __close = function() error "at the end" end }) error "first" end
+          if ctx.name == "false" then error(false) end
+        end
+        report(ctx, "alive")]]
+      for _, way in ipairs(ways) do reported(way, "alive") end
+      for _, part in ipairs { "just a text", "stack overflow", "resulting string too large", "first" } do says(part) end
+    end)
+
+    it("is told about results that make no sense, and sends none of them", function()
+      local cases = {
+        boolean = "reconcile returned a boolean", ["function"] = "reconcile returned a function",
+        unknown = "unknown key 'requeue_afer'; did you mean 'requeue_after'?",
+        negative = "not negative, got -5", word = "got soon", infinite = "got inf", list = "unknown key '1'",
+        status = "result.status must be a table of status fields, got number", apply = "result.apply[1] must be an object, got string",
+        kindless = "the object has no kind", delete = "result.delete[1].name must be a text", event = "result.events[1].type must be Normal or Warning, got Bad",
+        object = "reconcile returned an object",
+      }
+      for name in pairs(cases) do widget(name) end
+      reconciles [[
+        local wrong = {
+          boolean = false, ["function"] = print, unknown = { requeue_afer = 1 }, negative = -5, word = "soon", infinite = math.huge, list = { 1 },
+          status = { status = 1, apply = { kind = "v1/ConfigMap", name = "never" } },
+          apply = { apply = { "x" }, delete = { { kind = "v1/ConfigMap", name = "kept" } } },
+          kindless = { apply = { { name = "x" } } }, delete = { delete = { { kind = "v1/ConfigMap" } }, apply = { kind = "v1/ConfigMap", name = "never" } },
+          event = { events = { { type = "Bad", reason = "R", message = "m" } }, status = { n = 1 } }, object = obj,
+        }
+        return wrong[ctx.name] ]]
+      for name, part in pairs(cases) do
+        says((part:gsub('"', '\\"')))
+        says("key=" .. ns .. "/" .. name)
+      end
+      assert.is_nil(client:get("v1/ConfigMap", ns, "never"))
+      assert.is_nil(client:get(WIDGET, ns, "event")("status"))
+    end)
+
+    -- ------------------------------------------------------------ waiting
+
+    it("calls the API from coroutines, iterators, metamethods, pcall and xpcall, and runs others meanwhile", function()
+      map("a", { v = "1" })
+      widget "w"
+      reconciles [[
+        local function value() return ctx.live:get("v1/ConfigMap", "a").data.v end
+        local gen = coroutine.wrap(function() for i = 1, 2 do coroutine.yield(i .. value()) end return "end" .. value() end)
+        local inner = coroutine.create(function(x) local y = coroutine.yield(x .. value()); local z = coroutine.wrap(function() return value() .. y end)() error(z) end)
+        local ok1, first = coroutine.resume(inner, "x")
+        local ok2, second = coroutine.resume(inner, "y")
+        local lazy = setmetatable({}, { __index = function(_, k) return k .. value() end, __call = function() return value() end })
+        local function iter(_, i) if i < 2 then value() return i + 1 end end
+        local count = 0
+        for _ in iter, nil, 0 do count = count + 1 end
+        local caught, why = pcall(function() value() error "caught" end)
+        local handled, said = xpcall(function() value() error("handled", 0) end, function(e) return e .. value() end)
+        ctx:sleep "1ms"
+        report(ctx, table.concat({ gen(), gen(), gen(), tostring(ok1), first, tostring(ok2), tostring(second):match "1y$", lazy.k, lazy(),
+          count, tostring(caught), tostring(why):match "caught$", tostring(handled), said, coroutine.status(inner), tostring(coroutine.isyieldable()) }, " "))]]
+      reported("w", "11 21 end1 true x1 false 1y k1 1 2 false caught false handled1 dead false")
+    end)
+
+    it("calls the API where Lua cannot wait: sort, gsub", function()
+      map("a", { v = "1" })
+      widget "w"
+      reconciles [[
+        local function value() return ctx.live:get("v1/ConfigMap", "a").data.v end
+        local t = { 3, 1, 2 }
+        table.sort(t, function(a, b) value() ctx:sleep "1ms" return a < b end)
+        local text = ("a-b"):gsub("%a", function(c) return c .. value() end)
+        local nested = ("x"):gsub("x", function() return coroutine.wrap(function() return value() .. ctx:apply({ kind = "v1/ConfigMap", name = "from-gsub" }).metadata.name end)() end)
+        local _, err = kube.try(function() return (("x"):gsub("x", function() return ctx:create({ kind = "v1/ConfigMap", name = "a" }) end)) end)
+        report(ctx, table.concat(t) .. text .. nested .. err.kind)]]
+      reported("w", "123a1-b11from-gsubalready_exists")
+    end)
+
+    it("hides nothing in coroutines: an error in one that is not caught fails the key", function()
+      widget "w"
+      reconciles [[
+        if runs[ctx.key] == 1 then coroutine.wrap(function() ctx.live:get("v1/ConfigMap", "x"); error "inside" end)() end
+        local ok, why = pcall(coroutine.yield, 1)
+        report(ctx, tostring(ok) .. " " .. why)]]
+      assert.truthy(reported("w"):find("false attempt to yield from outside a coroutine", 1, true))
+      says "inside"
+    end)
+
+    it("has many keys under way on one worker", function()
+      for i = 1, 20 do widget("w" .. i) end
+      reconciles([[
+        flying = flying + 1
+        most = math.max(most, flying)
+        ctx:sleep "300ms"
+        flying = flying - 1
+        if flying == 0 then report(ctx, most > 1 and most <= 8, "most") end]], [[workers = 1, concurrency = 8,]])
+      reported("most", "true")
+    end)
+
+    it("is ended by its timeout, closes what is to be closed, and lets others be", function()
+      widget "slow"
+      widget "quick"
+      reconciles([[
+        if ctx.name == "slow" then
+          local _ <close> = setmetatable({}, { __close = function() ctx.log:info("closed") end })
+          coroutine.wrap(function() ctx:sleep "1h" end)()
+        end
+        report(ctx, "quick")]], [[timeout = "300ms",]])
+      says "timed out after 300ms, waiting for sleep"
+      says "closed"
+      says("key=" .. ns .. "/slow")
+      reported "quick"
+      assert.is_nil(client:get("v1/ConfigMap", ns, "report-slow"))
+    end)
+
+    -- ------------------------------------------------------------ the rest
+
+    it("records events, and counts them when they repeat", function()
+      local w = widget "w"
+      reconciles [[
+        ctx:event("Seen", "it has %d labels", 0)
+        ctx:warn("Doubtful", "plain %")
+        if runs[ctx.key] < 3 then return "10ms" end]]
+      local function find(reason)
+        for e in client:each("v1/Event", { namespace = ns, fields = "involvedObject.name=w" }) do
+          if e.reason == reason then return e end
+        end
+      end
+      local seen = wait.until_true(20, "three events in one", function()
+        local e = find "Seen"
+        return e and e.count == 3 and e
+      end)
+      assert.equal("Normal it has 0 labels script-" .. ns, ("%s %s %s"):format(seen.type, seen.message, seen.source.component))
+      assert.equal(w.metadata.uid, seen.involvedObject.uid)
+      assert.equal("Widget script-spec.kubelua.dev/v1", seen.involvedObject.kind .. " " .. seen.involvedObject.apiVersion)
+      local doubt = wait.until_true(20, "the warning", function() return find "Doubtful" end)
+      assert.equal("Warning plain %", doubt.type .. " " .. doubt.message)
+    end)
+
+    it("raises errors with all their parts", function()
+      widget "w"
+      reconciles [[
+        local _, e = kube.try(ctx.create, ctx, { kind = "v1/ConfigMap", name = "Not A Name" })
+        local _, absent = kube.try(ctx.patch, ctx, { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "absent", namespace = ctx.namespace } }, { data = {} })
+        local _, kindless = kube.try(ctx.live.get, ctx.live, "example.com/v1/Nothing", "x")
+        local ok, mine = pcall(kube.try, ctx.get, ctx, 7)
+        report(ctx, ("%s %s %s|%s %s %s %s %s|%s|%s"):format(e.code, e.kind, e.reason, absent.code, absent.reason, absent.verb, absent.resource,
+          absent.key == ctx.namespace .. "/absent", kindless.kind, tostring(ok) .. type(mine)))]]
+      reported("w", "422 rejected Invalid|404 NotFound patch v1/ConfigMap true|not_found|falsestring")
+    end)
+
+    it("logs with its key", function()
+      widget "w"
+      reconciles [[
+        ctx.log:info("plain text")
+        ctx.log:warn("with %d and %s", 3, obj.metadata.name)
+        print("printed", 1)
+        report(ctx, "done")]]
+      reported("w", "done")
+      local log = run:log()
+      for _, part in ipairs { "plain text", "with 3 and w", "printed\t1" } do
+        local line
+        for l in log:gmatch "[^\n]+" do if l:find(part, 1, true) or l:find((part:gsub("\t", " ")), 1, true) then line = l end end
+        assert.truthy(line, part .. " is not in\n" .. log)
+        assert.truthy(line:find("key=" .. ns .. "/w", 1, true), line)
+      end
+    end)
+
+    it("is refused undefined names and what is not there yet, at run time as well", function()
+      for _, name in ipairs { "typo", "global", "later", "method", "connect", "module", "gc" } do widget(name) end
+      reconciles [[
+        if ctx.name == "typo" then return kount end
+        if ctx.name == "global" then count = 1 end
+        if ctx.name == "later" then ctx:evict(obj) end
+        if ctx.name == "method" then ctx:aply {} end
+        if ctx.name == "connect" then kube.connect() end
+        if ctx.name == "module" then require "something.new" end
+        if ctx.name == "gc" then setmetatable({}, { __gc = print }) end]]
+      for _, part in ipairs { "undefined global 'kount'", "assignment to undefined global 'count'", "ctx.evict is not in this version", "did you mean 'apply'?",
+        "kube.connect is for programs of your own", "was not required while the script loaded", "may not have __gc" } do
+        says((part:gsub('"', '\\"')))
+      end
+    end)
+
+    it("reconciles what has no namespace, and two controllers in one file", function()
+      local text = ([[
+        local kube = require "kubelua"
+        local function labels(name, label) return kube.controller { name = name, resource = "v1/Namespace", when = { "labels" }, reconcile = function(o, ctx)
+          if o.metadata.name ~= NS then return end
+          assert(ctx.namespace == nil and ctx.key == NS and ctx:get("v1/Namespace", NS).kind == "Namespace")
+          ctx:patch(o, function(n) n.metadata.labels[label] = "yes" end)
+        end } end
+        return { labels("first-" .. NS, "first"), labels("second-" .. NS, "second") }]]):gsub("%f[%w]NS%f[%W]", ("%q"):format(ns))
+      run = controller.start(server, text)
+      wait.until_true(20, "both labels", function()
+        local labels = client:get("v1/Namespace", ns)("metadata.labels")
+        return labels and labels("first") == "yes" and labels("second") == "yes"
+      end)
+    end)
+  end)
+end)

@@ -372,7 +372,8 @@ static kl_status finish(kl_config *x, kl_err *err)
     }
     const char *host = strstr(server, "://") + 3;
     bool scheme = !strncasecmp(server, "https://", 8) || !strncasecmp(server, "http://", 7);
-    bool bad = !scheme || !*host || *host == ':' || strpbrk(server, " \t\r\n?#");
+    size_t n = strcspn(host, "/");
+    bool bad = !scheme || !n || *host == ':' || host[n - 1] == ':' || strpbrk(server, " \t\r\n?#");
     kl_free(x->server);
     x->server = server;
     if (bad)

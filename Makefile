@@ -38,8 +38,8 @@ ifeq ($(filter $(VARIANT),$(VARIANTS)),)
 $(error VARIANT=$(VARIANT) is unknown; it is one of: $(VARIANTS))
 endif
 OPT_release := -O2 -D_FORTIFY_SOURCE=2
-OPT_asan    := -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-OPT_tsan    := -O1 -fsanitize=thread -fno-omit-frame-pointer
+OPT_asan    := -O1 -DKL_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+OPT_tsan    := -O1 -DKL_DEBUG -fsanitize=thread -fno-omit-frame-pointer
 # NULL + 0 is what an empty slice is; clang calls it an overflow, C2y and gcc do not.
 OPT_fuzz    := -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=pointer-overflow -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 ifeq ($(VARIANT),fuzz)

@@ -8,6 +8,12 @@
 
 static const char error_mt;
 
+static bool begins_with_word(const char *text, const char *word)
+{
+    size_t n = word ? strlen(word) : 0;
+    return n && text && strncmp(text, word, n) == 0 && text[n] == ' ';
+}
+
 /* "get v1/Pod default/x: pods "x" not found (404 NotFound)" */
 static int error_tostring(lua_State *L)
 {
@@ -21,10 +27,12 @@ static int error_tostring(lua_State *L)
         n += lua_isstring(L, -1);
     }
     lua_getfield(L, 1, "message");          /* 5 */
+    if (begins_with_word(lua_tostring(L, 5), lua_tostring(L, 2)))
+        n = 0;                              /* the message tells what was tried itself */
     lua_getfield(L, 1, "code");             /* 6 */
     lua_getfield(L, 1, "reason");           /* 7 */
     luaL_buffinit(L, &b);
-    for (int i = 2; i <= 4; i++)
+    for (int i = 2; i <= 4 && n; i++)
         if (lua_isstring(L, i)) {
             luaL_addstring(&b, lua_tostring(L, i));
             luaL_addstring(&b, --n ? " " : ": ");
@@ -89,13 +97,25 @@ static void set_details(lua_State *L, const char *json)
     lua_pop(L, 1);
 }
 
+/* Servers tell in their own words that they got {} where a list belongs; Lua's way out is not theirs to know. */
+static void set_message(lua_State *L, const char *message)
+{
+    bool list = strstr(message, "must be of type array: \"object\"") || strstr(message, "expected list, got")
+        || (strstr(message, "cannot unmarshal object into Go ") && (strstr(message, "slice") || strstr(message, "of type []")));
+    if (list)
+        lua_pushfstring(L, "%s; an empty Lua table is sent as {}: write kube.array {} for an empty list", message);
+    else
+        lua_pushstring(L, message);
+    lua_setfield(L, -2, "message");
+}
+
 void lkl_push_error(lua_State *L, const kl_err *err, const char *verb, const char *resource, const char *key)
 {
     lua_createtable(L, 0, 9);
     push_error_metatable(L);
     lua_setmetatable(L, -2);
     set_string(L, "kind", kl_status_name(err->status));
-    set_string(L, "message", kl_err_message(err));
+    set_message(L, kl_err_message(err));
     set_string(L, "reason", err->reason);
     set_string(L, "verb", verb);
     set_string(L, "resource", resource);

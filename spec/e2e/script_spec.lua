@@ -273,7 +273,7 @@ servers.each(function(server_name, start)
         local o = client:get(WIDGET, ns, "w")
         return o("status.n") == 1 and o
       end)
-      assert.equal('{"phase":"one","list":[1,2],"n":1}', tostring(one.status))
+      assert.same({ phase = "one", list = { 1, 2 }, n = 1 }, require("kubelua").copy(one.status))
       assert.equal(1, one.metadata.generation)
       client:patch(one, { spec = { n = 2 } })
       local two = wait.until_true(20, "the second status", function()

@@ -1,0 +1,72 @@
+--- api.lua - raw HTTP to an API server of servers.lua, for specs about the server itself.
+--
+--   local api = require "support.api" (s)
+--   local r = api:post("/api/v1/namespaces", { metadata = { name = "a" } }); assert.equal(201, r.code)
+--
+-- An answer has code, body (decoded; the text when it is no JSON), text and headers (lower case).
+
+local json = require "dkjson"
+local process = require "support.process"
+
+local Api = {}
+Api.__index = Api
+
+local function decode(text)
+  local value = json.decode(text, 1, nil)
+  return type(value) == "table" and value or text
+end
+
+--- `body` is a table (sent as JSON) or a text; `headers` a list of "Name: value".
+function Api:request(method, path, body, headers)
+  local head, out = process.tmpname ".head", process.tmpname ".body"
+  local words = { "curl -sS --max-time 60 -D", head, "-o", out, "-X", method }
+  if self.s.token then
+    words[#words + 1] = "-H " .. process.quote("Authorization: Bearer " .. self.s.token) .. " --cacert " .. process.quote(self.s.ca)
+  end
+  local typed = false
+  for _, line in ipairs(headers or {}) do
+    typed = typed or line:lower():find "^content%-type:" ~= nil
+    words[#words + 1] = "-H " .. process.quote(line)
+  end
+  if body ~= nil then
+    local file = process.write(process.tmpname ".json", type(body) == "table" and json.encode(body) or body)
+    if not typed then words[#words + 1] = "-H 'Content-Type: application/json'" end
+    words[#words + 1] = "--data-binary @" .. file
+  end
+  words[#words + 1] = process.quote(self.s.url .. path)
+  local said, code = process.run(table.concat(words, " "))
+  if code ~= 0 then error(("%s %s: curl ended with %d: %s"):format(method, path, code, said), 2) end
+  local r = { headers = {}, text = process.read(out) or "" }
+  for line in process.read(head):gmatch "[^\r\n]+" do
+    local status = line:match "^HTTP/%S+ (%d+)"
+    local name, value = line:match "^([^:]+):%s*(.*)"
+    if status then r.code = tonumber(status) elseif name then r.headers[name:lower()] = value end
+  end
+  r.body = decode(r.text)
+  return r
+end
+
+function Api:get(path, headers) return self:request("GET", path, nil, headers) end
+function Api:post(path, body, headers) return self:request("POST", path, body, headers) end
+function Api:put(path, body, headers) return self:request("PUT", path, body, headers) end
+function Api:delete(path, body) return self:request("DELETE", path, body) end
+
+local TYPES = { merge = "application/merge-patch+json", json = "application/json-patch+json",
+  strategic = "application/strategic-merge-patch+json", apply = "application/apply-patch+yaml" }
+
+function Api:patch(kind, path, body) return self:request("PATCH", path, body, { "Content-Type: " .. TYPES[kind] }) end
+
+--- Server-side apply of `object` at `path` by `manager`.
+function Api:apply(path, manager, object, force)
+  return self:patch("apply", ("%s?fieldManager=%s%s"):format(path, manager, force and "&force=true" or ""), object)
+end
+
+--- What a watch of `path` (with its query) says within its timeout of one second: a list of {type, object}.
+function Api:watched(path)
+  local r = self:get(path .. (path:find "?" and "&" or "?") .. "watch=true&timeoutSeconds=1")
+  local events = {}
+  for line in (r.code == 200 and r.text or ""):gmatch "[^\n]+" do events[#events + 1] = assert(json.decode(line), line) end
+  return events, r
+end
+
+return function(s) return setmetatable({ s = s }, Api) end

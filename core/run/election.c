@@ -18,6 +18,9 @@
 /* What a request may take at least, when the deadline is near: an answer that comes too late is no harm. */
 #define CALL_MIN KL_MILLISECONDS(100)
 
+/* spec.leaseDurationSeconds is an integer. */
+#define LEASE_MIN KL_SECONDS(1)
+
 struct kl_election {
     kl_election_env env;
     char *name, *ns, *identity, *holder;
@@ -53,6 +56,8 @@ static char *default_identity(void)
 
 kl_status kl_election_new(const kl_election_env *env, kl_election **out, kl_err *err)
 {
+    if (env->options.lease && env->options.lease < LEASE_MIN)
+        return kl_fail(err, KL_EINVAL, "leader election: the lease duration must be at least 1s: the Lease holds whole seconds");
     kl_election *e = kl_new(kl_election);
     e->env = *env;
     if (!e->env.send) {

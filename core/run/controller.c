@@ -26,6 +26,7 @@ struct kl_controller {
     uint64_t resync_timer;
     kl_time resync;
     uint64_t resync_count;
+    char *told;                                    /* why the next generation waits, as last logged */
 };
 
 static void wake(void *arg)
@@ -94,6 +95,13 @@ static const kl_resource *owner_resource(void *arg, const char *kind)
     return kl_client_resolve_cached(((kl_controller *)arg)->env.client, kind);
 }
 
+static void owner_ended(void *arg)
+{
+    kl_controller *c = arg;
+    if (c->env.changed)
+        kl_loop_post(c->env.loop, c->env.changed, c->env.changed_arg);
+}
+
 static void owner_event(void *arg, const kl_value *about, const char *type, const char *reason, const char *message)
 {
     kl_controller *c = arg;
@@ -113,7 +121,7 @@ static size_t wanted_workers(kl_controller *c, const kl_controller_spec *s)
 static kl_worker *worker_new(kl_controller *c, int number)
 {
     return kl_worker_new(&(kl_worker_owner){.logic = owner_logic, .logic_unref = owner_logic_unref, .object = owner_object, .resolve = owner_resolve,
-        .resource = owner_resource, .event = owner_event, .arg = c, .name = c->name, .queue = c->queue, .door = c->env.door, .clock = c->env.clock,
+        .resource = owner_resource, .event = owner_event, .ended = owner_ended, .arg = c, .name = c->name, .queue = c->queue, .door = c->env.door, .clock = c->env.clock,
         .metrics = c->metrics}, number);
 }
 
@@ -121,7 +129,7 @@ static kl_worker *worker_new(kl_controller *c, int number)
 static void reap(kl_controller *c, bool all)
 {
     for (size_t i = 0; i < c->n_leaving;) {
-        if (all || kl_worker_idle(c->leaving[i])) {
+        if (all || kl_worker_ended(c->leaving[i])) {
             kl_worker_join(c->leaving[i]);
             c->leaving[i] = c->leaving[--c->n_leaving];
         } else {
@@ -204,12 +212,28 @@ static void publish(kl_controller *c)
     wake(c);
 }
 
+/* A next generation that cannot take over is no failure, but its author waits for it. */
+static void tell_why(kl_controller *c)
+{
+    bool parked = false;
+    char *why = c->next && c->current ? kl_wiring_why(c->next, &parked) : NULL;
+    if (parked && (!c->told || strcmp(c->told, why)))
+        kl_warn("the new generation waits; the old one keeps running", "controller=%s generation=%d why=%s", c->name,
+            kl_wiring_logic(c->next)->generation, kl_log_quoted(why));
+    kl_free(c->told);
+    c->told = parked ? why : NULL;
+    if (!parked)
+        kl_free(why);
+}
+
 void kl_controller_advance(kl_controller *c, bool lead)
 {
     if (c->stopped)
         return;
+    reap(c, false);
     if (c->next && kl_wiring_advance(c->next))
         publish(c);
+    tell_why(c);
     kl_lock(&c->mu);
     const kl_controller_spec *spec = c->current ? kl_wiring_logic(c->current)->spec : NULL;
     bool start = spec && lead && !c->n_workers;
@@ -282,9 +306,27 @@ void kl_controller_free(kl_controller *c)
     kl_free(c->workers);
     kl_free(c->leaving);
     kl_mutex_fini(&c->mu);
+    kl_free(c->told);
     kl_free(c->name);
     kl_free(c->resource);
     kl_free(c);
+}
+
+bool kl_controller_published(kl_controller *c)
+{
+    return c->current;             /* written on the loop, where this runs */
+}
+
+bool kl_controller_ended(kl_controller *c)
+{
+    bool all = true;
+    kl_lock(&c->mu);
+    for (size_t i = 0; i < c->n_workers; i++)
+        all &= kl_worker_ended(c->workers[i]);
+    kl_unlock(&c->mu);
+    for (size_t i = 0; i < c->n_leaving; i++)
+        all &= kl_worker_ended(c->leaving[i]);
+    return all;
 }
 
 /* --- for people -------------------------------------------------------------------------------------------------------------------- */
@@ -299,6 +341,12 @@ void kl_controller_state_get(kl_controller *c, bool lead, kl_controller_state *o
     kl_unlock(&c->mu);
     bool parked = false;
     char *why = current ? kl_wiring_why(current, &parked) : c->next ? kl_wiring_why(c->next, &parked) : NULL;
+    if (current && !why && c->next) {
+        bool waits;
+        char *next = kl_wiring_why(c->next, &waits);
+        why = kl_sprintf("generation %d is not there yet: %s", kl_wiring_logic(c->next)->generation, next ? next : "its indexes are being built");
+        kl_free(next);
+    }
     *out = (kl_controller_state){.name = kl_strdup(c->name), .generation = current ? kl_wiring_logic(current)->generation : 0, .message = why,
         .ready = q.ready, .delayed = q.delayed, .running = q.running, .runs = kl_metrics_runs(c->metrics), .errors = kl_metrics_errors(c->metrics)};
     out->state = kl_strdup(parked ? "parked" : !current ? "waiting for caches" : working ? "running" : lead ? "starting" : "waiting for leadership");

@@ -23,6 +23,8 @@ typedef struct kl_controller_env {         /* what the manager lends to all its 
     bool workers_forced;
     void (*event)(void *arg, const char *component, const kl_value *about, const char *type, const char *reason, const char *message);   /* any thread */
     void *event_arg;
+    void (*changed)(void *arg);            /* on the loop: a worker has ended */
+    void *changed_arg;
 } kl_controller_env;
 
 kl_controller *kl_controller_new(const kl_controller_env *env, const kl_controller_spec *spec);
@@ -37,6 +39,8 @@ void kl_controller_wait(kl_controller *c);         /* any thread, after drain: u
 void kl_controller_abort(kl_controller *c);
 void kl_controller_join(kl_controller *c);
 void kl_controller_free(kl_controller *c);         /* after join */
+bool kl_controller_published(kl_controller *c);    /* some generation of it has taken over */
+bool kl_controller_ended(kl_controller *c);        /* drained, and no worker is left to wait for */
 void kl_controller_state_get(kl_controller *c, bool lead, kl_controller_state *out);
 bool kl_controller_idle(kl_controller *c);
 kl_workqueue *kl_controller_queue(kl_controller *c);

@@ -27,6 +27,13 @@ typedef struct slot {
     size_t n;
 } slot;
 
+/* A controller that the newest generation of its script does not have. It runs on while the one of its name that follows it, for
+ * another resource, is not there yet; then, or at once, it drains, and is freed when its last run has ended. */
+typedef struct retiree {
+    kl_controller *c, *successor;          /* successor NULL: drained */
+    slot *slot;
+} retiree;
+
 struct kl_manager {
     kl_manager_options o;
     kl_clock *clock;
@@ -42,7 +49,7 @@ struct kl_manager {
     kl_mutex mu;
     slot **slots;
     size_t n_slots;
-    kl_controller **retired;               /* dropped by a reload, finishing */
+    retiree *retired;
     size_t n_retired;
     bool started, leading, stopping;
     char *ns;
@@ -82,6 +89,33 @@ static void retired_free(kl_controller *c)
     kl_controller_free(c);
 }
 
+static void retiree_drain(retiree *r)
+{
+    kl_info("the new generation has no such controller; it stops", "controller=%s resource=%s", kl_controller_name(r->c), kl_controller_resource(r->c));
+    r->successor = NULL;
+    kl_controller_drain(r->c);
+}
+
+static void advance_retired(kl_manager *m)
+{
+    for (size_t i = 0; i < m->n_retired;) {
+        retiree *r = &m->retired[i];
+        if (r->successor && kl_controller_published(r->successor))
+            retiree_drain(r);
+        else if (r->successor)
+            kl_controller_advance(r->c, m->leading);
+        if (r->successor || !kl_controller_ended(r->c)) {
+            i++;
+            continue;
+        }
+        kl_controller *c = r->c;
+        kl_lock(&m->mu);
+        *r = m->retired[--m->n_retired];
+        kl_unlock(&m->mu);
+        retired_free(c);
+    }
+}
+
 static void advance(void *arg)
 {
     kl_manager *m = arg;
@@ -90,6 +124,7 @@ static void advance(void *arg)
     for (size_t i = 0; i < m->n_slots; i++)
         for (size_t k = 0; k < m->slots[i]->n; k++)
             kl_controller_advance(m->slots[i]->controllers[k], m->leading);
+    advance_retired(m);
 }
 
 /* --- leadership ------------------------------------------------------------------------------------------------------------ */
@@ -122,9 +157,16 @@ static void deposed(void *arg)
             kl_controller_drain(m->slots[i]->controllers[k]);
             kl_controller_abort(m->slots[i]->controllers[k]);
         }
+    for (size_t i = 0; i < m->n_retired; i++) {
+        kl_controller_drain(m->retired[i].c);
+        kl_controller_abort(m->retired[i].c);
+    }
     for (size_t i = 0; i < m->n_slots; i++)
         for (size_t k = 0; k < m->slots[i]->n; k++)
             kl_controller_join(m->slots[i]->controllers[k]);
+    for (size_t i = 0; i < m->n_retired; i++)
+        kl_controller_join(m->retired[i].c);
+    advance_retired(m);
 }
 
 /* --- birth and death --------------------------------------------------------------------------------------------------------- */
@@ -146,7 +188,8 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
     m->caches = kl_caches_new(&(kl_caches_options){.client = o->client, .clock = m->clock, .loop = m->loop, .mapper = m->mapper, .ns = m->ns,
         .max_object = o->max_object ? o->max_object : MAX_OBJECT_DEFAULT, .drop_managed_fields = o->drop_managed_fields, .changed = advance, .changed_arg = m});
     m->env = (kl_controller_env){.client = o->client, .clock = m->clock, .loop = m->loop, .mapper = m->mapper, .caches = m->caches, .door = m->door,
-        .metrics = m->metrics, .workers = o->workers, .workers_forced = o->workers_forced, .event = record, .event_arg = m};
+        .metrics = m->metrics, .workers = o->workers, .workers_forced = o->workers_forced, .event = record, .event_arg = m, .changed = advance,
+        .changed_arg = m};
     kl_client_on_request(o->client, on_request, m->metrics);
     kl_loop_start(m->loop);
     kl_loop_start(m->mapper);
@@ -173,7 +216,7 @@ static void retire_all(void *arg)
         kl_free(m->slots[i]);
     }
     for (size_t i = 0; i < m->n_retired; i++)
-        retired_free(m->retired[i]);
+        retired_free(m->retired[i].c);
     m->n_slots = m->n_retired = 0;
 }
 
@@ -186,6 +229,8 @@ static void begin_stop(void *arg)
     for (size_t i = 0; i < m->n_slots; i++)
         for (size_t k = 0; k < m->slots[i]->n; k++)
             kl_controller_drain(m->slots[i]->controllers[k]);
+    for (size_t i = 0; i < m->n_retired; i++)
+        kl_controller_drain(m->retired[i].c);
 }
 
 static void abort_all(void *arg)
@@ -196,7 +241,7 @@ static void abort_all(void *arg)
         for (size_t k = 0; k < m->slots[i]->n; k++)
             kl_controller_abort(m->slots[i]->controllers[k]);
     for (size_t i = 0; i < m->n_retired; i++)
-        kl_controller_abort(m->retired[i]);
+        kl_controller_abort(m->retired[i].c);
 }
 
 typedef struct timer_call {
@@ -220,7 +265,7 @@ void kl_manager_stop(kl_manager *m)
         for (size_t k = 0; k < m->slots[i]->n; k++)
             kl_controller_wait(m->slots[i]->controllers[k]);
     for (size_t i = 0; i < m->n_retired; i++)
-        kl_controller_wait(m->retired[i]);
+        kl_controller_wait(m->retired[i].c);
     kl_loop_call(m->loop, cancel_timer, &grace);
     if (!kl_recorder_flush(m->recorder, kl_clock_now(kl_clock_real()) + FLUSH_MAX))
         kl_warn("some events were not recorded before the end", "dropped=%llu", (unsigned long long)kl_recorder_dropped(m->recorder));
@@ -271,8 +316,18 @@ typedef struct change {
     int number;
 } change;
 
-static kl_controller *take_old(slot *s, const kl_controller_spec *spec)
+static kl_controller *take_old(kl_manager *m, slot *s, const kl_controller_spec *spec)
 {
+    for (size_t i = 0; i < m->n_retired; i++) {        /* back to what was, before the other resource was there */
+        kl_controller *c = m->retired[i].c;
+        if (m->retired[i].slot == s && m->retired[i].successor && !strcmp(kl_controller_name(c), spec->name)
+            && !strcmp(kl_controller_resource(c), spec->resource)) {
+            kl_lock(&m->mu);
+            m->retired[i] = m->retired[--m->n_retired];
+            kl_unlock(&m->mu);
+            return c;
+        }
+    }
     for (size_t k = 0; k < s->n; k++) {
         kl_controller *c = s->controllers[k];
         if (c && !strcmp(kl_controller_name(c), spec->name) && !strcmp(kl_controller_resource(c), spec->resource)) {
@@ -283,16 +338,27 @@ static kl_controller *take_old(slot *s, const kl_controller_spec *spec)
     return NULL;
 }
 
-/* Those the new generation does not have any more finish their runs and go at the end of the manager or of the next change. */
-static void retire_rest(kl_manager *m, slot *s)
+/* Those that the new generation does not have any more. Under m->mu. */
+static void retire_rest(kl_manager *m, slot *s, kl_controller **fresh, size_t n)
 {
-    for (size_t k = 0; k < s->n; k++)
-        if (s->controllers[k]) {
-            kl_info("the new generation has no such controller; it stops", "controller=%s", kl_controller_name(s->controllers[k]));
-            kl_controller_drain(s->controllers[k]);
-            m->retired = kl_realloc(m->retired, (m->n_retired + 1) * sizeof *m->retired);
-            m->retired[m->n_retired++] = s->controllers[k];
-        }
+    for (size_t k = 0; k < s->n; k++) {
+        kl_controller *c = s->controllers[k], *successor = NULL;
+        if (!c)
+            continue;
+        for (size_t i = 0; i < n; i++)
+            if (!strcmp(kl_controller_name(fresh[i]), kl_controller_name(c)))
+                successor = fresh[i];
+        for (size_t i = 0; i < m->n_retired; i++)      /* who waited for c waits for the next one */
+            if (m->retired[i].successor == c && successor)
+                m->retired[i].successor = successor;
+            else if (m->retired[i].successor == c)
+                retiree_drain(&m->retired[i]);
+        m->retired = kl_realloc(m->retired, (m->n_retired + 1) * sizeof *m->retired);
+        retiree *r = &m->retired[m->n_retired++];
+        *r = (retiree){.c = c, .successor = successor, .slot = s};
+        if (!successor || !kl_controller_published(c))
+            retiree_drain(r);
+    }
 }
 
 static void apply_change(void *arg)
@@ -314,13 +380,13 @@ static void apply_change(void *arg)
     kl_controller **fresh = kl_new_array(kl_controller *, p->n_specs + 1);
     p->generation = s->generation + 1;
     for (size_t i = 0; i < p->n_specs; i++) {
-        fresh[i] = take_old(s, &p->specs[i]);
+        fresh[i] = take_old(m, s, &p->specs[i]);
         if (!fresh[i])
             fresh[i] = kl_controller_new(&m->env, &p->specs[i]);
         kl_controller_stage(fresh[i], p, i, p->generation);
     }
     kl_lock(&m->mu);
-    retire_rest(m, s);
+    retire_rest(m, s, fresh, p->n_specs);
     kl_program_unref(s->program);
     kl_free(s->controllers);
     s->program = kl_program_ref(p);

@@ -69,6 +69,7 @@ struct kl_worker {
     kl_time retry_open;                    /* a program state could not be opened: not before this */
     uint64_t ids;
     atomic_size_t inflight;
+    atomic_bool ended;                     /* its thread will not run another key, nor wait for anything */
 };
 
 kl_answer *kl__answer_new(kl_run *r);

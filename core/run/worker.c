@@ -352,6 +352,9 @@ static void worker_main(void *arg)
     }
     while (!kl_list_empty(&w->gens))
         gen_close(w, gen_newest(w));
+    atomic_store(&w->ended, true);
+    if (w->o.ended)
+        w->o.ended(w->o.arg);
 }
 
 void kl_worker_start(kl_worker *w)
@@ -378,6 +381,11 @@ void kl_worker_abort(kl_worker *w) { raise_flag(w, &w->aborting); }
 bool kl_worker_idle(kl_worker *w)
 {
     return !atomic_load(&w->inflight);
+}
+
+bool kl_worker_ended(kl_worker *w)
+{
+    return atomic_load(&w->ended);
 }
 
 size_t kl_worker_inflight(kl_worker *w)

@@ -32,6 +32,7 @@ typedef struct kl_worker_owner {
     void (*resolve)(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg);
     const kl_resource *(*resource)(void *arg, const char *kind);           /* known already, or NULL */
     void (*event)(void *arg, const kl_value *about, const char *type, const char *reason, const char *message);
+    void (*ended)(void *arg);          /* the worker's last word, on its thread; may be NULL */
     void *arg;
     const char *name;                  /* controller name */
     kl_workqueue *queue;
@@ -48,6 +49,7 @@ void kl_worker_drain(kl_worker *w);                /* any thread */
 /* Ends what still runs: abandons its runs; their keys are put back into the queue. */
 void kl_worker_abort(kl_worker *w);                /* any thread, after drain */
 bool kl_worker_idle(kl_worker *w);                 /* any thread: nothing in flight */
+bool kl_worker_ended(kl_worker *w);                /* any thread: drained, and joining it waits for nothing */
 void kl_worker_wait(kl_worker *w);                 /* any thread, after drain: waits until its thread has ended */
 void kl_worker_join(kl_worker *w);                 /* waits likewise, then frees */
 /* One round without a thread: answers, timers, new keys. Returns when to come back at the latest, KL_NEVER for "when poked". */

@@ -101,6 +101,7 @@ describe("a draft", function()
         config.known.x.y = 1
       end)
     end, "attempt to set a field of a nil value %(key 'y'%)")
+    assert.is_nil(config.known.x)
     assert.error_matches(function()
       edit(function(n)
         local allocatable = n.status.allocatable

@@ -43,7 +43,7 @@
 #define HEADERS_MAX ((size_t)256 << 10)     /* of one answer */
 #define IDLE_POLL KL_SECONDS(60)            /* the thread looks up this often even when nothing happens */
 #define SECOND_LOOK KL_MILLISECONDS(50)     /* the first sleep after work: see the head */
-#define PASSES_MAX 16                       /* of curl_multi_perform before commands and timers get their turn */
+#define PASSES_TIME KL_MILLISECONDS(5)      /* of curl_multi_perform, then commands and timers get their turn */
 /* A peer that is gone is found after idle + user timeout, at most 75 s. */
 #define KEEPALIVE_IDLE 30                   /* s: first probe */
 #define KEEPALIVE_INTERVAL 15               /* s */
@@ -744,11 +744,12 @@ static void run_multi(kl_http *h)
 {
     int running, left, quiet = 0;
     uint64_t at_first = h->progress;
-    for (int pass = 0; quiet < 2 && pass < PASSES_MAX; pass++) {
+    kl_time until = kl_clock_now(kl_clock_real()) + PASSES_TIME;
+    do {
         uint64_t before = h->progress;
         curl_multi_perform(h->multi, &running);
         quiet = running && h->progress != before ? 0 : quiet + 1;
-    }
+    } while (quiet < 2 && kl_clock_now(kl_clock_real()) < until);
     h->restless = h->progress != at_first;
     h->busy = quiet < 2;
     for (CURLMsg *m; (m = curl_multi_info_read(h->multi, &left));) {

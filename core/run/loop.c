@@ -127,10 +127,10 @@ void kl_loop_free(kl_loop *l)
         kl_lock(&l->mu);
     }
     kl_unlock(&l->mu);
+    kl_heap_fini(&l->due);         /* looks at its nodes, so before them */
     kl_list *n;
     while ((n = kl_list_shift(&l->timers)))
         kl_free(KL_CONTAINER(n, timer, link));
-    kl_heap_fini(&l->due);
     kl_cond_fini(&l->cond);
     kl_mutex_fini(&l->mu);
     kl_free(l);

@@ -154,6 +154,34 @@ static const kl_value *stamp(kl__store *s, const kl_value *object)
     return object;
 }
 
+/* kind, apiVersion and metadata come first, as Go writes them: whoever reads a stream then knows an object's name before its
+ * bulk. Takes `object`. */
+static const kl_value *head_first(const kl_value *object)
+{
+    static const char *const head[] = { "kind", "apiVersion", "metadata" };
+    const char *key;
+    size_t n;
+    bool in_order = true;
+    for (size_t i = 0; i < 3 && in_order; i++)
+        in_order = kl_value_member(object, i, &key, &n) && !strcmp(key, head[i]);
+    if (in_order)
+        return object;
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    for (size_t i = 0; i < 3; i++)
+        kl_build_kvalue(b, head[i], kl_value_get(object, head[i]));
+    for (size_t i = 0; i < kl_value_len(object); i++) {
+        const kl_value *v = kl_value_member(object, i, &key, &n);
+        if (strcmp(key, head[0]) && strcmp(key, head[1]) && strcmp(key, head[2])) {
+            kl_build_keyn(b, key, n);
+            kl_build_value(b, v);
+        }
+    }
+    kl_build_end(b);
+    kl_value_unref(object);
+    return kl_builder_done(b);
+}
+
 const kl_value *kl__store_put(kl__store *s, kl__bucket *b, const char *key, const kl_value *object)
 {
     size_t i = lower_bound(b, key);
@@ -169,7 +197,7 @@ const kl_value *kl__store_put(kl__store *s, kl__bucket *b, const char *key, cons
         e = b->v[i] = kl_new(kl__entry);
         e->key = kl_strdup(key);
     }
-    e->object = stamp(s, object);
+    e->object = stamp(s, head_first(object));
     e->rv = c.rv = s->rv;
     c.now = kl_value_ref(e->object);
     remember(s, b, c);

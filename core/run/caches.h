@@ -38,6 +38,8 @@ kl_caches *kl_caches_new(const kl_caches_options *o);
 /* After every cache was released: waits for the informers to stop (not on the loop). */
 void kl_caches_free(kl_caches *s);
 
+/* The shared cache of a kind, begun when this is its first user; never NULL. Each acquire wants one release, and the last
+ * release stops the informer. On the loop. */
 kl_cache *kl_caches_acquire(kl_caches *s, const char *kind);
 void kl_cache_release(kl_cache *c);
 

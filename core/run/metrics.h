@@ -11,6 +11,7 @@ typedef struct kl_controller_metrics kl_controller_metrics;
 
 typedef enum kl_outcome { KL_OUTCOME_SUCCESS, KL_OUTCOME_ERROR, KL_OUTCOME_REQUEUE, KL_OUTCOME_REQUEUE_AFTER, KL_OUTCOMES } kl_outcome;
 
+/* Heap object, the caller owns; free after everything that records into it has ended. */
 kl_metrics *kl_metrics_new(void);
 void kl_metrics_free(kl_metrics *m);
 

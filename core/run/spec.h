@@ -39,6 +39,7 @@ typedef struct kl_controller_spec {
     const kl_value *params;    /* an object, or NULL */
 } kl_controller_spec;
 
+/* Frees what the spec holds and zeroes it; the program that owns it calls this once, on any thread. */
 void kl_controller_spec_fini(kl_controller_spec *s);
 
 #endif

@@ -18,6 +18,8 @@ struct kl__fieldset {
 /* A path, from its end towards the root. Lives on the stack of whoever walks. */
 typedef struct kl__place { const struct kl__place *up; const char *element; } kl__place;
 
+/* Sets are heap objects that the caller owns (new, copy, decode give one; free ends it); owner thread. decode reads the form of
+ * managedFields.fieldsV1, encode writes it as an object into b. */
 kl__fieldset *kl__fieldset_new(void);
 void kl__fieldset_free(kl__fieldset *s);
 kl__fieldset *kl__fieldset_copy(const kl__fieldset *s);

@@ -153,7 +153,8 @@ local function owned(self, what, op)
   local namespaced = run.resource(op.kind).namespaced
   local owner_ns, ns = owner("metadata.namespace"), namespaced and (op.ns or self.namespace) or nil
   if owner_ns and not namespaced then
-    core.blame(("%s: %s is cluster-scoped and cannot be owned by %s in namespace %s; take it out of owns"):format(what, describe(op.body), describe(owner), owner_ns))
+    core.blame(("%s: %s is cluster-scoped and cannot be owned by %s in namespace %s; take it out of owns"):format(
+      what, describe(op.body), describe(owner), owner_ns))
   elseif owner_ns and ns ~= owner_ns then
     core.blame(("%s: %s in namespace %s cannot be owned by %s in namespace %s: an owner lives in the same namespace or is cluster-scoped"):format(
       what, describe(op.body), tostring(ns), describe(owner), owner_ns))

@@ -62,7 +62,8 @@ end
 local function check_name(name)
   if type(name) ~= "string" then core.blame(("kube.controller: name must be a text, got %s"):format(type(name))) end
   if #name > 63 or not name:find "^[a-z0-9][-a-z0-9]*$" or name:find "-$" then
-    core.blame(("controller %q: a name is lower case letters, digits and -, starts and ends with a letter or digit, 63 at most (it names the field manager, the lease and the metrics)"):format(name))
+    core.blame(("controller %q: a name is lower case letters, digits and -, starts and ends with a letter or digit, 63 at most "
+      .. "(it names the field manager, the lease and the metrics)"):format(name))
   end
 end
 

@@ -14,7 +14,13 @@ local EXPECTED = "%s: a script returns kube.controller { ... }, or a list of the
 function M.controllers(returned, path)
   if controller.is_controller(returned) then return { returned } end
   if type(returned) ~= "table" or #returned == 0 then
-    error(EXPECTED:format(path, returned == nil and "nothing (is `return` missing?)" or type(returned) == "table" and "a table that is none; wrap it in kube.controller" or "a " .. type(returned)), 0)
+    local what = "a " .. type(returned)
+    if returned == nil then
+      what = "nothing (is `return` missing?)"
+    elseif type(returned) == "table" then
+      what = "a table that is none; wrap it in kube.controller"
+    end
+    error(EXPECTED:format(path, what), 0)
   end
   local names = {}
   for i, c in ipairs(returned) do

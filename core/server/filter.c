@@ -90,8 +90,12 @@ static const char *field_text(void *arg, const char *field)
         const char *component = kl_value_str_at(v, "source", "component", NULL);
         return component && *component ? component : field_text(arg, "reportingComponent");
     }
-    if (!strcmp(field, "reportingController") && !kl_value_get(v, field))
+    if (!strcmp(field, "reportingController"))              /* events are stored as v1 */
         field = "reportingComponent";
+    if (!strncmp(field, "regarding.", 10)) {
+        v = kl_value_get(v, "involvedObject");
+        field += 10;
+    }
     for (const char *p = field; v && *p;) {
         size_t n = strcspn(p, ".");
         v = kl_value_getn(v, p, n);

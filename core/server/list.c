@@ -145,7 +145,7 @@ static kl_status token_read(const char *token, uint64_t *rv, char **key, kl_err 
 
 static void put_item(const kl__kind *k, const kl__form *form, const kl_value *stored, kl_time now, kl_buf *out)
 {
-    if (form->kind == KL_FORM_WHOLE && !k->custom) {         /* items of built-in lists carry no kind */
+    if (form->kind == KL_FORM_WHOLE && !kl__render_differs(k)) {         /* items of built-in lists carry no kind */
         bool first = true;
         kl_buf_putc(out, '{');
         for (size_t i = 0; i < kl_value_len(stored); i++) {

@@ -1,4 +1,7 @@
-/* render.c - which form a client asked for, and objects in the version it asked for. */
+/* render.c - which form a client asked for, and objects in the version it asked for.
+ *
+ * Versions of a CRD differ by name only (conversion None). Events are stored as v1 and shown by events.k8s.io/v1 under
+ * its own names for the same fields. */
 #include "server/render.h"
 
 #include <string.h>
@@ -8,8 +11,54 @@
 #include "server/edit.h"
 #include "server/normalize.h"
 
+static const struct { const char *core, *events; } event_fields[] = {
+    { "message", "note" }, { "involvedObject", "regarding" }, { "source", "deprecatedSource" }, { "firstTimestamp", "deprecatedFirstTimestamp" },
+    { "lastTimestamp", "deprecatedLastTimestamp" }, { "count", "deprecatedCount" }, { "reportingComponent", "reportingController" },
+};
+
+static bool is_new_event(const kl__kind *k) { return !strcmp(k->group, "events.k8s.io"); }
+
+/* An Event with the field names of the other API; a new reference. */
+static const kl_value *other_event(const kl_value *o, bool to_core)
+{
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    for (size_t i = 0; i < kl_value_len(o); i++) {
+        const char *key;
+        size_t n;
+        const kl_value *v = kl_value_member(o, i, &key, &n);
+        for (size_t f = 0; f < sizeof event_fields / sizeof *event_fields; f++)
+            if (!strcmp(key, to_core ? event_fields[f].events : event_fields[f].core)) {
+                key = to_core ? event_fields[f].core : event_fields[f].events;
+                break;
+            }
+        if (!strcmp(key, "apiVersion"))
+            kl_build_kstr(b, key, to_core ? "v1" : "events.k8s.io/v1");
+        else
+            kl_build_kvalue(b, key, v);
+    }
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
+bool kl__render_differs(const kl__kind *k) { return k->custom || is_new_event(k); }
+
+const kl_value *kl__render_stored(const kl__kind *k, const kl_value *o)
+{
+    if (is_new_event(k))
+        kl__replace(&o, other_event(o, true));
+    if (k->storage && strcmp(k->storage, k->version)) {
+        char *version = kl_sprintf("%s/%s", k->group, k->storage);
+        KL_EDIT(&o, kl_value_of_str(version), "apiVersion");
+        kl_free(version);
+    }
+    return o;
+}
+
 const kl_value *kl__render_version(const kl__kind *k, const kl_value *stored)
 {
+    if (is_new_event(k))
+        return other_event(stored, false);
     const kl_value *o = kl_value_ref(stored);
     if (k->storage && strcmp(k->storage, k->version)) {
         char *version = kl__kind_api_version(k);

@@ -7,6 +7,11 @@
 /* A stored object in the version of `k`, with the defaults of its schema; a new reference. */
 const kl_value *kl__render_version(const kl__kind *k, const kl_value *stored);
 
+/* An object of `k`'s version, decoded from a client, as it is stored. Takes o. */
+const kl_value *kl__render_stored(const kl__kind *k, const kl_value *o);
+/* What `k` shows is not what is stored (another version, or defaults to add). */
+bool kl__render_differs(const kl__kind *k);
+
 typedef enum kl__form_kind { KL_FORM_WHOLE, KL_FORM_TABLE, KL_FORM_METADATA } kl__form_kind;
 typedef enum kl__form_include { KL_INCLUDE_METADATA, KL_INCLUDE_OBJECT, KL_INCLUDE_NONE } kl__form_include;
 typedef struct kl__form { kl__form_kind kind; kl__form_include include; } kl__form;

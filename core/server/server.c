@@ -73,7 +73,8 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
     s->store = kl__store_new(o->history ? o->history : HISTORY, kl__watch_change, s);
     for (size_t i = 0; i < kl__kinds_len(s->kinds); i++) {
         kl__kind *k = kl__kinds_at(s->kinds, i);
-        k->bucket = kl__store_bucket(s->store, k->group, k->plural);
+        bool events = !strcmp(k->group, "events.k8s.io");                       /* two APIs of the same objects */
+        k->bucket = kl__store_bucket(s->store, events ? "" : k->group, k->plural);
     }
     kl_lock(&s->mu);
     first_objects(s);

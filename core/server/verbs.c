@@ -140,16 +140,6 @@ static void own(const kl__call *c, const kl_value *old, const kl_value **o)
     kl_free(version);
 }
 
-static const kl_value *stored_form(const kl__kind *k, const kl_value *o)
-{
-    if (!k->storage || !strcmp(k->storage, k->version))
-        return o;
-    char *version = kl_sprintf("%s/%s", k->group, k->storage);
-    KL_EDIT(&o, kl_value_of_str(version), "apiVersion");
-    kl_free(version);
-    return o;
-}
-
 static kl_status complain(const kl__call *c, const kl_value *o, kl__causes *causes, kl_err *err)
 {
     return kl__fail_causes(err, c->kind->group, c->kind->kind, kl_object_name(o), causes);
@@ -267,7 +257,7 @@ static kl_status create_decoded(const kl__call *c, const kl_value *o, bool owned
         if (c->dry_run)
             *out = o;
         else {
-            const kl_value *stored = kl__store_put(c->s->store, c->kind->bucket, key, stored_form(c->kind, o));
+            const kl_value *stored = kl__store_put(c->s->store, c->kind->bucket, key, kl__render_stored(c->kind, o));
             *out = kl_value_ref(stored);
             kl__after_put(c->s, c->kind, *out);
         }
@@ -330,7 +320,7 @@ static kl_status commit(const kl__call *c, const kl_value *old, const kl_value *
         return KL_OK;
     }
     char *key = kl_object_key(o);
-    o = stored_form(c->kind, o);
+    o = kl__render_stored(c->kind, o);
     if (may_go(c, o)) {
         *out = kl__store_remove(c->s->store, c->kind->bucket, key, o);
         kl_value_unref(o);

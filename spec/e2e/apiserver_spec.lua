@@ -213,6 +213,23 @@ servers.each(function(name, start)
         assert.equal("0.5", w.body.spec.free.cpu)
       end)
 
+      it("finds the same events in both of their APIs", function()
+        local r = api:post(core .. "/events", { metadata = { name = "e" }, involvedObject = { kind = "Pod", name = "p", namespace = ns },
+          type = "Warning", reason = "Why", message = "because", count = 2, source = { component = "spec" } })
+        assert.equal(201, r.code, r.text)
+        local events = "/apis/events.k8s.io/v1/namespaces/" .. ns .. "/events"
+        local other = api:get(events .. "/e").body
+        assert.same({ "events.k8s.io/v1", "because", "p", 2, "spec" },
+          { other.apiVersion, other.note, other.regarding.name, other.deprecatedCount, other.deprecatedSource.component })
+        assert.equal("e", names(api:get(core .. "/events?fieldSelector=involvedObject.name%3Dp").body))
+        assert.equal("e", names(api:get(events .. "?fieldSelector=regarding.name%3Dp").body))
+        r = api:post(events, { metadata = { name = "f" }, regarding = { kind = "Pod", name = "q", namespace = ns }, type = "Normal", reason = "So",
+          action = "Doing", note = "done", eventTime = "2026-01-02T03:04:05.000006Z", reportingController = "spec.io/x", reportingInstance = "one" })
+        assert.equal(201, r.code, r.text)
+        assert.same({ "done", "q", "spec.io/x" }, { api:get(core .. "/events/f").body.message, api:get(core .. "/events/f").body.involvedObject.name,
+          api:get(core .. "/events/f").body.reportingComponent })
+      end)
+
       it("finds text in stringData as data", function()
         local r = api:post(core .. "/secrets", { metadata = { name = "s" }, stringData = { a = "hello" } })
         assert.same({ a = "aGVsbG8=" }, r.body.data)

@@ -152,6 +152,19 @@ static void a_reader_that_hangs_up_costs_nothing_more(void **state)
     stop(s);
 }
 
+static void a_stop_ends_what_still_watches(void **state)
+{
+    (void)state;
+    kl_server *s = start(0);
+    kl_buf in = KL_BUF_INIT;
+    int fd = http_send(s, "GET", MAPS "?watch=true", NULL, NULL);
+    http_wait_for(fd, &in, "200 OK", 1);
+    stop(s);
+    while (http_more(fd, &in)) {}
+    close(fd);
+    kl_buf_fini(&in);
+}
+
 static void bad_requests_are_told_what_and_where(void **state)
 {
     (void)state;
@@ -289,5 +302,5 @@ static void a_namespace_takes_its_content_along(void **state)
 
 KL_TESTS(cmocka_unit_test(a_new_server_has_its_namespaces_and_the_time_of_its_clock), cmocka_unit_test(a_watch_gets_changes_bookmarks_and_an_end),
     cmocka_unit_test(a_watch_of_a_forgotten_version_gets_410_inside_200), cmocka_unit_test(a_page_whose_snapshot_is_forgotten_is_410),
-    cmocka_unit_test(a_reader_that_hangs_up_costs_nothing_more), cmocka_unit_test(bad_requests_are_told_what_and_where), cmocka_unit_test(yaml_is_read_where_json_is),
+    cmocka_unit_test(a_reader_that_hangs_up_costs_nothing_more), cmocka_unit_test(a_stop_ends_what_still_watches), cmocka_unit_test(bad_requests_are_told_what_and_where), cmocka_unit_test(yaml_is_read_where_json_is),
     cmocka_unit_test(a_directory_is_loaded_with_definitions_first), cmocka_unit_test(what_cannot_be_loaded_is_named), cmocka_unit_test(a_namespace_takes_its_content_along))

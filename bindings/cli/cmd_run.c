@@ -22,6 +22,7 @@ typedef struct script {
     const char *path;
     int slot;
     uint64_t digest;
+    char **files;              /* what it was made of, NULL-terminated */
     char *refused;             /* message of the last refusal, so that it is told once */
 } script;
 
@@ -47,6 +48,32 @@ typedef struct session {
     size_t n_told;
 } session;
 
+/* --- the files of a script ----------------------------------------------------------------------------------------------- */
+
+static void files_free(char **files)
+{
+    for (char **f = files; f && *f; f++)
+        kl_free(*f);
+    kl_free(files);
+}
+
+/* Remembers them; true when they are others than before. */
+static bool files_take(script *sc, const kl_program *p)
+{
+    const char *const *fresh = lkl_program_files(p);
+    size_t n = 0;
+    bool same = sc->files;
+    for (; fresh[n]; n++)
+        same = same && sc->files[n] && !strcmp(sc->files[n], fresh[n]);
+    if (same && !sc->files[n])
+        return false;
+    files_free(sc->files);
+    sc->files = kl_new_array(char *, n + 1);
+    for (size_t i = 0; i < n; i++)
+        sc->files[i] = kl_strdup(fresh[i]);
+    return true;
+}
+
 static kl_status load_all(session *s, kl_program **programs, kl_err *err)
 {
     for (size_t i = 0; i < s->scripts.n; i++) {
@@ -54,6 +81,7 @@ static kl_status load_all(session *s, kl_program **programs, kl_err *err)
         if (st)
             return st;
         s->loaded[i] = (script){.path = s->scripts.v[i], .digest = lkl_program_digest(programs[i])};
+        files_take(&s->loaded[i], programs[i]);
     }
     return KL_OK;
 }
@@ -69,8 +97,46 @@ static void refuse(script *sc, kl_err *err, bool asked)
     kl_err_fini(err);
 }
 
+static void files_changed(void *arg)
+{
+    (void)arg;
+    cli_poke();
+}
+
+static char *directory_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? kl_strndup(path, slash == path ? 1 : (size_t)(slash - path)) : kl_strdup(".");
+}
+
+/* Every file, and its directory: editors rename into it, and modules may come to be there. */
+static void watch_files(session *s)
+{
+    size_t n = 0, room = 0;
+    for (size_t i = 0; i < s->scripts.n; i++)
+        for (char **f = s->loaded[i].files; *f; f++)
+            room += 2;
+    char **paths = kl_new_array(char *, room);
+    for (size_t i = 0; i < s->scripts.n; i++)
+        for (char **f = s->loaded[i].files; *f; f++) {
+            paths[n++] = kl_strdup(*f);
+            paths[n++] = directory_of(*f);
+        }
+    kl_fswatch_stop(s->watch);
+    s->watch = NULL;
+    kl_err err = KL_ERR_INIT;
+    if (kl_fswatch_start((const char *const *)paths, n, files_changed, s, &s->watch, &err)) {
+        kl_warn("scripts are not watched; SIGHUP reloads them", "error=%s", kl_log_quoted(kl_err_message(&err)));
+        kl_err_fini(&err);
+    }
+    for (size_t i = 0; i < n; i++)
+        kl_free(paths[i]);
+    kl_free(paths);
+}
+
 static void reload(session *s, bool asked)
 {
+    bool others = false;
     for (size_t i = 0; i < s->scripts.n; i++) {
         script *sc = &s->loaded[i];
         kl_program *p = NULL;
@@ -90,36 +156,17 @@ static void reload(session *s, bool asked)
             continue;
         } else {
             sc->digest = lkl_program_digest(p);
+            others |= files_take(sc, p);
             kl_info("loaded the next generation", "script=%s generation=%d", sc->path, p->generation);
         }
         kl_free(sc->refused);
         sc->refused = NULL;
         kl_program_unref(p);
     }
-}
-
-static void files_changed(void *arg)
-{
-    (void)arg;
-    cli_poke();
-}
-
-/* The directory of every script: its modules live there, and editors rename into it. */
-static void watch_files(session *s)
-{
-    char **dirs = kl_new_array(char *, s->scripts.n);
-    for (size_t i = 0; i < s->scripts.n; i++) {
-        const char *slash = strrchr(s->scripts.v[i], '/');
-        dirs[i] = slash ? kl_strndup(s->scripts.v[i], slash == s->scripts.v[i] ? 1 : (size_t)(slash - s->scripts.v[i])) : kl_strdup(".");
+    if (others) {
+        watch_files(s);
+        cli_poke();            /* what was saved between two watches */
     }
-    kl_err err = KL_ERR_INIT;
-    if (kl_fswatch_start((const char *const *)dirs, s->scripts.n, files_changed, s, &s->watch, &err)) {
-        kl_warn("scripts are not watched; SIGHUP reloads them", "error=%s", kl_log_quoted(kl_err_message(&err)));
-        kl_err_fini(&err);
-    }
-    for (size_t i = 0; i < s->scripts.n; i++)
-        kl_free(dirs[i]);
-    kl_free(dirs);
 }
 
 /* --- progress ------------------------------------------------------------------------------------------------------------ */
@@ -252,8 +299,10 @@ static int run_session(session *s)
         kl_client_free(s->client);
     if (s->server)
         kl_server_stop(s->server);
-    for (size_t i = 0; i < s->scripts.n; i++)
+    for (size_t i = 0; i < s->scripts.n; i++) {
+        files_free(s->loaded[i].files);
         kl_free(s->loaded[i].refused);
+    }
     for (size_t i = 0; i < s->n_told; i++)
         kl_free(s->told[i]);
     kl_free(s->told);

@@ -309,6 +309,47 @@ servers.each(function(name, start)
       controller.finish(p)
     end)
 
+    it("is seen in modules of directories below, also of those that came with it", function()
+      create "map"
+      local dir = directory()
+      process.run("mkdir -p " .. process.quote(dir .. "/words/more"))
+      local function using(module) return marking("mark", "WORD"):gsub("return kube", ('local WORD = require "%s"\nreturn kube'):format(module)) end
+      process.write(dir .. "/words/one.lua", 'return "one"')
+      process.write(dir .. "/words/more/two.lua", 'return "two"')
+      local p = run(process.write(dir .. "/main.lua", (using "words.one")))
+      await("map", "mark", "one")
+      renamed(dir .. "/words/one.lua", 'return "another one"')
+      await("map", "mark", "another one")
+      in_place(dir .. "/main.lua", (using "words.more.two"))
+      await("map", "mark", "two")
+      in_place(dir .. "/words/more/two.lua", 'return "another two"')
+      await("map", "mark", "another two")
+      controller.finish(p)
+    end)
+
+    it("comes out of a ConfigMap's volume when kubelet swaps it", function()
+      create "map"
+      local dir = directory()
+      local function volume(version, word)
+        process.run(("mkdir -p %s/..%s"):format(dir, version))
+        process.write(("%s/..%s/main.lua"):format(dir, version), (marking("mark", "WORD"):gsub("return kube", 'local WORD = require "word"\nreturn kube')))
+        process.write(("%s/..%s/word.lua"):format(dir, version), ("return %q"):format(word))
+        local out, code = process.run(("cd %s && ln -s ..%s ..data_tmp && mv -T ..data_tmp ..data"):format(dir, version))
+        assert.equal(0, code, out)
+      end
+      volume("v1", "one")
+      process.run(("cd %s && ln -s ..data/main.lua main.lua && ln -s ..data/word.lua word.lua"):format(dir))
+      local p = run(dir .. "/main.lua")
+      await("map", "mark", "one")
+      for version, word in ipairs { "two", "three" } do
+        volume("v" .. version + 1, word)
+        process.run(("rm -r %s/..v%d"):format(dir, version))
+        await("map", "mark", word)
+      end
+      assert.is_nil(p:log():find("was refused", 1, true), p:log())
+      controller.finish(p)
+    end)
+
     it("is looked for on SIGHUP", function()
       create "map"
       local p = run(process.write(directory() .. "/main.lua", marking("mark", '"one"')))

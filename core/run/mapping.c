@@ -161,10 +161,14 @@ static void run_pending(void *arg)
     kl_lock(&w->mu);
     kl_map_take(w->pending, e->slot);
     kl_unlock(&w->mu);
-    void *state = atomic_load(&w->active) ? kl__mapper_state_open(w->mapper) : NULL;
-    if (state && e->feed->role == KL_ROLE_PRIMARY)
-        ask_predicate(w, state, e->old, e->now);
-    else if (state) {
+    bool active = atomic_load(&w->active);
+    void *state = active ? kl__mapper_state_open(w->mapper) : NULL;
+    if (e->feed->role == KL_ROLE_PRIMARY) {
+        if (state)
+            ask_predicate(w, state, e->old, e->now);
+        else if (active)                   /* who cannot be asked must not hide changes */
+            enqueue_object(w, e->now);
+    } else if (state) {
         map_one(w, state, e->feed->watch->fn, e->old);
         map_one(w, state, e->feed->watch->fn, e->now);
     }

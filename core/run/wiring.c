@@ -31,15 +31,15 @@ void kl__mapper_state_unref(kl_mapper_state *m)
 
 void *kl__mapper_state_open(kl_mapper_state *m)
 {
-    if (m->state || m->failed)
+    if (m->state)
         return m->state;
     kl_err err = KL_ERR_INIT;
     m->state = m->program->ops->open(m->program, m->index, &err);
-    if (!m->state) {
-        m->failed = true;
-        kl_error("cannot open the script for its mapping functions", "script=%s error=%s", m->program->name, kl_log_quoted(kl_err_message(&err)));
-        kl_err_fini(&err);
-    }
+    if (!m->state && !m->failed)
+        kl_error("cannot open the script for its mapping functions, trying again at every event", "script=%s error=%s", m->program->name,
+            kl_log_quoted(kl_err_message(&err)));
+    m->failed = !m->state;
+    kl_err_fini(&err);
     return m->state;
 }
 

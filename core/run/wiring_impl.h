@@ -15,11 +15,11 @@ typedef struct kl_mapper_state {
     kl_program *program;
     size_t index;
     void *state;
-    bool failed;
+    bool failed;                       /* the last time; said once */
 } kl_mapper_state;
 kl_mapper_state *kl__mapper_state_ref(kl_mapper_state *m);
 void kl__mapper_state_unref(kl_mapper_state *m);
-void *kl__mapper_state_open(kl_mapper_state *m);       /* mapper thread; NULL after a logged failure */
+void *kl__mapper_state_open(kl_mapper_state *m);       /* mapper thread; NULL after a failure, logged when it is the first in a row */
 
 typedef enum kl_role { KL_ROLE_PRIMARY, KL_ROLE_OWNS, KL_ROLE_WATCH } kl_role;
 

@@ -35,7 +35,7 @@ typedef struct rig {
     kl_controller_spec spec;
     rig_kind kinds[RIG_KINDS];
     int opened, mapped, asked, changed;
-    bool fn_fails;
+    bool fn_fails, open_fails;
     kl_buf log;
 } rig;
 
@@ -47,8 +47,10 @@ static rig *rig_of_program(kl_program *p) { return KL_CONTAINER(p, rig, program)
 
 static void *rig_open(kl_program *p, size_t controller, kl_err *err)
 {
-    (void)controller, (void)err;
+    (void)controller;
     rig *r = rig_of_program(p);
+    if (r->open_fails && kl_fail(err, KL_ESCRIPT, "not enough memory"))
+        return NULL;
     r->opened++;
     return r;
 }

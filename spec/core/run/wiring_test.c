@@ -182,6 +182,27 @@ static void a_predicate_that_fails_lets_the_event_pass(void **state)
     rig_fini(&r);
 }
 
+static void changes_pass_while_the_script_cannot_be_opened_to_judge_them(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r);
+    r.spec.when_fn = 1;
+    rig_start(&r);
+    r.open_fails = true;
+    fake_source *f = &r.kinds[APP].f;
+    fake_event(f, "ADDED", thing("a", 101, "", "\"spec\":{\"from\":\"x\"}"));
+    taken(&r);
+    fake_event(f, "MODIFIED", thing("a", 102, "", "\"spec\":{\"from\":\"x\",\"n\":1}"));
+    assert_taken(&r, "ns/a");
+    assert_non_null(strstr(kl_buf_str(&r.log), "not enough memory"));
+    r.open_fails = false;
+    fake_event(f, "MODIFIED", thing("a", 103, "", "\"spec\":{\"from\":\"x\",\"n\":2}"));
+    assert_taken(&r, "");
+    assert_int_equal(r.asked, 1);
+    rig_fini(&r);
+}
+
 /* --- mappings ----------------------------------------------------------------------------------------------------------------- */
 
 static void what_we_own_wakes_its_controller_and_nobody_else(void **state)
@@ -484,6 +505,7 @@ KL_TESTS(cmocka_unit_test(it_feeds_nothing_before_it_is_active_and_everything_th
     cmocka_unit_test(a_predicate_function_judges_changes_on_the_mapper),
     cmocka_unit_test(events_that_wait_for_the_mapper_join_and_no_change_gets_lost),
     cmocka_unit_test(a_predicate_that_fails_lets_the_event_pass),
+    cmocka_unit_test(changes_pass_while_the_script_cannot_be_opened_to_judge_them),
     cmocka_unit_test(what_we_own_wakes_its_controller_and_nobody_else),
     cmocka_unit_test(what_changes_hands_wakes_the_old_and_the_new_owner),
     cmocka_unit_test(a_watch_by_owner_counts_every_owner_reference_of_any_version),

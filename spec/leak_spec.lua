@@ -23,7 +23,7 @@ local SCRIPT = [[
     reconcile = function(map, ctx)
       if map.metadata.name ~= "watched" then return end
       ctx:apply { kind = "v1/Secret", name = "made", stringData = { of = map.data.text } }
-      ctx.log("made it")
+      ctx.log:info "made it"
       ctx:sleep "1ms"
       return "1h"
     end,
@@ -47,14 +47,14 @@ describe("after a signal", function()
   it("`kubelua run` ends with status 0 and has freed everything", function()
     local server = servers.embedded { load = { map } }
     local run = process.spawn(watched { KUBELUA, "run", script, "--kubeconfig", server.kubeconfig })
-    run:wait_for_log(120, "made it")
+    run:wait_for_log(60, "made it")
     assert.equal(0, run:stop(60), run:log())
     assert.equal(0, server.api:stop(30), server:log())
   end)
 
   it("`kubelua dev`, with the server in it, ends with status 0 and has freed everything", function()
     local dev = process.spawn(watched { KUBELUA, "dev", script, "--load", map })
-    dev:wait_for_log(120, "made it")
+    dev:wait_for_log(60, "made it")
     assert.equal(0, dev:stop(60), dev:log())
   end)
 end)

@@ -188,6 +188,8 @@ static kl__kind *kind_of_version(kl_server *s, const kl_value *crd, const kl_val
     k->scale = kl_value_ref(kl_value_at(version, "subresources", "scale", NULL));
     if (kl_value_at(version, "subresources", "status", NULL))
         add_sub(k, "status", "", "", k->kind);
+    if (kl_value_str(kl_value_get(k->scale, "specReplicasPath")))
+        add_sub(k, "scale", "autoscaling", "v1", "Scale");
     if (kl__types_of_crd(kl_value_at(version, "schema", "openAPIV3Schema", NULL), s->types, &k->types, NULL) == KL_OK)
         k->schema = kl__types_root(k->types);
     k->bucket = kl__store_bucket(s->store, k->group, k->plural);

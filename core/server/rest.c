@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "model/object.h"
 #include "model/yaml.h"
+#include "server/scale.h"
 #include "server/status.h"
 #include "server/table.h"
 
@@ -259,7 +260,7 @@ static kl_status check_verb(const kl__call *c, const char *method, const char **
         known = false;
     if (!known)
         return kl__api_fail(err, 405, "MethodNotAllowed", NULL, "the server does not allow this method on the requested resource");
-    if (c->sub && strcmp(c->sub, "status") && strcmp(c->sub, "finalize"))
+    if (c->sub && strcmp(c->sub, "status") && strcmp(c->sub, "finalize") && strcmp(c->sub, "scale"))
         return kl__api_fail(err, 501, "NotImplemented", NULL, "the embedded API server does not serve %s/%s yet", c->kind->plural, c->sub);
     return KL_OK;
 }
@@ -320,6 +321,37 @@ static kl_status patch(kl__call *c, kl_httpd_request *http, const kl_value **out
     return st;
 }
 
+/* A call of NAME/scale, which speaks Scale whatever the kind; it always replies. */
+static void run_scale(kl__call *c, const char *verb, kl_httpd_request *http)
+{
+    const kl_value *body = NULL, *out = NULL;
+    kl_err err = KL_ERR_INIT;
+    kl_status st;
+    if (!strcmp(verb, "get"))
+        st = kl__scale_get(c, &out, &err);
+    else if (!strcmp(verb, "update")) {
+        st = object_body(c, http, &body, &err);
+        if (!st)
+            st = kl__scale_update(c, body, &out, &err);
+    } else {
+        size_t n;
+        kl__patch type;
+        const char *text = kl_httpd_body(http, &n);
+        st = patch_type(c, kl_httpd_header(http, "Content-Type"), &type, &err);
+        if (!st)
+            st = parse_body(text, n, false, "error decoding patch", &body, &err);
+        if (!st)
+            st = kl__scale_patch(c, type, body, &out, &err);
+    }
+    if (st)
+        kl__reply_error(http, NULL, &err);
+    else
+        kl__reply_value(http, 200, NULL, out);
+    kl_value_unref(body);
+    kl_value_unref(out);
+    kl_err_fini(&err);
+}
+
 /* Runs one call; true when it has replied itself. */
 static bool run(kl__call *c, const char *verb, const kl__form *form, kl_httpd_request *http, const kl_value **out, int *code, kl_status *st, kl_err *err)
 {
@@ -375,7 +407,10 @@ static void serve_objects(kl__call *c, kl_httpd_request *http)
         st = kl__api_fail(&err, 406, "NotAcceptable", NULL, "only the following media types are accepted: application/json");
     if (!st)
         st = read_call(c, http, &manager, &err);
-    if (!st)
+    if (!st && c->sub && !strcmp(c->sub, "scale")) {
+        run_scale(c, verb, http);
+        replied = true;
+    } else if (!st)
         replied = run(c, verb, &form, http, &out, &code, &st, &err);
     if (st)
         kl__reply_error(http, warnings.len ? kl_buf_str(&warnings) : NULL, &err);

@@ -412,6 +412,22 @@ servers.each(function(name, start)
       end)
     end)
 
+    it("scales what has replicas", function()
+      assert.equal(201, api:post(deployments, deployment "d").code)
+      local scale = api:get(deployments .. "/d/scale").body
+      assert.same({ "Scale", "autoscaling/v1", 1, "app=d" }, { scale.kind, scale.apiVersion, scale.spec.replicas, scale.status.selector })
+      assert.equal(4, api:patch("merge", deployments .. "/d/scale", '{"spec":{"replicas":4}}').body.spec.replicas)
+      local d = api:get(deployments .. "/d").body
+      assert.same({ 4, 2 }, { d.spec.replicas, d.metadata.generation })
+      assert.equal(409, api:put(deployments .. "/d/scale", scale).code)
+      local r = api:patch("merge", deployments .. "/d/scale", '{"spec":{"replicas":-1}}')
+      assert.equal(422, r.code)
+      assert.truthy(r.body.message:find("spec.replicas: Invalid value: -1: must be greater than or equal to 0", 1, true), r.body.message)
+      assert.equal(404, api:get(maps .. "/d/scale").code)
+      assert.truthy(s:must_kubectl("-n", ns, "scale", "deploy", "d", "--replicas", "2"):find("scaled", 1, true))
+      assert.equal(2, api:get(deployments .. "/d").body.spec.replicas)
+    end)
+
     describe("that deletes", function()
       it("is answered with what went", function()
         local made = config_map "a"

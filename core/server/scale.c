@@ -1,0 +1,161 @@
+/* scale.c - a Scale is a view: replicas and selector of an object, read and written at the paths that the kind names. */
+#include "server/scale.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/object.h"
+#include "model/patch.h"
+#include "model/selector.h"
+#include "server/render.h"
+#include "server/status.h"
+
+static const char *path_of(const kl__kind *k, const char *which, const char *dflt)
+{
+    const char *path = kl_value_str(kl_value_get(k->scale, which));
+    return k->custom ? path : dflt;
+}
+
+/* The value at ".spec.replicas"; borrowed. */
+static const kl_value *at_path(const kl_value *o, const char *path)
+{
+    while (o && path && *path) {
+        path += *path == '.';
+        size_t n = strcspn(path, ".");
+        o = kl_value_getn(o, path, n);
+        path += n;
+    }
+    return path ? o : NULL;
+}
+
+static void put_selector(kl_builder *b, const kl__kind *k, const kl_value *o)
+{
+    const kl_value *v = at_path(o, path_of(k, "labelSelectorPath", ".spec.selector"));
+    kl_selector *s = NULL;
+    kl_err err = KL_ERR_INIT;
+    if (kl_value_type(v) == KL_STRING)
+        kl_build_kvalue(b, "selector", v);
+    else if (v && !(kl_value_get(v, "matchLabels") || kl_value_get(v, "matchExpressions") ? kl_selector_from_struct(v, &s, &err) : kl_selector_from_map(v, &s, &err))) {
+        char *text = kl_selector_text(s);
+        kl_build_kstr(b, "selector", text);
+        kl_free(text);
+    }
+    kl_selector_free(s);
+    kl_err_fini(&err);
+}
+
+static const kl_value *scale_of(const kl__kind *k, const kl_value *o)
+{
+    static const char *const meta[] = { "name", "namespace", "uid", "resourceVersion", "creationTimestamp" };
+    int64_t want = 0, have = 0;
+    kl_value_int(at_path(o, path_of(k, "specReplicasPath", ".spec.replicas")), &want);
+    kl_value_int(at_path(o, path_of(k, "statusReplicasPath", ".status.replicas")), &have);
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_kstr(b, "kind", "Scale");
+    kl_build_kstr(b, "apiVersion", "autoscaling/v1");
+    kl_build_key(b, "metadata");
+    kl_build_object(b);
+    for (size_t i = 0; i < sizeof meta / sizeof *meta; i++)
+        kl_build_kvalue(b, meta[i], kl_value_at(o, "metadata", meta[i], NULL));
+    kl_build_end(b);
+    kl_build_key(b, "spec");
+    kl_build_object(b);
+    kl_build_kint(b, "replicas", want);
+    kl_build_end(b);
+    kl_build_key(b, "status");
+    kl_build_object(b);
+    kl_build_kint(b, "replicas", have);
+    put_selector(b, k, o);
+    kl_build_end(b);
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
+kl_status kl__scale_get(const kl__call *c, const kl_value **out, kl_err *err)
+{
+    const kl_value *stored;
+    kl_status st = kl__verb_get(c, &stored, err);
+    if (st)
+        return st;
+    const kl_value *o = kl__render_version(c->kind, stored);
+    *out = scale_of(c->kind, o);
+    kl_value_unref(o);
+    return KL_OK;
+}
+
+/* {"metadata":{"resourceVersion":rv},"spec":{"replicas":n}} with the kind's own path. */
+static const kl_value *patch_for(const kl__kind *k, const char *rv, int64_t replicas)
+{
+    const char *path = path_of(k, "specReplicasPath", ".spec.replicas");
+    int depth = 0;
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    if (rv && *rv) {
+        kl_build_key(b, "metadata");
+        kl_build_object(b);
+        kl_build_kstr(b, "resourceVersion", rv);
+        kl_build_end(b);
+    }
+    for (const char *p = path; *p;) {
+        p += *p == '.';
+        size_t n = strcspn(p, ".");
+        kl_build_keyn(b, p, n);
+        p += n;
+        if (*p) {
+            kl_build_object(b);
+            depth++;
+        } else
+            kl_build_int(b, replicas);
+    }
+    while (depth-- > 0)
+        kl_build_end(b);
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
+kl_status kl__scale_update(const kl__call *c, const kl_value *scale, const kl_value **out, kl_err *err)
+{
+    const kl_value *n = kl_value_at(scale, "spec", "replicas", NULL), *stored = NULL;
+    const char *kind = kl_object_kind(scale);
+    kl__causes causes = {0};
+    int64_t replicas = 0;
+    int code;
+    if (kl_value_type(scale) != KL_OBJECT || (kind && strcmp(kind, "Scale")))
+        return kl__fail_bad_request(err, "the object provided is unrecognized (must be of type Scale)");
+    if (n && !kl_value_int(n, &replicas))
+        return kl__fail_bad_request(err, "spec.replicas must be an integer, it is %s", kl_value_type_name(n));
+    if (replicas < 0)
+        kl__cause_invalid(&causes, "spec.replicas", n, "must be greater than or equal to 0");
+    kl_status st = kl__fail_causes(err, "autoscaling", "Scale", c->name, &causes);
+    if (st)
+        return st;
+    kl__call main = *c;
+    main.sub = NULL;
+    const kl_value *patch = patch_for(c->kind, kl_object_rv(scale), replicas);
+    st = kl__verb_patch(&main, KL_PATCH_MERGE, false, patch, &stored, &code, err);
+    if (!st)
+        *out = scale_of(c->kind, stored);
+    kl_value_unref(stored);
+    kl_value_unref(patch);
+    return st;
+}
+
+kl_status kl__scale_patch(const kl__call *c, kl__patch type, const kl_value *patch, const kl_value **out, kl_err *err)
+{
+    const kl_value *old = NULL, *scale = NULL;
+    if (type == KL_PATCH_APPLY)
+        return kl__api_fail(err, 415, "UnsupportedMediaType", NULL, "a Scale cannot be applied: patch it, or apply the object's own replicas");
+    kl_status st = kl__scale_get(c, &old, err);
+    if (!st && type == KL_PATCH_JSON) {
+        st = kl_value_type(patch) == KL_ARRAY ? kl_json_patch_apply(old, patch, &scale, err) : kl__fail_bad_request(err, "a JSON patch is a list of operations");
+        if (st == KL_EREJECTED && err)
+            err->http_code = 422;
+    } else if (!st)
+        scale = kl_merge_patch_apply(old, patch);          /* a Scale has no list that would merge */
+    if (!st)
+        st = kl__scale_update(c, scale, out, err);
+    kl_value_unref(old);
+    kl_value_unref(scale);
+    return st;
+}

@@ -22,6 +22,7 @@ struct kl_controller {
     kl_worker **leaving;                           /* draining, too many after a reload */
     size_t n_leaving;
     kl_wiring *next;
+    size_t wirings;                                /* not freed yet, retired ones included: they know our queue */
     bool stopped;
     uint64_t resync_timer;
     kl_time resync;
@@ -54,12 +55,32 @@ const char *kl_controller_name(const kl_controller *c) { return c->name; }
 const char *kl_controller_resource(const kl_controller *c) { return c->resource; }
 kl_workqueue *kl_controller_queue(kl_controller *c) { return c->queue; }
 
+static void destroy(kl_controller *c)
+{
+    kl_workqueue_free(c->queue);
+    kl_free(c->workers);
+    kl_free(c->leaving);
+    kl_mutex_fini(&c->mu);
+    kl_free(c->told);
+    kl_free(c->name);
+    kl_free(c->resource);
+    kl_free(c);
+}
+
+static void wiring_gone(void *arg)
+{
+    kl_controller *c = arg;
+    if (!--c->wirings && c->stopped)
+        destroy(c);
+}
+
 void kl_controller_stage(kl_controller *c, kl_program *p, size_t index, int generation)
 {
     if (c->next)
         kl_wiring_retire(c->next);
     c->next = kl_wiring_new(&(kl_wiring_options){.caches = c->env.caches, .loop = c->env.loop, .mapper = c->env.mapper, .clock = c->env.clock,
-        .queue = c->queue, .program = p, .index = index, .generation = generation});
+        .queue = c->queue, .program = p, .index = index, .generation = generation, .gone = wiring_gone, .gone_arg = c});
+    c->wirings++;
 }
 
 /* --- what a worker asks its controller: any thread --------------------------------------------------------------------- */
@@ -302,14 +323,8 @@ void kl_controller_free(kl_controller *c)
     kl_unlock(&c->mu);
     if (current)
         kl_wiring_retire(current);
-    kl_workqueue_free(c->queue);
-    kl_free(c->workers);
-    kl_free(c->leaving);
-    kl_mutex_fini(&c->mu);
-    kl_free(c->told);
-    kl_free(c->name);
-    kl_free(c->resource);
-    kl_free(c);
+    if (!c->wirings)
+        destroy(c);
 }
 
 bool kl_controller_published(kl_controller *c)

@@ -38,7 +38,7 @@ void kl_controller_drain(kl_controller *c);
 void kl_controller_wait(kl_controller *c);         /* any thread, after drain: until its workers have ended */
 void kl_controller_abort(kl_controller *c);
 void kl_controller_join(kl_controller *c);
-void kl_controller_free(kl_controller *c);         /* after join */
+void kl_controller_free(kl_controller *c);         /* after join; its memory stays while an event of it waits for the mapper */
 bool kl_controller_published(kl_controller *c);    /* some generation of it has taken over */
 bool kl_controller_ended(kl_controller *c);        /* drained, and no worker is left to wait for */
 void kl_controller_state_get(kl_controller *c, bool lead, kl_controller_state *out);

@@ -298,6 +298,8 @@ const kl_value *kl_wiring_object(kl_wiring *w, const char *key)
 static void wiring_free(void *arg)
 {
     kl_wiring *w = arg;
+    void (*gone)(void *) = w->o.gone;
+    void *gone_arg = w->o.gone_arg;
     for (size_t i = 0; i < w->n_indexes; i++) {
         if (w->indexes[i].added)
             kl_informer_drop_index(w->indexes[i].need->informer, w->indexes[i].name);
@@ -316,6 +318,8 @@ static void wiring_free(void *arg)
     kl_free(w->feeds);
     kl_free(w->needs);
     kl_free(w);
+    if (gone)
+        gone(gone_arg);
 }
 
 kl_wiring *kl_wiring_ref(kl_wiring *w)

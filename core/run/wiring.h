@@ -18,10 +18,12 @@ typedef struct kl_wiring_options {
     kl_caches *caches;
     kl_loop *loop, *mapper;
     kl_clock *clock;
-    kl_workqueue *queue;               /* outlives the wiring's activity */
+    kl_workqueue *queue;               /* outlives the wiring: a function on the mapper may be about to enqueue after it was retired */
     kl_program *program;               /* a reference is taken */
     size_t index;
     int generation;
+    void (*gone)(void *arg);           /* on the loop: the wiring is freed, nothing of it touches the queue any more; may be NULL */
+    void *gone_arg;
 } kl_wiring_options;
 
 /* On the loop, all of it unless said otherwise. */

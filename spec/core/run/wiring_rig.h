@@ -35,7 +35,7 @@ typedef struct rig {
     kl_controller_spec spec;
     rig_kind kinds[RIG_KINDS];
     int opened, mapped, asked, changed;
-    bool fn_fails, open_fails;
+    bool fn_fails, open_fails, gone;
     kl_buf log;
 } rig;
 
@@ -185,10 +185,12 @@ static void pump(rig *r)
     }
 }
 
+static void rig_gone(void *r) { ((rig *)r)->gone = true; }
+
 static kl_wiring *wire(rig *r, int generation)
 {
     kl_wiring *w = kl_wiring_new(&(kl_wiring_options){.caches = r->caches, .loop = r->loop, .mapper = r->mapper, .clock = r->clock, .queue = r->queue,
-        .program = &r->program, .index = 0, .generation = generation});
+        .program = &r->program, .index = 0, .generation = generation, .gone = rig_gone, .gone_arg = r});
     pump(r);
     kl_wiring_advance(w);
     pump(r);

@@ -492,8 +492,11 @@ static void events_that_still_wait_when_it_retires_wake_nobody(void **state)
     fake_event(&r.kinds[SECRET].f, "ADDED", thing("s", 101, "", "\"app\":\"ns/a\""));
     kl_wiring_retire(r.w);
     r.w = NULL;
+    kl_loop_step(r.loop);
+    assert_false(r.gone);                  /* the event that waits still knows the queue */
     assert_taken(&r, "");
     assert_int_equal(r.mapped, 0);
+    assert_true(r.gone);
     rig_fini(&r);
 }
 

@@ -108,11 +108,12 @@ static void set_path(lua_State *L, const char *path)
         if (*c == '/')
             slash = c;
     lua_getglobal(L, "package");
-    lua_getfield(L, -1, "path");
+    lua_getfield(L, 1, "path");
     if (slash)
-        lua_pushfstring(L, "%s/?.lua;%s", lua_pushlstring(L, path, (size_t)(slash - path)), lua_tostring(L, -1));
+        lua_pushlstring(L, path, (size_t)(slash - path));
     else
-        lua_pushfstring(L, "./?.lua;%s", lua_tostring(L, -1));
+        lua_pushliteral(L, ".");
+    lua_pushfstring(L, "%s/?.lua;%s", lua_tostring(L, 3), lua_tostring(L, 2));
     lua_setfield(L, 1, "path");
     lua_settop(L, 0);
 }

@@ -1,0 +1,51 @@
+--- play_spec.lua - `kubelua dev --play FILE`: a Lua program beside the controllers, and its end is the end.
+
+local process = require "support.process"
+
+local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
+
+local function play(text)
+  local dir = process.tmpname ".play"
+  process.run("mkdir -p " .. process.quote(dir))
+  process.write(dir .. "/words.lua", 'return { hello = "hello from beside" }')
+  process.write(dir .. "/play.lua", text)
+  return process.run(("%s dev controllers/hello.lua --play %s/play.lua"):format(KUBELUA, dir))
+end
+
+describe("`kubelua dev --play`", function()
+  it("runs a program that sees controllers work, finds modules beside it and says how the process ends", function()
+    local out, code = play [[
+      local kube = require "kubelua"
+      local c = kube.connect { server = dev.server }
+      c:create { kind = "v1/ConfigMap", namespace = "default", name = "card", labels = { hello = "world" }, data = { a = "b" } }
+      for _ = 1, 600 do
+        local card = c:get("v1/ConfigMap", "default", "card")
+        if card("data.greeting") then
+          print(require("words").hello, card.data.greeting, dev.controllers()[1].state, #dev.scripts, dev.tty)
+          return 3
+        end
+        dev.wait(0.1)
+      end
+      return 4
+    ]]
+    assert.equal(3, code, out)
+    assert.truthy(out:find("hello from beside\tHello, world!\trunning\t1\tfalse", 1, true), out)
+  end)
+
+  it("ends well when the program does", function()
+    local out, code = play "return"
+    assert.equal(0, code, out)
+  end)
+
+  it("fails when the program does, and shows where", function()
+    local out, code = play "local x = nil\nreturn x.y"
+    assert.equal(1, code)
+    assert.truthy(out:find("play.lua:2: attempt to index", 1, true) and out:find("stack traceback", 1, true), out)
+  end)
+
+  it("fails when the program is no Lua", function()
+    local out, code = play "return return"
+    assert.equal(1, code)
+    assert.truthy(out:find("play.lua:1:", 1, true), out)
+  end)
+end)

@@ -350,6 +350,31 @@ servers.each(function(name, start)
       controller.finish(p)
     end)
 
+    it("leaves the lease where it is, and is what the next leader works with", function()
+      create "first"
+      local path = process.write(directory() .. "/main.lua", marking("mark", '"old"'))
+      local function contender(identity)
+        return run(path, "--leader-elect", "--leader-elect-resource-namespace", ns, "--leader-elect-identity", identity,
+          "--leader-elect-lease-duration", "6s", "--leader-elect-renew-deadline", "4s", "--leader-elect-retry-period", "1s")
+      end
+      local function lease() return client:get("coordination.k8s.io/v1/Lease", ns, "marks") end
+      local leader = contender "one"
+      await("first", "mark", "old")
+      local standby = contender "two"
+      standby:wait_for_log(30, "waiting for leadership")
+      local transitions = lease()("spec.leaseTransitions")
+      renamed(path, marking("mark", '"new"'))
+      await("first", "mark", "new")
+      standby:wait_for_log(30, "a new generation took over")
+      assert.equal("one", lease()("spec.holderIdentity"))
+      assert.equal(transitions, lease()("spec.leaseTransitions"))
+      controller.finish(leader)
+      create "second"
+      await("second", "mark", "new")
+      assert.equal("two", lease()("spec.holderIdentity"))
+      controller.finish(standby)
+    end)
+
     it("is looked for on SIGHUP", function()
       create "map"
       local p = run(process.write(directory() .. "/main.lua", marking("mark", '"one"')))

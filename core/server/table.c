@@ -11,12 +11,13 @@
 #include "base/mem.h"
 #include "model/object.h"
 #include "model/time.h"
+#include "server/cells.h"
 
 typedef void cell_fn(const kl_value *o, kl_time now, kl_buf *out);      /* appends one JSON value */
 
 typedef struct column { const char *name, *type; int priority; const char *path; cell_fn *fn; } column;
 
-static void put_text(const char *text, kl_buf *out)
+void kl__cell_text(const char *text, kl_buf *out)
 {
     const kl_value *v = kl_value_of_str(text ? text : "");
     kl_value_encode(v, out);
@@ -53,7 +54,7 @@ static void human(int64_t s, char *out, size_t n)
         snprintf(out, n, "%" PRId64 "y", d / 365);
 }
 
-static bool since(const char *text, kl_time now, char *out, size_t n)
+bool kl__cell_since(const char *text, kl_time now, char *out, size_t n)
 {
     int64_t sec;
     int32_t nsec;
@@ -66,176 +67,24 @@ static bool since(const char *text, kl_time now, char *out, size_t n)
     return true;
 }
 
-static void put_since(const char *text, kl_time now, const char *absent, kl_buf *out)
+static void put_age(const char *text, kl_time now, const char *absent, kl_buf *out)
 {
     char age[40];
-    put_text(since(text, now, age, sizeof age) ? age : absent, out);
+    kl__cell_text(kl__cell_since(text, now, age, sizeof age) ? age : absent, out);
 }
 
-static void age(const kl_value *o, kl_time now, kl_buf *out) { put_since(kl_value_str_at(o, "metadata", "creationTimestamp", NULL), now, "<unknown>", out); }
-
-/* ------------------------------------------------------------------ pods */
-
-static const kl_value *condition(const kl_value *o, const char *type)
-{
-    const kl_value *list = kl_value_at(o, "status", "conditions", NULL);
-    for (size_t i = 0; i < kl_value_len(list); i++) {
-        const char *have = kl_value_str_at(kl_value_item(list, i), "type", NULL);
-        if (have && !strcmp(have, type))
-            return kl_value_item(list, i);
-    }
-    return NULL;
-}
-
-static bool condition_true(const kl_value *o, const char *type)
-{
-    const char *status = kl_value_str_at(condition(o, type), "status", NULL);
-    return status && !strcmp(status, "True");
-}
-
-static void pod_ready(const kl_value *o, kl_time now, kl_buf *out)
-{
-    (void)now;
-    const kl_value *list = kl_value_at(o, "status", "containerStatuses", NULL);
-    size_t ready = 0;
-    for (size_t i = 0; i < kl_value_len(list); i++)
-        ready += kl_value_bool(kl_value_get(kl_value_item(list, i), "ready"), false) && kl_value_at(kl_value_item(list, i), "state", "running", NULL);
-    kl_buf_printf(out, "\"%zu/%zu\"", ready, kl_value_len(kl_value_at(o, "spec", "containers", NULL)));
-}
-
-/* Why the init containers still hold the pod: a new string, or NULL when they are done. */
-static char *init_reason(const kl_value *o)
-{
-    const kl_value *list = kl_value_at(o, "status", "initContainerStatuses", NULL);
-    size_t all = kl_value_len(kl_value_at(o, "spec", "initContainers", NULL));
-    for (size_t i = 0; i < kl_value_len(list); i++) {
-        const kl_value *state = kl_value_get(kl_value_item(list, i), "state"), *ended = kl_value_get(state, "terminated");
-        if (ended && kl_value_int_at(ended, 0, "exitCode", NULL) == 0)
-            continue;
-        const char *why = kl_value_str_at(ended ? ended : kl_value_get(state, "waiting"), "reason", NULL);
-        if (ended && (!why || !*why)) {
-            int64_t signal = kl_value_int_at(ended, 0, "signal", NULL);
-            return signal ? kl_sprintf("Init:Signal:%" PRId64, signal) : kl_sprintf("Init:ExitCode:%" PRId64, kl_value_int_at(ended, 0, "exitCode", NULL));
-        }
-        if (why && *why && strcmp(why, "PodInitializing"))
-            return kl_sprintf("Init:%s", why);
-        return kl_sprintf("Init:%zu/%zu", i, all);
-    }
-    return NULL;
-}
-
-static void pod_status(const kl_value *o, kl_time now, kl_buf *out)
-{
-    (void)now;
-    const char *phase = kl_value_str_at(o, "status", "phase", NULL), *why = kl_value_str_at(o, "status", "reason", NULL);
-    char *reason = kl_strdup(why && *why ? why : phase ? phase : ""), *init = init_reason(o);
-    const kl_value *gated = condition(o, "PodScheduled"), *list = kl_value_at(o, "status", "containerStatuses", NULL);
-    const char *gate = kl_value_str_at(gated, "reason", NULL);
-    bool running = false;
-    if (gate && !strcmp(gate, "SchedulingGated")) {
-        kl_free(reason);
-        reason = kl_strdup(gate);
-    }
-    if (init) {
-        kl_free(reason);
-        reason = init;
-    } else {
-        for (size_t i = kl_value_len(list); i-- > 0;) {
-            const kl_value *c = kl_value_item(list, i), *ended = kl_value_at(c, "state", "terminated", NULL);
-            const char *waits = kl_value_str_at(c, "state", "waiting", "reason", NULL), *end = kl_value_str_at(ended, "reason", NULL);
-            char *next = NULL;
-            if (waits && *waits)
-                next = kl_strdup(waits);
-            else if (ended && end && *end)
-                next = kl_strdup(end);
-            else if (ended)
-                next = kl_value_int_at(ended, 0, "signal", NULL) ? kl_sprintf("Signal:%" PRId64, kl_value_int_at(ended, 0, "signal", NULL))
-                                                                 : kl_sprintf("ExitCode:%" PRId64, kl_value_int_at(ended, 0, "exitCode", NULL));
-            else if (kl_value_bool(kl_value_get(c, "ready"), false) && kl_value_at(c, "state", "running", NULL))
-                running = true;
-            if (next) {
-                kl_free(reason);
-                reason = next;
-            }
-        }
-        if (!strcmp(reason, "Completed") && running) {
-            kl_free(reason);
-            reason = kl_strdup(condition_true(o, "Ready") ? "Running" : "NotReady");
-        }
-    }
-    if (kl_object_deleting(o)) {
-        bool lost = why && !strcmp(why, "NodeLost");
-        if (lost || !phase || (strcmp(phase, "Succeeded") && strcmp(phase, "Failed"))) {
-            kl_free(reason);
-            reason = kl_strdup(lost ? "Unknown" : "Terminating");
-        }
-    }
-    put_text(reason, out);
-    kl_free(reason);
-}
-
-static void pod_restarts(const kl_value *o, kl_time now, kl_buf *out)
-{
-    const kl_value *list = kl_value_at(o, "status", "containerStatuses", NULL);
-    int64_t count = 0;
-    const char *last = NULL;
-    char text[80], ago[40];
-    for (size_t i = 0; i < kl_value_len(list); i++) {
-        const char *at = kl_value_str_at(kl_value_item(list, i), "lastState", "terminated", "finishedAt", NULL);
-        count += kl_value_int_at(kl_value_item(list, i), 0, "restartCount", NULL);
-        if (at && (!last || strcmp(at, last) > 0))
-            last = at;
-    }
-    if (count && since(last, now, ago, sizeof ago))
-        snprintf(text, sizeof text, "%" PRId64 " (%s ago)", count, ago);
-    else
-        snprintf(text, sizeof text, "%" PRId64, count);
-    put_text(text, out);
-}
-
-static void pod_ip(const kl_value *o, kl_time now, kl_buf *out)
-{
-    (void)now;
-    const char *ip = kl_value_str_at(o, "status", "podIP", NULL);
-    put_text(ip && *ip ? ip : "<none>", out);
-}
-static void pod_node(const kl_value *o, kl_time now, kl_buf *out)
-{
-    (void)now;
-    const char *node = kl_value_str_at(o, "spec", "nodeName", NULL);
-    put_text(node && *node ? node : "<none>", out);
-}
-static void pod_nominated(const kl_value *o, kl_time now, kl_buf *out)
-{
-    (void)now;
-    const char *node = kl_value_str_at(o, "status", "nominatedNodeName", NULL);
-    put_text(node && *node ? node : "<none>", out);
-}
-static void pod_gates(const kl_value *o, kl_time now, kl_buf *out)
-{
-    (void)now;
-    const kl_value *gates = kl_value_at(o, "spec", "readinessGates", NULL);
-    size_t good = 0;
-    for (size_t i = 0; i < kl_value_len(gates); i++) {
-        const char *type = kl_value_str_at(kl_value_item(gates, i), "conditionType", NULL);
-        good += type && condition_true(o, type);
-    }
-    if (kl_value_len(gates))
-        kl_buf_printf(out, "\"%zu/%zu\"", good, kl_value_len(gates));
-    else
-        put_text("<none>", out);
-}
+static void age(const kl_value *o, kl_time now, kl_buf *out) { put_age(kl_value_str_at(o, "metadata", "creationTimestamp", NULL), now, "<unknown>", out); }
 
 /* ------------------------------------------------------------------ nodes */
 
 static void node_status(const kl_value *o, kl_time now, kl_buf *out)
 {
     (void)now;
-    const kl_value *ready = condition(o, "Ready");
+    const kl_value *ready = kl__cell_condition(o, "Ready");
     const char *status = kl_value_str_at(ready, "status", NULL);
     char *text = kl_sprintf("%s%s", !ready ? "Unknown" : status && !strcmp(status, "True") ? "Ready" : "NotReady",
         kl_value_bool(kl_value_at(o, "spec", "unschedulable", NULL), false) ? ",SchedulingDisabled" : "");
-    put_text(text, out);
+    kl__cell_text(text, out);
     kl_free(text);
 }
 
@@ -252,7 +101,7 @@ static void node_roles(const kl_value *o, kl_time now, kl_buf *out)
         if (!strncmp(key, prefix, sizeof prefix - 1) && key[sizeof prefix - 1])
             kl_buf_printf(&text, "%s%s", text.len ? "," : "", key + sizeof prefix - 1);
     }
-    put_text(text.len ? kl_buf_str(&text) : "<none>", out);
+    kl__cell_text(text.len ? kl_buf_str(&text) : "<none>", out);
     kl_buf_fini(&text);
 }
 
@@ -262,18 +111,18 @@ static void node_address(const kl_value *o, const char *type, kl_buf *out)
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const char *have = kl_value_str_at(kl_value_item(list, i), "type", NULL);
         if (have && !strcmp(have, type)) {
-            put_text(kl_value_str_at(kl_value_item(list, i), "address", NULL), out);
+            kl__cell_text(kl_value_str_at(kl_value_item(list, i), "address", NULL), out);
             return;
         }
     }
-    put_text("<none>", out);
+    kl__cell_text("<none>", out);
 }
 static void node_internal(const kl_value *o, kl_time now, kl_buf *out) { (void)now; node_address(o, "InternalIP", out); }
 static void node_external(const kl_value *o, kl_time now, kl_buf *out) { (void)now; node_address(o, "ExternalIP", out); }
 static void put_or_unknown(const kl_value *o, const char *field, kl_buf *out)
 {
     const char *text = kl_value_str_at(o, "status", "nodeInfo", field, NULL);
-    put_text(text && *text ? text : "<unknown>", out);
+    kl__cell_text(text && *text ? text : "<unknown>", out);
 }
 static void node_os(const kl_value *o, kl_time now, kl_buf *out) { (void)now; put_or_unknown(o, "osImage", out); }
 static void node_kernel(const kl_value *o, kl_time now, kl_buf *out) { (void)now; put_or_unknown(o, "kernelVersion", out); }
@@ -295,7 +144,7 @@ static void template_list(const kl_value *o, const char *field, kl_buf *out)
         const char *word = kl_value_str(kl_value_get(kl_value_item(list, i), field));
         kl_buf_printf(&text, "%s%s", i ? "," : "", word ? word : "");
     }
-    put_text(kl_buf_str(&text), out);
+    kl__cell_text(kl_buf_str(&text), out);
     kl_buf_fini(&text);
 }
 static void containers(const kl_value *o, kl_time now, kl_buf *out) { (void)now; template_list(o, "name", out); }
@@ -310,7 +159,7 @@ static void put_labels(const kl_value *labels, kl_buf *out)
         const kl_value *v = kl_value_member(labels, i, &key, &n);
         kl_buf_printf(&text, "%s%s=%s", i ? "," : "", key, kl_value_str(v) ? kl_value_str(v) : "");
     }
-    put_text(text.len ? kl_buf_str(&text) : "<none>", out);
+    kl__cell_text(text.len ? kl_buf_str(&text) : "<none>", out);
     kl_buf_fini(&text);
 }
 static void selector(const kl_value *o, kl_time now, kl_buf *out)
@@ -330,7 +179,7 @@ static void service_external(const kl_value *o, kl_time now, kl_buf *out)
 {
     (void)now;
     const char *type = kl_value_str_at(o, "spec", "type", NULL), *name = kl_value_str_at(o, "spec", "externalName", NULL);
-    put_text(type && !strcmp(type, "ExternalName") ? name : type && !strcmp(type, "LoadBalancer") ? "<pending>" : "<none>", out);
+    kl__cell_text(type && !strcmp(type, "ExternalName") ? name : type && !strcmp(type, "LoadBalancer") ? "<pending>" : "<none>", out);
 }
 static void service_ports(const kl_value *o, kl_time now, kl_buf *out)
 {
@@ -346,7 +195,7 @@ static void service_ports(const kl_value *o, kl_time now, kl_buf *out)
             kl_buf_printf(&text, ":%" PRId64, node);
         kl_buf_printf(&text, "/%s", protocol ? protocol : "TCP");
     }
-    put_text(text.len ? kl_buf_str(&text) : "<none>", out);
+    kl__cell_text(text.len ? kl_buf_str(&text) : "<none>", out);
     kl_buf_fini(&text);
 }
 
@@ -356,11 +205,11 @@ static void event_seen(const kl_value *o, kl_time now, kl_buf *out)
     for (size_t i = 0; i < 3; i++) {
         const char *at = kl_value_str(kl_value_get(o, fields[i]));
         if (at) {
-            put_since(at, now, "<unknown>", out);
+            put_age(at, now, "<unknown>", out);
             return;
         }
     }
-    put_text("<unknown>", out);
+    kl__cell_text("<unknown>", out);
 }
 static void event_object(const kl_value *o, kl_time now, kl_buf *out)
 {
@@ -370,7 +219,7 @@ static void event_object(const kl_value *o, kl_time now, kl_buf *out)
     for (char *p = text; *p && *p != '/'; p++)
         if (*p >= 'A' && *p <= 'Z')
             *p = (char)(*p - 'A' + 'a');
-    put_text(text, out);
+    kl__cell_text(text, out);
     kl_free(text);
 }
 
@@ -379,16 +228,16 @@ static void job_completions(const kl_value *o, kl_time now, kl_buf *out)
     (void)now;
     kl_buf_printf(out, "\"%" PRId64 "/%" PRId64 "\"", kl_value_int_at(o, 0, "status", "succeeded", NULL), kl_value_int_at(o, 1, "spec", "completions", NULL));
 }
-static void crd_created(const kl_value *o, kl_time now, kl_buf *out) { (void)now; put_text(kl_value_str_at(o, "metadata", "creationTimestamp", NULL), out); }
+static void crd_created(const kl_value *o, kl_time now, kl_buf *out) { (void)now; kl__cell_text(kl_value_str_at(o, "metadata", "creationTimestamp", NULL), out); }
 
 #define NAME { "Name", "string", 0, "metadata.name", NULL }
 #define AGE  { "Age", "string", 0, NULL, age }
 #define WIDE_TEMPLATE { "Containers", "string", 1, NULL, containers }, { "Images", "string", 1, NULL, images }, { "Selector", "string", 1, NULL, selector }
 
 static const struct { const char *group, *plural; column columns[12]; } known[] = {
-    { "", "pods", { NAME, { "Ready", "string", 0, NULL, pod_ready }, { "Status", "string", 0, NULL, pod_status }, { "Restarts", "string", 0, NULL, pod_restarts }, AGE,
-        { "IP", "string", 1, NULL, pod_ip }, { "Node", "string", 1, NULL, pod_node }, { "Nominated Node", "string", 1, NULL, pod_nominated },
-        { "Readiness Gates", "string", 1, NULL, pod_gates } } },
+    { "", "pods", { NAME, { "Ready", "string", 0, NULL, kl__cell_pod_ready }, { "Status", "string", 0, NULL, kl__cell_pod_status }, { "Restarts", "string", 0, NULL, kl__cell_pod_restarts }, AGE,
+        { "IP", "string", 1, NULL, kl__cell_pod_ip }, { "Node", "string", 1, NULL, kl__cell_pod_node }, { "Nominated Node", "string", 1, NULL, kl__cell_pod_nominated },
+        { "Readiness Gates", "string", 1, NULL, kl__cell_pod_gates } } },
     { "", "nodes", { NAME, { "Status", "string", 0, NULL, node_status }, { "Roles", "string", 0, NULL, node_roles }, AGE,
         { "Version", "string", 0, "status.nodeInfo.kubeletVersion", NULL }, { "Internal-IP", "string", 1, NULL, node_internal }, { "External-IP", "string", 1, NULL, node_external },
         { "OS-Image", "string", 1, NULL, node_os }, { "Kernel-Version", "string", 1, NULL, node_kernel }, { "Container-Runtime", "string", 1, NULL, node_runtime } } },
@@ -533,10 +382,10 @@ static void put_custom(const kl_value *column, const kl_value *o, kl_time now, k
     if (!v || !type)
         kl_buf_puts(out, "null");
     else if (!strcmp(type, "date"))
-        put_since(kl_value_str(v), now, "<unknown>", out);
+        put_age(kl_value_str(v), now, "<unknown>", out);
     else if (!strcmp(type, "string") && t != KL_STRING) {
         char *text = kl_value_to_json(v);
-        put_text(text, out);
+        kl__cell_text(text, out);
         kl_free(text);
     } else
         kl_value_encode(v, out);
@@ -546,7 +395,7 @@ void kl__table_row(const kl__kind *k, const kl__form *form, const kl_value *obje
 {
     kl_buf_puts(out, "{\"cells\":[");
     if (k->custom && kl_value_len(k->columns)) {
-        put_text(kl_object_name(object), out);
+        kl__cell_text(kl_object_name(object), out);
         for (size_t i = 0; i < kl_value_len(k->columns); i++) {
             kl_buf_putc(out, ',');
             put_custom(kl_value_item(k->columns, i), object, now, out);

@@ -247,6 +247,19 @@ static void run_start(kl_worker *w, kl_gen_state *g, kl_queue_item *item, kl_tim
     after_step(r, g->logic->program->ops->start(g->state, r));
 }
 
+static bool has_room(kl_worker *w, const kl_gen_state *g)
+{
+    int limit = g->logic->spec->concurrency;
+    return atomic_load(&w->inflight) < (limit > 0 ? (size_t)limit : CONCURRENCY_DEFAULT);
+}
+
+static void put_back(kl_worker *w, kl_queue_item *item, kl_time now)
+{
+    kl_workqueue_add(w->o.queue, item->key, now);
+    kl_workqueue_done(w->o.queue, item->key, now);
+    kl_free(item->key);
+}
+
 /* --- a round ---------------------------------------------------------------------------------------------------------------- */
 
 static void take_answers(kl_worker *w)
@@ -317,15 +330,19 @@ kl_time kl_worker_step(kl_worker *w)
     kl_time next = KL_NEVER;
     if (!draining) {
         kl_gen_state *g = gen_current(w, now);
-        size_t room = g && g->logic->spec->concurrency > 0 ? (size_t)g->logic->spec->concurrency : CONCURRENCY_DEFAULT;
         kl_queue_item item;
-        while (g && atomic_load(&w->inflight) < room && kl_workqueue_try_get(w->o.queue, now, &item)) {
-            run_start(w, g, &item, now);
+        while (g && has_room(w, g) && kl_workqueue_try_get(w->o.queue, now, &item)) {
+            /* Asked again after the key was taken: a generation is published before it enqueues, so this is the one that did. */
+            g = gen_current(w, now);
+            if (g)
+                run_start(w, g, &item, now);
+            else
+                put_back(w, &item, now);
             now = kl_clock_now(w->o.clock);
         }
         if (!g)
             next = w->retry_open;
-        else if (atomic_load(&w->inflight) < room)
+        else if (has_room(w, g))
             next = kl_workqueue_next_due(w->o.queue);
     }
     gens_sweep(w);

@@ -2,6 +2,7 @@
  *
  * A behaviour is a word of letters, one per step of a run:
  *   c  a create     g  a get      z  sleep 5 s     k  resolve a kind
+ *   P  publish the next generation, which enqueues ns/z, then done
  *   D  done   A  again after 30 s   R  retry in 7 s   C  conflict   E  error   F  fail   .  ends without a result
  * What happened is written down in `said`: "g1+ns/a#1" is a start (generation, key, attempt), "ok", "err:Forbidden"-like words
  * are replies, "x" an abandoned run, "open1" and "close1" states of a generation. */
@@ -103,7 +104,6 @@ static inline kl_run_state rig_step(rig_gen *g, kl_run *run)
 {
     rig_run *u = kl_run_user(run);
     kl_op op;
-    (void)g;
     switch (*u->at++) {
     case 'c':
         kl_op_init(&op, KL_CREATE, "v1/ConfigMap");
@@ -120,6 +120,11 @@ static inline kl_run_state rig_step(rig_gen *g, kl_run *run)
     case 'k':
         kl_run_resolve(run, "example.com/v1/Thing");
         return KL_RUN_WAITING;
+    case 'P':
+        g->rig->current++;
+        kl_workqueue_add(g->rig->queue, "ns/z", kl_clock_now(g->rig->clock));
+        kl_run_finish(run, KL_RESULT_DONE, 0, NULL, NULL);
+        break;
     case 'D': kl_run_finish(run, KL_RESULT_DONE, 0, NULL, NULL); break;
     case 'A': kl_run_finish(run, KL_RESULT_AFTER, KL_SECONDS(30), NULL, NULL); break;
     case 'R': kl_run_finish(run, KL_RESULT_RETRY, KL_SECONDS(7), "the disk is not there yet", NULL); break;

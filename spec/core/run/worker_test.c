@@ -343,6 +343,27 @@ static void a_new_generation_takes_new_keys_and_the_old_one_finishes_its_own(voi
     rig_fini(&r);
 }
 
+static void a_key_that_a_generation_enqueued_runs_on_it_even_in_the_middle_of_a_round(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    rig_add(&r, "ns/z", "D");
+    rig_round(&r);
+    rig_add(&r, "ns/a", "P");
+    rig_round(&r);
+    assert_said(&r, "open1 g1+ns/z#1 g1+ns/a#1 open2 close1 g2+ns/z#1");
+    r.gens[2].broken = true;
+    rig_add(&r, "ns/a", "P");
+    rig_round(&r);                         /* the third cannot be opened: its key is put back */
+    assert_said(&r, "g2+ns/a#1 broken3");
+    r.gens[2].broken = false;
+    rig_advance(&r, KL_SECONDS(1));
+    rig_round(&r);
+    assert_said(&r, "open3 close2 g3+ns/z#1");
+    rig_fini(&r);
+}
+
 static void three_generations_can_be_under_way(void **state)
 {
     (void)state;
@@ -507,6 +528,7 @@ KL_TESTS(cmocka_unit_test(a_key_runs_once_and_is_done),
     cmocka_unit_test(a_late_answer_does_not_reach_the_next_run_of_the_key),
     cmocka_unit_test(a_timeout_ends_a_sleep_too_but_not_a_run_that_is_over),
     cmocka_unit_test(a_new_generation_takes_new_keys_and_the_old_one_finishes_its_own),
+    cmocka_unit_test(a_key_that_a_generation_enqueued_runs_on_it_even_in_the_middle_of_a_round),
     cmocka_unit_test(three_generations_can_be_under_way),
     cmocka_unit_test(a_generation_that_cannot_be_opened_is_tried_again_and_loses_no_key),
     cmocka_unit_test(draining_finishes_what_runs_and_takes_nothing_new),

@@ -52,7 +52,7 @@ struct kl_manager {
     retiree *retired;
     size_t n_retired;
     bool started, leading, stopping;
-    char *ns;
+    char *ns, *lease, *metrics_address, *health_address;       /* what o borrowed: a script that named the lease is freed by a reload */
 };
 
 /* --- what the parts ask of the manager --------------------------------------------------------------------------------- */
@@ -176,7 +176,10 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
     kl_manager *m = kl_new(kl_manager);
     m->o = *o;
     m->clock = o->clock ? o->clock : kl_clock_real();
-    m->ns = kl_strdup(o->ns);
+    m->o.ns = m->ns = kl_strdup(o->ns);
+    m->o.election.name = m->lease = kl_strdup(o->election.name);
+    m->o.metrics_address = m->metrics_address = kl_strdup(o->metrics_address);
+    m->o.health_address = m->health_address = kl_strdup(o->health_address);
     m->leading = !o->election.enabled;
     kl_mutex_init(&m->mu);
     m->metrics = kl_metrics_new();
@@ -293,6 +296,9 @@ void kl_manager_free(kl_manager *m)
     kl_free(m->retired);
     kl_free(m->slots);
     kl_free(m->ns);
+    kl_free(m->lease);
+    kl_free(m->metrics_address);
+    kl_free(m->health_address);
     kl_free(m);
 }
 

@@ -19,7 +19,7 @@ typedef struct kl_election_options {
     kl_time lease, renew, retry;                   /* 0: 15 s, 10 s, 2 s */
 } kl_election_options;
 
-typedef struct kl_manager_options {
+typedef struct kl_manager_options {                /* kl_manager_new copies the strings */
     kl_client *client;                             /* borrowed, outlives the manager */
     kl_clock *clock;                               /* NULL: real */
     const char *ns;                                /* --namespace: only this one; NULL: all */

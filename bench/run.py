@@ -134,6 +134,15 @@ def run_once(server, name, command):
     return line, None
 
 
+def number(x):
+    """Three digits that count, and no exponents."""
+    return '-' if x != x or x < 0 else f'{x:,.0f}' if x >= 100 else f'{x:.3g}'
+
+
+def cell(value, base):
+    return number(value) + (f' (x{value / base:.2g})' if base and base > 0 and value >= 0 else '')
+
+
 def table(results, absent, info):
     columns = COLUMNS if ARGS.mode == 'burst' else COLUMNS[:5]
     median = {name: {key: statistics.median(x.get(key, float('nan')) for x in lines) for _, key in columns} for name, lines in results.items()}
@@ -143,7 +152,7 @@ def table(results, absent, info):
           + (f'; (xR) is the ratio to {ARGS.base}' if base else ''))
     print('| peer | ' + ' | '.join(title for title, _ in columns) + ' |\n|' + '---|' * (len(columns) + 1))
     for name, m in median.items():
-        cells = [f'{m[key]:g}' + (f' (x{m[key] / base[key]:.2f})' if base and base[key] else '') for _, key in columns]
+        cells = [cell(m[key], base and base[key]) for _, key in columns]
         print(f'| {name} | ' + ' | '.join(cells) + ' |')
     for name, why in absent:
         print(f'| {name} | not run: {why} |' + ' |' * (len(columns) - 1))

@@ -115,12 +115,12 @@ servers.each(function(name, start)
         return ([[
           -- round %d
           local kube = require "kubelua"
-          local greeting = require "greeting"
+          local of = require "greeting".of         -- nothing in an empty file, which a save in place is for a moment
           return kube.controller {
             name = "greets", resource = "v1/ConfigMap", workers = 2,
             reconcile = function(map, ctx)
               local touch = map("data.touch")
-              local want = touch and greeting.of(touch)
+              local want = touch and of(touch)
               if map("data.greeting") ~= want then ctx:patch(map, function(m) m.data.greeting = want end) end
             end,
           }
@@ -171,7 +171,8 @@ servers.each(function(name, start)
         return true
       end)
       assert.equal(1, lists(p, "v1/ConfigMap"))
-      assert.truthy(p:log():find(module .. ":1:", 1, true), "the refusal names the place:\n" .. p:log())
+      -- Lua cuts the front off a long path.
+      assert.truthy(p:log():find("/greeting.lua:1:", 1, true), "the refusal names the place:\n" .. p:log())
       assert.is_nil(p:log():find("reconcile failed", 1, true), p:log())
       controller.finish(p)
     end)
@@ -225,7 +226,7 @@ servers.each(function(name, start)
       await("first", "mark", "old")
       renamed(p.script_path, marking("mark", '"new"', ('reads = { "%s/v1/Widget" },'):format(group)))
       p:wait_for_log(30, "the new generation waits; the old one keeps running")
-      p:wait_for_log(5, ('the server has no \\"%s/v1/Widget\\"'):format(group))
+      p:wait_for_log(20, ('the server has no \\"%s/v1/Widget\\"'):format(group))
       create "second"
       await("second", "mark", "old")
       client:create(crd(group, "Widget"))
@@ -303,8 +304,7 @@ servers.each(function(name, start)
       for _, n in ipairs { 4, 2 } do
         renamed(p.script_path, marking("mark", ('"%d"'):format(n), ("workers = %d,"):format(n)))
         await("map", "mark", tostring(n))
-        wait.until_true(30, n .. " workers", function() return threads(p, "kl-marks") == n end)
-        assert.equal(n, workers())
+        wait.until_true(30, n .. " workers", function() return threads(p, "kl-marks") == n and workers() == n end)
       end
       controller.finish(p)
     end)
@@ -355,7 +355,7 @@ servers.each(function(name, start)
       local path = process.write(directory() .. "/main.lua", marking("mark", '"old"'))
       local function contender(identity)
         return run(path, "--leader-elect", "--leader-elect-resource-namespace", ns, "--leader-elect-identity", identity,
-          "--leader-elect-lease-duration", "6s", "--leader-elect-renew-deadline", "4s", "--leader-elect-retry-period", "1s")
+          "--leader-elect-lease-duration", "30s", "--leader-elect-renew-deadline", "20s", "--leader-elect-retry-period", "1s")
       end
       local function lease() return client:get("coordination.k8s.io/v1/Lease", ns, "marks") end
       local leader = contender "one"

@@ -52,14 +52,15 @@ local function sh(what, command)
 end
 
 -- A TCP port nobody listens on, below the kernel's ephemeral range.
+local given = {}
 local function free_port()
   local used = {}
   for _, path in ipairs { "/proc/net/tcp", "/proc/net/tcp6" } do
     for hex in (process.read(path) or ""):gmatch "\n%s*%d+: %x+:(%x%x%x%x)" do used[tonumber(hex, 16)] = true end
   end
   local port
-  repeat port = math.random(20000, 32000) until not used[port]
-  used[port] = true
+  repeat port = math.random(20000, 32000) until not used[port] and not given[port]
+  given[port] = true
   return port
 end
 

@@ -506,7 +506,7 @@ static void the_call_ends_at_its_timeout(void **state)
     world_start(&w, NULL);
     kl_op op = op_of(KL_GET, &nodes);
     op.name = "n";
-    op.timeout = KL_MILLISECONDS(50);
+    op.timeout = KL_MILLISECONDS(900);
     w.s.codes[0] = 503;
     w.s.headers[0] = "Retry-After: 1\r\n";
     assert_int_equal(call(&w, &op), KL_ESERVER);                    /* no time for another: the answer that there is */

@@ -177,6 +177,55 @@ servers.each(function(name, start)
       controller.finish(p)
     end)
 
+    it("takes over with its own functions for indexes, mappings and changes, while events come in", function()
+      local function text(round)
+        return ([[
+          local kube = require "kubelua"
+          return kube.controller {
+            name = "copies", resource = "v1/ConfigMap",
+            when = function(now, old) return now("data.copy") ~= old("data.copy") end,
+            indexes = { word = function(map) return map("data.word") end },
+            watches = {
+              ["v1/Secret"] = function(secret, ctx)
+                local keys = {}
+                for map in ctx:each("v1/ConfigMap", { index = "word", value = secret("metadata.labels.word") or "none" }) do
+                  keys[#keys + 1] = map.metadata.namespace .. "/" .. map.metadata.name
+                end
+                return keys
+              end,
+            },
+            reconcile = function(map, ctx)
+              local secret = map("data.word") and ctx:get("v1/Secret", "of-" .. map.data.word)
+              local copy = secret and "%d: " .. secret.metadata.labels.value
+              if copy and map("data.copy") ~= copy then ctx:patch(map, function(m) m.data.copy = copy end) end
+            end,
+          }
+        ]]):format(round)
+      end
+      local words, value = 20, 0
+      for i = 1, words do
+        create("map-" .. i, { word = "w" .. i })
+        client:create { kind = "v1/Secret", namespace = ns, name = "of-w" .. i, labels = { word = "w" .. i, value = "0" } }
+      end
+      local p = run(process.write(directory() .. "/main.lua", text(1)))
+      await("map-1", "copy", "1: 0")
+      for round = 2, 8 do
+        renamed(p.script_path, text(round))
+        value = value + 1
+        for i = 1, words do
+          client:patch({ kind = "v1/Secret", namespace = ns, name = "of-w" .. i }, { metadata = { labels = { value = tostring(value) } } })
+        end
+      end
+      for i = 1, words do await("map-" .. i, "copy", "8: " .. value) end
+      -- An event alone is enough: nothing else wakes the map any more.
+      client:patch({ kind = "v1/Secret", namespace = ns, name = "of-w3" }, { metadata = { labels = { value = "last" } } })
+      await("map-3", "copy", "8: last")
+      assert.equal(1, lists(p, "v1/ConfigMap"))
+      assert.equal(1, lists(p, "v1/Secret"))
+      assert.is_nil(p:log():find("ERROR", 1, true), p:log())
+      controller.finish(p)
+    end)
+
     it("lets runs under way finish on the logic that they began with", function()
       create "bed"
       local p = run(process.write(directory() .. "/main.lua", [[

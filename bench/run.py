@@ -7,6 +7,7 @@ import argparse
 import json
 import os
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
@@ -82,6 +83,7 @@ class Replay:
     """The replay server on the list of N pods."""
 
     def __init__(self, data):
+        self.refuse_another()
         self.url, self.tls = f'http://127.0.0.1:{ARGS.port}', f'127.0.0.1:{ARGS.port + 1}'
         with open('replay.log', 'w') as log:
             self.process = subprocess.Popen(
@@ -95,6 +97,15 @@ class Replay:
                 if time.time() > deadline or self.process.poll() is not None:
                     sys.exit('bench: the replay server did not start; replay.log says why')
                 time.sleep(.1)
+
+    @staticmethod
+    def refuse_another():
+        """Another measurement on this port would answer for ours, with its own list."""
+        for port in (ARGS.port, ARGS.port + 1):
+            with socket.socket() as s:
+                s.settimeout(1)
+                if s.connect_ex(('127.0.0.1', port)) == 0:
+                    sys.exit(f'bench: port {port} is taken, perhaps by another measurement; end it, or choose one with --port')
 
     def ask(self, path, body=None):
         with urllib.request.urlopen(self.url + path, data=body, timeout=60) as r:

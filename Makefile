@@ -91,7 +91,7 @@ ORACLE := $(B)/oracle
 FUZZERS := $(patsubst spec/fuzz/%.c,$(B)/fuzzers/%,$(FUZZ_C))
 OBJS   := $(call obj,$(CORE_C) $(BIND_C) $(MAIN_C) $(TEST_C) $(PROG_C) $(FUZZ_C) $(ORACLE_C))
 
-.PHONY: all check test asan tsan spec specs demo fixtures oracle bench-sync lint fuzz leak assets deps install clean help
+.PHONY: all check test asan tsan spec specs demo fixtures oracle generate bench-sync lint fuzz leak assets deps install clean help
 .DELETE_ON_ERROR:
 .SECONDARY: $(OBJS)
 
@@ -181,6 +181,9 @@ fixtures: all ## Koordinator's cases through the policies' functions (DIR=your o
 
 oracle: $(ORACLE) ## the Go libraries' answers against ours (DIR=another set of tables)
 	@$(ORACLE) $(or $(DIR),spec/fixtures/oracle)
+
+generate: specs assets ## make the committed data again (built-in kinds of the embedded server), from the API server that Go builds
+	@LUA_PATH_5_4="lua/?.lua;lua/?/init.lua;?.lua;spec/?.lua;;" LUA_CPATH_5_4="$(B)/lua/?.so;;" $(LUA) spec/support/generate.lua
 
 leak: ## valgrind: `kubelua run` frees everything after a signal
 	@$(MAKE) --no-print-directory spec F=spec/leak_spec.lua

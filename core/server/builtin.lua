@@ -37,7 +37,8 @@ local schemas, by_gvk = {}, {}
 local list = assert(io.popen(("ls '%s'"):format(dir)))
 for file in list:lines() do
   if file:match "^openapi%-.*%.json$" then
-    for name, schema in pairs(read(dir .. "/" .. file).components.schemas) do
+    local components = read(dir .. "/" .. file).components or {}
+    for name, schema in pairs(components.schemas or {}) do
       schemas[short(name)] = schema
       local gvks = schema["x-kubernetes-group-version-kind"]
       if gvks and #gvks == 1 then by_gvk[gvks[1].group .. "/" .. gvks[1].version .. "/" .. gvks[1].kind] = short(name) end

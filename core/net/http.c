@@ -13,8 +13,8 @@
  * - When all HTTP/2 connections are full, every further transfer opens one of its own at once. So a gate per server lets in
  *   what the open connections can carry, then one more as the opener of the next; the others wait until it is through.
  * - Data for a neighbour stream stops the whole connection until that stream is run, and its wakeup is sometimes lost
- *   (timers within the same millisecond). So curl_multi_perform runs again until it brings nothing twice, and the first
- *   sleep after work is short. */
+ *   (timers within the same millisecond). So curl_multi_perform runs again until it brings nothing twice, the first sleep
+ *   after work is short, and only sleeps in which nothing happened grow. */
 #include "net/http.h"
 
 #include <ctype.h>
@@ -41,8 +41,8 @@
 #define MAX_STREAMS_DEFAULT 80              /* kube-apiserver allows 100 per connection */
 #define CONNECT_TIMEOUT KL_SECONDS(30)      /* as client-go dials */
 #define HEADERS_MAX ((size_t)256 << 10)     /* of one answer */
-#define IDLE_POLL KL_SECONDS(60)            /* the thread looks up this often even when nothing happens */
-#define SECOND_LOOK KL_MILLISECONDS(50)     /* the first sleep after work: see the head */
+#define LOOK_FIRST KL_MILLISECONDS(50)      /* the first sleep after work; each one twice as long as the last: see the head */
+#define LOOK_MAX KL_SECONDS(60)
 #define PASSES_TIME KL_MILLISECONDS(5)      /* of curl_multi_perform, then commands and timers get their turn */
 /* A peer that is gone is found after idle + user timeout, at most 75 s. */
 #define KEEPALIVE_IDLE 30                   /* s: first probe */
@@ -121,9 +121,10 @@ struct kl_http {
     kl_map *gates;                              /* "host:port name" -> gate */
     bool gates_changed;
     kl_heap patience;
-    uint64_t progress;                          /* callbacks that brought or took bytes */
-    bool restless;                              /* there was work since the last sleep */
-    bool busy;                                  /* and there is more: no sleep at all */
+    uint64_t progress;                          /* callbacks that brought or took bytes, beginnings and ends */
+    uint64_t seen;                              /* of it, when `look` was set */
+    kl_time look;                               /* the longest sleep */
+    bool busy;                                  /* there is more to do at once: no sleep at all */
     kl_mutex mu;                                /* of all that follows */
     kl_list commands;
     kl_slots transfers;
@@ -540,6 +541,7 @@ static void transfer_finish(transfer *t, CURLcode rc)
     curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &size);
     bool sent = size > 0 || code > 0;
     kl_status st = explain(t, rc, sent, &err);
+    h->progress++;
     if (t->running)
         curl_multi_remove_handle(h->multi, t->easy);
     if (t->gate)
@@ -563,6 +565,7 @@ static void transfer_run(transfer *t)
 {
     CURLMcode rc = curl_multi_add_handle(t->h->multi, t->easy);
     t->running = !rc;
+    t->h->progress++;
     if (!rc)
         return;
     t->stopped = kl_fail(&t->err, KL_EINTERNAL, "the request to %s could not start: %s", t->peer, curl_multi_strerror(rc));
@@ -743,14 +746,12 @@ static void run_timers(kl_http *h)
 static void run_multi(kl_http *h)
 {
     int running, left, quiet = 0;
-    uint64_t at_first = h->progress;
     kl_time until = kl_clock_now(kl_clock_real()) + PASSES_TIME;
     do {
         uint64_t before = h->progress;
         curl_multi_perform(h->multi, &running);
         quiet = running && h->progress != before ? 0 : quiet + 1;
     } while (quiet < 2 && kl_clock_now(kl_clock_real()) < until);
-    h->restless = h->progress != at_first;
     h->busy = quiet < 2;
     for (CURLMsg *m; (m = curl_multi_info_read(h->multi, &left));) {
         if (m->msg != CURLMSG_DONE)
@@ -776,9 +777,13 @@ static void wait_for_work(kl_http *h)
         next = first->when;
     if (busy || h->busy || h->gates_changed || next <= now)
         return;
-    kl_time longest = h->restless ? SECOND_LOOK : IDLE_POLL;
-    kl_time wait = next > now + longest ? longest : next - now;
+    if (h->progress != h->seen)
+        h->look = LOOK_FIRST;
+    h->seen = h->progress;
+    kl_time wait = next > now + h->look ? h->look : next - now;
     curl_multi_poll(h->multi, NULL, 0, (int)milliseconds(wait), NULL);
+    if (wait == h->look && kl_clock_now(kl_clock_real()) >= now + wait)
+        h->look = h->look < LOOK_MAX / 2 ? h->look * 2 : LOOK_MAX;
 }
 
 static void thread_main(void *arg)
@@ -832,6 +837,7 @@ kl_status kl_http_new(const kl_http_options *o, kl_http **out, kl_err *err)
     kl_list_init(&h->active);
     h->gates = kl_map_new();
     kl_heap_init(&h->patience);
+    h->look = LOOK_MAX;
     kl_mutex_init(&h->mu);
     kl_list_init(&h->commands);
     kl_heap_init(&h->due);

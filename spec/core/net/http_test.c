@@ -78,6 +78,14 @@ static void outcome_wait(outcome *o)
     assert_true(o->done);
 }
 
+static bool outcome_there(outcome *o)
+{
+    kl_lock(&o->mu);
+    bool done = o->done;
+    kl_unlock(&o->mu);
+    return done;
+}
+
 static kl_http *http_new(void)
 {
     kl_http *h;
@@ -528,6 +536,50 @@ static void many_at_once(void **state)
     peer_stop(&p);
 }
 
+/* Whoever waits for another's connection is not lost when it does not come. The peer takes the line and says no word of TLS. */
+static void one_knocks_and_the_others_wait_their_turn(void **state)
+{
+    (void)state;
+    enum { FIRST, NEXT, IMPATIENT, CANCELLED, LAST, N };
+    peer p;
+    outcome o[N];
+    uint64_t id[N];
+    char url[64];
+    peer_start(&p, silent, NULL);
+    snprintf(url, sizeof url, "https://127.0.0.1:%u/", p.port);
+    kl_http *h = http_new();
+    for (int i = 0; i < N; i++) {
+        outcome_init(&o[i]);
+        id[i] = start(h, (kl_http_request){ .method = "GET", .url = url, .total_timeout = i == IMPATIENT ? KL_MILLISECONDS(100) : 0 }, &o[i]);
+    }
+    outcome_wait(&o[IMPATIENT]);
+    assert_int_equal(o[IMPATIENT].st, KL_ETIMEOUT);
+    assert_false(o[IMPATIENT].sent);
+    kl_http_cancel(h, id[CANCELLED]);
+    outcome_wait(&o[CANCELLED]);
+    assert_int_equal(o[CANCELLED].st, KL_ECANCELLED);
+    assert_true(peer_wait_connections(&p, 1));
+
+    kl_http_cancel(h, id[FIRST]);
+    outcome_wait(&o[FIRST]);
+    assert_int_equal(o[FIRST].st, KL_ECANCELLED);
+    assert_true(peer_wait_connections(&p, 2));
+    assert_false(outcome_there(&o[NEXT]) || outcome_there(&o[LAST]));
+
+    peer_stop(&p);
+    outcome_wait(&o[NEXT]);
+    outcome_wait(&o[LAST]);
+    assert_int_equal(o[NEXT].st, KL_ECONNECT);
+    assert_int_equal(o[LAST].st, KL_ECONNECT);
+    assert_string_equal(kl_err_message(&o[LAST].err), kl_err_message(&o[NEXT].err));
+    assert_int_equal(atomic_load(&p.connections), 2);
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(o[i].dones, 1);
+        outcome_fini(&o[i]);
+    }
+    kl_http_free(h);
+}
+
 KL_TESTS(cmocka_unit_test(brings_head_data_and_end), cmocka_unit_test(keeps_its_connection),
     cmocka_unit_test(says_who_refused_the_connection), cmocka_unit_test(says_which_name_does_not_resolve),
     cmocka_unit_test(a_url_that_is_none_is_the_callers_mistake), cmocka_unit_test(ends_at_the_total_timeout),
@@ -535,4 +587,5 @@ KL_TESTS(cmocka_unit_test(brings_head_data_and_end), cmocka_unit_test(keeps_its_
     cmocka_unit_test(endless_headers_are_an_error), cmocka_unit_test(a_write_is_never_sent_twice),
     cmocka_unit_test(on_data_may_end_the_transfer_with_its_own_error), cmocka_unit_test(a_cancelled_request_is_done_once),
     cmocka_unit_test(a_cancel_from_its_own_data_is_the_last_data), cmocka_unit_test(free_cancels_what_is_in_flight),
-    cmocka_unit_test(posts_run_in_order_and_timers_by_time), cmocka_unit_test(many_at_once))
+    cmocka_unit_test(posts_run_in_order_and_timers_by_time), cmocka_unit_test(many_at_once),
+    cmocka_unit_test(one_knocks_and_the_others_wait_their_turn))

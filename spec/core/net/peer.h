@@ -147,7 +147,10 @@ static inline void peer_accept(void *arg)
             continue;
         int on = 1;
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        kl_lock(&p->mu);
         atomic_fetch_add(&p->connections, 1);
+        kl_cond_broadcast(&p->changed);
+        kl_unlock(&p->mu);
         if (p->lines == PEER_CONNECTIONS)
             abort();
         peer_line *l = &p->line[p->lines++];
@@ -185,16 +188,26 @@ static inline void peer_stop(peer *p)
     kl_mutex_fini(&p->mu);
 }
 
-/* Waits until the peer has seen n requests. */
-static inline bool peer_wait_requests(peer *p, int n)
+static inline bool peer_wait(peer *p, _Atomic int *count, int n)
 {
     kl_time deadline = kl_clock_now(kl_clock_real()) + PEER_WAIT;
     bool in_time = true;
     kl_lock(&p->mu);
-    while (atomic_load(&p->requests) < n && in_time)
+    while (atomic_load(count) < n && in_time)
         in_time = kl_cond_wait_until(&p->changed, &p->mu, deadline);
     kl_unlock(&p->mu);
-    return atomic_load(&p->requests) >= n;
+    return atomic_load(count) >= n;
+}
+
+/* Waits until the peer has seen n requests. */
+static inline bool peer_wait_requests(peer *p, int n)
+{
+    return peer_wait(p, &p->requests, n);
+}
+
+static inline bool peer_wait_connections(peer *p, int n)
+{
+    return peer_wait(p, &p->connections, n);
 }
 
 /* A port where nobody listens. */

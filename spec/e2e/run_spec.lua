@@ -29,7 +29,7 @@ servers.each(function(name, start)
       controller.await_answers(client, mine, 3, 30, function(ask) return ask .. " one" end)
 
       process.write(run.script_path, "return kube.controler {")
-      run:wait_for_log(20, run.script_path .. ":1:")
+      run:wait_for_log(20, run.script_path:match "/[^/]+$" .. ":1:")        -- Lua cuts the front off a long path
       controller.ask(client, mine, 4, 6)
       controller.await_answers(client, mine, 6, 30, function(ask) return ask .. " one" end)
 

@@ -118,6 +118,8 @@ kl_status lkl_bundle_read(lkl_bundle *b, const char *module, const lkl_source **
     if (st == KL_ENOTFOUND)
         st = kl_fail(err, KL_ENOTFOUND, "module \"%s\" is neither kubelua's nor in the script's directory: no file %s, no file %s", module, file, init);
     if (!st) {
+        if (err)
+            kl_err_fini(err);          /* the first place was no mistake, for the second had it */
         keep(b, module, &s);
         *out = &b->sources[b->n - 1];
     }

@@ -203,8 +203,13 @@ return M
     save(halved)
     p:wait_for_log(30, "The policy was loaded anew (generation 2)")
     wait.until_true(60, "every node offers half the processors", function() return all_right(0.5) end)
-    wait.until_true(60, "a second table", function() return select(2, p:log():gsub("NODE%s+CAPACITY", "")) >= 2 end)
-    local rows, smaller = last_table(p:log()), 0
+    local rows, smaller = nil, 0
+    wait.until_true(60, "a second table, whole", function()
+      local lines = p:log():match "^(.*)\n"
+      local order
+      rows, order = last_table(lines)
+      return select(2, lines:gsub("NODE%s+CAPACITY", "")) >= 2 and #order == #loaded.Node
+    end)
     for _, row in pairs(rows) do
       local before, after = tonumber(row.before[1]), tonumber(row.after[1])
       -- Usage swings by a part of what pods use, which is less than half of what these nodes offer.

@@ -104,7 +104,7 @@ $(LIB): $(call obj,$(CORE_C))
 # No API call of ours may outlive its code: threads join at state close, and nodelete keeps the pages for their last steps.
 $(MODULE): $(call obj,$(BIND_C)) $(B)/obj/gen/lualib.o $(LIB) bindings/core.map
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) -shared $(LDFLAGS_VARIANT) -o $@ $(filter %.o %.a,$^) -Wl,-z,nodelete -Wl,--version-script=bindings/core.map $(CORE_LIBS) $(LDFLAGS)
+	$(call say,LINK)$(CC) -shared $(LDFLAGS_VARIANT) -o $@ $(filter %.o %.a,$^) -Wl,-z,nodelete,-z,now -Wl,--version-script=bindings/core.map $(CORE_LIBS) $(LDFLAGS)
 
 $(BIN): $(call obj,$(MAIN_C) $(BIND_C)) $(B)/obj/gen/lualib.o $(LIB)
 	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(LUA_LIBS) $(CORE_LIBS) $(LDFLAGS)

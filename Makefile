@@ -84,6 +84,8 @@ LIB    := $(B)/libkubelua.a
 MODULE := $(B)/lua/kubelua/core.so
 BIN    := $(B)/kubelua
 HOST   := $(B)/lua-host
+# See the file: liblua's way out of a C function, told to ThreadSanitizer.
+LONGJMP := $(if $(filter tsan,$(VARIANT)),$(B)/obj/spec/support/tsan_longjmp.o)
 CHILD  := build/spec/child
 TESTS  := $(patsubst spec/%.c,$(B)/spec/%,$(TEST_C))
 PROGS  := $(patsubst spec/programs/%.c,$(B)/spec/%,$(PROG_C))
@@ -106,7 +108,7 @@ $(MODULE): $(call obj,$(BIND_C)) $(B)/obj/gen/lualib.o $(LIB) bindings/core.map
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) -shared $(LDFLAGS_VARIANT) -o $@ $(filter %.o %.a,$^) -Wl,-z,nodelete,-z,now -Wl,--version-script=bindings/core.map $(CORE_LIBS) $(LDFLAGS)
 
-$(BIN): $(call obj,$(MAIN_C) $(BIND_C)) $(B)/obj/gen/lualib.o $(LIB)
+$(BIN): $(call obj,$(MAIN_C) $(BIND_C)) $(B)/obj/gen/lualib.o $(LONGJMP) $(LIB)
 	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(LUA_LIBS) $(CORE_LIBS) $(LDFLAGS)
 
 $(B)/gen/lualib.c: bindings/embed.lua $(LIB_LUA)
@@ -134,7 +136,7 @@ $(PROGS): $(B)/spec/%: $(B)/obj/spec/programs/%.o $(LIB)
 	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(CORE_LIBS) $(LDFLAGS)
 $(ORACLE): $(call obj,$(ORACLE_C)) $(LIB)
 	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(CORE_LIBS) $(LDFLAGS)
-$(HOST): $(B)/obj/spec/support/lua_host.o
+$(HOST): $(B)/obj/spec/support/lua_host.o $(LONGJMP)
 	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -rdynamic -o $@ $^ $(LUA_LIBS) $(LDFLAGS)
 # The keeper of spec's child processes is never the thing under test, so every variant shares one.
 $(CHILD): spec/support/child.c

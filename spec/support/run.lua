@@ -50,8 +50,8 @@ end
 -- ---------------------------------------------------------------- how to run it
 
 local cwd = process.run("pwd"):gsub("%s+$", "")
-local tmp = cwd .. "/" .. build .. "/tmp"
-process.run("rm -rf " .. process.quote(tmp) .. " && mkdir -p " .. process.quote(tmp))
+-- A directory of this run, so that two runs of one checkout do not meet. What failed stays to be looked at.
+local tmp = process.run(("mkdir -p %s/tmp && mktemp -d %s/tmp/run.XXXXXX"):format(build, process.quote(cwd .. "/" .. build))):gsub("%s+$", "")
 local reports = tmp .. "/report"
 
 local env = {
@@ -171,6 +171,7 @@ end
 
 for _, path in ipairs(files) do run(path) end
 if stop_real then pcall(stop_real) end
+if total.failed == 0 then process.run("rm -rf " .. process.quote(tmp)) end
 
 if #failures > 0 and #files > 1 then
   print(("\n==== %d of %d files failed:"):format(#failures, #files))

@@ -42,10 +42,14 @@ local function formatted(fmt, ...)
   return fmt:format(table.unpack(args, 1, args.n))
 end
 
-for _, level in ipairs { "debug", "info", "warn", "error" } do
-  Log[level] = function(_, fmt, ...) run.log(level, formatted(fmt, ...)) end
-end
 local log = setmetatable({}, Log)
+
+for _, level in ipairs { "debug", "info", "warn", "error" } do
+  Log[level] = function(self, fmt, ...)
+    if self ~= log then core.blame(("ctx.log.%s is a method: write ctx.log:%s(\"...\")"):format(level, level)) end
+    run.log(level, formatted(fmt, ...))
+  end
+end
 
 -- ---------------------------------------------------------------- reading
 

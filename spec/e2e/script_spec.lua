@@ -563,17 +563,18 @@ servers.each(function(server_name, start)
     end)
 
     it("is refused undefined names and what is not there yet, at run time as well", function()
-      for _, name in ipairs { "typo", "global", "later", "method", "connect", "module", "gc" } do widget(name) end
+      for _, name in ipairs { "typo", "global", "later", "method", "dot", "connect", "module", "gc" } do widget(name) end
       reconciles [[
         if ctx.name == "typo" then return kount end
         if ctx.name == "global" then count = 1 end
         if ctx.name == "later" then ctx:evict(obj) end
         if ctx.name == "method" then ctx:aply {} end
+        if ctx.name == "dot" then ctx.log.info "x" end
         if ctx.name == "connect" then kube.connect() end
         if ctx.name == "module" then require "something.new" end
         if ctx.name == "gc" then setmetatable({}, { __gc = print }) end]]
       for _, part in ipairs { "undefined global 'kount'", "assignment to undefined global 'count'", "ctx.evict is not in this version", "did you mean 'apply'?",
-        "kube.connect is for programs of your own", "was not required while the script loaded", "may not have __gc" } do
+        "ctx.log.info is a method", "kube.connect is for programs of your own", "was not required while the script loaded", "may not have __gc" } do
         says((part:gsub('"', '\\"')))
       end
     end)

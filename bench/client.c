@@ -19,7 +19,7 @@
 #include "base/mem.h"
 #include "run/manager.h"
 #ifdef BENCH_LUA
-#include "lkl.h"
+#include "program.h"
 #endif
 
 #define LOOK KL_MILLISECONDS(20)   /* between two looks at the counters, as in every peer's client */

@@ -68,15 +68,9 @@ int lkl_raise(lua_State *L, kl_err *err, const char *verb, const char *resource,
 bool lkl_is_error(lua_State *L, int idx);      /* such a table */
 
 /* --- requests ------------------------------------------------------------------------------------------------------------- */
-/* What carries requests of scripts: the run under way (yields), or a client (blocks). A state of ours has a run; stock Lua has none. */
-typedef struct lkl_program lkl_program;
 /* Fills op from a table with the names of kl_op's fields (verb = "get", kind = "v1/Pod", ns, name, body = a view, ...), as
  * lua/kubelua/request.lua makes them. All strings and the body stay the table's: keep it on the stack while op is in use.
  * Raises an argument error for an unknown field. */
 void lkl_op_from_table(lua_State *L, int idx, kl_op *op);
-
-/* Loads scripts as one program (generation). No I/O happens in them while loading; the load phase has a time cap in a scratch state.
- * A syntax error, an error while loading, a bad spec (with "did you mean") give err with file:line. */
-KL_NODISCARD kl_status lkl_program_load(const char *path, kl_program **out, kl_err *err);
 
 #endif

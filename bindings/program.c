@@ -11,12 +11,12 @@
 #include "base/mem.h"
 #include "state.h"
 
-struct lkl_program {
+typedef struct lkl_program {
     kl_program base;                       /* first */
     lkl_bundle bundle;
     uint64_t digest;
     char *description;
-};
+} lkl_program;
 
 static lkl_program *self(const kl_program *p)
 {
@@ -127,27 +127,23 @@ static void read_spec(lua_State *L, kl_controller_spec *s)
     read_indexes(L, at, s);
 }
 
-typedef struct load_call {
-    lkl_program *p;
-} load_call;
-
 static int read_specs(lua_State *L)
 {
-    load_call *c = lua_touserdata(L, 1);
+    lkl_program *p = lua_touserdata(L, 1);
     lkl_state_push(L, "list");
     int list = lua_gettop(L);
     size_t n = lua_rawlen(L, list);
-    c->p->base.specs = kl_new_array(kl_controller_spec, n + 1);
+    p->base.specs = kl_new_array(kl_controller_spec, n + 1);
     for (size_t i = 0; i < n; i++) {
         lua_rawgeti(L, list, (lua_Integer)i + 1);
-        c->p->base.n_specs = i + 1;
-        read_spec(L, &c->p->base.specs[i]);
+        p->base.n_specs = i + 1;
+        read_spec(L, &p->base.specs[i]);
         lua_settop(L, list);
     }
     lkl_state_push(L, "describe");
     lua_pushvalue(L, list);
     lua_call(L, 1, 1);
-    c->p->description = kl_strdup(lua_tostring(L, -1));
+    p->description = kl_strdup(lua_tostring(L, -1));
     return 0;
 }
 
@@ -455,9 +451,8 @@ kl_status lkl_program_load(const char *path, kl_program **out, kl_err *err)
     lkl_state *scratch = NULL;
     st = lkl_state_new(&p->bundle, true, &scratch, err);
     if (!st) {
-        load_call c = {p};
         lua_pushcfunction(scratch->L, read_specs);
-        lua_pushlightuserdata(scratch->L, &c);
+        lua_pushlightuserdata(scratch->L, p);
         if (lua_pcall(scratch->L, 1, 0, 0)) {
             char *text = lkl_state_error(scratch->L, NULL);
             st = kl_fail(err, KL_ESCRIPT, "%s: %s", path, text);

@@ -30,9 +30,6 @@ typedef struct kl_manager_options {                /* kl_manager_new copies the 
     bool drop_managed_fields;
     kl_election_options election;
     const char *metrics_address, *health_address;  /* NULL: none */
-    /* Progress and state changes for people, on any thread; may be NULL. */
-    void (*on_progress)(void *arg, const char *text);
-    void *on_progress_arg;
 } kl_manager_options;
 
 KL_NODISCARD kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *err);

@@ -161,11 +161,6 @@ static void index_call_free(void *arg)
     kl_free(c);
 }
 
-static void nudge(void *arg)
-{
-    (void)arg;
-}
-
 typedef struct index_ready_call {
     kl_wiring *w;
     kl_wired_index *ix;
@@ -177,7 +172,8 @@ static void index_ready(void *arg)
 {
     index_ready_call *c = arg;
     atomic_store(&c->ix->ready, true);
-    kl_loop_post(c->w->o.loop, c->changed ? c->changed : nudge, c->changed_arg);
+    if (c->changed)
+        kl_loop_post(c->w->o.loop, c->changed, c->changed_arg);
     kl_wiring_unref(c->w);
     kl_free(c);
 }

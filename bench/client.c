@@ -11,12 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "figures.h"
 #include "run/manager.h"
 #ifdef BENCH_LUA
 #include "program.h"
@@ -49,27 +49,6 @@ typedef struct bench {
 
 static bench B;
 static kl_clock *clk;
-
-static double cpu_seconds(void)
-{
-    struct rusage r;
-    getrusage(RUSAGE_SELF, &r);
-    return (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) + (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1e6;
-}
-
-static double memory_mb(const char *field)
-{
-    FILE *f = fopen("/proc/self/status", "r");
-    char line[256];
-    double kb = 0;
-    size_t n = strlen(field);
-    while (f && fgets(line, sizeof line, f))
-        if (!strncmp(line, field, n) && line[n] == ':')
-            kb = atof(line + n + 1);
-    if (f)
-        fclose(f);
-    return kb / 1024;
-}
 
 static double since_start(void) { return (double)(kl_clock_now(clk) - B.began) / 1e9; }
 

@@ -86,11 +86,11 @@ static inline bool strict_string(strict *j, char **bytes, size_t *n)
     while (close < j->end && *close != '"')
         close += *close == '\\' ? 2 : 1;
     *n = 0;
-    *bytes = close < j->end ? malloc((size_t)(close - j->p)) : NULL;      /* undoing escapes makes nothing longer */
-    if (close >= j->end)
-        return false;
+    *bytes = malloc(close < j->end ? (size_t)(close - j->p) : 1);      /* undoing escapes makes nothing longer */
     if (!*bytes)
         abort();
+    if (close >= j->end)
+        return false;
     j->p++;
     while (*j->p != '"') {
         if (*j->p == '\\') {

@@ -309,6 +309,21 @@ static kl_status between(kl_stream *s, const char **at, const char *end, uint64_
 
 /* --- the envelope of a list -------------------------------------------------------------------------------------------------------- */
 
+/* The key may be spelt with escapes. */
+static bool key_is_items(const kl_stream *s)
+{
+    const kl_value *key = NULL;
+    char quoted[72];
+    if (s->key.failed || !s->key.len)
+        return false;
+    if (!memchr(s->key.data, '\\', s->key.len))
+        return s->key.len == 5 && !memcmp(s->key.data, "items", 5);
+    int n = snprintf(quoted, sizeof quoted, "\"%s\"", s->key.data);
+    bool is = !kl_value_decode(quoted, (size_t)n, &key, NULL) && kl_value_len(key) == 5 && !strcmp(kl_value_str(key), "items");
+    kl_value_unref(key);
+    return is;
+}
+
 static kl_status in_envelope(kl_stream *s, const char **at, kl_err *err)
 {
     char c = *(*at)++;
@@ -321,7 +336,7 @@ static kl_status in_envelope(kl_stream *s, const char **at, kl_err *err)
             s->escaped = true;
         } else if (c == '"') {
             s->in_string = false;
-            s->items_key = s->in_key && !s->key.failed && !strcmp(kl_buf_str(&s->key), "items");
+            s->items_key = s->in_key && key_is_items(s);
             s->in_key = false;
             return KL_OK;
         }

@@ -1,0 +1,208 @@
+/* stream_laws.h - what must hold for any bytes that are fed to a stream, however they are cut. For the fuzzer and for the
+ * suite alike. Each function returns NULL, or the law that was broken. */
+#ifndef KL_SPEC_STREAM_LAWS_H
+#define KL_SPEC_STREAM_LAWS_H
+
+#include "model/stream.h"
+#include "support/json_laws.h"
+#include "support/random_value.h"
+
+typedef struct heard {
+    const kl_value **objects;
+    char **types;
+    size_t n, room;
+    const kl_value *envelope;
+    kl_status status;
+    kl_err err;
+} heard;
+
+static inline kl_status hear_event(void *arg, const char *type, const kl_value *v, kl_err *err)
+{
+    (void)err;
+    heard *h = arg;
+    if (h->n == h->room) {
+        h->room = h->room * 2 + 8;
+        h->objects = kl_realloc(h->objects, h->room * sizeof *h->objects);
+        h->types = kl_realloc(h->types, h->room * sizeof *h->types);
+    }
+    h->objects[h->n] = v;
+    h->types[h->n++] = kl_strdup(type);
+    return KL_OK;
+}
+
+static inline kl_status hear_item(void *arg, const kl_value *v, kl_err *err)
+{
+    return hear_event(arg, NULL, v, err);
+}
+
+static inline void forget(heard *h)
+{
+    for (size_t i = 0; i < h->n; i++) {
+        kl_value_unref(h->objects[i]);
+        kl_free(h->types[i]);
+    }
+    kl_free(h->objects);
+    kl_free(h->types);
+    kl_value_unref(h->envelope);
+    kl_err_fini(&h->err);
+    *h = (heard){0};
+}
+
+typedef struct cutting {
+    bool list, drop;
+    size_t max;
+    size_t step;              /* pieces of this size; 0: one piece */
+    size_t first;             /* the size of the first piece when not 0 */
+    rng *random;              /* pieces of random sizes instead */
+} cutting;
+
+/* Each piece lies in an allocation of its own, which is gone after the call: a read beyond or after it is caught. */
+static inline heard feed(const char *text, size_t n, cutting c)
+{
+    heard h = {0};
+    kl_stream_handler handler = { .item = hear_item, .event = hear_event, .arg = &h, .max_object = c.max, .drop_managed_fields = c.drop };
+    kl_stream *s = c.list ? kl_stream_list_new(&handler) : kl_stream_watch_new(&handler);
+    for (size_t at = 0, len; at < n && !h.status; at += len) {
+        len = c.random ? rng_below(c.random, rng_below(c.random, 3) ? 9 : 400) : !at && c.first ? c.first : c.step ? c.step : n;
+        len = len < n - at ? len : n - at;            /* random ones may be empty */
+        char *piece = exact_copy(text + at, len);
+        h.status = kl_stream_feed(s, piece, len, &h.err);
+        kl_free(piece);
+    }
+    if (!h.status)
+        h.status = kl_stream_finish(s, &h.envelope, &h.err);
+    kl_stream_free(s);
+    return h;
+}
+
+/* A message without the excerpt of the text that it shows, which ends with the piece. */
+static inline char *without_excerpt(const kl_err *err)
+{
+    char *message = kl_strdup(kl_err_message(err)), *open = strchr(message, '`'), *close = strrchr(message, '`');
+    if (open && close > open)
+        memmove(open, close, strlen(close) + 1);
+    return message;
+}
+
+/* Two ways to feed the same bytes heard the same. Of an object that is too big, its name may be known in one way only. */
+static inline const char *law_of_cuts(const heard *a, const heard *b)
+{
+    LAW(a->status == b->status);
+    LAW(a->n == b->n);
+    for (size_t i = 0; i < a->n; i++) {
+        LAW(a->objects[i] == b->objects[i]);
+        LAW(!a->types[i] == !b->types[i] && (!a->types[i] || !strcmp(a->types[i], b->types[i])));
+    }
+    LAW(a->envelope == b->envelope);
+    if (a->status == KL_ETOOBIG) {
+        LAW(strstr(kl_err_message(&a->err), "--max-object-bytes") && strstr(kl_err_message(&b->err), "--max-object-bytes"));
+    } else if (a->status) {
+        LAW(a->status == KL_ESYNTAX && a->err.status == KL_ESYNTAX && b->err.status == KL_ESYNTAX);
+        char *x = without_excerpt(&a->err), *y = without_excerpt(&b->err);
+        bool same = *x && !strcmp(x, y);
+        kl_free(x);
+        kl_free(y);
+        LAW(same);
+    }
+    return NULL;
+}
+
+static inline const char *laws_of_cuts(const char *text, size_t n, cutting c, rng *r)
+{
+    heard whole = feed(text, n, c);
+    const char *broken = NULL;
+    static const size_t steps[] = { 1, 2, 3, 7, 16, 17, 64 };
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && !broken; i++) {
+        c.step = steps[i];
+        heard cut = feed(text, n, c);
+        broken = law_of_cuts(&whole, &cut);
+        forget(&cut);
+    }
+    c.random = r;
+    for (int i = 0; i < 3 && !broken; i++) {
+        heard cut = feed(text, n, c);
+        broken = law_of_cuts(&whole, &cut);
+        forget(&cut);
+    }
+    forget(&whole);
+    return broken;
+}
+
+/* --- against the whole document -------------------------------------------------------------------------------------------- */
+
+/* What a list must give, when its text as a whole is the document v. */
+static inline const char *law_of_a_list(const kl_value *v, const heard *h)
+{
+    const kl_value *items = kl_value_get(v, "items");
+    bool good = kl_value_type(v) == KL_OBJECT && (!items || kl_value_type(items) == KL_NULL || kl_value_type(items) == KL_ARRAY);
+    for (size_t i = 0; good && i < kl_value_len(items); i++)
+        good = kl_value_type(kl_value_item(items, i)) == KL_OBJECT;
+    LAW(good == !h->status);
+    if (!good)
+        return NULL;
+    LAW(h->n == kl_value_len(items));
+    for (size_t i = 0; i < h->n; i++)
+        LAW(h->objects[i] == kl_value_item(items, i));
+    const kl_value *envelope = kl_value_with(v, "items", NULL);
+    bool same = envelope == h->envelope;
+    kl_value_unref(envelope);
+    LAW(same);
+    return NULL;
+}
+
+static inline const char *law_of_a_frame(const kl_value *v, const heard *h)
+{
+    const char *type = kl_value_str_at(v, "type", NULL);
+    const kl_value *object = kl_value_get(v, "object");
+    bool good = type && object && kl_value_type(object) == KL_OBJECT;
+    LAW(good == !h->status);
+    LAW(!good || (h->n == 1 && h->objects[0] == object && !strcmp(h->types[0], type)));
+    return NULL;
+}
+
+/* The same stream without managedFields: every object lost that member and nothing else. */
+static inline const char *law_of_dropping(const heard *kept, const heard *dropped)
+{
+    LAW(!dropped->status && dropped->n == kept->n);
+    LAW(kept->envelope == dropped->envelope);
+    for (size_t i = 0; i < kept->n; i++) {
+        const kl_value *want = kl_value_with_at(kept->objects[i], NULL, "metadata", "managedFields", NULL);
+        bool same = want == dropped->objects[i];
+        kl_value_unref(want);
+        LAW(same);
+    }
+    return NULL;
+}
+
+static inline const char *laws_of_a_stream(const char *text, size_t n, bool list, uint64_t seed)
+{
+    rng r = rng_of(seed);
+    size_t nodes, left, bytes;
+    kl_value_memory(&nodes, &bytes);
+    const kl_value *v = NULL;
+    heard kept = feed(text, n, (cutting){ .list = list }), dropped = feed(text, n, (cutting){ .list = list, .drop = true });
+    const char *broken = NULL;
+
+    bool one = !kl_value_decode(text, n, &v, NULL);
+    if (one)
+        broken = list ? law_of_a_list(v, &kept) : law_of_a_frame(v, &kept);
+    /* What passed as a list is a document, though its items may be as deep as one on their own. */
+    else if (list && !kept.status && !strict_accepts(text, n, KL_VALUE_DEPTH_MAX + 2, false))
+        broken = "a list that is no JSON was refused";
+    if (!broken && !kept.status)
+        broken = law_of_dropping(&kept, &dropped);
+    kl_value_unref(v);
+    forget(&kept);
+    forget(&dropped);
+
+    for (int drop = 0; drop < 2 && !broken; drop++) {
+        broken = laws_of_cuts(text, n, (cutting){ .list = list, .drop = drop }, &r);
+        if (!broken)
+            broken = laws_of_cuts(text, n, (cutting){ .list = list, .drop = drop, .max = 1 + rng_below(&r, (uint32_t)n + 20) }, &r);
+    }
+    kl_value_memory(&left, &bytes);
+    LAW(broken || left == nodes);
+    return broken;
+}
+
+#endif

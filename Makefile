@@ -142,7 +142,8 @@ $(HOST): $(B)/obj/spec/support/lua_host.o $(LONGJMP)
 $(CHILD): spec/support/child.c
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g $(WARN) -o $@ $<
-$(FUZZERS): $(B)/fuzzers/%: $(B)/obj/spec/fuzz/%.o $(LIB)
+# Without libFuzzer a target replays its seeds, as a spec.
+$(FUZZERS): $(B)/fuzzers/%: $(B)/obj/spec/fuzz/%.o $(if $(filter fuzz,$(VARIANT)),,$(B)/obj/spec/support/replay.o) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(CORE_LIBS) $(LDFLAGS)
 
@@ -157,7 +158,7 @@ endif
 RUN = $(LUA) spec/support/run.lua --build $(B) --variant $(VARIANT)
 
 $(TESTS) $(PROGS) $(HOST) $(CHILD) $(call obj,$(TEST_C)): | build/.deps-test
-specs: all $(TESTS) $(PROGS) $(ORACLE) $(CHILD) $(if $(filter asan tsan,$(VARIANT)),$(HOST)) build/.deps-test
+specs: all $(TESTS) $(PROGS) $(ORACLE) $(FUZZERS) $(CHILD) $(if $(filter asan tsan,$(VARIANT)),$(HOST)) build/.deps-test
 
 assets: build/.deps-test ## kube-apiserver, kubectl and etcd in build/assets, built by Go (minutes, once per machine)
 	@[ -n "$$KUBEBUILDER_ASSETS" ] || sh spec/realserver/build.sh build/assets || \
@@ -196,7 +197,8 @@ fuzz: ## libFuzzer over the parsers, FUZZ_SECONDS=60 each
 fuzz-run: build/.deps-lint $(FUZZERS)
 	@set -e; for f in $(FUZZERS); do n=$${f##*/}; mkdir -p $(B)/corpus/$$n; echo "fuzz: $$n"; \
 	  seeds=spec/fuzz/seeds/$$n; [ -d $$seeds ] || seeds=; \
-	  $$f -max_total_time=$(or $(FUZZ_SECONDS),60) -print_final_stats=1 -artifact_prefix=$(B)/ $(B)/corpus/$$n $$seeds; done
+	  dict=spec/fuzz/$$n.dict; [ -f $$dict ] && dict=-dict=$$dict || dict=; \
+	  $$f -max_total_time=$(or $(FUZZ_SECONDS),60) -print_final_stats=1 -artifact_prefix=$(B)/ $$dict $(B)/corpus/$$n $$seeds; done
 
 lint: build/.deps-lint build/.deps-test ## luacheck, layers, lock contracts (clang), every exported function documented
 	@luacheck --quiet .

@@ -18,4 +18,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
         }                                                                          \
     } while (0)
 
+/* A call that answers NULL, or the law that was broken. */
+#define KEEP(laws)                                                                 \
+    do {                                                                           \
+        const char *broken_ = (laws);                                              \
+        if (broken_) {                                                             \
+            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, broken_); \
+            abort();                                                               \
+        }                                                                          \
+    } while (0)
+
 #endif

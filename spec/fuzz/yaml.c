@@ -1,10 +1,7 @@
-/* yaml_fuzz.c - any bytes as YAML: documents or an error; what was read is written and reads back equal. */
-#include <stdint.h>
-#include <stdlib.h>
+/* yaml.c - any bytes as YAML: documents or an error; what was read is written and reads back equal. */
 #include "base/mem.h"
+#include "fuzz/fuzz.h"
 #include "model/yaml.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static kl_status on_doc(void *arg, const kl_value *v, kl_err *err)
 {
@@ -14,8 +11,8 @@ static kl_status on_doc(void *arg, const kl_value *v, kl_err *err)
     kl_buf text = KL_BUF_INIT;
     kl_buf_init(&text, 1 << 20);              /* aliases written out may be large */
     if (!kl_yaml_encode(v, &text)) {
-        if (kl_yaml_decode("fuzz", kl_buf_str(&text), text.len, &again, NULL) || !kl_value_equal(v, again))
-            abort();
+        CLAIM(!kl_yaml_decode("fuzz", kl_buf_str(&text), text.len, &again, NULL));
+        CLAIM(kl_value_equal(v, again));
         kl_value_unref(again);
     }
     kl_buf_fini(&text);
@@ -26,12 +23,11 @@ static kl_status on_doc(void *arg, const kl_value *v, kl_err *err)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     kl_err err = KL_ERR_INIT;
-    if (kl_yaml_each("fuzz", (const char *)data, size, on_doc, NULL, &err) && !err.message)
-        abort();
+    if (kl_yaml_each("fuzz", (const char *)data, size, on_doc, NULL, &err))
+        CLAIM(*kl_err_message(&err));
     kl_err_fini(&err);
     size_t nodes, bytes;
     kl_value_memory(&nodes, &bytes);
-    if (nodes)
-        abort();
+    CLAIM(!nodes);
     return 0;
 }

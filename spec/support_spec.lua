@@ -56,3 +56,45 @@ describe("waiting", function()
     assert.truthy(why:find("refused", 1, true))
   end)
 end)
+
+describe("the runner", function()
+  -- A build directory whose one test program is this shell script.
+  local function run(script)
+    local build = process.tmpname ""
+    process.run("mkdir -p " .. build .. "/spec/core")
+    process.write(build .. "/spec/core/odd_test", "#!/bin/sh\n" .. script)
+    process.run("chmod +x " .. build .. "/spec/core/odd_test")
+    -- Its temporary directory is made below the working directory.
+    local relative = build:gsub("^" .. process.run("pwd"):gsub("%s+$", ""):gsub("%p", "%%%0") .. "/", "")
+    local out, code = process.run("lua5.4 spec/support/run.lua --variant release --build " .. process.quote(relative) .. " spec/core/odd_test.c")
+    process.run("rm -rf " .. process.quote(build))        -- the runner of this spec looks at logs, too
+    return out, code
+  end
+
+  it("counts what passed and failed, and its status says so", function()
+    local out, code = run "echo 1..2; echo ok 1; echo ok 2"
+    assert.truthy(out:find("2 passed, 0 failed", 1, true), out)
+    assert.equal(0, code)
+    out, code = run "echo 1..2; echo ok 1; echo not ok 2; exit 1"
+    assert.truthy(out:find("1 passed, 1 failed", 1, true), out)
+    assert.equal(1, code)
+  end)
+
+  it("fails a program that ends in the middle, or with a status that no test explains", function()
+    local out = run "echo ok 1; kill -SEGV $$"
+    assert.truthy(out:find("1 failed", 1, true), out)
+    out = run "echo 1..1; echo ok 1; exit 3"
+    assert.truthy(out:find("exit status 3", 1, true), out)
+  end)
+
+  it("fails a program that left values behind, or started one that did", function()
+    local out, code = run "echo 1..1; echo ok 1; echo 'kubelua: leak: 3 values' >&2"
+    assert.truthy(out:find("values were alive at the end:\nkubelua: leak: 3 values", 1, true), out)
+    assert.equal(1, code)
+    out, code = run 'echo 1..1; echo ok 1; mkdir -p "$KL_TMP"; echo "kubelua: leak: 1 value" > "$KL_TMP/7.log"'
+    assert.truthy(out:find("kubelua: leak: 1 value", 1, true), out)
+    assert.equal(1, code)
+    out, code = run "echo 1..1; echo ok 1; echo 'it says kubelua: leak: somewhere'"
+    assert.equal(0, code, out)
+  end)
+end)

@@ -3,7 +3,8 @@
 --   lua5.4 spec/support/run.lua --build build --variant release [--fast] [--verbose] [FILE...]
 --
 -- Each file is a process of its own: a crash, a leak or a race is a failure of that file and hides no other.
--- Both kinds speak TAP. A sanitizer's report in any process that the specs started is a failure, too.
+-- Both kinds speak TAP. A sanitizer's report in any process that the specs started is a failure, too, and so is a report of
+-- values that were alive at a process's end, which debug builds make.
 
 package.path = "spec/?.lua;" .. package.path
 local process = require "support.process"
@@ -123,6 +124,17 @@ local function take_reports()
   return #parts > 0 and table.concat(parts, "\n") or nil
 end
 
+-- Lines about values left behind, from the file's own process and from the logs of those that it started.
+local LEAK = "kubelua: leak:"
+local function find_leaks(out)
+  local lines = {}
+  local logs = process.run(("grep -rhs %s %s --include='*.log'"):format(process.quote("^" .. LEAK), process.quote(env.KL_TMP)))
+  for line in (out .. "\n" .. logs):gmatch "[^\n]+" do
+    if line:sub(1, #LEAK) == LEAK then lines[#lines + 1] = line end
+  end
+  return #lines > 0 and table.concat(lines, "\n") or nil
+end
+
 local stop_real
 local function needs_real(path)
   if options.fast or stop_real ~= nil or not path:find "%.lua$" then return false end
@@ -147,10 +159,11 @@ local function run(path)
   local start = os.time()
   local out, code = process.run(environment() .. " " .. command(path))
   local n = read_tap(out)
-  local report = take_reports()
+  local report, leaks = take_reports(), find_leaks(out)
   local why
   if code == 124 or code == 137 then why = ("still running after %d s"):format(FILE_LIMIT[variant] or 600)
   elseif report then why = "a sanitizer reports:\n" .. report
+  elseif leaks then why = "values were alive at the end:\n" .. leaks
   elseif code ~= 0 and n.failed == 0 then why = ("exit status %s"):format(code)
   elseif not n.planned and n.passed + n.failed > 0 then why = "it ended in the middle"
   elseif n.passed + n.failed + n.skipped == 0 then

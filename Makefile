@@ -47,7 +47,7 @@ CC := clang
 endif
 
 # pkg-config's answers, found once the packages are there; make reads this file again after writing it.
-NOBUILD := help clean deps
+NOBUILD := help clean deps bench-docs
 ifneq ($(filter-out $(NOBUILD),$(or $(MAKECMDGOALS),all)),)
 include build/config.mk
 endif
@@ -93,7 +93,7 @@ ORACLE := $(B)/oracle
 FUZZERS := $(patsubst spec/fuzz/%.c,$(B)/fuzzers/%,$(FUZZ_C))
 OBJS   := $(call obj,$(CORE_C) $(BIND_C) $(MAIN_C) $(TEST_C) $(PROG_C) $(FUZZ_C) $(ORACLE_C))
 
-.PHONY: all check test asan tsan spec specs demo fixtures oracle generate bench-sync lint fuzz leak assets deps install clean help
+.PHONY: all check test asan tsan spec specs demo fixtures oracle generate bench bench-docs bench-sync lint fuzz leak assets deps install clean help
 .DELETE_ON_ERROR:
 .SECONDARY: $(OBJS)
 
@@ -211,6 +211,12 @@ lint: build/.deps-lint build/.deps-test ## luacheck, layers, lock contracts (cla
 demo: all ## a Koordinator cluster and its node resource policy, in one process
 	@$(BIN) dev controllers/koordinator/noderesource.lua controllers/demo/demo.lua --log-level warn \
 	  --crds controllers/koordinator/crds --load controllers/demo --play controllers/demo/show.lua
+
+bench: all build/.deps-bench ## ours beside the peers, with ratios and goals (QUICK=1: a few minutes; SECTIONS=sync,wq; RUNS=5; PORT=18080)
+	@$(MAKE) --no-print-directory -C bench all
+
+bench-docs: ## the figures of the last `make bench` into docs/performance.md
+	@$(MAKE) --no-print-directory -C bench docs
 
 bench-sync: all build/.deps-bench ## ours and the peers on one list of N=20000 pods
 	@$(MAKE) --no-print-directory -C bench sync N=$(N)

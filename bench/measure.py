@@ -1,0 +1,381 @@
+#!/usr/bin/env python3
+"""measure.py - everything that is measured, section by section: ours, the peers, ratios, and the goals beside ours.
+
+  make bench [QUICK=1] [SECTIONS=sync,wq] [RUNS=5] [PORT=18080]
+
+Within a section the peers take turns, run after run, so that a drift of the machine hits all alike. The tables go to the
+screen and to results/bench.md, every line to results/*.jsonl. --write FILE puts results/bench.md into FILE, between its two
+markers. What cannot be built or run here is "not run", with the reason."""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from typing import Callable
+
+import machine
+from replayed import Replay, Task, await_quiet, last_line, read_peers
+from tables import OURS, Column, Goal, Ratio, Results, generic, goal_table, judge, number, table, times, verdict
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PODS, MANY, FEW = 20000, 100000, 1000
+EVENTS, RATE = 5000, 1000
+TYPE_BYTES = len('"apiVersion":"v1","kind":"Pod",')     # what a list item lacks and a kept object has
+FLAT = 1.25            # an object among a million may cost this many times one among a thousand: caches of the processor are what they are
+MARKERS = '<!-- figures: `make bench-docs` writes what follows -->', '<!-- end of figures -->'
+
+GO, RUST = ('client-go', 'controller-runtime'), ('kube-rs',)
+QUICK_PEERS = ['kubelua', 'kubelua-c', 'client-go', 'client-go-list', 'controller-runtime', 'kube-rs', 'kube-rs-streaming']
+MAIN_PEERS = QUICK_PEERS + ['client-go-dyn', 'kube-rs-dyn']
+MANY_PEERS = ['kubelua', 'kubelua-c', 'client-go', 'client-go-list', 'kube-rs', 'kube-rs-streaming']
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+@dataclass
+class Context:
+    quick: bool
+    runs: int
+    port: int
+    chosen: list
+    replayed: Results = None       # sync and burst are one measurement
+
+
+def take_turns(ctx, section, jobs, brief):
+    """jobs: (name, function that gives a line or None and why). Raw lines to results/SECTION.jsonl; `brief(line)` to the screen."""
+    results = Results()
+    with open(f'results/{section}.jsonl', 'a') as raw:
+        for i in range(ctx.runs):
+            for name, run in jobs:
+                line, why = run()
+                results.add(name, line, why)
+                if line:
+                    raw.write(json.dumps(dict(line, row=name, at=int(time.time()))) + '\n')
+                    raw.flush()
+                say(f'  {section} {i + 1}/{ctx.runs}  {name}: {brief(line) if line else why}')
+    return results
+
+
+def programs(ctx, section, rows, brief):
+    """rows: (name, command). Each command prints one line of JSON."""
+    def job(command):
+        def run():
+            if not os.path.exists(command[0]):
+                return None, f'{command[0]} could not be built here'
+            await_quiet()
+            return last_line(command)
+        return run
+    return take_turns(ctx, section, [(name, job(command)) for name, command in rows], brief)
+
+
+def outside_of_make():
+    """The environment without what a make above us leaves for its children: its jobs are not ours to take."""
+    return {k: v for k, v in os.environ.items() if k not in ('MAKEFLAGS', 'MFLAGS', 'MAKELEVEL')}
+
+
+def data(n):
+    subprocess.run(['make', '-s', f'data/{n}.json'], check=True, env=outside_of_make())
+    return f'data/{n}.json'
+
+
+# ---------------------------------------------------------------- on the replay server
+
+CPU = Column('CPU s until synced', 'sync_cpu_s')
+WALL = Column('wall s', 'sync_wall_s')
+ALL = Column('CPU s until all reconciled', 'all_reconciled_cpu_s')
+RSS, PEAK = Column('RSS MB', 'rss_mb_after_sync'), Column('peak RSS MB', 'hwm_mb')
+EVENT = Column('CPU us per event', 'cpu_s_per_1k_events', 1000)
+P50, P99 = Column('p50 us', 'lat_p50_us'), Column('p99 us', 'lat_p99_us')
+
+
+def served_bytes(path):
+    """What our cache must hold when it has kept everything: the items' text with the type, Go's escapes undone."""
+    escapes = size = commas = 0
+    with open(path, 'rb') as f:
+        text = f.read()
+    start = text.index(b'"items":[') + len('"items":[')
+    body = text[start:text.rindex(b']}')]
+    size, escapes = len(body), body.count(b'\\u0026')
+    commas = body.count(b'},{"metadata":{"name":')
+    return size - commas + (commas + 1) * TYPE_BYTES - 5 * escapes
+
+
+def honest(results, path, strip):
+    """The same objects were read by all, and ours has kept every byte of them."""
+    checks = {x.get('check') for lines in results.lines.values() for x in lines}
+    out = ['Every peer read the same objects.' if len(checks) == 1 else f'**The peers disagree about what they read: {checks}.**']
+    kept = {x['kept_bytes'] for name, lines in results.lines.items() if name.startswith(OURS) for x in lines}
+    if kept and not strip:
+        want = served_bytes(path)
+        out.append('Ours encodes its cache to the bytes that were served, managedFields included.' if kept == {want}
+                   else f'**Ours has not kept what was served: {kept} bytes of {want}; its figures do not count.**')
+    return ' '.join(out)
+
+
+def replayed(ctx, section, n, names, task):
+    if not os.path.exists('bin/replay'):
+        return None, 'not run: the replay server needs Go (https://go.dev/dl)'
+    peers, absent = read_peers(names, n, task.timeout)
+    path = data(n)
+    server = Replay(path, ctx.port)
+    try:
+        jobs = [(name, lambda name=name, command=command: server.run(name, command, task)) for name, command in peers]
+        results = take_turns(ctx, section, jobs, lambda x: f'synced in {x["sync_cpu_s"]:.2f} CPU s, {x["rss_mb_after_sync"]:.0f} MB'
+                             + (f'; {1000 * x["cpu_s_per_1k_events"]:.0f} us per event, p50 {x["lat_p50_us"]:.0f} us' if 'lat_p50_us' in x else ''))
+    finally:
+        server.stop()
+    for name, why in absent:
+        results.add(name, None, why)
+    if not results.lines:
+        return None, 'not run: no peer gave a result'
+    return results, f'{n:,} pods, {server.info["bytes"] / 1e6:.0f} MB of JSON. ' + honest(results, path, task.strip)
+
+
+def main_run(ctx):
+    if not ctx.replayed:
+        mode = 'burst' if 'burst' in ctx.chosen else 'sync'
+        ctx.replayed = replayed(ctx, 'sync' if mode == 'sync' else 'sync-and-burst', PODS, QUICK_PEERS if ctx.quick else MAIN_PEERS,
+                                Task(mode=mode, events=EVENTS, rate=RATE))
+    return ctx.replayed
+
+
+def compose(results, note, columns, goals):
+    if not results:
+        return note
+    return '\n\n'.join([note, table(results, columns, 'peer')] + ([goal_table(judge(results, columns, goals))] if goals else []))
+
+
+def sync(ctx):
+    return compose(*main_run(ctx), [CPU, WALL, ALL, RSS, PEAK], [
+        Goal(CPU.key, 0.5), Goal(RSS.key, 50), Goal(PEAK.key, 60),
+        Ratio(CPU.key, GO, 1 / 7, 'the best of Go'), Ratio(CPU.key, RUST, 1 / 4, "kube-rs's best"),
+        Ratio(RSS.key, GO, 1 / 7, 'the best of Go'), Ratio(RSS.key, RUST, 1 / 20, "kube-rs's best")])
+
+
+def burst(ctx):
+    return compose(*main_run(ctx), [EVENT, P50, P99], [
+        Goal(EVENT.key, 30), Goal(P50.key, 250), Goal(P99.key, 2000), Ratio(P50.key, GO + RUST, 1 / 2, 'the best peer')])
+
+
+def large(ctx):
+    return compose(*replayed(ctx, 'large', MANY, MANY_PEERS, Task(mode='sync')), [CPU, WALL, ALL, RSS, PEAK],
+                   [Goal(CPU.key, 2.5), Goal(RSS.key, 220), Goal(PEAK.key, 260)])
+
+
+def strip(ctx):
+    return compose(*replayed(ctx, 'strip', PODS, QUICK_PEERS if ctx.quick else MAIN_PEERS, Task(mode='sync', strip=True)),
+                   [CPU, WALL, ALL, RSS, PEAK], [Goal(CPU.key, 0.4), Goal(RSS.key, 35)])
+
+
+def small(ctx):
+    return compose(*replayed(ctx, 'small', FEW, None, Task(mode='burst', events=1000, rate=RATE)), [CPU, WALL, ALL, RSS, PEAK, EVENT, P50, P99], [])
+
+
+# ---------------------------------------------------------------- parts alone
+
+WQ_ROWS = [(OURS, ['bin/wq']), ('client-go', ['bin/wq-go', '-q', 'plain']), ('client-go rate limiting', ['bin/wq-go', '-q', 'ratelimiting']),
+           ('controller-runtime priority', ['bin/wq-go', '-q', 'priority']), ('kube-rs scheduler', ['bin/wq-rs'])]
+WQ_WAYS = [('1 worker, all added first', 1, False), ('1 worker, added while it works', 1, True),
+           ('4 workers, all added first', 4, False), ('4 workers, added while they work', 4, True)]
+
+
+def wq(ctx):
+    rows = []
+    for name, command in WQ_ROWS:
+        for way, workers, concurrent in WQ_WAYS:
+            if name.startswith('kube-rs') and (workers > 1 or concurrent):
+                continue                                   # one task polls it, by design
+            if ctx.quick and workers > 1 and name.startswith('controller-runtime'):
+                continue
+            rows.append(((name, way), command + ['-workers', str(workers)] + (['-concurrent'] if concurrent else [])))
+    flat = programs(ctx, 'wq', [(f'{name}, {way}', command) for (name, way), command in rows], lambda x: f'{x["ns_cpu_per_key"]:.0f} ns of CPU per key')
+    results = Results()
+    for (name, way), _ in rows:                            # one row per queue, one column per way
+        lines = flat.lines.get(f'{name}, {way}', [])
+        kept = results.lines.setdefault(name, [{} for _ in range(ctx.runs)])
+        for i, x in enumerate(lines):
+            kept[i][way] = x['ns_cpu_per_key'] / 1000
+    for name, lines in list(results.lines.items()):
+        if not any(lines):
+            del results.lines[name]
+            results.absent[name] = next(why for row, why in flat.absent.items() if row.startswith(name))
+    columns = [Column(way, way) for way, _, _ in WQ_WAYS]
+    return compose(results, '1,000,000 distinct keys and 500,000 repeated adds, get, done: CPU us per distinct key.', columns,
+                   [Goal(WQ_WAYS[0][0], 0.25), Goal(WQ_WAYS[1][0], 0.25)])
+
+
+DECODE_ROWS = [(OURS, ['bin/json', 'stream']), ('kubelua, object by object', ['bin/json', 'items']), ('cJSON', ['bin/json', 'cjson']),
+               ('client-go codec, PodList', ['bin/json-go', 'codec']), ('Go encoding/json, PodList', ['bin/json-go', 'encoding/json']),
+               ('client-go unstructured', ['bin/json-go', 'unstructured']), ('serde_json, List<Pod>', ['bin/json-rs', 'pod']),
+               ('serde_json, Value', ['bin/json-rs', 'value']), ('simdjson, object by object, nothing kept', ['bin/json-limit', 'items']),
+               ('simdjson, whole list', ['bin/json-limit', 'simdjson']), ('simdjson on demand, 4 fields', ['bin/json-limit', 'ondemand'])]
+
+
+def decode(ctx):
+    path = data(PODS)
+    rows = [r for r in DECODE_ROWS if not ctx.quick or 'encoding/json' not in r[1] and 'value' not in r[1]]
+    results = programs(ctx, 'decode', [(name, command + [path]) for name, command in rows], lambda x: f'{x["mb_s"]:.0f} MB/s')
+    columns = [Column('MB/s', 'mb_s', more_is_better=True), Column('CPU s', 's'), Column('CPU s of the first pass', 'first_s')]
+    return compose(results, f'{PODS:,} pods, 155 MB, decoded and kept (but for simdjson object by object). **kubelua** gets them as the network '
+                   'brings them, in pieces of 64 KB. Each process makes several passes that begin with nothing; the best counts.', columns,
+                   [Goal('mb_s', 400), Goal('mb_s', 400, 'kubelua, object by object')])
+
+
+GROWTH_COLUMNS = [Column('CPU us per object', 'us_per_object'), Column('bytes per object', 'bytes_per_object'),
+                  Column('CPU us per event', 'us_per_event'), Column('MB/s', 'mb_s', more_is_better=True)]
+
+
+def growth(ctx):
+    path = data(PODS)
+    sizes = [1000, 10000, 100000] + ([] if ctx.quick else [1000000])
+    rows = [(f'{n:,} {kind}', ['bin/growth', kind, str(n)] + ([path] if kind != 'small' else [])) for kind in ('small', 'realistic') for n in sizes]
+    results = programs(ctx, 'growth', rows, lambda x: f'{x["us_per_object"]:.2f} us and {x["bytes_per_object"]:.0f} bytes per object')
+    verdicts = []
+    for kind in ('small', 'realistic'):
+        for c in GROWTH_COLUMNS[:2]:
+            first, last = (results.best(f'{n:,} {kind}', c) for n in (sizes[0], sizes[-1]))
+            if first and last:
+                verdicts.append((f'{c.title}, {kind}', f'flat: among {sizes[-1]:,} at most {FLAT} times that among {sizes[0]:,}', f'{times(last / first)} times',
+                                 verdict(last, FLAT * first, False)))
+    return '\n\n'.join(['Objects through decoder, reflector and store of one process that makes their text itself; small ones of 400 bytes, and pods of '
+                        '7.75 KB; then 20,000 changes of single objects.', table(results, GROWTH_COLUMNS, 'objects', ours=None), goal_table(verdicts)])
+
+
+# ---------------------------------------------------------------- what has a program of its own
+
+def printed(command, timeout=600):
+    p = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=outside_of_make())
+    return p.returncode, p.stdout, p.stderr
+
+
+def lines_of(section, command):
+    """All lines of JSON that the command prints; raw to results."""
+    program = next((w for w in command if w != sys.executable), command[0])
+    if not os.path.exists(program):
+        raise RuntimeError(f'not run: {program} could not be built here')
+    await_quiet()
+    code, out, err = printed(command)
+    lines = [json.loads(x) for x in out.splitlines() if x.startswith('{')]
+    with open(f'results/{section}.jsonl', 'a') as raw:
+        raw.writelines(json.dumps(dict(x, at=int(time.time()))) + '\n' for x in lines)
+    if code or not lines:
+        raise RuntimeError(f'not run: {" ".join(command)} ended with status {code}: {(err.strip().splitlines() or ["it said nothing"])[-1]}')
+    return lines
+
+
+def idle(ctx):
+    return generic(lines_of('idle', [sys.executable, 'idle.py']))
+
+
+def store(ctx):
+    return generic(lines_of('store', ['bin/store']))
+
+
+def lua(ctx):
+    code, out, err = printed(['make', '-s', 'lua'])
+    if code:
+        raise RuntimeError(f'not run: {(err.strip().splitlines() or ["it said nothing"])[-1]}')
+    with open('results/lua.txt', 'a') as raw:
+        raw.write(out)
+    return '```\n' + out.strip('\n') + '\n```'
+
+
+# ---------------------------------------------------------------- all of it
+
+@dataclass
+class Section:
+    name: str
+    title: str
+    run: Callable
+    seconds: tuple         # of one run: whole, quick; 0: not in quick. Rough, to say how long it takes
+    repeats: bool = True   # it is run `runs` times
+
+
+SECTIONS = [
+    Section('sync', 'Sync', sync, (65, 45)),
+    Section('burst', 'Events, 1,000 a second', burst, (65, 45)),
+    Section('wq', 'Workqueue', wq, (70, 25)),
+    Section('large', 'Sync of 100,000', large, (125, 0)),
+    Section('strip', 'Sync without managedFields', strip, (65, 40)),
+    Section('decode', 'Decoding alone', decode, (75, 40)),
+    Section('growth', 'Growth', growth, (90, 15)),
+    Section('small', 'Sync of 1,000', small, (60, 0)),
+    Section('idle', 'Idle, and start', idle, (120, 120), False),
+    Section('lua', 'Calls of a script', lua, (60, 60), False),
+    Section('store', 'Store', store, (60, 60), False),
+]
+
+
+def arguments():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument('--quick', action='store_true', help='a few minutes: two runs, the main peers, nothing above 100,000 objects')
+    a.add_argument('--runs', type=int, help='3, with --quick 2')
+    a.add_argument('--sections', help='of ' + ','.join(s.name for s in SECTIONS))
+    a.add_argument('--port', type=int, default=18080, help='of the replay server; the next one is its TLS')
+    a.add_argument('--write', metavar='FILE', help='measure nothing; put figures into FILE between its markers')
+    a.add_argument('--figures', default='results/bench.md', help='what --write puts there')
+    return a.parse_args()
+
+
+def write(figures, path):
+    try:
+        with open(figures) as f:
+            new = f.read().strip()
+        with open(path) as f:
+            text = f.read()
+    except OSError as e:
+        sys.exit(f'bench: {e.filename}: {e.strerror}; `make bench` writes the figures')
+    begin, end = (text.find(m) for m in MARKERS)
+    if begin < 0 or end < begin:
+        sys.exit(f'bench: {path} has not the two lines {MARKERS[0]} and {MARKERS[1]}')
+    with open(path, 'w') as f:
+        f.write(text[:begin + len(MARKERS[0])] + '\n\n' + new + '\n\n' + text[end:])
+    print(f'bench: {figures} is now in {os.path.normpath(path)}')
+
+
+def choose(args):
+    names = [s.name for s in SECTIONS]
+    wanted = args.sections.split(',') if args.sections else [s.name for s in SECTIONS if not args.quick or s.seconds[1]]
+    for w in wanted:
+        if w not in names:
+            sys.exit(f'bench: there is no section {w!r}; there are {", ".join(names)}')
+    return [s for s in SECTIONS if s.name in wanted]
+
+
+def estimate(sections, runs, quick):
+    seconds = sum((s.seconds[quick] or s.seconds[0]) * (runs if s.repeats else 1) for s in sections
+                  if not (s.name == 'sync' and any(o.name == 'burst' for o in sections)))
+    return max(1, round(seconds / 60))
+
+
+def main():
+    args = arguments()
+    if args.write:
+        return write(args.figures, args.write)
+    os.makedirs('results', exist_ok=True)
+    sections = choose(args)
+    ctx = Context(args.quick, args.runs or (2 if args.quick else 3), args.port, [s.name for s in sections])
+    say(f'bench: {", ".join(ctx.chosen)}; {ctx.runs} run(s) of each; about {estimate(sections, ctx.runs, args.quick)} min on two cores')
+    command = ' '.join(['make bench'] + (['QUICK=1'] if args.quick else []) + ([f'SECTIONS={args.sections}'] if args.sections else [])
+                       + ([f'RUNS={args.runs}'] if args.runs else []))
+    out = [machine.head(command, ctx.runs) + '\nA cell has the least and the most of the runs; (xR) is R times ours, by the least.']
+    print(out[0], flush=True)
+    began = time.time()
+    for i, s in enumerate(sections):
+        try:
+            text = s.run(ctx)
+        except (RuntimeError, OSError, subprocess.SubprocessError, KeyError) as e:
+            text = str(e) if str(e).startswith('not run') else f'not run: {type(e).__name__}: {e}'
+        out.append(f'### {s.title}\n\n{text}')
+        print('\n' + out[-1], flush=True)
+        with open('results/bench.md', 'w') as f:
+            f.write('\n\n'.join(out) + '\n')
+    say(f'\nbench: done in {(time.time() - began) / 60:.1f} min; the tables are in bench/results/bench.md')
+
+
+os.chdir(HERE)
+main()

@@ -4,14 +4,13 @@
  * threads. Conditions wait on CLOCK_MONOTONIC: a changed wall clock neither wakes nor delays anyone. */
 #include "base/sync.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/mem.h"
-
-#define UNCHECKED KL_TSA(no_thread_safety_analysis)     /* these bodies are what the contracts are made of */
 
 struct kl_thread {
     pthread_t id;
@@ -31,14 +30,30 @@ void kl_mutex_fini(kl_mutex *m)
     pthread_mutex_destroy(&m->m);
 }
 
-UNCHECKED void kl_lock(kl_mutex *m)
+KL_UNCHECKED void kl_lock(kl_mutex *m)
 {
     pthread_mutex_lock(&m->m);
 }
 
-UNCHECKED void kl_unlock(kl_mutex *m)
+KL_UNCHECKED void kl_unlock(kl_mutex *m)
 {
     pthread_mutex_unlock(&m->m);
+}
+
+#define SPINS 64                     /* looks at a held lock before the processor is given to somebody else */
+
+void kl_spin_wait(kl_spin *s)
+{
+    for (unsigned i = 1;; i++) {
+        if (!atomic_load_explicit(&s->held, memory_order_relaxed) && !atomic_exchange_explicit(&s->held, 1, memory_order_acquire))
+            return;
+        if (i % SPINS == 0)
+            sched_yield();
+#if defined(__x86_64__)
+        else
+            __builtin_ia32_pause();
+#endif
+    }
 }
 
 void kl_cond_init(kl_cond *c)

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include "base/clock.h"
 
@@ -21,6 +22,7 @@
 #define KL_REQUIRES(m)     KL_TSA(requires_capability(m))
 #define KL_ACQUIRE(m)      KL_TSA(acquire_capability(m))
 #define KL_RELEASE(m)      KL_TSA(release_capability(m))
+#define KL_UNCHECKED       KL_TSA(no_thread_safety_analysis)     /* for the bodies that the contracts are made of */
 
 typedef struct KL_CAPABILITY kl_mutex { pthread_mutex_t m; } kl_mutex;
 #define KL_MUTEX_INIT {PTHREAD_MUTEX_INITIALIZER}     /* for a static mutex */
@@ -32,6 +34,23 @@ void kl_mutex_init(kl_mutex *m);
 void kl_mutex_fini(kl_mutex *m);
 void kl_lock(kl_mutex *m) KL_ACQUIRE(*m);
 void kl_unlock(kl_mutex *m) KL_RELEASE(*m);
+
+/* A lock of one word for a few dozen instructions that never sleep; zero is unlocked. Who finds it held spins, then yields. */
+typedef struct KL_CAPABILITY kl_spin { _Atomic uint32_t held; } kl_spin;
+void kl_spin_wait(kl_spin *s);                 /* the slow half of kl_spin_lock */
+
+KL_UNCHECKED static inline void kl_spin_lock(kl_spin *s) KL_ACQUIRE(*s);
+KL_UNCHECKED static inline void kl_spin_lock(kl_spin *s)
+{
+    if (atomic_exchange_explicit(&s->held, 1, memory_order_acquire))
+        kl_spin_wait(s);
+}
+
+KL_UNCHECKED static inline void kl_spin_unlock(kl_spin *s) KL_RELEASE(*s);
+KL_UNCHECKED static inline void kl_spin_unlock(kl_spin *s)
+{
+    atomic_store_explicit(&s->held, 0, memory_order_release);
+}
 
 /* The same. Whoever waits looks at its condition again afterwards: wake-ups may be spurious. */
 void kl_cond_init(kl_cond *c);

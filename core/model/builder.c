@@ -38,7 +38,7 @@ void kl__stack_fini(kl__stack *s)
 static kl__seen_entry *seen_slot(kl__seen *seen, uint64_t serial, const kl_value *key)
 {
     uint64_t words[2] = { serial, (uintptr_t)key };
-    size_t at = kl__hash(words, sizeof words) & (seen->cap - 1);
+    size_t at = kl__hash64(words, sizeof words) & (seen->cap - 1);
     while (seen->v[at].key && (seen->v[at].key != key || seen->v[at].serial != serial))
         at = (at + 1) & (seen->cap - 1);
     return &seen->v[at];

@@ -100,8 +100,8 @@ static void lay_out(kl_draft_node *n)
     n->len = kl_value_len(n->base);
     reserve(n, n->len);
     for (size_t i = 0; i < n->len; i++)
-        n->entries[i] = n->type == KL_ARRAY ? (entry){ NULL, kl_value_ref(kl__slots(n->base)[i]), NULL }
-            : (entry){ kl_value_ref(kl__slots(n->base)[2 * i]), kl_value_ref(kl__slots(n->base)[2 * i + 1]), NULL };
+        n->entries[i] = n->type == KL_ARRAY ? (entry){ NULL, kl_value_ref(kl__item(n->base, i)), NULL }
+            : (entry){ kl_value_ref(kl__key(n->base, i)), kl_value_ref(kl__val(n->base, i)), NULL };
 }
 
 static entry *find(kl_draft_node *n, const char *key, size_t keylen)

@@ -93,7 +93,7 @@ static void line(encoder *e)
 static void begin(encoder *e, const kl_value *v)
 {
     kl_type t = kl_value_type(v);
-    if (!kl__is_node(v) || (t != KL_ARRAY && t != KL_OBJECT)) {
+    if (!kl__is_node(kl__handle(v)) || (t != KL_ARRAY && t != KL_OBJECT)) {
         put_scalar(e->out, v);
         return;
     }
@@ -132,14 +132,14 @@ static kl_status encode(const kl_value *v, kl_buf *out, bool pretty)
             kl_buf_putc(out, ',');
         line(&e);
         if (array) {
-            begin(&e, kl__slots(f->v)[i]);
+            begin(&e, kl__item(f->v, i));
             continue;
         }
         size_t n;
-        const char *key = kl__str_bytes(kl__slots(f->v)[2 * i], &n);
+        const char *key = kl__str_bytes(kl__key(f->v, i), &n);
         put_str(out, key, n);
         kl_buf_add(out, ": ", pretty ? 2 : 1);
-        begin(&e, kl__slots(f->v)[2 * i + 1]);
+        begin(&e, kl__val(f->v, i));
     }
     if (e.frames != e.small)
         kl_free(e.frames);

@@ -1,33 +1,34 @@
 /* intern.c - the table in which equal nodes are one node.
  *
- * 64 shards, each an open-addressing array under its own lock, chosen by the top bits of the hash. A cell is a pointer with
- * 16 bits of its node's hash above it, so that probing past other nodes does not touch them. A node
- * is entered with count 1 and leaves when its count falls to zero under the lock; the common count-down (from above one)
- * takes no lock. Dead containers are reclaimed from a list, so deep values need no deep stack. Hashes are seeded per
+ * 64 shards, each an open-addressing array under its own lock, chosen by the top bits of the hash. A cell is a handle with its
+ * node's hash above it, so that probing and growing touch no other node. The place of a hash is hash * cells / 2^32: the
+ * array may have any length, and grows by a quarter to stay well filled.
+ * A node is entered with count 1 and leaves when its count falls to zero under the lock; the common count-down (from above one)
+ * takes no lock. Dead containers wait on a stack of their own, so deep values need no deep C stack. Hashes are seeded per
  * process: nobody in a cluster can choose contents that collide. */
 #include "model/intern.h"
 
 #include <assert.h>
-#include <string.h>
+#include <stdio.h>
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/sync.h"
 
 #define SHARD_BITS 6
 #define SHARDS (1u << SHARD_BITS)
-#define FIRST_SLOTS 64u
+#define FIRST_CELLS 64u
 
-typedef uint64_t cell;                       /* 0 is free; user space pointers have 47 bits */
+typedef uint64_t cell;                       /* hash << 32 | handle; 0 is free */
 
 typedef struct shard {
-    kl_mutex mu;
-    cell *cells KL_GUARDED_BY(mu);           /* cap of them, a power of two */
+    kl_spin mu;
     uint32_t cap KL_GUARDED_BY(mu);
     uint32_t len KL_GUARDED_BY(mu);
+    cell *cells KL_GUARDED_BY(mu);           /* cap of them */
     size_t bytes KL_GUARDED_BY(mu);          /* of the nodes in it */
 } __attribute__((aligned(64))) shard;
 
-static shard shards[SHARDS] = { [0 ... SHARDS - 1] = { .mu = KL_MUTEX_INIT } };
+static shard shards[SHARDS];
 
 /* --- hashing --------------------------------------------------------------------------------------------------- */
 
@@ -44,11 +45,18 @@ static inline uint64_t word(const unsigned char *p)
     return w;
 }
 
-static uint64_t seed(void)
+static inline uint32_t half(const unsigned char *p)
+{
+    uint32_t w;
+    memcpy(&w, p, 4);
+    return w;
+}
+
+static inline uint64_t seed(void)
 {
     static _Atomic uint64_t s;               /* drawn from the process' secret; two first callers draw the same */
     uint64_t x = atomic_load_explicit(&s, memory_order_relaxed);
-    if (!x) {
+    if (__builtin_expect(!x, 0)) {
         x = kl_hash("kl__intern", 10) | 1;
         atomic_store_explicit(&s, x, memory_order_relaxed);
     }
@@ -56,7 +64,7 @@ static uint64_t seed(void)
 }
 
 /* Multiply-and-fold over 16 bytes at a time. */
-uint32_t kl__hash(const void *data, size_t n)
+static inline uint64_t hash64(const void *data, size_t n)
 {
     const unsigned char *p = data;
     const uint64_t k = seed();
@@ -67,257 +75,355 @@ uint32_t kl__hash(const void *data, size_t n)
     if (left >= 8) {
         a = word(p);
         b = word(p + left - 8);
+    } else if (left >= 4) {
+        a = half(p);
+        b = half(p + left - 4);
     } else if (left) {
-        memcpy(&a, p, left);
+        a = (uint64_t)p[0] << 16 | (uint64_t)p[left / 2] << 8 | p[left - 1];
     }
     h = fold(a ^ 0xe7037ed1a0b428dbu ^ k, b ^ h);
-    h = fold(h ^ 0x8ebc6af09c88c6e3u, k ^ n);
-    return (uint32_t)(h ^ h >> 32);
+    return fold(h ^ 0x8ebc6af09c88c6e3u, k ^ n);
+}
+
+uint64_t kl__hash64(const void *data, size_t n)
+{
+    return hash64(data, n);
+}
+
+static inline uint32_t hash_of(kl_type type, const void *data, size_t n)
+{
+    return (uint32_t)(hash64(data, n) >> 17) ^ (uint32_t)type * 0x9e3779b1u;
 }
 
 /* --- nodes ------------------------------------------------------------------------------------------------------ */
 
-static size_t slot_count(kl_type type, size_t n)
+static uint32_t index_cap(size_t keys)
 {
-    return type == KL_OBJECT ? 2 * n : n;
-}
-
-static uint32_t index_cap(size_t members)
-{
-    if (members <= KL__INDEXED_ABOVE)
+    if (keys <= KL__INDEXED_ABOVE)
         return 0;
     uint32_t cap = 64;
-    while (cap < 2 * members)
+    while (cap < 2 * keys)
         cap *= 2;
     return cap;
 }
 
-static size_t container_size(kl_type type, size_t n)
+static size_t exact_size(kl_type type, size_t count)
 {
-    return sizeof(kl__container) + slot_count(type, n) * sizeof(kl_value *)
-        + (type == KL_OBJECT ? index_cap(n) * sizeof(uint32_t) : 0);
+    switch (type) {
+    case KL_STRING: return KL__HEAD + count + 1;
+    case KL_ARRAY: case KL_OBJECT: return KL__HEAD + count * sizeof(kl__h);
+    case KL__SHAPE: return KL__HEAD + (count + index_cap(count)) * sizeof(kl__h);
+    default: return KL__HEAD + 8;
+    }
+}
+
+/* Whole words: what is beyond a string's NUL is zero, and readers may compare words. */
+static size_t size_of(kl_type type, size_t count)
+{
+    return (exact_size(type, count) + 7) & ~(size_t)7;
+}
+
+static size_t count_of(const kl__node *n, kl_type type)
+{
+    return type == KL_OBJECT ? kl__shape_of(n)->len : n->len;
 }
 
 size_t kl__node_size(const kl__node *n)
 {
-    switch (n->type) {
-    case KL_STRING: {
-        size_t size = offsetof(kl__node, bytes) + n->len + 1;
-        return size < sizeof(kl__node) ? sizeof(kl__node) : size;
+    kl_type type = kl__node_type(n);
+    return size_of(type, count_of(n, type));
+}
+
+/* What is hashed and compared: a string's bytes, a number's, a container's words from `len` on. */
+static const void *payload(const kl__node *n, kl_type type, size_t *size)
+{
+    if (type == KL_STRING) {
+        *size = n->len;
+        return n->bytes;
     }
-    case KL_ARRAY:
-    case KL_OBJECT: return container_size((kl_type)n->type, n->len);
-    default: return sizeof(kl__wide);
+    if (type == KL_ARRAY || type == KL_OBJECT || type == KL__SHAPE) {
+        *size = (1 + count_of(n, type)) * sizeof(kl__h);
+        return &n->len;
     }
+    *size = 8;
+    return n->bytes;
 }
 
-const uint32_t *kl__index(const kl_value *object, uint32_t *mask)
+static uint32_t rehash(const kl__node *n, kl_type type)
 {
-    uint32_t len = kl__node_of(object)->len;
-    *mask = index_cap(len) - 1;
-    return (const uint32_t *)(kl__slots(object) + 2 * (size_t)len);
+    size_t size;
+    const void *data = payload(n, type, &size);
+    return hash_of(type, data, size);
 }
 
-static uint32_t key_hash(const kl_value *key)
+/* --- shapes ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t key_hash(const char *s, size_t n)
 {
-    size_t n;
-    const char *s = kl__str_bytes(key, &n);
-    return kl__is_node(key) ? kl__node_of(key)->hash : kl__hash(s, n);
+    return (uint32_t)hash64(s, n);
 }
 
-static void index_fill(kl__container *c)
+static void index_fill(kl__node *shape)
 {
-    uint32_t cap = index_cap(c->node.len), *index = (uint32_t *)(c->slots + 2 * (size_t)c->node.len);
+    uint32_t cap = index_cap(shape->len), *index = shape->v + shape->len;
     memset(index, 0, cap * sizeof *index);
-    for (uint32_t i = 0; i < c->node.len; i++) {
-        uint32_t at = key_hash(c->slots[2 * (size_t)i]) & (cap - 1);
+    for (uint32_t i = 0; i < shape->len; i++) {
+        size_t n;
+        const char *s = kl__bytes(shape->v[i], &n);
+        uint32_t at = key_hash(s, n) & (cap - 1);
         while (index[at])
             at = (at + 1) & (cap - 1);
         index[at] = i + 1;
     }
 }
 
-/* What is looked for: `data` are a string's bytes, a number's 8 bytes or a container's slots. */
-typedef struct wanted {
-    kl_type type;
-    uint32_t hash;
-    uint32_t len;
-    const void *data;
-    size_t size;
-} wanted;
-
-static const void *payload(const kl__node *n)
+static bool is_key(kl__h h, const char *key, size_t n)
 {
-    if (n->type == KL_STRING)
-        return n->bytes;
-    if (n->type == KL_ARRAY || n->type == KL_OBJECT)
-        return ((const kl__container *)n)->slots;
-    return &((const kl__wide *)n)->number;
+    size_t kn;
+    const char *k = kl__bytes(h, &kn);
+    return kn == n && !memcmp(k, key, n);
 }
 
-static kl__node *node_make(const wanted *w)
+size_t kl__shape_find(const kl__node *shape, const char *key, size_t n)
 {
-    kl__node head = { .hash = w->hash, .len = w->len, .type = (uint8_t)w->type };
-    size_t size = kl__node_size(&head);
-    kl__node *n = kl_alloc(size);
-    atomic_init(&n->rc, 1);
-    n->hash = w->hash;
-    n->len = w->len;
-    n->type = (uint8_t)w->type;
-    n->spare = 0;
-    memcpy((void *)payload(n), w->data, w->size);
-    if (w->type == KL_STRING)
-        n->bytes[w->len] = '\0';
-    if (w->type == KL_OBJECT && w->len > KL__INDEXED_ABOVE)
-        index_fill((kl__container *)n);
-    return n;
+    uint32_t len = shape->len, cap = index_cap(len);
+    if (!cap) {
+        for (uint32_t i = 0; i < len; i++)
+            if (is_key(shape->v[i], key, n))
+                return i;
+        return SIZE_MAX;
+    }
+    const uint32_t *index = shape->v + len;
+    for (uint32_t at = key_hash(key, n) & (cap - 1); index[at]; at = (at + 1) & (cap - 1))
+        if (is_key(shape->v[index[at] - 1], key, n))
+            return index[at] - 1;
+    return SIZE_MAX;
+}
+
+size_t kl__shape_find_key(const kl__node *shape, kl__h key)
+{
+    if (shape->len > 4 * KL__INDEXED_ABOVE) {
+        size_t n;
+        const char *s = kl__bytes(key, &n);
+        return kl__shape_find(shape, s, n);
+    }
+    for (uint32_t i = 0; i < shape->len; i++)
+        if (shape->v[i] == key)
+            return i;
+    return SIZE_MAX;
+}
+
+/* --- counting ------------------------------------------------------------------------------------------------------ */
+
+static inline void count_up(kl__node *n)
+{
+    if (__builtin_expect(atomic_load_explicit(&n->rc, memory_order_relaxed) < KL__FOREVER, 1))
+        atomic_fetch_add_explicit(&n->rc, KL__ONE, memory_order_relaxed);
 }
 
 /* --- the table --------------------------------------------------------------------------------------------------- */
-
-#define POINTER_BITS 48
 
 static shard *shard_of(uint32_t hash)
 {
     return &shards[hash >> (32 - SHARD_BITS)];
 }
 
-/* Bits that neither choose the shard nor, in most tables, the place. */
-static cell tag_of(uint32_t hash)
+static uint32_t home(uint32_t hash, uint32_t cap)
 {
-    return (cell)(uint16_t)(hash >> 10) << POINTER_BITS;
+    return (uint32_t)((uint64_t)(hash << SHARD_BITS) * cap >> 32);
 }
 
-static kl__node *cell_node(cell c)
+static cell cell_of(uint32_t hash, kl__h h)
 {
-    return (kl__node *)(uintptr_t)(c & (((cell)1 << POINTER_BITS) - 1));
+    return (cell)hash << 32 | h;
 }
 
-static cell cell_of(kl__node *n)
-{
-    return (cell)(uintptr_t)n | tag_of(n->hash);
-}
-
+/* Homes grow with hashes, so both arrays are walked once, from one end to the other. */
 static void resize_locked(shard *s, uint32_t cap) KL_REQUIRES(s->mu)
 {
-    cell *old = s->cells;
+    cell *old = s->cells, *cells = kl_new_array(cell, cap);
     uint32_t n = s->cap;
     s->cap = cap;
-    s->cells = kl_new_array(cell, cap);
-    for (uint32_t i = 0; i < n; i++)
-        if (old[i]) {
-            uint32_t at = cell_node(old[i])->hash & (cap - 1);
-            while (s->cells[at])
-                at = (at + 1) & (cap - 1);
-            s->cells[at] = old[i];
-        }
+    s->cells = cells;
+    for (uint32_t i = 0; i < n; i++) {
+        cell c = old[i];
+        if (!c)
+            continue;
+        uint32_t at = home((uint32_t)(c >> 32), cap);
+        while (cells[at])
+            at = at + 1 == cap ? 0 : at + 1;
+        cells[at] = c;
+    }
     kl_free(old);
 }
 
-/* Takes n out and closes the gap: whatever probed past it moves back. */
-static void remove_locked(shard *s, kl__node *n) KL_REQUIRES(s->mu)
+/* Takes a node out and closes the gap: whatever probed past it moves back. */
+static void remove_locked(shard *s, uint32_t hash, kl__h h, size_t size) KL_REQUIRES(s->mu)
 {
-    uint32_t mask = s->cap - 1, hole = n->hash & mask;
-    cell mine = cell_of(n);
+    uint32_t cap = s->cap, hole = home(hash, cap);
+    cell mine = cell_of(hash, h);
     while (s->cells[hole] != mine)
-        hole = (hole + 1) & mask;
-    for (uint32_t at = (hole + 1) & mask; s->cells[at]; at = (at + 1) & mask) {
-        uint32_t home = cell_node(s->cells[at])->hash & mask;
-        if (((at - home) & mask) >= ((at - hole) & mask)) {
+        hole = hole + 1 == cap ? 0 : hole + 1;
+    for (uint32_t at = hole;;) {
+        at = at + 1 == cap ? 0 : at + 1;
+        if (!s->cells[at])
+            break;
+        uint32_t from = home((uint32_t)(s->cells[at] >> 32), cap);
+        uint32_t to_at = at >= from ? at - from : at + cap - from, to_hole = at >= hole ? at - hole : at + cap - hole;
+        if (to_at >= to_hole) {
             s->cells[hole] = s->cells[at];
             hole = at;
         }
     }
     s->cells[hole] = 0;
     s->len--;
-    s->bytes -= kl__node_size(n);
+    s->bytes -= size;
     if (!s->len) {
         kl_free(s->cells);
         s->cells = NULL;
         s->cap = 0;
-    } else if (s->cap > FIRST_SLOTS && s->len < s->cap / 8) {
-        resize_locked(s, s->cap / 2);
+    } else if (cap > FIRST_CELLS && s->len < cap / 4) {
+        resize_locked(s, cap / 2);
     }
 }
 
-/* The node equal to w, counted up, or a new one. *found says which. */
-static kl__node *intern(const wanted *w, bool *found)
+/* What is looked for. */
+typedef struct wanted {
+    kl_type type;
+    uint32_t hash;
+    const void *data;            /* as payload() gives it */
+    size_t size;
+} wanted;
+
+static bool is_wanted(const kl__node *n, const wanted *w)
 {
-    shard *s = shard_of(w->hash);
-    kl_lock(&s->mu);
-    if (s->len + 1 > s->cap / 4 * 3)
-        resize_locked(s, s->cap ? s->cap * 2 : FIRST_SLOTS);
-    uint32_t mask = s->cap - 1, at = w->hash & mask;
-    cell tag = tag_of(w->hash), c;
-    kl__node *n = NULL;
-    for (; (c = s->cells[at]); at = (at + 1) & mask) {
-        if ((c ^ tag) >> POINTER_BITS)
-            continue;
-        n = cell_node(c);
-        if (n->hash == w->hash && n->type == w->type && n->len == w->len && !memcmp(payload(n), w->data, w->size))
-            break;
-        n = NULL;
+    if (kl__node_type(n) != w->type)
+        return false;
+    switch (w->type) {
+    case KL_STRING: return n->len == w->size && !memcmp(n->bytes, w->data, w->size);
+    case KL_ARRAY: case KL_OBJECT: case KL__SHAPE:       /* the same first word means the same length */
+        return n->len == *(const uint32_t *)w->data && !memcmp(&n->len, w->data, w->size);
+    default: return !memcmp(n->bytes, w->data, w->size);
     }
-    *found = n != NULL;
-    if (n) {
-        atomic_fetch_add_explicit(&n->rc, 1, memory_order_relaxed);
-    } else {
-        n = node_make(w);
-        s->cells[at] = cell_of(n);
-        s->len++;
-        s->bytes += kl__node_size(n);
-    }
-    kl_unlock(&s->mu);
+}
+
+/* The node found and counted up, or 0 with the shard still locked and *at the free cell. */
+static kl__h find_or_lock(shard *s, const wanted *w, uint32_t *at) KL_ACQUIRE(s->mu)
+{
+    kl_spin_lock(&s->mu);
+    if (s->len >= s->cap - s->cap / 7)
+        resize_locked(s, s->cap ? s->cap + s->cap / 4 : FIRST_CELLS);
+    uint32_t i = home(w->hash, s->cap);
+    for (cell c; (c = s->cells[i]); i = i + 1 == s->cap ? 0 : i + 1)
+        if ((uint32_t)(c >> 32) == w->hash) {
+            kl__node *n = kl__at((kl__h)c);
+            if (is_wanted(n, w)) {
+                count_up(n);
+                kl_spin_unlock(&s->mu);
+                return (kl__h)c;
+            }
+        }
+    *at = i;
+    return 0;
+}
+
+/* Enters a new node, all but its contents, at the cell that find_or_lock left. */
+static kl__node *enter_locked(shard *s, uint32_t at, const wanted *w, uint32_t flags, uint32_t len, size_t size, kl__h *h) KL_REQUIRES(s->mu)
+{
+    *h = kl__arena_alloc(size);
+    kl__node *n = kl__at(*h);
+    atomic_init(&n->rc, KL__ONE | flags | (uint32_t)w->type);
+    n->len = len;
+    s->cells[at] = cell_of(w->hash, *h);
+    s->len++;
+    s->bytes += size;
     return n;
 }
 
-/* Counts down; true when n left the table and is ours to reclaim. */
-static bool drop(kl__node *n)
+/* Counts down; true when h left the table and is ours to reclaim. */
+static bool drop(kl__h h)
 {
+    kl__node *n = kl__at(h);
     uint32_t rc = atomic_load_explicit(&n->rc, memory_order_relaxed);
-    while (rc > 1)
-        if (atomic_compare_exchange_weak_explicit(&n->rc, &rc, rc - 1, memory_order_acq_rel, memory_order_relaxed))
+    while (rc >= 2 * KL__ONE) {
+        if (rc >= KL__FOREVER)
             return false;
-    shard *s = shard_of(n->hash);
-    kl_lock(&s->mu);
-    bool dead = atomic_fetch_sub_explicit(&n->rc, 1, memory_order_acq_rel) == 1;
+        if (atomic_compare_exchange_weak_explicit(&n->rc, &rc, rc - KL__ONE, memory_order_acq_rel, memory_order_relaxed))
+            return false;
+    }
+    kl_type type = (kl_type)(rc & KL__TYPE);
+    uint32_t hash = rehash(n, type);
+    shard *s = shard_of(hash);
+    kl_spin_lock(&s->mu);
+    bool dead = atomic_fetch_sub_explicit(&n->rc, KL__ONE, memory_order_acq_rel) < 2 * KL__ONE;
     if (dead)
-        remove_locked(s, n);
-    kl_unlock(&s->mu);
+        remove_locked(s, hash, h, kl__node_size(n));
+    kl_spin_unlock(&s->mu);
     return dead;
 }
 
 const kl_value *kl_value_ref(const kl_value *v)
 {
-    if (kl__is_node(v))
-        atomic_fetch_add_explicit(&kl__node_of(v)->rc, 1, memory_order_relaxed);
+    if (kl__is_node(kl__handle(v)))
+        count_up(kl__at(kl__handle(v)));
     return v;
+}
+
+/* Dead containers whose children still count. */
+typedef struct dead {
+    kl__h *v, small[64];
+    size_t len, cap;
+} dead;
+
+static void bury(dead *d, kl__h h)
+{
+    if (d->len == d->cap) {
+        kl__h *bigger = kl_alloc(2 * d->cap * sizeof *bigger);
+        memcpy(bigger, d->v, d->len * sizeof *bigger);
+        if (d->v != d->small)
+            kl_free(d->v);
+        d->v = bigger;
+        d->cap *= 2;
+    }
+    d->v[d->len++] = h;
+}
+
+static inline void release(dead *d, kl__h h)
+{
+    if (!kl__is_node(h) || !drop(h))
+        return;
+    kl_type type = kl__node_type(kl__at(h));
+    if (type == KL_ARRAY || type == KL_OBJECT || type == KL__SHAPE)
+        bury(d, h);
+    else
+        kl__arena_free(h, size_of(type, kl__at(h)->len));
 }
 
 void kl_value_unref(const kl_value *v)
 {
-    if (!kl__is_node(v) || !drop(kl__node_of(v)))
+    if (!kl__is_node(kl__handle(v)))
         return;
-    kl__node *dead = kl__node_of(v);
-    dead->dead_next = NULL;
-    while (dead) {
-        kl__node *n = dead;
-        dead = n->dead_next;
-        if (n->type == KL_ARRAY || n->type == KL_OBJECT) {
-            const kl_value *const *slots = ((kl__container *)n)->slots;
-            size_t count = slot_count((kl_type)n->type, n->len);
-            for (size_t i = 0; i < count; i++)
-                if (kl__is_node(slots[i]) && drop(kl__node_of(slots[i]))) {
-                    kl__node *child = kl__node_of(slots[i]);
-                    child->dead_next = dead;
-                    dead = child;
-                }
-        }
-        kl_free(n);
+    dead d;
+    d.v = d.small;
+    d.len = 0;
+    d.cap = sizeof d.small / sizeof *d.small;
+    release(&d, kl__handle(v));
+    while (d.len) {
+        kl__h h = d.v[--d.len];
+        kl__node *n = kl__at(h);
+        kl_type type = kl__node_type(n);
+        size_t count = count_of(n, type), size = size_of(type, count);
+        for (size_t i = 0; i < count; i++)
+            release(&d, n->v[i]);
+        if (type == KL_OBJECT)
+            release(&d, n->len);
+        kl__arena_free(h, size);
     }
+    if (d.v != d.small)
+        kl_free(d.v);
 }
 
-/* --- making ------------------------------------------------------------------------------------------------------- */
+/* --- scalars ------------------------------------------------------------------------------------------------------- */
 
 static uint32_t length(size_t n)
 {
@@ -326,51 +432,161 @@ static uint32_t length(size_t n)
     return (uint32_t)n;
 }
 
-const kl_value *kl__intern_str(const char *s, size_t n)
+/* Whether JSON would write any byte of s other than as it is. */
+static bool is_plain(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)s[i] < ' ' || s[i] == '"' || s[i] == '\\')
+            return false;
+    return true;
+}
+
+kl__h kl__intern_str(const char *s, size_t n)
 {
     if (!n)
-        return KL__EMPTY_STRING;
-    bool found;
-    wanted w = { KL_STRING, kl__hash(s, n), length(n), s, n };
-    return KL__HANDLE(intern(&w, &found));
+        return KL__H_EMPTY_STRING;
+    wanted w = { KL_STRING, hash_of(KL_STRING, s, n), s, n };
+    shard *sh = shard_of(w.hash);
+    uint32_t at;
+    kl__h h = find_or_lock(sh, &w, &at);
+    if (h)
+        return h;
+    size_t size = size_of(KL_STRING, n);
+    kl__node *node = enter_locked(sh, at, &w, is_plain(s, n) ? KL__PLAIN : 0, length(n), size, &h);
+    memset((char *)node + size - 8, 0, 8);
+    memcpy(node->bytes, s, n);
+    kl_spin_unlock(&sh->mu);
+    return h;
 }
 
-const kl_value *kl__intern_wide(kl_type type, uint64_t bits)
+kl__h kl__intern_wide(kl_type type, uint64_t bits)
 {
-    bool found;
-    wanted w = { type, kl__hash(&bits, sizeof bits) ^ (uint32_t)type, 0, &bits, sizeof bits };
-    return KL__HANDLE(intern(&w, &found));
+    wanted w = { type, hash_of(type, &bits, sizeof bits), &bits, sizeof bits };
+    shard *sh = shard_of(w.hash);
+    uint32_t at;
+    kl__h h = find_or_lock(sh, &w, &at);
+    if (h)
+        return h;
+    kl__node *node = enter_locked(sh, at, &w, 0, 0, KL__HEAD + 8, &h);
+    memcpy(node->bytes, &bits, sizeof bits);
+    kl_spin_unlock(&sh->mu);
+    return h;
 }
 
-const kl_value *kl__intern_int(int64_t i)
+kl__h kl__intern_int(int64_t i)
 {
-    uint64_t shifted = (uint64_t)i << 1;
-    if ((int64_t)shifted >> 1 == i)
-        return KL__HANDLE((uintptr_t)shifted | KL__TAG_INT);
+    if (i >= -(1 << 30) && i < 1 << 30)
+        return KL__INT_BIT | ((uint32_t)i & (KL__INT_BIT - 1));
     return kl__intern_wide(KL_INT, (uint64_t)i);
+}
+
+/* --- containers ------------------------------------------------------------------------------------------------------ */
+
+#define SMALL_WORDS 64
+
+/* head and the entries' handles, one after the other: what lies in the node from `len` on. */
+static uint32_t *lay_out(uint32_t head, const kl__entry *e, size_t n, uint32_t small[SMALL_WORDS])
+{
+    uint32_t *words = n < SMALL_WORDS ? small : kl_alloc((n + 1) * sizeof *words);
+    words[0] = head;
+    for (size_t i = 0; i < n; i++)
+        words[1 + i] = (kl__h)e[i];
+    return words;
+}
+
+/* The node that was found has references of its own: ours are spare, and never the last. */
+static void give_back(const kl__entry *e, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (e[i] & KL__OWNED)
+            kl__spare((kl__h)e[i]);
+}
+
+static void take_borrowed(const kl__entry *e, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!(e[i] & KL__OWNED) && kl__is_node((kl__h)e[i]))
+            count_up(kl__at((kl__h)e[i]));
+}
+
+static kl__h intern_container(kl_type type, kl__entry head, const kl__entry *e, size_t n, bool only_find)
+{
+    uint32_t small[SMALL_WORDS], *words = lay_out((uint32_t)head, e, n, small);
+    size_t bytes = (n + 1) * sizeof *words;
+    wanted w = { type, hash_of(type, words, bytes), words, bytes };
+    shard *s = shard_of(w.hash);
+    uint32_t at;
+    kl__h h = find_or_lock(s, &w, &at);
+    if (h) {
+        give_back(e, n);
+        if (type == KL_OBJECT)
+            give_back(&head, 1);
+    } else if (!only_find) {
+        kl__node *node = enter_locked(s, at, &w, 0, words[0], size_of(type, n), &h);
+        memcpy(node->v, words + 1, bytes - sizeof *words);
+        take_borrowed(e, n);
+        if (type == KL_OBJECT)
+            take_borrowed(&head, 1);
+        if (type == KL__SHAPE && n > KL__INDEXED_ABOVE)
+            index_fill(node);
+        kl_spin_unlock(&s->mu);
+    } else {
+        kl_spin_unlock(&s->mu);
+    }
+    if (words != small)
+        kl_free(words);
+    return h;
+}
+
+kl__h kl__intern_list(kl_type type, const kl__entry *e, size_t n)
+{
+    return n ? intern_container(type, length(n), e, n, false) : (kl__h)KL__H_EMPTY_ARRAY;
+}
+
+kl__h kl__find_shape(const kl__entry *e, size_t n)
+{
+    return intern_container(KL__SHAPE, length(n), e, n, true);
+}
+
+kl__h kl__intern_object(kl__entry shape, const kl__entry *e, size_t n)
+{
+    return intern_container(KL_OBJECT, shape, e, n, false);
 }
 
 const kl_value *kl__intern_container(kl_type type, const kl_value *const *slots, size_t n)
 {
+    kl__entry small[SMALL_WORDS], *e = small;
+    kl__h h;
     if (!n)
         return type == KL_ARRAY ? KL__EMPTY_ARRAY : KL__EMPTY_OBJECT;
-    size_t count = slot_count(type, n);
-    wanted w = { type, kl__hash(slots, count * sizeof *slots) ^ (uint32_t)type, length(n), slots, count * sizeof *slots };
-    bool found;
-    const kl_value *v = KL__HANDLE(intern(&w, &found));
-    if (found)                       /* it holds references of its own: ours are spare, and never the last */
-        for (size_t i = 0; i < count; i++)
-            kl_value_unref(slots[i]);
-    return v;
+    size_t count = type == KL_OBJECT ? 2 * n : n;
+    if (count > SMALL_WORDS)
+        e = kl_alloc(count * sizeof *e);
+    if (type == KL_OBJECT) {
+        for (size_t i = 0; i < n; i++) {
+            e[i] = kl__owned(kl__handle(slots[2 * i]));
+            e[n + i] = kl__owned(kl__handle(slots[2 * i + 1]));
+        }
+        h = kl__intern_object(kl__owned(kl__intern_list(KL__SHAPE, e, n)), e + n, n);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            e[i] = kl__owned(kl__handle(slots[i]));
+        h = kl__intern_list(KL_ARRAY, e, n);
+    }
+    if (e != small)
+        kl_free(e);
+    return KL__VALUE(h);
 }
+
+/* --- all of it --------------------------------------------------------------------------------------------------------- */
 
 void kl_value_memory(size_t *nodes, size_t *bytes)
 {
     *nodes = *bytes = 0;
     for (size_t i = 0; i < SHARDS; i++) {
-        kl_lock(&shards[i].mu);
+        kl_spin_lock(&shards[i].mu);
         *nodes += shards[i].len;
         *bytes += shards[i].bytes + shards[i].cap * sizeof *shards[i].cells;
-        kl_unlock(&shards[i].mu);
+        kl_spin_unlock(&shards[i].mu);
     }
 }

@@ -1,8 +1,15 @@
 /* intern.h - how values lie in memory (private to model/: everybody else uses value.h).
  *
- * A handle is a tagged word. Small integers, null, booleans and the empties live in the handle itself; everything else is
- * a node on the heap, and equal nodes are one node: strings by their bytes, containers by their children's handles. The
- * pods of one Deployment share their spec; a key such as "metadata" exists once per process.
+ * A value is a handle of 32 bits. Integers of 31 bits, null, booleans and the empties are the handle itself; everything else
+ * is a node in the arena, and equal nodes are one node: strings by their bytes, containers by their children's handles. The
+ * pods of one Deployment share their spec; a key such as "metadata" exists once per process. An object is its values and a
+ * shape, the node that holds its keys in order, so that all pods share the keys of "spec" and a place found once for a shape is
+ * the place in all of them.
+ *
+ *   handle  0 absent | 1..63 constants | 64.. nodes: arena + 8 * handle | 2^31.. integers
+ *   string  rc|type len   bytes NUL, zeroed up to 8         array   rc|type len     item ...
+ *   number  rc|type 0     8 bytes                           object  rc|type shape   value ...
+ *                                                           shape   rc|type len     key ... then an index, if there are many
  *
  * A node is in the table as long as its count is above zero, and the count reaches zero only under its shard's lock, so
  * whoever finds a node there may count it up. Children are counted once per place where they stand. */
@@ -10,79 +17,107 @@
 #define KL_MODEL_INTERN_H
 
 #include <stdatomic.h>
+#include <string.h>
+#include "model/arena.h"
 #include "model/value.h"
 
+typedef uint32_t kl__h;                  /* a handle */
+
 typedef struct kl__node {
+    _Atomic uint32_t rc;                 /* count * KL__ONE + KL__PLAIN + type */
+    uint32_t len;                        /* bytes, items or keys; an object's shape */
     union {
-        struct {
-            _Atomic uint32_t rc;
-            uint32_t hash;
-        };
-        struct kl__node *dead_next;      /* once out of the table: the list of nodes to reclaim */
+        char bytes[1];                   /* of a string; NUL-terminated */
+        kl__h v[1];                      /* items, values or keys */
+        struct { uint32_t lo, hi; } number;
     };
-    uint32_t len;                        /* bytes, items or members */
-    uint8_t type;                        /* kl_type: never NULL or BOOL */
-    uint8_t spare;
-    char bytes[];                        /* strings: from here, NUL-terminated */
 } kl__node;
 
-/* Numbers that do not fit a handle, and containers, keep 8-byte words after the header. */
-typedef struct kl__wide {
-    kl__node node;
-    union { int64_t i; uint64_t u; double d; } number;
-} kl__wide;
+#define KL__HEAD   8u                    /* bytes before the contents */
+#define KL__TYPE   7u
+#define KL__PLAIN  8u                    /* a string that JSON writes as it is: no quote, backslash or control character */
+#define KL__ONE    16u
+#define KL__FOREVER ((uint32_t)1 << 31)  /* a count so high that it is not kept any more: the node stays */
+#define KL__SHAPE  ((kl_type)0)          /* the type of a shape's node: no value has it */
 
-typedef struct kl__container {
-    kl__node node;
-    const kl_value *slots[];             /* array: items; object: key, value, key, value ... then the index, if any */
-} kl__container;
+#define KL__INT_BIT ((kl__h)1 << 31)
+enum { KL__H_NULL = 1, KL__H_FALSE, KL__H_TRUE, KL__H_EMPTY_ARRAY, KL__H_EMPTY_OBJECT, KL__H_EMPTY_STRING, KL__H_NODES = 64 };
 
-#define KL__TAG_INT    1u                /* the low bit: the other 63 are the integer */
-#define KL__IMMEDIATE(k) ((uintptr_t)((k) << 3 | 2))
-enum { KL__K_NULL, KL__K_FALSE, KL__K_TRUE, KL__K_ARRAY, KL__K_OBJECT, KL__K_STRING };
-#define KL__HANDLE(w)  ((const kl_value *)(uintptr_t)(w))
-#define KL__NULL       KL__HANDLE(KL__IMMEDIATE(KL__K_NULL))
-#define KL__FALSE      KL__HANDLE(KL__IMMEDIATE(KL__K_FALSE))
-#define KL__TRUE       KL__HANDLE(KL__IMMEDIATE(KL__K_TRUE))
-#define KL__EMPTY_ARRAY  KL__HANDLE(KL__IMMEDIATE(KL__K_ARRAY))
-#define KL__EMPTY_OBJECT KL__HANDLE(KL__IMMEDIATE(KL__K_OBJECT))
-#define KL__EMPTY_STRING KL__HANDLE(KL__IMMEDIATE(KL__K_STRING))
+#define KL__VALUE(h) ((const kl_value *)(uintptr_t)(h))
+#define KL__NULL         KL__VALUE(KL__H_NULL)
+#define KL__FALSE        KL__VALUE(KL__H_FALSE)
+#define KL__TRUE         KL__VALUE(KL__H_TRUE)
+#define KL__EMPTY_ARRAY  KL__VALUE(KL__H_EMPTY_ARRAY)
+#define KL__EMPTY_OBJECT KL__VALUE(KL__H_EMPTY_OBJECT)
+#define KL__EMPTY_STRING KL__VALUE(KL__H_EMPTY_STRING)
 
-/* Above this an object carries an index: 2^k 32-bit words after its members, each 0 or 1 + a member's place. */
+/* Above this many keys a shape carries an index: 2^k words after its keys, each 0 or 1 + a key's place. */
 #define KL__INDEXED_ABOVE 16
 
-static inline bool kl__is_int(const kl_value *v) { return (uintptr_t)v & KL__TAG_INT; }
-static inline bool kl__is_node(const kl_value *v) { return v && !((uintptr_t)v & 7); }
-static inline kl__node *kl__node_of(const kl_value *v) { return (kl__node *)(uintptr_t)v; }
-static inline const kl_value *const *kl__slots(const kl_value *v) { return ((const kl__container *)kl__node_of(v))->slots; }
+static inline kl__h kl__handle(const kl_value *v) { return (kl__h)(uintptr_t)v; }
+static inline bool kl__is_int(kl__h h) { return h & KL__INT_BIT; }
+static inline int32_t kl__small(kl__h h) { return (int32_t)(h << 1) >> 1; }
+static inline bool kl__is_node(kl__h h) { return h - KL__H_NODES < KL__INT_BIT - KL__H_NODES; }
+static inline kl__node *kl__at(kl__h h) { return kl__arena_at(h); }
+static inline kl_type kl__node_type(const kl__node *n) { return (kl_type)(atomic_load_explicit(&n->rc, memory_order_relaxed) & KL__TYPE); }
+static inline bool kl__is(kl__h h, kl_type t) { return kl__is_node(h) && kl__node_type(kl__at(h)) == t; }
+
+/* --- containers that are nodes ------------------------------------------------------------------------------------------- */
+static inline const kl__node *kl__shape_of(const kl__node *object) { return kl__at(object->len); }
+static inline size_t kl__count(const kl__node *n) { return kl__node_type(n) == KL_OBJECT ? kl__shape_of(n)->len : n->len; }
+
+static inline const kl_value *kl__item(const kl_value *array, size_t i) { return KL__VALUE(kl__at(kl__handle(array))->v[i]); }
+static inline const kl_value *kl__key(const kl_value *object, size_t i) { return KL__VALUE(kl__shape_of(kl__at(kl__handle(object)))->v[i]); }
+static inline const kl_value *kl__val(const kl_value *object, size_t i) { return KL__VALUE(kl__at(kl__handle(object))->v[i]); }
 
 /* The bytes of a string handle. */
-static inline const char *kl__str_bytes(const kl_value *v, size_t *n)
+static inline const char *kl__bytes(kl__h h, size_t *n)
 {
-    if (kl__is_node(v)) {
-        *n = kl__node_of(v)->len;
-        return kl__node_of(v)->bytes;
+    if (kl__is_node(h)) {
+        *n = kl__at(h)->len;
+        return kl__at(h)->bytes;
     }
     *n = 0;
     return "";
 }
 
-/* Each returns a new reference. Strings must be valid UTF-8. A container takes over the references in `slots`: n items,
- * or n members as 2n slots with distinct keys. */
-const kl_value *kl__intern_str(const char *s, size_t n);
-const kl_value *kl__intern_int(int64_t i);
-const kl_value *kl__intern_wide(kl_type type, uint64_t bits);
+static inline const char *kl__str_bytes(const kl_value *v, size_t *n) { return kl__bytes(kl__handle(v), n); }
+
+/* The place of a key, or SIZE_MAX. */
+size_t kl__shape_find(const kl__node *shape, const char *key, size_t n);
+size_t kl__shape_find_key(const kl__node *shape, kl__h key);          /* the key's own handle */
+
+/* --- making: each returns a new reference. Strings must be valid UTF-8 ------------------------------------------------------ */
+kl__h kl__intern_str(const char *s, size_t n);
+kl__h kl__intern_int(int64_t i);
+kl__h kl__intern_wide(kl_type type, uint64_t bits);
+
+/* Drops a reference that is known not to be the last. */
+static inline void kl__spare(kl__h h)
+{
+    if (kl__is_node(h) && atomic_load_explicit(&kl__at(h)->rc, memory_order_relaxed) < KL__FOREVER)
+        atomic_fetch_sub_explicit(&kl__at(h)->rc, KL__ONE, memory_order_release);
+}
+
+/* A handle on the way into a container: its reference is ours to give, or it is borrowed from somebody who outlives the call. */
+typedef uint64_t kl__entry;
+#define KL__OWNED ((kl__entry)1 << 32)
+static inline kl__entry kl__owned(kl__h h) { return h | KL__OWNED; }
+
+/* An array, or a shape of distinct keys. Owned entries are taken over. */
+kl__h kl__intern_list(kl_type type, const kl__entry *e, size_t n);
+/* The shape with these keys if there is one, or 0. Then the owned entries are taken over. */
+kl__h kl__find_shape(const kl__entry *e, size_t n);
+/* An object of a shape with n > 0 keys. */
+kl__h kl__intern_object(kl__entry shape, const kl__entry *e, size_t n);
+
+/* The same for those who gather key, value, key, value ... (or items) as references: all are taken over; keys are distinct. */
 const kl_value *kl__intern_container(kl_type type, const kl_value *const *slots, size_t n);
 
-uint32_t kl__hash(const void *data, size_t n);                 /* the table's own seeded hash */
-const uint32_t *kl__index(const kl_value *object, uint32_t *mask);   /* only above KL__INDEXED_ABOVE members */
-size_t kl__node_size(const kl__node *n);                       /* bytes of its allocation */
+uint64_t kl__hash64(const void *data, size_t n);               /* the table's own seeded hash */
+size_t kl__node_size(const kl__node *n);                       /* bytes of its slot */
 
-/* Decoding that may leave out metadata.managedFields of the object that lies `managed_at` levels below the root (0: the root
- * itself; 1: a watch frame's "object"; -1: keep). */
-KL_NODISCARD kl_status kl__value_decode(const char *text, size_t n, int managed_at, const kl_value **out, kl_err *err);
-
-/* A growing stack of handles, for those who assemble containers; entries are references. */
+/* A growing stack of references, for those who assemble containers. */
 typedef struct kl__stack {
     const kl_value **v;
     size_t len, cap;

@@ -29,13 +29,13 @@ static const kl_value *merge(const kl_value *doc, const kl_value *patch, size_t 
         const kl_value *p = kl_value_getn(patch, key, n);
         if (p && kl_value_type(p) == KL_NULL)
             continue;
-        kl__stack_push(&s, kl_value_ref(kl__slots(out)[2 * i]));
+        kl__stack_push(&s, kl_value_ref(kl__key(out, i)));
         kl__stack_push(&s, p ? merge(v, p, depth + 1) : kl_value_ref(v));
     }
     for (size_t i = 0; (v = kl_value_member(patch, i, &key, &n)); i++) {
         if (kl_value_type(v) == KL_NULL || kl_value_getn(out, key, n))
             continue;
-        kl__stack_push(&s, kl_value_ref(kl__slots(patch)[2 * i]));
+        kl__stack_push(&s, kl_value_ref(kl__key(patch, i)));
         kl__stack_push(&s, merge(NULL, v, depth + 1));
     }
     kl_value_unref(out);
@@ -60,14 +60,14 @@ static const kl_value *diff(const kl_value *from, const kl_value *to, size_t dep
     const kl_value *v;
     for (size_t i = 0; (v = kl_value_member(from, i, &key, &n)); i++)
         if (!kl_value_getn(to, key, n)) {
-            kl__stack_push(&s, kl_value_ref(kl__slots(from)[2 * i]));
+            kl__stack_push(&s, kl_value_ref(kl__key(from, i)));
             kl__stack_push(&s, KL__NULL);
         }
     for (size_t i = 0; (v = kl_value_member(to, i, &key, &n)); i++) {
         const kl_value *old = kl_value_getn(from, key, n);
         if (old && kl_value_equal(old, v))
             continue;
-        kl__stack_push(&s, kl_value_ref(kl__slots(to)[2 * i]));
+        kl__stack_push(&s, kl_value_ref(kl__key(to, i)));
         kl__stack_push(&s, diff(old, v, depth + 1));
     }
     const kl_value *out = kl__intern_container(KL_OBJECT, s.v, s.len / 2);

@@ -13,7 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/mem.h"
-#include "model/intern.h"
+#include "model/decode.h"
+#include "model/scan.h"
 
 typedef enum place { BEFORE, ENVELOPE, BETWEEN, OBJECT, AFTER } place;
 
@@ -25,6 +26,10 @@ struct kl_stream {
     kl_err why;                /* of the failure; told again to whoever goes on */
     uint64_t offset;           /* bytes before the present piece */
     size_t objects;            /* delivered */
+
+    kl__decoder decoder;
+    const kl_value *before;    /* the object before, which the next one resembles */
+    size_t size_before;
 
     size_t depth;              /* brackets open in the object, or in the envelope */
     bool in_string, escaped;
@@ -50,6 +55,13 @@ static kl_stream *stream_new(const kl_stream_handler *h, bool list)
     s->place = list ? BEFORE : BETWEEN;
     if (!s->h.max_object || s->h.max_object > KL_BUF_MAX)
         s->h.max_object = KL_BUF_MAX;
+    kl_projection *keep = h->keep ? kl_projection_ref(h->keep) : h->drop_managed_fields ? kl_projection_without_managed_fields() : NULL;
+    s->h.keep = keep;
+    s->decoder.keep = keep;
+    if (list && h->api_version && h->kind) {
+        s->decoder.fill[0] = kl_value_of_str(h->api_version);
+        s->decoder.fill[1] = kl_value_of_str(h->kind);
+    }
     kl_buf_init(&s->part, s->h.max_object);
     kl_buf_init(&s->envelope, s->h.max_object);
     kl_buf_init(&s->key, 64);
@@ -74,6 +86,11 @@ void kl_stream_free(kl_stream *s)
     kl_buf_fini(&s->envelope);
     kl_buf_fini(&s->key);
     kl_err_fini(&s->why);
+    kl_value_unref(s->before);
+    kl_value_unref(s->decoder.fill[0]);
+    kl_value_unref(s->decoder.fill[1]);
+    kl__decoder_fini(&s->decoder);
+    kl_projection_unref(s->h.keep);
     kl_free(s);
 }
 
@@ -164,37 +181,133 @@ static kl_status too_big(kl_stream *s, const char *p, size_t n, kl_err *err)
 
 /* --- objects -------------------------------------------------------------------------------------------------------------------- */
 
-static kl_status deliver_event(kl_stream *s, const kl_value *frame, const char *who, kl_err *err)
+/* Hands over an object (its reference), which becomes the guide of the next. */
+static kl_status hand_over(kl_stream *s, const char *type, const kl_value *object, size_t size, kl_err *err)
+{
+    kl_value_unref(s->before);
+    s->before = kl_value_ref(object);
+    s->size_before = size;
+    s->objects++;
+    if (s->list ? !s->h.item : !s->h.event) {
+        kl_value_unref(object);
+        return KL_OK;
+    }
+    return s->list ? s->h.item(s->h.arg, object, err) : s->h.event(s->h.arg, type, object, err);
+}
+
+static kl_status deliver_frame(kl_stream *s, const kl_value *frame, size_t size, kl_err *err)
 {
     const char *type = kl_value_str(kl_value_get(frame, "type"));
     const kl_value *object = kl_value_get(frame, "object");
     if (!type || kl_value_type(object) != KL_OBJECT)
-        return kl_fail(err, KL_ESYNTAX, "%s makes no sense: it needs a string \"type\" and an object \"object\"", who);
-    return s->h.event ? s->h.event(s->h.arg, type, kl_value_ref(object), err) : KL_OK;
+        return kl_fail(err, KL_ESYNTAX, "watch event %zu at byte %llu makes no sense: it needs a string \"type\" and an object \"object\"", s->objects + 1, (unsigned long long)s->part_at);
+    return hand_over(s, type, kl_value_ref(object), size, err);
+}
+
+#define TYPE_MAX 16
+static const char frame_begin[] = "{\"type\":\"", frame_middle[] = "\",\"object\":";
+
+/* As every API server writes a frame: {"type":"...","object":. Gives the type and where the object begins, or NULL. */
+static const char *frame_object(const char *p, size_t n, char type[TYPE_MAX])
+{
+    const char *end = p + n, *from = p + sizeof frame_begin - 1;
+    if (n < sizeof frame_begin + TYPE_MAX + sizeof frame_middle || memcmp(p, frame_begin, sizeof frame_begin - 1))
+        return NULL;
+    for (p = from; *p >= 'A' && *p <= 'Z' && p - from < TYPE_MAX - 1;)
+        p++;
+    size_t len = (size_t)(p - from);
+    memcpy(type, from, len);
+    type[len] = '\0';
+    if ((size_t)(end - p) < sizeof frame_middle || memcmp(p, frame_middle, sizeof frame_middle - 1))
+        return NULL;
+    p += sizeof frame_middle - 1;
+    return *p == '{' ? p : NULL;
+}
+
+#define PEEK 512                /* bytes in which servers that write metadata in Go's order have name and namespace */
+
+/* The last state of the object whose text begins here: what the owner knows under its name, or else the object before. */
+static const kl_value *guide_of(kl_stream *s, const char *p, size_t n)
+{
+    text ns = { NULL, 0 }, name = { NULL, 0 };
+    if (!s->h.known)
+        return kl_value_ref(s->before);
+    find_name(p, n < PEEK ? n : PEEK, 1, &ns, &name);
+    const kl_value *known = name.n ? s->h.known(s->h.arg, ns.p, ns.n, name.p, name.n) : NULL;
+    return known ? known : kl_value_ref(s->before);
+}
+
+/* A frame as servers write it, decoded without the frame around it. False: it is not, or it is not whole, or malformed. */
+static bool quick_frame(kl_stream *s, const char *p, size_t n, size_t *used, char type[TYPE_MAX], const kl_value **object)
+{
+    const char *from = frame_object(p, n, type), *end = p + n;
+    if (!from)
+        return false;
+    const kl_value *guide = guide_of(s, from, (size_t)(end - from));
+    s->decoder.frame = false;
+    s->decoder.guide = guide;
+    kl_status st = kl__decode(&s->decoder, from, (size_t)(end - from), used, object, NULL);
+    s->decoder.guide = NULL;
+    kl_value_unref(guide);
+    if (st)
+        return false;
+    from += *used;
+    if (from == end || *from != '}') {
+        kl_value_unref(*object);
+        return false;
+    }
+    *used = (size_t)(from + 1 - p);
+    return true;
 }
 
 /* One whole object's text. */
 static kl_status deliver(kl_stream *s, const char *p, size_t n, kl_err *err)
 {
+    char who[600], type[TYPE_MAX];
+    const kl_value *v = NULL;
+    size_t used;
     if (n > s->h.max_object)
         return too_big(s, p, n, err);
-    const kl_value *v = NULL;
-    kl_status st = kl__value_decode(p, n, s->h.drop_managed_fields ? (s->list ? 0 : 1) : -1, &v, err);
-    char who[600];
+    if (!s->list && quick_frame(s, p, n, &used, type, &v) && used == n)
+        return hand_over(s, type, v, n, err);
+    kl_value_unref(v);
+    s->decoder.frame = !s->list;
+    s->decoder.guide = s->list ? s->before : NULL;
+    kl_status st = kl__decode(&s->decoder, p, n, NULL, &v, err);
+    s->decoder.guide = NULL;
     if (st) {
         describe(s, p, n, who, sizeof who);
         kl_err_prefix(err, "%s, which begins at byte %llu", who, (unsigned long long)s->part_at);
         return st;
     }
-    if (s->list) {
-        st = s->h.item ? s->h.item(s->h.arg, v, err) : (kl_value_unref(v), KL_OK);
-    } else {
-        snprintf(who, sizeof who, "watch event %zu at byte %llu", s->objects + 1, (unsigned long long)s->part_at);
-        st = deliver_event(s, v, who, err);
-        kl_value_unref(v);
-    }
-    s->objects++;
+    if (s->list)
+        return hand_over(s, NULL, v, n, err);
+    st = deliver_frame(s, v, n, err);
+    kl_value_unref(v);
     return st;
+}
+
+/* Decodes an object that probably lies in this piece whole, without looking for its end first. *taken says whether it did. */
+static kl_status deliver_at_once(kl_stream *s, const char **at, const char *end, bool *taken, kl_err *err)
+{
+    size_t n = (size_t)(end - *at), used;
+    char type[TYPE_MAX] = "";
+    const kl_value *v;
+    *taken = false;
+    if (n < s->size_before - s->size_before / (s->list ? 8 : 2))
+        return KL_OK;
+    n = n > s->h.max_object ? s->h.max_object : n;
+    if (s->list) {
+        s->decoder.guide = s->before;
+        *taken = !kl__decode(&s->decoder, *at, n, &used, &v, NULL);
+        s->decoder.guide = NULL;
+    } else {
+        *taken = quick_frame(s, *at, n, &used, type, &v);
+    }
+    if (!*taken)
+        return KL_OK;
+    *at += used;
+    return hand_over(s, type, v, used, err);
 }
 
 enum { OUTSIDE = 1, INSIDE = 2 };        /* a character that matters outside strings; inside strings */
@@ -246,13 +359,30 @@ static const char *scan(kl_stream *s, const char *p, const char *end, bool *whol
     return p;
 }
 
+/* Between objects, and ready for the next. */
+static void object_done(kl_stream *s)
+{
+    kl_buf_clear(&s->part);
+    s->place = BETWEEN;
+    s->need_comma = true;
+    s->after_comma = false;
+}
+
 static kl_status in_object(kl_stream *s, const char **at, const char *end, kl_err *err)
 {
     bool whole;
+    kl_status st;
+    if (!s->depth) {
+        bool taken;
+        st = deliver_at_once(s, at, end, &taken, err);
+        if (taken)
+            object_done(s);
+        if (taken || st)
+            return st;
+    }
     const char *from = *at;
     *at = scan(s, from, end, &whole);
     size_t n = (size_t)(*at - from);
-    kl_status st = KL_OK;
     if (s->part.len || !whole) {
         if (n > s->h.max_object - s->part.len) {           /* what fits is kept for the name */
             kl_buf_add(&s->part, from, s->h.max_object - s->part.len);
@@ -266,10 +396,7 @@ static kl_status in_object(kl_stream *s, const char **at, const char *end, kl_er
         st = deliver(s, s->part.data, s->part.len, err);
     else
         st = deliver(s, from, n, err);
-    kl_buf_clear(&s->part);
-    s->place = BETWEEN;
-    s->need_comma = true;
-    s->after_comma = false;
+    object_done(s);
     return st;
 }
 

@@ -6,6 +6,7 @@
 #ifndef KL_MODEL_STREAM_H
 #define KL_MODEL_STREAM_H
 
+#include "model/projection.h"
 #include "model/value.h"
 
 typedef struct kl_stream kl_stream;
@@ -15,7 +16,11 @@ typedef struct kl_stream_handler {
     kl_status (*event)(void *arg, const char *type, const kl_value *object, kl_err *err);  /* watch: one frame */
     void *arg;
     size_t max_object;      /* bytes of one element or frame; above: KL_ETOOBIG, the message names the object as far as its metadata was seen, and the flag --max-object-bytes */
-    bool drop_managed_fields;
+    kl_projection *keep;    /* what of each object is decoded; NULL: all. The stream takes its own reference */
+    bool drop_managed_fields;                 /* when keep is NULL: all but metadata.managedFields */
+    const char *api_version, *kind;           /* list: put in front of items that carry neither; NULL: nothing is */
+    /* watch: the last state of an object, which its next one resembles: a new reference, or NULL. May be NULL. Texts are not terminated. */
+    const kl_value *(*known)(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen);
 } kl_stream_handler;
 
 kl_stream *kl_stream_list_new(const kl_stream_handler *h);

@@ -13,19 +13,13 @@
 
 kl_type kl_value_type(const kl_value *v)
 {
-    if (kl__is_node(v))
-        return (kl_type)kl__node_of(v)->type;
-    if (kl__is_int(v))
-        return KL_INT;
-    if (v == KL__TRUE || v == KL__FALSE)
-        return KL_BOOL;
-    if (v == KL__EMPTY_STRING)
-        return KL_STRING;
-    if (v == KL__EMPTY_ARRAY)
-        return KL_ARRAY;
-    if (v == KL__EMPTY_OBJECT)
-        return KL_OBJECT;
-    return KL_NULL;
+    static const unsigned char constants[KL__H_NODES] = {
+        [KL__H_FALSE] = KL_BOOL, [KL__H_TRUE] = KL_BOOL, [KL__H_EMPTY_ARRAY] = KL_ARRAY, [KL__H_EMPTY_OBJECT] = KL_OBJECT, [KL__H_EMPTY_STRING] = KL_STRING,
+    };
+    kl__h h = kl__handle(v);
+    if (kl__is_node(h))
+        return kl__node_type(kl__at(h));
+    return kl__is_int(h) ? KL_INT : (kl_type)constants[h];        /* 0 is KL_NULL: absent, and null itself */
 }
 
 const char *kl_value_type_name(const kl_value *v)
@@ -39,9 +33,26 @@ bool kl_value_bool(const kl_value *v, bool dflt)
     return v == KL__TRUE ? true : v == KL__FALSE ? false : dflt;
 }
 
+/* The 8 bytes of a number that is a node. */
+static uint64_t wide(const kl_value *v)
+{
+    uint64_t bits;
+    memcpy(&bits, kl__at(kl__handle(v))->bytes, sizeof bits);
+    return bits;
+}
+
+static double real(const kl_value *v)
+{
+    uint64_t bits = wide(v);
+    double d;
+    memcpy(&d, &bits, sizeof d);
+    return d;
+}
+
 static int64_t int_of(const kl_value *v)
 {
-    return kl__is_int(v) ? (int64_t)(uintptr_t)v >> 1 : ((kl__wide *)kl__node_of(v))->number.i;
+    kl__h h = kl__handle(v);
+    return kl__is_int(h) ? kl__small(h) : (int64_t)wide(v);
 }
 
 bool kl_value_int(const kl_value *v, int64_t *out)
@@ -53,7 +64,7 @@ bool kl_value_int(const kl_value *v, int64_t *out)
     }
     if (t != KL_DOUBLE)
         return false;
-    double d = ((kl__wide *)kl__node_of(v))->number.d;
+    double d = real(v);
     if (!(d >= -0x1p63 && d < 0x1p63) || d != trunc(d))
         return false;
     *out = (int64_t)d;
@@ -62,7 +73,7 @@ bool kl_value_int(const kl_value *v, int64_t *out)
 
 uint64_t kl_value_uint(const kl_value *v)
 {
-    return kl_value_type(v) == KL_UINT ? ((kl__wide *)kl__node_of(v))->number.u : 0;
+    return kl_value_type(v) == KL_UINT ? wide(v) : 0;
 }
 
 double kl_value_double(const kl_value *v, double dflt)
@@ -70,7 +81,7 @@ double kl_value_double(const kl_value *v, double dflt)
     switch (kl_value_type(v)) {
     case KL_INT: return (double)int_of(v);
     case KL_UINT: return (double)kl_value_uint(v);
-    case KL_DOUBLE: return ((kl__wide *)kl__node_of(v))->number.d;
+    case KL_DOUBLE: return real(v);
     default: return dflt;
     }
 }
@@ -90,63 +101,39 @@ const char *kl_value_str(const kl_value *v)
 
 /* --- containers ------------------------------------------------------------------------------------------------------- */
 
-static bool is_container(const kl_value *v, kl_type t)
-{
-    return kl__is_node(v) && kl__node_of(v)->type == t;
-}
-
 size_t kl_value_len(const kl_value *v)
 {
-    return kl__is_node(v) ? kl__node_of(v)->len : 0;      /* numbers have len 0 */
+    return kl__is_node(kl__handle(v)) ? kl__count(kl__at(kl__handle(v))) : 0;      /* numbers have len 0 */
 }
 
 const kl_value *kl_value_item(const kl_value *v, size_t i)
 {
-    return is_container(v, KL_ARRAY) && i < kl__node_of(v)->len ? kl__slots(v)[i] : NULL;
+    return kl__is(kl__handle(v), KL_ARRAY) && i < kl__at(kl__handle(v))->len ? kl__item(v, i) : NULL;
 }
 
 const kl_value *kl_value_member(const kl_value *v, size_t i, const char **key, size_t *keylen)
 {
-    if (!is_container(v, KL_OBJECT) || i >= kl__node_of(v)->len)
+    if (!kl__is(kl__handle(v), KL_OBJECT) || i >= kl__shape_of(kl__at(kl__handle(v)))->len)
         return NULL;
     size_t n;
-    const char *k = kl__str_bytes(kl__slots(v)[2 * i], &n);
+    const char *k = kl__str_bytes(kl__key(v, i), &n);
     if (key)
         *key = k;
     if (keylen)
         *keylen = n;
-    return kl__slots(v)[2 * i + 1];
+    return kl__val(v, i);
 }
 
 /* The place of a key, or SIZE_MAX. */
 static size_t place_of(const kl_value *v, const char *key, size_t n)
 {
-    if (!is_container(v, KL_OBJECT))
-        return SIZE_MAX;
-    const kl_value *const *slots = kl__slots(v);
-    size_t len = kl__node_of(v)->len, kn;
-    if (len <= KL__INDEXED_ABOVE) {
-        for (size_t i = 0; i < len; i++) {
-            const char *k = kl__str_bytes(slots[2 * i], &kn);
-            if (kn == n && !memcmp(k, key, n))
-                return i;
-        }
-        return SIZE_MAX;
-    }
-    uint32_t mask;
-    const uint32_t *index = kl__index(v, &mask);
-    for (uint32_t at = kl__hash(key, n) & mask; index[at]; at = (at + 1) & mask) {
-        const char *k = kl__str_bytes(slots[2 * ((size_t)index[at] - 1)], &kn);
-        if (kn == n && !memcmp(k, key, n))
-            return index[at] - 1;
-    }
-    return SIZE_MAX;
+    return kl__is(kl__handle(v), KL_OBJECT) ? kl__shape_find(kl__shape_of(kl__at(kl__handle(v))), key, n) : SIZE_MAX;
 }
 
 const kl_value *kl_value_getn(const kl_value *v, const char *key, size_t n)
 {
     size_t i = place_of(v, key, n);
-    return i == SIZE_MAX ? NULL : kl__slots(v)[2 * i + 1];
+    return i == SIZE_MAX ? NULL : kl__val(v, i);
 }
 
 const kl_value *kl_value_get(const kl_value *v, const char *key)
@@ -271,17 +258,16 @@ bool kl_value_equal(const kl_value *a, const kl_value *b)
         } else if (ta != tb || (ta != KL_ARRAY && ta != KL_OBJECT) || kl_value_len(a) != kl_value_len(b)) {
             equal = false;                    /* equal strings are one node, so these differ */
         } else {
-            const kl_value *const *sa = kl__slots(a), *const *sb = kl__slots(b);
+            bool same_keys = ta == KL_OBJECT && kl__at(kl__handle(a))->len == kl__at(kl__handle(b))->len;
             for (size_t i = 0, n = kl_value_len(a); equal && i < n; i++) {
-                const kl_value *x = ta == KL_ARRAY ? sa[i] : sa[2 * i + 1], *y;
+                const kl_value *x = ta == KL_ARRAY ? kl__item(a, i) : kl__val(a, i), *y;
                 if (ta == KL_ARRAY) {
-                    y = sb[i];
-                } else if (sa[2 * i] == sb[2 * i]) {
-                    y = sb[2 * i + 1];
+                    y = kl__item(b, i);
+                } else if (same_keys) {
+                    y = kl__val(b, i);
                 } else {
-                    size_t kn;
-                    const char *k = kl__str_bytes(sa[2 * i], &kn);
-                    y = kl_value_getn(b, k, kn);
+                    size_t at = kl__shape_find_key(kl__shape_of(kl__at(kl__handle(b))), kl__handle(kl__key(a, i)));
+                    y = at == SIZE_MAX ? NULL : kl__val(b, at);
                 }
                 if (!y) {
                     equal = false;
@@ -304,14 +290,15 @@ size_t kl_value_bytes(const kl_value *v)
     todo_push(&t, v);
     while (t.len) {
         v = t.v[--t.len];
-        if (!kl__is_node(v))
+        if (!kl__is_node(kl__handle(v)))
             continue;
-        kl__node *n = kl__node_of(v);
+        kl__node *n = kl__at(kl__handle(v));
+        kl_type type = kl__node_type(n);
         sum += kl__node_size(n);
-        size_t count = n->type == KL_ARRAY ? n->len : n->type == KL_OBJECT ? 2 * (size_t)n->len : 0;
+        size_t count = type == KL_ARRAY || type == KL_OBJECT ? kl__count(n) : 0;
         for (size_t i = 0; i < count; i++)
-            if (kl__is_node(kl__slots(v)[i]))
-                todo_push(&t, kl__slots(v)[i]);
+            if (kl__is_node(n->v[i]))
+                todo_push(&t, KL__VALUE(n->v[i]));
     }
     todo_fini(&t);
     return sum;
@@ -331,19 +318,19 @@ const kl_value *kl_value_of_bool(bool b)
 
 const kl_value *kl_value_of_int(int64_t i)
 {
-    return kl__intern_int(i);
+    return KL__VALUE(kl__intern_int(i));
 }
 
 const kl_value *kl_value_of_uint(uint64_t u)
 {
-    return u <= INT64_MAX ? kl__intern_int((int64_t)u) : kl__intern_wide(KL_UINT, u);
+    return KL__VALUE(u <= INT64_MAX ? kl__intern_int((int64_t)u) : kl__intern_wide(KL_UINT, u));
 }
 
 const kl_value *kl_value_of_double(double d)
 {
     uint64_t bits;
     memcpy(&bits, &d, sizeof bits);
-    return kl__intern_wide(KL_DOUBLE, bits);
+    return KL__VALUE(kl__intern_wide(KL_DOUBLE, bits));
 }
 
 const kl_value *kl_value_of_str(const char *s)
@@ -384,18 +371,20 @@ bool kl_utf8_valid(const char *s, size_t n)
 const kl_value *kl_value_of_strn(const char *s, size_t n)
 {
     if (kl_utf8_valid(s, n))
-        return kl__intern_str(s, n);
+        return KL__VALUE(kl__intern_str(s, n));
     kl_buf fixed = KL_BUF_INIT;
     for (size_t i = 0, m; i < n; i += m ? m : 1) {
         m = utf8_char((const unsigned char *)s + i, n - i);
         kl_buf_add(&fixed, m ? s + i : "\xef\xbf\xbd", m ? m : 3);
     }
-    const kl_value *v = kl__intern_str(kl_buf_str(&fixed), fixed.len);
+    const kl_value *v = KL__VALUE(kl__intern_str(kl_buf_str(&fixed), fixed.len));
     kl_buf_fini(&fixed);
     return v;
 }
 
 /* --- functional updates -------------------------------------------------------------------------------------------------- */
+
+#define WITH_SMALL 32
 
 static const kl_value *with_n(const kl_value *v, const char *key, size_t keylen, const kl_value *x)
 {
@@ -410,22 +399,27 @@ static const kl_value *with_n(const kl_value *v, const char *key, size_t keylen,
     size_t at = place_of(v, key, keylen), n = 0;
     if (at == SIZE_MAX && !x)
         return len ? kl_value_ref(v) : KL__EMPTY_OBJECT;
-    if (at != SIZE_MAX && kl__slots(v)[2 * at + 1] == x)
+    if (at != SIZE_MAX && kl__val(v, at) == x)
         return kl_value_ref(v);
-    const kl_value **slots = kl_alloc((2 * len + 2) * sizeof *slots);
+    kl__entry small[2 * WITH_SMALL], *e = len < WITH_SMALL ? small : kl_alloc((2 * len + 2) * sizeof *e), *keys = e + len + 1;
+    const kl__node *shape = len ? kl__shape_of(kl__at(kl__handle(v))) : NULL;
+    kl__entry same_shape = len ? kl__at(kl__handle(v))->len : 0;
     for (size_t i = 0; i < len; i++) {
         if (i == at && !x)
             continue;
-        slots[n++] = kl_value_ref(kl__slots(v)[2 * i]);
-        slots[n++] = kl_value_ref(i == at ? x : kl__slots(v)[2 * i + 1]);
+        keys[n] = shape->v[i];
+        e[n++] = i == at ? kl__handle(x) : kl__at(kl__handle(v))->v[i];
     }
     if (at == SIZE_MAX) {
-        slots[n++] = kl_value_of_strn(key, keylen);
-        slots[n++] = kl_value_ref(x);
+        keys[n] = kl__owned(kl__intern_str(key, keylen));
+        e[n++] = kl__handle(x);
     }
-    const kl_value *out = kl__intern_container(KL_OBJECT, slots, n / 2);
-    kl_free(slots);
-    return out;
+    kl__h h = KL__H_EMPTY_OBJECT;
+    if (n)
+        h = kl__intern_object(n == len && at != SIZE_MAX ? same_shape : kl__owned(kl__intern_list(KL__SHAPE, keys, n)), e, n);
+    if (e != small)
+        kl_free(e);
+    return KL__VALUE(h);
 }
 
 const kl_value *kl_value_with(const kl_value *v, const char *key, const kl_value *x)

@@ -48,6 +48,17 @@ size_t kl_value_bytes(const kl_value *v);                       /* memory the wh
 /* What all values of the process take, shared parts once: nodes, and bytes with the table that finds them. */
 void kl_value_memory(size_t *nodes, size_t *bytes);
 
+/* A number for a value as long as somebody holds it: equal strings, and containers with equal contents in the same order, have
+ * the same one. 0 for NULL. */
+static inline uint32_t kl_value_id(const kl_value *v) { return (uint32_t)(uintptr_t)v; }
+
+/* One place in a program that reads one field, again and again: remembers where the field stands in objects with the same keys.
+ * Owner thread. `key` may be read; the rest is its own. */
+typedef struct kl_lookup { const kl_value *key; uint32_t shape, place; } kl_lookup;
+void kl_lookup_init(kl_lookup *l, const char *key, size_t n);
+void kl_lookup_fini(kl_lookup *l);
+const kl_value *kl_value_find(const kl_value *v, kl_lookup *l);      /* as kl_value_get */
+
 /* --- references ---------------------------------------------------------------------------------------------------- */
 const kl_value *kl_value_ref(const kl_value *v);                /* returns v; NULL is fine */
 void kl_value_unref(const kl_value *v);                         /* no recursion limit; NULL is fine */

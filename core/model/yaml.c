@@ -180,11 +180,11 @@ static kl_status key_of(reader *r, const kl_value *v, yaml_mark_t at, const kl_v
 static void merge_one(kl__stack *s, kl__seen *seen, const kl_value *from)
 {
     for (size_t i = 0; i < kl_value_len(from); i++) {
-        const kl_value *key = kl__slots(from)[2 * i];
+        const kl_value *key = kl__key(from, i);
         if (kl__seen_check(seen, 1, s, 0, key) != SIZE_MAX)
             continue;
         kl__stack_push(s, kl_value_ref(key));
-        kl__stack_push(s, kl_value_ref(kl__slots(from)[2 * i + 1]));
+        kl__stack_push(s, kl_value_ref(kl__val(from, i)));
     }
 }
 
@@ -463,7 +463,7 @@ static bool emit_value(yaml_emitter_t *e, const kl_value *v, size_t depth)
     }
     bool ok = emit(e, &ev, yaml_mapping_start_event_initialize(&ev, NULL, NULL, 1, n ? YAML_BLOCK_MAPPING_STYLE : YAML_FLOW_MAPPING_STYLE));
     for (size_t i = 0; ok && i < n; i++)
-        ok = emit_string(e, kl__slots(v)[2 * i]) && emit_value(e, kl__slots(v)[2 * i + 1], depth + 1);
+        ok = emit_string(e, kl__key(v, i)) && emit_value(e, kl__val(v, i), depth + 1);
     return ok && emit(e, &ev, yaml_mapping_end_event_initialize(&ev));
 }
 

@@ -254,6 +254,7 @@ static bool quick_frame(kl_stream *s, const char *p, size_t n, size_t *used, cha
     from += *used;
     if (from == end || *from != '}') {
         kl_value_unref(*object);
+        *object = NULL;
         return false;
     }
     *used = (size_t)(from + 1 - p);

@@ -31,7 +31,7 @@ typedef struct options {
     int workers;
     long events;
     double rate;
-    bool strip;
+    bool strip, profile;           /* profile: end without what is no part of the work: the check of what was kept, and taking down */
 } options;
 
 typedef struct bench {
@@ -302,8 +302,8 @@ static options read_options(int argc, char **argv)
     options o = { .server = "http://127.0.0.1:18080", .mode = "sync", .workers = 1, .events = 20000 };
     for (int i = 1; i < argc; i++) {
         const char *k = argv[i], *v = i + 1 < argc ? argv[i + 1] : NULL;
-        if (!strcmp(k, "--strip")) {
-            o.strip = true;
+        if (!strcmp(k, "--strip") || !strcmp(k, "--profile")) {
+            *(k[2] == 's' ? &o.strip : &o.profile) = true;
             continue;
         }
         if (!v)
@@ -372,6 +372,11 @@ int main(int argc, char **argv)
         (double)(atomic_load(&B.all_wall) - B.began) / 1e9, atomic_load(&B.all_cpu), check, rss, rss, memory_mb("VmHWM"));
     if (!strcmp(B.o.mode, "burst"))
         run_burst();
+    if (B.o.profile) {
+        printf("}\n");
+        fflush(stdout);
+        _exit(0);
+    }
     printf(",\"kept_bytes\":%zu}\n", kept_bytes(inf));
     fflush(stdout);
 

@@ -78,6 +78,21 @@ static void list_done(void *arg, kl_status st, int code, const kl_value *envelop
     kl_err_fini(&e);
 }
 
+static const kl_value *watch_known(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen)
+{
+    kl_informer *i = arg;
+    char key[KL_KEY_MAX];
+    if (nslen + namelen + 2 > sizeof key)
+        return NULL;
+    if (nslen) {
+        memcpy(key, ns, nslen);
+        key[nslen++] = '/';
+    }
+    memcpy(key + nslen, name, namelen);
+    key[nslen + namelen] = '\0';
+    return kl_indexer_lookup(i->indexer, key);
+}
+
 static void watch_opened(void *arg)
 {
     kl__follow_step(arg, &(kl_reflector_input){ .kind = KL_REFLECTOR_OPENED });
@@ -223,7 +238,7 @@ static void replace_store(kl_informer *i)
 void kl__follow_perform(kl_informer *i, const kl_reflector_action *a)
 {
     static const kl_source_sink list_sink = { .item = list_item, .done = list_done };
-    static const kl_source_sink watch_sink = { .event = watch_event, .opened = watch_opened, .done = watch_done };
+    static const kl_source_sink watch_sink = { .event = watch_event, .known = watch_known, .opened = watch_opened, .done = watch_done };
     kl_source_sink sink = a->what == KL_REFLECTOR_LIST ? list_sink : watch_sink;
     sink.arg = i;
     if (a->complete)
@@ -235,8 +250,11 @@ void kl__follow_perform(kl_informer *i, const kl_reflector_action *a)
             kl__follow_drop_page(i);
     }
     uint64_t turn = a->what == KL_REFLECTOR_GO_ON ? i->turn : ++i->turn, request = 0;
+    kl_list_request list = a->list;
+    list.api_version = i->api_version;
+    list.kind = i->kind;
     if (a->what == KL_REFLECTOR_LIST)
-        request = i->source.list(i->source.self, &a->list, &sink);
+        request = i->source.list(i->source.self, &list, &sink);
     else if (a->what == KL_REFLECTOR_WATCH)
         request = i->source.watch(i->source.self, &a->watch, &sink);
     if (turn != i->turn)

@@ -15,6 +15,7 @@ typedef struct kl_list_request {
     const char *rv;                /* NULL or "" = unset (consistent), "0" = any */
     int64_t limit;                 /* 0 none */
     const char *continue_token;    /* NULL */
+    const char *api_version, *kind; /* of the items, which may not carry it themselves; borrowed until done */
 } kl_list_request;
 
 typedef struct kl_watch_request {
@@ -26,6 +27,9 @@ typedef struct kl_watch_request {
 typedef struct kl_source_sink {    /* callbacks of one list or watch */
     kl_status (*item)(void *arg, const kl_value *object, kl_err *err);                      /* list; callee owns */
     kl_status (*event)(void *arg, const char *type, const kl_value *object, kl_err *err);   /* watch; callee owns */
+    /* watch: the last state of an object, which its next one resembles; a new reference or NULL. Only a help; may be NULL. The texts
+     * are not terminated. */
+    const kl_value *(*known)(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen);
     void (*opened)(void *arg);                                                              /* watch: 200 */
     void (*done)(void *arg, kl_status st, int code, const kl_value *envelope, kl_err *err); /* once, last */
     void *arg;

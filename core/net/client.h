@@ -6,6 +6,7 @@
 #define KL_NET_CLIENT_H
 
 #include "base/clock.h"
+#include "model/projection.h"
 #include "model/resource.h"
 #include "model/stream.h"
 #include "model/value.h"
@@ -87,6 +88,10 @@ typedef struct kl_stream_call {
     void *arg;
     size_t max_object;
     bool drop_managed_fields;
+    /* Borrowed until done; see kl_stream_handler for what they mean. All may be NULL. */
+    kl_projection *keep;
+    const char *api_version, *kind;
+    const kl_value *(*known)(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen);
 } kl_stream_call;
 uint64_t kl_client_stream(kl_client *c, const kl_op *op, const kl_stream_call *call);      /* watch thread */
 void kl_client_stream_cancel(kl_client *c, uint64_t id);                                   /* watch thread; done is called with KL_ECANCELLED, later or at once */

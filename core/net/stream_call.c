@@ -81,6 +81,12 @@ static kl_status on_event(void *arg, const char *type, const kl_value *object, k
     return KL_ECANCELLED;
 }
 
+static const kl_value *known(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen)
+{
+    stream *s = arg;
+    return s->cancelled ? NULL : s->call.known(s->call.arg, ns, nslen, name, namelen);
+}
+
 static void on_head(void *arg, const kl_http_head *head)
 {
     stream *s = arg;
@@ -91,7 +97,8 @@ static void on_head(void *arg, const kl_http_head *head)
     if (s->cancelled || head->code < 200 || head->code >= 300)
         return;
     kl_stream_handler h = { .item = on_item, .event = on_event, .arg = s,
-        .max_object = s->call.max_object, .drop_managed_fields = s->call.drop_managed_fields };
+        .max_object = s->call.max_object, .keep = s->call.keep, .drop_managed_fields = s->call.drop_managed_fields,
+        .api_version = s->call.api_version, .kind = s->call.kind, .known = s->call.known ? known : NULL };
     s->decoder = s->watch ? kl_stream_watch_new(&h) : kl_stream_list_new(&h);
     if (s->call.opened)
         s->call.opened(s->call.arg);

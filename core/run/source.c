@@ -57,6 +57,12 @@ static kl_status transfer_event(void *arg, const char *type, const kl_value *obj
     return t->sink.event(t->sink.arg, type, object, err);
 }
 
+static const kl_value *transfer_known(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen)
+{
+    transfer *t = arg;
+    return t->muted ? NULL : t->sink.known(t->sink.arg, ns, nslen, name, namelen);
+}
+
 static void transfer_opened(void *arg)
 {
     transfer *t = arg;
@@ -76,7 +82,7 @@ static void transfer_done(void *arg, kl_status st, int code, const kl_value *env
     kl_free(t);
 }
 
-static uint64_t start(client_source *s, kl_op *op, const kl_source_sink *sink)
+static uint64_t start(client_source *s, kl_op *op, const kl_source_sink *sink, const char *api_version, const char *kind)
 {
     transfer *t = kl_new(transfer);
     bool over = false;
@@ -91,6 +97,7 @@ static uint64_t start(client_source *s, kl_op *op, const kl_source_sink *sink)
     op->labels = s->labels;
     op->fields = s->fields;
     kl_stream_call call = {.item = transfer_item, .event = transfer_event, .opened = transfer_opened, .done = transfer_done, .arg = t,
+        .known = sink->known ? transfer_known : NULL, .api_version = api_version, .kind = kind,
         .max_object = s->o.max_object, .drop_managed_fields = s->o.drop_managed_fields};
     uint64_t stream = kl_client_stream(s->o.client, op, &call);
     if (!over) {
@@ -108,7 +115,7 @@ static uint64_t source_list(void *self, const kl_list_request *r, const kl_sourc
     op.rv = r->rv;
     op.limit = r->limit;
     op.continue_token = r->continue_token;
-    return start(s, &op, sink);
+    return start(s, &op, sink, r->api_version, r->kind);
 }
 
 static uint64_t source_watch(void *self, const kl_watch_request *r, const kl_source_sink *sink)
@@ -119,7 +126,7 @@ static uint64_t source_watch(void *self, const kl_watch_request *r, const kl_sou
     op.rv = r->rv;
     op.timeout_seconds = r->timeout_seconds;
     op.bookmarks = r->bookmarks;
-    return start(s, &op, sink);
+    return start(s, &op, sink, NULL, NULL);
 }
 
 static void source_cancel(void *self, uint64_t id)

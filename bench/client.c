@@ -147,6 +147,12 @@ static void abandon(void *arg, kl_run *run)
         s->script->ops->abandon(s->inner, run);
 }
 
+static bool rest(void *arg, bool idle)
+{
+    state *s = arg;
+    return s->script && s->script->ops->rest && s->script->ops->rest(s->inner, idle);
+}
+
 static void free_program(kl_program *p)
 {
     if (script_of(p)) {
@@ -158,7 +164,8 @@ static void free_program(kl_program *p)
     kl_free(p);
 }
 
-static const kl_program_ops OPS = { .open = open_state, .close = close_state, .start = start, .resume = resume, .abandon = abandon, .free = free_program };
+static const kl_program_ops OPS = { .open = open_state, .close = close_state, .start = start, .resume = resume, .rest = rest, .abandon = abandon,
+    .free = free_program };
 
 static kl_program *make_program(void)
 {

@@ -9,17 +9,33 @@
 #include "model/draft.h"
 #include "model/path.h"
 
+/* A path that a view was called with lately: the text as Lua keeps it (by address), and the box of what it means. */
+typedef struct lkl__recent { const char *text; const lkl_box *path; } lkl__recent;
+#define LKL__RECENT 32
+
+/* What was made lately and may be asked for again: a table of Lua has the things, these words say which stands where. Few enough to be
+ * looked through at each collection; a reconcile reads a handful of places again and again. */
+#define LKL__SETS 32
+#define LKL__WAYS 4
+typedef struct lkl__slots {
+    struct { const void *a; uintptr_t b; } word[LKL__SETS * LKL__WAYS];
+    uint8_t next[LKL__SETS];     /* the way that gives place next */
+} lkl__slots;
+
 /* One per Lua state, in the registry. */
 typedef struct lkl_border {
     const void *tag;
     uint64_t owner;              /* the thread that may use the state; checked in debug builds */
     bool nil_index;              /* indexing nil is ours: absent reads are remembered */
+    lkl__recent recent[LKL__RECENT];
+    lkl__slots seen, texts;
 } lkl_border;
-/* User values of the border. */
-enum { BORDER_ABSENT_IN = 1, BORDER_ABSENT_KEY, BORDER_CHAINS, BORDER_NULL, BORDER_PATHS, BORDER_SLOTS = BORDER_PATHS };
+/* User values of the border. SEEN: the views of `seen`, weakly. SPARE: an empty root view, or nil. */
+enum { BORDER_ABSENT_IN = 1, BORDER_ABSENT_KEY, BORDER_CHAINS, BORDER_NULL, BORDER_PATHS, BORDER_SEEN, BORDER_SPARE, BORDER_SLOTS = BORDER_SPARE };
 
 lkl_border *lkl__border(lua_State *L);                  /* made on first use */
 lkl_border *lkl__border_push(lua_State *L);             /* the same, and its userdata on the stack */
+lkl_border *lkl__border_at(lua_State *L, int idx);      /* the one at idx, which may be an upvalue */
 
 /* The userdata at idx when it begins with `tag` and is at least `size` big, or NULL. */
 void *lkl__tagged(lua_State *L, int idx, const void *tag, size_t size);
@@ -27,9 +43,32 @@ void *lkl__tagged(lua_State *L, int idx, const void *tag, size_t size);
  * whose filling was cut short by an error. __name and __metatable are set. */
 bool lkl__metatable(lua_State *L, const void *key, const char *name);
 void lkl__keep_metatable(lua_State *L, const void *key);
-/* Pushes the value under `child` of the view at idx; lua_gettop is one more. Key of the child is at key_idx. */
-void lkl__push_child(lua_State *L, int idx, const kl_value *child, int key_idx);
 bool lkl__push_scalar(lua_State *L, const kl_value *v);     /* false, and nothing pushed, for containers */
+
+/* --- views ------------------------------------------------------------------------------------------------------------------------ */
+/* Where C gets a reference while Lua may raise: prepare first (it may raise), get the reference, then push it (it cannot). `taken` is
+ * a container, or NULL for nil. */
+void lkl__view_prepare(lua_State *L);
+void lkl__push_taken(lua_State *L, const kl_value *taken);
+
+/* What every view begins with, and so does what holds references for views. */
+typedef struct lkl__view {
+    const void *tag;
+    const kl_value *v;              /* whose reference is ours: NULL while empty and once finalised; else borrowed */
+    const struct lkl__view *root;   /* what holds the reference, itself for a root; its memory outlives every view below, whatever the
+                                     * collector's order */
+} lkl__view;
+/* Holds the references of some objects for the views of them, so that one finaliser does for all. head.v: the first object. */
+typedef struct lkl__keeper { lkl__view head; size_t n; const kl_value *v[]; } lkl__keeper;
+/* Pushes a view of k->v[i]; the userdata of k is at keeper_idx, the metatable of lkl__push_view_metatable at mt_idx, both absolute. */
+void lkl__push_kept(lua_State *L, const lkl__keeper *k, int keeper_idx, size_t i, int mt_idx);
+void lkl__push_view_metatable(lua_State *L);
+
+/* --- lists of objects ------------------------------------------------------------------------------------------------------------- */
+/* Both take the references out of o, which may be boxed. Pushes a kubelua.list; or a function that gives one object after the other. */
+void lkl__push_list(lua_State *L, kl_objects *o);
+void lkl__push_each(lua_State *L, kl_objects *o);
+const kl_value *lkl__list_value(lua_State *L, int idx);     /* a new reference, or NULL when idx is no list */
 
 /* --- null, uint64, marked tables -------------------------------------------------------------------------------------------- */
 void lkl__push_null(lua_State *L);
@@ -42,6 +81,9 @@ lkl_mark lkl__marked(lua_State *L, int idx);
 
 /* lkl_to_value into a value box that is on the stack already; returns the box's pointer. */
 const kl_value *lkl__to_box(lua_State *L, lkl_box *box, int idx, const char *what);
+
+/* The value at idx: borrowed from a view, or what lkl_to_value makes, kept by the box that is pushed (nil for a view). */
+const kl_value *lkl__value_at(lua_State *L, int idx, const char *what);
 
 /* --- JSON ----------------------------------------------------------------------------------------------------------------------- */
 void lkl__push_json(lua_State *L, const kl_value *v, bool pretty);       /* pushes the text */
@@ -60,6 +102,7 @@ int lkl__eq(lua_State *L);                                  /* __eq of views and
 
 /* --- nil ------------------------------------------------------------------------------------------------------------------------ */
 void lkl__absent(lua_State *L, int in_idx, int key_idx);             /* the view or draft and the key that was not there */
+void lkl__absent_at(lua_State *L, int border_idx, int in_idx, int key_idx);     /* the same, absolute indexes; nil_index was asked */
 void lkl__draft_absent(lua_State *L, int draft_idx, int key_idx);    /* the same, and begins a chain */
 void lkl__forget_chains(lua_State *L);
 

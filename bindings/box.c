@@ -12,10 +12,8 @@ static const char border_tag, border_key;
 
 void *lkl__tagged(lua_State *L, int idx, const void *tag, size_t size)
 {
-    if (lua_type(L, idx) != LUA_TUSERDATA || lua_rawlen(L, idx) < size)
-        return NULL;
     void *p = lua_touserdata(L, idx);
-    return *(const void **)p == tag ? p : NULL;
+    return p && lua_rawlen(L, idx) >= size && *(const void **)p == tag ? p : NULL;       /* light userdata has no length */
 }
 
 bool lkl__metatable(lua_State *L, const void *key, const char *name)
@@ -39,6 +37,15 @@ void lkl__keep_metatable(lua_State *L, const void *key)
 
 /* --- the border ------------------------------------------------------------------------------------------------------------- */
 
+static lkl_border *checked(lkl_border *b)
+{
+#ifdef KL_DEBUG
+    if (b->owner != kl_thread_self())
+        kl_mem_die("a Lua state was used by a thread that does not own it");
+#endif
+    return b;
+}
+
 lkl_border *lkl__border_push(lua_State *L)
 {
     lkl_border *b;
@@ -53,11 +60,12 @@ lkl_border *lkl__border_push(lua_State *L)
         lua_pushvalue(L, -1);
         lua_rawsetp(L, LUA_REGISTRYINDEX, &border_key);
     }
-#ifdef KL_DEBUG
-    if (b->owner != kl_thread_self())
-        kl_mem_die("a Lua state was used by a thread that does not own it");
-#endif
-    return b;
+    return checked(b);
+}
+
+lkl_border *lkl__border_at(lua_State *L, int idx)
+{
+    return checked(lua_touserdata(L, idx));
 }
 
 lkl_border *lkl__border(lua_State *L)

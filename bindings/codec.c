@@ -89,8 +89,7 @@ static int id(lua_State *L)
         lua_settop(L, 1);
         return 1;
     }
-    lkl_box *box = lkl_value_box(L);
-    const kl_value *v = lkl__to_box(L, box, 1, "the value");
+    const kl_value *v = lkl__value_at(L, 1, "the value");
     kl_buf *b = push_buf(L);
     canonical(v, b);
     uint64_t high = kl_hash(b->data, b->len);
@@ -109,8 +108,7 @@ static int encode(lua_State *L)
 {
     luaL_checkany(L, 1);
     bool pretty = lua_toboolean(L, 2);
-    lkl_box *box = lkl_value_box(L);
-    const kl_value *v = lkl__to_box(L, box, 1, "the value");
+    const kl_value *v = lkl__value_at(L, 1, "the value");
     lkl__push_json(L, v, pretty);
     return 1;
 }
@@ -187,8 +185,7 @@ static int to_yaml(lua_State *L)
 {
     kl_err err = KL_ERR_INIT;
     luaL_checkany(L, 1);
-    lkl_box *box = lkl_value_box(L);
-    const kl_value *v = lkl__to_box(L, box, 1, "the value");
+    const kl_value *v = lkl__value_at(L, 1, "the value");
     kl_buf *b = push_buf(L);
     if (kl_yaml_encode(v, b) && !b->failed) {
         (void)kl_fail(&err, KL_EINVAL, "this value cannot be written as YAML");

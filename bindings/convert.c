@@ -108,7 +108,7 @@ static void convert_userdata(convert *c, int idx, const place *p)
         kl_build_null(c->b);
     else if (lkl__uint64(L, idx, &u))
         kl_build_uint(c->b, u);
-    else if ((v = lkl__draft_value(L, idx))) {
+    else if ((v = lkl__draft_value(L, idx)) || (v = lkl__list_value(L, idx))) {
         kl_build_value(c->b, v);
         kl_value_unref(v);
     } else if (lkl__quantity_text(L, idx) || lkl__time_text(L, idx)) {
@@ -259,6 +259,16 @@ const kl_value *lkl__to_box(lua_State *L, lkl_box *box, int idx, const char *wha
     return v;
 }
 
+const kl_value *lkl__value_at(lua_State *L, int idx, const char *what)
+{
+    const kl_value *v = lkl_view_value(L, idx);
+    if (v)
+        lua_pushnil(L);
+    else
+        v = lkl__to_box(L, lkl_value_box(L), idx, what);
+    return v;
+}
+
 /* --- into plain tables ------------------------------------------------------------------------------------------------------ */
 
 /* Null stays kube.null here: a copy that is written back has lost nothing. */
@@ -298,8 +308,7 @@ static int copy(lua_State *L)
         lua_settop(L, 1);
         return 1;
     }
-    lkl_box *box = lkl_value_box(L);
-    push_copy(L, lkl__to_box(L, box, 1, "the value"));
+    push_copy(L, lkl__value_at(L, 1, "the value"));
     return 1;
 }
 

@@ -186,6 +186,7 @@ static int draft_tostring(lua_State *L)
     const kl_value *v = kl_draft_value(d->node);
     box->ptr = (void *)v;
     lkl__push_json(L, v, false);
+    lkl_box_close(L, -2);
     return 1;
 }
 
@@ -298,14 +299,30 @@ static void check_open(lua_State *L, int idx, int key_idx)
         refuse(L, idx, key_idx, "this draft has been sent; edit inside the function that was given to patch");
 }
 
+/* A scalar that every object takes, so that nobody needs its name. */
+static bool is_plain(lua_State *L, int idx)
+{
+    switch (lua_type(L, idx)) {
+    case LUA_TNIL:
+    case LUA_TBOOLEAN: return true;
+    case LUA_TNUMBER: return lua_isinteger(L, idx);
+    case LUA_TSTRING: return kl_utf8_valid(lua_tostring(L, idx), lua_rawlen(L, idx));
+    default: return false;
+    }
+}
+
 static int draft_newindex(lua_State *L)
 {
     lua_settop(L, 3);
     check_open(L, 1, 2);
     lkl__forget_chains(L);
-    lkl_box *box = lkl_value_box(L);
-    lkl__draft_describe(L, 1, 2);
+    lkl_box *box = lkl_value_box(L);                    /* 4 */
+    if (is_plain(L, 3))
+        lua_pushliteral(L, "the value");
+    else
+        lkl__draft_describe(L, 1, 2);
     set_value(L, 1, 2, lkl__to_box(L, box, 3, lua_tostring(L, -1)));
+    lkl_box_close(L, 4);
     return 0;
 }
 

@@ -169,21 +169,50 @@ static int cache_fail(lua_State *L, kl_err *err)
     return lkl__error(L, "%s", lua_tostring(L, -1));
 }
 
-/* run.get(kind, namespace or nil, name) */
+/* Whether idx is a text that is not empty. */
+static bool is_text(lua_State *L, int idx)
+{
+    return lua_type(L, idx) == LUA_TSTRING && lua_rawlen(L, idx) > 0;
+}
+
+#define NAMESPACE_MAX 256      /* 63 bytes on every server */
+
+/* run.get(kind, key) and (kind, namespace, name): the object or nil; false when these are not the words of a get (context.lua says
+ * why then). A name alone means the key's own namespace. */
 static int get(lua_State *L)
 {
     kl_reader *rd = reader_of(L);
-    const char *kind = luaL_checkstring(L, 1), *ns = luaL_optstring(L, 2, NULL), *name = luaL_checkstring(L, 3);
-    lkl_box *box = lkl_value_box(L);
+    kl_run *run = lkl_state_of(L)->run;
+    char own[NAMESPACE_MAX];
+    const char *ns = NULL, *name;
+    lua_settop(L, 4);
+    if (!is_text(L, 1) || !is_text(L, 2) || !(is_text(L, 3) || lua_isnil(L, 3)) || !lua_isnil(L, 4)) {
+        lua_pushboolean(L, false);
+        return 1;
+    }
+    const char *a = lua_tostring(L, 2), *slash = lua_isnil(L, 3) ? strchr(a, '/') : NULL;
+    if (slash) {
+        if (slash == a || (size_t)(slash - a) >= sizeof own || !slash[1] || strchr(slash + 1, '/')) {
+            lua_pushboolean(L, false);
+            return 1;
+        }
+        memcpy(own, a, (size_t)(slash - a));
+        own[slash - a] = '\0';
+        ns = own;
+        name = slash + 1;
+    } else if (lua_isnil(L, 3)) {
+        ns = run ? kl_run_namespace(run) : NULL;
+        name = a;
+    } else {
+        ns = a;
+        name = lua_tostring(L, 3);
+    }
     const kl_value *v = NULL;
     kl_err err = KL_ERR_INIT;
-    if (kl_reader_get(rd, kind, ns, name, &v, &err))
+    lkl__view_prepare(L);
+    if (kl_reader_get(rd, lua_tostring(L, 1), ns, name, &v, &err))
         return cache_fail(L, &err);
-    box->ptr = (void *)v;
-    if (v)
-        lkl_push_object(L, v);
-    else
-        lua_pushnil(L);
+    lkl__push_taken(L, v);
     return 1;
 }
 
@@ -203,8 +232,8 @@ static const char *opt(lua_State *L, const char *field)
     return s;
 }
 
-/* run.list(kind, {ns, labels, fields, index, value, limit}): a list of views, sorted by key. */
-static int list(lua_State *L)
+/* What (kind, {ns, labels, fields, index, value, limit}) finds, sorted by key, in a box on the stack. */
+static kl_objects *find(lua_State *L)
 {
     kl_reader *rd = reader_of(L);
     const char *kind = luaL_checkstring(L, 1);
@@ -218,14 +247,23 @@ static int list(lua_State *L)
     box->ptr = o;
     kl_err err = KL_ERR_INIT;
     if (kl_reader_list(rd, kind, &q, o, &err))
-        return cache_fail(L, &err);
-    lua_createtable(L, (int)o->len, 0);
-    int at = lua_gettop(L), box_at = at - 1;
-    for (size_t i = 0; i < o->len; i++) {
-        lkl_push_object(L, o->v[i]);
-        lua_rawseti(L, at, (lua_Integer)i + 1);
-    }
-    lkl_box_close(L, box_at);
+        cache_fail(L, &err);
+    return o;
+}
+
+/* run.list(kind, query): a list of views. */
+static int list(lua_State *L)
+{
+    lkl__push_list(L, find(L));
+    lkl_box_close(L, -2);
+    return 1;
+}
+
+/* run.each(kind, query): a function that gives one view after the other. */
+static int each(lua_State *L)
+{
+    lkl__push_each(L, find(L));
+    lkl_box_close(L, -2);
     return 1;
 }
 
@@ -258,23 +296,10 @@ static int now(lua_State *L)
     return 1;
 }
 
-/* run.about(): key, namespace, name, attempt, generation, id, params */
-static int about(lua_State *L)
-{
-    kl_run *r = run_of(L);
-    lua_pushstring(L, kl_run_key(r));
-    lua_pushstring(L, kl_run_namespace(r));
-    lua_pushstring(L, kl_run_name(r));
-    lua_pushinteger(L, kl_run_attempt(r));
-    lua_pushinteger(L, kl_run_generation(r));
-    lua_pushstring(L, kl_run_id(r));
-    lkl_push_value(L, kl_run_params(r));
-    return 7;
-}
-
 void lkl__push_run(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"call", call}, {"sleep", sleep_for}, {"resource", resource}, {"owns", owns}, {"get", get}, {"list", list},
-        {"event", event}, {"log", log_line}, {"now", now}, {"about", about}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"call", call}, {"sleep", sleep_for}, {"resource", resource}, {"owns", owns}, {"get", get}, {"list", list}, {"each", each},
+        {"event", event}, {"log", log_line}, {"now", now}, {NULL, NULL}};
     luaL_newlib(L, functions);
+    lkl__open_context(L);
 }

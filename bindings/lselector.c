@@ -20,8 +20,7 @@ static kl_selector *self(lua_State *L)
 static int matches(lua_State *L)
 {
     kl_selector *s = self(L);
-    lkl_box *box = lkl_value_box(L);
-    const kl_value *v = lkl__to_box(L, box, 2, "labels");
+    const kl_value *v = lkl__value_at(L, 2, "labels");
     const kl_value *meta = kl_value_get(v, "metadata");
     if (kl_value_type(meta) == KL_OBJECT)
         v = kl_value_get(meta, "labels");

@@ -17,17 +17,21 @@ static const char nil_mt;
 
 /* --- remembering -------------------------------------------------------------------------------------------------------------- */
 
+void lkl__absent_at(lua_State *L, int border_idx, int in_idx, int key_idx)
+{
+    lua_pushvalue(L, in_idx);
+    lua_setiuservalue(L, border_idx, BORDER_ABSENT_IN);
+    lua_pushvalue(L, key_idx);
+    lua_setiuservalue(L, border_idx, BORDER_ABSENT_KEY);
+}
+
 void lkl__absent(lua_State *L, int in_idx, int key_idx)
 {
     in_idx = lua_absindex(L, in_idx);
     key_idx = lua_absindex(L, key_idx);
     lkl_border *b = lkl__border_push(L);
-    if (b->nil_index) {
-        lua_pushvalue(L, in_idx);
-        lua_setiuservalue(L, -2, BORDER_ABSENT_IN);
-        lua_pushvalue(L, key_idx);
-        lua_setiuservalue(L, -2, BORDER_ABSENT_KEY);
-    }
+    if (b->nil_index)
+        lkl__absent_at(L, lua_gettop(L), in_idx, key_idx);
     lua_pop(L, 1);
 }
 

@@ -152,20 +152,47 @@ static int read_specs(lua_State *L)
 /* Coroutines are kept for the next key: making one costs an allocation of its stack. */
 #define POOL_MAX 64
 
+/* A key's coroutine, and the registry reference that keeps it. */
+typedef struct key_state {
+    struct key_state *next;                /* in the pool */
+    lua_State *co;
+    int ref;
+    uint64_t serial;                       /* of its run */
+} key_state;
+
 typedef struct worker_state {
     lkl_state *lua;
     lkl_program *program;
     size_t controller;
-    int pool;                              /* registry reference of the list of idle coroutines */
+    int body;                              /* registry reference of the function that every key runs */
+    key_state *pool;
     int idle;
-    unsigned since_gc;
+    uint64_t serials;
 } worker_state;
 
-/* A key's coroutine, and the registry reference that keeps it. */
-typedef struct key_state {
-    lua_State *co;
-    int ref;
-} key_state;
+static int body(lua_State *L);
+
+/* body, with the two things it needs as upvalues. */
+static int make_body(lua_State *L)
+{
+    worker_state *w = lua_touserdata(L, 1);
+    lkl_state_push(L, "run");
+    lkl_state_push(L, "list");
+    lua_rawgeti(L, -1, (lua_Integer)w->controller + 1);
+    lua_remove(L, -2);
+    lua_pushcclosure(L, body, 2);
+    w->body = luaL_ref(L, LUA_REGISTRYINDEX);
+    return 0;
+}
+
+static void close_state(void *state)
+{
+    worker_state *w = state;
+    for (key_state *k; (k = w->pool); kl_free(k))
+        w->pool = k->next;
+    lkl_state_free(w->lua);
+    kl_free(w);
+}
 
 static void *open_state(kl_program *p, size_t controller, kl_err *err)
 {
@@ -178,50 +205,48 @@ static void *open_state(kl_program *p, size_t controller, kl_err *err)
     w->program = me;
     w->controller = controller;
     w->lua->controller = p->specs[controller].name;
-    lua_newtable(w->lua->L);
-    w->pool = luaL_ref(w->lua->L, LUA_REGISTRYINDEX);
+    lua_pushcfunction(w->lua->L, make_body);
+    lua_pushlightuserdata(w->lua->L, w);
+    if (lua_pcall(w->lua->L, 1, 0, 0)) {
+        char *text = lkl_state_error(w->lua->L, NULL);
+        kl_status st = kl_fail(err, KL_ESCRIPT, "%s", text);
+        (void)st;
+        kl_free(text);
+        close_state(w);
+        return NULL;
+    }
+    lkl_gc_start(w->lua);
     return w;
-}
-
-static void close_state(void *state)
-{
-    worker_state *w = state;
-    lkl_state_free(w->lua);
-    kl_free(w);
 }
 
 static key_state *key_new(worker_state *w)
 {
-    lua_State *L = w->lua->L;
-    key_state *k = kl_new(key_state);
-    if (w->idle) {
-        lua_rawgeti(L, LUA_REGISTRYINDEX, w->pool);
-        lua_rawgeti(L, -1, w->idle);
-        k->co = lua_tothread(L, -1);
-        k->ref = luaL_ref(L, LUA_REGISTRYINDEX);
-        lua_pushnil(L);
-        lua_rawseti(L, -2, w->idle--);
-        lua_pop(L, 1);
+    key_state *k = w->pool;
+    if (k) {
+        w->pool = k->next;
+        w->idle--;
     } else {
-        k->co = lua_newthread(L);
-        k->ref = luaL_ref(L, LUA_REGISTRYINDEX);
+        k = kl_new(key_state);
+        k->co = lua_newthread(w->lua->L);
+        k->ref = luaL_ref(w->lua->L, LUA_REGISTRYINDEX);
     }
+    k->serial = ++w->serials;
     return k;
 }
 
-/* The end of a key's coroutine: pending <close> variables are closed, the thread goes back to the pool. */
-static void key_free(worker_state *w, key_state *k)
+/* The end of a key's coroutine. One that returned can run another function as it is; of any other the pending <close> variables are
+ * closed first. */
+static void key_free(worker_state *w, key_state *k, bool returned)
 {
-    lua_State *L = w->lua->L;
-    bool clean = lua_resetthread(k->co) == LUA_OK;
+    bool clean = returned || lua_resetthread(k->co) == LUA_OK;
     lua_settop(k->co, 0);
     if (clean && w->idle < POOL_MAX) {
-        lua_rawgeti(L, LUA_REGISTRYINDEX, w->pool);
-        lua_rawgeti(L, LUA_REGISTRYINDEX, k->ref);
-        lua_rawseti(L, -2, ++w->idle);
-        lua_pop(L, 1);
+        k->next = w->pool;
+        w->pool = k;
+        w->idle++;
+        return;
     }
-    luaL_unref(L, LUA_REGISTRYINDEX, k->ref);
+    luaL_unref(w->lua->L, LUA_REGISTRYINDEX, k->ref);
     kl_free(k);
 }
 
@@ -263,9 +288,6 @@ static void finish_error(worker_state *w, kl_run *run, lua_State *co)
     kl_free(traceback);
 }
 
-/* Garbage is collected in steps between keys rather than inside them. */
-#define GC_EVERY 16
-
 static kl_run_state drive(worker_state *w, kl_run *run, int narg)
 {
     key_state *k = kl_run_user(run);
@@ -273,35 +295,25 @@ static kl_run_state drive(worker_state *w, kl_run *run, int narg)
     w->lua->run = run;
     w->lua->reader = kl_run_reader(run);
     w->lua->key = k->co;
+    w->lua->serial = k->serial;
     int st = lua_resume(k->co, w->lua->L, narg, &n);
     w->lua->run = NULL;
     w->lua->reader = NULL;
     w->lua->key = NULL;
+    w->lua->serial = 0;
     if (st == LUA_YIELD) {
         lua_pop(k->co, n);
         return KL_RUN_WAITING;
     }
-    if (st == LUA_OK && n == 3)
+    if (st == LUA_OK && n == 0)
+        kl_run_finish(run, KL_RESULT_DONE, 0, NULL, NULL);
+    else if (st == LUA_OK && n == 3)
         finish(run, k->co, NULL);
     else
         finish_error(w, run, k->co);
     kl_run_set_user(run, NULL);
-    key_free(w, k);
-    if (++w->since_gc % GC_EVERY == 0)
-        lua_gc(w->lua->L, LUA_GCSTEP, 0);
+    key_free(w, k, st == LUA_OK);
     return KL_RUN_DONE;
-}
-
-/* (controller index, object, kind): pushes script.run and its arguments on the coroutine. Protected by lua_resume. */
-static int enter(lua_State *L)
-{
-    worker_state *w = lua_touserdata(L, 1);
-    lkl_state_push(L, "run");
-    lkl_state_push(L, "list");
-    lua_rawgeti(L, -1, (lua_Integer)w->controller + 1);
-    lua_remove(L, -2);
-    lkl_push_object(L, kl_run_object(w->lua->run));
-    return 3;
 }
 
 static int entered(lua_State *L, int status, lua_KContext ctx)
@@ -310,12 +322,15 @@ static int entered(lua_State *L, int status, lua_KContext ctx)
     return lua_gettop(L);
 }
 
-/* The coroutine's body: allocation errors in here are the key's, like any other error. */
+/* The coroutine's body: allocation errors in here are the key's, like any other error. Upvalues: script.run and the controller. */
 static int body(lua_State *L)
 {
-    enter(L);
-    lua_remove(L, 1);
-    lua_callk(L, 2, 3, 0, entered);
+    lkl_state *s = lkl_state_of(L);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_pushvalue(L, lua_upvalueindex(2));
+    lkl_push_object(L, kl_run_object(s->run));
+    lkl__push_context(L, s->serial, -1);
+    lua_callk(L, 3, LUA_MULTRET, 0, entered);
     return entered(L, LUA_OK, 0);
 }
 
@@ -324,9 +339,9 @@ static kl_run_state start(void *state, kl_run *run)
     worker_state *w = state;
     key_state *k = key_new(w);
     kl_run_set_user(run, k);
-    lua_pushcfunction(k->co, body);
-    lua_pushlightuserdata(k->co, w);
-    return drive(w, run, 1);
+    lua_rawgeti(w->lua->L, LUA_REGISTRYINDEX, w->body);
+    lua_xmove(w->lua->L, k->co, 1);
+    return drive(w, run, 0);
 }
 
 static kl_run_state resume(void *state, kl_run *run)
@@ -334,12 +349,18 @@ static kl_run_state resume(void *state, kl_run *run)
     return drive(state, run, 0);
 }
 
+static bool rest(void *state, bool idle)
+{
+    worker_state *w = state;
+    return lkl_gc_rest(w->lua, idle);
+}
+
 static void abandon(void *state, kl_run *run)
 {
     key_state *k = kl_run_user(run);
     kl_run_set_user(run, NULL);
     if (k)
-        key_free(state, k);
+        key_free(state, k, false);
 }
 
 /* --- functions of the script, on the mapper thread ---------------------------------------------------------------------------- */
@@ -437,7 +458,7 @@ static void program_free(kl_program *p)
 
 kl_status lkl_program_load(const char *path, kl_program **out, kl_err *err)
 {
-    static const kl_program_ops ops = {.open = open_state, .close = close_state, .start = start, .resume = resume, .abandon = abandon, .map = map,
+    static const kl_program_ops ops = {.open = open_state, .close = close_state, .start = start, .resume = resume, .rest = rest, .abandon = abandon, .map = map,
         .index = index_of, .predicate = predicate, .free = program_free};
     lkl_program *p = kl_new(lkl_program);
     kl_status st = lkl_bundle_init(&p->bundle, path, err);

@@ -456,6 +456,9 @@ kl_status lkl_state_new(lkl_bundle *bundle, bool loading, lkl_state **out, kl_er
         kl_free(s);
         return kl_fail(err, KL_ESCRIPT, "%s: not enough memory for a Lua state", bundle->sources[0].path);
     }
+#ifdef KL_DEBUG
+    lkl_stress_start(s->L, &s->stress);
+#endif
     *(lkl_state **)lua_getextraspace(s->L) = s;
     s->key = s->L;
     lua_pushcfunction(s->L, setup);

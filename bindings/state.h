@@ -5,6 +5,9 @@
 #include "border.h"
 #include "bundle.h"
 #include "run/reconciler.h"
+#ifdef KL_DEBUG
+#include "stress.h"
+#endif
 
 typedef struct lkl_state {
     lua_State *L;
@@ -13,10 +16,16 @@ typedef struct lkl_state {
     kl_time load_until;        /* monotonic: its time cap */
     lua_State *key;            /* the coroutine of the key that runs now */
     kl_run *run;               /* the run whose coroutine runs now, or NULL */
+    uint64_t serial;           /* which one of this state's runs it is: 1, 2, ...; 0 for none */
+    const kl_value *params;    /* of the runs, whose view the registry has */
     kl_reader *reader;         /* what ctx:get and friends read now, or NULL */
     int unyieldable;           /* coroutines of the script resumed from where nothing can yield */
     uint64_t blocked;          /* calls that had to block the worker for that */
     const char *controller;    /* name, for logs; "" while loading */
+#ifdef KL_DEBUG
+    lkl_stress stress;
+#endif
+    size_t gc_last, gc_full;   /* bytes that the last collection, and the last full one, left */
 } lkl_state;
 
 /* Loads the script of a bundle in a new state. While `loading`, modules it requires are added to the bundle. */
@@ -28,6 +37,11 @@ void lkl_state_push(lua_State *L, const char *what);
 /* The error on top of co's stack as text: position, message; pops it. With `traceback` a Lua traceback of co is added there. */
 char *lkl_state_error(lua_State *co, char **traceback);
 
+/* The state of a worker: from now on garbage is collected between keys (gc.c). */
+void lkl_gc_start(lkl_state *s);
+/* Between keys: collects a bounded part if it is worth it, and says whether it did. `idle`: nothing waits. */
+bool lkl_gc_rest(lkl_state *s, bool idle);
+
 /* coroutine.* for scripts: runtime yields pass through (lroutine.c). Pushes the library table. */
 void lkl__push_coroutines(lua_State *L);
 /* Yields to the worker, or returns false where that is impossible and the caller must block. */
@@ -37,5 +51,8 @@ bool lkl__is_key(lua_State *L);
 int lkl__wait(lua_State *L, lua_KContext ctx, lua_KFunction k);
 /* core.run: what ctx is made of (lrun.c). Pushes the table. */
 void lkl__push_run(lua_State *L);
+/* ctx itself (lctx.c): adds its part to the table on top; pushes the ctx of a run (its serial), whose object's view is at object_idx. */
+void lkl__open_context(lua_State *L);
+void lkl__push_context(lua_State *L, uint64_t serial, int object_idx);
 
 #endif

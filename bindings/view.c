@@ -2,23 +2,34 @@
  *
  * The root view holds the one reference; a view of something below holds its parent (user value 1) and its own key in it
  * (user value 2), so it lives as long as the root and can say where it stands. Every string key is a field: a view has no
- * methods. Absent fields and JSON null read as nil. */
+ * methods. Absent fields and JSON null read as nil.
+ *
+ * Reading makes little: a place that was read a moment ago gives the userdata that was made then, from a small table of the
+ * state that keeps nothing alive; an object that stands in such a table is not held twice either. The metamethods have the
+ * border and the tables as upvalues, so a read asks the registry for nothing. */
 #include <stdio.h>
+#include <string.h>
 #include "border.h"
 #include "model/object.h"
 
 static const char view_tag, root_mt, child_mt;
 
-typedef struct lkl_view {
-    const void *tag;
-    const kl_value *v;              /* the root: a reference of ours, NULL once finalised; else borrowed from the root */
-    const struct lkl_view *root;    /* itself for the root; its memory outlives every view below, whatever the collector's order */
-} lkl_view;
+typedef lkl__view lkl_view;
+
+typedef struct child_view {
+    lkl_view view;
+    const void *parent;             /* the userdata that user value 1 keeps, */
+    uintptr_t key;                  /* and which key in it: what is equal here is the same place (see the KEY_ words) */
+} child_view;
 
 enum { VIEW_PARENT = 1, VIEW_KEY };
 
-/* The key of a view that was reached by a path begins with this byte; field names from JSON have it only after an escape. */
-#define PATH_MARK '\0'
+/* A key as a word. Lua's strings are aligned, and each is kept by the view that has it as key; so equal words are equal keys. Long
+ * strings may have several words. */
+enum { KEY_STRING, KEY_INDEX, KEY_PATH, KEY_TOP, KEY_BITS = 3 };
+
+static uintptr_t word_of(const void *string, int how) { return (uintptr_t)string | (uintptr_t)how; }
+static uintptr_t word_of_index(size_t i, int how) { return (uintptr_t)i << 2 | (uintptr_t)how; }
 
 static lkl_view *get_view(lua_State *L, int idx)
 {
@@ -31,34 +42,169 @@ const kl_value *lkl_view_value(lua_State *L, int idx)
     return view && view->root->v ? view->v : NULL;
 }
 
-static const kl_value *check_view(lua_State *L, int idx)
+static lkl_view *check_view(lua_State *L, int idx)
 {
     lkl_view *view = get_view(L, idx);
     if (!view)
         luaL_typeerror(L, idx, "kubelua.view");
     if (!view->root->v)
         luaL_argerror(L, idx, "this view was finalised before its user");
-    return view->v;
+    return view;
 }
 
 /* --- making ------------------------------------------------------------------------------------------------------------------ */
 
-static void set_view_metatable(lua_State *L, bool root);
+/* What the metamethods have as upvalues. */
+enum { UP_BORDER = 1, UP_SEEN, UP_TEXTS, UP_CHILD_MT, UPVALUES = UP_CHILD_MT };
 
-static lkl_view *new_view(lua_State *L, const lkl_view *root)
+/* Texts in between are made once and found again: Lua hashes each byte of a short string, and copies a long one. */
+#define TEXT_MIN 16
+#define TEXT_MAX 256
+
+static size_t set_of(const void *a, uintptr_t b)
 {
-    lkl_view *view = lua_newuserdatauv(L, sizeof *view, root ? VIEW_KEY : 0);
-    *view = (lkl_view){ &view_tag, NULL, root ? root : view };
-    set_view_metatable(L, !root);
-    return view;
+    uint64_t h = ((uint64_t)(uintptr_t)a ^ (uint64_t)b << 1 ^ (uint64_t)b >> 13) * 0x9e3779b97f4a7c15u;
+    return (size_t)(h >> 59) * LKL__WAYS;
+}
+
+/* Where it stands in the table, or 0: the table may have lost it since. */
+static lua_Integer slot_find(const lkl__slots *s, const void *a, uintptr_t b)
+{
+    size_t at = set_of(a, b);
+    for (size_t way = 0; way < LKL__WAYS; way++)
+        if (s->word[at + way].a == a && s->word[at + way].b == b)
+            return (lua_Integer)(at + way) + 1;
+    return 0;
+}
+
+/* Where it is to stand: something older goes. */
+static lua_Integer slot_take(lkl__slots *s, const void *a, uintptr_t b)
+{
+    size_t at = set_of(a, b);
+    at += s->next[at / LKL__WAYS]++ % LKL__WAYS;
+    s->word[at].a = a;
+    s->word[at].b = b;
+    return (lua_Integer)at + 1;
+}
+
+static void push_metatables(lua_State *L);
+
+/* Pushes a view of `child`, which stands in the userdata at parent_idx; of that one and its root the address is known. key_idx 0: the
+ * view keeps no key. The metatable is at mt_idx. */
+static void new_child(lua_State *L, const kl_value *child, int parent_idx, const void *parent, const lkl_view *root, uintptr_t key, int key_idx, int mt_idx)
+{
+    child_view *c = lua_newuserdatauv(L, sizeof *c, key_idx ? VIEW_KEY : VIEW_PARENT);
+    *c = (child_view){ { &view_tag, NULL, root }, parent, key };
+    lua_pushvalue(L, parent_idx);
+    lua_setiuservalue(L, -2, VIEW_PARENT);
+    if (key_idx) {
+        lua_pushvalue(L, key_idx);
+        lua_setiuservalue(L, -2, VIEW_KEY);
+    }
+    lua_pushvalue(L, mt_idx);
+    lua_setmetatable(L, -2);
+    c->view.v = child;      /* only now: the parent keeps it alive */
+}
+
+/* In a metamethod: pushes the text of a string. It is found by the handle and judged by its bytes. */
+static void push_text(lua_State *L, lkl_border *b, const kl_value *v)
+{
+    size_t n, have;
+    const char *s = kl_value_strn(v, &n);
+    if (n < TEXT_MIN || n > TEXT_MAX) {
+        lua_pushlstring(L, s, n);
+        return;
+    }
+    lua_Integer slot = slot_find(&b->texts, v, 0);
+    if (slot) {
+        lua_rawgeti(L, lua_upvalueindex(UP_TEXTS), slot);
+        const char *there = lua_tolstring(L, -1, &have);
+        if (there && have == n && memcmp(there, s, n) == 0)
+            return;
+        lua_pop(L, 1);
+    } else {
+        slot = slot_take(&b->texts, v, 0);
+    }
+    lua_pushlstring(L, s, n);
+    lua_pushvalue(L, -1);
+    lua_rawseti(L, lua_upvalueindex(UP_TEXTS), slot);
+}
+
+/* In a metamethod: pushes the scalar or the view at a key of the view at 1. key_idx is absolute. */
+static void push_child(lua_State *L, const lkl_view *parent, const kl_value *child, uintptr_t key, int key_idx)
+{
+    kl_type type = kl_value_type(child);
+    lkl_border *b = lkl__border_at(L, lua_upvalueindex(UP_BORDER));
+    if (type == KL_STRING) {
+        push_text(L, b, child);
+        return;
+    }
+    if (type < KL_ARRAY) {
+        (void)lkl__push_scalar(L, child);
+        return;
+    }
+    lua_Integer slot = slot_find(&b->seen, parent, key);
+    if (slot) {
+        lua_rawgeti(L, lua_upvalueindex(UP_SEEN), slot);
+        const child_view *c = lua_touserdata(L, -1);
+        if (c && c->view.root != &c->view && c->parent == parent && c->key == key)
+            return;
+        lua_pop(L, 1);
+    }
+    new_child(L, child, 1, parent, parent->root, key, key_idx, lua_upvalueindex(UP_CHILD_MT));
+    if (!slot)
+        slot = slot_take(&b->seen, parent, key);
+    lua_pushvalue(L, -1);
+    lua_rawseti(L, lua_upvalueindex(UP_SEEN), slot);
+}
+
+/* An empty root waits in the border, so that whoever gets a reference from C has a place for it that cannot fail. */
+void lkl__view_prepare(lua_State *L)
+{
+    lkl__border_push(L);
+    if (lua_getiuservalue(L, -1, BORDER_SPARE) != LUA_TUSERDATA) {
+        lkl_view *view = lua_newuserdatauv(L, sizeof *view, 0);
+        *view = (lkl_view){ &view_tag, NULL, view };
+        push_metatables(L);
+        lua_pop(L, 1);
+        lua_setmetatable(L, -2);
+        lua_setiuservalue(L, -3, BORDER_SPARE);
+    }
+    lua_pop(L, 2);
+}
+
+void lkl__push_taken(lua_State *L, const kl_value *taken)
+{
+    if (!taken) {
+        lua_pushnil(L);
+        return;
+    }
+    lkl_border *b = lkl__border_push(L);
+    lua_getiuservalue(L, -1, BORDER_SEEN);
+    lua_Integer slot = slot_find(&b->seen, NULL, (uintptr_t)taken);
+    lua_rawgeti(L, -1, slot);                   /* nil at 0 */
+    const lkl_view *there = lua_touserdata(L, -1);
+    if (there && there->root == there && there->v == taken) {
+        kl_value_unref(taken);                  /* the view has one */
+    } else {
+        lua_pop(L, 1);
+        lua_getiuservalue(L, -2, BORDER_SPARE);
+        ((lkl_view *)lua_touserdata(L, -1))->v = taken;
+        lua_pushvalue(L, -1);
+        lua_rawseti(L, -3, slot ? slot : slot_take(&b->seen, NULL, (uintptr_t)taken));
+        lua_pushnil(L);
+        lua_setiuservalue(L, -4, BORDER_SPARE);
+    }
+    lua_replace(L, -3);
+    lua_pop(L, 1);
 }
 
 void lkl_push_value(lua_State *L, const kl_value *v)
 {
     if (lkl__push_scalar(L, v))
         return;
-    lkl_view *view = new_view(L, NULL);     /* may raise: take the reference afterwards */
-    view->v = kl_value_ref(v);
+    lkl__view_prepare(L);               /* may raise: take the reference afterwards */
+    lkl__push_taken(L, kl_value_ref(v));
 }
 
 void lkl_push_object(lua_State *L, const kl_value *v)
@@ -66,18 +212,9 @@ void lkl_push_object(lua_State *L, const kl_value *v)
     lkl_push_value(L, v);
 }
 
-void lkl__push_child(lua_State *L, int idx, const kl_value *child, int key_idx)
+void lkl__push_kept(lua_State *L, const lkl__keeper *k, int keeper_idx, size_t i, int mt_idx)
 {
-    if (lkl__push_scalar(L, child))
-        return;
-    idx = lua_absindex(L, idx);
-    key_idx = lua_absindex(L, key_idx);
-    lkl_view *view = new_view(L, get_view(L, idx)->root);
-    lua_pushvalue(L, idx);
-    lua_setiuservalue(L, -2, VIEW_PARENT);
-    lua_pushvalue(L, key_idx);
-    lua_setiuservalue(L, -2, VIEW_KEY);
-    view->v = child;        /* only now: the parent keeps it alive */
+    new_child(L, k->v[i], keeper_idx, k, &k->head, word_of_index(i, KEY_TOP), 0, mt_idx);
 }
 
 /* --- where a view stands ---------------------------------------------------------------------------------------------------- */
@@ -104,13 +241,8 @@ void lkl__path_step(lua_State *L, luaL_Buffer *b, int key_idx, bool first)
         return;
     }
     const char *s = lua_tolstring(L, key_idx, &n);
-    bool path = n > 0 && s[0] == PATH_MARK;
-    if (path) {
-        s++;
-        n--;
-    }
-    if (path || plain_name(s, n)) {
-        if (!first && !(n > 0 && s[0] == '['))
+    if (plain_name(s, n)) {
+        if (!first)
             luaL_addchar(b, '.');
         luaL_addlstring(b, s, n);
     } else {
@@ -120,7 +252,8 @@ void lkl__path_step(lua_State *L, luaL_Buffer *b, int key_idx, bool first)
     }
 }
 
-/* Collects the keys from the root down to the view at idx into a new table on the stack; returns the root's value. */
+/* Collects the keys from the view at idx up to its root into a new table on the stack; returns the root's value. A path is kept as
+ * {path}, for it is no single key. */
 static const kl_value *keys_of(lua_State *L, int idx)
 {
     idx = lua_absindex(L, idx);
@@ -129,13 +262,30 @@ static const kl_value *keys_of(lua_State *L, int idx)
     lua_pushvalue(L, idx);
     lkl_view *view;
     while ((view = get_view(L, -1)) && view->root != view) {
-        lua_getiuservalue(L, -1, VIEW_KEY);
+        uintptr_t key = ((child_view *)view)->key;
+        if ((key & KEY_BITS) == KEY_TOP)
+            break;
+        bool path = (key & KEY_BITS) == KEY_PATH;
+        if (path)
+            lua_createtable(L, 1, 0);
+        lua_getiuservalue(L, path ? -2 : -1, VIEW_KEY);
+        if (path)
+            lua_rawseti(L, -2, 1);
         lua_rawseti(L, keys, ++n);
         lua_getiuservalue(L, -1, VIEW_PARENT);
         lua_remove(L, -2);
     }
     lua_pop(L, 1);
     return view ? view->v : NULL;
+}
+
+static void add_path(lua_State *L, luaL_Buffer *b, int path_idx, bool first)
+{
+    size_t n;
+    const char *s = lua_tolstring(L, path_idx, &n);
+    if (!first && !(n > 0 && s[0] == '['))
+        luaL_addchar(b, '.');
+    luaL_addlstring(b, s, n);
 }
 
 void lkl__describe_value(lua_State *L, const kl_value *root)
@@ -163,9 +313,16 @@ void lkl__describe_keys(lua_State *L, const kl_value *root, int keys_idx, int ke
     luaL_buffinit(L, &b);
     bool first = true;
     for (lua_Integer i = n; i > 0; i--, first = false) {
-        lua_rawgeti(L, keys, i);
+        bool path = lua_rawgeti(L, keys, i) == LUA_TTABLE;
+        if (path) {
+            lua_rawgeti(L, -1, 1);
+            lua_remove(L, -2);
+        }
         lua_replace(L, slot);
-        lkl__path_step(L, &b, slot, first);
+        if (path)
+            add_path(L, &b, slot, first);
+        else
+            lkl__path_step(L, &b, slot, first);
     }
     if (key_idx)
         lkl__path_step(L, &b, key_idx, first);
@@ -188,15 +345,17 @@ void lkl__view_describe(lua_State *L, int view_idx, int key_idx)
 
 /* --- reading ------------------------------------------------------------------------------------------------------------------ */
 
-/* The child that the key at idx names, or NULL. Lists count from 1. */
-static const kl_value *child_of(lua_State *L, const kl_value *v, int idx)
+/* The child that the key at idx names, or NULL, and the key as a word. Lists count from 1. */
+static const kl_value *child_of(lua_State *L, const kl_value *v, int idx, uintptr_t *word)
 {
+    *word = 0;
     switch (lua_type(L, idx)) {
     case LUA_TSTRING: {
         if (kl_value_type(v) != KL_OBJECT)
             return NULL;
         size_t n;
         const char *key = lua_tolstring(L, idx, &n);
+        *word = word_of(key, KEY_STRING);
         return kl_value_getn(v, key, n);
     }
     case LUA_TNUMBER: {
@@ -204,6 +363,7 @@ static const kl_value *child_of(lua_State *L, const kl_value *v, int idx)
         lua_Integer i = lua_tointegerx(L, idx, &whole);
         if (!whole || kl_value_type(v) != KL_ARRAY || i < 1)
             return NULL;
+        *word = word_of_index((size_t)i, KEY_INDEX);
         return kl_value_item(v, (size_t)i - 1);
     }
     default: return NULL;
@@ -212,13 +372,16 @@ static const kl_value *child_of(lua_State *L, const kl_value *v, int idx)
 
 static int view_index(lua_State *L)
 {
-    const kl_value *v = check_view(L, 1);
-    const kl_value *child = child_of(L, v, 2);
+    const lkl_view *view = check_view(L, 1);
+    uintptr_t key;
+    const kl_value *child = child_of(L, view->v, 2, &key);
     if (kl_value_type(child) == KL_NULL) {
-        lkl__absent(L, 1, 2);
+        lkl_border *b = lkl__border_at(L, lua_upvalueindex(UP_BORDER));
+        if (b->nil_index)
+            lkl__absent_at(L, lua_upvalueindex(UP_BORDER), 1, 2);
         lua_pushnil(L);
     } else {
-        lkl__push_child(L, 1, child, 2);
+        push_child(L, view, child, key, 2);
     }
     return 1;
 }
@@ -234,50 +397,53 @@ static int view_newindex(lua_State *L)
 /* Objects have no sequence, so their length is 0, as with a Lua table of named fields. */
 static int view_len(lua_State *L)
 {
-    const kl_value *v = check_view(L, 1);
+    const kl_value *v = check_view(L, 1)->v;
     lua_pushinteger(L, kl_value_type(v) == KL_ARRAY ? (lua_Integer)kl_value_len(v) : 0);
     return 1;
 }
 
-/* next(view, _) with the position in an upvalue: key order of the text; lists from 1. A null gives its key and nil. */
+/* next(view, _) with the position in one more upvalue: key order of the text; lists from 1. A null gives its key and nil. */
 static int view_next(lua_State *L)
 {
-    const kl_value *v = check_view(L, 1);
-    lua_Integer i = lua_tointeger(L, lua_upvalueindex(1));
+    const lkl_view *view = check_view(L, 1);
+    lua_Integer i = lua_tointeger(L, lua_upvalueindex(UPVALUES + 1));
     const kl_value *child;
+    uintptr_t word;
     lua_settop(L, 1);
-    if ((size_t)i >= kl_value_len(v)) {
+    if ((size_t)i >= kl_value_len(view->v)) {
         lua_pushnil(L);
         return 1;
     }
-    if (kl_value_type(v) == KL_ARRAY) {
-        child = kl_value_item(v, (size_t)i);
+    if (kl_value_type(view->v) == KL_ARRAY) {
+        child = kl_value_item(view->v, (size_t)i);
         lua_pushinteger(L, i + 1);
+        word = word_of_index((size_t)i + 1, KEY_INDEX);
     } else {
         const char *key;
         size_t n;
-        child = kl_value_member(v, (size_t)i, &key, &n);
-        lua_pushlstring(L, key, n);
+        child = kl_value_member(view->v, (size_t)i, &key, &n);
+        word = word_of(lua_pushlstring(L, key, n), KEY_STRING);
     }
     lua_pushinteger(L, i + 1);
-    lua_replace(L, lua_upvalueindex(1));
-    lkl__push_child(L, 1, child, 2);
+    lua_replace(L, lua_upvalueindex(UPVALUES + 1));
+    push_child(L, view, child, word, 2);
     return 2;
 }
 
 static int view_pairs(lua_State *L)
 {
     check_view(L, 1);
+    for (int i = 1; i <= UPVALUES; i++)
+        lua_pushvalue(L, lua_upvalueindex(i));
     lua_pushinteger(L, 0);
-    lua_pushcclosure(L, view_next, 1);
+    lua_pushcclosure(L, view_next, UPVALUES + 1);
     lua_pushvalue(L, 1);
     return 2;
 }
 
 static int view_tostring(lua_State *L)
 {
-    const kl_value *v = check_view(L, 1);
-    lkl__push_json(L, v, false);
+    lkl__push_json(L, check_view(L, 1)->v, false);
     return 1;
 }
 
@@ -298,25 +464,44 @@ int lkl__eq(lua_State *L)
     return 1;
 }
 
+/* The path whose text is at 2, good until Lua allocates. A box that was closed has no path: then the state itself is closing. */
+static const kl_path *recent_path(lua_State *L, lkl_border *b, const char *text)
+{
+    lkl__recent *r = &b->recent[((uintptr_t)text >> 3 ^ (uintptr_t)text >> 8) % LKL__RECENT];
+    if (r->text == text && r->path->ptr)
+        return r->path->ptr;
+    int top = lua_gettop(L);
+    const kl_path *path = lkl__path(L, 2);              /* may begin the collection of paths, and the recent ones, anew */
+    *r = (lkl__recent){ text, lua_touserdata(L, -1) };
+    lua_settop(L, top);                                 /* the collection has the box */
+    return path;
+}
+
 /* o("a.b[1].c") and o("metadata.labels", "app.kubernetes.io/name"): a path, then keys as they stand. Nil as soon as a step is absent. */
 static int view_call(lua_State *L)
 {
-    const kl_value *v = check_view(L, 1);
+    const lkl_view *view = check_view(L, 1);
     int top = lua_gettop(L);
-    luaL_checkstring(L, 2);
-    v = kl_path_get(lkl__path(L, 2), v);
+    const char *text = luaL_checkstring(L, 2);
+    const kl_value *v = kl_path_get(recent_path(L, lkl__border_at(L, lua_upvalueindex(UP_BORDER)), text), view->v);
+    uintptr_t word;
     for (int i = 3; v && i <= top; i++)
-        v = child_of(L, v, i);
-    if (lkl__push_scalar(L, v))
+        v = child_of(L, v, i, &word);
+    if (!v || kl_value_type(v) == KL_NULL) {
+        lua_pushnil(L);
         return 1;
-    luaL_Buffer b;
-    luaL_buffinit(L, &b);
-    luaL_addchar(&b, PATH_MARK);
-    luaL_addstring(&b, lua_tostring(L, 2));
+    }
+    if (top == 2 || kl_value_type(v) < KL_ARRAY) {
+        push_child(L, view, v, word_of(lua_tostring(L, 2), KEY_PATH), 2);
+        return 1;
+    }
+    luaL_Buffer path;
+    luaL_buffinit(L, &path);
+    luaL_addstring(&path, lua_tostring(L, 2));
     for (int i = 3; i <= top; i++)
-        lkl__path_step(L, &b, i, false);
-    luaL_pushresult(&b);
-    lkl__push_child(L, 1, v, -1);
+        lkl__path_step(L, &path, i, false);
+    luaL_pushresult(&path);
+    push_child(L, view, v, word_of(lua_tostring(L, -1), KEY_PATH), lua_gettop(L));
     return 1;
 }
 
@@ -330,23 +515,65 @@ static int view_gc(lua_State *L)
     return 0;
 }
 
-static const luaL_Reg view_meta[] = {
-    { "__index", view_index }, { "__newindex", view_newindex }, { "__len", view_len }, { "__pairs", view_pairs },
-    { "__tostring", view_tostring }, { "__eq", lkl__eq }, { "__call", view_call }, { NULL, NULL },
-};
-
-/* Only roots own something: views below have no finaliser, which makes them cheap for the collector. */
-static void set_view_metatable(lua_State *L, bool root)
+/* A table whose places are there from now on: filling one allocates nothing. */
+static void push_slots(lua_State *L)
 {
-    if (lkl__metatable(L, root ? &root_mt : &child_mt, "kubelua.view")) {
-        luaL_setfuncs(L, view_meta, 0);
-        if (root) {
-            lua_pushcfunction(L, view_gc);
-            lua_setfield(L, -2, "__gc");
-        }
-        lkl__keep_metatable(L, root ? &root_mt : &child_mt);
+    lua_createtable(L, LKL__SETS * LKL__WAYS, 0);
+    for (int i = 1; i <= LKL__SETS * LKL__WAYS; i++) {
+        lua_pushboolean(L, false);
+        lua_rawseti(L, -2, i);
     }
+}
+
+/* Pushes the metatables of roots and of views below; made on first use, with the table of views that were just made. Only roots own
+ * something: views below have no finaliser, which makes them cheap for the collector. */
+static void push_metatables(lua_State *L)
+{
+    static const luaL_Reg meta[] = {
+        { "__index", view_index }, { "__newindex", view_newindex }, { "__len", view_len }, { "__pairs", view_pairs },
+        { "__tostring", view_tostring }, { "__eq", lkl__eq }, { "__call", view_call }, { NULL, NULL },
+    };
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &root_mt);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &child_mt);
+    if (lua_istable(L, -1) && lua_istable(L, -2))
+        return;
+    lua_pop(L, 2);
+    lkl__border_push(L);
+    int border = lua_gettop(L);
+    push_slots(L);
+    lua_createtable(L, 0, 1);
+    lua_pushliteral(L, "v");
+    lua_setfield(L, -2, "__mode");
     lua_setmetatable(L, -2);
+    push_slots(L);
+    (void)lkl__metatable(L, &root_mt, "kubelua.view");
+    (void)lkl__metatable(L, &child_mt, "kubelua.view");
+    int seen = border + 1, root = border + 3, child = border + 4;
+    for (int mt = root; mt <= child; mt++) {
+        lua_pushvalue(L, mt);
+        for (int up = border; up < root; up++)
+            lua_pushvalue(L, up);
+        lua_pushvalue(L, child);
+        luaL_setfuncs(L, meta, UPVALUES);
+        lua_pop(L, 1);
+    }
+    lua_pushcfunction(L, view_gc);
+    lua_setfield(L, root, "__gc");
+    lua_pushvalue(L, seen);
+    lua_setiuservalue(L, border, BORDER_SEEN);
+    lua_pushvalue(L, root);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &root_mt);
+    lua_pushvalue(L, child);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &child_mt);
+    lua_replace(L, border + 1);
+    lua_replace(L, border);
+    lua_settop(L, border + 1);
+}
+
+void lkl__push_view_metatable(lua_State *L)
+{
+    push_metatables(L);
+    lua_remove(L, -2);
 }
 
 /* --- paths -------------------------------------------------------------------------------------------------------------------- */
@@ -376,6 +603,8 @@ static void push_paths(lua_State *L)
     }
     lua_pop(L, 1);
     lua_newtable(L);
+    lkl_border *b = lua_touserdata(L, -2);
+    memset(b->recent, 0, sizeof b->recent);     /* they live in the old collection */
     lua_pushvalue(L, -1);
     lua_setiuservalue(L, -3, BORDER_PATHS);
     lua_remove(L, -2);
@@ -389,6 +618,8 @@ kl_path *lkl__path(lua_State *L, int idx)
     lua_pushvalue(L, idx);
     lua_rawget(L, paths);
     kl_path *path = lkl_box_get(L, -1, &path_class);
+    if (!path && !lua_isnil(L, -1))
+        luaL_error(L, "the path \"%s\" is used while its state is closed", lua_tostring(L, idx));     /* by a finaliser */
     if (!path) {
         lkl_box *box = lkl_box_new(L, &path_class, 0);
         kl_err err = KL_ERR_INIT;

@@ -30,6 +30,9 @@ typedef struct kl_program_ops {
     void (*close)(void *state);                       /* no run is under way */
     kl_run_state (*start)(void *state, kl_run *run);
     kl_run_state (*resume)(void *state, kl_run *run); /* kl_run_reply has the answer */
+    /* Between keys, optional: housekeeping of the state in small bounded steps; true: something was done. `idle`: no key is ready, so now
+     * is better than later. */
+    bool (*rest)(void *state, bool idle);
     void (*abandon)(void *state, kl_run *run);        /* while WAITING: timeout or shutdown; free what it holds, finish is not called */
     /* Functions of the script, on the mapper thread. Optional when no spec names any. */
     kl_status (*map)(void *state, size_t fn, kl_reader *reader, const kl_value *object, kl_emit_fn *emit_key, void *arg, kl_err *err);

@@ -317,6 +317,12 @@ static void abandon_all(kl_worker *w, kl_time now)
     }
 }
 
+static bool rest(kl_gen_state *g, bool idle)
+{
+    const kl_program_ops *ops = g->logic->program->ops;
+    return ops->rest && ops->rest(g->state, idle);
+}
+
 kl_time kl_worker_step(kl_worker *w)
 {
     kl_time now = kl_clock_now(w->o.clock);
@@ -334,16 +340,20 @@ kl_time kl_worker_step(kl_worker *w)
         while (g && has_room(w, g) && kl_workqueue_try_get(w->o.queue, now, &item)) {
             /* Asked again after the key was taken: a generation is published before it enqueues, so this is the one that did. */
             g = gen_current(w, now);
-            if (g)
+            if (g) {
                 run_start(w, g, &item, now);
-            else
+                (void)rest(g, false);
+            } else {
                 put_back(w, &item, now);
+            }
             now = kl_clock_now(w->o.clock);
         }
         if (!g)
             next = w->retry_open;
         else if (has_room(w, g))
             next = kl_workqueue_next_due(w->o.queue);
+        if (g && next > now && rest(g, true))
+            next = now;                    /* look at everything again before more of it */
     }
     gens_sweep(w);
     kl_lock(&w->mu);

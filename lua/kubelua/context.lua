@@ -67,37 +67,38 @@ end
 ---@param namespace_or_key string
 ---@param name string?
 ---@return kubelua.view?
-function Context:get(kind, namespace_or_key, name)
-  local op = request.get("ctx:get", kind, namespace_or_key, name)
-  return run.get(kind, op.ns or self.namespace, op.name)
+function Context:get(kind, namespace_or_key, name, ...) -- luacheck: no self
+  local o = run.get(kind, namespace_or_key, name, ...)
+  if o ~= false then return o end
+  local op = request.get("ctx:get", kind, namespace_or_key, name, ...)      -- says what is wrong with them
+  return run.get(kind, op.ns or op.name, op.ns and op.name)
 end
 
---- From the cache: a list of objects, sorted by key.
+local NOTHING = {}
+
+local function query(what, opts)
+  if opts == nil then return NOTHING end
+  options.check(what, opts, LIST)
+  if (opts.index == nil) ~= (opts.value == nil) then
+    core.blame(what .. ": index and value go together: { index = \"node\", value = name }")
+  end
+  return {
+    ns = opts.namespace, labels = request.labels(opts.labels), fields = request.fields(opts.fields), index = opts.index,
+    value = opts.value, limit = opts.limit,
+  }
+end
+
+--- From the cache: a list of objects, sorted by key, as they are now.
 ---@param kind string
 ---@param opts {namespace?: string, labels?: any, fields?: any, index?: string, value?: string, limit?: integer}?
 ---@return kubelua.view[]
-function Context:list(kind, opts)
-  opts = options.check("ctx:list", opts, LIST)
-  if (opts.index == nil) ~= (opts.value == nil) then
-    core.blame "ctx:list: index and value go together: { index = \"node\", value = name }"
-  end
-  return run.list(kind, {
-    ns = opts.namespace, labels = request.labels(opts.labels), fields = request.fields(opts.fields), index = opts.index,
-    value = opts.value, limit = opts.limit,
-  })
-end
+function Context:list(kind, opts) return run.list(kind, query("ctx:list", opts)) end -- luacheck: no self
 
---- From the cache: iterates over objects.
+--- From the cache: iterates over the objects that there are now.
 ---@param kind string
 ---@param opts table?
 ---@return fun(): kubelua.view?
-function Context:each(kind, opts)
-  local list, i = self:list(kind, opts), 0
-  return function()
-    i = i + 1
-    return list[i]
-  end
-end
+function Context:each(kind, opts) return run.each(kind, query("ctx:each", opts)) end -- luacheck: no self
 
 -- ---------------------------------------------------------------- sending
 
@@ -271,34 +272,17 @@ function Context:sleep(duration) run.sleep(duration) end -- luacheck: no self
 
 -- ---------------------------------------------------------------- making one
 
-local function names()
-  local list = { "key", "namespace", "name", "params", "attempt", "generation", "id", "log", "live" }
-  for name in pairs(Context) do list[#list + 1] = name end
-  return list
+Context.log, Context.live = log, live
+
+local function missing(name)
+  if LATER[name] then core.blame(("ctx.%s is not in this version of kubelua"):format(tostring(name))) end
+  local names = {}
+  for known in pairs(Context) do names[#names + 1] = known end
+  core.blame(("ctx.%s: there is no such thing%s"):format(tostring(name), suggest.hint(name, names)))
 end
 
-local FIELDS = { namespace = true }        -- may be nil
-
-local meta = {
-  __name = "kubelua.Context",
-  __index = function(_, name)
-    local method = Context[name]
-    if method or FIELDS[name] then return method end
-    if LATER[name] then core.blame(("ctx.%s is not in this version of kubelua"):format(tostring(name))) end
-    core.blame(("ctx.%s: there is no such thing%s"):format(tostring(name), suggest.hint(name, names())))
-  end,
-}
-
-local EMPTY = core.value(core.object {}, "params")
-
---- The ctx of the run under way.
-function M.new(obj)
-  local key, namespace, name, attempt, generation, id, params = run.about()
-  return setmetatable({
-    key = key, namespace = namespace, name = name, attempt = attempt, generation = generation, id = id, params = params or EMPTY,
-    log = log, live = live, object = obj,
-  }, meta)
-end
+-- The fields come from the run (bindings/lctx.c).
+run.context(Context, missing)
 
 -- The functions that map events read the cache, and nothing else.
 local reading = setmetatable({

@@ -58,11 +58,13 @@ end
 
 -- ---------------------------------------------------------------- running
 
---- One reconcile: what became of it, as result.settle says.
-function M.run(c, obj)
-  local ctx = context.new(obj)
-  return result.settle(ctx, obj, c.reconcile(obj, ctx))
+local function settled(ctx, obj, r, why)
+  if r == nil and why == nil then return end      -- done, as most are
+  return result.settle(ctx, obj, r, why)
 end
+
+--- One reconcile: what became of it, as result.settle says; nothing means done.
+function M.run(c, obj, ctx) return settled(ctx, obj, c.reconcile(obj, ctx)) end
 
 M.verdict = result.verdict
 

@@ -2,11 +2,13 @@
  *
  * Debian's lua5.4 cannot load a module that wants a sanitizer's runtime; this host can. It preloads nothing and
  * closes its state at the end, so LeakSanitizer sees what a module forgot. Scripts that call os.exit(code, true),
- * as busted does, close it too. */
+ * as busted does, close it too. With KUBELUA_GC_STRESS=N in the environment each N-th allocation collects everything first. */
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
 #include <stdio.h>
+
+#include "../../bindings/stress.h"
 
 static int traceback(lua_State *L)
 {
@@ -26,6 +28,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s: no memory for a Lua state\n", argv[0]);
         return 1;
     }
+    static lkl_stress stress;
+    lkl_stress_start(L, &stress);
     luaL_openlibs(L);
     lua_createtable(L, argc, 1);
     for (int i = 0; i < argc; i++) {

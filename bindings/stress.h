@@ -1,0 +1,38 @@
+/* stress.h - an allocator for a Lua state that refuses each N-th growth once, which makes Lua collect everything on the spot and ask
+ * again: what is not anchored is gone then, and a sanitizer sees who still looks at it. KUBELUA_GC_STRESS=N asks for it, of debug builds
+ * and of the host of the specs. */
+#ifndef LKL_STRESS_H
+#define LKL_STRESS_H
+
+#include <lua.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+typedef struct lkl_stress { unsigned every, n; bool refused; } lkl_stress;
+
+static inline void *lkl_stress_alloc(void *ud, void *p, size_t had, size_t n)
+{
+    lkl_stress *s = ud;
+    if (n == 0) {
+        free(p);
+        return NULL;
+    }
+    if ((!p || n > had) && !s->refused && ++s->n % s->every == 0) {
+        s->refused = true;          /* Lua asks once more: this time it gets it */
+        return NULL;
+    }
+    if (!p || n > had)
+        s->refused = false;
+    return realloc(p, n);
+}
+
+/* From now on, when the environment says so. s must live as long as the state. */
+static inline void lkl_stress_start(lua_State *L, lkl_stress *s)
+{
+    const char *every = getenv("KUBELUA_GC_STRESS");
+    *s = (lkl_stress){ every ? (unsigned)atoi(every) : 0, 0, false };
+    if (s->every)
+        lua_setallocf(L, lkl_stress_alloc, s);
+}
+
+#endif

@@ -1,28 +1,30 @@
-/* indexer.c - objects by key and by named index.
+/* indexer.c - the writer of the store: puts, lists, versions.
  *
- *   objects: key -> entry {object, buckets it stands in}      index: name -> buckets: value -> bucket {entries}
+ *   key --names--> number --cells--> object          all: the numbers in the order of their keys
  *
- * A bucket is an array of entries sorted by key, and one more bucket holds all of them, so that a snapshot is a copy. Lists
- * and most additions come in key order and are appended; anything else moves 8 bytes per entry behind it, which is cheap
- * beside decoding the object. The writer computes index values before it takes the lock; `generation` tells it that an
- * index came or went meanwhile, and then it computes them again. */
+ * A put costs a copy of the way from the root to the object's cell; the order changes only when objects come and go, buckets
+ * only when what an index says of the object does. Whatever runs scripts is done before the lock is taken: function indexes
+ * speak first, and again when one came or went meanwhile. */
 #include "cache/indexer_impl.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include "base/epoch.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "model/object.h"
 
 /* Objects measured for `bytes`: above this many the sum is an estimate from a sample, for measuring walks whole objects. */
 #define BYTES_SAMPLE 128
 
+/* --- keys -------------------------------------------------------------------------------------------------------------------------- */
+
 bool kl_indexer_key(const kl_value *o, char out[KL_KEY_MAX])
 {
     const kl_value *metadata = kl_value_get(o, "metadata");
     size_t n = 0, m = 0;
     const char *ns = kl_value_strn(kl_value_get(metadata, "namespace"), &n), *name = kl_value_strn(kl_value_get(metadata, "name"), &m);
-    if (!name || !m || (ns && strlen(ns) != n) || strlen(name) != m)
-        return false;
-    if (n + m + 2 > KL_KEY_MAX)
+    if (!name || !m || n + m + 2 > KL_KEY_MAX || memchr(name, 0, m) || memchr(name, '/', m) || (n && (memchr(ns, 0, n) || memchr(ns, '/', n))))
         return false;
     if (n) {
         memcpy(out, ns, n);
@@ -32,34 +34,77 @@ bool kl_indexer_key(const kl_value *o, char out[KL_KEY_MAX])
     return true;
 }
 
-static kl__entry *entry_new(const char *key)
+uint32_t kl__tag(uint64_t hash)
 {
-    size_t n = strlen(key) + 1;
-    kl__entry *e = kl_zalloc(sizeof *e + n);
-    memcpy(e->key, key, n);
-    return e;
+    uint32_t tag = (uint32_t)(hash ^ hash >> 32);
+    return tag ? tag : 1;
 }
 
-static void entry_free(void *p)
+static uint32_t key_tag(const char *key) { return kl__tag(kl_hash(key, strlen(key))); }
+
+static kl__key key_of_object(const kl_value *o)
 {
-    kl__entry *e = p;
-    kl_value_unref(e->object);
-    kl_free(e->in);
-    kl_free(e);
+    const char *ns = kl_object_namespace(o);
+    return (kl__key){ ns ? ns : "", kl_object_name(o) };
+}
+
+static bool is_key(kl__key k, const char *key)
+{
+    size_t n = strlen(k.ns);
+    return n ? !strncmp(key, k.ns, n) && key[n] == '/' && !strcmp(key + n + 1, k.name) : !strcmp(key, k.name);
+}
+
+static kl__key *key_at(kl_indexer *ix, uint32_t number) { return kl__chunks_at(&ix->keys, sizeof(kl__key), number); }
+
+static kl__key kept_key(const void *of, uint32_t number) { return *key_at((kl_indexer *)of, number); }
+
+kl__order kl__order_of(kl_indexer *ix) { return (kl__order){ kept_key, ix }; }
+
+static kl__key version_key(const void *of, uint32_t number)
+{
+    return key_of_object(kl__cells_get(&((const kl__version *)of)->objects, number));
+}
+
+kl__order kl__order_in(const kl__version *v) { return (kl__order){ version_key, v }; }
+
+/* --- versions ----------------------------------------------------------------------------------------------------------------------- */
+
+void kl__show_locked(kl_indexer *ix)
+{
+    size_t n = strlen(ix->rv) + 1;
+    kl__version *v = kl_alloc(sizeof *v + n), *old = atomic_load_explicit(&ix->shown, memory_order_relaxed);
+    *v = (kl__version){ ix->objects.cells, ix->buckets.cells, ix->all, ix->indexes, ix->objects.end };
+    memcpy(v->rv, ix->rv, n);
+    atomic_store(&ix->shown, v);
+    kl__edit_drop(&ix->edit, old, 0);
+    kl__table_shown(&ix->objects);
+    kl__table_shown(&ix->buckets);
+    kl__edit_shown(&ix->edit);
+}
+
+const kl__version *kl__see_version(kl_indexer *ix, unsigned *pin)
+{
+    *pin = kl_epoch_pin();
+    return atomic_load(&ix->shown);
 }
 
 kl_indexer *kl_indexer_new(void)
 {
     kl_indexer *ix = kl_new(kl_indexer);
     kl_mutex_init(&ix->mu);
-    ix->objects = kl_map_new();
-    ix->all = kl__bucket_new(NULL, "");
+    ix->edit.now = 1;
     ix->rv = kl_zalloc(ix->rv_cap = 32);
     kl_lock(&ix->mu);
-    kl__index *ns = kl__index_add_locked(ix, KL_INDEX_NAMESPACE);
-    ns->live = ns->ready = true;
+    kl__indexes_init_locked(ix);
+    kl__show_locked(ix);
     kl_unlock(&ix->mu);
     return ix;
+}
+
+static bool unref_object(void *arg, uint32_t number)
+{
+    kl_value_unref(kl__cells_get(arg, number));
+    return true;
 }
 
 void kl_indexer_free(kl_indexer *ix)
@@ -67,298 +112,414 @@ void kl_indexer_free(kl_indexer *ix)
     if (!ix)
         return;
     kl_indexer_sweep(ix);
-    kl_map_free(ix->objects, entry_free);
-    for (size_t i = 0; i < ix->n_indexes; i++)
-        kl__index_free(ix->indexes[i]);
-    kl__bucket_free(ix->all);
-    kl_free(ix->indexes);
-    kl_free(ix->dropped);
-    kl_free(ix->live);
+    kl__set_walk(&ix->all, 0, ix->all.len, unref_object, &ix->objects.cells);
+    kl__set_drop(NULL, &ix->all);
+    kl__indexes_fini(ix);
+    kl__table_fini(&ix->objects);
+    kl__table_fini(&ix->buckets);
+    kl__edit_fini(&ix->edit);
+    kl__chunks_fini(&ix->keys);
+    kl__sayings_fini(&ix->said);
+    kl_free(atomic_load(&ix->shown));
+    kl_free(ix->fns);
+    kl_free(ix->was.v);
+    kl_free(ix->will.v);
     kl_free(ix->rv);
-    kl_free(ix->emitted);
-    kl_buf_fini(&ix->text);
     kl_mutex_fini(&ix->mu);
     kl_free(ix);
 }
 
-/* --- the writer ------------------------------------------------------------------------------------------------------------------ */
+/* --- one object --------------------------------------------------------------------------------------------------------------------- */
 
-typedef struct emit_to { kl_indexer *ix; kl__index *index; } emit_to;
-
-static void collect(void *arg, const char *value)
+bool kl_object_reborn(const kl_value *old, const kl_value *now)
 {
-    emit_to *to = arg;
-    kl_indexer *ix = to->ix;
-    if (ix->n_emitted == ix->cap_emitted)
-        ix->emitted = kl_realloc(ix->emitted, (ix->cap_emitted = ix->cap_emitted ? 2 * ix->cap_emitted : 8) * sizeof *ix->emitted);
-    size_t at = ix->text.len;
-    if (!kl_buf_add(&ix->text, value, strlen(value) + 1))
-        ix->emitted[ix->n_emitted++] = (struct emitted){ to->index, at };
+    const char *a = kl_object_uid(old), *b = kl_object_uid(now);
+    return a != b && a && b && strcmp(a, b);
 }
 
-static bool emitted_has(const kl_indexer *ix, const kl__bucket *b)
+/* Nobody needs to hear of it: the very value, or the same resourceVersion of the same incarnation. */
+static bool unchanged(const kl_value *old, const kl_value *now)
 {
-    for (size_t i = 0; i < ix->n_emitted; i++)
-        if (ix->emitted[i].index == b->of && !strcmp(ix->text.data + ix->emitted[i].at, b->value))
-            return true;
-    return false;
+    if (old == now)
+        return true;
+    const char *a = kl_object_rv(old), *b = kl_object_rv(now);
+    return a && b && !strcmp(a, b) && !kl_object_reborn(old, now);
 }
 
-/* The indexes to keep up. A dropped one stays allocated until the writer sweeps. */
-static void refresh_live(kl_indexer *ix)
+static uint32_t number_of_locked(kl_indexer *ix, uint32_t tag, const char *key) KL_REQUIRES(ix->mu)
 {
-    if (ix->live_generation == atomic_load_explicit(&ix->generation, memory_order_acquire))
+    uint32_t number;
+    for (kl__probe p = kl__names_probe(&ix->objects.names, tag); kl__probe_next(&p, &number);)
+        if (kl__cells_get(&ix->objects.cells, number) && is_key(*key_at(ix, number), key))
+            return number;
+    return KL__NONE;
+}
+
+static void set_rv_locked(kl_indexer *ix, const char *rv) KL_REQUIRES(ix->mu)
+{
+    if (!rv)
+        return;
+    size_t n = strlen(rv) + 1;
+    if (n > ix->rv_cap)
+        ix->rv = kl_realloc(ix->rv, ix->rv_cap = n);
+    memcpy(ix->rv, rv, n);
+}
+
+/* Takes its own reference to o. */
+static uint32_t add_locked(kl_indexer *ix, uint32_t tag, const kl_value *o) KL_REQUIRES(ix->mu)
+{
+    uint32_t number = kl__table_add(&ix->edit, &ix->objects, tag, (void *)kl_value_ref(o));
+    kl__order order = kl__order_of(ix);
+    *key_at(ix, number) = key_of_object(o);
+    kl__set_add(&ix->edit, &ix->all, &order, number);
+    return number;
+}
+
+static void exchange_locked(kl_indexer *ix, uint32_t number, const kl_value *old, const kl_value *o) KL_REQUIRES(ix->mu)
+{
+    kl__cells_set(&ix->edit, &ix->objects.cells, number, (void *)kl_value_ref(o));
+    *key_at(ix, number) = key_of_object(o);
+    kl__edit_drop_value(&ix->edit, old);
+}
+
+static void remove_locked(kl_indexer *ix, uint32_t tag, uint32_t number, const kl_value *old) KL_REQUIRES(ix->mu)
+{
+    kl__order order = kl__order_of(ix);
+    kl__indexes_update_locked(ix, number, old, NULL, NULL, 0, 0);
+    kl__set_remove(&ix->edit, &ix->all, &order, number);
+    kl__table_remove(&ix->edit, &ix->objects, tag, number);
+    kl__edit_drop_value(&ix->edit, old);
+}
+
+/* --- function indexes speak before the lock is taken ------------------------------------------------------------------------------------ */
+
+/* The function indexes to ask. A dropped one stays allocated until this thread sweeps. */
+static void refresh_fns(kl_indexer *ix)
+{
+    if (ix->fns_generation == atomic_load_explicit(&ix->generation, memory_order_acquire))
         return;
     kl_lock(&ix->mu);
-    ix->live = kl_realloc(ix->live, (ix->n_indexes + 1) * sizeof *ix->live);
-    ix->n_live = 0;
-    for (size_t i = 0; i < ix->n_indexes; i++)
-        if (ix->indexes[i]->live)
-            ix->live[ix->n_live++] = ix->indexes[i];
-    ix->live_generation = ix->generation;
+    ix->fns = kl_realloc(ix->fns, (ix->indexes->len + 1) * sizeof *ix->fns);
+    ix->n_fns = 0;
+    for (size_t i = 0; i < ix->indexes->len; i++)
+        if (ix->indexes->v[i].index->fn && ix->indexes->v[i].index->live)
+            ix->fns[ix->n_fns++] = ix->indexes->v[i].index;
+    ix->fns_generation = atomic_load(&ix->generation);
     kl_unlock(&ix->mu);
 }
 
-/* Index values of `o` for all live indexes, computed without the lock, which is held when this returns. */
-static void compute_and_lock(kl_indexer *ix, const kl_value *o) KL_ACQUIRE(ix->mu)
+static bool fns_are_fresh(kl_indexer *ix) { return ix->fns_generation == atomic_load(&ix->generation); }
+
+static void ask_fns(kl_indexer *ix, const kl_value *o)
+{
+    for (size_t i = 0; i < ix->n_fns; i++)
+        kl__say(&ix->said, ix->fns[i], o);
+}
+
+static void forget_said(kl_indexer *ix)
+{
+    ix->said.len = 0;
+    kl_buf_clear(&ix->said.text);
+}
+
+/* What is there, borrowed: objects are removed on this thread alone. */
+static const kl_value *peek(kl_indexer *ix, const char *key)
+{
+    kl_lock(&ix->mu);
+    uint32_t number = number_of_locked(ix, key_tag(key), key);
+    const kl_value *o = number == KL__NONE ? NULL : kl__cells_get(&ix->objects.cells, number);
+    kl_unlock(&ix->mu);
+    return o;
+}
+
+/* --- puts --------------------------------------------------------------------------------------------------------------------------------- */
+
+static void ask_and_lock(kl_indexer *ix, const kl_value *o) KL_ACQUIRE(ix->mu)
 {
     for (;;) {
-        refresh_live(ix);
-        ix->n_emitted = 0;
-        kl_buf_clear(&ix->text);
-        for (size_t i = 0; i < ix->n_live; i++)
-            kl__index_compute(ix->live[i], o, collect, &(emit_to){ ix, ix->live[i] });
+        refresh_fns(ix);
+        forget_said(ix);
+        ask_fns(ix, o);
         kl_lock(&ix->mu);
-        if (ix->live_generation == ix->generation)
+        if (fns_are_fresh(ix))
             return;
         kl_unlock(&ix->mu);
     }
 }
 
-/* Out of everything but the bucket of all objects. */
-static void detach_locked(kl_indexer *ix, kl__entry *e) KL_REQUIRES(ix->mu)
+/* So that no script is asked about what is no news. */
+static bool is_old_to_fns(kl_indexer *ix, const char *key, const kl_value *o)
 {
-    while (e->n > 1)
-        kl__bucket_leave_locked(e, e->in[e->n - 1]);
-    kl_map_take(ix->objects, e->key);
+    refresh_fns(ix);
+    const kl_value *old = ix->n_fns ? peek(ix, key) : NULL;
+    return old && unchanged(old, o);
 }
 
-static const kl_value *remove_key(kl_indexer *ix, const char *key)
+bool kl_indexer_put(kl_indexer *ix, const kl_value *o, const char *rv, const kl_value **before)
 {
-    const kl_value *old = NULL;
-    kl_lock(&ix->mu);
-    kl__entry *e = kl_map_get(ix->objects, key);
-    if (e) {
-        detach_locked(ix, e);
-        kl__bucket_leave_locked(e, ix->all);
-    }
-    kl_unlock(&ix->mu);
-    if (e) {
-        old = e->object;
-        e->object = NULL;
-        entry_free(e);
-    }
-    return old;
-}
-
-const kl_value *kl_indexer_put(kl_indexer *ix, const char *key, const kl_value *now)
-{
-    if (!now)
-        return remove_key(ix, key);
-    compute_and_lock(ix, now);
-    kl__entry *e = kl_map_get(ix->objects, key);
-    if (!e) {
-        kl_map_set(ix->objects, key, e = entry_new(key));
-        kl__bucket_enter_locked(e, ix->all);
-    }
-    const kl_value *old = e->object;
-    e->object = kl_value_ref(now);
-    e->seen = ix->mark;
-    for (uint32_t i = e->n; i-- > 1;)
-        if (!emitted_has(ix, e->in[i]))
-            kl__bucket_leave_locked(e, e->in[i]);
-    for (size_t i = 0; i < ix->n_emitted; i++)
-        kl__index_join_locked(e, ix->emitted[i].index, ix->text.data + ix->emitted[i].at);
-    kl_unlock(&ix->mu);
-    return old;
-}
-
-void kl_indexer_mark(kl_indexer *ix)
-{
-    ix->mark++;
-}
-
-const kl_value *kl_indexer_keep(kl_indexer *ix, const char *key)
-{
-    kl_lock(&ix->mu);
-    kl__entry *e = kl_map_get(ix->objects, key);
-    const kl_value *o = e ? kl_value_ref(e->object) : NULL;
-    if (e)
-        e->seen = ix->mark;
-    kl_unlock(&ix->mu);
-    return o;
-}
-
-void kl_indexer_take_unmarked(kl_indexer *ix, kl_objects *out)
-{
-    size_t kept = 0, n = 0;
-    *out = (kl_objects){0};
-    kl_lock(&ix->mu);
-    kl__bucket *all = ix->all;
-    kl__entry **gone = kl_new_array(kl__entry *, all->len + 1);
-    for (size_t i = 0; i < all->len; i++) {
-        kl__entry *e = all->v[i];
-        if (e->seen == ix->mark)
-            all->v[kept++] = e;
+    char key[KL_KEY_MAX];
+    *before = NULL;
+    if (!kl_indexer_key(o, key) || is_old_to_fns(ix, key, o))
+        return false;
+    ask_and_lock(ix, o);
+    uint32_t tag = key_tag(key), number = number_of_locked(ix, tag, key);
+    const kl_value *old = number == KL__NONE ? NULL : kl__cells_get(&ix->objects.cells, number);
+    bool news = !old || !unchanged(old, o);
+    if (news) {
+        *before = kl_value_ref(old);
+        if (old)
+            exchange_locked(ix, number, old, o);
         else
-            gone[n++] = e;
+            number = add_locked(ix, tag, o);
+        kl__indexes_update_locked(ix, number, old, o, &ix->said, 0, ix->said.len);
+        set_rv_locked(ix, rv);
+        kl__show_locked(ix);
     }
-    all->len = kept;
-    for (size_t i = 0; i < n; i++)
-        detach_locked(ix, gone[i]);
     kl_unlock(&ix->mu);
-    out->v = kl_new_array(const kl_value *, n + 1);
-    for (; out->len < n; out->len++) {
-        out->v[out->len] = gone[out->len]->object;
-        gone[out->len]->object = NULL;
-        entry_free(gone[out->len]);
+    return news;
+}
+
+const kl_value *kl_indexer_remove(kl_indexer *ix, const kl_value *o, const char *rv)
+{
+    char key[KL_KEY_MAX];
+    const kl_value *old = NULL;
+    if (!kl_indexer_key(o, key))
+        return NULL;
+    kl_lock(&ix->mu);
+    uint32_t tag = key_tag(key), number = number_of_locked(ix, tag, key);
+    if (number != KL__NONE) {
+        old = kl_value_ref(kl__cells_get(&ix->objects.cells, number));
+        remove_locked(ix, tag, number, old);
     }
-    kl_free(gone);
+    set_rv_locked(ix, rv);
+    kl__show_locked(ix);
+    kl_unlock(&ix->mu);
+    return old;
 }
 
 void kl_indexer_set_rv(kl_indexer *ix, const char *rv)
 {
     if (!rv)
         return;
-    size_t n = strlen(rv) + 1;
     kl_lock(&ix->mu);
-    if (n > ix->rv_cap)
-        ix->rv = kl_realloc(ix->rv, ix->rv_cap = n);
-    memcpy(ix->rv, rv, n);
+    set_rv_locked(ix, rv);
+    kl__show_locked(ix);
     kl_unlock(&ix->mu);
 }
 
-/* --- readers ------------------------------------------------------------------------------------------------------------------------ */
+/* --- lists ---------------------------------------------------------------------------------------------------------------------------------- */
+
+static void changes_add(kl_changes *c, const kl_value *old, const kl_value *now)
+{
+    if (c->len == c->cap)
+        c->v = kl_realloc(c->v, (c->cap = c->cap ? 2 * c->cap : 16) * sizeof *c->v);
+    c->v[c->len++] = (kl_change){ kl_value_ref(old), now };
+}
+
+void kl_changes_fini(kl_changes *c)
+{
+    for (size_t i = 0; i < c->len; i++)
+        kl_value_unref(c->v[i].old);
+    kl_free(c->v);
+    *c = (kl_changes){0};
+}
+
+typedef struct listing { kl_changes *out; uint64_t *seen; uint32_t end; uint32_t *lost; size_t n_lost; } listing;
+
+static bool is_seen(const listing *l, uint32_t number) { return number < l->end && l->seen[number / 64] >> (number % 64) & 1; }
+
+static void mark_seen(listing *l, uint32_t number)
+{
+    if (number >= l->end) {
+        uint32_t end = (number + 4096) / 64 * 64;
+        l->seen = kl_realloc(l->seen, end / 8);
+        memset(l->seen + l->end / 64, 0, (end - l->end) / 8);
+        l->end = end;
+    }
+    l->seen[number / 64] |= (uint64_t)1 << (number % 64);
+}
+
+static bool note_lost(void *arg, uint32_t number)
+{
+    listing *l = arg;
+    if (!is_seen(l, number))
+        l->lost[l->n_lost++] = number;
+    return true;
+}
+
+static void replace_one_locked(kl_indexer *ix, listing *l, const char *key, const kl_value *o, size_t from, size_t to) KL_REQUIRES(ix->mu)
+{
+    uint32_t tag = key_tag(key), number = number_of_locked(ix, tag, key);
+    const kl_value *old = number == KL__NONE ? NULL : kl__cells_get(&ix->objects.cells, number);
+    if (!old || !unchanged(old, o)) {
+        changes_add(l->out, old, o);
+        if (old)
+            exchange_locked(ix, number, old, o);
+        else
+            number = add_locked(ix, tag, o);
+        kl__indexes_update_locked(ix, number, old, o, &ix->said, from, to);
+    }
+    mark_seen(l, number);
+}
+
+static void remove_lost_locked(kl_indexer *ix, listing *l) KL_REQUIRES(ix->mu)
+{
+    char key[KL_KEY_MAX];
+    l->lost = kl_new_array(uint32_t, ix->all.len + 1u);
+    kl__set_walk(&ix->all, 0, ix->all.len, note_lost, l);
+    for (size_t i = 0; i < l->n_lost; i++) {
+        const kl_value *old = kl__cells_get(&ix->objects.cells, l->lost[i]);
+        if (kl_indexer_key(old, key)) {
+            changes_add(l->out, old, NULL);
+            remove_locked(ix, key_tag(key), l->lost[i], old);
+        }
+    }
+    kl_free(l->lost);
+}
+
+/* --- the page in order ---------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct keyed { kl__key key; const kl_value *object; size_t at; } keyed;
+
+static int by_key(const void *pa, const void *pb)
+{
+    const keyed *a = pa, *b = pb;
+    int c = kl__key_compare(a->key, b->key);
+    return c ? c : (a->at > b->at) - (a->at < b->at);
+}
+
+/* Servers list in the order of keys, each once; what else comes is put in order, and of a key that comes twice the later
+ * object stays. *n: how many are left. The result is the page itself, or the caller's to free. */
+static const kl_value **in_order(const kl_value **page, size_t *n)
+{
+    char text[KL_KEY_MAX];
+    bool sorted = true;
+    kl__key last = { "", "" };
+    for (size_t k = 0; sorted && k < *n; k++) {
+        sorted = kl_indexer_key(page[k], text);
+        kl__key key = sorted ? key_of_object(page[k]) : last;
+        sorted = sorted && kl__key_compare(last, key) < 0;
+        last = key;
+    }
+    if (sorted)
+        return page;
+    keyed *all = kl_new_array(keyed, *n + 1);
+    const kl_value **out = kl_new_array(const kl_value *, *n + 1);
+    size_t m = 0, left = 0;
+    for (size_t k = 0; k < *n; k++)
+        if (kl_indexer_key(page[k], text)) {
+            all[m] = (keyed){ key_of_object(page[k]), page[k], m };
+            m++;
+        }
+    qsort(all, m, sizeof *all, by_key);
+    for (size_t k = 0; k < m; k++)
+        if (k + 1 == m || kl__key_compare(all[k].key, all[k + 1].key))
+            out[left++] = all[k].object;
+    kl_free(all);
+    *n = left;
+    return out;
+}
+
+/* What the function indexes say of each object that is news: said.v[upto[k - 1] .. upto[k]] is of page[k]. */
+static size_t *ask_fns_of_page(kl_indexer *ix, const kl_value **page, size_t n)
+{
+    char key[KL_KEY_MAX];
+    forget_said(ix);
+    if (!ix->n_fns)
+        return NULL;
+    size_t *upto = kl_new_array(size_t, n + 1);
+    for (size_t k = 0; k < n; k++) {
+        const kl_value *old = kl_indexer_key(page[k], key) ? peek(ix, key) : page[k];
+        if (!old || !unchanged(old, page[k]))
+            ask_fns(ix, page[k]);
+        upto[k] = ix->said.len;
+    }
+    return upto;
+}
+
+static size_t *ask_page_and_lock(kl_indexer *ix, const kl_value **page, size_t n) KL_ACQUIRE(ix->mu)
+{
+    for (;;) {
+        refresh_fns(ix);
+        size_t *upto = ask_fns_of_page(ix, page, n);
+        kl_lock(&ix->mu);
+        if (fns_are_fresh(ix))
+            return upto;
+        kl_unlock(&ix->mu);
+        kl_free(upto);
+    }
+}
+
+void kl_indexer_replace(kl_indexer *ix, const kl_value **listed, size_t n, const char *rv, kl_changes *out)
+{
+    char key[KL_KEY_MAX];
+    const kl_value **page = in_order(listed, &n);
+    listing l = { .out = out };
+    *out = (kl_changes){0};
+    size_t *upto = ask_page_and_lock(ix, page, n);
+    for (size_t k = 0; k < n; k++)
+        if (kl_indexer_key(page[k], key))
+            replace_one_locked(ix, &l, key, page[k], upto && k ? upto[k - 1] : 0, upto ? upto[k] : 0);
+    remove_lost_locked(ix, &l);
+    set_rv_locked(ix, rv);
+    kl__show_locked(ix);
+    kl_unlock(&ix->mu);
+    if (page != listed)
+        kl_free(page);
+    kl_free(upto);
+    kl_free(l.seen);
+    kl__sayings_fini(&ix->said);
+}
+
+/* --- readers ------------------------------------------------------------------------------------------------------------------------------ */
 
 const kl_value *kl_indexer_lookup(kl_indexer *ix, const char *key)
 {
-    kl_lock(&ix->mu);
-    kl__entry *e = kl_map_get(ix->objects, key);
-    const kl_value *o = e ? kl_value_ref(e->object) : NULL;
-    kl_unlock(&ix->mu);
-    return o;
+    unsigned pin;
+    uint32_t number;
+    const kl_value *found = NULL;
+    const kl__version *v = kl__see_version(ix, &pin);
+    for (kl__probe p = kl__names_probe(&ix->objects.names, key_tag(key)); !found && kl__probe_next(&p, &number);) {
+        const kl_value *o = kl__cells_get(&v->objects, number);
+        if (o && is_key(key_of_object(o), key))
+            found = kl_value_ref(o);
+    }
+    kl_epoch_unpin(pin);
+    return found;
 }
 
 size_t kl_indexer_count(kl_indexer *ix)
 {
-    kl_lock(&ix->mu);
-    size_t n = ix->all->len;
-    kl_unlock(&ix->mu);
+    unsigned pin;
+    size_t n = kl__see_version(ix, &pin)->all.len;
+    kl_epoch_unpin(pin);
     return n;
 }
 
 char *kl_indexer_rv(kl_indexer *ix)
 {
-    kl_lock(&ix->mu);
-    char *rv = kl_strdup(ix->rv);
-    kl_unlock(&ix->mu);
+    unsigned pin;
+    char *rv = kl_strdup(kl__see_version(ix, &pin)->rv);
+    kl_epoch_unpin(pin);
     return rv;
+}
+
+typedef struct sample { const kl__version *v; uint64_t bytes; } sample;
+
+static bool measure(void *arg, uint32_t number)
+{
+    sample *s = arg;
+    s->bytes += kl_value_bytes(kl__cells_get(&s->v->objects, number));
+    return true;
 }
 
 uint64_t kl_indexer_bytes(kl_indexer *ix)
 {
-    const kl_value *sample[BYTES_SAMPLE];
-    size_t n = 0;
-    kl_lock(&ix->mu);
-    size_t count = ix->all->len, step = count / BYTES_SAMPLE + 1;
-    for (size_t i = 0; i < count; i += step)
-        sample[n++] = kl_value_ref(ix->all->v[i]->object);
-    kl_unlock(&ix->mu);
-    uint64_t sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        sum += kl_value_bytes(sample[i]);
-        kl_value_unref(sample[i]);
-    }
-    return n ? (uint64_t)((double)sum / (double)n * (double)count) : 0;
-}
-
-static kl_status no_index_locked(const kl_indexer *ix, const char *name, kl_err *err) KL_REQUIRES(ix->mu)
-{
-    kl_buf have = KL_BUF_INIT;
-    for (size_t i = 0; i < ix->n_indexes; i++)
-        (void)!kl_buf_printf(&have, "%s%s", i ? ", " : "", ix->indexes[i]->name);
-    kl_status st = kl__index_find_locked(ix, name)
-        ? kl_fail(err, KL_EAGAIN, "index \"%s\" is still being built", name)
-        : kl_fail(err, KL_ENOTFOUND, "there is no index \"%s\"; there are: %s", name, kl_buf_str(&have));
-    kl_buf_fini(&have);
-    return st;
-}
-
-/* References to the bucket's objects, in key order; `limit` 0: all. */
-static void copy_locked(const kl__bucket *b, size_t limit, kl_objects *out)
-{
-    size_t n = b ? (limit && limit < b->len ? limit : b->len) : 0;
-    out->v = kl_new_array(const kl_value *, n + 1);
-    for (out->len = 0; out->len < n; out->len++)
-        out->v[out->len] = kl_value_ref(b->v[out->len]->object);
-}
-
-static kl_status snapshot_locked(kl_indexer *ix, const kl_query *q, size_t limit, kl_objects *out, kl_err *err) KL_REQUIRES(ix->mu)
-{
-    const kl__bucket *b = ix->all;
-    if (q->index || q->ns) {
-        const char *name = q->index ? q->index : KL_INDEX_NAMESPACE;
-        kl__index *x = kl__index_find_locked(ix, name);
-        if (!x || !x->ready)
-            return no_index_locked(ix, name, err);
-        b = kl_map_get(x->buckets, q->index ? (q->value ? q->value : "") : q->ns);
-    }
-    copy_locked(b, limit, out);
-    return KL_OK;
-}
-
-static bool wanted(const kl_query *q, const kl_value *o)
-{
-    if (q->index && q->ns) {
-        const char *ns = kl_object_namespace(o);
-        if (!ns || strcmp(ns, q->ns))
-            return false;
-    }
-    return (!q->labels || kl_selector_matches(q->labels, kl_value_at(o, "metadata", "labels", NULL))) &&
-           (!q->where || q->where(q->where_arg, o));
-}
-
-kl_status kl_indexer_list(kl_indexer *ix, const kl_query *q, kl_objects *out, kl_err *err)
-{
-    static const kl_query all;
-    kl_objects found = {0};
-    q = q ? q : &all;
-    bool filtered = q->labels || q->where || (q->index && q->ns);
-    kl_lock(&ix->mu);
-    kl_status st = snapshot_locked(ix, q, filtered ? 0 : q->limit, &found, err);
-    kl_unlock(&ix->mu);
-    if (st)
-        return st;
-    if (filtered) {
-        size_t n = found.len;
-        found.len = 0;
-        for (size_t i = 0; i < n; i++) {
-            const kl_value *o = found.v[i];
-            bool full = q->limit && found.len == q->limit;
-            if (!full && wanted(q, o))
-                found.v[found.len++] = o;
-            else
-                kl_value_unref(o);
-        }
-    }
-    *out = found;
-    return KL_OK;
-}
-
-void kl_objects_fini(kl_objects *o)
-{
-    for (size_t i = 0; i < o->len; i++)
-        kl_value_unref(o->v[i]);
-    kl_free(o->v);
-    *o = (kl_objects){0};
+    unsigned pin;
+    sample s = { kl__see_version(ix, &pin), 0 };
+    uint32_t count = s.v->all.len, step = count / BYTES_SAMPLE + 1, n = 0;
+    for (uint32_t i = 0; i < count; i += step, n++)
+        kl__set_walk(&s.v->all, i, i + 1, measure, &s);
+    kl_epoch_unpin(pin);
+    return n ? (uint64_t)((double)s.bytes / n * count) : 0;
 }

@@ -1,73 +1,180 @@
-/* indexer_impl.h - an indexer from the inside: shared by indexer.c (objects) and indexes.c (where they stand). */
+/* indexer_impl.h - an indexer from the inside: shared by the files that make it, and by nobody else.
+ *
+ *   indexer.c   the writer: puts, lists, versions      query.c   readers: get, list, which way a query is answered
+ *   indexes.c   indexes that come and go, buckets      edit.c    what a writer makes and takes out of sight
+ *   cells.c     number -> pointer, in versions         tree.c    ordered sets of numbers, in versions
+ *   names.c     hash -> numbers
+ *
+ * An object has a number, and so has a bucket (the objects that have one value in one index). A version of the store is
+ * {cells of objects, cells of buckets, the set of all objects}, immutable, and readers hold one by a pin (base/epoch.h).
+ * A writer copies what it changes on the way from the root, once per edit, and then shows the new version with one store:
+ * a list is one moment. `names` leads from a key to its number in all versions: entered before the version that has it is
+ * shown, removed after the one without it, and what it leads to is checked in the version. */
 #ifndef KL_CACHE_INDEXER_IMPL_H
 #define KL_CACHE_INDEXER_IMPL_H
 
 #include <stdatomic.h>
-#include "base/map.h"
 #include "base/sync.h"
 #include "cache/indexer.h"
 #include "model/path.h"
 
-typedef struct kl__index kl__index;
-typedef struct kl__entry kl__entry;
+#define KL__NONE UINT32_MAX                   /* no number */
+
+/* --- edit.c: the memory of one writer. Everything a reader may be looking at goes through it. ------------------------------- */
+typedef struct kl__limbo { void *p; uint64_t epoch; } kl__limbo;
+typedef struct kl__limbos { kl__limbo *v; size_t from, len, cap; } kl__limbos;
+typedef struct kl__edit {
+    uint64_t now;                /* this edit: what carries the number is not yet shown, so it may be changed in place */
+    kl__limbos memory, values;   /* out of sight since; freed, unreferenced */
+} kl__edit;
+
+void kl__edit_drop(kl__edit *e, void *p, uint64_t made);      /* p was made in edit `made`; NULL is fine */
+void kl__edit_drop_value(kl__edit *e, const kl_value *v);     /* takes the reference over */
+void kl__edit_shown(kl__edit *e);                             /* after the new version is in sight: the next edit begins */
+void kl__edit_fini(kl__edit *e);                              /* no reader left */
+
+/* --- cells.c: number -> pointer. NULL where nothing was set. ---------------------------------------------------------------- */
+typedef struct kl__cells { void *root; uint32_t shift; } kl__cells;      /* shift: of the root's digit; 0: the root is a leaf */
+void *kl__cells_get(const kl__cells *c, uint32_t number);
+void kl__cells_set(kl__edit *e, kl__cells *c, uint32_t number, void *p);
+void kl__cells_fini(kl__cells *c);                            /* no reader left; not what the cells point to */
+
+/* --- tree.c: an ordered set of numbers ---------------------------------------------------------------------------------------- */
+typedef struct kl__key { const char *ns, *name; } kl__key;    /* ns "" for cluster scope */
+typedef struct kl__tnode kl__tnode;
+typedef struct kl__set { kl__tnode *root; uint32_t len, only; } kl__set;      /* root NULL: empty, or `only` */
+typedef struct kl__order { kl__key (*key)(const void *of, uint32_t number); const void *of; } kl__order;
+
+int kl__key_compare(kl__key a, kl__key b);                    /* as strcmp of "ns/name" */
+bool kl__set_add(kl__edit *e, kl__set *s, const kl__order *o, uint32_t number);        /* false: it was there */
+bool kl__set_remove(kl__edit *e, kl__set *s, const kl__order *o, uint32_t number);     /* false: it was not there */
+uint32_t kl__set_rank(const kl__set *s, const kl__order *o, kl__key key);              /* so many are before key */
+bool kl__set_has(const kl__set *s, const kl__order *o, kl__key key);
+/* Members from rank `from` to below `to`, in order, while see says so. False when it said stop. */
+typedef bool kl__see(void *arg, uint32_t number);
+bool kl__set_walk(const kl__set *s, uint32_t from, uint32_t to, kl__see *see, void *arg);
+void kl__set_drop(kl__edit *e, kl__set *s);                   /* e NULL: no reader left */
+
+/* --- names.c: a hash (a tag: never 0) -> the numbers entered under it --------------------------------------------------------- */
+typedef struct kl__slots kl__slots;
+typedef struct kl__names { _Atomic(kl__slots *) slots; size_t live, used; } kl__names;
+typedef struct kl__probe { const kl__slots *slots; uint32_t tag; size_t at; } kl__probe;
+kl__probe kl__names_probe(const kl__names *n, uint32_t tag);  /* any thread under a pin, or the writer */
+bool kl__probe_next(kl__probe *p, uint32_t *number);          /* candidates; false: no more */
+void kl__names_add(kl__edit *e, kl__names *n, uint32_t tag, uint32_t number);
+void kl__names_remove(kl__names *n, uint32_t tag, uint32_t number);
+void kl__names_fini(kl__names *n);
+
+/* --- numbers with names and cells: of objects, and of buckets ------------------------------------------------------------------ */
+typedef struct kl__gone { uint32_t tag, number; } kl__gone;
+typedef struct kl__table {
+    kl__names names;
+    kl__cells cells;             /* of the next version */
+    uint32_t end;                /* numbers given out are below */
+    uint32_t *free;              /* given back */
+    size_t n_free, cap_free;
+    kl__gone *gone;              /* in this edit: their names go when it is shown */
+    size_t n_gone, cap_gone;
+} kl__table;
+uint32_t kl__table_add(kl__edit *e, kl__table *t, uint32_t tag, void *p);
+void kl__table_remove(kl__edit *e, kl__table *t, uint32_t tag, uint32_t number);
+void kl__table_shown(kl__table *t);
+void kl__table_fini(kl__table *t);
+
+/* An array whose elements never move, zeroed, for the writer. */
+#define KL__CHUNK 256u           /* elements in a chunk */
+typedef struct kl__chunks { char **v; uint32_t len; } kl__chunks;
+void *kl__chunks_at(kl__chunks *c, size_t size, uint32_t i);
+void kl__chunks_fini(kl__chunks *c);
+
+/* --- indexes ------------------------------------------------------------------------------------------------------------------------ */
+typedef struct kl__index {
+    char *name;
+    kl_path *path;               /* a path index; */
+    char *label;                 /* or one label, made by ourselves and without a name; */
+    kl_index_fn *fn;             /* or a function; none of them: the namespace, which is answered from the keys */
+    void *arg;
+    void (*free_arg)(void *);
+    uint32_t id;                 /* part of its buckets' tags */
+    kl__chunks stands;           /* a function's: object number -> the buckets it stands in, an array or NULL */
+    int users;
+    bool live;                   /* the writer keeps it up */
+    bool swept;                  /* dropped, and its buckets are being taken away */
+} kl__index;
 
 typedef struct kl__bucket {
-    kl__index *of;               /* NULL: of all objects */
-    kl__entry **v;               /* sorted by key */
-    size_t len, cap;
+    uint64_t made;               /* the edit */
+    const kl__index *of;
+    kl__set set;
+    uint32_t tag;
+    bool any;                    /* those that have a value at all; `value` is "" then */
     char value[];
 } kl__bucket;
 
-struct kl__entry {
-    const kl_value *object;
-    kl__bucket **in;             /* n of them; the first is the one of all objects */
-    uint32_t n;
-    uint32_t seen;               /* the last kl_indexer_mark since which it was put or kept */
-    char key[];
-};
+typedef struct kl__index_list {          /* those in sight, of one version; immutable */
+    size_t len;
+    struct kl__listed { kl__index *index; bool ready; } v[];       /* ready: knows all objects, readers may use it */
+} kl__index_list;
 
-struct kl__index {
-    char *name;
-    kl_path *path;               /* a path index; */
-    kl_index_fn *fn;             /* or a function; neither: the namespace */
-    void *arg;
-    void (*free_arg)(void *);
-    kl_map *buckets;             /* value -> bucket */
-    int users;
-    bool live;                   /* the writer keeps it */
-    bool ready;                  /* it knows all objects: readers may use it */
-};
+typedef struct kl__numbers { uint32_t *v; size_t len, cap; } kl__numbers;
+
+/* What function indexes say about one object: texts one after the other with their NULs. */
+typedef struct kl__said { kl__index *index; size_t at; } kl__said;
+typedef struct kl__sayings { kl_buf text; kl__said *v; size_t len, cap; } kl__sayings;
+
+/* --- the whole ------------------------------------------------------------------------------------------------------------------------ */
+typedef struct kl__version {
+    kl__cells objects, buckets;
+    kl__set all;
+    const kl__index_list *indexes;
+    uint32_t end;                /* the objects' numbers are below */
+    char rv[];
+} kl__version;
+
+#define KL__WISHES 8             /* labels that may get an index of their own */
 
 struct kl_indexer {
-    kl_mutex mu;
-    /* under mu: */
-    kl_map *objects;             /* key -> entry */
-    kl__bucket *all;
-    kl__index **indexes, **dropped;
-    size_t n_indexes, n_dropped;
-    _Atomic uint64_t generation; /* of `indexes` and their `live`; the writer looks at it without the lock */
+    _Atomic(kl__version *) shown;
+    struct { _Atomic uint32_t tag, count; } wish[KL__WISHES];
+    _Atomic uint64_t generation; /* of the function indexes that are live */
+    kl_mutex mu;                 /* of writers; under it: */
+    kl__edit edit;
+    kl__table objects, buckets;
+    kl__set all;
+    kl__chunks keys;             /* object number -> kl__key, pointing into the object */
+    kl__index_list *indexes;
+    kl__index **dropped;
+    size_t n_dropped;
+    uint32_t index_ids;
     char *rv;                    /* never NULL */
     size_t rv_cap;
-    /* the writer's: */
-    uint32_t mark;
-    kl__index **live;            /* as of live_generation */
-    size_t n_live;
-    uint64_t live_generation;
-    kl_buf text;                 /* the values that were emitted, one after the other with their NULs */
-    struct emitted { kl__index *index; size_t at; } *emitted;
-    size_t n_emitted, cap_emitted;
+    kl__numbers was, will;       /* buckets of the object in hand */
+    /* the apply context's: */
+    kl__index **fns;             /* as of fns_generation */
+    size_t n_fns;
+    uint64_t fns_generation;
+    kl__sayings said;
 };
 
-/* --- indexes.c: under ix->mu where the name says so ------------------------------------------------------------------------------ */
-kl__index *kl__index_find_locked(const kl_indexer *ix, const char *name) KL_REQUIRES(ix->mu);
-kl__index *kl__index_add_locked(kl_indexer *ix, const char *name) KL_REQUIRES(ix->mu);
-void kl__index_free(kl__index *x);
-/* The values of `o`. Runs scripts: not under the lock. */
-void kl__index_compute(const kl__index *x, const kl_value *o, kl_index_emit *emit, void *arg);
-void kl__index_join_locked(kl__entry *e, kl__index *x, const char *value);
-kl__bucket *kl__bucket_new(kl__index *of, const char *value);
-void kl__bucket_free(void *b);
-void kl__bucket_enter_locked(kl__entry *e, kl__bucket *b);
-void kl__bucket_leave_locked(kl__entry *e, kl__bucket *b);       /* frees b when nobody is left in it, unless it is the one of all objects */
+/* --- indexes.c ------------------------------------------------------------------------------------------------------------------------ */
+void kl__say(kl__sayings *s, kl__index *x, const kl_value *o);      /* runs a script: not under the lock */
+void kl__sayings_fini(kl__sayings *s);
+uint32_t kl__tag(uint64_t hash);
+uint32_t kl__bucket_tag(const kl__index *x, const char *value, bool any);
+const kl__bucket *kl__bucket_find(const kl__names *names, const kl__cells *cells, const kl__index *x, const char *value, bool any);
+const struct kl__listed *kl__index_find(const kl__index_list *l, const char *name);      /* or NULL */
+const struct kl__listed *kl__index_find_label(const kl__index_list *l, const char *label);
+
+/* The object under `number` was `old` (NULL: absent) and is now `now`; said: the function indexes about now, from..to. */
+void kl__indexes_update_locked(kl_indexer *ix, uint32_t number, const kl_value *old, const kl_value *now, const kl__sayings *said, size_t from, size_t to) KL_REQUIRES(ix->mu);
+void kl__index_label(kl_indexer *ix, const char *label);            /* builds one, unless it is there; takes the lock */
+void kl__indexes_init_locked(kl_indexer *ix) KL_REQUIRES(ix->mu);      /* the namespace */
+void kl__indexes_fini(kl_indexer *ix);         /* no reader left */
+
+/* --- indexer.c ------------------------------------------------------------------------------------------------------------------------ */
+void kl__show_locked(kl_indexer *ix) KL_REQUIRES(ix->mu);           /* readers see what was changed */
+kl__order kl__order_of(kl_indexer *ix);                             /* by the keys that the writer keeps */
+const kl__version *kl__see_version(kl_indexer *ix, unsigned *pin);        /* until kl_epoch_unpin(*pin) */
+kl__order kl__order_in(const kl__version *v);                       /* by the objects of a version */
 
 #endif

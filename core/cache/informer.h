@@ -59,15 +59,24 @@ bool kl_informer_synced(const kl_informer *i);
 const kl_value *kl_informer_lookup(kl_informer *i, const char *key);               /* a new reference or NULL */
 size_t kl_informer_count(kl_informer *i);
 
-typedef struct kl_query {
+/* What a named index must say of an object: EQ, NE, IN, NOTIN, EXISTS or NOT_EXISTS, as label selectors mean them: NE and NOTIN
+ * hold for an object without any value, too. An object that has several values is EQ to each of them. */
+typedef struct kl_index_term {
+    const char *index;
+    kl_selector_op op;
+    const char *const *values;         /* NULL-terminated; one for EQ and NE; NULL for EXISTS and NOT_EXISTS */
+} kl_index_term;
+typedef struct kl_query {              /* all of it must hold */
     const char *ns;                    /* NULL: all */
     const kl_selector *labels;         /* NULL: all */
     const char *index, *value;         /* named index; NULL: none */
+    const kl_index_term *terms; size_t n_terms;        /* more of them */
     bool (*where)(void *arg, const kl_value *o); void *where_arg;
     size_t limit;                      /* 0: none */
 } kl_query;
 typedef struct kl_objects { size_t len; const kl_value **v; } kl_objects;          /* each a reference */
-/* A consistent snapshot, sorted by key. KL_ENOTFOUND when the index does not exist (the message lists those that do). */
+/* A consistent snapshot, sorted by key: one moment of the store. KL_ENOTFOUND when the index does not exist (the message lists
+ * those that do), KL_EAGAIN while it is being built, KL_EINVAL for a term that says nothing. */
 KL_NODISCARD kl_status kl_informer_list(kl_informer *i, const kl_query *q, kl_objects *out, kl_err *err);
 void kl_objects_fini(kl_objects *o);
 

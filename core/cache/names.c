@@ -1,0 +1,153 @@
+/* names.c - from a hash to numbers, and the tables of numbers.
+ *
+ * One array of 64-bit slots, {hash, number + 1}, probed in a line; 0 ends a probe, a slot with a hash alone is dead. One
+ * writer changes slots while readers probe: a reader takes what it finds as a hint and checks it in its version. A bigger
+ * array replaces a full one, whose readers go on in the old one: nothing that their version has is missing there. */
+#include "cache/indexer_impl.h"
+
+#include <string.h>
+#include "base/mem.h"
+
+#define FIRST_SLOTS 16
+
+struct kl__slots { size_t mask; _Atomic uint64_t v[]; };
+
+static uint64_t slot_of(uint32_t tag, uint32_t number) { return (uint64_t)tag << 32 | (uint32_t)(number + 1); }
+
+static const kl__slots *slots_of(const kl__names *n)
+{
+    return atomic_load_explicit(&((kl__names *)n)->slots, memory_order_acquire);
+}
+
+kl__probe kl__names_probe(const kl__names *n, uint32_t tag)
+{
+    const kl__slots *s = slots_of(n);
+    return (kl__probe){ s, tag, s ? tag & s->mask : 0 };
+}
+
+bool kl__probe_next(kl__probe *p, uint32_t *number)
+{
+    if (!p->slots)
+        return false;
+    for (;;) {
+        uint64_t slot = atomic_load_explicit(&((kl__slots *)p->slots)->v[p->at], memory_order_relaxed);
+        if (!slot)
+            return false;
+        p->at = (p->at + 1) & p->slots->mask;
+        if (slot >> 32 == p->tag && (uint32_t)slot) {
+            *number = (uint32_t)slot - 1;
+            return true;
+        }
+    }
+}
+
+static void enter(kl__slots *s, uint64_t slot)
+{
+    size_t at = slot >> 32 & s->mask;
+    while (atomic_load_explicit(&s->v[at], memory_order_relaxed))
+        at = (at + 1) & s->mask;
+    atomic_store_explicit(&s->v[at], slot, memory_order_relaxed);
+}
+
+/* Without the dead, at most half full. */
+static void rebuild(kl__edit *e, kl__names *n)
+{
+    kl__slots *old = (kl__slots *)slots_of(n);
+    size_t size = FIRST_SLOTS;
+    while (size < 2 * (n->live + 1))
+        size *= 2;
+    kl__slots *s = kl_zalloc(sizeof *s + size * sizeof *s->v);
+    s->mask = size - 1;
+    for (size_t i = 0; old && i <= old->mask; i++) {
+        uint64_t slot = atomic_load_explicit(&old->v[i], memory_order_relaxed);
+        if ((uint32_t)slot)
+            enter(s, slot);
+    }
+    n->used = n->live;
+    atomic_store_explicit(&n->slots, s, memory_order_release);
+    kl__edit_drop(e, old, 0);
+}
+
+void kl__names_add(kl__edit *e, kl__names *n, uint32_t tag, uint32_t number)
+{
+    const kl__slots *s = slots_of(n);
+    if (!s || (n->used + 1) * 5 > (s->mask + 1) * 4)
+        rebuild(e, n);
+    enter((kl__slots *)slots_of(n), slot_of(tag, number));
+    n->live++;
+    n->used++;
+}
+
+void kl__names_remove(kl__names *n, uint32_t tag, uint32_t number)
+{
+    kl__slots *s = (kl__slots *)slots_of(n);
+    uint64_t slot = slot_of(tag, number);
+    size_t at = tag & s->mask;
+    while (atomic_load_explicit(&s->v[at], memory_order_relaxed) != slot)
+        at = (at + 1) & s->mask;
+    atomic_store_explicit(&s->v[at], (uint64_t)tag << 32, memory_order_relaxed);
+    n->live--;
+}
+
+void kl__names_fini(kl__names *n)
+{
+    kl_free((kl__slots *)slots_of(n));
+}
+
+/* --- numbers -------------------------------------------------------------------------------------------------------------------- */
+
+uint32_t kl__table_add(kl__edit *e, kl__table *t, uint32_t tag, void *p)
+{
+    uint32_t number = t->n_free ? t->free[--t->n_free] : t->end++;
+    kl__cells_set(e, &t->cells, number, p);
+    kl__names_add(e, &t->names, tag, number);
+    return number;
+}
+
+void kl__table_remove(kl__edit *e, kl__table *t, uint32_t tag, uint32_t number)
+{
+    kl__cells_set(e, &t->cells, number, NULL);
+    if (t->n_gone == t->cap_gone)
+        t->gone = kl_realloc(t->gone, (t->cap_gone = t->cap_gone ? 2 * t->cap_gone : 16) * sizeof *t->gone);
+    t->gone[t->n_gone++] = (kl__gone){ tag, number };
+}
+
+void kl__table_shown(kl__table *t)
+{
+    for (size_t i = 0; i < t->n_gone; i++) {
+        kl__names_remove(&t->names, t->gone[i].tag, t->gone[i].number);
+        if (t->n_free == t->cap_free)
+            t->free = kl_realloc(t->free, (t->cap_free = t->cap_free ? 2 * t->cap_free : 16) * sizeof *t->free);
+        t->free[t->n_free++] = t->gone[i].number;
+    }
+    t->n_gone = 0;
+}
+
+void kl__table_fini(kl__table *t)
+{
+    kl__names_fini(&t->names);
+    kl__cells_fini(&t->cells);
+    kl_free(t->free);
+    kl_free(t->gone);
+}
+
+void *kl__chunks_at(kl__chunks *c, size_t size, uint32_t i)
+{
+    uint32_t chunk = i / KL__CHUNK;
+    if (chunk >= c->len) {
+        c->v = kl_realloc(c->v, (chunk + 1) * sizeof *c->v);
+        memset(c->v + c->len, 0, (chunk + 1 - c->len) * sizeof *c->v);
+        c->len = chunk + 1;
+    }
+    if (!c->v[chunk])
+        c->v[chunk] = kl_zalloc_array(size, KL__CHUNK);
+    return c->v[chunk] + size * (i % KL__CHUNK);
+}
+
+void kl__chunks_fini(kl__chunks *c)
+{
+    for (uint32_t i = 0; i < c->len; i++)
+        kl_free(c->v[i]);
+    kl_free(c->v);
+    *c = (kl__chunks){0};
+}

@@ -222,13 +222,15 @@ static inline uint64_t first_bytes(uint64_t w, size_t n)
 #endif
 }
 
-/* Whether the text from p on is string node s and its closing quote. */
-static inline bool is_text_of(const kl__decoder *d, const char *p, const kl__node *s)
+/* Whether the text from p on is string h and its closing quote. False also near the end of the text, and for what is written with
+ * escapes: then it takes the long way. */
+static inline bool is_text_of(const char *p, const char *end, kl__h h)
 {
+    if (!kl__is_node(h))
+        return false;
+    const kl__node *s = kl__at(h);
     size_t n = s->len, i = 0;
-    if ((size_t)(d->end - p) < n + 9 || !(atomic_load_explicit(&s->rc, memory_order_relaxed) & KL__PLAIN))
-        return false;                    /* near the end, or escaped: the long way */
-    if (p[n] != '"')
+    if ((atomic_load_explicit(&s->rc, memory_order_relaxed) & (KL__TYPE | KL__PLAIN)) != (KL_STRING | KL__PLAIN) || (size_t)(end - p) < n + 9 || p[n] != '"')
         return false;
     for (; i + 8 <= n; i += 8)
         if (word_at(p + i) != word_at(s->bytes + i))
@@ -257,10 +259,6 @@ static kl__h find_string(kl__decoder *d, const char *s, size_t n)
 static const char *string(kl__decoder *d, const char *p, kl__h guide, kl__h *out)
 {
     bool guided = kl__is(guide, KL_STRING);
-    if (guided && is_text_of(d, p, kl__at(guide))) {
-        *out = guide;
-        return p + kl__at(guide)->len + 1;
-    }
     const char *s;
     size_t n;
     p = string_text(d, p, &s, &n);
@@ -337,11 +335,17 @@ static const char *literal(kl__decoder *d, const char *p, const char *w, size_t 
 
 /* --- structure ---------------------------------------------------------------------------------------------------------------- */
 
-static inline const char *space(const kl__decoder *d, const char *p)
+static const char *spaces(const char *p, const char *end)
 {
-    while (p < d->end && (unsigned char)*p <= ' ' && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
+    while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
         p++;
     return p;
+}
+
+/* Servers write none. */
+static inline const char *space(const kl__decoder *d, const char *p)
+{
+    return p < d->end && (unsigned char)*p <= ' ' ? spaces(p, d->end) : p;
 }
 
 /* Steps over a value by its brackets and quotes alone. */
@@ -373,14 +377,31 @@ static const char *skip(kl__decoder *d, const char *p)
 
 static const char *value(kl__decoder *d, const char *p, kl__h guide, size_t depth, const kl__cut *cut, kl__h *out);
 
+/* The two values that are the most frequent, and then any. */
+static inline const char *member_value(kl__decoder *d, const char *p, kl__h guide, size_t depth, const kl__cut *cut, kl__h *out)
+{
+    if (d->end - p > 1) {
+        if (*p == '"' && is_text_of(p + 1, d->end, guide)) {
+            *out = guide;
+            return p + 2 + kl__at(guide)->len;
+        }
+        if (*p == '{' && p[1] == '}') {
+            *out = KL__H_EMPTY_OBJECT;
+            return p + 2;
+        }
+    }
+    return value(d, p, guide, depth, cut, out);
+}
+
 /* After a member or item: past the comma (*more), or past the closing bracket. */
 static inline const char *next(kl__decoder *d, const char *p, char close, bool *more)
 {
     p = space(d, p);
-    *more = p < d->end && *p == ',';
-    if (*more)
+    char c = p < d->end ? *p : '\0';
+    *more = c == ',';
+    if (c == ',')
         return space(d, p + 1);
-    if (p < d->end && *p == close)
+    if (c == close)
         return p + 1;
     return unexpected(d, p, close == '}' ? "',' or '}'" : "',' or ']'");
 }
@@ -401,7 +422,7 @@ static const char *array(kl__decoder *d, const char *p, kl__h guide, size_t dept
     }
     for (; more; n++) {
         kl__h h, like = n < gn ? g->v[n] : before;
-        p = value(d, p, like, depth, cut, &h);
+        p = member_value(d, p, like, depth, cut, &h);
         if (!p)
             return NULL;
         if (!same || n >= gn || h != g->v[n]) {
@@ -487,6 +508,7 @@ typedef struct members {
     size_t n;                    /* members until now */
     bool follows;                /* the keys until now are the guide's first n, and none was pushed */
     bool same;                   /* so are the values */
+    bool filled;                 /* begins with the apiVersion and kind that its text lacks */
 } members;
 
 static inline void leave_keys(kl__decoder *d, members *m)
@@ -579,6 +601,33 @@ static void fill_root(kl__decoder *d, members *m)
         m->n++;
     }
     m->cursor = m->follows ? 2 : 0;
+    m->filled = true;
+}
+
+/* A key that is not the one expected. `p` is where its quote belongs. *place is the guide's member with this key, or SIZE_MAX. */
+static const char *other_key(kl__decoder *d, const char *p, members *m, const kl__cut *cut, bool *keep, const kl__cut **below, size_t *place)
+{
+    const char *at = p, *s;
+    size_t n;
+    if (p >= d->end || *p != '"')
+        return unexpected(d, p, "a key in double quotes");
+    p = string_text(d, p + 1, &s, &n);
+    if (!p)
+        return NULL;
+    *place = m->guide_n ? guided_place(m, s, n) : SIZE_MAX;
+    *keep = !cut || kl__cut_keeps(cut, s, n, below);
+    if (!*keep)
+        return p;
+    kl__entry key = *place != SIZE_MAX ? m->shape->v[*place] : kl__owned(kl__intern_str(s, n));
+    if (!m->follows || *place != m->n) {
+        leave_keys(d, m);
+        push_key(d, key, at);
+    }
+    if (m->filled && ((kl__h)key == d->fill_keys[0] || (kl__h)key == d->fill_keys[1])) {
+        d->refill = true;
+        return NULL;
+    }
+    return p;
 }
 
 static const char *object(kl__decoder *d, const char *p, kl__h guide, size_t depth, const kl__cut *cut, kl__h *out)
@@ -599,38 +648,23 @@ static const char *object(kl__decoder *d, const char *p, kl__h guide, size_t dep
     if (!more)
         p++;
     while (more) {
-        const char *key_text = p, *s = NULL;
-        size_t place = m.cursor, n;
-        if (p >= d->end || *p != '"')
-            return unexpected(d, p, "a key in double quotes");
-        kl__h key = 0;
-        bool key_owned = false;
-        if (place < m.guide_n && kl__is_node(m.shape->v[place]) && is_text_of(d, p + 1, kl__at(m.shape->v[place]))) {
-            key = m.shape->v[place];
-            s = kl__at(key)->bytes;
-            n = kl__at(key)->len;
+        size_t place = m.cursor;
+        const kl__cut *below = NULL;
+        bool keep = true;
+        if (place < m.guide_n && p < d->end && *p == '"' && is_text_of(p + 1, d->end, m.shape->v[place])) {
+            kl__h key = m.shape->v[place];
+            size_t n = kl__at(key)->len;
+            if (cut)
+                keep = kl__cut_keeps(cut, kl__at(key)->bytes, n, &below);
+            if (keep && (!m.follows || place != m.n)) {
+                leave_keys(d, &m);
+                push_key(d, key, p);
+            }
             p += n + 2;
         } else {
-            p = string_text(d, p + 1, &s, &n);
+            p = other_key(d, p, &m, cut, &keep, &below, &place);
             if (!p)
                 return NULL;
-            place = m.guide_n ? guided_place(&m, s, n) : SIZE_MAX;
-            if (place != SIZE_MAX)
-                key = m.shape->v[place];
-        }
-        const kl__cut *below = NULL;
-        bool keep = !cut || kl__cut_keeps(cut, s, n, &below);
-        if (keep && !key) {
-            key = kl__intern_str(s, n);                    /* now: s may be in scratch */
-            key_owned = kl__is_node(key);
-        }
-        if (keep && (!m.follows || place != m.n)) {
-            leave_keys(d, &m);
-            push_key(d, key_owned ? kl__owned(key) : key, key_text);
-        }
-        if (depth == 1 && d->fill[0] && (key == d->fill_keys[0] || key == d->fill_keys[1])) {
-            d->refill = true;
-            return NULL;
         }
         p = space(d, p);
         if (p >= d->end || *p != ':')
@@ -638,13 +672,11 @@ static const char *object(kl__decoder *d, const char *p, kl__h guide, size_t dep
         p = space(d, p + 1);
         if (!keep) {
             p = skip(d, p);
-            if (!p)
-                return NULL;
         } else {
             kl__h like = place != SIZE_MAX ? m.values[place] : 0, h;
             if (m.same && !m.follows)
                 leave_values(d, &m);
-            p = value(d, p, like, depth, below, &h);
+            p = member_value(d, p, like, depth, below, &h);
             if (!p)
                 return NULL;
             if (m.same && h != like)
@@ -654,7 +686,7 @@ static const char *object(kl__decoder *d, const char *p, kl__h guide, size_t dep
             m.n++;
             m.cursor = place != SIZE_MAX ? place + 1 : m.cursor;
         }
-        p = next(d, p, '}', &more);
+        p = p ? next(d, p, '}', &more) : NULL;
         if (!p)
             return NULL;
     }

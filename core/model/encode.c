@@ -8,7 +8,10 @@
 #include "base/mem.h"
 #include "model/number.h"
 
-typedef struct frame { const kl_value *v; size_t next; } frame;
+typedef struct frame {
+    const kl__h *keys, *values;      /* keys NULL: an array */
+    size_t n, next;
+} frame;
 
 typedef struct encoder {
     kl_buf *out;
@@ -28,7 +31,7 @@ static void put_int(kl_buf *out, uint64_t u, bool minus)
     kl_buf_add(out, p, (size_t)(text + sizeof text - p));
 }
 
-static void put_str(kl_buf *out, const char *s, size_t n)
+static void put_escaped(kl_buf *out, const char *s, size_t n)
 {
     static const char names[32] = { ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't' };
     const char *run = s, *end = s + n;
@@ -51,6 +54,27 @@ static void put_str(kl_buf *out, const char *s, size_t n)
     kl_buf_putc(out, '"');
 }
 
+/* `after` follows the closing quote when it is not NUL: a key's colon. */
+static inline void put_str(kl_buf *out, kl__h h, char after)
+{
+    size_t n;
+    const char *s = kl__bytes(h, &n);
+    if (kl__is_node(h) && !(atomic_load_explicit(&kl__at(h)->rc, memory_order_relaxed) & KL__PLAIN)) {
+        put_escaped(out, s, n);
+        if (after)
+            kl_buf_putc(out, after);
+        return;
+    }
+    char *p = kl_buf_reserve(out, n + 2 + (after != '\0'));
+    if (!p)
+        return;
+    p[0] = '"';
+    memcpy(p + 1, s, n);
+    p[n + 1] = '"';
+    p[n + 2] = after;                    /* or the end, for which a buffer always has room */
+    out->len += n + 2 + (after != '\0');
+}
+
 static void put_scalar(kl_buf *out, const kl_value *v)
 {
     switch (kl_value_type(v)) {
@@ -68,12 +92,7 @@ static void put_scalar(kl_buf *out, const kl_value *v)
         kl_buf_puts(out, isfinite(d) ? kl__double_format(d, text) : "null");   /* JSON has no word for the others */
         break;
     }
-    case KL_STRING: {
-        size_t n;
-        const char *s = kl__str_bytes(v, &n);
-        put_str(out, s, n);
-        break;
-    }
+    case KL_STRING: put_str(out, kl__handle(v), '\0'); break;
     case KL_ARRAY: kl_buf_puts(out, "[]"); break;        /* only the empty ones come here */
     case KL_OBJECT: kl_buf_puts(out, "{}"); break;
     case KL_NULL: kl_buf_puts(out, "null"); break;
@@ -90,11 +109,16 @@ static void line(encoder *e)
 }
 
 /* A scalar is written; a container is opened and becomes a frame. */
-static void begin(encoder *e, const kl_value *v)
+static void begin(encoder *e, kl__h h)
 {
-    kl_type t = kl_value_type(v);
-    if (!kl__is_node(kl__handle(v)) || (t != KL_ARRAY && t != KL_OBJECT)) {
-        put_scalar(e->out, v);
+    const kl__node *n = kl__is_node(h) ? kl__at(h) : NULL;
+    kl_type t = n ? kl__node_type(n) : KL_NULL;
+    if (t == KL_STRING) {
+        put_str(e->out, h, '\0');
+        return;
+    }
+    if (t != KL_ARRAY && t != KL_OBJECT) {
+        put_scalar(e->out, KL__VALUE(h));
         return;
     }
     kl_buf_putc(e->out, t == KL_ARRAY ? '[' : '{');
@@ -106,7 +130,7 @@ static void begin(encoder *e, const kl_value *v)
         e->frames = bigger;
         e->cap *= 2;
     }
-    e->frames[e->depth++] = (frame){ v, 0 };
+    e->frames[e->depth++] = (frame){ t == KL_OBJECT ? kl__shape_of(n)->v : NULL, n->v, kl__count(n), 0 };
 }
 
 static kl_status encode(const kl_value *v, kl_buf *out, bool pretty)
@@ -117,29 +141,25 @@ static kl_status encode(const kl_value *v, kl_buf *out, bool pretty)
     e.frames = e.small;
     e.depth = 0;
     e.cap = sizeof e.small / sizeof *e.small;
-    begin(&e, v);
+    begin(&e, kl__handle(v));
     while (e.depth && !out->failed) {
         frame *f = &e.frames[e.depth - 1];
-        bool array = kl_value_type(f->v) == KL_ARRAY;
-        if (f->next == kl_value_len(f->v)) {
+        if (f->next == f->n) {
             e.depth--;
             line(&e);
-            kl_buf_putc(out, array ? ']' : '}');
+            kl_buf_putc(out, f->keys ? '}' : ']');
             continue;
         }
         size_t i = f->next++;
         if (i)
             kl_buf_putc(out, ',');
         line(&e);
-        if (array) {
-            begin(&e, kl__item(f->v, i));
-            continue;
+        if (f->keys) {
+            put_str(out, f->keys[i], ':');
+            if (pretty)
+                kl_buf_putc(out, ' ');
         }
-        size_t n;
-        const char *key = kl__str_bytes(kl__key(f->v, i), &n);
-        put_str(out, key, n);
-        kl_buf_add(out, ": ", pretty ? 2 : 1);
-        begin(&e, kl__val(f->v, i));
+        begin(&e, f->values[i]);
     }
     if (e.frames != e.small)
         kl_free(e.frames);

@@ -31,8 +31,7 @@ struct kl_stream {
     const kl_value *before;    /* the object before, which the next one resembles */
     size_t size_before;
 
-    size_t depth;              /* brackets open in the object, or in the envelope */
-    bool in_string, escaped;
+    kl__brackets in;           /* where we are in the object, or in the envelope */
 
     kl_buf part;               /* the beginning of the present object, from earlier pieces */
     uint64_t part_at;          /* where the present object began */
@@ -311,55 +310,6 @@ static kl_status deliver_at_once(kl_stream *s, const char **at, const char *end,
     return hand_over(s, type, v, used, err);
 }
 
-enum { OUTSIDE = 1, INSIDE = 2 };        /* a character that matters outside strings; inside strings */
-static const unsigned char matters[256] = {
-    ['"'] = OUTSIDE | INSIDE, ['\\'] = INSIDE, ['{'] = OUTSIDE, ['}'] = OUTSIDE, ['['] = OUTSIDE, [']'] = OUTSIDE,
-};
-
-/* Goes on in the object; returns after its last bracket (*whole) or at the end of the piece. */
-static const char *scan(kl_stream *s, const char *p, const char *end, bool *whole)
-{
-    size_t depth = s->depth;
-    bool in_string = s->in_string;
-    *whole = false;
-    if (s->escaped && p < end) {
-        s->escaped = false;
-        p++;
-    }
-    while (p < end) {
-        if (in_string) {
-            while (p < end && !(matters[(unsigned char)*p] & INSIDE))
-                p++;
-            if (p == end)
-                break;
-            if (*p++ == '"') {
-                in_string = false;
-            } else if (p < end) {
-                p++;                      /* the escaped character */
-            } else {
-                s->escaped = true;
-            }
-            continue;
-        }
-        while (p < end && !(matters[(unsigned char)*p] & OUTSIDE))
-            p++;
-        if (p == end)
-            break;
-        char c = *p++;
-        if (c == '"') {
-            in_string = true;
-        } else if (c == '{' || c == '[') {
-            depth++;
-        } else if (!--depth) {
-            *whole = true;
-            break;
-        }
-    }
-    s->depth = depth;
-    s->in_string = in_string;
-    return p;
-}
-
 /* Between objects, and ready for the next. */
 static void object_done(kl_stream *s)
 {
@@ -373,7 +323,7 @@ static kl_status in_object(kl_stream *s, const char **at, const char *end, kl_er
 {
     bool whole;
     kl_status st;
-    if (!s->depth) {
+    if (!s->in.depth) {
         bool taken;
         st = deliver_at_once(s, at, end, &taken, err);
         if (taken)
@@ -382,7 +332,7 @@ static kl_status in_object(kl_stream *s, const char **at, const char *end, kl_er
             return st;
     }
     const char *from = *at;
-    *at = scan(s, from, end, &whole);
+    *at = kl__brackets_close(&s->in, from, end, &whole);
     size_t n = (size_t)(*at - from);
     if (s->part.len || !whole) {
         if (n > s->h.max_object - s->part.len) {           /* what fits is kept for the name */
@@ -419,15 +369,13 @@ static kl_status between(kl_stream *s, const char **at, const char *end, uint64_
     if (s->list && c == ']' && !s->after_comma) {
         kl_buf_putc(&s->envelope, c);
         s->place = ENVELOPE;
-        s->depth = 1;
-        s->in_string = false;
+        s->in = (kl__brackets){ .depth = 1 };
         ++*at;
         return KL_OK;
     }
     if (c == '{' && !(s->list && s->need_comma)) {
         s->place = OBJECT;
-        s->depth = 0;
-        s->in_string = s->escaped = false;
+        s->in = (kl__brackets){0};
         s->part_at = offset;
         return KL_OK;
     }
@@ -457,13 +405,13 @@ static kl_status in_envelope(kl_stream *s, const char **at, kl_err *err)
     char c = *(*at)++;
     if (kl_buf_putc(&s->envelope, c))
         return kl_fail(err, KL_ETOOBIG, "the list's envelope (all but its items) is larger than %zu bytes; raise --max-object-bytes", s->h.max_object);
-    if (s->in_string) {
-        if (s->escaped) {
-            s->escaped = false;
+    if (s->in.in_string) {
+        if (s->in.escaped) {
+            s->in.escaped = false;
         } else if (c == '\\') {
-            s->escaped = true;
+            s->in.escaped = true;
         } else if (c == '"') {
-            s->in_string = false;
+            s->in.in_string = false;
             s->items_key = s->in_key && key_is_items(s);
             s->in_key = false;
             return KL_OK;
@@ -484,15 +432,15 @@ static kl_status in_envelope(kl_stream *s, const char **at, kl_err *err)
     s->items_key = false;
     switch (c) {
     case '"':
-        s->in_string = true;
-        s->in_key = s->depth == 1 && s->key_next;
+        s->in.in_string = true;
+        s->in_key = s->in.depth == 1 && s->key_next;
         s->key_next = false;
         kl_buf_clear(&s->key);
         break;
-    case ',': s->key_next = s->depth == 1; break;
-    case '{': case '[': s->depth++; break;
+    case ',': s->key_next = s->in.depth == 1; break;
+    case '{': case '[': s->in.depth++; break;
     case '}': case ']':
-        if (!--s->depth)
+        if (!--s->in.depth)
             s->place = AFTER;
         break;
     default: break;
@@ -516,7 +464,7 @@ static kl_status piece(kl_stream *s, const char *data, size_t n, kl_err *err)
                 st = between(s, &p, end, at, err);
             } else if (s->place == BEFORE && *p == '{') {
                 s->place = ENVELOPE;
-                s->depth = 1;
+                s->in.depth = 1;
                 s->key_next = true;
                 kl_buf_putc(&s->envelope, *p++);
             } else {

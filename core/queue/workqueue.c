@@ -20,7 +20,7 @@
 #include "queue/ready.h"
 
 struct kl_workqueue {
-    kl_latch mu;                    /* never held for longer than a step */
+    kl_spin mu;                     /* never held for longer than a step */
     kl_backoff_policy backoff;      /* set once, as are the next three */
     kl_queue_order order;
     void (*wake)(void *arg);
@@ -76,7 +76,7 @@ static void leave(kl_workqueue *q, bool news) KL_RELEASE(q->mu)
     bool tell = news && q->hungry && q->wake;
     if (tell)
         q->hungry = false;
-    kl_latch_unlock(&q->mu);
+    kl_spin_unlock(&q->mu);
     if (tell)
         q->wake(q->wake_arg);
 }
@@ -200,7 +200,7 @@ static kl_time add(kl_workqueue *q, const char *key, const kl_add *how, bool ret
     size_t n = strlen(key);
     uint32_t hash = kl_items_hash(&q->items, key, n);
     kl_time delay = how->after > 0 ? how->after : 0;
-    kl_latch_lock(&q->mu);
+    kl_spin_lock(&q->mu);
     bool news = promote_locked(q, now);
     /* A failure counts even when the queue takes no more work: forget is what clears it. */
     kl_item *it = q->shutting_down && !how->rate_limited ? NULL : kl_items_use(&q->items, key, n, hash);
@@ -238,22 +238,22 @@ kl_time kl_workqueue_add_rate_limited(kl_workqueue *q, const char *key, kl_time 
 
 void kl_workqueue_forget(kl_workqueue *q, const char *key)
 {
-    kl_latch_lock(&q->mu);
+    kl_spin_lock(&q->mu);
     kl_item *it = q->failing ? find_locked(q, key) : NULL;
     if (it && it->failures) {
         q->failing--;
         it->failures = 0;
         drop_locked(q, it);
     }
-    kl_latch_unlock(&q->mu);
+    kl_spin_unlock(&q->mu);
 }
 
 int kl_workqueue_requeues(kl_workqueue *q, const char *key)
 {
-    kl_latch_lock(&q->mu);
+    kl_spin_lock(&q->mu);
     kl_item *it = q->failing ? find_locked(q, key) : NULL;
     int n = it ? it->failures : 0;
-    kl_latch_unlock(&q->mu);
+    kl_spin_unlock(&q->mu);
     return n;
 }
 
@@ -294,7 +294,7 @@ static void ran_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
 
 bool kl_workqueue_try_get(kl_workqueue *q, kl_time now, kl_queue_item *out)
 {
-    kl_latch_lock(&q->mu);
+    kl_spin_lock(&q->mu);
     promote_locked(q, now);
     kl_item *it = kl_ready_take(&q->ready);
     if (it) {
@@ -303,7 +303,7 @@ bool kl_workqueue_try_get(kl_workqueue *q, kl_time now, kl_queue_item *out)
     } else {
         q->hungry = true;
     }
-    kl_latch_unlock(&q->mu);
+    kl_spin_unlock(&q->mu);
     return it;
 }
 
@@ -324,7 +324,7 @@ static bool done_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
 
 void kl_workqueue_done(kl_workqueue *q, const char *key, kl_time now)
 {
-    kl_latch_lock(&q->mu);
+    kl_spin_lock(&q->mu);
     bool news = promote_locked(q, now);
     kl_item *it = find_locked(q, key);
     if (it && it->running)
@@ -334,7 +334,7 @@ void kl_workqueue_done(kl_workqueue *q, const char *key, kl_time now)
 
 void kl_workqueue_finish(kl_workqueue *q, const kl_queue_item *item, kl_time now)
 {
-    kl_latch_lock(&q->mu);
+    kl_spin_lock(&q->mu);
     bool news = promote_locked(q, now);
     news |= done_locked(q, kl_items_at(&q->items, item->id));
     leave(q, news);
@@ -342,10 +342,10 @@ void kl_workqueue_finish(kl_workqueue *q, const kl_queue_item *item, kl_time now
 
 kl_time kl_workqueue_next_due(kl_workqueue *q)
 {
-    kl_latch_lock(&q->mu);
+    kl_spin_lock(&q->mu);
     const kl_agenda_entry *e = kl_agenda_peek(&q->waiting);
     kl_time t = q->ready.len ? 0 : e ? e->number : KL_NEVER;
-    kl_latch_unlock(&q->mu);
+    kl_spin_unlock(&q->mu);
     return t;
 }
 
@@ -353,7 +353,7 @@ kl_time kl_workqueue_next_due(kl_workqueue *q)
 
 void kl_workqueue_shut_down(kl_workqueue *q)
 {
-    kl_latch_lock(&q->mu);
+    kl_spin_lock(&q->mu);
     q->shutting_down = true;
     for (const kl_agenda_entry *e; (e = kl_agenda_peek(&q->waiting));) {
         kl_item *it = kl_items_at(&q->items, e->item);
@@ -367,17 +367,17 @@ void kl_workqueue_shut_down(kl_workqueue *q)
 
 bool kl_workqueue_shutting_down(kl_workqueue *q)
 {
-    kl_latch_lock(&q->mu);
+    kl_spin_lock(&q->mu);
     bool yes = q->shutting_down;
-    kl_latch_unlock(&q->mu);
+    kl_spin_unlock(&q->mu);
     return yes;
 }
 
 bool kl_workqueue_drained(kl_workqueue *q)
 {
-    kl_latch_lock(&q->mu);
+    kl_spin_lock(&q->mu);
     bool yes = q->shutting_down && !q->ready.len && !q->n_running;
-    kl_latch_unlock(&q->mu);
+    kl_spin_unlock(&q->mu);
     return yes;
 }
 
@@ -385,7 +385,7 @@ bool kl_workqueue_drained(kl_workqueue *q)
 
 void kl_workqueue_stats_get(kl_workqueue *q, kl_time now, kl_workqueue_stats *out)
 {
-    kl_latch_lock(&q->mu);
+    kl_spin_lock(&q->mu);
     bool news = promote_locked(q, now);
     *out = (kl_workqueue_stats){ .ready = q->ready.len, .delayed = q->waiting.len, .running = q->n_running, .adds = q->adds,
         .retries = q->retries, .failing = q->failing };
@@ -405,7 +405,7 @@ static int highest_first(const void *a, const void *b)
 void kl_workqueue_depths_get(kl_workqueue *q, kl_workqueue_depths *out)
 {
     memset(out, 0, sizeof *out);
-    kl_latch_lock(&q->mu);
+    kl_spin_lock(&q->mu);
     kl_ready *r = &q->ready;
     const kl_level **v = kl_new_array(const kl_level *, r->n_levels);
     size_t n = 0;
@@ -422,28 +422,28 @@ void kl_workqueue_depths_get(kl_workqueue *q, kl_workqueue_depths *out)
         out->of[out->n].priority = v[i]->priority;
         out->of[out->n++].ready = v[i]->len;
     }
-    kl_latch_unlock(&q->mu);
+    kl_spin_unlock(&q->mu);
     kl_free(v);
 }
 
 const char *kl_workqueue_state(kl_workqueue *q, const char *key, kl_time *due)
 {
-    kl_latch_lock(&q->mu);
+    kl_spin_lock(&q->mu);
     kl_item *it = find_locked(q, key);
     const char *state = "absent";
     if (due)
         *due = it && it->waiting ? q->waiting.v[it->place - 1].number : KL_NEVER;
     if (it)
         state = it->running ? (it->dirty ? "running, queued again" : "running") : it->queued ? "queued" : it->waiting ? "waiting" : "absent";
-    kl_latch_unlock(&q->mu);
+    kl_spin_unlock(&q->mu);
     return state;
 }
 
 int kl_workqueue_priority(kl_workqueue *q, const char *key)
 {
-    kl_latch_lock(&q->mu);
+    kl_spin_lock(&q->mu);
     kl_item *it = find_locked(q, key);
     int p = it ? it->priority : 0;
-    kl_latch_unlock(&q->mu);
+    kl_spin_unlock(&q->mu);
     return p;
 }

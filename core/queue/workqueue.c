@@ -3,46 +3,40 @@
  *   absent --add--> queued --get--> running --done--> absent
  *   running --add--> running+dirty --done--> queued
  *
- * A key has one item while anything is known about it: queued, running, waiting or a count of failures. Queued items are in
- * `fifo`, running ones in `running` by the time they started, waiting ones in `waiting` by the time they are due; an item may
- * be waiting and queued or running at once. Every step is O(log n). */
+ * A key has one item (items.h) while anything is known about it: queued, running, waiting or a count of failures. Queued items
+ * are in `ready` (ready.h), running ones in a list by the time they started, waiting ones in a heap by the time they are due.
+ * Every step is O(log n) at worst, and O(1) where no delay and few priorities are in play. */
 #include "queue/workqueue.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
-#include "base/heap.h"
-#include "base/list.h"
-#include "base/map.h"
 #include "base/mem.h"
 #include "base/random.h"
 #include "base/sync.h"
+#include "queue/agenda.h"
 #include "queue/backoff.h"
-
-typedef struct item {
-    kl_list link;             /* in fifo (queued) or running */
-    kl_heap_node due;         /* in waiting while due.pos is not 0 */
-    bool queued, running;
-    bool dirty;               /* running, and added since: queued again when done */
-    int failures;             /* rate-limited adds since forget */
-    kl_time queued_at;        /* when it was added: the start of what it waits for a worker */
-    kl_time started_at;       /* when it was handed out */
-    char key[];
-} item;
+#include "queue/items.h"
+#include "queue/ready.h"
 
 struct kl_workqueue {
-    kl_mutex mu;
-    kl_backoff_policy backoff;      /* set once */
+    kl_spin mu;                     /* never held for longer than a step */
+    kl_backoff_policy backoff;      /* set once, as are the next three */
+    kl_queue_order order;
     void (*wake)(void *arg);
     void *wake_arg;
     /* under mu: */
+    bool hungry;                    /* somebody has looked in vain since the last wake */
+    bool shutting_down;
     kl_random random;
-    kl_map *items;                  /* key -> item */
-    kl_list fifo, running;
-    kl_heap waiting;
-    size_t ready, n_running;        /* their lengths */
+    kl_items items;
+    kl_ready ready;
+    kl_agenda waiting;
+    kl_handle running_first, running_last;
+    size_t n_running;
     size_t failing;                 /* items with failures */
     kl_time epoch, started_sum;     /* sum of started_at - epoch over running: unfinished work without a walk */
-    bool shutting_down;
+    uint64_t entries;               /* ever made */
     uint64_t adds, retries;
 };
 
@@ -51,15 +45,18 @@ kl_workqueue *kl_workqueue_new(const kl_workqueue_options *o)
     static const kl_workqueue_options none;
     kl_workqueue *q = kl_new(kl_workqueue);
     o = o ? o : &none;
-    kl_mutex_init(&q->mu);
     q->backoff = kl_backoff_defaults(o->backoff);
+    q->order = o->order;
     q->wake = o->wake;
     q->wake_arg = o->wake_arg;
+    q->hungry = true;
     q->random.state = o->seed;
-    q->items = kl_map_new();
-    kl_list_init(&q->fifo);
-    kl_list_init(&q->running);
-    kl_heap_init(&q->waiting);
+    kl_items_init(&q->items);
+    kl_ready_init(&q->ready, &q->items);
+    q->ready.turns = o->order == KL_QUEUE_FAIR;
+    q->ready.by_rank = o->order == KL_QUEUE_RANK;
+    q->ready.ageing = o->order != KL_QUEUE_FAIR ? 0 : o->ageing > 0 ? o->ageing : KL_QUEUE_AGEING;
+    kl_agenda_init(&q->waiting);
     return q;
 }
 
@@ -67,60 +64,108 @@ void kl_workqueue_free(kl_workqueue *q)
 {
     if (!q)
         return;
-    kl_heap_fini(&q->waiting);
-    kl_map_free(q->items, kl_free);
-    kl_mutex_fini(&q->mu);
+    kl_agenda_fini(&q->waiting);
+    kl_ready_fini(&q->ready);
+    kl_items_fini(&q->items);
     kl_free(q);
 }
 
-static void wake(kl_workqueue *q, bool news)
+/* Ends a step that may have brought news: outside the lock the waiting are woken, unless they have been told already. */
+static void leave(kl_workqueue *q, bool news) KL_RELEASE(q->mu)
 {
-    if (news && q->wake)
+    bool tell = news && q->hungry && q->wake;
+    if (tell)
+        q->hungry = false;
+    kl_spin_unlock(&q->mu);
+    if (tell)
         q->wake(q->wake_arg);
 }
 
-static item *item_make_locked(kl_workqueue *q, const char *key) KL_REQUIRES(q->mu)
+/* --- one key ------------------------------------------------------------------------------------------------------------------ */
+
+static kl_item *find_locked(kl_workqueue *q, const char *key) KL_REQUIRES(q->mu)
 {
-    item *it = kl_map_get(q->items, key);
-    if (it)
-        return it;
     size_t n = strlen(key);
-    it = kl_zalloc(sizeof *it + n + 1);
-    memcpy(it->key, key, n + 1);
-    kl_list_init(&it->link);
-    kl_map_set(q->items, key, it);
-    return it;
+    return kl_items_find(&q->items, key, n, kl_items_hash(&q->items, key, n));
 }
 
 /* Forgets an item about which nothing is left to know. */
-static void item_drop_locked(kl_workqueue *q, item *it) KL_REQUIRES(q->mu)
+static void drop_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
 {
-    if (it->queued || it->running || it->due.pos || it->failures)
-        return;
-    kl_map_take(q->items, it->key);
-    kl_free(it);
+    if (kl_item_idle(it))
+        kl_items_drop(&q->items, it);
 }
 
-static void fifo_push_locked(kl_workqueue *q, item *it) KL_REQUIRES(q->mu)
+static void queue_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
 {
     it->queued = true;
-    kl_list_push(&q->fifo, &it->link);
-    q->ready++;
+    kl_ready_put(&q->ready, it);
+}
+
+/* The key has an entry already, or gets one: its priority only rises until it is handed out. */
+static void entry_locked(kl_workqueue *q, kl_item *it, int priority) KL_REQUIRES(q->mu)
+{
+    if (!it->queued && !it->dirty && !it->waiting) {
+        it->priority = priority;
+        it->delayed = false;
+        if (q->order == KL_QUEUE_RANK)
+            it->first_add = q->entries++;
+        return;
+    }
+    if (priority <= it->priority)
+        return;
+    if (it->queued)
+        kl_ready_remove(&q->ready, it);
+    it->priority = priority;
+    if (it->queued)
+        kl_ready_put(&q->ready, it);
 }
 
 /* True when the key became ready. */
-static bool add_locked(kl_workqueue *q, item *it, kl_time now) KL_REQUIRES(q->mu)
+static bool make_ready_locked(kl_workqueue *q, kl_item *it, kl_time at) KL_REQUIRES(q->mu)
 {
     if (it->queued || it->dirty)
         return false;
     q->adds++;
-    it->queued_at = now;
     if (it->running) {
         it->dirty = true;
+        it->again_at = at;
         return false;
     }
-    fifo_push_locked(q, it);
+    it->at = at;
+    queue_locked(q, it);
     return true;
+}
+
+static bool add_now_locked(kl_workqueue *q, kl_item *it, int priority, kl_time now) KL_REQUIRES(q->mu)
+{
+    entry_locked(q, it, priority);
+    if (it->waiting && q->order != KL_QUEUE_FIFO) {
+        kl_agenda_remove(&q->waiting, &q->items, it);
+        it->waiting = false;
+    }
+    if (it->delayed) {
+        if (it->queued)
+            kl_ready_remove(&q->ready, it);
+        it->delayed = false;
+        if (it->queued)
+            kl_ready_put(&q->ready, it);
+    }
+    return make_ready_locked(q, it, now);
+}
+
+/* True when somebody who waits for next_due should look again. */
+static bool add_later_locked(kl_workqueue *q, kl_item *it, int priority, kl_time delay, kl_time now) KL_REQUIRES(q->mu)
+{
+    entry_locked(q, it, priority);
+    if ((it->queued || it->dirty) && q->order != KL_QUEUE_FIFO)
+        return false;
+    kl_time when = delay > KL_NEVER - 1 - now ? KL_NEVER - 1 : now + delay;
+    if (it->waiting && when >= q->waiting.v[it->place - 1].number)
+        return false;
+    it->waiting = true;
+    kl_agenda_put(&q->waiting, &q->items, it, when);
+    return it->place == 1;
 }
 
 /* Queues what is due, in the order of its times: whoever looks at the queue or adds to it finds it there. True when
@@ -128,190 +173,277 @@ static bool add_locked(kl_workqueue *q, item *it, kl_time now) KL_REQUIRES(q->mu
 static bool promote_locked(kl_workqueue *q, kl_time now) KL_REQUIRES(q->mu)
 {
     bool news = false;
-    for (kl_heap_node *n; (n = kl_heap_pop_due(&q->waiting, now));)
-        news |= add_locked(q, KL_CONTAINER(n, item, due), n->when);
+    for (const kl_agenda_entry *e; (e = kl_agenda_peek(&q->waiting)) && e->number <= now;) {
+        kl_item *it = kl_items_at(&q->items, e->item);
+        kl_time when = e->number;
+        kl_agenda_remove(&q->waiting, &q->items, it);
+        it->waiting = false;
+        it->delayed = q->order == KL_QUEUE_RANK;
+        news |= make_ready_locked(q, it, when);
+    }
     return news;
 }
 
-void kl_workqueue_add(kl_workqueue *q, const char *key, kl_time now)
-{
-    kl_lock(&q->mu);
-    bool news = promote_locked(q, now);
-    if (!q->shutting_down)
-        news |= add_locked(q, item_make_locked(q, key), now);
-    kl_unlock(&q->mu);
-    wake(q, news);
-}
+/* --- adding -------------------------------------------------------------------------------------------------------------------- */
 
-/* True when somebody who waits for next_due should look again. */
-static bool add_after_locked(kl_workqueue *q, const char *key, kl_time delay, kl_time now) KL_REQUIRES(q->mu)
+static kl_time failed_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
 {
-    if (q->shutting_down)
-        return false;
-    q->retries++;
-    item *it = item_make_locked(q, key);
-    if (delay <= 0)
-        return add_locked(q, it, now);
-    kl_time when = delay > KL_NEVER - 1 - now ? KL_NEVER - 1 : now + delay;
-    if (!it->due.pos)
-        kl_heap_push(&q->waiting, &it->due, when);
-    else if (when < it->due.when)
-        kl_heap_move(&q->waiting, &it->due, when);
-    else
-        return false;
-    return kl_heap_peek(&q->waiting) == &it->due;
-}
-
-void kl_workqueue_add_after(kl_workqueue *q, const char *key, kl_time delay, kl_time now)
-{
-    kl_lock(&q->mu);
-    bool news = promote_locked(q, now);
-    news |= add_after_locked(q, key, delay, now);
-    kl_unlock(&q->mu);
-    wake(q, news);
-}
-
-kl_time kl_workqueue_add_rate_limited(kl_workqueue *q, const char *key, kl_time now)
-{
-    kl_lock(&q->mu);
-    bool news = promote_locked(q, now);
-    /* The failure counts even when the queue takes no more work: forget is what clears it. */
-    item *it = item_make_locked(q, key);
     kl_time delay = kl_backoff_delay(&q->backoff, it->failures, &q->random);
     q->failing += !it->failures;
     if (it->failures < INT_MAX)
         it->failures++;
-    news |= add_after_locked(q, key, delay, now);
-    kl_unlock(&q->mu);
-    wake(q, news);
     return delay;
+}
+
+static kl_time add(kl_workqueue *q, const char *key, const kl_add *how, bool retry, kl_time now)
+{
+    size_t n = strlen(key);
+    uint32_t hash = kl_items_hash(&q->items, key, n);
+    kl_time delay = how->after > 0 ? how->after : 0;
+    kl_spin_lock(&q->mu);
+    bool news = promote_locked(q, now);
+    /* A failure counts even when the queue takes no more work: forget is what clears it. */
+    kl_item *it = q->shutting_down && !how->rate_limited ? NULL : kl_items_use(&q->items, key, n, hash);
+    if (how->rate_limited) {
+        kl_time limit = failed_locked(q, it);
+        delay = delay && delay < limit ? delay : limit;
+    }
+    if (!q->shutting_down) {
+        q->retries += retry;
+        news |= delay ? add_later_locked(q, it, how->priority, delay, now) : add_now_locked(q, it, how->priority, now);
+    }
+    leave(q, news);
+    return delay;
+}
+
+kl_time kl_workqueue_add_with(kl_workqueue *q, const char *key, const kl_add *how, kl_time now)
+{
+    return add(q, key, how, how->after > 0 || how->rate_limited, now);
+}
+
+void kl_workqueue_add(kl_workqueue *q, const char *key, kl_time now)
+{
+    add(q, key, &(kl_add){0}, false, now);
+}
+
+void kl_workqueue_add_after(kl_workqueue *q, const char *key, kl_time delay, kl_time now)
+{
+    add(q, key, &(kl_add){ .after = delay }, true, now);
+}
+
+kl_time kl_workqueue_add_rate_limited(kl_workqueue *q, const char *key, kl_time now)
+{
+    return add(q, key, &(kl_add){ .rate_limited = true }, true, now);
 }
 
 void kl_workqueue_forget(kl_workqueue *q, const char *key)
 {
-    kl_lock(&q->mu);
-    item *it = kl_map_get(q->items, key);
-    if (it) {
-        q->failing -= it->failures > 0;
+    kl_spin_lock(&q->mu);
+    kl_item *it = q->failing ? find_locked(q, key) : NULL;
+    if (it && it->failures) {
+        q->failing--;
         it->failures = 0;
-        item_drop_locked(q, it);
+        drop_locked(q, it);
     }
-    kl_unlock(&q->mu);
+    kl_spin_unlock(&q->mu);
 }
 
 int kl_workqueue_requeues(kl_workqueue *q, const char *key)
 {
-    kl_lock(&q->mu);
-    item *it = kl_map_get(q->items, key);
+    kl_spin_lock(&q->mu);
+    kl_item *it = q->failing ? find_locked(q, key) : NULL;
     int n = it ? it->failures : 0;
-    kl_unlock(&q->mu);
+    kl_spin_unlock(&q->mu);
     return n;
+}
+
+/* --- handing out ----------------------------------------------------------------------------------------------------------------- */
+
+/* The item's `at` has been told. */
+static void run_locked(kl_workqueue *q, kl_item *it, kl_time now) KL_REQUIRES(q->mu)
+{
+    if (!q->n_running++)
+        q->epoch = now;
+    it->queued = false;
+    it->running = true;
+    it->at = now;
+    it->next = KL_NO_ITEM;
+    it->prev = q->running_last;
+    if (q->running_last)
+        kl_items_at(&q->items, q->running_last)->next = it->self;
+    else
+        q->running_first = it->self;
+    q->running_last = it->self;
+    q->started_sum += now - q->epoch;
+}
+
+static void ran_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
+{
+    if (it->prev)
+        kl_items_at(&q->items, it->prev)->next = it->next;
+    else
+        q->running_first = it->next;
+    if (it->next)
+        kl_items_at(&q->items, it->next)->prev = it->prev;
+    else
+        q->running_last = it->prev;
+    it->running = false;
+    q->n_running--;
+    q->started_sum -= it->at - q->epoch;
 }
 
 bool kl_workqueue_try_get(kl_workqueue *q, kl_time now, kl_queue_item *out)
 {
-    kl_lock(&q->mu);
+    kl_spin_lock(&q->mu);
     promote_locked(q, now);
-    kl_list *first = kl_list_shift(&q->fifo);
-    if (first) {
-        item *it = KL_CONTAINER(first, item, link);
-        if (!q->n_running)
-            q->epoch = now;
-        it->queued = false;
-        it->running = true;
-        it->started_at = now;
-        kl_list_push(&q->running, &it->link);
-        q->ready--;
-        q->n_running++;
-        q->started_sum += now - q->epoch;
-        out->key = kl_strdup(it->key);
-        out->queued_at = it->queued_at;
+    kl_item *it = kl_ready_take(&q->ready);
+    if (it) {
+        *out = (kl_queue_item){ it->key, it->at, it->priority, it->self };
+        run_locked(q, it, now);
+    } else {
+        q->hungry = true;
     }
-    kl_unlock(&q->mu);
-    return first != NULL;
+    kl_spin_unlock(&q->mu);
+    return it;
+}
+
+static bool done_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
+{
+    bool again = it->dirty;
+    ran_locked(q, it);
+    if (again) {
+        it->dirty = false;
+        it->at = it->again_at;
+        queue_locked(q, it);
+    }
+    drop_locked(q, it);
+    if (q->shutting_down && !q->n_running)              /* drained: somebody may wait for it */
+        again = q->hungry = true;
+    return again;
 }
 
 void kl_workqueue_done(kl_workqueue *q, const char *key, kl_time now)
 {
-    kl_lock(&q->mu);
+    kl_spin_lock(&q->mu);
     bool news = promote_locked(q, now);
-    item *it = kl_map_get(q->items, key);
-    if (it && it->running) {
-        kl_list_remove(&it->link);
-        it->running = false;
-        q->n_running--;
-        q->started_sum -= it->started_at - q->epoch;
-        if (it->dirty) {
-            it->dirty = false;
-            fifo_push_locked(q, it);
-            news = true;
-        }
-        item_drop_locked(q, it);
-        news |= q->shutting_down && !q->n_running;      /* drained: somebody may wait for it */
-    }
-    kl_unlock(&q->mu);
-    wake(q, news);
+    kl_item *it = find_locked(q, key);
+    if (it && it->running)
+        news |= done_locked(q, it);
+    leave(q, news);
+}
+
+void kl_workqueue_finish(kl_workqueue *q, const kl_queue_item *item, kl_time now)
+{
+    kl_spin_lock(&q->mu);
+    bool news = promote_locked(q, now);
+    news |= done_locked(q, kl_items_at(&q->items, item->id));
+    leave(q, news);
 }
 
 kl_time kl_workqueue_next_due(kl_workqueue *q)
 {
-    kl_lock(&q->mu);
-    kl_heap_node *n = kl_heap_peek(&q->waiting);
-    kl_time t = q->ready ? 0 : n ? n->when : KL_NEVER;
-    kl_unlock(&q->mu);
+    kl_spin_lock(&q->mu);
+    const kl_agenda_entry *e = kl_agenda_peek(&q->waiting);
+    kl_time t = q->ready.len ? 0 : e ? e->number : KL_NEVER;
+    kl_spin_unlock(&q->mu);
     return t;
 }
 
+/* --- the end ---------------------------------------------------------------------------------------------------------------------- */
+
 void kl_workqueue_shut_down(kl_workqueue *q)
 {
-    kl_lock(&q->mu);
+    kl_spin_lock(&q->mu);
     q->shutting_down = true;
-    for (kl_heap_node *n; (n = kl_heap_pop_due(&q->waiting, KL_NEVER));)
-        item_drop_locked(q, KL_CONTAINER(n, item, due));
-    kl_unlock(&q->mu);
-    wake(q, true);
+    for (const kl_agenda_entry *e; (e = kl_agenda_peek(&q->waiting));) {
+        kl_item *it = kl_items_at(&q->items, e->item);
+        kl_agenda_remove(&q->waiting, &q->items, it);
+        it->waiting = false;
+        drop_locked(q, it);
+    }
+    q->hungry = true;
+    leave(q, true);
 }
 
 bool kl_workqueue_shutting_down(kl_workqueue *q)
 {
-    kl_lock(&q->mu);
+    kl_spin_lock(&q->mu);
     bool yes = q->shutting_down;
-    kl_unlock(&q->mu);
+    kl_spin_unlock(&q->mu);
     return yes;
 }
 
 bool kl_workqueue_drained(kl_workqueue *q)
 {
-    kl_lock(&q->mu);
-    bool yes = q->shutting_down && !q->ready && !q->n_running;
-    kl_unlock(&q->mu);
+    kl_spin_lock(&q->mu);
+    bool yes = q->shutting_down && !q->ready.len && !q->n_running;
+    kl_spin_unlock(&q->mu);
     return yes;
 }
 
+/* --- for people and metrics --------------------------------------------------------------------------------------------------------- */
+
 void kl_workqueue_stats_get(kl_workqueue *q, kl_time now, kl_workqueue_stats *out)
 {
-    kl_lock(&q->mu);
+    kl_spin_lock(&q->mu);
     bool news = promote_locked(q, now);
-    *out = (kl_workqueue_stats){
-        .ready = q->ready, .delayed = q->waiting.len, .running = q->n_running, .adds = q->adds, .retries = q->retries, .failing = q->failing,
-    };
+    *out = (kl_workqueue_stats){ .ready = q->ready.len, .delayed = q->waiting.len, .running = q->n_running, .adds = q->adds,
+        .retries = q->retries, .failing = q->failing };
     if (q->n_running) {
-        out->longest_running = now - KL_CONTAINER(q->running.next, item, link)->started_at;
+        out->longest_running = now - kl_items_at(&q->items, q->running_first)->at;
         out->unfinished = (kl_time)q->n_running * (now - q->epoch) - q->started_sum;
     }
-    kl_unlock(&q->mu);
-    wake(q, news);
+    leave(q, news);
+}
+
+static int highest_first(const void *a, const void *b)
+{
+    const kl_level *const *x = a, *const *y = b;
+    return ((*x)->priority < (*y)->priority) - ((*x)->priority > (*y)->priority);
+}
+
+void kl_workqueue_depths_get(kl_workqueue *q, kl_workqueue_depths *out)
+{
+    memset(out, 0, sizeof *out);
+    kl_spin_lock(&q->mu);
+    kl_ready *r = &q->ready;
+    const kl_level **v = kl_new_array(const kl_level *, r->n_levels);
+    size_t n = 0;
+    for (uint32_t i = 1; i < r->n_levels; i++)
+        if (r->levels[i]->used)
+            v[n++] = r->levels[i];
+    qsort(v, n, sizeof *v, highest_first);
+    for (size_t i = 0; i < n; i++) {
+        if (out->n == KL_QUEUE_DEPTHS) {
+            out->more = true;
+            out->others += v[i]->len;
+            continue;
+        }
+        out->of[out->n].priority = v[i]->priority;
+        out->of[out->n++].ready = v[i]->len;
+    }
+    kl_spin_unlock(&q->mu);
+    kl_free(v);
 }
 
 const char *kl_workqueue_state(kl_workqueue *q, const char *key, kl_time *due)
 {
-    kl_lock(&q->mu);
-    item *it = kl_map_get(q->items, key);
+    kl_spin_lock(&q->mu);
+    kl_item *it = find_locked(q, key);
     const char *state = "absent";
     if (due)
-        *due = it && it->due.pos ? it->due.when : KL_NEVER;
+        *due = it && it->waiting ? q->waiting.v[it->place - 1].number : KL_NEVER;
     if (it)
-        state = it->running ? (it->dirty ? "running, queued again" : "running") : it->queued ? "queued" : it->due.pos ? "waiting" : "absent";
-    kl_unlock(&q->mu);
+        state = it->running ? (it->dirty ? "running, queued again" : "running") : it->queued ? "queued" : it->waiting ? "waiting" : "absent";
+    kl_spin_unlock(&q->mu);
     return state;
+}
+
+int kl_workqueue_priority(kl_workqueue *q, const char *key)
+{
+    kl_spin_lock(&q->mu);
+    kl_item *it = find_locked(q, key);
+    int p = it ? it->priority : 0;
+    kl_spin_unlock(&q->mu);
+    return p;
 }

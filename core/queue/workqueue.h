@@ -1,13 +1,16 @@
 /* workqueue.h - gives each key to at most one worker at a time.
+ *
  *   absent --add--> queued --get--> running --done--> absent
  *   running --add--> running+dirty --done--> queued
- * Only queued keys are in the fifo. An add while running is remembered once, not counted. Delayed keys wait in a heap and the
- * earliest time wins; a direct add does not cancel a waiting one (client-go.md 2.3). Any thread; never waits; time is passed in. */
+ *
+ * A key is stored once, however often it is added: its queued, delayed and repeated adds are one entry, which has the highest
+ * priority and the earliest time that was asked for. Any thread; never waits; time is passed in. */
 #ifndef KL_QUEUE_WORKQUEUE_H
 #define KL_QUEUE_WORKQUEUE_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include "base/clock.h"
 
 typedef struct kl_workqueue kl_workqueue;
@@ -17,10 +20,31 @@ typedef struct kl_backoff_policy {
     double jitter;             /* 0..1: the delay is drawn from [d*(1-jitter), d]; 0 is client-go's ladder */
 } kl_backoff_policy;
 
+/* Which ready key is next, and what becomes of a delay when the key is added without one. */
+typedef enum kl_queue_order {
+    /* Ours. The highest priority first; a step of priority is worth KL_QUEUE_AGEING of waiting, so that nothing starves.
+     * Namespaces of one priority take turns. An add ends the delay: the run that follows decides what comes next. */
+    KL_QUEUE_FAIR,
+    /* client-go's util/workqueue: first in, first out, within a priority. An add leaves the delay standing. */
+    KL_QUEUE_FIFO,
+    /* controller-runtime's priorityqueue (0.22): the highest priority first, then by the time of the first add, those that had
+     * been delayed last; an add ends the delay. A key that is added while it runs keeps the place of that add. */
+    KL_QUEUE_RANK,
+} kl_queue_order;
+
+/* What one step of priority is worth: a key of KL_PRIORITY_LOW is overtaken by others for ten seconds and no longer. */
+#define KL_QUEUE_AGEING KL_MILLISECONDS(100)
+
+/* controller-runtime's LowPriority (handler/eventhandler.go): what nobody waits for - initial lists, resyncs. */
+#define KL_PRIORITY_LOW (-100)
+
 typedef struct kl_workqueue_options {
     kl_backoff_policy backoff; /* zero: the defaults, jitter 0.1 */
     uint64_t seed;
-    /* Something is ready, or the next due time came nearer. Called without the lock, on the thread that caused it. May be NULL. */
+    kl_queue_order order;
+    kl_time ageing;            /* KL_QUEUE_FAIR: 0 is KL_QUEUE_AGEING */
+    /* Something is ready or due sooner, and somebody has looked in vain since the last call: who waits should look again. All
+     * of them: it is called once for any number of keys. Without the lock, on the thread that caused it. May be NULL. */
     void (*wake)(void *arg);
     void *wake_arg;
 } kl_workqueue_options;
@@ -29,22 +53,35 @@ typedef struct kl_workqueue_options {
 kl_workqueue *kl_workqueue_new(const kl_workqueue_options *o);
 void kl_workqueue_free(kl_workqueue *q);
 
-/* Dropped once the queue is shut down. A delay of 0 or less is an add; a rate-limited add waits by the key's failures. */
+typedef struct kl_add {        /* how a key is added */
+    int priority;              /* higher goes first; 0 is normal */
+    kl_time after;             /* not before; 0 or less: at once */
+    bool rate_limited;         /* counts a failure and waits by their number; with `after`, whichever is sooner */
+} kl_add;
+
+/* Dropped once the queue is shut down. The delay that resulted, where there may be one. */
+kl_time kl_workqueue_add_with(kl_workqueue *q, const char *key, const kl_add *how, kl_time now);
 void kl_workqueue_add(kl_workqueue *q, const char *key, kl_time now);
 void kl_workqueue_add_after(kl_workqueue *q, const char *key, kl_time delay, kl_time now);
-kl_time kl_workqueue_add_rate_limited(kl_workqueue *q, const char *key, kl_time now);     /* the delay it drew */
+kl_time kl_workqueue_add_rate_limited(kl_workqueue *q, const char *key, kl_time now);
 void kl_workqueue_forget(kl_workqueue *q, const char *key);
 int kl_workqueue_requeues(kl_workqueue *q, const char *key);                              /* failures since forget */
 
-typedef struct kl_queue_item { char *key; kl_time queued_at; } kl_queue_item;             /* key owned by the caller */
+typedef struct kl_queue_item {
+    const char *key;           /* the queue's, until done */
+    kl_time queued_at;
+    int priority;              /* to add it again with */
+    uint32_t id;               /* the queue's */
+} kl_queue_item;
 /* True with *out when a key is ready (delayed ones whose time has come are promoted first). */
 bool kl_workqueue_try_get(kl_workqueue *q, kl_time now, kl_queue_item *out);
-void kl_workqueue_done(kl_workqueue *q, const char *key, kl_time now);
+void kl_workqueue_done(kl_workqueue *q, const char *key, kl_time now);                   /* nothing when it does not run */
+void kl_workqueue_finish(kl_workqueue *q, const kl_queue_item *item, kl_time now);        /* done, for who kept what it was given: it runs */
 kl_time kl_workqueue_next_due(kl_workqueue *q);      /* `now` or earlier when something is ready (0), the heap's next, or KL_NEVER */
 
 void kl_workqueue_shut_down(kl_workqueue *q);        /* adds are dropped, queued keys are still handed out, waiting ones are dropped */
 bool kl_workqueue_shutting_down(kl_workqueue *q);
-bool kl_workqueue_drained(kl_workqueue *q);          /* shut down, nothing queued, nothing running */
+bool kl_workqueue_drained(kl_workqueue *q);          /* shut down, nothing queued, nothing running; `wake` tells when it becomes so */
 
 typedef struct kl_workqueue_stats {
     size_t ready, delayed, running, failing;         /* failing: keys with failures since forget */
@@ -52,7 +89,20 @@ typedef struct kl_workqueue_stats {
     kl_time longest_running, unfinished;             /* at `now` */
 } kl_workqueue_stats;
 void kl_workqueue_stats_get(kl_workqueue *q, kl_time now, kl_workqueue_stats *out);
+
+/* Ready keys by priority, highest first, priorities that were in use lately included: at most KL_QUEUE_DEPTHS of them, and what
+ * is left as one sum (controller-runtime's metric stops at 25 priorities, so that nobody grows it without end). */
+#define KL_QUEUE_DEPTHS 25
+typedef struct kl_workqueue_depths {
+    size_t n;
+    struct { int priority; size_t ready; } of[KL_QUEUE_DEPTHS];
+    size_t others;
+    bool more;                                       /* there are others, `others` keys in all */
+} kl_workqueue_depths;
+void kl_workqueue_depths_get(kl_workqueue *q, kl_workqueue_depths *out);
+
 /* What a key is doing, for people: "queued", "running", "running, queued again", "waiting" (with *due), "absent". Static. */
 const char *kl_workqueue_state(kl_workqueue *q, const char *key, kl_time *due);
+int kl_workqueue_priority(kl_workqueue *q, const char *key);      /* of its present or latest entry; 0 when absent */
 
 #endif

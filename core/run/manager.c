@@ -581,6 +581,29 @@ typedef struct queues_call {
     kl_buf *out;
 } queues_call;
 
+static void depth_sample(kl_buf *out, const char *name, const char *priority, size_t ready)
+{
+    kl_metrics_sample(out, QUEUE_METRICS[0].name, (double)ready, "name", name, "controller", name, "priority", priority, NULL);
+}
+
+/* One line for each priority in use, normal always; beyond the first ones the sum, named as controller-runtime names it. */
+static void depth_samples(kl_buf *out, const char *name, kl_workqueue *q)
+{
+    kl_workqueue_depths d;
+    bool normal = false;
+    kl_workqueue_depths_get(q, &d);
+    for (size_t i = 0; i < d.n; i++) {
+        char priority[16];
+        snprintf(priority, sizeof priority, "%d", d.of[i].priority);
+        normal |= !d.of[i].priority;
+        depth_sample(out, name, priority, d.of[i].ready);
+    }
+    if (!normal)
+        depth_sample(out, name, "0", 0);
+    if (d.more)
+        depth_sample(out, name, "exceeded_cardinality_limit", d.others);
+}
+
 static void queue_samples(void *arg)
 {
     queues_call *c = arg;
@@ -594,7 +617,7 @@ static void queue_samples(void *arg)
                 kl_workqueue_stats_get(kl_controller_queue(m->slots[i]->controllers[k]), kl_clock_now(m->clock), &q);
                 const double values[] = {(double)q.ready, (double)q.adds, (double)q.retries, (double)q.unfinished / 1e9, (double)q.longest_running / 1e9};
                 if (f == 0)
-                    kl_metrics_sample(c->out, QUEUE_METRICS[f].name, values[f], "name", name, "controller", name, "priority", "0", NULL);
+                    depth_samples(c->out, name, kl_controller_queue(m->slots[i]->controllers[k]));
                 else
                     kl_metrics_sample(c->out, QUEUE_METRICS[f].name, values[f], "name", name, "controller", name, NULL);
             }

@@ -11,16 +11,22 @@
 #include "model/path.h"
 #include "run/wiring_impl.h"
 
-static void enqueue(kl_wiring *w, const char *key)
+/* What was there before, or is only looked at again, waits for what somebody has just changed. */
+static int priority_of(unsigned flags)
 {
-    kl_workqueue_add(w->o.queue, key, kl_clock_now(w->o.clock));
+    return flags & (KL_INITIAL | KL_RESYNC) ? KL_PRIORITY_LOW : 0;
 }
 
-static void enqueue_object(kl_wiring *w, const kl_value *o)
+static void enqueue(kl_wiring *w, const char *key, int priority)
+{
+    kl_workqueue_add_with(w->o.queue, key, &(kl_add){.priority = priority}, kl_clock_now(w->o.clock));
+}
+
+static void enqueue_object(kl_wiring *w, const kl_value *o, int priority)
 {
     char *key = kl_object_key(o);
     if (key)
-        enqueue(w, key);
+        enqueue(w, key, priority);
     kl_free(key);
 }
 
@@ -77,7 +83,7 @@ static bool is_our_kind(kl_wiring *w, const kl_value *ref)
     return ours;
 }
 
-static void enqueue_owners(kl_wiring *w, const kl_value *o, bool controller_only)
+static void enqueue_owners(kl_wiring *w, const kl_value *o, bool controller_only, int priority)
 {
     const kl_value *refs = kl_value_at(o, "metadata", "ownerReferences", NULL);
     for (size_t i = 0; i < kl_value_len(refs); i++) {
@@ -86,28 +92,28 @@ static void enqueue_owners(kl_wiring *w, const kl_value *o, bool controller_only
         if (!name || (controller_only && !kl_value_bool(kl_value_get(ref, "controller"), false)) || !is_our_kind(w, ref))
             continue;
         char *key = kl_key_join(w->needs[0].resource->namespaced ? kl_object_namespace(o) : NULL, name);
-        enqueue(w, key);
+        enqueue(w, key, priority);
         kl_free(key);
     }
 }
 
-static void enqueue_same_name(kl_wiring *w, const kl_value *o)
+static void enqueue_same_name(kl_wiring *w, const kl_value *o, int priority)
 {
     if (!w->needs[0].resource || !kl_object_name(o))
         return;
     char *key = kl_key_join(w->needs[0].resource->namespaced ? kl_object_namespace(o) : NULL, kl_object_name(o));
-    enqueue(w, key);
+    enqueue(w, key, priority);
     kl_free(key);
 }
 
-static void enqueue_via(kl_wiring *w, const kl_value *o, const char *index)
+static void enqueue_via(kl_wiring *w, const kl_value *o, const char *index, int priority)
 {
     const char *name = kl__wired_index_name(w, &w->needs[0], index);
     char *key = kl_object_key(o);
     kl_objects found = {0};
     if (name && key && w->needs[0].informer && !kl_informer_list(w->needs[0].informer, &(kl_query){.index = name, .value = key}, &found, NULL))
         for (size_t i = 0; i < found.len; i++)
-            enqueue_object(w, found.v[i]);
+            enqueue_object(w, found.v[i], priority);
     kl_objects_fini(&found);
     kl_free(key);
 }
@@ -119,11 +125,15 @@ typedef struct pending_event {
     kl_feed *feed;
     char *slot;
     const kl_value *old, *now;
+    int priority;                      /* the highest of the events that joined */
 } pending_event;
+
+typedef struct emission { kl_wiring *w; int priority; } emission;
 
 static void emit_key(void *arg, const char *key)
 {
-    enqueue(arg, key);
+    emission *e = arg;
+    enqueue(e->w, key, e->priority);
 }
 
 static void complain(kl_wiring *w, const char *what, const kl_value *o, kl_err *err)
@@ -133,15 +143,16 @@ static void complain(kl_wiring *w, const char *what, const kl_value *o, kl_err *
     kl_free(key);
 }
 
-static void map_one(kl_wiring *w, void *state, size_t fn, const kl_value *o)
+static void map_one(kl_wiring *w, void *state, size_t fn, const kl_value *o, int priority)
 {
     kl_err err = KL_ERR_INIT;
-    if (o && w->logic.program->ops->map(state, fn, &w->reader, o, emit_key, w, &err))
+    emission e = {w, priority};
+    if (o && w->logic.program->ops->map(state, fn, &w->reader, o, emit_key, &e, &err))
         complain(w, "a mapping function failed; this event woke nobody", o, &err);
     kl_err_fini(&err);
 }
 
-static void ask_predicate(kl_wiring *w, void *state, const kl_value *old, const kl_value *now)
+static void ask_predicate(kl_wiring *w, void *state, const kl_value *old, const kl_value *now, int priority)
 {
     kl_err err = KL_ERR_INIT;
     bool pass = true;                      /* a broken predicate must not hide changes */
@@ -151,7 +162,7 @@ static void ask_predicate(kl_wiring *w, void *state, const kl_value *old, const 
     }
     kl_err_fini(&err);
     if (pass)
-        enqueue_object(w, now);
+        enqueue_object(w, now, priority);
 }
 
 static void run_pending(void *arg)
@@ -165,12 +176,12 @@ static void run_pending(void *arg)
     void *state = active ? kl__mapper_state_open(w->mapper) : NULL;
     if (e->feed->role == KL_ROLE_PRIMARY) {
         if (state)
-            ask_predicate(w, state, e->old, e->now);
+            ask_predicate(w, state, e->old, e->now, e->priority);
         else if (active)                   /* who cannot be asked must not hide changes */
-            enqueue_object(w, e->now);
+            enqueue_object(w, e->now, e->priority);
     } else if (state) {
-        map_one(w, state, e->feed->watch->fn, e->old);
-        map_one(w, state, e->feed->watch->fn, e->now);
+        map_one(w, state, e->feed->watch->fn, e->old, e->priority);
+        map_one(w, state, e->feed->watch->fn, e->now, e->priority);
     }
     kl_value_unref(e->old);
     kl_value_unref(e->now);
@@ -179,7 +190,7 @@ static void run_pending(void *arg)
     kl_wiring_unref(w);
 }
 
-static void defer(kl_feed *f, const kl_value *old, const kl_value *now)
+static void defer(kl_feed *f, const kl_value *old, const kl_value *now, int priority)
 {
     kl_wiring *w = f->w;
     char *key = kl_object_key(now ? now : old), *slot = kl_sprintf("%p %s", (void *)f, key);
@@ -191,10 +202,12 @@ static void defer(kl_feed *f, const kl_value *old, const kl_value *now)
     if (e) {
         superseded = e->now;
         e->now = kl_value_ref(now);
+        if (priority > e->priority)
+            e->priority = priority;
         kl_free(slot);
     } else {
         e = kl_new(pending_event);
-        *e = (pending_event){kl_wiring_ref(w), f, slot, kl_value_ref(old), kl_value_ref(now)};
+        *e = (pending_event){kl_wiring_ref(w), f, slot, kl_value_ref(old), kl_value_ref(now), priority};
         kl_map_set(w->pending, slot, e);
     }
     kl_unlock(&w->mu);
@@ -211,17 +224,18 @@ void kl__feed_event(void *arg, kl_event_type type, const kl_value *old, const kl
     kl_wiring *w = f->w;
     if (!atomic_load(&w->active))
         return;
+    int priority = priority_of(flags);
     if (type == KL_DELETED)
         now = NULL;
     if (f->role == KL_ROLE_PRIMARY) {
         if (w->logic.spec->when_fn != KL_NO_FN && old && now && !(flags & KL_RESYNC) && kl_object_deleting(now) == kl_object_deleting(old))
-            defer(f, old, now);
+            defer(f, old, now, priority);
         else if (words_pass(w->logic.spec->when, old, now, flags))
-            enqueue_object(w, now ? now : old);
+            enqueue_object(w, now ? now : old, priority);
         return;
     }
     if (f->role == KL_ROLE_WATCH && f->watch->how == KL_MAP_FN) {
-        defer(f, old, now);
+        defer(f, old, now, priority);
         return;
     }
     const kl_value *both[] = {old, now};   /* an update may move an object from one owner to another */
@@ -229,12 +243,12 @@ void kl__feed_event(void *arg, kl_event_type type, const kl_value *old, const kl
         if (!both[i] || (i == 1 && both[0] == both[1]))
             continue;
         if (f->role == KL_ROLE_OWNS)
-            enqueue_owners(w, both[i], true);
+            enqueue_owners(w, both[i], true, priority);
         else if (f->watch->how == KL_MAP_OWNER)
-            enqueue_owners(w, both[i], false);
+            enqueue_owners(w, both[i], false, priority);
         else if (f->watch->how == KL_MAP_SAME_NAME)
-            enqueue_same_name(w, both[i]);
+            enqueue_same_name(w, both[i], priority);
         else
-            enqueue_via(w, both[i], f->watch->via);
+            enqueue_via(w, both[i], f->watch->via, priority);
     }
 }

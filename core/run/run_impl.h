@@ -31,7 +31,9 @@ struct kl_run {
     kl_list link;          /* in w->runs */
     kl_worker *w;
     kl_gen_state *gen;
-    char *key, *ns;        /* ns NULL: cluster scope */
+    kl_queue_item item;    /* as the queue gave it; done when the run ends */
+    const char *key;       /* the queue's, while the run lives */
+    char *ns;              /* NULL: cluster scope */
     const char *name;      /* into key */
     const kl_value *object;
     int attempt;

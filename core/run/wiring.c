@@ -259,7 +259,7 @@ void kl_wiring_enqueue_all(kl_wiring *w)
     kl_time now = kl_clock_now(w->o.clock);
     for (size_t i = 0; i < all.len; i++) {
         char *key = kl_object_key(all.v[i]);
-        kl_workqueue_add(w->o.queue, key, now);
+        kl_workqueue_add_with(w->o.queue, key, &(kl_add){.priority = KL_PRIORITY_LOW}, now);
         kl_free(key);
     }
     kl_objects_fini(&all);

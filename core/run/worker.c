@@ -110,7 +110,6 @@ static void run_free(kl_run *r)
     kl_free(r->message);
     kl_free(r->traceback);
     kl_free(r->ns);
-    kl_free(r->key);
     kl_free(r);
     atomic_fetch_sub(&w->inflight, 1);
 }
@@ -127,6 +126,12 @@ static void log_failure(const kl_run *r, kl_time next)
             kl_duration_format(next, in), r->id, why, r->traceback ? "\n" : "", r->traceback ? r->traceback : "");
 }
 
+/* What the queue is asked to bring again comes as urgent as it was. */
+static kl_time again(const kl_run *r, kl_time after, bool rate_limited, kl_time now)
+{
+    return kl_workqueue_add_with(r->w->o.queue, r->key, &(kl_add){.priority = r->item.priority, .after = after, .rate_limited = rate_limited}, now);
+}
+
 static void settle(kl_run *r, kl_time now)
 {
     kl_worker *w = r->w;
@@ -138,22 +143,22 @@ static void settle(kl_run *r, kl_time now)
         break;
     case KL_RESULT_AFTER:
         kl_workqueue_forget(q, r->key);
-        kl_workqueue_add_after(q, r->key, r->after, now);
+        again(r, r->after, false, now);
         outcome = KL_OUTCOME_REQUEUE_AFTER;
         break;
     case KL_RESULT_RETRY:
         if (r->message)
             kl_info("reconcile waits", "controller=%s key=%s why=%s", w->o.name, r->key, kl_log_quoted(r->message));
-        kl_workqueue_add_after(q, r->key, r->after, now);
+        again(r, r->after, false, now);
         outcome = KL_OUTCOME_REQUEUE_AFTER;
         break;
     case KL_RESULT_CONFLICT:
         kl_debug("conflict, running again", "controller=%s key=%s", w->o.name, r->key);
-        kl_workqueue_add_rate_limited(q, r->key, now);
+        again(r, 0, true, now);
         outcome = KL_OUTCOME_REQUEUE;
         break;
     case KL_RESULT_ERROR:
-        log_failure(r, kl_workqueue_add_rate_limited(q, r->key, now));
+        log_failure(r, again(r, 0, true, now));
         outcome = KL_OUTCOME_ERROR;
         break;
     case KL_RESULT_FAIL:
@@ -168,7 +173,8 @@ static void settle(kl_run *r, kl_time now)
         kl_metrics_work_duration(w->o.metrics, now - r->started);
         kl_metrics_active(w->o.metrics, -1);
     }
-    kl_workqueue_done(q, r->key, now);
+    kl_workqueue_finish(q, &r->item, now);
+    r->key = r->name = NULL;
 }
 
 static void run_end(kl_run *r, kl_time now)
@@ -222,14 +228,14 @@ static void run_start(kl_worker *w, kl_gen_state *g, kl_queue_item *item, kl_tim
         kl_metrics_queue_latency(w->o.metrics, now - item->queued_at);
     if (!object) {         /* deleted meanwhile: level-based logic has nothing to look at */
         kl_workqueue_forget(w->o.queue, item->key);
-        kl_workqueue_done(w->o.queue, item->key, now);
-        kl_free(item->key);
+        kl_workqueue_finish(w->o.queue, item, now);
         return;
     }
     kl_run *r = kl_new(kl_run);
     size_t nslen;
     r->w = w;
     r->gen = g;
+    r->item = *item;
     r->key = item->key;
     kl_key_split(r->key, &nslen, &r->name);
     r->ns = nslen ? kl_strndup(r->key, nslen) : NULL;
@@ -255,9 +261,8 @@ static bool has_room(kl_worker *w, const kl_gen_state *g)
 
 static void put_back(kl_worker *w, kl_queue_item *item, kl_time now)
 {
-    kl_workqueue_add(w->o.queue, item->key, now);
-    kl_workqueue_done(w->o.queue, item->key, now);
-    kl_free(item->key);
+    kl_workqueue_add_with(w->o.queue, item->key, &(kl_add){.priority = item->priority}, now);
+    kl_workqueue_finish(w->o.queue, item, now);
 }
 
 /* --- a round ---------------------------------------------------------------------------------------------------------------- */
@@ -309,8 +314,8 @@ static void abandon_all(kl_worker *w, kl_time now)
     while (!kl_list_empty(&w->runs)) {
         kl_run *r = KL_CONTAINER(w->runs.next, kl_run, link);
         r->gen->logic->program->ops->abandon(r->gen->state, r);
-        kl_workqueue_add(w->o.queue, r->key, now);
-        kl_workqueue_done(w->o.queue, r->key, now);
+        again(r, 0, false, now);
+        kl_workqueue_finish(w->o.queue, &r->item, now);
         if (w->o.metrics)
             kl_metrics_active(w->o.metrics, -1);
         run_free(r);

@@ -1,4 +1,4 @@
-/* workqueue_test.c - one worker per key, delays, backoff; and random operations against a plain model of the rules. */
+/* workqueue_test.c - one worker per key, delays, backoff, the end. What is next: order_test.c; millions of steps: model_test.c. */
 #include "support/test.h"
 
 #include "base/mem.h"
@@ -20,7 +20,6 @@ static void assert_next(kl_workqueue *q, kl_time now, const char *want)
     assert_int_equal(got, want != NULL);
     if (want)
         assert_string_equal(it.key, want);
-    kl_free(it.key);
 }
 
 static void a_key_added_often_is_handed_out_once(void **state)
@@ -100,10 +99,31 @@ static void of_two_delays_the_earlier_wins(void **state)
     kl_workqueue_free(q);
 }
 
-static void an_add_does_not_cancel_a_delay(void **state)
+static void an_add_ends_a_delay(void **state)
 {
     (void)state;
     kl_workqueue *q = exact_queue();
+    kl_workqueue_add_after(q, "a", 500, 0);
+    kl_workqueue_add(q, "a", 1);
+    assert_next(q, 1, "a");
+    kl_workqueue_add_after(q, "a", 500, 2);
+    kl_workqueue_add(q, "a", 3);
+    assert_int_equal(kl_workqueue_next_due(q), KL_NEVER);
+    kl_workqueue_done(q, "a", 4);
+    assert_next(q, 4, "a");                    /* at once, and only once */
+    kl_workqueue_done(q, "a", 5);
+    kl_workqueue_add(q, "a", 6);
+    kl_workqueue_add_after(q, "a", 1, 6);      /* nor is a ready key delayed */
+    assert_next(q, 6, "a");
+    kl_workqueue_done(q, "a", 7);
+    assert_next(q, 5000, NULL);
+    kl_workqueue_free(q);
+}
+
+static void in_client_gos_order_an_add_does_not_end_a_delay(void **state)
+{
+    (void)state;
+    kl_workqueue *q = kl_workqueue_new(&(kl_workqueue_options){ .order = KL_QUEUE_FIFO });
     kl_workqueue_add_after(q, "a", 500, 0);
     kl_workqueue_add(q, "a", 1);
     assert_next(q, 1, "a");
@@ -202,23 +222,32 @@ static void a_key_whose_time_has_come_goes_before_one_that_is_added_later(void *
     kl_workqueue_free(q);
 }
 
-static void wakes_whoever_waits_exactly_when_there_is_news(void **state)
+static void wakes_whoever_has_looked_in_vain_when_there_is_news(void **state)
 {
     (void)state;
     int woken = 0;
     kl_workqueue *q = kl_workqueue_new(&(kl_workqueue_options){ .wake = count, .wake_arg = &woken });
 #define WAKES(n, call) do { woken = 0; call; assert_int_equal(woken, n); } while (0)
     WAKES(1, kl_workqueue_add(q, "a", 0));
-    WAKES(0, kl_workqueue_add(q, "a", 0));
-    WAKES(1, kl_workqueue_add_after(q, "b", 100, 0));
-    WAKES(0, kl_workqueue_add_after(q, "c", 200, 0));      /* not the next one due */
-    WAKES(1, kl_workqueue_add_after(q, "c", 50, 0));
+    WAKES(0, kl_workqueue_add(q, "b", 0));                 /* who was woken has not looked yet, and will find both */
     assert_next(q, 0, "a");
-    WAKES(0, kl_workqueue_add(q, "a", 0));
+    WAKES(0, kl_workqueue_add(q, "c", 0));
+    assert_next(q, 0, "b");
+    assert_next(q, 0, "c");
+    assert_next(q, 0, NULL);
+    WAKES(0, kl_workqueue_add(q, "a", 0));                 /* it runs: nothing to take */
     WAKES(1, kl_workqueue_done(q, "a", 0));
     assert_next(q, 0, "a");
-    WAKES(0, kl_workqueue_done(q, "a", 0));
+    assert_next(q, 0, NULL);
+    WAKES(1, kl_workqueue_add_after(q, "x", 100, 0));
+    assert_next(q, 0, NULL);
+    WAKES(0, kl_workqueue_add_after(q, "y", 200, 0));      /* not the next one due */
+    WAKES(1, kl_workqueue_add_after(q, "y", 50, 0));
+    assert_next(q, 0, NULL);
+    WAKES(0, kl_workqueue_done(q, "b", 0));
     WAKES(1, kl_workqueue_shut_down(q));
+    WAKES(0, kl_workqueue_done(q, "c", 0));
+    WAKES(1, kl_workqueue_done(q, "a", 0));                /* drained */
 #undef WAKES
     kl_workqueue_free(q);
 }
@@ -261,267 +290,49 @@ static void stats_tell_what_runs_and_for_how_long(void **state)
     kl_queue_item it;
     assert_true(kl_workqueue_try_get(q, 40, &it));
     assert_int_equal(it.queued_at, 20);
-    kl_free(it.key);
     kl_workqueue_free(q);
 }
 
-/* --- the rules as a plain model: arrays and loops ------------------------------------------------------------------------------ */
-
-#define KEYS 6
-typedef struct model {
-    int fifo[KEYS], len;
-    bool queued[KEYS], running[KEYS], dirty[KEYS];
-    kl_time due[KEYS];             /* KL_NEVER: not waiting */
-    uint64_t order[KEYS], next;    /* of equal times */
-    int failures[KEYS];
-    bool down;
-} model;
-
-static void model_add(model *m, int k)
-{
-    if (m->queued[k] || m->dirty[k])
-        return;
-    if (m->running[k]) {
-        m->dirty[k] = true;
-        return;
-    }
-    m->queued[k] = true;
-    m->fifo[m->len++] = k;
-}
-
-static void model_promote(model *m, kl_time now)
-{
-    for (;;) {
-        int first = -1;
-        for (int k = 0; k < KEYS; k++)
-            if (m->due[k] <= now && (first < 0 || m->due[k] < m->due[first] || (m->due[k] == m->due[first] && m->order[k] < m->order[first])))
-                first = k;
-        if (first < 0)
-            return;
-        m->due[first] = KL_NEVER;
-        model_add(m, first);
-    }
-}
-
-static void model_add_after(model *m, int k, kl_time delay, kl_time now)
-{
-    if (m->down)
-        return;
-    if (delay <= 0) {
-        model_add(m, k);
-    } else if (now + delay < m->due[k]) {
-        m->due[k] = now + delay;
-        m->order[k] = m->next++;
-    }
-}
-
-static int model_get(model *m)
-{
-    if (!m->len)
-        return -1;
-    int k = m->fifo[0];
-    memmove(m->fifo, m->fifo + 1, sizeof *m->fifo * (size_t)--m->len);
-    m->queued[k] = false;
-    m->running[k] = true;
-    return k;
-}
-
-static void model_done(model *m, int k)
-{
-    m->running[k] = false;
-    if (m->dirty[k]) {
-        m->dirty[k] = false;
-        m->queued[k] = true;
-        m->fifo[m->len++] = k;
-    }
-}
-
-static void model_down(model *m)
-{
-    m->down = true;
-    for (int k = 0; k < KEYS; k++)
-        m->due[k] = KL_NEVER;
-}
-
-static void check_same(kl_workqueue *q, const model *m, kl_time now, const char *const *names)
-{
-    kl_workqueue_stats s;
-    size_t running = 0, delayed = 0;
-    kl_time next = KL_NEVER;
-    kl_workqueue_stats_get(q, now, &s);
-    for (int k = 0; k < KEYS; k++) {
-        kl_time due;
-        const char *want = m->running[k] ? (m->dirty[k] ? "running, queued again" : "running") : m->queued[k] ? "queued" : m->due[k] < KL_NEVER ? "waiting" : "absent";
-        assert_string_equal(kl_workqueue_state(q, names[k], &due), want);
-        assert_int_equal(due, m->due[k]);
-        assert_int_equal(kl_workqueue_requeues(q, names[k]), m->failures[k]);
-        running += m->running[k];
-        delayed += m->due[k] < KL_NEVER;
-        next = m->due[k] < next ? m->due[k] : next;
-    }
-    assert_int_equal(s.ready, m->len);
-    assert_int_equal(s.running, running);
-    assert_int_equal(s.delayed, delayed);
-    assert_int_equal(kl_workqueue_next_due(q), m->len ? 0 : next);
-    assert_int_equal(kl_workqueue_drained(q), m->down && !m->len && !running);
-}
-
-static void random_operations_follow_the_rules(void **state)
+static void after_a_burst_the_memory_is_small_again_and_keys_of_any_length_are_kept(void **state)
 {
     (void)state;
-    static const char *const names[KEYS] = { "a", "b", "ns/c", "ns/d", "e", "f" };
-    for (uint64_t seed = 1; seed <= 60; seed++) {
-        kl_random r = { seed };
-        kl_workqueue *q = exact_queue();
-        model m = {0};
-        kl_time now = 0;
-        for (int k = 0; k < KEYS; k++)
-            m.due[k] = KL_NEVER;
-        for (int i = 0; i < 600; i++) {
-            int k = (int)(kl_random_next(&r) % KEYS);
-            kl_time delay = kl_random_between(&r, -1, 40);
-            model_promote(&m, now);            /* whatever is done first finds the due keys queued */
-            switch (kl_random_next(&r) % 9) {
-            case 0: case 1:
-                kl_workqueue_add(q, names[k], now);
-                if (!m.down)
-                    model_add(&m, k);
-                break;
-            case 2:
-                kl_workqueue_add_after(q, names[k], delay, now);
-                model_add_after(&m, k, delay, now);
-                break;
-            case 3:
-                delay = kl_workqueue_add_rate_limited(q, names[k], now);
-                assert_int_equal(delay, KL_MILLISECONDS(5) << (m.failures[k] < 18 ? m.failures[k] : 17));
-                m.failures[k]++;
-                model_add_after(&m, k, delay, now);
-                if (m.failures[k] == 17) {
-                    kl_workqueue_forget(q, names[k]);
-                    m.failures[k] = 0;
-                }
-                break;
-            case 4:
-                kl_workqueue_forget(q, names[k]);
-                m.failures[k] = 0;
-                break;
-            case 5: case 6: {
-                int want = model_get(&m);
-                assert_next(q, now, want < 0 ? NULL : names[want]);
-                break;
-            }
-            case 7:
-                if (m.running[k]) {
-                    kl_workqueue_done(q, names[k], now);
-                    model_done(&m, k);
-                }
-                break;
-            default:
-                now += delay > 30 ? KL_MILLISECONDS(delay) : delay < 0 ? 0 : delay;
-                break;
-            }
-            model_promote(&m, now);
-            check_same(q, &m, now, names);
-            if (i == 500) {
-                kl_workqueue_shut_down(q);
-                model_down(&m);
-            }
-            check_same(q, &m, now, names);
-        }
-        kl_workqueue_free(q);
-    }
-}
-
-/* --- threads: no key runs twice at once, none is lost ---------------------------------------------------------------------------- */
-
-#define CROWD_KEYS 20
-#define CROWD_ADDS 4000
-typedef struct crowd {
-    kl_workqueue *q;
-    kl_mutex mu;
-    kl_cond cond;
-    bool running[CROWD_KEYS];
-    int seen[CROWD_KEYS], added[CROWD_KEYS], overlaps, news;
-} crowd;
-
-static void crowd_wake(void *arg)
-{
-    crowd *c = arg;
-    kl_lock(&c->mu);
-    c->news++;
-    kl_cond_broadcast(&c->cond);
-    kl_unlock(&c->mu);
-}
-
-static void crowd_work(void *arg)
-{
-    crowd *c = arg;
+    kl_workqueue *q = exact_queue();
     kl_queue_item it;
-    for (;;) {
-        kl_lock(&c->mu);
-        int news = c->news;
-        kl_unlock(&c->mu);
-        if (!kl_workqueue_try_get(c->q, kl_clock_now(kl_clock_real()), &it)) {
-            if (kl_workqueue_drained(c->q))
-                return;
-            kl_lock(&c->mu);
-            while (news == c->news)
-                kl_cond_wait(&c->cond, &c->mu);
-            kl_unlock(&c->mu);
-            continue;
+    char *key = kl_alloc(3 << 20);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 20000; i++) {
+            snprintf(key, 64, "ns-%d/name-%d-%d", i % 7, i, round);
+            kl_workqueue_add(q, key, 0);
         }
-        int k = atoi(it.key);
-        kl_lock(&c->mu);
-        c->overlaps += c->running[k];
-        c->running[k] = true;
-        c->seen[k] = c->added[k];              /* everything added before this run began is dealt with by it */
-        kl_unlock(&c->mu);
-        kl_lock(&c->mu);
-        c->running[k] = false;
-        kl_unlock(&c->mu);
-        kl_workqueue_done(c->q, it.key, kl_clock_now(kl_clock_real()));
-        kl_free(it.key);
+        /* Longer than what a slab holds by itself, and than a whole slab. */
+        for (int bits = 6; bits <= 21; bits++) {
+            memset(key, 'k', (size_t)1 << bits);
+            key[(size_t)1 << bits] = 0;
+            kl_workqueue_add(q, key, 0);
+            kl_workqueue_add(q, key, 0);
+        }
+        int n = 0;
+        while (kl_workqueue_try_get(q, 1, &it)) {
+            n += it.key[0] == 'k' ? strspn(it.key, "k") == strlen(it.key) : !strncmp(it.key, "ns-", 3);
+            kl_workqueue_finish(q, &it, 1);
+        }
+        assert_int_equal(n, 20000 + 16);
     }
-}
-
-static void crowd_add(void *arg)
-{
-    crowd *c = arg;
-    kl_random r = { kl_thread_self() };
-    char key[8];
-    for (int i = 0; i < CROWD_ADDS; i++) {
-        int k = (int)(kl_random_next(&r) % CROWD_KEYS);
-        snprintf(key, sizeof key, "%d", k);
-        kl_lock(&c->mu);
-        c->added[k]++;
-        kl_unlock(&c->mu);
-        kl_workqueue_add(c->q, key, kl_clock_now(kl_clock_real()));
+    kl_workqueue_add(q, "one/more", 2);        /* something stays while thousands come and go */
+    assert_true(kl_workqueue_try_get(q, 2, &it));
+    for (int i = 0; i < 30000; i++) {
+        snprintf(key, 64, "ns-%d/name-%d", i % 7, i);
+        kl_workqueue_add(q, key, 2);
+        kl_queue_item other;
+        assert_true(kl_workqueue_try_get(q, 2, &other));
+        kl_workqueue_finish(q, &other, 2);
+        assert_string_equal(kl_workqueue_state(q, key, NULL), "absent");
     }
-}
-
-static void a_crowd_of_threads_loses_no_key_and_runs_none_twice_at_once(void **state)
-{
-    (void)state;
-    crowd c = {0};
-    kl_thread *workers[3], *adders[2];
-    kl_mutex_init(&c.mu);
-    kl_cond_init(&c.cond);
-    c.q = kl_workqueue_new(&(kl_workqueue_options){ .wake = crowd_wake, .wake_arg = &c });
-    for (int i = 0; i < 3; i++)
-        workers[i] = kl_thread_start("worker", crowd_work, &c);
-    for (int i = 0; i < 2; i++)
-        adders[i] = kl_thread_start("adder", crowd_add, &c);
-    for (int i = 0; i < 2; i++)
-        kl_thread_join(adders[i]);
-    kl_workqueue_shut_down(c.q);
-    for (int i = 0; i < 3; i++)
-        kl_thread_join(workers[i]);
-    assert_int_equal(c.overlaps, 0);
-    for (int k = 0; k < CROWD_KEYS; k++)
-        assert_int_equal(c.seen[k], c.added[k]);
-    kl_workqueue_free(c.q);
-    kl_cond_fini(&c.cond);
-    kl_mutex_fini(&c.mu);
+    assert_string_equal(it.key, "one/more");
+    assert_string_equal(kl_workqueue_state(q, "one/more", NULL), "running");
+    kl_workqueue_finish(q, &it, 3);
+    kl_free(key);
+    kl_workqueue_free(q);
 }
 
 KL_TESTS(
@@ -530,14 +341,14 @@ KL_TESTS(
     cmocka_unit_test(keys_come_out_in_the_order_they_went_in),
     cmocka_unit_test(a_delayed_key_comes_when_its_time_comes_and_not_before),
     cmocka_unit_test(of_two_delays_the_earlier_wins),
-    cmocka_unit_test(an_add_does_not_cancel_a_delay),
+    cmocka_unit_test(an_add_ends_a_delay),
+    cmocka_unit_test(in_client_gos_order_an_add_does_not_end_a_delay),
     cmocka_unit_test(a_delay_that_ends_while_the_key_runs_makes_it_run_again),
     cmocka_unit_test(failures_climb_the_ladder_until_forgotten),
     cmocka_unit_test(jitter_shortens_a_delay_by_at_most_its_share),
     cmocka_unit_test(shutting_down_hands_out_what_is_queued_and_takes_nothing_new),
     cmocka_unit_test(a_key_whose_time_has_come_goes_before_one_that_is_added_later),
-    cmocka_unit_test(wakes_whoever_waits_exactly_when_there_is_news),
+    cmocka_unit_test(wakes_whoever_has_looked_in_vain_when_there_is_news),
     cmocka_unit_test(done_of_a_key_that_does_not_run_is_nothing),
     cmocka_unit_test(stats_tell_what_runs_and_for_how_long),
-    cmocka_unit_test(random_operations_follow_the_rules),
-    cmocka_unit_test(a_crowd_of_threads_loses_no_key_and_runs_none_twice_at_once))
+    cmocka_unit_test(after_a_burst_the_memory_is_small_again_and_keys_of_any_length_are_kept))

@@ -261,8 +261,7 @@ static inline const char *taken(rig *r)
     while (kl_workqueue_try_get(r->queue, kl_clock_now(r->clock), &item)) {
         size_t n = strlen(text);
         snprintf(text + n, sizeof text - n, "%s%s", n ? " " : "", item.key);
-        kl_workqueue_done(r->queue, item.key, kl_clock_now(r->clock));
-        kl_free(item.key);
+        kl_workqueue_finish(r->queue, &item, kl_clock_now(r->clock));
     }
     return text;
 }

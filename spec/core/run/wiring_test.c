@@ -30,6 +30,30 @@ static void it_feeds_nothing_before_it_is_active_and_everything_then(void **stat
     rig_fini(&r);
 }
 
+static void what_somebody_changes_goes_before_what_was_there_and_what_is_looked_at_again(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r);
+    r.spec.watches = (kl_watch_spec[]){{.kind = "v1/Secret", .how = KL_MAP_FN, .fn = 1}};
+    r.spec.n_watches = 1;
+    r.w = wire(&r, 1);
+    fake_item(&r.kinds[APP].f, thing("a", 1, "", ""));
+    fake_item(&r.kinds[APP].f, thing("b", 2, "", ""));
+    fake_item(&r.kinds[APP].f, thing("c", 3, "", ""));
+    sync_all(&r);
+    assert_true(kl_wiring_advance(r.w));
+    kl_wiring_activate(r.w);
+    assert_int_equal(kl_workqueue_priority(r.queue, "ns/a"), KL_PRIORITY_LOW);
+    fake_event(&r.kinds[APP].f, "MODIFIED", thing("c", 102, "", ""));
+    fake_event(&r.kinds[SECRET].f, "ADDED", thing("s", 103, "", "\"app\":\"ns/b\""));
+    assert_taken(&r, "ns/c ns/b ns/a");
+    kl_wiring_enqueue_all(r.w);                /* a resync */
+    fake_event(&r.kinds[APP].f, "MODIFIED", thing("b", 104, "", ""));
+    assert_taken(&r, "ns/b ns/a ns/c");
+    rig_fini(&r);
+}
+
 static void a_kind_that_is_missing_parks_it_until_it_appears(void **state)
 {
     (void)state;
@@ -501,6 +525,7 @@ static void events_that_still_wait_when_it_retires_wake_nobody(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(it_feeds_nothing_before_it_is_active_and_everything_then),
+    cmocka_unit_test(what_somebody_changes_goes_before_what_was_there_and_what_is_looked_at_again),
     cmocka_unit_test(a_kind_that_is_missing_parks_it_until_it_appears),
     cmocka_unit_test(a_refused_list_parks_it_with_the_reason),
     cmocka_unit_test(words_of_when_look_at_their_part_only),

@@ -1,0 +1,243 @@
+/* items.c - slabs of items and a table from key to item.
+ *
+ * The table keeps hashes beside handles, so that a probe looks at an item only when it is very likely the one. Nothing is
+ * ever taken out of it one by one, which would cost a cache miss each: when there are too many idle items, it is written anew
+ * without them. So a step is O(1) amortised; the longest one touches every item once. */
+#include "queue/items.h"
+
+#include <string.h>
+#include "base/map.h"
+#include "base/mem.h"
+
+#define BLOCK       16u
+#define SLAB_BLOCKS 65536u         /* 1 MB, all that the lower half of a handle can say */
+#define SLOTS_MIN   64u
+
+void kl_items_init(kl_items *t)
+{
+    static const char first[] = "queue items", second[] = "and once more";
+    memset(t, 0, sizeof *t);
+    t->seed[0] = kl_hash(first, sizeof first);
+    t->seed[1] = kl_hash(second, sizeof second);
+}
+
+void kl_items_fini(kl_items *t)
+{
+    for (size_t i = 0; i < t->n_slabs; i++)
+        kl_free(t->slabs[i]);
+    kl_free(t->slabs);
+    kl_free(t->tops);
+    kl_free(t->slots);
+}
+
+static uint64_t fold(uint64_t a, uint64_t b)
+{
+    unsigned __int128 p = (unsigned __int128)a * b;
+    return (uint64_t)p ^ (uint64_t)(p >> 64);
+}
+
+static uint64_t read8(const char *s)
+{
+    uint64_t w;
+    memcpy(&w, s, 8);
+    return w;
+}
+
+static uint64_t read4(const char *s)
+{
+    uint32_t w;
+    memcpy(&w, s, 4);
+    return w;
+}
+
+/* Multiply and fold, 16 bytes at a time, each with the secret mixed in (as wyhash does): a third of the cost of kl_hash. The
+ * last 16 are read from the end, so that no byte needs a look of its own. */
+uint32_t kl_items_hash(const kl_items *t, const char *s, size_t n)
+{
+    uint64_t h = t->seed[0] ^ n, a, b;
+    const char *end = s + n;
+    for (; n > 16; n -= 16, s += 16)
+        h = fold(read8(s) ^ t->seed[1], read8(s + 8) ^ h);
+    if (end - s >= 8) {
+        a = read8(s);
+        b = read8(end - 8);
+    } else if (n >= 4) {
+        a = read4(s);
+        b = read4(end - 4);
+    } else {
+        a = n ? (uint64_t)(unsigned char)s[0] << 16 | (uint64_t)(unsigned char)s[n / 2] << 8 | (unsigned char)end[-1] : 0;
+        b = 0;
+    }
+    h = fold(fold(a ^ t->seed[1], b ^ h), t->seed[0] | 1);
+    return (uint32_t)(h ^ h >> 32);
+}
+
+/* --- the table ------------------------------------------------------------------------------------------------------------- */
+
+kl_item *kl_items_find(const kl_items *t, const char *key, size_t n, uint32_t hash)
+{
+    if (!t->len)
+        return NULL;
+    for (size_t mask = t->cap - 1, i = hash & mask; t->slots[i].item; i = (i + 1) & mask) {
+        if (t->slots[i].hash != hash)
+            continue;
+        kl_item *it = kl_items_at(t, t->slots[i].item);
+        if (it->key_len == n && !memcmp(it->key, key, n))
+            return it;
+    }
+    return NULL;
+}
+
+static void place(kl_slot *slots, size_t mask, kl_slot s)
+{
+    size_t i = s.hash & mask;
+    while (slots[i].item)
+        i = (i + 1) & mask;
+    slots[i] = s;
+}
+
+static void grow(kl_items *t)
+{
+    size_t cap = t->cap ? t->cap * 2 : SLOTS_MIN;
+    kl_slot *slots = kl_new_array(kl_slot, cap);
+    for (size_t i = 0; i < t->cap; i++)
+        if (t->slots[i].item)
+            place(slots, cap - 1, t->slots[i]);
+    kl_free(t->slots);
+    t->slots = slots;
+    t->cap = cap;
+}
+
+/* --- slabs ----------------------------------------------------------------------------------------------------------------- */
+
+/* The size of an item in blocks: exact while small, powers of two above (Kubernetes' own keys are small). */
+static uint32_t blocks_of(size_t key_len)
+{
+    size_t exact = (sizeof(kl_item) + key_len + 1 + BLOCK - 1) / BLOCK, n = KL_EXACT_CLASSES;
+    if (exact < KL_EXACT_CLASSES)
+        return (uint32_t)exact;
+    while (n < exact)
+        n *= 2;
+    return (uint32_t)n;
+}
+
+static uint32_t class_of(uint32_t blocks)
+{
+    uint32_t class = blocks < KL_EXACT_CLASSES ? blocks : KL_EXACT_CLASSES;
+    for (; blocks > KL_EXACT_CLASSES; blocks /= 2)
+        class++;
+    return class;
+}
+
+/* A slab of at least n blocks, as the last one. Block 0 of slab 0 is no item, and the others do as it does. */
+static uint32_t slab_new(kl_items *t, uint32_t n)
+{
+    if (t->n_slabs == SLAB_BLOCKS)
+        kl_mem_die("queue items");
+    t->slabs = kl_realloc(t->slabs, (t->n_slabs + 1) * sizeof *t->slabs);
+    t->tops = kl_realloc(t->tops, (t->n_slabs + 1) * sizeof *t->tops);
+    t->slabs[t->n_slabs] = kl_alloc((size_t)(n < SLAB_BLOCKS ? SLAB_BLOCKS : n) * BLOCK);
+    t->tops[t->n_slabs] = 1;
+    return (uint32_t)t->n_slabs++;
+}
+
+static kl_handle take_blocks(kl_items *t, uint32_t n)
+{
+    kl_handle *reuse = &t->free_of[class_of(n)], h = *reuse;
+    if (h) {
+        memcpy(reuse, kl_items_at(t, h), sizeof h);
+        return h;
+    }
+    uint32_t slab = t->current;
+    if (n >= SLAB_BLOCKS)
+        slab = slab_new(t, n + 1);
+    else if (!t->n_slabs || t->tops[slab] + n > SLAB_BLOCKS)
+        slab = t->current = slab_new(t, 0);
+    h = slab << 16 | t->tops[slab];
+    t->tops[slab] += n;
+    return h;
+}
+
+static void give_blocks(kl_items *t, kl_item *it, kl_handle h)
+{
+    kl_handle *reuse = &t->free_of[class_of(blocks_of(it->key_len))];
+    memcpy(it, reuse, sizeof h);
+    *reuse = h;
+}
+
+/* Nothing is left: all but the first slab go, and the table, if it was a big one. */
+static void start_over(kl_items *t)
+{
+    while (t->n_slabs > 1)
+        kl_free(t->slabs[--t->n_slabs]);
+    t->current = 0;
+    t->tops[0] = 1;
+    memset(t->free_of, 0, sizeof t->free_of);
+    t->len = t->idle = t->peak = 0;
+    kl_free(t->slots);
+    t->slots = NULL;
+    t->cap = 0;
+}
+
+/* Looking at the items of a big table is one cache miss each; asked for this long before, they do not wait for each other. */
+#define LOOK_AHEAD 24u
+
+static void sweep(kl_items *t)
+{
+    size_t cap = SLOTS_MIN, busy = t->len - t->idle;
+    while (cap * 3 < busy * 4 + 4)
+        cap *= 2;
+    kl_slot *slots = kl_new_array(kl_slot, cap);
+    for (size_t i = 0; i < t->cap; i++) {
+        if (i + LOOK_AHEAD < t->cap && t->slots[i + LOOK_AHEAD].item)
+            __builtin_prefetch(kl_items_at(t, t->slots[i + LOOK_AHEAD].item));
+        if (!t->slots[i].item)
+            continue;
+        kl_item *it = kl_items_at(t, t->slots[i].item);
+        if (kl_item_idle(it))
+            give_blocks(t, it, t->slots[i].item);
+        else
+            place(slots, cap - 1, t->slots[i]);
+    }
+    kl_free(t->slots);
+    t->slots = slots;
+    t->cap = cap;
+    t->len = t->peak = busy;
+    t->idle = 0;
+}
+
+kl_item *kl_items_use(kl_items *t, const char *key, size_t n, uint32_t hash)
+{
+    kl_item *it = kl_items_find(t, key, n, hash);
+    if (it) {
+        t->idle -= kl_item_idle(it);
+        if (t->len - t->idle > t->peak)
+            t->peak = t->len - t->idle;
+        return it;
+    }
+    if ((t->len + 1) * 4 > t->cap * 3)
+        grow(t);
+    kl_handle h = take_blocks(t, blocks_of(n));
+    it = kl_items_at(t, h);
+    memset(it, 0, sizeof *it);
+    it->self = h;
+    it->hash = hash;
+    it->key_len = (uint32_t)n;
+    memcpy(it->key, key, n);
+    it->key[n] = 0;
+    place(t->slots, t->cap - 1, (kl_slot){ hash, h });
+    if (++t->len - t->idle > t->peak)
+        t->peak = t->len - t->idle;
+    return it;
+}
+
+void kl_items_drop(kl_items *t, kl_item *it)
+{
+    (void)it;                                      /* it shows by itself */
+    if (++t->idle <= KL_IDLE_ITEMS)
+        return;
+    if (t->idle == t->len)
+        start_over(t);
+    else if (t->idle > KL_IDLE_ITEMS + t->peak)
+        sweep(t);
+}

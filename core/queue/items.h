@@ -1,0 +1,73 @@
+/* items.h - what a queue knows about its keys: slabs of items, and a table from key to item. Inside core/queue only.
+ *
+ * An item is one block with its key at the end, named by a 32-bit handle and at the same place while it lives, so that a key
+ * can be lent out. Blocks come from slabs, by size and reused by size: an add allocates nothing. An item of which nothing is
+ * known any more stays for a while, because the same keys come again and again: at most KL_IDLE_ITEMS, and as many as others
+ * were there at once. When nothing is known about any key, the slabs go, all but the first. Hashes are seeded: names from the
+ * network cannot be chosen to collide. Under the queue's lock. */
+#ifndef KL_QUEUE_ITEMS_H
+#define KL_QUEUE_ITEMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/clock.h"
+
+typedef uint32_t kl_handle;
+#define KL_NO_ITEM ((kl_handle)0)
+#define KL_IDLE_ITEMS 1024u
+
+typedef struct kl_item {
+    kl_time at;                   /* queued: when it was added, the start of what it waits for a worker. Running: when it was handed out */
+    union {
+        struct { kl_handle flow_next, flow_prev; };      /* queued */
+        kl_time again_at;         /* dirty: when it was added */
+    };
+    uint64_t first_add;           /* rank order: when this entry was made, counted */
+    uint32_t hash;
+    kl_handle self;
+    kl_handle next, prev;         /* queued: in its level, by age. Running: among the running, likewise */
+    uint32_t flow;                /* queued */
+    uint32_t place;               /* in the agenda: waiting, or queued in rank order */
+    int32_t priority;             /* the highest asked for since it was handed out */
+    int32_t failures;             /* rate-limited adds since forget */
+    uint32_t key_len;
+    bool queued : 1, running : 1, waiting : 1;
+    bool dirty : 1;               /* running, and added since: queued again when done */
+    bool delayed : 1;             /* rank order: its time came by waiting */
+    char key[];
+} kl_item;
+
+typedef struct kl_slot { uint32_t hash; kl_handle item; } kl_slot;
+
+#define KL_EXACT_CLASSES 64       /* in blocks of 16 bytes; above come the powers of two, up to 2^32 blocks */
+#define KL_SIZE_CLASSES  (KL_EXACT_CLASSES + 27)
+typedef struct kl_items {
+    kl_slot *slots;               /* cap of them, a power of two; open addressing, no tombstones */
+    size_t cap, len;
+    size_t idle;                  /* of len */
+    size_t peak;                  /* the most others at once, since the last sweep */
+    char **slabs;                 /* blocks of 16 bytes; a handle is slab << 16 | block */
+    uint32_t *tops;               /* of each: the first block never used */
+    size_t n_slabs;
+    uint32_t current;             /* the slab to go on in */
+    uint64_t seed[2];
+    kl_handle free_of[KL_SIZE_CLASSES];       /* chained through the first bytes of free blocks, by size in blocks */
+} kl_items;
+
+void kl_items_init(kl_items *t);      /* storage belongs to the caller */
+void kl_items_fini(kl_items *t);
+
+/* The item of a handle: the same address while it lives. */
+static inline kl_item *kl_items_at(const kl_items *t, kl_handle h)
+{
+    return (kl_item *)(void *)(t->slabs[h >> 16] + ((size_t)(h & 0xffff) << 4));
+}
+
+uint32_t kl_items_hash(const kl_items *t, const char *s, size_t n);      /* any thread */
+kl_item *kl_items_find(const kl_items *t, const char *key, size_t n, uint32_t hash);      /* NULL when absent */
+kl_item *kl_items_use(kl_items *t, const char *key, size_t n, uint32_t hash);             /* found, or made; something will be known about it */
+void kl_items_drop(kl_items *t, kl_item *it);                                             /* nothing is left to know about it */
+static inline bool kl_item_idle(const kl_item *it) { return !it->queued && !it->running && !it->waiting && !it->failures; }
+
+#endif

@@ -590,3 +590,25 @@ void kl_value_memory(size_t *nodes, size_t *bytes)
         kl_spin_unlock(&shards[i].mu);
     }
 }
+
+#ifdef KL_DEBUG
+/* The arena is no malloc, so LeakSanitizer cannot look into it: this does, when the process ends. */
+__attribute__((destructor)) static void tell_leaks(void)
+{
+    size_t nodes, bytes, told = 0;
+    kl_value_memory(&nodes, &bytes);
+    if (!nodes)
+        return;
+    fprintf(stderr, "kubelua: leak: %zu values (%zu bytes) are still counted at exit\n", nodes, bytes);
+    for (size_t i = 0; i < SHARDS; i++)
+        for (size_t at = 0; at < shards[i].cap && told < 8; at++) {
+            kl__h h = (kl__h)shards[i].cells[at];
+            if (!h || kl__node_type(kl__at(h)) == KL__SHAPE)
+                continue;
+            char *text = kl_value_to_json(KL__VALUE(h));
+            fprintf(stderr, "kubelua: leak: %u references to %.200s\n", (unsigned)(atomic_load(&kl__at(h)->rc) / KL__ONE), text);
+            kl_free(text);
+            told++;
+        }
+}
+#endif

@@ -255,9 +255,18 @@ static void say(const char *text)
 static kl_status pass_item(void *arg, const kl_value *o, kl_err *err) { (void)arg; return S.sink.item(S.sink.arg, o, err); }
 static kl_status pass_event(void *arg, const char *type, const kl_value *o, kl_err *err) { (void)arg; return S.sink.event(S.sink.arg, type, o, err); }
 
+static const kl_value *pass_known(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen)
+{
+    (void)arg;
+    return S.sink.known(S.sink.arg, ns, nslen, name, namelen);
+}
+
+/* As the client opens it (core/run/source.c). */
 static void open_stream(bool watch)
 {
-    kl_stream_handler h = { .item = pass_item, .event = pass_event, .max_object = MAX_OBJECT, .drop_managed_fields = K->drop_managed_fields };
+    kl_stream_handler h = { .item = pass_item, .event = pass_event, .known = S.sink.known ? pass_known : NULL,
+        .api_version = watch ? NULL : "v1", .kind = watch ? NULL : K->kind,
+        .max_object = MAX_OBJECT, .drop_managed_fields = K->drop_managed_fields };
     S.stream = watch ? kl_stream_watch_new(&h) : kl_stream_list_new(&h);
 }
 

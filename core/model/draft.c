@@ -337,7 +337,8 @@ bool kl_draft_list_changed(const kl_draft *d)
 const kl_value *kl_draft_patch(kl_draft *d)
 {
     const kl_value *now = kl_draft_value(d->root);
-    const kl_value *patch = kl_merge_patch_create(d->base ? d->base : KL__EMPTY_OBJECT, now);
+    const kl_value *base = d->base ? d->base : KL__EMPTY_OBJECT;
+    const kl_value *patch = kl_value_equal(base, now) ? KL__EMPTY_OBJECT : kl_merge_patch_create(base, now);
     kl_value_unref(now);
     return patch;
 }

@@ -78,7 +78,7 @@ static const kl_value *diff(const kl_value *from, const kl_value *to, size_t dep
 
 const kl_value *kl_merge_patch_create(const kl_value *from, const kl_value *to)
 {
-    if (kl_value_equal(from, to))
+    if (kl_value_type(to) == KL_OBJECT && kl_value_equal(from, to))        /* {} would make an object of anything else */
         return KL__EMPTY_OBJECT;
     return diff(from, to, 1);
 }
@@ -239,13 +239,21 @@ static kl_status malformed(size_t i, const char *what, kl_err *err)
     return kl_fail(err, KL_EINVAL, "JSON patch operation %zu is malformed: %s", i + 1, what);
 }
 
+/* The member as C text. What holds a NUL would be cut there and name another place: it reads as absent. */
+static const char *whole_text(const kl_value *v, const char *key)
+{
+    size_t n;
+    const char *s = kl_value_strn(kl_value_get(v, key), &n);
+    return s && strlen(s) == n ? s : NULL;
+}
+
 static kl_status operation_read(const kl_value *v, size_t i, operation *o, kl_err *err)
 {
     static const char *const names[] = { "add", "remove", "replace", "move", "copy", "test" };
     bool known = false;
-    o->op = kl_value_str(kl_value_get(v, "op"));
-    o->path = kl_value_str(kl_value_get(v, "path"));
-    o->from = kl_value_str(kl_value_get(v, "from"));
+    o->op = whole_text(v, "op");
+    o->path = whole_text(v, "path");
+    o->from = whole_text(v, "from");
     o->value = kl_value_get(v, "value");
     for (size_t k = 0; o->op && k < sizeof names / sizeof *names; k++)
         known |= is(o, names[k]);

@@ -19,39 +19,51 @@ static bool absent(const kl_value *v)
     return kl_value_type(v) == KL_NULL;
 }
 
+/* The text of a key or value; null reads as "". A NUL in it would be taken for its end. */
+static kl_status text_of(const kl_value *v, const char *what, const char **out, kl_err *err)
+{
+    size_t n = 0;
+
+    *out = absent(v) ? "" : kl_value_strn(v, &n);
+    if (!*out)
+        return wrong_type(v, what, "a string", err);
+    return strlen(*out) == n ? KL_OK : kl_fail(err, KL_EINVAL, "label selector: %s holds a NUL character", what);
+}
+
 static kl_status require_labels(kl_selector *s, const kl_value *labels, const char *what, kl_err *err)
 {
     const char *key, *value;
     kl_status st = KL_OK;
-    size_t i;
+    size_t i, n;
 
     if (absent(labels))
         return KL_OK;
     if (kl_value_type(labels) != KL_OBJECT)
         return wrong_type(labels, what, "an object of strings", err);
     for (i = 0; i < kl_value_len(labels) && !st; i++) {
-        const kl_value *v = kl_value_member(labels, i, &key, NULL);
+        const kl_value *v = kl_value_member(labels, i, &key, &n);
 
-        value = absent(v) ? "" : kl_value_str(v);
-        if (!value)
-            return wrong_type(v, key, "a string", err);
-        st = kl__selector_require(s, key, KL_SEL_EQ, &value, 1, err);
+        if (strlen(key) != n)
+            return kl_fail(err, KL_EINVAL, "label selector: the key \"%s\" of %s holds a NUL character", key, what);
+        st = text_of(v, key, &value, err);
+        if (!st)
+            st = kl__selector_require(s, key, KL_SEL_EQ, &value, 1, err);
     }
     return st;
 }
 
 static kl_status require_expression(kl_selector *s, const kl_value *e, kl_err *err)
 {
-    const kl_value *vkey = kl_value_get(e, "key"), *vop = kl_value_get(e, "operator"), *list = kl_value_get(e, "values");
-    const char *key = absent(vkey) ? "" : kl_value_str(vkey), *name = absent(vop) ? "" : kl_value_str(vop);
+    const kl_value *list = kl_value_get(e, "values");
+    const char *key, *name;
     size_t n = kl_value_type(list) == KL_ARRAY ? kl_value_len(list) : 0, i, o;
     const char **values;
     kl_status st = KL_OK;
 
     if (kl_value_type(e) != KL_OBJECT && !absent(e))
         return wrong_type(e, "an element of matchExpressions", "an object", err);
-    if (!key || !name)
-        return wrong_type(key ? vop : vkey, key ? "operator" : "key", "a string", err);
+    if ((st = text_of(kl_value_get(e, "key"), "key", &key, err)) || (st = text_of(kl_value_get(e, "operator"), "operator", &name, err)))
+        return st;
     if (!absent(list) && kl_value_type(list) != KL_ARRAY)
         return wrong_type(list, "values", "an array", err);
     for (o = 0; o < NOPERATORS && strcmp(operators[o].name, name); o++)
@@ -59,13 +71,8 @@ static kl_status require_expression(kl_selector *s, const kl_value *e, kl_err *e
     if (o == NOPERATORS)
         return kl_fail(err, KL_EINVAL, "label selector: \"%.80s\" is no operator; use In, NotIn, Exists or DoesNotExist", name);
     values = kl_new_array(const char *, n + 1);
-    for (i = 0; i < n && !st; i++) {
-        const kl_value *v = kl_value_item(list, i);
-
-        values[i] = absent(v) ? "" : kl_value_str(v);
-        if (!values[i])
-            st = wrong_type(v, "an element of values", "a string", err);
-    }
+    for (i = 0; i < n && !st; i++)
+        st = text_of(kl_value_item(list, i), "an element of values", &values[i], err);
     if (!st)
         st = kl__selector_require(s, key, operators[o].op, values, n, err);
     kl_free(values);

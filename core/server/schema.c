@@ -324,9 +324,10 @@ const kl__field *kl__schema_field(const kl__schema *s, const char *key, size_t n
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
         const char *name = s->fields[mid].name;
-        int c = strncmp(name, key, n);
-        if (!c && name[n])
-            c = 1;
+        size_t len = strlen(name);
+        int c = memcmp(name, key, len < n ? len : n);         /* a key may hold NUL */
+        if (!c)
+            c = (len > n) - (len < n);
         if (!c)
             return &s->fields[mid];
         if (c < 0)

@@ -67,6 +67,9 @@ static void finds_the_least_merge_patch(void **state)
         { "{\"a\":1}", "{\"a\":1.0}", "{}" },
         { "{\"a\":1}", "{\"a\":{}}", "{\"a\":{}}" },
         { "{\"a\":{\"b\":1}}", "{\"a\":{}}", "{\"a\":{\"b\":null}}" },
+        { "[1]", "[1]", "[1]" },
+        { "7", "7", "7" },
+        { "{}", "{}", "{}" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const kl_value *from = decode(cases[i][0]), *to = decode(cases[i][1]), *patch = kl_merge_patch_create(from, to);
@@ -114,6 +117,9 @@ static void edits_as_the_rfc_says(void **state)
         { "{\"a\":null}", "[{\"op\":\"test\",\"path\":\"/a\",\"value\":null},{\"op\":\"replace\",\"path\":\"/a\",\"value\":null}]", "{\"a\":null}", 0, 0 },
         { "{\"baz\":\"qux\"}", "[{\"op\":\"add\",\"path\":\"/x\",\"value\":1},{\"op\":\"test\",\"path\":\"/baz\",\"value\":\"bar\"}]", "", KL_EREJECTED, "operation 2 (test /baz) cannot be applied: the value is another one" },
         { "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"/b/c\",\"value\":1}]", "", KL_EREJECTED, "the path does not exist" },
+        { "{\"a\":1}", "[{\"op\":\"remove\",\"path\":\"/a\\u0000b\"}]", "", KL_EINVAL, "path must be a JSON pointer" },
+        { "{\"a\":1}", "[{\"op\":\"remove\\u0000\",\"path\":\"/a\"}]", "", KL_EINVAL, "op must be one of" },
+        { "{\"a\":1}", "[{\"op\":\"move\",\"path\":\"/b\",\"from\":\"/a\\u0000\"}]", "", KL_EINVAL, "from must be a JSON pointer" },
         { "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"/a/c\",\"value\":1}]", "", KL_EREJECTED, "neither object nor list" },
         { "{\"a\":1}", "[{\"op\":\"replace\",\"path\":\"/b\",\"value\":1}]", "", KL_EREJECTED, "no such key" },
         { "{\"a\":1}", "[{\"op\":\"remove\",\"path\":\"/b\"}]", "", KL_EREJECTED, "no such key" },

@@ -106,6 +106,10 @@ static void what_is_no_label_selector_is_refused_with_its_place(void **state)
         { "{\"matchExpressions\": [{\"key\": \"a\", \"operator\": \"In\", \"values\": [{}]}]}", "element of values must be a string" },
         { "{\"matchExpressions\": [{\"key\": \"a\", \"operator\": \"In\"}]}", "takes at least one value, got 0" },
         { "{\"matchExpressions\": [{\"key\": \"a\", \"operator\": \"Exists\", \"values\": [\"b\"]}]}", "takes no values, got 1" },
+        { "{\"matchLabels\": {\"a\\u0000b\": \"c\"}}", "the key \"a\" of matchLabels holds a NUL character" },
+        { "{\"matchLabels\": {\"a\": \"c\\u0000\"}}", "a holds a NUL character" },
+        { "{\"matchExpressions\": [{\"key\": \"a\\u0000\", \"operator\": \"Exists\"}]}", "key holds a NUL character" },
+        { "{\"matchExpressions\": [{\"key\": \"a\", \"operator\": \"In\", \"values\": [\"b\\u0000c\"]}]}", "element of values holds a NUL character" },
     };
     kl_err err = KL_ERR_INIT;
     kl_selector *s;

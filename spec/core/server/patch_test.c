@@ -59,6 +59,13 @@ static void a_patch_without_a_base_leaves_no_directives(void **state)
         "{'containers':[{'name':'a','env':[{'name':'x'}]}]}");
 }
 
+static void a_key_with_a_nul_is_no_field(void **state)
+{
+    (void)state;
+    patched("core.v1.PodSpec", "{'volumes':[{'name':'v'}]}", "{'volumes\\u0000':[{'a':1}],'volumes\\u0000 and many more bytes':2,'\\u0000':3}",
+        "{'volumes':[{'name':'v'}],'volumes\\u0000':[{'a':1}],'volumes\\u0000 and many more bytes':2,'\\u0000':3}");
+}
+
 static void nonsense_is_refused(void **state)
 {
     (void)state;
@@ -157,7 +164,7 @@ static void pods_have_a_quality_of_service(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(lists_with_a_merge_key_merge_by_it), cmocka_unit_test(directives_delete_replace_and_order),
-        cmocka_unit_test(a_patch_without_a_base_leaves_no_directives), cmocka_unit_test(nonsense_is_refused), cmocka_unit_test(built_in_objects_take_their_canonical_form),
+        cmocka_unit_test(a_patch_without_a_base_leaves_no_directives), cmocka_unit_test(a_key_with_a_nul_is_no_field), cmocka_unit_test(nonsense_is_refused), cmocka_unit_test(built_in_objects_take_their_canonical_form),
         cmocka_unit_test(wrong_types_are_named_with_their_place), cmocka_unit_test(unknown_fields_are_listed_and_dropped),
         cmocka_unit_test(custom_objects_are_pruned_and_defaulted), cmocka_unit_test(pods_have_a_quality_of_service) };
     return cmocka_run_group_tests(tests, setup, teardown);

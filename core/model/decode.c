@@ -348,7 +348,9 @@ static inline const char *space(const kl__decoder *d, const char *p)
     return p < d->end && (unsigned char)*p <= ' ' ? spaces(p, d->end) : p;
 }
 
-/* Steps over a value by its brackets and quotes alone. */
+static const char *value(kl__decoder *d, const char *p, kl__h guide, size_t depth, const kl__cut *cut, kl__h *out);
+
+/* Steps over a value; a container by its brackets and quotes alone. */
 static const char *skip(kl__decoder *d, const char *p)
 {
     size_t depth = 0;
@@ -367,15 +369,16 @@ static const char *skip(kl__decoder *d, const char *p)
             if (!depth)
                 return fail_at(d, p - 1, "a value is expected");
             depth--;
-        } else if (!depth) {                    /* a bare word or number: up to what ends it */
-            while (p < d->end && !memchr(",}] \t\r\n", *p, 7))
-                p++;
+        } else if (!depth) {                    /* a bare word or number */
+            kl__h bare;
+            p = value(d, p - 1, 0, 0, NULL, &bare);
+            if (!p)
+                return NULL;
+            kl_value_unref(KL__VALUE(bare));
         }
     } while (depth);
     return p;
 }
-
-static const char *value(kl__decoder *d, const char *p, kl__h guide, size_t depth, const kl__cut *cut, kl__h *out);
 
 /* The two values that are the most frequent, and then any. */
 static inline const char *member_value(kl__decoder *d, const char *p, kl__h guide, size_t depth, const kl__cut *cut, kl__h *out)
@@ -404,6 +407,15 @@ static inline const char *next(kl__decoder *d, const char *p, char close, bool *
     if (c == close)
         return p + 1;
     return unexpected(d, p, close == '}' ? "',' or '}'" : "',' or ']'");
+}
+
+/* A new reference that turned out to be the guide after all (a key came again and its last value was the guide's) is given back:
+ * who gets the guide has borrowed it. */
+static inline kl__h made(kl__h h, kl__h guide)
+{
+    if (h == guide)
+        kl__spare(h);
+    return h;
 }
 
 static const char *array(kl__decoder *d, const char *p, kl__h guide, size_t depth, const kl__cut *cut, kl__h *out)
@@ -442,7 +454,7 @@ static const char *array(kl__decoder *d, const char *p, kl__h guide, size_t dept
     }
     if (same)
         push_borrowed(&d->values, g->v, n);
-    *out = kl__intern_list(KL_ARRAY, d->values.v + base, n);
+    *out = made(kl__intern_list(KL_ARRAY, d->values.v + base, n), guide);
     d->values.len = base;
     return p;
 }
@@ -578,7 +590,7 @@ static bool close_object(kl__decoder *d, members *m, kl__h *out)
     kl__entry shape = close_shape(d, m);
     if (!shape)
         return false;
-    *out = kl__intern_object(shape, d->values.v + m->base, m->n);
+    *out = made(kl__intern_object(shape, d->values.v + m->base, m->n), m->guide);
     d->values.len = m->base;
     return true;
 }

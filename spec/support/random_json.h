@@ -113,6 +113,54 @@ static inline void random_json(rng *r, kl_buf *out, unsigned depth, bool repeats
     kl_buf_putc(out, object ? '}' : ']');
 }
 
+/* --- look-alikes ----------------------------------------------------------------------------------------------------------- */
+
+/* Values out of a small world, spelt in different ways, so that equal ones and nearly equal ones follow each other: for readers that
+ * compare with what they read before. Members come mostly in one order, wide objects now and then, and keys again with `repeats`. */
+static inline void random_alike(rng *r, kl_buf *out, unsigned depth, bool repeats)
+{
+    static const char *const scalars[] = {
+        "0", "1", "-1", "1.0", "1073741823", "1073741824", "-1073741825", "1099511627776", "18446744073709551615", "0.5", "5e-1", "-0.0", "null", "true", "false", "\"\"", "\"a\"", "\"\\u0061\"",
+        "\"2026-01-02T03:04:05Z\"", "\"2026-01-02T03:04:06Z\"", "\"a plain string of some length\"", "\"a plain string of some lengti\"", "\"a plain string of some length \"", "\"a\\nb\"", "\"a\\u000ab\"",
+        "\"\xe2\x82\xac uro and more\"", "\"\\u20ac uro and more\"", "{}", "[]", "{ }", "[ ]",
+    };
+    static const char *const keys[] = { "name", "kind", "a", "b", "apiVersion", "a key of some length", "n\\u0061me", "c", "d", "", "labels", "\xc3\xa9" };
+    unsigned what = rng_below(r, depth ? 4 : 1), n;
+    if (what == 0) {
+        kl_buf_puts(out, scalars[rng_below(r, sizeof scalars / sizeof *scalars)]);
+        return;
+    }
+    if (what == 1) {
+        kl_buf_putc(out, '[');
+        for (unsigned i = 0, items = rng_below(r, 5); i < items; i++) {
+            kl_buf_puts(out, i ? "," : "");
+            random_alike(r, out, depth - 1, repeats);
+        }
+        kl_buf_putc(out, ']');
+        return;
+    }
+    unsigned wide = rng_below(r, 12) ? 0 : 6 + rng_below(r, 70), members = 0, seen = 0;
+    kl_buf_putc(out, '{');
+    for (unsigned i = 0; i < 12; i++) {
+        n = rng_below(r, 12) ? i : rng_below(r, 12);
+        n = n == 6 && !repeats ? 0 : n;
+        unsigned same = n == 6 ? 0 : n;              /* the escaped name is the name */
+        if (rng_below(r, 3) == 0 || (!repeats && seen & 1u << same) || (repeats && seen & 1u << same && rng_below(r, 4)))
+            continue;
+        seen |= 1u << same;
+        kl_buf_printf(out, "%s\"%s\":", members++ ? "," : "", keys[n]);
+        random_alike(r, out, depth - 1, repeats);
+    }
+    for (unsigned i = 0; i < wide; i++) {
+        if (!rng_below(r, 20))
+            continue;
+        kl_buf_printf(out, "%s\"w%u\":%u", members++ ? "," : "", i, rng_below(r, 30) ? i : 7);
+    }
+    if (repeats && wide && !rng_below(r, 3))
+        kl_buf_printf(out, "%s\"w%u\":%u", members ? "," : "", rng_below(r, wide), wide);
+    kl_buf_putc(out, '}');
+}
+
 /* A few bytes lost, doubled, changed or brought in. Most of what comes out is no JSON any more, and some still is. */
 static inline void random_damage(rng *r, kl_buf *text)
 {

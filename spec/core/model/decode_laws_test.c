@@ -46,6 +46,40 @@ static void repeated_keys_are_refused_or_the_last_one_wins(void **state)
     run(1000001, true);
 }
 
+/* A list of look-alikes: what a reader takes over from the item before is what the text says. */
+static void items_that_resemble_each_other_are_read_as_they_are(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < DOCUMENTS; seed++) {
+        rng r = rng_of(seed);
+        kl_buf text = KL_BUF_INIT;
+        kl_buf_putc(&text, '[');
+        for (unsigned i = 0, n = 2 + rng_below(&r, 6); i < n; i++) {
+            kl_buf_puts(&text, i ? "," : "");
+            random_alike(&r, &text, 1 + rng_below(&r, 3), seed % 2);
+        }
+        kl_buf_putc(&text, ']');
+        check(seed, &text);
+        random_damage(&r, &text);
+        check(seed, &text);
+        kl_buf_fini(&text);
+    }
+}
+
+static void a_key_that_comes_again_with_the_value_of_the_item_before_leaves_nothing(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "[{\"a\":1},{\"a\":2,\"a\":1}]", "[{\"a\":\"a string of some length\"},{\"a\":2,\"a\":\"a string of some length\"}]", "[{\"a\":[1]},{\"a\":[2],\"a\":[1]},{\"a\":[1],\"a\":[1]}]",
+        "[{\"a\":{\"b\":[]}},{\"a\":{\"b\":1,\"b\":[]},\"a\":{\"b\":[]}}]", "[{\"a\":1,\"b\":2},{\"b\":2,\"a\":1,\"b\":3,\"b\":2}]", "[{},{\"a\":0,\"a\":0}]",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const char *broken = laws_of_decoding(texts[i], strlen(texts[i]));
+        if (broken)
+            fail_msg("%s does not hold for %s", broken, texts[i]);
+    }
+}
+
 /* The second opinion itself: a witness that accepts everything would prove nothing. */
 static void the_second_opinion_knows_right_from_wrong(void **state)
 {
@@ -84,4 +118,5 @@ static void the_second_opinion_knows_right_from_wrong(void **state)
 
 #define CASE(f) cmocka_unit_test_teardown(f, nothing_left)
 KL_TESTS(CASE(the_second_opinion_knows_right_from_wrong), CASE(random_documents_are_read_as_everybody_reads_them),
-    CASE(repeated_keys_are_refused_or_the_last_one_wins))
+    CASE(repeated_keys_are_refused_or_the_last_one_wins), CASE(items_that_resemble_each_other_are_read_as_they_are),
+    CASE(a_key_that_comes_again_with_the_value_of_the_item_before_leaves_nothing))

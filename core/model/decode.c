@@ -388,7 +388,7 @@ static inline const char *member_value(kl__decoder *d, const char *p, kl__h guid
             *out = guide;
             return p + 2 + kl__at(guide)->len;
         }
-        if (*p == '{' && p[1] == '}') {
+        if (*p == '{' && p[1] == '}' && depth < KL_VALUE_DEPTH_MAX) {
             *out = KL__H_EMPTY_OBJECT;
             return p + 2;
         }

@@ -666,6 +666,10 @@ static const char *object(kl__decoder *d, const char *p, kl__h guide, size_t dep
         if (place < m.guide_n && p < d->end && *p == '"' && is_text_of(p + 1, d->end, m.shape->v[place])) {
             kl__h key = m.shape->v[place];
             size_t n = kl__at(key)->len;
+            if (m.filled && (key == d->fill_keys[0] || key == d->fill_keys[1])) {
+                d->refill = true;
+                return NULL;
+            }
             if (cut)
                 keep = kl__cut_keeps(cut, kl__at(key)->bytes, n, &below);
             if (keep && (!m.follows || place != m.n)) {

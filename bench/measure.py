@@ -177,7 +177,8 @@ def small(ctx):
 
 # ---------------------------------------------------------------- parts alone
 
-WQ_ROWS = [(OURS, ['bin/wq']), ('client-go', ['bin/wq-go', '-q', 'plain']), ('client-go rate limiting', ['bin/wq-go', '-q', 'ratelimiting']),
+WQ_ROWS = [(OURS, ['bin/wq']), ('kubelua, one turn for all', ['bin/wq', '-q', 'fifo']), ('kubelua, by priority', ['bin/wq', '-q', 'rank']),
+           ('client-go', ['bin/wq-go', '-q', 'plain']), ('client-go rate limiting', ['bin/wq-go', '-q', 'ratelimiting']),
            ('controller-runtime priority', ['bin/wq-go', '-q', 'priority']), ('kube-rs scheduler', ['bin/wq-rs'])]
 WQ_WAYS = [('1 worker, all added first', 1, False), ('1 worker, added while it works', 1, True),
            ('4 workers, all added first', 4, False), ('4 workers, added while they work', 4, True)]

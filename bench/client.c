@@ -37,6 +37,7 @@ typedef struct options {
 typedef struct bench {
     options o;
     kl_time began;
+    kl_informer *informer;         /* borrowed from main */
     atomic_long expected;          /* objects of the initial list, -1 until synced */
     atomic_long reconciles, seen, check, latencies;
     atomic_bool synced, burst;
@@ -205,7 +206,9 @@ static void on_synced(void *arg)
     (void)arg;
     B.sync_wall = since_start();
     B.sync_cpu = cpu_seconds();
+    atomic_store(&B.expected, (long)kl_informer_count(B.informer));
     atomic_store(&B.synced, true);
+    finish_first_round(atomic_load(&B.reconciles));
 }
 
 static kl_informer *await_informer(kl_manager *m)
@@ -359,16 +362,12 @@ int main(int argc, char **argv)
         die("manager", kl_err_message(&err));
     kl_program_unref(p);
 
-    kl_informer *inf = await_informer(m);
+    kl_informer *inf = B.informer = await_informer(m);
     kl_handler h = { .on_event = on_event, .on_synced = on_synced };
     kl_subscription *sub = kl_informer_subscribe(inf, &h);
-    while (!atomic_load(&B.synced))
-        nap(KL_MILLISECONDS(1));
+    while (!atomic_load(&B.synced) || !atomic_load(&B.all_wall))
+        nap(LOOK);
     size_t n = kl_informer_count(inf);
-    atomic_store(&B.expected, (long)n);
-    finish_first_round(atomic_load(&B.reconciles));
-    while (!atomic_load(&B.all_wall))
-        nap(KL_MILLISECONDS(1));
     long check = atomic_load(&B.check);
     nap(KL_MILLISECONDS(50));       /* as every peer: what the last reconcile left is done with */
 

@@ -1,8 +1,9 @@
 /* intern.c - the table in which equal nodes are one node.
  *
  * 64 shards, each an open-addressing array under its own lock, chosen by the top bits of the hash. A cell is a handle with its
- * node's hash above it, so that probing and growing touch no other node. The place of a hash is hash * cells / 2^32: the
- * array may have any length, and grows by a quarter to stay well filled.
+ * node's hash above it, so that probing and growing touch no other node. The home of a hash is hash * homes / 2^32, so the
+ * array may have any length, and grows by a quarter to stay well filled. Cells are in the order of their hashes: a search ends
+ * at the first that is greater, which keeps misses as short as hits, and growing is one walk along both arrays.
  * A node is entered with count 1 and leaves when its count falls to zero under the lock; the common count-down (from above one)
  * takes no lock. Dead containers wait on a stack of their own, so deep values need no deep C stack. Hashes are seeded per
  * process: nobody in a cluster can choose contents that collide. */
@@ -17,14 +18,16 @@
 #define SHARD_BITS 6
 #define SHARDS (1u << SHARD_BITS)
 #define FIRST_CELLS 64u
+#define PUSHED_MAX 192u                      /* cells beyond the last home; at this fill no more are needed but once in 10^12 */
 
 typedef uint64_t cell;                       /* hash << 32 | handle; 0 is free */
 
 typedef struct shard {
     kl_spin mu;
-    uint32_t cap KL_GUARDED_BY(mu);
+    uint32_t cap KL_GUARDED_BY(mu);          /* homes */
+    uint32_t end KL_GUARDED_BY(mu);          /* cells: homes, and room for what is pushed beyond the last; then a free one */
     uint32_t len KL_GUARDED_BY(mu);
-    cell *cells KL_GUARDED_BY(mu);           /* cap of them */
+    cell *cells KL_GUARDED_BY(mu);
     size_t bytes KL_GUARDED_BY(mu);          /* of the nodes in it */
 } __attribute__((aligned(64))) shard;
 
@@ -238,52 +241,52 @@ static cell cell_of(uint32_t hash, kl__h h)
     return (cell)hash << 32 | h;
 }
 
-/* Homes grow with hashes, so both arrays are walked once, from one end to the other. */
 static void resize_locked(shard *s, uint32_t cap) KL_REQUIRES(s->mu)
 {
-    cell *old = s->cells, *cells = kl_new_array(cell, cap);
-    uint32_t n = s->cap;
-    s->cap = cap;
-    s->cells = cells;
-    for (uint32_t i = 0; i < n; i++) {
-        cell c = old[i];
-        if (!c)
+    cell *old = s->cells;
+    uint32_t n = s->end, at = 0;
+    for (cell *cells = NULL; !cells;) {
+        uint32_t end = cap + (cap / 4 < PUSHED_MAX ? cap / 4 : PUSHED_MAX);
+        cells = kl_new_array(cell, (size_t)end + 1);
+        at = 0;
+        for (uint32_t i = 0; i < n && at < end; i++) {
+            if (!old[i])
+                continue;
+            uint32_t from = home((uint32_t)(old[i] >> 32), cap);
+            at = at > from ? at : from;
+            cells[at++] = old[i];
+        }
+        if (at >= end) {                     /* too many want the last homes */
+            kl_free(cells);
+            cells = NULL;
+            cap += cap / 4;
             continue;
-        uint32_t at = home((uint32_t)(c >> 32), cap);
-        while (cells[at])
-            at = at + 1 == cap ? 0 : at + 1;
-        cells[at] = c;
+        }
+        s->cap = cap;
+        s->end = end;
+        s->cells = cells;
     }
     kl_free(old);
 }
 
-/* Takes a node out and closes the gap: whatever probed past it moves back. */
+/* Takes a node out; what was pushed beyond its home moves back. */
 static void remove_locked(shard *s, uint32_t hash, kl__h h, size_t size) KL_REQUIRES(s->mu)
 {
-    uint32_t cap = s->cap, hole = home(hash, cap);
-    cell mine = cell_of(hash, h);
-    while (s->cells[hole] != mine)
-        hole = hole + 1 == cap ? 0 : hole + 1;
-    for (uint32_t at = hole;;) {
-        at = at + 1 == cap ? 0 : at + 1;
-        if (!s->cells[at])
-            break;
-        uint32_t from = home((uint32_t)(s->cells[at] >> 32), cap);
-        uint32_t to_at = at >= from ? at - from : at + cap - from, to_hole = at >= hole ? at - hole : at + cap - hole;
-        if (to_at >= to_hole) {
-            s->cells[hole] = s->cells[at];
-            hole = at;
-        }
-    }
-    s->cells[hole] = 0;
+    cell *cells = s->cells;
+    uint32_t at = home(hash, s->cap);
+    while (cells[at] != cell_of(hash, h))
+        at++;
+    for (; cells[at + 1] && home((uint32_t)(cells[at + 1] >> 32), s->cap) <= at; at++)
+        cells[at] = cells[at + 1];
+    cells[at] = 0;
     s->len--;
     s->bytes -= size;
     if (!s->len) {
         kl_free(s->cells);
         s->cells = NULL;
-        s->cap = 0;
-    } else if (cap > FIRST_CELLS && s->len < cap / 4) {
-        resize_locked(s, cap / 2);
+        s->cap = s->end = 0;
+    } else if (s->cap > FIRST_CELLS && s->len < s->cap / 4) {
+        resize_locked(s, s->cap / 2);
     }
 }
 
@@ -307,24 +310,43 @@ static bool is_wanted(const kl__node *n, const wanted *w)
     }
 }
 
-/* The node found and counted up, or 0 with the shard still locked and *at the free cell. */
+/* The node found and counted up, or 0 with the shard still locked and *at where its cell belongs. */
 static kl__h find_or_lock(shard *s, const wanted *w, uint32_t *at) KL_ACQUIRE(s->mu)
 {
     kl_spin_lock(&s->mu);
-    if (s->len >= s->cap - s->cap / 7)
+    if (s->len >= s->cap - s->cap / 14)
         resize_locked(s, s->cap ? s->cap + s->cap / 4 : FIRST_CELLS);
+    const cell *cells = s->cells;
     uint32_t i = home(w->hash, s->cap);
-    for (cell c; (c = s->cells[i]); i = i + 1 == s->cap ? 0 : i + 1)
-        if ((uint32_t)(c >> 32) == w->hash) {
-            kl__node *n = kl__at((kl__h)c);
-            if (is_wanted(n, w)) {
-                count_up(n);
-                kl_spin_unlock(&s->mu);
-                return (kl__h)c;
-            }
+    while (cells[i] && cells[i] >> 32 < w->hash)
+        i++;
+    for (; cells[i] >> 32 == w->hash && cells[i]; i++) {
+        kl__h h = (kl__h)cells[i];
+        if (is_wanted(kl__at(h), w)) {
+            count_up(kl__at(h));
+            kl_spin_unlock(&s->mu);
+            return h;
         }
+    }
     *at = i;
     return 0;
+}
+
+/* Puts a cell where find_or_lock said; those behind it move on by one. */
+static void insert_locked(shard *s, uint32_t at, cell c) KL_REQUIRES(s->mu)
+{
+    uint32_t free = at;
+    while (s->cells[free])
+        free++;
+    if (free == s->end) {
+        resize_locked(s, s->cap + s->cap / 4);
+        for (at = home((uint32_t)(c >> 32), s->cap); s->cells[at] && s->cells[at] >> 32 <= c >> 32;)
+            at++;
+        insert_locked(s, at, c);
+        return;
+    }
+    memmove(s->cells + at + 1, s->cells + at, (free - at) * sizeof c);
+    s->cells[at] = c;
 }
 
 /* Enters a new node, all but its contents, at the cell that find_or_lock left. */
@@ -334,7 +356,7 @@ static kl__node *enter_locked(shard *s, uint32_t at, const wanted *w, uint32_t f
     kl__node *n = kl__at(*h);
     atomic_init(&n->rc, KL__ONE | flags | (uint32_t)w->type);
     n->len = len;
-    s->cells[at] = cell_of(w->hash, *h);
+    insert_locked(s, at, cell_of(w->hash, *h));
     s->len++;
     s->bytes += size;
     return n;
@@ -586,7 +608,7 @@ void kl_value_memory(size_t *nodes, size_t *bytes)
     for (size_t i = 0; i < SHARDS; i++) {
         kl_spin_lock(&shards[i].mu);
         *nodes += shards[i].len;
-        *bytes += shards[i].bytes + shards[i].cap * sizeof *shards[i].cells;
+        *bytes += shards[i].bytes + shards[i].end * sizeof *shards[i].cells;
         kl_spin_unlock(&shards[i].mu);
     }
 }
@@ -601,7 +623,7 @@ __attribute__((destructor)) static void tell_leaks(void)
         return;
     fprintf(stderr, "kubelua: leak: %zu values (%zu bytes) are still counted at exit\n", nodes, bytes);
     for (size_t i = 0; i < SHARDS; i++)
-        for (size_t at = 0; at < shards[i].cap && told < 8; at++) {
+        for (size_t at = 0; at < shards[i].end && told < 8; at++) {
             kl__h h = (kl__h)shards[i].cells[at];
             if (!h || kl__node_type(kl__at(h)) == KL__SHAPE)
                 continue;

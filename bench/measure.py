@@ -378,5 +378,6 @@ def main():
     say(f'\nbench: done in {(time.time() - began) / 60:.1f} min; the tables are in bench/results/bench.md')
 
 
-os.chdir(HERE)
-main()
+if __name__ == '__main__':
+    os.chdir(HERE)
+    main()

@@ -1,0 +1,69 @@
+local process = require "support.process"
+
+-- The output of Python code in bench/, without its last newline.
+local function python(code)
+  local out, status = process.run("cd bench && PYTHONDONTWRITEBYTECODE=1 python3 - <<'END'\n" .. code .. "\nEND\n")
+  assert.equal(0, status, out)
+  return (out:gsub("\n$", ""))
+end
+
+local RESULTS = [[
+from tables import *
+CPU, RATE = Column("CPU s", "cpu"), Column("MB/s", "rate", more_is_better=True)
+r = Results()
+for name, cpu, rate in (("kubelua", 0.5, 400), ("kubelua", 0.4, 380), ("go", 6.0, 50), ("go-list", 4.0, 60), ("rs", 2.0, 200)):
+    r.add(name, {"cpu": cpu, "rate": rate})
+r.add("kopf", None, "no Python here")
+]]
+
+describe("what `make bench` says about figures", function()
+  it("takes the least of the runs, shows the most, and counts in times of ours", function()
+    assert.equal(table.concat({
+      "| peer | CPU s | MB/s |",
+      "| --- | --- | --- |",
+      "| **kubelua** | 0.400 .. 0.500 | 400 .. 380 |",
+      "| go | 6.00 (x15) | 50.0 (x0.12) |",
+      "| go-list | 4.00 (x10) | 60.0 (x0.15) |",
+      "| rs | 2.00 (x5.0) | 200 (x0.50) |",
+      "| kopf | not run: no Python here | |",
+    }, "\n"), python(RESULTS .. 'print(table(r, [CPU, RATE], "peer"))'))
+  end)
+
+  local goals = {
+    { "a number that is kept", 'Goal("cpu", 0.5)', "CPU s; at most 0.500; 0.400; met, 20 % below" },
+    { "a number that is missed", 'Goal("cpu", 0.3)', "CPU s; at most 0.300; 0.400; **not met**, 33 % above" },
+    { "a number that is missed by far", 'Goal("cpu", 0.1)', "CPU s; at most 0.100; 0.400; **not met**, 4.0 times as much" },
+    { "a rate that is reached", 'Goal("rate", 300)', "MB/s; at least 300; 400; met, 33 % above" },
+    { "a rate that is missed", 'Goal("rate", 800)', "MB/s; at least 800; 400; **not met**, 50 % short" },
+    { "the best of several peers", 'Ratio("cpu", ("go",), 1 / 7, "Go")', "CPU s; at most 1/7 of Go (go-list, 4.00); 1/10; met, 30 % below" },
+    { "a ratio that is missed", 'Ratio("cpu", ("rs",), 1 / 10, "Rust")', "CPU s; at most 1/10 of Rust (rs, 2.00); 1/5.0; **not met**, 2.0 times as much" },
+    { "peers that did not run", 'Ratio("cpu", ("kopf",), 1 / 2, "kopf")', "CPU s; at most 1/2 of kopf; -; not run" },
+  }
+  for _, case in ipairs(goals) do
+    it("judges " .. case[1], function()
+      assert.equal(case[3], python(RESULTS .. ('print(*judge(r, [CPU, RATE], [%s])[0], sep="; ")'):format(case[2])))
+    end)
+  end
+
+  it("knows how many bytes a cache must hold that has kept everything", function()
+    local list = process.tmpname ".json"
+    assert.equal("True", python(([==[
+import json, subprocess, sys
+from measure import served_bytes
+subprocess.run([sys.executable, "gen.py", "40", %q], check=True, stderr=subprocess.DEVNULL)
+kept = [dict(o, kind="Pod", apiVersion="v1") for o in json.load(open(%q))["items"]]
+print(served_bytes(%q) == sum(len(json.dumps(o, separators=(",", ":"), ensure_ascii=False).encode()) for o in kept))]==]):format(list, list, list)))
+  end)
+
+  it("puts the figures of a run between the markers of a page, and nowhere else", function()
+    local figures, page = process.write(process.tmpname ".md", "### New\n"), process.tmpname ".md"
+    local begin, finish = "<!-- figures: `make bench-docs` writes what follows -->", "<!-- end of figures -->"
+    process.write(page, ("before\n%s\n\nold\n\n%s\nafter\n"):format(begin, finish))
+    local command = "python3 bench/measure.py --figures " .. process.quote(figures) .. " --write "
+    assert.equal(0, select(2, process.run(command .. process.quote(page))))
+    assert.equal(("before\n%s\n\n### New\n\n%s\nafter\n"):format(begin, finish), process.read(page))
+    local out, status = process.run(command .. process.quote(figures))
+    assert.equal(1, status)
+    assert.truthy(out:find("has not the two lines", 1, true), out)
+  end)
+end)

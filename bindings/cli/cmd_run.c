@@ -35,7 +35,7 @@ typedef struct session {
     long workers;
     size_t max_object;
     kl_time grace, lease, renew, retry;
-    bool http1, elect, keep_managed_fields;
+    bool http1, elect, keep_managed_fields, watch_list;
     cli_list scripts, crds, load;
     /* what runs */
     script *loaded;
@@ -231,7 +231,7 @@ static int start_manager(session *s, kl_program **programs)
     kl_err err = KL_ERR_INIT;
     const kl_config *c = kl_client_config(s->client);
     kl_manager_options o = {.client = s->client, .ns = s->ns, .workers = (int)s->workers, .workers_forced = s->workers > 0, .grace = s->grace,
-        .max_object = s->max_object, .drop_managed_fields = !s->keep_managed_fields, .metrics_address = s->metrics, .health_address = s->health};
+        .max_object = s->max_object, .drop_managed_fields = !s->keep_managed_fields, .watch_list = s->watch_list, .metrics_address = s->metrics, .health_address = s->health};
     o.election = (kl_election_options){.enabled = s->elect, .name = s->lease_name ? s->lease_name : programs[0]->specs[0].name,
         .ns = s->lease_ns ? s->lease_ns : c->context_namespace, .identity = s->identity, .lease = s->lease, .renew = s->renew, .retry = s->retry};
     if (kl_manager_new(&o, &s->manager, &err))
@@ -336,6 +336,7 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         {"--leader-elect-identity", "TEXT", "who we are (host, process and a random part)", CLI_STRING, &s->identity},
         {"--grace-period", "DURATION", "how long running reconciles may finish at the end (30s)", CLI_DURATION, &s->grace},
         {"--max-object-bytes", "BYTES", "largest object that is accepted (16Mi)", CLI_SIZE, &s->max_object},
+        {"--watch-list", NULL, "begin with the initial events of a watch rather than with a list, where the server can", CLI_FLAG, &s->watch_list},
         {"--keep-managed-fields", NULL, "keep metadata.managedFields in the caches", CLI_FLAG, &s->keep_managed_fields},
         {"--http1", NULL, "never speak HTTP/2", CLI_FLAG, &s->http1},
         {NULL, NULL, NULL, 0, NULL},

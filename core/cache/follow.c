@@ -15,7 +15,57 @@ void kl__follow_drop_page(kl_informer *i)
         kl_value_unref(i->page[k]);
     kl_free(i->page);
     i->page = NULL;
-    i->n_page = i->cap_page = 0;
+    i->n_page = i->cap_page = i->page_kept = 0;
+    kl_map_free(i->page_of, NULL);
+    i->page_of = NULL;
+}
+
+/* What a page brought that broke off: it will be asked for again. */
+static void drop_part(kl_informer *i)
+{
+    while (i->n_page > i->page_kept)
+        kl_value_unref(i->page[--i->n_page]);
+}
+
+static void collect(kl_informer *i, const kl_value *o)
+{
+    if (i->n_page == i->cap_page)
+        i->page = kl_realloc(i->page, (i->cap_page = i->cap_page ? 2 * i->cap_page : 64) * sizeof *i->page);
+    i->page[i->n_page++] = o;
+}
+
+/* --- initial events: ADDED for what there is, then perhaps news of it, then the bookmark ------------------------------------------- */
+
+/* From the first event that is no news of a new object: where each object stands. */
+static void page_index(kl_informer *i)
+{
+    char key[KL_KEY_MAX];
+    i->page_of = kl_map_new();
+    for (size_t k = 0; k < i->n_page; k++)
+        if (kl_indexer_key(i->page[k], key))
+            kl_map_set(i->page_of, key, (void *)(uintptr_t)(k + 1));
+}
+
+static void collect_initial(kl_informer *i, kl_event_type type, const kl_value *o, const char *key)
+{
+    if (type != KL_ADDED && !i->page_of)
+        page_index(i);
+    size_t at = i->page_of ? (uintptr_t)kl_map_get(i->page_of, key) : 0;
+    if (at && type == KL_DELETED) {            /* the last one moves into its place */
+        char last[KL_KEY_MAX];
+        kl_map_take(i->page_of, key);
+        kl_value_unref(i->page[at - 1]);
+        i->page[at - 1] = i->page[--i->n_page];
+        if (at <= i->n_page && kl_indexer_key(i->page[at - 1], last))
+            kl_map_set(i->page_of, last, (void *)(uintptr_t)at);
+    } else if (at) {
+        kl_value_unref(i->page[at - 1]);
+        i->page[at - 1] = kl_value_ref(o);
+    } else if (type != KL_DELETED) {
+        collect(i, kl_value_ref(o));
+        if (i->page_of)
+            kl_map_set(i->page_of, key, (void *)(uintptr_t)i->n_page);
+    }
 }
 
 void kl__follow_step(kl_informer *i, const kl_reflector_input *in);
@@ -43,9 +93,7 @@ static kl_status list_item(void *arg, const kl_value *object, kl_err *err)
         kl_value_unref(o);
         return kl_fail(err, KL_ESERVER, "the list of %s holds an item without a usable metadata.name: the server's answer is no list of objects", i->resource);
     }
-    if (i->n_page == i->cap_page)
-        i->page = kl_realloc(i->page, (i->cap_page = i->cap_page ? 2 * i->cap_page : 64) * sizeof *i->page);
-    i->page[i->n_page++] = o;
+    collect(i, o);
     return KL_OK;
 }
 
@@ -129,6 +177,30 @@ static void stream_error_set(kl_informer *i, const kl_value *status)
     i->has_stream_error = true;
 }
 
+/* The annotation and its value as KEP-3157 has them: any other value means nothing. */
+static bool ends_initial_events(const kl_value *bookmark)
+{
+    const char *v = kl_value_str_at(bookmark, "metadata", "annotations", "k8s.io/initial-events-end", NULL);
+    return v && !strcmp(v, "true");
+}
+
+static void stream_event(kl_informer *i, kl_event_type type, const kl_value *o, const char *key)
+{
+    const kl_value *typed = kl_object_with_type(o, i->api_version, i->kind);
+    if (type != KL_BOOKMARK)
+        collect_initial(i, type, typed, key);
+    kl_value_unref(typed);
+}
+
+static void watch_apply(kl_informer *i, kl_event_type type, const kl_value *o, const char *rv)
+{
+    kl__job *j = kl__job_new(i, type == KL_BOOKMARK ? kl__apply_rv : kl__apply_event);
+    j->type = type;
+    j->object = type == KL_BOOKMARK ? NULL : kl_object_with_type(o, i->api_version, i->kind);
+    j->rv = type == KL_BOOKMARK ? kl_strdup(rv) : NULL;
+    kl__job_apply(i, j);
+}
+
 static kl_status watch_event(void *arg, const char *word, const kl_value *o, kl_err *err)
 {
     kl_informer *i = arg;
@@ -152,16 +224,17 @@ static kl_status watch_event(void *arg, const char *word, const kl_value *o, kl_
         kl_value_unref(o);
         return KL_OK;
     }
-    const char *rv = kl_object_rv(o);
-    kl__job *j = kl__job_new(i, type == KL_BOOKMARK ? kl__apply_rv : kl__apply_event);
-    j->type = type;
-    j->object = type == KL_BOOKMARK ? NULL : kl_object_with_type(o, i->api_version, i->kind);
-    j->rv = type == KL_BOOKMARK ? kl_strdup(rv) : NULL;
-    kl__job_apply(i, j);
-    if (type != KL_BOOKMARK)
-        atomic_fetch_add_explicit(&i->events, 1, memory_order_relaxed);
     atomic_store_explicit(&i->last_event, kl_clock_now(i->clock), memory_order_relaxed);
-    kl__follow_step(i, &(kl_reflector_input){ .kind = KL_REFLECTOR_FRAME, .type = type, .rv = rv });
+    kl_reflector_input in = { .kind = KL_REFLECTOR_FRAME, .type = type, .rv = kl_object_rv(o) };
+    if (type == KL_BOOKMARK)
+        in.initial_end = i->streaming && ends_initial_events(o);
+    else if (!i->streaming)
+        atomic_fetch_add_explicit(&i->events, 1, memory_order_relaxed);
+    if (i->streaming)
+        stream_event(i, type, o, key);
+    else
+        watch_apply(i, type, o, in.rv);
+    kl__follow_step(i, &in);
     kl_value_unref(o);
     return KL_OK;
 }
@@ -230,7 +303,9 @@ static void replace_store(kl_informer *i)
     j->n_page = i->n_page;
     j->rv = kl_strdup(kl_reflector_rv(i->reflector));
     i->page = NULL;
-    i->n_page = i->cap_page = 0;
+    i->n_page = 0;
+    kl__follow_drop_page(i);
+    i->streaming = false;
     kl_debug("listed", "resource=%s objects=%zu rv=%s", i->resource, j->n_page, j->rv);
     kl__job_apply(i, j);
 }
@@ -246,8 +321,12 @@ void kl__follow_perform(kl_informer *i, const kl_reflector_action *a)
     if (a->what != KL_REFLECTOR_GO_ON) {
         close_request(i);
         timer_clear(i);
-        if (a->what != KL_REFLECTOR_LIST || !a->list.continue_token)
+        if (a->keep)
+            drop_part(i);
+        else if (a->what != KL_REFLECTOR_LIST || !a->list.continue_token)
             kl__follow_drop_page(i);
+        i->page_kept = i->n_page;                 /* what a LIST with a token finds, has come whole */
+        i->streaming = a->what == KL_REFLECTOR_WATCH && a->watch.initial;
     }
     uint64_t turn = a->what == KL_REFLECTOR_GO_ON ? i->turn : ++i->turn, request = 0;
     kl_list_request list = a->list;
@@ -287,16 +366,26 @@ static void log_trouble(const kl_informer *i, const kl_err *err, kl_time wait)
             kl_log_quote(err->message, text, sizeof text));
 }
 
+static void log_fallback(const kl_informer *i, const kl_err *err)
+{
+    char text[512];
+    kl_info("no initial events with this watch, so a list", "resource=%s namespace=%s error=%s", i->resource, i->ns ? i->ns : "",
+            kl_log_quote(err ? kl_err_message(err) : "the server was silent", text, sizeof text));
+}
+
 void kl__follow_step(kl_informer *i, const kl_reflector_input *in)
 {
     if (!i->running)
         return;
     kl_time now = kl_clock_now(i->clock);
     bool troubled = kl_reflector_message(i->reflector) != NULL;
+    uint64_t fallbacks = kl_reflector_counters(i->reflector)->fallbacks;
     kl_reflector_action a = kl_reflector_step(i->reflector, in, now);
     if (in->kind != KL_REFLECTOR_FRAME || troubled)
         kl__follow_publish(i);
-    if (in->err && in->err->status)
+    if (kl_reflector_counters(i->reflector)->fallbacks != fallbacks)
+        log_fallback(i, in->err);
+    else if (in->err && in->err->status)
         log_trouble(i, in->err, a.what == KL_REFLECTOR_WAIT ? a.until - now : 0);
     kl__follow_perform(i, &a);
 }

@@ -27,7 +27,7 @@ kl_informer *kl_informer_new(const kl_informer_options *o)
     i->execute = o->execute;
     i->execute_arg = o->execute_arg;
     i->indexer = kl_indexer_new();
-    i->reflector = kl_reflector_new(o->seed, o->page_size);
+    i->reflector = kl_reflector_new(o->seed, o->page_size, o->stream);
     i->state = kl_reflector_state(i->reflector);
     kl_mutex_init(&i->mu);
     kl_cond_init(&i->idle);
@@ -237,6 +237,8 @@ void kl_informer_stats_get(kl_informer *i, kl_informer_stats *out)
     out->errors = i->counts.errors;
     out->short_watches = i->counts.short_watches;
     out->stalls = i->counts.stalls;
+    out->streams = i->counts.streams;
+    out->fallbacks = i->counts.fallbacks;
     kl_unlock(&i->mu);
 }
 

@@ -33,6 +33,7 @@ typedef struct kl_informer_options {
     const char *namespace_;        /* informative: in messages; NULL all */
     uint64_t seed;                 /* jitter */
     int64_t page_size;             /* 0: 500 */
+    bool stream;                   /* begin with the initial events of a watch, where the server can, rather than with a list */
     /* Where events are applied and handlers run; NULL: at once on the watch thread. Must keep order. Used when an index is a
      * Lua function, which may not run on the watch thread. Any call is made on the watch thread. */
     void (*execute)(void *arg, void (*fn)(void *), void *fnarg);
@@ -99,8 +100,10 @@ typedef struct kl_informer_stats {
     uint64_t bytes;                /* of the objects, shared parts counted in each; an estimate from a sample when there are many */
     uint64_t short_watches;        /* ended within a second of being asked for */
     uint64_t stalls;               /* given up because they had been silent */
+    uint64_t streams;              /* watches that asked for their initial events */
+    uint64_t fallbacks;            /* of these, those that lists took over from */
     kl_time last_event;            /* monotonic, bookmarks count; 0 never */
-    char *rv, *state, *message;    /* state: "idle", "listing", "watching", "waiting", "parked", "stopped"; message of the last failure or NULL */
+    char *rv, *state, *message;    /* state: "idle", "listing", "streaming", "watching", "waiting", "parked", "stopped"; message of the last failure or NULL */
 } kl_informer_stats;
 void kl_informer_stats_get(kl_informer *i, kl_informer_stats *out);
 void kl_informer_stats_fini(kl_informer_stats *s);

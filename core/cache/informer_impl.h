@@ -6,6 +6,7 @@
 #define KL_CACHE_INFORMER_IMPL_H
 
 #include <stdatomic.h>
+#include "base/map.h"
 #include "base/sync.h"
 #include "cache/indexer.h"
 #include "cache/informer.h"
@@ -42,6 +43,9 @@ struct kl_informer {
     kl_time timer_at;
     const kl_value **page;       /* what the list has brought so far */
     size_t n_page, cap_page;
+    size_t page_kept;            /* of these, from pages that have come whole */
+    bool streaming;              /* the open watch sends initial events: they are collected */
+    kl_map *page_of;             /* key -> its place in `page` plus 1, once some initial event was not an ADDED; or NULL */
     kl_err stream_error;         /* the ERROR event of the open watch */
     bool has_stream_error;
 

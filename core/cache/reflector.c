@@ -1,10 +1,11 @@
 /* reflector.c - the list/watch state machine: what happened goes in, what to do next comes out.
  *
  *   idle --start--> listing --page--> listing --last page--> watching --ended--> watching (from the last resourceVersion)
- *   watching --gone--> listing      any --failed--> waiting --timer--> listing or watching      any --stop--> stopped
+ *        `--start--> streaming --the initial events' end--> watching      streaming --refused, silent--> listing
+ *   watching --gone--> listing or streaming      any --failed--> waiting --timer--> where it was      any --stop--> stopped
  *
- * Three rules keep the store true. A list counts only when its last page has come, so nothing is deleted for a page that
- * failed. The resourceVersion moves only with what was seen, so a resumed watch misses nothing. And what the server has
+ * Three rules keep the store true. A list counts only when its last page has come (a stream: its end of the initial events),
+ * so nothing is deleted for a page that failed. The resourceVersion moves only with what was seen, so a resumed watch misses nothing. And what the server has
  * forgotten (410) is listed again, and only that. */
 #include "cache/reflector.h"
 
@@ -34,11 +35,18 @@
  * Where no bookmark was seen, silence may be normal: such a watch is resumed after this long, then twice, four times... */
 #define SILENCE KL_SECONDS(75)
 
-typedef enum state { IDLE, LISTING, WATCHING, WAITING, STOPPED } state;
+/* A server that has begun to send initial events goes on; one silent for so long does not know what was asked of it. */
+#define STREAM_SILENCE KL_SECONDS(30)
+/* So many streams in a row that broke or stayed silent before their end, and it is a list's turn. */
+#define STREAM_TRIES 3
+
+typedef enum state { IDLE, LISTING, STREAMING, WATCHING, WAITING, STOPPED } state;
+/* What follows a wait. */
+typedef enum next { SYNC, NEXT_PAGE, WATCH } next;
 
 struct kl_reflector {
     state state;
-    state next;               /* WAITING: LISTING or WATCHING */
+    next next;                /* WAITING */
     kl_random random;
     kl_time until;            /* WAITING: end of the wait. WATCHING: when silence becomes a stall. KL_NEVER otherwise */
 
@@ -46,6 +54,9 @@ struct kl_reflector {
     size_t rv_cap;
     bool rv_unavailable;      /* the server cannot serve lists at rv: ask for the newest */
     bool rv_ordered;          /* frames of this watch move rv (not so for the synthetic adds of a watch from nowhere) */
+
+    bool stream;              /* ask for initial events; false for good once the server said that it cannot */
+    int streams_failed;       /* in a row */
 
     int64_t page_size;
     bool paged;               /* a list at "0" came in pages: this server pages all lists */
@@ -69,11 +80,12 @@ struct kl_reflector {
     kl_reflector_counts counts;
 };
 
-kl_reflector *kl_reflector_new(uint64_t seed, int64_t page_size)
+kl_reflector *kl_reflector_new(uint64_t seed, int64_t page_size, bool stream)
 {
     kl_reflector *r = kl_new(kl_reflector);
     r->random.state = seed;
     r->page_size = page_size > 0 ? page_size : PAGE_SIZE;
+    r->stream = stream;
     r->rv_cap = 32;
     r->rv = kl_zalloc(r->rv_cap);
     r->list_rv = kl_strdup("");
@@ -163,6 +175,8 @@ static kl_reflector_action list(kl_reflector *r)
 
 static kl_time silence_end(const kl_reflector *r)
 {
+    if (r->state == STREAMING)
+        return r->last_frame + STREAM_SILENCE;
     kl_time longest = r->watch_timeout + WATCH_OVERTIME;
     kl_time patience = SILENCE;
     for (int i = 0; !r->bookmarked && i < r->silent && patience < longest; i++)
@@ -171,10 +185,10 @@ static kl_time silence_end(const kl_reflector *r)
     return end < r->since + longest ? end : r->since + longest;
 }
 
-static kl_reflector_action watch(kl_reflector *r, kl_time now)
+static kl_reflector_action watch_request(kl_reflector *r, state s, const char *rv, kl_time now)
 {
     int64_t seconds = kl_random_between(&r->random, WATCH_SECONDS_MIN, WATCH_SECONDS_MAX);
-    r->state = WATCHING;
+    r->state = s;
     r->watch_timeout = KL_SECONDS(seconds);
     r->since = r->last_frame = now;       /* before the request: a proxy may hold the answer's head until the first frame */
     r->opened = r->bookmarked = false;
@@ -184,22 +198,41 @@ static kl_reflector_action watch(kl_reflector *r, kl_time now)
     r->counts.watches++;
     return (kl_reflector_action){
         .what = KL_REFLECTOR_WATCH, .until = r->until,
-        .watch = { .rv = r->rv, .timeout_seconds = seconds, .bookmarks = true },
+        .watch = { .rv = rv, .timeout_seconds = seconds, .bookmarks = true, .initial = s == STREAMING },
     };
+}
+
+static kl_reflector_action watch(kl_reflector *r, kl_time now)
+{
+    return watch_request(r, WATCHING, r->rv, now);
+}
+
+/* From no resourceVersion the server sends what is the newest now; from one, nothing older than that. */
+static kl_reflector_action stream(kl_reflector *r, kl_time now)
+{
+    replace(&r->continue_token, NULL);
+    r->counts.streams++;
+    return watch_request(r, STREAMING, r->rv_unavailable ? "" : r->rv, now);
+}
+
+/* All that there is, from the beginning. */
+static kl_reflector_action sync(kl_reflector *r, kl_time now)
+{
+    return r->stream ? stream(r, now) : list(r);
 }
 
 /* A watch without a point in history cannot tell what was deleted meanwhile. */
 static kl_reflector_action watch_again(kl_reflector *r, kl_time now)
 {
-    return rv_is_point(r->rv) ? watch(r, now) : list(r);
+    return rv_is_point(r->rv) ? watch(r, now) : sync(r, now);
 }
 
-static kl_reflector_action resume(kl_reflector *r, state next, kl_time now)
+static kl_reflector_action resume(kl_reflector *r, kl_time now)
 {
-    return next == LISTING ? list(r) : watch_again(r, now);
+    return r->next == SYNC ? sync(r, now) : r->next == NEXT_PAGE ? list_request(r) : watch_again(r, now);
 }
 
-static kl_reflector_action back_off(kl_reflector *r, state next, const kl_err *err, kl_time now)
+static kl_reflector_action back_off(kl_reflector *r, next next, const kl_err *err, kl_time now)
 {
     kl_time d = BACKOFF_BASE;
     for (int i = 0; i < r->failures && d < BACKOFF_MAX; i++)
@@ -214,13 +247,13 @@ static kl_reflector_action back_off(kl_reflector *r, state next, const kl_err *e
     r->state = WAITING;
     r->next = next;
     r->until = now + d;
-    return (kl_reflector_action){ .what = KL_REFLECTOR_WAIT, .until = r->until };
+    return (kl_reflector_action){ .what = KL_REFLECTOR_WAIT, .until = r->until, .keep = next == NEXT_PAGE };
 }
 
 /* The history is gone. The first time at once; a server that keeps losing it is not asked faster and faster. */
 static kl_reflector_action relist(kl_reflector *r, const kl_err *err, kl_time now)
 {
-    return r->relists++ ? back_off(r, LISTING, err, now) : list(r);
+    return r->relists++ ? back_off(r, SYNC, err, now) : sync(r, now);
 }
 
 /* --- what it means -------------------------------------------------------------------------------------------------------- */
@@ -243,6 +276,17 @@ static void recovered(kl_reflector *r)
 static void sustained(kl_reflector *r)
 {
     r->failures = r->relists = r->shorts = 0;
+}
+
+/* It lies in the way or in the moment, not in what was asked. */
+static bool passes(const kl_err *err)
+{
+    switch (err ? err->status : KL_OK) {
+    case KL_ECLOSED: case KL_ETIMEOUT: case KL_ECONNECT: case KL_EIO: case KL_ETHROTTLED: case KL_ESERVER:
+        return true;
+    default:
+        return false;
+    }
 }
 
 /* The server is behind the resourceVersion that we asked for: restored from a backup, or another replica. */
@@ -281,7 +325,29 @@ static kl_reflector_action list_failed(kl_reflector *r, const kl_err *err, kl_ti
         r->rv_unavailable = true;
         return list(r);
     }
-    return back_off(r, LISTING, err, now);
+    return back_off(r, r->continue_token && passes(err) ? NEXT_PAGE : SYNC, err, now);
+}
+
+/* A stream of initial events that came to nothing. What a list would not do better is tried again, after a while; the rest is
+ * left to a list at once. */
+static kl_reflector_action stream_failed(kl_reflector *r, const kl_err *err, kl_time now)
+{
+    kl_status st = err ? err->status : KL_OK;
+    if (st)
+        failed(r, err);
+    if ((st == KL_EGONE || too_large(err)) && *r->rv && !r->rv_unavailable) {
+        r->rv_unavailable = true;
+        return stream(r, now);
+    }
+    if (st == KL_EREJECTED)                        /* the server does not know sendInitialEvents, or has it turned off */
+        r->stream = false;
+    else if (st == KL_ETHROTTLED || st == KL_ECONNECT)
+        return back_off(r, SYNC, err, now);
+    else if ((!st || passes(err)) && st != KL_ESERVER && ++r->streams_failed < STREAM_TRIES)
+        return back_off(r, SYNC, err, now);
+    r->streams_failed = 0;
+    r->counts.fallbacks++;
+    return list(r);
 }
 
 /* A clean close and a broken connection are one thing: go on from where we were. */
@@ -298,12 +364,14 @@ static kl_reflector_action closed(kl_reflector *r, const kl_err *err, kl_time no
     }
     if (r->opened && (lived >= WATCH_SHORT || (r->watch_frames && r->shorts++ < SHORT_FREE)))
         return watch_again(r, now);
-    return back_off(r, WATCHING, err, now);
+    return back_off(r, WATCH, err, now);
 }
 
 static kl_reflector_action ended(kl_reflector *r, const kl_err *err, kl_time now)
 {
     kl_status st = err ? err->status : KL_OK;
+    if (r->state == STREAMING)
+        return stream_failed(r, err, now);
     if (st == KL_OK)
         return closed(r, err, now);
     failed(r, err);
@@ -313,21 +381,42 @@ static kl_reflector_action ended(kl_reflector *r, const kl_err *err, kl_time now
     case KL_ECLOSED: case KL_ETIMEOUT: case KL_ECONNECT: case KL_EIO:
         return closed(r, err, now);
     case KL_ENOTFOUND: case KL_EREJECTED:          /* the kind went away, or the server does not like our request: start over */
-        return back_off(r, LISTING, err, now);
+        return back_off(r, SYNC, err, now);
     default:
-        return back_off(r, WATCHING, err, now);
+        return back_off(r, WATCH, err, now);
     }
 }
 
 /* HTTP said 200, the stream says no. 429 and 5xx pass; anything else means that this watch cannot go on. */
 static kl_reflector_action stream_error(kl_reflector *r, const kl_err *err, kl_time now)
 {
+    if (r->state == STREAMING)
+        return stream_failed(r, err, now);
     failed(r, err);
     kl_status st = err ? err->status : KL_ESERVER;
     if (st == KL_EGONE || too_large(err))
         return relist(r, err, now);
-    bool passes = st == KL_ETHROTTLED || st == KL_ESERVER || st == KL_ETIMEOUT || st == KL_EAUTH || st == KL_EFORBIDDEN;
-    return back_off(r, passes ? WATCHING : LISTING, err, now);
+    bool resumes = st == KL_ETHROTTLED || st == KL_ESERVER || st == KL_ETIMEOUT || st == KL_EAUTH || st == KL_EFORBIDDEN;
+    return back_off(r, resumes ? WATCH : SYNC, err, now);
+}
+
+/* Of the initial events only their end says where in history they stand: they come in the order of their keys. */
+static kl_reflector_action initial_frame(kl_reflector *r, const kl_reflector_input *in)
+{
+    bool end = in->type == KL_BOOKMARK && in->initial_end && in->rv && *in->rv;
+    kl_reflector_action a = {0};
+    if (end) {
+        rv_set(r, in->rv);
+        r->state = WATCHING;
+        r->rv_ordered = true;
+        r->rv_unavailable = false;
+        r->streams_failed = 0;
+        recovered(r);
+    }
+    r->until = silence_end(r);
+    a = go_on(r);
+    a.complete = end;
+    return a;
 }
 
 static kl_reflector_action frame(kl_reflector *r, const kl_reflector_input *in, kl_time now)
@@ -336,6 +425,8 @@ static kl_reflector_action frame(kl_reflector *r, const kl_reflector_input *in, 
     r->watch_frames++;
     r->opened = true;
     r->last_frame = now;
+    if (r->state == STREAMING)
+        return initial_frame(r, in);
     if (in->type != KL_ADDED)
         r->rv_ordered = true;
     if (in->type == KL_BOOKMARK) {
@@ -357,12 +448,21 @@ static kl_reflector_action timer(kl_reflector *r, kl_time now)
     if (now < r->until)
         return go_on(r);
     if (r->state == WAITING)
-        return resume(r, r->next, now);
+        return resume(r, now);
+    if (r->state == STREAMING) {
+        r->counts.stalls++;
+        return stream_failed(r, NULL, now);
+    }
     if (r->state != WATCHING)
         return go_on(r);
     r->counts.stalls++;
     r->silent++;
     return watch_again(r, now);
+}
+
+static bool open_watch(const kl_reflector *r)
+{
+    return r->state == WATCHING || r->state == STREAMING;
 }
 
 kl_reflector_action kl_reflector_step(kl_reflector *r, const kl_reflector_input *in, kl_time now)
@@ -371,16 +471,16 @@ kl_reflector_action kl_reflector_step(kl_reflector *r, const kl_reflector_input 
         return stop(r);
     /* What arrives late, from a request that is over, says nothing about the one that is open. */
     switch (in->kind) {
-    case KL_REFLECTOR_START: return r->state == IDLE ? list(r) : go_on(r);
+    case KL_REFLECTOR_START: return r->state == IDLE ? sync(r, now) : go_on(r);
     case KL_REFLECTOR_PAGE: return r->state == LISTING ? page(r, in, now) : go_on(r);
     case KL_REFLECTOR_LIST_FAILED: return r->state == LISTING ? list_failed(r, in->err, now) : go_on(r);
-    case KL_REFLECTOR_FRAME: return r->state == WATCHING ? frame(r, in, now) : go_on(r);
-    case KL_REFLECTOR_STREAM_ERROR: return r->state == WATCHING ? stream_error(r, in->err, now) : go_on(r);
-    case KL_REFLECTOR_ENDED: return r->state == WATCHING ? ended(r, in->err, now) : go_on(r);
+    case KL_REFLECTOR_FRAME: return open_watch(r) ? frame(r, in, now) : go_on(r);
+    case KL_REFLECTOR_STREAM_ERROR: return open_watch(r) ? stream_error(r, in->err, now) : go_on(r);
+    case KL_REFLECTOR_ENDED: return open_watch(r) ? ended(r, in->err, now) : go_on(r);
     case KL_REFLECTOR_TIMER: return timer(r, now);
-    case KL_REFLECTOR_KICK: return r->state == WAITING ? resume(r, r->next, now) : go_on(r);
+    case KL_REFLECTOR_KICK: return r->state == WAITING ? resume(r, now) : go_on(r);
     case KL_REFLECTOR_OPENED:
-        if (r->state == WATCHING) {
+        if (open_watch(r)) {
             r->opened = true;
             if (r->message && !r->too_big)
                 recovered(r);
@@ -396,7 +496,7 @@ kl_reflector_action kl_reflector_step(kl_reflector *r, const kl_reflector_input 
 
 const char *kl_reflector_state(const kl_reflector *r)
 {
-    static const char *const names[] = { "idle", "listing", "watching", "waiting", "stopped" };
+    static const char *const names[] = { "idle", "listing", "streaming", "watching", "waiting", "stopped" };
     return r->parked && r->state == WAITING ? "parked" : names[r->state];
 }
 

@@ -1,14 +1,19 @@
 /* reflector.h - the list/watch state machine: what happened goes in, what to do next comes out.
  *
  *   idle --start--> listing --page--> listing --last page--> watching --ended--> watching (from the last resourceVersion)
- *   watching --gone--> listing      any --failed--> waiting --timer--> listing or watching      any --stop--> stopped
+ *        `--start--> streaming --the initial events' end--> watching      streaming --refused, silent--> listing
+ *   watching --gone--> listing or streaming      any --failed--> waiting --timer--> where it was      any --stop--> stopped
+ *
+ * What there is comes in one of two ways: as lists in pages, or as the first events of a watch (sendInitialEvents), which the
+ * server ends with a bookmark that says so. Not every server can do the second; then the first is used, for good when the
+ * server said that it cannot.
  *
  * It does no I/O, has no thread and no clock: `now` is an argument and only ever grows. Whoever owns it does what the
  * action says, one thing at a time: LIST, WATCH and WAIT end whatever was open before.
  *
  * Better than what it is modelled on (client-go's reflector.go): a list is repeated only when the server says that the
- * history is gone; every other end of a watch resumes from the last resourceVersion, and the backoff is forgotten only
- * after sustained success. Owner thread. */
+ * history is gone; every other end of a watch resumes from the last resourceVersion; a page that failed on its way is asked
+ * for again, and not the pages before it; and the backoff is forgotten only after sustained success. Owner thread. */
 #ifndef KL_CACHE_REFLECTOR_H
 #define KL_CACHE_REFLECTOR_H
 
@@ -36,19 +41,21 @@ typedef struct kl_reflector_input {
     kl_reflector_input_kind kind;
     const char *rv, *continue_token;
     kl_event_type type;
+    bool initial_end;          /* FRAME: a bookmark that ends the initial events */
     const kl_err *err;
 } kl_reflector_input;
 
 typedef enum kl_reflector_do {
     KL_REFLECTOR_GO_ON,        /* nothing new: leave open what is open */
-    KL_REFLECTOR_LIST,         /* without a continue token: throw away what was collected so far */
-    KL_REFLECTOR_WATCH,
-    KL_REFLECTOR_WAIT,
+    KL_REFLECTOR_LIST,         /* without a continue token: throw away what was collected so far; with one, what its page brought before */
+    KL_REFLECTOR_WATCH,        /* with `initial`: throw away likewise, and collect what comes until `complete` */
+    KL_REFLECTOR_WAIT,         /* what was collected stays when `keep` */
     KL_REFLECTOR_STOPPED,
 } kl_reflector_do;
 
 typedef struct kl_reflector_action {
     kl_reflector_do what;
+    bool keep;                 /* WAIT: the next LIST goes on after the pages that have come */
     bool complete;             /* the items collected since the last fresh LIST are the whole truth at `rv`: replace the store */
     kl_list_request list;      /* LIST; strings are borrowed until the next step */
     kl_watch_request watch;    /* WATCH; likewise */
@@ -60,14 +67,16 @@ typedef struct kl_reflector_counts {
     uint64_t pages, watches, frames, errors;
     uint64_t short_watches;    /* ended within a second */
     uint64_t stalls;           /* watches given up because they had been silent */
+    uint64_t streams;          /* watches asked for with their initial events */
+    uint64_t fallbacks;        /* of these, those that lists took over from */
 } kl_reflector_counts;
 
-/* page_size 0: 500. The seed draws jitter and watch timeouts. */
-kl_reflector *kl_reflector_new(uint64_t seed, int64_t page_size);
+/* page_size 0: 500. The seed draws jitter and watch timeouts. `stream`: the initial events of a watch rather than lists. */
+kl_reflector *kl_reflector_new(uint64_t seed, int64_t page_size, bool stream);
 void kl_reflector_free(kl_reflector *r);
 kl_reflector_action kl_reflector_step(kl_reflector *r, const kl_reflector_input *in, kl_time now);
 
-const char *kl_reflector_state(const kl_reflector *r);       /* "idle", "listing", "watching", "waiting", "parked", "stopped"; static */
+const char *kl_reflector_state(const kl_reflector *r);       /* "idle", "listing", "streaming", "watching", "waiting", "parked", "stopped"; static */
 const char *kl_reflector_rv(const kl_reflector *r);          /* the last resourceVersion seen, "" before; borrowed until the next step */
 const char *kl_reflector_message(const kl_reflector *r);     /* the last failure while it lasts, or NULL; borrowed likewise */
 bool kl_reflector_parked(const kl_reflector *r);             /* refused (401, 403, 404) or an object too big: waiting for a person to help */

@@ -22,6 +22,7 @@ typedef struct kl_watch_request {
     const char *rv;
     int64_t timeout_seconds;
     bool bookmarks;
+    bool initial;                  /* send what there is first, not older than rv, and a bookmark that says where it ends */
 } kl_watch_request;
 
 typedef struct kl_source_sink {    /* callbacks of one list or watch */

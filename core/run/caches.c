@@ -138,7 +138,7 @@ static void informer_create(kl_cache *c)
     char *display = kl_resource_display(c->resource), *api_version = kl_api_version(c->resource->group, c->resource->version);
     const char *ns = c->resource->namespaced ? s->o.ns : NULL;
     kl_informer_options o = {.clock = s->o.clock, .resource = display, .api_version = api_version, .kind = c->resource->kind, .namespace_ = ns,
-        .seed = kl_hash(c->kind, strlen(c->kind)), .execute = execute, .execute_arg = c};
+        .seed = kl_hash(c->kind, strlen(c->kind)), .stream = s->o.stream, .execute = execute, .execute_arg = c};
     s->origin.source(s->origin.arg, c->resource, ns, &o.source);
     kl_informer *i = kl_informer_new(&o);
     kl_lock(&s->mu);

@@ -30,6 +30,7 @@ typedef struct kl_caches_options {
     const char *ns;                    /* borrowed; NULL: all namespaces */
     size_t max_object;
     bool drop_managed_fields;
+    bool stream;                       /* caches begin with the initial events of a watch rather than with lists, where the server can */
     void (*changed)(void *arg);        /* some cache resolved, went missing or synced; on the loop */
     void *changed_arg;
 } kl_caches_options;

@@ -189,7 +189,7 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
         .deadline_arg = m, .clock = m->clock});
     m->recorder = kl_recorder_new(m->door, m->clock);
     m->caches = kl_caches_new(&(kl_caches_options){.client = o->client, .clock = m->clock, .loop = m->loop, .mapper = m->mapper, .ns = m->ns,
-        .max_object = o->max_object ? o->max_object : MAX_OBJECT_DEFAULT, .drop_managed_fields = o->drop_managed_fields, .changed = advance, .changed_arg = m});
+        .max_object = o->max_object ? o->max_object : MAX_OBJECT_DEFAULT, .drop_managed_fields = o->drop_managed_fields, .stream = o->watch_list, .changed = advance, .changed_arg = m});
     m->env = (kl_controller_env){.client = o->client, .clock = m->clock, .loop = m->loop, .mapper = m->mapper, .caches = m->caches, .door = m->door,
         .metrics = m->metrics, .workers = o->workers, .workers_forced = o->workers_forced, .event = record, .event_arg = m, .changed = advance,
         .changed_arg = m};
@@ -554,6 +554,10 @@ static const struct { const char *name, *type, *help; } INFORMER_METRICS[] = {
     {"kubelua_informer_watches_total", "counter", "Watches begun"},
     {"kubelua_informer_events_total", "counter", "Watch events received"},
     {"kubelua_informer_errors_total", "counter", "Lists and watches that failed"},
+    {"kubelua_informer_initial_streams_total", "counter", "Watches begun with their initial events in place of a list"},
+    {"kubelua_informer_list_fallbacks_total", "counter", "Of these, those that a list had to take over from"},
+    {"kubelua_informer_short_watches_total", "counter", "Watches that ended within a second"},
+    {"kubelua_informer_stalled_watches_total", "counter", "Watches given up because they were silent"},
     {"kubelua_informer_last_event_age_seconds", "gauge", "Time since the last sign of life of the watch"},
 };
 
@@ -563,7 +567,8 @@ static void informer_sample(void *arg, const char *kind, kl_informer *i)
     kl_informer_stats s;
     kl_informer_stats_get(i, &s);
     double age = s.last_event ? (double)(kl_clock_now(c->clock) - s.last_event) / 1e9 : 0;
-    const double values[] = {(double)s.objects, (double)s.bytes, s.synced, (double)s.lists, (double)s.watches, (double)s.events, (double)s.errors, age};
+    const double values[] = {(double)s.objects, (double)s.bytes, s.synced, (double)s.lists, (double)s.watches, (double)s.events, (double)s.errors,
+        (double)s.streams, (double)s.fallbacks, (double)s.short_watches, (double)s.stalls, age};
     kl_metrics_sample(c->out, INFORMER_METRICS[c->pass].name, values[c->pass], "kind", kind, NULL);
     kl_informer_stats_fini(&s);
 }

@@ -126,6 +126,7 @@ static uint64_t source_watch(void *self, const kl_watch_request *r, const kl_sou
     op.rv = r->rv;
     op.timeout_seconds = r->timeout_seconds;
     op.bookmarks = r->bookmarks;
+    op.initial_events = r->initial;
     return start(s, &op, sink, NULL, NULL);
 }
 

@@ -20,7 +20,7 @@ typedef struct fake_source {
     uint64_t id;                          /* of the open request */
     kl_source_sink sink;
     char rv[64], continue_token[64];      /* what was asked for */
-    bool has_rv, bookmarks;
+    bool has_rv, bookmarks, initial;
     int64_t limit, timeout_seconds;
     int lists, watches, cancels;
     int broken;                           /* so many requests more fail on the spot */
@@ -70,6 +70,7 @@ static inline uint64_t fake__watch(void *self, const kl_watch_request *r, const 
     snprintf(f->rv, sizeof f->rv, "%s", r->rv ? r->rv : "");
     f->timeout_seconds = r->timeout_seconds;
     f->bookmarks = r->bookmarks;
+    f->initial = r->initial;
     f->sink = *sink;
     f->watches++;
     return fake__asked(f);
@@ -240,6 +241,15 @@ static inline void fake_bookmark(fake_source *f, const char *rv)
 {
     char text[160];
     snprintf(text, sizeof text, "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"%s\"}}", rv);
+    fake_event(f, "BOOKMARK", text);
+}
+
+/* The end of the initial events, or what looks like it: `word` is the annotation's value. */
+static inline void fake_initial_end(fake_source *f, const char *rv, const char *word)
+{
+    char text[256];
+    snprintf(text, sizeof text, "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"%s\","
+             "\"annotations\":{\"k8s.io/initial-events-end\":\"%s\"}}}", rv, word);
     fake_event(f, "BOOKMARK", text);
 }
 

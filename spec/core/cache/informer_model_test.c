@@ -20,8 +20,9 @@ typedef struct server {
     past history[HISTORY];                /* history[k] happened at resourceVersion k + 1 */
     int rv, uids, compacted;              /* watches from before `compacted` are gone */
     version state[NAMES];
-    int snapshot, page_at;                /* of the list that is being served: its resourceVersion, the next name */
-    bool listing;
+    int snapshot, page_at;                /* of the list or of the initial events that are being served: their resourceVersion, the next name */
+    bool listing, initial;
+    bool refuses;                         /* it knows no initial events */
     int sent;                             /* of the open watch: up to here */
 } server;
 
@@ -110,7 +111,6 @@ static bool fault(server *s, fake_source *f, bool calm)
     if (calm || draw(s, 12))
         return false;
     size_t k = draw(s, sizeof how / sizeof *how);
-    s->listing = false;
     fake_fails(f, how[k].st, how[k].code);
     return true;
 }
@@ -129,6 +129,8 @@ static void serve_list(server *s, fake_source *f, bool calm)
     } else if (!s->listing || s->snapshot < s->compacted) {
         fake_fails(f, KL_EGONE, 410);
         return;
+    } else {
+        s->page_at = atoi(f->continue_token + 1);         /* a page may be asked for twice */
     }
     version at[NAMES];
     int left = (int)f->limit;
@@ -137,11 +139,11 @@ static void serve_list(server *s, fake_source *f, bool calm)
         if (at[s->page_at].rv) {
             fake_item(f, json_of(s->page_at, at[s->page_at]));
             left--;
+            if (fault(s, f, calm))            /* in the middle of a page */
+                return;
         }
     snprintf(text, sizeof text, "%d", s->snapshot);
     snprintf(token, sizeof token, "t%d", s->page_at);
-    if (s->page_at == NAMES)
-        s->listing = false;
     fake_listed(f, text, s->page_at < NAMES ? token : NULL);
 }
 
@@ -150,6 +152,15 @@ static void serve_watch(server *s, fake_source *f, bool calm, int *seen_watch)
     if (*seen_watch != f->watches) {
         *seen_watch = f->watches;
         s->sent = atoi(f->rv);
+        s->initial = f->initial;
+        if (f->initial && s->refuses) {
+            fake_fails(f, KL_EREJECTED, 422);
+            return;
+        }
+        if (f->initial) {
+            s->snapshot = s->sent += *f->rv && !calm ? (int)draw(s, (uint64_t)(s->rv - s->sent) + 1) : s->rv - s->sent;
+            s->page_at = 0;
+        }
         if (s->sent < s->compacted) {
             if (draw(s, 2))
                 fake_fails(f, KL_EGONE, 410);
@@ -161,11 +172,29 @@ static void serve_watch(server *s, fake_source *f, bool calm, int *seen_watch)
             return;
         fake_opens(f);
     }
-    if (s->sent < s->rv) {
+    if (s->initial && s->page_at < NAMES) {
+        version at[NAMES];
+        state_at(s, s->snapshot, at);
+        while (s->page_at < NAMES && !at[s->page_at].rv)
+            s->page_at++;
+        if (s->page_at < NAMES) {
+            fake_event(f, "ADDED", json_of(s->page_at, at[s->page_at]));
+            s->page_at++;
+        }
+        if (f->open == FAKE_WATCH && !draw(s, 8))
+            fault(s, f, calm);
+    } else if (s->initial && (calm || draw(s, 2))) {
+        char text[16];
+        snprintf(text, sizeof text, "%d", s->sent);
+        s->initial = false;
+        fake_initial_end(f, text, "true");
+    } else if (s->sent < s->rv) {
         past *p = &s->history[s->sent++];
         version v = p->v;
         v.rv = s->sent;                       /* a delete carries the last state with the resourceVersion of the delete */
         fake_event(f, p->what == '+' ? "ADDED" : p->what == '~' ? "MODIFIED" : "DELETED", json_of(p->name, v));
+    } else if (s->initial) {
+        return;
     } else if (!draw(s, 3)) {
         char text[16];
         snprintf(text, sizeof text, "%d", s->sent);
@@ -225,7 +254,8 @@ static void one_seed(uint64_t seed)
     int seen_watch = 0;
     s->r.state = seed;
     fake_init(&f);
-    kl_informer_options o = { .source = fake_source_of(&f), .clock = f.clock, .resource = "pods", .api_version = "v1", .kind = "Pod", .seed = seed, .page_size = 3 };
+    kl_informer_options o = { .source = fake_source_of(&f), .clock = f.clock, .resource = "pods", .api_version = "v1", .kind = "Pod", .seed = seed, .page_size = 3, .stream = seed % 2 };
+    s->refuses = seed % 6 == 1;
     kl_informer *i = kl_informer_new(&o);
     for (int k = 0; k < 20; k++)
         change(s);
@@ -259,7 +289,7 @@ static void one_seed(uint64_t seed)
         check(s, i, &first);
     }
     /* The world is calm: now everything arrives. */
-    for (int k = 0; k < 200 && !(f.open == FAKE_WATCH && seen_watch == f.watches && s->sent == s->rv); k++) {
+    for (int k = 0; k < 200 && !(f.open == FAKE_WATCH && seen_watch == f.watches && s->sent == s->rv && !s->initial); k++) {
         if (f.open == FAKE_LIST)
             serve_list(s, &f, true);
         else if (f.open == FAKE_WATCH)

@@ -39,16 +39,18 @@ static void hear_synced(void *arg)
 
 typedef struct world { fake_source f; kl_informer *i; ears e; } world;
 
-static void setup(world *w)
+static void setup_with(world *w, bool stream)
 {
     *w = (world){0};
     fake_init(&w->f);
-    kl_informer_options o = { .source = fake_source_of(&w->f), .clock = w->f.clock, .resource = "pods", .api_version = "v1", .kind = "Pod", .seed = 7 };
+    kl_informer_options o = { .source = fake_source_of(&w->f), .clock = w->f.clock, .resource = "pods", .api_version = "v1", .kind = "Pod", .seed = 7, .stream = stream };
     w->i = kl_informer_new(&o);
     w->e.sub = kl_informer_subscribe(w->i, &(kl_handler){ hear, hear_synced, &w->e });
     kl_informer_start(w->i);
     fake_pump(&w->f);
 }
+
+static void setup(world *w) { setup_with(w, false); }
 
 static void noted(void *arg) { ++*(int *)arg; }
 
@@ -237,15 +239,131 @@ static void nothing_is_deleted_for_a_page_that_failed(void **state)
     fake_item(&w.f, pod("c", "uc", 30));
     fake_listed(&w.f, "31", "more");
     assert_string_equal(w.f.continue_token, "more");
-    fake_fails(&w.f, KL_ECLOSED, 0);
+    fake_item(&w.f, pod("b", "ub", 2));
+    fake_fails(&w.f, KL_ECLOSED, 0);                       /* in the middle of a page */
     assert_int_equal(w.f.open, FAKE_NOTHING);
     assert_heard(&w.e, "");
     assert_keys(w.i, NULL, "ns/a ns/b");
     fake_advance(&w.f, KL_SECONDS(2));
-    assert_int_equal(w.f.open, FAKE_LIST);
+    assert_string_equal(w.f.continue_token, "more");       /* only that page again */
+    fake_item(&w.f, pod("b", "ub", 2));
+    fake_item(&w.f, pod("d", "ud", 30));
+    fake_fails(&w.f, KL_EFORBIDDEN, 403);
+    assert_heard(&w.e, "");
+    fake_advance(&w.f, KL_SECONDS(10));
+    assert_string_equal(w.f.continue_token, "");           /* refused: all over again */
     fake_item(&w.f, pod("b", "ub", 2));
     fake_listed(&w.f, "32", NULL);
     assert_heard(&w.e, "-ns/a@1r");                        /* and nothing of the broken list is left */
+    teardown(&w);
+}
+
+static void a_lost_page_is_fetched_again_and_counts_once(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w);
+    fake_item(&w.f, pod("a", "ua", 1));
+    fake_listed(&w.f, "10", "p2");
+    fake_item(&w.f, pod("b", "ub", 2));
+    fake_fails(&w.f, KL_ECLOSED, 0);
+    fake_advance(&w.f, KL_SECONDS(2));
+    assert_string_equal(w.f.continue_token, "p2");
+    fake_item(&w.f, pod("b", "ub", 2));
+    fake_item(&w.f, pod("c", "uc", 3));
+    fake_listed(&w.f, "10", NULL);
+    assert_heard(&w.e, "+ns/a@1i +ns/b@2i +ns/c@3i .");
+    teardown(&w);
+}
+
+static void initial_events_are_the_list_and_what_follows_is_the_watch(void **state)
+{
+    (void)state;
+    world w;
+    setup_with(&w, true);
+    assert_int_equal(w.f.open, FAKE_WATCH);
+    assert_true(w.f.initial);
+    assert_true(w.f.bookmarks);
+    assert_string_equal(w.f.rv, "");
+    fake_opens(&w.f);
+    fake_event(&w.f, "ADDED", pod("a", "ua", 1));
+    fake_event(&w.f, "ADDED", pod("b", "ub", 2));
+    fake_event(&w.f, "ADDED", pod("c", "uc", 3));
+    fake_event(&w.f, "MODIFIED", pod("b", "ub", 11));        /* news on the way */
+    fake_event(&w.f, "DELETED", pod("a", "ua", 12));
+    fake_event(&w.f, "ADDED", pod("d", "ud", 13));
+    fake_event(&w.f, "DELETED", pod("never", "un", 14));
+    fake_event(&w.f, "ADDED", pod("a", "ua2", 15));
+    fake_event(&w.f, "DELETED", pod("d", "ud", 16));
+    fake_initial_end(&w.f, "14", "yes");                     /* only "true" is the end */
+    fake_bookmark(&w.f, "14");
+    assert_heard(&w.e, "");
+    assert_false(kl_informer_synced(w.i));
+    fake_initial_end(&w.f, "16", "true");
+    assert_heard(&w.e, "+ns/a@15i +ns/b@11i +ns/c@3i .");
+    assert_int_equal(w.f.watches, 1);
+    fake_event(&w.f, "MODIFIED", pod("c", "uc", 17));
+    assert_heard(&w.e, "~ns/c@3>17");
+    fake_fails(&w.f, KL_OK, 200);
+    assert_string_equal(w.f.rv, "17");
+    assert_false(w.f.initial);
+    fake_error_event(&w.f, 410, "Expired");
+    assert_true(w.f.initial);
+    assert_string_equal(w.f.rv, "17");
+    fake_event(&w.f, "ADDED", pod("c", "uc", 17));
+    fake_event(&w.f, "ADDED", pod("e", "ue", 20));
+    fake_initial_end(&w.f, "20", "true");
+    assert_heard(&w.e, "-ns/a@15r -ns/b@11r +ns/e@20r");     /* what is equal wakes nobody */
+    assert_int_equal(w.f.lists, 0);
+    teardown(&w);
+}
+
+static void a_broken_stream_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    world w;
+    setup_with(&w, true);
+    fake_opens(&w.f);
+    fake_event(&w.f, "ADDED", pod("a", "ua", 1));
+    fake_event(&w.f, "MODIFIED", pod("a", "ua", 2));
+    fake_fails(&w.f, KL_ECLOSED, 0);
+    assert_int_equal(w.f.open, FAKE_NOTHING);
+    fake_advance(&w.f, KL_SECONDS(2));
+    assert_true(w.f.open == FAKE_WATCH && w.f.initial);
+    fake_event(&w.f, "ADDED", pod("b", "ub", 3));
+    fake_initial_end(&w.f, "5", "true");
+    assert_heard(&w.e, "+ns/b@3i .");
+    teardown(&w);
+}
+
+static void a_server_without_initial_events_is_listed(void **state)
+{
+    (void)state;
+    world w;
+    setup_with(&w, true);
+    fake_fails(&w.f, KL_EREJECTED, 422);
+    assert_int_equal(w.f.open, FAKE_LIST);
+    fake_item(&w.f, pod("a", "ua", 1));
+    fake_listed(&w.f, "10", NULL);
+    assert_heard(&w.e, "+ns/a@1i .");
+    kl_informer_stats st;
+    kl_informer_stats_get(w.i, &st);
+    assert_int_equal(st.streams, 1);
+    assert_int_equal(st.fallbacks, 1);
+    assert_int_equal(st.lists, 1);
+    assert_null(st.message);
+    kl_informer_stats_fini(&st);
+    /* One that does not know the question answers it as any watch: after a while it is known for what it is. */
+    teardown(&w);
+    setup_with(&w, true);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(w.f.open, FAKE_WATCH);
+        fake_opens(&w.f);
+        fake_event(&w.f, "ADDED", pod("a", "ua", 1));
+        fake_advance(&w.f, KL_SECONDS(30));
+        fake_advance(&w.f, KL_SECONDS(7));
+    }
+    assert_int_equal(w.f.open, FAKE_LIST);
     teardown(&w);
 }
 
@@ -698,6 +816,10 @@ KL_TESTS(
     cmocka_unit_test(a_relist_tells_the_difference_deletes_first),
     cmocka_unit_test(gone_as_an_http_status_is_no_different),
     cmocka_unit_test(nothing_is_deleted_for_a_page_that_failed),
+    cmocka_unit_test(a_lost_page_is_fetched_again_and_counts_once),
+    cmocka_unit_test(initial_events_are_the_list_and_what_follows_is_the_watch),
+    cmocka_unit_test(a_broken_stream_leaves_nothing_behind),
+    cmocka_unit_test(a_server_without_initial_events_is_listed),
     cmocka_unit_test(a_list_in_pages_is_one_list),
     cmocka_unit_test(history_lost_on_page_two_means_one_unlimited_list),
     cmocka_unit_test(a_new_uid_under_an_old_name_is_a_delete_and_an_add),

@@ -7,7 +7,7 @@ typedef struct bench { kl_reflector *r; kl_time now; } bench;
 
 static bench start_bench(void)
 {
-    return (bench){ kl_reflector_new(42, 0), KL_SECONDS(100) };
+    return (bench){ kl_reflector_new(42, 0, false), KL_SECONDS(100) };
 }
 
 static kl_reflector_action put(bench *b, kl_reflector_input in)
@@ -128,15 +128,38 @@ static void history_lost_between_pages_means_one_whole_list(void **state)
     kl_reflector_free(b.r);
 }
 
-static void a_failed_page_starts_the_list_over_after_a_backoff(void **state)
+static void a_page_lost_on_its_way_is_asked_for_again_and_not_those_before_it(void **state)
 {
     (void)state;
+    static const kl_status lost[] = { KL_ECLOSED, KL_ETIMEOUT, KL_ECONNECT, KL_ETHROTTLED, KL_ESERVER };
     bench b = start_bench();
     start(&b);
     page(&b, "17", "c1");
-    kl_reflector_action a = fails(&b, KL_REFLECTOR_LIST_FAILED, KL_ECLOSED, NULL);
-    assert_false(a.complete);
+    for (size_t i = 0; i < sizeof lost / sizeof *lost; i++) {
+        kl_reflector_action a = fails(&b, KL_REFLECTOR_LIST_FAILED, lost[i], NULL);
+        assert_false(a.complete);
+        assert_true(a.keep);
+        a = wait_out(&b, a, KL_MILLISECONDS(800) << i);
+        assert_int_equal(a.what, KL_REFLECTOR_LIST);
+        assert_string_equal(a.list.continue_token, "c1");
+    }
+    assert_int_equal(kl_reflector_counters(b.r)->lists, 1);
+    assert_true(page(&b, "17", NULL).complete);
+    kl_reflector_free(b.r);
+}
+
+static void a_list_that_is_refused_starts_over_after_a_backoff(void **state)
+{
+    (void)state;
+    bench b = start_bench();
+    kl_reflector_action a = start(&b);
+    a = fails(&b, KL_REFLECTOR_LIST_FAILED, KL_ECLOSED, NULL);
+    assert_false(a.keep);
     assert_list(wait_out(&b, a, KL_MILLISECONDS(800)), "0", 500);
+    page(&b, "17", "c1");
+    a = fails(&b, KL_REFLECTOR_LIST_FAILED, KL_EFORBIDDEN, NULL);
+    assert_false(a.keep);
+    assert_list(wait_out(&b, a, KL_MILLISECONDS(1600)), "0", 500);
     kl_reflector_free(b.r);
 }
 
@@ -497,12 +520,140 @@ static void watches_spread_over_five_to_ten_minutes(void **state)
     kl_reflector_free(b.r);
 }
 
+/* --- initial events ----------------------------------------------------------------------------------------------------- */
+
+static bench start_stream(void)
+{
+    return (bench){ kl_reflector_new(42, 0, true), KL_SECONDS(100) };
+}
+
+static void assert_stream(kl_reflector_action a, const char *rv)
+{
+    assert_watch(a, rv);
+    assert_true(a.watch.initial);
+}
+
+static kl_reflector_action initial_end(bench *b, const char *rv)
+{
+    return put(b, (kl_reflector_input){ .kind = KL_REFLECTOR_FRAME, .type = KL_BOOKMARK, .rv = rv, .initial_end = true });
+}
+
+static void a_stream_is_complete_at_the_end_of_its_initial_events_and_goes_on_as_a_watch(void **state)
+{
+    (void)state;
+    bench b = start_stream();
+    assert_stream(start(&b), "");
+    assert_string_equal(kl_reflector_state(b.r), "streaming");
+    opened(&b);
+    assert_false(frame(&b, KL_ADDED, "7").complete);
+    assert_false(frame(&b, KL_BOOKMARK, "8").complete);
+    assert_string_equal(kl_reflector_rv(b.r), "");          /* they are unordered */
+    b.now += KL_SECONDS(5);
+    kl_reflector_action a = initial_end(&b, "9");
+    assert_int_equal(a.what, KL_REFLECTOR_GO_ON);
+    assert_true(a.complete);
+    assert_string_equal(kl_reflector_state(b.r), "watching");
+    assert_string_equal(kl_reflector_rv(b.r), "9");
+    assert_false(frame(&b, KL_ADDED, "12").complete);
+    assert_string_equal(kl_reflector_rv(b.r), "12");
+    a = ends(&b, KL_OK);
+    assert_watch(a, "12");
+    assert_false(a.watch.initial);
+    assert_int_equal(kl_reflector_counters(b.r)->lists, 0);
+    assert_int_equal(kl_reflector_counters(b.r)->streams, 1);
+    kl_reflector_free(b.r);
+}
+
+static void history_that_is_gone_is_streamed_again_not_older_than_what_was_seen(void **state)
+{
+    (void)state;
+    bench b = start_stream();
+    start(&b);
+    initial_end(&b, "9");
+    assert_stream(ends(&b, KL_EGONE), "9");
+    assert_stream(ends(&b, KL_EGONE), "");                   /* not even that: the newest, in the same breath */
+    kl_reflector_action a = ends(&b, KL_EGONE);
+    assert_list(a, "", 500);                                 /* that makes no sense: ask in the other way */
+    page(&b, "20", NULL);
+    assert_stream(wait_out(&b, fails(&b, KL_REFLECTOR_STREAM_ERROR, KL_EGONE, NULL), KL_MILLISECONDS(800)), "20");
+    kl_reflector_free(b.r);
+}
+
+static void a_server_that_cannot_stream_is_listed_at_once_and_not_asked_again(void **state)
+{
+    (void)state;
+    bench b = start_stream();
+    start(&b);
+    assert_list(ends(&b, KL_EREJECTED), "0", 500);
+    assert_watch(page(&b, "17", NULL), "17");
+    assert_list(ends(&b, KL_EGONE), "17", 0);
+    assert_int_equal(kl_reflector_counters(b.r)->fallbacks, 1);
+    kl_reflector_free(b.r);
+}
+
+static void a_server_that_was_asked_too_much_is_not_listed_either(void **state)
+{
+    (void)state;
+    bench b = start_stream();
+    start(&b);
+    assert_stream(wait_out(&b, ends(&b, KL_ETHROTTLED), KL_MILLISECONDS(800)), "");
+    assert_stream(wait_out(&b, ends(&b, KL_ECONNECT), KL_MILLISECONDS(1600)), "");
+    assert_stream(wait_out(&b, fails(&b, KL_REFLECTOR_STREAM_ERROR, KL_ETHROTTLED, NULL), KL_MILLISECONDS(3200)), "");
+    kl_reflector_free(b.r);
+}
+
+static void streams_that_break_are_tried_three_times(void **state)
+{
+    (void)state;
+    bench b = start_stream();
+    start(&b);
+    assert_stream(wait_out(&b, ends(&b, KL_ECLOSED), KL_MILLISECONDS(800)), "");
+    assert_stream(wait_out(&b, ends(&b, KL_OK), KL_MILLISECONDS(1600)), "");
+    assert_list(ends(&b, KL_ECLOSED), "0", 500);
+    page(&b, "17", NULL);
+    assert_stream(ends(&b, KL_EGONE), "17");                 /* another time it may work */
+    kl_reflector_free(b.r);
+}
+
+static void any_other_failure_of_a_stream_leaves_it_to_a_list(void **state)
+{
+    (void)state;
+    static const kl_status other[] = { KL_ESERVER, KL_EFORBIDDEN, KL_ENOTFOUND, KL_ESYNTAX, KL_ETOOBIG };
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
+        bench b = start_stream();
+        start(&b);
+        assert_list(ends(&b, other[i]), "0", 500);
+        kl_reflector_free(b.r);
+    }
+}
+
+static void a_silent_stream_is_given_up_and_one_that_goes_on_is_not(void **state)
+{
+    (void)state;
+    bench b = start_stream();
+    kl_reflector_action a = start(&b);
+    assert_int_equal(a.until, b.now + KL_SECONDS(30));
+    for (int i = 0; i < 10; i++) {
+        b.now += KL_SECONDS(29);
+        a = frame(&b, KL_ADDED, "7");
+        assert_int_equal(a.what, KL_REFLECTOR_GO_ON);
+        assert_int_equal(a.until, b.now + KL_SECONDS(30));
+    }
+    b.now = a.until;
+    a = timer(&b);
+    assert_int_equal(a.what, KL_REFLECTOR_WAIT);             /* a stream that broke: once more */
+    assert_stream(wait_out(&b, a, KL_MILLISECONDS(800)), "");
+    assert_int_equal(kl_reflector_counters(b.r)->stalls, 1);
+    kl_reflector_free(b.r);
+}
+
 KL_TESTS(
     cmocka_unit_test(lists_at_zero_then_watches_from_what_it_got),
     cmocka_unit_test(pages_by_continue_and_replaces_only_after_the_last_page),
     cmocka_unit_test(later_lists_go_without_pages_so_that_the_watch_cache_serves_them),
     cmocka_unit_test(history_lost_between_pages_means_one_whole_list),
-    cmocka_unit_test(a_failed_page_starts_the_list_over_after_a_backoff),
+    cmocka_unit_test(a_page_lost_on_its_way_is_asked_for_again_and_not_those_before_it),
+    cmocka_unit_test(a_list_that_is_refused_starts_over_after_a_backoff),
     cmocka_unit_test(an_expired_list_asks_for_the_newest_in_the_same_breath),
     cmocka_unit_test(a_resource_version_from_the_future_is_given_up_like_an_expired_one),
     cmocka_unit_test(newest_that_is_gone_too_backs_off),
@@ -526,4 +677,11 @@ KL_TESTS(
     cmocka_unit_test(a_watch_that_has_shown_bookmarks_stalls_after_75_seconds),
     cmocka_unit_test(a_watch_without_bookmarks_is_resumed_at_growing_intervals),
     cmocka_unit_test(what_comes_late_is_ignored_and_stop_is_final),
-    cmocka_unit_test(watches_spread_over_five_to_ten_minutes))
+    cmocka_unit_test(watches_spread_over_five_to_ten_minutes),
+    cmocka_unit_test(a_stream_is_complete_at_the_end_of_its_initial_events_and_goes_on_as_a_watch),
+    cmocka_unit_test(history_that_is_gone_is_streamed_again_not_older_than_what_was_seen),
+    cmocka_unit_test(a_server_that_cannot_stream_is_listed_at_once_and_not_asked_again),
+    cmocka_unit_test(a_server_that_was_asked_too_much_is_not_listed_either),
+    cmocka_unit_test(streams_that_break_are_tried_three_times),
+    cmocka_unit_test(any_other_failure_of_a_stream_leaves_it_to_a_list),
+    cmocka_unit_test(a_silent_stream_is_given_up_and_one_that_goes_on_is_not))

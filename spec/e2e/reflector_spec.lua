@@ -1,0 +1,54 @@
+local controller = require "support.controller"
+local process = require "support.process"
+local servers = require "support.servers"
+local wait = require "support.wait"
+
+-- The value of an informer's metric.
+local function metric(run, name, kind)
+  local address = assert(run:log():match "serving metrics address=(%S+)", run:log())
+  local text, code = process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address))
+  assert(code == 0, text)
+  return tonumber(text:match("\nkubelua_informer_" .. name .. '{kind="' .. kind:gsub("%p", "%%%0") .. '"} (%S+)'))
+end
+
+servers.each(function(name, start)
+  describe("the caches of `kubelua run` against " .. name, function()
+    local server, client, ns
+    lazy_setup(function()
+      server = start {}
+      client = controller.client(server)
+      ns = controller.namespace(client, "reflector")
+      controller.ask(client, ns, 1, 40)
+    end)
+    lazy_teardown(function() if server then server:stop() end end)
+
+    local function run_with(suffix, ...)
+      local run = controller.start(server, controller.answering(ns, suffix), "--metrics-bind-address", "127.0.0.1:0", ...)
+      controller.await_answers(client, ns, 40, 30, function(ask) return ask .. suffix end)
+      return run
+    end
+
+    it("begin with one list, and every watch goes on from it", function()
+      local run = run_with "!"
+      assert.equal(1, metric(run, "lists_total", "v1/ConfigMap"))
+      assert.equal(0, metric(run, "initial_streams_total", "v1/ConfigMap"))
+      controller.finish(run)
+    end)
+
+    it("begin with the initial events of the watch when they are told to, and list nothing", function()
+      local run = run_with("?", "--watch-list")
+      assert.equal(0, metric(run, "lists_total", "v1/ConfigMap"))
+      assert.equal(1, metric(run, "initial_streams_total", "v1/ConfigMap"))
+      assert.equal(0, metric(run, "list_fallbacks_total", "v1/ConfigMap"))
+      assert.equal(1, metric(run, "synced", "v1/ConfigMap"))
+      -- The same stream goes on as a watch: what comes is seen, what goes is gone.
+      controller.ask(client, ns, 41, 45)
+      controller.await_answers(client, ns, 45, 30, function(ask) return ask .. "?" end)
+      local before = metric(run, "objects", "v1/ConfigMap")
+      client:delete("v1/ConfigMap", ns, "question-45")
+      wait.until_true(20, "the deleted one to go", function() return metric(run, "objects", "v1/ConfigMap") == before - 1 end)
+      assert.equal(1, metric(run, "watches_total", "v1/ConfigMap"))
+      controller.finish(run)
+    end)
+  end)
+end)

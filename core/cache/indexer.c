@@ -19,19 +19,33 @@
 
 /* --- keys -------------------------------------------------------------------------------------------------------------------------- */
 
-bool kl_indexer_key(const kl_value *o, char out[KL_KEY_MAX])
+static bool key_text(const kl_value *namespace_, const kl_value *name_, char out[KL_KEY_MAX], kl__key *key)
 {
-    const kl_value *metadata = kl_value_get(o, "metadata");
     size_t n = 0, m = 0;
-    const char *ns = kl_value_strn(kl_value_get(metadata, "namespace"), &n), *name = kl_value_strn(kl_value_get(metadata, "name"), &m);
+    const char *ns = kl_value_strn(namespace_, &n), *name = kl_value_strn(name_, &m);
     if (!name || !m || n + m + 2 > KL_KEY_MAX || memchr(name, 0, m) || memchr(name, '/', m) || (n && (memchr(ns, 0, n) || memchr(ns, '/', n))))
         return false;
+    *key = (kl__key){ n ? ns : "", name };
     if (n) {
         memcpy(out, ns, n);
         out[n++] = '/';
     }
     memcpy(out + n, name, m + 1);
     return true;
+}
+
+bool kl_indexer_key(const kl_value *o, char out[KL_KEY_MAX])
+{
+    const kl_value *metadata = kl_value_get(o, "metadata");
+    kl__key key;
+    return key_text(kl_value_get(metadata, "namespace"), kl_value_get(metadata, "name"), out, &key);
+}
+
+/* The same in the apply context: the text, and the key as it stands in the object. */
+static bool key_of(kl_indexer *ix, const kl_value *o, char out[KL_KEY_MAX], kl__key *key)
+{
+    const kl_value *metadata = kl_value_find(o, &ix->metadata);
+    return key_text(kl_value_find(metadata, &ix->ns), kl_value_find(metadata, &ix->name), out, key);
 }
 
 uint32_t kl__tag(uint64_t hash)
@@ -44,14 +58,21 @@ static uint32_t key_tag(const char *key) { return kl__tag(kl_hash(key, strlen(ke
 
 static kl__key key_of_object(const kl_value *o)
 {
-    const char *ns = kl_object_namespace(o);
-    return (kl__key){ ns ? ns : "", kl_object_name(o) };
+    const kl_value *metadata = kl_value_get(o, "metadata");
+    const char *ns = kl_value_str(kl_value_get(metadata, "namespace"));
+    return (kl__key){ ns ? ns : "", kl_value_str(kl_value_get(metadata, "name")) };
 }
 
-static bool is_key(kl__key k, const char *key)
+static bool is_text(kl__key k, const char *text)
 {
     size_t n = strlen(k.ns);
-    return n ? !strncmp(key, k.ns, n) && key[n] == '/' && !strcmp(key + n + 1, k.name) : !strcmp(key, k.name);
+    return n ? !strncmp(text, k.ns, n) && text[n] == '/' && !strcmp(text + n + 1, k.name) : !strcmp(text, k.name);
+}
+
+/* Equal strings of two objects are mostly one string. */
+static bool same_key(kl__key a, kl__key b)
+{
+    return (a.ns == b.ns || !strcmp(a.ns, b.ns)) && (a.name == b.name || !strcmp(a.name, b.name));
 }
 
 static kl__key *key_at(kl_indexer *ix, uint32_t number) { return kl__chunks_at(&ix->keys, sizeof(kl__key), number); }
@@ -92,6 +113,11 @@ kl_indexer *kl_indexer_new(void)
 {
     kl_indexer *ix = kl_new(kl_indexer);
     kl_mutex_init(&ix->mu);
+    kl_lookup_init(&ix->metadata, "metadata", 8);
+    kl_lookup_init(&ix->ns, "namespace", 9);
+    kl_lookup_init(&ix->name, "name", 4);
+    kl_lookup_init(&ix->uid, "uid", 3);
+    kl_lookup_init(&ix->resource_version, "resourceVersion", 15);
     ix->edit.now = 1;
     ix->rv = kl_zalloc(ix->rv_cap = 32);
     kl_lock(&ix->mu);
@@ -125,32 +151,40 @@ void kl_indexer_free(kl_indexer *ix)
     kl_free(ix->was.v);
     kl_free(ix->will.v);
     kl_free(ix->rv);
+    kl_lookup *fields[] = { &ix->metadata, &ix->ns, &ix->name, &ix->uid, &ix->resource_version };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        kl_lookup_fini(fields[i]);
     kl_mutex_fini(&ix->mu);
     kl_free(ix);
 }
 
 /* --- one object --------------------------------------------------------------------------------------------------------------------- */
 
+/* Strings are equal when they are one; empty ones read as absent. */
+static bool is_text_value(const kl_value *v) { return kl_value_type(v) == KL_STRING && kl_value_len(v); }
+static bool differ(const kl_value *a, const kl_value *b) { return kl_value_id(a) != kl_value_id(b) && is_text_value(a) && is_text_value(b); }
+
 bool kl_object_reborn(const kl_value *old, const kl_value *now)
 {
-    const char *a = kl_object_uid(old), *b = kl_object_uid(now);
-    return a != b && a && b && strcmp(a, b);
+    return differ(kl_value_at(old, "metadata", "uid", NULL), kl_value_at(now, "metadata", "uid", NULL));
 }
 
 /* Nobody needs to hear of it: the very value, or the same resourceVersion of the same incarnation. */
-static bool unchanged(const kl_value *old, const kl_value *now)
+static bool unchanged(kl_indexer *ix, const kl_value *old, const kl_value *now)
 {
     if (old == now)
         return true;
-    const char *a = kl_object_rv(old), *b = kl_object_rv(now);
-    return a && b && !strcmp(a, b) && !kl_object_reborn(old, now);
+    old = kl_value_find(old, &ix->metadata);
+    now = kl_value_find(now, &ix->metadata);
+    const kl_value *a = kl_value_find(old, &ix->resource_version), *b = kl_value_find(now, &ix->resource_version);
+    return kl_value_id(a) == kl_value_id(b) && is_text_value(a) && !differ(kl_value_find(old, &ix->uid), kl_value_find(now, &ix->uid));
 }
 
-static uint32_t number_of_locked(kl_indexer *ix, uint32_t tag, const char *key) KL_REQUIRES(ix->mu)
+static uint32_t number_of_locked(kl_indexer *ix, uint32_t tag, kl__key key) KL_REQUIRES(ix->mu)
 {
     uint32_t number;
     for (kl__probe p = kl__names_probe(&ix->objects.names, tag); kl__probe_next(&p, &number);)
-        if (kl__cells_get(&ix->objects.cells, number) && is_key(*key_at(ix, number), key))
+        if (kl__cells_get(&ix->objects.cells, number) && same_key(*key_at(ix, number), key))
             return number;
     return KL__NONE;
 }
@@ -166,19 +200,19 @@ static void set_rv_locked(kl_indexer *ix, const char *rv) KL_REQUIRES(ix->mu)
 }
 
 /* Takes its own reference to o. */
-static uint32_t add_locked(kl_indexer *ix, uint32_t tag, const kl_value *o) KL_REQUIRES(ix->mu)
+static uint32_t add_locked(kl_indexer *ix, uint32_t tag, kl__key key, const kl_value *o) KL_REQUIRES(ix->mu)
 {
     uint32_t number = kl__table_add(&ix->edit, &ix->objects, tag, (void *)kl_value_ref(o));
     kl__order order = kl__order_of(ix);
-    *key_at(ix, number) = key_of_object(o);
+    *key_at(ix, number) = key;
     kl__set_add(&ix->edit, &ix->all, &order, number);
     return number;
 }
 
-static void exchange_locked(kl_indexer *ix, uint32_t number, const kl_value *old, const kl_value *o) KL_REQUIRES(ix->mu)
+static void exchange_locked(kl_indexer *ix, uint32_t number, kl__key key, const kl_value *old, const kl_value *o) KL_REQUIRES(ix->mu)
 {
     kl__cells_set(&ix->edit, &ix->objects.cells, number, (void *)kl_value_ref(o));
-    *key_at(ix, number) = key_of_object(o);
+    *key_at(ix, number) = key;
     kl__edit_drop_value(&ix->edit, old);
 }
 
@@ -223,10 +257,10 @@ static void forget_said(kl_indexer *ix)
 }
 
 /* What is there, borrowed: objects are removed on this thread alone. */
-static const kl_value *peek(kl_indexer *ix, const char *key)
+static const kl_value *peek(kl_indexer *ix, const char *text, kl__key key)
 {
     kl_lock(&ix->mu);
-    uint32_t number = number_of_locked(ix, key_tag(key), key);
+    uint32_t number = number_of_locked(ix, key_tag(text), key);
     const kl_value *o = number == KL__NONE ? NULL : kl__cells_get(&ix->objects.cells, number);
     kl_unlock(&ix->mu);
     return o;
@@ -248,29 +282,30 @@ static void ask_and_lock(kl_indexer *ix, const kl_value *o) KL_ACQUIRE(ix->mu)
 }
 
 /* So that no script is asked about what is no news. */
-static bool is_old_to_fns(kl_indexer *ix, const char *key, const kl_value *o)
+static bool is_old_to_fns(kl_indexer *ix, const char *text, kl__key key, const kl_value *o)
 {
     refresh_fns(ix);
-    const kl_value *old = ix->n_fns ? peek(ix, key) : NULL;
-    return old && unchanged(old, o);
+    const kl_value *old = ix->n_fns ? peek(ix, text, key) : NULL;
+    return old && unchanged(ix, old, o);
 }
 
 bool kl_indexer_put(kl_indexer *ix, const kl_value *o, const char *rv, const kl_value **before)
 {
-    char key[KL_KEY_MAX];
+    char text[KL_KEY_MAX];
+    kl__key key;
     *before = NULL;
-    if (!kl_indexer_key(o, key) || is_old_to_fns(ix, key, o))
+    if (!key_of(ix, o, text, &key) || is_old_to_fns(ix, text, key, o))
         return false;
     ask_and_lock(ix, o);
-    uint32_t tag = key_tag(key), number = number_of_locked(ix, tag, key);
+    uint32_t tag = key_tag(text), number = number_of_locked(ix, tag, key);
     const kl_value *old = number == KL__NONE ? NULL : kl__cells_get(&ix->objects.cells, number);
-    bool news = !old || !unchanged(old, o);
+    bool news = !old || !unchanged(ix, old, o);
     if (news) {
         *before = kl_value_ref(old);
         if (old)
-            exchange_locked(ix, number, old, o);
+            exchange_locked(ix, number, key, old, o);
         else
-            number = add_locked(ix, tag, o);
+            number = add_locked(ix, tag, key, o);
         kl__indexes_update_locked(ix, number, old, o, &ix->said, 0, ix->said.len);
         set_rv_locked(ix, rv);
         kl__show_locked(ix);
@@ -281,12 +316,13 @@ bool kl_indexer_put(kl_indexer *ix, const kl_value *o, const char *rv, const kl_
 
 const kl_value *kl_indexer_remove(kl_indexer *ix, const kl_value *o, const char *rv)
 {
-    char key[KL_KEY_MAX];
+    char text[KL_KEY_MAX];
+    kl__key key;
     const kl_value *old = NULL;
-    if (!kl_indexer_key(o, key))
+    if (!key_of(ix, o, text, &key))
         return NULL;
     kl_lock(&ix->mu);
-    uint32_t tag = key_tag(key), number = number_of_locked(ix, tag, key);
+    uint32_t tag = key_tag(text), number = number_of_locked(ix, tag, key);
     if (number != KL__NONE) {
         old = kl_value_ref(kl__cells_get(&ix->objects.cells, number));
         remove_locked(ix, tag, number, old);
@@ -347,16 +383,16 @@ static bool note_lost(void *arg, uint32_t number)
     return true;
 }
 
-static void replace_one_locked(kl_indexer *ix, listing *l, const char *key, const kl_value *o, size_t from, size_t to) KL_REQUIRES(ix->mu)
+static void replace_one_locked(kl_indexer *ix, listing *l, const char *text, kl__key key, const kl_value *o, size_t from, size_t to) KL_REQUIRES(ix->mu)
 {
-    uint32_t tag = key_tag(key), number = number_of_locked(ix, tag, key);
+    uint32_t tag = key_tag(text), number = number_of_locked(ix, tag, key);
     const kl_value *old = number == KL__NONE ? NULL : kl__cells_get(&ix->objects.cells, number);
-    if (!old || !unchanged(old, o)) {
+    if (!old || !unchanged(ix, old, o)) {
         changes_add(l->out, old, o);
         if (old)
-            exchange_locked(ix, number, old, o);
+            exchange_locked(ix, number, key, old, o);
         else
-            number = add_locked(ix, tag, o);
+            number = add_locked(ix, tag, key, o);
         kl__indexes_update_locked(ix, number, old, o, &ix->said, from, to);
     }
     mark_seen(l, number);
@@ -364,14 +400,15 @@ static void replace_one_locked(kl_indexer *ix, listing *l, const char *key, cons
 
 static void remove_lost_locked(kl_indexer *ix, listing *l) KL_REQUIRES(ix->mu)
 {
-    char key[KL_KEY_MAX];
+    char text[KL_KEY_MAX];
+    kl__key key;
     l->lost = kl_new_array(uint32_t, ix->all.len + 1u);
     kl__set_walk(&ix->all, 0, ix->all.len, note_lost, l);
     for (size_t i = 0; i < l->n_lost; i++) {
         const kl_value *old = kl__cells_get(&ix->objects.cells, l->lost[i]);
-        if (kl_indexer_key(old, key)) {
+        if (key_of(ix, old, text, &key)) {
             changes_add(l->out, old, NULL);
-            remove_locked(ix, key_tag(key), l->lost[i], old);
+            remove_locked(ix, key_tag(text), l->lost[i], old);
         }
     }
     kl_free(l->lost);
@@ -390,25 +427,21 @@ static int by_key(const void *pa, const void *pb)
 
 /* Servers list in the order of keys, each once; what else comes is put in order, and of a key that comes twice the later
  * object stays. *n: how many are left. The result is the page itself, or the caller's to free. */
-static const kl_value **in_order(const kl_value **page, size_t *n)
+static const kl_value **in_order(kl_indexer *ix, const kl_value **page, size_t *n)
 {
     char text[KL_KEY_MAX];
     bool sorted = true;
-    kl__key last = { "", "" };
-    for (size_t k = 0; sorted && k < *n; k++) {
-        sorted = kl_indexer_key(page[k], text);
-        kl__key key = sorted ? key_of_object(page[k]) : last;
-        sorted = sorted && kl__key_compare(last, key) < 0;
-        last = key;
-    }
+    kl__key last = { "", "" }, key;
+    for (size_t k = 0; sorted && k < *n; k++, last = key)
+        sorted = key_of(ix, page[k], text, &key) && kl__key_compare(last, key) < 0;
     if (sorted)
         return page;
     keyed *all = kl_new_array(keyed, *n + 1);
     const kl_value **out = kl_new_array(const kl_value *, *n + 1);
     size_t m = 0, left = 0;
     for (size_t k = 0; k < *n; k++)
-        if (kl_indexer_key(page[k], text)) {
-            all[m] = (keyed){ key_of_object(page[k]), page[k], m };
+        if (key_of(ix, page[k], text, &key)) {
+            all[m] = (keyed){ key, page[k], m };
             m++;
         }
     qsort(all, m, sizeof *all, by_key);
@@ -423,14 +456,15 @@ static const kl_value **in_order(const kl_value **page, size_t *n)
 /* What the function indexes say of each object that is news: said.v[upto[k - 1] .. upto[k]] is of page[k]. */
 static size_t *ask_fns_of_page(kl_indexer *ix, const kl_value **page, size_t n)
 {
-    char key[KL_KEY_MAX];
+    char text[KL_KEY_MAX];
+    kl__key key;
     forget_said(ix);
     if (!ix->n_fns)
         return NULL;
     size_t *upto = kl_new_array(size_t, n + 1);
     for (size_t k = 0; k < n; k++) {
-        const kl_value *old = kl_indexer_key(page[k], key) ? peek(ix, key) : page[k];
-        if (!old || !unchanged(old, page[k]))
+        const kl_value *old = key_of(ix, page[k], text, &key) ? peek(ix, text, key) : page[k];
+        if (!old || !unchanged(ix, old, page[k]))
             ask_fns(ix, page[k]);
         upto[k] = ix->said.len;
     }
@@ -452,14 +486,15 @@ static size_t *ask_page_and_lock(kl_indexer *ix, const kl_value **page, size_t n
 
 void kl_indexer_replace(kl_indexer *ix, const kl_value **listed, size_t n, const char *rv, kl_changes *out)
 {
-    char key[KL_KEY_MAX];
-    const kl_value **page = in_order(listed, &n);
+    char text[KL_KEY_MAX];
+    kl__key key;
+    const kl_value **page = in_order(ix, listed, &n);
     listing l = { .out = out };
     *out = (kl_changes){0};
     size_t *upto = ask_page_and_lock(ix, page, n);
     for (size_t k = 0; k < n; k++)
-        if (kl_indexer_key(page[k], key))
-            replace_one_locked(ix, &l, key, page[k], upto && k ? upto[k - 1] : 0, upto ? upto[k] : 0);
+        if (key_of(ix, page[k], text, &key))
+            replace_one_locked(ix, &l, text, key, page[k], upto && k ? upto[k - 1] : 0, upto ? upto[k] : 0);
     remove_lost_locked(ix, &l);
     set_rv_locked(ix, rv);
     kl__show_locked(ix);
@@ -481,7 +516,7 @@ const kl_value *kl_indexer_lookup(kl_indexer *ix, const char *key)
     const kl__version *v = kl__see_version(ix, &pin);
     for (kl__probe p = kl__names_probe(&ix->objects.names, key_tag(key)); !found && kl__probe_next(&p, &number);) {
         const kl_value *o = kl__cells_get(&v->objects, number);
-        if (o && is_key(key_of_object(o), key))
+        if (o && is_text(key_of_object(o), key))
             found = kl_value_ref(o);
     }
     kl_epoch_unpin(pin);

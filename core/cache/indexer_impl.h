@@ -154,6 +154,7 @@ struct kl_indexer {
     size_t n_fns;
     uint64_t fns_generation;
     kl__sayings said;
+    kl_lookup metadata, ns, name, uid, resource_version;      /* where they stand in objects */
 };
 
 /* --- indexes.c ------------------------------------------------------------------------------------------------------------------------ */

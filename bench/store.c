@@ -1,0 +1,261 @@
+/* store.c - what the store costs by itself: store [N ...]; one line of JSON per figure and N (README.md).
+ *
+ * N ConfigMaps of some 400 bytes, decoded beforehand: only the store is measured, in CPU nanoseconds per operation of the
+ * thread, the least of some rounds. memory is what the store itself takes for each object: the heap with it less the heap
+ * without, values apart. "parallel" is gets by one, two, ... threads at once, with a writer at work, in CPU of the readers: it
+ * stays flat when nobody waits for anybody. */
+#include <malloc.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/sync.h"
+#include "cache/indexer.h"
+#include "figures.h"
+#include "model/object.h"
+
+#define ROUNDS 3
+#define OPS 200000               /* of one kind in a round, at most N of some */
+#define LISTED 16                /* objects per list in the figures of lists: of one label, node or namespace */
+
+static size_t N;
+static const kl_value **first, **second;      /* two states of all objects */
+static char (*keys)[52];                      /* theirs, in the order in which they are asked for */
+
+static void die(const char *what)
+{
+    fprintf(stderr, "store: %s\n", what);
+    exit(1);
+}
+
+static kl_time cpu(void) { return kl_clock_thread_cpu(); }
+
+static void say(const char *figure, double value)
+{
+    printf("{\"peer\":\"kubelua\",\"figure\":\"%s\",\"n\":%zu,\"value\":%.1f}\n", figure, N, value);
+    fflush(stdout);
+}
+
+static const kl_value *object(size_t i, int version)
+{
+    char text[700];
+    const kl_value *o;
+    int n = snprintf(text, sizeof text, "{\"metadata\":{\"name\":\"card-%07zu\",\"namespace\":\"team-%05zu\",\"uid\":\"%08zx-7be1-4000-a000-0123456789ab\","
+        "\"resourceVersion\":\"%zu\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\",\"labels\":{\"app\":\"app-%zu\",\"tier\":\"%s\"}},"
+        "\"spec\":{\"node\":\"node-%zu\"},\"data\":{\"value\":\"%020zu\"}}",
+        i, i / LISTED, i, 1000000 + i * 2 + (size_t)version, i % (N / LISTED + 1), i % 2 ? "front" : "back", i % (N / LISTED + 1), i * 7919 + (size_t)version);
+    if (kl_value_decode(text, (size_t)n, &o, NULL))
+        die("an object that cannot be decoded");
+    return o;
+}
+
+static void put(kl_indexer *ix, const kl_value *o)
+{
+    const kl_value *old;
+    if (!kl_indexer_put(ix, o, kl_object_rv(o), &old))
+        die("a put that changes nothing");
+    kl_value_unref(old);
+}
+
+static void fill(kl_indexer *ix, const kl_value **page)
+{
+    kl_changes c;
+    kl_indexer_replace(ix, page, N, "1", &c);
+    if (c.len != N)
+        die("a list of which not all is news");
+    kl_changes_fini(&c);
+}
+
+static size_t heap(void)
+{
+    struct mallinfo2 m = mallinfo2();
+    return m.uordblks + m.hblkhd;
+}
+
+static size_t min(size_t a, size_t b) { return a < b ? a : b; }
+
+/* --- the figures --- */
+
+static double list_first_ns(void)
+{
+    kl_indexer *ix = kl_indexer_new();
+    kl_time began = cpu();
+    fill(ix, first);
+    kl_time took = cpu() - began;
+    kl_indexer_free(ix);
+    return (double)took / (double)N;
+}
+
+static double relist_ns(kl_indexer *ix)
+{
+    kl_changes c;
+    kl_time began = cpu();
+    kl_indexer_replace(ix, first, N, "2", &c);
+    kl_time took = cpu() - began;
+    if (c.len)
+        die("a relist of the same that is news");
+    kl_changes_fini(&c);
+    return (double)took / (double)N;
+}
+
+/* A watch's MODIFIED: one put, one version, for all objects in a scattered order; there and back. */
+static double put_ns(kl_indexer *ix)
+{
+    size_t n = min(N, OPS);
+    kl_time began = cpu();
+    for (size_t i = 0; i < n; i++)
+        put(ix, second[i * 7919 % N]);
+    for (size_t i = 0; i < n; i++)
+        put(ix, first[i * 7919 % N]);
+    return (double)(cpu() - began) / (double)(2 * n);
+}
+
+static double remove_add_ns(kl_indexer *ix)
+{
+    size_t n = min(N, OPS);
+    kl_time began = cpu();
+    for (size_t i = 0; i < n; i++) {
+        const kl_value *o = first[i * 7919 % N];
+        kl_value_unref(kl_indexer_remove(ix, o, NULL));
+        put(ix, o);
+    }
+    return (double)(cpu() - began) / (double)(2 * n);
+}
+
+static double get_ns(kl_indexer *ix)
+{
+    kl_time began = cpu();
+    for (size_t i = 0; i < OPS; i++)
+        kl_value_unref(kl_indexer_lookup(ix, keys[i % N]));
+    return (double)(cpu() - began) / OPS;
+}
+
+static double list_ns(kl_indexer *ix, const kl_query *q, size_t want, size_t times)
+{
+    kl_time began = cpu();
+    for (size_t i = 0; i < times; i++) {
+        kl_objects found;
+        if (kl_indexer_list(ix, q, &found, NULL) || found.len != want)
+            die("a list of another length than it should have");
+        kl_objects_fini(&found);
+    }
+    return (double)(cpu() - began) / (double)times;
+}
+
+static kl_selector *selector(const char *text)
+{
+    kl_selector *s;
+    if (kl_selector_parse(text, &s, NULL))
+        die(text);
+    return s;
+}
+
+/* --- readers beside a writer --- */
+
+typedef struct crowd { kl_indexer *ix; atomic_bool done; _Atomic int64_t cpu; } crowd;
+
+static void read_on(void *arg)
+{
+    crowd *c = arg;
+    size_t from = kl_thread_self() * 104729;      /* each its own way */
+    kl_time began = cpu();
+    for (size_t i = 0; i < OPS; i++)
+        kl_value_unref(kl_indexer_lookup(c->ix, keys[(from + i) % N]));
+    atomic_fetch_add(&c->cpu, cpu() - began);
+}
+
+static void write_on(void *arg)
+{
+    crowd *c = arg;
+    const kl_value *old;
+    for (size_t i = 0; !atomic_load(&c->done); i++) {
+        kl_indexer_put(c->ix, (i / N % 2 ? first : second)[i % N], NULL, &old);
+        kl_value_unref(old);
+    }
+}
+
+static double parallel_ns(kl_indexer *ix, int readers)
+{
+    crowd c = { .ix = ix };
+    kl_thread *t[16], *w = kl_thread_start("writer", write_on, &c);
+    for (int i = 0; i < readers; i++)
+        t[i] = kl_thread_start("reader", read_on, &c);
+    for (int i = 0; i < readers; i++)
+        kl_thread_join(t[i]);
+    atomic_store(&c.done, true);
+    kl_thread_join(w);
+    return (double)atomic_load(&c.cpu) / readers / OPS;
+}
+
+#define LEAST(call) ({ double least_ = 0; for (int r_ = 0; r_ < ROUNDS; r_++) { double x_ = (call); if (!r_ || x_ < least_) least_ = x_; } least_; })
+
+static void measure(size_t n)
+{
+    char text[32];
+    N = n;
+    first = kl_new_array(const kl_value *, n);
+    second = kl_new_array(const kl_value *, n);
+    for (size_t i = 0; i < n; i++) {
+        first[i] = object(i, 0);
+        second[i] = object(i, 1);
+    }
+    keys = kl_alloc(n * sizeof *keys);
+    for (size_t i = 0; i < n; i++)
+        snprintf(keys[i], sizeof keys[i], "team-%05zu/card-%07zu", i * 7919 % n / LISTED, i * 7919 % n);
+    say("first_list_ns_per_object", LEAST(list_first_ns()));
+    size_t before = heap();
+    kl_indexer *ix = kl_indexer_new();
+    fill(ix, first);
+    say("store_bytes_per_object", (double)(heap() - before) / (double)n);
+    say("unchanged_relist_ns_per_object", LEAST(relist_ns(ix)));
+    say("put_ns", LEAST(put_ns(ix)));
+    say("remove_or_add_ns", LEAST(remove_add_ns(ix)));
+    say("get_ns", LEAST(get_ns(ix)));
+    say("list_all_ns_per_object", LEAST(list_ns(ix, NULL, n, 1)) / (double)n);
+    snprintf(text, sizeof text, "team-%05zu", n / LISTED / 2);
+    say("list_namespace_of_16_ns", LEAST(list_ns(ix, &(kl_query){ .ns = text }, LISTED, 1000)));
+    before = heap();
+    if (kl_indexer_add_path(ix, "node", "spec.node", NULL))
+        die("an index that cannot be added");
+    say("index_bytes_per_object", (double)(heap() - before) / (double)n);
+    kl_objects some;
+    if (kl_indexer_list(ix, &(kl_query){ .index = "node", .value = "node-7" }, &some, NULL))
+        die("an index that does not answer");
+    size_t seven = some.len;
+    kl_objects_fini(&some);
+    say("list_index_of_16_ns", LEAST(list_ns(ix, &(kl_query){ .index = "node", .value = "node-7" }, seven, 1000)));
+    kl_selector *both = selector("app=app-7,tier in (front,back)"), *half = selector("tier=front");
+    say("label_first_query_ns_per_object", list_ns(ix, &(kl_query){ .labels = both }, seven, 1) / (double)n);
+    list_ns(ix, &(kl_query){ .labels = both }, seven, 4);      /* often enough for an index */
+    say("list_label_of_16_ns", LEAST(list_ns(ix, &(kl_query){ .labels = both }, seven, 1000)));
+    say("list_label_half_ns_per_object", LEAST(list_ns(ix, &(kl_query){ .labels = half }, n / 2, 1)) / ((double)n / 2));
+    say("put_with_indexes_ns", LEAST(put_ns(ix)));
+    for (int readers = 1; readers <= 4; readers *= 2) {
+        snprintf(text, sizeof text, "parallel_get_%d_ns", readers);
+        say(text, LEAST(parallel_ns(ix, readers)));
+    }
+    kl_selector_free(both);
+    kl_selector_free(half);
+    kl_indexer_free(ix);
+    for (size_t i = 0; i < n; i++) {
+        kl_value_unref(first[i]);
+        kl_value_unref(second[i]);
+    }
+    kl_free(first);
+    kl_free(second);
+    kl_free(keys);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const usual[] = { "1000", "10000", "100000", "1000000" };
+    if (argc > 1)
+        for (int i = 1; i < argc; i++)
+            measure(strtoull(argv[i], NULL, 10));
+    else
+        for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+            measure(strtoull(usual[i], NULL, 10));
+    return 0;
+}

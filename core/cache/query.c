@@ -38,7 +38,10 @@ typedef struct search {
     size_t n_terms, n_conds;
     cond *by;                    /* whose buckets are looked at; NULL: the order of keys, from..to */
     uint32_t from, to;
+    const char *ns[2];           /* named beside the terms: all objects are in each */
+    size_t n_ns;
     bool labels;                 /* the selector must be asked of each object */
+    bool keyed;                  /* so must something that needs its key */
     bool first_only;             /* the limit may end the search */
     size_t seen;
     kl_objects *out;
@@ -174,9 +177,11 @@ static void choose(search *s)
     s->from = 0;
     s->to = s->v->all.len;
     if (s->q->ns)
-        take_namespace(s, s->q->ns);
+        s->ns[s->n_ns++] = s->q->ns;
     if (s->q->index && !strcmp(s->q->index, KL_INDEX_NAMESPACE))
-        take_namespace(s, s->q->value ? s->q->value : "");
+        s->ns[s->n_ns++] = s->q->value ? s->q->value : "";
+    for (size_t i = 0; i < s->n_ns; i++)
+        take_namespace(s, s->ns[i]);
     uint64_t cost = s->to - s->from;
     for (size_t i = 0; i < s->n_conds; i++) {
         cond *c = &s->conds[i];
@@ -233,18 +238,25 @@ static bool cond_holds(const search *s, const cond *c, uint32_t number, kl__key 
     return in != c->negated;
 }
 
+static bool in_namespace(const search *s, kl__key key)
+{
+    for (size_t i = 0; i < s->n_ns; i++)
+        if (strcmp(key.ns, s->ns[i]))
+            return false;
+    return true;
+}
+
 static bool wanted(const search *s, uint32_t number, const kl_value *o)
 {
-    if (s->n_terms || (s->by && (s->q->ns || s->q->index))) {
-        kl__key key = s->order.key(s->order.of, number);
-        for (size_t i = 0; i < s->n_terms; i++)
-            if (&s->conds[i] != s->by && !cond_holds(s, &s->conds[i], number, key))
-                return false;
-        if (s->q->ns && strcmp(key.ns, s->q->ns))
-            return false;
-        if (s->q->index && !strcmp(s->q->index, KL_INDEX_NAMESPACE) && strcmp(key.ns, s->q->value ? s->q->value : ""))
+    kl__key key = { "", "" };
+    if (s->keyed) {
+        key = s->order.key(s->order.of, number);
+        if (!in_namespace(s, key))
             return false;
     }
+    for (size_t i = 0; i < s->n_terms; i++)
+        if (&s->conds[i] != s->by && !cond_holds(s, &s->conds[i], number, key))
+            return false;
     return !s->labels || kl_selector_matches(s->q->labels, kl_value_at(o, "metadata", "labels", NULL));
 }
 
@@ -301,7 +313,9 @@ static void go(search *s)
         cond *c = &s->conds[i];
         if (c != s->by && c->of && size * SEARCH_COST > c->size)
             c->marks = marks_of(s, c);
+        s->keyed |= c != s->by && !c->marks;
     }
+    s->keyed |= s->by && s->n_ns;
     bool asks = s->labels || s->n_terms > (s->by && s->by < s->conds + s->n_terms ? 1u : 0u);
     s->cap = asks || (s->first_only && s->q->limit < size) ? 16 : size;
     s->out->v = kl_new_array(const kl_value *, s->cap + 1);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/suggest.h"
 #include "model/object.h"
 #include "model/path.h"
 #include "model/selector.h"
@@ -65,12 +66,33 @@ static bool fields_match(void *arg, const kl_value *o)
 static kl_status no_index(kl_reader *rd, const kl_need *n, const char *kind, const char *name, kl_err *err)
 {
     kl_buf have = KL_BUF_INIT;
+    const char **known = kl_new_array(const char *, rd->w->n_indexes + 1);
+    size_t n_known = 0;
     for (size_t i = 0; i < rd->w->n_indexes; i++)
-        if (rd->w->indexes[i].need == n)
+        if (rd->w->indexes[i].need == n) {
+            known[n_known++] = rd->w->indexes[i].spec->name;
             kl_buf_printf(&have, "%s%s", have.len ? ", " : "", rd->w->indexes[i].spec->name);
-    kl_status st = kl_fail(err, KL_EINVAL, "%s has no index %s in controller %s (it has: %s): add it to indexes", kind, name, rd->w->logic.spec->name,
-        have.len ? kl_buf_str(&have) : "none");
+        }
+    const char *near = kl_suggest(name, known, n_known);
+    kl_status st = kl_fail(err, KL_EINVAL, "%s has no index %s in controller %s (it has: %s): %s%s%s", kind, name, rd->w->logic.spec->name,
+        have.len ? kl_buf_str(&have) : "none", near ? "did you mean '" : "add it to indexes", near ? near : "", near ? "'?" : "");
     kl_buf_fini(&have);
+    kl_free(known);
+    return st;
+}
+
+/* The terms with the informer's names, which the caller frees. */
+static kl_status wire_terms(kl_reader *rd, const kl_need *n, const char *kind, const kl_read_query *q, kl_index_term **out, kl_err *err)
+{
+    kl_index_term *terms = kl_new_array(kl_index_term, q->n_terms + 1);
+    kl_status st = KL_OK;
+    for (size_t i = 0; !st && i < q->n_terms; i++) {
+        terms[i] = q->terms[i];
+        terms[i].index = kl__wired_index_name(rd->w, n, q->terms[i].index);
+        if (!terms[i].index)
+            st = no_index(rd, n, kind, q->terms[i].index, err);
+    }
+    *out = terms;
     return st;
 }
 
@@ -82,10 +104,13 @@ kl_status kl_reader_list(kl_reader *rd, const char *kind, const kl_read_query *q
     kl_status st = find(rd, kind, &n, err);
     if (st)
         return st;
-    kl_query query = {.ns = n->resource->namespaced ? q->ns : NULL, .value = q->value, .limit = q->limit};
+    kl_query query = {.ns = n->resource->namespaced ? q->ns : NULL, .value = q->value, .n_terms = q->n_terms, .limit = q->limit};
     if (q->index && !(query.index = kl__wired_index_name(rd->w, n, q->index)))
         return no_index(rd, n, kind, q->index, err);
-    if (q->labels && *q->labels)
+    kl_index_term *terms;
+    st = wire_terms(rd, n, kind, q, &terms, err);
+    query.terms = terms;
+    if (!st && q->labels && *q->labels)
         st = kl_selector_parse(q->labels, &labels, err);
     if (!st && q->fields && *q->fields)
         st = kl_field_selector_parse(q->fields, &fields, err);
@@ -95,6 +120,7 @@ kl_status kl_reader_list(kl_reader *rd, const char *kind, const kl_read_query *q
         query.where_arg = fields;
         st = kl_informer_list(n->informer, &query, out, err);
     }
+    kl_free(terms);
     kl_selector_free(labels);
     kl_field_selector_free(fields);
     return st;

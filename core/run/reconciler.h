@@ -99,7 +99,8 @@ void kl_run_finish(kl_run *r, kl_result_kind kind, kl_time after, const char *me
 /* --- reading the caches: any thread that holds a reader ---------------------------------------------------------------------- */
 typedef struct kl_read_query {
     const char *ns, *labels, *fields, *index, *value;     /* texts; NULL for none. fields: metadata.name, metadata.namespace and paths of string values */
-    size_t limit;
+    const kl_index_term *terms;        /* more index terms, with the script's names */
+    size_t n_terms, limit;
 } kl_read_query;
 /* A kind that the controller did not declare is KL_EINVAL: "add it to reads". *out NULL when absent (KL_OK). */
 KL_NODISCARD kl_status kl_reader_get(kl_reader *rd, const char *kind, const char *ns, const char *name, const kl_value **out, kl_err *err);

@@ -53,7 +53,7 @@ end
 
 -- ---------------------------------------------------------------- reading
 
-local LIST = { namespace = "string", labels = "selector", fields = "selector", index = "string", value = "string", limit = "integer" }
+local LIST = { namespace = "string", labels = "selector", fields = "selector", index = "index", value = "value", limit = "integer" }
 
 -- A name alone means the key's own namespace for namespaced kinds.
 local function place(self, kind, namespace)
@@ -79,18 +79,25 @@ local NOTHING = {}
 local function query(what, opts)
   if opts == nil then return NOTHING end
   options.check(what, opts, LIST)
-  if (opts.index == nil) ~= (opts.value == nil) then
-    core.blame(what .. ": index and value go together: { index = \"node\", value = name }")
+  local index, value, terms = opts.index, opts.value, nil
+  if type(index) == "table" and value == nil then
+    terms, index = request.terms(what, index), nil
+  elseif type(index) ~= "string" or value == nil then
+    if index ~= nil or value ~= nil then
+      core.blame(what .. ": index and value go together: { index = \"node\", value = name }, or { index = { node = name } }")
+    end
+  elseif type(value) ~= "string" then
+    terms, index, value = request.terms(what, { [index] = value }), nil, nil
   end
   return {
-    ns = opts.namespace, labels = request.labels(opts.labels), fields = request.fields(opts.fields), index = opts.index,
-    value = opts.value, limit = opts.limit,
+    ns = opts.namespace, labels = request.labels(opts.labels), fields = request.fields(opts.fields), index = index,
+    value = value, terms = terms, limit = opts.limit,
   }
 end
 
 --- From the cache: a list of objects, sorted by key, as they are now.
 ---@param kind string
----@param opts {namespace?: string, labels?: any, fields?: any, index?: string, value?: string, limit?: integer}?
+---@param opts {namespace?: string, labels?: any, fields?: any, index?: string|table, value?: string|string[], limit?: integer}?
 ---@return kubelua.view[]
 function Context:list(kind, opts) return run.list(kind, query("ctx:list", opts)) end -- luacheck: no self
 

@@ -13,10 +13,12 @@ local ALLOWS = {
   table = { table = true, userdata = true },
   duration = { string = true, number = true },
   selector = { string = true, table = true, userdata = true },
+  index = { string = true, table = true },
+  value = { string = true, table = true, boolean = true },
   ["function"] = { ["function"] = true },
 }
 
-local A = { integer = "an integer" }
+local A = { integer = "an integer", index = "a name or a table { name = value }", value = "a string or a list of strings" }
 
 --- Checks `options` against `known`, which maps each name to a word of ALLOWS. nil passes as an empty table.
 ---@param what string  how messages call the call: "c:list"

@@ -4,6 +4,7 @@
 local core = require "kubelua.core"
 local object = require "kubelua.object"
 local options = require "kubelua.options"
+local suggest = require "kubelua.suggest"
 
 local M = {}
 
@@ -73,6 +74,44 @@ function M.fields(x)
   end
   table.sort(terms)
   if #terms > 0 then return table.concat(terms, ",") end
+end
+
+local TERM = "'%s' must be a text, a list of texts, true (any value), false (none) or { ne = ... }"
+
+local function is_texts(x)
+  if type(x) ~= "table" or #x == 0 then return false end
+  for i, text in pairs(x) do
+    if math.type(i) ~= "integer" or type(text) ~= "string" then return false end
+  end
+  return true
+end
+
+local function term(what, name, x)
+  if type(x) == "boolean" then return { name, x and "exists" or "!" } end
+  if type(x) == "string" then return { name, "=", x } end
+  if is_texts(x) then return { name, "in", table.unpack(x) } end
+  if type(x) == "table" and next(x) == "ne" and next(x, "ne") == nil then
+    if type(x.ne) == "string" then return { name, "!=", x.ne } end
+    if is_texts(x.ne) then return { name, "notin", table.unpack(x.ne) } end
+  elseif type(x) == "table" and type(next(x)) == "string" then
+    core.blame(("%s: index '%s': unknown word '%s'%s"):format(what, name, next(x), suggest.hint(next(x), { "ne" })))
+  end
+  core.blame(("%s: index " .. TERM .. ", got %s"):format(what, name, type(x)))
+end
+
+--- What several indexes must say, as the cache takes it: { node = "n1", phase = { "a", "b" }, owner = true, zone = { ne = "eu" } }.
+---@param what string
+---@param indexes table<string, string|string[]|boolean|{ne: string|string[]}>
+---@return string[][]  each {name, operator, value ...}
+function M.terms(what, indexes)
+  local out = {}
+  for name, x in pairs(indexes) do
+    if type(name) ~= "string" then
+      core.blame(("%s: index must be a name or a table { name = value }, got the key %s"):format(what, tostring(name)))
+    end
+    out[#out + 1] = term(what, name, x)
+  end
+  return out
 end
 
 local function propagation(what, word)

@@ -122,9 +122,19 @@ servers.each(function(server_name, start)
           names(ctx:list(M, { fields = "metadata.name=c" })), names(ctx:list(M, { fields = { ["data.zone"] = "eu" } })),
           names(ctx:list(M, { index = "zone", value = "eu" })), names(ctx:list(M, { index = "first", value = "c" })),
           names(ctx:list(M, { namespace = "elsewhere" })), table.concat(each),
+          names(ctx:list(M, { index = { zone = "eu", first = { "b", "c" } } })), names(ctx:list(M, { index = "zone", value = { "eu", "us" } })),
+          names(ctx:list(M, { index = { zone = { ne = "us" }, first = true }, labels = "app=x" })), names(ctx:list(M, { index = { first = false } })),
         }, " "))]],
         [[reads = { "v1/ConfigMap" }, indexes = { ["v1/ConfigMap"] = { zone = "data.zone", first = function(o) return o.metadata.name:sub(1, 1) end } },]])
-      reported("w", "eu b us nil ac b ab c ab ab c  abc")
+      reported("w", "eu b us nil ac b ab c ab ab c  abc b abc a ")
+    end)
+
+    it("hears of an index that it misspelt", function()
+      map("a", { zone = "eu" })
+      widget "w"
+      reconciles([[ctx:list("v1/ConfigMap", { index = { zones = "eu" } })]], [[indexes = { ["v1/ConfigMap"] = { zone = "data.zone" } },]])
+      says "v1/ConfigMap has no index zones in controller"
+      says "did you mean 'zone'?"
     end)
 
     it("is told to declare what it reads", function()

@@ -37,6 +37,19 @@ describe("lists", function()
     assert.equal("a=b\\,c,d=e", request.fields { d = "e", a = "b,c" })
   end)
 
+  it("say what indexes must say", function()
+    assert.same({}, request.terms("ctx:list", {}))
+    local terms = request.terms("ctx:list", { a = "x", b = { "x", "y" }, c = true, d = false, e = { ne = "x" }, f = { ne = { "x" } } })
+    table.sort(terms, function(s, t) return s[1] < t[1] end)
+    assert.same({ { "a", "=", "x" }, { "b", "in", "x", "y" }, { "c", "exists" }, { "d", "!" }, { "e", "!=", "x" }, { "f", "notin", "x" } }, terms)
+    local want = "ctx:list: index 'a' must be a text, a list of texts, true %(any value%), false %(none%) or { ne = %.%.%. }, got "
+    for _, x in ipairs { 5, {}, { 1 }, { "x", y = "z", ne = "x" }, { ne = 5 }, { ne = {} } } do
+      assert.error_matches(function() request.terms("ctx:list", { a = x }) end, want .. type(x))
+    end
+    assert.error_matches(function() request.terms("ctx:list", { a = { me = "x" } }) end, "ctx:list: index 'a': unknown word 'me'; did you mean 'ne'%?")
+    assert.error_matches(function() request.terms("ctx:list", { "a" }) end, "ctx:list: index must be a name or a table { name = value }, got the key 1")
+  end)
+
   it("accept more options where the caller has more", function()
     assert.equal("list", request.list("ctx:list", "v1/Pod", { index = "node" }, { index = "string" }).verb)
     assert.error_matches(function() request.list("c:list", "v1/Pod", { index = "node" }) end, "unknown option 'index'")

@@ -400,6 +400,11 @@ static void it_reads_what_was_declared_by_key_index_and_selectors(void **state)
     assert_listed(&r, "v1/Secret", "s t u", NULL);
     assert_listed(&r, "v1/Secret", "s t", .index = "zone", .value = "eu");
     assert_listed(&r, "v1/Secret", "t", .index = "zone", .value = "eu", .labels = "app in (y, z)");
+    const char *us[] = {"us", NULL};
+    kl_index_term terms[] = {{"zone", KL_SEL_EXISTS, NULL}, {"zone", KL_SEL_NE, us}};
+    assert_listed(&r, "v1/Secret", "s t", .terms = terms, .n_terms = 2);
+    assert_listed(&r, "v1/Secret", "s t u", .terms = terms, .n_terms = 1);
+    assert_listed(&r, "v1/Secret", "", .index = "zone", .value = "us", .terms = terms, .n_terms = 2);
     assert_listed(&r, "v1/Secret", "u", .fields = "metadata.name=u");
     assert_listed(&r, "v1/Secret", "s t", .fields = "data.zone=eu");
     assert_listed(&r, "v1/Secret", "u", .fields = "data.zone!=eu");
@@ -442,7 +447,9 @@ static void a_read_that_cannot_be_says_how_to_make_it_possible(void **state)
     assert_fails(kl_reader_get(rd, "v1/Pod", "ns", "p", &v, &err), KL_EINVAL, &err, "add it to reads = { \"v1/Pod\" }");
     assert_fails(kl_reader_list(rd, "v1/Pod", &(kl_read_query){0}, &o, &err), KL_EINVAL, &err, "add it to reads");
     assert_fails(kl_reader_get(rd, "v1/Secret", NULL, "s", &v, &err), KL_EINVAL, &err, "a namespace is needed");
-    assert_fails(kl_reader_list(rd, "v1/Secret", &(kl_read_query){.index = "zones", .value = "eu"}, &o, &err), KL_EINVAL, &err, "it has: zone");
+    assert_fails(kl_reader_list(rd, "v1/Secret", &(kl_read_query){.index = "zones", .value = "eu"}, &o, &err), KL_EINVAL, &err, "it has: zone): did you mean 'zone'?");
+    assert_fails(kl_reader_list(rd, "v1/Secret", &(kl_read_query){.terms = &(kl_index_term){"zones", KL_SEL_EXISTS, NULL}, .n_terms = 1}, &o, &err), KL_EINVAL, &err, "it has: zone");
+    assert_fails(kl_reader_list(rd, "v1/Secret", &(kl_read_query){.index = "colour", .value = "eu"}, &o, &err), KL_EINVAL, &err, "it has: zone): add it to indexes");
     assert_fails(kl_reader_list(rd, "example.com/v1/App", &(kl_read_query){.index = "zone", .value = "eu"}, &o, &err), KL_EINVAL, &err, "it has: none");
     assert_fails(kl_reader_list(rd, "v1/Secret", &(kl_read_query){.labels = "a in"}, &o, &err), KL_ESYNTAX, &err, "a in");
     assert_fails(kl_reader_list(rd, "v1/Secret", &(kl_read_query){.fields = "a"}, &o, &err), KL_ESYNTAX, &err, "a");

@@ -425,19 +425,13 @@ static int close_draft(lua_State *L)
 static int draft_patch(lua_State *L)
 {
     lkl_draft *d = check_draft(L, 1)->root;
-    if (!kl_draft_changed(d->draft)) {
-        lua_pushnil(L);
+    bool lists;
+    lkl__view_prepare(L);
+    const kl_value *patch = kl_draft_result(d->draft, &lists);
+    lkl__push_taken(L, patch);
+    if (!patch)
         return 1;
-    }
-    lkl_box *box = lkl_value_box(L);
-    const kl_value *patch = kl_draft_patch(d->draft);
-    box->ptr = (void *)patch;
-    if (kl_value_len(patch) == 0) {         /* changed and changed back */
-        lua_pushnil(L);
-        return 1;
-    }
-    lkl_push_value(L, patch);
-    lua_pushboolean(L, kl_draft_list_changed(d->draft));
+    lua_pushboolean(L, lists);
     return 2;
 }
 

@@ -1,8 +1,9 @@
 /* draft.c - an editable copy of a value, copy-on-write.
  *
  * A node stands for one container. Until its first write or its first child it is only a handle on `base`; then its members
- * are laid out in `entries`, each a value or a child node. The present value is put together from the changed nodes; equal
- * parts come out as the very same nodes of the value table, so what changed is found by comparing, not by book-keeping.
+ * are laid out in `entries`, each a value or a child node. What stands in an entry since then is borrowed from `base`, so that
+ * opening a node counts nothing. What changed is found by comparing with the object the draft began with, and only below nodes
+ * that were laid out: a patch costs what was edited, not what there is.
  * A node that was replaced or removed lives on, apart from the root, until the draft is freed. */
 #include "model/draft.h"
 
@@ -17,6 +18,7 @@ typedef struct entry {
     const kl_value *key;           /* a string; NULL in arrays */
     const kl_value *value;         /* what stands here, unless child does */
     kl_draft_node *child;
+    bool own_key, own_value;       /* a reference of ours; else the node's base has it */
 } entry;
 
 struct kl_draft_node {
@@ -57,8 +59,10 @@ kl_draft *kl_draft_new(const kl_value *base)
 
 static void entry_fini(entry *e)
 {
-    kl_value_unref(e->key);
-    kl_value_unref(e->value);
+    if (e->own_key)
+        kl_value_unref(e->key);
+    if (e->own_value)
+        kl_value_unref(e->value);
 }
 
 void kl_draft_free(kl_draft *d)
@@ -88,7 +92,7 @@ static void reserve(kl_draft_node *n, size_t len)
 {
     if (len <= n->cap)
         return;
-    n->cap = len < 8 ? 8 : len * 2;
+    n->cap = len < n->cap * 2 ? n->cap * 2 : len;      /* what is laid out rarely grows */
     n->entries = kl_realloc(n->entries, n->cap * sizeof *n->entries);
 }
 
@@ -100,8 +104,8 @@ static void lay_out(kl_draft_node *n)
     n->len = kl_value_len(n->base);
     reserve(n, n->len);
     for (size_t i = 0; i < n->len; i++)
-        n->entries[i] = n->type == KL_ARRAY ? (entry){ NULL, kl_value_ref(kl__item(n->base, i)), NULL }
-            : (entry){ kl_value_ref(kl__key(n->base, i)), kl_value_ref(kl__val(n->base, i)), NULL };
+        n->entries[i] = n->type == KL_ARRAY ? (entry){ .value = kl__item(n->base, i) }
+            : (entry){ .key = kl__key(n->base, i), .value = kl__val(n->base, i) };
 }
 
 static entry *find(kl_draft_node *n, const char *key, size_t keylen)
@@ -124,8 +128,9 @@ static bool is_container(const kl_value *v)
 /* Puts v (its own reference taken) where e's content was. */
 static void entry_set(entry *e, const kl_value *v)
 {
-    const kl_value *old = e->value;
+    const kl_value *old = e->own_value ? e->value : NULL;
     e->value = kl_value_ref(v);
+    e->own_value = true;
     e->child = NULL;
     kl_value_unref(old);
 }
@@ -138,8 +143,10 @@ static kl_draft_node *entry_read(kl_draft_node *n, entry *e, const kl_value **sc
     }
     if (!e->child) {
         e->child = node_new(n->draft, e->value);
-        kl_value_unref(e->value);
+        if (e->own_value)
+            kl_value_unref(e->value);
         e->value = NULL;
+        e->own_value = false;
     }
     return e->child;
 }
@@ -234,7 +241,7 @@ void kl_draft_set(kl_draft_node *n, const char *key, size_t keylen, const kl_val
     lay_out(n);
     entry *e = find(n, key, keylen);
     if (!e && v)
-        entry_insert(n, n->len, (entry){ kl_value_ref(k), kl_value_ref(v), NULL });
+        entry_insert(n, n->len, (entry){ kl_value_ref(k), kl_value_ref(v), NULL, true, true });
     else if (e && !v)
         entry_remove(n, (size_t)(e - n->entries));
     else if (e && !entry_holds(e, v))
@@ -253,7 +260,7 @@ kl_status kl_draft_set_item(kl_draft_node *n, size_t i, const kl_value *v, kl_er
     if (!v)
         entry_remove(n, i);
     else if (i == len)
-        entry_insert(n, i, (entry){ NULL, kl_value_ref(v), NULL });
+        entry_insert(n, i, (entry){ NULL, kl_value_ref(v), NULL, false, true });
     else if (!entry_holds(&n->entries[i], v))
         entry_set(&n->entries[i], v);
     return KL_OK;
@@ -264,7 +271,7 @@ void kl_draft_insert_item(kl_draft_node *n, size_t i, const kl_value *v)
     if (n->type != KL_ARRAY || !v)
         return;
     lay_out(n);
-    entry_insert(n, i < n->len ? i : n->len, (entry){ NULL, kl_value_ref(v), NULL });
+    entry_insert(n, i < n->len ? i : n->len, (entry){ NULL, kl_value_ref(v), NULL, false, true });
 }
 
 kl_draft_node *kl_draft_make(kl_draft_node *n, const char *key, size_t keylen)
@@ -299,14 +306,6 @@ const kl_value *kl_draft_value(kl_draft_node *n)
     return v;
 }
 
-bool kl_draft_changed(const kl_draft *d)
-{
-    const kl_value *now = kl_draft_value(d->root);
-    bool equal = kl_value_equal(d->base ? d->base : KL__EMPTY_OBJECT, now);
-    kl_value_unref(now);
-    return !equal;
-}
-
 /* Whether the patch from a to b replaces or removes a list, or brings one that somebody else may have begun meanwhile. */
 static bool list_differs(const kl_value *a, const kl_value *b, size_t depth)
 {
@@ -326,19 +325,83 @@ static bool list_differs(const kl_value *a, const kl_value *b, size_t depth)
     return false;
 }
 
-bool kl_draft_list_changed(const kl_draft *d)
+static const entry *entry_of(const kl_draft_node *n, const kl_value *key)
 {
-    const kl_value *now = kl_draft_value(d->root);
-    bool differs = list_differs(d->base, now, 1);
-    kl_value_unref(now);
-    return differs;
+    for (size_t i = 0; i < n->len; i++)
+        if (n->entries[i].key == key)           /* equal strings have one handle */
+            return &n->entries[i];
+    return NULL;
+}
+
+/* What turns `from` into `to`, or NULL when that is nothing. */
+static const kl_value *value_patch(const kl_value *from, const kl_value *to, bool *lists)
+{
+    if (from == to || (from && kl_value_equal(from, to)))
+        return NULL;
+    *lists = *lists || list_differs(from, to, 1);
+    return kl_value_type(from) == KL_OBJECT && kl_value_type(to) == KL_OBJECT ? kl_merge_patch_create(from, to) : kl_value_ref(to);
+}
+
+/* The same with what the node stands for now: a new reference. */
+static const kl_value *node_patch(const kl_value *from, kl_draft_node *n, bool *lists)
+{
+    if (!n->laid_out)
+        return value_patch(from, n->base, lists);
+    if (n->type == KL_ARRAY || kl_value_type(from) != KL_OBJECT) {
+        const kl_value *now = kl_draft_value(n), *patch = value_patch(from, now, lists);
+        kl_value_unref(now);
+        return patch;
+    }
+    kl__stack s = {0};
+    for (size_t i = 0, len = kl_value_len(from); i < len; i++)
+        if (!entry_of(n, kl__key(from, i))) {
+            *lists = *lists || list_differs(kl__val(from, i), NULL, 1);
+            kl__stack_push(&s, kl_value_ref(kl__key(from, i)));
+            kl__stack_push(&s, KL__NULL);
+        }
+    for (size_t i = 0; i < n->len; i++) {
+        const entry *e = &n->entries[i];
+        if (!e->child && !e->own_value && n->base == from)
+            continue;
+        size_t keylen;
+        const char *key = kl__str_bytes(e->key, &keylen);
+        const kl_value *old = kl_value_getn(from, key, keylen);
+        const kl_value *patch = e->child ? node_patch(old, e->child, lists) : value_patch(old, e->value, lists);
+        if (patch) {
+            kl__stack_push(&s, kl_value_ref(e->key));
+            kl__stack_push(&s, patch);
+        }
+    }
+    const kl_value *out = s.len ? kl__intern_container(KL_OBJECT, s.v, s.len / 2) : NULL;
+    s.len = 0;
+    kl__stack_fini(&s);
+    return out;
+}
+
+const kl_value *kl_draft_result(kl_draft *d, bool *lists)
+{
+    *lists = false;
+    return node_patch(d->base ? d->base : KL__EMPTY_OBJECT, d->root, lists);
+}
+
+bool kl_draft_changed(kl_draft *d)
+{
+    bool lists;
+    const kl_value *patch = kl_draft_result(d, &lists);
+    kl_value_unref(patch);
+    return patch != NULL;
+}
+
+bool kl_draft_list_changed(kl_draft *d)
+{
+    bool lists;
+    kl_value_unref(kl_draft_result(d, &lists));
+    return lists;
 }
 
 const kl_value *kl_draft_patch(kl_draft *d)
 {
-    const kl_value *now = kl_draft_value(d->root);
-    const kl_value *base = d->base ? d->base : KL__EMPTY_OBJECT;
-    const kl_value *patch = kl_value_equal(base, now) ? KL__EMPTY_OBJECT : kl_merge_patch_create(base, now);
-    kl_value_unref(now);
-    return patch;
+    bool lists;
+    const kl_value *patch = kl_draft_result(d, &lists);
+    return patch ? patch : KL__EMPTY_OBJECT;
 }

@@ -26,9 +26,11 @@ void kl_draft_set(kl_draft_node *n, const char *key, size_t keylen, const kl_val
 KL_NODISCARD kl_status kl_draft_set_item(kl_draft_node *n, size_t i, const kl_value *v, kl_err *err);
 void kl_draft_insert_item(kl_draft_node *n, size_t i, const kl_value *v);
 kl_draft_node *kl_draft_make(kl_draft_node *n, const char *key, size_t keylen);   /* the object at key, created when absent or scalar */
-bool kl_draft_changed(const kl_draft *d);
-bool kl_draft_list_changed(const kl_draft *d);          /* a list was changed: the patch needs the resourceVersion */
+/* Each of these compares what was opened with what it was: their cost is that of the edit. */
+bool kl_draft_changed(kl_draft *d);
+bool kl_draft_list_changed(kl_draft *d);                /* a list was changed: the patch needs the resourceVersion */
 const kl_value *kl_draft_value(kl_draft_node *n);       /* the present state, a new reference */
+const kl_value *kl_draft_result(kl_draft *d, bool *lists);   /* all in one: the patch, or NULL when nothing changed; and whether a list did */
 const kl_value *kl_draft_patch(kl_draft *d);            /* merge patch from base to now, a new reference; {} when equal */
 
 #endif

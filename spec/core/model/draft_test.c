@@ -217,6 +217,11 @@ static void the_patch_leads_from_base_to_now(void **state)
         if (!kl_value_equal(got, now))
             fail_msg("seed %d", (int)seed);
         assert_int_equal(kl_draft_changed(d), kl_value_len(patch) > 0);
+        /* What comes out of the edits alone is what comparing the whole gives. */
+        const kl_value *whole = kl_merge_patch_create(base, now);
+        if (!kl_value_equal(whole, patch))
+            fail_msg("seed %d: %s is not %s", (int)seed, kl_value_to_json(patch), kl_value_to_json(whole));
+        kl_value_unref(whole);
         kl_value_unref(base);
         kl_value_unref(now);
         kl_value_unref(patch);
@@ -225,7 +230,27 @@ static void the_patch_leads_from_base_to_now(void **state)
     }
 }
 
+static void a_null_that_is_assigned_stays_in_the_patch(void **state)
+{
+    (void)state;
+    kl_err err = KL_ERR_INIT;
+    const kl_value *base, *null = kl_value_null();
+    assert_int_equal(kl_value_decode("{\"a\":{\"b\":1}}", 13, &base, &err), KL_OK);
+    kl_draft *d = kl_draft_new(base);
+    kl_draft_set(kl_draft_root(d), "new", 3, null);
+    const kl_value *scalar;
+    kl_draft_set(kl_draft_get(kl_draft_root(d), "a", 1, &scalar), "b", 1, null);
+    const kl_value *patch = kl_draft_patch(d);
+    char *text = kl_value_to_json(patch);
+    assert_string_equal(text, "{\"a\":{\"b\":null},\"new\":null}");
+    kl_free(text);
+    kl_value_unref(patch);
+    kl_value_unref(base);
+    kl_draft_free(d);
+}
+
 #define CASE(f) cmocka_unit_test_teardown(f, nothing_left)
 KL_TESTS(CASE(an_untouched_draft_has_an_empty_patch), CASE(edits_become_a_merge_patch), CASE(an_edit_that_is_taken_back_is_none),
     CASE(lists_are_edited_by_place_and_replaced_whole), CASE(a_list_that_begins_or_ends_needs_the_lock_too),
-    CASE(a_node_that_was_replaced_lives_on_apart), CASE(a_draft_of_nothing_starts_with_an_object), CASE(the_patch_leads_from_base_to_now))
+    CASE(a_node_that_was_replaced_lives_on_apart), CASE(a_draft_of_nothing_starts_with_an_object), CASE(a_null_that_is_assigned_stays_in_the_patch),
+    CASE(the_patch_leads_from_base_to_now))

@@ -137,6 +137,81 @@ servers.each(function(server_name, start)
       says "did you mean 'zone'?"
     end)
 
+    it("gets lists that read like tables, cost references only, and become tables when they are changed", function()
+      for i = 1, 70 do map(("m%02d"):format(i), { n = tostring(i) }, { app = "x" }) end
+      widget "w"
+      reconciles([[
+        local M, said = "v1/ConfigMap", {}
+        local function say(x) said[#said + 1] = tostring(x) end
+        local list = ctx:list(M, { labels = "app=x" })
+        local first, n, sum = list[1], 0, 0
+        for i, o in ipairs(list) do n, sum = n + 1, sum + tonumber(o.data.n) assert(i == n) end
+        say(#list) say(n) say(sum)
+        for i, o in pairs(list) do assert(o.data.n == tostring(i)) end
+        say(list[0]) say(list[71]) say(list.name)
+        say(#kube.copy(list)) say(kube.decode(kube.encode(list))[70].data.n)
+        local ok, err = pcall(function() list[66].data.n = "0" end)
+        say(not ok and err:match "set (.-);")
+        table.sort(list, function(a, b) return tonumber(a.data.n) > tonumber(b.data.n) end)
+        say(list[1].data.n) say(list[70].data.n) say(table.remove(list, 1).data.n) say(#list)
+        list[#list + 1] = first
+        say(#list) say(kube.decode(kube.encode(list))[70].data.n) say(first.data.n)
+        local kept
+        sum = 0
+        for o in ctx:each(M, { labels = "app=x" }) do sum = sum + tonumber(o.data.n) if o.data.n == "65" then kept = o end end
+        say(sum) say(kept.metadata.name)
+        report(ctx, table.concat(said, " "))]], [[reads = { "v1/ConfigMap" },]])
+      reported("w", "70 70 2485 nil nil nil 70 70 data.n of ConfigMap " .. ns .. "/m66 70 1 70 69 70 1 1 2485 m65")
+    end)
+
+    it("hears that a ctx is good for its reconcile only, and that it takes no fields", function()
+      widget "w"
+      reconciles [[
+        if most == 0 then most = ctx return 0.01 end
+        local _, old = pcall(function() return most.key end)
+        local _, set = pcall(function() ctx.mine = 1 end)
+        report(ctx, old:match "ctx.key: .-is over" .. ", " .. set:match "ctx.mine cannot be set" .. ", " .. ctx.name)]]
+      reported("w", "ctx.key: the reconcile of this ctx is over, ctx.mine cannot be set, w")
+    end)
+
+    it("costs next to nothing for the collector when it reads ten fields, and ctx as little", function()
+      widget("w", { a = { b = { "c" } }, text = "a text of more than forty characters, which Lua copies" })
+      reconciles [[
+        local function bytes() return collectgarbage "count" * 1024 end
+        local began = bytes()
+        local m, s = obj.metadata, obj.spec
+        local _ = #m.name + #m.namespace + #m.uid + #m.resourceVersion + #m.creationTimestamp + #s.text + #s.a.b + #s.a.b[1]
+          + #obj.kind + #obj.apiVersion + #ctx.key
+        local inside = bytes() - began
+        local t = runs.seen or { inside = 0, around = 0, n = 0 }
+        runs.seen = t
+        if t.n > 20 then                           -- what is made once is made
+          t.inside, t.around = math.max(t.inside, inside), math.max(t.around, began - t.ended)
+        end
+        t.n = t.n + 1
+        if t.n == 200 then report(ctx, ("%d %d"):format(t.inside // 1, t.around // 1)) end
+        t.ended = bytes()
+        if t.n < 200 then return 0.001 end]]
+      local inside, around = reported "w":match "^(%d+) (%d+)$"
+      assert.is_true(tonumber(inside) < 1024, inside .. " bytes for ten fields")
+      assert.is_true(tonumber(around) < 512, around .. " bytes for a key")
+    end)
+
+    it("has its garbage collected between keys, and in the middle of one that makes much", function()
+      widget "w"
+      reconciles [[
+        local t = runs.seen or { n = 0, most = 0 }
+        runs.seen = t
+        for i = 1, t.n == 100 and 20000 or 20 do
+          local _ = ("x"):rep(1000) .. i
+          if i % 10 == 0 then t.most = math.max(t.most, collectgarbage "count") end
+        end
+        t.n = t.n + 1
+        if t.n <= 200 then return 0.001 end
+        report(ctx, t.most < 2048 and "less than 2 MB" or t.most)]]
+      reported("w", "less than 2 MB")
+    end)
+
     it("is told to declare what it reads", function()
       widget "w"
       reconciles [[ctx:get("v1/Secret", "a")]]

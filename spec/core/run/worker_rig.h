@@ -54,6 +54,7 @@ typedef struct rig {
     kl_resource resource;
     bool resource_known;
     kl_buf said, log, events;
+    int rests, idle_rests, rest_left;   /* how often the state was let rest; how much it has to do then */
 } rig;
 
 static inline void rig_say(rig *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -174,7 +175,14 @@ static inline void rig_abandon(void *state, kl_run *run)
 
 static inline void rig_program_free(kl_program *p) { (void)p; }
 
-static const kl_program_ops rig_ops = {.open = rig_open, .close = rig_close, .start = rig_start, .resume = rig_resume, .abandon = rig_abandon,
+static inline bool rig_rest(void *state, bool idle)
+{
+    rig *r = ((rig_gen *)state)->rig;
+    (idle ? r->idle_rests : r->rests)++;
+    return r->rest_left > 0 && r->rest_left--;
+}
+
+static const kl_program_ops rig_ops = {.open = rig_open, .close = rig_close, .start = rig_start, .resume = rig_resume, .rest = rig_rest, .abandon = rig_abandon,
     .free = rig_program_free};
 
 /* --- the owner -------------------------------------------------------------------------------------------------------- */

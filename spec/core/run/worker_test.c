@@ -18,6 +18,26 @@ static void a_key_runs_once_and_is_done(void **state)
     rig_fini(&r);
 }
 
+static void a_state_rests_between_keys_and_longer_when_no_key_is_ready(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    rig_add(&r, "ns/a", "D");
+    rig_add(&r, "ns/b", "cD");
+    rig_round(&r);
+    assert_int_equal(r.rests, 2);                  /* one that waits is no reason not to */
+    assert_int_equal(r.idle_rests, 1);
+    r.rest_left = 3;                               /* there is something to do: each round does a part, and looks around */
+    kl_time now = kl_clock_now(r.clock);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(kl_worker_step(r.w), now);
+    assert_true(kl_worker_step(r.w) > now);
+    assert_int_equal(r.idle_rests, 5);
+    assert_int_equal(r.rests, 2);
+    rig_fini(&r);
+}
+
 static void other_keys_run_while_one_waits_for_its_answer(void **state)
 {
     (void)state;
@@ -521,6 +541,7 @@ KL_TESTS(cmocka_unit_test(a_key_runs_once_and_is_done),
     cmocka_unit_test(an_error_is_logged_with_key_and_traceback_and_a_conflict_is_quiet),
     cmocka_unit_test(a_failure_for_good_waits_for_the_object_to_change),
     cmocka_unit_test(a_program_that_ends_without_a_result_has_failed),
+    cmocka_unit_test(a_state_rests_between_keys_and_longer_when_no_key_is_ready),
     cmocka_unit_test(a_key_that_changes_while_it_runs_runs_again),
     cmocka_unit_test(an_object_that_is_gone_is_forgotten),
     cmocka_unit_test(only_so_many_keys_are_in_flight),

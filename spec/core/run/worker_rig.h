@@ -178,7 +178,10 @@ static inline void rig_program_free(kl_program *p) { (void)p; }
 static inline bool rig_rest(void *state, bool idle)
 {
     rig *r = ((rig_gen *)state)->rig;
-    (idle ? r->idle_rests : r->rests)++;
+    if (idle)
+        r->idle_rests++;
+    else
+        r->rests++;
     return r->rest_left > 0 && r->rest_left--;
 }
 

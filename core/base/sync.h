@@ -38,14 +38,12 @@ void kl_unlock(kl_mutex *m) KL_RELEASE(*m);
 /* A lock of one word for a few dozen instructions that never sleep; zero is unlocked. Who finds it held spins, then yields. */
 typedef struct KL_CAPABILITY kl_spin { _Atomic uint32_t held; } kl_spin;
 void kl_spin_wait(kl_spin *s);                 /* the slow half of kl_spin_lock */
-
 KL_UNCHECKED static inline void kl_spin_lock(kl_spin *s) KL_ACQUIRE(*s);
 KL_UNCHECKED static inline void kl_spin_lock(kl_spin *s)
 {
     if (atomic_exchange_explicit(&s->held, 1, memory_order_acquire))
         kl_spin_wait(s);
 }
-
 KL_UNCHECKED static inline void kl_spin_unlock(kl_spin *s) KL_RELEASE(*s);
 KL_UNCHECKED static inline void kl_spin_unlock(kl_spin *s)
 {

@@ -33,6 +33,7 @@ M.doors = {
   { "^curl/", { "core/net/http.c" } },
   { "^microhttpd%.h$", { "core/base/httpd.c" } },
   { "^cjson/", { "core/model/json.c" } },
+  { "^sanitizer/", { "core/model/arena.c" } },
   { "^cJSON%.h$", { "core/model/json.c" } },
   { "^yaml%.h$", { "core/model/yaml.c" } },
   { "^sys/inotify%.h$", { "core/base/fswatch.c" } },

@@ -27,6 +27,7 @@ typedef struct lkl_border {
     const void *tag;
     uint64_t owner;              /* the thread that may use the state; checked in debug builds */
     bool nil_index;              /* indexing nil is ours: absent reads are remembered */
+    const struct kl_controller_spec *cuts;      /* a controller that keeps only some fields of some kinds, or NULL */
     lkl__recent recent[LKL__RECENT];
     lkl__slots seen, texts;
 } lkl_border;
@@ -106,11 +107,18 @@ void lkl__absent_at(lua_State *L, int border_idx, int in_idx, int key_idx);     
 void lkl__draft_absent(lua_State *L, int draft_idx, int key_idx);    /* the same, and begins a chain */
 void lkl__forget_chains(lua_State *L);
 
+/* --- objects of which only some fields are kept (lcut.c) --------------------------------------------------------------------------- */
+/* Raises when the key, which is absent, may be so only because it was cut. */
+void lkl__cut_check(lua_State *L, const struct kl_controller_spec *spec, int view_idx, int key_idx);
+void lkl__open_cut(lua_State *L);               /* adds its part to core.run */
+
 /* --- text ------------------------------------------------------------------------------------------------------------------------ */
 /* Adds a step to a path text in b: ".name", "[3]" or "[a.b/c]". */
 void lkl__path_step(lua_State *L, luaL_Buffer *b, int key_idx, bool first);
 void lkl__describe_value(lua_State *L, const kl_value *root);                 /* pushes "Pod default/a", or "the value" */
 void lkl__view_describe(lua_State *L, int view_idx, int key_idx);             /* pushes "spec.x of Pod default/a"; key_idx 0: the view itself */
+/* Pushes the keys from the view up to its root, whose value it returns; a path is {text}. */
+const kl_value *lkl__view_keys(lua_State *L, int view_idx);
 /* The same from a list of keys, the innermost first. */
 void lkl__describe_keys(lua_State *L, const kl_value *root, int keys_idx, int key_idx);
 kl_path *lkl__path(lua_State *L, int idx);      /* compiled, cached per state; raises. One more on the stack: the box that keeps it */

@@ -345,5 +345,6 @@ void lkl__push_run(lua_State *L)
     static const luaL_Reg functions[] = {{"call", call}, {"sleep", sleep_for}, {"resource", resource}, {"owns", owns}, {"get", get}, {"list", list}, {"each", each},
         {"event", event}, {"log", log_line}, {"now", now}, {NULL, NULL}};
     luaL_newlib(L, functions);
+    lkl__open_cut(L);
     lkl__open_context(L);
 }

@@ -106,6 +106,36 @@ static void read_indexes(lua_State *L, int idx, kl_controller_spec *s)
     lua_pop(L, 1);
 }
 
+static void read_fields(lua_State *L, int idx, kl_controller_spec *s)
+{
+    lua_getfield(L, idx, "fields");
+    int list = lua_gettop(L);
+    size_t n = lua_rawlen(L, list);
+    s->fields = kl_new_array(kl_fields_spec, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        lua_rawgeti(L, list, (lua_Integer)i + 1);
+        kl_fields_spec *f = &s->fields[s->n_fields++];
+        f->kind = string_field(L, lua_gettop(L), "kind");
+        f->paths = strings_field(L, lua_gettop(L), "paths");
+        if (!f->paths)
+            f->paths = kl_new_array(char *, 1);
+        size_t paths = 0;
+        while (f->paths[paths])
+            paths++;
+        kl_err err = KL_ERR_INIT;
+        if (kl_projection_new((const char *const *)f->paths, paths, &f->keep, &err)) {
+            lua_pushfstring(L, "controller \"%s\": %s", s->name, kl_err_message(&err));
+            kl_err_fini(&err);
+            lua_error(L);                  /* the program that holds the spec is freed */
+        }
+        lua_settop(L, list);
+    }
+    lua_pop(L, 1);
+    lua_getfield(L, idx, "managed_fields");
+    s->managed_fields = lua_isnil(L, -1) ? KL_MANAGED_DEFAULT : lua_toboolean(L, -1) ? KL_MANAGED_KEPT : KL_MANAGED_DROPPED;
+    lua_pop(L, 1);
+}
+
 /* The table on top, as lua/kubelua/controller.lua normalises it. */
 static void read_spec(lua_State *L, kl_controller_spec *s)
 {
@@ -125,6 +155,7 @@ static void read_spec(lua_State *L, kl_controller_spec *s)
     lua_pop(L, 1);
     read_watches(L, at, s);
     read_indexes(L, at, s);
+    read_fields(L, at, s);
 }
 
 static int read_specs(lua_State *L)
@@ -205,6 +236,8 @@ static void *open_state(kl_program *p, size_t controller, kl_err *err)
     w->program = me;
     w->controller = controller;
     w->lua->controller = p->specs[controller].name;
+    w->lua->spec = &p->specs[controller];
+    lkl__border(w->lua->L)->cuts = w->lua->spec->n_fields ? w->lua->spec : NULL;
     lua_pushcfunction(w->lua->L, make_body);
     lua_pushlightuserdata(w->lua->L, w);
     if (lua_pcall(w->lua->L, 1, 0, 0)) {

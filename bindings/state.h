@@ -22,6 +22,7 @@ typedef struct lkl_state {
     int unyieldable;           /* coroutines of the script resumed from where nothing can yield */
     uint64_t blocked;          /* calls that had to block the worker for that */
     const char *controller;    /* name, for logs; "" while loading */
+    const kl_controller_spec *spec;    /* the program's; NULL while loading */
 #ifdef KL_DEBUG
     lkl_stress stress;
 #endif

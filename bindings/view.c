@@ -279,6 +279,8 @@ static const kl_value *keys_of(lua_State *L, int idx)
     return view ? view->v : NULL;
 }
 
+const kl_value *lkl__view_keys(lua_State *L, int view_idx) { return keys_of(L, view_idx); }
+
 static void add_path(lua_State *L, luaL_Buffer *b, int path_idx, bool first)
 {
     size_t n;
@@ -377,6 +379,8 @@ static int view_index(lua_State *L)
     const kl_value *child = child_of(L, view->v, 2, &key);
     if (kl_value_type(child) == KL_NULL) {
         lkl_border *b = lkl__border_at(L, lua_upvalueindex(UP_BORDER));
+        if (b->cuts && !child)
+            lkl__cut_check(L, b->cuts, 1, 2);
         if (b->nil_index)
             lkl__absent_at(L, lua_upvalueindex(UP_BORDER), 1, 2);
         lua_pushnil(L);

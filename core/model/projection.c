@@ -187,3 +187,54 @@ bool kl_projection_keeps(const kl_projection *p, const char *const *keys, size_t
             return false;
     return true;
 }
+
+static bool covers(const kl__cut *c, const kl_value *v)
+{
+    const kl__cut *below;
+    if (!c)
+        return true;
+    if (kl_value_type(v) == KL_ARRAY) {
+        c = kl__cut_items(c);
+        for (size_t i = 0; c && i < kl_value_len(v); i++)
+            if (!covers(c, kl_value_item(v, i)))
+                return false;
+        return true;
+    }
+    for (size_t i = 0; kl_value_type(v) == KL_OBJECT && i < kl_value_len(v); i++) {
+        size_t n;
+        const char *key;
+        const kl_value *member = kl_value_member(v, i, &key, &n);
+        if (!kl__cut_keeps(c, key, n, &below) || !covers(below, member))
+            return false;
+    }
+    return true;
+}
+
+bool kl_projection_covers(const kl_projection *p, const kl_value *v)
+{
+    return covers(kl__projection_root(p), v);
+}
+
+static char *cut_list(const kl__cut *c, const kl_value *v, const char *path)
+{
+    const kl__cut *below;
+    char *found = NULL;
+    if (c && kl_value_type(v) == KL_ARRAY)
+        return kl__cut_items(c) ? kl_strdup(path) : NULL;
+    for (size_t i = 0; !found && c && kl_value_type(v) == KL_OBJECT && i < kl_value_len(v); i++) {
+        size_t n;
+        const char *key;
+        const kl_value *member = kl_value_member(v, i, &key, &n);
+        if (!kl__cut_keeps(c, key, n, &below))
+            continue;
+        char *at = kl_sprintf("%s%s%.*s", path, *path ? "." : "", (int)n, key);
+        found = cut_list(below, member, at);
+        kl_free(at);
+    }
+    return found;
+}
+
+char *kl_projection_cut_list(const kl_projection *p, const kl_value *patch)
+{
+    return cut_list(kl__projection_root(p), patch, "");
+}

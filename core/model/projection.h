@@ -22,6 +22,11 @@ bool kl_projection_equal(const kl_projection *a, const kl_projection *b);    /* 
 /* Whether an object so cut still has what stands at these keys: false when it was left out. */
 bool kl_projection_keeps(const kl_projection *p, const char *const *keys, size_t n);
 
+/* Whether nothing stands in v that would be left out: v was so cut, or there was nothing to cut. */
+bool kl_projection_covers(const kl_projection *p, const kl_value *v);
+/* The path of the first list in a merge patch that would take the place of one whose items were cut, or NULL. Caller frees. */
+char *kl_projection_cut_list(const kl_projection *p, const kl_value *patch);
+
 /* --- for the decoder ------------------------------------------------------------------------------------------------- */
 /* One level of it: what becomes of each member. */
 typedef struct kl__cut kl__cut;

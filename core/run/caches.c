@@ -20,13 +20,15 @@ struct kl_caches {
     kl_caches_origin origin;
     kl_mutex mu;
     kl_cond cond;
-    kl_map *by_kind KL_GUARDED_BY(mu);
+    kl_map *by_kind KL_GUARDED_BY(mu);     /* by label */
+    kl_projection *usual;                  /* what is kept where nobody says */
     size_t alive KL_GUARDED_BY(mu);        /* caches not freed yet, released ones included */
 };
 
 struct kl_cache {
     kl_caches *set;
-    char *kind;
+    char *kind, *label;                    /* label: the kind, and what is kept of it when that is not the usual */
+    kl_projection *keep;
     int users;                             /* loop only */
     int holds;                             /* loop only: a resolve under way or a stopping informer keeps the memory */
     bool resolving;
@@ -51,11 +53,11 @@ static void client_forget(void *arg)
     kl_client_discovery_forget(((kl_caches *)arg)->o.client);
 }
 
-static void client_source(void *arg, const kl_resource *r, const char *ns, kl_source *out)
+static void client_source(void *arg, const kl_resource *r, const char *ns, kl_projection *keep, kl_source *out)
 {
     const kl_caches_options *o = &((kl_caches *)arg)->o;
     kl_client_source(&(kl_client_source_options){.client = o->client, .resource = r, .ns = ns, .max_object = o->max_object,
-        .drop_managed_fields = o->drop_managed_fields}, out);
+        .keep = keep}, out);
 }
 
 kl_caches *kl_caches_new(const kl_caches_options *o)
@@ -66,6 +68,7 @@ kl_caches *kl_caches_new(const kl_caches_options *o)
     kl_mutex_init(&s->mu);
     kl_cond_init(&s->cond);
     s->by_kind = kl_map_new();
+    s->usual = o->drop_managed_fields ? kl_projection_without_managed_fields() : NULL;
     return s;
 }
 
@@ -78,6 +81,7 @@ void kl_caches_free(kl_caches *s)
         kl_cond_wait(&s->cond, &s->mu);
     kl_unlock(&s->mu);
     kl_map_free(s->by_kind, NULL);
+    kl_projection_unref(s->usual);
     kl_cond_fini(&s->cond);
     kl_mutex_fini(&s->mu);
     kl_free(s);
@@ -92,6 +96,8 @@ static void cache_maybe_free(kl_cache *c)
     kl_informer_unref(c->informer);
     kl_free(c->problem);
     kl_free(c->kind);
+    kl_free(c->label);
+    kl_projection_unref(c->keep);
     kl_free(c);
     kl_lock(&s->mu);
     s->alive--;
@@ -132,14 +138,21 @@ static void execute(void *arg, void (*fn)(void *), void *fnarg)
         fn(fnarg);
 }
 
+/* The end of initial events is told in an annotation, which is cut with the others. */
+static bool may_stream(const kl_cache *c)
+{
+    static const char *const annotations[] = {"metadata", "annotations"};
+    return c->set->o.stream && kl_projection_keeps(c->keep, annotations, 2);
+}
+
 static void informer_create(kl_cache *c)
 {
     kl_caches *s = c->set;
     char *display = kl_resource_display(c->resource), *api_version = kl_api_version(c->resource->group, c->resource->version);
     const char *ns = c->resource->namespaced ? s->o.ns : NULL;
     kl_informer_options o = {.clock = s->o.clock, .resource = display, .api_version = api_version, .kind = c->resource->kind, .namespace_ = ns,
-        .seed = kl_hash(c->kind, strlen(c->kind)), .stream = s->o.stream, .execute = execute, .execute_arg = c};
-    s->origin.source(s->origin.arg, c->resource, ns, &o.source);
+        .seed = kl_hash(c->kind, strlen(c->kind)), .stream = may_stream(c), .execute = execute, .execute_arg = c};
+    s->origin.source(s->origin.arg, c->resource, ns, c->keep, &o.source);
     kl_informer *i = kl_informer_new(&o);
     kl_lock(&s->mu);
     c->informer = i;
@@ -219,16 +232,44 @@ static void resolve(kl_cache *c)
 
 /* --- users ------------------------------------------------------------------------------------------------------------------ */
 
-kl_cache *kl_caches_acquire(kl_caches *s, const char *kind)
+/* What a keeps holds all that b keeps, as far as that is easy to see. */
+static bool keeps_as_much(const kl_projection *a, const kl_projection *b)
 {
+    static const char *const managed[] = {"metadata", "managedFields"};
+    if (!a || kl_projection_equal(a, b))
+        return true;
+    kl_projection *without = kl_projection_without_managed_fields();
+    bool enough = kl_projection_equal(a, without) && !kl_projection_keeps(b, managed, 2);
+    kl_projection_unref(without);
+    return enough;
+}
+
+static kl_cache *suitable_locked(kl_caches *s, const char *kind, const kl_projection *keep) KL_REQUIRES(s->mu)
+{
+    size_t it = 0;
+    const char *label;
+    void *v;
+    while (kl_map_next(s->by_kind, &it, &label, &v)) {
+        kl_cache *c = v;
+        if (!strcmp(c->kind, kind) && keeps_as_much(c->keep, keep))
+            return c;
+    }
+    return NULL;
+}
+
+kl_cache *kl_caches_acquire(kl_caches *s, const char *kind, const kl_keep *keep)
+{
+    kl_projection *wanted = keep ? keep->projection : s->usual;
     kl_lock(&s->mu);
-    kl_cache *c = kl_map_get(s->by_kind, kind);
+    kl_cache *c = suitable_locked(s, kind, wanted);
     if (!c) {
         c = kl_new(kl_cache);
         c->set = s;
         c->kind = kl_strdup(kind);
+        c->label = keep && keep->what && !kl_projection_equal(wanted, s->usual) ? kl_sprintf("%s (%s)", kind, keep->what) : kl_strdup(kind);
+        c->keep = kl_projection_ref(wanted);
         atomic_init(&c->use_mapper, false);
-        kl_map_set(s->by_kind, kind, c);
+        kl_map_set(s->by_kind, c->label, c);
         s->alive++;
     }
     kl_unlock(&s->mu);
@@ -256,7 +297,7 @@ void kl_cache_release(kl_cache *c)
     if (--c->users)
         return;
     kl_lock(&s->mu);
-    kl_map_take(s->by_kind, c->kind);
+    kl_map_take(s->by_kind, c->label);
     kl_unlock(&s->mu);
     if (c->informer) {
         c->holds++;

@@ -18,7 +18,7 @@ typedef struct kl_cache kl_cache;
 typedef struct kl_caches_origin {
     void (*resolve)(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg);      /* done on any thread; resources outlive the set */
     void (*forget)(void *arg);                                                              /* before a kind is asked for again */
-    void (*source)(void *arg, const kl_resource *r, const char *ns, kl_source *out);
+    void (*source)(void *arg, const kl_resource *r, const char *ns, kl_projection *keep, kl_source *out);     /* keep borrowed; NULL: all */
     void *arg;
 } kl_caches_origin;
 
@@ -39,9 +39,16 @@ kl_caches *kl_caches_new(const kl_caches_options *o);
 /* After every cache was released: waits for the informers to stop (not on the loop). */
 void kl_caches_free(kl_caches *s);
 
+/* What of the objects its user wants. */
+typedef struct kl_keep {
+    kl_projection *projection;         /* NULL: everything. Borrowed for the call */
+    const char *what;                  /* for people: "spec.nodeName, status.phase"; NULL: nothing to say */
+} kl_keep;
+
 /* The shared cache of a kind, begun when this is its first user; never NULL. Each acquire wants one release, and the last
- * release stops the informer. On the loop. */
-kl_cache *kl_caches_acquire(kl_caches *s, const char *kind);
+ * release stops the informer. keep NULL: as the options say, all fields but perhaps managedFields. A cache that has what is
+ * wanted and more serves as well; where there is none, another is begun. On the loop. */
+kl_cache *kl_caches_acquire(kl_caches *s, const char *kind, const kl_keep *keep);
 void kl_cache_release(kl_cache *c);
 
 const char *kl_cache_kind(const kl_cache *c);
@@ -55,7 +62,7 @@ void kl_cache_use_mapper(kl_cache *c);
 /* The `changed` hook of the options, for others who have news. */
 void kl_caches_notify(kl_caches *s, void (**changed)(void *), void **arg);
 
-/* Calls fn for every cache that has an informer. Any thread; under the set's lock: do not call back. */
+/* Calls fn for every cache that has an informer; `kind` says also what is kept of it: "v1/Pod (spec.nodeName)". Any thread; under the set's lock: do not call back. */
 void kl_caches_each(kl_caches *s, void (*fn)(void *arg, const char *kind, kl_informer *i), void *arg);
 
 #endif

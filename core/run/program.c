@@ -1,4 +1,5 @@
 /* program.c - a loaded generation: who still holds it, and the end of its specs. */
+#include <string.h>
 #include "base/mem.h"
 #include "run/reconciler.h"
 
@@ -21,6 +22,14 @@ static void strings_free(char **v)
     kl_free(v);
 }
 
+const kl_fields_spec *kl_controller_spec_fields(const kl_controller_spec *s, const char *kind)
+{
+    for (size_t i = 0; i < s->n_fields; i++)
+        if (!strcmp(s->fields[i].kind, kind))
+            return &s->fields[i];
+    return NULL;
+}
+
 void kl_controller_spec_fini(kl_controller_spec *s)
 {
     kl_free(s->name);
@@ -39,6 +48,12 @@ void kl_controller_spec_fini(kl_controller_spec *s)
     kl_free(s->indexes);
     strings_free(s->owns);
     strings_free(s->reads);
+    for (size_t i = 0; i < s->n_fields; i++) {
+        kl_free(s->fields[i].kind);
+        strings_free(s->fields[i].paths);
+        kl_projection_unref(s->fields[i].keep);
+    }
+    kl_free(s->fields);
     kl_value_unref(s->params);
     *s = (kl_controller_spec){0};
 }

@@ -34,6 +34,7 @@ static void source_unref(client_source *s)
     kl_free(s->ns);
     kl_free(s->labels);
     kl_free(s->fields);
+    kl_projection_unref(s->o.keep);
     kl_free(s);
 }
 
@@ -98,7 +99,7 @@ static uint64_t start(client_source *s, kl_op *op, const kl_source_sink *sink, c
     op->fields = s->fields;
     kl_stream_call call = {.item = transfer_item, .event = transfer_event, .opened = transfer_opened, .done = transfer_done, .arg = t,
         .known = sink->known ? transfer_known : NULL, .api_version = api_version, .kind = kind,
-        .max_object = s->o.max_object, .drop_managed_fields = s->o.drop_managed_fields};
+        .max_object = s->o.max_object, .keep = s->o.keep};
     uint64_t stream = kl_client_stream(s->o.client, op, &call);
     if (!over) {
         t->stream = stream;
@@ -172,5 +173,6 @@ void kl_client_source(const kl_client_source_options *o, kl_source *out)
     s->ns = kl_strdup(o->ns);
     s->labels = kl_strdup(o->labels);
     s->fields = kl_strdup(o->fields);
+    s->o.keep = kl_projection_ref(o->keep);
     *out = (kl_source){source_list, source_watch, source_cancel, source_timer, source_timer_cancel, source_post, source_free, s};
 }

@@ -11,7 +11,7 @@ typedef struct kl_client_source_options {
     const char *ns;                /* copied; NULL: all */
     const char *labels, *fields;   /* selectors; copied; NULL */
     size_t max_object;
-    bool drop_managed_fields;
+    kl_projection *keep;           /* of each object; NULL: all. A reference is taken */
 } kl_client_source_options;
 
 /* Fills *out; out->free releases it. */

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include "base/clock.h"
+#include "model/projection.h"
 #include "model/value.h"
 
 #define KL_NO_FN ((size_t)-1)
@@ -24,6 +25,15 @@ typedef struct kl_index_spec {
     size_t fn;
 } kl_index_spec;
 
+/* Of this kind only some fields are kept in the cache. */
+typedef struct kl_fields_spec {
+    char *kind;
+    char **paths;              /* NULL-terminated */
+    kl_projection *keep;
+} kl_fields_spec;
+
+typedef enum kl_managed_fields { KL_MANAGED_DEFAULT, KL_MANAGED_KEPT, KL_MANAGED_DROPPED } kl_managed_fields;
+
 typedef struct kl_controller_spec {
     char *name;                /* field manager, lease and metric label */
     char *resource;            /* "example.com/v1/SecretSync" */
@@ -32,6 +42,8 @@ typedef struct kl_controller_spec {
     kl_watch_spec *watches; size_t n_watches;
     kl_index_spec *indexes; size_t n_indexes;
     char **owns, **reads;      /* kinds; NULL-terminated or NULL */
+    kl_fields_spec *fields; size_t n_fields;       /* kinds that are not in here are kept whole */
+    kl_managed_fields managed_fields;              /* metadata.managedFields of those; default: as the manager says */
     int workers;               /* threads; 0: the manager's default (--workers), which is 1 */
     int concurrency;           /* keys in flight per worker; 0: 32 */
     kl_time timeout;           /* wall time of one run, waits included; 0: none */
@@ -39,6 +51,8 @@ typedef struct kl_controller_spec {
     const kl_value *params;    /* an object, or NULL */
 } kl_controller_spec;
 
+/* What of a kind is kept: NULL when the controller has not said which fields. Borrowed. */
+const kl_fields_spec *kl_controller_spec_fields(const kl_controller_spec *s, const char *kind);
 /* Frees what the spec holds and zeroes it; the program that owns it calls this once, on any thread. */
 void kl_controller_spec_fini(kl_controller_spec *s);
 

@@ -1,6 +1,7 @@
 /* wiring.c - the life of a wiring: acquire, connect as things appear, activate, retire, free. */
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "model/object.h"
@@ -63,10 +64,39 @@ kl_need *kl__wiring_need(kl_wiring *w, const char *kind)
     return NULL;
 }
 
+static char *joined(char **paths)
+{
+    kl_buf b = KL_BUF_INIT;
+    for (char **p = paths; *p; p++)
+        kl_buf_printf(&b, "%s%s", p == paths ? "" : ", ", *p);
+    return kl_buf_take(&b);
+}
+
+static kl_cache *acquire(kl_wiring *w, const char *kind)
+{
+    const kl_controller_spec *s = w->logic.spec;
+    const kl_fields_spec *fields = kl_controller_spec_fields(s, kind);
+    kl_cache *c;
+    if (fields) {
+        char *what = joined(fields->paths);
+        c = kl_caches_acquire(w->o.caches, kind, &(kl_keep){fields->keep, what});
+        kl_free(what);
+    } else if (s->managed_fields == KL_MANAGED_DROPPED) {
+        kl_projection *without = kl_projection_without_managed_fields();
+        c = kl_caches_acquire(w->o.caches, kind, &(kl_keep){without, "without managedFields"});
+        kl_projection_unref(without);
+    } else if (s->managed_fields == KL_MANAGED_KEPT) {
+        c = kl_caches_acquire(w->o.caches, kind, &(kl_keep){NULL, "with managedFields"});
+    } else {
+        c = kl_caches_acquire(w->o.caches, kind, NULL);
+    }
+    return c;
+}
+
 static void need(kl_wiring *w, const char *kind)
 {
     if (!kl__wiring_need(w, kind))
-        w->needs[w->n_needs++].cache = kl_caches_acquire(w->o.caches, kind);
+        w->needs[w->n_needs++].cache = acquire(w, kind);
 }
 
 static void feed(kl_wiring *w, kl_role role, const char *kind, const kl_watch_spec *watch)

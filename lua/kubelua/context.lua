@@ -144,7 +144,7 @@ end
 local live = setmetatable({}, Live)
 
 local patcher = {
-  send = send, get = get_live,
+  send = send, get = get_live, cut_list = run.cut_list,
   has = function(kind, subresource)
     local resource = run.resource(kind)
     return subresource == "status" and resource.status
@@ -210,7 +210,15 @@ end
 
 ---@param o kubelua.Object|kubelua.view
 ---@return kubelua.view
-function Context:update(o, opts) return send(placed(self, request.update("ctx:update", o, opts))) end
+function Context:update(o, opts)
+  local op = request.update("ctx:update", o, opts)
+  local kept = run.kept(op.kind)
+  if kept then
+    core.blame(("ctx:update: of %s this controller keeps only some fields (%s), and an update would erase the others; "
+      .. "use ctx:patch(object, function(o) ... end), which sends what changed"):format(op.kind, kept))
+  end
+  return send(placed(self, op))
+end
 
 --- Deletes; that it is absent is success.
 function Context:delete(kind, a, b, c)

@@ -1,6 +1,7 @@
 -- controller.lua - the spec of a controller: checked at once, with the place of the mistake, and brought into one shape.
 --
---   kube.controller { name, resource, when, indexes, watches, owns, reads, workers, concurrency, timeout, resync, params, reconcile }
+--   kube.controller { name, resource, when, indexes, watches, owns, reads, fields, managed_fields, workers, concurrency, timeout, resync,
+--     params, reconcile }
 --
 -- What comes out is data (bindings/program.c reads it) and functions; the functions of watches, indexes and `when` are numbered
 -- in the order of their kinds and names, so that every state of a generation gives the same number to the same function.
@@ -19,6 +20,8 @@ local M = {}
 ---@field watches? table<string, "owner"|"same-name"|{via: string}|fun(obj: kubelua.view, ctx: kubelua.Context): (string|table)[]|nil>
 ---@field owns? string[]
 ---@field reads? string[]
+---@field fields? table                    paths that are kept in the cache, of the resource; or by kind: { ["v1/Pod"] = { "spec.nodeName" } }
+---@field managed_fields? boolean          whether metadata.managedFields are kept in the cache, over --keep-managed-fields
 ---@field workers? integer                 threads
 ---@field concurrency? integer             keys in flight per worker
 ---@field timeout? string|number           wall time of one run
@@ -32,11 +35,11 @@ Controller.__index = Controller
 
 local KEYS = {
   name = true, resource = true, reconcile = true, when = true, indexes = true, watches = true, owns = true, reads = true,
-  workers = true, concurrency = true, timeout = true, resync = true, params = true,
+  workers = true, concurrency = true, timeout = true, resync = true, params = true, fields = true, managed_fields = true,
 }
 -- In the design, not in this version. Refused by name rather than taken for a typing mistake.
 local LATER = {
-  finalize = "finalizers", memory = "memory budgets", cpu = "processor budgets", fields = "projections", namespaces = "namespace selection",
+  finalize = "finalizers", memory = "memory budgets", cpu = "processor budgets", namespaces = "namespace selection",
   selector = "selectors", priority = "priorities", backoff = "backoff policies", serial = "mutex groups", cron = "cron triggers",
   every = "interval triggers", finalizer = "finalizers",
 }
@@ -116,7 +119,7 @@ end
 -- Why a text is no path, or nil. A view parses the path that it is asked for.
 local function no_path(text)
   local ok, why = pcall(NOTHING, text)
-  if not ok then return (tostring(why):gsub("^[^:]+:%d+: ", "")) end
+  if not ok then return (tostring(why):gsub("^[^:]+:%d+: ", ""):gsub("^bad argument #%d+ to '.-' %((.*)%)$", "%1")) end
 end
 
 -- A field of the top such as "spec" is a path; what is nearly one of the words is a slip.
@@ -224,6 +227,76 @@ local function check_watches(self, watches)
   end
 end
 
+-- ---------------------------------------------------------------- fields
+
+-- The kinds that the controller has in a cache.
+local function kinds_of(self)
+  local kinds = { [self.resource] = true }
+  for _, list in ipairs { self.owns or {}, self.reads or {} } do
+    for _, kind in ipairs(list) do kinds[kind] = true end
+  end
+  for _, list in ipairs { self.watches, self.indexes } do
+    for _, entry in ipairs(list) do kinds[entry.kind] = true end
+  end
+  return kinds
+end
+
+local function add_fields(self, kind, list)
+  local where = kind == self.resource and "fields" or ("fields[%q]"):format(kind)
+  if type(list) ~= "table" then fail(self, "%s must be a list of paths such as { \"spec.nodeName\" }, got %s", where, type(list)) end
+  local kept, seen = {}, {}
+  local function add(path)
+    if not seen[path] then kept[#kept + 1] = path end
+    seen[path] = true
+  end
+  for key, path in pairs(list) do
+    if math.type(key) ~= "integer" then fail(self, "%s must be a list of paths; '%s' is a name in it", where, tostring(key)) end
+    if type(path) ~= "string" then fail(self, "%s[%d] must be a path such as \"spec.nodeName\", got %s", where, key, type(path)) end
+    local why = no_path(path)
+    if why then fail(self, "%s: %s", where, why) end
+    if path:find "%[%d+%]" then
+      fail(self, "%s: %q: an index cannot be kept alone; leave it out, and the path means every item of the list", where, path)
+    end
+    add(path)
+  end
+  -- What the cache itself looks at is kept as well.
+  for _, index in ipairs(self.indexes) do
+    if index.kind == kind and index.path then add((index.path:gsub("%[%d+%]", ""))) end
+  end
+  for _, word in ipairs(kind == self.resource and self.when or {}) do
+    if word == "annotations" then add "metadata.annotations" end
+    if word ~= "annotations" and word ~= "generation" and word ~= "labels" and word ~= "resourceVersion" then
+      add((word:gsub("%[%d+%]", "")))
+    end
+  end
+  table.sort(kept)
+  self.fields[#self.fields + 1] = { kind = kind, paths = kept }
+end
+
+local function check_fields(self, fields)
+  self.fields = {}
+  if fields == nil then return end
+  if type(fields) ~= "table" then
+    fail(self, "fields must be a list of paths such as { \"spec.nodeName\" }, or such lists by kind, got %s", type(fields))
+  end
+  local kinds, own, by_kind = kinds_of(self), {}, {}
+  for key, value in pairs(fields) do
+    if math.type(key) == "integer" then
+      own[key] = value
+    elseif type(key) == "string" and kinds[key] then
+      by_kind[key] = value
+    else
+      fail(self, "fields[%q]: this controller has no such kind in a cache%s", tostring(key),
+        type(key) == "string" and suggest.hint(key, kinds) or "")
+    end
+  end
+  if next(own) ~= nil or next(fields) == nil then
+    if by_kind[self.resource] then fail(self, "fields: paths of %s stand in two places; put them together", self.resource) end
+    by_kind[self.resource] = own
+  end
+  for _, kind in ipairs(sorted(by_kind)) do add_fields(self, kind, by_kind[kind]) end
+end
+
 -- ---------------------------------------------------------------- the whole
 
 --- Checks a spec and returns the controller that a script returns.
@@ -244,6 +317,11 @@ function M.controller(spec)
   check_indexes(self, spec.indexes)
   check_watches(self, spec.watches)
   self.owns, self.reads = check_kinds(self, "owns", spec.owns), check_kinds(self, "reads", spec.reads)
+  check_fields(self, spec.fields)
+  if spec.managed_fields ~= nil and type(spec.managed_fields) ~= "boolean" then
+    fail(self, "managed_fields must be true (kept in the cache) or false, got %s", type(spec.managed_fields))
+  end
+  self.managed_fields = spec.managed_fields
   self.workers = check_count(self, "workers", spec.workers, 1, 256)
   self.concurrency = check_count(self, "concurrency", spec.concurrency, 1, 10000)
   self.timeout, self.resync = check_duration(self, "timeout", spec.timeout), check_duration(self, "resync", spec.resync)

@@ -1,7 +1,8 @@
 -- patch.lua - changing an object: a function edits a draft, what it changed becomes a merge patch, and a 409 runs it again on
 -- the fresh object. Also patches that were written by hand.
 --
---   { send = function(op) -> view, get = function(op) -> view or nil, has = function(kind, subresource) -> boolean }
+--   { send = function(op) -> view, get = function(op) -> view or nil, has = function(kind, subresource) -> boolean,
+--     cut_list = nil or function(kind, object, patch) -> path of a list that may not be replaced, or nil }
 -- is what this needs of its caller, the client or ctx.
 
 local core = require "kubelua.core"
@@ -82,6 +83,11 @@ end
 local function submit(self, what, base, at, draft, opts)
   local patch, list_changed = core.draft_patch(draft)
   if not patch then return base end
+  local list = list_changed and self.cut_list and self.cut_list(at.kind, base, patch)
+  if list then
+    core.blame(("%s: the function changed the list %s, of whose items only some fields are kept, and the patch would erase the others; "
+      .. "keep %s whole in `fields`, or change the object from ctx.live:get"):format(what, list, list))
+  end
   local version = (list_changed or opts.lock) and base("metadata.resourceVersion")
   local status, rest = split(patch)
   local result = base

@@ -42,6 +42,8 @@ local function describe_one(c, out)
   for _, kind in ipairs(c.owns or {}) do line(out, "owns", kind) end
   for _, kind in ipairs(c.reads or {}) do line(out, "reads", kind) end
   for _, i in ipairs(c.indexes) do line(out, "index", ("%s of %s: %s"):format(i.name, i.kind, i.path or "a function")) end
+  for _, f in ipairs(c.fields) do line(out, "fields", ("%s: %s"):format(f.kind, #f.paths > 0 and table.concat(f.paths, ", ") or "what every object has")) end
+  if c.managed_fields ~= nil then line(out, "managedFields", c.managed_fields and "kept" or "dropped") end
   if c.when then line(out, "when", table.concat(c.when, ", ")) elseif c.when_fn then line(out, "when", "a function") end
   if c.workers then line(out, "workers", c.workers) end
   if c.timeout then line(out, "timeout", ("%gs"):format(c.timeout)) end

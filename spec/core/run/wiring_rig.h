@@ -23,6 +23,7 @@ typedef struct rig_kind {
     fake_source f;
     bool missing;                  /* the server does not have it */
     int sources;                   /* informers made so far */
+    kl_projection *keep;           /* what the last of them keeps */
 } rig_kind;
 
 typedef struct rig {
@@ -123,13 +124,14 @@ static void rig_resolve(void *arg, const char *kind, kl_resolve_fn *done, void *
 
 static void rig_forget(void *arg) { (void)arg; }
 
-static void rig_source(void *arg, const kl_resource *res, const char *ns, kl_source *out)
+static void rig_source(void *arg, const kl_resource *res, const char *ns, kl_projection *keep, kl_source *out)
 {
     rig *r = arg;
     (void)ns;
     for (int i = 0; i < RIG_KINDS; i++)
         if (&r->kinds[i].resource == res) {
             r->kinds[i].sources++;
+            r->kinds[i].keep = keep;
             *out = fake_source_of(&r->kinds[i].f);
             return;
         }

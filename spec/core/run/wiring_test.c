@@ -54,6 +54,37 @@ static void what_somebody_changes_goes_before_what_was_there_and_what_is_looked_
     rig_fini(&r);
 }
 
+static void what_is_kept_of_a_kind_is_told_to_its_source_and_who_keeps_more_is_shared(void **state)
+{
+    (void)state;
+    static const char *const path[] = { "spec.from" };
+    static const char *const managed[] = { "metadata", "managedFields" }, *const from[] = { "spec", "from" }, *const to[] = { "spec", "to" };
+    rig r;
+    rig_init(&r);
+    kl_projection *keep = NULL;
+    assert_int_equal(kl_projection_new(path, 1, &keep, NULL), KL_OK);
+    r.spec.reads = (char *[]){"v1/Secret", NULL};
+    r.spec.fields = &(kl_fields_spec){"example.com/v1/App", (char *[]){"spec.from", NULL}, keep};
+    r.spec.n_fields = 1;
+    r.spec.managed_fields = KL_MANAGED_DROPPED;
+    r.w = wire(&r, 1);
+    sync_all(&r);
+    assert_true(kl_projection_keeps(r.kinds[APP].keep, from, 2));
+    assert_false(kl_projection_keeps(r.kinds[APP].keep, to, 2));
+    assert_true(kl_projection_keeps(r.kinds[SECRET].keep, to, 2));
+    assert_false(kl_projection_keeps(r.kinds[SECRET].keep, managed, 2));
+    /* Whoever wants the same or less shares it. */
+    kl_cache *same = kl_caches_acquire(r.caches, "example.com/v1/App", &(kl_keep){keep, "spec.from"});
+    kl_cache *less = kl_caches_acquire(r.caches, "v1/Secret", &(kl_keep){keep, "spec.from"});
+    pump(&r);
+    assert_int_equal(r.kinds[APP].sources, 1);
+    assert_int_equal(r.kinds[SECRET].sources, 1);
+    kl_cache_release(less);
+    kl_cache_release(same);
+    kl_projection_unref(keep);
+    rig_fini(&r);
+}
+
 static void a_kind_that_is_missing_parks_it_until_it_appears(void **state)
 {
     (void)state;
@@ -533,6 +564,7 @@ static void events_that_still_wait_when_it_retires_wake_nobody(void **state)
 
 KL_TESTS(cmocka_unit_test(it_feeds_nothing_before_it_is_active_and_everything_then),
     cmocka_unit_test(what_somebody_changes_goes_before_what_was_there_and_what_is_looked_at_again),
+    cmocka_unit_test(what_is_kept_of_a_kind_is_told_to_its_source_and_who_keeps_more_is_shared),
     cmocka_unit_test(a_kind_that_is_missing_parks_it_until_it_appears),
     cmocka_unit_test(a_refused_list_parks_it_with_the_reason),
     cmocka_unit_test(words_of_when_look_at_their_part_only),

@@ -22,6 +22,7 @@
 #define KL_REQUIRES(m)     KL_TSA(requires_capability(m))
 #define KL_ACQUIRE(m)      KL_TSA(acquire_capability(m))
 #define KL_RELEASE(m)      KL_TSA(release_capability(m))
+#define KL_ACQUIRE_IF(ret, m) KL_TSA(try_acquire_capability(ret, m))     /* acquired when the function answers ret (0 or 1) */
 #define KL_UNCHECKED       KL_TSA(no_thread_safety_analysis)     /* for the bodies that the contracts are made of */
 
 typedef struct KL_CAPABILITY kl_mutex { pthread_mutex_t m; } kl_mutex;

@@ -42,7 +42,7 @@ bool kl_indexer_key(const kl_value *o, char out[KL_KEY_MAX])
 }
 
 /* The same in the apply context: the text, and the key as it stands in the object. */
-static bool key_of(kl_indexer *ix, const kl_value *o, char out[KL_KEY_MAX], kl__key *key)
+bool kl__key_of(kl_indexer *ix, const kl_value *o, char out[KL_KEY_MAX], kl__key *key)
 {
     const kl_value *metadata = kl_value_find(o, &ix->metadata);
     return key_text(kl_value_find(metadata, &ix->ns), kl_value_find(metadata, &ix->name), out, key);
@@ -54,7 +54,7 @@ uint32_t kl__tag(uint64_t hash)
     return tag ? tag : 1;
 }
 
-static uint32_t key_tag(const char *key) { return kl__tag(kl_hash(key, strlen(key))); }
+uint32_t kl__key_tag(const char *key) { return kl__tag(kl_hash(key, strlen(key))); }
 
 static kl__key key_of_object(const kl_value *o)
 {
@@ -189,7 +189,7 @@ static uint32_t number_of_locked(kl_indexer *ix, uint32_t tag, kl__key key) KL_R
     return KL__NONE;
 }
 
-static void set_rv_locked(kl_indexer *ix, const char *rv) KL_REQUIRES(ix->mu)
+void kl__set_rv_locked(kl_indexer *ix, const char *rv)
 {
     if (!rv)
         return;
@@ -199,7 +199,6 @@ static void set_rv_locked(kl_indexer *ix, const char *rv) KL_REQUIRES(ix->mu)
     memcpy(ix->rv, rv, n);
 }
 
-/* Takes its own reference to o. */
 static uint32_t add_locked(kl_indexer *ix, uint32_t tag, kl__key key, const kl_value *o) KL_REQUIRES(ix->mu)
 {
     uint32_t number = kl__table_add(&ix->edit, &ix->objects, tag, (void *)kl_value_ref(o));
@@ -216,19 +215,36 @@ static void exchange_locked(kl_indexer *ix, uint32_t number, kl__key key, const 
     kl__edit_drop_value(&ix->edit, old);
 }
 
-static void remove_locked(kl_indexer *ix, uint32_t tag, uint32_t number, const kl_value *old) KL_REQUIRES(ix->mu)
+bool kl__put_locked(kl_indexer *ix, const char *text, kl__key key, const kl_value *o, size_t from, size_t to, uint32_t *number, const kl_value **old)
 {
+    uint32_t tag = kl__key_tag(text);
+    *number = number_of_locked(ix, tag, key);
+    *old = *number == KL__NONE ? NULL : kl__cells_get(&ix->objects.cells, *number);
+    if (*old && unchanged(ix, *old, o))
+        return false;
+    if (*old)
+        exchange_locked(ix, *number, key, *old, o);
+    else
+        *number = add_locked(ix, tag, key, o);
+    kl__indexes_update_locked(ix, *number, *old, o, &ix->said, from, to);
+    return true;
+}
+
+const kl_value *kl__remove_locked(kl_indexer *ix, const char *text, uint32_t number)
+{
+    const kl_value *old = kl__cells_get(&ix->objects.cells, number);
     kl__order order = kl__order_of(ix);
     kl__indexes_update_locked(ix, number, old, NULL, NULL, 0, 0);
     kl__set_remove(&ix->edit, &ix->all, &order, number);
-    kl__table_remove(&ix->edit, &ix->objects, tag, number);
+    kl__table_remove(&ix->edit, &ix->objects, kl__key_tag(text), number);
     kl__edit_drop_value(&ix->edit, old);
+    return old;
 }
 
 /* --- function indexes speak before the lock is taken ------------------------------------------------------------------------------------ */
 
 /* The function indexes to ask. A dropped one stays allocated until this thread sweeps. */
-static void refresh_fns(kl_indexer *ix)
+void kl__fns_refresh(kl_indexer *ix)
 {
     if (ix->fns_generation == atomic_load_explicit(&ix->generation, memory_order_acquire))
         return;
@@ -242,15 +258,15 @@ static void refresh_fns(kl_indexer *ix)
     kl_unlock(&ix->mu);
 }
 
-static bool fns_are_fresh(kl_indexer *ix) { return ix->fns_generation == atomic_load(&ix->generation); }
+bool kl__fns_fresh(kl_indexer *ix) { return ix->fns_generation == atomic_load(&ix->generation); }
 
-static void ask_fns(kl_indexer *ix, const kl_value *o)
+void kl__fns_ask(kl_indexer *ix, const kl_value *o)
 {
     for (size_t i = 0; i < ix->n_fns; i++)
         kl__say(&ix->said, ix->fns[i], o);
 }
 
-static void forget_said(kl_indexer *ix)
+void kl__fns_forget(kl_indexer *ix)
 {
     ix->said.len = 0;
     kl_buf_clear(&ix->said.text);
@@ -260,7 +276,7 @@ static void forget_said(kl_indexer *ix)
 static const kl_value *peek(kl_indexer *ix, const char *text, kl__key key)
 {
     kl_lock(&ix->mu);
-    uint32_t number = number_of_locked(ix, key_tag(text), key);
+    uint32_t number = number_of_locked(ix, kl__key_tag(text), key);
     const kl_value *o = number == KL__NONE ? NULL : kl__cells_get(&ix->objects.cells, number);
     kl_unlock(&ix->mu);
     return o;
@@ -271,20 +287,19 @@ static const kl_value *peek(kl_indexer *ix, const char *text, kl__key key)
 static void ask_and_lock(kl_indexer *ix, const kl_value *o) KL_ACQUIRE(ix->mu)
 {
     for (;;) {
-        refresh_fns(ix);
-        forget_said(ix);
-        ask_fns(ix, o);
+        kl__fns_refresh(ix);
+        kl__fns_forget(ix);
+        kl__fns_ask(ix, o);
         kl_lock(&ix->mu);
-        if (fns_are_fresh(ix))
+        if (kl__fns_fresh(ix))
             return;
         kl_unlock(&ix->mu);
     }
 }
 
 /* So that no script is asked about what is no news. */
-static bool is_old_to_fns(kl_indexer *ix, const char *text, kl__key key, const kl_value *o)
+bool kl__fns_know(kl_indexer *ix, const char *text, kl__key key, const kl_value *o)
 {
-    refresh_fns(ix);
     const kl_value *old = ix->n_fns ? peek(ix, text, key) : NULL;
     return old && unchanged(ix, old, o);
 }
@@ -294,20 +309,18 @@ bool kl_indexer_put(kl_indexer *ix, const kl_value *o, const char *rv, const kl_
     char text[KL_KEY_MAX];
     kl__key key;
     *before = NULL;
-    if (!key_of(ix, o, text, &key) || is_old_to_fns(ix, text, key, o))
+    if (!kl__key_of(ix, o, text, &key))
+        return false;
+    kl__fns_refresh(ix);
+    if (kl__fns_know(ix, text, key, o))
         return false;
     ask_and_lock(ix, o);
-    uint32_t tag = key_tag(text), number = number_of_locked(ix, tag, key);
-    const kl_value *old = number == KL__NONE ? NULL : kl__cells_get(&ix->objects.cells, number);
-    bool news = !old || !unchanged(ix, old, o);
+    uint32_t number;
+    const kl_value *old;
+    bool news = kl__put_locked(ix, text, key, o, 0, ix->said.len, &number, &old);
     if (news) {
         *before = kl_value_ref(old);
-        if (old)
-            exchange_locked(ix, number, key, old, o);
-        else
-            number = add_locked(ix, tag, key, o);
-        kl__indexes_update_locked(ix, number, old, o, &ix->said, 0, ix->said.len);
-        set_rv_locked(ix, rv);
+        kl__set_rv_locked(ix, rv);
         kl__show_locked(ix);
     }
     kl_unlock(&ix->mu);
@@ -319,15 +332,13 @@ const kl_value *kl_indexer_remove(kl_indexer *ix, const kl_value *o, const char 
     char text[KL_KEY_MAX];
     kl__key key;
     const kl_value *old = NULL;
-    if (!key_of(ix, o, text, &key))
+    if (!kl__key_of(ix, o, text, &key))
         return NULL;
     kl_lock(&ix->mu);
-    uint32_t tag = key_tag(text), number = number_of_locked(ix, tag, key);
-    if (number != KL__NONE) {
-        old = kl_value_ref(kl__cells_get(&ix->objects.cells, number));
-        remove_locked(ix, tag, number, old);
-    }
-    set_rv_locked(ix, rv);
+    uint32_t number = number_of_locked(ix, kl__key_tag(text), key);
+    if (number != KL__NONE)
+        old = kl_value_ref(kl__remove_locked(ix, text, number));
+    kl__set_rv_locked(ix, rv);
     kl__show_locked(ix);
     kl_unlock(&ix->mu);
     return old;
@@ -338,172 +349,9 @@ void kl_indexer_set_rv(kl_indexer *ix, const char *rv)
     if (!rv)
         return;
     kl_lock(&ix->mu);
-    set_rv_locked(ix, rv);
+    kl__set_rv_locked(ix, rv);
     kl__show_locked(ix);
     kl_unlock(&ix->mu);
-}
-
-/* --- lists ---------------------------------------------------------------------------------------------------------------------------------- */
-
-static void changes_add(kl_changes *c, const kl_value *old, const kl_value *now)
-{
-    if (c->len == c->cap)
-        c->v = kl_realloc(c->v, (c->cap = c->cap ? 2 * c->cap : 16) * sizeof *c->v);
-    c->v[c->len++] = (kl_change){ kl_value_ref(old), now };
-}
-
-void kl_changes_fini(kl_changes *c)
-{
-    for (size_t i = 0; i < c->len; i++)
-        kl_value_unref(c->v[i].old);
-    kl_free(c->v);
-    *c = (kl_changes){0};
-}
-
-typedef struct listing { kl_changes *out; uint64_t *seen; uint32_t end; uint32_t *lost; size_t n_lost; } listing;
-
-static bool is_seen(const listing *l, uint32_t number) { return number < l->end && l->seen[number / 64] >> (number % 64) & 1; }
-
-static void mark_seen(listing *l, uint32_t number)
-{
-    if (number >= l->end) {
-        uint32_t end = (number + 4096) / 64 * 64;
-        l->seen = kl_realloc(l->seen, end / 8);
-        memset(l->seen + l->end / 64, 0, (end - l->end) / 8);
-        l->end = end;
-    }
-    l->seen[number / 64] |= (uint64_t)1 << (number % 64);
-}
-
-static bool note_lost(void *arg, uint32_t number)
-{
-    listing *l = arg;
-    if (!is_seen(l, number))
-        l->lost[l->n_lost++] = number;
-    return true;
-}
-
-static void replace_one_locked(kl_indexer *ix, listing *l, const char *text, kl__key key, const kl_value *o, size_t from, size_t to) KL_REQUIRES(ix->mu)
-{
-    uint32_t tag = key_tag(text), number = number_of_locked(ix, tag, key);
-    const kl_value *old = number == KL__NONE ? NULL : kl__cells_get(&ix->objects.cells, number);
-    if (!old || !unchanged(ix, old, o)) {
-        changes_add(l->out, old, o);
-        if (old)
-            exchange_locked(ix, number, key, old, o);
-        else
-            number = add_locked(ix, tag, key, o);
-        kl__indexes_update_locked(ix, number, old, o, &ix->said, from, to);
-    }
-    mark_seen(l, number);
-}
-
-static void remove_lost_locked(kl_indexer *ix, listing *l) KL_REQUIRES(ix->mu)
-{
-    char text[KL_KEY_MAX];
-    kl__key key;
-    l->lost = kl_new_array(uint32_t, ix->all.len + 1u);
-    kl__set_walk(&ix->all, 0, ix->all.len, note_lost, l);
-    for (size_t i = 0; i < l->n_lost; i++) {
-        const kl_value *old = kl__cells_get(&ix->objects.cells, l->lost[i]);
-        if (key_of(ix, old, text, &key)) {
-            changes_add(l->out, old, NULL);
-            remove_locked(ix, key_tag(text), l->lost[i], old);
-        }
-    }
-    kl_free(l->lost);
-}
-
-/* --- the page in order ---------------------------------------------------------------------------------------------------------------------- */
-
-typedef struct keyed { kl__key key; const kl_value *object; size_t at; } keyed;
-
-static int by_key(const void *pa, const void *pb)
-{
-    const keyed *a = pa, *b = pb;
-    int c = kl__key_compare(a->key, b->key);
-    return c ? c : (a->at > b->at) - (a->at < b->at);
-}
-
-/* Servers list in the order of keys, each once; what else comes is put in order, and of a key that comes twice the later
- * object stays. *n: how many are left. The result is the page itself, or the caller's to free. */
-static const kl_value **in_order(kl_indexer *ix, const kl_value **page, size_t *n)
-{
-    char text[KL_KEY_MAX];
-    bool sorted = true;
-    kl__key last = { "", "" }, key;
-    for (size_t k = 0; sorted && k < *n; k++, last = key)
-        sorted = key_of(ix, page[k], text, &key) && kl__key_compare(last, key) < 0;
-    if (sorted)
-        return page;
-    keyed *all = kl_new_array(keyed, *n + 1);
-    const kl_value **out = kl_new_array(const kl_value *, *n + 1);
-    size_t m = 0, left = 0;
-    for (size_t k = 0; k < *n; k++)
-        if (key_of(ix, page[k], text, &key)) {
-            all[m] = (keyed){ key, page[k], m };
-            m++;
-        }
-    qsort(all, m, sizeof *all, by_key);
-    for (size_t k = 0; k < m; k++)
-        if (k + 1 == m || kl__key_compare(all[k].key, all[k + 1].key))
-            out[left++] = all[k].object;
-    kl_free(all);
-    *n = left;
-    return out;
-}
-
-/* What the function indexes say of each object that is news: said.v[upto[k - 1] .. upto[k]] is of page[k]. */
-static size_t *ask_fns_of_page(kl_indexer *ix, const kl_value **page, size_t n)
-{
-    char text[KL_KEY_MAX];
-    kl__key key;
-    forget_said(ix);
-    if (!ix->n_fns)
-        return NULL;
-    size_t *upto = kl_new_array(size_t, n + 1);
-    for (size_t k = 0; k < n; k++) {
-        const kl_value *old = key_of(ix, page[k], text, &key) ? peek(ix, text, key) : page[k];
-        if (!old || !unchanged(ix, old, page[k]))
-            ask_fns(ix, page[k]);
-        upto[k] = ix->said.len;
-    }
-    return upto;
-}
-
-static size_t *ask_page_and_lock(kl_indexer *ix, const kl_value **page, size_t n) KL_ACQUIRE(ix->mu)
-{
-    for (;;) {
-        refresh_fns(ix);
-        size_t *upto = ask_fns_of_page(ix, page, n);
-        kl_lock(&ix->mu);
-        if (fns_are_fresh(ix))
-            return upto;
-        kl_unlock(&ix->mu);
-        kl_free(upto);
-    }
-}
-
-void kl_indexer_replace(kl_indexer *ix, const kl_value **listed, size_t n, const char *rv, kl_changes *out)
-{
-    char text[KL_KEY_MAX];
-    kl__key key;
-    const kl_value **page = in_order(ix, listed, &n);
-    listing l = { .out = out };
-    *out = (kl_changes){0};
-    size_t *upto = ask_page_and_lock(ix, page, n);
-    for (size_t k = 0; k < n; k++)
-        if (key_of(ix, page[k], text, &key))
-            replace_one_locked(ix, &l, text, key, page[k], upto && k ? upto[k - 1] : 0, upto ? upto[k] : 0);
-    remove_lost_locked(ix, &l);
-    set_rv_locked(ix, rv);
-    kl__show_locked(ix);
-    kl_unlock(&ix->mu);
-    if (page != listed)
-        kl_free(page);
-    kl_free(upto);
-    kl_free(l.seen);
-    kl__sayings_fini(&ix->said);
 }
 
 /* --- readers ------------------------------------------------------------------------------------------------------------------------------ */
@@ -514,7 +362,7 @@ const kl_value *kl_indexer_lookup(kl_indexer *ix, const char *key)
     uint32_t number;
     const kl_value *found = NULL;
     const kl__version *v = kl__see_version(ix, &pin);
-    for (kl__probe p = kl__names_probe(&ix->objects.names, key_tag(key)); !found && kl__probe_next(&p, &number);) {
+    for (kl__probe p = kl__names_probe(&ix->objects.names, kl__key_tag(key)); !found && kl__probe_next(&p, &number);) {
         const kl_value *o = kl__cells_get(&v->objects, number);
         if (o && is_text(key_of_object(o), key))
             found = kl_value_ref(o);

@@ -1,9 +1,10 @@
 /* indexer_impl.h - an indexer from the inside: shared by the files that make it, and by nobody else.
  *
- *   indexer.c   the writer: puts, lists, versions      query.c   readers: get, list, which way a query is answered
- *   indexes.c   indexes that come and go, buckets      edit.c    what a writer makes and takes out of sight
- *   cells.c     number -> pointer, in versions         tree.c    ordered sets of numbers, in versions
- *   names.c     hash -> numbers
+ *   indexer.c   keys, versions, one object put         query.c   which way a list is answered
+ *   lists.c     the store becomes a list               edit.c    what a writer makes and takes out of sight
+ *   indexes.c   indexes that come and go               cells.c   number -> pointer, in versions
+ *   buckets.c   where an object stands                 tree.c    ordered sets of numbers, in versions
+ *                                                      names.c   hash -> numbers
  *
  * An object has a number, and so has a bucket (the objects that have one value in one index). A version of the store is
  * {cells of objects, cells of buckets, the set of all objects}, immutable, and readers hold one by a pin (base/epoch.h).
@@ -157,25 +158,46 @@ struct kl_indexer {
     kl_lookup metadata, ns, name, uid, resource_version;      /* where they stand in objects */
 };
 
-/* --- indexes.c ------------------------------------------------------------------------------------------------------------------------ */
-void kl__say(kl__sayings *s, kl__index *x, const kl_value *o);      /* runs a script: not under the lock */
-void kl__sayings_fini(kl__sayings *s);
-uint32_t kl__tag(uint64_t hash);
-uint32_t kl__bucket_tag(const kl__index *x, const char *value, bool any);
-const kl__bucket *kl__bucket_find(const kl__names *names, const kl__cells *cells, const kl__index *x, const char *value, bool any);
-const struct kl__listed *kl__index_find(const kl__index_list *l, const char *name);      /* or NULL */
-const struct kl__listed *kl__index_find_label(const kl__index_list *l, const char *label);
-
-/* The object under `number` was `old` (NULL: absent) and is now `now`; said: the function indexes about now, from..to. */
-void kl__indexes_update_locked(kl_indexer *ix, uint32_t number, const kl_value *old, const kl_value *now, const kl__sayings *said, size_t from, size_t to) KL_REQUIRES(ix->mu);
-void kl__index_label(kl_indexer *ix, const char *label);            /* builds one, unless it is there; takes the lock */
-void kl__indexes_init_locked(kl_indexer *ix) KL_REQUIRES(ix->mu);      /* the namespace */
-void kl__indexes_fini(kl_indexer *ix);         /* no reader left */
-
 /* --- indexer.c ------------------------------------------------------------------------------------------------------------------------ */
+uint32_t kl__tag(uint64_t hash);
+uint32_t kl__key_tag(const char *text);
 void kl__show_locked(kl_indexer *ix) KL_REQUIRES(ix->mu);           /* readers see what was changed */
 kl__order kl__order_of(kl_indexer *ix);                             /* by the keys that the writer keeps */
 const kl__version *kl__see_version(kl_indexer *ix, unsigned *pin);        /* until kl_epoch_unpin(*pin) */
 kl__order kl__order_in(const kl__version *v);                       /* by the objects of a version */
+void kl__set_rv_locked(kl_indexer *ix, const char *rv) KL_REQUIRES(ix->mu);
+
+/* The apply context's. As kl_indexer_key, and the key as it stands in the object. */
+bool kl__key_of(kl_indexer *ix, const kl_value *o, char text[KL_KEY_MAX], kl__key *key);
+/* o stands under its key; said[from..to] is what function indexes say of it. False: unchanged. *old, what was there, is borrowed
+ * until the version is shown. */
+bool kl__put_locked(kl_indexer *ix, const char *text, kl__key key, const kl_value *o, size_t from, size_t to, uint32_t *number, const kl_value **old) KL_REQUIRES(ix->mu);
+const kl_value *kl__remove_locked(kl_indexer *ix, const char *text, uint32_t number) KL_REQUIRES(ix->mu);      /* borrowed as above */
+
+/* Function indexes are asked before the lock is taken: refresh, ask (into ix->said), lock, and if no longer fresh, once more. */
+void kl__fns_refresh(kl_indexer *ix);
+bool kl__fns_fresh(kl_indexer *ix);
+void kl__fns_ask(kl_indexer *ix, const kl_value *o);
+void kl__fns_forget(kl_indexer *ix);
+bool kl__fns_know(kl_indexer *ix, const char *text, kl__key key, const kl_value *o);      /* o is no news: nobody need be asked */
+
+/* --- buckets.c ------------------------------------------------------------------------------------------------------------------------ */
+void kl__say(kl__sayings *s, kl__index *x, const kl_value *o);      /* runs a script: not under the lock */
+void kl__sayings_fini(kl__sayings *s);
+const kl__bucket *kl__bucket_find(const kl__names *names, const kl__cells *cells, const kl__index *x, const char *value, bool any);
+void kl__bucket_remove_locked(kl_indexer *ix, uint32_t number, kl__bucket *b) KL_REQUIRES(ix->mu);
+/* The object under `number` was `old` (NULL: absent) and is now `now`; said: the function indexes about now, from..to. */
+void kl__indexes_update_locked(kl_indexer *ix, uint32_t number, const kl_value *old, const kl_value *now, const kl__sayings *said, size_t from, size_t to) KL_REQUIRES(ix->mu);
+/* The same for one index. indexed: it knows of `old`; while it is being filled it may not. */
+void kl__index_part_locked(kl_indexer *ix, const kl__index *x, uint32_t number, const kl_value *old, const kl_value *now, bool indexed) KL_REQUIRES(ix->mu);
+void kl__index_fn_locked(kl_indexer *ix, kl__index *x, uint32_t number, const kl_value *now, const kl__sayings *said, size_t from, size_t to) KL_REQUIRES(ix->mu);
+void kl__index_forget(kl__index *x);                                /* the notes of a function index */
+
+/* --- indexes.c ------------------------------------------------------------------------------------------------------------------------ */
+const struct kl__listed *kl__index_find(const kl__index_list *l, const char *name);      /* or NULL */
+const struct kl__listed *kl__index_find_label(const kl__index_list *l, const char *label);
+void kl__index_label(kl_indexer *ix, const char *label);            /* builds one, unless it is there; takes the lock */
+void kl__indexes_init_locked(kl_indexer *ix) KL_REQUIRES(ix->mu);   /* the namespace */
+void kl__indexes_fini(kl_indexer *ix);                              /* no reader left */
 
 #endif

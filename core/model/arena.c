@@ -261,3 +261,25 @@ void kl__arena_free(uint32_t handle, size_t size)
     else
         run_free(&classes[k], handle, size);
 }
+
+/* --- tables ---------------------------------------------------------------------------------------------------------------------- */
+
+#define TABLE_OWN ((size_t)32 << 10)
+
+void *kl__table_alloc(size_t size)
+{
+    if (size < TABLE_OWN)
+        return kl_zalloc(size);
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        kl_mem_die("memory for the table of values");
+    return p;
+}
+
+void kl__table_free(void *table, size_t size)
+{
+    if (size < TABLE_OWN)
+        kl_free(table);
+    else
+        munmap(table, size);
+}

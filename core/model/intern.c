@@ -241,13 +241,18 @@ static cell cell_of(uint32_t hash, kl__h h)
     return (cell)hash << 32 | h;
 }
 
+static size_t table_size(uint32_t end)
+{
+    return ((size_t)end + 1) * sizeof(cell);
+}
+
 static void resize_locked(shard *s, uint32_t cap) KL_REQUIRES(s->mu)
 {
     cell *old = s->cells;
     uint32_t n = s->end, at = 0;
     for (cell *cells = NULL; !cells;) {
         uint32_t end = cap + (cap / 4 < PUSHED_MAX ? cap / 4 : PUSHED_MAX);
-        cells = kl_new_array(cell, (size_t)end + 1);
+        cells = kl__table_alloc(table_size(end));
         at = 0;
         for (uint32_t i = 0; i < n && at < end; i++) {
             if (!old[i])
@@ -257,7 +262,7 @@ static void resize_locked(shard *s, uint32_t cap) KL_REQUIRES(s->mu)
             cells[at++] = old[i];
         }
         if (at >= end) {                     /* too many want the last homes */
-            kl_free(cells);
+            kl__table_free(cells, table_size(end));
             cells = NULL;
             cap += cap / 4;
             continue;
@@ -266,7 +271,7 @@ static void resize_locked(shard *s, uint32_t cap) KL_REQUIRES(s->mu)
         s->end = end;
         s->cells = cells;
     }
-    kl_free(old);
+    kl__table_free(old, table_size(n));
 }
 
 /* Takes a node out; what was pushed beyond its home moves back. */
@@ -282,7 +287,7 @@ static void remove_locked(shard *s, uint32_t hash, kl__h h, size_t size) KL_REQU
     s->len--;
     s->bytes -= size;
     if (!s->len) {
-        kl_free(s->cells);
+        kl__table_free(s->cells, table_size(s->end));
         s->cells = NULL;
         s->cap = s->end = 0;
     } else if (s->cap > FIRST_CELLS && s->len < s->cap / 4) {

@@ -126,7 +126,7 @@ static void list_done(void *arg, kl_status st, int code, const kl_value *envelop
     kl_err_fini(&e);
 }
 
-static const kl_value *watch_known(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen)
+static const kl_value *last_known(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen)
 {
     kl_informer *i = arg;
     char key[KL_KEY_MAX];
@@ -313,11 +313,13 @@ static void replace_store(kl_informer *i)
 void kl__follow_perform(kl_informer *i, const kl_reflector_action *a)
 {
     static const kl_source_sink list_sink = { .item = list_item, .done = list_done };
-    static const kl_source_sink watch_sink = { .event = watch_event, .known = watch_known, .opened = watch_opened, .done = watch_done };
+    static const kl_source_sink watch_sink = { .event = watch_event, .opened = watch_opened, .done = watch_done };
     kl_source_sink sink = a->what == KL_REFLECTOR_LIST ? list_sink : watch_sink;
     sink.arg = i;
     if (a->complete)
         replace_store(i);
+    if (kl_indexer_count(i->indexer))
+        sink.known = last_known;                  /* what did not change since comes out as the very same nodes */
     if (a->what != KL_REFLECTOR_GO_ON) {
         close_request(i);
         timer_clear(i);

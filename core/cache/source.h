@@ -28,7 +28,7 @@ typedef struct kl_watch_request {
 typedef struct kl_source_sink {    /* callbacks of one list or watch */
     kl_status (*item)(void *arg, const kl_value *object, kl_err *err);                      /* list; callee owns */
     kl_status (*event)(void *arg, const char *type, const kl_value *object, kl_err *err);   /* watch; callee owns */
-    /* watch: the last state of an object, which its next one resembles; a new reference or NULL. Only a help; may be NULL. The texts
+    /* The last state of an object, which its next one resembles; a new reference or NULL. Only a help; may be NULL. The texts
      * are not terminated. */
     const kl_value *(*known)(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen);
     void (*opened)(void *arg);                                                              /* watch: 200 */

@@ -41,6 +41,7 @@ typedef struct chunk {
 typedef struct class {
     kl_spin mu;
     uint32_t room KL_GUARDED_BY(mu);             /* first chunk with room, + 1; for runs: first free run's handle */
+    size_t live KL_GUARDED_BY(mu), size KL_GUARDED_BY(mu);
 } __attribute__((aligned(64))) class;
 
 static class classes[CLASSES];
@@ -192,6 +193,8 @@ static uint32_t slot_alloc(class *c, size_t size)
         h = (uint32_t)((((size_t)(k - 1) << CHUNK_BITS) + x->bump++ * size) >> 3);
         ASAN_UNPOISON_MEMORY_REGION(kl__arena_at(h), size);
     }
+    c->live++;
+    c->size = size;
     if (++x->live == per_chunk)
         unlist_locked(c, k);
     kl_spin_unlock(&c->mu);
@@ -208,6 +211,7 @@ static void slot_free(class *c, uint32_t h, size_t size)
     *(uint32_t *)kl__arena_at(h) = x->free;
     x->free = h;
     ASAN_POISON_MEMORY_REGION(kl__arena_at(h), size);
+    c->live--;
     if (x->live-- == per_chunk)
         enlist_locked(c, k);
     if (!x->live && (x->prev || x->next)) {      /* the class's only chunk with room stays */
@@ -225,6 +229,8 @@ static uint32_t run_alloc(class *c, size_t size)
 {
     kl_spin_lock(&c->mu);
     uint32_t h = c->room;
+    c->live++;
+    c->size = size;
     if (h) {
         ASAN_UNPOISON_MEMORY_REGION(kl__arena_at(h), size);
         c->room = chunks[h >> (CHUNK_BITS - 3)].next;
@@ -244,6 +250,7 @@ static void run_free(class *c, uint32_t h, size_t size)
     kl_spin_lock(&c->mu);
     chunks[h >> (CHUNK_BITS - 3)].next = c->room;
     c->room = h;
+    c->live--;
     kl_spin_unlock(&c->mu);
 }
 
@@ -260,6 +267,17 @@ void kl__arena_free(uint32_t handle, size_t size)
         slot_free(&classes[k], handle, size);
     else
         run_free(&classes[k], handle, size);
+}
+
+void kl__arena_usage(size_t *slots, size_t *bytes)
+{
+    *slots = *bytes = 0;
+    for (size_t i = 0; i < CLASSES; i++) {
+        kl_spin_lock(&classes[i].mu);
+        *slots += classes[i].live;
+        *bytes += classes[i].live * classes[i].size;
+        kl_spin_unlock(&classes[i].mu);
+    }
 }
 
 /* --- tables ---------------------------------------------------------------------------------------------------------------------- */

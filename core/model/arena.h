@@ -16,6 +16,8 @@ extern char *kl__arena_base;                     /* set before the first handle 
 uint32_t kl__arena_alloc(size_t size);
 void kl__arena_free(uint32_t handle, size_t size);       /* the size it was asked for */
 
+void kl__arena_usage(size_t *slots, size_t *bytes);       /* what is allocated now */
+
 /* Zeroed memory for a table, straight from the system when it is big: a heap would keep the holes that growing tables leave. */
 void *kl__table_alloc(size_t size);
 void kl__table_free(void *table, size_t size);

@@ -247,13 +247,16 @@ static inline bool is_bytes_of(kl__h h, const char *s, size_t n)
 static kl__h find_string(kl__decoder *d, const char *s, size_t n)
 {
     if (n < 8 || d->last_wins)
-        return kl__intern_str(s, n);
-    kl__h *recent = &d->recent[(word_at(s + n - 8) * 0x9e3779b97f4a7c15u >> 59) % KL__RECENT];
-    if (*recent && is_bytes_of(*recent, s, n)) {
-        kl_value_ref(KL__VALUE(*recent));
-        return *recent;
+        return kl__intern_str_new(s, n, &d->made_new);
+    kl__entry *recent = &d->recent[(word_at(s + n - 8) * 0x9e3779b97f4a7c15u >> 59) % KL__RECENT];
+    if (*recent && is_bytes_of((kl__h)*recent, s, n)) {
+        kl_value_ref(KL__VALUE((kl__h)*recent));
+        d->made_new = *recent & KL__NEW;
+        return (kl__h)*recent;
     }
-    return *recent = kl__intern_str(s, n);
+    kl__h h = kl__intern_str_new(s, n, &d->made_new);
+    *recent = h | (d->made_new ? KL__NEW : 0);
+    return h;
 }
 
 static const char *string(kl__decoder *d, const char *p, kl__h guide, kl__h *out)
@@ -418,11 +421,17 @@ static inline kl__h made(kl__h h, kl__h guide)
     return h;
 }
 
+/* The value that was just read, as an entry. */
+static inline kl__entry entry_of(const kl__decoder *d, kl__h h, kl__h like)
+{
+    return (h == like || !kl__is_node(h) ? h : kl__owned(h)) | (d->made_new ? KL__NEW : 0);
+}
+
 static const char *array(kl__decoder *d, const char *p, kl__h guide, size_t depth, const kl__cut *cut, kl__h *out)
 {
     const kl__node *g = kl__is(guide, KL_ARRAY) ? kl__at(guide) : NULL;
     size_t base = d->values.len, gn = g ? g->len : 0, n = 0;
-    bool same = g != NULL, more = true;            /* until now all items were the guide's, and none was pushed */
+    bool same = g != NULL, more = true, any_new = false;    /* same: until now all items were the guide's, and none was pushed */
     kl__h before = 0;
     if (depth > KL_VALUE_DEPTH_MAX)
         return fail_at(d, p - 1, "nested deeper than 512 levels");
@@ -434,14 +443,16 @@ static const char *array(kl__decoder *d, const char *p, kl__h guide, size_t dept
     }
     for (; more; n++) {
         kl__h h, like = n < gn ? g->v[n] : before;
+        d->made_new = false;
         p = member_value(d, p, like, depth, cut, &h);
         if (!p)
             return NULL;
+        any_new |= d->made_new;
         if (!same || n >= gn || h != g->v[n]) {
             if (same)
                 push_borrowed(&d->values, g->v, n);
             same = false;
-            push(&d->values, h == like || !kl__is_node(h) ? h : kl__owned(h));
+            push(&d->values, entry_of(d, h, like));
         }
         before = h;
         p = next(d, p, ']', &more);
@@ -454,7 +465,8 @@ static const char *array(kl__decoder *d, const char *p, kl__h guide, size_t dept
     }
     if (same)
         push_borrowed(&d->values, g->v, n);
-    *out = made(kl__intern_list(KL_ARRAY, d->values.v + base, n), guide);
+    d->made_new = any_new && d->alone;
+    *out = d->made_new ? kl__make_alone(KL_ARRAY, n, d->values.v + base, n) : made(kl__intern_list(KL_ARRAY, d->values.v + base, n), guide);
     d->values.len = base;
     return p;
 }
@@ -520,6 +532,7 @@ typedef struct members {
     size_t n;                    /* members until now */
     bool follows;                /* the keys until now are the guide's first n, and none was pushed */
     bool same;                   /* so are the values */
+    bool any_new;                /* a key or value is KL__NEW */
     bool filled;                 /* begins with the apiVersion and kind that its text lacks */
 } members;
 
@@ -590,7 +603,9 @@ static bool close_object(kl__decoder *d, members *m, kl__h *out)
     kl__entry shape = close_shape(d, m);
     if (!shape)
         return false;
-    *out = made(kl__intern_object(shape, d->values.v + m->base, m->n), m->guide);
+    d->made_new = m->any_new && d->alone;
+    *out = d->made_new ? kl__make_alone(KL_OBJECT, shape, d->values.v + m->base, m->n)
+                       : made(kl__intern_object(shape, d->values.v + m->base, m->n), m->guide);
     d->values.len = m->base;
     return true;
 }
@@ -630,7 +645,9 @@ static const char *other_key(kl__decoder *d, const char *p, members *m, const kl
     *keep = !cut || kl__cut_keeps(cut, s, n, below);
     if (!*keep)
         return p;
-    kl__entry key = *place != SIZE_MAX ? m->shape->v[*place] : kl__owned(kl__intern_str(s, n));
+    bool is_new = false;
+    kl__entry key = *place != SIZE_MAX ? m->shape->v[*place] : kl__owned(kl__intern_str_new(s, n, &is_new));
+    m->any_new |= is_new;
     if (!m->follows || *place != m->n) {
         leave_keys(d, m);
         push_key(d, key, at);
@@ -692,13 +709,15 @@ static const char *object(kl__decoder *d, const char *p, kl__h guide, size_t dep
             kl__h like = place != SIZE_MAX ? m.values[place] : 0, h;
             if (m.same && !m.follows)
                 leave_values(d, &m);
+            d->made_new = false;
             p = member_value(d, p, like, depth, below, &h);
             if (!p)
                 return NULL;
+            m.any_new |= d->made_new;
             if (m.same && h != like)
                 leave_values(d, &m);
             if (!m.same)
-                push(&d->values, h == like || !kl__is_node(h) ? h : kl__owned(h));
+                push(&d->values, entry_of(d, h, like));
             m.n++;
             m.cursor = place != SIZE_MAX ? place + 1 : m.cursor;
         }

@@ -23,6 +23,7 @@ typedef struct kl__decoder {
     const kl_projection *keep;   /* borrowed; NULL: everything */
     bool frame;                  /* the text is a watch's frame: keep is about its "object" */
     const kl_value *fill[2];     /* borrowed strings: apiVersion and kind, put in front of a root that has neither */
+    bool alone;                  /* containers with new strings stay out of the table (see model/intern.h) */
     bool last_wins;              /* a key that comes again replaces the earlier member */
     /* its own */
     const char *text, *end;
@@ -31,7 +32,8 @@ typedef struct kl__decoder {
     size_t *key_at, key_at_cap;  /* for each of keys: where it stands in the text */
     kl_buf scratch;              /* a string whose escapes are undone */
     kl__h fill_keys[2];
-    kl__h recent[KL__RECENT];    /* strings of this text, by their last bytes: a time or a name comes again soon */
+    bool made_new;               /* about the value just read: KL__NEW */
+    kl__entry recent[KL__RECENT]; /* strings of this text, by their last bytes: a time or a name comes again soon */
     bool refill;                 /* the root had its own apiVersion or kind: once more without filling */
 } kl__decoder;
 

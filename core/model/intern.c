@@ -28,7 +28,6 @@ typedef struct shard {
     uint32_t end KL_GUARDED_BY(mu);          /* cells: homes, and room for what is pushed beyond the last; then a free one */
     uint32_t len KL_GUARDED_BY(mu);
     cell *cells KL_GUARDED_BY(mu);
-    size_t bytes KL_GUARDED_BY(mu);          /* of the nodes in it */
 } __attribute__((aligned(64))) shard;
 
 static shard shards[SHARDS];
@@ -275,7 +274,7 @@ static void resize_locked(shard *s, uint32_t cap) KL_REQUIRES(s->mu)
 }
 
 /* Takes a node out; what was pushed beyond its home moves back. */
-static void remove_locked(shard *s, uint32_t hash, kl__h h, size_t size) KL_REQUIRES(s->mu)
+static void remove_locked(shard *s, uint32_t hash, kl__h h) KL_REQUIRES(s->mu)
 {
     cell *cells = s->cells;
     uint32_t at = home(hash, s->cap);
@@ -285,7 +284,6 @@ static void remove_locked(shard *s, uint32_t hash, kl__h h, size_t size) KL_REQU
         cells[at] = cells[at + 1];
     cells[at] = 0;
     s->len--;
-    s->bytes -= size;
     if (!s->len) {
         kl__table_free(s->cells, table_size(s->end));
         s->cells = NULL;
@@ -364,7 +362,6 @@ static kl__node *enter_locked(shard *s, uint32_t at, const wanted *w, uint32_t f
     n->len = len;
     insert_locked(s, at, cell_of(w->hash, *h));
     s->len++;
-    s->bytes += size;
     return n;
 }
 
@@ -380,12 +377,14 @@ static bool drop(kl__h h)
             return false;
     }
     kl_type type = (kl_type)(rc & KL__TYPE);
+    if (type != KL_STRING && rc & KL__ALONE)             /* nobody can find it */
+        return atomic_fetch_sub_explicit(&n->rc, KL__ONE, memory_order_acq_rel) < 2 * KL__ONE;
     uint32_t hash = rehash(n, type);
     shard *s = shard_of(hash);
     kl_spin_lock(&s->mu);
     bool dead = atomic_fetch_sub_explicit(&n->rc, KL__ONE, memory_order_acq_rel) < 2 * KL__ONE;
     if (dead)
-        remove_locked(s, hash, h, kl__node_size(n));
+        remove_locked(s, hash, h);
     kl_spin_unlock(&s->mu);
     return dead;
 }
@@ -469,8 +468,9 @@ static bool is_plain(const char *s, size_t n)
     return true;
 }
 
-kl__h kl__intern_str(const char *s, size_t n)
+kl__h kl__intern_str_new(const char *s, size_t n, bool *is_new)
 {
+    *is_new = false;
     if (!n)
         return KL__H_EMPTY_STRING;
     wanted w = { KL_STRING, hash_of(KL_STRING, s, n), s, n };
@@ -484,7 +484,14 @@ kl__h kl__intern_str(const char *s, size_t n)
     memset((char *)node + size - 8, 0, 8);
     memcpy(node->bytes, s, n);
     kl_spin_unlock(&sh->mu);
+    *is_new = true;
     return h;
+}
+
+kl__h kl__intern_str(const char *s, size_t n)
+{
+    bool is_new;
+    return kl__intern_str_new(s, n, &is_new);
 }
 
 kl__h kl__intern_wide(kl_type type, uint64_t bits)
@@ -581,6 +588,20 @@ kl__h kl__intern_object(kl__entry shape, const kl__entry *e, size_t n)
     return intern_container(KL_OBJECT, shape, e, n, false);
 }
 
+kl__h kl__make_alone(kl_type type, kl__entry head, const kl__entry *e, size_t n)
+{
+    kl__h h = kl__arena_alloc(size_of(type, n));
+    kl__node *node = kl__at(h);
+    atomic_init(&node->rc, KL__ONE | KL__ALONE | (uint32_t)type);
+    node->len = (kl__h)head;
+    for (size_t i = 0; i < n; i++)
+        node->v[i] = (kl__h)e[i];
+    take_borrowed(e, n);
+    if (type == KL_OBJECT)
+        take_borrowed(&head, 1);
+    return h;
+}
+
 const kl_value *kl__intern_container(kl_type type, const kl_value *const *slots, size_t n)
 {
     kl__entry small[SMALL_WORDS], *e = small;
@@ -610,11 +631,10 @@ const kl_value *kl__intern_container(kl_type type, const kl_value *const *slots,
 
 void kl_value_memory(size_t *nodes, size_t *bytes)
 {
-    *nodes = *bytes = 0;
+    kl__arena_usage(nodes, bytes);
     for (size_t i = 0; i < SHARDS; i++) {
         kl_spin_lock(&shards[i].mu);
-        *nodes += shards[i].len;
-        *bytes += shards[i].bytes + shards[i].end * sizeof *shards[i].cells;
+        *bytes += shards[i].end * sizeof *shards[i].cells;
         kl_spin_unlock(&shards[i].mu);
     }
 }

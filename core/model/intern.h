@@ -11,6 +11,11 @@
  *   number  rc|type 0     8 bytes                           object  rc|type shape   value ...
  *                                                           shape   rc|type len     key ... then an index, if there are many
  *
+ * Containers of an object that came through a stream and hold a string that nobody had before are the exception: nothing can be
+ * equal to them yet, so they stay out of the table, which they would make twice as long. Who decodes the same again does it beside
+ * the object as guide, and gets the same nodes. So equal handles are equal values, and equal containers mostly have equal handles;
+ * strings and numbers always do.
+ *
  * A node is in the table as long as its count is above zero, and the count reaches zero only under its shard's lock, so
  * whoever finds a node there may count it up. Children are counted once per place where they stand. */
 #ifndef KL_MODEL_INTERN_H
@@ -36,6 +41,7 @@ typedef struct kl__node {
 #define KL__HEAD   8u                    /* bytes before the contents */
 #define KL__TYPE   7u
 #define KL__PLAIN  8u                    /* a string that JSON writes as it is: no quote, backslash or control character */
+#define KL__ALONE  8u                    /* a container that is not in the table: see kl__make_alone */
 #define KL__ONE    16u
 #define KL__FOREVER ((uint32_t)1 << 31)  /* a count so high that it is not kept any more: the node stays */
 #define KL__SHAPE  ((kl_type)0)          /* the type of a shape's node: no value has it */
@@ -89,6 +95,7 @@ size_t kl__shape_find_key(const kl__node *shape, kl__h key);          /* the key
 
 /* --- making: each returns a new reference. Strings must be valid UTF-8 ------------------------------------------------------ */
 kl__h kl__intern_str(const char *s, size_t n);
+kl__h kl__intern_str_new(const char *s, size_t n, bool *is_new);
 kl__h kl__intern_int(int64_t i);
 kl__h kl__intern_wide(kl_type type, uint64_t bits);
 
@@ -102,6 +109,7 @@ static inline void kl__spare(kl__h h)
 /* A handle on the way into a container: its reference is ours to give, or it is borrowed from somebody who outlives the call. */
 typedef uint64_t kl__entry;
 #define KL__OWNED ((kl__entry)1 << 32)
+#define KL__NEW   ((kl__entry)1 << 33)   /* nobody had it before this text, so nobody has what contains it */
 static inline kl__entry kl__owned(kl__h h) { return h | KL__OWNED; }
 
 /* An array, or a shape of distinct keys. Owned entries are taken over. */
@@ -110,6 +118,9 @@ kl__h kl__intern_list(kl_type type, const kl__entry *e, size_t n);
 kl__h kl__find_shape(const kl__entry *e, size_t n);
 /* An object of a shape with n > 0 keys. */
 kl__h kl__intern_object(kl__entry shape, const kl__entry *e, size_t n);
+
+/* An array or object with a new child, without asking the table and without entering it. */
+kl__h kl__make_alone(kl_type type, kl__entry head, const kl__entry *e, size_t n);
 
 /* The same for those who gather key, value, key, value ... (or items) as references: all are taken over; keys are distinct. */
 const kl_value *kl__intern_container(kl_type type, const kl_value *const *slots, size_t n);

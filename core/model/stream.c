@@ -57,6 +57,7 @@ static kl_stream *stream_new(const kl_stream_handler *h, bool list)
     kl_projection *keep = h->keep ? kl_projection_ref(h->keep) : h->drop_managed_fields ? kl_projection_without_managed_fields() : NULL;
     s->h.keep = keep;
     s->decoder.keep = keep;
+    s->decoder.alone = true;
     if (list && h->api_version && h->kind) {
         s->decoder.fill[0] = kl_value_of_str(h->api_version);
         s->decoder.fill[1] = kl_value_of_str(h->kind);
@@ -271,10 +272,12 @@ static kl_status deliver(kl_stream *s, const char *p, size_t n, kl_err *err)
     if (!s->list && quick_frame(s, p, n, &used, type, &v) && used == n)
         return hand_over(s, type, v, n, err);
     kl_value_unref(v);
+    const kl_value *guide = s->list ? guide_of(s, p, n) : NULL;
     s->decoder.frame = !s->list;
-    s->decoder.guide = s->list ? s->before : NULL;
+    s->decoder.guide = guide;
     kl_status st = kl__decode(&s->decoder, p, n, NULL, &v, err);
     s->decoder.guide = NULL;
+    kl_value_unref(guide);
     if (st) {
         describe(s, p, n, who, sizeof who);
         kl_err_prefix(err, "%s, which begins at byte %llu", who, (unsigned long long)s->part_at);
@@ -298,9 +301,11 @@ static kl_status deliver_at_once(kl_stream *s, const char **at, const char *end,
         return KL_OK;
     n = n > s->h.max_object ? s->h.max_object : n;
     if (s->list) {
-        s->decoder.guide = s->before;
+        const kl_value *guide = guide_of(s, *at, n);
+        s->decoder.guide = guide;
         *taken = !kl__decode(&s->decoder, *at, n, &used, &v, NULL);
         s->decoder.guide = NULL;
+        kl_value_unref(guide);
     } else {
         *taken = quick_frame(s, *at, n, &used, type, &v);
     }

@@ -19,7 +19,7 @@ typedef struct kl_stream_handler {
     kl_projection *keep;    /* what of each object is decoded; NULL: all. The stream takes its own reference */
     bool drop_managed_fields;                 /* when keep is NULL: all but metadata.managedFields */
     const char *api_version, *kind;           /* list: put in front of items that carry neither; NULL: nothing is */
-    /* watch: the last state of an object, which its next one resembles: a new reference, or NULL. May be NULL. Texts are not terminated. */
+    /* The last state of an object, which its next one resembles: a new reference, or NULL. May be NULL. Texts are not terminated. */
     const kl_value *(*known)(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen);
 } kl_stream_handler;
 

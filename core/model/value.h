@@ -48,8 +48,8 @@ size_t kl_value_bytes(const kl_value *v);                       /* memory the wh
 /* What all values of the process take, shared parts once: nodes, and bytes with the table that finds them. */
 void kl_value_memory(size_t *nodes, size_t *bytes);
 
-/* A number for a value as long as somebody holds it: equal strings, and containers with equal contents in the same order, have
- * the same one. 0 for NULL. */
+/* A number for a value as long as somebody holds it: values with the same number are equal, equal strings have the same number.
+ * 0 for NULL. */
 static inline uint32_t kl_value_id(const kl_value *v) { return (uint32_t)(uintptr_t)v; }
 
 /* One place in a program that reads one field, again and again: remembers where the field stands in objects with the same keys.

@@ -16,6 +16,19 @@ typedef struct heard {
     kl_err err;
 } heard;
 
+/* The same to the last digit and in the same order. A stream keeps containers with new strings out of the table, so equal ones may
+ * be two nodes. */
+static inline bool same_text(const kl_value *a, const kl_value *b)
+{
+    if (a == b)
+        return true;
+    char *x = kl_value_to_json(a), *y = kl_value_to_json(b);
+    bool same = kl_value_type(a) == kl_value_type(b) && !strcmp(x, y) && kl_value_equal(a, b);
+    kl_free(x);
+    kl_free(y);
+    return same;
+}
+
 static inline kl_status hear_event(void *arg, const char *type, const kl_value *v, kl_err *err)
 {
     (void)err;
@@ -119,7 +132,7 @@ static inline const char *law_of_cuts(const heard *a, const heard *b)
     LAW(a->status == b->status);
     LAW(a->n == b->n);
     for (size_t i = 0; i < a->n; i++) {
-        LAW(a->objects[i] == b->objects[i]);
+        LAW(same_text(a->objects[i], b->objects[i]));
         LAW(!a->types[i] == !b->types[i] && (!a->types[i] || !strcmp(a->types[i], b->types[i])));
     }
     LAW(a->envelope == b->envelope);
@@ -171,7 +184,7 @@ static inline const char *law_of_a_list(const kl_value *v, const heard *h)
         return NULL;
     LAW(h->n == kl_value_len(items));
     for (size_t i = 0; i < h->n; i++)
-        LAW(h->objects[i] == kl_value_item(items, i));
+        LAW(same_text(h->objects[i], kl_value_item(items, i)));
     const kl_value *envelope = kl_value_with(v, "items", NULL);
     bool same = envelope == h->envelope;
     kl_value_unref(envelope);
@@ -185,7 +198,7 @@ static inline const char *law_of_a_frame(const kl_value *v, const heard *h)
     const kl_value *object = kl_value_get(v, "object");
     bool good = type && object && kl_value_type(object) == KL_OBJECT;
     LAW(good == !h->status);
-    LAW(!good || (h->n == 1 && h->objects[0] == object && !strcmp(h->types[0], type)));
+    LAW(!good || (h->n == 1 && same_text(h->objects[0], object) && !strcmp(h->types[0], type)));
     return NULL;
 }
 
@@ -196,7 +209,7 @@ static inline const char *law_of_dropping(const heard *kept, const heard *droppe
     LAW(kept->envelope == dropped->envelope);
     for (size_t i = 0; i < kept->n; i++) {
         const kl_value *want = kl_value_with_at(kept->objects[i], NULL, "metadata", "managedFields", NULL);
-        bool same = want == dropped->objects[i];
+        bool same = same_text(want, dropped->objects[i]);
         kl_value_unref(want);
         LAW(same);
     }
@@ -229,7 +242,7 @@ static inline const char *law_of_filling(const heard *plain, const heard *filled
     LAW(plain->status == filled->status && plain->n == filled->n && plain->envelope == filled->envelope);
     for (size_t i = 0; i < plain->n; i++) {
         const kl_value *want = with_type_in_front(plain->objects[i]);
-        bool same = want == filled->objects[i];
+        bool same = same_text(want, filled->objects[i]);
         kl_value_unref(want);
         LAW(same);
     }
@@ -290,7 +303,7 @@ static inline const char *law_of_projection(const heard *whole, const heard *cut
     LAW(!cut->status && cut->n == whole->n && cut->envelope == whole->envelope);
     for (size_t i = 0; i < whole->n; i++) {
         const kl_value *want = cut_out(whole->objects[i], "");
-        bool same = want == cut->objects[i];
+        bool same = same_text(want, cut->objects[i]);
         kl_value_unref(want);
         LAW(same);
     }

@@ -31,6 +31,10 @@
 /* So many short watches in a row that did bring something are resumed at once. */
 #define SHORT_FREE 3
 
+/* So many watches in a row that ended at the same place with an error that lies in what comes next - an event that the server
+ * cannot write, or that nobody can read - and only a list gets past it. */
+#define STUCK_TRIES 5
+
 /* API servers send a bookmark about every 60 s. A watch that has shown one and then is silent for this long is stalled.
  * Where no bookmark was seen, silence may be normal: such a watch is resumed after this long, then twice, four times... */
 #define SILENCE KL_SECONDS(75)
@@ -75,6 +79,7 @@ struct kl_reflector {
     int relists;              /* lists for lost history since then */
     int shorts;               /* short watches in a row */
     int silent;               /* silent watches in a row */
+    int stuck;                /* watches in a row that ended at what comes next */
     bool parked, too_big;     /* too_big: parked until something gets past the object */
     char *message;
     kl_reflector_counts counts;
@@ -307,6 +312,7 @@ static kl_reflector_action page(kl_reflector *r, const kl_reflector_input *in, k
         return list_request(r);
     }
     rv_set(r, r->list_got);
+    r->stuck = 0;
     replace(&r->continue_token, NULL);
     r->rv_unavailable = false;
     recovered(r);
@@ -350,6 +356,14 @@ static kl_reflector_action stream_failed(kl_reflector *r, const kl_err *err, kl_
     return list(r);
 }
 
+static kl_reflector_action stuck(kl_reflector *r, const kl_err *err, kl_time now)
+{
+    if (++r->stuck < STUCK_TRIES)
+        return back_off(r, WATCH, err, now);
+    r->stuck = 0;
+    return back_off(r, SYNC, err, now);
+}
+
 /* A clean close and a broken connection are one thing: go on from where we were. */
 static kl_reflector_action closed(kl_reflector *r, const kl_err *err, kl_time now)
 {
@@ -382,6 +396,8 @@ static kl_reflector_action ended(kl_reflector *r, const kl_err *err, kl_time now
         return closed(r, err, now);
     case KL_ENOTFOUND: case KL_EREJECTED:          /* the kind went away, or the server does not like our request: start over */
         return back_off(r, SYNC, err, now);
+    case KL_ESYNTAX:
+        return stuck(r, err, now);
     default:
         return back_off(r, WATCH, err, now);
     }
@@ -396,7 +412,9 @@ static kl_reflector_action stream_error(kl_reflector *r, const kl_err *err, kl_t
     kl_status st = err ? err->status : KL_ESERVER;
     if (st == KL_EGONE || too_large(err))
         return relist(r, err, now);
-    bool resumes = st == KL_ETHROTTLED || st == KL_ESERVER || st == KL_ETIMEOUT || st == KL_EAUTH || st == KL_EFORBIDDEN;
+    if (st == KL_ESERVER)
+        return stuck(r, err, now);
+    bool resumes = st == KL_ETHROTTLED || st == KL_ETIMEOUT || st == KL_EAUTH || st == KL_EFORBIDDEN;
     return back_off(r, resumes ? WATCH : SYNC, err, now);
 }
 
@@ -433,8 +451,10 @@ static kl_reflector_action frame(kl_reflector *r, const kl_reflector_input *in, 
         r->bookmarked = true;
         r->silent = 0;
     }
-    if (in->rv && *in->rv && r->rv_ordered)
+    if (in->rv && *in->rv && r->rv_ordered) {
+        r->stuck = strcmp(in->rv, r->rv) ? 0 : r->stuck;
         rv_set(r, in->rv);
+    }
     if (r->message)
         recovered(r);
     if (now - r->since >= WATCH_SHORT)

@@ -12,7 +12,7 @@
  * action says, one thing at a time: LIST, WATCH and WAIT end whatever was open before.
  *
  * Better than what it is modelled on (client-go's reflector.go): a list is repeated only when the server says that the
- * history is gone; every other end of a watch resumes from the last resourceVersion; a page that failed on its way is asked
+ * history is gone, or when no watch gets past a place in it; every other end of a watch resumes from the last resourceVersion; a page that failed on its way is asked
  * for again, and not the pages before it; and the backoff is forgotten only after sustained success. Owner thread. */
 #ifndef KL_CACHE_REFLECTOR_H
 #define KL_CACHE_REFLECTOR_H

@@ -358,6 +358,28 @@ static void errors_in_the_stream(void **state)
     kl_reflector_free(b.r);
 }
 
+static void a_watch_that_never_gets_past_a_place_is_listed_after_some_tries(void **state)
+{
+    (void)state;
+    static const struct { kl_reflector_input_kind kind; kl_status st; } how[] = {
+        { KL_REFLECTOR_STREAM_ERROR, KL_ESERVER }, { KL_REFLECTOR_ENDED, KL_ESYNTAX },
+    };
+    for (size_t i = 0; i < 2; i++) {
+        bench b = watching("17");
+        kl_time d = KL_MILLISECONDS(800);
+        for (int k = 0; k < 4; k++, d *= 2) {
+            assert_watch(wait_out(&b, fails(&b, how[i].kind, how[i].st, NULL), d), "17");
+            opened(&b);
+        }
+        frame(&b, KL_MODIFIED, "18");                        /* it did get past it */
+        for (int k = 0; k < 4; k++, d = d * 2 > KL_SECONDS(30) ? KL_SECONDS(30) : d * 2)
+            assert_watch(wait_out(&b, fails(&b, how[i].kind, how[i].st, NULL), d), "18");
+        assert_list(wait_out(&b, fails(&b, how[i].kind, how[i].st, NULL), d), "18", 0);
+        assert_watch(page(&b, "30", NULL), "30");
+        kl_reflector_free(b.r);
+    }
+}
+
 static void history_lost_again_and_again_is_asked_for_slower_and_slower(void **state)
 {
     (void)state;
@@ -668,6 +690,7 @@ KL_TESTS(
     cmocka_unit_test(refused_and_throttled_watches_back_off_without_a_list),
     cmocka_unit_test(retry_after_is_a_lower_bound),
     cmocka_unit_test(errors_in_the_stream),
+    cmocka_unit_test(a_watch_that_never_gets_past_a_place_is_listed_after_some_tries),
     cmocka_unit_test(history_lost_again_and_again_is_asked_for_slower_and_slower),
     cmocka_unit_test(backoff_is_forgotten_only_after_sustained_success),
     cmocka_unit_test(refusals_park_and_are_tried_again),

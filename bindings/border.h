@@ -13,6 +13,10 @@
 typedef struct lkl__recent { const char *text; const lkl_box *path; } lkl__recent;
 #define LKL__RECENT 32
 
+/* Where a loop over an object has come to: the key that it has now, as Lua keeps it (by address), is the one before `next`. */
+typedef struct lkl__loop { const void *view; const char *key; size_t next; } lkl__loop;
+#define LKL__LOOPS 8
+
 /* What was made lately and may be asked for again: a table of Lua has the things, these words say which stands where. Few enough to be
  * looked through at each collection; a reconcile reads a handful of places again and again. */
 #define LKL__SETS 32
@@ -30,6 +34,7 @@ typedef struct lkl_border {
     const struct kl_controller_spec *cuts;      /* a controller that keeps only some fields of some kinds, or NULL */
     lkl__recent recent[LKL__RECENT];
     lkl__slots seen, texts;
+    lkl__loop loops[LKL__LOOPS];
 } lkl_border;
 /* User values of the border. SEEN: the views of `seen`, weakly. SPARE: an empty root view, or nil. */
 enum { BORDER_ABSENT_IN = 1, BORDER_ABSENT_KEY, BORDER_CHAINS, BORDER_NULL, BORDER_PATHS, BORDER_SEEN, BORDER_SPARE, BORDER_SLOTS = BORDER_SPARE };

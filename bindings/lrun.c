@@ -320,9 +320,17 @@ static int event(lua_State *L)
     return 0;
 }
 
+static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
+
+/* run.logs(level): whether anybody reads it. */
+static int logs(lua_State *L)
+{
+    lua_pushboolean(L, kl_log_enabled((kl_log_level)luaL_checkoption(L, 1, NULL, levels)));
+    return 1;
+}
+
 static int log_line(lua_State *L)
 {
-    static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
     lkl_state *s = lkl_state_of(L);
     kl_log_level level = (kl_log_level)luaL_checkoption(L, 1, NULL, levels);
     const char *message = luaL_checkstring(L, 2);
@@ -343,7 +351,7 @@ static int now(lua_State *L)
 void lkl__push_run(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"call", call}, {"sleep", sleep_for}, {"resource", resource}, {"owns", owns}, {"get", get}, {"list", list}, {"each", each},
-        {"event", event}, {"log", log_line}, {"now", now}, {NULL, NULL}};
+        {"event", event}, {"log", log_line}, {"logs", logs}, {"now", now}, {NULL, NULL}};
     luaL_newlib(L, functions);
     lkl__open_cut(L);
     lkl__open_context(L);

@@ -55,7 +55,7 @@ static lkl_view *check_view(lua_State *L, int idx)
 /* --- making ------------------------------------------------------------------------------------------------------------------ */
 
 /* What the metamethods have as upvalues. */
-enum { UP_BORDER = 1, UP_SEEN, UP_TEXTS, UP_CHILD_MT, UPVALUES = UP_CHILD_MT };
+enum { UP_BORDER = 1, UP_SEEN, UP_TEXTS, UP_CHILD_MT, UP_NEXT, UPVALUES = UP_NEXT };
 
 /* Texts in between are made once and found again: Lua hashes each byte of a short string, and copies a long one. */
 #define TEXT_MIN 16
@@ -406,30 +406,50 @@ static int view_len(lua_State *L)
     return 1;
 }
 
-/* next(view, _) with the position in one more upvalue: key order of the text; lists from 1. A null gives its key and nil. */
+/* The place after the key at 2, from 0. Loops remember where they are; for a key out of the blue the object is searched. */
+static size_t place_after(lua_State *L, const lkl_view *view, const lkl__loop *loop)
+{
+    if (lua_isnoneornil(L, 2))
+        return 0;
+    if (kl_value_type(view->v) == KL_ARRAY)
+        return (size_t)luaL_checkinteger(L, 2);
+    size_t n, keylen;
+    const char *name = luaL_checklstring(L, 2, &n), *key;
+    if (loop->view == view && loop->key == name)
+        return loop->next;
+    for (size_t i = 0, len = kl_value_len(view->v); i < len; i++) {
+        kl_value_member(view->v, i, &key, &keylen);
+        if (keylen == n && memcmp(key, name, n) == 0)
+            return i + 1;
+    }
+    return (size_t)luaL_error(L, "next: '%s' is no field of this object", name);
+}
+
+/* next(view, key): key order of the text; lists from 1. A null gives its key and nil. */
 static int view_next(lua_State *L)
 {
     const lkl_view *view = check_view(L, 1);
-    lua_Integer i = lua_tointeger(L, lua_upvalueindex(UPVALUES + 1));
+    lkl__loop *loop = &lkl__border_at(L, lua_upvalueindex(UP_BORDER))->loops[((uintptr_t)view >> 4) % LKL__LOOPS];
+    size_t i = place_after(L, view, loop);
     const kl_value *child;
     uintptr_t word;
     lua_settop(L, 1);
-    if ((size_t)i >= kl_value_len(view->v)) {
+    if (i >= kl_value_len(view->v)) {
         lua_pushnil(L);
         return 1;
     }
     if (kl_value_type(view->v) == KL_ARRAY) {
-        child = kl_value_item(view->v, (size_t)i);
-        lua_pushinteger(L, i + 1);
-        word = word_of_index((size_t)i + 1, KEY_INDEX);
+        child = kl_value_item(view->v, i);
+        lua_pushinteger(L, (lua_Integer)i + 1);
+        word = word_of_index(i + 1, KEY_INDEX);
     } else {
         const char *key;
         size_t n;
-        child = kl_value_member(view->v, (size_t)i, &key, &n);
-        word = word_of(lua_pushlstring(L, key, n), KEY_STRING);
+        child = kl_value_member(view->v, i, &key, &n);
+        key = lua_pushlstring(L, key, n);
+        word = word_of(key, KEY_STRING);
+        *loop = (lkl__loop){ view, key, i + 1 };
     }
-    lua_pushinteger(L, i + 1);
-    lua_replace(L, lua_upvalueindex(UPVALUES + 1));
     push_child(L, view, child, word, 2);
     return 2;
 }
@@ -437,10 +457,7 @@ static int view_next(lua_State *L)
 static int view_pairs(lua_State *L)
 {
     check_view(L, 1);
-    for (int i = 1; i <= UPVALUES; i++)
-        lua_pushvalue(L, lua_upvalueindex(i));
-    lua_pushinteger(L, 0);
-    lua_pushcclosure(L, view_next, UPVALUES + 1);
+    lua_pushvalue(L, lua_upvalueindex(UP_NEXT));
     lua_pushvalue(L, 1);
     return 2;
 }
@@ -553,11 +570,16 @@ static void push_metatables(lua_State *L)
     (void)lkl__metatable(L, &root_mt, "kubelua.view");
     (void)lkl__metatable(L, &child_mt, "kubelua.view");
     int seen = border + 1, root = border + 3, child = border + 4;
+    for (int up = border; up < root; up++)
+        lua_pushvalue(L, up);
+    lua_pushvalue(L, child);
+    lua_pushcclosure(L, view_next, UP_NEXT - 1);
     for (int mt = root; mt <= child; mt++) {
         lua_pushvalue(L, mt);
         for (int up = border; up < root; up++)
             lua_pushvalue(L, up);
         lua_pushvalue(L, child);
+        lua_pushvalue(L, child + 1);
         luaL_setfuncs(L, meta, UPVALUES);
         lua_pop(L, 1);
     }
@@ -569,6 +591,7 @@ static void push_metatables(lua_State *L)
     lua_rawsetp(L, LUA_REGISTRYINDEX, &root_mt);
     lua_pushvalue(L, child);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &child_mt);
+    lua_settop(L, child);
     lua_replace(L, border + 1);
     lua_replace(L, border);
     lua_settop(L, border + 1);

@@ -47,7 +47,7 @@ local log = setmetatable({}, Log)
 for _, level in ipairs { "debug", "info", "warn", "error" } do
   Log[level] = function(self, fmt, ...)
     if self ~= log then core.blame(("ctx.log.%s is a method: write ctx.log:%s(\"...\")"):format(level, level)) end
-    run.log(level, formatted(fmt, ...))
+    if run.logs(level) then run.log(level, formatted(fmt, ...)) end
   end
 end
 

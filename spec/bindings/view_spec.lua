@@ -73,6 +73,26 @@ describe("a view", function()
     assert.same({ "a", "b" }, items)
   end)
 
+  it("iterates in nested loops, over the same object too, and goes on from any key", function()
+    local seen = {}
+    for a in pairs(pod.metadata) do
+      for b in pairs(pod.metadata) do seen[#seen + 1] = #a .. "." .. #b end
+      for _ in pairs(pod.spec) do seen.n = (seen.n or 0) + 1 end
+    end
+    assert.equal("4.4 4.9 4.6 9.4 9.9 9.6 6.4 6.9 6.6", table.concat(seen, " "))
+    assert.equal(24, seen.n)
+    local step, view = pairs(pod.spec)
+    assert.equal("containers", (step(view, "priority")))
+    assert.equal("nodeName", (step(view)))
+    assert.is_nil(step(view, "off"))
+    assert.error_matches(function() step(view, "none") end, "'none' is no field")
+    step, view = pairs(pod.spec.containers)
+    assert.equal(2, (step(view, 1)))
+    assert.is_nil(step(view, 2))
+    assert.is_nil(step(view, 99))
+    assert.is_nil(step(view, -5))
+  end)
+
   it("gives null members their key in pairs", function()
     local seen
     for key, value in pairs(pod.spec) do

@@ -12,8 +12,16 @@ local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 
 --- Starts it; more arguments are words of the command line. The script's path is in `script_path`.
 function M.start(server, script, ...)
+  return M.start_with({}, server, script, ...)
+end
+
+--- The same in an environment with more variables, "NAME=value".
+function M.start_with(variables, server, script, ...)
   local path = script:find "%.lua$" and script or process.write(process.tmpname ".lua", script)
-  local run = process.spawn { KUBELUA, "run", path, "--kubeconfig", server.kubeconfig, name = "kubelua run", ... }
+  local words = { "env", name = "kubelua run" }
+  table.move(variables, 1, #variables, 2, words)
+  for _, word in ipairs { KUBELUA, "run", path, "--kubeconfig", server.kubeconfig, ... } do words[#words + 1] = word end
+  local run = process.spawn(words)
   run.script_path = path
   return run
 end

@@ -318,7 +318,7 @@ void kl__follow_perform(kl_informer *i, const kl_reflector_action *a)
     sink.arg = i;
     if (a->complete)
         replace_store(i);
-    if (kl_indexer_count(i->indexer))
+    if (a->what == KL_REFLECTOR_WATCH || kl_indexer_count(i->indexer))
         sink.known = last_known;                  /* what did not change since comes out as the very same nodes */
     if (a->what != KL_REFLECTOR_GO_ON) {
         close_request(i);

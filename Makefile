@@ -63,7 +63,7 @@ build/.deps-%: .ci/deps
 	@mkdir -p build && touch $@
 
 # A cut text is what snprintf is for. The release build is the judge of warnings: a sanitizer's instrumentation confuses what gcc knows about values.
-WARN   := $(if $(filter release,$(VARIANT)),-Wall -Wextra -Wno-format-truncation $(WERROR),-w)
+WARN   := $(if $(filter release,$(VARIANT)),-Wall -Wextra -Wno-format-truncation -Wno-missing-field-initializers $(WERROR),-w)
 # One code for library and module. No interposition: the compiler may inline our own functions.
 CFLAGS ?= -g
 ALL_CFLAGS = -std=gnu11 -fPIC -fno-semantic-interposition -D_GNU_SOURCE $(OPT_$(VARIANT)) $(CFLAGS) $(WARN) -Icore -MMD -MP

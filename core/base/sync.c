@@ -4,6 +4,7 @@
  * threads. Conditions wait on CLOCK_MONOTONIC: a changed wall clock neither wakes nor delays anyone. */
 #include "base/sync.h"
 
+#include <linux/futex.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,6 +97,34 @@ bool kl_cond_wait_until(kl_cond *c, kl_mutex *m, kl_time deadline)
         deadline = 0;
     struct timespec ts = { .tv_sec = deadline / KL_SECONDS(1), .tv_nsec = deadline % KL_SECONDS(1) };
     return pthread_cond_timedwait(&c->c, &m->m, &ts) == 0;
+}
+
+void kl_bell_init(kl_bell *b)
+{
+    atomic_init(&b->rung, 0);
+    atomic_init(&b->asleep, false);
+}
+
+unsigned kl_bell_look(kl_bell *b)
+{
+    return atomic_load(&b->rung);
+}
+
+/* Either the ringer sees `asleep`, or we see its ring before we sleep: both are sequentially consistent. */
+void kl_bell_wait(kl_bell *b, unsigned look, kl_time deadline)
+{
+    struct timespec ts = { .tv_sec = deadline > 0 ? deadline / KL_SECONDS(1) : 0, .tv_nsec = deadline > 0 ? deadline % KL_SECONDS(1) : 0 };
+    atomic_store(&b->asleep, true);
+    if (atomic_load(&b->rung) == look)
+        syscall(SYS_futex, &b->rung, FUTEX_WAIT_BITSET_PRIVATE, look, deadline == KL_NEVER ? NULL : &ts, NULL, FUTEX_BITSET_MATCH_ANY);
+    atomic_store(&b->asleep, false);
+}
+
+void kl_bell_ring(kl_bell *b)
+{
+    atomic_fetch_add(&b->rung, 1);
+    if (atomic_load(&b->asleep))
+        syscall(SYS_futex, &b->rung, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 void kl_signals_block(kl_signal_mask *old)

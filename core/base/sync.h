@@ -60,6 +60,18 @@ void kl_cond_wait(kl_cond *c, kl_mutex *m) KL_REQUIRES(*m);
 /* Waits until signalled or until monotonic `deadline` (KL_NEVER waits for ever). False when the deadline passed. */
 bool kl_cond_wait_until(kl_cond *c, kl_mutex *m, kl_time deadline) KL_REQUIRES(*m);
 
+/* A bell that one thread, its owner, listens for, where the news themselves are elsewhere:
+ *
+ *   owner: look = kl_bell_look(b); take the news; kl_bell_wait(b, look, deadline)      others: leave news; kl_bell_ring(b)
+ *
+ * No ring after the look is missed. Ringing is a system call only when the owner sleeps; there is no mutex to wake into. */
+typedef struct kl_bell { atomic_uint rung; atomic_bool asleep; } kl_bell;
+void kl_bell_init(kl_bell *b);
+unsigned kl_bell_look(kl_bell *b);                          /* owner */
+/* Owner: sleeps until it is rung, or was since `look`, or until `deadline` (KL_NEVER: for ever). May wake for nothing. */
+void kl_bell_wait(kl_bell *b, unsigned look, kl_time deadline);
+void kl_bell_ring(kl_bell *b);                              /* any thread; b must not go away meanwhile */
+
 /* Starts `fn(arg)`; name is at most 15 bytes (longer ones are cut). Never NULL: failure goes to the memory hook. */
 kl_thread *kl_thread_start(const char *name, void (*fn)(void *arg), void *arg);
 void kl_thread_join(kl_thread *t);             /* waits for the end and frees t; NULL is fine */

@@ -198,7 +198,9 @@ static void watch_apply(kl_informer *i, kl_event_type type, const kl_value *o, c
     j->type = type;
     j->object = type == KL_BOOKMARK ? NULL : kl_object_with_type(o, i->api_version, i->kind);
     j->rv = type == KL_BOOKMARK ? kl_strdup(rv) : NULL;
+    atomic_store(&i->bringing, i->source.lulls ? kl_thread_self() : 0);
     kl__job_apply(i, j);
+    atomic_store(&i->bringing, 0);
 }
 
 static kl_status watch_event(void *arg, const char *word, const kl_value *o, kl_err *err)
@@ -239,11 +241,21 @@ static kl_status watch_event(void *arg, const char *word, const kl_value *o, kl_
     return KL_OK;
 }
 
+static void watch_lull(void *arg)
+{
+    kl_informer *i = arg;
+    if (i->owes_lull) {
+        i->owes_lull = false;
+        kl__job_lull(i);
+    }
+}
+
 static void watch_done(void *arg, kl_status st, int code, const kl_value *envelope, kl_err *err)
 {
     (void)envelope;
     kl_informer *i = arg;
     i->request = 0;
+    watch_lull(i);
     kl_err e = KL_ERR_INIT;
     kl_reflector_input_kind kind = KL_REFLECTOR_ENDED;
     if (i->has_stream_error) {
@@ -290,6 +302,7 @@ static void close_request(kl_informer *i)
 {
     uint64_t open = i->request;
     i->request = 0;
+    watch_lull(i);
     if (open)
         i->source.cancel(i->source.self, open);
     kl_err_fini(&i->stream_error);
@@ -313,7 +326,7 @@ static void replace_store(kl_informer *i)
 void kl__follow_perform(kl_informer *i, const kl_reflector_action *a)
 {
     static const kl_source_sink list_sink = { .item = list_item, .done = list_done };
-    static const kl_source_sink watch_sink = { .event = watch_event, .opened = watch_opened, .done = watch_done };
+    static const kl_source_sink watch_sink = { .event = watch_event, .lull = watch_lull, .opened = watch_opened, .done = watch_done };
     kl_source_sink sink = a->what == KL_REFLECTOR_LIST ? list_sink : watch_sink;
     sink.arg = i;
     if (a->complete)

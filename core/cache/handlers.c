@@ -39,6 +39,7 @@ static void tell(kl_informer *i, kl_subscription *s, kl_event_type type, const k
     if (!s->handler.on_event || !enter(i, s))
         return;
     s->handler.on_event(s->handler.arg, type, old, now, flags);
+    s->told = true;
     leave(i, s);
 }
 
@@ -91,6 +92,20 @@ void kl__handlers_tell_synced(kl_informer *i)
     for (size_t k = 0; k < i->n_active; k++)
         if (i->active[k]->active)
             tell_synced(i, i->active[k]);
+}
+
+void kl__handlers_lull(kl_informer *i)
+{
+    for (size_t k = 0; k < i->n_active; k++) {
+        kl_subscription *s = i->active[k];
+        if (!s->told)
+            continue;
+        s->told = false;
+        if (s->handler.on_lull && enter(i, s)) {
+            s->handler.on_lull(s->handler.arg);
+            leave(i, s);
+        }
+    }
 }
 
 /* --- coming and going -------------------------------------------------------------------------------------------------------------------------------- */

@@ -79,6 +79,10 @@ static void job_run(void *arg)
     kl__job *j = arg;
     kl_informer *i = j->i;
     j->fn(i, j);
+    if (atomic_load(&i->bringing) == kl_thread_self())
+        i->owes_lull = true;
+    else
+        kl__handlers_lull(i);
     kl_free(j->rv);
     kl_free(j);
     kl_informer_unref(i);
@@ -97,6 +101,14 @@ static void job_forward(void *arg)
 {
     kl__job *j = arg;
     kl__job_apply(j->i, j);
+}
+
+static void job_nothing(kl_informer *i, kl__job *j) { (void)i, (void)j; }
+
+/* Every job ends with a lull, but for those that wait for this one. */
+void kl__job_lull(kl_informer *i)
+{
+    kl__job_apply(i, kl__job_new(i, job_nothing));
 }
 
 void kl__job_post_watch(kl_informer *i, kl__job *j) { i->source.post(i->source.self, job_run, j); }

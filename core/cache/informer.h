@@ -18,11 +18,13 @@ typedef struct kl_subscription kl_subscription;
 #define KL_RESYNC 4u           /* old == new: the periodic resync */
 
 typedef struct kl_handler {
-    /* KL_ADDED: old NULL. KL_MODIFIED: both. KL_DELETED: `old` is the last known state, now NULL. Borrowed. Must not wait. */
+    /* KL_ADDED: old NULL. KL_MODIFIED: both. KL_DELETED: `old` is the last known state, now NULL. Borrowed. Must not wait. May be NULL. */
     void (*on_event)(void *arg, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags);
     /* The initial list has been delivered to this handler. Once. May be NULL. */
     void (*on_synced)(void *arg);
     void *arg;
+    /* After one or more on_event, on their thread, when no more are at hand: what was gathered may be handed on. May be NULL. */
+    void (*on_lull)(void *arg);
 } kl_handler;
 
 typedef struct kl_informer_options {

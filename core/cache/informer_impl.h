@@ -17,6 +17,7 @@ struct kl_subscription {
     kl_handler handler;
     atomic_int refs;             /* the subscriber's, and the apply context's while it knows it */
     bool active, synced;         /* apply context: gets events; was told on_synced */
+    bool told;                   /* apply context: of an event since its last on_lull */
     bool dead;                   /* under informer->mu, as is */
     uint64_t caller;             /* the thread that runs its callback now, or 0 */
 };
@@ -32,6 +33,7 @@ struct kl_informer {
     _Atomic bool synced;
     _Atomic uint64_t events;
     _Atomic kl_time last_event;
+    _Atomic uint64_t bringing;   /* the watch thread while it brings an event, from a source that will lull; or 0 */
 
     /* watch thread */
     kl_reflector *reflector;
@@ -48,6 +50,7 @@ struct kl_informer {
     kl_map *page_of;             /* key -> its place in `page` plus 1, once some initial event was not an ADDED; or NULL */
     kl_err stream_error;         /* the ERROR event of the open watch */
     bool has_stream_error;
+    bool owes_lull;              /* an event was applied at once, and handlers were not told that it was all */
 
     /* apply context */
     kl_subscription **active;    /* those known here, each a reference; brought up to date when subs_version moves */
@@ -86,6 +89,7 @@ kl__job *kl__job_new(kl_informer *i, void (*fn)(kl_informer *, kl__job *));
 void kl__job_post_watch(kl_informer *i, kl__job *j);       /* to the watch thread */
 void kl__job_post(kl_informer *i, kl__job *j);             /* through the watch thread into the apply context */
 void kl__job_apply(kl_informer *i, kl__job *j);            /* into the apply context */
+void kl__job_lull(kl_informer *i);                         /* watch thread: a run of events has ended */
 
 /* --- follow.c: watch thread ----------------------------------------------------------------------------------------------------- */
 void kl__follow_step(kl_informer *i, const kl_reflector_input *in);
@@ -102,6 +106,7 @@ void kl__apply_replace(kl_informer *i, kl__job *j);        /* page, n_page, rv *
 void kl__handlers_refresh(kl_informer *i);                 /* before a round of telling: who is there */
 void kl__handlers_tell(kl_informer *i, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags);
 void kl__handlers_tell_synced(kl_informer *i);
+void kl__handlers_lull(kl_informer *i);                    /* after a round or more */
 void kl__subscription_unref(kl_subscription *s);
 
 #endif

@@ -31,6 +31,7 @@ typedef struct kl_source_sink {    /* callbacks of one list or watch */
     /* The last state of an object, which its next one resembles; a new reference or NULL. Only a help; may be NULL. The texts
      * are not terminated. */
     const kl_value *(*known)(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen);
+    void (*lull)(void *arg);                                                                /* watch: no more events at hand; see `lulls` */
     void (*opened)(void *arg);                                                              /* watch: 200 */
     void (*done)(void *arg, kl_status st, int code, const kl_value *envelope, kl_err *err); /* once, last */
     void *arg;
@@ -45,6 +46,7 @@ typedef struct kl_source {
     void (*post)(void *self, void (*fn)(void *), void *arg);                 /* any thread: run fn on the watch thread */
     void (*free)(void *self);                                                /* by the informer's last unref: any thread, also from within a posted function */
     void *self;
+    bool lulls;                    /* after events it calls sink.lull, unless done or cancelled first; false: never */
 } kl_source;
 
 #endif

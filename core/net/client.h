@@ -81,6 +81,8 @@ KL_NODISCARD kl_status kl_client_raw(kl_client *c, const char *method, const cha
 typedef struct kl_stream_call {
     kl_status (*item)(void *arg, const kl_value *object, kl_err *err);                     /* callee owns object */
     kl_status (*event)(void *arg, const char *type, const kl_value *object, kl_err *err);  /* callee owns object */
+    /* After one or more events, when no more are at hand (at the latest after a millisecond of them). May be NULL. */
+    void (*lull)(void *arg);
     /* The answer began with 2xx: for watches, "it is established". May be NULL. */
     void (*opened)(void *arg);
     /* Once, last. list: envelope = {kind, apiVersion, metadata} (borrowed). st as kl_client_do; a watch that ended cleanly is KL_OK. */

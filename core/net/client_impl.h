@@ -48,6 +48,7 @@ typedef struct kl__send {
     kl_time total_timeout;
     void (*on_head)(void *arg, const kl_http_head *head);
     kl_status (*on_data)(void *arg, const char *data, size_t n, kl_err *err);
+    void (*on_lull)(void *arg);
     void (*on_done)(void *arg, kl_status st, int code, bool sent, kl_err *err);
     void *arg;
 } kl__send;

@@ -1,20 +1,20 @@
 /* http.c - the only door to libcurl: one thread that owns one multi handle.
  *
- *   any thread --command--> fifo --thread--> multi --callbacks on the thread--> on_head, on_data..., on_done
+ *   any thread --command--> fifo --thread--> multi --callbacks on the thread--> on_head, on_data..., on_lull, on_done
  *
- * Commands (start, cancel, run this) come through a fifo under the lock and are carried out in order; the thread is woken
- * by curl_multi_wakeup only when it may sleep. A transfer belongs to its submitter until it is in the fifo, then to the
- * thread; its id names a slot, so cancelling what has ended is harmless.
+ * The thread sleeps in a poller and tells libcurl which sockets are ready (curl_multi_socket_action), so that a watch event
+ * costs two system calls, however many transfers there are. Commands (start, cancel, run this) come through a fifo under the
+ * lock and are carried out in order. A transfer belongs to its submitter until it is in the fifo, then to the thread; its id
+ * names a slot, so cancelling what has ended is harmless.
  *
  * libcurl 7.88 as it is:
  * - on_data always consumes: an HTTP/2 stream is never paused.
  * - A body is handed over by a read callback without a seek callback, because libcurl would otherwise send a write again,
  *   silently, when a reused connection dies after the body went out.
- * - When all HTTP/2 connections are full, every further transfer opens one of its own at once. So a gate per server lets in
- *   what the open connections can carry, then one more as the opener of the next; the others wait until it is through.
- * - Data for a neighbour stream stops the whole connection until that stream is run, and its wakeup is sometimes lost
- *   (timers within the same millisecond). So curl_multi_perform runs again until it brings nothing twice, the first sleep
- *   after work is short, and only sleeps in which nothing happened grow. */
+ * - When all HTTP/2 connections are full, every further transfer opens one of its own at once. So each server has a gate.
+ * - Data for a neighbour stream stops the whole HTTP/2 connection until that stream is run by its timer.
+ *   curl_multi_perform may drop that timer (it clears what falls due within the same millisecond after the run);
+ *   curl_multi_socket_action clears before the run, so it is the one to use. */
 #include "net/http.h"
 
 #include <ctype.h>
@@ -35,15 +35,16 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/poller.h"
 #include "base/sync.h"
+#include "net/gate.h"
 #include "net/slots.h"
 
 #define MAX_STREAMS_DEFAULT 80              /* kube-apiserver allows 100 per connection */
 #define CONNECT_TIMEOUT KL_SECONDS(30)      /* as client-go dials */
 #define HEADERS_MAX ((size_t)256 << 10)     /* of one answer */
-#define LOOK_FIRST KL_MILLISECONDS(50)      /* the first sleep after work; each one twice as long as the last: see the head */
-#define LOOK_MAX KL_SECONDS(60)
-#define PASSES_TIME KL_MILLISECONDS(5)      /* of curl_multi_perform, then commands and timers get their turn */
+#define LULL_MAX KL_MILLISECONDS(1)         /* a stream that never pauses gets its lull after so much time all the same */
+#define READY_MAX 32                        /* sockets served before commands and timers get their turn */
 /* A peer that is gone is found after idle + user timeout, at most 75 s. */
 #define KEEPALIVE_IDLE 30                   /* s: first probe */
 #define KEEPALIVE_INTERVAL 15               /* s */
@@ -52,22 +53,15 @@
 /* X509_V_ERR_* of OpenSSL that have a name here; libcurl reports them as plain numbers. */
 enum { X509_NOT_YET_VALID = 9, X509_EXPIRED = 10, X509_SELF_SIGNED = 18, X509_SELF_SIGNED_IN_CHAIN = 19, X509_NO_ISSUER = 20, X509_UNVERIFIABLE_LEAF = 21 };
 
-/* What goes to one server over HTTP/2. admitted <= max_streams * connections, but for the opener. Thread only. */
-typedef struct gate {
-    struct kl_http *h;
-    int admitted;                   /* transfers in the multi */
-    int sockets;                    /* open ones */
-    int ready;                      /* sockets when the opener set out */
-    struct transfer *opener;        /* on its way to a connection, maybe a new one; NULL */
-    kl_list waiting;                /* transfers by `queue` */
-} gate;
+/* What goes to one server over HTTP/2. Thread only. */
+typedef struct server { kl__gate gate; kl_http *h; } server;
 
 typedef struct transfer {
     kl_list link;                   /* in h->active from its start to its end */
-    kl_list queue;                  /* in gate->waiting until admitted */
+    kl_list lull;                   /* in h->lulls when data came in this round */
+    kl__pass pass;                  /* of its server's gate; none: HTTP/1.1, nothing to share */
     kl_heap_node patience;          /* in h->patience while it waits and has a total timeout */
     kl_http *h;
-    gate *gate;                     /* NULL: HTTP/1.1, nothing to share */
     bool running;                   /* the multi has it */
     bool shares;                    /* would take HTTP/2 */
     uint64_t id;
@@ -86,6 +80,7 @@ typedef struct transfer {
     kl_err err;                     /* its story */
     void (*on_head)(void *arg, const kl_http_head *head);
     kl_status (*on_data)(void *arg, const char *data, size_t n, kl_err *err);
+    void (*on_lull)(void *arg);
     void (*on_done)(void *arg, kl_status st, int code, bool sent, kl_err *err);
     void *arg;
     char story[CURL_ERROR_SIZE];    /* libcurl's */
@@ -113,24 +108,23 @@ struct kl_http {
     char *user_agent;
     bool http1;
     CURLM *multi;
+    kl_poller *poller;
     kl_thread *thread;
     _Atomic uint64_t thread_id;
     int max_streams;
     /* thread only */
     kl_list active;
-    kl_map *gates;                              /* "host:port name" -> gate */
+    kl_map *servers;                            /* "host:port name" -> server */
     bool gates_changed;
     kl_heap patience;
-    uint64_t progress;                          /* callbacks that brought or took bytes, beginnings and ends */
-    uint64_t seen;                              /* of it, when `look` was set */
-    kl_time look;                               /* the longest sleep */
-    bool busy;                                  /* there is more to do at once: no sleep at all */
+    kl_list lulls;                              /* transfers that got data in this round */
+    kl_time lull_due;                           /* when one of them has waited long enough */
+    kl_time due;                                /* libcurl's timer */
     kl_mutex mu;                                /* of all that follows */
     kl_list commands;
     kl_slots transfers;
     kl_slots timers;
-    kl_heap due;
-    bool woken;               /* a wakeup is on its way: more would be system calls for nothing */
+    kl_heap timers_due;
     bool stopping;            /* kl_http_free has begun: no new requests */
     bool closed;              /* the thread takes no more commands */
 };
@@ -165,8 +159,8 @@ static int on_socket(void *arg, curl_socket_t fd, curlsocktype type)
 {
     transfer *t = arg;
     (void)type;
-    if (t->gate)
-        t->gate->sockets++;
+    if (t->pass.gate)
+        t->pass.gate->sockets++;
     int interval = KEEPALIVE_INTERVAL, count = KEEPALIVE_COUNT, idle = KEEPALIVE_IDLE, on = 1;
     unsigned user = USER_TIMEOUT_MS;
     fcntl(fd, F_SETFD, FD_CLOEXEC);
@@ -195,12 +189,12 @@ static const char *head_find(const kl_http_head *head, const char *name)
     return head_at(head, name, 0);
 }
 
-/* Called for the sockets of a gate, also long after the transfer that opened them. */
+/* Called for the sockets of a server, also long after the transfer that opened them. */
 static int on_socket_close(void *arg, curl_socket_t fd)
 {
-    gate *g = arg;
-    g->sockets--;
-    g->h->gates_changed = true;
+    server *s = arg;
+    s->gate.sockets--;
+    s->h->gates_changed = true;
     return close(fd);
 }
 
@@ -212,10 +206,8 @@ static int on_connected(void *arg, char *ip, char *local_ip, int port, int local
     (void)local_ip;
     (void)port;
     (void)local_port;
-    if (t->gate && t->gate->opener == t) {
-        t->gate->opener = NULL;
-        t->h->gates_changed = true;
-    }
+    kl__gate_connected(&t->pass);
+    t->h->gates_changed = true;
     return CURL_PREREQFUNC_OK;
 }
 
@@ -224,7 +216,6 @@ static size_t on_header(char *line, size_t one, size_t n, void *arg)
 {
     transfer *t = arg;
     n *= one;
-    t->h->progress++;
     if (t->head_done || t->cancelled)
         return n;
     if (n > 5 && !memcmp(line, "HTTP/", 5))
@@ -250,16 +241,37 @@ static size_t on_header(char *line, size_t one, size_t n, void *arg)
     return n;
 }
 
+static void lull_come(transfer *t)
+{
+    if (kl_list_empty(&t->lull))
+        return;
+    kl_list_remove(&t->lull);
+    if (!t->cancelled)
+        t->on_lull(t->arg);
+}
+
+static void run_lulls(kl_http *h)
+{
+    while (!kl_list_empty(&h->lulls))
+        lull_come(KL_CONTAINER(h->lulls.next, transfer, lull));
+}
+
 static size_t on_body(char *data, size_t one, size_t n, void *arg)
 {
     transfer *t = arg;
     n *= one;
-    t->h->progress++;
     if (t->cancelled || t->stopped)
         return CURL_WRITEFUNC_ERROR;
     if (!n || !t->on_data)
         return n;
+    if (t->on_lull && kl_list_empty(&t->lull)) {
+        if (kl_list_empty(&t->h->lulls))
+            t->h->lull_due = kl_clock_now(kl_clock_real()) + LULL_MAX;
+        kl_list_push(&t->h->lulls, &t->lull);
+    }
     t->stopped = t->on_data(t->arg, data, n, &t->err);
+    if (!kl_list_empty(&t->h->lulls) && kl_clock_now(kl_clock_real()) >= t->h->lull_due)
+        run_lulls(t->h);
     return t->stopped || t->cancelled ? CURL_WRITEFUNC_ERROR : n;
 }
 
@@ -267,7 +279,6 @@ static size_t on_read(char *to, size_t one, size_t n, void *arg)
 {
     transfer *t = arg;
     n *= one;
-    t->h->progress++;
     if (n > t->body_len - t->body_sent)
         n = t->body_len - t->body_sent;
     memcpy(to, t->body + t->body_sent, n);
@@ -377,11 +388,13 @@ static transfer *transfer_new(kl_http *h, const kl_http_request *r)
 {
     transfer *t = kl_new(transfer);
     kl_list_init(&t->link);
-    kl_list_init(&t->queue);
+    kl_list_init(&t->lull);
+    kl_list_init(&t->pass.link);
     kl_buf_init(&t->head, HEADERS_MAX);
     t->h = h;
     t->on_head = r->on_head;
     t->on_data = r->on_data;
+    t->on_lull = r->on_lull;
     t->on_done = r->on_done;
     t->arg = r->arg;
     t->connect_timeout = r->connect_timeout > 0 ? r->connect_timeout : CONNECT_TIMEOUT;
@@ -530,7 +543,7 @@ static kl_status explain(transfer *t, CURLcode rc, bool sent, kl_err *err)
 
 /* --- the thread --------------------------------------------------------------------------------------------------------- */
 
-static void gate_leave(transfer *t, kl_status st, const kl_err *err);
+static void leave_gate(transfer *t, kl_status st, const kl_err *err);
 
 static void transfer_finish(transfer *t, CURLcode rc)
 {
@@ -541,12 +554,12 @@ static void transfer_finish(transfer *t, CURLcode rc)
     curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &size);
     bool sent = size > 0 || code > 0;
     kl_status st = explain(t, rc, sent, &err);
-    h->progress++;
     if (t->running)
         curl_multi_remove_handle(h->multi, t->easy);
-    if (t->gate)
-        gate_leave(t, st, &err);
+    if (t->pass.gate)
+        leave_gate(t, st, &err);
     kl_list_remove(&t->link);
+    lull_come(t);
     kl_lock(&h->mu);
     kl_slots_remove(&h->transfers, t->id);
     kl_unlock(&h->mu);
@@ -565,85 +578,54 @@ static void transfer_run(transfer *t)
 {
     CURLMcode rc = curl_multi_add_handle(t->h->multi, t->easy);
     t->running = !rc;
-    t->h->progress++;
     if (!rc)
         return;
     t->stopped = kl_fail(&t->err, KL_EINTERNAL, "the request to %s could not start: %s", t->peer, curl_multi_strerror(rc));
     transfer_finish(t, CURLE_FAILED_INIT);
 }
 
-/* --- the gate: how many streams go to one server ------------------------------------------------------------------------ */
+/* --- gates -------------------------------------------------------------------------------------------------------------- */
 
-static gate *gate_get(kl_http *h, const transfer *t)
+static server *server_get(kl_http *h, const transfer *t)
 {
     char *key = kl_sprintf("%s %s", t->peer, t->server_name);
-    gate *g = kl_map_get(h->gates, key);
-    if (!g) {
-        g = kl_new(gate);
-        g->h = h;
-        kl_list_init(&g->waiting);
-        kl_map_set(h->gates, key, g);
+    server *s = kl_map_get(h->servers, key);
+    if (!s) {
+        s = kl_new(server);
+        s->h = h;
+        kl__gate_init(&s->gate);
+        kl_map_set(h->servers, key, s);
     }
     kl_free(key);
-    return g;
+    return s;
 }
 
-static void gate_free(void *g)
+static void admit(transfer *t)
 {
-    kl_free(g);
-}
-
-static void gate_admit_one(gate *g, transfer *t)
-{
-    kl_list_remove(&t->queue);
-    kl_heap_remove(&g->h->patience, &t->patience);
+    kl_heap_remove(&t->h->patience, &t->patience);
     if (t->total_timeout > 0) {
         kl_time left = t->patience.when - kl_clock_now(kl_clock_real());
         SET(CURLOPT_TIMEOUT_MS, milliseconds(left > KL_MILLISECONDS(1) ? left : KL_MILLISECONDS(1)));
     }
     SET(CURLOPT_CLOSESOCKETFUNCTION, on_socket_close);
-    SET(CURLOPT_CLOSESOCKETDATA, g);
-    g->admitted++;
+    SET(CURLOPT_CLOSESOCKETDATA, KL_CONTAINER(t->pass.gate, server, gate));
     transfer_run(t);
 }
 
-/* An idle server's connection may be dead without our knowing, so the first one always goes alone. */
-static void gate_admit(gate *g)
+static transfer *waiting_transfer(kl_list *l)
 {
-    while (!kl_list_empty(&g->waiting)) {
-        transfer *t = KL_CONTAINER(g->waiting.next, transfer, queue);
-        int connections = g->opener ? g->ready : g->sockets;
-        bool room = g->admitted && g->admitted < connections * g->h->max_streams;
-        if (!room && g->opener)
-            return;
-        if (!room) {
-            g->opener = t;
-            g->ready = g->admitted ? g->sockets : 0;
-        }
-        gate_admit_one(g, t);
-    }
+    return KL_CONTAINER(KL__PASS_OF(l), transfer, pass);
 }
 
-/* A transfer is over. If it was to make the connection that others wait for and could not, they share its fate. */
-static void gate_leave(transfer *t, kl_status st, const kl_err *err)
+static void leave_gate(transfer *t, kl_status st, const kl_err *err)
 {
-    gate *g = t->gate;
-    kl_http *h = t->h;
-    bool waited = !kl_list_empty(&t->queue), opener = g->opener == t;
-    kl_list_remove(&t->queue);
-    kl_heap_remove(&h->patience, &t->patience);
-    t->gate = NULL;
-    if (waited)
-        return;
-    g->admitted--;
-    h->gates_changed = true;
-    if (!opener)
-        return;
-    g->opener = NULL;
-    if (st != KL_ECONNECT || g->admitted)
+    kl__gate *g = t->pass.gate;
+    kl_heap_remove(&t->h->patience, &t->patience);
+    t->h->gates_changed = true;
+    if (!kl__gate_leave(&t->pass, st == KL_ECONNECT))
         return;
     for (kl_list *l = g->waiting.next; l != &g->waiting; l = l->next) {
-        transfer *other = KL_CONTAINER(l, transfer, queue);
+        transfer *other = waiting_transfer(l);
         if (other->stopped || other->cancelled)
             continue;
         other->stopped = st;
@@ -658,15 +640,16 @@ static void run_gates(kl_http *h)
         h->gates_changed = false;
         size_t it = 0;
         void *value;
-        while (kl_map_next(h->gates, &it, NULL, &value)) {
-            gate *g = value;
+        while (kl_map_next(h->servers, &it, NULL, &value)) {
+            kl__gate *g = &((server *)value)->gate;
             for (kl_list *l = g->waiting.next; l != &g->waiting;) {
-                transfer *t = KL_CONTAINER(l, transfer, queue);
+                transfer *t = waiting_transfer(l);
                 l = l->next;
                 if (t->stopped)
                     transfer_finish(t, CURLE_COULDNT_CONNECT);
             }
-            gate_admit(g);
+            for (kl__pass *p; (p = kl__gate_next(g, h->max_streams));)
+                admit(KL_CONTAINER(p, transfer, pass));
         }
     }
 }
@@ -691,8 +674,7 @@ static void transfer_start(transfer *t)
         transfer_run(t);
         return;
     }
-    t->gate = gate_get(h, t);
-    kl_list_push(&t->gate->waiting, &t->queue);
+    kl__gate_enter(&server_get(h, t)->gate, &t->pass);
     if (t->total_timeout > 0)
         kl_heap_push(&h->patience, &t->patience, t->patience.when);
     h->gates_changed = true;
@@ -707,10 +689,8 @@ static void run_commands(kl_http *h, bool stopping)
         command *c = l ? KL_CONTAINER(l, command, link) : NULL;
         if (c && c->type == CANCEL)
             t = kl_slots_get(&h->transfers, c->id);
-        if (!c) {
-            h->woken = false;
+        if (!c)
             h->closed = stopping;
-        }
         kl_unlock(&h->mu);
         if (!c)
             return;
@@ -731,7 +711,7 @@ static void run_timers(kl_http *h)
     for (;;) {
         kl_time now = kl_clock_now(kl_clock_real());
         kl_lock(&h->mu);
-        kl_heap_node *n = kl_heap_pop_due(&h->due, now);
+        kl_heap_node *n = kl_heap_pop_due(&h->timers_due, now);
         timer *tm = n ? KL_CONTAINER(n, timer, node) : NULL;
         if (tm)
             kl_slots_remove(&h->timers, tm->id);
@@ -743,16 +723,29 @@ static void run_timers(kl_http *h)
     }
 }
 
-static void run_multi(kl_http *h)
+/* libcurl names the sockets it waits for... */
+static int on_interest(CURL *easy, curl_socket_t fd, int what, void *arg, void *mine)
 {
-    int running, left, quiet = 0;
-    kl_time until = kl_clock_now(kl_clock_real()) + PASSES_TIME;
-    do {
-        uint64_t before = h->progress;
-        curl_multi_perform(h->multi, &running);
-        quiet = running && h->progress != before ? 0 : quiet + 1;
-    } while (quiet < 2 && kl_clock_now(kl_clock_real()) < until);
-    h->busy = quiet < 2;
+    kl_http *h = arg;
+    (void)easy;
+    (void)mine;
+    kl_poller_watch(h->poller, fd, what == CURL_POLL_IN ? KL_POLL_IN : what == CURL_POLL_OUT ? KL_POLL_OUT
+        : what == CURL_POLL_INOUT ? KL_POLL_IN | KL_POLL_OUT : 0);
+    return 0;
+}
+
+/* ...and the moment at which it wants to be called in any case; -1: none. */
+static int on_timer(CURLM *multi, long timeout_ms, void *arg)
+{
+    kl_http *h = arg;
+    (void)multi;
+    h->due = timeout_ms < 0 ? KL_NEVER : timeout_ms ? kl_clock_now(kl_clock_real()) + KL_MILLISECONDS(timeout_ms) : 0;
+    return 0;
+}
+
+static void finish_what_ended(kl_http *h)
+{
+    int left;
     for (CURLMsg *m; (m = curl_multi_info_read(h->multi, &left));) {
         if (m->msg != CURLMSG_DONE)
             continue;
@@ -763,40 +756,50 @@ static void run_multi(kl_http *h)
     }
 }
 
-/* Sleeps until the network, a timer or a command wants something. */
-static void wait_for_work(kl_http *h)
+/* Takes from the sockets what is there, then tells those who got some that it was all for now. */
+static void run_multi(kl_http *h, const kl_ready *ready, size_t n)
 {
-    kl_time now = kl_clock_now(kl_clock_real());
+    int running;
+    for (size_t i = 0; i < n; i++) {
+        int what = (ready[i].what & KL_POLL_IN ? CURL_CSELECT_IN : 0) | (ready[i].what & KL_POLL_OUT ? CURL_CSELECT_OUT : 0)
+            | (ready[i].what & KL_POLL_ERR ? CURL_CSELECT_ERR : 0);
+        curl_multi_socket_action(h->multi, ready[i].fd, what, &running);
+    }
+    if (h->due != KL_NEVER && (!h->due || h->due <= kl_clock_now(kl_clock_real()))) {
+        h->due = KL_NEVER;
+        curl_multi_socket_action(h->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    }
+    run_lulls(h);
+    finish_what_ended(h);
+}
+
+/* Sleeps until the network, a timer or a command wants something. */
+static size_t wait_for_work(kl_http *h, kl_ready ready[READY_MAX])
+{
     kl_lock(&h->mu);
     bool busy = !kl_list_empty(&h->commands) || h->stopping;
-    kl_heap_node *first = kl_heap_peek(&h->due);
+    kl_heap_node *first = kl_heap_peek(&h->timers_due);
     kl_time next = first ? first->when : KL_NEVER;
     kl_unlock(&h->mu);
     first = kl_heap_peek(&h->patience);
     if (first && first->when < next)
         next = first->when;
-    if (busy || h->busy || h->gates_changed || next <= now)
-        return;
-    if (h->progress != h->seen)
-        h->look = LOOK_FIRST;
-    h->seen = h->progress;
-    kl_time wait = next > now + h->look ? h->look : next - now;
-    curl_multi_poll(h->multi, NULL, 0, (int)milliseconds(wait), NULL);
-    if (wait == h->look && kl_clock_now(kl_clock_real()) >= now + wait)
-        h->look = h->look < LOOK_MAX / 2 ? h->look * 2 : LOOK_MAX;
+    if (h->due < next)
+        next = h->due;
+    return kl_poller_wait(h->poller, busy || h->gates_changed ? 0 : next, ready, READY_MAX);
 }
 
 static void thread_main(void *arg)
 {
     kl_http *h = arg;
     atomic_store(&h->thread_id, kl_thread_self());
+    kl_ready ready[READY_MAX];
     for (bool stopping = false; !stopping;) {
         run_commands(h, false);
         run_timers(h);
         run_patience(h);
         run_gates(h);
-        run_multi(h);
-        wait_for_work(h);
+        run_multi(h, ready, wait_for_work(h, ready));
         kl_lock(&h->mu);
         stopping = h->stopping;
         kl_unlock(&h->mu);
@@ -825,22 +828,32 @@ kl_status kl_http_new(const kl_http_options *o, kl_http **out, kl_err *err)
     if (st)
         return st;
     CURLM *multi = curl_multi_init();
-    if (!multi)
-        return kl_fail(err, KL_EINTERNAL, "libcurl gives no multi handle: out of memory or file descriptors?");
+    kl_poller *poller = kl_poller_new();
+    if (!multi || !poller) {
+        curl_multi_cleanup(multi);
+        kl_poller_free(poller);
+        return kl_fail(err, KL_EINTERNAL, "no connections can be made: out of memory or file descriptors?");
+    }
     curl_multi_setopt(multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX);
     kl_http *h = kl_new(kl_http);
     h->max_streams = o->max_streams > 0 ? o->max_streams : MAX_STREAMS_DEFAULT;
     curl_multi_setopt(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)h->max_streams);
     h->multi = multi;
+    h->poller = poller;
+    h->due = KL_NEVER;
+    curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, on_interest);
+    curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, h);
+    curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, on_timer);
+    curl_multi_setopt(multi, CURLMOPT_TIMERDATA, h);
     h->http1 = o->http1;
     h->user_agent = kl_strdup(o->user_agent);
     kl_list_init(&h->active);
-    h->gates = kl_map_new();
+    h->servers = kl_map_new();
     kl_heap_init(&h->patience);
-    h->look = LOOK_MAX;
+    kl_list_init(&h->lulls);
     kl_mutex_init(&h->mu);
     kl_list_init(&h->commands);
-    kl_heap_init(&h->due);
+    kl_heap_init(&h->timers_due);
     h->thread = kl_thread_start(o->name ? o->name : "http", thread_main, h);
     *out = h;
     return KL_OK;
@@ -853,14 +866,15 @@ void kl_http_free(kl_http *h)
     kl_lock(&h->mu);
     h->stopping = true;
     kl_unlock(&h->mu);
-    curl_multi_wakeup(h->multi);
+    kl_poller_wake(h->poller);
     kl_thread_join(h->thread);
-    for (kl_heap_node *n; (n = kl_heap_pop_due(&h->due, KL_NEVER));)
+    for (kl_heap_node *n; (n = kl_heap_pop_due(&h->timers_due, KL_NEVER));)
         kl_free(KL_CONTAINER(n, timer, node));
     curl_multi_cleanup(h->multi);               /* closes sockets, which gates count */
-    kl_map_free(h->gates, gate_free);
+    kl_poller_free(h->poller);
+    kl_map_free(h->servers, kl_free);
     kl_heap_fini(&h->patience);
-    kl_heap_fini(&h->due);
+    kl_heap_fini(&h->timers_due);
     kl_slots_fini(&h->transfers);
     kl_slots_fini(&h->timers);
     kl_mutex_fini(&h->mu);
@@ -878,10 +892,7 @@ static bool push_locked(kl_http *h, command *c) KL_REQUIRES(h->mu);
 static bool push_locked(kl_http *h, command *c)
 {
     kl_list_push(&h->commands, &c->link);
-    if (h->woken || kl_http_on_thread(h))
-        return false;
-    h->woken = true;
-    return true;
+    return !kl_http_on_thread(h);
 }
 
 uint64_t kl_http_submit(kl_http *h, const kl_http_request *r)
@@ -903,7 +914,7 @@ uint64_t kl_http_submit(kl_http *h, const kl_http_request *r)
         kl_free(c);
     }
     if (wake)
-        curl_multi_wakeup(h->multi);
+        kl_poller_wake(h->poller);
     return id;
 }
 
@@ -918,7 +929,7 @@ static void command_send(kl_http *h, command_type type, uint64_t id, void (*fn)(
     if (closed)
         kl_free(c);
     if (wake)
-        curl_multi_wakeup(h->multi);
+        kl_poller_wake(h->poller);
 }
 
 void kl_http_cancel(kl_http *h, uint64_t id)
@@ -951,15 +962,14 @@ uint64_t kl_http_timer(kl_http *h, kl_time after, void (*fn)(void *arg), void *a
     uint64_t id = 0;
     if (!h->closed) {
         id = tm->id = kl_slots_add(&h->timers, tm);
-        kl_heap_push(&h->due, &tm->node, when);
-        wake = !h->woken && kl_heap_peek(&h->due) == &tm->node && !kl_http_on_thread(h);
-        h->woken = h->woken || wake;
+        kl_heap_push(&h->timers_due, &tm->node, when);
+        wake = kl_heap_peek(&h->timers_due) == &tm->node && !kl_http_on_thread(h);
     }
     kl_unlock(&h->mu);
     if (!id)
         kl_free(tm);
     if (wake)
-        curl_multi_wakeup(h->multi);
+        kl_poller_wake(h->poller);
     return id;
 }
 
@@ -968,7 +978,7 @@ void kl_http_timer_cancel(kl_http *h, uint64_t id)
     kl_lock(&h->mu);
     timer *tm = kl_slots_remove(&h->timers, id);
     if (tm)
-        kl_heap_remove(&h->due, &tm->node);
+        kl_heap_remove(&h->timers_due, &tm->node);
     kl_unlock(&h->mu);
     kl_free(tm);
 }

@@ -1,4 +1,4 @@
-/* http.h - the only door to libcurl: one thread with one curl multi handle; requests, streams, timers and posted calls.
+/* http.h - the only door to libcurl: one thread with one curl multi handle and a poller; requests, streams, timers and posted calls.
  *
  * Every callback runs on that thread and must not wait. Two instances live in a process: "calls" and "watches", so that a
  * list of 100,000 objects never delays a lease renewal. libcurl 7.88: the write callback always consumes (an HTTP/2 stream
@@ -42,6 +42,9 @@ typedef struct kl_http_request {       /* everything is copied by kl_http_submit
     void (*on_head)(void *arg, const kl_http_head *head);
     /* Non-zero ends the transfer with that status. */
     kl_status (*on_data)(void *arg, const char *data, size_t n, kl_err *err);
+    /* After one or more on_data, when all bytes at hand have been given: what was gathered may be handed on. While
+     * bytes keep coming, every millisecond. Not called once cancelled. */
+    void (*on_lull)(void *arg);
     /* Always called exactly once, last; also after cancel (KL_ECANCELLED). KL_OK means an HTTP answer came whole, whatever its code.
      * `sent` false means that the request certainly never reached the server. */
     void (*on_done)(void *arg, kl_status st, int code, bool sent, kl_err *err);

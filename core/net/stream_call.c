@@ -123,6 +123,13 @@ static kl_status on_data(void *arg, const char *data, size_t n, kl_err *err)
     return st;
 }
 
+static void on_lull(void *arg)
+{
+    stream *s = arg;
+    if (s->decoder && !s->cancelled)
+        s->call.lull(s->call.arg);
+}
+
 /* The bytes ended as HTTP says they should; did the JSON? */
 static kl_status finish_decoder(stream *s, const kl_value **envelope, kl_err *err)
 {
@@ -207,7 +214,7 @@ static void stream_send(stream *s)
     s->started = s->last_data = now();
     kl_buf_clear(&s->body);
     s->http_id = kl__client_send(c, c->watches, &(kl__send){ .q = &s->q, .authorization = authorization, .gzip = !s->watch,
-        .total_timeout = s->timeout, .on_head = on_head, .on_data = on_data, .on_done = on_done, .arg = s });
+        .total_timeout = s->timeout, .on_head = on_head, .on_data = on_data, .on_lull = s->call.lull ? on_lull : NULL, .on_done = on_done, .arg = s });
     if (!s->http_id)
         stream_end_cancelled(s);
 }

@@ -349,6 +349,17 @@ kl_time kl_workqueue_next_due(kl_workqueue *q)
     return t;
 }
 
+kl_time kl_workqueue_more(kl_workqueue *q)
+{
+    kl_spin_lock(&q->mu);
+    const kl_agenda_entry *e = kl_agenda_peek(&q->waiting);
+    kl_time t = q->ready.len ? 0 : e ? e->number : KL_NEVER;
+    if (t)
+        q->hungry = true;
+    kl_spin_unlock(&q->mu);
+    return t;
+}
+
 /* --- the end ---------------------------------------------------------------------------------------------------------------------- */
 
 void kl_workqueue_shut_down(kl_workqueue *q)

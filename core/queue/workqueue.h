@@ -44,7 +44,7 @@ typedef struct kl_workqueue_options {
     kl_queue_order order;
     kl_time ageing;            /* KL_QUEUE_FAIR: 0 is KL_QUEUE_AGEING */
     /* Something is ready or due sooner, and somebody has looked in vain since the last call: who waits should look again. All
-     * of them: it is called once for any number of keys. Without the lock, on the thread that caused it. May be NULL. */
+     * of them, or one who then asks for more: it is called once for any number of keys. Without the lock, on the thread that caused it. May be NULL. */
     void (*wake)(void *arg);
     void *wake_arg;
 } kl_workqueue_options;
@@ -77,6 +77,8 @@ typedef struct kl_queue_item {
 bool kl_workqueue_try_get(kl_workqueue *q, kl_time now, kl_queue_item *out);
 void kl_workqueue_done(kl_workqueue *q, const char *key, kl_time now);                   /* nothing when it does not run */
 void kl_workqueue_finish(kl_workqueue *q, const kl_queue_item *item, kl_time now);        /* done, for who kept what it was given: it runs */
+/* For one of several who wait, when it was called and has taken a key: next_due; unless that is now, news will call again. */
+kl_time kl_workqueue_more(kl_workqueue *q);
 kl_time kl_workqueue_next_due(kl_workqueue *q);      /* `now` or earlier when something is ready (0), the heap's next, or KL_NEVER */
 
 void kl_workqueue_shut_down(kl_workqueue *q);        /* adds are dropped, queued keys are still handed out, waiting ones are dropped */

@@ -118,11 +118,6 @@ static void synced_on_loop(void *arg)
     changed(arg);
 }
 
-static void on_event(void *arg, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags)
-{
-    (void)arg, (void)type, (void)old, (void)now, (void)flags;
-}
-
 static void on_synced(void *arg)
 {
     kl_caches *s = arg;
@@ -159,7 +154,7 @@ static void informer_create(kl_cache *c)
     kl_unlock(&s->mu);
     kl_free(api_version);
     kl_free(display);
-    c->sub = kl_informer_subscribe(i, &(kl_handler){on_event, on_synced, s});
+    c->sub = kl_informer_subscribe(i, &(kl_handler){.on_synced = on_synced, .arg = s});
     kl_informer_start(i);
 }
 

@@ -1,6 +1,7 @@
 /* controller.c - publishes generations and owns the workers that run them. */
 #include "run/controller.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -17,12 +18,16 @@ struct kl_controller {
     kl_controller_metrics *metrics;
     kl_mutex mu;
     kl_wiring *current KL_GUARDED_BY(mu);          /* workers take it from any thread */
+    _Atomic(const kl_logic *) present;             /* its logic, to compare with */
     kl_worker **workers KL_GUARDED_BY(mu);         /* changed on the loop, poked from any thread */
     size_t n_workers KL_GUARDED_BY(mu);
+    atomic_size_t crew;                            /* n_workers, for a glance without the lock */
     kl_worker **leaving;                           /* draining, too many after a reload */
     size_t n_leaving;
     kl_wiring *next;
     size_t wirings;                                /* not freed yet, retired ones included: they know our queue */
+    _Atomic uint64_t holder;                       /* the thread whose wakes wait for its release, or 0 */
+    bool held;                                     /* holder only: it has woken somebody, as far as it knows */
     bool stopped;
     uint64_t resync_timer;
     kl_time resync;
@@ -30,13 +35,43 @@ struct kl_controller {
     char *told;                                    /* why the next generation waits, as last logged */
 };
 
+/* One sleeper is enough: it calls the next one when there is more than it takes (owner_more). */
+static void wake_now(kl_controller *c)
+{
+    kl_lock(&c->mu);
+    for (size_t i = 0; i < c->n_workers; i++)
+        if (kl_worker_call(c->workers[i]))
+            break;
+    kl_unlock(&c->mu);
+}
+
 static void wake(void *arg)
 {
     kl_controller *c = arg;
-    kl_lock(&c->mu);
-    for (size_t i = 0; i < c->n_workers; i++)
-        kl_worker_poke(c->workers[i]);
-    kl_unlock(&c->mu);
+    if (atomic_load_explicit(&c->holder, memory_order_relaxed) == kl_thread_self())
+        c->held = true;
+    else
+        wake_now(c);
+}
+
+/* A thread that brings many events wakes workers once, at the end. A second thread at the same time just wakes them. */
+static void hold(void *arg)
+{
+    kl_controller *c = arg;
+    uint64_t nobody = 0;
+    atomic_compare_exchange_strong(&c->holder, &nobody, kl_thread_self());
+}
+
+static void release(void *arg)
+{
+    kl_controller *c = arg;
+    if (atomic_load(&c->holder) != kl_thread_self())
+        return;
+    bool held = c->held;
+    c->held = false;
+    atomic_store(&c->holder, 0);
+    if (held)
+        wake_now(c);
 }
 
 kl_controller *kl_controller_new(const kl_controller_env *env, const kl_controller_spec *spec)
@@ -79,7 +114,8 @@ void kl_controller_stage(kl_controller *c, kl_program *p, size_t index, int gene
     if (c->next)
         kl_wiring_retire(c->next);
     c->next = kl_wiring_new(&(kl_wiring_options){.caches = c->env.caches, .loop = c->env.loop, .mapper = c->env.mapper, .clock = c->env.clock,
-        .queue = c->queue, .program = p, .index = index, .generation = generation, .gone = wiring_gone, .gone_arg = c});
+        .queue = c->queue, .program = p, .index = index, .generation = generation, .gone = wiring_gone, .gone_arg = c,
+        .hold = hold, .release = release, .hold_arg = c});
     c->wirings++;
 }
 
@@ -92,6 +128,11 @@ static kl_logic *owner_logic(void *arg)
     kl_logic *l = kl_wiring_logic(kl_wiring_ref(c->current));
     kl_unlock(&c->mu);
     return l;
+}
+
+static bool owner_is_current(void *arg, const kl_logic *l)
+{
+    return atomic_load(&((kl_controller *)arg)->present) == l;
 }
 
 static void owner_logic_unref(void *arg, kl_logic *l)
@@ -114,6 +155,24 @@ static void owner_resolve(void *arg, const char *kind, kl_resolve_fn *done, void
 static const kl_resource *owner_resource(void *arg, const char *kind)
 {
     return kl_client_resolve_cached(((kl_controller *)arg)->env.client, kind);
+}
+
+/* One was called, and is about to be busy: is there something for another, or a moment that nobody waits for? */
+static void owner_more(void *arg)
+{
+    kl_controller *c = arg;
+    if (atomic_load(&c->crew) < 2)
+        return;
+    kl_time due = kl_workqueue_more(c->queue);
+    if (due == KL_NEVER)
+        return;
+    kl_lock(&c->mu);
+    bool awaited = false;
+    for (size_t i = 0; i < c->n_workers && !awaited; i++)
+        awaited = due && kl_worker_awaits(c->workers[i], due);
+    for (size_t i = 0; i < c->n_workers && !awaited; i++)
+        awaited = kl_worker_call(c->workers[i]);
+    kl_unlock(&c->mu);
 }
 
 static void owner_ended(void *arg)
@@ -141,8 +200,8 @@ static size_t wanted_workers(kl_controller *c, const kl_controller_spec *s)
 
 static kl_worker *worker_new(kl_controller *c, int number)
 {
-    return kl_worker_new(&(kl_worker_owner){.logic = owner_logic, .logic_unref = owner_logic_unref, .object = owner_object, .resolve = owner_resolve,
-        .resource = owner_resource, .event = owner_event, .ended = owner_ended, .arg = c, .name = c->name, .queue = c->queue, .door = c->env.door, .clock = c->env.clock,
+    return kl_worker_new(&(kl_worker_owner){.logic = owner_logic, .logic_unref = owner_logic_unref, .is_current = owner_is_current, .object = owner_object, .resolve = owner_resolve,
+        .resource = owner_resource, .event = owner_event, .ended = owner_ended, .more = owner_more, .arg = c, .name = c->name, .queue = c->queue, .door = c->env.door, .clock = c->env.clock,
         .metrics = c->metrics}, number);
 }
 
@@ -177,6 +236,7 @@ static void workers_fit(kl_controller *c, size_t want)
         c->leaving[c->n_leaving++] = c->workers[have - 1];
     }
     c->n_workers = want;
+    atomic_store(&c->crew, want);
     kl_unlock(&c->mu);
     kl_metrics_controller(c->env.metrics, c->name, (int)want);
 }
@@ -218,6 +278,7 @@ static void publish(kl_controller *c)
     kl_lock(&c->mu);
     old = c->current;
     c->current = fresh;
+    atomic_store(&c->present, l);
     bool running = c->n_workers;
     kl_unlock(&c->mu);
     if (old)
@@ -230,7 +291,7 @@ static void publish(kl_controller *c)
     if (running)
         workers_fit(c, wanted_workers(c, l->spec));
     kl_info(old ? "a new generation took over" : "caches are synced", "controller=%s generation=%d script=%s", c->name, l->generation, l->program->name);
-    wake(c);
+    wake_now(c);
 }
 
 /* A next generation that cannot take over is no failure, but its author waits for it. */
@@ -320,6 +381,7 @@ void kl_controller_free(kl_controller *c)
     kl_lock(&c->mu);
     kl_wiring *current = c->current;
     c->current = NULL;
+    atomic_store(&c->present, NULL);
     kl_unlock(&c->mu);
     if (current)
         kl_wiring_retire(current);

@@ -224,6 +224,8 @@ void kl__feed_event(void *arg, kl_event_type type, const kl_value *old, const kl
     kl_wiring *w = f->w;
     if (!atomic_load(&w->active))
         return;
+    if (w->o.hold)
+        w->o.hold(w->o.hold_arg);
     int priority = priority_of(flags);
     if (type == KL_DELETED)
         now = NULL;
@@ -251,4 +253,11 @@ void kl__feed_event(void *arg, kl_event_type type, const kl_value *old, const kl
         else
             enqueue_via(w, both[i], f->watch->via, priority);
     }
+}
+
+void kl__feed_lull(void *arg)
+{
+    kl_wiring *w = ((kl_feed *)arg)->w;
+    if (w->o.release)
+        w->o.release(w->o.hold_arg);
 }

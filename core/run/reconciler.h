@@ -61,7 +61,7 @@ const kl_controller_spec *kl_run_spec(const kl_run *r);
 const kl_value *kl_run_params(const kl_run *r);           /* spec params with overrides; an object or NULL */
 int kl_run_attempt(const kl_run *r);                      /* 1, 2, ...: failures in a row, plus one */
 int kl_run_generation(const kl_run *r);
-const char *kl_run_id(const kl_run *r);                   /* reconcileID */
+const char *kl_run_id(kl_run *r);                         /* reconcileID */
 kl_time kl_run_wall(const kl_run *r);                     /* now, by the runtime's clock */
 kl_reader *kl_run_reader(kl_run *r);
 void *kl_run_user(const kl_run *r);                       /* the program's own pointer for this run (a coroutine) */

@@ -1,6 +1,8 @@
 /* run.c - what the code of a controller can do inside a run: look at it, begin something, finish. */
+#include <stdio.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "model/object.h"
 #include "run/run_impl.h"
@@ -13,7 +15,18 @@ const kl_controller_spec *kl_run_spec(const kl_run *r) { return r->gen->logic->s
 const kl_value *kl_run_params(const kl_run *r) { return r->gen->logic->params; }
 int kl_run_attempt(const kl_run *r) { return r->attempt; }
 int kl_run_generation(const kl_run *r) { return r->gen->logic->generation; }
-const char *kl_run_id(const kl_run *r) { return r->id; }
+/* In the form of a UUID, as controller-runtime's reconcileID; made when somebody asks. */
+const char *kl_run_id(kl_run *r)
+{
+    if (*r->id)
+        return r->id;
+    struct { kl_time t; uint64_t n; const void *w; } seed = {kl_clock_wall(r->w->o.clock), ++r->w->ids, r->w};
+    uint64_t a = kl_hash(&seed, sizeof seed), b = kl_hash(r->key, strlen(r->key)) ^ (a * 0x9e3779b97f4a7c15u);
+    snprintf(r->id, sizeof r->id, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(a >> 32), (unsigned)(a >> 16) & 0xffff, (unsigned)a & 0xfff,
+        (unsigned)(0x8000 | (b >> 48 & 0x3fff)), (unsigned long long)(b & 0xffffffffffffu));
+    return r->id;
+}
+
 kl_time kl_run_wall(const kl_run *r) { return kl_clock_wall(r->w->o.clock); }
 kl_reader *kl_run_reader(kl_run *r) { return r->gen->logic->reader; }
 void *kl_run_user(const kl_run *r) { return r->user; }
@@ -51,7 +64,7 @@ void kl__answer_done(void *arg, kl_status st, int code, const kl_value *body, kl
         kl_err_copy(&a->err, err);
     kl_lock(&w->mu);
     kl_list_push(&w->answers, &a->link);
-    kl_cond_signal(&w->cond);
+    kl_bell_ring(&w->bell);            /* under the lock: the worker may end when it has taken the last answer */
     kl_unlock(&w->mu);
 }
 
@@ -195,11 +208,8 @@ void kl_run_sleep_wait(kl_run *r, kl_time d)
 {
     kl_worker *w = r->w;
     kl_time until = kl_clock_now(kl_clock_real()) + d;
-    kl_lock(&w->mu);
-    while (!w->aborting && kl_cond_wait_until(&w->cond, &w->mu, until))
-        ;
-    w->poked = true;       /* what we may have swallowed */
-    kl_unlock(&w->mu);
+    for (unsigned look = kl_bell_look(&w->bell); !atomic_load(&w->aborting) && kl_clock_now(kl_clock_real()) < until; look = kl_bell_look(&w->bell))
+        kl_bell_wait(&w->bell, look, until);
 }
 
 const kl_resource *kl_run_resource(kl_run *r, const char *kind)
@@ -215,7 +225,7 @@ void kl_run_event(kl_run *r, const kl_value *about, const char *type, const char
 void kl_run_log(kl_run *r, kl_log_level level, const char *message)
 {
     if (kl_log_enabled(level))
-        kl_log(level, message, "controller=%s key=%s reconcileID=%s generation=%d", r->w->o.name, r->key, r->id, r->gen->logic->generation);
+        kl_log(level, message, "controller=%s key=%s reconcileID=%s generation=%d", r->w->o.name, r->key, kl_run_id(r), r->gen->logic->generation);
 }
 
 void kl_run_finish(kl_run *r, kl_result_kind kind, kl_time after, const char *message, const char *traceback)

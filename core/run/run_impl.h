@@ -54,22 +54,27 @@ struct kl_run {
     char *message, *traceback;
 };
 
+/* BUSY also when it sleeps without room for a key; FREE: asleep or about to, with room; CALLED: and somebody rang for a key. */
+typedef enum kl_worker_rest { KL_WORKER_BUSY, KL_WORKER_FREE, KL_WORKER_CALLED } kl_worker_rest;
+
 struct kl_worker {
     kl_worker_owner o;
     int number;
     kl_thread *thread;
     bool started;
+    kl_bell bell;                          /* rung after every change that another thread makes here */
     kl_mutex mu;
-    kl_cond cond;
     kl_list answers KL_GUARDED_BY(mu);     /* kl_answer that arrived */
     size_t outstanding KL_GUARDED_BY(mu);  /* answers not yet processed */
-    bool poked KL_GUARDED_BY(mu);
-    bool draining KL_GUARDED_BY(mu), aborting KL_GUARDED_BY(mu);
+    atomic_bool draining, aborting;
+    _Atomic kl_worker_rest rest;
+    _Atomic kl_time until;                 /* of its sleep, while FREE */
     /* owner thread only: */
     kl_list runs, gens;                    /* gens: newest first */
     kl_heap due;
     kl_time retry_open;                    /* a program state could not be opened: not before this */
     uint64_t ids;
+    bool room;                             /* the last round could have taken another key */
     atomic_size_t inflight;
     atomic_bool ended;                     /* its thread will not run another key, nor wait for anything */
 };

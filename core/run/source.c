@@ -64,6 +64,13 @@ static const kl_value *transfer_known(void *arg, const char *ns, size_t nslen, c
     return t->muted ? NULL : t->sink.known(t->sink.arg, ns, nslen, name, namelen);
 }
 
+static void transfer_lull(void *arg)
+{
+    transfer *t = arg;
+    if (!t->muted)
+        t->sink.lull(t->sink.arg);
+}
+
 static void transfer_opened(void *arg)
 {
     transfer *t = arg;
@@ -97,7 +104,7 @@ static uint64_t start(client_source *s, kl_op *op, const kl_source_sink *sink, c
     op->ns = s->ns;
     op->labels = s->labels;
     op->fields = s->fields;
-    kl_stream_call call = {.item = transfer_item, .event = transfer_event, .opened = transfer_opened, .done = transfer_done, .arg = t,
+    kl_stream_call call = {.item = transfer_item, .event = transfer_event, .lull = sink->lull ? transfer_lull : NULL, .opened = transfer_opened, .done = transfer_done, .arg = t,
         .known = sink->known ? transfer_known : NULL, .api_version = api_version, .kind = kind,
         .max_object = s->o.max_object, .keep = s->o.keep};
     uint64_t stream = kl_client_stream(s->o.client, op, &call);
@@ -174,5 +181,5 @@ void kl_client_source(const kl_client_source_options *o, kl_source *out)
     s->labels = kl_strdup(o->labels);
     s->fields = kl_strdup(o->fields);
     s->o.keep = kl_projection_ref(o->keep);
-    *out = (kl_source){source_list, source_watch, source_cancel, source_timer, source_timer_cancel, source_post, source_free, s};
+    *out = (kl_source){source_list, source_watch, source_cancel, source_timer, source_timer_cancel, source_post, source_free, s, true};
 }

@@ -252,7 +252,7 @@ bool kl_wiring_advance(kl_wiring *w)
     for (size_t i = 0; i < w->n_feeds; i++) {
         kl_feed *f = &w->feeds[i];
         if (f->need->informer && !f->sub)
-            f->sub = kl_informer_subscribe(f->need->informer, &(kl_handler){kl__feed_event, NULL, f});
+            f->sub = kl_informer_subscribe(f->need->informer, &(kl_handler){.on_event = kl__feed_event, .on_lull = kl__feed_lull, .arg = f});
     }
     return ready && !w->problem;
 }
@@ -287,11 +287,15 @@ void kl_wiring_enqueue_all(kl_wiring *w)
     if (!w->needs[0].informer || kl_informer_list(w->needs[0].informer, &(kl_query){0}, &all, NULL))
         return;
     kl_time now = kl_clock_now(w->o.clock);
+    if (w->o.hold)
+        w->o.hold(w->o.hold_arg);
     for (size_t i = 0; i < all.len; i++) {
         char *key = kl_object_key(all.v[i]);
         kl_workqueue_add_with(w->o.queue, key, &(kl_add){.priority = KL_PRIORITY_LOW}, now);
         kl_free(key);
     }
+    if (w->o.release)
+        w->o.release(w->o.hold_arg);
     kl_objects_fini(&all);
 }
 

@@ -24,6 +24,9 @@ typedef struct kl_wiring_options {
     int generation;
     void (*gone)(void *arg);           /* on the loop: the wiring is freed, nothing of it touches the queue any more; may be NULL */
     void *gone_arg;
+    /* Around a run of events on one thread: the queue's wakes of that thread may wait until the release. Any thread; may be NULL. */
+    void (*hold)(void *arg), (*release)(void *arg);
+    void *hold_arg;
 } kl_wiring_options;
 
 /* On the loop, all of it unless said otherwise. */

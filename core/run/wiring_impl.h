@@ -74,6 +74,7 @@ struct kl_wiring {
 kl_need *kl__wiring_need(kl_wiring *w, const char *kind);              /* NULL when not declared */
 /* Informer callback of a feed. */
 void kl__feed_event(void *feed, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags);
+void kl__feed_lull(void *feed);
 const char *kl__wired_index_name(kl_wiring *w, const kl_need *n, const char *name);     /* NULL when there is none */
 
 #endif

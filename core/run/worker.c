@@ -24,7 +24,7 @@ kl_worker *kl_worker_new(const kl_worker_owner *owner, int number)
     w->o = *owner;
     w->number = number;
     kl_mutex_init(&w->mu);
-    kl_cond_init(&w->cond);
+    kl_bell_init(&w->bell);
     kl_list_init(&w->answers);
     kl_list_init(&w->runs);
     kl_list_init(&w->gens);
@@ -60,8 +60,10 @@ static void gens_sweep(kl_worker *w)
 /* The state of the present generation, opened when it is new here; NULL when it cannot be opened now. */
 static kl_gen_state *gen_current(kl_worker *w, kl_time now)
 {
-    kl_logic *l = w->o.logic(w->o.arg);
     kl_gen_state *g = gen_newest(w);
+    if (g && w->o.is_current && w->o.is_current(w->o.arg, g->logic))
+        return g;
+    kl_logic *l = w->o.logic(w->o.arg);
     if (g && g->logic == l) {
         w->o.logic_unref(w->o.arg, l);
         return g;
@@ -114,16 +116,16 @@ static void run_free(kl_run *r)
     atomic_fetch_sub(&w->inflight, 1);
 }
 
-static void log_failure(const kl_run *r, kl_time next)
+static void log_failure(kl_run *r, kl_time next)
 {
     char in[KL_DURATION_MAX], why[2048];
     kl_log_quote(r->message ? r->message : "", why, sizeof why);
     if (next < 0)
         kl_error("reconcile failed for good, waiting for the object to change", "controller=%s key=%s attempt=%d reconcileID=%s error=%s%s%s",
-            r->w->o.name, r->key, r->attempt, r->id, why, r->traceback ? "\n" : "", r->traceback ? r->traceback : "");
+            r->w->o.name, r->key, r->attempt, kl_run_id(r), why, r->traceback ? "\n" : "", r->traceback ? r->traceback : "");
     else
         kl_error("reconcile failed", "controller=%s key=%s attempt=%d retry_in=%s reconcileID=%s error=%s%s%s", r->w->o.name, r->key, r->attempt,
-            kl_duration_format(next, in), r->id, why, r->traceback ? "\n" : "", r->traceback ? r->traceback : "");
+            kl_duration_format(next, in), kl_run_id(r), why, r->traceback ? "\n" : "", r->traceback ? r->traceback : "");
 }
 
 /* What the queue is asked to bring again comes as urgent as it was. */
@@ -213,14 +215,6 @@ static void run_late(kl_run *r, kl_time now)
 
 /* --- the start of a run --------------------------------------------------------------------------------------------------- */
 
-static void make_id(kl_worker *w, const char *key, char out[40])
-{
-    struct { kl_time t; uint64_t n; const void *w; } seed = {kl_clock_wall(w->o.clock), ++w->ids, w};
-    uint64_t a = kl_hash(&seed, sizeof seed), b = kl_hash(key, strlen(key)) ^ (a * 0x9e3779b97f4a7c15u);
-    snprintf(out, 40, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(a >> 32), (unsigned)(a >> 16) & 0xffff, (unsigned)a & 0xfff,
-        (unsigned)(0x8000 | (b >> 48 & 0x3fff)), (unsigned long long)(b & 0xffffffffffffu));
-}
-
 static void run_start(kl_worker *w, kl_gen_state *g, kl_queue_item *item, kl_time now)
 {
     const kl_value *object = w->o.object(w->o.arg, g->logic, item->key);
@@ -242,7 +236,6 @@ static void run_start(kl_worker *w, kl_gen_state *g, kl_queue_item *item, kl_tim
     r->object = object;
     r->attempt = kl_workqueue_requeues(w->o.queue, r->key) + 1;
     r->started = now;
-    make_id(w, r->key, r->id);
     g->runs++;
     kl_list_push(&w->runs, &r->link);
     atomic_fetch_add(&w->inflight, 1);
@@ -331,20 +324,21 @@ static bool rest(kl_gen_state *g, bool idle)
 kl_time kl_worker_step(kl_worker *w)
 {
     kl_time now = kl_clock_now(w->o.clock);
-    kl_lock(&w->mu);
-    bool draining = w->draining, aborting = w->aborting;
-    kl_unlock(&w->mu);
-    if (aborting)
+    bool draining = atomic_load(&w->draining);
+    if (atomic_load(&w->aborting))
         abandon_all(w, now);
     take_answers(w);
     take_timers(w, now);
     kl_time next = KL_NEVER;
+    w->room = false;
     if (!draining) {
         kl_gen_state *g = gen_current(w, now);
         kl_queue_item item;
         while (g && has_room(w, g) && kl_workqueue_try_get(w->o.queue, now, &item)) {
             /* Asked again after the key was taken: a generation is published before it enqueues, so this is the one that did. */
             g = gen_current(w, now);
+            if (w->o.more)
+                w->o.more(w->o.arg);
             if (g) {
                 run_start(w, g, &item, now);
                 (void)rest(g, false);
@@ -355,7 +349,7 @@ kl_time kl_worker_step(kl_worker *w)
         }
         if (!g)
             next = w->retry_open;
-        else if (has_room(w, g))
+        else if ((w->room = has_room(w, g)))
             next = kl_workqueue_next_due(w->o.queue);
         if (g && next > now && rest(g, true))
             next = now;                    /* look at everything again before more of it */
@@ -369,18 +363,28 @@ kl_time kl_worker_step(kl_worker *w)
     return h && h->when < next ? h->when : next;
 }
 
+static bool nothing_left(kl_worker *w)
+{
+    kl_lock(&w->mu);
+    bool none = !w->outstanding;
+    kl_unlock(&w->mu);
+    return none && !atomic_load(&w->inflight);
+}
+
 static void worker_main(void *arg)
 {
     kl_worker *w = arg;
-    for (bool over = false; !over;) {
+    for (;;) {
+        unsigned look = kl_bell_look(&w->bell);
+        bool draining = atomic_load(&w->draining);
         kl_time next = kl_worker_step(w);
-        kl_lock(&w->mu);
-        if (w->draining && !atomic_load(&w->inflight) && !w->outstanding)
-            over = true;
-        else if (!w->poked && kl_list_empty(&w->answers))
-            kl_cond_wait_until(&w->cond, &w->mu, next);
-        w->poked = false;
-        kl_unlock(&w->mu);
+        if (draining && nothing_left(w))
+            break;
+        atomic_store(&w->until, next);
+        if (w->room)
+            atomic_store(&w->rest, KL_WORKER_FREE);
+        kl_bell_wait(&w->bell, look, next);
+        atomic_store(&w->rest, KL_WORKER_BUSY);
     }
     while (!kl_list_empty(&w->gens))
         gen_close(w, gen_newest(w));
@@ -397,18 +401,30 @@ void kl_worker_start(kl_worker *w)
     kl_free(name);
 }
 
-static void raise_flag(kl_worker *w, bool *flag)
+static void raise_flag(kl_worker *w, atomic_bool *flag)
 {
-    kl_lock(&w->mu);
-    *flag = true;
-    w->poked = true;
-    kl_cond_broadcast(&w->cond);
-    kl_unlock(&w->mu);
+    atomic_store(flag, true);
+    kl_bell_ring(&w->bell);
 }
 
-void kl_worker_poke(kl_worker *w) { raise_flag(w, &w->poked); }
+void kl_worker_poke(kl_worker *w) { kl_bell_ring(&w->bell); }
 void kl_worker_drain(kl_worker *w) { raise_flag(w, &w->draining); }
 void kl_worker_abort(kl_worker *w) { raise_flag(w, &w->aborting); }
+
+/* Who is busy hears the bell before it sleeps. */
+bool kl_worker_call(kl_worker *w)
+{
+    kl_worker_rest free = KL_WORKER_FREE;
+    bool called = atomic_compare_exchange_strong(&w->rest, &free, KL_WORKER_CALLED);
+    if (called || free == KL_WORKER_BUSY)
+        kl_bell_ring(&w->bell);
+    return called || free == KL_WORKER_CALLED;
+}
+
+bool kl_worker_awaits(kl_worker *w, kl_time due)
+{
+    return atomic_load(&w->rest) == KL_WORKER_FREE && atomic_load(&w->until) <= due;
+}
 
 bool kl_worker_idle(kl_worker *w)
 {
@@ -441,7 +457,6 @@ void kl_worker_join(kl_worker *w)
     if (w->thread || !w->started)
         kl_worker_wait(w);
     kl_heap_fini(&w->due);
-    kl_cond_fini(&w->cond);
     kl_mutex_fini(&w->mu);
     kl_free(w);
 }

@@ -26,12 +26,15 @@ typedef struct kl_worker_owner {
     /* The present generation, with a reference for the caller; never NULL. */
     kl_logic *(*logic)(void *arg);
     void (*logic_unref)(void *arg, kl_logic *l);
+    /* Whether l, to which the worker has a reference, is the present one: a glance for each key. NULL: it asks for logic. */
+    bool (*is_current)(void *arg, const kl_logic *l);
     /* The object of the controller's resource under key, a new reference or NULL. */
     const kl_value *(*object)(void *arg, kl_logic *l, const char *key);
     /* Resolve a kind; done on any thread. */
     void (*resolve)(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg);
     const kl_resource *(*resource)(void *arg, const char *kind);           /* known already, or NULL */
     void (*event)(void *arg, const kl_value *about, const char *type, const char *reason, const char *message);
+    void (*more)(void *arg);           /* a key was taken: somebody else might want the next; may be NULL */
     void (*ended)(void *arg);          /* the worker's last word, on its thread; may be NULL */
     void *arg;
     const char *name;                  /* controller name */
@@ -44,6 +47,10 @@ typedef struct kl_worker_owner {
 kl_worker *kl_worker_new(const kl_worker_owner *owner, int number);
 void kl_worker_start(kl_worker *w);                /* its own thread */
 void kl_worker_poke(kl_worker *w);                 /* any thread: look again */
+/* There may be a key: look before sleeping. True when it slept, has room, and is now called (or had been). Any thread that
+ * keeps the worker from being joined meanwhile. */
+bool kl_worker_call(kl_worker *w);
+bool kl_worker_awaits(kl_worker *w, kl_time due);  /* any thread, likewise: it sleeps, has room, and will look at `due` or before */
 /* No new keys; runs under way finish. */
 void kl_worker_drain(kl_worker *w);                /* any thread */
 /* Ends what still runs: abandons its runs; their keys are put back into the queue. */

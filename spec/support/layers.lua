@@ -60,7 +60,7 @@ local SYSTEM = set [[
   arpa/inet.h net/if.h netinet/in.h netinet/tcp.h immintrin.h emmintrin.h
   sys/epoll.h sys/eventfd.h sys/ioctl.h sys/mman.h sys/prctl.h sys/random.h sys/resource.h sys/select.h sys/signalfd.h sys/socket.h
   sys/stat.h sys/statfs.h sys/syscall.h sys/time.h sys/timerfd.h sys/types.h sys/uio.h sys/un.h sys/utsname.h sys/vfs.h sys/wait.h
-  linux/magic.h
+  linux/futex.h linux/magic.h
 ]]
 
 local function starts_with_one(path, prefixes)

@@ -19,6 +19,8 @@ typedef struct outcome {
     kl_status refuse;               /* on_data answers this */
     kl_http *http;
     uint64_t cancel_in_data;
+    bool wants_lull;
+    int lulls, data_since_lull;     /* http thread, until done */
 } outcome;
 
 static void outcome_init(outcome *o)
@@ -48,9 +50,20 @@ static kl_status on_data(void *arg, const char *data, size_t n, kl_err *err)
 {
     outcome *o = arg;
     kl_buf_add(&o->body, data, n);
+    o->data_since_lull++;
     if (o->cancel_in_data)
         kl_http_cancel(o->http, o->cancel_in_data);
     return o->refuse ? kl_fail(err, o->refuse, "the test refuses") : KL_OK;
+}
+
+static void on_lull(void *arg)
+{
+    outcome *o = arg;
+    kl_lock(&o->mu);
+    o->lulls++;
+    o->data_since_lull = 0;
+    kl_cond_broadcast(&o->ended);
+    kl_unlock(&o->mu);
 }
 
 static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
@@ -99,6 +112,7 @@ static uint64_t start(kl_http *h, kl_http_request r, outcome *o)
     r.on_head = on_head;
     r.on_data = on_data;
     r.on_done = on_done;
+    r.on_lull = o->wants_lull ? on_lull : NULL;
     r.arg = o;
     if (!r.proxy)
         r.proxy = "";
@@ -365,6 +379,49 @@ static void a_write_is_never_sent_twice(void **state)
     peer_stop(&p);
 }
 
+/* Two pieces in one go, then silence: both are there before the lull, and the lull waits for nothing more. */
+static bool two_pieces_then_silence(peer *p, int fd, const request *r)
+{
+    peer_send(fd, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n5\r\nthere\r\n");
+    return silent(p, fd, r);
+}
+
+static void a_lull_comes_after_the_data_at_hand(void **state)
+{
+    (void)state;
+    peer p;
+    outcome o;
+    peer_start(&p, two_pieces_then_silence, NULL);
+    kl_http *h = http_new();
+    outcome_init(&o);
+    o.wants_lull = true;
+    uint64_t id = start(h, (kl_http_request){ .method = "GET", .url = url_of(&p, "/") }, &o);
+    kl_time deadline = kl_clock_now(kl_clock_real()) + PEER_WAIT;
+    kl_lock(&o.mu);
+    while (!o.lulls && kl_cond_wait_until(&o.ended, &o.mu, deadline))
+        ;
+    assert_int_equal(o.lulls, 1);
+    assert_string_equal(kl_buf_str(&o.body), "hellothere");
+    kl_unlock(&o.mu);
+    kl_http_cancel(h, id);
+    outcome_wait(&o);
+    assert_int_equal(o.lulls, 1);
+    outcome_fini(&o);
+    peer_stop(&p);
+
+    peer_start(&p, cut_in_chunks, NULL);
+    outcome_init(&o);
+    o.wants_lull = true;
+    start(h, (kl_http_request){ .method = "GET", .url = url_of(&p, "/") }, &o);
+    outcome_wait(&o);
+    assert_int_equal(o.st, KL_ECLOSED);
+    assert_int_equal(o.data_since_lull, 0);         /* an end does not swallow it */
+    assert_in_range(o.lulls, 1, 2);
+    outcome_fini(&o);
+    kl_http_free(h);
+    peer_stop(&p);
+}
+
 static void on_data_may_end_the_transfer_with_its_own_error(void **state)
 {
     (void)state;
@@ -585,6 +642,7 @@ KL_TESTS(cmocka_unit_test(brings_head_data_and_end), cmocka_unit_test(keeps_its_
     cmocka_unit_test(a_url_that_is_none_is_the_callers_mistake), cmocka_unit_test(ends_at_the_total_timeout),
     cmocka_unit_test(a_body_cut_short_is_an_early_end), cmocka_unit_test(what_is_not_http_is_an_error),
     cmocka_unit_test(endless_headers_are_an_error), cmocka_unit_test(a_write_is_never_sent_twice),
+    cmocka_unit_test(a_lull_comes_after_the_data_at_hand),
     cmocka_unit_test(on_data_may_end_the_transfer_with_its_own_error), cmocka_unit_test(a_cancelled_request_is_done_once),
     cmocka_unit_test(a_cancel_from_its_own_data_is_the_last_data), cmocka_unit_test(free_cancels_what_is_in_flight),
     cmocka_unit_test(posts_run_in_order_and_timers_by_time), cmocka_unit_test(many_at_once),

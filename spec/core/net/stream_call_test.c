@@ -21,7 +21,7 @@ typedef struct record {
     kl_client *c;
     kl_op op;
     uint64_t id;
-    bool cancel_at_first;
+    bool cancel_at_first, hears_lull;
     kl_status refuse;
     size_t max_object;
 } record;
@@ -58,6 +58,8 @@ static kl_status on_event(void *arg, const char *type, const kl_value *o, kl_err
     return KL_OK;
 }
 
+static void on_lull(void *arg) { note(arg, "lull "); }
+
 static void on_opened(void *arg) { note(arg, "open "); }
 
 static void on_done(void *arg, kl_status st, int code, const kl_value *envelope, kl_err *err)
@@ -76,7 +78,7 @@ static void on_done(void *arg, kl_status st, int code, const kl_value *envelope,
 static void begin(void *arg)
 {
     record *r = arg;
-    r->id = kl_client_stream(r->c, &r->op, &(kl_stream_call){ .item = on_item, .event = on_event, .opened = on_opened, .done = on_done,
+    r->id = kl_client_stream(r->c, &r->op, &(kl_stream_call){ .item = on_item, .event = on_event, .lull = r->hears_lull ? on_lull : NULL, .opened = on_opened, .done = on_done,
         .arg = r, .max_object = r->max_object ? r->max_object : 1 << 20 });
     note(r, "started ");
 }
@@ -345,8 +347,9 @@ static void a_silent_watch_can_be_cancelled_or_freed(void **state)
     for (int i = 0; i < 2; i++) {
         world w;
         world_start(&w, an_event_then_silence, NULL, KL_WATCH);
+        w.r.hears_lull = true;
         world_go(&w);
-        assert_true(wait_for(&w.r, "ADDED:a"));
+        assert_true(wait_for(&w.r, "ADDED:a lull "));
         if (i == 0) {
             kl_http_post(kl_client_watch_http(w.r.c), cancel, &w.r);
             assert_true(wait_for(&w.r, NULL));

@@ -1,8 +1,11 @@
-/* metrics.c - one lock, a few fixed families, series made on first use. */
+/* metrics.c - a few fixed families, series made on first use.
+ *
+ * What is recorded for every key is atomic, and a scrape may see half a run; what comes with requests is under one lock. */
 #include "run/metrics.h"
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,15 +28,14 @@ static const double REQUEST_BUCKETS[] = {.005, .025, .1, .25, .5, 1, 2, 4, 8, 15
 typedef struct histogram {
     const double *le;
     size_t n;
-    uint64_t in[BUCKETS_MAX + 1];      /* not cumulative; the last is +Inf */
-    double sum;
+    atomic_uint_fast64_t in[BUCKETS_MAX + 1];      /* not cumulative; the last is +Inf */
+    _Atomic kl_time sum;
 } histogram;
 
 struct kl_controller_metrics {
-    kl_metrics *m;
     char *name;
-    int max_concurrent, active;
-    uint64_t total[KL_OUTCOMES], terminal, panics, timeouts;
+    atomic_int max_concurrent, active;
+    atomic_uint_fast64_t total[KL_OUTCOMES], terminal, panics, timeouts;
     histogram reconcile, waited, worked;
 };
 
@@ -103,7 +105,8 @@ void kl_metrics_free(kl_metrics *m)
 
 static void histogram_init(histogram *h, const double *le, size_t n)
 {
-    *h = (histogram){.le = le, .n = n};
+    h->le = le;
+    h->n = n;
 }
 
 static void observe(histogram *h, kl_time t)
@@ -112,8 +115,8 @@ static void observe(histogram *h, kl_time t)
     size_t i = 0;
     while (i < h->n && s > h->le[i])
         i++;
-    h->in[i]++;
-    h->sum += s;
+    atomic_fetch_add_explicit(&h->in[i], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&h->sum, t, memory_order_relaxed);
 }
 
 kl_controller_metrics *kl_metrics_controller(kl_metrics *m, const char *name, int max_concurrent)
@@ -122,7 +125,6 @@ kl_controller_metrics *kl_metrics_controller(kl_metrics *m, const char *name, in
     kl_controller_metrics *c = kl_map_get(m->controllers, name);
     if (!c) {
         c = kl_new(kl_controller_metrics);
-        c->m = m;
         c->name = kl_strdup(name);
         histogram_init(&c->reconcile, RECONCILE_BUCKETS, COUNT(RECONCILE_BUCKETS));
         histogram_init(&c->waited, QUEUE_BUCKETS, COUNT(QUEUE_BUCKETS));
@@ -134,62 +136,47 @@ kl_controller_metrics *kl_metrics_controller(kl_metrics *m, const char *name, in
     return c;
 }
 
+static void bump(atomic_uint_fast64_t *n)
+{
+    atomic_fetch_add_explicit(n, 1, memory_order_relaxed);
+}
+
 void kl_metrics_reconcile(kl_controller_metrics *c, kl_outcome outcome, kl_time took)
 {
-    kl_lock(&c->m->mu);
-    c->total[outcome]++;
+    bump(&c->total[outcome]);
     observe(&c->reconcile, took);
-    kl_unlock(&c->m->mu);
 }
 
-static void bump(kl_controller_metrics *c, uint64_t *n)
-{
-    kl_lock(&c->m->mu);
-    ++*n;
-    kl_unlock(&c->m->mu);
-}
-
-void kl_metrics_terminal(kl_controller_metrics *c) { bump(c, &c->terminal); }
-void kl_metrics_panic(kl_controller_metrics *c) { bump(c, &c->panics); }
-void kl_metrics_timeout(kl_controller_metrics *c) { bump(c, &c->timeouts); }
+void kl_metrics_terminal(kl_controller_metrics *c) { bump(&c->terminal); }
+void kl_metrics_panic(kl_controller_metrics *c) { bump(&c->panics); }
+void kl_metrics_timeout(kl_controller_metrics *c) { bump(&c->timeouts); }
 
 void kl_metrics_active(kl_controller_metrics *c, int by)
 {
-    kl_lock(&c->m->mu);
-    c->active += by;
-    kl_unlock(&c->m->mu);
+    atomic_fetch_add_explicit(&c->active, by, memory_order_relaxed);
 }
 
 void kl_metrics_queue_latency(kl_controller_metrics *c, kl_time waited)
 {
-    kl_lock(&c->m->mu);
     observe(&c->waited, waited);
-    kl_unlock(&c->m->mu);
 }
 
 void kl_metrics_work_duration(kl_controller_metrics *c, kl_time took)
 {
-    kl_lock(&c->m->mu);
     observe(&c->worked, took);
-    kl_unlock(&c->m->mu);
 }
 
 uint64_t kl_metrics_runs(kl_controller_metrics *c)
 {
-    kl_lock(&c->m->mu);
     uint64_t n = 0;
     for (int i = 0; i < KL_OUTCOMES; i++)
-        n += c->total[i];
-    kl_unlock(&c->m->mu);
+        n += atomic_load(&c->total[i]);
     return n;
 }
 
 uint64_t kl_metrics_errors(kl_controller_metrics *c)
 {
-    kl_lock(&c->m->mu);
-    uint64_t n = c->total[KL_OUTCOME_ERROR];
-    kl_unlock(&c->m->mu);
-    return n;
+    return atomic_load(&c->total[KL_OUTCOME_ERROR]);
 }
 
 void kl_metrics_request(kl_metrics *m, const char *method, const char *host, int code, kl_time took)
@@ -291,7 +278,7 @@ static void write_histogram(kl_buf *out, const char *name, const histogram *h, c
             kl_metrics_sample(out, series, (double)total, k1, v1, "le", le, NULL);
     }
     snprintf(series, sizeof series, "%s_sum", name);
-    kl_metrics_sample(out, series, h->sum, k1, v1, k2, v2, NULL);
+    kl_metrics_sample(out, series, (double)h->sum / 1e9, k1, v1, k2, v2, NULL);
     snprintf(series, sizeof series, "%s_count", name);
     kl_metrics_sample(out, series, (double)total, k1, v1, k2, v2, NULL);
 }
@@ -324,7 +311,7 @@ static void write_controllers(kl_metrics *m, kl_buf *out) KL_REQUIRES(m->mu)
         kl_metrics_head(out, FAMILIES[f].name, "counter", FAMILIES[f].help);
         for (char **n = names; *n; n++) {
             const char *c = kl_map_get(m->controllers, *n);
-            kl_metrics_sample(out, FAMILIES[f].name, (double)*(const uint64_t *)(const void *)(c + FAMILIES[f].offset), "controller", *n, NULL);
+            kl_metrics_sample(out, FAMILIES[f].name, (double)*(const atomic_uint_fast64_t *)(const void *)(c + FAMILIES[f].offset), "controller", *n, NULL);
         }
     }
     kl_metrics_head(out, "controller_runtime_reconcile_time_seconds", "histogram", "Length of time per reconciliation per controller");

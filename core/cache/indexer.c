@@ -9,7 +9,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include "base/epoch.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "model/object.h"
@@ -56,11 +55,11 @@ uint32_t kl__tag(uint64_t hash)
 
 uint32_t kl__key_tag(const char *key) { return kl__tag(kl_hash(key, strlen(key))); }
 
-static kl__key key_of_object(const kl_value *o)
+static kl__key key_seen(const kl__sight *s, const kl_value *o)
 {
-    const kl_value *metadata = kl_value_get(o, "metadata");
-    const char *ns = kl_value_str(kl_value_get(metadata, "namespace"));
-    return (kl__key){ ns ? ns : "", kl_value_str(kl_value_get(metadata, "name")) };
+    const kl_value *metadata = kl_value_find(o, &s->fields->metadata);
+    const char *ns = kl_value_str(kl_value_find(metadata, &s->fields->ns));
+    return (kl__key){ ns ? ns : "", kl_value_str(kl_value_find(metadata, &s->fields->name)) };
 }
 
 static bool is_text(kl__key k, const char *text)
@@ -81,12 +80,13 @@ static kl__key kept_key(const void *of, uint32_t number) { return *key_at((kl_in
 
 kl__order kl__order_of(kl_indexer *ix) { return (kl__order){ kept_key, ix }; }
 
-static kl__key version_key(const void *of, uint32_t number)
+static kl__key key_in(const void *of, uint32_t number)
 {
-    return key_of_object(kl__cells_get(&((const kl__version *)of)->objects, number));
+    const kl__sight *s = of;
+    return key_seen(s, kl__cells_get(&s->v->objects, number));
 }
 
-kl__order kl__order_in(const kl__version *v) { return (kl__order){ version_key, v }; }
+kl__order kl__order_in(const kl__sight *s) { return (kl__order){ key_in, s }; }
 
 /* --- versions ----------------------------------------------------------------------------------------------------------------------- */
 
@@ -103,11 +103,33 @@ void kl__show_locked(kl_indexer *ix)
     kl__edit_shown(&ix->edit);
 }
 
-const kl__version *kl__see_version(kl_indexer *ix, unsigned *pin)
+static kl__fields *fields_new(void)
 {
-    *pin = kl_epoch_pin();
-    return atomic_load(&ix->shown);
+    kl__fields *f = kl_new(kl__fields);
+    kl_lookup_init(&f->metadata, "metadata", 8);
+    kl_lookup_init(&f->ns, "namespace", 9);
+    kl_lookup_init(&f->name, "name", 4);
+    kl_lookup_init(&f->labels, "labels", 6);
+    return f;
 }
+
+static void fields_free(kl__fields *f)
+{
+    kl_lookup *all[] = { &f->metadata, &f->ns, &f->name, &f->labels };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        kl_lookup_fini(all[i]);
+    kl_free(f);
+}
+
+kl__sight kl__look(kl_indexer *ix)
+{
+    unsigned pin = kl_epoch_pin();
+    if (!ix->fields[pin])
+        ix->fields[pin] = fields_new();
+    return (kl__sight){ atomic_load(&ix->shown), ix->fields[pin], pin };
+}
+
+void kl__look_away(const kl__sight *s) { kl_epoch_unpin(s->pin); }
 
 kl_indexer *kl_indexer_new(void)
 {
@@ -151,6 +173,9 @@ void kl_indexer_free(kl_indexer *ix)
     kl_free(ix->was.v);
     kl_free(ix->will.v);
     kl_free(ix->rv);
+    for (unsigned i = 0; i < KL_EPOCH_PLACES; i++)
+        if (ix->fields[i])
+            fields_free(ix->fields[i]);
     kl_lookup *fields[] = { &ix->metadata, &ix->ns, &ix->name, &ix->uid, &ix->resource_version };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         kl_lookup_fini(fields[i]);
@@ -358,32 +383,31 @@ void kl_indexer_set_rv(kl_indexer *ix, const char *rv)
 
 const kl_value *kl_indexer_lookup(kl_indexer *ix, const char *key)
 {
-    unsigned pin;
     uint32_t number;
     const kl_value *found = NULL;
-    const kl__version *v = kl__see_version(ix, &pin);
+    kl__sight s = kl__look(ix);
     for (kl__probe p = kl__names_probe(&ix->objects.names, kl__key_tag(key)); !found && kl__probe_next(&p, &number);) {
-        const kl_value *o = kl__cells_get(&v->objects, number);
-        if (o && is_text(key_of_object(o), key))
+        const kl_value *o = kl__cells_get(&s.v->objects, number);
+        if (o && is_text(key_seen(&s, o), key))
             found = kl_value_ref(o);
     }
-    kl_epoch_unpin(pin);
+    kl__look_away(&s);
     return found;
 }
 
 size_t kl_indexer_count(kl_indexer *ix)
 {
-    unsigned pin;
-    size_t n = kl__see_version(ix, &pin)->all.len;
-    kl_epoch_unpin(pin);
+    kl__sight s = kl__look(ix);
+    size_t n = s.v->all.len;
+    kl__look_away(&s);
     return n;
 }
 
 char *kl_indexer_rv(kl_indexer *ix)
 {
-    unsigned pin;
-    char *rv = kl_strdup(kl__see_version(ix, &pin)->rv);
-    kl_epoch_unpin(pin);
+    kl__sight s = kl__look(ix);
+    char *rv = kl_strdup(s.v->rv);
+    kl__look_away(&s);
     return rv;
 }
 
@@ -398,11 +422,11 @@ static bool measure(void *arg, uint32_t number)
 
 uint64_t kl_indexer_bytes(kl_indexer *ix)
 {
-    unsigned pin;
-    sample s = { kl__see_version(ix, &pin), 0 };
+    kl__sight sight = kl__look(ix);
+    sample s = { sight.v, 0 };
     uint32_t count = s.v->all.len, step = count / BYTES_SAMPLE + 1, n = 0;
     for (uint32_t i = 0; i < count; i += step, n++)
         kl__set_walk(&s.v->all, i, i + 1, measure, &s);
-    kl_epoch_unpin(pin);
+    kl__look_away(&sight);
     return n ? (uint64_t)((double)s.bytes / n * count) : 0;
 }

@@ -15,6 +15,7 @@
 #define KL_CACHE_INDEXER_IMPL_H
 
 #include <stdatomic.h>
+#include "base/epoch.h"
 #include "base/sync.h"
 #include "cache/indexer.h"
 #include "model/path.h"
@@ -132,10 +133,15 @@ typedef struct kl__version {
     char rv[];
 } kl__version;
 
+/* Where a reader's fields stand in objects. Whoever holds a pin's place has the place's alone. */
+typedef struct kl__fields { kl_lookup metadata, ns, name, labels; } kl__fields;
+typedef struct kl__sight { const kl__version *v; kl__fields *fields; unsigned pin; } kl__sight;      /* one version, as long as it is pinned */
+
 #define KL__WISHES 8             /* labels that may get an index of their own */
 
 struct kl_indexer {
     _Atomic(kl__version *) shown;
+    kl__fields *fields[KL_EPOCH_PLACES];      /* by place; made on first use */
     struct { _Atomic uint32_t tag, count; } wish[KL__WISHES];
     _Atomic uint64_t generation; /* of the function indexes that are live */
     kl_mutex mu;                 /* of writers; under it: */
@@ -163,8 +169,9 @@ uint32_t kl__tag(uint64_t hash);
 uint32_t kl__key_tag(const char *text);
 void kl__show_locked(kl_indexer *ix) KL_REQUIRES(ix->mu);           /* readers see what was changed */
 kl__order kl__order_of(kl_indexer *ix);                             /* by the keys that the writer keeps */
-const kl__version *kl__see_version(kl_indexer *ix, unsigned *pin);        /* until kl_epoch_unpin(*pin) */
-kl__order kl__order_in(const kl__version *v);                       /* by the objects of a version */
+kl__sight kl__look(kl_indexer *ix);                                 /* any thread; until kl__look_away */
+void kl__look_away(const kl__sight *s);
+kl__order kl__order_in(const kl__sight *s);                         /* by the objects of a version */
 void kl__set_rv_locked(kl_indexer *ix, const char *rv) KL_REQUIRES(ix->mu);
 
 /* The apply context's. As kl_indexer_key, and the key as it stands in the object. */

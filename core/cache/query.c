@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include "base/epoch.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "model/object.h"
@@ -19,6 +18,8 @@
 /* A search that looks at so many and takes less than a quarter is a wish for an index; the fourth is granted. */
 #define WISH_SEARCH 512
 #define WISH_COUNT 4
+/* Label sets that the selector's answer is remembered of: objects of one owner have equal ones, and stand together. */
+#define KNOWN 64
 
 /* One term, or one requirement on a label that has an index. */
 typedef struct cond {
@@ -31,7 +32,8 @@ typedef struct cond {
 } cond;
 
 typedef struct search {
-    const kl__version *v;
+    kl__sight sight;
+    const kl__version *v;        /* the sight's */
     const kl_query *q;
     kl__order order;
     cond *conds;                 /* the query's terms, then labels */
@@ -41,6 +43,7 @@ typedef struct search {
     const char *ns[2];           /* named beside the terms: all objects are in each */
     size_t n_ns;
     bool labels;                 /* the selector must be asked of each object */
+    struct { const kl_value *labels; bool match; } known[KNOWN];      /* of the selector, by the labels' number */
     bool keyed;                  /* so must something that needs its key */
     bool first_only;             /* the limit may end the search */
     size_t seen;
@@ -246,7 +249,20 @@ static bool in_namespace(const search *s, kl__key key)
     return true;
 }
 
-static bool wanted(const search *s, uint32_t number, const kl_value *o)
+static bool selected(search *s, const kl_value *o)
+{
+    const kl_value *labels = kl_value_find(kl_value_find(o, &s->sight.fields->metadata), &s->sight.fields->labels);
+    uint32_t at = kl_value_id(labels) * 0x9e3779b1u >> 26;
+    if (!labels)
+        return kl_selector_matches(s->q->labels, NULL);
+    if (s->known[at].labels != labels) {
+        s->known[at].labels = labels;
+        s->known[at].match = kl_selector_matches(s->q->labels, labels);
+    }
+    return s->known[at].match;
+}
+
+static bool wanted(search *s, uint32_t number, const kl_value *o)
 {
     kl__key key = { "", "" };
     if (s->keyed) {
@@ -257,7 +273,7 @@ static bool wanted(const search *s, uint32_t number, const kl_value *o)
     for (size_t i = 0; i < s->n_terms; i++)
         if (&s->conds[i] != s->by && !cond_holds(s, &s->conds[i], number, key))
             return false;
-    return !s->labels || kl_selector_matches(s->q->labels, kl_value_at(o, "metadata", "labels", NULL));
+    return !s->labels || selected(s, o);
 }
 
 static bool consider(void *arg, uint32_t number)
@@ -378,13 +394,13 @@ static bool grant(kl_indexer *ix, const char *label)
 kl_status kl_indexer_list(kl_indexer *ix, const kl_query *q, kl_objects *out, kl_err *err)
 {
     static const kl_query all;
-    unsigned pin;
     kl_objects found = {0};
     search s = { .q = q ? q : &all, .out = &found };
     const char *wish = NULL;
     s.conds = kl_new_array(cond, s.q->n_terms + 1 + (s.q->labels ? kl_selector_len(s.q->labels) : 0));
-    s.v = kl__see_version(ix, &pin);
-    s.order = kl__order_in(s.v);
+    s.sight = kl__look(ix);
+    s.v = s.sight.v;
+    s.order = kl__order_in(&s.sight);
     kl_status st = conds_of_terms(ix, &s, err);
     if (!st) {
         conds_of_labels(ix, &s);
@@ -392,7 +408,7 @@ kl_status kl_indexer_list(kl_indexer *ix, const kl_query *q, kl_objects *out, kl
         go(&s);
         wish = is_wish(&s) ? wish_of(&s) : NULL;
     }
-    kl_epoch_unpin(pin);
+    kl__look_away(&s.sight);
     for (size_t i = 0; i < s.n_conds; i++) {
         kl_free(s.conds[i].of);
         kl_free(s.conds[i].marks);

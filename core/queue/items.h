@@ -58,6 +58,13 @@ typedef struct kl_items {
 void kl_items_init(kl_items *t);      /* storage belongs to the caller */
 void kl_items_fini(kl_items *t);
 
+/* A key of this hash will be looked up soon: its slot is asked for meanwhile. */
+static inline void kl_items_expect(const kl_items *t, uint32_t hash)
+{
+    if (t->cap)
+        __builtin_prefetch(&t->slots[hash & (t->cap - 1)]);
+}
+
 /* The item of a handle: the same address while it lives. */
 static inline kl_item *kl_items_at(const kl_items *t, kl_handle h)
 {

@@ -5,7 +5,11 @@
  *
  * A key has one item (items.h) while anything is known about it: queued, running, waiting or a count of failures. Queued items
  * are in `ready` (ready.h), running ones in a list by the time they started, waiting ones in a heap by the time they are due.
- * Every step is O(log n) at worst, and O(1) where no delay and few priorities are in play. */
+ * Every step is O(log n) at worst, and O(1) where no delay and few priorities are in play.
+ *
+ * Most of the cost of an add to a queue of a million keys is one cache miss: the key's slot in the table. So while nobody waits
+ * for keys, plain adds stand in a short line (`inbox`), their slots are asked for, and each is dealt with when some others have
+ * come after it. Whoever looks at the queue deals with all of them first, at the times they were made: nobody sees the line. */
 #include "queue/workqueue.h"
 
 #include <limits.h>
@@ -18,6 +22,15 @@
 #include "queue/backoff.h"
 #include "queue/items.h"
 #include "queue/ready.h"
+
+#define INBOX     8u                 /* cache misses that a processor has under way at once, about */
+#define INBOX_KEY 232u               /* longer keys do not stand in line; few are */
+typedef struct letter {
+    kl_time at;
+    uint32_t hash, len;
+    int priority;
+    char key[INBOX_KEY];
+} letter;
 
 struct kl_workqueue {
     kl_spin mu;                     /* never held for longer than a step */
@@ -38,6 +51,8 @@ struct kl_workqueue {
     kl_time epoch, started_sum;     /* sum of started_at - epoch over running: unfinished work without a walk */
     uint64_t entries;               /* ever made */
     uint64_t adds, retries;
+    uint32_t inbox_first, inbox_len;
+    letter inbox[INBOX];            /* a ring; empty while `hungry` */
 };
 
 kl_workqueue *kl_workqueue_new(const kl_workqueue_options *o)
@@ -73,18 +88,21 @@ void kl_workqueue_free(kl_workqueue *q)
 /* Ends a step that may have brought news: outside the lock the waiting are woken, unless they have been told already. */
 static void leave(kl_workqueue *q, bool news) KL_RELEASE(q->mu)
 {
-    bool tell = news && q->hungry && q->wake;
+    bool tell = news && q->hungry;
     if (tell)
         q->hungry = false;
     kl_spin_unlock(&q->mu);
-    if (tell)
+    if (tell && q->wake)
         q->wake(q->wake_arg);
 }
 
 /* --- one key ------------------------------------------------------------------------------------------------------------------ */
 
+static void empty_inbox_locked(kl_workqueue *q) KL_REQUIRES(q->mu);
+
 static kl_item *find_locked(kl_workqueue *q, const char *key) KL_REQUIRES(q->mu)
 {
+    empty_inbox_locked(q);
     size_t n = strlen(key);
     return kl_items_find(&q->items, key, n, kl_items_hash(&q->items, key, n));
 }
@@ -168,8 +186,7 @@ static bool add_later_locked(kl_workqueue *q, kl_item *it, int priority, kl_time
     return it->place == 1;
 }
 
-/* Queues what is due, in the order of its times: whoever looks at the queue or adds to it finds it there. True when
- * something became ready. */
+/* Queues what is due, in the order of its times. True when something became ready. */
 static bool promote_locked(kl_workqueue *q, kl_time now) KL_REQUIRES(q->mu)
 {
     bool news = false;
@@ -182,6 +199,42 @@ static bool promote_locked(kl_workqueue *q, kl_time now) KL_REQUIRES(q->mu)
         news |= make_ready_locked(q, it, when);
     }
     return news;
+}
+
+/* Nobody waits while somebody stands in line, so there is no one to wake for it. */
+static void deliver_locked(kl_workqueue *q) KL_REQUIRES(q->mu)
+{
+    letter *l = &q->inbox[q->inbox_first++ % INBOX];
+    q->inbox_len--;
+    promote_locked(q, l->at);
+    add_now_locked(q, kl_items_use(&q->items, l->key, l->len, l->hash), l->priority, l->at);
+}
+
+static void empty_inbox_locked(kl_workqueue *q)
+{
+    while (q->inbox_len)
+        deliver_locked(q);
+}
+
+static void post_locked(kl_workqueue *q, const char *key, size_t n, uint32_t hash, int priority, kl_time now) KL_REQUIRES(q->mu)
+{
+    if (q->inbox_len == INBOX)
+        deliver_locked(q);
+    letter *l = &q->inbox[(q->inbox_first + q->inbox_len++) % INBOX];
+    l->at = now;
+    l->hash = hash;
+    l->len = (uint32_t)n;
+    l->priority = priority;
+    memcpy(l->key, key, n);
+    kl_items_expect(&q->items, hash);
+}
+
+/* Brings the queue up to date: whoever looks at it or adds to it finds there what was added and what is due. True when something
+ * became ready that somebody may wait for. */
+static bool catch_up_locked(kl_workqueue *q, kl_time now) KL_REQUIRES(q->mu)
+{
+    empty_inbox_locked(q);
+    return promote_locked(q, now);
 }
 
 /* --- adding -------------------------------------------------------------------------------------------------------------------- */
@@ -201,7 +254,12 @@ static kl_time add(kl_workqueue *q, const char *key, const kl_add *how, bool ret
     uint32_t hash = kl_items_hash(&q->items, key, n);
     kl_time delay = how->after > 0 ? how->after : 0;
     kl_spin_lock(&q->mu);
-    bool news = promote_locked(q, now);
+    if (!q->hungry && !delay && !how->rate_limited && !retry && n <= INBOX_KEY && !q->shutting_down) {
+        post_locked(q, key, n, hash, how->priority, now);
+        kl_spin_unlock(&q->mu);
+        return 0;
+    }
+    bool news = catch_up_locked(q, now);
     /* A failure counts even when the queue takes no more work: forget is what clears it. */
     kl_item *it = q->shutting_down && !how->rate_limited ? NULL : kl_items_use(&q->items, key, n, hash);
     if (how->rate_limited) {
@@ -295,7 +353,7 @@ static void ran_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
 bool kl_workqueue_try_get(kl_workqueue *q, kl_time now, kl_queue_item *out)
 {
     kl_spin_lock(&q->mu);
-    promote_locked(q, now);
+    catch_up_locked(q, now);
     kl_item *it = kl_ready_take(&q->ready);
     if (it) {
         *out = (kl_queue_item){ it->key, it->at, it->priority, it->self };
@@ -325,7 +383,7 @@ static bool done_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
 void kl_workqueue_done(kl_workqueue *q, const char *key, kl_time now)
 {
     kl_spin_lock(&q->mu);
-    bool news = promote_locked(q, now);
+    bool news = catch_up_locked(q, now);
     kl_item *it = find_locked(q, key);
     if (it && it->running)
         news |= done_locked(q, it);
@@ -335,7 +393,7 @@ void kl_workqueue_done(kl_workqueue *q, const char *key, kl_time now)
 void kl_workqueue_finish(kl_workqueue *q, const kl_queue_item *item, kl_time now)
 {
     kl_spin_lock(&q->mu);
-    bool news = promote_locked(q, now);
+    bool news = catch_up_locked(q, now);
     news |= done_locked(q, kl_items_at(&q->items, item->id));
     leave(q, news);
 }
@@ -343,6 +401,7 @@ void kl_workqueue_finish(kl_workqueue *q, const kl_queue_item *item, kl_time now
 kl_time kl_workqueue_next_due(kl_workqueue *q)
 {
     kl_spin_lock(&q->mu);
+    empty_inbox_locked(q);
     const kl_agenda_entry *e = kl_agenda_peek(&q->waiting);
     kl_time t = q->ready.len ? 0 : e ? e->number : KL_NEVER;
     kl_spin_unlock(&q->mu);
@@ -365,6 +424,7 @@ kl_time kl_workqueue_more(kl_workqueue *q)
 void kl_workqueue_shut_down(kl_workqueue *q)
 {
     kl_spin_lock(&q->mu);
+    empty_inbox_locked(q);
     q->shutting_down = true;
     for (const kl_agenda_entry *e; (e = kl_agenda_peek(&q->waiting));) {
         kl_item *it = kl_items_at(&q->items, e->item);
@@ -397,7 +457,7 @@ bool kl_workqueue_drained(kl_workqueue *q)
 void kl_workqueue_stats_get(kl_workqueue *q, kl_time now, kl_workqueue_stats *out)
 {
     kl_spin_lock(&q->mu);
-    bool news = promote_locked(q, now);
+    bool news = catch_up_locked(q, now);
     *out = (kl_workqueue_stats){ .ready = q->ready.len, .delayed = q->waiting.len, .running = q->n_running, .adds = q->adds,
         .retries = q->retries, .failing = q->failing };
     if (q->n_running) {
@@ -417,6 +477,7 @@ void kl_workqueue_depths_get(kl_workqueue *q, kl_workqueue_depths *out)
 {
     memset(out, 0, sizeof *out);
     kl_spin_lock(&q->mu);
+    empty_inbox_locked(q);
     kl_ready *r = &q->ready;
     const kl_level **v = kl_new_array(const kl_level *, r->n_levels);
     size_t n = 0;

@@ -411,6 +411,7 @@ kl_time kl_workqueue_next_due(kl_workqueue *q)
 kl_time kl_workqueue_more(kl_workqueue *q)
 {
     kl_spin_lock(&q->mu);
+    empty_inbox_locked(q);
     const kl_agenda_entry *e = kl_agenda_peek(&q->waiting);
     kl_time t = q->ready.len ? 0 : e ? e->number : KL_NEVER;
     if (t)

@@ -278,8 +278,23 @@ static bool starts_with(const pointer *p, const pointer *prefix)
     return true;
 }
 
+/* What all copies of one patch may hold together, as JSON. Copies of copies double each time: without a bound forty operations
+ * make a document that nobody can walk. The API server's default (JSONPatchMaxCopyBytes). */
+#define COPY_MAX ((size_t)3 * 1024 * 1024)
+
+/* Adds the size of v to *copied; false above the bound. */
+static bool may_copy(const kl_value *v, size_t *copied)
+{
+    kl_buf text;
+    kl_buf_init(&text, COPY_MAX - *copied);
+    bool fits = *copied < COPY_MAX && !kl_value_encode(v, &text);
+    *copied += text.len;
+    kl_buf_fini(&text);
+    return fits;
+}
+
 /* *doc is replaced. Returns NULL, or why not. */
-static const char *operation_do(const operation *o, const kl_value **doc)
+static const char *operation_do(const operation *o, const kl_value **doc, size_t *copied)
 {
     const kl_value *out = NULL, *moved;
     const char *why;
@@ -294,6 +309,8 @@ static const char *operation_do(const operation *o, const kl_value **doc)
         if (!moved)
             return "from does not exist";
         if (is(o, "copy")) {
+            if (!may_copy(moved, copied))
+                return "the copies of this patch hold more than 3 MiB together";
             why = edit_at(*doc, o->at.steps, o->at.len, ADD, moved, &out);
         } else if (starts_with(&o->at, &o->source)) {
             return "a value cannot be moved into itself";
@@ -323,10 +340,11 @@ kl_status kl_json_patch_apply(const kl_value *doc, const kl_value *patch, const 
         return kl_fail(err, KL_EINVAL, "a JSON patch is a list of operations, not of type %s", kl_value_type_name(patch));
     const kl_value *now = doc ? kl_value_ref(doc) : KL__NULL;
     kl_status st = KL_OK;
+    size_t copied = 0;
     for (size_t i = 0; !st && i < kl_value_len(patch); i++) {
         operation o = {0};
         st = operation_read(kl_value_item(patch, i), i, &o, err);
-        const char *why = st ? NULL : operation_do(&o, &now);
+        const char *why = st ? NULL : operation_do(&o, &now, &copied);
         if (why)
             st = kl_fail(err, KL_EREJECTED, "JSON patch operation %zu (%s %s) cannot be applied: %s", i + 1, o.op, o.path, why);
         operation_fini(&o);

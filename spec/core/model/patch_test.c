@@ -157,5 +157,24 @@ static void edits_as_the_rfc_says(void **state)
     }
 }
 
+/* Each operation doubles the document: 2^60 parts out of 2 KB. */
+static void copies_of_copies_have_an_end(void **state)
+{
+    (void)state;
+    kl_buf b = KL_BUF_INIT;
+    kl_err err = KL_ERR_INIT;
+    kl_buf_putc(&b, '[');
+    for (int i = 0; i < 60; i++)
+        kl_buf_printf(&b, "%s{\"op\":\"copy\",\"from\":\"\",\"path\":\"/k%d\"}", i ? "," : "", i);
+    kl_buf_putc(&b, ']');
+    const kl_value *doc = decode("{\"a\":[1,2,3]}"), *patch = decode(kl_buf_str(&b)), *out = NULL;
+    assert_fails(kl_json_patch_apply(doc, patch, &out, &err), KL_EREJECTED, &err, "the copies of this patch hold more than 3 MiB together");
+    assert_null(out);
+    kl_value_unref(patch);
+    kl_value_unref(doc);
+    kl_buf_fini(&b);
+}
+
 #define CASE(f) cmocka_unit_test_teardown(f, nothing_left)
-KL_TESTS(CASE(merges_as_the_rfc_says), CASE(finds_the_least_merge_patch), CASE(applying_the_difference_gives_the_goal), CASE(edits_as_the_rfc_says))
+KL_TESTS(CASE(merges_as_the_rfc_says), CASE(finds_the_least_merge_patch), CASE(applying_the_difference_gives_the_goal), CASE(edits_as_the_rfc_says),
+    CASE(copies_of_copies_have_an_end))

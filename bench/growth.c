@@ -334,6 +334,7 @@ static void serve_events(void)
         write_change(e * STRIDE % N, e);
         S.made += cpu() - began;
         flush(true);
+        S.sink.lull(S.sink.arg);
         run_jobs();
     }
 }
@@ -362,7 +363,8 @@ int main(int argc, char **argv)
     }
     S.buf = kl_alloc(4 * PIECE + UINT16_MAX);
     memset(S.buf, 0, 4 * PIECE + UINT16_MAX);
-    kl_source source = { source_list, source_watch, source_cancel, source_timer, source_timer_cancel, source_post, source_free, NULL };
+    kl_source source = { .list = source_list, .watch = source_watch, .cancel = source_cancel, .timer = source_timer, .timer_cancel = source_timer_cancel,
+        .post = source_post, .free = source_free, .lulls = true };
     double base = memory_mb("RssAnon");
     kl_time began = cpu();
 

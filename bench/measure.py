@@ -273,7 +273,13 @@ def idle(ctx):
 
 
 def store(ctx):
-    return generic(lines_of('store', ['bin/store']))
+    lines = lines_of('store', ['bin/store'])
+    results = Results()
+    for x in lines:                                        # one row per figure, one column per number of objects
+        results.lines.setdefault(x['figure'].replace('_', ' '), [{}])[0][x['n']] = x['value']
+    sizes = sorted({x['n'] for x in lines})
+    return ('Small objects, decoded beforehand, in the store of the informer; CPU time of the thread.\n\n'
+            + table(results, [Column(f'of {n:,}', n) for n in sizes], 'figure', ours=None))
 
 
 def lua(ctx):

@@ -2,6 +2,7 @@
  *
  * All open containers share one stack of references; a frame remembers where its container begins. Closing a container
  * turns the part above its base into a node and pushes that. kl__stack and kl__seen are shared with the decoder. */
+#include "model/hash.h"
 #include "model/intern.h"
 
 #include <assert.h>

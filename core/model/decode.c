@@ -10,39 +10,9 @@
  * when one is told. Functions take the place in the text and return the place after, or NULL. */
 #include "model/decode.h"
 
-#include <stdio.h>
 #include "base/mem.h"
-#include "model/number.h"
 #include "model/scan.h"
-
-/* --- telling errors ------------------------------------------------------------------------------------------------------ */
-
-static const char *fail_at(kl__decoder *d, const char *at, const char *what)
-{
-    if (!d->err)
-        return NULL;
-    size_t line = 1;
-    const char *start = d->text;
-    for (const char *nl; (nl = memchr(start, '\n', (size_t)(at - start))); start = nl + 1)
-        line++;
-    kl_fail(d->err, KL_ESYNTAX, "JSON is malformed at byte %zu (line %zu, column %zu): %s", (size_t)(at - d->text), line, (size_t)(at - start) + 1, what);
-    return NULL;
-}
-
-/* A message about the character at `at`, or about the end of the text. */
-static const char *unexpected(kl__decoder *d, const char *at, const char *wanted)
-{
-    char what[96];
-    if (!d->err)
-        return NULL;
-    if (at >= d->end)
-        snprintf(what, sizeof what, "the text ends where %s is expected", wanted);
-    else if ((unsigned char)*at > ' ' && (unsigned char)*at < 0x7f)
-        snprintf(what, sizeof what, "'%c' where %s is expected", *at, wanted);
-    else
-        snprintf(what, sizeof what, "byte 0x%02x where %s is expected", (unsigned char)*at, wanted);
-    return fail_at(d, at, what);
-}
+#include "model/token.h"
 
 /* --- entries --------------------------------------------------------------------------------------------------------------- */
 
@@ -88,122 +58,6 @@ static void push_followed(kl__decoder *d, const kl__h *v, size_t n)
 }
 
 /* --- strings -------------------------------------------------------------------------------------------------------------- */
-
-static int hex4(const char *p)
-{
-    int x = 0;
-    for (int i = 0; i < 4; i++) {
-        char c = p[i];
-        int digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
-        if (digit < 0)
-            return -1;
-        x = x << 4 | digit;
-    }
-    return x;
-}
-
-static size_t utf8_put(char out[4], uint32_t c)
-{
-    if (c < 0x80) {
-        out[0] = (char)c;
-        return 1;
-    }
-    if (c < 0x800) {
-        out[0] = (char)(0xc0 | c >> 6);
-        out[1] = (char)(0x80 | (c & 63));
-        return 2;
-    }
-    if (c < 0x10000) {
-        out[0] = (char)(0xe0 | c >> 12);
-        out[1] = (char)(0x80 | (c >> 6 & 63));
-        out[2] = (char)(0x80 | (c & 63));
-        return 3;
-    }
-    out[0] = (char)(0xf0 | c >> 18);
-    out[1] = (char)(0x80 | (c >> 12 & 63));
-    out[2] = (char)(0x80 | (c >> 6 & 63));
-    out[3] = (char)(0x80 | (c & 63));
-    return 4;
-}
-
-/* `p` is after a backslash: undoes one escape into scratch. */
-static const char *unescape(kl__decoder *d, const char *p)
-{
-    const char *from = p - 1;
-    char c = p < d->end ? *p : '\0', out[4];
-    size_t n = 1;
-    switch (c) {
-    case '"': case '\\': case '/': out[0] = c; break;
-    case 'b': out[0] = '\b'; break;
-    case 'f': out[0] = '\f'; break;
-    case 'n': out[0] = '\n'; break;
-    case 'r': out[0] = '\r'; break;
-    case 't': out[0] = '\t'; break;
-    case 'u': {
-        int hi = d->end - p >= 5 ? hex4(p + 1) : -1;
-        if (hi < 0)
-            return fail_at(d, from, "\\u wants four hexadecimal digits");
-        uint32_t point = (uint32_t)hi;
-        if (hi >= 0xd800 && hi <= 0xdfff) {
-            int lo = hi < 0xdc00 && d->end - p >= 11 && p[5] == '\\' && p[6] == 'u' ? hex4(p + 7) : -1;
-            if (lo < 0xdc00 || lo > 0xdfff)
-                return fail_at(d, from, "half of a surrogate pair in a string");
-            point = 0x10000 + ((uint32_t)(hi - 0xd800) << 10) + (uint32_t)(lo - 0xdc00);
-            p += 6;
-        }
-        n = utf8_put(out, point);
-        p += 4;
-        break;
-    }
-    default:
-        return p >= d->end ? fail_at(d, d->end, "the text ends inside a string") : fail_at(d, from, "unknown escape in a string");
-    }
-    if (kl_buf_add(&d->scratch, out, n))
-        return fail_at(d, from, "the string is too long");
-    return p + 1;
-}
-
-/* From after the opening quote to after the closing one; *s is in the text, or in scratch when something was escaped. */
-static const char *string_text(kl__decoder *d, const char *p, const char **s, size_t *n)
-{
-    const char *run = p;                 /* begin of what is not yet in scratch */
-    bool escaped = false;
-    for (;;) {
-        p = kl__plain_end(p, d->end);
-        if (p >= d->end)
-            return fail_at(d, d->end, "the text ends inside a string");
-        unsigned char c = (unsigned char)*p;
-        if (c == '"')
-            break;
-        if (c == '\\') {
-            if (!escaped)
-                kl_buf_clear(&d->scratch);
-            escaped = true;
-            if (kl_buf_add(&d->scratch, run, (size_t)(p - run)))
-                return fail_at(d, run, "the string is too long");
-            p = run = unescape(d, p + 1);
-            if (!p)
-                return NULL;
-        } else if (c < ' ') {
-            return fail_at(d, p, "a control character inside a string must be escaped");
-        } else {
-            const char *from = p;
-            while (p < d->end && (unsigned char)*p >= 0x80)
-                p++;
-            if (!kl_utf8_valid(from, (size_t)(p - from)))
-                return fail_at(d, from, "invalid UTF-8 in a string");
-        }
-    }
-    *s = run;
-    *n = (size_t)(p - run);
-    if (escaped) {
-        if (kl_buf_add(&d->scratch, run, *n))
-            return fail_at(d, run, "the string is too long");
-        *s = d->scratch.data;
-        *n = d->scratch.len;
-    }
-    return p + 1;
-}
 
 static inline uint64_t word_at(const char *p)
 {
@@ -264,122 +118,35 @@ static const char *string(kl__decoder *d, const char *p, kl__h guide, kl__h *out
     bool guided = kl__is(guide, KL_STRING);
     const char *s;
     size_t n;
-    p = string_text(d, p, &s, &n);
+    p = kl__string_text(d, p, &s, &n);
     if (!p)
         return NULL;
     *out = guided && is_bytes_of(guide, s, n) ? guide : find_string(d, s, n);
     return p;
 }
 
-/* --- numbers and words ----------------------------------------------------------------------------------------------------- */
-
-static inline bool digit(const kl__decoder *d, const char *p)
-{
-    return p < d->end && *p >= '0' && *p <= '9';
-}
-
-static const char *number(kl__decoder *d, const char *p, kl__h *out)
-{
-    const char *from = p;
-    bool minus = *p == '-', integral = true, overflow = false;
-    uint64_t u = 0;
-    p += minus;
-    if (!digit(d, p))
-        return unexpected(d, p, "a digit");
-    if (*p == '0') {
-        p++;
-        if (digit(d, p))
-            return fail_at(d, from, "a number must not begin with 0");
-    } else {
-        for (; digit(d, p); p++)
-            overflow |= __builtin_mul_overflow(u, 10u, &u) | __builtin_add_overflow(u, (uint64_t)(*p - '0'), &u);
-    }
-    if (p < d->end && *p == '.') {
-        integral = false;
-        for (p++; digit(d, p); p++)
-            ;
-        if (p[-1] == '.')
-            return unexpected(d, p, "a digit");
-    }
-    if (p < d->end && (*p == 'e' || *p == 'E')) {
-        integral = false;
-        p++;
-        if (p < d->end && (*p == '+' || *p == '-'))
-            p++;
-        if (!digit(d, p))
-            return unexpected(d, p, "a digit");
-        while (digit(d, p))
-            p++;
-    }
-    if (integral && !overflow && !minus) {
-        *out = u <= INT64_MAX ? kl__intern_int((int64_t)u) : kl__intern_wide(KL_UINT, u);
-        return p;
-    }
-    if (integral && !overflow && u <= (uint64_t)INT64_MAX + 1) {
-        *out = kl__intern_int((int64_t)(0 - u));
-        return p;
-    }
-    double x;
-    if (!kl__double_parse(from, (size_t)(p - from), &x))
-        return fail_at(d, from, "a number beyond the range of a double");
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    *out = kl__intern_wide(KL_DOUBLE, bits);
-    return p;
-}
-
-static const char *literal(kl__decoder *d, const char *p, const char *w, size_t n, kl__h is, kl__h *out)
-{
-    if ((size_t)(d->end - p) < n || memcmp(p, w, n))
-        return unexpected(d, p, "a value");
-    *out = is;
-    return p + n;
-}
-
 /* --- structure ---------------------------------------------------------------------------------------------------------------- */
-
-static const char *spaces(const char *p, const char *end)
-{
-    while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
-        p++;
-    return p;
-}
-
-/* Servers write none. */
-static inline const char *space(const kl__decoder *d, const char *p)
-{
-    return p < d->end && (unsigned char)*p <= ' ' ? spaces(p, d->end) : p;
-}
 
 static const char *value(kl__decoder *d, const char *p, kl__h guide, size_t depth, const kl__cut *cut, kl__h *out);
 
 /* Steps over a value; a container by its brackets and quotes alone. */
 static const char *skip(kl__decoder *d, const char *p)
 {
-    size_t depth = 0;
-    do {
-        if (p >= d->end)
-            return fail_at(d, d->end, "the text ends inside a value that is left out");
-        char c = *p++;
-        if (c == '"') {
-            p = kl__string_end(p, d->end);
-            if (p >= d->end)
-                return fail_at(d, d->end, "the text ends inside a string");
-            p++;
-        } else if (c == '{' || c == '[') {
-            depth++;
-        } else if (c == '}' || c == ']') {
-            if (!depth)
-                return fail_at(d, p - 1, "a value is expected");
-            depth--;
-        } else if (!depth) {                    /* a bare word or number */
-            kl__h bare;
-            p = value(d, p - 1, 0, 0, NULL, &bare);
-            if (!p)
-                return NULL;
-            kl_value_unref(KL__VALUE(bare));
-        }
-    } while (depth);
+    const char *text;
+    size_t n;
+    kl__h bare;
+    char c = p < d->end ? *p : '\0';
+    if (c == '{' || c == '[') {
+        kl__brackets in = {0};
+        bool whole;
+        p = kl__brackets_close(&in, p, d->end, &whole);
+        return whole ? p : kl__fail_at(d, d->end, "the text ends inside a value that is left out");
+    }
+    if (c == '"')
+        return kl__string_text(d, p + 1, &text, &n);
+    p = value(d, p, 0, 0, NULL, &bare);
+    if (p)
+        kl_value_unref(KL__VALUE(bare));
     return p;
 }
 
@@ -402,14 +169,14 @@ static inline const char *member_value(kl__decoder *d, const char *p, kl__h guid
 /* After a member or item: past the comma (*more), or past the closing bracket. */
 static inline const char *next(kl__decoder *d, const char *p, char close, bool *more)
 {
-    p = space(d, p);
+    p = kl__space(d, p);
     char c = p < d->end ? *p : '\0';
     *more = c == ',';
     if (c == ',')
-        return space(d, p + 1);
+        return kl__space(d, p + 1);
     if (c == close)
         return p + 1;
-    return unexpected(d, p, close == '}' ? "',' or '}'" : "',' or ']'");
+    return kl__unexpected(d, p, close == '}' ? "',' or '}'" : "',' or ']'");
 }
 
 /* A new reference that turned out to be the guide after all (a key came again and its last value was the guide's) is given back:
@@ -434,9 +201,9 @@ static const char *array(kl__decoder *d, const char *p, kl__h guide, size_t dept
     bool same = g != NULL, more = true, any_new = false;    /* same: until now all items were the guide's, and none was pushed */
     kl__h before = 0;
     if (depth > KL_VALUE_DEPTH_MAX)
-        return fail_at(d, p - 1, "nested deeper than 512 levels");
+        return kl__fail_at(d, p - 1, "nested deeper than 512 levels");
     cut = kl__cut_items(cut);
-    p = space(d, p);
+    p = kl__space(d, p);
     if (p < d->end && *p == ']') {
         *out = KL__H_EMPTY_ARRAY;
         return p + 1;
@@ -579,7 +346,7 @@ static kl__entry close_shape(kl__decoder *d, members *m)
         } else if (again < m->n) {
             size_t n;
             char *what = kl_sprintf("duplicate key \"%.80s\"", kl__bytes((kl__h)keys[again], &n));
-            fail_at(d, d->text + d->key_at[m->key_base + again], what);
+            kl__fail_at(d, d->text + d->key_at[m->key_base + again], what);
             kl_free(what);
             return 0;
         }
@@ -637,8 +404,8 @@ static const char *other_key(kl__decoder *d, const char *p, members *m, const kl
     const char *at = p, *s;
     size_t n;
     if (p >= d->end || *p != '"')
-        return unexpected(d, p, "a key in double quotes");
-    p = string_text(d, p + 1, &s, &n);
+        return kl__unexpected(d, p, "a key in double quotes");
+    p = kl__string_text(d, p + 1, &s, &n);
     if (!p)
         return NULL;
     *place = m->guide_n ? guided_place(m, s, n) : SIZE_MAX;
@@ -669,10 +436,10 @@ static const char *object(kl__decoder *d, const char *p, kl__h guide, size_t dep
         m.follows = m.same = true;
     }
     if (depth > KL_VALUE_DEPTH_MAX)
-        return fail_at(d, p - 1, "nested deeper than 512 levels");
+        return kl__fail_at(d, p - 1, "nested deeper than 512 levels");
     if (depth == 1 && d->fill[0])
         fill_root(d, &m);
-    p = space(d, p);
+    p = kl__space(d, p);
     bool more = !(p < d->end && *p == '}');
     if (!more)
         p++;
@@ -699,10 +466,10 @@ static const char *object(kl__decoder *d, const char *p, kl__h guide, size_t dep
             if (!p)
                 return NULL;
         }
-        p = space(d, p);
+        p = kl__space(d, p);
         if (p >= d->end || *p != ':')
-            return unexpected(d, p, "':'");
-        p = space(d, p + 1);
+            return kl__unexpected(d, p, "':'");
+        p = kl__space(d, p + 1);
         if (!keep) {
             p = skip(d, p);
         } else {
@@ -734,15 +501,15 @@ static const char *value(kl__decoder *d, const char *p, kl__h guide, size_t dept
     case '"': return string(d, p + 1, guide, out);
     case '{': return object(d, p + 1, guide, depth + 1, cut, out);
     case '[': return array(d, p + 1, guide, depth + 1, cut, out);
-    case 't': return literal(d, p, "true", 4, KL__H_TRUE, out);
-    case 'f': return literal(d, p, "false", 5, KL__H_FALSE, out);
-    case 'n': return literal(d, p, "null", 4, KL__H_NULL, out);
+    case 't': return kl__literal(d, p, "true", 4, KL__H_TRUE, out);
+    case 'f': return kl__literal(d, p, "false", 5, KL__H_FALSE, out);
+    case 'n': return kl__literal(d, p, "null", 4, KL__H_NULL, out);
     case '-': case '0': case '1': case '2': case '3': case '4': case '5': case '6': case '7': case '8': case '9':
-        p = number(d, p, out);
+        p = kl__number(d, p, out);
         if (p && *out == guide)
             kl__spare(guide);
         return p;
-    default: return unexpected(d, p, "a value");
+    default: return kl__unexpected(d, p, "a value");
     }
 }
 
@@ -750,15 +517,15 @@ static const char *value(kl__decoder *d, const char *p, kl__h guide, size_t dept
 
 static const char *document(kl__decoder *d, bool whole, kl__h *out)
 {
-    const char *p = value(d, space(d, d->text), kl__handle(d->guide), 0, d->frame ? kl__projection_frame(d->keep) : kl__projection_root(d->keep), out);
+    const char *p = value(d, kl__space(d, d->text), kl__handle(d->guide), 0, d->frame ? kl__projection_frame(d->keep) : kl__projection_root(d->keep), out);
     if (!p || !whole)
         return p;
-    p = space(d, p);
+    p = kl__space(d, p);
     if (p == d->end)
         return p;
     if (*out != kl__handle(d->guide))
         kl_value_unref(KL__VALUE(*out));
-    return unexpected(d, p, "nothing more");
+    return kl__unexpected(d, p, "nothing more");
 }
 
 static void fill_keys(kl__decoder *d)

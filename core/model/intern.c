@@ -11,9 +11,9 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include "base/map.h"
 #include "base/mem.h"
 #include "base/sync.h"
+#include "model/hash.h"
 
 #define SHARD_BITS 6
 #define SHARDS (1u << SHARD_BITS)
@@ -32,89 +32,19 @@ typedef struct shard {
 
 static shard shards[SHARDS];
 
-/* --- hashing --------------------------------------------------------------------------------------------------- */
-
-static inline uint64_t fold(uint64_t a, uint64_t b)
-{
-    __uint128_t p = (__uint128_t)a * b;
-    return (uint64_t)p ^ (uint64_t)(p >> 64);
-}
-
-static inline uint64_t word(const unsigned char *p)
-{
-    uint64_t w;
-    memcpy(&w, p, 8);
-    return w;
-}
-
-static inline uint32_t half(const unsigned char *p)
-{
-    uint32_t w;
-    memcpy(&w, p, 4);
-    return w;
-}
-
-static inline uint64_t seed(void)
-{
-    static _Atomic uint64_t s;               /* drawn from the process' secret; two first callers draw the same */
-    uint64_t x = atomic_load_explicit(&s, memory_order_relaxed);
-    if (__builtin_expect(!x, 0)) {
-        x = kl_hash("kl__intern", 10) | 1;
-        atomic_store_explicit(&s, x, memory_order_relaxed);
-    }
-    return x;
-}
-
-/* Multiply-and-fold over 16 bytes at a time. */
-static inline uint64_t hash64(const void *data, size_t n)
-{
-    const unsigned char *p = data;
-    const uint64_t k = seed();
-    uint64_t h = k ^ n, a = 0, b = 0;
-    size_t left = n;
-    for (; left > 16; left -= 16, p += 16)
-        h = fold(word(p) ^ 0xa0761d6478bd642fu ^ k, word(p + 8) ^ h);
-    if (left >= 8) {
-        a = word(p);
-        b = word(p + left - 8);
-    } else if (left >= 4) {
-        a = half(p);
-        b = half(p + left - 4);
-    } else if (left) {
-        a = (uint64_t)p[0] << 16 | (uint64_t)p[left / 2] << 8 | p[left - 1];
-    }
-    h = fold(a ^ 0xe7037ed1a0b428dbu ^ k, b ^ h);
-    return fold(h ^ 0x8ebc6af09c88c6e3u, k ^ n);
-}
-
-uint64_t kl__hash64(const void *data, size_t n)
-{
-    return hash64(data, n);
-}
-
 static inline uint32_t hash_of(kl_type type, const void *data, size_t n)
 {
-    return (uint32_t)(hash64(data, n) >> 17) ^ (uint32_t)type * 0x9e3779b1u;
+    return (uint32_t)(kl__hash64(data, n) >> 17) ^ (uint32_t)type * 0x9e3779b1u;
 }
 
 /* --- nodes ------------------------------------------------------------------------------------------------------ */
-
-static uint32_t index_cap(size_t keys)
-{
-    if (keys <= KL__INDEXED_ABOVE)
-        return 0;
-    uint32_t cap = 64;
-    while (cap < 2 * keys)
-        cap *= 2;
-    return cap;
-}
 
 static size_t exact_size(kl_type type, size_t count)
 {
     switch (type) {
     case KL_STRING: return KL__HEAD + count + 1;
     case KL_ARRAY: case KL_OBJECT: return KL__HEAD + count * sizeof(kl__h);
-    case KL__SHAPE: return KL__HEAD + (count + index_cap(count)) * sizeof(kl__h);
+    case KL__SHAPE: return KL__HEAD + (count + kl__index_cap(count)) * sizeof(kl__h);
     default: return KL__HEAD + 8;
     }
 }
@@ -156,63 +86,6 @@ static uint32_t rehash(const kl__node *n, kl_type type)
     size_t size;
     const void *data = payload(n, type, &size);
     return hash_of(type, data, size);
-}
-
-/* --- shapes ------------------------------------------------------------------------------------------------------ */
-
-static uint32_t key_hash(const char *s, size_t n)
-{
-    return (uint32_t)hash64(s, n);
-}
-
-static void index_fill(kl__node *shape)
-{
-    uint32_t cap = index_cap(shape->len), *index = shape->v + shape->len;
-    memset(index, 0, cap * sizeof *index);
-    for (uint32_t i = 0; i < shape->len; i++) {
-        size_t n;
-        const char *s = kl__bytes(shape->v[i], &n);
-        uint32_t at = key_hash(s, n) & (cap - 1);
-        while (index[at])
-            at = (at + 1) & (cap - 1);
-        index[at] = i + 1;
-    }
-}
-
-static bool is_key(kl__h h, const char *key, size_t n)
-{
-    size_t kn;
-    const char *k = kl__bytes(h, &kn);
-    return kn == n && !memcmp(k, key, n);
-}
-
-size_t kl__shape_find(const kl__node *shape, const char *key, size_t n)
-{
-    uint32_t len = shape->len, cap = index_cap(len);
-    if (!cap) {
-        for (uint32_t i = 0; i < len; i++)
-            if (is_key(shape->v[i], key, n))
-                return i;
-        return SIZE_MAX;
-    }
-    const uint32_t *index = shape->v + len;
-    for (uint32_t at = key_hash(key, n) & (cap - 1); index[at]; at = (at + 1) & (cap - 1))
-        if (is_key(shape->v[index[at] - 1], key, n))
-            return index[at] - 1;
-    return SIZE_MAX;
-}
-
-size_t kl__shape_find_key(const kl__node *shape, kl__h key)
-{
-    if (shape->len > 4 * KL__INDEXED_ABOVE) {
-        size_t n;
-        const char *s = kl__bytes(key, &n);
-        return kl__shape_find(shape, s, n);
-    }
-    for (uint32_t i = 0; i < shape->len; i++)
-        if (shape->v[i] == key)
-            return i;
-    return SIZE_MAX;
 }
 
 /* --- counting ------------------------------------------------------------------------------------------------------ */
@@ -563,7 +436,7 @@ static kl__h intern_container(kl_type type, kl__entry head, const kl__entry *e, 
         if (type == KL_OBJECT)
             take_borrowed(&head, 1);
         if (type == KL__SHAPE && n > KL__INDEXED_ABOVE)
-            index_fill(node);
+            kl__index_fill(node);
         kl_spin_unlock(&s->mu);
     } else {
         kl_spin_unlock(&s->mu);

@@ -92,6 +92,8 @@ static inline const char *kl__str_bytes(const kl_value *v, size_t *n) { return k
 /* The place of a key, or SIZE_MAX. */
 size_t kl__shape_find(const kl__node *shape, const char *key, size_t n);
 size_t kl__shape_find_key(const kl__node *shape, kl__h key);          /* the key's own handle */
+uint32_t kl__index_cap(size_t keys);                                  /* words of the index of a shape with so many; 0: it has none */
+void kl__index_fill(kl__node *shape);
 
 /* --- making: each returns a new reference. Strings must be valid UTF-8 ------------------------------------------------------ */
 kl__h kl__intern_str(const char *s, size_t n);
@@ -125,7 +127,6 @@ kl__h kl__make_alone(kl_type type, kl__entry head, const kl__entry *e, size_t n)
 /* The same for those who gather key, value, key, value ... (or items) as references: all are taken over; keys are distinct. */
 const kl_value *kl__intern_container(kl_type type, const kl_value *const *slots, size_t n);
 
-uint64_t kl__hash64(const void *data, size_t n);               /* the table's own seeded hash */
 size_t kl__node_size(const kl__node *n);                       /* bytes of its slot */
 
 /* A growing stack of references, for those who assemble containers. */

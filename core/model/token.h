@@ -14,10 +14,8 @@ const char *kl__unexpected(kl__decoder *d, const char *at, const char *wanted);
 const char *kl__string_text(kl__decoder *d, const char *p, const char **s, size_t *n);
 const char *kl__number(kl__decoder *d, const char *p, kl__h *out);                        /* a new reference */
 const char *kl__literal(kl__decoder *d, const char *p, const char *w, size_t n, kl__h is, kl__h *out);
-
+/* Over white space, of which servers write none. */
 const char *kl__spaces(const char *p, const char *end);
-
-/* Servers write none. */
 static inline const char *kl__space(const kl__decoder *d, const char *p)
 {
     return p < d->end && (unsigned char)*p <= ' ' ? kl__spaces(p, d->end) : p;

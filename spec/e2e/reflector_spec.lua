@@ -3,12 +3,16 @@ local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
 
--- The value of an informer's metric.
-local function metric(run, name, kind)
+local function metrics(run)
   local address = assert(run:log():match "serving metrics address=(%S+)", run:log())
   local text, code = process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address))
   assert(code == 0, text)
-  return tonumber(text:match("\nkubelua_informer_" .. name .. '{kind="' .. kind:gsub("%p", "%%%0") .. '"} (%S+)'))
+  return text
+end
+
+-- The value of an informer's metric.
+local function metric(run, name, kind)
+  return tonumber(metrics(run):match("\nkubelua_informer_" .. name .. '{kind="' .. kind:gsub("%p", "%%%0") .. '"} (%S+)'))
 end
 
 servers.each(function(name, start)
@@ -32,6 +36,12 @@ servers.each(function(name, start)
       local run = run_with "!"
       assert.equal(1, metric(run, "lists_total", "v1/ConfigMap"))
       assert.equal(0, metric(run, "initial_streams_total", "v1/ConfigMap"))
+      -- What was there waits behind what somebody changes: two priorities, as controller-runtime has them.
+      local labels = ('{name="answers-%s",controller="answers-%s",priority="%%d"} 0\n'):format(ns, ns)
+      wait.until_true(20, "empty queues", function()
+        local text = metrics(run)
+        return text:find("workqueue_depth" .. labels:format(0), 1, true) and text:find("workqueue_depth" .. labels:format(-100), 1, true)
+      end)
       controller.finish(run)
     end)
 

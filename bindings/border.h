@@ -26,6 +26,12 @@ typedef struct lkl__slots {
     uint8_t next[LKL__SETS];     /* the way that gives place next */
 } lkl__slots;
 
+/* Where a field stood the last time it was read: by its name as Lua keeps it (by address; a table keeps it) and by where the object was
+ * found, for below different fields are objects with different keys. What was found once is found again without looking at any key,
+ * which is what counts when a key's turn comes with cold caches. */
+typedef struct lkl__field { const char *name; uintptr_t below; kl_lookup lookup; } lkl__field;
+#define LKL__FIELDS 64
+
 /* One per Lua state, in the registry. */
 typedef struct lkl_border {
     const void *tag;
@@ -35,6 +41,8 @@ typedef struct lkl_border {
     lkl__recent recent[LKL__RECENT];
     lkl__slots seen, texts;
     lkl__loop loops[LKL__LOOPS];
+    lkl__field fields[LKL__FIELDS];
+    bool closing;                /* the state is: nothing is remembered any more */
 } lkl_border;
 /* User values of the border. SEEN: the views of `seen`, weakly. SPARE: an empty root view, or nil. */
 enum { BORDER_ABSENT_IN = 1, BORDER_ABSENT_KEY, BORDER_CHAINS, BORDER_NULL, BORDER_PATHS, BORDER_SEEN, BORDER_SPARE, BORDER_SLOTS = BORDER_SPARE };

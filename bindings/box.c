@@ -46,6 +46,18 @@ static lkl_border *checked(lkl_border *b)
     return b;
 }
 
+/* The border goes with its state, but finalisers of the host may come after it. */
+static int border_gc(lua_State *L)
+{
+    lkl_border *b = lua_touserdata(L, 1);
+    b->closing = true;
+    for (size_t i = 0; i < LKL__FIELDS; i++)
+        if (b->fields[i].name)
+            kl_lookup_fini(&b->fields[i].lookup);
+    memset(b->fields, 0, sizeof b->fields);
+    return 0;
+}
+
 lkl_border *lkl__border_push(lua_State *L)
 {
     lkl_border *b;
@@ -57,6 +69,10 @@ lkl_border *lkl__border_push(lua_State *L)
         memset(b, 0, sizeof *b);
         b->tag = &border_tag;
         b->owner = kl_thread_self();
+        lua_createtable(L, 0, 1);
+        lua_pushcfunction(L, border_gc);
+        lua_setfield(L, -2, "__gc");
+        lua_setmetatable(L, -2);
         lua_pushvalue(L, -1);
         lua_rawsetp(L, LUA_REGISTRYINDEX, &border_key);
     }

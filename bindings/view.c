@@ -55,7 +55,7 @@ static lkl_view *check_view(lua_State *L, int idx)
 /* --- making ------------------------------------------------------------------------------------------------------------------ */
 
 /* What the metamethods have as upvalues. */
-enum { UP_BORDER = 1, UP_SEEN, UP_TEXTS, UP_CHILD_MT, UP_NEXT, UPVALUES = UP_NEXT };
+enum { UP_BORDER = 1, UP_SEEN, UP_TEXTS, UP_NAMES, UP_CHILD_MT, UP_NEXT, UPVALUES = UP_NEXT };
 
 /* Texts in between are made once and found again: Lua hashes each byte of a short string, and copies a long one. */
 #define TEXT_MIN 16
@@ -372,11 +372,47 @@ static const kl_value *child_of(lua_State *L, const kl_value *v, int idx, uintpt
     }
 }
 
+/* Where the view was found: one word for all items of a list. */
+static uintptr_t below(const lkl_view *view)
+{
+    if (view->root == view)
+        return KEY_TOP;
+    uintptr_t key = ((const child_view *)view)->key;
+    return (key & KEY_BITS) == KEY_STRING || (key & KEY_BITS) == KEY_PATH ? key : key & KEY_BITS;
+}
+
+/* In a metamethod: the field of the view's object that the string at 2 names, or NULL. */
+static const kl_value *field_of(lua_State *L, lkl_border *b, const lkl_view *view, const char *name, size_t n)
+{
+    uintptr_t at = below(view);
+    size_t i = (size_t)(((uint64_t)(uintptr_t)name ^ (uint64_t)at << 3) * 0x9e3779b97f4a7c15u >> 58);
+    lkl__field *f = &b->fields[i];
+    if (f->name != name || f->below != at) {
+        if (b->closing)
+            return kl_value_getn(view->v, name, n);
+        lua_pushvalue(L, 2);
+        lua_rawseti(L, lua_upvalueindex(UP_NAMES), (lua_Integer)i + 1);
+        if (f->name)
+            kl_lookup_fini(&f->lookup);
+        *f = (lkl__field){ .name = name, .below = at };
+        kl_lookup_init(&f->lookup, name, n);
+    }
+    return kl_value_find(view->v, &f->lookup);
+}
+
 static int view_index(lua_State *L)
 {
     const lkl_view *view = check_view(L, 1);
     uintptr_t key;
-    const kl_value *child = child_of(L, view->v, 2, &key);
+    const kl_value *child;
+    size_t n;
+    const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tolstring(L, 2, &n) : NULL;
+    if (name) {
+        key = word_of(name, KEY_STRING);
+        child = field_of(L, lkl__border_at(L, lua_upvalueindex(UP_BORDER)), view, name, n);
+    } else {
+        child = child_of(L, view->v, 2, &key);
+    }
     if (kl_value_type(child) == KL_NULL) {
         lkl_border *b = lkl__border_at(L, lua_upvalueindex(UP_BORDER));
         if (b->cuts && !child)
@@ -559,6 +595,7 @@ static void push_metatables(lua_State *L)
     if (lua_istable(L, -1) && lua_istable(L, -2))
         return;
     lua_pop(L, 2);
+    luaL_checkstack(L, 4 * UPVALUES, "views");
     lkl__border_push(L);
     int border = lua_gettop(L);
     push_slots(L);
@@ -567,9 +604,10 @@ static void push_metatables(lua_State *L)
     lua_setfield(L, -2, "__mode");
     lua_setmetatable(L, -2);
     push_slots(L);
+    push_slots(L);
     (void)lkl__metatable(L, &root_mt, "kubelua.view");
     (void)lkl__metatable(L, &child_mt, "kubelua.view");
-    int seen = border + 1, root = border + 3, child = border + 4;
+    int seen = border + UP_SEEN - 1, root = border + UP_CHILD_MT - 1, child = root + 1;
     for (int up = border; up < root; up++)
         lua_pushvalue(L, up);
     lua_pushvalue(L, child);

@@ -212,6 +212,31 @@ servers.each(function(server_name, start)
       reported("w", "less than 2 MB")
     end)
 
+    it("ends in the middle of its keys and leaves nothing behind", function()
+      map("a", {}, { app = "x" })
+      map("gone", {}, { app = "x" })
+      for i = 1, 3 do widget("w" .. i, { list = { { name = "x" } } }) end
+      reconciles([[
+        local M = "v1/ConfigMap"
+        local list, each = ctx:list(M, { labels = "app=x" }), ctx:each(M, { labels = "app=x" })
+        local first <close> = setmetatable({ each(), list[2] }, { __close = function(t) assert(#t[1].metadata.name + #t[2].metadata.name == 5) end })
+        if ctx.name == "w1" then
+          coroutine.wrap(function() for _, c in ipairs(obj.spec.list) do ctx.log:info("waits in a coroutine") ctx:sleep "60s" local _ = c end end)()
+        elseif ctx.name == "w2" then
+          ctx:patch(obj, function(d) d.spec.list[1].name = "y" ctx.log:info("waits in a draft") ctx:sleep "60s" end)
+        else
+          ctx:delete(M, "gone")
+          while ctx:get(M, "gone") do ctx:sleep(0.01) end
+          assert(list[2].metadata.name == "gone" and #list == 2)
+          ctx.log:info("waits with what is gone")
+          ctx:sleep "60s"
+        end]], [[reads = { "v1/ConfigMap" },]], "--grace-period", "10ms")
+      says "waits in a coroutine"
+      says "waits in a draft"
+      says "waits with what is gone"
+      -- after_each stops it, and wants status 0: no sanitizer had anything to say
+    end)
+
     -- Debug builds, the sanitizers' among them, listen to the variable; a release build runs as ever.
     it("holds when its collector comes at each allocation, calls under way and errors raised", function()
       map("a", { n = "1" }, { app = "x" })

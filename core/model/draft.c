@@ -14,6 +14,10 @@
 #include "model/intern.h"
 #include "model/patch.h"
 
+/* A node this far from the root opens no other: what stands deeper reads as absent. Whatever came as text is less deep, and who
+ * walks nodes by recursion has stack for these. */
+#define OPEN_DEPTH_MAX (2 * KL_VALUE_DEPTH_MAX)
+
 typedef struct entry {
     const kl_value *key;           /* a string; NULL in arrays */
     const kl_value *value;         /* what stands here, unless child does */
@@ -25,6 +29,7 @@ struct kl_draft_node {
     kl_list link;                  /* in the draft's nodes */
     kl_draft *draft;
     kl_type type;
+    unsigned depth;                /* nodes above */
     const kl_value *base;
     bool laid_out;                 /* entries are valid, base is history */
     entry *entries;
@@ -37,10 +42,11 @@ struct kl_draft {
     kl_draft_node *root;
 };
 
-static kl_draft_node *node_new(kl_draft *d, const kl_value *base)
+static kl_draft_node *node_new(kl_draft *d, const kl_value *base, unsigned depth)
 {
     kl_draft_node *n = kl_new(kl_draft_node);
     n->draft = d;
+    n->depth = depth;
     n->type = kl_value_type(base) == KL_ARRAY ? KL_ARRAY : KL_OBJECT;
     n->base = kl_value_ref(base);
     kl_list_push(&d->nodes, &n->link);
@@ -53,7 +59,7 @@ kl_draft *kl_draft_new(const kl_value *base)
     kl_list_init(&d->nodes);
     d->base = kl_value_ref(base);
     bool container = kl_value_type(base) == KL_OBJECT || kl_value_type(base) == KL_ARRAY;
-    d->root = node_new(d, container ? base : KL__EMPTY_OBJECT);
+    d->root = node_new(d, container ? base : KL__EMPTY_OBJECT, 0);
     return d;
 }
 
@@ -141,8 +147,10 @@ static kl_draft_node *entry_read(kl_draft_node *n, entry *e, const kl_value **sc
         *scalar = e->value;
         return NULL;
     }
+    if (!e->child && n->depth == OPEN_DEPTH_MAX)
+        return NULL;
     if (!e->child) {
-        e->child = node_new(n->draft, e->value);
+        e->child = node_new(n->draft, e->value, n->depth + 1);
         if (e->own_value)
             kl_value_unref(e->value);
         e->value = NULL;

@@ -1,6 +1,7 @@
 /* draft.h - an editable copy of a value, copy-on-write, which knows what was changed. Owner thread.
  *
  * A draft node stands for one place. Reading falls through to the base value until something below was written.
+ * Nodes open down to twice KL_VALUE_DEPTH_MAX below the root.
  * The merge patch (RFC 7386) of all edits falls out: kl_draft_patch. Lists are replaced whole in merge patches. */
 #ifndef KL_MODEL_DRAFT_H
 #define KL_MODEL_DRAFT_H

@@ -249,8 +249,30 @@ static void a_null_that_is_assigned_stays_in_the_patch(void **state)
     kl_draft_free(d);
 }
 
+/* A script may write a.a.a... as long as it likes: it comes to an end before any stack does. */
+static void nodes_nest_as_deep_as_text_and_not_without_end(void **state)
+{
+    (void)state;
+    kl_draft *d = kl_draft_new(NULL);
+    kl_draft_node *n = kl_draft_root(d), *below = n;
+    size_t depth = 0;
+    for (; below && depth < 100000; depth++) {
+        n = below;
+        below = kl_draft_make(n, "a", 1);
+    }
+    assert_true(depth > KL_VALUE_DEPTH_MAX && depth < 5 * KL_VALUE_DEPTH_MAX);
+    set(n, "b", "1");
+    kl_value_unref(kl_draft_value(kl_draft_root(d)));
+    const kl_value *patch = kl_draft_patch(d), *v = patch;
+    for (size_t i = 1; i < depth; i++)
+        v = kl_value_get(v, "a");
+    assert_int_equal(kl_value_int_at(v, 0, "b", NULL), 1);
+    kl_value_unref(patch);
+    kl_draft_free(d);
+}
+
 #define CASE(f) cmocka_unit_test_teardown(f, nothing_left)
 KL_TESTS(CASE(an_untouched_draft_has_an_empty_patch), CASE(edits_become_a_merge_patch), CASE(an_edit_that_is_taken_back_is_none),
     CASE(lists_are_edited_by_place_and_replaced_whole), CASE(a_list_that_begins_or_ends_needs_the_lock_too),
     CASE(a_node_that_was_replaced_lives_on_apart), CASE(a_draft_of_nothing_starts_with_an_object), CASE(a_null_that_is_assigned_stays_in_the_patch),
-    CASE(the_patch_leads_from_base_to_now))
+    CASE(the_patch_leads_from_base_to_now), CASE(nodes_nest_as_deep_as_text_and_not_without_end))

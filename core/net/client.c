@@ -73,7 +73,7 @@ uint64_t kl__client_send(kl_client *c, kl_http *http, const kl__send *s)
         .tls = { .ca_file = k->ca_file, .ca_pem = k->ca_data, .cert_file = k->cert_file, .cert_pem = k->cert_data,
             .key_file = k->key_file, .key_pem = k->key_data, .server_name = k->tls_server_name, .insecure = k->insecure },
         .accept_gzip = s->gzip && !k->disable_compression, .total_timeout = s->total_timeout,
-        .on_head = s->on_head, .on_data = s->on_data, .on_lull = s->on_lull, .on_done = s->on_done, .arg = s->arg });
+        .on_head = s->on_head, .gulp = s->gulp, .on_data = s->on_data, .on_lull = s->on_lull, .on_done = s->on_done, .arg = s->arg });
     kl_free(accept);
     kl_free(type);
     return id;

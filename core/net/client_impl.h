@@ -45,6 +45,7 @@ typedef struct kl__send {
     const kl__request *q;
     const char *authorization;
     bool gzip;
+    size_t gulp;
     kl_time total_timeout;
     void (*on_head)(void *arg, const kl_http_head *head);
     kl_status (*on_data)(void *arg, const char *data, size_t n, kl_err *err);

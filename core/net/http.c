@@ -414,6 +414,8 @@ static transfer *transfer_new(kl_http *h, const kl_http_request *r)
     SET(CURLOPT_WRITEFUNCTION, on_body);
     SET(CURLOPT_WRITEDATA, t);
     SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    if (r->gulp)
+        SET(CURLOPT_BUFFERSIZE, (long)r->gulp);
     SET(CURLOPT_CONNECTTIMEOUT_MS, milliseconds(t->connect_timeout));
     if (r->total_timeout > 0)
         SET(CURLOPT_TIMEOUT_MS, milliseconds(r->total_timeout));

@@ -36,6 +36,7 @@ typedef struct kl_http_request {       /* everything is copied by kl_http_submit
     const char *proxy;                 /* NULL: environment; "" none */
     kl_tls tls;
     bool accept_gzip;
+    size_t gulp;                       /* the most that is taken from the socket at once; 0: 16 KB */
     kl_time connect_timeout;           /* 0: 30 s */
     kl_time total_timeout;             /* 0: none (streams) */
     /* The answer has started; called once per final response. */

@@ -16,6 +16,8 @@
 #define WATCH_SLACK KL_SECONDS(30)              /* a server that forgets timeoutSeconds is left after so much more */
 #define LIST_SILENCE_MAX KL_SECONDS(120)        /* a list that brings no byte for so long is dead: servers send as they encode */
 #define SILENCE_CHECK KL_SECONDS(30)
+/* Some objects at once: lists of 155 MB need 2% less CPU than with 16 KB, and more than this brings nothing. */
+#define GULP ((size_t)64 << 10)
 
 typedef struct stream {
     kl_list link;
@@ -213,7 +215,7 @@ static void stream_send(stream *s)
     s->retry_after = -1;
     s->started = s->last_data = now();
     kl_buf_clear(&s->body);
-    s->http_id = kl__client_send(c, c->watches, &(kl__send){ .q = &s->q, .authorization = authorization, .gzip = !s->watch,
+    s->http_id = kl__client_send(c, c->watches, &(kl__send){ .q = &s->q, .authorization = authorization, .gzip = !s->watch, .gulp = GULP,
         .total_timeout = s->timeout, .on_head = on_head, .on_data = on_data, .on_lull = s->call.lull ? on_lull : NULL, .on_done = on_done, .arg = s });
     if (!s->http_id)
         stream_end_cancelled(s);

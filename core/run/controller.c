@@ -291,7 +291,10 @@ static void publish(kl_controller *c)
     if (running)
         workers_fit(c, wanted_workers(c, l->spec));
     kl_info(old ? "a new generation took over" : "caches are synced", "controller=%s generation=%d script=%s", c->name, l->generation, l->program->name);
-    wake_now(c);
+    kl_lock(&c->mu);
+    for (size_t i = 0; i < c->n_workers; i++)      /* each of them has something of the old one to let go */
+        kl_worker_poke(c->workers[i]);
+    kl_unlock(&c->mu);
 }
 
 /* A next generation that cannot take over is no failure, but its author waits for it. */

@@ -61,7 +61,7 @@ static void gens_sweep(kl_worker *w)
 static kl_gen_state *gen_current(kl_worker *w, kl_time now)
 {
     kl_gen_state *g = gen_newest(w);
-    if (g && w->o.is_current && w->o.is_current(w->o.arg, g->logic))
+    if (g && w->o.is_current(w->o.arg, g->logic))
         return g;
     kl_logic *l = w->o.logic(w->o.arg);
     if (g && g->logic == l) {
@@ -88,6 +88,23 @@ static kl_gen_state *gen_current(kl_worker *w, kl_time now)
     kl_list_push_front(&w->gens, &g->link);
     gens_sweep(w);
     return g;
+}
+
+/* The same, but a state is only opened for a key: an idle controller has none, and what is left of another generation goes.
+ * NULL with *next: when to look again. */
+static kl_gen_state *gen_wanted(kl_worker *w, kl_time now, kl_time *next)
+{
+    kl_gen_state *g = gen_newest(w);
+    if (g && w->o.is_current(w->o.arg, g->logic))
+        return g;
+    kl_time due = kl_workqueue_more(w->o.queue);
+    if (due <= now)
+        return gen_current(w, now);
+    *next = due;
+    w->room = true;
+    if (g && !g->runs)
+        gen_close(w, g);
+    return NULL;
 }
 
 /* --- the end of a run -------------------------------------------------------------------------------------------------- */
@@ -332,7 +349,7 @@ kl_time kl_worker_step(kl_worker *w)
     kl_time next = KL_NEVER;
     w->room = false;
     if (!draining) {
-        kl_gen_state *g = gen_current(w, now);
+        kl_gen_state *g = gen_wanted(w, now, &next);
         kl_queue_item item;
         while (g && has_room(w, g) && kl_workqueue_try_get(w->o.queue, now, &item)) {
             /* Asked again after the key was taken: a generation is published before it enqueues, so this is the one that did. */
@@ -347,9 +364,9 @@ kl_time kl_worker_step(kl_worker *w)
             }
             now = kl_clock_now(w->o.clock);
         }
-        if (!g)
+        if (!g && !w->room)
             next = w->retry_open;
-        else if ((w->room = has_room(w, g)))
+        else if (g && (w->room = has_room(w, g)))
             next = kl_workqueue_next_due(w->o.queue);
         if (g && next > now && rest(g, true))
             next = now;                    /* look at everything again before more of it */

@@ -26,7 +26,7 @@ typedef struct kl_worker_owner {
     /* The present generation, with a reference for the caller; never NULL. */
     kl_logic *(*logic)(void *arg);
     void (*logic_unref)(void *arg, kl_logic *l);
-    /* Whether l, to which the worker has a reference, is the present one: a glance for each key. NULL: it asks for logic. */
+    /* Whether l, to which the worker has a reference, is the present one: a glance for each key. */
     bool (*is_current)(void *arg, const kl_logic *l);
     /* The object of the controller's resource under key, a new reference or NULL. */
     const kl_value *(*object)(void *arg, kl_logic *l, const char *key);

@@ -48,6 +48,7 @@ static kl_run_state start(void *state, kl_run *run)
 static const kl_program_ops OPS = {.open = open_state, .close = close_state, .start = start};
 
 static kl_logic *logic(void *arg) { return &((crew *)arg)->logic; }
+static bool is_current(void *arg, const kl_logic *l) { return l == &((crew *)arg)->logic; }
 static void logic_unref(void *arg, kl_logic *l) { (void)arg, (void)l; }
 static const kl_value *object(void *arg, kl_logic *l, const char *key) { (void)l, (void)key; return kl_value_ref(((crew *)arg)->object); }
 static uint64_t door_send(void *arg, const kl_op *op, kl_reply_fn *done, void *done_arg) { (void)arg, (void)op, (void)done, (void)done_arg; return 0; }
@@ -87,7 +88,7 @@ static void crew_start(crew *c)
     c->door = kl_door_new(&(kl_door_options){door_send, door_cancel, c, door_deadline, c, kl_clock_real()});
     c->object = kl_value_of_str("an object");
     for (int i = 0; i < WORKERS; i++)
-        c->w[i] = kl_worker_new(&(kl_worker_owner){.logic = logic, .logic_unref = logic_unref, .object = object, .more = more, .arg = c, .name = "ctl",
+        c->w[i] = kl_worker_new(&(kl_worker_owner){.logic = logic, .logic_unref = logic_unref, .is_current = is_current, .object = object, .more = more, .arg = c, .name = "ctl",
             .queue = c->queue, .door = c->door, .clock = kl_clock_real()}, i + 1);
     for (int i = 0; i < WORKERS; i++)
         kl_worker_start(c->w[i]);
@@ -194,7 +195,7 @@ static void a_worker_without_a_thread_is_never_called(void **state)
     memset(&c, 0, sizeof c);
     c.queue = kl_workqueue_new(NULL);
     c.logic.spec = &c.spec;
-    kl_worker *w = kl_worker_new(&(kl_worker_owner){.logic = logic, .logic_unref = logic_unref, .arg = &c, .name = "ctl", .queue = c.queue, .clock = kl_clock_real()}, 1);
+    kl_worker *w = kl_worker_new(&(kl_worker_owner){.logic = logic, .logic_unref = logic_unref, .is_current = is_current, .arg = &c, .name = "ctl", .queue = c.queue, .clock = kl_clock_real()}, 1);
     assert_false(kl_worker_call(w));
     kl_worker_drain(w);
     kl_worker_join(w);

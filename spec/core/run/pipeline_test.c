@@ -83,6 +83,7 @@ static void pipe_answer(pipe_world *p, kl_status st)
 }
 
 static kl_logic *pipe_logic(void *arg) { return kl_wiring_logic(kl_wiring_ref(((pipe_world *)arg)->r.w)); }
+static bool pipe_is_current(void *arg, const kl_logic *l) { return l == kl_wiring_logic(((pipe_world *)arg)->r.w); }
 static void pipe_logic_unref(void *arg, kl_logic *l) { (void)arg; kl_wiring_unref(kl_wiring_of(l)); }
 static const kl_value *pipe_object(void *arg, kl_logic *l, const char *key) { (void)arg; return kl_wiring_object(kl_wiring_of(l), key); }
 static void pipe_resolve(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg) { rig_resolve(&((pipe_world *)arg)->r, kind, done, done_arg); }
@@ -108,7 +109,7 @@ static void pipe_init(pipe_world *p)
     p->r.spec.n_watches = 1;
     p->r.spec.timeout = KL_SECONDS(30);
     p->door = kl_door_new(&(kl_door_options){pipe_send, pipe_cancel, p, pipe_deadline, p, p->r.clock});
-    p->worker = kl_worker_new(&(kl_worker_owner){.logic = pipe_logic, .logic_unref = pipe_logic_unref, .object = pipe_object, .resolve = pipe_resolve,
+    p->worker = kl_worker_new(&(kl_worker_owner){.logic = pipe_logic, .logic_unref = pipe_logic_unref, .is_current = pipe_is_current, .object = pipe_object, .resolve = pipe_resolve,
         .resource = pipe_resource, .event = pipe_event, .arg = p, .name = "ctl", .queue = p->r.queue, .door = p->door, .clock = p->r.clock}, 1);
     rig_start(&p->r);
 }

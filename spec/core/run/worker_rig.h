@@ -197,6 +197,8 @@ static inline kl_logic *rig_logic(void *arg)
     return &r->current->logic;
 }
 
+static inline bool rig_is_current(void *arg, const kl_logic *l) { return l == &((rig *)arg)->current->logic; }
+
 static inline void rig_logic_unref(void *arg, kl_logic *l)
 {
     rig *r = arg;
@@ -307,7 +309,7 @@ static inline void rig_init(rig *r, kl_time timeout, int concurrency)
         g->logic = (kl_logic){.program = &g->program, .spec = &g->spec, .generation = i + 1};
     }
     r->current = &r->gens[0];
-    r->w = kl_worker_new(&(kl_worker_owner){.logic = rig_logic, .logic_unref = rig_logic_unref, .object = rig_object, .resolve = rig_resolve,
+    r->w = kl_worker_new(&(kl_worker_owner){.logic = rig_logic, .logic_unref = rig_logic_unref, .is_current = rig_is_current, .object = rig_object, .resolve = rig_resolve,
         .resource = rig_resource, .event = rig_event, .arg = r, .name = "ctl", .queue = r->queue, .door = r->door, .clock = r->clock,
         .metrics = kl_metrics_controller(r->metrics, "ctl", 1)}, 1);
     kl_log_set_level(KL_LOG_WARN);

@@ -363,6 +363,33 @@ static void a_new_generation_takes_new_keys_and_the_old_one_finishes_its_own(voi
     rig_fini(&r);
 }
 
+static void a_state_is_there_for_keys_only(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    rig_round(&r);
+    assert_said(&r, "");                               /* nobody asked for it */
+    rig_add(&r, "ns/a", "D");
+    rig_round(&r);
+    assert_said(&r, "open1 g1+ns/a#1");
+    rig_round(&r);
+    assert_said(&r, "");                               /* it stays for the next one */
+    r.current = &r.gens[1];
+    rig_round(&r);
+    assert_said(&r, "close1");                         /* of no use any more; the new one can wait */
+    assert_int_equal(r.gens[0].refs, 0);
+    rig_add(&r, "ns/b", "gD");
+    rig_round(&r);
+    r.current = &r.gens[2];
+    rig_round(&r);
+    assert_said(&r, "open2 g2+ns/b#1");                /* a run is under way on it */
+    rig_answer(&r, 1, KL_OK, "{\"name\":\"one\"}");
+    rig_round(&r);
+    assert_said(&r, "ok:one close2");
+    rig_fini(&r);
+}
+
 static void a_key_that_a_generation_enqueued_runs_on_it_even_in_the_middle_of_a_round(void **state)
 {
     (void)state;
@@ -549,6 +576,7 @@ KL_TESTS(cmocka_unit_test(a_key_runs_once_and_is_done),
     cmocka_unit_test(a_late_answer_does_not_reach_the_next_run_of_the_key),
     cmocka_unit_test(a_timeout_ends_a_sleep_too_but_not_a_run_that_is_over),
     cmocka_unit_test(a_new_generation_takes_new_keys_and_the_old_one_finishes_its_own),
+    cmocka_unit_test(a_state_is_there_for_keys_only),
     cmocka_unit_test(a_key_that_a_generation_enqueued_runs_on_it_even_in_the_middle_of_a_round),
     cmocka_unit_test(three_generations_can_be_under_way),
     cmocka_unit_test(a_generation_that_cannot_be_opened_is_tried_again_and_loses_no_key),

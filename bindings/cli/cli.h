@@ -40,10 +40,11 @@ bool cli_log(const char *command, const char *level);
 
 /* Blocks the signals that cli_wait reads; before any thread starts. */
 void cli_signals_block(void);
-typedef enum cli_news { CLI_TERMINATE, CLI_HANGUP, CLI_POKED, CLI_TIMEOUT } cli_news;
-/* Waits for SIGTERM/SIGINT, SIGHUP, cli_poke or the timeout. */
+typedef enum cli_news { CLI_TERMINATE, CLI_HANGUP, CLI_POKED, CLI_MOVED, CLI_TIMEOUT } cli_news;
+/* Waits for SIGTERM/SIGINT, SIGHUP, cli_poke, cli_move or the timeout (KL_NEVER: none). Several pokes, or moves, may be one. */
 cli_news cli_wait(kl_time timeout);
-void cli_poke(void);                                   /* any thread */
+void cli_poke(void);                                   /* any thread: something changed outside */
+void cli_move(void);                                   /* any thread: something changed within */
 /* From now on another SIGTERM or SIGINT exits with status 1 at once. */
 void cli_second_signal_exits(void);
 

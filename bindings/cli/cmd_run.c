@@ -14,9 +14,8 @@
 #include "embedded.h"
 #include "play.h"
 
-/* How often progress is looked at while caches sync. */
-#define PROGRESS_EVERY KL_MILLISECONDS(100)
-#define QUIET_EVERY KL_SECONDS(2)
+/* So long after the last change of a controller's state its start, or its relist, is over. */
+#define SETTLED_AFTER KL_SECONDS(1)
 
 typedef struct script {
     const char *path;
@@ -171,20 +170,17 @@ static void reload(session *s, bool asked)
 
 /* --- progress ------------------------------------------------------------------------------------------------------------ */
 
-/* Says on stderr what each controller waits for, when that changes. True when all are up. */
-static bool progress(session *s)
+/* Says on stderr what each controller waits for, when that changes. */
+static void progress(session *s)
 {
     kl_controller_state *v;
     size_t n = kl_manager_controllers(s->manager, &v);
-    bool up = true;
     if (n > s->n_told) {
         s->told = kl_realloc(s->told, n * sizeof *s->told);
         memset(s->told + s->n_told, 0, (n - s->n_told) * sizeof *s->told);
         s->n_told = n;
     }
     for (size_t i = 0; i < n; i++) {
-        bool running = !strcmp(v[i].state, "running") || !strcmp(v[i].state, "waiting for leadership");
-        up &= running;
         char *line = kl_sprintf("%s: %s%s%s", v[i].name, v[i].state, v[i].message ? ": " : "", v[i].message ? v[i].message : "");
         if (!s->told[i] || strcmp(s->told[i], line)) {
             fprintf(stderr, "%s\n", line);
@@ -195,7 +191,12 @@ static bool progress(session *s)
         }
     }
     kl_controller_states_free(v, n);
-    return up;
+}
+
+static void moved(void *arg)
+{
+    (void)arg;
+    cli_move();
 }
 
 /* --- life ---------------------------------------------------------------------------------------------------------------- */
@@ -231,7 +232,8 @@ static int start_manager(session *s, kl_program **programs)
     kl_err err = KL_ERR_INIT;
     const kl_config *c = kl_client_config(s->client);
     kl_manager_options o = {.client = s->client, .ns = s->ns, .workers = (int)s->workers, .workers_forced = s->workers > 0, .grace = s->grace,
-        .max_object = s->max_object, .drop_managed_fields = !s->keep_managed_fields, .watch_list = s->watch_list, .metrics_address = s->metrics, .health_address = s->health};
+        .max_object = s->max_object, .drop_managed_fields = !s->keep_managed_fields, .watch_list = s->watch_list, .metrics_address = s->metrics, .health_address = s->health,
+        .changed = moved};
     o.election = (kl_election_options){.enabled = s->elect, .name = s->lease_name ? s->lease_name : programs[0]->specs[0].name,
         .ns = s->lease_ns ? s->lease_ns : c->context_namespace, .identity = s->identity, .lease = s->lease, .renew = s->renew, .retry = s->retry};
     if (kl_manager_new(&o, &s->manager, &err))
@@ -246,24 +248,29 @@ static int start_manager(session *s, kl_program **programs)
 
 static int stay(session *s)
 {
-    bool up = false;
     int code = 0;
-    for (;;) {
-        if (!up)
-            up = progress(s);
-        switch (cli_wait(up ? QUIET_EVERY : PROGRESS_EVERY)) {
+    progress(s);
+    for (bool settled = false;;) {
+        switch (cli_wait(settled ? KL_NEVER : SETTLED_AFTER)) {
         case CLI_TERMINATE:
             return code;
         case CLI_HANGUP:
             reload(s, true);
+            settled = false;
             break;
         case CLI_POKED:
             if (s->player && cli_play_over(s->player, &code))
                 return code;
             reload(s, false);
+            settled = false;
+            break;
+        case CLI_MOVED:
+            progress(s);
+            settled = false;
             break;
         case CLI_TIMEOUT:
-            up = progress(s);
+            kl_mem_settle();
+            settled = true;
             break;
         }
     }

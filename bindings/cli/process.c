@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -31,27 +32,39 @@ void cli_signals_block(void)
     pokes = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 }
 
-void cli_poke(void)
+static atomic_bool poked, moved;
+
+static void tell(atomic_bool *what)
 {
     uint64_t one = 1;
+    if (atomic_exchange(what, true))
+        return;
     ssize_t n = write(pokes, &one, sizeof one);
     (void)n;                   /* full means that it is readable already */
 }
 
+void cli_poke(void) { tell(&poked); }
+void cli_move(void) { tell(&moved); }
+
 cli_news cli_wait(kl_time timeout)
 {
     kl_clock *c = kl_clock_real();
-    kl_time until = kl_clock_now(c) + timeout;
+    kl_time until = timeout == KL_NEVER ? KL_NEVER : kl_clock_now(c) + timeout;
     for (;;) {
-        kl_time left = until - kl_clock_now(c);
+        kl_time left = until == KL_NEVER ? KL_NEVER : until - kl_clock_now(c);
         struct pollfd fds[2] = {{signals, POLLIN, 0}, {pokes, POLLIN, 0}};
-        int n = poll(fds, 2, left <= 0 ? 0 : (int)(left / KL_MILLISECONDS(1)) + 1);
+        bool told = atomic_load(&poked) || atomic_load(&moved);
+        int n = poll(fds, 2, told || left <= 0 ? 0 : left == KL_NEVER ? -1 : (int)(left / KL_MILLISECONDS(1)) + 1);
         struct signalfd_siginfo info;
         uint64_t count;
         if (n > 0 && fds[0].revents && read(signals, &info, sizeof info) == (ssize_t)sizeof info)
             return info.ssi_signo == SIGHUP ? CLI_HANGUP : CLI_TERMINATE;
-        if (n > 0 && fds[1].revents && read(pokes, &count, sizeof count) == (ssize_t)sizeof count)
+        if (n > 0 && fds[1].revents)
+            (void)!read(pokes, &count, sizeof count);
+        if (atomic_exchange(&poked, false))
             return CLI_POKED;
+        if (atomic_exchange(&moved, false))
+            return CLI_MOVED;
         if (left <= 0)
             return CLI_TIMEOUT;
     }

@@ -3,12 +3,16 @@
  * The hook may log, count or dump; it must not return. When it does, we abort: nobody above has a path for NULL. */
 #include "base/mem.h"
 
+#include <link.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include "base/log.h"
 
 static void default_hook(const char *what)
@@ -102,4 +106,30 @@ char *kl_vsprintf(const char *fmt, va_list ap)
     vsnprintf(p, (size_t)n + 1, fmt, again);
     va_end(again);
     return p;
+}
+
+/* --- rest ------------------------------------------------------------------------------------------------------------------- */
+
+/* Segments that are never written are what the file says: without their pages they are read again, from the page cache. A
+ * segment with relocations is not touched, nor one that a debugger may have written to. */
+static int drop_clean_pages(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    (void)size;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    (void)arg;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+        if (p->p_type != PT_LOAD || p->p_flags & PF_W || !info->dlpi_name)
+            continue;
+        uintptr_t from = (info->dlpi_addr + p->p_vaddr + page - 1) & ~(page - 1), to = (info->dlpi_addr + p->p_vaddr + p->p_memsz) & ~(page - 1);
+        if (to > from)
+            (void)madvise((void *)from, to - from, MADV_DONTNEED);
+    }
+    return 0;
+}
+
+void kl_mem_settle(void)
+{
+    malloc_trim(0);
+    dl_iterate_phdr(drop_clean_pages, NULL);
 }

@@ -365,12 +365,15 @@ void kl__follow_publish(kl_informer *i)
     char *message = kl_strdup(kl_reflector_message(r));
     kl_lock(&i->mu);
     char *old = i->message;
+    bool news = i->parked != kl_reflector_parked(r) || !old != !message || (old && strcmp(old, message));
     i->state = kl_reflector_state(r);
     i->message = message;
     i->parked = kl_reflector_parked(r);
     i->counts = *kl_reflector_counters(r);
     kl_unlock(&i->mu);
     kl_free(old);
+    if (news && i->on_trouble)
+        i->on_trouble(i->trouble_arg);
 }
 
 static void log_trouble(const kl_informer *i, const kl_err *err, kl_time wait)

@@ -26,6 +26,8 @@ kl_informer *kl_informer_new(const kl_informer_options *o)
     i->ns = kl_strdup(o->namespace_);
     i->execute = o->execute;
     i->execute_arg = o->execute_arg;
+    i->on_trouble = o->on_trouble;
+    i->trouble_arg = o->trouble_arg;
     i->indexer = kl_indexer_new();
     i->reflector = kl_reflector_new(o->seed, o->page_size, o->stream);
     i->state = kl_reflector_state(i->reflector);

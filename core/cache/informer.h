@@ -40,6 +40,9 @@ typedef struct kl_informer_options {
      * Lua function, which may not run on the watch thread. Any call is made on the watch thread. */
     void (*execute)(void *arg, void (*fn)(void *), void *fnarg);
     void *execute_arg;
+    /* What kl_informer_stats says of its troubles (message, parked) has changed. On the watch thread; NULL: nobody asks. */
+    void (*on_trouble)(void *arg);
+    void *trouble_arg;
 } kl_informer_options;
 
 kl_informer *kl_informer_new(const kl_informer_options *o);      /* one reference, not started */

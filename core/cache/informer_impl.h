@@ -29,6 +29,8 @@ struct kl_informer {
     char *resource, *api_version, *kind, *ns;
     void (*execute)(void *arg, void (*fn)(void *), void *fnarg);
     void *execute_arg;
+    void (*on_trouble)(void *arg);
+    void *trouble_arg;
     kl_indexer *indexer;
     _Atomic bool synced;
     _Atomic uint64_t events;

@@ -113,15 +113,16 @@ static void changed(kl_caches *s)
         s->o.changed(s->o.changed_arg);
 }
 
-static void synced_on_loop(void *arg)
+static void changed_on_loop(void *arg)
 {
     changed(arg);
 }
 
-static void on_synced(void *arg)
+/* Also of a new trouble, on the watch thread: what was posted here runs before the cache is freed. */
+static void on_news(void *arg)
 {
     kl_caches *s = arg;
-    kl_loop_post(s->o.loop, synced_on_loop, s);
+    kl_loop_post(s->o.loop, changed_on_loop, s);
 }
 
 static void execute(void *arg, void (*fn)(void *), void *fnarg)
@@ -146,7 +147,8 @@ static void informer_create(kl_cache *c)
     char *display = kl_resource_display(c->resource), *api_version = kl_api_version(c->resource->group, c->resource->version);
     const char *ns = c->resource->namespaced ? s->o.ns : NULL;
     kl_informer_options o = {.clock = s->o.clock, .resource = display, .api_version = api_version, .kind = c->resource->kind, .namespace_ = ns,
-        .seed = kl_hash(c->kind, strlen(c->kind)), .stream = may_stream(c), .execute = execute, .execute_arg = c};
+        .seed = kl_hash(c->kind, strlen(c->kind)), .stream = may_stream(c), .execute = execute, .execute_arg = c,
+        .on_trouble = on_news, .trouble_arg = s};
     s->origin.source(s->origin.arg, c->resource, ns, c->keep, &o.source);
     kl_informer *i = kl_informer_new(&o);
     kl_lock(&s->mu);
@@ -154,7 +156,7 @@ static void informer_create(kl_cache *c)
     kl_unlock(&s->mu);
     kl_free(api_version);
     kl_free(display);
-    c->sub = kl_informer_subscribe(i, &(kl_handler){.on_synced = on_synced, .arg = s});
+    c->sub = kl_informer_subscribe(i, &(kl_handler){.on_synced = on_news, .arg = s});
     kl_informer_start(i);
 }
 

@@ -125,6 +125,8 @@ static void advance(void *arg)
         for (size_t k = 0; k < m->slots[i]->n; k++)
             kl_controller_advance(m->slots[i]->controllers[k], m->leading);
     advance_retired(m);
+    if (m->o.changed)
+        m->o.changed(m->o.changed_arg);
 }
 
 /* --- leadership ------------------------------------------------------------------------------------------------------------ */

@@ -31,6 +31,9 @@ typedef struct kl_manager_options {                /* kl_manager_new copies the 
     bool watch_list;                               /* caches begin with a watch's initial events (sendInitialEvents) rather than with lists */
     kl_election_options election;
     const char *metrics_address, *health_address;  /* NULL: none */
+    /* What kl_manager_controllers tells of states may have changed. On a thread of the manager's; must not wait. May be NULL. */
+    void (*changed)(void *arg);
+    void *changed_arg;
 } kl_manager_options;
 
 KL_NODISCARD kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *err);

@@ -1,0 +1,44 @@
+--- idle_spec.lua - what `kubelua run` costs when nothing happens.
+
+local controller = require "support.controller"
+local process = require "support.process"
+local servers = require "support.servers"
+local wait = require "support.wait"
+
+local CONTROLLERS = 10
+local LIMIT = 12 * 1024        -- KB of resident memory; sanitizers bring their own
+
+local function resident(pid)
+  return tonumber(process.read(("/proc/%d/status"):format(pid)):match "VmRSS:%s*(%d+)")
+end
+
+servers.each(function(name, start)
+  describe("ten idle controllers on " .. name, function()
+    local server
+    lazy_setup(function() server = start {} end)
+    lazy_teardown(function() if server then server:stop() end end)
+
+    it("take little memory once they have settled, and go on working", function()
+      local client = controller.client(server)
+      local ns = controller.namespace(client, "idle")
+      local many = { controller.answering(ns, "!") }
+      for i = 2, CONTROLLERS do
+        many[i] = process.write(process.tmpname ".lua", ([[
+          return require("kubelua").controller { name = "idle-%d", resource = "v1/ConfigMap", reconcile = function(map) return map.metadata.name and nil end }
+        ]]):format(i))
+      end
+      local run = controller.start(server, table.unpack(many))
+      run:wait_for_log(30, "idle-10: running")
+      if (os.getenv "KL_VARIANT" or "release") == "release" then
+        wait.until_true(20, "less than 12 MB", function()
+          local kb = resident(run.pid)
+          if kb >= LIMIT then error(kb .. " KB", 0) end
+          return true
+        end)
+      end
+      controller.ask(client, ns, 1, 3)
+      controller.await_answers(client, ns, 3, 30, function(ask) return ask .. "!" end)
+      controller.finish(run)
+    end)
+  end)
+end)

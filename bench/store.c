@@ -1,9 +1,10 @@
-/* store.c - what the store costs by itself: store [N ...]; one line of JSON per figure and N (README.md).
+/* store.c - what the store costs by itself: store [N ...]; one line of JSON per figure, its values under the Ns (README.md).
  *
  * N ConfigMaps of some 400 bytes, decoded beforehand: only the store is measured, in CPU nanoseconds per operation of the
  * thread, the least of some rounds. memory is what the store itself takes for each object: the heap with it less the heap
- * without, values apart. "parallel" is gets by one, two, ... threads at once, with a writer at work, in CPU of the readers: it
- * stays flat when nobody waits for anybody. */
+ * without, values apart. Gets by some
+ * threads beside a writer at work are in CPU of the readers: flat when nobody waits for anybody. Selectors need their label's
+ * index from the fifth time on. */
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -32,10 +33,29 @@ static void die(const char *what)
 
 static kl_time cpu(void) { return kl_clock_thread_cpu(); }
 
+#define FIGURES 32
+#define SIZES 8
+
+static struct { const char *name; double value[SIZES]; } figures[FIGURES];
+static size_t sizes[SIZES], n_sizes;
+
 static void say(const char *figure, double value)
 {
-    printf("{\"peer\":\"kubelua\",\"figure\":\"%s\",\"n\":%zu,\"value\":%.1f}\n", figure, N, value);
-    fflush(stdout);
+    size_t i = 0;
+    while (i < FIGURES - 1 && figures[i].name && strcmp(figures[i].name, figure))
+        i++;
+    figures[i].name = figure;
+    figures[i].value[n_sizes] = value;
+}
+
+static void print_figures(void)
+{
+    for (size_t i = 0; i < FIGURES && figures[i].name; i++) {
+        printf("{\"figure\":\"%s\"", figures[i].name);
+        for (size_t k = 0; k < n_sizes; k++)
+            printf(",\"%zu objects\":%.1f", sizes[k], figures[i].value[k]);
+        printf("}\n");
+    }
 }
 
 static const kl_value *object(size_t i, int version)
@@ -227,38 +247,37 @@ static void measure(size_t n)
     keys = kl_alloc(n * sizeof *keys);
     for (size_t i = 0; i < n; i++)
         snprintf(keys[i], sizeof keys[i], "team-%05zu/card-%07zu", i * 7919 % n / LISTED, i * 7919 % n);
-    say("first_list_ns_per_object", LEAST(list_first_ns()));
+    say("first list, ns per object", LEAST(list_first_ns()));
     size_t before = heap();
     kl_indexer *ix = kl_indexer_new();
     fill(ix, first);
-    say("store_bytes_per_object", (double)(heap() - before) / (double)n);
-    say("unchanged_relist_ns_per_object", LEAST(relist_ns(ix)));
-    say("put_ns", LEAST(put_ns(ix)));
-    say("remove_or_add_ns", LEAST(remove_add_ns(ix)));
-    say("get_ns", LEAST(get_ns(ix)));
-    say("list_all_ns_per_object", LEAST(list_ns(ix, NULL, n, 1)) / (double)n);
+    say("memory of the store beside the values, bytes per object", (double)(heap() - before) / (double)n);
+    say("list that brings nothing new, ns per object", LEAST(relist_ns(ix)));
+    say("object changed, ns", LEAST(put_ns(ix)));
+    say("object removed or added, ns", LEAST(remove_add_ns(ix)));
+    say("get by key, ns", LEAST(get_ns(ix)));
+    say("list of all, ns per object", LEAST(list_ns(ix, NULL, n, 1)) / (double)n);
     snprintf(text, sizeof text, "team-%05zu", n / LISTED / 2);
-    say("list_namespace_of_16_ns", LEAST(list_ns(ix, &(kl_query){ .ns = text }, LISTED, 1000)));
+    say("list of a namespace of 16, ns", LEAST(list_ns(ix, &(kl_query){ .ns = text }, LISTED, 1000)));
     before = heap();
     if (kl_indexer_add_path(ix, "node", "spec.node", NULL))
         die("an index that cannot be added");
-    say("index_bytes_per_object", (double)(heap() - before) / (double)n);
+    say("memory of an index, values of 16 objects, bytes per object", (double)(heap() - before) / (double)n);
     kl_objects some;
     if (kl_indexer_list(ix, &(kl_query){ .index = "node", .value = "node-7" }, &some, NULL))
         die("an index that does not answer");
     size_t seven = some.len;
     kl_objects_fini(&some);
-    say("list_index_of_16_ns", LEAST(list_ns(ix, &(kl_query){ .index = "node", .value = "node-7" }, seven, 1000)));
+    say("list of 16 by an index, ns", LEAST(list_ns(ix, &(kl_query){ .index = "node", .value = "node-7" }, seven, 1000)));
     kl_selector *both = selector("app=app-7,tier in (front,back)"), *half = selector("tier=front");
-    say("label_first_query_ns_per_object", list_ns(ix, &(kl_query){ .labels = both }, seven, 1) / (double)n);
+    say("selector for 16, the first time, ns per object there is", list_ns(ix, &(kl_query){ .labels = both }, seven, 1) / (double)n);
     list_ns(ix, &(kl_query){ .labels = both }, seven, 4);      /* often enough for an index */
-    say("list_label_of_16_ns", LEAST(list_ns(ix, &(kl_query){ .labels = both }, seven, 1000)));
-    say("list_label_half_ns_per_object", LEAST(list_ns(ix, &(kl_query){ .labels = half }, n / 2, 1)) / ((double)n / 2));
-    say("put_with_indexes_ns", LEAST(put_ns(ix)));
-    for (int readers = 1; readers <= 4; readers *= 2) {
-        snprintf(text, sizeof text, "parallel_get_%d_ns", readers);
-        say(text, LEAST(parallel_ns(ix, readers)));
-    }
+    say("selector for 16, later, ns", LEAST(list_ns(ix, &(kl_query){ .labels = both }, seven, 1000)));
+    say("selector for half of all, ns per object listed", LEAST(list_ns(ix, &(kl_query){ .labels = half }, n / 2, 1)) / ((double)n / 2));
+    say("object changed, beside three indexes, ns", LEAST(put_ns(ix)));
+    say("get by key by one thread beside a writer, ns", LEAST(parallel_ns(ix, 1)));
+    say("the same by two threads", LEAST(parallel_ns(ix, 2)));
+    say("the same by four threads", LEAST(parallel_ns(ix, 4)));
     kl_selector_free(both);
     kl_selector_free(half);
     kl_indexer_free(ix);
@@ -274,11 +293,17 @@ static void measure(size_t n)
 int main(int argc, char **argv)
 {
     static const char *const usual[] = { "1000", "10000", "100000", "1000000" };
-    if (argc > 1)
-        for (int i = 1; i < argc; i++)
-            measure(strtoull(argv[i], NULL, 10));
-    else
-        for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
-            measure(strtoull(usual[i], NULL, 10));
+    size_t n = argc > 1 ? (size_t)argc - 1 : sizeof usual / sizeof *usual;
+    if (n > SIZES)
+        die("at most 8 sizes");
+    for (size_t i = 0; i < n; i++) {
+        sizes[i] = strtoull(argc > 1 ? argv[i + 1] : usual[i], NULL, 10);
+        if (sizes[i] < 2 * BATCH)
+            die("a size of fewer than 64 objects");
+        n_sizes = i;
+        measure(sizes[i]);
+    }
+    n_sizes = n;
+    print_figures();
     return 0;
 }

@@ -48,20 +48,87 @@ const kl_resource *kl_reader_resource(kl_reader *rd, const char *kind)
     return n ? n->resource : NULL;
 }
 
-static const char *field_of(void *arg, const char *field)
+/* --- fields: paths read once per list, asked of every object -------------------------------------------------------------------- */
+
+typedef struct field { const char *name; kl_path *path; } field;      /* path NULL: no path at all, absent everywhere */
+typedef struct fields { kl_field_selector *selector; field *v; size_t n; const kl_value *object; } fields;
+
+static kl_status fields_init(fields *f, const char *text, kl_err *err)
 {
-    kl_path *p = NULL;
-    if (kl_path_parse(field, &p, NULL))
-        return "";
-    const char *s = kl_value_str(kl_path_get(p, arg));
-    kl_path_free(p);
-    return s ? s : "";
+    *f = (fields){0};
+    if (!text || !*text)
+        return KL_OK;
+    kl_status st = kl_field_selector_parse(text, &f->selector, err);
+    if (st)
+        return st;
+    f->n = kl_field_selector_len(f->selector);
+    f->v = kl_new_array(field, f->n + 1);
+    for (size_t i = 0; i < f->n; i++) {
+        bool negated;
+        const char *value;
+        f->v[i].name = kl_field_selector_term(f->selector, i, &negated, &value);
+        if (kl_path_parse(f->v[i].name, &f->v[i].path, NULL))
+            f->v[i].path = NULL;
+    }
+    return KL_OK;
+}
+
+static void fields_fini(fields *f)
+{
+    for (size_t i = 0; i < f->n; i++)
+        kl_path_free(f->v[i].path);
+    kl_free(f->v);
+    kl_field_selector_free(f->selector);
+}
+
+static const char *field_of(void *arg, const char *name)
+{
+    const fields *f = arg;
+    for (size_t i = 0; i < f->n; i++)
+        if (f->v[i].name == name || !strcmp(f->v[i].name, name)) {
+            const char *s = f->v[i].path ? kl_value_str(kl_path_get(f->v[i].path, f->object)) : NULL;
+            return s ? s : "";
+        }
+    return "";
 }
 
 static bool fields_match(void *arg, const kl_value *o)
 {
-    return kl_field_selector_matches(arg, field_of, (void *)o);
+    fields *f = arg;
+    f->object = o;
+    return kl_field_selector_matches(f->selector, field_of, f);
 }
+
+/* The script's index by this very path, if there is one: then only what it says needs to be looked at. */
+static const char *index_of_field(kl_wiring *w, const kl_need *n, const field *f)
+{
+    for (size_t i = 0; f->path && i < w->n_indexes; i++) {
+        kl_wired_index *ix = &w->indexes[i];
+        if (ix->need == n && ix->spec->path && !strcmp(ix->spec->path, f->name) && atomic_load(&ix->ready))
+            return ix->name;
+    }
+    return NULL;
+}
+
+/* Adds what indexes can say of "field=value" to `terms`, which has room; `values` holds a pair for each. Returns how many. */
+static size_t terms_of_fields(kl_wiring *w, const kl_need *n, const fields *f, kl_index_term *terms, const char *(*values)[2])
+{
+    size_t added = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        bool negated;
+        const char *value, *index = index_of_field(w, n, &f->v[i]);
+        kl_field_selector_term(f->selector, i, &negated, &value);
+        if (!index || negated || !*value)          /* an absent field reads as "" and is in no index */
+            continue;
+        values[added][0] = value;
+        values[added][1] = NULL;
+        terms[added] = (kl_index_term){index, KL_SEL_EQ, values[added]};
+        added++;
+    }
+    return added;
+}
+
+/* --- indexes ---------------------------------------------------------------------------------------------------------------------- */
 
 static kl_status no_index(kl_reader *rd, const kl_need *n, const char *kind, const char *name, kl_err *err)
 {
@@ -81,18 +148,30 @@ static kl_status no_index(kl_reader *rd, const kl_need *n, const char *kind, con
     return st;
 }
 
-/* The terms with the informer's names, which the caller frees. */
-static kl_status wire_terms(kl_reader *rd, const kl_need *n, const char *kind, const kl_read_query *q, kl_index_term **out, kl_err *err)
+/* The terms with the informer's names. */
+static kl_status wire_terms(kl_reader *rd, const kl_need *n, const char *kind, const kl_read_query *q, kl_index_term *out, kl_err *err)
 {
-    kl_index_term *terms = kl_new_array(kl_index_term, q->n_terms + 1);
-    kl_status st = KL_OK;
-    for (size_t i = 0; !st && i < q->n_terms; i++) {
-        terms[i] = q->terms[i];
-        terms[i].index = kl__wired_index_name(rd->w, n, q->terms[i].index);
-        if (!terms[i].index)
-            st = no_index(rd, n, kind, q->terms[i].index, err);
+    for (size_t i = 0; i < q->n_terms; i++) {
+        out[i] = q->terms[i];
+        out[i].index = kl__wired_index_name(rd->w, n, q->terms[i].index);
+        if (!out[i].index)
+            return no_index(rd, n, kind, q->terms[i].index, err);
     }
-    *out = terms;
+    return KL_OK;
+}
+
+static kl_status list_by(kl_reader *rd, const kl_need *n, kl_query *query, const fields *f, kl_index_term *terms, kl_objects *out, kl_err *err)
+{
+    const char *(*values)[2] = kl_zalloc_array(sizeof *values, f->n + 1);
+    size_t more = terms_of_fields(rd->w, n, f, terms + query->n_terms, values);
+    query->terms = terms;
+    query->n_terms += more;
+    kl_status st = kl_informer_list(n->informer, query, out, more ? NULL : err);
+    if (st && more) {                              /* such an index may be about to go, with this wiring */
+        query->n_terms -= more;
+        st = kl_informer_list(n->informer, query, out, err);
+    }
+    kl_free(values);
     return st;
 }
 
@@ -100,28 +179,27 @@ kl_status kl_reader_list(kl_reader *rd, const char *kind, const kl_read_query *q
 {
     kl_need *n;
     kl_selector *labels = NULL;
-    kl_field_selector *fields = NULL;
+    fields f;
     kl_status st = find(rd, kind, &n, err);
     if (st)
         return st;
     kl_query query = {.ns = n->resource->namespaced ? q->ns : NULL, .value = q->value, .n_terms = q->n_terms, .limit = q->limit};
     if (q->index && !(query.index = kl__wired_index_name(rd->w, n, q->index)))
         return no_index(rd, n, kind, q->index, err);
-    kl_index_term *terms;
-    st = wire_terms(rd, n, kind, q, &terms, err);
-    query.terms = terms;
+    st = fields_init(&f, q->fields, err);
+    kl_index_term *terms = kl_new_array(kl_index_term, q->n_terms + f.n + 1);
+    if (!st)
+        st = wire_terms(rd, n, kind, q, terms, err);
     if (!st && q->labels && *q->labels)
         st = kl_selector_parse(q->labels, &labels, err);
-    if (!st && q->fields && *q->fields)
-        st = kl_field_selector_parse(q->fields, &fields, err);
     if (!st) {
         query.labels = labels;
-        query.where = fields ? fields_match : NULL;
-        query.where_arg = fields;
-        st = kl_informer_list(n->informer, &query, out, err);
+        query.where = f.n ? fields_match : NULL;
+        query.where_arg = &f;
+        st = list_by(rd, n, &query, &f, terms, out, err);
     }
     kl_free(terms);
     kl_selector_free(labels);
-    kl_field_selector_free(fields);
+    fields_fini(&f);
     return st;
 }

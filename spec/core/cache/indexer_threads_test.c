@@ -6,7 +6,6 @@
 #include "support/test.h"
 
 #include <stdatomic.h>
-#include "base/epoch.h"
 #include "base/mem.h"
 #include "base/random.h"
 #include "base/sync.h"
@@ -185,30 +184,4 @@ static void readers_see_whole_versions_and_nothing_is_left_behind(void **state)
     assert_int_equal(nodes, nodes_before);
 }
 
-static void pins_hold_back_what_was_taken_out_of_sight(void **state)
-{
-    (void)state;
-    assert_true(kl_epoch_oldest() == UINT64_MAX);
-    unsigned early = kl_epoch_pin();
-    uint64_t first = kl_epoch_end();
-    unsigned late = kl_epoch_pin();
-    assert_true(early != late);
-    assert_true(kl_epoch_oldest() <= first);
-    kl_epoch_unpin(early);
-    assert_true(kl_epoch_oldest() > first);
-    uint64_t second = kl_epoch_end();
-    assert_true(kl_epoch_oldest() <= second);
-    kl_epoch_unpin(late);
-    assert_true(kl_epoch_oldest() == UINT64_MAX);
-    unsigned places[KL_EPOCH_PLACES];
-    for (unsigned i = 0; i < KL_EPOCH_PLACES; i++)
-        places[i] = kl_epoch_pin();
-    for (unsigned i = 0; i < KL_EPOCH_PLACES; i++)
-        for (unsigned k = 0; k < i; k++)
-            assert_true(places[i] != places[k]);
-    for (unsigned i = 0; i < KL_EPOCH_PLACES; i++)
-        kl_epoch_unpin(places[i]);
-    assert_true(kl_epoch_oldest() == UINT64_MAX);
-}
-
-KL_TESTS(cmocka_unit_test(pins_hold_back_what_was_taken_out_of_sight), cmocka_unit_test(readers_see_whole_versions_and_nothing_is_left_behind))
+KL_TESTS(cmocka_unit_test(readers_see_whole_versions_and_nothing_is_left_behind))

@@ -439,6 +439,10 @@ static void it_reads_what_was_declared_by_key_index_and_selectors(void **state)
     assert_listed(&r, "v1/Secret", "u", .fields = "metadata.name=u");
     assert_listed(&r, "v1/Secret", "s t", .fields = "data.zone=eu");
     assert_listed(&r, "v1/Secret", "u", .fields = "data.zone!=eu");
+    assert_listed(&r, "v1/Secret", "s", .fields = "data.zone=eu,metadata.name!=t");      /* by the index of that path, and the rest */
+    assert_listed(&r, "v1/Secret", "", .fields = "data.zone=");
+    assert_listed(&r, "v1/Secret", "s t u", .fields = "data.region=");
+    assert_listed(&r, "v1/Secret", "", .fields = "data[=x");
     assert_listed(&r, "v1/Secret", "", .ns = "other");
     assert_listed(&r, "v1/Secret", "s", .limit = 1);
     assert_listed(&r, "v1/Node", "n1", .ns = "ignored for what has no namespace");

@@ -371,11 +371,13 @@ int main(int argc, char **argv)
     long check = atomic_load(&B.check);
     nap(KL_MILLISECONDS(50));       /* as every peer: what the last reconcile left is done with */
 
+    double raw = memory_mb("VmRSS"), hwm = memory_mb("VmHWM");
+    kl_mem_settle();                /* as `kubelua run` does when its start is over */
     double rss = memory_mb("VmRSS");
     printf("{\"peer\":\"%s\",\"n\":%zu,\"workers\":%d,\"mode\":\"%s\",\"strip\":%s,\"sync_wall_s\":%.4f,\"sync_cpu_s\":%.4f,"
            "\"all_reconciled_wall_s\":%.4f,\"all_reconciled_cpu_s\":%.4f,\"check\":%ld,\"rss_nogc_mb\":%.1f,\"rss_mb_after_sync\":%.1f,\"hwm_mb\":%.1f",
         B.o.lua ? "kubelua" : "kubelua-c", n, B.o.workers, B.o.mode, B.o.strip ? "true" : "false", B.sync_wall, B.sync_cpu,
-        (double)(atomic_load(&B.all_wall) - B.began) / 1e9, atomic_load(&B.all_cpu), check, rss, rss, memory_mb("VmHWM"));
+        (double)(atomic_load(&B.all_wall) - B.began) / 1e9, atomic_load(&B.all_cpu), check, raw, rss, hwm);
     if (!strcmp(B.o.mode, "burst"))
         run_burst();
     if (B.o.profile) {

@@ -360,6 +360,11 @@ bool kl_utf8_valid(const char *s, size_t n)
 {
     const unsigned char *p = (const unsigned char *)s, *end = p + n;
     while (p < end) {
+        uint64_t eight;
+        if (end - p >= 8 && (memcpy(&eight, p, 8), !(eight & 0x8080808080808080u))) {      /* ASCII, as most text is */
+            p += 8;
+            continue;
+        }
         size_t m = utf8_char(p, (size_t)(end - p));
         if (!m)
             return false;

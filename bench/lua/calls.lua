@@ -97,7 +97,17 @@ print(measure.rows {
 })
 io.stdout:flush()
 
+-- What `kubelua dev` says about itself comes before the table.
 local here = "bench/lua"
-os.execute(("%s dev %s/reconcile.lua --load %s --play %s/show.lua --log-level error"):format(kubelua, here, data, here))
+local run = assert(io.popen(("%s dev %s/reconcile.lua --load %s --play %s/show.lua --log-level error 2>&1"):format(kubelua, here, data, here)))
+local said, table_began = {}, false
+for line in run:lines() do
+  if not table_began and line == "ctx" then
+    table_began = true
+    print()
+  end
+  if table_began then print(line) else said[#said + 1] = line end
+end
+if not run:close() then error("kubelua dev: " .. table.concat(said, "\n")) end
 io.stdout:flush()
-if keys then os.execute(keys .. " " .. here .. "/empty.lua " .. here .. "/fields.lua") end
+if keys then assert(os.execute(keys .. " " .. here .. "/empty.lua " .. here .. "/fields.lua")) end

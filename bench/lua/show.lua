@@ -14,4 +14,4 @@ for _ = 1, WAIT * 10 do
   dev.wait(0.1)
 end
 if not map then error "bench: the reconcile gave no table" end
-io.stdout:write("\nctx\n", map.data.rows, "\n")
+io.stdout:write("ctx\n", map.data.rows, "\n")

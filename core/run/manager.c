@@ -535,8 +535,12 @@ typedef struct informer_call {
 static void match_informer(void *arg, const char *kind, kl_informer *i)
 {
     informer_call *c = arg;
-    if (!strcmp(kind, c->kind))
-        c->found = kl_informer_ref(i);
+    size_t n = strlen(c->kind);
+    /* "v1/Pod", or "v1/Pod (spec.nodeName)" where there is no other. */
+    if (strncmp(kind, c->kind, n) || (kind[n] && (kind[n] != ' ' || c->found)))
+        return;
+    kl_informer_unref(c->found);
+    c->found = kl_informer_ref(i);
 }
 
 kl_informer *kl_manager_informer(kl_manager *m, const char *kind)

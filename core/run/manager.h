@@ -62,7 +62,7 @@ bool kl_manager_ready(kl_manager *m);              /* every controller runs (or 
 /* Nothing queued, nothing running, nothing failing, all caches synced: the cluster has converged as far as we can see. */
 bool kl_manager_idle(kl_manager *m);
 char *kl_manager_metrics(kl_manager *m);           /* Prometheus text; caller frees */
-/* The informer of a kind that some controller uses, or NULL; a new reference. */
+/* The informer of a kind that some controller uses, the one that keeps what is usual when there are several, or NULL; a new reference. */
 kl_informer *kl_manager_informer(kl_manager *m, const char *kind);
 
 #endif

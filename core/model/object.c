@@ -97,7 +97,14 @@ char *kl_object_key(const kl_value *o)
 
 char *kl_key_join(const char *ns, const char *name)
 {
-    return ns && *ns ? kl_sprintf("%s/%s", ns, name) : kl_strdup(name);
+    if (!ns || !*ns)
+        return kl_strdup(name);
+    size_t a = strlen(ns), b = strlen(name) + 1;
+    char *key = kl_alloc(a + 1 + b);
+    memcpy(key, ns, a);
+    key[a] = '/';
+    memcpy(key + a + 1, name, b);
+    return key;
 }
 
 void kl_key_split(const char *key, size_t *nslen, const char **name)

@@ -7,44 +7,29 @@
  * Reading makes little: a place that was read a moment ago gives the userdata that was made then, from a small table of the
  * state that keeps nothing alive; an object that stands in such a table is not held twice either. The metamethods have the
  * border and the tables as upvalues, so a read asks the registry for nothing. */
-#include <stdio.h>
+#include "view.h"
+
 #include <string.h>
-#include "border.h"
-#include "model/object.h"
 
 static const char view_tag, root_mt, child_mt;
-
-typedef lkl__view lkl_view;
-
-typedef struct child_view {
-    lkl_view view;
-    const void *parent;             /* the userdata that user value 1 keeps, */
-    uintptr_t key;                  /* and which key in it: what is equal here is the same place (see the KEY_ words) */
-} child_view;
-
-enum { VIEW_PARENT = 1, VIEW_KEY };
-
-/* A key as a word. Lua's strings are aligned, and each is kept by the view that has it as key; so equal words are equal keys. Long
- * strings may have several words. */
-enum { KEY_STRING, KEY_INDEX, KEY_PATH, KEY_TOP, KEY_BITS = 3 };
 
 static uintptr_t word_of(const void *string, int how) { return (uintptr_t)string | (uintptr_t)how; }
 static uintptr_t word_of_index(size_t i, int how) { return (uintptr_t)i << 2 | (uintptr_t)how; }
 
-static lkl_view *get_view(lua_State *L, int idx)
+lkl_view *lkl__get_view(lua_State *L, int idx)
 {
     return lkl__tagged(L, idx, &view_tag, sizeof(lkl_view));
 }
 
 const kl_value *lkl_view_value(lua_State *L, int idx)
 {
-    lkl_view *view = get_view(L, idx);
+    lkl_view *view = lkl__get_view(L, idx);
     return view && view->root->v ? view->v : NULL;
 }
 
 static lkl_view *check_view(lua_State *L, int idx)
 {
-    lkl_view *view = get_view(L, idx);
+    lkl_view *view = lkl__get_view(L, idx);
     if (!view)
         luaL_typeerror(L, idx, "kubelua.view");
     if (!view->root->v)
@@ -215,134 +200,6 @@ void lkl_push_object(lua_State *L, const kl_value *v)
 void lkl__push_kept(lua_State *L, const lkl__keeper *k, int keeper_idx, size_t i, int mt_idx)
 {
     new_child(L, k->v[i], keeper_idx, k, &k->head, word_of_index(i, KEY_TOP), 0, mt_idx);
-}
-
-/* --- where a view stands ---------------------------------------------------------------------------------------------------- */
-
-static bool plain_name(const char *s, size_t n)
-{
-    if (n == 0)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if (s[i] == '.' || s[i] == '[' || s[i] == ']' || s[i] == '\0')
-            return false;
-    return true;
-}
-
-void lkl__path_step(lua_State *L, luaL_Buffer *b, int key_idx, bool first)
-{
-    char number[40];
-    size_t n;
-    if (lua_type(L, key_idx) != LUA_TSTRING) {
-        if (lua_isinteger(L, key_idx))
-            luaL_addlstring(b, number, (size_t)snprintf(number, sizeof number, "[%lld]", (long long)lua_tointeger(L, key_idx)));
-        else
-            luaL_addstring(b, "[?]");
-        return;
-    }
-    const char *s = lua_tolstring(L, key_idx, &n);
-    if (plain_name(s, n)) {
-        if (!first)
-            luaL_addchar(b, '.');
-        luaL_addlstring(b, s, n);
-    } else {
-        luaL_addchar(b, '[');
-        luaL_addlstring(b, s, n);
-        luaL_addchar(b, ']');
-    }
-}
-
-/* Collects the keys from the view at idx up to its root into a new table on the stack; returns the root's value. A path is kept as
- * {path}, for it is no single key. */
-static const kl_value *keys_of(lua_State *L, int idx)
-{
-    idx = lua_absindex(L, idx);
-    lua_newtable(L);
-    int keys = lua_gettop(L), n = 0;
-    lua_pushvalue(L, idx);
-    lkl_view *view;
-    while ((view = get_view(L, -1)) && view->root != view) {
-        uintptr_t key = ((child_view *)view)->key;
-        if ((key & KEY_BITS) == KEY_TOP)
-            break;
-        bool path = (key & KEY_BITS) == KEY_PATH;
-        if (path)
-            lua_createtable(L, 1, 0);
-        lua_getiuservalue(L, path ? -2 : -1, VIEW_KEY);
-        if (path)
-            lua_rawseti(L, -2, 1);
-        lua_rawseti(L, keys, ++n);
-        lua_getiuservalue(L, -1, VIEW_PARENT);
-        lua_remove(L, -2);
-    }
-    lua_pop(L, 1);
-    return view ? view->v : NULL;
-}
-
-const kl_value *lkl__view_keys(lua_State *L, int view_idx) { return keys_of(L, view_idx); }
-
-static void add_path(lua_State *L, luaL_Buffer *b, int path_idx, bool first)
-{
-    size_t n;
-    const char *s = lua_tolstring(L, path_idx, &n);
-    if (!first && !(n > 0 && s[0] == '['))
-        luaL_addchar(b, '.');
-    luaL_addlstring(b, s, n);
-}
-
-void lkl__describe_value(lua_State *L, const kl_value *root)
-{
-    const char *kind = kl_object_kind(root), *name = kl_object_name(root), *ns = kl_object_namespace(root);
-    if (!kind && !name)
-        lua_pushliteral(L, "the value");
-    else
-        lua_pushfstring(L, "%s %s%s%s", kind ? kind : "object", ns ? ns : "", ns ? "/" : "", name ? name : "without a name");
-}
-
-void lkl__describe_keys(lua_State *L, const kl_value *root, int keys_idx, int key_idx)
-{
-    int keys = lua_absindex(L, keys_idx);
-    lua_Integer n = (lua_Integer)lua_rawlen(L, keys);
-    if (key_idx)
-        key_idx = lua_absindex(L, key_idx);
-    if (n == 0 && !key_idx) {
-        lkl__describe_value(L, root);
-        return;
-    }
-    lua_pushnil(L);                             /* the step's slot, below the buffer */
-    int slot = lua_gettop(L);
-    luaL_Buffer b;
-    luaL_buffinit(L, &b);
-    bool first = true;
-    for (lua_Integer i = n; i > 0; i--, first = false) {
-        bool path = lua_rawgeti(L, keys, i) == LUA_TTABLE;
-        if (path) {
-            lua_rawgeti(L, -1, 1);
-            lua_remove(L, -2);
-        }
-        lua_replace(L, slot);
-        if (path)
-            add_path(L, &b, slot, first);
-        else
-            lkl__path_step(L, &b, slot, first);
-    }
-    if (key_idx)
-        lkl__path_step(L, &b, key_idx, first);
-    luaL_pushresult(&b);
-    lua_replace(L, slot);
-    lkl__describe_value(L, root);
-    lua_pushfstring(L, "%s of %s", lua_tostring(L, slot), lua_tostring(L, -1));
-    lua_replace(L, slot);
-    lua_settop(L, slot);
-}
-
-void lkl__view_describe(lua_State *L, int view_idx, int key_idx)
-{
-    if (key_idx)
-        key_idx = lua_absindex(L, key_idx);
-    const kl_value *root = keys_of(L, view_idx);
-    lkl__describe_keys(L, root, -1, key_idx);
-    lua_remove(L, -2);
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------------------ */
@@ -521,26 +378,13 @@ int lkl__eq(lua_State *L)
     return 1;
 }
 
-/* The path whose text is at 2, good until Lua allocates. A box that was closed has no path: then the state itself is closing. */
-static const kl_path *recent_path(lua_State *L, lkl_border *b, const char *text)
-{
-    lkl__recent *r = &b->recent[((uintptr_t)text >> 3 ^ (uintptr_t)text >> 8) % LKL__RECENT];
-    if (r->text == text && r->path->ptr)
-        return r->path->ptr;
-    int top = lua_gettop(L);
-    const kl_path *path = lkl__path(L, 2);              /* may begin the collection of paths, and the recent ones, anew */
-    *r = (lkl__recent){ text, lua_touserdata(L, -1) };
-    lua_settop(L, top);                                 /* the collection has the box */
-    return path;
-}
-
 /* o("a.b[1].c") and o("metadata.labels", "app.kubernetes.io/name"): a path, then keys as they stand. Nil as soon as a step is absent. */
 static int view_call(lua_State *L)
 {
     const lkl_view *view = check_view(L, 1);
     int top = lua_gettop(L);
-    const char *text = luaL_checkstring(L, 2);
-    const kl_value *v = kl_path_get(recent_path(L, lkl__border_at(L, lua_upvalueindex(UP_BORDER)), text), view->v);
+    luaL_checkstring(L, 2);
+    const kl_value *v = kl_path_get(lkl__path_now(L, lkl__border_at(L, lua_upvalueindex(UP_BORDER)), 2), view->v);
     uintptr_t word;
     for (int i = 3; v && i <= top; i++)
         v = child_of(L, v, i, &word);
@@ -564,7 +408,7 @@ static int view_call(lua_State *L)
 
 static int view_gc(lua_State *L)
 {
-    lkl_view *view = get_view(L, 1);
+    lkl_view *view = lkl__get_view(L, 1);
     if (view && view->root == view) {
         kl_value_unref(view->v);
         view->v = NULL;
@@ -641,74 +485,11 @@ void lkl__push_view_metatable(lua_State *L)
     lua_remove(L, -2);
 }
 
-/* --- paths -------------------------------------------------------------------------------------------------------------------- */
-
-static void free_path(void *ptr)
-{
-    kl_path_free(ptr);
-}
-
-static const lkl_class path_class = { .name = "kubelua.path", .free = free_path };
-
-/* Compiled paths are kept per state. Scripts write them as literals, so there are few; who makes them on the fly starts the
- * collection over now and then. [1] counts. */
-#define PATHS_MAX 512
-
-static void push_paths(lua_State *L)
-{
-    lkl__border_push(L);
-    if (lua_getiuservalue(L, -1, BORDER_PATHS) == LUA_TTABLE) {
-        lua_rawgeti(L, -1, 1);
-        lua_Integer n = lua_tointeger(L, -1);
-        lua_pop(L, 1);
-        if (n < PATHS_MAX) {
-            lua_remove(L, -2);
-            return;
-        }
-    }
-    lua_pop(L, 1);
-    lua_newtable(L);
-    lkl_border *b = lua_touserdata(L, -2);
-    memset(b->recent, 0, sizeof b->recent);     /* they live in the old collection */
-    lua_pushvalue(L, -1);
-    lua_setiuservalue(L, -3, BORDER_PATHS);
-    lua_remove(L, -2);
-}
-
-kl_path *lkl__path(lua_State *L, int idx)
-{
-    idx = lua_absindex(L, idx);
-    push_paths(L);
-    int paths = lua_gettop(L);
-    lua_pushvalue(L, idx);
-    lua_rawget(L, paths);
-    kl_path *path = lkl_box_get(L, -1, &path_class);
-    if (!path && !lua_isnil(L, -1))
-        luaL_error(L, "the path \"%s\" is used while its state is closed", lua_tostring(L, idx));     /* by a finaliser */
-    if (!path) {
-        lkl_box *box = lkl_box_new(L, &path_class, 0);
-        kl_err err = KL_ERR_INIT;
-        if (kl_path_parse(lua_tostring(L, idx), &path, &err))
-            lkl__argerror(L, idx, &err);
-        box->ptr = path;
-        lua_pushvalue(L, idx);
-        lua_pushvalue(L, -2);
-        lua_rawset(L, paths);
-        lua_rawgeti(L, paths, 1);
-        lua_pushinteger(L, lua_tointeger(L, -1) + 1);
-        lua_rawseti(L, paths, 1);
-        lua_pop(L, 1);
-    }
-    lua_replace(L, paths);          /* the box stays on the stack: it keeps the path */
-    lua_settop(L, paths);
-    return path;
-}
-
 /* kube.is_view(x) */
 static int is_view(lua_State *L)
 {
     luaL_checkany(L, 1);
-    lua_pushboolean(L, get_view(L, 1) != NULL);
+    lua_pushboolean(L, lkl__get_view(L, 1) != NULL);
     return 1;
 }
 

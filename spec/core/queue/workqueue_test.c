@@ -252,6 +252,34 @@ static void wakes_whoever_has_looked_in_vain_when_there_is_news(void **state)
     kl_workqueue_free(q);
 }
 
+static void who_asks_for_more_finds_what_was_just_added_or_is_called_for_it(void **state)
+{
+    (void)state;
+    int woken = 0;
+    kl_workqueue *q = kl_workqueue_new(&(kl_workqueue_options){ .wake = count, .wake_arg = &woken });
+    kl_workqueue_add(q, "a", 0);
+    kl_workqueue_add(q, "b", 0);               /* nobody waits now: these stand in line */
+    kl_workqueue_add(q, "c", 0);
+    assert_int_equal(woken, 1);
+    assert_int_equal(kl_workqueue_more(q), 0);
+    assert_int_equal(kl_workqueue_next_due(q), 0);
+    assert_next(q, 0, "a");
+    kl_workqueue_add(q, "d", 0);
+    assert_string_equal(kl_workqueue_state(q, "d", NULL), "queued");
+    assert_next(q, 0, "b");
+    assert_next(q, 0, "c");
+    assert_next(q, 0, "d");
+    assert_int_equal(woken, 1);
+    assert_int_equal(kl_workqueue_more(q), KL_NEVER);
+    kl_workqueue_add(q, "e", 0);
+    assert_int_equal(woken, 2);
+    kl_workqueue_add(q, "f", 0);
+    kl_workqueue_shut_down(q);                 /* what stood in line was added before the end */
+    assert_next(q, 0, "e");
+    assert_next(q, 0, "f");
+    kl_workqueue_free(q);
+}
+
 static void done_of_a_key_that_does_not_run_is_nothing(void **state)
 {
     (void)state;
@@ -349,6 +377,7 @@ KL_TESTS(
     cmocka_unit_test(shutting_down_hands_out_what_is_queued_and_takes_nothing_new),
     cmocka_unit_test(a_key_whose_time_has_come_goes_before_one_that_is_added_later),
     cmocka_unit_test(wakes_whoever_has_looked_in_vain_when_there_is_news),
+    cmocka_unit_test(who_asks_for_more_finds_what_was_just_added_or_is_called_for_it),
     cmocka_unit_test(done_of_a_key_that_does_not_run_is_nothing),
     cmocka_unit_test(stats_tell_what_runs_and_for_how_long),
     cmocka_unit_test(after_a_burst_the_memory_is_small_again_and_keys_of_any_length_are_kept))

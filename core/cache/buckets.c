@@ -54,7 +54,7 @@ static uint32_t bucket_tag(const kl__index *x, const char *value, bool any)
     return kl__tag((kl_hash(value, strlen(value)) + any) ^ (uint64_t)x->id * 0x9e3779b97f4a7c15u);
 }
 
-static uint32_t number_of(const kl__names *names, const kl__cells *cells, const kl__index *x, const char *value, bool any, uint32_t tag)
+static uint32_t number_of(const kl__slots *names, const kl__cells *cells, const kl__index *x, const char *value, bool any, uint32_t tag)
 {
     uint32_t number;
     for (kl__probe p = kl__names_probe(names, tag); kl__probe_next(&p, &number);) {
@@ -65,7 +65,7 @@ static uint32_t number_of(const kl__names *names, const kl__cells *cells, const 
     return KL__NONE;
 }
 
-const kl__bucket *kl__bucket_find(const kl__names *names, const kl__cells *cells, const kl__index *x, const char *value, bool any)
+const kl__bucket *kl__bucket_find(const kl__slots *names, const kl__cells *cells, const kl__index *x, const char *value, bool any)
 {
     uint32_t number = number_of(names, cells, x, value, any, bucket_tag(x, value, any));
     return number == KL__NONE ? NULL : kl__cells_get(cells, number);
@@ -140,7 +140,7 @@ static void numbers_add(kl__numbers *n, uint32_t number)
 
 static void stand_in_locked(kl_indexer *ix, const kl__index *x, const char *value, bool any, bool make, kl__numbers *out) KL_REQUIRES(ix->mu)
 {
-    uint32_t tag = bucket_tag(x, value, any), number = number_of(&ix->buckets.names, &ix->buckets.cells, x, value, any, tag);
+    uint32_t tag = bucket_tag(x, value, any), number = number_of(ix->buckets.names.slots, &ix->buckets.cells, x, value, any, tag);
     if (number == KL__NONE && make)
         number = bucket_make_locked(ix, x, value, any, tag);
     if (number != KL__NONE)

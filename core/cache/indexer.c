@@ -94,7 +94,7 @@ void kl__show_locked(kl_indexer *ix)
 {
     size_t n = strlen(ix->rv) + 1;
     kl__version *v = kl_alloc(sizeof *v + n), *old = atomic_load_explicit(&ix->shown, memory_order_relaxed);
-    *v = (kl__version){ ix->objects.cells, ix->buckets.cells, ix->all, ix->indexes, ix->objects.end };
+    *v = (kl__version){ ix->objects.cells, ix->buckets.cells, ix->objects.names.slots, ix->buckets.names.slots, ix->all, ix->indexes, ix->objects.end };
     memcpy(v->rv, ix->rv, n);
     atomic_store(&ix->shown, v);
     kl__edit_drop(&ix->edit, old, 0);
@@ -208,7 +208,7 @@ static bool unchanged(kl_indexer *ix, const kl_value *old, const kl_value *now)
 static uint32_t number_of_locked(kl_indexer *ix, uint32_t tag, kl__key key) KL_REQUIRES(ix->mu)
 {
     uint32_t number;
-    for (kl__probe p = kl__names_probe(&ix->objects.names, tag); kl__probe_next(&p, &number);)
+    for (kl__probe p = kl__names_probe(ix->objects.names.slots, tag); kl__probe_next(&p, &number);)
         if (kl__cells_get(&ix->objects.cells, number) && same_key(*key_at(ix, number), key))
             return number;
     return KL__NONE;
@@ -386,7 +386,7 @@ const kl_value *kl_indexer_lookup(kl_indexer *ix, const char *key)
     uint32_t number;
     const kl_value *found = NULL;
     kl__sight s = kl__look(ix);
-    for (kl__probe p = kl__names_probe(&ix->objects.names, kl__key_tag(key)); !found && kl__probe_next(&p, &number);) {
+    for (kl__probe p = kl__names_probe(s.v->object_names, kl__key_tag(key)); !found && kl__probe_next(&p, &number);) {
         const kl_value *o = kl__cells_get(&s.v->objects, number);
         if (o && is_text(key_seen(&s, o), key))
             found = kl_value_ref(o);

@@ -59,9 +59,9 @@ void kl__set_drop(kl__edit *e, kl__set *s);                   /* e NULL: no read
 
 /* --- names.c: a hash (a tag: never 0) -> the numbers entered under it --------------------------------------------------------- */
 typedef struct kl__slots kl__slots;
-typedef struct kl__names { _Atomic(kl__slots *) slots; size_t live, used; } kl__names;
+typedef struct kl__names { kl__slots *slots; size_t live, used; } kl__names;      /* slots: of the next version */
 typedef struct kl__probe { const kl__slots *slots; uint32_t tag; size_t at; } kl__probe;
-kl__probe kl__names_probe(const kl__names *n, uint32_t tag);  /* any thread under a pin, or the writer */
+kl__probe kl__names_probe(const kl__slots *s, uint32_t tag);
 bool kl__probe_next(kl__probe *p, uint32_t *number);          /* candidates; false: no more */
 void kl__names_add(kl__edit *e, kl__names *n, uint32_t tag, uint32_t number);
 void kl__names_remove(kl__names *n, uint32_t tag, uint32_t number);
@@ -127,6 +127,7 @@ typedef struct kl__sayings { kl_buf text; kl__said *v; size_t len, cap; } kl__sa
 /* --- the whole ------------------------------------------------------------------------------------------------------------------------ */
 typedef struct kl__version {
     kl__cells objects, buckets;
+    const kl__slots *object_names, *bucket_names;      /* of this version and perhaps of later ones */
     kl__set all;
     const kl__index_list *indexes;
     uint32_t end;                /* the objects' numbers are below */
@@ -191,7 +192,7 @@ bool kl__fns_know(kl_indexer *ix, const char *text, kl__key key, const kl_value 
 /* --- buckets.c ------------------------------------------------------------------------------------------------------------------------ */
 void kl__say(kl__sayings *s, kl__index *x, const kl_value *o);      /* runs a script: not under the lock */
 void kl__sayings_fini(kl__sayings *s);
-const kl__bucket *kl__bucket_find(const kl__names *names, const kl__cells *cells, const kl__index *x, const char *value, bool any);
+const kl__bucket *kl__bucket_find(const kl__slots *names, const kl__cells *cells, const kl__index *x, const char *value, bool any);
 void kl__bucket_remove_locked(kl_indexer *ix, uint32_t number, kl__bucket *b) KL_REQUIRES(ix->mu);
 /* The object under `number` was `old` (NULL: absent) and is now `now`; said: the function indexes about now, from..to. */
 void kl__indexes_update_locked(kl_indexer *ix, uint32_t number, const kl_value *old, const kl_value *now, const kl__sayings *said, size_t from, size_t to) KL_REQUIRES(ix->mu);

@@ -2,7 +2,7 @@
  *
  * One array of 64-bit slots, {hash, number + 1}, probed in a line; 0 ends a probe, a slot with a hash alone is dead. One
  * writer changes slots while readers probe: a reader takes what it finds as a hint and checks it in its version. A bigger
- * array replaces a full one, whose readers go on in the old one: nothing that their version has is missing there. */
+ * array replaces a full one in the next version; readers of earlier ones go on in the old array, which has all of theirs. */
 #include "cache/indexer_impl.h"
 
 #include <string.h>
@@ -14,14 +14,8 @@ struct kl__slots { size_t mask; _Atomic uint64_t v[]; };
 
 static uint64_t slot_of(uint32_t tag, uint32_t number) { return (uint64_t)tag << 32 | (uint32_t)(number + 1); }
 
-static const kl__slots *slots_of(const kl__names *n)
+kl__probe kl__names_probe(const kl__slots *s, uint32_t tag)
 {
-    return atomic_load_explicit(&((kl__names *)n)->slots, memory_order_acquire);
-}
-
-kl__probe kl__names_probe(const kl__names *n, uint32_t tag)
-{
-    const kl__slots *s = slots_of(n);
     return (kl__probe){ s, tag, s ? tag & s->mask : 0 };
 }
 
@@ -52,7 +46,7 @@ static void enter(kl__slots *s, uint64_t slot)
 /* Without the dead, at most half full. */
 static void rebuild(kl__edit *e, kl__names *n)
 {
-    kl__slots *old = (kl__slots *)slots_of(n);
+    kl__slots *old = n->slots;
     size_t size = FIRST_SLOTS;
     while (size < 2 * (n->live + 1))
         size *= 2;
@@ -64,23 +58,22 @@ static void rebuild(kl__edit *e, kl__names *n)
             enter(s, slot);
     }
     n->used = n->live;
-    atomic_store_explicit(&n->slots, s, memory_order_release);
+    n->slots = s;
     kl__edit_drop(e, old, 0);
 }
 
 void kl__names_add(kl__edit *e, kl__names *n, uint32_t tag, uint32_t number)
 {
-    const kl__slots *s = slots_of(n);
-    if (!s || (n->used + 1) * 5 > (s->mask + 1) * 4)
+    if (!n->slots || (n->used + 1) * 5 > (n->slots->mask + 1) * 4)
         rebuild(e, n);
-    enter((kl__slots *)slots_of(n), slot_of(tag, number));
+    enter(n->slots, slot_of(tag, number));
     n->live++;
     n->used++;
 }
 
 void kl__names_remove(kl__names *n, uint32_t tag, uint32_t number)
 {
-    kl__slots *s = (kl__slots *)slots_of(n);
+    kl__slots *s = n->slots;
     uint64_t slot = slot_of(tag, number);
     size_t at = tag & s->mask;
     while (atomic_load_explicit(&s->v[at], memory_order_relaxed) != slot)
@@ -91,7 +84,7 @@ void kl__names_remove(kl__names *n, uint32_t tag, uint32_t number)
 
 void kl__names_fini(kl__names *n)
 {
-    kl_free((kl__slots *)slots_of(n));
+    kl_free(n->slots);
 }
 
 /* --- numbers -------------------------------------------------------------------------------------------------------------------- */

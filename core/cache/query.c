@@ -66,9 +66,9 @@ static kl_status no_index(const kl__index_list *l, const char *name, kl_err *err
     return st;
 }
 
-static void cond_add(cond *c, const kl_indexer *ix, const search *s, const kl__index *x, const char *value, bool any)
+static void cond_add(cond *c, const search *s, const kl__index *x, const char *value, bool any)
 {
-    const kl__bucket *b = kl__bucket_find(&ix->buckets.names, &s->v->buckets, x, value, any);
+    const kl__bucket *b = kl__bucket_find(s->v->bucket_names, &s->v->buckets, x, value, any);
     for (size_t i = 0; i < c->n; i++)
         if (c->of[i] == b)
             return;
@@ -100,18 +100,18 @@ static kl_status term_check(const kl_index_term *t, kl_err *err)
 
 static bool is_negated(kl_selector_op op) { return op == KL_SEL_NE || op == KL_SEL_NOTIN || op == KL_SEL_NOT_EXISTS; }
 
-static void cond_fill(cond *c, const kl_indexer *ix, const search *s, const kl__index *x, kl_selector_op op, const char *const *values)
+static void cond_fill(cond *c, const search *s, const kl__index *x, kl_selector_op op, const char *const *values)
 {
     size_t n = count_values(values);
     c->negated = is_negated(op);
     c->of = kl_new_array(const kl__bucket *, n + 1);
     if (is_any(op))
-        cond_add(c, ix, s, x, "", true);
+        cond_add(c, s, x, "", true);
     for (size_t i = 0; i < n; i++)
-        cond_add(c, ix, s, x, values[i], false);
+        cond_add(c, s, x, values[i], false);
 }
 
-static kl_status cond_of_term(const kl_indexer *ix, search *s, const kl_index_term *t, kl_err *err)
+static kl_status cond_of_term(search *s, const kl_index_term *t, kl_err *err)
 {
     const struct kl__listed *l = kl__index_find(s->v->indexes, t->index);
     kl_status st = l && l->ready ? term_check(t, err) : no_index(s->v->indexes, t->index, err);
@@ -120,25 +120,25 @@ static kl_status cond_of_term(const kl_indexer *ix, search *s, const kl_index_te
     cond *c = &s->conds[s->n_conds++];
     *c = (cond){ .negated = is_negated(t->op) };
     if (l->index->path || l->index->fn)
-        cond_fill(c, ix, s, l->index, t->op, t->values);
+        cond_fill(c, s, l->index, t->op, t->values);
     else
         c->values = t->values;
     return KL_OK;
 }
 
-static kl_status conds_of_terms(const kl_indexer *ix, search *s, kl_err *err)
+static kl_status conds_of_terms(search *s, kl_err *err)
 {
     const kl_query *q = s->q;
     const char *value[] = { q->value ? q->value : "", NULL };
     kl_index_term one = { q->index, KL_SEL_EQ, value };
-    kl_status st = q->index && strcmp(q->index, KL_INDEX_NAMESPACE) ? cond_of_term(ix, s, &one, err) : KL_OK;
+    kl_status st = q->index && strcmp(q->index, KL_INDEX_NAMESPACE) ? cond_of_term(s, &one, err) : KL_OK;
     for (size_t i = 0; !st && i < q->n_terms; i++)
-        st = cond_of_term(ix, s, &q->terms[i], err);
+        st = cond_of_term(s, &q->terms[i], err);
     s->n_terms = s->n_conds;
     return st;
 }
 
-static void conds_of_labels(const kl_indexer *ix, search *s)
+static void conds_of_labels(search *s)
 {
     for (size_t i = 0; s->q->labels && i < kl_selector_len(s->q->labels); i++) {
         kl_selector_op op;
@@ -149,7 +149,7 @@ static void conds_of_labels(const kl_indexer *ix, search *s)
             continue;
         cond *c = &s->conds[s->n_conds++];
         *c = (cond){0};
-        cond_fill(c, ix, s, l->index, op, values);
+        cond_fill(c, s, l->index, op, values);
     }
 }
 
@@ -401,9 +401,9 @@ kl_status kl_indexer_list(kl_indexer *ix, const kl_query *q, kl_objects *out, kl
     s.sight = kl__look(ix);
     s.v = s.sight.v;
     s.order = kl__order_in(&s.sight);
-    kl_status st = conds_of_terms(ix, &s, err);
+    kl_status st = conds_of_terms(&s, err);
     if (!st) {
-        conds_of_labels(ix, &s);
+        conds_of_labels(&s);
         choose(&s);
         go(&s);
         wish = is_wish(&s) ? wish_of(&s) : NULL;

@@ -181,11 +181,11 @@ static void stand_by_said_locked(kl_indexer *ix, const kl__index *x, const kl__s
 
 typedef struct noted { uint32_t len; uint32_t v[]; } noted;
 
-static noted **noted_at(kl__index *x, uint32_t number) { return kl__chunks_at(&x->stands, sizeof(noted *), number); }
+static noted **noted_at(kl__edit *e, kl__index *x, uint32_t number) { return kl__chunks_at(e, &x->stands, sizeof(noted *), number); }
 
-static void note_locked(kl__index *x, uint32_t number, const kl__numbers *n)
+static void note(kl__edit *e, kl__index *x, uint32_t number, const kl__numbers *n)
 {
-    noted **at = noted_at(x, number);
+    noted **at = noted_at(e, x, number);
     if (*at && (*at)->len != n->len) {
         kl_free(*at);
         *at = NULL;
@@ -218,13 +218,13 @@ static void move_locked(kl_indexer *ix, uint32_t number) KL_REQUIRES(ix->mu)
 
 void kl__index_fn_locked(kl_indexer *ix, kl__index *x, uint32_t number, const kl_value *now, const kl__sayings *said, size_t from, size_t to)
 {
-    const noted *old = *noted_at(x, number);
+    const noted *old = *noted_at(&ix->edit, x, number);
     for (uint32_t i = 0; old && i < old->len; i++)
         numbers_add(&ix->was, old->v[i]);
     if (now)
         stand_by_said_locked(ix, x, said, from, to, &ix->will);
     move_locked(ix, number);
-    note_locked(x, number, &ix->will);
+    note(&ix->edit, x, number, &ix->will);
 }
 
 void kl__index_part_locked(kl_indexer *ix, const kl__index *x, uint32_t number, const kl_value *old, const kl_value *now, bool indexed)

@@ -66,11 +66,12 @@ static void settle(kl__edit *e, uint64_t oldest)
 
 void kl__edit_shown(kl__edit *e)
 {
-    uint64_t epoch = kl_epoch_end();
-    stamp(&e->memory, epoch);
-    stamp(&e->values, epoch);
+    e->ended = kl_epoch_end();
+    e->oldest = kl_epoch_oldest();
+    stamp(&e->memory, e->ended);
+    stamp(&e->values, e->ended);
     e->now++;
-    settle(e, kl_epoch_oldest());
+    settle(e, e->oldest);
 }
 
 void kl__edit_fini(kl__edit *e)

@@ -8,6 +8,7 @@
 #include "cache/indexer_impl.h"
 
 #include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 #include "base/map.h"
 #include "base/mem.h"
@@ -55,13 +56,6 @@ uint32_t kl__tag(uint64_t hash)
 
 uint32_t kl__key_tag(const char *key) { return kl__tag(kl_hash(key, strlen(key))); }
 
-static kl__key key_seen(const kl__sight *s, const kl_value *o)
-{
-    const kl_value *metadata = kl_value_find(o, &s->fields->metadata);
-    const char *ns = kl_value_str(kl_value_find(metadata, &s->fields->ns));
-    return (kl__key){ ns ? ns : "", kl_value_str(kl_value_find(metadata, &s->fields->name)) };
-}
-
 static bool is_text(kl__key k, const char *text)
 {
     size_t n = strlen(k.ns);
@@ -74,19 +68,20 @@ static bool same_key(kl__key a, kl__key b)
     return (a.ns == b.ns || !strcmp(a.ns, b.ns)) && (a.name == b.name || !strcmp(a.name, b.name));
 }
 
-static kl__key *key_at(kl_indexer *ix, uint32_t number) { return kl__chunks_at(&ix->keys, sizeof(kl__key), number); }
+static kl__key *key_at(kl_indexer *ix, uint32_t number) { return kl__chunks_at(&ix->edit, &ix->keys, sizeof(kl__key), number); }
 
 static kl__key kept_key(const void *of, uint32_t number) { return *key_at((kl_indexer *)of, number); }
 
 kl__order kl__order_of(kl_indexer *ix) { return (kl__order){ kept_key, ix }; }
 
+/* Of a number that the version has: the key was written before it was shown, and stays until no version with it is seen. */
 static kl__key key_in(const void *of, uint32_t number)
 {
-    const kl__sight *s = of;
-    return key_seen(s, kl__cells_get(&s->v->objects, number));
+    const kl__version *v = of;
+    return ((const kl__key *)(const void *)v->keys[number / KL__CHUNK])[number % KL__CHUNK];
 }
 
-kl__order kl__order_in(const kl__sight *s) { return (kl__order){ key_in, s }; }
+kl__order kl__order_in(const kl__sight *s) { return (kl__order){ key_in, s->v }; }
 
 /* --- versions ----------------------------------------------------------------------------------------------------------------------- */
 
@@ -94,30 +89,27 @@ void kl__show_locked(kl_indexer *ix)
 {
     size_t n = strlen(ix->rv) + 1;
     kl__version *v = kl_alloc(sizeof *v + n), *old = atomic_load_explicit(&ix->shown, memory_order_relaxed);
-    *v = (kl__version){ ix->objects.cells, ix->buckets.cells, ix->objects.names.slots, ix->buckets.names.slots, ix->all, ix->indexes, ix->objects.end };
+    *v = (kl__version){ ix->objects.cells, ix->buckets.cells, ix->objects.names.slots, ix->buckets.names.slots, ix->all, ix->indexes, ix->keys.v, ix->objects.end };
     memcpy(v->rv, ix->rv, n);
     atomic_store(&ix->shown, v);
     kl__edit_drop(&ix->edit, old, 0);
-    kl__table_shown(&ix->objects);
-    kl__table_shown(&ix->buckets);
     kl__edit_shown(&ix->edit);
+    kl__table_shown(&ix->edit, &ix->objects);
+    kl__table_shown(&ix->edit, &ix->buckets);
 }
 
 static kl__fields *fields_new(void)
 {
     kl__fields *f = kl_new(kl__fields);
     kl_lookup_init(&f->metadata, "metadata", 8);
-    kl_lookup_init(&f->ns, "namespace", 9);
-    kl_lookup_init(&f->name, "name", 4);
     kl_lookup_init(&f->labels, "labels", 6);
     return f;
 }
 
 static void fields_free(kl__fields *f)
 {
-    kl_lookup *all[] = { &f->metadata, &f->ns, &f->name, &f->labels };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        kl_lookup_fini(all[i]);
+    kl_lookup_fini(&f->metadata);
+    kl_lookup_fini(&f->labels);
     kl_free(f);
 }
 
@@ -233,10 +225,11 @@ static uint32_t add_locked(kl_indexer *ix, uint32_t tag, kl__key key, const kl_v
     return number;
 }
 
+/* The key stays where readers may be looking: equal strings are one, and o holds them as old did. */
 static void exchange_locked(kl_indexer *ix, uint32_t number, kl__key key, const kl_value *old, const kl_value *o) KL_REQUIRES(ix->mu)
 {
+    assert(key_at(ix, number)->ns == key.ns && key_at(ix, number)->name == key.name);
     kl__cells_set(&ix->edit, &ix->objects.cells, number, (void *)kl_value_ref(o));
-    *key_at(ix, number) = key;
     kl__edit_drop_value(&ix->edit, old);
 }
 
@@ -388,7 +381,7 @@ const kl_value *kl_indexer_lookup(kl_indexer *ix, const char *key)
     kl__sight s = kl__look(ix);
     for (kl__probe p = kl__names_probe(s.v->object_names, kl__key_tag(key)); !found && kl__probe_next(&p, &number);) {
         const kl_value *o = kl__cells_get(&s.v->objects, number);
-        if (o && is_text(key_seen(&s, o), key))
+        if (o && is_text(key_in(s.v, number), key))
             found = kl_value_ref(o);
     }
     kl__look_away(&s);

@@ -28,6 +28,7 @@ typedef struct kl__limbos { kl__limbo *v; size_t from, len, cap; } kl__limbos;
 typedef struct kl__edit {
     uint64_t now;                /* this edit: what carries the number is not yet shown, so it may be changed in place */
     kl__limbos memory, values;   /* out of sight since; freed, unreferenced */
+    uint64_t ended, oldest;      /* the epoch that the last edit ended; the earliest one that somebody had pinned then */
 } kl__edit;
 
 void kl__edit_drop(kl__edit *e, void *p, uint64_t made);      /* p was made in edit `made`; NULL is fine */
@@ -69,24 +70,25 @@ void kl__names_fini(kl__names *n);
 
 /* --- numbers with names and cells: of objects, and of buckets ------------------------------------------------------------------ */
 typedef struct kl__gone { uint32_t tag, number; } kl__gone;
+typedef struct kl__spare { uint64_t epoch; uint32_t number; } kl__spare;      /* a number out of sight since */
 typedef struct kl__table {
     kl__names names;
     kl__cells cells;             /* of the next version */
     uint32_t end;                /* numbers given out are below */
-    uint32_t *free;              /* given back */
-    size_t n_free, cap_free;
+    kl__spare *spare;            /* given back, from..n; given out again when no reader can know them */
+    size_t from_spare, n_spare, cap_spare;
     kl__gone *gone;              /* in this edit: their names go when it is shown */
     size_t n_gone, cap_gone;
 } kl__table;
 uint32_t kl__table_add(kl__edit *e, kl__table *t, uint32_t tag, void *p);
 void kl__table_remove(kl__edit *e, kl__table *t, uint32_t tag, uint32_t number);
-void kl__table_shown(kl__table *t);
+void kl__table_shown(const kl__edit *e, kl__table *t);
 void kl__table_fini(kl__table *t);
 
-/* An array whose elements never move, zeroed, for the writer. */
+/* An array whose elements never move, zeroed. The writer's; readers may read what a version they hold has. */
 #define KL__CHUNK 256u           /* elements in a chunk */
-typedef struct kl__chunks { char **v; uint32_t len; } kl__chunks;
-void *kl__chunks_at(kl__chunks *c, size_t size, uint32_t i);
+typedef struct kl__chunks { char **v; uint32_t len; } kl__chunks;      /* len: room for chunks */
+void *kl__chunks_at(kl__edit *e, kl__chunks *c, size_t size, uint32_t i);
 void kl__chunks_fini(kl__chunks *c);
 
 /* --- indexes ------------------------------------------------------------------------------------------------------------------------ */
@@ -130,12 +132,13 @@ typedef struct kl__version {
     const kl__slots *object_names, *bucket_names;      /* of this version and perhaps of later ones */
     kl__set all;
     const kl__index_list *indexes;
+    char *const *keys;           /* the chunks' */
     uint32_t end;                /* the objects' numbers are below */
     char rv[];
 } kl__version;
 
 /* Where a reader's fields stand in objects. Whoever holds a pin's place has the place's alone. */
-typedef struct kl__fields { kl_lookup metadata, ns, name, labels; } kl__fields;
+typedef struct kl__fields { kl_lookup metadata, labels; } kl__fields;
 typedef struct kl__sight { const kl__version *v; kl__fields *fields; unsigned pin; } kl__sight;      /* one version, as long as it is pinned */
 
 #define KL__WISHES 8             /* labels that may get an index of their own */
@@ -149,7 +152,7 @@ struct kl_indexer {
     kl__edit edit;
     kl__table objects, buckets;
     kl__set all;
-    kl__chunks keys;             /* object number -> kl__key, pointing into the object */
+    kl__chunks keys;             /* object number -> kl__key: strings that all states of the object share */
     kl__index_list *indexes;
     kl__index **dropped;
     size_t n_dropped;
@@ -172,7 +175,7 @@ void kl__show_locked(kl_indexer *ix) KL_REQUIRES(ix->mu);           /* readers s
 kl__order kl__order_of(kl_indexer *ix);                             /* by the keys that the writer keeps */
 kl__sight kl__look(kl_indexer *ix);                                 /* any thread; until kl__look_away */
 void kl__look_away(const kl__sight *s);
-kl__order kl__order_in(const kl__sight *s);                         /* by the objects of a version */
+kl__order kl__order_in(const kl__sight *s);                         /* by the keys of what a version has */
 void kl__set_rv_locked(kl_indexer *ix, const char *rv) KL_REQUIRES(ix->mu);
 
 /* The apply context's. As kl_indexer_key, and the key as it stands in the object. */

@@ -89,9 +89,18 @@ void kl__names_fini(kl__names *n)
 
 /* --- numbers -------------------------------------------------------------------------------------------------------------------- */
 
+static uint32_t number_new(const kl__edit *e, kl__table *t)
+{
+    if (t->from_spare == t->n_spare)
+        t->from_spare = t->n_spare = 0;
+    else if (t->spare[t->from_spare].epoch < e->oldest)
+        return t->spare[t->from_spare++].number;
+    return t->end++;
+}
+
 uint32_t kl__table_add(kl__edit *e, kl__table *t, uint32_t tag, void *p)
 {
-    uint32_t number = t->n_free ? t->free[--t->n_free] : t->end++;
+    uint32_t number = number_new(e, t);
     kl__cells_set(e, &t->cells, number, p);
     kl__names_add(e, &t->names, tag, number);
     return number;
@@ -105,13 +114,23 @@ void kl__table_remove(kl__edit *e, kl__table *t, uint32_t tag, uint32_t number)
     t->gone[t->n_gone++] = (kl__gone){ tag, number };
 }
 
-void kl__table_shown(kl__table *t)
+static void keep_spare(const kl__edit *e, kl__table *t, uint32_t number)
+{
+    if (t->n_spare == t->cap_spare && t->from_spare > t->n_spare / 2) {
+        t->n_spare -= t->from_spare;
+        memmove(t->spare, t->spare + t->from_spare, t->n_spare * sizeof *t->spare);
+        t->from_spare = 0;
+    }
+    if (t->n_spare == t->cap_spare)
+        t->spare = kl_realloc(t->spare, (t->cap_spare = t->cap_spare ? 2 * t->cap_spare : 16) * sizeof *t->spare);
+    t->spare[t->n_spare++] = (kl__spare){ e->ended, number };
+}
+
+void kl__table_shown(const kl__edit *e, kl__table *t)
 {
     for (size_t i = 0; i < t->n_gone; i++) {
         kl__names_remove(&t->names, t->gone[i].tag, t->gone[i].number);
-        if (t->n_free == t->cap_free)
-            t->free = kl_realloc(t->free, (t->cap_free = t->cap_free ? 2 * t->cap_free : 16) * sizeof *t->free);
-        t->free[t->n_free++] = t->gone[i].number;
+        keep_spare(e, t, t->gone[i].number);
     }
     t->n_gone = 0;
 }
@@ -120,17 +139,22 @@ void kl__table_fini(kl__table *t)
 {
     kl__names_fini(&t->names);
     kl__cells_fini(&t->cells);
-    kl_free(t->free);
+    kl_free(t->spare);
     kl_free(t->gone);
 }
 
-void *kl__chunks_at(kl__chunks *c, size_t size, uint32_t i)
+void *kl__chunks_at(kl__edit *e, kl__chunks *c, size_t size, uint32_t i)
 {
     uint32_t chunk = i / KL__CHUNK;
     if (chunk >= c->len) {
-        c->v = kl_realloc(c->v, (chunk + 1) * sizeof *c->v);
-        memset(c->v + c->len, 0, (chunk + 1 - c->len) * sizeof *c->v);
-        c->len = chunk + 1;
+        uint32_t len = c->len ? c->len : 1;
+        while (len <= chunk)
+            len *= 2;
+        char **v = kl_new_array(char *, len);
+        if (c->len)
+            memcpy(v, c->v, c->len * sizeof *v);
+        kl__edit_drop(e, c->v, 0);
+        *c = (kl__chunks){ v, len };
     }
     if (!c->v[chunk])
         c->v[chunk] = kl_zalloc_array(size, KL__CHUNK);

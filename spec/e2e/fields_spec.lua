@@ -111,6 +111,23 @@ servers.each(function(server_name, start)
       assert.same({ "http", 8080, "more", 81 }, { svc.spec.ports[1].name, svc.spec.ports[1].port, svc.spec.ports[2].name, svc.spec.ports[2].port })
     end)
 
+    it("takes other fields with the next generation of its script", function()
+      make { a = "1", b = "2" }
+      local function script(fields, text)
+        return ([[
+          local kube = require "kubelua"
+          return kube.controller { name = "fields-%s", resource = "v1/ConfigMap", fields = { %s }, reconcile = function(obj, ctx)
+            if obj.metadata.name == "it" then ctx:apply { kind = "v1/Secret", name = "report", stringData = { text = %s } } end
+          end }]]):format(ns, fields, text)
+      end
+      run = controller.start(server, script('"data.a"', "obj.data.a"), "--namespace", ns, "--metrics-bind-address", "127.0.0.1:0")
+      assert.equal("1", reported())
+      process.write(run.script_path, script('"data.a", "data.b"', "obj.data.a .. obj.data.b"))
+      wait.until_true(30, "the new generation's report", function() return reported() == "12" end)
+      wait.until_true(20, "the old cache to go", function() return #kinds() == 1 end)
+      assert.same({ "v1/ConfigMap (data.a, data.b)" }, kinds())
+    end)
+
     it("shares the cache of who keeps more, and has one of its own else", function()
       make { a = "1" }
       run = controller.start(server, ([[

@@ -17,7 +17,7 @@ describe("the house", function()
       { "a queue that knows objects", "core/queue/a.h", '#include "model/value.h"\n', "core/queue/a.h:1: core/queue may not include from model/" },
       { "a server that calls out", "core/server/a.c", '#include "net/http.h"\n', "core/server/a.c:1: core/server may not include from net/" },
       { "curl beside its door", "core/net/client.c", "#include <curl/curl.h>\n",
-        "core/net/client.c:1: <curl/curl.h> has its door in core/net/http.c; go through that" },
+        "core/net/client.c:1: <curl/curl.h> has its door in core/net/http; go through that" },
       { "Lua in the core", "core/run/a.c", "# include <lua.h>\n", "core/run/a.c:1: <lua.h> has its door in bindings/; go through that" },
       { "a pthread of one's own", "core/run/a.c", "#include <pthread.h>\n",
         "core/run/a.c:1: <pthread.h> has its door in core/base/sync.h, core/base/sync.c; go through that" },

@@ -30,7 +30,7 @@ M.arrows = {
 
 --- Foreign headers and the files that may know them (plain prefix of the path).
 M.doors = {
-  { "^curl/", { "core/net/http.c" } },
+  { "^curl/", { "core/net/http" } },
   { "^microhttpd%.h$", { "core/base/httpd.c" } },
   { "^cjson/", { "core/model/json.c" } },
   { "^sanitizer/", { "core/model/arena.c" } },

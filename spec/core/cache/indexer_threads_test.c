@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "base/sync.h"
-#include "cache/indexer.h"
+#include "cache/indexer_impl.h"
 #include "model/object.h"
 
 #define READERS 8
@@ -184,4 +184,51 @@ static void readers_see_whole_versions_and_nothing_is_left_behind(void **state)
     assert_int_equal(nodes, nodes_before);
 }
 
-KL_TESTS(cmocka_unit_test(readers_see_whole_versions_and_nothing_is_left_behind))
+/* --- what readers may still see --- */
+
+static void put(kl_indexer *ix, int n, int rv)
+{
+    const kl_value *o = object(n, 0, rv), *old;
+    kl_indexer_put(ix, o, kl_object_rv(o), &old);
+    kl_value_unref(old);
+    kl_value_unref(o);
+}
+
+static void take(kl_indexer *ix, int n)
+{
+    const kl_value *o = object(n, 0, 1);
+    kl_value_unref(kl_indexer_remove(ix, o, NULL));
+    kl_value_unref(o);
+}
+
+static size_t waiting(const kl__limbos *l) { return l->len - l->from; }
+
+static void what_a_reader_may_know_stays_until_it_has_gone(void **state)
+{
+    (void)state;
+    size_t nodes_before, nodes, bytes;
+    kl_value_memory(&nodes_before, &bytes);
+    kl_indexer *ix = kl_indexer_new();
+    put(ix, 1, 1);
+    kl__sight s = kl__look(ix);
+    take(ix, 1);
+    put(ix, 2, 2);
+    put(ix, 2, 3);
+    assert_int_equal(ix->objects.end, 2);            /* the number of the first is not the second's: the reader knows it */
+    assert_int_equal(waiting(&ix->edit.values), 2);
+    assert_int_equal(s.v->all.len, 1);
+    kl__order order = kl__order_in(&s);
+    assert_string_equal(order.key(order.of, s.v->all.only).name, "p0001");
+    assert_string_equal(kl_object_name(kl__cells_get(&s.v->objects, s.v->all.only)), "p0001");
+    kl__look_away(&s);
+    put(ix, 2, 4);                                   /* the writer looks back when it writes */
+    assert_int_equal(waiting(&ix->edit.values), 0);
+    assert_int_equal(waiting(&ix->edit.memory), 0);
+    put(ix, 3, 5);
+    assert_int_equal(ix->objects.end, 2);            /* now it may be */
+    kl_indexer_free(ix);
+    kl_value_memory(&nodes, &bytes);
+    assert_int_equal(nodes, nodes_before);
+}
+
+KL_TESTS(cmocka_unit_test(what_a_reader_may_know_stays_until_it_has_gone), cmocka_unit_test(readers_see_whole_versions_and_nothing_is_left_behind))

@@ -96,6 +96,7 @@ static bool rest(void *arg, bool idle)
 
 static kl_logic *logic(void *arg) { return &((bench *)arg)->logic; }
 static void logic_unref(void *arg, kl_logic *l) { (void)arg, (void)l; }
+static bool is_current(void *arg, const kl_logic *l) { return l == &((bench *)arg)->logic; }
 static const kl_value *object(void *arg, kl_logic *l, const char *key)
 {
     (void)l;
@@ -151,7 +152,7 @@ static void bench_script(bench *b, const char *path, double *idle_us)
         exit(1);
     }
     b->logic = (kl_logic){.program = &b->program, .spec = &spec, .generation = 1};
-    kl_worker_owner owner = {.logic = logic, .logic_unref = logic_unref, .object = object, .resource = resource, .event = event, .arg = b, .name = "bench",
+    kl_worker_owner owner = {.logic = logic, .logic_unref = logic_unref, .is_current = is_current, .object = object, .resource = resource, .event = event, .arg = b, .name = "bench",
         .queue = b->queue, .clock = b->clock};
     kl_worker *w = kl_worker_new(&owner, 1);
     double us = measure(b, w);

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/sync.h"
+#include "model/stream.h"
 #include "support/random_value.h"
 
 #define THREADS 8
@@ -372,6 +373,87 @@ static void views_stay_whole_while_objects_are_replaced(void **state)
     kl_mutex_fini(&st.mu);
 }
 
+/* --- streams beside each other ---------------------------------------------------------------------------------------------------- */
+
+#define NAMES 6
+
+/* A store as the streams' owner: the last state of each object, which is the guide of its next one. */
+typedef struct watched { kl_mutex mu; const kl_value *objects[NAMES]; } watched;
+typedef struct watcher { watched *w; uint64_t seed; const kl_value *part; } watcher;
+
+static const kl_value *known(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen)
+{
+    watched *w = ((watcher *)arg)->w;
+    MUST(nslen == 2 && !memcmp(ns, "ns", 2) && namelen == 4 && !memcmp(name, "web", 3));
+    kl_lock(&w->mu);
+    const kl_value *v = kl_value_ref(w->objects[name[3] - '0']);
+    kl_unlock(&w->mu);
+    return v;
+}
+
+/* Takes the object over from the stream, gives the old one away and keeps a part of another. */
+static kl_status on_event(void *arg, const char *type, const kl_value *object, kl_err *err)
+{
+    (void)err;
+    watcher *me = arg;
+    watched *w = me->w;
+    unsigned slot = (unsigned)(kl_value_str_at(object, "metadata", "name", NULL)[3] - '0');
+    MUST(!strcmp(type, "MODIFIED"));
+    kl_lock(&w->mu);
+    const kl_value *old = w->objects[slot], *other = kl_value_ref(w->objects[(slot + 1) % NAMES]);
+    w->objects[slot] = object;
+    kl_unlock(&w->mu);
+    kl_value_unref(old);
+    if (me->part)
+        MUST(kl_value_int_at(me->part, -1, "n", NULL) == atoll(kl_value_str_at(me->part, "text", NULL)));
+    kl_value_unref(me->part);
+    me->part = kl_value_ref(kl_value_item(kl_value_at(other, "spec", "list", NULL), 1));
+    kl_value_unref(other);
+    return KL_OK;
+}
+
+static void watch_and_keep(void *arg)
+{
+    watcher *me = arg;
+    rng r = rng_of(me->seed);
+    kl_stream_handler h = { .event = on_event, .known = known, .arg = me, .max_object = 4096, .drop_managed_fields = me->seed % 2 };
+    kl_stream *s = kl_stream_watch_new(&h);
+    for (int i = 0; i < STEPS / 2; i++) {
+        char text[512];
+        unsigned n = rng_below(&r, 3) ? rng_below(&r, 1000) : 7;         /* now new, now what somebody has or had */
+        int len = snprintf(text, sizeof text, "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"name\":\"web%u\",\"namespace\":\"ns\",\"uid\":\"uid of the object %u\",\"managedFields\":[{\"time\":\"time %u of managedFields\"}]},"
+            "\"spec\":{\"list\":[{\"a\":[\"always the same\"]},{\"n\":%u,\"text\":\"%u\",\"deep\":{\"er\":[\"text number %u\",%u.5]}}]},\"status\":{\"phase\":\"%s\"}}}\n",
+            rng_below(&r, NAMES), n % 5, n, n, n, n, n, n % 2 ? "Running and running" : "Pending");
+        size_t cut = rng_below(&r, 2) ? (size_t)len : rng_below(&r, (uint32_t)len);
+        MUST(!kl_stream_feed(s, text, cut, NULL));
+        MUST(!kl_stream_feed(s, text + cut, (size_t)len - cut, NULL));
+    }
+    kl_stream_free(s);
+    kl_value_unref(me->part);
+}
+
+static void streams_that_guide_each_other_leave_nothing_behind(void **state)
+{
+    (void)state;
+    size_t nodes = live_nodes();
+    watched w = {0};
+    watcher me[THREADS];
+    void *args[THREADS];
+    kl_mutex_init(&w.mu);
+    for (size_t i = 0; i < THREADS; i++) {
+        me[i] = (watcher){ &w, i + 1, NULL };
+        args[i] = &me[i];
+    }
+    on_all(watch_and_keep, args);
+    for (size_t i = 0; i < NAMES; i++) {
+        assert_string_equal(kl_value_str_at(w.objects[i], "metadata", "namespace", NULL), "ns");
+        kl_value_unref(w.objects[i]);
+    }
+    assert_int_equal(live_nodes(), nodes);
+    kl_mutex_fini(&w.mu);
+}
+
 #define CASE(f) cmocka_unit_test_teardown(f, nothing_left)
 KL_TESTS(CASE(threads_that_make_the_same_at_once_get_one_handle), CASE(values_dropped_here_while_decoded_there_are_whole),
-    CASE(a_storm_of_owners_leaves_nothing_behind), CASE(views_stay_whole_while_objects_are_replaced))
+    CASE(a_storm_of_owners_leaves_nothing_behind), CASE(views_stay_whole_while_objects_are_replaced),
+    CASE(streams_that_guide_each_other_leave_nothing_behind))

@@ -204,6 +204,44 @@ static void two_pieces_and_three_with_one_byte_between_tell_the_same_as_one(void
         }
 }
 
+/* Who steps over text in blocks must know at each border whether it is inside a string, and whether after a backslash. */
+static void strings_full_of_brackets_end_where_they_end_at_every_offset(void **state)
+{
+    (void)state;
+    static const char *const tricky[] = {
+        "\\\"", "\\\\", "\\\\\\\"", "\\\\\\\\", "}\\\"]}", "]}\\\\", "{[{[", "\\\"\\\"\\\"\\\"\\\"", "\\\\\\\\\\\\\\\\\\\\\\\\\\\\\\\\\\\\\\\"}", "\\u005c\\u0022}", ";|\x7f",
+    };
+    kl_buf b = KL_BUF_INIT, pad = KL_BUF_INIT;
+    for (size_t lead = 0; lead < 132; lead++) {
+        for (size_t i = 0; i < sizeof tricky / sizeof *tricky; i++)
+            for (int list = 0; list < 2; list++) {
+                kl_buf_clear(&b);
+                kl_buf_puts(&b, list ? "{\"items\":[" : "");
+                for (int item = 0; item < 2; item++)
+                    kl_buf_printf(&b, "%s{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"managedFields\":[[{\"%s%s\":[\"%s%s\",{}]}],\"%s\"],\"name\":\"n\"},\"%s%s\":{\"%s\":[]}}}%s", list && item ? "," : "", kl_buf_str(&pad), tricky[i],
+                        kl_buf_str(&pad), tricky[i], tricky[i], kl_buf_str(&pad), tricky[i], tricky[i], list ? "" : "\n");
+                kl_buf_puts(&b, list ? "]}" : "");
+                heard whole = feed(b.data, b.len, (cutting){ .list = list });
+                assert_int_equal(whole.status, KL_OK);
+                assert_int_equal(whole.n, 2);
+                for (int drop = 0; drop < 2; drop++) {
+                    heard dropped = feed(b.data, b.len, (cutting){ .list = list, .drop = drop }), cut = feed(b.data, b.len, (cutting){ .list = list, .drop = drop, .step = 1 + lead % 67 });
+                    const char *broken = law_of_cuts(&dropped, &cut);
+                    if (!broken && drop && !list)
+                        broken = law_of_dropping(&whole, &dropped);
+                    if (broken)
+                        fail_msg("%s after %zu bytes, %s, %s: %s", tricky[i], lead, list ? "list" : "watch", drop ? "dropping" : "keeping", broken);
+                    forget(&dropped);
+                    forget(&cut);
+                }
+                forget(&whole);
+            }
+        kl_buf_putc(&pad, 'p');
+    }
+    kl_buf_fini(&b);
+    kl_buf_fini(&pad);
+}
+
 static void every_prefix_of_a_stream_is_truncated_wherever_it_was_cut(void **state)
 {
     (void)state;
@@ -305,5 +343,5 @@ static void a_list_without_end_holds_one_item_at_a_time(void **state)
 #define CASE(f) cmocka_unit_test_teardown(f, nothing_left)
 KL_TESTS(CASE(random_lists_give_what_the_document_holds_wherever_they_are_cut), CASE(random_watches_give_every_frame_wherever_they_are_cut),
     CASE(any_json_at_all_is_a_list_or_a_watch_or_refused), CASE(items_with_a_type_of_their_own_may_follow_each_other), CASE(two_pieces_and_three_with_one_byte_between_tell_the_same_as_one),
-    CASE(every_prefix_of_a_stream_is_truncated_wherever_it_was_cut), CASE(an_object_at_its_ceiling_passes_and_one_byte_above_does_not),
+    CASE(strings_full_of_brackets_end_where_they_end_at_every_offset), CASE(every_prefix_of_a_stream_is_truncated_wherever_it_was_cut), CASE(an_object_at_its_ceiling_passes_and_one_byte_above_does_not),
     CASE(an_object_without_end_is_refused_at_the_ceiling), CASE(a_list_without_end_holds_one_item_at_a_time))

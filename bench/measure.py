@@ -276,7 +276,15 @@ def lines_of(section, command):
 
 
 def idle(ctx):
-    return generic(lines_of('idle', [sys.executable, 'idle.py']))
+    lines = lines_of('idle', [sys.executable, 'idle.py', '--port', str(ctx.port)])
+    results = Results()
+    for x in lines:
+        if x['peer'] == 'kubelua run':
+            results.lines.setdefault(OURS, [{}])[0].update({x['figure'] + ' ' + k: v for k, v in x.items()})
+    return '\n\n'.join([generic(lines), goal_table(judge(results, [
+        Column('RSS MB, idle with 10 controllers', 'idle rss_mb'), Column('wake-ups per second', 'idle wakeups_per_s'),
+        Column('ms to the first reconcile', 'start first_reconcile_ms')],
+        [Goal('idle rss_mb', 12), Goal('idle wakeups_per_s', 0.1), Goal('start first_reconcile_ms', 50)]))])
 
 
 def store(ctx):
@@ -319,7 +327,7 @@ SECTIONS = [
     Section('decode', 'Decoding alone', decode, (75, 40)),
     Section('growth', 'Growth', growth, (90, 15)),
     Section('small', 'Sync of 1,000', small, (60, 0)),
-    Section('idle', 'Idle, and start', idle, (120, 120), False),
+    Section('idle', 'Idle, and start', idle, (215, 215), False),
     Section('lua', 'Calls of a script', lua, (60, 60), False),
     Section('store', 'Store', store, (60, 60), False),
 ]

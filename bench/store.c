@@ -1,10 +1,9 @@
 /* store.c - what the store costs by itself: store [N ...]; one line of JSON per figure, its values under the Ns (README.md).
  *
- * N ConfigMaps of some 400 bytes, decoded beforehand: only the store is measured, in CPU nanoseconds per operation of the
- * thread, the least of some rounds. memory is what the store itself takes for each object: the heap with it less the heap
- * without, values apart. Gets by some
- * threads beside a writer at work are in CPU of the readers: flat when nobody waits for anybody. Selectors need their label's
- * index from the fifth time on. */
+ * N ConfigMaps of some 400 bytes, decoded beforehand: only the store is measured, in CPU nanoseconds of the thread per
+ * operation, the least of some rounds. Memory is the heap with the store less the heap without, values apart. Gets by some
+ * threads beside a writer at work are in CPU of the readers: flat when nobody waits for anybody. A label that is asked for
+ * again and again gets an index: "the first time" is before, "later" with it. */
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -300,9 +300,9 @@ static void run_burst(void)
         n = B.latency_cap;
     qsort(B.latency, (size_t)n, sizeof *B.latency, by_value);
     printf(",\"rate\":%g,\"events\":%ld,\"reconciles\":%ld,\"burst_wall_s\":%.4f,\"events_per_s\":%.0f,\"cpu_s_per_1k_events\":%.6f,"
-           "\"lat_p50_us\":%.0f,\"lat_p99_us\":%.0f,\"hwm_burst_mb\":%.1f",
+           "\"lat_p50_us\":%.0f,\"lat_p99_us\":%.0f,\"hwm_burst_mb\":%.1f,\"rss_burst_mb\":%.1f",
         B.o.rate, events, atomic_load(&B.reconciles) - rec0, wall, (double)events / wall, events ? cpu / (double)events * 1e3 : 0,
-        quantile_us(.5, n), quantile_us(.99, n), memory_mb("VmHWM"));
+        quantile_us(.5, n), quantile_us(.99, n), memory_mb("VmHWM"), memory_mb("VmRSS"));
 }
 
 /* ---------------------------------------------------------------- main */

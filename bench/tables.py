@@ -57,7 +57,9 @@ class Results:
 
 
 def number(x):
-    """Three digits that count, and no exponents."""
+    """Three digits that count, and no exponents; small counts as they are."""
+    if isinstance(x, int):
+        return f'{x:,}'
     return f'{x:,.0f}' if abs(x) >= 100 else f'{x:.1f}' if abs(x) >= 10 else f'{x:.2f}' if abs(x) >= 1 else f'{x:.3f}'
 
 
@@ -118,15 +120,3 @@ def judge(results, columns, goals):
 
 def goal_table(rows):
     return '\n'.join(['| goal for | goal | ours | |', '| --- | --- | --- | --- |'] + ['| ' + ' | '.join(r) + ' |' for r in rows])
-
-
-def generic(lines, skip=()):
-    """Lines of one program with whatever they say, a column per key."""
-    keys = []
-    for x in lines:
-        keys += [k for k in x if k not in keys and k not in skip]
-
-    def show(v):
-        return '-' if v is None else number(v) if isinstance(v, float) else f'{v:,}' if isinstance(v, int) and not isinstance(v, bool) else str(v)
-    out = ['| ' + ' | '.join(k.replace('_', ' ') for k in keys) + ' |', '|' + ' --- |' * len(keys)]
-    return '\n'.join(out + ['| ' + ' | '.join(show(x.get(k)) for k in keys) + ' |' for x in lines])

@@ -22,8 +22,8 @@ describe("what `make bench` says about figures", function()
       "| peer | CPU s | MB/s |",
       "| --- | --- | --- |",
       "| **kubelua** | 0.400 .. 0.500 | 400 .. 380 |",
-      "| go | 6.00 (x15) | 50.0 (x0.12) |",
-      "| go-list | 4.00 (x10) | 60.0 (x0.15) |",
+      "| go | 6.00 (x15) | 50 (x0.12) |",
+      "| go-list | 4.00 (x10) | 60 (x0.15) |",
       "| rs | 2.00 (x5.0) | 200 (x0.50) |",
       "| kopf | not run: no Python here | |",
     }, "\n"), python(RESULTS .. 'print(table(r, [CPU, RATE], "peer"))'))

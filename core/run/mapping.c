@@ -261,3 +261,13 @@ void kl__feed_lull(void *arg)
     if (w->o.release)
         w->o.release(w->o.hold_arg);
 }
+
+void kl__feed_synced(void *arg)
+{
+    kl_feed *f = arg;
+    void (*changed)(void *), *changed_arg;
+    atomic_store(&f->told, true);
+    kl_caches_notify(f->w->o.caches, &changed, &changed_arg);
+    if (changed)
+        kl_loop_post(f->w->o.loop, changed, changed_arg);
+}

@@ -101,7 +101,9 @@ static void need(kl_wiring *w, const char *kind)
 
 static void feed(kl_wiring *w, kl_role role, const char *kind, const kl_watch_spec *watch)
 {
-    w->feeds[w->n_feeds++] = (kl_feed){.w = w, .role = role, .watch = watch, .need = kl__wiring_need(w, kind)};
+    kl_feed *f = &w->feeds[w->n_feeds++];
+    *f = (kl_feed){.w = w, .role = role, .watch = watch, .need = kl__wiring_need(w, kind)};
+    atomic_init(&f->told, false);
 }
 
 static size_t count(char **v)
@@ -252,7 +254,8 @@ bool kl_wiring_advance(kl_wiring *w)
     for (size_t i = 0; i < w->n_feeds; i++) {
         kl_feed *f = &w->feeds[i];
         if (f->need->informer && !f->sub)
-            f->sub = kl_informer_subscribe(f->need->informer, &(kl_handler){.on_event = kl__feed_event, .on_lull = kl__feed_lull, .arg = f});
+            f->sub = kl_informer_subscribe(f->need->informer, &(kl_handler){.on_event = kl__feed_event, .on_lull = kl__feed_lull, .on_synced = kl__feed_synced, .arg = f});
+        ready &= f->sub && atomic_load(&f->told);     /* else the first news would repeat what kl_wiring_activate enqueues */
     }
     return ready && !w->problem;
 }
@@ -276,6 +279,9 @@ char *kl_wiring_why(kl_wiring *w, bool *parked)
     for (size_t i = 0; i < w->n_needs; i++)
         if (!w->needs[i].informer || !kl_informer_synced(w->needs[i].informer))
             return kl_sprintf("waiting for %s", kl_cache_kind(w->needs[i].cache));
+    for (size_t i = 0; i < w->n_feeds; i++)
+        if (!atomic_load(&w->feeds[i].told))
+            return kl_sprintf("waiting for %s", kl_cache_kind(w->feeds[i].need->cache));
     return NULL;
 }
 

@@ -30,7 +30,7 @@ typedef struct kl_feed {
     const kl_watch_spec *watch;        /* KL_ROLE_WATCH */
     struct kl_need *need;
     kl_subscription *sub;
-    bool synced;                       /* loop only */
+    atomic_bool told;                  /* of all that was there: what comes from now on is news */
 } kl_feed;
 
 /* One kind that the controller uses. */
@@ -75,6 +75,7 @@ kl_need *kl__wiring_need(kl_wiring *w, const char *kind);              /* NULL w
 /* Informer callback of a feed. */
 void kl__feed_event(void *feed, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags);
 void kl__feed_lull(void *feed);
+void kl__feed_synced(void *feed);
 const char *kl__wired_index_name(kl_wiring *w, const kl_need *n, const char *name);     /* NULL when there is none */
 
 #endif

@@ -170,11 +170,12 @@ static void reload(session *s, bool asked)
 
 /* --- progress ------------------------------------------------------------------------------------------------------------ */
 
-/* Says on stderr what each controller waits for, when that changes. */
-static void progress(session *s)
+/* Says on stderr what each controller waits for, when that changes. True when something was said. */
+static bool progress(session *s)
 {
     kl_controller_state *v;
     size_t n = kl_manager_controllers(s->manager, &v);
+    bool said = false;
     if (n > s->n_told) {
         s->told = kl_realloc(s->told, n * sizeof *s->told);
         memset(s->told + s->n_told, 0, (n - s->n_told) * sizeof *s->told);
@@ -186,11 +187,13 @@ static void progress(session *s)
             fprintf(stderr, "%s\n", line);
             kl_free(s->told[i]);
             s->told[i] = line;
+            said = true;
         } else {
             kl_free(line);
         }
     }
     kl_controller_states_free(v, n);
+    return said;
 }
 
 static void moved(void *arg)
@@ -249,7 +252,7 @@ static int start_manager(session *s, kl_program **programs)
 static int stay(session *s)
 {
     int code = 0;
-    progress(s);
+    (void)progress(s);
     for (bool settled = false;;) {
         switch (cli_wait(settled ? KL_NEVER : SETTLED_AFTER)) {
         case CLI_TERMINATE:
@@ -265,8 +268,7 @@ static int stay(session *s)
             settled = false;
             break;
         case CLI_MOVED:
-            progress(s);
-            settled = false;
+            settled = !progress(s) && settled;
             break;
         case CLI_TIMEOUT:
             kl_mem_settle();

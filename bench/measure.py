@@ -315,6 +315,16 @@ def lua(ctx):
     return '```\n' + out.strip('\n') + '\n```'
 
 
+def profile(ctx):
+    out = []
+    for words in (['--mode', 'sync'], ['--mode', 'burst', '--events', str(5 * FLOOD), '--rate', '0']):
+        code, text, err = printed([sys.executable, 'profile.py', '--n', str(PODS), '--port', str(ctx.port)] + words)
+        if code:
+            raise RuntimeError(f'not run: {(err.strip().splitlines() or ["profile.py said nothing"])[-1]}')
+        out.append(text.strip())
+    return '\n\n'.join(out)
+
+
 # ---------------------------------------------------------------- all of it
 
 @dataclass
@@ -339,6 +349,7 @@ SECTIONS = [
     Section('idle', 'Idle, and start', idle, (230, 230), False),
     Section('lua', 'Calls of a script', lua, (60, 60), False),
     Section('store', 'Store', store, (60, 60), False),
+    Section('profile', 'Where our time goes', profile, (40, 40), False),
 ]
 
 

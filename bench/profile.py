@@ -10,6 +10,7 @@ import collections
 import glob
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -51,7 +52,7 @@ def part_of(dso, symbol, owner):
         return 'libc'
     name = symbol.split('.')[0]                      # gcc's .part.0, .constprop.0
     if dso == 'client':
-        return owner.get(name) or owner.get(symbol) or 'bench/client.c'
+        return owner.get(name) or owner.get(symbol) or ('libgcc' if name.startswith('__') else 'bench/client.c')
     return re.sub(r'-?[0-9.]*\.so.*', '', os.path.basename(dso))
 
 
@@ -67,6 +68,8 @@ def shares():
 
 def main():
     args = arguments()
+    if not shutil.which('perf'):
+        sys.exit('perf is not here (Debian: apt-get install linux-perf)')
     os.makedirs('results', exist_ok=True)
     subprocess.run(['make', '-s', f'data/{args.n}.json'], check=True)
     server = Replay(f'data/{args.n}.json', args.port)
@@ -74,23 +77,21 @@ def main():
     task = Task(mode=args.mode, events=args.events, rate=args.rate)
     try:
         line, why = server.run('kubelua', record, task)
-    except FileNotFoundError:
-        sys.exit('bench: perf is not here (Debian: apt-get install linux-perf)')
     finally:
         server.stop()
     if not line:
-        sys.exit(f'bench: {why}')
+        sys.exit(why)
     owner = owners()
     parts, names = collections.Counter(), collections.defaultdict(list)
     for share, dso, symbol in shares():
         part = part_of(dso, symbol, owner)
         parts[part] += share
         names[part].append(f'{symbol} {share:.1f}')
-    print(f'{args.n:,} pods, {args.mode}: {line["sync_cpu_s"]:.2f} CPU s until synced, {line["all_reconciled_cpu_s"]:.2f} until all reconciled'
-          + (f', {1000 * line["cpu_s_per_1k_events"]:.0f} us per event' if args.mode == 'burst' else '') + ' (perf itself takes its part)\n')
+    print(f'{args.n:,} pods: {line["all_reconciled_cpu_s"]:.2f} CPU s until all were reconciled'
+          + (f', and {args.events:,} events at {1000 * line["cpu_s_per_1k_events"]:.0f} us each' if args.mode == 'burst' else '') + '; perf itself takes its part.\n')
     print('| part | % | of it |\n| --- | --- | --- |')
     for part, share in parts.most_common():
-        if share >= 0.3:
+        if share >= 0.5:
             print(f'| {part} | {share:.1f} | {", ".join(names[part][:args.functions])} |')
 
 

@@ -99,6 +99,14 @@ static inline uint64_t kl__escaped_in(uint64_t backslashes, bool *carry)
 }
 #endif
 
+/* How many bits are set; without an instruction for it, which not every processor has. */
+static inline size_t kl__ones(uint64_t x)
+{
+    x -= x >> 1 & 0x5555555555555555u;
+    x = (x & 0x3333333333333333u) + (x >> 2 & 0x3333333333333333u);
+    return (size_t)(((x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u >> 56);
+}
+
 /* One block in one step: false when the end may be in it. */
 static inline bool kl__brackets_block(kl__brackets *s, const char *p)
 {
@@ -108,10 +116,10 @@ static inline bool kl__brackets_block(kl__brackets *s, const char *p)
     if (b.backslash || escaped)
         b.quote &= ~kl__escaped_in(b.backslash, &escaped);
     uint64_t inside = kl__between(b.quote) ^ (s->in_string ? ~(uint64_t)0 : 0);
-    size_t closed = (size_t)__builtin_popcountll(b.close & ~inside);
+    size_t closed = kl__ones(b.close & ~inside);
     if (closed >= s->depth || b.backslash & ~inside)      /* a backslash outside a string escapes nothing: rubbish, taken slowly */
         return false;
-    s->depth += (size_t)__builtin_popcountll(b.open & ~inside) - closed;
+    s->depth += kl__ones(b.open & ~inside) - closed;
     s->in_string = inside >> 63;
     s->escaped = escaped;
     return true;

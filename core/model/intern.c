@@ -5,7 +5,8 @@
  * array may have any length, and grows by a quarter to stay well filled. Cells are in the order of their hashes: a search ends
  * at the first that is greater, which keeps misses as short as hits, and growing is one walk along both arrays.
  * A node is entered with count 1 and leaves when its count falls to zero under the lock; the common count-down (from above one)
- * takes no lock. Dead containers wait on a stack of their own, so deep values need no deep C stack. Hashes are seeded per
+ * takes no lock. Dead containers wait on a stack of their own, so deep values need no deep C stack; of a giant only a part goes at once,
+ * and later deaths take the rest along, so that no thread stops for it. Hashes are seeded per
  * process: nobody in a cluster can choose contents that collide. */
 #include "model/intern.h"
 
@@ -269,23 +270,40 @@ const kl_value *kl_value_ref(const kl_value *v)
     return v;
 }
 
-/* Dead containers whose children still count. */
+/* Dead containers whose children still count: a handle, and above it how many children are done. */
 typedef struct dead {
-    kl__h *v, small[64];
+    uint64_t *v, small[64];
     size_t len, cap;
+    size_t budget;               /* children that may be let go now */
 } dead;
 
-static void bury(dead *d, kl__h h)
+#define AT_ONCE 8192             /* children that one unref lets go: well below a millisecond; the rest of a giant waits */
+#define ON_THE_WAY 64            /* ... and of what waits, the later ones take so many along */
+
+static kl_mutex waiting_mu = KL_MUTEX_INIT;
+static uint64_t *waiting KL_GUARDED_BY(waiting_mu);
+static size_t waiting_cap KL_GUARDED_BY(waiting_mu);
+static _Atomic size_t waiting_len;               /* changed under waiting_mu */
+
+static void dead_init(dead *d, size_t budget)
+{
+    d->v = d->small;
+    d->len = 0;
+    d->cap = sizeof d->small / sizeof *d->small;
+    d->budget = budget;
+}
+
+static void bury(dead *d, uint64_t entry)
 {
     if (d->len == d->cap) {
-        kl__h *bigger = kl_alloc(2 * d->cap * sizeof *bigger);
+        uint64_t *bigger = kl_alloc(2 * d->cap * sizeof *bigger);
         memcpy(bigger, d->v, d->len * sizeof *bigger);
         if (d->v != d->small)
             kl_free(d->v);
         d->v = bigger;
         d->cap *= 2;
     }
-    d->v[d->len++] = h;
+    d->v[d->len++] = entry;
 }
 
 static inline void release(dead *d, kl__h h)
@@ -299,28 +317,80 @@ static inline void release(dead *d, kl__h h)
         kl__arena_free(h, size_of(type, kl__at(h)->len));
 }
 
+static void wait_for_later(const dead *d)
+{
+    kl_lock(&waiting_mu);
+    size_t len = atomic_load_explicit(&waiting_len, memory_order_relaxed);
+    if (len + d->len > waiting_cap) {
+        waiting_cap = 2 * (len + d->len);
+        waiting = kl_realloc(waiting, waiting_cap * sizeof *waiting);
+    }
+    memcpy(waiting + len, d->v, d->len * sizeof *waiting);
+    atomic_store_explicit(&waiting_len, len + d->len, memory_order_relaxed);
+    kl_unlock(&waiting_mu);
+}
+
+/* Some of those that wait join d. */
+static void take_along(dead *d, size_t most)
+{
+    kl_lock(&waiting_mu);
+    size_t len = atomic_load_explicit(&waiting_len, memory_order_relaxed);
+    for (; len && most; most--)
+        bury(d, waiting[--len]);
+    atomic_store_explicit(&waiting_len, len, memory_order_relaxed);
+    if (!len) {
+        kl_free(waiting);
+        waiting = NULL;
+        waiting_cap = 0;
+    }
+    kl_unlock(&waiting_mu);
+}
+
+static void reclaim(dead *d)
+{
+    while (d->len && d->budget) {
+        uint64_t entry = d->v[--d->len];
+        kl__h h = (kl__h)entry;
+        kl__node *n = kl__at(h);
+        kl_type type = kl__node_type(n);
+        size_t count = count_of(n, type), size = size_of(type, count), i = (size_t)(entry >> 32);
+        for (; i < count && d->budget; i++, d->budget--)
+            release(d, n->v[i]);
+        if (i < count) {
+            bury(d, (uint64_t)i << 32 | h);
+            break;
+        }
+        if (type == KL_OBJECT)
+            release(d, n->len);
+        kl__arena_free(h, size);
+    }
+    if (d->len)
+        wait_for_later(d);
+    if (d->v != d->small)
+        kl_free(d->v);
+}
+
 void kl_value_unref(const kl_value *v)
 {
     if (!kl__is_node(kl__handle(v)))
         return;
     dead d;
-    d.v = d.small;
-    d.len = 0;
-    d.cap = sizeof d.small / sizeof *d.small;
+    dead_init(&d, AT_ONCE);
     release(&d, kl__handle(v));
-    while (d.len) {
-        kl__h h = d.v[--d.len];
-        kl__node *n = kl__at(h);
-        kl_type type = kl__node_type(n);
-        size_t count = count_of(n, type), size = size_of(type, count);
-        for (size_t i = 0; i < count; i++)
-            release(&d, n->v[i]);
-        if (type == KL_OBJECT)
-            release(&d, n->len);
-        kl__arena_free(h, size);
+    if (d.len && __builtin_expect(atomic_load_explicit(&waiting_len, memory_order_relaxed) > 0, 0))
+        take_along(&d, ON_THE_WAY);
+    reclaim(&d);
+}
+
+/* Everything that waits, now. */
+static void reclaim_all(void)
+{
+    while (atomic_load_explicit(&waiting_len, memory_order_relaxed)) {
+        dead d;
+        dead_init(&d, SIZE_MAX);
+        take_along(&d, SIZE_MAX);
+        reclaim(&d);
     }
-    if (d.v != d.small)
-        kl_free(d.v);
 }
 
 /* --- scalars ------------------------------------------------------------------------------------------------------- */
@@ -504,6 +574,7 @@ const kl_value *kl__intern_container(kl_type type, const kl_value *const *slots,
 
 void kl_value_memory(size_t *nodes, size_t *bytes)
 {
+    reclaim_all();
     kl__arena_usage(nodes, bytes);
     for (size_t i = 0; i < SHARDS; i++) {
         kl_spin_lock(&shards[i].mu);

@@ -45,7 +45,8 @@ int64_t kl_value_int_at(const kl_value *v, int64_t dflt, ...) __attribute__((sen
 bool kl_value_equal(const kl_value *a, const kl_value *b);
 size_t kl_value_bytes(const kl_value *v);                       /* memory the whole tree takes (shared parts counted once per occurrence) */
 
-/* What all values of the process take, shared parts once: nodes, and bytes with the table that finds them. */
+/* What all values of the process take, shared parts once: nodes, and bytes with the table that finds them. Lets go first of what
+ * dead giants still hold. */
 void kl_value_memory(size_t *nodes, size_t *bytes);
 
 /* A number for a value as long as somebody holds it: values with the same number are equal, equal strings have the same number.
@@ -61,7 +62,7 @@ const kl_value *kl_value_find(const kl_value *v, kl_lookup *l);      /* as kl_va
 
 /* --- references ---------------------------------------------------------------------------------------------------- */
 const kl_value *kl_value_ref(const kl_value *v);                /* returns v; NULL is fine */
-void kl_value_unref(const kl_value *v);                         /* no recursion limit; NULL is fine */
+void kl_value_unref(const kl_value *v);                         /* any depth; NULL is fine. Of a giant the memory comes back little by little, with later unrefs */
 
 /* --- decoding and encoding ------------------------------------------------------------------------------------------ */
 /* One JSON document, nothing but white space after it. Invalid UTF-8, duplicate keys, depth, truncation: KL_ESYNTAX with

@@ -3,6 +3,7 @@
 #include "support/test.h"
 
 #include "base/mem.h"
+#include "model/arena.h"
 #include "model/stream.h"
 #include "support/random_value.h"
 
@@ -291,7 +292,37 @@ static void one_part_in_a_million_places_is_counted_and_freed(void **state)
     assert_int_equal(live_nodes(), nodes);
 }
 
+static size_t slots_now(void)
+{
+    size_t slots, bytes;
+    kl__arena_usage(&slots, &bytes);
+    return slots;
+}
+
+/* kl_value_memory would let go of what waits, so the arena is asked. */
+static void a_giant_goes_little_by_little(void **state)
+{
+    (void)state;
+    size_t before = live_nodes();
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    for (int i = 0; i < 200000; i++)
+        kl_build_double(b, i + 0.5);
+    kl_build_end(b);
+    kl_value_unref(kl_builder_done(b));
+    size_t left = slots_now() - before;
+    assert_in_range(left, 150000, 199999);           /* one drop lets go of a part */
+    for (size_t earlier = left + 1; left && left < earlier;) {
+        earlier = left;
+        kl_value_unref(decode("[0.25]"));            /* any later one takes a part of the rest along */
+        left = slots_now() - before;
+    }
+    assert_int_equal(left, 0);
+    assert_int_equal(live_nodes(), before);
+}
+
 #define CASE(f) cmocka_unit_test_teardown(f, nothing_left)
 KL_TESTS(CASE(equal_values_are_one_handle_whatever_way_they_were_made), CASE(values_that_differ_a_little_are_told_apart), CASE(a_value_that_went_comes_back_new),
     CASE(a_chain_of_a_million_links_is_built_compared_written_and_freed), CASE(a_chain_as_deep_as_text_may_be_is_freed_from_any_link),
-    CASE(a_value_of_millions_of_nodes_goes_whole_and_in_parts), CASE(one_part_in_a_million_places_is_counted_and_freed))
+    CASE(a_value_of_millions_of_nodes_goes_whole_and_in_parts), CASE(one_part_in_a_million_places_is_counted_and_freed),
+    CASE(a_giant_goes_little_by_little))

@@ -364,10 +364,26 @@ def arguments():
     return a.parse_args()
 
 
+def blocks(text):
+    """The head of figures, and their sections by title."""
+    head, *rest = ('\n' + text.strip()).split('\n### ')
+    return head.strip(), {x.split('\n', 1)[0]: x.split('\n', 1)[-1].strip() for x in rest}
+
+
+def merged(old, new):
+    """A run of some sections replaces those of the page, each with what was run; a run of as many replaces all."""
+    (head, page), (run, sections) = blocks(old), blocks(new)
+    titles = [s.title for s in SECTIONS]
+    if all(t in sections for t in page if t in titles):
+        return new.strip()
+    page |= {t: f'{text}\n\nMeasured apart: {run.splitlines()[0]}' for t, text in sections.items()}
+    return '\n\n'.join([head] + [f'### {t}\n\n{page[t]}' for t in titles if t in page])
+
+
 def write(figures, path):
     try:
         with open(figures) as f:
-            new = f.read().strip()
+            new = f.read()
         with open(path) as f:
             text = f.read()
     except OSError as e:
@@ -375,8 +391,9 @@ def write(figures, path):
     begin, end = (text.find(m) for m in MARKERS)
     if begin < 0 or end < begin:
         sys.exit(f'bench: {path} has not the two lines {MARKERS[0]} and {MARKERS[1]}')
+    begin += len(MARKERS[0])
     with open(path, 'w') as f:
-        f.write(text[:begin + len(MARKERS[0])] + '\n\n' + new + '\n\n' + text[end:])
+        f.write(text[:begin] + '\n\n' + merged(text[begin:end], new) + '\n\n' + text[end:])
     print(f'bench: {figures} is now in {os.path.normpath(path)}')
 
 

@@ -55,13 +55,19 @@ kept = [dict(o, kind="Pod", apiVersion="v1") for o in json.load(open(%q))["items
 print(served_bytes(%q) == sum(len(json.dumps(o, separators=(",", ":"), ensure_ascii=False).encode()) for o in kept))]==]):format(list, list, list)))
   end)
 
-  it("puts the figures of a run between the markers of a page, and nowhere else", function()
+  it("puts the figures of a run between the markers of a page and nowhere else, those of some sections in their places", function()
     local figures, page = process.write(process.tmpname ".md", "### New\n"), process.tmpname ".md"
     local begin, finish = "<!-- figures: `make bench-docs` writes what follows -->", "<!-- end of figures -->"
     process.write(page, ("before\n%s\n\nold\n\n%s\nafter\n"):format(begin, finish))
     local command = "python3 bench/measure.py --figures " .. process.quote(figures) .. " --write "
     assert.equal(0, select(2, process.run(command .. process.quote(page))))
     assert.equal(("before\n%s\n\n### New\n\n%s\nafter\n"):format(begin, finish), process.read(page))
+    process.write(figures, "`make bench`\nmore\n\n### Sync\n\none\n\n### Growth\n\ntwo\n")
+    assert.equal(0, select(2, process.run(command .. process.quote(page))))
+    process.write(figures, "`make bench SECTIONS=growth`, later\nmore\n\n### Growth\n\nthree\n")
+    assert.equal(0, select(2, process.run(command .. process.quote(page))))
+    assert.equal(("before\n%s\n\n`make bench`\nmore\n\n### Sync\n\none\n\n### Growth\n\nthree\n\n" ..
+      "Measured apart: `make bench SECTIONS=growth`, later\n\n%s\nafter\n"):format(begin, finish), process.read(page))
     local out, status = process.run(command .. process.quote(figures))
     assert.equal(1, status)
     assert.truthy(out:find("has not the two lines", 1, true), out)

@@ -300,10 +300,9 @@ def store(ctx):
     lines = lines_of('store', ['bin/store'])
     results = Results()
     for x in lines:                                        # one row per figure, one column per number of objects
-        results.lines.setdefault(x['figure'].replace('_', ' '), [{}])[0][x['n']] = x['value']
-    sizes = sorted({x['n'] for x in lines})
+        results.lines[x['figure']] = [{size: v for size, v in x.items() if size != 'figure'}]
     return ('Small objects, decoded beforehand, in the store of the informer; CPU time of the thread.\n\n'
-            + table(results, [Column(f'of {n:,}', n) for n in sizes], 'figure', ours=None))
+            + table(results, [Column(size, size) for size in lines[0] if size != 'figure'], 'figure', ours=None))
 
 
 def lua(ctx):

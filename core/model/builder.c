@@ -2,12 +2,12 @@
  *
  * All open containers share one stack of references; a frame remembers where its container begins. Closing a container
  * turns the part above its base into a node and pushes that. kl__stack and kl__seen are shared with the decoder. */
-#include "model/hash.h"
 #include "model/intern.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/hash.h"
 #include "base/mem.h"
 
 /* --- the stack --------------------------------------------------------------------------------------------------------- */
@@ -39,7 +39,7 @@ void kl__stack_fini(kl__stack *s)
 static kl__seen_entry *seen_slot(kl__seen *seen, uint64_t serial, const kl_value *key)
 {
     uint64_t words[2] = { serial, (uintptr_t)key };
-    size_t at = kl__hash64(words, sizeof words) & (seen->cap - 1);
+    size_t at = kl_quick_hash(words, sizeof words) & (seen->cap - 1);
     while (seen->v[at].key && (seen->v[at].key != key || seen->v[at].serial != serial))
         at = (at + 1) & (seen->cap - 1);
     return &seen->v[at];

@@ -12,9 +12,9 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/sync.h"
-#include "model/hash.h"
 
 #define SHARD_BITS 6
 #define SHARDS (1u << SHARD_BITS)
@@ -35,7 +35,7 @@ static shard shards[SHARDS];
 
 static inline uint32_t hash_of(kl_type type, const void *data, size_t n)
 {
-    return (uint32_t)(kl__hash64(data, n) >> 17) ^ (uint32_t)type * 0x9e3779b1u;
+    return (uint32_t)(kl_quick_hash(data, n) >> 17) ^ (uint32_t)type * 0x9e3779b1u;
 }
 
 /* --- nodes ------------------------------------------------------------------------------------------------------ */

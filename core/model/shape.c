@@ -1,5 +1,5 @@
 /* shape.c - an object's keys: where a key stands. Many keys carry an index, 2^k words that each are 0 or 1 + a place. */
-#include "model/hash.h"
+#include "base/hash.h"
 #include "model/intern.h"
 
 uint32_t kl__index_cap(size_t keys)
@@ -14,7 +14,7 @@ uint32_t kl__index_cap(size_t keys)
 
 static uint32_t key_hash(const char *s, size_t n)
 {
-    return (uint32_t)kl__hash64(s, n);
+    return (uint32_t)kl_quick_hash(s, n);
 }
 
 void kl__index_fill(kl__node *shape)

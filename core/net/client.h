@@ -89,7 +89,6 @@ typedef struct kl_stream_call {
     void (*done)(void *arg, kl_status st, int code, const kl_value *envelope, kl_err *err);
     void *arg;
     size_t max_object;
-    bool drop_managed_fields;
     /* Borrowed until done; see kl_stream_handler for what they mean. All may be NULL. */
     kl_projection *keep;
     const char *api_version, *kind;

@@ -99,7 +99,7 @@ static void on_head(void *arg, const kl_http_head *head)
     if (s->cancelled || head->code < 200 || head->code >= 300)
         return;
     kl_stream_handler h = { .item = on_item, .event = on_event, .arg = s,
-        .max_object = s->call.max_object, .keep = s->call.keep, .drop_managed_fields = s->call.drop_managed_fields,
+        .max_object = s->call.max_object, .keep = s->call.keep,
         .api_version = s->call.api_version, .kind = s->call.kind, .known = s->call.known ? known : NULL };
     s->decoder = s->watch ? kl_stream_watch_new(&h) : kl_stream_list_new(&h);
     if (s->call.opened)

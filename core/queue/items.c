@@ -6,7 +6,6 @@
 #include "queue/items.h"
 
 #include <string.h>
-#include "base/map.h"
 #include "base/mem.h"
 
 #define BLOCK       16u
@@ -15,10 +14,7 @@
 
 void kl_items_init(kl_items *t)
 {
-    static const char first[] = "queue items", second[] = "and once more";
     memset(t, 0, sizeof *t);
-    t->seed[0] = kl_hash(first, sizeof first);
-    t->seed[1] = kl_hash(second, sizeof second);
 }
 
 void kl_items_fini(kl_items *t)
@@ -28,48 +24,6 @@ void kl_items_fini(kl_items *t)
     kl_free(t->slabs);
     kl_free(t->tops);
     kl_free(t->slots);
-}
-
-static uint64_t fold(uint64_t a, uint64_t b)
-{
-    unsigned __int128 p = (unsigned __int128)a * b;
-    return (uint64_t)p ^ (uint64_t)(p >> 64);
-}
-
-static uint64_t read8(const char *s)
-{
-    uint64_t w;
-    memcpy(&w, s, 8);
-    return w;
-}
-
-static uint64_t read4(const char *s)
-{
-    uint32_t w;
-    memcpy(&w, s, 4);
-    return w;
-}
-
-/* Multiply and fold, 16 bytes at a time, each with the secret mixed in (as wyhash does): a third of the cost of kl_hash. The
- * last 16 are read from the end, so that no byte needs a look of its own. */
-uint32_t kl_items_hash(const kl_items *t, const char *s, size_t n)
-{
-    uint64_t h = t->seed[0] ^ n, a, b;
-    const char *end = s + n;
-    for (; n > 16; n -= 16, s += 16)
-        h = fold(read8(s) ^ t->seed[1], read8(s + 8) ^ h);
-    if (end - s >= 8) {
-        a = read8(s);
-        b = read8(end - 8);
-    } else if (n >= 4) {
-        a = read4(s);
-        b = read4(end - 4);
-    } else {
-        a = n ? (uint64_t)(unsigned char)s[0] << 16 | (uint64_t)(unsigned char)s[n / 2] << 8 | (unsigned char)end[-1] : 0;
-        b = 0;
-    }
-    h = fold(fold(a ^ t->seed[1], b ^ h), t->seed[0] | 1);
-    return (uint32_t)(h ^ h >> 32);
 }
 
 /* --- the table ------------------------------------------------------------------------------------------------------------- */

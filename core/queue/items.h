@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/clock.h"
+#include "base/hash.h"
 
 typedef uint32_t kl_handle;
 #define KL_NO_ITEM ((kl_handle)0)
@@ -51,7 +52,6 @@ typedef struct kl_items {
     uint32_t *tops;               /* of each: the first block never used */
     size_t n_slabs;
     uint32_t current;             /* the slab to go on in */
-    uint64_t seed[2];
     kl_handle free_of[KL_SIZE_CLASSES];       /* chained through the first bytes of free blocks, by size in blocks */
 } kl_items;
 
@@ -71,7 +71,7 @@ static inline kl_item *kl_items_at(const kl_items *t, kl_handle h)
     return (kl_item *)(void *)(t->slabs[h >> 16] + ((size_t)(h & 0xffff) << 4));
 }
 
-uint32_t kl_items_hash(const kl_items *t, const char *s, size_t n);      /* any thread */
+static inline uint32_t kl_items_hash(const char *key, size_t n) { return (uint32_t)kl_quick_hash(key, n); }      /* any thread */
 kl_item *kl_items_find(const kl_items *t, const char *key, size_t n, uint32_t hash);      /* NULL when absent */
 kl_item *kl_items_use(kl_items *t, const char *key, size_t n, uint32_t hash);             /* found, or made; something will be known about it */
 void kl_items_drop(kl_items *t, kl_item *it);                                             /* nothing is left to know about it */

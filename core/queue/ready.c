@@ -231,7 +231,7 @@ static void ring_leave(kl_ready *r, kl_level *l, uint32_t n)
 static uint32_t ns_of(const kl_ready *r, const kl_item *it)
 {
     const char *slash = r->turns ? memchr(it->key, '/', it->key_len) : NULL;
-    return slash ? kl_items_hash(r->items, it->key, (size_t)(slash - it->key)) : 0;
+    return slash ? kl_items_hash(it->key, (size_t)(slash - it->key)) : 0;
 }
 
 /* --- putting and taking ---------------------------------------------------------------------------------------------------------- */

@@ -104,7 +104,7 @@ static kl_item *find_locked(kl_workqueue *q, const char *key) KL_REQUIRES(q->mu)
 {
     empty_inbox_locked(q);
     size_t n = strlen(key);
-    return kl_items_find(&q->items, key, n, kl_items_hash(&q->items, key, n));
+    return kl_items_find(&q->items, key, n, kl_items_hash(key, n));
 }
 
 /* Forgets an item about which nothing is left to know. */
@@ -251,7 +251,7 @@ static kl_time failed_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
 static kl_time add(kl_workqueue *q, const char *key, const kl_add *how, bool retry, kl_time now)
 {
     size_t n = strlen(key);
-    uint32_t hash = kl_items_hash(&q->items, key, n);
+    uint32_t hash = kl_items_hash(key, n);
     kl_time delay = how->after > 0 ? how->after : 0;
     kl_spin_lock(&q->mu);
     if (!q->hungry && !delay && !how->rate_limited && !retry && n <= INBOX_KEY && !q->shutting_down) {

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "base/mem.h"
 
@@ -18,9 +19,14 @@
 
 enum { AWAKE, ASLEEP, WOKEN };
 
+/* A socket that was let go since the last wait: libcurl often wants it again before the next, and then epoll hears of it once. */
+typedef struct loose { int fd, what; } loose;
+
 struct kl_poller {
     int epoll, event;
     atomic_int state;
+    loose *loose;           /* owner thread */
+    size_t nloose;
 };
 
 kl_poller *kl_poller_new(void)
@@ -47,16 +53,42 @@ void kl_poller_free(kl_poller *p)
         return;
     close(p->epoll);
     close(p->event);
+    kl_free(p->loose);
     kl_free(p);
+}
+
+static void tell(kl_poller *p, int fd, int what)
+{
+    struct epoll_event e = { .events = (what & KL_POLL_IN ? EPOLLIN | EPOLLRDHUP : 0u) | (what & KL_POLL_OUT ? EPOLLOUT : 0u), .data.fd = fd };
+    /* Not through libc: ThreadSanitizer would take it for a use of whatever has this number by now, in any thread. */
+    if (!what)
+        syscall(SYS_epoll_ctl, p->epoll, EPOLL_CTL_DEL, fd, &e);
+    else if (epoll_ctl(p->epoll, EPOLL_CTL_MOD, fd, &e) && errno == ENOENT)
+        epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
 void kl_poller_watch(kl_poller *p, int fd, int what)
 {
-    struct epoll_event e = { .events = (what & KL_POLL_IN ? EPOLLIN | EPOLLRDHUP : 0u) | (what & KL_POLL_OUT ? EPOLLOUT : 0u), .data.fd = fd };
-    if (!what)
-        epoll_ctl(p->epoll, EPOLL_CTL_DEL, fd, &e);
-    else if (epoll_ctl(p->epoll, EPOLL_CTL_MOD, fd, &e) && errno == ENOENT)
-        epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &e);
+    size_t i = 0;
+    while (i < p->nloose && p->loose[i].fd != fd)
+        i++;
+    if (i < p->nloose) {
+        p->loose[i].what = what;
+    } else if (what) {
+        tell(p, fd, what);
+    } else {
+        p->loose = kl_realloc(p->loose, (p->nloose + 1) * sizeof *p->loose);
+        p->loose[p->nloose++] = (loose){ fd, 0 };
+    }
+}
+
+void kl_poller_closing(kl_poller *p, int fd)
+{
+    for (size_t i = 0; i < p->nloose; i++)
+        if (p->loose[i].fd == fd) {
+            tell(p, fd, 0);
+            p->loose[i--] = p->loose[--p->nloose];
+        }
 }
 
 /* Rounded up, so that a moment is never looked at before it has come. */
@@ -81,6 +113,9 @@ static void drain(int event)
 size_t kl_poller_wait(kl_poller *p, kl_time until, kl_ready *out, size_t max)
 {
     struct epoll_event e[BATCH];
+    for (size_t i = 0; i < p->nloose; i++)
+        tell(p, p->loose[i].fd, p->loose[i].what);
+    p->nloose = 0;
     int timeout = milliseconds_until(until), awake = AWAKE;
     if (timeout && !atomic_compare_exchange_strong(&p->state, &awake, ASLEEP))
         timeout = 0;                                    /* woken meanwhile */

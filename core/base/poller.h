@@ -17,8 +17,9 @@ typedef struct kl_ready { int fd; int what; } kl_ready;
 
 kl_poller *kl_poller_new(void);                              /* NULL: no file descriptors left */
 void kl_poller_free(kl_poller *p);
-/* What to report of fd from now on; 0: nothing, which must be said before fd is closed. */
+/* What to report of fd from now on; 0: nothing. */
 void kl_poller_watch(kl_poller *p, int fd, int what);
+void kl_poller_closing(kl_poller *p, int fd);                /* before fd is closed: its number may be another's in a moment */
 /* Waits until monotonic `until` (KL_NEVER: for ever; a past moment: only looks), returns how many of out[max] were filled.
  * A wake that came since the last call ends the wait at once, with no entry of its own. */
 size_t kl_poller_wait(kl_poller *p, kl_time until, kl_ready *out, size_t max);

@@ -41,6 +41,25 @@ static void readiness_is_a_level_and_follows_the_interest(void **state)
     kl_poller_free(NULL);
 }
 
+static void what_was_let_go_is_forgotten_when_it_closes(void **state)
+{
+    (void)state;
+    kl_poller *p = kl_poller_new();
+    kl_ready ready[2];
+    int fd[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
+    int copy = dup(fd[0]);                                  /* keeps the socket: closing alone would take it out of epoll */
+    kl_poller_watch(p, fd[0], KL_POLL_IN);
+    kl_poller_watch(p, fd[0], 0);
+    kl_poller_closing(p, fd[0]);
+    close(fd[0]);
+    assert_int_equal(write(fd[1], "x", 1), 1);
+    assert_int_equal(kl_poller_wait(p, 0, ready, 2), 0);
+    close(copy);
+    close(fd[1]);
+    kl_poller_free(p);
+}
+
 static void a_wait_ends_at_its_moment_and_not_before(void **state)
 {
     (void)state;
@@ -182,6 +201,6 @@ static void a_bell_waits_until_its_deadline(void **state)
     assert_int_equal(kl_bell_look(&b), look + 1);
 }
 
-KL_TESTS(cmocka_unit_test(readiness_is_a_level_and_follows_the_interest), cmocka_unit_test(a_wait_ends_at_its_moment_and_not_before),
+KL_TESTS(cmocka_unit_test(readiness_is_a_level_and_follows_the_interest), cmocka_unit_test(what_was_let_go_is_forgotten_when_it_closes), cmocka_unit_test(a_wait_ends_at_its_moment_and_not_before),
     cmocka_unit_test(more_than_fits_comes_with_the_next_look), cmocka_unit_test(wakes_do_not_pile_up), cmocka_unit_test(no_wake_is_lost),
     cmocka_unit_test(no_ring_is_lost), cmocka_unit_test(a_bell_waits_until_its_deadline))

@@ -16,30 +16,6 @@
 
 /* --- entries --------------------------------------------------------------------------------------------------------------- */
 
-static inline void push(kl__entries *s, kl__entry e)
-{
-    if (__builtin_expect(s->len == s->cap, 0)) {
-        s->cap = s->cap ? 2 * s->cap : 128;
-        s->v = kl_realloc(s->v, s->cap * sizeof *s->v);
-    }
-    s->v[s->len++] = e;
-}
-
-static void push_borrowed(kl__entries *s, const kl__h *v, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        push(s, v[i]);
-}
-
-static void cut_back(kl__entries *s, size_t len)
-{
-    while (s->len > len) {
-        kl__entry e = s->v[--s->len];
-        if (e & KL__OWNED)
-            kl_value_unref(KL__VALUE((kl__h)e));
-    }
-}
-
 static void push_key(kl__decoder *d, kl__entry key, const char *at)
 {
     if (d->keys.len >= d->key_at_cap) {
@@ -47,7 +23,7 @@ static void push_key(kl__decoder *d, kl__entry key, const char *at)
         d->key_at = kl_realloc(d->key_at, d->key_at_cap * sizeof *d->key_at);
     }
     d->key_at[d->keys.len] = (size_t)(at - d->text);
-    push(&d->keys, key);
+    kl__entries_push(&d->keys, key);
 }
 
 /* The keys of a guide that were followed until now; they are distinct, so their places do not matter. */
@@ -58,13 +34,6 @@ static void push_followed(kl__decoder *d, const kl__h *v, size_t n)
 }
 
 /* --- strings -------------------------------------------------------------------------------------------------------------- */
-
-static inline uint64_t word_at(const char *p)
-{
-    uint64_t w;
-    memcpy(&w, p, sizeof w);
-    return w;
-}
 
 /* Of a word's 8 bytes the first n, 0 < n < 8, as they lie in memory. */
 static inline uint64_t first_bytes(uint64_t w, size_t n)
@@ -87,30 +56,15 @@ static inline bool is_text_of(const char *p, const char *end, kl__h h)
     if ((atomic_load_explicit(&s->rc, memory_order_relaxed) & (KL__TYPE | KL__PLAIN)) != (KL_STRING | KL__PLAIN) || (size_t)(end - p) < n + 9 || p[n] != '"')
         return false;
     for (; i + 8 <= n; i += 8)
-        if (word_at(p + i) != word_at(s->bytes + i))
+        if (kl__word_at(p + i) != kl__word_at(s->bytes + i))
             return false;
-    return i == n || !(first_bytes(word_at(p + i) ^ word_at(s->bytes + i), n - i));
-}
-
-static inline bool is_bytes_of(kl__h h, const char *s, size_t n)
-{
-    return kl__is_node(h) ? kl__at(h)->len == n && !memcmp(kl__at(h)->bytes, s, n) : !n;
+    return i == n || !(first_bytes(kl__word_at(p + i) ^ kl__word_at(s->bytes + i), n - i));
 }
 
 /* The node of a string that is not the guide's: a new reference. What this text brought before is held by its stacks. */
 static kl__h find_string(kl__decoder *d, const char *s, size_t n)
 {
-    if (n < 8 || d->last_wins)
-        return kl__intern_str_new(s, n, &d->made_new);
-    kl__entry *recent = &d->recent[(word_at(s + n - 8) * 0x9e3779b97f4a7c15u >> 59) % KL__RECENT];
-    if (*recent && is_bytes_of((kl__h)*recent, s, n)) {
-        kl_value_ref(KL__VALUE((kl__h)*recent));
-        d->made_new = *recent & KL__NEW;
-        return (kl__h)*recent;
-    }
-    kl__h h = kl__intern_str_new(s, n, &d->made_new);
-    *recent = h | (d->made_new ? KL__NEW : 0);
-    return h;
+    return d->last_wins ? kl__intern_str_new(s, n, &d->made_new) : kl__recent_string(&d->recent, s, n, &d->made_new);
 }
 
 static const char *string(kl__decoder *d, const char *p, kl__h guide, kl__h *out)
@@ -121,7 +75,7 @@ static const char *string(kl__decoder *d, const char *p, kl__h guide, kl__h *out
     p = kl__string_text(d, p, &s, &n);
     if (!p)
         return NULL;
-    *out = guided && is_bytes_of(guide, s, n) ? guide : find_string(d, s, n);
+    *out = guided && kl__is_bytes_of(guide, s, n) ? guide : find_string(d, s, n);
     return p;
 }
 
@@ -179,19 +133,10 @@ static inline const char *next(kl__decoder *d, const char *p, char close, bool *
     return kl__unexpected(d, p, close == '}' ? "',' or '}'" : "',' or ']'");
 }
 
-/* A new reference that turned out to be the guide after all (a key came again and its last value was the guide's) is given back:
- * who gets the guide has borrowed it. */
-static inline kl__h made(kl__h h, kl__h guide)
-{
-    if (h == guide)
-        kl__spare(h);
-    return h;
-}
-
 /* The value that was just read, as an entry. */
 static inline kl__entry entry_of(const kl__decoder *d, kl__h h, kl__h like)
 {
-    return (h == like || !kl__is_node(h) ? h : kl__owned(h)) | (d->made_new ? KL__NEW : 0);
+    return kl__entry_of(h, like, d->made_new);
 }
 
 static const char *array(kl__decoder *d, const char *p, kl__h guide, size_t depth, const kl__cut *cut, kl__h *out)
@@ -217,9 +162,9 @@ static const char *array(kl__decoder *d, const char *p, kl__h guide, size_t dept
         any_new |= d->made_new;
         if (!same || n >= gn || h != g->v[n]) {
             if (same)
-                push_borrowed(&d->values, g->v, n);
+                kl__entries_borrow(&d->values, g->v, n);
             same = false;
-            push(&d->values, entry_of(d, h, like));
+            kl__entries_push(&d->values, entry_of(d, h, like));
         }
         before = h;
         p = next(d, p, ']', &more);
@@ -231,9 +176,9 @@ static const char *array(kl__decoder *d, const char *p, kl__h guide, size_t dept
         return p;
     }
     if (same)
-        push_borrowed(&d->values, g->v, n);
+        kl__entries_borrow(&d->values, g->v, n);
     d->made_new = any_new && d->alone;
-    *out = d->made_new ? kl__make_alone(KL_ARRAY, n, d->values.v + base, n) : made(kl__intern_list(KL_ARRAY, d->values.v + base, n), guide);
+    *out = d->made_new ? kl__make_alone(KL_ARRAY, n, d->values.v + base, n) : kl__made(kl__intern_list(KL_ARRAY, d->values.v + base, n), guide);
     d->values.len = base;
     return p;
 }
@@ -271,18 +216,12 @@ static size_t find_again(const kl__entry *keys, size_t n, size_t *first)
     return again;
 }
 
-static void drop_entry(kl__entry e)
-{
-    if (e & KL__OWNED)
-        kl_value_unref(KL__VALUE((kl__h)e));
-}
-
 /* Members whose key came before give their value to the earlier one. Returns how many are left. */
 static size_t merge_again(kl__entry *keys, kl__entry *values, size_t n)
 {
     for (size_t first, again; (again = find_again(keys, n, &first)) < n; n--) {
-        drop_entry(values[first]);
-        drop_entry(keys[again]);
+        kl__entry_drop(values[first]);
+        kl__entry_drop(keys[again]);
         values[first] = values[again];
         memmove(keys + again, keys + again + 1, (n - again - 1) * sizeof *keys);
         memmove(values + again, values + again + 1, (n - again - 1) * sizeof *values);
@@ -313,7 +252,7 @@ static inline void leave_keys(kl__decoder *d, members *m)
 static inline void leave_values(kl__decoder *d, members *m)
 {
     if (m->same)
-        push_borrowed(&d->values, m->values, m->n);
+        kl__entries_borrow(&d->values, m->values, m->n);
     m->same = false;
 }
 
@@ -324,7 +263,7 @@ static size_t guided_place(const members *m, const char *s, size_t n)
         return kl__shape_find(m->shape, s, n);
     for (size_t i = 0; i < m->guide_n; i++) {
         size_t at = m->cursor + i < m->guide_n ? m->cursor + i : m->cursor + i - m->guide_n;
-        if (is_bytes_of(m->shape->v[at], s, n))
+        if (kl__is_bytes_of(m->shape->v[at], s, n))
             return at;
     }
     return SIZE_MAX;
@@ -372,7 +311,7 @@ static bool close_object(kl__decoder *d, members *m, kl__h *out)
         return false;
     d->made_new = m->any_new && d->alone;
     *out = d->made_new ? kl__make_alone(KL_OBJECT, shape, d->values.v + m->base, m->n)
-                       : made(kl__intern_object(shape, d->values.v + m->base, m->n), m->guide);
+                       : kl__made(kl__intern_object(shape, d->values.v + m->base, m->n), m->guide);
     d->values.len = m->base;
     return true;
 }
@@ -391,7 +330,7 @@ static void fill_root(kl__decoder *d, members *m)
             push_key(d, d->fill_keys[i], d->text);
         }
         if (!m->same)
-            push(&d->values, v);
+            kl__entries_push(&d->values, v);
         m->n++;
     }
     m->cursor = m->follows ? 2 : 0;
@@ -484,7 +423,7 @@ static const char *object(kl__decoder *d, const char *p, kl__h guide, size_t dep
             if (m.same && h != like)
                 leave_values(d, &m);
             if (!m.same)
-                push(&d->values, entry_of(d, h, like));
+                kl__entries_push(&d->values, entry_of(d, h, like));
             m.n++;
             m.cursor = place != SIZE_MAX ? place + 1 : m.cursor;
         }
@@ -517,7 +456,7 @@ static const char *value(kl__decoder *d, const char *p, kl__h guide, size_t dept
 
 static const char *document(kl__decoder *d, bool whole, kl__h *out)
 {
-    const char *p = value(d, kl__space(d, d->text), kl__handle(d->guide), 0, d->frame ? kl__projection_frame(d->keep) : kl__projection_root(d->keep), out);
+    const char *p = value(d, kl__space(d, d->text), kl__handle(d->guide), 0, d->cut ? d->cut : d->frame ? kl__projection_frame(d->keep) : kl__projection_root(d->keep), out);
     if (!p || !whole)
         return p;
     p = kl__space(d, p);
@@ -543,21 +482,21 @@ kl_status kl__decode(kl__decoder *d, const char *text, size_t n, size_t *used, c
     d->end = d->text + n;
     d->err = err;
     d->refill = false;
-    memset(d->recent, 0, sizeof d->recent);
+    d->recent = (kl__recent){0};
     fill_keys(d);
     const char *p = document(d, !used, &h);
     if (d->refill) {                                /* apiVersion and kind are its own */
         const kl_value *fill = d->fill[0];
-        cut_back(&d->values, 0);
-        cut_back(&d->keys, 0);
-        memset(d->recent, 0, sizeof d->recent);
+        kl__entries_cut(&d->values, 0);
+        kl__entries_cut(&d->keys, 0);
+        d->recent = (kl__recent){0};
         d->fill[0] = NULL;
         p = document(d, !used, &h);
         d->fill[0] = fill;
     }
     if (!p) {
-        cut_back(&d->values, 0);
-        cut_back(&d->keys, 0);
+        kl__entries_cut(&d->values, 0);
+        kl__entries_cut(&d->keys, 0);
         return KL_ESYNTAX;
     }
     if (used)
@@ -589,6 +528,14 @@ static kl_status decode_once(const char *text, size_t n, bool last_wins, const k
 kl_status kl_value_decode(const char *text, size_t n, const kl_value **out, kl_err *err)
 {
     return decode_once(text, n, false, out, err);
+}
+
+kl_status kl_value_decode_like(const char *text, size_t n, const kl_value *like, const kl_value **out, kl_err *err)
+{
+    kl__decoder d = { .guide = like, .alone = true };
+    kl_status st = kl__decode(&d, text, n, NULL, out, err);
+    kl__decoder_fini(&d);
+    return st;
 }
 
 kl_status kl_value_decode_last(const char *text, size_t n, const kl_value **out, kl_err *err)

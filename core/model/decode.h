@@ -7,20 +7,14 @@
 #define KL_MODEL_DECODE_H
 
 #include "base/buf.h"
-#include "model/intern.h"
+#include "model/gather.h"
 #include "model/projection.h"
-
-#define KL__RECENT 32
-
-typedef struct kl__entries {
-    kl__entry *v;
-    size_t len, cap;
-} kl__entries;
 
 typedef struct kl__decoder {
     /* what the caller may set; all may be zero */
     const kl_value *guide;       /* borrowed */
     const kl_projection *keep;   /* borrowed; NULL: everything */
+    const kl__cut *cut;          /* borrowed; NULL: as keep says */
     bool frame;                  /* the text is a watch's frame: keep is about its "object" */
     const kl_value *fill[2];     /* borrowed strings: apiVersion and kind, put in front of a root that has neither */
     bool alone;                  /* containers with new strings stay out of the table (see model/intern.h) */
@@ -33,7 +27,7 @@ typedef struct kl__decoder {
     kl_buf scratch;              /* a string whose escapes are undone */
     kl__h fill_keys[2];
     bool made_new;               /* about the value just read: KL__NEW */
-    kl__entry recent[KL__RECENT]; /* strings of this text, by their last bytes: a time or a name comes again soon */
+    kl__recent recent;
     bool refill;                 /* the root had its own apiVersion or kind: once more without filling */
 } kl__decoder;
 

@@ -2,7 +2,9 @@
  *
  * Nearly all rules are one shape: `ends` may stand first and last, `middle` anywhere between. */
 #include "model/names.h"
+#include <arpa/inet.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 typedef enum charset {
@@ -163,6 +165,90 @@ const char *kl_name_percent(const char *s)
     return n > 1 && s[n - 1] == '%' && all(s, n - 1, DIGIT) ? NULL : "must be a number and '%'";
 }
 
+const char *kl_name_annotation_key(const char *s)
+{
+    char low[KL_NAME_SUBDOMAIN_MAX + KL_NAME_LABEL_MAX + 2];
+    size_t n = strlen(s), i;
+
+    if (n >= sizeof low)
+        return "must be no more than 317 characters";
+    for (i = 0; i <= n; i++)
+        low[i] = (char)(class_of(s[i]) == UPPER ? s[i] + ('a' - 'A') : s[i]);
+    return kl_name_qualified(low);
+}
+
+/* The bytes of an address and how many there are; 0: it is none. inet_pton refuses leading zeros and zones. */
+static size_t address(const char *s, unsigned char out[16])
+{
+    if (inet_pton(AF_INET, s, out) == 1)
+        return 4;
+    return inet_pton(AF_INET6, s, out) == 1 ? 16 : 0;
+}
+
+static bool hides_ipv4(const unsigned char a[16])
+{
+    static const unsigned char mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+    return !memcmp(a, mapped, sizeof mapped);
+}
+
+const char *kl_name_ip(const char *s)
+{
+    unsigned char a[16];
+    size_t n = address(s, a);
+
+    if (!n)
+        return "must be an IP address such as 10.9.8.7 or 2001:db8::ffff, without leading zeros";
+    return n == 16 && hides_ipv4(a) ? "must not be an IPv4 address in IPv6's form" : NULL;
+}
+
+const char *kl_name_cidr(const char *s)
+{
+    static const char shape[] = "must be an address and a prefix length such as 10.9.8.0/24 or 2001:db8::/64";
+    const char *slash = strchr(s, '/');
+    char host[INET6_ADDRSTRLEN];
+    unsigned char a[16];
+    size_t n, bits = 0, i, digits;
+
+    if (!slash || (size_t)(slash - s) >= sizeof host)
+        return shape;
+    memcpy(host, s, (size_t)(slash - s));
+    host[slash - s] = '\0';
+    n = address(host, a);
+    digits = strlen(slash + 1);
+    if (!n || !digits || digits > 3 || !all(slash + 1, digits, DIGIT) || (digits > 1 && slash[1] == '0'))
+        return shape;
+    for (i = 0; i < digits; i++)
+        bits = bits * 10 + (size_t)(slash[1 + i] - '0');
+    if (bits > n * 8)
+        return shape;
+    if (n == 16 && hides_ipv4(a))
+        return "must not be an IPv4 address in IPv6's form";
+    for (i = bits; i < n * 8; i++)
+        if (a[i / 8] >> (7 - i % 8) & 1)
+            return "must not have bits beyond its prefix length";
+    return NULL;
+}
+
+static const char *const rule_names[] = {
+    "dns1123_label", "dns1123_subdomain", "dns1035_label", "qualified", "label_value", "port", "config_map_key", "env_var", "percent",
+    "annotation_key", "ip", "cidr", NULL,
+};
+static kl_name_check *const rule_checks[] = {
+    kl_name_dns1123_label, kl_name_dns1123_subdomain, kl_name_dns1035_label, kl_name_qualified, kl_name_label_value, kl_name_port,
+    kl_name_config_map_key, kl_name_env_var, kl_name_percent, kl_name_annotation_key, kl_name_ip, kl_name_cidr,
+};
+
+kl_name_check *kl_name_rule(const char *rule)
+{
+    size_t i;
+
+    for (i = 0; rule_names[i]; i++)
+        if (!strcmp(rule_names[i], rule))
+            return rule_checks[i];
+    return NULL;
+}
+
 const char *kl_name_path_segment(const char *s)
 {
     if (!strcmp(s, "."))
@@ -170,6 +256,11 @@ const char *kl_name_path_segment(const char *s)
     if (!strcmp(s, ".."))
         return "may not be '..'";
     return strchr(s, '/') ? "may not contain '/'" : strchr(s, '%') ? "may not contain '%'" : NULL;
+}
+
+const char *const *kl_name_rules(void)
+{
+    return rule_names;
 }
 
 char *kl_name_generate(const char *base, unsigned (*random)(void *arg, unsigned below), void *arg, char out[KL_NAME_GENERATED_MAX])

@@ -19,7 +19,15 @@ const char *kl_name_port(const char *s);                 /* container ports */
 const char *kl_name_config_map_key(const char *s);
 const char *kl_name_env_var(const char *s);
 const char *kl_name_percent(const char *s);              /* "25%" */
+const char *kl_name_annotation_key(const char *s);       /* as qualified, upper case in the domain allowed */
+const char *kl_name_ip(const char *s);                   /* "10.1.2.3", "2001:db8::1": no leading zeros, no zone, no IPv4 in IPv6 */
+const char *kl_name_cidr(const char *s);                 /* "10.1.0.0/16": no bits beyond the prefix */
 const char *kl_name_path_segment(const char *s);         /* what may stand between two slashes of a URL: not ".", "..", no '/' or '%' */
+
+typedef const char *kl_name_check(const char *s);
+/* The check of a rule's name, "dns1123_label", "qualified", ...; NULL when there is none. kl_name_rules() are the names, NULL-terminated. */
+kl_name_check *kl_name_rule(const char *rule);
+const char *const *kl_name_rules(void);
 
 /* generateName: the base is cut so that five more characters fit into a label. `random` gives the characters. */
 #define KL_NAME_GENERATED_MAX 64

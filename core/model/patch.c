@@ -1,21 +1,43 @@
-/* patch.c - merge patch (RFC 7386) and JSON patch (RFC 6902) over values.
+/* patch.c - merge patch (RFC 7386) and JSON patch (RFC 6902) over values, with the habits of the API server: see patch.h.
  *
  * Values are immutable, so a patch is a function from one root to another that shares what it did not touch. A merge patch
  * cannot say "null inside an object": there null means remove. */
 #include "model/patch.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/mem.h"
 #include "model/intern.h"
 
 /* --- merge patch --------------------------------------------------------------------------------------------------------- */
 
+/* A value that a patch brings: nulls inside its objects mean nothing there, in lists too. A new reference. */
+static const kl_value *pruned(const kl_value *v, size_t depth)
+{
+    if ((kl_value_type(v) != KL_OBJECT && kl_value_type(v) != KL_ARRAY) || depth > KL_VALUE_DEPTH_MAX)
+        return kl_value_ref(v);
+    bool object = kl_value_type(v) == KL_OBJECT;
+    kl__stack s = {0};
+    for (size_t i = 0; i < kl_value_len(v); i++) {
+        const kl_value *x = object ? kl_value_member(v, i, NULL, NULL) : kl_value_item(v, i);
+        if (object && kl_value_type(x) == KL_NULL)
+            continue;
+        if (object)
+            kl__stack_push(&s, kl_value_ref(kl__key(v, i)));
+        kl__stack_push(&s, pruned(x, depth + 1));
+    }
+    const kl_value *out = kl__intern_container(kl_value_type(v), s.v, object ? s.len / 2 : s.len);
+    s.len = 0;
+    kl__stack_fini(&s);
+    return out;
+}
+
 /* Recursion follows the patch; a decoded one is at most KL_VALUE_DEPTH_MAX deep. Below that depth a patch replaces. */
 static const kl_value *merge(const kl_value *doc, const kl_value *patch, size_t depth)
 {
     if (kl_value_type(patch) != KL_OBJECT || depth > KL_VALUE_DEPTH_MAX)
-        return kl_value_ref(patch);
+        return pruned(patch, depth);
     const kl_value *out = kl_value_type(doc) == KL_OBJECT ? kl_value_ref(doc) : KL__EMPTY_OBJECT;
     size_t len = kl_value_len(patch);
     if (!len)
@@ -106,15 +128,10 @@ static bool pointer_parse(const char *text, pointer *out)
         text += strcspn(text, "/");
         char *step = kl_alloc((size_t)(text - from) + 1), *w = step;
         for (const char *p = from; p < text; p++) {
-            if (*p != '~') {
-                *w++ = *p;
-            } else if (p + 1 < text && (p[1] == '0' || p[1] == '1')) {
+            if (*p == '~' && p + 1 < text && (p[1] == '0' || p[1] == '1'))
                 *w++ = *++p == '0' ? '~' : '/';
-            } else {
-                kl_free(step);
-                pointer_fini(out);
-                return false;
-            }
+            else
+                *w++ = *p;
         }
         *w = '\0';
         out->steps = kl_realloc(out->steps, (out->len + 1) * sizeof *out->steps);
@@ -127,20 +144,22 @@ static bool pointer_parse(const char *text, pointer *out)
     return true;
 }
 
-/* An index as RFC 6901 writes it: digits, no leading zero. "-" is one past the end where `past_end` allows. */
+/* A decimal, with a sign if need be; one below zero counts from the end, where "past the end" is -1. "-" is one past the end. */
 static bool index_of(const char *step, size_t len, bool past_end, size_t *out)
 {
+    size_t size = past_end ? len + 1 : len, digits = *step == '-' || *step == '+';
     if (past_end && !strcmp(step, "-")) {
         *out = len;
         return true;
     }
-    if (!*step || strspn(step, "0123456789") != strlen(step) || (*step == '0' && step[1]) || strlen(step) > 9)
+    size_t n = strspn(step + digits, "0123456789");
+    if (!n || step[digits + n] || n > 9)
         return false;
-    size_t i = 0;
-    for (; *step; step++)
-        i = i * 10 + (size_t)(*step - '0');
+    size_t i = strtoul(step + digits, NULL, 10);
+    if (*step == '-' && i)
+        i = i <= size ? size - i : size;
     *out = i;
-    return past_end ? i <= len : i < len;
+    return i < size;
 }
 
 static const kl_value *child(const kl_value *v, const char *step)
@@ -196,7 +215,7 @@ static const char *edit_at(const kl_value *v, char *const *steps, size_t n, edit
         return array_edit(v, steps[0], how, x, out);
     const kl_value *below = child(v, steps[0]);
     if (n == 1) {
-        if (!below && how != ADD)
+        if (!below && how == REMOVE)
             return "there is no such key";
         *out = kl_value_with(v, steps[0], how == REMOVE ? NULL : x);
         return NULL;
@@ -263,7 +282,11 @@ static kl_status operation_read(const kl_value *v, size_t i, operation *o, kl_er
         return malformed(i, "path must be a JSON pointer such as /metadata/labels/a~1b", err);
     if ((is(o, "move") || is(o, "copy")) && !pointer_parse(o->from, &o->source))
         return malformed(i, "from must be a JSON pointer", err);
-    if ((is(o, "add") || is(o, "replace") || is(o, "test")) && !o->value)
+    if (is(o, "copy") && !o->source.len)
+        return malformed(i, "from must name a part of the document", err);
+    if (is(o, "add") && !o->value)
+        o->value = KL__NULL;
+    if ((is(o, "replace") || is(o, "test")) && !o->value)
         return malformed(i, "value is missing", err);
     return KL_OK;
 }
@@ -293,6 +316,14 @@ static bool may_copy(const kl_value *v, size_t *copied)
     return fits;
 }
 
+/* What is copied: null for a key that its object has not. */
+static const kl_value *copied_from(const kl_value *doc, const pointer *p)
+{
+    pointer up = { p->steps, p->len - 1 };
+    const kl_value *there = find(doc, p);
+    return there || kl_value_type(find(doc, &up)) != KL_OBJECT ? there : KL__NULL;
+}
+
 /* *doc is replaced. Returns NULL, or why not. */
 static const char *operation_do(const operation *o, const kl_value **doc, size_t *copied)
 {
@@ -305,7 +336,7 @@ static const char *operation_do(const operation *o, const kl_value **doc, size_t
         return kl_value_equal(there, o->value) ? NULL : "the value is another one";
     }
     if (is(o, "move") || is(o, "copy")) {
-        moved = find(*doc, &o->source);
+        moved = is(o, "copy") ? copied_from(*doc, &o->source) : find(*doc, &o->source);
         if (!moved)
             return "from does not exist";
         if (is(o, "copy")) {
@@ -336,7 +367,9 @@ static const char *operation_do(const operation *o, const kl_value **doc, size_t
 
 kl_status kl_json_patch_apply(const kl_value *doc, const kl_value *patch, const kl_value **out, kl_err *err)
 {
-    if (kl_value_type(patch) != KL_ARRAY)
+    if (doc && kl_value_type(doc) != KL_OBJECT && kl_value_type(doc) != KL_ARRAY)
+        return kl_fail(err, KL_EREJECTED, "a JSON patch changes an object or a list, not a document of type %s", kl_value_type_name(doc));
+    if (kl_value_type(patch) != KL_ARRAY && kl_value_type(patch) != KL_NULL)
         return kl_fail(err, KL_EINVAL, "a JSON patch is a list of operations, not of type %s", kl_value_type_name(patch));
     const kl_value *now = doc ? kl_value_ref(doc) : KL__NULL;
     kl_status st = KL_OK;

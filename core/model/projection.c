@@ -188,6 +188,11 @@ bool kl_projection_keeps(const kl_projection *p, const char *const *keys, size_t
     return true;
 }
 
+const kl_projection *kl_projection_of_errors(const kl_projection *p)
+{
+    return kl_projection_keeps(p, (const char *const[]){ "code" }, 1) ? p : NULL;
+}
+
 static bool covers(const kl__cut *c, const kl_value *v)
 {
     const kl__cut *below;

@@ -22,6 +22,9 @@ bool kl_projection_equal(const kl_projection *a, const kl_projection *b);    /* 
 /* Whether an object so cut still has what stands at these keys: false when it was left out. */
 bool kl_projection_keeps(const kl_projection *p, const char *const *keys, size_t n);
 
+/* What to keep of the Status of an ERROR event, which is no object of the caller's: all that says why, or p where it keeps that. */
+const kl_projection *kl_projection_of_errors(const kl_projection *p);
+
 /* Whether nothing stands in v that would be left out: v was so cut, or there was nothing to cut. */
 bool kl_projection_covers(const kl_projection *p, const kl_value *v);
 /* The path of the first list in a merge patch that would take the place of one whose items were cut, or NULL. Caller frees. */

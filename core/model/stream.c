@@ -14,6 +14,7 @@
 #include <string.h>
 #include "base/mem.h"
 #include "model/decode.h"
+#include "model/proto_impl.h"
 #include "model/scan.h"
 
 typedef enum place { BEFORE, ENVELOPE, BETWEEN, OBJECT, AFTER } place;
@@ -27,6 +28,7 @@ struct kl_stream {
     uint64_t offset;           /* bytes before the present piece */
     size_t objects;            /* delivered */
 
+    kl__proto_stream *proto;   /* when the bytes are protobuf, the rest is idle; it borrows the handler's projection */
     kl__decoder decoder;
     const kl_value *before;    /* the object before, which the next one resembles */
     size_t size_before;
@@ -62,6 +64,7 @@ static kl_stream *stream_new(const kl_stream_handler *h, bool list)
         s->decoder.fill[0] = kl_value_of_str(h->api_version);
         s->decoder.fill[1] = kl_value_of_str(h->kind);
     }
+    s->proto = h->protobuf ? kl__proto_stream_new(&s->h, list) : NULL;
     kl_buf_init(&s->part, s->h.max_object);
     kl_buf_init(&s->envelope, s->h.max_object);
     kl_buf_init(&s->key, 64);
@@ -82,6 +85,7 @@ void kl_stream_free(kl_stream *s)
 {
     if (!s)
         return;
+    kl__proto_stream_free(s->proto);
     kl_buf_fini(&s->part);
     kl_buf_fini(&s->envelope);
     kl_buf_fini(&s->key);
@@ -195,10 +199,28 @@ static kl_status hand_over(kl_stream *s, const char *type, const kl_value *objec
     return s->list ? s->h.item(s->h.arg, object, err) : s->h.event(s->h.arg, type, object, err);
 }
 
-static kl_status deliver_frame(kl_stream *s, const kl_value *frame, size_t size, kl_err *err)
+static kl_status deliver_frame(kl_stream *s, const kl_value *frame, const char *p, size_t size, kl_err *err);
+
+/* An error's Status was cut as if it were one of the objects: it is decoded again, whole. */
+static kl_status again_whole(kl_stream *s, const char *p, size_t size, kl_err *err)
+{
+    const kl_value *frame;
+    s->decoder.keep = kl_projection_of_errors(s->h.keep);
+    kl_status st = kl__decode(&s->decoder, p, size, NULL, &frame, err);
+    if (!st) {
+        st = deliver_frame(s, frame, p, size, err);
+        kl_value_unref(frame);
+    }
+    s->decoder.keep = s->h.keep;
+    return st;
+}
+
+static kl_status deliver_frame(kl_stream *s, const kl_value *frame, const char *p, size_t size, kl_err *err)
 {
     const char *type = kl_value_str(kl_value_get(frame, "type"));
     const kl_value *object = kl_value_get(frame, "object");
+    if (type && !strcmp(type, "ERROR") && s->decoder.keep != kl_projection_of_errors(s->h.keep))
+        return again_whole(s, p, size, err);
     if (!type || kl_value_type(object) != KL_OBJECT)
         return kl_fail(err, KL_ESYNTAX, "watch event %zu at byte %llu makes no sense: it needs a string \"type\" and an object \"object\"", s->objects + 1, (unsigned long long)s->part_at);
     return hand_over(s, type, kl_value_ref(object), size, err);
@@ -246,7 +268,9 @@ static bool quick_frame(kl_stream *s, const char *p, size_t n, size_t *used, cha
     const kl_value *guide = guide_of(s, from, (size_t)(end - from));
     s->decoder.frame = false;
     s->decoder.guide = guide;
+    s->decoder.keep = strcmp(type, "ERROR") ? s->h.keep : kl_projection_of_errors(s->h.keep);
     kl_status st = kl__decode(&s->decoder, from, (size_t)(end - from), used, object, NULL);
+    s->decoder.keep = s->h.keep;
     s->decoder.guide = NULL;
     kl_value_unref(guide);
     if (st)
@@ -285,7 +309,7 @@ static kl_status deliver(kl_stream *s, const char *p, size_t n, kl_err *err)
     }
     if (s->list)
         return hand_over(s, NULL, v, n, err);
-    st = deliver_frame(s, v, n, err);
+    st = deliver_frame(s, v, p, n, err);
     kl_value_unref(v);
     return st;
 }
@@ -492,7 +516,7 @@ kl_status kl_stream_feed(kl_stream *s, const char *data, size_t n, kl_err *err)
     if (s->failed)
         return repeat(s, err);
     kl_err own = KL_ERR_INIT;
-    kl_status st = piece(s, data, n, &own);
+    kl_status st = s->proto ? kl__proto_stream_feed(s->proto, data, n, &own) : piece(s, data, n, &own);
     if (st)
         give_up(s, st, &own);
     if (st)
@@ -538,7 +562,7 @@ kl_status kl_stream_finish(kl_stream *s, const kl_value **envelope, kl_err *err)
         return repeat(s, err);
     kl_err own = KL_ERR_INIT;
     const kl_value *v = NULL;
-    kl_status st = end_of_stream(s, &v, &own);
+    kl_status st = s->proto ? kl__proto_stream_finish(s->proto, &v, &own) : end_of_stream(s, &v, &own);
     if (st) {
         give_up(s, st, &own);
         kl_err_move(err, &own);
@@ -548,4 +572,9 @@ kl_status kl_stream_finish(kl_stream *s, const kl_value **envelope, kl_err *err)
     kl_value_unref(v);
     kl_err_fini(&own);
     return st;
+}
+
+bool kl_stream_outdated(const kl_stream *s)
+{
+    return s->proto && kl__proto_stream_outdated(s->proto);
 }

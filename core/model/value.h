@@ -70,6 +70,9 @@ void kl_value_unref(const kl_value *v);                         /* any depth; NU
 KL_NODISCARD kl_status kl_value_decode(const char *text, size_t n, const kl_value **out, kl_err *err);
 /* The same, but a key that comes again replaces the earlier member, as Go's encoding/json reads text that people wrote into
  * annotations and ConfigMaps. */
+/* The same for one of many that resemble each other: `like` (borrowed, may be NULL) is such a value, and what the text shares with it
+ * costs little. */
+KL_NODISCARD kl_status kl_value_decode_like(const char *text, size_t n, const kl_value *like, const kl_value **out, kl_err *err);
 KL_NODISCARD kl_status kl_value_decode_last(const char *text, size_t n, const kl_value **out, kl_err *err);
 /* Compact JSON. Integral doubles are written as integers when below 2^53. */
 kl_status kl_value_encode(const kl_value *v, kl_buf *out);

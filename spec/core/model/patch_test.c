@@ -99,7 +99,7 @@ static void applying_the_difference_gives_the_goal(void **state)
 /* "" for want: the patch must fail with `status` and a message that has `part`. */
 typedef struct json_case { const char *doc, *patch, *want; kl_status status; const char *part; } json_case;
 
-static void edits_as_the_rfc_says(void **state)
+static void edits_as_the_api_server_does(void **state)
 {
     (void)state;
     static const json_case cases[] = {
@@ -121,23 +121,32 @@ static void edits_as_the_rfc_says(void **state)
         { "{\"a\":1}", "[{\"op\":\"remove\\u0000\",\"path\":\"/a\"}]", "", KL_EINVAL, "op must be one of" },
         { "{\"a\":1}", "[{\"op\":\"move\",\"path\":\"/b\",\"from\":\"/a\\u0000\"}]", "", KL_EINVAL, "from must be a JSON pointer" },
         { "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"/a/c\",\"value\":1}]", "", KL_EREJECTED, "neither object nor list" },
-        { "{\"a\":1}", "[{\"op\":\"replace\",\"path\":\"/b\",\"value\":1}]", "", KL_EREJECTED, "no such key" },
+        { "{\"a\":1}", "[{\"op\":\"replace\",\"path\":\"/b\",\"value\":1}]", "{\"a\":1,\"b\":1}", 0, 0 },
         { "{\"a\":1}", "[{\"op\":\"remove\",\"path\":\"/b\"}]", "", KL_EREJECTED, "no such key" },
         { "{\"a\":1}", "[{\"op\":\"remove\",\"path\":\"\"}]", "", KL_EREJECTED, "whole document" },
-        { "{\"a\":1}", "[{\"op\":\"copy\",\"from\":\"/b\",\"path\":\"/c\"}]", "", KL_EREJECTED, "from does not exist" },
+        { "{\"a\":1}", "[{\"op\":\"copy\",\"from\":\"/b\",\"path\":\"/c\"}]", "{\"a\":1,\"c\":null}", 0, 0 },
+        { "{\"a\":1}", "[{\"op\":\"copy\",\"from\":\"/b/d\",\"path\":\"/c\"}]", "", KL_EREJECTED, "from does not exist" },
+        { "{\"a\":1}", "[{\"op\":\"move\",\"from\":\"/b\",\"path\":\"/c\"}]", "", KL_EREJECTED, "from does not exist" },
+        { "{\"a\":1}", "[{\"op\":\"copy\",\"from\":\"\",\"path\":\"/c\"}]", "", KL_EINVAL, "from must name a part" },
         { "{\"a\":{}}", "[{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/a/b\"}]", "", KL_EREJECTED, "into itself" },
         { "{\"a\":1}", "[{\"op\":\"test\",\"path\":\"/b\",\"value\":null}]", "", KL_EREJECTED, "does not exist" },
         { "[1]", "[{\"op\":\"add\",\"path\":\"/2\",\"value\":1}]", "", KL_EREJECTED, "no such index" },
         { "[1]", "[{\"op\":\"remove\",\"path\":\"/-\"}]", "", KL_EREJECTED, "no such index" },
-        { "[1]", "[{\"op\":\"replace\",\"path\":\"/00\",\"value\":1}]", "", KL_EREJECTED, "no such index" },
+        { "[1]", "[{\"op\":\"replace\",\"path\":\"/00\",\"value\":2}]", "[2]", 0, 0 },
+        { "[1,2]", "[{\"op\":\"remove\",\"path\":\"/-1\"},{\"op\":\"add\",\"path\":\"/-1\",\"value\":3}]", "[1,3]", 0, 0 },
+        { "[1,2]", "[{\"op\":\"remove\",\"path\":\"/-3\"}]", "", KL_EREJECTED, "no such index" },
+        { "[1]", "[{\"op\":\"remove\",\"path\":\"/1234567890\"}]", "", KL_EREJECTED, "no such index" },
+        { "{}", "null", "{}", 0, 0 },
+        { "7", "[]", "", KL_EREJECTED, "not a document of type" },
         { "[1]", "[{\"op\":\"test\",\"path\":\"/1e0\",\"value\":1}]", "", KL_EREJECTED, "does not exist" },
         { "{}", "{}", "", KL_EINVAL, "a list of operations, not of type object" },
         { "{}", "[{\"op\":\"spam\",\"path\":\"/a\"}]", "", KL_EINVAL, "operation 1 is malformed: op must be one of" },
         { "{}", "[{\"path\":\"/a\"}]", "", KL_EINVAL, "op must be" },
         { "{}", "[{\"op\":\"add\",\"value\":1}]", "", KL_EINVAL, "path must be" },
         { "{}", "[{\"op\":\"add\",\"path\":\"a\",\"value\":1}]", "", KL_EINVAL, "path must be" },
-        { "{}", "[{\"op\":\"add\",\"path\":\"/a~2\",\"value\":1}]", "", KL_EINVAL, "path must be" },
-        { "{}", "[{\"op\":\"add\",\"path\":\"/a\"}]", "", KL_EINVAL, "value is missing" },
+        { "{}", "[{\"op\":\"add\",\"path\":\"/a~2\",\"value\":1}]", "{\"a~2\":1}", 0, 0 },
+        { "{}", "[{\"op\":\"add\",\"path\":\"/a\"}]", "{\"a\":null}", 0, 0 },
+        { "{}", "[{\"op\":\"replace\",\"path\":\"/a\"}]", "", KL_EINVAL, "value is missing" },
         { "{}", "[{\"op\":\"move\",\"path\":\"/a\"}]", "", KL_EINVAL, "from must be" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -165,9 +174,9 @@ static void copies_of_copies_have_an_end(void **state)
     kl_err err = KL_ERR_INIT;
     kl_buf_putc(&b, '[');
     for (int i = 0; i < 60; i++)
-        kl_buf_printf(&b, "%s{\"op\":\"copy\",\"from\":\"\",\"path\":\"/k%d\"}", i ? "," : "", i);
+        kl_buf_printf(&b, "%s{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/a/k%d\"}", i ? "," : "", i);
     kl_buf_putc(&b, ']');
-    const kl_value *doc = decode("{\"a\":[1,2,3]}"), *patch = decode(kl_buf_str(&b)), *out = NULL;
+    const kl_value *doc = decode("{\"a\":{\"b\":[1,2,3]}}"), *patch = decode(kl_buf_str(&b)), *out = NULL;
     assert_fails(kl_json_patch_apply(doc, patch, &out, &err), KL_EREJECTED, &err, "the copies of this patch hold more than 3 MiB together");
     assert_null(out);
     kl_value_unref(patch);
@@ -176,5 +185,5 @@ static void copies_of_copies_have_an_end(void **state)
 }
 
 #define CASE(f) cmocka_unit_test_teardown(f, nothing_left)
-KL_TESTS(CASE(merges_as_the_rfc_says), CASE(finds_the_least_merge_patch), CASE(applying_the_difference_gives_the_goal), CASE(edits_as_the_rfc_says),
+KL_TESTS(CASE(merges_as_the_rfc_says), CASE(finds_the_least_merge_patch), CASE(applying_the_difference_gives_the_goal), CASE(edits_as_the_api_server_does),
     CASE(copies_of_copies_have_an_end))

@@ -11,9 +11,11 @@
 #include <string.h>
 #include <time.h>
 #include "base/mem.h"
+#include "model/proto.h"
 
 #define BODY_SHOWN 2048             /* of a body that is no Status, as client-go cuts it */
 #define GARBAGE_SHOWN 80
+#define REDIRECT_SHOWN 200
 #define RETRY_AFTER_MAX KL_SECONDS(24 * 3600)
 
 static const struct { const char *reason; kl_status st; } reasons[] = {
@@ -70,6 +72,8 @@ static char *advice(const kl__request *q, kl_status st, const char *message, boo
         return kl_sprintf("; the missing RBAC rule: %s", q->grant);
     if (st == KL_EAUTH)
         return kl_sprintf("; sent: %s: is it right for this cluster, and still valid?", credentials ? credentials : "no credentials");
+    if (st == KL_ECONFLICT && !strncmp(message, "Apply failed with", 17))
+        return kl_strdup("; take the fields with force, or leave them out");
     return kl_strdup("");
 }
 
@@ -100,9 +104,14 @@ static kl_status fail_with(const kl__request *q, int code, const kl_value *statu
         retry_after = KL_SECONDS(after);
     if (reason && !*reason)
         reason = NULL;
+    /* How a list goes on whose snapshot is forgotten stands beside the details. */
+    const kl_value *next = kl_value_at(status, "metadata", "continue", NULL);
+    const kl_value *whole = kl_value_len(next) ? kl_value_with(details, "continue", next) : kl_value_ref(details);
     char unknown[32];
     snprintf(unknown, sizeof unknown, "HTTP %d", code);
-    return fail(q, st, code, reason, message && *message ? message : reason ? reason : unknown, true, credentials, retry_after, details, err);
+    st = fail(q, st, code, reason, message && *message ? message : reason ? reason : unknown, true, credentials, retry_after, whole, err);
+    kl_value_unref(whole);
+    return st;
 }
 
 kl_status kl__answer_fail_status(const kl__request *q, int code, const kl_value *status, kl_err *err)
@@ -136,7 +145,7 @@ static kl_status fail_by_code(const kl__request *q, int code, const char *body, 
     if (code == 409 && q->wants_object)
         reason = "AlreadyExists";
     char other[64];
-    snprintf(other, sizeof other, code >= 300 && code < 400 ? "the server redirects (HTTP %d): use its own address" : "the server answered with HTTP %d", code);
+    snprintf(other, sizeof other, "the server answered with HTTP %d", code);
     char *text = shown(body, n, BODY_SHOWN);
     char *whole = kl_sprintf("%s (%s %s)%s%s", message ? message : other, q->method, url_path(q->url), *text ? ": " : "", text);
     kl_status st = fail(q, status_of(reason, code), code, reason, whole, false, credentials, retry_after, NULL, err);
@@ -148,7 +157,7 @@ static kl_status fail_by_code(const kl__request *q, int code, const char *body, 
 kl_status kl__answer_fail(const kl__request *q, int code, const char *body, size_t n, kl_time retry_after, const char *credentials, kl_err *err)
 {
     const kl_value *v = NULL;
-    if (n && *body == '{' && kl_value_decode(body, n, &v, NULL))
+    if (kl_proto_is(body, n) ? kl_proto_decode(body, n, &v, NULL, NULL) : n && *body == '{' && kl_value_decode(body, n, &v, NULL))
         v = NULL;
     const char *kind = kl_value_str_at(v, "kind", NULL);
     kl_status st = kind && !strcmp(kind, "Status") ? fail_with(q, code, v, retry_after, credentials, err)
@@ -159,10 +168,45 @@ kl_status kl__answer_fail(const kl__request *q, int code, const char *body, size
 
 kl_status kl__answer_garbage(const kl__request *q, const char *body, size_t n, const kl_err *story, kl_err *err)
 {
-    char *text = shown(body, n, GARBAGE_SHOWN);
-    kl_fail(err, KL_ESERVER, "%s: the answer to %s %s is not the JSON it should be: %s%s%s%s", q->what, q->method, q->url,
-        kl_err_message(story), *text ? "; it begins \"" : "", text, *text ? "\"" : "");
+    char *text = shown(body, q->in_protobuf ? 0 : n, GARBAGE_SHOWN);
+    kl_fail(err, KL_ESERVER, "%s: the answer to %s %s is not the %s it should be: %s%s%s%s%s", q->what, q->method, q->url, q->in_protobuf ? "protobuf" : "JSON",
+        kl_err_message(story), *text ? "; it begins \"" : "", text, *text ? "\"" : "", *text == '<' ? ", a page for people: does a proxy or a login stand before the API server?" : "");
     kl_free(text);
+    return KL_ESERVER;
+}
+
+kl_status kl__answer_check(const kl__request *q, const kl_value *v, kl_err *err)
+{
+    const char *kind = kl_value_str_at(v, "kind", NULL);
+    const kl_value *items = kl_value_get(v, q->shape == KL__TABLE ? "rows" : "items");
+    kl_type type = kl_value_type(items);
+    if (q->shape == KL__ANY)
+        return KL_OK;
+    if (!v)
+        return kl_fail(err, KL_ESERVER, "%s: the answer to %s %s is empty", q->what, q->method, q->url);
+    if (!kind || !*kind)
+        return kl_fail(err, KL_ESERVER, "%s: the answer to %s %s is no Kubernetes object: it has no kind; does something stand before the API server?", q->what, q->method, q->url);
+    /* Some lists of Go's have null for no items, and of a list that came as a stream the envelope may have none. */
+    size_t n = strlen(kind);
+    bool list = items ? type == KL_ARRAY || type == KL_NULL : q->shape == KL__LIST && n > 4 && !strcmp(kind + n - 4, "List");
+    if (q->shape != KL__OBJECT && !list)
+        return kl_fail(err, KL_ESERVER, "%s: the answer to %s %s is no list: a %s without %s", q->what, q->method, q->url, kind, q->shape == KL__TABLE ? "rows" : "items");
+    return KL_OK;
+}
+
+kl_status kl__answer_redirect(const kl__request *q, int code, const char *location, kl_err *err)
+{
+    const char *host = location ? strstr(location, "://") : NULL;
+    size_t start = host ? (size_t)(host + 3 - location) : 0, end = location ? strcspn(location, "?#") : 0;
+    const char *at = host ? memchr(host + 3, '@', strcspn(host + 3, "/?#")) : NULL;
+    if (at)
+        start = (size_t)(at + 1 - location);
+    char *to = location ? shown(location + start, end > start ? end - start : 0, REDIRECT_SHOWN) : kl_strdup("");
+    kl_fail(err, KL_ESERVER, "%s: the server redirects %s %s (HTTP %d)%s%s: redirects are not followed; use the API server's own address", q->what, q->method, q->url, code,
+        *to ? " to " : "", to);
+    kl_free(to);
+    if (err)
+        err->http_code = code;
     return KL_ESERVER;
 }
 

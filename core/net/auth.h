@@ -1,23 +1,20 @@
-/* auth.h - the headers that say who we are: bearer token (from text or a file that rotates), basic, impersonation.
- * Inside net; any thread. */
+/* auth.h - the words that say who we are: header lines out of tokens, passwords and a configuration. Pure but for token
+ * files. Inside net; any thread. */
 #ifndef KL_NET_AUTH_H
 #define KL_NET_AUTH_H
 
 #include "net/config.h"
 
-typedef struct kl__auth kl__auth;
-
-/* `config` is borrowed for the life of the result. */
-kl__auth *kl__auth_new(const kl_config *config, kl_clock *clock);
-void kl__auth_free(kl__auth *a);
-/* The Authorization header line, NULL when there is none to send; caller frees. Reads the token file when its content is
- * older than 50 s. A file that cannot be read leaves the last good token in use; without one it is KL_EAUTH. */
-KL_NODISCARD kl_status kl__auth_header(kl__auth *a, char **out, kl_err *err);
-/* After a 401 to `used`: reads the token file again. True when there is another token now, so that a replay makes sense. */
-bool kl__auth_renewed(kl__auth *a, const char *used);
-/* NULL-terminated "Impersonate-..." lines; borrowed for a's life. */
-const char *const *kl__auth_impersonation(const kl__auth *a);
+char *kl__auth_bearer(const char *token);                                   /* "Authorization: Bearer ..."; caller frees */
+char *kl__auth_basic(const char *user, const char *password);               /* NULL reads as "" */
+/* The token in a file, blanks around it cut off. KL_EAUTH names the file, never shows what it holds. */
+KL_NODISCARD kl_status kl__auth_token_file(const char *path, char **out, kl_err *err);
+/* NULL-terminated "Impersonate-..." lines; kl__auth_lines_free. */
+char **kl__auth_impersonation(const kl_config *config);
+void kl__auth_lines_free(char **lines);
 /* "the token in /path", "client certificate /path", "no credentials": for messages. Caller frees. */
-char *kl__auth_describe(const kl__auth *a);
+char *kl__auth_describe(const kl_config *config);
+/* True when text may stand in a header: no control characters. */
+bool kl__auth_is_token(const char *token);
 
 #endif

@@ -1,51 +1,18 @@
-/* client.c - one Kubernetes call: from an op to an answer, with retries.
- *
- *   new --(kind unknown)--> resolving --> sending --> answered --> done
- *                                            ^           |
- *                                            +- waiting <+   429 or 5xx with Retry-After; a GET whose connection broke
- *                                            ^           |
- *                                            +-----------+   401 and the token file holds another token: once
- *
- * A call is made on the caller's thread and belongs to the calls thread from then on. The body stays until the end, so
- * that a replay can send it again. A write that may have reached the server is never repeated on its own: only an answer
- * (429, 5xx with Retry-After, 401) lets it be sent again. */
-#include "net/client_impl.h"
+/* client.c - a client's life, and what its calls (call.c) and streams (stream_call.c) share: headers, metrics, warnings. */
+#include "net/content.h"
 
+#include <limits.h>
 #include <string.h>
 #include "base/log.h"
-#include "base/heap.h"
 #include "base/mem.h"
 #include "base/version.h"
+#include "net/exec_plugin.h"
+#include "net/oidc.h"
+#include "net/proxy.h"
 
-#define CALL_TIMEOUT KL_SECONDS(60)         /* of a call, its retries included, when the op says nothing */
-#define RETRIES_MAX 10                      /* as client-go */
-#define BROKEN_GET_WAIT KL_SECONDS(1)       /* before a GET is repeated whose connection broke */
-#define ANSWER_MAX ((size_t)512 << 20)      /* bytes of one answer that is held whole */
 #define WARNINGS_MAX 256                    /* texts remembered; then they may be logged again */
+#define WAIT_LOGGED KL_MILLISECONDS(50)     /* as client-go */
 #define HEADERS_MAX 64                      /* lines, impersonation included */
-
-typedef enum call_state { RESOLVING, SENDING, WAITING } call_state;
-
-typedef struct call {
-    kl_list link;
-    kl_client *c;
-    uint64_t id;
-    call_state state;
-    bool cancelled;
-    kl__op_copy *op;                /* only while the kind is unknown */
-    kl__request q;                  /* empty until the kind is known */
-    kl_reply_fn *done;
-    void *arg;
-    kl_time deadline;               /* real monotonic */
-    kl_time started;                /* this attempt */
-    int retries;
-    bool replayed;                  /* after a 401, once */
-    char *authorization;            /* what this attempt sent */
-    uint64_t http_id, timer_id;
-    kl_time retry_after;            /* of this answer; -1 none */
-    kl_buf body;
-    kl_err early;                   /* a mistake found before the thread took over */
-} call;
 
 static kl_time now(void)
 {
@@ -57,44 +24,77 @@ static kl_time now(void)
 uint64_t kl__client_send(kl_client *c, kl_http *http, const kl__send *s)
 {
     const kl__request *q = s->q;
-    const kl_config *k = &c->config;
     const char *lines[HEADERS_MAX];
     size_t n = 0;
-    char *accept = kl_sprintf("Accept: %s", q->accept), *type = q->content_type ? kl_sprintf("Content-Type: %s", q->content_type) : NULL;
+    char *types = kl__content_accept(q), *accept = kl_sprintf("Accept: %s", types), *type = q->content_type ? kl_sprintf("Content-Type: %s", q->content_type) : NULL;
+    kl_free(types);
     lines[n++] = accept;
     lines[n++] = type ? type : "Content-Type:";
-    if (s->authorization)
-        lines[n++] = s->authorization;
-    for (const char *const *l = kl__auth_impersonation(c->auth); *l && n < HEADERS_MAX - 1; l++)
+    if (s->credential->authorization)
+        lines[n++] = s->credential->authorization;
+    if (s->condition)
+        lines[n++] = s->condition;
+    for (const char *const *l = kl__credentials_impersonation(c->credentials); *l && n < HEADERS_MAX - 1; l++)
         lines[n++] = *l;
     lines[n] = NULL;
     uint64_t id = kl_http_submit(http, &(kl_http_request){
-        .method = q->method, .url = q->url, .headers = lines, .body = q->body.data, .body_len = q->body.len, .proxy = k->proxy_url,
-        .tls = { .ca_file = k->ca_file, .ca_pem = k->ca_data, .cert_file = k->cert_file, .cert_pem = k->cert_data,
-            .key_file = k->key_file, .key_pem = k->key_data, .server_name = k->tls_server_name, .insecure = k->insecure },
-        .accept_gzip = s->gzip && !k->disable_compression, .total_timeout = s->total_timeout,
-        .on_head = s->on_head, .gulp = s->gulp, .on_data = s->on_data, .on_lull = s->on_lull, .on_done = s->on_done, .arg = s->arg });
+        .method = q->method, .url = q->url, .headers = lines, .body = q->body.data, .body_len = q->body.len, .proxy = c->proxy,
+        .tls = kl__identity_tls(s->credential->identity, &c->config),
+        .accept_gzip = s->gzip && !c->config.disable_compression, .total_timeout = s->total_timeout,
+        .on_head = s->on_head, .gulp = s->gulp, .on_data = s->on_data, .on_lull = s->on_lull, .on_done = s->on_done,
+        .on_pipe = s->on_pipe, .on_ready = s->on_ready, .arg = s->arg });
     kl_free(accept);
     kl_free(type);
     return id;
 }
 
-void kl__client_count(kl_client *c, const kl__request *q, int code, kl_time started)
-{
-    kl_lock(&c->mu);               /* so that after kl_client_on_request the old hook is not called any more */
-    if (c->on_request)
-        c->on_request(c->on_request_arg, q->method, c->host, code, now() - started);
-    kl_unlock(&c->mu);
-}
-
-void kl_client_on_request(kl_client *c, void (*fn)(void *arg, const char *method, const char *host, int code, kl_time took), void *arg)
+/* Under the lock, so that after kl_client_set_hooks the old ones are not called any more. */
+void kl__client_count(kl_client *c, const kl__request *q, int code, int retries, kl_time started)
 {
     kl_lock(&c->mu);
-    c->on_request = fn;
-    c->on_request_arg = arg;
+    if (c->hooks.on_request)
+        c->hooks.on_request(c->hooks.arg, q->method, c->host, code, now() - started);
+    if (retries && c->hooks.on_retry)
+        c->hooks.on_retry(c->hooks.arg, q->method, c->host, code);
     kl_unlock(&c->mu);
 }
 
+void kl__client_delayed(kl_client *c, const kl__request *q, kl_time waited)
+{
+    kl_lock(&c->mu);
+    if (c->hooks.on_delayed)
+        c->hooks.on_delayed(c->hooks.arg, q->method, c->host, waited);
+    kl_unlock(&c->mu);
+    if (waited >= WAIT_LOGGED)
+        kl_debug("a call waited for its turn", "call=%s waited_ms=%lld", q->what, (long long)(waited / KL_MILLISECONDS(1)));
+}
+
+kl_time kl__client_limit(kl_client *c, const kl__request *q)
+{
+    kl_lock(&c->mu);
+    bool limited = c->limiter.rate > 0;
+    kl_time wait = limited ? kl_bucket_reserve(&c->limiter, now()) : 0;
+    kl_unlock(&c->mu);
+    if (limited)
+        kl__client_delayed(c, q, wait);
+    return wait;
+}
+
+void kl__client_limit_return(kl_client *c)
+{
+    kl_lock(&c->mu);
+    kl_bucket_return(&c->limiter);
+    kl_unlock(&c->mu);
+}
+
+void kl_client_set_hooks(kl_client *c, const kl_client_hooks *hooks)
+{
+    kl_lock(&c->mu);
+    c->hooks = hooks ? *hooks : (kl_client_hooks){0};
+    kl_unlock(&c->mu);
+}
+
+/* A warning is told once, and again when 256 others have come between. */
 void kl__client_warnings(kl_client *c, const kl__request *q, const kl_http_head *head)
 {
     const char *line;
@@ -110,452 +110,24 @@ void kl__client_warnings(kl_client *c, const kl__request *q, const kl_http_head 
         }
         if (!seen)
             kl_map_set(c->warned, text, NULL);
+        if (!seen && c->on_warning)
+            c->on_warning(c->on_warning_arg, text, q->what);
         kl_unlock(&c->mu);
         char quoted[1024], what[256];
-        if (!seen)
+        if (!seen && !c->on_warning)
             kl_warn("the API server warns", "warning=%s call=%s", kl_log_quote(text, quoted, sizeof quoted), kl_log_quote(q->what, what, sizeof what));
         kl_free(text);
     }
 }
 
-/* --- a call's end ---------------------------------------------------------------------------------------------------------- */
-
-static void call_free(call *x)
-{
-    kl__op_copy_free(x->op);
-    kl__request_fini(&x->q);
-    kl_free(x->authorization);
-    kl_buf_fini(&x->body);
-    kl_err_fini(&x->early);
-    kl_free(x);
-}
-
-static void call_end(call *x, kl_status st, int code, const kl_value *body, kl_err *err)
-{
-    kl_client *c = x->c;
-    kl_list_remove(&x->link);
-    kl_lock(&c->mu);
-    kl_slots_remove(&c->call_ids, x->id);
-    kl_unlock(&c->mu);
-    x->done(x->arg, st, code, st ? NULL : body, err);
-    kl_err_fini(err);
-    call_free(x);
-}
-
-static const char *call_name(const call *x)
-{
-    return x->q.what ? x->q.what : x->op && x->op->op.kind ? x->op->op.kind : "call";
-}
-
-static void call_end_cancelled(call *x)
-{
-    kl_err err = KL_ERR_INIT;
-    kl_status st = kl_fail(&err, KL_ECANCELLED, "%s: cancelled", call_name(x));
-    call_end(x, st, 0, NULL, &err);
-}
-
-/* A good answer's body as a value; NULL without a body. A Status that says Failure is an error whatever the code was. */
-static kl_status take_answer(call *x, int code, const kl_value **out, kl_err *err)
-{
-    kl_err story = KL_ERR_INIT;
-    const kl_value *v = NULL;
-    kl_status st = KL_OK;
-    if (x->body.len && kl_value_decode(x->body.data, x->body.len, &v, &story))
-        st = kl__answer_garbage(&x->q, x->body.data, x->body.len, &story, err);
-    kl_err_fini(&story);
-    const char *kind = kl_value_str_at(v, "kind", NULL), *word = kl_value_str_at(v, "status", NULL);
-    if (!st && kind && word && !strcmp(kind, "Status") && !strcmp(word, "Failure"))
-        st = kl__answer_fail_status(&x->q, code, v, err);
-    if (st) {
-        kl_value_unref(v);
-        return st;
-    }
-    *out = v;
-    return KL_OK;
-}
-
-static void call_conclude(call *x, kl_status st, int code, kl_err *err)
-{
-    const kl_value *v = NULL;
-    if (st) {
-        kl_err_prefix(err, "%s", call_name(x));
-        code = 0;                                           /* an answer that did not come whole is none */
-    } else if (code >= 200 && code < 300)
-        st = take_answer(x, code, &v, err);
-    else
-        st = kl__answer_fail(&x->q, code, kl_buf_str(&x->body), x->body.len, x->retry_after > 0 ? x->retry_after : 0, x->c->credentials, err);
-    call_end(x, st, code, v, err);
-    kl_value_unref(v);
-}
-
-/* --- sending, and sending again --------------------------------------------------------------------------------------------- */
-
-static void call_send(call *x);
-
-static void on_head(void *arg, const kl_http_head *head)
-{
-    call *x = arg;
-    x->retry_after = kl__retry_after(head->header(head, "Retry-After"), kl_clock_wall(x->c->clock));
-    kl__client_warnings(x->c, &x->q, head);
-}
-
-static kl_status on_data(void *arg, const char *data, size_t n, kl_err *err)
-{
-    call *x = arg;
-    if (kl_buf_add(&x->body, data, n))
-        return kl_fail(err, KL_ETOOBIG, "the answer is larger than %zu MiB: ask for less (limit and continue)", ANSWER_MAX >> 20);
-    return KL_OK;
-}
-
-/* How long to wait before the next attempt; -1: there is none. */
-static kl_time retry_wait(call *x, kl_status st, int code)
-{
-    if (x->retries >= RETRIES_MAX || atomic_load(&x->c->closing))
-        return -1;
-    kl_time wait = -1;
-    if (!st && (code == 429 || code >= 500))
-        wait = x->retry_after;
-    else if (st == KL_ECLOSED && !strcmp(x->q.method, "GET"))
-        wait = BROKEN_GET_WAIT;
-    if (wait > 0)
-        wait += kl_random_between(&x->c->jitter, 0, wait / 4);       /* those who were refused together do not come back together */
-    return wait >= 0 && now() + wait < x->deadline ? wait : -1;
-}
-
-static void on_retry(void *arg)
-{
-    call *x = arg;
-    x->timer_id = 0;
-    call_send(x);
-}
-
-static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
-{
-    call *x = arg;
-    kl_client *c = x->c;
-    (void)sent;
-    x->http_id = 0;
-    if (st != KL_ECANCELLED)
-        kl__client_count(c, &x->q, st ? 0 : code, x->started);
-    if (x->cancelled) {
-        call_end_cancelled(x);
-        return;
-    }
-    if (!st && code == 401 && !x->replayed && kl__auth_renewed(c->auth, x->authorization)) {
-        x->replayed = true;
-        call_send(x);
-        return;
-    }
-    kl_time wait = retry_wait(x, st, code);
-    if (wait < 0) {
-        call_conclude(x, st, code, err);
-        return;
-    }
-    x->retries++;
-    x->state = WAITING;
-    kl_debug("retrying", "call=%s attempt=%d code=%d wait_ms=%lld", call_name(x), x->retries + 1, code, (long long)(wait / KL_MILLISECONDS(1)));
-    x->timer_id = kl_http_timer(c->calls, wait, on_retry, x);
-    if (!x->timer_id)
-        call_end_cancelled(x);
-}
-
-static void call_send(call *x)
-{
-    kl_client *c = x->c;
-    kl_err err = KL_ERR_INIT;
-    char *authorization = NULL;
-    kl_status st = kl__auth_header(c->auth, &authorization, &err);
-    kl_free(x->authorization);
-    x->authorization = authorization;
-    x->started = now();
-    kl_time left = x->deadline - x->started;
-    if (!st && left <= 0)
-        st = kl_fail(&err, KL_ETIMEOUT, "its time was over before it was sent");
-    if (st) {
-        call_conclude(x, st, 0, &err);
-        return;
-    }
-    x->state = SENDING;
-    x->retry_after = -1;
-    kl_buf_clear(&x->body);
-    x->http_id = kl__client_send(c, c->calls, &(kl__send){ .q = &x->q, .authorization = authorization, .total_timeout = left,
-        .on_head = on_head, .on_data = on_data, .on_done = on_done, .arg = x });
-    if (!x->http_id)
-        call_end_cancelled(x);
-}
-
-/* --- beginning --------------------------------------------------------------------------------------------------------------- */
-
-static void on_resolved(void *arg, kl_status st, const kl_resource *r, kl_err *err)
-{
-    call *x = arg;
-    kl_err story = KL_ERR_INIT;
-    if (x->cancelled) {
-        call_end_cancelled(x);
-        return;
-    }
-    if (st)
-        kl_err_move(&story, err);
-    else
-        st = kl__request_make(x->c->config.server, &x->op->op, r, x->c->field_manager, &x->q, &story);
-    if (st)
-        call_end(x, st, story.http_code, NULL, &story);
-    else
-        call_send(x);
-}
-
-static void call_start(void *arg)
-{
-    call *x = arg;
-    kl_list_push(&x->c->active, &x->link);
-    if (x->early.status)
-        call_end(x, x->early.status, 0, NULL, &x->early);
-    else if (x->q.url)
-        call_send(x);
-    else
-        kl_client_resolve(x->c, x->op->op.kind, on_resolved, x);
-}
-
-static void call_cancel(call *x)
-{
-    x->cancelled = true;
-    if (x->http_id)
-        kl_http_cancel(x->c->calls, x->http_id);            /* on_done follows */
-    else if (x->state == WAITING) {
-        kl_http_timer_cancel(x->c->calls, x->timer_id);
-        call_end_cancelled(x);
-    }                                                       /* RESOLVING: on_resolved follows */
-}
-
-static call *call_new(kl_client *c, kl_time timeout, kl_reply_fn *done, void *arg)
-{
-    call *x = kl_new(call);
-    kl_list_init(&x->link);
-    kl_buf_init(&x->body, ANSWER_MAX);
-    x->c = c;
-    x->done = done;
-    x->arg = arg;
-    timeout = timeout > 0 ? timeout : CALL_TIMEOUT;
-    if (c->config.timeout > 0 && c->config.timeout < timeout)
-        timeout = c->config.timeout;
-    x->deadline = now() + timeout;
-    kl_lock(&c->mu);
-    x->id = kl_slots_add(&c->call_ids, x);
-    kl_unlock(&c->mu);
-    return x;
-}
-
-uint64_t kl_client_do(kl_client *c, const kl_op *op, kl_reply_fn *done, void *arg)
-{
-    call *x = call_new(c, op->timeout, done, arg);
-    uint64_t id = x->id;
-    const kl_resource *r = op->resource ? op->resource : op->kind ? kl_client_resolve_cached(c, op->kind) : NULL;
-    kl_status st = KL_OK;
-    if (op->verb == KL_WATCH)
-        st = kl_fail(&x->early, KL_EINVAL, "watch: an endless answer comes through kl_client_stream");
-    else if (r)
-        st = kl__request_make(c->config.server, op, r, c->field_manager, &x->q, &x->early);
-    else if (!op->kind)
-        st = kl_fail(&x->early, KL_EINVAL, "%s: say which kind, such as \"apps/v1/Deployment\"", kl_verb_name(op->verb));
-    else
-        x->op = kl__op_copy_new(op);
-    (void)st;                                               /* told through done */
-    kl_http_post(c->calls, call_start, x);
-    return id;
-}
-
-static call *raw_new(kl_client *c, const char *method, const char *path, const char *accept, kl_time timeout, kl_reply_fn *done, void *arg)
-{
-    call *x = call_new(c, timeout, done, arg);
-    x->q = (kl__request){ .method = method, .accept = accept, .url = kl_sprintf("%s%s", c->config.server, path), .what = kl_sprintf("%s %s", method, path) };
-    return x;
-}
-
-uint64_t kl__client_get(kl_client *c, const char *path, const char *accept, kl_time timeout, kl_reply_fn *done, void *arg)
-{
-    call *x = raw_new(c, "GET", path, accept, timeout, done, arg);
-    uint64_t id = x->id;
-    kl_http_post(c->calls, call_start, x);
-    return id;
-}
-
-typedef struct cancel_order { kl_client *c; uint64_t id; } cancel_order;
-
-static void on_cancel_order(void *arg)
-{
-    cancel_order *o = arg;
-    kl_lock(&o->c->mu);
-    call *x = kl_slots_get(&o->c->call_ids, o->id);
-    kl_unlock(&o->c->mu);
-    if (x && !x->cancelled)
-        call_cancel(x);
-    kl_free(o);
-}
-
-void kl_client_cancel(kl_client *c, uint64_t id)
-{
-    if (!id || atomic_load(&c->closing))
-        return;
-    cancel_order *o = kl_new(cancel_order);
-    *o = (cancel_order){ c, id };
-    kl_http_post(c->calls, on_cancel_order, o);
-}
-
-static void cancel_all(void *arg)
-{
-    kl_client *c = arg;
-    for (kl_list *l = c->active.next; l != &c->active;) {
-        call *x = KL_CONTAINER(l, call, link);
-        l = l->next;
-        if (x->cancelled)
-            continue;
-        call_cancel(x);                                     /* may end other calls too: begin again */
-        l = c->active.next;
-    }
-}
-
-/* --- waiting ------------------------------------------------------------------------------------------------------------------ */
-
-typedef struct waiter {
-    kl_mutex mu;
-    kl_cond ended;
-    bool done;
-    kl_status st;
-    const kl_value *value;
-    const kl_resource *resource;
-    kl_err err;
-} waiter;
-
-static void waiter_begin(waiter *w)
-{
-    *w = (waiter){0};
-    kl_mutex_init(&w->mu);
-    kl_cond_init(&w->ended);
-}
-
-static void waiter_signal(waiter *w, kl_status st, kl_err *err)
-{
-    w->st = st;
-    kl_err_move(&w->err, err);
-    w->done = true;
-    kl_cond_broadcast(&w->ended);
-}
-
-/* Every call ends at its deadline, so this does. */
-static kl_status waiter_end(waiter *w, kl_err *err)
-{
-    kl_lock(&w->mu);
-    while (!w->done)
-        kl_cond_wait(&w->ended, &w->mu);
-    kl_unlock(&w->mu);
-    kl_cond_fini(&w->ended);
-    kl_mutex_fini(&w->mu);
-    if (w->st && err)
-        kl_err_move(err, &w->err);
-    kl_err_fini(&w->err);
-    return w->st;
-}
-
-static void on_waited(void *arg, kl_status st, int code, const kl_value *body, kl_err *err)
-{
-    waiter *w = arg;
-    (void)code;
-    kl_lock(&w->mu);
-    w->value = kl_value_ref(body);
-    waiter_signal(w, st, err);
-    kl_unlock(&w->mu);
-}
-
-static kl_status check_thread(kl_client *c, kl_err *err)
-{
-    if (kl_http_on_thread(c->calls) || kl_http_on_thread(c->watches))
-        return kl_fail(err, KL_EINTERNAL, "a blocking call on the client's own thread would wait for itself: use kl_client_do");
-    return KL_OK;
-}
-
-static kl_status wait_for_value(waiter *w, const kl_value **out, kl_err *err)
-{
-    kl_status st = waiter_end(w, err);
-    if (!st && out)
-        *out = w->value;
-    else
-        kl_value_unref(w->value);
-    return st;
-}
-
-kl_status kl_client_wait(kl_client *c, const kl_op *op, const kl_value **out, kl_err *err)
-{
-    waiter w;
-    kl_status st = check_thread(c, err);
-    if (st)
-        return st;
-    waiter_begin(&w);
-    kl_client_do(c, op, on_waited, &w);
-    return wait_for_value(&w, out, err);
-}
-
-kl_status kl_client_raw(kl_client *c, const char *method, const char *path, const char *content_type, const void *body, size_t len, const kl_value **out, kl_err *err)
-{
-    static const char *const methods[] = { "GET", "POST", "PUT", "PATCH", "DELETE" };
-    const char *known = NULL;
-    waiter w;
-    kl_status st = check_thread(c, err);
-    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
-        if (!strcmp(method, methods[i]))
-            known = methods[i];
-    if (!st && (!known || *path != '/'))
-        st = kl_fail(err, KL_EINVAL, "\"%s %s\": give GET, POST, PUT, PATCH or DELETE and a path that begins with \"/\"", method, path);
-    if (st)
-        return st;
-    waiter_begin(&w);
-    call *x = raw_new(c, known, path, "application/json", 0, on_waited, &w);
-    char *type = content_type ? kl_strdup(content_type) : NULL;
-    if (len) {
-        x->q.content_type = type ? type : "application/json";
-        kl_buf_add(&x->q.body, body, len);
-    }
-    kl_http_post(c->calls, call_start, x);
-    st = wait_for_value(&w, out, err);
-    kl_free(type);
-    return st;
-}
-
-static void on_resolve_waited(void *arg, kl_status st, const kl_resource *r, kl_err *err)
-{
-    waiter *w = arg;
-    kl_lock(&w->mu);
-    w->resource = r;
-    waiter_signal(w, st, err);
-    kl_unlock(&w->mu);
-}
-
-kl_status kl_client_resolve_wait(kl_client *c, const char *kind, const kl_resource **out, kl_err *err)
-{
-    waiter w;
-    kl_status st = check_thread(c, err);
-    if (st)
-        return st;
-    waiter_begin(&w);
-    kl_client_resolve(c, kind, on_resolve_waited, &w);
-    st = waiter_end(&w, err);
-    if (!st)
-        *out = w.resource;
-    return st;
-}
-
 /* --- life ------------------------------------------------------------------------------------------------------------------------ */
 
-static kl_status refuse_plugins(const kl_config *k, kl_err *err)
+static kl_status check_config(const kl_config *k, kl_err *err)
 {
-    const char *where = k->source ? k->source : "the configuration";
-    if (k->has_exec)
-        return kl_fail(err, KL_EAUTH, "%s: its user runs \"%s\" to get credentials, which kubelua cannot do yet: give the user a token, tokenFile or client certificate (for example: kubectl create token SERVICEACCOUNT)",
-            where, k->exec_command ? k->exec_command : "a command");
-    if (k->has_auth_provider)
-        return kl_fail(err, KL_EAUTH, "%s: its user needs an auth-provider, which kubelua cannot use: give the user a token, tokenFile or client certificate", where);
     if (!k->server || !*k->server)
-        return kl_fail(err, KL_EINVAL, "%s: no server is given", where);
-    return KL_OK;
+        return kl_fail(err, KL_EINVAL, "%s: no server is given", k->source ? k->source : "the configuration");
+    kl_status st = k->exec ? kl__exec_plugin_check(k, err) : KL_OK;
+    return !st && k->auth_provider ? kl__oidc_check(k, err) : st;
 }
 
 static char *user_agent(void)
@@ -577,9 +149,38 @@ static char *host_of(const char *server)
     return kl_strndup(host, strcspn(host, "/"));
 }
 
+/* CACHE/servers/127.0.0.1:6443: what one server says is no news of another. */
+static kl_shelf *open_shelf(const char *cache, const char *server)
+{
+    const char *at = strstr(server, "://");
+    char *host = kl_strdup(at ? at + 3 : server);
+    for (char *p = host; *p; p++)
+        if (*p == '/' || (*p == '.' && (p == host || p[-1] == '.')))
+            *p = '_';
+    char *dir = cache && *cache ? kl_sprintf("%s/servers/%s", cache, host) : NULL;
+    kl_shelf *s = kl_shelf_new(dir);
+    kl_free(dir);
+    kl_free(host);
+    return s;
+}
+
+static void on_moved(void *client)
+{
+    kl_client *c = client;
+    kl_http_post(c->watches, kl__streams_move, c);
+}
+
+/* What was said, else twice the qps, as client-go's defaults are to each other. */
+static int burst_of(const kl_client_options *o)
+{
+    int twice = o->qps < INT_MAX / 2 ? (int)(2 * o->qps) : INT_MAX;
+    int burst = o->burst >= 1 ? o->burst : twice;
+    return burst < 1 ? 1 : burst;
+}
+
 kl_status kl_client_new(kl_client_options *o, kl_client **out, kl_err *err)
 {
-    kl_status st = refuse_plugins(&o->config, err);
+    kl_status st = check_config(&o->config, err);
     if (st) {
         kl_config_fini(&o->config);
         return st;
@@ -590,21 +191,31 @@ kl_status kl_client_new(kl_client_options *o, kl_client **out, kl_err *err)
     c->clock = o->clock ? o->clock : kl_clock_real();
     c->field_manager = kl_strdup(o->field_manager ? o->field_manager : "kubelua");
     c->host = host_of(c->config.server);
-    c->auth = kl__auth_new(&c->config, c->clock);
-    c->credentials = kl__auth_describe(c->auth);
-    c->on_request = o->on_request;
-    c->on_request_arg = o->on_request_arg;
+    c->proxy = kl__proxy_for(c->config.proxy_url, c->config.server);
+    c->hooks = o->hooks;
+    c->on_warning = o->on_warning;
+    c->on_warning_arg = o->on_warning_arg;
+    kl_bucket_init(&c->limiter, o->qps > 0 ? o->qps : 0, burst_of(o));
+    kl_list_init(&c->held);
     c->warned = kl_map_new();
+    c->json_only = kl_map_new();
+    c->no_protobuf = o->no_protobuf;
     c->jitter.state = (uint64_t)now();
     kl_list_init(&c->active);
     kl_list_init(&c->streams);
+    kl_list_init(&c->sessions);
+    kl_list_init(&c->forwards);
     kl_mutex_init(&c->mu);
-    c->discovery = kl__discovery_new(c);
+    c->shelf = open_shelf(o->cache_dir, c->config.server);
+    c->discovery = kl__discovery_new(c, c->shelf, o->cache_ttl);
+    c->openapi = o->no_check ? NULL : kl__openapi_new(c, c->shelf, o->cache_ttl);
     char *agent = o->user_agent ? kl_strdup(o->user_agent) : user_agent();
     st = kl_http_new(&(kl_http_options){ .name = "kl-calls", .http1 = o->http1, .user_agent = agent }, &c->calls, err);
     if (!st)
         st = kl_http_new(&(kl_http_options){ .name = "kl-watches", .http1 = o->http1, .user_agent = agent }, &c->watches, err);
-    kl_free(agent);
+    c->user_agent = agent;
+    if (!st)
+        c->credentials = kl__credentials_new(&c->config, c->clock, c->calls, on_moved, c);
     if (st)
         kl_client_free(c);
     else
@@ -617,22 +228,32 @@ void kl_client_free(kl_client *c)
     if (!c)
         return;
     atomic_store(&c->closing, true);
+    kl__credentials_close(c->credentials);
+    if (c->sessions_http)
+        kl_http_post(c->sessions_http, kl__sessions_cancel_all, c);
+    kl_http_free(c->sessions_http);
     if (c->watches)
         kl_http_post(c->watches, kl__streams_cancel_all, c);
     kl_http_free(c->watches);
     if (c->calls)
-        kl_http_post(c->calls, cancel_all, c);
+        kl_http_post(c->calls, kl__calls_cancel_all, c);
     kl_http_free(c->calls);
     kl__discovery_free(c->discovery);
-    kl__auth_free(c->auth);
+    kl__openapi_free(c->openapi);
+    kl_proto_reader_free(c->reader);
+    kl_value_unref(c->like);
+    kl_shelf_free(c->shelf);
+    kl__credentials_free(c->credentials);
     kl_config_fini(&c->config);
     kl_map_free(c->warned, NULL);
+    kl_map_free(c->json_only, NULL);
     kl_slots_fini(&c->call_ids);
     kl_slots_fini(&c->stream_ids);
     kl_mutex_fini(&c->mu);
-    kl_free(c->credentials);
+    kl_free(c->proxy);
     kl_free(c->field_manager);
     kl_free(c->host);
+    kl_free(c->user_agent);
     kl_free(c);
 }
 

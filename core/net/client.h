@@ -22,6 +22,9 @@ bool kl_verb_is_write(kl_verb v);
 
 typedef enum kl_patch_type { KL_PATCH_MERGE, KL_PATCH_JSON, KL_PATCH_STRATEGIC } kl_patch_type;
 
+/* What a read answers: objects, their metadata alone (PartialObjectMetadata), or a Table as the server prints it. */
+typedef enum kl_form { KL_AS_OBJECT, KL_AS_METADATA, KL_AS_TABLE } kl_form;
+
 typedef struct kl_op {                             /* borrowed for the call; copied */
     kl_verb verb;
     const char *kind;                              /* "apps/v1/Deployment"; or `resource` */
@@ -34,18 +37,31 @@ typedef struct kl_op {                             /* borrowed for the call; cop
     kl_patch_type patch_type;
     const char *field_manager;
     bool force, dry_run;
+    bool check;                                    /* the body was written by hand: put right and checked by the server's schemas first, see KL_REASON_SCHEMA */
     const char *field_validation;                  /* "Strict", "Warn", "Ignore" or NULL */
     const char *propagation;                       /* delete: "Foreground", "Background", "Orphan" or NULL */
     const char *uid, *precondition_rv;             /* delete preconditions */
     int64_t grace_seconds;                         /* delete: -1 unset */
     const char *labels, *fields;                   /* selectors */
     int64_t limit;                                 /* 0 none */
-    const char *continue_token, *rv, *rv_match;
+    const char *continue_token, *rv, *rv_match;    /* rv_match: "Exact" or "NotOlderThan" */
+    kl_form form;
+    const char *include;                           /* Table: "None", "Metadata" (the server's default) or "Object" beside the cells */
     int64_t timeout_seconds;                       /* watch, list */
     bool bookmarks, initial_events;                /* watch */
     kl_time timeout;                               /* call timeout; 0: 60 s */
+    bool urgent;                                   /* waits neither for the limiter nor while the server is busy: leases */
 } kl_op;
 void kl_op_init(kl_op *op, kl_verb verb, const char *kind);      /* zeroes, grace -1 */
+
+/* What metrics are made of. Called on the http threads, under a lock: must not call the client. Each may be NULL. code 0: transport error. */
+typedef struct kl_client_hooks {
+    void *arg;
+    void (*on_request)(void *arg, const char *method, const char *host, int code, kl_time took);       /* after each attempt: rest_client_requests_total */
+    void (*on_retry)(void *arg, const char *method, const char *host, int code);                       /* after each but the first: rest_client_request_retries_total */
+    /* A request waited so long for its turn: the limiter's (every request, where there is one), or that of a busy server's pace. */
+    void (*on_delayed)(void *arg, const char *method, const char *host, kl_time waited);
+} kl_client_hooks;
 
 typedef struct kl_client_options {
     kl_config config;                              /* moved into the client */
@@ -53,18 +69,31 @@ typedef struct kl_client_options {
     const char *user_agent;                        /* NULL: "kubelua/VERSION (linux/amd64)" */
     const char *field_manager;                     /* default of ops without one; NULL: "kubelua" */
     bool http1;
-    /* Called after each HTTP attempt, on the http thread: rest_client_requests_total and friends. code 0: transport error. */
-    void (*on_request)(void *arg, const char *method, const char *host, int code, kl_time took);
-    void *on_request_arg;
+    bool no_protobuf;                              /* JSON alone: without it built-in kinds are read in protobuf, see model/proto.h */
+    const char *cache_dir;                         /* where discovery and schemas are remembered between processes (see kl_shelf_home); NULL: nowhere */
+    kl_time cache_ttl;                             /* what is younger there is believed without asking; 0: always ask whether it is still good */
+    bool no_check;                                 /* op.check counts for nothing */
+    kl_client_hooks hooks;
+    /* A limit of our own: so many requests per second, after a burst of so many (0: twice qps). 0: none, the server's own word counts
+     * (429, pace.h). Not for watches, leases and discovery. */
+    double qps;
+    int burst;
+    /* Each text of a `Warning: 299` header, once; NULL: it is logged. On the http threads, under a lock: must not call the client. */
+    void (*on_warning)(void *arg, const char *text, const char *call);
+    void *on_warning_arg;
 } kl_client_options;
 
 KL_NODISCARD kl_status kl_client_new(kl_client_options *o, kl_client **out, kl_err *err);
-/* Changes the hook on_request (NULL: none). After it returned the old one is not called any more. Must not be called from the hook. */
-void kl_client_on_request(kl_client *c, void (*fn)(void *arg, const char *method, const char *host, int code, kl_time took), void *arg);
+/* Other hooks (NULL: none). After it returned the old ones are not called any more. Must not be called from a hook. */
+void kl_client_set_hooks(kl_client *c, const kl_client_hooks *hooks);
 void kl_client_free(kl_client *c);                 /* cancels, joins both threads */
 const kl_config *kl_client_config(const kl_client *c);
 kl_http *kl_client_watch_http(kl_client *c);       /* the watch thread: informers live there */
 kl_http *kl_client_call_http(kl_client *c);
+
+/* The reason of a KL_EINVAL of an op with `check`: its body has fields, or types, that the server's OpenAPI v3 does not know. Nothing
+ * was sent. With field_validation "Warn" or "Ignore" only conversions are made: {} to [], 3.0 to 3, where the schema says so. */
+#define KL_REASON_SCHEMA "SchemaMismatch"
 
 /* `body` and `err` are borrowed; body NULL on failure. code is the HTTP status or 0. */
 typedef void kl_reply_fn(void *arg, kl_status st, int code, const kl_value *body, kl_err *err);
@@ -98,12 +127,18 @@ uint64_t kl_client_stream(kl_client *c, const kl_op *op, const kl_stream_call *c
 void kl_client_stream_cancel(kl_client *c, uint64_t id);                                   /* watch thread; done is called with KL_ECANCELLED, later or at once */
 
 /* --- discovery (aggregated, legacy fallback). Resources live as long as the client. ----------------------------------- */
-/* *out NULL with KL_ENOTFOUND when the server has no such kind (the message says which groups or near kinds exist). A group
+/* A kind is "apps/v1/Deployment", "apps/Deployment" or "Deployment", or a resource in kubectl's words: "deployments", "deployment",
+ * "deploy", "deployments.apps", "deployments.v1.apps". The core group wins; a name that several other groups have is KL_EINVAL.
+ * *out NULL with KL_ENOTFOUND when the server has no such kind (the message says which groups or near kinds exist). A group
  * whose discovery fails makes only that group fail. Fetches on a miss; one fetch at a time. */
 typedef void kl_resolve_fn(void *arg, kl_status st, const kl_resource *r, kl_err *err);     /* on the calls thread, or at once when cached */
 void kl_client_resolve(kl_client *c, const char *kind, kl_resolve_fn *done, void *arg);
 KL_NODISCARD kl_status kl_client_resolve_wait(kl_client *c, const char *kind, const kl_resource **out, kl_err *err);
 const kl_resource *kl_client_resolve_cached(kl_client *c, const char *kind);                /* NULL when not known yet */
+/* All that are known, core first, each group's preferred version first; the caller frees the array. NULL: nothing was asked for yet. */
+const kl_resource **kl_client_resources(kl_client *c, size_t *n);
+/* The group versions whose discovery failed: "metrics.k8s.io/v1beta1", why, ..., NULL. The caller frees the strings and the array. */
+char **kl_client_discovery_failures(kl_client *c);
 void kl_client_discovery_forget(kl_client *c);                                              /* the next resolve fetches again; resources handed out stay valid */
 
 #endif

@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "model/time.h"
 #include "net/kubeconfig.h"
+#include "net/proxy.h"
 
 #define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
 #define SMALL_FILE_MAX ((size_t)4 << 20)
@@ -25,10 +26,12 @@
 /* --- plain data ------------------------------------------------------------------------------------------------------------------ */
 
 #define EACH_STRING(f) f(server) f(context_namespace) f(context) f(token) f(token_file) f(username) f(password) f(ca_file) f(ca_data) \
-    f(cert_file) f(cert_data) f(key_file) f(key_data) f(tls_server_name) f(proxy_url) f(impersonate) f(impersonate_uid) f(source) f(exec_command)
+    f(cert_file) f(cert_data) f(key_file) f(key_data) f(tls_server_name) f(proxy_url) f(impersonate) f(impersonate_uid) f(source) f(exec_command) f(auth_provider) \
+    f(user) f(user_file)
 #define EACH_LIST(f) f(impersonate_groups) f(impersonate_extra)
+#define EACH_VALUE(f) f(exec) f(exec_cluster) f(auth_provider_config)
 
-static char **list_copy(char **from)
+static char **list_copy(const char *const *from)
 {
     size_t n = 0;
     while (from && from[n])
@@ -52,6 +55,8 @@ void kl_config_fini(kl_config *c)
 #define FREE_LIST(field) list_free(c->field);
     EACH_STRING(FREE_STRING)
     EACH_LIST(FREE_LIST)
+#define FREE_VALUE(field) kl_value_unref(c->field);
+    EACH_VALUE(FREE_VALUE)
     *c = (kl_config){0};
 }
 
@@ -59,9 +64,11 @@ void kl_config_copy(kl_config *to, const kl_config *from)
 {
     *to = *from;
 #define COPY_STRING(field) to->field = kl_strdup(from->field);
-#define COPY_LIST(field) to->field = list_copy(from->field);
+#define COPY_LIST(field) to->field = list_copy((const char *const *)from->field);
     EACH_STRING(COPY_STRING)
     EACH_LIST(COPY_LIST)
+#define REF_VALUE(field) to->field = kl_value_ref(from->field);
+    EACH_VALUE(REF_VALUE)
 }
 
 static char *without_slash(const char *url)
@@ -75,6 +82,11 @@ static char *without_slash(const char *url)
 void kl_config_for_server(const char *url, kl_config *out)
 {
     *out = (kl_config){ .server = without_slash(url), .context_namespace = kl_strdup("default"), .source = kl_strdup(url) };
+}
+
+static bool given(const char *s)
+{
+    return s && *s;
 }
 
 static void set(char **to, const char *value)
@@ -124,7 +136,7 @@ static void check_readable(complaints *c, const char *what, const char *path, co
 {
     FILE *f = path ? fopen(path, "re") : NULL;
     if (path && !f)
-        complain(c, "%s %s of \"%s\" cannot be read: %s", what, path, owner, strerror(errno));
+        complain(c, "%s %s%s%s%s cannot be read: %s", what, path, *owner ? " of \"" : "", owner, *owner ? "\"" : "", strerror(errno));
     if (f)
         fclose(f);
 }
@@ -141,14 +153,16 @@ static void check_proxy(complaints *c, const char *url, const char *owner)
     for (size_t i = 0; url && i < 3; i++)
         if (!strncasecmp(url, schemes[i], strlen(schemes[i])))
             return;
+    char *words = kl__proxy_words(url);
     if (url)
-        complain(c, "proxy-url \"%s\" of cluster \"%s\" must begin with http://, https:// or socks5://", url, owner);
+        complain(c, "proxy-url \"%s\" of cluster \"%s\" must begin with http://, https:// or socks5://", words ? words : "", owner);
+    kl_free(words);
 }
 
-static void check_cluster(complaints *c, const char *name, const kl_config *x)
+static void check_cluster(complaints *c, const char *name, bool there, const kl_config *x)
 {
-    if (!x->server && !x->ca_file && !x->ca_data && !x->insecure && !x->tls_server_name && !x->proxy_url && !x->disable_compression)
-        complain(c, "no server is configured: there is no cluster \"%s\"", name);
+    if (!there && !x->server && !x->ca_file && !x->ca_data && !x->insecure && !x->tls_server_name && !x->proxy_url && !x->disable_compression)
+        complain(c, *name ? "no server is configured: there is no cluster \"%s\"" : "no server is configured: the context names no cluster%s", name);
     else if (!x->server)
         complain(c, "cluster \"%s\" has no server", name);
     check_proxy(c, x->proxy_url, name);
@@ -204,16 +218,36 @@ static void take_cluster(const kl__kube_cluster *c, const kl_config_overrides *o
         x->insecure = c->insecure;
         x->disable_compression = c->disable_compression;
     }
-    if (o->insecure > 0) {              /* verifying nothing needs no CA */
-        x->insecure = true;
-        set(&x->ca_file, NULL);
-        set(&x->ca_data, NULL);
+    if (o->insecure > 0 || given(o->ca_file) || given(o->ca_data)) {        /* all three are the flags' then: verifying nothing needs no CA */
+        x->insecure = o->insecure > 0;
+        set(&x->ca_file, given(o->ca_file) ? o->ca_file : NULL);
+        set(&x->ca_data, given(o->ca_data) ? o->ca_data : NULL);
     }
-    bool server = o->server && *o->server, name = o->tls_server_name && *o->tls_server_name;
+    if (given(o->proxy))
+        set(&x->proxy_url, o->proxy);
+    x->disable_compression = x->disable_compression || o->disable_compression;
+    bool server = given(o->server), name = given(o->tls_server_name);
     if (server)
         set(&x->server, o->server);
     if (server || name)                 /* a name for the old server is none for the new one */
         set(&x->tls_server_name, name ? o->tls_server_name : NULL);
+}
+
+/* One given takes the place of both. */
+static void set_pair(char **file, char **data, const char *new_file, const char *new_data)
+{
+    if (!given(new_file) && !given(new_data))
+        return;
+    set(file, given(new_file) ? new_file : NULL);
+    set(data, given(new_data) ? new_data : NULL);
+}
+
+static void set_list(char ***to, const char *const *values)
+{
+    if (!values || !*values)
+        return;
+    list_free(*to);
+    *to = list_copy(values);
 }
 
 static void take_user(const kl__kube_user *u, const kl_config_overrides *o, kl_config *x)
@@ -229,20 +263,45 @@ static void take_user(const kl__kube_user *u, const kl_config_overrides *o, kl_c
         x->key_data = kl_strdup(u->key_data);
         x->impersonate = kl_strdup(u->impersonate);
         x->impersonate_uid = kl_strdup(u->impersonate_uid);
-        x->impersonate_groups = list_copy(u->impersonate_groups);
-        x->impersonate_extra = list_copy(u->impersonate_extra);
+        x->impersonate_groups = list_copy((const char *const *)u->impersonate_groups);
+        x->impersonate_extra = list_copy((const char *const *)u->impersonate_extra);
     }
-    if (o->token && *o->token) {
-        set(&x->token, o->token);
-        set(&x->token_file, NULL);
+    if (given(o->token) || given(o->token_file)) {
+        set(&x->token, given(o->token) ? o->token : NULL);
+        set(&x->token_file, given(o->token_file) ? o->token_file : NULL);
     }
-    if (o->impersonate && *o->impersonate)
+    if (given(o->username))
+        set(&x->username, o->username);
+    if (given(o->password))
+        set(&x->password, o->password);
+    set_pair(&x->cert_file, &x->cert_data, o->cert_file, o->cert_data);
+    set_pair(&x->key_file, &x->key_data, o->key_file, o->key_data);
+    if (given(o->impersonate))
         set(&x->impersonate, o->impersonate);
+    if (given(o->impersonate_uid))
+        set(&x->impersonate_uid, o->impersonate_uid);
+    set_list(&x->impersonate_groups, o->impersonate_groups);
+    set_list(&x->impersonate_extra, o->impersonate_extra);
+}
+
+static void take_plugins(const kl__kube_cluster *c, const kl__kube_user *u, const char *name, kl_config *x)
+{
+    if (!u || (!u->exec && !u->auth_provider))
+        return;
+    x->exec = kl_value_ref(u->exec);
+    x->exec_cluster = kl_value_ref(c ? c->exec_extension : NULL);
+    x->exec_command = kl_strdup(kl_value_str_at(u->exec, "command", NULL));
+    x->auth_provider = kl_strdup(u->auth_provider);
+    x->auth_provider_config = kl_value_ref(u->auth_provider_config);
+    x->user = kl_strdup(name);
+    x->user_file = kl_strdup(u->file);
 }
 
 /* Credentials and CAs are for TLS; "host:port" without a scheme counts as plain, as client-go decides before it looks at CAs. */
 static void drop_what_needs_tls(kl_config *x)
 {
+    if (x->token || x->token_file || x->username || x->password || x->cert_file || x->cert_data)
+        kl_warn("credentials are not sent: the server's URL does not begin with https://", "server=%s", x->server);
     set(&x->token, NULL);
     set(&x->token_file, NULL);
     set(&x->username, NULL);
@@ -289,9 +348,9 @@ static kl_status take_timeout(const char *text, kl_time *out, kl_err *err)
     return kl_fail(err, KL_EINVAL, "the request timeout \"%s\" is no time: give seconds or a duration such as 30s or 2m", text);
 }
 
-static kl_status tell(const complaints *c, const kl__kubeconfig *k, kl_err *err)
+static kl_status tell(const complaints *c, const kl__kubeconfig *k, const kl_config_overrides *o, kl_err *err)
 {
-    return kl_fail(err, KL_EINVAL, "%s: %s", *k->files ? k->files : "no kubeconfig file was found", kl_buf_str(&c->text));
+    return kl_fail(err, KL_EINVAL, "%s: %s", *k->files ? k->files : given(o->server) ? "the options" : "no kubeconfig file was found", kl_buf_str(&c->text));
 }
 
 kl_status kl__config_resolve(const kl__kubeconfig *k, const kl_config_overrides *o, kl_config *out, const kl__kube_user **user, kl_err *err)
@@ -308,15 +367,15 @@ kl_status kl__config_resolve(const kl__kubeconfig *k, const kl_config_overrides 
         return unknown(k, "cluster", cluster, k->clusters, err);
     if (!u && o->user && *o->user)
         return unknown(k, "user", name, k->users, err);
-    kl_config x = { .source = kl_strdup(*k->files ? k->files : "flags"), .context = kl_strdup(context) };
+    kl_config x = { .source = kl_strdup(*k->files ? k->files : "the options"), .context = kl_strdup(context) };
     take_cluster(c, o, &x);
     take_user(u, o, &x);
     x.namespace_set = o->ns && *o->ns;
     x.context_namespace = kl_strdup(x.namespace_set ? o->ns : cx && cx->ns ? cx->ns : "default");
     complaints wrong = {0};
     check_user(&wrong, name ? name : "", &x, u);
-    check_cluster(&wrong, cluster ? cluster : "", &x);
-    kl_status st = wrong.n ? tell(&wrong, k, err) : KL_OK;
+    check_cluster(&wrong, cluster ? cluster : "", c != NULL, &x);
+    kl_status st = wrong.n ? tell(&wrong, k, o, err) : KL_OK;
     if (wrong.n == 1 && !x.server && !context)
         st = kl_fail(err, KL_EINVAL, "%s%sno current-context is set: name one with --context", k->files, *k->files ? ": " : "no kubeconfig file was found, and ");
     kl_buf_fini(&wrong.text);
@@ -325,9 +384,7 @@ kl_status kl__config_resolve(const kl__kubeconfig *k, const kl_config_overrides 
     if (!st && strncasecmp(x.server, "https://", 8))
         drop_what_needs_tls(&x);
     else if (!st) {
-        x.has_exec = u && u->exec;
-        x.has_auth_provider = u && u->auth_provider;
-        x.exec_command = kl_strdup(kl_value_str_at(x.has_exec ? u->exec : NULL, "command", NULL));
+        take_plugins(c, u, name, &x);
         st = take_token_file(&x, err);
         if (!st && !x.cert_file && !x.cert_data) {      /* a key alone is of no use */
             set(&x.key_file, NULL);
@@ -354,6 +411,23 @@ static void trim(char *s)
         memmove(s, s + skip, n - skip);
         s[n - skip] = '\0';
     }
+}
+
+/* What becomes a header may not begin another. */
+static kl_status check_header_values(const kl_config *x, kl_err *err)
+{
+    const char *names[] = { "as", "as-uid" }, *values[] = { x->impersonate, x->impersonate_uid };
+    char **lists[] = { x->impersonate_groups, x->impersonate_extra };
+    for (size_t i = 0; i < 2; i++) {
+        for (const char *p = values[i]; p && *p; p++)
+            if ((unsigned char)*p < ' ' || *p == 0x7f)
+                return kl_fail(err, KL_EINVAL, "%s: impersonation: %s has control characters in it", x->source, names[i]);
+        for (char **l = lists[i]; l && *l; l++)
+            for (const char *p = *l; *p; p++)
+                if ((unsigned char)*p < ' ' || *p == 0x7f)
+                    return kl_fail(err, KL_EINVAL, "%s: impersonation: %s has control characters in it", x->source, i ? "as-user-extra" : "as-groups");
+    }
+    return KL_OK;
 }
 
 /* "h:8080" gets its scheme, a trailing slash goes, and what cannot be a server is said to be none. */
@@ -384,7 +458,7 @@ static kl_status finish(kl_config *x, kl_err *err)
             return kl_fail(err, KL_EAUTH, "%s: the token has blanks or line breaks in it", x->source);
     if (x->insecure && (x->ca_file || x->ca_data))
         return kl_fail(err, KL_EINVAL, "%s: insecure-skip-tls-verify together with a certificate-authority: keep one", x->source);
-    return KL_OK;
+    return check_header_values(x, err);
 }
 
 /* --- in the cluster --------------------------------------------------------------------------------------------------------------------- */

@@ -28,15 +28,25 @@ typedef struct kl_config {
     bool in_cluster;
     kl_time timeout;            /* 0: none */
     char *source;               /* for messages: "/home/u/.kube/config" or "in-cluster" */
-    /* exec and auth-provider users are refused by kl_config_check with a message until they are built */
-    bool has_exec, has_auth_provider;
-    char *exec_command;
+    const struct kl_value *exec;            /* the user's exec section, defaults in place; or NULL */
+    const struct kl_value *exec_cluster;    /* what the cluster has for plugins (client.authentication.k8s.io/exec), or NULL */
+    char *exec_command;                     /* exec's, resolved */
+    char *auth_provider;                    /* "oidc", or NULL */
+    const struct kl_value *auth_provider_config;
+    char *user, *user_file;                 /* the user's name and the file it stands in: refreshed tokens go there; or NULL */
 } kl_config;
 
 typedef struct kl_config_overrides {
     const char *context, *cluster, *user, *ns, *server, *token, *tls_server_name, *impersonate;
     const char *timeout;
+    const char *token_file, *username, *password;
+    const char *ca_file, *ca_data, *cert_file, *cert_data, *key_file, *key_data;    /* data is PEM text */
+    const char *proxy;          /* http://, https:// or socks5:// */
+    const char *impersonate_uid;
+    const char *const *impersonate_groups;      /* NULL-terminated, or NULL */
+    const char *const *impersonate_extra;       /* key, value, ..., NULL; or NULL */
     int insecure;               /* -1 unset, 0, 1 */
+    bool disable_compression;
 } kl_config_overrides;
 
 typedef struct kl_config_sources {

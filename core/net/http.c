@@ -1,4 +1,4 @@
-/* http.c - the only door to libcurl (with http_transfer.c and http_error.c): one thread that owns one multi handle.
+/* http.c - the only door to libcurl (with the other http_*.c): one thread that owns one multi handle.
  *
  *   any thread --command--> fifo --thread--> multi --callbacks on the thread--> on_head, on_data..., on_lull, on_done
  *
@@ -14,6 +14,7 @@
  *   curl_multi_socket_action clears before the run, so it is the one to use. */
 #include "net/http_impl.h"
 
+#include <inttypes.h>
 #include <unistd.h>
 #include "base/mem.h"
 
@@ -54,8 +55,10 @@ static void transfer_finish(kl__transfer *t, CURLcode rc)
     curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &size);
     bool sent = size > 0 || code > 0;
     kl_status st = kl__transfer_explain(t, rc, sent, &err);
+    kl__pipe_close(t);
     if (t->running)
         curl_multi_remove_handle(h->multi, t->easy);
+    t->well = rc == CURLE_OK;
     if (t->pass.gate)
         leave_gate(t, st, &err);
     kl_list_remove(&t->link);
@@ -74,8 +77,20 @@ static void transfer_cancel(kl__transfer *t)
     transfer_finish(t, CURLE_ABORTED_BY_CALLBACK);
 }
 
+/* Called for sockets that no gate counts. */
+static int on_plain_close(void *arg, curl_socket_t fd)
+{
+    kl_http *h = arg;
+    kl_poller_closing(h->poller, fd);
+    return close(fd);
+}
+
 static void transfer_run(kl__transfer *t)
 {
+    if (!t->pass.gate) {
+        (void)curl_easy_setopt(t->easy, CURLOPT_CLOSESOCKETFUNCTION, on_plain_close);
+        (void)curl_easy_setopt(t->easy, CURLOPT_CLOSESOCKETDATA, t->h);
+    }
     CURLMcode rc = curl_multi_add_handle(t->h->multi, t->easy);
     t->running = !rc;
     if (!rc)
@@ -86,9 +101,10 @@ static void transfer_run(kl__transfer *t)
 
 /* --- gates -------------------------------------------------------------------------------------------------------------- */
 
+/* Old connections of a client whose certificates changed are no room for new requests. */
 static server *server_get(kl_http *h, const kl__transfer *t)
 {
-    char *key = kl_sprintf("%s %s", t->peer, t->server_name);
+    char *key = kl_sprintf("%s %s %" PRIu64, t->peer, t->server_name, t->identity);
     server *s = kl_map_get(h->servers, key);
     if (!s) {
         s = kl_new(server);
@@ -106,7 +122,7 @@ static int on_socket_close(void *arg, curl_socket_t fd)
     server *s = arg;
     s->gate.sockets--;
     s->h->gates_changed = true;
-    return close(fd);
+    return on_plain_close(s->h, fd);
 }
 
 static void admit(kl__transfer *t)
@@ -146,8 +162,9 @@ static void run_gates(kl_http *h)
     while (h->gates_changed) {
         h->gates_changed = false;
         size_t it = 0;
+        const char *key;
         void *value;
-        while (kl_map_next(h->servers, &it, NULL, &value)) {
+        while (kl_map_next(h->servers, &it, &key, &value)) {
             kl__gate *g = &((server *)value)->gate;
             for (kl_list *l = g->waiting.next; l != &g->waiting;) {
                 kl__transfer *t = waiting_transfer(l);
@@ -157,6 +174,8 @@ static void run_gates(kl_http *h)
             }
             for (kl__pass *p; (p = kl__gate_next(g, h->max_streams));)
                 admit(KL_CONTAINER(p, kl__transfer, pass));
+            if (!g->sockets && !g->admitted && kl_list_empty(&g->waiting))      /* every rotation of certificates leaves one */
+                kl_free(kl_map_take(h->servers, key));
         }
     }
 }
@@ -258,7 +277,9 @@ static void finish_what_ended(kl_http *h)
         char *p = NULL;
         CURLcode rc = m->data.result;
         curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &p);
-        transfer_finish((kl__transfer *)p, rc);
+        kl__transfer *t = (kl__transfer *)p;
+        if (rc || !t->on_pipe || t->cancelled || !kl__pipe_open(t))
+            transfer_finish(t, rc);
     }
 }
 
@@ -267,6 +288,8 @@ static void run_multi(kl_http *h, const kl_ready *ready, size_t n)
 {
     int running;
     for (size_t i = 0; i < n; i++) {
+        if (kl__http_ready(h, &ready[i]))
+            continue;
         int what = (ready[i].what & KL_POLL_IN ? CURL_CSELECT_IN : 0) | (ready[i].what & KL_POLL_OUT ? CURL_CSELECT_OUT : 0)
             | (ready[i].what & KL_POLL_ERR ? CURL_CSELECT_ERR : 0);
         curl_multi_socket_action(h->multi, ready[i].fd, what, &running);
@@ -305,6 +328,8 @@ static void thread_main(void *arg)
         run_timers(h);
         run_patience(h);
         run_gates(h);
+        if (!h->due)
+            run_multi(h, ready, 0);             /* what was just begun goes out before the thread looks again */
         run_multi(h, ready, wait_for_work(h, ready));
         kl_lock(&h->mu);
         stopping = h->stopping;
@@ -357,9 +382,11 @@ kl_status kl_http_new(const kl_http_options *o, kl_http **out, kl_err *err)
     h->servers = kl_map_new();
     kl_heap_init(&h->patience);
     kl_list_init(&h->lulls);
+    kl_list_init(&h->watched);
     kl_mutex_init(&h->mu);
     kl_list_init(&h->commands);
     kl_heap_init(&h->timers_due);
+    kl_list_init(&h->spare);
     h->thread = kl_thread_start(o->name ? o->name : "http", thread_main, h);
     *out = h;
     return KL_OK;
@@ -376,6 +403,8 @@ void kl_http_free(kl_http *h)
     kl_thread_join(h->thread);
     for (kl_heap_node *n; (n = kl_heap_pop_due(&h->timers_due, KL_NEVER));)
         kl_free(KL_CONTAINER(n, timer, node));
+    kl__handles_free(h);
+    kl__http_forget_fds(h);
     curl_multi_cleanup(h->multi);               /* closes sockets, which gates count */
     kl_poller_free(h->poller);
     kl_map_free(h->servers, kl_free);

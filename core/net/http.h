@@ -14,12 +14,14 @@
 #include "base/err.h"
 
 typedef struct kl_http kl_http;
+typedef struct kl_pipe kl_pipe;
 
 typedef struct kl_tls {                /* borrowed for the call of kl_http_submit; strings may be NULL */
     const char *ca_file, *ca_pem;
     const char *cert_file, *cert_pem, *key_file, *key_pem;
     const char *server_name;
     bool insecure;
+    uint64_t generation;               /* of all this: connections are shared by requests with the same number */
 } kl_tls;
 
 typedef struct kl_http_head {          /* borrowed inside on_head */
@@ -33,7 +35,7 @@ typedef struct kl_http_request {       /* everything is copied by kl_http_submit
     const char *method, *url;
     const char *const *headers;        /* "Name: value", NULL-terminated, or NULL */
     const void *body; size_t body_len;
-    const char *proxy;                 /* NULL: environment; "" none */
+    const char *proxy;                 /* a URL (http, https, socks5h), and NO_PROXY does not count; "" none; NULL: libcurl's idea of the environment */
     kl_tls tls;
     bool accept_gzip;
     size_t gulp;                       /* the most that is taken from the socket at once; 0: 16 KB */
@@ -49,6 +51,11 @@ typedef struct kl_http_request {       /* everything is copied by kl_http_submit
     /* Always called exactly once, last; also after cancel (KL_ECANCELLED). KL_OK means an HTTP answer came whole, whatever its code.
      * `sent` false means that the request certainly never reached the server. */
     void (*on_done)(void *arg, kl_status st, int code, bool sent, kl_err *err);
+    /* Set: only a connection is made (proxy and TLS as asked, HTTP/1.1), and nothing is sent; method, headers and body are
+     * not used. on_pipe is called when it stands, then on_ready whenever a wish of kl_pipe_want came true. The pipe lives
+     * until on_done, which follows a failure to connect or kl_http_cancel. */
+    void (*on_pipe)(void *arg, kl_pipe *p);
+    void (*on_ready)(void *arg);
     void *arg;
 } kl_http_request;
 
@@ -68,5 +75,17 @@ void kl_http_post(kl_http *h, void (*fn)(void *arg), void *arg);                
 uint64_t kl_http_timer(kl_http *h, kl_time after, void (*fn)(void *arg), void *arg); /* any thread */
 void kl_http_timer_cancel(kl_http *h, uint64_t id);                                  /* from the http thread: fn is not called after this */
 bool kl_http_on_thread(const kl_http *h);
+
+/* --- the http thread only ----------------------------------------------------------------------------------------------- */
+/* HTTP/1.1 only: an answer whose reader is behind rests in the network; data that was on its way may still come, once. */
+void kl_http_pause(kl_http *h, uint64_t id, bool on);
+/* Bytes over a pipe. KL_EAGAIN: none now, wait for on_ready. *n 0 with KL_OK: the peer has closed its side. */
+KL_NODISCARD kl_status kl_pipe_read(kl_pipe *p, char *to, size_t cap, size_t *n, kl_err *err);
+/* Takes what there is room for; *taken may be 0. What was taken goes out by itself. */
+KL_NODISCARD kl_status kl_pipe_write(kl_pipe *p, const char *data, size_t n, size_t *taken, kl_err *err);
+void kl_pipe_want(kl_pipe *p, bool read, bool write);        /* what on_ready is called for; nothing at first */
+/* A socket of someone else's on this thread: fn(arg, KL_POLL_* bits) when it is ready for `what`; 0 forgets it, which must
+ * be said before fd is closed. */
+void kl_http_watch_fd(kl_http *h, int fd, int what, void (*fn)(void *arg, int what), void *arg);
 
 #endif

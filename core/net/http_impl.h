@@ -1,7 +1,9 @@
-/* http_impl.h - the curl door from the inside: shared by the three files that make it, and by nobody else.
+/* http_impl.h - the curl door from the inside: shared by the files that make it, and by nobody else.
  *
  *   http.c           the thread: commands, timers, sockets, who may go in
- *   http_transfer.c  one request as an easy handle, and what libcurl tells of it
+ *   http_handle.c    easy handles, kept for requests of their kind
+ *   http_transfer.c  one request on an easy handle, and what libcurl tells of it
+ *   http_pipe.c      a connection that carries bytes of ours, and other people's sockets on the thread
  *   http_error.c     how it ended, in words */
 #ifndef KL_NET_HTTP_IMPL_H
 #define KL_NET_HTTP_IMPL_H
@@ -18,6 +20,19 @@
 #include "net/http.h"
 #include "net/slots.h"
 
+/* What requests of one kind have in common; between two of them it is spare. */
+typedef struct kl__handle {
+    kl_list link;                   /* in h->spare, the latest first */
+    CURL *easy;
+    kl_buf kind;
+    uint64_t hash;                  /* of kind */
+    char *origin;                   /* what URLs begin with in place of their own server; or NULL */
+    char *host_line;                /* a header that goes with it; or NULL */
+    struct curl_slist *connect_to;
+    char *peer, *ca, *server_name, *proxy;      /* as in kl__transfer */
+    bool shares;
+} kl__handle;
+
 typedef struct kl__transfer {
     kl_list link;                   /* in h->active from its start to its end */
     kl_list lull;                   /* in h->lulls when data came in this round */
@@ -28,14 +43,19 @@ typedef struct kl__transfer {
     bool shares;                    /* would take HTTP/2 */
     uint64_t id;
     CURL *easy;
-    struct curl_slist *headers, *connect_to;
-    char *peer;                     /* "host:port" for messages */
-    char *ca;                       /* what the server is verified against, for messages */
-    char *server_name;              /* the name its certificate must carry */
+    struct curl_slist *headers;
+    kl__handle *handle;             /* the easy handle and what follows from it: */
+    const char *peer;               /* "host:port" for messages */
+    const char *ca;                 /* what the server is verified against, for messages */
+    const char *server_name;        /* the name its certificate must carry */
+    const char *proxy;              /* without user and password, for messages; or NULL */
+    bool well;                      /* it came to its end: the handle may serve again */
+    uint64_t identity;              /* kl_tls's generation */
     char *body;
     size_t body_len, body_sent;
     kl_time total_timeout, connect_timeout;
     kl_buf head;                    /* header lines of the answer that is arriving */
+    size_t head_bytes;              /* of all header lines: informational answers and trailers too */
     bool head_done;                 /* on_head has run: what comes now are trailers */
     bool cancelled;                 /* no more callbacks but on_done */
     kl_status stopped;              /* on_data's refusal */
@@ -44,6 +64,9 @@ typedef struct kl__transfer {
     kl_status (*on_data)(void *arg, const char *data, size_t n, kl_err *err);
     void (*on_lull)(void *arg);
     void (*on_done)(void *arg, kl_status st, int code, bool sent, kl_err *err);
+    void (*on_pipe)(void *arg, kl_pipe *p);
+    void (*on_ready)(void *arg);
+    kl_pipe *pipe;                  /* once it stands */
     void *arg;
     char story[CURL_ERROR_SIZE];    /* libcurl's */
 } kl__transfer;
@@ -64,11 +87,14 @@ struct kl_http {
     kl_list lulls;                              /* transfers that got data in this round */
     kl_time lull_due;                           /* when one of them has waited long enough */
     kl_time due;                                /* libcurl's timer */
+    kl_list watched;                            /* sockets that are not libcurl's to read */
     kl_mutex mu;                                /* of all that follows */
     kl_list commands;
     kl_slots transfers;
     kl_slots timers;
     kl_heap timers_due;
+    kl_list spare;                              /* handles */
+    int nspare;
     bool stopping;            /* kl_http_free has begun: no new requests */
     bool closed;              /* the thread takes no more commands */
 };
@@ -79,6 +105,18 @@ void kl__transfer_free(kl__transfer *t);
 void kl__transfer_set_timeout(kl__transfer *t, kl_time left);
 void kl__transfer_lull(kl__transfer *t);                                  /* tells it, if it got data since the last time */
 void kl__http_lulls(kl_http *h);                                          /* all of them */
+
+/* --- http_handle.c --------------------------------------------------------------------------------------------------------- */
+kl__handle *kl__handle_take(kl_http *h, const kl_http_request *r);        /* any thread, as the next two */
+void kl__handle_set_url(kl__handle *x, const char *url);                  /* of the request that it was taken for */
+void kl__handle_give(kl_http *h, kl__handle *x, bool well);               /* after the multi let go of it; `well`: it can be used again */
+void kl__handles_free(kl_http *h);                                        /* the spare ones, when nobody else knows h */
+
+/* --- http_pipe.c ---------------------------------------------------------------------------------------------------------- */
+bool kl__pipe_open(kl__transfer *t);                                      /* its connection stands: on_pipe; false: it is gone already */
+void kl__pipe_close(kl__transfer *t);                                     /* before libcurl closes the connection */
+bool kl__http_ready(kl_http *h, const kl_ready *r);                       /* false: the socket is libcurl's */
+void kl__http_forget_fds(kl_http *h);
 
 /* --- http_error.c --------------------------------------------------------------------------------------------------------- */
 /* What libcurl's rc (or our own reason to stop) means: the status, and its story in *err. */

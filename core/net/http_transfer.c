@@ -18,24 +18,21 @@
 #include "base/mem.h"
 
 #define CONNECT_TIMEOUT KL_SECONDS(30)      /* as client-go dials */
-#define HEADERS_MAX ((size_t)256 << 10)     /* of one answer */
+#define HEADERS_MAX ((size_t)256 << 10)     /* of one answer, with all that came before and after it */
 #define LULL_MAX KL_MILLISECONDS(1)         /* a stream that never pauses gets its lull after so much time all the same */
 /* A peer that is gone is found after idle + user timeout, at most 75 s. */
 #define KEEPALIVE_IDLE 30                   /* s: first probe */
 #define KEEPALIVE_INTERVAL 15               /* s */
 #define KEEPALIVE_COUNT 3
 #define USER_TIMEOUT_MS (45 * 1000)         /* bytes or probes unacknowledged for so long: dead */
+#define PIPE_TIMEOUT_MS (75 * 1000)         /* a full window counts as that, so what goes over a pipe has rules of its own before */
 
 void kl__transfer_free(kl__transfer *t)
 {
-    curl_easy_cleanup(t->easy);
+    kl__handle_give(t->h, t->handle, t->well);
     curl_slist_free_all(t->headers);
-    curl_slist_free_all(t->connect_to);
     kl_buf_fini(&t->head);
     kl_err_fini(&t->err);
-    kl_free(t->peer);
-    kl_free(t->ca);
-    kl_free(t->server_name);
     kl_free(t->body);
     kl_free(t);
 }
@@ -57,7 +54,7 @@ static int on_socket(void *arg, curl_socket_t fd, curlsocktype type)
     if (t->pass.gate)
         t->pass.gate->sockets++;
     int interval = KEEPALIVE_INTERVAL, count = KEEPALIVE_COUNT, idle = KEEPALIVE_IDLE, on = 1;
-    unsigned user = USER_TIMEOUT_MS;
+    unsigned user = t->on_pipe ? PIPE_TIMEOUT_MS : USER_TIMEOUT_MS;
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
@@ -102,6 +99,11 @@ static size_t on_header(char *line, size_t one, size_t n, void *arg)
 {
     kl__transfer *t = arg;
     n *= one;
+    t->head_bytes += n;
+    if (t->head_bytes > HEADERS_MAX && !t->cancelled) {
+        t->stopped = kl_fail(&t->err, KL_ETOOBIG, "%s sent more than %zu KiB of headers: is it an API server?", t->peer, HEADERS_MAX >> 10);
+        return 0;
+    }
     if (t->head_done || t->cancelled)
         return n;
     if (n > 5 && !memcmp(line, "HTTP/", 5))
@@ -111,10 +113,7 @@ static size_t on_header(char *line, size_t one, size_t n, void *arg)
         len--;
     if (len) {
         kl_buf_add(&t->head, line, len);
-        if (kl_buf_putc(&t->head, '\0')) {
-            t->stopped = kl_fail(&t->err, KL_ETOOBIG, "%s sent more than %zu bytes of headers: is it an API server?", t->peer, HEADERS_MAX);
-            return 0;
-        }
+        kl_buf_putc(&t->head, '\0');
         return n;
     }
     const char *code = t->head.data ? strchr(t->head.data, ' ') : NULL;
@@ -172,78 +171,6 @@ static size_t on_read(char *to, size_t one, size_t n, void *arg)
     return n;
 }
 
-static char *take_part(CURLU *u, CURLUPart part)
-{
-    char *s = NULL;
-    if (curl_url_get(u, part, &s, CURLU_DEFAULT_PORT) || !s)
-        return NULL;
-    char *mine = kl_strdup(s);
-    curl_free(s);
-    return mine;
-}
-
-/* A certificate is checked for the host in the URL. To check it for another name, the URL gets that name, the
- * connection goes where the URL went, and the Host header stays. */
-static void set_url(kl__transfer *t, const kl_http_request *r)
-{
-    const char *name = r->tls.server_name;
-    CURLU *u = curl_url();
-    char *host = NULL, *port = NULL, *url = NULL;
-    bool parsed = u && !curl_url_set(u, CURLUPART_URL, r->url, CURLU_NON_SUPPORT_SCHEME);
-    if (parsed) {
-        host = take_part(u, CURLUPART_HOST);
-        port = take_part(u, CURLUPART_PORT);
-    }
-    t->peer = host && port ? kl_sprintf("%s:%s", host, port) : kl_strdup(r->url);
-    t->server_name = kl_strdup(name && *name ? name : host ? host : r->url);
-    if (parsed && host && port && name && *name && strcmp(name, host) && !curl_url_set(u, CURLUPART_HOST, name, 0)) {
-        char *line = kl_sprintf("%s:%s:%s:%s", name, port, host, port);
-        slist_add(&t->connect_to, line);
-        kl_free(line);
-        SET(CURLOPT_CONNECT_TO, t->connect_to);
-        line = kl_sprintf("Host: %s", t->peer);
-        slist_add(&t->headers, line);
-        kl_free(line);
-        curl_url_get(u, CURLUPART_URL, &url, 0);
-    }
-    SET(CURLOPT_URL, url ? url : r->url);
-    curl_free(url);
-    curl_url_cleanup(u);
-    kl_free(host);
-    kl_free(port);
-}
-
-static void set_blob(kl__transfer *t, CURLoption opt, const char *pem)
-{
-    struct curl_blob blob = { .data = (void *)pem, .len = strlen(pem), .flags = CURL_BLOB_COPY };
-    (void)curl_easy_setopt(t->easy, opt, &blob);
-}
-
-static void set_tls(kl__transfer *t, const kl_tls *tls)
-{
-    SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    if (tls->ca_pem || tls->ca_file) {
-        SET(CURLOPT_CAPATH, NULL);              /* the system's directory would be trusted too */
-        if (tls->ca_pem)
-            set_blob(t, CURLOPT_CAINFO_BLOB, tls->ca_pem);
-        else
-            SET(CURLOPT_CAINFO, tls->ca_file);
-    }
-    t->ca = kl_strdup(tls->ca_pem ? "the CA in the kubeconfig (certificate-authority-data)" : tls->ca_file ? tls->ca_file : "the system's CAs");
-    if (tls->cert_pem)
-        set_blob(t, CURLOPT_SSLCERT_BLOB, tls->cert_pem);
-    else if (tls->cert_file)
-        SET(CURLOPT_SSLCERT, tls->cert_file);
-    if (tls->key_pem)
-        set_blob(t, CURLOPT_SSLKEY_BLOB, tls->key_pem);
-    else if (tls->key_file)
-        SET(CURLOPT_SSLKEY, tls->key_file);
-    if (tls->insecure) {
-        SET(CURLOPT_SSL_VERIFYPEER, 0L);
-        SET(CURLOPT_SSL_VERIFYHOST, 0L);
-    }
-}
-
 static void set_method(kl__transfer *t, const kl_http_request *r)
 {
     const char *method = r->method ? r->method : "GET";
@@ -275,60 +202,57 @@ void kl__transfer_set_timeout(kl__transfer *t, kl_time left)
     SET(CURLOPT_TIMEOUT_MS, milliseconds(left > KL_MILLISECONDS(1) ? left : KL_MILLISECONDS(1)));
 }
 
+static void take_handle(kl__transfer *t, const kl_http_request *r)
+{
+    kl__handle *x = t->handle = kl__handle_take(t->h, r);
+    t->easy = x->easy;
+    t->peer = x->peer;
+    t->ca = x->ca;
+    t->server_name = x->server_name;
+    t->proxy = x->proxy;
+    t->shares = x->shares;
+    kl__handle_set_url(x, r->url);
+    if (x->host_line)
+        slist_add(&t->headers, x->host_line);
+}
+
 kl__transfer *kl__transfer_new(kl_http *h, const kl_http_request *r)
 {
     kl__transfer *t = kl_new(kl__transfer);
     kl_list_init(&t->link);
     kl_list_init(&t->lull);
     kl_list_init(&t->pass.link);
-    kl_buf_init(&t->head, HEADERS_MAX);
+    kl_buf_init(&t->head, 2 * HEADERS_MAX);
     t->h = h;
     t->on_head = r->on_head;
     t->on_data = r->on_data;
     t->on_lull = r->on_lull;
     t->on_done = r->on_done;
+    t->on_pipe = r->on_pipe;
+    t->on_ready = r->on_ready;
     t->arg = r->arg;
     t->connect_timeout = r->connect_timeout > 0 ? r->connect_timeout : CONNECT_TIMEOUT;
     t->total_timeout = r->total_timeout;
     t->patience.when = kl_clock_now(kl_clock_real()) + r->total_timeout;
-    t->easy = curl_easy_init();
-    if (!t->easy)
-        kl_mem_die("curl handle");
+    t->identity = r->tls.generation;
+    take_handle(t, r);
     SET(CURLOPT_PRIVATE, t);
     SET(CURLOPT_ERRORBUFFER, t->story);
-    SET(CURLOPT_NOSIGNAL, 1L);
-    SET(CURLOPT_PROTOCOLS_STR, "http,https");
     SET(CURLOPT_SOCKOPTFUNCTION, on_socket);
     SET(CURLOPT_SOCKOPTDATA, t);
     SET(CURLOPT_HEADERFUNCTION, on_header);
     SET(CURLOPT_HEADERDATA, t);
     SET(CURLOPT_WRITEFUNCTION, on_body);
     SET(CURLOPT_WRITEDATA, t);
-    SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    if (r->gulp)
-        SET(CURLOPT_BUFFERSIZE, (long)r->gulp);
+    if (t->shares) {
+        SET(CURLOPT_PREREQFUNCTION, on_connected);
+        SET(CURLOPT_PREREQDATA, t);
+    }
     SET(CURLOPT_CONNECTTIMEOUT_MS, milliseconds(t->connect_timeout));
     if (r->total_timeout > 0)
         SET(CURLOPT_TIMEOUT_MS, milliseconds(r->total_timeout));
-    if (h->user_agent)
-        SET(CURLOPT_USERAGENT, h->user_agent);
-    if (r->proxy)
-        SET(CURLOPT_PROXY, r->proxy);
-    if (r->accept_gzip)
-        SET(CURLOPT_ACCEPT_ENCODING, "gzip");
-    bool https = !strncasecmp(r->url, "https:", 6);
-    if (https && !h->http1) {
-        SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-        SET(CURLOPT_PIPEWAIT, 1L);              /* share the connection that is being made instead of making another */
-        SET(CURLOPT_PREREQFUNCTION, on_connected);
-        SET(CURLOPT_PREREQDATA, t);
-        t->shares = true;
-    } else
-        SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     for (const char *const *l = r->headers; l && *l; l++)
         slist_add(&t->headers, *l);
-    set_url(t, r);
-    set_tls(t, &r->tls);
     set_method(t, r);
     SET(CURLOPT_HTTPHEADER, t->headers);
     return t;

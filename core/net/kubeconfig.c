@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/base64.h"
 #include "base/mem.h"
 #include "model/yaml.h"
 
@@ -113,42 +114,13 @@ static kl_status take_path(const place *p, const kl_value *v, const char *key, c
     return st;
 }
 
-static int base64_digit(char c)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *at = c ? strchr(digits, c) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
-/* Standard base64 with padding; line breaks are skipped, as Go does. NULL when it is none, or holds a NUL. */
-static char *base64_decode(const char *s)
+char *kl__base64_text(const char *s)
 {
     kl_buf b = KL_BUF_INIT;
-    unsigned v = 0;
-    int digits = 0, padding = 0;
-    bool bad = false;
-    for (; *s && !bad; s++) {
-        if (*s == '\n' || *s == '\r')
-            continue;
-        int d = *s == '=' ? 0 : base64_digit(*s);
-        padding += *s == '=';
-        bad = d < 0 || (padding && *s != '=') || (padding && digits < 2);
-        v = v << 6 | (unsigned)d;
-        if (++digits < 4 || bad)
-            continue;
-        for (int i = 0; i < 3 - padding; i++) {
-            char c = (char)(v >> (16 - 8 * i) & 255);
-            bad = bad || !c;
-            kl_buf_putc(&b, c);
-        }
-        v = 0;
-        digits = padding ? 99 : 0;              /* after padding nothing may come */
-    }
-    if (bad || (digits && digits != 99) || padding > 2) {
-        kl_buf_fini(&b);
-        return NULL;
-    }
-    return kl_buf_take(&b);
+    if (!kl_base64_decode(s, strlen(s), &b, NULL) && strlen(kl_buf_str(&b)) == b.len)
+        return kl_buf_take(&b);
+    kl_buf_fini(&b);
+    return NULL;
 }
 
 static kl_status take_data(const place *p, const kl_value *v, const char *key, char **out, kl_err *err)
@@ -156,7 +128,7 @@ static kl_status take_data(const place *p, const kl_value *v, const char *key, c
     char *text = NULL;
     kl_status st = take_str(p, v, key, &text, err);
     if (!st && text) {
-        *out = base64_decode(text);
+        *out = kl__base64_text(text);
         if (!*out)
             st = kl_fail(err, KL_ESYNTAX, "%s: %s \"%s\": %s is not base64 text", p->file, p->list, p->name, key);
         else if (!**out) {
@@ -234,6 +206,7 @@ static void cluster_free(void *entry)
     kl_free(c->proxy_url);
     kl_free(c->ca_file);
     kl_free(c->ca_data);
+    kl_value_unref(c->exec_extension);
     kl_free(c);
 }
 
@@ -254,6 +227,8 @@ static void user_free(void *entry)
     free_list(u->impersonate_extra);
     kl_value_unref(u->exec);
     kl_free(u->auth_provider);
+    kl_value_unref(u->auth_provider_config);
+    kl_free(u->file);
     kl_free(u);
 }
 
@@ -268,6 +243,20 @@ static void context_free(void *entry)
 
 #define TRY(call) do { kl_status try_ = (call); if (try_) return try_; } while (0)
 
+/* What a cluster has to say to credential plugins. */
+static kl_status read_extension(const place *p, const kl_value *cluster, const kl_value **out, kl_err *err)
+{
+    const kl_value *list = kl_value_get(cluster, "extensions");
+    if (kl_value_type(list) != KL_ARRAY && kl_value_type(list) != KL_NULL)
+        return wrong_type(p, "extensions", "a list", list, err);
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const char *name = kl_value_str_at(kl_value_item(list, i), "name", NULL);
+        if (name && !strcmp(name, "client.authentication.k8s.io/exec") && !*out)
+            *out = kl_value_ref(kl_value_get(kl_value_item(list, i), "extension"));
+    }
+    return KL_OK;
+}
+
 static kl_status read_cluster(const place *p, const kl_value *v, void *entry, kl_err *err)
 {
     kl__kube_cluster *c = entry;
@@ -277,7 +266,8 @@ static kl_status read_cluster(const place *p, const kl_value *v, void *entry, kl
     TRY(take_path(p, v, "certificate-authority", &c->ca_file, err));
     TRY(take_data(p, v, "certificate-authority-data", &c->ca_data, err));
     TRY(take_str(p, v, "proxy-url", &c->proxy_url, err));
-    return take_bool(p, v, "disable-compression", &c->disable_compression, err);
+    TRY(take_bool(p, v, "disable-compression", &c->disable_compression, err));
+    return read_extension(p, v, &c->exec_extension, err);
 }
 
 static kl_status read_context(const place *p, const kl_value *v, void *entry, kl_err *err)
@@ -286,6 +276,32 @@ static kl_status read_context(const place *p, const kl_value *v, void *entry, kl
     TRY(take_str(p, v, "cluster", &c->cluster, err));
     TRY(take_str(p, v, "user", &c->user, err));
     return take_str(p, v, "namespace", &c->ns, err);
+}
+
+static kl_status check_exec_shape(const place *p, const kl_value *v, kl_err *err)
+{
+    char **args = NULL, *hint = NULL;
+    bool provide = false;
+    const kl_value *env = kl_value_get(v, "env");
+    kl_status st = take_list(p, v, "args", &args, err);
+    free_list(args);
+    if (!st)
+        st = take_str(p, v, "installHint", &hint, err);
+    kl_free(hint);
+    if (!st)
+        st = take_bool(p, v, "provideClusterInfo", &provide, err);
+    if (!st && kl_value_type(env) != KL_ARRAY && kl_value_type(env) != KL_NULL)
+        st = wrong_type(p, "env", "a list", env, err);
+    for (size_t i = 0; !st && i < kl_value_len(env); i++) {
+        const kl_value *e = kl_value_item(env, i), *name = kl_value_get(e, "name"), *value = kl_value_get(e, "value");
+        if (kl_value_type(e) != KL_OBJECT)
+            st = wrong_type(p, "each entry of env", "an object", e, err);
+        else if (kl_value_type(name) != KL_STRING && kl_value_type(name) != KL_NULL)
+            st = wrong_type(p, "env: name", "a string", name, err);
+        else if (kl_value_type(value) != KL_STRING && kl_value_type(value) != KL_NULL)
+            st = wrong_type(p, "env: value", "a string", value, err);
+    }
+    return st;
 }
 
 /* `exec` with its command resolved and, for v1beta1, its old default. */
@@ -302,6 +318,8 @@ static kl_status read_exec(const place *p, const kl_value *user, const kl_value 
         st = take_str(p, v, "apiVersion", &version, err);
     if (!st)
         st = take_str(p, v, "interactiveMode", &mode, err);
+    if (!st)
+        st = check_exec_shape(p, v, err);
     if (!st) {
         const kl_value *with = kl_value_ref(v), *next, *text;
         if (command && strchr(command, '/')) {
@@ -332,6 +350,7 @@ static kl_status read_user(const place *p, const kl_value *v, void *entry, kl_er
 {
     kl__kube_user *u = entry;
     const kl_value *provider = kl_value_get(v, "auth-provider");
+    u->file = kl_strdup(p->file);
     TRY(take_str(p, v, "token", &u->token, err));
     TRY(take_path(p, v, "tokenFile", &u->token_file, err));
     TRY(take_str(p, v, "username", &u->username, err));
@@ -352,6 +371,15 @@ static kl_status read_user(const place *p, const kl_value *v, void *entry, kl_er
     TRY(take_str(p, provider, "name", &u->auth_provider, err));
     if (!u->auth_provider)
         u->auth_provider = kl_strdup("");
+    const kl_value *settings = kl_value_get(provider, "config");
+    if (kl_value_type(settings) != KL_OBJECT && kl_value_type(settings) != KL_NULL)
+        return wrong_type(p, "auth-provider: config", "a map of strings", settings, err);
+    for (size_t i = 0; i < kl_value_len(settings); i++) {
+        const kl_value *x = kl_value_member(settings, i, NULL, NULL);
+        if (kl_value_type(x) != KL_STRING && kl_value_type(x) != KL_NULL)
+            return wrong_type(p, "auth-provider: config", "a map of strings", x, err);
+    }
+    u->auth_provider_config = kl_value_ref(settings);
     return KL_OK;
 }
 

@@ -11,6 +11,7 @@ typedef struct kl__kube_cluster {
     char *server, *tls_server_name, *proxy_url;
     char *ca_file, *ca_data;            /* data is decoded */
     bool insecure, disable_compression;
+    const kl_value *exec_extension;     /* extensions["client.authentication.k8s.io/exec"], for plugins; or NULL */
 } kl__kube_cluster;
 
 typedef struct kl__kube_user {
@@ -21,6 +22,8 @@ typedef struct kl__kube_user {
     char **impersonate_extra;           /* key, value, ..., NULL; or NULL */
     const kl_value *exec;               /* with the command resolved and the defaults in place; or NULL */
     char *auth_provider;                /* its name, or NULL */
+    const kl_value *auth_provider_config;   /* strings by name, or NULL */
+    char *file;                         /* that holds this user */
 } kl__kube_user;
 
 typedef struct kl__kube_context { char *cluster, *user, *ns; } kl__kube_context;
@@ -45,5 +48,8 @@ KL_NODISCARD kl_status kl__config_resolve(const kl__kubeconfig *k, const kl_conf
 KL_NODISCARD kl_status kl__config_in_cluster_from(const char *dir, const char *host, const char *port, const char *pod_namespace, kl_config *out, kl_err *err);
 /* A whole small file, NUL-terminated; KL_EIO with the reason. */
 KL_NODISCARD kl_status kl__file_read(const char *path, kl_buf *out, kl_err *err);
+
+/* PEM or the like out of standard base64, line breaks allowed; NULL when it is none, or has a NUL in it. Caller frees. */
+char *kl__base64_text(const char *s);
 
 #endif

@@ -40,6 +40,7 @@ typedef struct params {
     kl_url_param v[PARAMS_MAX];
     size_t n;
     char limit[24], timeout[24];
+    char *fields;               /* the selector, with the name among them */
 } params;
 
 static void query(params *p, const char *key, const char *value)
@@ -60,6 +61,15 @@ static bool takes_manager(kl_verb v)
     return v == KL_CREATE || v == KL_UPDATE || v == KL_PATCH || v == KL_APPLY;
 }
 
+/* Of many, one by its name is a matter of the selector. Caller frees. */
+static char *field_selector(const kl_op *op)
+{
+    bool some = op->fields && *op->fields;
+    if (!op->name || !*op->name)
+        return kl_strdup(op->fields);
+    return kl_sprintf("%s%smetadata.name=%s", some ? op->fields : "", some ? "," : "", op->name);
+}
+
 static void add_query(const kl_op *op, const char *field_manager, params *p)
 {
     bool write = kl_verb_is_write(op->verb), many = op->verb == KL_LIST || op->verb == KL_WATCH || op->verb == KL_DELETE_COLLECTION;
@@ -68,18 +78,37 @@ static void add_query(const kl_op *op, const char *field_manager, params *p)
     query(p, "continue", many ? op->continue_token : NULL);
     query(p, "dryRun", write && op->dry_run && op->verb != KL_DELETE ? "All" : NULL);
     query(p, "fieldManager", takes_manager(op->verb) ? op->field_manager ? op->field_manager : field_manager : NULL);
-    query(p, "fieldSelector", many ? op->fields : NULL);
+    query(p, "fieldSelector", p->fields = many ? field_selector(op) : NULL);
     query(p, "fieldValidation", takes_manager(op->verb) ? op->field_validation : NULL);
     query(p, "force", op->verb == KL_APPLY && op->force ? "true" : NULL);
+    query(p, "includeObject", op->form == KL_AS_TABLE ? op->include : NULL);
     query(p, "labelSelector", many ? op->labels : NULL);
     if (many)
         query_int(p, "limit", op->limit, p->limit);
-    query(p, "resourceVersion", write ? NULL : op->rv);
+    query(p, "resourceVersion", write && !many ? NULL : op->rv);
     query(p, "resourceVersionMatch", many ? op->initial_events && watch && !op->rv_match ? "NotOlderThan" : op->rv_match : NULL);
     query(p, "sendInitialEvents", watch && op->initial_events ? "true" : NULL);
     if (many)
         query_int(p, "timeoutSeconds", op->timeout_seconds, p->timeout);
     query(p, "watch", watch ? "true" : NULL);
+}
+
+static kl__shape shape_of(const kl_op *op)
+{
+    if (op->verb == KL_DELETE || op->verb == KL_DELETE_COLLECTION || op->verb == KL_WATCH)
+        return KL__ANY;
+    return op->form == KL_AS_TABLE ? KL__TABLE : op->verb == KL_LIST ? KL__LIST : KL__OBJECT;
+}
+
+/* kube-apiserver knows these forms of every resource; no other is acceptable, because an object in place of its metadata would be
+ * taken for more than was asked. */
+static const char *accept_of(const kl_op *op)
+{
+    if (op->form == KL_AS_TABLE)
+        return JSON ";as=Table;v=v1;g=meta.k8s.io";
+    if (op->form == KL_AS_METADATA)
+        return op->verb == KL_LIST ? JSON ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1" : JSON ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+    return JSON;
 }
 
 /* --- the body ------------------------------------------------------------------------------------------------------ */
@@ -146,7 +175,7 @@ static char *describe(const kl_op *op, const char *resource, const char *ns, con
     if (op->subresource)
         kl_buf_printf(&b, "/%s", op->subresource);
     if (ns || name)
-        kl_buf_printf(&b, " %s%s%s", ns ? ns : "", ns ? "/" : "", name ? name : "");
+        kl_buf_printf(&b, " %s%s%s", ns ? ns : "", ns && name ? "/" : "", name ? name : "");
     return kl_buf_take(&b);
 }
 
@@ -159,13 +188,62 @@ static char *grant_text(const kl_op *op, const kl_resource *r, const char *ns)
     return text;
 }
 
+static char *words_text(char *const *words)
+{
+    kl_buf b = KL_BUF_INIT;
+    for (size_t i = 0; words[i]; i++)
+        kl_buf_printf(&b, "%s%s", i ? ", " : "", words[i]);
+    kl_buf_puts(&b, "");
+    return kl_buf_take(&b);
+}
+
+kl_status kl__request_offered(const kl_op *op, const kl_resource *r, kl_err *err)
+{
+    const char *verb = kl_verb_rbac(op->verb);
+    if (op->subresource ? !r->subresources || kl_resource_has_subresource(r, op->subresource) : !r->verbs || !r->verbs[0] || kl_resource_has_verb(r, verb))
+        return KL_OK;
+    char *resource = kl_resource_display(r), *known = words_text(op->subresource ? r->subresources : r->verbs);
+    if (!op->subresource)
+        kl_fail(err, KL_EINVAL, "%s %s: %s offer no %s; they offer: %s", kl_verb_name(op->verb), resource, resource, verb, known);
+    else if (*known)
+        kl_fail(err, KL_EINVAL, "%s %s/%s: %s have no subresource \"%s\"; they have: %s", kl_verb_name(op->verb), resource, op->subresource, resource, op->subresource, known);
+    else
+        kl_fail(err, KL_EINVAL, "%s %s/%s: %s have no subresources", kl_verb_name(op->verb), resource, op->subresource, resource);
+    kl_free(resource);
+    kl_free(known);
+    return KL_EINVAL;
+}
+
+static bool differ(const char *a, const char *b) { return a && *a && b && *b && strcmp(a, b); }
+
+/* The body is an object of the resource's own kind, so it says the same as the call. What a subresource speaks is its own. */
+static kl_status check_body(const kl_op *op, const kl_resource *r, const char *ns, const char *name, const char *what, kl_err *err)
+{
+    const char *kind = kl_object_kind(op->body), *version = kl_object_api_version(op->body), *own = kl_object_name(op->body), *own_ns = kl_object_namespace(op->body);
+    bool same_kind = !op->subresource || !strcmp(op->subresource, "status");
+    char *want = kl_api_version(r->group, r->version);
+    kl_status st = KL_OK;
+    if (same_kind && (differ(kind, r->kind) || differ(version, want)))
+        st = kl_fail(err, KL_EINVAL, "%s: the body is a %s%s%s, the call is about %s/%s", what, version ? version : "", version ? "/" : "", kind ? kind : "?", want, r->kind);
+    else if (op->verb != KL_CREATE && differ(own, name))
+        st = kl_fail(err, KL_EINVAL, "%s: the body's metadata.name is \"%s\"", what, own);
+    else if (r->namespaced && differ(own_ns, ns))
+        st = kl_fail(err, KL_EINVAL, "%s: the body's metadata.namespace is \"%s\"", what, own_ns);
+    kl_free(want);
+    return st;
+}
+
 static kl_status preflight(const kl_op *op, const kl_resource *r, const char *ns, const char *name, const char *what, kl_err *err)
 {
     bool named = verbs[op->verb].named || (op->verb == KL_CREATE && op->subresource);
     if (named && (!name || !*name))
         return kl_fail(err, KL_EINVAL, "%s: a name is needed", what);
-    if (r->namespaced && (!ns || !*ns) && (named || op->verb == KL_CREATE))
+    if (r->namespaced && (!ns || !*ns) && (named || op->verb == KL_CREATE || op->verb == KL_DELETE_COLLECTION))
         return kl_fail(err, KL_EINVAL, "%s: %s are namespaced: say which namespace", what, r->plural);
+    if (op->rv_match && *op->rv_match && !op->initial_events && (!op->rv || !*op->rv))
+        return kl_fail(err, KL_EINVAL, "%s: resourceVersionMatch says how a resourceVersion is meant, and none is given", what);
+    if (op->verb == KL_CREATE || op->verb == KL_UPDATE || op->verb == KL_APPLY)
+        return check_body(op, r, ns, name, what, err);
     return KL_OK;
 }
 
@@ -183,9 +261,10 @@ kl_status kl__request_make(const char *server, const kl_op *op, const kl_resourc
     }
     if (!name && from_body && op->verb != KL_CREATE)
         name = kl_object_name(op->body);
-    kl__request q = { .method = verbs[op->verb].method, .accept = JSON, .wants_object = op->verb == KL_CREATE };
+    kl__request q = { .method = verbs[op->verb].method, .accept = accept_of(op), .wants_object = op->verb == KL_CREATE, .shape = shape_of(op),
+        .own_429 = op->subresource && !strcmp(op->subresource, "eviction") };
     char *resource = kl_resource_display(r);
-    q.what = describe(op, resource, ns, name);
+    q.what = describe(op, resource, ns, name || !from_body ? name : kl_object_name(op->body));
     q.grant = grant_text(op, r, ns);
     kl_free(resource);
     kl_buf url = KL_BUF_INIT;
@@ -200,6 +279,7 @@ kl_status kl__request_make(const char *server, const kl_op *op, const kl_resourc
         kl_err_prefix(err, "%s", q.what);
     if (!st)
         st = make_body(op, &q, err);
+    kl_free(p.fields);
     q.url = kl_buf_take(&url);
     if (st)
         kl__request_fini(&q);
@@ -213,6 +293,7 @@ void kl__request_fini(kl__request *q)
     kl_free(q->url);
     kl_free(q->what);
     kl_free(q->grant);
+    kl_free(q->protobuf_of);
     kl_buf_fini(&q->body);
     *q = (kl__request){0};
 }
@@ -221,7 +302,7 @@ void kl__request_fini(kl__request *q)
 
 /* Every string member of kl_op. */
 #define EACH_STRING(f) f(kind) f(ns) f(default_ns) f(name) f(subresource) f(field_manager) f(field_validation) f(propagation) \
-    f(uid) f(precondition_rv) f(labels) f(fields) f(continue_token) f(rv) f(rv_match)
+    f(uid) f(precondition_rv) f(labels) f(fields) f(continue_token) f(rv) f(rv_match) f(include)
 
 kl__op_copy *kl__op_copy_new(const kl_op *op)
 {

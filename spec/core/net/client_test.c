@@ -6,7 +6,7 @@
 #include "model/object.h"
 #include "net/client.h"
 
-static const char *const pod_verbs[] = { "get", "list", "watch", NULL };
+static const char *const pod_verbs[] = { "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch", NULL };
 static const char *const pod_subs[] = { "status", NULL };
 static const kl_resource pods = { .group = "", .version = "v1", .kind = "Pod", .plural = "pods", .singular = "pod",
     .verbs = (char **)pod_verbs, .subresources = (char **)pod_subs, .namespaced = true };
@@ -17,11 +17,12 @@ static const kl_resource deployments = { .group = "apps", .version = "v1", .kind
 /* What the last request looked like, and what to answer. */
 typedef struct script {
     kl_mutex mu;
-    char method[16], path[2048], type[128], accept[512], authorization[512], impersonate[256], body[4096];
+    char method[16], path[2048], type[128], accept[512], encoding[64], authorization[512], impersonate[256], body[4096];
     int codes[16];                  /* by request, from 0; 0: cut the line */
     const char *headers[16], *bodies[16];
     int forever;                    /* the last entry answers all that follow */
-    _Atomic int counted, counted_code;
+    _Atomic int counted, counted_code, retried, retried_code, delayed;
+    _Atomic kl_time delay;
 } script;
 
 static void copy_header(char *to, size_t size, const request *r, const char *name)
@@ -40,6 +41,7 @@ static bool follow_script(peer *p, int fd, const request *r)
     snprintf(s->body, sizeof s->body, "%s", r->body);
     copy_header(s->type, sizeof s->type, r, "content-type");
     copy_header(s->accept, sizeof s->accept, r, "accept");
+    copy_header(s->encoding, sizeof s->encoding, r, "accept-encoding");
     copy_header(s->authorization, sizeof s->authorization, r, "authorization");
     copy_header(s->impersonate, sizeof s->impersonate, r, "impersonate-extra-scopes%2fa");
     kl_unlock(&s->mu);
@@ -48,7 +50,7 @@ static bool follow_script(peer *p, int fd, const request *r)
         setsockopt(fd, SOL_SOCKET, SO_LINGER, &abort_it, sizeof abort_it);      /* a reset, not an end */
         return false;
     }
-    return peer_reply(fd, s->codes[i], s->headers[i] ? s->headers[i] : "", s->bodies[i] ? s->bodies[i] : "{}");
+    return peer_reply(fd, s->codes[i], s->headers[i] ? s->headers[i] : "", s->bodies[i] ? s->bodies[i] : "{\"kind\":\"ThingList\",\"items\":[]}");
 }
 
 static void count(void *arg, const char *method, const char *host, int code, kl_time took)
@@ -61,6 +63,27 @@ static void count(void *arg, const char *method, const char *host, int code, kl_
     atomic_store(&s->counted_code, code);
 }
 
+static void count_retry(void *arg, const char *method, const char *host, int code)
+{
+    script *s = arg;
+    (void)method;
+    (void)host;
+    atomic_fetch_add(&s->retried, 1);
+    atomic_store(&s->retried_code, code);
+}
+
+static void count_delay(void *arg, const char *method, const char *host, kl_time waited)
+{
+    script *s = arg;
+    (void)method;
+    (void)host;
+    atomic_fetch_add(&s->delayed, 1);
+    atomic_fetch_add(&s->delay, waited);
+}
+
+static double limit_qps;            /* of the next world's client; 0: none */
+static int limit_burst;
+
 typedef struct world { peer p; script s; kl_client *c; kl_err err; const kl_value *got; kl_clock *clock; } world;
 
 static void world_start(world *w, void (*adjust)(kl_config *config))
@@ -71,7 +94,8 @@ static void world_start(world *w, void (*adjust)(kl_config *config))
         w->s.codes[i] = 200;
     w->s.forever = 15;
     peer_start(&w->p, follow_script, &w->s);
-    kl_client_options o = { .on_request = count, .on_request_arg = &w->s };
+    kl_client_options o = { .hooks = { .on_request = count, .on_retry = count_retry, .on_delayed = count_delay, .arg = &w->s },
+        .qps = limit_qps, .burst = limit_burst };
     kl_config_for_server(w->p.url, &o.config);
     kl_free(o.config.proxy_url);
     o.config.proxy_url = kl_strdup("");
@@ -130,7 +154,7 @@ static void reads_go_where_they_should(void **state)
     assert_ok(call(&w, &op), &w.err);
     assert_string_equal(w.s.method, "GET");
     assert_string_equal(w.s.path, "/api/v1/namespaces/kube-system/pods/a");
-    assert_string_equal(w.s.accept, "application/json");
+    assert_string_equal(w.s.accept, "application/vnd.kubernetes.protobuf,application/json");
     assert_string_equal(kl_object_name(w.got), "a");
 
     op = op_of(KL_LIST, &deployments);
@@ -142,7 +166,14 @@ static void reads_go_where_they_should(void **state)
     op.rv_match = "Exact";
     assert_ok(call(&w, &op), &w.err);
     assert_string_equal(w.s.path, "/apis/apps/v1/deployments?continue=tok%2Fen%3D&fieldSelector=metadata.name%3Dx&labelSelector=app+in+%28a%2Cb%29&limit=500&resourceVersion=12&resourceVersionMatch=Exact");
-    assert_int_equal(atomic_load(&w.s.counted), 2);
+    op = op_of(KL_LIST, &deployments);                     /* one of many by its name */
+    op.name = "n";
+    assert_ok(call(&w, &op), &w.err);
+    assert_string_equal(w.s.path, "/apis/apps/v1/deployments?fieldSelector=metadata.name%3Dn");
+    op.fields = "spec.x=y";
+    assert_ok(call(&w, &op), &w.err);
+    assert_string_equal(w.s.path, "/apis/apps/v1/deployments?fieldSelector=spec.x%3Dy%2Cmetadata.name%3Dn");
+    assert_int_equal(atomic_load(&w.s.counted), 4);
     assert_int_equal(atomic_load(&w.s.counted_code), 200);
     assert_int_equal(atomic_load(&w.p.connections), 1);
     world_stop(&w);
@@ -236,7 +267,7 @@ static void mistakes_are_told_before_anything_is_sent(void **state)
     world_start(&w, NULL);
     kl_op op = op_of(KL_GET, &pods);
     op.ns = "ns";
-    assert_fails(call(&w, &op), KL_EINVAL, &w.err, "get pods ns/: a name is needed");
+    assert_fails(call(&w, &op), KL_EINVAL, &w.err, "get pods ns: a name is needed");
     op.name = "a";
     op.ns = NULL;
     assert_fails(call(&w, &op), KL_EINVAL, &w.err, "pods are namespaced: say which namespace");
@@ -606,19 +637,28 @@ static void basic_and_impersonation(void **state)
     world_stop(&w);
 }
 
-static void exec_users_are_refused_with_a_way_out(void **state)
+static void what_cannot_work_is_refused_with_a_way_out(void **state)
 {
     (void)state;
-    kl_client *c;
-    kl_err err = KL_ERR_INIT;
-    kl_client_options o = {0};
-    kl_config_for_server("https://h:1", &o.config);
-    o.config.has_exec = true;
-    o.config.exec_command = kl_strdup("aws");
-    assert_fails(kl_client_new(&o, &c, &err), KL_EAUTH, &err, "runs \"aws\" to get credentials");
-    kl_config_for_server("https://h:1", &o.config);
-    o.config.has_auth_provider = true;
-    assert_fails(kl_client_new(&o, &c, &err), KL_EAUTH, &err, "auth-provider");
+    static const struct { const char *exec, *provider, *settings, *says; } cases[] = {
+        { "{\"command\":\"aws\",\"apiVersion\":\"client.authentication.k8s.io/v1alpha1\"}", NULL, NULL, "the credential plugin \"aws\" is configured with the apiVersion" },
+        { NULL, "gcp", NULL, "gke-gcloud-auth-plugin" },
+        { NULL, "azure", NULL, "kubelogin" },
+        { NULL, "ldap", NULL, "there is no auth-provider \"ldap\"" },
+        { NULL, "oidc", "{\"client-id\":\"c\"}", "needs idp-issuer-url" },
+        { NULL, "oidc", "{\"idp-issuer-url\":\"https://i\"}", "needs client-id" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        kl_client *c;
+        kl_err err = KL_ERR_INIT;
+        kl_client_options o = {0};
+        kl_config_for_server("https://h:1", &o.config);
+        o.config.exec = cases[i].exec ? json(cases[i].exec) : NULL;
+        o.config.exec_command = cases[i].exec ? kl_strdup("aws") : NULL;
+        o.config.auth_provider = kl_strdup(cases[i].provider);
+        o.config.auth_provider_config = cases[i].settings ? json(cases[i].settings) : NULL;
+        assert_fails(kl_client_new(&o, &c, &err), KL_EAUTH, &err, cases[i].says);
+    }
 }
 
 /* --- warnings, cancelling, ending ------------------------------------------------------------------------------------------------------ */
@@ -747,6 +787,270 @@ static void an_unreachable_server_is_said_to_be(void **state)
     kl_client_free(c);
 }
 
+/* --- who waits, and what is counted -------------------------------------------------------------------------------------------- */
+
+static void attempts_but_the_first_are_counted_as_retries(void **state)
+{
+    (void)state;
+    world w;
+    world_start(&w, NULL);
+    w.s.codes[0] = 429;
+    w.s.codes[1] = 503;
+    w.s.headers[0] = w.s.headers[1] = "Retry-After: 0\r\n";
+    kl_op op = op_of(KL_CREATE, &nodes);
+    op.body = json("{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"a\"}}");
+    assert_ok(call(&w, &op), &w.err);
+    assert_int_equal(atomic_load(&w.s.counted), 3);
+    assert_int_equal(atomic_load(&w.s.retried), 2);
+    assert_int_equal(atomic_load(&w.s.retried_code), 200);
+    assert_non_null(strstr(w.s.body, "\"name\":\"a\""));          /* the body was kept */
+    kl_value_unref(op.body);
+    world_stop(&w);
+}
+
+static void a_limit_of_our_own_delays_calls_but_not_urgent_ones(void **state)
+{
+    (void)state;
+    world w;
+    limit_qps = 50;
+    limit_burst = 2;
+    world_start(&w, NULL);
+    limit_qps = 0;
+    limit_burst = 0;
+    kl_op op = op_of(KL_GET, &nodes);
+    op.name = "a";
+    for (int i = 0; i < 4; i++)
+        assert_ok(call(&w, &op), &w.err);
+    assert_int_equal(atomic_load(&w.s.delayed), 4);
+    kl_time delay = atomic_load(&w.s.delay);
+    assert_true(delay > 0);
+    /* What the limiter takes is not the call's time. */
+    op.timeout = KL_MILLISECONDS(10000);
+    assert_ok(call(&w, &op), &w.err);
+    op.urgent = true;
+    assert_ok(call(&w, &op), &w.err);
+    assert_int_equal(atomic_load(&w.s.delayed), 5);
+    world_stop(&w);
+}
+
+/* Refuses every request that comes while more than `most` are unanswered. */
+typedef struct busy { kl_mutex mu; kl_cond changed; int now, most, seen, refused; bool hold; } busy;
+
+static bool refuse_a_crowd(peer *p, int fd, const request *r)
+{
+    busy *b = p->arg;
+    (void)r;
+    kl_lock(&b->mu);
+    bool refused = ++b->now > b->most;
+    b->refused += refused;
+    b->seen = b->now > b->seen ? b->now : b->seen;
+    kl_unlock(&b->mu);
+    bool keep = refused ? peer_reply(fd, 429, "Retry-After: 1\r\n", "{}") : peer_reply(fd, 200, "", "{\"kind\":\"Node\"}");
+    kl_lock(&b->mu);
+    b->now--;
+    kl_unlock(&b->mu);
+    return keep;
+}
+
+typedef struct crowd { kl_mutex mu; kl_cond changed; int done, failed; } crowd;
+
+static void one_done(void *arg, kl_status st, int code, const kl_value *body, kl_err *err)
+{
+    crowd *c = arg;
+    (void)code;
+    (void)body;
+    (void)err;
+    kl_lock(&c->mu);
+    c->done++;
+    c->failed += st != KL_OK;
+    kl_cond_broadcast(&c->changed);
+    kl_unlock(&c->mu);
+}
+
+static void a_busy_server_is_given_what_it_takes(void **state)
+{
+    (void)state;
+    enum { CALLS = 40 };
+    busy b = { .most = 0 };
+    crowd all = {0};
+    script s = {0};
+    peer p;
+    kl_client *c;
+    kl_err err = KL_ERR_INIT;
+    kl_mutex_init(&b.mu);
+    kl_mutex_init(&all.mu);
+    kl_cond_init(&all.changed);
+    peer_start(&p, refuse_a_crowd, &b);
+    kl_client_options o = { .hooks = { .on_delayed = count_delay, .arg = &s } };
+    kl_config_for_server(p.url, &o.config);
+    kl_free(o.config.proxy_url);
+    o.config.proxy_url = kl_strdup("");
+    assert_ok(kl_client_new(&o, &c, &err), &err);
+    kl_op op = op_of(KL_GET, &nodes);
+    op.name = "a";
+    op.timeout = KL_MILLISECONDS(500);                      /* refused, and too late for another try: the pace is one at a time, after a second */
+    assert_int_equal(kl_client_wait(c, &op, NULL, &err), KL_ETHROTTLED);
+    kl_err_fini(&err);
+    op.timeout = PEER_WAIT;
+    kl_lock(&b.mu);
+    b.most = 1;
+    kl_unlock(&b.mu);
+    for (int i = 0; i < CALLS; i++)
+        kl_client_do(c, &op, one_done, &all);
+    op.urgent = true;                                       /* a lease does not wait */
+    assert_ok(kl_client_wait(c, &op, NULL, &err), &err);
+    kl_time until = kl_clock_now(kl_clock_real()) + PEER_WAIT;
+    kl_lock(&all.mu);
+    while (all.done < CALLS && kl_cond_wait_until(&all.changed, &all.mu, until))
+        continue;
+    assert_int_equal(all.done, CALLS);
+    assert_int_equal(all.failed, 0);
+    kl_unlock(&all.mu);
+    assert_true(atomic_load(&s.delayed) > 0);
+    kl_client_free(c);
+    peer_stop(&p);
+    kl_cond_fini(&all.changed);
+    kl_mutex_fini(&all.mu);
+    kl_mutex_fini(&b.mu);
+}
+
+static void those_who_are_held_end_at_their_time_or_when_they_are_cancelled(void **state)
+{
+    (void)state;
+    world w;
+    world_start(&w, NULL);
+    w.s.codes[0] = 429;
+    w.s.headers[0] = "Retry-After: 20\r\n";
+    w.s.bodies[0] = "{}";
+    kl_op op = op_of(KL_GET, &nodes);
+    op.name = "a";
+    op.timeout = KL_MILLISECONDS(300);
+    assert_fails(call(&w, &op), KL_ETHROTTLED, &w.err, "get nodes a: ");        /* its 20 s are more than it has */
+    assert_fails(call(&w, &op), KL_ETIMEOUT, &w.err, "the server is busy (429)");
+    assert_int_equal(atomic_load(&w.p.requests), 1);
+    crowd all = {0};
+    kl_mutex_init(&all.mu);
+    kl_cond_init(&all.changed);
+    op.timeout = PEER_WAIT;
+    uint64_t id = kl_client_do(w.c, &op, one_done, &all);
+    kl_client_do(w.c, &op, one_done, &all);
+    kl_client_cancel(w.c, id);
+    kl_lock(&all.mu);
+    while (!all.done)
+        kl_cond_wait(&all.changed, &all.mu);
+    kl_unlock(&all.mu);
+    kl_client_free(w.c);                                    /* ends the other */
+    w.c = NULL;
+    assert_int_equal(all.done, 2);
+    assert_int_equal(all.failed, 2);
+    kl_cond_fini(&all.changed);
+    kl_mutex_fini(&all.mu);
+    world_stop(&w);
+}
+
+/* The 429 of a disruption budget says nothing about the server. */
+static void an_eviction_that_must_wait_slows_nobody_down(void **state)
+{
+    (void)state;
+    world w;
+    world_start(&w, NULL);
+    w.s.codes[0] = 429;
+    kl_op op = op_of(KL_CREATE, &pods), get = op_of(KL_GET, &nodes);
+    op.ns = "ns";
+    op.name = "a";
+    op.subresource = "eviction";
+    op.body = json("{\"kind\":\"Eviction\",\"metadata\":{\"name\":\"a\"}}");
+    kl_resource with_eviction = pods;
+    static const char *const subs[] = { "eviction", NULL };
+    with_eviction.subresources = (char **)subs;
+    op.resource = &with_eviction;
+    assert_fails(call(&w, &op), KL_ETHROTTLED, &w.err, "create pods/eviction ns/a");
+    get.name = "a";
+    get.timeout = KL_MILLISECONDS(900);                     /* less than a pace would make it rest */
+    assert_ok(call(&w, &get), &w.err);
+    assert_int_equal(atomic_load(&w.s.delayed), 0);
+    kl_value_unref(op.body);
+    world_stop(&w);
+}
+
+/* --- before anything is sent ----------------------------------------------------------------------------------------------------- */
+
+static void what_the_body_says_is_what_the_call_says(void **state)
+{
+    (void)state;
+    static const struct { kl_verb verb; const char *sub, *ns, *name, *body, *says; } wrong[] = {
+        { KL_UPDATE, NULL, "ns", "a", "{\"kind\":\"Secret\",\"apiVersion\":\"v1\"}", "update pods ns/a: the body is a v1/Secret, the call is about v1/Pod" },
+        { KL_APPLY, NULL, "ns", "a", "{\"kind\":\"Pod\",\"apiVersion\":\"v2\"}", "the body is a v2/Pod" },
+        { KL_UPDATE, "status", "ns", "a", "{\"kind\":\"Node\",\"apiVersion\":\"v1\"}", "the body is a v1/Node" },
+        { KL_UPDATE, NULL, "ns", "a", "{\"metadata\":{\"name\":\"b\"}}", "update pods ns/a: the body's metadata.name is \"b\"" },
+        { KL_CREATE, NULL, "ns", NULL, "{\"metadata\":{\"name\":\"b\",\"namespace\":\"other\"}}", "create pods ns/b: the body's metadata.namespace is \"other\"" },
+        { KL_CREATE, NULL, "", NULL, "{\"metadata\":{\"name\":\"b\"}}", "pods are namespaced: say which namespace" },
+        { KL_UPDATE, NULL, "ns", "", "{}", "a name is needed" },
+        { KL_GET, NULL, "ns", "..", NULL, "may not be '..'" },
+        { KL_GET, NULL, "ns", "a/b", NULL, "may not contain '/'" },
+        { KL_DELETE, NULL, "n%s", "a", NULL, "may not contain '%'" },
+        { KL_GET, "logs", "ns", "a", NULL, "pods have no subresource \"logs\"; they have: status" },
+        { KL_DELETE_COLLECTION, NULL, NULL, NULL, NULL, "pods are namespaced: say which namespace" },
+    };
+    world w;
+    world_start(&w, NULL);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        kl_op op = op_of(wrong[i].verb, &pods);
+        op.subresource = wrong[i].sub;
+        op.ns = wrong[i].ns;
+        op.name = wrong[i].name;
+        op.body = wrong[i].body ? json(wrong[i].body) : NULL;
+        assert_fails(call(&w, &op), KL_EINVAL, &w.err, wrong[i].says);
+        kl_value_unref(op.body);
+    }
+    kl_op op = op_of(KL_LIST, &pods);
+    op.rv_match = "Exact";
+    assert_fails(call(&w, &op), KL_EINVAL, &w.err, "none is given");
+    assert_int_equal(atomic_load(&w.p.requests), 0);
+    world_stop(&w);
+}
+
+static void lists_may_come_compressed_and_single_objects_do_not(void **state)
+{
+    (void)state;
+    world w;
+    world_start(&w, NULL);
+    kl_op op = op_of(KL_LIST, &pods);
+    assert_ok(call(&w, &op), &w.err);
+    assert_string_equal(w.s.encoding, "gzip");
+    op = op_of(KL_GET, &nodes);
+    op.name = "a";
+    assert_ok(call(&w, &op), &w.err);
+    assert_string_equal(w.s.encoding, "");
+    world_stop(&w);
+}
+
+static void answers_come_in_the_form_that_was_asked_for(void **state)
+{
+    (void)state;
+    world w;
+    world_start(&w, NULL);
+    kl_op op = op_of(KL_LIST, &pods);
+    op.form = KL_AS_METADATA;
+    w.s.bodies[0] = "{\"kind\":\"PartialObjectMetadataList\",\"items\":[]}";
+    assert_ok(call(&w, &op), &w.err);
+    assert_non_null(strstr(w.s.accept, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"));
+    op.form = KL_AS_TABLE;
+    op.include = "None";
+    w.s.bodies[1] = "{\"kind\":\"Table\",\"rows\":[]}";
+    assert_ok(call(&w, &op), &w.err);
+    assert_string_equal(w.s.accept, "application/json;as=Table;v=v1;g=meta.k8s.io");
+    assert_non_null(strstr(w.s.path, "includeObject=None"));
+    assert_fails(call(&w, &op), KL_ESERVER, &w.err, "is no list: a ThingList without rows");
+    op = op_of(KL_GET, &pods);
+    op.form = KL_AS_METADATA;
+    op.ns = "ns";
+    op.name = "a";
+    assert_ok(call(&w, &op), &w.err);
+    assert_non_null(strstr(w.s.accept, "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"));
+    world_stop(&w);
+}
+
 KL_TESTS(cmocka_unit_test(reads_go_where_they_should), cmocka_unit_test(writes_carry_manager_type_and_body),
     cmocka_unit_test(deletes_carry_preconditions), cmocka_unit_test(mistakes_are_told_before_anything_is_sent),
     cmocka_unit_test(raw_takes_any_path), cmocka_unit_test(a_status_is_told_whole), cmocka_unit_test(reasons_decide_and_codes_stand_in),
@@ -755,6 +1059,11 @@ KL_TESTS(cmocka_unit_test(reads_go_where_they_should), cmocka_unit_test(writes_c
     cmocka_unit_test(ten_retries_are_the_most), cmocka_unit_test(retry_after_may_be_a_date),
     cmocka_unit_test(a_get_survives_a_reset_and_a_write_does_not_repeat), cmocka_unit_test(the_call_ends_at_its_timeout),
     cmocka_unit_test(a_token_file_is_read_again_in_time_and_on_401), cmocka_unit_test(a_lost_token_file_is_an_error_that_names_it),
-    cmocka_unit_test(basic_and_impersonation), cmocka_unit_test(exec_users_are_refused_with_a_way_out),
+    cmocka_unit_test(basic_and_impersonation), cmocka_unit_test(what_cannot_work_is_refused_with_a_way_out),
     cmocka_unit_test(warnings_are_logged_once), cmocka_unit_test(a_cancelled_call_is_done_once_also_while_it_waits_to_retry),
-    cmocka_unit_test(freeing_the_client_ends_every_call), cmocka_unit_test(an_unreachable_server_is_said_to_be))
+    cmocka_unit_test(freeing_the_client_ends_every_call), cmocka_unit_test(an_unreachable_server_is_said_to_be),
+    cmocka_unit_test(attempts_but_the_first_are_counted_as_retries), cmocka_unit_test(a_limit_of_our_own_delays_calls_but_not_urgent_ones),
+    cmocka_unit_test(a_busy_server_is_given_what_it_takes), cmocka_unit_test(those_who_are_held_end_at_their_time_or_when_they_are_cancelled),
+    cmocka_unit_test(an_eviction_that_must_wait_slows_nobody_down), cmocka_unit_test(what_the_body_says_is_what_the_call_says),
+    cmocka_unit_test(answers_come_in_the_form_that_was_asked_for),
+    cmocka_unit_test(lists_may_come_compressed_and_single_objects_do_not))

@@ -126,6 +126,10 @@ static void an_unknown_context_names_those_that_exist(void **state)
     assert_fails(kl_config_load(&s, &c, &err), KL_ENOTFOUND, &err, "cluster \"z\" does not exist; there is: \"c\"");
     s = sources(put("k", CLUSTER("c", "https://h")), NULL, NULL);
     assert_fails(kl_config_load(&s, &c, &err), KL_EINVAL, &err, "no current-context is set: name one with --context");
+    s = sources(put("k", "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\nclusters: [{name: c, cluster: {servr: 'https://h'}}]\n"), NULL, NULL);
+    assert_fails(kl_config_load(&s, &c, &err), KL_EINVAL, &err, "cluster \"c\" has no server");
+    s = sources(put("k", "current-context: x\ncontexts: [{name: x, context: {clustr: c}}]\n"), NULL, NULL);
+    assert_fails(kl_config_load(&s, &c, &err), KL_EINVAL, &err, "the context names no cluster");
 }
 
 static void a_malformed_file_is_told_with_its_place(void **state)
@@ -172,6 +176,10 @@ static void several_mistakes_are_told_together(void **state)
         if (!strstr(kl_err_message(&err), parts[i]))
             fail_msg("\"%s\" lacks \"%s\"", kl_err_message(&err), parts[i]);
     kl_err_fini(&err);
+    s = sources(NULL, NULL, NULL);
+    s.o.server = "https://h";
+    s.o.ca_file = "nope.crt";
+    assert_fails(kl_config_load(&s, &c, &err), KL_EINVAL, &err, "the options: certificate-authority nope.crt cannot be read: No such file");
 }
 
 static void a_server_must_be_one(void **state)

@@ -207,7 +207,7 @@ static bool unauthorized_once(peer *p, int fd, const request *r)
     const char *who = peer_header(r, "authorization");
     if (!who || strcmp(who, "Bearer new"))
         return peer_reply(fd, 401, "", "{\"kind\":\"Status\",\"reason\":\"Unauthorized\",\"code\":401}");
-    return peer_reply(fd, 200, "", "{\"items\":[]}");
+    return peer_reply(fd, 200, "", "{\"kind\":\"PodList\",\"items\":[]}");
 }
 
 /* --- specs --------------------------------------------------------------------------------------------------------------- */
@@ -250,7 +250,7 @@ static void a_cut_line_is_told_after_what_came(void **state)
         assert_true(wait_for(&w.r, NULL));
         assert_int_equal(w.r.st, KL_ECLOSED);
         assert_string_equal(w.r.log, "started open ADDED:a ");
-        assert_non_null(strstr(kl_err_message(&w.r.err), "watch pods: "));
+        assert_non_null(strstr(kl_err_message(&w.r.err), "watch pods"));
         assert_int_equal(atomic_load(&w.p.requests), 1);
         world_stop(&w);
     }

@@ -368,6 +368,7 @@ void kl__follow_publish(kl_informer *i)
     bool news = i->parked != kl_reflector_parked(r) || !old != !message || (old && strcmp(old, message));
     i->state = kl_reflector_state(r);
     i->message = message;
+    i->failure = kl_reflector_failure(r);
     i->parked = kl_reflector_parked(r);
     i->counts = *kl_reflector_counters(r);
     kl_unlock(&i->mu);

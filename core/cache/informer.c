@@ -246,6 +246,7 @@ void kl_informer_stats_get(kl_informer *i, kl_informer_stats *out)
     out->parked = i->parked;
     out->state = kl_strdup(i->state);
     out->message = kl_strdup(i->message);
+    out->failure = i->failure;
     out->lists = i->counts.lists;
     out->watches = i->counts.watches;
     out->errors = i->counts.errors;

@@ -109,6 +109,7 @@ typedef struct kl_informer_stats {
     uint64_t fallbacks;            /* of these, those that lists took over from */
     kl_time last_event;            /* monotonic, bookmarks count; 0 never */
     char *rv, *state, *message;    /* state: "idle", "listing", "streaming", "watching", "waiting", "parked", "stopped"; message of the last failure or NULL */
+    kl_status failure;             /* what kind of failure that is; KL_OK when there is none */
 } kl_informer_stats;
 void kl_informer_stats_get(kl_informer *i, kl_informer_stats *out);
 void kl_informer_stats_fini(kl_informer_stats *s);

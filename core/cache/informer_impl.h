@@ -68,6 +68,7 @@ struct kl_informer {
     uint64_t subs_version;
     const char *state;           /* what the reflector said last */
     char *message;
+    kl_status failure;
     bool parked;
     kl_reflector_counts counts;
 };

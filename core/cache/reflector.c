@@ -82,6 +82,7 @@ struct kl_reflector {
     int stuck;                /* watches in a row that ended at what comes next */
     bool parked, too_big;     /* too_big: parked until something gets past the object */
     char *message;
+    kl_status failure;        /* what kind of failure `message` tells of */
     kl_reflector_counts counts;
 };
 
@@ -267,6 +268,7 @@ static void failed(kl_reflector *r, const kl_err *err)
 {
     kl_status st = err ? err->status : KL_OK;
     r->counts.errors++;
+    r->failure = st;
     r->too_big = st == KL_ETOOBIG;
     r->parked = r->too_big || st == KL_EAUTH || st == KL_EFORBIDDEN || st == KL_ENOTFOUND;
     replace(&r->message, err && err->message ? err->message : kl_status_name(st));
@@ -275,6 +277,7 @@ static void failed(kl_reflector *r, const kl_err *err)
 static void recovered(kl_reflector *r)
 {
     r->parked = r->too_big = false;
+    r->failure = KL_OK;
     replace(&r->message, NULL);
 }
 
@@ -522,5 +525,6 @@ const char *kl_reflector_state(const kl_reflector *r)
 
 const char *kl_reflector_rv(const kl_reflector *r) { return r->rv; }
 const char *kl_reflector_message(const kl_reflector *r) { return r->message; }
+kl_status kl_reflector_failure(const kl_reflector *r) { return r->failure; }
 bool kl_reflector_parked(const kl_reflector *r) { return r->parked; }
 const kl_reflector_counts *kl_reflector_counters(const kl_reflector *r) { return &r->counts; }

@@ -79,6 +79,7 @@ kl_reflector_action kl_reflector_step(kl_reflector *r, const kl_reflector_input 
 const char *kl_reflector_state(const kl_reflector *r);       /* "idle", "listing", "streaming", "watching", "waiting", "parked", "stopped"; static */
 const char *kl_reflector_rv(const kl_reflector *r);          /* the last resourceVersion seen, "" before; borrowed until the next step */
 const char *kl_reflector_message(const kl_reflector *r);     /* the last failure while it lasts, or NULL; borrowed likewise */
+kl_status kl_reflector_failure(const kl_reflector *r);       /* its kind, KL_OK when there is none */
 bool kl_reflector_parked(const kl_reflector *r);             /* refused (401, 403, 404) or an object too big: waiting for a person to help */
 const kl_reflector_counts *kl_reflector_counters(const kl_reflector *r);
 

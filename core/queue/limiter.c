@@ -1,7 +1,4 @@
-/* limiter.c - ladders, buckets and penalties.
- *
- * A bucket counts in doubles and in the same order of operations as golang.org/x/time/rate, so that delays agree to the
- * nanosecond. */
+/* limiter.c - ladders and penalties. */
 #include "queue/limiter.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -32,46 +29,6 @@ kl_time kl_ladder_step(kl_ladder *l, kl_random *r)
 kl_time kl_fast_slow_delay(kl_time fast, kl_time slow, int attempts, int failures)
 {
     return failures < attempts ? fast : slow;
-}
-
-void kl_bucket_init(kl_bucket *b, double rate, int burst)
-{
-    *b = (kl_bucket){ .rate = rate, .burst = burst, .tokens = burst };
-}
-
-/* Tokens at `now`. Time that goes backwards brings none. */
-static double tokens_at(const kl_bucket *b, kl_time now)
-{
-    kl_time passed = b->started && now > b->last ? now - b->last : 0;
-    double seconds = (double)(passed / KL_SECONDS(1)) + (double)(passed % KL_SECONDS(1)) / 1e9;
-    double tokens = b->tokens + (b->rate > 0 ? seconds * b->rate : 0);
-
-    return tokens > b->burst ? b->burst : tokens;
-}
-
-static kl_time take(kl_bucket *b, kl_time now, kl_time longest)
-{
-    double tokens = tokens_at(b, now) - 1;
-    kl_time wait = 0;
-
-    if (tokens < 0)
-        wait = b->rate > 0 ? (kl_time)(1e9 * (-tokens / b->rate)) : KL_NEVER;
-    if (b->burst < 1 || wait > longest || wait == KL_NEVER)
-        return KL_NEVER;
-    b->tokens = tokens;
-    b->last = now;
-    b->started = true;
-    return wait;
-}
-
-kl_time kl_bucket_reserve(kl_bucket *b, kl_time now)
-{
-    return take(b, now, KL_NEVER);
-}
-
-bool kl_bucket_try(kl_bucket *b, kl_time now)
-{
-    return take(b, now, 0) == 0;
 }
 
 typedef struct penalty { kl_time wait, since; } penalty;

@@ -1,4 +1,4 @@
-/* limiter.h - the other ways to wait: a ladder of steps, two speeds, a bucket of tokens, a memory of what failed lately.
+/* limiter.h - the other ways to wait: a ladder of steps, two speeds, a memory of what failed lately. A bucket of tokens is in base/bucket.h.
  *
  * All of them are functions of their state and `now`; none waits. Owner thread or owner's lock. */
 #ifndef KL_QUEUE_LIMITER_H
@@ -21,18 +21,6 @@ kl_time kl_ladder_step(kl_ladder *l, kl_random *r);      /* r may be NULL withou
 
 /* `fast` for the first `attempts` failures of a key, then `slow`. `failures` counts the earlier ones. */
 kl_time kl_fast_slow_delay(kl_time fast, kl_time slow, int attempts, int failures);
-
-/* `burst` tokens at first, refilled at `rate` a second. Each call takes one. */
-typedef struct kl_bucket {
-    double rate;
-    int burst;
-    double tokens;      /* below zero when reservations run ahead */
-    kl_time last;       /* when `tokens` was true */
-    bool started;
-} kl_bucket;
-void kl_bucket_init(kl_bucket *b, double rate, int burst);
-kl_time kl_bucket_reserve(kl_bucket *b, kl_time now);    /* takes a token; how long until it may be used. KL_NEVER: never */
-bool kl_bucket_try(kl_bucket *b, kl_time now);           /* takes one only if it may be used at once */
 
 /* How long each of some ids is to be left alone: doubles with every failure, forgotten after twice the maximum of quiet. */
 typedef struct kl_penalties kl_penalties;

@@ -1,4 +1,4 @@
-/* limiter_test.c - ladders, buckets and penalties. client-go's answers are in the oracle's table. */
+/* limiter_test.c - ladders and penalties. client-go's answers are in the oracle's table. */
 #include "support/test.h"
 
 #include "queue/limiter.h"
@@ -26,34 +26,6 @@ static void a_ladder_without_a_cap_does_not_overflow(void **state)
     assert_true(kl_ladder_step(&l, NULL) == INT64_MAX);
 }
 
-static void a_bucket_gives_its_burst_and_then_its_rate(void **state)
-{
-    kl_bucket b;
-
-    (void)state;
-    kl_bucket_init(&b, 2, 2);
-    assert_true(kl_bucket_try(&b, 0));
-    assert_true(kl_bucket_try(&b, 0));
-    assert_false(kl_bucket_try(&b, 0));
-    assert_false(kl_bucket_try(&b, KL_MILLISECONDS(499)));
-    assert_true(kl_bucket_try(&b, KL_MILLISECONDS(500)));
-    assert_int_equal(kl_bucket_reserve(&b, KL_MILLISECONDS(500)), KL_MILLISECONDS(500));
-    assert_int_equal(kl_bucket_reserve(&b, KL_MILLISECONDS(500)), KL_SECONDS(1));
-}
-
-static void a_bucket_that_is_never_refilled_says_never(void **state)
-{
-    kl_bucket b;
-
-    (void)state;
-    kl_bucket_init(&b, 0, 1);
-    assert_int_equal(kl_bucket_reserve(&b, 0), 0);
-    assert_true(kl_bucket_reserve(&b, KL_SECONDS(100)) == KL_NEVER);
-    kl_bucket_init(&b, 10, 0);
-    assert_true(kl_bucket_reserve(&b, 0) == KL_NEVER);
-    assert_false(kl_bucket_try(&b, KL_SECONDS(1)));
-}
-
 static void a_penalty_doubles_and_is_forgotten_after_quiet(void **state)
 {
     kl_penalties *p = kl_penalties_new(KL_SECONDS(1), KL_SECONDS(3));
@@ -79,5 +51,4 @@ static void a_penalty_doubles_and_is_forgotten_after_quiet(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(a_ladder_grows_until_its_cap_and_stays_there), cmocka_unit_test(a_ladder_without_a_cap_does_not_overflow),
-    cmocka_unit_test(a_bucket_gives_its_burst_and_then_its_rate), cmocka_unit_test(a_bucket_that_is_never_refilled_says_never),
     cmocka_unit_test(a_penalty_doubles_and_is_forgotten_after_quiet))

@@ -2,6 +2,8 @@
  *
  *   kl_config_load        where the cluster is and who we are            net/config.h
  *   kl_client_new         requests, discovery, streams                   net/client.h
+ *   kl_session_start      logs, exec, attach, ports of pods              net/session.h, net/forward.h
+ *   kl_informers_new      shared informers without a manager             run/informers.h
  *   kl_manager_new        caches, queues, workers, election, metrics     run/manager.h
  *   kl_program_of_function  a controller out of one C function           run/function.h
  *   kl_program_ops        the same with many keys in flight per worker   run/reconciler.h
@@ -19,21 +21,29 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/pairfile.h"
+#include "base/shelf.h"
 #include "base/version.h"
+#include "base/x509_request.h"
 #include "cache/informer.h"
+#include "cache/ttl.h"
 #include "model/object.h"
 #include "model/patch.h"
 #include "model/path.h"
 #include "model/quantity.h"
 #include "model/resource.h"
+#include "model/schema.h"
 #include "model/selector.h"
 #include "model/time.h"
 #include "model/value.h"
 #include "model/yaml.h"
 #include "net/client.h"
 #include "net/config.h"
+#include "net/forward.h"
+#include "net/session.h"
 #include "queue/workqueue.h"
 #include "run/function.h"
+#include "run/informers.h"
 #include "run/manager.h"
 #include "run/reconciler.h"
 #include "server/server.h"

@@ -2,44 +2,19 @@
  * else belongs to the loop. */
 #include "run/caches.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/sync.h"
+#include "run/caches_impl.h"
 #include "run/source.h"
 
 /* A kind that the server lacks is asked for again after this long, doubling: a CRD installed meanwhile is found soon. */
 #define RETRY_FIRST KL_SECONDS(1)
 #define RETRY_MAX KL_SECONDS(30)
 
-struct kl_caches {
-    kl_caches_options o;
-    kl_caches_origin origin;
-    kl_mutex mu;
-    kl_cond cond;
-    kl_map *by_kind KL_GUARDED_BY(mu);     /* by label */
-    kl_projection *usual;                  /* what is kept where nobody says */
-    size_t alive KL_GUARDED_BY(mu);        /* caches not freed yet, released ones included */
-};
-
-struct kl_cache {
-    kl_caches *set;
-    char *kind, *label;                    /* label: the kind, and what is kept of it when that is not the usual */
-    kl_projection *keep;
-    int users;                             /* loop only */
-    int holds;                             /* loop only: a resolve under way or a stopping informer keeps the memory */
-    bool resolving;
-    const kl_resource *resource;
-    kl_informer *informer;
-    kl_subscription *sub;                  /* tells us about the sync */
-    char *problem;
-    kl_time retry;
-    uint64_t timer;
-    atomic_bool use_mapper;
-};
 
 /* --- the client as origin ---------------------------------------------------------------------------------------------- */
 
@@ -68,6 +43,7 @@ kl_caches *kl_caches_new(const kl_caches_options *o)
     kl_mutex_init(&s->mu);
     kl_cond_init(&s->cond);
     s->by_kind = kl_map_new();
+    s->news = kl__news_new();
     s->usual = o->drop_managed_fields ? kl_projection_without_managed_fields() : NULL;
     return s;
 }
@@ -81,6 +57,7 @@ void kl_caches_free(kl_caches *s)
         kl_cond_wait(&s->cond, &s->mu);
     kl_unlock(&s->mu);
     kl_map_free(s->by_kind, NULL);
+    kl_free(s->news);
     kl_projection_unref(s->usual);
     kl_cond_fini(&s->cond);
     kl_mutex_fini(&s->mu);
@@ -115,6 +92,7 @@ static void changed(kl_caches *s)
 
 static void changed_on_loop(void *arg)
 {
+    kl__news_look(arg);
     changed(arg);
 }
 
@@ -156,7 +134,7 @@ static void informer_create(kl_cache *c)
     kl_unlock(&s->mu);
     kl_free(api_version);
     kl_free(display);
-    c->sub = kl_informer_subscribe(i, &(kl_handler){.on_synced = on_news, .arg = s});
+    c->sub = kl_informer_subscribe(i, &(kl_handler){.on_synced = c->is_news ? kl__news_came : on_news, .on_event = c->is_news ? kl__news_event : NULL, .arg = s});
     kl_informer_start(i);
 }
 
@@ -169,14 +147,14 @@ typedef struct resolved {
     char *message;
 } resolved;
 
-static void resolve(kl_cache *c);
+
 
 static void retry_resolve(void *arg)
 {
     kl_cache *c = arg;
     c->timer = 0;
     c->set->origin.forget(c->set->origin.arg);
-    resolve(c);
+    kl__cache_resolve(c);
 }
 
 static void resolved_on_loop(void *arg)
@@ -195,7 +173,11 @@ static void resolved_on_loop(void *arg)
         c->resource = r->r;
         informer_create(c);
         changed(c->set);
+    } else if (c->is_news && r->st == KL_ENOTFOUND) {
+        kl__news_give_up(c->set, r->message);
     } else {
+        if (!c->is_news)
+            kl__news_begin(c->set);
         if (!c->problem || strcmp(c->problem, r->message))
             kl_warn(r->st == KL_ENOTFOUND ? "a kind is missing; what needs it is parked until it appears" : "a kind cannot be looked up; trying again",
                 "kind=%s error=%s", c->kind, kl_log_quoted(r->message));
@@ -220,7 +202,7 @@ static void resolve_done(void *arg, kl_status st, const kl_resource *res, kl_err
     kl_loop_post(c->set->o.loop, resolved_on_loop, r);
 }
 
-static void resolve(kl_cache *c)
+void kl__cache_resolve(kl_cache *c)
 {
     c->holds++;
     c->resolving = true;
@@ -254,24 +236,34 @@ static kl_cache *suitable_locked(kl_caches *s, const char *kind, const kl_projec
     return NULL;
 }
 
+kl_cache *kl__cache_new(kl_caches *s, const char *kind, const char *label, kl_projection *keep)
+{
+    kl_cache *c = kl_new(kl_cache);
+    c->set = s;
+    c->kind = kl_strdup(kind);
+    c->label = kl_strdup(label);
+    c->keep = kl_projection_ref(keep);
+    atomic_init(&c->use_mapper, false);
+    return c;
+}
+
 kl_cache *kl_caches_acquire(kl_caches *s, const char *kind, const kl_keep *keep)
 {
     kl_projection *wanted = keep ? keep->projection : s->usual;
     kl_lock(&s->mu);
     kl_cache *c = suitable_locked(s, kind, wanted);
     if (!c) {
-        c = kl_new(kl_cache);
-        c->set = s;
-        c->kind = kl_strdup(kind);
-        c->label = keep && keep->what && !kl_projection_equal(wanted, s->usual) ? kl_sprintf("%s (%s)", kind, keep->what) : kl_strdup(kind);
-        c->keep = kl_projection_ref(wanted);
-        atomic_init(&c->use_mapper, false);
+        char *label = keep && keep->what && !kl_projection_equal(wanted, s->usual) ? kl_sprintf("%s (%s)", kind, keep->what) : kl_strdup(kind);
+        c = kl__cache_new(s, kind, label, wanted);
+        kl_free(label);
         kl_map_set(s->by_kind, c->label, c);
         s->alive++;
     }
     kl_unlock(&s->mu);
-    if (!c->users++)
-        resolve(c);
+    if (!c->users++) {
+        s->news->used++;
+        kl__cache_resolve(c);
+    }
     return c;
 }
 
@@ -288,6 +280,17 @@ static void informer_stopped(void *arg)
     kl_loop_post(c->set->o.loop, stopped_on_loop, c);
 }
 
+void kl__cache_stop(kl_cache *c)
+{
+    c->users = 0;
+    if (c->informer) {
+        c->holds++;
+        kl_informer_unsubscribe(c->sub);
+        kl_informer_stop(c->informer, informer_stopped, c);
+    }
+    cache_maybe_free(c);
+}
+
 void kl_cache_release(kl_cache *c)
 {
     kl_caches *s = c->set;
@@ -296,12 +299,9 @@ void kl_cache_release(kl_cache *c)
     kl_lock(&s->mu);
     kl_map_take(s->by_kind, c->label);
     kl_unlock(&s->mu);
-    if (c->informer) {
-        c->holds++;
-        kl_informer_unsubscribe(c->sub);
-        kl_informer_stop(c->informer, informer_stopped, c);
-    }
-    cache_maybe_free(c);
+    kl__cache_stop(c);
+    if (!--s->news->used)
+        kl__news_end(s);
 }
 
 const char *kl_cache_kind(const kl_cache *c) { return c->kind; }

@@ -1,7 +1,10 @@
 /* caches.h - one shared informer per kind, started by the first who needs it and stopped by the last.
  *
  *   resolving --found--> running          (the informer syncs, watches, parks and heals by itself)
- *       ^  `--no such kind, no answer--> missing --later--> resolving
+ *       ^  `--no such kind, no answer--> missing --news, or later--> resolving
+ *
+ * News come from a watch of CustomResourceDefinitions and APIServices, which begins when the first kind is missing or an informer is
+ * parked, and ends with the last cache. Where that may not be watched, missing kinds are asked for every 1 to 30 s.
  *
  * Everything here runs on the manager's loop unless said otherwise. */
 #ifndef KL_RUN_CACHES_H
@@ -31,6 +34,7 @@ typedef struct kl_caches_options {
     size_t max_object;
     bool drop_managed_fields;
     bool stream;                       /* caches begin with the initial events of a watch rather than with lists, where the server can */
+    bool watch_kinds;                  /* see above; false: missing kinds are only asked for again */
     void (*changed)(void *arg);        /* some cache resolved, went missing or synced; on the loop */
     void *changed_arg;
 } kl_caches_options;

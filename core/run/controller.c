@@ -182,10 +182,12 @@ static void owner_ended(void *arg)
         kl_loop_post(c->env.loop, c->env.changed, c->env.changed_arg);
 }
 
-static void owner_event(void *arg, const kl_value *about, const char *type, const char *reason, const char *message)
+static void owner_event(void *arg, const kl_news *n)
 {
     kl_controller *c = arg;
-    c->env.event(c->env.event_arg, c->name, about, type, reason, message);
+    kl_news named = *n;
+    named.component = c->name;
+    c->env.event(c->env.event_arg, &named);
 }
 
 /* --- workers ------------------------------------------------------------------------------------------------------------- */

@@ -21,7 +21,7 @@ typedef struct kl_controller_env {         /* what the manager lends to all its 
     kl_metrics *metrics;
     int workers;
     bool workers_forced;
-    void (*event)(void *arg, const char *component, const kl_value *about, const char *type, const char *reason, const char *message);   /* any thread */
+    void (*event)(void *arg, const kl_news *n);   /* any thread */
     void *event_arg;
     void (*changed)(void *arg);            /* on the loop: a worker has ended */
     void *changed_arg;

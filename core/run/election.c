@@ -152,6 +152,7 @@ static void request(kl_election *e, const kl_leader_action *action)
     op.ns = e->ns;
     op.name = e->name;
     op.body = action->body;
+    op.urgent = true;
     kl_time left = action->until - now(e).boot;
     op.timeout = action->until == KL_NEVER ? e->renew : left > CALL_MIN ? left : CALL_MIN;
     answer *a = kl_new(answer);

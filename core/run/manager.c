@@ -78,9 +78,19 @@ static void on_request(void *arg, const char *method, const char *host, int code
     kl_metrics_request(arg, method, host, code, took);
 }
 
-static void record(void *arg, const char *component, const kl_value *about, const char *type, const char *reason, const char *message)
+static void on_retry(void *arg, const char *method, const char *host, int code)
 {
-    kl_recorder_event(((kl_manager *)arg)->recorder, component, about, type, reason, message);
+    kl_metrics_retry(arg, method, host, code);
+}
+
+static void on_delayed(void *arg, const char *method, const char *host, kl_time waited)
+{
+    kl_metrics_delay(arg, method, host, waited);
+}
+
+static void record(void *arg, const kl_news *n)
+{
+    kl_recorder_event(((kl_manager *)arg)->recorder, n);
 }
 
 static void retired_free(kl_controller *c)
@@ -189,13 +199,13 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
     m->mapper = kl_loop_new("kl-mapper", m->clock);
     m->door = kl_door_new(&(kl_door_options){.send = client_send, .cancel = client_cancel, .send_arg = o->client, .deadline = deadline,
         .deadline_arg = m, .clock = m->clock});
-    m->recorder = kl_recorder_new(m->door, m->clock);
+    m->recorder = kl_recorder_new(m->door, m->clock, m->loop);
     m->caches = kl_caches_new(&(kl_caches_options){.client = o->client, .clock = m->clock, .loop = m->loop, .mapper = m->mapper, .ns = m->ns,
-        .max_object = o->max_object ? o->max_object : MAX_OBJECT_DEFAULT, .drop_managed_fields = o->drop_managed_fields, .stream = o->watch_list, .changed = advance, .changed_arg = m});
+        .max_object = o->max_object ? o->max_object : MAX_OBJECT_DEFAULT, .drop_managed_fields = o->drop_managed_fields, .stream = o->watch_list, .watch_kinds = true, .changed = advance, .changed_arg = m});
     m->env = (kl_controller_env){.client = o->client, .clock = m->clock, .loop = m->loop, .mapper = m->mapper, .caches = m->caches, .door = m->door,
         .metrics = m->metrics, .workers = o->workers, .workers_forced = o->workers_forced, .event = record, .event_arg = m, .changed = advance,
         .changed_arg = m};
-    kl_client_on_request(o->client, on_request, m->metrics);
+    kl_client_set_hooks(o->client, &(kl_client_hooks){.arg = m->metrics, .on_request = on_request, .on_retry = on_retry, .on_delayed = on_delayed});
     kl_loop_start(m->loop);
     kl_loop_start(m->mapper);
     kl_status st = KL_OK;
@@ -289,7 +299,7 @@ void kl_manager_free(kl_manager *m)
     kl_caches_free(m->caches);
     kl_recorder_free(m->recorder);         /* its last requests ask the door, which asks the election */
     kl_election_free(m->election);
-    kl_client_on_request(m->o.client, NULL, NULL);
+    kl_client_set_hooks(m->o.client, NULL);
     kl_loop_free(m->loop);         /* runs the last posts, which may post to the mapper */
     kl_loop_free(m->mapper);
     kl_door_free(m->door);
@@ -635,6 +645,21 @@ static void queue_samples(void *arg)
     }
 }
 
+static void event_samples(kl_manager *m, kl_buf *out)
+{
+    kl_recorder_stats s;
+    kl_recorder_stats_get(m->recorder, &s);
+    const struct { const char *why; uint64_t n; } dropped[] = {{"full", s.full}, {"spam", s.spam}, {"refused", s.refused}, {"given_up", s.given_up},
+        {"terminating", s.terminating}, {"not_leading", s.not_leading}};
+    kl_metrics_head(out, "kubelua_events_total", "counter", "Events about objects that were recorded, repeats included");
+    kl_metrics_sample(out, "kubelua_events_total", (double)s.recorded, NULL);
+    kl_metrics_head(out, "kubelua_events_dropped_total", "counter", "Events about objects that nobody will see, and why");
+    for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
+        kl_metrics_sample(out, "kubelua_events_dropped_total", (double)dropped[i].n, "reason", dropped[i].why, NULL);
+    kl_metrics_head(out, "kubelua_events_waiting", "gauge", "Events with something that the server was not told yet");
+    kl_metrics_sample(out, "kubelua_events_waiting", (double)s.waiting, NULL);
+}
+
 char *kl_manager_metrics(kl_manager *m)
 {
     kl_buf out = KL_BUF_INIT;
@@ -646,6 +671,7 @@ char *kl_manager_metrics(kl_manager *m)
         informer_call c = {.out = &out, .pass = (int)f, .clock = m->clock};
         kl_caches_each(m->caches, informer_sample, &c);
     }
+    event_samples(m, &out);
     kl_metrics_head(&out, "kubelua_writes_total", "counter", "Writes let through by the door");
     kl_metrics_sample(&out, "kubelua_writes_total", (double)kl_door_writes(m->door), NULL);
     kl_metrics_head(&out, "kubelua_writes_refused_total", "counter", "Writes refused because the lease was not ours");

@@ -52,7 +52,8 @@ typedef struct latency_series {
 
 struct kl_metrics {
     kl_mutex mu;
-    kl_map *controllers KL_GUARDED_BY(mu), *requests KL_GUARDED_BY(mu), *latencies KL_GUARDED_BY(mu), *leases KL_GUARDED_BY(mu);
+    kl_map *controllers KL_GUARDED_BY(mu), *requests KL_GUARDED_BY(mu), *latencies KL_GUARDED_BY(mu),
+        *retries KL_GUARDED_BY(mu), *delays KL_GUARDED_BY(mu), *leases KL_GUARDED_BY(mu);
 };
 
 static const char *const OUTCOMES[KL_OUTCOMES] = {"success", "error", "requeue", "requeue_after"};
@@ -64,6 +65,8 @@ kl_metrics *kl_metrics_new(void)
     m->controllers = kl_map_new();
     m->requests = kl_map_new();
     m->latencies = kl_map_new();
+    m->retries = kl_map_new();
+    m->delays = kl_map_new();
     m->leases = kl_map_new();
     return m;
 }
@@ -98,6 +101,8 @@ void kl_metrics_free(kl_metrics *m)
     kl_map_free(m->controllers, controller_free);
     kl_map_free(m->requests, request_free);
     kl_map_free(m->latencies, latency_free);
+    kl_map_free(m->retries, request_free);
+    kl_map_free(m->delays, latency_free);
     kl_map_free(m->leases, kl_free);
     kl_mutex_fini(&m->mu);
     kl_free(m);
@@ -179,30 +184,56 @@ uint64_t kl_metrics_errors(kl_controller_metrics *c)
     return atomic_load(&c->total[KL_OUTCOME_ERROR]);
 }
 
-void kl_metrics_request(kl_metrics *m, const char *method, const char *host, int code, kl_time took)
+static void count_locked(kl_map *series, const char *method, const char *host, int code)
 {
-    char *key = kl_sprintf("%d %s %s", code, method, host), *latency_key = key + strcspn(key, " ");
-    kl_lock(&m->mu);
-    request_series *s = kl_map_get(m->requests, key);
+    char *key = kl_sprintf("%d %s %s", code, method, host);
+    request_series *s = kl_map_get(series, key);
     if (!s) {
         s = kl_new(request_series);
         s->method = kl_strdup(method);
         s->host = kl_strdup(host);
         s->code = code;
-        kl_map_set(m->requests, key, s);
+        kl_map_set(series, key, s);
     }
     s->n++;
-    latency_series *l = kl_map_get(m->latencies, latency_key);
+    kl_free(key);
+}
+
+static void observe_locked(kl_map *series, const char *method, const char *host, kl_time took)
+{
+    char *key = kl_sprintf("%s %s", method, host);
+    latency_series *l = kl_map_get(series, key);
     if (!l) {
         l = kl_new(latency_series);
         l->method = kl_strdup(method);
         l->host = kl_strdup(host);
         histogram_init(&l->h, REQUEST_BUCKETS, COUNT(REQUEST_BUCKETS));
-        kl_map_set(m->latencies, latency_key, l);
+        kl_map_set(series, key, l);
     }
     observe(&l->h, took);
-    kl_unlock(&m->mu);
     kl_free(key);
+}
+
+void kl_metrics_request(kl_metrics *m, const char *method, const char *host, int code, kl_time took)
+{
+    kl_lock(&m->mu);
+    count_locked(m->requests, method, host, code);
+    observe_locked(m->latencies, method, host, took);
+    kl_unlock(&m->mu);
+}
+
+void kl_metrics_retry(kl_metrics *m, const char *method, const char *host, int code)
+{
+    kl_lock(&m->mu);
+    count_locked(m->retries, method, host, code);
+    kl_unlock(&m->mu);
+}
+
+void kl_metrics_delay(kl_metrics *m, const char *method, const char *host, kl_time waited)
+{
+    kl_lock(&m->mu);
+    observe_locked(m->delays, method, host, waited);
+    kl_unlock(&m->mu);
 }
 
 void kl_metrics_leader(kl_metrics *m, const char *lease_name, bool leading)
@@ -332,28 +363,42 @@ static void write_controllers(kl_metrics *m, kl_buf *out) KL_REQUIRES(m->mu)
     kl_free(names);
 }
 
+static void write_counts(kl_buf *out, kl_map *series, const char *name, const char *help, const char *method)
+{
+    kl_metrics_head(out, name, "counter", help);
+    char **keys = kl_map_sorted_keys(series);
+    for (char **k = keys; *k; k++) {
+        request_series *s = kl_map_get(series, *k);
+        char code[16] = "<error>";
+        if (s->code)
+            snprintf(code, sizeof code, "%d", s->code);
+        kl_metrics_sample(out, name, (double)s->n, "code", code, "host", s->host, method, s->method, NULL);
+    }
+    kl_free(keys);
+}
+
+static void write_latencies(kl_buf *out, kl_map *series, const char *name, const char *help)
+{
+    kl_metrics_head(out, name, "histogram", help);
+    char **keys = kl_map_sorted_keys(series);
+    for (char **k = keys; *k; k++) {
+        latency_series *s = kl_map_get(series, *k);
+        write_histogram(out, name, &s->h, "host", s->host, "verb", s->method);
+    }
+    kl_free(keys);
+}
+
 void kl_metrics_write(kl_metrics *m, kl_buf *out)
 {
     kl_lock(&m->mu);
     write_controllers(m, out);
-    kl_metrics_head(out, "rest_client_requests_total", "counter", "Number of HTTP requests, partitioned by status code, method, and host.");
-    char **keys = kl_map_sorted_keys(m->requests);
-    for (char **k = keys; *k; k++) {
-        request_series *s = kl_map_get(m->requests, *k);
-        char code[16] = "<error>";
-        if (s->code)
-            snprintf(code, sizeof code, "%d", s->code);
-        kl_metrics_sample(out, "rest_client_requests_total", (double)s->n, "code", code, "host", s->host, "method", s->method, NULL);
-    }
-    kl_free(keys);
-    kl_metrics_head(out, "rest_client_request_duration_seconds", "histogram", "Request latency in seconds. Broken down by verb, and host.");
-    keys = kl_map_sorted_keys(m->latencies);
-    for (char **k = keys; *k; k++) {
-        latency_series *s = kl_map_get(m->latencies, *k);
-        write_histogram(out, "rest_client_request_duration_seconds", &s->h, "host", s->host, "verb", s->method);
-    }
-    kl_free(keys);
-    keys = kl_map_sorted_keys(m->leases);
+    write_counts(out, m->requests, "rest_client_requests_total", "Number of HTTP requests, partitioned by status code, method, and host.", "method");
+    write_latencies(out, m->latencies, "rest_client_request_duration_seconds", "Request latency in seconds. Broken down by verb, and host.");
+    if (kl_map_len(m->retries))
+        write_counts(out, m->retries, "rest_client_request_retries_total", "Number of request retries, partitioned by status code, verb, and host.", "verb");
+    if (kl_map_len(m->delays))
+        write_latencies(out, m->delays, "rest_client_rate_limiter_duration_seconds", "Client side rate limiter latency in seconds. Broken down by verb, and host.");
+    char **keys = kl_map_sorted_keys(m->leases);
     if (keys[0])
         kl_metrics_head(out, "leader_election_master_status", "gauge",
             "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. 'name' is the string used to identify the lease. Please make sure to group by name.");

@@ -29,6 +29,8 @@ uint64_t kl_metrics_errors(kl_controller_metrics *c);
 
 /* rest_client_requests_total{code,method,host} and the latency histogram; code 0 is "<error>". */
 void kl_metrics_request(kl_metrics *m, const char *method, const char *host, int code, kl_time took);
+void kl_metrics_retry(kl_metrics *m, const char *method, const char *host, int code);      /* rest_client_request_retries_total{code,verb,host} */
+void kl_metrics_delay(kl_metrics *m, const char *method, const char *host, kl_time waited);    /* rest_client_rate_limiter_duration_seconds{verb,host} */
 void kl_metrics_leader(kl_metrics *m, const char *lease_name, bool leading);
 
 /* Writes all of the above. Gauges that live elsewhere (queues, informers) are appended by the manager with the two below. */

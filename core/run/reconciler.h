@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "cache/informer.h"
 #include "net/client.h"
+#include "run/news.h"
 #include "run/spec.h"
 
 typedef struct kl_program kl_program;
@@ -81,7 +82,9 @@ KL_NODISCARD kl_status kl_run_resolve_wait(kl_run *r, const char *kind, kl_err *
 void kl_run_sleep_wait(kl_run *r, kl_time d);
 const kl_resource *kl_run_resource(kl_run *r, const char *kind);      /* NULL when it was not resolved yet */
 
-/* A core/v1 Event about the run's object (or `about`, NULL for the object); queued, sent by the recorder. type "Normal" or "Warning". */
+/* An Event about the run's object (or `about`, NULL for the object); queued, sent by the recorder. type "Normal" or "Warning".
+ * kl_run_record knows action and related object too; the component is the controller's name, whatever n says. */
+void kl_run_record(kl_run *r, const kl_news *n);
 void kl_run_event(kl_run *r, const kl_value *about, const char *type, const char *reason, const char *message);
 void kl_run_log(kl_run *r, kl_log_level level, const char *message);   /* with controller, key, reconcileID, generation */
 

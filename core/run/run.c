@@ -217,9 +217,17 @@ const kl_resource *kl_run_resource(kl_run *r, const char *kind)
     return r->w->o.resource(r->w->o.arg, kind);
 }
 
+void kl_run_record(kl_run *r, const kl_news *n)
+{
+    kl_news named = *n;
+    if (!named.about)
+        named.about = r->object;
+    r->w->o.event(r->w->o.arg, &named);
+}
+
 void kl_run_event(kl_run *r, const kl_value *about, const char *type, const char *reason, const char *message)
 {
-    r->w->o.event(r->w->o.arg, about ? about : r->object, type, reason, message);
+    kl_run_record(r, &(kl_news){.about = about, .type = type, .reason = reason, .note = message});
 }
 
 void kl_run_log(kl_run *r, kl_log_level level, const char *message)

@@ -1,7 +1,9 @@
 /* source.c - turns the cache's wishes into streams of the client, on the client's watch thread.
  *
  * The cache forbids callbacks after a cancel; the client always calls `done`. So each stream has a small record between the
- * two, which is muted on cancel and freed on done. */
+ * two, which is muted on cancel and freed on done. A source that has only a kind asks discovery first:
+ *
+ *   wish --lookup (calls thread)--> found: begin the stream (watch thread)      missing: done, as a 404; the cache tries again later */
 #include "run/source.h"
 
 #include <stdatomic.h>
@@ -9,10 +11,12 @@
 #include "base/heap.h"
 #include "base/list.h"
 #include "base/mem.h"
+#include "base/sync.h"
 
 typedef struct client_source {
-    kl_client_source_options o;
-    char *ns, *labels, *fields;
+    kl_client_source_options o;        /* o.resource: watch thread only */
+    char *kind, *ns, *labels, *fields;
+    bool asked;                        /* watch thread: discovery has answered once */
     atomic_int refs;                   /* the informer's, and one per stream under way */
     kl_list transfers;                 /* watch thread only */
     uint64_t ids;
@@ -24,13 +28,29 @@ typedef struct transfer {
     kl_source_sink sink;
     uint64_t id, stream;               /* ours, the client's */
     bool muted;
-    bool *over;                        /* tells start() that it ended inside the call; NULL afterwards */
+    bool *over;                        /* tells send() that it ended inside the call; NULL afterwards */
+    struct lookup *lookup;             /* under way: nothing was sent yet */
+    const char *api_version, *kind;    /* of the items; the cache's */
 } transfer;
+
+/* A wish that waits for its kind. */
+typedef struct lookup {
+    transfer *t;                       /* watch thread */
+    kl_http *http;                     /* the watch thread, while not cancelled */
+    kl_op op;
+    char *rv, *token;
+    kl_status st;
+    kl_err err;
+    const kl_resource *found;
+    kl_mutex mu;
+    bool cancelled KL_GUARDED_BY(mu);
+} lookup;
 
 static void source_unref(client_source *s)
 {
     if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) > 1)
         return;
+    kl_free(s->kind);
     kl_free(s->ns);
     kl_free(s->labels);
     kl_free(s->fields);
@@ -90,28 +110,116 @@ static void transfer_done(void *arg, kl_status st, int code, const kl_value *env
     kl_free(t);
 }
 
-static uint64_t start(client_source *s, kl_op *op, const kl_source_sink *sink, const char *api_version, const char *kind)
+static void send(transfer *t, kl_op *op)
 {
-    transfer *t = kl_new(transfer);
+    client_source *s = t->source;
     bool over = false;
-    uint64_t id = t->id = ++s->ids;
-    t->sink = *sink;
-    t->source = s;
     t->over = &over;
-    atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
-    kl_list_push(&s->transfers, &t->link);
     op->resource = s->o.resource;
-    op->ns = s->ns;
+    op->ns = s->o.resource->namespaced ? s->ns : NULL;
     op->labels = s->labels;
     op->fields = s->fields;
-    kl_stream_call call = {.item = transfer_item, .event = transfer_event, .lull = sink->lull ? transfer_lull : NULL, .opened = transfer_opened, .done = transfer_done, .arg = t,
-        .known = sink->known ? transfer_known : NULL, .api_version = api_version, .kind = kind,
+    kl_stream_call call = {.item = transfer_item, .event = transfer_event, .lull = t->sink.lull ? transfer_lull : NULL, .opened = transfer_opened, .done = transfer_done, .arg = t,
+        .known = t->sink.known ? transfer_known : NULL, .api_version = t->api_version, .kind = t->kind,
         .max_object = s->o.max_object, .keep = s->o.keep};
     uint64_t stream = kl_client_stream(s->o.client, op, &call);
     if (!over) {
         t->stream = stream;
         t->over = NULL;
     }
+}
+
+/* --- the kind ------------------------------------------------------------------------------------------------------------ */
+
+static void lookup_free(lookup *l)
+{
+    kl_err_fini(&l->err);
+    kl_mutex_fini(&l->mu);
+    kl_free(l->rv);
+    kl_free(l->token);
+    kl_free(l);
+}
+
+/* On the watch thread: what discovery said. */
+static void lookup_over(void *arg)
+{
+    lookup *l = arg;
+    transfer *t = l->t;
+    kl_lock(&l->mu);
+    bool cancelled = l->cancelled;
+    kl_unlock(&l->mu);
+    if (!cancelled) {
+        t->lookup = NULL;
+        t->source->asked = true;
+        t->source->o.resource = l->st ? NULL : l->found;
+        if (!l->st)
+            send(t, &l->op);
+        else
+            transfer_done(t, l->st, l->st == KL_ENOTFOUND ? 404 : l->err.http_code, NULL, &l->err);
+    }
+    lookup_free(l);
+}
+
+/* On the calls thread, or at once. The lock is held over the post, which waits for nothing: whoever cancels may then free the client. */
+static void lookup_answered(void *arg, kl_status st, const kl_resource *r, kl_err *err)
+{
+    lookup *l = arg;
+    l->st = st;
+    l->found = r;
+    if (st && err)
+        kl_err_copy(&l->err, err);
+    kl_lock(&l->mu);
+    bool cancelled = l->cancelled;
+    if (!cancelled)
+        kl_http_post(l->http, lookup_over, l);
+    kl_unlock(&l->mu);
+    if (cancelled)
+        lookup_free(l);
+}
+
+static void look_up(transfer *t, const kl_op *op)
+{
+    client_source *s = t->source;
+    lookup *l = t->lookup = kl_new(lookup);
+    kl_mutex_init(&l->mu);
+    l->t = t;
+    l->http = kl_client_watch_http(s->o.client);
+    l->op = *op;
+    l->op.rv = l->rv = kl_strdup(op->rv);
+    l->op.continue_token = l->token = kl_strdup(op->continue_token);
+    if (s->asked)
+        kl_client_discovery_forget(s->o.client);
+    kl_client_resolve(s->o.client, s->kind, lookup_answered, l);
+}
+
+/* The answer that is on its way finds nobody; who comes last frees it. */
+static void look_away(transfer *t)
+{
+    lookup *l = t->lookup;
+    kl_lock(&l->mu);
+    l->cancelled = true;
+    kl_unlock(&l->mu);
+    kl_list_remove(&t->link);
+    source_unref(t->source);
+    kl_free(t);
+}
+
+/* --- the source ----------------------------------------------------------------------------------------------------------- */
+
+static uint64_t start(client_source *s, kl_op *op, const kl_source_sink *sink, const char *api_version, const char *kind)
+{
+    transfer *t = kl_new(transfer);
+    uint64_t id = t->id = ++s->ids;
+    t->sink = *sink;
+    t->source = s;
+    t->api_version = api_version;
+    t->kind = kind;
+    atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+    kl_list_push(&s->transfers, &t->link);
+    if (s->o.resource)
+        send(t, op);
+    else
+        look_up(t, op);
     return id;
 }
 
@@ -144,6 +252,10 @@ static void source_cancel(void *self, uint64_t id)
     for (kl_list *n = s->transfers.next; n != &s->transfers; n = n->next) {
         transfer *t = KL_CONTAINER(n, transfer, link);
         if (t->id == id) {
+            if (t->lookup) {
+                look_away(t);
+                return;
+            }
             t->muted = true;
             kl_client_stream_cancel(s->o.client, t->stream);   /* may free t */
             return;
@@ -177,6 +289,7 @@ void kl_client_source(const kl_client_source_options *o, kl_source *out)
     s->o = *o;
     atomic_init(&s->refs, 1);
     kl_list_init(&s->transfers);
+    s->kind = kl_strdup(o->kind);
     s->ns = kl_strdup(o->ns);
     s->labels = kl_strdup(o->labels);
     s->fields = kl_strdup(o->fields);

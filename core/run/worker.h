@@ -33,7 +33,7 @@ typedef struct kl_worker_owner {
     /* Resolve a kind; done on any thread. */
     void (*resolve)(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg);
     const kl_resource *(*resource)(void *arg, const char *kind);           /* known already, or NULL */
-    void (*event)(void *arg, const kl_value *about, const char *type, const char *reason, const char *message);
+    void (*event)(void *arg, const kl_news *n);        /* component is the owner's to fill */
     void (*more)(void *arg);           /* a key was taken: somebody else might want the next; may be NULL */
     void (*ended)(void *arg);          /* the worker's last word, on its thread; may be NULL */
     void *arg;

@@ -88,7 +88,7 @@ static void pipe_logic_unref(void *arg, kl_logic *l) { (void)arg; kl_wiring_unre
 static const kl_value *pipe_object(void *arg, kl_logic *l, const char *key) { (void)arg; return kl_wiring_object(kl_wiring_of(l), key); }
 static void pipe_resolve(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg) { rig_resolve(&((pipe_world *)arg)->r, kind, done, done_arg); }
 static const kl_resource *pipe_resource(void *arg, const char *kind) { (void)arg, (void)kind; return NULL; }
-static void pipe_event(void *arg, const kl_value *about, const char *type, const char *reason, const char *message) { (void)arg, (void)about, (void)type, (void)reason, (void)message; }
+static void pipe_event(void *arg, const kl_news *n) { (void)arg, (void)n; }
 
 static kl_index_spec by_secret = {.kind = "example.com/v1/App", .name = "secret", .fn = KL_NO_FN, .path = "spec.key"};
 static kl_watch_spec secrets = {.kind = "v1/Secret", .how = KL_MAP_VIA, .via = "secret"};

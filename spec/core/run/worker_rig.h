@@ -232,10 +232,9 @@ static inline const kl_resource *rig_resource(void *arg, const char *kind)
     return r->resource_known ? &r->resource : NULL;
 }
 
-static inline void rig_event(void *arg, const kl_value *about, const char *type, const char *reason, const char *message)
+static inline void rig_event(void *arg, const kl_news *n)
 {
-    (void)about;
-    kl_buf_printf(&((rig *)arg)->events, "%s %s %s;", type, reason, message);
+    kl_buf_printf(&((rig *)arg)->events, "%s %s %s;", n->type, n->reason, n->note);
 }
 
 /* --- the server --------------------------------------------------------------------------------------------------------- */

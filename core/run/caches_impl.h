@@ -1,0 +1,67 @@
+/* caches_impl.h - what the parts of the shared informers know of each other. Inside run. */
+#ifndef KL_RUN_CACHES_IMPL_H
+#define KL_RUN_CACHES_IMPL_H
+
+#include <stdatomic.h>
+#include "base/map.h"
+#include "base/sync.h"
+#include "run/caches.h"
+
+struct kl_caches {
+    kl_caches_options o;
+    kl_caches_origin origin;
+    kl_mutex mu;
+    kl_cond cond;
+    kl_map *by_kind KL_GUARDED_BY(mu);     /* by label; not those of news */
+    kl_projection *usual;                  /* what is kept where nobody says */
+    size_t alive KL_GUARDED_BY(mu);        /* caches not freed yet, released ones included */
+    struct kl__news *news;
+};
+
+/* Of kinds: see kinds.c. Loop only, but for `pending`. */
+struct kl__news {
+    kl_cache *caches[2];                   /* NULL: not watched */
+    int used;                              /* caches with users; the last one to go ends the watch */
+    kl_time given_up;                      /* when it was found that this may not be watched; -1: it may, as far as we know */
+    bool told;                             /* that, once */
+    int step;
+    uint64_t timer;
+    atomic_bool pending;                   /* an event is on its way to the loop */
+};
+
+struct kl_cache {
+    kl_caches *set;
+    bool is_news;
+    char *kind, *label;                    /* label: the kind, and what is kept of it when that is not the usual */
+    kl_projection *keep;
+    int users;                             /* loop only */
+    int holds;                             /* loop only: a resolve under way or a stopping informer keeps the memory */
+    bool resolving;
+    const kl_resource *resource;
+    kl_informer *informer;
+    kl_subscription *sub;                  /* tells us about the sync */
+    char *problem;
+    kl_time retry;
+    uint64_t timer;
+    atomic_bool use_mapper;
+};
+
+/* A cache that is in no map yet, with no user. */
+kl_cache *kl__cache_new(kl_caches *s, const char *kind, const char *label, kl_projection *keep);
+void kl__cache_resolve(kl_cache *c);
+/* Nobody uses it any more: it frees itself when its informer has stopped. */
+void kl__cache_stop(kl_cache *c);
+
+/* --- kinds.c; on the loop ------------------------------------------------------------------------------------------------------ */
+struct kl__news *kl__news_new(void);
+/* Somebody misses a kind: news of kinds are worth having. */
+void kl__news_begin(kl_caches *s);
+void kl__news_end(kl_caches *s);
+void kl__news_give_up(kl_caches *s, const char *why);
+/* Some informer has news of its own: one that is parked wants to hear of kinds; one of ours that is, will not. */
+void kl__news_look(kl_caches *s);
+/* What the informers of CRDs and API services call, on the watch thread. */
+void kl__news_event(void *caches, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags);
+void kl__news_came(void *caches);
+
+#endif

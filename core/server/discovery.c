@@ -1,6 +1,9 @@
 /* discovery.c - what is served: /api, /apis and below, in the legacy form and the aggregated one (v2). */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "server/rest.h"
 
@@ -68,6 +71,81 @@ static void reply(kl_httpd_request *http, const char *type, kl_builder *b)
     kl_buf_fini(&body);
 }
 
+/* The same with an ETag made of what is said; a client that has it already gets no body. */
+static void reply_tagged(kl_httpd_request *http, const char *type, kl_builder *b)
+{
+    const kl_value *v = kl_builder_done(b);
+    kl_buf body = KL_BUF_INIT;
+    kl_value_encode(v, &body);
+    kl_value_unref(v);
+    kl__reply_tagged(http, type, &body);
+    kl_buf_fini(&body);
+}
+
+void kl__reply_tagged(kl_httpd_request *http, const char *type, kl_buf *body)
+{
+    char etag[32], header[64];
+    const char *known = kl_httpd_header(http, "If-None-Match");
+    snprintf(etag, sizeof etag, "\"%016" PRIX64 "\"", kl_hash(body->data, body->len));
+    snprintf(header, sizeof header, "ETag: %s\r\n", etag);
+    if (known && !strcmp(known, etag))
+        kl_httpd_reply(http, 304, type, header, "", 0);
+    else
+        kl_httpd_reply_take(http, 200, type, header, body);
+}
+
+/* ------------------------------------------------------------------ groups that others serve */
+
+/* We call nobody, so what an APIService leaves to a service of the cluster is down: a group version of which nothing is known. */
+typedef struct remote { const char *group, *version; } remote;
+
+/* i-th of them; false behind the last. */
+static bool remote_at(const kl_server *s, size_t i, remote *out)
+{
+    const kl__bucket *b = kl__store_bucket(s->store, "apiregistration.k8s.io", "apiservices");
+    for (size_t k = 0; k < b->len; k++) {
+        const kl_value *spec = kl_value_get(b->v[k]->object, "spec");
+        *out = (remote){ kl_value_str_at(spec, "group", NULL), kl_value_str_at(spec, "version", NULL) };
+        if (kl_value_type(kl_value_get(spec, "service")) == KL_OBJECT && out->group && out->version && !kl__kinds_has_group(s->kinds, out->group, out->version) && !i--)
+            return true;
+    }
+    return false;
+}
+
+static bool is_remote(const kl_server *s, const char *group, const char *version)
+{
+    remote r;
+    for (size_t i = 0; remote_at(s, i, &r); i++)
+        if (!strcmp(r.group, group) && (!*version || !strcmp(r.version, version)))
+            return true;
+    return false;
+}
+
+static void remote_versions(const kl_server *s, kl_builder *b, const char *group)
+{
+    remote r;
+    for (size_t i = 0; remote_at(s, i, &r); i++) {
+        if (strcmp(r.group, group))
+            continue;
+        kl_build_object(b);
+        kl_build_kstr(b, "version", r.version);
+        kl_build_kstr(b, "freshness", "Stale");
+        kl_build_end(b);
+    }
+}
+
+/* Groups of which we serve no version ourselves, each once. */
+static bool only_remote(const kl_server *s, size_t i, remote *out)
+{
+    remote r;
+    if (kl__kinds_has_group(s->kinds, out->group, NULL))
+        return false;
+    for (size_t k = 0; k < i && remote_at(s, k, &r); k++)
+        if (!strcmp(r.group, out->group))
+            return false;
+    return true;
+}
+
 /* ------------------------------------------------------------------ legacy */
 
 static void legacy_group(const kl_server *s, kl_builder *b, const char *group, bool alone)
@@ -89,6 +167,27 @@ static void legacy_group(const kl_server *s, kl_builder *b, const char *group, b
     group_version(b, v[0]);
     kl_build_end(b);
     kl_free(v);
+}
+
+static void remote_group(kl_builder *b, const remote *r)
+{
+    char *gv = kl_sprintf("%s/%s", r->group, r->version);
+    kl_build_object(b);
+    kl_build_kstr(b, "name", r->group);
+    kl_build_key(b, "versions");
+    kl_build_array(b);
+    kl_build_object(b);
+    kl_build_kstr(b, "groupVersion", gv);
+    kl_build_kstr(b, "version", r->version);
+    kl_build_end(b);
+    kl_build_end(b);
+    kl_build_key(b, "preferredVersion");
+    kl_build_object(b);
+    kl_build_kstr(b, "groupVersion", gv);
+    kl_build_kstr(b, "version", r->version);
+    kl_build_end(b);
+    kl_build_end(b);
+    kl_free(gv);
 }
 
 static void legacy_resource(kl_builder *b, const kl__kind *k)
@@ -204,6 +303,7 @@ static void aggregated_group(const kl_server *s, kl_builder *b, const char *grou
         kl_build_kstr(b, "freshness", "Current");
         kl_build_end(b);
     }
+    remote_versions(s, b, group);
     kl_build_end(b);
     kl_build_end(b);
     kl_free(v);
@@ -227,9 +327,13 @@ static void aggregated(const kl_server *s, bool core, const char *version, kl_ht
         for (size_t i = 0; i < kl__kinds_len(s->kinds); i++)
             if (first_of_group(s, i))
                 aggregated_group(s, b, kl__kinds_at(s->kinds, i)->group);
+    remote r;
+    for (size_t i = 0; !core && remote_at(s, i, &r); i++)
+        if (only_remote(s, i, &r))
+            aggregated_group(s, b, r.group);
     kl_build_end(b);
     kl_build_end(b);
-    reply(http, type, b);
+    reply_tagged(http, type, b);
     kl_free(api);
     kl_free(type);
 }
@@ -270,9 +374,20 @@ static void api_groups(const kl_server *s, kl_httpd_request *http)
     for (size_t i = 0; i < kl__kinds_len(s->kinds); i++)
         if (first_of_group(s, i))
             legacy_group(s, b, kl__kinds_at(s->kinds, i)->group, false);
+    remote r;
+    for (size_t i = 0; remote_at(s, i, &r); i++)
+        if (only_remote(s, i, &r))
+            remote_group(b, &r);
     kl_build_end(b);
     kl_build_end(b);
     reply(http, "application/json", b);
+}
+
+/* Up to the first slash, in place. */
+static const char *first_word(char *path)
+{
+    path[strcspn(path, "/")] = 0;
+    return path;
 }
 
 static bool below_apis(kl_server *s, const char *rest, kl_httpd_request *http)
@@ -290,6 +405,9 @@ static bool below_apis(kl_server *s, const char *rest, kl_httpd_request *http)
         ours = true;
     } else if (*group && !strchr(version, '/') && kl__kinds_has_group(s->kinds, group, version)) {
         legacy_resources(s, group, version, http);
+        ours = true;
+    } else if (*group && is_remote(s, group, first_word(version))) {
+        kl_httpd_reply(http, 503, "text/plain; charset=utf-8", NULL, "service unavailable\n", 20);
         ours = true;
     }
     kl_free(group);

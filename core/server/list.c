@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "model/object.h"
+#include "server/edit.h"
 #include "server/filter.h"
 #include "server/rest.h"
 #include "server/status.h"
@@ -106,6 +107,9 @@ static kl_status too_large(kl_server *s, uint64_t rv, kl_err *err)
 }
 
 /* ------------------------------------------------------------------ continue tokens */
+
+/* In place of a version: go on from the key with what there is now. */
+#define INCONSISTENT 0
 
 static const char hex[] = "0123456789abcdef";
 
@@ -228,6 +232,8 @@ static kl_status list(kl__call *c, const kl__form *form, const struct options *o
     if (o->token) {
         char *key = NULL;
         st = token_read(o->token, &at, &key, err);
+        if (at == INCONSISTENT)
+            at = now;
         rv = at;
         if (!st)
             from = kl_sprintf("%s\x01", key);              /* the smallest key after it */
@@ -240,7 +246,9 @@ static kl_status list(kl__call *c, const kl__form *form, const struct options *o
         kl__picture p;
         st = kl__bucket_picture(c->kind->bucket, prefix, from ? from : prefix, at == now ? 0 : at, &p);
         if (st && o->token)
-            st = kl__fail_expired(err, "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.");
+            st = kl__fail_expired(err, "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, "
+                "or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - "
+                "objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.");
         else if (st)
             st = kl__fail_expired(err, "The resourceVersion for the provided list is too old.");
         if (!st)
@@ -270,6 +278,22 @@ static void watch(kl__call *c, const kl__form *form, const struct options *o, kl
     kl__watch_start(c->s, c->kind, f, &w, stream);
 }
 
+/* Of a list whose snapshot is forgotten: how it can go on all the same. */
+static void reply_expired(const char *token, const kl_err *err, kl_httpd_request *http)
+{
+    const kl_value *status = kl__status_of(err);
+    uint64_t rv;
+    char *key = NULL;
+    if (!token_read(token, &rv, &key, NULL)) {
+        char *next = token_make(INCONSISTENT, key);
+        KL_EDIT(&status, kl_value_of_str(next), "metadata", "continue");
+        kl_free(next);
+    }
+    kl__reply_value(http, kl__status_code(err), NULL, status);
+    kl_value_unref(status);
+    kl_free(key);
+}
+
 void kl__rest_list(kl__call *c, const kl__form *form, kl_httpd_request *http)
 {
     kl_err err = KL_ERR_INIT;
@@ -285,7 +309,9 @@ void kl__rest_list(kl__call *c, const kl__form *form, kl_httpd_request *http)
             watch(c, form, &o, &f, http);
     } else if (!st)
         st = list(c, form, &o, &f, http, &err);
-    if (st)
+    if (st == KL_EGONE && o.token)
+        reply_expired(o.token, &err, http);
+    else if (st)
         kl__reply_error(http, err.http_code == 504 ? "Retry-After: 1\r\n" : NULL, &err);
     kl__filter_fini(&f);
     kl_err_fini(&err);

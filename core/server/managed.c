@@ -157,6 +157,18 @@ static bool cleared(const kl_value *object)
     return kl_value_len(list) == 1 && kl_value_type(first) == KL_OBJECT && !kl_value_len(first);
 }
 
+/* Whether the client sent owners that make sense: then they count, and not the stored ones. */
+static bool brings_owners(const kl_value *object)
+{
+    const kl_value *list = kl_value_at(object, "metadata", "managedFields", NULL);
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const char *operation = kl_value_str_at(kl_value_item(list, i), "operation", NULL);
+        if (!operation || (strcmp(operation, "Apply") && strcmp(operation, "Update")) || kl_value_type(kl_value_get(kl_value_item(list, i), "fieldsV1")) != KL_OBJECT)
+            return false;
+    }
+    return kl_value_len(list) > 0;
+}
+
 static void set_time(owner *e, const kl__writer *w)
 {
     kl_free(e->time);
@@ -169,7 +181,7 @@ void kl__managed_update(const kl__schema *s, const kl__writer *w, const kl_value
         KL_CUT(object, "metadata", "managedFields");
         return;
     }
-    owners o = owners_of(old);
+    owners o = owners_of(brings_owners(*object) ? *object : old);
     const kl_value *a = old ? without_owners(old) : NULL, *b = without_owners(*object);
     kl__changes c;
     kl__typed_compare(s, a, b, &c);

@@ -16,7 +16,7 @@ typedef struct kl__writer {
 
 /* `now` after a create or update: the writer owns what it changed and others lose it. *object (a reference) is replaced
  * by one with new managedFields. `old` is NULL for a create. Entries that the client sent in metadata.managedFields
- * replace the old ones only when it cleared them. */
+ * replace the old ones when all of them make sense; one empty entry clears them. */
 void kl__managed_update(const kl__schema *s, const kl__writer *w, const kl_value *old, const kl_value **object);
 
 /* The object that `live` (NULL: none) becomes when `config` is applied, managedFields included; a new reference. 409 with

@@ -2,12 +2,24 @@
  *
  * kubectl reads the document of a group version before it applies or creates: a PATCH operation with a fieldValidation
  * parameter means that it can leave validation to us. `kubectl explain` reads the schemas. */
+#include <inttypes.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "server/rest.h"
 #include "server/schema.h"
 #include "server/status.h"
+
+static void send_tagged(kl_httpd_request *http, kl_builder *b)
+{
+    const kl_value *v = kl_builder_done(b);
+    kl_buf body = KL_BUF_INIT;
+    kl_value_encode(v, &body);
+    kl_value_unref(v);
+    kl__reply_tagged(http, "application/json", &body);
+    kl_buf_fini(&body);
+}
 
 static void gvk(kl_builder *b, const kl__kind *k)
 {
@@ -101,12 +113,24 @@ static void strings(kl_builder *b, const char *key, char *const *list)
     kl_build_end(b);
 }
 
+static void either(kl_builder *b, const char *one, const char *other)
+{
+    kl_build_key(b, "oneOf");
+    kl_build_array(b);
+    for (int i = 0; i < 2; i++) {
+        kl_build_object(b);
+        kl_build_kstr(b, "type", i ? other : one);
+        kl_build_end(b);
+    }
+    kl_build_end(b);
+}
+
 static void fields(kl_builder *b, const kl__schema *s, struct queue *q);
 
 /* A built-in type: the members of its JSON schema. */
 static void schema(kl_builder *b, const kl__schema *s, struct queue *q)
 {
-    static const char *const words[] = { "object", "object", "object", "array", "string", "integer", "number", "boolean", "string", "string", "string", "string", NULL };
+    static const char *const words[] = { NULL, "object", "object", "array", "string", "integer", "number", "boolean", NULL, "string", "string", "string", NULL };
     kl_build_object(b);
     if (s->type == KL_S_STRUCT && s->name) {
         char *ref = kl_sprintf("#/components/schemas/%s", s->name);
@@ -120,6 +144,10 @@ static void schema(kl_builder *b, const kl__schema *s, struct queue *q)
         kl_free(ref);
     } else {
         kl_build_kstr(b, "type", words[s->type]);
+        if (s->type == KL_S_QUANTITY)
+            either(b, "string", "number");
+        if (s->type == KL_S_INT_OR_STRING)
+            either(b, "integer", "string");
         if (s->type == KL_S_TIME || s->type == KL_S_MICROTIME)
             kl_build_kstr(b, "format", "date-time");
         if (s->type == KL_S_BYTES)
@@ -153,18 +181,41 @@ static void fields(kl_builder *b, const kl__schema *s, struct queue *q)
     kl_build_end(b);
 }
 
+/* What a CRD says, and what every object has: that is said by us, whatever the CRD says of it. */
+static void custom_fields(kl_builder *b, const kl__kind *k, struct queue *q)
+{
+    static const char *const common[] = { "apiVersion", "kind", "metadata" };
+    const kl_value *json = k->schema->json, *properties = kl_value_get(json, "properties");
+    for (size_t i = 0; i < kl_value_len(json); i++) {
+        const char *key;
+        size_t n;
+        const kl_value *v = kl_value_member(json, i, &key, &n);
+        if (strcmp(key, "properties"))
+            kl_build_kvalue(b, key, v);
+    }
+    kl_build_key(b, "properties");
+    kl_build_object(b);
+    for (size_t i = 0; i < kl_value_len(properties); i++) {
+        const char *key;
+        size_t n;
+        const kl_value *v = kl_value_member(properties, i, &key, &n);
+        kl_build_kvalue(b, key, v);
+    }
+    for (int i = 0; i < 3; i++) {
+        const kl__field *f = kl__schema_field(k->schema, common[i], strlen(common[i]));
+        kl_build_key(b, common[i]);
+        schema(b, f->schema, q);
+    }
+    kl_build_end(b);
+}
+
 static void kind_schema(kl_builder *b, const kl__kind *k, struct queue *q)
 {
     char *name = component(k);
     kl_build_key(b, name);
     kl_build_object(b);
     if (k->custom && k->schema && k->schema->json)
-        for (size_t i = 0; i < kl_value_len(k->schema->json); i++) {
-            const char *key;
-            size_t n;
-            const kl_value *v = kl_value_member(k->schema->json, i, &key, &n);
-            kl_build_kvalue(b, key, v);
-        }
+        custom_fields(b, k, q);
     else if (k->schema)
         fields(b, k->schema, q);
     kl_build_key(b, "x-kubernetes-group-version-kind");
@@ -224,9 +275,24 @@ static void document(kl_server *s, const char *group, const char *version, kl_ht
     kl_build_end(b);
     kl_build_end(b);
     kl_free(q.v);
-    const kl_value *v = kl_builder_done(b);
-    kl__reply_value(http, 200, NULL, v);
-    kl_value_unref(v);
+    send_tagged(http, b);
+}
+
+/* Another one whenever the kinds of the group version, or the schemas of custom ones, are others. */
+static uint64_t hash_of(kl_server *s, const kl__kind *of)
+{
+    kl_buf text = KL_BUF_INIT;
+    for (size_t i = 0; i < kl__kinds_len(s->kinds); i++) {
+        const kl__kind *k = kl__kinds_at(s->kinds, i);
+        if (strcmp(k->group, of->group) || strcmp(k->version, of->version))
+            continue;
+        kl_buf_printf(&text, "%s\n", k->kind);
+        if (k->custom && k->schema && k->schema->json)
+            kl_value_encode(k->schema->json, &text);
+    }
+    uint64_t hash = kl_hash(kl_buf_str(&text), text.len);
+    kl_buf_fini(&text);
+    return hash;
 }
 
 static void index_page(kl_server *s, kl_httpd_request *http)
@@ -237,7 +303,7 @@ static void index_page(kl_server *s, kl_httpd_request *http)
     kl_build_object(b);
     for (size_t i = 0; i < kl__kinds_len(s->kinds); i++) {
         const kl__kind *k = kl__kinds_at(s->kinds, i);
-        char *gv = kl__kind_api_version(k), *path = kl_sprintf("%s/%s", *k->group ? "apis" : "api", gv), *url = kl_sprintf("/openapi/v3/%s", path);
+        char *gv = kl__kind_api_version(k), *path = kl_sprintf("%s/%s", *k->group ? "apis" : "api", gv), *url = kl_sprintf("/openapi/v3/%s?hash=%016" PRIX64, path, hash_of(s, k));
         kl_build_key(b, path);
         kl_build_object(b);
         kl_build_kstr(b, "serverRelativeURL", url);
@@ -248,9 +314,7 @@ static void index_page(kl_server *s, kl_httpd_request *http)
     }
     kl_build_end(b);
     kl_build_end(b);
-    const kl_value *v = kl_builder_done(b);
-    kl__reply_value(http, 200, NULL, v);
-    kl_value_unref(v);
+    send_tagged(http, b);
 }
 
 bool kl__openapi(kl_server *s, const char *path, kl_httpd_request *http)

@@ -5,6 +5,7 @@
  * The lock is held from routing to reply: nothing in between waits. */
 #include "server/rest.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -14,6 +15,7 @@
 #include "model/yaml.h"
 #include "server/scale.h"
 #include "server/status.h"
+#include "server/subresource.h"
 #include "server/table.h"
 
 /* ------------------------------------------------------------------ replies */
@@ -260,7 +262,7 @@ static kl_status check_verb(const kl__call *c, const char *method, const char **
         known = false;
     if (!known)
         return kl__api_fail(err, 405, "MethodNotAllowed", NULL, "the server does not allow this method on the requested resource");
-    if (c->sub && strcmp(c->sub, "status") && strcmp(c->sub, "finalize") && strcmp(c->sub, "scale"))
+    if (c->sub && !kl__sub_served(c->sub))
         return kl__api_fail(err, 501, "NotImplemented", NULL, "the embedded API server does not serve %s/%s yet", c->kind->plural, c->sub);
     return KL_OK;
 }
@@ -352,6 +354,26 @@ static void run_scale(kl__call *c, const char *verb, kl_httpd_request *http)
     kl_err_fini(&err);
 }
 
+/* A POST below an object, which speaks a kind of its own; it always replies. */
+static void run_create_below(kl__call *c, kl_httpd_request *http)
+{
+    const kl_value *body = NULL, *out = NULL;
+    kl_err err = KL_ERR_INIT;
+    char retry[64] = "";
+    kl_status st = object_body(c, http, &body, &err);
+    if (!st)
+        st = kl__sub_create(c, body, &out, &err);
+    if (err.retry_after_ns)
+        snprintf(retry, sizeof retry, "Retry-After: %lld\r\n", (long long)(err.retry_after_ns / KL_SECONDS(1)));
+    if (st)
+        kl__reply_error(http, *retry ? retry : NULL, &err);
+    else
+        kl__reply_value(http, 201, NULL, out);
+    kl_value_unref(body);
+    kl_value_unref(out);
+    kl_err_fini(&err);
+}
+
 /* Runs one call; true when it has replied itself. */
 static bool run(kl__call *c, const char *verb, const kl__form *form, kl_httpd_request *http, const kl_value **out, int *code, kl_status *st, kl_err *err)
 {
@@ -409,6 +431,9 @@ static void serve_objects(kl__call *c, kl_httpd_request *http)
         st = read_call(c, http, &manager, &err);
     if (!st && c->sub && !strcmp(c->sub, "scale")) {
         run_scale(c, verb, http);
+        replied = true;
+    } else if (!st && c->sub && !strcmp(verb, "create")) {
+        run_create_below(c, http);
         replied = true;
     } else if (!st)
         replied = run(c, verb, &form, http, &out, &code, &st, &err);

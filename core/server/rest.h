@@ -11,6 +11,8 @@ void kl__rest_handle(void *arg, kl_httpd_request *http);
 void kl__reply_error(kl_httpd_request *http, const char *headers, const kl_err *err);
 void kl__reply_buf(kl_httpd_request *http, int code, const char *headers, kl_buf *body);    /* JSON; takes what is in body */
 void kl__reply_value(kl_httpd_request *http, int code, const char *headers, const kl_value *v);
+/* 200 with an ETag made of the body; 304 to a client that has it. Takes what is in body. */
+void kl__reply_tagged(kl_httpd_request *http, const char *type, kl_buf *body);
 
 /* list.c: GET of a collection, whole, paged or as a watch; and DELETE of one. */
 void kl__rest_list(kl__call *c, const kl__form *form, kl_httpd_request *http);

@@ -7,6 +7,8 @@
 
 #include "base/mem.h"
 #include "model/object.h"
+#include "server/csr.h"
+#include "server/events.h"
 #include "server/defaults.h"
 #include "server/edit.h"
 #include "server/lifecycle.h"
@@ -170,6 +172,8 @@ void kl__strategy_create(const kl__call *c, const kl_value **o)
         KL_EDIT(o, kl_builder_done(b), "spec", "finalizers");
         KL_EDIT(o, kl_value_of_str("Active"), "status", "phase");
     }
+    if (among(k, " certificates.k8s.io/certificatesigningrequests "))
+        kl__csr_create(o);
     if (among(k, " /persistentvolumeclaims /persistentvolumes ") && !kl_value_str_at(*o, "status", "phase", NULL))
         KL_EDIT(o, kl_value_of_str("Pending"), "status", "phase");
     if (among(k, " /services "))
@@ -192,11 +196,38 @@ static void only_member(const kl_value **o, const kl_value *old, const char *key
     kl__replace(o, n);
 }
 
+/* The old containers with the resources of the new ones of the same name. */
+static const kl_value *resized(const kl_value *old, const kl_value *now)
+{
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    for (size_t i = 0; i < kl_value_len(old); i++) {
+        const kl_value *x = kl_value_ref(kl_value_item(old, i)), *name = kl_value_get(x, "name");
+        for (size_t j = 0; j < kl_value_len(now); j++)
+            if (kl_value_equal(kl_value_get(kl_value_item(now, j), "name"), name))
+                KL_EDIT(&x, kl_value_ref(kl_value_get(kl_value_item(now, j), "resources")), "resources");
+        kl_build_value(b, x);
+        kl_value_unref(x);
+    }
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
 void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value **o)
 {
     const kl__kind *k = c->kind;
     bool apart = kl__kind_sub(k, "status") != NULL;
-    if (c->sub && !strcmp(c->sub, "status")) {
+    if (among(k, " certificates.k8s.io/certificatesigningrequests "))
+        kl__csr_update(c, old, o);
+    else if (c->sub && !strcmp(c->sub, "ephemeralcontainers")) {
+        const kl_value *added = kl_value_ref(kl_value_at(*o, "spec", "ephemeralContainers", NULL));
+        kl__replace(o, kl_value_ref(old));
+        KL_EDIT(o, added, "spec", "ephemeralContainers");
+    } else if (c->sub && !strcmp(c->sub, "resize")) {
+        const kl_value *containers = resized(kl_value_at(old, "spec", "containers", NULL), kl_value_at(*o, "spec", "containers", NULL));
+        kl__replace(o, kl_value_ref(old));
+        KL_EDIT(o, containers, "spec", "containers");
+    } else if (c->sub && !strcmp(c->sub, "status")) {
         const kl_value *metadata = kl_value_ref(kl_value_get(*o, "metadata"));
         only_member(o, old, "status");
         if (k->custom) {                                   /* labels and the like stay; who owns the status is told */
@@ -309,6 +340,10 @@ void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_valu
         kl__validate_custom(c->kind->schema, o, c->sub && !strcmp(c->sub, "status"), causes);
     else
         validate_builtin(c->kind, old, o, causes);
+    if (among(c->kind, " certificates.k8s.io/certificatesigningrequests "))
+        kl__csr_validate(c, old, o, causes);
+    if (among(c->kind, " /events events.k8s.io/events "))
+        kl__event_validate(c, old, o, causes);
     kl__validate_metadata(o, causes);
     if (among(c->kind, " apiextensions.k8s.io/customresourcedefinitions "))
         kl__crd_validate(c->s, old, o, causes);

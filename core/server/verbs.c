@@ -142,7 +142,9 @@ static void own(const kl__call *c, const kl_value *old, const kl_value **o)
 
 static kl_status complain(const kl__call *c, const kl_value *o, kl__causes *causes, kl_err *err)
 {
-    return kl__fail_causes(err, c->kind->group, c->kind->kind, kl_object_name(o), causes);
+    /* Events are of one kind, whichever API brings them. */
+    const char *group = strcmp(c->kind->group, "events.k8s.io") ? c->kind->group : "";
+    return kl__fail_causes(err, group, c->kind->kind, kl_object_name(o), causes);
 }
 
 /* ------------------------------------------------------------------ get */
@@ -449,6 +451,23 @@ static kl_status apply(const kl__call *c, bool force, const kl_value *stored, co
     return st;
 }
 
+/* What a strict server says of a patch that brings unknown fields. */
+static kl_status blame_patch(const kl_value *patch, kl_err *err)
+{
+    const char *found = strstr(kl_err_message(err), "strict decoding error: ");
+    if (!found)
+        return err->status;
+    char *why = kl_strdup(found), *json = kl_value_to_json(patch);
+    const kl_value *text = kl_value_of_str(json);
+    kl__causes causes = {0};
+    kl__cause_invalid(&causes, "patch", text, "%s", why);
+    kl_status st = kl__fail_causes(err, "", "", "", &causes);
+    kl_value_unref(text);
+    kl_free(json);
+    kl_free(why);
+    return st;
+}
+
 kl_status kl__verb_patch(const kl__call *c, kl__patch type, bool force, const kl_value *patch, const kl_value **out, int *code, kl_err *err)
 {
     char *key = call_key(c, c->name);
@@ -476,8 +495,8 @@ kl_status kl__verb_patch(const kl__call *c, kl__patch type, bool force, const kl
         patched = kl_merge_patch_apply(old, patch);
     else
         st = kl__smp_apply(c->kind->schema, old, patch, &patched, err);
-    if (!st)
-        st = decode(c, patched, true, &o, err);
+    if (!st && (st = decode(c, patched, true, &o, err)) && err && c->validation == KL_FIELDS_STRICT)
+        st = blame_patch(patch, err);
     if (!st)
         st = update_decoded(c, e->object, o, false, out, err);
     kl_value_unref(patched);

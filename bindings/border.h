@@ -6,6 +6,7 @@
 #define LKL_BORDER_H
 
 #include "lkl.h"
+#include "cache/informer.h"
 #include "model/draft.h"
 #include "model/path.h"
 
@@ -83,6 +84,8 @@ void lkl__push_view_metatable(lua_State *L);
 void lkl__push_list(lua_State *L, kl_objects *o);
 void lkl__push_each(lua_State *L, kl_objects *o);
 const kl_value *lkl__list_value(lua_State *L, int idx);     /* a new reference, or NULL when idx is no list */
+/* {{index, operator, value ...} ...} on top of the stack: the terms lie in a userdata that is pushed; the texts stay the table's. */
+const kl_index_term *lkl__read_terms(lua_State *L, size_t *n_terms);
 
 /* --- null, uint64, marked tables -------------------------------------------------------------------------------------------- */
 void lkl__push_null(lua_State *L);
@@ -156,7 +159,12 @@ void lkl__open_error(lua_State *L);
 void lkl__open_quantity(lua_State *L);
 void lkl__open_time(lua_State *L);
 void lkl__open_selector(lua_State *L);
+void lkl__open_patch(lua_State *L);
 void lkl__open_op(lua_State *L);
 void lkl__open_client(lua_State *L);
+void lkl__open_informer(lua_State *L);
+void lkl__open_host(lua_State *L);
+void lkl__open_ttl(lua_State *L);
+void lkl__open_cert(lua_State *L);
 
 #endif

@@ -22,8 +22,13 @@ int lkl_open(lua_State *L)
     lkl__open_quantity(L);
     lkl__open_time(L);
     lkl__open_selector(L);
+    lkl__open_patch(L);
     lkl__open_op(L);
     lkl__open_client(L);
+    lkl__open_informer(L);
+    lkl__open_host(L);
+    lkl__open_ttl(L);
+    lkl__open_cert(L);
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &module_key);
     return 1;

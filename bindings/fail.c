@@ -1,4 +1,4 @@
-/* fail.c - a kl_err as the table that Lua code sees raised: code, kind, reason, message, details, retry_after, verb, resource, key.
+/* fail.c - a kl_err as the table that Lua code sees raised: code, kind, reason, message, details, conflicts, retry_after, verb, resource, key.
  *
  * Such a table says what the world did; what the caller did wrong is an ordinary argument error. kube.try in
  * lua/kubelua/init.lua tells the two apart by lkl_is_error. */
@@ -82,6 +82,30 @@ static void set_string(lua_State *L, const char *field, const char *s)
     }
 }
 
+/* Who owns what an apply wanted: conflicts = {{ manager =, field = }, ...}. The server says so in words:
+ * `conflict with "NAME" using apps/v1`. */
+static void set_conflicts(lua_State *L, const kl_value *details)
+{
+    const kl_value *causes = kl_value_get(details, "causes");
+    lua_Integer n = 0;
+    for (size_t i = 0; i < kl_value_len(causes); i++) {
+        const kl_value *cause = kl_value_item(causes, i);
+        const char *reason = kl_value_str_at(cause, "reason", NULL), *message = kl_value_str_at(cause, "message", NULL);
+        if (!reason || strcmp(reason, "FieldManagerConflict") != 0)
+            continue;
+        if (!n++)
+            lua_newtable(L);
+        lua_createtable(L, 0, 2);
+        const char *from = message ? strchr(message, '"') : NULL, *to = from ? strchr(from + 1, '"') : NULL;
+        lua_pushlstring(L, to ? from + 1 : "", to ? (size_t)(to - from - 1) : 0);
+        lua_setfield(L, -2, "manager");
+        set_string(L, "field", kl_value_str_at(cause, "field", NULL));
+        lua_rawseti(L, -2, n);
+    }
+    if (n)
+        lua_setfield(L, -2, "conflicts");
+}
+
 /* Details come from a server: what does not decode is left out. */
 static void set_details(lua_State *L, const char *json)
 {
@@ -95,6 +119,7 @@ static void set_details(lua_State *L, const char *json)
         lua_setfield(L, -3, "details");
     }
     lua_pop(L, 1);
+    set_conflicts(L, details);      /* the view keeps them */
 }
 
 /* Servers tell in their own words that they got {} where a list belongs; Lua's way out is not theirs to know. */
@@ -149,17 +174,19 @@ static void tell(lua_State *L, lua_CFunction fn, const story *s, kl_err *err)
     kl_err_fini(err);
 }
 
-int lkl_raise(lua_State *L, kl_err *err, const char *verb, const char *resource, const char *key)
-{
-    tell(L, push_story, &(story){ err, verb, resource, key, 0 }, err);
-    return lua_error(L);
-}
-
 static int push_message(lua_State *L)
 {
     const story *s = lua_touserdata(L, 1);
     lua_pushstring(L, kl_err_message(s->err));
     return 1;
+}
+
+/* A body that does not fit its schema is the caller's mistake, and told as that: with his line. */
+int lkl_raise(lua_State *L, kl_err *err, const char *verb, const char *resource, const char *key)
+{
+    bool mistake = err->reason && !err->http_code && !strcmp(err->reason, KL_REASON_SCHEMA);
+    tell(L, mistake ? push_message : push_story, &(story){ err, verb, resource, key, 0 }, err);
+    return mistake ? lkl__error(L, "%s", lua_tostring(L, -1)) : lua_error(L);
 }
 
 int lkl__argerror(lua_State *L, int arg, kl_err *err)

@@ -7,80 +7,75 @@
 #include <stdlib.h>
 #include <string.h>
 #include "post.h"
+#include "stream.h"
 #include "base/mem.h"
+#include "base/shelf.h"
 
 static lkl_hub *self(lua_State *L)
 {
     return lkl_box_check(L, 1, &lkl__client_class);
 }
 
-static const char *opt_field(lua_State *L, int idx, const char *field)
+/* Said to be false; what is not said is on. */
+static bool is_off(lua_State *L, int idx, const char *field)
 {
-    if (lua_getfield(L, idx, field) == LUA_TNIL) {
-        lua_pop(L, 1);
-        return NULL;
-    }
-    if (lua_type(L, -1) != LUA_TSTRING)
-        luaL_argerror(L, idx, lua_pushfstring(L, "%s: expected a string, got %s", field, luaL_typename(L, -1)));
-    const char *s = lua_tostring(L, -1);
-    lua_pop(L, 1);          /* the table keeps it */
-    return s;
+    bool off = lua_getfield(L, idx, field) == LUA_TBOOLEAN && !lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    return off;
 }
 
-static bool flag_field(lua_State *L, int idx, const char *field)
+static double number_field(lua_State *L, int idx, const char *field)
 {
     lua_getfield(L, idx, field);
-    bool on = lua_toboolean(L, -1);
+    double n = lua_tonumber(L, -1);
     lua_pop(L, 1);
-    return on;
+    return n;
 }
 
-/* core.connect{ server =, kubeconfig =, context =, cluster =, user =, namespace =, token =, as =, tls_server_name =, timeout =,
- * insecure =, http1 =, user_agent =, field_manager = }; options are checked by lua/kubelua/client.lua */
+/* core.connect{ options }; what there is, and their types: lua/kubelua/client.lua. quiet: warnings are not logged */
 static int connect_client(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
     lkl_box *box = lkl_box_new(L, &lkl__client_class, 0);
     kl_config_sources sources;
-    kl_config_sources_default(&sources);
+    lkl__connect_sources(L, 1, &sources);
     kl_client_options options = {
-        .user_agent = opt_field(L, 1, "user_agent"),
-        .field_manager = opt_field(L, 1, "field_manager"),
-        .http1 = flag_field(L, 1, "http1"),
+        .user_agent = lkl__field_text(L, 1, "user_agent"),
+        .field_manager = lkl__field_text(L, 1, "field_manager"),
+        .http1 = lkl__field_flag(L, 1, "http1"),
+        .no_protobuf = is_off(L, 1, "protobuf"),
+        .no_check = is_off(L, 1, "check"),
     };
-    const char *server = opt_field(L, 1, "server");
-    sources.explicit_file = opt_field(L, 1, "kubeconfig");
-    sources.o.context = opt_field(L, 1, "context");
-    sources.o.cluster = opt_field(L, 1, "cluster");
-    sources.o.user = opt_field(L, 1, "user");
-    sources.o.ns = opt_field(L, 1, "namespace");
-    sources.o.server = server;
-    sources.o.token = opt_field(L, 1, "token");
-    sources.o.impersonate = opt_field(L, 1, "as");
-    sources.o.tls_server_name = opt_field(L, 1, "tls_server_name");
-    sources.o.timeout = opt_field(L, 1, "timeout");
-    if (flag_field(L, 1, "insecure"))
-        sources.o.insecure = 1;
-    /* A server alone, without any file or context, needs none of what the environment offers. */
-    if (server && !sources.explicit_file && !sources.o.context) {
-        sources.env = NULL;
-        sources.home_file = NULL;
-        sources.try_in_cluster = false;
-    }
+    options.qps = number_field(L, 1, "qps");
+    options.burst = (int)number_field(L, 1, "burst");
+    bool quiet = lkl__field_flag(L, 1, "quiet");
     kl_err err = KL_ERR_INIT;
     kl_client *client = NULL;
+    if (lua_getfield(L, 1, "cache_ttl") != LUA_TNIL)
+        options.cache_ttl = lkl_check_duration(L, lua_gettop(L), "cache_ttl");
+    char *cache = lua_getfield(L, 1, "cache_dir") == LUA_TNIL ? kl_shelf_home() : NULL;       /* false: nowhere */
+    options.cache_dir = cache ? cache : lua_tostring(L, -1);
+    lua_pop(L, 2);                          /* the table keeps them */
+    lkl_warnings *warnings = lkl__warnings_new(!quiet);
+    options.on_warning = lkl__warnings_add;
+    options.on_warning_arg = warnings;
     kl_status st = kl_config_load(&sources, &options.config, &err);
     if (!st) {
         st = kl_client_new(&options, &client, &err);
         if (st)
             kl_config_fini(&options.config);
     }
+    kl_free(cache);
+    if (st)
+        lkl__warnings_free(warnings);
     if (st)
         return lkl_raise(L, &err, "connect", NULL, NULL);
     lkl_hub *h = kl_new(lkl_hub);
     h->client = client;
+    h->warnings = warnings;
     box->ptr = h;
+    lua_settop(L, 2);                       /* the box; behind it is what the sources pointed to */
     return 1;
 }
 
@@ -144,26 +139,6 @@ static int poll(lua_State *L)
     return lkl__post_status(p) ? lkl__post_raise(L, p) : 1;
 }
 
-/* client:pause(seconds): waits for one slice at most; what is left of the seconds */
-static int pause_client(lua_State *L)
-{
-    self(L);
-    kl_time until = kl_clock_now(kl_clock_real()) + lkl_check_duration(L, 2, "pause");
-    kl_mutex mu;
-    kl_cond never;
-    kl_mutex_init(&mu);
-    kl_cond_init(&never);
-    kl_time slice = kl_clock_now(kl_clock_real()) + LKL_SLICE;
-    kl_lock(&mu);
-    while (kl_cond_wait_until(&never, &mu, slice < until ? slice : until))
-        continue;
-    kl_unlock(&mu);
-    kl_cond_fini(&never);
-    kl_mutex_fini(&mu);
-    lua_pushnumber(L, (double)(until - kl_clock_now(kl_clock_real())) / 1e9);
-    return 1;
-}
-
 /* --- discovery ---------------------------------------------------------------------------------------------------------------------------- */
 
 static void push_strings(lua_State *L, char **list)
@@ -198,12 +173,8 @@ static int resolve(lua_State *L)
     return 1;
 }
 
-/* core.resource(client, kind): what discovery says, or nil when it is not known yet */
-static int resource(lua_State *L)
+static void push_resource(lua_State *L, const kl_resource *r)
 {
-    const kl_resource *r = kl_client_resolve_cached(self(L)->client, luaL_checkstring(L, 2));
-    if (!r)
-        return 0;
     lua_createtable(L, 0, 10);
     lua_pushstring(L, r->group);
     lua_setfield(L, -2, "group");
@@ -225,7 +196,53 @@ static int resource(lua_State *L)
     lua_setfield(L, -2, "categories");
     push_strings(L, r->subresources);
     lua_setfield(L, -2, "subresources");
+}
+
+/* core.resource(client, kind): what discovery says, or nil when it is not known yet */
+static int resource(lua_State *L)
+{
+    const kl_resource *r = kl_client_resolve_cached(self(L)->client, luaL_checkstring(L, 2));
+    if (!r)
+        return 0;
+    push_resource(L, r);
     return 1;
+}
+
+static void free_array(void *array) { kl_free(array); }
+
+static void free_strings(void *list)
+{
+    for (char **s = list; s && *s; s++)
+        kl_free(*s);
+    kl_free(list);
+}
+
+static const lkl_class array_class = { "kubelua.array", free_array, NULL, NULL };
+static const lkl_class strings_class = { "kubelua.strings", free_strings, NULL, NULL };
+
+/* core.resources(client): all that discovery knows, core and preferred versions first, or nil when nothing is known yet; then what
+ * failed, { ["group/version"] = why } */
+static int resources(lua_State *L)
+{
+    kl_client *c = self(L)->client;
+    lua_settop(L, 1);
+    lkl_box *list = lkl_box_new(L, &array_class, 0), *failed = lkl_box_new(L, &strings_class, 0);
+    size_t n = 0;
+    const kl_resource **r = list->ptr = (void *)kl_client_resources(c, &n);
+    if (!r)
+        return 0;
+    lua_createtable(L, (int)n, 0);
+    for (size_t i = 0; i < n; i++) {
+        push_resource(L, r[i]);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    failed->ptr = kl_client_discovery_failures(c);
+    lua_newtable(L);
+    for (char **s = failed->ptr; *s; s += 2) {
+        lua_pushstring(L, s[1]);
+        lua_setfield(L, -2, s[0]);
+    }
+    return 2;
 }
 
 /* client:forget(): the next resolve asks the server again */
@@ -255,8 +272,9 @@ static int raw(lua_State *L)
 /* --- classes -------------------------------------------------------------------------------------------------------------------------------- */
 
 static const luaL_Reg client_methods[] = {
-    { "close", lkl__box_close }, { "namespace", client_namespace }, { "server", client_server }, { "forget", forget },
-    { "pause", pause_client }, { "begin", begin }, { "watch", lkl__client_watch }, { "resolve", resolve }, { "resource", resource }, { "raw", raw }, { NULL, NULL },
+    { "close", lkl__box_close }, { "namespace", client_namespace }, { "server", client_server }, { "forget", forget }, { "warnings", lkl__client_warnings },
+    { "begin", begin }, { "watch", lkl__client_watch }, { "informers", lkl__client_informers }, { "resolve", resolve }, { "resource", resource }, { "resources", resources }, { "raw", raw },
+    { "session", lkl__client_session }, { "forward", lkl__client_forward }, { NULL, NULL },
 };
 static const luaL_Reg call_methods[] = { { "poll", poll }, { "close", lkl__box_close }, { NULL, NULL } };
 
@@ -265,6 +283,6 @@ const lkl_class lkl__call_class = { "kubelua.call", lkl__post_free, call_methods
 
 void lkl__open_client(lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "connect", connect_client }, { NULL, NULL } };
+    static const luaL_Reg functions[] = { { "connect", connect_client }, { "recorder", lkl__recorder_new }, { NULL, NULL } };
     luaL_setfuncs(L, functions, 0);
 }

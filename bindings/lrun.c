@@ -232,48 +232,6 @@ static const char *opt(lua_State *L, const char *field)
     return s;
 }
 
-static kl_selector_op op_of(lua_State *L, const char *text)
-{
-    for (kl_selector_op op = KL_SEL_EQ; op <= KL_SEL_NOT_EXISTS; op++)
-        if (!strcmp(kl_selector_op_text(op), text))
-            return op;
-    return (kl_selector_op)luaL_error(L, "unknown operator %s", text);
-}
-
-/* {{index, op, value ...} ...}: the terms and their values lie in a userdata that is left on the stack; the texts stay the table's. */
-static void read_terms(lua_State *L, kl_read_query *q)
-{
-    size_t room = 0, n = lua_rawlen(L, -1);
-    for (size_t i = 0; i < n; i++) {
-        lua_rawgeti(L, -1, (lua_Integer)i + 1);
-        room += sizeof(kl_index_term) + lua_rawlen(L, -1) * sizeof(char *);
-        lua_pop(L, 1);
-    }
-    kl_index_term *terms = lua_newuserdatauv(L, room, 0);
-    const char **values = (const char **)(terms + n);
-    for (size_t i = 0; i < n; i++) {
-        lua_rawgeti(L, -2, (lua_Integer)i + 1);
-        size_t len = lua_rawlen(L, -1);
-        const char *word[2];
-        for (size_t k = 0; k < len; k++) {
-            lua_rawgeti(L, -1, (lua_Integer)k + 1);
-            const char *s = luaL_checkstring(L, -1);
-            if (k < 2)
-                word[k] = s;
-            else
-                values[k - 2] = s;
-            lua_pop(L, 1);
-        }
-        luaL_argcheck(L, len >= 2, 2, "a term is {index, op, value ...}");
-        values[len - 2] = NULL;
-        terms[i] = (kl_index_term){word[0], op_of(L, word[1]), values};
-        values += len - 1;
-        lua_pop(L, 1);
-    }
-    q->terms = terms;
-    q->n_terms = n;
-}
-
 /* What (kind, {ns, labels, fields, index, value, terms, limit}) finds, sorted by key, in a box on the stack. */
 static kl_objects *find(lua_State *L)
 {
@@ -285,7 +243,7 @@ static kl_objects *find(lua_State *L)
     lua_getfield(L, 2, "limit");
     q.limit = (size_t)luaL_optinteger(L, -1, 0);
     if (lua_getfield(L, 2, "terms") == LUA_TTABLE)
-        read_terms(L, &q);
+        q.terms = lkl__read_terms(L, &q.n_terms);
     lkl_box *box = lkl_box_new(L, &objects_class, 0);
     kl_objects *o = kl_new(kl_objects);
     box->ptr = o;
@@ -313,10 +271,11 @@ static int each(lua_State *L)
 
 /* --- about the run --------------------------------------------------------------------------------------------------------------- */
 
-/* run.event(type, reason, message [, about]) */
+/* run.event(type, reason, message [, about [, action [, related]]]) */
 static int event(lua_State *L)
 {
-    kl_run_event(run_of(L), lkl_view_value(L, 4), luaL_checkstring(L, 1), luaL_checkstring(L, 2), luaL_checkstring(L, 3));
+    kl_run_record(run_of(L), &(kl_news){.type = luaL_checkstring(L, 1), .reason = luaL_checkstring(L, 2), .note = luaL_checkstring(L, 3),
+        .about = lkl_view_value(L, 4), .action = luaL_optstring(L, 5, NULL), .related = lkl_view_value(L, 6)});
     return 0;
 }
 

@@ -58,6 +58,7 @@ int lkl__client_watch(lua_State *L)
     p->watch = true;
     lkl_watch_start *s = p->start = kl_new(lkl_watch_start);
     kl_op_init(&s->op, KL_WATCH, NULL);
+    s->op.form = op.form;
     s->op.resource = r;
     s->op.ns = s->ns = kl_strdup(op.ns);
     s->op.name = s->name = kl_strdup(op.name);

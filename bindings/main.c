@@ -7,24 +7,74 @@
 #include "base/version.h"
 #include "cli/cli.h"
 
+static int version(int argc, char **argv);
+
+#define CONTROLLERS "Controllers"
+#define LOOK "A cluster, by hand"
+#define ELSE "Else"
 const cli_command cli_commands[] = {
     {"run", "SCRIPT.lua... [options]", "Run controllers against a cluster.",
         "The cluster is found as kubectl finds it: --kubeconfig, KUBECONFIG, the pod's service account, ~/.kube/config.\n"
         "A saved script, or SIGHUP, loads the next generation; one that fails to load leaves the old one running.\n"
-        "SIGTERM finishes running reconciles within the grace period; a second signal exits at once.", cli_run},
+        "SIGTERM finishes running reconciles within the grace period; a second signal exits at once.", cli_run, CONTROLLERS},
     {"dev", "SCRIPT.lua... [options]", "Run controllers against an API server embedded in this process.",
-        "Nothing outside is touched. The server's address is printed, so that kubectl can be pointed at it.", cli_dev},
-    {"apiserver", "[options]", "Serve the embedded API server alone, over plain HTTP.", NULL, cli_apiserver},
-    {"check", "SCRIPT.lua...", "Load and validate scripts without running them.", NULL, cli_check},
-    {NULL, NULL, NULL, NULL, NULL},
+        "Nothing outside is touched. The server's address is printed, so that kubectl can be pointed at it.", cli_dev, CONTROLLERS},
+    {"check", "SCRIPT.lua...", "Load and validate scripts without running them.", NULL, cli_check, CONTROLLERS},
+    {"get", "KIND [NAME...] | KIND/NAME... [options]", "Show objects: as a table, as YAML or JSON, or one field of each.",
+        "KIND is po, pods, Pod, deployments.apps, apps/v1/Deployment, or several with commas between.\n"
+        "  kubelua get po -A -o wide\n  kubelua get deploy/web -o yaml\n  kubelua get nodes -o path=status.allocatable.cpu\n"
+        "Exit status: 0, 1 when something was not found or the server refused, 2 for a mistake on the command line.", cli_lua, LOOK},
+    {"apply", "-f FILE|DIR|- [options]", "Make objects be as files say (server-side apply).",
+        "Prints created, configured or unchanged for each. Fields that another manager owns are not taken from it without --force.\n"
+        "Exit status: 0 when all was applied, 1 when something was not (the rest is), 2 for a mistake on the command line.", cli_lua, LOOK},
+    {"delete", "KIND NAME... | KIND/NAME... | KIND -l SELECTOR | -f FILE [options]", "Delete objects, and wait until they are gone.",
+        "Exit status: 0, 1 when something was not there (see --ignore-not-found) or not gone in time, 2 for a mistake on the command line.", cli_lua, LOOK},
+    {"watch", "KIND [NAME] [options]", "Tell what happens to objects: one line each, with what changed from what to what.", NULL, cli_lua, LOOK},
+    {"logs", "POD [options]", "Print what a pod's container wrote; -f goes on.",
+        "  kubelua logs web -c app --tail 100 -f\n  kubelua logs pod/web --previous", cli_lua, LOOK},
+    {"exec", "POD [-c CONTAINER] [-i] [-t] -- COMMAND...", "Run a command in a container; its exit status is ours.",
+        "  kubelua exec web -- ls -l /\n  kubelua exec web -it -- sh\n  tar c . | kubelua exec web -i -- tar x -C /tmp\n"
+        "Exit status: the command's; 1 when it could not be run or the connection broke, 2 for a mistake on the command line.", cli_lua, LOOK},
+    {"gen", "--crds DIR --out DIR [--name MODULE] | --from-cluster [--groups A,B] --out DIR", "Write typed clientsets: Lua modules out of CRDs or of a cluster.",
+        "  kubelua gen --crds config/crd --out lua/mycrds --name mycrds\n"
+        "and then, in Lua: require \"mycrds\".clientset(c).example_v1.widgets(\"default\"):get(\"a\"). Fields are annotated for the Lua language server.\n"
+        "Generating twice changes nothing; a file that kubelua gen did not write is never overwritten.", cli_lua, ELSE},
+    {"shell", "[options]", "A Lua prompt on a cluster: completion, history, objects as YAML, lists as tables.",
+        "c is the client, kube the library, _ the last result, and get, list, watch, apply and the other verbs are there by themselves: help() tells.\n"
+        "^C ends what runs, ^D the shell. Without a terminal it runs the Lua that it reads, and its status is 1 when some of that failed.", cli_lua, LOOK},
+    {"apiserver", "[options]", "Serve the embedded API server alone, over plain HTTP.", NULL, cli_apiserver, ELSE},
+    {"version", "[--server]", "Say which kubelua this is, and with --server which server answers.", NULL, version, ELSE},
+    {NULL, NULL, NULL, NULL, NULL, NULL},
 };
+
+const cli_command *cli_command_named(const char *name)
+{
+    const cli_command *c = cli_commands;
+    while (c->name && strcmp(c->name, name))
+        c++;
+    return c;
+}
 
 static void help(FILE *to)
 {
-    fprintf(to, "kubelua - Kubernetes controllers in Lua\n\nusage: kubelua COMMAND [arguments]\n\n");
-    for (const cli_command *c = cli_commands; c->name; c++)
-        fprintf(to, "  %-10s %s\n", c->name, c->summary);
+    fprintf(to, "kubelua - Kubernetes controllers in Lua\n\nusage: kubelua COMMAND [arguments]\n");
+    static const char *const groups[] = {CONTROLLERS, LOOK, ELSE};
+    for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
+        fprintf(to, "\n%s:\n", groups[g]);
+        for (const cli_command *c = cli_commands; c->name; c++)
+            if (!strcmp(c->group, groups[g]))
+                fprintf(to, "  %-10s %s\n", c->name, c->summary);
+    }
     fprintf(to, "\nkubelua COMMAND --help tells more; kubelua --version says which one this is.\n");
+}
+
+/* `version --server` asks a cluster, in Lua. */
+static int version(int argc, char **argv)
+{
+    if (argc > 1)
+        return cli_lua(argc, argv);
+    printf("kubelua %s\n", KL_VERSION);
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -37,11 +87,9 @@ int main(int argc, char **argv)
         help(stdout);
         return 0;
     }
-    if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "version")) {
-        printf("kubelua %s\n", KL_VERSION);
-        return 0;
-    }
-    const char *names[16];
+    if (!strcmp(argv[1], "--version"))
+        return version(1, argv + 1);
+    const char *names[32];
     size_t n = 0;
     for (const cli_command *c = cli_commands; c->name; c++) {
         if (!strcmp(argv[1], c->name))
@@ -49,7 +97,6 @@ int main(int argc, char **argv)
         names[n++] = c->name;
     }
     const char *near = kl_suggest(argv[1], names, n);
-    fprintf(stderr, "kubelua: unknown command %s%s%s%s\n\n", argv[1], near ? ", did you mean " : "", near ? near : "", near ? "?" : "");
-    help(stderr);
+    fprintf(stderr, "kubelua: unknown command %s%s%s%s\n(kubelua --help lists the commands)\n", argv[1], near ? ", did you mean " : "", near ? near : "", near ? "?" : "");
     return 2;
 }

@@ -9,6 +9,9 @@ static const kl_verb verb_of[] = { KL_GET, KL_LIST, KL_WATCH, KL_CREATE, KL_UPDA
 static const char *const patch_types[] = { "merge", "json", "strategic", NULL };
 static const kl_patch_type patch_type_of[] = { KL_PATCH_MERGE, KL_PATCH_JSON, KL_PATCH_STRATEGIC };
 
+static const char *const forms[] = { "object", "metadata", "table", NULL };
+static const kl_form form_of[] = { KL_AS_OBJECT, KL_AS_METADATA, KL_AS_TABLE };
+
 static size_t word(lua_State *L, int idx, const char *field, const char *const *words)
 {
     const char *s = lua_tostring(L, -1);
@@ -46,13 +49,14 @@ static void set_field(lua_State *L, int idx, kl_op *op, const char *f)
         { "precondition_rv", offsetof(kl_op, precondition_rv) }, { "labels", offsetof(kl_op, labels) },
         { "fields", offsetof(kl_op, fields) }, { "continue_token", offsetof(kl_op, continue_token) },
         { "rv", offsetof(kl_op, rv) }, { "rv_match", offsetof(kl_op, rv_match) },
+        { "include", offsetof(kl_op, include) },
     };
     static const struct { const char *name; size_t at; } integers[] = {
         { "limit", offsetof(kl_op, limit) }, { "grace_seconds", offsetof(kl_op, grace_seconds) },
         { "timeout_seconds", offsetof(kl_op, timeout_seconds) },
     };
     static const struct { const char *name; size_t at; } flags[] = {
-        { "force", offsetof(kl_op, force) }, { "dry_run", offsetof(kl_op, dry_run) },
+        { "force", offsetof(kl_op, force) }, { "check", offsetof(kl_op, check) }, { "dry_run", offsetof(kl_op, dry_run) },
         { "bookmarks", offsetof(kl_op, bookmarks) }, { "initial_events", offsetof(kl_op, initial_events) },
     };
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++)
@@ -74,6 +78,8 @@ static void set_field(lua_State *L, int idx, kl_op *op, const char *f)
         op->verb = verb_of[word(L, idx, f, verbs)];
     else if (strcmp(f, "patch_type") == 0)
         op->patch_type = patch_type_of[word(L, idx, f, patch_types)];
+    else if (strcmp(f, "form") == 0)
+        op->form = form_of[word(L, idx, f, forms)];
     else if (strcmp(f, "timeout") == 0)
         op->timeout = lkl_check_duration(L, lua_gettop(L), "op.timeout");
     else if (strcmp(f, "body") == 0) {

@@ -174,10 +174,33 @@ lkl_post *lkl__post_new(lkl_hub *h)
     return p;
 }
 
+void lkl__guest_enter(lkl_hub *h, lkl_guest *g)
+{
+    g->next = h->guests;
+    g->at = &h->guests;
+    if (g->next)
+        g->next->at = &g->next;
+    h->guests = g;
+}
+
+void lkl__guest_gone(lkl_guest *g)
+{
+    if (!g->at)
+        return;
+    *g->at = g->next;
+    if (g->next)
+        g->next->at = g->at;
+    g->at = NULL;
+}
+
 void lkl__hub_free(void *ptr)
 {
     lkl_hub *h = ptr;
+    lkl__sets_stop(h);
+    while (h->guests)
+        h->guests->leave(h->guests);
     kl_client_free(h->client);
+    lkl__warnings_free(h->warnings);
     /* Its threads have ended: what they were still to do will not happen. */
     for (lkl_post *p = h->posts, *next; p; p = next) {
         next = p->next;

@@ -7,6 +7,7 @@
 #ifndef LKL_POST_H
 #define LKL_POST_H
 
+#include "net/config.h"
 #include "base/sync.h"
 #include "border.h"
 
@@ -14,8 +15,10 @@ typedef struct lkl_item { struct lkl_item *next; char type[16]; const kl_value *
 typedef struct lkl_post lkl_post;
 typedef struct lkl_watch_start lkl_watch_start;
 
-/* What a client's box owns. `posts` are its calls and watches, orphans too. State's thread. */
-typedef struct lkl_hub { kl_client *client; lkl_post *posts; } lkl_hub;
+/* What stands on a client and must leave before it goes: `leave` is called then, once, and takes it out of the list. State's thread. */
+typedef struct lkl_guest { struct lkl_guest *next, **at; void (*leave)(struct lkl_guest *); } lkl_guest;
+/* What a client's box owns. `posts` are its calls and watches, orphans too; `sets` its informers (linformer.c). State's thread. */
+typedef struct lkl_hub { kl_client *client; lkl_post *posts; struct lkl_set *sets; lkl_guest *guests; struct lkl_warnings *warnings; } lkl_hub;
 
 struct lkl_post {
     lkl_hub *hub;               /* NULL once the client was closed; state's thread, as the next five */
@@ -47,11 +50,20 @@ kl_status lkl__post_status(lkl_post *p);     /* how it ended; lkl__post_raise te
 /* Runs fn(p) on the watch thread; fn ends with lkl__post_was_there, its last touch. */
 void lkl__post_there(lkl_post *p, void (*fn)(void *));
 void lkl__post_free(void *post);             /* the userdata goes away; never waits */
+void lkl__guest_enter(lkl_hub *h, lkl_guest *g);
+void lkl__guest_gone(lkl_guest *g);          /* takes it out of the list, if it is in one */
 void lkl__hub_free(void *hub);               /* closes the client, which joins its threads; posts that live on know no hub */
 void lkl__watch_start_free(lkl_watch_start *s);
 
 /* How long one wait may take, and so how long ^C may have to wait. */
 #define LKL_SLICE KL_MILLISECONDS(200)
+
+/* --- warnings (lwarnings.c) ---------------------------------------------------------------------------------------------------- */
+typedef struct lkl_warnings lkl_warnings;
+lkl_warnings *lkl__warnings_new(bool log);
+void lkl__warnings_free(lkl_warnings *w);                                          /* after the client */
+void lkl__warnings_add(void *warnings, const char *text, const char *call);        /* kl_client_options.on_warning */
+int lkl__client_warnings(lua_State *L);                                            /* client:warnings() */
 
 /* --- the client's threads ------------------------------------------------------------------------------------------------------ */
 /* Takes the value. Not KL_OK: the reader is too far behind, end the transfer with err. */
@@ -65,7 +77,16 @@ extern const lkl_class lkl__client_class, lkl__call_class, lkl__watch_class;
 lkl_box *lkl__post_box(lua_State *L, const lkl_class *c);
 lkl_post *lkl__post_check(lua_State *L, const lkl_class *c);      /* the one at 1; raises when the client was closed */
 int lkl__post_raise(lua_State *L, lkl_post *p);                   /* raises how it ended, in the words of its op; p's userdata is at 1 */
+int lkl__recorder_new(lua_State *L);                              /* core.recorder(client, component) */
 int lkl__client_watch(lua_State *L);                              /* client:watch(op) */
+int lkl__client_informers(lua_State *L);                          /* client:informers(options) */
+void lkl__sets_stop(lkl_hub *h);                                  /* the client goes: its informers end first */
 int lkl__box_close(lua_State *L);                                 /* x:close() of any box */
+
+/* connect.c: a field of the table at `t`: its text, kept by the table (NULL when it is none), and whether it is true. */
+const char *lkl__field_text(lua_State *L, int t, const char *key);
+bool lkl__field_flag(lua_State *L, int t, const char *key);
+/* The options at `t` as sources; borrowed from the table and from what is left on the stack (at most 8 slots). */
+void lkl__connect_sources(lua_State *L, int t, kl_config_sources *out);
 
 #endif

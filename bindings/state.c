@@ -244,7 +244,7 @@ static bool is_ours(const char *name)
 /* The rest of the library is its inside; some of it reaches the network. */
 static bool is_public(const char *name)
 {
-    static const char *const names[] = {"kubelua", "kubelua.object", "kubelua.quantity"};
+    static const char *const names[] = {"kubelua", "kubelua.object", "kubelua.quantity", "kubelua.koordinator", "kubelua.kubernetes", "kubelua.typed"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(name, names[i]))
             return true;
@@ -264,7 +264,7 @@ static int require(lua_State *L)
     lua_pop(L, 1);
     if (is_ours(name)) {
         if (!is_public(name))
-            return lkl__error(L, "module \"%s\" is not there for scripts: they require \"kubelua\", \"kubelua.object\" and \"kubelua.quantity\"", name);
+            return lkl__error(L, "module \"%s\" is not there for scripts: they require \"kubelua\", \"kubelua.object\", \"kubelua.quantity\", \"kubelua.koordinator\" and \"kubelua.kubernetes\"", name);
         lua_pushvalue(L, lua_upvalueindex(1));         /* the stock require, which knows the embedded library */
         lua_pushvalue(L, 1);
         lua_call(L, 1, 1);

@@ -1,0 +1,94 @@
+/* lhost.c - what the library's own Lua files ask of the machine: the time, a rest, the names of files. Scripts in our own states
+ * reach none of it. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "post.h"
+#include "base/mem.h"
+
+/* core.monotonic(): seconds on a clock that only runs forward */
+static int monotonic(lua_State *L)
+{
+    lua_pushnumber(L, (double)kl_clock_now(kl_clock_real()) / 1e9);
+    return 1;
+}
+
+/* core.wall(): seconds since 1970 with their fraction */
+static int wall(lua_State *L)
+{
+    lua_pushnumber(L, (double)kl_clock_wall(kl_clock_real()) / 1e9);
+    return 1;
+}
+
+/* core.rest(seconds): waits for one slice at most, so that ^C works between two; what is left of the seconds */
+static int rest(lua_State *L)
+{
+    kl_time now = kl_clock_now(kl_clock_real()), until = now + lkl_check_duration(L, 1, "rest"), slice = now + LKL_SLICE;
+    kl_mutex mu;
+    kl_cond never;
+    kl_mutex_init(&mu);
+    kl_cond_init(&never);
+    kl_lock(&mu);
+    while (kl_cond_wait_until(&never, &mu, slice < until ? slice : until))
+        continue;
+    kl_unlock(&mu);
+    kl_cond_fini(&never);
+    kl_mutex_fini(&mu);
+    lua_pushnumber(L, (double)(until - kl_clock_now(kl_clock_real())) / 1e9);
+    return 1;
+}
+
+static int is_manifest(const struct dirent *e)
+{
+    const char *dot = strrchr(e->d_name, '.');
+    return dot && e->d_name[0] != '.' && (!strcmp(dot, ".yaml") || !strcmp(dot, ".yml") || !strcmp(dot, ".json"));
+}
+
+typedef struct listing { struct dirent **found; int n; } listing;
+
+static void listing_free(void *ptr)
+{
+    listing *l = ptr;
+    for (int i = 0; i < l->n; i++)
+        free(l->found[i]);
+    free(l->found);
+    kl_free(l);
+}
+
+static const lkl_class listing_class = { .name = "kubelua.listing", .free = listing_free };
+
+/* core.files(path): { path } of a file; of a directory its .yaml, .yml and .json files by name; nil and why when there is neither */
+static int files(lua_State *L)
+{
+    const char *path = luaL_checkstring(L, 1);
+    lkl_box *box = lkl_box_new(L, &listing_class, 0);
+    listing *l = box->ptr = kl_new(listing);
+    struct stat st;
+    int failed = stat(path, &st);
+    if (!failed && S_ISDIR(st.st_mode))
+        failed = (l->n = scandir(path, &l->found, is_manifest, alphasort)) < 0;
+    if (failed) {
+        lua_pushnil(L);
+        lua_pushstring(L, strerror(errno));
+        return 2;
+    }
+    lua_newtable(L);
+    if (!S_ISDIR(st.st_mode)) {
+        lua_pushvalue(L, 1);
+        lua_rawseti(L, -2, 1);
+    }
+    size_t n = strlen(path);
+    for (int i = 0; i < l->n; i++) {
+        lua_pushfstring(L, n && path[n - 1] == '/' ? "%s%s" : "%s/%s", path, l->found[i]->d_name);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}
+
+void lkl__open_host(lua_State *L)
+{
+    static const luaL_Reg functions[] = { { "monotonic", monotonic }, { "wall", wall }, { "rest", rest }, { "files", files }, { NULL, NULL } };
+    luaL_setfuncs(L, functions, 0);
+}

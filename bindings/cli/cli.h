@@ -10,7 +10,8 @@
 #include "net/config.h"
 #include "run/manager.h"
 
-typedef enum cli_type { CLI_FLAG, CLI_STRING, CLI_INT, CLI_DURATION, CLI_SIZE, CLI_LIST } cli_type;
+/* CLI_INT: 1 to 10000. CLI_COUNT: 0 and more. CLI_MAYBE: a text that may be left out ("--x" gives "", "--x=v" gives v). */
+typedef enum cli_type { CLI_FLAG, CLI_STRING, CLI_INT, CLI_DURATION, CLI_SIZE, CLI_LIST, CLI_COUNT, CLI_MAYBE } cli_type;
 
 typedef struct cli_list { const char **v; size_t n; } cli_list;
 
@@ -19,14 +20,17 @@ typedef struct cli_option {
     const char *arg;           /* "N", NULL for a flag */
     const char *help;
     cli_type type;
-    void *out;                 /* bool, const char *, long, kl_time, size_t, cli_list */
+    void *out;                 /* bool, const char *, long, kl_time, size_t, cli_list; long; const char * */
+    const char *brief;         /* "-w", or NULL: -w 3, -w3 and -w=3 are the same, and switches join: -it */
 } cli_option;
 
 typedef struct cli_command {
     const char *name, *usage, *summary, *more;         /* more: paragraphs after the options, or NULL */
     int (*run)(int argc, char **argv);
+    const char *group;                                 /* the heading under which --help lists it */
 } cli_command;
 extern const cli_command cli_commands[];               /* ends with name NULL */
+const cli_command *cli_command_named(const char *name);         /* one that exists */
 
 /* Parses argv[1..]; words that are no options go to `words`. --help prints and exits 0; a mistake prints what is wrong and
  * what was perhaps meant, and exits 2. --x=v and --x v are the same. Options end with name NULL. */
@@ -47,6 +51,26 @@ void cli_poke(void);                                   /* any thread: something 
 void cli_move(void);                                   /* any thread: something changed within */
 /* From now on another SIGTERM or SIGINT exits with status 1 at once. */
 void cli_second_signal_exits(void);
+
+/* --- which cluster, and as whom: the options that every command has which talks to one (cluster.c) ------------------------ */
+#define CLI_CLUSTER_MAX 32
+typedef struct cli_cluster {
+    const char *text[CLI_CLUSTER_MAX];                 /* as given, by the place of the option in the table; NULL: not given */
+    bool flag[CLI_CLUSTER_MAX];
+    cli_list list[CLI_CLUSTER_MAX];
+} cli_cluster;
+/* Writes the options into `out` (room for CLI_CLUSTER_MAX), their values into `values`; returns how many. */
+size_t cli_cluster_options(cli_cluster *values, cli_option *out);
+void cli_cluster_free(cli_cluster *values);
+/* Where discovery is remembered: --cache-dir or kl_shelf_home(); NULL: nowhere. Caller frees. */
+char *cli_cluster_cache(const cli_cluster *values);
+/* The same for C: what the options say, borrowed from `values`. */
+void cli_cluster_sources(cli_cluster *values, kl_config_sources *out);
+/* The name that kube.connect has for the option at this place, "kubeconfig"; NULL behind the last. */
+const char *cli_cluster_key(size_t place);
+
+/* A command that is written in Lua: lua/kubelua/cli/NAME.lua (lua.c says what such a module returns). */
+int cli_lua(int argc, char **argv);
 
 int cli_run(int argc, char **argv);
 int cli_dev(int argc, char **argv);

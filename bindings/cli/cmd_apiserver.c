@@ -42,7 +42,7 @@ bool cli_server_write_kubeconfig(const char *command, kl_server *s, const char *
 
 int cli_apiserver(int argc, char **argv)
 {
-    const cli_command *self = &cli_commands[2];
+    const cli_command *self = cli_command_named("apiserver");
     const char *listen = "127.0.0.1:8080", *kubeconfig = NULL, *level = "info";
     cli_list crds = {0}, load = {0}, words = {0};
     const cli_option options[] = {

@@ -8,7 +8,7 @@
 
 int cli_check(int argc, char **argv)
 {
-    const cli_command *self = &cli_commands[3];
+    const cli_command *self = cli_command_named("check");
     cli_list scripts = {0};
     cli_parse(self, (const cli_option[]){{NULL, NULL, NULL, 0, NULL}}, argc, argv, &scripts);
     if (!scripts.n)

@@ -29,12 +29,13 @@ typedef struct session {
     const char *command;
     bool dev;
     /* options */
-    const char *kubeconfig, *context, *ns, *level, *listen, *write_kubeconfig, *play, *metrics, *health;
+    cli_cluster cluster;
+    const char *ns, *level, *listen, *write_kubeconfig, *play, *metrics, *health;
     const char *lease_name, *lease_ns, *identity;
-    long workers;
+    long workers, qps, burst;
     size_t max_object;
     kl_time grace, lease, renew, retry;
-    bool http1, elect, keep_managed_fields, watch_list;
+    bool http1, no_protobuf, elect, keep_managed_fields, watch_list;
     cli_list scripts, crds, load;
     /* what runs */
     script *loaded;
@@ -207,7 +208,7 @@ static void moved(void *arg)
 static int connect_server(session *s)
 {
     kl_err err = KL_ERR_INIT;
-    kl_client_options o = {.http1 = s->http1};
+    kl_client_options o = {.http1 = s->http1, .no_protobuf = s->no_protobuf, .qps = (double)s->qps, .burst = (int)s->burst};
     if (s->dev) {
         int code = cli_server_start(s->command, s->listen, &s->crds, &s->load, &s->server);
         if (code)
@@ -218,16 +219,16 @@ static int connect_server(session *s)
         kl_config_for_server(kl_server_url(s->server), &o.config);
     } else {
         kl_config_sources sources;
-        kl_config_sources_default(&sources);
-        sources.explicit_file = s->kubeconfig;
-        sources.o.context = s->context;
+        cli_cluster_sources(&s->cluster, &sources);
         sources.o.ns = s->ns;
         if (kl_config_load(&sources, &o.config, &err))
             return cli_fail_err(1, s->command, &err);
     }
-    if (kl_client_new(&o, &s->client, &err))
-        return cli_fail_err(1, s->command, &err);
-    return 0;
+    char *cache = s->dev ? NULL : cli_cluster_cache(&s->cluster);         /* an embedded server has nothing worth remembering */
+    o.cache_dir = cache;
+    kl_status st = kl_client_new(&o, &s->client, &err);
+    kl_free(cache);
+    return st ? cli_fail_err(1, s->command, &err) : 0;
 }
 
 static int start_manager(session *s, kl_program **programs)
@@ -319,19 +320,31 @@ static int run_session(session *s)
     return code;
 }
 
+/* The options that say which cluster, but for those that have a meaning of their own here; how many. */
+static size_t add_cluster(session *s, const cli_option *own, size_t n_own, cli_option *to)
+{
+    cli_option all[CLI_CLUSTER_MAX];
+    size_t n = 0, of = cli_cluster_options(&s->cluster, all);
+    for (size_t i = 0; i < of; i++) {
+        bool known = false;
+        for (size_t k = 0; k < n_own; k++)
+            known = known || !strcmp(own[k].name, all[i].name);
+        if (!known)
+            to[n++] = all[i];
+    }
+    return n;
+}
+
 static int session_main(session *s, const cli_command *self, int argc, char **argv)
 {
-    const cli_option cluster[] = {
-        {"--kubeconfig", "FILE", "the kubeconfig to use", CLI_STRING, &s->kubeconfig},
-        {"--context", "NAME", "the kubeconfig's context to use", CLI_STRING, &s->context},
-    }, embedded[] = {
+    const cli_option embedded[] = {
         {"--listen", "ADDR:PORT", "where the embedded server listens (127.0.0.1:0)", CLI_STRING, &s->listen},
         {"--crds", "DIR", "custom resource definitions to install (may be repeated)", CLI_LIST, &s->crds},
         {"--load", "FILE", "objects to start with: file or directory (may be repeated)", CLI_LIST, &s->load},
         {"--write-kubeconfig", "FILE", "write a kubeconfig for the embedded server", CLI_STRING, &s->write_kubeconfig},
         {"--play", "FILE.lua", "run this program beside the controllers; end with it", CLI_STRING, &s->play},
     }, common[] = {
-        {"--namespace", "NAME", "look at this namespace only (all)", CLI_STRING, &s->ns},
+        {"--namespace", "NAME", "look at this namespace only (all)", CLI_STRING, &s->ns, "-n"},
         {"--workers", "N", "worker threads per controller, over what scripts say (1)", CLI_INT, &s->workers},
         {"--log-level", "LEVEL", "debug, info, warn, error or off (info)", CLI_STRING, &s->level},
         {"--metrics-bind-address", "ADDR:PORT", "serve /metrics there", CLI_STRING, &s->metrics},
@@ -347,18 +360,28 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         {"--max-object-bytes", "BYTES", "largest object that is accepted (16Mi)", CLI_SIZE, &s->max_object},
         {"--watch-list", NULL, "begin with the initial events of a watch rather than with a list, where the server can", CLI_FLAG, &s->watch_list},
         {"--keep-managed-fields", NULL, "keep metadata.managedFields in the caches", CLI_FLAG, &s->keep_managed_fields},
+        {"--qps", "N", "at most so many requests per second, watches and leases aside (no limit but the server's)", CLI_INT, &s->qps},
+        {"--burst", "N", "... and so many at once before that counts (twice --qps)", CLI_INT, &s->burst},
         {"--http1", NULL, "never speak HTTP/2", CLI_FLAG, &s->http1},
-        {NULL, NULL, NULL, 0, NULL},
+        {"--no-protobuf", NULL, "read built-in kinds in JSON, too", CLI_FLAG, &s->no_protobuf},
     };
-    cli_option options[32];
-    size_t own = s->dev ? sizeof embedded / sizeof *embedded : sizeof cluster / sizeof *cluster;
-    memcpy(options, s->dev ? embedded : cluster, own * sizeof *options);
-    memcpy(options + own, common, sizeof common);
+    cli_option options[CLI_CLUSTER_MAX + sizeof embedded / sizeof *embedded + sizeof common / sizeof *common + 1] = {0};
+    cli_option *next = options;
+    if (s->dev) {
+        memcpy(next, embedded, sizeof embedded);
+        next += sizeof embedded / sizeof *embedded;
+    }
+    memcpy(next, common, sizeof common);
+    next += sizeof common / sizeof *common;
+    if (!s->dev)
+        next += add_cluster(s, options, (size_t)(next - options), next);
+    *next = (cli_option){0};
     cli_parse(self, options, argc, argv, &s->scripts);
     if (!cli_log(s->command, s->level))
         return 2;
     cli_signals_block();
-    int code = run_session(s);
+    int code = s->burst && !s->qps ? cli_fail(2, s->command, "--burst says how many requests go at once before --qps counts: give --qps, too") : run_session(s);
+    cli_cluster_free(&s->cluster);
     kl_free(s->scripts.v);
     kl_free(s->crds.v);
     kl_free(s->load.v);
@@ -368,11 +391,11 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
 int cli_run(int argc, char **argv)
 {
     session s = {.command = "run", .level = "info"};
-    return session_main(&s, &cli_commands[0], argc, argv);
+    return session_main(&s, cli_command_named("run"), argc, argv);
 }
 
 int cli_dev(int argc, char **argv)
 {
     session s = {.command = "dev", .dev = true, .level = "info", .listen = "127.0.0.1:0"};
-    return session_main(&s, &cli_commands[1], argc, argv);
+    return session_main(&s, cli_command_named("dev"), argc, argv);
 }

@@ -31,14 +31,25 @@ int cli_fail_err(int code, const char *command, kl_err *err)
     return code;
 }
 
+static const cli_option *find(const cli_option *options, const char *name, size_t n)
+{
+    for (const cli_option *o = options; o->name; o++)
+        if (strlen(o->name) == n && !strncmp(o->name, name, n))
+            return o;
+    return NULL;
+}
+
 void cli_help(const cli_command *c, const cli_option *options)
 {
     printf("%s\n\nusage: kubelua %s %s\n", c->summary, c->name, c->usage);
     if (options && options->name)
         printf("\n");
     for (const cli_option *o = options; o && o->name; o++) {
+        if (find(options, o->name, strlen(o->name)) != o)
+            continue;          /* a command's own comes before the common one */
         char left[64];
-        snprintf(left, sizeof left, "%s%s%s", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
+        const char *join = !o->arg ? "" : o->type == CLI_MAYBE ? "=" : " ";
+        snprintf(left, sizeof left, "%s%s%s%s%s", o->brief ? o->brief : "", o->brief ? ", " : "", o->name, join, o->arg ? o->arg : "");
         printf("  %-38s %s\n", left, o->help);
     }
     printf("  %-38s %s\n", "--help", "this text");
@@ -82,6 +93,15 @@ static void take(const cli_command *c, const cli_option *o, const char *value)
         if (errno || !*value || *end || *(long *)o->out < 1 || *(long *)o->out > 10000)
             usage_exit(c, "%s must be a number from 1 to 10000, not %s", o->name, *value ? value : "empty");
         break;
+    case CLI_COUNT:
+        errno = 0;
+        *(long *)o->out = strtol(value, &end, 10);
+        if (errno || !isdigit((unsigned char)*value) || *end)
+            usage_exit(c, "%s must be a whole number, 0 or more, not %s", o->name, *value ? value : "empty");
+        break;
+    case CLI_MAYBE:
+        *(const char **)o->out = value ? value : "";
+        break;
     case CLI_DURATION:
         if (kl_duration_parse(value, o->out, &err))
             usage_exit(c, "%s: %s", o->name, kl_err_message(&err));
@@ -103,14 +123,6 @@ static void take(const cli_command *c, const cli_option *o, const char *value)
     }
 }
 
-static const cli_option *find(const cli_option *options, const char *name, size_t n)
-{
-    for (const cli_option *o = options; o->name; o++)
-        if (strlen(o->name) == n && !strncmp(o->name, name, n))
-            return o;
-    return NULL;
-}
-
 static const char *nearest(const cli_option *options, const char *name)
 {
     const char *names[64];
@@ -118,6 +130,45 @@ static const char *nearest(const cli_option *options, const char *name)
     for (const cli_option *o = options; o->name && n < 64; o++)
         names[n++] = o->name;
     return kl_suggest(name, names, n);
+}
+
+static const cli_option *find_brief(const cli_option *options, char letter)
+{
+    for (const cli_option *o = options; o->name; o++)
+        if (o->brief && o->brief[1] == letter)
+            return o;
+    return NULL;
+}
+
+/* The value of an option that stands in the next word. */
+static const char *next_word(const cli_command *c, const cli_option *o, int argc, char **argv, int *i)
+{
+    if (*i + 1 >= argc)
+        usage_exit(c, "%s needs a value: %s %s", o->name, o->name, o->arg);
+    return argv[++*i];
+}
+
+/* -n NAME, -nNAME, -n=NAME, -it */
+static void take_brief(const cli_command *c, const cli_option *options, int argc, char **argv, int *i)
+{
+    for (const char *p = argv[*i] + 1; *p; p++) {
+        const cli_option *o = find_brief(options, *p);
+        if (!o) {
+            /* One dash too few is the commoner mistake. */
+            char *name = kl_sprintf("-%s", argv[*i]);
+            const char *near = p == argv[*i] + 1 && p[1] ? nearest(options, name) : NULL;
+            kl_free(name);
+            if (near)
+                usage_exit(c, "unknown option -%c in %s, did you mean %s?", *p, argv[*i], near);
+            usage_exit(c, "unknown option -%c%s%s", *p, p[1] || p > argv[*i] + 1 ? " in " : "", p[1] || p > argv[*i] + 1 ? argv[*i] : "");
+        }
+        if (o->type == CLI_FLAG || o->type == CLI_MAYBE) {
+            take(c, o, NULL);
+            continue;
+        }
+        take(c, o, p[1] == '=' ? p + 2 : p[1] ? p + 1 : next_word(c, o, argc, argv, i));
+        return;
+    }
 }
 
 void cli_parse(const cli_command *c, const cli_option *options, int argc, char **argv, cli_list *words)
@@ -137,6 +188,10 @@ void cli_parse(const cli_command *c, const cli_option *options, int argc, char *
             cli_help(c, options);
             exit(0);
         }
+        if (a[1] != '-') {
+            take_brief(c, options, argc, argv, &i);
+            continue;
+        }
         const char *eq = strchr(a, '=');
         size_t n = eq ? (size_t)(eq - a) : strlen(a);
         const cli_option *o = find(options, a, n);
@@ -148,11 +203,8 @@ void cli_parse(const cli_command *c, const cli_option *options, int argc, char *
             usage_exit(c, "unknown option %s", name);
         }
         const char *value = eq ? eq + 1 : NULL;
-        if (!value && o->type != CLI_FLAG) {
-            if (i + 1 >= argc)
-                usage_exit(c, "%s needs a value: %s %s", o->name, o->name, o->arg);
-            value = argv[++i];
-        }
+        if (!value && o->type != CLI_FLAG && o->type != CLI_MAYBE)
+            value = next_word(c, o, argc, argv, &i);
         take(c, o, value);
     }
 }

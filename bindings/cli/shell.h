@@ -1,0 +1,10 @@
+/* shell.h - what `kubelua shell` needs beside Lua. */
+#ifndef KL_CLI_SHELL_H
+#define KL_CLI_SHELL_H
+
+#include <lua.h>
+
+/* Pushes the function terminal(history, complete): see shell.c. */
+void cli_shell_push(lua_State *L);
+
+#endif

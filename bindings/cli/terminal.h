@@ -1,0 +1,10 @@
+/* terminal.h - a session on this process's standard streams. */
+#ifndef CLI_TERMINAL_H
+#define CLI_TERMINAL_H
+
+#include <lua.h>
+
+/* env.converse(session, input, tty): carries a session of stream.h to its end and returns the exit status; raises how it failed. */
+int cli_converse(lua_State *L);
+
+#endif

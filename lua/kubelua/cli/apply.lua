@@ -1,0 +1,104 @@
+-- apply.lua - kubelua apply: server-side apply of files, one line for each object with what became of it.
+
+local clock = require "kubelua.clock"
+local common = require "kubelua.cli.common"
+local core = require "kubelua.core"
+local diff = require "kubelua.cli.diff"
+
+local M = {}
+
+M.options = {
+  { "--filename", "FILE|DIR|-", "the objects: a file, a directory, or - for standard input (may be repeated)", type = "list", brief = "-f" },
+  { "--force", nil, "take fields that other managers own", type = "flag" },
+  { "--field-manager", "NAME", "under which name we own fields (kubelua)" },
+  { "--dry-run", "server", "let the server do everything but store it", type = "maybe" },
+  { "--validate", "HOW", "fields that the kind does not have: strict (refuse), warn or ignore (strict)" },
+  { "--diff", nil, "say what changed, too", type = "flag" },
+}
+
+local VALIDATE = { strict = "Strict", warn = "Warn", ignore = "Ignore" }
+
+-- A kind whose definition was just applied takes a moment to be served.
+local SERVED_WITHIN = 30    -- seconds
+
+local function not_served(err) return core.is_error(err) and (err.kind == "not_found" or err.code == 404) end
+
+local function patiently(c, fn)
+  local deadline = os.time() + SERVED_WITHIN
+  while true do
+    local ok, result = pcall(fn)
+    if ok then return result end
+    if not not_served(result) or os.time() >= deadline then error(result, 0) end
+    clock.sleep(0.2)
+    c.core:forget()
+  end
+end
+
+local function became(before, after, dry)
+  if not before then return "created" end
+  local same
+  if dry then
+    same = #diff.diff(before, after) == 0
+  else
+    same = before.metadata.resourceVersion == after.metadata.resourceVersion
+  end
+  return same and "unchanged" or "configured"
+end
+
+local function one(c, env, manifest, how)
+  local thing = common.identify(c, env, manifest)
+  local o = core.copy(manifest.object)
+  o.metadata = o.metadata or {}
+  o.metadata.namespace = thing.namespace
+  o = core.value(o, "the object")      -- what the fields must be, the server says
+  local write = { dry_run = how.dry or nil, validation = how.validation, manager = how.manager }
+  local before, after
+  if thing.name then
+    before = common.get(c, thing.kind, thing.namespace, thing.name)
+    write.force = how.force
+    after = c:apply(o, write)
+  elseif o("metadata.generateName") then
+    after = c:create(o, write)
+  else
+    error("the object has no metadata.name", 0)
+  end
+  print(("%s %s%s"):format(common.called(thing.resource, after.metadata.name), became(before, after, how.dry), how.dry and " (dry run)" or ""))
+  if before and env.options.diff then
+    for _, d in ipairs(diff.diff(before, after)) do
+      print(("  %s: %s -> %s"):format(d.path, d.old == nil and "none" or core.encode(d.old), d.new == nil and "none" or core.encode(d.new)))
+    end
+  end
+end
+
+function M.run(env)
+  local o = env.options
+  if #env.words > 0 then common.usage("takes no words, got %s: files are named with -f", env.words[1]) end
+  local how = {
+    dry = o.dry_run and common.one_of("--dry-run", o.dry_run == "" and "server" or o.dry_run, { "server", "none" }) == "server",
+    validation = VALIDATE[o.validate and common.one_of("--validate", o.validate, { "strict", "warn", "ignore" }) or "strict"],
+    manager = o.field_manager, force = o.force,
+  }
+  local manifests = common.manifests(env)
+  local c <close> = common.connect(env)
+  local code, defined = 0, {}
+  for _, manifest in ipairs(manifests) do
+    local kind = manifest.object.kind
+    local function try() return one(c, env, manifest, how) end
+    local ok, result
+    if defined[kind] then
+      ok, result = pcall(patiently, c, try)
+    else
+      ok, result = pcall(try)
+    end
+    if ok then
+      if kind == "CustomResourceDefinition" and not how.dry then defined[manifest.object("spec.names.kind") or ""] = true end
+    else
+      code = 1
+      local hint = core.is_error(result) and result.kind == "conflict" and not how.force and "; --force takes those fields over" or ""
+      common.complain(env, "%s: %s%s", manifest.where, common.message(result), hint)
+    end
+  end
+  return code
+end
+
+return M

@@ -1,0 +1,183 @@
+-- common.lua - what the commands share: mistakes, kinds and names on the command line, files of objects, how an object is called.
+
+local core = require "kubelua.core"
+local manifests = require "kubelua.manifests"
+local object = require "kubelua.object"
+local suggest = require "kubelua.suggest"
+
+local M = {}
+
+--- A mistake on the command line: a message, and status 2.
+function M.usage(fmt, ...) error({ usage = fmt:format(...) }, 0) end
+
+--- A message on stderr, as the command's.
+function M.complain(env, fmt, ...)
+  io.stdout:flush()
+  io.stderr:write("kubelua ", env.command, ": ", fmt:format(...), "\n")
+end
+
+--- The text of anything raised, without our own positions in it.
+function M.message(err)
+  return (tostring(type(err) == "table" and err.usage or err):gsub("^kubelua/[%w_/]+%.lua:%d+: ", ""))
+end
+
+--- A client as the options say. A command's life is short: what the last one learnt of the server counts for ten minutes.
+---@return kubelua.Client
+function M.connect(env)
+  env.connect.cache_ttl = env.connect.cache_ttl or "10m"
+  return require "kubelua.client".connect(env.connect)
+end
+
+--- One of `known`, or a mistake that names them.
+function M.one_of(option, word, known)
+  for _, k in ipairs(known) do
+    if word == k then return word end
+  end
+  M.usage("%s must be %s, not %q%s", option, table.concat(known, ", "):gsub(", ([^,]*)$", " or %1"), word, suggest.hint(word, known))
+end
+
+-- ---------------------------------------------------------------- kinds and names
+
+--- "group/version/Kind" of a resource, "version/Kind" in the core group.
+---@param r kubelua.Resource
+function M.kind_text(r) return (r.group ~= "" and r.group .. "/" or "") .. r.version .. "/" .. r.kind end
+
+--- "pod/a", "deployment.apps/web": how kubectl calls an object.
+function M.called(r, name)
+  local singular = r.singular ~= nil and r.singular ~= "" and r.singular or r.kind:lower()
+  return ("%s%s/%s"):format(singular, r.group ~= "" and "." .. r.group or "", name)
+end
+
+--- "pods", "deployments.apps"
+function M.plural(r) return r.plural .. (r.group ~= "" and "." .. r.group or "") end
+
+local function is_version(text) return text:find "^v%d+%l*%d*$" end
+
+--- "pod/a" is a kind and a name; "v1/Pod" and "apps/v1/Deployment" are kinds; "v1/Pod/a" and "apps/v1/Deployment/web" both.
+---@return string kind, string? name
+function M.split(word)
+  local parts = {}
+  for part in (word .. "/"):gmatch "(.-)/" do parts[#parts + 1] = part end
+  for i, part in ipairs(parts) do
+    if part == "" or #parts > 4 then M.usage("%q is no kind and no KIND/NAME: pods, pod/a, deployments.apps, apps/v1/Deployment", word) end
+    parts[i] = part
+  end
+  local kind = is_version(parts[1]) and 2 or parts[2] and is_version(parts[2]) and 3 or 1
+  if #parts < kind or #parts > kind + 1 then
+    M.usage("%q is no kind and no KIND/NAME: pods, pod/a, deployments.apps, apps/v1/Deployment", word)
+  end
+  return table.concat(parts, "/", 1, kind), parts[kind + 1]
+end
+
+--- "web" or "pod/web" as "namespace/web".
+---@return string
+function M.pod(c, word)
+  local kind, name = word:match "^([^/]*)/(.*)$"
+  if kind and not ({ pod = true, pods = true, po = true })[kind] then M.usage("%q is no pod: write its name, or pod/NAME", word) end
+  name = name or word
+  if name == "" or name:find("/", 1, true) then M.usage("%q is no pod: write its name, or pod/NAME", word) end
+  return c:namespace() .. "/" .. name
+end
+
+--- The words of a command as a list of { kind, names or nil }: "po,svc", "pod a b", "pod/a svc/b", "apps/v1/Deployment web".
+---@return { kind: string, names: string[]? }[]
+function M.targets(words)
+  if #words == 0 then M.usage "name a kind, such as pods, deployments.apps or apps/v1/Deployment" end
+  local targets, slashed = {}, false
+  for i, word in ipairs(words) do
+    if word:find("/", 1, true) then
+      local kind, name = M.split(word)
+      if name then
+        if i > 1 and not slashed then M.usage("%s: either all words are KIND/NAME, or the first is the kind and the others are names", word) end
+        slashed = true
+        local last = targets[#targets]
+        if last and last.kind == kind then
+          last.names[#last.names + 1] = name
+        else
+          targets[#targets + 1] = { kind = kind, names = { name } }
+        end
+        goto continue
+      elseif i > 1 then
+        M.usage("%s: a name has no slash", word)
+      end
+    elseif slashed then
+      M.usage("%s: either all words are KIND/NAME, or the first is the kind and the others are names", word)
+    end
+    if i == 1 then
+      for kind in word:gmatch "[^,]+" do targets[#targets + 1] = { kind = kind } end
+      if #targets == 0 then M.usage("%q names no kind", word) end
+    else
+      for _, target in ipairs(targets) do
+        target.names = target.names or {}
+        target.names[#target.names + 1] = word
+      end
+    end
+    ::continue::
+  end
+  return targets
+end
+
+--- The same with categories, such as all, as the kinds that are in them.
+---@param c kubelua.Client
+function M.expand(c, targets)
+  local out = {}
+  for _, target in ipairs(targets) do
+    local ok, err = pcall(c.resource, c, target.kind)
+    local members = not ok and not target.names and not target.kind:find "[/.]" and c:resources { category = target.kind } or {}
+    if ok then
+      out[#out + 1] = target
+    elseif #members == 0 then
+      error(err, 0)
+    end
+    for _, r in ipairs(members) do
+      local listable = false
+      for _, verb in ipairs(r.verbs) do listable = listable or verb == "list" end
+      if listable then out[#out + 1] = { kind = r.kind } end
+    end
+  end
+  return out
+end
+
+--- Whether a view is a list (an empty one counts as an object: nobody can look into either).
+function M.is_list(view)
+  local loop, state, first = pairs(view)
+  return math.type((loop(state, first))) == "integer"
+end
+
+--- The namespace in which objects of a resource are looked for: nil means all, or that it has none.
+function M.namespace(c, env, r)
+  if not r.namespaced or env.options.all_namespaces then return nil end
+  return c:namespace()
+end
+
+-- ---------------------------------------------------------------- files
+
+--- The objects that -f names, ready to be applied in order.
+---@return { object: kubelua.view, where: string, kind: string }[]
+function M.manifests(env)
+  local paths = env.options.filename
+  if not paths then M.usage "name the objects with -f FILE, -f DIR, or -f - for standard input" end
+  local ok, result = pcall(manifests.read, paths)
+  if ok then return result end
+  error(core.is_error(result) and result.message or result, 0)
+end
+
+--- What a manifest names, and its resource. Its namespace must be the one that -n asks for, if any.
+function M.identify(c, env, manifest)
+  local o = manifest.object
+  local kind = object.kind_of(o)
+  local r = c:resource(kind)
+  local ns, asked = o("metadata.namespace"), env.connect.namespace
+  if r.namespaced and ns and asked and ns ~= asked then
+    error(("%s says namespace %s, and -n says %s"):format(M.called(r, o("metadata.name") or "?"), ns, asked), 0)
+  end
+  return { kind = kind, resource = r, namespace = r.namespaced and (ns or c:namespace()) or nil, name = o("metadata.name") }
+end
+
+--- c:get of a thing whose namespace may be nil.
+function M.get(c, kind, namespace, name)
+  if namespace then return c:get(kind, namespace, name) end
+  return c:get(kind, name)
+end
+
+return M

@@ -1,0 +1,316 @@
+-- shell.lua - kubelua shell: read, evaluate, print, on a cluster. What completion offers is in complete.lua.
+
+local common = require "kubelua.cli.common"
+local complete = require "kubelua.cli.complete"
+local core = require "kubelua.core"
+local kube = require "kubelua"
+local printer = require "kubelua.cli.printer"
+
+local M = {}
+
+M.options = {
+  { "--execute", "CODE", "run this and end (may be repeated)", type = "list", brief = "-e" },
+  { "--no-history", nil, "keep no history of what is typed", type = "flag" },
+}
+
+local HELP = [[
+  get(kind, name)  get(kind, ns, name)   an object as YAML; get(kind) lists
+  list(kind, { namespace=, labels=, fields=, limit= })    in the namespace; all = true: in every one
+  watch(kind, { ... })                   a line for each change, until ^C
+  create, update, apply, patch, patch_status, delete      as c:create and so on
+  resources { ... }, resource(kind)      what the server has
+  use(namespace)                         look there from now on; use() says where
+  version()                              the server's
+  c  kube  _                             the client, the library, the last result
+  yaml(x)  json(x)                       the text of anything
+
+  A line that begins with = or is an expression is printed. Tab completes kinds, names, fields. ^C ends what runs, ^D the shell.]]
+
+-- ---------------------------------------------------------------- printing
+
+local function age(o)
+  local created = o("metadata.creationTimestamp")
+  if type(created) ~= "string" then return "" end
+  local s = os.time() - math.floor(core.time(created):unix())
+  if s < 120 then return ("%ds"):format(math.max(s, 0)) end
+  if s < 7200 then return ("%dm"):format(s // 60) end
+  if s < 172800 then return ("%dh"):format(s // 3600) end
+  return ("%dd"):format(s // 86400)
+end
+
+local function state(o)
+  if o("metadata.deletionTimestamp") then return "Terminating" end
+  local phase = o("status.phase")
+  if type(phase) == "string" then return phase end
+  for _, condition in ipairs(o("status.conditions") or {}) do
+    if condition("type") == "Ready" or condition("type") == "Available" then
+      return (condition("status") == "True" and "" or "Not") .. condition.type
+    end
+  end
+  return ""
+end
+
+local function is_object(x) return core.is_view(x) and not common.is_list(x) and type(x("metadata.name")) == "string" end
+
+-- A list of objects, or nil.
+local function objects(x)
+  local out = {}
+  if type(x) ~= "table" and not core.is_view(x) then return nil end
+  if type(x) == "table" and getmetatable(x) ~= nil and #x == 0 then return nil end
+  for i = 1, #x do
+    if not is_object(x[i]) then return nil end
+    out[i] = x[i]
+  end
+  return #out > 0 and out or nil
+end
+
+local function print_objects(list)
+  local rows, kinds, namespaces, states = {}, {}, false, false
+  for _, o in ipairs(list) do
+    kinds[o("kind") or ""] = true
+    namespaces = namespaces or o("metadata.namespace") ~= nil
+    states = states or state(o) ~= ""
+  end
+  local several = next(kinds, next(kinds)) ~= nil
+  local header = {}
+  local function column(name, wanted) if wanted then header[#header + 1] = { name = name } end end
+  column("NAMESPACE", namespaces)
+  column("KIND", several)
+  column("NAME", true)
+  column("STATE", states)
+  column("AGE", true)
+  for i, o in ipairs(list) do
+    local row = {}
+    if namespaces then row[#row + 1] = o("metadata.namespace") or "" end
+    if several then row[#row + 1] = o("kind") or "" end
+    row[#row + 1] = o.metadata.name
+    if states then row[#row + 1] = state(o) end
+    row[#row + 1] = age(o)
+    rows[i] = row
+  end
+  printer.print(header, rows, { headers = true })
+end
+
+local function without_managed_fields(x)
+  if not is_object(x) or x("metadata.managedFields") == nil then return x end
+  local copy = core.copy(x)
+  copy.metadata.managedFields = nil
+  return copy
+end
+
+--- The text of a value as the shell shows it.
+function M.text(x)
+  if type(x) == "string" then return x end
+  if core.is_error(x) then return tostring(x) end
+  local meta = type(x) == "table" and getmetatable(x)
+  if core.is_view(x) or type(x) == "table" and not (meta and (meta.__name or meta.__tostring)) then
+    local ok, text = pcall(core.to_yaml, without_managed_fields(x))
+    if ok then return (text:gsub("\n+$", "")) end
+    if type(x) ~= "table" then return tostring(x) end
+    -- A table that no YAML can be: what it holds, by name.
+    local lines = {}
+    for k, v in pairs(x) do lines[#lines + 1] = ("%s: %s"):format(tostring(k), tostring(v)) end
+    table.sort(lines)
+    return table.concat(lines, "\n")
+  end
+  return tostring(x)
+end
+
+local function show(...)
+  for i = 1, select("#", ...) do
+    local x = select(i, ...)
+    local list = objects(x)
+    if list then print_objects(list) elseif x ~= nil or select("#", ...) == 1 then print(M.text(x)) end
+  end
+end
+
+-- ---------------------------------------------------------------- what a line can name
+
+local Shell = {}
+Shell.__index = Shell
+
+local VERBS = { "create", "update", "apply", "patch", "patch_status", "delete", "each", "resource", "resources", "version" }
+
+local function scope(self, opts)
+  local o = {}
+  for k, v in pairs(opts or {}) do o[k] = v end
+  local all = o.all
+  o.all = nil
+  if not all and o.namespace == nil then o.namespace = self.c:namespace() end
+  return o
+end
+
+local function scoped(self, kind, opts)
+  local o = scope(self, opts)
+  if not self.c:resource(kind).namespaced then o.namespace = nil end
+  return o
+end
+
+local function watching(self, kind, opts)
+  local diff = require "kubelua.cli.diff"
+  local known = {}
+  for event, o in self.c:watch(kind, scoped(self, kind, opts)) do
+    local key = (o("metadata.namespace") or "") .. "/" .. o.metadata.name
+    local old = known[key]
+    print(("%s %-8s %s%s"):format(os.date "%H:%M:%S", event, (key:gsub("^/", "")), old and "  " .. diff.text(old, o) or ""))
+    io.stdout:flush()
+    known[key] = event ~= "DELETED" and o or nil
+  end
+end
+
+local function connect(self, namespace)
+  local connection = {}
+  for k, v in pairs(self.env.connect) do connection[k] = v end
+  connection.namespace = namespace or connection.namespace
+  self.c = kube.connect(connection)
+  self.globals.c = self.c
+end
+
+local function use(self, namespace)
+  if namespace ~= nil then
+    local old = self.c
+    connect(self, namespace)
+    old:close()
+  end
+  return self.c:namespace()
+end
+
+local function globals(self)
+  local g = setmetatable({}, { __index = _G })
+  g._G, g.kube = g, kube
+  function g.help() print(HELP) end
+  function g.get(kind, a, ...)
+    if a == nil then return g.list(kind) end
+    return self.c:get(kind, a, ...)
+  end
+  function g.list(kind, opts) return (self.c:list(kind, scoped(self, kind, opts))) end
+  function g.watch(kind, opts) return watching(self, kind, opts) end
+  function g.use(namespace) return use(self, namespace) end
+  function g.yaml(x) return type(x) == "string" and core.yaml(x, "the text") or core.to_yaml(x) end
+  function g.json(x) return core.encode(x, true) end
+  for _, verb in ipairs(VERBS) do
+    g[verb] = function(...) return self.c[verb](self.c, ...) end
+  end
+  for _, name in ipairs { "qty", "duration", "time", "try", "copy" } do g[name] = kube[name] end
+  return g
+end
+
+-- ---------------------------------------------------------------- lines
+
+-- A local would be gone with its line.
+local function lasting(text)
+  local rest = text:match "^%s*local%s+(function%s.*)$" or text:match "^%s*local%s+([%a_][%w_,%s]*=.*)$"
+  return rest or text
+end
+
+--- A chunk out of what was typed so far, or nil and whether more is expected, and the message.
+function M.compile(text, env)
+  text = lasting(text:gsub("^%s*=", "return "))
+  local chunk, as_value = load("return " .. text, "=input", "t", env)
+  if chunk then return chunk end
+  local fn, why = load(text, "=input", "t", env)
+  if fn then return fn end
+  if why:find "<eof>$" then return nil, true, why end
+  -- What does not even begin as a statement was meant as a value.
+  local near = why:match "near '(.-)'$"
+  local begins = near and text:match("^%s*()" .. near:gsub("%p", "%%%0"))
+  return nil, false, begins and as_value or why
+end
+
+local function message(err)
+  local text = common.message(err)
+  if text:find "interrupted$" then return "interrupted" end
+  return (text:gsub("^input:", "line "))
+end
+
+-- Runs a chunk under ^C; true when it went well.
+local function run(self, chunk)
+  local out = table.pack(self.terminal:run(chunk))
+  if out[1] then
+    if out.n > 1 then
+      local shown = table.pack(self.terminal:run(show, table.unpack(out, 2, out.n)))
+      if not shown[1] then io.stderr:write(message(shown[2]), "\n") end
+      rawset(self.globals, "_", out[2])
+    end
+    io.stdout:flush()
+    return true
+  end
+  io.stdout:flush()
+  io.stderr:write(message(out[2]), "\n")
+  return false
+end
+
+-- The next statement: its text, false when it was aborted, nil at the end.
+local function statement(self)
+  local text
+  while true do
+    local line = self.terminal:read(text and "      >> " or ("%s> "):format(self.c:namespace()))
+    if not line then
+      if line == nil and text then
+        local _, _, why = M.compile(text, self.globals)
+        return text, why
+      end
+      return line
+    end
+    text = text and text .. "\n" .. line or line
+    if text:find "%S" then
+      local chunk, more, why = M.compile(text, self.globals)
+      if chunk or not more then return text, why, chunk end
+    else
+      text = nil
+    end
+  end
+end
+
+local function loop(self)
+  local good = true
+  while true do
+    local text, why, chunk = statement(self)
+    if text == nil then return good end
+    if text then
+      self.terminal:remember((text:gsub("\n", " ")))
+      if not chunk then
+        io.stderr:write(message(why), "\n")
+        good = false
+      elseif not run(self, chunk) then
+        good = false
+      end
+    end
+  end
+end
+
+-- $XDG_STATE_HOME/kubelua/history
+local function history()
+  local home = os.getenv "HOME"
+  local state_home = os.getenv "XDG_STATE_HOME" or home and home .. "/.local/state"
+  return state_home and state_home .. "/kubelua/history"
+end
+
+function M.run(env)
+  if #env.words > 0 then common.usage("takes no words, got %s (code is given with -e)", env.words[1]) end
+  local self = setmetatable({ env = env }, Shell)
+  self.globals = globals(self)
+  connect(self)
+  local file = env.interactive and not env.options.no_history and history() or nil
+  if file then env.make_dir((file:gsub("/[^/]*$", "")), true) end
+  self.terminal = env.terminal(file, function(head) return complete.at(self, head) end)
+  local good = true
+  if env.options.execute then
+    for _, text in ipairs(env.options.execute) do
+      local chunk, _, why = M.compile(text, self.globals)
+      if not chunk then error(message(why), 0) end
+      good = run(self, chunk) and good
+    end
+  else
+    if self.terminal:edits() then
+      print(("kubelua %s on %s, namespace %s; help() tells what there is"):format(env.version, self.c:server(), self.c:namespace()))
+    end
+    good = loop(self)
+    if self.terminal:edits() then good = true end
+  end
+  self.terminal:close()
+  self.c:close()
+  return good and 0 or 1
+end
+
+return M

@@ -5,27 +5,32 @@
 --
 -- An absent object is nil; what else goes wrong raises a structured error (kube.try turns it into nil, err).
 
+local clock = require "kubelua.clock"
 local core = require "kubelua.core"
+local discovery = require "kubelua.discovery"
 local object = require "kubelua.object"
 local options = require "kubelua.options"
+local pager = require "kubelua.pager"
 local patch = require "kubelua.patch"
 local request = require "kubelua.request"
+local suggest = require "kubelua.suggest"
+local verbs = require "kubelua.verbs"
 
 local M = {}
 
----@class kubelua.Client
+---@class kubelua.Client: kubelua.Verbs
 ---@field private core userdata
 local Client = {}
 Client.__index = Client
 Client.__name = "kubelua.Client"
 
--- Objects per page of a list; the server keeps little, and a lazy loop starts early.
-local PAGE = 500
-
 local CONNECT = {
   server = "string", kubeconfig = "string", context = "string", cluster = "string", user = "string", namespace = "string",
-  token = "string", as = "string", tls_server_name = "string", insecure = "boolean", timeout = "string", http1 = "boolean",
-  user_agent = "string", field_manager = "string",
+  token = "string", token_file = "string", username = "string", password = "string", as = "string", as_uid = "string", as_groups = "table", as_extra = "table",
+  ca_file = "string", ca_data = "string", cert_file = "string", cert_data = "string", key_file = "string", key_data = "string", proxy = "string",
+  tls_server_name = "string", insecure = "boolean", disable_compression = "boolean", timeout = "string", http1 = "boolean", protobuf = "boolean",
+  user_agent = "string", field_manager = "string", cache_dir = "path", cache_ttl = "duration", check = "boolean",
+  qps = "number", burst = "integer", on_warning = "handler",
 }
 
 --- A client of the cluster that the options, KUBECONFIG, the pod we run in, or ~/.kube/config name, in this order.
@@ -33,7 +38,20 @@ local CONNECT = {
 ---@return kubelua.Client
 function M.connect(opts)
   opts = options.check("kube.connect", opts, CONNECT)
-  return setmetatable({ core = core.connect(opts) }, Client)
+  local warn = opts.on_warning
+  if type(warn) == "string" and warn ~= "log" and warn ~= "none" then
+    core.blame(("kube.connect: on_warning must be \"log\", \"none\" or a function, got %q"):format(warn))
+  end
+  for _, name in ipairs { "qps", "burst" } do
+    if opts[name] and not (opts[name] > 0 and opts[name] < math.huge) then
+      core.blame(("kube.connect: %s must be more than 0, got %s; without it there is no limit of ours"):format(name, opts[name]))
+    end
+  end
+  if opts.burst and not opts.qps then core.blame("kube.connect: burst says how many go at once before qps counts; give qps too") end
+  if warn == nil or warn == "log" then return setmetatable({ core = core.connect(opts), on_warning = false }, Client) end
+  local rest = { quiet = true }
+  for name, value in pairs(opts) do rest[name] = value end
+  return setmetatable({ core = core.connect(rest), on_warning = type(warn) == "function" and warn }, Client)
 end
 
 -- ---------------------------------------------------------------- sending
@@ -46,10 +64,18 @@ local function await(call)
   end
 end
 
+local function tell_warnings(self)
+  for _, w in ipairs((self.core:warnings())) do self.on_warning(w.text, w.call) end
+end
+
 local function send(self, op)
-  -- A list or watch without a namespace means all of them; everything else the context's own.
-  if not op.ns and op.verb ~= "list" and op.verb ~= "watch" then op.default_ns = self.core:namespace() end
-  return await(self.core:begin(op))
+  -- A list or watch without a namespace means all of them, a deletion of many says which; everything else the context's own.
+  if not op.ns and not request.is_many(op) then op.default_ns = self.core:namespace() end
+  if not self.on_warning then return await(self.core:begin(op)) end
+  local ok, result = pcall(await, self.core:begin(op))
+  tell_warnings(self)
+  if ok then return result end
+  error(result, 0)
 end
 
 local function get(self, op)
@@ -81,20 +107,18 @@ end
 -- ---------------------------------------------------------------- reading
 
 --- The object, or nil when it is absent: c:get("v1/Pod", "default", "a") or c:get("v1/Pod", "default/a"); a name alone is looked
---- for in the context's namespace.
+--- for in the context's namespace. Options come last: { subresource = "scale" }, { metadata_only = true }.
 ---@param kind string
 ---@param namespace_or_key string
----@param name string?
+---@param name_or_opts string|kubelua.GetOptions|nil
+---@param opts kubelua.GetOptions?
 ---@return kubelua.view?
-function Client:get(kind, namespace_or_key, name)
-  return get(self, request.get("c:get", kind, namespace_or_key, name))
+function Client:get(kind, namespace_or_key, name_or_opts, opts)
+  return get(self, request.get("c:get", kind, namespace_or_key, name_or_opts, opts))
 end
 
--- One page: its objects, the token of the next page or nil, the resourceVersion.
-local function page(self, op, token)
-  op.continue_token = token
-  local items, continue, version = core.items(send(self, op))
-  return items, continue ~= "" and continue or nil, version
+local function sender(self)
+  return function(op) return send(self, op) end
 end
 
 --- All objects of a kind, as a list of views, and the resourceVersion of the list.
@@ -103,26 +127,11 @@ end
 ---@return kubelua.view[] items, string? resourceVersion
 function Client:list(kind, opts)
   local op = request.list("c:list", kind, opts)
-  if op.limit then
-    local items, _, version = page(self, op)
+  if op.limit and op.limit > 0 then
+    local items, _, version = core.items(send(self, op))
     return items, version
   end
-  op.limit = PAGE
-  local all, token, version = page(self, op)
-  while token do
-    local ok, items, next_token = pcall(page, self, op, token)
-    if ok then
-      table.move(items, 1, #items, #all + 1, all)
-      token = next_token
-    elseif core.is_error(items) and items.code == 410 then
-      -- The server forgot our place: once more from the start, in one piece.
-      op.limit = nil
-      all, token, version = page(self, op)
-    else
-      error(items, 0)
-    end
-  end
-  return all, version
+  return pager.all(sender(self), op)
 end
 
 --- Iterates over all objects of a kind, page by page: for pod in c:each("v1/Pod") do ... end
@@ -130,21 +139,30 @@ end
 ---@param opts kubelua.ListOptions?
 ---@return fun(): kubelua.view?
 function Client:each(kind, opts)
-  local op = request.list("c:each", kind, opts)
-  local left = op.limit
-  if not left or left > PAGE then op.limit = PAGE end
-  local items, i, token, started = {}, 0, nil, false
-  return function()
-    if left == 0 then return nil end
-    while i >= #items do
-      if started and not token then return nil end
-      items, token = page(self, op, token)
-      i, started = 0, true
+  return pager.each(sender(self), request.list("c:each", kind, opts))
+end
+
+--- A list as the server prints it: { columns = {{ name =, type =, priority = }, ...}, rows = {{ cells = {...}, object = ... }, ...} }.
+---@param kind string
+---@param opts kubelua.TableOptions?
+---@return {columns: kubelua.view[], rows: kubelua.view[], resourceVersion: string?}
+function Client:table(kind, opts)
+  local op = request.table("c:table", kind, opts)
+  local out = { columns = {}, rows = {} }
+  local function take(answer)
+    if not answer then out.rows = {} return end
+    if answer.kind ~= "Table" then
+      error(core.error { kind = "server", verb = "list", resource = kind, message = ("c:table: the server answered with a %s instead of a Table")
+        :format(tostring(answer.kind)) }, 0)
     end
-    i = i + 1
-    if left then left = left - 1 end
-    return items[i]
+    if #out.columns == 0 then
+      for _, column in ipairs(answer.columnDefinitions) do out.columns[#out.columns + 1] = column end
+    end
+    for _, row in ipairs(answer.rows or {}) do out.rows[#out.rows + 1] = row end
+    out.resourceVersion = answer("metadata.resourceVersion")
   end
+  if op.limit and op.limit > 0 then take(send(self, op)) else pager.all(sender(self), op, take) end
+  return out
 end
 
 -- ---------------------------------------------------------------- watching
@@ -172,11 +190,20 @@ end
 
 Watch.__close = Watch.close
 
+-- A watch that never worked is tried again as client-go tries any request: after the server's Retry-After, or when the line broke.
+local FIRST_TRIES = 10
+
+local function worth_trying(self, err)
+  if not core.is_error(err) or not PASSING[err.kind] then return false end
+  if self.worked and self.op.rv then return true end
+  self.tries = (self.tries or 0) + 1
+  return self.tries <= FIRST_TRIES and (err.kind == "closed" or err.kind == "timeout" or err.retry_after ~= nil)
+end
+
 -- Whether an error is worth another try; rests before that.
 function Watch:rest(err)
-  if not (core.is_error(err) and PASSING[err.kind] and self.worked and self.op.rv) then return false end
-  local left = err.retry_after or self.pause
-  while left > 0 do left = self.client.core:pause(left) end
+  if not worth_trying(self, err) then return false end
+  clock.sleep(err.retry_after or self.worked and self.pause or 1)
   self.pause = math.min(self.pause * 2, PAUSE_MOST)
   return true
 end
@@ -273,6 +300,9 @@ function Client:delete(kind, a, b, c)
   error(result, 0)
 end
 
+-- evict, scale and the like: as ctx has them.
+verbs.add(Client, "c:", patcher)
+
 -- ---------------------------------------------------------------- the server
 
 --- Any path of the API: c:raw("GET", "/version"). `body` is a table, a view, or text.
@@ -290,28 +320,18 @@ end
 ---@return kubelua.view
 function Client:version() return self:raw("GET", "/version") end
 
---- All resources of the server, each in its group's preferred version; subresources are left out.
----@return kubelua.ResourceInfo[]
-function Client:resources()
-  local out = {}
-  local function add(path, api_version)
-    for _, r in ipairs(self:raw("GET", path).resources) do
-      if not r.name:find("/", 1, true) then
-        local verbs = {}
-        for _, verb in ipairs(r("verbs") or {}) do verbs[#verbs + 1] = verb end
-        out[#out + 1] = { kind = api_version .. "/" .. r.kind, plural = r.name, namespaced = r.namespaced, verbs = verbs }
-      end
-    end
-  end
-  add("/api/v1", "v1")
-  for _, group in ipairs(self:raw("GET", "/apis").groups) do
-    local version = group.preferredVersion.groupVersion
-    -- An aggregated API whose server is down must not hide the others.
-    local ok, err = pcall(add, "/apis/" .. version, version)
-    if not ok and not core.is_error(err) then error(err, 0) end
-  end
-  return out
+--- The resources of the server, each in its group's preferred version; and the group versions whose discovery failed, with the
+--- reasons: a service that is down hides only its own.
+---@param filter kubelua.ResourceFilter?
+---@return kubelua.ResourceInfo[], table<string, string>
+function Client:resources(filter)
+  return discovery.resources(self.core, function(kind) await(self.core:resolve(kind)) end, "c:resources", filter)
 end
+
+--- What the server warned of since the last call of this, each text once: {{ text =, call = }, ...}; and how many more there were
+--- than are kept. With a function as on_warning there is nothing left to tell.
+---@return {text: string, call: string}[] warnings, integer missed
+function Client:warnings() return self.core:warnings() end
 
 --- The context's namespace, or "default".
 ---@return string
@@ -325,6 +345,15 @@ function Client:server() return self.core:server() end
 function Client:close() self.core:close() end
 
 Client.__close = Client.close
+
+require("kubelua.helpers").into_client(Client)
+for name, method in pairs(require "kubelua.stream".methods) do Client[name] = method end
+
+-- What a client has not is a typing mistake.
+setmetatable(Client, { __index = function(_, name)
+  if type(name) ~= "string" or name:find "^__" then return nil end
+  core.blame(("c:%s: a client has no such call%s"):format(name, suggest.hint(name, Client)))
+end })
 
 --- The text form of an object's kind, "apps/v1/Deployment".
 M.kind_of = object.kind_of

@@ -2,17 +2,20 @@
 -- and the worker runs other keys meanwhile. Errors are raised as in the client; an absent object is nil.
 
 local core = require "kubelua.core"
+local news = require "kubelua.news"
 local object = require "kubelua.object"
 local options = require "kubelua.options"
+local pager = require "kubelua.pager"
 local patch = require "kubelua.patch"
 local request = require "kubelua.request"
 local suggest = require "kubelua.suggest"
+local verbs = require "kubelua.verbs"
 
 local run = core.run
 
 local M = {}
 
----@class kubelua.Context
+---@class kubelua.Context: kubelua.Verbs
 ---@field key string              "namespace/name", or "name"
 ---@field namespace string?
 ---@field name string
@@ -25,7 +28,10 @@ local M = {}
 local Context = {}
 
 -- In the design, not in this version.
-local LATER = { evict = true, scale = true, memo = true, trigger = true, exec = true, logs = true }
+local LATER = { memo = true, trigger = true }
+
+-- A stream lives as long as a pod speaks, a reconcile for seconds.
+local STREAMS = { exec = true, exec_stream = true, logs = true, attach = true, port_forward = true, port_stream = true }
 
 -- ---------------------------------------------------------------- log
 
@@ -123,23 +129,33 @@ local Live = {}
 Live.__index = Live
 
 --- From the server: the object or nil.
-function Live:get(kind, namespace_or_key, name) -- luacheck: no self
-  return get_live(request.get("ctx.live:get", kind, namespace_or_key, name))
+---@param kind string
+---@param namespace_or_key string
+---@param name_or_opts string|kubelua.GetOptions|nil
+---@param opts kubelua.GetOptions?
+---@return kubelua.view?
+function Live:get(kind, namespace_or_key, name_or_opts, opts) -- luacheck: no self
+  return get_live(request.get("ctx.live:get", kind, namespace_or_key, name_or_opts, opts))
 end
 
---- From the server: all objects, page by page.
+--- From the server: all objects, page by page, and the resourceVersion of the list.
+---@param kind string
+---@param opts kubelua.ListOptions?
+---@return kubelua.view[] items, string? resourceVersion
 function Live:list(kind, opts) -- luacheck: no self
   local op = request.list("ctx.live:list", kind, opts)
-  local wanted = op.limit
-  op.limit = wanted or 500
-  local all = {}
-  repeat
-    local items, token = core.items(send(op))
-    table.move(items, 1, #items, #all + 1, all)
-    op.continue_token = token ~= "" and token or nil
-  until wanted or not op.continue_token
-  return all
+  if op.limit and op.limit > 0 then
+    local items, _, version = core.items(send(op))
+    return items, version
+  end
+  return pager.all(send, op)
 end
+
+--- From the server: iterates over all objects, page by page.
+---@param kind string
+---@param opts kubelua.ListOptions?
+---@return fun(): kubelua.view?
+function Live:each(kind, opts) return pager.each(send, request.list("ctx.live:each", kind, opts)) end -- luacheck: no self
 
 local live = setmetatable({}, Live)
 
@@ -240,6 +256,14 @@ function Context:patch(o, change, opts) return patch.patch(patcher, "ctx:patch",
 ---@return kubelua.view
 function Context:patch_status(o, change, opts) return patch.patch_status(patcher, "ctx:patch_status", o, change, opts) end -- luacheck: no self
 
+-- evict, scale and the like: as the client has them. What they read, they read from the server.
+verbs.add(Context, "ctx:", function(self)
+  return {
+    send = function(op) return send(request.is_many(op) and op or placed(self, op)) end,
+    get = function(op) return get_live(placed(self, op)) end,
+  }
+end)
+
 --- Merges the given keys into the status; nothing is sent when nothing changes. `status` in a result does this.
 ---@param o kubelua.view
 ---@param status table|kubelua.view
@@ -257,16 +281,17 @@ end
 -- ---------------------------------------------------------------- events, time
 
 local function record(self, kind, what, reason, fmt, ...)
-  if type(reason) ~= "string" or not reason:find "^%u%w*$" then
-    core.blame(("%s: the reason is one word in UpperCamelCase such as \"SourceMissing\", got %s"):format(what, tostring(reason)))
-  end
-  run.event(kind, reason, formatted(fmt, ...), self.object)
+  local e = news.check(what, reason)
+  run.event(kind, e.reason, formatted(fmt, ...), self.object, e.action, e.related)
 end
 
---- A Normal Event about the object: ctx:event("Synced", "copied %d keys", n)
+--- A Normal Event about the object: ctx:event("Synced", "copied %d keys", n). In place of the reason a table may say more:
+--- { reason = "Synced", action = "Copy", related = secret }
+---@param reason string|kubelua.EventNews
 function Context:event(reason, fmt, ...) record(self, "Normal", "ctx:event", reason, fmt, ...) end
 
 --- A Warning Event about the object.
+---@param reason string|kubelua.EventNews
 function Context:warn(reason, fmt, ...) record(self, "Warning", "ctx:warn", reason, fmt, ...) end
 
 --- The runtime's clock.
@@ -290,11 +315,16 @@ function Context:sleep(duration) run.sleep(duration) end -- luacheck: no self
 Context.log, Context.live = log, live
 
 local function missing(name)
+  if STREAMS[name] then
+    core.blame(("ctx.%s: a reconcile has no streams; let a Job of the pod's do it, or a program of its own with kube.connect():%s"):format(name, name))
+  end
   if LATER[name] then core.blame(("ctx.%s is not in this version of kubelua"):format(tostring(name))) end
   local names = {}
   for known in pairs(Context) do names[#names + 1] = known end
   core.blame(("ctx.%s: there is no such thing%s"):format(tostring(name), suggest.hint(name, names)))
 end
+
+require("kubelua.helpers").into_context(Context)
 
 -- The fields come from the run (bindings/lctx.c).
 run.context(Context, missing)

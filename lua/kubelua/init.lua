@@ -37,11 +37,24 @@ local FROM_FILES = {
   max = { "kubelua.quantity", "max" }, min = { "kubelua.quantity", "min" },
   requests = { "kubelua.quantity", "requests" }, limits = { "kubelua.quantity", "limits" },
   controller = { "kubelua.controller", "controller" },
+  extract = { "kubelua.extract", "extract" }, adopt_fields = { "kubelua.adopt", "adopt_fields" },
+  merge_patch = { "kubelua.compute", "merge_patch" }, strategic_patch = { "kubelua.compute", "strategic_patch" },
+  name_problem = { "kubelua.compute", "name_problem" }, generate_name = { "kubelua.compute", "generate_name" }, share = { "kubelua.compute", "share" },
+  recorder = { "kubelua.recorder", "recorder" },
+  informers = { "kubelua.informers", "informers" }, json = { "kubelua.core", "decode" }, to_json = { "kubelua.core", "encode" },
+  certificate = { "kubelua.certificate", "certificate" },
+  base64_encode = { "kubelua.core", "base64_encode" }, base64_decode = { "kubelua.core", "base64_decode" },
+  ttl_store = { "kubelua.ttl", "ttl_store" },
+  retry_on_conflict = { "kubelua.upsert", "retry_on_conflict" },
+  set_controller = { "kubelua.owner", "set_controller" }, set_owner = { "kubelua.owner", "set_owner" },
+  remove_owner = { "kubelua.owner", "remove_owner" }, controller_of = { "kubelua.owner", "controller_of" },
+  is_owned_by = { "kubelua.owner", "is_owned_by" }, add_finalizer = { "kubelua.owner", "add_finalizer" },
+  remove_finalizer = { "kubelua.owner", "remove_finalizer" }, has_finalizer = { "kubelua.owner", "has_finalizer" },
   retry = { "kubelua.result", "retry" }, fail = { "kubelua.result", "fail" },
 }
 
 -- What the design has and this version does not: refused by name, so that nobody looks for a typing mistake.
-local LATER = { shared = true, informers = true, manager = true, testing = true }
+local LATER = { shared = true, manager = true, testing = true }
 
 local function names()
   local list = {}
@@ -50,7 +63,7 @@ local function names()
   return list
 end
 
-return setmetatable(kube, {
+setmetatable(kube, {
   __index = function(_, name)
     local from = FROM_FILES[name]
     if from then
@@ -66,3 +79,5 @@ return setmetatable(kube, {
     core.blame(("kube.%s: the kubelua table is shared by everybody in this state and cannot be changed"):format(tostring(name)))
   end,
 })
+
+return kube

@@ -8,7 +8,9 @@ local M = {}
 -- What type() calls the values that each word allows.
 local ALLOWS = {
   string = { string = true },
-  integer = { number = true },
+  path = { string = true, boolean = true },
+  integer = { number = true }, number = { number = true },
+  handler = { ["function"] = true, string = true },
   boolean = { boolean = true },
   table = { table = true, userdata = true },
   duration = { string = true, number = true },
@@ -16,9 +18,14 @@ local ALLOWS = {
   index = { string = true, table = true },
   value = { string = true, table = true, boolean = true },
   ["function"] = { ["function"] = true },
+  input = { string = true, ["function"] = true },
+  moment = { string = true, number = true, userdata = true },
 }
 
-local A = { integer = "an integer", index = "a name or a table { name = value }", value = "a string or a list of strings" }
+local A = {
+  integer = "an integer", path = "a path, or false for none", index = "a name or a table { name = value }", value = "a string or a list of strings",
+  input = "a string or a function that returns strings", handler = "a function or a text",
+}
 
 --- Checks `options` against `known`, which maps each name to a word of ALLOWS. nil passes as an empty table.
 ---@param what string  how messages call the call: "c:list"

@@ -8,13 +8,17 @@
 local core = require "kubelua.core"
 local object = require "kubelua.object"
 local options = require "kubelua.options"
+local request_words = require "kubelua.request"
+local suggest = require "kubelua.suggest"
 
 local M = {}
 
 -- A function that meets a conflict this often in a row is losing a race that it should not run.
 local ATTEMPTS = 8
 
-local OPTIONS = { type = "string", subresource = "string", lock = "boolean", manager = "string", dry_run = "boolean", force = "boolean" }
+local OPTIONS = { type = "string", subresource = "string", lock = "boolean", manager = "string", dry_run = "boolean", force = "boolean",
+  validation = "string", timeout = "duration" }
+local STATUS = { lock = "boolean", manager = "string", dry_run = "boolean", validation = "string", timeout = "duration" }
 local TYPES = { merge = true, json = true, strategic = true }
 
 -- The identity of what is patched: from a view, or from a table in either form. Status and the like may be missing from a table.
@@ -33,6 +37,8 @@ local function request(at, body, kind, subresource, opts)
   return {
     verb = "patch", kind = at.kind, ns = at.ns, name = at.name, body = core.value(body, "the patch"), patch_type = kind,
     subresource = subresource, field_manager = opts.manager, dry_run = opts.dry_run, force = opts.force,
+    field_validation = opts.validation, timeout = opts.timeout,
+    check = not core.is_view(body),
   }
 end
 
@@ -125,7 +131,7 @@ end
 
 local function with_table(self, what, base, at, change, opts)
   local kind = opts.type or "merge"
-  if not TYPES[kind] then core.blame(("%s: type must be merge, json or strategic, got %q"):format(what, kind)) end
+  if not TYPES[kind] then core.blame(("%s: type must be merge, json or strategic, got %q%s"):format(what, kind, suggest.hint(kind, TYPES))) end
   local body = change
   if opts.lock then
     local version = base("metadata.resourceVersion")
@@ -143,6 +149,7 @@ end
 function M.patch(self, what, o, change, opts)
   local base, at = target(what, o)
   opts = options.check(what, opts, OPTIONS)
+  request_words.validation(what, opts.validation)
   if type(change) == "function" then
     if opts.type and opts.type ~= "merge" then
       core.blame(("%s: a function yields a merge patch; type = %q wants the patch itself"):format(what, opts.type))
@@ -156,8 +163,9 @@ end
 
 --- `change` is a function that edits the status of a draft, or a table of the status fields to set.
 function M.patch_status(self, what, o, change, opts)
-  opts = options.check(what, opts, { manager = "string", dry_run = "boolean", lock = "boolean" })
-  local rest = { subresource = "status", manager = opts.manager, dry_run = opts.dry_run, lock = opts.lock }
+  opts = options.check(what, opts, STATUS)
+  local rest = { subresource = "status" }
+  for name, value in pairs(opts) do rest[name] = value end
   if type(change) == "table" or core.is_view(change) then change = { status = change } end
   return M.patch(self, what, o, change, rest)
 end

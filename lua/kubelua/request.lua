@@ -8,17 +8,35 @@ local suggest = require "kubelua.suggest"
 
 local M = {}
 
-local DELETE = { propagation = "string", uid = "string", resourceVersion = "string", grace = "integer", dry_run = "boolean" }
+local GET = { subresource = "string", resource_version = "string", metadata_only = "boolean", timeout = "duration" }
+local DELETE = {
+  propagation = "string", uid = "string", resourceVersion = "string", grace = "integer", dry_run = "boolean", timeout = "duration",
+}
 local LIST = {
   namespace = "string", labels = "selector", fields = "selector", limit = "integer", resource_version = "string",
+  resource_version_match = "string", metadata_only = "boolean", timeout = "duration", server_timeout = "duration",
+}
+local TABLE = { include = "string" }
+for name, word in pairs(LIST) do
+  if name ~= "metadata_only" then TABLE[name] = word end
+end
+local DELETE_COLLECTION = {
+  namespace = "string", labels = "selector", fields = "selector", resource_version = "string", resource_version_match = "string",
+  propagation = "string", grace = "integer", dry_run = "boolean", timeout = "duration",
 }
 local WATCH = {
   namespace = "string", name = "string", labels = "selector", fields = "selector", resource_version = "string",
-  bookmarks = "boolean", timeout = "duration",
+  bookmarks = "boolean", timeout = "duration", metadata_only = "boolean",
 }
-local WRITE = { manager = "string", dry_run = "boolean", validation = "string", subresource = "string" }
-local APPLY = { force = "boolean", manager = "string", dry_run = "boolean", validation = "string", subresource = "string" }
+local WRITE = {
+  manager = "string", dry_run = "boolean", validation = "string", subresource = "string", of = "string", timeout = "duration",
+}
+local APPLY = {
+  force = "boolean", manager = "string", dry_run = "boolean", validation = "string", subresource = "string", timeout = "duration",
+}
 local PROPAGATION = { Foreground = true, Background = true, Orphan = true }
+local VALIDATION = { Strict = true, Warn = true, Ignore = true }
+local MATCH = { Exact = true, NotOlderThan = true }
 
 -- ---------------------------------------------------------------- arguments
 
@@ -114,17 +132,45 @@ function M.terms(what, indexes)
   return out
 end
 
+local function one_of(what, name, word, words, said)
+  if word == nil or words[word] then return word end
+  core.blame(("%s: %s must be %s, got %q%s"):format(what, name, said, word, suggest.hint(word, words)))
+end
+
 local function propagation(what, word)
-  if word == nil or PROPAGATION[word] then return word end
-  core.blame(("%s: propagation must be Foreground, Background or Orphan, got %q"):format(what, word))
+  return one_of(what, "propagation", word, PROPAGATION, "Foreground, Background or Orphan")
+end
+
+--- "Strict", "Warn" or "Ignore", or nil.
+function M.validation(what, word) return one_of(what, "validation", word, VALIDATION, "Strict, Warn or Ignore") end
+
+local function match(what, opts)
+  local word = one_of(what, "resource_version_match", opts.resource_version_match, MATCH, "Exact or NotOlderThan")
+  if word and not opts.resource_version then
+    core.blame(("%s: resource_version_match says how resource_version is meant, which is missing"):format(what))
+  end
+  return word
+end
+
+local function seconds(duration)
+  return duration and math.ceil(core.duration(duration))
+end
+
+local function positive(what, opts, ...)
+  for _, name in ipairs { ... } do
+    if opts[name] and opts[name] < 0 then core.blame(("%s: %s must not be negative, got %d"):format(what, name, opts[name])) end
+  end
 end
 
 -- ---------------------------------------------------------------- reading
 
 function M.get(what, kind, a, b, c)
-  local namespace, name, rest = M.key(what, kind, a, b, c)
-  options.check(what, rest, {})
-  return { verb = "get", kind = kind, ns = namespace, name = name }
+  local namespace, name, opts = M.key(what, kind, a, b, c)
+  opts = options.check(what, opts, GET)
+  return {
+    verb = "get", kind = kind, ns = namespace, name = name, subresource = opts.subresource, rv = opts.resource_version,
+    form = opts.metadata_only and "metadata" or nil, timeout = opts.timeout,
+  }
 end
 
 --- `more` names the options that only some callers have.
@@ -138,19 +184,33 @@ function M.list(what, kind, opts, more)
   else
     opts = options.check(what, opts, LIST)
   end
+  positive(what, opts, "limit")
   return {
     verb = "list", kind = kind, ns = opts.namespace, labels = M.labels(opts.labels), fields = M.fields(opts.fields),
-    limit = opts.limit, rv = opts.resource_version,
+    limit = opts.limit, rv = opts.resource_version, rv_match = match(what, opts), form = opts.metadata_only and "metadata" or nil,
+    timeout = opts.timeout, timeout_seconds = seconds(opts.server_timeout),
   }
+end
+
+--- A list as the server prints it. `include` is "None", "Metadata" or "Object": what of each object comes beside its cells.
+function M.table(what, kind, opts)
+  check_kind(what, kind)
+  opts = options.check(what, opts, TABLE)
+  local rest = {}
+  for name, value in pairs(opts) do rest[name] = value end
+  rest.include = nil
+  local op = M.list(what, kind, rest)
+  op.form = "table"
+  op.include = one_of(what, "include", opts.include, { None = true, Metadata = true, Object = true }, "None, Metadata or Object")
+  return op
 end
 
 function M.watch(what, kind, opts)
   check_kind(what, kind)
   opts = options.check(what, opts, WATCH)
-  local seconds = opts.timeout and math.ceil(core.duration(opts.timeout))
   return {
     verb = "watch", kind = kind, ns = opts.namespace, name = opts.name, labels = M.labels(opts.labels), fields = M.fields(opts.fields),
-    rv = opts.resource_version, timeout_seconds = seconds, bookmarks = true,
+    rv = opts.resource_version, timeout_seconds = seconds(opts.timeout), bookmarks = true, form = opts.metadata_only and "metadata" or nil,
   }
 end
 
@@ -161,11 +221,15 @@ local function write(verb, what, o, opts, known)
   opts = options.check(what, opts, known)
   local body = core.value(manifest, "the object")
   local metadata = body("metadata")
+  if opts.of and not opts.subresource then
+    core.blame(("%s: of = %q says whose subresource is meant; say which: subresource = \"...\""):format(what, opts.of))
+  end
   return {
-    verb = verb, kind = object.kind_of(body), body = body,
-    ns = metadata and metadata("namespace"), name = verb ~= "create" and metadata and metadata("name") or nil,
-    field_manager = opts.manager, force = opts.force, dry_run = opts.dry_run,
-    field_validation = opts.validation, subresource = opts.subresource,
+    verb = verb, kind = opts.of or object.kind_of(body), body = body,
+    ns = metadata and metadata("namespace"), name = (verb ~= "create" or opts.subresource) and metadata and metadata("name") or nil,
+    field_manager = opts.manager, force = opts.force, dry_run = opts.dry_run, timeout = opts.timeout,
+    field_validation = M.validation(what, opts.validation), subresource = opts.subresource,
+    check = type(o) == "table",         -- what the server gave us needs no check
   }
 end
 
@@ -188,11 +252,26 @@ function M.delete(what, kind, a, b, c)
   end
   local namespace, name, opts = M.key(what, kind, a, b, c)
   opts = options.check(what, opts, DELETE)
+  positive(what, opts, "grace")
   return {
     verb = "delete", kind = kind, ns = namespace, name = name, propagation = propagation(what, opts.propagation),
-    uid = opts.uid, precondition_rv = opts.resourceVersion, grace_seconds = opts.grace, dry_run = opts.dry_run,
+    uid = opts.uid, precondition_rv = opts.resourceVersion, grace_seconds = opts.grace, dry_run = opts.dry_run, timeout = opts.timeout,
   }
 end
+
+function M.delete_collection(what, kind, opts)
+  check_kind(what, kind)
+  opts = options.check(what, opts, DELETE_COLLECTION)
+  positive(what, opts, "grace")
+  return {
+    verb = "deletecollection", kind = kind, ns = opts.namespace, labels = M.labels(opts.labels), fields = M.fields(opts.fields),
+    rv = opts.resource_version, rv_match = match(what, opts), propagation = propagation(what, opts.propagation),
+    grace_seconds = opts.grace, dry_run = opts.dry_run, timeout = opts.timeout,
+  }
+end
+
+--- Whether a request is about many objects.
+function M.is_many(op) return op.verb == "list" or op.verb == "watch" or op.verb == "deletecollection" end
 
 -- ---------------------------------------------------------------- answers
 

@@ -18,7 +18,7 @@ Verdict.__name = "kubelua.Verdict"
 Verdict.__tostring = function(v) return ("kube.%s: %s"):format(v.word, v.why or v.after) end
 
 local KEYS = { requeue_after = true, status = true, apply = true, delete = true, events = true }
-local EVENT_KEYS = { type = true, reason = true, message = true }
+local EVENT_KEYS = { type = true, reason = true, message = true, action = true, related = true }
 local DELETE_KEYS = { kind = true, namespace = true, name = true }
 
 local function seconds(x, what)
@@ -112,7 +112,8 @@ local function send(ctx, obj, e)
   end
   if e.status then ctx:merge_status(obj, e.status) end
   for _, v in ipairs(e.events) do
-    if v.type == "Warning" then ctx:warn(v.reason, "%s", v.message) else ctx:event(v.reason, "%s", v.message) end
+    local say = v.type == "Warning" and ctx.warn or ctx.event
+    say(ctx, { reason = v.reason, action = v.action, related = v.related }, "%s", v.message)
   end
 end
 
@@ -128,7 +129,8 @@ function M.settle(ctx, obj, r, why)
   if getmetatable(r) == Verdict then return r.word, r.after, r.why end
   if type(r) ~= "table" then error(NONSENSE:format(core.is_view(r) and "an object" or "a " .. type(r)), 0) end
   local effects = check_effects(r)
-  send(ctx, obj, effects)
+  local ok, err = pcall(send, ctx, obj, effects)
+  if not ok then error(type(err) == "string" and "what reconcile returned: " .. err or err, 0) end
   if effects.after then return "after", effects.after, nil end
   return "done", nil, nil
 end

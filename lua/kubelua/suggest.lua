@@ -5,16 +5,18 @@ local M = {}
 -- A word this far away, relative to its length, is no slip of the fingers any more.
 local NEAR = 0.4
 
+-- Letters left out, put in, mistaken, or two of them swapped.
 local function distance(a, b)
-  local last = {}
+  local before, last = {}, {}
   for j = 0, #b do last[j] = j end
   for i = 1, #a do
     local this = { [0] = i }
     for j = 1, #b do
       local cost = a:byte(i) == b:byte(j) and 0 or 1
       this[j] = math.min(last[j] + 1, this[j - 1] + 1, last[j - 1] + cost)
+      if i > 1 and j > 1 and a:byte(i) == b:byte(j - 1) and a:byte(i - 1) == b:byte(j) then this[j] = math.min(this[j], before[j - 2] + 1) end
     end
-    last = this
+    before, last = last, this
   end
   return last[#b]
 end

@@ -3,8 +3,6 @@
 -- types.lua - what the Lua language server should know of the functions that are written in C, and of the tables they take.
 -- It is never loaded.
 
-error "types.lua is for editors; require \"kubelua\" instead"
-
 -- ---------------------------------------------------------------- values
 
 --- A Kubernetes object, or a part of one, read-only and shared: every string key is a field, lists count from 1. Absent fields and
@@ -80,6 +78,16 @@ function kube.to_yaml(x) end
 ---@return boolean
 function kube.is_view(x) end
 
+--- Bytes as base64, as Secrets and certificates have them.
+---@param bytes string
+---@return string
+function kube.base64_encode(bytes) end
+
+--- The bytes of base64; line breaks are passed over. Raises an error of kind "syntax".
+---@param text string
+---@return string
+function kube.base64_decode(text) end
+
 -- ---------------------------------------------------------------- errors
 
 --- What the world did: raised by API calls, told apart by kube.try.
@@ -89,6 +97,7 @@ function kube.is_view(x) end
 ---@field reason string?      Kubernetes' word, "NotFound"
 ---@field message string
 ---@field details kubelua.view?
+---@field conflicts {manager: string, field: string}[]?  of an apply: who owns which field
 ---@field retry_after number? seconds
 ---@field verb string?
 ---@field resource string?    the kind
@@ -226,17 +235,44 @@ function kube.selector(x) end
 ---@field cluster string?
 ---@field user string?
 ---@field namespace string?
----@field token string?
+---@field token string?            bearer token
+---@field token_file string?       file with one, read again as it rotates
+---@field username string?         basic authentication
+---@field password string?
+---@field ca_file string?          CAs that the server's certificate is verified against, read again as they rotate
+---@field ca_data string?          the same as PEM text
+---@field cert_file string?        client certificate, read again as it rotates
+---@field cert_data string?        the same as PEM text
+---@field key_file string?         its key
+---@field key_data string?
 ---@field as string?               user to impersonate
----@field tls_server_name string?
----@field insecure boolean?
+---@field as_uid string?           and with this uid
+---@field as_groups string[]?      and in these groups
+---@field as_extra table<string, string|string[]>?  and these extra fields
+---@field proxy string?            http://, https:// or socks5:// URL; default: HTTPS_PROXY, HTTP_PROXY and NO_PROXY
+---@field tls_server_name string?  the name that the server's certificate must have
+---@field insecure boolean?        believe any certificate
+---@field disable_compression boolean?
 ---@field timeout string?          of each request
 ---@field http1 boolean?
+---@field protobuf boolean?         false: built-in kinds are read in JSON, too (true)
 ---@field user_agent string?
 ---@field field_manager string?    default of writes
+---@field qps number?              at most so many requests per second on the average; no limit of ours when absent
+---@field burst integer?           so many at once before qps counts (twice qps)
+---@field on_warning "log"|"none"|fun(text: string, call: string)|nil  what the server warns of: into the log, nowhere, or to you after the call
+---@field check boolean?          false: tables are sent as they are, without a look at the server's schemas
+---@field cache_dir string|false?  where discovery and schemas are remembered; default $KUBELUA_CACHE_DIR, else kubelua in the user's cache directory
+---@field cache_ttl kubelua.Duration?  what is younger there is believed without asking (0: always ask whether it is still good)
 
 ---@alias kubelua.LabelSelector string|table|kubelua.view|kubelua.selector
 ---@alias kubelua.FieldSelector string|table<string, string>
+
+---@class kubelua.GetOptions
+---@field subresource string?
+---@field resource_version string?
+---@field metadata_only boolean?        a PartialObjectMetadata instead of the object
+---@field timeout kubelua.Duration?     of the call
 
 ---@class kubelua.ListOptions
 ---@field namespace string?             all namespaces when absent
@@ -244,6 +280,13 @@ function kube.selector(x) end
 ---@field fields kubelua.FieldSelector?
 ---@field limit integer?
 ---@field resource_version string?
+---@field resource_version_match "Exact"|"NotOlderThan"|nil
+---@field metadata_only boolean?
+---@field timeout kubelua.Duration?     of each request
+---@field server_timeout kubelua.Duration?  timeoutSeconds: what the server is told
+
+---@class kubelua.TableOptions: kubelua.ListOptions
+---@field include "None"|"Metadata"|"Object"|nil  what of each object comes beside its cells
 
 ---@class kubelua.WatchOptions
 ---@field namespace string?
@@ -252,15 +295,24 @@ function kube.selector(x) end
 ---@field fields kubelua.FieldSelector?
 ---@field resource_version string?      begin after this version
 ---@field bookmarks boolean?            show them
+---@field metadata_only boolean?
 ---@field timeout kubelua.Duration?     end by then
 
----@class kubelua.WriteOptions
+---@class kubelua.StatusOptions
 ---@field manager string?
 ---@field dry_run boolean?
 ---@field validation "Strict"|"Warn"|"Ignore"|nil
----@field subresource string?
+---@field timeout kubelua.Duration?
 
----@class kubelua.ApplyOptions: kubelua.WriteOptions
+---@class kubelua.ApplyStatusOptions: kubelua.StatusOptions
+---@field force boolean?
+
+---@class kubelua.WriteOptions: kubelua.StatusOptions
+---@field subresource string?
+---@field of string?                    whose subresource, where it speaks another kind: of = "v1/Pod", subresource = "eviction"
+
+---@class kubelua.ApplyOptions: kubelua.StatusOptions
+---@field subresource string?
 ---@field force boolean?
 
 ---@class kubelua.DeleteOptions
@@ -269,16 +321,157 @@ function kube.selector(x) end
 ---@field resourceVersion string?
 ---@field grace integer?                seconds
 ---@field dry_run boolean?
+---@field timeout kubelua.Duration?
 
----@class kubelua.PatchStatusOptions
----@field lock boolean?                 only while the object is still the version that was read
----@field manager string?
+---@class kubelua.DeleteCollectionOptions
+---@field namespace string?             needed for namespaced kinds
+---@field labels kubelua.LabelSelector?
+---@field fields kubelua.FieldSelector?
+---@field resource_version string?
+---@field resource_version_match "Exact"|"NotOlderThan"|nil
+---@field propagation "Foreground"|"Background"|"Orphan"|nil
+---@field grace integer?                seconds
 ---@field dry_run boolean?
+---@field timeout kubelua.Duration?
+
+---@class kubelua.PatchStatusOptions: kubelua.StatusOptions
+---@field lock boolean?                 only while the object is still the version that was read
 
 ---@class kubelua.PatchOptions: kubelua.PatchStatusOptions
 ---@field type "merge"|"json"|"strategic"|nil
 ---@field subresource string?
 ---@field force boolean?
+
+---@class kubelua.ScaleOptions
+---@field manager string?
+---@field resourceVersion string?       only while the object is still this version
+---@field dry_run boolean?
+---@field timeout kubelua.Duration?
+
+---@class kubelua.BindOptions
+---@field annotations table<string, string>?
+---@field labels table<string, string>?
+---@field dry_run boolean?
+---@field timeout kubelua.Duration?
+
+---@class kubelua.TokenOptions
+---@field audiences string[]?           the API server's own when absent
+---@field expiration kubelua.Duration?  an hour when absent
+---@field bound kubelua.Object|kubelua.view|nil  the Pod, Secret or Node that the token dies with
+---@field timeout kubelua.Duration?
+
+---@class kubelua.DecideOptions
+---@field reason string?
+---@field message string?
+---@field manager string?
+---@field dry_run boolean?
+---@field timeout kubelua.Duration?
+
+---@class kubelua.FinalizeOptions
+---@field dry_run boolean?
+---@field timeout kubelua.Duration?
+
+--- What the client and ctx have in common beside the plain verbs. In a reconcile a name alone is in the key's namespace, elsewhere in
+--- the context's.
+---@class kubelua.Verbs
+local verbs = {}
+
+--- Evicts a pod: asks its disruption budget, then deletes it. That it is absent is success; a budget without room raises code 429
+--- whose details.causes name it. evict(pod, opts), evict("ns/name", opts), evict("ns", "name", opts)
+---@param pod string|kubelua.Object|kubelua.view
+---@param name_or_opts string|kubelua.DeleteOptions|nil
+---@param opts kubelua.DeleteOptions?
+---@return true
+function verbs:evict(pod, name_or_opts, opts) end
+
+--- Assigns a pod to a node, as a scheduler does.
+---@param pod string|kubelua.Object|kubelua.view  or "ns/name"
+---@param node string
+---@param opts kubelua.BindOptions?
+---@return true
+function verbs:bind(pod, node, opts) end
+
+--- Sets the number of replicas; returns the Scale. scale(object, n, opts), scale(kind, key, n, opts), scale(kind, namespace, name, n, opts)
+---@param kind string|kubelua.Object|kubelua.view
+---@param ... any
+---@return kubelua.view
+function verbs:scale(kind, ...) end
+
+--- The Scale of an object, or nil: spec.replicas, status.replicas, status.selector.
+---@param kind string|kubelua.Object|kubelua.view
+---@param ... any
+---@return kubelua.view?
+function verbs:get_scale(kind, ...) end
+
+--- A token of a service account, and when it expires (RFC 3339). token(account, opts), token("ns/name", opts), token("ns", "name", opts)
+---@param account string|kubelua.Object|kubelua.view
+---@param name_or_opts string|kubelua.TokenOptions|nil
+---@param opts kubelua.TokenOptions?
+---@return string token, string expires
+function verbs:token(account, name_or_opts, opts) end
+
+--- Sets the finalizers in a namespace's spec, none by default: then nothing holds it any more.
+---@param namespace string|kubelua.Object|kubelua.view
+---@param finalizers string[]?
+---@param opts kubelua.FinalizeOptions?
+---@return kubelua.view
+function verbs:finalize(namespace, finalizers, opts) end
+
+--- Approves a CertificateSigningRequest.
+---@param csr string|kubelua.Object|kubelua.view
+---@param opts kubelua.DecideOptions?
+---@return kubelua.view
+function verbs:approve(csr, opts) end
+
+--- Denies a CertificateSigningRequest.
+---@param csr string|kubelua.Object|kubelua.view
+---@param opts kubelua.DecideOptions?
+---@return kubelua.view
+function verbs:deny(csr, opts) end
+
+--- Replaces the status, through the status subresource.
+---@param o kubelua.Object|kubelua.view
+---@param opts kubelua.StatusOptions?
+---@return kubelua.view
+function verbs:update_status(o, opts) end
+
+--- Server-side apply of the status.
+---@param o kubelua.Object|kubelua.view
+---@param opts kubelua.ApplyStatusOptions?
+---@return kubelua.view
+function verbs:apply_status(o, opts) end
+
+--- Deletes all objects that match; returns the list of them. A namespaced kind needs its namespace.
+---@param kind string
+---@param opts kubelua.DeleteCollectionOptions?
+---@return kubelua.view
+function verbs:delete_collection(kind, opts) end
+
+---@class kubelua.LogOptions
+---@field container string?             the pod's only or default one when absent
+---@field follow boolean?               go on with what is written from now on
+---@field previous boolean?             of the container before its last restart
+---@field since kubelua.Duration?       only lines not older than this
+---@field since_time string|number|kubelua.time|nil
+---@field tail integer?                 only the last so many lines
+---@field timestamps boolean?           begin each line with its time
+---@field limit_bytes integer?          end after so many bytes
+---@field raw boolean?                  chunks of bytes instead of lines
+---@field resume boolean?               go on after a broken connection, without gaps or repeats
+
+---@class kubelua.ExecOptions
+---@field container string?
+---@field stdin string|(fun(): string?)|nil
+---@field tty boolean?                  a terminal: stderr comes with stdout
+---@field timeout kubelua.Duration?     raises when it is over
+---@field limit integer?                bytes of stdout and of stderr; 16 MiB
+---@field protocol "v5.channel.k8s.io"|"v4.channel.k8s.io"|nil
+
+---@class kubelua.StreamOptions
+---@field container string?
+---@field stdin boolean?                standard input is ours to write
+---@field tty boolean?
+---@field protocol "v5.channel.k8s.io"|"v4.channel.k8s.io"|nil
 
 ---@class kubelua.Resource
 ---@field group string
@@ -292,10 +485,15 @@ function kube.selector(x) end
 ---@field categories string[]
 ---@field subresources string[]
 
----@class kubelua.ResourceInfo
----@field kind string         "apps/v1/Deployment"
----@field plural string
----@field namespaced boolean
----@field verbs string[]
+--- kind is the whole text here, "apps/v1/Deployment", and name the kind alone.
+---@class kubelua.ResourceInfo: kubelua.Resource
+---@field name string
 
-return kube
+---@class kubelua.ResourceFilter
+---@field group string?         "" is core
+---@field version string?
+---@field verb string?          "list", "watch", ...
+---@field category string?      "all", ...
+---@field namespaced boolean?
+
+error "types.lua is for editors; require \"kubelua\" instead"

@@ -1,0 +1,70 @@
+-- compute.lua - what controllers compute about objects without asking a server: patches between two of them, names, parts in
+-- percent. As client-go's strategicpatch, apimachinery's validation and intstr.
+
+local core = require "kubelua.core"
+local options = require "kubelua.options"
+local suggest = require "kubelua.suggest"
+
+local M = {}
+
+--- The merge patch that turns `from` into `to`.
+---@param from kubelua.view|table
+---@param to kubelua.view|table
+---@return kubelua.view
+function M.merge_patch(from, to) return core.merge_patch(from, to) end
+
+--- The strategic merge patch that turns `from` into `to`, objects of one built-in kind. With `original`, three ways: what turned
+--- original into `to` is done to `from`, and what others changed there stays; if they changed the same it is a conflict, unless
+--- `overwrite`.
+---@param from kubelua.view|table
+---@param to kubelua.view|table
+---@param opts {original: kubelua.view|table|nil, overwrite: boolean?}?
+---@return kubelua.view
+function M.strategic_patch(from, to, opts)
+  opts = options.check("kube.strategic_patch", opts, { original = "table", overwrite = "boolean" })
+  return core.strategic_patch(from, to, opts.original, opts.overwrite)
+end
+
+---@alias kubelua.NameRule
+---| "dns1123_label"
+---| "dns1123_subdomain"
+---| "dns1035_label"
+---| "qualified"
+---| "label_value"
+---| "port"
+---| "config_map_key"
+---| "env_var"
+---| "percent"
+---| "annotation_key"
+---| "ip"
+---| "cidr"
+
+--- What is wrong with a text as a name of that kind, "must consist of ..."; nil when it is fine.
+---@param rule kubelua.NameRule
+---@param text string
+---@return string?
+function M.name_problem(rule, text)
+  local problem, known = core.name_problem(rule, text)
+  if known == false then
+    core.blame(("kube.name_problem: there is no rule '%s'%s"):format(rule, suggest.hint(rule, core.name_rules())))
+  end
+  return problem
+end
+
+--- A name of its own: the base, cut to fit, and five random characters, as generateName makes it.
+---@param base string
+---@return string
+function M.generate_name(base) return core.generate_name(base) end
+
+--- A count of `total`: a whole number is itself, "25%" is that part of it, rounded down, or up with `up`. For fields such as
+--- maxUnavailable.
+---@param x integer|string|nil
+---@param total integer
+---@param up "up"|nil
+---@return integer
+function M.share(x, total, up)
+  if up ~= nil and up ~= "up" then core.blame(("kube.share: round \"up\" or leave it out, got %s"):format(tostring(up))) end
+  return core.share(x == nil and core.null or x, total, up == "up")
+end
+
+return M

@@ -1,0 +1,42 @@
+---@meta kubelua.names_meta
+-- luacheck: ignore 241
+-- names_meta.lua - where require "kubelua" has its functions from, for the Lua language server: a copy of FROM_FILES in init.lua (`make
+-- lint` finds what is missing here). It is never loaded.
+
+---@class kubelua
+local kube = {}
+kube.connect = require("kubelua.client").connect
+kube.kind_of = require("kubelua.client").kind_of
+kube.max = require("kubelua.quantity").max
+kube.min = require("kubelua.quantity").min
+kube.requests = require("kubelua.quantity").requests
+kube.limits = require("kubelua.quantity").limits
+kube.controller = require("kubelua.controller").controller
+kube.extract = require("kubelua.extract").extract
+kube.adopt_fields = require("kubelua.adopt").adopt_fields
+kube.merge_patch = require("kubelua.compute").merge_patch
+kube.strategic_patch = require("kubelua.compute").strategic_patch
+kube.name_problem = require("kubelua.compute").name_problem
+kube.generate_name = require("kubelua.compute").generate_name
+kube.share = require("kubelua.compute").share
+kube.recorder = require("kubelua.recorder").recorder
+kube.informers = require("kubelua.informers").informers
+kube.json = require("kubelua.core").decode
+kube.to_json = require("kubelua.core").encode
+kube.certificate = require("kubelua.certificate").certificate
+kube.base64_encode = require("kubelua.core").base64_encode
+kube.base64_decode = require("kubelua.core").base64_decode
+kube.ttl_store = require("kubelua.ttl").ttl_store
+kube.retry_on_conflict = require("kubelua.upsert").retry_on_conflict
+kube.set_controller = require("kubelua.owner").set_controller
+kube.set_owner = require("kubelua.owner").set_owner
+kube.remove_owner = require("kubelua.owner").remove_owner
+kube.controller_of = require("kubelua.owner").controller_of
+kube.is_owned_by = require("kubelua.owner").is_owned_by
+kube.add_finalizer = require("kubelua.owner").add_finalizer
+kube.remove_finalizer = require("kubelua.owner").remove_finalizer
+kube.has_finalizer = require("kubelua.owner").has_finalizer
+kube.retry = require("kubelua.result").retry
+kube.fail = require("kubelua.result").fail
+
+error "names_meta.lua is for editors; require \"kubelua\" instead"

@@ -24,6 +24,8 @@ MAKEFLAGS += --no-builtin-rules --no-builtin-variables
 ifeq ($(filter -j%,$(MAKEFLAGS)),)
 MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 2)
 endif
+# Specs and benches start servers on ports that others had before: nothing is remembered about them.
+export KUBELUA_CACHE_DIR ?= off
 # V=1 shows the commands.
 ifeq ($(V),)
 say = @echo "  $(1)  $@";
@@ -54,8 +56,9 @@ endif
 build/config.mk: .ci/deps
 	@.ci/deps build
 	@mkdir -p build
-	@{ echo "CORE_CFLAGS := $$(pkg-config --cflags libcurl libcjson yaml-0.1 libmicrohttpd)"; \
-	   echo "CORE_LIBS := $$(pkg-config --libs libcurl libcjson yaml-0.1 libmicrohttpd) -lpthread -lm"; \
+	@{ echo "CORE_CFLAGS := $$(pkg-config --cflags libcurl libcjson yaml-0.1 libmicrohttpd libcrypto)"; \
+	   echo "CORE_LIBS := $$(pkg-config --libs libcurl libcjson yaml-0.1 libmicrohttpd libcrypto) -lwslay -lpthread -lm"; \
+	   echo "MAIN_LIBS := $$(pkg-config --libs libedit)"; \
 	   echo "LUA_CFLAGS := $$(pkg-config --cflags lua5.4)"; \
 	   echo "LUA_LIBS := $$(pkg-config --libs lua5.4)"; } > $@.new && mv $@.new $@
 build/.deps-%: .ci/deps
@@ -93,7 +96,7 @@ ORACLE := $(B)/oracle
 FUZZERS := $(patsubst spec/fuzz/%.c,$(B)/fuzzers/%,$(FUZZ_C))
 OBJS   := $(call obj,$(CORE_C) $(BIND_C) $(MAIN_C) $(TEST_C) $(PROG_C) $(FUZZ_C) $(ORACLE_C))
 
-.PHONY: all check test asan tsan spec specs demo fixtures oracle generate bench bench-docs bench-sync lint fuzz leak assets deps install clean help
+.PHONY: all check test asan tsan spec specs versions demo fixtures oracle generate bench bench-docs bench-sync lint fuzz leak assets deps install clean help
 .DELETE_ON_ERROR:
 .SECONDARY: $(OBJS)
 
@@ -109,7 +112,7 @@ $(MODULE): $(call obj,$(BIND_C)) $(B)/obj/gen/lualib.o $(LIB) bindings/core.map
 	$(call say,LINK)$(CC) -shared $(LDFLAGS_VARIANT) -o $@ $(filter %.o %.a,$^) -Wl,-z,nodelete,-z,now -Wl,--version-script=bindings/core.map $(CORE_LIBS) $(LDFLAGS)
 
 $(BIN): $(call obj,$(MAIN_C) $(BIND_C)) $(B)/obj/gen/lualib.o $(LONGJMP) $(LIB)
-	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(LUA_LIBS) $(CORE_LIBS) $(LDFLAGS)
+	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(LUA_LIBS) $(CORE_LIBS) $(MAIN_LIBS) $(LDFLAGS)
 
 $(B)/gen/lualib.c: bindings/embed.lua $(LIB_LUA)
 	@mkdir -p $(@D)
@@ -164,6 +167,9 @@ assets: build/.deps-test ## kube-apiserver, kubectl and etcd in build/assets, bu
 	@[ -n "$$KUBEBUILDER_ASSETS" ] || sh spec/realserver/build.sh build/assets || \
 	  echo "kubelua: no real API server here: the specs that need it are skipped" >&2
 
+versions: assets ## the oldest and newest kube-apiserver that README promises, for spec/e2e/versions_spec.lua (minutes each)
+	@for v in oldest newest; do sh spec/realserver/build.sh build/assets/$$v $$v || echo "kubelua: no $$v API server here: its specs are skipped" >&2; done
+
 check: specs ## the fast part of the specs: no real API server
 	@$(RUN) --fast $(F)
 
@@ -185,7 +191,7 @@ fixtures: all ## Koordinator's cases through the policies' functions (DIR=your o
 oracle: $(ORACLE) ## the Go libraries' answers against ours (DIR=another set of tables)
 	@$(ORACLE) $(or $(DIR),spec/fixtures/oracle)
 
-generate: specs assets ## make the committed data again (built-in kinds of the embedded server), from the API server that Go builds
+generate: specs assets ## make the committed data again (built-in kinds of the embedded server, protobuf tables), from the API server that Go builds
 	@LUA_PATH_5_4="lua/?.lua;lua/?/init.lua;?.lua;spec/?.lua;;" LUA_CPATH_5_4="$(B)/lua/?.so;;" $(LUA) spec/support/generate.lua
 
 leak: ## valgrind: `kubelua run` frees everything after a signal
@@ -200,9 +206,10 @@ fuzz-run: build/.deps-lint $(FUZZERS)
 	  dict=spec/fuzz/$$n.dict; [ -f $$dict ] && dict=-dict=$$dict || dict=; \
 	  $$f -max_total_time=$(or $(FUZZ_SECONDS),60) -print_final_stats=1 -artifact_prefix=$(B)/ $$dict $(B)/corpus/$$n $$seeds; done
 
-lint: build/.deps-lint build/.deps-test ## luacheck, layers, lock contracts (clang), every exported function documented
+lint: build/.deps-lint build/.deps-test ## luacheck, layers, lock contracts (clang), annotations (cargo), every exported function documented
 	@luacheck --quiet .
 	@$(LUA) spec/support/lint.lua
+	@$(LUA) spec/support/annotations.lua
 	@set -e; for f in $(CORE_C); do clang -fsyntax-only -std=gnu11 -D_GNU_SOURCE -Icore $(CORE_CFLAGS) -Wno-everything -Wmissing-prototypes -Wstrict-prototypes -Wthread-safety -Werror $$f; done
 	@echo "lint: clean"
 
@@ -235,8 +242,8 @@ install: all ## to PREFIX=/usr/local: binary, library, headers, pkg-config file,
 	cp -R lua/kubelua $(DESTDIR)$(PREFIX)/share/lua/5.4/
 	cd core && find . -name '*.h' ! -name '*_impl.h' -exec install -D -m 644 {} $(abspath $(DESTDIR)$(PREFIX))/include/kubelua/{} \;
 	@{ echo "prefix=$(PREFIX)"; echo "Name: kubelua"; echo "Description: Kubernetes controllers in C and Lua"; echo "Version: $$(sed -n 's|.*KL_VERSION "\(.*\)".*|\1|p' core/base/version.h)"; \
-	   echo "Requires: libcurl libcjson yaml-0.1 libmicrohttpd"; \
-	   echo "Cflags: -I\$${prefix}/include/kubelua"; echo "Libs: -L\$${prefix}/lib -lkubelua -lpthread -lm"; } \
+	   echo "Requires: libcurl libcjson yaml-0.1 libmicrohttpd libcrypto"; \
+	   echo "Cflags: -I\$${prefix}/include/kubelua"; echo "Libs: -L\$${prefix}/lib -lkubelua -lwslay -lpthread -lm"; } \
 	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/kubelua.pc
 
 clean: ## remove build/

@@ -7,7 +7,15 @@ local wait = require "support.wait"
 local NS = "client-spec"
 
 servers.each(function(name, start)
-  describe("a client of " .. name, function()
+  describe("a client", function()
+  it("answers a mistyped call with the one that was meant", function()
+    local c <close> = kube.connect { server = "http://127.0.0.1:1" }
+    assert.error_matches(function() c:gett("v1/Pod", "a") end, "c:gett: a client has no such call; did you mean 'get'")
+    assert.error_matches(function() return c.warnigns end, "did you mean 'warnings'")
+  end)
+end)
+
+describe("a client of " .. name, function()
     local s, c
 
     lazy_setup(function()
@@ -68,13 +76,14 @@ servers.each(function(name, start)
       assert.is_true(#err.details.causes > 0)
     end)
 
-    it("says how to write an empty list when {} was sent for one", function()
-      local _, err = kube.try(c.create, c, { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "e", namespace = NS, finalizers = {} } })
+    it("says how to write an empty list when {} was sent for one and no schema was asked", function()
+      local unchecked <close> = kube.connect { kubeconfig = s.kubeconfig, check = false }
+      local _, err = kube.try(unchecked.create, unchecked, { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "e", namespace = NS, finalizers = {} } })
       assert.equal(400, err.code)
       assert.matches("finalizers", err.message, 1, true)
       assert.matches("kube.array {}", err.message, 1, true)
-      c:create { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "e", namespace = NS, finalizers = kube.array {} } }
-      _, err = kube.try(c.apply, c, { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "f", namespace = NS, finalizers = {} } })
+      unchecked:create { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "e", namespace = NS, finalizers = kube.array {} } }
+      _, err = kube.try(unchecked.apply, unchecked, { apiVersion = "v1", kind = "ConfigMap", metadata = { name = "f", namespace = NS, finalizers = {} } })
       assert.matches("kube.array {}", err.message, 1, true)
     end)
 
@@ -193,6 +202,13 @@ servers.each(function(name, start)
       for _, info in ipairs(c:resources()) do kinds[info.kind] = info end
       assert.equal("pods", kinds["v1/Pod"].plural)
       assert.is_true(kinds["coordination.k8s.io/v1/Lease"].namespaced)
+      assert.equal("Lease", kinds["coordination.k8s.io/v1/Lease"].name)
+      for _, info in ipairs(c:resources { group = "apps", verb = "list", category = "all" }) do
+        assert.equal("apps", info.group)
+        assert.matches("all", table.concat(info.categories, " "))
+      end
+      assert.equal("apps/v1/Deployment", c:resources({ group = "apps", category = "all", namespaced = true })[1] and c:resource("deploy").group .. "/" .. c:resource("deploy").version .. "/" .. c:resource("deploy").kind)
+      assert.error_matches(function() c:resources { grup = "apps" } end, "c:resources: unknown option 'grup'; did you mean 'group'")
       assert.is_string(c:version().gitVersion)
       assert.equal("default", c:namespace())
       assert.matches("^https?://127.0.0.1:%d+$", c:server())

@@ -652,11 +652,13 @@ servers.each(function(server_name, start)
           if e.reason == reason then return e end
         end
       end
+      -- Every repeat is counted, the second makes a series; what came after it is told later (events_spec.lua).
       local seen = wait.until_true(20, "three events in one", function()
         local e = find "Seen"
-        return e and e.count == 3 and e
+        return e and e("series.count") and e
       end)
-      assert.equal("Normal it has 0 labels script-" .. ns, ("%s %s %s"):format(seen.type, seen.message, seen.source.component))
+      assert.truthy(seen.series.count == 2 or seen.series.count == 3)
+      assert.equal("Normal it has 0 labels script-" .. ns, ("%s %s %s"):format(seen.type, seen.message, seen.reportingComponent))
       assert.equal(w.metadata.uid, seen.involvedObject.uid)
       assert.equal("Widget script-spec.kubelua.dev/v1", seen.involvedObject.kind .. " " .. seen.involvedObject.apiVersion)
       local doubt = wait.until_true(20, "the warning", function() return find "Doubtful" end)
@@ -697,13 +699,13 @@ servers.each(function(server_name, start)
       reconciles [[
         if ctx.name == "typo" then return kount end
         if ctx.name == "global" then count = 1 end
-        if ctx.name == "later" then ctx:evict(obj) end
+        if ctx.name == "later" then ctx:exec(obj, { "date" }) end
         if ctx.name == "method" then ctx:aply {} end
         if ctx.name == "dot" then ctx.log.info "x" end
         if ctx.name == "connect" then kube.connect() end
         if ctx.name == "module" then require "something.new" end
         if ctx.name == "gc" then setmetatable({}, { __gc = print }) end]]
-      for _, part in ipairs { "undefined global 'kount'", "assignment to undefined global 'count'", "ctx.evict is not in this version", "did you mean 'apply'?",
+      for _, part in ipairs { "undefined global 'kount'", "assignment to undefined global 'count'", "ctx.exec: a reconcile has no streams", "did you mean 'apply'?",
         "ctx.log.info is a method", "kube.connect is for programs of your own", "was not required while the script loaded", "may not have __gc" } do
         says((part:gsub('"', '\\"')))
       end

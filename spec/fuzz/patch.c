@@ -13,13 +13,15 @@ static bool plain_key(const char *key, size_t n)
     return strlen(key) == n && *key != '$';
 }
 
-/* Whether kl_value_with can say every key, none is a directive, and (`nulls`) no member is null. Lists are replaced whole, so
- * what is in them does not count. */
+/* Whether kl_value_with can say every key, none is a directive, and (`nulls`) no member is null. */
 static bool plain(const kl_value *v, bool nulls)
 {
     const char *key;
     size_t n;
     const kl_value *m;
+    for (size_t i = 0; kl_value_type(v) == KL_ARRAY && (m = kl_value_item(v, i)); i++)
+        if (!plain(m, nulls))
+            return false;
     if (kl_value_type(v) != KL_OBJECT)
         return true;
     for (size_t i = 0; (m = kl_value_member(v, i, &key, &n)); i++)
@@ -28,9 +30,26 @@ static bool plain(const kl_value *v, bool nulls)
     return true;
 }
 
-/* RFC 7386, section 2, line by line. */
+/* A list with what the objects in it make of nothing, where null means remove. */
+static const kl_value *by_the_book(const kl_value *target, const kl_value *patch);
+static const kl_value *list_by_the_book(const kl_value *list)
+{
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const kl_value *x = by_the_book(NULL, kl_value_item(list, i));
+        kl_build_value(b, x);
+        kl_value_unref(x);
+    }
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
+/* RFC 7386, section 2, line by line; lists as the API server has them. */
 static const kl_value *by_the_book(const kl_value *target, const kl_value *patch)
 {
+    if (kl_value_type(patch) == KL_ARRAY)
+        return list_by_the_book(patch);
     if (kl_value_type(patch) != KL_OBJECT)
         return kl_value_ref(patch);
     const kl_value *out = kl_value_type(target) == KL_OBJECT ? kl_value_ref(target) : kl_value_with(NULL, "x", NULL), *v, *next;
@@ -130,16 +149,20 @@ static bool has(const kl_value *doc, const kl_value *path, const kl_value *value
 static void law_of_an_operation(const kl_value *op, const kl_value *before, const kl_value *after)
 {
     const char *name = kl_value_str_at(op, "op", NULL), *path = kl_value_str_at(op, "path", NULL);
+    const kl_value *nothing = NULL;
     CLAIM(name && path && strlen(name) == kl_value_len(kl_value_get(op, "op")) && strlen(path) == kl_value_len(kl_value_get(op, "path")));
     const kl_value *value = kl_value_get(op, "value");
+    if (!value)
+        CLAIM(!kl_value_decode("null", 4, &nothing, NULL));
     size_t n = strlen(path);
     bool end = n && path[n - 1] == '-';                 /* "/-" is no place that could be asked for */
     if (!strcmp(name, "test"))
         CLAIM(after == before && has(before, kl_value_get(op, "path"), value));
     else if (!strcmp(name, "replace") || (!strcmp(name, "add") && !end))
-        CLAIM(has(after, kl_value_get(op, "path"), value));
+        CLAIM(has(after, kl_value_get(op, "path"), value ? value : nothing));
     else if (!strcmp(name, "remove"))
         CLAIM(after != before);
+    kl_value_unref(nothing);
 }
 
 static void json_patch(const kl_value *doc, const kl_value *patch)

@@ -1,7 +1,8 @@
 -- client_watch_spec.lua - how c:watch goes on when its connection does not. The C client here is a script of answers.
 
-local kube = require "kubelua"
+local clock = require "kubelua.clock"
 local core = require "kubelua.core"
+local kube = require "kubelua"
 
 -- Each watch that is begun takes the next list of answers: {type, rv}, an error to raise, or nothing, which is a clean end.
 local function client(script)
@@ -10,10 +11,6 @@ local function client(script)
   c.core:close()
   c.core = {
     resource = function() return {} end,
-    pause = function(_, seconds)
-      log.pauses[#log.pauses + 1] = seconds
-      return 0
-    end,
     watch = function(_, op)
       log.began[#log.began + 1] = op.rv or "none"
       local answers, i = table.remove(script, 1), 0
@@ -30,10 +27,11 @@ local function client(script)
       }
     end,
   }
+  clock.sleep = function(seconds) log.pauses[#log.pauses + 1] = seconds end
   return c, log
 end
 
-local function failure(kind, code) return core.error { kind = kind, code = code, message = kind } end
+local function failure(kind, code, after) return core.error { kind = kind, code = code, message = kind, retry_after = after } end
 
 -- Takes `n` events.
 local function take(c, n, opts)
@@ -46,6 +44,9 @@ local function take(c, n, opts)
 end
 
 describe("a watch in stock Lua", function()
+  local sleep = clock.sleep
+  after_each(function() clock.sleep = sleep end)
+
   it("begins again at the last version after a clean end, without a pause", function()
     local c, log = client { { { "ADDED", "1" }, { "MODIFIED", "2" } }, { { "MODIFIED", "3" } } }
     assert.same({ "ADDED1", "MODIFIED2", "MODIFIED3" }, take(c, 3))
@@ -79,6 +80,19 @@ describe("a watch in stock Lua", function()
     assert.equal(403, select(2, kube.try(take, c, 2)).code)
     c = client { { { "ADDED", "1" }, failure("gone", 410) } }
     assert.equal(410, select(2, kube.try(take, c, 2)).code)
+  end)
+
+  it("that never worked is tried again when the line broke, or when the server says how long to wait", function()
+    local c, log = client { { failure "closed" }, { failure("throttled", 429, 3) }, { failure("server", 503, 2) }, { failure "timeout" }, { { "ADDED", "1" } } }
+    assert.same({ "ADDED1" }, take(c, 1))
+    assert.same({ 1, 3, 2, 1 }, log.pauses)
+    c = client { { failure("throttled", 429) } }
+    assert.equal(429, select(2, kube.try(take, c, 1)).code)
+    local script = {}
+    for i = 1, 20 do script[i] = { failure("throttled", 429, 1) } end
+    c, log = client(script)
+    assert.equal(429, select(2, kube.try(take, c, 1)).code)
+    assert.equal(11, #log.began)
   end)
 
   it("raises the Status of an ERROR event", function()

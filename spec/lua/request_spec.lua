@@ -59,10 +59,11 @@ end)
 describe("writes", function()
   it("send a manifest and know its key", function()
     assert.same({
-      verb = "apply", kind = "v1/Secret", ns = "b", name = "a", force = true, field_manager = "me",
+      verb = "apply", kind = "v1/Secret", ns = "b", name = "a", force = true, field_manager = "me", check = true,
       body = '{"apiVersion":"v1","data":{},"kind":"Secret","metadata":{"name":"a","namespace":"b"}}',
     }, fields(request.apply("c:apply", { kind = "v1/Secret", name = "a", namespace = "b", data = {} }, { force = true, manager = "me" })))
     assert.is_nil(request.create("c:create", { kind = "v1/Secret", name = "a" }).name)
+    assert.is_false(request.update("c:update", kube.decode '{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}').check)
     assert.equal("a", request.update("c:update", kube.decode '{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}').name)
   end)
 

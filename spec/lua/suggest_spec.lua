@@ -9,6 +9,8 @@ describe("did you mean", function()
     assert.equal("requeue_after", suggest.nearest("requeueAfter", words))
     assert.equal("requeue_after", suggest.nearest("requeue-after", words))
     assert.equal("status", suggest.nearest("staus", words))
+    assert.equal("json", suggest.nearest("jsno", { "yaml", "json", "name" }))
+    assert.equal("name", suggest.nearest("nmae", { "yaml", "json", "name" }))
     assert.is_nil(suggest.nearest("zzzzzz", words))
   end)
 

@@ -41,4 +41,7 @@ void oracle_build_bool(kl_builder *b, const char *key, bool v);
 /* What oracle_str and oracle_int return, and what a run may return: the case itself makes no sense. Never a right answer. */
 #define ORACLE_BAD_CASE KL_EINTERNAL
 
+/* What a run may return where we answer otherwise than the library and mean to; the file says why. Such a case is counted apart. */
+#define ORACLE_ON_PURPOSE KL_ECANCELLED
+
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "oracle.h"
 #include "queue/backoff.h"
+#include "base/bucket.h"
 #include "queue/limiter.h"
 
 static void add_int(kl_builder *b, int64_t v)

@@ -145,9 +145,9 @@ static void build_config(kl_builder *b, const kl_config *c, const kl__kube_user 
         oracle_build_bool(b, "disableCompression", true);
     if (c->timeout)
         oracle_build_int(b, "timeoutNs", c->timeout);
-    if (c->has_exec)
+    if (c->exec)
         build_exec(b, u, dir);
-    if (c->has_auth_provider)
+    if (c->auth_provider)
         kl_build_kstr(b, "authProvider", u->auth_provider);
 }
 

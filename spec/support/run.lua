@@ -167,7 +167,8 @@ local function run(path)
   elseif code ~= 0 and n.failed == 0 then why = ("exit status %s"):format(code)
   elseif not n.planned and n.passed + n.failed > 0 then why = "it ended in the middle"
   elseif n.passed + n.failed + n.skipped == 0 then
-    if path:find "%.c$" and code == 0 then n.passed = 1 else why = "no test in it ran" end
+    -- Without the real API server a file that needs it has nothing to say.
+    if path:find "%.c$" and code == 0 then n.passed = 1 elseif not options.fast then why = "no test in it ran" end
   end
   if why then n.failed = n.failed + 1 end
   for key in pairs(total) do total[key] = total[key] + n[key] end

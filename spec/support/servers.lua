@@ -13,6 +13,7 @@
 -- where this process owns it. The real one takes seconds to start, so one is shared by all specs of a run: use names
 -- and namespaces of your own there, or ask for `own = true`. All of them are child processes and end with us.
 
+local busted = require "busted"
 local process = require "support.process"
 local wait = require "support.wait"
 
@@ -45,6 +46,16 @@ function M.assets()
   return nil, "build/assets is empty; `make assets` builds it (Go 1.24 or python3-venv needed), or set KUBEBUILDER_ASSETS"
 end
 
+--- The oldest and newest API server that README promises: the program, or nil and the reason.
+---@param which "oldest"|"newest"
+function M.version(which)
+  local path = ("build/assets/%s/kube-apiserver"):format(which)
+  local file = io.open(path, "rb")
+  if not file then return nil, path .. " is not there; `make versions` builds it" end
+  file:close()
+  return path
+end
+
 local function sh(what, command)
   local out, code = process.run(command)
   if code ~= 0 then error(("%s failed (%d): %s\n%s"):format(what, code, command, out), 2) end
@@ -63,6 +74,8 @@ local function free_port()
   given[port] = true
   return port
 end
+
+M.free_port = free_port
 
 -- ---------------------------------------------------------------- common to both
 
@@ -184,8 +197,10 @@ local function attach(self, dir)
   return self
 end
 
-local function start_real()
+-- `which`: nil, "oldest" or "newest"
+local function start_real(which)
   local assets = assert(M.assets())
+  local apiserver = which and assert(M.version(which)) or assets .. "/kube-apiserver"
   local dir = process.tmpname ".real"
   sh("mkdir", "mkdir -p " .. process.quote(dir))
   dir = sh("pwd", "cd " .. process.quote(dir) .. " && pwd"):gsub("%s+$", "")
@@ -194,13 +209,13 @@ local function start_real()
   local client, peer, port = free_port(), free_port(), free_port()
   local etcd_url = "http://127.0.0.1:" .. client
   process.write(dir .. "/url", "https://127.0.0.1:" .. port)
-  local self = attach(setmetatable({ name = "kube-apiserver 1.34.3" }, Server), dir)
+  local self = attach(setmetatable({ name = which and ("the %s kube-apiserver"):format(which) or "kube-apiserver 1.34.3" }, Server), dir)
   process.write(self.kubeconfig, KUBECONFIG:format(self.url, self.ca, self.token))
   local etcd = process.spawn { assets .. "/etcd", "--data-dir", dir .. "/etcd", "--listen-client-urls", etcd_url,
     "--advertise-client-urls", etcd_url, "--listen-peer-urls", "http://127.0.0.1:" .. peer, "--unsafe-no-fsync", "--log-level", "error" }
   self.children = { etcd }
   function self.boot()
-    self.api = process.spawn { assets .. "/kube-apiserver", "--etcd-servers", etcd_url, "--bind-address", "127.0.0.1",
+    self.api = process.spawn { apiserver, "--etcd-servers", etcd_url, "--bind-address", "127.0.0.1",
       "--secure-port", port, "--tls-cert-file", dir .. "/server.crt", "--tls-private-key-file", dir .. "/server.key",
       "--client-ca-file", dir .. "/ca.crt", "--token-auth-file", dir .. "/tokens.csv", "--authorization-mode", "RBAC",
       "--service-account-key-file", dir .. "/sa.key", "--service-account-signing-key-file", dir .. "/sa.key",
@@ -221,11 +236,14 @@ local function start_real()
 end
 
 local shared
---- A real kube-apiserver with etcd. opts: crds, load (lists of paths), own (true: not the shared one).
+--- A real kube-apiserver with etcd. opts: crds, load (lists of paths), own (true: not the shared one), version ("oldest",
+-- "newest": one of its own of that version).
 function M.real(opts)
   opts = opts or {}
   local self
-  if opts.own then
+  if opts.version then
+    self = start_real(opts.version)
+  elseif opts.own then
     self = start_real()
   else
     local dir = os.getenv "KL_REAL_DIR"
@@ -252,6 +270,69 @@ function M.start_shared()
   return self.dir, function() self:stop() end
 end
 
+-- ---------------------------------------------------------------- a node behind it
+
+local Kubelet = {}
+Kubelet.__index = Kubelet
+
+--- A pod of this node, with one or more containers whose logs (text of "TIME line" lines) are given: { main = "..." }.
+function Kubelet:pod(namespace, name, logs)
+  local containers = {}
+  for container, text in pairs(logs) do
+    containers[#containers + 1] = ('{"name": "%s", "image": "none"}'):format(container)
+    process.write(self:path(namespace, name, container, ".log"), text)
+  end
+  table.sort(containers)
+  local file = process.write(process.tmpname ".json", ([[{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "%s", "namespace": "%s"},
+    "spec": {"nodeName": "%s", "terminationGracePeriodSeconds": 0, "containers": [%s]}}]]):format(name, namespace, self.node, table.concat(containers, ", ")))
+  self.server:must_kubectl("apply", "-f", file)
+end
+
+--- The file behind a container: ending ".log", ".previous.log" or ".done".
+function Kubelet:path(namespace, pod, container, ending)
+  return ("%s/%s_%s_%s%s"):format(self.logs, namespace, pod, container, ending)
+end
+
+--- More of a container's log.
+function Kubelet:append(namespace, pod, container, text)
+  local file = assert(io.open(self:path(namespace, pod, container, ".log"), "ab"))
+  file:write(text)
+  file:close()
+end
+
+function Kubelet:stop()
+  self.server:kubectl("delete", "node", self.node)
+  self.process:stop()
+end
+
+--- A node of this real server whose kubelet is our stand-in (spec/realserver/kubelet): pods of it have logs, exec, attach and
+-- port-forward. nil and the reason where the program is not there. Several may run beside each other.
+function Server:kubelet()
+  local program, file
+  for _, dir in ipairs { assert(M.assets()), "build/assets" } do      -- KUBEBUILDER_ASSETS of others lacks it
+    program = dir .. "/kubelet-standin"
+    file = io.open(program, "rb")
+    if file then break end
+  end
+  if not file then return nil, program .. " is missing; `make assets` without KUBEBUILDER_ASSETS builds it" end
+  file:close()
+  local port, logs = free_port(), process.tmpname ".logs"
+  sh("mkdir", "mkdir -p " .. process.quote(logs))
+  local kubelet = setmetatable({ server = self, node = "stand-in-" .. port, logs = logs, port = port }, Kubelet)
+  local dir = self.dir
+  kubelet.process = process.spawn { program, "--listen", "127.0.0.1:" .. port, "--cert", dir .. "/server.crt", "--key", dir .. "/server.key", "--logs", logs }
+  wait.until_true(20, "the kubelet stand-in is ready", function()
+    assert(kubelet.process:alive(), "it ended")
+    local _, code = process.run(("curl -fsSk -o /dev/null --max-time 2 https://127.0.0.1:%d/healthz"):format(port))
+    return code == 0
+  end)
+  local node = process.write(process.tmpname ".json", ('{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "%s"}}'):format(kubelet.node))
+  self:must_kubectl("apply", "-f", node)
+  self:must_kubectl("patch", "node", kubelet.node, "--subresource", "status", "--type", "merge", "-p",
+    ('{"status": {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}], "daemonEndpoints": {"kubeletEndpoint": {"Port": %d}}}}'):format(port))
+  return kubelet
+end
+
 -- ---------------------------------------------------------------- the same spec against both
 
 local function in_ci() local ci = os.getenv "CI"; return ci and ci ~= "" and ci ~= "false" end
@@ -263,6 +344,26 @@ function M.each(define)
   M.only_real(define)
 end
 
+--- Calls `define(name, start)` for the oldest and the newest API server. The sanitized runs leave them out: what differs is
+-- the server, not our code.
+function M.versions(define)
+  if os.getenv "KL_FAST" == "1" or (os.getenv "KL_VARIANT" or "release") ~= "release" then return end
+  for _, which in ipairs { "oldest", "newest" } do
+    local program, why = M.version(which)
+    if program and M.assets() then
+      define("the " .. which .. " kube-apiserver", function(opts)
+        local own = { version = which }
+        for key, value in pairs(opts or {}) do own[key] = value end
+        return M.real(own)
+      end)
+    elseif in_ci() then
+      busted.it("runs against the " .. which .. " kube-apiserver", function() error("not there in CI: " .. tostring(why), 0) end)
+    else
+      busted.pending("runs against the " .. which .. " kube-apiserver: " .. tostring(why))
+    end
+  end
+end
+
 --- The same for specs that only a real API server can answer.
 function M.only_real(define)
   if os.getenv "KL_FAST" == "1" then return end
@@ -270,9 +371,9 @@ function M.only_real(define)
   if dir then
     define("kube-apiserver 1.34.3", M.real)
   elseif in_ci() then
-    it("runs against a real kube-apiserver", function() error("no real API server in CI: " .. why, 0) end)
+    busted.it("runs against a real kube-apiserver", function() error("no real API server in CI: " .. why, 0) end)
   else
-    pending("against a real kube-apiserver: " .. why)
+    busted.pending("runs against a real kube-apiserver: " .. why)
   end
 end
 

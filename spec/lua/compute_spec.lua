@@ -1,0 +1,77 @@
+-- What lua/kubelua/compute.lua offers; the rules themselves are the oracle's (spec/oracle).
+
+local kube = require "kubelua"
+
+local function pod(image, extra)
+  local p = { apiVersion = "v1", kind = "Pod", metadata = { name = "p" }, spec = { containers = { { name = "c", image = image } } } }
+  for key, value in pairs(extra or {}) do p.metadata[key] = value end
+  return p
+end
+
+describe("patches", function()
+  it("say the difference as a merge patch", function()
+    assert.equal('{"b":null,"c":2}', kube.encode(kube.merge_patch({ a = 1, b = 1 }, { a = 1, c = 2 })))
+  end)
+
+  it("merge lists by key when they are strategic", function()
+    local patch = kube.strategic_patch(pod "i1", pod "i2")
+    assert.same({ spec = { ["$setElementOrder/containers"] = { { name = "c" } }, containers = { { image = "i2", name = "c" } } } }, kube.copy(patch))
+  end)
+
+  it("keep what others did, three ways", function()
+    local original, current, modified = pod "i1", pod("i1", { labels = { theirs = "1" } }), pod "i2"
+    local patch = kube.strategic_patch(current, modified, { original = original })
+    assert.is_nil(patch("metadata"))
+    assert.equal("i2", patch("spec.containers[1].image"))
+  end)
+
+  it("name a conflict, and override it on demand", function()
+    local _, err = kube.try(kube.strategic_patch, pod "i3", pod "i2", { original = pod "i1" })
+    assert.equal(409, err.code)
+    assert.equal("i2", kube.strategic_patch(pod "i3", pod "i2", { original = pod "i1", overwrite = true })("spec.containers[1].image"))
+  end)
+
+  it("refuse kinds that merge no lists, and mistakes in options", function()
+    local own = { apiVersion = "example.com/v1", kind = "Own" }
+    assert.error_matches(function() kube.strategic_patch(own, own) end, "no built%-in kind")
+    assert.error_matches(function() kube.strategic_patch({}, {}) end, "no apiVersion and kind")
+    assert.error_matches(function() kube.strategic_patch(pod "a", pod "b", { orginal = {} }) end, "unknown option 'orginal'.*original")
+    local _, err = kube.try(kube.strategic_patch, pod "a", { apiVersion = "v1", kind = "Pod", spec = { containers = { { image = "x" } } } })
+    assert.matches("merge key", err.message)
+  end)
+end)
+
+describe("names", function()
+  it("have rules that say what is wrong", function()
+    assert.is_nil(kube.name_problem("dns1123_label", "a-b"))
+    assert.matches("lower case", kube.name_problem("dns1123_label", "A"))
+    assert.is_nil(kube.name_problem("ip", "2001:db8::1"))
+    assert.matches("prefix length", kube.name_problem("cidr", "10.0.0.0/33"))
+    assert.matches("NUL", kube.name_problem("qualified", "a\0b"))
+  end)
+
+  it("know their rules", function()
+    assert.error_matches(function() kube.name_problem("dns1123_lable", "x") end, "no rule 'dns1123_lable'.*dns1123_label")
+  end)
+
+  it("can be made", function()
+    local name = kube.generate_name(("x"):rep(80))
+    assert.equal(63, #name)
+    assert.is_nil(kube.name_problem("dns1123_label", name))
+  end)
+end)
+
+describe("kube.share", function()
+  it("takes a number or a part", function()
+    assert.equal(3, kube.share(3, 10))
+    assert.equal(2, kube.share("25%", 10))
+    assert.equal(3, kube.share("25%", 10, "up"))
+    assert.equal(0, kube.share(nil, 10))
+  end)
+
+  it("refuses anything else", function()
+    assert.error_matches(function() kube.share("a quarter", 10) end, "is no part")
+    assert.error_matches(function() kube.share("25%", 10, "down") end, "round")
+    assert.error_matches(function() kube.share(2.5, 10) end, "32 bits")
+  end)
+end)

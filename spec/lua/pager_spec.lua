@@ -1,0 +1,119 @@
+-- pager_spec.lua - lists in pages, and what becomes of them when the server forgets where they were.
+
+local kube = require "kubelua"
+local core = require "kubelua.core"
+local pager = require "kubelua.pager"
+
+local function pod(name, namespace) return { metadata = { name = name, namespace = namespace or "ns" } } end
+
+local function answer(names, continue, version)
+  local items = kube.array {}
+  for _, name in ipairs(names) do items[#items + 1] = pod(name) end
+  return core.value { apiVersion = "v1", kind = "PodList", metadata = { continue = continue, resourceVersion = version or "5" }, items = items }
+end
+
+local function gone(continue)
+  return core.error { code = 410, kind = "gone", message = "too old", details = continue and core.value { continue = continue } or nil }
+end
+
+--- A server that follows a script: each entry is an answer, or an error to raise. Returns send and what it was asked.
+local function server(script)
+  local asked = {}
+  return function(op)
+    asked[#asked + 1] = ("%s/%s/%s"):format(op.limit or "all", op.continue_token or "-", op.rv or "-")
+    local next_answer = assert(script[#asked], "asked more often than the script says")
+    if core.is_error(next_answer) then error(next_answer, 0) end
+    return next_answer
+  end, asked
+end
+
+local function names(list)
+  local out = {}
+  for i, o in ipairs(list) do out[i] = o.metadata.name end
+  return table.concat(out, " ")
+end
+
+local function drain(send, op)
+  local list = {}
+  for o in pager.each(send, op) do list[#list + 1] = o end
+  return names(list)
+end
+
+describe("a whole list", function()
+  it("comes in pages, of which only the first names a version", function()
+    local send, asked = server { answer({ "a", "b" }, "t1"), answer({ "c" }, "t2"), answer { "d" } }
+    local all, version = pager.all(send, { rv = "3" })
+    assert.equal("a b c d", names(all))
+    assert.equal("5", version)
+    assert.same({ "500/-/3", "500/t1/-", "500/t2/-" }, asked)
+  end)
+
+  it("begins again once, in one piece at the version it asked for, when the server forgot its place", function()
+    local send, asked = server { answer({ "a", "b" }, "t1"), gone "t9", answer({ "a", "b", "c" }, nil, "9") }
+    local all, version = pager.all(send, { rv = "3" })
+    assert.equal("a b c", names(all))
+    assert.equal("9", version)
+    assert.same({ "500/-/3", "500/t1/-", "all/-/3" }, asked)
+  end)
+
+  it("does not begin again twice, nor for another error, nor when its first page fails", function()
+    for _, script in ipairs {
+      { answer({ "a" }, "t1"), gone(), answer({ "a" }, "t2"), gone() },
+      { answer({ "a" }, "t1"), core.error { code = 500, kind = "server", message = "broken" } },
+      { gone() },
+    } do
+      local send, asked = server(script)
+      local _, err = kube.try(pager.all, send, {})
+      assert.is_true(kube.is_error(err))
+      assert.equal(#script, #asked)
+    end
+  end)
+end)
+
+describe("an iterator", function()
+  it("asks for the next page when it gets there", function()
+    local send, asked = server { answer({ "a", "b" }, "t1"), answer({}, "t2"), answer { "c" } }
+    local next_pod = pager.each(send, {})
+    assert.equal(0, #asked)
+    assert.equal("a", next_pod().metadata.name)
+    assert.equal("b", next_pod().metadata.name)
+    assert.equal(1, #asked)
+    assert.equal("c", next_pod().metadata.name)
+    assert.is_nil(next_pod())
+    assert.is_nil(next_pod())
+  end)
+
+  it("ends at its limit without asking for more", function()
+    local send, asked = server { answer({ "a", "b", "c" }, "t1") }
+    assert.equal("a b", drain(send, { limit = 2 }))
+    assert.same({ "2/-/-" }, asked)
+  end)
+
+  it("goes on by the token that the server offers with the 410, and repeats nothing", function()
+    local send, asked = server { answer({ "a", "b" }, "t1"), gone "t9", answer({ "c" }, "t10"), gone "t11", answer { "d" } }
+    assert.equal("a b c d", drain(send, {}))
+    assert.same({ "500/-/-", "500/t1/-", "500/t9/-", "500/t10/-", "500/t11/-" }, asked)
+  end)
+
+  it("reads the whole list where no token is offered, and leaves out what it gave already", function()
+    local send, asked = server { answer({ "a", "c" }, "t1"), gone(), answer { "a", "b", "c", "d" } }
+    assert.equal("a c d", drain(send, { rv = "3" }))
+    assert.same({ "500/-/3", "500/t1/-", "all/-/3" }, asked)
+  end)
+
+  it("gives up when the offered token does not work either, nor the whole list", function()
+    local send = server { answer({ "a" }, "t1"), gone "t9", gone "t9", answer({ "a", "b" }, "t2"), gone() }
+    local seen = {}
+    local ok, err = pcall(function()
+      for o in pager.each(send, {}) do seen[#seen + 1] = o.metadata.name end
+    end)
+    assert.is_false(ok)
+    assert.equal(410, err.code)
+    assert.same({ "a", "b" }, seen)
+  end)
+
+  it("raises what else goes wrong", function()
+    local send = server { core.error { code = 403, kind = "forbidden", message = "no" } }
+    assert.equal(403, select(2, kube.try(pager.each(send, {}))).code)
+  end)
+end)

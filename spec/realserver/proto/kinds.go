@@ -1,0 +1,62 @@
+package main
+
+import (
+	"reflect"
+	"sort"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+type message interface {
+	runtime.Object
+	Marshal() ([]byte, error)
+	Unmarshal([]byte) error
+}
+
+type kind struct {
+	schema.GroupVersionKind
+	t reflect.Type
+}
+
+// kinds are the kinds that a server answers with, in the order of apiVersion and kind. Their lists need no tables: all have
+// metadata as field 1 and items as field 2, which is checked here.
+func kinds() []kind {
+	all := scheme.Scheme.AllKnownTypes()
+	var out []kind
+	for gvk, t := range all {
+		if gvk.Version == "__internal" || strings.HasSuffix(gvk.Kind, "Options") || strings.HasSuffix(gvk.Kind, "List") {
+			continue
+		}
+		if strings.HasPrefix(t.PkgPath(), "k8s.io/apimachinery") && gvk.GroupKind().String() != "Status" {
+			continue
+		}
+		if _, ok := reflect.New(t).Interface().(message); !ok {
+			panic(gvk.String() + " has no protobuf")
+		}
+		if list, ok := all[gvk.GroupVersion().WithKind(gvk.Kind+"List")]; ok {
+			checkList(list)
+		}
+		out = append(out, kind{gvk, t})
+	}
+	meta := schema.GroupVersion{Group: "meta.k8s.io", Version: "v1"}
+	out = append(out, kind{meta.WithKind("PartialObjectMetadata"), reflect.TypeOf(metav1.PartialObjectMetadata{})})
+	checkList(reflect.TypeOf(metav1.PartialObjectMetadataList{}))
+	sort.Slice(out, func(i, k int) bool {
+		a, b := out[i].GroupVersion().String(), out[k].GroupVersion().String()
+		return a < b || a == b && out[i].Kind < out[k].Kind
+	})
+	return out
+}
+
+func checkList(t reflect.Type) {
+	m, _ := t.FieldByName("ListMeta")
+	items, _ := t.FieldByName("Items")
+	if !strings.HasPrefix(m.Tag.Get("protobuf"), "bytes,1,") || !strings.HasPrefix(items.Tag.Get("protobuf"), "bytes,2,rep,") {
+		panic(t.String() + " is a list of another build")
+	}
+}

@@ -1,0 +1,104 @@
+--- identities.lua - who a client may be against a real API server: certificates, kubeconfigs, credential plugins.
+
+local process = require "support.process"
+
+local M = {}
+
+local function sh(command)
+  local out, code = process.run(command)
+  if code ~= 0 then error(("%s: exit %d\n%s"):format(command, code, out), 2) end
+  return out
+end
+
+--- A CA in a directory of its own: { dir, crt, key }.
+function M.ca(name)
+  local dir = process.tmpname ".ca"
+  sh(("mkdir -p %s && cd %s && openssl ecparam -name prime256v1 -genkey -noout -out ca.key && openssl req -x509 -new -key ca.key -subj /CN=%s -days 30 -out ca.crt")
+    :format(dir, dir, name))
+  return { dir = dir, crt = dir .. "/ca.crt", key = dir .. "/ca.key" }
+end
+
+--- A certificate signed by `ca`, as { crt = path, key = path }. `san` makes it one for a server.
+function M.certificate(ca, subject, san)
+  local base = process.tmpname ""
+  local extension = ""
+  if san then extension = "-extfile " .. process.write(base .. ".cnf", "subjectAltName=" .. san .. "\n") end
+  sh(("openssl ecparam -name prime256v1 -genkey -noout -out %s.key && openssl req -new -key %s.key -subj %s -out %s.csr && "
+    .. "openssl x509 -req -in %s.csr -CA %s -CAkey %s -CAcreateserial -CAserial %s.srl -days 30 %s -out %s.crt")
+    :format(base, base, process.quote(subject), base, base, ca.crt, ca.key, base, extension, base))
+  return { crt = base .. ".crt", key = base .. ".key" }
+end
+
+--- Puts the text of one file, or of several, into another at once, as those who rotate files do.
+function M.rotate(to, ...)
+  local text = {}
+  for i, from in ipairs { ... } do text[i] = process.read(from) end
+  process.write(to .. ".new", table.concat(text))
+  assert(os.rename(to .. ".new", to))
+end
+
+local KUBECONFIG = [[
+apiVersion: v1
+kind: Config
+clusters:
+- name: c
+  cluster:
+    server: "%s"
+%s
+users:
+- name: u
+  user:
+%s
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+]]
+
+local function indent(text) return (text:gsub("[^\n]+", "    %0")) end
+
+--- A kubeconfig of `server` for a user section of YAML text; `cluster` is more of its cluster, with the CA where it has none of it.
+function M.kubeconfig(server, user, cluster)
+  cluster = cluster or ""
+  if server.ca and not cluster:find "certificate%-authority" and not cluster:find "insecure" then
+    cluster = ("certificate-authority: %s\n"):format(server.ca) .. cluster
+  end
+  local url = cluster:match "server: (%S+)" or server.url
+  cluster = cluster:gsub("server: %S+\n?", "")
+  return process.write(process.tmpname ".kubeconfig", KUBECONFIG:format(url, indent(cluster), indent(user)))
+end
+
+--- A credential plugin: a shell script that counts its runs. `body` runs with $N, the number of this run, and prints the status'
+--- members. Returns the user section, and a function that says how often it ran.
+function M.plugin(body, more)
+  local path = process.tmpname ".plugin"
+  process.write(path, ([[#!/bin/sh
+echo run >> %s.runs
+N=$(wc -l < %s.runs); N=$(echo $N)
+printf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{'
+%s
+printf '}}\n'
+]]):format(path, path, body))
+  sh("chmod +x " .. path)
+  local user = ("exec:\n  apiVersion: client.authentication.k8s.io/v1\n  interactiveMode: Never\n  command: %s\n%s"):format(path, more or "")
+  return user, function() return select(2, (process.read(path .. ".runs") or ""):gsub("\n", "\n")) end
+end
+
+--- The status members of a certificate, as a file that a plugin prints.
+function M.status_of(certificate, expires)
+  local function text(path) return (process.read(path):gsub("\n", "\\n")) end
+  return process.write(process.tmpname ".status", ('"clientCertificateData":"%s","clientKeyData":"%s"%s')
+    :format(text(certificate.crt), text(certificate.key), expires and (',"expirationTimestamp":"%s"'):format(expires) or ""))
+end
+
+--- Local ports of this process's connections to `port`.
+function M.connections(port)
+  local pid = process.read "/proc/self/stat":match "^%d+"
+  local mine, out = {}, {}
+  for inode in sh("ls -l /proc/" .. pid .. "/fd"):gmatch "socket:%[(%d+)%]" do mine[inode] = true end
+  for line in process.read "/proc/net/tcp":gmatch "[^\n]+" do
+    local here, there, state, inode = line:match "^%s*%d+: %x+:(%x+) %x+:(%x+) (%x%x) %S+ %S+ %S+%s+%d+%s+%d+ (%d+)"
+    if there and tonumber(there, 16) == port and state == "01" and mine[inode] then out[tonumber(here, 16)] = true end
+  end
+  return out
+end
+
+return M

@@ -31,7 +31,7 @@ typedef struct options {
     int workers;
     long events;
     double rate;
-    bool strip, profile;           /* profile: end without what is no part of the work: the check of what was kept, and taking down */
+    bool strip, json, watch_list, profile;           /* profile: end without what is no part of the work: the check of what was kept, and taking down */
 } options;
 
 typedef struct bench {
@@ -312,8 +312,12 @@ static options read_options(int argc, char **argv)
     options o = { .server = "http://127.0.0.1:18080", .mode = "sync", .workers = 1, .events = 20000 };
     for (int i = 1; i < argc; i++) {
         const char *k = argv[i], *v = i + 1 < argc ? argv[i + 1] : NULL;
-        if (!strcmp(k, "--strip") || !strcmp(k, "--profile")) {
-            *(k[2] == 's' ? &o.strip : &o.profile) = true;
+        const struct { const char *name; bool *to; } flags[] = { { "--strip", &o.strip }, { "--json", &o.json }, { "--watch-list", &o.watch_list }, { "--profile", &o.profile } };
+        bool *flag = NULL;
+        for (size_t f = 0; f < sizeof flags / sizeof *flags; f++)
+            flag = strcmp(k, flags[f].name) ? flag : flags[f].to;
+        if (flag) {
+            *flag = true;
             continue;
         }
         if (!v)
@@ -349,11 +353,12 @@ int main(int argc, char **argv)
     kl_client_options co = { 0 };
     kl_config_for_server(B.o.server, &co.config);
     co.config.ca_file = kl_strdup(B.o.ca);
+    co.no_protobuf = B.o.json;
     kl_client *client;
     if (kl_client_new(&co, &client, &err))
         die(B.o.server, kl_err_message(&err));
     kl_manager *m;
-    kl_manager_options mo = { .client = client, .workers = B.o.workers, .workers_forced = true, .drop_managed_fields = B.o.strip };
+    kl_manager_options mo = { .client = client, .workers = B.o.workers, .workers_forced = true, .drop_managed_fields = B.o.strip, .watch_list = B.o.watch_list };
     if (kl_manager_new(&mo, &m, &err))
         die("manager", kl_err_message(&err));
     kl_program *p = make_program();

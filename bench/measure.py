@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from typing import Callable
 
 import machine
+import realpods
+import realserver
 from replayed import Replay, Task, await_quiet, last_line, read_peers
 from tables import OURS, Column, Goal, Ratio, Results, goal_table, judge, number, table, times, verdict
 
@@ -257,6 +259,120 @@ def growth(ctx):
                         '7.75 KB; then 20,000 changes of single objects.', table(results, GROWTH_COLUMNS, 'objects', ours=None), goal_table(verdicts)])
 
 
+# ---------------------------------------------------------------- on a real API server
+
+CALL_PEERS = [(OURS, ['bin/calls']), ('client-go', ['bin/calls-go']), ('client-go, protobuf', ['bin/calls-go', '--protobuf']), ('kube-rs', ['bin/calls-rs'])]
+CALLS = {1: 1000, 8: 4000, 32: 8000, 256: 8000}       # in flight: requests
+CALL_COLUMNS = [Column('CPU us per request', 'cpu_us'), Column('requests/s', 'requests_per_s', more_is_better=True), Column('connections', 'connections')]
+STREAMS = 100          # of one HTTP/2 connection of a kube-apiserver
+
+
+def config_maps():
+    return json.dumps({'apiVersion': 'v1', 'kind': 'List', 'items': [
+        {'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': f'c-{i}', 'namespace': 'bench', 'labels': {'app': f'app-{i % 7}'}},
+         'data': {f'key-{k}': 'x' * 60 for k in range(10)}} for i in range(100)]})
+
+
+def calls(ctx):
+    why = realserver.missing()
+    if why:
+        return f'not run: {why}'
+    out, goals = [], []
+    with realserver.Server(port=ctx.port + 10, cpu=0) as server:
+        server.kubectl('apply', '--server-side', '-f', '-', text=config_maps())
+        for mode in ('get', 'patch'):
+            for n, requests in CALLS.items():
+                words = ['--kubeconfig', server.kubeconfig, '--mode', mode, '--in-flight', str(n), '--requests', str(requests // (4 if ctx.quick else 1))]
+                results = programs(ctx, 'calls', [(name, pinned(command + words)) for name, command in CALL_PEERS],
+                                   lambda x: f'{x["cpu_us"]:.0f} us of CPU per request, {x["requests_per_s"]:.0f}/s')
+                out.append(f'{mode}, {n} in flight:\n\n' + table(results, CALL_COLUMNS, 'peer'))
+                theirs = {c.key: results.best('client-go', c) for c in CALL_COLUMNS}
+                mine = {c.key: results.best(OURS, c) for c in CALL_COLUMNS}
+                if mine['cpu_us'] and theirs['cpu_us']:
+                    goals.append((f'CPU per {mode}, {n} in flight', '1/2 of client-go', f'1/{times(theirs["cpu_us"] / mine["cpu_us"])}',
+                                  verdict(mine['cpu_us'], theirs['cpu_us'] / 2, False)))
+                    goals.append((f'{"gets" if mode == "get" else "patches"} a second, {n} in flight', "client-go's", number(mine['requests_per_s']),
+                                  verdict(mine['requests_per_s'], theirs['requests_per_s'], True)))
+                if mode == 'get' and mine['connections']:
+                    most = -(-n // STREAMS) + 1
+                    goals.append((f'connections, {n} in flight', f'at most {most}', number(mine['connections']), verdict(mine['connections'], most, False)))
+    return '\n\n'.join(['ConfigMaps of 1 KB of a real kube-apiserver over TLS, read one by one or changed by a merge patch; the server on one '
+                         'processor, the client on the other.'] + out + [goal_table(goals)])
+
+
+REAL_PEERS = [
+    ('kubelua', ['./client.sh']), ('kubelua, watch list', ['./client.sh', '--watch-list']), ('kubelua, JSON', ['./client.sh', '--json']),
+    ('client-go', ['bin/cg', '--protobuf']), ('client-go, list', ['bin/cg', '--protobuf', '--list']), ('client-go, JSON', ['bin/cg']),
+]
+
+
+def real(ctx):
+    """The sync of a server that is real: what the replay server leaves out."""
+    why = realserver.missing()
+    if why:
+        return f'not run: {why}'
+    with realserver.Server(port=ctx.port + 10, cpu=0) as server:
+        n = realpods.load(server, data(FEW if ctx.quick else PODS))
+        words = ['--server', server.url, '--ca', server.path('ca.crt'), '--mode', 'sync']
+        results = programs(ctx, 'real', [(name, pinned(command + words)) for name, command in REAL_PEERS],
+                           lambda x: f'synced in {x["sync_cpu_s"]:.2f} CPU s, {x["rss_mb_after_sync"]:.0f} MB')
+    lines = [x for peer in results.lines.values() for x in peer]
+    same = len({x['check'] for x in lines}) == 1 and len({x['kept_bytes'] for x in lines if 'kept_bytes' in x}) == 1
+    return compose(results, f'{n:,} pods of a kube-apiserver over TLS, the server on one processor and the client on the other. Protobuf but where JSON is said. '
+                   + ('All read the same objects, and ours keeps the same bytes of both media types.' if same else '**Not all read the same; the figures do not count.**'),
+                   [CPU, WALL, ALL] + MEMORY, [
+                       Ratio(CPU.key, ('client-go',), 1 / 2, "client-go's best"), Ratio(RSS.key, ('client-go',), 1 / 7, "client-go's best")])
+
+
+def pinned(command):
+    return [command[0]] if not os.path.exists(command[0]) else ['/usr/bin/taskset', '-c', '1', *command]
+
+
+def rotation(ctx):
+    """A token dies and the file has another one: how long until requests pass again."""
+    why = realserver.missing()
+    if why:
+        return f'not run: {why}'
+    results = Results()
+    with realserver.Server(port=ctx.port + 10) as server:
+        server.kubectl('apply', '--server-side', '-f', '-', text=config_maps())
+        server.kubectl('create', 'serviceaccount', 'reader', '-n', 'bench')
+        server.kubectl('create', 'clusterrolebinding', 'bench-reader', '--clusterrole=cluster-admin', '--serviceaccount=bench:reader')
+        for name, command in CALL_PEERS:
+            if 'protobuf' in name:
+                continue
+            if not os.path.exists(command[0]):
+                results.add(name, None, f'{command[0]} could not be built here')
+                continue
+            results.add(name, rotated(server, name, command))
+    columns = [Column('longest time without a good answer, ms', 'longest_gap_ms'), Column('failed requests', 'failures')]
+    return ('A request every 20 ms, with a token out of a file. The file gets a new token, and the old one dies with the Secret that it is bound to '
+            '(a kube-apiserver believes in it for up to 10 s more).\n\n' + table(results, columns, 'peer', ours=None))
+
+
+def rotated(server, name, command):
+    def token(secret):
+        server.kubectl('create', 'secret', 'generic', secret, '-n', 'bench')
+        return server.kubectl('create', 'token', 'reader', '-n', 'bench', '--bound-object-kind', 'Secret', '--bound-object-name', secret)
+    old, new = (f'{os.path.basename(command[0])}-{x}' for x in ('old', 'new'))
+    path = server.path(f'{old}.token')
+    with open(path, 'w') as f:
+        f.write(token(old))
+    kubeconfig = server.write_kubeconfig(f'{old}.kubeconfig', f'{{tokenFile: {path}}}')
+    p = subprocess.Popen(command + ['--kubeconfig', kubeconfig, '--mode', 'rotate', '--seconds', '80'], stdout=subprocess.PIPE, text=True)
+    time.sleep(5)
+    with open(path + '.next', 'w') as f:
+        f.write(token(new))
+    os.rename(path + '.next', path)
+    server.kubectl('delete', 'secret', old, '-n', 'bench')
+    text, _ = p.communicate(timeout=150)
+    line = json.loads(text.splitlines()[-1])
+    say(f'  rotation  {name}: {line["longest_gap_ms"]:.0f} ms without a good answer, {line["failures"]} failed')
+    with open('results/rotation.jsonl', 'a') as raw:
+        raw.write(json.dumps(dict(line, at=int(time.time()))) + '\n')
+    return line
+
+
 # ---------------------------------------------------------------- what has a program of its own
 
 def printed(command, timeout=600):
@@ -341,10 +457,13 @@ SECTIONS = [
     Section('flood', 'Events as fast as they are read', flood, (75, 50)),
     Section('wq', 'Workqueue', wq, (70, 25)),
     Section('large', 'Sync of 100,000', large, (125, 0)),
+    Section('real', 'Sync from a real API server', real, (150, 20)),
     Section('strip', 'Sync without managedFields', strip, (65, 40)),
     Section('decode', 'Decoding alone', decode, (75, 40)),
     Section('growth', 'Growth', growth, (90, 15)),
     Section('small', 'Sync of 1,000', small, (60, 0)),
+    Section('calls', 'Requests to a real API server', calls, (130, 45)),
+    Section('rotation', 'A token rotates', rotation, (260, 0), False),
     Section('idle', 'Idle, and start', idle, (230, 230), False),
     Section('lua', 'Calls of a script', lua, (60, 60), False),
     Section('store', 'Store', store, (60, 60), False),

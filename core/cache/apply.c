@@ -4,21 +4,48 @@
  * Equal objects wake nobody; a new uid under an old name is a delete and an add. */
 #include "cache/informer_impl.h"
 
+#include <string.h>
+
 #include "base/mem.h"
 #include "model/object.h"
 
-static void change_one(kl_informer *i, kl_event_type type, const kl_value *o)
+static int by_number(const char *a, const char *b)
 {
+    size_t n = strlen(a), m = strlen(b);
+    return n != m ? (n > m) - (n < m) : strcmp(a, b);
+}
+
+/* The part has come to rv; the store is where the last of its parts is. NULL: it has not moved. */
+static const char *reached(kl__follower *f, const char *rv)
+{
+    kl_informer *i = f->i;
+    if (i->n_parts == 1 || !rv)
+        return rv;
+    kl_free(f->reached);
+    f->reached = kl_strdup(rv);
+    const char *least = rv;
+    for (size_t k = 0; least && k < i->n_parts; k++) {
+        const char *r = i->parts[k].reached;
+        if (!r || by_number(r, least) < 0)
+            least = r;
+    }
+    return least;
+}
+
+static void change_one(kl__follower *f, kl_event_type type, const kl_value *o)
+{
+    kl_informer *i = f->i;
     const kl_value *old;
+    const char *rv = reached(f, kl_object_rv(o));
     kl__handlers_refresh(i);
     if (type == KL_DELETED) {
-        old = kl_indexer_remove(i->indexer, o, kl_object_rv(o));
+        old = kl_indexer_remove(i->indexer, o, rv);
         if (old)                                  /* o is the last state, with the resourceVersion of the delete */
             kl__handlers_tell(i, KL_DELETED, o, NULL, 0);
         kl_value_unref(old);
         return;
     }
-    if (!kl_indexer_put(i->indexer, o, kl_object_rv(o), &old))
+    if (!kl_indexer_put(i->indexer, o, rv, &old))
         return;
     if (old && kl_object_reborn(old, o)) {
         kl__handlers_tell(i, KL_DELETED, old, NULL, 0);
@@ -32,23 +59,32 @@ static void change_one(kl_informer *i, kl_event_type type, const kl_value *o)
 void kl__apply_event(kl_informer *i, kl__job *j)
 {
     if (!i->stopped)
-        change_one(i, j->type, j->object);
+        change_one(j->from, j->type, j->object);
     kl_value_unref(j->object);
 }
 
 void kl__apply_rv(kl_informer *i, kl__job *j)
 {
-    kl_indexer_set_rv(i->indexer, j->rv);
+    kl_indexer_set_rv(i->indexer, reached(j->from, j->rv));
 }
 
 static bool is_gone(const kl_change *x) { return x->old && (!x->now || kl_object_reborn(x->old, x->now)); }
 
-/* The list is the whole truth: the store becomes it, then handlers hear of the difference, deletes first. */
-static void change_all(kl_informer *i, const kl_value **page, size_t n, const char *rv)
+static bool all_listed(const kl_informer *i)
 {
+    for (size_t k = 0; k < i->n_parts; k++)
+        if (!i->parts[k].listed)
+            return false;
+    return true;
+}
+
+/* The list is the whole truth of its part: the store becomes it, then handlers hear of the difference, deletes first. */
+static void change_all(kl__follower *f, const kl_value **page, size_t n, const char *rv)
+{
+    kl_informer *i = f->i;
     kl_changes c;
-    kl_indexer_replace(i->indexer, page, n, rv, &c);
-    unsigned flags = atomic_load(&i->synced) ? KL_RELIST : KL_INITIAL;
+    kl_indexer_replace_namespace(i->indexer, i->n_parts > 1 ? f->ns : NULL, page, n, reached(f, rv), &c);
+    unsigned flags = f->listed ? KL_RELIST : KL_INITIAL;
     kl__handlers_refresh(i);
     for (size_t k = 0; k < c.len; k++)
         if (is_gone(&c.v[k]))
@@ -59,6 +95,9 @@ static void change_all(kl_informer *i, const kl_value **page, size_t n, const ch
             kl__handlers_tell(i, old ? KL_MODIFIED : KL_ADDED, old, c.v[k].now, flags);
         }
     kl_changes_fini(&c);
+    f->listed = true;
+    if (!all_listed(i))
+        return;
     atomic_store(&i->synced, true);
     kl__handlers_tell_synced(i);
 }
@@ -66,8 +105,14 @@ static void change_all(kl_informer *i, const kl_value **page, size_t n, const ch
 void kl__apply_replace(kl_informer *i, kl__job *j)
 {
     if (!i->stopped)
-        change_all(i, j->page, j->n_page, j->rv);
+        change_all(j->from, j->page, j->n_page, j->rv);
     for (size_t k = 0; k < j->n_page; k++)
         kl_value_unref(j->page[k]);
     kl_free(j->page);
+}
+
+void kl__apply_nothing(kl_informer *i, kl__job *j)
+{
+    if (!i->stopped && j->from->listed)
+        change_all(j->from, NULL, 0, NULL);
 }

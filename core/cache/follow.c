@@ -9,66 +9,66 @@
 #include "base/mem.h"
 #include "model/object.h"
 
-void kl__follow_drop_page(kl_informer *i)
+void kl__follow_drop_page(kl__follower *f)
 {
-    for (size_t k = 0; k < i->n_page; k++)
-        kl_value_unref(i->page[k]);
-    kl_free(i->page);
-    i->page = NULL;
-    i->n_page = i->cap_page = i->page_kept = 0;
-    kl_map_free(i->page_of, NULL);
-    i->page_of = NULL;
+    for (size_t k = 0; k < f->n_page; k++)
+        kl_value_unref(f->page[k]);
+    kl_free(f->page);
+    f->page = NULL;
+    f->n_page = f->cap_page = f->page_kept = 0;
+    kl_map_free(f->page_of, NULL);
+    f->page_of = NULL;
 }
 
 /* What a page brought that broke off: it will be asked for again. */
-static void drop_part(kl_informer *i)
+static void drop_part(kl__follower *f)
 {
-    while (i->n_page > i->page_kept)
-        kl_value_unref(i->page[--i->n_page]);
+    while (f->n_page > f->page_kept)
+        kl_value_unref(f->page[--f->n_page]);
 }
 
-static void collect(kl_informer *i, const kl_value *o)
+static void collect(kl__follower *f, const kl_value *o)
 {
-    if (i->n_page == i->cap_page)
-        i->page = kl_realloc(i->page, (i->cap_page = i->cap_page ? 2 * i->cap_page : 64) * sizeof *i->page);
-    i->page[i->n_page++] = o;
+    if (f->n_page == f->cap_page)
+        f->page = kl_realloc(f->page, (f->cap_page = f->cap_page ? 2 * f->cap_page : 64) * sizeof *f->page);
+    f->page[f->n_page++] = o;
 }
 
 /* --- initial events: ADDED for what there is, then perhaps news of it, then the bookmark ------------------------------------------- */
 
 /* From the first event that is no news of a new object: where each object stands. */
-static void page_index(kl_informer *i)
+static void page_index(kl__follower *f)
 {
     char key[KL_KEY_MAX];
-    i->page_of = kl_map_new();
-    for (size_t k = 0; k < i->n_page; k++)
-        if (kl_indexer_key(i->page[k], key))
-            kl_map_set(i->page_of, key, (void *)(uintptr_t)(k + 1));
+    f->page_of = kl_map_new();
+    for (size_t k = 0; k < f->n_page; k++)
+        if (kl_indexer_key(f->page[k], key))
+            kl_map_set(f->page_of, key, (void *)(uintptr_t)(k + 1));
 }
 
-static void collect_initial(kl_informer *i, kl_event_type type, const kl_value *o, const char *key)
+static void collect_initial(kl__follower *f, kl_event_type type, const kl_value *o, const char *key)
 {
-    if (type != KL_ADDED && !i->page_of)
-        page_index(i);
-    size_t at = i->page_of ? (uintptr_t)kl_map_get(i->page_of, key) : 0;
+    if (type != KL_ADDED && !f->page_of)
+        page_index(f);
+    size_t at = f->page_of ? (uintptr_t)kl_map_get(f->page_of, key) : 0;
     if (at && type == KL_DELETED) {            /* the last one moves into its place */
         char last[KL_KEY_MAX];
-        kl_map_take(i->page_of, key);
-        kl_value_unref(i->page[at - 1]);
-        i->page[at - 1] = i->page[--i->n_page];
-        if (at <= i->n_page && kl_indexer_key(i->page[at - 1], last))
-            kl_map_set(i->page_of, last, (void *)(uintptr_t)at);
+        kl_map_take(f->page_of, key);
+        kl_value_unref(f->page[at - 1]);
+        f->page[at - 1] = f->page[--f->n_page];
+        if (at <= f->n_page && kl_indexer_key(f->page[at - 1], last))
+            kl_map_set(f->page_of, last, (void *)(uintptr_t)at);
     } else if (at) {
-        kl_value_unref(i->page[at - 1]);
-        i->page[at - 1] = kl_value_ref(o);
+        kl_value_unref(f->page[at - 1]);
+        f->page[at - 1] = kl_value_ref(o);
     } else if (type != KL_DELETED) {
-        collect(i, kl_value_ref(o));
-        if (i->page_of)
-            kl_map_set(i->page_of, key, (void *)(uintptr_t)i->n_page);
+        collect(f, kl_value_ref(o));
+        if (f->page_of)
+            kl_map_set(f->page_of, key, (void *)(uintptr_t)f->n_page);
     }
 }
 
-void kl__follow_step(kl_informer *i, const kl_reflector_input *in);
+void kl__follow_step(kl__follower *f, const kl_reflector_input *in);
 
 static kl_err error_of_done(kl_status st, int code, const kl_err *err)
 {
@@ -85,15 +85,15 @@ static kl_err error_of_done(kl_status st, int code, const kl_err *err)
 
 static kl_status list_item(void *arg, const kl_value *object, kl_err *err)
 {
-    kl_informer *i = arg;
-    const kl_value *o = kl_object_with_type(object, i->api_version, i->kind);
+    kl__follower *f = arg;
+    const kl_value *o = kl_object_with_type(object, f->i->api_version, f->i->kind);
     kl_value_unref(object);
     char key[KL_KEY_MAX];
     if (!kl_indexer_key(o, key)) {
         kl_value_unref(o);
-        return kl_fail(err, KL_ESERVER, "the list of %s holds an item without a usable metadata.name: the server's answer is no list of objects", i->resource);
+        return kl_fail(err, KL_ESERVER, "the list of %s holds an item without a usable metadata.name: the server's answer is no list of objects", f->i->resource);
     }
-    collect(i, o);
+    collect(f, o);
     return KL_OK;
 }
 
@@ -106,19 +106,19 @@ static bool is_list(const kl_value *envelope)
 
 static void list_done(void *arg, kl_status st, int code, const kl_value *envelope, kl_err *err)
 {
-    kl_informer *i = arg;
-    i->request = 0;
+    kl__follower *f = arg;
+    f->request = 0;
     kl_err e = KL_ERR_INIT;
     if (st) {
         e = error_of_done(st, code, err);
     } else if (!is_list(envelope)) {
         const char *kind = kl_value_str_at(envelope, "kind", NULL);
-        st = kl_fail(&e, KL_ESERVER, "listing %s brought a %s where a list was expected", i->resource, kind ? kind : "thing without kind");
+        st = kl_fail(&e, KL_ESERVER, "listing %s brought a %s where a list was expected", f->i->resource, kind ? kind : "thing without kind");
     }
     if (st)
-        kl__follow_step(i, &(kl_reflector_input){ .kind = KL_REFLECTOR_LIST_FAILED, .err = &e });
+        kl__follow_step(f, &(kl_reflector_input){ .kind = KL_REFLECTOR_LIST_FAILED, .err = &e });
     else
-        kl__follow_step(i, &(kl_reflector_input){
+        kl__follow_step(f, &(kl_reflector_input){
             .kind = KL_REFLECTOR_PAGE,
             .rv = kl_value_str_at(envelope, "metadata", "resourceVersion", NULL),
             .continue_token = kl_value_str_at(envelope, "metadata", "continue", NULL),
@@ -128,7 +128,7 @@ static void list_done(void *arg, kl_status st, int code, const kl_value *envelop
 
 static const kl_value *last_known(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen)
 {
-    kl_informer *i = arg;
+    kl__follower *f = arg;
     char key[KL_KEY_MAX];
     if (nslen + namelen + 2 > sizeof key)
         return NULL;
@@ -138,7 +138,7 @@ static const kl_value *last_known(void *arg, const char *ns, size_t nslen, const
     }
     memcpy(key + nslen, name, namelen);
     key[nslen + namelen] = '\0';
-    return kl_indexer_lookup(i->indexer, key);
+    return kl_indexer_lookup(f->i->indexer, key);
 }
 
 static void watch_opened(void *arg)
@@ -161,20 +161,20 @@ static kl_status status_of(int64_t code, const char *reason)
 }
 
 /* The Status of an ERROR event as an error. */
-static void stream_error_set(kl_informer *i, const kl_value *status)
+static void stream_error_set(kl__follower *f, const kl_value *status)
 {
-    kl_err *e = &i->stream_error;
+    kl_err *e = &f->stream_error;
     int64_t code = kl_value_int_at(status, 0, "code", NULL);
     const char *reason = kl_value_str_at(status, "reason", NULL), *message = kl_value_str_at(status, "message", NULL);
     kl_err_fini(e);
-    kl_fail(e, status_of(code, reason), "the watch of %s was ended by the server: %s", i->resource, message ? message : reason ? reason : "it did not say why");
+    kl_fail(e, status_of(code, reason), "the watch of %s was ended by the server: %s", f->i->resource, message ? message : reason ? reason : "it did not say why");
     e->http_code = (int)code;
     e->reason = kl_strdup(reason);
     const kl_value *details = kl_value_at(status, "details", NULL);
     if (details)
         e->details = kl_value_to_json(details);
     e->retry_after_ns = KL_SECONDS(kl_value_int_at(details, 0, "retryAfterSeconds", NULL));
-    i->has_stream_error = true;
+    f->has_stream_error = true;
 }
 
 /* The annotation and its value as KEP-3157 has them: any other value means nothing. */
@@ -184,227 +184,227 @@ static bool ends_initial_events(const kl_value *bookmark)
     return v && !strcmp(v, "true");
 }
 
-static void stream_event(kl_informer *i, kl_event_type type, const kl_value *o, const char *key)
+static void stream_event(kl__follower *f, kl_event_type type, const kl_value *o, const char *key)
 {
-    const kl_value *typed = kl_object_with_type(o, i->api_version, i->kind);
+    const kl_value *typed = kl_object_with_type(o, f->i->api_version, f->i->kind);
     if (type != KL_BOOKMARK)
-        collect_initial(i, type, typed, key);
+        collect_initial(f, type, typed, key);
     kl_value_unref(typed);
 }
 
-static void watch_apply(kl_informer *i, kl_event_type type, const kl_value *o, const char *rv)
+static void watch_apply(kl__follower *f, kl_event_type type, const kl_value *o, const char *rv)
 {
-    kl__job *j = kl__job_new(i, type == KL_BOOKMARK ? kl__apply_rv : kl__apply_event);
+    kl__job *j = kl__job_of(f, type == KL_BOOKMARK ? kl__apply_rv : kl__apply_event);
     j->type = type;
-    j->object = type == KL_BOOKMARK ? NULL : kl_object_with_type(o, i->api_version, i->kind);
+    j->object = type == KL_BOOKMARK ? NULL : kl_object_with_type(o, f->i->api_version, f->i->kind);
     j->rv = type == KL_BOOKMARK ? kl_strdup(rv) : NULL;
-    atomic_store(&i->bringing, i->source.lulls ? kl_thread_self() : 0);
-    kl__job_apply(i, j);
-    atomic_store(&i->bringing, 0);
+    atomic_store(&f->i->bringing, f->source.lulls ? kl_thread_self() : 0);
+    kl__job_apply(f->i, j);
+    atomic_store(&f->i->bringing, 0);
 }
 
 static kl_status watch_event(void *arg, const char *word, const kl_value *o, kl_err *err)
 {
-    kl_informer *i = arg;
+    kl__follower *f = arg;
     kl_event_type type;
     const char *kind = kl_object_kind(o);
     if (!kl_event_parse(word, &type)) {
-        kl_warn("unknown watch event skipped", "resource=%s type=%.40s", i->resource, word);
+        kl_warn("unknown watch event skipped", "resource=%s type=%.40s", f->i->resource, word);
         kl_value_unref(o);
         return KL_OK;
     }
     if (type == KL_ERROR) {                       /* done follows, and tells the reflector */
-        stream_error_set(i, o);
+        stream_error_set(f, o);
         kl_value_unref(o);
         if (err)
-            kl_err_copy(err, &i->stream_error);
-        return i->stream_error.status;
+            kl_err_copy(err, &f->stream_error);
+        return f->stream_error.status;
     }
     char key[KL_KEY_MAX];
-    if ((i->kind && kind && strcmp(kind, i->kind)) || (type != KL_BOOKMARK && !kl_indexer_key(o, key))) {
-        kl_warn("foreign object in a watch skipped", "resource=%s kind=%.80s", i->resource, kind ? kind : "");
+    if ((f->i->kind && kind && strcmp(kind, f->i->kind)) || (type != KL_BOOKMARK && !kl_indexer_key(o, key))) {
+        kl_warn("foreign object in a watch skipped", "resource=%s kind=%.80s", f->i->resource, kind ? kind : "");
         kl_value_unref(o);
         return KL_OK;
     }
-    atomic_store_explicit(&i->last_event, kl_clock_now(i->clock), memory_order_relaxed);
+    atomic_store_explicit(&f->i->last_event, kl_clock_now(f->i->clock), memory_order_relaxed);
     kl_reflector_input in = { .kind = KL_REFLECTOR_FRAME, .type = type, .rv = kl_object_rv(o) };
     if (type == KL_BOOKMARK)
-        in.initial_end = i->streaming && ends_initial_events(o);
-    else if (!i->streaming)
-        atomic_fetch_add_explicit(&i->events, 1, memory_order_relaxed);
-    if (i->streaming)
-        stream_event(i, type, o, key);
+        in.initial_end = f->streaming && ends_initial_events(o);
+    else if (!f->streaming)
+        atomic_fetch_add_explicit(&f->i->events, 1, memory_order_relaxed);
+    if (f->streaming)
+        stream_event(f, type, o, key);
     else
-        watch_apply(i, type, o, in.rv);
-    kl__follow_step(i, &in);
+        watch_apply(f, type, o, in.rv);
+    kl__follow_step(f, &in);
     kl_value_unref(o);
     return KL_OK;
 }
 
 static void watch_lull(void *arg)
 {
-    kl_informer *i = arg;
-    if (i->owes_lull) {
-        i->owes_lull = false;
-        kl__job_lull(i);
+    kl__follower *f = arg;
+    if (f->i->owes_lull) {
+        f->i->owes_lull = false;
+        kl__job_lull(f->i);
     }
 }
 
 static void watch_done(void *arg, kl_status st, int code, const kl_value *envelope, kl_err *err)
 {
     (void)envelope;
-    kl_informer *i = arg;
-    i->request = 0;
-    watch_lull(i);
+    kl__follower *f = arg;
+    f->request = 0;
+    watch_lull(f);
     kl_err e = KL_ERR_INIT;
     kl_reflector_input_kind kind = KL_REFLECTOR_ENDED;
-    if (i->has_stream_error) {
-        kl_err_move(&e, &i->stream_error);
-        i->has_stream_error = false;
+    if (f->has_stream_error) {
+        kl_err_move(&e, &f->stream_error);
+        f->has_stream_error = false;
         kind = KL_REFLECTOR_STREAM_ERROR;
     } else if (st) {
         e = error_of_done(st, code, err);
     }
-    kl__follow_step(i, &(kl_reflector_input){ .kind = kind, .err = e.status ? &e : NULL });
+    kl__follow_step(f, &(kl_reflector_input){ .kind = kind, .err = e.status ? &e : NULL });
     kl_err_fini(&e);
 }
 
 static void timer_fired(void *arg)
 {
-    kl_informer *i = arg;
-    i->timer = 0;
-    kl__follow_step(i, &(kl_reflector_input){ .kind = KL_REFLECTOR_TIMER });
+    kl__follower *f = arg;
+    f->timer = 0;
+    kl__follow_step(f, &(kl_reflector_input){ .kind = KL_REFLECTOR_TIMER });
 }
 
-static void timer_clear(kl_informer *i)
+static void timer_clear(kl__follower *f)
 {
-    if (i->timer)
-        i->source.timer_cancel(i->source.self, i->timer);
-    i->timer = 0;
+    if (f->timer)
+        f->source.timer_cancel(f->source.self, f->timer);
+    f->timer = 0;
 }
 
 /* A timer that fires early does no harm, so the one that runs is kept while the end only moves away. */
-static void timer_set(kl_informer *i, kl_time until)
+static void timer_set(kl__follower *f, kl_time until)
 {
     if (until == KL_NEVER) {
-        timer_clear(i);
+        timer_clear(f);
         return;
     }
-    if (i->timer && i->timer_at <= until)
+    if (f->timer && f->timer_at <= until)
         return;
-    timer_clear(i);
-    kl_time now = kl_clock_now(i->clock);
-    i->timer_at = until;
-    i->timer = i->source.timer(i->source.self, until > now ? until - now : 0, timer_fired, i);
+    timer_clear(f);
+    kl_time now = kl_clock_now(f->i->clock);
+    f->timer_at = until;
+    f->timer = f->source.timer(f->source.self, until > now ? until - now : 0, timer_fired, f);
 }
 
-static void close_request(kl_informer *i)
+static void close_request(kl__follower *f)
 {
-    uint64_t open = i->request;
-    i->request = 0;
-    watch_lull(i);
+    uint64_t open = f->request;
+    f->request = 0;
+    watch_lull(f);
     if (open)
-        i->source.cancel(i->source.self, open);
-    kl_err_fini(&i->stream_error);
-    i->has_stream_error = false;
+        f->source.cancel(f->source.self, open);
+    kl_err_fini(&f->stream_error);
+    f->has_stream_error = false;
 }
 
-static void replace_store(kl_informer *i)
+static void replace_store(kl__follower *f)
 {
-    kl__job *j = kl__job_new(i, kl__apply_replace);
-    j->page = i->page;
-    j->n_page = i->n_page;
-    j->rv = kl_strdup(kl_reflector_rv(i->reflector));
-    i->page = NULL;
-    i->n_page = 0;
-    kl__follow_drop_page(i);
-    i->streaming = false;
-    kl_debug("listed", "resource=%s objects=%zu rv=%s", i->resource, j->n_page, j->rv);
-    kl__job_apply(i, j);
+    kl__job *j = kl__job_of(f, kl__apply_replace);
+    j->page = f->page;
+    j->n_page = f->n_page;
+    j->rv = kl_strdup(kl_reflector_rv(f->reflector));
+    f->page = NULL;
+    f->n_page = 0;
+    kl__follow_drop_page(f);
+    f->streaming = false;
+    kl_debug("listed", "resource=%s objects=%zu rv=%s", f->i->resource, j->n_page, j->rv);
+    kl__job_apply(f->i, j);
 }
 
-void kl__follow_perform(kl_informer *i, const kl_reflector_action *a)
+void kl__follow_perform(kl__follower *f, const kl_reflector_action *a)
 {
     static const kl_source_sink list_sink = { .item = list_item, .done = list_done };
     static const kl_source_sink watch_sink = { .event = watch_event, .lull = watch_lull, .opened = watch_opened, .done = watch_done };
     kl_source_sink sink = a->what == KL_REFLECTOR_LIST ? list_sink : watch_sink;
-    sink.arg = i;
+    sink.arg = f;
     if (a->complete)
-        replace_store(i);
-    if (a->what == KL_REFLECTOR_WATCH || kl_indexer_count(i->indexer))
+        replace_store(f);
+    if (a->what == KL_REFLECTOR_WATCH || kl_indexer_count(f->i->indexer))
         sink.known = last_known;                  /* what did not change since comes out as the very same nodes */
     if (a->what != KL_REFLECTOR_GO_ON) {
-        close_request(i);
-        timer_clear(i);
+        close_request(f);
+        timer_clear(f);
         if (a->keep)
-            drop_part(i);
+            drop_part(f);
         else if (a->what != KL_REFLECTOR_LIST || !a->list.continue_token)
-            kl__follow_drop_page(i);
-        i->page_kept = i->n_page;                 /* what a LIST with a token finds, has come whole */
-        i->streaming = a->what == KL_REFLECTOR_WATCH && a->watch.initial;
+            kl__follow_drop_page(f);
+        f->page_kept = f->n_page;                 /* what a LIST with a token finds, has come whole */
+        f->streaming = a->what == KL_REFLECTOR_WATCH && a->watch.initial;
     }
-    uint64_t turn = a->what == KL_REFLECTOR_GO_ON ? i->turn : ++i->turn, request = 0;
+    uint64_t turn = a->what == KL_REFLECTOR_GO_ON ? f->turn : ++f->turn, request = 0;
     kl_list_request list = a->list;
-    list.api_version = i->api_version;
-    list.kind = i->kind;
+    list.api_version = f->i->api_version;
+    list.kind = f->i->kind;
     if (a->what == KL_REFLECTOR_LIST)
-        request = i->source.list(i->source.self, &list, &sink);
+        request = f->source.list(f->source.self, &list, &sink);
     else if (a->what == KL_REFLECTOR_WATCH)
-        request = i->source.watch(i->source.self, &a->watch, &sink);
-    if (turn != i->turn)
+        request = f->source.watch(f->source.self, &a->watch, &sink);
+    if (turn != f->turn)
         return;                                   /* it failed on the spot, and what follows from that is under way */
     if (request)
-        i->request = request;
-    timer_set(i, a->until);
+        f->request = request;
+    timer_set(f, a->until);
 }
 
 /* What other threads may want to know. */
-void kl__follow_publish(kl_informer *i)
+void kl__follow_publish(kl__follower *f)
 {
-    kl_reflector *r = i->reflector;
+    kl_reflector *r = f->reflector;
     char *message = kl_strdup(kl_reflector_message(r));
-    kl_lock(&i->mu);
-    char *old = i->message;
-    bool news = i->parked != kl_reflector_parked(r) || !old != !message || (old && strcmp(old, message));
-    i->state = kl_reflector_state(r);
-    i->message = message;
-    i->failure = kl_reflector_failure(r);
-    i->parked = kl_reflector_parked(r);
-    i->counts = *kl_reflector_counters(r);
-    kl_unlock(&i->mu);
+    kl_lock(&f->i->mu);
+    char *old = f->message;
+    bool news = f->parked != kl_reflector_parked(r) || !old != !message || (old && strcmp(old, message));
+    f->state = kl_reflector_state(r);
+    f->message = message;
+    f->failure = kl_reflector_failure(r);
+    f->parked = kl_reflector_parked(r);
+    f->counts = *kl_reflector_counters(r);
+    kl_unlock(&f->i->mu);
     kl_free(old);
-    if (news && i->on_trouble)
-        i->on_trouble(i->trouble_arg);
+    if (news && f->i->on_trouble)
+        f->i->on_trouble(f->i->trouble_arg);
 }
 
-static void log_trouble(const kl_informer *i, const kl_err *err, kl_time wait)
+static void log_trouble(const kl__follower *f, const kl_err *err, kl_time wait)
 {
     char text[512];
-    kl_warn(kl_reflector_parked(i->reflector) ? "informer is parked" : "list or watch failed", "resource=%s namespace=%s next=%s in=%.1fs error=%s",
-            i->resource, i->ns ? i->ns : "", kl_reflector_state(i->reflector), (double)wait / (double)KL_SECONDS(1),
+    kl_warn(kl_reflector_parked(f->reflector) ? "informer is parked" : "list or watch failed", "resource=%s namespace=%s next=%s in=%.1fs error=%s",
+            f->i->resource, f->ns ? f->ns : "", kl_reflector_state(f->reflector), (double)wait / (double)KL_SECONDS(1),
             kl_log_quote(err->message, text, sizeof text));
 }
 
-static void log_fallback(const kl_informer *i, const kl_err *err)
+static void log_fallback(const kl__follower *f, const kl_err *err)
 {
     char text[512];
-    kl_info("no initial events with this watch, so a list", "resource=%s namespace=%s error=%s", i->resource, i->ns ? i->ns : "",
+    kl_info("no initial events with this watch, so a list", "resource=%s namespace=%s error=%s", f->i->resource, f->ns ? f->ns : "",
             kl_log_quote(err ? kl_err_message(err) : "the server was silent", text, sizeof text));
 }
 
-void kl__follow_step(kl_informer *i, const kl_reflector_input *in)
+void kl__follow_step(kl__follower *f, const kl_reflector_input *in)
 {
-    if (!i->running)
+    if (!f->i->running)
         return;
-    kl_time now = kl_clock_now(i->clock);
-    bool troubled = kl_reflector_message(i->reflector) != NULL;
-    uint64_t fallbacks = kl_reflector_counters(i->reflector)->fallbacks;
-    kl_reflector_action a = kl_reflector_step(i->reflector, in, now);
+    kl_time now = kl_clock_now(f->i->clock);
+    bool troubled = kl_reflector_message(f->reflector) != NULL;
+    uint64_t fallbacks = kl_reflector_counters(f->reflector)->fallbacks;
+    kl_reflector_action a = kl_reflector_step(f->reflector, in, now);
     if (in->kind != KL_REFLECTOR_FRAME || troubled)
-        kl__follow_publish(i);
-    if (kl_reflector_counters(i->reflector)->fallbacks != fallbacks)
-        log_fallback(i, in->err);
+        kl__follow_publish(f);
+    if (kl_reflector_counters(f->reflector)->fallbacks != fallbacks)
+        log_fallback(f, in->err);
     else if (in->err && in->err->status)
-        log_trouble(i, in->err, a.what == KL_REFLECTOR_WAIT ? a.until - now : 0);
-    kl__follow_perform(i, &a);
+        log_trouble(f, in->err, a.what == KL_REFLECTOR_WAIT ? a.until - now : 0);
+    kl__follow_perform(f, &a);
 }

@@ -49,6 +49,8 @@ typedef struct kl_change { const kl_value *old, *now; } kl_change;      /* old: 
 typedef struct kl_changes { kl_change *v; size_t len, cap; } kl_changes;
 /* The store becomes the page, in one step, and is at rv. What differs: what is listed, by key, then what is gone, by key. */
 void kl_indexer_replace(kl_indexer *ix, const kl_value **page, size_t n, const char *rv, kl_changes *out);
+/* The same of one namespace: the page's objects are all in it, and of the others nothing is said. NULL: everywhere. */
+void kl_indexer_replace_namespace(kl_indexer *ix, const char *ns, const kl_value **page, size_t n, const char *rv, kl_changes *out);
 void kl_changes_fini(kl_changes *c);
 
 /* Two states of one key are two incarnations: a delete and an add. */

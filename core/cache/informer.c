@@ -6,7 +6,9 @@
  *
  * Everything that changes the store or calls a handler runs in the apply context, one thing after the other: so a handler
  * that comes late gets a snapshot and then the events, none lost and none twice. Between start and stop the informer holds
- * a reference to itself, and every posted job holds one. */
+ * a reference to itself, and every posted job holds one.
+ *
+ * Who wants some namespaces and not all has a reflector for each: each says what is in its own, and the store is one. */
 #include "cache/informer_impl.h"
 
 #include <string.h>
@@ -14,23 +16,33 @@
 
 /* --- life --------------------------------------------------------------------------------------------------------------------- */
 
+static void follower_init(kl__follower *f, kl_informer *i, const kl_informer_part *part, uint64_t seed, const kl_informer_options *o)
+{
+    f->i = i;
+    f->source = part->source;
+    f->ns = kl_strdup(part->namespace_);
+    f->reflector = kl_reflector_new(seed, o->page_size, o->stream);
+    f->state = kl_reflector_state(f->reflector);
+}
+
 kl_informer *kl_informer_new(const kl_informer_options *o)
 {
     kl_informer *i = kl_new(kl_informer);
+    kl_informer_part whole = { o->source, o->namespace_ };
     atomic_init(&i->refs, 1);
-    i->source = o->source;
     i->clock = o->clock;
     i->resource = kl_strdup(o->resource ? o->resource : "objects");
     i->api_version = kl_strdup(o->api_version);
     i->kind = kl_strdup(o->kind);
-    i->ns = kl_strdup(o->namespace_);
     i->execute = o->execute;
     i->execute_arg = o->execute_arg;
     i->on_trouble = o->on_trouble;
     i->trouble_arg = o->trouble_arg;
     i->indexer = kl_indexer_new();
-    i->reflector = kl_reflector_new(o->seed, o->page_size, o->stream);
-    i->state = kl_reflector_state(i->reflector);
+    i->n_parts = o->n_parts ? o->n_parts : 1;
+    i->parts = kl_new_array(kl__follower, i->n_parts);
+    for (size_t k = 0; k < i->n_parts; k++)
+        follower_init(&i->parts[k], i, o->n_parts ? &o->parts[k] : &whole, o->seed + k, o);
     kl_mutex_init(&i->mu);
     kl_cond_init(&i->idle);
     return i;
@@ -42,27 +54,35 @@ kl_informer *kl_informer_ref(kl_informer *i)
     return i;
 }
 
+static void follower_fini(kl__follower *f)
+{
+    if (f->source.free)
+        f->source.free(f->source.self);
+    kl__follow_drop_page(f);
+    kl_err_fini(&f->stream_error);
+    kl_reflector_free(f->reflector);
+    kl_free(f->reached);
+    kl_free(f->message);
+    kl_free(f->ns);
+}
+
 void kl_informer_unref(kl_informer *i)
 {
     if (!i || atomic_fetch_sub_explicit(&i->refs, 1, memory_order_acq_rel) != 1)
         return;
-    if (i->source.free)
-        i->source.free(i->source.self);
+    for (size_t k = 0; k < i->n_parts; k++)
+        follower_fini(&i->parts[k]);
+    kl_free(i->parts);
     for (size_t k = 0; k < i->n_active; k++)
         kl__subscription_unref(i->active[k]);
     kl_free(i->active);
     kl_free(i->subs);
-    kl__follow_drop_page(i);
-    kl_err_fini(&i->stream_error);
-    kl_reflector_free(i->reflector);
     kl_indexer_free(i->indexer);
     kl_cond_fini(&i->idle);
     kl_mutex_fini(&i->mu);
-    kl_free(i->message);
     kl_free(i->resource);
     kl_free(i->api_version);
     kl_free(i->kind);
-    kl_free(i->ns);
     kl_free(i);
 }
 
@@ -73,6 +93,13 @@ kl__job *kl__job_new(kl_informer *i, void (*fn)(kl_informer *, kl__job *))
     kl__job *j = kl_new(kl__job);
     j->i = kl_informer_ref(i);
     j->fn = fn;
+    return j;
+}
+
+kl__job *kl__job_of(kl__follower *f, void (*fn)(kl_informer *, kl__job *))
+{
+    kl__job *j = kl__job_new(f->i, fn);
+    j->from = f;
     return j;
 }
 
@@ -113,25 +140,28 @@ void kl__job_lull(kl_informer *i)
     kl__job_apply(i, kl__job_new(i, job_nothing));
 }
 
-void kl__job_post_watch(kl_informer *i, kl__job *j) { i->source.post(i->source.self, job_run, j); }
-void kl__job_post(kl_informer *i, kl__job *j) { i->source.post(i->source.self, job_forward, j); }
+/* The parts have one watch thread, so any of them knows the way there. */
+void kl__job_post_watch(kl_informer *i, kl__job *j) { i->parts->source.post(i->parts->source.self, job_run, j); }
+void kl__job_post(kl_informer *i, kl__job *j) { i->parts->source.post(i->parts->source.self, job_forward, j); }
 
 /* --- start, stop, kick ------------------------------------------------------------------------------------------------------------------- */
 
 static void job_start(kl_informer *i, kl__job *j)
 {
     (void)j;
-    if (i->running || strcmp(kl_reflector_state(i->reflector), "idle"))
+    if (i->running || strcmp(kl_reflector_state(i->parts->reflector), "idle"))
         return;
     i->running = true;
     kl_informer_ref(i);
-    kl__follow_step(i, &(kl_reflector_input){ .kind = KL_REFLECTOR_START });
+    for (size_t k = 0; k < i->n_parts; k++)
+        kl__follow_step(&i->parts[k], &(kl_reflector_input){ .kind = KL_REFLECTOR_START });
 }
 
 static void job_kick(kl_informer *i, kl__job *j)
 {
     (void)j;
-    kl__follow_step(i, &(kl_reflector_input){ .kind = KL_REFLECTOR_KICK });
+    for (size_t k = 0; k < i->n_parts; k++)
+        kl__follow_step(&i->parts[k], &(kl_reflector_input){ .kind = KL_REFLECTOR_KICK });
 }
 
 static void job_stopped(kl_informer *i, kl__job *j)
@@ -157,10 +187,14 @@ static void job_last(kl_informer *i, kl__job *j)
 static void job_stop(kl_informer *i, kl__job *j)
 {
     bool was = i->running;
-    kl_reflector_action a = kl_reflector_step(i->reflector, &(kl_reflector_input){ .kind = KL_REFLECTOR_STOP }, kl_clock_now(i->clock));
-    kl__follow_perform(i, &a);
+    for (size_t k = 0; k < i->n_parts; k++) {
+        kl__follower *f = &i->parts[k];
+        kl_reflector_action a = kl_reflector_step(f->reflector, &(kl_reflector_input){ .kind = KL_REFLECTOR_STOP }, kl_clock_now(i->clock));
+        kl__follow_perform(f, &a);
+    }
     i->running = false;
-    kl__follow_publish(i);
+    for (size_t k = 0; k < i->n_parts; k++)
+        kl__follow_publish(&i->parts[k]);
     kl__job *k = kl__job_new(i, job_last);
     k->call = j->call;
     k->call_arg = j->call_arg;
@@ -170,6 +204,16 @@ static void job_stop(kl_informer *i, kl__job *j)
 }
 
 void kl_informer_start(kl_informer *i) { kl__job_post_watch(i, kl__job_new(i, job_start)); }
+/* Whoever was told so lists again before anything else: what comes then comes after this. */
+static void job_clear(kl_informer *i, kl__job *j)
+{
+    (void)j;
+    for (size_t k = 0; i->running && k < i->n_parts; k++)
+        if (kl_reflector_failure(i->parts[k].reflector) == KL_ENOTFOUND && kl_reflector_parked(i->parts[k].reflector))
+            kl__job_apply(i, kl__job_of(&i->parts[k], kl__apply_nothing));
+}
+
+void kl_informer_clear(kl_informer *i) { kl__job_post_watch(i, kl__job_new(i, job_clear)); }
 void kl_informer_kick(kl_informer *i) { kl__job_post_watch(i, kl__job_new(i, job_kick)); }
 
 void kl_informer_stop(kl_informer *i, void (*stopped)(void *arg), void *arg)
@@ -236,6 +280,21 @@ void kl_informer_drop_index(kl_informer *i, const char *name)
 
 /* --- state ---------------------------------------------------------------------------------------------------------------------------------------- */
 
+/* What is to be told of several parts is what the one in the greatest trouble says. */
+static int trouble(const kl__follower *f)
+{
+    return f->parked ? 3 : f->message ? 2 : strcmp(f->state, "watching") != 0;
+}
+
+static const kl__follower *worst(const kl_informer *i)
+{
+    const kl__follower *f = i->parts;
+    for (size_t k = 1; k < i->n_parts; k++)
+        if (trouble(&i->parts[k]) > trouble(f))
+            f = &i->parts[k];
+    return f;
+}
+
 void kl_informer_stats_get(kl_informer *i, kl_informer_stats *out)
 {
     *out = (kl_informer_stats){
@@ -243,17 +302,22 @@ void kl_informer_stats_get(kl_informer *i, kl_informer_stats *out)
         .events = atomic_load(&i->events), .last_event = atomic_load(&i->last_event), .rv = kl_indexer_rv(i->indexer),
     };
     kl_lock(&i->mu);
-    out->parked = i->parked;
-    out->state = kl_strdup(i->state);
-    out->message = kl_strdup(i->message);
-    out->failure = i->failure;
-    out->lists = i->counts.lists;
-    out->watches = i->counts.watches;
-    out->errors = i->counts.errors;
-    out->short_watches = i->counts.short_watches;
-    out->stalls = i->counts.stalls;
-    out->streams = i->counts.streams;
-    out->fallbacks = i->counts.fallbacks;
+    const kl__follower *f = worst(i);
+    out->parked = f->parked;
+    out->state = kl_strdup(f->state);
+    out->message = kl_strdup(f->message);
+    out->namespace_ = kl_strdup(f->ns);
+    out->failure = f->failure;
+    for (size_t k = 0; k < i->n_parts; k++) {
+        const kl_reflector_counts *c = &i->parts[k].counts;
+        out->lists += c->lists;
+        out->watches += c->watches;
+        out->errors += c->errors;
+        out->short_watches += c->short_watches;
+        out->stalls += c->stalls;
+        out->streams += c->streams;
+        out->fallbacks += c->fallbacks;
+    }
     kl_unlock(&i->mu);
 }
 
@@ -262,5 +326,6 @@ void kl_informer_stats_fini(kl_informer_stats *s)
     kl_free(s->rv);
     kl_free(s->state);
     kl_free(s->message);
+    kl_free(s->namespace_);
     *s = (kl_informer_stats){0};
 }

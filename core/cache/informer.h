@@ -1,4 +1,4 @@
-/* informer.h - one resource (and selector), kept in sync: reflector + indexer + handlers. Refcounted.
+/* informer.h - one resource (and selector), kept in sync: reflectors + indexer + handlers. Refcounted.
  *
  * Reads are for any thread. Events are handed to handlers on the watch thread (or on the executor, see below), strictly in
  * order per object: deletes before adds after a relist; a delete carries the last state; a new uid under the same name is a
@@ -27,8 +27,17 @@ typedef struct kl_handler {
     void (*on_lull)(void *arg);
 } kl_handler;
 
+typedef struct kl_informer_part {
+    kl_source source;              /* moved in */
+    const char *namespace_;        /* copied */
+} kl_informer_part;
+
 typedef struct kl_informer_options {
     kl_source source;              /* moved in */
+    /* Instead of `source` and `namespace_`: some namespaces of the kind, each with a source of its own, all of one watch thread. They
+     * are one store, which is synced when each was listed. */
+    const kl_informer_part *parts;
+    size_t n_parts;                /* 0: the one above */
     kl_clock *clock;
     const char *resource;          /* for logs and metrics: "pods", "deployments.apps" */
     const char *api_version, *kind; /* put into list items, which carry none */
@@ -54,6 +63,10 @@ void kl_informer_stop(kl_informer *i, void (*stopped)(void *arg), void *arg);
 
 /* Ends a wait after a failure: what it waited for (a CRD, a permission) may be there now. Any thread. */
 void kl_informer_kick(kl_informer *i);
+
+/* The kind is gone, as far as the caller knows: where the server last said so (404), what is still there goes as if an empty list had
+ * come, and handlers hear of deletes. Where it is back meanwhile nothing changes. Any thread. */
+void kl_informer_clear(kl_informer *i);
 
 kl_subscription *kl_informer_subscribe(kl_informer *i, const kl_handler *h);      /* any thread */
 /* After this returned, the handler is not called any more (waits for a running callback unless called from it). */
@@ -108,7 +121,10 @@ typedef struct kl_informer_stats {
     uint64_t streams;              /* watches that asked for their initial events */
     uint64_t fallbacks;            /* of these, those that lists took over from */
     kl_time last_event;            /* monotonic, bookmarks count; 0 never */
-    char *rv, *state, *message;    /* state: "idle", "listing", "streaming", "watching", "waiting", "parked", "stopped"; message of the last failure or NULL */
+    char *rv;                      /* of several parts, the one that has come least far */
+    /* Of several parts all that follows is of one in trouble, where one is. */
+    char *state, *message;         /* "idle", "listing", "streaming", "watching", "waiting", "parked", "stopped"; message of the last failure or NULL */
+    char *namespace_;              /* where that is; NULL: everywhere, or nobody said */
     kl_status failure;             /* what kind of failure that is; KL_OK when there is none */
 } kl_informer_stats;
 void kl_informer_stats_get(kl_informer *i, kl_informer_stats *out);

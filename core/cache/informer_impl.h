@@ -22,25 +22,14 @@ struct kl_subscription {
     uint64_t caller;             /* the thread that runs its callback now, or 0 */
 };
 
-struct kl_informer {
-    atomic_int refs;
+/* One list and watch, of all that there is or of one namespace. */
+typedef struct kl__follower {
+    kl_informer *i;              /* whose part it is */
     kl_source source;
-    kl_clock *clock;
-    char *resource, *api_version, *kind, *ns;
-    void (*execute)(void *arg, void (*fn)(void *), void *fnarg);
-    void *execute_arg;
-    void (*on_trouble)(void *arg);
-    void *trouble_arg;
-    kl_indexer *indexer;
-    _Atomic bool synced;
-    _Atomic uint64_t events;
-    _Atomic kl_time last_event;
-    _Atomic uint64_t bringing;   /* the watch thread while it brings an event, from a source that will lull; or 0 */
+    char *ns;                    /* where it looks; of several parts each has another one. NULL: everywhere */
 
     /* watch thread */
     kl_reflector *reflector;
-    bool running;                /* started and not stopped */
-    bool ended;                  /* stopped, and nothing is left in the executor, which may be gone */
     uint64_t turn;               /* counts what was performed */
     uint64_t request;            /* the open list or watch, 0 none */
     uint64_t timer;              /* 0 none */
@@ -52,6 +41,38 @@ struct kl_informer {
     kl_map *page_of;             /* key -> its place in `page` plus 1, once some initial event was not an ADDED; or NULL */
     kl_err stream_error;         /* the ERROR event of the open watch */
     bool has_stream_error;
+
+    /* apply context */
+    bool listed;                 /* once */
+    char *reached;               /* the resourceVersion that it has come to; NULL: none, or it is the only part */
+
+    /* under the informer's mu: */
+    const char *state;           /* what the reflector said last */
+    char *message;
+    kl_status failure;
+    bool parked;
+    kl_reflector_counts counts;
+} kl__follower;
+
+struct kl_informer {
+    atomic_int refs;
+    kl__follower *parts;         /* fixed at birth; of one watch thread */
+    size_t n_parts;              /* at least 1 */
+    kl_clock *clock;
+    char *resource, *api_version, *kind;
+    void (*execute)(void *arg, void (*fn)(void *), void *fnarg);
+    void *execute_arg;
+    void (*on_trouble)(void *arg);
+    void *trouble_arg;
+    kl_indexer *indexer;
+    _Atomic bool synced;
+    _Atomic uint64_t events;
+    _Atomic kl_time last_event;
+    _Atomic uint64_t bringing;   /* the watch thread while it brings an event, from a source that will lull; or 0 */
+
+    /* watch thread */
+    bool running;                /* started and not stopped */
+    bool ended;                  /* stopped, and nothing is left in the executor, which may be gone */
     bool owes_lull;              /* an event was applied at once, and handlers were not told that it was all */
 
     /* apply context */
@@ -66,17 +87,13 @@ struct kl_informer {
     kl_subscription **subs;
     size_t n_subs;
     uint64_t subs_version;
-    const char *state;           /* what the reflector said last */
-    char *message;
-    kl_status failure;
-    bool parked;
-    kl_reflector_counts counts;
 };
 
 /* Something to do elsewhere. It holds a reference to its informer. */
 typedef struct kl__job {
     kl_informer *i;              /* a reference */
     void (*fn)(kl_informer *i, struct kl__job *j);
+    kl__follower *from;          /* what the apply context is told, who tells */
     kl_subscription *sub;
     void (*call)(void *arg);
     void *call_arg;
@@ -89,21 +106,23 @@ typedef struct kl__job {
 
 /* --- informer.c: any thread, but for kl__job_apply, which is for the watch thread -------------------------------------------- */
 kl__job *kl__job_new(kl_informer *i, void (*fn)(kl_informer *, kl__job *));
+kl__job *kl__job_of(kl__follower *f, void (*fn)(kl_informer *, kl__job *));
 void kl__job_post_watch(kl_informer *i, kl__job *j);       /* to the watch thread */
 void kl__job_post(kl_informer *i, kl__job *j);             /* through the watch thread into the apply context */
 void kl__job_apply(kl_informer *i, kl__job *j);            /* into the apply context */
 void kl__job_lull(kl_informer *i);                         /* watch thread: a run of events has ended */
 
 /* --- follow.c: watch thread ----------------------------------------------------------------------------------------------------- */
-void kl__follow_step(kl_informer *i, const kl_reflector_input *in);
-void kl__follow_perform(kl_informer *i, const kl_reflector_action *a);
-void kl__follow_publish(kl_informer *i);                   /* the reflector's state, for kl_informer_stats_get */
-void kl__follow_drop_page(kl_informer *i);
+void kl__follow_step(kl__follower *f, const kl_reflector_input *in);
+void kl__follow_perform(kl__follower *f, const kl_reflector_action *a);
+void kl__follow_publish(kl__follower *f);                  /* the reflector's state, for kl_informer_stats_get */
+void kl__follow_drop_page(kl__follower *f);
 
 /* --- apply.c: jobs of the apply context -------------------------------------------------------------------------------------------- */
-void kl__apply_event(kl_informer *i, kl__job *j);          /* type, object */
-void kl__apply_rv(kl_informer *i, kl__job *j);             /* rv */
-void kl__apply_replace(kl_informer *i, kl__job *j);        /* page, n_page, rv */
+void kl__apply_event(kl_informer *i, kl__job *j);          /* from, type, object */
+void kl__apply_rv(kl_informer *i, kl__job *j);             /* from, rv */
+void kl__apply_replace(kl_informer *i, kl__job *j);        /* from, page, n_page, rv */
+void kl__apply_nothing(kl_informer *i, kl__job *j);        /* from: what it listed is gone */
 
 /* --- handlers.c: apply context, but for kl__subscription_unref ------------------------------------------------------------------- */
 void kl__handlers_refresh(kl_informer *i);                 /* before a round of telling: who is there */

@@ -50,12 +50,21 @@ static bool note_lost(void *arg, uint32_t number)
     return true;
 }
 
-static void remove_lost_locked(kl_indexer *ix, listing *l) KL_REQUIRES(ix->mu)
+/* ns NULL: everywhere; else among the neighbours "ns/..." in the order of keys. */
+static void remove_lost_locked(kl_indexer *ix, const char *ns, listing *l) KL_REQUIRES(ix->mu)
 {
     char text[KL_KEY_MAX];
     kl__key key;
-    l->lost = kl_new_array(uint32_t, ix->all.len + 1u);
-    kl__set_walk(&ix->all, 0, ix->all.len, note_lost, l);
+    uint32_t from = 0, to = ix->all.len;
+    if (ns) {
+        kl__order order = kl__order_of(ix);
+        char *end = kl_sprintf("%s%c", ns, '/' + 1);
+        from = kl__set_rank(&ix->all, &order, (kl__key){ ns, "" });
+        to = kl__set_rank(&ix->all, &order, (kl__key){ "", end });
+        kl_free(end);
+    }
+    l->lost = kl_new_array(uint32_t, to - from + 1u);
+    kl__set_walk(&ix->all, from, to, note_lost, l);
     for (size_t i = 0; i < l->n_lost; i++)
         if (kl__key_of(ix, kl__cells_get(&ix->objects.cells, l->lost[i]), text, &key))
             changes_add(l->out, kl__remove_locked(ix, text, l->lost[i]), NULL);
@@ -135,6 +144,11 @@ static size_t *ask_page_and_lock(kl_indexer *ix, const kl_value **page, size_t n
 
 void kl_indexer_replace(kl_indexer *ix, const kl_value **listed, size_t n, const char *rv, kl_changes *out)
 {
+    kl_indexer_replace_namespace(ix, NULL, listed, n, rv, out);
+}
+
+void kl_indexer_replace_namespace(kl_indexer *ix, const char *ns, const kl_value **listed, size_t n, const char *rv, kl_changes *out)
+{
     char text[KL_KEY_MAX];
     kl__key key;
     const kl_value **page = in_order(ix, listed, &n);
@@ -149,7 +163,7 @@ void kl_indexer_replace(kl_indexer *ix, const kl_value **listed, size_t n, const
                 changes_add(out, old, page[k]);
             mark_seen(&l, number);
         }
-    remove_lost_locked(ix, &l);
+    remove_lost_locked(ix, ns, &l);
     kl__set_rv_locked(ix, rv);
     kl__show_locked(ix);
     kl_unlock(&ix->mu);

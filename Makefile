@@ -56,8 +56,8 @@ endif
 build/config.mk: .ci/deps
 	@.ci/deps build
 	@mkdir -p build
-	@{ echo "CORE_CFLAGS := $$(pkg-config --cflags libcurl libcjson yaml-0.1 libmicrohttpd libcrypto)"; \
-	   echo "CORE_LIBS := $$(pkg-config --libs libcurl libcjson yaml-0.1 libmicrohttpd libcrypto) -lwslay -lpthread -lm"; \
+	@{ echo "CORE_CFLAGS := $$(pkg-config --cflags libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto)"; \
+	   echo "CORE_LIBS := $$(pkg-config --libs libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto) -lwslay -lpthread -lm"; \
 	   echo "MAIN_LIBS := $$(pkg-config --libs libedit)"; \
 	   echo "LUA_CFLAGS := $$(pkg-config --cflags lua5.4)"; \
 	   echo "LUA_LIBS := $$(pkg-config --libs lua5.4)"; } > $@.new && mv $@.new $@
@@ -242,7 +242,7 @@ install: all ## to PREFIX=/usr/local: binary, library, headers, pkg-config file,
 	cp -R lua/kubelua $(DESTDIR)$(PREFIX)/share/lua/5.4/
 	cd core && find . -name '*.h' ! -name '*_impl.h' -exec install -D -m 644 {} $(abspath $(DESTDIR)$(PREFIX))/include/kubelua/{} \;
 	@{ echo "prefix=$(PREFIX)"; echo "Name: kubelua"; echo "Description: Kubernetes controllers in C and Lua"; echo "Version: $$(sed -n 's|.*KL_VERSION "\(.*\)".*|\1|p' core/base/version.h)"; \
-	   echo "Requires: libcurl libcjson yaml-0.1 libmicrohttpd libcrypto"; \
+	   echo "Requires: libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto"; \
 	   echo "Cflags: -I\$${prefix}/include/kubelua"; echo "Libs: -L\$${prefix}/lib -lkubelua -lwslay -lpthread -lm"; } \
 	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/kubelua.pc
 

@@ -42,6 +42,7 @@ struct kl_httpd {
     kl_httpd_handler *handler;
     void *arg;
     size_t max_body, max_queued;
+    kl_keyring *tls;                        /* NULL: plain HTTP */
     uint16_t port;
     char *address;
     kl_mutex mu;                            /* the registry */
@@ -495,6 +496,25 @@ static void on_panic(void *arg, const char *file, unsigned int line, const char 
     kl_mem_die(text);
 }
 
+/* TLS: each connection holds the pair that it began with, which its session needs until its end. Server thread. */
+static void on_connection(void *arg, struct MHD_Connection *conn, void **state, enum MHD_ConnectionNotificationCode what)
+{
+    kl_httpd *h = arg;
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+        *state = info ? kl_keyring_show(h->tls, info->tls_session) : NULL;
+    } else {
+        kl_keypair_unref(*state);
+        *state = NULL;
+    }
+}
+
+/* libmicrohttpd wants a certificate or somebody to ask; on_connection comes before either. Without a pair this ends the handshake. */
+static int no_certificate(void)
+{
+    return -1;
+}
+
 kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)
 {
     int fd = -1;
@@ -507,6 +527,7 @@ kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)
     h->arg = o->arg;
     h->max_body = o->max_body ? o->max_body : MAX_BODY;
     h->max_queued = o->max_queued ? o->max_queued : MAX_QUEUED;
+    h->tls = o->tls;
     kl_mutex_init(&h->mu);
     kl_list_init(&h->streams);
     kl_list_init(&h->parked);
@@ -516,9 +537,15 @@ kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)
         kl_signal_mask old;
         kl_signals_block(&old);                   /* its thread inherits the mask */
         MHD_set_panic_func(on_panic, NULL);
-        h->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG,
+        const struct MHD_OptionItem tls[] = {
+            {MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)on_connection, h},
+            {MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, (void *)(intptr_t)no_certificate},
+            {MHD_OPTION_END, 0, NULL},
+        };
+        h->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG | (h->tls ? MHD_USE_TLS : 0),
             h->port, NULL, NULL, on_access, h,
             MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
+            MHD_OPTION_ARRAY, h->tls ? tls : &tls[2],
             MHD_OPTION_LISTEN_SOCKET, fd,
             MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
             MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS,

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/keyring.h"
 
 typedef struct kl_httpd kl_httpd;
 typedef struct kl_httpd_request kl_httpd_request;
@@ -21,6 +22,7 @@ typedef void kl_httpd_handler(void *arg, kl_httpd_request *req);
 typedef struct kl_httpd_options {
     const char *listen;          /* "127.0.0.1:8080", ":8080", "[::1]:0"; port 0 picks one */
     size_t max_body;             /* a larger request is answered 413; 0 means 16 MiB */
+    kl_keyring *tls;             /* HTTPS with the pair in it; borrowed, outlives the server. NULL: plain HTTP */
     size_t max_queued;           /* bytes that may wait in one stream; 0 means 256 MiB */
     kl_httpd_handler *handler;   /* called once per request, when its body has arrived; must call kl_httpd_reply* before or after returning */
     void *arg;

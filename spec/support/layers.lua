@@ -32,6 +32,7 @@ M.arrows = {
 M.doors = {
   { "^curl/", { "core/net/http" } },
   { "^microhttpd%.h$", { "core/base/httpd.c" } },
+  { "^gnutls/", { "core/base/keyring.c" } },
   { "^wslay/", { "core/net/websocket.c" } },
   { "^cjson/", { "core/model/json.c" } },
   { "^sanitizer/", { "core/model/arena.c" } },

@@ -94,8 +94,22 @@ static int selector(lua_State *L)
     return 1;
 }
 
+/* core.field_selector_problem(text): what is wrong with it, or nil */
+static int field_selector_problem(lua_State *L)
+{
+    kl_field_selector *f;
+    kl_err err = KL_ERR_INIT;
+    if (!kl_field_selector_parse(luaL_checkstring(L, 1), &f, &err)) {
+        kl_field_selector_free(f);
+        return 0;
+    }
+    lua_pushstring(L, kl_err_message(&err));
+    kl_err_fini(&err);
+    return 1;
+}
+
 void lkl__open_selector(lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "selector", selector }, { NULL, NULL } };
+    static const luaL_Reg functions[] = { { "selector", selector }, { "field_selector_problem", field_selector_problem }, { NULL, NULL } };
     luaL_setfuncs(L, functions, 0);
 }

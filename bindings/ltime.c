@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/cron.h"
 #include "border.h"
 #include "model/time.h"
 
@@ -283,10 +284,23 @@ static int format_time(lua_State *L)
     return 1;
 }
 
+/* core.cron_problem(text): what is wrong with a cron text, or nil */
+static int cron_problem(lua_State *L)
+{
+    kl_cron c;
+    kl_err err = KL_ERR_INIT;
+    if (!kl_cron_parse(luaL_checkstring(L, 1), &c, &err))
+        return 0;
+    lua_pushstring(L, kl_err_message(&err));
+    kl_err_fini(&err);
+    return 1;
+}
+
 void lkl__open_time(lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        { "duration", duration }, { "format_duration", format_duration }, { "time", time_of }, { "format_time", format_time }, { NULL, NULL },
+        { "duration", duration }, { "format_duration", format_duration }, { "time", time_of }, { "format_time", format_time },
+        { "cron_problem", cron_problem }, { NULL, NULL },
     };
     luaL_setfuncs(L, functions, 0);
 }

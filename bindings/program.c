@@ -43,7 +43,7 @@ static int64_t integer_field(lua_State *L, int idx, const char *k, int64_t dflt)
 
 static size_t fn_field(lua_State *L, int idx)
 {
-    return (size_t)integer_field(L, idx, "fn", -1);        /* -1 is KL_NO_FN */
+    return (size_t)integer_field(L, idx, "fn", 0);         /* 0 is KL_NO_FN */
 }
 
 static kl_time duration_field(lua_State *L, int idx, const char *k)
@@ -68,6 +68,98 @@ static char **strings_field(lua_State *L, int idx, const char *k)
     return v;
 }
 
+/* Whatever cannot be made into what it stands for raises; the program that holds the spec is freed then. */
+static void must(lua_State *L, const kl_controller_spec *s, kl_status st, kl_err *err)
+{
+    if (!st)
+        return;
+    lua_pushfstring(L, "controller \"%s\": %s", s->name, kl_err_message(err));
+    kl_err_fini(err);
+    lua_error(L);
+}
+
+/* The table at idx has { words, fn, selector } in field k, or nothing. */
+static void read_when(lua_State *L, int idx, const char *k, const kl_controller_spec *s, kl_when *out)
+{
+    kl_err err = KL_ERR_INIT;
+    if (lua_getfield(L, idx, k) == LUA_TTABLE) {
+        int at = lua_gettop(L);
+        out->words = strings_field(L, at, "words");
+        out->fn = fn_field(L, at);
+        if (lua_getfield(L, at, "selector") == LUA_TSTRING)
+            must(L, s, kl_selector_parse(lua_tostring(L, -1), &out->selector, &err), &err);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+}
+
+/* { path } or { fn } in field k, or nothing. */
+static void read_text_of(lua_State *L, int idx, const char *k, const kl_controller_spec *s, kl_text_of *out)
+{
+    kl_err err = KL_ERR_INIT;
+    if (lua_getfield(L, idx, k) == LUA_TTABLE) {
+        int at = lua_gettop(L);
+        out->fn = fn_field(L, at);
+        if (lua_getfield(L, at, "path") == LUA_TSTRING)
+            must(L, s, kl_path_parse(lua_tostring(L, -1), &out->path, &err), &err);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+}
+
+/* Which of the words is in field k; 0 for none of them. */
+static int word_field(lua_State *L, int idx, const char *k, const char *const *words)
+{
+    int found = 0;
+    lua_getfield(L, idx, k);
+    for (int i = 0; lua_isstring(L, -1) && words[i]; i++)
+        if (!strcmp(lua_tostring(L, -1), words[i]))
+            found = i + 1;
+    lua_pop(L, 1);
+    return found;
+}
+
+static void read_owns(lua_State *L, int idx, kl_controller_spec *s)
+{
+    lua_getfield(L, idx, "owns");
+    int list = lua_gettop(L);
+    size_t n = lua_rawlen(L, list);
+    s->owns = kl_new_array(kl_owned_spec, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        lua_rawgeti(L, list, (lua_Integer)i + 1);
+        kl_owned_spec *o = &s->owns[s->n_owns++];
+        o->kind = string_field(L, lua_gettop(L), "kind");
+        read_when(L, lua_gettop(L), "when", s, &o->when);
+        lua_settop(L, list);
+    }
+    lua_pop(L, 1);
+}
+
+/* When and where its keys run (lua/kubelua/scheduling.lua). */
+static void read_scheduling(lua_State *L, int at, kl_controller_spec *s)
+{
+    static const char *const leads[] = {"manager", "own", "none", NULL}, *const shards[] = {"key", "namespace", "never", NULL};
+    s->every = duration_field(L, at, "every");
+    s->cron = strings_field(L, at, "cron");
+    s->priority = (int)integer_field(L, at, "priority", 0);
+    read_text_of(L, at, "priority_of", s, &s->priority_of);
+    read_text_of(L, at, "serial", s, &s->serial);
+    if (lua_getfield(L, at, "backoff") == LUA_TTABLE) {
+        int b = lua_gettop(L);
+        lua_getfield(L, b, "jitter");
+        s->backoff = (kl_backoff_policy){.base = duration_field(L, b, "base"), .max = duration_field(L, b, "max"), .jitter = lua_tonumber(L, b + 1)};
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    s->give_up = (int)integer_field(L, at, "give_up", 0);
+    s->own_writes = duration_field(L, at, "own_writes");
+    int lead = word_field(L, at, "leader", leads);
+    s->lead_said = lead;
+    s->lead = lead ? (kl_lead)(lead - 1) : KL_LEAD_MANAGER;
+    s->shard = (kl_shard_by)word_field(L, at, "shard", shards);
+    s->memory = (size_t)integer_field(L, at, "memory", 0);
+}
+
 static void read_watches(lua_State *L, int idx, kl_controller_spec *s)
 {
     static const char *const how[] = {"owner", "same-name", "via", "function"};
@@ -85,6 +177,7 @@ static void read_watches(lua_State *L, int idx, kl_controller_spec *s)
             if (!strcmp(word, how[k]))
                 w->how = (kl_map_how)k;
         kl_free(word);
+        read_when(L, at, "when", s, &w->when);
         lua_settop(L, list);
     }
     lua_pop(L, 1);
@@ -123,11 +216,7 @@ static void read_fields(lua_State *L, int idx, kl_controller_spec *s)
         while (f->paths[paths])
             paths++;
         kl_err err = KL_ERR_INIT;
-        if (kl_projection_new((const char *const *)f->paths, paths, &f->keep, &err)) {
-            lua_pushfstring(L, "controller \"%s\": %s", s->name, kl_err_message(&err));
-            kl_err_fini(&err);
-            lua_error(L);                  /* the program that holds the spec is freed */
-        }
+        must(L, s, kl_projection_new((const char *const *)f->paths, paths, &f->keep, &err), &err);
         lua_settop(L, list);
     }
     lua_pop(L, 1);
@@ -142,9 +231,15 @@ static void read_spec(lua_State *L, kl_controller_spec *s)
     int at = lua_gettop(L);
     s->name = string_field(L, at, "name");
     s->resource = string_field(L, at, "resource");
-    s->when = strings_field(L, at, "when");
-    s->when_fn = (size_t)integer_field(L, at, "when_fn", -1);
-    s->owns = strings_field(L, at, "owns");
+    s->manager = string_field(L, at, "manager");
+    s->namespaces = strings_field(L, at, "namespaces");
+    s->select_labels = string_field(L, at, "select_labels");
+    s->select_fields = string_field(L, at, "select_fields");
+    s->finalizer = string_field(L, at, "finalizer");
+    s->metadata_only = strings_field(L, at, "metadata");
+    read_when(L, at, "when", s, &s->when);
+    read_owns(L, at, s);
+    read_scheduling(L, at, s);
     s->reads = strings_field(L, at, "reads");
     s->workers = (int)integer_field(L, at, "workers", 0);
     s->concurrency = (int)integer_field(L, at, "concurrency", 0);

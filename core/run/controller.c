@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/sync.h"
+#include "run/trigger.h"
 
 #define WORKERS_DEFAULT 1
 
@@ -32,6 +33,7 @@ struct kl_controller {
     uint64_t resync_timer;
     kl_time resync;
     uint64_t resync_count;
+    kl_triggers *triggers;                         /* `every` and `cron` of the current generation */
     char *told;                                    /* why the next generation waits, as last logged */
 };
 
@@ -74,6 +76,17 @@ static void release(void *arg)
         wake_now(c);
 }
 
+static void enqueue_all(void *arg)
+{
+    kl_controller *c = arg;
+    kl_lock(&c->mu);
+    kl_wiring *w = c->current ? kl_wiring_ref(c->current) : NULL;
+    kl_unlock(&c->mu);
+    if (w)
+        kl_wiring_enqueue_all(w);
+    kl_wiring_unref(w);
+}
+
 kl_controller *kl_controller_new(const kl_controller_env *env, const kl_controller_spec *spec)
 {
     kl_controller *c = kl_new(kl_controller);
@@ -83,6 +96,7 @@ kl_controller *kl_controller_new(const kl_controller_env *env, const kl_controll
     kl_mutex_init(&c->mu);
     c->queue = kl_workqueue_new(&(kl_workqueue_options){.seed = kl_hash(spec->name, strlen(spec->name)), .wake = wake, .wake_arg = c});
     c->metrics = kl_metrics_controller(env->metrics, spec->name, WORKERS_DEFAULT);
+    c->triggers = kl_triggers_new(env->loop, env->clock, enqueue_all, c);
     return c;
 }
 
@@ -251,12 +265,7 @@ static void resync_due(void *arg)
 {
     kl_controller *c = arg;
     c->resync_timer = 0;
-    kl_lock(&c->mu);
-    kl_wiring *w = c->current ? kl_wiring_ref(c->current) : NULL;
-    kl_unlock(&c->mu);
-    if (w)
-        kl_wiring_enqueue_all(w);
-    kl_wiring_unref(w);
+    enqueue_all(c);
     resync_arm(c);
 }
 
@@ -290,6 +299,7 @@ static void publish(kl_controller *c)
     c->resync = l->spec->resync;
     kl_wiring_activate(fresh);
     resync_arm(c);
+    kl_triggers_set(c->triggers, l->spec->every, (const char *const *)l->spec->cron);
     if (running)
         workers_fit(c, wanted_workers(c, l->spec));
     kl_info(old ? "a new generation took over" : "caches are synced", "controller=%s generation=%d script=%s", c->name, l->generation, l->program->name);
@@ -381,6 +391,7 @@ void kl_controller_free(kl_controller *c)
 {
     c->stopped = true;
     kl_loop_timer_cancel(c->env.loop, c->resync_timer);
+    kl_triggers_free(c->triggers);
     if (c->next)
         kl_wiring_retire(c->next);
     kl_lock(&c->mu);

@@ -57,7 +57,6 @@ kl_program *kl_program_of_function(const char *name, kl_controller_spec *spec, k
     p->name = kl_strdup(name);
     p->spec = *spec;
     *spec = (kl_controller_spec){0};
-    p->spec.when_fn = KL_NO_FN;
     p->fn = fn;
     p->arg = arg;
     p->base.ops = &ops;

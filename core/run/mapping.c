@@ -3,6 +3,7 @@
  * Paths, owners and names are answered at once on the thread that brings the event. A script's functions run on the mapper
  * thread: the event waits there under its key, and a later event of the same object joins it (oldest `old`, newest `now`),
  * so that the wait is bounded by the number of objects. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -11,22 +12,65 @@
 #include "model/path.h"
 #include "run/wiring_impl.h"
 
+/* --- priorities ---------------------------------------------------------------------------------------------------------- */
+
 /* What was there before, or is only looked at again, waits for what somebody has just changed. */
 static int priority_of(unsigned flags)
 {
     return flags & (KL_INITIAL | KL_RESYNC) ? KL_PRIORITY_LOW : 0;
 }
 
-static void enqueue(kl_wiring *w, const char *key, int priority)
+static int within(double n)
 {
+    return n > KL_PRIORITY_MOST ? KL_PRIORITY_MOST : n < -KL_PRIORITY_MOST ? -KL_PRIORITY_MOST : (int)n;
+}
+
+static void complain(kl_wiring *w, const char *what, const kl_value *o, kl_err *err)
+{
+    char *key = kl_object_key(o);
+    kl_error(what, "controller=%s kind=%s key=%s error=%s", w->logic.spec->name, kl_object_kind(o), key, kl_log_quoted(kl_err_message(err)));
+    kl_free(key);
+}
+
+static void take_number(void *arg, const char *text)
+{
+    *(int *)arg = within(strtod(text, NULL));
+}
+
+int kl__own_priority(kl_wiring *w, void *state, const kl_value *object)
+{
+    const kl_controller_spec *s = w->logic.spec;
+    int n = within(s->priority);
+    if (s->priority_of.path && object) {
+        const kl_value *v = kl_path_get(s->priority_of.path, object);
+        if (kl_value_type(v) == KL_STRING)
+            take_number(&n, kl_value_str(v));
+        else if (v)
+            n = within(kl_value_double(v, 0));
+    } else if (s->priority_of.fn && state && object) {
+        kl_err err = KL_ERR_INIT;
+        if (w->logic.program->ops->index(state, s->priority_of.fn, object, take_number, &n, &err))
+            complain(w, "the `priority` function failed; the key is as urgent as any", object, &err);
+        kl_err_fini(&err);
+    }
+    return n;
+}
+
+/* `base` is what the event says, the rest what the script does. */
+static void enqueue(kl_wiring *w, void *state, const char *key, const kl_value *object, int base)
+{
+    const kl_text_of *own = &w->logic.spec->priority_of;
+    const kl_value *found = !object && (own->path || own->fn) ? kl_wiring_object(w, key) : NULL;
+    int priority = base + kl__own_priority(w, state, object ? object : found);
+    kl_value_unref(found);
     kl_workqueue_add_with(w->o.queue, key, &(kl_add){.priority = priority}, kl_clock_now(w->o.clock));
 }
 
-static void enqueue_object(kl_wiring *w, const kl_value *o, int priority)
+static void enqueue_object(kl_wiring *w, void *state, const kl_value *o, int priority)
 {
     char *key = kl_object_key(o);
     if (key)
-        enqueue(w, key, priority);
+        enqueue(w, state, key, o, priority);
     kl_free(key);
 }
 
@@ -57,14 +101,40 @@ static bool word_passes(const char *word, const kl_value *old, const kl_value *n
 }
 
 /* Adds, deletes, resyncs and the begin of a deletion always pass. */
-static bool words_pass(char **when, const kl_value *old, const kl_value *now, unsigned flags)
+static bool is_update(const kl_value *old, const kl_value *now, unsigned flags)
 {
-    if (!when || !old || !now || flags & KL_RESYNC || kl_object_deleting(now) != kl_object_deleting(old))
+    return old && now && !(flags & KL_RESYNC) && kl_object_deleting(now) == kl_object_deleting(old);
+}
+
+static bool words_pass(char **words, const kl_value *old, const kl_value *now)
+{
+    if (!words)
         return true;
-    for (char **w = when; *w; w++)
+    for (char **w = words; *w; w++)
         if (word_passes(*w, old, now))
             return true;
     return false;
+}
+
+typedef enum verdict { NO, YES, ASK } verdict;       /* ASK: the script's predicate decides */
+
+static bool matches(const kl_selector *s, const kl_value *o)
+{
+    return o && kl_selector_matches(s, kl_value_at(o, "metadata", "labels", NULL));
+}
+
+static verdict judge(const kl_when *when, const kl_value *old, const kl_value *now, unsigned flags)
+{
+    if (when->selector) {
+        bool before = matches(when->selector, old), after = matches(when->selector, now);
+        if (!before && !after)
+            return NO;
+        if (old && now && before != after)
+            return YES;                    /* it came or went, as far as this controller can see */
+    }
+    if (!is_update(old, now, flags))
+        return YES;
+    return !words_pass(when->words, old, now) ? NO : when->fn ? ASK : YES;
 }
 
 /* --- owners, names, indexes ------------------------------------------------------------------------------------------------- */
@@ -83,7 +153,7 @@ static bool is_our_kind(kl_wiring *w, const kl_value *ref)
     return ours;
 }
 
-static void enqueue_owners(kl_wiring *w, const kl_value *o, bool controller_only, int priority)
+static void enqueue_owners(kl_wiring *w, void *state, const kl_value *o, bool controller_only, int priority)
 {
     const kl_value *refs = kl_value_at(o, "metadata", "ownerReferences", NULL);
     for (size_t i = 0; i < kl_value_len(refs); i++) {
@@ -92,30 +162,43 @@ static void enqueue_owners(kl_wiring *w, const kl_value *o, bool controller_only
         if (!name || (controller_only && !kl_value_bool(kl_value_get(ref, "controller"), false)) || !is_our_kind(w, ref))
             continue;
         char *key = kl_key_join(w->needs[0].resource->namespaced ? kl_object_namespace(o) : NULL, name);
-        enqueue(w, key, priority);
+        enqueue(w, state, key, NULL, priority);
         kl_free(key);
     }
 }
 
-static void enqueue_same_name(kl_wiring *w, const kl_value *o, int priority)
+static void enqueue_same_name(kl_wiring *w, void *state, const kl_value *o, int priority)
 {
     if (!w->needs[0].resource || !kl_object_name(o))
         return;
     char *key = kl_key_join(w->needs[0].resource->namespaced ? kl_object_namespace(o) : NULL, kl_object_name(o));
-    enqueue(w, key, priority);
+    enqueue(w, state, key, NULL, priority);
     kl_free(key);
 }
 
-static void enqueue_via(kl_wiring *w, const kl_value *o, const char *index, int priority)
+static void enqueue_via(kl_wiring *w, void *state, const kl_value *o, const char *index, int priority)
 {
     const char *name = kl__wired_index_name(w, &w->needs[0], index);
     char *key = kl_object_key(o);
     kl_objects found = {0};
     if (name && key && w->needs[0].informer && !kl_informer_list(w->needs[0].informer, &(kl_query){.index = name, .value = key}, &found, NULL))
         for (size_t i = 0; i < found.len; i++)
-            enqueue_object(w, found.v[i], priority);
+            enqueue_object(w, state, found.v[i], priority);
     kl_objects_fini(&found);
     kl_free(key);
+}
+
+/* From an object of a watched kind to keys, for all ways but the script's functions. */
+static void deliver_one(kl_feed *f, void *state, const kl_value *o, int priority)
+{
+    if (f->role == KL_ROLE_OWNS)
+        enqueue_owners(f->w, state, o, true, priority);
+    else if (f->watch->how == KL_MAP_OWNER)
+        enqueue_owners(f->w, state, o, false, priority);
+    else if (f->watch->how == KL_MAP_SAME_NAME)
+        enqueue_same_name(f->w, state, o, priority);
+    else
+        enqueue_via(f->w, state, o, f->watch->via, priority);
 }
 
 /* --- functions: on the mapper thread ----------------------------------------------------------------------------------------- */
@@ -126,43 +209,54 @@ typedef struct pending_event {
     char *slot;
     const kl_value *old, *now;
     int priority;                      /* the highest of the events that joined */
+    bool ask;                          /* none of them passes by itself */
 } pending_event;
 
-typedef struct emission { kl_wiring *w; int priority; } emission;
+typedef struct emission { kl_wiring *w; void *state; int priority; } emission;
 
 static void emit_key(void *arg, const char *key)
 {
     emission *e = arg;
-    enqueue(e->w, key, e->priority);
-}
-
-static void complain(kl_wiring *w, const char *what, const kl_value *o, kl_err *err)
-{
-    char *key = kl_object_key(o);
-    kl_error(what, "controller=%s kind=%s key=%s error=%s", w->logic.spec->name, kl_object_kind(o), key, kl_log_quoted(kl_err_message(err)));
-    kl_free(key);
+    enqueue(e->w, e->state, key, NULL, e->priority);
 }
 
 static void map_one(kl_wiring *w, void *state, size_t fn, const kl_value *o, int priority)
 {
     kl_err err = KL_ERR_INIT;
-    emission e = {w, priority};
-    if (o && w->logic.program->ops->map(state, fn, &w->reader, o, emit_key, &e, &err))
+    emission e = {w, state, priority};
+    if (w->logic.program->ops->map(state, fn, &w->reader, o, emit_key, &e, &err))
         complain(w, "a mapping function failed; this event woke nobody", o, &err);
     kl_err_fini(&err);
 }
 
-static void ask_predicate(kl_wiring *w, void *state, const kl_value *old, const kl_value *now, int priority)
+/* An update may move an object from one owner to another: both states are mapped. state NULL: functions cannot be asked. */
+static void deliver(kl_feed *f, void *state, const kl_value *old, const kl_value *now, int priority)
+{
+    const kl_value *both[] = {old, now};
+    if (f->role == KL_ROLE_PRIMARY) {
+        enqueue_object(f->w, state, now ? now : old, priority);
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        if (!both[i] || (i == 1 && both[0] == both[1]))
+            continue;
+        if (f->role == KL_ROLE_OWNS || f->watch->how != KL_MAP_FN)
+            deliver_one(f, state, both[i], priority);
+        else if (state)
+            map_one(f->w, state, f->watch->fn, both[i], priority);
+    }
+}
+
+static bool predicate_passes(kl_wiring *w, void *state, const pending_event *e)
 {
     kl_err err = KL_ERR_INIT;
     bool pass = true;                      /* a broken predicate must not hide changes */
-    if (w->logic.program->ops->predicate(state, w->logic.spec->when_fn, now, old, &pass, &err)) {
-        complain(w, "the `when` function failed; the event passes", now, &err);
+    if (w->logic.program->ops->predicate(state, e->feed->when->fn, e->now, e->old, &pass, &err)) {
+        complain(w, "the `when` function failed; the event passes", e->now, &err);
         pass = true;
     }
     kl_err_fini(&err);
-    if (pass)
-        enqueue_object(w, now, priority);
+    return pass;
 }
 
 static void run_pending(void *arg)
@@ -174,15 +268,9 @@ static void run_pending(void *arg)
     kl_unlock(&w->mu);
     bool active = atomic_load(&w->active);
     void *state = active ? kl__mapper_state_open(w->mapper) : NULL;
-    if (e->feed->role == KL_ROLE_PRIMARY) {
-        if (state)
-            ask_predicate(w, state, e->old, e->now, e->priority);
-        else if (active)                   /* who cannot be asked must not hide changes */
-            enqueue_object(w, e->now, e->priority);
-    } else if (state) {
-        map_one(w, state, e->feed->watch->fn, e->old, e->priority);
-        map_one(w, state, e->feed->watch->fn, e->now, e->priority);
-    }
+    bool ask = e->ask && state && e->old && e->now;      /* who cannot be asked must not hide changes */
+    if (active && (!ask || predicate_passes(w, state, e)))
+        deliver(e->feed, state, e->old, e->now, e->priority);
     kl_value_unref(e->old);
     kl_value_unref(e->now);
     kl_free(e->slot);
@@ -190,7 +278,7 @@ static void run_pending(void *arg)
     kl_wiring_unref(w);
 }
 
-static void defer(kl_feed *f, const kl_value *old, const kl_value *now, int priority)
+static void defer(kl_feed *f, const kl_value *old, const kl_value *now, int priority, bool ask)
 {
     kl_wiring *w = f->w;
     char *key = kl_object_key(now ? now : old), *slot = kl_sprintf("%p %s", (void *)f, key);
@@ -204,10 +292,11 @@ static void defer(kl_feed *f, const kl_value *old, const kl_value *now, int prio
         e->now = kl_value_ref(now);
         if (priority > e->priority)
             e->priority = priority;
+        e->ask &= ask;
         kl_free(slot);
     } else {
         e = kl_new(pending_event);
-        *e = (pending_event){kl_wiring_ref(w), f, slot, kl_value_ref(old), kl_value_ref(now), priority};
+        *e = (pending_event){kl_wiring_ref(w), f, slot, kl_value_ref(old), kl_value_ref(now), priority, ask};
         kl_map_set(w->pending, slot, e);
     }
     kl_unlock(&w->mu);
@@ -226,33 +315,16 @@ void kl__feed_event(void *arg, kl_event_type type, const kl_value *old, const kl
         return;
     if (w->o.hold)
         w->o.hold(w->o.hold_arg);
-    int priority = priority_of(flags);
     if (type == KL_DELETED)
         now = NULL;
-    if (f->role == KL_ROLE_PRIMARY) {
-        if (w->logic.spec->when_fn != KL_NO_FN && old && now && !(flags & KL_RESYNC) && kl_object_deleting(now) == kl_object_deleting(old))
-            defer(f, old, now, priority);
-        else if (words_pass(w->logic.spec->when, old, now, flags))
-            enqueue_object(w, now ? now : old, priority);
+    verdict v = judge(f->when, old, now, flags);
+    if (v == NO)
         return;
-    }
-    if (f->role == KL_ROLE_WATCH && f->watch->how == KL_MAP_FN) {
-        defer(f, old, now, priority);
-        return;
-    }
-    const kl_value *both[] = {old, now};   /* an update may move an object from one owner to another */
-    for (int i = 0; i < 2; i++) {
-        if (!both[i] || (i == 1 && both[0] == both[1]))
-            continue;
-        if (f->role == KL_ROLE_OWNS)
-            enqueue_owners(w, both[i], true, priority);
-        else if (f->watch->how == KL_MAP_OWNER)
-            enqueue_owners(w, both[i], false, priority);
-        else if (f->watch->how == KL_MAP_SAME_NAME)
-            enqueue_same_name(w, both[i], priority);
-        else
-            enqueue_via(w, both[i], f->watch->via, priority);
-    }
+    bool fn = v == ASK || (f->role == KL_ROLE_WATCH && f->watch->how == KL_MAP_FN) || w->logic.spec->priority_of.fn;
+    if (fn)
+        defer(f, old, now, priority_of(flags), v == ASK);
+    else
+        deliver(f, NULL, old, now, priority_of(flags));
 }
 
 void kl__feed_lull(void *arg)

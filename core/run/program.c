@@ -30,14 +30,38 @@ const kl_fields_spec *kl_controller_spec_fields(const kl_controller_spec *s, con
     return NULL;
 }
 
+const char *kl_controller_spec_manager(const kl_controller_spec *s)
+{
+    return s->manager ? s->manager : s->name;
+}
+
+bool kl_controller_spec_owns(const kl_controller_spec *s, const char *kind)
+{
+    for (size_t i = 0; i < s->n_owns; i++)
+        if (!strcmp(s->owns[i].kind, kind))
+            return true;
+    return false;
+}
+
+static void when_fini(kl_when *w)
+{
+    strings_free(w->words);
+    kl_selector_free(w->selector);
+}
+
 void kl_controller_spec_fini(kl_controller_spec *s)
 {
     kl_free(s->name);
+    kl_free(s->manager);
     kl_free(s->resource);
-    strings_free(s->when);
+    strings_free(s->namespaces);
+    kl_free(s->select_labels);
+    kl_free(s->select_fields);
+    when_fini(&s->when);
     for (size_t i = 0; i < s->n_watches; i++) {
         kl_free(s->watches[i].kind);
         kl_free(s->watches[i].via);
+        when_fini(&s->watches[i].when);
     }
     kl_free(s->watches);
     for (size_t i = 0; i < s->n_indexes; i++) {
@@ -46,14 +70,23 @@ void kl_controller_spec_fini(kl_controller_spec *s)
         kl_free(s->indexes[i].path);
     }
     kl_free(s->indexes);
-    strings_free(s->owns);
+    for (size_t i = 0; i < s->n_owns; i++) {
+        kl_free(s->owns[i].kind);
+        when_fini(&s->owns[i].when);
+    }
+    kl_free(s->owns);
     strings_free(s->reads);
+    strings_free(s->metadata_only);
     for (size_t i = 0; i < s->n_fields; i++) {
         kl_free(s->fields[i].kind);
         strings_free(s->fields[i].paths);
         kl_projection_unref(s->fields[i].keep);
     }
     kl_free(s->fields);
+    strings_free(s->cron);
+    kl_path_free(s->priority_of.path);
+    kl_path_free(s->serial.path);
+    kl_free(s->finalizer);
     kl_value_unref(s->params);
     *s = (kl_controller_spec){0};
 }

@@ -34,10 +34,7 @@ void kl_run_set_user(kl_run *r, void *user) { r->user = user; }
 
 bool kl_run_owns(const kl_run *r, const char *kind)
 {
-    for (char **k = r->gen->logic->spec->owns; k && *k; k++)
-        if (!strcmp(*k, kind))
-            return true;
-    return false;
+    return kl_controller_spec_owns(r->gen->logic->spec, kind);
 }
 
 /* --- answers ------------------------------------------------------------------------------------------------------- */
@@ -87,7 +84,7 @@ static kl_op complete(const kl_run *r, const kl_op *op)
 {
     kl_op full = *op;
     if (!full.field_manager)
-        full.field_manager = r->gen->logic->spec->name;
+        full.field_manager = kl_controller_spec_manager(r->gen->logic->spec);
     if (!full.default_ns)
         full.default_ns = r->ns;
     return full;

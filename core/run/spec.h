@@ -4,10 +4,20 @@
 
 #include <stdbool.h>
 #include "base/clock.h"
+#include "model/path.h"
 #include "model/projection.h"
+#include "model/selector.h"
 #include "model/value.h"
+#include "queue/workqueue.h"
 
-#define KL_NO_FN ((size_t)-1)
+#define KL_NO_FN ((size_t)0)         /* a program's functions are numbered from 1 */
+
+/* Which changes of objects count. All zero: every one. */
+typedef struct kl_when {
+    char **words;              /* "generation", "labels", "annotations", "resourceVersion" or paths; NULL-terminated or NULL: everything passes */
+    size_t fn;                 /* predicate function(now, old), or KL_NO_FN */
+    kl_selector *selector;     /* objects that it does not match before or after do not count; NULL: all do */
+} kl_when;
 
 typedef enum kl_map_how { KL_MAP_OWNER, KL_MAP_SAME_NAME, KL_MAP_VIA, KL_MAP_FN } kl_map_how;
 
@@ -16,7 +26,14 @@ typedef struct kl_watch_spec {
     kl_map_how how;
     char *via;                 /* index on our own resource: the watched object's key is looked up there */
     size_t fn;                 /* KL_MAP_FN: number of the program's function */
+    kl_when when;              /* which changes of the watched objects count */
 } kl_watch_spec;
+
+/* A kind in `owns`. */
+typedef struct kl_owned_spec {
+    char *kind;
+    kl_when when;
+} kl_owned_spec;
 
 typedef struct kl_index_spec {
     char *kind;                /* which resource it indexes */
@@ -34,23 +51,60 @@ typedef struct kl_fields_spec {
 
 typedef enum kl_managed_fields { KL_MANAGED_DEFAULT, KL_MANAGED_KEPT, KL_MANAGED_DROPPED } kl_managed_fields;
 
+/* A text of each object: at a path, or what a function of the script says. Neither: none. */
+typedef struct kl_text_of {
+    kl_path *path;
+    size_t fn;                 /* or KL_NO_FN */
+} kl_text_of;
+
+typedef enum kl_lead {
+    KL_LEAD_MANAGER,           /* it works while the process leads */
+    KL_LEAD_OWN,               /* a lease of its own */
+    KL_LEAD_NONE,              /* in every replica */
+} kl_lead;
+
+typedef enum kl_shard_by { KL_SHARD_DEFAULT, KL_SHARD_KEY, KL_SHARD_NAMESPACE, KL_SHARD_NEVER } kl_shard_by;
+
+/* A change never waits for what was only listed, whatever their priorities: 49 is less than half of the distance to KL_PRIORITY_LOW. */
+#define KL_PRIORITY_MOST 49
+
 typedef struct kl_controller_spec {
-    char *name;                /* field manager, lease and metric label */
+    char *name;                /* lease and metric label; unique */
+    char *manager;             /* field manager, in events and finalizers; NULL: the name. Controllers of one table for several kinds have it in common */
     char *resource;            /* "example.com/v1/SecretSync" */
-    char **when;               /* "generation", "labels", "annotations", "resourceVersion" or paths; NULL-terminated or NULL: everything passes */
-    size_t when_fn;            /* predicate function(now, old), or KL_NO_FN */
+    char **namespaces;         /* of which objects are seen; NULL-terminated or NULL: all that the manager sees */
+    char *select_labels, *select_fields;           /* of the resource, asked of the server; NULL: all */
+    kl_when when;
     kl_watch_spec *watches; size_t n_watches;
     kl_index_spec *indexes; size_t n_indexes;
-    char **owns, **reads;      /* kinds; NULL-terminated or NULL */
+    kl_owned_spec *owns; size_t n_owns;
+    char **reads;              /* kinds; NULL-terminated or NULL */
+    char **metadata_only;      /* kinds of which only metadata is fetched; NULL-terminated or NULL */
     kl_fields_spec *fields; size_t n_fields;       /* kinds that are not in here are kept whole */
     kl_managed_fields managed_fields;              /* metadata.managedFields of those; default: as the manager says */
     int workers;               /* threads; 0: the manager's default (--workers), which is 1 */
     int concurrency;           /* keys in flight per worker; 0: 32 */
     kl_time timeout;           /* wall time of one run, waits included; 0: none */
+    size_t memory;             /* bytes that one worker's state may hold; 0: no limit */
     kl_time resync;            /* 0: none */
+    kl_time every;             /* all keys, that often; 0: never */
+    char **cron;               /* all keys, at these times of UTC (base/cron.h); NULL-terminated or NULL */
+    int priority;              /* of what changes enqueue, KL_PRIORITY_LOW is added for what was there before; higher goes first */
+    kl_text_of priority_of;    /* per object, a whole number, instead; cut to +-KL_PRIORITY_MOST */
+    kl_text_of serial;         /* runs of equal texts do not overlap */
+    kl_backoff_policy backoff; /* zero: the queue's defaults */
+    int give_up;               /* failures in a row after which a key rests until its object changes; 0: never */
+    kl_time own_writes;        /* how long a key waits at most for the caches to show its own writes; 0: the default; below 0: not at all */
+    char *finalizer;           /* NULL: it has no finalize */
+    kl_lead lead;
+    bool lead_said;            /* the script says which; otherwise the command line may */
+    kl_shard_by shard;
     const kl_value *params;    /* an object, or NULL */
 } kl_controller_spec;
 
+/* The name under which it writes. Borrowed. */
+const char *kl_controller_spec_manager(const kl_controller_spec *s);
+bool kl_controller_spec_owns(const kl_controller_spec *s, const char *kind);
 /* What of a kind is kept: NULL when the controller has not said which fields. Borrowed. */
 const kl_fields_spec *kl_controller_spec_fields(const kl_controller_spec *s, const char *kind);
 /* Frees what the spec holds and zeroes it; the program that owns it calls this once, on any thread. */

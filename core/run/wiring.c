@@ -46,9 +46,11 @@ void *kl__mapper_state_open(kl_mapper_state *m)
 
 static bool has_functions(const kl_controller_spec *s)
 {
-    bool any = s->when_fn != KL_NO_FN;
+    bool any = s->when.fn || s->priority_of.fn;
     for (size_t i = 0; i < s->n_watches; i++)
-        any |= s->watches[i].how == KL_MAP_FN;
+        any |= s->watches[i].how == KL_MAP_FN || s->watches[i].when.fn;
+    for (size_t i = 0; i < s->n_owns; i++)
+        any |= s->owns[i].when.fn != KL_NO_FN;
     for (size_t i = 0; i < s->n_indexes; i++)
         any |= !s->indexes[i].path;
     return any;
@@ -99,10 +101,10 @@ static void need(kl_wiring *w, const char *kind)
         w->needs[w->n_needs++].cache = acquire(w, kind);
 }
 
-static void feed(kl_wiring *w, kl_role role, const char *kind, const kl_watch_spec *watch)
+static void feed(kl_wiring *w, kl_role role, const char *kind, const kl_when *when, const kl_watch_spec *watch)
 {
     kl_feed *f = &w->feeds[w->n_feeds++];
-    *f = (kl_feed){.w = w, .role = role, .watch = watch, .need = kl__wiring_need(w, kind)};
+    *f = (kl_feed){.w = w, .role = role, .when = when, .watch = watch, .need = kl__wiring_need(w, kind)};
     atomic_init(&f->told, false);
 }
 
@@ -126,24 +128,24 @@ kl_wiring *kl_wiring_new(const kl_wiring_options *o)
     atomic_init(&w->active, false);
     kl_mutex_init(&w->mu);
     w->pending = kl_map_new();
-    size_t owns = count(s->owns), reads = count(s->reads);
+    size_t owns = s->n_owns, reads = count(s->reads);
     w->needs = kl_new_array(kl_need, 1 + owns + reads + s->n_watches + s->n_indexes);
     w->feeds = kl_new_array(kl_feed, 1 + owns + s->n_watches);
     w->indexes = kl_new_array(kl_wired_index, s->n_indexes + 1);
     need(w, s->resource);
     for (size_t i = 0; i < owns; i++)
-        need(w, s->owns[i]);
+        need(w, s->owns[i].kind);
     for (size_t i = 0; i < s->n_watches; i++)
         need(w, s->watches[i].kind);
     for (size_t i = 0; i < reads; i++)
         need(w, s->reads[i]);
     for (size_t i = 0; i < s->n_indexes; i++)
         need(w, s->indexes[i].kind);
-    feed(w, KL_ROLE_PRIMARY, s->resource, NULL);
+    feed(w, KL_ROLE_PRIMARY, s->resource, &s->when, NULL);
     for (size_t i = 0; i < owns; i++)
-        feed(w, KL_ROLE_OWNS, s->owns[i], NULL);
+        feed(w, KL_ROLE_OWNS, s->owns[i].kind, &s->owns[i].when, NULL);
     for (size_t i = 0; i < s->n_watches; i++)
-        feed(w, KL_ROLE_WATCH, s->watches[i].kind, &s->watches[i]);
+        feed(w, KL_ROLE_WATCH, s->watches[i].kind, &s->watches[i].when, &s->watches[i]);
     if (has_functions(s)) {
         w->mapper = kl_new(kl_mapper_state);
         *w->mapper = (kl_mapper_state){.mapper = o->mapper, .program = kl_program_ref(o->program), .index = o->index};
@@ -297,7 +299,8 @@ void kl_wiring_enqueue_all(kl_wiring *w)
         w->o.hold(w->o.hold_arg);
     for (size_t i = 0; i < all.len; i++) {
         char *key = kl_object_key(all.v[i]);
-        kl_workqueue_add_with(w->o.queue, key, &(kl_add){.priority = KL_PRIORITY_LOW}, now);
+        int priority = KL_PRIORITY_LOW + kl__own_priority(w, NULL, all.v[i]);
+        kl_workqueue_add_with(w->o.queue, key, &(kl_add){.priority = priority}, now);
         kl_free(key);
     }
     if (w->o.release)

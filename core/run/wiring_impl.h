@@ -27,6 +27,7 @@ typedef enum kl_role { KL_ROLE_PRIMARY, KL_ROLE_OWNS, KL_ROLE_WATCH } kl_role;
 typedef struct kl_feed {
     kl_wiring *w;
     kl_role role;
+    const kl_when *when;
     const kl_watch_spec *watch;        /* KL_ROLE_WATCH */
     struct kl_need *need;
     kl_subscription *sub;
@@ -72,6 +73,9 @@ struct kl_wiring {
 };
 
 kl_need *kl__wiring_need(kl_wiring *w, const char *kind);              /* NULL when not declared */
+/* What the script says of an object of its resource (NULL: not known), within +-KL_PRIORITY_MOST. A function is asked on the mapper thread with its
+ * `state`; without one the answer is 0. */
+int kl__own_priority(kl_wiring *w, void *state, const kl_value *object);
 /* Informer callback of a feed. */
 void kl__feed_event(void *feed, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags);
 void kl__feed_lull(void *feed);

@@ -6,27 +6,47 @@
 -- What comes out is data (bindings/program.c reads it) and functions; the functions of watches, indexes and `when` are numbered
 -- in the order of their kinds and names, so that every state of a generation gives the same number to the same function.
 
+local checks = require "kubelua.checks"
 local core = require "kubelua.core"
+local request = require "kubelua.request"
+local scheduling = require "kubelua.scheduling"
 local suggest = require "kubelua.suggest"
 
 local M = {}
 
 ---@class kubelua.ControllerSpec
 ---@field name string                      field manager, lease and metric label: lower case letters, digits and -
----@field resource string                  "example.com/v1/SecretSync", "v1/Node"
+---@field resource string|string[]         "example.com/v1/SecretSync", "v1/Node"; of a list each kind gets a controller of its own
 ---@field reconcile fun(obj: kubelua.view, ctx: kubelua.Context): any, string?
----@field when? (string[])|(fun(now: kubelua.view, old: kubelua.view): boolean)  "generation", "labels", "annotations", "resourceVersion" or paths
+---@field finalize? fun(obj: kubelua.view, ctx: kubelua.Context): any, string?   runs before a deleted object goes; its finalizer is kept by the runtime
+---@field finalizer? string                its name, "kubelua.dev/<name>" unless said
+---@field namespaces? string[]             of which objects are seen
+---@field selector? string|{labels?: string|table, fields?: string|table}   of the resource, asked of the server
+---@field when? kubelua.When               which changes of the resource count
 ---@field indexes? table<string, string|function|table<string, string|function>>
----@field watches? table<string, "owner"|"same-name"|{via: string}|fun(obj: kubelua.view, ctx: kubelua.Context): (string|table)[]|nil>
----@field owns? string[]
+---@field watches? table<string, kubelua.Mapping|{[1]?: kubelua.Mapping, via?: string, when?: kubelua.When}>
+---@field owns? (string[])|table<string, {when: kubelua.When}>
 ---@field reads? string[]
 ---@field fields? table                    paths that are kept in the cache, of the resource; or by kind: { ["v1/Pod"] = { "spec.nodeName" } }
+---@field metadata? true|string[]          kinds of which only the metadata is fetched; true: the resource
 ---@field managed_fields? boolean          whether metadata.managedFields are kept in the cache, over --keep-managed-fields
 ---@field workers? integer                 threads
 ---@field concurrency? integer             keys in flight per worker
 ---@field timeout? string|number           wall time of one run
+---@field memory? string|integer           what one worker's Lua state may hold: "8Mi"
 ---@field resync? string|number            how often everything is looked at again
+---@field every? string|number             all keys, that often
+---@field cron? string|string[]            all keys, at these times of UTC: "0 3 * * mon-fri"
+---@field priority? integer|string|fun(obj: kubelua.view): integer?      -49 to 49; a number, a path or a function
+---@field serial? string|fun(obj: kubelua.view): string?                 runs of equal texts do not overlap; a path or a function
+---@field backoff? {base?: string|number, max?: string|number, jitter?: number, give_up?: integer}
+---@field own_writes? boolean|string|number   how long a key waits at most until the cache shows its own writes; false: not at all
+---@field leader? boolean|"own"            false: in every replica; "own": a lease of its own
+---@field shard? boolean|"namespace"       how --shards divides its keys
 ---@field params? table                    ctx.params
+
+---@alias kubelua.When string|(string[])|{selector: string|table}|(fun(now: kubelua.view, old: kubelua.view): boolean)  "generation", "labels", "annotations", "resourceVersion" or paths
+---@alias kubelua.Mapping "owner"|"same-name"|{via: string}|fun(obj: kubelua.view, ctx: kubelua.Context): (string|table)[]|nil
 
 ---@class kubelua.Controller
 local Controller = {}
@@ -34,23 +54,16 @@ Controller.__name = "kubelua.Controller"
 Controller.__index = Controller
 
 local KEYS = {
-  name = true, resource = true, reconcile = true, when = true, indexes = true, watches = true, owns = true, reads = true,
-  workers = true, concurrency = true, timeout = true, resync = true, params = true, fields = true, managed_fields = true,
+  name = true, resource = true, reconcile = true, finalize = true, finalizer = true, namespaces = true, selector = true, when = true,
+  indexes = true, watches = true, owns = true, reads = true, fields = true, metadata = true, managed_fields = true, workers = true,
+  concurrency = true, timeout = true, memory = true, resync = true, every = true, cron = true, priority = true, serial = true, backoff = true,
+  own_writes = true, leader = true, shard = true, params = true,
 }
 -- In the design, not in this version. Refused by name rather than taken for a typing mistake.
-local LATER = {
-  finalize = "finalizers", memory = "memory budgets", cpu = "processor budgets", namespaces = "namespace selection",
-  selector = "selectors", priority = "priorities", backoff = "backoff policies", serial = "mutex groups", cron = "cron triggers",
-  every = "interval triggers", finalizer = "finalizers",
-}
-local NOTHING = core.value(core.object {}, "nothing")
+local LATER = { cpu = "processor budgets" }
 local WORDS = { "generation", "labels", "annotations", "resourceVersion" }
 
--- ---------------------------------------------------------------- small checks
-
-local function fail(self, fmt, ...)
-  core.blame(("controller %q: "):format(tostring(self.name)) .. fmt:format(...))
-end
+local fail, check_kind, check_kinds, number, no_path, sorted = checks.fail, checks.kind, checks.kinds, checks.number, checks.no_path, checks.sorted
 
 local function check_keys(spec)
   for key in pairs(spec) do
@@ -70,91 +83,49 @@ local function check_name(name)
   end
 end
 
-local function check_kind(self, where, kind)
-  if type(kind) ~= "string" then fail(self, "%s must be a kind such as \"v1/Pod\", got %s", where, type(kind)) end
-  local api, word = kind:match "^(.+)/([^/]+)$"
-  local version = api and (api:match "^[%w.-]+/(v%w+)$" or api:match "^(v%w+)$")
-  if not version or not word:find "^%u%w*$" then
-    fail(self, "%s: %q is no kind; write \"v1/Pod\" or \"group/version/Kind\" such as \"apps/v1/Deployment\"", where, kind)
-  end
-  return kind
-end
-
-local function check_kinds(self, where, list)
-  if list == nil then return nil end
-  if type(list) ~= "table" then fail(self, "%s must be a list of kinds, got %s", where, type(list)) end
-  local seen, out = {}, {}
-  for key, kind in pairs(list) do
-    if math.type(key) ~= "integer" then fail(self, "%s must be a list: { \"v1/Pod\", ... }; '%s' is a name in it", where, tostring(key)) end
-    check_kind(self, where, kind)
-    if not seen[kind] then out[#out + 1] = kind end
-    seen[kind] = true
-  end
-  table.sort(out)
-  return out
-end
-
-local function check_count(self, key, n, least, most)
-  if n == nil then return nil end
-  if math.type(n) ~= "integer" or n < least or n > most then
-    fail(self, "%s must be a whole number from %d to %d, got %s", key, least, most, tostring(n))
-  end
-  return n
-end
-
-local function check_duration(self, key, d)
-  if d == nil then return nil end
-  local ok, seconds = pcall(core.duration, d)
-  if not ok or seconds <= 0 then fail(self, "%s must be a duration above zero such as \"30s\" or \"10m\", got %s", key, tostring(d)) end
-  return seconds + 0.0
-end
-
 -- ---------------------------------------------------------------- when, indexes, watches
-
-local function number(self, fn)
-  self.functions[#self.functions + 1] = fn
-  return #self.functions
-end
-
--- Why a text is no path, or nil. A view parses the path that it is asked for.
-local function no_path(text)
-  local ok, why = pcall(NOTHING, text)
-  if not ok then return (tostring(why):gsub("^[^:]+:%d+: ", ""):gsub("^bad argument #%d+ to '.-' %((.*)%)$", "%1")) end
-end
 
 -- A field of the top such as "spec" is a path; what is nearly one of the words is a slip.
 local function is_path(text) return text:find "^[%a_]" ~= nil and (text:find "[.%[]" ~= nil or not suggest.nearest(text, WORDS)) end
 
-local function check_when(self, when)
-  if when == nil then return end
-  if type(when) == "function" then
-    self.when_fn = number(self, when)
-    return
-  end
+-- The text of a label selector that was given as text or table.
+local function check_labels(self, where, x)
+  if type(x) ~= "string" and type(x) ~= "table" then fail(self, "%s must be a label selector such as \"app=web\", got %s", where, type(x)) end
+  local ok, text = pcall(request.labels, x)
+  local good, selector = true, nil
+  if ok and text then good, selector = pcall(core.selector, text) end
+  if not ok or not good then fail(self, "%s: %s", where, checks.reason(not ok and text or selector)) end
+  return text and tostring(selector) or ""
+end
+
+-- { words, fn, selector }, or nil when every change counts.
+local function check_when(self, where, when)
+  if when == nil then return nil end
+  if type(when) == "function" then return { fn = number(self, when) } end
   if type(when) == "string" then when = { when } end
   if type(when) ~= "table" then
-    fail(self, "when must be a list such as { \"generation\", \"labels\" } or a function(now, old), got %s", type(when))
+    fail(self, "%s must be a list such as { \"generation\", \"labels\" } or a function(now, old), got %s", where, type(when))
   end
-  self.when = {}
+  checks.keys(self, where, when, { "selector" }, true)
+  local out = { words = {} }
+  if when.selector ~= nil then out.selector = check_labels(self, where .. ".selector", when.selector) end
   for i, word in ipairs(when) do
-    if type(word) ~= "string" then fail(self, "when[%d] must be a text, got %s", i, type(word)) end
+    if type(word) == "function" and i == 1 and #when == 1 then
+      out.fn = number(self, word)
+      return out
+    end
+    if type(word) ~= "string" then fail(self, "%s[%d] must be a text, got %s", where, i, type(word)) end
     local known = false
     for _, w in ipairs(WORDS) do known = known or w == word end
     if not known and not is_path(word) then
-      fail(self, "when: '%s' is neither a path such as \"spec.template\" nor one of the words%s", word, suggest.hint(word, WORDS))
+      fail(self, "%s: '%s' is neither a path such as \"spec.template\" nor one of the words%s", where, word, suggest.hint(word, WORDS))
     end
     local why = not known and no_path(word)
-    if why then fail(self, "when: %s", why) end
-    self.when[i] = word
+    if why then fail(self, "%s: %s", where, why) end
+    out.words[i] = word
   end
-  if #self.when == 0 then fail(self, "when is empty: leave it out to see every change") end
-end
-
-local function sorted(t)
-  local keys = {}
-  for key in pairs(t) do keys[#keys + 1] = key end
-  table.sort(keys, function(a, b) return tostring(a) < tostring(b) end)
-  return keys
+  if #out.words == 0 and not out.selector then fail(self, "%s is empty: leave it out to see every change", where) end
+  return out
 end
 
 local function add_index(self, kind, name, how)
@@ -192,19 +163,40 @@ local function check_indexes(self, indexes)
   end
 end
 
-local function via_of(self, kind, how)
-  for key in pairs(how) do
-    if key ~= "via" then fail(self, "watches[\"%s\"]: unknown key '%s'%s", kind, tostring(key), suggest.hint(key, { "via" })) end
-  end
+local function via_of(self, kind, via)
   local names = {}
   for _, index in ipairs(self.indexes) do
     if index.kind == self.resource then
       names[#names + 1] = index.name
-      if index.name == how.via then return how.via end
+      if index.name == via then return via end
     end
   end
-  fail(self, "watches[\"%s\"]: via = \"%s\" must name an index of %s%s", kind, tostring(how.via), self.resource,
-    #names > 0 and suggest.hint(how.via, names) or ", and there is none: add it to indexes")
+  fail(self, "watches[\"%s\"]: via = \"%s\" must name an index of %s%s", kind, tostring(via), self.resource,
+    #names > 0 and suggest.hint(via, names) or ", and there is none: add it to indexes")
+end
+
+local function check_watch(self, kind, how)
+  local where = ("watches[%q]"):format(kind)
+  local watch = { kind = kind }
+  if type(how) == "table" then
+    checks.keys(self, where, how, { "via", "when" }, true)
+    watch.when = check_when(self, where .. ".when", how.when)
+    if how.via ~= nil then
+      if how[1] ~= nil then fail(self, "%s: via and %s are two ways at once; keep one", where, type(how[1]) == "string" and ("%q"):format(how[1]) or "a function") end
+      watch.how, watch.via = "via", via_of(self, kind, how.via)
+      return watch
+    end
+    how = how[1]
+  end
+  if type(how) == "function" then
+    watch.how, watch.fn = "function", number(self, how)
+  elseif how == "owner" or how == "same-name" then
+    watch.how = how
+  else
+    fail(self, "%s must be \"owner\", \"same-name\", { via = index } or a function, got %s%s", where, tostring(how),
+      type(how) == "string" and suggest.hint(how, { "owner", "same-name" }) or "")
+  end
+  return watch
 end
 
 local function check_watches(self, watches)
@@ -212,18 +204,64 @@ local function check_watches(self, watches)
   if watches == nil then return end
   if type(watches) ~= "table" then fail(self, "watches must be a table from kinds to mappings, got %s", type(watches)) end
   for _, kind in ipairs(sorted(watches)) do
-    local how = watches[kind]
     check_kind(self, "watches", kind)
-    local watch = { kind = kind, how = how }
-    if type(how) == "function" then
-      watch.how, watch.fn = "function", number(self, how)
-    elseif type(how) == "table" then
-      watch.how, watch.via = "via", via_of(self, kind, how)
-    elseif how ~= "owner" and how ~= "same-name" then
-      fail(self, "watches[\"%s\"] must be \"owner\", \"same-name\", { via = index } or a function, got %s%s", kind, tostring(how),
-        type(how) == "string" and suggest.hint(how, { "owner", "same-name" }) or "")
+    self.watches[#self.watches + 1] = check_watch(self, kind, watches[kind])
+  end
+end
+
+-- A list of kinds, or kinds with { when = ... }.
+local function check_owns(self, owns)
+  self.owns = {}
+  if owns == nil then return end
+  if type(owns) ~= "table" then fail(self, "owns must be a list of kinds, got %s", type(owns)) end
+  local list, more = {}, {}
+  for key, value in pairs(owns) do
+    if math.type(key) == "integer" then
+      list[#list + 1] = value
+    else
+      check_kind(self, "owns", key)
+      if type(value) ~= "table" then fail(self, "owns[%q] must be a table such as { when = { \"generation\" } }, got %s", key, type(value)) end
+      checks.keys(self, ("owns[%q]"):format(key), value, { "when" })
+      more[key] = value
+      list[#list + 1] = key
     end
-    self.watches[#self.watches + 1] = watch
+  end
+  for i, kind in ipairs(check_kinds(self, "owns", list)) do
+    self.owns[i] = { kind = kind, when = more[kind] and check_when(self, ("owns[%q].when"):format(kind), more[kind].when) }
+  end
+end
+
+-- ---------------------------------------------------------------- which objects
+
+local function check_namespaces(self, list)
+  if list == nil then return end
+  if type(list) == "string" then list = { list } end
+  if type(list) ~= "table" or #list == 0 then fail(self, "namespaces must be a list such as { \"default\" }; leave it out for all; got %s", type(list)) end
+  checks.keys(self, "namespaces", list, {}, true)
+  local seen = {}
+  self.namespaces = {}
+  for i, ns in ipairs(list) do
+    local why = type(ns) ~= "string" and "a name is a text, got " .. type(ns) or core.name_problem("dns1123_label", ns)
+    if why then fail(self, "namespaces[%d]: %s", i, why) end
+    if not seen[ns] then self.namespaces[#self.namespaces + 1] = ns end
+    seen[ns] = true
+  end
+  table.sort(self.namespaces)
+end
+
+local function check_selector(self, x)
+  if x == nil then return end
+  if type(x) == "table" and (x.labels ~= nil or x.fields ~= nil or x.label ~= nil or x.field ~= nil) then
+    checks.keys(self, "selector", x, { "labels", "fields" })
+  else
+    x = { labels = x }
+  end
+  if x.labels ~= nil then self.select_labels = check_labels(self, "selector", x.labels) end
+  if x.fields ~= nil then
+    local ok, text = pcall(request.fields, x.fields)
+    local why = not ok and text or text and core.field_selector_problem(text)
+    if why then fail(self, "selector.fields: %s", checks.reason(why)) end
+    self.select_fields = text
   end
 end
 
@@ -232,13 +270,25 @@ end
 -- The kinds that the controller has in a cache.
 local function kinds_of(self)
   local kinds = { [self.resource] = true }
-  for _, list in ipairs { self.owns or {}, self.reads or {} } do
-    for _, kind in ipairs(list) do kinds[kind] = true end
-  end
-  for _, list in ipairs { self.watches, self.indexes } do
+  for _, kind in ipairs(self.reads or {}) do kinds[kind] = true end
+  for _, list in ipairs { self.watches, self.indexes, self.owns } do
     for _, entry in ipairs(list) do kinds[entry.kind] = true end
   end
   return kinds
+end
+
+-- The words of `when` for a kind, and the paths that scheduling looks at.
+local function looked_at(self, kind)
+  local words = {}
+  local function add(when) for _, word in ipairs(when and when.words or {}) do words[#words + 1] = word end end
+  if kind == self.resource then
+    add(self.when)
+    for _, of in ipairs { self.priority_of or {}, self.serial or {} } do words[#words + 1] = of.path end
+  end
+  for _, list in ipairs { self.watches, self.owns } do
+    for _, entry in ipairs(list) do if entry.kind == kind then add(entry.when) end end
+  end
+  return words
 end
 
 local function add_fields(self, kind, list)
@@ -263,7 +313,7 @@ local function add_fields(self, kind, list)
   for _, index in ipairs(self.indexes) do
     if index.kind == kind and index.path then add((index.path:gsub("%[%d+%]", ""))) end
   end
-  for _, word in ipairs(kind == self.resource and self.when or {}) do
+  for _, word in ipairs(looked_at(self, kind)) do
     if word == "annotations" then add "metadata.annotations" end
     if word ~= "annotations" and word ~= "generation" and word ~= "labels" and word ~= "resourceVersion" then
       add((word:gsub("%[%d+%]", "")))
@@ -297,40 +347,101 @@ local function check_fields(self, fields)
   for _, kind in ipairs(sorted(by_kind)) do add_fields(self, kind, by_kind[kind]) end
 end
 
+-- Kinds of which only metadata is fetched: nothing else of them can be kept.
+local function check_metadata(self, x)
+  if x == nil then return end
+  if x == true then x = { self.resource } end
+  self.metadata = check_kinds(self, "metadata", x)
+  local kinds = kinds_of(self)
+  for _, kind in ipairs(self.metadata) do
+    if not kinds[kind] then fail(self, "metadata: this controller has no %q in a cache%s", kind, suggest.hint(kind, kinds)) end
+    for _, f in ipairs(self.fields) do
+      if f.kind == kind then fail(self, "%s stands in metadata and in fields; keep one of them", kind) end
+    end
+    local looked = looked_at(self, kind)
+    for _, index in ipairs(self.indexes) do if index.kind == kind then looked[#looked + 1] = index.path end end
+    for _, path in ipairs(looked) do
+      if path:find "[.%[]" and not path:find "^metadata[.%[]" then
+        fail(self, "metadata: of %s only metadata is fetched, so that %q is never there", kind, path)
+      end
+    end
+  end
+end
+
 -- ---------------------------------------------------------------- the whole
 
---- Checks a spec and returns the controller that a script returns.
----@param spec kubelua.ControllerSpec
----@return kubelua.Controller
-function M.controller(spec)
-  if type(spec) ~= "table" then core.blame(("kube.controller takes a table, got %s"):format(type(spec))) end
-  check_name(spec.name)
-  check_keys(spec)
-  local self = setmetatable({ name = spec.name, functions = {} }, Controller)
-  if spec.resource == nil then fail(self, "resource is missing: the kind it reconciles, such as \"v1/Node\"") end
-  self.resource = check_kind(self, "resource", spec.resource)
+local function check_finalize(self, spec)
+  if spec.finalize == nil then
+    if spec.finalizer ~= nil then fail(self, "finalizer names what `finalize = function(obj, ctx)` holds back, and there is none") end
+    return
+  end
+  if type(spec.finalize) ~= "function" then fail(self, "finalize must be a function(obj, ctx), got %s", type(spec.finalize)) end
+  local name = spec.finalizer
+  if name == nil then name = "kubelua.dev/" .. (self.manager or self.name) end
+  local why = type(name) ~= "string" and "it must be a text, got " .. type(name) or not name:find "/" and "it must have a domain: \"example.com/" .. name .. "\""
+    or core.name_problem("qualified", name)
+  if why then fail(self, "finalizer: %s", why) end
+  self.finalize, self.finalizer = spec.finalize, name
+end
+
+local function build(spec, name, manager, resource)
+  local self = setmetatable({ name = name, manager = manager, functions = {} }, Controller)
+  if resource == nil then fail(self, "resource is missing: the kind it reconciles, such as \"v1/Node\"") end
+  self.resource = check_kind(self, "resource", resource)
   if type(spec.reconcile) ~= "function" then
     fail(self, "reconcile must be a function(obj, ctx), got %s", type(spec.reconcile))
   end
   self.reconcile = spec.reconcile
-  check_when(self, spec.when)
+  check_finalize(self, spec)
+  check_namespaces(self, spec.namespaces)
+  check_selector(self, spec.selector)
+  self.when = check_when(self, "when", spec.when)
   check_indexes(self, spec.indexes)
   check_watches(self, spec.watches)
-  self.owns, self.reads = check_kinds(self, "owns", spec.owns), check_kinds(self, "reads", spec.reads)
+  check_owns(self, spec.owns)
+  self.reads = check_kinds(self, "reads", spec.reads)
+  scheduling.check(self, spec)
   check_fields(self, spec.fields)
-  if spec.managed_fields ~= nil and type(spec.managed_fields) ~= "boolean" then
-    fail(self, "managed_fields must be true (kept in the cache) or false, got %s", type(spec.managed_fields))
-  end
-  self.managed_fields = spec.managed_fields
-  self.workers = check_count(self, "workers", spec.workers, 1, 256)
-  self.concurrency = check_count(self, "concurrency", spec.concurrency, 1, 10000)
-  self.timeout, self.resync = check_duration(self, "timeout", spec.timeout), check_duration(self, "resync", spec.resync)
+  check_metadata(self, spec.metadata)
+  self.managed_fields = checks.boolean(self, "managed_fields", spec.managed_fields)
+  self.workers = checks.count(self, "workers", spec.workers, 1, 256)
+  self.concurrency = checks.count(self, "concurrency", spec.concurrency, 1, 10000)
+  self.timeout, self.resync = checks.duration(self, "timeout", spec.timeout), checks.duration(self, "resync", spec.resync)
   if spec.params ~= nil then
     if type(spec.params) ~= "table" then fail(self, "params must be a table, got %s", type(spec.params)) end
     if spec.params[1] ~= nil then fail(self, "params must be a table of names, got a list") end
     self.params = core.value(next(spec.params) == nil and core.object {} or spec.params, "params")
   end
   return self
+end
+
+-- One controller for each kind: "sync" becomes "sync-deployment", and with its group where the word alone says it twice.
+local function build_many(spec)
+  local words, out = {}, {}
+  for _, kind in ipairs(check_kinds(spec, "resource", spec.resource)) do
+    local word = kind:match "[^/]+$":lower()
+    words[word] = (words[word] or 0) + 1
+    out[#out + 1] = kind
+  end
+  if #out == 0 then fail(spec, "resource is an empty list: name the kinds it reconciles, such as \"v1/Node\"") end
+  for i, kind in ipairs(out) do
+    local word, group = kind:match "[^/]+$":lower(), kind:match "^([%w-]+)"
+    local name = ("%s-%s"):format(spec.name, words[word] > 1 and word .. "-" .. group or word)
+    check_name(name)
+    out[i] = build(spec, name, spec.name, kind)
+  end
+  return out
+end
+
+--- Checks a spec and returns the controller that a script returns; a list of them when `resource` is a list.
+---@param spec kubelua.ControllerSpec
+---@return kubelua.Controller|kubelua.Controller[]
+function M.controller(spec)
+  if type(spec) ~= "table" then core.blame(("kube.controller takes a table, got %s"):format(type(spec))) end
+  check_name(spec.name)
+  check_keys(spec)
+  if type(spec.resource) == "table" then return build_many(spec) end
+  return build(spec, spec.name, nil, spec.resource)
 end
 
 --- Whether x came from kube.controller.

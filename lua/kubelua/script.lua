@@ -3,12 +3,21 @@
 local context = require "kubelua.context"
 local controller = require "kubelua.controller"
 local result = require "kubelua.result"
+local scheduling = require "kubelua.scheduling"
 
 local M = {}
 
 -- ---------------------------------------------------------------- loading
 
 local EXPECTED = "%s: a script returns kube.controller { ... }, or a list of them; this one returned %s"
+
+-- A controller of several kinds is a list inside the list.
+local function flat(list, out)
+  for _, c in ipairs(list) do
+    if type(c) == "table" and not controller.is_controller(c) and controller.is_controller(c[1]) then flat(c, out) else out[#out + 1] = c end
+  end
+  return out
+end
 
 --- The controllers that a script returned, as a list.
 function M.controllers(returned, path)
@@ -22,32 +31,50 @@ function M.controllers(returned, path)
     end
     error(EXPECTED:format(path, what), 0)
   end
-  local names = {}
-  for i, c in ipairs(returned) do
+  local names, list = {}, flat(returned, {})
+  for i, c in ipairs(list) do
     if not controller.is_controller(c) then error(EXPECTED:format(path, ("a list whose element %d is none"):format(i)), 0) end
     if names[c.name] then error(("%s: two controllers are named %q; names are unique"):format(path, c.name), 0) end
     names[c.name] = true
   end
-  return returned
+  return list
 end
 
 local function line(out, word, text) out[#out + 1] = ("  %-12s%s"):format(word, text) end
+
+local function changes(when)
+  if not when then return nil end
+  local parts = {}
+  if when.selector then parts[1] = "of objects with " .. (when.selector == "" and "any labels" or when.selector) end
+  if when.words and #when.words > 0 then parts[#parts + 1] = table.concat(when.words, ", ") end
+  if when.fn then parts[#parts + 1] = "a function" end
+  return table.concat(parts, "; ")
+end
 
 local HOW = { owner = "its owners", ["same-name"] = "the same name", ["function"] = "a function" }
 
 local function describe_one(c, out)
   out[#out + 1] = ("controller %s"):format(c.name)
   line(out, "resource", c.resource)
-  for _, w in ipairs(c.watches) do line(out, "watches", ("%s -> %s"):format(w.kind, w.via and "index " .. w.via or HOW[w.how])) end
-  for _, kind in ipairs(c.owns or {}) do line(out, "owns", kind) end
+  if c.manager then line(out, "manager", c.manager) end
+  if c.namespaces then line(out, "namespaces", table.concat(c.namespaces, ", ")) end
+  if c.select_labels then line(out, "selector", c.select_labels) end
+  if c.select_fields then line(out, "selector", "fields " .. c.select_fields) end
+  for _, w in ipairs(c.watches) do
+    line(out, "watches", ("%s -> %s%s"):format(w.kind, w.via and "index " .. w.via or HOW[w.how], w.when and "; when " .. changes(w.when) or ""))
+  end
+  for _, o in ipairs(c.owns) do line(out, "owns", o.kind .. (o.when and "; when " .. changes(o.when) or "")) end
   for _, kind in ipairs(c.reads or {}) do line(out, "reads", kind) end
   for _, i in ipairs(c.indexes) do line(out, "index", ("%s of %s: %s"):format(i.name, i.kind, i.path or "a function")) end
   for _, f in ipairs(c.fields) do line(out, "fields", ("%s: %s"):format(f.kind, #f.paths > 0 and table.concat(f.paths, ", ") or "what every object has")) end
   if c.managed_fields ~= nil then line(out, "managedFields", c.managed_fields and "kept" or "dropped") end
-  if c.when then line(out, "when", table.concat(c.when, ", ")) elseif c.when_fn then line(out, "when", "a function") end
+  for _, kind in ipairs(c.metadata or {}) do line(out, "metadata", kind) end
+  if c.when then line(out, "when", changes(c.when)) end
+  if c.finalizer then line(out, "finalizer", c.finalizer) end
   if c.workers then line(out, "workers", c.workers) end
   if c.timeout then line(out, "timeout", ("%gs"):format(c.timeout)) end
   if c.resync then line(out, "resync", ("%gs"):format(c.resync)) end
+  scheduling.describe(c, function(word, text) line(out, word, text) end)
   if c.params then line(out, "params", tostring(c.params)) end
 end
 

@@ -81,7 +81,7 @@ static void crew_start(crew *c)
     memset(c, 0, sizeof *c);
     kl_mutex_init(&c->mu);
     kl_cond_init(&c->changed);
-    c->spec = (kl_controller_spec){.name = "ctl", .resource = "v1/Pod", .when_fn = KL_NO_FN};
+    c->spec = (kl_controller_spec){.name = "ctl", .resource = "v1/Pod"};
     c->program = (kl_program){.ops = &OPS, .name = "spec", .specs = &c->spec, .n_specs = 1};
     c->logic = (kl_logic){.program = &c->program, .spec = &c->spec, .generation = 1};
     c->queue = kl_workqueue_new(&(kl_workqueue_options){.wake = call_one, .wake_arg = c});

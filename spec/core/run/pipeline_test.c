@@ -90,7 +90,7 @@ static void pipe_resolve(void *arg, const char *kind, kl_resolve_fn *done, void 
 static const kl_resource *pipe_resource(void *arg, const char *kind) { (void)arg, (void)kind; return NULL; }
 static void pipe_event(void *arg, const kl_news *n) { (void)arg, (void)n; }
 
-static kl_index_spec by_secret = {.kind = "example.com/v1/App", .name = "secret", .fn = KL_NO_FN, .path = "spec.key"};
+static kl_index_spec by_secret = {.kind = "example.com/v1/App", .name = "secret", .path = "spec.key"};
 static kl_watch_spec secrets = {.kind = "v1/Secret", .how = KL_MAP_VIA, .via = "secret"};
 
 static void pipe_init(pipe_world *p)

@@ -171,7 +171,7 @@ static void rig_init(rig *r)
     r->caches = kl_caches_new(&(kl_caches_options){.origin = &(kl_caches_origin){rig_resolve, rig_forget, rig_source, r}, .clock = r->clock,
         .loop = r->loop, .mapper = r->mapper, .changed = rig_changed, .changed_arg = r});
     r->program = (kl_program){.ops = &rig_ops, .name = "spec", .specs = &r->spec, .n_specs = 1};
-    r->spec = (kl_controller_spec){.name = "ctl", .resource = "example.com/v1/App", .when_fn = KL_NO_FN};
+    r->spec = (kl_controller_spec){.name = "ctl", .resource = "example.com/v1/App"};
     kl_log_set_level(KL_LOG_WARN);
     kl_log_set_sink(rig_log, r);
 }

@@ -154,7 +154,7 @@ static void words_of_when_look_at_their_part_only(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rig r;
         rig_init(&r);
-        r.spec.when = (char **)(uintptr_t)cases[i].when;
+        r.spec.when.words = (char **)(uintptr_t)cases[i].when;
         rig_start(&r);
         fake_event(&r.kinds[APP].f, "ADDED", thing("a", 101, cases[i].before, cases[i].rest_before));
         assert_taken(&r, "ns/a");
@@ -172,7 +172,7 @@ static void when_filters_our_own_kind_and_not_what_we_watch(void **state)
     (void)state;
     rig r;
     rig_init(&r);
-    r.spec.when = (char *[]){"labels", NULL};
+    r.spec.when.words = (char *[]){"labels", NULL};
     r.spec.watches = &(kl_watch_spec){.kind = "v1/Secret", .how = KL_MAP_SAME_NAME};
     r.spec.n_watches = 1;
     rig_start(&r);
@@ -187,7 +187,7 @@ static void a_predicate_function_judges_changes_on_the_mapper(void **state)
     (void)state;
     rig r;
     rig_init(&r);
-    r.spec.when_fn = 1;
+    r.spec.when.fn = 1;
     rig_start(&r);
     fake_source *f = &r.kinds[APP].f;
     fake_event(f, "ADDED", thing("a", 101, "", "\"spec\":{\"from\":\"x\"}"));
@@ -208,7 +208,7 @@ static void events_that_wait_for_the_mapper_join_and_no_change_gets_lost(void **
     (void)state;
     rig r;
     rig_init(&r);
-    r.spec.when_fn = 1;
+    r.spec.when.fn = 1;
     rig_start(&r);
     fake_source *f = &r.kinds[APP].f;
     fake_event(f, "ADDED", thing("a", 101, "", "\"spec\":{\"from\":\"x\"}"));
@@ -226,7 +226,7 @@ static void a_predicate_that_fails_lets_the_event_pass(void **state)
     (void)state;
     rig r;
     rig_init(&r);
-    r.spec.when_fn = 1;
+    r.spec.when.fn = 1;
     rig_start(&r);
     r.fn_fails = true;
     fake_event(&r.kinds[APP].f, "ADDED", thing("a", 101, "", ""));
@@ -242,7 +242,7 @@ static void changes_pass_while_the_script_cannot_be_opened_to_judge_them(void **
     (void)state;
     rig r;
     rig_init(&r);
-    r.spec.when_fn = 1;
+    r.spec.when.fn = 1;
     rig_start(&r);
     r.open_fails = true;
     fake_source *f = &r.kinds[APP].f;
@@ -265,7 +265,8 @@ static void what_we_own_wakes_its_controller_and_nobody_else(void **state)
     (void)state;
     rig r;
     rig_init(&r);
-    r.spec.owns = (char *[]){"v1/Secret", NULL};
+    r.spec.owns = &(kl_owned_spec){.kind = "v1/Secret"};
+    r.spec.n_owns = 1;
     rig_start(&r);
     fake_source *f = &r.kinds[SECRET].f;
     fake_event(f, "ADDED", thing("s", 101, OWNED_BY("App", "a", "true"), ""));
@@ -284,7 +285,8 @@ static void what_changes_hands_wakes_the_old_and_the_new_owner(void **state)
     (void)state;
     rig r;
     rig_init(&r);
-    r.spec.owns = (char *[]){"v1/Secret", NULL};
+    r.spec.owns = &(kl_owned_spec){.kind = "v1/Secret"};
+    r.spec.n_owns = 1;
     rig_start(&r);
     fake_source *f = &r.kinds[SECRET].f;
     fake_event(f, "ADDED", thing("s", 101, OWNED_BY("App", "a", "true"), ""));
@@ -331,7 +333,7 @@ static void via_looks_the_key_up_in_an_index_of_ours(void **state)
     (void)state;
     rig r;
     rig_init(&r);
-    r.spec.indexes = &(kl_index_spec){.kind = "example.com/v1/App", .name = "src", .path = "spec.secret", .fn = KL_NO_FN};
+    r.spec.indexes = &(kl_index_spec){.kind = "example.com/v1/App", .name = "src", .path = "spec.secret"};
     r.spec.n_indexes = 1;
     r.spec.watches = &(kl_watch_spec){.kind = "v1/Secret", .how = KL_MAP_VIA, .via = "src"};
     r.spec.n_watches = 1;
@@ -416,7 +418,7 @@ static void it_reads_what_was_declared_by_key_index_and_selectors(void **state)
     (void)state;
     rig r;
     rig_init(&r);
-    kl_index_spec indexes[] = {{.kind = "v1/Secret", .name = "zone", .path = "data.zone", .fn = KL_NO_FN}, {.kind = "example.com/v1/App", .name = "from", .fn = 1}};
+    kl_index_spec indexes[] = {{.kind = "v1/Secret", .name = "zone", .path = "data.zone"}, {.kind = "example.com/v1/App", .name = "from", .fn = 1}};
     r.spec.reads = (char *[]){"v1/Secret", "v1/Node", NULL};
     r.spec.indexes = indexes;
     r.spec.n_indexes = 2;
@@ -468,7 +470,7 @@ static void a_read_that_cannot_be_says_how_to_make_it_possible(void **state)
     (void)state;
     rig r;
     rig_init(&r);
-    kl_index_spec index = {.kind = "v1/Secret", .name = "zone", .path = "data.zone", .fn = KL_NO_FN};
+    kl_index_spec index = {.kind = "v1/Secret", .name = "zone", .path = "data.zone"};
     r.spec.reads = (char *[]){"v1/Secret", NULL};
     r.spec.indexes = &index;
     r.spec.n_indexes = 1;

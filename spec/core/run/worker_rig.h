@@ -303,7 +303,7 @@ static inline void rig_init(rig *r, kl_time timeout, int concurrency)
     for (int i = 0; i < 3; i++) {
         rig_gen *g = &r->gens[i];
         g->rig = r;
-        g->spec = (kl_controller_spec){.name = "ctl", .resource = "v1/Pod", .timeout = timeout, .concurrency = concurrency, .when_fn = KL_NO_FN};
+        g->spec = (kl_controller_spec){.name = "ctl", .resource = "v1/Pod", .timeout = timeout, .concurrency = concurrency};
         g->program = (kl_program){.ops = &rig_ops, .name = "spec", .specs = &g->spec, .n_specs = 1};
         g->logic = (kl_logic){.program = &g->program, .spec = &g->spec, .generation = i + 1};
     }

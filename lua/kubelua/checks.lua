@@ -1,0 +1,94 @@
+-- checks.lua - what the parts of a spec have in common: a mistake names the controller, the key and the way out.
+--
+-- `self` is the controller under construction (controller.lua); every function raises at the line of the script.
+
+local core = require "kubelua.core"
+local suggest = require "kubelua.suggest"
+
+local M = {}
+
+local NOTHING = core.value(core.object {}, "nothing")
+
+function M.fail(self, fmt, ...) core.blame(("controller %q: "):format(tostring(self.name)) .. fmt:format(...)) end
+local fail = M.fail
+
+--- The keys of t are among `known` (a list or a set), list items aside where `items`.
+function M.keys(self, where, t, known, items)
+  local set = {}
+  for key, word in pairs(known) do set[type(key) == "string" and key or word] = true end
+  for key in pairs(t) do
+    if not set[key] and not (items and math.type(key) == "integer") then
+      fail(self, "%s: unknown key '%s'%s", where, tostring(key), suggest.hint(key, set))
+    end
+  end
+end
+
+function M.kind(self, where, kind)
+  if type(kind) ~= "string" then fail(self, "%s must be a kind such as \"v1/Pod\", got %s", where, type(kind)) end
+  local api, word = kind:match "^(.+)/([^/]+)$"
+  local version = api and (api:match "^[%w.-]+/(v%w+)$" or api:match "^(v%w+)$")
+  if not version or not word:find "^%u%w*$" then
+    fail(self, "%s: %q is no kind; write \"v1/Pod\" or \"group/version/Kind\" such as \"apps/v1/Deployment\"", where, kind)
+  end
+  return kind
+end
+
+--- A list of kinds, sorted and without repetitions; nil stays nil.
+function M.kinds(self, where, list)
+  if list == nil then return nil end
+  if type(list) ~= "table" then fail(self, "%s must be a list of kinds, got %s", where, type(list)) end
+  local seen, out = {}, {}
+  for key, kind in pairs(list) do
+    if math.type(key) ~= "integer" then fail(self, "%s must be a list: { \"v1/Pod\", ... }; '%s' is a name in it", where, tostring(key)) end
+    M.kind(self, where, kind)
+    if not seen[kind] then out[#out + 1] = kind end
+    seen[kind] = true
+  end
+  table.sort(out)
+  return out
+end
+
+function M.count(self, key, n, least, most)
+  if n == nil then return nil end
+  if math.type(n) ~= "integer" or n < least or n > most then
+    fail(self, "%s must be a whole number from %d to %d, got %s", key, least, most, tostring(n))
+  end
+  return n
+end
+
+function M.duration(self, key, d)
+  if d == nil then return nil end
+  local ok, seconds = pcall(core.duration, d)
+  if not ok or seconds <= 0 then fail(self, "%s must be a duration above zero such as \"30s\" or \"10m\", got %s", key, tostring(d)) end
+  return seconds + 0.0
+end
+
+function M.boolean(self, key, b)
+  if b ~= nil and type(b) ~= "boolean" then fail(self, "%s must be true or false, got %s", key, type(b)) end
+  return b
+end
+
+--- The message of an error without the place in our code where it was raised.
+function M.reason(e) return (tostring(e):gsub("^[^:]+:%d+: ", ""):gsub("^bad argument #%d+ to '.-' %((.*)%)$", "%1")) end
+
+--- Why a text is no path, or nil. A view parses the path that it is asked for.
+function M.no_path(text)
+  local ok, why = pcall(NOTHING, text)
+  if not ok then return M.reason(why) end
+end
+
+--- The number under which every state of a generation knows a function of the script.
+function M.number(self, fn)
+  self.functions[#self.functions + 1] = fn
+  return #self.functions
+end
+
+--- The keys of t in the order of their texts.
+function M.sorted(t)
+  local keys = {}
+  for key in pairs(t) do keys[#keys + 1] = key end
+  table.sort(keys, function(a, b) return tostring(a) < tostring(b) end)
+  return keys
+end
+
+return M

@@ -300,6 +300,13 @@ static int log_line(lua_State *L)
     return 0;
 }
 
+/* run.priority(n): of the key when it comes back. */
+static int priority(lua_State *L)
+{
+    kl_run_set_priority(run_of(L), (int)luaL_checkinteger(L, 1));
+    return 0;
+}
+
 static int now(lua_State *L)
 {
     kl_time wall = kl_run_wall(run_of(L));
@@ -310,7 +317,7 @@ static int now(lua_State *L)
 void lkl__push_run(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"call", call}, {"sleep", sleep_for}, {"resource", resource}, {"owns", owns}, {"get", get}, {"list", list}, {"each", each},
-        {"event", event}, {"log", log_line}, {"logs", logs}, {"now", now}, {NULL, NULL}};
+        {"event", event}, {"log", log_line}, {"logs", logs}, {"now", now}, {"priority", priority}, {NULL, NULL}};
     luaL_newlib(L, functions);
     lkl__open_cut(L);
     lkl__open_context(L);

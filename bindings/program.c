@@ -383,7 +383,7 @@ static void key_free(worker_state *w, key_state *k, bool returned)
 static kl_result_kind result_kind(const char *word)
 {
     static const struct { const char *word; kl_result_kind kind; } words[] = {{"done", KL_RESULT_DONE}, {"after", KL_RESULT_AFTER},
-        {"retry", KL_RESULT_RETRY}, {"conflict", KL_RESULT_CONFLICT}, {"fail", KL_RESULT_FAIL}};
+        {"retry", KL_RESULT_RETRY}, {"conflict", KL_RESULT_CONFLICT}, {"requeue", KL_RESULT_REQUEUE}, {"fail", KL_RESULT_FAIL}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (word && !strcmp(word, words[i].word))
             return words[i].kind;

@@ -91,6 +91,7 @@ void kl_run_log(kl_run *r, kl_log_level level, const char *message);   /* with c
 typedef enum kl_result_kind {
     KL_RESULT_DONE,            /* forget backoff */
     KL_RESULT_AFTER,           /* requeue after; forget backoff */
+    KL_RESULT_REQUEUE,         /* again, rate limited; no error, backoff grows */
     KL_RESULT_RETRY,           /* kube.retry: expected wait, no error, backoff kept as it is */
     KL_RESULT_CONFLICT,        /* a raised 409: requeued quickly and quietly, no error counted */
     KL_RESULT_ERROR,           /* rate limited requeue, logged with traceback */
@@ -98,6 +99,9 @@ typedef enum kl_result_kind {
 } kl_result_kind;
 /* Exactly once before KL_RUN_DONE. message and traceback may be NULL; copied. */
 void kl_run_finish(kl_run *r, kl_result_kind kind, kl_time after, const char *message, const char *traceback);
+
+/* How urgent the key is when it comes back by what the run ends with; as urgent as it was unless said. */
+void kl_run_set_priority(kl_run *r, int priority);
 
 /* --- reading the caches: any thread that holds a reader ---------------------------------------------------------------------- */
 typedef struct kl_read_query {

@@ -233,6 +233,11 @@ void kl_run_log(kl_run *r, kl_log_level level, const char *message)
         kl_log(level, message, "controller=%s key=%s reconcileID=%s generation=%d", r->w->o.name, r->key, kl_run_id(r), r->gen->logic->generation);
 }
 
+void kl_run_set_priority(kl_run *r, int priority)
+{
+    r->item.priority = priority;
+}
+
 void kl_run_finish(kl_run *r, kl_result_kind kind, kl_time after, const char *message, const char *traceback)
 {
     kl_free(r->message);

@@ -165,6 +165,10 @@ static void settle(kl_run *r, kl_time now)
         again(r, r->after, false, now);
         outcome = KL_OUTCOME_REQUEUE_AFTER;
         break;
+    case KL_RESULT_REQUEUE:
+        again(r, 0, true, now);
+        outcome = KL_OUTCOME_REQUEUE;
+        break;
     case KL_RESULT_RETRY:
         if (r->message)
             kl_info("reconcile waits", "controller=%s key=%s why=%s", w->o.name, r->key, kl_log_quoted(r->message));

@@ -1,6 +1,7 @@
 -- context.lua - ctx: what a reconcile can do. Reads come from the cache; writes and ctx.live yield until the server has answered,
 -- and the worker runs other keys meanwhile. Errors are raised as in the client; an absent object is nil.
 
+local conditions = require "kubelua.conditions"
 local core = require "kubelua.core"
 local news = require "kubelua.news"
 local object = require "kubelua.object"
@@ -264,18 +265,52 @@ verbs.add(Context, "ctx:", function(self)
   }
 end)
 
---- Merges the given keys into the status; nothing is sent when nothing changes. `status` in a result does this.
+-- ---------------------------------------------------------------- status
+
+-- Whether the kind's conditions take observedGeneration, as far as a refusal has shown.
+local unobserved = {}
+
+-- The conditions of a result as kube.set_condition takes them, each with the generation that it speaks of.
+local function news_of(list, observe)
+  local out = core.copy(list)
+  for _, c in ipairs(out) do
+    if observe and c.observed_generation == nil and c.observedGeneration == nil then c.observed_generation = true end
+  end
+  return out
+end
+
+local function merge_into(draft, status, observe, now)
+  if draft("status") == nil then draft.status = {} end
+  for key, value in pairs(status) do
+    if value == nil then value = core.null end
+    if key == "conditions" and conditions.are_conditions(value) then
+      local list, changed = conditions.merge(draft.status.conditions, news_of(value, observe), now, draft("metadata.generation"))
+      if changed then draft.status.conditions = core.copy(list) end
+    elseif draft.status[key] ~= value then
+      draft.status[key] = value
+    end
+  end
+end
+
+--- Merges the given keys into the status; nothing is sent when nothing changes. `conditions` are merged by their types, as
+--- kube.set_condition does. `status` in a result does this.
 ---@param o kubelua.view
 ---@param status table|kubelua.view
 ---@return kubelua.view
 function Context:merge_status(o, status)
-  return self:patch(o, function(draft)
-    if draft("status") == nil then draft.status = {} end
-    for key, value in pairs(status) do
-      if value == nil then value = core.null end
-      if draft.status[key] ~= value then draft.status[key] = value end
-    end
-  end)
+  local kind = object.kind_of(o)
+  local value, now = core.value(status, "the status"), run.now()
+  local problem = conditions.problems(value.conditions)
+  if problem then core.blame("ctx:merge_status: " .. problem) end
+  local function merge(observe)
+    return self:patch(o, function(draft) merge_into(draft, value, observe, now) end)
+  end
+  if unobserved[kind] then return merge(false) end
+  local ok, result = pcall(merge, true)
+  if ok then return result end
+  if not core.is_error(result) or result.reason ~= "SchemaMismatch" or not result.message:find("observedGeneration", 1, true) then error(result, 0) end
+  unobserved[kind] = true
+  return merge(false)
 end
 
 -- ---------------------------------------------------------------- events, time
@@ -325,6 +360,30 @@ local function missing(name)
 end
 
 require("kubelua.helpers").into_context(Context)
+
+-- ---------------------------------------------------------------- for results
+
+-- How what a reconcile returned reaches the world, see lua/kubelua/result.lua.
+M.hands = { send = send, priority = run.priority }
+
+function M.hands.apply(ctx, what, o) return placed(ctx, owned(ctx, what, request.apply(what, o))) end
+
+function M.hands.delete(ctx, what, o)
+  local opts
+  if not core.is_view(o) and o.metadata == nil then
+    opts = { propagation = o.propagation, uid = o.uid, resourceVersion = o.resourceVersion }
+    o = { kind = o.kind, namespace = o.namespace, name = o.name }
+  end
+  return placed(ctx, request.delete(what, o, opts))
+end
+
+function M.hands.status(ctx, o, status, observed)
+  if observed and o("metadata.generation") then
+    status = core.copy(status)
+    status.observedGeneration = o.metadata.generation
+  end
+  ctx:merge_status(o, status)
+end
 
 -- The fields come from the run (bindings/lctx.c).
 run.context(Context, missing)

@@ -50,6 +50,8 @@ local FROM_FILES = {
   remove_owner = { "kubelua.owner", "remove_owner" }, controller_of = { "kubelua.owner", "controller_of" },
   is_owned_by = { "kubelua.owner", "is_owned_by" }, add_finalizer = { "kubelua.owner", "add_finalizer" },
   remove_finalizer = { "kubelua.owner", "remove_finalizer" }, has_finalizer = { "kubelua.owner", "has_finalizer" },
+  set_condition = { "kubelua.conditions", "set_condition" }, find_condition = { "kubelua.conditions", "find_condition" },
+  remove_condition = { "kubelua.conditions", "remove_condition" },
   retry = { "kubelua.result", "retry" }, fail = { "kubelua.result", "fail" },
 }
 

@@ -36,6 +36,9 @@ kube.is_owned_by = require("kubelua.owner").is_owned_by
 kube.add_finalizer = require("kubelua.owner").add_finalizer
 kube.remove_finalizer = require("kubelua.owner").remove_finalizer
 kube.has_finalizer = require("kubelua.owner").has_finalizer
+kube.set_condition = require("kubelua.conditions").set_condition
+kube.find_condition = require("kubelua.conditions").find_condition
+kube.remove_condition = require("kubelua.conditions").remove_condition
 kube.retry = require("kubelua.result").retry
 kube.fail = require("kubelua.result").fail
 

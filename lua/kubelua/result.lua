@@ -2,12 +2,19 @@
 --
 --   nothing, true                      done                      kube.retry("5s", why)   an expected wait
 --   30, "30s"                          look again then           kube.fail(why)          no more until the object changes
---   { requeue_after, status, apply, delete, events }             nil, "why"; a raised error: failure, again with backoff
+--   { apply, delete, status, events, error, fail, requeue_after, requeue, ... }
+--                                                                nil, "why"; a raised error: failure, again with backoff
 --
 -- The effects of a table are sent in the order apply, delete, status, events, after the function has returned and only when all
--- of it is sound.
+-- of it is sound. What the queue hears then is the first of these that is there: error, fail, requeue_after, requeue.
+--
+-- Effects reach the world through their `hands` (lua/kubelua/context.lua):
+--   { apply = function(ctx, what, object) -> op, delete = function(ctx, what, object) -> op, send = function(op),
+--     status = function(ctx, object, status), priority = function(n) }
 
+local conditions = require "kubelua.conditions"
 local core = require "kubelua.core"
+local news = require "kubelua.news"
 local suggest = require "kubelua.suggest"
 
 local M = {}
@@ -17,9 +24,15 @@ local Verdict = {}
 Verdict.__name = "kubelua.Verdict"
 Verdict.__tostring = function(v) return ("kube.%s: %s"):format(v.word, v.why or v.after) end
 
-local KEYS = { requeue_after = true, status = true, apply = true, delete = true, events = true }
+-- More is a mistake: priorities are compared, not counted.
+local PRIORITY_MAX = 1000000
+
+local KEYS = {
+  requeue_after = true, requeue = true, error = true, fail = true, priority = true, status = true, observed_generation = true, apply = true,
+  delete = true, events = true,
+}
 local EVENT_KEYS = { type = true, reason = true, message = true, action = true, related = true }
-local DELETE_KEYS = { kind = true, namespace = true, name = true }
+local DELETE_KEYS = { kind = true, namespace = true, name = true, propagation = true, uid = true, resourceVersion = true }
 
 local function seconds(x, what)
   local ok, n = pcall(core.duration, x)
@@ -46,9 +59,24 @@ end
 
 -- ---------------------------------------------------------------- checking before anything is sent
 
+-- One object or a list of them. A list with a hole would lose what stands behind it.
 local function as_list(x, what)
+  if core.is_view(x) then x = x.kind ~= nil and { x } or x end
+  if type(x) == "userdata" then                 -- what ctx:list gave
+    local list = {}
+    for i, o in ipairs(x) do list[i] = o end
+    return list
+  end
   if type(x) ~= "table" then error(("result.%s must be a table, got %s"):format(what, type(x)), 0) end
-  return #x > 0 and x or next(x) == nil and {} or { x }
+  local last, count = 0, 0
+  for key in pairs(x) do
+    if math.type(key) == "integer" then last, count = math.max(last, key), count + 1 end
+  end
+  if last == 0 then return next(x) == nil and {} or { x } end
+  for i = 1, last do
+    if x[i] == nil then error(("result.%s[%d] is nil and %d of the list is not: leave out what is not wanted"):format(what, i, last), 0) end
+  end
+  return x
 end
 
 local function known(t, keys, what)
@@ -61,56 +89,89 @@ local function text(t, key, what)
   if type(t[key]) ~= "string" or t[key] == "" then error(("%s.%s must be a text, got %s"):format(what, key, type(t[key])), 0) end
 end
 
+local function check_status(r)
+  local status = r.status
+  if r.observed_generation ~= nil and type(r.observed_generation) ~= "boolean" then
+    error(("result.observed_generation must be true or false, got %s"):format(type(r.observed_generation)), 0)
+  end
+  if status == nil then return r.observed_generation and core.value(core.object {}) or nil end
+  if type(status) ~= "table" and not core.is_view(status) then
+    error(("result.status must be a table of status fields, got %s"):format(type(status)), 0)
+  end
+  if type(status) == "table" and status[1] ~= nil then
+    error("result.status must be a table of status fields, got a list; conditions go into status.conditions", 0)
+  end
+  local problem = conditions.problems(status.conditions)
+  if problem then error("result.status." .. problem, 0) end
+  return core.value(next(status) == nil and core.object {} or status, "result.status")
+end
+
+local function check_object(o, what)
+  if type(o) ~= "table" and not core.is_view(o) then error(("%s must be an object, got %s"):format(what, type(o)), 0) end
+end
+
+local function check_delete(d, what)
+  if core.is_view(d) then return end
+  if type(d) ~= "table" then error(("%s must be {kind, namespace, name}, got %s"):format(what, type(d)), 0) end
+  if d.metadata ~= nil then return end           -- an object: it names itself
+  known(d, DELETE_KEYS, what)
+  text(d, "kind", what)
+  text(d, "name", what)
+end
+
+local function check_event(e, what)
+  if type(e) ~= "table" then error(("%s must be {type, reason, message}, got %s"):format(what, type(e)), 0) end
+  known(e, EVENT_KEYS, what)
+  text(e, "message", what)
+  if e.type ~= nil and e.type ~= "Normal" and e.type ~= "Warning" then
+    error(("%s.type must be Normal or Warning, got %s"):format(what, tostring(e.type)), 0)
+  end
+  news.check(what, { reason = e.reason, action = e.action, related = e.related })
+end
+
+local function each(r, key, check)
+  if r[key] == nil then return {} end
+  local list = as_list(r[key], key)
+  for i, x in ipairs(list) do check(x, ("result.%s[%d]"):format(key, i)) end
+  return list
+end
+
+-- Why it failed, for good or until it is tried again: a text, or an error of the API.
+local function reason(r, key)
+  local why = r[key]
+  if why == nil or type(why) == "string" or core.is_error(why) then return why end
+  error(("result.%s must be a text that says why, got %s"):format(key, type(why)), 0)
+end
+
 local function check_effects(r)
   known(r, KEYS, "result")
-  local out = { after = r.requeue_after ~= nil and seconds(r.requeue_after, "result.requeue_after") or nil }
-  if r.status ~= nil then
-    if type(r.status) ~= "table" and not core.is_view(r.status) then
-      error(("result.status must be a table of status fields, got %s"):format(type(r.status)), 0)
-    end
-    out.status = core.value(r.status, "result.status")
+  if r.requeue ~= nil and type(r.requeue) ~= "boolean" then
+    error(("result.requeue must be true or false, got %s; requeue_after says when"):format(type(r.requeue)), 0)
   end
-  out.apply, out.delete, out.events = {}, {}, {}
-  if r.apply ~= nil then
-    out.apply = core.is_view(r.apply) and { r.apply } or as_list(r.apply, "apply")
-    for i, o in ipairs(out.apply) do
-      if type(o) ~= "table" and not core.is_view(o) then error(("result.apply[%d] must be an object, got %s"):format(i, type(o)), 0) end
-    end
+  if r.priority ~= nil and (math.type(r.priority) ~= "integer" or math.abs(r.priority) > PRIORITY_MAX) then
+    error(("result.priority must be a whole number from %d to %d, got %s"):format(-PRIORITY_MAX, PRIORITY_MAX, tostring(r.priority)), 0)
   end
-  if r.delete ~= nil then
-    out.delete = as_list(r.delete, "delete")
-    for i, d in ipairs(out.delete) do
-      local what = ("result.delete[%d]"):format(i)
-      if type(d) ~= "table" then error(("%s must be {kind, namespace, name}, got %s"):format(what, type(d)), 0) end
-      known(d, DELETE_KEYS, what)
-      text(d, "kind", what)
-      text(d, "name", what)
-    end
-  end
-  if r.events ~= nil then
-    out.events = as_list(r.events, "events")
-    for i, e in ipairs(out.events) do
-      local what = ("result.events[%d]"):format(i)
-      if type(e) ~= "table" then error(("%s must be {type, reason, message}, got %s"):format(what, type(e)), 0) end
-      known(e, EVENT_KEYS, what)
-      text(e, "reason", what)
-      text(e, "message", what)
-      if e.type ~= nil and e.type ~= "Normal" and e.type ~= "Warning" then
-        error(("%s.type must be Normal or Warning, got %s"):format(what, tostring(e.type)), 0)
-      end
-    end
-  end
-  return out
+  return {
+    after = r.requeue_after ~= nil and seconds(r.requeue_after, "result.requeue_after") or nil, requeue = r.requeue,
+    error = reason(r, "error"), fail = reason(r, "fail"), priority = r.priority, observed = r.observed_generation,
+    status = check_status(r), apply = each(r, "apply", check_object), delete = each(r, "delete", check_delete),
+    events = each(r, "events", check_event),
+  }
 end
 
 -- ---------------------------------------------------------------- sending
 
-local function send(ctx, obj, e)
-  for _, o in ipairs(e.apply) do ctx:apply(o) end
-  for _, d in ipairs(e.delete) do
-    if d.namespace then ctx:delete(d.kind, d.namespace, d.name) else ctx:delete(d.kind, d.name) end
-  end
-  if e.status then ctx:merge_status(obj, e.status) end
+-- Everything becomes a request before the first is sent: a mistake in the last one leaves nothing half done.
+local function requests(hands, ctx, e)
+  local ops = {}
+  for i, o in ipairs(e.apply) do ops[i] = hands.apply(ctx, ("result.apply[%d]"):format(i), o) end
+  for i, d in ipairs(e.delete) do ops[#ops + 1] = hands.delete(ctx, ("result.delete[%d]"):format(i), d) end
+  return ops
+end
+
+local function send(hands, ctx, obj, e)
+  for _, op in ipairs(requests(hands, ctx, e)) do hands.send(op) end
+  if e.status then hands.status(ctx, obj, e.status, e.observed) end
   for _, v in ipairs(e.events) do
     local say = v.type == "Warning" and ctx.warn or ctx.event
     say(ctx, { reason = v.reason, action = v.action, related = v.related }, "%s", v.message)
@@ -118,20 +179,36 @@ local function send(ctx, obj, e)
 end
 
 local NONSENSE = "reconcile returned %s; it may return nothing, seconds or a duration (\"30s\"), a table of "
-  .. "{requeue_after, status, apply, delete, events}, kube.retry(...) or kube.fail(...)"
+  .. "{apply, delete, status, events, requeue_after, ...}, kube.retry(...) or kube.fail(...)"
 
---- What bindings/program.c is told: a word, seconds, a message.
----@return "done"|"after"|"retry"|"fail"|"error" word, number? seconds, string? message
-function M.settle(ctx, obj, r, why)
-  if r == nil and why ~= nil then return "error", nil, tostring(why) end
+-- A wait of no length is no wait: done, as in controller-runtime.
+local function after(n)
+  if n > 0 then return "after", n, nil end
+  return "done", nil, nil
+end
+
+--- What bindings/program.c is told: a word, seconds, a message. error > fail > requeue_after > requeue > done.
+---@return "done"|"after"|"requeue"|"retry"|"fail"|"error"|"conflict" word, number? seconds, string? message
+function M.settle(hands, ctx, obj, r, why)
+  if why ~= nil and r ~= true then
+    if r ~= nil then ctx.log:warn "reconcile returned a result and an error; the error counts, and nothing of the result is done" end
+    return M.verdict(why)
+  end
   if r == nil or r == true then return "done", nil, nil end
-  if type(r) == "number" or type(r) == "string" then return "after", seconds(r, "the requeue that reconcile returned"), nil end
+  if type(r) == "number" or type(r) == "string" then return after(seconds(r, "the requeue that reconcile returned")) end
   if getmetatable(r) == Verdict then return r.word, r.after, r.why end
   if type(r) ~= "table" then error(NONSENSE:format(core.is_view(r) and "an object" or "a " .. type(r)), 0) end
   local effects = check_effects(r)
-  local ok, err = pcall(send, ctx, obj, effects)
+  local ok, err = pcall(send, hands, ctx, obj, effects)
   if not ok then error(type(err) == "string" and "what reconcile returned: " .. err or err, 0) end
-  if effects.after then return "after", effects.after, nil end
+  if effects.priority then hands.priority(effects.priority) end
+  if effects.error then
+    if effects.after or effects.requeue or effects.fail then ctx.log:warn "result.error counts; fail, requeue_after and requeue beside it do not" end
+    return M.verdict(effects.error)
+  end
+  if effects.fail then return "fail", nil, tostring(effects.fail) end
+  if effects.after and effects.after > 0 then return "after", effects.after, nil end
+  if effects.requeue then return "requeue", nil, nil end
   return "done", nil, nil
 end
 

@@ -89,7 +89,7 @@ end
 
 local function settled(ctx, obj, r, why)
   if r == nil and why == nil then return end      -- done, as most are
-  return result.settle(ctx, obj, r, why)
+  return result.settle(context.hands, ctx, obj, r, why)
 end
 
 --- One reconcile: what became of it, as result.settle says; nothing means done.

@@ -253,6 +253,16 @@ static void read_spec(lua_State *L, kl_controller_spec *s)
     read_fields(L, at, s);
 }
 
+/* Half of the ceiling is for keys at least. */
+static void check_memory(lua_State *L, const kl_controller_spec *s)
+{
+    lua_gc(L, LUA_GCCOLLECT);
+    size_t used = (size_t)lua_gc(L, LUA_GCCOUNT) << 10;
+    if (s->memory && used > s->memory / 2)
+        luaL_error(L, "controller \"%s\": memory is %d KiB, of which the loaded script takes %d already: a worker needs at least twice that", s->name, (int)(s->memory >> 10),
+            (int)(used >> 10));
+}
+
 static int read_specs(lua_State *L)
 {
     lkl_program *p = lua_touserdata(L, 1);
@@ -264,6 +274,7 @@ static int read_specs(lua_State *L)
         lua_rawgeti(L, list, (lua_Integer)i + 1);
         p->base.n_specs = i + 1;
         read_spec(L, &p->base.specs[i]);
+        check_memory(L, &p->base.specs[i]);
         lua_settop(L, list);
     }
     lkl_state_push(L, "describe");
@@ -344,6 +355,8 @@ static void *open_state(kl_program *p, size_t controller, kl_err *err)
         return NULL;
     }
     lkl_gc_start(w->lua);
+    if (p->specs[controller].memory)
+        lkl_ceiling_start(w->lua->L, &w->lua->ceiling, p->specs[controller].memory);
     return w;
 }
 
@@ -416,6 +429,18 @@ static void finish_error(worker_state *w, kl_run *run, lua_State *co)
     kl_free(traceback);
 }
 
+/* The ceiling was in the way (or the machine's end). */
+static void finish_too_big(worker_state *w, kl_run *run, lua_State *co)
+{
+    lua_State *L = w->lua->L;
+    luaL_traceback(L, co, NULL, 0);
+    char *why = kl_sprintf("not enough memory: a worker's state may hold %zu KiB (`memory` of %s); raise it, or keep less at once", w->lua->ceiling.max >> 10,
+        kl_run_spec(run)->name);
+    kl_run_finish(run, KL_RESULT_ERROR, 0, why, lua_tostring(L, -1));
+    kl_free(why);
+    lua_pop(L, 1);
+}
+
 static kl_run_state drive(worker_state *w, kl_run *run, int narg)
 {
     key_state *k = kl_run_user(run);
@@ -424,7 +449,9 @@ static kl_run_state drive(worker_state *w, kl_run *run, int narg)
     w->lua->reader = kl_run_reader(run);
     w->lua->key = k->co;
     w->lua->serial = k->serial;
+    w->lua->ceiling.on = w->lua->ceiling.max;
     int st = lua_resume(k->co, w->lua->L, narg, &n);
+    w->lua->ceiling.on = false;
     w->lua->run = NULL;
     w->lua->reader = NULL;
     w->lua->key = NULL;
@@ -437,10 +464,14 @@ static kl_run_state drive(worker_state *w, kl_run *run, int narg)
         kl_run_finish(run, KL_RESULT_DONE, 0, NULL, NULL);
     else if (st == LUA_OK && n == 3)
         finish(run, k->co, NULL);
+    else if (st == LUA_ERRMEM && w->lua->ceiling.max)
+        finish_too_big(w, run, k->co);
     else
         finish_error(w, run, k->co);
     kl_run_set_user(run, NULL);
     key_free(w, k, st == LUA_OK);
+    if (st == LUA_ERRMEM)
+        lua_gc(w->lua->L, LUA_GCCOLLECT);      /* what the key held is garbage now, and the next one starts with room */
     return KL_RUN_DONE;
 }
 

@@ -4,6 +4,7 @@
 
 #include "border.h"
 #include "bundle.h"
+#include "ceiling.h"
 #include "run/reconciler.h"
 #ifdef KL_DEBUG
 #include "stress.h"
@@ -26,6 +27,7 @@ typedef struct lkl_state {
 #ifdef KL_DEBUG
     lkl_stress stress;
 #endif
+    lkl_ceiling ceiling;       /* max 0: there is none */
     size_t gc_last, gc_full;   /* bytes that the last collection, and the last full one, left */
 } lkl_state;
 

@@ -64,6 +64,31 @@ describe("kubelua check", function()
     end
   end)
 
+  it("describes what is new to a controller", function()
+    local out, code = checked(spec [[namespaces = { "b", "a" }, selector = { labels = { app = "web" }, fields = "metadata.name!=x" },
+      when = { "generation", selector = "tier in (a,b)" }, owns = { "v1/ServiceAccount", ["v1/Secret"] = { when = "labels" } },
+      watches = { ["v1/Service"] = { "same-name", when = { "spec.ports" } }, ["v1/Node"] = { function() end, when = function() end } }, metadata = { "v1/Node" },
+      finalize = function() end, memory = "8Mi", every = "10m", cron = "0 3 * * *", priority = "spec.priority", serial = function() end,
+      backoff = { base = "1s", max = "1m", give_up = 5 }, own_writes = false, leader = "own", shard = "namespace",]])
+    assert.equal(0, code, out)
+    for _, part in ipairs { "a, b", "app=web", "fields metadata.name!=x", "of objects with tier in (a,b); generation", "v1/Secret; when labels",
+      "v1/Service -> the same name; when spec.ports", "v1/Node -> a function; when a function", "metadata    v1/Node", "kubelua.dev/x", "8388608 bytes",
+      "every       600s", "cron        0 3 * * *", "priority    spec.priority", "serial      a function", "1s to 60s, jitter 0.1, gives up after 5 failures",
+      "not waited for", "a lease of its own", "by namespace" } do
+      assert.truthy(out:find(part, 1, true), part .. " is not in\n" .. out)
+    end
+  end)
+
+  it("makes a controller of each kind of a list", function()
+    local out, code = checked [[
+      local kube = require "kubelua"
+      return kube.controller { name = "many", resource = { "apps/v1/Deployment", "example.com/v1/Widget", "other.org/v1/Widget" }, reconcile = function() end }]]
+    assert.equal(0, code, out)
+    for _, part in ipairs { "controller many-deployment", "controller many-widget-example", "controller many-widget-other", "manager     many" } do
+      assert.truthy(out:find(part, 1, true), part .. " is not in\n" .. out)
+    end
+  end)
+
   it("takes a list of controllers and several files", function()
     local text = [[
       local kube = require "kubelua"
@@ -158,8 +183,6 @@ describe("a spec", function()
     { "with an unknown key", 'reconile = 1', { "script.lua:2:", 'controller "x": unknown key \'reconile\'; did you mean \'reconcile\'?' } },
     { "with an unknown key like no other", 'zzzzzz = 1', { "unknown key 'zzzzzz'" } },
     { "with a number as key", '[1] = "v1/Pod"', { "unknown key '1'" } },
-    { "that wants what comes later", 'finalize = function() end', { "`finalize` (finalizers) is not in this version of kubelua; leave it out" } },
-    { "that wants a budget", 'memory = "8Mi"', { "`memory` (memory budgets) is not in this version" } },
     { "that wants processor time", 'cpu = "100ms"', { "`cpu` (processor budgets) is not in this version" } },
     { "with when as a number", 'when = 1', { "when must be a list", "got number" } },
     { "with an empty when", 'when = {}', { "when is empty" } },
@@ -180,9 +203,15 @@ describe("a spec", function()
     { "with a watch via a misspelt index", 'indexes = { source = "spec.x" }, watches = { ["v1/Secret"] = { via = "sorce" } }', { "did you mean 'source'?" } },
     { "with a watch via an index of another kind", 'indexes = { ["v1/Node"] = { src = "spec.x" } }, watches = { ["v1/Secret"] = { via = "src" } }', { "must name an index of v1/Pod" } },
     { "with an unknown key in a watch", 'watches = { ["v1/Secret"] = { vai = "src" } }', { "unknown key 'vai'" } },
-    { "with an empty watch", 'watches = { ["v1/Secret"] = {} }', { "must name an index" } },
+    { "with an empty watch", 'watches = { ["v1/Secret"] = {} }', { 'watches["v1/Secret"] must be "owner", "same-name", { via = index } or a function' } },
+    { "with a watch in two ways", 'indexes = { a = "spec.x" }, watches = { ["v1/Secret"] = { "owner", via = "a" } }', { 'via and "owner" are two ways at once' } },
+    { "with a misspelt word in a watch's when", 'watches = { ["v1/Secret"] = { "owner", when = { "label" } } }', { 'watches["v1/Secret"].when: \'label\' is neither a path', "did you mean 'labels'?" } },
+    { "with an unknown key in when", 'when = { "labels", selectr = "a=b" }', { "when: unknown key 'selectr'; did you mean 'selector'?" } },
+    { "with a broken selector in when", 'when = { selector = "a=b=" }', { "when.selector: label selector", 'found "="' } },
     { "with owns as a text", 'owns = "v1/Secret"', { "owns must be a list of kinds, got string" } },
-    { "with owns as a table of names", 'owns = { secret = "v1/Secret" }', { "owns must be a list" } },
+    { "with owns as a table of names", 'owns = { secret = "v1/Secret" }', { 'owns: "secret" is no kind' } },
+    { "with a kind in owns that is no table", 'owns = { ["v1/Secret"] = true }', { 'owns["v1/Secret"] must be a table such as { when' } },
+    { "with an unknown key in owns", 'owns = { ["v1/Secret"] = { wen = "labels" } }', { "did you mean 'when'?" } },
     { "with a number in owns", 'owns = { 1 }', { "owns must be a kind such as", "got number" } },
     { "with a broken kind in reads", 'reads = { "v1/secrets" }', { 'reads: "v1/secrets" is no kind' } },
     { "with a kind of a strange version", 'reads = { "apps/Deployment" }', { '"apps/Deployment" is no kind' } },
@@ -202,6 +231,34 @@ describe("a spec", function()
     { "with a timeout of zero", 'timeout = 0', { "timeout must be a duration above zero", "got 0" } },
     { "with a negative resync", 'resync = "-5s"', { "resync must be a duration above zero" } },
     { "with a resync that is a table", 'resync = {}', { "resync must be a duration above zero" } },
+    { "with namespaces that are none", 'namespaces = {}', { "namespaces must be a list" } },
+    { "with a namespace that cannot be", 'namespaces = { "a", "B_c" }', { "namespaces[2]: must consist of lower case letters" } },
+    { "with a broken selector", 'selector = "a=b="', { "selector: label selector", 'found "="' } },
+    { "with a selector that is a number", 'selector = 1', { "selector must be a label selector" } },
+    { "with a misspelt selector", 'selector = { label = "a=b" }', { "selector: unknown key 'label'; did you mean 'labels'?" } },
+    { "with a broken field selector", 'selector = { fields = "a" }', { "selector.fields: " } },
+    { "with metadata of a kind that it has not", 'metadata = { "v1/Secret" }', { 'metadata: this controller has no "v1/Secret" in a cache' } },
+    { "with metadata and fields of a kind", 'metadata = true, fields = { "spec.x" }', { "v1/Pod stands in metadata and in fields" } },
+    { "with metadata and an index of something else", 'metadata = true, indexes = { node = "spec.nodeName" }', { 'only metadata is fetched, so that "spec.nodeName" is never there' } },
+    { "with a finalizer and no finalize", 'finalizer = "example.com/x"', { "and there is none" } },
+    { "with finalize as a text", 'finalize = "x"', { "finalize must be a function(obj, ctx), got string" } },
+    { "with a finalizer without a domain", 'finalize = print, finalizer = "x"', { 'it must have a domain: "example.com/x"' } },
+    { "with a finalizer that is no name", 'finalize = print, finalizer = "a/b/c"', { "finalizer: must have one '/' at most" } },
+    { "with a memory of next to nothing", 'memory = "10k"', { "memory must be an amount of at least 1Mi", "got 10k" } },
+    { "with a memory in a wrong unit", 'memory = "8MB"', { "memory must be an amount", "did you mean 'Mi'?" } },
+    { "with every in milliseconds", 'every = "50ms"', { "every must be at least one second", "requeue_after" } },
+    { "with a broken cron", 'cron = "0 25 * * *"', { "'25' is no hour" } },
+    { "with a cron in a list that is a number", 'cron = { 3 }', { "cron[1] must be a text" } },
+    { "with a priority beyond the most", 'priority = 50', { "priority must be a whole number from -49 to 49, got 50" } },
+    { "with a priority of a broken path", 'priority = "spec["', { "priority: ", "spec[" } },
+    { "with serial as a number", 'serial = 1', { "serial must be a path", "got number" } },
+    { "with backoff as a text", 'backoff = "5s"', { "backoff must be a table such as" } },
+    { "with a misspelt backoff", 'backoff = { bse = "1s" }', { "backoff: unknown key 'bse'; did you mean 'base'?" } },
+    { "with a backoff the wrong way round", 'backoff = { base = "10s", max = "1s" }', { "backoff: base (10s) is more than max (1s)" } },
+    { "with too much jitter", 'backoff = { jitter = 2 }', { "backoff.jitter must be a number from 0 to 1" } },
+    { "with own_writes as a table", 'own_writes = {}', { "own_writes must be a duration" } },
+    { "with a leader of its choice", 'leader = "mine"', { "leader must be true", "got mine" } },
+    { "with an unknown shard", 'shard = "node"', { "shard must be true (by key)", "got node" } },
     { "with params as a text", 'params = "x"', { "params must be a table, got string" } },
     { "with a function in params", 'params = { f = print }', { "params.f: a function" } },
     { "with a list as params", 'params = { 1, 2 }', { "params must be a table of names, got a list" } },

@@ -12,10 +12,10 @@ typedef struct ctx { const void *tag; uint64_t serial; } ctx;
 enum { CTX_OBJECT = 1 };
 
 /* Fields stand in the table of methods as these numbers. */
-enum { FIELD_KEY = 1, FIELD_NAMESPACE, FIELD_NAME, FIELD_PARAMS, FIELD_ATTEMPT, FIELD_GENERATION, FIELD_ID, FIELD_OBJECT };
+enum { FIELD_KEY = 1, FIELD_NAMESPACE, FIELD_NAME, FIELD_PARAMS, FIELD_ATTEMPT, FIELD_GENERATION, FIELD_ID, FIELD_OBJECT, FIELD_EPOCH };
 static const struct { const char *name; int field; } fields[] = {
     { "key", FIELD_KEY }, { "namespace", FIELD_NAMESPACE }, { "name", FIELD_NAME }, { "params", FIELD_PARAMS }, { "attempt", FIELD_ATTEMPT },
-    { "generation", FIELD_GENERATION }, { "id", FIELD_ID }, { "object", FIELD_OBJECT },
+    { "generation", FIELD_GENERATION }, { "id", FIELD_ID }, { "object", FIELD_OBJECT }, { "epoch", FIELD_EPOCH },
 };
 
 /* The parameters of a generation do not change, so one view of them does for all runs. */
@@ -67,6 +67,7 @@ static int ctx_index(lua_State *L)
     case FIELD_PARAMS: push_params(L, s); break;
     case FIELD_ATTEMPT: lua_pushinteger(L, kl_run_attempt(r)); break;
     case FIELD_GENERATION: lua_pushinteger(L, kl_run_generation(r)); break;
+    case FIELD_EPOCH: lua_pushinteger(L, kl_run_epoch(r)); break;
     case FIELD_ID: lua_pushstring(L, kl_run_id(r)); break;
     default: lua_getiuservalue(L, 1, CTX_OBJECT);
     }

@@ -7,10 +7,22 @@
 #include "base/mem.h"
 #include "state.h"
 
+/* A run whose lease is gone ends at its next call, whatever that is: who else may have it acts already. */
+static void end_if_deposed(lua_State *L, kl_run *r)
+{
+    if (!kl_run_deposed(r))
+        return;
+    kl_err err = KL_ERR_INIT;
+    if (kl_fail(&err, KL_ENOTLEADER, "this process does not hold the lease (any more), so this run is over; the leader will do its work"))
+        lkl_raise(L, &err, NULL, NULL, NULL);
+}
+
 static kl_run *run_of(lua_State *L)
 {
     kl_run *r = lkl_state_of(L)->run;
-    if (!r)
+    if (r)
+        end_if_deposed(L, r);
+    else
         lkl__error(L, "this needs a reconcile under way: mapping, index and `when` functions may only read the cache, and the top level of a script nothing");
     return r;
 }
@@ -18,6 +30,8 @@ static kl_run *run_of(lua_State *L)
 static kl_reader *reader_of(lua_State *L)
 {
     kl_reader *r = lkl_state_of(L)->reader;
+    if (lkl_state_of(L)->run)
+        end_if_deposed(L, lkl_state_of(L)->run);
     if (!r)
         lkl__error(L, "the cache can be read while a key is reconciled or an event is mapped, not here");
     return r;

@@ -37,6 +37,7 @@ typedef struct call {
     const kl_resource *resource;    /* while its body is checked */
     bool look_again;                /* what discovery said does not fit: it is asked anew */
     kl__request q;                  /* empty until the kind is known */
+    kl_mandate mandate;             /* the op's */
     kl_reply_fn *done;
     kl__tagged_fn *tagged;          /* instead of done: a conditional GET */
     char *condition, *etag;         /* ... its header line or NULL, and the ETag of this attempt's answer */
@@ -222,6 +223,15 @@ static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
         call_end_cancelled(x);
 }
 
+/* Between the door and the network lie queues, retries and connections: what was permitted then is looked at again now. */
+static kl_status permit(void *arg, kl_err *err)
+{
+    call *x = arg;
+    if (kl_mandate_holds(&x->mandate, x->c->clock))
+        return KL_OK;
+    return kl_fail(err, KL_ENOTLEADER, "it was not sent: this process does not hold the lease (any more); the leader will do it");
+}
+
 static void call_transmit(call *x)
 {
     kl_client *c = x->c;
@@ -232,11 +242,15 @@ static void call_transmit(call *x)
         call_conclude(x, kl_fail(&err, KL_ETIMEOUT, "its time was over before it was sent"), 0, &err);
         return;
     }
+    if (permit(x, &err)) {
+        call_conclude(x, err.status, 0, &err);
+        return;
+    }
     x->state = SENDING;
     x->retry_after = -1;
     kl_buf_clear(&x->body);
     x->http_id = kl__client_send(c, c->calls, &(kl__send){ .q = &x->q, .credential = x->credential, .condition = x->condition, .gzip = x->q.shape == KL__LIST || x->q.shape == KL__TABLE, .total_timeout = left,
-        .on_head = on_head, .on_data = on_data, .on_done = on_done, .arg = x });
+        .permit = x->mandate.of ? permit : NULL, .on_head = on_head, .on_data = on_data, .on_done = on_done, .arg = x });
     if (!x->http_id)
         call_end_cancelled(x);
 }
@@ -439,6 +453,7 @@ uint64_t kl_client_do(kl_client *c, const kl_op *op, kl_reply_fn *done, void *ar
     call *x = call_new(c, op->timeout, done, arg);
     uint64_t id = x->id;
     x->turn.urgent = op->urgent;
+    x->mandate = op->mandate;
     const kl_resource *r = op->resource ? op->resource : op->kind ? kl_client_resolve_cached(c, op->kind) : NULL;
     kl_status st = KL_OK;
     if (op->verb == KL_WATCH)

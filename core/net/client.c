@@ -41,7 +41,7 @@ uint64_t kl__client_send(kl_client *c, kl_http *http, const kl__send *s)
         .method = q->method, .url = q->url, .headers = lines, .body = q->body.data, .body_len = q->body.len, .proxy = c->proxy,
         .tls = kl__identity_tls(s->credential->identity, &c->config),
         .accept_gzip = s->gzip && !c->config.disable_compression, .total_timeout = s->total_timeout,
-        .on_head = s->on_head, .gulp = s->gulp, .on_data = s->on_data, .on_lull = s->on_lull, .on_done = s->on_done,
+        .permit = s->permit, .on_head = s->on_head, .gulp = s->gulp, .on_data = s->on_data, .on_lull = s->on_lull, .on_done = s->on_done,
         .on_pipe = s->on_pipe, .on_ready = s->on_ready, .arg = s->arg });
     kl_free(accept);
     kl_free(type);

@@ -6,6 +6,7 @@
 #define KL_NET_CLIENT_H
 
 #include "base/clock.h"
+#include "base/tenure.h"
 #include "model/projection.h"
 #include "model/resource.h"
 #include "model/stream.h"
@@ -50,6 +51,7 @@ typedef struct kl_op {                             /* borrowed for the call; cop
     int64_t timeout_seconds;                       /* watch, list */
     bool bookmarks, initial_events;                /* watch */
     kl_time timeout;                               /* call timeout; 0: 60 s */
+    kl_mandate mandate;                            /* under which it may be sent; looked at again just before it leaves, each time: KL_ENOTLEADER */
     bool urgent;                                   /* waits neither for the limiter nor while the server is busy: leases */
 } kl_op;
 void kl_op_init(kl_op *op, kl_verb verb, const char *kind);      /* zeroes, grace -1 */

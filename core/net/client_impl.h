@@ -70,6 +70,7 @@ typedef struct kl__send {
     bool gzip;
     size_t gulp;
     kl_time total_timeout;
+    kl_status (*permit)(void *arg, kl_err *err);    /* see kl_http_request */
     void (*on_head)(void *arg, const kl_http_head *head);
     kl_status (*on_data)(void *arg, const char *data, size_t n, kl_err *err);
     void (*on_lull)(void *arg);

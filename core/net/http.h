@@ -41,6 +41,9 @@ typedef struct kl_http_request {       /* everything is copied by kl_http_submit
     size_t gulp;                       /* the most that is taken from the socket at once; 0: 16 KB */
     kl_time connect_timeout;           /* 0: 30 s */
     kl_time total_timeout;             /* 0: none (streams) */
+    /* Asked when the connection is there and nothing of the request has left, and again for its body: another status than KL_OK ends the
+     * transfer with it (and err). NULL: nobody asks. */
+    kl_status (*permit)(void *arg, kl_err *err);
     /* The answer has started; called once per final response. */
     void (*on_head)(void *arg, const kl_http_head *head);
     /* Non-zero ends the transfer with that status. */

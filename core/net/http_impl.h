@@ -58,8 +58,9 @@ typedef struct kl__transfer {
     size_t head_bytes;              /* of all header lines: informational answers and trailers too */
     bool head_done;                 /* on_head has run: what comes now are trailers */
     bool cancelled;                 /* no more callbacks but on_done */
-    kl_status stopped;              /* on_data's refusal */
+    kl_status stopped;              /* refused by permit or on_data */
     kl_err err;                     /* its story */
+    kl_status (*permit)(void *arg, kl_err *err);
     void (*on_head)(void *arg, const kl_http_head *head);
     kl_status (*on_data)(void *arg, const char *data, size_t n, kl_err *err);
     void (*on_lull)(void *arg);

@@ -81,6 +81,14 @@ static const char *head_find(const kl_http_head *head, const char *name)
     return head_at(head, name, 0);
 }
 
+/* Whether the request may (still) go out. */
+static bool is_permitted(kl__transfer *t)
+{
+    if (t->permit && !t->stopped && !t->cancelled)
+        t->stopped = t->permit(t->arg, &t->err);
+    return !t->stopped;
+}
+
 /* The connection of `arg` is there; libcurl is about to send the request. */
 static int on_connected(void *arg, char *ip, char *local_ip, int port, int local_port)
 {
@@ -89,9 +97,11 @@ static int on_connected(void *arg, char *ip, char *local_ip, int port, int local
     (void)local_ip;
     (void)port;
     (void)local_port;
-    kl__gate_connected(&t->pass);
-    t->h->gates_changed = true;
-    return CURL_PREREQFUNC_OK;
+    if (t->shares) {
+        kl__gate_connected(&t->pass);
+        t->h->gates_changed = true;
+    }
+    return is_permitted(t) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
 }
 
 /* Lines become NUL-terminated strings in a row, so that head_at hands out pieces of the buffer. */
@@ -164,6 +174,8 @@ static size_t on_read(char *to, size_t one, size_t n, void *arg)
 {
     kl__transfer *t = arg;
     n *= one;
+    if (!is_permitted(t))
+        return CURL_READFUNC_ABORT;
     if (n > t->body_len - t->body_sent)
         n = t->body_len - t->body_sent;
     memcpy(to, t->body + t->body_sent, n);
@@ -224,6 +236,7 @@ kl__transfer *kl__transfer_new(kl_http *h, const kl_http_request *r)
     kl_list_init(&t->pass.link);
     kl_buf_init(&t->head, 2 * HEADERS_MAX);
     t->h = h;
+    t->permit = r->permit;
     t->on_head = r->on_head;
     t->on_data = r->on_data;
     t->on_lull = r->on_lull;
@@ -244,10 +257,8 @@ kl__transfer *kl__transfer_new(kl_http *h, const kl_http_request *r)
     SET(CURLOPT_HEADERDATA, t);
     SET(CURLOPT_WRITEFUNCTION, on_body);
     SET(CURLOPT_WRITEDATA, t);
-    if (t->shares) {
-        SET(CURLOPT_PREREQFUNCTION, on_connected);
-        SET(CURLOPT_PREREQDATA, t);
-    }
+    SET(CURLOPT_PREREQFUNCTION, t->shares || t->permit ? on_connected : NULL);
+    SET(CURLOPT_PREREQDATA, t);
     SET(CURLOPT_CONNECTTIMEOUT_MS, milliseconds(t->connect_timeout));
     if (r->total_timeout > 0)
         SET(CURLOPT_TIMEOUT_MS, milliseconds(r->total_timeout));

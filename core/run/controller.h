@@ -18,6 +18,7 @@ typedef struct kl_controller_env {         /* what the manager lends to all its 
     kl_loop *loop, *mapper;
     kl_caches *caches;
     kl_door *door;
+    const kl_tenure *tenure;               /* under which they work; NULL: nobody asks */
     kl_metrics *metrics;
     int workers;
     bool workers_forced;

@@ -1,4 +1,4 @@
-/* door.c - a write is let through while the lease is ours by the local clock, and counted. */
+/* door.c - a write is let through while its mandate holds by the local clock, and counted. */
 #include "run/door.h"
 
 #include <stdatomic.h>
@@ -27,7 +27,7 @@ void kl_door_free(kl_door *d)
 
 uint64_t kl_door_write(kl_door *d, const char *who, const kl_op *op, kl_reply_fn *done, void *arg)
 {
-    if (d->o.deadline && kl_clock_boot(d->o.clock) >= d->o.deadline(d->o.deadline_arg)) {
+    if (!kl_mandate_holds(&op->mandate, d->o.clock)) {
         atomic_fetch_add(&d->refused, 1);
         kl_err err = KL_ERR_INIT;
         kl_status st = kl_fail(&err, KL_ENOTLEADER,

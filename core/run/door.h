@@ -1,5 +1,5 @@
-/* door.h - the one function through which every write of a controller passes: leadership deadline, counting, and later dry
- * run, shadow, record and RBAC derivation. */
+/* door.h - the one function through which every write of a controller passes: its mandate (base/tenure.h) is looked at, and it is
+ * counted; later dry run, shadow, record and RBAC derivation. */
 #ifndef KL_RUN_DOOR_H
 #define KL_RUN_DOOR_H
 
@@ -12,15 +12,13 @@ typedef struct kl_door_options {
     uint64_t (*send)(void *arg, const kl_op *op, kl_reply_fn *done, void *done_arg);
     void (*cancel)(void *arg, uint64_t id);
     void *send_arg;
-    /* Boottime until which we may write; KL_NEVER without election. Any thread. NULL: always. */
-    kl_time (*deadline)(void *arg);
-    void *deadline_arg;
     kl_clock *clock;
 } kl_door_options;
 
 kl_door *kl_door_new(const kl_door_options *o);
 void kl_door_free(kl_door *d);
-/* Sends a write, or answers KL_ENOTLEADER through done at once. `who` is the controller's name. Any thread. */
+/* Sends a write, or answers KL_ENOTLEADER through done at once when op->mandate does not hold (any more). The client looks again just
+ * before the write leaves. `who` is the controller's name. Any thread. */
 uint64_t kl_door_write(kl_door *d, const char *who, const kl_op *op, kl_reply_fn *done, void *arg);
 /* Reads ask for no permission. */
 uint64_t kl_door_read(kl_door *d, const kl_op *op, kl_reply_fn *done, void *arg);

@@ -101,7 +101,7 @@ void kl_election_free(kl_election *e)
     kl_free(e);
 }
 
-kl_time kl_election_deadline(void *e) { return kl_leader_deadline(((kl_election *)e)->leader); }
+const kl_tenure *kl_election_tenure(kl_election *e) { return kl_leader_tenure(e->leader); }
 bool kl_election_leading(kl_election *e) { return kl_leader_leading(e->leader); }
 
 static kl_leader_now now(kl_election *e)

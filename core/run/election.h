@@ -25,8 +25,8 @@ typedef struct kl_election_env {
 
 KL_NODISCARD kl_status kl_election_new(const kl_election_env *env, kl_election **out, kl_err *err);
 void kl_election_start(kl_election *e);                /* on the loop */
-/* Boottime until which the lease is ours. Any thread. */
-kl_time kl_election_deadline(void *e);
+/* Until when the lease is ours, in which of our terms. Lives as long as e; any thread. */
+const kl_tenure *kl_election_tenure(kl_election *e);
 bool kl_election_leading(kl_election *e);              /* on the loop */
 /* Gives the lease back (when it is ours) and stops campaigning; waits for the answer within the renew deadline. Not on the loop. */
 void kl_election_release(kl_election *e);

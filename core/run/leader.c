@@ -9,7 +9,6 @@
  * when none succeeded within the renew deadline. */
 #include "run/leader.h"
 
-#include <stdatomic.h>
 #include <string.h>
 #include "base/mem.h"
 #include "base/random.h"
@@ -49,7 +48,7 @@ struct kl_leader {
     int64_t body_transitions;
     const kl_value *body_acquired;
     char *reported;                /* the holder of the last KL_LEADER_NEW */
-    _Atomic kl_time deadline;
+    kl_tenure tenure;
 };
 
 kl_status kl_leader_check(const kl_leader_config *c, kl_err *err)
@@ -285,7 +284,11 @@ static kl_leader_action written(kl_leader *l, const kl_value *lease, kl_leader_n
         keep(&l->object, lease);
     observe(l, l->identity, published(l), l->body_transitions, l->body_acquired, now.boot);
     kl_time renew = l->renew < published(l) ? l->renew : published(l);
-    atomic_store(&l->deadline, l->sent + (renew + published(l)) / 2);
+    kl_time until = l->sent + (renew + published(l)) / 2;
+    if (l->phase == LEADING)
+        kl_tenure_extend(&l->tenure, until);
+    else
+        kl_tenure_begin(&l->tenure, l->transitions, until);
     return attempt_over(l, true, now);
 }
 
@@ -303,7 +306,7 @@ static kl_leader_action stop_leading(kl_leader *l, phase next, unsigned events)
     l->phase = next;
     l->reply = NOTHING;
     l->until = KL_NEVER;
-    atomic_store(&l->deadline, 0);
+    kl_tenure_end(&l->tenure);
     return (kl_leader_action){ .what = KL_LEADER_WAIT, .until = KL_NEVER, .events = events | KL_LEADER_STOPPED };
 }
 
@@ -390,7 +393,7 @@ static kl_leader_action released(kl_leader *l, const kl_leader_input *in, kl_lea
         return done(l, false, 0);
     if (in->lease)
         keep(&l->object, in->lease);
-    atomic_store(&l->deadline, 0);
+    kl_tenure_end(&l->tenure);
     observe(l, "", KL_SECONDS(1), l->body_transitions, l->body_acquired, now.boot);
     return done(l, true, 0);
 }
@@ -486,7 +489,8 @@ kl_leader_action kl_leader_step(kl_leader *l, const kl_leader_input *in, kl_lead
 
 /* --- looking at it ---------------------------------------------------------------------------------------------------------------------------- */
 
-kl_time kl_leader_deadline(const kl_leader *l) { return atomic_load(&l->deadline); }
+kl_time kl_leader_deadline(const kl_leader *l) { return atomic_load(&l->tenure.until); }
+const kl_tenure *kl_leader_tenure(const kl_leader *l) { return &l->tenure; }
 const char *kl_leader_holder(const kl_leader *l) { return l->holder; }
 bool kl_leader_leading(const kl_leader *l) { return l->phase == LEADING; }
 

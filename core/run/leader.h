@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/tenure.h"
 #include "model/value.h"
 
 typedef struct kl_leader kl_leader;
@@ -80,6 +81,8 @@ kl_leader_action kl_leader_step(kl_leader *l, const kl_leader_input *in, kl_lead
 
 /* Boottime until which we may write; 0 while we do not lead. Any thread. */
 kl_time kl_leader_deadline(const kl_leader *l);
+/* For the write door: that deadline, our terms, and the leaseTransitions of the present one. Lives as long as l; any thread. */
+const kl_tenure *kl_leader_tenure(const kl_leader *l);
 const char *kl_leader_holder(const kl_leader *l);      /* the last seen, "" when nobody; borrowed until the next step */
 bool kl_leader_leading(const kl_leader *l);            /* between STARTED and STOPPED */
 /* False when we hold the lease, as far as we know, and have not renewed it for its duration and `tolerance`. */

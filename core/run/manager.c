@@ -67,12 +67,6 @@ static void client_cancel(void *arg, uint64_t id)
     kl_client_cancel(arg, id);
 }
 
-static kl_time deadline(void *arg)
-{
-    kl_manager *m = arg;
-    return m->election ? kl_election_deadline(m->election) : KL_NEVER;
-}
-
 static void on_request(void *arg, const char *method, const char *host, int code, kl_time took)
 {
     kl_metrics_request(arg, method, host, code, took);
@@ -197,8 +191,7 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
     m->metrics = kl_metrics_new();
     m->loop = kl_loop_new("kl-control", m->clock);
     m->mapper = kl_loop_new("kl-mapper", m->clock);
-    m->door = kl_door_new(&(kl_door_options){.send = client_send, .cancel = client_cancel, .send_arg = o->client, .deadline = deadline,
-        .deadline_arg = m, .clock = m->clock});
+    m->door = kl_door_new(&(kl_door_options){.send = client_send, .cancel = client_cancel, .send_arg = o->client, .clock = m->clock});
     m->recorder = kl_recorder_new(m->door, m->clock, m->loop);
     m->caches = kl_caches_new(&(kl_caches_options){.client = o->client, .clock = m->clock, .loop = m->loop, .mapper = m->mapper, .ns = m->ns,
         .max_object = o->max_object ? o->max_object : MAX_OBJECT_DEFAULT, .drop_managed_fields = o->drop_managed_fields, .stream = o->watch_list, .watch_kinds = true, .changed = advance, .changed_arg = m});
@@ -216,6 +209,8 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
         kl_manager_free(m);
         return st;
     }
+    if (m->election)
+        m->env.tenure = kl_election_tenure(m->election);
     *out = m;
     return KL_OK;
 }

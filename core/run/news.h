@@ -2,6 +2,7 @@
 #ifndef KL_RUN_NEWS_H
 #define KL_RUN_NEWS_H
 
+#include "base/tenure.h"
 #include "model/value.h"
 
 /* Borrowed for a call. */
@@ -13,6 +14,7 @@ typedef struct kl_news {
     const char *reason;            /* one word, UpperCamelCase, 128 bytes at most: "SourceMissing" */
     const char *action;            /* what was done or tried, the same way; NULL: "Reconcile" */
     const char *note;              /* for people; 1024 bytes at most, what is longer is cut */
+    kl_mandate mandate;            /* under which it may be told; its tenure outlives the recorder */
 } kl_news;
 
 #endif

@@ -62,6 +62,11 @@ const kl_controller_spec *kl_run_spec(const kl_run *r);
 const kl_value *kl_run_params(const kl_run *r);           /* spec params with overrides; an object or NULL */
 int kl_run_attempt(const kl_run *r);                      /* 1, 2, ...: failures in a row, plus one */
 int kl_run_generation(const kl_run *r);
+/* What the term of leadership in which it was started is known by (leaseTransitions of the Lease): grows with each holder. 0 without. */
+int64_t kl_run_epoch(const kl_run *r);
+/* The run's term is over by the local clock: it should end; its writes are refused, and what it finishes with counts for nothing. Its
+ * key stays in the queue. */
+bool kl_run_deposed(kl_run *r);
 const char *kl_run_id(kl_run *r);                         /* reconcileID */
 kl_time kl_run_wall(const kl_run *r);                     /* now, by the runtime's clock */
 kl_reader *kl_run_reader(kl_run *r);

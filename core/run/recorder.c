@@ -46,6 +46,7 @@ typedef struct entry {
     kl_recorder *r;
     char *key, *name, *ns, *component;
     const kl_value *body;
+    kl_mandate mandate;            /* of who said it last */
     kl_event_series seen;
     int64_t told;                  /* the count that the server knows; 0: it does not know the Event */
     int64_t telling;               /* the count in the request under way */
@@ -309,6 +310,7 @@ static bool next_locked(kl_recorder *r, shot *s) KL_REQUIRES(r->mu)
     s->op.ns = e->ns;
     s->op.field_manager = e->component;
     s->op.timeout = REQUEST_MAX;
+    s->op.mandate = e->mandate;
     s->body = s->op.body = e->patching ? kl_event_patch(&e->seen, r->core) : kl_event_create(e->body, &e->seen, r->core);
     if (e->patching) {
         s->op.name = e->name;
@@ -409,6 +411,7 @@ void kl_recorder_event(kl_recorder *r, const kl_news *n)
         kl_list_push(&r->order, &e->link);
         e->seen.count++;
         e->seen.last = wall;
+        e->mandate = n->mandate;
         e->last = now;
         r->stats.recorded++;
         if (e->phase == IDLE)

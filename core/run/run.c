@@ -14,6 +14,14 @@ const kl_value *kl_run_object(const kl_run *r) { return r->object; }
 const kl_controller_spec *kl_run_spec(const kl_run *r) { return r->gen->logic->spec; }
 const kl_value *kl_run_params(const kl_run *r) { return r->gen->logic->params; }
 int kl_run_attempt(const kl_run *r) { return r->attempt; }
+int64_t kl_run_epoch(const kl_run *r) { return r->epoch; }
+
+bool kl_run_deposed(kl_run *r)
+{
+    r->deposed |= !kl_mandate_holds(&r->mandate, r->w->o.clock);
+    return r->deposed;
+}
+
 int kl_run_generation(const kl_run *r) { return r->gen->logic->generation; }
 /* In the form of a UUID, as controller-runtime's reconcileID; made when somebody asks. */
 const char *kl_run_id(kl_run *r)
@@ -87,6 +95,7 @@ static kl_op complete(const kl_run *r, const kl_op *op)
         full.field_manager = kl_controller_spec_manager(r->gen->logic->spec);
     if (!full.default_ns)
         full.default_ns = r->ns;
+    full.mandate = r->mandate;
     return full;
 }
 
@@ -186,6 +195,7 @@ kl_status kl_run_call_wait(kl_run *r, const kl_op *op, const kl_value **body, kl
     blocked_init(&b, err);
     submit(r, op, blocked_done, &b);
     kl_status st = blocked_wait(&b);
+    r->deposed |= st == KL_ENOTLEADER;
     if (body && !st)
         *body = b.body;
     else

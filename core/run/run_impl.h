@@ -36,6 +36,9 @@ struct kl_run {
     char *ns;              /* NULL: cluster scope */
     const char *name;      /* into key */
     const kl_value *object;
+    kl_mandate mandate;    /* under which it was started */
+    int64_t epoch;         /* of that */
+    bool deposed;          /* something was refused because that does not hold any more */
     int attempt;
     char id[40];
     void *user;
@@ -60,6 +63,8 @@ typedef enum kl_worker_rest { KL_WORKER_BUSY, KL_WORKER_FREE, KL_WORKER_CALLED }
 struct kl_worker {
     kl_worker_owner o;
     int number;
+    kl_mandate mandate;                    /* of the term in which it was made */
+    int64_t epoch;                         /* ... and what others know it by */
     kl_thread *thread;
     bool started;
     kl_bell bell;                          /* rung after every change that another thread makes here */

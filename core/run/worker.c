@@ -17,12 +17,16 @@
 #define CONCURRENCY_DEFAULT 32
 /* A state that cannot be opened (memory, a broken script that passed its load) is tried again this much later. */
 #define OPEN_RETRY KL_SECONDS(1)
+/* Between two looks whether a lease that has run out was renewed after all: who decides that ends the worker otherwise. */
+#define MANDATE_RETRY KL_MILLISECONDS(50)
 
 kl_worker *kl_worker_new(const kl_worker_owner *owner, int number)
 {
     kl_worker *w = kl_new(kl_worker);
     w->o = *owner;
     w->number = number;
+    w->mandate = kl_tenure_mandate(owner->tenure);
+    w->epoch = owner->tenure ? atomic_load(&owner->tenure->epoch) : 0;
     kl_mutex_init(&w->mu);
     kl_bell_init(&w->bell);
     kl_list_init(&w->answers);
@@ -151,6 +155,18 @@ static kl_time again(const kl_run *r, kl_time after, bool rate_limited, kl_time 
     return kl_workqueue_add_with(r->w->o.queue, r->key, &(kl_add){.priority = r->item.priority, .after = after, .rate_limited = rate_limited}, now);
 }
 
+/* What it was refused somebody else does; but should we lead again, its key is looked at again. No error, no backoff, no outcome. */
+static void settle_deposed(kl_run *r, kl_time now)
+{
+    kl_worker *w = r->w;
+    kl_info("a run was ended: this process does not lead (any more)", "controller=%s key=%s reconcileID=%s", w->o.name, r->key, kl_run_id(r));
+    again(r, 0, false, now);
+    if (w->o.metrics)
+        kl_metrics_active(w->o.metrics, -1);
+    kl_workqueue_finish(w->o.queue, &r->item, now);
+    r->key = r->name = NULL;
+}
+
 static void settle(kl_run *r, kl_time now)
 {
     kl_worker *w = r->w;
@@ -202,7 +218,10 @@ static void settle(kl_run *r, kl_time now)
 
 static void run_end(kl_run *r, kl_time now)
 {
-    settle(r, now);
+    if (r->deposed)
+        settle_deposed(r, now);
+    else
+        settle(r, now);
     run_free(r);
 }
 
@@ -255,6 +274,8 @@ static void run_start(kl_worker *w, kl_gen_state *g, kl_queue_item *item, kl_tim
     kl_key_split(r->key, &nslen, &r->name);
     r->ns = nslen ? kl_strndup(r->key, nslen) : NULL;
     r->object = object;
+    r->mandate = w->mandate;
+    r->epoch = w->epoch;
     r->attempt = kl_workqueue_requeues(w->o.queue, r->key) + 1;
     r->started = now;
     g->runs++;
@@ -296,6 +317,7 @@ static void take_answers(kl_worker *w)
         if (r) {
             r->pending = NULL;
             r->reply_status = a->status;
+            r->deposed |= a->status == KL_ENOTLEADER;
             r->reply_body = a->body;
             kl_err_move(&r->reply_err, &a->err);
         } else {
@@ -336,6 +358,11 @@ static void abandon_all(kl_worker *w, kl_time now)
     }
 }
 
+static bool may_act(kl_worker *w)
+{
+    return kl_mandate_holds(&w->mandate, w->o.clock);
+}
+
 static bool rest(kl_gen_state *g, bool idle)
 {
     const kl_program_ops *ops = g->logic->program->ops;
@@ -352,10 +379,12 @@ kl_time kl_worker_step(kl_worker *w)
     take_timers(w, now);
     kl_time next = KL_NEVER;
     w->room = false;
-    if (!draining) {
+    if (!draining && !may_act(w)) {
+        next = now + MANDATE_RETRY;
+    } else if (!draining) {
         kl_gen_state *g = gen_wanted(w, now, &next);
         kl_queue_item item;
-        while (g && has_room(w, g) && kl_workqueue_try_get(w->o.queue, now, &item)) {
+        while (g && has_room(w, g) && may_act(w) && kl_workqueue_try_get(w->o.queue, now, &item)) {
             /* Asked again after the key was taken: a generation is published before it enqueues, so this is the one that did. */
             g = gen_current(w, now);
             if (w->o.more)

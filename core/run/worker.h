@@ -5,6 +5,7 @@
 #ifndef KL_RUN_WORKER_H
 #define KL_RUN_WORKER_H
 
+#include "base/tenure.h"
 #include "queue/workqueue.h"
 #include "run/door.h"
 #include "run/metrics.h"
@@ -42,6 +43,8 @@ typedef struct kl_worker_owner {
     kl_door *door;
     kl_clock *clock;
     kl_controller_metrics *metrics;    /* may be NULL */
+    /* Keys are run while it lasts; the worker belongs to the term in which it was made. NULL: nobody asks. */
+    const kl_tenure *tenure;
 } kl_worker_owner;
 
 kl_worker *kl_worker_new(const kl_worker_owner *owner, int number);

@@ -24,6 +24,7 @@ local M = {}
 ---@field attempt integer         1, and one more after every failure in a row
 ---@field generation integer      of the script
 ---@field id string               of this run, in every log line
+---@field epoch integer           of the leader (leaseTransitions of its Lease): grows with every new holder; 0 without election
 ---@field log kubelua.Log
 ---@field live kubelua.Live       the same reads, from the server
 local Context = {}

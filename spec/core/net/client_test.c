@@ -23,6 +23,7 @@ typedef struct script {
     int forever;                    /* the last entry answers all that follow */
     _Atomic int counted, counted_code, retried, retried_code, delayed;
     _Atomic kl_time delay;
+    kl_tenure *ends;                /* with the first request; or NULL */
 } script;
 
 static void copy_header(char *to, size_t size, const request *r, const char *name)
@@ -45,6 +46,8 @@ static bool follow_script(peer *p, int fd, const request *r)
     copy_header(s->authorization, sizeof s->authorization, r, "authorization");
     copy_header(s->impersonate, sizeof s->impersonate, r, "impersonate-extra-scopes%2fa");
     kl_unlock(&s->mu);
+    if (s->ends)
+        kl_tenure_end(s->ends);
     if (!s->codes[i]) {
         struct linger abort_it = { 1, 0 };
         setsockopt(fd, SOL_SOCKET, SO_LINGER, &abort_it, sizeof abort_it);      /* a reset, not an end */
@@ -528,6 +531,27 @@ static void a_get_survives_a_reset_and_a_write_does_not_repeat(void **state)
         world_stop(&w);
     }
     kl_value_unref(body);
+}
+
+static void a_write_is_not_sent_again_when_its_lease_is_gone(void **state)
+{
+    (void)state;
+    world w;
+    world_start(&w, NULL);
+    kl_tenure tenure = {0};
+    kl_tenure_begin(&tenure, 3, kl_clock_boot(w.clock) + KL_SECONDS(10));
+    w.s.ends = &tenure;
+    w.s.codes[0] = 429;
+    w.s.headers[0] = "Retry-After: 0\r\n";
+    kl_op op;
+    kl_op_init(&op, KL_DELETE, NULL);
+    op.resource = &pods;
+    op.ns = "a";
+    op.name = "b";
+    op.mandate = kl_tenure_mandate(&tenure);
+    assert_fails(call(&w, &op), KL_ENOTLEADER, &w.err, "it was not sent: this process does not hold the lease");
+    assert_int_equal(atomic_load(&w.p.requests), 1);
+    world_stop(&w);
 }
 
 static void the_call_ends_at_its_timeout(void **state)
@@ -1057,7 +1081,7 @@ KL_TESTS(cmocka_unit_test(reads_go_where_they_should), cmocka_unit_test(writes_c
     cmocka_unit_test(a_long_body_is_cut), cmocka_unit_test(a_403_names_the_rule_that_is_missing), cmocka_unit_test(garbage_names_url_and_place),
     cmocka_unit_test(answers_with_retry_after_are_tried_again), cmocka_unit_test(without_retry_after_they_are_not),
     cmocka_unit_test(ten_retries_are_the_most), cmocka_unit_test(retry_after_may_be_a_date),
-    cmocka_unit_test(a_get_survives_a_reset_and_a_write_does_not_repeat), cmocka_unit_test(the_call_ends_at_its_timeout),
+    cmocka_unit_test(a_get_survives_a_reset_and_a_write_does_not_repeat), cmocka_unit_test(a_write_is_not_sent_again_when_its_lease_is_gone), cmocka_unit_test(the_call_ends_at_its_timeout),
     cmocka_unit_test(a_token_file_is_read_again_in_time_and_on_401), cmocka_unit_test(a_lost_token_file_is_an_error_that_names_it),
     cmocka_unit_test(basic_and_impersonation), cmocka_unit_test(what_cannot_work_is_refused_with_a_way_out),
     cmocka_unit_test(warnings_are_logged_once), cmocka_unit_test(a_cancelled_call_is_done_once_also_while_it_waits_to_retry),

@@ -19,6 +19,7 @@ typedef struct outcome {
     kl_status refuse;               /* on_data answers this */
     kl_http *http;
     uint64_t cancel_in_data;
+    int permits;
     bool wants_lull;
     int lulls, data_since_lull;     /* http thread, until done */
 } outcome;
@@ -440,6 +441,42 @@ static void on_data_may_end_the_transfer_with_its_own_error(void **state)
     peer_stop(&p);
 }
 
+static kl_status no_permit(void *arg, kl_err *err)
+{
+    (void)arg;
+    return kl_fail(err, KL_ENOTLEADER, "the test permits nothing");
+}
+
+static kl_status one_permit(void *arg, kl_err *err)
+{
+    outcome *o = arg;
+    return o->permits++ ? no_permit(arg, err) : KL_OK;
+}
+
+static void what_is_not_permitted_does_not_leave(void **state)
+{
+    (void)state;
+    const kl_http_request requests[] = {
+        { .method = "DELETE", .permit = no_permit }, { .method = "POST", .body = "{}", .body_len = 2, .permit = no_permit },
+        { .method = "POST", .body = "{}", .body_len = 2, .permit = one_permit },        /* refused between the connection and its body */
+    };
+    peer p;
+    outcome o;
+    peer_start(&p, once_then_cut, NULL);
+    kl_http *h = http_new();
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        kl_http_request r = requests[i];
+        r.url = url_of(&p, "/");
+        fetch(h, r, &o);
+        assert_int_equal(o.st, KL_ENOTLEADER);
+        assert_string_equal(kl_err_message(&o.err), "the test permits nothing");
+        outcome_fini(&o);
+    }
+    assert_int_equal(atomic_load(&p.requests), 0);
+    kl_http_free(h);
+    peer_stop(&p);
+}
+
 static void a_cancelled_request_is_done_once(void **state)
 {
     (void)state;
@@ -643,7 +680,7 @@ KL_TESTS(cmocka_unit_test(brings_head_data_and_end), cmocka_unit_test(keeps_its_
     cmocka_unit_test(a_body_cut_short_is_an_early_end), cmocka_unit_test(what_is_not_http_is_an_error),
     cmocka_unit_test(endless_headers_are_an_error), cmocka_unit_test(a_write_is_never_sent_twice),
     cmocka_unit_test(a_lull_comes_after_the_data_at_hand),
-    cmocka_unit_test(on_data_may_end_the_transfer_with_its_own_error), cmocka_unit_test(a_cancelled_request_is_done_once),
+    cmocka_unit_test(on_data_may_end_the_transfer_with_its_own_error), cmocka_unit_test(what_is_not_permitted_does_not_leave), cmocka_unit_test(a_cancelled_request_is_done_once),
     cmocka_unit_test(a_cancel_from_its_own_data_is_the_last_data), cmocka_unit_test(free_cancels_what_is_in_flight),
     cmocka_unit_test(posts_run_in_order_and_timers_by_time), cmocka_unit_test(many_at_once),
     cmocka_unit_test(one_knocks_and_the_others_wait_their_turn))

@@ -53,7 +53,6 @@ static void logic_unref(void *arg, kl_logic *l) { (void)arg, (void)l; }
 static const kl_value *object(void *arg, kl_logic *l, const char *key) { (void)l, (void)key; return kl_value_ref(((crew *)arg)->object); }
 static uint64_t door_send(void *arg, const kl_op *op, kl_reply_fn *done, void *done_arg) { (void)arg, (void)op, (void)done, (void)done_arg; return 0; }
 static void door_cancel(void *arg, uint64_t id) { (void)arg, (void)id; }
-static kl_time door_deadline(void *arg) { (void)arg; return KL_NEVER; }
 
 /* As a controller does. */
 static void call_one(void *arg)
@@ -85,7 +84,7 @@ static void crew_start(crew *c)
     c->program = (kl_program){.ops = &OPS, .name = "spec", .specs = &c->spec, .n_specs = 1};
     c->logic = (kl_logic){.program = &c->program, .spec = &c->spec, .generation = 1};
     c->queue = kl_workqueue_new(&(kl_workqueue_options){.wake = call_one, .wake_arg = c});
-    c->door = kl_door_new(&(kl_door_options){door_send, door_cancel, c, door_deadline, c, kl_clock_real()});
+    c->door = kl_door_new(&(kl_door_options){door_send, door_cancel, c, kl_clock_real()});
     c->object = kl_value_of_str("an object");
     for (int i = 0; i < WORKERS; i++)
         c->w[i] = kl_worker_new(&(kl_worker_owner){.logic = logic, .logic_unref = logic_unref, .is_current = is_current, .object = object, .more = more, .arg = c, .name = "ctl",

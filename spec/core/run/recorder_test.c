@@ -13,7 +13,7 @@ typedef struct world {
     kl_clock *clock;
     kl_door *door;
     kl_recorder *r;
-    kl_time deadline;
+    kl_tenure tenure;
     const kl_value *pod, *node;
     size_t n, answered;
     struct { kl_reply_fn *done; void *arg; kl_verb verb; const kl_value *body; char kind[32], name[80], ns[40], manager[20]; } sent[SENT_MAX];
@@ -34,7 +34,6 @@ static uint64_t send_op(void *arg, const kl_op *op, kl_reply_fn *done, void *don
     return ++w->n;
 }
 
-static kl_time deadline(void *arg) { return ((world *)arg)->deadline; }
 
 static const kl_value *json(const char *text)
 {
@@ -48,8 +47,8 @@ static world *setup(void)
 {
     world *w = kl_new(world);
     w->clock = kl_clock_fake_new(KL_SECONDS(100), KL_SECONDS(1767225600));       /* 2026-01-01T00:00:00Z */
-    w->deadline = KL_NEVER;
-    w->door = kl_door_new(&(kl_door_options){.send = send_op, .send_arg = w, .deadline = deadline, .deadline_arg = w, .clock = w->clock});
+    kl_tenure_begin(&w->tenure, 0, KL_NEVER);
+    w->door = kl_door_new(&(kl_door_options){.send = send_op, .send_arg = w, .clock = w->clock});
     w->r = kl_recorder_new(w->door, w->clock, NULL);
     w->pod = json("{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"a\",\"uid\":\"u1\",\"resourceVersion\":\"7\"}}");
     w->node = json("{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\",\"uid\":\"u2\"}}");
@@ -109,12 +108,12 @@ static void pass(world *w, kl_time t)
 
 static void say(world *w, const char *note)
 {
-    kl_recorder_event(w->r, &(kl_news){.component = "ctl", .about = w->pod, .type = "Normal", .reason = "Seen", .note = note});
+    kl_recorder_event(w->r, &(kl_news){.component = "ctl", .mandate = {&w->tenure, 0}, .about = w->pod, .type = "Normal", .reason = "Seen", .note = note});
 }
 
 static void say_reason(world *w, const char *reason)
 {
-    kl_recorder_event(w->r, &(kl_news){.component = "ctl", .about = w->pod, .type = "Normal", .reason = reason, .note = "it"});
+    kl_recorder_event(w->r, &(kl_news){.component = "ctl", .mandate = {&w->tenure, 0}, .about = w->pod, .type = "Normal", .reason = reason, .note = "it"});
 }
 
 static kl_recorder_stats stats(world *w)
@@ -147,7 +146,7 @@ static void an_event_says_who_what_and_about_whom(void **state)
 {
     (void)state;
     world *w = setup();
-    kl_recorder_event(w->r, &(kl_news){.component = "ctl", .about = w->pod, .related = w->node, .type = "Warning", .reason = "SourceMissing", .action = "Copy", .note = "secret x not found"});
+    kl_recorder_event(w->r, &(kl_news){.component = "ctl", .mandate = {&w->tenure, 0}, .about = w->pod, .related = w->node, .type = "Warning", .reason = "SourceMissing", .action = "Copy", .note = "secret x not found"});
     assert_int_equal(w->n, 1);
     assert_int_equal(w->sent[0].verb, KL_CREATE);
     assert_string_equal(w->sent[0].kind, "events.k8s.io/v1/Event");
@@ -169,7 +168,7 @@ static void an_event_says_who_what_and_about_whom(void **state)
     assert_true(!strncmp(text(w, 1, "metadata", "name"), "a.", 2));
     assert_null(kl_value_get(w->sent[0].body, "series"));
     assert_null(kl_value_get(w->sent[0].body, "count"));
-    kl_recorder_event(w->r, &(kl_news){.component = "ctl", .about = w->node, .type = "Normal", .reason = "Seen", .note = "it"});
+    kl_recorder_event(w->r, &(kl_news){.component = "ctl", .mandate = {&w->tenure, 0}, .about = w->node, .type = "Normal", .reason = "Seen", .note = "it"});
     assert_string_equal(w->sent[1].ns, "default");         /* about what has no namespace */
     assert_string_equal(text(w, 2, "action", NULL), "Reconcile");
     teardown(w);
@@ -185,7 +184,7 @@ static void long_texts_are_cut_at_a_character(void **state)
     note[1199] = '\0';
     memset(reason, 'R', sizeof reason);
     reason[199] = '\0';
-    kl_recorder_event(w->r, &(kl_news){.component = "ctl", .about = w->pod, .type = "Normal", .reason = reason, .note = note});
+    kl_recorder_event(w->r, &(kl_news){.component = "ctl", .mandate = {&w->tenure, 0}, .about = w->pod, .type = "Normal", .reason = reason, .note = note});
     const char *sent = text(w, 1, "note", NULL);
     assert_int_equal(strlen(sent), 1023);
     assert_string_equal(sent + 1018, "xx...");
@@ -431,7 +430,7 @@ static void a_request_that_hangs_holds_up_its_own_event_alone(void **state)
     world *w = setup();
     say(w, "hangs");
     say(w, "other");
-    kl_recorder_event(w->r, &(kl_news){.component = "ctl", .about = w->node, .type = "Normal", .reason = "Seen", .note = "it"});
+    kl_recorder_event(w->r, &(kl_news){.component = "ctl", .mandate = {&w->tenure, 0}, .about = w->node, .type = "Normal", .reason = "Seen", .note = "it"});
     assert_int_equal(w->n, 3);
     w->answered = 1;
     answer(w, KL_OK);
@@ -449,7 +448,7 @@ static void who_does_not_lead_records_nothing(void **state)
 {
     (void)state;
     world *w = setup();
-    w->deadline = 0;
+    kl_tenure_end(&w->tenure);
     for (int i = 0; i < 20; i++) {
         char reason[16];
         snprintf(reason, sizeof reason, "Seen%d", i);
@@ -458,7 +457,7 @@ static void who_does_not_lead_records_nothing(void **state)
     assert_int_equal(w->n, 0);
     assert_int_equal(stats(w).not_leading, 20);
     assert_true(kl_recorder_flush(w->r, 0));
-    w->deadline = KL_NEVER;
+    kl_tenure_extend(&w->tenure, KL_NEVER);
     say(w, "it");
     assert_int_equal(w->n, 1);
     teardown(w);
@@ -472,9 +471,9 @@ static void too_many_that_wait_are_dropped_and_counted(void **state)
         char object[128];
         snprintf(object, sizeof object, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"p%d\",\"uid\":\"u%d\"}}", i, i);
         const kl_value *o = json(object);
-        kl_recorder_event(w->r, &(kl_news){.component = "ctl", .about = o, .type = "Normal", .reason = "Seen", .note = "it"});
+        kl_recorder_event(w->r, &(kl_news){.component = "ctl", .mandate = {&w->tenure, 0}, .about = o, .type = "Normal", .reason = "Seen", .note = "it"});
         if (i == 0 || i == 1002)           /* known: counted; unknown: dropped again */
-            kl_recorder_event(w->r, &(kl_news){.component = "ctl", .about = o, .type = "Normal", .reason = "Seen", .note = "it"});
+            kl_recorder_event(w->r, &(kl_news){.component = "ctl", .mandate = {&w->tenure, 0}, .about = o, .type = "Normal", .reason = "Seen", .note = "it"});
         kl_value_unref(o);
     }
     assert_int_equal(w->n, 32);            /* under way at a time */

@@ -48,7 +48,7 @@ typedef struct rig {
     size_t n_sent;
     bool at_once;                  /* the server answers inside send */
     kl_status at_once_status;
-    kl_time deadline;              /* of the door */
+    kl_tenure tenure;
     kl_resolve_fn *resolving;
     void *resolving_arg;
     kl_resource resource;
@@ -262,7 +262,6 @@ static inline void rig_cancel(void *arg, uint64_t id)
     ((rig *)arg)->sent[id - 1].cancelled = true;
 }
 
-static inline kl_time rig_deadline(void *arg) { return ((rig *)arg)->deadline; }
 
 /* Answers request number n (from 1). body: JSON or NULL. */
 static inline void rig_answer(rig *r, size_t n, kl_status st, const char *body)
@@ -295,8 +294,8 @@ static inline void rig_init(rig *r, kl_time timeout, int concurrency)
     *r = (rig){0};
     r->clock = kl_clock_fake_new(KL_SECONDS(1000), KL_SECONDS(1700000000));
     r->queue = kl_workqueue_new(&(kl_workqueue_options){.backoff = {KL_SECONDS(1), KL_SECONDS(100), 0}});
-    r->deadline = KL_NEVER;
-    r->door = kl_door_new(&(kl_door_options){rig_send, rig_cancel, r, rig_deadline, r, r->clock});
+    kl_tenure_begin(&r->tenure, 7, KL_NEVER);
+    r->door = kl_door_new(&(kl_door_options){rig_send, rig_cancel, r, r->clock});
     r->metrics = kl_metrics_new();
     r->behaviour = kl_map_new();
     r->objects = kl_map_new();
@@ -310,7 +309,7 @@ static inline void rig_init(rig *r, kl_time timeout, int concurrency)
     r->current = &r->gens[0];
     r->w = kl_worker_new(&(kl_worker_owner){.logic = rig_logic, .logic_unref = rig_logic_unref, .is_current = rig_is_current, .object = rig_object, .resolve = rig_resolve,
         .resource = rig_resource, .event = rig_event, .arg = r, .name = "ctl", .queue = r->queue, .door = r->door, .clock = r->clock,
-        .metrics = kl_metrics_controller(r->metrics, "ctl", 1)}, 1);
+        .metrics = kl_metrics_controller(r->metrics, "ctl", 1), .tenure = &r->tenure}, 1);
     kl_log_set_level(KL_LOG_WARN);
     kl_log_set_sink(rig_log, r);
 }

@@ -503,19 +503,68 @@ static void the_door_refuses_writes_after_the_deadline_and_lets_reads_through(vo
     (void)state;
     rig r;
     rig_init(&r, 0, 0);
-    r.deadline = kl_clock_boot(r.clock) + KL_SECONDS(10);
+    kl_tenure_extend(&r.tenure, kl_clock_boot(r.clock) + KL_SECONDS(5));
     rig_add(&r, "ns/a", "cD");
+    rig_add(&r, "ns/b", "zcgE");
     rig_round(&r);
     assert_int_equal(r.n_sent, 1);
-    rig_advance(&r, KL_SECONDS(10));
-    rig_add(&r, "ns/b", "cgD");
+    rig_advance(&r, KL_SECONDS(5));
     rig_round(&r);
     rig_round(&r);
-    assert_said(&r, "open1 g1+ns/a#1 g1+ns/b#1 err:not_leader");
+    assert_said(&r, "open1 g1+ns/a#1 g1+ns/b#1 ok err:not_leader");
     assert_int_equal(r.n_sent, 2);
     assert_string_equal(r.sent[1].text, "get v1/Secret ns by ctl");
     assert_int_equal(kl_door_writes(r.door), 1);
     assert_int_equal(kl_door_refused(r.door), 1);
+    rig_fini(&r);
+}
+
+/* Whatever it ends with: nothing that was refused may be taken for done, nor for the script's fault. */
+static void a_run_that_outlived_its_term_leaves_its_key_in_the_queue_and_counts_for_nothing(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"zcD", "zcE", "zcF", "zcC", "zcA"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        rig r;
+        rig_init(&r, 0, 0);
+        kl_controller_metrics *m = kl_metrics_controller(r.metrics, "ctl", 1);
+        kl_tenure_extend(&r.tenure, kl_clock_boot(r.clock) + KL_SECONDS(5));
+        rig_add(&r, "ns/a", words[i]);
+        rig_round(&r);
+        rig_advance(&r, KL_SECONDS(5));
+        rig_round(&r);
+        rig_round(&r);
+        assert_said(&r, "open1 g1+ns/a#1 ok err:not_leader");
+        assert_string_equal(rig_state(&r, "ns/a"), "queued");
+        assert_int_equal(kl_metrics_runs(m), 0);
+        assert_int_equal(kl_metrics_errors(m), 0);
+        assert_string_equal(kl_buf_str(&r.log), "");
+        kl_map_set(r.behaviour, "ns/a", (void *)"D");
+        rig_advance(&r, KL_SECONDS(10));
+        rig_round(&r);
+        assert_said(&r, "");                       /* nothing is begun without a lease */
+        kl_tenure_extend(&r.tenure, KL_NEVER);     /* the renewal came late, and nobody had taken it */
+        rig_round(&r);
+        assert_said(&r, "g1+ns/a#1");
+        rig_fini(&r);
+    }
+}
+
+static void a_run_of_one_term_writes_nothing_in_the_next(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    rig_add(&r, "ns/a", "zcD");
+    rig_round(&r);
+    kl_tenure_end(&r.tenure);
+    kl_tenure_begin(&r.tenure, 9, KL_NEVER);
+    rig_advance(&r, KL_SECONDS(5));
+    rig_round(&r);
+    rig_add(&r, "ns/b", "D");                      /* the worker is of that term, too */
+    rig_round(&r);
+    assert_said(&r, "open1 g1+ns/a#1 ok err:not_leader");
+    assert_int_equal(r.n_sent, 0);
     rig_fini(&r);
 }
 
@@ -533,7 +582,7 @@ static kl_run_state blocking_start(void *state, kl_run *run)
     kl_value_unref(body);
     g->rig->at_once_status = KL_ECONFLICT;
     assert_fails(kl_run_call_wait(run, &op, &body, &err), KL_ECONFLICT, &err, "as the spec says");
-    g->rig->deadline = 0;
+    kl_tenure_end(&g->rig->tenure);
     assert_fails(kl_run_call_wait(run, &op, &body, &err), KL_ENOTLEADER, &err, "does not hold the lease");
     kl_run_event(run, NULL, "Normal", "Seen", "it");
     kl_run_finish(run, KL_RESULT_DONE, 0, NULL, NULL);
@@ -550,7 +599,7 @@ static void a_program_may_block_its_worker(void **state)
     r.gens[0].program.ops = &ops;
     rig_add(&r, "ns/a", "");
     rig_round(&r);
-    assert_string_equal(rig_state(&r, "ns/a"), "absent");
+    assert_string_equal(rig_state(&r, "ns/a"), "queued");
     assert_string_equal(kl_buf_str(&r.events), "Normal Seen it;");
     assert_int_equal(r.n_sent, 2);
     rig_fini(&r);
@@ -583,4 +632,6 @@ KL_TESTS(cmocka_unit_test(a_key_runs_once_and_is_done),
     cmocka_unit_test(draining_finishes_what_runs_and_takes_nothing_new),
     cmocka_unit_test(aborting_abandons_what_runs_and_puts_its_keys_back),
     cmocka_unit_test(the_door_refuses_writes_after_the_deadline_and_lets_reads_through),
+    cmocka_unit_test(a_run_that_outlived_its_term_leaves_its_key_in_the_queue_and_counts_for_nothing),
+    cmocka_unit_test(a_run_of_one_term_writes_nothing_in_the_next),
     cmocka_unit_test(a_program_may_block_its_worker))

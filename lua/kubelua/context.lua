@@ -383,7 +383,17 @@ function M.hands.status(ctx, o, status, observed)
     status = core.copy(status)
     status.observedGeneration = o.metadata.generation
   end
-  ctx:merge_status(o, status)
+  return ctx:merge_status(o, status)
+end
+
+M.hands.get = get_live
+
+function M.hands.is_cut(c)
+  if run.kept(c.resource) then return true end
+  for _, kind in ipairs(c.metadata or {}) do
+    if kind == c.resource then return true end
+  end
+  return false
 end
 
 -- The fields come from the run (bindings/lctx.c).

@@ -19,7 +19,7 @@ local M = {}
 ---@field resource string|string[]         "example.com/v1/SecretSync", "v1/Node"; of a list each kind gets a controller of its own
 ---@field reconcile fun(obj: kubelua.view, ctx: kubelua.Context): any, string?
 ---@field finalize? fun(obj: kubelua.view, ctx: kubelua.Context): any, string?   runs before a deleted object goes; its finalizer is kept by the runtime
----@field finalizer? string                its name, "kubelua.dev/<name>" unless said
+---@field finalizer? string|string[]       its name, "kubelua.dev/<name>" unless said; a list: and the names that it had before
 ---@field namespaces? string[]             of which objects are seen
 ---@field selector? string|{labels?: string|table, fields?: string|table}   of the resource, asked of the server
 ---@field when? kubelua.When               which changes of the resource count
@@ -370,18 +370,29 @@ end
 
 -- ---------------------------------------------------------------- the whole
 
+local function check_finalizer(self, name)
+  local why = type(name) ~= "string" and "it must be a text, got " .. type(name) or not name:find "/" and "it must have a domain: \"example.com/" .. name .. "\""
+    or core.name_problem("qualified", name)
+  if why then fail(self, "finalizer: %s", why) end
+  return name
+end
+
 local function check_finalize(self, spec)
   if spec.finalize == nil then
     if spec.finalizer ~= nil then fail(self, "finalizer names what `finalize = function(obj, ctx)` holds back, and there is none") end
     return
   end
   if type(spec.finalize) ~= "function" then fail(self, "finalize must be a function(obj, ctx), got %s", type(spec.finalize)) end
-  local name = spec.finalizer
-  if name == nil then name = "kubelua.dev/" .. (self.manager or self.name) end
-  local why = type(name) ~= "string" and "it must be a text, got " .. type(name) or not name:find "/" and "it must have a domain: \"example.com/" .. name .. "\""
-    or core.name_problem("qualified", name)
-  if why then fail(self, "finalizer: %s", why) end
-  self.finalize, self.finalizer = spec.finalize, name
+  self.finalize = spec.finalize
+  local names = spec.finalizer
+  if names == nil then names = "kubelua.dev/" .. (self.manager or self.name) end
+  if type(names) ~= "table" then
+    self.finalizer = check_finalizer(self, names)
+    return
+  end
+  if #names == 0 then fail(self, "finalizer is an empty list: its first is the name, the others are names it had before") end
+  self.finalizer, self.former = check_finalizer(self, names[1]), {}
+  for i = 2, #names do self.former[i - 1] = check_finalizer(self, names[i]) end
 end
 
 local function build(spec, name, manager, resource)

@@ -2,6 +2,7 @@
 
 local context = require "kubelua.context"
 local controller = require "kubelua.controller"
+local finalizer = require "kubelua.finalizer"
 local result = require "kubelua.result"
 local scheduling = require "kubelua.scheduling"
 
@@ -92,8 +93,11 @@ local function settled(ctx, obj, r, why)
   return result.settle(context.hands, ctx, obj, r, why)
 end
 
---- One reconcile: what became of it, as result.settle says; nothing means done.
-function M.run(c, obj, ctx) return settled(ctx, obj, c.reconcile(obj, ctx)) end
+--- One reconcile, or one finalize: what became of it, as result.settle says; nothing means done.
+function M.run(c, obj, ctx)
+  if c.finalize then return finalizer.run(context.hands, result.settle, c, obj, ctx) end
+  return settled(ctx, obj, c.reconcile(obj, ctx))
+end
 
 M.verdict = result.verdict
 

@@ -45,7 +45,8 @@ local M = {}
 ---@field shard? boolean|"namespace"       how --shards divides its keys
 ---@field params? table                    ctx.params
 
----@alias kubelua.When string|(string[])|{selector: string|table}|(fun(now: kubelua.view, old: kubelua.view): boolean)  "generation", "labels", "annotations", "resourceVersion" or paths
+--- "generation", "labels", "annotations", "resourceVersion" or paths; or a function
+---@alias kubelua.When string|(string[])|{selector: string|table}|(fun(now: kubelua.view, old: kubelua.view): boolean)
 ---@alias kubelua.Mapping "owner"|"same-name"|{via: string}|fun(obj: kubelua.view, ctx: kubelua.Context): (string|table)[]|nil
 
 ---@class kubelua.Controller

@@ -4,16 +4,8 @@
  * Equal objects wake nobody; a new uid under an old name is a delete and an add. */
 #include "cache/informer_impl.h"
 
-#include <string.h>
-
 #include "base/mem.h"
 #include "model/object.h"
-
-static int by_number(const char *a, const char *b)
-{
-    size_t n = strlen(a), m = strlen(b);
-    return n != m ? (n > m) - (n < m) : strcmp(a, b);
-}
 
 /* The part has come to rv; the store is where the last of its parts is. NULL: it has not moved. */
 static const char *reached(kl__follower *f, const char *rv)
@@ -24,9 +16,10 @@ static const char *reached(kl__follower *f, const char *rv)
     kl_free(f->reached);
     f->reached = kl_strdup(rv);
     const char *least = rv;
+    bool ok = true;
     for (size_t k = 0; least && k < i->n_parts; k++) {
         const char *r = i->parts[k].reached;
-        if (!r || by_number(r, least) < 0)
+        if (!r || kl_rv_compare(r, least, &ok) < 0)
             least = r;
     }
     return least;

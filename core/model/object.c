@@ -141,13 +141,20 @@ int kl_rv_compare(const char *a, const char *b, bool *ok)
 
 const kl_value *kl_object_with_type(const kl_value *o, const char *api_version, const char *kind)
 {
-    bool has_version = kl_object_api_version(o) != NULL, has_kind = kl_object_kind(o) != NULL;
-    if ((has_version && has_kind) || kl_value_type(o) != KL_OBJECT)
+    const char *version = kl_object_api_version(o), *name = kl_object_kind(o);
+    if (version && name)
+        return kl_value_ref(o);
+    return kl_object_as(o, version ? version : api_version, name ? name : kind);
+}
+
+const kl_value *kl_object_as(const kl_value *o, const char *api_version, const char *kind)
+{
+    if (kl_value_type(o) != KL_OBJECT)
         return kl_value_ref(o);
     kl_builder *b = kl_builder_new();      /* the type first, as people write it */
     kl_build_object(b);
-    kl_build_kstr(b, "apiVersion", has_version ? kl_object_api_version(o) : api_version);
-    kl_build_kstr(b, "kind", has_kind ? kl_object_kind(o) : kind);
+    kl_build_kstr(b, "apiVersion", api_version);
+    kl_build_kstr(b, "kind", kind);
     const char *key;
     size_t n;
     const kl_value *v;

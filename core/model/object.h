@@ -29,5 +29,7 @@ void kl_key_split(const char *key, size_t *nslen, const char **name);
 int kl_rv_compare(const char *a, const char *b, bool *ok);
 /* v with apiVersion and kind set, where missing (list items carry none). A new reference. */
 const kl_value *kl_object_with_type(const kl_value *o, const char *api_version, const char *kind);
+/* v with this apiVersion and kind, whatever it had. A new reference. */
+const kl_value *kl_object_as(const kl_value *o, const char *api_version, const char *kind);
 
 #endif

@@ -15,7 +15,6 @@
 #define RETRY_FIRST KL_SECONDS(1)
 #define RETRY_MAX KL_SECONDS(30)
 
-
 /* --- the client as origin ---------------------------------------------------------------------------------------------- */
 
 static void client_resolve(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg)
@@ -28,11 +27,11 @@ static void client_forget(void *arg)
     kl_client_discovery_forget(((kl_caches *)arg)->o.client);
 }
 
-static void client_source(void *arg, const kl_resource *r, const char *ns, kl_projection *keep, kl_source *out)
+static void client_source(void *arg, const kl_resource *r, const kl_cache_source *w, kl_source *out)
 {
     const kl_caches_options *o = &((kl_caches *)arg)->o;
-    kl_client_source(&(kl_client_source_options){.client = o->client, .resource = r, .ns = ns, .max_object = o->max_object,
-        .keep = keep}, out);
+    kl_client_source(&(kl_client_source_options){.client = o->client, .resource = r, .ns = w->ns, .labels = w->labels, .fields = w->fields,
+        .metadata = w->metadata, .max_object = o->max_object, .keep = w->keep}, out);
 }
 
 kl_caches *kl_caches_new(const kl_caches_options *o)
@@ -72,9 +71,11 @@ static void cache_maybe_free(kl_cache *c)
     kl_loop_timer_cancel(s->o.loop, c->timer);
     kl_informer_unref(c->informer);
     kl_free(c->problem);
+    kl_free(c->told);
     kl_free(c->kind);
     kl_free(c->label);
-    kl_projection_unref(c->keep);
+    kl_free(c->what);
+    kl__scope_fini(&c->scope);
     kl_free(c);
     kl_lock(&s->mu);
     s->alive--;
@@ -116,19 +117,42 @@ static void execute(void *arg, void (*fn)(void *), void *fnarg)
 static bool may_stream(const kl_cache *c)
 {
     static const char *const annotations[] = {"metadata", "annotations"};
-    return c->set->o.stream && kl_projection_keeps(c->keep, annotations, 2);
+    return c->set->o.stream && kl_projection_keeps(c->scope.keep, annotations, 2);
+}
+
+static kl_informer_part part_of(kl_cache *c, const char *ns)
+{
+    kl_informer_part p = {.namespace_ = ns};
+    c->set->origin.source(c->set->origin.arg, c->resource, &(kl_cache_source){.ns = ns, .labels = c->scope.labels, .fields = c->scope.fields,
+        .metadata = c->scope.metadata, .keep = c->scope.keep}, &p.source);
+    return p;
+}
+
+/* Where it looks: a namespace each, or everywhere. The array is the caller's. */
+static kl_informer_part *parts_of(kl_cache *c, size_t *n)
+{
+    char **names = c->resource->namespaced ? c->scope.namespaces : NULL;
+    for (*n = 0; names && names[*n];)
+        ++*n;
+    kl_informer_part *parts = kl_new_array(kl_informer_part, *n + 1);
+    for (size_t i = 0; i < *n; i++)
+        parts[i] = part_of(c, names[i]);
+    if (!*n)
+        parts[(*n)++] = part_of(c, c->resource->namespaced ? c->set->o.ns : NULL);
+    return parts;
 }
 
 static void informer_create(kl_cache *c)
 {
     kl_caches *s = c->set;
     char *display = kl_resource_display(c->resource), *api_version = kl_api_version(c->resource->group, c->resource->version);
-    const char *ns = c->resource->namespaced ? s->o.ns : NULL;
-    kl_informer_options o = {.clock = s->o.clock, .resource = display, .api_version = api_version, .kind = c->resource->kind, .namespace_ = ns,
-        .seed = kl_hash(c->kind, strlen(c->kind)), .stream = may_stream(c), .execute = execute, .execute_arg = c,
+    kl_informer_options o = {.clock = s->o.clock, .resource = display, .api_version = api_version, .kind = c->resource->kind,
+        .seed = kl_hash(c->label, strlen(c->label)), .stream = may_stream(c), .execute = execute, .execute_arg = c,
         .on_trouble = on_news, .trouble_arg = s};
-    s->origin.source(s->origin.arg, c->resource, ns, c->keep, &o.source);
+    kl_informer_part *parts = parts_of(c, &o.n_parts);
+    o.parts = parts;
     kl_informer *i = kl_informer_new(&o);
+    kl_free(parts);
     kl_lock(&s->mu);
     c->informer = i;
     kl_unlock(&s->mu);
@@ -147,8 +171,6 @@ typedef struct resolved {
     char *message;
 } resolved;
 
-
-
 static void retry_resolve(void *arg)
 {
     kl_cache *c = arg;
@@ -157,39 +179,121 @@ static void retry_resolve(void *arg)
     kl__cache_resolve(c);
 }
 
+static void retry_later(kl_cache *c)
+{
+    c->retry = c->retry ? c->retry * 2 : RETRY_FIRST;
+    if (c->retry > RETRY_MAX)
+        c->retry = RETRY_MAX;
+    c->timer = kl_loop_timer(c->set->o.loop, c->retry, retry_resolve, c);
+}
+
+/* The reason is the cache's from now on. */
+static void problem_set(kl_cache *c, char **why)
+{
+    kl_free(c->problem);
+    c->problem = why ? *why : NULL;
+    if (why)
+        *why = NULL;
+}
+
+/* The kind is there. One without namespaces is the same for who wants some of them and who wants all. */
+static void found(kl_cache *c, const kl_resource *r)
+{
+    if (c->problem)
+        kl_info("the kind is there now", "kind=%s", c->kind);
+    problem_set(c, NULL);
+    c->retry = 0;
+    c->resource = r;
+    if (c->scope.namespaces && !r->namespaced) {
+        c->same = kl_caches_acquire(c->set, c->kind, &(kl_want){.cut = true, .keep = c->scope.keep, .what = c->what, .metadata = c->scope.metadata,
+            .labels = c->scope.labels, .fields = c->scope.fields});
+        if (atomic_load(&c->use_mapper))
+            kl_cache_use_mapper(c->same);
+    } else {
+        informer_create(c);
+    }
+    changed(c->set);
+}
+
+static void not_found(kl_cache *c, kl_status st, char **why)
+{
+    if (!c->is_news)
+        kl__news_begin(c->set);
+    if (!c->problem || strcmp(c->problem, *why))
+        kl_warn(st == KL_ENOTFOUND ? "a kind is missing; what needs it is parked until it appears" : "a kind cannot be looked up; trying again",
+            "kind=%s error=%s", c->kind, kl_log_quoted(*why));
+    problem_set(c, why);
+    retry_later(c);
+    changed(c->set);
+}
+
+/* --- is it still there? ------------------------------------------------------------------------------------------------------ */
+
+static bool is_doubtful(kl_cache *c)
+{
+    kl_informer_stats st;
+    kl_informer_stats_get(c->informer, &st);
+    bool doubtful = st.parked && st.failure == KL_ENOTFOUND;
+    kl_informer_stats_fini(&st);
+    return doubtful;
+}
+
+void kl__cache_look(kl_cache *c)
+{
+    kl_caches *s = c->set;
+    bool doubtful = is_doubtful(c);
+    if (doubtful && !c->resolving && !c->timer) {
+        s->origin.forget(s->origin.arg);
+        kl__cache_resolve(c);
+    } else if (!doubtful && (c->gone || c->timer)) {
+        if (c->gone)
+            kl_info("the kind is there again", "kind=%s", c->kind);
+        kl_loop_timer_cancel(s->o.loop, c->timer);
+        c->timer = 0;
+        c->retry = 0;
+        c->gone = false;
+        problem_set(c, NULL);
+    }
+    kl__cache_tell(c);
+}
+
+/* A 404 may be a server that is not there yet: only when discovery has no such kind, its objects are none. Asked again until a list
+ * settles it. */
+static void doubt_answered(kl_cache *c, kl_status st, char **why)
+{
+    if (!is_doubtful(c))
+        return;
+    if (!st) {
+        kl_informer_kick(c->informer);
+    } else if (st == KL_ENOTFOUND) {
+        if (!c->gone)
+            kl_warn("a kind is gone; what needs it is parked until it appears again", "kind=%s error=%s", c->kind, kl_log_quoted(*why));
+        c->gone = true;
+        problem_set(c, why);
+        kl_informer_clear(c->informer);
+        changed(c->set);
+    }
+    retry_later(c);
+}
+
+/* --- the answer ---------------------------------------------------------------------------------------------------------------- */
+
 static void resolved_on_loop(void *arg)
 {
     resolved *r = arg;
     kl_cache *c = r->c;
     c->holds--;
     c->resolving = false;
-    if (!c->users) {
+    if (!c->users)
         cache_maybe_free(c);
-    } else if (!r->st) {
-        if (c->problem)
-            kl_info("the kind is there now", "kind=%s", c->kind);
-        kl_free(c->problem);
-        c->problem = NULL;
-        c->resource = r->r;
-        informer_create(c);
-        changed(c->set);
-    } else if (c->is_news && r->st == KL_ENOTFOUND) {
+    else if (c->informer)
+        doubt_answered(c, r->st, &r->message);
+    else if (!r->st)
+        found(c, r->r);
+    else if (c->is_news && r->st == KL_ENOTFOUND)
         kl__news_give_up(c->set, r->message);
-    } else {
-        if (!c->is_news)
-            kl__news_begin(c->set);
-        if (!c->problem || strcmp(c->problem, r->message))
-            kl_warn(r->st == KL_ENOTFOUND ? "a kind is missing; what needs it is parked until it appears" : "a kind cannot be looked up; trying again",
-                "kind=%s error=%s", c->kind, kl_log_quoted(r->message));
-        kl_free(c->problem);
-        c->problem = r->message;
-        r->message = NULL;
-        c->retry = c->retry ? c->retry * 2 : RETRY_FIRST;
-        if (c->retry > RETRY_MAX)
-            c->retry = RETRY_MAX;
-        c->timer = kl_loop_timer(c->set->o.loop, c->retry, retry_resolve, c);
-        changed(c->set);
-    }
+    else
+        not_found(c, r->st, &r->message);
     kl_free(r->message);
     kl_free(r);
 }
@@ -211,55 +315,48 @@ void kl__cache_resolve(kl_cache *c)
 
 /* --- users ------------------------------------------------------------------------------------------------------------------ */
 
-/* What a keeps holds all that b keeps, as far as that is easy to see. */
-static bool keeps_as_much(const kl_projection *a, const kl_projection *b)
-{
-    static const char *const managed[] = {"metadata", "managedFields"};
-    if (!a || kl_projection_equal(a, b))
-        return true;
-    kl_projection *without = kl_projection_without_managed_fields();
-    bool enough = kl_projection_equal(a, without) && !kl_projection_keeps(b, managed, 2);
-    kl_projection_unref(without);
-    return enough;
-}
-
-static kl_cache *suitable_locked(kl_caches *s, const char *kind, const kl_projection *keep) KL_REQUIRES(s->mu)
+static kl_cache *suitable_locked(kl_caches *s, const char *kind, const kl__scope *scope) KL_REQUIRES(s->mu)
 {
     size_t it = 0;
     const char *label;
     void *v;
     while (kl_map_next(s->by_kind, &it, &label, &v)) {
         kl_cache *c = v;
-        if (!strcmp(c->kind, kind) && keeps_as_much(c->keep, keep))
+        if (!strcmp(c->kind, kind) && kl__scope_serves(&c->scope, scope))
             return c;
     }
     return NULL;
 }
 
-kl_cache *kl__cache_new(kl_caches *s, const char *kind, const char *label, kl_projection *keep)
+kl_cache *kl__cache_new(kl_caches *s, const char *kind, const char *label, kl__scope *scope)
 {
     kl_cache *c = kl_new(kl_cache);
     c->set = s;
     c->kind = kl_strdup(kind);
     c->label = kl_strdup(label);
-    c->keep = kl_projection_ref(keep);
+    c->scope = *scope;
+    *scope = (kl__scope){0};
     atomic_init(&c->use_mapper, false);
     return c;
 }
 
-kl_cache *kl_caches_acquire(kl_caches *s, const char *kind, const kl_keep *keep)
+kl_cache *kl_caches_acquire(kl_caches *s, const char *kind, const kl_want *want)
 {
-    kl_projection *wanted = keep ? keep->projection : s->usual;
+    kl__scope scope;
+    kl__scope_init(&scope, s, want);
     kl_lock(&s->mu);
-    kl_cache *c = suitable_locked(s, kind, wanted);
+    kl_cache *c = suitable_locked(s, kind, &scope);
     if (!c) {
-        char *label = keep && keep->what && !kl_projection_equal(wanted, s->usual) ? kl_sprintf("%s (%s)", kind, keep->what) : kl_strdup(kind);
-        c = kl__cache_new(s, kind, label, wanted);
+        const char *what = want ? want->what : NULL;
+        char *label = kl__scope_label(&scope, s, kind, what);
+        c = kl__cache_new(s, kind, label, &scope);
+        c->what = kl_strdup(what);
         kl_free(label);
         kl_map_set(s->by_kind, c->label, c);
         s->alive++;
     }
     kl_unlock(&s->mu);
+    kl__scope_fini(&scope);
     if (!c->users++) {
         s->news->used++;
         kl__cache_resolve(c);
@@ -283,6 +380,11 @@ static void informer_stopped(void *arg)
 void kl__cache_stop(kl_cache *c)
 {
     c->users = 0;
+    kl_loop_timer_cancel(c->set->o.loop, c->timer);
+    c->timer = 0;
+    if (c->same)
+        kl_cache_release(c->same);
+    c->same = NULL;
     if (c->informer) {
         c->holds++;
         kl_informer_unsubscribe(c->sub);
@@ -305,21 +407,14 @@ void kl_cache_release(kl_cache *c)
 }
 
 const char *kl_cache_kind(const kl_cache *c) { return c->kind; }
-kl_informer *kl_cache_informer(kl_cache *c) { return c->informer; }
+kl_informer *kl_cache_informer(kl_cache *c) { return c->same ? c->same->informer : c->informer; }
 const kl_resource *kl_cache_resource(kl_cache *c) { return c->resource; }
-void kl_cache_use_mapper(kl_cache *c) { atomic_store(&c->use_mapper, true); }
 
-char *kl_cache_problem(kl_cache *c)
+void kl_cache_use_mapper(kl_cache *c)
 {
-    if (c->problem)
-        return kl_strdup(c->problem);
-    if (!c->informer)
-        return NULL;
-    kl_informer_stats st;
-    kl_informer_stats_get(c->informer, &st);
-    char *why = st.message && (st.parked || !st.synced) ? kl_strdup(st.message) : NULL;
-    kl_informer_stats_fini(&st);
-    return why;
+    atomic_store(&c->use_mapper, true);
+    if (c->same)
+        kl_cache_use_mapper(c->same);
 }
 
 void kl_caches_notify(kl_caches *s, void (**fn)(void *), void **arg)

@@ -1,7 +1,9 @@
 /* caches.h - one shared informer per kind, started by the first who needs it and stopped by the last.
  *
- *   resolving --found--> running          (the informer syncs, watches, parks and heals by itself)
+ *   resolving --found--> running --404, and discovery agrees--> gone: its objects are deleted --listed again--> running
  *       ^  `--no such kind, no answer--> missing --news, or later--> resolving
+ *
+ * A running informer syncs, watches, parks and heals by itself.
  *
  * News come from a watch of CustomResourceDefinitions and APIServices, which begins when the first kind is missing or an informer is
  * parked, and ends with the last cache. Where that may not be watched, missing kinds are asked for every 1 to 30 s.
@@ -17,11 +19,19 @@
 typedef struct kl_caches kl_caches;
 typedef struct kl_cache kl_cache;
 
+/* One list and watch that a cache wants. Borrowed for the call. */
+typedef struct kl_cache_source {
+    const char *ns;                    /* NULL: all */
+    const char *labels, *fields;       /* selectors; NULL: all */
+    bool metadata;                     /* of each object metadata alone is fetched; it comes with its own kind nevertheless */
+    kl_projection *keep;               /* NULL: everything */
+} kl_cache_source;
+
 /* Where kinds and their objects come from: the client in life, a script in specs. */
 typedef struct kl_caches_origin {
     void (*resolve)(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg);      /* done on any thread; resources outlive the set */
     void (*forget)(void *arg);                                                              /* before a kind is asked for again */
-    void (*source)(void *arg, const kl_resource *r, const char *ns, kl_projection *keep, kl_source *out);     /* keep borrowed; NULL: all */
+    void (*source)(void *arg, const kl_resource *r, const kl_cache_source *w, kl_source *out);
     void *arg;
 } kl_caches_origin;
 
@@ -43,22 +53,27 @@ kl_caches *kl_caches_new(const kl_caches_options *o);
 /* After every cache was released: waits for the informers to stop (not on the loop). */
 void kl_caches_free(kl_caches *s);
 
-/* What of the objects its user wants. */
-typedef struct kl_keep {
-    kl_projection *projection;         /* NULL: everything. Borrowed for the call */
+/* What its user wants of a kind. Borrowed for the call; all zero: every object that the set sees, and of it what the options say. */
+typedef struct kl_want {
+    bool cut;                          /* of each object `keep` is kept, whatever the options say */
+    kl_projection *keep;               /* NULL: everything */
     const char *what;                  /* for people: "spec.nodeName, status.phase"; NULL: nothing to say */
-} kl_keep;
+    bool metadata;                     /* only metadata is fetched (PartialObjectMetadata) */
+    char *const *namespaces;           /* of a namespaced kind only what is in these; NULL-terminated. NULL: all that the set sees */
+    const char *labels, *fields;       /* selectors that the server is asked for; what leaves them is deleted here. NULL: all */
+} kl_want;
 
 /* The shared cache of a kind, begun when this is its first user; never NULL. Each acquire wants one release, and the last
- * release stops the informer. keep NULL: as the options say, all fields but perhaps managedFields. A cache that has what is
- * wanted and more serves as well; where there is none, another is begun. On the loop. */
-kl_cache *kl_caches_acquire(kl_caches *s, const char *kind, const kl_keep *keep);
+ * release stops the informer. want NULL: all zero. A cache of the same objects that keeps more of them serves as well; where
+ * there is none, another is begun. On the loop. */
+kl_cache *kl_caches_acquire(kl_caches *s, const char *kind, const kl_want *want);
 void kl_cache_release(kl_cache *c);
 
 const char *kl_cache_kind(const kl_cache *c);
 kl_informer *kl_cache_informer(kl_cache *c);               /* borrowed; NULL until resolved, then fixed. */
 const kl_resource *kl_cache_resource(kl_cache *c);         /* NULL until resolved */
-/* Why it does not serve: "the server has no such kind ...", or the informer's parked message; NULL when all is well. Caller frees. */
+/* Why it does not serve: "the server has no such kind ...", the RBAC rule that is missing, or what else keeps it from listing and
+ * watching; NULL when all is well. Caller frees. */
 char *kl_cache_problem(kl_cache *c);
 /* From now on its events are applied on the mapper loop. Once set it stays. */
 void kl_cache_use_mapper(kl_cache *c);
@@ -66,7 +81,7 @@ void kl_cache_use_mapper(kl_cache *c);
 /* The `changed` hook of the options, for others who have news. */
 void kl_caches_notify(kl_caches *s, void (**changed)(void *), void **arg);
 
-/* Calls fn for every cache that has an informer; `kind` says also what is kept of it: "v1/Pod (spec.nodeName)". Any thread; under the set's lock: do not call back. */
+/* Calls fn for every cache that has an informer; `kind` says also what is wanted of it: "v1/Pod (spec.nodeName; labels app=x)". Any thread; under the set's lock: do not call back. */
 void kl_caches_each(kl_caches *s, void (*fn)(void *arg, const char *kind, kl_informer *i), void *arg);
 
 #endif

@@ -29,28 +29,54 @@ struct kl__news {
     atomic_bool pending;                   /* an event is on its way to the loop */
 };
 
+/* Which objects a cache holds, and what of them. */
+typedef struct kl__scope {
+    kl_projection *keep;                   /* NULL: everything */
+    bool metadata;
+    char **namespaces;                     /* sorted, NULL-terminated; NULL: what the set sees */
+    char *labels, *fields;                 /* NULL: all */
+} kl__scope;
+
 struct kl_cache {
     kl_caches *set;
     bool is_news;
-    char *kind, *label;                    /* label: the kind, and what is kept of it when that is not the usual */
-    kl_projection *keep;
+    char *kind, *label;                    /* label: the kind, and what is wanted of it when that is not the usual */
+    char *what;                            /* in words, what is kept; NULL */
+    kl__scope scope;
+    kl_cache *same;                        /* the kind has no namespaces, so they make no difference: another's user. NULL: it works by itself */
     int users;                             /* loop only */
     int holds;                             /* loop only: a resolve under way or a stopping informer keeps the memory */
     bool resolving;
     const kl_resource *resource;
     kl_informer *informer;
     kl_subscription *sub;                  /* tells us about the sync */
-    char *problem;
+    char *problem;                         /* missing, gone, or not to be looked up */
+    bool gone;                             /* the last of these after it had been there */
+    char *told;                            /* the informer's trouble, as last logged */
     kl_time retry;
     uint64_t timer;
     atomic_bool use_mapper;
 };
 
-/* A cache that is in no map yet, with no user. */
-kl_cache *kl__cache_new(kl_caches *s, const char *kind, const char *label, kl_projection *keep);
+/* A cache that is in no map yet, with no user. Takes the scope over. */
+kl_cache *kl__cache_new(kl_caches *s, const char *kind, const char *label, kl__scope *scope);
 void kl__cache_resolve(kl_cache *c);
+/* Its informer has news: is the kind still there, and what is to be said? */
+void kl__cache_look(kl_cache *c);
 /* Nobody uses it any more: it frees itself when its informer has stopped. */
 void kl__cache_stop(kl_cache *c);
+
+/* --- caches_want.c ------------------------------------------------------------------------------------------------------------- */
+void kl__scope_init(kl__scope *out, const kl_caches *s, const kl_want *w);
+void kl__scope_fini(kl__scope *c);
+bool kl__scope_serves(const kl__scope *a, const kl__scope *b);     /* who wants b is well served with a */
+char *kl__scope_label(const kl__scope *c, const kl_caches *s, const char *kind, const char *what);     /* caller frees */
+
+/* --- cache_problem.c ----------------------------------------------------------------------------------------------------------- */
+/* A refusal in words that say what to do: the rule that is missing, and whose role it is missing from. Caller frees. */
+char *kl__refusal_text(const kl_resource *r, const char *ns, const char *message);
+/* Logs what is new of a cache's trouble. Loop. */
+void kl__cache_tell(kl_cache *c);
 
 /* --- kinds.c; on the loop ------------------------------------------------------------------------------------------------------ */
 struct kl__news *kl__news_new(void);

@@ -55,7 +55,8 @@ void kl__news_begin(kl_caches *s)
     if (kl_projection_new(paths, 1, &keep, NULL))
         return;
     for (int i = 0; i < 2; i++) {
-        kl_cache *c = s->news->caches[i] = kl__cache_new(s, news_kinds[i], news_kinds[i], keep);
+        kl__scope scope = {.keep = kl_projection_ref(keep)};
+        kl_cache *c = s->news->caches[i] = kl__cache_new(s, news_kinds[i], news_kinds[i], &scope);
         c->is_news = true;
         c->users = 1;
         kl_lock(&s->mu);
@@ -78,26 +79,39 @@ static bool is_parked(kl_informer *i, char **why)
     return parked;
 }
 
+/* Those that are known now, borrowed: asking may bring answers at once, and with them others. The array is the caller's. */
+static kl_cache **all_of(kl_caches *s, size_t *n)
+{
+    size_t it = 0;
+    const char *label;
+    void *v;
+    kl_lock(&s->mu);
+    kl_cache **all = kl_new_array(kl_cache *, kl_map_len(s->by_kind) + 1);
+    for (*n = 0; kl_map_next(s->by_kind, &it, &label, &v); ++*n)
+        all[*n] = v;
+    kl_unlock(&s->mu);
+    return all;
+}
+
 /* An informer that found its kind gone, or closed to it, wants news; those of the news themselves have the last word. */
 void kl__news_look(kl_caches *s)
 {
     bool parked = false;
     char *why = NULL;
+    size_t n;
     for (int i = 0; i < 2 && !why; i++)
         if (s->news->caches[i] && s->news->caches[i]->informer)
             (void)is_parked(s->news->caches[i]->informer, &why);
     if (why)
         kl__news_give_up(s, why);
     kl_free(why);
-    kl_lock(&s->mu);
-    size_t it = 0;
-    const char *label;
-    void *v;
-    while (!parked && kl_map_next(s->by_kind, &it, &label, &v)) {
-        kl_cache *c = v;
-        parked = c->informer && is_parked(c->informer, NULL);
-    }
-    kl_unlock(&s->mu);
+    kl_cache **all = all_of(s, &n);
+    for (size_t i = 0; i < n; i++)
+        if (all[i]->informer) {
+            kl__cache_look(all[i]);
+            parked |= is_parked(all[i]->informer, NULL);
+        }
+    kl_free(all);
     if (parked)
         kl__news_begin(s);
 }
@@ -105,29 +119,24 @@ void kl__news_look(kl_caches *s)
 /* Those that miss their kind ask for it now. */
 static void ask_again(kl_caches *s)
 {
-    kl_cache **waiting;
-    size_t n = 0, it = 0;
-    const char *label;
-    void *v;
-    kl_lock(&s->mu);
-    waiting = kl_new_array(kl_cache *, kl_map_len(s->by_kind) + 1);
-    while (kl_map_next(s->by_kind, &it, &label, &v)) {
-        kl_cache *c = v;
+    size_t n, waiting = 0;
+    kl_cache **all = all_of(s, &n);
+    for (size_t i = 0; i < n; i++) {
+        kl_cache *c = all[i];
         if (c->informer && is_parked(c->informer, NULL))
             kl_informer_kick(c->informer);
-        else if (!c->informer && c->timer)
-            waiting[n++] = c;
+        if (c->timer)
+            all[waiting++] = c;
     }
-    kl_unlock(&s->mu);
-    if (n)
+    if (waiting)
         s->origin.forget(s->origin.arg);
-    for (size_t i = 0; i < n; i++) {
-        kl_loop_timer_cancel(s->o.loop, waiting[i]->timer);
-        waiting[i]->timer = 0;
-        waiting[i]->retry = 0;
-        kl__cache_resolve(waiting[i]);
+    for (size_t i = 0; i < waiting; i++) {
+        kl_loop_timer_cancel(s->o.loop, all[i]->timer);
+        all[i]->timer = 0;
+        all[i]->retry = 0;
+        kl__cache_resolve(all[i]);
     }
-    kl_free(waiting);
+    kl_free(all);
 }
 
 static void news_again(void *arg)

@@ -7,11 +7,13 @@
 #include "run/source.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "base/heap.h"
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/sync.h"
+#include "model/object.h"
 
 typedef struct client_source {
     kl_client_source_options o;        /* o.resource: watch thread only */
@@ -58,6 +60,22 @@ static void source_unref(client_source *s)
     kl_free(s);
 }
 
+/* Of what kind the server says it is when only metadata was asked for. */
+#define PARTIAL "PartialObjectMetadata"
+
+/* The object under its own name; takes the reference over. */
+static const kl_value *unmasked(const client_source *s, const kl_value *object)
+{
+    const char *kind = s->o.metadata ? kl_object_kind(object) : NULL;
+    if (!kind || strcmp(kind, PARTIAL))
+        return object;
+    char *api_version = kl_api_version(s->o.resource->group, s->o.resource->version);
+    const kl_value *as = kl_object_as(object, api_version, s->o.resource->kind);
+    kl_free(api_version);
+    kl_value_unref(object);
+    return as;
+}
+
 static kl_status transfer_item(void *arg, const kl_value *object, kl_err *err)
 {
     transfer *t = arg;
@@ -65,7 +83,7 @@ static kl_status transfer_item(void *arg, const kl_value *object, kl_err *err)
         kl_value_unref(object);
         return kl_fail(err, KL_ECANCELLED, "the list was cancelled");
     }
-    return t->sink.item(t->sink.arg, object, err);
+    return t->sink.item(t->sink.arg, unmasked(t->source, object), err);
 }
 
 static kl_status transfer_event(void *arg, const char *type, const kl_value *object, kl_err *err)
@@ -75,7 +93,7 @@ static kl_status transfer_event(void *arg, const char *type, const kl_value *obj
         kl_value_unref(object);
         return kl_fail(err, KL_ECANCELLED, "the watch was cancelled");
     }
-    return t->sink.event(t->sink.arg, type, object, err);
+    return t->sink.event(t->sink.arg, type, unmasked(t->source, object), err);
 }
 
 static const kl_value *transfer_known(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen)
@@ -119,6 +137,7 @@ static void send(transfer *t, kl_op *op)
     op->ns = s->o.resource->namespaced ? s->ns : NULL;
     op->labels = s->labels;
     op->fields = s->fields;
+    op->form = s->o.metadata ? KL_AS_METADATA : KL_AS_OBJECT;
     kl_stream_call call = {.item = transfer_item, .event = transfer_event, .lull = t->sink.lull ? transfer_lull : NULL, .opened = transfer_opened, .done = transfer_done, .arg = t,
         .known = t->sink.known ? transfer_known : NULL, .api_version = t->api_version, .kind = t->kind,
         .max_object = s->o.max_object, .keep = s->o.keep};

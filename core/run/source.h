@@ -11,6 +11,7 @@ typedef struct kl_client_source_options {
     const char *kind;              /* looked up before the first request, again after every failure; a kind that is missing is a 404. Copied */
     const char *ns;                /* copied; NULL: all */
     const char *labels, *fields;   /* selectors; copied; NULL */
+    bool metadata;                 /* PartialObjectMetadata is asked for, and comes as the objects that it is of */
     size_t max_object;
     kl_projection *keep;           /* of each object; NULL: all. A reference is taken */
 } kl_client_source_options;

@@ -81,14 +81,14 @@ static kl_cache *acquire(kl_wiring *w, const char *kind)
     kl_cache *c;
     if (fields) {
         char *what = joined(fields->paths);
-        c = kl_caches_acquire(w->o.caches, kind, &(kl_keep){fields->keep, what});
+        c = kl_caches_acquire(w->o.caches, kind, &(kl_want){.cut = true, .keep = fields->keep, .what = what});
         kl_free(what);
     } else if (s->managed_fields == KL_MANAGED_DROPPED) {
         kl_projection *without = kl_projection_without_managed_fields();
-        c = kl_caches_acquire(w->o.caches, kind, &(kl_keep){without, "without managedFields"});
+        c = kl_caches_acquire(w->o.caches, kind, &(kl_want){.cut = true, .keep = without, .what = "without managedFields"});
         kl_projection_unref(without);
     } else if (s->managed_fields == KL_MANAGED_KEPT) {
-        c = kl_caches_acquire(w->o.caches, kind, &(kl_keep){NULL, "with managedFields"});
+        c = kl_caches_acquire(w->o.caches, kind, &(kl_want){.cut = true, .what = "with managedFields"});
     } else {
         c = kl_caches_acquire(w->o.caches, kind, NULL);
     }

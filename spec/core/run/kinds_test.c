@@ -40,14 +40,13 @@ static void on_resolve(void *arg, const char *kind, kl_resolve_fn *done, void *d
 
 static void on_forget(void *arg) { ((world *)arg)->forgotten++; }
 
-static void on_source(void *arg, const kl_resource *r, const char *ns, kl_projection *keep, kl_source *out)
+static void on_source(void *arg, const kl_resource *r, const kl_cache_source *want, kl_source *out)
 {
     world *w = arg;
     int i = (int)(r - w->resource);
-    (void)ns;
     static const char *const spec[] = { "spec" };
     if (i != APP)
-        assert_false(kl_projection_keeps(keep, spec, 1));              /* of CRDs hardly anything is kept */
+        assert_false(kl_projection_keeps(want->keep, spec, 1));              /* of CRDs hardly anything is kept */
     w->sources[i]++;
     *out = fake_source_of(&w->f[i]);
 }

@@ -124,14 +124,13 @@ static void rig_resolve(void *arg, const char *kind, kl_resolve_fn *done, void *
 
 static void rig_forget(void *arg) { (void)arg; }
 
-static void rig_source(void *arg, const kl_resource *res, const char *ns, kl_projection *keep, kl_source *out)
+static void rig_source(void *arg, const kl_resource *res, const kl_cache_source *want, kl_source *out)
 {
     rig *r = arg;
-    (void)ns;
     for (int i = 0; i < RIG_KINDS; i++)
         if (&r->kinds[i].resource == res) {
             r->kinds[i].sources++;
-            r->kinds[i].keep = keep;
+            r->kinds[i].keep = want->keep;
             *out = fake_source_of(&r->kinds[i].f);
             return;
         }

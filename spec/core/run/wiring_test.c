@@ -74,8 +74,8 @@ static void what_is_kept_of_a_kind_is_told_to_its_source_and_who_keeps_more_is_s
     assert_true(kl_projection_keeps(r.kinds[SECRET].keep, to, 2));
     assert_false(kl_projection_keeps(r.kinds[SECRET].keep, managed, 2));
     /* Whoever wants the same or less shares it. */
-    kl_cache *same = kl_caches_acquire(r.caches, "example.com/v1/App", &(kl_keep){keep, "spec.from"});
-    kl_cache *less = kl_caches_acquire(r.caches, "v1/Secret", &(kl_keep){keep, "spec.from"});
+    kl_cache *same = kl_caches_acquire(r.caches, "example.com/v1/App", &(kl_want){.cut = true, .keep = keep, .what = "spec.from"});
+    kl_cache *less = kl_caches_acquire(r.caches, "v1/Secret", &(kl_want){.cut = true, .keep = keep, .what = "spec.from"});
     pump(&r);
     assert_int_equal(r.kinds[APP].sources, 1);
     assert_int_equal(r.kinds[SECRET].sources, 1);

@@ -1,0 +1,124 @@
+/* caches_want.c - what the users of caches want: copied, compared, and in words. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "run/caches_impl.h"
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Sorted, each once. */
+static char **names_copy(char *const *names)
+{
+    size_t n = 0, left = 0;
+    while (names[n])
+        n++;
+    char **copy = kl_new_array(char *, n + 1);
+    for (size_t i = 0; i < n; i++)
+        copy[i] = kl_strdup(names[i]);
+    qsort(copy, n, sizeof *copy, by_text);
+    for (size_t i = 0; i < n; i++)
+        if (left && !strcmp(copy[left - 1], copy[i]))
+            kl_free(copy[i]);
+        else
+            copy[left++] = copy[i];
+    copy[left] = NULL;
+    return copy;
+}
+
+/* A namespace that is all the set sees is nothing to say. */
+static bool says_namespaces(const kl_caches *s, char *const *names)
+{
+    return names && *names && !(s->o.ns && !names[1] && !strcmp(names[0], s->o.ns));
+}
+
+static char *text_copy(const char *text)
+{
+    return text && *text ? kl_strdup(text) : NULL;
+}
+
+void kl__scope_init(kl__scope *out, const kl_caches *s, const kl_want *w)
+{
+    *out = (kl__scope){.keep = kl_projection_ref(w && w->cut ? w->keep : s->usual)};
+    if (!w)
+        return;
+    out->metadata = w->metadata;
+    out->namespaces = says_namespaces(s, w->namespaces) ? names_copy(w->namespaces) : NULL;
+    out->labels = text_copy(w->labels);
+    out->fields = text_copy(w->fields);
+}
+
+void kl__scope_fini(kl__scope *c)
+{
+    for (char **n = c->namespaces; n && *n; n++)
+        kl_free(*n);
+    kl_free(c->namespaces);
+    kl_free(c->labels);
+    kl_free(c->fields);
+    kl_projection_unref(c->keep);
+    *c = (kl__scope){0};
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return !a || !b ? a == b : !strcmp(a, b);
+}
+
+static bool same_names(char *const *a, char *const *b)
+{
+    if (!a || !b)
+        return a == b;
+    for (; *a && *b; a++, b++)
+        if (strcmp(*a, *b))
+            return false;
+    return !*a && !*b;
+}
+
+/* What a keeps holds all that b keeps, as far as that is easy to see. */
+static bool keeps_as_much(const kl_projection *a, const kl_projection *b)
+{
+    static const char *const managed[] = {"metadata", "managedFields"};
+    if (!a || kl_projection_equal(a, b))
+        return true;
+    kl_projection *without = kl_projection_without_managed_fields();
+    bool enough = kl_projection_equal(a, without) && !kl_projection_keeps(b, managed, 2);
+    kl_projection_unref(without);
+    return enough;
+}
+
+bool kl__scope_serves(const kl__scope *a, const kl__scope *b)
+{
+    return (!a->metadata || b->metadata) && keeps_as_much(a->keep, b->keep) && same_names(a->namespaces, b->namespaces)
+        && same_text(a->labels, b->labels) && same_text(a->fields, b->fields);
+}
+
+static void say(kl_buf *b, const char *what, const char *more)
+{
+    kl_buf_printf(b, "%s%s%s", b->len ? "; " : "", what, more ? more : "");
+}
+
+char *kl__scope_label(const kl__scope *c, const kl_caches *s, const char *kind, const char *what)
+{
+    kl_buf b = KL_BUF_INIT;
+    if (what && !kl_projection_equal(c->keep, s->usual))
+        say(&b, what, NULL);
+    if (c->metadata)
+        say(&b, "metadata", NULL);
+    if (c->labels)
+        say(&b, "labels ", c->labels);
+    if (c->fields)
+        say(&b, "fields ", c->fields);
+    for (char **n = c->namespaces; n && *n; n++) {
+        if (n == c->namespaces)
+            say(&b, n[1] ? "namespaces " : "namespace ", *n);
+        else
+            kl_buf_printf(&b, ", %s", *n);
+    }
+    char *label = b.len ? kl_sprintf("%s (%s)", kind, kl_buf_str(&b)) : kl_strdup(kind);
+    kl_buf_fini(&b);
+    return label;
+}

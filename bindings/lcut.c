@@ -1,4 +1,4 @@
-/* lcut.c - objects of which the cache keeps only some fields (`fields` of a controller), as scripts meet them.
+/* lcut.c - objects of which the cache keeps only some fields (`fields` and `metadata` of a controller), as scripts meet them.
  *
  * A cut field reads as absent, so a script that asks for one would go wrong quietly: a strict read of it is an error that says what
  * to do. An update would erase what was cut, and so would a merge patch of a list whose items were: both are refused. Objects that
@@ -90,6 +90,9 @@ void lkl__cut_check(lua_State *L, const kl_controller_spec *spec, int view_idx, 
     if (f && was_cut(L, f, root, lua_gettop(L), key_idx)) {
         lkl__view_describe(L, view_idx, key_idx);
         push_kept(L, f);
+        if (kl_controller_spec_metadata(spec, f->kind))
+            lkl__error(L, "%s was not fetched: `metadata` of controller \"%s\" has %s in it, of which there is only that; take it out, or read it with ctx.live",
+                lua_tostring(L, -2), spec->name, f->kind);
         lkl__error(L, "%s was not kept in the cache: `fields` of controller \"%s\" keep of %s only %s; add what you need", lua_tostring(L, -2),
             spec->name, f->kind, *lua_tostring(L, -1) ? lua_tostring(L, -1) : "what every object has");
     }
@@ -103,7 +106,10 @@ static int kept(lua_State *L)
     const kl_fields_spec *f = s ? kl_controller_spec_fields(s, luaL_checkstring(L, 1)) : NULL;
     if (!f)
         return 0;
-    push_kept(L, f);
+    if (kl_controller_spec_metadata(s, f->kind))
+        lua_pushliteral(L, "metadata");
+    else
+        push_kept(L, f);
     return 1;
 }
 

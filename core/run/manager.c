@@ -374,6 +374,16 @@ static void retire_rest(kl_manager *m, slot *s, kl_controller **fresh, size_t n)
     }
 }
 
+/* A process of one namespace has no caches of others. */
+static kl_status check_namespaces(const kl_manager *m, const kl_program *p, const kl_controller_spec *s, kl_err *err)
+{
+    for (char **ns = m->o.ns ? s->namespaces : NULL; ns && *ns; ns++)
+        if (strcmp(*ns, m->o.ns))
+            return kl_fail(err, KL_EINVAL, "%s: controller %s wants namespace %s, and this process sees only %s (--namespace): run it without --namespace, "
+                "or take %s out of its namespaces", p->name, s->name, *ns, m->o.ns, *ns);
+    return KL_OK;
+}
+
 static void apply_change(void *arg)
 {
     change *ch = arg;
@@ -389,6 +399,9 @@ static void apply_change(void *arg)
                 p->name, p->specs[i].name);
             return;
         }
+    for (size_t i = 0; i < p->n_specs; i++)
+        if ((ch->status = check_namespaces(m, p, &p->specs[i], ch->err)))
+            return;
     slot *s = ch->slot ? ch->slot : kl_new(slot);
     kl_controller **fresh = kl_new_array(kl_controller *, p->n_specs + 1);
     p->generation = s->generation + 1;

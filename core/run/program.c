@@ -49,6 +49,14 @@ static void when_fini(kl_when *w)
     kl_selector_free(w->selector);
 }
 
+bool kl_controller_spec_metadata(const kl_controller_spec *s, const char *kind)
+{
+    for (char **k = s->metadata_only; k && *k; k++)
+        if (!strcmp(*k, kind))
+            return true;
+    return false;
+}
+
 void kl_controller_spec_fini(kl_controller_spec *s)
 {
     kl_free(s->name);

@@ -28,6 +28,24 @@ static kl_status find(kl_reader *rd, const char *kind, kl_need **out, kl_err *er
     return KL_OK;
 }
 
+/* What lies outside of the controller's namespaces is not absent, only unknown. */
+static kl_status check_namespace(kl_reader *rd, const kl_need *n, const char *kind, const char *ns, kl_err *err)
+{
+    char **names = rd->w->logic.spec->namespaces;
+    kl_buf list = KL_BUF_INIT;
+    if (!names || !n->resource->namespaced || !ns || !*ns)
+        return KL_OK;
+    for (char **k = names; *k; k++) {
+        if (!strcmp(*k, ns))
+            return kl_buf_fini(&list), KL_OK;
+        kl_buf_printf(&list, "%s%s", k == names ? "" : ", ", *k);
+    }
+    kl_status st = kl_fail(err, KL_EINVAL, "controller %s keeps %s of namespaces = { %s } in its cache, and nothing of %s: add it there, or ask the server with ctx.live",
+        rd->w->logic.spec->name, kind, kl_buf_str(&list), ns);
+    kl_buf_fini(&list);
+    return st;
+}
+
 kl_status kl_reader_get(kl_reader *rd, const char *kind, const char *ns, const char *name, const kl_value **out, kl_err *err)
 {
     kl_need *n;
@@ -36,6 +54,8 @@ kl_status kl_reader_get(kl_reader *rd, const char *kind, const char *ns, const c
         return st;
     if (n->resource->namespaced && (!ns || !*ns))
         return kl_fail(err, KL_EINVAL, "%s %s: a namespace is needed, %s is namespaced: write (kind, namespace, name)", kind, name, n->resource->plural);
+    if ((st = check_namespace(rd, n, kind, ns, err)))
+        return st;
     char *key = kl_key_join(n->resource->namespaced ? ns : NULL, name);
     *out = kl_informer_lookup(n->informer, key);
     kl_free(key);
@@ -181,6 +201,8 @@ kl_status kl_reader_list(kl_reader *rd, const char *kind, const kl_read_query *q
     kl_selector *labels = NULL;
     fields f;
     kl_status st = find(rd, kind, &n, err);
+    if (!st)
+        st = check_namespace(rd, n, kind, q->ns, err);
     if (st)
         return st;
     kl_query query = {.ns = n->resource->namespaced ? q->ns : NULL, .value = q->value, .n_terms = q->n_terms, .limit = q->limit};

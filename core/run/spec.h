@@ -107,6 +107,8 @@ const char *kl_controller_spec_manager(const kl_controller_spec *s);
 bool kl_controller_spec_owns(const kl_controller_spec *s, const char *kind);
 /* What of a kind is kept: NULL when the controller has not said which fields. Borrowed. */
 const kl_fields_spec *kl_controller_spec_fields(const kl_controller_spec *s, const char *kind);
+/* Whether of this kind only metadata is fetched. What is kept of that, `fields` may say. */
+bool kl_controller_spec_metadata(const kl_controller_spec *s, const char *kind);
 /* Frees what the spec holds and zeroes it; the program that owns it calls this once, on any thread. */
 void kl_controller_spec_fini(kl_controller_spec *s);
 

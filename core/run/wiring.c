@@ -78,20 +78,23 @@ static kl_cache *acquire(kl_wiring *w, const char *kind)
 {
     const kl_controller_spec *s = w->logic.spec;
     const kl_fields_spec *fields = kl_controller_spec_fields(s, kind);
-    kl_cache *c;
+    bool own = !strcmp(kind, s->resource);
+    kl_want want = {.cut = fields || s->managed_fields != KL_MANAGED_DEFAULT, .metadata = kl_controller_spec_metadata(s, kind),
+        .namespaces = s->namespaces, .labels = own ? s->select_labels : NULL, .fields = own ? s->select_fields : NULL};
+    kl_projection *without = kl_projection_without_managed_fields();
+    char *what = fields && !want.metadata ? joined(fields->paths) : NULL;
     if (fields) {
-        char *what = joined(fields->paths);
-        c = kl_caches_acquire(w->o.caches, kind, &(kl_want){.cut = true, .keep = fields->keep, .what = what});
-        kl_free(what);
+        want.keep = fields->keep;
+        want.what = what;
     } else if (s->managed_fields == KL_MANAGED_DROPPED) {
-        kl_projection *without = kl_projection_without_managed_fields();
-        c = kl_caches_acquire(w->o.caches, kind, &(kl_want){.cut = true, .keep = without, .what = "without managedFields"});
-        kl_projection_unref(without);
+        want.keep = without;
+        want.what = "without managedFields";
     } else if (s->managed_fields == KL_MANAGED_KEPT) {
-        c = kl_caches_acquire(w->o.caches, kind, &(kl_want){.cut = true, .what = "with managedFields"});
-    } else {
-        c = kl_caches_acquire(w->o.caches, kind, NULL);
+        want.what = "with managedFields";
     }
+    kl_cache *c = kl_caches_acquire(w->o.caches, kind, &want);
+    kl_projection_unref(without);
+    kl_free(what);
     return c;
 }
 

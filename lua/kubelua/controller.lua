@@ -349,7 +349,7 @@ local function check_fields(self, fields)
 end
 
 -- Kinds of which only metadata is fetched: nothing else of them can be kept.
-local function check_metadata(self, x)
+local function check_metadata(self, x, managed)
   if x == nil then return end
   if x == true then x = { self.resource } end
   self.metadata = check_kinds(self, "metadata", x)
@@ -366,6 +366,9 @@ local function check_metadata(self, x)
         fail(self, "metadata: of %s only metadata is fetched, so that %q is never there", kind, path)
       end
     end
+    -- managedFields are most of it, and hardly anybody reads them.
+    local kept = managed and { "metadata" } or { "metadata.annotations", "metadata.generateName" }
+    self.fields[#self.fields + 1] = { kind = kind, paths = kept }
   end
 end
 
@@ -414,8 +417,8 @@ local function build(spec, name, manager, resource)
   self.reads = check_kinds(self, "reads", spec.reads)
   scheduling.check(self, spec)
   check_fields(self, spec.fields)
-  check_metadata(self, spec.metadata)
   self.managed_fields = checks.boolean(self, "managed_fields", spec.managed_fields)
+  check_metadata(self, spec.metadata, self.managed_fields)
   self.workers = checks.count(self, "workers", spec.workers, 1, 256)
   self.concurrency = checks.count(self, "concurrency", spec.concurrency, 1, 10000)
   self.timeout, self.resync = checks.duration(self, "timeout", spec.timeout), checks.duration(self, "resync", spec.resync)

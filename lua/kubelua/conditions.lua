@@ -107,6 +107,9 @@ end
 -- RFC 3339 in whole seconds, as metav1.Time is.
 local function timestamp(time) return core.format_time(math.floor(core.time(time):unix())) end
 
+--- observed_generation of a condition that takes the generation if its kind has a place for it, which nobody asked for: it is no reason to write.
+M.MAYBE = "maybe"
+
 -- What becomes of one condition: the old one when nothing changed, else a new table.
 local function merged(old, c, now, generation)
   local status, message = status_text(c.status), c.message or ""
@@ -116,7 +119,8 @@ local function merged(old, c, now, generation)
     if c.observed_generation or old and old.observedGeneration then observed = generation end
   end
   local moved = not old or old.status ~= status
-  if not moved and old.reason == c.reason and (old.message or "") == message and old.observedGeneration == observed then return old, false end
+  local same = not moved and old.reason == c.reason and (old.message or "") == message
+  if same and (old.observedGeneration == observed or c.observed_generation == M.MAYBE and old.observedGeneration == nil) then return old, false end
   local at = moved and (c.lastTransitionTime or now) or old.lastTransitionTime or now
   return {
     type = c.type, status = status, reason = c.reason, message = message, observedGeneration = observed,

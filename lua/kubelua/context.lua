@@ -275,7 +275,7 @@ local unobserved = {}
 local function news_of(list, observe)
   local out = core.copy(list)
   for _, c in ipairs(out) do
-    if observe and c.observed_generation == nil and c.observedGeneration == nil then c.observed_generation = true end
+    if observe and c.observed_generation == nil and c.observedGeneration == nil then c.observed_generation = conditions.MAYBE end
   end
   return out
 end
@@ -309,7 +309,8 @@ function Context:merge_status(o, status)
   if unobserved[kind] then return merge(false) end
   local ok, result = pcall(merge, true)
   if ok then return result end
-  if not core.is_error(result) or result.reason ~= "SchemaMismatch" or not result.message:find("observedGeneration", 1, true) then error(result, 0) end
+  -- What the kind's schema does not have is refused before anything is sent.
+  if type(result) ~= "string" or not result:find "conditions%[%d+%]%.observedGeneration" then error(result, 0) end
   unobserved[kind] = true
   return merge(false)
 end

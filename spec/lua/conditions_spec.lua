@@ -58,6 +58,15 @@ describe("conditions", function()
     assert.equal(9, conditions.merge(core.value(asked), { ready("True", nil, { observedGeneration = 9 }) }, 50, 4)[1].observedGeneration)
   end)
 
+  it("are not written for a generation alone that nobody asked for and the server does not keep", function()
+    local maybe = { type = "Ready", status = "True", reason = "Tested", observed_generation = conditions.MAYBE }
+    local plain = core.value((conditions.merge(nil, { ready "True" }, 0, 3)))
+    assert.is_false(select(2, conditions.merge(plain, { maybe }, 50, 4)))
+    local kept = core.value((conditions.merge(nil, { maybe }, 0, 3)))
+    assert.equal(3, kept[1].observedGeneration)
+    assert.is_true(select(2, conditions.merge(kept, { maybe }, 50, 4)))
+  end)
+
   it("take true and false for their words", function()
     local list = conditions.merge(nil, { ready(true), { type = "Other", status = false, reason = "No" } }, 0)
     assert.same({ "True", "False" }, { list[1].status, list[2].status })

@@ -20,6 +20,12 @@ const cli_command cli_commands[] = {
     {"dev", "SCRIPT.lua... [options]", "Run controllers against an API server embedded in this process.",
         "Nothing outside is touched. The server's address is printed, so that kubectl can be pointed at it.", cli_dev, CONTROLLERS},
     {"check", "SCRIPT.lua...", "Load and validate scripts without running them.", NULL, cli_check, CONTROLLERS},
+    {"release-finalizers", "SCRIPT.lua... | --finalizer NAME [KIND...] [options]", "Take a controller's finalizer from all objects that still carry it.",
+        "For a controller that is gone, or has no finalize any more: its objects could not be deleted else. What its finalize would have done is not done.\n"
+        "  kubelua release-finalizers buckets.lua --dry-run\n"
+        "  kubelua release-finalizers --finalizer example.com/bucket --yes buckets.example.com\n"
+        "In all namespaces, unless -n names one. Without a kind every kind of the server is looked through.\n"
+        "Exit status: 0, 1 when some could not be looked at or released, 2 for a mistake on the command line.", cli_lua, CONTROLLERS},
     {"get", "KIND [NAME...] | KIND/NAME... [options]", "Show objects: as a table, as YAML or JSON, or one field of each.",
         "KIND is po, pods, Pod, deployments.apps, apps/v1/Deployment, or several with commas between.\n"
         "  kubelua get po -A -o wide\n  kubelua get deploy/web -o yaml\n  kubelua get nodes -o path=status.allocatable.cpu\n"
@@ -63,7 +69,7 @@ static void help(FILE *to)
         fprintf(to, "\n%s:\n", groups[g]);
         for (const cli_command *c = cli_commands; c->name; c++)
             if (!strcmp(c->group, groups[g]))
-                fprintf(to, "  %-10s %s\n", c->name, c->summary);
+                fprintf(to, "  %-18s %s\n", c->name, c->summary);
     }
     fprintf(to, "\nkubelua COMMAND --help tells more; kubelua --version says which one this is.\n");
 }

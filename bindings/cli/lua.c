@@ -17,6 +17,7 @@
 #include <lualib.h>
 
 #include "../lkl.h"
+#include "../program.h"
 #include "base/mem.h"
 #include "base/version.h"
 #include "cli.h"
@@ -148,6 +149,36 @@ static int make_dir(lua_State *L)
     return 1;
 }
 
+/* env.controllers(path): what a script's controllers are, loaded as `run` would: a list of { name, manager, resource, finalizer or nil };
+ * or nil and why it does not load. */
+static int controllers(lua_State *L)
+{
+    kl_program *p = NULL;
+    kl_err err = KL_ERR_INIT;
+    if (lkl_program_load(luaL_checkstring(L, 1), &p, &err)) {
+        lua_pushnil(L);
+        lua_pushstring(L, kl_err_message(&err));
+        kl_err_fini(&err);
+        return 2;
+    }
+    lua_createtable(L, (int)p->n_specs, 0);
+    for (size_t i = 0; i < p->n_specs; i++) {
+        const kl_controller_spec *c = &p->specs[i];
+        lua_createtable(L, 0, 4);
+        lua_pushstring(L, c->name);
+        lua_setfield(L, -2, "name");
+        lua_pushstring(L, kl_controller_spec_manager(c));
+        lua_setfield(L, -2, "manager");
+        lua_pushstring(L, c->resource);
+        lua_setfield(L, -2, "resource");
+        lua_pushstring(L, c->finalizer);
+        lua_setfield(L, -2, "finalizer");
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    kl_program_unref(p);
+    return 1;
+}
+
 static void push_env(lua_State *L, invocation *v)
 {
     lua_newtable(L);
@@ -182,6 +213,8 @@ static void push_env(lua_State *L, invocation *v)
     lua_setfield(L, -2, "terminal");
     lua_pushcfunction(L, make_dir);
     lua_setfield(L, -2, "make_dir");
+    lua_pushcfunction(L, controllers);
+    lua_setfield(L, -2, "controllers");
     lua_pushcfunction(L, cli_converse);
     lua_setfield(L, -2, "converse");
 }

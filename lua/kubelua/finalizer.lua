@@ -26,7 +26,11 @@ local function has(o, names)
   return false
 end
 
--- The finalizers of an object without those, and with `name` if any at the end. nil: a merge patch then takes the field away.
+--- The finalizers of an object without `names` (a set), and with `name` if any at the end.
+---@param o kubelua.view
+---@param names table<string, true>
+---@param name string?
+---@return string[]
 local function without(o, names, name)
   local list = core.array {}
   for _, finalizer in ipairs(o("metadata.finalizers") or {}) do
@@ -48,16 +52,22 @@ function M.plan(o, name, former)
   return has(o, current) and not has(o, old) and "reconcile" or "add"
 end
 
--- The patch that puts `finalizers` in the place of those that `o` has.
-local function patch(kind, o, finalizers)
+--- The merge patch that puts `finalizers` in the place of those that `o` has, guarded.
+local function guarded(o, finalizers)
   local metadata = o.metadata
+  return { metadata = {
+    uid = metadata.uid, resourceVersion = metadata.resourceVersion, finalizers = #finalizers > 0 and finalizers or core.null,
+  } }
+end
+
+local function patch(kind, o, finalizers)
   return {
-    verb = "patch", kind = kind, ns = metadata("namespace"), name = metadata.name, patch_type = "merge",
-    body = core.value { metadata = {
-      uid = metadata.uid, resourceVersion = metadata.resourceVersion, finalizers = #finalizers > 0 and finalizers or core.null,
-    } },
+    verb = "patch", kind = kind, ns = o("metadata.namespace"), name = o.metadata.name, patch_type = "merge",
+    body = core.value(guarded(o, finalizers)),
   }
 end
+
+M.has, M.without, M.guarded = has, without, guarded
 
 local function names_of(c)
   local names = { [c.finalizer] = true }

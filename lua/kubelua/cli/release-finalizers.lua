@@ -1,0 +1,151 @@
+-- release-finalizers.lua - kubelua release-finalizers: takes a finalizer from every object that carries it, page by page, each
+-- by a patch that names the uid and resourceVersion it was made from.
+
+local common = require "kubelua.cli.common"
+local core = require "kubelua.core"
+local finalizer = require "kubelua.finalizer"
+
+local M = {}
+
+M.options = {
+  { "--finalizer", "NAME", "which one; that of the script's controllers unless said", type = "list" },
+  { "--selector", "SELECTOR", "only from objects with these labels", brief = "-l" },
+  { "--yes", nil, "do it: what the finalizer stands for will not be cleaned up", type = "flag", brief = "-y" },
+  { "--dry-run", "client|server", "say which objects would be released, and release none; server: let the server check it", type = "maybe" },
+}
+
+-- Somebody who writes an object this often while we try is its controller, alive.
+local ATTEMPTS = 8
+
+local DOMAIN = "kubelua.dev/"
+
+-- ---------------------------------------------------------------- what the command line names
+
+-- kind -> set of finalizers, and the kinds in order.
+local function add(wanted, kind, names)
+  local set = wanted[kind]
+  if not set then
+    set = {}
+    wanted[kind], wanted[#wanted + 1] = set, kind
+  end
+  for _, name in ipairs(names) do set[name] = true end
+end
+
+local function of_scripts(env, scripts, names)
+  local wanted = {}
+  for _, path in ipairs(scripts) do
+    local list, why = env.controllers(path)
+    if not list then error(why, 0) end
+    for _, c in ipairs(list) do add(wanted, c.resource, names or { c.finalizer or DOMAIN .. c.manager }) end
+  end
+  return wanted
+end
+
+local function all_kinds(c, names, complain)
+  local wanted = { all = true }
+  local resources, failed = c:resources { verb = "patch" }
+  for _, r in ipairs(resources) do
+    for _, verb in ipairs(r.verbs) do
+      if verb == "list" then
+        add(wanted, r.kind, names)
+        break
+      end
+    end
+  end
+  for group, why in pairs(failed or {}) do complain("kinds of %s were not looked at: %s", group, why) end
+  return wanted
+end
+
+local function wanted_of(c, env, complain)
+  local names, scripts, kinds = env.options.finalizer, {}, {}
+  for _, word in ipairs(env.words) do table.insert(word:find "%.lua$" and scripts or kinds, word) end
+  for _, name in ipairs(names or {}) do
+    if not name:find "^[^/%s]+/[^/%s]+$" then common.usage("--finalizer is called \"domain/name\", got %q", name) end
+  end
+  if #scripts > 0 then
+    if #kinds > 0 then common.usage("a script says which kinds: leave out %s, or the script with --finalizer NAME in its place", kinds[1]) end
+    return of_scripts(env, scripts, names)
+  end
+  if not names then common.usage "name a script, or a finalizer with --finalizer NAME" end
+  if #kinds == 0 then return all_kinds(c, names, complain) end
+  local wanted = {}
+  for _, target in ipairs(common.expand(c, common.targets(kinds))) do
+    if target.names then common.usage("%s: kinds, no names; --selector chooses among their objects", target.names[1]) end
+    add(wanted, common.kind_text(c:resource(target.kind)), names)
+  end
+  return wanted
+end
+
+-- ---------------------------------------------------------------- doing it
+
+-- True when it was taken away, false when it was gone already.
+local function release(c, kind, o, names, server_only)
+  local uid, ns, name = o.metadata.uid, o("metadata.namespace"), o.metadata.name
+  for attempt = 1, ATTEMPTS do
+    local ok, err = pcall(c.patch, c, { apiVersion = kind:match "^(.*)/", kind = kind:match "[^/]+$", metadata = { namespace = ns, name = name } },
+      finalizer.guarded(o, finalizer.without(o, names)), { dry_run = server_only or nil })
+    if ok then return true end
+    if core.is_error(err) and err.code == 404 then return false end
+    if not core.is_error(err) or err.code ~= 409 or attempt == ATTEMPTS then error(err, 0) end
+    o = common.get(c, kind, ns, name)
+    if not o or o.metadata.uid ~= uid or not finalizer.has(o, names) then return false end
+  end
+end
+
+local function carried(o, names)
+  local list = {}
+  for _, name in ipairs(o("metadata.finalizers") or {}) do
+    if names[name] then list[#list + 1] = name end
+  end
+  return table.concat(list, ", ")
+end
+
+local function plural(n) return ("%d object%s"):format(n, n == 1 and "" or "s") end
+
+function M.run(env)
+  local o = env.options
+  local dry = o.dry_run and common.one_of("--dry-run", o.dry_run == "" and "client" or o.dry_run, { "client", "server", "none" })
+  if dry == "none" then dry = nil end
+  if not o.yes and not dry then
+    common.usage "what these finalizers wait for will not happen any more: look with --dry-run, then say --yes"
+  end
+  local released, failed, code = 0, 0, 0
+  local function complain(...)
+    code = 1
+    common.complain(env, ...)
+  end
+  local c <close> = common.connect(env)
+  local wanted = wanted_of(c, env, complain)
+  local function look(kind)
+    local names, r = wanted[kind], c:resource(kind)
+    local where = { namespace = r.namespaced and env.connect.namespace or nil, labels = o.selector, metadata_only = true }
+    for item in c:each(kind, where) do
+      if finalizer.has(item, names) then
+        local ok, did = true, true
+        if dry ~= "client" then ok, did = pcall(release, c, kind, item, names, dry == "server") end
+        local ns, called = item("metadata.namespace"), common.called(r, item.metadata.name)
+        if not ok then
+          if not core.is_error(did) then error(did, 0) end
+          failed = failed + 1
+          complain("%s%s: %s", called, ns and " in " .. ns or "", common.message(did))
+        elseif did then
+          released = released + 1
+          print(("%s released from %s%s%s%s"):format(called, carried(item, names), ns and " in " .. ns or "",
+            item("metadata.deletionTimestamp") and ", deleted" or "", dry and " (dry run)" or ""))
+        end
+      end
+    end
+  end
+  for _, kind in ipairs(wanted) do
+    local ok, err = pcall(look, kind)
+    if not ok then
+      if not core.is_error(err) then error(err, 0) end
+      -- With its definition a kind goes, and nobody asked for this one.
+      if not (wanted.all and err.code == 404) then complain("%s: %s", kind, common.message(err)) end
+    end
+  end
+  print(("%s %s%s"):format(plural(released), dry and "would be released" or "released", failed > 0 and (", %d not"):format(failed) or ""))
+  return code
+end
+
+return M

@@ -302,13 +302,16 @@ static int logs(lua_State *L)
     return 1;
 }
 
+/* run.log(level, message [, fields, types]): fields as text that lua/kubelua/context.lua made, their types as kl_log_text wants them. */
 static int log_line(lua_State *L)
 {
     lkl_state *s = lkl_state_of(L);
     kl_log_level level = (kl_log_level)luaL_checkoption(L, 1, NULL, levels);
-    const char *message = luaL_checkstring(L, 2);
+    const char *message = luaL_checkstring(L, 2), *fields = luaL_optstring(L, 3, ""), *types = luaL_optstring(L, 4, "");
     if (s->run)
-        kl_run_log(s->run, level, message);
+        kl_run_log_with(s->run, level, message, types, fields);
+    else if (*fields)
+        kl_log(level, message, "controller=%s %s", s->controller, fields);
     else
         kl_log(level, message, "controller=%s", s->controller);
     return 0;
@@ -321,6 +324,16 @@ static int priority(lua_State *L)
     return 0;
 }
 
+/* run.quote(text): as kl_log_quote. */
+static int quote(lua_State *L)
+{
+    size_t n;
+    const char *text = luaL_checklstring(L, 1, &n);
+    char *out = lua_newuserdatauv(L, 4 * n + 3, 0);
+    lua_pushstring(L, kl_log_quote(text, out, 4 * n + 3));
+    return 1;
+}
+
 static int now(lua_State *L)
 {
     kl_time wall = kl_run_wall(run_of(L));
@@ -331,7 +344,7 @@ static int now(lua_State *L)
 void lkl__push_run(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"call", call}, {"sleep", sleep_for}, {"resource", resource}, {"owns", owns}, {"get", get}, {"list", list}, {"each", each},
-        {"event", event}, {"log", log_line}, {"logs", logs}, {"now", now}, {"priority", priority}, {NULL, NULL}};
+        {"event", event}, {"log", log_line}, {"logs", logs}, {"quote", quote}, {"now", now}, {"priority", priority}, {NULL, NULL}};
     luaL_newlib(L, functions);
     lkl__open_cut(L);
     lkl__open_context(L);

@@ -39,8 +39,8 @@ void cli_help(const cli_command *c, const cli_option *options);
 /* "kubelua run: message" on stderr; returns `code`. */
 int cli_fail(int code, const char *command, const char *fmt, ...) KL_PRINTF(3, 4);
 int cli_fail_err(int code, const char *command, kl_err *err);      /* and finishes err */
-/* Sets the level and the sink of the log; false after a message. */
-bool cli_log(const char *command, const char *level);
+/* Sets the level and the sink of the log, format "text", "json" or NULL (text); false after a message. */
+bool cli_log(const char *command, const char *level, const char *format);
 
 /* Blocks the signals that cli_wait reads; before any thread starts. */
 void cli_signals_block(void);

@@ -43,7 +43,7 @@ bool cli_server_write_kubeconfig(const char *command, kl_server *s, const char *
 int cli_apiserver(int argc, char **argv)
 {
     const cli_command *self = cli_command_named("apiserver");
-    const char *listen = "127.0.0.1:8080", *kubeconfig = NULL, *level = "info";
+    const char *listen = "127.0.0.1:8080", *kubeconfig = NULL, *level = "info", *log_format = NULL;
     cli_list crds = {0}, load = {0}, words = {0};
     const cli_option options[] = {
         {"--listen", "ADDR:PORT", "where to listen; port 0 picks a free one (127.0.0.1:8080)", CLI_STRING, &listen},
@@ -51,12 +51,13 @@ int cli_apiserver(int argc, char **argv)
         {"--load", "FILE", "objects to start with (file or directory; may be repeated)", CLI_LIST, &load},
         {"--write-kubeconfig", "FILE", "write a kubeconfig for this server", CLI_STRING, &kubeconfig},
         {"--log-level", "LEVEL", "debug, info, warn, error or off (info)", CLI_STRING, &level},
+        {"--log-format", "FORMAT", "text or json (text)", CLI_STRING, &log_format},
         {NULL, NULL, NULL, 0, NULL},
     };
     cli_parse(self, options, argc, argv, &words);
     if (words.n)
         return cli_fail(2, "apiserver", "takes no arguments, got %s (objects are loaded with --load)", words.v[0]);
-    if (!cli_log("apiserver", level))
+    if (!cli_log("apiserver", level, log_format))
         return 2;
     cli_signals_block();
     kl_server *s = NULL;

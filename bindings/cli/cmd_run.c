@@ -31,11 +31,11 @@ typedef struct session {
     /* options */
     cli_cluster cluster;
     const char *ns, *level, *listen, *write_kubeconfig, *play, *metrics, *health;
-    const char *lease_name, *lease_ns, *identity;
+    const char *lease_name, *lease_ns, *identity, *log_format;
     long workers, qps, burst;
     size_t max_object;
     kl_time grace, lease, renew, retry;
-    bool http1, no_protobuf, elect, keep_managed_fields, watch_list;
+    bool trace_requests, http1, no_protobuf, elect, keep_managed_fields, watch_list;
     cli_list scripts, crds, load;
     /* what runs */
     script *loaded;
@@ -236,7 +236,7 @@ static int start_manager(session *s, kl_program **programs)
     kl_err err = KL_ERR_INIT;
     const kl_config *c = kl_client_config(s->client);
     kl_manager_options o = {.client = s->client, .ns = s->ns, .workers = (int)s->workers, .workers_forced = s->workers > 0, .grace = s->grace,
-        .max_object = s->max_object, .drop_managed_fields = !s->keep_managed_fields, .watch_list = s->watch_list, .metrics_address = s->metrics, .health_address = s->health,
+        .max_object = s->max_object, .trace_requests = s->trace_requests, .drop_managed_fields = !s->keep_managed_fields, .watch_list = s->watch_list, .metrics_address = s->metrics, .health_address = s->health,
         .changed = moved};
     o.election = (kl_election_options){.enabled = s->elect, .name = s->lease_name ? s->lease_name : programs[0]->specs[0].name,
         .ns = s->lease_ns ? s->lease_ns : c->context_namespace, .identity = s->identity, .lease = s->lease, .renew = s->renew, .retry = s->retry};
@@ -347,6 +347,8 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         {"--namespace", "NAME", "look at this namespace only (all)", CLI_STRING, &s->ns, "-n"},
         {"--workers", "N", "worker threads per controller, over what scripts say (1)", CLI_INT, &s->workers},
         {"--log-level", "LEVEL", "debug, info, warn, error or off (info)", CLI_STRING, &s->level},
+        {"--log-format", "FORMAT", "text, or json: one object a line, with everything that is known about a run (text)", CLI_STRING, &s->log_format},
+        {"--trace-requests", NULL, "send the reconcile's trace along with requests (a W3C traceparent header)", CLI_FLAG, &s->trace_requests},
         {"--metrics-bind-address", "ADDR:PORT", "serve /metrics there", CLI_STRING, &s->metrics},
         {"--health-probe-bind-address", "ADDR:PORT", "serve /healthz and /readyz there", CLI_STRING, &s->health},
         {"--leader-elect", NULL, "only the holder of a Lease reconciles", CLI_FLAG, &s->elect},
@@ -377,7 +379,7 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         next += add_cluster(s, options, (size_t)(next - options), next);
     *next = (cli_option){0};
     cli_parse(self, options, argc, argv, &s->scripts);
-    if (!cli_log(s->command, s->level))
+    if (!cli_log(s->command, s->level, s->log_format))
         return 2;
     cli_signals_block();
     int code = s->burst && !s->qps ? cli_fail(2, s->command, "--burst says how many requests go at once before --qps counts: give --qps, too") : run_session(s);

@@ -271,7 +271,7 @@ static int run(lua_State *L)
     int module = lua_gettop(L);
     read_options(L, v, module);
     cli_parse(v->command, v->options, v->argc, v->argv, &v->words);
-    if (!cli_log(v->command->name, v->level)) {
+    if (!cli_log(v->command->name, v->level, NULL)) {
         v->code = 2;
         return 0;
     }

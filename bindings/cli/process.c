@@ -99,7 +99,7 @@ void cli_second_signal_exits(void)
     pthread_sigmask(SIG_UNBLOCK, &s, NULL);
 }
 
-bool cli_log(const char *command, const char *level)
+bool cli_log(const char *command, const char *level, const char *format)
 {
     kl_log_level l;
     kl_err err = KL_ERR_INIT;
@@ -107,7 +107,13 @@ bool cli_log(const char *command, const char *level)
         cli_fail_err(2, command, &err);
         return false;
     }
+    bool json = format && !strcmp(format, "json");
+    if (format && !json && strcmp(format, "text")) {
+        cli_fail(2, command, "--log-format %s: it is text or json", format);
+        return false;
+    }
     kl_log_set_level(l);
-    kl_log_set_sink(kl_log_file_sink, NULL);
+    kl_log_set_detailed(json);
+    kl_log_set_sink(json ? kl_log_json_sink : kl_log_file_sink, NULL);
     return true;
 }

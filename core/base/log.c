@@ -20,6 +20,8 @@ static kl_log_sink *sink_fn KL_GUARDED_BY(mu);
 static void *sink_arg KL_GUARDED_BY(mu);
 static _Atomic int threshold = KL_LOG_OFF;          /* what the sink wants; OFF without a sink */
 static _Atomic int level_wanted = KL_LOG_INFO;
+static const char *record_format KL_GUARDED_BY(mu) = "";
+static atomic_bool detailed;
 
 static const char *const level_names[] = { "DEBUG", "INFO", "WARN", "ERROR", "OFF" };
 
@@ -57,6 +59,18 @@ kl_status kl_log_level_parse(const char *name, kl_log_level *out, kl_err *err)
     return kl_fail(err, KL_EINVAL, "log level \"%s\" is not known: use debug, info, warn, error or off", name ? name : "");
 }
 
+void kl_log_text(kl_log_level level, const char *message, const char *format, const char *fields)
+{
+    if (!kl_log_enabled(level))
+        return;
+    kl_lock(&mu);
+    record_format = format;
+    if (sink_fn)
+        sink_fn(sink_arg, level, message, fields);
+    record_format = "";
+    kl_unlock(&mu);
+}
+
 void kl_log(kl_log_level level, const char *message, const char *fmt, ...)
 {
     if (!kl_log_enabled(level))
@@ -70,12 +84,13 @@ void kl_log(kl_log_level level, const char *message, const char *fmt, ...)
     if (n >= (int)sizeof small)
         fields = big = kl_vsprintf(fmt, again);
     va_end(again);
-    kl_lock(&mu);
-    if (sink_fn)
-        sink_fn(sink_arg, level, message, fields);
-    kl_unlock(&mu);
+    kl_log_text(level, message, fmt, fields);
     kl_free(big);
 }
+
+const char *kl_log_record_format(void) { return record_format; }
+void kl_log_set_detailed(bool yes) { atomic_store_explicit(&detailed, yes, memory_order_relaxed); }
+bool kl_log_detailed(void) { return atomic_load_explicit(&detailed, memory_order_relaxed); }
 
 void kl_log_file_sink(void *arg, kl_log_level level, const char *message, const char *fields)
 {

@@ -21,8 +21,18 @@ void kl_log_set_level(kl_log_level level);
 bool kl_log_enabled(kl_log_level level);
 KL_NODISCARD kl_status kl_log_level_parse(const char *name, kl_log_level *out, kl_err *err);   /* debug info warn error off */
 void kl_log(kl_log_level level, const char *message, const char *fmt, ...) KL_PRINTF(3, 4);
+/* Inside a sink: the format of the record's fields, which tells numbers from texts that look like them. Static. */
+const char *kl_log_record_format(void);
+/* The sink is for machines: what records know should be said in full. False until somebody says so. */
+void kl_log_set_detailed(bool yes);
+bool kl_log_detailed(void);
+/* The same with fields that are text already, and a format that tells their types: "a=%d b=%s c=%B" (a boolean). */
+void kl_log_text(kl_log_level level, const char *message, const char *format, const char *fields);
 /* A sink that writes `2026-01-02T15:04:05.000Z INFO message k=v` lines to FILE* arg (stderr when NULL). */
 kl_log_sink kl_log_file_sink;
+/* The same in lines of JSON: {"ts":"2026-01-02T15:04:05.000Z","level":"info","msg":"message","k":"v"}. A line is valid JSON, whatever
+ * is in it; a traceback is in "stacktrace". */
+kl_log_sink kl_log_json_sink;
 
 /* `s` for a field: as it stands, or quoted and escaped when it has spaces, quotes or control characters ("" and NULL
  * give `""`). Written into out (cut to fit) and returned. */

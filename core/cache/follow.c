@@ -143,6 +143,8 @@ static const kl_value *last_known(void *arg, const char *ns, size_t nslen, const
 
 static void watch_opened(void *arg)
 {
+    kl__follower *f = arg;
+    atomic_store_explicit(&f->i->last_event, kl_clock_now(f->i->clock), memory_order_relaxed);
     kl__follow_step(arg, &(kl_reflector_input){ .kind = KL_REFLECTOR_OPENED });
 }
 
@@ -226,7 +228,10 @@ static kl_status watch_event(void *arg, const char *word, const kl_value *o, kl_
         kl_value_unref(o);
         return KL_OK;
     }
-    atomic_store_explicit(&f->i->last_event, kl_clock_now(f->i->clock), memory_order_relaxed);
+    kl_time now = kl_clock_now(f->i->clock);
+    atomic_store_explicit(&f->i->last_event, now, memory_order_relaxed);
+    if (type != KL_BOOKMARK)
+        atomic_store_explicit(&f->i->last_change, now, memory_order_relaxed);
     kl_reflector_input in = { .kind = KL_REFLECTOR_FRAME, .type = type, .rv = kl_object_rv(o) };
     if (type == KL_BOOKMARK)
         in.initial_end = f->streaming && ends_initial_events(o);

@@ -299,7 +299,7 @@ void kl_informer_stats_get(kl_informer *i, kl_informer_stats *out)
 {
     *out = (kl_informer_stats){
         .synced = kl_informer_synced(i), .objects = kl_indexer_count(i->indexer), .bytes = kl_indexer_bytes(i->indexer),
-        .events = atomic_load(&i->events), .last_event = atomic_load(&i->last_event), .rv = kl_indexer_rv(i->indexer),
+        .events = atomic_load(&i->events), .last_event = atomic_load(&i->last_event), .last_change = atomic_load(&i->last_change), .rv = kl_indexer_rv(i->indexer),
     };
     kl_lock(&i->mu);
     const kl__follower *f = worst(i);
@@ -317,6 +317,8 @@ void kl_informer_stats_get(kl_informer *i, kl_informer_stats *out)
         out->stalls += c->stalls;
         out->streams += c->streams;
         out->fallbacks += c->fallbacks;
+        out->relists += c->relists;
+        out->restarts += c->watches ? c->watches - 1 : 0;
     }
     kl_unlock(&i->mu);
 }

@@ -120,7 +120,10 @@ typedef struct kl_informer_stats {
     uint64_t stalls;               /* given up because they had been silent */
     uint64_t streams;              /* watches that asked for their initial events */
     uint64_t fallbacks;            /* of these, those that lists took over from */
-    kl_time last_event;            /* monotonic, bookmarks count; 0 never */
+    uint64_t relists;              /* times that the server had lost our place */
+    uint64_t restarts;             /* watches that follow another one */
+    kl_time last_event;            /* monotonic, bookmarks and established watches count; 0 never */
+    kl_time last_change;           /* the same without bookmarks */
     char *rv;                      /* of several parts, the one that has come least far */
     /* Of several parts all that follows is of one in trouble, where one is. */
     char *state, *message;         /* "idle", "listing", "streaming", "watching", "waiting", "parked", "stopped"; message of the last failure or NULL */

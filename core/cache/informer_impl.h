@@ -67,7 +67,7 @@ struct kl_informer {
     kl_indexer *indexer;
     _Atomic bool synced;
     _Atomic uint64_t events;
-    _Atomic kl_time last_event;
+    _Atomic kl_time last_event, last_change;
     _Atomic uint64_t bringing;   /* the watch thread while it brings an event, from a source that will lull; or 0 */
 
     /* watch thread */

@@ -259,6 +259,7 @@ static kl_reflector_action back_off(kl_reflector *r, next next, const kl_err *er
 /* The history is gone. The first time at once; a server that keeps losing it is not asked faster and faster. */
 static kl_reflector_action relist(kl_reflector *r, const kl_err *err, kl_time now)
 {
+    r->counts.relists++;
     return r->relists++ ? back_off(r, SYNC, err, now) : sync(r, now);
 }
 

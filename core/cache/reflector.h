@@ -69,6 +69,7 @@ typedef struct kl_reflector_counts {
     uint64_t stalls;           /* watches given up because they had been silent */
     uint64_t streams;          /* watches asked for with their initial events */
     uint64_t fallbacks;        /* of these, those that lists took over from */
+    uint64_t relists;          /* times that the server had lost our place */
 } kl_reflector_counts;
 
 /* page_size 0: 500. The seed draws jitter and watch timeouts. `stream`: the initial events of a watch rather than lists. */

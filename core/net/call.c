@@ -200,6 +200,8 @@ static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
     x->http_id = 0;
     if (st != KL_ECANCELLED)
         kl__client_count(c, &x->q, st ? 0 : code, x->retries, x->started);
+    if (!st)
+        kl__client_sizes(c, &x->q, x->body.len);
     if (x->cancelled) {
         call_end_cancelled(x);
         return;

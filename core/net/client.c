@@ -36,6 +36,8 @@ uint64_t kl__client_send(kl_client *c, kl_http *http, const kl__send *s)
         lines[n++] = s->condition;
     for (const char *const *l = kl__credentials_impersonation(c->credentials); *l && n < HEADERS_MAX - 1; l++)
         lines[n++] = *l;
+    if (q->traceparent && n < HEADERS_MAX - 1)
+        lines[n++] = q->traceparent;
     lines[n] = NULL;
     uint64_t id = kl_http_submit(http, &(kl_http_request){
         .method = q->method, .url = q->url, .headers = lines, .body = q->body.data, .body_len = q->body.len, .proxy = c->proxy,
@@ -56,6 +58,14 @@ void kl__client_count(kl_client *c, const kl__request *q, int code, int retries,
         c->hooks.on_request(c->hooks.arg, q->method, c->host, code, now() - started);
     if (retries && c->hooks.on_retry)
         c->hooks.on_retry(c->hooks.arg, q->method, c->host, code);
+    kl_unlock(&c->mu);
+}
+
+void kl__client_sizes(kl_client *c, const kl__request *q, size_t received)
+{
+    kl_lock(&c->mu);
+    if (c->hooks.on_sizes)
+        c->hooks.on_sizes(c->hooks.arg, q->method, c->host, q->body.len, received);
     kl_unlock(&c->mu);
 }
 

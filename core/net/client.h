@@ -52,6 +52,7 @@ typedef struct kl_op {                             /* borrowed for the call; cop
     bool bookmarks, initial_events;                /* watch */
     kl_time timeout;                               /* call timeout; 0: 60 s */
     kl_mandate mandate;                            /* under which it may be sent; looked at again just before it leaves, each time: KL_ENOTLEADER */
+    const char *traceparent;                       /* W3C Trace Context (base/trace.h), a value of that header; NULL: none is sent */
     bool urgent;                                   /* waits neither for the limiter nor while the server is busy: leases */
 } kl_op;
 void kl_op_init(kl_op *op, kl_verb verb, const char *kind);      /* zeroes, grace -1 */
@@ -61,6 +62,7 @@ typedef struct kl_client_hooks {
     void *arg;
     void (*on_request)(void *arg, const char *method, const char *host, int code, kl_time took);       /* after each attempt: rest_client_requests_total */
     void (*on_retry)(void *arg, const char *method, const char *host, int code);                       /* after each but the first: rest_client_request_retries_total */
+    void (*on_sizes)(void *arg, const char *method, const char *host, size_t sent, size_t received);      /* of the bodies, after each answer that came whole; not for streams */
     /* A request waited so long for its turn: the limiter's (every request, where there is one), or that of a busy server's pace. */
     void (*on_delayed)(void *arg, const char *method, const char *host, kl_time waited);
 } kl_client_hooks;

@@ -81,6 +81,7 @@ typedef struct kl__send {
 } kl__send;
 uint64_t kl__client_send(kl_client *c, kl_http *http, const kl__send *s);
 void kl__client_count(kl_client *c, const kl__request *q, int code, int retries, kl_time started);      /* the metrics hooks */
+void kl__client_sizes(kl_client *c, const kl__request *q, size_t received);
 void kl__client_delayed(kl_client *c, const kl__request *q, kl_time waited);               /* the same, of waiting before a request was sent */
 kl_time kl__client_limit(kl_client *c, const kl__request *q);                              /* takes a token of the limiter: how long to wait for it */
 void kl__client_limit_return(kl_client *c);                                                /* who waited gives up */

@@ -266,6 +266,7 @@ kl_status kl__request_make(const char *server, const kl_op *op, const kl_resourc
     char *resource = kl_resource_display(r);
     q.what = describe(op, resource, ns, name || !from_body ? name : kl_object_name(op->body));
     q.grant = grant_text(op, r, ns);
+    q.traceparent = op->traceparent ? kl_sprintf("traceparent: %s", op->traceparent) : NULL;
     kl_free(resource);
     kl_buf url = KL_BUF_INIT;
     params p = { .n = 0 };
@@ -293,6 +294,7 @@ void kl__request_fini(kl__request *q)
     kl_free(q->url);
     kl_free(q->what);
     kl_free(q->grant);
+    kl_free(q->traceparent);
     kl_free(q->protobuf_of);
     kl_buf_fini(&q->body);
     *q = (kl__request){0};
@@ -302,7 +304,7 @@ void kl__request_fini(kl__request *q)
 
 /* Every string member of kl_op. */
 #define EACH_STRING(f) f(kind) f(ns) f(default_ns) f(name) f(subresource) f(field_manager) f(field_validation) f(propagation) \
-    f(uid) f(precondition_rv) f(labels) f(fields) f(continue_token) f(rv) f(rv_match) f(include)
+    f(uid) f(precondition_rv) f(labels) f(fields) f(continue_token) f(rv) f(rv_match) f(include) f(traceparent)
 
 kl__op_copy *kl__op_copy_new(const kl_op *op)
 {

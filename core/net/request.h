@@ -15,6 +15,7 @@ typedef struct kl__request {
     kl_buf body;
     char *what;                     /* "get pods kube-system/a": how errors begin */
     char *grant;                    /* the RBAC rule that this needs, in words; NULL for raw paths */
+    char *traceparent;              /* a whole header line, or NULL */
     kl__shape shape;
     bool own_429;                   /* evictions: a 429 is the disruption budget's, not a busy server's */
     char *protobuf_of;              /* "apps/v1/deployments" when protobuf is asked for, see content.h */

@@ -219,7 +219,7 @@ static kl_worker *worker_new(kl_controller *c, int number)
 {
     return kl_worker_new(&(kl_worker_owner){.logic = owner_logic, .logic_unref = owner_logic_unref, .is_current = owner_is_current, .object = owner_object, .resolve = owner_resolve,
         .resource = owner_resource, .event = owner_event, .ended = owner_ended, .more = owner_more, .arg = c, .name = c->name, .queue = c->queue, .door = c->env.door, .clock = c->env.clock,
-        .metrics = c->metrics, .tenure = c->env.tenure}, number);
+        .metrics = c->metrics, .tenure = c->env.tenure, .trace_requests = c->env.trace_requests}, number);
 }
 
 /* Joins those who left after a reload and have come to their end. */

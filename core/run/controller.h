@@ -21,7 +21,7 @@ typedef struct kl_controller_env {         /* what the manager lends to all its 
     const kl_tenure *tenure;               /* under which they work; NULL: nobody asks */
     kl_metrics *metrics;
     int workers;
-    bool workers_forced;
+    bool workers_forced, trace_requests;
     void (*event)(void *arg, const kl_news *n);   /* any thread */
     void *event_arg;
     void (*changed)(void *arg);            /* on the loop: a worker has ended */

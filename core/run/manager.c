@@ -14,6 +14,7 @@
 #include "run/election.h"
 #include "run/endpoints.h"
 #include "run/recorder.h"
+#include "run/telemetry.h"
 
 #define GRACE_DEFAULT KL_SECONDS(30)       /* controller-runtime manager/internal.go:57 */
 #define MAX_OBJECT_DEFAULT ((size_t)16 << 20)
@@ -75,6 +76,11 @@ static void on_request(void *arg, const char *method, const char *host, int code
 static void on_retry(void *arg, const char *method, const char *host, int code)
 {
     kl_metrics_retry(arg, method, host, code);
+}
+
+static void on_sizes(void *arg, const char *method, const char *host, size_t sent, size_t received)
+{
+    kl_metrics_sizes(arg, method, host, sent, received);
 }
 
 static void on_delayed(void *arg, const char *method, const char *host, kl_time waited)
@@ -196,9 +202,9 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
     m->caches = kl_caches_new(&(kl_caches_options){.client = o->client, .clock = m->clock, .loop = m->loop, .mapper = m->mapper, .ns = m->ns,
         .max_object = o->max_object ? o->max_object : MAX_OBJECT_DEFAULT, .drop_managed_fields = o->drop_managed_fields, .stream = o->watch_list, .watch_kinds = true, .changed = advance, .changed_arg = m});
     m->env = (kl_controller_env){.client = o->client, .clock = m->clock, .loop = m->loop, .mapper = m->mapper, .caches = m->caches, .door = m->door,
-        .metrics = m->metrics, .workers = o->workers, .workers_forced = o->workers_forced, .event = record, .event_arg = m, .changed = advance,
+        .metrics = m->metrics, .workers = o->workers, .workers_forced = o->workers_forced, .trace_requests = o->trace_requests, .event = record, .event_arg = m, .changed = advance,
         .changed_arg = m};
-    kl_client_set_hooks(o->client, &(kl_client_hooks){.arg = m->metrics, .on_request = on_request, .on_retry = on_retry, .on_delayed = on_delayed});
+    kl_client_set_hooks(o->client, &(kl_client_hooks){.arg = m->metrics, .on_request = on_request, .on_retry = on_retry, .on_delayed = on_delayed, .on_sizes = on_sizes});
     kl_loop_start(m->loop);
     kl_loop_start(m->mapper);
     kl_status st = KL_OK;
@@ -545,9 +551,6 @@ bool kl_manager_idle(kl_manager *m)
 typedef struct informer_call {
     const char *kind;
     kl_informer *found;
-    kl_buf *out;
-    int pass;
-    kl_clock *clock;
 } informer_call;
 
 static void match_informer(void *arg, const char *kind, kl_informer *i)
@@ -570,102 +573,24 @@ kl_informer *kl_manager_informer(kl_manager *m, const char *kind)
 
 /* --- metrics ------------------------------------------------------------------------------------------------------------------------ */
 
-static const struct { const char *name, *type, *help; } INFORMER_METRICS[] = {
-    {"kubelua_informer_objects", "gauge", "Objects in the cache"},
-    {"kubelua_informer_bytes", "gauge", "Bytes that the cached objects take"},
-    {"kubelua_informer_synced", "gauge", "1 after the first list was delivered"},
-    {"kubelua_informer_lists_total", "counter", "Lists begun, relists included"},
-    {"kubelua_informer_watches_total", "counter", "Watches begun"},
-    {"kubelua_informer_events_total", "counter", "Watch events received"},
-    {"kubelua_informer_errors_total", "counter", "Lists and watches that failed"},
-    {"kubelua_informer_initial_streams_total", "counter", "Watches begun with their initial events in place of a list"},
-    {"kubelua_informer_list_fallbacks_total", "counter", "Of these, those that a list had to take over from"},
-    {"kubelua_informer_short_watches_total", "counter", "Watches that ended within a second"},
-    {"kubelua_informer_stalled_watches_total", "counter", "Watches given up because they were silent"},
-    {"kubelua_informer_last_event_age_seconds", "gauge", "Time since the last sign of life of the watch"},
-};
-
-static void informer_sample(void *arg, const char *kind, kl_informer *i)
-{
-    informer_call *c = arg;
-    kl_informer_stats s;
-    kl_informer_stats_get(i, &s);
-    double age = s.last_event ? (double)(kl_clock_now(c->clock) - s.last_event) / 1e9 : 0;
-    const double values[] = {(double)s.objects, (double)s.bytes, s.synced, (double)s.lists, (double)s.watches, (double)s.events, (double)s.errors,
-        (double)s.streams, (double)s.fallbacks, (double)s.short_watches, (double)s.stalls, age};
-    kl_metrics_sample(c->out, INFORMER_METRICS[c->pass].name, values[c->pass], "kind", kind, NULL);
-    kl_informer_stats_fini(&s);
-}
-
-static const struct { const char *name, *type, *help; } QUEUE_METRICS[] = {
-    {"workqueue_depth", "gauge", "Current depth of workqueue by workqueue and priority"},
-    {"workqueue_adds_total", "counter", "Total number of adds handled by workqueue"},
-    {"workqueue_retries_total", "counter", "Total number of retries handled by workqueue"},
-    {"workqueue_unfinished_work_seconds", "gauge", "How many seconds of work has been done that is in progress and hasn't been observed by work_duration."},
-    {"workqueue_longest_running_processor_seconds", "gauge", "How many seconds has the longest running processor for workqueue been running."},
-};
-
 typedef struct queues_call {
     kl_manager *m;
     kl_buf *out;
 } queues_call;
 
-static void depth_sample(kl_buf *out, const char *name, const char *priority, size_t ready)
-{
-    kl_metrics_sample(out, QUEUE_METRICS[0].name, (double)ready, "name", name, "controller", name, "priority", priority, NULL);
-}
-
-/* One line for each priority in use, normal always; beyond the first ones the sum, named as controller-runtime names it. */
-static void depth_samples(kl_buf *out, const char *name, kl_workqueue *q)
-{
-    kl_workqueue_depths d;
-    bool normal = false;
-    kl_workqueue_depths_get(q, &d);
-    for (size_t i = 0; i < d.n; i++) {
-        char priority[16];
-        snprintf(priority, sizeof priority, "%d", d.of[i].priority);
-        normal |= !d.of[i].priority;
-        depth_sample(out, name, priority, d.of[i].ready);
-    }
-    if (!normal)
-        depth_sample(out, name, "0", 0);
-    if (d.more)
-        depth_sample(out, name, "exceeded_cardinality_limit", d.others);
-}
-
 static void queue_samples(void *arg)
 {
     queues_call *c = arg;
     kl_manager *m = c->m;
-    for (size_t f = 0; f < sizeof QUEUE_METRICS / sizeof *QUEUE_METRICS; f++) {
-        kl_metrics_head(c->out, QUEUE_METRICS[f].name, QUEUE_METRICS[f].type, QUEUE_METRICS[f].help);
-        for (size_t i = 0; i < m->n_slots; i++)
-            for (size_t k = 0; k < m->slots[i]->n; k++) {
-                kl_workqueue_stats q;
-                const char *name = kl_controller_name(m->slots[i]->controllers[k]);
-                kl_workqueue_stats_get(kl_controller_queue(m->slots[i]->controllers[k]), kl_clock_now(m->clock), &q);
-                const double values[] = {(double)q.ready, (double)q.adds, (double)q.retries, (double)q.unfinished / 1e9, (double)q.longest_running / 1e9};
-                if (f == 0)
-                    depth_samples(c->out, name, kl_controller_queue(m->slots[i]->controllers[k]));
-                else
-                    kl_metrics_sample(c->out, QUEUE_METRICS[f].name, values[f], "name", name, "controller", name, NULL);
-            }
-    }
-}
-
-static void event_samples(kl_manager *m, kl_buf *out)
-{
-    kl_recorder_stats s;
-    kl_recorder_stats_get(m->recorder, &s);
-    const struct { const char *why; uint64_t n; } dropped[] = {{"full", s.full}, {"spam", s.spam}, {"refused", s.refused}, {"given_up", s.given_up},
-        {"terminating", s.terminating}, {"not_leading", s.not_leading}};
-    kl_metrics_head(out, "kubelua_events_total", "counter", "Events about objects that were recorded, repeats included");
-    kl_metrics_sample(out, "kubelua_events_total", (double)s.recorded, NULL);
-    kl_metrics_head(out, "kubelua_events_dropped_total", "counter", "Events about objects that nobody will see, and why");
-    for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
-        kl_metrics_sample(out, "kubelua_events_dropped_total", (double)dropped[i].n, "reason", dropped[i].why, NULL);
-    kl_metrics_head(out, "kubelua_events_waiting", "gauge", "Events with something that the server was not told yet");
-    kl_metrics_sample(out, "kubelua_events_waiting", (double)s.waiting, NULL);
+    size_t n = 0, room = 0;
+    for (size_t i = 0; i < m->n_slots; i++)
+        room += m->slots[i]->n;
+    kl_queue_of *v = kl_new_array(kl_queue_of, room + 1);
+    for (size_t i = 0; i < m->n_slots; i++)
+        for (size_t k = 0; k < m->slots[i]->n; k++)
+            v[n++] = (kl_queue_of){kl_controller_name(m->slots[i]->controllers[k]), kl_controller_queue(m->slots[i]->controllers[k])};
+    kl_telemetry_queues(c->out, v, n, kl_clock_now(m->clock));
+    kl_free(v);
 }
 
 char *kl_manager_metrics(kl_manager *m)
@@ -674,12 +599,9 @@ char *kl_manager_metrics(kl_manager *m)
     kl_metrics_write(m->metrics, &out);
     queues_call q = {m, &out};
     kl_loop_call(m->loop, queue_samples, &q);
-    for (size_t f = 0; f < sizeof INFORMER_METRICS / sizeof *INFORMER_METRICS; f++) {
-        kl_metrics_head(&out, INFORMER_METRICS[f].name, INFORMER_METRICS[f].type, INFORMER_METRICS[f].help);
-        informer_call c = {.out = &out, .pass = (int)f, .clock = m->clock};
-        kl_caches_each(m->caches, informer_sample, &c);
-    }
-    event_samples(m, &out);
+    kl_telemetry_informers(&out, m->caches, kl_clock_now(m->clock));
+    kl_telemetry_events(&out, m->recorder);
+    kl_telemetry_process(&out);
     kl_metrics_head(&out, "kubelua_writes_total", "counter", "Writes let through by the door");
     kl_metrics_sample(&out, "kubelua_writes_total", (double)kl_door_writes(m->door), NULL);
     kl_metrics_head(&out, "kubelua_writes_refused_total", "counter", "Writes refused because the lease was not ours");

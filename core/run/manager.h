@@ -28,6 +28,7 @@ typedef struct kl_manager_options {                /* kl_manager_new copies the 
     kl_time grace;                                 /* 0: 30 s */
     size_t max_object;                             /* 0: 16 MiB */
     bool drop_managed_fields;
+    bool trace_requests;                           /* requests of a reconcile carry its trace, in a traceparent header */
     bool watch_list;                               /* caches begin with a watch's initial events (sendInitialEvents) rather than with lists */
     kl_election_options election;
     const char *metrics_address, *health_address;  /* NULL: none */

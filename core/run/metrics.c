@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/map.h"
@@ -17,10 +18,13 @@
 /* controller_runtime_reconcile_time_seconds (controller-runtime internal/controller/metrics) */
 static const double RECONCILE_BUCKETS[] = {.005, .01, .025, .05, .1, .15, .2, .25, .3, .35, .4, .45, .5, .6, .7, .8, .9, 1, 1.25, 1.5,
     1.75, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60};
-/* workqueue histograms: 10e-9 * 10^k, k = 0..11 */
-static const double QUEUE_BUCKETS[] = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10, 100, 1000};
+/* workqueue histograms: prometheus.ExponentialBuckets(10e-9, 10, 12), which multiplies; these are the sums of its errors. */
+static const double QUEUE_BUCKETS[] = {1e-08, 1e-07, 1e-06, 9.999999999999999e-06, 9.999999999999999e-05, 0.001, 0.01, 0.1, 1, 10, 100, 1000};
 /* rest_client_request_duration_seconds (controller-runtime metrics/client_go_adapter) */
 static const double REQUEST_BUCKETS[] = {.005, .025, .1, .25, .5, 1, 2, 4, 8, 15, 30, 60};
+
+/* rest_client_request_size_bytes, rest_client_response_size_bytes */
+static const double SIZE_BUCKETS[] = {64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216};
 
 #define BUCKETS_MAX 40
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -28,8 +32,9 @@ static const double REQUEST_BUCKETS[] = {.005, .025, .1, .25, .5, 1, 2, 4, 8, 15
 typedef struct histogram {
     const double *le;
     size_t n;
+    double unit;                                   /* of what is observed in what is shown: 1e9 for seconds, 1 for bytes */
     atomic_uint_fast64_t in[BUCKETS_MAX + 1];      /* not cumulative; the last is +Inf */
-    _Atomic kl_time sum;
+    _Atomic int64_t sum;
 } histogram;
 
 struct kl_controller_metrics {
@@ -50,10 +55,16 @@ typedef struct latency_series {
     histogram h;
 } latency_series;
 
+typedef struct lease_series {
+    bool leading;
+    uint64_t slow;
+} lease_series;
+
 struct kl_metrics {
     kl_mutex mu;
     kl_map *controllers KL_GUARDED_BY(mu), *requests KL_GUARDED_BY(mu), *latencies KL_GUARDED_BY(mu),
-        *retries KL_GUARDED_BY(mu), *delays KL_GUARDED_BY(mu), *leases KL_GUARDED_BY(mu);
+        *retries KL_GUARDED_BY(mu), *delays KL_GUARDED_BY(mu), *lookups KL_GUARDED_BY(mu), *sent KL_GUARDED_BY(mu), *received KL_GUARDED_BY(mu),
+        *leases KL_GUARDED_BY(mu);
 };
 
 static const char *const OUTCOMES[KL_OUTCOMES] = {"success", "error", "requeue", "requeue_after"};
@@ -67,6 +78,9 @@ kl_metrics *kl_metrics_new(void)
     m->latencies = kl_map_new();
     m->retries = kl_map_new();
     m->delays = kl_map_new();
+    m->lookups = kl_map_new();
+    m->sent = kl_map_new();
+    m->received = kl_map_new();
     m->leases = kl_map_new();
     return m;
 }
@@ -103,20 +117,24 @@ void kl_metrics_free(kl_metrics *m)
     kl_map_free(m->latencies, latency_free);
     kl_map_free(m->retries, request_free);
     kl_map_free(m->delays, latency_free);
+    kl_map_free(m->lookups, latency_free);
+    kl_map_free(m->sent, latency_free);
+    kl_map_free(m->received, latency_free);
     kl_map_free(m->leases, kl_free);
     kl_mutex_fini(&m->mu);
     kl_free(m);
 }
 
-static void histogram_init(histogram *h, const double *le, size_t n)
+static void histogram_init(histogram *h, const double *le, size_t n, double unit)
 {
     h->le = le;
     h->n = n;
+    h->unit = unit;
 }
 
-static void observe(histogram *h, kl_time t)
+static void observe(histogram *h, int64_t t)
 {
-    double s = (double)t / 1e9;
+    double s = (double)t / h->unit;
     size_t i = 0;
     while (i < h->n && s > h->le[i])
         i++;
@@ -131,9 +149,9 @@ kl_controller_metrics *kl_metrics_controller(kl_metrics *m, const char *name, in
     if (!c) {
         c = kl_new(kl_controller_metrics);
         c->name = kl_strdup(name);
-        histogram_init(&c->reconcile, RECONCILE_BUCKETS, COUNT(RECONCILE_BUCKETS));
-        histogram_init(&c->waited, QUEUE_BUCKETS, COUNT(QUEUE_BUCKETS));
-        histogram_init(&c->worked, QUEUE_BUCKETS, COUNT(QUEUE_BUCKETS));
+        histogram_init(&c->reconcile, RECONCILE_BUCKETS, COUNT(RECONCILE_BUCKETS), 1e9);
+        histogram_init(&c->waited, QUEUE_BUCKETS, COUNT(QUEUE_BUCKETS), 1e9);
+        histogram_init(&c->worked, QUEUE_BUCKETS, COUNT(QUEUE_BUCKETS), 1e9);
         kl_map_set(m->controllers, name, c);
     }
     c->max_concurrent = max_concurrent;
@@ -199,18 +217,22 @@ static void count_locked(kl_map *series, const char *method, const char *host, i
     kl_free(key);
 }
 
-static void observe_locked(kl_map *series, const char *method, const char *host, kl_time took)
+/* `bytes` or else seconds; method NULL: the host is all that is told. */
+static void observe_locked(kl_map *series, const char *method, const char *host, bool bytes, int64_t value)
 {
-    char *key = kl_sprintf("%s %s", method, host);
+    char *key = kl_sprintf("%s %s", method ? method : "", host);
     latency_series *l = kl_map_get(series, key);
     if (!l) {
         l = kl_new(latency_series);
         l->method = kl_strdup(method);
         l->host = kl_strdup(host);
-        histogram_init(&l->h, REQUEST_BUCKETS, COUNT(REQUEST_BUCKETS));
+        if (bytes)
+            histogram_init(&l->h, SIZE_BUCKETS, COUNT(SIZE_BUCKETS), 1);
+        else
+            histogram_init(&l->h, REQUEST_BUCKETS, COUNT(REQUEST_BUCKETS), 1e9);
         kl_map_set(series, key, l);
     }
-    observe(&l->h, took);
+    observe(&l->h, value);
     kl_free(key);
 }
 
@@ -218,7 +240,7 @@ void kl_metrics_request(kl_metrics *m, const char *method, const char *host, int
 {
     kl_lock(&m->mu);
     count_locked(m->requests, method, host, code);
-    observe_locked(m->latencies, method, host, took);
+    observe_locked(m->latencies, method, host, false, took);
     kl_unlock(&m->mu);
 }
 
@@ -232,17 +254,44 @@ void kl_metrics_retry(kl_metrics *m, const char *method, const char *host, int c
 void kl_metrics_delay(kl_metrics *m, const char *method, const char *host, kl_time waited)
 {
     kl_lock(&m->mu);
-    observe_locked(m->delays, method, host, waited);
+    observe_locked(m->delays, method, host, false, waited);
     kl_unlock(&m->mu);
+}
+
+void kl_metrics_sizes(kl_metrics *m, const char *method, const char *host, size_t sent, size_t received)
+{
+    kl_lock(&m->mu);
+    observe_locked(m->sent, method, host, true, (int64_t)sent);
+    observe_locked(m->received, method, host, true, (int64_t)received);
+    kl_unlock(&m->mu);
+}
+
+void kl_metrics_lookup(kl_metrics *m, const char *host, kl_time took)
+{
+    kl_lock(&m->mu);
+    observe_locked(m->lookups, NULL, host, false, took);
+    kl_unlock(&m->mu);
+}
+
+static lease_series *lease_locked(kl_map *leases, const char *name)
+{
+    lease_series *l = kl_map_get(leases, name);
+    if (!l)
+        kl_map_set(leases, name, l = kl_new(lease_series));
+    return l;
 }
 
 void kl_metrics_leader(kl_metrics *m, const char *lease_name, bool leading)
 {
     kl_lock(&m->mu);
-    char *v = kl_map_get(m->leases, lease_name);
-    if (!v)
-        kl_map_set(m->leases, lease_name, v = kl_alloc(1));
-    *v = leading;
+    lease_locked(m->leases, lease_name)->leading = leading;
+    kl_unlock(&m->mu);
+}
+
+void kl_metrics_leader_slow(kl_metrics *m, const char *lease_name)
+{
+    kl_lock(&m->mu);
+    lease_locked(m->leases, lease_name)->slow++;
     kl_unlock(&m->mu);
 }
 
@@ -277,6 +326,22 @@ static void number(kl_buf *out, double v)
         kl_buf_printf(out, "%.10g", v);
 }
 
+/* The bound of a bucket as Go writes it, since `le` is compared as a text: the fewest digits that mean this number, and an
+ * exponent from 1e+06 on. */
+static void bound(double v, char out[32])
+{
+    if (isinf(v)) {
+        snprintf(out, 32, "+Inf");
+        return;
+    }
+    int digits = 1;
+    while (snprintf(out, 32, "%.*e", digits - 1, v) && digits < 17 && strtod(out, NULL) != v)
+        digits++;
+    int exponent = (int)strtol(strchr(out, 'e') + 1, NULL, 10);
+    if (exponent >= -4 && exponent < 6)
+        snprintf(out, 32, "%.*g", digits > 6 ? digits : 6, v);
+}
+
 void kl_metrics_sample(kl_buf *out, const char *name, double value, ...)
 {
     kl_buf_puts(out, name);
@@ -291,17 +356,14 @@ void kl_metrics_sample(kl_buf *out, const char *name, double value, ...)
     kl_buf_putc(out, '\n');
 }
 
-/* k1..v2: up to three labels, NULL ends them. */
+/* k1..v2: one or two labels, NULL ends them. */
 static void write_histogram(kl_buf *out, const char *name, const histogram *h, const char *k1, const char *v1, const char *k2, const char *v2)
 {
     char series[128], le[32];
     uint64_t total = 0;
     for (size_t i = 0; i <= h->n; i++) {
         total += h->in[i];
-        kl_buf text = KL_BUF_INIT;
-        number(&text, i < h->n ? h->le[i] : INFINITY);
-        snprintf(le, sizeof le, "%s", kl_buf_str(&text));
-        kl_buf_fini(&text);
+        bound(i < h->n ? h->le[i] : INFINITY, le);
         snprintf(series, sizeof series, "%s_bucket", name);
         if (k2)
             kl_metrics_sample(out, series, (double)total, k1, v1, k2, v2, "le", le, NULL);
@@ -309,7 +371,7 @@ static void write_histogram(kl_buf *out, const char *name, const histogram *h, c
             kl_metrics_sample(out, series, (double)total, k1, v1, "le", le, NULL);
     }
     snprintf(series, sizeof series, "%s_sum", name);
-    kl_metrics_sample(out, series, (double)h->sum / 1e9, k1, v1, k2, v2, NULL);
+    kl_metrics_sample(out, series, (double)h->sum / h->unit, k1, v1, k2, v2, NULL);
     snprintf(series, sizeof series, "%s_count", name);
     kl_metrics_sample(out, series, (double)total, k1, v1, k2, v2, NULL);
 }
@@ -365,8 +427,9 @@ static void write_controllers(kl_metrics *m, kl_buf *out) KL_REQUIRES(m->mu)
 
 static void write_counts(kl_buf *out, kl_map *series, const char *name, const char *help, const char *method)
 {
-    kl_metrics_head(out, name, "counter", help);
     char **keys = kl_map_sorted_keys(series);
+    if (*keys)
+        kl_metrics_head(out, name, "counter", help);
     for (char **k = keys; *k; k++) {
         request_series *s = kl_map_get(series, *k);
         char code[16] = "<error>";
@@ -379,12 +442,40 @@ static void write_counts(kl_buf *out, kl_map *series, const char *name, const ch
 
 static void write_latencies(kl_buf *out, kl_map *series, const char *name, const char *help)
 {
-    kl_metrics_head(out, name, "histogram", help);
     char **keys = kl_map_sorted_keys(series);
+    if (*keys)
+        kl_metrics_head(out, name, "histogram", help);
     for (char **k = keys; *k; k++) {
         latency_series *s = kl_map_get(series, *k);
-        write_histogram(out, name, &s->h, "host", s->host, "verb", s->method);
+        write_histogram(out, name, &s->h, "host", s->host, s->method ? "verb" : NULL, s->method);
     }
+    kl_free(keys);
+}
+
+static void write_requests(kl_metrics *m, kl_buf *out) KL_REQUIRES(m->mu)
+{
+    write_counts(out, m->requests, "rest_client_requests_total", "Number of HTTP requests, partitioned by status code, method, and host.", "method");
+    write_latencies(out, m->latencies, "rest_client_request_duration_seconds", "Request latency in seconds. Broken down by verb and host.");
+    write_latencies(out, m->sent, "rest_client_request_size_bytes", "Request size in bytes. Broken down by verb and host.");
+    write_latencies(out, m->received, "rest_client_response_size_bytes", "Response size in bytes. Broken down by verb and host.");
+    write_counts(out, m->retries, "rest_client_request_retries_total", "Number of request retries, partitioned by status code, verb, and host.", "verb");
+    write_latencies(out, m->delays, "rest_client_rate_limiter_duration_seconds", "Client side rate limiter latency in seconds. Broken down by verb, and host.");
+    write_latencies(out, m->lookups, "rest_client_dns_resolution_duration_seconds", "DNS resolver latency in seconds. Broken down by host.");
+}
+
+static void write_leases(kl_metrics *m, kl_buf *out) KL_REQUIRES(m->mu)
+{
+    char **keys = kl_map_sorted_keys(m->leases);
+    if (*keys)
+        kl_metrics_head(out, "leader_election_master_status", "gauge",
+            "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. 'name' is the string used to identify the lease. Please make sure to group by name.");
+    for (char **k = keys; *k; k++)
+        kl_metrics_sample(out, "leader_election_master_status", ((lease_series *)kl_map_get(m->leases, *k))->leading, "name", *k, NULL);
+    if (*keys)
+        kl_metrics_head(out, "leader_election_slowpath_total", "counter",
+            "Total number of slow path exercised in renewing leader leases. 'name' is the string used to identify the lease. Please make sure to group by name.");
+    for (char **k = keys; *k; k++)
+        kl_metrics_sample(out, "leader_election_slowpath_total", (double)((lease_series *)kl_map_get(m->leases, *k))->slow, "name", *k, NULL);
     kl_free(keys);
 }
 
@@ -392,18 +483,7 @@ void kl_metrics_write(kl_metrics *m, kl_buf *out)
 {
     kl_lock(&m->mu);
     write_controllers(m, out);
-    write_counts(out, m->requests, "rest_client_requests_total", "Number of HTTP requests, partitioned by status code, method, and host.", "method");
-    write_latencies(out, m->latencies, "rest_client_request_duration_seconds", "Request latency in seconds. Broken down by verb, and host.");
-    if (kl_map_len(m->retries))
-        write_counts(out, m->retries, "rest_client_request_retries_total", "Number of request retries, partitioned by status code, verb, and host.", "verb");
-    if (kl_map_len(m->delays))
-        write_latencies(out, m->delays, "rest_client_rate_limiter_duration_seconds", "Client side rate limiter latency in seconds. Broken down by verb, and host.");
-    char **keys = kl_map_sorted_keys(m->leases);
-    if (keys[0])
-        kl_metrics_head(out, "leader_election_master_status", "gauge",
-            "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. 'name' is the string used to identify the lease. Please make sure to group by name.");
-    for (char **k = keys; *k; k++)
-        kl_metrics_sample(out, "leader_election_master_status", *(char *)kl_map_get(m->leases, *k), "name", *k, NULL);
-    kl_free(keys);
+    write_requests(m, out);
+    write_leases(m, out);
     kl_unlock(&m->mu);
 }

@@ -31,7 +31,10 @@ uint64_t kl_metrics_errors(kl_controller_metrics *c);
 void kl_metrics_request(kl_metrics *m, const char *method, const char *host, int code, kl_time took);
 void kl_metrics_retry(kl_metrics *m, const char *method, const char *host, int code);      /* rest_client_request_retries_total{code,verb,host} */
 void kl_metrics_delay(kl_metrics *m, const char *method, const char *host, kl_time waited);    /* rest_client_rate_limiter_duration_seconds{verb,host} */
-void kl_metrics_leader(kl_metrics *m, const char *lease_name, bool leading);
+void kl_metrics_sizes(kl_metrics *m, const char *method, const char *host, size_t sent, size_t received);      /* of the bodies: rest_client_request_size_bytes{verb,host} and _response_ */
+void kl_metrics_lookup(kl_metrics *m, const char *host, kl_time took);                     /* rest_client_dns_resolution_duration_seconds{host} */
+void kl_metrics_leader(kl_metrics *m, const char *lease_name, bool leading);               /* leader_election_master_status{name} */
+void kl_metrics_leader_slow(kl_metrics *m, const char *lease_name);                        /* leader_election_slowpath_total{name}: a renewal had to read the lease first */
 
 /* Writes all of the above. Gauges that live elsewhere (queues, informers) are appended by the manager with the two below. */
 void kl_metrics_write(kl_metrics *m, kl_buf *out);

@@ -12,6 +12,7 @@
 
 #include <stdatomic.h>
 #include "base/log.h"
+#include "base/trace.h"
 #include "cache/informer.h"
 #include "net/client.h"
 #include "run/news.h"
@@ -92,6 +93,9 @@ const kl_resource *kl_run_resource(kl_run *r, const char *kind);      /* NULL wh
 void kl_run_record(kl_run *r, const kl_news *n);
 void kl_run_event(kl_run *r, const kl_value *about, const char *type, const char *reason, const char *message);
 void kl_run_log(kl_run *r, kl_log_level level, const char *message);   /* with controller, key, reconcileID, generation */
+/* The same with fields of the script's own, and their types: see kl_log_text. */
+void kl_run_log_with(kl_run *r, kl_log_level level, const char *message, const char *format, const char *fields);
+void kl_run_trace(kl_run *r, kl_trace *out);              /* of this reconcile: its reconcileID, and a span */
 
 typedef enum kl_result_kind {
     KL_RESULT_DONE,            /* forget backoff */

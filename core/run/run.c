@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "model/object.h"
+#include "model/resource.h"
 #include "run/run_impl.h"
 
 const char *kl_run_key(const kl_run *r) { return r->key; }
@@ -88,7 +89,7 @@ static void reply_clear(kl_run *r)
 }
 
 /* What the op leaves open: manager and namespace. */
-static kl_op complete(const kl_run *r, const kl_op *op)
+static kl_op complete(kl_run *r, const kl_op *op)
 {
     kl_op full = *op;
     if (!full.field_manager)
@@ -96,6 +97,13 @@ static kl_op complete(const kl_run *r, const kl_op *op)
     if (!full.default_ns)
         full.default_ns = r->ns;
     full.mandate = r->mandate;
+    if (r->w->o.trace_requests && !*r->traceparent) {
+        kl_trace t;
+        kl_run_trace(r, &t);
+        kl_trace_header(&t, r->traceparent);
+    }
+    if (*r->traceparent)
+        full.traceparent = r->traceparent;
     return full;
 }
 
@@ -237,10 +245,54 @@ void kl_run_event(kl_run *r, const kl_value *about, const char *type, const char
     kl_run_record(r, &(kl_news){.about = about, .type = type, .reason = reason, .note = message});
 }
 
+/* One trace per reconcile: its number without the dashes, and a span of half that length made of it. */
+void kl_run_trace(kl_run *r, kl_trace *out)
+{
+    const char *id = kl_run_id(r);
+    size_t n = 0;
+    for (; *id; id++)
+        if (*id != '-')
+            out->trace[n++] = *id;
+    out->trace[n] = '\0';
+    kl_trace_span(out->trace, out);
+}
+
+const char *kl__run_detail(kl_run *r)
+{
+    if (!kl_log_detailed())
+        return "";
+    if (r->detail)
+        return r->detail;
+    kl_gvk k = {0};
+    kl_err err = KL_ERR_INIT;
+    kl_trace t;
+    const char *kind = r->gen->logic->spec->resource;
+    if (!kind || kl_gvk_parse(kind, &k, &err))
+        k = (kl_gvk){.group = kl_strdup(""), .version = kl_strdup(""), .kind = kl_strdup(kind ? kind : "")};
+    kl_err_fini(&err);
+    kl_run_trace(r, &t);
+    r->detail = kl_sprintf(" controllerGroup=%s controllerKind=%s namespace=%s name=%s traceID=%s spanID=%s", kl_log_quoted(k.group), kl_log_quoted(k.kind),
+        kl_log_quoted(r->ns), kl_log_quoted(r->name), t.trace, t.span);
+    kl_gvk_fini(&k);
+    return r->detail;
+}
+
 void kl_run_log(kl_run *r, kl_log_level level, const char *message)
 {
-    if (kl_log_enabled(level))
-        kl_log(level, message, "controller=%s key=%s reconcileID=%s generation=%d", r->w->o.name, r->key, kl_run_id(r), r->gen->logic->generation);
+    kl_run_log_with(r, level, message, "", "");
+}
+
+#define RUN_FIELDS "controller=%s key=%s reconcileID=%s generation=%d%s"
+
+void kl_run_log_with(kl_run *r, kl_log_level level, const char *message, const char *format, const char *fields)
+{
+    if (!kl_log_enabled(level))
+        return;
+    char *all = kl_sprintf(RUN_FIELDS "%s%s", r->w->o.name, r->key, kl_run_id(r), r->gen->logic->generation, kl__run_detail(r), *fields ? " " : "", fields);
+    char *types = kl_sprintf("%s %s", RUN_FIELDS, format);
+    kl_log_text(level, message, types, all);
+    kl_free(types);
+    kl_free(all);
 }
 
 void kl_run_set_priority(kl_run *r, int priority)

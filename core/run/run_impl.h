@@ -41,6 +41,8 @@ struct kl_run {
     bool deposed;          /* something was refused because that does not hold any more */
     int attempt;
     char id[40];
+    char traceparent[KL_TRACEPARENT_MAX];      /* "" until a request carries it */
+    char *detail;          /* what only machines read of it in logs; made when it is first logged */
     void *user;
     kl_time started;
     kl_heap_node sleep;    /* in w->due while sleeping */
@@ -84,6 +86,9 @@ struct kl_worker {
     atomic_bool ended;                     /* its thread will not run another key, nor wait for anything */
 };
 
+/* For logs, behind "controller=%s key=%s ... reconcileID=%s generation=%d": " controllerGroup=... spanID=..." when the log wants
+ * everything, else "". Valid for the run. */
+const char *kl__run_detail(kl_run *r);
 kl_answer *kl__answer_new(kl_run *r);
 void kl__answer_done(void *arg, kl_status st, int code, const kl_value *body, kl_err *err);     /* a kl_reply_fn; arg is the kl_answer */
 

@@ -132,6 +132,7 @@ static void run_free(kl_run *r)
     kl_err_fini(&r->reply_err);
     kl_free(r->message);
     kl_free(r->traceback);
+    kl_free(r->detail);
     kl_free(r->ns);
     kl_free(r);
     atomic_fetch_sub(&w->inflight, 1);
@@ -142,11 +143,11 @@ static void log_failure(kl_run *r, kl_time next)
     char in[KL_DURATION_MAX], why[2048];
     kl_log_quote(r->message ? r->message : "", why, sizeof why);
     if (next < 0)
-        kl_error("reconcile failed for good, waiting for the object to change", "controller=%s key=%s attempt=%d reconcileID=%s error=%s%s%s",
-            r->w->o.name, r->key, r->attempt, kl_run_id(r), why, r->traceback ? "\n" : "", r->traceback ? r->traceback : "");
+        kl_error("reconcile failed for good, waiting for the object to change", "controller=%s key=%s attempt=%d reconcileID=%s generation=%d%s error=%s%s%s",
+            r->w->o.name, r->key, r->attempt, kl_run_id(r), r->gen->logic->generation, kl__run_detail(r), why, r->traceback ? "\n" : "", r->traceback ? r->traceback : "");
     else
-        kl_error("reconcile failed", "controller=%s key=%s attempt=%d retry_in=%s reconcileID=%s error=%s%s%s", r->w->o.name, r->key, r->attempt,
-            kl_duration_format(next, in), kl_run_id(r), why, r->traceback ? "\n" : "", r->traceback ? r->traceback : "");
+        kl_error("reconcile failed", "controller=%s key=%s attempt=%d retry_in=%s reconcileID=%s generation=%d%s error=%s%s%s", r->w->o.name, r->key, r->attempt,
+            kl_duration_format(next, in), kl_run_id(r), r->gen->logic->generation, kl__run_detail(r), why, r->traceback ? "\n" : "", r->traceback ? r->traceback : "");
 }
 
 /* What the queue is asked to bring again comes as urgent as it was. */
@@ -187,12 +188,14 @@ static void settle(kl_run *r, kl_time now)
         break;
     case KL_RESULT_RETRY:
         if (r->message)
-            kl_info("reconcile waits", "controller=%s key=%s why=%s", w->o.name, r->key, kl_log_quoted(r->message));
+            kl_info("reconcile waits", "controller=%s key=%s reconcileID=%s generation=%d%s why=%s", w->o.name, r->key, kl_run_id(r), r->gen->logic->generation,
+                kl__run_detail(r), kl_log_quoted(r->message));
         again(r, r->after, false, now);
         outcome = KL_OUTCOME_REQUEUE_AFTER;
         break;
     case KL_RESULT_CONFLICT:
-        kl_debug("conflict, running again", "controller=%s key=%s", w->o.name, r->key);
+        kl_debug("conflict, running again", "controller=%s key=%s reconcileID=%s generation=%d%s", w->o.name, r->key, kl_run_id(r), r->gen->logic->generation,
+            kl__run_detail(r));
         again(r, 0, true, now);
         outcome = KL_OUTCOME_REQUEUE;
         break;

@@ -39,6 +39,7 @@ typedef struct kl_worker_owner {
     void (*ended)(void *arg);          /* the worker's last word, on its thread; may be NULL */
     void *arg;
     const char *name;                  /* controller name */
+    bool trace_requests;               /* its requests carry a traceparent */
     kl_workqueue *queue;
     kl_door *door;
     kl_clock *clock;

@@ -50,12 +50,45 @@ local function formatted(fmt, ...)
   return fmt:format(table.unpack(args, 1, args.n))
 end
 
+-- A table behind what the format wants: fields of the record, as text and as the types of the text.
+local TYPES = { integer = "%d", float = "%g", boolean = "%B" }
+
+local function fields_of(level, t)
+  local names, text, types = {}, {}, {}
+  for name in pairs(t) do
+    if type(name) ~= "string" or not name:find "^[%a_][%w_.-]*$" then
+      core.blame(("ctx.log:%s: a field is called by letters, digits, _, . and -, got %s"):format(level, tostring(name)))
+    end
+    names[#names + 1] = name
+  end
+  table.sort(names)
+  for i, name in ipairs(names) do
+    local value = t[name]
+    text[i] = name .. "=" .. run.quote(tostring(value))
+    types[i] = name .. "=" .. (TYPES[math.type(value) or type(value)] or "%s")
+  end
+  return table.concat(text, " "), table.concat(types, " ")
+end
+
+local function wanted(fmt)
+  local n = 0
+  for _ in fmt:gsub("%%%%", ""):gmatch "%%" do n = n + 1 end
+  return n
+end
+
 local log = setmetatable({}, Log)
 
 for _, level in ipairs { "debug", "info", "warn", "error" } do
   Log[level] = function(self, fmt, ...)
     if self ~= log then core.blame(("ctx.log.%s is a method: write ctx.log:%s(\"...\")"):format(level, level)) end
-    if run.logs(level) then run.log(level, formatted(fmt, ...)) end
+    if not run.logs(level) then return end
+    local n = select("#", ...)
+    local last = n > 0 and select(n, ...)
+    if type(last) == "table" and type(fmt) == "string" and n > wanted(fmt) then
+      run.log(level, n == 1 and fmt or formatted(fmt, ...), fields_of(level, last))
+    else
+      run.log(level, formatted(fmt, ...))
+    end
   end
 end
 

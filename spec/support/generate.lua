@@ -64,3 +64,10 @@ for _, made in ipairs {
   process.write(made[2], process.read(tmp))
   print(made[2] .. ": written from the types of k8s.io/api v0.34.3")
 end
+
+-- What the metrics of controller-runtime and client-go look like.
+local tmp = process.tmpname ".go"
+local said, failed = process.run(("cd spec/realserver/metrics && GOFLAGS=-mod=readonly go run . 2>&1 > %s"):format(process.quote(tmp)))
+if failed ~= 0 then error("generate: " .. said, 0) end
+process.write("spec/fixtures/metrics/controller_runtime.txt", process.read(tmp))
+print "spec/fixtures/metrics/controller_runtime.txt: written from controller-runtime v0.25.2"

@@ -17,7 +17,7 @@ static const kl_resource deployments = { .group = "apps", .version = "v1", .kind
 /* What the last request looked like, and what to answer. */
 typedef struct script {
     kl_mutex mu;
-    char method[16], path[2048], type[128], accept[512], encoding[64], authorization[512], impersonate[256], body[4096];
+    char method[16], path[2048], type[128], accept[512], encoding[64], authorization[512], impersonate[256], body[4096], traceparent[80], sizes[80];
     int codes[16];                  /* by request, from 0; 0: cut the line */
     const char *headers[16], *bodies[16];
     int forever;                    /* the last entry answers all that follow */
@@ -45,6 +45,7 @@ static bool follow_script(peer *p, int fd, const request *r)
     copy_header(s->encoding, sizeof s->encoding, r, "accept-encoding");
     copy_header(s->authorization, sizeof s->authorization, r, "authorization");
     copy_header(s->impersonate, sizeof s->impersonate, r, "impersonate-extra-scopes%2fa");
+    copy_header(s->traceparent, sizeof s->traceparent, r, "traceparent");
     kl_unlock(&s->mu);
     if (s->ends)
         kl_tenure_end(s->ends);
@@ -1075,7 +1076,37 @@ static void answers_come_in_the_form_that_was_asked_for(void **state)
     world_stop(&w);
 }
 
-KL_TESTS(cmocka_unit_test(reads_go_where_they_should), cmocka_unit_test(writes_carry_manager_type_and_body),
+static void count_sizes(void *arg, const char *method, const char *host, size_t sent, size_t received)
+{
+    script *s = arg;
+    assert_int_equal(strncmp(host, "127.0.0.1:", 10), 0);
+    snprintf(s->sizes, sizeof s->sizes, "%s %zu %zu", method, sent, received);
+}
+
+static void a_trace_goes_along_and_sizes_are_told(void **state)
+{
+    (void)state;
+    world w;
+    world_start(&w, NULL);
+    kl_client_set_hooks(w.c, &(kl_client_hooks){.arg = &w.s, .on_sizes = count_sizes});
+    kl_op op = op_of(KL_CREATE, &pods);
+    op.ns = "ns";
+    op.body = json("{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\"}}");
+    op.traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    assert_ok(call(&w, &op), &w.err);
+    char expected[64];
+    kl_client_set_hooks(w.c, NULL);
+    snprintf(expected, sizeof expected, "POST %zu %zu", strlen(w.s.body), strlen("{\"kind\":\"ThingList\",\"items\":[]}"));
+    assert_string_equal(w.s.sizes, expected);
+    assert_string_equal(w.s.traceparent, op.traceparent);
+    kl_value_unref(op.body);
+    kl_op next = op_of(KL_LIST, &pods);
+    assert_ok(call(&w, &next), &w.err);
+    assert_string_equal(w.s.traceparent, "");
+    world_stop(&w);
+}
+
+KL_TESTS(cmocka_unit_test(a_trace_goes_along_and_sizes_are_told), cmocka_unit_test(reads_go_where_they_should), cmocka_unit_test(writes_carry_manager_type_and_body),
     cmocka_unit_test(deletes_carry_preconditions), cmocka_unit_test(mistakes_are_told_before_anything_is_sent),
     cmocka_unit_test(raw_takes_any_path), cmocka_unit_test(a_status_is_told_whole), cmocka_unit_test(reasons_decide_and_codes_stand_in),
     cmocka_unit_test(a_long_body_is_cut), cmocka_unit_test(a_403_names_the_rule_that_is_missing), cmocka_unit_test(garbage_names_url_and_place),

@@ -1,0 +1,144 @@
+-- What `kubelua run` shows of itself: metrics and logs.
+
+local controller = require "support.controller"
+local kube = require "kubelua"
+local process = require "support.process"
+local promtext = require "support.promtext"
+local servers = require "support.servers"
+local wait = require "support.wait"
+
+-- Fails once, answers then, and says so in its own words.
+local SCRIPT = [[
+local kube = require "kubelua"
+local failed = {}
+return kube.controller {
+  name = "%s",
+  resource = "v1/ConfigMap",
+  backoff = { base = "10ms" },
+  reconcile = function(map, ctx)
+    if map.metadata.namespace ~= %q or not map("data.ask") or map("data.answer") then return end
+    if not failed[ctx.key] then
+      failed[ctx.key] = true
+      error "not \"yet\"\n\tperhaps"
+    end
+    ctx.log:info("answering %%s", map.data.ask, { attempts = ctx.attempt, share = 0.5, urgent = true, msg = "mine", ["zone.io"] = "eu west" })
+    ctx:patch(map, function(m) m.data.answer = "yes" end)
+  end,
+}
+]]
+
+local function answered(client, ns, n)
+  controller.await_answers(client, ns, n, 60, function() return "yes" end)
+end
+
+local function address(run, of)
+  return wait.until_true(30, "the address of " .. of, function() return run:log():match("serving " .. of .. ".-address[\"=:]+([%d.:]+)") end)
+end
+
+local function get(url, ...)
+  local text, code = process.run(("curl -sS --max-time 30 %s %s"):format(table.concat({ ... }, " "), process.quote(url)))
+  assert(code == 0, text)
+  return text
+end
+
+servers.each(function(name, start)
+  describe("`kubelua run` against " .. name, function()
+    local server, client
+    lazy_setup(function()
+      server = start {}
+      client = controller.client(server)
+    end)
+    lazy_teardown(function() if server then server:stop() end end)
+
+    it("has metrics that a strict reader takes, under controller-runtime's names", function()
+      local ns = controller.namespace(client, "metrics")
+      controller.ask(client, ns, 1, 3)
+      local run = controller.start(server, SCRIPT:format("asker-" .. ns, ns), "--metrics-bind-address", "127.0.0.1:0", "--leader-elect",
+        "--leader-elect-resource-namespace", ns)
+      answered(client, ns, 3)
+      local at = address(run, "metrics")
+      local who = "asker-" .. ns
+      local families = wait.until_true(30, "three runs that failed and three that did not", function()
+        local all = promtext.parse(get("http://" .. at .. "/metrics"))
+        return promtext.value(all, "controller_runtime_reconcile_total", { controller = who, result = "error" }) == 3
+          and promtext.value(all, "controller_runtime_reconcile_total", { controller = who, result = "success" }) >= 3 and all
+      end)
+      assert.equal(3, promtext.value(families, "controller_runtime_reconcile_errors_total", { controller = who }))
+      assert.equal(0, promtext.value(families, "controller_runtime_reconcile_panics_total", { controller = who }))
+      assert.equal(1, promtext.value(families, "leader_election_master_status"))
+      assert.is_true(promtext.value(families, "rest_client_request_size_bytes_count", { verb = "PATCH" }) >= 3)
+      assert.is_true(promtext.value(families, "rest_client_response_size_bytes_sum", { verb = "PATCH" }) > 100)
+      assert.is_true(promtext.value(families, "workqueue_adds_total", { name = who, controller = who }) >= 6)
+      assert.equal(1, promtext.value(families, "kubelua_informer_synced", { kind = "v1/ConfigMap" }))
+      assert.equal(0, promtext.value(families, "kubelua_informer_relists_total", { kind = "v1/ConfigMap" }))
+      assert.is_true(promtext.value(families, "kubelua_informer_lag_seconds", { kind = "v1/ConfigMap" }) < 600)
+      assert.is_true(promtext.value(families, "process_resident_memory_bytes") > 1e6)
+      assert.is_true(promtext.value(families, "process_open_fds") > 3)
+      -- All that controller-runtime has, but for what needs webhooks, or did not happen.
+      local absent = {}
+      for line in io.lines "spec/fixtures/metrics/controller_runtime.txt" do
+        local family, kind = line:match "^([%w_]+)\t(%w+)"
+        if family and not families[family] then
+          absent[#absent + 1] = family
+        elseif family then
+          assert.equal(kind, families[family].type)
+        end
+      end
+      for _, family in ipairs(absent) do
+        assert.truthy(family:find "webhook" or family:find "certwatcher" or family:find "retries_total" or family:find "rate_limiter" or family:find "dns_resolution",
+          family .. " is missing")
+      end
+      controller.finish(run)
+    end)
+
+    it("writes logs as JSON, with everything that is known about a run", function()
+      local ns = controller.namespace(client, "logs")
+      controller.ask(client, ns, 1, 1)
+      local who = "asker-" .. ns
+      local run = controller.start(server, SCRIPT:format(who, ns), "--log-format", "json")
+      answered(client, ns, 1)
+      run:wait_for_log(30, '"answering q1"')
+      controller.finish(run)
+      local by_message = {}
+      for line in run:log():gmatch "[^\n]+" do
+        if line:sub(1, 1) == "{" then
+          local record = kube.json(line)
+          assert.truthy(record.ts:find "^%d%d%d%d%-%d%d%-%d%dT%d%d:%d%d:%d%d%.%d%d%dZ$", line)
+          by_message[record.msg] = record
+        end
+      end
+      local failed, said = by_message["reconcile failed"], by_message["answering q1"]
+      for _, record in ipairs { failed, said } do
+        assert.equal(who, record.controller)
+        assert.equal("", record.controllerGroup)
+        assert.equal("ConfigMap", record.controllerKind)
+        assert.equal(ns, record.namespace)
+        assert.equal("question-1", record.name)
+        assert.equal(ns .. "/question-1", record.key)
+        assert.equal(1, record.generation)
+        assert.truthy(record.reconcileID:find "^%x+%-%x+%-4%x+%-%x+%-%x+$")
+        assert.equal((record.reconcileID:gsub("-", "")), record.traceID)
+        assert.equal(32, #record.traceID)
+        assert.truthy(record.spanID:find "^%x+$" and #record.spanID == 16)
+      end
+      assert.not_equal(failed.reconcileID, said.reconcileID)
+      assert.equal("error", failed.level)
+      assert.equal("info", said.level)
+      assert.truthy(failed.error:find('not "yet"\n\tperhaps', 1, true))
+      assert.truthy(failed.stacktrace:find("stack traceback", 1, true))
+      assert.equal(2, said.attempts)
+      assert.equal(0.5, said.share)
+      assert.is_true(said.urgent)
+      assert.equal("mine", said["field.msg"])
+      assert.equal("eu west", said["zone.io"])
+    end)
+  end)
+end)
+
+describe("--log-format", function()
+  it("is text or json", function()
+    local out, code = process.run((os.getenv "KUBELUA" or "build/kubelua") .. " run --log-format yaml x.lua")
+    assert.equal(2, code)
+    assert.truthy(out:find("--log-format yaml: it is text or json", 1, true), out)
+  end)
+end)

@@ -1,0 +1,289 @@
+-- What controllers keep of the cluster: some namespaces, a selection, metadata alone; kinds that come, go and are forbidden.
+
+local controller = require "support.controller"
+local process = require "support.process"
+local servers = require "support.servers"
+local wait = require "support.wait"
+
+local kube = require "kubelua"
+
+local CRD = "apiextensions.k8s.io/v1/CustomResourceDefinition"
+
+local function definition(group)
+  return {
+    kind = CRD, name = "widgets." .. group,
+    spec = {
+      group = group, scope = "Namespaced",
+      names = { kind = "Widget", plural = "widgets", singular = "widget", listKind = "WidgetList" },
+      versions = { {
+        name = "v1", served = true, storage = true,
+        schema = { openAPIV3Schema = { type = "object", properties = { spec = { type = "object", ["x-kubernetes-preserve-unknown-fields"] = true } } } },
+      } },
+    },
+  }
+end
+
+local function metrics(run)
+  local address = run:log():match "serving metrics address=(%S+)"
+  return address and process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address)) or ""
+end
+
+-- What a metric of informers says: { ["v1/ConfigMap (labels a=b)"] = 3 }.
+local function informers(run, metric)
+  local found = {}
+  for kind, n in metrics(run):gmatch(('\nkubelua_informer_%s{kind="([^"]+)"} (%%S+)'):format(metric)) do found[kind] = tonumber(n) end
+  return found
+end
+
+servers.each(function(server_name, start)
+  describe("the caches of a controller, against " .. server_name, function()
+    local server, client, ns, run
+
+    lazy_setup(function()
+      server = start {}
+      client = controller.client(server)
+    end)
+    lazy_teardown(function() if server then server:stop() end end)
+    before_each(function() ns = controller.namespace(client, "caches") end)
+    after_each(function()
+      local it_ran = run
+      run = nil
+      if it_ran then controller.finish(it_ran) end
+    end)
+
+    -- A script whose `say(ctx, text)` is heard by `heard`.
+    local function started(text, ...)
+      run = controller.start(server, ([[
+        local kube = require "kubelua"
+        local function say(ctx, name, text)
+          ctx:apply { kind = "v1/Service", namespace = %q, name = name, spec = { type = "ExternalName", externalName = "x" }, annotations = { said = tostring(text) } }
+        end
+      ]]):format(ns) .. text, "--metrics-bind-address", "127.0.0.1:0", ...)
+      return run
+    end
+
+    local function heard(name, text)
+      return wait.until_true(30, name .. " to say " .. text, function()
+        local o = client:get("v1/Service", ns, name)
+        local said = o and o("metadata.annotations.said")
+        if said ~= text then error("it said " .. tostring(said), 0) end
+        return true
+      end)
+    end
+
+    local function make(namespace, name, more)
+      local o = { kind = "v1/ConfigMap", namespace = namespace, name = name }
+      for key, value in pairs(more or {}) do o[key] = value end
+      return client:create(o)
+    end
+
+    local function change(kind, name, patch)
+      client:patch(client:get(kind, ns, name), patch)
+    end
+
+    it("are of the namespaces that it names, also of one that comes later", function()
+      local other, later = controller.namespace(client, "other"), ns .. "-later"
+      make(other, "it")
+      make(ns, "it", { data = { n = "1" } })
+      started(([[
+        return kube.controller {
+          name = "some-%s", resource = "v1/ConfigMap", namespaces = { %q, %q }, reads = { "v1/Secret", "v1/Namespace" },
+          reconcile = function(o, ctx)
+            if o.metadata.name ~= "it" then return end
+            local ok, why = pcall(ctx.get, ctx, "v1/ConfigMap", %q, "it")
+            assert(not ok)
+            say(ctx, o.metadata.namespace, #ctx:list("v1/ConfigMap", { fields = "metadata.name=it" }) .. " " .. tostring(ctx:get("v1/Namespace", %q) ~= nil))
+            say(ctx, "why", why)
+          end }]]):format(ns, ns, later, other, other))
+      heard(ns, "1 true")
+      local why = wait.until_true(30, "the reason", function() return client:get("v1/Service", ns, "why").metadata.annotations.said end)
+      assert.truthy(why:find(("of namespaces = { %s, %s } in its cache, and nothing of %s"):format(ns, later, other), 1, true), why)
+      assert.same({ ["v1/Namespace"] = 1, [("v1/ConfigMap (namespaces %s, %s)"):format(ns, later)] = 1,
+        [("v1/Secret (namespaces %s, %s)"):format(ns, later)] = 1 }, informers(run, "synced"))
+      client:create { kind = "v1/Namespace", name = later }
+      wait.until_true(30, "an object of the new namespace", function() return kube.try(make, later, "it") end)
+      heard(later, "2 true")
+      client:delete("v1/Namespace", other)
+      client:delete("v1/Namespace", later)
+    end)
+
+    it("cannot be of namespaces that the process does not look at", function()
+      local p = controller.start(server, ([[
+        return require "kubelua".controller { name = "out", resource = "v1/ConfigMap", namespaces = { %q, "elsewhere" }, reconcile = function() end }
+      ]]):format(ns), "--namespace", ns)
+      assert.not_equal(0, p:wait(30))
+      assert.truthy(p:log():find(("controller out wants namespace elsewhere, and this process sees only %s (--namespace)"):format(ns), 1, true), p:log())
+    end)
+
+    it("are of the objects that it selects, and those that leave are as if deleted", function()
+      make(ns, "never", { data = { n = "0" } })
+      make(ns, "it", { data = { n = "1" }, labels = { lit = "yes" } })
+      make(ns, "last", { data = { n = "1" }, labels = { lit = "yes" } })
+      started(([[
+        return kube.controller { name = "lit-%s", resource = "v1/ConfigMap", namespaces = { %q }, selector = { labels = "lit=yes", fields = "metadata.name!=other" },
+          reconcile = function(o, ctx)
+            local names = {}
+            for i, x in ipairs(ctx:list "v1/ConfigMap") do names[i] = x.metadata.name end
+            say(ctx, o.metadata.name, o.data.n .. " of " .. table.concat(names, " "))
+          end }]]):format(ns, ns))
+      heard("it", "1 of it last")
+      heard("last", "1 of it last")
+      change("v1/ConfigMap", "it", { data = { n = "2" } })
+      heard("it", "2 of it last")
+      change("v1/ConfigMap", "it", { data = { n = "3" }, metadata = { labels = { lit = "no" } } })
+      local kind = ("v1/ConfigMap (labels lit=yes; fields metadata.name!=other; namespace %s)"):format(ns)
+      wait.until_true(30, "it to be forgotten", function() return informers(run, "objects")[kind] == 1 end)
+      change("v1/ConfigMap", "last", { data = { n = "4" } })
+      heard("last", "4 of last")
+      heard("it", "2 of it last")
+      change("v1/ConfigMap", "it", { data = { n = "5" }, metadata = { labels = { lit = "yes" } } })
+      heard("it", "5 of it last")
+      assert.is_nil(client:get("v1/Service", ns, "never"))
+    end)
+
+    for _, how in ipairs { "", "--no-protobuf", "--watch-list" } do
+      it("are of metadata alone where it wants no more " .. how, function()
+        local group = ("caches%d.kubelua.dev"):format(math.random(100000, 999999))
+        client:apply(definition(group))
+        wait.until_true(30, "the kind is served", function() return kube.try(client.list, client, group .. "/v1/Widget") end)
+        client:create { kind = group .. "/v1/Widget", namespace = ns, name = "w", spec = { big = ("x"):rep(5000) }, annotations = { a = "b" } }
+        client:create { kind = "v1/Secret", namespace = ns, name = "it", stringData = { password = ("secret "):rep(2000) }, annotations = { n = "1" }, labels = { l = "m" } }
+        started(([[
+          local widget = "%s/v1/Widget"
+          return kube.controller { name = "light-%s", resource = "v1/Secret", metadata = { "v1/Secret", widget }, reads = { widget },
+            reconcile = function(o, ctx)
+              if o.metadata.name ~= "it" then return end
+              local w = ctx:get(widget, "w")
+              say(ctx, "is", table.concat({ o.apiVersion, o.kind, o.metadata.annotations.n, o.metadata.labels.l, tostring(o "metadata.managedFields"), w.apiVersion, w.kind,
+                w.metadata.annotations.a, ctx.live:get("v1/Secret", "it").data.password and "whole" }, " "))
+              local _, why = pcall(function() return o.data end)
+              say(ctx, "read", why)
+              _, why = pcall(ctx.update, ctx, o)
+              say(ctx, "update", why)
+              ctx:patch(o, function(d) d.metadata.annotations.touched = "yes" end)
+            end }]]):format(group, ns), "--namespace", ns, table.unpack(how ~= "" and { how } or {}))
+        local is = "v1 Secret %d m nil " .. group .. "/v1 Widget b whole"
+        heard("is", is:format(1))
+        local function said(name)
+          return wait.until_true(30, "what " .. name .. " says", function() return client:get("v1/Service", ns, name).metadata.annotations.said end)
+        end
+        local read, update = said "read", said "update"
+        assert.truthy(read:find("data of Secret " .. ns .. "/it was not fetched: `metadata` of controller", 1, true), read)
+        assert.truthy(update:find("of v1/Secret this controller keeps only some fields (metadata)", 1, true), update)
+        change("v1/Secret", "it", { metadata = { annotations = { n = "2" } } })
+        heard("is", is:format(2))
+        wait.until_true(30, "the patch", function() return client:get("v1/Secret", ns, "it").metadata.annotations.touched end)
+        assert.same({ ["v1/Secret (metadata)"] = 1, [group .. "/v1/Widget (metadata)"] = 1 }, informers(run, "synced"))
+        for kind, bytes in pairs(informers(run, "bytes")) do assert.is_true(bytes < 5000, kind .. " takes " .. bytes) end
+        client:delete(CRD, "widgets." .. group)
+      end)
+    end
+
+    it("end with their last user", function()
+      local function script(reads)
+        return ([[
+          local kube = require "kubelua"
+          return {
+            kube.controller { name = "one-%s", resource = "v1/ConfigMap", reads = { %s }, reconcile = function() end },
+            kube.controller { name = "two-%s", resource = "v1/ConfigMap", reads = { "v1/Secret" }, reconcile = function() end },
+          }]]):format(ns, reads, ns)
+      end
+      run = controller.start(server, script '"v1/Secret", "v1/ServiceAccount"', "--namespace", ns, "--metrics-bind-address", "127.0.0.1:0")
+      local function kinds_are(...)
+        local want = {}
+        for _, kind in ipairs { ... } do want[kind] = 1 end
+        wait.until_true(30, "the informers of " .. table.concat({ ... }, ", "), function()
+          local now = informers(run, "synced")
+          for kind in pairs(now) do if not want[kind] then error(kind .. " is there", 0) end end
+          for kind in pairs(want) do if now[kind] ~= 1 then error(kind .. " is not there", 0) end end
+          return true
+        end)
+      end
+      kinds_are("v1/ConfigMap", "v1/Secret", "v1/ServiceAccount")
+      process.write(run.script_path, script "")
+      kinds_are("v1/ConfigMap", "v1/Secret")
+      process.write(run.script_path, script '"v1/ServiceAccount"')
+      kinds_are("v1/ConfigMap", "v1/Secret", "v1/ServiceAccount")
+    end)
+
+    it("go with their kind and come back with it, and nobody else is disturbed", function()
+      local group = ("gone%d.kubelua.dev"):format(math.random(100000, 999999))
+      local widget = group .. "/v1/Widget"
+      client:apply(definition(group))
+      wait.until_true(30, "the kind is served", function() return kube.try(client.list, client, widget) end)
+      client:create { kind = widget, namespace = ns, name = "a" }
+      client:create { kind = widget, namespace = ns, name = "b" }
+      make(ns, "it", { data = { n = "1" } })
+      started(([[
+        local widget = %q
+        return {
+          kube.controller { name = "counts-%s", resource = "v1/ConfigMap", watches = { [widget] = function() return { %q } end },
+            reconcile = function(o, ctx) if o.metadata.name == "it" then say(ctx, "count", #ctx:list(widget)) end end },
+          kube.controller { name = "other-%s", resource = "v1/ConfigMap", reconcile = function(o, ctx) if o.metadata.name == "it" then say(ctx, "other", o.data.n) end end },
+        }]]):format(widget, ns, ns .. "/it", ns), "--namespace", ns)
+      heard("count", "2")
+      heard("other", "1")
+      client:delete(CRD, "widgets." .. group)
+      heard("count", "0")
+      run:wait_for_log(30, "a kind is gone; what needs it is parked until it appears again kind=" .. widget)
+      wait.until_true(30, "nothing to be left", function() return informers(run, "objects")[widget] == 0 end)
+      change("v1/ConfigMap", "it", { data = { n = "2" } })
+      heard("other", "2")
+      wait.until_true(30, "the definition to be gone", function() return client:get(CRD, "widgets." .. group) == nil end)
+      client:apply(definition(group))
+      wait.until_true(30, "the kind is served again", function() return kube.try(client.list, client, widget) end)
+      wait.until_true(30, "an object of it", function() return kube.try(client.create, client, { kind = widget, namespace = ns, name = "c" }) end)
+      heard("count", "1")
+      run:wait_for_log(30, "the kind is there again kind=" .. widget)
+      client:delete(CRD, "widgets." .. group)
+    end)
+  end)
+end)
+
+servers.only_real(function(server_name, start)
+  describe("caches that may not be filled, against " .. server_name, function()
+    local server, client, ns, run
+
+    lazy_setup(function()
+      server = start {}
+      client = controller.client(server)
+      ns = controller.namespace(client, "forbidden")
+    end)
+    lazy_teardown(function() if server then server:stop() end end)
+    after_each(function()
+      local it_ran = run
+      run = nil
+      if it_ran then controller.finish(it_ran) end
+    end)
+
+    local function grant(user, resources)
+      client:apply { kind = "rbac.authorization.k8s.io/v1/Role", namespace = ns, name = user,
+        rules = { { apiGroups = { "" }, resources = resources, verbs = { "list", "watch" } } } }
+      client:apply { kind = "rbac.authorization.k8s.io/v1/RoleBinding", namespace = ns, name = user,
+        roleRef = { apiGroup = "rbac.authorization.k8s.io", kind = "Role", name = user },
+        subjects = { { apiGroup = "rbac.authorization.k8s.io", kind = "User", name = user } } }
+    end
+
+    it("name the rule that is missing, block nobody else, and heal", function()
+      local user = "jane-" .. ns
+      grant(user, { "configmaps" })
+      client:create { kind = "v1/ConfigMap", namespace = ns, name = "it" }
+      run = controller.start(server, ([[
+        local kube = require "kubelua"
+        return {
+          kube.controller { name = "reads", resource = "v1/ConfigMap", namespaces = { %q }, reads = { "v1/Secret" },
+            reconcile = function(o, ctx) ctx.log:info("reads saw %%s", o.metadata.name) end },
+          kube.controller { name = "plain", resource = "v1/ConfigMap", namespaces = { %q },
+            reconcile = function(o, ctx) ctx.log:info("plain saw %%s", o.metadata.name) end },
+        }]]):format(ns, ns), "--as", user, "--as-group", "system:authenticated")
+      run:wait_for_log(30, "plain saw it")
+      run:wait_for_log(30, "may not list secrets in namespace " .. ns)
+      local log = run:log()
+      assert.truthy(log:find('add rule {apiGroups: [', 1, true), log)
+      assert.truthy(log:find("to the Role of " .. user, 1, true), log)
+      assert.is_nil(log:find "reads saw")
+      grant(user, { "configmaps", "secrets" })
+      run:wait_for_log(90, "reads saw it")
+    end)
+  end)
+end)

@@ -53,17 +53,27 @@ static void keep(lkl_bundle *b, const char *module, lkl_source *s)
     b->paths[b->n] = NULL;
 }
 
+static void begin(lkl_bundle *b, const char *script, lkl_source *s)
+{
+    const char *slash = strrchr(script, '/');
+    b->dir = slash ? kl_strndup(script, (size_t)(slash - script) + 1) : kl_strdup("");
+    keep(b, "", s);
+}
+
 kl_status lkl_bundle_init(lkl_bundle *b, const char *script, kl_err *err)
 {
     *b = (lkl_bundle){0};
     lkl_source s = {0};
     kl_status st = read_file(script, &s, err);
-    if (st)
-        return st;
-    const char *slash = strrchr(script, '/');
-    b->dir = slash ? kl_strndup(script, (size_t)(slash - script) + 1) : kl_strdup("");
-    keep(b, "", &s);
-    return KL_OK;
+    if (!st)
+        begin(b, script, &s);
+    return st;
+}
+
+void lkl_bundle_init_text(lkl_bundle *b, const char *script, const char *text, size_t len)
+{
+    *b = (lkl_bundle){0};
+    begin(b, script, &(lkl_source){.path = kl_strdup(script), .text = kl_strndup(text, len), .len = len});
 }
 
 void lkl_bundle_fini(lkl_bundle *b)

@@ -27,6 +27,8 @@ typedef struct lkl_bundle {
 #define LKL_SOURCE_MAX ((size_t)4 << 20)
 
 KL_NODISCARD kl_status lkl_bundle_init(lkl_bundle *b, const char *script, kl_err *err);
+/* The script is this text; `script` says what it is called and whose directory has its modules. */
+void lkl_bundle_init_text(lkl_bundle *b, const char *script, const char *text, size_t len);
 void lkl_bundle_fini(lkl_bundle *b);
 const lkl_source *lkl_bundle_find(const lkl_bundle *b, const char *module);
 /* Reads a module from the directory and keeps it: "a.b" is a/b.lua or a/b/init.lua. KL_ENOTFOUND names both files. */

@@ -615,21 +615,16 @@ static void program_free(kl_program *p)
     kl_free(me);
 }
 
-kl_status lkl_program_load(const char *path, kl_program **out, kl_err *err)
+/* Of a program that has its bundle. */
+static kl_status load_bundle(lkl_program *p, const char *path, kl_program **out, kl_err *err)
 {
     static const kl_program_ops ops = {.open = open_state, .close = close_state, .start = start, .resume = resume, .rest = rest, .abandon = abandon, .map = map,
         .index = index_of, .predicate = predicate, .free = program_free};
-    lkl_program *p = kl_new(lkl_program);
-    kl_status st = lkl_bundle_init(&p->bundle, path, err);
-    if (st) {
-        kl_free(p);
-        return st;
-    }
     p->base.ops = &ops;
     p->base.name = p->bundle.sources[0].path;
     atomic_init(&p->base.refs, 1);
     lkl_state *scratch = NULL;
-    st = lkl_state_new(&p->bundle, true, &scratch, err);
+    kl_status st = lkl_state_new(&p->bundle, true, &scratch, err);
     if (!st) {
         lua_pushcfunction(scratch->L, read_specs);
         lua_pushlightuserdata(scratch->L, p);
@@ -647,6 +642,23 @@ kl_status lkl_program_load(const char *path, kl_program **out, kl_err *err)
     p->digest = lkl_bundle_digest(&p->bundle);
     *out = &p->base;
     return KL_OK;
+}
+
+kl_status lkl_program_load(const char *path, kl_program **out, kl_err *err)
+{
+    lkl_program *p = kl_new(lkl_program);
+    kl_status st = lkl_bundle_init(&p->bundle, path, err);
+    if (!st)
+        return load_bundle(p, path, out, err);
+    kl_free(p);
+    return st;
+}
+
+kl_status lkl_program_load_text(const char *path, const char *text, size_t len, kl_program **out, kl_err *err)
+{
+    lkl_program *p = kl_new(lkl_program);
+    lkl_bundle_init_text(&p->bundle, path, text, len);
+    return load_bundle(p, path, out, err);
 }
 
 uint64_t lkl_program_digest(const kl_program *p) { return self(p)->digest; }

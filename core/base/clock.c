@@ -50,6 +50,12 @@ void kl_clock_advance(kl_clock *c, kl_time by)
     atomic_fetch_add(&c->monotonic, by);
 }
 
+void kl_clock_set_wall(kl_clock *c, kl_time wall)
+{
+    if (c->fake)
+        atomic_store(&c->wall, wall);
+}
+
 kl_time kl_clock_now(kl_clock *c)
 {
     return c->fake ? atomic_load(&c->monotonic) : system_clock(CLOCK_MONOTONIC);

@@ -22,6 +22,7 @@ kl_clock *kl_clock_real(void);                 /* static, never freed */
 kl_clock *kl_clock_fake_new(kl_time monotonic, kl_time wall);
 void kl_clock_fake_free(kl_clock *c);
 void kl_clock_advance(kl_clock *c, kl_time by);   /* fake only */
+void kl_clock_set_wall(kl_clock *c, kl_time wall);       /* fake only: wall time may be set back, too */
 
 kl_time kl_clock_now(kl_clock *c);             /* CLOCK_MONOTONIC */
 kl_time kl_clock_boot(kl_clock *c);            /* CLOCK_BOOTTIME */

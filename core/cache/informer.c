@@ -11,6 +11,7 @@
  * Who wants some namespaces and not all has a reflector for each: each says what is in its own, and the store is one. */
 #include "cache/informer_impl.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include "base/mem.h"
 
@@ -330,4 +331,18 @@ void kl_informer_stats_fini(kl_informer_stats *s)
     kl_free(s->message);
     kl_free(s->namespace_);
     *s = (kl_informer_stats){0};
+}
+
+bool kl_informer_reached(kl_informer *i, uint64_t rv)
+{
+    bool parked;
+    kl_lock(&i->mu);
+    parked = worst(i)->parked;
+    kl_unlock(&i->mu);
+    if (parked)
+        return true;
+    char *at = kl_indexer_rv(i->indexer);
+    bool there = kl_informer_synced(i) && at && strtoull(at, NULL, 10) >= rv;
+    kl_free(at);
+    return there;
 }

@@ -132,5 +132,8 @@ typedef struct kl_informer_stats {
 } kl_informer_stats;
 void kl_informer_stats_get(kl_informer *i, kl_informer_stats *out);
 void kl_informer_stats_fini(kl_informer_stats *s);
+/* Whether it has come to resource version rv, which the server's are numbers for, and told its handlers; parked counts as well: it
+ * will not come further by itself. */
+bool kl_informer_reached(kl_informer *i, uint64_t rv);
 
 #endif

@@ -309,6 +309,15 @@ void kl_ready_remove(kl_ready *r, kl_item *it)
         level_settle(r, l);
 }
 
+static kl_item *first_by_name(const kl_ready *r, const kl_level *l)
+{
+    kl_item *first = kl_items_at(r->items, l->oldest);
+    for (kl_handle h = first->next; h; h = kl_items_at(r->items, h)->next)
+        if (strcmp(kl_items_at(r->items, h)->key, first->key) < 0)
+            first = kl_items_at(r->items, h);
+    return first;
+}
+
 kl_item *kl_ready_take(kl_ready *r)
 {
     kl_heap_node *first = kl_heap_peek(&r->urgent);
@@ -318,6 +327,8 @@ kl_item *kl_ready_take(kl_ready *r)
     kl_item *it;
     if (r->by_rank) {
         it = kl_items_at(r->items, kl_agenda_peek(&l->ranked)->item);
+    } else if (r->by_name) {
+        it = first_by_name(r, l);
     } else if (kl_heap_peek(&r->high) != &l->height) {
         it = kl_items_at(r->items, l->oldest);     /* it has waited its way past a higher level */
     } else {

@@ -8,7 +8,7 @@
  * p + d that was added after t + d * ageing. So nothing starves, however many keys are more urgent. A key that passes a higher
  * level is the oldest of its own.
  *
- * With `turns` off a level has one flow. In rank order there are no flows, and a level's keys come by their first add, those
+ * With `turns` off a level has one flow; by name, its first key of all is next. In rank order there are no flows, and a level's keys come by their first add, those
  * that had been delayed last, by the time they were delayed to.
  * Putting and taking cost O(log of the number of priorities in use); in rank order O(log keys). */
 #ifndef KL_QUEUE_READY_H
@@ -40,7 +40,7 @@ typedef struct kl_flow {
 
 typedef struct kl_ready {
     kl_items *items;
-    bool turns, by_rank;
+    bool turns, by_rank, by_name;
     kl_time ageing;               /* 0: a higher priority always goes first */
     size_t len;
     kl_level **levels;            /* number 0 is nobody */

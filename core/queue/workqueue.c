@@ -70,6 +70,7 @@ kl_workqueue *kl_workqueue_new(const kl_workqueue_options *o)
     kl_ready_init(&q->ready, &q->items);
     q->ready.turns = o->order == KL_QUEUE_FAIR;
     q->ready.by_rank = o->order == KL_QUEUE_RANK;
+    q->ready.by_name = o->order == KL_QUEUE_NAME;
     q->ready.ageing = o->order != KL_QUEUE_FAIR ? 0 : o->ageing > 0 ? o->ageing : KL_QUEUE_AGEING;
     kl_agenda_init(&q->waiting);
     return q;

@@ -30,6 +30,9 @@ typedef enum kl_queue_order {
     /* controller-runtime's priorityqueue (0.22): the highest priority first, then by the time of the first add, those that had
      * been delayed last; an add ends the delay. A key that is added while it runs keeps the place of that add. */
     KL_QUEUE_RANK,
+    /* For who wants the same order each time: the highest priority first, then by name, whenever a key was added. An add ends the
+     * delay. Taking costs O(ready keys of that priority). */
+    KL_QUEUE_NAME,
 } kl_queue_order;
 
 /* What one step of priority is worth: a key of KL_PRIORITY_LOW is overtaken by others for ten seconds and no longer. */

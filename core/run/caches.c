@@ -423,6 +423,26 @@ void kl_caches_notify(kl_caches *s, void (**fn)(void *), void **arg)
     *arg = s->o.changed_arg;
 }
 
+static bool behind(kl_cache *c, uint64_t rv)
+{
+    return c && (c->resolving || (c->informer && !kl_informer_reached(c->informer, rv)));
+}
+
+char *kl_caches_behind(kl_caches *s, uint64_t rv)
+{
+    size_t it = 0;
+    const char *label, *found = NULL;
+    void *v;
+    kl_lock(&s->mu);
+    while (!found && kl_map_next(s->by_kind, &it, &label, &v))
+        found = behind(v, rv) ? label : NULL;
+    kl_unlock(&s->mu);
+    for (size_t i = 0; i < sizeof s->news->caches / sizeof *s->news->caches && !found; i++)
+        if (behind(s->news->caches[i], rv))
+            found = s->news->caches[i]->label;
+    return kl_strdup(found);
+}
+
 void kl_caches_each(kl_caches *s, void (*fn)(void *arg, const char *kind, kl_informer *i), void *arg)
 {
     kl_lock(&s->mu);

@@ -81,6 +81,9 @@ void kl_cache_use_mapper(kl_cache *c);
 /* The `changed` hook of the options, for others who have news. */
 void kl_caches_notify(kl_caches *s, void (**changed)(void *), void **arg);
 
+/* The kind of a cache that is not where it could be: its kind is looked up, or its informer has not come to rv; NULL: there is none.
+ * Caller frees. On the loop. */
+char *kl_caches_behind(kl_caches *s, uint64_t rv);
 /* Calls fn for every cache that has an informer; `kind` says also what is wanted of it: "v1/Pod (spec.nodeName; labels app=x)". Any thread; under the set's lock: do not call back. */
 void kl_caches_each(kl_caches *s, void (*fn)(void *arg, const char *kind, kl_informer *i), void *arg);
 

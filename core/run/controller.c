@@ -35,6 +35,7 @@ struct kl_controller {
     uint64_t resync_count;
     kl_triggers *triggers;                         /* `every` and `cron` of the current generation */
     char *told;                                    /* why the next generation waits, as last logged */
+    atomic_bool turn;                              /* with turns: a key may be taken */
 };
 
 /* One sleeper is enough: it calls the next one when there is more than it takes (owner_more). */
@@ -94,7 +95,7 @@ kl_controller *kl_controller_new(const kl_controller_env *env, const kl_controll
     c->name = kl_strdup(spec->name);
     c->resource = kl_strdup(spec->resource);
     kl_mutex_init(&c->mu);
-    c->queue = kl_workqueue_new(&(kl_workqueue_options){.seed = kl_hash(spec->name, strlen(spec->name)), .wake = wake, .wake_arg = c});
+    c->queue = kl_workqueue_new(&(kl_workqueue_options){.seed = kl_hash(spec->name, strlen(spec->name)), .order = env->turns ? KL_QUEUE_NAME : KL_QUEUE_FAIR, .wake = wake, .wake_arg = c});
     c->metrics = kl_metrics_controller(env->metrics, spec->name, WORKERS_DEFAULT);
     c->triggers = kl_triggers_new(env->loop, env->clock, enqueue_all, c);
     return c;
@@ -205,6 +206,15 @@ static void owner_event(void *arg, const kl_news *n)
     c->env.event(c->env.event_arg, &named);
 }
 
+static void owner_ran(void *arg, const kl_ran *r)
+{
+    kl_controller *c = arg;
+    c->env.ran(c->env.ran_arg, r);
+}
+
+static bool owner_turn(void *arg) { return atomic_load(&((kl_controller *)arg)->turn); }
+static void owner_turn_over(void *arg) { atomic_store(&((kl_controller *)arg)->turn, false); }
+
 /* --- workers ------------------------------------------------------------------------------------------------------------- */
 
 static size_t wanted_workers(kl_controller *c, const kl_controller_spec *s)
@@ -217,7 +227,8 @@ static size_t wanted_workers(kl_controller *c, const kl_controller_spec *s)
 
 static kl_worker *worker_new(kl_controller *c, int number)
 {
-    return kl_worker_new(&(kl_worker_owner){.logic = owner_logic, .logic_unref = owner_logic_unref, .is_current = owner_is_current, .object = owner_object, .resolve = owner_resolve,
+    return kl_worker_new(&(kl_worker_owner){.ran = c->env.ran ? owner_ran : NULL, .turn = c->env.turns ? owner_turn : NULL,
+        .turn_over = c->env.turns ? owner_turn_over : NULL, .logic = owner_logic, .logic_unref = owner_logic_unref, .is_current = owner_is_current, .object = owner_object, .resolve = owner_resolve,
         .resource = owner_resource, .event = owner_event, .ended = owner_ended, .more = owner_more, .arg = c, .name = c->name, .queue = c->queue, .door = c->env.door, .clock = c->env.clock,
         .metrics = c->metrics, .tenure = c->env.tenure, .trace_requests = c->env.trace_requests}, number);
 }
@@ -452,4 +463,66 @@ bool kl_controller_idle(kl_controller *c)
     kl_workqueue_stats q;
     kl_workqueue_stats_get(c->queue, kl_clock_now(c->env.clock), &q);
     return !c->next && c->current && !q.ready && !q.running && !q.failing;
+}
+
+/* --- turns ----------------------------------------------------------------------------------------------------------------------- */
+
+static void busy(kl_outlook *o, char *what)
+{
+    o->busy = true;
+    if (o->what)
+        kl_free(what);
+    else
+        o->what = what;
+}
+
+void kl_controller_outlook(kl_controller *c, kl_outlook *o)
+{
+    kl_time now = kl_clock_now(c->env.clock), due = kl_workqueue_next_due(c->queue), next;
+    kl_workqueue_stats q;
+    size_t asleep = 0, n;
+    bool full = false;
+    kl_lock(&c->mu);
+    n = c->n_workers;
+    for (size_t i = 0; i < n; i++) {
+        size_t sleeping;
+        kl_worker_outlook(c->workers[i], &sleeping, &full, &next);
+        asleep += sleeping;
+        if (next < o->next)
+            o->next = next;
+        if (next <= now)
+            busy(o, kl_sprintf("a timer of %s", c->name));
+    }
+    kl_unlock(&c->mu);
+    kl_workqueue_stats_get(c->queue, now, &q);
+    bool parked = false;
+    char *why = c->next ? kl_wiring_why(c->next, &parked) : NULL;
+    if (c->next && !parked)
+        busy(o, why ? kl_sprintf("the start of %s: %s", c->name, why) : kl_sprintf("the start of %s", c->name));
+    kl_free(why);
+    o->parked += parked;
+    o->failing += q.failing;
+    o->asleep += asleep;
+    if (atomic_load(&c->turn) || q.running > asleep)
+        busy(o, kl_sprintf("a reconcile of %s", c->name));
+    if (!n)
+        return;
+    if (due > now)
+        o->next = due < o->next ? due : o->next;
+    else
+        o->ready |= !full;
+}
+
+void kl_controller_turn(kl_controller *c)
+{
+    atomic_store(&c->turn, true);
+    kl_controller_wake(c);
+}
+
+void kl_controller_wake(kl_controller *c)
+{
+    kl_lock(&c->mu);
+    for (size_t i = 0; i < c->n_workers; i++)
+        kl_worker_poke(c->workers[i]);
+    kl_unlock(&c->mu);
 }

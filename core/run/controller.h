@@ -7,7 +7,7 @@
 #ifndef KL_RUN_CONTROLLER_H
 #define KL_RUN_CONTROLLER_H
 
-#include "run/manager.h"
+#include "run/turns.h"
 #include "run/wiring.h"
 
 typedef struct kl_controller kl_controller;
@@ -24,6 +24,9 @@ typedef struct kl_controller_env {         /* what the manager lends to all its 
     bool workers_forced, trace_requests;
     void (*event)(void *arg, const kl_news *n);   /* any thread */
     void *event_arg;
+    bool turns;                            /* see run/turns.h */
+    void (*ran)(void *arg, const kl_ran *r);       /* on worker threads; may be NULL */
+    void *ran_arg;
     void (*changed)(void *arg);            /* on the loop: a worker has ended */
     void *changed_arg;
 } kl_controller_env;
@@ -45,5 +48,9 @@ bool kl_controller_ended(kl_controller *c);        /* drained, and no worker is 
 void kl_controller_state_get(kl_controller *c, bool lead, kl_controller_state *out);
 bool kl_controller_idle(kl_controller *c);
 kl_workqueue *kl_controller_queue(kl_controller *c);
+/* With turns: adds what this controller is about to *o; lets it take one key. On the loop. */
+void kl_controller_outlook(kl_controller *c, kl_outlook *o);
+void kl_controller_turn(kl_controller *c);
+void kl_controller_wake(kl_controller *c);         /* the clock was moved */
 
 #endif

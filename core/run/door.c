@@ -38,11 +38,15 @@ uint64_t kl_door_write(kl_door *d, const char *who, const kl_op *op, kl_reply_fn
         return 0;
     }
     atomic_fetch_add(&d->writes, 1);
+    if (d->o.seen)
+        d->o.seen(d->o.seen_arg, who, op);
     return d->o.send(d->o.send_arg, op, done, arg);
 }
 
-uint64_t kl_door_read(kl_door *d, const kl_op *op, kl_reply_fn *done, void *arg)
+uint64_t kl_door_read(kl_door *d, const char *who, const kl_op *op, kl_reply_fn *done, void *arg)
 {
+    if (d->o.seen)
+        d->o.seen(d->o.seen_arg, who, op);
     return d->o.send(d->o.send_arg, op, done, arg);
 }
 

@@ -13,6 +13,9 @@ typedef struct kl_door_options {
     void (*cancel)(void *arg, uint64_t id);
     void *send_arg;
     kl_clock *clock;
+    /* Every call that was let through, before it is sent. On the caller's thread; may be NULL. */
+    void (*seen)(void *arg, const char *who, const kl_op *op);
+    void *seen_arg;
 } kl_door_options;
 
 kl_door *kl_door_new(const kl_door_options *o);
@@ -21,7 +24,7 @@ void kl_door_free(kl_door *d);
  * before the write leaves. `who` is the controller's name. Any thread. */
 uint64_t kl_door_write(kl_door *d, const char *who, const kl_op *op, kl_reply_fn *done, void *arg);
 /* Reads ask for no permission. */
-uint64_t kl_door_read(kl_door *d, const kl_op *op, kl_reply_fn *done, void *arg);
+uint64_t kl_door_read(kl_door *d, const char *who, const kl_op *op, kl_reply_fn *done, void *arg);
 void kl_door_cancel(kl_door *d, uint64_t id);
 uint64_t kl_door_writes(const kl_door *d);         /* let through so far */
 uint64_t kl_door_refused(const kl_door *d);

@@ -97,7 +97,8 @@ static void loop_main(void *arg)
                 kl_unlock(&l->mu);
                 break;
             }
-            kl_cond_wait_until(&l->cond, &l->mu, next);
+            if (next > kl_clock_now(l->clock))         /* it may have been moved since */
+                kl_cond_wait_until(&l->cond, &l->mu, next);
         }
         kl_unlock(&l->mu);
     }
@@ -164,6 +165,22 @@ uint64_t kl_loop_timer(kl_loop *l, kl_time after, void (*fn)(void *arg), void *a
     kl_cond_signal(&l->cond);
     kl_unlock(&l->mu);
     return id;
+}
+
+void kl_loop_wake(kl_loop *l)
+{
+    kl_lock(&l->mu);
+    kl_cond_signal(&l->cond);
+    kl_unlock(&l->mu);
+}
+
+kl_time kl_loop_next(kl_loop *l)
+{
+    kl_lock(&l->mu);
+    kl_heap_node *h = kl_heap_peek(&l->due);
+    kl_time next = !kl_list_empty(&l->tasks) ? INT64_MIN : h ? h->when : KL_NEVER;
+    kl_unlock(&l->mu);
+    return next;
 }
 
 void kl_loop_timer_cancel(kl_loop *l, uint64_t id)

@@ -20,6 +20,10 @@ uint64_t kl_loop_timer(kl_loop *l, kl_time after, void (*fn)(void *arg), void *a
 void kl_loop_timer_cancel(kl_loop *l, uint64_t id);        /* on the loop's thread: fn is not called after this */
 /* Posts fn and waits until it ran (runs it at once on the loop's own thread, or when the loop was never started). */
 void kl_loop_call(kl_loop *l, void (*fn)(void *arg), void *arg);
+/* Another clock than the real one was moved: look again. Any thread. */
+void kl_loop_wake(kl_loop *l);
+/* When it will do something: INT64_MIN while something is posted, else the time of the next timer, or KL_NEVER. Any thread. */
+kl_time kl_loop_next(kl_loop *l);
 /* Runs all that is due; the time of the next timer, or KL_NEVER. For loops without a thread. */
 kl_time kl_loop_step(kl_loop *l);
 

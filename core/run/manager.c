@@ -15,6 +15,7 @@
 #include "run/endpoints.h"
 #include "run/recorder.h"
 #include "run/telemetry.h"
+#include "run/turns.h"
 
 #define GRACE_DEFAULT KL_SECONDS(30)       /* controller-runtime manager/internal.go:57 */
 #define MAX_OBJECT_DEFAULT ((size_t)16 << 20)
@@ -197,12 +198,14 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
     m->metrics = kl_metrics_new();
     m->loop = kl_loop_new("kl-control", m->clock);
     m->mapper = kl_loop_new("kl-mapper", m->clock);
-    m->door = kl_door_new(&(kl_door_options){.send = client_send, .cancel = client_cancel, .send_arg = o->client, .clock = m->clock});
+    m->door = kl_door_new(&(kl_door_options){.send = client_send, .cancel = client_cancel, .send_arg = o->client, .clock = m->clock,
+        .seen = o->seen, .seen_arg = o->seen_arg});
     m->recorder = kl_recorder_new(m->door, m->clock, m->loop);
-    m->caches = kl_caches_new(&(kl_caches_options){.client = o->client, .clock = m->clock, .loop = m->loop, .mapper = m->mapper, .ns = m->ns,
+    m->caches = kl_caches_new(&(kl_caches_options){.client = o->client, .clock = o->watch_clock ? o->watch_clock : m->clock, .loop = m->loop, .mapper = m->mapper, .ns = m->ns,
         .max_object = o->max_object ? o->max_object : MAX_OBJECT_DEFAULT, .drop_managed_fields = o->drop_managed_fields, .stream = o->watch_list, .watch_kinds = true, .changed = advance, .changed_arg = m});
     m->env = (kl_controller_env){.client = o->client, .clock = m->clock, .loop = m->loop, .mapper = m->mapper, .caches = m->caches, .door = m->door,
-        .metrics = m->metrics, .workers = o->workers, .workers_forced = o->workers_forced, .trace_requests = o->trace_requests, .event = record, .event_arg = m, .changed = advance,
+        .metrics = m->metrics, .workers = o->workers, .workers_forced = o->workers_forced, .trace_requests = o->trace_requests, .event = record, .event_arg = m, .turns = o->turns,
+        .ran = o->ran, .ran_arg = o->seen_arg, .changed = advance,
         .changed_arg = m};
     kl_client_set_hooks(o->client, &(kl_client_hooks){.arg = m->metrics, .on_request = on_request, .on_retry = on_retry, .on_delayed = on_delayed, .on_sizes = on_sizes});
     kl_loop_start(m->loop);
@@ -249,15 +252,21 @@ static void begin_stop(void *arg)
         kl_controller_drain(m->retired[i].c);
 }
 
-static void abort_all(void *arg)
+static void end_runs(void *arg)
 {
     kl_manager *m = arg;
-    kl_warn("the grace period is over; ending what still runs", "grace_seconds=%lld", (long long)((m->o.grace ? m->o.grace : GRACE_DEFAULT) / KL_SECONDS(1)));
     for (size_t i = 0; i < m->n_slots; i++)
         for (size_t k = 0; k < m->slots[i]->n; k++)
             kl_controller_abort(m->slots[i]->controllers[k]);
     for (size_t i = 0; i < m->n_retired; i++)
         kl_controller_abort(m->retired[i].c);
+}
+
+static void abort_all(void *arg)
+{
+    kl_manager *m = arg;
+    kl_warn("the grace period is over; ending what still runs", "grace_seconds=%lld", (long long)((m->o.grace ? m->o.grace : GRACE_DEFAULT) / KL_SECONDS(1)));
+    end_runs(m);
 }
 
 typedef struct timer_call {
@@ -276,6 +285,8 @@ void kl_manager_stop(kl_manager *m)
     if (m->stopping)
         return;
     kl_loop_call(m->loop, begin_stop, m);
+    if (m->o.turns)
+        kl_loop_call(m->loop, end_runs, m);        /* time stands: who sleeps would not wake */
     timer_call grace = {m, kl_loop_timer(m->loop, m->o.grace ? m->o.grace : GRACE_DEFAULT, abort_all, m)};
     for (size_t i = 0; i < m->n_slots; i++)            /* nobody changes the slots while stopping */
         for (size_t k = 0; k < m->slots[i]->n; k++)
@@ -569,6 +580,95 @@ kl_informer *kl_manager_informer(kl_manager *m, const char *kind)
     informer_call c = {.kind = kind};
     kl_caches_each(m->caches, match_informer, &c);
     return c.found;
+}
+
+/* --- turns (run/turns.h) ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct outlook_call {
+    kl_manager *m;
+    uint64_t rv;
+    kl_outlook o;
+    bool turned;
+} outlook_call;
+
+static void busy_with(kl_outlook *o, const char *what, const char *which)
+{
+    o->busy = true;
+    if (!o->what)
+        o->what = kl_sprintf("%s%s", what, which);
+}
+
+static void collect_outlook(void *arg)
+{
+    outlook_call *c = arg;
+    kl_manager *m = c->m;
+    kl_time timer = kl_loop_next(m->loop), mapper = kl_loop_next(m->mapper);
+    char *behind = kl_caches_behind(m->caches, c->rv);
+    if (behind)
+        busy_with(&c->o, "the cache of ", behind);
+    kl_free(behind);
+    for (size_t i = 0; i < m->n_slots; i++)
+        for (size_t k = 0; k < m->slots[i]->n; k++)
+            kl_controller_outlook(m->slots[i]->controllers[k], &c->o);
+    if (m->n_retired)
+        busy_with(&c->o, "the end of a controller", "");
+    if (kl_recorder_busy(m->recorder))
+        busy_with(&c->o, "an Event", "");
+    if (!m->started || timer <= kl_clock_now(m->clock) || mapper == INT64_MIN)
+        busy_with(&c->o, "the manager", "");
+    if (timer != INT64_MIN && timer < c->o.next)
+        c->o.next = timer;
+}
+
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+void kl_manager_outlook(kl_manager *m, uint64_t rv, kl_outlook *out)
+{
+    outlook_call c = {.m = m, .rv = rv, .o = {.next = KL_NEVER}};
+    kl_loop_call(m->mapper, nothing, NULL);            /* events that wait for a function of the script become keys */
+    kl_loop_call(m->loop, collect_outlook, &c);
+    *out = c.o;
+}
+
+static void give_turn(void *arg)
+{
+    outlook_call *c = arg;
+    kl_manager *m = c->m;
+    for (size_t i = 0; i < m->n_slots; i++)
+        for (size_t k = 0; k < m->slots[i]->n; k++) {
+            kl_outlook o = {.next = KL_NEVER};
+            kl_controller_outlook(m->slots[i]->controllers[k], &o);
+            kl_free(o.what);
+            if (o.ready && !c->turned) {
+                kl_controller_turn(m->slots[i]->controllers[k]);
+                c->turned = true;
+            }
+        }
+}
+
+bool kl_manager_turn(kl_manager *m)
+{
+    outlook_call c = {.m = m};
+    kl_loop_call(m->loop, give_turn, &c);
+    return c.turned;
+}
+
+static void wake_all(void *arg)
+{
+    kl_manager *m = arg;
+    for (size_t i = 0; i < m->n_slots; i++)
+        for (size_t k = 0; k < m->slots[i]->n; k++)
+            kl_controller_wake(m->slots[i]->controllers[k]);
+}
+
+void kl_manager_clock_moved(kl_manager *m)
+{
+    kl_loop_wake(m->mapper);
+    kl_loop_wake(m->loop);
+    kl_loop_call(m->loop, wake_all, m);
 }
 
 /* --- metrics ------------------------------------------------------------------------------------------------------------------------ */

@@ -12,6 +12,7 @@
 #include "run/reconciler.h"
 
 typedef struct kl_manager kl_manager;
+struct kl_ran;                         /* run/worker.h */
 
 typedef struct kl_election_options {
     bool enabled;
@@ -35,6 +36,12 @@ typedef struct kl_manager_options {                /* kl_manager_new copies the 
     /* What kl_manager_controllers tells of states may have changed. On a thread of the manager's; must not wait. May be NULL. */
     void (*changed)(void *arg);
     void *changed_arg;
+    /* Each run as it ends, and each call of a controller as it is sent. On workers' threads; must not wait. Each may be NULL. */
+    void (*ran)(void *arg, const struct kl_ran *r);
+    void (*seen)(void *arg, const char *controller, const kl_op *op);
+    void *seen_arg;                                /* of both */
+    bool turns;                                    /* keys wait for their turn, see run/turns.h */
+    kl_clock *watch_clock;                         /* of lists and watches; NULL: clock */
 } kl_manager_options;
 
 KL_NODISCARD kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *err);

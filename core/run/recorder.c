@@ -474,6 +474,14 @@ void kl_recorder_stats_get(kl_recorder *r, kl_recorder_stats *out)
     kl_unlock(&r->mu);
 }
 
+bool kl_recorder_busy(kl_recorder *r)
+{
+    kl_lock(&r->mu);
+    bool busy = r->under_way || r->inside || r->pumping || !kl_list_empty(&r->ready);
+    kl_unlock(&r->mu);
+    return busy;
+}
+
 uint64_t kl_recorder_dropped(kl_recorder *r)
 {
     kl_recorder_stats s;

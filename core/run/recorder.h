@@ -32,6 +32,7 @@ kl_time kl_recorder_tick(kl_recorder *r);
  * False: something is still under way, or has failed and would have to be tried again. */
 bool kl_recorder_flush(kl_recorder *r, kl_time deadline);
 void kl_recorder_stats_get(kl_recorder *r, kl_recorder_stats *out);
+bool kl_recorder_busy(kl_recorder *r);             /* a request is under way, or could be without waiting */
 uint64_t kl_recorder_dropped(kl_recorder *r);      /* all of them */
 /* After flush; waits for answers under way. Not on the loop's thread. */
 void kl_recorder_free(kl_recorder *r);

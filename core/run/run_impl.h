@@ -73,6 +73,9 @@ struct kl_worker {
     kl_mutex mu;
     kl_list answers KL_GUARDED_BY(mu);     /* kl_answer that arrived */
     size_t outstanding KL_GUARDED_BY(mu);  /* answers not yet processed */
+    size_t told_asleep KL_GUARDED_BY(mu);  /* what kl_worker_outlook says */
+    bool told_full KL_GUARDED_BY(mu);
+    kl_time told_next KL_GUARDED_BY(mu);
     atomic_bool draining, aborting;
     _Atomic kl_worker_rest rest;
     _Atomic kl_time until;                 /* of its sleep, while FREE */

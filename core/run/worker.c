@@ -29,6 +29,7 @@ kl_worker *kl_worker_new(const kl_worker_owner *owner, int number)
     w->epoch = owner->tenure ? atomic_load(&owner->tenure->epoch) : 0;
     kl_mutex_init(&w->mu);
     kl_bell_init(&w->bell);
+    w->told_next = KL_NEVER;
     kl_list_init(&w->answers);
     kl_list_init(&w->runs);
     kl_list_init(&w->gens);
@@ -168,39 +169,48 @@ static void settle_deposed(kl_run *r, kl_time now)
     r->key = r->name = NULL;
 }
 
+static void tell_ran(kl_run *r, kl_time after, kl_time now)
+{
+    kl_worker *w = r->w;
+    if (w->o.ran)
+        w->o.ran(w->o.arg, &(kl_ran){.controller = w->o.name, .key = r->key, .id = kl_run_id(r), .message = r->message, .result = r->result, .after = after,
+            .started = r->started, .ended = now, .attempt = r->attempt});
+}
+
 static void settle(kl_run *r, kl_time now)
 {
     kl_worker *w = r->w;
     kl_workqueue *q = w->o.queue;
     kl_outcome outcome = KL_OUTCOME_SUCCESS;
+    kl_time next = -1;
     switch (r->result) {
     case KL_RESULT_DONE:
         kl_workqueue_forget(q, r->key);
         break;
     case KL_RESULT_AFTER:
         kl_workqueue_forget(q, r->key);
-        again(r, r->after, false, now);
+        next = again(r, r->after, false, now);
         outcome = KL_OUTCOME_REQUEUE_AFTER;
         break;
     case KL_RESULT_REQUEUE:
-        again(r, 0, true, now);
+        next = again(r, 0, true, now);
         outcome = KL_OUTCOME_REQUEUE;
         break;
     case KL_RESULT_RETRY:
         if (r->message)
             kl_info("reconcile waits", "controller=%s key=%s reconcileID=%s generation=%d%s why=%s", w->o.name, r->key, kl_run_id(r), r->gen->logic->generation,
                 kl__run_detail(r), kl_log_quoted(r->message));
-        again(r, r->after, false, now);
+        next = again(r, r->after, false, now);
         outcome = KL_OUTCOME_REQUEUE_AFTER;
         break;
     case KL_RESULT_CONFLICT:
         kl_debug("conflict, running again", "controller=%s key=%s reconcileID=%s generation=%d%s", w->o.name, r->key, kl_run_id(r), r->gen->logic->generation,
             kl__run_detail(r));
-        again(r, 0, true, now);
+        next = again(r, 0, true, now);
         outcome = KL_OUTCOME_REQUEUE;
         break;
     case KL_RESULT_ERROR:
-        log_failure(r, again(r, 0, true, now));
+        log_failure(r, next = again(r, 0, true, now));
         outcome = KL_OUTCOME_ERROR;
         break;
     case KL_RESULT_FAIL:
@@ -215,6 +225,7 @@ static void settle(kl_run *r, kl_time now)
         kl_metrics_work_duration(w->o.metrics, now - r->started);
         kl_metrics_active(w->o.metrics, -1);
     }
+    tell_ran(r, next, now);
     kl_workqueue_finish(q, &r->item, now);
     r->key = r->name = NULL;
 }
@@ -372,6 +383,14 @@ static bool rest(kl_gen_state *g, bool idle)
     return ops->rest && ops->rest(g->state, idle);
 }
 
+static size_t sleepers(kl_worker *w)
+{
+    size_t n = 0;
+    for (kl_list *l = w->runs.next; l != &w->runs; l = l->next)
+        n += KL_CONTAINER(l, kl_run, link)->sleep.pos != 0;
+    return n;
+}
+
 kl_time kl_worker_step(kl_worker *w)
 {
     kl_time now = kl_clock_now(w->o.clock);
@@ -382,12 +401,14 @@ kl_time kl_worker_step(kl_worker *w)
     take_timers(w, now);
     kl_time next = KL_NEVER;
     w->room = false;
+    bool mine = !w->o.turn || w->o.turn(w->o.arg);
     if (!draining && !may_act(w)) {
         next = now + MANDATE_RETRY;
-    } else if (!draining) {
+    } else if (!draining && mine) {
         kl_gen_state *g = gen_wanted(w, now, &next);
         kl_queue_item item;
-        while (g && has_room(w, g) && may_act(w) && kl_workqueue_try_get(w->o.queue, now, &item)) {
+        while (g && mine && has_room(w, g) && may_act(w) && kl_workqueue_try_get(w->o.queue, now, &item)) {
+            mine = !w->o.turn;
             /* Asked again after the key was taken: a generation is published before it enqueues, so this is the one that did. */
             g = gen_current(w, now);
             if (w->o.more)
@@ -406,14 +427,23 @@ kl_time kl_worker_step(kl_worker *w)
             next = kl_workqueue_next_due(w->o.queue);
         if (g && next > now && rest(g, true))
             next = now;                    /* look at everything again before more of it */
+        if (w->o.turn_over)
+            w->o.turn_over(w->o.arg);
     }
+    if (w->o.turn)
+        next = KL_NEVER;                   /* whose turn it is hears of it */
     gens_sweep(w);
+    kl_heap_node *h = kl_heap_peek(&w->due);
+    kl_time due = h ? h->when : KL_NEVER;
+    size_t asleep = w->o.turn ? sleepers(w) : 0;
     kl_lock(&w->mu);
     if (!kl_list_empty(&w->answers))       /* the door refuses at once: there is more to do */
         next = now;
+    w->told_asleep = asleep;
+    w->told_full = gen_newest(w) && !has_room(w, gen_newest(w));
+    w->told_next = due;
     kl_unlock(&w->mu);
-    kl_heap_node *h = kl_heap_peek(&w->due);
-    return h && h->when < next ? h->when : next;
+    return due < next ? due : next;
 }
 
 static bool nothing_left(kl_worker *w)
@@ -492,6 +522,15 @@ bool kl_worker_ended(kl_worker *w)
 size_t kl_worker_inflight(kl_worker *w)
 {
     return atomic_load(&w->inflight);
+}
+
+void kl_worker_outlook(kl_worker *w, size_t *asleep, bool *full, kl_time *next)
+{
+    kl_lock(&w->mu);
+    *asleep = w->told_asleep;
+    *full = w->told_full;
+    *next = w->told_next;
+    kl_unlock(&w->mu);
 }
 
 void kl_worker_wait(kl_worker *w)

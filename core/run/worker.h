@@ -23,6 +23,15 @@ typedef struct kl_logic {
     int generation;
 } kl_logic;
 
+/* A run that has ended. Strings are borrowed. */
+typedef struct kl_ran {
+    const char *controller, *key, *id, *message;       /* message NULL: nothing to say */
+    kl_result_kind result;
+    kl_time after;                     /* until the next run that was asked for; -1: none */
+    kl_time started, ended;            /* monotonic */
+    int attempt;
+} kl_ran;
+
 typedef struct kl_worker_owner {
     /* The present generation, with a reference for the caller; never NULL. */
     kl_logic *(*logic)(void *arg);
@@ -37,6 +46,10 @@ typedef struct kl_worker_owner {
     void (*event)(void *arg, const kl_news *n);        /* component is the owner's to fill */
     void (*more)(void *arg);           /* a key was taken: somebody else might want the next; may be NULL */
     void (*ended)(void *arg);          /* the worker's last word, on its thread; may be NULL */
+    void (*ran)(void *arg, const kl_ran *r);           /* on its thread; may be NULL */
+    /* Keys wait for their turn: whether one may be taken now, and, after a round in which it was, that the turn is over. NULL: always. */
+    bool (*turn)(void *arg);
+    void (*turn_over)(void *arg);
     void *arg;
     const char *name;                  /* controller name */
     bool trace_requests;               /* its requests carry a traceparent */
@@ -66,5 +79,8 @@ void kl_worker_join(kl_worker *w);                 /* waits likewise, then frees
 /* One round without a thread: answers, timers, new keys. Returns when to come back at the latest, KL_NEVER for "when poked". */
 kl_time kl_worker_step(kl_worker *w);
 size_t kl_worker_inflight(kl_worker *w);           /* any thread */
+/* As of its last round: how many of its runs sleep, whether it has no room for another, and the next moment at which it would do
+ * something by itself, or KL_NEVER. Any thread. */
+void kl_worker_outlook(kl_worker *w, size_t *asleep, bool *full, kl_time *next);
 
 #endif

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "model/object.h"
 #include "model/yaml.h"
+#include "server/fault.h"
 #include "server/scale.h"
 #include "server/status.h"
 #include "server/subresource.h"
@@ -413,6 +414,12 @@ static bool run(kl__call *c, const char *verb, const kl__form *form, kl_httpd_re
     return replied;
 }
 
+static bool watching(const char *verb, kl_httpd_request *http)
+{
+    const char *watch = kl_httpd_query(http, "watch");
+    return !strcmp(verb, "list") && watch && strcmp(watch, "false") && strcmp(watch, "0");
+}
+
 static void serve_objects(kl__call *c, kl_httpd_request *http)
 {
     kl_err err = KL_ERR_INIT;
@@ -421,10 +428,14 @@ static void serve_objects(kl__call *c, kl_httpd_request *http)
     const kl_value *out = NULL;
     const char *verb;
     char *manager = NULL;
-    int code = 200;
+    int code = 200, retry_after = 0;
     bool replied = false;
     c->warnings = &warnings;
     kl_status st = check_verb(c, kl_httpd_method(http), &verb, &err);
+    if (!st)
+        st = kl__fault_check(c, watching(verb, http) ? "watch" : verb, kl_httpd_header(http, "User-Agent"), &retry_after, &err);
+    if (st && retry_after)
+        kl_buf_printf(&warnings, "Retry-After: %d\r\n", retry_after);
     if (!st && !kl__form_parse(kl_httpd_header(http, "Accept"), kl_httpd_query(http, "includeObject"), &form))
         st = kl__api_fail(&err, 406, "NotAcceptable", NULL, "only the following media types are accepted: application/json");
     if (!st)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "server/fault.h"
 #include "server/rest.h"
 #include "server/state.h"
 #include "server/watch.h"
@@ -50,6 +51,8 @@ static void first_objects(kl_server *s)
 
 static void server_free(kl_server *s)
 {
+    kl__faults_clear(s);
+    kl__kept_free(s->kept);
     kl__kinds_free(s->kinds);
     kl__store_free(s->store);
     kl__types_free(s->types);
@@ -68,6 +71,7 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
     kl_mutex_init(&s->mu);
     kl_cond_init(&s->wake);
     kl_list_init(&s->watches);
+    kl_list_init(&s->faults);
     s->types = kl__types_builtin();
     s->kinds = kl__kinds_new(s->types);
     s->store = kl__store_new(o->history ? o->history : HISTORY, kl__watch_change, s);
@@ -107,6 +111,23 @@ void kl_server_stop(kl_server *s)
     kl__watches_stop(s);
     kl_unlock(&s->mu);
     server_free(s);
+}
+
+uint64_t kl_server_mark(kl_server *s)
+{
+    kl_lock(&s->mu);
+    uint64_t rv = kl__store_step(s->store);
+    kl__watches_mark(s, rv);
+    kl_unlock(&s->mu);
+    return rv;
+}
+
+uint64_t kl_server_rv(kl_server *s)
+{
+    kl_lock(&s->mu);
+    uint64_t rv = kl__store_rv(s->store);
+    kl_unlock(&s->mu);
+    return rv;
 }
 
 const char *kl_server_url(const kl_server *s) { return s->url; }

@@ -23,6 +23,8 @@ struct kl_server {
     kl_cond wake;
     kl_thread *ticker;          /* bookmarks and timeouts; NULL under a fake clock, whose owner calls kl__server_tick */
     bool stopping;
+    kl_list faults;             /* see fault.h */
+    struct kl__kept *kept;      /* what kl_server_keep remembers, or NULL; see keep.c */
 };
 
 typedef enum kl__validation { KL_FIELDS_WARN, KL_FIELDS_STRICT, KL_FIELDS_IGNORE } kl__validation;
@@ -51,6 +53,7 @@ KL_NODISCARD kl_status kl__verb_get(const kl__call *c, const kl_value **out, kl_
 
 /* Ends the watches of a resource's versions that are not in `keep` (NULL-terminated). */
 void kl__watches_drop(kl_server *s, const char *group, const char *plural, const char *const *keep);
+void kl__kept_free(struct kl__kept *k);
 void kl__call_warn(const kl__call *c, const char *fmt, ...) KL_PRINTF(2, 3);
 kl_time kl__server_wall(const kl_server *s);
 /* Sends what is due: bookmarks, ends of watches. Returns when to come again. Takes the lock. */

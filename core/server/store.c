@@ -67,6 +67,7 @@ void kl__store_free(kl__store *s)
 }
 
 uint64_t kl__store_rv(const kl__store *s) { return s->rv; }
+uint64_t kl__store_step(kl__store *s) { return ++s->rv; }
 
 kl__bucket *kl__store_bucket(kl__store *s, const char *group, const char *plural)
 {

@@ -41,6 +41,7 @@ typedef void kl__store_listener(void *arg, kl__bucket *b, const kl__change *c);
 kl__store *kl__store_new(size_t history, kl__store_listener *changed, void *arg);
 void kl__store_free(kl__store *s);
 uint64_t kl__store_rv(const kl__store *s);
+uint64_t kl__store_step(kl__store *s);                  /* a resource version at which nothing changes; returns it */
 kl__bucket *kl__store_bucket(kl__store *s, const char *group, const char *plural);     /* made when absent; lives as long as s */
 size_t kl__store_buckets(const kl__store *s, kl__bucket *const **all);                  /* every bucket; borrowed until the next new one */
 

@@ -203,6 +203,16 @@ void kl__watch_start(kl_server *s, kl__kind *k, kl__filter *filter, const kl__wa
         kl_cond_signal(&s->wake);
 }
 
+void kl__watches_mark(kl_server *s, uint64_t rv)
+{
+    for (kl_list *l = s->watches.next, *next; l != &s->watches; l = next) {
+        watch *w = WATCH_OF_ALL(l);
+        next = l->next;
+        if (kl_httpd_stream_gone(w->stream) || (w->bookmarks && !bookmark(w, rv, false)))
+            watch_end(w);
+    }
+}
+
 kl_time kl__watches_tick(kl_server *s, kl_time now)
 {
     kl_time again = KL_NEVER;

@@ -19,6 +19,8 @@ typedef struct kl__watch_options {
 void kl__watch_start(kl_server *s, kl__kind *k, kl__filter *filter, const kl__watch_options *o, kl_httpd_stream *stream);
 /* The store's listener: one change to all watches of its bucket. */
 void kl__watch_change(void *server, kl__bucket *b, const kl__change *c);
+/* A bookmark at rv for everybody who takes bookmarks. */
+void kl__watches_mark(kl_server *s, uint64_t rv);
 /* Sends due bookmarks, ends what timed out or hung up; returns when to come again. */
 kl_time kl__watches_tick(kl_server *s, kl_time now);
 void kl__watches_stop(kl_server *s);                   /* ends all */

@@ -1,0 +1,42 @@
+/* stage.h - an API server, a clock that stands, and a manager whose keys wait for their turn: where scripts are tested.
+ *
+ *   server and client live as long as the stage; a manager from start to stop. Owner thread, but for what the manager's threads report. */
+#ifndef LKL_STAGE_H
+#define LKL_STAGE_H
+
+#include "base/sync.h"
+#include "run/turns.h"
+#include "run/worker.h"
+#include "server/server.h"
+
+/* What happened, in the order it did: texts by name, nothing but texts, numbers in words. */
+typedef struct lkl_entry { const char *name[12]; char *text[12]; size_t n; } lkl_entry;
+typedef struct lkl_journal {
+    kl_mutex mu;
+    lkl_entry *v;
+    size_t n;
+} lkl_journal;
+/* Takes the texts, which end with a NULL name: "key", text, ... Any thread. */
+void lkl__journal_add(lkl_journal *j, const char *name, char *text, ...);
+
+typedef struct lkl_stage {
+    kl_clock *clock;
+    kl_server *server;
+    kl_client *client;
+    kl_manager *manager;               /* NULL while nothing runs */
+    lkl_journal runs, calls;
+} lkl_stage;
+
+KL_NODISCARD kl_status lkl__stage_new(kl_time wall, lkl_stage **out, kl_err *err);
+void lkl__stage_free(lkl_stage *s);
+void lkl__stage_stop(lkl_stage *s);                    /* the manager, if there is one */
+/* Takes a reference of each program. */
+KL_NODISCARD kl_status lkl__stage_start(lkl_stage *s, kl_program *const *programs, size_t n, const char *ns, kl_err *err);
+/* One key after the other runs until none is ready and everything has been heard of. Time stands. */
+KL_NODISCARD kl_status lkl__stage_settle(lkl_stage *s, kl_outlook *last, kl_err *err);
+/* Settles, and moves the clock by d, from one moment at which something happens to the next. */
+KL_NODISCARD kl_status lkl__stage_advance(lkl_stage *s, kl_time d, kl_err *err);
+/* Until no key fails and no run sleeps, which may take `most` of virtual time. */
+KL_NODISCARD kl_status lkl__stage_rest(lkl_stage *s, kl_time most, kl_err *err);
+
+#endif

@@ -1,0 +1,91 @@
+-- pure.lua - a script's functions for its tests: the script is loaded as a module of the test's state, and what its functions can reach is
+-- collected by name.
+
+local controller = require "kubelua.controller"
+local core = require "kubelua.core"
+
+local M = {}
+
+local function read(path)
+  local file, why = io.open(path, "rb")
+  if not file then core.blame(("cannot read %s"):format(why)) end
+  local text = file:read "a"
+  file:close()
+  return text
+end
+
+-- Modules beside the script are found first, and are the script's own: another script may have one of the same name.
+local function environment(dir, modules)
+  local env = setmetatable({}, { __index = _G })
+  function env.require(name)
+    if modules[name] ~= nil then return modules[name] end
+    if name == "kubelua" or name:find "^kubelua%." then return require(name) end
+    for _, path in ipairs { dir .. name:gsub("%.", "/") .. ".lua", dir .. name:gsub("%.", "/") .. "/init.lua" } do
+      local file = io.open(path, "rb")
+      if file then
+        file:close()
+        local chunk = assert(load(read(path), "@" .. path, "t", env))
+        local value = chunk(name)
+        modules[name] = value == nil and true or value
+        return modules[name]
+      end
+    end
+    return require(name)
+  end
+  return env
+end
+
+-- Functions by the names under which other functions know them; of two with one name the one found first.
+local function collect(value, name, out, seen)
+  if seen[value] then return end
+  if type(value) == "function" then
+    seen[value] = true
+    if name and out[name] == nil then out[name] = value end
+    for i = 1, 255 do
+      local up, v = debug.getupvalue(value, i)
+      if not up then break end
+      if type(v) == "function" or type(v) == "table" and up ~= "_ENV" then collect(v, up, out, seen) end
+    end
+  elseif type(value) == "table" and not core.is_view(value) then
+    seen[value] = true
+    for k, v in next, value do
+      if type(v) == "function" then collect(v, type(k) == "string" and k or nil, out, seen) end
+    end
+  end
+end
+
+--- See kube.testing.pure.
+function M.load(path)
+  local modules = {}
+  local dir = path:match "^(.*/)" or ""
+  local chunk, why = load(read(path), "@" .. path, "t", environment(dir, modules))
+  if not chunk then core.blame(why) end
+  local returned = chunk()
+  local out, seen = {}, { [_G] = true, [package.loaded] = true }
+  for _, module in pairs(package.loaded) do
+    if type(module) == "table" then
+      seen[module] = true
+      for _, v in next, module do
+        if type(v) == "function" then seen[v] = true end
+      end
+    end
+  end
+  local by_name = {}
+  for _, c in ipairs(controller.is_controller(returned) and { returned } or type(returned) == "table" and returned or {}) do
+    if not controller.is_controller(c) then core.blame(("%s returned something that kube.controller did not make"):format(path)) end
+    by_name[c.name] = c
+    for _, word in ipairs { "reconcile", "finalize" } do
+      if type(c[word]) == "function" then collect(c[word], word, out, seen) end
+    end
+    for _, fn in ipairs(c.functions) do collect(fn, nil, out, seen) end
+  end
+  local names = {}
+  for name in pairs(modules) do names[#names + 1] = name end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    if type(modules[name]) == "table" then collect(modules[name], nil, out, seen) end
+  end
+  return { controllers = by_name, functions = out, modules = modules }
+end
+
+return M

@@ -1,0 +1,426 @@
+-- testing.lua - kube.testing: scripts against an API server of the test's own, in time that only the test moves.
+--
+--   local t = kube.testing.start { script = "hello.lua", objects = { { kind = "v1/ConfigMap", name = "a", labels = { hello = "you" } } } }
+--   t:settle()
+--   assert.equal("Hello, you!", t:get("v1/ConfigMap", "a").data.greeting)
+--
+-- The controllers run as in life: the same workers, caches, queue and requests. But a key runs only inside settle, advance and
+-- until_idle, one after the other, by name, after everything that came of the one before has been heard of; so the same test runs the
+-- same way each time. Servers are kept for the next test of the same definitions, and emptied.
+
+local core = require "kubelua.core"
+local manifests = require "kubelua.manifests"
+local object = require "kubelua.object"
+local options = require "kubelua.options"
+local pure = require "kubelua.pure"
+local suggest = require "kubelua.suggest"
+
+local M = {}
+
+-- A Thursday. Tests that print dates print the same ones for ever.
+local EPOCH = "2026-01-01T00:00:00Z"
+-- The test's own client: faults do not meet it.
+local AGENT = "kubelua-testing"
+-- Virtual time that until_idle may let pass.
+local PATIENCE = 600
+
+---@class kubelua.Testing
+---@field client kubelua.Client      a client of the test's own, in whose requests no ordered fault shows
+---@field namespace string           where names without a namespace are
+---@field private stage userdata
+local T = {}
+T.__index = T
+T.__name = "kubelua.Testing"
+
+---@class kubelua.TestingRun
+---@field controller string
+---@field key string
+---@field result "done"|"after"|"requeue"|"retry"|"conflict"|"error"|"fail"
+---@field message string?             of an error, retry or fail
+---@field after number?               seconds until the next run that it asked for
+---@field attempt integer             failures in a row, plus one
+---@field at kubelua.Time             virtual
+
+-- ---------------------------------------------------------------- stages: a server each, for one set of definitions
+
+local idle = {}          -- key of the definitions -> list of {stage, client}
+local running = {}       -- those that were started and not stopped
+
+local function crds_key(list) return table.concat(list, "\0") end
+
+local function open(crds, wall)
+  local pool = idle[crds_key(crds)]
+  local found = pool and table.remove(pool)
+  if found then
+    found.stage:set_now(wall)
+    return found
+  end
+  local stage = core.stage(wall)
+  for _, path in ipairs(crds) do
+    if stage:load_path(path) == 0 then core.blame(("kube.testing: %s has no definition in it"):format(path)) end
+  end
+  stage:keep()
+  return { stage = stage, key = crds_key(crds) }
+end
+
+local function give_back(slot)
+  if not slot.stage:reset() then return end           -- kinds came or went: the collector has it
+  slot.stage:runs()
+  slot.stage:calls()
+  idle[slot.key] = idle[slot.key] or {}
+  table.insert(idle[slot.key], slot)
+end
+
+-- ---------------------------------------------------------------- starting
+
+local OPTIONS = {
+  script = "input", scripts = "table", source = "string", crds = "value", objects = "value", files = "value", params = "table",
+  namespace = "string", watch_namespace = "string", now = "moment", parked = "boolean", settle = "boolean",
+}
+
+local function list_of(x)
+  if x == nil then return {} end
+  if type(x) ~= "table" then return { x } end
+  return x
+end
+
+local here                 -- the directory of the test file, for `kubelua test`
+--- Paths that are not absolute begin here; "" is the working directory.
+---@param dir string
+function M.directory(dir) here = dir end
+
+local function path_of(path)
+  if here and here ~= "" and path:sub(1, 1) ~= "/" then return here .. "/" .. path end
+  return path
+end
+
+-- The file that called start, without its directory: what an inline script is called.
+local function caller()
+  for level = 3, 12 do
+    local info = debug.getinfo(level, "S")
+    if not info then break end
+    local source = info.source:match "^@(.*)"
+    if source and not source:find "^kubelua/" then return source end
+  end
+  return "test.lua"
+end
+
+local function programs_of(opts)
+  local list = {}
+  for _, script in ipairs(list_of(opts.scripts or opts.script)) do
+    if type(script) ~= "string" then
+      core.blame(("kube.testing.start: a script is a path (its functions live in states of their own); a text goes into source = [[ ... ]]; got %s")
+        :format(type(script)))
+    end
+    list[#list + 1] = { path = path_of(script) }
+  end
+  if opts.source then
+    local source = caller()
+    list[#list + 1] = { path = (source:match "^(.*/)" or "") .. "source of " .. source:match "[^/]*$", text = opts.source }
+  end
+  return list
+end
+
+-- What an object without a namespace gets where its kind has one.
+local function placed(t, o)
+  o = core.value(object.normalize(o, "an object of kube.testing"), "the object")
+  local api, kind = o("apiVersion"), o("kind")
+  if o("metadata.namespace") or not t.client:resource(api .. "/" .. kind).namespaced then return o end
+  local copy = core.copy(o)
+  copy.metadata = copy.metadata or {}
+  copy.metadata.namespace = t.namespace
+  return core.value(copy, "the object")
+end
+
+--- Puts objects into the server as they are, status and all: tables in a manifest's form or in short, views, lists of them, or paths of
+--- YAML files and directories.
+---@param ... table|kubelua.view|string
+function T:load(...)
+  for _, o in ipairs { ... } do
+    if type(o) == "string" then
+      for _, d in ipairs(manifests.read(path_of(o))) do self.stage:load(placed(self, d.object)) end
+    elseif type(o) == "table" and o[1] ~= nil then
+      self:load(table.unpack(o))
+    else
+      self.stage:load(placed(self, o))
+    end
+  end
+end
+
+local function missing(t)
+  for _, c in ipairs(t.stage:controllers()) do
+    if c.state == "parked" then
+      core.blame(("kube.testing.start: controller %q waits: %s; give its definition with crds = \"DIR\" (parked = true: the test wants it so)")
+        :format(c.name, c.message))
+    end
+  end
+end
+
+--- Starts controllers on a server of their own; what they do at once is done when it returns (settle = false: not yet).
+---@param opts {script?: string, scripts?: string[], source?: string, crds?: string|string[], objects?: table, files?: string|string[], params?: table, namespace?: string, watch_namespace?: string, now?: string|number|kubelua.Time, parked?: boolean, settle?: boolean}
+---@return kubelua.Testing
+function M.start(opts)
+  if core.run then core.blame "kube.testing is for tests; a controller script does no such thing" end
+  opts = options.check("kube.testing.start", opts, OPTIONS)
+  if type(opts.script) == "table" then core.blame "kube.testing.start: several scripts go into scripts = { ... }" end
+  local crds = {}
+  for i, path in ipairs(list_of(opts.crds)) do crds[i] = path_of(path) end
+  local slot = open(crds, core.time(opts.now or EPOCH):unix() + 0.0)
+  local t = setmetatable({ slot = slot, stage = slot.stage, namespace = opts.namespace or "default", ran = {}, called = {}, said = {} }, T)
+  running[t] = true
+  slot.client = slot.client or require "kubelua.client".connect {
+    server = slot.stage:url(), user_agent = AGENT, field_manager = "test", cache_dir = false, on_warning = "none", namespace = t.namespace,
+  }
+  t.client = slot.client
+  local ok, why = pcall(function()
+    for _, path in ipairs(list_of(opts.files)) do t:load(path) end
+    if opts.objects then t:load(opts.objects) end
+    core.stage_logs()
+    slot.stage:start(programs_of(opts), opts.params and core.value(opts.params, "params"), opts.watch_namespace)
+    if opts.settle ~= false then slot.stage:settle() end
+    if not opts.parked then missing(t) end
+  end)
+  if ok then return t end
+  t:stop()
+  error(why, 0)
+end
+
+--- Ends the controllers. `kubelua test` does it after each test.
+function T:stop()
+  if not self.slot then return end
+  running[self] = nil
+  local slot = self.slot
+  self.stage:stop()
+  self.slot, self.stage = nil, nil
+  give_back(slot)
+end
+
+T.__close = T.stop
+T.__gc = T.stop
+
+--- Ends all that a test has started.
+function M.stop_all()
+  for t in pairs(running) do t:stop() end
+end
+
+-- ---------------------------------------------------------------- time
+
+local function live(self)
+  return self.stage or core.blame "this test has been stopped"
+end
+
+--- Lets keys run until none is ready and everything has been heard of. Time stands: what asked for a later moment, and what failed, waits.
+---@return kubelua.Testing
+function T:settle()
+  live(self):settle()
+  return self
+end
+
+--- Settles, and lets time pass until no key fails and no run sleeps; raises what was said last when that takes longer than `limit`.
+---@param limit kubelua.Duration?  of virtual time; "10m" unless said
+---@return kubelua.Testing
+function T:until_idle(limit)
+  live(self):rest(limit or PATIENCE)
+  return self
+end
+
+--- Moves the clock, from each moment at which something is due to the next, and settles at each.
+---@param duration kubelua.Duration
+---@return kubelua.Testing
+function T:advance(duration)
+  live(self):advance(duration)
+  return self
+end
+
+--- The present moment of the test's clock.
+---@return kubelua.Time
+function T:now() return core.time(live(self):now()) end
+
+--- How long until something would happen by itself, after settling; nil when nothing would.
+---@return number? seconds
+function T:next() return (live(self):settle()) end
+
+-- ---------------------------------------------------------------- what happened
+
+local function numbers(entry, ...)
+  for _, name in ipairs { ... } do
+    entry[name] = entry[name] and tonumber(entry[name])
+  end
+  return entry
+end
+
+local function take(self)
+  for _, r in ipairs(live(self):runs()) do
+    r.at = core.time(tonumber(r.at))
+    self.ran[#self.ran + 1] = numbers(r, "after", "attempt")
+  end
+  for _, c in ipairs(self.stage:calls()) do self.called[#self.called + 1] = c end
+  for _, l in ipairs(core.stage_logs()) do self.said[#self.said + 1] = l end
+end
+
+local function only(list, fits)
+  local out = {}
+  for _, x in ipairs(list) do
+    if fits(x) then out[#out + 1] = x end
+  end
+  return out
+end
+
+--- The runs so far, in order: of a key ("name" or "namespace/name") or of all; and forgets them when asked to.
+---@param key string?
+---@param opts {controller?: string, forget?: boolean}?
+---@return kubelua.TestingRun[]
+function T:runs(key, opts)
+  if type(key) == "table" then key, opts = nil, key end
+  opts = options.check("t:runs", opts, { controller = "string", forget = "boolean" })
+  take(self)
+  local short = key and not key:find("/", 1, true) and self.namespace .. "/" .. key
+  local found = only(self.ran, function(r)
+    return (not key or r.key == key or r.key == short) and (not opts.controller or r.controller == opts.controller)
+  end)
+  if opts.forget then self.ran = {} end
+  return found
+end
+
+--- Every request that controllers sent, reads of ctx.live and Events included: { controller, verb, kind, subresource, namespace, name }.
+---@return {controller: string, verb: string, kind: string, subresource: string?, namespace: string?, name: string?}[]
+function T:calls()
+  take(self)
+  return self.called
+end
+
+--- Those that change something, without Events.
+---@return {controller: string, verb: string, kind: string, subresource: string?, namespace: string?, name: string?}[]
+function T:writes()
+  return only(self:calls(), function(c)
+    return c.verb ~= "get" and c.verb ~= "list" and c.verb ~= "watch" and c.kind ~= "events.k8s.io/v1/Event" and c.kind ~= "v1/Event"
+  end)
+end
+
+--- What the controllers and the runtime logged: { level, message, fields }, tostring as a line; of one level when asked.
+---@param level "debug"|"info"|"warn"|"error"|nil
+---@return {level: string, message: string, fields: string}[]
+function T:logs(level)
+  take(self)
+  return only(self.said, function(l) return not level or l.level == level end)
+end
+
+--- The Events about objects: { type, reason, note, action, count, about = "Kind/name", controller }.
+---@param about string?  only those about the object of this name
+---@return {type: string, reason: string, note: string, action: string?, count: integer, about: string, controller: string}[]
+function T:events(about)
+  live(self):settle()
+  local out = {}
+  for _, e in ipairs(self.client:list("events.k8s.io/v1/Event", { all_namespaces = true })) do
+    if not about or e("regarding.name") == about then
+      out[#out + 1] = { type = e.type, reason = e.reason, note = e("note"), action = e("action"), count = e("series.count") or 1,
+        about = ("%s/%s"):format(e("regarding.kind"), e("regarding.name")), controller = e("reportingController"), at = e("eventTime") or "" }
+    end
+  end
+  table.sort(out, function(a, b)
+    if a.at ~= b.at then return a.at < b.at end
+    return a.reason .. a.note < b.reason .. b.note
+  end)
+  return out
+end
+
+--- The controllers as they are: { name, state, message, runs, errors }.
+---@return {name: string, state: string, message: string?, runs: integer, errors: integer}[]
+function T:controllers() return live(self):controllers() end
+
+-- ---------------------------------------------------------------- faults
+
+local CODES = {
+  conflict = { 409, nil }, not_found = { 404, nil }, already_exists = { 409, "AlreadyExists" }, forbidden = { 403, "Forbidden" },
+  unauthorized = { 401, "Unauthorized" }, invalid = { 422, "Invalid" }, throttled = { 429, "TooManyRequests" }, gone = { 410, "Expired" },
+  timeout = { 504, "Timeout" }, server = { 500, "InternalError" }, unavailable = { 503, "ServiceUnavailable" },
+}
+local FAULT = {
+  verb = "string", kind = "string", resource = "string", subresource = "string", namespace = "string", name = "string", code = "integer",
+  error = "string", reason = "string", message = "string", retry_after = "integer", times = "integer",
+}
+local VERBS = { "get", "list", "watch", "create", "update", "patch", "apply", "delete", "deletecollection" }
+
+--- The next requests of controllers that match are answered with a failure: t:fail_next { verb = "patch", kind = "v1/ConfigMap", error =
+--- "conflict", times = 2 }. `error` is one of the kinds of errors, or give `code` and `reason`.
+---@param fault {verb?: string, kind?: string, resource?: string, subresource?: string, namespace?: string, name?: string, error?: string, code?: integer, reason?: string, message?: string, retry_after?: integer, times?: integer}
+---@return kubelua.Testing
+function T:fail_next(fault)
+  fault = options.check("t:fail_next", fault, FAULT)
+  local verb, resource, group = fault.verb, fault.resource, nil
+  if verb and not (" " .. table.concat(VERBS, " ") .. " "):find(" " .. verb .. " ", 1, true) then
+    core.blame(("t:fail_next: verb %q%s"):format(verb, suggest.hint(verb, VERBS)))
+  end
+  if fault.kind then
+    local r = self.client:resource(fault.kind)
+    resource, group = r.plural, r.group
+  end
+  local code, reason = fault.code, fault.reason
+  if fault.error then
+    local known = CODES[fault.error] or core.blame(("t:fail_next: error %q%s"):format(fault.error, suggest.hint(fault.error, CODES)))
+    code, reason = code or known[1], reason or known[2]
+  end
+  code = code or 500
+  if code < 400 or code > 599 then core.blame(("t:fail_next: code must be from 400 to 599, got %d"):format(code)) end
+  if (fault.times or 1) < 1 then core.blame("t:fail_next: times must be 1 or more") end
+  live(self):fail {
+    verb = verb == "apply" and "patch" or verb, resource = resource, group = group, sub = fault.subresource, namespace = fault.namespace, name = fault.name,
+    except = AGENT, code = code, reason = reason, message = fault.message, retry_after = fault.retry_after, times = fault.times or 1,
+  }
+  return self
+end
+
+--- How many of the ordered failures did not happen yet.
+---@return integer
+function T:faults_left() return live(self):faults() end
+
+-- ---------------------------------------------------------------- objects
+
+--- Each is the client's call of the same name. A write settles afterwards, so that what follows from it has happened.
+local READS = { "get", "list" }
+local WRITES = { "apply", "create", "update", "patch", "patch_status", "update_status", "delete" }
+
+for _, name in ipairs(READS) do
+  T[name] = function(self, kind, ...)
+    live(self)
+    if name == "get" and select("#", ...) == 1 and type((...)) == "string" and not (...):find("/", 1, true)
+      and self.client:resource(kind).namespaced then
+      return self.client:get(kind, self.namespace, (...))
+    end
+    return self.client[name](self.client, kind, ...)
+  end
+end
+
+for _, name in ipairs(WRITES) do
+  T[name] = function(self, first, second, ...)
+    live(self)
+    local call = self.client[name]
+    local result
+    if name == "delete" and type(first) == "string" and type(second) == "string" and not second:find("/", 1, true)
+      and self.client:resource(first).namespaced then
+      result = call(self.client, first, self.namespace .. "/" .. second, ...)
+    elseif type(first) == "table" and not core.is_view(first) then
+      result = call(self.client, placed(self, first), second, ...)
+    else
+      result = call(self.client, first, second, ...)
+    end
+    self.stage:settle()
+    return result
+  end
+end
+
+-- ---------------------------------------------------------------- pure functions
+
+--- A script in this state, to test its functions without a server: its controllers by name, and all functions that they can reach, by name.
+---@param script string
+---@return {controllers: table<string, kubelua.ControllerSpec>, functions: table<string, function>, modules: table<string, any>}
+function M.pure(script) return pure.load(path_of(script)) end
+
+--- The same of a running test.
+---@param script string
+function T.pure(_, script) return M.pure(script) end
+
+--- What kube.testing is.
+M.testing = M
+
+return M

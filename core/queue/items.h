@@ -19,23 +19,32 @@ typedef uint32_t kl_handle;
 #define KL_IDLE_ITEMS 1024u
 
 typedef struct kl_item {
-    kl_time at;                   /* queued: when it was added, the start of what it waits for a worker. Running: when it was handed out */
+    kl_time at;                   /* queued, held: when it was added, the start of what it waits for a worker. Running: when it was handed out */
     union {
         struct { kl_handle flow_next, flow_prev; };      /* queued */
         kl_time again_at;         /* dirty: when it was added */
     };
-    uint64_t first_add;           /* rank order: when this entry was made, counted */
+    union {
+        uint64_t first_add;       /* rank order: when this entry was made, counted */
+        struct kl_group *group;   /* otherwise: where it runs, is parked or is the candidate, or NULL; see groups.h */
+    };
     uint32_t hash;
     kl_handle self;
     kl_handle next, prev;         /* queued: in its level, by age. Running: among the running, likewise */
     uint32_t flow;                /* queued */
-    uint32_t place;               /* in the agenda: waiting, or queued in rank order */
+    uint32_t place;               /* in an agenda: waiting, queued in rank order, or put back */
     int32_t priority;             /* the highest asked for since it was handed out */
     int32_t failures;             /* rate-limited adds since forget */
     uint32_t key_len;
     bool queued : 1, running : 1, waiting : 1;
     bool dirty : 1;               /* running, and added since: queued again when done */
     bool delayed : 1;             /* rank order: its time came by waiting */
+    bool back : 1;                /* queued: handed out before and put back, at the place of its age */
+    bool parked : 1;              /* queued: in its group */
+    bool called : 1;              /* parked before in this entry */
+    bool held : 1;                /* waiting: handed out before; `at` is still when it was added */
+    bool released : 1;            /* running: what it would be held for is there */
+    bool resting : 1;             /* given up: routine does not bring it back */
     char key[];
 } kl_item;
 
@@ -75,6 +84,6 @@ static inline uint32_t kl_items_hash(const char *key, size_t n) { return (uint32
 kl_item *kl_items_find(const kl_items *t, const char *key, size_t n, uint32_t hash);      /* NULL when absent */
 kl_item *kl_items_use(kl_items *t, const char *key, size_t n, uint32_t hash);             /* found, or made; something will be known about it */
 void kl_items_drop(kl_items *t, kl_item *it);                                             /* nothing is left to know about it */
-static inline bool kl_item_idle(const kl_item *it) { return !it->queued && !it->running && !it->waiting && !it->failures; }
+static inline bool kl_item_idle(const kl_item *it) { return !it->queued && !it->running && !it->waiting && !it->failures && !it->resting; }
 
 #endif

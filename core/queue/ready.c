@@ -112,10 +112,18 @@ static void level_drop(kl_ready *r, kl_level *l)
     r->levels_in_use--;
 }
 
+/* Its key that has waited longest; it has some. */
+static kl_item *level_oldest(const kl_ready *r, const kl_level *l)
+{
+    const kl_agenda_entry *e = r->by_rank ? NULL : kl_agenda_peek(&l->ranked);
+    kl_item *back = e ? kl_items_at(r->items, e->item) : NULL, *it = l->oldest ? kl_items_at(r->items, l->oldest) : NULL;
+    return !back || (it && it->at < back->at) ? it : back;
+}
+
 /* Lower is sooner. */
 static kl_time urgency(const kl_ready *r, const kl_level *l)
 {
-    return r->ageing ? kl_items_at(r->items, l->oldest)->at - l->priority * r->ageing : -(kl_time)l->priority;
+    return r->ageing ? level_oldest(r, l)->at - l->priority * r->ageing : -(kl_time)l->priority;
 }
 
 /* After its oldest key has changed. */
@@ -236,20 +244,34 @@ static uint32_t ns_of(const kl_ready *r, const kl_item *it)
 
 /* --- putting and taking ---------------------------------------------------------------------------------------------------------- */
 
-static void flow_push(kl_ready *r, kl_level *l, kl_item *it)
+/* Behind `before`, or first when that is nobody. */
+static void flow_insert(kl_ready *r, uint32_t n, kl_handle before, kl_item *it)
+{
+    kl_flow *f = &r->flows[n];
+    it->flow = n;
+    it->flow_prev = before;
+    it->flow_next = before ? kl_items_at(r->items, before)->flow_next : f->first;
+    if (before)
+        kl_items_at(r->items, before)->flow_next = it->self;
+    else
+        f->first = it->self;
+    if (it->flow_next)
+        kl_items_at(r->items, it->flow_next)->flow_prev = it->self;
+    else
+        f->last = it->self;
+}
+
+static void flow_push(kl_ready *r, kl_level *l, kl_item *it, bool back)
 {
     uint32_t n = flow_at(r, l->self, ns_of(r, it));
     kl_flow *f = &r->flows[n];
-    it->flow = n;
-    it->flow_next = KL_NO_ITEM;
-    it->flow_prev = f->last;
-    if (f->last) {
-        kl_items_at(r->items, f->last)->flow_next = it->self;
-    } else {
-        f->first = it->self;
+    kl_handle before = back ? KL_NO_ITEM : f->last;
+    if (!f->first)
         ring_join(r, l, n);
-    }
-    f->last = it->self;
+    if (back)                                      /* what stands in front of it was put back, too: few */
+        for (kl_handle h = f->first; h && kl_items_at(r->items, h)->back && kl_items_at(r->items, h)->at <= it->at; h = kl_items_at(r->items, h)->flow_next)
+            before = h;
+    flow_insert(r, n, before, it);
 }
 
 static void flow_remove(kl_ready *r, kl_level *l, kl_item *it)
@@ -267,9 +289,8 @@ static void flow_remove(kl_ready *r, kl_level *l, kl_item *it)
         ring_leave(r, l, it->flow);
 }
 
-void kl_ready_put(kl_ready *r, kl_item *it)
+static void list_push(kl_ready *r, kl_level *l, kl_item *it)
 {
-    kl_level *l = level_at(r, it->priority);
     it->next = KL_NO_ITEM;
     it->prev = l->newest;
     if (l->newest)
@@ -277,20 +298,10 @@ void kl_ready_put(kl_ready *r, kl_item *it)
     else
         l->oldest = it->self;
     l->newest = it->self;
-    l->len++;
-    r->len++;
-    if (r->by_rank)
-        kl_agenda_put(&l->ranked, r->items, it, it->delayed ? RANK_DELAYED + it->at : (int64_t)it->first_add);
-    else
-        flow_push(r, l, it);
-    if (l->len == 1)
-        level_settle(r, l);
 }
 
-void kl_ready_remove(kl_ready *r, kl_item *it)
+static void list_remove(kl_ready *r, kl_level *l, kl_item *it)
 {
-    kl_level *l = r->by_rank ? level_at(r, it->priority) : r->levels[r->flows[it->flow].level];
-    bool was_oldest = l->oldest == it->self;
     if (it->prev)
         kl_items_at(r->items, it->prev)->next = it->next;
     else
@@ -299,13 +310,52 @@ void kl_ready_remove(kl_ready *r, kl_item *it)
         kl_items_at(r->items, it->next)->prev = it->prev;
     else
         l->newest = it->prev;
+}
+
+void kl_ready_put(kl_ready *r, kl_item *it)
+{
+    kl_level *l = level_at(r, it->priority);
+    list_push(r, l, it);
+    l->len++;
+    r->len++;
+    if (r->by_rank)
+        kl_agenda_put(&l->ranked, r->items, it, it->delayed ? RANK_DELAYED + it->at : (int64_t)it->first_add);
+    else
+        flow_push(r, l, it, false);
+    if (l->oldest == it->self)
+        level_settle(r, l);
+}
+
+void kl_ready_put_back(kl_ready *r, kl_item *it)
+{
+    if (r->by_rank || r->by_name) {                /* its rank or name is its place */
+        kl_ready_put(r, it);
+        return;
+    }
+    kl_level *l = level_at(r, it->priority);
+    flow_push(r, l, it, true);
+    it->back = true;
+    kl_agenda_put(&l->ranked, r->items, it, it->at);
+    l->len++;
+    r->len++;
+    if (level_oldest(r, l) == it)
+        level_settle(r, l);
+}
+
+void kl_ready_remove(kl_ready *r, kl_item *it)
+{
+    kl_level *l = r->by_rank ? level_at(r, it->priority) : r->levels[r->flows[it->flow].level];
+    bool was_first = l->oldest == it->self || level_oldest(r, l) == it;      /* the list need not be in the order of age */
+    if (!it->back)
+        list_remove(r, l, it);
     l->len--;
     r->len--;
-    if (r->by_rank)
+    if (r->by_rank || it->back)
         kl_agenda_remove(&l->ranked, r->items, it);
-    else
+    it->back = false;
+    if (!r->by_rank)
         flow_remove(r, l, it);
-    if (was_oldest)
+    if (was_first)
         level_settle(r, l);
 }
 
@@ -330,7 +380,7 @@ kl_item *kl_ready_take(kl_ready *r)
     } else if (r->by_name) {
         it = first_by_name(r, l);
     } else if (kl_heap_peek(&r->high) != &l->height) {
-        it = kl_items_at(r->items, l->oldest);     /* it has waited its way past a higher level */
+        it = level_oldest(r, l);                   /* it has waited its way past a higher level */
     } else {
         uint32_t turn = l->turn;
         it = kl_items_at(r->items, r->flows[turn].first);

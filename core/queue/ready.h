@@ -8,6 +8,9 @@
  * p + d that was added after t + d * ageing. So nothing starves, however many keys are more urgent. A key that passes a higher
  * level is the oldest of its own.
  *
+ * A key that was handed out and did not run after all is put back: at the front of its flow, and at the place of its age among
+ * the others of its level.
+ *
  * With `turns` off a level has one flow; by name, its first key of all is next. In rank order there are no flows, and a level's keys come by their first add, those
  * that had been delayed last, by the time they were delayed to.
  * Putting and taking cost O(log of the number of priorities in use); in rank order O(log keys). */
@@ -25,9 +28,9 @@ typedef struct kl_level {
     uint32_t next_of_hash;        /* the next level in its bucket, or the next unused one */
     bool used;
     size_t len;
-    kl_handle oldest, newest;
+    kl_handle oldest, newest;     /* the list of its keys, by age */
     uint32_t turn;                /* the flow whose turn it is: a ring of the flows that have keys */
-    kl_agenda ranked;             /* rank order */
+    kl_agenda ranked;             /* rank order: all keys; otherwise those that were put back, by age, which are not in the list */
 } kl_level;
 
 typedef struct kl_flow {
@@ -56,6 +59,7 @@ typedef struct kl_ready {
 void kl_ready_init(kl_ready *r, kl_items *items);
 void kl_ready_fini(kl_ready *r);
 void kl_ready_put(kl_ready *r, kl_item *it);      /* by its priority, its time and what is left of the order */
+void kl_ready_put_back(kl_ready *r, kl_item *it); /* by its priority and its time, as if it had not been taken */
 kl_item *kl_ready_take(kl_ready *r);              /* the next, or NULL */
 void kl_ready_remove(kl_ready *r, kl_item *it);   /* it is in there */
 

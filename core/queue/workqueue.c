@@ -20,6 +20,7 @@
 #include "base/sync.h"
 #include "queue/agenda.h"
 #include "queue/backoff.h"
+#include "queue/groups.h"
 #include "queue/items.h"
 #include "queue/ready.h"
 
@@ -34,20 +35,22 @@ typedef struct letter {
 
 struct kl_workqueue {
     kl_spin mu;                     /* never held for longer than a step */
-    kl_backoff_policy backoff;      /* set once, as are the next three */
-    kl_queue_order order;
+    kl_queue_order order;           /* set once, as are the next two */
     void (*wake)(void *arg);
     void *wake_arg;
     /* under mu: */
+    kl_backoff_policy backoff;
     bool hungry;                    /* somebody has looked in vain since the last wake */
     bool shutting_down;
     kl_random random;
     kl_items items;
     kl_ready ready;
     kl_agenda waiting;
+    kl_groups groups;
     kl_handle running_first, running_last;
     size_t n_running;
     size_t failing;                 /* items with failures */
+    size_t held, resting;           /* items that are */
     kl_time epoch, started_sum;     /* sum of started_at - epoch over running: unfinished work without a walk */
     uint64_t entries;               /* ever made */
     uint64_t adds, retries;
@@ -73,6 +76,7 @@ kl_workqueue *kl_workqueue_new(const kl_workqueue_options *o)
     q->ready.by_name = o->order == KL_QUEUE_NAME;
     q->ready.ageing = o->order != KL_QUEUE_FAIR ? 0 : o->ageing > 0 ? o->ageing : KL_QUEUE_AGEING;
     kl_agenda_init(&q->waiting);
+    kl_groups_init(&q->groups, &q->ready);
     return q;
 }
 
@@ -81,6 +85,7 @@ void kl_workqueue_free(kl_workqueue *q)
     if (!q)
         return;
     kl_agenda_fini(&q->waiting);
+    kl_groups_fini(&q->groups);
     kl_ready_fini(&q->ready);
     kl_items_fini(&q->items);
     kl_free(q);
@@ -121,6 +126,14 @@ static void queue_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
     kl_ready_put(&q->ready, it);
 }
 
+static void unwait_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
+{
+    if (!it->waiting)
+        return;
+    kl_agenda_remove(&q->waiting, &q->items, it);
+    it->waiting = false;
+}
+
 /* The key has an entry already, or gets one: its priority only rises until it is handed out. */
 static void entry_locked(kl_workqueue *q, kl_item *it, int priority) KL_REQUIRES(q->mu)
 {
@@ -133,11 +146,12 @@ static void entry_locked(kl_workqueue *q, kl_item *it, int priority) KL_REQUIRES
     }
     if (priority <= it->priority)
         return;
-    if (it->queued)
-        kl_ready_remove(&q->ready, it);
+    kl_ready *in = !it->queued ? NULL : it->parked ? &it->group->parked : &q->ready;
+    if (in)
+        kl_ready_remove(in, it);
     it->priority = priority;
-    if (it->queued)
-        kl_ready_put(&q->ready, it);
+    if (in)
+        kl_ready_put(in, it);
 }
 
 /* True when the key became ready. */
@@ -145,6 +159,13 @@ static bool make_ready_locked(kl_workqueue *q, kl_item *it, kl_time at) KL_REQUI
 {
     if (it->queued || it->dirty)
         return false;
+    if (it->held) {                /* it was added before, and keeps its place */
+        it->held = false;
+        q->held--;
+        it->queued = true;
+        kl_ready_put_back(&q->ready, it);
+        return true;
+    }
     q->adds++;
     if (it->running) {
         it->dirty = true;
@@ -156,13 +177,23 @@ static bool make_ready_locked(kl_workqueue *q, kl_item *it, kl_time at) KL_REQUI
     return true;
 }
 
+/* It has not been given up any more. */
+static void wake_up_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
+{
+    q->resting -= it->resting;
+    it->resting = false;
+}
+
 static bool add_now_locked(kl_workqueue *q, kl_item *it, int priority, kl_time now) KL_REQUIRES(q->mu)
 {
+    wake_up_locked(q, it);
     entry_locked(q, it, priority);
-    if (it->waiting && q->order != KL_QUEUE_FIFO) {
-        kl_agenda_remove(&q->waiting, &q->items, it);
-        it->waiting = false;
+    if (it->parked) {              /* whatever changed: its group may be another one now */
+        kl_groups_unpark(&q->groups, it);
+        return true;
     }
+    if (q->order != KL_QUEUE_FIFO)
+        unwait_locked(q, it);
     if (it->delayed) {
         if (it->queued)
             kl_ready_remove(&q->ready, it);
@@ -176,6 +207,7 @@ static bool add_now_locked(kl_workqueue *q, kl_item *it, int priority, kl_time n
 /* True when somebody who waits for next_due should look again. */
 static bool add_later_locked(kl_workqueue *q, kl_item *it, int priority, kl_time delay, kl_time now) KL_REQUIRES(q->mu)
 {
+    wake_up_locked(q, it);
     entry_locked(q, it, priority);
     if ((it->queued || it->dirty) && q->order != KL_QUEUE_FIFO)
         return false;
@@ -194,8 +226,7 @@ static bool promote_locked(kl_workqueue *q, kl_time now) KL_REQUIRES(q->mu)
     for (const kl_agenda_entry *e; (e = kl_agenda_peek(&q->waiting)) && e->number <= now;) {
         kl_item *it = kl_items_at(&q->items, e->item);
         kl_time when = e->number;
-        kl_agenda_remove(&q->waiting, &q->items, it);
-        it->waiting = false;
+        unwait_locked(q, it);
         it->delayed = q->order == KL_QUEUE_RANK;
         news |= make_ready_locked(q, it, when);
     }
@@ -255,7 +286,7 @@ static kl_time add(kl_workqueue *q, const char *key, const kl_add *how, bool ret
     uint32_t hash = kl_items_hash(key, n);
     kl_time delay = how->after > 0 ? how->after : 0;
     kl_spin_lock(&q->mu);
-    if (!q->hungry && !delay && !how->rate_limited && !retry && n <= INBOX_KEY && !q->shutting_down) {
+    if (!q->hungry && !delay && !how->rate_limited && !retry && n <= INBOX_KEY && !q->shutting_down && !(how->routine && q->resting)) {
         post_locked(q, key, n, hash, how->priority, now);
         kl_spin_unlock(&q->mu);
         return 0;
@@ -267,7 +298,7 @@ static kl_time add(kl_workqueue *q, const char *key, const kl_add *how, bool ret
         kl_time limit = failed_locked(q, it);
         delay = delay && delay < limit ? delay : limit;
     }
-    if (!q->shutting_down) {
+    if (!q->shutting_down && !(how->routine && it->resting)) {
         q->retries += retry;
         news |= delay ? add_later_locked(q, it, how->priority, delay, now) : add_now_locked(q, it, how->priority, now);
     }
@@ -325,6 +356,7 @@ static void run_locked(kl_workqueue *q, kl_item *it, kl_time now) KL_REQUIRES(q-
         q->epoch = now;
     it->queued = false;
     it->running = true;
+    it->released = false;
     it->at = now;
     it->next = KL_NO_ITEM;
     it->prev = q->running_last;
@@ -366,10 +398,17 @@ bool kl_workqueue_try_get(kl_workqueue *q, kl_time now, kl_queue_item *out)
     return it;
 }
 
+/* True when another one of its group is ready now. In rank order an item knows no group. */
+static bool leave_group_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
+{
+    return q->order != KL_QUEUE_RANK && kl_groups_leave(&q->groups, it);
+}
+
 static bool done_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
 {
-    bool again = it->dirty;
+    bool again = it->dirty, news = leave_group_locked(q, it);
     ran_locked(q, it);
+    it->called = false;
     if (again) {
         it->dirty = false;
         it->at = it->again_at;
@@ -378,7 +417,7 @@ static bool done_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
     drop_locked(q, it);
     if (q->shutting_down && !q->n_running)              /* drained: somebody may wait for it */
         again = q->hungry = true;
-    return again;
+    return again || news;
 }
 
 void kl_workqueue_done(kl_workqueue *q, const char *key, kl_time now)
@@ -421,6 +460,105 @@ kl_time kl_workqueue_more(kl_workqueue *q)
     return t;
 }
 
+/* --- not now: what was handed out goes back -------------------------------------------------------------------------------------------- */
+
+/* Back among the ready ones or those that wait. What was added meanwhile joins it. */
+static void unrun_locked(kl_workqueue *q, kl_item *it, const kl_queue_item *item) KL_REQUIRES(q->mu)
+{
+    ran_locked(q, it);
+    it->dirty = false;
+    unwait_locked(q, it);
+    it->at = item->queued_at;
+    if (it->priority < item->priority)
+        it->priority = item->priority;
+}
+
+bool kl_workqueue_enter(kl_workqueue *q, const kl_queue_item *item, const char *group, kl_time now)
+{
+    kl_spin_lock(&q->mu);
+    bool news = catch_up_locked(q, now);
+    kl_item *it = kl_items_at(&q->items, item->id);
+    bool in = kl_groups_enter(&q->groups, group, it, &news);
+    if (!in) {
+        unrun_locked(q, it, item);
+        it->queued = true;
+        kl_groups_park(&q->groups, it);
+    }
+    leave(q, news);
+    return in;
+}
+
+void kl_workqueue_hold(kl_workqueue *q, const kl_queue_item *item, kl_time until, kl_time now)
+{
+    kl_spin_lock(&q->mu);
+    bool news = catch_up_locked(q, now);
+    kl_item *it = kl_items_at(&q->items, item->id);
+    bool ready = it->dirty || it->released || until <= now;
+    news |= leave_group_locked(q, it) | ready;
+    unrun_locked(q, it, item);
+    if (ready) {
+        it->queued = true;
+        kl_ready_put_back(&q->ready, it);
+    } else if (!q->shutting_down) {
+        it->held = it->waiting = true;
+        q->held++;
+        kl_agenda_put(&q->waiting, &q->items, it, until);
+        news |= it->place == 1;
+    } else {
+        drop_locked(q, it);
+    }
+    if (q->shutting_down && !q->n_running)
+        news = q->hungry = true;
+    leave(q, news);
+}
+
+void kl_workqueue_release(kl_workqueue *q, const char *key, kl_time now)
+{
+    kl_spin_lock(&q->mu);
+    bool news = catch_up_locked(q, now);
+    kl_item *it = find_locked(q, key);
+    if (it && it->held) {
+        unwait_locked(q, it);
+        news |= make_ready_locked(q, it, now);
+    } else if (it && it->running) {
+        it->released = true;
+    }
+    leave(q, news);
+}
+
+void kl_workqueue_rest(kl_workqueue *q, const kl_queue_item *item)
+{
+    kl_spin_lock(&q->mu);
+    empty_inbox_locked(q);
+    kl_item *it = kl_items_at(&q->items, item->id);
+    if (!it->dirty && !it->resting) {
+        it->resting = true;
+        q->resting++;
+    }
+    q->failing -= it->failures > 0;
+    it->failures = 0;
+    kl_spin_unlock(&q->mu);
+}
+
+void kl_workqueue_set_backoff(kl_workqueue *q, const kl_backoff_policy *p)
+{
+    kl_spin_lock(&q->mu);
+    empty_inbox_locked(q);
+    q->backoff = kl_backoff_defaults(*p);
+    kl_handle *found = kl_new_array(kl_handle, q->resting + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < q->items.cap && n < q->resting; i++)
+        if (q->items.slots[i].item && kl_items_at(&q->items, q->items.slots[i].item)->resting)
+            found[n++] = q->items.slots[i].item;
+    while (n) {                        /* each drop may rebuild the table */
+        kl_item *it = kl_items_at(&q->items, found[--n]);
+        wake_up_locked(q, it);
+        drop_locked(q, it);
+    }
+    kl_spin_unlock(&q->mu);
+    kl_free(found);
+}
+
 /* --- the end ---------------------------------------------------------------------------------------------------------------------- */
 
 void kl_workqueue_shut_down(kl_workqueue *q)
@@ -430,8 +568,9 @@ void kl_workqueue_shut_down(kl_workqueue *q)
     q->shutting_down = true;
     for (const kl_agenda_entry *e; (e = kl_agenda_peek(&q->waiting));) {
         kl_item *it = kl_items_at(&q->items, e->item);
-        kl_agenda_remove(&q->waiting, &q->items, it);
-        it->waiting = false;
+        unwait_locked(q, it);
+        q->held -= it->held;
+        it->held = false;
         drop_locked(q, it);
     }
     q->hungry = true;
@@ -449,7 +588,7 @@ bool kl_workqueue_shutting_down(kl_workqueue *q)
 bool kl_workqueue_drained(kl_workqueue *q)
 {
     kl_spin_lock(&q->mu);
-    bool yes = q->shutting_down && !q->ready.len && !q->n_running;
+    bool yes = q->shutting_down && !q->ready.len && !q->groups.n_parked && !q->n_running;
     kl_spin_unlock(&q->mu);
     return yes;
 }
@@ -461,7 +600,7 @@ void kl_workqueue_stats_get(kl_workqueue *q, kl_time now, kl_workqueue_stats *ou
     kl_spin_lock(&q->mu);
     bool news = catch_up_locked(q, now);
     *out = (kl_workqueue_stats){ .ready = q->ready.len, .delayed = q->waiting.len, .running = q->n_running, .adds = q->adds,
-        .retries = q->retries, .failing = q->failing };
+        .retries = q->retries, .failing = q->failing, .parked = q->groups.n_parked, .held = q->held, .resting = q->resting };
     if (q->n_running) {
         out->longest_running = now - kl_items_at(&q->items, q->running_first)->at;
         out->unfinished = (kl_time)q->n_running * (now - q->epoch) - q->started_sum;
@@ -508,7 +647,8 @@ const char *kl_workqueue_state(kl_workqueue *q, const char *key, kl_time *due)
     if (due)
         *due = it && it->waiting ? q->waiting.v[it->place - 1].number : KL_NEVER;
     if (it)
-        state = it->running ? (it->dirty ? "running, queued again" : "running") : it->queued ? "queued" : it->waiting ? "waiting" : "absent";
+        state = it->running ? (it->dirty ? "running, queued again" : "running") : it->parked ? "waiting for its group" : it->queued ? "queued"
+            : it->held ? "held" : it->waiting ? "waiting" : it->resting ? "given up" : "absent";
     kl_spin_unlock(&q->mu);
     return state;
 }

@@ -59,6 +59,7 @@ void kl_workqueue_free(kl_workqueue *q);
 typedef struct kl_add {        /* how a key is added */
     int priority;              /* higher goes first; 0 is normal */
     kl_time after;             /* not before; 0 or less: at once */
+    bool routine;              /* nobody changed anything: a key that was given up stays so */
     bool rate_limited;         /* counts a failure and waits by their number; with `after`, whichever is sooner */
 } kl_add;
 
@@ -84,12 +85,27 @@ void kl_workqueue_finish(kl_workqueue *q, const kl_queue_item *item, kl_time now
 kl_time kl_workqueue_more(kl_workqueue *q);
 kl_time kl_workqueue_next_due(kl_workqueue *q);      /* `now` or earlier when something is ready (0), the heap's next, or KL_NEVER */
 
+/* --- what was handed out and does not run after all; KL_QUEUE_FAIR and _NAME. It keeps its age and its place, and what was added meanwhile joins it. --- */
+
+/* Keys of one group do not run at the same time: true when it may run, in that group until done. False: it was put back and is parked until
+ * the group is free (or somebody adds it: its group may be another now), and then handed out again in its turn. Once for each time it is handed out. */
+bool kl_workqueue_enter(kl_workqueue *q, const kl_queue_item *item, const char *group, kl_time now);
+/* Put back; handed out again at `until`, or when somebody adds or releases it, whichever is sooner. Before it enters a group. */
+void kl_workqueue_hold(kl_workqueue *q, const kl_queue_item *item, kl_time until, kl_time now);
+/* What the key was or is about to be held for is there; nothing for one that is neither held nor just handed out. */
+void kl_workqueue_release(kl_workqueue *q, const char *key, kl_time now);
+/* The item, which runs, is given up when done: routine adds are dropped until somebody adds it otherwise. Its failures are forgotten. */
+void kl_workqueue_rest(kl_workqueue *q, const kl_queue_item *item);
+/* From now on; what was given up may be added again. */
+void kl_workqueue_set_backoff(kl_workqueue *q, const kl_backoff_policy *p);
+
 void kl_workqueue_shut_down(kl_workqueue *q);        /* adds are dropped, queued keys are still handed out, waiting ones are dropped */
 bool kl_workqueue_shutting_down(kl_workqueue *q);
 bool kl_workqueue_drained(kl_workqueue *q);          /* shut down, nothing queued, nothing running; `wake` tells when it becomes so */
 
 typedef struct kl_workqueue_stats {
     size_t ready, delayed, running, failing;         /* failing: keys with failures since forget */
+    size_t parked, held, resting;                    /* parked: not counted in ready; held: in delayed, too; resting: given up */
     uint64_t adds, retries;
     kl_time longest_running, unfinished;             /* at `now` */
 } kl_workqueue_stats;
@@ -106,7 +122,8 @@ typedef struct kl_workqueue_depths {
 } kl_workqueue_depths;
 void kl_workqueue_depths_get(kl_workqueue *q, kl_workqueue_depths *out);
 
-/* What a key is doing, for people: "queued", "running", "running, queued again", "waiting" (with *due), "absent". Static. */
+/* What a key is doing, for people: "queued", "running", "running, queued again", "waiting" and "held" (with *due), "waiting for its group",
+ * "given up", "absent". Static. */
 const char *kl_workqueue_state(kl_workqueue *q, const char *key, kl_time *due);
 int kl_workqueue_priority(kl_workqueue *q, const char *key);      /* of its present or latest entry; 0 when absent */
 

@@ -59,6 +59,8 @@ int kl__own_priority(kl_wiring *w, void *state, const kl_value *object)
 /* `base` is what the event says, the rest what the script does. */
 static void enqueue(kl_wiring *w, void *state, const char *key, const kl_value *object, int base)
 {
+    if (w->o.ours && !w->o.ours(w->o.ours_arg, key))
+        return;
     const kl_text_of *own = &w->logic.spec->priority_of;
     const kl_value *found = !object && (own->path || own->fn) ? kl_wiring_object(w, key) : NULL;
     int priority = base + kl__own_priority(w, state, object ? object : found);

@@ -276,6 +276,17 @@ static void lapse(kl_shard *s)
         s->events |= KL_SHARD_STOPPED | KL_SHARD_CHANGED;
 }
 
+/* After a goodbye: as it was before the first START, but for what we want. */
+static void forget_all(kl_shard *s)
+{
+    s->phase = GONE;
+    lapse(s);
+    s->phase = GONE;
+    s->clean = false;
+    keep(&s->own, NULL);
+    s->events |= KL_SHARD_GONE;
+}
+
 static void accept_pending(kl_shard *s)
 {
     if (!s->pending.seq)
@@ -340,8 +351,7 @@ static void replied(kl_shard *s, const kl_shard_input *in, kl_shard_now now)
         if (st && st != KL_ENOTFOUND && st != KL_ECONFLICT && now.boot < s->leave_end) {
             s->next = now.boot + s->retry / 2;
         } else {
-            s->phase = GONE;
-            s->events |= KL_SHARD_GONE;
+            forget_all(s);
         }
         return;
     }
@@ -562,7 +572,7 @@ kl_shard_action kl_shard_step(kl_shard *s, const kl_shard_input *in, kl_shard_no
         lapse(s);
     switch (in->kind) {
     case KL_SHARD_START:
-        if (s->phase == OUT) {
+        if (s->phase == OUT || s->phase == GONE) {
             s->phase = JOINING;
             s->next = now.boot;
             aim(s);
@@ -596,10 +606,12 @@ kl_shard_action kl_shard_step(kl_shard *s, const kl_shard_input *in, kl_shard_no
             bool member = s->own;
             atomic_store(&s->deadline, 0);
             forget_request(s);
-            s->phase = member ? LEAVING : GONE;
-            s->events |= KL_SHARD_CHANGED | (member ? 0 : KL_SHARD_GONE);
+            s->phase = LEAVING;
+            s->events |= KL_SHARD_CHANGED;
             s->next = now.boot;
             s->leave_end = now.boot + s->renew;
+            if (!member)
+                forget_all(s);
         }
         break;
     case KL_SHARD_TIMER:

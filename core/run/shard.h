@@ -41,7 +41,7 @@ typedef struct kl_shard_config {
 typedef struct kl_shard_now { kl_time boot, wall; } kl_shard_now;
 
 typedef enum kl_shard_input_kind {
-    KL_SHARD_START,
+    KL_SHARD_START,                /* at first, or again after KL_SHARD_GONE */
     KL_SHARD_TIMER,                /* the action's `until` has come (early is fine) */
     KL_SHARD_REPLY,                /* of a request: serial, status, lease */
     KL_SHARD_PICTURE,              /* all Leases of the group as of one moment; moments come in the server's order */

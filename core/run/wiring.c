@@ -292,7 +292,7 @@ char *kl_wiring_why(kl_wiring *w, bool *parked)
 
 /* --- activity ------------------------------------------------------------------------------------------------------------------- */
 
-void kl_wiring_enqueue_all(kl_wiring *w)
+void kl_wiring_enqueue_where(kl_wiring *w, bool (*which)(void *arg, const char *key), void *arg)
 {
     kl_objects all = {0};
     if (!w->needs[0].informer || kl_informer_list(w->needs[0].informer, &(kl_query){0}, &all, NULL))
@@ -302,13 +302,20 @@ void kl_wiring_enqueue_all(kl_wiring *w)
         w->o.hold(w->o.hold_arg);
     for (size_t i = 0; i < all.len; i++) {
         char *key = kl_object_key(all.v[i]);
-        int priority = KL_PRIORITY_LOW + kl__own_priority(w, NULL, all.v[i]);
-        kl_workqueue_add_with(w->o.queue, key, &(kl_add){.priority = priority}, now);
+        if (!which || which(arg, key)) {
+            int priority = KL_PRIORITY_LOW + kl__own_priority(w, NULL, all.v[i]);
+            kl_workqueue_add_with(w->o.queue, key, &(kl_add){.priority = priority}, now);
+        }
         kl_free(key);
     }
     if (w->o.release)
         w->o.release(w->o.hold_arg);
     kl_objects_fini(&all);
+}
+
+void kl_wiring_enqueue_all(kl_wiring *w)
+{
+    kl_wiring_enqueue_where(w, w->o.ours, w->o.ours_arg);
 }
 
 void kl_wiring_activate(kl_wiring *w)

@@ -27,6 +27,9 @@ typedef struct kl_wiring_options {
     /* Around a run of events on one thread: the queue's wakes of that thread may wait until the release. Any thread; may be NULL. */
     void (*hold)(void *arg), (*release)(void *arg);
     void *hold_arg;
+    /* Keys that are not ours are not enqueued. Any thread; NULL: all are. */
+    bool (*ours)(void *arg, const char *key);
+    void *ours_arg;
 } kl_wiring_options;
 
 /* On the loop, all of it unless said otherwise. */
@@ -35,6 +38,8 @@ kl_wiring *kl_wiring_new(const kl_wiring_options *o);
 bool kl_wiring_advance(kl_wiring *w);
 void kl_wiring_activate(kl_wiring *w);
 void kl_wiring_enqueue_all(kl_wiring *w);
+/* Of these, those for which `which` is true; ours or not. */
+void kl_wiring_enqueue_where(kl_wiring *w, bool (*which)(void *arg, const char *key), void *arg);
 void kl_wiring_retire(kl_wiring *w);               /* disconnects and drops the owner's reference */
 kl_logic *kl_wiring_logic(kl_wiring *w);           /* borrowed */
 kl_wiring *kl_wiring_ref(kl_wiring *w);            /* any thread */

@@ -139,6 +139,16 @@ static void run_free(kl_run *r)
     atomic_fetch_sub(&w->inflight, 1);
 }
 
+/* The key is the queue's again. */
+static void run_leave(kl_run *r, kl_time now)
+{
+    kl_worker *w = r->w;
+    if (w->o.gate)
+        kl_gate_leave(w->o.gate, r->key);
+    kl_workqueue_finish(w->o.queue, &r->item, now);
+    r->key = r->name = NULL;
+}
+
 static void log_failure(kl_run *r, kl_time next)
 {
     char in[KL_DURATION_MAX], why[2048];
@@ -165,8 +175,7 @@ static void settle_deposed(kl_run *r, kl_time now)
     again(r, 0, false, now);
     if (w->o.metrics)
         kl_metrics_active(w->o.metrics, -1);
-    kl_workqueue_finish(w->o.queue, &r->item, now);
-    r->key = r->name = NULL;
+    run_leave(r, now);
 }
 
 static void tell_ran(kl_run *r, kl_time after, kl_time now)
@@ -226,8 +235,7 @@ static void settle(kl_run *r, kl_time now)
         kl_metrics_active(w->o.metrics, -1);
     }
     tell_ran(r, next, now);
-    kl_workqueue_finish(q, &r->item, now);
-    r->key = r->name = NULL;
+    run_leave(r, now);
 }
 
 static void run_end(kl_run *r, kl_time now)
@@ -274,6 +282,10 @@ static void run_start(kl_worker *w, kl_gen_state *g, kl_queue_item *item, kl_tim
     const kl_value *object = w->o.object(w->o.arg, g->logic, item->key);
     if (w->o.metrics)
         kl_metrics_queue_latency(w->o.metrics, now - item->queued_at);
+    if (object && w->o.gate && !kl_gate_enter(w->o.gate, item->key)) {     /* another replica's by now */
+        kl_value_unref(object);
+        object = NULL;
+    }
     if (!object) {         /* deleted meanwhile: level-based logic has nothing to look at */
         kl_workqueue_forget(w->o.queue, item->key);
         kl_workqueue_finish(w->o.queue, item, now);
@@ -365,7 +377,7 @@ static void abandon_all(kl_worker *w, kl_time now)
         kl_run *r = KL_CONTAINER(w->runs.next, kl_run, link);
         r->gen->logic->program->ops->abandon(r->gen->state, r);
         again(r, 0, false, now);
-        kl_workqueue_finish(w->o.queue, &r->item, now);
+        run_leave(r, now);
         if (w->o.metrics)
             kl_metrics_active(w->o.metrics, -1);
         run_free(r);

@@ -1,0 +1,113 @@
+/* gate.c - the runs under way are few (concurrency times workers), so they are a list of keys. */
+#include "run/gate.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/sync.h"
+
+struct kl_gate {
+    char *controller;
+    void (*drained)(void *arg);
+    void *arg;
+    kl_mutex mu;
+    kl_claims *claims KL_GUARDED_BY(mu);
+    const char **inside KL_GUARDED_BY(mu);
+    size_t n KL_GUARDED_BY(mu), room KL_GUARDED_BY(mu);
+    bool waits KL_GUARDED_BY(mu);          /* somebody is inside whose key we do not want any more */
+};
+
+kl_gate *kl_gate_new(const char *controller, void (*drained)(void *arg), void *arg)
+{
+    kl_gate *g = kl_new(kl_gate);
+    g->controller = kl_strdup(controller);
+    g->drained = drained;
+    g->arg = arg;
+    kl_mutex_init(&g->mu);
+    return g;
+}
+
+void kl_gate_free(kl_gate *g)
+{
+    if (!g)
+        return;
+    kl_claims_unref(g->claims);
+    kl_mutex_fini(&g->mu);
+    kl_free(g->inside);
+    kl_free(g->controller);
+    kl_free(g);
+}
+
+const char *kl_gate_controller(const kl_gate *g) { return g->controller; }
+
+static bool unwanted_locked(const kl_gate *g) KL_REQUIRES(g->mu)
+{
+    for (size_t i = 0; i < g->n; i++)
+        if (!kl_claims_want(g->claims, g->controller, g->inside[i]))
+            return true;
+    return false;
+}
+
+bool kl_gate_set(kl_gate *g, kl_claims *c)
+{
+    kl_lock(&g->mu);
+    kl_claims *old = g->claims;
+    g->claims = kl_claims_ref(c);
+    bool waits = g->waits = unwanted_locked(g);
+    kl_unlock(&g->mu);
+    kl_claims_unref(old);
+    return !waits;
+}
+
+bool kl_gate_drained(kl_gate *g)
+{
+    kl_lock(&g->mu);
+    bool waits = g->waits;
+    kl_unlock(&g->mu);
+    return !waits;
+}
+
+kl_claims *kl_gate_claims(kl_gate *g)
+{
+    kl_lock(&g->mu);
+    kl_claims *c = kl_claims_ref(g->claims);
+    kl_unlock(&g->mu);
+    return c;
+}
+
+bool kl_gate_owns(kl_gate *g, const char *key)
+{
+    kl_claims *c = kl_gate_claims(g);
+    bool yes = kl_claims_own(c, g->controller, key);
+    kl_claims_unref(c);
+    return yes;
+}
+
+bool kl_gate_enter(kl_gate *g, const char *key)
+{
+    kl_lock(&g->mu);
+    bool yes = kl_claims_own(g->claims, g->controller, key);
+    if (yes && g->n == g->room) {
+        g->room = g->room ? g->room * 2 : 8;
+        g->inside = kl_realloc(g->inside, g->room * sizeof *g->inside);
+    }
+    if (yes)
+        g->inside[g->n++] = key;
+    kl_unlock(&g->mu);
+    return yes;
+}
+
+void kl_gate_leave(kl_gate *g, const char *key)
+{
+    kl_lock(&g->mu);
+    for (size_t i = 0; i < g->n; i++)
+        if (!strcmp(g->inside[i], key)) {
+            g->inside[i] = g->inside[--g->n];
+            break;
+        }
+    bool over = g->waits && !unwanted_locked(g);
+    g->waits = g->waits && !over;
+    kl_unlock(&g->mu);
+    if (over)
+        g->drained(g->arg);
+}

@@ -158,8 +158,15 @@ static void owner_logic_unref(void *arg, kl_logic *l)
 
 static const kl_value *owner_object(void *arg, kl_logic *l, const char *key)
 {
-    (void)arg;
-    return kl_wiring_object(kl_wiring_of(l), key);
+    kl_controller *c = arg;
+    return c->env.object ? c->env.object(c->env.hook_arg, key) : kl_wiring_object(kl_wiring_of(l), key);
+}
+
+static void owner_answer(void *arg, const char *key, const kl_value *decision)
+{
+    kl_controller *c = arg;
+    if (c->env.answer)
+        c->env.answer(c->env.hook_arg, key, decision);
 }
 
 static void owner_resolve(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg)
@@ -229,7 +236,7 @@ static kl_worker *worker_new(kl_controller *c, int number)
 {
     return kl_worker_new(&(kl_worker_owner){.ran = c->env.ran ? owner_ran : NULL, .turn = c->env.turns ? owner_turn : NULL,
         .turn_over = c->env.turns ? owner_turn_over : NULL, .logic = owner_logic, .logic_unref = owner_logic_unref, .is_current = owner_is_current, .object = owner_object, .resolve = owner_resolve,
-        .resource = owner_resource, .event = owner_event, .ended = owner_ended, .more = owner_more, .arg = c, .name = c->name, .queue = c->queue, .door = c->env.door, .clock = c->env.clock,
+        .resource = owner_resource, .event = owner_event, .ended = owner_ended, .answer = owner_answer, .more = owner_more, .arg = c, .name = c->name, .queue = c->queue, .door = c->env.door, .clock = c->env.clock,
         .metrics = c->metrics, .tenure = c->env.tenure, .trace_requests = c->env.trace_requests}, number);
 }
 

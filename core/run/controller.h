@@ -27,6 +27,10 @@ typedef struct kl_controller_env {         /* what the manager lends to all its 
     bool turns;                            /* see run/turns.h */
     void (*ran)(void *arg, const kl_ran *r);       /* on worker threads; may be NULL */
     void *ran_arg;
+    /* A webhook's: its queue has requests, not keys of objects. Any thread; NULL for all others. */
+    const kl_value *(*object)(void *arg, const char *key);
+    void (*answer)(void *arg, const char *key, const kl_value *decision);
+    void *hook_arg;
     void (*changed)(void *arg);            /* on the loop: a worker has ended */
     void *changed_arg;
 } kl_controller_env;

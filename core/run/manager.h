@@ -10,6 +10,7 @@
 
 #include "net/client.h"
 #include "run/reconciler.h"
+#include "run/webhook_config.h"
 
 typedef struct kl_manager kl_manager;
 struct kl_ran;                         /* run/worker.h */
@@ -33,6 +34,7 @@ typedef struct kl_manager_options {                /* kl_manager_new copies the 
     bool watch_list;                               /* caches begin with a watch's initial events (sendInitialEvents) rather than with lists */
     kl_election_options election;
     const char *metrics_address, *health_address;  /* NULL: none */
+    kl_webhook_options webhooks;                   /* for scripts that have some */
     /* What kl_manager_controllers tells of states may have changed. On a thread of the manager's; must not wait. May be NULL. */
     void (*changed)(void *arg);
     void *changed_arg;
@@ -65,6 +67,7 @@ size_t kl_manager_controllers(kl_manager *m, kl_controller_state **out);
 void kl_controller_states_free(kl_controller_state *v, size_t n);
 const char *kl_manager_metrics_address(kl_manager *m);     /* as bound, or NULL */
 const char *kl_manager_health_address(kl_manager *m);
+const char *kl_manager_webhook_address(kl_manager *m);     /* as bound, or NULL */
 bool kl_manager_leading(kl_manager *m);            /* without election: true */
 bool kl_manager_ready(kl_manager *m);              /* every controller runs (or waits for leadership) */
 /* Nothing queued, nothing running, nothing failing, all caches synced: the cluster has converged as far as we can see. */

@@ -297,6 +297,7 @@ kl_webhooks *kl_webhooks_new(const kl_controller_env *env, const kl_webhook_opti
     w->reconciles = kl_metrics_new();
     w->env = *env;
     w->env.metrics = w->reconciles;
+    w->env.turns = false;                  /* who asks does not wait */
     w->env.tenure = NULL;                  /* every replica answers */
     w->env.object = request_of;
     w->env.answer = decided;

@@ -483,6 +483,12 @@ static void busy(kl_outlook *o, char *what)
         o->what = what;
 }
 
+static void soon(kl_outlook *o, kl_time when)
+{
+    o->next = when < o->next ? when : o->next;
+    o->next_key = when < o->next_key ? when : o->next_key;
+}
+
 void kl_controller_outlook(kl_controller *c, kl_outlook *o)
 {
     kl_time now = kl_clock_now(c->env.clock), due = kl_workqueue_next_due(c->queue), next;
@@ -495,8 +501,7 @@ void kl_controller_outlook(kl_controller *c, kl_outlook *o)
         size_t sleeping;
         kl_worker_outlook(c->workers[i], &sleeping, &full, &next);
         asleep += sleeping;
-        if (next < o->next)
-            o->next = next;
+        soon(o, next);
         if (next <= now)
             busy(o, kl_sprintf("a timer of %s", c->name));
     }
@@ -515,7 +520,7 @@ void kl_controller_outlook(kl_controller *c, kl_outlook *o)
     if (!n)
         return;
     if (due > now)
-        o->next = due < o->next ? due : o->next;
+        soon(o, due);
     else
         o->ready |= !full;
 }

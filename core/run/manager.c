@@ -678,7 +678,7 @@ static void nothing(void *arg)
 
 void kl_manager_outlook(kl_manager *m, uint64_t rv, kl_outlook *out)
 {
-    outlook_call c = {.m = m, .rv = rv, .o = {.next = KL_NEVER}};
+    outlook_call c = {.m = m, .rv = rv, .o = {.next = KL_NEVER, .next_key = KL_NEVER}};
     kl_loop_call(m->mapper, nothing, NULL);            /* events that wait for a function of the script become keys */
     kl_loop_call(m->loop, collect_outlook, &c);
     *out = c.o;
@@ -690,7 +690,7 @@ static void give_turn(void *arg)
     kl_manager *m = c->m;
     for (size_t i = 0; i < m->n_slots; i++)
         for (size_t k = 0; k < m->slots[i]->n; k++) {
-            kl_outlook o = {.next = KL_NEVER};
+            kl_outlook o = {.next = KL_NEVER, .next_key = KL_NEVER};
             kl_controller_outlook(m->slots[i]->controllers[k], &o);
             kl_free(o.what);
             if (o.ready && !c->turned) {

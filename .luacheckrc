@@ -5,4 +5,6 @@ exclude_files = { "build/**", "bench/py/venv/**" }
 self = false
 unused_args = false
 -- In specs a row of a table of cases stays a row, with the whole message that it expects.
+-- What `kubelua test` gives: busted's words.
+files["**/*_test.lua"] = { std = "+busted" }
 files["spec"] = { std = "+busted", max_line_length = false }

@@ -96,7 +96,7 @@ ORACLE := $(B)/oracle
 FUZZERS := $(patsubst spec/fuzz/%.c,$(B)/fuzzers/%,$(FUZZ_C))
 OBJS   := $(call obj,$(CORE_C) $(BIND_C) $(MAIN_C) $(TEST_C) $(PROG_C) $(FUZZ_C) $(ORACLE_C))
 
-.PHONY: all check test asan tsan spec specs versions demo fixtures oracle generate bench bench-docs bench-sync lint fuzz leak assets deps install clean help
+.PHONY: all check test asan tsan spec specs versions demo fixtures oracle generate bench bench-docs bench-sync lint fuzz leak assets deps install module install-module deb clean help
 .DELETE_ON_ERROR:
 .SECONDARY: $(OBJS)
 
@@ -169,6 +169,7 @@ assets: build/.deps-test ## kube-apiserver, kubectl and etcd in build/assets, bu
 
 versions: assets ## the oldest and newest kube-apiserver that README promises, for spec/e2e/versions_spec.lua (minutes each)
 	@for v in oldest newest; do sh spec/realserver/build.sh build/assets/$$v $$v || echo "kubelua: no $$v API server here: its specs are skipped" >&2; done
+	@sh spec/realserver/build.sh build/assets/helm helm || echo "kubelua: no helm here: the chart's specs are skipped" >&2
 
 check: specs ## the fast part of the specs: no real API server
 	@$(RUN) --fast $(F)
@@ -245,6 +246,18 @@ install: all ## to PREFIX=/usr/local: binary, library, headers, pkg-config file,
 	   echo "Requires: libcurl libcjson yaml-0.1 libmicrohttpd gnutls libcrypto"; \
 	   echo "Cflags: -I\$${prefix}/include/kubelua"; echo "Libs: -L\$${prefix}/lib -lkubelua -lwslay -lpthread -lm"; } \
 	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/kubelua.pc
+
+# For luarocks (deploy/*.rockspec): the module alone, in its directories.
+module: $(MODULE)
+install-module: module
+	install -d $(LIBDIR)/kubelua $(LUADIR)
+	install -m 755 $(MODULE) $(LIBDIR)/kubelua/
+	cp -R lua/kubelua $(LUADIR)/
+
+deb: ## a Debian package in build/deb
+	@rm -rf $(B)/deb/root
+	@$(MAKE) --no-print-directory install DESTDIR=$(abspath $(B))/deb/root PREFIX=/usr >/dev/null
+	@deploy/debian/build.sh $(B)/deb/root $(B)/deb
 
 clean: ## remove build/
 	rm -rf build

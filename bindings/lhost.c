@@ -87,8 +87,82 @@ static int files(lua_State *L)
     return 1;
 }
 
+/* --- trees of files -------------------------------------------------------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+typedef struct paths { char **v; size_t n; } paths;
+
+static void paths_free(void *ptr)
+{
+    paths *p = ptr;
+    for (size_t i = 0; i < p->n; i++)
+        kl_free(p->v[i]);
+    kl_free(p->v);
+    kl_free(p);
+}
+
+static const lkl_class paths_class = { .name = "kubelua.paths", .free = paths_free };
+
+static bool ends_with(const char *s, const char *suffix)
+{
+    size_t n = strlen(s), m = strlen(suffix);
+    return n >= m && !strcmp(s + n - m, suffix);
+}
+
+static int visible(const struct dirent *e) { return e->d_name[0] != '.'; }
+
+/* Files below a directory; links to directories are not followed. */
+static int gather(paths *p, const char *path, const char *suffix)
+{
+    struct stat st;
+    struct dirent **names;
+    int n = scandir(path, &names, visible, NULL);
+    for (int i = 0; i < n; i++) {
+        char *full = kl_sprintf("%s%s%s", path, ends_with(path, "/") ? "" : "/", names[i]->d_name);
+        free(names[i]);
+        if (!lstat(full, &st) && S_ISDIR(st.st_mode))
+            (void)gather(p, full, suffix);             /* what may not be read below is passed by */
+        if (!S_ISDIR(st.st_mode) && ends_with(full, suffix)) {
+            p->v = kl_realloc(p->v, (p->n + 1) * sizeof *p->v);
+            p->v[p->n++] = full;
+        } else {
+            kl_free(full);
+        }
+    }
+    if (n >= 0)
+        free(names);
+    return n;
+}
+
+/* core.tree(path, suffix): { path } of a file; of a directory all files below whose names end so, sorted, but for hidden ones; nil and why */
+static int tree(lua_State *L)
+{
+    const char *path = luaL_checkstring(L, 1), *suffix = luaL_checkstring(L, 2);
+    lkl_box *box = lkl_box_new(L, &paths_class, 0);
+    paths *p = box->ptr = kl_new(paths);
+    struct stat st;
+    if (stat(path, &st) || (S_ISDIR(st.st_mode) && gather(p, path, suffix) < 0)) {
+        lua_pushnil(L);
+        lua_pushstring(L, strerror(errno));
+        return 2;
+    }
+    lua_newtable(L);
+    if (!S_ISDIR(st.st_mode)) {
+        lua_pushvalue(L, 1);
+        lua_rawseti(L, -2, 1);
+    }
+    if (p->n)
+        qsort(p->v, p->n, sizeof *p->v, by_name);
+    for (size_t i = 0; i < p->n; i++) {
+        lua_pushstring(L, p->v[i]);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return 1;
+}
+
 void lkl__open_host(lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "monotonic", monotonic }, { "wall", wall }, { "rest", rest }, { "files", files }, { NULL, NULL } };
+    static const luaL_Reg functions[] = { { "tree", tree }, { "monotonic", monotonic }, { "wall", wall }, { "rest", rest }, { "files", files }, { NULL, NULL } };
     luaL_setfuncs(L, functions, 0);
 }

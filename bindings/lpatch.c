@@ -70,6 +70,18 @@ static int merge_patch(lua_State *L)
     return 1;
 }
 
+/* core.json_patch(from, to): a JSON patch; the second may be a draft */
+static int json_patch(lua_State *L)
+{
+    lua_settop(L, 2);
+    const kl_value *from = lkl__value_at(L, 1, "from"), *to = lkl__value_at(L, 2, "to");
+    lkl_box *box = lkl_value_box(L);
+    const kl_value *patch = kl_json_patch_create(from, to);
+    box->ptr = (void *)patch;
+    lkl_push_value(L, patch);
+    return 1;
+}
+
 /* core.strategic_patch(from, to [, original [, overwrite]]) */
 static int strategic_patch(lua_State *L)
 {
@@ -147,7 +159,7 @@ static int share(lua_State *L)
 void lkl__open_patch(lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        { "merge_patch", merge_patch }, { "strategic_patch", strategic_patch }, { "name_problem", name_problem }, { "name_rules", name_rules },
+        { "merge_patch", merge_patch }, { "json_patch", json_patch }, { "strategic_patch", strategic_patch }, { "name_problem", name_problem }, { "name_rules", name_rules },
         { "generate_name", generate_name }, { "share", share }, { NULL, NULL },
     };
     luaL_setfuncs(L, functions, 0);

@@ -293,6 +293,13 @@ static int event(lua_State *L)
     return 0;
 }
 
+/* run.answer(decision): a webhook's (kubelua/webhook.lua) */
+static int answer(lua_State *L)
+{
+    kl_run_answer(run_of(L), lkl__value_at(L, 1, "the decision"));
+    return 0;
+}
+
 static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
 
 /* run.logs(level): whether anybody reads it. */
@@ -344,7 +351,7 @@ static int now(lua_State *L)
 void lkl__push_run(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"call", call}, {"sleep", sleep_for}, {"resource", resource}, {"owns", owns}, {"get", get}, {"list", list}, {"each", each},
-        {"event", event}, {"log", log_line}, {"logs", logs}, {"quote", quote}, {"now", now}, {"priority", priority}, {NULL, NULL}};
+        {"event", event}, {"answer", answer}, {"log", log_line}, {"logs", logs}, {"quote", quote}, {"now", now}, {"priority", priority}, {NULL, NULL}};
     luaL_newlib(L, functions);
     lkl__open_cut(L);
     lkl__open_context(L);

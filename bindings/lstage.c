@@ -229,7 +229,7 @@ static int stop(lua_State *L)
 
 /* --- time ------------------------------------------------------------------------------------------------------------------------- */
 
-/* s:settle(): seconds until something happens by itself, or nil; keys that failed; controllers that wait for what is missing */
+/* s:settle(): seconds until a key runs by itself, or nil; keys that failed; controllers that wait for what is missing */
 static int settle(lua_State *L)
 {
     lkl_stage *s = self(L);
@@ -237,10 +237,10 @@ static int settle(lua_State *L)
     kl_err err = KL_ERR_INIT;
     if (lkl__stage_settle(s, &o, &err))
         return fail(L, &err);
-    if (!s->manager || o.next == KL_NEVER)
+    if (!s->manager || o.next_key == KL_NEVER)
         lua_pushnil(L);
     else
-        lua_pushnumber(L, (double)(o.next - kl_clock_now(s->clock)) / 1e9);
+        lua_pushnumber(L, (double)(o.next_key - kl_clock_now(s->clock)) / 1e9);
     lua_pushinteger(L, (lua_Integer)o.failing);
     lua_pushinteger(L, (lua_Integer)o.parked);
     return 3;

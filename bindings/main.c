@@ -26,6 +26,9 @@ const cli_command cli_commands[] = {
         "  kubelua release-finalizers --finalizer example.com/bucket --yes buckets.example.com\n"
         "In all namespaces, unless -n names one. Without a kind every kind of the server is looked through.\n"
         "Exit status: 0, 1 when some could not be looked at or released, 2 for a mistake on the command line.", cli_lua, CONTROLLERS},
+    {"test", "[PATH...] [options]", "Run the tests beside scripts: *_test.lua, against an API server of their own and in virtual time.",
+        "PATH is a test file, a script with a test beside it, or a directory (the current one). docs/testing.md tells what tests can do.\n"
+        "Exit status: 0 when all passed, 1 when some failed or none was found by --filter, 2 for a mistake on the command line.", cli_lua, CONTROLLERS},
     {"get", "KIND [NAME...] | KIND/NAME... [options]", "Show objects: as a table, as YAML or JSON, or one field of each.",
         "KIND is po, pods, Pod, deployments.apps, apps/v1/Deployment, or several with commas between.\n"
         "  kubelua get po -A -o wide\n  kubelua get deploy/web -o yaml\n  kubelua get nodes -o path=status.allocatable.cpu\n"

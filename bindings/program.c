@@ -263,6 +263,37 @@ static void check_memory(lua_State *L, const kl_controller_spec *s)
             (int)(used >> 10));
 }
 
+static const kl_value *view_field(lua_State *L, int idx, const char *k)
+{
+    lua_getfield(L, idx, k);
+    const kl_value *v = kl_value_ref(lkl_view_value(L, -1));
+    lua_pop(L, 1);
+    return v;
+}
+
+static bool flag_field(lua_State *L, int idx, const char *k)
+{
+    lua_getfield(L, idx, k);
+    bool yes = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    return yes;
+}
+
+/* The table on top, as lua/kubelua/webhook.lua normalises it. */
+static void read_hook(lua_State *L, kl_webhook_spec *s)
+{
+    static const char *const scopes[] = {"*", "Namespaced", "Cluster", NULL};
+    int at = lua_gettop(L);
+    read_spec(L, &s->as);
+    s->mutating = flag_field(L, at, "mutating");
+    s->ignore = flag_field(L, at, "ignore");
+    s->kinds = strings_field(L, at, "kinds");
+    s->operations = view_field(L, at, "operations");
+    s->scope = scopes[word_field(L, at, "scope", scopes) - 1];
+    s->entry = view_field(L, at, "entry");
+}
+
+/* Controllers stand first in the list, webhooks after them (lua/kubelua/script.lua). */
 static int read_specs(lua_State *L)
 {
     lkl_program *p = lua_touserdata(L, 1);
@@ -270,11 +301,15 @@ static int read_specs(lua_State *L)
     int list = lua_gettop(L);
     size_t n = lua_rawlen(L, list);
     p->base.specs = kl_new_array(kl_controller_spec, n + 1);
+    p->base.hooks = kl_new_array(kl_webhook_spec, n + 1);
     for (size_t i = 0; i < n; i++) {
         lua_rawgeti(L, list, (lua_Integer)i + 1);
-        p->base.n_specs = i + 1;
-        read_spec(L, &p->base.specs[i]);
-        check_memory(L, &p->base.specs[i]);
+        if (flag_field(L, list + 1, "webhook"))
+            read_hook(L, &p->base.hooks[p->base.n_hooks++]);
+        else
+            read_spec(L, &p->base.specs[p->base.n_specs++]);
+        if (i < p->base.n_specs)
+            check_memory(L, &p->base.specs[i]);
         lua_settop(L, list);
     }
     lkl_state_push(L, "describe");
@@ -301,6 +336,7 @@ typedef struct worker_state {
     lkl_state *lua;
     lkl_program *program;
     size_t controller;
+    bool hook;                             /* it is a webhook */
     int body;                              /* registry reference of the function that every key runs */
     key_state *pool;
     int idle;
@@ -313,7 +349,7 @@ static int body(lua_State *L);
 static int make_body(lua_State *L)
 {
     worker_state *w = lua_touserdata(L, 1);
-    lkl_state_push(L, "run");
+    lkl_state_push(L, w->hook ? "review" : "run");
     lkl_state_push(L, "list");
     lua_rawgeti(L, -1, (lua_Integer)w->controller + 1);
     lua_remove(L, -2);
@@ -341,8 +377,9 @@ static void *open_state(kl_program *p, size_t controller, kl_err *err)
     }
     w->program = me;
     w->controller = controller;
-    w->lua->controller = p->specs[controller].name;
-    w->lua->spec = &p->specs[controller];
+    w->hook = controller >= p->n_specs;
+    w->lua->controller = kl_program_spec(p, controller)->name;
+    w->lua->spec = kl_program_spec(p, controller);
     lkl__border(w->lua->L)->cuts = w->lua->spec->n_fields ? w->lua->spec : NULL;
     lua_pushcfunction(w->lua->L, make_body);
     lua_pushlightuserdata(w->lua->L, w);
@@ -355,8 +392,8 @@ static void *open_state(kl_program *p, size_t controller, kl_err *err)
         return NULL;
     }
     lkl_gc_start(w->lua);
-    if (p->specs[controller].memory)
-        lkl_ceiling_start(w->lua->L, &w->lua->ceiling, p->specs[controller].memory);
+    if (w->lua->spec->memory)
+        lkl_ceiling_start(w->lua->L, &w->lua->ceiling, w->lua->spec->memory);
     return w;
 }
 
@@ -441,6 +478,42 @@ static void finish_too_big(worker_state *w, kl_run *run, lua_State *co)
     lua_pop(L, 1);
 }
 
+static int raised_protected(lua_State *L)
+{
+    worker_state *w = lua_touserdata(L, 1);
+    lkl_state_push(L, "raised");
+    lkl_state_push(L, "list");
+    lua_rawgeti(L, -1, (lua_Integer)w->controller + 1);
+    lua_remove(L, -2);
+    lua_pushvalue(L, 2);
+    lua_call(L, 2, 1);
+    return 1;
+}
+
+/* A webhook raised, and its error is on top of co: script.raised tells the answer, and gives what belongs into the log. */
+static void finish_raised(worker_state *w, kl_run *run, lua_State *co)
+{
+    lua_State *L = w->lua->L;
+    luaL_traceback(L, co, NULL, 0);
+    const char *traceback = lua_tostring(L, -1);
+    lua_pushcfunction(L, raised_protected);
+    lua_pushlightuserdata(L, w);
+    lua_xmove(co, L, 1);
+    w->lua->run = run;
+    bool shown = !lua_pcall(L, 2, 1, 0);
+    w->lua->run = NULL;
+    if (!shown) {                          /* not even that: no memory, or an error without a text */
+        const kl_value *unknown = kl_value_of_str("the webhook failed, and its error cannot be shown"), *decision = kl_value_with(NULL, "failed", unknown);
+        kl_run_answer(run, decision);
+        kl_value_unref(decision);
+        kl_value_unref(unknown);
+    }
+    if (lua_isstring(L, -1))
+        kl_error("webhook failed", "webhook=%s request=%s error=%s\n%s", kl_run_spec(run)->name, kl_run_key(run), kl_log_quoted(lua_tostring(L, -1)), traceback);
+    lua_pop(L, 2);
+    kl_run_finish(run, KL_RESULT_DONE, 0, NULL, NULL);
+}
+
 static kl_run_state drive(worker_state *w, kl_run *run, int narg)
 {
     key_state *k = kl_run_user(run);
@@ -464,6 +537,8 @@ static kl_run_state drive(worker_state *w, kl_run *run, int narg)
         kl_run_finish(run, KL_RESULT_DONE, 0, NULL, NULL);
     else if (st == LUA_OK && n == 3)
         finish(run, k->co, NULL);
+    else if (w->hook)
+        finish_raised(w, run, k->co);
     else if (st == LUA_ERRMEM && w->lua->ceiling.max)
         finish_too_big(w, run, k->co);
     else
@@ -610,6 +685,9 @@ static void program_free(kl_program *p)
     for (size_t i = 0; i < p->n_specs; i++)
         kl_controller_spec_fini(&p->specs[i]);
     kl_free(p->specs);
+    for (size_t i = 0; i < p->n_hooks; i++)
+        kl_webhook_spec_fini(&p->hooks[i]);
+    kl_free(p->hooks);
     kl_free(me->description);
     lkl_bundle_fini(&me->bundle);
     kl_free(me);

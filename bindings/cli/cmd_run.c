@@ -35,7 +35,8 @@ typedef struct session {
     long workers, qps, burst;
     size_t max_object;
     kl_time grace, lease, renew, retry;
-    bool trace_requests, http1, no_protobuf, elect, elect_each, keep_managed_fields, watch_list;
+    bool trace_requests, http1, no_protobuf, elect, keep_managed_fields, watch_list;
+    kl_webhook_options webhooks;
     cli_list scripts, crds, load;
     /* what runs */
     script *loaded;
@@ -237,8 +238,12 @@ static int start_manager(session *s, kl_program **programs)
     const kl_config *c = kl_client_config(s->client);
     kl_manager_options o = {.client = s->client, .ns = s->ns, .workers = (int)s->workers, .workers_forced = s->workers > 0, .grace = s->grace,
         .max_object = s->max_object, .trace_requests = s->trace_requests, .drop_managed_fields = !s->keep_managed_fields, .watch_list = s->watch_list, .metrics_address = s->metrics, .health_address = s->health,
-        .changed = moved};
-    o.election = (kl_election_options){.enabled = s->elect || s->elect_each, .per_controller = s->elect_each, .name = s->lease_name ? s->lease_name : programs[0]->specs[0].name,
+        .changed = moved, .webhooks = s->webhooks};
+    if (s->dev && !s->webhooks.listen)
+        o.webhooks.listen = "127.0.0.1:0";
+    if (s->dev && !s->webhooks.url && !s->webhooks.service)
+        o.webhooks.url = "auto";
+    o.election = (kl_election_options){.enabled = s->elect, .name = s->lease_name ? s->lease_name : kl_program_spec(programs[0], 0)->name,
         .ns = s->lease_ns ? s->lease_ns : c->context_namespace, .identity = s->identity, .lease = s->lease, .renew = s->renew, .retry = s->retry};
     if (kl_manager_new(&o, &s->manager, &err))
         return cli_fail_err(1, s->command, &err);
@@ -351,8 +356,13 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         {"--trace-requests", NULL, "send the reconcile's trace along with requests (a W3C traceparent header)", CLI_FLAG, &s->trace_requests},
         {"--metrics-bind-address", "ADDR:PORT", "serve /metrics there", CLI_STRING, &s->metrics},
         {"--health-probe-bind-address", "ADDR:PORT", "serve /healthz and /readyz there", CLI_STRING, &s->health},
+        {"--webhook-listen", "ADDR:PORT", "serve the scripts' webhooks there, over TLS (:9443; of dev 127.0.0.1:0)", CLI_STRING, &s->webhooks.listen},
+        {"--webhook-service", "NS/NAME[:PORT]", "the Service by which the API server reaches them; configurations and certificates are kept by us", CLI_STRING, &s->webhooks.service},
+        {"--webhook-url", "https://HOST:PORT", "the same without a Service", CLI_STRING, &s->webhooks.url},
+        {"--webhook-cert-dir", "DIR", "tls.crt, tls.key and perhaps ca.crt for them; read again when they change", CLI_STRING, &s->webhooks.cert_dir},
+        {"--webhook-secret", "NS/NAME", "where replicas share their own certificate (NAME-webhook-tls beside the Service)", CLI_STRING, &s->webhooks.secret},
+        {"--webhook-cert-life", "DURATION", "how long certificates of our own are good (90 days)", CLI_DURATION, &s->webhooks.life},
         {"--leader-elect", NULL, "only the holder of a Lease reconciles", CLI_FLAG, &s->elect},
-        {"--leader-elect-per-controller", NULL, "the same, and each controller has a Lease of its own (NAME-CONTROLLER)", CLI_FLAG, &s->elect_each},
         {"--leader-elect-lease-duration", "DURATION", "how long others wait for a silent leader (15s)", CLI_DURATION, &s->lease},
         {"--leader-elect-renew-deadline", "DURATION", "how long the leader tries to renew (10s)", CLI_DURATION, &s->renew},
         {"--leader-elect-retry-period", "DURATION", "how long between tries (2s)", CLI_DURATION, &s->retry},

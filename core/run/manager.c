@@ -11,16 +11,19 @@
 #include "base/mem.h"
 #include "base/sync.h"
 #include "run/controller.h"
+#include "run/election.h"
 #include "run/endpoints.h"
-#include "run/office.h"
 #include "run/recorder.h"
 #include "run/telemetry.h"
 #include "run/turns.h"
+#include "run/webhooks.h"
 
 #define GRACE_DEFAULT KL_SECONDS(30)       /* controller-runtime manager/internal.go:57 */
 #define MAX_OBJECT_DEFAULT ((size_t)16 << 20)
 /* Events are flushed at the end for at most this long. */
 #define FLUSH_MAX KL_SECONDS(2)
+/* Requests to webhooks may end for at most this long; each has a deadline of its own, of 30 s at most. */
+#define WEBHOOKS_MAX KL_SECONDS(30)
 
 typedef struct slot {
     kl_program *program;                   /* the newest that was taken */
@@ -44,8 +47,9 @@ struct kl_manager {
     kl_metrics *metrics;
     kl_door *door;
     kl_recorder *recorder;
-    kl_offices *offices;
+    kl_election *election;                 /* NULL: none */
     kl_endpoints *endpoints;
+    kl_webhooks *webhooks;
     kl_controller_env env;
     /* changed on the loop under mu, read on the loop freely and elsewhere under mu: */
     kl_mutex mu;
@@ -53,7 +57,8 @@ struct kl_manager {
     size_t n_slots;
     retiree *retired;
     size_t n_retired;
-    bool started, stopping;
+    bool started, leading, stopping;
+    char **webhook_texts;                  /* of o.webhooks */
     char *ns, *lease, *metrics_address, *health_address;       /* what o borrowed: a script that named the lease is freed by a reload */
 };
 
@@ -113,6 +118,8 @@ static void advance_retired(kl_manager *m)
         retiree *r = &m->retired[i];
         if (r->successor && kl_controller_published(r->successor))
             retiree_drain(r);
+        else if (r->successor)
+            kl_controller_advance(r->c, m->leading);
         if (r->successor || !kl_controller_ended(r->c)) {
             i++;
             continue;
@@ -125,29 +132,75 @@ static void advance_retired(kl_manager *m)
     }
 }
 
-static void each_controller(kl_manager *m, void (*fn)(kl_controller *c))
-{
-    for (size_t i = 0; i < m->n_slots; i++)
-        for (size_t k = 0; k < m->slots[i]->n; k++)
-            fn(m->slots[i]->controllers[k]);
-    for (size_t i = 0; i < m->n_retired; i++)
-        fn(m->retired[i].c);
-}
-
 static void advance(void *arg)
 {
     kl_manager *m = arg;
-    if (!m->started)
+    if (!m->started || m->stopping)
         return;
-    each_controller(m, kl_controller_advance);
-    if (m->stopping)               /* who waits for workers to end knows who they are */
-        return;
+    for (size_t i = 0; i < m->n_slots; i++)
+        for (size_t k = 0; k < m->slots[i]->n; k++)
+            kl_controller_advance(m->slots[i]->controllers[k], m->leading);
     advance_retired(m);
+    kl_webhooks_advance(m->webhooks);
     if (m->o.changed)
         m->o.changed(m->o.changed_arg);
 }
 
+/* --- leadership ------------------------------------------------------------------------------------------------------------ */
+
+static void set_leading(kl_manager *m, bool leading)
+{
+    kl_lock(&m->mu);
+    m->leading = leading;
+    kl_unlock(&m->mu);
+}
+
+static void elected(void *arg)
+{
+    kl_manager *m = arg;
+    set_leading(m, true);
+    kl_info("this process leads", "lease=%s", m->o.election.name ? m->o.election.name : "");
+    advance(m);
+}
+
+/* The door is shut already (by the deadline), so what still runs can only fail: end it now, keep the caches, campaign on. */
+static void deposed(void *arg)
+{
+    kl_manager *m = arg;
+    set_leading(m, false);
+    if (m->stopping)
+        return;
+    kl_warn("this process does not lead any more; workers stop, caches stay warm", "lease=%s", m->o.election.name ? m->o.election.name : "");
+    for (size_t i = 0; i < m->n_slots; i++)
+        for (size_t k = 0; k < m->slots[i]->n; k++) {
+            kl_controller_drain(m->slots[i]->controllers[k]);
+            kl_controller_abort(m->slots[i]->controllers[k]);
+        }
+    for (size_t i = 0; i < m->n_retired; i++) {
+        kl_controller_drain(m->retired[i].c);
+        kl_controller_abort(m->retired[i].c);
+    }
+    for (size_t i = 0; i < m->n_slots; i++)
+        for (size_t k = 0; k < m->slots[i]->n; k++)
+            kl_controller_join(m->slots[i]->controllers[k]);
+    for (size_t i = 0; i < m->n_retired; i++)
+        kl_controller_join(m->retired[i].c);
+    advance_retired(m);
+}
+
 /* --- birth and death --------------------------------------------------------------------------------------------------------- */
+
+/* Copies the texts of w into itself; the list of them is the caller's. */
+static char **webhook_texts(kl_webhook_options *w)
+{
+    const char **texts[] = {&w->listen, &w->cert_dir, &w->url, &w->service, &w->secret};
+    char **copies = kl_new_array(char *, sizeof texts / sizeof *texts + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (*texts[i])
+            *texts[i] = copies[n++] = kl_strdup(*texts[i]);
+    return copies;
+}
 
 kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *err)
 {
@@ -158,6 +211,7 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
     m->o.election.name = m->lease = kl_strdup(o->election.name);
     m->o.metrics_address = m->metrics_address = kl_strdup(o->metrics_address);
     m->o.health_address = m->health_address = kl_strdup(o->health_address);
+    m->leading = !o->election.enabled;
     kl_mutex_init(&m->mu);
     m->metrics = kl_metrics_new();
     m->loop = kl_loop_new("kl-control", m->clock);
@@ -171,16 +225,21 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
         .metrics = m->metrics, .workers = o->workers, .workers_forced = o->workers_forced, .trace_requests = o->trace_requests, .event = record, .event_arg = m, .turns = o->turns,
         .ran = o->ran, .ran_arg = o->seen_arg, .changed = advance,
         .changed_arg = m};
+    m->webhook_texts = webhook_texts(&m->o.webhooks);
+    m->webhooks = kl_webhooks_new(&m->env, &m->o.webhooks);
     kl_client_set_hooks(o->client, &(kl_client_hooks){.arg = m->metrics, .on_request = on_request, .on_retry = on_retry, .on_delayed = on_delayed, .on_sizes = on_sizes});
     kl_loop_start(m->loop);
     kl_loop_start(m->mapper);
-    kl_status st = kl_offices_new(&(kl_offices_env){.election = {.loop = m->loop, .client = o->client, .clock = m->clock, .metrics = m->metrics, .options = o->election},
-        .changed = advance, .arg = m}, &m->offices, err);
+    kl_status st = KL_OK;
+    if (o->election.enabled)
+        st = kl_election_new(&(kl_election_env){.loop = m->loop, .client = o->client, .clock = m->clock, .metrics = m->metrics, .options = o->election,
+            .started = elected, .stopped = deposed, .arg = m}, &m->election, err);
     if (st) {
         kl_manager_free(m);
         return st;
     }
-    m->env.offices = m->offices;
+    if (m->election)
+        m->env.tenure = kl_election_tenure(m->election);
     *out = m;
     return KL_OK;
 }
@@ -188,6 +247,7 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
 static void retire_all(void *arg)
 {
     kl_manager *m = arg;
+    kl_webhooks_end(m->webhooks);
     for (size_t i = 0; i < m->n_slots; i++) {
         for (size_t k = 0; k < m->slots[i]->n; k++)
             retired_free(m->slots[i]->controllers[k]);
@@ -206,13 +266,21 @@ static void begin_stop(void *arg)
     kl_lock(&m->mu);
     m->stopping = true;
     kl_unlock(&m->mu);
-    each_controller(m, kl_controller_drain);
+    for (size_t i = 0; i < m->n_slots; i++)
+        for (size_t k = 0; k < m->slots[i]->n; k++)
+            kl_controller_drain(m->slots[i]->controllers[k]);
+    for (size_t i = 0; i < m->n_retired; i++)
+        kl_controller_drain(m->retired[i].c);
 }
 
 static void end_runs(void *arg)
 {
     kl_manager *m = arg;
-    each_controller(m, kl_controller_abort);
+    for (size_t i = 0; i < m->n_slots; i++)
+        for (size_t k = 0; k < m->slots[i]->n; k++)
+            kl_controller_abort(m->slots[i]->controllers[k]);
+    for (size_t i = 0; i < m->n_retired; i++)
+        kl_controller_abort(m->retired[i].c);
 }
 
 static void abort_all(void *arg)
@@ -249,8 +317,9 @@ void kl_manager_stop(kl_manager *m)
     kl_loop_call(m->loop, cancel_timer, &grace);
     if (!kl_recorder_flush(m->recorder, kl_clock_now(kl_clock_real()) + FLUSH_MAX))
         kl_warn("some events were not recorded before the end", "dropped=%llu", (unsigned long long)kl_recorder_dropped(m->recorder));
-    if (m->offices)
-        kl_offices_close(m->offices);
+    if (m->election && m->started)
+        kl_election_release(m->election);
+    kl_webhooks_stop(m->webhooks, kl_clock_now(kl_clock_real()) + WEBHOOKS_MAX);
     kl_endpoints_stop(m->endpoints);
     m->endpoints = NULL;
 }
@@ -262,8 +331,8 @@ void kl_manager_free(kl_manager *m)
     kl_manager_stop(m);
     kl_loop_call(m->loop, retire_all, m);
     kl_caches_free(m->caches);
-    kl_recorder_free(m->recorder);         /* its last requests ask the door, which asks the tenures */
-    kl_offices_free(m->offices);
+    kl_recorder_free(m->recorder);         /* its last requests ask the door, which asks the election */
+    kl_election_free(m->election);
     kl_client_set_hooks(m->o.client, NULL);
     kl_loop_free(m->loop);         /* runs the last posts, which may post to the mapper */
     kl_loop_free(m->mapper);
@@ -276,6 +345,10 @@ void kl_manager_free(kl_manager *m)
     kl_free(m->lease);
     kl_free(m->metrics_address);
     kl_free(m->health_address);
+    kl_webhooks_free(m->webhooks);
+    for (char **t = m->webhook_texts; t && *t; t++)
+        kl_free(*t);
+    kl_free(m->webhook_texts);
     kl_free(m);
 }
 
@@ -373,6 +446,11 @@ static void apply_change(void *arg)
         if ((ch->status = check_namespaces(m, p, &p->specs[i], ch->err)))
             return;
     slot *s = ch->slot ? ch->slot : kl_new(slot);
+    if ((ch->status = kl_webhooks_check(m->webhooks, s, p, ch->err))) {
+        if (!ch->slot)
+            kl_free(s);
+        return;
+    }
     kl_controller **fresh = kl_new_array(kl_controller *, p->n_specs + 1);
     p->generation = s->generation + 1;
     for (size_t i = 0; i < p->n_specs; i++) {
@@ -394,6 +472,11 @@ static void apply_change(void *arg)
         m->slots[ch->number = (int)m->n_slots++] = s;
     }
     kl_unlock(&m->mu);
+    kl_webhooks_take(m->webhooks, s, p, p->generation);
+    kl_err err = KL_ERR_INIT;
+    if (m->started && kl_webhooks_listen(m->webhooks, &err))
+        kl_error("webhooks are not served", "script=%s error=%s", p->name, kl_log_quoted(kl_err_message(&err)));
+    kl_err_fini(&err);
     advance(m);
 }
 
@@ -415,11 +498,21 @@ kl_status kl_manager_replace(kl_manager *m, int slot_number, kl_program *p, kl_e
     return ch.status;
 }
 
+typedef struct begin_call {
+    kl_manager *m;
+    kl_status status;
+    kl_err *err;
+} begin_call;
+
 static void begin(void *arg)
 {
-    kl_manager *m = arg;
+    begin_call *b = arg;
+    kl_manager *m = b->m;
+    if ((b->status = kl_webhooks_listen(m->webhooks, b->err)))
+        return;
     m->started = true;
-    kl_offices_start(m->offices);
+    if (m->election)
+        kl_election_start(m->election);
     advance(m);
 }
 
@@ -428,21 +521,24 @@ kl_status kl_manager_start(kl_manager *m, kl_err *err)
     kl_status st = KL_OK;
     if (m->o.metrics_address || m->o.health_address)
         st = kl_endpoints_start(m, m->o.metrics_address, m->o.health_address, &m->endpoints, err);
+    begin_call b = {m, st, err};
     if (!st)
-        kl_loop_call(m->loop, begin, m);
-    return st;
+        kl_loop_call(m->loop, begin, &b);
+    return b.status;
 }
 
 /* --- for people ------------------------------------------------------------------------------------------------------------------- */
 
 const char *kl_manager_metrics_address(kl_manager *m) { return kl_endpoints_metrics_address(m->endpoints); }
+const char *kl_manager_webhook_address(kl_manager *m) { return kl_webhooks_address(m->webhooks); }
 const char *kl_manager_health_address(kl_manager *m) { return kl_endpoints_health_address(m->endpoints); }
 
-bool kl_manager_leading(kl_manager *m) { return kl_offices_leading(m->offices); }
-
-bool kl_manager_election_healthy(kl_manager *m, kl_time tolerance, char **why)
+bool kl_manager_leading(kl_manager *m)
 {
-    return kl_offices_healthy(m->offices, tolerance, why);
+    kl_lock(&m->mu);
+    bool yes = m->leading;
+    kl_unlock(&m->mu);
+    return yes;
 }
 
 typedef struct states_call {
@@ -459,10 +555,13 @@ static void collect_states(void *arg)
     size_t n = 0;
     for (size_t i = 0; i < m->n_slots; i++)
         n += m->slots[i]->n;
+    n += kl_webhooks_len(m->webhooks);
     c->v = kl_new_array(kl_controller_state, n + 1);
     for (size_t i = 0; i < m->n_slots; i++)
         for (size_t k = 0; k < m->slots[i]->n; k++)
-            kl_controller_state_get(m->slots[i]->controllers[k], &c->v[c->n++]);
+            kl_controller_state_get(m->slots[i]->controllers[k], m->leading, &c->v[c->n++]);
+    for (size_t i = 0; i < kl_webhooks_len(m->webhooks); i++)
+        kl_webhooks_state(m->webhooks, i, &c->v[c->n++]);
 }
 
 size_t kl_manager_controllers(kl_manager *m, kl_controller_state **out)
@@ -501,6 +600,7 @@ static void collect_idle(void *arg)
     for (size_t i = 0; i < c->m->n_slots; i++)
         for (size_t k = 0; k < c->m->slots[i]->n; k++)
             c->all &= kl_controller_idle(c->m->slots[i]->controllers[k]);
+    c->all &= kl_webhooks_idle(c->m->webhooks);
 }
 
 bool kl_manager_idle(kl_manager *m)
@@ -578,7 +678,7 @@ static void nothing(void *arg)
 
 void kl_manager_outlook(kl_manager *m, uint64_t rv, kl_outlook *out)
 {
-    outlook_call c = {.m = m, .rv = rv, .o = {.next = KL_NEVER}};
+    outlook_call c = {.m = m, .rv = rv, .o = {.next = KL_NEVER, .next_key = KL_NEVER}};
     kl_loop_call(m->mapper, nothing, NULL);            /* events that wait for a function of the script become keys */
     kl_loop_call(m->loop, collect_outlook, &c);
     *out = c.o;
@@ -590,7 +690,7 @@ static void give_turn(void *arg)
     kl_manager *m = c->m;
     for (size_t i = 0; i < m->n_slots; i++)
         for (size_t k = 0; k < m->slots[i]->n; k++) {
-            kl_outlook o = {.next = KL_NEVER};
+            kl_outlook o = {.next = KL_NEVER, .next_key = KL_NEVER};
             kl_controller_outlook(m->slots[i]->controllers[k], &o);
             kl_free(o.what);
             if (o.ready && !c->turned) {
@@ -653,6 +753,7 @@ char *kl_manager_metrics(kl_manager *m)
     kl_telemetry_informers(&out, m->caches, kl_clock_now(m->clock));
     kl_telemetry_events(&out, m->recorder);
     kl_telemetry_process(&out);
+    kl_webhooks_metrics(m->webhooks, &out);
     kl_metrics_head(&out, "kubelua_writes_total", "counter", "Writes let through by the door");
     kl_metrics_sample(&out, "kubelua_writes_total", (double)kl_door_writes(m->door), NULL);
     kl_metrics_head(&out, "kubelua_writes_refused_total", "counter", "Writes refused because the lease was not ours");

@@ -98,3 +98,17 @@ void kl_controller_spec_fini(kl_controller_spec *s)
     kl_value_unref(s->params);
     *s = (kl_controller_spec){0};
 }
+
+const kl_controller_spec *kl_program_spec(const kl_program *p, size_t index)
+{
+    return index < p->n_specs ? &p->specs[index] : &p->hooks[index - p->n_specs].as;
+}
+
+void kl_webhook_spec_fini(kl_webhook_spec *s)
+{
+    kl_controller_spec_fini(&s->as);
+    strings_free(s->kinds);
+    kl_value_unref(s->operations);
+    kl_value_unref(s->entry);
+    *s = (kl_webhook_spec){0};
+}

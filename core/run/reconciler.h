@@ -48,10 +48,13 @@ struct kl_program {
     const char *name;                  /* for people: "controllers/x.lua" */
     kl_controller_spec *specs;
     size_t n_specs;
+    kl_webhook_spec *hooks;            /* they are opened under the numbers that follow the controllers' */
+    size_t n_hooks;
     atomic_int refs;                   /* starts at 1 */
     int generation;                    /* 1, 2, ...; set by the manager when it takes the program */
 };
 kl_program *kl_program_ref(kl_program *p);
+const kl_controller_spec *kl_program_spec(const kl_program *p, size_t index);      /* of a controller, or how a webhook runs */
 void kl_program_unref(kl_program *p);
 
 /* --- what a run can do; from its worker's thread, inside start or resume ---------------------------------------------------- */
@@ -111,6 +114,9 @@ void kl_run_finish(kl_run *r, kl_result_kind kind, kl_time after, const char *me
 
 /* How urgent the key is when it comes back by what the run ends with; as urgent as it was unless said. */
 void kl_run_set_priority(kl_run *r, int priority);
+/* A webhook's run, whose object is an AdmissionRequest: what it decided (run/admission.h). Once, before kl_run_finish; who asked may have been
+ * answered already. */
+void kl_run_answer(kl_run *r, const kl_value *decision);
 
 /* --- reading the caches: any thread that holds a reader ---------------------------------------------------------------------- */
 typedef struct kl_read_query {

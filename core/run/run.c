@@ -310,3 +310,9 @@ void kl_run_finish(kl_run *r, kl_result_kind kind, kl_time after, const char *me
     r->message = kl_strdup(message);
     r->traceback = kl_strdup(traceback);
 }
+
+void kl_run_answer(kl_run *r, const kl_value *decision)
+{
+    if (r->w->o.answer)
+        r->w->o.answer(r->w->o.arg, r->key, decision);
+}

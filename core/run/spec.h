@@ -102,6 +102,18 @@ typedef struct kl_controller_spec {
     const kl_value *params;    /* an object, or NULL */
 } kl_controller_spec;
 
+/* A webhook: `as` says how it runs (name, reads, workers, timeout); it has no resource. */
+typedef struct kl_webhook_spec {
+    kl_controller_spec as;
+    bool mutating;
+    bool ignore;               /* failurePolicy Ignore: what goes wrong here is let pass */
+    char **kinds;              /* "apps/v1/Deployment", "apps/v1/Deployment/scale" or "*"; NULL-terminated */
+    const kl_value *operations;
+    const char *scope;         /* "*", "Namespaced" or "Cluster"; static */
+    const kl_value *entry;     /* the webhook in its configuration, but for clientConfig and rules */
+} kl_webhook_spec;
+void kl_webhook_spec_fini(kl_webhook_spec *s);         /* likewise */
+
 /* The name under which it writes. Borrowed. */
 const char *kl_controller_spec_manager(const kl_controller_spec *s);
 bool kl_controller_spec_owns(const kl_controller_spec *s, const char *kind);

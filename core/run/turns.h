@@ -15,13 +15,14 @@
 /* Where the monotonic time of such a clock begins: no machine is up for 36 years. */
 #define KL_TURNS_EPOCH ((kl_time)1 << 60)
 
-/* Adds up over controllers. Zero it but for next = KL_NEVER. */
+/* Adds up over controllers. Zero it but for next and next_key = KL_NEVER. */
 typedef struct kl_outlook {
     bool busy;                 /* something is under way that needs no time to pass: look again */
     bool ready;                /* a key may run */
     size_t failing, asleep;    /* keys that failed last; runs that sleep */
     uint64_t parked;           /* controllers that wait for what is not there */
     kl_time next;              /* when something would happen, or KL_NEVER */
+    kl_time next_key;          /* when a key would run or go on running, likewise */
     char *what;                /* what is under way, for people: "reconcile of web default/a"; NULL. Caller frees */
 } kl_outlook;
 

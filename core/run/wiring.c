@@ -78,7 +78,7 @@ static kl_cache *acquire(kl_wiring *w, const char *kind)
 {
     const kl_controller_spec *s = w->logic.spec;
     const kl_fields_spec *fields = kl_controller_spec_fields(s, kind);
-    bool own = !strcmp(kind, s->resource);
+    bool own = s->resource && !strcmp(kind, s->resource);
     kl_want want = {.cut = fields || s->managed_fields != KL_MANAGED_DEFAULT, .metadata = kl_controller_spec_metadata(s, kind),
         .namespaces = s->namespaces, .labels = own ? s->select_labels : NULL, .fields = own ? s->select_fields : NULL};
     kl_projection *without = kl_projection_without_managed_fields();
@@ -122,7 +122,7 @@ static size_t count(char **v)
 kl_wiring *kl_wiring_new(const kl_wiring_options *o)
 {
     kl_wiring *w = kl_new(kl_wiring);
-    const kl_controller_spec *s = &o->program->specs[o->index];
+    const kl_controller_spec *s = kl_program_spec(o->program, o->index);
     w->o = *o;
     w->reader.w = w;
     w->logic = (kl_logic){.program = kl_program_ref(o->program), .index = o->index, .spec = s, .reader = &w->reader, .params = s->params,
@@ -135,7 +135,8 @@ kl_wiring *kl_wiring_new(const kl_wiring_options *o)
     w->needs = kl_new_array(kl_need, 1 + owns + reads + s->n_watches + s->n_indexes);
     w->feeds = kl_new_array(kl_feed, 1 + owns + s->n_watches);
     w->indexes = kl_new_array(kl_wired_index, s->n_indexes + 1);
-    need(w, s->resource);
+    if (s->resource)                   /* a webhook has none */
+        need(w, s->resource);
     for (size_t i = 0; i < owns; i++)
         need(w, s->owns[i].kind);
     for (size_t i = 0; i < s->n_watches; i++)
@@ -144,7 +145,8 @@ kl_wiring *kl_wiring_new(const kl_wiring_options *o)
         need(w, s->reads[i]);
     for (size_t i = 0; i < s->n_indexes; i++)
         need(w, s->indexes[i].kind);
-    feed(w, KL_ROLE_PRIMARY, s->resource, &s->when, NULL);
+    if (s->resource)
+        feed(w, KL_ROLE_PRIMARY, s->resource, &s->when, NULL);
     for (size_t i = 0; i < owns; i++)
         feed(w, KL_ROLE_OWNS, s->owns[i].kind, &s->owns[i].when, NULL);
     for (size_t i = 0; i < s->n_watches; i++)
@@ -295,7 +297,7 @@ char *kl_wiring_why(kl_wiring *w, bool *parked)
 void kl_wiring_enqueue_where(kl_wiring *w, bool (*which)(void *arg, const char *key), void *arg)
 {
     kl_objects all = {0};
-    if (!w->needs[0].informer || kl_informer_list(w->needs[0].informer, &(kl_query){0}, &all, NULL))
+    if (!w->logic.spec->resource || !w->needs[0].informer || kl_informer_list(w->needs[0].informer, &(kl_query){0}, &all, NULL))
         return;
     kl_time now = kl_clock_now(w->o.clock);
     if (w->o.hold)

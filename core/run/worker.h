@@ -46,6 +46,7 @@ typedef struct kl_worker_owner {
     const kl_resource *(*resource)(void *arg, const char *kind);           /* known already, or NULL */
     void (*event)(void *arg, const kl_news *n);        /* component is the owner's to fill */
     void (*more)(void *arg);           /* a key was taken: somebody else might want the next; may be NULL */
+    void (*answer)(void *arg, const char *key, const kl_value *decision);      /* kl_run_answer; NULL where runs are no webhook's */
     void (*ended)(void *arg);          /* the worker's last word, on its thread; may be NULL */
     void (*ran)(void *arg, const kl_ran *r);           /* on its thread; may be NULL */
     /* Keys wait for their turn: whether one may be taken now, and, after a round in which it was, that the turn is over. NULL: always. */

@@ -9,7 +9,7 @@ local M = {}
 
 local NOTHING = core.value(core.object {}, "nothing")
 
-function M.fail(self, fmt, ...) core.blame(("controller %q: "):format(tostring(self.name)) .. fmt:format(...)) end
+function M.fail(self, fmt, ...) core.blame(("%s %q: "):format(rawget(self, "what") or "controller", tostring(self.name)) .. fmt:format(...)) end
 local fail = M.fail
 
 --- The keys of t are among `known` (a list or a set), list items aside where `items`.

@@ -37,6 +37,7 @@ local FROM_FILES = {
   max = { "kubelua.quantity", "max" }, min = { "kubelua.quantity", "min" },
   requests = { "kubelua.quantity", "requests" }, limits = { "kubelua.quantity", "limits" },
   controller = { "kubelua.controller", "controller" },
+  webhook = { "kubelua.webhook", "webhook" }, deny = { "kubelua.webhook", "deny" },
   extract = { "kubelua.extract", "extract" }, adopt_fields = { "kubelua.adopt", "adopt_fields" },
   merge_patch = { "kubelua.compute", "merge_patch" }, strategic_patch = { "kubelua.compute", "strategic_patch" },
   name_problem = { "kubelua.compute", "name_problem" }, generate_name = { "kubelua.compute", "generate_name" }, share = { "kubelua.compute", "share" },

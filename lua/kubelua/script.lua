@@ -5,12 +5,13 @@ local controller = require "kubelua.controller"
 local finalizer = require "kubelua.finalizer"
 local result = require "kubelua.result"
 local scheduling = require "kubelua.scheduling"
+local webhook = require "kubelua.webhook"
 
 local M = {}
 
 -- ---------------------------------------------------------------- loading
 
-local EXPECTED = "%s: a script returns kube.controller { ... }, or a list of them; this one returned %s"
+local EXPECTED = "%s: a script returns kube.controller { ... } or kube.webhook { ... }, or a list of them; this one returned %s"
 
 -- A controller of several kinds is a list inside the list.
 local function flat(list, out)
@@ -20,9 +21,11 @@ local function flat(list, out)
   return out
 end
 
---- The controllers that a script returned, as a list.
+local function is_part(x) return controller.is_controller(x) or webhook.is_webhook(x) end
+
+--- The controllers that a script returned, as a list; its webhooks after them.
 function M.controllers(returned, path)
-  if controller.is_controller(returned) then return { returned } end
+  if is_part(returned) then return { returned } end
   if type(returned) ~= "table" or #returned == 0 then
     local what = "a " .. type(returned)
     if returned == nil then
@@ -34,11 +37,15 @@ function M.controllers(returned, path)
   end
   local names, list = {}, flat(returned, {})
   for i, c in ipairs(list) do
-    if not controller.is_controller(c) then error(EXPECTED:format(path, ("a list whose element %d is none"):format(i)), 0) end
-    if names[c.name] then error(("%s: two controllers are named %q; names are unique"):format(path, c.name), 0) end
+    if not is_part(c) then error(EXPECTED:format(path, ("a list whose element %d is none"):format(i)), 0) end
+    if names[c.name] then error(("%s: two %s are named %q; names are unique"):format(path, webhook.is_webhook(c) and "webhooks" or "controllers", c.name), 0) end
     names[c.name] = true
   end
-  return list
+  local sorted = {}
+  for _, wanted in ipairs { false, true } do
+    for _, c in ipairs(list) do if webhook.is_webhook(c) == wanted then sorted[#sorted + 1] = c end end
+  end
+  return sorted
 end
 
 local function line(out, word, text) out[#out + 1] = ("  %-12s%s"):format(word, text) end
@@ -55,6 +62,10 @@ end
 local HOW = { owner = "its owners", ["same-name"] = "the same name", ["function"] = "a function" }
 
 local function describe_one(c, out)
+  if webhook.is_webhook(c) then
+    out[#out + 1] = ("webhook %s"):format(c.name)
+    return webhook.describe(c, function(word, text) line(out, word, text) end)
+  end
   out[#out + 1] = ("controller %s"):format(c.name)
   line(out, "resource", c.resource)
   if c.manager then line(out, "manager", c.manager) end
@@ -100,6 +111,9 @@ function M.run(c, obj, ctx)
 end
 
 M.verdict = result.verdict
+
+--- One request of a webhook, and what became of it when it raised.
+M.review, M.raised = webhook.review, webhook.raised
 
 local function key_of(k, fn)
   if type(k) == "string" then return k end

@@ -44,7 +44,9 @@ T.__name = "kubelua.Testing"
 -- ---------------------------------------------------------------- stages: a server each, for one set of definitions
 
 local idle = {}          -- key of the definitions -> list of {stage, client}
-local running = {}       -- those that were started and not stopped
+local running = {}       -- those that were started and not stopped, with the number of their start
+local starts = 0
+local recorder           -- hears of every call, for `kubelua rbac --record`
 
 local function crds_key(list) return table.concat(list, "\0") end
 
@@ -167,7 +169,8 @@ function M.start(opts)
   for i, path in ipairs(list_of(opts.crds)) do crds[i] = path_of(path) end
   local slot = open(crds, core.time(opts.now or EPOCH):unix() + 0.0)
   local t = setmetatable({ slot = slot, stage = slot.stage, namespace = opts.namespace or "default", ran = {}, called = {}, said = {} }, T)
-  running[t] = true
+  starts = starts + 1
+  running[t] = starts
   slot.client = slot.client or require "kubelua.client".connect {
     server = slot.stage:url(), user_agent = AGENT, field_manager = "test", cache_dir = false, on_warning = "none", namespace = t.namespace,
   }
@@ -191,17 +194,32 @@ function T:stop()
   running[self] = nil
   local slot = self.slot
   self.stage:stop()
+  if recorder then
+    for _, c in ipairs(self:calls()) do recorder(c, self.client) end
+  end
   self.slot, self.stage = nil, nil
   give_back(slot)
 end
 
 T.__close = T.stop
-T.__gc = T.stop
 
---- Ends all that a test has started.
-function M.stop_all()
-  for t in pairs(running) do t:stop() end
+--- A mark for stop_since: what starts from now on.
+---@return integer
+function M.mark() return starts end
+
+--- Ends all that has started since a mark.
+---@param mark integer
+function M.stop_since(mark)
+  local late = {}
+  for t, number in pairs(running) do
+    if number > mark then late[#late + 1] = t end
+  end
+  for _, t in ipairs(late) do t:stop() end
 end
+
+--- From now on fn hears of each request of each controller: its call and the client that can resolve its kind.
+---@param fn fun(call: table, client: kubelua.Client)?
+function M.record(fn) recorder = fn end
 
 -- ---------------------------------------------------------------- time
 
@@ -236,7 +254,7 @@ end
 ---@return kubelua.Time
 function T:now() return core.time(live(self):now()) end
 
---- How long until something would happen by itself, after settling; nil when nothing would.
+--- How long until a key would run by itself, or a run that sleeps would go on; after settling. nil when none would.
 ---@return number? seconds
 function T:next() return (live(self):settle()) end
 
@@ -311,7 +329,7 @@ end
 function T:events(about)
   live(self):settle()
   local out = {}
-  for _, e in ipairs(self.client:list("events.k8s.io/v1/Event", { all_namespaces = true })) do
+  for _, e in ipairs(self.client:list "events.k8s.io/v1/Event") do
     if not about or e("regarding.name") == about then
       out[#out + 1] = { type = e.type, reason = e.reason, note = e("note"), action = e("action"), count = e("series.count") or 1,
         about = ("%s/%s"):format(e("regarding.kind"), e("regarding.name")), controller = e("reportingController"), at = e("eventTime") or "" }
@@ -322,6 +340,33 @@ function T:events(about)
     return a.reason .. a.note < b.reason .. b.note
   end)
   return out
+end
+
+local STORY_RUNS, STORY_LOGS = 12, 12
+
+local function last(list, n)
+  return table.move(list, math.max(1, #list - n + 1), #list, 1, {})
+end
+
+--- What the running tests have to tell when one has failed: last runs, warnings and errors; all logs when `all`.
+---@param all boolean?
+---@return string
+function M.story(all)
+  local out = {}
+  for t in pairs(running) do
+    for _, r in ipairs(last(t:runs(), all and math.huge or STORY_RUNS)) do
+      out[#out + 1] = ("%s ran %s: %s%s%s"):format(r.controller, r.key, r.result, r.after and (" (again in %gs)"):format(r.after) or "",
+        r.message and ": " .. r.message or "")
+    end
+    local said = only(t:logs(), function(l) return all or l.level == "warn" or l.level == "error" and not l.message:find "^reconcile failed" end)
+    for _, l in ipairs(last(said, all and math.huge or STORY_LOGS)) do out[#out + 1] = ("%s: %s %s"):format(l.level, l.message, l.fields) end
+  end
+  local short, times = {}, {}
+  for _, line in ipairs(out) do
+    if line == short[#short] then times[#short] = (times[#short] or 1) + 1 else short[#short + 1] = line end
+  end
+  for i, n in pairs(times) do short[i] = ("%s (%d times)"):format(short[i], n) end
+  return table.concat(short, "\n")
 end
 
 --- The controllers as they are: { name, state, message, runs, errors }.

@@ -35,6 +35,28 @@ servers.only_real(function(name, start)
       assert.is_nil(out:find("Warning", 1, true), out)
     end)
 
+    it("is made with its scripts by one command, and with the PodMonitor where there are such", function()
+      server:must_kubectl("apply", "-f", "spec/fixtures/prometheus/podmonitors.yaml")
+      server:must_kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/podmonitors.monitoring.coreos.com")
+      local out = server:must_kubectl("apply", "--dry-run=server", "--validate=strict", "-k", "controllers/koordinator")
+      assert.equal(8, select(2, out:gsub("%(server dry run%)", "")), out)
+      server:must_kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "deploy/podmonitor.yaml")
+      local rendered = server:must_kubectl("kustomize", "controllers/koordinator")
+      local scripts
+      for _, o in ipairs(kube.yaml(rendered, "the kustomization")) do if o.kind == "ConfigMap" then scripts = o end end
+      local n = 0
+      for file in process.run("cd controllers/koordinator && ls *.lua"):gmatch "%S+" do
+        if not file:find "_test%.lua$" then
+          n = n + 1
+          assert.equal(process.read("controllers/koordinator/" .. file), scripts("data", file), file .. " is missing in kustomization.yaml")
+        end
+      end
+      local have = 0
+      for _ in pairs(scripts.data) do have = have + 1 end
+      assert.equal(n, have)
+      assert.equal("noderesource-scripts", scripts.metadata.name)
+    end)
+
     it("gives rights that are enough: the policy converges with them and is refused nothing", function()
       server:must_kubectl("apply", "-f", YAML)
       -- The spec's user instead of the service account: there is nobody here who would make its token.

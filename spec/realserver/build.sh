@@ -2,6 +2,7 @@
 # build.sh DIR - puts kube-apiserver, kubectl and etcd into DIR, so that specs can speak to a real API server, and
 # kubelet-standin, the node that serves logs, exec and port-forward behind it (kubelet/).
 # build.sh DIR oldest|newest - puts kube-apiserver alone into DIR, of the oldest and newest version that README promises.
+# build.sh DIR helm - puts helm into DIR, which renders deploy/chart.
 #
 # Nobody publishes small binaries of these three, but Go builds them from their published modules (go.mod beside
 # this file, and in oldest/ and newest/, pins them). The first build takes minutes, so the result stays in a cache outside the checkout
@@ -9,18 +10,18 @@
 # Exit status: 0 they are there, 3 there is no way to get them here (and the reason is printed).
 set -eu
 
-mkdir -p "${1:?usage: build.sh DIR [oldest|newest]}"
+mkdir -p "${1:?usage: build.sh DIR [oldest|newest|helm]}"
 out=$(cd "$1" && pwd)
 which=${2:-}
 here=$(cd "$(dirname "$0")" && pwd)/$which
 here=${here%/}
-[ -f "$here/go.mod" ] || { echo "realserver: '$which' is not known here; it is oldest, newest or nothing" >&2; exit 2; }
-VERSION=$(sed -n 's/.*k8s.io\/kubernetes v//p' "$here/go.mod" | head -n 1)
+[ -f "$here/go.mod" ] || { echo "realserver: '$which' is not known here; it is oldest, newest, helm or nothing" >&2; exit 2; }
+VERSION=$(sed -n 's/.*\(k8s.io\/kubernetes\|helm.sh\/helm\/v3\) v//p' "$here/go.mod" | head -n 1)
 GO_WANTED=$(sed -n 's/^go \(1\.[0-9]*\).*/\1/p' "$here/go.mod")      # what that version of Kubernetes asks for
 cache=${KUBELUA_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/kubelua}
 assets=$cache/assets-$VERSION-$(cksum <"$here/go.mod" | cut -d" " -f1)
 names="kube-apiserver kubectl etcd"
-[ -z "$which" ] || names=kube-apiserver
+case $which in "") ;; helm) names=helm ;; *) names=kube-apiserver ;; esac
 standin=
 [ -n "$which" ] || standin=$cache/kubelet-standin-$(cat "$here"/go.mod "$here"/kubelet/*.go | cksum | cut -d" " -f1)
 
@@ -83,7 +84,11 @@ build() {               # build LDFLAGS PACKAGE...
 v=k8s.io/component-base/version
 minor=${VERSION#1.}
 stamp="-X $v.gitVersion=v$VERSION -X $v.gitMajor=1 -X $v.gitMinor=${minor%%.*}"
-build "$stamp" k8s.io/kubernetes/cmd/kube-apiserver
+if [ "$which" = helm ]; then
+	build "" helm.sh/helm/v3/cmd/helm
+else
+	build "$stamp" k8s.io/kubernetes/cmd/kube-apiserver
+fi
 if [ -z "$which" ]; then
 	build "$stamp" k8s.io/kubernetes/cmd/kubectl
 	build "" go.etcd.io/etcd/server/v3

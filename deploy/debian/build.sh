@@ -1,0 +1,61 @@
+#!/bin/sh
+# deploy/debian/build.sh PREFIXED-ROOT OUT-DIR - makes a Debian package of what `make install DESTDIR=PREFIXED-ROOT PREFIX=/usr` left there.
+# `make deb` calls it. Dependencies are what the binaries are linked with, as dpkg knows it.
+set -eu
+
+root=$(cd "${1:?usage: build.sh ROOT OUT}" && pwd)
+out=${2:?usage: build.sh ROOT OUT}
+here=$(cd "$(dirname "$0")/../.." && pwd)
+version=$(sed -n 's|.*KL_VERSION "\(.*\)".*|\1|p' "$here/core/base/version.h" | sed 's/-/~/')
+arch=$(dpkg --print-architecture)
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+
+doc=$root/usr/share/doc/kubelua
+install -d "$doc/examples" "$root/DEBIAN"
+gzip -9nc "$here/CHANGELOG.md" >"$doc/changelog.gz"
+install -m 644 "$here"/README.md "$here"/docs/*.md "$doc/"
+install -m 644 "$here/controllers/hello.lua" "$doc/examples/"
+install -m 644 "$here/spec/programs/embed.c" "$doc/examples/"
+{
+	echo "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/"
+	echo "Upstream-Name: kubelua"
+	echo
+	echo "Files: *"
+	echo "Copyright: The kubelua authors"
+	echo "License: Apache-2.0"
+	echo " On Debian systems the text of this license is in /usr/share/common-licenses/Apache-2.0."
+	echo " ."
+	sed 's/^$/./; s/^/ /' "$here/NOTICE"
+} >"$doc/copyright"
+strip --strip-unneeded "$root/usr/bin/kubelua" "$root"/usr/lib/lua/5.4/kubelua/core.so
+strip --strip-debug "$root/usr/lib/libkubelua.a"
+
+# dpkg-shlibdeps wants a source package around it.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/debian"
+printf 'Source: kubelua\n\nPackage: kubelua\nArchitecture: any\n' >"$work/debian/control"
+depends=$(cd "$work" && dpkg-shlibdeps -O "$root/usr/bin/kubelua" "$root"/usr/lib/lua/5.4/kubelua/core.so 2>"$work/said" | sed -n 's/^shlibs:Depends=//p') ||
+	{ cat "$work/said" >&2; exit 1; }
+[ -n "$depends" ] || { echo "kubelua: dpkg-shlibdeps found no dependency; that cannot be" >&2; cat "$work/said" >&2; exit 1; }
+
+cat >"$root/DEBIAN/control" <<END
+Package: kubelua
+Version: $version
+Architecture: $arch
+Maintainer: The kubelua authors <kubelua@localhost>
+Section: admin
+Priority: optional
+Depends: $depends, ca-certificates
+Recommends: lua5.4
+Installed-Size: $(du -sk "$root" | cut -f1)
+Description: Kubernetes controllers in Lua, on a runtime in C
+ Runs reconcile functions written in Lua 5.4 on caches, queue, leader election
+ and a client of its own; scripts are reloaded while they run. With the module
+ for stock Lua 5.4 (require "kubelua") and the library for C programs.
+END
+(cd "$root" && find usr -type f -print0 | sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
+find "$root" -type d -exec chmod 755 {} +
+dpkg-deb --root-owner-group -Zxz --build "$root" "$out/kubelua_${version}_$arch.deb" >&2
+echo "$out/kubelua_${version}_$arch.deb"

@@ -1,0 +1,195 @@
+-- test.lua - kubelua test: the tests beside scripts, *_test.lua, in a process of our own and without busted.
+
+local common = require "kubelua.cli.common"
+local core = require "kubelua.core"
+local suite = require "kubelua.suite"
+local testing = require "kubelua.testing"
+
+local M = {}
+
+M.options = {
+  { "--filter", "PATTERN", "only tests whose name has this (a Lua pattern; may be repeated)", type = "list" },
+  { "--filter-out", "PATTERN", "not those whose name has this (may be repeated)", type = "list" },
+  { "--list", nil, "say which tests there are and run none", type = "flag" },
+  { "--output", "FORMAT", "plain or tap (plain)", brief = "-o" },
+  { "--fail-fast", nil, "end with the first failure", type = "flag" },
+  { "--verbose", nil, "with a failure, everything that controllers and the runtime logged", type = "flag", brief = "-v" },
+}
+
+-- ---------------------------------------------------------------- which files
+
+--- The test files of words on a command line: files, scripts that have one beside them, directories.
+function M.files(words)
+  local out, seen = {}, {}
+  local function add(path)
+    path = path:gsub("^%./", "")
+    if not seen[path] then out[#out + 1] = path end
+    seen[path] = true
+  end
+  for _, word in ipairs(#words > 0 and words or { "." }) do
+    local found, why = core.tree(word, "_test.lua")
+    if not found then common.usage("cannot read %s: %s", word, why) end
+    if word:find "%.lua$" and not word:find "_test%.lua$" then
+      local beside = word:gsub("%.lua$", "_test.lua")
+      local file = io.open(beside, "rb")
+      if not file then common.usage("%s has no tests: they would be in %s", word, beside) end
+      file:close()
+      add(beside)
+    else
+      for _, path in ipairs(found) do add(path) end
+    end
+  end
+  return out
+end
+
+-- ---------------------------------------------------------------- output
+
+local function indent(text, by) return by .. (text:gsub("\n+$", ""):gsub("\n", "\n" .. by)) end
+
+local function name_of(node) return suite.full_name(node) ~= "" and suite.full_name(node) or "(the file)" end
+
+local Plain = {}
+Plain.__index = Plain
+
+function Plain:file(path) self.path = path end
+
+function Plain:tell(node, status, problem)
+  if status == "passed" and not self.verbose then
+    self.dots = (self.dots or 0) + 1
+    return
+  end
+  local words = { passed = "ok", failed = "FAILED", pending = "pending" }
+  print(("%-7s %s: %s"):format(words[status], self.path, name_of(node)))
+  if not problem then return end
+  if problem.where then print("    " .. problem.where) end
+  print(indent(problem.message, "    "))
+  if problem.trace and self.verbose then print(indent(problem.trace, "    ")) end
+  if problem.story and problem.story ~= "" then print(indent(problem.story, "    | ")) end
+end
+
+function Plain:finish(n, seconds)
+  print(("%d passed, %d failed%s in %.2f s"):format(n.passed, n.failed, n.pending > 0 and (", %d pending"):format(n.pending) or "", seconds))
+end
+
+local Tap = { count = 0 }
+Tap.__index = Tap
+
+function Tap:file(path) print("# " .. path) end
+
+function Tap:tell(node, status, problem)
+  self.count = self.count + 1
+  if status == "pending" then
+    print(("ok %d - %s # SKIP %s"):format(self.count, name_of(node), (problem.message:gsub("\n", " "))))
+    return
+  end
+  print(("%s %d - %s"):format(status == "passed" and "ok" or "not ok", self.count, name_of(node)))
+  if not problem then return end
+  if problem.where then print("# " .. problem.where) end
+  print(indent(problem.message, "# "))
+  if problem.trace then print(indent(problem.trace, "# ")) end
+  if problem.story and problem.story ~= "" then print(indent(problem.story, "#   ")) end
+end
+
+function Tap:finish() print("1.." .. self.count) end
+
+-- ---------------------------------------------------------------- running
+
+local function check_patterns(option, patterns)
+  for _, p in ipairs(patterns or {}) do
+    local ok, why = pcall(string.find, "", p)
+    if not ok then common.usage("%s %q is no Lua pattern: %s (%% makes a character mean itself)", option, p, common.message(why)) end
+  end
+end
+
+local function wants(o, name)
+  local yes = not o.filter
+  for _, p in ipairs(o.filter or {}) do yes = yes or name:find(p) ~= nil end
+  for _, p in ipairs(o.filter_out or {}) do yes = yes and not name:find(p) end
+  return yes
+end
+
+-- Modules that a test file loads are its own; those of the library stay.
+local function forget_modules(before)
+  for name in pairs(package.loaded) do
+    if not before[name] and not name:find "^kubelua" then package.loaded[name] = nil end
+  end
+end
+
+--- Runs the tests of files. `report` has file, tell and finish.
+---@return {passed: integer, failed: integer, pending: integer} counts
+function M.run_files(files, o, report)
+  local n, stop = { passed = 0, failed = 0, pending = 0 }, false
+  local began = core.monotonic()
+  local path_before = package.path
+  for _, path in ipairs(files) do
+    if stop then break end
+    local dir = path:match "^(.*)/" or ""
+    local loaded = {}
+    for name in pairs(package.loaded) do loaded[name] = true end
+    package.path = ("%s?.lua;%s?/init.lua;%s"):format(dir == "" and "" or dir .. "/", dir == "" and "" or dir .. "/", path_before)
+    testing.directory(dir)
+    local root = suite.load(path)
+    local wanted, some = {}, false
+    for _, node in ipairs(suite.tests(root)) do
+      if node.test and wants(o, suite.full_name(node)) then wanted[node] = true end
+      some = some or wanted[node] or node.broken ~= nil
+    end
+    local mark = 0
+    if some then
+      report:file(path)
+      suite.run(root, wanted, function(node, status, problem)
+        n[status] = n[status] + 1
+        report:tell(node, status, problem)
+        if status == "failed" and o.fail_fast then
+          for other in pairs(wanted) do wanted[other] = nil end
+          stop = true
+        end
+      end, {
+        before = function() mark = testing.mark() end,
+        failed = function() return testing.story(o.verbose) end,
+        after = function() testing.stop_since(mark) end,
+      })
+    end
+    testing.stop_since(0)
+    package.path = path_before
+    forget_modules(loaded)
+  end
+  testing.directory ""
+  report:finish(n, core.monotonic() - began)
+  return n
+end
+
+local function list(files, o)
+  local n = 0
+  for _, path in ipairs(files) do
+    for _, node in ipairs(suite.tests(suite.load(path))) do
+      if node.broken then error(("%s does not load: %s"):format(path, common.message(node.broken.error)), 0) end
+      if wants(o, suite.full_name(node)) then
+        print(("%s:%d: %s"):format(node.file or path, node.line or 0, suite.full_name(node)))
+        n = n + 1
+      end
+    end
+  end
+  return n
+end
+
+function M.run(env)
+  local o = env.options
+  check_patterns("--filter", o.filter)
+  check_patterns("--filter-out", o.filter_out)
+  local format = common.one_of("--output", o.output or "plain", { "plain", "tap" })
+  local files = M.files(env.words)
+  if #files == 0 then
+    common.usage("no tests found in %s: they are in files named *_test.lua beside the scripts", #env.words > 0 and table.concat(env.words, " ") or "this directory")
+  end
+  if o.list then return list(files, o) > 0 and 0 or 1 end
+  local report = setmetatable({ verbose = o.verbose }, format == "tap" and Tap or Plain)
+  local n = M.run_files(files, o, report)
+  if n.passed + n.failed + n.pending == 0 then
+    common.complain(env, "no test has a name like that; --list says which there are")
+    return 1
+  end
+  return n.failed == 0 and 0 or 1
+end
+
+return M

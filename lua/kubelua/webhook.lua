@@ -1,0 +1,390 @@
+-- webhook.lua - the spec of an admission webhook: checked at once, and brought into the shape that bindings/program.c reads; and a request
+-- through it.
+--
+--   kube.webhook { name, resource, operations, subresources, scope, namespaces, namespace_selector, object_selector, match_conditions,
+--     match_policy, reinvocation, failure_policy, timeout, side_effects, reads, fields, workers, concurrency, mutate | validate }
+
+local checks = require "kubelua.checks"
+local core = require "kubelua.core"
+local suggest = require "kubelua.suggest"
+
+local run = core.run
+
+local M = {}
+
+---@class kubelua.WebhookSpec
+---@field name string                      its path, and the name of its configuration: "pod-defaults", "pods.example.com"
+---@field resource string|string[]         what is looked at: "apps/v1/Deployment", "v1/Pod/exec", or "*"
+---@field operations? string[]             "CREATE", "UPDATE", "DELETE", "CONNECT"; { "CREATE", "UPDATE" } unless said
+---@field subresources? string[]           of each resource, as well
+---@field scope? "*"|"Namespaced"|"Cluster"
+---@field namespaces? string[]             objects in these only
+---@field namespace_selector? table        matchLabels, matchExpressions of the object's namespace
+---@field object_selector? table           matchLabels, matchExpressions of the object
+---@field match_conditions? {name: string, expression: string}[]  in CEL, asked by the API server
+---@field match_policy? "Equivalent"|"Exact"
+---@field reinvocation? "Never"|"IfNeeded" whether a mutating webhook is asked again after others changed the object
+---@field failure_policy? "Fail"|"Ignore"  what the API server does when there is no decision; "Fail" unless said
+---@field timeout? string|number           "10s" unless said, 30 s at most
+---@field side_effects? "None"|"NoneOnDryRun"
+---@field reads? string[]                  kinds that req:get and req:list see in the cache
+---@field fields? table                    what of these is kept, by kind
+---@field workers? integer                 threads
+---@field concurrency? integer             requests in flight per worker
+---@field mutate? fun(obj: kubelua.draft, req: kubelua.AdmissionRequest): any, string?
+---@field validate? fun(obj: kubelua.view, req: kubelua.AdmissionRequest): any, string?
+
+---@class kubelua.Webhook
+local Webhook = {}
+Webhook.__name = "kubelua.Webhook"
+Webhook.__index = Webhook
+
+local KEYS = {
+  name = true, resource = true, operations = true, subresources = true, scope = true, namespaces = true, namespace_selector = true,
+  object_selector = true, match_conditions = true, match_policy = true, reinvocation = true, failure_policy = true, timeout = true,
+  side_effects = true, reads = true, fields = true, workers = true, concurrency = true, mutate = true, validate = true,
+}
+local OPERATIONS = { "CREATE", "UPDATE", "DELETE", "CONNECT" }
+-- A webhook's name in its configuration is a domain of three words at least.
+local DOMAIN = ".webhooks.kubelua"
+local TIMEOUT_MAX = 30
+
+local fail = checks.fail
+
+-- ---------------------------------------------------------------- the spec
+
+local function check_name(name)
+  if type(name) ~= "string" then core.blame(("kube.webhook: name must be a text, got %s"):format(type(name))) end
+  local why = core.name_problem("subdomain", name)
+  if why then core.blame(("webhook %q: %s (it is a path, and the name of a configuration)"):format(name, why)) end
+end
+
+local function one_of(self, key, x, words, default)
+  if x == nil then return default end
+  for _, word in ipairs(words) do if x == word then return x end end
+  fail(self, "%s must be one of %s, got %s%s", key, table.concat(words, ", "), tostring(x), suggest.hint(x, words))
+end
+
+local function texts(self, key, list)
+  if list == nil then return nil end
+  if type(list) ~= "table" then fail(self, "%s must be a list of texts, got %s", key, type(list)) end
+  for i, x in pairs(list) do
+    if math.type(i) ~= "integer" or type(x) ~= "string" then fail(self, "%s must be a list of texts, got %s in it", key, tostring(x)) end
+  end
+  return list
+end
+
+local function check_resources(self, spec)
+  local list = spec.resource
+  if type(list) == "string" then list = { list } end
+  if type(list) ~= "table" or #list == 0 then
+    fail(self, "resource is missing: what it looks at, such as \"v1/Pod\", { \"apps/v1/Deployment\", \"v1/Pod/exec\" } or \"*\"")
+  end
+  local subs = texts(self, "subresources", spec.subresources) or {}
+  self.kinds = {}
+  for _, word in ipairs(list) do
+    local kind, sub = word, nil
+    if type(word) == "string" and word ~= "*" then
+      local head, tail = word:match "^(.-%f[%u]%u%w*)/(.+)$"
+      if head then kind, sub = head, tail end
+    end
+    if word ~= "*" then checks.kind(self, "resource", kind) end
+    if sub and not sub:find "^[%l*]+$" then fail(self, "resource: %q: a subresource is a word such as \"scale\"", word) end
+    self.kinds[#self.kinds + 1] = word
+    for _, s in ipairs(subs) do
+      if word == "*" then fail(self, "subresources: \"*\" has none; name the resources") end
+      self.kinds[#self.kinds + 1] = kind .. "/" .. s
+    end
+  end
+end
+
+local function check_operations(self, list)
+  list = texts(self, "operations", list) or { "CREATE", "UPDATE" }
+  if #list == 0 then fail(self, "operations is empty: leave it out for CREATE and UPDATE") end
+  for _, word in ipairs(list) do
+    one_of(self, "operations", word, OPERATIONS)
+    if self.mutating and word == "DELETE" then fail(self, "operations: a DELETE has nothing to mutate; use validate for it") end
+  end
+  self.operations = core.value(core.array(list), "operations")
+end
+
+local function selector(self, key, x)
+  if x == nil then return nil end
+  if type(x) ~= "table" then fail(self, "%s must be { matchLabels = {...} } or { matchExpressions = {...} }, got %s", key, type(x)) end
+  checks.keys(self, key, x, { "matchLabels", "matchExpressions" })
+  return x
+end
+
+local function namespace_selector(self, spec)
+  if spec.namespaces == nil then return selector(self, "namespace_selector", spec.namespace_selector) end
+  if spec.namespace_selector ~= nil then fail(self, "namespaces and namespace_selector both say which; leave one out") end
+  local list = texts(self, "namespaces", spec.namespaces)
+  if #list == 0 then fail(self, "namespaces is empty: leave it out for all") end
+  return { matchExpressions = { { key = "kubernetes.io/metadata.name", operator = "In", values = list } } }
+end
+
+local function check_conditions(self, list)
+  if list == nil then return nil end
+  if type(list) ~= "table" or #list == 0 then fail(self, "match_conditions must be a list of { name, expression }, got %s", type(list)) end
+  for i, c in ipairs(list) do
+    local where = ("match_conditions[%d]"):format(i)
+    if type(c) ~= "table" then fail(self, "%s must be { name, expression }, got %s", where, type(c)) end
+    checks.keys(self, where, c, { "name", "expression" })
+    if type(c.name) ~= "string" or type(c.expression) ~= "string" then fail(self, "%s needs name and expression, both texts", where) end
+  end
+  return list
+end
+
+local function check_function(self, spec)
+  local which = spec.mutate and "mutate" or "validate"
+  if (spec.mutate == nil) == (spec.validate == nil) then fail(self, "it has mutate = function(obj, req) or validate = function(obj, req), one of them") end
+  if type(spec[which]) ~= "function" then fail(self, "%s must be a function(obj, req), got %s", which, type(spec[which])) end
+  self.mutating, self.decide = which == "mutate", spec[which]
+end
+
+local function check_timeout(self, x)
+  local seconds = checks.duration(self, "timeout", x == nil and 10 or x)
+  if seconds > TIMEOUT_MAX or seconds ~= math.floor(seconds) then
+    fail(self, "timeout must be whole seconds from 1s to %ds, got %s", TIMEOUT_MAX, tostring(x))
+  end
+  return seconds
+end
+
+local function check_fields(self, fields)
+  self.fields = {}
+  if fields == nil then return end
+  if type(fields) ~= "table" then fail(self, "fields must be lists of paths by kind: { [\"v1/Pod\"] = { \"spec.nodeName\" } }, got %s", type(fields)) end
+  local kinds = {}
+  for _, kind in ipairs(self.reads or {}) do kinds[kind] = true end
+  for _, kind in ipairs(checks.sorted(fields)) do
+    if not kinds[kind] then fail(self, "fields[%q]: this webhook does not read such a kind%s", tostring(kind), suggest.hint(kind, self.reads or {})) end
+    for _, path in ipairs(texts(self, "fields", fields[kind])) do
+      local why = checks.no_path(path)
+      if why then fail(self, "fields: %s", why) end
+    end
+    self.fields[#self.fields + 1] = { kind = kind, paths = fields[kind] }
+  end
+end
+
+--- Checks a spec and returns the webhook that a script returns, alone or beside controllers.
+---@param spec kubelua.WebhookSpec
+---@return kubelua.Webhook
+function M.webhook(spec)
+  if type(spec) ~= "table" then core.blame(("kube.webhook takes a table, got %s"):format(type(spec))) end
+  check_name(spec.name)
+  local self = setmetatable({ what = "webhook", name = spec.name, webhook = true, functions = {}, watches = {}, indexes = {}, owns = {} }, Webhook)
+  for key in pairs(spec) do
+    if not KEYS[key] then fail(self, "unknown key '%s'%s", tostring(key), suggest.hint(key, KEYS)) end
+  end
+  check_function(self, spec)
+  check_resources(self, spec)
+  check_operations(self, spec.operations)
+  self.scope = one_of(self, "scope", spec.scope, { "*", "Namespaced", "Cluster" }, "*")
+  local policy = one_of(self, "failure_policy", spec.failure_policy, { "Fail", "Ignore" }, "Fail")
+  self.ignore = policy == "Ignore"
+  self.timeout = check_timeout(self, spec.timeout)
+  self.reads = checks.kinds(self, "reads", spec.reads)
+  check_fields(self, spec.fields)
+  self.workers = checks.count(self, "workers", spec.workers, 1, 256)
+  self.concurrency = checks.count(self, "concurrency", spec.concurrency, 1, 10000)
+  if spec.reinvocation ~= nil and not self.mutating then fail(self, "reinvocation is for mutate; a validate sees the object when all have changed it") end
+  local _, dots = spec.name:gsub("%.", "")
+  self.entry = core.value({
+    name = dots >= 2 and spec.name or spec.name .. DOMAIN,
+    admissionReviewVersions = { "v1" },
+    failurePolicy = policy,
+    sideEffects = one_of(self, "side_effects", spec.side_effects, { "None", "NoneOnDryRun" }, "None"),
+    timeoutSeconds = math.tointeger(self.timeout),
+    matchPolicy = one_of(self, "match_policy", spec.match_policy, { "Equivalent", "Exact" }, "Equivalent"),
+    reinvocationPolicy = self.mutating and one_of(self, "reinvocation", spec.reinvocation, { "Never", "IfNeeded" }, "Never") or nil,
+    namespaceSelector = namespace_selector(self, spec) or core.object {},
+    objectSelector = selector(self, "object_selector", spec.object_selector) or core.object {},
+    matchConditions = check_conditions(self, spec.match_conditions),
+  }, "the webhook")
+  return self
+end
+
+--- Whether x came from kube.webhook.
+---@param x any
+---@return boolean
+function M.is_webhook(x) return getmetatable(x) == Webhook end
+
+--- The lines of `kubelua check`.
+function M.describe(h, line)
+  line(h.mutating and "mutates" or "validates", table.concat(h.kinds, ", "))
+  line("operations", table.concat(core.copy(h.operations), ", "))
+  if h.scope ~= "*" then line("scope", h.scope) end
+  for _, key in ipairs { "namespaceSelector", "objectSelector" } do
+    if next(core.copy(h.entry[key])) ~= nil then line(key, tostring(h.entry[key])) end
+  end
+  for _, kind in ipairs(h.reads or {}) do line("reads", kind) end
+  line("on failure", h.ignore and "allowed (Ignore)" or "denied (Fail)")
+  line("timeout", ("%gs"):format(h.timeout))
+  if h.workers then line("workers", h.workers) end
+end
+
+-- ---------------------------------------------------------------- what a function may return or raise
+
+---@class kubelua.Denial
+local Denial = {}
+Denial.__name = "kubelua.Denial"
+Denial.__index = Denial
+Denial.__tostring = function(d) return d.why end
+
+--- A denial of a webhook, returned or raised: the text that the user reads, and an HTTP code (403 unless said).
+---@param why string
+---@param code integer?
+---@return kubelua.Denial
+function M.deny(why, code)
+  if type(why) ~= "string" or why == "" then core.blame("kube.deny: say why, as a text: the user reads it") end
+  if code ~= nil and (math.type(code) ~= "integer" or code < 400 or code > 599) then
+    core.blame(("kube.deny: the code must be from 400 to 599, got %s"):format(tostring(code)))
+  end
+  return setmetatable({ why = why, code = code or 403 }, Denial)
+end
+
+-- ---------------------------------------------------------------- a request
+
+---@class kubelua.AdmissionRequest
+---@field operation "CREATE"|"UPDATE"|"DELETE"|"CONNECT"
+---@field old kubelua.view?         the object before; of a DELETE, the object
+---@field user string
+---@field groups string[]
+---@field userinfo kubelua.view     all that is known of the user
+---@field dry_run boolean
+---@field namespace string?
+---@field name string?              absent while generateName has made none
+---@field uid string
+---@field kind string               "apps/v1/Deployment"
+---@field resource string           "deployments"
+---@field subresource string?
+---@field options kubelua.view?
+---@field raw kubelua.view          the whole request
+---@field log kubelua.Log
+---@field live kubelua.Live         reads from the server
+local Request = {}
+
+local function some(x) if x ~= nil and x ~= core.null and x ~= "" then return x end end
+
+local function kind_text(k)
+  local group = k("group")
+  return (group and group ~= "" and group .. "/" or "") .. k("version") .. "/" .. k("kind")
+end
+
+local FIELDS = {
+  operation = function(r) return r("operation") end,
+  old = function(r) return some(r("oldObject")) end,
+  user = function(r) return r("userInfo.username") or "" end,
+  groups = function(r) return r("userInfo.groups") or {} end,
+  userinfo = function(r) return r("userInfo") end,
+  dry_run = function(r) return r("dryRun") == true end,
+  namespace = function(r) return some(r("namespace")) end,
+  name = function(r) return some(r("name")) end,
+  uid = function(r) return r("uid") end,
+  kind = function(r) return kind_text(r("kind")) end,
+  resource = function(r) return r("resource.resource") end,
+  subresource = function(r) return some(r("subResource")) end,
+  options = function(r) return some(r("options")) end,
+  raw = function(r) return r end,
+}
+
+--- From the cache, of a kind in `reads`: the object or nil.
+---@param kind string
+---@param namespace_or_key string
+---@param name string?
+---@return kubelua.view?
+function Request:get(kind, namespace_or_key, name) return rawget(self, "ctx"):get(kind, namespace_or_key, name) end
+
+--- From the cache, of a kind in `reads`: a list of objects, sorted by key.
+---@param kind string
+---@param opts table?
+---@return kubelua.view[]
+function Request:list(kind, opts) return rawget(self, "ctx"):list(kind, opts) end
+
+---@param kind string
+---@param opts table?
+---@return fun(): kubelua.view?
+function Request:each(kind, opts) return rawget(self, "ctx"):each(kind, opts) end
+
+--- A warning that the user reads, allowed or not.
+---@param fmt string
+function Request:warn(fmt, ...)
+  local warnings = rawget(self, "warnings")
+  warnings[#warnings + 1] = select("#", ...) == 0 and tostring(fmt) or fmt:format(...)
+end
+
+---@return kubelua.time
+function Request:now() return rawget(self, "ctx"):now() end
+
+--- An Event about an object, given first; none on a dry run.
+---@param about kubelua.view
+---@param reason string|kubelua.EventNews
+---@param fmt string
+function Request:event(about, reason, fmt, ...)
+  if self.dry_run then return end
+  local e = require "kubelua.news".check("req:event", reason)
+  run.event("Normal", e.reason, select("#", ...) == 0 and tostring(fmt) or fmt:format(...), about, e.action, e.related)
+end
+
+local WRITES = { apply = true, create = true, update = true, delete = true, patch = true, patch_status = true }
+
+Request.__name = "kubelua.AdmissionRequest"
+Request.__index = function(self, name)
+  local field = FIELDS[name]
+  if field then return field(rawget(self, "request")) end
+  local method = rawget(Request, name)
+  if method then return method end
+  if name == "log" or name == "live" then return rawget(self, "ctx")[name] end
+  if WRITES[name] then
+    core.blame(("req:%s: a webhook only decides; what follows from it, a controller does when the object is there"):format(name))
+  end
+  local known = { "log", "live" }
+  for key in pairs(FIELDS) do known[#known + 1] = key end
+  for key in pairs(Request) do if not key:find "^__" then known[#known + 1] = key end end
+  core.blame(("req.%s: there is no such thing%s"):format(tostring(name), suggest.hint(name, known)))
+end
+Request.__newindex = function(_, name) core.blame(("req.%s: a request cannot be changed; edit the object"):format(tostring(name))) end
+
+-- ---------------------------------------------------------------- deciding
+
+local NONSENSE = "%s returned %s; it may return nothing or true (allowed), false or nil and a reason, or kube.deny(why, code)"
+
+local function denied(self, why, code) return { allowed = false, message = why, code = code, warnings = rawget(self, "warnings") } end
+
+local function settle(h, req, r, why)
+  if getmetatable(r) == Denial then return denied(req, r.why, r.code) end
+  if r == false or r == nil and why ~= nil then return denied(req, why ~= nil and tostring(why) or nil, 403) end
+  if r ~= nil and r ~= true then error(NONSENSE:format(h.mutating and "mutate" or "validate", core.is_view(r) and "an object" or "a " .. type(r)), 0) end
+  return { allowed = true, warnings = rawget(req, "warnings") }
+end
+
+local function told(decision)
+  if decision.warnings and #decision.warnings == 0 then decision.warnings = nil end
+  run.answer(core.value(decision, "the decision"))
+end
+
+--- One request: tells the runtime what was decided.
+function M.review(h, request, ctx)
+  local req = setmetatable({ request = request, ctx = ctx, warnings = {} }, Request)
+  local o = some(request("object"))
+  if not h.mutating then return told(settle(h, req, h.decide(o or req.old, req))) end
+  local draft = core.draft(o)
+  local decision = settle(h, req, h.decide(draft, req))
+  core.draft_close(draft)
+  if decision.allowed then decision.patch = core.json_patch(o, draft) end
+  told(decision)
+end
+
+--- What was raised: a denial is told and gives nothing; of a failure the text comes back, for the log.
+---@return string?
+function M.raised(h, e)
+  if getmetatable(e) == Denial then
+    run.answer(core.value({ allowed = false, message = e.why, code = e.code }, "the decision"))
+    return nil
+  end
+  local text = tostring(e)
+  run.answer(core.value({ failed = ("webhook %q failed: %s"):format(h.name, text) }, "the decision"))
+  return text
+end
+
+return M

@@ -1,0 +1,205 @@
+--- testing_spec.lua - kube.testing and `kubelua test`: what a script's author relies on.
+
+local kube = require "kubelua"
+local process = require "support.process"
+
+local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
+
+-- The source of a controller of ConfigMaps with this body of reconcile(o, ctx), and more keys.
+local function source(body, more)
+  return ([[local kube = require "kubelua"
+return kube.controller { name = "x", resource = "v1/ConfigMap", %s reconcile = function(o, ctx) %s end }]]):format(more or "", body)
+end
+
+local CARD = { kind = "v1/ConfigMap", name = "a", data = { n = "0" } }
+
+describe("kube.testing", function()
+  local started = {}
+  local function start(opts)
+    local t = kube.testing.start(opts)
+    started[#started + 1] = t
+    return t
+  end
+  after_each(function()
+    for i, t in ipairs(started) do t:stop(); started[i] = nil end
+  end)
+
+  it("has run what was there when start returns, and what a write causes when the write returns", function()
+    local t = start { source = source 'ctx:patch(o, { data = { seen = o.metadata.name } })', objects = { CARD } }
+    assert.equal("a", t:get("v1/ConfigMap", "a").data.seen)
+    t:create { kind = "v1/ConfigMap", name = "b" }
+    assert.equal("b", t:get("v1/ConfigMap", "b").data.seen)
+  end)
+
+  it("moves time only when it is told to: resync, requeue_after and sleeps", function()
+    local t = start { source = source('ctx:sleep "10s" return "1h"', 'resync = "8h",'), objects = { CARD } }
+    assert.equal(0, #t:runs())
+    assert.equal(10, t:next())
+    t:advance "9s"
+    assert.equal(0, #t:runs())
+    t:advance "1s"
+    assert.equal("after", t:runs("a")[1].result)
+    assert.equal(3600, t:runs("a")[1].after)
+    t:advance "2h"
+    assert.equal(2, #t:runs "a")
+    assert.equal("2026-01-01T02:00:10Z", tostring(t:now()))
+  end)
+
+  it("waits out a backoff in until_idle, and says what failed when it does not end", function()
+    local t = start { source = source 'if ctx.attempt < 4 then error "not yet" end', objects = { CARD } }
+    t:until_idle()
+    local results = {}
+    for i, r in ipairs(t:runs "a") do results[i] = r.result .. r.attempt end
+    assert.same({ "error1", "error2", "error3", "done4" }, results)
+    local never = start { source = source 'error "no, never"', objects = { CARD } }
+    assert.error_matches(function() never:until_idle "1m" end, "1 keys still failed.*no, never")
+  end)
+
+  it("stops a reconcile that wakes itself for ever", function()
+    local body = 'ctx:patch(o, { data = { n = tostring(tonumber(o.data.n) + 1) } })'
+    assert.error_matches(function() start { source = source(body), objects = { CARD } } end, "reconciles at one moment, and no end of it")
+  end)
+
+  it("runs keys in the order of their names, each time", function()
+    local function order()
+      local t = start { source = source('ctx:patch(o, { metadata = { labels = { seen = "yes" } } })', 'concurrency = 8, workers = 3,'),
+        objects = { { kind = "v1/ConfigMap", name = "c" }, { kind = "v1/ConfigMap", name = "a" }, { kind = "v1/ConfigMap", name = "b", namespace = "z" } } }
+      local keys = {}
+      for i, r in ipairs(t:runs()) do keys[i] = r.key end
+      return keys
+    end
+    local first = order()
+    assert.equal("default/a", first[1])
+    for _ = 1, 10 do assert.same(first, order()) end
+  end)
+
+  it("orders failures of requests, which its own client does not meet", function()
+    local t = start { source = source 'ctx:patch(o, { data = { seen = "yes" } })' }
+    t:fail_next { verb = "patch", kind = "v1/ConfigMap", error = "conflict", times = 2 }
+    t:create(CARD)
+    t:patch(t:get("v1/ConfigMap", "a"), { data = { mine = "yes" } })
+    t:until_idle()
+    assert.equal(0, t:faults_left())
+    assert.same({ mine = "yes", n = "0", seen = "yes" }, kube.copy(t:get("v1/ConfigMap", "a").data))
+    t:fail_next { error = "forbidden", verb = "patch" }
+    t:create { kind = "v1/ConfigMap", name = "b" }
+    assert.matches("403", t:runs("b")[1].message)
+    assert.error_matches(function() t:fail_next { error = "conflikt" } end, "did you mean 'conflict'")
+  end)
+
+  it("tells runs, writes, logs and Events", function()
+    local t = start { source = source 'ctx:event("Seen", "it is %s", o.metadata.name) ctx.log:warn "careful" ctx:patch(o, { data = { x = "1" } })', objects = { CARD } }
+    assert.same({ "Seen", "it is a", "ConfigMap/a", "x" }, { t:events()[1].reason, t:events()[1].note, t:events()[1].about, t:events()[1].controller })
+    assert.equal("careful", t:logs("warn")[1].message)
+    local w = t:writes()[1]
+    assert.same({ "x", "patch", "v1/ConfigMap", "default", "a" }, { w.controller, w.verb, w.kind, w.namespace, w.name })
+  end)
+
+  it("gives parameters, and refuses one that no controller has", function()
+    local text = source('ctx:patch(o, { data = { size = tostring(ctx.params.size) } })', 'params = { size = 1, colour = "red" },')
+    local t = start { source = text, params = { size = 3 }, objects = { CARD } }
+    assert.equal("3", t:get("v1/ConfigMap", "a").data.size)
+    assert.error_matches(function() start { source = text, params = { sise = 3 } } end, 'no parameter "sise", did you mean "size"')
+  end)
+
+  it("begins each time with an empty server", function()
+    for _ = 1, 5 do
+      local t = start { source = source "" }
+      assert.equal(0, #t:list "v1/ConfigMap")
+      t:create(CARD)
+      t:create { kind = "v1/Namespace", name = "extra" }
+      t:stop()
+    end
+  end)
+
+  it("says which definition is missing", function()
+    local text = 'return require "kubelua".controller { name = "x", resource = "example.com/v1/Thing", reconcile = function() end }'
+    assert.error_matches(function() start { source = text } end, 'controller "x" waits: .*crds = "DIR"')
+    local t = start { source = text, parked = true }
+    assert.equal("parked", t:controllers()[1].state)
+  end)
+
+  it("lends a script's functions for tests without a server", function()
+    local p = kube.testing.pure "controllers/koordinator/noderesource.lua"
+    assert.equal("function", type(p.functions.decide))
+    assert.equal("noderesource", p.controllers.noderesource.name)
+  end)
+end)
+
+describe("kubelua test", function()
+  local function write(text)
+    local dir = process.tmpname ".dir"
+    process.run("mkdir -p " .. process.quote(dir))
+    process.write(dir .. "/x_test.lua", text)
+    return dir
+  end
+  local function run(...) return process.run(KUBELUA .. " test " .. table.concat({ ... }, " ")) end
+
+  it("passes the tests beside our own controllers", function()
+    local out, code = run "controllers"
+    assert.equal(0, code, out)
+    assert.matches("%d+ passed, 0 failed", out)
+  end)
+
+  it("tells where a test failed, how tables differ, and what the controllers did", function()
+    local out, code = run(write [=[
+local kube = require "kubelua"
+describe("a card", function()
+  it("is as it should be", function()
+    kube.testing.start { source = [[return require "kubelua".controller { name = "x", resource = "v1/ConfigMap", reconcile = function() error "broken" end }]],
+      objects = { kind = "v1/ConfigMap", name = "a" } }
+    assert.same({ a = { b = 1, c = "x" } }, { a = { b = 2, c = "x" }, d = true })
+  end)
+  it("is fine", function() coroutine.yield() assert.is_not_nil(1) end)
+  pending "comes later"
+end)
+]=])
+    assert.equal(1, code)
+    assert.matches("FAILED  [^\n]*x_test.lua: a card is as it should be\n    [^\n]*x_test.lua:6\n    a.b: expected 1, got 2\n    d: expected nothing, got true\n", out)
+    assert.matches("x ran default/a: error [^\n]*broken", out)
+    assert.matches("1 passed, 1 failed, 1 pending", out)
+  end)
+
+  it("speaks TAP, lists and filters", function()
+    local dir = write [[it("first", function() end) it("second", function() error "no" end)]]
+    local out, code = run("-o tap", dir)
+    assert.equal(1, code)
+    assert.matches("ok 1 %- first\nnot ok 2 %- second\n.*1..2", out)
+    out, code = run("--filter first", dir)
+    assert.equal(0, code, out)
+    assert.matches("1 passed, 0 failed", out)
+    out = run("--list", dir)
+    assert.matches("x_test.lua:1: first\n[^\n]*x_test.lua:1: second\n", out)
+  end)
+
+  it("knows before and after, in order, and keeps files apart", function()
+    local dir = write [[
+local log = {}
+setup(function() log[#log + 1] = "setup" end)
+before_each(function() log[#log + 1] = "before" end)
+after_each(function() log[#log + 1] = "after" end)
+it("one", function() finally(function() log[#log + 1] = "finally" end) log[#log + 1] = "one" leak = true end)
+describe("inner", function()
+  before_each(function() log[#log + 1] = "inner" end)
+  it("two", function() assert.same({ "setup", "before", "one", "finally", "after", "before", "inner" }, log) end)
+end)
+]]
+    process.write(dir .. "/y_test.lua", [[it("sees nothing of the other file", function() assert.is_nil(leak) end)]])
+    local out, code = run(dir)
+    assert.equal(0, code, out)
+    assert.matches("3 passed", out)
+  end)
+
+  it("explains a file that does not load, a wrong word and an empty directory", function()
+    local out, code = run(write "it('x', function() end")
+    assert.equal(1, code)
+    assert.matches("/x_test.lua:1\n[^\n]*expected near", out)
+    out = run(write "it('x', function() assert.is_eqaul(1, 1) end)")
+    assert.matches("no such assertion; did you mean 'equal'", out)
+    local dir = process.tmpname ".empty"
+    process.run("mkdir -p " .. process.quote(dir))
+    out, code = run(dir)
+    assert.equal(2, code)
+    assert.matches("no tests found", out)
+  end)
+end)

@@ -78,7 +78,7 @@ bool kl_groups_enter(kl_groups *g, const char *name, kl_item *it, bool *news)
     kl_group *x = it->group = group_at(g, name);
     if (x->candidate == it)
         x->candidate = NULL;
-    if (x->runs)
+    if (x->runs && x->runs != it)
         return false;
     x->runs = it;
     return true;

@@ -32,6 +32,7 @@ void kl_groups_fini(kl_groups *g);
  * it had been the candidate of, is ready now; else left alone. */
 bool kl_groups_enter(kl_groups *g, const char *name, kl_item *it, bool *news);
 void kl_groups_park(kl_groups *g, kl_item *it);               /* after it entered in vain: queued, in its group */
+static inline bool kl_groups_runs(const kl_item *it) { return it->group && it->group->runs == it; }      /* not in rank order */
 /* It runs no more, or does not run after all: true when another one of its group is ready now. */
 bool kl_groups_leave(kl_groups *g, kl_item *it);
 void kl_groups_unpark(kl_groups *g, kl_item *it);             /* back into the queue, at the place of its age: to be looked at again */

@@ -383,6 +383,12 @@ static void ran_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
     q->started_sum -= it->at - q->epoch;
 }
 
+/* True when another one of its group is ready now. In rank order an item knows no group. */
+static bool leave_group_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
+{
+    return q->order != KL_QUEUE_RANK && kl_groups_leave(&q->groups, it);
+}
+
 bool kl_workqueue_try_get(kl_workqueue *q, kl_time now, kl_queue_item *out)
 {
     kl_spin_lock(&q->mu);
@@ -396,12 +402,6 @@ bool kl_workqueue_try_get(kl_workqueue *q, kl_time now, kl_queue_item *out)
     }
     kl_spin_unlock(&q->mu);
     return it;
-}
-
-/* True when another one of its group is ready now. In rank order an item knows no group. */
-static bool leave_group_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
-{
-    return q->order != KL_QUEUE_RANK && kl_groups_leave(&q->groups, it);
 }
 
 static bool done_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
@@ -494,7 +494,9 @@ void kl_workqueue_hold(kl_workqueue *q, const kl_queue_item *item, kl_time until
     bool news = catch_up_locked(q, now);
     kl_item *it = kl_items_at(&q->items, item->id);
     bool ready = it->dirty || it->released || until <= now;
-    news |= leave_group_locked(q, it) | ready;
+    news |= ready;
+    if (q->shutting_down || q->order == KL_QUEUE_RANK || !kl_groups_runs(it))
+        news |= leave_group_locked(q, it);         /* somebody else of its group may go first */
     unrun_locked(q, it, item);
     if (ready) {
         it->queued = true;
@@ -569,8 +571,11 @@ void kl_workqueue_shut_down(kl_workqueue *q)
     for (const kl_agenda_entry *e; (e = kl_agenda_peek(&q->waiting));) {
         kl_item *it = kl_items_at(&q->items, e->item);
         unwait_locked(q, it);
-        q->held -= it->held;
-        it->held = false;
+        if (it->held) {
+            q->held--;
+            it->held = false;
+            leave_group_locked(q, it);
+        }
         drop_locked(q, it);
     }
     q->hungry = true;

@@ -90,7 +90,8 @@ kl_time kl_workqueue_next_due(kl_workqueue *q);      /* `now` or earlier when so
 /* Keys of one group do not run at the same time: true when it may run, in that group until done. False: it was put back and is parked until
  * the group is free (or somebody adds it: its group may be another now), and then handed out again in its turn. Once for each time it is handed out. */
 bool kl_workqueue_enter(kl_workqueue *q, const kl_queue_item *item, const char *group, kl_time now);
-/* Put back; handed out again at `until`, or when somebody adds or releases it, whichever is sooner. Before it enters a group. */
+/* Put back; handed out again at `until`, or when somebody adds or releases it, whichever is sooner. The group that it has entered stays its
+ * own meanwhile. */
 void kl_workqueue_hold(kl_workqueue *q, const kl_queue_item *item, kl_time until, kl_time now);
 /* What the key was or is about to be held for is there; nothing for one that is neither held nor just handed out. */
 void kl_workqueue_release(kl_workqueue *q, const char *key, kl_time now);

@@ -95,7 +95,7 @@ kl_controller *kl_controller_new(const kl_controller_env *env, const kl_controll
     c->name = kl_strdup(spec->name);
     c->resource = kl_strdup(spec->resource);
     kl_mutex_init(&c->mu);
-    c->queue = kl_workqueue_new(&(kl_workqueue_options){.seed = kl_hash(spec->name, strlen(spec->name)), .order = env->turns ? KL_QUEUE_NAME : KL_QUEUE_FAIR, .wake = wake, .wake_arg = c});
+    c->queue = kl_workqueue_new(&(kl_workqueue_options){.backoff = spec->backoff, .seed = kl_hash(spec->name, strlen(spec->name)), .order = env->turns ? KL_QUEUE_NAME : KL_QUEUE_FAIR, .wake = wake, .wake_arg = c});
     c->metrics = kl_metrics_controller(env->metrics, spec->name, WORKERS_DEFAULT);
     c->triggers = kl_triggers_new(env->loop, env->clock, enqueue_all, c);
     return c;
@@ -316,6 +316,7 @@ static void publish(kl_controller *c)
     kl_loop_timer_cancel(c->env.loop, c->resync_timer);
     c->resync_timer = 0;
     c->resync = l->spec->resync;
+    kl_workqueue_set_backoff(c->queue, &l->spec->backoff);
     kl_wiring_activate(fresh);
     resync_arm(c);
     kl_triggers_set(c->triggers, l->spec->every, (const char *const *)l->spec->cron);
@@ -469,7 +470,7 @@ bool kl_controller_idle(kl_controller *c)
 {
     kl_workqueue_stats q;
     kl_workqueue_stats_get(c->queue, kl_clock_now(c->env.clock), &q);
-    return !c->next && c->current && !q.ready && !q.running && !q.failing;
+    return !c->next && c->current && !q.ready && !q.running && !q.failing && !q.parked && !q.held;
 }
 
 /* --- turns ----------------------------------------------------------------------------------------------------------------------- */
@@ -517,6 +518,8 @@ void kl_controller_outlook(kl_controller *c, kl_outlook *o)
     o->asleep += asleep;
     if (atomic_load(&c->turn) || q.running > asleep)
         busy(o, kl_sprintf("a reconcile of %s", c->name));
+    if (q.held)
+        busy(o, kl_sprintf("caches that are to show what %s wrote", c->name));
     if (!n)
         return;
     if (due > now)

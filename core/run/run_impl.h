@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "base/buf.h"
 #include "base/heap.h"
 #include "base/list.h"
 #include "base/sync.h"
@@ -94,5 +95,10 @@ struct kl_worker {
 const char *kl__run_detail(kl_run *r);
 kl_answer *kl__answer_new(kl_run *r);
 void kl__answer_done(void *arg, kl_status st, int code, const kl_value *body, kl_err *err);     /* a kl_reply_fn; arg is the kl_answer */
+
+/* --- serial.c ------------------------------------------------------------------------------------------------------------------ */
+bool kl__serial_says(const kl_controller_spec *s);         /* some runs may not overlap */
+/* The group of an object, as a text that is never empty; nothing is written for one that is in none. */
+KL_NODISCARD kl_status kl__serial_text(const kl_gen_state *g, const kl_value *object, kl_buf *out, kl_err *err);
 
 #endif

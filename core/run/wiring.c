@@ -306,7 +306,7 @@ void kl_wiring_enqueue_where(kl_wiring *w, bool (*which)(void *arg, const char *
         char *key = kl_object_key(all.v[i]);
         if (!which || which(arg, key)) {
             int priority = KL_PRIORITY_LOW + kl__own_priority(w, NULL, all.v[i]);
-            kl_workqueue_add_with(w->o.queue, key, &(kl_add){.priority = priority}, now);
+            kl_workqueue_add_with(w->o.queue, key, &(kl_add){.priority = priority, .routine = true}, now);
         }
         kl_free(key);
     }

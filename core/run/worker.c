@@ -17,6 +17,8 @@
 #define CONCURRENCY_DEFAULT 32
 /* A state that cannot be opened (memory, a broken script that passed its load) is tried again this much later. */
 #define OPEN_RETRY KL_SECONDS(1)
+/* In one round: keys that have to wait for others of their group. Answers and timers do not wait for the rest of them. */
+#define WAITS_MAX 64
 /* Between two looks whether a lease that has run out was renewed after all: who decides that ends the worker otherwise. */
 #define MANDATE_RETRY KL_MILLISECONDS(50)
 
@@ -167,6 +169,27 @@ static kl_time again(const kl_run *r, kl_time after, bool rate_limited, kl_time 
     return kl_workqueue_add_with(r->w->o.queue, r->key, &(kl_add){.priority = r->item.priority, .after = after, .rate_limited = rate_limited}, now);
 }
 
+static bool gives_up(const kl_run *r)
+{
+    int most = r->gen->logic->spec->give_up;
+    return most > 0 && r->attempt >= most;
+}
+
+/* The last of so many failures in a row: routine does not bring the key back, a change does, and it is as good as new then. */
+static void give_up(kl_run *r)
+{
+    kl_worker *w = r->w;
+    char why[2048], *note = kl_sprintf("gave up after %d failures in a row, waiting for the object to change: %s", r->attempt, r->message ? r->message : "");
+    kl_log_quote(r->message ? r->message : "", why, sizeof why);
+    kl_error("reconcile failed too often, waiting for the object to change", "controller=%s key=%s attempt=%d reconcileID=%s generation=%d%s error=%s%s%s", w->o.name,
+        r->key, r->attempt, kl_run_id(r), r->gen->logic->generation, kl__run_detail(r), why, r->traceback ? "\n" : "", r->traceback ? r->traceback : "");
+    w->o.event(w->o.arg, &(kl_news){.about = r->object, .type = "Warning", .reason = "GaveUp", .note = note});
+    kl_free(note);
+    kl_workqueue_rest(w->o.queue, &r->item);
+    if (w->o.metrics)
+        kl_metrics_terminal(w->o.metrics);
+}
+
 /* What it was refused somebody else does; but should we lead again, its key is looked at again. No error, no backoff, no outcome. */
 static void settle_deposed(kl_run *r, kl_time now)
 {
@@ -219,7 +242,10 @@ static void settle(kl_run *r, kl_time now)
         outcome = KL_OUTCOME_REQUEUE;
         break;
     case KL_RESULT_ERROR:
-        log_failure(r, next = again(r, 0, true, now));
+        if (gives_up(r))
+            give_up(r);
+        else
+            log_failure(r, next = again(r, 0, true, now));
         outcome = KL_OUTCOME_ERROR;
         break;
     case KL_RESULT_FAIL:
@@ -277,20 +303,8 @@ static void run_late(kl_run *r, kl_time now)
 
 /* --- the start of a run --------------------------------------------------------------------------------------------------- */
 
-static void run_start(kl_worker *w, kl_gen_state *g, kl_queue_item *item, kl_time now)
+static kl_run *run_new(kl_worker *w, kl_gen_state *g, const kl_queue_item *item, const kl_value *object, kl_time now)
 {
-    const kl_value *object = w->o.object(w->o.arg, g->logic, item->key);
-    if (w->o.metrics)
-        kl_metrics_queue_latency(w->o.metrics, now - item->queued_at);
-    if (object && w->o.gate && !kl_gate_enter(w->o.gate, item->key)) {     /* another replica's by now */
-        kl_value_unref(object);
-        object = NULL;
-    }
-    if (!object) {         /* deleted meanwhile: level-based logic has nothing to look at */
-        kl_workqueue_forget(w->o.queue, item->key);
-        kl_workqueue_finish(w->o.queue, item, now);
-        return;
-    }
     kl_run *r = kl_new(kl_run);
     size_t nslen;
     r->w = w;
@@ -309,9 +323,58 @@ static void run_start(kl_worker *w, kl_gen_state *g, kl_queue_item *item, kl_tim
     atomic_fetch_add(&w->inflight, 1);
     if (w->o.metrics)
         kl_metrics_active(w->o.metrics, 1);
-    if (g->logic->spec->timeout > 0)
-        kl_heap_push(&w->due, &r->deadline, now + g->logic->spec->timeout);
-    after_step(r, g->logic->program->ops->start(g->state, r));
+    return r;
+}
+
+/* Whether it may run now; if not, the queue has it again and brings it in time. */
+static bool may_run(kl_worker *w, kl_gen_state *g, const kl_queue_item *item, const kl_value *object, kl_time now, kl_err *err)
+{
+    if (!kl__serial_says(g->logic->spec))
+        return true;
+    kl_buf group = KL_BUF_INIT;
+    bool may = kl__serial_text(g, object, &group, err) || !group.len || kl_workqueue_enter(w->o.queue, item, kl_buf_str(&group), now);
+    kl_buf_fini(&group);
+    return may;
+}
+
+/* A run that cannot begin has failed like one that did. */
+static void run_fail(kl_run *r, const kl_err *err, kl_time now)
+{
+    kl_run_finish(r, KL_RESULT_ERROR, 0, kl_err_message(err), NULL);
+    run_end(r, now);
+}
+
+/* False when the key has to wait after all. */
+static bool run_start(kl_worker *w, kl_gen_state *g, kl_queue_item *item, kl_time now)
+{
+    kl_err err = KL_ERR_INIT;
+    const kl_value *object = w->o.object(w->o.arg, g->logic, item->key);
+    if (object && !may_run(w, g, item, object, now, &err)) {
+        kl_value_unref(object);
+        return false;
+    }
+    if (w->o.metrics)
+        kl_metrics_queue_latency(w->o.metrics, now - item->queued_at);
+    if (object && w->o.gate && !kl_gate_enter(w->o.gate, item->key)) {     /* another replica's by now */
+        kl_value_unref(object);
+        object = NULL;
+    }
+    if (!object) {         /* deleted meanwhile: level-based logic has nothing to look at */
+        kl_workqueue_forget(w->o.queue, item->key);
+        kl_workqueue_finish(w->o.queue, item, now);
+        kl_err_fini(&err);
+        return true;
+    }
+    kl_run *r = run_new(w, g, item, object, now);
+    if (err.status) {
+        run_fail(r, &err, now);
+    } else {
+        if (g->logic->spec->timeout > 0)
+            kl_heap_push(&w->due, &r->deadline, now + g->logic->spec->timeout);
+        after_step(r, g->logic->program->ops->start(g->state, r));
+    }
+    kl_err_fini(&err);
+    return true;
 }
 
 static bool has_room(kl_worker *w, const kl_gen_state *g)
@@ -419,14 +482,15 @@ kl_time kl_worker_step(kl_worker *w)
     } else if (!draining && mine) {
         kl_gen_state *g = gen_wanted(w, now, &next);
         kl_queue_item item;
-        while (g && mine && has_room(w, g) && may_act(w) && kl_workqueue_try_get(w->o.queue, now, &item)) {
+        int waits = 0;
+        while (g && mine && waits < WAITS_MAX && has_room(w, g) && may_act(w) && kl_workqueue_try_get(w->o.queue, now, &item)) {
             mine = !w->o.turn;
             /* Asked again after the key was taken: a generation is published before it enqueues, so this is the one that did. */
             g = gen_current(w, now);
             if (w->o.more)
                 w->o.more(w->o.arg);
             if (g) {
-                run_start(w, g, &item, now);
+                waits += !run_start(w, g, &item, now);
                 (void)rest(g, false);
             } else {
                 put_back(w, &item, now);
@@ -437,6 +501,8 @@ kl_time kl_worker_step(kl_worker *w)
             next = w->retry_open;
         else if (g && (w->room = has_room(w, g)))
             next = kl_workqueue_next_due(w->o.queue);
+        if (waits == WAITS_MAX)
+            next = now;
         if (g && next > now && rest(g, true))
             next = now;                    /* look at everything again before more of it */
         if (w->o.turn_over)

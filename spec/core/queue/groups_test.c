@@ -223,6 +223,29 @@ static void a_key_that_is_released_before_it_is_held_is_not_held(void **state)
     kl_workqueue_free(q);
 }
 
+static void a_key_that_is_held_in_its_group_keeps_it(void **state)
+{
+    (void)state;
+    kl_workqueue *q = queue();
+    add(q, "ns/a", 0, 1);
+    add(q, "ns/b", 0, 2);
+    kl_queue_item a = take(q, "ns/a", 3), b = take(q, "ns/b", 3);
+    assert_true(kl_workqueue_enter(q, &a, "g", 3));
+    assert_false(kl_workqueue_enter(q, &b, "g", 3));
+    kl_workqueue_hold(q, &a, 100, 4);
+    nothing_is_ready(q, 5);
+    kl_workqueue_release(q, "ns/a", 6);
+    a = take(q, "ns/a", 6);
+    assert_true(kl_workqueue_enter(q, &a, "g", 6));
+    kl_workqueue_hold(q, &a, 100, 7);
+    kl_workqueue_shut_down(q);                 /* it is dropped, and who was handed out already is not left waiting for it */
+    b = take(q, "ns/b", 8);
+    assert_true(kl_workqueue_enter(q, &b, "g", 8));
+    kl_workqueue_finish(q, &b, 9);
+    assert_true(kl_workqueue_drained(q));
+    kl_workqueue_free(q);
+}
+
 static void what_was_given_up_rests_until_somebody_changes_it(void **state)
 {
     (void)state;
@@ -619,7 +642,7 @@ static void enter(model *m, int k, int g, kl_time now)
     e->group = g;
     if (m->candidate[g] == k)
         m->candidate[g] = -1;
-    assert_int_equal(in, m->runs[g] < 0);
+    assert_int_equal(in, m->runs[g] < 0 || m->runs[g] == k);
     if (in) {
         m->runs[g] = k;
         return;
@@ -635,7 +658,8 @@ static void hold(model *m, int k, kl_time until, kl_time now)
     entry *e = &m->e[k];
     bool ready = e->dirty || e->released || until <= now;
     kl_workqueue_hold(m->q, &e->item, until, now);
-    model_leave(m, k);
+    if (e->group < 0 || m->runs[e->group] != k)
+        model_leave(m, k);
     model_unrun(m, k);
     if (ready) {
         shelf_put(m, &m->ready, k, true);
@@ -716,6 +740,8 @@ static void one_life(uint64_t seed, long ops)
                 hold(m, who, now + delay, now);
             else if (who >= 0 && group_of(who, i) >= 0)
                 enter(m, who, group_of(who, i), now);
+            if (who >= 0 && m->e[who].running && kl_random_next(&r) % 4 == 0)
+                hold(m, who, now + delay, now);
             break;
         default:
             who = running_from(m, k);
@@ -734,7 +760,17 @@ static void one_life(uint64_t seed, long ops)
     kl_workqueue_shut_down(m->q);              /* what waits is dropped, and all else comes to an end, parked or not */
     m->down = true;
     for (int k = 0; k < KEYS; k++)
-        m->e[k].waiting = m->e[k].held = false;
+        m->e[k].waiting = false;
+    for (int n = 0; n < KEYS; n++) {           /* in the order in which they were due */
+        int first = -1;
+        for (int k = 0; k < KEYS; k++)
+            if (m->e[k].held && (first < 0 || m->e[k].due < m->e[first].due || (m->e[k].due == m->e[first].due && m->e[k].due_seq < m->e[first].due_seq)))
+                first = k;
+        if (first >= 0) {
+            m->e[first].held = false;
+            model_leave(m, first);
+        }
+    }
     for (int left = 5 * KEYS; left && !kl_workqueue_drained(m->q); left--, now++) {
         int who = get(m, now);
         if (who >= 0 && group_of(who, 0) >= 0)
@@ -768,6 +804,7 @@ KL_TESTS(
     cmocka_unit_test(parked_keys_are_handed_out_before_the_queue_is_drained),
     cmocka_unit_test(a_held_key_comes_again_in_time_or_when_it_is_released_or_added),
     cmocka_unit_test(a_key_that_is_released_before_it_is_held_is_not_held),
+    cmocka_unit_test(a_key_that_is_held_in_its_group_keeps_it),
     cmocka_unit_test(what_was_given_up_rests_until_somebody_changes_it),
     cmocka_unit_test(nobody_waits_without_bound_whoever_else_comes),
     cmocka_unit_test(random_operations_follow_the_rules))

@@ -185,7 +185,20 @@ static inline bool rig_rest(void *state, bool idle)
     return r->rest_left > 0 && r->rest_left--;
 }
 
-static const kl_program_ops rig_ops = {.open = rig_open, .close = rig_close, .start = rig_start, .resume = rig_resume, .rest = rig_rest, .abandon = rig_abandon,
+/* A function of the script: the word after the slash, up to a dash; "bad" fails, "none" says nothing. */
+static inline kl_status rig_index(void *state, size_t fn, const kl_value *object, kl_emit_fn *emit, void *arg, kl_err *err)
+{
+    (void)state;
+    const char *group = kl_value_str_at(object, "spec", "group", NULL);
+    assert_int_equal(fn, 7);
+    if (group && !strcmp(group, "bad"))
+        return kl_fail(err, KL_ESCRIPT, "x.lua:3: no group in it");
+    if (group)
+        emit(arg, group);
+    return KL_OK;
+}
+
+static const kl_program_ops rig_ops = {.index = rig_index, .open = rig_open, .close = rig_close, .start = rig_start, .resume = rig_resume, .rest = rig_rest, .abandon = rig_abandon,
     .free = rig_program_free};
 
 /* --- the owner -------------------------------------------------------------------------------------------------------- */
@@ -315,6 +328,16 @@ static inline void rig_init(rig *r, kl_time timeout, int concurrency)
 }
 
 static inline void rig_object_free(void *v) { kl_value_unref(v); }
+
+/* The object under a key, as JSON. */
+static inline void rig_object_set(rig *r, const char *key, const char *json)
+{
+    const kl_value *v = NULL;
+    kl_err err = KL_ERR_INIT;
+    assert_ok(kl_value_decode(json, strlen(json), &v, &err), &err);
+    const kl_value *old = kl_map_set(r->objects, key, (void *)v);
+    kl_value_unref(old);
+}
 
 /* An object with a behaviour, and its key in the queue. */
 static inline void rig_add(rig *r, const char *key, const char *behaviour)

@@ -605,6 +605,142 @@ static void a_program_may_block_its_worker(void **state)
     rig_fini(&r);
 }
 
+/* --- keys that exclude each other, keys that are given up ------------------------------------------------------------------ */
+
+static void set_serial(rig *r, const char *path)
+{
+    kl_err err = KL_ERR_INIT;
+    if (path)
+        assert_ok(kl_path_parse(path, &r->gens[0].spec.serial.path, &err), &err);
+    else
+        r->gens[0].spec.serial.fn = 7;
+}
+
+static void runs_of_one_text_do_not_overlap_and_take_no_room_while_they_wait(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 2; way++) {
+        rig r;
+        rig_init(&r, 0, 2);
+        set_serial(&r, way ? NULL : "spec.group");
+        rig_object_set(&r, "ns/a", "{\"spec\":{\"group\":\"n1\"}}");
+        rig_object_set(&r, "ns/b", "{\"spec\":{\"group\":\"n1\"}}");
+        rig_object_set(&r, "ns/c", "{\"spec\":{\"group\":\"n2\"}}");
+        rig_object_set(&r, "ns/d", "{\"spec\":{}}");
+        rig_add(&r, "ns/a", "gD");
+        rig_add(&r, "ns/b", "D");
+        rig_add(&r, "ns/c", "gD");
+        rig_add(&r, "ns/d", "D");
+        rig_round(&r);
+        assert_said(&r, "open1 g1+ns/a#1 g1+ns/c#1");
+        assert_string_equal(rig_state(&r, "ns/b"), "waiting for its group");
+        assert_string_equal(rig_state(&r, "ns/d"), "queued");      /* there is no room for it, b has taken none */
+        rig_answer(&r, 2, KL_OK, NULL);
+        rig_round(&r);
+        assert_said(&r, "ok g1+ns/d#1");
+        rig_answer(&r, 1, KL_OK, NULL);
+        rig_round(&r);
+        assert_said(&r, "ok g1+ns/b#1");
+        assert_string_equal(rig_state(&r, "ns/b"), "absent");
+        kl_path_free(r.gens[0].spec.serial.path);
+        rig_fini(&r);
+    }
+}
+
+static void a_waiting_run_lets_the_next_of_its_group_go_when_it_ends_badly(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, KL_SECONDS(2), 0);
+    set_serial(&r, "spec.group");
+    rig_object_set(&r, "ns/a", "{\"spec\":{\"group\":5}}");
+    rig_object_set(&r, "ns/b", "{\"spec\":{\"group\":5}}");
+    rig_add(&r, "ns/a", "gD");
+    rig_add(&r, "ns/b", "E");
+    rig_round(&r);
+    assert_said(&r, "open1 g1+ns/a#1");
+    rig_advance(&r, KL_SECONDS(2));            /* its time is over */
+    rig_round(&r);
+    assert_said(&r, "xns/a g1+ns/b#1");
+    kl_map_set(r.behaviour, "ns/b", "gD");
+    rig_add(&r, "ns/c", "D");                  /* in no group */
+    rig_round(&r);
+    assert_said(&r, "g1+ns/c#1");
+    kl_path_free(r.gens[0].spec.serial.path);
+    rig_fini(&r);
+}
+
+static void a_serial_function_that_fails_fails_the_run(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    set_serial(&r, NULL);
+    rig_object_set(&r, "ns/a", "{\"spec\":{\"group\":\"bad\"}}");
+    rig_add(&r, "ns/a", "D");
+    rig_round(&r);
+    assert_said(&r, "open1");
+    assert_non_null(strstr(kl_buf_str(&r.log), "the `serial` function: x.lua:3: no group in it"));
+    assert_string_equal(rig_state(&r, "ns/a"), "waiting 1 s");
+    rig_object_set(&r, "ns/a", "{\"spec\":{\"group\":\"good\"}}");
+    rig_add(&r, "ns/a", "D");
+    rig_round(&r);
+    assert_said(&r, "g1+ns/a#2");
+    rig_fini(&r);
+}
+
+static void a_worker_that_is_aborted_leaves_no_group_busy(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    set_serial(&r, "spec.group");
+    rig_object_set(&r, "ns/a", "{\"spec\":{\"group\":\"n1\"}}");
+    rig_object_set(&r, "ns/b", "{\"spec\":{\"group\":\"n1\"}}");
+    rig_add(&r, "ns/a", "gD");
+    rig_add(&r, "ns/b", "gD");
+    rig_round(&r);
+    kl_worker_drain(r.w);
+    kl_worker_abort(r.w);
+    rig_round(&r);
+    assert_said(&r, "open1 g1+ns/a#1 xns/a");
+    assert_string_equal(rig_state(&r, "ns/a"), "queued");
+    assert_string_equal(rig_state(&r, "ns/b"), "queued");
+    kl_path_free(r.gens[0].spec.serial.path);
+    rig_fini(&r);
+}
+
+static void after_so_many_failures_in_a_row_a_key_rests_until_it_changes(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    r.gens[0].spec.give_up = 3;
+    rig_add(&r, "ns/a", "E");
+    for (int i = 0; i < 2; i++) {
+        rig_round(&r);
+        rig_advance(&r, KL_SECONDS(4));
+    }
+    assert_string_equal(kl_buf_str(&r.events), "");
+    assert_int_equal(rig_round(&r), -1);
+    assert_said(&r, "open1 g1+ns/a#1 g1+ns/a#2 g1+ns/a#3");
+    assert_string_equal(rig_state(&r, "ns/a"), "given up");
+    assert_string_equal(kl_buf_str(&r.events), "Warning GaveUp gave up after 3 failures in a row, waiting for the object to change: boom;");
+    assert_non_null(strstr(kl_buf_str(&r.log), "reconcile failed too often, waiting for the object to change"));
+    kl_buf text = KL_BUF_INIT;
+    kl_metrics_write(r.metrics, &text);
+    assert_non_null(strstr(kl_buf_str(&text), "controller_runtime_terminal_reconcile_errors_total{controller=\"ctl\"} 1\n"));
+    kl_buf_fini(&text);
+    kl_workqueue_add_with(r.queue, "ns/a", &(kl_add){.routine = true}, kl_clock_now(r.clock));
+    rig_round(&r);
+    assert_said(&r, "");
+    rig_add(&r, "ns/a", "E");                  /* it has changed: as good as new */
+    rig_round(&r);
+    assert_said(&r, "g1+ns/a#1");
+    assert_string_equal(rig_state(&r, "ns/a"), "waiting 1 s");
+    rig_fini(&r);
+}
+
 KL_TESTS(cmocka_unit_test(a_key_runs_once_and_is_done),
     cmocka_unit_test(other_keys_run_while_one_waits_for_its_answer),
     cmocka_unit_test(a_request_carries_the_controller_and_the_namespace_of_the_key),
@@ -634,4 +770,9 @@ KL_TESTS(cmocka_unit_test(a_key_runs_once_and_is_done),
     cmocka_unit_test(the_door_refuses_writes_after_the_deadline_and_lets_reads_through),
     cmocka_unit_test(a_run_that_outlived_its_term_leaves_its_key_in_the_queue_and_counts_for_nothing),
     cmocka_unit_test(a_run_of_one_term_writes_nothing_in_the_next),
-    cmocka_unit_test(a_program_may_block_its_worker))
+    cmocka_unit_test(a_program_may_block_its_worker),
+    cmocka_unit_test(runs_of_one_text_do_not_overlap_and_take_no_room_while_they_wait),
+    cmocka_unit_test(a_waiting_run_lets_the_next_of_its_group_go_when_it_ends_badly),
+    cmocka_unit_test(a_serial_function_that_fails_fails_the_run),
+    cmocka_unit_test(a_worker_that_is_aborted_leaves_no_group_busy),
+    cmocka_unit_test(after_so_many_failures_in_a_row_a_key_rests_until_it_changes))

@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "base/sync.h"
 #include "run/caches.h"
+#include "run/kinds.h"
 
 struct kl_caches {
     kl_caches_options o;
@@ -20,7 +21,7 @@ struct kl_caches {
 
 /* Of kinds: see kinds.c. Loop only, but for `pending`. */
 struct kl__news {
-    kl_cache *caches[2];                   /* NULL: not watched */
+    kl_cache *caches[KL__NEWS_KINDS];                 /* NULL: not watched */
     int used;                              /* caches with users; the last one to go ends the watch */
     kl_time given_up;                      /* when it was found that this may not be watched; -1: it may, as far as we know */
     bool told;                             /* that, once */

@@ -1,6 +1,6 @@
 /* informers.c - the shared informers of one client. A member is known under what it was wanted for, until nobody wants it; its memory
  * stays until the watch thread has said goodbye. */
-#include "run/informers.h"
+#include "run/informers_impl.h"
 
 #include <string.h>
 
@@ -11,26 +11,6 @@
 
 #define MAX_OBJECT_DEFAULT ((size_t)16 << 20)
 
-typedef struct member {
-    struct member *next;
-    kl_informers *set;
-    kl_informer *informer;             /* a reference */
-    kl_subscription *sub;              /* tells of the sync; NULL once it stops */
-    char *label;
-    kl_projection *keep;
-    int users;
-    bool started, stopping;            /* stopping: the informer was asked to */
-    bool over;                         /* and it has */
-} member;
-
-struct kl_informers {
-    kl_informers_options o;
-    kl_mutex mu;
-    kl_cond cond;                      /* some informer synced or stopped */
-    member *members KL_GUARDED_BY(mu); /* those that stop, too */
-    bool stopped KL_GUARDED_BY(mu);
-};
-
 kl_informers *kl_informers_new(const kl_informers_options *o)
 {
     kl_informers *f = kl_new(kl_informers);
@@ -39,16 +19,18 @@ kl_informers *kl_informers_new(const kl_informers_options *o)
         f->o.clock = kl_clock_real();
     if (!f->o.max_object)
         f->o.max_object = MAX_OBJECT_DEFAULT;
+    f->news_given_up = -1;
     kl_mutex_init(&f->mu);
     kl_cond_init(&f->cond);
     return f;
 }
 
-static void member_free(member *m)
+static void member_free(kl__member *m)
 {
     kl_informer_unref(m->informer);
     kl_projection_unref(m->keep);
     kl_free(m->label);
+    kl_free(m->kind);
     kl_free(m);
 }
 
@@ -56,7 +38,7 @@ static void member_free(member *m)
 
 static void on_synced(void *arg)
 {
-    kl_informers *f = ((member *)arg)->set;
+    kl_informers *f = ((kl__member *)arg)->set;
     kl_lock(&f->mu);
     kl_cond_broadcast(&f->cond);
     kl_unlock(&f->mu);
@@ -64,15 +46,18 @@ static void on_synced(void *arg)
 
 static void on_trouble(void *arg)
 {
-    member *m = arg;
-    if (m->set->o.on_trouble)
+    kl__member *m = arg;
+    kl__members_trouble(m);
+    if (m->set->o.on_trouble && !m->is_news)
         m->set->o.on_trouble(m->set->o.arg, m->informer);
 }
 
 static void on_stopped(void *arg)
 {
-    member *m = arg;
+    kl__member *m = arg;
     kl_informers *f = m->set;
+    if (m->is_news)
+        kl__members_news_over(f);
     kl_lock(&f->mu);
     m->over = true;
     kl_cond_broadcast(&f->cond);
@@ -84,7 +69,7 @@ static void on_stopped(void *arg)
 static void reap_locked(kl_informers *f) KL_REQUIRES(f->mu);
 static void reap_locked(kl_informers *f)
 {
-    for (member **at = &f->members, *m; (m = *at);) {
+    for (kl__member **at = &f->members, *m; (m = *at);) {
         if (m->over && !m->users) {
             *at = m->next;
             member_free(m);
@@ -94,21 +79,22 @@ static void reap_locked(kl_informers *f)
     }
 }
 
-static member *find_locked(kl_informers *f, const char *label, const kl_projection *keep) KL_REQUIRES(f->mu);
-static member *find_locked(kl_informers *f, const char *label, const kl_projection *keep)
+static kl__member *find_locked(kl_informers *f, const char *label, const kl_projection *keep) KL_REQUIRES(f->mu);
+static kl__member *find_locked(kl_informers *f, const char *label, const kl_projection *keep)
 {
-    for (member *m = f->members; m; m = m->next)
+    for (kl__member *m = f->members; m; m = m->next)
         if (m->users && !strcmp(m->label, label) && kl_projection_equal(m->keep, keep))
             return m;
     return NULL;
 }
 
-static member *member_new(kl_informers *f, const kl_informer_want *w, const kl_gvk *g, char *label)
+kl__member *kl__member_new_locked(kl_informers *f, const kl_informer_want *w, const kl_gvk *g, char *label, const kl_handler *handler)
 {
     static const char *const annotations[] = {"metadata", "annotations"};      /* the end of initial events is told in one */
-    member *m = kl_new(member);
+    kl__member *m = kl_new(kl__member);
     m->set = f;
     m->label = label;
+    m->kind = kl_strdup(w->kind);
     m->keep = kl_projection_ref(w->keep);
     m->users = 1;
     char *api_version = kl_api_version(g->group, g->version);
@@ -118,7 +104,11 @@ static member *member_new(kl_informers *f, const kl_informer_want *w, const kl_g
     kl_client_source(&(kl_client_source_options){.client = f->o.client, .kind = w->kind, .ns = w->ns, .labels = w->labels,
         .fields = w->fields, .max_object = f->o.max_object, .keep = w->keep}, &o.source);
     m->informer = kl_informer_new(&o);
-    m->sub = kl_informer_subscribe(m->informer, &(kl_handler){.on_synced = on_synced, .arg = m});
+    kl_handler h = *handler;
+    h.arg = m;
+    m->sub = kl_informer_subscribe(m->informer, &h);
+    m->next = f->members;
+    f->members = m;
     kl_free(api_version);
     return m;
 }
@@ -137,14 +127,12 @@ kl_status kl_informers_acquire(kl_informers *f, const kl_informer_want *w, kl_in
     kl_lock(&f->mu);
     reap_locked(f);
     bool stopped = f->stopped;
-    member *m = stopped ? NULL : find_locked(f, label, w->keep);
+    kl__member *m = stopped ? NULL : find_locked(f, label, w->keep);
     if (m) {
         m->users++;
     } else if (!stopped) {
-        m = member_new(f, w, &g, label);
+        m = kl__member_new_locked(f, w, &g, label, &(kl_handler){.on_synced = on_synced});
         label = NULL;
-        m->next = f->members;
-        f->members = m;
     }
     kl_unlock(&f->mu);
     kl_free(label);
@@ -156,7 +144,7 @@ kl_status kl_informers_acquire(kl_informers *f, const kl_informer_want *w, kl_in
 }
 
 /* Not under the lock: it waits for the subscription's callback, which takes it. */
-static void member_stop(member *m, kl_subscription *sub)
+static void member_stop(kl__member *m, kl_subscription *sub)
 {
     kl_informer_unsubscribe(sub);
     kl_informer_stop(m->informer, on_stopped, m);
@@ -164,10 +152,11 @@ static void member_stop(member *m, kl_subscription *sub)
 
 void kl_informers_release(kl_informers *f, kl_informer *i)
 {
-    member *last = NULL;
+    kl__member *last = NULL;
     kl_subscription *sub = NULL;
+    bool others = false;
     kl_lock(&f->mu);
-    for (member *m = f->members; m; m = m->next)
+    for (kl__member *m = f->members; m; m = m->next)
         if (m->informer == i && m->users) {
             if (!--m->users && !m->stopping) {
                 last = m;
@@ -177,10 +166,42 @@ void kl_informers_release(kl_informers *f, kl_informer *i)
             }
             break;
         }
+    for (kl__member *m = f->members; m; m = m->next)
+        others |= m->users && !m->is_news;
     reap_locked(f);
     kl_unlock(&f->mu);
     if (last)
         member_stop(last, sub);
+    if (!others)
+        kl__members_news_end(f);
+}
+
+static kl__member *running_locked(const kl_informers *f, bool (*which)(const kl__member *m)) KL_REQUIRES(f->mu);
+static kl__member *running_locked(const kl_informers *f, bool (*which)(const kl__member *m))
+{
+    for (kl__member *m = f->members; m; m = m->next)
+        if (!m->stopping && (!which || which(m)))
+            return m;
+    return NULL;
+}
+
+void kl__members_stop(kl_informers *f, bool (*which)(const kl__member *m))
+{
+    kl_lock(&f->mu);
+    for (kl__member *m; (m = running_locked(f, which));) {
+        m->stopping = true;
+        if (m->is_news)
+            m->users = 0;                          /* once it is over, nobody knows it any more */
+        kl_subscription *sub = m->sub;
+        m->sub = NULL;
+        kl_informer *i = kl_informer_ref(m->informer);
+        kl_unlock(&f->mu);
+        kl_informer_unsubscribe(sub);
+        kl_informer_stop(i, on_stopped, m);        /* what frees it comes later */
+        kl_informer_unref(i);
+        kl_lock(&f->mu);
+    }
+    kl_unlock(&f->mu);
 }
 
 /* --- all of them ------------------------------------------------------------------------------------------------------------- */
@@ -188,7 +209,7 @@ void kl_informers_release(kl_informers *f, kl_informer *i)
 void kl_informers_start(kl_informers *f)
 {
     kl_lock(&f->mu);
-    for (member *m = f->members; m; m = m->next)
+    for (kl__member *m = f->members; m; m = m->next)
         if (!m->started && !m->stopping) {
             m->started = true;
             kl_informer_start(m->informer);        /* posts; waits for nothing */
@@ -199,8 +220,8 @@ void kl_informers_start(kl_informers *f)
 static bool synced_locked(kl_informers *f) KL_REQUIRES(f->mu);
 static bool synced_locked(kl_informers *f)
 {
-    for (member *m = f->members; m; m = m->next)
-        if (m->started && !m->stopping && !kl_informer_synced(m->informer))
+    for (kl__member *m = f->members; m; m = m->next)
+        if (m->started && !m->stopping && !m->is_news && !kl_informer_synced(m->informer))
             return false;
     return !f->stopped;
 }
@@ -218,7 +239,7 @@ bool kl_informers_wait(kl_informers *f, kl_time deadline)
 static bool over_locked(const kl_informers *f) KL_REQUIRES(f->mu);
 static bool over_locked(const kl_informers *f)
 {
-    for (const member *m = f->members; m; m = m->next)
+    for (const kl__member *m = f->members; m; m = m->next)
         if (!m->over)
             return false;
     return true;
@@ -228,19 +249,9 @@ void kl_informers_stop(kl_informers *f)
 {
     kl_lock(&f->mu);
     f->stopped = true;
-    for (;;) {
-        member *m = f->members;
-        while (m && m->stopping)
-            m = m->next;
-        if (!m)
-            break;
-        m->stopping = true;
-        kl_subscription *sub = m->sub;
-        m->sub = NULL;
-        kl_unlock(&f->mu);
-        member_stop(m, sub);                       /* only who stops frees: m stays */
-        kl_lock(&f->mu);
-    }
+    kl_unlock(&f->mu);
+    kl__members_stop(f, NULL);
+    kl_lock(&f->mu);
     while (!over_locked(f))
         kl_cond_wait(&f->cond, &f->mu);
     kl_cond_broadcast(&f->cond);
@@ -252,7 +263,7 @@ void kl_informers_free(kl_informers *f)
     if (!f)
         return;
     kl_informers_stop(f);
-    for (member *m = f->members, *next; m; m = next) {
+    for (kl__member *m = f->members, *next; m; m = next) {
         next = m->next;
         member_free(m);
     }

@@ -6,7 +6,9 @@
  *   kl_informers_free(f);   kl_client_free(c);
  *
  * Kinds are looked up by the informers themselves: one that the server lacks, or may not be read, parks (kl_informer_stats says
- * why) and heals by itself. A manager has run/caches.h, which does the same on its loop. Any thread but the client's own. */
+ * why) and heals by itself. The first that misses its kind begins a watch of CustomResourceDefinitions and APIServices, whose events
+ * end all waits; where these may not be watched, it is asked for with backoff. Of a kind that is gone the objects are deleted.
+ * A manager has run/caches.h, which does the same on its loop. Any thread but the client's own. */
 #ifndef KL_RUN_INFORMERS_H
 #define KL_RUN_INFORMERS_H
 

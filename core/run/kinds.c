@@ -9,11 +9,22 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "run/caches_impl.h"
+#include "run/kinds.h"
 
-/* Discovery says a little later what a CRD's status said: after news it is asked at once, and again after these waits. */
-static const kl_time news_waits[] = { KL_MILLISECONDS(150), KL_MILLISECONDS(500), KL_SECONDS(2), KL_SECONDS(6) };
-#define GIVEN_UP KL_MINUTES(10)            /* then it may be tried again */
-static const char *const news_kinds[] = { "apiextensions.k8s.io/v1/CustomResourceDefinition", "apiregistration.k8s.io/v1/APIService" };
+const char *const kl__news_kinds[KL__NEWS_KINDS] = { "apiextensions.k8s.io/v1/CustomResourceDefinition", "apiregistration.k8s.io/v1/APIService" };
+
+kl_projection *kl__news_keep(void)
+{
+    static const char *const paths[] = {"status.conditions"};
+    kl_projection *keep = NULL;
+    return kl_projection_new(paths, 1, &keep, NULL) ? NULL : keep;
+}
+
+kl_time kl__news_wait(int step)
+{
+    static const kl_time waits[] = { KL_MILLISECONDS(150), KL_MILLISECONDS(500), KL_SECONDS(2), KL_SECONDS(6) };
+    return step < (int)(sizeof waits / sizeof *waits) ? waits[step] : 0;
+}
 
 struct kl__news *kl__news_new(void)
 {
@@ -27,7 +38,7 @@ void kl__news_end(kl_caches *s)
 {
     kl_loop_timer_cancel(s->o.loop, s->news->timer);
     s->news->timer = 0;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < KL__NEWS_KINDS; i++) {
         kl_cache *c = s->news->caches[i];
         s->news->caches[i] = NULL;
         if (c)
@@ -47,16 +58,13 @@ void kl__news_give_up(kl_caches *s, const char *why)
 
 void kl__news_begin(kl_caches *s)
 {
-    static const char *const paths[] = {"status.conditions"};
-    bool in_vain = s->news->given_up >= 0 && kl_clock_now(s->o.clock) - s->news->given_up < GIVEN_UP;
+    bool in_vain = s->news->given_up >= 0 && kl_clock_now(s->o.clock) - s->news->given_up < KL__NEWS_GIVEN_UP;
     if (!s->o.watch_kinds || in_vain || s->news->caches[0])
         return;
-    kl_projection *keep = NULL;
-    if (kl_projection_new(paths, 1, &keep, NULL))
-        return;
-    for (int i = 0; i < 2; i++) {
+    kl_projection *keep = kl__news_keep();
+    for (int i = 0; i < KL__NEWS_KINDS; i++) {
         kl__scope scope = {.keep = kl_projection_ref(keep)};
-        kl_cache *c = s->news->caches[i] = kl__cache_new(s, news_kinds[i], news_kinds[i], &scope);
+        kl_cache *c = s->news->caches[i] = kl__cache_new(s, kl__news_kinds[i], kl__news_kinds[i], &scope);
         c->is_news = true;
         c->users = 1;
         kl_lock(&s->mu);
@@ -64,7 +72,7 @@ void kl__news_begin(kl_caches *s)
         kl_unlock(&s->mu);
     }
     kl_projection_unref(keep);
-    for (int i = 0; i < 2 && s->news->caches[i]; i++)
+    for (int i = 0; i < KL__NEWS_KINDS && s->news->caches[i]; i++)
         kl__cache_resolve(s->news->caches[i]);
 }
 
@@ -99,7 +107,7 @@ void kl__news_look(kl_caches *s)
     bool parked = false;
     char *why = NULL;
     size_t n;
-    for (int i = 0; i < 2 && !why; i++)
+    for (int i = 0; i < KL__NEWS_KINDS && !why; i++)
         if (s->news->caches[i] && s->news->caches[i]->informer)
             (void)is_parked(s->news->caches[i]->informer, &why);
     if (why)
@@ -144,8 +152,9 @@ static void news_again(void *arg)
     kl_caches *s = arg;
     s->news->timer = 0;
     ask_again(s);
-    if (s->news->step < (int)(sizeof news_waits / sizeof *news_waits))
-        s->news->timer = kl_loop_timer(s->o.loop, news_waits[s->news->step++], news_again, s);
+    kl_time wait = kl__news_wait(s->news->step++);
+    if (wait)
+        s->news->timer = kl_loop_timer(s->o.loop, wait, news_again, s);
 }
 
 static void news_on_loop(void *arg)

@@ -7,6 +7,7 @@
 #include "base/sync.h"
 #include "model/object.h"
 #include "run/informers.h"
+#include "run/kinds.h"
 #include "server/server.h"
 
 /* A bound for hangs, generous for sanitizers. */
@@ -16,6 +17,7 @@ typedef struct world {
     kl_server *server;
     kl_client *client;
     kl_informers *f;
+    kl_clock *clock;                   /* stands still, where there is one: no wait ends by itself */
     kl_mutex mu;
     kl_cond cond;
     int troubles;                      /* under mu */
@@ -32,9 +34,10 @@ static void on_trouble(void *arg, kl_informer *i)
     kl_unlock(&w->mu);
 }
 
-static int start(void **state)
+static int start_with(void **state, kl_clock *clock)
 {
     world *w = kl_new(world);
+    w->clock = clock;
     *state = w;
     kl_mutex_init(&w->mu);
     kl_cond_init(&w->cond);
@@ -43,9 +46,12 @@ static int start(void **state)
     kl_client_options o = {0};
     kl_config_for_server(kl_server_url(w->server), &o.config);
     assert_ok(kl_client_new(&o, &w->client, &err), &err);
-    w->f = kl_informers_new(&(kl_informers_options){ .client = w->client, .on_trouble = on_trouble, .arg = w });
+    w->f = kl_informers_new(&(kl_informers_options){ .client = w->client, .on_trouble = on_trouble, .arg = w, .clock = clock });
     return 0;
 }
+
+static int start(void **state) { return start_with(state, NULL); }
+static int start_without_time(void **state) { return start_with(state, kl_clock_fake_new(KL_SECONDS(1000), KL_SECONDS(1700000000))); }
 
 static int stop(void **state)
 {
@@ -55,6 +61,8 @@ static int stop(void **state)
     kl_server_stop(w->server);
     kl_cond_fini(&w->cond);
     kl_mutex_fini(&w->mu);
+    if (w->clock)
+        kl_clock_fake_free(w->clock);
     kl_free(w);
     return 0;
 }
@@ -120,6 +128,34 @@ static void equal_wants_share_one_and_the_last_user_stops_it(void **state)
     kl_projection_unref(keep);
 }
 
+#define THINGS "{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\",\"metadata\":{\"name\":\"things.example.com\"}," \
+    "\"spec\":{\"group\":\"example.com\",\"scope\":\"Cluster\",\"names\":{\"plural\":\"things\",\"singular\":\"thing\",\"kind\":\"Thing\",\"listKind\":\"ThingList\"}," \
+    "\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\",\"x-kubernetes-preserve-unknown-fields\":true}}}]}}"
+
+/* What a handler heard of. */
+typedef struct ears { world *w; int added, deleted; } ears;      /* under w->mu */
+
+static void hear(void *arg, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags)
+{
+    ears *e = arg;
+    (void)old;
+    (void)now;
+    (void)flags;
+    kl_lock(&e->w->mu);
+    e->added += type == KL_ADDED;
+    e->deleted += type == KL_DELETED;
+    kl_cond_broadcast(&e->w->cond);
+    kl_unlock(&e->w->mu);
+}
+
+static void await_heard(ears *e, int added, int deleted)
+{
+    kl_lock(&e->w->mu);
+    while (e->added != added || e->deleted != deleted)
+        assert_true(kl_cond_wait_until(&e->w->cond, &e->w->mu, kl_clock_now(kl_clock_real()) + PATIENCE));
+    kl_unlock(&e->w->mu);
+}
+
 static void a_kind_that_comes_later_heals_what_waits_for_it(void **state)
 {
     world *w = *state;
@@ -137,11 +173,8 @@ static void a_kind_that_comes_later_heals_what_waits_for_it(void **state)
     assert_non_null(strstr(st.message, "example.com"));
     kl_informer_stats_fini(&st);
     assert_false(kl_informers_wait(w->f, 0));
-    load(w, "{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\",\"metadata\":{\"name\":\"things.example.com\"},"
-        "\"spec\":{\"group\":\"example.com\",\"scope\":\"Cluster\",\"names\":{\"plural\":\"things\",\"singular\":\"thing\",\"kind\":\"Thing\",\"listKind\":\"ThingList\"},"
-        "\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\",\"x-kubernetes-preserve-unknown-fields\":true}}}]}}");
+    load(w, THINGS);
     load(w, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Thing\",\"metadata\":{\"name\":\"t\"}}");
-    kl_informer_kick(i);
     assert_true(synced(w));
     const kl_value *o = kl_informer_lookup(i, "t");
     assert_string_equal(kl_value_str(kl_value_get(o, "kind")), "Thing");
@@ -149,6 +182,32 @@ static void a_kind_that_comes_later_heals_what_waits_for_it(void **state)
     kl_informer_stats_get(i, &st);
     assert_int_equal(st.failure, KL_OK);
     kl_informer_stats_fini(&st);
+}
+
+static void a_kind_that_goes_takes_its_objects_along_and_comes_back(void **state)
+{
+    world *w = *state;
+    ears e = {.w = w};
+    kl_err err = KL_ERR_INIT;
+    load(w, THINGS);
+    load(w, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Thing\",\"metadata\":{\"name\":\"t\"}}");
+    kl_informer *i = acquire(w, &(kl_informer_want){ .kind = "example.com/v1/Thing" }), *other = acquire(w, &(kl_informer_want){ .kind = "nobody.example.com/v1/Nothing" });
+    kl_subscription *sub = kl_informer_subscribe(i, &(kl_handler){ .on_event = hear, .arg = &e });
+    kl_informers_start(w->f);                      /* somebody else misses a kind, so that news are watched already */
+    await_heard(&e, 1, 0);
+    kl_op op;
+    const kl_value *gone = NULL;
+    kl_op_init(&op, KL_DELETE, kl__news_kinds[0]);
+    op.name = "things.example.com";
+    assert_ok(kl_client_wait(w->client, &op, &gone, &err), &err);
+    kl_value_unref(gone);
+    await_heard(&e, 1, 1);
+    load(w, THINGS);
+    load(w, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Thing\",\"metadata\":{\"name\":\"u\"}}");
+    await_heard(&e, 2, 1);
+    kl_informer_unsubscribe(sub);
+    kl_informers_release(w->f, other);
+    kl_informers_release(w->f, i);
 }
 
 /* Whatever is under way: a lookup, a list, a watch. */
@@ -199,7 +258,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(equal_wants_share_one_and_the_last_user_stops_it, start, stop),
-        cmocka_unit_test_setup_teardown(a_kind_that_comes_later_heals_what_waits_for_it, start, stop),
+        cmocka_unit_test_setup_teardown(a_kind_that_comes_later_heals_what_waits_for_it, start_without_time, stop),
+        cmocka_unit_test_setup_teardown(a_kind_that_goes_takes_its_objects_along_and_comes_back, start_without_time, stop),
         cmocka_unit_test_setup_teardown(everything_can_be_stopped_at_any_moment, start, stop),
         cmocka_unit_test_setup_teardown(what_cannot_be_wanted_is_told, start, stop),
     };

@@ -78,7 +78,7 @@ struct kl_httpd_request {
     bool owed;                              /* no reply yet; under h->mu */
     struct MHD_Response *response;          /* to be queued by the server's thread; under h->mu */
     int code;
-    kl_httpd_stream *stream;                /* of the response: detached on completion */
+    kl_httpd_stream *stream;                /* of the response, a reference: detached on completion */
 };
 
 /* --- streams ---------------------------------------------------------------------------------------------------------- */
@@ -238,6 +238,8 @@ static void request_free(kl_httpd_request *r)
 {
     if (r->response)
         MHD_destroy_response(r->response);
+    if (r->stream)
+        stream_unref(r->stream);
     kl_free(r->method);
     kl_free(r->path);
     kl_buf_fini(&r->body);
@@ -350,7 +352,7 @@ kl_httpd_stream *kl_httpd_reply_stream(kl_httpd_request *r, int code, const char
 {
     kl_httpd *h = r->h;
     kl_httpd_stream *s = kl_new(kl_httpd_stream);
-    atomic_init(&s->refs, 2);
+    atomic_init(&s->refs, 3);                     /* the caller's, the response's, the request's: a daemon that is stopping does not take the response */
     kl_list_init(&s->link);
     kl_mutex_init(&s->mu);
     s->max_queued = h->max_queued;

@@ -20,6 +20,7 @@ typedef struct server {
     kl_httpd_stream *streams[512];
     size_t n;
     kl_httpd_request *late;
+    bool begun;
     kl_thread *writer;
 } server;
 
@@ -59,6 +60,16 @@ static void serve(void *arg, kl_httpd_request *r)
         kl_unlock(&t->mu);
     } else if (!strcmp(path, "/ticks")) {
         t->writer = kl_thread_start("ticks", write_ticks, kl_httpd_reply_stream(r, 200, "text/plain"));
+    } else if (!strcmp(path, "/stopping")) {
+        kl_httpd_stream *s = kl_httpd_reply_stream(r, 200, "text/plain");
+        kl_time deadline = kl_clock_now(kl_clock_real()) + BOUND;
+        kl_lock(&t->mu);
+        t->begun = true;
+        kl_cond_broadcast(&t->changed);
+        while (!kl_httpd_stream_gone(s) && kl_clock_now(kl_clock_real()) < deadline)
+            kl_cond_wait_until(&t->changed, &t->mu, kl_clock_now(kl_clock_real()) + KL_MICROSECONDS(100));
+        kl_unlock(&t->mu);
+        kl_httpd_stream_close(s);
     } else if (!strcmp(path, "/late")) {
         kl_lock(&t->mu);
         t->late = r;
@@ -329,6 +340,23 @@ static void stops_with_waiting_streams_busy_writers_and_owed_replies(void **stat
 
 typedef struct storm { server *t; _Atomic bool stop; _Atomic size_t written; } storm;
 
+/* The daemon takes no answer any more when this one is given, and who gave it has let go of it. */
+static void stops_in_the_middle_of_an_answer_that_nobody_holds(void **state)
+{
+    for (int i = 0; i < 30; i++) {
+        assert_int_equal(start(state), 0);
+        server *t = *state;
+        int fd = dial(t);
+        say(fd, "GET /stopping HTTP/1.1\r\nHost: x\r\n\r\n");
+        kl_lock(&t->mu);
+        while (!t->begun)
+            assert_true(kl_cond_wait_until(&t->changed, &t->mu, kl_clock_now(kl_clock_real()) + BOUND));
+        kl_unlock(&t->mu);
+        assert_int_equal(stop(state), 0);
+        close(fd);
+    }
+}
+
 static void write_to_all(void *arg)
 {
     storm *w = arg;
@@ -391,4 +419,4 @@ KL_TESTS(CASE(answers_with_what_was_asked), CASE(keeps_a_connection_for_the_next
     CASE(wakes_a_waiting_stream_for_each_write_and_ends_it_on_close), CASE(notices_a_peer_that_hangs_up_while_nothing_is_sent),
     CASE(gives_up_a_peer_that_never_reads), CASE(answers_a_parked_request_from_another_thread),
     CASE(stops_with_waiting_streams_busy_writers_and_owed_replies), CASE(survives_peers_that_come_and_go_under_fire),
-    CASE(says_why_it_cannot_listen))
+    cmocka_unit_test(stops_in_the_middle_of_an_answer_that_nobody_holds), CASE(says_why_it_cannot_listen))

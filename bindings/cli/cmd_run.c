@@ -35,7 +35,7 @@ typedef struct session {
     long workers, qps, burst;
     size_t max_object;
     kl_time grace, lease, renew, retry;
-    bool trace_requests, http1, no_protobuf, elect, keep_managed_fields, watch_list;
+    bool trace_requests, http1, no_protobuf, elect, elect_each, keep_managed_fields, watch_list;
     kl_webhook_options webhooks;
     cli_list scripts, crds, load;
     /* what runs */
@@ -243,7 +243,7 @@ static int start_manager(session *s, kl_program **programs)
         o.webhooks.listen = "127.0.0.1:0";
     if (s->dev && !s->webhooks.url && !s->webhooks.service)
         o.webhooks.url = "auto";
-    o.election = (kl_election_options){.enabled = s->elect, .name = s->lease_name ? s->lease_name : kl_program_spec(programs[0], 0)->name,
+    o.election = (kl_election_options){.enabled = s->elect || s->elect_each, .per_controller = s->elect_each, .name = s->lease_name ? s->lease_name : kl_program_spec(programs[0], 0)->name,
         .ns = s->lease_ns ? s->lease_ns : c->context_namespace, .identity = s->identity, .lease = s->lease, .renew = s->renew, .retry = s->retry};
     if (kl_manager_new(&o, &s->manager, &err))
         return cli_fail_err(1, s->command, &err);
@@ -363,6 +363,7 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         {"--webhook-secret", "NS/NAME", "where replicas share their own certificate (NAME-webhook-tls beside the Service)", CLI_STRING, &s->webhooks.secret},
         {"--webhook-cert-life", "DURATION", "how long certificates of our own are good (90 days)", CLI_DURATION, &s->webhooks.life},
         {"--leader-elect", NULL, "only the holder of a Lease reconciles", CLI_FLAG, &s->elect},
+        {"--leader-elect-per-controller", NULL, "the same, and each controller has a Lease of its own (NAME-CONTROLLER)", CLI_FLAG, &s->elect_each},
         {"--leader-elect-lease-duration", "DURATION", "how long others wait for a silent leader (15s)", CLI_DURATION, &s->lease},
         {"--leader-elect-renew-deadline", "DURATION", "how long the leader tries to renew (10s)", CLI_DURATION, &s->renew},
         {"--leader-elect-retry-period", "DURATION", "how long between tries (2s)", CLI_DURATION, &s->retry},

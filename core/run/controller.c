@@ -29,7 +29,10 @@ struct kl_controller {
     size_t wirings;                                /* not freed yet, retired ones included: they know our queue */
     _Atomic uint64_t holder;                       /* the thread whose wakes wait for its release, or 0 */
     bool held;                                     /* holder only: it has woken somebody, as far as it knows */
-    bool stopped;
+    kl_office *office, *moving;                    /* where it works; where it goes when its workers have ended, or NULL */
+    uint64_t terms;                                /* how often it began to work */
+    bool working;                                  /* it has workers, leaving ones included */
+    bool drained, stopped;
     uint64_t resync_timer;
     kl_time resync;
     uint64_t resync_count;
@@ -97,6 +100,7 @@ kl_controller *kl_controller_new(const kl_controller_env *env, const kl_controll
     kl_mutex_init(&c->mu);
     c->queue = kl_workqueue_new(&(kl_workqueue_options){.backoff = spec->backoff, .seed = kl_hash(spec->name, strlen(spec->name)), .order = env->turns ? KL_QUEUE_NAME : KL_QUEUE_FAIR, .wake = wake, .wake_arg = c});
     c->metrics = kl_metrics_controller(env->metrics, spec->name, WORKERS_DEFAULT);
+    c->office = kl_office_enter(env->offices, spec->name, spec);
     c->triggers = kl_triggers_new(env->loop, env->clock, enqueue_all, c);
     return c;
 }
@@ -209,7 +213,7 @@ static void owner_event(void *arg, const kl_news *n)
     kl_controller *c = arg;
     kl_news named = *n;
     named.component = c->name;
-    named.mandate = (kl_mandate){c->env.tenure, 0};        /* of no term: what was seen may be told later, too */
+    named.mandate = (kl_mandate){kl_office_tenure(c->office), 0};        /* of no term: what was seen may be told later, too */
     c->env.event(c->env.event_arg, &named);
 }
 
@@ -237,7 +241,7 @@ static kl_worker *worker_new(kl_controller *c, int number)
     return kl_worker_new(&(kl_worker_owner){.ran = c->env.ran ? owner_ran : NULL, .turn = c->env.turns ? owner_turn : NULL,
         .turn_over = c->env.turns ? owner_turn_over : NULL, .logic = owner_logic, .logic_unref = owner_logic_unref, .is_current = owner_is_current, .object = owner_object, .resolve = owner_resolve,
         .resource = owner_resource, .event = owner_event, .ended = owner_ended, .answer = owner_answer, .more = owner_more, .arg = c, .name = c->name, .queue = c->queue, .door = c->env.door, .clock = c->env.clock,
-        .metrics = c->metrics, .tenure = c->env.tenure, .trace_requests = c->env.trace_requests}, number);
+        .metrics = c->metrics, .tenure = kl_office_tenure(c->office), .trace_requests = c->env.trace_requests}, number);
 }
 
 /* Joins those who left after a reload and have come to their end. */
@@ -273,7 +277,8 @@ static void workers_fit(kl_controller *c, size_t want)
     c->n_workers = want;
     atomic_store(&c->crew, want);
     kl_unlock(&c->mu);
-    kl_metrics_controller(c->env.metrics, c->name, (int)want);
+    if (want)
+        kl_metrics_controller(c->env.metrics, c->name, (int)want);
 }
 
 /* --- resync -------------------------------------------------------------------------------------------------------------- */
@@ -319,6 +324,8 @@ static void publish(kl_controller *c)
     kl_workqueue_set_backoff(c->queue, &l->spec->backoff);
     kl_wiring_activate(fresh);
     resync_arm(c);
+    if (!kl_office_suits(c->office, l->spec) && !c->moving)
+        c->moving = kl_office_enter(c->env.offices, c->name, l->spec);
     kl_triggers_set(c->triggers, l->spec->every, (const char *const *)l->spec->cron);
     if (running)
         workers_fit(c, wanted_workers(c, l->spec));
@@ -343,28 +350,79 @@ static void tell_why(kl_controller *c)
         kl_free(why);
 }
 
-void kl_controller_advance(kl_controller *c, bool lead)
+/* --- leadership ------------------------------------------------------------------------------------------------------------------ */
+
+/* Without a lease workers end what they run, too: nothing of it would be let through. */
+static void hurry(kl_controller *c)
+{
+    for (size_t i = 0; i < c->n_leaving; i++)
+        kl_worker_abort(c->leaving[i]);
+}
+
+static void rest(kl_controller *c)
+{
+    if (c->working)
+        kl_office_rest(c->office);
+    c->working = false;
+}
+
+/* To the office that the new generation wants, once the workers of the old one have ended. */
+static void move(kl_controller *c)
+{
+    rest(c);
+    kl_office_leave(c->office);
+    c->office = c->moving;
+    c->moving = NULL;
+}
+
+static void begin_work(kl_controller *c, const kl_controller_spec *spec)
+{
+    const kl_tenure *t = kl_office_tenure(c->office);
+    c->working = true;
+    kl_office_work(c->office);
+    workers_fit(c, wanted_workers(c, spec));
+    kl_info("controller is running", "controller=%s workers=%zu", c->name, wanted_workers(c, spec));
+    if (t && c->terms++)           /* who led meanwhile may have known of keys to be looked at again */
+        enqueue_all(c);
+}
+
+void kl_controller_advance(kl_controller *c)
 {
     if (c->stopped)
         return;
+    if (c->drained) {
+        if (!kl_office_open(c->office))
+            kl_controller_abort(c);
+        return;
+    }
     reap(c, false);
     if (c->next && kl_wiring_advance(c->next))
         publish(c);
     tell_why(c);
     kl_lock(&c->mu);
     const kl_controller_spec *spec = c->current ? kl_wiring_logic(c->current)->spec : NULL;
-    bool start = spec && lead && !c->n_workers;
+    bool have = c->n_workers;
     kl_unlock(&c->mu);
-    if (start) {
-        workers_fit(c, wanted_workers(c, spec));
-        kl_info("controller is running", "controller=%s workers=%zu", c->name, wanted_workers(c, spec));
+    if (have && (c->moving || !kl_office_open(c->office))) {
+        workers_fit(c, 0);
+        have = false;
     }
+    if (!kl_office_open(c->office))
+        hurry(c);
+    if (!have && !c->n_leaving) {
+        rest(c);
+        if (c->moving)
+            move(c);
+    }
+    if (spec && !have && !c->working && kl_office_open(c->office))
+        begin_work(c, spec);
 }
 
 /* --- stopping -------------------------------------------------------------------------------------------------------------------- */
 
 void kl_controller_drain(kl_controller *c)
 {
+    c->drained = true;
     kl_lock(&c->mu);
     for (size_t i = 0; i < c->n_workers; i++)
         kl_worker_drain(c->workers[i]);
@@ -405,6 +463,7 @@ void kl_controller_join(kl_controller *c)
         kl_worker_join(gone[i]);
     kl_free(gone);
     reap(c, true);
+    rest(c);
 }
 
 void kl_controller_free(kl_controller *c)
@@ -412,6 +471,9 @@ void kl_controller_free(kl_controller *c)
     c->stopped = true;
     kl_loop_timer_cancel(c->env.loop, c->resync_timer);
     kl_triggers_free(c->triggers);
+    kl_office_leave(c->office);
+    if (c->moving)
+        kl_office_leave(c->moving);
     if (c->next)
         kl_wiring_retire(c->next);
     kl_lock(&c->mu);
@@ -444,7 +506,7 @@ bool kl_controller_ended(kl_controller *c)
 
 /* --- for people -------------------------------------------------------------------------------------------------------------------- */
 
-void kl_controller_state_get(kl_controller *c, bool lead, kl_controller_state *out)
+void kl_controller_state_get(kl_controller *c, kl_controller_state *out)
 {
     kl_workqueue_stats q;
     kl_workqueue_stats_get(c->queue, kl_clock_now(c->env.clock), &q);
@@ -462,7 +524,7 @@ void kl_controller_state_get(kl_controller *c, bool lead, kl_controller_state *o
     }
     *out = (kl_controller_state){.name = kl_strdup(c->name), .generation = current ? kl_wiring_logic(current)->generation : 0, .message = why,
         .ready = q.ready, .delayed = q.delayed, .running = q.running, .runs = kl_metrics_runs(c->metrics), .errors = kl_metrics_errors(c->metrics)};
-    out->state = kl_strdup(parked ? "parked" : !current ? "waiting for caches" : working ? "running" : lead ? "starting" : "waiting for leadership");
+    out->state = kl_strdup(parked ? "parked" : !current ? "waiting for caches" : working ? "running" : kl_office_open(c->office) ? "starting" : "waiting for leadership");
     kl_wiring_unref(current);
 }
 

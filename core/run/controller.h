@@ -7,6 +7,7 @@
 #ifndef KL_RUN_CONTROLLER_H
 #define KL_RUN_CONTROLLER_H
 
+#include "run/office.h"
 #include "run/turns.h"
 #include "run/wiring.h"
 
@@ -18,7 +19,7 @@ typedef struct kl_controller_env {         /* what the manager lends to all its 
     kl_loop *loop, *mapper;
     kl_caches *caches;
     kl_door *door;
-    const kl_tenure *tenure;               /* under which they work; NULL: nobody asks */
+    kl_offices *offices;                   /* NULL: they work in every replica */
     kl_metrics *metrics;
     int workers;
     bool workers_forced, trace_requests;
@@ -39,9 +40,10 @@ kl_controller *kl_controller_new(const kl_controller_env *env, const kl_controll
 const char *kl_controller_name(const kl_controller *c);
 const char *kl_controller_resource(const kl_controller *c);
 void kl_controller_stage(kl_controller *c, kl_program *p, size_t index, int generation);
-/* Publishes the staged generation when it is ready; starts workers when `lead`. */
-void kl_controller_advance(kl_controller *c, bool lead);
-/* Leadership is gone, or the end: no new keys; then abort what is left; then join. Workers may be started again by advance. */
+/* Publishes the staged generation when it is ready; starts workers when its office is open, and ends them when it is not (any more):
+ * that waits for nobody, `changed` tells when another step is due. A drained one only looks whether it has to hurry. */
+void kl_controller_advance(kl_controller *c);
+/* The end: no new keys; then abort what is left; then join. */
 void kl_controller_drain(kl_controller *c);
 void kl_controller_wait(kl_controller *c);         /* any thread, after drain: until its workers have ended */
 void kl_controller_abort(kl_controller *c);
@@ -49,7 +51,7 @@ void kl_controller_join(kl_controller *c);
 void kl_controller_free(kl_controller *c);         /* after join; its memory stays while an event of it waits for the mapper */
 bool kl_controller_published(kl_controller *c);    /* some generation of it has taken over */
 bool kl_controller_ended(kl_controller *c);        /* drained, and no worker is left to wait for */
-void kl_controller_state_get(kl_controller *c, bool lead, kl_controller_state *out);
+void kl_controller_state_get(kl_controller *c, kl_controller_state *out);
 bool kl_controller_idle(kl_controller *c);
 kl_workqueue *kl_controller_queue(kl_controller *c);
 /* With turns: adds what this controller is about to *o; lets it take one key. On the loop. */

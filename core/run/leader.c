@@ -493,6 +493,18 @@ kl_time kl_leader_deadline(const kl_leader *l) { return atomic_load(&l->tenure.u
 const kl_tenure *kl_leader_tenure(const kl_leader *l) { return &l->tenure; }
 const char *kl_leader_holder(const kl_leader *l) { return l->holder; }
 bool kl_leader_leading(const kl_leader *l) { return l->phase == LEADING; }
+bool kl_leader_acquiring(const kl_leader *l) { return l->phase == ACQUIRING; }
+const kl_value *kl_leader_object(const kl_leader *l) { return l->object; }
+
+kl_time kl_leader_expiry(const kl_leader *l)
+{
+    return l->phase == ACQUIRING && *l->holder && !is_ours(l) ? l->observed + l->duration : KL_NEVER;
+}
+
+kl_time kl_leader_lapse(const kl_leader *l)
+{
+    return l->phase == LEADING || l->phase == STEPPING_DOWN ? l->observed + l->lease : KL_NEVER;
+}
 
 bool kl_leader_healthy(const kl_leader *l, kl_time boot, kl_time tolerance)
 {

@@ -85,6 +85,13 @@ kl_time kl_leader_deadline(const kl_leader *l);
 const kl_tenure *kl_leader_tenure(const kl_leader *l);
 const char *kl_leader_holder(const kl_leader *l);      /* the last seen, "" when nobody; borrowed until the next step */
 bool kl_leader_leading(const kl_leader *l);            /* between STARTED and STOPPED */
+bool kl_leader_acquiring(const kl_leader *l);
+/* Acquiring: boottime when the Lease of somebody else runs out, as far as we know; KL_NEVER otherwise. */
+kl_time kl_leader_expiry(const kl_leader *l);
+/* From STARTED until after a loss our workers have joined: boottime when the lease that we acted under is over; KL_NEVER otherwise. */
+kl_time kl_leader_lapse(const kl_leader *l);
+/* The Lease as last seen, or NULL; borrowed until the next step. */
+const kl_value *kl_leader_object(const kl_leader *l);
 /* False when we hold the lease, as far as we know, and have not renewed it for its duration and `tolerance`. */
 bool kl_leader_healthy(const kl_leader *l, kl_time boot, kl_time tolerance);
 

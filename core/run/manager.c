@@ -11,8 +11,8 @@
 #include "base/mem.h"
 #include "base/sync.h"
 #include "run/controller.h"
-#include "run/election.h"
 #include "run/endpoints.h"
+#include "run/office.h"
 #include "run/recorder.h"
 #include "run/telemetry.h"
 #include "run/turns.h"
@@ -47,7 +47,7 @@ struct kl_manager {
     kl_metrics *metrics;
     kl_door *door;
     kl_recorder *recorder;
-    kl_election *election;                 /* NULL: none */
+    kl_offices *offices;
     kl_endpoints *endpoints;
     kl_webhooks *webhooks;
     kl_controller_env env;
@@ -57,7 +57,7 @@ struct kl_manager {
     size_t n_slots;
     retiree *retired;
     size_t n_retired;
-    bool started, leading, stopping;
+    bool started, stopping;
     char **webhook_texts;                  /* of o.webhooks */
     char *ns, *lease, *metrics_address, *health_address;       /* what o borrowed: a script that named the lease is freed by a reload */
 };
@@ -118,8 +118,6 @@ static void advance_retired(kl_manager *m)
         retiree *r = &m->retired[i];
         if (r->successor && kl_controller_published(r->successor))
             retiree_drain(r);
-        else if (r->successor)
-            kl_controller_advance(r->c, m->leading);
         if (r->successor || !kl_controller_ended(r->c)) {
             i++;
             continue;
@@ -132,60 +130,27 @@ static void advance_retired(kl_manager *m)
     }
 }
 
+static void each_controller(kl_manager *m, void (*fn)(kl_controller *c))
+{
+    for (size_t i = 0; i < m->n_slots; i++)
+        for (size_t k = 0; k < m->slots[i]->n; k++)
+            fn(m->slots[i]->controllers[k]);
+    for (size_t i = 0; i < m->n_retired; i++)
+        fn(m->retired[i].c);
+}
+
 static void advance(void *arg)
 {
     kl_manager *m = arg;
-    if (!m->started || m->stopping)
+    if (!m->started)
         return;
-    for (size_t i = 0; i < m->n_slots; i++)
-        for (size_t k = 0; k < m->slots[i]->n; k++)
-            kl_controller_advance(m->slots[i]->controllers[k], m->leading);
+    each_controller(m, kl_controller_advance);
+    if (m->stopping)               /* who waits for workers to end knows who they are */
+        return;
     advance_retired(m);
     kl_webhooks_advance(m->webhooks);
     if (m->o.changed)
         m->o.changed(m->o.changed_arg);
-}
-
-/* --- leadership ------------------------------------------------------------------------------------------------------------ */
-
-static void set_leading(kl_manager *m, bool leading)
-{
-    kl_lock(&m->mu);
-    m->leading = leading;
-    kl_unlock(&m->mu);
-}
-
-static void elected(void *arg)
-{
-    kl_manager *m = arg;
-    set_leading(m, true);
-    kl_info("this process leads", "lease=%s", m->o.election.name ? m->o.election.name : "");
-    advance(m);
-}
-
-/* The door is shut already (by the deadline), so what still runs can only fail: end it now, keep the caches, campaign on. */
-static void deposed(void *arg)
-{
-    kl_manager *m = arg;
-    set_leading(m, false);
-    if (m->stopping)
-        return;
-    kl_warn("this process does not lead any more; workers stop, caches stay warm", "lease=%s", m->o.election.name ? m->o.election.name : "");
-    for (size_t i = 0; i < m->n_slots; i++)
-        for (size_t k = 0; k < m->slots[i]->n; k++) {
-            kl_controller_drain(m->slots[i]->controllers[k]);
-            kl_controller_abort(m->slots[i]->controllers[k]);
-        }
-    for (size_t i = 0; i < m->n_retired; i++) {
-        kl_controller_drain(m->retired[i].c);
-        kl_controller_abort(m->retired[i].c);
-    }
-    for (size_t i = 0; i < m->n_slots; i++)
-        for (size_t k = 0; k < m->slots[i]->n; k++)
-            kl_controller_join(m->slots[i]->controllers[k]);
-    for (size_t i = 0; i < m->n_retired; i++)
-        kl_controller_join(m->retired[i].c);
-    advance_retired(m);
 }
 
 /* --- birth and death --------------------------------------------------------------------------------------------------------- */
@@ -211,7 +176,6 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
     m->o.election.name = m->lease = kl_strdup(o->election.name);
     m->o.metrics_address = m->metrics_address = kl_strdup(o->metrics_address);
     m->o.health_address = m->health_address = kl_strdup(o->health_address);
-    m->leading = !o->election.enabled;
     kl_mutex_init(&m->mu);
     m->metrics = kl_metrics_new();
     m->loop = kl_loop_new("kl-control", m->clock);
@@ -230,16 +194,13 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
     kl_client_set_hooks(o->client, &(kl_client_hooks){.arg = m->metrics, .on_request = on_request, .on_retry = on_retry, .on_delayed = on_delayed, .on_sizes = on_sizes});
     kl_loop_start(m->loop);
     kl_loop_start(m->mapper);
-    kl_status st = KL_OK;
-    if (o->election.enabled)
-        st = kl_election_new(&(kl_election_env){.loop = m->loop, .client = o->client, .clock = m->clock, .metrics = m->metrics, .options = o->election,
-            .started = elected, .stopped = deposed, .arg = m}, &m->election, err);
+    kl_status st = kl_offices_new(&(kl_offices_env){.election = {.loop = m->loop, .client = o->client, .clock = m->clock, .metrics = m->metrics, .options = o->election},
+        .changed = advance, .arg = m}, &m->offices, err);
     if (st) {
         kl_manager_free(m);
         return st;
     }
-    if (m->election)
-        m->env.tenure = kl_election_tenure(m->election);
+    m->env.offices = m->offices;
     *out = m;
     return KL_OK;
 }
@@ -266,21 +227,13 @@ static void begin_stop(void *arg)
     kl_lock(&m->mu);
     m->stopping = true;
     kl_unlock(&m->mu);
-    for (size_t i = 0; i < m->n_slots; i++)
-        for (size_t k = 0; k < m->slots[i]->n; k++)
-            kl_controller_drain(m->slots[i]->controllers[k]);
-    for (size_t i = 0; i < m->n_retired; i++)
-        kl_controller_drain(m->retired[i].c);
+    each_controller(m, kl_controller_drain);
 }
 
 static void end_runs(void *arg)
 {
     kl_manager *m = arg;
-    for (size_t i = 0; i < m->n_slots; i++)
-        for (size_t k = 0; k < m->slots[i]->n; k++)
-            kl_controller_abort(m->slots[i]->controllers[k]);
-    for (size_t i = 0; i < m->n_retired; i++)
-        kl_controller_abort(m->retired[i].c);
+    each_controller(m, kl_controller_abort);
 }
 
 static void abort_all(void *arg)
@@ -317,8 +270,7 @@ void kl_manager_stop(kl_manager *m)
     kl_loop_call(m->loop, cancel_timer, &grace);
     if (!kl_recorder_flush(m->recorder, kl_clock_now(kl_clock_real()) + FLUSH_MAX))
         kl_warn("some events were not recorded before the end", "dropped=%llu", (unsigned long long)kl_recorder_dropped(m->recorder));
-    if (m->election && m->started)
-        kl_election_release(m->election);
+    kl_offices_close(m->offices);
     kl_webhooks_stop(m->webhooks, kl_clock_now(kl_clock_real()) + WEBHOOKS_MAX);
     kl_endpoints_stop(m->endpoints);
     m->endpoints = NULL;
@@ -331,8 +283,8 @@ void kl_manager_free(kl_manager *m)
     kl_manager_stop(m);
     kl_loop_call(m->loop, retire_all, m);
     kl_caches_free(m->caches);
-    kl_recorder_free(m->recorder);         /* its last requests ask the door, which asks the election */
-    kl_election_free(m->election);
+    kl_recorder_free(m->recorder);         /* its last requests ask the door, which asks the tenures */
+    kl_offices_free(m->offices);
     kl_client_set_hooks(m->o.client, NULL);
     kl_loop_free(m->loop);         /* runs the last posts, which may post to the mapper */
     kl_loop_free(m->mapper);
@@ -511,8 +463,7 @@ static void begin(void *arg)
     if ((b->status = kl_webhooks_listen(m->webhooks, b->err)))
         return;
     m->started = true;
-    if (m->election)
-        kl_election_start(m->election);
+    kl_offices_start(m->offices);
     advance(m);
 }
 
@@ -533,12 +484,11 @@ const char *kl_manager_metrics_address(kl_manager *m) { return kl_endpoints_metr
 const char *kl_manager_webhook_address(kl_manager *m) { return kl_webhooks_address(m->webhooks); }
 const char *kl_manager_health_address(kl_manager *m) { return kl_endpoints_health_address(m->endpoints); }
 
-bool kl_manager_leading(kl_manager *m)
+bool kl_manager_leading(kl_manager *m) { return kl_offices_leading(m->offices); }
+
+bool kl_manager_election_healthy(kl_manager *m, kl_time tolerance, char **why)
 {
-    kl_lock(&m->mu);
-    bool yes = m->leading;
-    kl_unlock(&m->mu);
-    return yes;
+    return kl_offices_healthy(m->offices, tolerance, why);
 }
 
 typedef struct states_call {
@@ -559,7 +509,7 @@ static void collect_states(void *arg)
     c->v = kl_new_array(kl_controller_state, n + 1);
     for (size_t i = 0; i < m->n_slots; i++)
         for (size_t k = 0; k < m->slots[i]->n; k++)
-            kl_controller_state_get(m->slots[i]->controllers[k], m->leading, &c->v[c->n++]);
+            kl_controller_state_get(m->slots[i]->controllers[k], &c->v[c->n++]);
     for (size_t i = 0; i < kl_webhooks_len(m->webhooks); i++)
         kl_webhooks_state(m->webhooks, i, &c->v[c->n++]);
 }

@@ -19,6 +19,7 @@ typedef struct kl_election_options {
     bool enabled;
     const char *name, *ns, *identity;              /* lease; identity NULL: host_pid_random */
     kl_time lease, renew, retry;                   /* 0: 15 s, 10 s, 2 s */
+    bool per_controller;                           /* each controller has a lease of its own (name-controller), unless its script says otherwise */
 } kl_election_options;
 
 typedef struct kl_manager_options {                /* kl_manager_new copies the strings */
@@ -68,7 +69,10 @@ void kl_controller_states_free(kl_controller_state *v, size_t n);
 const char *kl_manager_metrics_address(kl_manager *m);     /* as bound, or NULL */
 const char *kl_manager_health_address(kl_manager *m);
 const char *kl_manager_webhook_address(kl_manager *m);     /* as bound, or NULL */
-bool kl_manager_leading(kl_manager *m);            /* without election: true */
+bool kl_manager_leading(kl_manager *m);            /* every lease that its controllers need is ours; without election: true */
+/* False when a lease ran out more than `tolerance` ago and what ran under it has not ended; *why says which (the caller frees it; may be
+ * NULL). Waits for nobody, also when the control loop hangs. */
+bool kl_manager_election_healthy(kl_manager *m, kl_time tolerance, char **why);
 bool kl_manager_ready(kl_manager *m);              /* every controller runs (or waits for leadership) */
 /* Nothing queued, nothing running, nothing failing, all caches synced: the cluster has converged as far as we can see. */
 bool kl_manager_idle(kl_manager *m);

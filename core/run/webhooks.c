@@ -298,7 +298,7 @@ kl_webhooks *kl_webhooks_new(const kl_controller_env *env, const kl_webhook_opti
     w->env = *env;
     w->env.metrics = w->reconciles;
     w->env.turns = false;                  /* who asks does not wait */
-    w->env.tenure = NULL;                  /* every replica answers */
+    w->env.offices = NULL;                 /* every replica answers */
     w->env.object = request_of;
     w->env.answer = decided;
     w->env.hook_arg = w;
@@ -441,7 +441,7 @@ void kl_webhooks_advance(kl_webhooks *w)
     for (size_t i = 0; i < w->n;) {
         hook *h = w->hooks[i];
         if (!h->leaving) {
-            kl_controller_advance(h->c, true);
+            kl_controller_advance(h->c);
             kl_lock(&w->mu);
             h->ready = kl_controller_published(h->c);
             kl_unlock(&w->mu);
@@ -497,7 +497,7 @@ size_t kl_webhooks_len(kl_webhooks *w) { return w->n; }
 void kl_webhooks_state(kl_webhooks *w, size_t i, kl_controller_state *out)
 {
     hook *h = w->hooks[i];
-    kl_controller_state_get(h->c, true, out);
+    kl_controller_state_get(h->c, out);
     char *why = w->keeper && !strcmp(out->state, "running") && !out->message ? kl_webhook_keeper_why(w->keeper, h->name) : NULL;
     if (why) {
         kl_free(out->state);

@@ -22,6 +22,7 @@ typedef struct world {
     size_t n;
     int rv, requests, cancels;
     bool at_once;                  /* answers inside send */
+    bool busy;                     /* who works takes his time */
     kl_mutex mu;                   /* of `said`, where the loop has a thread */
     kl_cond cond;
     kl_buf said;                   /* "+" we lead, "-" we do not */
@@ -78,7 +79,17 @@ static void say(world *w, const char *text)
 }
 
 static void started(void *arg) { say(arg, "+"); }
-static void stopped(void *arg) { say(arg, "-"); }
+
+/* "-", and those who work end at once unless the spec says that they take their time. */
+static void stopped(void *arg)
+{
+    world *w = arg;
+    say(w, "-");
+    if (!w->busy)
+        kl_election_joined(w->e);
+}
+
+static void ended(void *arg) { say(arg, "."); }
 
 #define assert_said(w, text) do { assert_string_equal(kl_buf_str(&(w)->said), text); kl_buf_clear(&(w)->said); } while (0)
 
@@ -90,14 +101,16 @@ static void setup(world *w, kl_clock *clock)
     kl_cond_init(&w->cond);
     kl_err err = KL_ERR_INIT;
     assert_ok(kl_election_new(&(kl_election_env){.loop = w->loop, .send = send_op, .cancel = cancel_op, .send_arg = w, .clock = w->clock, .metrics = w->metrics,
-        .options = {.enabled = true, .name = "lease", .ns = "ns", .identity = "me"}, .started = started, .stopped = stopped, .arg = w}, &w->e, &err), &err);
+        .options = {.enabled = true, .name = "lease", .ns = "ns", .identity = "me"}, .started = started, .stopped = stopped, .ended = ended, .arg = w}, &w->e, &err), &err);
 }
 
 static void fini(world *w)
 {
-    while (w->n)
-        answer_with(w, KL_ECANCELLED);
-    kl_loop_step(w->loop);
+    do {                                       /* an attempt that failed may ask once more */
+        while (w->n)
+            answer_with(w, KL_ECANCELLED);
+        kl_loop_step(w->loop);
+    } while (w->n);
     kl_election_free(w->e);
     kl_loop_free(w->loop);
     kl_value_unref(w->lease);
@@ -117,7 +130,7 @@ static void teardown(world *w)
 static void pass(world *w, int seconds, bool silent)
 {
     for (int i = 0; i <= seconds; i++) {
-        for (int k = 0; k < 4; k++) {
+        for (int k = 0; k < 8; k++) {
             kl_loop_step(w->loop);
             while (w->n && !silent)
                 answer_with(w, KL_OK);
@@ -201,6 +214,87 @@ static void a_foreign_lease_is_respected_until_it_has_been_silent_for_its_durati
     teardown(&w);
 }
 
+static void who_was_deposed_campaigns_again_only_when_his_workers_have_ended(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w, NULL);
+    w.busy = true;
+    kl_election_start(w.e);
+    pass(&w, 5, false);
+    assert_said(&w, "+");
+    assert_int_equal(atomic_load(&kl_election_tenure(w.e)->term), 1);
+    pass(&w, 16, true);
+    assert_said(&w, "-");
+    int requests = w.requests;
+    assert_true(kl_election_healthy(w.e, KL_SECONDS(20)));
+    pass(&w, 25, false);                       /* something runs and runs: whoever looks at our health may end us */
+    assert_int_equal(w.requests, requests);
+    assert_said(&w, "");
+    assert_false(kl_election_healthy(w.e, KL_SECONDS(20)));
+    kl_election_joined(w.e);
+    pass(&w, 0, false);                        /* released first, in case that nobody has it */
+    assert_said(&w, "+");
+    assert_int_equal(atomic_load(&kl_election_tenure(w.e)->term), 2);
+    assert_true(kl_election_healthy(w.e, 0));
+    teardown(&w);
+}
+
+/* The lease of somebody else, as a watch would bring it. */
+static void foreign(world *w, const char *who, int seconds, int transitions)
+{
+    char text[512];
+    kl_err err = KL_ERR_INIT;
+    snprintf(text, sizeof text, "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\",\"metadata\":{\"name\":\"lease\",\"namespace\":\"ns\",\"resourceVersion\":\"%d\"},"
+        "\"spec\":{\"holderIdentity\":\"%s\",\"leaseDurationSeconds\":%d,\"acquireTime\":\"2023-11-14T22:13:20.000000Z\",\"renewTime\":\"2023-11-14T22:13:20.000000Z\",\"leaseTransitions\":%d}}",
+        ++w->rv, who, seconds, transitions);
+    kl_value_unref(w->lease);
+    assert_ok(kl_value_decode(text, strlen(text), &w->lease, &err), &err);
+}
+
+static void a_release_that_somebody_saw_is_taken_at_once(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w, NULL);
+    foreign(&w, "other", 20, 3);
+    kl_election_start(w.e);
+    pass(&w, 0, false);
+    assert_said(&w, "");
+    int requests = w.requests;
+    kl_election_changed(w.e, w.lease);
+    pass(&w, 0, false);
+    assert_int_equal(w.requests, requests);    /* nothing new */
+    foreign(&w, "", 1, 3);
+    kl_election_changed(w.e, w.lease);
+    pass(&w, 0, false);
+    assert_said(&w, "+");
+    assert_int_equal(atomic_load(&kl_election_tenure(w.e)->epoch), 4);
+    teardown(&w);
+}
+
+/* Asking every 2 to 4.4 s would find it up to 4.4 s late. */
+static void a_lease_that_runs_out_is_taken_in_the_moment_when_it_does(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w, NULL);
+    foreign(&w, "other", 20, 3);
+    kl_election_start(w.e);
+    pass(&w, 0, false);
+    foreign(&w, "other", 20, 4);               /* it renewed */
+    kl_clock_advance(w.clock, KL_MILLISECONDS(500));
+    kl_election_changed(w.e, w.lease);
+    pass(&w, 19, false);
+    kl_clock_advance(w.clock, KL_MILLISECONDS(999));
+    pass(&w, 0, false);
+    assert_said(&w, "");
+    kl_clock_advance(w.clock, KL_MILLISECONDS(1));
+    pass(&w, 0, false);
+    assert_said(&w, "+");
+    teardown(&w);
+}
+
 static void options_that_contradict_each_other_are_refused(void **state)
 {
     (void)state;
@@ -218,6 +312,7 @@ static void options_that_contradict_each_other_are_refused(void **state)
 }
 
 static void campaign(void *e) { kl_election_start(e); }
+static void give_up(void *e) { kl_election_cancel(e); }
 
 /* Giving the lease back waits for the answer, so here the loop has its thread, and the clock is the real one. */
 static void a_released_lease_has_no_holder_and_nobody_leads(void **state)
@@ -232,15 +327,19 @@ static void a_released_lease_has_no_holder_and_nobody_leads(void **state)
     while (!w.said.len)
         assert_true(kl_cond_wait_until(&w.cond, &w.mu, kl_clock_now(kl_clock_real()) + KL_SECONDS(20)));
     kl_unlock(&w.mu);
-    kl_election_release(w.e);
+    kl_loop_call(w.loop, give_up, w.e);
+    assert_true(kl_election_wait(w.e));
     assert_string_equal(holder(&w) ? holder(&w) : "", "");
     assert_int_equal(deadline(&w), 0);
-    assert_said(&w, "+-");
+    assert_said(&w, "+-.");
     fini(&w);
 }
 
 KL_TESTS(cmocka_unit_test(a_lease_that_nobody_has_is_made_and_kept),
     cmocka_unit_test(who_cannot_renew_stops_before_anybody_else_may_start_and_campaigns_again),
     cmocka_unit_test(a_foreign_lease_is_respected_until_it_has_been_silent_for_its_duration),
+    cmocka_unit_test(who_was_deposed_campaigns_again_only_when_his_workers_have_ended),
+    cmocka_unit_test(a_release_that_somebody_saw_is_taken_at_once),
+    cmocka_unit_test(a_lease_that_runs_out_is_taken_in_the_moment_when_it_does),
     cmocka_unit_test(options_that_contradict_each_other_are_refused),
     cmocka_unit_test(a_released_lease_has_no_holder_and_nobody_leads))

@@ -1,0 +1,47 @@
+/* office.h - who may work: an office is one Lease, the election that campaigns for it, and the controllers that work under it.
+ *
+ *   closed --won--> open --lost--> closing (whoever works ends) --all rest--> closed, campaigning again
+ *
+ * Controllers of the manager's lease share one office, a controller with a lease of its own has one for itself, and those that
+ * run in every replica have one that is always open (NULL is such a one, too). An office campaigns while somebody is in it. Functions are called on the
+ * manager's loop unless said otherwise. */
+#ifndef KL_RUN_OFFICE_H
+#define KL_RUN_OFFICE_H
+
+#include "run/election.h"
+#include "run/spec.h"
+
+typedef struct kl_offices kl_offices;
+typedef struct kl_office kl_office;
+
+typedef struct kl_offices_env {
+    kl_election_env election;          /* loop, client, clock, metrics, and options; its callbacks are ours */
+    void (*changed)(void *arg);        /* some office opened or closed; posted to the loop */
+    void *arg;
+} kl_offices_env;
+
+/* Options that contradict each other are KL_EINVAL. Without election every office is open. Any thread. */
+KL_NODISCARD kl_status kl_offices_new(const kl_offices_env *env, kl_offices **out, kl_err *err);
+void kl_offices_start(kl_offices *o);                  /* campaigns where somebody is in */
+/* Gives all leases back and campaigns no more; waits within the renew deadline. Nobody works any more. Not on the loop. */
+void kl_offices_close(kl_offices *o);
+void kl_offices_free(kl_offices *o);                   /* after close, everybody has left; not on the loop. Tenures end with it */
+
+/* The office for a controller of that name; it is in until it leaves. NULL without offices. */
+kl_office *kl_office_enter(kl_offices *o, const char *controller, const kl_controller_spec *spec);
+bool kl_office_suits(const kl_office *f, const kl_controller_spec *spec);  /* it would be given this one again */
+void kl_office_leave(kl_office *f);                    /* the last one out gives the lease back */
+bool kl_office_open(const kl_office *f);               /* work may begin */
+/* Work begins (the office is open), and has come to its end: while somebody works the lease is neither given back nor campaigned for anew. */
+void kl_office_work(kl_office *f);
+void kl_office_rest(kl_office *f);
+/* For the writes of who works there; NULL: nobody asks. Lives as long as the offices. */
+const kl_tenure *kl_office_tenure(const kl_office *f);
+
+/* Any thread: every office with somebody in it is open. */
+bool kl_offices_leading(kl_offices *o);
+/* Any thread, waits for nobody: false when some lease ran out more than `tolerance` ago and who worked under it has not ended; *why
+ * names it (the caller frees it; may be NULL). */
+bool kl_offices_healthy(kl_offices *o, kl_time tolerance, char **why);
+
+#endif

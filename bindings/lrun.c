@@ -341,6 +341,23 @@ static int quote(lua_State *L)
     return 1;
 }
 
+/* run.believed(kind, namespace or nil, name): the object of the cache, when nothing later is known of it; or nil. */
+static int believed(lua_State *L)
+{
+    kl_run *r = run_of(L);
+    const char *kind = luaL_checkstring(L, 1), *ns = luaL_optstring(L, 2, NULL), *name = luaL_checkstring(L, 3);
+    lkl__view_prepare(L);
+    lkl__push_taken(L, kl_run_believed(r, kind, ns, name));
+    return 1;
+}
+
+/* run.elided(): a change that was not sent is counted. */
+static int elided(lua_State *L)
+{
+    kl_run_elided(run_of(L));
+    return 0;
+}
+
 static int now(lua_State *L)
 {
     kl_time wall = kl_run_wall(run_of(L));
@@ -351,7 +368,8 @@ static int now(lua_State *L)
 void lkl__push_run(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"call", call}, {"sleep", sleep_for}, {"resource", resource}, {"owns", owns}, {"get", get}, {"list", list}, {"each", each},
-        {"event", event}, {"answer", answer}, {"log", log_line}, {"logs", logs}, {"quote", quote}, {"now", now}, {"priority", priority}, {NULL, NULL}};
+        {"event", event}, {"answer", answer}, {"log", log_line}, {"logs", logs}, {"quote", quote}, {"now", now}, {"priority", priority},
+        {"believed", believed}, {"elided", elided}, {NULL, NULL}};
     luaL_newlib(L, functions);
     lkl__open_cut(L);
     lkl__open_context(L);

@@ -57,6 +57,7 @@ static void set_field(lua_State *L, int idx, kl_op *op, const char *f)
     };
     static const struct { const char *name; size_t at; } flags[] = {
         { "force", offsetof(kl_op, force) }, { "check", offsetof(kl_op, check) }, { "dry_run", offsetof(kl_op, dry_run) },
+        { "always", offsetof(kl_op, always) }, { "unread", offsetof(kl_op, unread) },
         { "bookmarks", offsetof(kl_op, bookmarks) }, { "initial_events", offsetof(kl_op, initial_events) },
     };
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++)

@@ -38,6 +38,8 @@ typedef struct kl_op {                             /* borrowed for the call; cop
     kl_patch_type patch_type;
     const char *field_manager;
     bool force, dry_run;
+    bool always;                                   /* sent also when it would change nothing (run/elide.h) */
+    bool unread;                                   /* nobody looks at the answer */
     bool check;                                    /* the body was written by hand: put right and checked by the server's schemas first, see KL_REASON_SCHEMA */
     const char *field_validation;                  /* "Strict", "Warn", "Ignore" or NULL */
     const char *propagation;                       /* delete: "Foreground", "Background", "Orphan" or NULL */

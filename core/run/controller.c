@@ -17,6 +17,7 @@ struct kl_controller {
     char *name, *resource;
     kl_workqueue *queue;
     kl_controller_metrics *metrics;
+    kl_elide *elide;
     kl_mutex mu;
     kl_wiring *current KL_GUARDED_BY(mu);          /* workers take it from any thread */
     _Atomic(const kl_logic *) present;             /* its logic, to compare with */
@@ -101,6 +102,7 @@ kl_controller *kl_controller_new(const kl_controller_env *env, const kl_controll
     c->queue = kl_workqueue_new(&(kl_workqueue_options){.backoff = spec->backoff, .seed = kl_hash(spec->name, strlen(spec->name)), .order = env->turns ? KL_QUEUE_NAME : KL_QUEUE_FAIR, .wake = wake, .wake_arg = c});
     c->metrics = kl_metrics_controller(env->metrics, spec->name, WORKERS_DEFAULT);
     c->office = kl_office_enter(env->offices, spec->name, spec);
+    c->elide = kl_elide_new(0);
     c->triggers = kl_triggers_new(env->loop, env->clock, enqueue_all, c);
     return c;
 }
@@ -112,6 +114,7 @@ kl_workqueue *kl_controller_queue(kl_controller *c) { return c->queue; }
 static void destroy(kl_controller *c)
 {
     kl_workqueue_free(c->queue);
+    kl_elide_free(c->elide);
     kl_free(c->workers);
     kl_free(c->leaving);
     kl_mutex_fini(&c->mu);
@@ -241,7 +244,7 @@ static kl_worker *worker_new(kl_controller *c, int number)
     return kl_worker_new(&(kl_worker_owner){.ran = c->env.ran ? owner_ran : NULL, .turn = c->env.turns ? owner_turn : NULL,
         .turn_over = c->env.turns ? owner_turn_over : NULL, .logic = owner_logic, .logic_unref = owner_logic_unref, .is_current = owner_is_current, .object = owner_object, .resolve = owner_resolve,
         .resource = owner_resource, .event = owner_event, .ended = owner_ended, .answer = owner_answer, .more = owner_more, .arg = c, .name = c->name, .queue = c->queue, .door = c->env.door, .clock = c->env.clock,
-        .metrics = c->metrics, .tenure = kl_office_tenure(c->office), .trace_requests = c->env.trace_requests}, number);
+        .metrics = c->metrics, .elide = c->elide, .tenure = kl_office_tenure(c->office), .trace_requests = c->env.trace_requests}, number);
 }
 
 /* Joins those who left after a reload and have come to their end. */

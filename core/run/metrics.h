@@ -21,6 +21,7 @@ void kl_metrics_reconcile(kl_controller_metrics *c, kl_outcome outcome, kl_time 
 void kl_metrics_terminal(kl_controller_metrics *c);
 void kl_metrics_panic(kl_controller_metrics *c);
 void kl_metrics_timeout(kl_controller_metrics *c);
+void kl_metrics_elided(kl_controller_metrics *c);      /* kubelua_elided_writes_total{controller} */
 void kl_metrics_active(kl_controller_metrics *c, int by);
 void kl_metrics_queue_latency(kl_controller_metrics *c, kl_time waited);
 void kl_metrics_work_duration(kl_controller_metrics *c, kl_time took);

@@ -117,6 +117,10 @@ void kl_run_set_priority(kl_run *r, int priority);
 /* A webhook's run, whose object is an AdmissionRequest: what it decided (run/admission.h). Once, before kl_run_finish; who asked may have been
  * answered already. */
 void kl_run_answer(kl_run *r, const kl_value *decision);
+/* The object in the cache, whole, when nothing later is known of it (run/elide.h): a change that leaves it as it is need not be sent. A new
+ * reference, or NULL; ns NULL: the run's. kl_run_elided counts such a change. */
+const kl_value *kl_run_believed(kl_run *r, const char *kind, const char *ns, const char *name);
+void kl_run_elided(kl_run *r);
 
 /* --- reading the caches: any thread that holds a reader ---------------------------------------------------------------------- */
 typedef struct kl_read_query {

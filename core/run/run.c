@@ -110,9 +110,7 @@ static kl_op complete(kl_run *r, const kl_op *op)
 static uint64_t submit(kl_run *r, const kl_op *op, kl_reply_fn *done, void *arg)
 {
     kl_op full = complete(r, op);
-    if (kl_verb_is_write(op->verb))
-        return kl_door_write(r->w->o.door, r->w->o.name, &full, done, arg);
-    return kl_door_read(r->w->o.door, r->w->o.name, &full, done, arg);
+    return kl__run_submit(r, &full, done, arg);
 }
 
 void kl_run_call(kl_run *r, const kl_op *op)

@@ -93,6 +93,8 @@ struct kl_worker {
 /* For logs, behind "controller=%s key=%s ... reconcileID=%s generation=%d": " controllerGroup=... spanID=..." when the log wants
  * everything, else "". Valid for the run. */
 const char *kl__run_detail(kl_run *r);
+/* Through the door, unless the write is known to change nothing: then done is called at once, with the object of the cache (elide_run.c). */
+uint64_t kl__run_submit(kl_run *r, const kl_op *op, kl_reply_fn *done, void *arg);
 kl_answer *kl__answer_new(kl_run *r);
 void kl__answer_done(void *arg, kl_status st, int code, const kl_value *body, kl_err *err);     /* a kl_reply_fn; arg is the kl_answer */
 

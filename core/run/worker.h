@@ -8,6 +8,7 @@
 #include "base/tenure.h"
 #include "queue/workqueue.h"
 #include "run/door.h"
+#include "run/elide.h"
 #include "run/gate.h"
 #include "run/metrics.h"
 #include "run/reconciler.h"
@@ -59,6 +60,7 @@ typedef struct kl_worker_owner {
     kl_door *door;
     kl_clock *clock;
     kl_controller_metrics *metrics;    /* may be NULL */
+    kl_elide *elide;                   /* NULL: every write is sent */
     /* Keys are run while it lasts; the worker belongs to the term in which it was made. NULL: nobody asks. */
     const kl_tenure *tenure;
     kl_gate *gate;                     /* keys that it does not let in are another replica's, and forgotten; NULL: all come in */

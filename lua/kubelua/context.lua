@@ -401,7 +401,11 @@ require("kubelua.helpers").into_context(Context)
 -- How what a reconcile returned reaches the world, see lua/kubelua/result.lua.
 M.hands = { send = send, priority = run.priority }
 
-function M.hands.apply(ctx, what, o) return placed(ctx, owned(ctx, what, request.apply(what, o))) end
+function M.hands.apply(ctx, what, o)
+  local op = placed(ctx, owned(ctx, what, request.apply(what, o)))
+  op.unread = true
+  return op
+end
 
 function M.hands.delete(ctx, what, o)
   local opts

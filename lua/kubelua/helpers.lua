@@ -119,6 +119,7 @@ local function live_hands(ctx)
     update = function(o) return ctx:update(o) end,
     patch = function(o, fn) return ctx:patch(o, fn) end,
     place = function(kind) return core.run.resource(kind).namespaced and ctx.namespace or nil end,
+    believed = core.run.believed, elided = core.run.elided,
   }
 end
 

@@ -16,7 +16,7 @@ local M = {}
 -- A function that meets a conflict this often in a row is losing a race that it should not run.
 local ATTEMPTS = 8
 
-local OPTIONS = { type = "string", subresource = "string", lock = "boolean", manager = "string", dry_run = "boolean", force = "boolean",
+local OPTIONS = { type = "string", subresource = "string", lock = "boolean", manager = "string", dry_run = "boolean", force = "boolean", always = "boolean",
   validation = "string", timeout = "duration" }
 local STATUS = { lock = "boolean", manager = "string", dry_run = "boolean", validation = "string", timeout = "duration" }
 local TYPES = { merge = true, json = true, strategic = true }
@@ -36,7 +36,7 @@ end
 local function request(at, body, kind, subresource, opts)
   return {
     verb = "patch", kind = at.kind, ns = at.ns, name = at.name, body = core.value(body, "the patch"), patch_type = kind,
-    subresource = subresource, field_manager = opts.manager, dry_run = opts.dry_run, force = opts.force,
+    subresource = subresource, field_manager = opts.manager, dry_run = opts.dry_run, force = opts.force, always = opts.always,
     field_validation = opts.validation, timeout = opts.timeout,
     check = not core.is_view(body),
   }

@@ -29,10 +29,10 @@ local WATCH = {
   bookmarks = "boolean", timeout = "duration", metadata_only = "boolean",
 }
 local WRITE = {
-  manager = "string", dry_run = "boolean", validation = "string", subresource = "string", of = "string", timeout = "duration",
+  always = "boolean", manager = "string", dry_run = "boolean", validation = "string", subresource = "string", of = "string", timeout = "duration",
 }
 local APPLY = {
-  force = "boolean", manager = "string", dry_run = "boolean", validation = "string", subresource = "string", timeout = "duration",
+  always = "boolean", force = "boolean", manager = "string", dry_run = "boolean", validation = "string", subresource = "string", timeout = "duration",
 }
 local PROPAGATION = { Foreground = true, Background = true, Orphan = true }
 local VALIDATION = { Strict = true, Warn = true, Ignore = true }
@@ -227,7 +227,7 @@ local function write(verb, what, o, opts, known)
   return {
     verb = verb, kind = opts.of or object.kind_of(body), body = body,
     ns = metadata and metadata("namespace"), name = (verb ~= "create" or opts.subresource) and metadata and metadata("name") or nil,
-    field_manager = opts.manager, force = opts.force, dry_run = opts.dry_run, timeout = opts.timeout,
+    field_manager = opts.manager, force = opts.force, dry_run = opts.dry_run, always = opts.always, timeout = opts.timeout,
     field_validation = M.validation(what, opts.validation), subresource = opts.subresource,
     check = type(o) == "table",         -- what the server gave us needs no check
   }

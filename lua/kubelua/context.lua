@@ -401,8 +401,8 @@ require("kubelua.helpers").into_context(Context)
 -- How what a reconcile returned reaches the world, see lua/kubelua/result.lua.
 M.hands = { send = send, priority = run.priority }
 
-function M.hands.apply(ctx, what, o)
-  local op = placed(ctx, owned(ctx, what, request.apply(what, o)))
+function M.hands.apply(ctx, what, o, force)
+  local op = placed(ctx, owned(ctx, what, request.apply(what, o, { force = force })))
   op.unread = true
   return op
 end

@@ -2,14 +2,14 @@
 --
 --   nothing, true                      done                      kube.retry("5s", why)   an expected wait
 --   30, "30s"                          look again then           kube.fail(why)          no more until the object changes
---   { apply, delete, status, events, error, fail, requeue_after, requeue, ... }
+--   { apply, force, delete, status, events, error, fail, requeue_after, requeue, ... }
 --                                                                nil, "why"; a raised error: failure, again with backoff
 --
 -- The effects of a table are sent in the order apply, delete, status, events, after the function has returned and only when all
 -- of it is sound. What the queue hears then is the first of these that is there: error, fail, requeue_after, requeue.
 --
 -- Effects reach the world through their `hands` (lua/kubelua/context.lua):
---   { apply = function(ctx, what, object) -> op, delete = function(ctx, what, object) -> op, send = function(op),
+--   { apply = function(ctx, what, object, force) -> op, delete = function(ctx, what, object) -> op, send = function(op),
 --     status = function(ctx, object, status), priority = function(n) }
 
 local conditions = require "kubelua.conditions"
@@ -28,7 +28,7 @@ Verdict.__tostring = function(v) return ("kube.%s: %s"):format(v.word, v.why or 
 local PRIORITY_MAX = 1000000
 
 local KEYS = {
-  requeue_after = true, requeue = true, error = true, fail = true, priority = true, status = true, observed_generation = true, apply = true,
+  requeue_after = true, requeue = true, error = true, fail = true, priority = true, status = true, observed_generation = true, apply = true, force = true,
   delete = true, events = true,
 }
 local EVENT_KEYS = { type = true, reason = true, message = true, action = true, related = true }
@@ -148,12 +148,15 @@ local function check_effects(r)
   if r.requeue ~= nil and type(r.requeue) ~= "boolean" then
     error(("result.requeue must be true or false, got %s; requeue_after says when"):format(type(r.requeue)), 0)
   end
+  if r.force ~= nil and type(r.force) ~= "boolean" then
+    error(("result.force must be true (take the fields that it applies from other managers) or false, got %s"):format(type(r.force)), 0)
+  end
   if r.priority ~= nil and (math.type(r.priority) ~= "integer" or math.abs(r.priority) > PRIORITY_MAX) then
     error(("result.priority must be a whole number from %d to %d, got %s"):format(-PRIORITY_MAX, PRIORITY_MAX, tostring(r.priority)), 0)
   end
   return {
     after = r.requeue_after ~= nil and seconds(r.requeue_after, "result.requeue_after") or nil, requeue = r.requeue,
-    error = reason(r, "error"), fail = reason(r, "fail"), priority = r.priority, observed = r.observed_generation,
+    error = reason(r, "error"), fail = reason(r, "fail"), priority = r.priority, force = r.force, observed = r.observed_generation,
     status = check_status(r), apply = each(r, "apply", check_object), delete = each(r, "delete", check_delete),
     events = each(r, "events", check_event),
   }
@@ -164,7 +167,7 @@ end
 -- Everything becomes a request before the first is sent: a mistake in the last one leaves nothing half done.
 local function requests(hands, ctx, e)
   local ops = {}
-  for i, o in ipairs(e.apply) do ops[i] = hands.apply(ctx, ("result.apply[%d]"):format(i), o) end
+  for i, o in ipairs(e.apply) do ops[i] = hands.apply(ctx, ("result.apply[%d]"):format(i), o, e.force) end
   for i, d in ipairs(e.delete) do ops[#ops + 1] = hands.delete(ctx, ("result.delete[%d]"):format(i), d) end
   return ops
 end

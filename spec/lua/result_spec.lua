@@ -11,9 +11,9 @@ local function settled(r, why, refuse)
   function ctx.event(_, e, _, message) did[#did + 1] = "event " .. e.reason .. " " .. message end
   function ctx.warn(_, e, _, message) did[#did + 1] = "warning " .. e.reason .. " " .. message end
   local hands = {
-    apply = function(_, what, o)
+    apply = function(_, what, o, force)
       if not o.name then error(what .. ": the object has no name", 0) end
-      return "apply " .. o.name
+      return "apply " .. o.name .. (force and " by force" or "")
     end,
     delete = function(_, _, o) return "delete " .. (o.name or o.metadata.name) end,
     send = function(op)
@@ -68,6 +68,7 @@ describe("a result", function()
     }
     assert.same({ "apply a", "apply b", "delete d", "status {\"n\":1} observed", "event Done 100%", "warning Bad m", "priority -5" }, s.did)
     assert.same({ "after", 3 }, { s.word, s.after })
+    assert.same({ "apply a by force" }, settled { apply = { name = "a" }, force = true }.did)
     assert.same({ "status {} observed" }, settled { observed_generation = true }.did)
     assert.same({ "status {\"n\":1}", "fail" }, { settled { status = { n = 1 }, fail = "f" }.did[1], settled { status = { n = 1 }, fail = "f" }.word })
     assert.same({ "apply a" }, settled { apply = core.value { kind = "v1/Pod", name = "a" } }.did)
@@ -91,6 +92,7 @@ describe("a result", function()
       ["result.requeue must be true or false, got number; requeue_after says when"] = { requeue = 5 },
       ["result.error must be a text that says why, got boolean"] = { error = true },
       ["result.fail must be a text that says why, got table"] = { fail = {} },
+      ["result.force must be true (take the fields that it applies from other managers) or false, got string"] = { force = "yes" },
       ["result.priority must be a whole number from -1000000 to 1000000, got 1.5"] = { priority = 1.5 },
       ["got 2000000"] = { priority = 2000000 },
       ["result.apply[2] must be an object, got string"] = { apply = { { name = "a" }, "b" } },

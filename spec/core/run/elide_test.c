@@ -9,7 +9,7 @@ static const kl_value *value(const char *json)
 {
     const kl_value *v = NULL;
     kl_err err = KL_ERR_INIT;
-    assert_ok(kl_value_decode(json, strlen(json), &v, &err));
+    assert_ok(kl_value_decode(json, strlen(json), &v, &err), &err);
     return v;
 }
 

@@ -7,11 +7,11 @@
 #include "base/mem.h"
 #include "embedded.h"
 
-int cli_server_start(const char *command, const char *listen, const cli_list *crds, const cli_list *load, kl_server **out)
+int cli_server_start(const char *command, const char *listen, const char *tokens, const cli_list *crds, const cli_list *load, kl_server **out)
 {
     kl_err err = KL_ERR_INIT;
     kl_server *s = NULL;
-    if (kl_server_start(&(kl_server_options){.listen = listen}, &s, &err))
+    if (kl_server_start(&(kl_server_options){.listen = listen, .tokens = tokens}, &s, &err))
         return cli_fail_err(1, command, &err);
     const cli_list *lists[] = {crds, load};
     for (int k = 0; k < 2; k++)
@@ -43,13 +43,14 @@ bool cli_server_write_kubeconfig(const char *command, kl_server *s, const char *
 int cli_apiserver(int argc, char **argv)
 {
     const cli_command *self = cli_command_named("apiserver");
-    const char *listen = "127.0.0.1:8080", *kubeconfig = NULL, *level = "info", *log_format = NULL;
+    const char *listen = "127.0.0.1:8080", *kubeconfig = NULL, *level = "info", *log_format = NULL, *tokens = NULL;
     cli_list crds = {0}, load = {0}, words = {0};
     const cli_option options[] = {
         {"--listen", "ADDR:PORT", "where to listen; port 0 picks a free one (127.0.0.1:8080)", CLI_STRING, &listen},
         {"--crds", "DIR", "custom resource definitions to install (file or directory; may be repeated)", CLI_LIST, &crds},
         {"--load", "FILE", "objects to start with (file or directory; may be repeated)", CLI_LIST, &load},
         {"--write-kubeconfig", "FILE", "write a kubeconfig for this server", CLI_STRING, &kubeconfig},
+        {"--token-auth-file", "FILE", "users for TokenReview, lines of token,user,uid,\"group,group\"; requests to the server need none (any token is an administrator's)", CLI_STRING, &tokens},
         {"--log-level", "LEVEL", "debug, info, warn, error or off (info)", CLI_STRING, &level},
         {"--log-format", "FORMAT", "text or json (text)", CLI_STRING, &log_format},
         {NULL, NULL, NULL, 0, NULL},
@@ -61,7 +62,7 @@ int cli_apiserver(int argc, char **argv)
         return 2;
     cli_signals_block();
     kl_server *s = NULL;
-    int code = cli_server_start("apiserver", listen, &crds, &load, &s);
+    int code = cli_server_start("apiserver", listen, tokens, &crds, &load, &s);
     if (!code && kubeconfig && !cli_server_write_kubeconfig("apiserver", s, kubeconfig))
         code = 1;
     if (!code) {

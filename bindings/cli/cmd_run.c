@@ -31,11 +31,11 @@ typedef struct session {
     /* options */
     cli_cluster cluster;
     const char *ns, *level, *listen, *write_kubeconfig, *play, *metrics, *health;
-    const char *lease_name, *lease_ns, *identity, *log_format;
+    const char *lease_name, *lease_ns, *identity, *log_format, *metrics_cert_dir;
     long workers, qps, burst;
     size_t max_object;
     kl_time grace, lease, renew, retry;
-    bool trace_requests, http1, no_protobuf, elect, elect_each, keep_managed_fields, watch_list;
+    bool metrics_auth, trace_requests, http1, no_protobuf, elect, elect_each, keep_managed_fields, watch_list;
     kl_webhook_options webhooks;
     cli_list scripts, crds, load;
     /* what runs */
@@ -211,7 +211,7 @@ static int connect_server(session *s)
     kl_err err = KL_ERR_INIT;
     kl_client_options o = {.http1 = s->http1, .no_protobuf = s->no_protobuf, .qps = (double)s->qps, .burst = (int)s->burst};
     if (s->dev) {
-        int code = cli_server_start(s->command, s->listen, &s->crds, &s->load, &s->server);
+        int code = cli_server_start(s->command, s->listen, NULL, &s->crds, &s->load, &s->server);
         if (code)
             return code;
         if (s->write_kubeconfig && !cli_server_write_kubeconfig(s->command, s->server, s->write_kubeconfig))
@@ -237,7 +237,7 @@ static int start_manager(session *s, kl_program **programs)
     kl_err err = KL_ERR_INIT;
     const kl_config *c = kl_client_config(s->client);
     kl_manager_options o = {.client = s->client, .ns = s->ns, .workers = (int)s->workers, .workers_forced = s->workers > 0, .grace = s->grace,
-        .max_object = s->max_object, .trace_requests = s->trace_requests, .drop_managed_fields = !s->keep_managed_fields, .watch_list = s->watch_list, .metrics_address = s->metrics, .health_address = s->health,
+        .max_object = s->max_object, .trace_requests = s->trace_requests, .metrics_cert_dir = s->metrics_cert_dir, .metrics_auth = s->metrics_auth, .drop_managed_fields = !s->keep_managed_fields, .watch_list = s->watch_list, .metrics_address = s->metrics, .health_address = s->health,
         .changed = moved, .webhooks = s->webhooks};
     if (s->dev && !s->webhooks.listen)
         o.webhooks.listen = "127.0.0.1:0";
@@ -355,6 +355,8 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         {"--log-format", "FORMAT", "text, or json: one object a line, with everything that is known about a run (text)", CLI_STRING, &s->log_format},
         {"--trace-requests", NULL, "send the reconcile's trace along with requests (a W3C traceparent header)", CLI_FLAG, &s->trace_requests},
         {"--metrics-bind-address", "ADDR:PORT", "serve /metrics there", CLI_STRING, &s->metrics},
+        {"--metrics-cert-dir", "DIR", "serve them over HTTPS, with tls.crt and tls.key of this directory, read again when they change", CLI_STRING, &s->metrics_cert_dir},
+        {"--metrics-auth", NULL, "only for bearer tokens that the API server lets get /metrics (TokenReview, SubjectAccessReview)", CLI_FLAG, &s->metrics_auth},
         {"--health-probe-bind-address", "ADDR:PORT", "serve /healthz and /readyz there", CLI_STRING, &s->health},
         {"--webhook-listen", "ADDR:PORT", "serve the scripts' webhooks there, over TLS (:9443; of dev 127.0.0.1:0)", CLI_STRING, &s->webhooks.listen},
         {"--webhook-service", "NS/NAME[:PORT]", "the Service by which the API server reaches them; configurations and certificates are kept by us", CLI_STRING, &s->webhooks.service},

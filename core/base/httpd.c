@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <microhttpd.h>
+#include <netinet/in.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -268,6 +269,39 @@ static const char *lookup(const kl_httpd_request *r, enum MHD_ValueKind kind, co
 const char *kl_httpd_query(const kl_httpd_request *r, const char *name)
 {
     return lookup(r, MHD_GET_ARGUMENT_KIND, name);
+}
+
+typedef struct each_value {
+    const char *name;
+    void (*fn)(void *arg, const char *value);
+    void *arg;
+} each_value;
+
+static enum MHD_Result on_value(void *arg, enum MHD_ValueKind kind, const char *key, const char *value)
+{
+    (void)kind;
+    const each_value *e = arg;
+    if (!strcmp(key, e->name))
+        e->fn(e->arg, value ? value : "");
+    return MHD_YES;
+}
+
+void kl_httpd_query_each(const kl_httpd_request *r, const char *name, void (*fn)(void *arg, const char *value), void *arg)
+{
+    if (r->conn)
+        MHD_get_connection_values(r->conn, MHD_GET_ARGUMENT_KIND, on_value, &(each_value){name, fn, arg});
+}
+
+bool kl_httpd_from_loopback(const kl_httpd_request *r)
+{
+    const union MHD_ConnectionInfo *info = r->conn ? MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_CLIENT_ADDRESS) : NULL;
+    const struct sockaddr *a = info ? info->client_addr : NULL;
+    if (a && a->sa_family == AF_INET)
+        return ntohl(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr) >> 24 == 127;
+    if (!a || a->sa_family != AF_INET6)
+        return false;
+    const struct in6_addr *six = &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
+    return IN6_IS_ADDR_LOOPBACK(six) || (IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == 127);
 }
 
 const char *kl_httpd_header(const kl_httpd_request *r, const char *name)

@@ -38,6 +38,8 @@ const char *kl_httpd_address(const kl_httpd *h);       /* "127.0.0.1:PORT" as bo
 const char *kl_httpd_method(const kl_httpd_request *r);
 const char *kl_httpd_path(const kl_httpd_request *r);                      /* without the query, percent-decoded */
 const char *kl_httpd_query(const kl_httpd_request *r, const char *name);   /* decoded first value, or NULL */
+void kl_httpd_query_each(const kl_httpd_request *r, const char *name, void (*fn)(void *arg, const char *value), void *arg);
+bool kl_httpd_from_loopback(const kl_httpd_request *r);                    /* whoever asks is on this machine (or has come in through it) */
 const char *kl_httpd_header(const kl_httpd_request *r, const char *name);  /* or NULL */
 const char *kl_httpd_body(const kl_httpd_request *r, size_t *len);
 

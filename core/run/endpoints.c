@@ -1,117 +1,209 @@
-/* endpoints.c - answers in the formats that Prometheus and kubelet probes expect (controller-runtime's health text). */
+/* endpoints.c - which path is answered on which socket, and by whom: metrics by the manager (behind the gate, where there is one),
+ * health by the manager's checks. */
 #include "run/endpoints.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "base/certdir.h"
 #include "base/httpd.h"
+#include "base/keyring.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sync.h"
+#include "run/health.h"
+#include "run/metrics.h"
+#include "run/metrics_gate.h"
+
+typedef struct listener {
+    kl_endpoints *e;
+    kl_httpd *httpd;
+    bool metrics, health;
+} listener;
 
 struct kl_endpoints {
     kl_manager *m;
-    kl_httpd *metrics, *health;            /* the same when they share an address */
+    listener first, second;                /* metrics; health, unless they share an address */
+    kl_keyring *ring;
+    kl_certdir *certs;
+    kl_metrics_gate *gate;
+    kl_mutex mu;
+    char *told;                            /* what was not ready when somebody last asked */
 };
+
+#define TEXT "text/plain; charset=utf-8"
 
 static void reply_text(kl_httpd_request *r, int code, const char *type, const char *text)
 {
     kl_httpd_reply(r, code, type, "X-Content-Type-Options: nosniff\r\n", text, strlen(text));
 }
 
-/* One check: its line, and whether it counts as failed. */
-static bool check(kl_buf *out, const char *name, const char *problem)
+/* --- health ------------------------------------------------------------------------------------------------------------------ */
+
+/* Who is not ready, once per change: a probe asks every few seconds. */
+static void tell(kl_endpoints *e, char *failures)
 {
-    if (problem)
-        kl_buf_printf(out, "[-]%s failed: %s\n", name, problem);
-    else
-        kl_buf_printf(out, "[+]%s ok\n", name);
-    return !problem;
+    kl_lock(&e->mu);
+    bool news = failures ? !e->told || strcmp(e->told, failures) : e->told != NULL;
+    char *old = e->told;
+    if (news)
+        e->told = failures;
+    kl_unlock(&e->mu);
+    if (news && failures)
+        kl_warn("not ready", "checks=%s", kl_log_quoted(failures));
+    else if (news)
+        kl_info("ready", "checks=%s", "all");
+    kl_free(news ? old : failures);
 }
 
-static void health(kl_endpoints *e, kl_httpd_request *r, const char *what, bool readiness)
+typedef struct words { char **v; size_t n; } words;
+
+static void take_word(void *arg, const char *value)
 {
-    const char *only = kl_httpd_path(r) + strlen(what) + 1, *exclude = kl_httpd_query(r, "exclude");
-    if (*only)
-        only++;
+    words *w = arg;
+    w->v = kl_realloc(w->v, (w->n + 1) * sizeof *w->v);
+    w->v[w->n++] = kl_strdup(value);
+}
+
+static void health(kl_endpoints *e, kl_httpd_request *r, const char *below, bool readiness)
+{
+    kl_checks checks = {0};
+    words exclude = {0};
     kl_buf out = KL_BUF_INIT;
-    bool good = true, found = !*only;
-    if (!*only || !strcmp(only, "ping")) {
-        found = true;
-        check(&out, "ping", NULL);
-    }
-    kl_controller_state *states = NULL;
-    size_t n = readiness ? kl_manager_controllers(e->m, &states) : 0;
-    for (size_t i = 0; i < n; i++) {
-        if ((*only && strcmp(only, states[i].name)) || (exclude && !strcmp(exclude, states[i].name)))
-            continue;
-        found = true;
-        bool up = !strcmp(states[i].state, "running") || !strcmp(states[i].state, "waiting for leadership");
-        char *why = up ? NULL : kl_sprintf("%s%s%s", states[i].state, states[i].message ? ": " : "", states[i].message ? states[i].message : "");
-        good &= check(&out, states[i].name, why);
-        kl_free(why);
-    }
-    kl_controller_states_free(states, n);
-    if (!found)
-        reply_text(r, 404, "text/plain; charset=utf-8", "no such check\n");
-    else if (!good) {
-        kl_buf_printf(&out, "%s check failed\n", what);
-        reply_text(r, 500, "text/plain; charset=utf-8", kl_buf_str(&out));
-    } else if (kl_httpd_query(r, "verbose")) {
-        kl_buf_printf(&out, "%s check passed\n", what);
-        reply_text(r, 200, "text/plain; charset=utf-8", kl_buf_str(&out));
-    } else {
-        reply_text(r, 200, "text/plain; charset=utf-8", "ok");
-    }
+    kl_manager_checks(e->m, readiness, &checks);
+    kl_httpd_query_each(r, "exclude", take_word, &exclude);
+    int code = kl_health_answer(&checks, &(kl_health_query){.only = *below ? below + 1 : NULL, .exclude = exclude.v, .n_exclude = exclude.n,
+        .verbose = kl_httpd_query(r, "verbose") != NULL, .reasons = kl_httpd_from_loopback(r)}, &out);
+    if (readiness)
+        tell(e, kl_health_failures(&checks));
+    reply_text(r, code, TEXT, kl_buf_str(&out));
+    for (size_t i = 0; i < exclude.n; i++)
+        kl_free(exclude.v[i]);
+    kl_free(exclude.v);
     kl_buf_fini(&out);
+    kl_checks_fini(&checks);
 }
 
-/* "/healthz" itself or a check below it. */
-static bool is_below(const char *path, const char *root)
+/* --- metrics ----------------------------------------------------------------------------------------------------------------- */
+
+static void certificate_samples(kl_endpoints *e, kl_buf *out)
+{
+    uint64_t reads, failures;
+    kl_certdir_counts(e->certs, &reads, &failures);
+    kl_metrics_head(out, "certwatcher_read_certificate_total", "counter", "Total number of certificate reads");
+    kl_metrics_sample(out, "certwatcher_read_certificate_total", (double)reads, NULL);
+    kl_metrics_head(out, "certwatcher_read_certificate_errors_total", "counter", "Total number of certificate read errors");
+    kl_metrics_sample(out, "certwatcher_read_certificate_errors_total", (double)failures, NULL);
+}
+
+static void reply_metrics(void *arg, kl_httpd_request *r)
+{
+    kl_endpoints *e = arg;
+    char *text = kl_manager_metrics(e->m);
+    kl_buf all = KL_BUF_INIT;
+    kl_buf_puts(&all, text);
+    kl_free(text);
+    if (e->certs && !strstr(kl_buf_str(&all), "\ncertwatcher_read_certificate_total "))
+        certificate_samples(e, &all);
+    reply_text(r, 200, "text/plain; version=0.0.4; charset=utf-8", kl_buf_str(&all));
+    kl_buf_fini(&all);
+}
+
+/* --- requests ----------------------------------------------------------------------------------------------------------------- */
+
+/* What follows `root` in the path: "", or "/..." without a slash at the end; NULL when it is another path. */
+static char *below(const char *path, const char *root)
 {
     size_t n = strlen(root);
-    return !strncmp(path, root, n) && (!path[n] || path[n] == '/');
+    if (strncmp(path, root, n) || (path[n] && path[n] != '/'))
+        return NULL;
+    size_t len = strlen(path + n);
+    while (len && path[n + len - 1] == '/')
+        len--;
+    return kl_strndup(path + n, len);
+}
+
+static bool handle_health(kl_endpoints *e, kl_httpd_request *r)
+{
+    static const struct { const char *root; bool readiness; } ROOTS[] = {{"/healthz", false}, {"/livez", false}, {"/readyz", true}};
+    for (size_t i = 0; i < sizeof ROOTS / sizeof *ROOTS; i++) {
+        char *rest = below(kl_httpd_path(r), ROOTS[i].root);
+        if (!rest)
+            continue;
+        health(e, r, rest, ROOTS[i].readiness);
+        kl_free(rest);
+        return true;
+    }
+    return false;
 }
 
 static void handle(void *arg, kl_httpd_request *r)
 {
-    kl_endpoints *e = arg;
-    const char *path = kl_httpd_path(r);
-    if (strcmp(kl_httpd_method(r), "GET") && strcmp(kl_httpd_method(r), "HEAD")) {
-        reply_text(r, 405, "text/plain; charset=utf-8", "only GET is answered here\n");
-    } else if (!strcmp(path, "/metrics")) {
-        char *text = kl_manager_metrics(e->m);
-        reply_text(r, 200, "text/plain; version=0.0.4; charset=utf-8", text);
-        kl_free(text);
-    } else if (is_below(path, "/healthz") || is_below(path, "/livez")) {
-        health(e, r, is_below(path, "/livez") ? "livez" : "healthz", false);
-    } else if (is_below(path, "/readyz")) {
-        health(e, r, "readyz", true);
-    } else {
-        reply_text(r, 404, "text/plain; charset=utf-8", "try /metrics, /healthz or /readyz\n");
-    }
+    listener *l = arg;
+    kl_endpoints *e = l->e;
+    if (strcmp(kl_httpd_method(r), "GET") && strcmp(kl_httpd_method(r), "HEAD"))
+        reply_text(r, 405, TEXT, "only GET is answered here\n");
+    else if (l->metrics && !strcmp(kl_httpd_path(r), "/metrics") && e->gate)
+        kl_metrics_gate_ask(e->gate, r);
+    else if (l->metrics && !strcmp(kl_httpd_path(r), "/metrics"))
+        reply_metrics(e, r);
+    else if (!l->health || !handle_health(e, r))
+        reply_text(r, 404, TEXT, l->metrics && l->health ? "try /metrics, /healthz or /readyz\n" : l->metrics ? "try /metrics\n" : "try /healthz or /readyz\n");
 }
 
-kl_status kl_endpoints_start(kl_manager *m, const char *metrics_address, const char *health_address, kl_endpoints **out, kl_err *err)
+/* --- start and stop ----------------------------------------------------------------------------------------------------------- */
+
+static kl_status listen_on(listener *l, const char *address, kl_keyring *tls, const char *option, kl_err *err)
 {
+    kl_status st = kl_httpd_start(&(kl_httpd_options){.listen = address, .tls = tls, .handler = handle, .arg = l}, &l->httpd, err);
+    if (st)
+        kl_err_prefix(err, "%s %s", option, address);
+    return st;
+}
+
+static kl_status start_metrics(kl_endpoints *e, const kl_endpoints_options *o, kl_err *err)
+{
+    kl_status st = KL_OK;
+    if (o->metrics_cert_dir) {
+        e->ring = kl_keyring_new();
+        st = kl_certdir_start(o->metrics_cert_dir, "metrics", e->ring, &e->certs, err);
+        if (st)
+            kl_err_prefix(err, "--metrics-cert-dir %s", o->metrics_cert_dir);
+    }
+    if (!st && o->metrics_auth)
+        e->gate = kl_metrics_gate_new(o->client, o->clock, reply_metrics, e);
+    if (!st)
+        st = listen_on(&e->first, o->metrics_address, e->ring, "--metrics-bind-address", err);
+    return st;
+}
+
+/* Port 0 twice asks for two free ports. */
+static bool is_same(const char *a, const char *b)
+{
+    size_t n = a ? strlen(a) : 0;
+    return a && b && !strcmp(a, b) && !(n > 1 && !strcmp(a + n - 2, ":0"));
+}
+
+kl_status kl_endpoints_start(kl_manager *m, const kl_endpoints_options *o, kl_endpoints **out, kl_err *err)
+{
+    bool shared = is_same(o->metrics_address, o->health_address);
+    if ((o->metrics_cert_dir || o->metrics_auth) && !o->metrics_address)
+        return kl_fail(err, KL_EINVAL, "--metrics-cert-dir and --metrics-auth are about /metrics: say where with --metrics-bind-address");
     kl_endpoints *e = kl_new(kl_endpoints);
     e->m = m;
-    kl_status st = KL_OK;
-    if (metrics_address && (st = kl_httpd_start(&(kl_httpd_options){.listen = metrics_address, .handler = handle, .arg = e}, &e->metrics, err)))
-        kl_err_prefix(err, "--metrics-bind-address %s", metrics_address);
-    if (!st && health_address) {
-        if (metrics_address && !strcmp(metrics_address, health_address))
-            e->health = e->metrics;
-        else if ((st = kl_httpd_start(&(kl_httpd_options){.listen = health_address, .handler = handle, .arg = e}, &e->health, err)))
-            kl_err_prefix(err, "--health-probe-bind-address %s", health_address);
-    }
+    kl_mutex_init(&e->mu);
+    e->first = (listener){.e = e, .metrics = true, .health = shared};
+    e->second = (listener){.e = e, .health = true};
+    kl_status st = o->metrics_address ? start_metrics(e, o, err) : KL_OK;
+    if (!st && o->health_address && !shared)
+        st = listen_on(&e->second, o->health_address, NULL, "--health-probe-bind-address", err);
     if (st) {
         kl_endpoints_stop(e);
         return st;
     }
-    if (e->metrics)
-        kl_info("serving metrics", "address=%s", kl_httpd_address(e->metrics));
-    if (e->health)
-        kl_info("serving health probes", "address=%s", kl_httpd_address(e->health));
+    if (e->first.httpd)
+        kl_info("serving metrics", "address=%s tls=%s auth=%s", kl_httpd_address(e->first.httpd), e->ring ? "yes" : "no", e->gate ? "yes" : "no");
+    if (o->health_address)
+        kl_info("serving health probes", "address=%s", kl_endpoints_health_address(e));
     *out = e;
     return KL_OK;
 }
@@ -120,11 +212,22 @@ void kl_endpoints_stop(kl_endpoints *e)
 {
     if (!e)
         return;
-    if (e->health != e->metrics)
-        kl_httpd_stop(e->health);
-    kl_httpd_stop(e->metrics);
+    kl_metrics_gate *gate = e->gate;
+    kl_httpd_stop(e->second.httpd);
+    kl_metrics_gate_close(gate);
+    kl_httpd_stop(e->first.httpd);
+    kl_metrics_gate_free(gate);
+    kl_certdir_stop(e->certs);
+    kl_keyring_free(e->ring);
+    kl_mutex_fini(&e->mu);
+    kl_free(e->told);
     kl_free(e);
 }
 
-const char *kl_endpoints_metrics_address(kl_endpoints *e) { return e && e->metrics ? kl_httpd_address(e->metrics) : NULL; }
-const char *kl_endpoints_health_address(kl_endpoints *e) { return e && e->health ? kl_httpd_address(e->health) : NULL; }
+const char *kl_endpoints_metrics_address(kl_endpoints *e) { return e && e->first.httpd ? kl_httpd_address(e->first.httpd) : NULL; }
+
+const char *kl_endpoints_health_address(kl_endpoints *e)
+{
+    const listener *l = !e ? NULL : e->first.health ? &e->first : &e->second;
+    return l && l->httpd ? kl_httpd_address(l->httpd) : NULL;
+}

@@ -59,7 +59,7 @@ struct kl_manager {
     size_t n_retired;
     bool started, stopping;
     char **webhook_texts;                  /* of o.webhooks */
-    char *ns, *lease, *metrics_address, *health_address;       /* what o borrowed: a script that named the lease is freed by a reload */
+    char *ns, *lease, *metrics_address, *health_address, *metrics_cert_dir;       /* what o borrowed: a script that named the lease is freed by a reload */
 };
 
 /* --- what the parts ask of the manager --------------------------------------------------------------------------------- */
@@ -176,6 +176,7 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
     m->o.election.name = m->lease = kl_strdup(o->election.name);
     m->o.metrics_address = m->metrics_address = kl_strdup(o->metrics_address);
     m->o.health_address = m->health_address = kl_strdup(o->health_address);
+    m->o.metrics_cert_dir = m->metrics_cert_dir = kl_strdup(o->metrics_cert_dir);
     kl_mutex_init(&m->mu);
     m->metrics = kl_metrics_new();
     m->loop = kl_loop_new("kl-control", m->clock);
@@ -301,6 +302,7 @@ void kl_manager_free(kl_manager *m)
     for (char **t = m->webhook_texts; t && *t; t++)
         kl_free(*t);
     kl_free(m->webhook_texts);
+    kl_free(m->metrics_cert_dir);
     kl_free(m);
 }
 
@@ -470,8 +472,9 @@ static void begin(void *arg)
 kl_status kl_manager_start(kl_manager *m, kl_err *err)
 {
     kl_status st = KL_OK;
-    if (m->o.metrics_address || m->o.health_address)
-        st = kl_endpoints_start(m, m->o.metrics_address, m->o.health_address, &m->endpoints, err);
+    if (m->o.metrics_address || m->o.health_address || m->o.metrics_cert_dir || m->o.metrics_auth)
+        st = kl_endpoints_start(m, &(kl_endpoints_options){.metrics_address = m->o.metrics_address, .health_address = m->o.health_address,
+            .metrics_cert_dir = m->o.metrics_cert_dir, .metrics_auth = m->o.metrics_auth, .client = m->o.client, .clock = m->clock}, &m->endpoints, err);
     begin_call b = {m, st, err};
     if (!st)
         kl_loop_call(m->loop, begin, &b);
@@ -532,13 +535,18 @@ void kl_controller_states_free(kl_controller_state *v, size_t n)
     kl_free(v);
 }
 
+static bool is_up(const char *state)
+{
+    return !strcmp(state, "running") || !strcmp(state, "waiting for leadership");
+}
+
 bool kl_manager_ready(kl_manager *m)
 {
     kl_controller_state *v;
     size_t n = kl_manager_controllers(m, &v);
     bool ready = true;
     for (size_t i = 0; i < n; i++)
-        ready &= !strcmp(v[i].state, "running") || !strcmp(v[i].state, "waiting for leadership");
+        ready &= is_up(v[i].state);
     kl_controller_states_free(v, n);
     return ready;
 }
@@ -670,6 +678,57 @@ void kl_manager_clock_moved(kl_manager *m)
     kl_loop_wake(m->mapper);
     kl_loop_wake(m->loop);
     kl_loop_call(m->loop, wake_all, m);
+}
+
+/* --- health ------------------------------------------------------------------------------------------------------------------------- */
+
+static void check_informer(void *arg, const char *kind, kl_informer *i)
+{
+    kl_informer_stats s;
+    kl_informer_stats_get(i, &s);
+    char *name = kl_sprintf("informer/%s", kind), *why = NULL;
+    if (s.parked || !s.synced)
+        why = kl_sprintf("%s, %llu objects so far%s%s", s.state, (unsigned long long)s.objects, s.message ? ": " : "", s.message ? s.message : "");
+    kl_checks_add(arg, name, why);
+    kl_free(name);
+    kl_free(why);
+    kl_informer_stats_fini(&s);
+}
+
+/* Of a lease that ran out this much ago nobody may believe that it is ours: who still does hangs, and should be started anew
+ * (controller-runtime and client-go, leaderelection/healthzadaptor.go). Waits for nobody. */
+#define ELECTION_TOLERANCE KL_SECONDS(20)
+
+static void check_election(kl_manager *m, kl_checks *out)
+{
+    if (!m->o.election.enabled)
+        return;
+    char *why = NULL;
+    bool healthy = kl_manager_election_healthy(m, ELECTION_TOLERANCE, &why);
+    kl_checks_add(out, "leaderElection", healthy ? NULL : why ? why : "the lease ran out, and work under it has not ended");
+    kl_free(why);
+}
+
+void kl_manager_checks(kl_manager *m, bool readiness, kl_checks *out)
+{
+    kl_checks_add(out, "ping", NULL);
+    if (!readiness) {
+        check_election(m, out);
+        return;
+    }
+    kl_lock(&m->mu);
+    bool stopping = m->stopping;
+    kl_unlock(&m->mu);
+    kl_checks_add(out, "shutdown", stopping ? "this process is stopping" : NULL);
+    kl_controller_state *v;
+    size_t n = kl_manager_controllers(m, &v);
+    for (size_t i = 0; i < n; i++) {
+        char *why = is_up(v[i].state) ? NULL : kl_sprintf("%s%s%s", v[i].state, v[i].message ? ": " : "", v[i].message ? v[i].message : "");
+        kl_checks_add(out, v[i].name, why);
+        kl_free(why);
+    }
+    kl_controller_states_free(v, n);
+    kl_caches_each(m->caches, check_informer, out);
 }
 
 /* --- metrics ------------------------------------------------------------------------------------------------------------------------ */

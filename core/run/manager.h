@@ -9,6 +9,7 @@
 #define KL_RUN_MANAGER_H
 
 #include "net/client.h"
+#include "run/health.h"
 #include "run/reconciler.h"
 #include "run/webhook_config.h"
 
@@ -36,6 +37,8 @@ typedef struct kl_manager_options {                /* kl_manager_new copies the 
     kl_election_options election;
     const char *metrics_address, *health_address;  /* NULL: none */
     kl_webhook_options webhooks;                   /* for scripts that have some */
+    const char *metrics_cert_dir;                  /* HTTPS for metrics; NULL: HTTP */
+    bool metrics_auth;                             /* the API server says who may read them */
     /* What kl_manager_controllers tells of states may have changed. On a thread of the manager's; must not wait. May be NULL. */
     void (*changed)(void *arg);
     void *changed_arg;
@@ -76,6 +79,8 @@ bool kl_manager_election_healthy(kl_manager *m, kl_time tolerance, char **why);
 bool kl_manager_ready(kl_manager *m);              /* every controller runs (or waits for leadership) */
 /* Nothing queued, nothing running, nothing failing, all caches synced: the cluster has converged as far as we can see. */
 bool kl_manager_idle(kl_manager *m);
+/* What probes are told: alive (the leases' part waits for nobody), or ready: every controller, every cache, and not about to stop. */
+void kl_manager_checks(kl_manager *m, bool readiness, kl_checks *out);
 char *kl_manager_metrics(kl_manager *m);           /* Prometheus text; caller frees */
 /* The informer of a kind that some controller uses, the one that keeps what is usual when there are several, or NULL; a new reference. */
 kl_informer *kl_manager_informer(kl_manager *m, const char *kind);

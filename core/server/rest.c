@@ -14,6 +14,7 @@
 #include "model/object.h"
 #include "model/yaml.h"
 #include "server/fault.h"
+#include "server/review.h"
 #include "server/scale.h"
 #include "server/status.h"
 #include "server/subresource.h"
@@ -181,58 +182,6 @@ static kl_status patch_type(const kl__call *c, const char *type, kl__patch *out,
         "application/merge-patch+json, %sapplication/apply-patch+yaml", c->kind->custom ? "" : "application/strategic-merge-patch+json, ");
 }
 
-/* ------------------------------------------------------------------ reviews */
-
-/* Kinds that are only asked: everything is allowed here, and nothing is stored. */
-static bool review(kl__call *c, const kl_value *body, kl_httpd_request *http)
-{
-    bool access = strstr(c->kind->plural, "accessreviews") != NULL, self = !strcmp(c->kind->plural, "selfsubjectreviews");
-    if (!access && !self && strcmp(c->kind->plural, "selfsubjectrulesreviews"))
-        return false;
-    char *version = kl__kind_api_version(c->kind);
-    kl_builder *b = kl_builder_new();
-    kl_build_object(b);
-    kl_build_kstr(b, "kind", c->kind->kind);
-    kl_build_kstr(b, "apiVersion", version);
-    kl_build_key(b, "metadata");
-    kl_build_object(b);
-    kl_build_end(b);
-    kl_build_kvalue(b, "spec", kl_value_get(body, "spec"));
-    kl_build_key(b, "status");
-    kl_build_object(b);
-    if (access) {
-        kl_build_key(b, "allowed");
-        kl_build_bool(b, true);
-    } else if (self) {
-        kl_build_key(b, "userInfo");
-        kl_build_object(b);
-        kl_build_kstr(b, "username", "kubelua");
-        kl_build_key(b, "groups");
-        kl_build_array(b);
-        kl_build_str(b, "system:masters");
-        kl_build_end(b);
-        kl_build_end(b);
-    } else {
-        static const char rules[] = "{\"resourceRules\":[{\"verbs\":[\"*\"],\"apiGroups\":[\"*\"],\"resources\":[\"*\"]}],\"nonResourceRules\":[{\"verbs\":[\"*\"],\"nonResourceURLs\":[\"*\"]}],\"incomplete\":false}";
-        const kl_value *all = NULL;
-        if (!kl_value_decode(rules, sizeof rules - 1, &all, NULL))
-            for (size_t i = 0; i < kl_value_len(all); i++) {
-                const char *key;
-                size_t n;
-                const kl_value *v = kl_value_member(all, i, &key, &n);
-                kl_build_kvalue(b, key, v);
-            }
-        kl_value_unref(all);
-    }
-    kl_build_end(b);
-    kl_build_end(b);
-    const kl_value *out = kl_builder_done(b);
-    kl__reply_value(http, 201, NULL, out);
-    kl_value_unref(out);
-    kl_free(version);
-    return true;
-}
-
 /* ------------------------------------------------------------------ verbs */
 
 static const char *verb_of(const char *method, bool named)
@@ -389,7 +338,7 @@ static bool run(kl__call *c, const char *verb, const kl__form *form, kl_httpd_re
         replied = true;
     } else if (!strcmp(verb, "create")) {
         *st = object_body(c, http, &body, err);
-        replied = !*st && review(c, body, http);
+        replied = !*st && kl__review(c, body, http);
         if (!*st && !replied)
             *st = kl__verb_create(c, body, out, err);
         *code = 201;

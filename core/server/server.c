@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "server/fault.h"
 #include "server/rest.h"
+#include "server/review.h"
 #include "server/state.h"
 #include "server/watch.h"
 
@@ -52,6 +53,7 @@ static void first_objects(kl_server *s)
 static void server_free(kl_server *s)
 {
     kl__faults_clear(s);
+    kl__tokens_free(s->tokens);
     kl__kept_free(s->kept);
     kl__kinds_free(s->kinds);
     kl__store_free(s->store);
@@ -84,7 +86,9 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
     first_objects(s);
     kl_unlock(&s->mu);
     kl_httpd_options http = { .listen = o->listen ? o->listen : "127.0.0.1:0", .max_body = o->max_body, .handler = kl__rest_handle, .arg = s };
-    kl_status st = kl_httpd_start(&http, &s->httpd, err);
+    kl_status st = o->tokens ? kl__tokens_read(o->tokens, &s->tokens, err) : KL_OK;
+    if (!st)
+        st = kl_httpd_start(&http, &s->httpd, err);
     if (st) {
         server_free(s);
         return st;

@@ -16,6 +16,7 @@ typedef struct kl_server_options {
     size_t max_body;           /* 0: 16 MiB */
     size_t history;            /* watch events kept per resource before 410; 0: 10000 */
     kl_time bookmark_every;    /* 0: 60 s */
+    const char *tokens;        /* file of users for TokenReview (see review.h); requests need none all the same. NULL: none */
 } kl_server_options;
 
 KL_NODISCARD kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *err);

@@ -23,6 +23,7 @@ struct kl_server {
     kl_cond wake;
     kl_thread *ticker;          /* bookmarks and timeouts; NULL under a fake clock, whose owner calls kl__server_tick */
     bool stopping;
+    struct kl_map *tokens;      /* who has which, or NULL: see review.h */
     kl_list faults;             /* see fault.h */
     struct kl__kept *kept;      /* what kl_server_keep remembers, or NULL; see keep.c */
 };

@@ -41,11 +41,14 @@ local function get(url, ...)
   return text
 end
 
+local TOKENS = process.write(process.tmpname ".csv", 'admin-token,admin,admin,"system:masters"\nnobody-token,nobody,nobody\n')
+
 servers.each(function(name, start)
   describe("`kubelua run` against " .. name, function()
     local server, client
     lazy_setup(function()
-      server = start {}
+      server = start { args = name:find "embedded" and { "--token-auth-file", TOKENS } or nil }
+      if name:find "embedded" then server.tokens = { admin = "admin-token", nobody = "nobody-token" } end
       client = controller.client(server)
     end)
     lazy_teardown(function() if server then server:stop() end end)
@@ -131,6 +134,105 @@ servers.each(function(name, start)
       assert.is_true(said.urgent)
       assert.equal("mine", said["field.msg"])
       assert.equal("eu west", said["zone.io"])
+    end)
+
+    it("is ready when everything runs, and says who is not and why", function()
+      local ns = controller.namespace(client, "health")
+      local run = controller.start(server, ([[
+        local kube = require "kubelua"
+        local function reconcile() end
+        return {
+          kube.controller { name = "fine-%s", resource = "v1/ConfigMap", reconcile = reconcile },
+          kube.controller { name = "parked-%s", resource = "example.com/v1/Nowhere", reconcile = reconcile },
+        }
+      ]]):format(ns, ns), "--health-probe-bind-address", "127.0.0.1:0", "--leader-elect", "--leader-elect-resource-namespace", ns)
+      local at = "http://" .. address(run, "health probes")
+      local function code_of(path) return tonumber((get(at .. path, "-o /dev/null -w '%{http_code}'"))) end
+      local fine, parked = "fine-" .. ns, "parked-" .. ns
+      local text = wait.until_true(60, fine .. " runs", function()
+        local out = get(at .. "/readyz")
+        return out:find("[+]" .. fine .. " ok", 1, true) and out:find(parked .. " failed: parked: ", 1, true) and out
+      end)
+      assert.equal(500, code_of "/readyz")
+      assert.truthy(text:find("[-]" .. parked .. " failed: parked: example.com/v1/Nowhere: ", 1, true), text)
+      assert.truthy(text:find("[+]informer/v1/ConfigMap ok\n", 1, true), text)
+      assert.truthy(text:find("[+]ping ok\n", 1, true), text)
+      assert.truthy(text:find("[+]shutdown ok\n", 1, true), text)
+      assert.truthy(text:find "healthz check failed\n$", text)
+      run:wait_for_log(30, "not ready checks=")
+
+      -- One of them alone.
+      assert.equal("ok", get(at .. "/readyz/" .. fine))
+      assert.equal("ok", get(at .. "/readyz/informer/v1/ConfigMap/"))
+      assert.truthy(get(at .. "/readyz/" .. parked):find "^internal server error: parked: ")
+      assert.equal(500, code_of("/readyz/" .. parked))
+      assert.equal(404, code_of "/readyz/nobody")
+
+      -- Without the one in trouble all is well.
+      assert.equal("ok", get(at .. "/readyz?exclude=" .. parked))
+      text = get(at .. "/readyz?verbose&exclude=" .. parked .. "&exclude=nobody")
+      assert.truthy(text:find("[+]" .. parked .. " excluded: ok\n", 1, true), text)
+      assert.truthy(text:find('warn: some health checks cannot be excluded: no matches for "nobody"\n', 1, true), text)
+      assert.truthy(text:find "healthz check passed$", text)
+
+      assert.equal("ok", get(at .. "/healthz"))
+      assert.equal("[+]leaderElection ok\n[+]ping ok\nhealthz check passed", get(at .. "/healthz?verbose"))
+      assert.equal("ok", get(at .. "/healthz/ping"))
+      assert.equal("ok", get(at .. "/livez"))
+      assert.equal("405", (get(at .. "/healthz", "-X POST -o /dev/null -w '%{http_code}'")))
+      assert.equal(404, code_of "/metrics")
+      controller.finish(run)
+    end)
+
+    it("shows metrics over HTTPS to those that the API server lets, with a certificate that may change", function()
+      local dir = process.tmpname ".certs"
+      process.run("mkdir -p " .. process.quote(dir))
+      local function certificate(subject)
+        local out, code = process.run(("cd %s && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=%s "
+          .. "-keyout new.key -out new.crt 2>&1 && mv new.key tls.key && mv new.crt tls.crt"):format(process.quote(dir), subject))
+        assert(code == 0, out)
+      end
+      certificate "first"
+      local ns = controller.namespace(client, "private")
+      local run = controller.start(server, ("return require('kubelua').controller { name = 'private-%s', resource = 'v1/ConfigMap', reconcile = function() end }")
+        :format(ns), "--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0", "--metrics-cert-dir", dir, "--metrics-auth")
+      local at = "https://" .. address(run, "metrics") .. "/metrics"
+      local function ask(token)
+        local header = token and "-H " .. process.quote("Authorization: Bearer " .. token) or ""
+        local out = get(at, "-k", header, "-w '\n%{http_code}'")
+        local body, code = out:match "^(.*)\n(%d+)$"
+        return tonumber(code), body
+      end
+      local code, body = ask()
+      assert.equal(401, code)
+      assert.equal("Unauthorized\n", body)
+      assert.equal(401, (ask "a-made-up-token"))
+      code, body = ask(server.tokens.nobody)
+      assert.equal(403, code)
+      assert.truthy(body:find("Authorization denied for user nobody", 1, true), body)
+      code, body = ask(server.tokens.admin)
+      assert.equal(200, code)
+      promtext.parse(body)
+      local health = "http://" .. address(run, "health probes")
+      assert.equal("ok", get(health .. "/healthz"))
+      assert.equal("404", (get(health .. "/metrics", "-o /dev/null -w '%{http_code}'")))
+
+      local function shown()
+        local out = process.run(("openssl s_client -connect %s </dev/null 2>/dev/null | openssl x509 -noout -subject"):format(at:match "//([^/]+)"))
+        return out:match "CN ?= ?(%w+)"
+      end
+      assert.equal("first", shown())
+      certificate "second"
+      wait.until_true(60, "the new certificate is shown", function() return shown() == "second" end)
+      process.write(dir .. "/tls.crt", "nonsense")
+      run:wait_for_log(60, "the new certificate cannot be used; the old one is shown on")
+      assert.equal("second", shown())
+      code, body = ask(server.tokens.admin)
+      assert.equal(200, code)
+      local families = promtext.parse(body)
+      assert.is_true(promtext.value(families, "certwatcher_read_certificate_total") >= 3)
+      assert.is_true(promtext.value(families, "certwatcher_read_certificate_errors_total") >= 1)
+      controller.finish(run)
     end)
   end)
 end)

@@ -17,7 +17,7 @@ local function value_of(text, fail)
 end
 
 local function read_labels(line, at, fail)
-  local labels, names = {}, {}
+  local labels = {}
   while line:sub(at, at) ~= "}" do
     local name = line:match(LABEL, at) or fail("a label's name is expected at " .. at)
     at = at + #name
@@ -39,7 +39,6 @@ local function read_labels(line, at, fail)
     if labels[name] then fail("label " .. name .. " comes twice") end
     labels[name] = table.concat(value)
     if not utf8.len(labels[name]) then fail("label " .. name .. " is not UTF-8") end
-    names[#names + 1] = name
     local c = line:sub(at, at)
     if c == "," then at = at + 1 elseif c ~= "}" then fail("a comma or } is expected at " .. at) end
   end

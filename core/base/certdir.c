@@ -1,0 +1,115 @@
+/* certdir.c - two files, read when the watch of their directory says that something happened. */
+#include "base/certdir.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/fswatch.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+/* Chains are a few kilobytes. */
+#define FILE_MAX ((size_t)1 << 20)
+
+struct kl_certdir {
+    char *dir, *cert, *key, *what;
+    kl_keyring *ring;
+    kl_fswatch *watch;
+    char *shown;                       /* the pair in the keyring, as it was read; the watch's after the start */
+    atomic_uint_fast64_t reads, failures;
+};
+
+static kl_status read_file(const char *path, kl_buf *out, kl_err *err)
+{
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return kl_fail(err, errno == ENOENT ? KL_ENOTFOUND : KL_EIO, "%s: %s", path, strerror(errno));
+    char piece[4096];
+    size_t n;
+    kl_buf_init(out, FILE_MAX);
+    while ((n = fread(piece, 1, sizeof piece, f)) > 0 && !kl_buf_add(out, piece, n)) {}
+    bool bad = ferror(f);
+    fclose(f);
+    if (bad || out->failed)
+        return kl_fail(err, KL_EIO, "%s: %s", path, bad ? strerror(errno) : "larger than any certificate");
+    return KL_OK;
+}
+
+static kl_status load(kl_certdir *c, kl_err *err)
+{
+    kl_buf cert = KL_BUF_INIT, key = KL_BUF_INIT;
+    kl_status st = read_file(c->cert, &cert, err);
+    if (!st)
+        st = read_file(c->key, &key, err);
+    char *both = st ? NULL : kl_sprintf("%s%s", kl_buf_str(&cert), kl_buf_str(&key));
+    bool same = both && c->shown && !strcmp(both, c->shown);
+    if (!same)
+        atomic_fetch_add(&c->reads, 1);
+    if (!st && !same && (st = kl_keyring_set(c->ring, kl_buf_str(&cert), kl_buf_str(&key), err)))
+        kl_err_prefix(err, "%s and %s", c->cert, c->key);
+    if (st)
+        atomic_fetch_add(&c->failures, 1);
+    if (!st && !same) {
+        if (c->shown)
+            kl_info("a new certificate is shown", "for=%s cert=%s", c->what, kl_log_quoted(c->cert));
+        kl_free(c->shown);
+        c->shown = both;
+        both = NULL;
+    }
+    kl_free(both);
+    kl_buf_fini(&cert);
+    kl_buf_fini(&key);
+    return st;
+}
+
+static void changed(void *arg)
+{
+    kl_certdir *c = arg;
+    kl_err err = KL_ERR_INIT;
+    if (load(c, &err)) {
+        kl_warn("the new certificate cannot be used; the old one is shown on", "for=%s error=%s", c->what, kl_log_quoted(kl_err_message(&err)));
+        kl_err_fini(&err);
+    }
+}
+
+kl_status kl_certdir_start(const char *dir, const char *what, kl_keyring *ring, kl_certdir **out, kl_err *err)
+{
+    kl_certdir *c = kl_new(kl_certdir);
+    c->dir = kl_strdup(dir);
+    c->cert = kl_sprintf("%s/tls.crt", dir);
+    c->key = kl_sprintf("%s/tls.key", dir);
+    c->what = kl_strdup(what);
+    c->ring = ring;
+    const char *const paths[] = {c->cert, c->key, c->dir};
+    kl_status st = load(c, err);
+    if (!st)
+        st = kl_fswatch_start(paths, 3, changed, c, &c->watch, err);
+    if (st) {
+        kl_certdir_stop(c);
+        return st;
+    }
+    *out = c;
+    return KL_OK;
+}
+
+void kl_certdir_stop(kl_certdir *c)
+{
+    if (!c)
+        return;
+    kl_fswatch_stop(c->watch);
+    kl_free(c->shown);
+    kl_free(c->dir);
+    kl_free(c->cert);
+    kl_free(c->key);
+    kl_free(c->what);
+    kl_free(c);
+}
+
+void kl_certdir_counts(kl_certdir *c, uint64_t *reads, uint64_t *failures)
+{
+    *reads = atomic_load(&c->reads);
+    *failures = atomic_load(&c->failures);
+}

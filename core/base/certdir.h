@@ -1,0 +1,17 @@
+/* certdir.h - tls.crt and tls.key of a directory in a keyring, as cert-manager and mounted Secrets leave them there, and again when
+ * they change. A pair that is none (half of it was written, say) is told in the log, and the old one is shown on. */
+#ifndef KL_BASE_CERTDIR_H
+#define KL_BASE_CERTDIR_H
+
+#include <stdint.h>
+#include "base/keyring.h"
+
+typedef struct kl_certdir kl_certdir;
+
+/* Reads the pair before it returns; an unusable one is an error that names the files. `what` is for the log: "metrics". */
+KL_NODISCARD kl_status kl_certdir_start(const char *dir, const char *what, kl_keyring *ring, kl_certdir **out, kl_err *err);
+void kl_certdir_stop(kl_certdir *c);           /* joins; before the keyring goes. NULL is fine */
+/* How often the files were read, and how often in vain. Any thread. */
+void kl_certdir_counts(kl_certdir *c, uint64_t *reads, uint64_t *failures);
+
+#endif

@@ -2,7 +2,6 @@
 #include "base/certdir.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,7 +18,8 @@ struct kl_certdir {
     kl_keyring *ring;
     kl_fswatch *watch;
     char *shown;                       /* the pair in the keyring, as it was read; the watch's after the start */
-    atomic_uint_fast64_t reads, failures;
+    void (*read)(void *arg, bool good);
+    void *arg;
 };
 
 static kl_status read_file(const char *path, kl_buf *out, kl_err *err)
@@ -46,12 +46,10 @@ static kl_status load(kl_certdir *c, kl_err *err)
         st = read_file(c->key, &key, err);
     char *both = st ? NULL : kl_sprintf("%s%s", kl_buf_str(&cert), kl_buf_str(&key));
     bool same = both && c->shown && !strcmp(both, c->shown);
-    if (!same)
-        atomic_fetch_add(&c->reads, 1);
     if (!st && !same && (st = kl_keyring_set(c->ring, kl_buf_str(&cert), kl_buf_str(&key), err)))
         kl_err_prefix(err, "%s and %s", c->cert, c->key);
-    if (st)
-        atomic_fetch_add(&c->failures, 1);
+    if (!same)
+        c->read(c->arg, !st);
     if (!st && !same) {
         if (c->shown)
             kl_info("a new certificate is shown", "for=%s cert=%s", c->what, kl_log_quoted(c->cert));
@@ -75,7 +73,8 @@ static void changed(void *arg)
     }
 }
 
-kl_status kl_certdir_start(const char *dir, const char *what, kl_keyring *ring, kl_certdir **out, kl_err *err)
+kl_status kl_certdir_start(const char *dir, const char *what, kl_keyring *ring, void (*read)(void *arg, bool good), void *arg,
+    kl_certdir **out, kl_err *err)
 {
     kl_certdir *c = kl_new(kl_certdir);
     c->dir = kl_strdup(dir);
@@ -83,6 +82,8 @@ kl_status kl_certdir_start(const char *dir, const char *what, kl_keyring *ring, 
     c->key = kl_sprintf("%s/tls.key", dir);
     c->what = kl_strdup(what);
     c->ring = ring;
+    c->read = read;
+    c->arg = arg;
     const char *const paths[] = {c->cert, c->key, c->dir};
     kl_status st = load(c, err);
     if (!st)
@@ -106,10 +107,4 @@ void kl_certdir_stop(kl_certdir *c)
     kl_free(c->key);
     kl_free(c->what);
     kl_free(c);
-}
-
-void kl_certdir_counts(kl_certdir *c, uint64_t *reads, uint64_t *failures)
-{
-    *reads = atomic_load(&c->reads);
-    *failures = atomic_load(&c->failures);
 }

@@ -3,15 +3,15 @@
 #ifndef KL_BASE_CERTDIR_H
 #define KL_BASE_CERTDIR_H
 
-#include <stdint.h>
+#include <stdbool.h>
 #include "base/keyring.h"
 
 typedef struct kl_certdir kl_certdir;
 
-/* Reads the pair before it returns; an unusable one is an error that names the files. `what` is for the log: "metrics". */
-KL_NODISCARD kl_status kl_certdir_start(const char *dir, const char *what, kl_keyring *ring, kl_certdir **out, kl_err *err);
+/* Reads the pair before it returns; an unusable one is an error that names the files. `what` is for the log: "metrics". `read` hears of
+ * each pair that was read, or could not be: here, and later on a thread of its own. */
+KL_NODISCARD kl_status kl_certdir_start(const char *dir, const char *what, kl_keyring *ring, void (*read)(void *arg, bool good), void *arg,
+    kl_certdir **out, kl_err *err);
 void kl_certdir_stop(kl_certdir *c);           /* joins; before the keyring goes. NULL is fine */
-/* How often the files were read, and how often in vain. Any thread. */
-void kl_certdir_counts(kl_certdir *c, uint64_t *reads, uint64_t *failures);
 
 #endif

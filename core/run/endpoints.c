@@ -22,6 +22,7 @@ typedef struct listener {
 
 struct kl_endpoints {
     kl_manager *m;
+    kl_metrics *metrics;
     listener first, second;                /* metrics; health, unless they share an address */
     kl_keyring *ring;
     kl_certdir *certs;
@@ -85,27 +86,17 @@ static void health(kl_endpoints *e, kl_httpd_request *r, const char *below, bool
 
 /* --- metrics ----------------------------------------------------------------------------------------------------------------- */
 
-static void certificate_samples(kl_endpoints *e, kl_buf *out)
+static void certificate_read(void *arg, bool good)
 {
-    uint64_t reads, failures;
-    kl_certdir_counts(e->certs, &reads, &failures);
-    kl_metrics_head(out, "certwatcher_read_certificate_total", "counter", "Total number of certificate reads");
-    kl_metrics_sample(out, "certwatcher_read_certificate_total", (double)reads, NULL);
-    kl_metrics_head(out, "certwatcher_read_certificate_errors_total", "counter", "Total number of certificate read errors");
-    kl_metrics_sample(out, "certwatcher_read_certificate_errors_total", (double)failures, NULL);
+    kl_metrics_certificate(((kl_endpoints *)arg)->metrics, good);
 }
 
 static void reply_metrics(void *arg, kl_httpd_request *r)
 {
     kl_endpoints *e = arg;
     char *text = kl_manager_metrics(e->m);
-    kl_buf all = KL_BUF_INIT;
-    kl_buf_puts(&all, text);
+    reply_text(r, 200, "text/plain; version=0.0.4; charset=utf-8", text);
     kl_free(text);
-    if (e->certs && !strstr(kl_buf_str(&all), "\ncertwatcher_read_certificate_total "))
-        certificate_samples(e, &all);
-    reply_text(r, 200, "text/plain; version=0.0.4; charset=utf-8", kl_buf_str(&all));
-    kl_buf_fini(&all);
 }
 
 /* --- requests ----------------------------------------------------------------------------------------------------------------- */
@@ -165,7 +156,7 @@ static kl_status start_metrics(kl_endpoints *e, const kl_endpoints_options *o, k
     kl_status st = KL_OK;
     if (o->metrics_cert_dir) {
         e->ring = kl_keyring_new();
-        st = kl_certdir_start(o->metrics_cert_dir, "metrics", e->ring, &e->certs, err);
+        st = kl_certdir_start(o->metrics_cert_dir, "metrics", e->ring, certificate_read, e, &e->certs, err);
         if (st)
             kl_err_prefix(err, "--metrics-cert-dir %s", o->metrics_cert_dir);
     }
@@ -190,6 +181,7 @@ kl_status kl_endpoints_start(kl_manager *m, const kl_endpoints_options *o, kl_en
         return kl_fail(err, KL_EINVAL, "--metrics-cert-dir and --metrics-auth are about /metrics: say where with --metrics-bind-address");
     kl_endpoints *e = kl_new(kl_endpoints);
     e->m = m;
+    e->metrics = o->metrics;
     kl_mutex_init(&e->mu);
     e->first = (listener){.e = e, .metrics = true, .health = shared};
     e->second = (listener){.e = e, .health = true};

@@ -3,6 +3,7 @@
 #define KL_RUN_ENDPOINTS_H
 
 #include "run/manager.h"
+#include "run/metrics.h"
 
 typedef struct kl_endpoints kl_endpoints;
 
@@ -12,6 +13,7 @@ typedef struct kl_endpoints_options {
     bool metrics_auth;                             /* whose bearer token may get /metrics the API server says */
     kl_client *client;
     kl_clock *clock;
+    kl_metrics *metrics;
 } kl_endpoints_options;
 
 /* Handlers ask the manager, on the HTTP thread. */

@@ -474,7 +474,7 @@ kl_status kl_manager_start(kl_manager *m, kl_err *err)
     kl_status st = KL_OK;
     if (m->o.metrics_address || m->o.health_address || m->o.metrics_cert_dir || m->o.metrics_auth)
         st = kl_endpoints_start(m, &(kl_endpoints_options){.metrics_address = m->o.metrics_address, .health_address = m->o.health_address,
-            .metrics_cert_dir = m->o.metrics_cert_dir, .metrics_auth = m->o.metrics_auth, .client = m->o.client, .clock = m->clock}, &m->endpoints, err);
+            .metrics_cert_dir = m->o.metrics_cert_dir, .metrics_auth = m->o.metrics_auth, .metrics = m->metrics, .client = m->o.client, .clock = m->clock}, &m->endpoints, err);
     begin_call b = {m, st, err};
     if (!st)
         kl_loop_call(m->loop, begin, &b);

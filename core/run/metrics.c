@@ -61,6 +61,7 @@ typedef struct lease_series {
 } lease_series;
 
 struct kl_metrics {
+    atomic_uint_fast64_t certificates, bad_certificates;
     kl_mutex mu;
     kl_map *controllers KL_GUARDED_BY(mu), *requests KL_GUARDED_BY(mu), *latencies KL_GUARDED_BY(mu),
         *retries KL_GUARDED_BY(mu), *delays KL_GUARDED_BY(mu), *lookups KL_GUARDED_BY(mu), *sent KL_GUARDED_BY(mu), *received KL_GUARDED_BY(mu),
@@ -274,6 +275,13 @@ void kl_metrics_lookup(kl_metrics *m, const char *host, kl_time took)
     kl_unlock(&m->mu);
 }
 
+void kl_metrics_certificate(kl_metrics *m, bool good)
+{
+    bump(&m->certificates);
+    if (!good)
+        bump(&m->bad_certificates);
+}
+
 static lease_series *lease_locked(kl_map *leases, const char *name)
 {
     lease_series *l = kl_map_get(leases, name);
@@ -327,9 +335,7 @@ static void number(kl_buf *out, double v)
         kl_buf_printf(out, "%.10g", v);
 }
 
-/* The bound of a bucket as Go writes it, since `le` is compared as a text: the fewest digits that mean this number, and an
- * exponent from 1e+06 on. */
-static void bound(double v, char out[32])
+void kl_metrics_bound(double v, char out[32])
 {
     if (isinf(v)) {
         snprintf(out, 32, "+Inf");
@@ -364,7 +370,7 @@ static void write_histogram(kl_buf *out, const char *name, const histogram *h, c
     uint64_t total = 0;
     for (size_t i = 0; i <= h->n; i++) {
         total += h->in[i];
-        bound(i < h->n ? h->le[i] : INFINITY, le);
+        kl_metrics_bound(i < h->n ? h->le[i] : INFINITY, le);
         snprintf(series, sizeof series, "%s_bucket", name);
         if (k2)
             kl_metrics_sample(out, series, (double)total, k1, v1, k2, v2, "le", le, NULL);
@@ -481,11 +487,20 @@ static void write_leases(kl_metrics *m, kl_buf *out) KL_REQUIRES(m->mu)
     kl_free(keys);
 }
 
+static void write_certificates(kl_metrics *m, kl_buf *out)
+{
+    kl_metrics_head(out, "certwatcher_read_certificate_total", "counter", "Total number of certificate reads");
+    kl_metrics_sample(out, "certwatcher_read_certificate_total", (double)m->certificates, NULL);
+    kl_metrics_head(out, "certwatcher_read_certificate_errors_total", "counter", "Total number of certificate read errors");
+    kl_metrics_sample(out, "certwatcher_read_certificate_errors_total", (double)m->bad_certificates, NULL);
+}
+
 void kl_metrics_write(kl_metrics *m, kl_buf *out)
 {
     kl_lock(&m->mu);
     write_controllers(m, out);
     write_requests(m, out);
     write_leases(m, out);
+    write_certificates(m, out);
     kl_unlock(&m->mu);
 }

@@ -37,9 +37,14 @@ void kl_metrics_lookup(kl_metrics *m, const char *host, kl_time took);          
 void kl_metrics_leader(kl_metrics *m, const char *lease_name, bool leading);               /* leader_election_master_status{name} */
 void kl_metrics_leader_slow(kl_metrics *m, const char *lease_name);                        /* leader_election_slowpath_total{name}: a renewal had to read the lease first */
 
+void kl_metrics_certificate(kl_metrics *m, bool good);                                     /* certwatcher_read_certificate_total, and _errors_total */
+
 /* Writes all of the above. Gauges that live elsewhere (queues, informers) are appended by the manager with the two below. */
 void kl_metrics_write(kl_metrics *m, kl_buf *out);
 void kl_metrics_head(kl_buf *out, const char *name, const char *type, const char *help);
+/* The bound of a bucket as Go writes it, since `le` is compared as a text: the fewest digits that mean this number, and an exponent
+ * from 1e+06 on. */
+void kl_metrics_bound(double v, char out[32]);
 /* labels: "k", "v", ..., NULL. */
 void kl_metrics_sample(kl_buf *out, const char *name, double value, ...) __attribute__((sentinel));
 

@@ -8,8 +8,8 @@
 #include "run/metrics.h"
 #include "run/webhook_metrics.h"
 
-/* Prometheus' default buckets. */
-static const double BUCKETS[] = {.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10};
+/* prometheus.ExponentialBuckets(10e-9, 10, 12), which multiplies; these are the sums of its errors. */
+static const double BUCKETS[] = {1e-08, 1e-07, 1e-06, 9.999999999999999e-06, 9.999999999999999e-05, 0.001, 0.01, 0.1, 1, 10, 100, 1000};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 /* What the server answers, but for the first two all of them mistakes of who asks. controller-runtime begins with these two at zero. */
 static const int CODES[] = {200, 500, 400, 404, 405, 503};
@@ -23,12 +23,14 @@ typedef struct series {
 struct kl_webhook_metrics {
     kl_mutex mu;
     kl_map *of KL_GUARDED_BY(mu);
-    uint64_t panics KL_GUARDED_BY(mu), reads KL_GUARDED_BY(mu), read_errors KL_GUARDED_BY(mu);
+    uint64_t panics KL_GUARDED_BY(mu);
+    kl_metrics *all;
 };
 
-kl_webhook_metrics *kl_webhook_metrics_new(void)
+kl_webhook_metrics *kl_webhook_metrics_new(kl_metrics *all)
 {
     kl_webhook_metrics *m = kl_new(kl_webhook_metrics);
+    m->all = all;
     kl_mutex_init(&m->mu);
     m->of = kl_map_new();
     return m;
@@ -82,17 +84,14 @@ void kl_webhook_metrics_panic(kl_webhook_metrics *m)
 
 void kl_webhook_metrics_certificate(kl_webhook_metrics *m, bool good)
 {
-    kl_lock(&m->mu);
-    m->reads++;
-    m->read_errors += !good;
-    kl_unlock(&m->mu);
+    kl_metrics_certificate(m->all, good);
 }
 
 static void write_latency(kl_buf *out, const char *path, const series *s)
 {
     char le[32];
     for (size_t i = 0; i < COUNT(BUCKETS); i++) {
-        snprintf(le, sizeof le, "%g", BUCKETS[i]);
+        kl_metrics_bound(BUCKETS[i], le);
         kl_metrics_sample(out, "controller_runtime_webhook_latency_seconds_bucket", (double)s->bucket[i], "webhook", path, "le", le, NULL);
     }
     kl_metrics_sample(out, "controller_runtime_webhook_latency_seconds_bucket", (double)s->count, "webhook", path, "le", "+Inf", NULL);
@@ -126,8 +125,6 @@ void kl_webhook_metrics_write(kl_webhook_metrics *m, kl_buf *out)
     kl_free(names);
     const struct { const char *name, *help; uint64_t n; } counters[] = {
         {"controller_runtime_webhook_panics_total", "Total number of webhook panics", m->panics},
-        {"certwatcher_read_certificate_total", "Total number of certificate reads", m->reads},
-        {"certwatcher_read_certificate_errors_total", "Total number of certificate read errors", m->read_errors},
     };
     for (size_t i = 0; i < COUNT(counters); i++) {
         kl_metrics_head(out, counters[i].name, "counter", counters[i].help);

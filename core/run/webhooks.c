@@ -304,7 +304,7 @@ kl_webhooks *kl_webhooks_new(const kl_controller_env *env, const kl_webhook_opti
     w->env.hook_arg = w;
     w->o = o;
     w->ring = kl_keyring_new();
-    w->metrics = kl_webhook_metrics_new();
+    w->metrics = kl_webhook_metrics_new(env->metrics);
     w->pending = kl_map_new();
     w->armed = KL_NEVER;
     kl_heap_init(&w->due);

@@ -88,7 +88,7 @@ servers.each(function(name, start)
         end
       end
       for _, family in ipairs(absent) do
-        assert.truthy(family:find "webhook" or family:find "certwatcher" or family:find "retries_total" or family:find "rate_limiter" or family:find "dns_resolution",
+        assert.truthy(family:find "webhook" or family:find "retries_total" or family:find "rate_limiter" or family:find "dns_resolution",
           family .. " is missing")
       end
       controller.finish(run)

@@ -2,6 +2,8 @@
 -- made of loads when it is first used: every worker has a state of its own.
 
 local core = require "kubelua.core"
+local options = require "kubelua.options"
+local request = require "kubelua.request"
 
 local M = {}
 
@@ -10,6 +12,7 @@ local function later(name)
   return setmetatable({}, { __index = function(_, key) return require(name)[key] end })
 end
 
+local claim = later "kubelua.claim"
 local drain = later "kubelua.drain"
 local manifests = later "kubelua.manifests"
 local owner = later "kubelua.owner"
@@ -84,6 +87,19 @@ function Client:add_finalizer(o, name) return self:patch(o, function(draft) owne
 ---@return kubelua.view
 function Client:remove_finalizer(o, name) return self:patch(o, function(draft) owner.remove_finalizer(draft, name) end) end
 
+--- Makes one object the controller of another that has none; returns the server's object, nil when it is gone. An object of another controller is
+--- an error of kind "already_owned"; one that is being deleted, or whose owner is, of kind "not_adoptable".
+---@param controller kubelua.view
+---@param o kubelua.view
+---@return kubelua.view?
+function Client:adopt(controller, o) return claim.adopt(hands(self), "c:adopt", controller, o) end
+
+--- Takes an owner's reference away from an object that it controls; returns the server's object, nil when it is gone.
+---@param controller kubelua.view
+---@param o kubelua.view
+---@return kubelua.view?
+function Client:release(controller, o) return claim.release(hands(self), "c:release", controller, o) end
+
 --- Pods no longer go to a node. Returns the node.
 ---@param node string|kubelua.view|kubelua.Object
 ---@return kubelua.view
@@ -129,6 +145,38 @@ local Context = {}
 function Context:create_or_update(o, fn) return upsert.create_or_update(live_hands(self), "ctx:create_or_update", o, fn) end
 
 function Context:create_or_patch(o, fn) return upsert.create_or_patch(live_hands(self), "ctx:create_or_patch", o, fn) end
+
+--- Makes the object of this run the controller of one that has none, as c:adopt does. A conflict runs the key again, quietly.
+---@param o kubelua.view
+---@return kubelua.view?
+function Context:adopt(o) return claim.adopt(live_hands(self), "ctx:adopt", self.object, o) end
+
+--- Takes the reference to the object of this run away from one that it controls.
+---@param o kubelua.view
+---@return kubelua.view?
+function Context:release(o) return claim.release(live_hands(self), "ctx:release", self.object, o) end
+
+local CLAIM = { labels = "selector", namespace = "string", match = "function" }
+
+--- The objects of a kind that are ours: those that we control and that match, orphans that match and are adopted now. What we control and does
+--- not match is released. From the cache.
+--- for _, pod in ipairs(ctx:claim("v1/Pod", { labels = obj.spec.selector })) do ... end
+---@param kind string
+---@param opts {labels: kubelua.LabelSelector?, match: (fun(o: kubelua.view): any)?, namespace: string?}
+---@return kubelua.view[]
+function Context:claim(kind, opts)
+  opts = options.check("ctx:claim", opts, CLAIM)
+  if opts.labels == nil and opts.match == nil then
+    core.blame "ctx:claim: which objects? Give labels = (a selector), or match = function(o); without one every orphan would be ours"
+  end
+  local text = opts.labels ~= nil and (request.labels(opts.labels) or "")
+  if text == "" then core.blame "ctx:claim: the selector is empty, and would make every orphan ours" end
+  local selector = text and core.selector(text)
+  local function matches(o)
+    return (not selector or selector:matches(o("metadata.labels") or {})) and (not opts.match or opts.match(o))
+  end
+  return claim.claim(live_hands(self), "ctx:claim", self.object, self:list(kind, { namespace = opts.namespace or self.namespace }), matches)
+end
 
 Context.add_finalizer = Client.add_finalizer
 Context.remove_finalizer = Client.remove_finalizer

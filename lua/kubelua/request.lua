@@ -76,7 +76,9 @@ end
 ---@return string?
 function M.labels(x)
   if x == nil or type(x) == "string" then return x end
-  if type(x) == "table" and x.matchLabels == nil and x.matchExpressions == nil then x = { matchLabels = x } end
+  -- A Service has equalities, others a LabelSelector.
+  local parts = type(x) == "table" or core.is_view(x)
+  if parts and x.matchLabels == nil and x.matchExpressions == nil then x = { matchLabels = core.copy(x) } end
   local selector = core.selector(x)
   if not selector:is_empty() then return tostring(selector) end
 end

@@ -34,6 +34,7 @@ describe("lists", function()
     assert.equal("a in (b,c)", request.labels { matchExpressions = { { key = "a", operator = "In", values = { "c", "b" } } } })
     assert.equal("a!=b", request.labels "a!=b")
     assert.is_nil(request.labels {})
+    assert.equal("x=y", request.labels(require("kubelua.core").value { x = "y" }))
     assert.equal("a=b\\,c,d=e", request.fields { d = "e", a = "b,c" })
   end)
 

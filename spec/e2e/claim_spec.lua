@@ -1,0 +1,111 @@
+-- Adoption and release, by the rules of Kubernetes' ControllerRefManager.
+
+local kube = require "kubelua"
+local widgets = require "support.widgets"
+
+widgets.each("claim-spec", function(t)
+  local function map(name, labels, more)
+    local metadata = { namespace = t.ns, name = name, labels = labels }
+    for key, value in pairs(more or {}) do metadata[key] = value end
+    return t.client:create { apiVersion = "v1", kind = "ConfigMap", metadata = metadata }
+  end
+
+  local function controller(name)
+    local o = t.client:get("v1/ConfigMap", t.ns, name)
+    local ref = o and kube.controller_of(o)
+    return ref and ref.name
+  end
+
+  local function reference(owner) return kube.set_controller(owner, { metadata = { namespace = t.ns } }).metadata.ownerReferences end
+
+  it("a client adopts an orphan and releases what is its", function()
+    local owner, other = t.widget "owner", t.widget "other"
+    local orphan = map("orphan", nil, { ownerReferences = { { apiVersion = "v1", kind = "ConfigMap", name = "x", uid = "1" } } })
+    local adopted = t.client:adopt(owner, orphan)
+    assert.equal("owner", controller "orphan")
+    assert.equal(2, #adopted.metadata.ownerReferences)
+    assert.equal(adopted.metadata.resourceVersion, t.client:adopt(owner, adopted).metadata.resourceVersion)
+    local _, err = kube.try(t.client.adopt, t.client, other, adopted)
+    assert.same({ "already_owned", true }, { err.kind, err.message:find("is already controlled by Widget owner", 1, true) ~= nil })
+    -- Not its own: nothing. By what was read before: somebody was faster.
+    assert.equal(adopted.metadata.resourceVersion, t.client:release(other, adopted).metadata.resourceVersion)
+    t.client:patch(adopted, { data = { a = "1" } })
+    _, err = kube.try(t.client.release, t.client, owner, adopted)
+    assert.equal("conflict", err.kind)
+    local released = t.client:release(owner, t.client:get("v1/ConfigMap", t.ns, "orphan"))
+    assert.equal(1, #released.metadata.ownerReferences)
+    _, err = kube.try(t.client.adopt, t.client, owner, orphan)
+    assert.equal("conflict", err.kind)
+    t.client:delete(released)
+    assert.is_nil(t.client:adopt(owner, released))
+  end)
+
+  it("nothing is adopted by whom or what goes away, nor over the border of a namespace", function()
+    local owner = t.widget "owner"
+    local leaving = map("leaving", nil, { finalizers = { "example.com/f" } })
+    t.client:delete(leaving)
+    leaving = t.client:get("v1/ConfigMap", t.ns, "leaving")
+    local _, err = kube.try(t.client.adopt, t.client, owner, leaving)
+    assert.same({ "not_adoptable", true }, { err.kind, err.message:find("is being deleted", 1, true) ~= nil })
+    t.client:patch(leaving, { metadata = { finalizers = kube.null } })
+    local orphan = map "orphan"
+    t.client:delete(owner)
+    _, err = kube.try(t.client.adopt, t.client, owner, orphan)
+    assert.same({ "not_adoptable", true }, { err.kind, err.message:find("is gone, and adopts nothing", 1, true) ~= nil })
+    t.widget "owner"                     -- another of that name
+    _, err = kube.try(t.client.adopt, t.client, owner, orphan)
+    assert.equal("not_adoptable", err.kind)
+    local elsewhere = t.client:create { kind = "v1/ConfigMap", namespace = "default", name = "orphan-of-" .. t.ns }
+    assert.error_matches(function() t.client:adopt(t.get "owner", elsewhere) end, "an owner lives in the same namespace", 1, true)
+    t.client:delete(elsewhere)
+    assert.error_matches(function() t.client:adopt(t.get "owner", { kind = "v1/ConfigMap", name = "x" }) end, "was read from the server", 1, true)
+  end)
+
+  it("a controller claims what matches: adopts orphans, releases what is no longer its, leaves others theirs", function()
+    local other = t.widget("zzz", { skip = true })
+    local owner = t.widget("owner", { selector = { app = "x" } })
+    map("orphan", { app = "x" })
+    map("stranger", { app = "y" })
+    map("taken", { app = "x" }, { ownerReferences = reference(other) })
+    map("lost", { app = "z" }, { ownerReferences = reference(owner) })
+    map("mine", { app = "x" }, { ownerReferences = reference(owner) })
+    t.run [[
+      owns = { "v1/ConfigMap" },
+      reconcile = function(obj, ctx)
+        if obj.spec("skip") then return end
+        local names = {}
+        for _, m in ipairs(ctx:claim("v1/ConfigMap", { labels = obj.spec.selector, match = function(m) return not m.metadata.name:find "^report" end })) do
+          names[#names + 1] = m.metadata.name
+        end
+        table.sort(names)
+        return { status = { claimed = names } }
+      end]]
+    t.await("owner", "what it claimed", function(o) return o and table.concat(kube.copy(o("status.claimed") or {}), " ") == "mine orphan" end)
+    assert.same({ "owner", "owner", "zzz" }, { controller "orphan", controller "mine", controller "taken" })
+    assert.is_nil(controller "stranger")
+    assert.is_nil(controller "lost")
+    -- A label that goes takes the object out.
+    t.client:patch(t.client:get("v1/ConfigMap", t.ns, "mine"), { metadata = { labels = { app = "y" } } })
+    t.await("owner", "it let go", function(o) return table.concat(kube.copy(o("status.claimed") or {}), " ") == "orphan" end)
+    assert.is_nil(controller "mine")
+  end)
+
+  it("a controller adopts and releases one by one, and is told what a claim needs", function()
+    t.widget("w", {})
+    map "m"
+    t.run [[
+      reads = { "v1/ConfigMap" },
+      reconcile = function(obj, ctx)
+        local adopted = ctx:adopt(ctx:get("v1/ConfigMap", "m"))
+        local was = kube.controller_of(adopted).name
+        local released = ctx:release(adopted)
+        local _, none = pcall(ctx.claim, ctx, "v1/ConfigMap", {})
+        local _, empty = pcall(ctx.claim, ctx, "v1/ConfigMap", { labels = {} })
+        return { status = { was = was, is = kube.controller_of(released) == nil, none = tostring(none), empty = tostring(empty) } }
+      end, when = { "generation" } ]]
+    local o = t.await("w", "its words", function(o) return o("status.was") end)
+    assert.same({ "w", true }, { o.status.was, o.status.is })
+    assert.truthy(o.status.none:find("every orphan would be ours", 1, true), o.status.none)
+    assert.truthy(o.status.empty:find("the selector is empty", 1, true), o.status.empty)
+  end)
+end)

@@ -25,6 +25,15 @@ static const char *reached(kl__follower *f, const char *rv)
     return least;
 }
 
+/* The store shows it now. */
+static void shown(kl__follower *f, const char *rv)
+{
+    uint64_t n = kl_rv_number(rv);
+    if (n)
+        atomic_store(&f->seen, n);
+    f->i->moved = true;
+}
+
 static void change_one(kl__follower *f, kl_event_type type, const kl_value *o)
 {
     kl_informer *i = f->i;
@@ -33,12 +42,15 @@ static void change_one(kl__follower *f, kl_event_type type, const kl_value *o)
     kl__handlers_refresh(i);
     if (type == KL_DELETED) {
         old = kl_indexer_remove(i->indexer, o, rv);
+        shown(f, kl_object_rv(o));
         if (old)                                  /* o is the last state, with the resourceVersion of the delete */
             kl__handlers_tell(i, KL_DELETED, o, NULL, 0);
         kl_value_unref(old);
         return;
     }
-    if (!kl_indexer_put(i->indexer, o, rv, &old))
+    bool news = kl_indexer_put(i->indexer, o, rv, &old);
+    shown(f, kl_object_rv(o));
+    if (!news)
         return;
     if (old && kl_object_reborn(old, o)) {
         kl__handlers_tell(i, KL_DELETED, old, NULL, 0);
@@ -59,6 +71,7 @@ void kl__apply_event(kl_informer *i, kl__job *j)
 void kl__apply_rv(kl_informer *i, kl__job *j)
 {
     kl_indexer_set_rv(i->indexer, reached(j->from, j->rv));
+    shown(j->from, j->rv);
 }
 
 static bool is_gone(const kl_change *x) { return x->old && (!x->now || kl_object_reborn(x->old, x->now)); }
@@ -77,6 +90,7 @@ static void change_all(kl__follower *f, const kl_value **page, size_t n, const c
     kl_informer *i = f->i;
     kl_changes c;
     kl_indexer_replace_namespace(i->indexer, i->n_parts > 1 ? f->ns : NULL, page, n, reached(f, rv), &c);
+    shown(f, rv);
     unsigned flags = f->listed ? KL_RELIST : KL_INITIAL;
     kl__handlers_refresh(i);
     for (size_t k = 0; k < c.len; k++)

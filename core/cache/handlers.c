@@ -94,8 +94,21 @@ void kl__handlers_tell_synced(kl_informer *i)
             tell_synced(i, i->active[k]);
 }
 
+static void tell_progress(kl_informer *i)
+{
+    kl__handlers_refresh(i);
+    for (size_t k = 0; k < i->n_active; k++)
+        if (i->active[k]->handler.on_progress && enter(i, i->active[k])) {
+            i->active[k]->handler.on_progress(i->active[k]->handler.arg);
+            leave(i, i->active[k]);
+        }
+}
+
 void kl__handlers_lull(kl_informer *i)
 {
+    if (i->moved && !i->stopped)
+        tell_progress(i);
+    i->moved = false;
     for (size_t k = 0; k < i->n_active; k++) {
         kl_subscription *s = i->active[k];
         if (!s->told)
@@ -126,7 +139,8 @@ static void job_activate(kl_informer *i, kl__job *j)
     kl_subscription *s = j->sub;
     if (!i->stopped) {
         s->active = true;
-        tell_all(i, s, KL_ADDED, KL_INITIAL);
+        if (s->handler.on_event)
+            tell_all(i, s, KL_ADDED, KL_INITIAL);
         if (atomic_load(&i->synced))
             tell_synced(i, s);
     }

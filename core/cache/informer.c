@@ -230,6 +230,16 @@ void kl_informer_stop(kl_informer *i, void (*stopped)(void *arg), void *arg)
 bool kl_informer_synced(const kl_informer *i) { return atomic_load(&i->synced); }
 const kl_value *kl_informer_lookup(kl_informer *i, const char *key) { return kl_indexer_lookup(i->indexer, key); }
 size_t kl_informer_count(kl_informer *i) { return kl_indexer_count(i->indexer); }
+size_t kl_informer_parts(const kl_informer *i) { return i->n_parts; }
+uint64_t kl_informer_seen(const kl_informer *i, int part) { return atomic_load(&i->parts[part].seen); }
+
+int kl_informer_part_of(const kl_informer *i, const char *ns)
+{
+    for (size_t k = 0; k < i->n_parts; k++)
+        if (!i->parts[k].ns || !ns || !strcmp(i->parts[k].ns, ns))
+            return (int)k;
+    return -1;
+}
 
 kl_status kl_informer_list(kl_informer *i, const kl_query *q, kl_objects *out, kl_err *err)
 {

@@ -23,6 +23,8 @@ typedef struct kl_handler {
     /* The initial list has been delivered to this handler. Once. May be NULL. */
     void (*on_synced)(void *arg);
     void *arg;
+    /* The store has come to another resourceVersion, whatever brought it: an event, a bookmark, a list. When no more are at hand, and before on_lull. May be NULL. */
+    void (*on_progress)(void *arg);
     /* After one or more on_event, on their thread, when no more are at hand: what was gathered may be handed on. May be NULL. */
     void (*on_lull)(void *arg);
 } kl_handler;
@@ -77,6 +79,11 @@ void kl_informer_resync(kl_informer *i, kl_subscription *s);     /* any thread, 
 bool kl_informer_synced(const kl_informer *i);
 const kl_value *kl_informer_lookup(kl_informer *i, const char *key);               /* a new reference or NULL */
 size_t kl_informer_count(kl_informer *i);
+/* Which of its parts looks at a namespace (NULL: at what has none); -1: none does. */
+int kl_informer_part_of(const kl_informer *i, const char *ns);
+size_t kl_informer_parts(const kl_informer *i);                                    /* at least 1 */
+/* The resourceVersion up to which readers see all that happened in that part; 0: not known, or the server does not count. */
+uint64_t kl_informer_seen(const kl_informer *i, int part);
 
 /* What a named index must say of an object: EQ, NE, IN, NOTIN, EXISTS or NOT_EXISTS, as label selectors mean them: NE and NOTIN
  * hold for an object without any value, too. An object that has several values is EQ to each of them. */

@@ -45,6 +45,7 @@ typedef struct kl__follower {
     /* apply context */
     bool listed;                 /* once */
     char *reached;               /* the resourceVersion that it has come to; NULL: none, or it is the only part */
+    _Atomic uint64_t seen;       /* the same as a number, shown; any thread reads it */
 
     /* under the informer's mu: */
     const char *state;           /* what the reflector said last */
@@ -80,6 +81,7 @@ struct kl_informer {
     size_t n_active;
     uint64_t active_version;
     bool stopped;
+    bool moved;                  /* some part has come further since handlers were told */
 
     kl_mutex mu;
     kl_cond idle;                /* a callback of a dead subscription has ended */

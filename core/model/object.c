@@ -139,6 +139,17 @@ int kl_rv_compare(const char *a, const char *b, bool *ok)
     return na != nb ? (na < nb ? -1 : 1) : strcmp(a, b);
 }
 
+uint64_t kl_rv_number(const char *rv)
+{
+    uint64_t n = 0;
+    if (!rv || !*rv)
+        return 0;
+    for (; *rv >= '0' && *rv <= '9'; rv++)
+        if (__builtin_mul_overflow(n, 10u, &n) || __builtin_add_overflow(n, (uint64_t)(*rv - '0'), &n))
+            return 0;
+    return *rv ? 0 : n;
+}
+
 const kl_value *kl_object_with_type(const kl_value *o, const char *api_version, const char *kind)
 {
     const char *version = kl_object_api_version(o), *name = kl_object_kind(o);

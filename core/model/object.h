@@ -27,6 +27,7 @@ char *kl_key_join(const char *ns, const char *name);       /* ns NULL or "" give
 void kl_key_split(const char *key, size_t *nslen, const char **name);
 /* Numeric comparison of resourceVersions (opaque but ordered since 1.35): <0, 0, >0; *ok false when one is no number. */
 int kl_rv_compare(const char *a, const char *b, bool *ok);
+uint64_t kl_rv_number(const char *rv);                     /* 0 when it is none, or too long */
 /* v with apiVersion and kind set, where missing (list items carry none). A new reference. */
 const kl_value *kl_object_with_type(const kl_value *o, const char *api_version, const char *kind);
 /* v with this apiVersion and kind, whatever it had. A new reference. */

@@ -18,6 +18,7 @@ struct kl_controller {
     kl_workqueue *queue;
     kl_controller_metrics *metrics;
     kl_elide *elide;
+    kl_own_writes *own_writes;
     kl_mutex mu;
     kl_wiring *current KL_GUARDED_BY(mu);          /* workers take it from any thread */
     _Atomic(const kl_logic *) present;             /* its logic, to compare with */
@@ -103,6 +104,7 @@ kl_controller *kl_controller_new(const kl_controller_env *env, const kl_controll
     c->metrics = kl_metrics_controller(env->metrics, spec->name, WORKERS_DEFAULT);
     c->office = kl_office_enter(env->offices, spec->name, spec);
     c->elide = kl_elide_new(0);
+    c->own_writes = kl_own_writes_new(c->name, c->queue, env->clock, c->metrics);
     c->triggers = kl_triggers_new(env->loop, env->clock, enqueue_all, c);
     return c;
 }
@@ -113,6 +115,7 @@ kl_workqueue *kl_controller_queue(kl_controller *c) { return c->queue; }
 
 static void destroy(kl_controller *c)
 {
+    kl_own_writes_free(c->own_writes);
     kl_workqueue_free(c->queue);
     kl_elide_free(c->elide);
     kl_free(c->workers);
@@ -136,7 +139,7 @@ void kl_controller_stage(kl_controller *c, kl_program *p, size_t index, int gene
     if (c->next)
         kl_wiring_retire(c->next);
     c->next = kl_wiring_new(&(kl_wiring_options){.caches = c->env.caches, .loop = c->env.loop, .mapper = c->env.mapper, .clock = c->env.clock,
-        .queue = c->queue, .program = p, .index = index, .generation = generation, .gone = wiring_gone, .gone_arg = c,
+        .queue = c->queue, .own_writes = c->own_writes, .program = p, .index = index, .generation = generation, .gone = wiring_gone, .gone_arg = c,
         .hold = hold, .release = release, .hold_arg = c});
     c->wirings++;
 }
@@ -243,7 +246,7 @@ static kl_worker *worker_new(kl_controller *c, int number)
 {
     return kl_worker_new(&(kl_worker_owner){.ran = c->env.ran ? owner_ran : NULL, .turn = c->env.turns ? owner_turn : NULL,
         .turn_over = c->env.turns ? owner_turn_over : NULL, .logic = owner_logic, .logic_unref = owner_logic_unref, .is_current = owner_is_current, .object = owner_object, .resolve = owner_resolve,
-        .resource = owner_resource, .event = owner_event, .ended = owner_ended, .answer = owner_answer, .more = owner_more, .arg = c, .name = c->name, .queue = c->queue, .door = c->env.door, .clock = c->env.clock,
+        .resource = owner_resource, .event = owner_event, .ended = owner_ended, .answer = owner_answer, .more = owner_more, .arg = c, .name = c->name, .queue = c->queue, .own_writes = c->own_writes, .door = c->env.door, .clock = c->env.clock,
         .metrics = c->metrics, .elide = c->elide, .tenure = kl_office_tenure(c->office), .trace_requests = c->env.trace_requests}, number);
 }
 
@@ -319,6 +322,7 @@ static void publish(kl_controller *c)
     atomic_store(&c->present, l);
     bool running = c->n_workers;
     kl_unlock(&c->mu);
+    kl_wiring_attend(fresh);
     if (old)
         kl_wiring_retire(old);
     kl_loop_timer_cancel(c->env.loop, c->resync_timer);
@@ -525,6 +529,11 @@ void kl_controller_state_get(kl_controller *c, kl_controller_state *out)
         why = kl_sprintf("generation %d is not there yet: %s", kl_wiring_logic(c->next)->generation, next ? next : "its indexes are being built");
         kl_free(next);
     }
+    if (current && !why && q.held) {
+        char *first = kl_own_writes_first(c->own_writes);
+        why = first ? kl_sprintf("%zu waiting for the cache to show what they wrote; %s", q.held, first) : NULL;
+        kl_free(first);
+    }
     *out = (kl_controller_state){.name = kl_strdup(c->name), .generation = current ? kl_wiring_logic(current)->generation : 0, .message = why,
         .ready = q.ready, .delayed = q.delayed, .running = q.running, .runs = kl_metrics_runs(c->metrics), .errors = kl_metrics_errors(c->metrics)};
     out->state = kl_strdup(parked ? "parked" : !current ? "waiting for caches" : working ? "running" : kl_office_open(c->office) ? "starting" : "waiting for leadership");
@@ -584,7 +593,7 @@ void kl_controller_outlook(kl_controller *c, kl_outlook *o)
     if (atomic_load(&c->turn) || q.running > asleep)
         busy(o, kl_sprintf("a reconcile of %s", c->name));
     if (q.held)
-        busy(o, kl_sprintf("caches that are to show what %s wrote", c->name));
+        busy(o, kl_sprintf("the caches to show what %s wrote", c->name));
     if (!n)
         return;
     if (due > now)

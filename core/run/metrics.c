@@ -40,7 +40,7 @@ typedef struct histogram {
 struct kl_controller_metrics {
     char *name;
     atomic_int max_concurrent, active;
-    atomic_uint_fast64_t total[KL_OUTCOMES], terminal, panics, timeouts, elided;
+    atomic_uint_fast64_t total[KL_OUTCOMES], terminal, panics, timeouts, elided, own_writes_waits, own_writes_timeouts;
     histogram reconcile, waited, worked;
 };
 
@@ -173,6 +173,8 @@ void kl_metrics_reconcile(kl_controller_metrics *c, kl_outcome outcome, kl_time 
 
 void kl_metrics_terminal(kl_controller_metrics *c) { bump(&c->terminal); }
 void kl_metrics_elided(kl_controller_metrics *c) { bump(&c->elided); }
+void kl_metrics_own_writes_wait(kl_controller_metrics *c) { bump(&c->own_writes_waits); }
+void kl_metrics_own_writes_timeout(kl_controller_metrics *c) { bump(&c->own_writes_timeouts); }
 void kl_metrics_panic(kl_controller_metrics *c) { bump(&c->panics); }
 void kl_metrics_timeout(kl_controller_metrics *c) { bump(&c->timeouts); }
 
@@ -395,6 +397,8 @@ static void write_controllers(kl_metrics *m, kl_buf *out) KL_REQUIRES(m->mu)
         {"controller_runtime_reconcile_panics_total", "Total number of reconciliation panics per controller", offsetof(kl_controller_metrics, panics)},
         {"controller_runtime_reconcile_timeouts_total", "Total number of reconciliation timeouts per controller", offsetof(kl_controller_metrics, timeouts)},
         {"kubelua_elided_writes_total", "Writes that were not sent because they would have changed nothing", offsetof(kl_controller_metrics, elided)},
+        {"kubelua_own_writes_waits_total", "Total number of times a key waited for the caches to show what its runs wrote", offsetof(kl_controller_metrics, own_writes_waits)},
+        {"kubelua_own_writes_timeouts_total", "Total number of runs that began before the caches showed what was written", offsetof(kl_controller_metrics, own_writes_timeouts)},
     };
     char **names = kl_map_sorted_keys(m->controllers);
     kl_metrics_head(out, "controller_runtime_reconcile_total", "counter", "Total number of reconciliations per controller");

@@ -107,9 +107,11 @@ static kl_op complete(kl_run *r, const kl_op *op)
     return full;
 }
 
-static uint64_t submit(kl_run *r, const kl_op *op, kl_reply_fn *done, void *arg)
+/* *write is set before the answer comes. */
+static uint64_t submit(kl_run *r, const kl_op *op, kl_write **write, kl_reply_fn *done, void *arg)
 {
     kl_op full = complete(r, op);
+    *write = kl__write_of(r, &full);
     return kl__run_submit(r, &full, done, arg);
 }
 
@@ -118,7 +120,7 @@ void kl_run_call(kl_run *r, const kl_op *op)
     reply_clear(r);
     r->pending = kl__answer_new(r);
     r->waiting_for = kl_verb_name(op->verb);
-    r->request = submit(r, op, kl__answer_done, r->pending);
+    r->request = submit(r, op, &r->pending->write, kl__answer_done, r->pending);
 }
 
 void kl_run_resolve(kl_run *r, const char *kind)
@@ -199,8 +201,12 @@ kl_status kl_run_call_wait(kl_run *r, const kl_op *op, const kl_value **body, kl
 {
     blocked b;
     blocked_init(&b, err);
-    submit(r, op, blocked_done, &b);
+    kl_write *write;
+    submit(r, op, &write, blocked_done, &b);
     kl_status st = blocked_wait(&b);
+    if (!st)
+        kl__write_answered(r, write, b.body);
+    kl__write_free(write);
     r->deposed |= st == KL_ENOTLEADER;
     if (body && !st)
         *body = b.body;

@@ -18,6 +18,7 @@ typedef struct kl_answer {
     kl_status status;
     const kl_value *body;
     kl_err err;
+    struct kl_write *write;        /* what it answers, where that is a write whose run's key waits for it; or NULL */
 } kl_answer;
 
 /* A program's state on this worker, for one generation. */
@@ -36,6 +37,7 @@ struct kl_run {
     const char *key;       /* the queue's, while the run lives */
     char *ns;              /* NULL: cluster scope */
     const char *name;      /* into key */
+    char *group;           /* whose runs do not overlap, as its queue knows it; NULL: none */
     const kl_value *object;
     kl_mandate mandate;    /* under which it was started */
     int64_t epoch;         /* of that */
@@ -97,6 +99,14 @@ const char *kl__run_detail(kl_run *r);
 uint64_t kl__run_submit(kl_run *r, const kl_op *op, kl_reply_fn *done, void *arg);
 kl_answer *kl__answer_new(kl_run *r);
 void kl__answer_done(void *arg, kl_status st, int code, const kl_value *body, kl_err *err);     /* a kl_reply_fn; arg is the kl_answer */
+
+/* --- own_run.c ----------------------------------------------------------------------------------------------------------------- */
+typedef struct kl_write kl_write;          /* what has to be known of a write when it is answered */
+kl_write *kl__write_of(kl_run *r, const kl_op *op);        /* of a complete op; NULL: nobody waits for it */
+void kl__write_free(kl_write *x);                          /* NULL is fine */
+void kl__write_answered(kl_run *r, const kl_write *x, const kl_value *body);       /* with success; x NULL is fine */
+/* The key, or its group, has to wait for what was written, until then at the latest. */
+bool kl__write_owed(kl_worker *w, const kl_gen_state *g, const char *name, const char *key, kl_time now, kl_time *until);
 
 /* --- serial.c ------------------------------------------------------------------------------------------------------------------ */
 bool kl__serial_says(const kl_controller_spec *s);         /* some runs may not overlap */

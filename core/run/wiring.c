@@ -320,6 +320,17 @@ void kl_wiring_enqueue_all(kl_wiring *w)
     kl_wiring_enqueue_where(w, w->o.ours, w->o.ours_arg);
 }
 
+void kl_wiring_attend(kl_wiring *w)
+{
+    const kl_controller_spec *s = w->logic.spec;
+    w->attends = w->o.own_writes && s->own_writes >= 0;
+    for (size_t i = 0; w->attends && i < w->n_needs; i++) {
+        kl_need *n = &w->needs[i];
+        bool own = s->resource && !strcmp(kl_cache_kind(n->cache), s->resource);
+        kl_own_writes_watch(w->o.own_writes, n->informer, n->resource, own ? s->select_labels : NULL, own ? s->select_fields : NULL);
+    }
+}
+
 void kl_wiring_activate(kl_wiring *w)
 {
     atomic_store(&w->active, true);
@@ -333,6 +344,8 @@ void kl_wiring_retire(kl_wiring *w)
         if (w->feeds[i].sub)
             kl_informer_unsubscribe(w->feeds[i].sub);
     w->n_feeds = 0;
+    for (size_t i = 0; w->attends && i < w->n_needs; i++)
+        kl_own_writes_unwatch(w->o.own_writes, w->needs[i].informer);
     kl_wiring_unref(w);
 }
 

@@ -19,6 +19,7 @@ typedef struct kl_wiring_options {
     kl_loop *loop, *mapper;
     kl_clock *clock;
     kl_workqueue *queue;               /* outlives the wiring: a function on the mapper may be about to enqueue after it was retired */
+    kl_own_writes *own_writes;         /* which hears of its caches; may be NULL. Outlives it likewise */
     kl_program *program;               /* a reference is taken */
     size_t index;
     int generation;
@@ -36,6 +37,8 @@ typedef struct kl_wiring_options {
 kl_wiring *kl_wiring_new(const kl_wiring_options *o);
 /* Connects what has become available. True when everything is there and synced. A wrong index is reported in *err once. */
 bool kl_wiring_advance(kl_wiring *w);
+/* When it is ready, and before the one that it follows is retired: from now on its caches owe what runs write. */
+void kl_wiring_attend(kl_wiring *w);
 void kl_wiring_activate(kl_wiring *w);
 void kl_wiring_enqueue_all(kl_wiring *w);
 /* Of these, those for which `which` is true; ours or not. */

@@ -17,7 +17,7 @@
 #define CONCURRENCY_DEFAULT 32
 /* A state that cannot be opened (memory, a broken script that passed its load) is tried again this much later. */
 #define OPEN_RETRY KL_SECONDS(1)
-/* In one round: keys that have to wait for others of their group. Answers and timers do not wait for the rest of them. */
+/* In one round: keys that have to wait for others of their group, or for a cache. Answers and timers do not wait for the rest of them. */
 #define WAITS_MAX 64
 /* Between two looks whether a lease that has run out was renewed after all: who decides that ends the worker otherwise. */
 #define MANDATE_RETRY KL_MILLISECONDS(50)
@@ -137,6 +137,7 @@ static void run_free(kl_run *r)
     kl_free(r->traceback);
     kl_free(r->detail);
     kl_free(r->ns);
+    kl_free(r->group);
     kl_free(r);
     atomic_fetch_sub(&w->inflight, 1);
 }
@@ -326,14 +327,30 @@ static kl_run *run_new(kl_worker *w, kl_gen_state *g, const kl_queue_item *item,
     return r;
 }
 
-/* Whether it may run now; if not, the queue has it again and brings it in time. */
-static bool may_run(kl_worker *w, kl_gen_state *g, const kl_queue_item *item, const kl_value *object, kl_time now, kl_err *err)
+/* What is owed to `name`, the key or its group, is shown; if not, the queue holds the key until it is. */
+static bool is_shown(kl_worker *w, const kl_gen_state *g, const kl_queue_item *item, const char *name, kl_time now)
 {
-    if (!kl__serial_says(g->logic->spec))
+    kl_time until;
+    if (!kl__write_owed(w, g, name, item->key, now, &until))
         return true;
-    kl_buf group = KL_BUF_INIT;
-    bool may = kl__serial_text(g, object, &group, err) || !group.len || kl_workqueue_enter(w->o.queue, item, kl_buf_str(&group), now);
-    kl_buf_fini(&group);
+    kl_workqueue_hold(w->o.queue, item, until, now);
+    return false;
+}
+
+/* Whether it may run now, in *group where it is in one; if not, the queue has it again and brings it in time. */
+static bool may_run(kl_worker *w, kl_gen_state *g, const kl_queue_item *item, const kl_value *object, kl_time now, char **group, kl_err *err)
+{
+    if (!is_shown(w, g, item, item->key, now))
+        return false;
+    kl_buf text = KL_BUF_INIT;
+    if (!kl__serial_says(g->logic->spec) || kl__serial_text(g, object, &text, err) || !text.len) {
+        kl_buf_fini(&text);
+        return true;
+    }
+    bool may = kl_workqueue_enter(w->o.queue, item, kl_buf_str(&text), now) && is_shown(w, g, item, kl_buf_str(&text), now);
+    if (may)
+        *group = kl_buf_take(&text);
+    kl_buf_fini(&text);
     return may;
 }
 
@@ -349,7 +366,8 @@ static bool run_start(kl_worker *w, kl_gen_state *g, kl_queue_item *item, kl_tim
 {
     kl_err err = KL_ERR_INIT;
     const kl_value *object = w->o.object(w->o.arg, g->logic, item->key);
-    if (object && !may_run(w, g, item, object, now, &err)) {
+    char *group = NULL;
+    if (object && !may_run(w, g, item, object, now, &group, &err)) {
         kl_value_unref(object);
         return false;
     }
@@ -362,10 +380,12 @@ static bool run_start(kl_worker *w, kl_gen_state *g, kl_queue_item *item, kl_tim
     if (!object) {         /* deleted meanwhile: level-based logic has nothing to look at */
         kl_workqueue_forget(w->o.queue, item->key);
         kl_workqueue_finish(w->o.queue, item, now);
+        kl_free(group);
         kl_err_fini(&err);
         return true;
     }
     kl_run *r = run_new(w, g, item, object, now);
+    r->group = group;
     if (err.status) {
         run_fail(r, &err, now);
     } else {
@@ -409,10 +429,13 @@ static void take_answers(kl_worker *w)
             r->deposed |= a->status == KL_ENOTLEADER;
             r->reply_body = a->body;
             kl_err_move(&r->reply_err, &a->err);
+            if (!a->status)
+                kl__write_answered(r, a->write, a->body);
         } else {
             kl_value_unref(a->body);
             kl_err_fini(&a->err);
         }
+        kl__write_free(a->write);
         kl_free(a);
         if (r)
             resume(r);

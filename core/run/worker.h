@@ -11,6 +11,7 @@
 #include "run/elide.h"
 #include "run/gate.h"
 #include "run/metrics.h"
+#include "run/own_writes.h"
 #include "run/reconciler.h"
 
 typedef struct kl_worker kl_worker;
@@ -63,6 +64,7 @@ typedef struct kl_worker_owner {
     kl_elide *elide;                   /* NULL: every write is sent */
     /* Keys are run while it lasts; the worker belongs to the term in which it was made. NULL: nobody asks. */
     const kl_tenure *tenure;
+    kl_own_writes *own_writes;         /* keys wait until the caches show what their runs wrote; NULL: they do not */
     kl_gate *gate;                     /* keys that it does not let in are another replica's, and forgotten; NULL: all come in */
 } kl_worker_owner;
 

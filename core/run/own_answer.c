@@ -1,0 +1,121 @@
+/* own_answer.c - what the answer to a write says of the object, and which caches owe what. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/object.h"
+#include "model/path.h"
+#include "run/own_impl.h"
+
+static bool same_resource(const kl_resource *a, const kl_resource *b)
+{
+    return !strcmp(a->plural, b->plural) && !strcmp(a->group, b->group);
+}
+
+/* --- does the place hold it? -------------------------------------------------------------------------------------------------- */
+
+static const char *field_of(void *arg, const char *field)
+{
+    kl_path *p = NULL;
+    const char *text = kl_path_parse(field, &p, NULL) ? NULL : kl_value_str(kl_path_get(p, arg));
+    kl_path_free(p);
+    return text ? text : "";
+}
+
+static bool selected(const kl__place *p, const kl_value *object)
+{
+    return (!p->labels || kl_selector_matches(p->labels, kl_value_at(object, "metadata", "labels", NULL)))
+        && (!p->fields || kl_field_selector_matches(p->fields, field_of, (void *)object));
+}
+
+/* --- one object ------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct subject {               /* what was written, borrowed */
+    const kl_value *object;            /* what the server says of it; NULL: nothing */
+    const char *ns, *name, *uid;
+    bool whole;                        /* that is the object, and not another kind (a Scale) about it */
+    bool gone;                         /* it was deleted, at once */
+} subject;
+
+static void owe_locked(kl_own_writes *o, const char *name, kl__place *p, const subject *s, kl_time until) KL_REQUIRES(o->mu)
+{
+    const char *ns = p->resource->namespaced ? s->ns : NULL;
+    int part = kl_informer_part_of(p->informer, ns);
+    if (part < 0 || !s->name)
+        return;
+    char *key = kl_key_join(ns, s->name);
+    const kl_value *now = kl_informer_lookup(p->informer, key);
+    const char *rv = s->object ? kl_object_rv(s->object) : NULL, *uid = s->uid ? s->uid : now ? kl_object_uid(now) : NULL;
+    bool selects = p->labels || p->fields, inside = !selects || (s->whole ? selected(p, s->object) : now != NULL);
+    uint64_t n = kl_rv_number(rv);
+    kl__entry *e = NULL;
+    if (s->gone || (!inside && now)) {
+        e = kl_new(kl__entry);
+        e->what = KL__GONE;
+        e->uid = kl_strdup(uid);
+    } else if (inside && n && n < INT64_MAX) {
+        e = kl_new(kl__entry);
+        e->what = KL__COUNTED;
+    } else if (inside && rv && s->whole) {
+        const char *before = now ? kl_object_rv(now) : NULL;
+        if (!before || strcmp(before, rv)) {
+            e = kl_new(kl__entry);
+            e->what = KL__EXACT;
+            e->rv = kl_strdup(rv);
+            e->before = kl_strdup(before);
+        }
+    }
+    kl_value_unref(now);
+    if (!e) {
+        kl_free(key);
+        return;
+    }
+    e->part = part;
+    e->key = key;
+    kl__own_add_locked(o, name, p, e, n, until);
+}
+
+static void owe(kl_own_writes *o, const char *name, const kl_resource *r, const subject *s, kl_time until)
+{
+    kl_lock(&o->mu);
+    for (kl_list *n = o->places.next; n != &o->places; n = n->next) {
+        kl__place *p = KL_CONTAINER(n, kl__place, link);
+        if (same_resource(p->resource, r))
+            owe_locked(o, name, p, s, until);
+    }
+    kl_unlock(&o->mu);
+}
+
+/* --- answers ---------------------------------------------------------------------------------------------------------------------- */
+
+/* A deleted object that the server answers with is still there while it ends gracefully, or something wants to finalize it. */
+static bool lingers(const kl_value *object)
+{
+    if (!kl_object_deleting(object))
+        return false;
+    int64_t grace = 0;
+    return kl_value_len(kl_value_at(object, "metadata", "finalizers", NULL)) || (kl_value_int(kl_value_at(object, "metadata", "deletionGracePeriodSeconds", NULL), &grace) && grace > 0);
+}
+
+static void note_object(kl_own_writes *o, const char *name, const kl_written *x, const kl_value *object, bool deleted, kl_time until)
+{
+    const char *kind = kl_object_kind(object), *ns = kl_object_namespace(object), *n = kl_object_name(object);
+    subject s = {.object = object, .ns = ns ? ns : x->ns, .name = n ? n : x->name, .uid = kl_object_uid(object), .gone = deleted && !lingers(object),
+        .whole = deleted || !x->subresource || (kind && !strcmp(kind, x->resource->kind))};
+    owe(o, name, x->resource, &s, until);
+}
+
+void kl_own_writes_note(kl_own_writes *o, const char *name, const kl_written *x, kl_time until)
+{
+    const kl_value *items = kl_value_get(x->answer, "items"), *details = kl_value_get(x->answer, "details");
+    const char *kind = x->answer ? kl_object_kind(x->answer) : NULL;
+    bool deleted = x->verb == KL_DELETE || x->verb == KL_DELETE_COLLECTION;
+    if (x->verb == KL_DELETE_COLLECTION) {
+        for (size_t i = 0; i < kl_value_len(items); i++)
+            note_object(o, name, x, kl_value_item(items, i), true, until);
+    } else if (kind && !strcmp(kind, "Status")) {
+        if (deleted && !x->subresource)
+            owe(o, name, x->resource, &(subject){.ns = x->ns, .name = x->name, .uid = kl_value_str_at(details, "uid", NULL), .whole = true, .gone = true}, until);
+    } else if (x->answer) {
+        note_object(o, name, x, x->answer, deleted, until);
+    }
+}

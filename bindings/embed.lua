@@ -13,8 +13,10 @@ local function files(root)
   return list
 end
 
+-- The files of cli are commands, of which one is called init.
 local function module_name(path)
-  return (path:sub(#dir + 2):gsub("%.lua$", ""):gsub("/init$", ""):gsub("/", "."))
+  local name = path:sub(#dir + 2):gsub("%.lua$", "")
+  return ((name:find "/cli/init$" and name or name:gsub("/init$", "")):gsub("/", "."))
 end
 
 -- Octal escapes always take three digits, so the next character of the text can never join them.

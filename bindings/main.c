@@ -29,6 +29,11 @@ const cli_command cli_commands[] = {
     {"test", "[PATH...] [options]", "Run the tests beside scripts: *_test.lua, against an API server of their own and in virtual time.",
         "PATH is a test file, a script with a test beside it, or a directory (the current one). docs/testing.md tells what tests can do.\n"
         "Exit status: 0 when all passed, 1 when some failed or none was found by --filter, 2 for a mistake on the command line.", cli_lua, CONTROLLERS},
+    {"rbac", "SCRIPT.lua... [options]", "Print the smallest role with which scripts can do what they do.",
+        "What they do is read from their tables and their source, and with --record from the requests of the tests beside them.\n"
+        "  kubelua rbac hello.lua --record --bind -n system | kubectl apply -f -", cli_lua, CONTROLLERS},
+    {"init", "NAME [options]", "Write a project to begin with: a controller, its tests, its definition, its rights and its Deployment.",
+        "  kubelua init greeter --kind example.com/v1/Greeting && cd greeter && kubelua test", cli_lua, CONTROLLERS},
     {"get", "KIND [NAME...] | KIND/NAME... [options]", "Show objects: as a table, as YAML or JSON, or one field of each.",
         "KIND is po, pods, Pod, deployments.apps, apps/v1/Deployment, or several with commas between.\n"
         "  kubelua get po -A -o wide\n  kubelua get deploy/web -o yaml\n  kubelua get nodes -o path=status.allocatable.cpu\n"

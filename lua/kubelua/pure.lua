@@ -15,7 +15,7 @@ local function read(path)
 end
 
 -- Modules beside the script are found first, and are the script's own: another script may have one of the same name.
-local function environment(dir, modules)
+local function environment(dir, modules, paths)
   local env = setmetatable({}, { __index = _G })
   function env.require(name)
     if modules[name] ~= nil then return modules[name] end
@@ -24,6 +24,7 @@ local function environment(dir, modules)
       local file = io.open(path, "rb")
       if file then
         file:close()
+        paths[#paths + 1] = path
         local chunk = assert(load(read(path), "@" .. path, "t", env))
         local value = chunk(name)
         modules[name] = value == nil and true or value
@@ -56,9 +57,9 @@ end
 
 --- See kube.testing.pure.
 function M.load(path)
-  local modules = {}
+  local modules, paths = {}, {}
   local dir = path:match "^(.*/)" or ""
-  local chunk, why = load(read(path), "@" .. path, "t", environment(dir, modules))
+  local chunk, why = load(read(path), "@" .. path, "t", environment(dir, modules, paths))
   if not chunk then core.blame(why) end
   local returned = chunk()
   local out, seen = {}, { [_G] = true, [package.loaded] = true }
@@ -71,21 +72,25 @@ function M.load(path)
     end
   end
   local by_name = {}
-  for _, c in ipairs(controller.is_controller(returned) and { returned } or type(returned) == "table" and returned or {}) do
-    if not controller.is_controller(c) then core.blame(("%s returned something that kube.controller did not make"):format(path)) end
+  local function take(c)
+    if not controller.is_controller(c) then
+      for _, inner in ipairs(type(c) == "table" and c or {}) do take(inner) end       -- a list, perhaps of lists
+      return
+    end
     by_name[c.name] = c
     for _, word in ipairs { "reconcile", "finalize" } do
       if type(c[word]) == "function" then collect(c[word], word, out, seen) end
     end
     for _, fn in ipairs(c.functions) do collect(fn, nil, out, seen) end
   end
+  take(returned)
   local names = {}
   for name in pairs(modules) do names[#names + 1] = name end
   table.sort(names)
   for _, name in ipairs(names) do
     if type(modules[name]) == "table" then collect(modules[name], nil, out, seen) end
   end
-  return { controllers = by_name, functions = out, modules = modules }
+  return { controllers = by_name, functions = out, modules = modules, paths = paths }
 end
 
 return M

@@ -32,6 +32,34 @@ local T = {}
 T.__index = T
 T.__name = "kubelua.Testing"
 
+---@class kubelua.TestingOptions
+---@field script? string
+---@field scripts? string[]
+---@field source? string               the text of a script
+---@field crds? string|string[]        files or directories of definitions
+---@field objects? table               one, or a list
+---@field files? string|string[]       of objects
+---@field params? table                over those of the table
+---@field namespace? string            where names without a namespace are
+---@field watch_namespace? string      as kubelua run --namespace
+---@field now? string|number|kubelua.Time
+---@field parked? boolean              a kind may be missing
+---@field settle? boolean              false: nothing has run when start returns
+
+---@class kubelua.TestingFault
+---@field verb? string
+---@field kind? string
+---@field resource? string             plural, where the kind is not known
+---@field subresource? string
+---@field namespace? string
+---@field name? string
+---@field error? "conflict"|"not_found"|"already_exists"|"forbidden"|"unauthorized"|"invalid"|"throttled"|"gone"|"timeout"|"server"|"unavailable"
+---@field code? integer
+---@field reason? string
+---@field message? string
+---@field retry_after? integer          seconds
+---@field times? integer
+
 ---@class kubelua.TestingRun
 ---@field controller string
 ---@field key string
@@ -159,7 +187,7 @@ local function missing(t)
 end
 
 --- Starts controllers on a server of their own; what they do at once is done when it returns (settle = false: not yet).
----@param opts {script?: string, scripts?: string[], source?: string, crds?: string|string[], objects?: table, files?: string|string[], params?: table, namespace?: string, watch_namespace?: string, now?: string|number|kubelua.Time, parked?: boolean, settle?: boolean}
+---@param opts kubelua.TestingOptions
 ---@return kubelua.Testing
 function M.start(opts)
   if core.run then core.blame "kube.testing is for tests; a controller script does no such thing" end
@@ -388,7 +416,7 @@ local VERBS = { "get", "list", "watch", "create", "update", "patch", "apply", "d
 
 --- The next requests of controllers that match are answered with a failure: t:fail_next { verb = "patch", kind = "v1/ConfigMap", error =
 --- "conflict", times = 2 }. `error` is one of the kinds of errors, or give `code` and `reason`.
----@param fault {verb?: string, kind?: string, resource?: string, subresource?: string, namespace?: string, name?: string, error?: string, code?: integer, reason?: string, message?: string, retry_after?: integer, times?: integer}
+---@param fault kubelua.TestingFault
 ---@return kubelua.Testing
 function T:fail_next(fault)
   fault = options.check("t:fail_next", fault, FAULT)

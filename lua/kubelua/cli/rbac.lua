@@ -1,0 +1,164 @@
+-- rbac.lua - kubelua rbac: the smallest role with which scripts can do what they do.
+
+local common = require "kubelua.cli.common"
+local core = require "kubelua.core"
+local pure = require "kubelua.pure"
+local rbac = require "kubelua.rbac"
+local source = require "kubelua.rbac_source"
+
+local M = {}
+
+M.options = {
+  { "--name", "NAME", "of the roles, bindings and service account (the first controller's)" },
+  { "--namespace", "NAME", "where the service account and leases are (default)", brief = "-n" },
+  { "--watch-namespace", "NAME", "for kubelua run --namespace NAME: a Role there instead of a ClusterRole" },
+  { "--bind", nil, "a ServiceAccount and bindings, too", type = "flag" },
+  { "--leader-elect", nil, "for kubelua run --leader-elect", type = "flag" },
+  { "--record", nil, "run the tests beside the scripts, and count what they do", type = "flag" },
+  { "--crds", "FILE|DIR", "definitions of the kinds, for their plurals and for --record (may be repeated)", type = "list" },
+  { "--output", "FORMAT", "yaml or json (yaml)", brief = "-o" },
+}
+
+-- ---------------------------------------------------------------- needs
+
+local function read(path)
+  local file, why = io.open(path, "rb")
+  if not file then error("cannot read " .. why, 0) end
+  local text = file:read "a"
+  file:close()
+  return text
+end
+
+-- The script and the modules beside it that it has loaded.
+local function texts_of(script, loaded)
+  local out = { { path = script, text = read(script) } }
+  for _, path in ipairs(loaded.paths) do out[#out + 1] = { path = path, text = read(path) } end
+  return out
+end
+
+local function controllers_of(loaded)
+  local list = {}
+  for _, c in pairs(loaded.controllers) do list[#list + 1] = c end
+  table.sort(list, function(a, b) return a.name < b.name end)
+  return list
+end
+
+-- Where a script's requests go: the namespaces of its controllers, or false for all.
+local function namespaces_of(list, watched)
+  local all = {}
+  for _, c in ipairs(list) do
+    local here = c.namespaces or watched
+    if not here then return false end
+    for _, ns in ipairs(here) do all[ns] = true end
+  end
+  local out = {}
+  for ns in pairs(all) do out[#out + 1] = ns end
+  table.sort(out)
+  return out
+end
+
+local function of_source(script, loaded, list, namespaces, add, notes)
+  local resources = {}
+  for _, c in ipairs(list) do resources[#resources + 1] = c.resource end
+  for _, t in ipairs(texts_of(script, loaded)) do
+    source.read(t.text, resources, function(need)
+      need.namespaces, need.why = namespaces, ("%s:%d"):format(t.path, need.line)
+      add(need)
+    end, function(line, what) notes[#notes + 1] = ("%s:%d: %s: of which kind is not written there"):format(t.path, line, what) end)
+  end
+end
+
+-- Runs the tests beside the scripts. Their requests by controller.
+local function record(scripts, report)
+  local test, testing = require "kubelua.cli.test", require "kubelua.testing"
+  local calls = {}
+  testing.record(function(call, client)
+    local ok, r = pcall(client.resource, client, call.kind)
+    if ok then call.kind = common.kind_text(r) end
+    calls[#calls + 1] = call
+  end)
+  local n = test.run_files(test.files(scripts), {}, report)
+  testing.record(nil)
+  return calls, n
+end
+
+local Quiet = {}
+Quiet.__index = Quiet
+function Quiet.file() end
+function Quiet:tell(node, status, problem)
+  if status == "failed" then common.complain(self.env, "a test failed, so what it would have done is missing: %s: %s", node.name or "(the file)", problem.message) end
+end
+function Quiet.finish() end
+
+local function of_records(env, by_name, add)
+  local calls, n = record(env.words, setmetatable({ env = env }, Quiet))
+  for _, call in ipairs(calls) do
+    local at = by_name[call.controller]
+    if at and call.kind then rbac.of_call(call, at.namespaces, "seen in a test of " .. call.controller, add) end
+  end
+  return n
+end
+
+-- Needs of scripts: from their tables and sources. Returns the first name, what is known of each controller, and what is not known.
+local function needs_of(scripts, o, add)
+  local watched = o.watch_namespace and { o.watch_namespace }
+  local notes, by_name, first, own_leases = {}, {}, nil, {}
+  for _, script in ipairs(scripts) do
+    local loaded = pure.load(script)
+    local list = controllers_of(loaded)
+    for _, c in ipairs(list) do
+      first = first or c.manager or c.name
+      rbac.of_spec(c, add, watched)
+      by_name[c.name] = { namespaces = c.namespaces or watched or false }
+      if c.leader == "own" then own_leases[#own_leases + 1] = c.name end
+    end
+    of_source(script, loaded, list, namespaces_of(list, watched), add, notes)
+  end
+  if not first then error("no controller is in these scripts", 0) end
+  if o.leader_elect then
+    for _, name in ipairs { first, table.unpack(own_leases) } do rbac.of_election(name, o.namespace or "default", add) end
+  end
+  return first, by_name, notes
+end
+
+--- The objects for scripts, without what tests do: for `kubelua init`.
+function M.objects_of(scripts, o, client)
+  local needs = {}
+  local first = needs_of(scripts, o, function(need) needs[#needs + 1] = need end)
+  return rbac.objects(rbac.rules(needs, rbac.resolver(client)), { name = o.name or first, namespace = o.namespace or "default", bind = o.bind })
+end
+
+-- ---------------------------------------------------------------- the command
+
+local function print_json(objects)
+  local items = {}
+  for i, entry in ipairs(objects) do items[i] = entry.object end
+  print(core.encode(core.value({ apiVersion = "v1", kind = "List", items = core.array(items) }, "the list"), true))
+end
+
+local function print_yaml(env, objects, notes, tests)
+  local head = { ("kubelua rbac %s: from the tables and the source%s"):format(table.concat(env.words, " "),
+    tests and (", and from %d tests"):format(tests.passed + tests.failed) or " (--record adds what the tests beside it do)") }
+  for _, note in ipairs(notes) do head[#head + 1] = note end
+  if #notes > 0 and not tests then head[#head + 1] = "so a rule may be missing: --record finds what the tests do, or add it" end
+  io.write(rbac.yaml(objects, head))
+end
+
+function M.run(env)
+  local o = env.options
+  local format = common.one_of("--output", o.output or "yaml", { "yaml", "json" })
+  if #env.words == 0 then common.usage "name at least one script: kubelua rbac SCRIPT.lua" end
+  local needs = {}
+  local function add(need) needs[#needs + 1] = need end
+  local first, by_name, notes = needs_of(env.words, o, add)
+  local tests = o.record and of_records(env, by_name, add)
+  -- An API server of our own knows the plurals of built-in kinds, and of definitions.
+  local stage = core.stage(0)
+  for _, path in ipairs(o.crds or {}) do stage:load_path(path) end
+  local client = require "kubelua.client".connect { server = stage:url(), cache_dir = false, on_warning = "none" }
+  local objects = rbac.objects(rbac.rules(needs, rbac.resolver(client)), { name = o.name or first, namespace = o.namespace or "default", bind = o.bind })
+  if format == "json" then print_json(objects) else print_yaml(env, objects, notes, tests) end
+  return tests and tests.failed > 0 and 1 or 0
+end
+
+return M

@@ -1,0 +1,331 @@
+-- project.lua - the files of a new controller (kubelua init): texts with names in them, out of which a project is made.
+
+local core = require "kubelua.core"
+local rbac = require "kubelua.rbac"
+
+local M = {}
+
+-- ---------------------------------------------------------------- the script and its test
+
+local CUSTOM = [[
+-- @NAME@.lua - every @KIND@ gets a ConfigMap of its name that holds its message.
+--
+--   kubelua check @NAME@.lua          what it is
+--   kubelua test                      its tests, @NAME@_test.lua
+--   kubelua dev @NAME@.lua --crds crds      tries it on an API server in the same process
+
+local kube = require "kubelua"
+
+local CONFIG_MAP = "v1/ConfigMap"
+
+-- What there should be, as a function of what is wanted: easy to test, easy to read.
+local function desired(@VAR@)
+  return { message = @VAR@("spec.message") or "nothing to say" }
+end
+
+return kube.controller {
+  name = "@NAME@",
+  resource = "@GVK@",
+  owns = { CONFIG_MAP }, -- carries the owner reference, wakes its owner, and goes with it
+
+  reconcile = function(@VAR@, ctx)
+    ctx:apply { kind = CONFIG_MAP, name = @VAR@.metadata.name, data = desired(@VAR@) }
+    return { status = { observedGeneration = @VAR@.metadata.generation, message = desired(@VAR@).message } }
+  end,
+}
+]]
+
+local CUSTOM_TEST = [[
+-- @NAME@_test.lua - run by `kubelua test`.
+
+local kube = require "kubelua"
+
+local KIND, CONFIG_MAP = "@GVK@", "v1/ConfigMap"
+
+describe("@NAME@", function()
+  local t
+  before_each(function()
+    t = kube.testing.start { script = "@NAME@.lua", crds = "crds",
+      objects = { { kind = KIND, name = "first", spec = { message = "hello" } } } }
+  end)
+
+  it("makes a ConfigMap and says so in the status", function()
+    assert.equal("hello", t:get(CONFIG_MAP, "first").data.message)
+    assert.equal("hello", t:get(KIND, "first").status.message)
+  end)
+
+  it("owns it", function()
+    local owner = kube.controller_of(t:get(CONFIG_MAP, "first"))
+    assert.same({ "@KIND@", "first" }, { owner.kind, owner.name })
+  end)
+
+  it("follows a change", function()
+    t:patch(t:get(KIND, "first"), { spec = { message = "goodbye" } })
+    assert.equal("goodbye", t:get(CONFIG_MAP, "first").data.message)
+  end)
+
+  it("brings back what somebody deletes", function()
+    t:delete(CONFIG_MAP, "first")
+    assert.equal("hello", t:get(CONFIG_MAP, "first").data.message)
+  end)
+
+  it("tries again after a failure", function()
+    t:fail_next { verb = "apply", kind = CONFIG_MAP, error = "server" }
+    t:create { kind = KIND, name = "second", spec = { message = "hi" } }
+    t:until_idle()
+    assert.equal("hi", t:get(CONFIG_MAP, "second").data.message)
+    assert.equal("error", t:runs("second")[1].result)
+  end)
+end)
+]]
+
+local BUILTIN = [[
+-- @NAME@.lua - puts an annotation on every @KIND@ that asks for it by a label.
+--
+--   kubelua check @NAME@.lua          what it is
+--   kubelua test                      its tests, @NAME@_test.lua
+--   kubelua dev @NAME@.lua            tries it on an API server in the same process
+
+local kube = require "kubelua"
+
+local LABEL, ANNOTATION = "@NAME@", "@NAME@/greeting"
+
+-- What there should be, as a function of what is wanted: easy to test, easy to read.
+local function greeting(who) return "Hello, " .. who .. "!" end
+
+return kube.controller {
+  name = "@NAME@",
+  resource = "@GVK@",
+
+  reconcile = function(@VAR@, ctx)
+    local who = @VAR@("metadata.labels", LABEL)
+    if not who then return end
+    ctx:patch(@VAR@, function(o) o.metadata.annotations = { [ANNOTATION] = greeting(who) } end)
+  end,
+}
+]]
+
+local BUILTIN_TEST = [[
+-- @NAME@_test.lua - run by `kubelua test`.
+
+local kube = require "kubelua"
+@KINDLINE@
+describe("@NAME@", function()
+@SERVED@  it("has a greeting that can be tested by itself", function()
+    assert.equal("Hello, you!", kube.testing.pure "@NAME@.lua".functions.greeting "you")
+  end)
+end)
+]]
+
+-- Of kinds of which we know a smallest object.
+local SERVED = [[
+  local t
+  before_each(function() t = kube.testing.start { script = "@NAME@.lua" } end)
+
+  local function object(name, labels)
+    return { kind = KIND, name = name, labels = labels@BODY@ }
+  end
+  local function greeting(name) return t:get(KIND, name)("metadata.annotations", "@NAME@/greeting") end
+
+  it("greets who asked for it", function()
+    t:load(object("first", { ["@NAME@"] = "world" }))
+    t:settle()
+    assert.equal("Hello, world!", greeting "first")
+  end)
+
+  it("leaves others alone", function()
+    t:load(object "plain")
+    t:settle()
+    assert.is_nil(greeting "plain")
+    assert.equal(0, #t:writes())
+  end)
+
+]]
+
+-- ---------------------------------------------------------------- the rest
+
+local CRD = [[
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: @PLURAL@.@GROUP@
+spec:
+  group: @GROUP@
+  scope: Namespaced
+  names: {kind: @KIND@, listKind: @KIND@List, plural: @PLURAL@, singular: @SINGULAR@}
+  versions:
+  - name: @VERSION@
+    served: true
+    storage: true
+    subresources: {status: {}}
+    additionalPrinterColumns:
+    - {name: Message, type: string, jsonPath: .status.message}
+    - {name: Age, type: date, jsonPath: .metadata.creationTimestamp}
+    schema:
+      openAPIV3Schema:
+        type: object
+        required: [spec]
+        properties:
+          spec:
+            type: object
+            properties:
+              message: {type: string, maxLength: 1024, description: What its ConfigMap says.}
+          status:
+            type: object
+            properties:
+              observedGeneration: {type: integer, format: int64}
+              message: {type: string}
+]]
+
+local LUARC = [[
+{
+  "runtime.version": "Lua 5.4",
+  "workspace.library": ["/usr/local/share/lua/5.4", "/usr/share/lua/5.4"],
+  "diagnostics.globals": ["describe", "it", "pending", "setup", "teardown", "before_each", "after_each", "finally"]
+}
+]]
+
+local README = [[
+# @NAME@
+
+A Kubernetes controller in Lua: `@NAME@.lua`, run by kubelua.
+
+```sh
+@COMMANDS@
+```
+
+In a cluster:
+
+```sh
+@APPLY@kubectl apply -f deploy/manifests.yaml
+kubectl -n @NAMESPACE@ create configmap @NAME@-scripts --from-file=@NAME@.lua
+```
+
+`kubelua rbac @NAME@.lua --record --bind --leader-elect -n @NAMESPACE@` prints the rights in `deploy/manifests.yaml` again when the script has changed.
+]]
+
+local DEPLOYMENT = [[
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: @NAME@
+  namespace: @NAMESPACE@
+  labels: {app.kubernetes.io/name: @NAME@}
+spec:
+  replicas: 2
+  selector:
+    matchLabels: {app.kubernetes.io/name: @NAME@}
+  template:
+    metadata:
+      labels: {app.kubernetes.io/name: @NAME@}
+    spec:
+      serviceAccountName: @NAME@
+      terminationGracePeriodSeconds: 40
+      securityContext:
+        runAsNonRoot: true
+        runAsUser: 65532
+        seccompProfile: {type: RuntimeDefault}
+      containers:
+      - name: kubelua
+        image: kubelua:latest
+        args:
+        - run
+        - /controllers/@NAME@.lua
+        - --leader-elect
+        - --leader-elect-resource-name=@NAME@
+        - --leader-elect-resource-namespace=@NAMESPACE@
+        - --metrics-bind-address=0.0.0.0:8080
+        - --health-probe-bind-address=0.0.0.0:8081
+        ports:
+        - {name: metrics, containerPort: 8080}
+        - {name: health, containerPort: 8081}
+        livenessProbe:
+          httpGet: {path: /healthz, port: health}
+        readinessProbe:
+          httpGet: {path: /readyz, port: health}
+        resources:
+          requests: {cpu: 50m, memory: 64Mi}
+          limits: {memory: 256Mi}
+        securityContext:
+          allowPrivilegeEscalation: false
+          readOnlyRootFilesystem: true
+          capabilities: {drop: [ALL]}
+        volumeMounts:
+        - {name: controllers, mountPath: /controllers, readOnly: true}
+      volumes:
+      - name: controllers
+        configMap: {name: @NAME@-scripts}
+]]
+
+local function filled(text, words)
+  return (text:gsub("@(%u+)@", function(word) return words[word] or error("no word for " .. word) end))
+end
+
+local POD = 'metadata = { labels = { app = "a" } }, spec = { containers = { { name = "a", image = "a" } } }'
+local SETS = 'spec = { selector = { matchLabels = { app = "a" } }, template = { ' .. POD .. ' } }'
+-- The smallest that a server takes, where that is more than a name.
+local BODIES = {
+  ["v1/Pod"] = 'spec = { containers = { { name = "a", image = "a" } } }', ["v1/Service"] = "spec = { ports = { { port = 80 } } }",
+  ["apps/v1/Deployment"] = SETS, ["apps/v1/ReplicaSet"] = SETS, ["apps/v1/DaemonSet"] = SETS,
+  ["apps/v1/StatefulSet"] = 'spec = { serviceName = "a", selector = { matchLabels = { app = "a" } }, template = { ' .. POD .. ' } }',
+  ["batch/v1/Job"] = 'spec = { template = { spec = { restartPolicy = "Never", containers = { { name = "a", image = "a" } } } } }',
+}
+
+--- An object of a built-in kind for its test, as Lua text, in the short form.
+---@return string
+function M.body(kind) return BODIES[kind] and ",\n      " .. BODIES[kind] or "" end
+
+local function commands(name, custom)
+  local lines = { { "check %s.lua", "what it is, or where its mistake is" }, { "test", "its tests" },
+    { custom and "dev %s.lua --crds crds" or "dev %s.lua", "tries it without a cluster; edit and save while it runs" }, { "run %s.lua", "on the cluster of your kubeconfig" } }
+  local out, wide = {}, 0
+  for i, l in ipairs(lines) do
+    out[i] = "kubelua " .. l[1]:format(name)
+    wide = math.max(wide, #out[i])
+  end
+  for i, l in ipairs(lines) do out[i] = out[i] .. (" "):rep(wide - #out[i] + 2) .. "# " .. l[2] end
+  return table.concat(out, "\n")
+end
+
+local KEYWORDS = " and break do else elseif end false for function goto if in local nil not or repeat return then true until while ctx kube o t "
+
+local function variable(kind)
+  local name = kind:sub(1, 1):lower() .. kind:sub(2)
+  return KEYWORDS:find(" " .. name .. " ", 1, true) and name .. "_" or name
+end
+
+--- The files of a project: path -> text, without deploy/manifests.yaml, which is made of the script.
+---@param name string
+---@param kind {group: string, version: string, kind: string, plural: string, custom: boolean, testable: boolean?}
+---@param namespace string
+---@return table<string, string>
+function M.files(name, kind, namespace)
+  local words = {
+    NAME = name, GVK = (kind.group ~= "" and kind.group .. "/" or "") .. kind.version .. "/" .. kind.kind, KIND = kind.kind, GROUP = kind.group,
+    VERSION = kind.version, PLURAL = kind.plural, SINGULAR = kind.kind:lower(), VAR = variable(kind.kind), NAMESPACE = namespace,
+    COMMANDS = commands(name, kind.custom), APPLY = kind.custom and "kubectl apply -f crds\n" or "",
+  }
+  words.BODY = M.body(words.GVK)
+  words.KINDLINE = kind.testable and ('\nlocal KIND = "%s"\n'):format(words.GVK) or ""
+  words.SERVED = kind.testable and filled(SERVED, words) or ""
+  local files = {
+    [name .. ".lua"] = filled(kind.custom and CUSTOM or BUILTIN, words),
+    [name .. "_test.lua"] = filled(kind.custom and CUSTOM_TEST or BUILTIN_TEST, words),
+    ["README.md"] = filled(README, words),
+    [".luarc.json"] = LUARC,
+  }
+  if kind.custom then files["crds/" .. kind.plural .. ".yaml"] = filled(CRD, words) end
+  return files
+end
+
+--- deploy/manifests.yaml: namespace, rights (as rbac.objects has them) and the Deployment.
+---@param name string
+---@param namespace string
+---@param objects table[]
+---@return string
+function M.manifests(name, namespace, objects)
+  local ns = core.to_yaml(core.value({ apiVersion = "v1", kind = "Namespace", metadata = { name = namespace } }, "the namespace")):gsub("\n+$", "")
+  return table.concat({ ns, (rbac.yaml(objects, {}):gsub("\n+$", "")), filled(DEPLOYMENT, { NAME = name, NAMESPACE = namespace }) }, "\n---\n")
+end
+
+return M

@@ -1,0 +1,239 @@
+-- rbac.lua - what controllers must be allowed to do, as rules of roles.
+--
+--   needs, each { kind, verbs, subresource, namespaces, why } --resolved and merged--> rules, sorted --written--> YAML with the reasons
+--
+-- A need comes from a controller's table, from its source (rbac_source.lua), or from requests that were seen. Namespaces false: all.
+
+local core = require "kubelua.core"
+
+local M = {}
+
+-- As people read them: what looks before what changes.
+local ORDER = { get = 1, list = 2, watch = 3, create = 4, update = 5, patch = 6, delete = 7, deletecollection = 8 }
+
+-- ---------------------------------------------------------------- from the table of a controller
+
+--- What follows from a controller's table alone.
+---@param c kubelua.Controller  or what kube.testing.pure has under its name
+---@param add fun(need: table)
+---@param watch_namespaces string[]?  of --namespace
+function M.of_spec(c, add, watch_namespaces)
+  local namespaces = c.namespaces or watch_namespaces or false
+  local function read(kind, why) add { kind = kind, verbs = { "list", "watch" }, namespaces = namespaces, why = ("%s of %s"):format(why, c.name) } end
+  read(c.resource, "resource")
+  for _, w in ipairs(c.watches or {}) do read(w.kind, "watches") end
+  for _, o in ipairs(c.owns or {}) do read(type(o) == "table" and o.kind or o, "owns") end
+  for _, kind in ipairs(c.reads or {}) do read(kind, "reads") end
+  for _, i in ipairs(c.indexes or {}) do
+    if i.kind ~= c.resource then read(i.kind, "indexes") end
+  end
+  if c.finalize then
+    add { kind = c.resource, verbs = { "get", "patch" }, namespaces = namespaces, why = ("finalizer of %s"):format(c.name) }
+  end
+  if #(c.owns or {}) > 0 then
+    add { kind = c.resource, subresource = "finalizers", verbs = { "update" }, namespaces = namespaces,
+      why = ("owner references of %s, where the admission plugin OwnerReferencesPermissionEnforcement is on (OpenShift)"):format(c.name) }
+  end
+  return namespaces
+end
+
+--- What the Lease of an election takes, in the namespace where it is.
+function M.of_election(name, namespace, add)
+  add { kind = "coordination.k8s.io/v1/Lease", verbs = { "create" }, namespaces = { namespace }, why = "leader election" }
+  add { kind = "coordination.k8s.io/v1/Lease", verbs = { "get", "list", "watch", "update" }, names = { name }, namespaces = { namespace }, why = "leader election" }
+end
+
+-- What a verb of ours is in the words of the authorizer. An apply creates what is not there.
+local RBAC = {
+  apply = { "create", "patch" }, create = { "create" }, update = { "update" }, patch = { "patch" }, delete = { "delete" }, deletecollection = { "deletecollection" },
+  get = { "get" }, list = { "list" }, watch = { "watch" },
+}
+
+--- A request that was seen (kube.testing's t:calls()) as needs. After a conflict a patched object is read again.
+function M.of_call(call, namespaces, why, add)
+  add { kind = call.kind, verbs = RBAC[call.verb], subresource = call.subresource, namespaces = namespaces, why = why }
+  local event = call.kind:find "/Event$"
+  if call.verb == "patch" and not event then add { kind = call.kind, verbs = { "get" }, namespaces = namespaces, why = why } end
+  if call.verb == "create" and event then add { kind = call.kind, verbs = { "patch" }, namespaces = namespaces, why = why } end     -- its series
+end
+
+-- ---------------------------------------------------------------- resolving
+
+-- Where no server knows the kind: as controller-gen spells plurals.
+local function guessed(kind)
+  local api, word = kind:match "^(.+)/([^/]+)$"
+  word = (word or kind):lower()
+  local plural = word:find "[sxz]$" and word .. "es" or word:find "[^aeiou]y$" and word:sub(1, -2) .. "ies" or word .. "s"
+  return { group = api and api:match "^(.+)/" or "", plural = plural, namespaced = true, guessed = true }
+end
+
+--- A resolver for kinds over a client: a kind's group, plural and scope, or a guess that says so.
+---@param client kubelua.Client
+function M.resolver(client)
+  local known = {}
+  return function(kind)
+    if known[kind] == nil then
+      local ok, r = pcall(client.resource, client, kind)
+      known[kind] = ok and r or guessed(kind)
+    end
+    return known[kind]
+  end
+end
+
+-- ---------------------------------------------------------------- rules
+
+local function sorted(set, order)
+  local list = {}
+  for x in pairs(set) do list[#list + 1] = x end
+  table.sort(list, function(a, b)
+    local x, y = order and order[a] or 0, order and order[b] or 0
+    if x ~= y then return x < y end
+    return a < b
+  end)
+  return list
+end
+
+local function scope_of(need, r)
+  if not r.namespaced or not need.namespaces then return { "" } end
+  return need.namespaces
+end
+
+-- One entry for each scope, group, resource and names.
+local function gather(needs, resolve)
+  local entries = {}
+  for _, need in ipairs(needs) do
+    local r = resolve(need.kind)
+    local resource = r.plural .. (need.subresource and "/" .. need.subresource or "")
+    for _, scope in ipairs(scope_of(need, r)) do
+      local names = need.names and table.concat(need.names, ",") or ""
+      local key = table.concat({ scope, r.group, resource, names }, "\0")
+      local e = entries[key] or { scope = scope, group = r.group, resource = resource, names = need.names, verbs = {}, why = {} }
+      entries[key] = e
+      for _, v in ipairs(need.verbs) do e.verbs[v] = true end
+      e.why[need.why] = true
+      if r.guessed then e.guessed = need.kind end
+    end
+  end
+  return entries
+end
+
+-- What holds for the whole cluster need not be said of a namespace again.
+local function without_covered(entries)
+  for key, e in pairs(entries) do
+    local whole = e.scope ~= "" and entries[table.concat({ "", e.group, e.resource, "" }, "\0")]
+    if whole then
+      for v in pairs(whole.verbs) do e.verbs[v] = nil end
+      if next(e.verbs) == nil then entries[key] = nil end
+    end
+  end
+  return entries
+end
+
+--- Rules by scope ("" is the cluster, else a namespace): lists of { apiGroups, resources, verbs, resourceNames, why = { text } }, merged and
+--- sorted, equal for equal needs.
+---@return table<string, table[]>
+function M.rules(needs, resolve)
+  local merged, by_scope = {}, {}
+  local entries = without_covered(gather(needs, resolve))
+  for _, key in ipairs(sorted(entries)) do
+    local e = entries[key]
+    local verbs = sorted(e.verbs, ORDER)
+    local same = table.concat({ e.scope, e.group, table.concat(verbs, ","), table.concat(e.names or {}, ",") }, "\0")
+    local rule = merged[same]
+    if not rule then
+      rule = { apiGroups = { e.group }, resources = {}, verbs = verbs, resourceNames = e.names, why = {} }
+      merged[same] = rule
+      by_scope[e.scope] = by_scope[e.scope] or {}
+      table.insert(by_scope[e.scope], rule)
+    end
+    rule.resources[#rule.resources + 1] = e.resource
+    rule.why[#rule.why + 1] = ("%s: %s"):format(e.resource, table.concat(sorted(e.why), "; "))
+    if e.guessed then rule.why[#rule.why + 1] = ("the plural of %s is a guess: give its definition with --crds"):format(e.guessed) end
+  end
+  for _, rules in pairs(by_scope) do
+    table.sort(rules, function(a, b)
+      if a.apiGroups[1] ~= b.apiGroups[1] then return a.apiGroups[1] < b.apiGroups[1] end
+      if a.resources[1] ~= b.resources[1] then return a.resources[1] < b.resources[1] end
+      return table.concat(a.verbs) < table.concat(b.verbs)
+    end)
+  end
+  return by_scope
+end
+
+-- ---------------------------------------------------------------- objects
+
+local function plain(rules)
+  local out = {}
+  for i, r in ipairs(rules) do
+    out[i] = { apiGroups = core.array(r.apiGroups), resources = core.array(r.resources), verbs = core.array(r.verbs),
+      resourceNames = r.resourceNames and core.array(r.resourceNames) }
+  end
+  return core.array(out)
+end
+
+local GROUP = "rbac.authorization.k8s.io"
+
+local function role(o, scope, rules)
+  return { object = { apiVersion = GROUP .. "/v1", kind = scope == "" and "ClusterRole" or "Role",
+    metadata = { name = o.name, namespace = scope ~= "" and scope or nil }, rules = plain(rules) }, rules = rules }
+end
+
+local function binding(o, scope)
+  return { object = { apiVersion = GROUP .. "/v1", kind = scope == "" and "ClusterRoleBinding" or "RoleBinding",
+    metadata = { name = o.name, namespace = scope ~= "" and scope or nil },
+    roleRef = { apiGroup = GROUP, kind = scope == "" and "ClusterRole" or "Role", name = o.name },
+    subjects = core.array { { kind = "ServiceAccount", name = o.name, namespace = o.namespace } } } }
+end
+
+--- The objects: a ClusterRole and Roles, and with o.bind the ServiceAccount and bindings. Each { object, rules }.
+---@param by_scope table<string, table[]>
+---@param o {name: string, namespace: string, bind: boolean?}
+function M.objects(by_scope, o)
+  local out = {}
+  if o.bind then out[1] = { object = { apiVersion = "v1", kind = "ServiceAccount", metadata = { name = o.name, namespace = o.namespace } } } end
+  for _, scope in ipairs(sorted(by_scope)) do
+    out[#out + 1] = role(o, scope, by_scope[scope])
+    if o.bind then out[#out + 1] = binding(o, scope) end
+  end
+  return out
+end
+
+-- ---------------------------------------------------------------- text
+
+local function quoted(list)
+  local out = {}
+  for i, x in ipairs(list) do out[i] = ("%q"):format(x) end
+  return "[" .. table.concat(out, ", ") .. "]"
+end
+
+local function write_rule(out, r)
+  for _, why in ipairs(r.why) do out[#out + 1] = "# " .. why end
+  out[#out + 1] = "- apiGroups: " .. quoted(r.apiGroups)
+  out[#out + 1] = "  resources: " .. quoted(r.resources)
+  if r.resourceNames then out[#out + 1] = "  resourceNames: " .. quoted(r.resourceNames) end
+  out[#out + 1] = "  verbs: " .. quoted(r.verbs)
+end
+
+--- YAML of the objects, with the reasons of rules as comments and `head` in front.
+---@param objects table[]
+---@param head string[]
+---@return string
+function M.yaml(objects, head)
+  local out = {}
+  for _, line in ipairs(head) do out[#out + 1] = "# " .. line end
+  for i, entry in ipairs(objects) do
+    if i > 1 then out[#out + 1] = "---" end
+    if not entry.rules then
+      out[#out + 1] = (core.to_yaml(core.value(entry.object, "the object")):gsub("\n+$", ""))
+    else
+      local o = entry.object
+      out[#out + 1] = ("apiVersion: %s\nkind: %s\nmetadata:\n  name: %s"):format(o.apiVersion, o.kind, o.metadata.name)
+      if o.metadata.namespace then out[#out + 1] = "  namespace: " .. o.metadata.namespace end
+      out[#out + 1] = #entry.rules > 0 and "rules:" or "rules: []"
+      for _, r in ipairs(entry.rules) do write_rule(out, r) end
+    end
+  end
+  return table.concat(out, "\n") .. "\n"
+end
+
+return M

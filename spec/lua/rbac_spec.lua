@@ -1,0 +1,80 @@
+local rbac = require "kubelua.rbac"
+local source = require "kubelua.rbac_source"
+
+local function needs_of(text)
+  local out, unknown = {}, {}
+  source.read(text, { "v1/Service" }, function(n)
+    out[#out + 1] = ("%s%s %s"):format(n.kind, n.subresource and "/" .. n.subresource or "", table.concat(n.verbs, ","))
+  end, function(line, what) unknown[#unknown + 1] = line .. " " .. what end)
+  table.sort(out)
+  return out, unknown
+end
+
+describe("a script's source", function()
+  it("says which kinds its calls write, where they are written there", function()
+    assert.same({ "apps/v1/Deployment delete", "batch/v1/Job create,patch", "v1/Secret create", "v1/Secret get" }, (needs_of [[
+      local JOB = "batch/v1/Job"
+      ctx:create { kind = "v1/Secret", name = "a" }
+      ctx:apply({ apiVersion = "batch/v1", kind = "Job", metadata = {} })
+      ctx.live:get("v1/Secret", "a")
+      ctx:delete("apps/v1/Deployment", key)
+    ]]))
+  end)
+
+  it("knows constants and the reconciled object", function()
+    assert.same({ "batch/v1/Job delete", "v1/Service get", "v1/Service get,patch", "v1/Service/status patch" }, (needs_of [[
+      local JOB, OTHER = "batch/v1/Job", "x"
+      return kube.controller { reconcile = function(svc, ctx)
+        ctx:delete(JOB, "a")
+        ctx:patch(svc, function(s) end)
+        return { status = { ready = true } }
+      end }
+    ]]))
+  end)
+
+  it("does not read comments and texts as code", function()
+    assert.same({}, (needs_of [==[
+      -- ctx:create { kind = "v1/Secret" }
+      --[[ ctx:delete("v1/Pod", "a") ]]
+      --[=[ ctx:event("A", "b") ]=]
+    ]==]))
+  end)
+
+  it("says what it cannot know, and where", function()
+    local _, unknown = needs_of "local x\nctx:patch(x, function() end)\nreturn { apply = list }"
+    assert.equal(2, #unknown)
+    assert.matches("^2 ctx:patch%(x", unknown[1])
+    assert.matches("^3 `apply`", unknown[2])
+  end)
+end)
+
+describe("rules", function()
+  local KINDS = { ["v1/Pod"] = { group = "", plural = "pods", namespaced = true }, ["v1/Secret"] = { group = "", plural = "secrets", namespaced = true },
+    ["v1/Node"] = { group = "", plural = "nodes", namespaced = false } }
+  local function resolve(kind) return KINDS[kind] end
+  local function text(rules)
+    local out = {}
+    for i, r in ipairs(rules) do out[i] = table.concat(r.resources, ",") .. " " .. table.concat(r.verbs, ",") end
+    return table.concat(out, "; ")
+  end
+
+  it("merge what is equal, in one order whatever the order of needs", function()
+    local needs = { { kind = "v1/Secret", verbs = { "watch", "list", "get" }, namespaces = false, why = "b" },
+      { kind = "v1/Pod", verbs = { "list", "watch" }, namespaces = false, why = "a" }, { kind = "v1/Pod", verbs = { "get" }, namespaces = false, why = "c" },
+      { kind = "v1/Pod", subresource = "status", verbs = { "patch" }, namespaces = false, why = "d" } }
+    local once = text(rbac.rules(needs, resolve)[""])
+    assert.equal("pods,secrets get,list,watch; pods/status patch", once)
+    local back = {}
+    for i = #needs, 1, -1 do back[#back + 1] = needs[i] end
+    assert.equal(once, text(rbac.rules(back, resolve)[""]))
+  end)
+
+  it("stay in their namespaces, but for kinds of the cluster and what the cluster has already", function()
+    local scopes = rbac.rules({ { kind = "v1/Pod", verbs = { "list" }, namespaces = { "a", "b" }, why = "x" },
+      { kind = "v1/Node", verbs = { "get" }, namespaces = { "a" }, why = "x" }, { kind = "v1/Secret", verbs = { "get" }, namespaces = { "a" }, why = "x" },
+      { kind = "v1/Secret", verbs = { "get" }, namespaces = false, why = "y" } }, resolve)
+    assert.equal("nodes,secrets get", text(scopes[""]))
+    assert.equal("pods list", text(scopes.a))
+    assert.equal("pods list", text(scopes.b))
+  end)
+end)

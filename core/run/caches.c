@@ -238,34 +238,62 @@ static bool is_doubtful(kl_cache *c)
     return doubtful;
 }
 
+static void ask(kl_cache *c)
+{
+    c->set->origin.forget(c->set->origin.arg);
+    kl__cache_resolve(c);
+}
+
+static void retry_end(kl_cache *c)
+{
+    kl_loop_timer_cancel(c->set->o.loop, c->timer);
+    c->timer = 0;
+    c->retry = 0;
+}
+
 void kl__cache_look(kl_cache *c)
 {
-    kl_caches *s = c->set;
     bool doubtful = is_doubtful(c);
+    if (c->outdated)
+        return;
     if (doubtful && !c->resolving && !c->timer) {
-        s->origin.forget(s->origin.arg);
-        kl__cache_resolve(c);
-    } else if (!doubtful && (c->gone || c->timer)) {
-        if (c->gone)
-            kl_info("the kind is there again", "kind=%s", c->kind);
-        kl_loop_timer_cancel(s->o.loop, c->timer);
-        c->timer = 0;
-        c->retry = 0;
-        c->gone = false;
+        ask(c);
+    } else if (!doubtful && c->gone) {
+        kl_info("the kind is there again", "kind=%s", c->kind);
+        retry_end(c);
         problem_set(c, NULL);
+        c->gone = false;
+        c->unsure = true;
+        if (!c->resolving)
+            ask(c);
+    } else if (!doubtful && c->timer && !c->unsure) {
+        retry_end(c);
     }
     kl__cache_tell(c);
 }
 
+/* Under its old name there is another thing now: with namespaces or without, or elsewhere. */
+static bool is_another(const kl_resource *a, const kl_resource *b)
+{
+    return a->namespaced != b->namespaced || strcmp(a->plural, b->plural);
+}
+
 /* A 404 may be a server that is not there yet: only when discovery has no such kind, its objects are none. Asked again until a list
  * settles it. */
-static void doubt_answered(kl_cache *c, kl_status st, char **why)
+static void doubt_answered(kl_cache *c, kl_status st, const kl_resource *r, char **why)
 {
-    if (!is_doubtful(c))
+    if (!st && is_another(r, c->resource)) {
+        c->outdated = true;
+        problem_set(c, NULL);
+        changed(c->set);
         return;
-    if (!st) {
+    }
+    if (!st)
+        c->unsure = false;
+    bool doubtful = is_doubtful(c);
+    if (doubtful && !st) {
         kl_informer_kick(c->informer);
-    } else if (st == KL_ENOTFOUND) {
+    } else if (doubtful && st == KL_ENOTFOUND) {
         if (!c->gone)
             kl_warn("a kind is gone; what needs it is parked until it appears again", "kind=%s error=%s", c->kind, kl_log_quoted(*why));
         c->gone = true;
@@ -273,7 +301,8 @@ static void doubt_answered(kl_cache *c, kl_status st, char **why)
         kl_informer_clear(c->informer);
         changed(c->set);
     }
-    retry_later(c);
+    if (doubtful || c->unsure)
+        retry_later(c);
 }
 
 /* --- the answer ---------------------------------------------------------------------------------------------------------------- */
@@ -287,7 +316,7 @@ static void resolved_on_loop(void *arg)
     if (!c->users)
         cache_maybe_free(c);
     else if (c->informer)
-        doubt_answered(c, r->st, &r->message);
+        doubt_answered(c, r->st, r->r, &r->message);
     else if (!r->st)
         found(c, r->r);
     else if (c->is_news && r->st == KL_ENOTFOUND)
@@ -322,7 +351,7 @@ static kl_cache *suitable_locked(kl_caches *s, const char *kind, const kl__scope
     void *v;
     while (kl_map_next(s->by_kind, &it, &label, &v)) {
         kl_cache *c = v;
-        if (!strcmp(c->kind, kind) && kl__scope_serves(&c->scope, scope))
+        if (!strcmp(c->kind, kind) && !kl_cache_outdated(c) && kl__scope_serves(&c->scope, scope))
             return c;
     }
     return NULL;
@@ -399,7 +428,8 @@ void kl_cache_release(kl_cache *c)
     if (--c->users)
         return;
     kl_lock(&s->mu);
-    kl_map_take(s->by_kind, c->label);
+    if (kl_map_get(s->by_kind, c->label) == c)     /* and not the one that follows it */
+        kl_map_take(s->by_kind, c->label);
     kl_unlock(&s->mu);
     kl__cache_stop(c);
     if (!--s->news->used)
@@ -409,6 +439,7 @@ void kl_cache_release(kl_cache *c)
 const char *kl_cache_kind(const kl_cache *c) { return c->kind; }
 kl_informer *kl_cache_informer(kl_cache *c) { return c->same ? c->same->informer : c->informer; }
 const kl_resource *kl_cache_resource(kl_cache *c) { return c->resource; }
+bool kl_cache_outdated(const kl_cache *c) { return c->same ? c->same->outdated : c->outdated; }
 
 void kl_cache_use_mapper(kl_cache *c)
 {

@@ -72,6 +72,9 @@ void kl_cache_release(kl_cache *c);
 const char *kl_cache_kind(const kl_cache *c);
 kl_informer *kl_cache_informer(kl_cache *c);               /* borrowed; NULL until resolved, then fixed. */
 const kl_resource *kl_cache_resource(kl_cache *c);         /* NULL until resolved */
+/* The kind went and came back as another: with namespaces or without, or under another plural. Who acquires it again gets a fresh
+ * cache, and should. */
+bool kl_cache_outdated(const kl_cache *c);
 /* Why it does not serve: "the server has no such kind ...", the RBAC rule that is missing, or what else keeps it from listing and
  * watching; NULL when all is well. Caller frees. */
 char *kl_cache_problem(kl_cache *c);

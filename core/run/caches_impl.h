@@ -53,6 +53,8 @@ struct kl_cache {
     kl_subscription *sub;                  /* tells us about the sync */
     char *problem;                         /* missing, gone, or not to be looked up */
     bool gone;                             /* the last of these after it had been there */
+    bool unsure;                           /* it was gone and is listed again: discovery has yet to say that it is the same */
+    bool outdated;                         /* it came back as another */
     char *told;                            /* the informer's trouble, as last logged */
     kl_time retry;
     uint64_t timer;

@@ -393,6 +393,19 @@ static void begin_work(kl_controller *c, const kl_controller_spec *spec)
         enqueue_all(c);
 }
 
+/* The present generation once more, where a kind of it came back as another. */
+static void rewire(kl_controller *c)
+{
+    kl_wiring *w = c->next ? c->next : c->current;
+    if (!w || !kl_wiring_outdated(w))
+        return;
+    kl_logic *l = kl_wiring_logic(w);
+    kl_program *p = kl_program_ref(l->program);
+    kl_info("a kind came back as another, with other names or namespaces: wiring it again", "controller=%s generation=%d", c->name, l->generation);
+    kl_controller_stage(c, p, l->index, l->generation);
+    kl_program_unref(p);
+}
+
 void kl_controller_advance(kl_controller *c)
 {
     if (c->stopped)
@@ -403,6 +416,7 @@ void kl_controller_advance(kl_controller *c)
         return;
     }
     reap(c, false);
+    rewire(c);
     if (c->next && kl_wiring_advance(c->next))
         publish(c);
     tell_why(c);

@@ -267,6 +267,14 @@ bool kl_wiring_advance(kl_wiring *w)
     return ready && !w->problem;
 }
 
+bool kl_wiring_outdated(const kl_wiring *w)
+{
+    for (size_t i = 0; i < w->n_needs; i++)
+        if (kl_cache_outdated(w->needs[i].cache))
+            return true;
+    return false;
+}
+
 char *kl_wiring_why(kl_wiring *w, bool *parked)
 {
     *parked = false;
@@ -274,15 +282,17 @@ char *kl_wiring_why(kl_wiring *w, bool *parked)
         *parked = true;
         return kl_strdup(w->problem);
     }
+    kl_buf why = KL_BUF_INIT;
     for (size_t i = 0; i < w->n_needs; i++) {
         char *p = kl_cache_problem(w->needs[i].cache);
-        if (p) {
-            char *why = kl_sprintf("%s: %s", kl_cache_kind(w->needs[i].cache), p);
-            kl_free(p);
-            *parked = true;
-            return why;
-        }
+        if (p)
+            kl_buf_printf(&why, "%s%s: %s", why.len ? "; " : "", kl_cache_kind(w->needs[i].cache), p);
+        kl_free(p);
     }
+    *parked = why.len;
+    if (why.len)
+        return kl_buf_take(&why);
+    kl_buf_fini(&why);
     for (size_t i = 0; i < w->n_needs; i++)
         if (!w->needs[i].informer || !kl_informer_synced(w->needs[i].informer))
             return kl_sprintf("waiting for %s", kl_cache_kind(w->needs[i].cache));

@@ -49,7 +49,9 @@ kl_wiring *kl_wiring_ref(kl_wiring *w);            /* any thread */
 void kl_wiring_unref(kl_wiring *w);                /* any thread */
 kl_wiring *kl_wiring_of(kl_logic *l);
 const kl_value *kl_wiring_object(kl_wiring *w, const char *key);      /* any thread: of the controller's resource; a new reference */
-/* Why it is not ready: "waiting for v1/Pod", or the problem of a cache. NULL when ready. Caller frees. */
+/* A kind of it is another thing by now (kl_cache_outdated): it should be wired again. */
+bool kl_wiring_outdated(const kl_wiring *w);
+/* Why it is not ready: "waiting for v1/Pod", or the problems of its caches. NULL when ready. Caller frees. */
 char *kl_wiring_why(kl_wiring *w, bool *parked);
 
 #endif

@@ -206,6 +206,30 @@ servers.each(function(server_name, start)
       kinds_are("v1/ConfigMap", "v1/Secret", "v1/ServiceAccount")
     end)
 
+    it("are begun afresh when a kind comes back with another scope", function()
+      local group = ("scope%d.kubelua.dev"):format(math.random(100000, 999999))
+      local widget, crd = group .. "/v1/Widget", definition(group)
+      client:apply(crd)
+      wait.until_true(30, "the kind is served", function() return kube.try(client.list, client, widget) end)
+      client:create { kind = widget, namespace = ns, name = "a" }
+      started(([[
+        local widget = %q
+        return kube.controller { name = "scope-%s", resource = widget, reconcile = function(o, ctx)
+          say(ctx, o.metadata.name, ctx.key .. " " .. ctx:get(widget, o.metadata.name).metadata.name)
+        end }]]):format(widget, ns))
+      heard("a", ns .. "/a a")
+      client:delete(CRD, "widgets." .. group)
+      run:wait_for_log(60, "a kind is gone")
+      wait.until_true(60, "the definition to be gone", function() return client:get(CRD, "widgets." .. group) == nil end)
+      crd.spec.scope = "Cluster"
+      client:apply(crd)
+      local admin = kube.connect { kubeconfig = server.kubeconfig }      -- one that knows of no other scope
+      wait.until_true(60, "an object of it", function() return kube.try(admin.create, admin, { kind = widget, name = "b" }) end)
+      admin:close()
+      heard("b", "b b")
+      client:delete(CRD, "widgets." .. group)
+    end)
+
     it("go with their kind and come back with it, and nobody else is disturbed", function()
       local group = ("gone%d.kubelua.dev"):format(math.random(100000, 999999))
       local widget = group .. "/v1/Widget"

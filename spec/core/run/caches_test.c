@@ -24,6 +24,7 @@ typedef struct world {
     kl_loop *loop, *mapper;
     kl_caches *caches;
     kl_resource resource[KINDS];
+    const kl_resource *other[KINDS];   /* what it is by now; NULL: what it was */
     bool missing[KINDS];
     int asked[KINDS], changed;
     taken of[SOURCES];
@@ -39,7 +40,7 @@ static void on_resolve(void *arg, const char *kind, kl_resolve_fn *done, void *d
             continue;
         w->asked[i]++;
         if (!w->missing[i]) {
-            done(done_arg, KL_OK, &w->resource[i], NULL);
+            done(done_arg, KL_OK, w->other[i] ? w->other[i] : &w->resource[i], NULL);
             return;
         }
     }
@@ -55,7 +56,7 @@ static void on_source(void *arg, const kl_resource *r, const kl_cache_source *wa
     world *w = arg;
     assert_true(w->n < SOURCES);
     taken *t = &w->of[w->n++];
-    t->kind = (int)(r - w->resource);
+    t->kind = strcmp(r->kind, "Node") ? SECRET : NODE;
     snprintf(t->ns, sizeof t->ns, "%s", want->ns ? want->ns : "");
     snprintf(t->labels, sizeof t->labels, "%s", want->labels ? want->labels : "");
     snprintf(t->fields, sizeof t->fields, "%s", want->fields ? want->fields : "");
@@ -379,7 +380,82 @@ static void of_a_kind_that_is_gone_the_objects_are_deleted_and_it_comes_back(voi
     assert_int_equal(e.added, 3);
     assert_problem(c, NULL);
     assert_int_equal(told(&w, "the kind is there again"), 1);
+    int asked = w.asked[SECRET];
+    advance(&w, KL_SECONDS(100));                  /* and that is that */
+    assert_in_range(w.asked[SECRET], asked, asked + 1);
+    assert_false(kl_cache_outdated(c));
     kl_informer_unsubscribe(sub);
+    kl_cache_release(c);
+    world_fini(&w);
+}
+
+static void who_wants_a_kind_that_came_back_as_another_begins_afresh(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w, NULL);
+    kl_resource without = w.resource[SECRET];
+    without.namespaced = false;
+    kl_cache *old = acquire(&w, SECRET, &(kl_want){.namespaces = only_a});
+    listed(&w.of[0], "5");
+    w.missing[SECRET] = true;
+    fake_fails(&w.of[0].f, KL_ENOTFOUND, 404);
+    pump(&w);
+    assert_false(kl_cache_outdated(old));
+    w.missing[SECRET] = false;
+    w.other[SECRET] = &without;
+    int changed = w.changed;
+    advance(&w, KL_SECONDS(2));                    /* it is asked for again, and discovery has something else */
+    assert_true(kl_cache_outdated(old));
+    assert_true(w.changed > changed);
+    kl_cache *fresh = acquire(&w, SECRET, &(kl_want){.namespaces = only_a});
+    assert_ptr_not_equal(fresh, old);
+    assert_ptr_equal(kl_cache_resource(fresh), &without);
+    assert_string_equal(w.of[1].ns, "");
+    kl_cache_release(old);
+    listed(&w.of[1], "9");
+    pump(&w);
+    assert_true(kl_informer_synced(kl_cache_informer(fresh)));
+    assert_ptr_equal(acquire(&w, SECRET, &(kl_want){.namespaces = only_a}), fresh);
+    w.missing[SECRET] = true;                      /* and back: what none may be told apart from is one with namespaces again */
+    fake_fails(&w.of[1].f, KL_ENOTFOUND, 404);
+    pump(&w);
+    w.missing[SECRET] = false;
+    w.other[SECRET] = NULL;
+    advance(&w, KL_SECONDS(2));
+    assert_true(kl_cache_outdated(fresh));
+    kl_cache *third = acquire(&w, SECRET, &(kl_want){.namespaces = only_a});
+    assert_string_equal(w.of[w.n - 1].ns, "a");
+    kl_cache_release(fresh);
+    kl_cache_release(fresh);
+    kl_cache_release(third);
+    world_fini(&w);
+}
+
+/* Discovery hears of it after the list, which looks the same. */
+static void a_kind_that_is_listed_again_is_asked_for_until_discovery_says_what_it_is(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w, NULL);
+    kl_resource without = w.resource[SECRET];
+    without.namespaced = false;
+    kl_cache *c = acquire(&w, SECRET, NULL);
+    listed(&w.of[0], "5");
+    w.missing[SECRET] = true;
+    fake_fails(&w.of[0].f, KL_ENOTFOUND, 404);
+    pump(&w);
+    kl_informer_kick(kl_cache_informer(c));
+    pump(&w);
+    listed(&w.of[0], "9");
+    advance(&w, KL_SECONDS(5));
+    assert_int_equal(told(&w, "the kind is there again"), 1);
+    assert_problem(c, NULL);
+    assert_false(kl_cache_outdated(c));
+    w.missing[SECRET] = false;
+    w.other[SECRET] = &without;
+    advance(&w, KL_SECONDS(31));
+    assert_true(kl_cache_outdated(c));
     kl_cache_release(c);
     world_fini(&w);
 }
@@ -429,4 +505,6 @@ KL_TESTS(cmocka_unit_test(each_namespace_is_asked_for_and_all_are_one_store), cm
     cmocka_unit_test(the_process_own_namespace_makes_no_difference), cmocka_unit_test(a_selection_is_asked_of_the_server_and_stands_by_itself),
     cmocka_unit_test(metadata_alone_is_fetched_unless_somebody_has_more), cmocka_unit_test(a_refusal_names_the_rule_and_who_lacks_it),
     cmocka_unit_test(who_is_refused_by_something_else_hears_its_words), cmocka_unit_test(of_a_kind_that_is_gone_the_objects_are_deleted_and_it_comes_back),
-    cmocka_unit_test(of_a_kind_that_discovery_still_has_they_stay), cmocka_unit_test(a_kind_in_trouble_is_nobody_elses))
+    cmocka_unit_test(of_a_kind_that_discovery_still_has_they_stay),
+    cmocka_unit_test(a_kind_that_is_listed_again_is_asked_for_until_discovery_says_what_it_is),
+    cmocka_unit_test(who_wants_a_kind_that_came_back_as_another_begins_afresh), cmocka_unit_test(a_kind_in_trouble_is_nobody_elses))

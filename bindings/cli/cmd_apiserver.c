@@ -6,19 +6,42 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "embedded.h"
+#include "net/call_webhook.h"
+
+/* Of the one server that a process has. */
+static kl_webhook_caller *caller;
+
+static void call_webhook(void *arg, const kl_server_webhook *call, kl_server_webhook_done *done, void *done_arg)
+{
+    kl_webhook_call(arg, call->url, call->ca, call->body, call->len, call->timeout, done, done_arg);
+}
+
+void cli_server_stop(kl_server *s)
+{
+    if (!s)
+        return;
+    kl_server_stop(s);
+    kl_webhook_caller_free(caller);
+    caller = NULL;
+}
 
 int cli_server_start(const char *command, const char *listen, const char *tokens, const cli_list *crds, const cli_list *load, kl_server **out)
 {
     kl_err err = KL_ERR_INIT;
     kl_server *s = NULL;
-    if (kl_server_start(&(kl_server_options){.listen = listen, .tokens = tokens}, &s, &err))
+    if (kl_webhook_caller_new(&caller, &err))
         return cli_fail_err(1, command, &err);
+    if (kl_server_start(&(kl_server_options){.listen = listen, .tokens = tokens, .webhook = call_webhook, .webhook_arg = caller}, &s, &err)) {
+        kl_webhook_caller_free(caller);
+        caller = NULL;
+        return cli_fail_err(1, command, &err);
+    }
     const cli_list *lists[] = {crds, load};
     for (int k = 0; k < 2; k++)
         for (size_t i = 0; i < lists[k]->n; i++) {
             size_t n = 0;
             if (kl_server_load_path(s, lists[k]->v[i], &n, &err)) {
-                kl_server_stop(s);
+                cli_server_stop(s);
                 return cli_fail_err(1, command, &err);
             }
             kl_info("loaded", "path=%s objects=%zu", lists[k]->v[i], n);
@@ -71,8 +94,7 @@ int cli_apiserver(int argc, char **argv)
         while (cli_wait(KL_MINUTES(60)) != CLI_TERMINATE)
             ;
     }
-    if (s)
-        kl_server_stop(s);
+    cli_server_stop(s);
     kl_free(crds.v);
     kl_free(load.v);
     kl_free(words.v);

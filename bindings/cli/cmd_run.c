@@ -312,8 +312,7 @@ static int run_session(session *s)
     kl_manager_free(s->manager);
     if (s->client)
         kl_client_free(s->client);
-    if (s->server)
-        kl_server_stop(s->server);
+    cli_server_stop(s->server);
     for (size_t i = 0; i < s->scripts.n; i++) {
         files_free(s->loaded[i].files);
         kl_free(s->loaded[i].refused);

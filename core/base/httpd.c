@@ -75,6 +75,8 @@ struct kl_httpd_request {
     char *method, *path;
     kl_buf body;
     bool handled;                           /* the handler has been called */
+    bool again;                             /* and shall be once more; under h->mu */
+    void *user;
     bool parked;                            /* under h->mu */
     bool owed;                              /* no reply yet; under h->mu */
     struct MHD_Response *response;          /* to be queued by the server's thread; under h->mu */
@@ -316,6 +318,31 @@ const char *kl_httpd_body(const kl_httpd_request *r, size_t *len)
     return kl_buf_str(&r->body);
 }
 
+void kl_httpd_set_user(kl_httpd_request *r, void *user)
+{
+    r->user = user;
+}
+
+void *kl_httpd_user(const kl_httpd_request *r)
+{
+    return r->user;
+}
+
+bool kl_httpd_again(kl_httpd_request *r)
+{
+    kl_httpd *h = r->h;
+    kl_lock(&h->mu);
+    bool there = r->conn && !h->stopping;
+    r->again = there;
+    if (there && r->parked) {
+        kl_list_remove(&r->link);
+        r->parked = false;
+        MHD_resume_connection(r->conn);
+    }
+    kl_unlock(&h->mu);
+    return there;
+}
+
 /* Hands the response to the connection's thread, now or by waking it. */
 static void answer(kl_httpd_request *r, int code, struct MHD_Response *response, kl_httpd_stream *s)
 {
@@ -442,20 +469,27 @@ static enum MHD_Result begin(kl_httpd *h, struct MHD_Connection *conn, const cha
     return MHD_YES;
 }
 
-/* Gives the request to the handler, and parks it when no reply came with that. */
+/* Gives the request to the handler, again while that is asked for, and parks it when no reply came with that. */
 static enum MHD_Result handle(kl_httpd *h, kl_httpd_request *r)
 {
+    bool again, ready, stopping;
     r->handled = true;
-    h->handler(h->arg, r);                        /* a reply on another thread does not free r: conn is ours until completed */
-    kl_lock(&h->mu);
-    bool stopping = h->stopping;
-    if (r->owed && !stopping) {
-        r->parked = true;
-        kl_list_push(&h->parked, &r->link);
-        MHD_suspend_connection(r->conn);
-    }
-    bool ready = r->response != NULL;
-    kl_unlock(&h->mu);
+    do {
+        kl_lock(&h->mu);
+        r->again = false;
+        kl_unlock(&h->mu);
+        h->handler(h->arg, r);                    /* a reply on another thread does not free r: conn is ours until completed */
+        kl_lock(&h->mu);
+        stopping = h->stopping;
+        again = r->again && !stopping;
+        if (r->owed && !again && !stopping) {
+            r->parked = true;
+            kl_list_push(&h->parked, &r->link);
+            MHD_suspend_connection(r->conn);
+        }
+        ready = r->response != NULL;
+        kl_unlock(&h->mu);
+    } while (again);
     if (ready)
         return queue_response(r);
     return stopping ? MHD_NO : MHD_YES;
@@ -481,8 +515,10 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *conn, const c
     if (!r->handled)
         return handle(h, r);
     kl_lock(&h->mu);
-    bool ready = r->response != NULL, stopping = h->stopping;
+    bool ready = r->response != NULL, stopping = h->stopping, again = r->again && !stopping;
     kl_unlock(&h->mu);
+    if (again)
+        return handle(h, r);
     if (ready)
         return queue_response(r);
     return stopping ? MHD_NO : MHD_YES;

@@ -43,6 +43,13 @@ bool kl_httpd_from_loopback(const kl_httpd_request *r);                    /* wh
 const char *kl_httpd_header(const kl_httpd_request *r, const char *name);  /* or NULL */
 const char *kl_httpd_body(const kl_httpd_request *r, size_t *len);
 
+/* What a handler keeps of a request between two calls; its own to free. Nothing at first. */
+void kl_httpd_set_user(kl_httpd_request *r, void *user);
+void *kl_httpd_user(const kl_httpd_request *r);
+/* For a request whose handler returned without a reply: the handler shall be called again, on the server's thread, where everything about the
+ * request is there as before. False when the peer has gone, or the server stops: then a reply, which nobody hears, ends it. Any thread. */
+bool kl_httpd_again(kl_httpd_request *r);
+
 /* One whole answer; headers are "Name: value\r\n" lines or NULL. Copies body. Exactly one kl_httpd_reply* per request, inside
  * the handler or later on any thread; the request is gone afterwards. */
 void kl_httpd_reply(kl_httpd_request *r, int code, const char *content_type, const char *headers, const void *body, size_t len);

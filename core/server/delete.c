@@ -8,8 +8,10 @@
 #include "base/mem.h"
 #include "model/object.h"
 #include "model/time.h"
+#include "server/admission.h"
 #include "server/edit.h"
 #include "server/lifecycle.h"
+#include "server/render.h"
 #include "server/state.h"
 #include "server/status.h"
 #include "server/strategy.h"
@@ -94,6 +96,14 @@ static bool protected_namespace(const char *name)
     return !strcmp(name, "default") || !strcmp(name, "kube-system") || !strcmp(name, "kube-public");
 }
 
+static kl_status admit(const kl__call *c, const kl_value *stored, kl_err *err)
+{
+    const kl_value *old = c->admission ? kl__render_version(c->kind, stored) : NULL;
+    kl_status st = old ? kl__admit_validate(c, "DELETE", old, NULL, err) : KL_OK;
+    kl_value_unref(old);
+    return st;
+}
+
 kl_status kl__verb_delete(const kl__call *c, const kl_value *options, const kl_value **out, int *code, kl_err *err)
 {
     const kl_value *old;
@@ -103,6 +113,8 @@ kl_status kl__verb_delete(const kl__call *c, const kl_value *options, const kl_v
         st = kl__fail_forbidden(err, c->kind, c->name, "this namespace may not be deleted");
     if (!st)
         st = check_preconditions(c, old, options, err);
+    if (!st)
+        st = admit(c, old, err);
     if (st)
         return st;
     const kl_value *o = kl_value_ref(old);

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "model/object.h"
+#include "server/admission.h"
 #include "server/edit.h"
 #include "server/filter.h"
 #include "server/rest.h"
@@ -346,7 +347,9 @@ void kl__rest_delete_collection(kl__call *c, const kl_value *options, kl_httpd_r
         }
     }
     kl__form whole = {0};
-    if (st)
+    if (kl__admission_waits(c->admission))
+        ;                                  /* begins again when a webhook has answered */
+    else if (st)
         kl__reply_error(http, NULL, &err);
     else
         list_reply(c, &whole, &f, &p, 0, kl__store_rv(c->s->store), http);

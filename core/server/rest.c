@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "model/object.h"
 #include "model/yaml.h"
+#include "server/admission.h"
 #include "server/fault.h"
 #include "server/review.h"
 #include "server/scale.h"
@@ -369,7 +370,24 @@ static bool watching(const char *verb, kl_httpd_request *http)
     return !strcmp(verb, "list") && watch && strcmp(watch, "false") && strcmp(watch, "0");
 }
 
-static void serve_objects(kl__call *c, kl_httpd_request *http)
+static bool writes(const char *verb)
+{
+    return strcmp(verb, "get") && strcmp(verb, "list");
+}
+
+/* The record of what webhooks say of a write, when there are any; it stays with the request while that begins again. */
+static kl__admission *admission_of(kl__call *c, const char *verb, kl_httpd_request *http)
+{
+    kl__admission *a = kl_httpd_user(http);
+    if (a)
+        kl__admission_rewind(a);
+    else if (c->s->webhook && writes(verb))
+        kl_httpd_set_user(http, a = kl__admission_new(kl__server_wall(c->s)));
+    return a;
+}
+
+/* True when it has replied; false when a webhook is to be called first, see admission.h. */
+static bool serve_objects(kl__call *c, kl_httpd_request *http)
 {
     kl_err err = KL_ERR_INIT;
     kl_buf warnings = KL_BUF_INIT;
@@ -381,7 +399,7 @@ static void serve_objects(kl__call *c, kl_httpd_request *http)
     bool replied = false;
     c->warnings = &warnings;
     kl_status st = check_verb(c, kl_httpd_method(http), &verb, &err);
-    if (!st)
+    if (!st && !kl_httpd_user(http))
         st = kl__fault_check(c, watching(verb, http) ? "watch" : verb, kl_httpd_header(http, "User-Agent"), &retry_after, &err);
     if (st && retry_after)
         kl_buf_printf(&warnings, "Retry-After: %d\r\n", retry_after);
@@ -395,9 +413,14 @@ static void serve_objects(kl__call *c, kl_httpd_request *http)
     } else if (!st && c->sub && !strcmp(verb, "create")) {
         run_create_below(c, http);
         replied = true;
-    } else if (!st)
+    } else if (!st) {
+        c->admission = admission_of(c, verb, http);
         replied = run(c, verb, &form, http, &out, &code, &st, &err);
-    if (st)
+    }
+    bool waits = kl__admission_waits(c->admission);
+    if (waits)
+        ;
+    else if (st)
         kl__reply_error(http, warnings.len ? kl_buf_str(&warnings) : NULL, &err);
     else if (!replied)
         reply_object(c, &form, code, out, http);
@@ -405,6 +428,7 @@ static void serve_objects(kl__call *c, kl_httpd_request *http)
     kl_free(manager);
     kl_buf_fini(&warnings);
     kl_err_fini(&err);
+    return !waits;
 }
 
 /* ------------------------------------------------------------------ everything else */
@@ -431,11 +455,13 @@ void kl__rest_handle(void *arg, kl_httpd_request *http)
         return;
     char *copy = kl_strdup(path), *words[SEGMENTS_MAX + 1];
     kl__call c = { .s = s };
+    kl__admission *record = kl_httpd_user(http);
     kl_lock(&s->mu);
     kl__kinds_bury(s->kinds);
+    bool replied = true;
     if (!kl__discovery(s, path, http) && !kl__openapi(s, path, http)) {
         if (find(s, words, split(copy, words), &c))
-            serve_objects(&c, http);
+            replied = serve_objects(&c, http);
         else {
             kl_err err = KL_ERR_INIT;
             kl__api_fail(&err, 404, "NotFound", NULL, "the server could not find the requested resource");
@@ -444,5 +470,9 @@ void kl__rest_handle(void *arg, kl_httpd_request *http)
         }
     }
     kl_unlock(&s->mu);
+    if (!replied)
+        kl__admission_call(s, c.admission, http);
+    else
+        kl__admission_free(record ? record : c.admission);
     kl_free(copy);
 }

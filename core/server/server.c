@@ -69,6 +69,8 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
     kl_server *s = kl_new(kl_server);
     kl_clock *clock = o->clock ? o->clock : kl_clock_real();
     s->clock = clock;
+    s->webhook = o->webhook;
+    s->webhook_arg = o->webhook_arg;
     s->bookmark_every = o->bookmark_every ? o->bookmark_every : BOOKMARK_EVERY;
     kl_mutex_init(&s->mu);
     kl_cond_init(&s->wake);

@@ -10,6 +10,17 @@
 
 typedef struct kl_server kl_server;
 
+/* A call of a webhook: POST of a JSON body. Borrowed for the call. */
+typedef struct kl_server_webhook {
+    const char *url;           /* "https://...?timeout=10s" */
+    const char *ca;            /* PEM text that its certificate is checked with; NULL: the system's */
+    const char *body;
+    size_t len;
+    kl_time timeout;
+} kl_server_webhook;
+/* What came of it, once, on any thread, perhaps before the call returns: an HTTP answer, or `failure` in words. All borrowed. */
+typedef void kl_server_webhook_done(void *arg, int code, const char *text, size_t n, const char *failure);
+
 typedef struct kl_server_options {
     const char *listen;        /* "127.0.0.1:0" */
     kl_clock *clock;           /* NULL: real */
@@ -17,6 +28,10 @@ typedef struct kl_server_options {
     size_t history;            /* watch events kept per resource before 410; 0: 10000 */
     kl_time bookmark_every;    /* 0: 60 s */
     const char *tokens;        /* file of users for TokenReview (see review.h); requests need none all the same. NULL: none */
+    /* How webhooks are called: the server itself calls nobody. NULL: configurations of webhooks are kept, and do nothing. What is under way when
+     * the server stops may end later. */
+    void (*webhook)(void *arg, const kl_server_webhook *call, kl_server_webhook_done *done, void *done_arg);
+    void *webhook_arg;
 } kl_server_options;
 
 KL_NODISCARD kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *err);

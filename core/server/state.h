@@ -24,6 +24,8 @@ struct kl_server {
     kl_thread *ticker;          /* bookmarks and timeouts; NULL under a fake clock, whose owner calls kl__server_tick */
     bool stopping;
     struct kl_map *tokens;      /* who has which, or NULL: see review.h */
+    void (*webhook)(void *arg, const kl_server_webhook *call, kl_server_webhook_done *done, void *done_arg);       /* see kl_server_options */
+    void *webhook_arg;
     kl_list faults;             /* see fault.h */
     struct kl__kept *kept;      /* what kl_server_keep remembers, or NULL; see keep.c */
 };
@@ -40,6 +42,7 @@ typedef struct kl__call {
     bool dry_run;
     bool any_status;                    /* kl_server_load: status is part of the object */
     kl__validation validation;
+    struct kl__admission *admission;    /* what webhooks said so far (admission.h); NULL: they are not asked */
     kl_buf *warnings;                   /* "Warning: ...\r\n" lines, or NULL */
 } kl__call;
 

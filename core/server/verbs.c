@@ -12,6 +12,7 @@
 #include "model/object.h"
 #include "model/patch.h"
 #include "model/time.h"
+#include "server/admission.h"
 #include "server/edit.h"
 #include "server/lifecycle.h"
 #include "server/managed.h"
@@ -44,7 +45,7 @@ static char *call_key(const kl__call *c, const char *name) { return kl_key_join(
 static const kl_value *now_text(const kl__call *c)
 {
     char text[KL_TIME_MAX];
-    return kl_value_of_str(kl_time_format_wall(kl__server_wall(c->s), text));
+    return kl_value_of_str(kl_time_format_wall(kl__admission_wall(c), text));
 }
 
 static bool same_text(const char *a, const char *b) { return !strcmp(a ? a : "", b ? b : ""); }
@@ -128,7 +129,7 @@ static kl_status check_namespace(const kl__call *c, const kl_value **o, kl_err *
 static kl__writer writer_of(const kl__call *c, const char *api_version, char now[KL_TIME_MAX])
 {
     bool has_status = kl__kind_sub(c->kind, "status") != NULL, status = c->sub && !strcmp(c->sub, "status");
-    return (kl__writer){ .manager = c->manager, .api_version = api_version, .sub = c->sub, .now = kl_time_format_wall(kl__server_wall(c->s), now),
+    return (kl__writer){ .manager = c->manager, .api_version = api_version, .sub = c->sub, .now = kl_time_format_wall(kl__admission_wall(c), now),
         .only_status = status && c->kind->custom, .no_status = has_status && !status && !c->any_status };
 }
 
@@ -200,7 +201,13 @@ static void name_it(const kl__call *c, const kl_value **o)
     if ((name && *name) || !base || !*base)
         return;
     for (int i = 0; i < GENERATED_NAME_TRIES; i++) {
-        char *made = generated_name(base), *key = call_key(c, made);
+        char *made = generated_name(base);
+        const char *kept = kl__admission_name(c, made);
+        if (kept) {
+            KL_EDIT(o, kl_value_of_str(kept), "metadata", "name");
+            return;
+        }
+        char *key = call_key(c, made);
         bool taken = kl__bucket_get(c->kind->bucket, key) != NULL;
         kl_free(key);
         if (!taken || i + 1 == GENERATED_NAME_TRIES) {
@@ -223,6 +230,27 @@ static void check_name(const kl__call *c, const kl_value *o, kl__causes *causes)
         kl__cause_invalid(causes, "metadata.name", kl_value_at(o, "metadata", "name", NULL), "%s", bad);
 }
 
+/* What mutating webhooks make of an object that was sent. What they change belongs to nobody: its fields are owned as they were sent. */
+static kl_status mutate(const kl__call *c, const char *operation, const kl_value *old, bool *owned, const kl_value **o, kl_err *err)
+{
+    if (!kl__admission_mutates(c))
+        return KL_OK;
+    if (!*owned)
+        own(c, old, o);
+    *owned = true;
+    const kl_value *sent = kl_value_ref(*o), *typed = NULL;
+    kl_status st = kl__admit_mutate(c, operation, old, o, err);
+    if (!st && !kl_value_equal(sent, *o)) {
+        kl__call quiet = *c;
+        quiet.validation = KL_FIELDS_IGNORE;
+        st = decode(&quiet, *o, true, &typed, err);
+        if (!st)
+            kl__replace(o, typed);
+    }
+    kl_value_unref(sent);
+    return st;
+}
+
 /* Stores a decoded object that is new. Takes `o`. */
 static kl_status create_decoded(const kl__call *c, const kl_value *o, bool owned, const kl_value **out, kl_err *err)
 {
@@ -235,19 +263,23 @@ static kl_status create_decoded(const kl__call *c, const kl_value *o, bool owned
     const char *rv = kl_object_rv(o);
     if (!st && rv && *rv)
         st = kl__api_fail(err, 500, "InternalError", NULL, "resourceVersion should not be set on objects to be created");
+    if (!st)
+        st = mutate(c, "CREATE", NULL, &owned, &o, err);
     if (!st) {
         name_it(c, &o);
         static const char *const system[] = { "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation" };
         for (size_t i = 0; i < sizeof system / sizeof *system; i++)
             if (kl_value_at(o, "metadata", system[i], NULL))
                 KL_CUT(&o, "metadata", system[i]);
-        KL_EDIT(&o, new_uid(), "metadata", "uid");
+        KL_EDIT(&o, kl__admission_uid(c, new_uid()), "metadata", "uid");
         KL_EDIT(&o, now_text(c), "metadata", "creationTimestamp");
         kl__strategy_create(c, &o);
         check_name(c, o, &causes);
         kl__strategy_validate(c, NULL, o, &causes);
         st = complain(c, o, &causes, err);
     }
+    if (!st)
+        st = kl__admit_validate(c, "CREATE", NULL, o, err);
     if (!st) {
         key = call_key(c, kl_object_name(o));
         if (kl__bucket_get(c->kind->bucket, key))
@@ -356,6 +388,8 @@ static kl_status update_decoded(const kl__call *c, const kl_value *stored, const
             c->kind->namespaced ? c->ns : "", c->kind->namespaced ? "/" : "", name, uid, kl_object_uid(old));
     if (!st && rv && *rv && !same_text(rv, kl_object_rv(old)))
         st = kl__fail_modified(err, c->kind, name);
+    if (!st)
+        st = mutate(c, "UPDATE", old, &owned, &o, err);
     if (!st) {
         static const char *const kept[] = { "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation" };
         for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
@@ -368,6 +402,8 @@ static kl_status update_decoded(const kl__call *c, const kl_value *stored, const
         kl__strategy_validate(c, old, o, &causes);
         st = complain(c, o, &causes, err);
     }
+    if (!st)
+        st = kl__admit_validate(c, "UPDATE", old, o, err);
     if (!st) {
         if (!owned)
             own(c, old, &o);

@@ -41,6 +41,10 @@ uint16_t kl_httpd_port(const kl_httpd *h) { return (void)h, 1; }
 const char *kl_httpd_address(const kl_httpd *h) { return (void)h, "127.0.0.1:1"; }
 const char *kl_httpd_method(const kl_httpd_request *r) { return r->method; }
 const char *kl_httpd_path(const kl_httpd_request *r) { return r->path; }
+/* Without a caller no webhook is called, so that nothing begins again. */
+void kl_httpd_set_user(kl_httpd_request *r, void *user) { (void)r, (void)user; }
+void *kl_httpd_user(const kl_httpd_request *r) { return (void)r, NULL; }
+bool kl_httpd_again(kl_httpd_request *r) { return (void)r, false; }
 
 static char *unescaped(const char *s, size_t n)
 {

@@ -1,0 +1,541 @@
+/* admission.c - see apiserver/pkg/admission/plugin/webhook: generic (which), request (what is asked), mutating and validating (in which order). */
+#include "server/admission.h"
+
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/base64.h"
+#include "base/mem.h"
+#include "model/object.h"
+#include "model/patch.h"
+#include "model/selector.h"
+#include "server/status.h"
+
+#define GROUP "admissionregistration.k8s.io"
+#define TIMEOUT_DEFAULT 10
+/* An object that changes faster than its webhooks answer. */
+#define CALLS_MAX 200
+
+typedef struct answer {
+    const kl_value *asked;                 /* the request but for its uid */
+    char *hook;
+    const kl_value *response;              /* or: */
+    char *failure;
+} answer;
+
+struct kl__admission {
+    kl_time wall;
+    const kl_value *object_uid;
+    char *name;
+    answer *v;
+    size_t n, at, calls;
+    /* the call to be made, or under way: */
+    bool waits;
+    answer next;                           /* asked, hook */
+    char *url, *ca, *uid;
+    kl_time timeout;
+    kl_httpd_request *http;
+};
+
+static void answer_fini(answer *a)
+{
+    kl_value_unref(a->asked);
+    kl_value_unref(a->response);
+    kl_free(a->hook);
+    kl_free(a->failure);
+    *a = (answer){0};
+}
+
+static void next_fini(kl__admission *a)
+{
+    answer_fini(&a->next);
+    kl_free(a->url);
+    kl_free(a->ca);
+    kl_free(a->uid);
+    a->url = a->ca = a->uid = NULL;
+    a->waits = false;
+}
+
+kl__admission *kl__admission_new(kl_time wall)
+{
+    kl__admission *a = kl_new(kl__admission);
+    a->wall = wall;
+    return a;
+}
+
+void kl__admission_free(kl__admission *a)
+{
+    if (!a)
+        return;
+    for (size_t i = 0; i < a->n; i++)
+        answer_fini(&a->v[i]);
+    next_fini(a);
+    kl_value_unref(a->object_uid);
+    kl_free(a->name);
+    kl_free(a->v);
+    kl_free(a);
+}
+
+void kl__admission_rewind(kl__admission *a) { a->at = 0; }
+bool kl__admission_waits(const kl__admission *a) { return a && a->waits; }
+kl_time kl__admission_wall(const kl__call *c) { return c->admission ? c->admission->wall : kl__server_wall(c->s); }
+
+const kl_value *kl__admission_uid(const kl__call *c, const kl_value *fresh)
+{
+    if (!c->admission)
+        return fresh;
+    if (!c->admission->object_uid)
+        c->admission->object_uid = kl_value_ref(fresh);
+    kl_value_unref(fresh);
+    return kl_value_ref(c->admission->object_uid);
+}
+
+const char *kl__admission_name(const kl__call *c, char *fresh)
+{
+    if (!c->admission)
+        return NULL;
+    if (c->admission->name)
+        kl_free(fresh);
+    else
+        c->admission->name = fresh;
+    return c->admission->name;
+}
+
+/* ------------------------------------------------------------------ which */
+
+static bool has_word(const kl_value *list, const char *word)
+{
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const char *s = kl_value_str(kl_value_item(list, i));
+        if (s && (!strcmp(s, "*") || !strcmp(s, word)))
+            return true;
+    }
+    return false;
+}
+
+/* "pods", "pods/status", "pods/ *", "* /status" and "*", which is every resource without its subresources. */
+static bool has_resource(const kl_value *list, const char *plural, const char *sub)
+{
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const char *s = kl_value_str(kl_value_item(list, i)), *slash = s ? strchr(s, '/') : NULL;
+        if (!s)
+            continue;
+        size_t n = slash ? (size_t)(slash - s) : strlen(s);
+        bool main_fits = (n == 1 && *s == '*') || (n == strlen(plural) && !strncmp(s, plural, n));
+        bool sub_fits = slash ? !strcmp(slash + 1, "*") || (sub && !strcmp(slash + 1, sub)) : !sub;
+        if (main_fits && sub_fits)
+            return true;
+    }
+    return false;
+}
+
+static bool rule_fits(const kl__call *c, const kl_value *rule, const char *operation, const char *version)
+{
+    const char *scope = kl_value_str_at(rule, "scope", NULL);
+    bool cluster = !c->kind->namespaced;
+    if (scope && ((!strcmp(scope, "Namespaced") && cluster) || (!strcmp(scope, "Cluster") && !cluster)))
+        return false;
+    return has_word(kl_value_get(rule, "operations"), operation) && has_word(kl_value_get(rule, "apiGroups"), c->kind->group)
+        && has_word(kl_value_get(rule, "apiVersions"), version) && has_resource(kl_value_get(rule, "resources"), c->kind->plural, c->sub);
+}
+
+/* The kind in whose version the webhook wants to be asked, or NULL when it does not. */
+static const kl__kind *asked_kind(const kl__call *c, const kl_value *hook, const char *operation)
+{
+    const kl_value *rules = kl_value_get(hook, "rules");
+    const char *policy = kl_value_str_at(hook, "matchPolicy", NULL);
+    for (size_t i = 0; i < kl_value_len(rules); i++)
+        if (rule_fits(c, kl_value_item(rules, i), operation, c->kind->version))
+            return c->kind;
+    if (policy && !strcmp(policy, "Exact"))
+        return NULL;
+    for (size_t k = 0; k < kl__kinds_len(c->s->kinds); k++) {
+        const kl__kind *other = kl__kinds_at(c->s->kinds, k);
+        if (other == c->kind || other->bucket != c->kind->bucket || strcmp(other->group, c->kind->group))
+            continue;
+        for (size_t i = 0; i < kl_value_len(rules); i++)
+            if (rule_fits(c, kl_value_item(rules, i), operation, other->version))
+                return other;
+    }
+    return NULL;
+}
+
+static bool selects(const kl_value *selector, const kl_value *labels)
+{
+    kl_selector *s = NULL;
+    if (!kl_value_len(selector))
+        return true;
+    if (kl_selector_from_struct(selector, &s, NULL))
+        return false;
+    bool yes = kl_selector_matches(s, labels);
+    kl_selector_free(s);
+    return yes;
+}
+
+/* A cluster-scoped object but a namespace is met by every namespace selector. */
+static bool namespace_fits(const kl__call *c, const kl_value *hook, const kl_value *o)
+{
+    const kl_value *selector = kl_value_get(hook, "namespaceSelector");
+    bool own = !strcmp(c->kind->group, "") && !strcmp(c->kind->plural, "namespaces");
+    if (!kl_value_len(selector) || (!c->kind->namespaced && !own))
+        return true;
+    const kl_value *ns = o;
+    if (!own) {
+        const kl__entry *e = kl__bucket_get(kl__kinds_get(c->s->kinds, "", "v1", "namespaces")->bucket, c->ns);
+        ns = e ? e->object : NULL;
+    }
+    return selects(selector, kl_value_at(ns, "metadata", "labels", NULL));
+}
+
+static const kl__bucket *configurations(const kl__call *c, bool mutating)
+{
+    const kl__kind *k = kl__kinds_get(c->s->kinds, GROUP, "v1", mutating ? "mutatingwebhookconfigurations" : "validatingwebhookconfigurations");
+    return k ? k->bucket : NULL;
+}
+
+/* Configurations are not asked about themselves: nobody could take away one that always refuses. */
+static bool asks(const kl__call *c) { return c->admission && c->s->webhook && strcmp(c->kind->group, GROUP); }
+
+bool kl__admission_mutates(const kl__call *c)
+{
+    const kl__bucket *b = asks(c) ? configurations(c, true) : NULL;
+    return b && b->len;
+}
+
+/* ------------------------------------------------------------------ what is asked */
+
+static void add_names(kl_builder *b, const char *key, const kl__kind *k, bool kind)
+{
+    kl_build_key(b, key);
+    kl_build_object(b);
+    kl_build_kstr(b, "group", k->group);
+    kl_build_kstr(b, "version", k->version);
+    kl_build_kstr(b, kind ? "kind" : "resource", kind ? k->kind : k->plural);
+    kl_build_end(b);
+}
+
+static void add_object(kl_builder *b, const char *key, const kl__kind *k, const kl_value *o)
+{
+    kl_build_key(b, key);
+    if (!o) {
+        kl_build_null(b);
+        return;
+    }
+    char *version = kl__kind_api_version(k);
+    const kl_value *typed = kl_object_with_type(o, version, k->kind);
+    kl_build_value(b, typed);
+    kl_value_unref(typed);
+    kl_free(version);
+}
+
+static void add_options(kl_builder *b, const kl__call *c, const char *operation)
+{
+    const char *kind = !strcmp(operation, "CREATE") ? "CreateOptions" : !strcmp(operation, "UPDATE") ? "UpdateOptions" : "DeleteOptions";
+    kl_build_key(b, "options");
+    kl_build_object(b);
+    kl_build_kstr(b, "kind", kind);
+    kl_build_kstr(b, "apiVersion", "meta.k8s.io/v1");
+    if (c->manager_given && strcmp(operation, "DELETE"))
+        kl_build_kstr(b, "fieldManager", c->manager);
+    if (c->dry_run) {
+        kl_build_key(b, "dryRun");
+        kl_build_array(b);
+        kl_build_str(b, "All");
+        kl_build_end(b);
+    }
+    kl_build_end(b);
+}
+
+/* The AdmissionRequest without its uid. */
+static const kl_value *request_of(const kl__call *c, const kl__kind *k, const char *operation, const kl_value *old, const kl_value *o)
+{
+    kl_builder *b = kl_builder_new();
+    const char *name = kl_object_name(o ? o : old);
+    kl_build_object(b);
+    add_names(b, "kind", k, true);
+    add_names(b, "resource", k, false);
+    kl_build_kstr(b, "subResource", c->sub);
+    add_names(b, "requestKind", c->kind, true);
+    add_names(b, "requestResource", c->kind, false);
+    kl_build_kstr(b, "requestSubResource", c->sub);
+    kl_build_kstr(b, "name", name && *name ? name : NULL);
+    kl_build_kstr(b, "namespace", !strcmp(c->kind->plural, "namespaces") && !*c->kind->group ? name : c->kind->namespaced ? c->ns : NULL);
+    kl_build_kstr(b, "operation", operation);
+    kl_build_key(b, "userInfo");
+    kl_build_object(b);
+    kl_build_kstr(b, "username", "kubelua");
+    kl_build_key(b, "groups");
+    kl_build_array(b);
+    kl_build_str(b, "system:masters");
+    kl_build_str(b, "system:authenticated");
+    kl_build_end(b);
+    kl_build_end(b);
+    add_object(b, "object", k, o);
+    add_object(b, "oldObject", k, old);
+    kl_build_key(b, "dryRun");
+    kl_build_bool(b, c->dry_run);
+    add_options(b, c, operation);
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
+static char *new_uid(void)
+{
+    unsigned char x[16];
+    if (getrandom(x, sizeof x, 0) != sizeof x)
+        kl_mem_die("getrandom");
+    return kl_sprintf("%02x%02x%02x%02x-%02x%02x-4%x%02x-%x%x%02x-%02x%02x%02x%02x%02x%02x", x[0], x[1], x[2], x[3], x[4], x[5], x[6] & 15, x[7],
+        8 | (x[8] & 3), x[8] >> 4, x[9], x[10], x[11], x[12], x[13], x[14], x[15]);
+}
+
+static char *url_of(const kl_value *where, int64_t timeout)
+{
+    const char *url = kl_value_str_at(where, "url", NULL), *path = kl_value_str_at(where, "service", "path", NULL);
+    if (url)
+        return kl_sprintf("%s%stimeout=%llds", url, strchr(url, '?') ? "&" : "?", (long long)timeout);
+    const char *name = kl_value_str_at(where, "service", "name", NULL), *ns = kl_value_str_at(where, "service", "namespace", NULL);
+    return kl_sprintf("https://%s.%s.svc:%lld%s?timeout=%llds", name ? name : "", ns ? ns : "", (long long)kl_value_int_at(where, 443, "service", "port", NULL),
+        path ? path : "/", (long long)timeout);
+}
+
+/* ------------------------------------------------------------------ what is answered */
+
+/* The answer to a request, when it is known; otherwise the call is to be made. Takes `request`. */
+static kl_status ask(const kl__call *c, const kl_value *hook, const kl_value *request, const answer **out, kl_err *err)
+{
+    kl__admission *a = c->admission;
+    const char *name = kl_value_str_at(hook, "name", NULL);
+    if (a->at < a->n && !strcmp(a->v[a->at].hook, name) && kl_value_equal(a->v[a->at].asked, request)) {
+        *out = &a->v[a->at++];
+        kl_value_unref(request);
+        return KL_OK;
+    }
+    while (a->n > a->at)                           /* the object is another one by now */
+        answer_fini(&a->v[--a->n]);
+    if (++a->calls > CALLS_MAX) {
+        kl_value_unref(request);
+        return kl__api_fail(err, 500, "InternalError", NULL, "Internal error occurred: the object changes faster than its webhooks answer (%s)", name);
+    }
+    const kl_value *where = kl_value_get(hook, "clientConfig");
+    int64_t timeout = kl_value_int_at(hook, TIMEOUT_DEFAULT, "timeoutSeconds", NULL);
+    size_t n;
+    const char *ca = kl_value_strn(kl_value_get(where, "caBundle"), &n);
+    kl_buf pem = KL_BUF_INIT;
+    a->waits = true;
+    a->next = (answer){.asked = request, .hook = kl_strdup(name)};
+    a->url = url_of(where, timeout);
+    a->timeout = KL_SECONDS(timeout);
+    a->uid = new_uid();
+    if (ca && !kl_base64_decode(ca, n, &pem, NULL) && pem.len)
+        a->ca = kl_buf_take(&pem);
+    kl_buf_fini(&pem);
+    return kl_fail(err, KL_EAGAIN, "webhook %s is to be called", name);
+}
+
+static void answered(void *arg, int code, const char *text, size_t n, const char *failure)
+{
+    kl__admission *a = arg;
+    answer *v = &a->next;
+    const kl_value *review = NULL;
+    kl_err err = KL_ERR_INIT;
+    if (failure)
+        v->failure = kl_sprintf("failed to call webhook: Post \"%s\": %s", a->url, failure);
+    else if (code != 200)
+        v->failure = kl_sprintf("failed to call webhook: an error on the server (\"%.*s\") has prevented the request from succeeding (HTTP %d)",
+            (int)(n < 200 ? strcspn(text, "\n") < n ? strcspn(text, "\n") : n : 200), text, code);
+    else if (kl_value_decode(text, n, &review, &err))
+        v->failure = kl_sprintf("failed to call webhook: couldn't get version/kind; json parse error: %s", kl_err_message(&err));
+    const kl_value *response = kl_value_get(review, "response");
+    const char *version = kl_value_str_at(review, "apiVersion", NULL), *kind = kl_value_str_at(review, "kind", NULL), *uid = kl_value_str_at(response, "uid", NULL);
+    if (v->failure)
+        ;
+    else if (!version || !kind || strcmp(version, "admission.k8s.io/v1") || strcmp(kind, "AdmissionReview"))
+        v->failure = kl_sprintf("received invalid webhook response: expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got %s, Kind=%s",
+            version ? version : "", kind ? kind : "");
+    else if (!response)
+        v->failure = kl_strdup("received invalid webhook response: webhook response was absent");
+    else if (!uid || strcmp(uid, a->uid))
+        v->failure = kl_sprintf("received invalid webhook response: expected response.uid=\"%s\", got \"%s\"", a->uid, uid ? uid : "");
+    else
+        v->response = kl_value_ref(response);
+    kl_value_unref(review);
+    kl_err_fini(&err);
+    a->v = kl_realloc(a->v, (a->n + 1) * sizeof *a->v);
+    a->v[a->n++] = *v;
+    a->next = (answer){0};
+    next_fini(a);
+    kl_httpd_request *http = a->http;
+    if (!kl_httpd_again(http)) {
+        kl__admission_free(a);
+        kl_httpd_reply(http, 503, NULL, NULL, NULL, 0);
+    }
+}
+
+void kl__admission_call(kl_server *s, kl__admission *a, kl_httpd_request *http)
+{
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_kstr(b, "kind", "AdmissionReview");
+    kl_build_kstr(b, "apiVersion", "admission.k8s.io/v1");
+    kl_build_key(b, "request");
+    kl_build_object(b);
+    kl_build_kstr(b, "uid", a->uid);
+    for (size_t i = 0; i < kl_value_len(a->next.asked); i++) {
+        const char *key;
+        size_t n;
+        const kl_value *v = kl_value_member(a->next.asked, i, &key, &n);
+        kl_build_kvalue(b, key, v);
+    }
+    kl_build_end(b);
+    kl_build_end(b);
+    const kl_value *review = kl_builder_done(b);
+    kl_buf body = KL_BUF_INIT;
+    kl_value_encode(review, &body);
+    kl_value_unref(review);
+    a->http = http;
+    char *url = kl_strdup(a->url), *ca = kl_strdup(a->ca);     /* a may be gone when the call returns */
+    s->webhook(s->webhook_arg, &(kl_server_webhook){.url = url, .ca = ca, .body = kl_buf_str(&body), .len = body.len, .timeout = a->timeout}, answered, a);
+    kl_buf_fini(&body);
+    kl_free(url);
+    kl_free(ca);
+}
+
+/* ------------------------------------------------------------------ decisions */
+
+static void warn(const kl__call *c, const char *text)
+{
+    kl_buf b = KL_BUF_INIT;
+    for (const char *p = text; *p; p++) {
+        if (*p == '"' || *p == '\\')
+            kl_buf_putc(&b, '\\');
+        if ((unsigned char)*p >= ' ' && *p != 127)
+            kl_buf_putc(&b, *p);
+    }
+    kl__call_warn(c, "%s", kl_buf_str(&b));
+    kl_buf_fini(&b);
+}
+
+static kl_status refuse(const kl_value *response, const char *name, kl_err *err)
+{
+    const kl_value *status = kl_value_get(response, "status");
+    const char *message = kl_value_str_at(status, "message", NULL), *reason = kl_value_str_at(status, "reason", NULL);
+    int64_t code = kl_value_int_at(status, 0, "code", NULL);
+    if (code < 400)
+        code = 400;
+    if (message && *message)
+        return kl__api_fail(err, (int)code, reason, kl_value_ref(kl_value_get(status, "details")), "admission webhook \"%s\" denied the request: %s", name, message);
+    if (reason && *reason)
+        return kl__api_fail(err, (int)code, reason, NULL, "admission webhook \"%s\" denied the request: %s", name, reason);
+    return kl__api_fail(err, (int)code, NULL, NULL, "admission webhook \"%s\" denied the request without explanation", name);
+}
+
+/* Asks one webhook. *patch: what it wants changed, borrowed from its answer's text, or NULL. */
+static kl_status consult(const kl__call *c, const kl_value *hook, const kl__kind *k, const char *operation, const kl_value *old, const kl_value *o,
+    const kl_value **patched, kl_err *err)
+{
+    const char *name = kl_value_str_at(hook, "name", NULL), *policy = kl_value_str_at(hook, "failurePolicy", NULL);
+    const answer *a = NULL;
+    kl_status st = ask(c, hook, request_of(c, k, operation, old, o), &a, err);
+    if (st)
+        return st;
+    char *failure = kl_strdup(a->failure);
+    const kl_value *warnings = kl_value_get(a->response, "warnings");
+    for (size_t i = 0; i < kl_value_len(warnings); i++)
+        if (kl_value_str(kl_value_item(warnings, i)))
+            warn(c, kl_value_str(kl_value_item(warnings, i)));
+    if (!failure && !kl_value_bool(kl_value_get(a->response, "allowed"), false))
+        return refuse(a->response, name, err);
+    size_t n;
+    const char *text = failure ? NULL : kl_value_strn(kl_value_get(a->response, "patch"), &n);
+    if (text && patched) {
+        kl_buf json = KL_BUF_INIT;
+        const kl_value *patch = NULL;
+        kl_err why = KL_ERR_INIT;
+        char *version = kl__kind_api_version(k);
+        const kl_value *typed = kl_object_with_type(o, version, k->kind);
+        if (kl_base64_decode(text, n, &json, &why) || kl_value_decode(kl_buf_str(&json), json.len, &patch, &why) || kl_json_patch_apply(typed, patch, patched, &why))
+            failure = kl_sprintf("its patch cannot be applied: %s", kl_err_message(&why));
+        kl_value_unref(typed);
+        kl_value_unref(patch);
+        kl_free(version);
+        kl_err_fini(&why);
+        kl_buf_fini(&json);
+    }
+    if (failure && !(policy && !strcmp(policy, "Ignore")))
+        st = kl__api_fail(err, 500, "InternalError", NULL, "Internal error occurred: failed calling webhook \"%s\": %s", name, failure);
+    kl_free(failure);
+    return st;
+}
+
+typedef struct met {
+    const kl_value *hook;                  /* of a configuration, which the store keeps while the lock is held */
+    const kl__kind *kind;
+    const kl_value *left;                  /* the object when it had answered */
+} met;
+
+/* The webhooks that this write meets, in the order of their configurations' names. */
+static size_t meet(const kl__call *c, bool mutating, const char *operation, const kl_value *old, const kl_value *o, met **out)
+{
+    const kl__bucket *b = asks(c) ? configurations(c, mutating) : NULL;
+    size_t n = 0;
+    *out = NULL;
+    for (size_t i = 0; b && i < b->len; i++) {
+        const kl_value *hooks = kl_value_get(b->v[i]->object, "webhooks");
+        for (size_t k = 0; k < kl_value_len(hooks); k++) {
+            const kl_value *hook = kl_value_item(hooks, k), *selector = kl_value_get(hook, "objectSelector");
+            const kl__kind *kind = kl_value_str_at(hook, "name", NULL) ? asked_kind(c, hook, operation) : NULL;
+            if (!kind || !namespace_fits(c, hook, o ? o : old)
+                || !((o && selects(selector, kl_value_at(o, "metadata", "labels", NULL))) || (old && selects(selector, kl_value_at(old, "metadata", "labels", NULL)))))
+                continue;
+            *out = kl_realloc(*out, (n + 1) * sizeof **out);
+            (*out)[n++] = (met){hook, kind, NULL};
+        }
+    }
+    return n;
+}
+
+static kl_status mutate_by(const kl__call *c, met *m, const char *operation, const kl_value *old, const kl_value **o, kl_err *err)
+{
+    const kl_value *patched = NULL;
+    kl_status st = consult(c, m->hook, m->kind, operation, old, *o, &patched, err);
+    if (!st && patched) {
+        char *version = kl__kind_api_version(c->kind);
+        const kl_value *typed = kl_object_with_type(patched, version, c->kind->kind);
+        kl_value_unref(*o);
+        *o = typed;
+        kl_free(version);
+    }
+    kl_value_unref(patched);
+    kl_value_unref(m->left);
+    m->left = kl_value_ref(*o);
+    return st;
+}
+
+kl_status kl__admit_mutate(const kl__call *c, const char *operation, const kl_value *old, const kl_value **o, kl_err *err)
+{
+    met *v;
+    size_t n = meet(c, true, operation, old, *o, &v);
+    kl_status st = KL_OK;
+    for (size_t i = 0; !st && i < n; i++)
+        st = mutate_by(c, &v[i], operation, old, o, err);
+    for (size_t i = 0; !st && i < n; i++) {        /* those who want to look again at what others changed */
+        const char *policy = kl_value_str_at(v[i].hook, "reinvocationPolicy", NULL);
+        if (policy && !strcmp(policy, "IfNeeded") && !kl_value_equal(v[i].left, *o))
+            st = mutate_by(c, &v[i], operation, old, o, err);
+    }
+    for (size_t i = 0; i < n; i++)
+        kl_value_unref(v[i].left);
+    kl_free(v);
+    return st;
+}
+
+kl_status kl__admit_validate(const kl__call *c, const char *operation, const kl_value *old, const kl_value *o, kl_err *err)
+{
+    met *v;
+    size_t n = meet(c, false, operation, old, o, &v);
+    kl_status st = KL_OK;
+    for (size_t i = 0; !st && i < n; i++)
+        st = consult(c, v[i].hook, v[i].kind, operation, old, o, NULL, err);
+    kl_free(v);
+    return st;
+}

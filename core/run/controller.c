@@ -1,5 +1,6 @@
 /* controller.c - publishes generations and owns the workers that run them. */
 #include "run/controller.h"
+#include "run/leftover.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -323,6 +324,7 @@ static void publish(kl_controller *c)
     bool running = c->n_workers;
     kl_unlock(&c->mu);
     kl_wiring_attend(fresh);
+    char *finalizer = old ? kl_strdup(kl_wiring_logic(old)->spec->finalizer) : NULL;
     if (old)
         kl_wiring_retire(old);
     kl_loop_timer_cancel(c->env.loop, c->resync_timer);
@@ -337,6 +339,8 @@ static void publish(kl_controller *c)
     if (running)
         workers_fit(c, wanted_workers(c, l->spec));
     kl_info(old ? "a new generation took over" : "caches are synced", "controller=%s generation=%d script=%s", c->name, l->generation, l->program->name);
+    kl_leftover_tell(fresh, finalizer);
+    kl_free(finalizer);
     kl_lock(&c->mu);
     for (size_t i = 0; i < c->n_workers; i++)      /* each of them has something of the old one to let go */
         kl_worker_poke(c->workers[i]);

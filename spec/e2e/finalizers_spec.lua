@@ -1,6 +1,7 @@
 -- A controller with `finalize`: its finalizer is there before the first reconcile, and goes when the work is done.
 
 local kube = require "kubelua"
+local process = require "support.process"
 local widgets = require "support.widgets"
 
 local function finalizers(o) return table.concat(kube.copy(o("metadata.finalizers") or {}), " ") end
@@ -141,6 +142,23 @@ widgets.each("finalizers-spec", function(t)
       t.gone(name)
       assert.is_nil(t.report(name))
     end
+  end)
+
+  it("says once how many objects a controller without finalize left behind, by its usual name and by the one before a reload", function()
+    for i = 1, 2 do
+      t.client:create {
+        apiVersion = t.KIND:match "^(.*)/", kind = "Widget", spec = {}, metadata = { namespace = t.ns, name = "w" .. i, finalizers = { ours() } },
+      }
+    end
+    local run = t.run [[finalizer = "example.com/named", finalize = function() end, reconcile = function(obj, ctx) report(ctx, "seen") end]]
+    t.reported("w1", "seen")
+    t.reported("w2", "seen")
+    t.silent "still carry"
+    process.write(run.script_path, t.script [[reconcile = function(obj, ctx) report(ctx, "seen again") end]])
+    t.reported("w1", "seen again")
+    for _, name in ipairs { ours(), "example.com/named" } do t.says("finalizer=" .. name .. " objects=2 first=" .. t.ns .. "/w1") end
+    t.says "kubelua release-finalizers takes it away"
+    for i = 1, 2 do t.client:patch(t.get("w" .. i), { metadata = { finalizers = kube.null } }) end
   end)
 
   it("sees the same of an object whether it was just added or not, where only some fields are kept", function()

@@ -237,6 +237,7 @@ static unsigned news(kl_leader *l)
 /* --- one attempt ------------------------------------------------------------------------------------------------------------------------ */
 
 static kl_leader_action attempt_over(kl_leader *l, bool ok, kl_leader_now now);
+static kl_leader_action lose(kl_leader *l);
 
 static kl_leader_action write_ours(kl_leader *l, kl_leader_do what, waiting_for reply, int64_t transitions, const kl_value *acquired, kl_leader_now now)
 {
@@ -267,6 +268,12 @@ static kl_leader_action attempt(kl_leader *l, kl_leader_now now)
 static kl_leader_action judge(kl_leader *l, const kl_value *lease, kl_leader_now now)
 {
     look(l, lease, now.boot);
+    /* Somebody else had it while we thought that we lead: the door shuts at once. client-go would take it back, were it free by now, as if
+     * nothing had been; what runs here is of another term, so we stop, and campaign anew. */
+    if (l->phase == LEADING && !is_ours(l))
+        kl_tenure_end(&l->tenure);
+    if (l->phase == LEADING && !is_ours(l) && !is_held(l, l->attempt.boot))
+        return lose(l);
     if (is_held(l, l->attempt.boot))
         return attempt_over(l, false, now);
     const kl_value *spec = kl_value_at(lease, "spec", NULL);

@@ -183,6 +183,41 @@ static void a_request_that_hangs_is_given_up_at_the_renew_deadline(void **state)
     kl_leader_free(b.l);
 }
 
+/* We were stopped for 20 s; meanwhile somebody led, and has given the lease back already. */
+static void who_finds_that_another_led_meanwhile_stops_even_when_the_lease_is_free(void **state)
+{
+    (void)state;
+    bench b = leading(false);
+    int64_t term = atomic_load(&kl_leader_tenure(b.l)->term);
+    b.now = KL_SECONDS(20);
+    say(&b, KL_LEADER_TIMER);
+    assert_int_equal(b.a.what, KL_LEADER_GET);
+    answer(&b, KL_OK, THEIRS("", "2020-01-01T00:00:00.000000Z"));
+    assert_true(b.a.events & KL_LEADER_STOPPED);
+    assert_int_equal(kl_leader_deadline(b.l), 0);
+    assert_int_equal(say(&b, KL_LEADER_JOINED).what, KL_LEADER_DONE);
+    say(&b, KL_LEADER_START);
+    answer(&b, KL_OK, THEIRS("", "2020-01-01T00:00:00.000000Z"));
+    accept(&b);
+    assert_true(b.a.events & KL_LEADER_STARTED);
+    assert_int_equal(atomic_load(&kl_leader_tenure(b.l)->term), term + 1);
+    assert_int_equal(atomic_load(&kl_leader_tenure(b.l)->epoch), 4);
+    kl_leader_free(b.l);
+}
+
+static void who_finds_another_holder_shuts_the_door_at_once(void **state)
+{
+    (void)state;
+    bench b = leading(false);
+    b.now = KL_SECONDS(2);
+    say(&b, KL_LEADER_TIMER);
+    answer(&b, KL_ECONFLICT, NULL);
+    answer(&b, KL_OK, THEIRS("other", "2020-01-01T00:00:00.000000Z"));
+    assert_int_equal(kl_leader_deadline(b.l), 0);
+    assert_int_equal(b.a.what, KL_LEADER_WAIT);        /* and asks until the renew deadline, as client-go does */
+    kl_leader_free(b.l);
+}
+
 static void after_a_loss_the_lease_is_released_only_when_workers_have_joined(void **state)
 {
     (void)state;
@@ -342,6 +377,8 @@ KL_TESTS(
     cmocka_unit_test(the_deadline_counts_from_before_the_request),
     cmocka_unit_test(the_door_closes_before_anybody_else_may_acquire),
     cmocka_unit_test(a_request_that_hangs_is_given_up_at_the_renew_deadline),
+    cmocka_unit_test(who_finds_that_another_led_meanwhile_stops_even_when_the_lease_is_free),
+    cmocka_unit_test(who_finds_another_holder_shuts_the_door_at_once),
     cmocka_unit_test(after_a_loss_the_lease_is_released_only_when_workers_have_joined),
     cmocka_unit_test(cancelling_releases_with_the_door_already_shut),
     cmocka_unit_test(a_release_never_takes_the_lease_from_its_new_holder),

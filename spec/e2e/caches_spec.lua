@@ -299,13 +299,16 @@ servers.only_real(function(server_name, start)
             reconcile = function(o, ctx) ctx.log:info("reads saw %%s", o.metadata.name) end },
           kube.controller { name = "plain", resource = "v1/ConfigMap", namespaces = { %q },
             reconcile = function(o, ctx) ctx.log:info("plain saw %%s", o.metadata.name) end },
-        }]]):format(ns, ns), "--as", user, "--as-group", "system:authenticated")
+        }]]):format(ns, ns), "--as", user, "--as-group", "system:authenticated", "--health-probe-bind-address", "127.0.0.1:0")
       run:wait_for_log(30, "plain saw it")
       run:wait_for_log(30, "may not list secrets in namespace " .. ns)
       local log = run:log()
       assert.truthy(log:find('add rule {apiGroups: [', 1, true), log)
       assert.truthy(log:find("to the Role of " .. user, 1, true), log)
       assert.is_nil(log:find "reads saw")
+      local address = log:match "serving health probes address=(%S+)"
+      local ready = process.run(("curl -sS --max-time 10 http://%s/readyz?verbose"):format(address))
+      assert.truthy(ready:find("v1/Secret: may not list secrets in namespace " .. ns, 1, true), ready)
       grant(user, { "configmaps", "secrets" })
       run:wait_for_log(90, "reads saw it")
     end)

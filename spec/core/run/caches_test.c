@@ -280,6 +280,7 @@ static void metadata_alone_is_fetched_unless_somebody_has_more(void **state)
     assert_labels(&w, "v1/Secret | v1/Secret (metadata)");
     kl_cache_release(first);
     pump(&w);
+    assert_int_equal(w.of[0].f.open, FAKE_NOTHING);
     assert_true(w.of[0].f.freed);
     kl_cache *second = acquire(&w, SECRET, &light);
     assert_ptr_equal(second, whole);

@@ -40,6 +40,7 @@ typedef struct rig {
     kl_workqueue *queue;
     kl_door *door;
     kl_metrics *metrics;
+    kl_own_writes *own_writes;
     kl_worker *w;
     rig_gen gens[3];
     rig_gen *current;
@@ -310,6 +311,7 @@ static inline void rig_init(rig *r, kl_time timeout, int concurrency)
     kl_tenure_begin(&r->tenure, 7, KL_NEVER);
     r->door = kl_door_new(&(kl_door_options){rig_send, rig_cancel, r, r->clock});
     r->metrics = kl_metrics_new();
+    r->own_writes = kl_own_writes_new("ctl", r->queue, r->clock, kl_metrics_controller(r->metrics, "ctl", 1));
     r->behaviour = kl_map_new();
     r->objects = kl_map_new();
     for (int i = 0; i < 3; i++) {
@@ -321,7 +323,7 @@ static inline void rig_init(rig *r, kl_time timeout, int concurrency)
     }
     r->current = &r->gens[0];
     r->w = kl_worker_new(&(kl_worker_owner){.logic = rig_logic, .logic_unref = rig_logic_unref, .is_current = rig_is_current, .object = rig_object, .resolve = rig_resolve,
-        .resource = rig_resource, .event = rig_event, .arg = r, .name = "ctl", .queue = r->queue, .door = r->door, .clock = r->clock,
+        .resource = rig_resource, .event = rig_event, .arg = r, .name = "ctl", .queue = r->queue, .own_writes = r->own_writes, .door = r->door, .clock = r->clock,
         .metrics = kl_metrics_controller(r->metrics, "ctl", 1), .tenure = &r->tenure}, 1);
     kl_log_set_level(KL_LOG_WARN);
     kl_log_set_sink(rig_log, r);
@@ -365,6 +367,7 @@ static inline void rig_fini(rig *r)
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(r->gens[i].refs, 0);
     kl_log_set_sink(NULL, NULL);
+    kl_own_writes_free(r->own_writes);
     kl_workqueue_free(r->queue);
     kl_door_free(r->door);
     kl_metrics_free(r->metrics);

@@ -107,13 +107,20 @@ static void seen(void *arg, const char *who, const kl_op *op)
 
 /* --- life -------------------------------------------------------------------------------------------------------------------- */
 
+static void call_webhook(void *arg, const kl_server_webhook *call, kl_server_webhook_done *done, void *done_arg)
+{
+    kl_webhook_call(arg, call->url, call->ca, call->body, call->len, call->timeout, done, done_arg);
+}
+
 kl_status lkl__stage_new(kl_time wall, lkl_stage **out, kl_err *err)
 {
     lkl_stage *s = kl_new(lkl_stage);
     kl_mutex_init(&s->runs.mu);
     kl_mutex_init(&s->calls.mu);
     s->clock = kl_clock_fake_new(KL_TURNS_EPOCH, wall);
-    kl_status st = kl_server_start(&(kl_server_options){.listen = "127.0.0.1:0", .clock = s->clock}, &s->server, err);
+    kl_status st = kl_webhook_caller_new(&s->caller, err);
+    if (!st)
+        st = kl_server_start(&(kl_server_options){.listen = "127.0.0.1:0", .clock = s->clock, .webhook = call_webhook, .webhook_arg = s->caller}, &s->server, err);
     if (!st) {
         kl_client_options o = {0};
         kl_config_for_server(kl_server_url(s->server), &o.config);
@@ -139,6 +146,7 @@ void lkl__stage_free(lkl_stage *s)
     if (s->client)
         kl_client_free(s->client);
     kl_server_stop(s->server);
+    kl_webhook_caller_free(s->caller);
     kl_clock_fake_free(s->clock);
     journal_fini(&s->runs);
     journal_fini(&s->calls);
@@ -150,7 +158,7 @@ kl_status lkl__stage_start(lkl_stage *s, kl_program *const *programs, size_t n, 
     lkl__stage_stop(s);
     kl_client_discovery_forget(s->client);
     kl_status st = kl_manager_new(&(kl_manager_options){.client = s->client, .clock = s->clock, .watch_clock = kl_clock_real(), .ns = ns, .workers = 1,
-        .workers_forced = true, .drop_managed_fields = true, .ran = ran, .seen = seen, .seen_arg = s, .turns = true}, &s->manager, err);
+        .workers_forced = true, .drop_managed_fields = true, .ran = ran, .seen = seen, .seen_arg = s, .turns = true, .webhooks = {.listen = "127.0.0.1:0", .url = "auto"}}, &s->manager, err);
     for (size_t i = 0; i < n && !st; i++)
         st = kl_manager_add(s->manager, programs[i], NULL, err);
     if (!st)

@@ -5,6 +5,7 @@
 #define LKL_STAGE_H
 
 #include "base/sync.h"
+#include "net/call_webhook.h"
 #include "run/turns.h"
 #include "run/worker.h"
 #include "server/server.h"
@@ -21,6 +22,7 @@ void lkl__journal_add(lkl_journal *j, const char *name, char *text, ...);
 
 typedef struct lkl_stage {
     kl_clock *clock;
+    kl_webhook_caller *caller;         /* the server's */
     kl_server *server;
     kl_client *client;
     kl_manager *manager;               /* NULL while nothing runs */

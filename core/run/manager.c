@@ -619,6 +619,10 @@ static void collect_outlook(void *arg)
     for (size_t i = 0; i < m->n_slots; i++)
         for (size_t k = 0; k < m->slots[i]->n; k++)
             kl_controller_outlook(m->slots[i]->controllers[k], &c->o);
+    char *hook = kl_webhooks_busy(m->webhooks);
+    if (hook)
+        busy_with(&c->o, hook, "");
+    kl_free(hook);
     if (m->n_retired)
         busy_with(&c->o, "the end of a controller", "");
     if (kl_recorder_busy(m->recorder))

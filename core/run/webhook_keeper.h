@@ -17,7 +17,7 @@ typedef struct kl_webhook_keeper kl_webhook_keeper;
 
 typedef struct kl_webhook_keeper_env {
     kl_client *client;
-    kl_clock *clock;
+    kl_clock *clock;                       /* whoever checks certificates looks at the real one */
     kl_keyring *ring;
     kl_webhook_metrics *metrics;
     const kl_webhook_options *o;           /* checked; outlives the keeper */

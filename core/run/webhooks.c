@@ -419,7 +419,7 @@ kl_status kl_webhooks_listen(kl_webhooks *w, kl_err *err)
         return st;
     }
     kl_info("serving webhooks", "address=%s", kl_httpd_address(w->server));
-    w->keeper = kl_webhook_keeper_start(&(kl_webhook_keeper_env){.client = w->env.client, .clock = w->env.clock, .ring = w->ring, .metrics = w->metrics, .o = w->o,
+    w->keeper = kl_webhook_keeper_start(&(kl_webhook_keeper_env){.client = w->env.client, .clock = kl_clock_real(), .ring = w->ring, .metrics = w->metrics, .o = w->o,
         .address = kl_httpd_address(w->server), .changed = changed, .changed_arg = w});
     for (size_t i = 0; i < w->n; i++)
         if (!w->hooks[i]->leaving)
@@ -512,6 +512,24 @@ bool kl_webhooks_idle(kl_webhooks *w)
     for (size_t i = 0; i < w->n; i++)
         idle &= kl_controller_idle(w->hooks[i]->c);
     return idle;
+}
+
+char *kl_webhooks_busy(kl_webhooks *w)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        hook *h = w->hooks[i];
+        if (h->leaving)
+            continue;
+        char *why = w->keeper ? kl_webhook_keeper_why(w->keeper, h->name) : kl_strdup("it is not served yet");
+        if (!why && !kl_controller_idle(h->c))
+            why = kl_strdup("a request is under way");
+        if (why) {
+            char *what = kl_sprintf("webhook %s: %s", h->name, why);
+            kl_free(why);
+            return what;
+        }
+    }
+    return NULL;
 }
 
 const char *kl_webhooks_address(kl_webhooks *w) { return w->server ? kl_httpd_address(w->server) : NULL; }

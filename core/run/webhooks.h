@@ -31,6 +31,7 @@ void kl_webhooks_end(kl_webhooks *w);                      /* on the loop, then:
 size_t kl_webhooks_len(kl_webhooks *w);
 void kl_webhooks_state(kl_webhooks *w, size_t i, kl_controller_state *out);
 bool kl_webhooks_idle(kl_webhooks *w);
+char *kl_webhooks_busy(kl_webhooks *w);                    /* what is under way, or has yet to begin: "webhook x: ..."; NULL for nothing. Caller frees */
 const char *kl_webhooks_address(kl_webhooks *w);           /* as bound, or NULL. Any thread */
 void kl_webhooks_metrics(kl_webhooks *w, kl_buf *out);     /* any thread */
 

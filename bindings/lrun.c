@@ -72,13 +72,20 @@ static int call_done(lua_State *L, int status, lua_KContext ctx)
     return 1;
 }
 
-/* run.call(op): the server's answer as a view, or nil when it is empty. */
+/* The cluster whose number is at idx, or our own. */
+static void aim(lua_State *L, kl_run *r, int idx)
+{
+    kl_run_at(r, lua_isnoneornil(L, idx) ? KL_FLEET_NONE : (size_t)luaL_checkinteger(L, idx));
+}
+
+/* run.call(op [, cluster]): the server's answer as a view, or nil when it is empty. */
 static int call(lua_State *L)
 {
     kl_run *r = run_of(L);
     kl_op op;
-    lua_settop(L, 1);
+    lua_settop(L, 2);
     lkl_op_from_table(L, 1, &op);
+    aim(L, r, 2);
     if (lkl__may_wait(L)) {
         kl_run_call(r, &op);
         return lkl__wait(L, 0, call_done);
@@ -129,9 +136,12 @@ static int push_resource(lua_State *L, const kl_resource *r)
     return 1;
 }
 
+/* Of the cluster whose number is second on the stack, or our own. */
 static const kl_resource *known(lua_State *L, const char *kind)
 {
     lkl_state *s = lkl_state_of(L);
+    if (!lua_isnil(L, 2))
+        return kl_run_resource_at(run_of(L), (size_t)luaL_checkinteger(L, 2), kind);
     const kl_resource *r = s->reader ? kl_reader_resource(s->reader, kind) : NULL;
     return r || !s->run ? r : kl_run_resource(s->run, kind);
 }
@@ -149,14 +159,15 @@ static int resource_done(lua_State *L, int status, lua_KContext ctx)
     return push_resource(L, known(L, kind));
 }
 
-/* run.resource(kind): {namespaced, status, plural}, by discovery when it is not known yet. */
+/* run.resource(kind [, cluster]): {namespaced, status, plural}, by discovery when it is not known yet. */
 static int resource(lua_State *L)
 {
     const char *kind = luaL_checkstring(L, 1);
-    lua_settop(L, 1);
+    lua_settop(L, 2);
     if (known(L, kind))
         return push_resource(L, known(L, kind));
     kl_run *r = run_of(L);
+    aim(L, r, 2);
     if (lkl__may_wait(L)) {
         kl_run_resolve(r, kind);
         return lkl__wait(L, 0, resource_done);
@@ -300,6 +311,18 @@ static int answer(lua_State *L)
     return 0;
 }
 
+/* run.clusters(): the names of all clusters, in the order of their numbers, which begin with 0; nothing where there is one. */
+static int clusters(lua_State *L)
+{
+    const kl_fleet *f = kl_run_fleet(run_of(L));
+    lua_createtable(L, (int)kl_fleet_size(f), 0);
+    for (size_t i = 0; i < kl_fleet_size(f); i++) {
+        lua_pushstring(L, kl_fleet_name(f, i));
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return 1;
+}
+
 static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
 
 /* run.logs(level): whether anybody reads it. */
@@ -368,7 +391,7 @@ static int now(lua_State *L)
 void lkl__push_run(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"call", call}, {"sleep", sleep_for}, {"resource", resource}, {"owns", owns}, {"get", get}, {"list", list}, {"each", each},
-        {"event", event}, {"answer", answer}, {"log", log_line}, {"logs", logs}, {"quote", quote}, {"now", now}, {"priority", priority},
+        {"event", event}, {"answer", answer}, {"log", log_line}, {"logs", logs}, {"quote", quote}, {"now", now}, {"clusters", clusters}, {"priority", priority},
         {"believed", believed}, {"elided", elided}, {NULL, NULL}};
     luaL_newlib(L, functions);
     lkl__open_cut(L);

@@ -11,11 +11,16 @@
 #include "base/fswatch.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sync.h"
+#include "run/fleet.h"
 #include "embedded.h"
 #include "play.h"
 
 /* So long after the last change of a controller's state its start, or its relist, is over. */
 #define SETTLED_AFTER KL_SECONDS(1)
+
+/* Each replica watches all the others. */
+#define SHARDS_MOST 1000
 
 typedef struct script {
     const char *path;
@@ -31,18 +36,20 @@ typedef struct session {
     /* options */
     cli_cluster cluster;
     const char *ns, *level, *listen, *write_kubeconfig, *play, *metrics, *health;
-    const char *lease_name, *lease_ns, *identity, *log_format, *metrics_cert_dir;
+    const char *lease_name, *lease_ns, *identity, *shards, *log_format, *metrics_cert_dir;
     long workers, qps, burst;
-    size_t max_object;
+    size_t max_object, max_shards;
     kl_time grace, lease, renew, retry;
     bool metrics_auth, trace_requests, http1, no_protobuf, elect, elect_each, keep_managed_fields, watch_list;
     kl_webhook_options webhooks;
-    cli_list scripts, crds, load;
+    cli_list scripts, crds, load, contexts;
     /* what runs */
     script *loaded;
     kl_server *server;
-    kl_client *client;
-    kl_manager *manager;
+    kl_fleet *fleet;           /* NULL: one cluster */
+    size_t n;                  /* clusters */
+    kl_client **clients;
+    kl_manager **managers;     /* the first has the endpoints, and speaks for all */
     kl_fswatch *watch;
     cli_play *player;
     char **told;               /* last progress line per controller */
@@ -135,6 +142,15 @@ static void watch_files(session *s)
     kl_free(paths);
 }
 
+/* What one manager refuses all refuse: names are the same everywhere. */
+static kl_status replace(session *s, int slot, kl_program *p, kl_err *err)
+{
+    kl_status st = KL_OK;
+    for (size_t i = 0; i < s->n && !st; i++)
+        st = kl_manager_replace(s->managers[i], slot, p, err);
+    return st;
+}
+
 static void reload(session *s, bool asked)
 {
     bool others = false;
@@ -151,7 +167,7 @@ static void reload(session *s, bool asked)
                 kl_info("the script has not changed", "script=%s", sc->path);
             else if (sc->refused)
                 kl_info("the script is as it was; the refused change is gone", "script=%s", sc->path);
-        } else if (kl_manager_replace(s->manager, sc->slot, p, &err)) {
+        } else if (replace(s, sc->slot, p, &err)) {
             refuse(sc, &err, asked);
             kl_program_unref(p);
             continue;
@@ -176,7 +192,7 @@ static void reload(session *s, bool asked)
 static bool progress(session *s)
 {
     kl_controller_state *v;
-    size_t n = kl_manager_controllers(s->manager, &v);
+    size_t n = kl_manager_controllers(s->managers[0], &v);
     bool said = false;
     if (n > s->n_told) {
         s->told = kl_realloc(s->told, n * sizeof *s->told);
@@ -206,7 +222,7 @@ static void moved(void *arg)
 
 /* --- life ---------------------------------------------------------------------------------------------------------------- */
 
-static int connect_server(session *s)
+static int connect_server(session *s, size_t number)
 {
     kl_err err = KL_ERR_INIT;
     kl_client_options o = {.http1 = s->http1, .no_protobuf = s->no_protobuf, .qps = (double)s->qps, .burst = (int)s->burst};
@@ -222,38 +238,98 @@ static int connect_server(session *s)
         kl_config_sources sources;
         cli_cluster_sources(&s->cluster, &sources);
         sources.o.ns = s->ns;
+        if (s->contexts.n)
+            sources.o.context = s->contexts.v[number];
         if (kl_config_load(&sources, &o.config, &err))
             return cli_fail_err(1, s->command, &err);
     }
     char *cache = s->dev ? NULL : cli_cluster_cache(&s->cluster);         /* an embedded server has nothing worth remembering */
     o.cache_dir = cache;
-    kl_status st = kl_client_new(&o, &s->client, &err);
+    kl_status st = kl_client_new(&o, &s->clients[number], &err);
     kl_free(cache);
+    if (!st && s->fleet)
+        st = kl_fleet_add(s->fleet, s->contexts.v[number], s->clients[number], &number, &err);
     return st ? cli_fail_err(1, s->command, &err) : 0;
 }
 
-static int start_manager(session *s, kl_program **programs)
+static int make_manager(session *s, size_t number, kl_program **programs)
 {
     kl_err err = KL_ERR_INIT;
-    const kl_config *c = kl_client_config(s->client);
-    kl_manager_options o = {.client = s->client, .ns = s->ns, .workers = (int)s->workers, .workers_forced = s->workers > 0, .grace = s->grace,
-        .max_object = s->max_object, .trace_requests = s->trace_requests, .metrics_cert_dir = s->metrics_cert_dir, .metrics_auth = s->metrics_auth, .drop_managed_fields = !s->keep_managed_fields, .watch_list = s->watch_list, .metrics_address = s->metrics, .health_address = s->health,
+    const kl_config *c = kl_client_config(s->clients[number]);
+    kl_manager_options o = {.client = s->clients[number], .fleet = s->fleet, .cluster = number, .ns = s->ns, .workers = (int)s->workers, .workers_forced = s->workers > 0, .grace = s->grace,
+        .max_object = s->max_object, .trace_requests = s->trace_requests, .metrics_cert_dir = number ? NULL : s->metrics_cert_dir, .metrics_auth = s->metrics_auth && !number, .drop_managed_fields = !s->keep_managed_fields, .watch_list = s->watch_list, .metrics_address = number ? NULL : s->metrics, .health_address = number ? NULL : s->health,
         .changed = moved, .webhooks = s->webhooks};
     if (s->dev && !s->webhooks.listen)
         o.webhooks.listen = "127.0.0.1:0";
     if (s->dev && !s->webhooks.url && !s->webhooks.service)
         o.webhooks.url = "auto";
-    o.election = (kl_election_options){.enabled = s->elect || s->elect_each, .per_controller = s->elect_each, .name = s->lease_name ? s->lease_name : kl_program_spec(programs[0], 0)->name,
+    o.election = (kl_election_options){.shards = s->shards, .max_shards = s->max_shards, .enabled = s->elect || s->elect_each, .per_controller = s->elect_each, .name = s->lease_name ? s->lease_name : kl_program_spec(programs[0], 0)->name,
         .ns = s->lease_ns ? s->lease_ns : c->context_namespace, .identity = s->identity, .lease = s->lease, .renew = s->renew, .retry = s->retry};
-    if (kl_manager_new(&o, &s->manager, &err))
+    if (kl_manager_new(&o, &s->managers[number], &err))
         return cli_fail_err(1, s->command, &err);
     for (size_t i = 0; i < s->scripts.n; i++)
-        if (kl_manager_add(s->manager, programs[i], &s->loaded[i].slot, &err))
+        if (kl_manager_add(s->managers[number], programs[i], &s->loaded[i].slot, &err))
             return cli_fail_err(1, s->command, &err);
-    if (kl_manager_start(s->manager, &err))
-        return cli_fail_err(1, s->command, &err);
     return 0;
 }
+
+/* Threads that work for one of several clusters wear its name, so that log lines tell whose they are. */
+static void work_for(const session *s, size_t number)
+{
+    if (s->fleet)
+        kl_thread_set_badge(number < s->n ? s->contexts.v[number] : NULL);
+}
+
+/* Everything is there before anything runs: a run in one cluster may go to another. */
+static int start_all(session *s, kl_program **programs)
+{
+    int code = 0;
+    kl_err err = KL_ERR_INIT;
+    for (size_t i = 0; i < s->n && !code; i++) {
+        work_for(s, i);
+        code = connect_server(s, i);
+    }
+    for (size_t i = 0; i < s->n && !code; i++) {
+        work_for(s, i);
+        code = make_manager(s, i, programs);
+    }
+    for (size_t i = 0; i < s->n && !code; i++) {
+        work_for(s, i);
+        if (kl_manager_start(s->managers[i], &err))
+            code = cli_fail_err(1, s->command, &err);
+    }
+    work_for(s, s->n);
+    return code;
+}
+
+static void stop_manager(void *arg)
+{
+    kl_manager_stop(arg);
+}
+
+/* All at once: each takes the time that its runs need. None is freed before the last has stopped. */
+static void stop_all(session *s)
+{
+    kl_thread **threads = kl_new_array(kl_thread *, s->n);
+    for (size_t i = 0; i < s->n; i++) {
+        work_for(s, i);
+        if (s->managers[i])
+            threads[i] = kl_thread_start("kl-stop", stop_manager, s->managers[i]);
+    }
+    work_for(s, s->n);
+    for (size_t i = 0; i < s->n; i++)
+        kl_thread_join(threads[i]);
+    kl_free(threads);
+    for (size_t i = 0; i < s->n; i++)
+        kl_manager_free(s->managers[i]);
+    for (size_t i = 0; i < s->n; i++)
+        if (s->clients[i])
+            kl_client_free(s->clients[i]);
+    kl_fleet_free(s->fleet);
+    kl_free(s->managers);
+    kl_free(s->clients);
+}
+
 
 static int stay(session *s)
 {
@@ -284,34 +360,49 @@ static int stay(session *s)
     }
 }
 
+/* "auto" or how many. */
+static bool shards_known(session *s)
+{
+    char *end = NULL;
+    unsigned long n = 0;
+    if (!s->shards || !strcmp(s->shards, "auto"))
+        return true;
+    if (*s->shards >= '1' && *s->shards <= '9')
+        n = strtoul(s->shards, &end, 10);
+    s->max_shards = n;
+    return n && !*end && n <= SHARDS_MOST;
+}
+
 static int run_session(session *s)
 {
     if (!s->scripts.n)
         return cli_fail(2, s->command, "name at least one script: kubelua %s SCRIPT.lua", s->command);
+    if (!shards_known(s))
+        return cli_fail(2, s->command, "--shards says how many replicas share the keys: auto for all of them, or a number from 1 to %d, not \"%s\"", SHARDS_MOST, s->shards);
     kl_program **programs = kl_new_array(kl_program *, s->scripts.n);
     s->loaded = kl_new_array(script, s->scripts.n);
     kl_err err = KL_ERR_INIT;
     int code = load_all(s, programs, &err) ? cli_fail_err(1, s->command, &err) : 0;
+    s->n = s->contexts.n > 1 ? s->contexts.n : 1;
+    s->fleet = s->n > 1 ? kl_fleet_new() : NULL;
+    s->clients = kl_new_array(kl_client *, s->n);
+    s->managers = kl_new_array(kl_manager *, s->n);
     if (!code)
-        code = connect_server(s);
-    if (!code)
-        code = start_manager(s, programs);
+        code = start_all(s, programs);
     for (size_t i = 0; i < s->scripts.n; i++)
         kl_program_unref(programs[i]);
     kl_free(programs);
     if (!code) {
         watch_files(s);
         if (s->play)
-            s->player = cli_play_start(s->play, s->manager, kl_server_url(s->server), &s->scripts);
+            s->player = cli_play_start(s->play, s->managers[0], kl_server_url(s->server), &s->scripts);
         code = stay(s);
         kl_info("stopping", "grace_seconds=%lld", (long long)((s->grace ? s->grace : KL_SECONDS(30)) / KL_SECONDS(1)));
         cli_second_signal_exits();
     }
     kl_fswatch_stop(s->watch);
     cli_play_stop(s->player);
-    kl_manager_free(s->manager);
-    if (s->client)
-        kl_client_free(s->client);
+    stop_all(s);
     cli_server_stop(s->server);
     for (size_t i = 0; i < s->scripts.n; i++) {
         files_free(s->loaded[i].files);
@@ -347,6 +438,8 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         {"--load", "FILE", "objects to start with: file or directory (may be repeated)", CLI_LIST, &s->load},
         {"--write-kubeconfig", "FILE", "write a kubeconfig for the embedded server", CLI_STRING, &s->write_kubeconfig},
         {"--play", "FILE.lua", "run this program beside the controllers; end with it", CLI_STRING, &s->play},
+    }, fleet[] = {
+        {"--context", "NAME", "the kubeconfig's context to use; several: a manager for each cluster", CLI_LIST, &s->contexts},
     }, common[] = {
         {"--namespace", "NAME", "look at this namespace only (all)", CLI_STRING, &s->ns, "-n"},
         {"--workers", "N", "worker threads per controller, over what scripts say (1)", CLI_INT, &s->workers},
@@ -365,6 +458,7 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         {"--webhook-cert-life", "DURATION", "how long certificates of our own are good (90 days)", CLI_DURATION, &s->webhooks.life},
         {"--leader-elect", NULL, "only the holder of a Lease reconciles", CLI_FLAG, &s->elect},
         {"--leader-elect-per-controller", NULL, "the same, and each controller has a Lease of its own (NAME-CONTROLLER)", CLI_FLAG, &s->elect_each},
+        {"--shards", "auto|N", "replicas share the keys: all of them, or the first N (scripts say otherwise with shard = false)", CLI_STRING, &s->shards},
         {"--leader-elect-lease-duration", "DURATION", "how long others wait for a silent leader (15s)", CLI_DURATION, &s->lease},
         {"--leader-elect-renew-deadline", "DURATION", "how long the leader tries to renew (10s)", CLI_DURATION, &s->renew},
         {"--leader-elect-retry-period", "DURATION", "how long between tries (2s)", CLI_DURATION, &s->retry},
@@ -389,6 +483,8 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
     memcpy(next, common, sizeof common);
     next += sizeof common / sizeof *common;
     if (!s->dev)
+        *next++ = fleet[0];
+    if (!s->dev)
         next += add_cluster(s, options, (size_t)(next - options), next);
     *next = (cli_option){0};
     cli_parse(self, options, argc, argv, &s->scripts);
@@ -400,6 +496,7 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
     kl_free(s->scripts.v);
     kl_free(s->crds.v);
     kl_free(s->load.v);
+    kl_free(s->contexts.v);
     return code;
 }
 

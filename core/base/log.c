@@ -59,16 +59,30 @@ kl_status kl_log_level_parse(const char *name, kl_log_level *out, kl_err *err)
     return kl_fail(err, KL_EINVAL, "log level \"%s\" is not known: use debug, info, warn, error or off", name ? name : "");
 }
 
-void kl_log_text(kl_log_level level, const char *message, const char *format, const char *fields)
+static void hand_over(kl_log_level level, const char *message, const char *format, const char *fields)
 {
-    if (!kl_log_enabled(level))
-        return;
     kl_lock(&mu);
     record_format = format;
     if (sink_fn)
         sink_fn(sink_arg, level, message, fields);
     record_format = "";
     kl_unlock(&mu);
+}
+
+void kl_log_text(kl_log_level level, const char *message, const char *format, const char *fields)
+{
+    if (!kl_log_enabled(level))
+        return;
+    const char *cluster = kl_thread_badge();
+    if (!cluster) {
+        hand_over(level, message, format, fields);
+        return;
+    }
+    /* In front, since a traceback may follow the fields. */
+    char *with = kl_sprintf("cluster=%s%s%s", kl_log_quoted(cluster), *fields ? " " : "", fields), *types = kl_sprintf("cluster=%%s %s", format);
+    hand_over(level, message, types, with);
+    kl_free(with);
+    kl_free(types);
 }
 
 void kl_log(kl_log_level level, const char *message, const char *fmt, ...)

@@ -2,6 +2,7 @@
  *
  *   kl_warn("watch ended", "resource=%s rv=%s", r, rv);
  *
+ * Lines of a thread that works for one of several clusters (kl_thread_badge) begin with cluster=...
  * The library never prints: without a sink records are dropped. Any thread; the sink is called under one lock and
  * must not log. */
 #ifndef KL_BASE_LOG_H

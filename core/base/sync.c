@@ -18,6 +18,7 @@ struct kl_thread {
     char name[16];
     void (*fn)(void *arg);
     void *arg;
+    const char *badge;             /* of who started it */
 };
 
 void kl_mutex_init(kl_mutex *m)
@@ -139,9 +140,15 @@ void kl_signals_restore(const kl_signal_mask *old)
     pthread_sigmask(SIG_SETMASK, &old->set, NULL);
 }
 
+static _Thread_local const char *badge;
+
+void kl_thread_set_badge(const char *text) { badge = text; }
+const char *kl_thread_badge(void) { return badge; }
+
 static void *thread_main(void *arg)
 {
     kl_thread *t = arg;
+    badge = t->badge;
     pthread_setname_np(pthread_self(), t->name);
     t->fn(t->arg);
     return NULL;
@@ -153,6 +160,7 @@ kl_thread *kl_thread_start(const char *name, void (*fn)(void *arg), void *arg)
     strncpy(t->name, name, sizeof t->name - 1);
     t->fn = fn;
     t->arg = arg;
+    t->badge = badge;
     kl_signal_mask old;
     kl_signals_block(&old);
     int rc = pthread_create(&t->id, NULL, thread_main, t);

@@ -74,6 +74,10 @@ void kl_bell_ring(kl_bell *b);                              /* any thread; b mus
 
 /* Starts `fn(arg)`; name is at most 15 bytes (longer ones are cut). Never NULL: failure goes to the memory hook. */
 kl_thread *kl_thread_start(const char *name, void (*fn)(void *arg), void *arg);
+/* What this thread works for, where a process works for several: a word that its log lines begin with. Threads that it starts
+ * inherit it. Borrowed: outlives them all; NULL: nothing to tell. */
+void kl_thread_set_badge(const char *text);
+const char *kl_thread_badge(void);
 void kl_thread_join(kl_thread *t);             /* waits for the end and frees t; NULL is fine */
 /* Threads that a library starts for us inherit the starter's signal mask: block around the call, then restore. */
 typedef struct kl_signal_mask { sigset_t set; } kl_signal_mask;

@@ -32,6 +32,7 @@ struct kl_controller {
     size_t wirings;                                /* not freed yet, retired ones included: they know our queue */
     _Atomic uint64_t holder;                       /* the thread whose wakes wait for its release, or 0 */
     bool held;                                     /* holder only: it has woken somebody, as far as it knows */
+    _Atomic(kl_gate *) gate;                       /* of that office; NULL: all keys are ours */
     kl_office *office, *moving;                    /* where it works; where it goes when its workers have ended, or NULL */
     uint64_t terms;                                /* how often it began to work */
     bool working;                                  /* it has workers, leaving ones included */
@@ -128,6 +129,55 @@ static void destroy(kl_controller *c)
     kl_free(c);
 }
 
+/* --- keys that are shared with other replicas ---------------------------------------------------------------------------- */
+
+static bool is_ours(void *arg, const char *key)
+{
+    kl_gate *g = atomic_load(&((kl_controller *)arg)->gate);
+    return !g || kl_gate_owns(g, key);
+}
+
+typedef struct exchange {
+    const char *controller;
+    kl_claims *before, *now;
+    uint64_t moves;
+} exchange;
+
+static bool has_come(void *arg, const char *key)
+{
+    exchange *e = arg;
+    bool was = kl_claims_own(e->before, e->controller, key), is = kl_claims_own(e->now, e->controller, key);
+    e->moves += was != is;
+    return is && !was;
+}
+
+/* What was lost is forgotten when its turn comes; what came is looked at, since who had it may have died over it. */
+static void moved(void *arg, kl_claims *before)
+{
+    kl_controller *c = arg;
+    kl_gate *g = atomic_load(&c->gate);
+    kl_wiring *w = c->current;                     /* written on the loop, where this runs */
+    if (c->env.changed)                            /* people are told of our part */
+        kl_loop_post(c->env.loop, c->env.changed, c->env.changed_arg);
+    if (!g || !w)
+        return;
+    exchange e = {.controller = c->name, .before = before, .now = kl_gate_claims(g)};
+    kl_wiring_enqueue_where(w, has_come, &e);
+    kl_claims_unref(e.now);
+    kl_gate_moved(g, e.moves);
+}
+
+static void take_part(kl_controller *c, const kl_controller_spec *s)
+{
+    atomic_store(&c->gate, kl_office_gate(c->office, atomic_load(&c->gate), s, moved, c));
+}
+
+static void part(kl_controller *c)
+{
+    kl_gate *g = atomic_exchange(&c->gate, NULL);
+    kl_office_gate_close(c->office, g);
+}
+
 static void wiring_gone(void *arg)
 {
     kl_controller *c = arg;
@@ -141,7 +191,7 @@ void kl_controller_stage(kl_controller *c, kl_program *p, size_t index, int gene
         kl_wiring_retire(c->next);
     c->next = kl_wiring_new(&(kl_wiring_options){.caches = c->env.caches, .loop = c->env.loop, .mapper = c->env.mapper, .clock = c->env.clock,
         .queue = c->queue, .own_writes = c->own_writes, .program = p, .index = index, .generation = generation, .gone = wiring_gone, .gone_arg = c,
-        .hold = hold, .release = release, .hold_arg = c});
+        .hold = hold, .release = release, .hold_arg = c, .ours = is_ours, .ours_arg = c});
     c->wirings++;
 }
 
@@ -247,7 +297,7 @@ static kl_worker *worker_new(kl_controller *c, int number)
 {
     return kl_worker_new(&(kl_worker_owner){.ran = c->env.ran ? owner_ran : NULL, .turn = c->env.turns ? owner_turn : NULL,
         .turn_over = c->env.turns ? owner_turn_over : NULL, .logic = owner_logic, .logic_unref = owner_logic_unref, .is_current = owner_is_current, .object = owner_object, .resolve = owner_resolve,
-        .resource = owner_resource, .event = owner_event, .ended = owner_ended, .answer = owner_answer, .more = owner_more, .arg = c, .name = c->name, .queue = c->queue, .own_writes = c->own_writes, .door = c->env.door, .clock = c->env.clock,
+        .resource = owner_resource, .event = owner_event, .ended = owner_ended, .answer = owner_answer, .more = owner_more, .arg = c, .name = c->name, .queue = c->queue, .own_writes = c->own_writes, .door = c->env.door, .fleet = c->env.fleet, .cluster = c->env.cluster, .gate = atomic_load(&c->gate), .clock = c->env.clock,
         .metrics = c->metrics, .elide = c->elide, .tenure = kl_office_tenure(c->office), .trace_requests = c->env.trace_requests}, number);
 }
 
@@ -331,10 +381,12 @@ static void publish(kl_controller *c)
     c->resync_timer = 0;
     c->resync = l->spec->resync;
     kl_workqueue_set_backoff(c->queue, &l->spec->backoff);
-    kl_wiring_activate(fresh);
-    resync_arm(c);
     if (!kl_office_suits(c->office, l->spec) && !c->moving)
         c->moving = kl_office_enter(c->env.offices, c->name, l->spec);
+    if (!c->moving)
+        take_part(c, l->spec);
+    kl_wiring_activate(fresh);
+    resync_arm(c);
     kl_triggers_set(c->triggers, l->spec->every, (const char *const *)l->spec->cron);
     if (running)
         workers_fit(c, wanted_workers(c, l->spec));
@@ -381,9 +433,11 @@ static void rest(kl_controller *c)
 static void move(kl_controller *c)
 {
     rest(c);
+    part(c);
     kl_office_leave(c->office);
     c->office = c->moving;
     c->moving = NULL;
+    take_part(c, kl_wiring_logic(c->current)->spec);
 }
 
 static void begin_work(kl_controller *c, const kl_controller_spec *spec)
@@ -496,6 +550,7 @@ void kl_controller_free(kl_controller *c)
     c->stopped = true;
     kl_loop_timer_cancel(c->env.loop, c->resync_timer);
     kl_triggers_free(c->triggers);
+    part(c);
     kl_office_leave(c->office);
     if (c->moving)
         kl_office_leave(c->moving);
@@ -552,6 +607,8 @@ void kl_controller_state_get(kl_controller *c, kl_controller_state *out)
         why = first ? kl_sprintf("%zu waiting for the cache to show what they wrote; %s", q.held, first) : NULL;
         kl_free(first);
     }
+    if (!why)
+        why = kl_office_say(c->office, c->name);
     *out = (kl_controller_state){.name = kl_strdup(c->name), .generation = current ? kl_wiring_logic(current)->generation : 0, .message = why,
         .ready = q.ready, .delayed = q.delayed, .running = q.running, .runs = kl_metrics_runs(c->metrics), .errors = kl_metrics_errors(c->metrics)};
     out->state = kl_strdup(parked ? "parked" : !current ? "waiting for caches" : working ? "running" : kl_office_open(c->office) ? "starting" : "waiting for leadership");

@@ -19,6 +19,8 @@ typedef struct kl_controller_env {         /* what the manager lends to all its 
     kl_loop *loop, *mapper;
     kl_caches *caches;
     kl_door *door;
+    const kl_fleet *fleet;                 /* of which the manager is one; NULL: there is one cluster */
+    size_t cluster;
     kl_offices *offices;                   /* NULL: they work in every replica */
     kl_metrics *metrics;
     int workers;

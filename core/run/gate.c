@@ -1,6 +1,7 @@
 /* gate.c - the runs under way are few (concurrency times workers), so they are a list of keys. */
 #include "run/gate.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -10,6 +11,7 @@ struct kl_gate {
     char *controller;
     void (*drained)(void *arg);
     void *arg;
+    atomic_uint_fast64_t moves;
     kl_mutex mu;
     kl_claims *claims KL_GUARDED_BY(mu);
     const char **inside KL_GUARDED_BY(mu);
@@ -38,6 +40,8 @@ void kl_gate_free(kl_gate *g)
     kl_free(g);
 }
 
+void kl_gate_moved(kl_gate *g, uint64_t keys) { atomic_fetch_add(&g->moves, keys); }
+uint64_t kl_gate_moves(kl_gate *g) { return atomic_load(&g->moves); }
 const char *kl_gate_controller(const kl_gate *g) { return g->controller; }
 
 static bool unwanted_locked(const kl_gate *g) KL_REQUIRES(g->mu)

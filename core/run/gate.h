@@ -20,6 +20,9 @@ bool kl_gate_set(kl_gate *g, kl_claims *c);                /* takes its own refe
 bool kl_gate_drained(kl_gate *g);
 kl_claims *kl_gate_claims(kl_gate *g);                     /* a new reference; NULL before the first set */
 bool kl_gate_owns(kl_gate *g, const char *key);
+/* Keys that came or went: counted by who sees them move. */
+void kl_gate_moved(kl_gate *g, uint64_t keys);
+uint64_t kl_gate_moves(kl_gate *g);
 /* Before a run, and after it; `key` is borrowed between the two. False: the key is not ours to run. */
 KL_NODISCARD bool kl_gate_enter(kl_gate *g, const char *key);
 void kl_gate_leave(kl_gate *g, const char *key);

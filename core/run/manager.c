@@ -186,7 +186,7 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
     m->recorder = kl_recorder_new(m->door, m->clock, m->loop);
     m->caches = kl_caches_new(&(kl_caches_options){.client = o->client, .clock = o->watch_clock ? o->watch_clock : m->clock, .loop = m->loop, .mapper = m->mapper, .ns = m->ns,
         .max_object = o->max_object ? o->max_object : MAX_OBJECT_DEFAULT, .drop_managed_fields = o->drop_managed_fields, .stream = o->watch_list, .watch_kinds = true, .changed = advance, .changed_arg = m});
-    m->env = (kl_controller_env){.client = o->client, .clock = m->clock, .loop = m->loop, .mapper = m->mapper, .caches = m->caches, .door = m->door,
+    m->env = (kl_controller_env){.client = o->client, .clock = m->clock, .loop = m->loop, .mapper = m->mapper, .caches = m->caches, .door = m->door, .fleet = o->fleet, .cluster = o->cluster,
         .metrics = m->metrics, .workers = o->workers, .workers_forced = o->workers_forced, .trace_requests = o->trace_requests, .event = record, .event_arg = m, .turns = o->turns,
         .ran = o->ran, .ran_arg = o->seen_arg, .changed = advance,
         .changed_arg = m};
@@ -202,6 +202,8 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
         return st;
     }
     m->env.offices = m->offices;
+    if (o->fleet)
+        kl_fleet_join(o->fleet, o->cluster, m, m->door);
     *out = m;
     return KL_OK;
 }
@@ -517,8 +519,33 @@ static void collect_states(void *arg)
         kl_webhooks_state(m->webhooks, i, &c->v[c->n++]);
 }
 
+/* The first of several managers speaks for all: it has the endpoints. */
+static bool speaks_for_all(const kl_manager *m) { return kl_fleet_size(m->o.fleet) && !m->o.cluster; }
+
+static size_t states_of_all(kl_manager *m, kl_controller_state **out)
+{
+    size_t n = 0;
+    *out = NULL;
+    for (size_t i = 0; i < kl_fleet_size(m->o.fleet); i++) {
+        states_call c = {.m = kl_fleet_manager(m->o.fleet, i)};
+        if (c.m)
+            kl_loop_call(c.m->loop, collect_states, &c);
+        *out = kl_realloc(*out, (n + c.n + 1) * sizeof **out);
+        for (size_t k = 0; k < c.n; k++) {
+            char *name = kl_sprintf("%s/%s", kl_fleet_name(m->o.fleet, i), c.v[k].name);
+            kl_free(c.v[k].name);
+            c.v[k].name = name;
+            (*out)[n++] = c.v[k];
+        }
+        kl_free(c.v);
+    }
+    return n;
+}
+
 size_t kl_manager_controllers(kl_manager *m, kl_controller_state **out)
 {
+    if (speaks_for_all(m))
+        return states_of_all(m, out);
     states_call c = {.m = m};
     kl_loop_call(m->loop, collect_states, &c);
     *out = c.v;
@@ -755,9 +782,10 @@ static void queue_samples(void *arg)
             v[n++] = (kl_queue_of){kl_controller_name(m->slots[i]->controllers[k]), kl_controller_queue(m->slots[i]->controllers[k])};
     kl_telemetry_queues(c->out, v, n, kl_clock_now(m->clock));
     kl_free(v);
+    kl_offices_metrics(m->offices, c->out);
 }
 
-char *kl_manager_metrics(kl_manager *m)
+static char *own_metrics(kl_manager *m)
 {
     kl_buf out = KL_BUF_INIT;
     kl_metrics_write(m->metrics, &out);
@@ -772,4 +800,19 @@ char *kl_manager_metrics(kl_manager *m)
     kl_metrics_head(&out, "kubelua_writes_refused_total", "counter", "Writes refused because the lease was not ours");
     kl_metrics_sample(&out, "kubelua_writes_refused_total", (double)kl_door_refused(m->door), NULL);
     return kl_buf_take(&out);
+}
+
+char *kl_manager_metrics(kl_manager *m)
+{
+    if (!speaks_for_all(m))
+        return own_metrics(m);
+    size_t n = kl_fleet_size(m->o.fleet);
+    char **texts = kl_new_array(char *, n);
+    for (size_t i = 0; i < n; i++)
+        texts[i] = own_metrics(kl_fleet_manager(m->o.fleet, i));
+    char *all = kl_fleet_metrics(m->o.fleet, (const char *const *)texts);
+    for (size_t i = 0; i < n; i++)
+        kl_free(texts[i]);
+    kl_free(texts);
+    return all;
 }

@@ -9,6 +9,7 @@
 #define KL_RUN_MANAGER_H
 
 #include "net/client.h"
+#include "run/fleet.h"
 #include "run/health.h"
 #include "run/reconciler.h"
 #include "run/webhook_config.h"
@@ -20,6 +21,8 @@ typedef struct kl_election_options {
     bool enabled;
     const char *name, *ns, *identity;              /* lease; identity NULL: host_pid_random */
     kl_time lease, renew, retry;                   /* 0: 15 s, 10 s, 2 s */
+    bool shards;                                   /* replicas share keys; what is not cut by its script's word, one of them leads */
+    size_t max_shards;                             /* so many of them; 0: all */
     bool per_controller;                           /* each controller has a lease of its own (name-controller), unless its script says otherwise */
 } kl_election_options;
 
@@ -47,6 +50,9 @@ typedef struct kl_manager_options {                /* kl_manager_new copies the 
     void (*seen)(void *arg, const char *controller, const kl_op *op);
     void *seen_arg;                                /* of both */
     bool turns;                                    /* keys wait for their turn, see run/turns.h */
+    /* One of several clusters, by its number; the first one's metrics, states and readiness are those of all. NULL: there is one. */
+    kl_fleet *fleet;
+    size_t cluster;
     kl_clock *watch_clock;                         /* of lists and watches; NULL: clock */
 } kl_manager_options;
 

@@ -12,7 +12,9 @@ struct kl_office {
     kl_offices *o;
     kl_lead lead;
     char *owner;                   /* KL_LEAD_OWN: the controller; else NULL */
-    kl_election *election;         /* NULL: always open */
+    kl_election *election;         /* NULL: always open, or: */
+    kl_sharding *sharding;
+    size_t gates;                  /* of these, who has a gate; without any we have no business among the replicas */
     size_t inside, working;        /* loop only, as what follows; inside is also read under o->mu */
     bool campaigning;              /* from its start until the election has ended */
     bool leaving;                  /* everybody left, the lease is being given back */
@@ -42,12 +44,46 @@ static void set_open(kl_office *f, bool open)
     kl_unlock(&f->o->mu);
 }
 
+/* --- one of two ways to come by a lease ---------------------------------------------------------------------------------- */
+
+/* Not one of the scripts': replicas share the keys. */
+#define LEAD_SHARED ((kl_lead)(KL_LEAD_NONE + 1))
+
+static bool is_contested(const kl_office *f) { return f->election || f->sharding; }
+
+static const char *lease_of(const kl_office *f)
+{
+    return f->election ? kl_election_name(f->election) : kl_sharding_name(f->sharding);
+}
+
+static void cancel(kl_office *f)
+{
+    if (f->election)
+        kl_election_cancel(f->election);
+    else
+        kl_sharding_cancel(f->sharding);
+}
+
+static void joined(kl_office *f)
+{
+    if (f->election)
+        kl_election_joined(f->election);
+    else
+        kl_sharding_joined(f->sharding);
+}
+
+static bool wait_end(kl_office *f)
+{
+    return f->election ? kl_election_wait(f->election) : kl_sharding_wait(f->sharding);
+}
+
 /* --- what the election says ---------------------------------------------------------------------------------------------- */
 
 static void elected(void *arg)
 {
     kl_office *f = arg;
-    kl_info("this process leads", "lease=%s epoch=%lld", kl_election_name(f->election), (long long)atomic_load(&kl_election_tenure(f->election)->epoch));
+    kl_info(f->election ? "this process leads" : "this process has its place among the replicas", "lease=%s epoch=%lld", lease_of(f),
+        (long long)atomic_load(&kl_office_tenure(f)->epoch));
     set_open(f, true);
     say_changed(f->o);
 }
@@ -57,19 +93,23 @@ static void deposed(void *arg)
 {
     kl_office *f = arg;
     if (f->open && !f->leaving && !f->o->closing)
-        kl_warn("this process does not lead any more; workers stop, caches stay warm", "lease=%s", kl_election_name(f->election));
+        kl_warn(f->election ? "this process does not lead any more; workers stop, caches stay warm" : "this process has lost its place among the replicas; workers stop, caches stay warm",
+            "lease=%s", lease_of(f));
     set_open(f, false);
     if (!f->working && !f->leaving)
-        kl_election_joined(f->election);
+        joined(f);
     say_changed(f->o);
 }
 
 static void campaign(kl_office *f)
 {
-    if (!f->election || f->campaigning || !f->o->started || f->o->closing)
+    if (!is_contested(f) || f->campaigning || !f->o->started || f->o->closing || (f->sharding && !f->gates))
         return;
     f->campaigning = true;
-    kl_election_start(f->election);
+    if (f->election)
+        kl_election_start(f->election);
+    else
+        kl_sharding_start(f->sharding);
 }
 
 static void ended(void *arg)
@@ -85,9 +125,23 @@ static void ended(void *arg)
 
 static kl_lead lead_of(const kl_offices *o, const kl_controller_spec *s)
 {
-    if (!o->env.election.options.enabled)
+    const kl_election_options *e = &o->env.election.options;
+    if (e->shards && s->shard != KL_SHARD_NEVER && (s->shard != KL_SHARD_DEFAULT || !s->lead_said))
+        return LEAD_SHARED;
+    if (!e->enabled && !e->shards)
         return KL_LEAD_NONE;
     return !s->lead_said && s->lead == KL_LEAD_MANAGER && o->env.election.options.per_controller ? KL_LEAD_OWN : s->lead;
+}
+
+static void share(kl_office *f)
+{
+    const kl_election_env *e = &f->o->env.election;
+    kl_err err = KL_ERR_INIT;
+    kl_sharding_env env = {.loop = e->loop, .client = e->client, .clock = e->clock, .group = f->o->lease, .ns = f->o->ns, .identity = f->o->identity,
+        .lease = e->options.lease, .renew = e->options.renew, .retry = e->options.retry, .max = e->options.max_shards, .started = elected, .stopped = deposed,
+        .ended = ended, .arg = f};
+    if (kl_sharding_new(&env, &f->sharding, &err))         /* the options were looked at when we began */
+        kl_mem_die(kl_err_message(&err));
 }
 
 static kl_office *office_new(kl_offices *o, kl_lead lead, const char *owner)
@@ -97,7 +151,9 @@ static kl_office *office_new(kl_offices *o, kl_lead lead, const char *owner)
     f->lead = lead;
     f->owner = lead == KL_LEAD_OWN ? kl_strdup(owner) : NULL;
     f->open = lead == KL_LEAD_NONE;
-    if (lead == KL_LEAD_NONE)
+    if (lead == LEAD_SHARED)
+        share(f);
+    if (lead == KL_LEAD_NONE || lead == LEAD_SHARED)
         return f;
     kl_election_env env = o->env.election;
     char *name = f->owner ? kl_sprintf("%s-%s", o->lease, f->owner) : kl_strdup(o->lease);
@@ -141,11 +197,11 @@ bool kl_office_suits(const kl_office *f, const kl_controller_spec *spec) { retur
 /* The last one is out, and nobody works any more. */
 static void give_back(kl_office *f)
 {
-    if (!f->election || !f->campaigning || f->leaving || f->inside || f->working)
+    if (!is_contested(f) || !f->campaigning || f->leaving || f->inside || f->working)
         return;
     f->leaving = true;
-    kl_info("nobody needs this lease any more; it is given back", "lease=%s", kl_election_name(f->election));
-    kl_election_cancel(f->election);
+    kl_info("nobody needs this lease any more; it is given back", "lease=%s", lease_of(f));
+    cancel(f);
 }
 
 void kl_office_leave(kl_office *f)
@@ -161,7 +217,43 @@ void kl_office_leave(kl_office *f)
 }
 
 bool kl_office_open(const kl_office *f) { return !f || f->open; }
-const kl_tenure *kl_office_tenure(const kl_office *f) { return f && f->election ? kl_election_tenure(f->election) : NULL; }
+
+const kl_tenure *kl_office_tenure(const kl_office *f)
+{
+    return !f ? NULL : f->election ? kl_election_tenure(f->election) : f->sharding ? kl_sharding_tenure(f->sharding) : NULL;
+}
+
+kl_gate *kl_office_gate(kl_office *f, kl_gate *have, const kl_controller_spec *spec, void (*moved)(void *arg, kl_claims *before), void *arg)
+{
+    if (!f || !f->sharding)
+        return NULL;
+    kl_gate *g = kl_sharding_enter(f->sharding, spec->name, spec->shard, moved, arg);
+    f->gates += !have;
+    if (f->leaving)
+        f->wanted = true;
+    else
+        campaign(f);
+    return g;
+}
+
+void kl_office_gate_close(kl_office *f, kl_gate *g)
+{
+    if (!f || !g)
+        return;
+    f->gates--;
+    kl_sharding_leave(f->sharding, g);
+}
+
+char *kl_office_say(const kl_office *f, const char *controller)
+{
+    if (!f || !f->sharding)
+        return NULL;
+    kl_sharding_state s;
+    kl_sharding_state_get(f->sharding, controller, &s);
+    if (!s.member)
+        return kl_strdup("waiting for a place among the replicas");
+    return kl_sprintf("%.0f %% of the keys, %zu replica%s", s.share * 100, s.members, s.members == 1 ? "" : "s");
+}
 
 void kl_office_work(kl_office *f)
 {
@@ -174,8 +266,8 @@ void kl_office_rest(kl_office *f)
     if (!f)
         return;
     f->working--;
-    if (f->election && !f->open && !f->working && !f->leaving && f->campaigning)
-        kl_election_joined(f->election);
+    if (is_contested(f) && !f->open && !f->working && !f->leaving && f->campaigning)
+        joined(f);
 }
 
 /* --- all of them ------------------------------------------------------------------------------------------------------------- */
@@ -183,7 +275,7 @@ void kl_office_rest(kl_office *f)
 kl_status kl_offices_new(const kl_offices_env *env, kl_offices **out, kl_err *err)
 {
     const kl_election_options *e = &env->election.options;
-    kl_status st = e->enabled ? kl_election_check(e, err) : KL_OK;
+    kl_status st = e->enabled || e->shards ? kl_election_check(e, err) : KL_OK;
     if (st)
         return st;
     kl_offices *o = kl_new(kl_offices);
@@ -213,7 +305,7 @@ static void close_on_loop(void *arg)
         f->wanted = false;
         if (f->campaigning && !f->leaving) {
             f->leaving = true;
-            kl_election_cancel(f->election);
+            cancel(f);
         }
     }
 }
@@ -224,8 +316,8 @@ void kl_offices_close(kl_offices *o)
         return;
     kl_loop_call(o->env.election.loop, close_on_loop, o);
     for (size_t i = 0; i < o->n; i++)
-        if (o->started && o->all[i]->election && !kl_election_wait(o->all[i]->election))
-            kl_warn("the lease was not given back; others wait for it to expire", "lease=%s", kl_election_name(o->all[i]->election));
+        if (o->started && is_contested(o->all[i]) && !wait_end(o->all[i]))
+            kl_warn("the lease was not given back; others wait for it to expire", "lease=%s", lease_of(o->all[i]));
 }
 
 void kl_offices_free(kl_offices *o)
@@ -234,6 +326,7 @@ void kl_offices_free(kl_offices *o)
         return;
     for (size_t i = 0; i < o->n; i++) {
         kl_election_free(o->all[i]->election);
+        kl_sharding_free(o->all[i]->sharding);
         kl_free(o->all[i]->owner);
         kl_free(o->all[i]);
     }
@@ -261,10 +354,17 @@ bool kl_offices_healthy(kl_offices *o, kl_time tolerance, char **why)
     kl_lock(&o->mu);
     for (size_t i = 0; i < o->n && good; i++) {
         kl_election *e = o->all[i]->election;
-        good = !e || kl_election_healthy(e, tolerance);
+        good = e ? kl_election_healthy(e, tolerance) : !o->all[i]->sharding || kl_sharding_healthy(o->all[i]->sharding, tolerance);
         if (!good && why)
-            *why = kl_sprintf("the lease %s ran out, and what runs under it has not ended", kl_election_name(e));
+            *why = kl_sprintf("the lease %s ran out, and what runs under it has not ended", lease_of(o->all[i]));
     }
     kl_unlock(&o->mu);
     return good;
+}
+
+void kl_offices_metrics(kl_offices *o, kl_buf *out)
+{
+    for (size_t i = 0; o && i < o->n; i++)
+        if (o->all[i]->sharding)
+            kl_sharding_metrics(o->all[i]->sharding, out);
 }

@@ -4,11 +4,15 @@
  *
  * Controllers of the manager's lease share one office, a controller with a lease of its own has one for itself, and those that
  * run in every replica have one that is always open (NULL is such a one, too). An office campaigns while somebody is in it. Functions are called on the
- * manager's loop unless said otherwise. */
+ * manager's loop unless said otherwise.
+ *
+ * With options.shards most controllers share the keys with other replicas: their office is a place among these (sharding.h), open
+ * while we have it, and each of them has a gate. */
 #ifndef KL_RUN_OFFICE_H
 #define KL_RUN_OFFICE_H
 
 #include "run/election.h"
+#include "run/sharding.h"
 #include "run/spec.h"
 
 typedef struct kl_offices kl_offices;
@@ -35,9 +39,17 @@ bool kl_office_open(const kl_office *f);               /* work may begin */
 /* Work begins (the office is open), and has come to its end: while somebody works the lease is neither given back nor campaigned for anew. */
 void kl_office_work(kl_office *f);
 void kl_office_rest(kl_office *f);
+/* Where keys are shared: the gate of a controller that is in, whose caches are there; NULL elsewhere: all keys are ours. Again when its
+ * spec has changed, with the one that it has. moved: see kl_sharding_enter. */
+kl_gate *kl_office_gate(kl_office *f, kl_gate *have, const kl_controller_spec *spec, void (*moved)(void *arg, kl_claims *before), void *arg);
+void kl_office_gate_close(kl_office *f, kl_gate *g);   /* it has no run under way; NULL is fine */
+/* For people, where keys are shared: "a third of the keys is here, 3 replicas"; NULL elsewhere. Caller frees. */
+char *kl_office_say(const kl_office *f, const char *controller);
 /* For the writes of who works there; NULL: nobody asks. Lives as long as the offices. */
 const kl_tenure *kl_office_tenure(const kl_office *f);
 
+/* Gauges of shared keys, where they are; on the loop. */
+void kl_offices_metrics(kl_offices *o, kl_buf *out);
 /* Any thread: every office with somebody in it is open. */
 bool kl_offices_leading(kl_offices *o);
 /* Any thread, waits for nobody: false when some lease ran out more than `tolerance` ago and who worked under it has not ended; *why

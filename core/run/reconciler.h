@@ -15,6 +15,7 @@
 #include "base/trace.h"
 #include "cache/informer.h"
 #include "net/client.h"
+#include "run/fleet.h"
 #include "run/news.h"
 #include "run/spec.h"
 
@@ -83,6 +84,11 @@ bool kl_run_owns(const kl_run *r, const char *kind);      /* kind is in `owns` *
 void kl_run_call(kl_run *r, const kl_op *op);
 void kl_run_sleep(kl_run *r, kl_time d);
 void kl_run_resolve(kl_run *r, const char *kind);         /* reply body is NULL; then kl_run_resource(kind) is there */
+/* Of several clusters (run/fleet.h; NULL and 0 where there is one): who we are, and that the next call or resolve goes to another. */
+const kl_fleet *kl_run_fleet(const kl_run *r);
+size_t kl_run_cluster(const kl_run *r);
+void kl_run_at(kl_run *r, size_t cluster);
+const kl_resource *kl_run_resource_at(kl_run *r, size_t cluster, const char *kind);       /* NULL when it was not resolved there yet */
 /* In resume: how it ended. body is NULL for sleep, resolve and failures; both borrowed until the next begin or the end of the run. */
 kl_status kl_run_reply(kl_run *r, const kl_value **body, kl_err **err);
 /* The same, blocking this worker: where the program cannot yield. *body is a new reference. */

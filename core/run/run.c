@@ -107,12 +107,51 @@ static kl_op complete(kl_run *r, const kl_op *op)
     return full;
 }
 
-/* *write is set before the answer comes. */
+/* --- several clusters ------------------------------------------------------------------------------------------------- */
+
+const kl_fleet *kl_run_fleet(const kl_run *r) { return r->w->o.fleet; }
+size_t kl_run_cluster(const kl_run *r) { return r->w->o.cluster; }
+void kl_run_at(kl_run *r, size_t cluster) { r->at = cluster; }
+
+const kl_resource *kl_run_resource_at(kl_run *r, size_t cluster, const char *kind)
+{
+    return kl_client_resolve_cached(kl_fleet_client(r->w->o.fleet, cluster), kind);
+}
+
+/* What was said of the next begin counts once. */
+static size_t take_at(kl_run *r)
+{
+    size_t at = r->at;
+    r->at = KL_FLEET_NONE;
+    return at;
+}
+
+static void resolve(kl_run *r, const char *kind, kl_resolve_fn *done, void *arg)
+{
+    size_t at = take_at(r);
+    if (at == KL_FLEET_NONE)
+        r->w->o.resolve(r->w->o.arg, kind, done, arg);
+    else
+        kl_client_resolve(kl_fleet_client(r->w->o.fleet, at), kind, done, arg);
+}
+
+/* --- beginning -------------------------------------------------------------------------------------------------------- */
+
+/* *write is set before the answer comes; a write to another cluster is none that our caches would show. */
 static uint64_t submit(kl_run *r, const kl_op *op, kl_write **write, kl_reply_fn *done, void *arg)
 {
     kl_op full = complete(r, op);
-    *write = kl__write_of(r, &full);
-    return kl__run_submit(r, &full, done, arg);
+    size_t at = take_at(r);
+    *write = NULL;
+    if (at == KL_FLEET_NONE) {
+        r->door = r->w->o.door;
+        *write = kl__write_of(r, &full);
+        return kl__run_submit(r, &full, done, arg);
+    }
+    r->door = kl_fleet_door(r->w->o.fleet, at);
+    if (kl_verb_is_write(op->verb))
+        return kl_door_write(r->door, r->w->o.name, &full, done, arg);
+    return kl_door_read(r->door, r->w->o.name, &full, done, arg);
 }
 
 void kl_run_call(kl_run *r, const kl_op *op)
@@ -129,7 +168,7 @@ void kl_run_resolve(kl_run *r, const char *kind)
     r->pending = kl__answer_new(r);
     r->request = 0;
     r->waiting_for = "discovery";
-    r->w->o.resolve(r->w->o.arg, kind, resolve_done, r->pending);
+    resolve(r, kind, resolve_done, r->pending);
 }
 
 void kl_run_sleep(kl_run *r, kl_time d)
@@ -219,7 +258,7 @@ kl_status kl_run_resolve_wait(kl_run *r, const char *kind, kl_err *err)
 {
     blocked b;
     blocked_init(&b, err);
-    r->w->o.resolve(r->w->o.arg, kind, blocked_resolved, &b);
+    resolve(r, kind, blocked_resolved, &b);
     return blocked_wait(&b);
 }
 

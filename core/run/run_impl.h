@@ -52,6 +52,8 @@ struct kl_run {
     kl_heap_node deadline; /* in w->due while there is a timeout */
     kl_answer *pending;    /* the request under way, or NULL */
     uint64_t request;
+    kl_door *door;         /* through which that went */
+    size_t at;             /* the cluster of what begins next, or KL_FLEET_NONE: our own */
     const char *waiting_for;   /* words for the timeout message; static */
     kl_status reply_status;
     const kl_value *reply_body;

@@ -11,6 +11,7 @@
 #include "base/sync.h"
 #include "run/informers.h"
 #include "run/leader.h"
+#include "run/metrics.h"
 #include "run/shard.h"
 #include "run/shard_lease.h"
 
@@ -315,14 +316,14 @@ static void remember(kl_sharding *s)
 {
     kl_lock(&s->mu);
     kl_sharding_state *t = &s->state;
-    bool changed = t->members != kl_shard_members(s->brain) || t->known != kl_shard_known(s->brain);
+    bool was_settled = t->settled;
     *t = (kl_sharding_state){.members = kl_shard_members(s->brain), .known = kl_shard_known(s->brain), .member = kl_shard_deadline(s->brain) > 0,
         .settled = kl_shard_settled(s->brain)};
-    bool tell = changed && t->member;
+    bool tell = t->settled && !was_settled;
     size_t members = t->members, known = t->known;
     kl_unlock(&s->mu);
     if (tell)
-        kl_info("replicas that share the keys", "lease=%s replicas=%zu present=%zu", kl_shard_name(s->brain), members, known);
+        kl_info("the replicas agree on who has which keys", "lease=%s replicas=%zu present=%zu", kl_shard_name(s->brain), members, known);
 }
 
 static void step(kl_sharding *s, const kl_shard_input *in)
@@ -446,4 +447,25 @@ void kl_sharding_state_get(kl_sharding *s, const char *controller, kl_sharding_s
     kl_unlock(&s->mu);
     out->share = controller ? kl_claims_share(c, controller) : 0;
     kl_claims_unref(c);
+}
+
+bool kl_sharding_healthy(kl_sharding *s, kl_time tolerance)
+{
+    kl_time until = atomic_load(&s->tenure.until);
+    return !until || kl_clock_boot(s->env.clock) <= until + tolerance;
+}
+
+void kl_sharding_metrics(kl_sharding *s, kl_buf *out)
+{
+    kl_metrics_head(out, "kubelua_shard_members", "gauge", "Replicas that share the keys, as this one sees it; 0 while it is none of them");
+    kl_metrics_sample(out, "kubelua_shard_members", s->state.member ? (double)s->state.members : 0, NULL);
+    kl_metrics_head(out, "kubelua_shard_share", "gauge", "The part of all keys that this replica wants for itself");
+    for (size_t i = 0; i < s->n_parts; i++)
+        if (s->parts[i]->in)
+            kl_metrics_sample(out, "kubelua_shard_share", kl_claims_share(s->claims, kl_gate_controller(s->parts[i]->gate)), "controller",
+                kl_gate_controller(s->parts[i]->gate), NULL);
+    kl_metrics_head(out, "kubelua_shard_moves_total", "counter", "Keys of objects that came to this replica, or left it");
+    for (size_t i = 0; i < s->n_parts; i++)
+        kl_metrics_sample(out, "kubelua_shard_moves_total", (double)kl_gate_moves(s->parts[i]->gate), "controller",
+            kl_gate_controller(s->parts[i]->gate), NULL);
 }

@@ -50,6 +50,10 @@ typedef struct kl_sharding_state {
     bool member, settled;
     double share;                      /* of all keys, of the controller that was asked for */
 } kl_sharding_state;
+/* Gauges; on the loop. */
+void kl_sharding_metrics(kl_sharding *s, kl_buf *out);
+/* Any thread, waits for nobody: false when our time ran out more than `tolerance` ago and the loop has not seen it. */
+bool kl_sharding_healthy(kl_sharding *s, kl_time tolerance);
 void kl_sharding_state_get(kl_sharding *s, const char *controller, kl_sharding_state *out);    /* any thread */
 
 #endif

@@ -124,7 +124,7 @@ static void run_free(kl_run *r)
         kl_lock(&w->mu);
         pending->run = NULL;
         kl_unlock(&w->mu);
-        kl_door_cancel(w->o.door, r->request);
+        kl_door_cancel(r->door, r->request);
     }
     kl_heap_remove(&w->due, &r->sleep);
     kl_heap_remove(&w->due, &r->deadline);
@@ -310,6 +310,8 @@ static kl_run *run_new(kl_worker *w, kl_gen_state *g, const kl_queue_item *item,
     size_t nslen;
     r->w = w;
     r->gen = g;
+    r->door = w->o.door;
+    r->at = KL_FLEET_NONE;
     r->item = *item;
     r->key = item->key;
     kl_key_split(r->key, &nslen, &r->name);

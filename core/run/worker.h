@@ -9,6 +9,7 @@
 #include "queue/workqueue.h"
 #include "run/door.h"
 #include "run/elide.h"
+#include "run/fleet.h"
 #include "run/gate.h"
 #include "run/metrics.h"
 #include "run/own_writes.h"
@@ -65,6 +66,8 @@ typedef struct kl_worker_owner {
     /* Keys are run while it lasts; the worker belongs to the term in which it was made. NULL: nobody asks. */
     const kl_tenure *tenure;
     kl_own_writes *own_writes;         /* keys wait until the caches show what their runs wrote; NULL: they do not */
+    const kl_fleet *fleet;             /* of which we are one; NULL: there is no other cluster */
+    size_t cluster;
     kl_gate *gate;                     /* keys that it does not let in are another replica's, and forgotten; NULL: all come in */
 } kl_worker_owner;
 

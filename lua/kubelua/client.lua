@@ -54,6 +54,11 @@ function M.connect(opts)
   return setmetatable({ core = core.connect(rest), on_warning = type(warn) == "function" and warn }, Client)
 end
 
+--- The calls of a client over another wire: `core` has what of a connection they need.
+---@param wire table
+---@return kubelua.Client
+function M.over(wire) return setmetatable({ core = wire, on_warning = false }, Client) end
+
 -- ---------------------------------------------------------------- sending
 
 -- Every poll waits a slice in C; between two of them hooks run, so ^C works.

@@ -25,6 +25,7 @@ local M = {}
 ---@field generation integer      of the script
 ---@field id string               of this run, in every log line
 ---@field epoch integer           of the leader (leaseTransitions of its Lease): grows with every new holder; 0 without election
+---@field cluster string?        whose key this is, by its context's name; nil where the process manages one cluster
 ---@field log kubelua.Log
 ---@field live kubelua.Live       the same reads, from the server
 local Context = {}
@@ -347,6 +348,14 @@ function Context:merge_status(o, status)
   unobserved[kind] = true
   return merge(false)
 end
+
+-- ---------------------------------------------------------------- other clusters
+
+--- Another cluster of this process (kubelua run --context a --context b): the calls of a client, as part of this run. Reads come
+--- from that server, a name alone means the key's namespace there, too; writes are ctx's own in every respect.
+---@param name string             of the context
+---@return kubelua.Client
+function Context:at(name) return require("kubelua.peer").at(name) end -- luacheck: no self
 
 -- ---------------------------------------------------------------- events, time
 

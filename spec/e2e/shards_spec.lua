@@ -1,0 +1,211 @@
+local controller = require "support.controller"
+local process = require "support.process"
+local servers = require "support.servers"
+local wait = require "support.wait"
+
+local LEASE = "coordination.k8s.io/v1/Lease"
+local ROUNDS = (os.getenv "KL_VARIANT" or "release") == "release" and 12 or 3
+
+-- data.by says who answered which question, "r1=one;r2=two;". A write holds the version that it read: when it meets another's answer it
+-- looks again, so that one question has two answers only if two replicas work on one key at the same time.
+local SCRIPT = [[
+local kube = require "kubelua"
+return kube.controller {
+  name = "%s",
+  resource = "v1/ConfigMap",
+  namespaces = { %q },
+  selector = "shards=yes",
+  shard = %s,
+  reconcile = function(map, ctx)
+    local seen = "=" .. map("data.ask") .. ";"
+    if (map("data.by") or ""):find(seen, 1, true) then return end
+    ctx:patch(map, function(m)
+      local by = m.data.by or ""
+      if not by:find(seen, 1, true) then m.data.by = by .. WHO .. seen end
+    end, { lock = true })
+  end,
+}
+]]
+
+servers.each(function(name, start)
+  describe("replicas that share keys at " .. name, function()
+    local server, client
+    lazy_setup(function()
+      server = start {}
+      client = controller.client(server)
+    end)
+    lazy_teardown(function() if server then server:stop() end end)
+
+    -- A group of replicas: names are "r1", "r2", ...
+    local function group(prefix, by)
+      local g = { ns = controller.namespace(client, prefix), n = 0, running = {} }
+      g.lease = "shards-" .. g.ns
+      local script = SCRIPT:format(g.lease, g.ns, by or "true")
+      function g.join(...)
+        g.n = g.n + 1
+        local who = "r" .. g.n
+        g.running[who] = controller.start(server, "local WHO = \"" .. who .. "\"\n" .. script, "--shards", "auto", "--leader-elect-identity", who,
+          "--leader-elect-resource-namespace", g.ns, ...)
+        return who
+      end
+      function g.leases()
+        local out, n = {}, 0
+        for lease in client:each(LEASE, { namespace = g.ns, labels = "kubelua.dev/shards-of=" .. g.lease }) do
+          out[lease.spec.holderIdentity] = lease
+          n = n + 1
+        end
+        return out, n
+      end
+      -- Everybody who is there has published a ring of all who are there.
+      function g.settled(members)
+        wait.until_true(90, ("%d replicas agree"):format(members), function()
+          local leases, n = g.leases()
+          if n ~= members then error(("there are %d"):format(n), 0) end
+          for _, lease in pairs(leases) do
+            local said = require("kubelua").decode(lease.metadata.annotations["kubelua.dev/shard"])
+            if #said.members ~= members then error(lease.spec.holderIdentity .. " knows " .. #said.members, 0) end
+          end
+          return true
+        end)
+      end
+      function g.ask(first, last, ask)
+        for i = first, last do
+          client:apply({ kind = "v1/ConfigMap", namespace = g.ns, name = "q" .. i, labels = { shards = "yes" }, data = { ask = ask } }, { manager = "asker" })
+        end
+      end
+      -- Who answered: { q1 = "r2", ... }, when all n have an answer to `ask`; an error when some was answered twice.
+      function g.answers(n, ask, seconds)
+        local who = {}
+        wait.until_true(seconds or 90, ("%d answers to %s"):format(n, ask), function()
+          local count = 0
+          for map in client:each("v1/ConfigMap", { namespace = g.ns, labels = "shards=yes" }) do
+            local by = map("data.by") or ""
+            local _, times = by:gsub("=" .. ask .. ";", "")
+            if times > 0 then
+              who[map.metadata.name], count = by:match("(r%d+)=" .. ask .. ";"), count + 1
+              if times > 1 then who.twice = map.metadata.name .. ": " .. by end
+            end
+          end
+          if count < n then error(("%d of %d"):format(count, n), 0) end
+          return true
+        end)
+        assert.is_nil(who.twice)
+        return who
+      end
+      function g.finish()
+        for _, run in pairs(g.running) do controller.finish(run) end
+        local _, n = g.leases()
+        assert.equal(0, n)
+      end
+      return g
+    end
+
+    local function count(who)
+      local n = {}
+      for _, replica in pairs(who) do n[replica] = (n[replica] or 0) + 1 end
+      return n
+    end
+
+    it("each take their own, and a newcomer only what becomes its own", function()
+      local g = group "shards"
+      for _ = 1, 3 do g.join("--leader-elect-lease-duration", "30s", "--leader-elect-renew-deadline", "20s") end
+      g.settled(3)
+      g.ask(1, 300, "one")
+      local first = g.answers(300, "one")
+      local n = count(first)
+      for i = 1, 3 do assert.truthy((n["r" .. i] or 0) > 50, ("r%d answered %d of 300"):format(i, n["r" .. i] or 0)) end
+
+      g.join("--leader-elect-lease-duration", "30s", "--leader-elect-renew-deadline", "20s")
+      g.settled(4)
+      g.ask(1, 300, "two")
+      local second = g.answers(300, "two")
+      local moved = 0
+      for question, replica in pairs(second) do
+        if replica ~= first[question] then
+          assert.equal("r4", replica, question)
+          moved = moved + 1
+        end
+      end
+      assert.truthy(moved > 30 and moved < 150, moved .. " moved")
+
+      controller.finish(g.running.r2)         -- says goodbye: nobody waits for a lease of 30 s
+      g.running.r2 = nil
+      g.settled(3)
+      g.ask(1, 300, "three")
+      for question, replica in pairs(g.answers(300, "three")) do
+        if second[question] ~= "r2" then assert.equal(second[question], replica, question) end
+      end
+      g.finish()
+    end)
+
+    it("keep namespaces together where the script says so, and tell their part in metrics", function()
+      local g, port = group("whole", '"namespace"'), servers.free_port()
+      g.join()
+      g.join("--metrics-bind-address", "127.0.0.1:" .. port)
+      g.settled(2)
+      g.ask(1, 40, "one")
+      local n = 0
+      for _ in pairs(count(g.answers(40, "one"))) do n = n + 1 end
+      assert.equal(1, n)
+      local metrics = process.run(("curl -sS --max-time 10 http://127.0.0.1:%d/metrics"):format(port))
+      assert.truthy(metrics:find("\nkubelua_shard_members 2\n", 1, true), metrics)
+      local share = tonumber(metrics:match "\nkubelua_shard_share{[^}]*} (%S+)")
+      assert.truthy(share and share > 0.2 and share < 0.8, tostring(share))
+      assert.truthy(metrics:find "\nkubelua_shard_moves_total{[^}]*} %d+\n")
+      g.finish()
+    end)
+
+    it("take over from one that died, and from one that is frozen, which then starts anew", function()
+      local g = group "crash"
+      local short = { "--leader-elect-lease-duration", "3s", "--leader-elect-renew-deadline", "2s", "--leader-elect-retry-period", "400ms" }
+      for _ = 1, 3 do g.join(table.unpack(short)) end
+      g.settled(3)
+      g.running.r1:kill()
+      g.running.r1 = nil
+      g.ask(1, 60, "zero")
+      for _, replica in pairs(g.answers(60, "zero")) do assert.not_equal("r1", replica) end
+      g.settled(2)
+      for round = 1, ROUNDS do
+        local frozen, other = "r2", "r3"
+        if round % 2 == 0 then frozen, other = other, frozen end
+        g.running[frozen]:signal "STOP"
+        g.ask(1, 60, "a" .. round)
+        wait.until_true(60, "the frozen one is out", function() return not g.leases()[frozen] end)
+        g.running[frozen]:signal "CONT"
+        g.answers(60, "a" .. round)           -- exactly once each, although the frozen one had begun some
+        g.settled(2)
+        g.ask(1, 60, "b" .. round)
+        local n = count(g.answers(60, "b" .. round))
+        assert.truthy((n[frozen] or 0) > 5 and (n[other] or 0) > 5, "both are at work again")
+      end
+      g.finish()
+    end)
+
+    it("leave what is not cut to one of them", function()
+      local g = group("single", "false")
+      g.join()
+      g.join()
+      wait.until_true(60, "a leader", function()
+        local lease = client:get(LEASE, g.ns, g.lease)
+        return lease and lease("spec.holderIdentity") ~= ""
+      end)
+      g.ask(1, 30, "one")
+      local n = 0
+      for _ in pairs(count(g.answers(30, "one"))) do n = n + 1 end
+      assert.equal(1, n)
+      local _, members = g.leases()
+      assert.equal(0, members)
+      g.finish()
+    end)
+  end)
+end)
+
+describe("kubelua run --shards", function()
+  it("is auto or a number", function()
+    for _, wrong in ipairs { "0", "-1", "many", "3x", "1001", "" } do
+      local out, code = process.run(("build/kubelua run --shards '%s' controllers/hello.lua 2>&1"):format(wrong))
+      assert.equal(2, code, out)
+      assert.truthy(out:find("auto for all of them, or a number from 1 to 1000", 1, true), out)
+    end
+  end)
+end)

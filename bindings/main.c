@@ -34,6 +34,8 @@ const cli_command cli_commands[] = {
         "  kubelua rbac hello.lua --record --bind -n system | kubectl apply -f -", cli_lua, CONTROLLERS},
     {"init", "NAME [options]", "Write a project to begin with: a controller, its tests, its definition, its rights and its Deployment.",
         "  kubelua init greeter --kind example.com/v1/Greeting && cd greeter && kubelua test", cli_lua, CONTROLLERS},
+    {"explain", "SCRIPT.lua... [options]", "Say what the caches of scripts hold on a cluster, what they cost, and what would make them smaller.",
+        "It lists and watches what the scripts would, for ten seconds, and writes nothing.", cli_lua, CONTROLLERS},
     {"get", "KIND [NAME...] | KIND/NAME... [options]", "Show objects: as a table, as YAML or JSON, or one field of each.",
         "KIND is po, pods, Pod, deployments.apps, apps/v1/Deployment, or several with commas between.\n"
         "  kubelua get po -A -o wide\n  kubelua get deploy/web -o yaml\n  kubelua get nodes -o path=status.allocatable.cpu\n"

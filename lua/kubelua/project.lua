@@ -277,7 +277,8 @@ function M.body(kind) return BODIES[kind] and ",\n      " .. BODIES[kind] or "" 
 
 local function commands(name, custom)
   local lines = { { "check %s.lua", "what it is, or where its mistake is" }, { "test", "its tests" },
-    { custom and "dev %s.lua --crds crds" or "dev %s.lua", "tries it without a cluster; edit and save while it runs" }, { "run %s.lua", "on the cluster of your kubeconfig" } }
+    { custom and "dev %s.lua --crds crds" or "dev %s.lua", "tries it without a cluster; edit and save while it runs" },
+    { "run %s.lua", "on the cluster of your kubeconfig" } }
   local out, wide = {}, 0
   for i, l in ipairs(lines) do
     out[i] = "kubelua " .. l[1]:format(name)

@@ -33,6 +33,8 @@ local function without_comments(text)
   return table.concat(out)
 end
 
+M.without_comments = without_comments
+
 local function line_of(text, at)
   local _, n = text:sub(1, at):gsub("\n", "")
   return n + 1

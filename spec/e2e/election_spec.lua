@@ -1,4 +1,5 @@
 local controller = require "support.controller"
+local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
 
@@ -14,10 +15,10 @@ servers.each(function(name, start)
     end)
     lazy_teardown(function() if server then server:stop() end end)
 
-    local function contender(lease, duration, deadline)
+    local function contender(lease, duration, deadline, retry)
       return controller.start(server, controller.answering(ns, "!"), "--leader-elect", "--leader-elect-resource-namespace", ns,
         "--leader-elect-resource-name", lease, "--leader-elect-lease-duration", duration, "--leader-elect-renew-deadline", deadline,
-        "--leader-elect-retry-period", "1s")
+        "--leader-elect-retry-period", retry or "1s")
     end
 
     local function holder(lease)
@@ -35,13 +36,13 @@ servers.each(function(name, start)
     end
 
     it("hand over at once when the leader says goodbye", function()
-      -- A lease that outlives a busy machine's worst moments, and the wait below.
-      local first, second, leader = one_of_two_leads("polite", "60s", "40s")
+      -- A lease that outlives a busy machine's worst moments, and a standby that would ask again in 30 s at the earliest.
+      local first, second, leader = one_of_two_leads("polite", "60s", "40s", "30s")
       controller.ask(client, ns, 1, 5)
       controller.await_answers(client, ns, 5, 20, answer)
       assert.equal(leader, holder "polite")
       controller.finish(first)
-      wait.until_true(40 / wait.factor, "the other one leads", function()
+      wait.until_true(28 / wait.factor, "the other one leads", function()
         local who = holder "polite"
         return who and who ~= leader
       end)
@@ -60,6 +61,95 @@ servers.each(function(name, start)
       end)
       controller.ask(client, ns, 11, 15)
       controller.await_answers(client, ns, 15, 20, answer)
+      controller.finish(second)
+    end)
+
+    -- One table, three ways to lead; each says in the object of its name who looked at it.
+    local function three(mine, identity, without_own)
+      local function one(name, more)
+        return ([[kube.controller { name = "%s", resource = "v1/ConfigMap", namespaces = { %q }, %s
+          reconcile = function(map, ctx)
+            if map.metadata.name == "%s" then ctx:patch(map, { data = { %s = tostring(ctx.epoch) } }) end
+          end }]]):format(name, mine, more or "", name, identity)
+      end
+      return ('local kube = require "kubelua"\nreturn { %s, %s%s }'):format(one "usual", one("everywhere", "leader = false,"),
+        without_own and "" or ", " .. one("alone", 'leader = "own",'))
+    end
+
+    it("lead one by one where a controller has a lease of its own, and all where it needs none", function()
+      local mine = controller.namespace(client, "offices")
+      for _, object in ipairs { "usual", "everywhere", "alone" } do client:create { kind = "v1/ConfigMap", namespace = mine, name = object } end
+      local function replica(identity)
+        return controller.start(server, three(mine, identity), "--leader-elect", "--leader-elect-resource-namespace", mine,
+          "--leader-elect-resource-name", "shop", "--leader-elect-identity", identity, "--leader-elect-lease-duration", "60s",
+          "--leader-elect-renew-deadline", "40s", "--leader-elect-retry-period", "10s")
+      end
+      local function said(object) return client:get("v1/ConfigMap", mine, object)("data") end
+      local function holds(lease)
+        local l = client:get("coordination.k8s.io/v1/Lease", mine, lease)
+        return l and l("spec.holderIdentity")
+      end
+      local first = replica "first"
+      wait.until_true(30, "the first one everywhere", function() return said "usual" and said "everywhere" and said "alone" end)
+      assert.equal("first", holds "shop")
+      assert.equal("first", holds "shop-alone")
+      local second = replica "second"
+      wait.until_true(30, "the second one where no lease is needed", function() return said("everywhere")("second") end)
+      assert.equal("0", said("everywhere").second)
+      assert.is_nil(said("usual")("second"))
+      -- A reload without the controller gives its lease away; the other replica still wants it.
+      process.write(first.script_path, three(mine, "first", true))
+      wait.until_true(30, "the second one has the lease of the one that is gone", function() return said("alone")("second") end)
+      assert.equal("second", holds "shop-alone")
+      assert.equal("1", said("alone").second)
+      assert.equal("first", holds "shop")
+      -- And back: it waits for its lease, the others go on.
+      process.write(first.script_path, three(mine, "first"))
+      first:wait_for_log(30, "alone: waiting for leadership")
+      controller.finish(second)
+      wait.until_true(30, "the first one has it again", function() return holds "shop-alone" == "first" end)
+      controller.finish(first)
+      assert.equal("", holds "shop")
+      assert.equal("", holds "shop-alone")
+    end)
+
+    it("are told by --leader-elect-per-controller to share the work", function()
+      local mine = controller.namespace(client, "shared")
+      local run = controller.start(server, controller.answering(mine, "!"), "--leader-elect-per-controller", "--leader-elect-resource-namespace", mine,
+        "--leader-elect-resource-name", "shop")
+      wait.until_true(30, "a lease of its own", function() return client:get("coordination.k8s.io/v1/Lease", mine, "shop-answers-" .. mine) end)
+      assert.is_nil(client:get("coordination.k8s.io/v1/Lease", mine, "shop"))
+      controller.ask(client, mine, 1, 3)
+      controller.await_answers(client, mine, 3, 30, answer)
+      controller.finish(run)
+    end)
+  end)
+end)
+
+servers.only_real(function(name, start)
+  describe("a standby that may not watch the lease, against " .. name, function()
+    it("says so, asks now and then, and takes over", function()
+      local server = start {}
+      local client = controller.client(server)
+      local ns = controller.namespace(client, "unwatched")
+      local user = "joe-" .. ns
+      client:apply { kind = "rbac.authorization.k8s.io/v1/Role", namespace = ns, name = user, rules = {
+        { apiGroups = { "" }, resources = { "configmaps" }, verbs = { "list", "watch", "patch" } },
+        { apiGroups = { "coordination.k8s.io" }, resources = { "leases" }, verbs = { "get", "create", "update" } } } }
+      client:apply { kind = "rbac.authorization.k8s.io/v1/RoleBinding", namespace = ns, name = user,
+        roleRef = { apiGroup = "rbac.authorization.k8s.io", kind = "Role", name = user },
+        subjects = { { apiGroup = "rbac.authorization.k8s.io", kind = "User", name = user } } }
+      local function contender()
+        return controller.start(server, controller.answering(ns, "!"), "--namespace", ns, "--as", user, "--as-group", "system:authenticated",
+          "--leader-elect", "--leader-elect-resource-namespace", ns, "--leader-elect-resource-name", "lock", "--leader-elect-retry-period", "1s")
+      end
+      local first = contender()
+      first:wait_for_log(30, "controller is running")
+      local second = contender()
+      second:wait_for_log(30, "the lease cannot be watched")
+      controller.finish(first)
+      controller.ask(client, ns, 1, 3)
+      controller.await_answers(client, ns, 3, 60, answer)
       controller.finish(second)
     end)
   end)

@@ -110,7 +110,7 @@ local function needs_of(scripts, o, add)
       first = first or c.manager or c.name
       rbac.of_spec(c, add, watched)
       by_name[c.name] = { namespaces = c.namespaces or watched or false }
-      if c.leader == "own" then own_leases[#own_leases + 1] = c.name end
+      if c.leader == "own" then own_leases[#own_leases + 1] = first .. "-" .. c.name end
     end
     of_source(script, loaded, list, namespaces_of(list, watched), add, notes)
   end

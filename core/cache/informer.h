@@ -23,10 +23,11 @@ typedef struct kl_handler {
     /* The initial list has been delivered to this handler. Once. May be NULL. */
     void (*on_synced)(void *arg);
     void *arg;
-    /* The store has come to another resourceVersion, whatever brought it: an event, a bookmark, a list. When no more are at hand, and before on_lull. May be NULL. */
-    void (*on_progress)(void *arg);
     /* After one or more on_event, on their thread, when no more are at hand: what was gathered may be handed on. May be NULL. */
     void (*on_lull)(void *arg);
+    /* The store has come to another resourceVersion, whatever brought it: an event, a bookmark, a list. When no more are at hand, and
+     * before on_lull. May be NULL. */
+    void (*on_progress)(void *arg);
 } kl_handler;
 
 typedef struct kl_informer_part {

@@ -17,8 +17,8 @@ local M = {}
 ---@class kubelua.ControllerSpec
 ---@field name string                      field manager, lease and metric label: lower case letters, digits and -
 ---@field resource string|string[]         "example.com/v1/SecretSync", "v1/Node"; of a list each kind gets a controller of its own
----@field reconcile fun(obj: kubelua.view, ctx: kubelua.Context): any, string?
----@field finalize? fun(obj: kubelua.view, ctx: kubelua.Context): any, string?   runs before a deleted object goes; its finalizer is kept by the runtime
+---@field reconcile fun(obj: kubelua.view, ctx: kubelua.Context): kubelua.Result|kubelua.Verdict|string|number|boolean|nil, any
+---@field finalize? fun(obj: kubelua.view, ctx: kubelua.Context): kubelua.Result|kubelua.Verdict|string|number|boolean|nil, any   before a deleted object goes
 ---@field finalizer? string|string[]       its name, "kubelua.dev/<name>" unless said; a list: and the names that it had before
 ---@field namespaces? string[]             of which objects are seen
 ---@field selector? string|{labels?: string|table, fields?: string|table}   of the resource, asked of the server

@@ -19,6 +19,20 @@ local suggest = require "kubelua.suggest"
 
 local M = {}
 
+--- What a reconcile may return: effects, and what is next.
+---@class kubelua.Result
+---@field apply? table|kubelua.view             objects to apply, one or a list
+---@field force? boolean                        take the fields that are applied from other managers
+---@field delete? table|kubelua.view            { kind, namespace, name, ... }, an object, or a list of either
+---@field status? table|kubelua.view            keys that are merged into the status; conditions by their types
+---@field observed_generation? boolean          set status.observedGeneration, too
+---@field events? table                         { type, reason, message, action, related }, one or a list
+---@field error? any                            after the effects: an error, tried again with backoff
+---@field fail? any                             after the effects: no more until the object changes
+---@field requeue_after? string|number
+---@field requeue? boolean                      again, with growing backoff
+---@field priority? integer                     of the key when it comes back
+
 ---@class kubelua.Verdict
 local Verdict = {}
 Verdict.__name = "kubelua.Verdict"

@@ -14,11 +14,11 @@ widgets.each("elide-spec", function(t)
 
   -- Requests that write, by the client's own count, and writes that were left out. The Lease and Events have other methods, or are not here.
   local function counts()
-    local text, sent, elided = metrics(), 0, nil
+    local text, sent = metrics(), 0
     for method, n in text:gmatch '\nrest_client_requests_total{[^}]*method="(%u+)"[^}]*} (%d+)' do
       if method ~= "GET" then sent = sent + tonumber(n) end
     end
-    elided = tonumber(text:match '\nkubelua_elided_writes_total{[^}]*} (%d+)')
+    local elided = tonumber(text:match '\nkubelua_elided_writes_total{[^}]*} (%d+)')
     return sent, elided or 0
   end
 

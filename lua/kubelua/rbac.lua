@@ -43,6 +43,11 @@ function M.of_election(name, namespace, add)
   add { kind = "coordination.k8s.io/v1/Lease", verbs = { "get", "list", "watch", "update" }, names = { name }, namespaces = { namespace }, why = "leader election" }
 end
 
+--- What replicas need that share keys: their Leases have the names of replicas, and who is silent is deleted by the others.
+function M.of_shards(namespace, add)
+  add { kind = "coordination.k8s.io/v1/Lease", verbs = { "get", "list", "watch", "create", "update", "delete" }, namespaces = { namespace }, why = "shards" }
+end
+
 -- What a verb of ours is in the words of the authorizer. An apply creates what is not there.
 local RBAC = {
   apply = { "create", "patch" }, create = { "create" }, update = { "update" }, patch = { "patch" }, delete = { "delete" }, deletecollection = { "deletecollection" },

@@ -14,6 +14,7 @@ M.options = {
   { "--watch-namespace", "NAME", "for kubelua run --namespace NAME: a Role there instead of a ClusterRole" },
   { "--bind", nil, "a ServiceAccount and bindings, too", type = "flag" },
   { "--leader-elect", nil, "for kubelua run --leader-elect", type = "flag" },
+  { "--shards", nil, "for kubelua run --shards", type = "flag" },
   { "--record", nil, "run the tests beside the scripts, and count what they do", type = "flag" },
   { "--crds", "FILE|DIR", "definitions of the kinds, for their plurals and for --record (may be repeated)", type = "list" },
   { "--output", "FORMAT", "yaml or json (yaml)", brief = "-o" },
@@ -118,6 +119,7 @@ local function needs_of(scripts, o, add)
   if o.leader_elect then
     for _, name in ipairs { first, table.unpack(own_leases) } do rbac.of_election(name, o.namespace or "default", add) end
   end
+  if o.shards then rbac.of_shards(o.namespace or "default", add) end
   return first, by_name, notes
 end
 

@@ -79,11 +79,11 @@ servers.each(function(name, start)
         wait.until_true(seconds or 90, ("%d answers to %s"):format(n, ask), function()
           local count = 0
           for map in client:each("v1/ConfigMap", { namespace = g.ns, labels = "shards=yes" }) do
-            local by = map("data.by") or ""
-            local _, times = by:gsub("=" .. ask .. ";", "")
+            local log = map("data.by") or ""
+            local _, times = log:gsub("=" .. ask .. ";", "")
             if times > 0 then
-              who[map.metadata.name], count = by:match("(r%d+)=" .. ask .. ";"), count + 1
-              if times > 1 then who.twice = map.metadata.name .. ": " .. by end
+              who[map.metadata.name], count = log:match("(r%d+)=" .. ask .. ";"), count + 1
+              if times > 1 then who.twice = map.metadata.name .. ": " .. log end
             end
           end
           if count < n then error(("%d of %d"):format(count, n), 0) end

@@ -81,6 +81,7 @@ typedef struct kl_shard_action {
     unsigned events;
 } kl_shard_action;
 
+/* Heap object, the caller owns; the strings are copied. KL_EINVAL for times that make no sense. */
 KL_NODISCARD kl_status kl_shard_new(const kl_shard_config *c, kl_shard **out, kl_err *err);
 void kl_shard_free(kl_shard *s);
 kl_shard_action kl_shard_step(kl_shard *s, const kl_shard_input *in, kl_shard_now now);

@@ -159,7 +159,7 @@ servers.only_real(function(name, start)
 
     it("names the RBAC rule that is missing, and does not end", function()
       local p = process.spawn { KUBELUA, "run", script("curious", "v1/Secret"), "--kubeconfig", server:kubeconfig_for(server.tokens.nobody) }
-      p:wait_for_log(20, 'verb "list" on resource "secrets"')
+      p:wait_for_log(20, 'add rule {apiGroups: [""], resources: ["secrets"], verbs: ["list", "watch"]} to the ClusterRole of nobody')
       assert.equal(0, p:stop())
     end)
 

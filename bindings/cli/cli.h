@@ -49,6 +49,8 @@ typedef enum cli_news { CLI_TERMINATE, CLI_HANGUP, CLI_POKED, CLI_MOVED, CLI_TIM
 cli_news cli_wait(kl_time timeout);
 void cli_poke(void);                                   /* any thread: something changed outside */
 void cli_move(void);                                   /* any thread: something changed within */
+/* Says so and exits with status 1, on any thread: something that cannot be ended runs on. */
+void cli_leave_stuck(void *arg);
 /* From now on another SIGTERM or SIGINT exits with status 1 at once. */
 void cli_second_signal_exits(void);
 

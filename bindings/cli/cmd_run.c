@@ -258,7 +258,7 @@ static int make_manager(session *s, size_t number, kl_program **programs)
     const kl_config *c = kl_client_config(s->clients[number]);
     kl_manager_options o = {.client = s->clients[number], .fleet = s->fleet, .cluster = number, .ns = s->ns, .workers = (int)s->workers, .workers_forced = s->workers > 0, .grace = s->grace,
         .max_object = s->max_object, .trace_requests = s->trace_requests, .metrics_cert_dir = number ? NULL : s->metrics_cert_dir, .metrics_auth = s->metrics_auth && !number, .drop_managed_fields = !s->keep_managed_fields, .watch_list = s->watch_list, .metrics_address = number ? NULL : s->metrics, .health_address = number ? NULL : s->health,
-        .changed = moved, .webhooks = s->webhooks};
+        .changed = moved, .stuck = cli_leave_stuck, .webhooks = s->webhooks};
     if (s->dev && !s->webhooks.listen)
         o.webhooks.listen = "127.0.0.1:0";
     if (s->dev && !s->webhooks.url && !s->webhooks.service)

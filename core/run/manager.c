@@ -57,6 +57,7 @@ struct kl_manager {
     size_t n_slots;
     retiree *retired;
     size_t n_retired;
+    uint64_t stop_timer;                   /* loop only */
     bool started, stopping;
     char **webhook_texts;                  /* of o.webhooks */
     char *ns, *lease, *metrics_address, *health_address, *metrics_cert_dir;       /* what o borrowed: a script that named the lease is freed by a reload */
@@ -246,15 +247,42 @@ static void abort_all(void *arg)
     end_runs(m);
 }
 
-typedef struct timer_call {
-    kl_manager *m;
-    uint64_t id;
-} timer_call;
+/* So much longer a run may take to notice that it was ended. */
+#define NOTICE KL_SECONDS(5)
 
-static void cancel_timer(void *arg)
+static void tell_stuck(void *arg)
 {
-    timer_call *c = arg;
-    kl_loop_timer_cancel(c->m->loop, c->id);
+    kl_manager *m = arg;
+    m->stop_timer = 0;
+    for (size_t i = 0; i < m->n_slots; i++)
+        for (size_t k = 0; k < m->slots[i]->n; k++) {
+            kl_workqueue_stats q;
+            kl_workqueue_stats_get(kl_controller_queue(m->slots[i]->controllers[k]), kl_clock_now(m->clock), &q);
+            if (q.running)
+                kl_error("a run does not come back: its code neither returns nor calls", "controller=%s running=%zu", kl_controller_name(m->slots[i]->controllers[k]), q.running);
+        }
+    if (m->o.stuck)
+        m->o.stuck(m->o.changed_arg);
+}
+
+static void grace_over(void *arg)
+{
+    kl_manager *m = arg;
+    abort_all(m);
+    m->stop_timer = kl_loop_timer(m->loop, NOTICE, tell_stuck, m);
+}
+
+static void arm_grace(void *arg)
+{
+    kl_manager *m = arg;
+    m->stop_timer = kl_loop_timer(m->loop, m->o.grace ? m->o.grace : GRACE_DEFAULT, grace_over, m);
+}
+
+static void disarm_grace(void *arg)
+{
+    kl_manager *m = arg;
+    kl_loop_timer_cancel(m->loop, m->stop_timer);
+    m->stop_timer = 0;
 }
 
 void kl_manager_stop(kl_manager *m)
@@ -264,13 +292,13 @@ void kl_manager_stop(kl_manager *m)
     kl_loop_call(m->loop, begin_stop, m);
     if (m->o.turns)
         kl_loop_call(m->loop, end_runs, m);        /* time stands: who sleeps would not wake */
-    timer_call grace = {m, kl_loop_timer(m->loop, m->o.grace ? m->o.grace : GRACE_DEFAULT, abort_all, m)};
+    kl_loop_call(m->loop, arm_grace, m);
     for (size_t i = 0; i < m->n_slots; i++)            /* nobody changes the slots while stopping */
         for (size_t k = 0; k < m->slots[i]->n; k++)
             kl_controller_wait(m->slots[i]->controllers[k]);
     for (size_t i = 0; i < m->n_retired; i++)
         kl_controller_wait(m->retired[i].c);
-    kl_loop_call(m->loop, cancel_timer, &grace);
+    kl_loop_call(m->loop, disarm_grace, m);
     if (!kl_recorder_flush(m->recorder, kl_clock_now(kl_clock_real()) + FLUSH_MAX))
         kl_warn("some events were not recorded before the end", "dropped=%llu", (unsigned long long)kl_recorder_dropped(m->recorder));
     kl_offices_close(m->offices);

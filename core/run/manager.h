@@ -42,6 +42,9 @@ typedef struct kl_manager_options {                /* kl_manager_new copies the 
     kl_webhook_options webhooks;                   /* for scripts that have some */
     const char *metrics_cert_dir;                  /* HTTPS for metrics; NULL: HTTP */
     bool metrics_auth;                             /* the API server says who may read them */
+    /* Stopping: runs that were told to end after the grace period have not, and may never (code that does not come back). The log names their
+     * controllers. A process that must end now ends itself here. On a thread of the manager's; NULL: kl_manager_stop waits on. */
+    void (*stuck)(void *arg);
     /* What kl_manager_controllers tells of states may have changed. On a thread of the manager's; must not wait. May be NULL. */
     void (*changed)(void *arg);
     void *changed_arg;

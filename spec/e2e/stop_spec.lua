@@ -1,0 +1,82 @@
+--- stop_spec.lua - the end of `kubelua run`: what runs may finish, nothing new begins, probes hear of it, and nothing holds it for ever.
+
+local controller = require "support.controller"
+local process = require "support.process"
+local servers = require "support.servers"
+local wait = require "support.wait"
+
+-- Runs until somebody makes the ConfigMap "go", then writes.
+local SLOW = [[
+local kube = require "kubelua"
+return kube.controller {
+  name = "slow-%s", resource = "v1/ConfigMap",
+  reconcile = function(map, ctx)
+    if map.metadata.namespace ~= %q or not map("data.ask") or map("data.answer") then return end
+    ctx.log:info("begun %%s", map.metadata.name)
+    while not ctx.live:get("v1/ConfigMap", "go") do ctx:sleep "20ms" end
+    ctx:patch(map, function(m) m.data.answer = "done" end)
+  end,
+}
+]]
+
+-- Comes back to nobody.
+local STUCK = [[
+return require("kubelua").controller { name = "stuck-%s", resource = "v1/ConfigMap", reconcile = function(map, ctx)
+  if map.metadata.namespace ~= %q then return end
+  ctx.log:info "in it"
+  while true do end
+end }
+]]
+
+servers.each(function(name, start)
+  describe("`kubelua run` against " .. name .. ", when it is told to end", function()
+    local server, client
+    lazy_setup(function()
+      server = start {}
+      client = controller.client(server)
+    end)
+    lazy_teardown(function() if server then server:stop() end end)
+
+    it("is not ready any more, begins nothing, finishes what runs, gives the lease back and ends with status 0", function()
+      local ns = controller.namespace(client, "stop")
+      controller.ask(client, ns, 1, 1)
+      local run = controller.start(server, SLOW:format(ns, ns), "--health-probe-bind-address", "127.0.0.1:0", "--grace-period", "300s",
+        "--leader-elect", "--leader-elect-resource-namespace", ns)
+      run:wait_for_log(60, "begun question-1")
+      local health = wait.until_true(30, "the address", function() return run:log():match "serving health probes address=(%S+)" end)
+      local function readyz() return (process.run(("curl -sS --max-time 30 http://%s/readyz"):format(health))) end
+      wait.until_true(60, "it is ready", function() return readyz() == "ok" end)
+      run:signal "TERM"
+      wait.until_true(60, "it is not ready", function() return readyz():find("[-]shutdown failed: this process is stopping", 1, true) end)
+      controller.ask(client, ns, 2, 2)
+      client:create { kind = "v1/ConfigMap", namespace = ns, name = "go" }
+      assert.equal(0, run:wait(120 * wait.factor), run:log())
+      assert.equal("done", client:get("v1/ConfigMap", ns, "question-1").data.answer)
+      assert.is_nil(client:get("v1/ConfigMap", ns, "question-2")("data.answer"))
+      assert.is_nil(run:log():find("begun question-2", 1, true))
+      local lease = client:get("coordination.k8s.io/v1/Lease", ns, "slow-" .. ns)
+      assert.truthy((lease("spec.holderIdentity") or "") == "")
+    end)
+
+    it("ends what still waits when the grace period is over", function()
+      local ns = controller.namespace(client, "grace")
+      controller.ask(client, ns, 1, 1)
+      local run = controller.start(server, SLOW:format(ns, ns), "--grace-period", "100ms")
+      run:wait_for_log(60, "begun question-1")
+      run:signal "TERM"
+      assert.equal(0, run:wait(120 * wait.factor), run:log())
+      assert.truthy(run:log():find("the grace period is over", 1, true))
+      assert.is_nil(client:get("v1/ConfigMap", ns, "question-1")("data.answer"))
+    end)
+
+    it("is not held by code that never comes back", function()
+      local ns = controller.namespace(client, "stuck")
+      controller.ask(client, ns, 1, 1)
+      local run = controller.start(server, STUCK:format(ns, ns), "--grace-period", "100ms")
+      run:wait_for_log(60, "in it")
+      run:signal "TERM"
+      assert.equal(1, run:wait(120 * wait.factor), run:log())
+      assert.truthy(run:log():find("a run does not come back: its code neither returns nor calls controller=stuck-" .. ns, 1, true), run:log())
+    end)
+  end)
+end)

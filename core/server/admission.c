@@ -9,7 +9,6 @@
 #include "model/object.h"
 #include "model/patch.h"
 #include "model/selector.h"
-#include "server/status.h"
 
 #define GROUP "admissionregistration.k8s.io"
 #define TIMEOUT_DEFAULT 10
@@ -398,6 +397,50 @@ void kl__admission_call(kl_server *s, kl__admission *a, kl_httpd_request *http)
     kl_buf_fini(&body);
     kl_free(url);
     kl_free(ca);
+}
+
+/* ------------------------------------------------------------------ configurations */
+
+static void KL_PRINTF(4, 5) blame(kl__causes *causes, size_t i, const char *field, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    char *why = kl_vsprintf(fmt, ap), *path = kl_sprintf("webhooks[%zu].%s", i, field);
+    va_end(ap);
+    kl__cause_add(causes, "FieldValueInvalid", path, "%s", why);
+    kl_free(path);
+    kl_free(why);
+}
+
+static void validate_hook(const kl_value *hook, size_t i, kl__causes *causes)
+{
+    const char *name = kl_value_str_at(hook, "name", NULL), *effects = kl_value_str_at(hook, "sideEffects", NULL);
+    size_t dots = 0;
+    for (const char *p = name; p && *p; p++)
+        dots += *p == '.';
+    if (!name || dots < 2)
+        blame(causes, i, "name", "Invalid value: \"%s\": should be a domain with at least three segments separated by dots", name ? name : "");
+    const kl_value *where = kl_value_get(hook, "clientConfig"), *url = kl_value_get(where, "url");
+    if (!url == !kl_value_get(where, "service"))
+        blame(causes, i, "clientConfig", "Required value: exactly one of url or service is required");
+    else if (url && strncmp(kl_value_str(url) ? kl_value_str(url) : "", "https://", 8))
+        blame(causes, i, "clientConfig.url", "Invalid value: \"%s\": 'https' is the only allowed URL scheme; desired format: https://host[/path]", kl_value_str(url) ? kl_value_str(url) : "");
+    if (!effects || (strcmp(effects, "None") && strcmp(effects, "NoneOnDryRun")))
+        blame(causes, i, "sideEffects", "Unsupported value: \"%s\": supported values: \"None\", \"NoneOnDryRun\"", effects ? effects : "");
+    if (!has_word(kl_value_get(hook, "admissionReviewVersions"), "v1"))
+        blame(causes, i, "admissionReviewVersions", "Invalid value: must include at least one of v1 (the embedded API server does not speak v1beta1)");
+    int64_t timeout = kl_value_int_at(hook, TIMEOUT_DEFAULT, "timeoutSeconds", NULL);
+    if (timeout < 1 || timeout > 30)
+        blame(causes, i, "timeoutSeconds", "Invalid value: %lld: the timeout value must be between 1 and 30 seconds", (long long)timeout);
+    if (kl_value_len(kl_value_get(hook, "matchConditions")))
+        blame(causes, i, "matchConditions", "Forbidden: the embedded API server has no CEL; try this configuration on a real one");
+}
+
+void kl__admission_validate_config(const kl_value *o, kl__causes *causes)
+{
+    const kl_value *hooks = kl_value_get(o, "webhooks");
+    for (size_t i = 0; i < kl_value_len(hooks); i++)
+        validate_hook(kl_value_item(hooks, i), i, causes);
 }
 
 /* ------------------------------------------------------------------ decisions */

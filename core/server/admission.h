@@ -13,6 +13,7 @@
 #define KL_SERVER_ADMISSION_H
 
 #include "server/state.h"
+#include "server/status.h"
 
 typedef struct kl__admission kl__admission;
 
@@ -27,6 +28,9 @@ void kl__admission_call(kl_server *s, kl__admission *a, kl_httpd_request *http);
 kl_time kl__admission_wall(const kl__call *c);             /* the call's moment */
 const kl_value *kl__admission_uid(const kl__call *c, const kl_value *fresh);      /* the uid that was made first; takes fresh */
 const char *kl__admission_name(const kl__call *c, char *fresh);                   /* likewise, for generateName; takes fresh; borrowed. NULL: not kept, fresh is still the caller's */
+
+/* What is wrong with a configuration. */
+void kl__admission_validate_config(const kl_value *o, kl__causes *causes);
 
 /* Whether a mutating webhook may be met at all: cheap. */
 bool kl__admission_mutates(const kl__call *c);

@@ -1,4 +1,5 @@
 /* strategy.c - the rules of kinds, as kube-apiserver's strategies have them: mostly tables of who behaves how. */
+#include "server/admission.h"
 #include "server/strategy.h"
 
 #include <inttypes.h>
@@ -344,6 +345,8 @@ void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_valu
         kl__csr_validate(c, old, o, causes);
     if (among(c->kind, " /events events.k8s.io/events "))
         kl__event_validate(c, old, o, causes);
+    if (among(c->kind, " admissionregistration.k8s.io/mutatingwebhookconfigurations admissionregistration.k8s.io/validatingwebhookconfigurations "))
+        kl__admission_validate_config(o, causes);
     kl__validate_metadata(o, causes);
     if (among(c->kind, " apiextensions.k8s.io/customresourcedefinitions "))
         kl__crd_validate(c->s, old, o, causes);

@@ -113,10 +113,12 @@ static kl_status from_files(kl_webhook_keeper *k, kl_err *err)
 
 static kl_status renew(kl_webhook_keeper *k, kl_webhook_certs *c, kl_err *err)
 {
-    kl_status st = kl_webhook_certs_renew(c, &k->names, k->env.o->life, kl_clock_wall(k->env.clock), err);
-    if (!st)
-        kl_info("made a new certificate for webhooks", "name=%s", k->names.dns[0] ? k->names.dns[0] : k->names.ips[0] ? k->names.ips[0] : "");
-    return st;
+    return kl_webhook_certs_renew(c, &k->names, k->env.o->life, kl_clock_wall(k->env.clock), err);
+}
+
+static void made(kl_webhook_keeper *k)
+{
+    kl_info("made a new certificate for webhooks", "name=%s", k->names.dns[0] ? k->names.dns[0] : k->names.ips[0] ? k->names.ips[0] : "");
 }
 
 static bool good(kl_webhook_keeper *k, const kl_webhook_certs *c)
@@ -143,6 +145,8 @@ static kl_status from_secret(kl_webhook_keeper *k, kl_err *err)
             if (!st) {
                 const kl_value *body = kl_webhook_certs_secret(&c, k->secret.ns, k->secret.name, kl_object_rv(secret));
                 st = call(k, is_new ? KL_CREATE : KL_UPDATE, "v1/Secret", k->secret.ns, k->secret.name, body, NULL, err);
+                if (!st)
+                    made(k);
                 kl_value_unref(body);
             }
         }
@@ -166,8 +170,8 @@ static kl_status certificate(kl_webhook_keeper *k, kl_err *err)
     kl_status st = KL_OK;
     if (k->secret.ns)
         st = from_secret(k, err);
-    else if (!good(k, &k->certs))
-        st = renew(k, &k->certs, err);
+    else if (!good(k, &k->certs) && !(st = renew(k, &k->certs, err)))
+        made(k);
     kl_webhook_metrics_certificate(k->env.metrics, !st);
     return st;
 }

@@ -55,7 +55,7 @@ local fail = checks.fail
 
 local function check_name(name)
   if type(name) ~= "string" then core.blame(("kube.webhook: name must be a text, got %s"):format(type(name))) end
-  local why = core.name_problem("subdomain", name)
+  local why = core.name_problem("dns1123_subdomain", name)
   if why then core.blame(("webhook %q: %s (it is a path, and the name of a configuration)"):format(name, why)) end
 end
 
@@ -82,6 +82,11 @@ local function check_resources(self, spec)
   end
   local subs = texts(self, "subresources", spec.subresources) or {}
   self.kinds = {}
+  local seen = {}
+  local function add(word)
+    if not seen[word] then self.kinds[#self.kinds + 1] = word end
+    seen[word] = true
+  end
   for _, word in ipairs(list) do
     local kind, sub = word, nil
     if type(word) == "string" and word ~= "*" then
@@ -90,10 +95,10 @@ local function check_resources(self, spec)
     end
     if word ~= "*" then checks.kind(self, "resource", kind) end
     if sub and not sub:find "^[%l*]+$" then fail(self, "resource: %q: a subresource is a word such as \"scale\"", word) end
-    self.kinds[#self.kinds + 1] = word
+    add(word)
     for _, s in ipairs(subs) do
       if word == "*" then fail(self, "subresources: \"*\" has none; name the resources") end
-      self.kinds[#self.kinds + 1] = kind .. "/" .. s
+      add(kind .. "/" .. s)
     end
   end
 end

@@ -212,8 +212,8 @@ servers.each(function(name, start)
 
     it("answers before the API server gives up", function()
       begin(script(hook, ns, [[timeout = "3s", validate = function(obj, req) ]] .. PROBE .. [[
-        local began = os.clock()
-        while os.clock() - began < 6 do end end]]))
+        local until_then = os.time() + 5
+        while os.time() < until_then do end end]]))
       in_force(probed())
       local e = refused("slow")
       assert.truthy(e.message:find(hook, 1, true), e.message)
@@ -266,7 +266,7 @@ return kube.controller { name = %q, resource = "v1/ConfigMap", reconcile = funct
       for n = 1, 5 do assert.equal("yes", map("last" .. n, { x = "1" }).data.seen) end
     end)
 
-    it("shares certificates of its own among replicas in a Secret, and heals it", function()
+    it("shares certificates of its own among replicas in a Secret", function()
       local text = script(hook, ns, "mutate = function(obj) " .. PROBE .. 'obj.data.seen = "yes" end')
       local secret = ns .. "/certs"
       local one, two = begin(text, "--webhook-secret", secret), begin(text, "--webhook-secret", secret)

@@ -9,8 +9,10 @@ markers. What cannot be built or run here is "not run", with the reason."""
 import argparse
 import json
 import os
+import random
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from typing import Callable
@@ -373,6 +375,83 @@ def rotated(server, name, command):
     return line
 
 
+STANDBY = ("return require('kubelua').controller { name = 'elected', resource = 'v1/ConfigMap', namespaces = { 'bench' }, "
+           'reconcile = function() end }')
+RELEASES, CRASHES = 10, 3
+
+
+class Replica:
+    """A process that says when it leads, and when it knows that another one does."""
+    number = 0
+
+    def __init__(self, command):
+        Replica.number += 1
+        self.leads, self.waits = threading.Event(), threading.Event()
+        self.p = subprocess.Popen([w.format(n=Replica.number) for w in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        threading.Thread(target=self.listen, daemon=True).start()
+
+    def listen(self):
+        for line in self.p.stdout:
+            if 'this process leads' in line:
+                self.at = time.monotonic()
+                self.leads.set()
+            elif 'leader elected' in line or 'another leads' in line:
+                self.waits.set()
+
+
+def handed_over(command, kill):
+    """ms from the end of the one that leads until the other one does."""
+    first = Replica(command)
+    second = None
+    try:
+        if not first.leads.wait(60):
+            raise RuntimeError('nobody leads')
+        second = Replica(command)
+        if not second.waits.wait(60):
+            raise RuntimeError('the second replica does not see the first one')
+        time.sleep(random.uniform(1, 5))       # some moment of its waiting
+        began = time.monotonic()
+        first.p.kill() if kill else first.p.terminate()
+        if not second.leads.wait(60):
+            raise RuntimeError('nobody took over')
+        return 1e3 * (second.at - began)
+    finally:
+        for r in (first, second):
+            if r:
+                r.p.terminate()
+                r.p.wait()
+
+
+def failover(ctx):
+    """How long nobody leads when the leader says goodbye, and when it dies."""
+    why = realserver.missing()
+    if why:
+        return f'not run: {why}'
+    results = Results()
+    with realserver.Server(port=ctx.port + 10) as server:
+        server.kubectl('apply', '--server-side', '-f', '-', text=config_maps())
+        script = server.path('elected.lua')
+        with open(script, 'w') as f:
+            f.write(STANDBY)
+        peers = [('kubelua', ['../build/kubelua', 'run', script, '--kubeconfig', server.kubeconfig, '--leader-elect', '--leader-elect-resource-namespace', 'bench',
+                              '--leader-elect-resource-name', 'kubelua', '--leader-elect-identity', 'replica-{n}']),
+                 ('client-go', ['bin/elect-go', '--kubeconfig', server.kubeconfig, '--lease', 'client-go', '--identity', 'replica-{n}'])]
+        for name, command in peers:
+            if not os.path.exists(command[0]):
+                results.add(name, None, f'{command[0]} could not be built here')
+                continue
+            released = sorted(handed_over(command, False) for _ in range(RELEASES))
+            died = sorted(handed_over(command, True) / 1e3 for _ in range(CRASHES))
+            line = {'release_ms': released[len(released) // 2], 'release_worst_ms': released[-1], 'crash_s': died[len(died) // 2], 'crash_worst_s': died[-1]}
+            say(f'  failover  {name}: {line["release_ms"]:.0f} ms after a release, {line["crash_s"]:.1f} s after a crash')
+            results.add(name, line)
+            with open('results/failover.jsonl', 'a') as raw:
+                raw.write(json.dumps(dict(line, row=name, at=int(time.time()))) + '\n')
+    columns = [Column('after a release, ms', 'release_ms'), Column('the worst', 'release_worst_ms'), Column('after a crash, s', 'crash_s'), Column('the worst', 'crash_worst_s')]
+    return (f'Two replicas with the usual times (15, 10 and 2 s). From the signal to the leader until the other one leads; medians of {RELEASES} and {CRASHES}. '
+            'A lease of a leader that died runs out 15 s after its last renewal.\n\n' + table(results, columns, 'peer', ours=None))
+
+
 # ---------------------------------------------------------------- what has a program of its own
 
 def printed(command, timeout=600):
@@ -464,6 +543,7 @@ SECTIONS = [
     Section('small', 'Sync of 1,000', small, (60, 0)),
     Section('calls', 'Requests to a real API server', calls, (130, 45)),
     Section('rotation', 'A token rotates', rotation, (260, 0), False),
+    Section('failover', 'The leader goes', failover, (220, 0), False),
     Section('idle', 'Idle, and start', idle, (230, 230), False),
     Section('lua', 'Calls of a script', lua, (60, 60), False),
     Section('store', 'Store', store, (60, 60), False),

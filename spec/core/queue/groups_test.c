@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/random.h"
+#include "base/sync.h"
 #include "queue/workqueue.h"
 
 static kl_workqueue *queue(void)
@@ -332,6 +333,132 @@ static void nobody_waits_without_bound_whoever_else_comes(void **state)
         assert_true(passed > 0);               /* and does not hold up what somebody changed */
         kl_workqueue_free(q);
     }
+}
+
+/* --- threads: of a group one runs, and nobody is left waiting ---------------------------------------------------------------------- */
+
+#define CROWD_KEYS    40
+#define CROWD_GROUPS  5
+#define CROWD_ADDS    5000
+#define CROWD_ADDERS  2
+#define CROWD_WORKERS 4
+typedef struct crowd {
+    kl_workqueue *q;
+    kl_mutex mu;
+    kl_cond cond;
+    bool busy[CROWD_GROUPS];
+    int seen[CROWD_KEYS], added[CROWD_KEYS], overlaps, news;
+} crowd;
+
+static kl_time clock_now(void) { return kl_clock_now(kl_clock_real()); }
+
+static void crowd_wake(void *arg)
+{
+    crowd *c = arg;
+    kl_lock(&c->mu);
+    c->news++;
+    kl_cond_broadcast(&c->cond);
+    kl_unlock(&c->mu);
+}
+
+static void crowd_run(crowd *c, const kl_queue_item *it, kl_random *r)
+{
+    int k = atoi(strchr(it->key, '/') + 1), g = k % CROWD_GROUPS;
+    char group[16];
+    snprintf(group, sizeof group, "g%d", g);
+    bool holds = kl_random_next(r) % 8 == 0;
+    if (holds && kl_random_next(r) % 2) {      /* not now */
+        kl_workqueue_hold(c->q, it, clock_now() + 1000, clock_now());
+        return;
+    }
+    if (!kl_workqueue_enter(c->q, it, group, clock_now()))
+        return;
+    if (holds) {                               /* nor now, and the group waits with it */
+        kl_workqueue_hold(c->q, it, clock_now() + 1000, clock_now());
+        return;
+    }
+    kl_lock(&c->mu);
+    c->overlaps += c->busy[g];
+    c->busy[g] = true;
+    c->seen[k] = c->added[k];
+    kl_unlock(&c->mu);
+    kl_lock(&c->mu);
+    c->busy[g] = false;
+    kl_unlock(&c->mu);
+    kl_workqueue_finish(c->q, it, clock_now());
+}
+
+static void crowd_work(void *arg)
+{
+    crowd *c = arg;
+    kl_queue_item it;
+    kl_random r = { kl_thread_self() };
+    for (;;) {
+        kl_lock(&c->mu);
+        int news = c->news;
+        kl_unlock(&c->mu);
+        while (kl_workqueue_try_get(c->q, clock_now(), &it))
+            crowd_run(c, &it, &r);
+        if (kl_workqueue_drained(c->q))
+            return;
+        kl_time due = kl_workqueue_next_due(c->q);
+        kl_lock(&c->mu);
+        while (news == c->news && kl_cond_wait_until(&c->cond, &c->mu, due))
+            ;
+        kl_unlock(&c->mu);
+    }
+}
+
+static void crowd_add(void *arg)
+{
+    crowd *c = arg;
+    kl_random r = { kl_thread_self() };
+    char key[16];
+    for (int i = 0; i < CROWD_ADDS; i++) {
+        int k = (int)(kl_random_next(&r) % CROWD_KEYS);
+        snprintf(key, sizeof key, "%d/%d", k % 3, k);
+        kl_lock(&c->mu);
+        c->added[k]++;
+        kl_unlock(&c->mu);
+        kl_workqueue_add_with(c->q, key, &(kl_add){ .priority = (int)(kl_random_next(&r) % 3) * -50 }, clock_now());
+        kl_workqueue_release(c->q, key, clock_now());
+    }
+}
+
+/* Every key that was added runs afterwards, without anybody adding it once more: who is parked or held is brought again. */
+static void a_crowd_of_threads_overlaps_in_no_group_and_leaves_nobody_waiting(void **state)
+{
+    (void)state;
+    crowd c = {0};
+    kl_thread *workers[CROWD_WORKERS], *adders[CROWD_ADDERS];
+    kl_workqueue_stats s;
+    kl_mutex_init(&c.mu);
+    kl_cond_init(&c.cond);
+    c.q = kl_workqueue_new(&(kl_workqueue_options){ .wake = crowd_wake, .wake_arg = &c });
+    for (int i = 0; i < CROWD_WORKERS; i++)
+        workers[i] = kl_thread_start("worker", crowd_work, &c);
+    for (int i = 0; i < CROWD_ADDERS; i++)
+        adders[i] = kl_thread_start("adder", crowd_add, &c);
+    for (int i = 0; i < CROWD_ADDERS; i++)
+        kl_thread_join(adders[i]);
+    for (kl_time end = clock_now() + KL_SECONDS(120);;) {      /* held keys would be dropped, so it ends first */
+        kl_workqueue_stats_get(c.q, clock_now(), &s);
+        if (!s.ready && !s.delayed && !s.running && !s.parked)
+            break;
+        assert_true(clock_now() < end);
+        kl_lock(&c.mu);
+        kl_cond_wait_until(&c.cond, &c.mu, clock_now() + KL_MILLISECONDS(1));
+        kl_unlock(&c.mu);
+    }
+    kl_workqueue_shut_down(c.q);
+    for (int i = 0; i < CROWD_WORKERS; i++)
+        kl_thread_join(workers[i]);
+    assert_int_equal(c.overlaps, 0);
+    for (int k = 0; k < CROWD_KEYS; k++)
+        assert_int_equal(c.seen[k], c.added[k]);
+    kl_workqueue_free(c.q);
+    kl_cond_fini(&c.cond);
+    kl_mutex_fini(&c.mu);
 }
 
 /* --- against a model -------------------------------------------------------------------------------------------------------------- */
@@ -807,4 +934,5 @@ KL_TESTS(
     cmocka_unit_test(a_key_that_is_held_in_its_group_keeps_it),
     cmocka_unit_test(what_was_given_up_rests_until_somebody_changes_it),
     cmocka_unit_test(nobody_waits_without_bound_whoever_else_comes),
+    cmocka_unit_test(a_crowd_of_threads_overlaps_in_no_group_and_leaves_nobody_waiting),
     cmocka_unit_test(random_operations_follow_the_rules))

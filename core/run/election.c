@@ -101,7 +101,8 @@ kl_status kl_election_new(const kl_election_env *env, kl_election **out, kl_err 
     e->ns = kl_strdup(env->options.ns ? env->options.ns : "default");
     e->identity = env->options.identity ? kl_strdup(env->options.identity) : kl_election_identity();
     e->full = kl_sprintf("%s/%s", e->ns, e->name);
-    e->expiry = e->lapse = KL_NEVER;
+    e->expiry = KL_NEVER;
+    atomic_init(&e->lapse, KL_NEVER);
     e->renew = env->options.renew ? env->options.renew : KL_LEADER_RENEW;
     kl_mutex_init(&e->mu);
     kl_cond_init(&e->cond);

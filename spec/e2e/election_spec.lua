@@ -66,11 +66,11 @@ servers.each(function(name, start)
 
     -- One table, three ways to lead; each says in the object of its name who looked at it.
     local function three(mine, identity, without_own)
-      local function one(name, more)
+      local function one(called, more)
         return ([[kube.controller { name = "%s", resource = "v1/ConfigMap", namespaces = { %q }, %s
           reconcile = function(map, ctx)
             if map.metadata.name == "%s" then ctx:patch(map, { data = { %s = tostring(ctx.epoch) } }) end
-          end }]]):format(name, mine, more or "", name, identity)
+          end }]]):format(called, mine, more or "", called, identity)
       end
       return ('local kube = require "kubelua"\nreturn { %s, %s%s }'):format(one "usual", one("everywhere", "leader = false,"),
         without_own and "" or ", " .. one("alone", 'leader = "own",'))

@@ -77,6 +77,7 @@ local CALLS = {
   patch = { "get", "patch" }, patch_status = { "get", "patch", sub = "status" }, update_status = { "update", sub = "status" }, apply_status = { "patch", sub = "status" },
   create_or_update = { "get", "create", "update" }, create_or_patch = { "get", "create", "patch" },
   add_finalizer = { "get", "patch" }, remove_finalizer = { "get", "patch" },
+  adopt = { "patch" }, release = { "patch" }, claim = { "patch" },
   evict = { "create", sub = "eviction", kind = "v1/Pod" }, bind = { "create", sub = "binding", kind = "v1/Pod" },
   token = { "create", sub = "token", kind = "v1/ServiceAccount" },
 }

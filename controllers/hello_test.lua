@@ -3,7 +3,7 @@
 local kube = require "kubelua"
 
 describe("hello", function()
-  local t
+  local t ---@type kubelua.Testing
   before_each(function()
     t = kube.testing.start { script = "hello.lua", objects = { { kind = "v1/ConfigMap", name = "card", labels = { hello = "world" } } } }
   end)

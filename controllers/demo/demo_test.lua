@@ -6,7 +6,7 @@ local METRIC = "slo.koordinator.sh/v1alpha1/NodeMetric"
 local PERIOD = 5 -- seconds, as in demo.lua
 
 describe("demo-agents", function()
-  local t
+  local t ---@type kubelua.Testing
   before_each(function()
     t = kube.testing.start { script = "demo.lua", crds = "../koordinator/crds", files = "." }
   end)

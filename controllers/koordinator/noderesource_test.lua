@@ -5,7 +5,7 @@ local kube = require "kubelua"
 local BATCH_CPU, NODE = "kubernetes.io/batch-cpu", "v1/Node"
 
 describe("noderesource", function()
-  local t
+  local t ---@type kubelua.Testing
   before_each(function()
     t = kube.testing.start { script = "noderesource.lua", crds = "crds", files = "../demo" }
   end)

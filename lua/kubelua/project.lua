@@ -43,7 +43,7 @@ local kube = require "kubelua"
 local KIND, CONFIG_MAP = "@GVK@", "v1/ConfigMap"
 
 describe("@NAME@", function()
-  local t
+  local t ---@type kubelua.Testing
   before_each(function()
     t = kube.testing.start { script = "@NAME@.lua", crds = "crds",
       objects = { { kind = KIND, name = "first", spec = { message = "hello" } } } }
@@ -119,7 +119,7 @@ end)
 
 -- Of kinds of which we know a smallest object.
 local SERVED = [[
-  local t
+  local t ---@type kubelua.Testing
   before_each(function() t = kube.testing.start { script = "@NAME@.lua" } end)
 
   local function object(name, labels)
@@ -180,8 +180,7 @@ spec:
 local LUARC = [[
 {
   "runtime.version": "Lua 5.4",
-  "workspace.library": ["/usr/local/share/lua/5.4", "/usr/share/lua/5.4"],
-  "diagnostics.globals": ["describe", "it", "pending", "setup", "teardown", "before_each", "after_each", "finally"]
+  "workspace.library": ["/usr/local/share/lua/5.4", "/usr/share/lua/5.4"]
 }
 ]]
 

@@ -42,7 +42,7 @@ T.__name = "kubelua.Testing"
 ---@field params? table                over those of the table
 ---@field namespace? string            where names without a namespace are
 ---@field watch_namespace? string      as kubelua run --namespace
----@field now? string|number|kubelua.Time
+---@field now? string|number|kubelua.time
 ---@field parked? boolean              a kind may be missing
 ---@field settle? boolean              false: nothing has run when start returns
 
@@ -67,7 +67,7 @@ T.__name = "kubelua.Testing"
 ---@field message string?             of an error, retry or fail
 ---@field after number?               seconds until the next run that it asked for
 ---@field attempt integer             failures in a row, plus one
----@field at kubelua.Time             virtual
+---@field at kubelua.time             virtual
 
 -- ---------------------------------------------------------------- stages: a server each, for one set of definitions
 
@@ -279,7 +279,7 @@ function T:advance(duration)
 end
 
 --- The present moment of the test's clock.
----@return kubelua.Time
+---@return kubelua.time
 function T:now() return core.time(live(self):now()) end
 
 --- How long until a key would run by itself, or a run that sleeps would go on; after settling. nil when none would.

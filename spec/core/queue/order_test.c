@@ -217,6 +217,21 @@ static void controller_runtimes_order_is_by_first_add_and_delayed_keys_last(void
     kl_workqueue_free(q);
 }
 
+static void by_name_it_does_not_matter_when_a_key_came(void **state)
+{
+    (void)state;
+    static const char *const keys[] = { "b/z", "a/c", "b/a", "a/b", "node" };
+    for (size_t first = 0; first < 5; first++) {
+        kl_workqueue *q = queue(KL_QUEUE_NAME);
+        for (size_t i = 0; i < 5; i++)
+            add(q, keys[(first + i) % 5], 0, (kl_time)i);
+        add(q, "z/low", KL_PRIORITY_LOW, 0);
+        add(q, "z/high", 1, 9);
+        assert_string_equal(all(q, KL_SECONDS(1000)), "z/high a/b a/c b/a b/z node z/low");
+        kl_workqueue_free(q);
+    }
+}
+
 static void of_a_delay_and_a_rate_limit_the_sooner_counts(void **state)
 {
     (void)state;
@@ -276,5 +291,6 @@ KL_TESTS(
     cmocka_unit_test(any_number_of_priorities_and_namespaces_is_kept_in_order),
     cmocka_unit_test(client_gos_order_knows_no_namespaces_and_no_age),
     cmocka_unit_test(controller_runtimes_order_is_by_first_add_and_delayed_keys_last),
+    cmocka_unit_test(by_name_it_does_not_matter_when_a_key_came),
     cmocka_unit_test(of_a_delay_and_a_rate_limit_the_sooner_counts),
     cmocka_unit_test(depths_are_told_by_priority_and_stop_at_25))

@@ -307,6 +307,8 @@ static void step(kl_election *e, const kl_leader_input *in)
         e->request = 0;
         kl_loop_timer_cancel(e->env.loop, e->timer);
         e->timer = 0;
+        if (a.what == KL_LEADER_GET && kl_leader_leading(e->leader))      /* the renewal could not go out on what we knew */
+            kl_metrics_leader_slow(e->env.metrics, e->name);
         if (a.what == KL_LEADER_GET || a.what == KL_LEADER_CREATE || a.what == KL_LEADER_UPDATE)
             request(e, &a);
         if (a.what != KL_LEADER_DONE && a.until != KL_NEVER)

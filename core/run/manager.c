@@ -741,14 +741,20 @@ void kl_manager_clock_moved(kl_manager *m)
 
 /* --- health ------------------------------------------------------------------------------------------------------------------------- */
 
+typedef struct informer_checks {
+    kl_checks *out;
+    const char *cluster;               /* NULL: there is one */
+} informer_checks;
+
 static void check_informer(void *arg, const char *kind, kl_informer *i)
 {
+    informer_checks *c = arg;
     kl_informer_stats s;
     kl_informer_stats_get(i, &s);
-    char *name = kl_sprintf("informer/%s", kind), *why = NULL;
+    char *name = kl_sprintf("%s%sinformer/%s", c->cluster ? c->cluster : "", c->cluster ? "/" : "", kind), *why = NULL;
     if (s.parked || !s.synced)
         why = kl_sprintf("%s, %llu objects so far%s%s", s.state, (unsigned long long)s.objects, s.message ? ": " : "", s.message ? s.message : "");
-    kl_checks_add(arg, name, why);
+    kl_checks_add(c->out, name, why);
     kl_free(name);
     kl_free(why);
     kl_informer_stats_fini(&s);
@@ -764,6 +770,8 @@ static void check_election(kl_manager *m, kl_checks *out)
         return;
     char *why = NULL;
     bool healthy = kl_manager_election_healthy(m, ELECTION_TOLERANCE, &why);
+    for (size_t i = 1; speaks_for_all(m) && healthy && i < kl_fleet_size(m->o.fleet); i++)
+        healthy = kl_manager_election_healthy(kl_fleet_manager(m->o.fleet, i), ELECTION_TOLERANCE, &why);
     kl_checks_add(out, "leaderElection", healthy ? NULL : why ? why : "the lease ran out, and work under it has not ended");
     kl_free(why);
 }
@@ -787,7 +795,12 @@ void kl_manager_checks(kl_manager *m, bool readiness, kl_checks *out)
         kl_free(why);
     }
     kl_controller_states_free(v, n);
-    kl_caches_each(m->caches, check_informer, out);
+    if (!speaks_for_all(m)) {
+        kl_caches_each(m->caches, check_informer, &(informer_checks){.out = out});
+        return;
+    }
+    for (size_t i = 0; i < kl_fleet_size(m->o.fleet); i++)
+        kl_caches_each(kl_fleet_manager(m->o.fleet, i)->caches, check_informer, &(informer_checks){out, kl_fleet_name(m->o.fleet, i)});
 }
 
 /* --- metrics ------------------------------------------------------------------------------------------------------------------------ */
@@ -821,7 +834,8 @@ static char *own_metrics(kl_manager *m)
     kl_loop_call(m->loop, queue_samples, &q);
     kl_telemetry_informers(&out, m->caches, kl_clock_now(m->clock));
     kl_telemetry_events(&out, m->recorder);
-    kl_telemetry_process(&out);
+    if (!m->o.cluster)                 /* of several managers in one process one tells about it */
+        kl_telemetry_process(&out);
     kl_webhooks_metrics(m->webhooks, &out);
     kl_metrics_head(&out, "kubelua_writes_total", "counter", "Writes let through by the door");
     kl_metrics_sample(&out, "kubelua_writes_total", (double)kl_door_writes(m->door), NULL);

@@ -53,7 +53,7 @@ struct kl_webhooks {
     kl_keyring *ring;
     kl_webhook_metrics *metrics;
     kl_metrics *reconciles;                /* where its controllers count: nobody reads it */
-    kl_httpd *server;
+    kl_httpd *server;                      /* this and the next change on the loop under mu */
     kl_webhook_keeper *keeper;
     kl_mutex mu;
     kl_cond idle;                          /* the last request was answered */
@@ -413,7 +413,11 @@ kl_status kl_webhooks_listen(kl_webhooks *w, kl_err *err)
     if (w->server || !w->n)
         return KL_OK;
     const char *listen = w->o->listen ? w->o->listen : LISTEN;
-    kl_status st = kl_httpd_start(&(kl_httpd_options){.listen = listen, .max_body = BODY_MAX, .tls = w->ring, .handler = handle, .arg = w}, &w->server, err);
+    kl_httpd *server = NULL;
+    kl_status st = kl_httpd_start(&(kl_httpd_options){.listen = listen, .max_body = BODY_MAX, .tls = w->ring, .handler = handle, .arg = w}, &server, err);
+    kl_lock(&w->mu);
+    w->server = server;
+    kl_unlock(&w->mu);
     if (st) {
         kl_err_prefix(err, "--webhook-listen %s", listen);
         return st;
@@ -457,25 +461,43 @@ void kl_webhooks_advance(kl_webhooks *w)
     }
 }
 
+typedef struct parts {
+    kl_webhooks *w;
+    kl_webhook_keeper *keeper;
+    kl_httpd *server;
+} parts;
+
+/* On the loop, where states are asked for: from now on there are none. */
+static void take_apart(void *arg)
+{
+    parts *p = arg;
+    kl_lock(&p->w->mu);
+    p->keeper = p->w->keeper;
+    p->server = p->w->server;
+    p->w->keeper = NULL;
+    p->w->server = NULL;
+    kl_unlock(&p->w->mu);
+}
+
 void kl_webhooks_stop(kl_webhooks *w, kl_time deadline)
 {
+    parts p = {w, NULL, NULL};
     kl_lock(&w->mu);
     w->stopping = true;
     while (kl_map_len(w->pending) && kl_cond_wait_until(&w->idle, &w->mu, deadline))
         continue;
     kl_unlock(&w->mu);
-    kl_webhook_keeper_stop(w->keeper);
-    w->keeper = NULL;
-    kl_httpd_stop(w->server);              /* whoever still waits is hung up on; the answer goes nowhere */
-    w->server = NULL;
+    kl_loop_call(w->env.loop, take_apart, &p);
+    kl_webhook_keeper_stop(p.keeper);
+    kl_httpd_stop(p.server);               /* whoever still waits is hung up on; the answer goes nowhere */
     for (;;) {
         kl_lock(&w->mu);
         kl_heap_node *n = kl_heap_peek(&w->due);
-        pending *p = n ? take_locked(w, KL_CONTAINER(n, pending, due)->key) : NULL;
+        pending *left = n ? take_locked(w, KL_CONTAINER(n, pending, due)->key) : NULL;
         kl_unlock(&w->mu);
-        if (!p)
+        if (!left)
             break;
-        late(w, p);
+        late(w, left);
     }
 }
 
@@ -532,5 +554,11 @@ char *kl_webhooks_busy(kl_webhooks *w)
     return NULL;
 }
 
-const char *kl_webhooks_address(kl_webhooks *w) { return w->server ? kl_httpd_address(w->server) : NULL; }
+const char *kl_webhooks_address(kl_webhooks *w)
+{
+    kl_lock(&w->mu);
+    const char *address = w->server ? kl_httpd_address(w->server) : NULL;
+    kl_unlock(&w->mu);
+    return address;
+}
 void kl_webhooks_metrics(kl_webhooks *w, kl_buf *out) { kl_webhook_metrics_write(w->metrics, out); }

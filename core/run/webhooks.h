@@ -32,7 +32,7 @@ size_t kl_webhooks_len(kl_webhooks *w);
 void kl_webhooks_state(kl_webhooks *w, size_t i, kl_controller_state *out);
 bool kl_webhooks_idle(kl_webhooks *w);
 char *kl_webhooks_busy(kl_webhooks *w);                    /* what is under way, or has yet to begin: "webhook x: ..."; NULL for nothing. Caller frees */
-const char *kl_webhooks_address(kl_webhooks *w);           /* as bound, or NULL. Any thread */
+const char *kl_webhooks_address(kl_webhooks *w);           /* as bound, until stop; or NULL. Any thread */
 void kl_webhooks_metrics(kl_webhooks *w, kl_buf *out);     /* any thread */
 
 #endif

@@ -20,6 +20,7 @@ from typing import Callable
 import machine
 import realpods
 import realserver
+import reconciling
 from replayed import Replay, Task, await_quiet, last_line, read_peers
 from tables import OURS, Column, Goal, Ratio, Results, goal_table, judge, number, table, times, verdict
 
@@ -330,6 +331,28 @@ def pinned(command):
     return [command[0]] if not os.path.exists(command[0]) else ['/usr/bin/taskset', '-c', '1', *command]
 
 
+IN_FLIGHT = (1, 8, 32)
+RECONCILED, LATER, PER_S = 2000, 500, 100
+
+
+def reconcile(ctx):
+    """A controller that writes each object once."""
+    why = realserver.missing()
+    if why:
+        return f'not run: {why}'
+    first, then = (RECONCILED // 4, LATER // 5) if ctx.quick else (RECONCILED, LATER)
+    columns = [Column('writes/s', 'writes_per_s', more_is_better=True), Column('create to write p50 ms', 'p50_ms'), Column('p99 ms', 'p99_ms'),
+               Column('CPU us per write', 'cpu_us_per_write'), Column('RSS MB', 'rss_mb')]
+    out = []
+    with realserver.Server(port=ctx.port + 10) as server:
+        for n in IN_FLIGHT:
+            jobs = [(name, lambda command=command: reconciling.measure(server, command, first, then, PER_S)) for name, command in reconciling.peers(server.kubeconfig, n)]
+            results = take_turns(ctx, f'reconcile-{n}', jobs, lambda x: f'{x["writes_per_s"]:.0f} writes/s, p50 {x["p50_ms"]:.1f} ms')
+            out.append(f'{n} in flight:\n\n' + table(results, columns, 'peer'))
+    return '\n\n'.join([f'{first:,} ConfigMaps of a kube-apiserver over TLS that wait when the controller starts, one patch each; then {then} more, {PER_S} a second. Server, '
+                        'observer and controller share the machine. CPU is the process\'s until the last of the first was written, its start included.'] + out)
+
+
 def rotation(ctx):
     """A token dies and the file has another one: how long until requests pass again."""
     why = realserver.missing()
@@ -542,6 +565,7 @@ SECTIONS = [
     Section('growth', 'Growth', growth, (90, 15)),
     Section('small', 'Sync of 1,000', small, (60, 0)),
     Section('calls', 'Requests to a real API server', calls, (130, 45)),
+    Section('reconcile', 'Writes of a controller', reconcile, (200, 60)),
     Section('rotation', 'A token rotates', rotation, (260, 0), False),
     Section('failover', 'The leader goes', failover, (220, 0), False),
     Section('idle', 'Idle, and start', idle, (230, 230), False),

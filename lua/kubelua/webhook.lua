@@ -21,7 +21,7 @@ local M = {}
 ---@field namespaces? string[]             objects in these only
 ---@field namespace_selector? table        matchLabels, matchExpressions of the object's namespace
 ---@field object_selector? table           matchLabels, matchExpressions of the object
----@field match_conditions? {name: string, expression: string}[]  in CEL, asked by the API server
+---@field match_conditions? {name: string, expression: string}[]  expressions (CEL) that the API server asks
 ---@field match_policy? "Equivalent"|"Exact"
 ---@field reinvocation? "Never"|"IfNeeded" whether a mutating webhook is asked again after others changed the object
 ---@field failure_policy? "Fail"|"Ignore"  what the API server does when there is no decision; "Fail" unless said

@@ -3,6 +3,8 @@ local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
 
+local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
+
 local function cluster(name, s)
   return ("- name: %s\n  cluster: {server: %q%s}\n"):format(name, s.url, s.ca and (", certificate-authority: %q"):format(s.ca) or "")
 end
@@ -141,7 +143,7 @@ end)
 describe("several contexts on the command line", function()
   it("are each named once", function()
     local server = servers.embedded {}
-    local out, code = process.run(("build/kubelua run --kubeconfig %s --context east --context east %s 2>&1"):format(
+    local out, code = process.run((KUBELUA .. " run --kubeconfig %s --context east --context east %s 2>&1"):format(
       process.quote(kubeconfig(server, server)), process.quote(process.write(process.tmpname ".lua", controller.answering("x", "!")))))
     assert.equal(1, code)
     assert.truthy(out:find("the context east is named twice", 1, true), out)
@@ -150,7 +152,7 @@ describe("several contexts on the command line", function()
 
   it("must exist", function()
     local server = servers.embedded {}
-    local out, code = process.run(("build/kubelua run --kubeconfig %s --context east --context wets %s 2>&1"):format(
+    local out, code = process.run((KUBELUA .. " run --kubeconfig %s --context east --context wets %s 2>&1"):format(
       process.quote(kubeconfig(server, server)), process.quote(process.write(process.tmpname ".lua", controller.answering("x", "!")))))
     assert.equal(1, code)
     assert.truthy(out:find("wets", 1, true), out)

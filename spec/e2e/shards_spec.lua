@@ -3,6 +3,8 @@ local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
 
+local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
+
 local LEASE = "coordination.k8s.io/v1/Lease"
 local ROUNDS = (os.getenv "KL_VARIANT" or "release") == "release" and 12 or 3
 
@@ -174,8 +176,14 @@ servers.each(function(name, start)
         g.running[frozen]:signal "CONT"
         g.answers(60, "a" .. round)           -- exactly once each, although the frozen one had begun some
         g.settled(2)
-        g.ask(1, 60, "b" .. round)
-        local n = count(g.answers(60, "b" .. round))
+        -- Both are at work again; on a machine that stands still for two seconds one may just have begun anew.
+        local asked, n = 0, nil
+        repeat
+          asked = asked + 1
+          g.settled(2)
+          g.ask(1, 60, ("b%d.%d"):format(round, asked))
+          n = count(g.answers(60, ("b%d%%.%d"):format(round, asked)))
+        until asked == 5 or ((n[frozen] or 0) > 5 and (n[other] or 0) > 5)
         assert.truthy((n[frozen] or 0) > 5 and (n[other] or 0) > 5, "both are at work again")
       end
       g.finish()
@@ -203,7 +211,7 @@ end)
 describe("kubelua run --shards", function()
   it("is auto or a number", function()
     for _, wrong in ipairs { "0", "-1", "many", "3x", "1001", "" } do
-      local out, code = process.run(("build/kubelua run --shards '%s' controllers/hello.lua 2>&1"):format(wrong))
+      local out, code = process.run((KUBELUA .. " run --shards '%s' controllers/hello.lua 2>&1"):format(wrong))
       assert.equal(2, code, out)
       assert.truthy(out:find("auto for all of them, or a number from 1 to 1000", 1, true), out)
     end

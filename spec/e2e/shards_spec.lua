@@ -177,7 +177,7 @@ servers.each(function(name, start)
         g.answers(60, "a" .. round)           -- exactly once each, although the frozen one had begun some
         g.settled(2)
         -- Both are at work again; on a machine that stands still for two seconds one may just have begun anew.
-        local asked, n = 0, nil
+        local asked, n = 0
         repeat
           asked = asked + 1
           g.settled(2)

@@ -488,10 +488,11 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         next += add_cluster(s, options, (size_t)(next - options), next);
     *next = (cli_option){0};
     cli_parse(self, options, argc, argv, &s->scripts);
-    if (!cli_log(s->command, s->level, s->log_format))
-        return 2;
-    cli_signals_block();
-    int code = s->burst && !s->qps ? cli_fail(2, s->command, "--burst says how many requests go at once before --qps counts: give --qps, too") : run_session(s);
+    int code = 2;
+    if (cli_log(s->command, s->level, s->log_format)) {
+        cli_signals_block();
+        code = s->burst && !s->qps ? cli_fail(2, s->command, "--burst says how many requests go at once before --qps counts: give --qps, too") : run_session(s);
+    }
     cli_cluster_free(&s->cluster);
     kl_free(s->scripts.v);
     kl_free(s->crds.v);

@@ -10,6 +10,13 @@ local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 local HELLO = [[--set-file scripts.hello\\.lua=controllers/hello.lua --set 'controllers={hello.lua}']]
 local RULES = [[--set-json 'rules=[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get","list","watch","patch"]}]']]
 
+local HOOK = [[
+return require "kubelua".webhook {
+  name = "chart-hook", resource = "v1/ConfigMap", namespaces = { "apps" },
+  mutate = function(obj) obj.metadata.labels.hooked = "yes" end,
+}
+]]
+
 -- `make versions` builds it; a helm of the machine does as well.
 local helm = process.run("ls build/assets/helm/helm || command -v helm"):match "%S+helm%f[%s]"
 
@@ -29,6 +36,9 @@ servers.only_real(function(name, start)
       server:must_kubectl("apply", "-f", "spec/fixtures/prometheus/podmonitors.yaml")
       server:must_kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/podmonitors.monitoring.coreos.com")
       client:create { kind = "v1/Namespace", name = "apps" }
+      -- The spec's user in the place of the service account, of which nobody here would make a token.
+      server:must_kubectl("create", "clusterrolebinding", "chart-nobody", "--clusterrole", "apps-demo", "--user", "nobody")
+      server:must_kubectl("create", "rolebinding", "chart-nobody", "-n", "apps", "--role", "demo", "--user", "nobody")
     end)
     lazy_teardown(function() if server then server:stop() end end)
 
@@ -63,27 +73,73 @@ servers.only_real(function(name, start)
       end
     end)
 
+    -- Waits until the server lets the spec's user do what these roles say, then runs the Deployment's words as that user. `scripts` is where
+    -- /controllers is; the API server reaches the webhooks by their address in place of the Service.
+    local function run_as_nobody(made, scripts, ...)
+      for _, role in ipairs { made.ClusterRole, made.Role } do
+        for _, rule in ipairs(role.rules) do
+          local resource = rule.resources[#rule.resources]
+          wait.until_true(60, "the right to " .. kube.to_json(rule), function()
+            return client:create({ apiVersion = "authorization.k8s.io/v1", kind = "SubjectAccessReview", metadata = {}, spec = { user = "nobody", resourceAttributes = {
+              namespace = role.kind == "Role" and "apps" or nil, verb = rule.verbs[#rule.verbs], group = rule.apiGroups[1], resource = resource,
+              name = (rule.resourceNames or {})[1] } } }).status.allowed
+          end)
+        end
+      end
+      local words = { KUBELUA, name = "kubelua run as nobody" }
+      for _, arg in ipairs(made.Deployment.spec.template.spec.containers[1].args) do
+        words[#words + 1] = arg:gsub("^/controllers/", scripts):gsub("0%.0%.0%.0:%d+", "127.0.0.1:0"):gsub("^%-%-webhook%-service=.*", "--webhook-url=auto")
+      end
+      for _, word in ipairs { "--kubeconfig", server:kubeconfig_for(server.tokens.nobody), ... } do words[#words + 1] = word end
+      return process.spawn(words)
+    end
+
+    local function was_refused_nothing(p)
+      for _, refusal in ipairs { "orbidden", "cannot list", "cannot patch", "not allowed" } do assert.is_nil(p:log():find(refusal), p:log()) end
+    end
+
     it("runs its scripts with the rights it gives and is refused nothing", function()
       local made = applied(HELLO .. " " .. RULES)
       assert.equal(process.read "controllers/hello.lua", client:get("v1/ConfigMap", "apps", "demo-scripts").data["hello.lua"])
       assert.equal(2, made.Deployment.spec.replicas)
-      -- The spec's user in the place of the service account, of which nobody here would make a token.
-      server:must_kubectl("create", "clusterrolebinding", "chart-nobody", "--clusterrole", "apps-demo", "--user", "nobody")
-      server:must_kubectl("create", "rolebinding", "chart-nobody", "-n", "apps", "--role", "demo", "--user", "nobody")
-      local words = { KUBELUA, name = "kubelua run as nobody" }
-      for _, arg in ipairs(made.Deployment.spec.template.spec.containers[1].args) do
-        words[#words + 1] = (arg:gsub("^/controllers/", "controllers/"):gsub("0%.0%.0%.0:%d+", "127.0.0.1:0"))
-      end
-      words[#words + 1] = "--kubeconfig"
-      words[#words + 1] = server:kubeconfig_for(server.tokens.nobody)
-      local p = process.spawn(words)
+      local p = run_as_nobody(made, "controllers/")
       client:create { kind = "v1/ConfigMap", namespace = "apps", name = "card", labels = { hello = "chart" }, data = {} }
       wait.until_true(60, "the greeting", function()
         return client:get("v1/ConfigMap", "apps", "card")("data.greeting") == "Hello, chart!" or not p:alive() and error(p:log(), 0)
       end)
       assert.equal(0, p:stop(45), p:log())
-      for _, refusal in ipairs { "orbidden", "cannot list", "cannot patch", "not allowed" } do assert.is_nil(p:log():find(refusal), p:log()) end
+      was_refused_nothing(p)
       assert.equal("", client:get("coordination.k8s.io/v1/Lease", "apps", "demo")("spec.holderIdentity") or "")
+    end)
+
+    it("has webhooks keep their certificates and configurations with the rights it gives", function()
+      local dir = process.tmpname ".chart"
+      process.run("mkdir -p " .. process.quote(dir))
+      local script = process.write(dir .. "/hook.lua", HOOK)
+      local made = applied(("--set-file scripts.hook\\\\.lua=%s --set 'controllers={hook.lua}' --set webhooks.enabled=true"):format(process.quote(script)))
+      local args = table.concat(kube.copy(made.Deployment.spec.template.spec.containers[1].args), " ")
+      assert.matches("--webhook-service=apps/demo-webhook --webhook-secret=apps/demo-webhook-tls", args, 1, true)
+      local first = run_as_nobody(made, dir .. "/")
+      local i = 0
+      wait.until_true(60, "the API server calls the webhook", function()
+        i = i + 1
+        local o = client:create { kind = "v1/ConfigMap", namespace = "apps", name = "hooked-" .. i }
+        return o("metadata.labels.hooked") == "yes" or not first:alive() and error(first:log(), 0)
+      end)
+      -- Another replica, for which the certificate does not last long enough: it writes the Secret.
+      local before = client:get("v1/Secret", "apps", "demo-webhook-tls")
+      local second = run_as_nobody(made, dir .. "/", "--webhook-cert-life", "8760h")
+      second:wait_for_log(60, "the API server knows the webhook")
+      assert.not_equal(before.metadata.resourceVersion, client:get("v1/Secret", "apps", "demo-webhook-tls").metadata.resourceVersion)
+      assert.equal(0, second:stop(45), second:log())
+      process.write(script, [[return require "kubelua".webhook { name = "chart-other", resource = "v1/Pod", validate = function() end }]])
+      wait.until_true(60, "its configuration is gone", function()
+        return client:get("admissionregistration.k8s.io/v1/MutatingWebhookConfiguration", "chart-hook") == nil or not first:alive() and error(first:log(), 0)
+      end)
+      assert.equal(0, first:stop(45), first:log())
+      was_refused_nothing(first)
+      was_refused_nothing(second)
+      client:delete("admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration", "chart-other")
     end)
 
     it("says what is missing", function()

@@ -230,6 +230,12 @@ static void owner_answer(void *arg, const char *key, const kl_value *decision)
         c->env.answer(c->env.hook_arg, key, decision);
 }
 
+static bool owner_trace(void *arg, const char *key, kl_trace *out)
+{
+    kl_controller *c = arg;
+    return c->env.trace && c->env.trace(c->env.hook_arg, key, out);
+}
+
 static void owner_resolve(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg)
 {
     kl_client_resolve(((kl_controller *)arg)->env.client, kind, done, done_arg);
@@ -297,7 +303,7 @@ static kl_worker *worker_new(kl_controller *c, int number)
 {
     return kl_worker_new(&(kl_worker_owner){.ran = c->env.ran ? owner_ran : NULL, .turn = c->env.turns ? owner_turn : NULL,
         .turn_over = c->env.turns ? owner_turn_over : NULL, .logic = owner_logic, .logic_unref = owner_logic_unref, .is_current = owner_is_current, .object = owner_object, .resolve = owner_resolve,
-        .resource = owner_resource, .event = owner_event, .ended = owner_ended, .answer = owner_answer, .more = owner_more, .arg = c, .name = c->name, .queue = c->queue, .own_writes = c->own_writes, .door = c->env.door, .fleet = c->env.fleet, .cluster = c->env.cluster, .gate = atomic_load(&c->gate), .clock = c->env.clock,
+        .resource = owner_resource, .event = owner_event, .ended = owner_ended, .answer = owner_answer, .trace = owner_trace, .more = owner_more, .arg = c, .name = c->name, .queue = c->queue, .own_writes = c->own_writes, .door = c->env.door, .fleet = c->env.fleet, .cluster = c->env.cluster, .gate = atomic_load(&c->gate), .clock = c->env.clock,
         .metrics = c->metrics, .elide = c->elide, .tenure = kl_office_tenure(c->office), .trace_requests = c->env.trace_requests}, number);
 }
 

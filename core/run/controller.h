@@ -33,6 +33,7 @@ typedef struct kl_controller_env {         /* what the manager lends to all its 
     /* A webhook's: its queue has requests, not keys of objects. Any thread; NULL for all others. */
     const kl_value *(*object)(void *arg, const char *key);
     void (*answer)(void *arg, const char *key, const kl_value *decision);
+    bool (*trace)(void *arg, const char *key, kl_trace *out);          /* false: it came with none, and *out is as it was */
     void *hook_arg;
     void (*changed)(void *arg);            /* on the loop: a worker has ended */
     void *changed_arg;

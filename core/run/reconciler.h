@@ -104,7 +104,7 @@ void kl_run_event(kl_run *r, const kl_value *about, const char *type, const char
 void kl_run_log(kl_run *r, kl_log_level level, const char *message);   /* with controller, key, reconcileID, generation */
 /* The same with fields of the script's own, and their types: see kl_log_text. */
 void kl_run_log_with(kl_run *r, kl_log_level level, const char *message, const char *format, const char *fields);
-void kl_run_trace(kl_run *r, kl_trace *out);              /* of this reconcile: its reconcileID, and a span */
+void kl_run_trace(kl_run *r, kl_trace *out);              /* of this reconcile: its reconcileID, or its caller's trace, and a span */
 
 typedef enum kl_result_kind {
     KL_RESULT_DONE,            /* forget backoff */

@@ -288,7 +288,8 @@ void kl_run_event(kl_run *r, const kl_value *about, const char *type, const char
     kl_run_record(r, &(kl_news){.about = about, .type = type, .reason = reason, .note = message});
 }
 
-/* One trace per reconcile: its number without the dashes, and a span of half that length made of it. */
+/* One trace per reconcile: its number without the dashes, and a span of half that length made of it. Where somebody sent a trace along, the
+ * span is a part of that. */
 void kl_run_trace(kl_run *r, kl_trace *out)
 {
     const char *id = kl_run_id(r);
@@ -298,6 +299,8 @@ void kl_run_trace(kl_run *r, kl_trace *out)
             out->trace[n++] = *id;
     out->trace[n] = '\0';
     kl_trace_span(out->trace, out);
+    if (*r->caller.trace)
+        memcpy(out->trace, r->caller.trace, sizeof out->trace);
 }
 
 const char *kl__run_detail(kl_run *r)

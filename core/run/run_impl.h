@@ -44,6 +44,7 @@ struct kl_run {
     bool deposed;          /* something was refused because that does not hold any more */
     int attempt;
     char id[40];
+    kl_trace caller;       /* whose trace it goes on with; trace "": nobody's */
     char traceparent[KL_TRACEPARENT_MAX];      /* "" until a request carries it */
     char *detail;          /* what only machines read of it in logs; made when it is first logged */
     void *user;

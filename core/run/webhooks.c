@@ -44,6 +44,7 @@ typedef struct pending {
     kl_httpd_request *http;
     const kl_value *request;
     kl_time started;
+    kl_trace trace;                        /* of the API server's call; trace "": it sent none */
     bool ignore;                           /* as it was when it came in */
 } pending;
 
@@ -125,6 +126,18 @@ static const kl_value *request_of(void *arg, const char *key)
     return v;
 }
 
+static bool trace_of(void *arg, const char *key, kl_trace *out)
+{
+    kl_webhooks *w = arg;
+    kl_lock(&w->mu);
+    pending *p = kl_map_get(w->pending, key);
+    bool is = p && *p->trace.trace;
+    if (is)
+        *out = p->trace;
+    kl_unlock(&w->mu);
+    return is;
+}
+
 /* --- deadlines ---------------------------------------------------------------------------------------------------------------- */
 
 static void late(kl_webhooks *w, pending *p)
@@ -132,7 +145,9 @@ static void late(kl_webhooks *w, pending *p)
     char t[KL_DURATION_MAX];
     char *message = kl_sprintf("webhook \"%s\" did not decide within %s", p->path + 1, kl_duration_format(p->due.when - p->started, t));
     const kl_value *decision = by_policy(p->ignore, 504, message);
-    kl_warn("a webhook did not decide in time", "webhook=%s key=%s answer=%s", p->path + 1, p->key, p->ignore ? "allowed" : "denied");
+    bool traced = *p->trace.trace && kl_log_detailed();
+    kl_warn("a webhook did not decide in time", "webhook=%s key=%s answer=%s%s%s", p->path + 1, p->key, p->ignore ? "allowed" : "denied", traced ? " traceID=" : "",
+        traced ? p->trace.trace : "");
     answer(w, p, decision);
     kl_value_unref(decision);
     kl_free(message);
@@ -226,6 +241,7 @@ static void accept_request(kl_webhooks *w, const char *path, kl_httpd_request *h
     pending *p = kl_new(pending);
     bool rearm = false;
     *p = (pending){.path = kl_strdup(path), .http = http, .request = request, .started = started};
+    (void)kl_trace_parse(kl_httpd_header(http, "traceparent"), &p->trace);
     kl_lock(&w->mu);
     hook *h = find_locked(w, path);
     bool busy = kl_map_len(w->pending) >= PENDING_MAX, good = h && h->ready && !w->stopping && !busy;
@@ -301,6 +317,7 @@ kl_webhooks *kl_webhooks_new(const kl_controller_env *env, const kl_webhook_opti
     w->env.offices = NULL;                 /* every replica answers */
     w->env.object = request_of;
     w->env.answer = decided;
+    w->env.trace = trace_of;
     w->env.hook_arg = w;
     w->o = o;
     w->ring = kl_keyring_new();

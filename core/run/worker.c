@@ -388,6 +388,8 @@ static bool run_start(kl_worker *w, kl_gen_state *g, kl_queue_item *item, kl_tim
     }
     kl_run *r = run_new(w, g, item, object, now);
     r->group = group;
+    if (w->o.trace)
+        (void)w->o.trace(w->o.arg, item->key, &r->caller);
     if (err.status) {
         run_fail(r, &err, now);
     } else {

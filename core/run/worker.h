@@ -6,6 +6,7 @@
 #define KL_RUN_WORKER_H
 
 #include "base/tenure.h"
+#include "base/trace.h"
 #include "queue/workqueue.h"
 #include "run/door.h"
 #include "run/elide.h"
@@ -44,6 +45,8 @@ typedef struct kl_worker_owner {
     bool (*is_current)(void *arg, const kl_logic *l);
     /* The object of the controller's resource under key, a new reference or NULL. */
     const kl_value *(*object)(void *arg, kl_logic *l, const char *key);
+    /* The trace that the key's run goes on with, as who asked for it sent it; false: none, and *out is as it was. NULL: every run begins its own. */
+    bool (*trace)(void *arg, const char *key, kl_trace *out);
     /* Resolve a kind; done on any thread. */
     void (*resolve)(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg);
     const kl_resource *(*resource)(void *arg, const char *kind);           /* known already, or NULL */

@@ -194,6 +194,7 @@ function M.webhook(spec)
   self.concurrency = checks.count(self, "concurrency", spec.concurrency, 1, 10000)
   if spec.reinvocation ~= nil and not self.mutating then fail(self, "reinvocation is for mutate; a validate sees the object when all have changed it") end
   local _, dots = spec.name:gsub("%.", "")
+  self.asked_in = spec.namespaces
   self.entry = core.value({
     name = dots >= 2 and spec.name or spec.name .. DOMAIN,
     admissionReviewVersions = { "v1" },
@@ -322,13 +323,13 @@ end
 function Request:now() return rawget(self, "ctx"):now() end
 
 --- An Event about an object, given first; none on a dry run.
----@param about kubelua.view
+---@param about kubelua.view|kubelua.draft
 ---@param reason string|kubelua.EventNews
 ---@param fmt string
 function Request:event(about, reason, fmt, ...)
   if self.dry_run then return end
   local e = require "kubelua.news".check("req:event", reason)
-  run.event("Normal", e.reason, select("#", ...) == 0 and tostring(fmt) or fmt:format(...), about, e.action, e.related)
+  run.event("Normal", e.reason, select("#", ...) == 0 and tostring(fmt) or fmt:format(...), core.value(about, "req:event: the object"), e.action, e.related)
 end
 
 local WRITES = { apply = true, create = true, update = true, delete = true, patch = true, patch_status = true }

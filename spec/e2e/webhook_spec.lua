@@ -281,6 +281,43 @@ return kube.controller { name = %q, resource = "v1/ConfigMap", reconcile = funct
   end)
 end)
 
+describe("a webhook's trace", function()
+  local run, address, log
+  lazy_setup(function()
+    local path = process.write(process.tmpname ".lua", script("traced", "default", 'validate = function(obj, req) req.log:info(obj.metadata.name) end'))
+    run = process.spawn { os.getenv "KUBELUA" or "build/kubelua", "dev", path, "--log-format", "json", name = "kubelua dev" }
+    run:wait_for_log(60, "traced: running")
+    address = assert(run:log():match '"msg":"serving webhooks","address":"([^"]+)"', run:log())
+  end)
+  lazy_teardown(function() if run then controller.finish(run) end end)
+
+  -- What it logs about a review that comes with this traceparent header (nil: without).
+  local function line_of(name, header)
+    local file = process.write(process.tmpname ".json", ('{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE",'
+      .. '"object":{"kind":"ConfigMap","metadata":{"name":"%s"}}}}'):format(name))
+    local out, code = process.run(("curl -sSk --max-time 30 -H 'Content-Type: application/json' %s --data-binary @%s https://%s/traced"):format(
+      header and "-H " .. process.quote("traceparent: " .. header) or "", file, address))
+    assert.equal(0, code, out)
+    log = wait.until_true(30, "the line", function() return run:log():match('[^\n]*"msg":"' .. name .. '"[^\n]*') end)
+    return kube.json(log)
+  end
+
+  it("is the API server's, where it sends one", function()
+    local line = line_of("sent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+    assert.equal("0af7651916cd43dd8448eb211c80319c", line.traceID, log)
+    assert.matches("^%x+$", line.spanID)
+    assert.equal(16, #line.spanID)
+    assert.not_equal("b7ad6b7169203331", line.spanID)
+  end)
+
+  it("is its own where there is none, or none that can be read", function()
+    for name, header in pairs { none = false, short = "00-0af7651916cd43dd-b7ad6b7169203331-01", zero = "00-" .. ("0"):rep(32) .. "-b7ad6b7169203331-01" } do
+      local line = line_of(name, header or nil)
+      assert.equal((line.reconcileID:gsub("-", "")), line.traceID, log)
+    end
+  end)
+end)
+
 describe("the webhook server of `kubelua dev`", function()
   local run, address
   lazy_setup(function()

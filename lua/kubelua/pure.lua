@@ -3,6 +3,7 @@
 
 local controller = require "kubelua.controller"
 local core = require "kubelua.core"
+local webhook = require "kubelua.webhook"
 
 local M = {}
 
@@ -71,13 +72,18 @@ function M.load(path)
       end
     end
   end
-  local by_name = {}
+  local by_name, list, hooks = {}, {}, {}
   local function take(c)
+    if webhook.is_webhook(c) then
+      hooks[#hooks + 1] = c
+      return collect(c.decide, c.mutating and "mutate" or "validate", out, seen)
+    end
     if not controller.is_controller(c) then
       for _, inner in ipairs(type(c) == "table" and c or {}) do take(inner) end       -- a list, perhaps of lists
       return
     end
     by_name[c.name] = c
+    list[#list + 1] = c
     for _, word in ipairs { "reconcile", "finalize" } do
       if type(c[word]) == "function" then collect(c[word], word, out, seen) end
     end
@@ -90,7 +96,7 @@ function M.load(path)
   for _, name in ipairs(names) do
     if type(modules[name]) == "table" then collect(modules[name], nil, out, seen) end
   end
-  return { controllers = by_name, functions = out, modules = modules, paths = paths }
+  return { controllers = by_name, list = list, webhooks = hooks, functions = out, modules = modules, paths = paths }
 end
 
 return M

@@ -48,6 +48,24 @@ function M.of_shards(namespace, add)
   add { kind = "coordination.k8s.io/v1/Lease", verbs = { "get", "list", "watch", "create", "update", "delete" }, namespaces = { namespace }, why = "shards" }
 end
 
+--- What a webhook's configuration takes, which its process keeps by apply and deletes when the script has no such webhook any more.
+---@param h kubelua.Webhook
+---@param add fun(need: table)
+---@param watch_namespaces string[]?  of --namespace
+function M.of_webhook(h, add, watch_namespaces)
+  for _, kind in ipairs(h.reads or {}) do
+    add { kind = kind, verbs = { "list", "watch" }, namespaces = watch_namespaces or false, why = ("reads of %s"):format(h.name) }
+  end
+  add { kind = ("admissionregistration.k8s.io/v1/%sWebhookConfiguration"):format(h.mutating and "Mutating" or "Validating"),
+    verbs = { "create", "patch", "delete" }, names = { h.name }, namespaces = false, why = ("configuration of %s"):format(h.name) }
+end
+
+--- What the Secret takes in which replicas share the certificates of webhooks.
+function M.of_certificates(namespace, name, add)
+  add { kind = "v1/Secret", verbs = { "create" }, namespaces = { namespace }, why = "certificates of webhooks" }
+  add { kind = "v1/Secret", verbs = { "get", "update" }, names = { name }, namespaces = { namespace }, why = "certificates of webhooks" }
+end
+
 -- What a verb of ours is in the words of the authorizer. An apply creates what is not there.
 local RBAC = {
   apply = { "create", "patch" }, create = { "create" }, update = { "update" }, patch = { "patch" }, delete = { "delete" }, deletecollection = { "deletecollection" },

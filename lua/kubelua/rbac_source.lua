@@ -81,6 +81,7 @@ local CALLS = {
   evict = { "create", sub = "eviction", kind = "v1/Pod" }, bind = { "create", sub = "binding", kind = "v1/Pod" },
   token = { "create", sub = "token", kind = "v1/ServiceAccount" },
 }
+local READERS = { ctx = true, req = true }
 local LIVE = { get = { "get" }, list = { "list" }, each = { "list" } }
 
 local function arguments(text, at)
@@ -127,23 +128,22 @@ function M.read(text, resources, add, unknown)
     elseif subject and subjects[subject] then
       each_resource(verbs, verbs.sub, line)
     else
-      unknown(line, ("ctx:%s%s"):format(word, args:gsub("%s+", " "):sub(1, 40)))
+      unknown(line, ("%s%s"):format(word, args:gsub("%s+", " "):sub(1, 40)))
     end
   end
   local at = 1
   while true do
     local from, to, word = text:find("ctx%s*:%s*([%a_]+)", at)
     if not from then break end
-    if CALLS[word] then call(CALLS[word], from, to + 1, word) end
+    if CALLS[word] then call(CALLS[word], from, to + 1, "ctx:" .. word) end
     if word == "event" or word == "warn" then add { kind = "events.k8s.io/v1/Event", verbs = { "create", "patch" }, line = line_of(text, from) } end
     at = to + 1
   end
-  at = 1
-  while true do
-    local from, to, word = text:find("ctx%s*%.%s*live%s*:%s*([%a_]+)", at)
-    if not from then break end
-    if LIVE[word] then call(LIVE[word], from, to + 1, "live:" .. word) end
-    at = to + 1
+  for from, who, word, to in text:gmatch "()%f[%w_]([cr][te][xq])%s*%.%s*live%s*:%s*([%a_]+)()" do
+    if READERS[who] and LIVE[word] then call(LIVE[word], from, to, who .. ".live:" .. word) end
+  end
+  for from in text:gmatch "()%f[%w_]req%s*:%s*event%f[^%w_]" do
+    add { kind = "events.k8s.io/v1/Event", verbs = { "create", "patch" }, line = line_of(text, from) }
   end
   for from, body in text:gmatch "return%s*()(%b{})" do
     local line = line_of(text, from)

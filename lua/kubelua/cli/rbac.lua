@@ -15,6 +15,8 @@ M.options = {
   { "--bind", nil, "a ServiceAccount and bindings, too", type = "flag" },
   { "--leader-elect", nil, "for kubelua run --leader-elect", type = "flag" },
   { "--shards", nil, "for kubelua run --shards", type = "flag" },
+  { "--webhook-service", "NS/NAME", "of kubelua run, where scripts have webhooks: their certificates are in a Secret beside it" },
+  { "--webhook-secret", "NS/NAME", "of kubelua run: that Secret, under another name" },
   { "--record", nil, "run the tests beside the scripts, and count what they do", type = "flag" },
   { "--crds", "FILE|DIR", "definitions of the kinds, for their plurals and for --record (may be repeated)", type = "list" },
   { "--output", "FORMAT", "yaml or json (yaml)", brief = "-o" },
@@ -37,16 +39,14 @@ local function texts_of(script, loaded)
   return out
 end
 
-local function controllers_of(loaded)
-  local list = {}
-  for _, c in pairs(loaded.controllers) do list[#list + 1] = c end
-  table.sort(list, function(a, b) return a.name < b.name end)
-  return list
-end
-
--- Where a script's requests go: the namespaces of its controllers, or false for all.
-local function namespaces_of(list, watched)
+-- Where a script's requests go: the namespaces of its controllers and webhooks, or false for all.
+local function namespaces_of(list, hooks, watched)
   local all = {}
+  for _, h in ipairs(hooks) do
+    local here = h.asked_in or watched
+    if not here then return false end
+    for _, ns in ipairs(here) do all[ns] = true end
+  end
   for _, c in ipairs(list) do
     local here = c.namespaces or watched
     if not here then return false end
@@ -100,25 +100,48 @@ local function of_records(env, by_name, add)
   return n
 end
 
+-- The Secret of the webhooks' certificates, as `kubelua run` finds it. Without a word of it there may be none.
+local function certificates_of(o, add, notes)
+  local word = o.webhook_secret and "--webhook-secret" or "--webhook-service"
+  local text = o.webhook_secret or o.webhook_service
+  if not text then
+    notes.secret = "where webhooks keep their certificates is not said: --webhook-service or --webhook-secret, as of kubelua run, adds the rules for that Secret"
+    return
+  end
+  local namespace, name = text:match "^([^/:]+)/([^/:]+)$"
+  if not o.webhook_secret then
+    namespace, name = text:match "^([^/:]+)/([^/:]+):?%d*$"
+    name = name and name .. "-webhook-tls"
+  end
+  if not name then common.usage("%s: %q must be NAMESPACE/NAME", word, text) end
+  rbac.of_certificates(namespace, name, add)
+end
+
 -- Needs of scripts: from their tables and sources. Returns the first name, what is known of each controller, and what is not known.
 local function needs_of(scripts, o, add)
   local watched = o.watch_namespace and { o.watch_namespace }
-  local notes, by_name, first, own_leases = {}, {}, nil, {}
+  local notes, by_name, first, own_leases, hooks = {}, {}, nil, {}, false
   for _, script in ipairs(scripts) do
     local loaded = pure.load(script)
-    local list = controllers_of(loaded)
+    local list = loaded.list
     for _, c in ipairs(list) do
       first = first or c.manager or c.name
       rbac.of_spec(c, add, watched)
       by_name[c.name] = { namespaces = c.namespaces or watched or false }
       if c.leader == "own" then own_leases[#own_leases + 1] = first .. "-" .. c.name end
     end
-    of_source(script, loaded, list, namespaces_of(list, watched), add, notes)
+    for _, h in ipairs(loaded.webhooks) do
+      first, hooks = first or h.name, true
+      rbac.of_webhook(h, add, watched)
+      by_name[h.name] = by_name[h.name] or { namespaces = h.asked_in or watched or false }
+    end
+    of_source(script, loaded, list, namespaces_of(list, loaded.webhooks, watched), add, notes)
   end
-  if not first then error("no controller is in these scripts", 0) end
+  if not first then error("no controller or webhook is in these scripts", 0) end
   if o.leader_elect then
     for _, name in ipairs { first, table.unpack(own_leases) } do rbac.of_election(name, o.namespace or "default", add) end
   end
+  if hooks then certificates_of(o, add, notes) end
   if o.shards then rbac.of_shards(o.namespace or "default", add) end
   return first, by_name, notes
 end
@@ -143,6 +166,7 @@ local function print_yaml(env, objects, notes, tests)
     tests and (", and from %d tests"):format(tests.passed + tests.failed) or " (--record adds what the tests beside it do)") }
   for _, note in ipairs(notes) do head[#head + 1] = note end
   if #notes > 0 and not tests then head[#head + 1] = "so a rule may be missing: --record finds what the tests do, or add it" end
+  head[#head + 1] = notes.secret
   io.write(rbac.yaml(objects, head))
 end
 

@@ -29,6 +29,25 @@ return kube.controller {
 }
 ]]
 
+-- The same over namespaces that are divided; an answer tells how many objects there are in the cache of who gives it.
+local SEEING = [[
+local kube = require "kubelua"
+return kube.controller {
+  name = "%s",
+  resource = "v1/ConfigMap",
+  namespaces = { "%s" },
+  selector = "seen=%s",
+  shard = "namespace",
+  reconcile = function(map, ctx)
+    if map("data.ask") == "nothing" then return end
+    local seen = "=" .. map("data.ask") .. ";"
+    if (map("data.by") or ""):find(seen, 1, true) then return end
+    local all = #ctx:list("v1/ConfigMap")
+    ctx:patch(map, function(m) m.data.by = (m.data.by or "") .. WHO .. ":" .. all .. seen end, { lock = true })
+  end,
+}
+]]
+
 servers.each(function(name, start)
   describe("replicas that share keys at " .. name, function()
     local server, client
@@ -154,6 +173,62 @@ servers.each(function(name, start)
       local share = tonumber(metrics:match "\nkubelua_shard_share{[^}]*} (%S+)")
       assert.truthy(share and share > 0.2 and share < 0.8, tostring(share))
       assert.truthy(metrics:find "\nkubelua_shard_moves_total{[^}]*} %d+\n")
+      g.finish()
+    end)
+
+    it("see the objects of all namespaces in their caches, whoever has which of them", function()
+      local g, spaces, ports = group "seen", {}, {}
+      for i = 1, 9 do spaces[i] = controller.namespace(client, "seen" .. i) end
+      local function ask(what)
+        for _, ns in ipairs(spaces) do
+          for i = 1, 3 do
+            client:apply({ kind = "v1/ConfigMap", namespace = ns, name = "q" .. i, labels = { seen = g.ns }, data = { ask = what } }, { manager = "asker" })
+          end
+        end
+      end
+      -- Who answered; an error unless each object was answered once, by one who saw all 27.
+      local function answers(what)
+        local who, wrong = {}, nil
+        wait.until_true(90, "27 answers to " .. what, function()
+          local n = 0
+          for _, ns in ipairs(spaces) do
+            for map in client:each("v1/ConfigMap", { namespace = ns, labels = "seen=" .. g.ns }) do
+              local times = 0
+              for replica, saw in (map("data.by") or ""):gmatch("(r%d+):(%d+)=" .. what .. ";") do
+                times = times + 1
+                if saw ~= "27" then wrong = ns .. ": " .. map.data.by end
+                who[replica] = true
+              end
+              n = n + (times > 0 and 1 or 0)
+              if times > 1 then wrong = ns .. ": " .. map.data.by end
+            end
+          end
+          if n < 27 then error(("%d of 27"):format(n), 0) end
+          return true
+        end)
+        assert.is_nil(wrong)
+        return who
+      end
+      ask "nothing"
+      local script = SEEING:format(g.lease, table.concat(spaces, '", "'), g.ns)
+      for i = 1, 3 do
+        ports[i] = servers.free_port()
+        g.running["r" .. i] = controller.start(server, ("local WHO = \"r%d\"\n"):format(i) .. script, "--shards", "auto", "--leader-elect-identity", "r" .. i,
+          "--leader-elect-resource-namespace", g.ns, "--leader-elect-lease-duration", "3s", "--leader-elect-renew-deadline", "2s",
+          "--leader-elect-retry-period", "400ms", "--metrics-bind-address", "127.0.0.1:" .. ports[i])
+      end
+      g.settled(3)
+      ask "one"
+      answers "one"
+      for i = 1, 3 do
+        local metrics = process.run(("curl -sS --max-time 10 http://127.0.0.1:%d/metrics"):format(ports[i]))
+        assert.equal(27, tonumber(metrics:match "\nkubelua_informer_objects{kind=\"v1/ConfigMap[^}]*} (%d+)"), metrics)
+      end
+      g.running.r1:kill()
+      g.running.r1 = nil
+      g.settled(2)
+      ask "two"
+      assert.is_nil((answers "two").r1)
       g.finish()
     end)
 

@@ -188,7 +188,7 @@ static void reload(session *s, bool asked)
 
 /* --- progress ------------------------------------------------------------------------------------------------------------ */
 
-/* Says on stderr what each controller waits for, when that changes. True when something was said. */
+/* Says on stderr what each controller waits for, when that changes; as a record where logs are for machines. True when something was said. */
 static bool progress(session *s)
 {
     kl_controller_state *v;
@@ -202,7 +202,11 @@ static bool progress(session *s)
     for (size_t i = 0; i < n; i++) {
         char *line = kl_sprintf("%s: %s%s%s", v[i].name, v[i].state, v[i].message ? ": " : "", v[i].message ? v[i].message : "");
         if (!s->told[i] || strcmp(s->told[i], line)) {
-            fprintf(stderr, "%s\n", line);
+            if (kl_log_detailed())
+                kl_info("controller state", "controller=%s state=%s%s%s", v[i].name, kl_log_quoted(v[i].state), v[i].message ? " reason=" : "",
+                    v[i].message ? kl_log_quoted(v[i].message) : "");
+            else
+                fprintf(stderr, "%s\n", line);
             kl_free(s->told[i]);
             s->told[i] = line;
             said = true;

@@ -276,6 +276,13 @@ static void watch(kl__call *c, const kl__form *form, const struct options *o, kl
         kl_err_fini(&err);
         return;
     }
+    /* Who asks from the future knows us from before a restart, after which we begin anew: nothing would ever come. */
+    if (w.rv > kl__store_rv(c->s->store)) {
+        kl__fail_expired(&err, "resource version %" PRIu64 " is not of this server, which is at %" PRIu64, o->rv, kl__store_rv(c->s->store));
+        kl__watch_refuse(stream, &err);
+        kl_err_fini(&err);
+        return;
+    }
     kl__watch_start(c->s, c->kind, f, &w, stream);
 }
 

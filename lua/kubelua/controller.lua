@@ -204,6 +204,9 @@ local function check_watches(self, watches)
   self.watches = {}
   if watches == nil then return end
   if type(watches) ~= "table" then fail(self, "watches must be a table from kinds to mappings, got %s", type(watches)) end
+  if watches[1] ~= nil then
+    fail(self, "watches must say what a change wakes: { [%q] = \"owner\" }, \"same-name\", { via = an index } or function(obj, ctx); got a list", tostring(watches[1]))
+  end
   for _, kind in ipairs(sorted(watches)) do
     check_kind(self, "watches", kind)
     self.watches[#self.watches + 1] = check_watch(self, kind, watches[kind])

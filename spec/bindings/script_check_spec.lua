@@ -195,6 +195,7 @@ describe("a spec", function()
     { "with an index without a name", 'indexes = { "spec.x" }', { "an index has a name" } },
     { "with an index of a broken kind", 'indexes = { ["v1/pod"] = { a = "spec.x" } }', { '"v1/pod" is no kind' } },
     { "with an index table of a kind that is no table", 'indexes = { ["v1/Pod"] = "spec.x" }', { 'indexes["v1/Pod"] must be a table of indexes' } },
+    { "with watches as a list", 'watches = { "v1/Secret", ["v1/Node"] = "owner" }', { 'watches must say what a change wakes: { ["v1/Secret"] = "owner" }' } },
     { "with watches as a text", 'watches = "v1/Pod"', { "watches must be a table" } },
     { "with a watch of a broken kind", 'watches = { Secret = "owner" }', { '"Secret" is no kind', "apps/v1/Deployment" } },
     { "with a watch of an unknown word", 'watches = { ["v1/Secret"] = "samename" }', { 'watches["v1/Secret"] must be', "did you mean 'same-name'?" } },

@@ -104,12 +104,11 @@ servers.each(function(name, start)
       controller.finish(run)
       local by_message = {}
       for line in run:log():gmatch "[^\n]+" do
-        if line:sub(1, 1) == "{" then
-          local record = kube.json(line)
-          assert.truthy(record.ts:find "^%d%d%d%d%-%d%d%-%d%dT%d%d:%d%d:%d%d%.%d%d%dZ$", line)
-          by_message[record.msg] = record
-        end
+        local record = kube.json(line)                       -- every line is one
+        assert.truthy(record.ts:find "^%d%d%d%d%-%d%d%-%d%dT%d%d:%d%d:%d%d%.%d%d%dZ$", line)
+        by_message[record.msg] = record
       end
+      assert.equal(who, by_message["controller state"].controller)
       local failed, said = by_message["reconcile failed"], by_message["answering q1"]
       for _, record in ipairs { failed, said } do
         assert.equal(who, record.controller)

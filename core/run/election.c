@@ -74,8 +74,8 @@ char *kl_election_identity(void)
 {
     char host[256] = "localhost";
     gethostname(host, sizeof host - 1);
-    struct { kl_time t; pid_t p; } seed = {kl_clock_wall(kl_clock_real()), getpid()};
-    return kl_sprintf("%s_%d_%08x", host, (int)seed.p, (unsigned)kl_hash(&seed, sizeof seed));
+    int64_t seed[] = {kl_clock_wall(kl_clock_real()), getpid()};          /* no padding: all of it is hashed */
+    return kl_sprintf("%s_%d_%08x", host, (int)seed[1], (unsigned)kl_hash(seed, sizeof seed));
 }
 
 kl_status kl_election_check(const kl_election_options *o, kl_err *err)

@@ -273,4 +273,37 @@ describe("on a real kube-apiserver", function()
       end)
     end)
   end
+
+  it("a replica removes another that died, with what --shards adds", function()
+    path, roles = write(SCRIPT), {}
+    for _, o in ipairs(kube.yaml((rbac(path, "--shards -n", NS)))) do roles[#roles + 1] = o end
+    bind()
+    local function replica(who)
+      return process.spawn { KUBELUA, "run", path, "--kubeconfig", s.kubeconfig, "--as", USER, "--shards", "auto", "--leader-elect-identity", who,
+        "--leader-elect-resource-namespace", NS, "--leader-elect-lease-duration", "3s", "--leader-elect-renew-deadline", "2s", "--leader-elect-retry-period", "400ms" }
+    end
+    local function present(names)
+      wait.until_true(PATIENCE, "there are " .. names, function()
+        local there = {}
+        for lease in c:each("coordination.k8s.io/v1/Lease", { namespace = NS, labels = "kubelua.dev/shards-of=rbac-spec" }) do there[#there + 1] = lease.spec.holderIdentity end
+        table.sort(there)
+        return table.concat(there, " ") == names
+      end)
+    end
+    local one, two = replica "one", replica "two"
+    local ok, why = pcall(function()
+      present "one two"
+      one:kill()
+      present "two"
+      c:create { kind = "v1/Service", name = "shared", namespace = NS, spec = { type = "LoadBalancer", ports = { { port = 80 } } } }
+      wait.until_true(PATIENCE, "it does the work", function() return c:get("v1/Service", NS, "shared")("metadata.annotations.done") == "yes" end)
+    end)
+    local log = one:log() .. two:log()
+    one:kill()
+    two:stop()
+    c:delete("v1/Service", NS .. "/shared")
+    forget_roles()
+    assert(ok, ("%s\n%s"):format(tostring(why), log))
+    assert.is_nil(refused(log), log)
+  end)
 end)

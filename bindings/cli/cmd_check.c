@@ -1,10 +1,13 @@
 /* cmd_check.c - kubelua check: loads scripts as `run` would, and says what they are. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../program.h"
 #include "base/mem.h"
 #include "cli.h"
+
+#define TESTS "_test.lua"
 
 int cli_check(int argc, char **argv)
 {
@@ -17,6 +20,11 @@ int cli_check(int argc, char **argv)
     for (size_t i = 0; i < scripts.n; i++) {
         kl_program *p = NULL;
         kl_err err = KL_ERR_INIT;
+        size_t length = strlen(scripts.v[i]), end = strlen(TESTS);
+        if (length > end && !strcmp(scripts.v[i] + length - end, TESTS)) {
+            code = cli_fail(1, "check", "%s: files named *" TESTS " are tests of scripts: kubelua test %s", scripts.v[i], scripts.v[i]);
+            continue;
+        }
         if (lkl_program_load(scripts.v[i], &p, &err)) {
             code = cli_fail_err(1, "check", &err);
             continue;

@@ -53,6 +53,10 @@ local function add(out, document, where)
     return
   end
   local name = document("metadata.name")
+  if name ~= nil and type(name) ~= "string" then
+    fail(where, "metadata.name of the %s must be a text, this is %s: write it in quotes%s", kind, core.encode(name),
+      type(name) == "boolean" and ", since YAML takes yes, no, on, off, y and n for booleans" or "")
+  end
   if type(name) ~= "string" and type(document("metadata.generateName")) ~= "string" then fail(where, "the %s has no metadata.name", kind) end
   out[#out + 1] = { object = document, where = where, kind = object.kind_of(document), order = FIRST[kind] or 3 }
 end

@@ -307,6 +307,8 @@ metadata: {name: helpers-files}
       refused("apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: x}\n", "document 2: the ConfigMap has no metadata.name")
       refused("- a\n- b\n", "document 2: an object has an apiVersion and a kind")
       refused("words\n", 'document 2: an object was expected, this is "words"')
+      refused("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: no}\n", "document 2: metadata.name of the ConfigMap must be a text, this is false: write it in quotes, since YAML")
+      refused("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 12}\n", "document 2: metadata.name of the ConfigMap must be a text, this is 12: write it in quotes")
       refused("a: [\n", "")
       local file = process.write(process.tmpname ".yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Not_A_Name, namespace: " .. NS .. "}\n")
       local _, err = kube.try(c.apply_file, c, file)

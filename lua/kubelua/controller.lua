@@ -240,7 +240,9 @@ end
 local function check_namespaces(self, list)
   if list == nil then return end
   if type(list) == "string" then list = { list } end
-  if type(list) ~= "table" or #list == 0 then fail(self, "namespaces must be a list such as { \"default\" }; leave it out for all; got %s", type(list)) end
+  if type(list) ~= "table" or #list == 0 then
+    fail(self, "namespaces must be a list such as { \"default\" }; leave it out for all; got %s", type(list) == "table" and "an empty one" or type(list))
+  end
   checks.keys(self, "namespaces", list, {}, true)
   local seen = {}
   self.namespaces = {}

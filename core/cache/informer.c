@@ -104,6 +104,15 @@ kl__job *kl__job_of(kl__follower *f, void (*fn)(kl_informer *, kl__job *))
     return j;
 }
 
+static void job_free(kl__job *j)
+{
+    kl_informer *i = j->i;
+    kl_free(j->rv);
+    kl_free(j);
+    kl_informer_unref(i);
+}
+
+/* In the apply context. */
 static void job_run(void *arg)
 {
     kl__job *j = arg;
@@ -113,9 +122,19 @@ static void job_run(void *arg)
         i->owes_lull = true;
     else
         kl__handlers_lull(i);
-    kl_free(j->rv);
-    kl_free(j);
-    kl_informer_unref(i);
+    job_free(j);
+}
+
+/* On the watch thread, which is the apply context only where there is no executor: handlers are the executor's alone. */
+static void job_run_on_watch(void *arg)
+{
+    kl__job *j = arg;
+    if (!j->i->execute) {
+        job_run(j);
+        return;
+    }
+    j->fn(j->i, j);
+    job_free(j);
 }
 
 /* On the watch thread: into the apply context. */
@@ -142,7 +161,7 @@ void kl__job_lull(kl_informer *i)
 }
 
 /* The parts have one watch thread, so any of them knows the way there. */
-void kl__job_post_watch(kl_informer *i, kl__job *j) { i->parts->source.post(i->parts->source.self, job_run, j); }
+void kl__job_post_watch(kl_informer *i, kl__job *j) { i->parts->source.post(i->parts->source.self, job_run_on_watch, j); }
 void kl__job_post(kl_informer *i, kl__job *j) { i->parts->source.post(i->parts->source.self, job_forward, j); }
 
 /* --- start, stop, kick ------------------------------------------------------------------------------------------------------------------- */

@@ -286,7 +286,7 @@ describe("a webhook's trace", function()
   lazy_setup(function()
     local path = process.write(process.tmpname ".lua", script("traced", "default", 'validate = function(obj, req) req.log:info(obj.metadata.name) end'))
     run = process.spawn { os.getenv "KUBELUA" or "build/kubelua", "dev", path, "--log-format", "json", name = "kubelua dev" }
-    run:wait_for_log(60, "traced: running")
+    run:wait_for_log(60, '"controller":"traced","state":"running"')
     address = assert(run:log():match '"msg":"serving webhooks","address":"([^"]+)"', run:log())
   end)
   lazy_teardown(function() if run then controller.finish(run) end end)

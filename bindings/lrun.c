@@ -5,6 +5,7 @@
 
 #include "border.h"
 #include "base/mem.h"
+#include "run/witness.h"
 #include "state.h"
 
 /* A run whose lease is gone ends at its next call, whatever that is: who else may have it acts already. */
@@ -202,6 +203,11 @@ static bool is_text(lua_State *L, int idx)
 
 #define NAMESPACE_MAX 256      /* 63 bytes on every server */
 
+static void tell_get(kl_run *run, const char *kind, const char *ns, const char *name, const kl_value *found)
+{
+    kl_run_saw(run, &(kl_saw){.kind = kind, .ns = ns, .name = name, .found = &found, .n = found != NULL});
+}
+
 /* run.get(kind, key) and (kind, namespace, name): the object or nil; false when these are not the words of a get (context.lua says
  * why then). A name alone means the key's own namespace. */
 static int get(lua_State *L)
@@ -237,6 +243,8 @@ static int get(lua_State *L)
     lkl__view_prepare(L);
     if (kl_reader_get(rd, lua_tostring(L, 1), ns, name, &v, &err))
         return cache_fail(L, &err);
+    if (run && kl_run_watched(run))
+        tell_get(run, lua_tostring(L, 1), ns, name, v);
     lkl__push_taken(L, v);
     return 1;
 }
@@ -275,6 +283,9 @@ static kl_objects *find(lua_State *L)
     kl_err err = KL_ERR_INIT;
     if (kl_reader_list(rd, kind, &q, o, &err))
         cache_fail(L, &err);
+    kl_run *run = lkl_state_of(L)->run;
+    if (run && kl_run_watched(run))
+        kl_run_saw(run, &(kl_saw){.kind = kind, .ns = q.ns, .query = &q, .found = o->v, .n = o->len});
     return o;
 }
 

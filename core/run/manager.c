@@ -50,6 +50,7 @@ struct kl_manager {
     kl_offices *offices;
     kl_endpoints *endpoints;
     kl_webhooks *webhooks;
+    kl_witnesses witnesses;
     kl_controller_env env;
     /* changed on the loop under mu, read on the loop freely and elsewhere under mu: */
     kl_mutex mu;
@@ -189,8 +190,10 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
         .max_object = o->max_object ? o->max_object : MAX_OBJECT_DEFAULT, .drop_managed_fields = o->drop_managed_fields, .stream = o->watch_list, .watch_kinds = true, .changed = advance, .changed_arg = m});
     m->env = (kl_controller_env){.client = o->client, .clock = m->clock, .loop = m->loop, .mapper = m->mapper, .caches = m->caches, .door = m->door, .fleet = o->fleet, .cluster = o->cluster,
         .metrics = m->metrics, .workers = o->workers, .workers_forced = o->workers_forced, .trace_requests = o->trace_requests, .event = record, .event_arg = m, .turns = o->turns,
-        .ran = o->ran, .ran_arg = o->seen_arg, .changed = advance,
+        .witnesses = &m->witnesses, .ran = o->ran, .ran_arg = o->seen_arg, .changed = advance,
         .changed_arg = m};
+    for (size_t i = 0; i < o->n_witnesses; i++)
+        kl_witnesses_add(&m->witnesses, &o->witnesses[i]);
     m->webhook_texts = webhook_texts(&m->o.webhooks);
     m->webhooks = kl_webhooks_new(&m->env, &m->o.webhooks);
     kl_client_set_hooks(o->client, &(kl_client_hooks){.arg = m->metrics, .on_request = on_request, .on_retry = on_retry, .on_delayed = on_delayed, .on_sizes = on_sizes});

@@ -61,10 +61,10 @@ kl_answer *kl__answer_new(kl_run *r)
 
 void kl__answer_done(void *arg, kl_status st, int code, const kl_value *body, kl_err *err)
 {
-    (void)code;
     kl_answer *a = arg;
     kl_worker *w = a->w;
     a->status = st;
+    a->code = code;
     a->body = kl_value_ref(body);
     if (st && err)
         kl_err_copy(&a->err, err);
@@ -129,6 +129,7 @@ static size_t take_at(kl_run *r)
 static void resolve(kl_run *r, const char *kind, kl_resolve_fn *done, void *arg)
 {
     size_t at = take_at(r);
+    kl__tell_asked(r, &(kl_asked){.what = "discovery", .kind = kind, .elsewhere = at != KL_FLEET_NONE});
     if (at == KL_FLEET_NONE)
         r->w->o.resolve(r->w->o.arg, kind, done, arg);
     else
@@ -143,6 +144,7 @@ static uint64_t submit(kl_run *r, const kl_op *op, kl_write **write, kl_reply_fn
     kl_op full = complete(r, op);
     size_t at = take_at(r);
     *write = NULL;
+    kl__tell_asked(r, &(kl_asked){.what = kl_verb_name(op->verb), .op = &full, .elsewhere = at != KL_FLEET_NONE});
     if (at == KL_FLEET_NONE) {
         r->door = r->w->o.door;
         *write = kl__write_of(r, &full);
@@ -175,6 +177,7 @@ void kl_run_sleep(kl_run *r, kl_time d)
 {
     reply_clear(r);
     r->waiting_for = "sleep";
+    kl__tell_asked(r, &(kl_asked){.what = "sleep", .wait = d > 0 ? d : 0});
     kl_heap_push(&r->w->due, &r->sleep, kl_clock_now(r->w->o.clock) + (d > 0 ? d : 0));
 }
 
@@ -194,6 +197,7 @@ typedef struct blocked {
     kl_cond cond;
     bool done;
     kl_status status;
+    int code;
     const kl_value *body;
     kl_err *err;
 } blocked;
@@ -218,10 +222,10 @@ static kl_status blocked_wait(blocked *b)
 
 static void blocked_done(void *arg, kl_status st, int code, const kl_value *body, kl_err *err)
 {
-    (void)code;
     blocked *b = arg;
     kl_lock(&b->mu);
     b->status = st;
+    b->code = code;
     b->body = kl_value_ref(body);
     if (st && err && b->err)
         kl_err_copy(b->err, err);
@@ -243,6 +247,7 @@ kl_status kl_run_call_wait(kl_run *r, const kl_op *op, const kl_value **body, kl
     kl_write *write;
     submit(r, op, &write, blocked_done, &b);
     kl_status st = blocked_wait(&b);
+    kl__tell_answered(r, &(kl_answered){.status = st, .code = b.code, .body = b.body, .err = st ? err : NULL});
     if (!st)
         kl__write_answered(r, write, b.body);
     kl__write_free(write);
@@ -259,15 +264,19 @@ kl_status kl_run_resolve_wait(kl_run *r, const char *kind, kl_err *err)
     blocked b;
     blocked_init(&b, err);
     resolve(r, kind, blocked_resolved, &b);
-    return blocked_wait(&b);
+    kl_status st = blocked_wait(&b);
+    kl__tell_answered(r, &(kl_answered){.status = st, .err = st ? err : NULL});
+    return st;
 }
 
 void kl_run_sleep_wait(kl_run *r, kl_time d)
 {
     kl_worker *w = r->w;
     kl_time until = kl_clock_now(kl_clock_real()) + d;
+    kl__tell_asked(r, &(kl_asked){.what = "sleep", .wait = d > 0 ? d : 0});
     for (unsigned look = kl_bell_look(&w->bell); !atomic_load(&w->aborting) && kl_clock_now(kl_clock_real()) < until; look = kl_bell_look(&w->bell))
         kl_bell_wait(&w->bell, look, until);
+    kl__tell_answered(r, &(kl_answered){.status = KL_OK});
 }
 
 const kl_resource *kl_run_resource(kl_run *r, const char *kind)

@@ -16,6 +16,7 @@ typedef struct kl_answer {
     kl_worker *w;
     kl_run *run;
     kl_status status;
+    int code;
     const kl_value *body;
     kl_err err;
     struct kl_write *write;        /* what it answers, where that is a write whose run's key waits for it; or NULL */
@@ -56,6 +57,8 @@ struct kl_run {
     kl_door *door;         /* through which that went */
     size_t at;             /* the cluster of what begins next, or KL_FLEET_NONE: our own */
     const char *waiting_for;   /* words for the timeout message; static */
+    unsigned asked;        /* so many questions so far */
+    kl_time asked_at;      /* the last one */
     kl_status reply_status;
     const kl_value *reply_body;
     kl_err reply_err;
@@ -102,6 +105,12 @@ const char *kl__run_detail(kl_run *r);
 uint64_t kl__run_submit(kl_run *r, const kl_op *op, kl_reply_fn *done, void *arg);
 kl_answer *kl__answer_new(kl_run *r);
 void kl__answer_done(void *arg, kl_status st, int code, const kl_value *body, kl_err *err);     /* a kl_reply_fn; arg is the kl_answer */
+
+/* --- witness.c ----------------------------------------------------------------------------------------------------------------- */
+void kl__tell_began(kl_run *r);
+void kl__tell_asked(kl_run *r, kl_asked *x);               /* numbers it */
+void kl__tell_answered(kl_run *r, kl_answered *x);         /* the last question; numbers and times it */
+void kl__tell_ended(kl_run *r, const kl_ran *x);
 
 /* --- own_run.c ----------------------------------------------------------------------------------------------------------------- */
 typedef struct kl_write kl_write;          /* what has to be known of a write when it is answered */

@@ -191,6 +191,12 @@ static void give_up(kl_run *r)
         kl_metrics_terminal(w->o.metrics);
 }
 
+static void tell_put_back(kl_run *r, kl_time now)
+{
+    kl__tell_ended(r, &(kl_ran){.controller = r->w->o.name, .key = r->key, .id = kl_run_id(r), .message = r->message, .after = -1, .started = r->started, .ended = now,
+        .attempt = r->attempt, .put_back = true});
+}
+
 /* What it was refused somebody else does; but should we lead again, its key is looked at again. No error, no backoff, no outcome. */
 static void settle_deposed(kl_run *r, kl_time now)
 {
@@ -199,15 +205,20 @@ static void settle_deposed(kl_run *r, kl_time now)
     again(r, 0, false, now);
     if (w->o.metrics)
         kl_metrics_active(w->o.metrics, -1);
+    tell_put_back(r, now);
     run_leave(r, now);
 }
 
 static void tell_ran(kl_run *r, kl_time after, kl_time now)
 {
     kl_worker *w = r->w;
+    kl_ran x = {.controller = w->o.name, .key = r->key, .id = "", .message = r->message, .traceback = r->traceback, .result = r->result, .after = after,
+        .started = r->started, .ended = now, .attempt = r->attempt};
+    if (w->o.ran || kl_run_watched(r))
+        x.id = kl_run_id(r);
     if (w->o.ran)
-        w->o.ran(w->o.arg, &(kl_ran){.controller = w->o.name, .key = r->key, .id = kl_run_id(r), .message = r->message, .result = r->result, .after = after,
-            .started = r->started, .ended = now, .attempt = r->attempt});
+        w->o.ran(w->o.arg, &x);
+    kl__tell_ended(r, &x);
 }
 
 static void settle(kl_run *r, kl_time now)
@@ -283,9 +294,11 @@ static void after_step(kl_run *r, kl_run_state state)
     run_end(r, kl_clock_now(r->w->o.clock));
 }
 
-static void resume(kl_run *r)
+/* With what it was answered. */
+static void resume(kl_run *r, int code)
 {
     r->waiting_for = NULL;
+    kl__tell_answered(r, &(kl_answered){.status = r->reply_status, .code = code, .body = r->reply_body, .err = r->reply_status ? &r->reply_err : NULL});
     after_step(r, r->gen->logic->program->ops->resume(r->gen->state, r));
 }
 
@@ -390,6 +403,7 @@ static bool run_start(kl_worker *w, kl_gen_state *g, kl_queue_item *item, kl_tim
     r->group = group;
     if (w->o.trace)
         (void)w->o.trace(w->o.arg, item->key, &r->caller);
+    kl__tell_began(r);
     if (err.status) {
         run_fail(r, &err, now);
     } else {
@@ -439,10 +453,11 @@ static void take_answers(kl_worker *w)
             kl_value_unref(a->body);
             kl_err_fini(&a->err);
         }
+        int code = a->code;
         kl__write_free(a->write);
         kl_free(a);
         if (r)
-            resume(r);
+            resume(r, code);
     }
 }
 
@@ -455,7 +470,7 @@ static void take_timers(kl_worker *w, kl_time now)
         for (kl_list *n = w->runs.next; n != &w->runs && !is_sleep; n = n->next)
             is_sleep = KL_CONTAINER(n, kl_run, link) == as_sleep;
         if (is_sleep)
-            resume(as_sleep);
+            resume(as_sleep, 0);
         else
             run_late(KL_CONTAINER(h, kl_run, deadline), now);
     }
@@ -467,6 +482,7 @@ static void abandon_all(kl_worker *w, kl_time now)
         kl_run *r = KL_CONTAINER(w->runs.next, kl_run, link);
         r->gen->logic->program->ops->abandon(r->gen->state, r);
         again(r, 0, false, now);
+        tell_put_back(r, now);
         run_leave(r, now);
         if (w->o.metrics)
             kl_metrics_active(w->o.metrics, -1);

@@ -15,6 +15,7 @@
 #include "run/metrics.h"
 #include "run/own_writes.h"
 #include "run/reconciler.h"
+#include "run/witness.h"
 
 typedef struct kl_worker kl_worker;
 
@@ -29,13 +30,15 @@ typedef struct kl_logic {
 } kl_logic;
 
 /* A run that has ended. Strings are borrowed. */
-typedef struct kl_ran {
+struct kl_ran {
     const char *controller, *key, *id, *message;       /* message NULL: nothing to say */
     kl_result_kind result;
     kl_time after;                     /* until the next run that was asked for; -1: none */
     kl_time started, ended;            /* monotonic */
     int attempt;
-} kl_ran;
+    const char *traceback;             /* of an error, where there is one */
+    bool put_back;                     /* it was ended: not the leader any more, or the process stops. Its key stays in the queue; result and after say nothing */
+};
 
 typedef struct kl_worker_owner {
     /* The present generation, with a reference for the caller; never NULL. */
@@ -66,6 +69,7 @@ typedef struct kl_worker_owner {
     kl_clock *clock;
     kl_controller_metrics *metrics;    /* may be NULL */
     kl_elide *elide;                   /* NULL: every write is sent */
+    const kl_witnesses *witnesses;     /* who look on; NULL: nobody */
     /* Keys are run while it lasts; the worker belongs to the term in which it was made. NULL: nobody asks. */
     const kl_tenure *tenure;
     kl_own_writes *own_writes;         /* keys wait until the caches show what their runs wrote; NULL: they do not */

@@ -50,6 +50,7 @@ typedef struct rig {
     bool at_once;                  /* the server answers inside send */
     kl_status at_once_status;
     kl_tenure tenure;
+    kl_witnesses witnesses;
     kl_resolve_fn *resolving;
     void *resolving_arg;
     kl_resource resource;
@@ -324,7 +325,7 @@ static inline void rig_init(rig *r, kl_time timeout, int concurrency)
     r->current = &r->gens[0];
     r->w = kl_worker_new(&(kl_worker_owner){.logic = rig_logic, .logic_unref = rig_logic_unref, .is_current = rig_is_current, .object = rig_object, .resolve = rig_resolve,
         .resource = rig_resource, .event = rig_event, .arg = r, .name = "ctl", .queue = r->queue, .own_writes = r->own_writes, .door = r->door, .clock = r->clock,
-        .metrics = kl_metrics_controller(r->metrics, "ctl", 1), .tenure = &r->tenure}, 1);
+        .metrics = kl_metrics_controller(r->metrics, "ctl", 1), .tenure = &r->tenure, .witnesses = &r->witnesses}, 1);
     kl_log_set_level(KL_LOG_WARN);
     kl_log_set_sink(rig_log, r);
 }

@@ -1,0 +1,46 @@
+/* witness.c - tells each witness in the order of their coming. */
+#include "run/witness.h"
+
+#include <assert.h>
+
+#include "run/run_impl.h"
+
+void kl_witnesses_add(kl_witnesses *w, const kl_witness *x)
+{
+    assert(w->n < KL_WITNESSES_MAX);
+    w->v[w->n++] = *x;
+}
+
+bool kl_run_watched(const kl_run *r)
+{
+    return r->w->o.witnesses && r->w->o.witnesses->n;
+}
+
+#define TELL(run, what, ...) do { \
+        const kl_witnesses *all_ = (run)->w->o.witnesses; \
+        for (size_t i_ = 0; all_ && i_ < all_->n; i_++) \
+            if (all_->v[i_].what) \
+                all_->v[i_].what(all_->v[i_].arg, __VA_ARGS__); \
+    } while (0)
+
+void kl__tell_began(kl_run *r) { TELL(r, began, r); }
+void kl_run_saw(kl_run *r, const kl_saw *x) { TELL(r, saw, r, x); }
+void kl__tell_ended(kl_run *r, const kl_ran *x) { TELL(r, ended, r, x); }
+
+void kl__tell_asked(kl_run *r, kl_asked *x)
+{
+    x->number = ++r->asked;
+    if (!kl_run_watched(r))
+        return;
+    r->asked_at = kl_clock_now(r->w->o.clock);
+    TELL(r, asked, r, x);
+}
+
+void kl__tell_answered(kl_run *r, kl_answered *x)
+{
+    if (!kl_run_watched(r))
+        return;
+    x->number = r->asked;              /* a run waits for one answer at a time */
+    x->took = kl_clock_now(r->w->o.clock) - r->asked_at;
+    TELL(r, answered, r, x);
+}

@@ -7,28 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../program.h"
-#include "base/fswatch.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sync.h"
 #include "run/fleet.h"
 #include "embedded.h"
 #include "play.h"
+#include "scripts.h"
 
 /* So long after the last change of a controller's state its start, or its relist, is over. */
 #define SETTLED_AFTER KL_SECONDS(1)
 
 /* Each replica watches all the others. */
 #define SHARDS_MOST 1000
-
-typedef struct script {
-    const char *path;
-    int slot;
-    uint64_t digest;
-    char **files;              /* what it was made of, NULL-terminated */
-    char *refused;             /* message of the last refusal, so that it is told once */
-} script;
 
 typedef struct session {
     const char *command;
@@ -44,147 +35,16 @@ typedef struct session {
     kl_webhook_options webhooks;
     cli_list scripts, crds, load, contexts;
     /* what runs */
-    script *loaded;
+    cli_scripts *loaded;
     kl_server *server;
     kl_fleet *fleet;           /* NULL: one cluster */
     size_t n;                  /* clusters */
     kl_client **clients;
     kl_manager **managers;     /* the first has the endpoints, and speaks for all */
-    kl_fswatch *watch;
     cli_play *player;
     char **told;               /* last progress line per controller */
     size_t n_told;
 } session;
-
-/* --- the files of a script ----------------------------------------------------------------------------------------------- */
-
-static void files_free(char **files)
-{
-    for (char **f = files; f && *f; f++)
-        kl_free(*f);
-    kl_free(files);
-}
-
-/* Remembers them; true when they are others than before. */
-static bool files_take(script *sc, const kl_program *p)
-{
-    const char *const *fresh = lkl_program_files(p);
-    size_t n = 0;
-    bool same = sc->files;
-    for (; fresh[n]; n++)
-        same = same && sc->files[n] && !strcmp(sc->files[n], fresh[n]);
-    if (same && !sc->files[n])
-        return false;
-    files_free(sc->files);
-    sc->files = kl_new_array(char *, n + 1);
-    for (size_t i = 0; i < n; i++)
-        sc->files[i] = kl_strdup(fresh[i]);
-    return true;
-}
-
-static kl_status load_all(session *s, kl_program **programs, kl_err *err)
-{
-    for (size_t i = 0; i < s->scripts.n; i++) {
-        kl_status st = lkl_program_load(s->scripts.v[i], &programs[i], err);
-        if (st)
-            return st;
-        s->loaded[i] = (script){.path = s->scripts.v[i], .digest = lkl_program_digest(programs[i])};
-        files_take(&s->loaded[i], programs[i]);
-    }
-    return KL_OK;
-}
-
-/* --- reload ------------------------------------------------------------------------------------------------------------ */
-
-static void refuse(script *sc, kl_err *err, bool asked)
-{
-    if (asked || !sc->refused || strcmp(sc->refused, kl_err_message(err)))
-        kl_error("the new script was refused; the old one keeps running", "script=%s error=%s", sc->path, kl_log_quoted(kl_err_message(err)));
-    kl_free(sc->refused);
-    sc->refused = kl_strdup(kl_err_message(err));
-    kl_err_fini(err);
-}
-
-static void files_changed(void *arg)
-{
-    (void)arg;
-    cli_poke();
-}
-
-static char *directory_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? kl_strndup(path, slash == path ? 1 : (size_t)(slash - path)) : kl_strdup(".");
-}
-
-/* Every file, and its directory: editors rename into it, and modules may come to be there. */
-static void watch_files(session *s)
-{
-    size_t n = 0, room = 0;
-    for (size_t i = 0; i < s->scripts.n; i++)
-        for (char **f = s->loaded[i].files; *f; f++)
-            room += 2;
-    char **paths = kl_new_array(char *, room);
-    for (size_t i = 0; i < s->scripts.n; i++)
-        for (char **f = s->loaded[i].files; *f; f++) {
-            paths[n++] = kl_strdup(*f);
-            paths[n++] = directory_of(*f);
-        }
-    kl_fswatch_stop(s->watch);
-    s->watch = NULL;
-    kl_err err = KL_ERR_INIT;
-    if (kl_fswatch_start((const char *const *)paths, n, files_changed, s, &s->watch, &err)) {
-        kl_warn("scripts are not watched; SIGHUP reloads them", "error=%s", kl_log_quoted(kl_err_message(&err)));
-        kl_err_fini(&err);
-    }
-    for (size_t i = 0; i < n; i++)
-        kl_free(paths[i]);
-    kl_free(paths);
-}
-
-/* What one manager refuses all refuse: names are the same everywhere. */
-static kl_status replace(session *s, int slot, kl_program *p, kl_err *err)
-{
-    kl_status st = KL_OK;
-    for (size_t i = 0; i < s->n && !st; i++)
-        st = kl_manager_replace(s->managers[i], slot, p, err);
-    return st;
-}
-
-static void reload(session *s, bool asked)
-{
-    bool others = false;
-    for (size_t i = 0; i < s->scripts.n; i++) {
-        script *sc = &s->loaded[i];
-        kl_program *p = NULL;
-        kl_err err = KL_ERR_INIT;
-        if (lkl_program_load(sc->path, &p, &err)) {
-            refuse(sc, &err, asked);
-            continue;
-        }
-        if (lkl_program_digest(p) == sc->digest) {
-            if (asked)
-                kl_info("the script has not changed", "script=%s", sc->path);
-            else if (sc->refused)
-                kl_info("the script is as it was; the refused change is gone", "script=%s", sc->path);
-        } else if (replace(s, sc->slot, p, &err)) {
-            refuse(sc, &err, asked);
-            kl_program_unref(p);
-            continue;
-        } else {
-            sc->digest = lkl_program_digest(p);
-            others |= files_take(sc, p);
-            kl_info("loaded the next generation", "script=%s generation=%d", sc->path, p->generation);
-        }
-        kl_free(sc->refused);
-        sc->refused = NULL;
-        kl_program_unref(p);
-    }
-    if (others) {
-        watch_files(s);
-        cli_poke();            /* what was saved between two watches */
-    }
-}
 
 /* --- progress ------------------------------------------------------------------------------------------------------------ */
 
@@ -256,7 +116,7 @@ static int connect_server(session *s, size_t number)
     return st ? cli_fail_err(1, s->command, &err) : 0;
 }
 
-static int make_manager(session *s, size_t number, kl_program **programs)
+static int make_manager(session *s, size_t number)
 {
     kl_err err = KL_ERR_INIT;
     const kl_config *c = kl_client_config(s->clients[number]);
@@ -267,14 +127,11 @@ static int make_manager(session *s, size_t number, kl_program **programs)
         o.webhooks.listen = "127.0.0.1:0";
     if (s->dev && !s->webhooks.url && !s->webhooks.service)
         o.webhooks.url = "auto";
-    o.election = (kl_election_options){.shards = s->shards, .max_shards = s->max_shards, .enabled = s->elect || s->elect_each, .per_controller = s->elect_each, .name = s->lease_name ? s->lease_name : kl_controller_spec_manager(kl_program_spec(programs[0], 0)),
+    o.election = (kl_election_options){.shards = s->shards, .max_shards = s->max_shards, .enabled = s->elect || s->elect_each, .per_controller = s->elect_each, .name = s->lease_name ? s->lease_name : kl_controller_spec_manager(kl_program_spec(cli_scripts_first(s->loaded), 0)),
         .ns = s->lease_ns ? s->lease_ns : c->context_namespace, .identity = s->identity, .lease = s->lease, .renew = s->renew, .retry = s->retry};
     if (kl_manager_new(&o, &s->managers[number], &err))
         return cli_fail_err(1, s->command, &err);
-    for (size_t i = 0; i < s->scripts.n; i++)
-        if (kl_manager_add(s->managers[number], programs[i], &s->loaded[i].slot, &err))
-            return cli_fail_err(1, s->command, &err);
-    return 0;
+    return cli_scripts_add(s->loaded, s->managers[number], &err) ? cli_fail_err(1, s->command, &err) : 0;
 }
 
 /* Threads that work for one of several clusters wear its name, so that log lines tell whose they are. */
@@ -285,7 +142,7 @@ static void work_for(const session *s, size_t number)
 }
 
 /* Everything is there before anything runs: a run in one cluster may go to another. */
-static int start_all(session *s, kl_program **programs)
+static int start_all(session *s)
 {
     int code = 0;
     kl_err err = KL_ERR_INIT;
@@ -295,7 +152,7 @@ static int start_all(session *s, kl_program **programs)
     }
     for (size_t i = 0; i < s->n && !code; i++) {
         work_for(s, i);
-        code = make_manager(s, i, programs);
+        code = make_manager(s, i);
     }
     for (size_t i = 0; i < s->n && !code; i++) {
         work_for(s, i);
@@ -344,13 +201,13 @@ static int stay(session *s)
         case CLI_TERMINATE:
             return code;
         case CLI_HANGUP:
-            reload(s, true);
+            cli_scripts_reload(s->loaded, true);
             settled = false;
             break;
         case CLI_POKED:
             if (s->player && cli_play_over(s->player, &code))
                 return code;
-            reload(s, false);
+            cli_scripts_reload(s->loaded, false);
             settled = false;
             break;
         case CLI_MOVED:
@@ -383,39 +240,30 @@ static int run_session(session *s)
         return cli_fail(2, s->command, "name at least one script: kubelua %s SCRIPT.lua", s->command);
     if (!shards_known(s))
         return cli_fail(2, s->command, "--shards says how many replicas share the keys: auto for all of them, or a number from 1 to %d, not \"%s\"", SHARDS_MOST, s->shards);
-    kl_program **programs = kl_new_array(kl_program *, s->scripts.n);
-    s->loaded = kl_new_array(script, s->scripts.n);
     kl_err err = KL_ERR_INIT;
-    int code = load_all(s, programs, &err) ? cli_fail_err(1, s->command, &err) : 0;
+    int code = cli_scripts_load(&s->scripts, &s->loaded, &err) ? cli_fail_err(1, s->command, &err) : 0;
     s->n = s->contexts.n > 1 ? s->contexts.n : 1;
     s->fleet = s->n > 1 ? kl_fleet_new() : NULL;
     s->clients = kl_new_array(kl_client *, s->n);
     s->managers = kl_new_array(kl_manager *, s->n);
     if (!code)
-        code = start_all(s, programs);
-    for (size_t i = 0; i < s->scripts.n; i++)
-        kl_program_unref(programs[i]);
-    kl_free(programs);
+        code = start_all(s);
     if (!code) {
-        watch_files(s);
+        cli_scripts_watch(s->loaded, s->managers, s->n);
         if (s->play)
             s->player = cli_play_start(s->play, s->managers[0], kl_server_url(s->server), &s->scripts);
         code = stay(s);
         kl_info("stopping", "grace_seconds=%lld", (long long)((s->grace ? s->grace : KL_SECONDS(30)) / KL_SECONDS(1)));
         cli_second_signal_exits();
     }
-    kl_fswatch_stop(s->watch);
+    cli_scripts_unwatch(s->loaded);
     cli_play_stop(s->player);
     stop_all(s);
     cli_server_stop(s->server);
-    for (size_t i = 0; i < s->scripts.n; i++) {
-        files_free(s->loaded[i].files);
-        kl_free(s->loaded[i].refused);
-    }
+    cli_scripts_free(s->loaded);
     for (size_t i = 0; i < s->n_told; i++)
         kl_free(s->told[i]);
     kl_free(s->told);
-    kl_free(s->loaded);
     return code;
 }
 

@@ -1,0 +1,21 @@
+/* scripts.h - the scripts of `run` and `dev`: loaded, given to the managers, watched, and loaded again. Main thread; a change of a file pokes it (cli_poke). */
+#ifndef KL_CLI_SCRIPTS_H
+#define KL_CLI_SCRIPTS_H
+
+#include "cli.h"
+
+typedef struct cli_scripts cli_scripts;
+
+/* Loads each; the paths are borrowed. *out is there to be freed also when one of them fails. */
+KL_NODISCARD kl_status cli_scripts_load(const cli_list *paths, cli_scripts **out, kl_err *err);
+const kl_program *cli_scripts_first(const cli_scripts *s);         /* of the first script, until they are watched */
+/* Before that, and in the same order to each manager. */
+KL_NODISCARD kl_status cli_scripts_add(cli_scripts *s, kl_manager *m, kl_err *err);
+/* From now on their files are watched, and what is loaded again goes to these managers (borrowed). */
+void cli_scripts_watch(cli_scripts *s, kl_manager **managers, size_t n);
+/* Loads what has changed. A script that fails is refused: the old one runs on, and the log says why, once unless `asked`. */
+void cli_scripts_reload(cli_scripts *s, bool asked);
+void cli_scripts_unwatch(cli_scripts *s);                          /* NULL is fine */
+void cli_scripts_free(cli_scripts *s);
+
+#endif

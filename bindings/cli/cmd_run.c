@@ -13,6 +13,7 @@
 #include "run/fleet.h"
 #include "embedded.h"
 #include "play.h"
+#include "progress.h"
 #include "scripts.h"
 
 /* So long after the last change of a controller's state its start, or its relist, is over. */
@@ -42,41 +43,7 @@ typedef struct session {
     kl_client **clients;
     kl_manager **managers;     /* the first has the endpoints, and speaks for all */
     cli_play *player;
-    char **told;               /* last progress line per controller */
-    size_t n_told;
 } session;
-
-/* --- progress ------------------------------------------------------------------------------------------------------------ */
-
-/* Says on stderr what each controller waits for, when that changes; as a record where logs are for machines. True when something was said. */
-static bool progress(session *s)
-{
-    kl_controller_state *v;
-    size_t n = kl_manager_controllers(s->managers[0], &v);
-    bool said = false;
-    if (n > s->n_told) {
-        s->told = kl_realloc(s->told, n * sizeof *s->told);
-        memset(s->told + s->n_told, 0, (n - s->n_told) * sizeof *s->told);
-        s->n_told = n;
-    }
-    for (size_t i = 0; i < n; i++) {
-        char *line = kl_sprintf("%s: %s%s%s", v[i].name, v[i].state, v[i].message ? ": " : "", v[i].message ? v[i].message : "");
-        if (!s->told[i] || strcmp(s->told[i], line)) {
-            if (kl_log_detailed())
-                kl_info("controller state", "controller=%s state=%s%s%s", v[i].name, kl_log_quoted(v[i].state), v[i].message ? " reason=" : "",
-                    v[i].message ? kl_log_quoted(v[i].message) : "");
-            else
-                fprintf(stderr, "%s\n", line);
-            kl_free(s->told[i]);
-            s->told[i] = line;
-            said = true;
-        } else {
-            kl_free(line);
-        }
-    }
-    kl_controller_states_free(v, n);
-    return said;
-}
 
 static void moved(void *arg)
 {
@@ -191,34 +158,50 @@ static void stop_all(session *s)
     kl_free(s->clients);
 }
 
+/* Takes one piece of news; false at the end, with its status. */
+static bool take_news(session *s, cli_progress *p, cli_news news, kl_time *settle, int *code)
+{
+    bool more = true;
+    switch (news) {
+    case CLI_TERMINATE:
+        return false;
+    case CLI_HANGUP:
+        cli_scripts_reload(s->loaded, true);
+        break;
+    case CLI_POKED:
+        if (s->player && cli_play_over(s->player, code))
+            return false;
+        cli_scripts_reload(s->loaded, false);
+        break;
+    case CLI_MOVED:
+        more = cli_progress_states(p) || *settle != KL_NEVER;
+        break;
+    case CLI_TIMEOUT:
+        more = false;
+        if (kl_clock_now(kl_clock_real()) >= *settle) {
+            kl_mem_settle();
+            *settle = KL_NEVER;
+        }
+        break;
+    }
+    if (more)
+        *settle = kl_clock_now(kl_clock_real()) + SETTLED_AFTER;
+    return true;
+}
 
 static int stay(session *s)
 {
     int code = 0;
-    (void)progress(s);
-    for (bool settled = false;;) {
-        switch (cli_wait(settled ? KL_NEVER : SETTLED_AFTER)) {
-        case CLI_TERMINATE:
-            return code;
-        case CLI_HANGUP:
-            cli_scripts_reload(s->loaded, true);
-            settled = false;
-            break;
-        case CLI_POKED:
-            if (s->player && cli_play_over(s->player, &code))
-                return code;
-            cli_scripts_reload(s->loaded, false);
-            settled = false;
-            break;
-        case CLI_MOVED:
-            settled = !progress(s) && settled;
-            break;
-        case CLI_TIMEOUT:
-            kl_mem_settle();
-            settled = true;
-            break;
-        }
-    }
+    cli_progress *p = cli_progress_new(s->managers, s->n, s->fleet ? s->contexts.v : NULL);
+    (void)cli_progress_states(p);
+    kl_time now = kl_clock_now(kl_clock_real()), next, settle = now + SETTLED_AFTER;
+    do {
+        now = kl_clock_now(kl_clock_real());
+        next = cli_progress_caches(p, now);
+        next = next < settle ? next : settle;
+    } while (take_news(s, p, cli_wait(next == KL_NEVER ? KL_NEVER : next > now ? next - now : 0), &settle, &code));
+    cli_progress_free(p);
+    return code;
 }
 
 /* "auto" or how many. */
@@ -261,9 +244,6 @@ static int run_session(session *s)
     stop_all(s);
     cli_server_stop(s->server);
     cli_scripts_free(s->loaded);
-    for (size_t i = 0; i < s->n_told; i++)
-        kl_free(s->told[i]);
-    kl_free(s->told);
     return code;
 }
 

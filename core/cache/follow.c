@@ -9,6 +9,11 @@
 #include "base/mem.h"
 #include "model/object.h"
 
+static void show_page(kl__follower *f)
+{
+    atomic_store_explicit(&f->coming, f->n_page, memory_order_relaxed);
+}
+
 void kl__follow_drop_page(kl__follower *f)
 {
     for (size_t k = 0; k < f->n_page; k++)
@@ -18,6 +23,7 @@ void kl__follow_drop_page(kl__follower *f)
     f->n_page = f->cap_page = f->page_kept = 0;
     kl_map_free(f->page_of, NULL);
     f->page_of = NULL;
+    show_page(f);
 }
 
 /* What a page brought that broke off: it will be asked for again. */
@@ -25,6 +31,7 @@ static void drop_part(kl__follower *f)
 {
     while (f->n_page > f->page_kept)
         kl_value_unref(f->page[--f->n_page]);
+    show_page(f);
 }
 
 static void collect(kl__follower *f, const kl_value *o)
@@ -32,6 +39,7 @@ static void collect(kl__follower *f, const kl_value *o)
     if (f->n_page == f->cap_page)
         f->page = kl_realloc(f->page, (f->cap_page = f->cap_page ? 2 * f->cap_page : 64) * sizeof *f->page);
     f->page[f->n_page++] = o;
+    show_page(f);
 }
 
 /* --- initial events: ADDED for what there is, then perhaps news of it, then the bookmark ------------------------------------------- */

@@ -340,6 +340,7 @@ void kl_informer_stats_get(kl_informer *i, kl_informer_stats *out)
     out->failure = f->failure;
     for (size_t k = 0; k < i->n_parts; k++) {
         const kl_reflector_counts *c = &i->parts[k].counts;
+        out->coming += atomic_load_explicit(&i->parts[k].coming, memory_order_relaxed);
         out->lists += c->lists;
         out->watches += c->watches;
         out->errors += c->errors;

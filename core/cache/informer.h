@@ -123,6 +123,7 @@ void kl_informer_drop_index(kl_informer *i, const char *name);
 typedef struct kl_informer_stats {
     bool synced, parked;           /* parked: 403, 404 or an object too big; retried with backoff */
     uint64_t objects, lists, watches, events, errors;
+    uint64_t coming;               /* what the list under way, or the stream of initial events, has brought so far; the store has it at its end */
     uint64_t bytes;                /* of the objects, shared parts counted in each; an estimate from a sample when there are many */
     uint64_t short_watches;        /* ended within a second of being asked for */
     uint64_t stalls;               /* given up because they had been silent */

@@ -37,6 +37,7 @@ typedef struct kl__follower {
     const kl_value **page;       /* what the list has brought so far */
     size_t n_page, cap_page;
     size_t page_kept;            /* of these, from pages that have come whole */
+    _Atomic size_t coming;       /* n_page, shown; any thread reads it */
     bool streaming;              /* the open watch sends initial events: they are collected */
     kl_map *page_of;             /* key -> its place in `page` plus 1, once some initial event was not an ADDED; or NULL */
     kl_err stream_error;         /* the ERROR event of the open watch */

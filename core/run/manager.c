@@ -649,6 +649,11 @@ kl_informer *kl_manager_informer(kl_manager *m, const char *kind)
     return c.found;
 }
 
+void kl_manager_informers(kl_manager *m, void (*fn)(void *arg, const char *kind, kl_informer *i), void *arg)
+{
+    kl_caches_each(m->caches, fn, arg);
+}
+
 /* --- turns (run/turns.h) ------------------------------------------------------------------------------------------------------------ */
 
 typedef struct outlook_call {
@@ -756,7 +761,7 @@ static void check_informer(void *arg, const char *kind, kl_informer *i)
     kl_informer_stats_get(i, &s);
     char *name = kl_sprintf("%s%sinformer/%s", c->cluster ? c->cluster : "", c->cluster ? "/" : "", kind), *why = NULL;
     if (s.parked || !s.synced)
-        why = kl_sprintf("%s, %llu objects so far%s%s", s.state, (unsigned long long)s.objects, s.message ? ": " : "", s.message ? s.message : "");
+        why = kl_sprintf("%s, %llu objects so far%s%s", s.state, (unsigned long long)(s.synced ? s.objects : s.coming), s.message ? ": " : "", s.message ? s.message : "");
     kl_checks_add(c->out, name, why);
     kl_free(name);
     kl_free(why);

@@ -96,5 +96,7 @@ void kl_manager_checks(kl_manager *m, bool readiness, kl_checks *out);
 char *kl_manager_metrics(kl_manager *m);           /* Prometheus text; caller frees */
 /* The informer of a kind that some controller uses, the one that keeps what is usual when there are several, or NULL; a new reference. */
 kl_informer *kl_manager_informer(kl_manager *m, const char *kind);
+/* Calls fn for the informer of each kind, in order of names: kl_caches_each. Any thread; fn must not call back. */
+void kl_manager_informers(kl_manager *m, void (*fn)(void *arg, const char *kind, kl_informer *i), void *arg);
 
 #endif

@@ -1,7 +1,7 @@
 """terminal.py SECONDS COMMAND... - plays a dialogue with a command that believes to have a terminal.
 
 Standard input has one JSON list per line, [expect, send]: what the terminal must show (a regular expression, searched in what came
-since the step before), and what is typed then. Prints everything that was shown; the status is the command's, 97 when something
+since the step before), and what is typed then. Prints what is shown, as it comes; the status is the command's, 97 when something
 was not shown in time."""
 import json, os, pty, re, select, signal, sys, time
 
@@ -18,12 +18,17 @@ shown, at = b"", 0
 deadline = time.monotonic() + seconds
 
 
+def show(piece):
+    sys.stdout.buffer.write(piece)
+    sys.stdout.buffer.flush()
+
+
 def more():
     """Reads what there is; False at the end of the command's output."""
     global shown
     ready, _, _ = select.select([fd], [], [], max(0, deadline - time.monotonic()))
     if not ready:
-        sys.stdout.buffer.write(shown + b"\n--- not in time\n")
+        show(b"\n--- not in time\n")
         os.kill(pid, signal.SIGKILL)
         sys.exit(97)
     try:
@@ -31,6 +36,7 @@ def more():
     except OSError:
         return False
     shown += piece
+    show(piece)
     return bool(piece)
 
 
@@ -42,11 +48,10 @@ for expect, send in steps:
             at = found.end()
             break
         if not more():
-            sys.stdout.buffer.write(shown + b"\n--- it ended before showing: " + expect.encode() + b"\n")
+            show(b"\n--- it ended before showing: " + expect.encode() + b"\n")
             sys.exit(97)
     os.write(fd, send.encode())
 while more():
     pass
 _, status = os.waitpid(pid, 0)
-sys.stdout.buffer.write(shown)
 sys.exit(os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))

@@ -79,6 +79,22 @@ void kl__client_delayed(kl_client *c, const kl__request *q, kl_time waited)
         kl_debug("a call waited for its turn", "call=%s waited_ms=%lld", q->what, (long long)(waited / KL_MILLISECONDS(1)));
 }
 
+static void on_lookup(void *arg, const char *name, kl_time took)
+{
+    kl_client *c = arg;
+    kl_lock(&c->mu);
+    if (c->hooks.on_lookup)
+        c->hooks.on_lookup(c->hooks.arg, name, took);
+    kl_unlock(&c->mu);
+}
+
+kl_status kl__client_http(kl_client *c, kl_http_options *o, kl_http **out, kl_err *err)
+{
+    o->on_lookup = on_lookup;
+    o->on_lookup_arg = c;
+    return kl_http_new(o, out, err);
+}
+
 kl_time kl__client_limit(kl_client *c, const kl__request *q)
 {
     kl_lock(&c->mu);
@@ -220,9 +236,9 @@ kl_status kl_client_new(kl_client_options *o, kl_client **out, kl_err *err)
     c->discovery = kl__discovery_new(c, c->shelf, o->cache_ttl);
     c->openapi = o->no_check ? NULL : kl__openapi_new(c, c->shelf, o->cache_ttl);
     char *agent = o->user_agent ? kl_strdup(o->user_agent) : user_agent();
-    st = kl_http_new(&(kl_http_options){ .name = "kl-calls", .http1 = o->http1, .user_agent = agent }, &c->calls, err);
+    st = kl__client_http(c, &(kl_http_options){ .name = "kl-calls", .http1 = o->http1, .user_agent = agent }, &c->calls, err);
     if (!st)
-        st = kl_http_new(&(kl_http_options){ .name = "kl-watches", .http1 = o->http1, .user_agent = agent }, &c->watches, err);
+        st = kl__client_http(c, &(kl_http_options){ .name = "kl-watches", .http1 = o->http1, .user_agent = agent }, &c->watches, err);
     c->user_agent = agent;
     if (!st)
         c->credentials = kl__credentials_new(&c->config, c->clock, c->calls, on_moved, c);

@@ -67,6 +67,8 @@ typedef struct kl_client_hooks {
     void (*on_sizes)(void *arg, const char *method, const char *host, size_t sent, size_t received);      /* of the bodies, after each answer that came whole; not for streams */
     /* A request waited so long for its turn: the limiter's (every request, where there is one), or that of a busy server's pace. */
     void (*on_delayed)(void *arg, const char *method, const char *host, kl_time waited);
+    /* A name was looked up for a new connection: rest_client_dns_resolution_duration_seconds. Not for addresses. */
+    void (*on_lookup)(void *arg, const char *name, kl_time took);
 } kl_client_hooks;
 
 typedef struct kl_client_options {

@@ -80,6 +80,7 @@ typedef struct kl__send {
     void *arg;
 } kl__send;
 uint64_t kl__client_send(kl_client *c, kl_http *http, const kl__send *s);
+KL_NODISCARD kl_status kl__client_http(kl_client *c, kl_http_options *o, kl_http **out, kl_err *err);      /* kl_http_new; names that it looks up are counted */
 void kl__client_count(kl_client *c, const kl__request *q, int code, int retries, kl_time started);      /* the metrics hooks */
 void kl__client_sizes(kl_client *c, const kl__request *q, size_t received);
 void kl__client_delayed(kl_client *c, const kl__request *q, kl_time waited);               /* the same, of waiting before a request was sent */

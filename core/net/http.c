@@ -55,6 +55,7 @@ static void transfer_finish(kl__transfer *t, CURLcode rc)
     curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &size);
     bool sent = size > 0 || code > 0;
     kl_status st = kl__transfer_explain(t, rc, sent, &err);
+    kl__transfer_lookup(t, rc);
     kl__pipe_close(t);
     if (t->running)
         curl_multi_remove_handle(h->multi, t->easy);
@@ -377,6 +378,8 @@ kl_status kl_http_new(const kl_http_options *o, kl_http **out, kl_err *err)
     curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, on_timer);
     curl_multi_setopt(multi, CURLMOPT_TIMERDATA, h);
     h->http1 = o->http1;
+    h->on_lookup = o->on_lookup;
+    h->on_lookup_arg = o->on_lookup_arg;
     h->user_agent = kl_strdup(o->user_agent);
     kl_list_init(&h->active);
     h->servers = kl_map_new();

@@ -67,6 +67,10 @@ typedef struct kl_http_options {
     int max_streams;                   /* per connection; 0: 80 (kube-apiserver allows 100) */
     bool http1;                        /* --http1 */
     const char *user_agent;
+    /* A name was looked up for a new connection: the proxy's, where there is one, else the server's. Not for addresses. On the thread; NULL:
+     * nobody asks. */
+    void (*on_lookup)(void *arg, const char *name, kl_time took);
+    void *on_lookup_arg;
 } kl_http_options;
 
 KL_NODISCARD kl_status kl_http_new(const kl_http_options *o, kl_http **out, kl_err *err);

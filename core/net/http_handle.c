@@ -6,6 +6,7 @@
  * requests have in common is their `kind`, a text; two requests of equal kind can use one handle after each other. */
 #include "net/http_impl.h"
 
+#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -69,6 +70,23 @@ static void set_address(kl__handle *x, const kl_http_request *r)
     kl_free(host);
     kl_free(port);
     kl_free(scheme);
+}
+
+static bool is_address(const char *host)
+{
+    unsigned char at[sizeof(struct in6_addr)];
+    return *host == '[' || inet_pton(AF_INET, host, at) == 1;
+}
+
+/* What a connection begins with. */
+static void set_looked_up(kl__handle *x, const kl_http_request *r)
+{
+    CURLU *u = curl_url();
+    const char *to = r->proxy && *r->proxy ? r->proxy : r->url;
+    char *host = u && !curl_url_set(u, CURLUPART_URL, to, CURLU_NON_SUPPORT_SCHEME) ? take_part(u, CURLUPART_HOST) : NULL;
+    x->looked_up = host && !is_address(host) ? kl_strdup(host) : NULL;
+    curl_url_cleanup(u);
+    kl_free(host);
 }
 
 static void set_blob(kl__handle *x, CURLoption opt, const char *pem)
@@ -179,6 +197,7 @@ static void handle_free(kl__handle *x)
     kl_free(x->ca);
     kl_free(x->server_name);
     kl_free(x->proxy);
+    kl_free(x->looked_up);
     kl_free(x);
 }
 
@@ -220,6 +239,7 @@ kl__handle *kl__handle_take(kl_http *h, const kl_http_request *r)
     set_address(x, r);
     set_tls(x, &r->tls);
     set_proxy(x, r);
+    set_looked_up(x, r);
     return x;
 }
 

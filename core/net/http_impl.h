@@ -29,7 +29,7 @@ typedef struct kl__handle {
     char *origin;                   /* what URLs begin with in place of their own server; or NULL */
     char *host_line;                /* a header that goes with it; or NULL */
     struct curl_slist *connect_to;
-    char *peer, *ca, *server_name, *proxy;      /* as in kl__transfer */
+    char *peer, *ca, *server_name, *proxy, *looked_up;      /* as in kl__transfer */
     bool shares;
 } kl__handle;
 
@@ -49,6 +49,8 @@ typedef struct kl__transfer {
     const char *ca;                 /* what the server is verified against, for messages */
     const char *server_name;        /* the name its certificate must carry */
     const char *proxy;              /* without user and password, for messages; or NULL */
+    const char *looked_up;          /* the name that a connection for it begins with; NULL: an address */
+    bool lookup_told;
     bool well;                      /* it came to its end: the handle may serve again */
     uint64_t identity;              /* kl_tls's generation */
     char *body;
@@ -80,6 +82,8 @@ struct kl_http {
     kl_thread *thread;
     _Atomic uint64_t thread_id;
     int max_streams;
+    void (*on_lookup)(void *arg, const char *name, kl_time took);
+    void *on_lookup_arg;
     /* thread only */
     kl_list active;
     kl_map *servers;                            /* "host:port name" -> server */
@@ -104,6 +108,7 @@ struct kl_http {
 kl__transfer *kl__transfer_new(kl_http *h, const kl_http_request *r);     /* any thread: it is the caller's until it is in the fifo */
 void kl__transfer_free(kl__transfer *t);
 void kl__transfer_set_timeout(kl__transfer *t, kl_time left);
+void kl__transfer_lookup(kl__transfer *t, CURLcode rc);                   /* tells of the name that was looked up for it, once; rc as far as is known */
 void kl__transfer_lull(kl__transfer *t);                                  /* tells it, if it got data since the last time */
 void kl__http_lulls(kl_http *h);                                          /* all of them */
 

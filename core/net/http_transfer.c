@@ -131,9 +131,24 @@ static size_t on_header(char *line, size_t one, size_t n, void *arg)
     if (head.code < 200)
         return n;
     t->head_done = true;
+    kl__transfer_lookup(t, CURLE_OK);           /* a watch may not end for a long time */
     if (t->on_head)
         t->on_head(t->arg, &head);
     return n;
+}
+
+void kl__transfer_lookup(kl__transfer *t, CURLcode rc)
+{
+    bool failed = rc == CURLE_COULDNT_RESOLVE_HOST || rc == CURLE_COULDNT_RESOLVE_PROXY;
+    long connections = 0;
+    curl_off_t us = 0;
+    if (!t->looked_up || t->lookup_told || !t->h->on_lookup)
+        return;
+    curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &connections);
+    curl_easy_getinfo(t->easy, failed ? CURLINFO_TOTAL_TIME_T : CURLINFO_NAMELOOKUP_TIME_T, &us);
+    t->lookup_told = failed || (connections > 0 && us > 0);
+    if (t->lookup_told)
+        t->h->on_lookup(t->h->on_lookup_arg, t->looked_up, KL_MICROSECONDS(us));
 }
 
 void kl__transfer_lull(kl__transfer *t)
@@ -222,6 +237,7 @@ static void take_handle(kl__transfer *t, const kl_http_request *r)
     t->ca = x->ca;
     t->server_name = x->server_name;
     t->proxy = x->proxy;
+    t->looked_up = x->looked_up;
     t->shares = x->shares;
     kl__handle_set_url(x, r->url);
     if (x->host_line)

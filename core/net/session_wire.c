@@ -333,7 +333,7 @@ kl_status kl__client_streams(kl_client *c, kl_http **out, kl_err *err)
     kl_status st = KL_OK;
     kl_lock(&c->mu);
     if (!c->sessions_http)
-        st = kl_http_new(&(kl_http_options){ .name = "kl-streams", .http1 = true, .user_agent = c->user_agent }, &c->sessions_http, err);
+        st = kl__client_http(c, &(kl_http_options){ .name = "kl-streams", .http1 = true, .user_agent = c->user_agent }, &c->sessions_http, err);
     *out = c->sessions_http;
     kl_unlock(&c->mu);
     return st;

@@ -96,6 +96,11 @@ static void on_delayed(void *arg, const char *method, const char *host, kl_time 
     kl_metrics_delay(arg, method, host, waited);
 }
 
+static void on_lookup(void *arg, const char *name, kl_time took)
+{
+    kl_metrics_lookup(arg, name, took);
+}
+
 static void record(void *arg, const kl_news *n)
 {
     kl_recorder_event(((kl_manager *)arg)->recorder, n);
@@ -196,7 +201,7 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
         kl_witnesses_add(&m->witnesses, &o->witnesses[i]);
     m->webhook_texts = webhook_texts(&m->o.webhooks);
     m->webhooks = kl_webhooks_new(&m->env, &m->o.webhooks);
-    kl_client_set_hooks(o->client, &(kl_client_hooks){.arg = m->metrics, .on_request = on_request, .on_retry = on_retry, .on_delayed = on_delayed, .on_sizes = on_sizes});
+    kl_client_set_hooks(o->client, &(kl_client_hooks){.arg = m->metrics, .on_request = on_request, .on_retry = on_retry, .on_delayed = on_delayed, .on_sizes = on_sizes, .on_lookup = on_lookup});
     kl_loop_start(m->loop);
     kl_loop_start(m->mapper);
     kl_status st = kl_offices_new(&(kl_offices_env){.election = {.loop = m->loop, .client = o->client, .clock = m->clock, .metrics = m->metrics, .options = o->election},

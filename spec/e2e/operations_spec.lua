@@ -88,10 +88,27 @@ servers.each(function(name, start)
         end
       end
       for _, family in ipairs(absent) do
-        assert.truthy(family:find "webhook" or family:find "retries_total" or family:find "rate_limiter" or family:find "dns_resolution",
+        assert.truthy(family:find "webhook" or family:find "retries_total" or family:find "rate_limiter" or family:find "dns_resolution",     -- specs of their own
           family .. " is missing")
       end
       controller.finish(run)
+    end)
+
+    it("measures how long the server's name takes to be found, where it has one", function()
+      local ns = controller.namespace(client, "names")
+      controller.ask(client, ns, 1, 1)
+      local named = process.write(process.tmpname ".kubeconfig", (process.read(server.kubeconfig):gsub("127%.0%.0%.1", "localhost")))
+      local function lookups(kubeconfig, who)
+        local run = controller.start({ kubeconfig = kubeconfig }, SCRIPT:format(who, ns), "--metrics-bind-address", "127.0.0.1:0")
+        run:wait_for_log(30, who .. ": running")
+        local families = promtext.parse(get("http://" .. address(run, "metrics") .. "/metrics"))
+        controller.finish(run)
+        return families["rest_client_dns_resolution_duration_seconds"], families
+      end
+      local found, families = lookups(named, "named")
+      assert.equal("histogram", found.type)
+      assert.is_true(promtext.value(families, "rest_client_dns_resolution_duration_seconds_count", { host = "localhost" }) >= 1)
+      assert.is_nil((lookups(server.kubeconfig, "addressed")))                    -- as client-go has it: an address is not looked up
     end)
 
     it("writes logs as JSON, with everything that is known about a run", function()

@@ -11,18 +11,22 @@
 static const char *reached(kl__follower *f, const char *rv)
 {
     kl_informer *i = f->i;
-    if (i->n_parts == 1 || !rv)
+    if (kl_informer_parts(i) == 1 || !rv)
         return rv;
     kl_free(f->reached);
     f->reached = kl_strdup(rv);
-    const char *least = rv;
+    if (i->least && i->least != f)                 /* who is last has not moved */
+        return NULL;
+    i->least = f;
     bool ok = true;
-    for (size_t k = 0; least && k < i->n_parts; k++) {
-        const char *r = i->parts[k].reached;
-        if (!r || kl_rv_compare(r, least, &ok) < 0)
-            least = r;
+    kl_lock(&i->mu);
+    for (size_t k = 0; i->least->reached && k < i->n_parts; k++) {
+        const kl__follower *p = i->parts[k];
+        if (!p->reached || kl_rv_compare(p->reached, i->least->reached, &ok) < 0)
+            i->least = p;
     }
-    return least;
+    kl_unlock(&i->mu);
+    return i->least->reached;
 }
 
 /* The store shows it now. */
@@ -76,12 +80,24 @@ void kl__apply_rv(kl_informer *i, kl__job *j)
 
 static bool is_gone(const kl_change *x) { return x->old && (!x->now || kl_object_reborn(x->old, x->now)); }
 
+/* Of one whose parts are fixed. */
 static bool all_listed(const kl_informer *i)
 {
     for (size_t k = 0; k < i->n_parts; k++)
-        if (!i->parts[k].listed)
+        if (!atomic_load(&i->parts[k]->listed))
             return false;
     return true;
+}
+
+static void tell_listed(kl__follower *f, bool first)
+{
+    kl_informer *i = f->i;
+    if (i->changing && first && i->on_part)
+        i->on_part(i->part_arg);
+    if (i->changing || !all_listed(i))
+        return;
+    atomic_store(&i->synced, true);
+    kl__handlers_tell_synced(i);
 }
 
 /* The list is the whole truth of its part: the store becomes it, then handlers hear of the difference, deletes first. */
@@ -89,9 +105,10 @@ static void change_all(kl__follower *f, const kl_value **page, size_t n, const c
 {
     kl_informer *i = f->i;
     kl_changes c;
-    kl_indexer_replace_namespace(i->indexer, i->n_parts > 1 ? f->ns : NULL, page, n, reached(f, rv), &c);
+    kl_indexer_replace_namespace(i->indexer, kl_informer_parts(i) == 1 ? NULL : f->ns, page, n, reached(f, rv), &c);
     shown(f, rv);
-    unsigned flags = f->listed ? KL_RELIST : KL_INITIAL;
+    bool first = !atomic_load(&f->listed);
+    unsigned flags = first ? KL_INITIAL : KL_RELIST;
     kl__handlers_refresh(i);
     for (size_t k = 0; k < c.len; k++)
         if (is_gone(&c.v[k]))
@@ -102,11 +119,8 @@ static void change_all(kl__follower *f, const kl_value **page, size_t n, const c
             kl__handlers_tell(i, old ? KL_MODIFIED : KL_ADDED, old, c.v[k].now, flags);
         }
     kl_changes_fini(&c);
-    f->listed = true;
-    if (!all_listed(i))
-        return;
-    atomic_store(&i->synced, true);
-    kl__handlers_tell_synced(i);
+    atomic_store(&f->listed, true);
+    tell_listed(f, first);
 }
 
 void kl__apply_replace(kl_informer *i, kl__job *j)
@@ -120,6 +134,18 @@ void kl__apply_replace(kl_informer *i, kl__job *j)
 
 void kl__apply_nothing(kl_informer *i, kl__job *j)
 {
-    if (!i->stopped && j->from->listed)
+    if (!i->stopped && atomic_load(&j->from->listed))
         change_all(j->from, NULL, 0, NULL);
+}
+
+/* Nobody hears of it, but for those who wait for what will not come any more. */
+void kl__apply_forget(kl_informer *i, kl__job *j)
+{
+    kl_changes c;
+    kl_indexer_replace_namespace(i->indexer, j->from->ns, NULL, 0, NULL, &c);
+    kl_changes_fini(&c);
+    if (i->least == j->from)
+        i->least = NULL;
+    i->moved = true;
+    kl__follower_free(j->from);
 }

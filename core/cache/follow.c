@@ -371,6 +371,12 @@ void kl__follow_perform(kl__follower *f, const kl_reflector_action *a)
     timer_set(f, a->until);
 }
 
+void kl__follow_stop(kl__follower *f)
+{
+    kl_reflector_action a = kl_reflector_step(f->reflector, &(kl_reflector_input){ .kind = KL_REFLECTOR_STOP }, kl_clock_now(f->i->clock));
+    kl__follow_perform(f, &a);
+}
+
 /* What other threads may want to know. */
 void kl__follow_publish(kl__follower *f)
 {

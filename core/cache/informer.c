@@ -17,19 +17,20 @@
 
 /* --- life --------------------------------------------------------------------------------------------------------------------- */
 
-static void follower_init(kl__follower *f, kl_informer *i, const kl_informer_part *part, uint64_t seed, const kl_informer_options *o)
+static void parts_init(kl_informer *i, const kl_informer_options *o)
 {
-    f->i = i;
-    f->source = part->source;
-    f->ns = kl_strdup(part->namespace_);
-    f->reflector = kl_reflector_new(seed, o->page_size, o->stream);
-    f->state = kl_reflector_state(f->reflector);
+    kl_informer_part whole = { o->source, o->namespace_ };
+    const kl_informer_part *parts = o->n_parts ? o->parts : &whole;
+    i->n_parts = o->changing ? 0 : o->n_parts ? o->n_parts : 1;
+    i->parts = kl_new_array(kl__follower *, i->n_parts + 1);
+    for (size_t k = 0; k < i->n_parts; k++)
+        i->parts[k] = kl__follower_new(i, &parts[k], o->seed + k);
+    i->home = o->changing ? o->source : i->parts[0]->source;
 }
 
 kl_informer *kl_informer_new(const kl_informer_options *o)
 {
     kl_informer *i = kl_new(kl_informer);
-    kl_informer_part whole = { o->source, o->namespace_ };
     atomic_init(&i->refs, 1);
     i->clock = o->clock;
     i->resource = kl_strdup(o->resource ? o->resource : "objects");
@@ -40,10 +41,13 @@ kl_informer *kl_informer_new(const kl_informer_options *o)
     i->on_trouble = o->on_trouble;
     i->trouble_arg = o->trouble_arg;
     i->indexer = kl_indexer_new();
-    i->n_parts = o->n_parts ? o->n_parts : 1;
-    i->parts = kl_new_array(kl__follower, i->n_parts);
-    for (size_t k = 0; k < i->n_parts; k++)
-        follower_init(&i->parts[k], i, o->n_parts ? &o->parts[k] : &whole, o->seed + k, o);
+    i->changing = o->changing;
+    i->on_part = o->on_part;
+    i->part_arg = o->part_arg;
+    i->seed = o->seed;
+    i->page_size = o->page_size;
+    i->stream = o->stream;
+    parts_init(i, o);
     kl_mutex_init(&i->mu);
     kl_cond_init(&i->idle);
     return i;
@@ -55,25 +59,15 @@ kl_informer *kl_informer_ref(kl_informer *i)
     return i;
 }
 
-static void follower_fini(kl__follower *f)
-{
-    if (f->source.free)
-        f->source.free(f->source.self);
-    kl__follow_drop_page(f);
-    kl_err_fini(&f->stream_error);
-    kl_reflector_free(f->reflector);
-    kl_free(f->reached);
-    kl_free(f->message);
-    kl_free(f->ns);
-}
-
 void kl_informer_unref(kl_informer *i)
 {
     if (!i || atomic_fetch_sub_explicit(&i->refs, 1, memory_order_acq_rel) != 1)
         return;
     for (size_t k = 0; k < i->n_parts; k++)
-        follower_fini(&i->parts[k]);
+        kl__follower_free(i->parts[k]);
     kl_free(i->parts);
+    if (i->changing && i->home.free)
+        i->home.free(i->home.self);
     for (size_t k = 0; k < i->n_active; k++)
         kl__subscription_unref(i->active[k]);
     kl_free(i->active);
@@ -160,28 +154,36 @@ void kl__job_lull(kl_informer *i)
     kl__job_apply(i, kl__job_new(i, job_nothing));
 }
 
-/* The parts have one watch thread, so any of them knows the way there. */
-void kl__job_post_watch(kl_informer *i, kl__job *j) { i->parts->source.post(i->parts->source.self, job_run_on_watch, j); }
-void kl__job_post(kl_informer *i, kl__job *j) { i->parts->source.post(i->parts->source.self, job_forward, j); }
+void kl__job_post_watch(kl_informer *i, kl__job *j) { i->home.post(i->home.self, job_run_on_watch, j); }
+void kl__job_post(kl_informer *i, kl__job *j) { i->home.post(i->home.self, job_forward, j); }
 
 /* --- start, stop, kick ------------------------------------------------------------------------------------------------------------------- */
+
+static void step_all(kl_informer *i, kl_reflector_input_kind kind)
+{
+    size_t n;
+    kl__follower **parts = kl__parts_copy(i, &n);
+    for (size_t k = 0; k < n; k++)
+        kl__follow_step(parts[k], &(kl_reflector_input){ .kind = kind });
+    kl_free(parts);
+}
 
 static void job_start(kl_informer *i, kl__job *j)
 {
     (void)j;
-    if (i->running || strcmp(kl_reflector_state(i->parts->reflector), "idle"))
+    if (i->started)
         return;
-    i->running = true;
+    i->started = i->running = true;
     kl_informer_ref(i);
-    for (size_t k = 0; k < i->n_parts; k++)
-        kl__follow_step(&i->parts[k], &(kl_reflector_input){ .kind = KL_REFLECTOR_START });
+    step_all(i, KL_REFLECTOR_START);
+    if (i->changing)
+        kl__parts_started(i);
 }
 
 static void job_kick(kl_informer *i, kl__job *j)
 {
     (void)j;
-    for (size_t k = 0; k < i->n_parts; k++)
-        kl__follow_step(&i->parts[k], &(kl_reflector_input){ .kind = KL_REFLECTOR_KICK });
+    step_all(i, KL_REFLECTOR_KICK);
 }
 
 static void job_stopped(kl_informer *i, kl__job *j)
@@ -207,14 +209,15 @@ static void job_last(kl_informer *i, kl__job *j)
 static void job_stop(kl_informer *i, kl__job *j)
 {
     bool was = i->running;
-    for (size_t k = 0; k < i->n_parts; k++) {
-        kl__follower *f = &i->parts[k];
-        kl_reflector_action a = kl_reflector_step(f->reflector, &(kl_reflector_input){ .kind = KL_REFLECTOR_STOP }, kl_clock_now(i->clock));
-        kl__follow_perform(f, &a);
-    }
+    size_t n;
+    kl__follower **parts = kl__parts_copy(i, &n);
+    for (size_t k = 0; k < n; k++)
+        kl__follow_stop(parts[k]);
+    i->started = true;                            /* and will not be any more */
     i->running = false;
-    for (size_t k = 0; k < i->n_parts; k++)
-        kl__follow_publish(&i->parts[k]);
+    for (size_t k = 0; k < n; k++)
+        kl__follow_publish(parts[k]);
+    kl_free(parts);
     kl__job *k = kl__job_new(i, job_last);
     k->call = j->call;
     k->call_arg = j->call_arg;
@@ -228,9 +231,12 @@ void kl_informer_start(kl_informer *i) { kl__job_post_watch(i, kl__job_new(i, jo
 static void job_clear(kl_informer *i, kl__job *j)
 {
     (void)j;
-    for (size_t k = 0; i->running && k < i->n_parts; k++)
-        if (kl_reflector_failure(i->parts[k].reflector) == KL_ENOTFOUND && kl_reflector_parked(i->parts[k].reflector))
-            kl__job_apply(i, kl__job_of(&i->parts[k], kl__apply_nothing));
+    size_t n;
+    kl__follower **parts = kl__parts_copy(i, &n);
+    for (size_t k = 0; i->running && k < n; k++)
+        if (kl_reflector_failure(parts[k]->reflector) == KL_ENOTFOUND && kl_reflector_parked(parts[k]->reflector))
+            kl__job_apply(i, kl__job_of(parts[k], kl__apply_nothing));
+    kl_free(parts);
 }
 
 void kl_informer_clear(kl_informer *i) { kl__job_post_watch(i, kl__job_new(i, job_clear)); }
@@ -249,17 +255,6 @@ void kl_informer_stop(kl_informer *i, void (*stopped)(void *arg), void *arg)
 bool kl_informer_synced(const kl_informer *i) { return atomic_load(&i->synced); }
 const kl_value *kl_informer_lookup(kl_informer *i, const char *key) { return kl_indexer_lookup(i->indexer, key); }
 size_t kl_informer_count(kl_informer *i) { return kl_indexer_count(i->indexer); }
-size_t kl_informer_parts(const kl_informer *i) { return i->n_parts; }
-uint64_t kl_informer_seen(const kl_informer *i, int part) { return atomic_load(&i->parts[part].seen); }
-
-int kl_informer_part_of(const kl_informer *i, const char *ns)
-{
-    for (size_t k = 0; k < i->n_parts; k++)
-        if (!i->parts[k].ns || !ns || !strcmp(i->parts[k].ns, ns))
-            return (int)k;
-    return -1;
-}
-
 kl_status kl_informer_list(kl_informer *i, const kl_query *q, kl_objects *out, kl_err *err)
 {
     kl_status st = kl_indexer_list(i->indexer, q, out, err);
@@ -316,13 +311,27 @@ static int trouble(const kl__follower *f)
     return f->parked ? 3 : f->message ? 2 : strcmp(f->state, "watching") != 0;
 }
 
+/* NULL: it has no parts. */
 static const kl__follower *worst(const kl_informer *i)
 {
-    const kl__follower *f = i->parts;
+    const kl__follower *f = i->n_parts ? i->parts[0] : NULL;
     for (size_t k = 1; k < i->n_parts; k++)
-        if (trouble(&i->parts[k]) > trouble(f))
-            f = &i->parts[k];
+        if (trouble(i->parts[k]) > trouble(f))
+            f = i->parts[k];
     return f;
+}
+
+void kl__sums_add(kl__sums *s, const kl_reflector_counts *c)
+{
+    s->counts.lists += c->lists;
+    s->counts.watches += c->watches;
+    s->counts.errors += c->errors;
+    s->counts.short_watches += c->short_watches;
+    s->counts.stalls += c->stalls;
+    s->counts.streams += c->streams;
+    s->counts.fallbacks += c->fallbacks;
+    s->counts.relists += c->relists;
+    s->restarts += c->watches ? c->watches - 1 : 0;
 }
 
 void kl_informer_stats_get(kl_informer *i, kl_informer_stats *out)
@@ -333,25 +342,28 @@ void kl_informer_stats_get(kl_informer *i, kl_informer_stats *out)
     };
     kl_lock(&i->mu);
     const kl__follower *f = worst(i);
-    out->parked = f->parked;
-    out->state = kl_strdup(f->state);
-    out->message = kl_strdup(f->message);
-    out->namespace_ = kl_strdup(f->ns);
-    out->failure = f->failure;
+    kl__sums sums = i->gone;
     for (size_t k = 0; k < i->n_parts; k++) {
-        const kl_reflector_counts *c = &i->parts[k].counts;
-        out->coming += atomic_load_explicit(&i->parts[k].coming, memory_order_relaxed);
-        out->lists += c->lists;
-        out->watches += c->watches;
-        out->errors += c->errors;
-        out->short_watches += c->short_watches;
-        out->stalls += c->stalls;
-        out->streams += c->streams;
-        out->fallbacks += c->fallbacks;
-        out->relists += c->relists;
-        out->restarts += c->watches ? c->watches - 1 : 0;
+        kl__sums_add(&sums, &i->parts[k]->counts);
+        out->coming += atomic_load_explicit(&i->parts[k]->coming, memory_order_relaxed);
+    }
+    out->state = kl_strdup(f ? f->state : "idle");
+    if (f) {
+        out->parked = f->parked;
+        out->message = kl_strdup(f->message);
+        out->namespace_ = kl_strdup(f->ns);
+        out->failure = f->failure;
     }
     kl_unlock(&i->mu);
+    out->lists = sums.counts.lists;
+    out->watches = sums.counts.watches;
+    out->errors = sums.counts.errors;
+    out->short_watches = sums.counts.short_watches;
+    out->stalls = sums.counts.stalls;
+    out->streams = sums.counts.streams;
+    out->fallbacks = sums.counts.fallbacks;
+    out->relists = sums.counts.relists;
+    out->restarts = sums.restarts;
 }
 
 void kl_informer_stats_fini(kl_informer_stats *s)
@@ -367,7 +379,8 @@ bool kl_informer_reached(kl_informer *i, uint64_t rv)
 {
     bool parked;
     kl_lock(&i->mu);
-    parked = worst(i)->parked;
+    const kl__follower *f = worst(i);
+    parked = f && f->parked;
     kl_unlock(&i->mu);
     if (parked)
         return true;

@@ -41,6 +41,12 @@ typedef struct kl_informer_options {
      * are one store, which is synced when each was listed. */
     const kl_informer_part *parts;
     size_t n_parts;                /* 0: the one above */
+    /* Instead of both: namespaces come and go while it runs (kl_informer_add_part). It begins with none, and is synced at once; `source` is its way
+     * to the watch thread and lists nothing. */
+    bool changing;
+    /* With that: some part was listed for the first time, and handlers have heard of it. In the apply context; NULL: nobody asks. */
+    void (*on_part)(void *arg);
+    void *part_arg;
     kl_clock *clock;
     const char *resource;          /* for logs and metrics: "pods", "deployments.apps" */
     const char *api_version, *kind; /* put into list items, which carry none */
@@ -76,13 +82,24 @@ kl_subscription *kl_informer_subscribe(kl_informer *i, const kl_handler *h);    
 void kl_informer_unsubscribe(kl_subscription *s);
 void kl_informer_resync(kl_informer *i, kl_subscription *s);     /* any thread, s subscribed: MODIFIED with KL_RESYNC for every object, to this handler */
 
+/* --- parts that come and go: of an informer that is `changing`; any thread, in the order of the calls ---------------------- */
+/* A namespace that it does not have. What is listed there handlers hear of, flagged KL_INITIAL. */
+void kl_informer_add_part(kl_informer *i, const kl_informer_part *p);
+/* Readers are told at once that it is not covered; its objects leave the store soon after. Nothing was deleted, so no handler hears of it. */
+void kl_informer_drop_part(kl_informer *i, const char *ns);
+/* Whether the store holds what there is in a namespace: its part was listed. Any informer. */
+bool kl_informer_covers(kl_informer *i, const char *ns);
+/* The resourceVersion up to which readers see all of a namespace that is covered, as kl_informer_seen. */
+uint64_t kl_informer_seen_in(kl_informer *i, const char *ns);
+
 /* --- reading ---------------------------------------------------------------------------------------------------------- */
 bool kl_informer_synced(const kl_informer *i);
 const kl_value *kl_informer_lookup(kl_informer *i, const char *key);               /* a new reference or NULL */
 size_t kl_informer_count(kl_informer *i);
-/* Which of its parts looks at a namespace (NULL: at what has none); -1: none does. */
+/* Which of its parts looks at a namespace (NULL: at what has none); -1: none does. Not of one that is changing: there parts have no numbers. */
 int kl_informer_part_of(const kl_informer *i, const char *ns);
-size_t kl_informer_parts(const kl_informer *i);                                    /* at least 1 */
+size_t kl_informer_parts(const kl_informer *i);                                    /* at least 1; 0 for one that is changing */
+bool kl_informer_changing(const kl_informer *i);
 /* The resourceVersion up to which readers see all that happened in that part; 0: not known, or the server does not count. */
 uint64_t kl_informer_seen(const kl_informer *i, int part);
 

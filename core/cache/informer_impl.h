@@ -1,7 +1,8 @@
-/* informer_impl.h - an informer from the inside: shared by the four files that make it, and by nobody else.
+/* informer_impl.h - an informer from the inside: shared by the files that make it, and by nobody else.
  *
  *   informer.c   life, jobs between threads, start and stop, reading      follow.c    the watch thread: does what the reflector says
- *   apply.c      the apply context: the store and what changed in it      handlers.c  the apply context: who is told */
+ *   apply.c      the apply context: the store and what changed in it      handlers.c  the apply context: who is told
+ *   parts.c      namespaces: who looks where, and how they come and go */
 #ifndef KL_CACHE_INFORMER_IMPL_H
 #define KL_CACHE_INFORMER_IMPL_H
 
@@ -21,6 +22,12 @@ struct kl_subscription {
     bool dead;                   /* under informer->mu, as is */
     uint64_t caller;             /* the thread that runs its callback now, or 0 */
 };
+
+/* What several reflectors counted. */
+typedef struct kl__sums {
+    kl_reflector_counts counts;
+    uint64_t restarts;
+} kl__sums;
 
 /* One list and watch, of all that there is or of one namespace. */
 typedef struct kl__follower {
@@ -44,7 +51,7 @@ typedef struct kl__follower {
     bool has_stream_error;
 
     /* apply context */
-    bool listed;                 /* once */
+    atomic_bool listed;          /* once; any thread reads it */
     char *reached;               /* the resourceVersion that it has come to; NULL: none, or it is the only part */
     _Atomic uint64_t seen;       /* the same as a number, shown; any thread reads it */
 
@@ -58,8 +65,13 @@ typedef struct kl__follower {
 
 struct kl_informer {
     atomic_int refs;
-    kl__follower *parts;         /* fixed at birth; of one watch thread */
-    size_t n_parts;              /* at least 1 */
+    kl_source home;              /* the way to the watch thread, which all parts have in common; of its own only when it is changing */
+    bool changing;               /* parts come and go; else they are fixed at birth, and at least one */
+    void (*on_part)(void *arg);
+    void *part_arg;
+    uint64_t seed;
+    int64_t page_size;
+    bool stream;
     kl_clock *clock;
     char *resource, *api_version, *kind;
     void (*execute)(void *arg, void (*fn)(void *), void *fnarg);
@@ -73,7 +85,7 @@ struct kl_informer {
     _Atomic uint64_t bringing;   /* the watch thread while it brings an event, from a source that will lull; or 0 */
 
     /* watch thread */
-    bool running;                /* started and not stopped */
+    bool started, running;       /* once; started and not stopped */
     bool ended;                  /* stopped, and nothing is left in the executor, which may be gone */
     bool owes_lull;              /* an event was applied at once, and handlers were not told that it was all */
 
@@ -83,6 +95,7 @@ struct kl_informer {
     uint64_t active_version;
     bool stopped;
     bool moved;                  /* some part has come further since handlers were told */
+    const kl__follower *least;   /* the part that has come least far, when it was last looked for; NULL: look */
 
     kl_mutex mu;
     kl_cond idle;                /* a callback of a dead subscription has ended */
@@ -90,6 +103,10 @@ struct kl_informer {
     kl_subscription **subs;
     size_t n_subs;
     uint64_t subs_version;
+    /* Changed under mu. Who is dropped lives until the watch thread, and after it the apply context, have let go of it. */
+    kl__follower **parts;
+    size_t n_parts;
+    kl__sums gone;               /* of parts that were dropped */
 };
 
 /* Something to do elsewhere. It holds a reference to its informer. */
@@ -114,18 +131,28 @@ void kl__job_post_watch(kl_informer *i, kl__job *j);       /* to the watch threa
 void kl__job_post(kl_informer *i, kl__job *j);             /* through the watch thread into the apply context */
 void kl__job_apply(kl_informer *i, kl__job *j);            /* into the apply context */
 void kl__job_lull(kl_informer *i);                         /* watch thread: a run of events has ended */
+void kl__sums_add(kl__sums *s, const kl_reflector_counts *c);
+
+/* --- parts.c ------------------------------------------------------------------------------------------------------------------- */
+kl__follower *kl__follower_new(kl_informer *i, const kl_informer_part *part, uint64_t seed);
+void kl__follower_free(kl__follower *f);
+/* Those that are there, as a copy that the caller frees: for the watch thread, where none of them goes meanwhile. */
+kl__follower **kl__parts_copy(kl_informer *i, size_t *n);
+void kl__parts_started(kl_informer *i);                    /* watch thread: one that is changing is synced now */
 
 /* --- follow.c: watch thread ----------------------------------------------------------------------------------------------------- */
 void kl__follow_step(kl__follower *f, const kl_reflector_input *in);
 void kl__follow_perform(kl__follower *f, const kl_reflector_action *a);
 void kl__follow_publish(kl__follower *f);                  /* the reflector's state, for kl_informer_stats_get */
 void kl__follow_drop_page(kl__follower *f);
+void kl__follow_stop(kl__follower *f);                     /* nothing is asked for any more */
 
 /* --- apply.c: jobs of the apply context -------------------------------------------------------------------------------------------- */
 void kl__apply_event(kl_informer *i, kl__job *j);          /* from, type, object */
 void kl__apply_rv(kl_informer *i, kl__job *j);             /* from, rv */
 void kl__apply_replace(kl_informer *i, kl__job *j);        /* from, page, n_page, rv */
 void kl__apply_nothing(kl_informer *i, kl__job *j);        /* from: what it listed is gone */
+void kl__apply_forget(kl_informer *i, kl__job *j);         /* from: what it listed is no business of ours any more; frees it */
 
 /* --- handlers.c: apply context, but for kl__subscription_unref ------------------------------------------------------------------- */
 void kl__handlers_refresh(kl_informer *i);                 /* before a round of telling: who is there */

@@ -1,4 +1,5 @@
-/* bundle.h - the sources of one script: the script itself and every module of its directory that it required while loading.
+/* bundle.h - the sources of one script: the script itself and every module that it required while loading, out of its directory or out of
+ * the same object of texts (a ConfigMap).
  *
  * Read once, then immutable: every state of a generation, in any thread and at any time later, sees the same text, whatever
  * happens to the files. */
@@ -8,6 +9,7 @@
 #include <stdint.h>
 #include "base/buf.h"
 #include "base/err.h"
+#include "model/value.h"
 
 typedef struct lkl_source {
     char *module;              /* "batchresource", "a.b"; "" for the script */
@@ -18,6 +20,7 @@ typedef struct lkl_source {
 
 typedef struct lkl_bundle {
     char *dir;                 /* where modules are looked for */
+    const kl_value *texts;     /* instead of there: file name -> text; or NULL */
     lkl_source *sources;       /* [0] is the script */
     size_t n;
     const char **paths;        /* NULL-terminated, into sources */
@@ -26,12 +29,15 @@ typedef struct lkl_bundle {
 /* A script is at most this big: it is logic, not data. */
 #define LKL_SOURCE_MAX ((size_t)4 << 20)
 
+/* A script, or a directory with one: main.lua, init.lua, or the only *.lua that is no test. */
 KL_NODISCARD kl_status lkl_bundle_init(lkl_bundle *b, const char *script, kl_err *err);
+/* The same out of an object, file names with their texts, that messages call `name`. `main` NULL: as in a directory. */
+KL_NODISCARD kl_status lkl_bundle_init_texts(lkl_bundle *b, const char *name, const kl_value *texts, const char *main, kl_err *err);
 /* The script is this text; `script` says what it is called and whose directory has its modules. */
 void lkl_bundle_init_text(lkl_bundle *b, const char *script, const char *text, size_t len);
 void lkl_bundle_fini(lkl_bundle *b);
 const lkl_source *lkl_bundle_find(const lkl_bundle *b, const char *module);
-/* Reads a module from the directory and keeps it: "a.b" is a/b.lua or a/b/init.lua. KL_ENOTFOUND names both files. */
+/* Reads a module from the directory and keeps it: "a.b" is a/b.lua or a/b/init.lua. KL_ENOTFOUND names both files. Among texts it is "a.b.lua". */
 KL_NODISCARD kl_status lkl_bundle_read(lkl_bundle *b, const char *module, const lkl_source **out, kl_err *err);
 uint64_t lkl_bundle_digest(const lkl_bundle *b);
 

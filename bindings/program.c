@@ -739,6 +739,16 @@ kl_status lkl_program_load_text(const char *path, const char *text, size_t len, 
     return load_bundle(p, path, out, err);
 }
 
+kl_status lkl_program_load_texts(const char *name, const kl_value *texts, const char *main, kl_program **out, kl_err *err)
+{
+    lkl_program *p = kl_new(lkl_program);
+    kl_status st = lkl_bundle_init_texts(&p->bundle, name, texts, main, err);
+    if (!st)
+        return load_bundle(p, name, out, err);
+    kl_free(p);
+    return st;
+}
+
 uint64_t lkl_program_digest(const kl_program *p) { return self(p)->digest; }
 const char *const *lkl_program_files(const kl_program *p) { return self(p)->bundle.paths; }
 char *lkl_program_describe(const kl_program *p) { return kl_strdup(self(p)->description); }

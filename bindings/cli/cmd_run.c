@@ -108,6 +108,9 @@ static void work_for(const session *s, size_t number)
         kl_thread_set_badge(number < s->n ? s->contexts.v[number] : NULL);
 }
 
+/* The process was told to end before its scripts were there. */
+#define TOLD_TO_END (-1)
+
 /* Everything is there before anything runs: a run in one cluster may go to another. */
 static int start_all(session *s)
 {
@@ -117,6 +120,9 @@ static int start_all(session *s)
         work_for(s, i);
         code = connect_server(s, i);
     }
+    work_for(s, s->n);
+    if (!code && cli_scripts_fetch(s->loaded, s->clients[0], &err))
+        code = err.status ? cli_fail_err(1, s->command, &err) : TOLD_TO_END;
     for (size_t i = 0; i < s->n && !code; i++) {
         work_for(s, i);
         code = make_manager(s, i);
@@ -242,9 +248,9 @@ static int run_session(session *s)
     cli_scripts_unwatch(s->loaded);
     cli_play_stop(s->player);
     stop_all(s);
-    cli_server_stop(s->server);
     cli_scripts_free(s->loaded);
-    return code;
+    cli_server_stop(s->server);
+    return code == TOLD_TO_END ? 0 : code;
 }
 
 /* The options that say which cluster, but for those that have a meaning of their own here; how many. */

@@ -6,8 +6,11 @@
 
 typedef struct cli_scripts cli_scripts;
 
-/* Loads each; the paths are borrowed. *out is there to be freed also when one of them fails. */
-KL_NODISCARD kl_status cli_scripts_load(const cli_list *paths, cli_scripts **out, kl_err *err);
+/* Loads each that is a file; the words are borrowed. *out is there to be freed also when one of them fails. */
+KL_NODISCARD kl_status cli_scripts_load(const cli_list *words, cli_scripts **out, kl_err *err);
+/* Loads those that live in ConfigMaps (configmap/NAMESPACE/NAME) of the client's cluster, and waits until each is there and good, saying what for. KL_OK; KL_ECANCELLED when the
+ * process was told to end meanwhile. */
+KL_NODISCARD kl_status cli_scripts_fetch(cli_scripts *s, kl_client *c, kl_err *err);
 const kl_program *cli_scripts_first(const cli_scripts *s);         /* of the first script, until they are watched */
 /* Before that, and in the same order to each manager. */
 KL_NODISCARD kl_status cli_scripts_add(cli_scripts *s, kl_manager *m, kl_err *err);
@@ -16,6 +19,6 @@ void cli_scripts_watch(cli_scripts *s, kl_manager **managers, size_t n);
 /* Loads what has changed. A script that fails is refused: the old one runs on, and the log says why, once unless `asked`. */
 void cli_scripts_reload(cli_scripts *s, bool asked);
 void cli_scripts_unwatch(cli_scripts *s);                          /* NULL is fine */
-void cli_scripts_free(cli_scripts *s);
+void cli_scripts_free(cli_scripts *s);                              /* before the client that they were fetched with */
 
 #endif

@@ -50,6 +50,7 @@ struct kl_manager {
     kl_offices *offices;
     kl_endpoints *endpoints;
     kl_webhooks *webhooks;
+    kl_reloads *reloads;
     kl_witnesses witnesses;
     kl_controller_env env;
     /* changed on the loop under mu, read on the loop freely and elsewhere under mu: */
@@ -186,6 +187,7 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
     m->o.metrics_cert_dir = m->metrics_cert_dir = kl_strdup(o->metrics_cert_dir);
     kl_mutex_init(&m->mu);
     m->metrics = kl_metrics_new();
+    m->reloads = kl_reloads_new();
     m->loop = kl_loop_new("kl-control", m->clock);
     m->mapper = kl_loop_new("kl-mapper", m->clock);
     m->door = kl_door_new(&(kl_door_options){.send = client_send, .cancel = client_cancel, .send_arg = o->client, .clock = m->clock,
@@ -329,6 +331,7 @@ void kl_manager_free(kl_manager *m)
     kl_loop_free(m->mapper);
     kl_door_free(m->door);
     kl_metrics_free(m->metrics);
+    kl_reloads_free(m->reloads);
     kl_mutex_fini(&m->mu);
     kl_free(m->retired);
     kl_free(m->slots);
@@ -488,6 +491,26 @@ kl_status kl_manager_replace(kl_manager *m, int slot_number, kl_program *p, kl_e
     change ch = {.m = m, .slot = m->slots[slot_number], .program = p, .err = err};
     kl_loop_call(m->loop, apply_change, &ch);
     return ch.status;
+}
+
+kl_reloads *kl_manager_reloads(kl_manager *m) { return m->reloads; }
+
+/* Reason and type of its Event. */
+static const struct { const char *type, *reason; } RELOAD_NEWS[] = {
+    [KL_RELOAD_TAKEN] = {"Normal", "Reloaded"},
+    [KL_RELOAD_REFUSED] = {"Warning", "ReloadRefused"},
+    [KL_RELOAD_ROLLED_BACK] = {"Warning", "RolledBack"},
+};
+
+void kl_manager_reloaded(kl_manager *m, const kl_reload *x, const kl_value *about)
+{
+    kl_reloads_note(m->reloads, x, kl_clock_wall(m->clock));
+    if (!about)
+        return;
+    char *note = kl_sprintf("%s, generation %d%s%s", x->script, x->generation, x->message ? ": " : "", x->message ? x->message : "");
+    kl_recorder_event(m->recorder, &(kl_news){.component = "kubelua", .about = about, .type = RELOAD_NEWS[x->result].type, .reason = RELOAD_NEWS[x->result].reason,
+        .action = "Reload", .note = note});
+    kl_free(note);
 }
 
 typedef struct begin_call {
@@ -843,6 +866,7 @@ static char *own_metrics(kl_manager *m)
 {
     kl_buf out = KL_BUF_INIT;
     kl_metrics_write(m->metrics, &out);
+    kl_reloads_write(m->reloads, &out);
     queues_call q = {m, &out};
     kl_loop_call(m->loop, queue_samples, &q);
     kl_telemetry_informers(&out, m->caches, kl_clock_now(m->clock));

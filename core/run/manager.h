@@ -12,6 +12,7 @@
 #include "run/fleet.h"
 #include "run/health.h"
 #include "run/reconciler.h"
+#include "run/reloads.h"
 #include "run/webhook_config.h"
 
 typedef struct kl_manager kl_manager;
@@ -68,6 +69,10 @@ KL_NODISCARD kl_status kl_manager_add(kl_manager *m, kl_program *p, int *slot, k
 /* The next generation of a slot: starts what is new, switches each worker between keys, keeps queue, caches, backoff and lease.
  * On failure the old one stays. Takes a reference. */
 KL_NODISCARD kl_status kl_manager_replace(kl_manager *m, int slot, kl_program *p, kl_err *err);
+/* What became of a script that changed: remembered, counted, and told by an Event about `about` (the ConfigMap that it came from, our pod; NULL: no
+ * Event). Any thread. */
+void kl_manager_reloaded(kl_manager *m, const kl_reload *x, const kl_value *about);
+kl_reloads *kl_manager_reloads(kl_manager *m);
 KL_NODISCARD kl_status kl_manager_start(kl_manager *m, kl_err *err);
 void kl_manager_stop(kl_manager *m);               /* graceful; waits */
 void kl_manager_free(kl_manager *m);               /* after stop */

@@ -1,6 +1,6 @@
 --- controller.lua - `kubelua run` as a child process of a spec, against a server of support.servers.
 --
---   local run = controller.start(server, SCRIPT, "--workers", "4")      -- a path that ends in .lua, or the text of a script
+--   local run = controller.start(server, SCRIPT, "--workers", "4")      -- a path that ends in .lua or /, configmap/NS/NAME, or the text of a script
 --   run:wait_for_log(10, "running"); controller.finish(run)
 
 local process = require "support.process"
@@ -17,7 +17,8 @@ end
 
 --- The same in an environment with more variables, "NAME=value".
 function M.start_with(variables, server, script, ...)
-  local path = script:find "%.lua$" and script or process.write(process.tmpname ".lua", script)
+  local named = script:find "%.lua$" or script:find "^/[^\n]*/$" or script:find "^configmap/"
+  local path = named and script or process.write(process.tmpname ".lua", script)
   local words = { "env", name = "kubelua run" }
   table.move(variables, 1, #variables, 2, words)
   for _, word in ipairs { KUBELUA, "run", path, "--kubeconfig", server.kubeconfig, ... } do words[#words + 1] = word end

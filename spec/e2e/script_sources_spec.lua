@@ -1,0 +1,170 @@
+--- script_sources_spec.lua - where scripts live: a directory, a ConfigMap of the cluster, a volume whose files are swapped at once; and who hears of a refusal.
+
+local controller = require "support.controller"
+local process = require "support.process"
+local servers = require "support.servers"
+local wait = require "support.wait"
+
+-- A script that writes its module's word into every ConfigMap that asks.
+local MAIN = [[
+  local kube = require "kubelua"
+  local word = require "word"
+  return kube.controller {
+    name = "words", resource = "v1/ConfigMap",
+    reconcile = function(map, ctx)
+      if map("data.ask") and map("data.word") ~= word then ctx:patch(map, function(m) m.data.word = word end) end
+    end,
+  }
+]]
+
+local function word(text) return ("return %q"):format(text) end
+
+local function directory()
+  local dir = process.tmpname ".scripts"
+  assert(select(2, process.run("mkdir -p " .. process.quote(dir))) == 0)
+  return dir
+end
+
+local function metrics(run)
+  local address = assert(run:log():match "serving metrics address=(%S+)", run:log())
+  local text, code = process.run(("curl -fsS --max-time 10 http://%s/metrics"):format(address))
+  assert(code == 0, text)
+  return text
+end
+
+servers.each(function(name, start)
+  describe("scripts of `kubelua run` against " .. name, function()
+    local server, client, ns
+    lazy_setup(function()
+      server = start {}
+      client = controller.client(server)
+    end)
+    lazy_teardown(function() if server then server:stop() end end)
+    before_each(function()
+      ns = controller.namespace(client, "sources")
+      client:create { kind = "v1/ConfigMap", namespace = ns, name = "asks", data = { ask = "yes" } }
+    end)
+
+    local function run(script, ...)
+      return controller.start(server, script, "--namespace", ns, "--metrics-bind-address", "127.0.0.1:0", ...)
+    end
+
+    local function await_word(want)
+      wait.until_true(60, "the word " .. want, function()
+        local got = client:get("v1/ConfigMap", ns, "asks")("data.word")
+        if got ~= want then error("it is " .. tostring(got), 0) end
+        return true
+      end)
+    end
+
+    local function map_of(data) return { kind = "v1/ConfigMap", namespace = ns, name = "logic", data = data } end
+
+    local function events(reason)
+      local notes = {}
+      for event in client:each("events.k8s.io/v1/Event", { namespace = ns }) do
+        if event.reason == reason then notes[#notes + 1] = event end
+      end
+      return notes
+    end
+
+    it("come from a ConfigMap, which is waited for, followed, and kept when it goes", function()
+      local p = run("configmap/" .. ns .. "/logic")
+      p:wait_for_log(30, "there is no ConfigMap logic in namespace " .. ns)
+      client:create(map_of { ["main.lua"] = MAIN, ["word.lua"] = "return nil, nil end" })
+      p:wait_for_log(30, "word.lua:1:")
+      client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "logic" }, { data = { ["word.lua"] = word "one" } })
+      await_word "one"
+
+      client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "logic" }, { data = { ["word.lua"] = word "two" } })
+      await_word "two"
+
+      client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "logic" }, { data = { ["word.lua"] = "return (" } })
+      p:wait_for_log(30, "the new script was refused; the old one keeps running")
+      assert.truthy(p:log():find("logic/word.lua:1:", 1, true), p:log())
+      wait.until_true(30, "an Event about the ConfigMap", function()
+        local event = events "ReloadRefused"[1]
+        return event and event.regarding.name == "logic" and event.type == "Warning" and event.note:find("word.lua:1:", 1, true)
+      end)
+      assert.truthy(metrics(p):find('kubelua_reload_refused{script="configmap/' .. ns .. '/logic"} 1', 1, true), metrics(p))
+
+      client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "logic" }, { data = { ["word.lua"] = word "three" } })
+      await_word "three"
+      local text = metrics(p)
+      assert.truthy(text:find('kubelua_reload_refused{script="configmap/' .. ns .. '/logic"} 0', 1, true), text)
+      assert.truthy(text:find('kubelua_reloads_total{script="configmap/' .. ns .. '/logic",result="taken"} 2', 1, true), text)
+      assert.equal(2, #events "Reloaded")
+
+      client:delete("v1/ConfigMap", ns, "logic")
+      p:wait_for_log(30, "there is no ConfigMap logic")
+      client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "asks" }, { data = { word = "wrong" } })
+      await_word "three"
+      controller.finish(p)
+    end)
+
+    it("come from the key that is named, and a ConfigMap in which none is meant says so", function()
+      client:create(map_of { ["a.lua"] = MAIN, ["b.lua"] = MAIN:gsub("words", "others"), ["word.lua"] = word "a" })
+      local p = run("configmap/" .. ns .. "/logic")
+      p:wait_for_log(30, "has 3 scripts, and none is called main.lua or init.lua")
+      controller.finish(p)
+      local q = run("configmap/" .. ns .. "/logic/b.lua")
+      q:wait_for_log(30, "others: running")
+      await_word "a"
+      controller.finish(q)
+    end)
+
+    it("are refused with the way out when the word on the command line is none", function()
+      local out, code = process.run((os.getenv "KUBELUA" or "build/kubelua") .. " run configmap/logic 2>&1")
+      assert.equal(1, code)
+      assert.truthy(out:find('"configmap/logic" names no script: write configmap/NAMESPACE/NAME', 1, true), out)
+    end)
+
+    it("come from a directory, whose tests are not meant", function()
+      local dir = directory()
+      process.write(dir .. "/words.lua", (MAIN:gsub('require "word"', '"dir"')))
+      process.write(dir .. "/words_test.lua", "error 'a test'")
+      local p = run(dir .. "/")
+      await_word "dir"
+      process.write(dir .. "/words.lua", (MAIN:gsub('require "word"', '"dir again"')))
+      await_word "dir again"
+      controller.finish(p)
+    end)
+
+    it("are swapped as a volume swaps them: all files at once, and one generation", function()
+      local dir = directory()
+      local function version(n, text)
+        process.run(("mkdir -p %s/..%d"):format(dir, n))
+        process.write(("%s/..%d/main.lua"):format(dir, n), "-- version " .. n .. "\n" .. MAIN)
+        process.write(("%s/..%d/word.lua"):format(dir, n), word(text))
+        assert.equal(0, select(2, process.run(("ln -sfn ..%d %s/..data_tmp && mv -T %s/..data_tmp %s/..data"):format(n, dir, dir, dir))))
+      end
+      version(1, "one")
+      process.run(("ln -s ..data/main.lua %s/main.lua && ln -s ..data/word.lua %s/word.lua"):format(dir, dir))
+      local p = run(dir .. "/main.lua")
+      await_word "one"
+      for n = 2, 4 do
+        version(n, "version " .. n)
+        await_word("version " .. n)
+      end
+      assert.equal(3, select(2, p:log():gsub("loaded the next generation", "")), p:log())
+      assert.is_nil(p:log():find("refused", 1, true), p:log())
+      controller.finish(p)
+    end)
+
+    it("tell the pod that runs them, where it is known, of a refusal", function()
+      local dir = directory()
+      process.write(dir .. "/main.lua", (MAIN:gsub('require "word"', '"pod"')))
+      local p = controller.start_with({ "POD_NAME=me-0", "POD_NAMESPACE=" .. ns, "POD_UID=0a-1b" }, server, dir .. "/main.lua", "--namespace", ns)
+      await_word "pod"
+      process.write(dir .. "/main.lua", "return kube.controler {}")
+      wait.until_true(30, "an Event about the pod", function()
+        local event = events "ReloadRefused"[1]
+        return event and event.regarding.kind == "Pod" and event.regarding.name == "me-0" and event.regarding.uid == "0a-1b"
+      end)
+      os.remove(dir .. "/main.lua")
+      p:wait_for_log(30, "main.lua: No such file or directory")
+      client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "asks" }, { data = { word = "wrong" } })
+      await_word "pod"
+      controller.finish(p)
+    end)
+  end)
+end)

@@ -222,8 +222,8 @@ kl_status kl_fswatch_start(const char *const *paths, size_t n, void (*changed)(v
     w->n = n;
     w->changed = changed;
     w->arg = arg;
-    w->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     w->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    w->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);      /* refused where there are too many already: fs.inotify.max_user_instances */
     kl_status st = w->stop < 0 ? kl_fail(err, KL_EIO, "cannot watch files: %s", strerror(errno)) : KL_OK;
     for (size_t i = 0; !st && i < n; i++)
         st = target_init(&w->targets[i], paths[i], err);

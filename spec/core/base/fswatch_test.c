@@ -2,9 +2,11 @@
 #include "support/test.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fswatch.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/sync.h"
 
@@ -211,6 +213,39 @@ static void ignores_other_files_beside_its_own(void **state)
     kl_free(to);
 }
 
+static void note(void *arg, kl_log_level level, const char *message, const char *fields)
+{
+    (void)level, (void)fields;
+    *(bool *)arg |= !strcmp(message, "polling files for changes");
+}
+
+/* With room for one more descriptor there is one to be stopped by, and none for inotify. */
+static void polls_where_inotify_is_refused_and_says_so(void **state)
+{
+    seat *s = *state;
+    struct rlimit before, little;
+    bool said = false;
+    int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    assert_true(next >= 0);
+    close(next);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    little = (struct rlimit){(rlim_t)next + 1, before.rlim_max};
+    kl_log_set_sink(note, &said);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &little), 0);
+    watch(s, "a.lua");
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    kl_log_set_sink(NULL, NULL);
+    assert_true(said);
+    put(s, "a.lua", "two, and longer");
+    wait_call(s, 0);
+    char *path = in(s, "a.lua");
+    assert_int_equal(unlink(path), 0);
+    wait_call(s, 1);
+    kl_free(path);
+    put(s, "a.lua", "back");
+    wait_call(s, 2);
+}
+
 static void says_which_directory_is_missing(void **state)
 {
     seat *s = *state;
@@ -225,4 +260,4 @@ static void says_which_directory_is_missing(void **state)
 KL_TESTS(CASE(sees_a_file_written_in_place), CASE(sees_an_editor_that_renames_over_the_file), CASE(sees_a_file_removed_and_made_again),
     CASE(sees_the_data_link_of_a_config_map_volume_swapped), CASE(sees_any_file_of_a_directory),
     CASE(finds_its_directory_again_after_it_was_replaced), CASE(joins_many_writes_into_few_calls),
-    CASE(ignores_other_files_beside_its_own), CASE(says_which_directory_is_missing))
+    CASE(ignores_other_files_beside_its_own), CASE(polls_where_inotify_is_refused_and_says_so), CASE(says_which_directory_is_missing))

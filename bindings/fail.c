@@ -225,10 +225,10 @@ static bool ours(const char *source)
     return false;
 }
 
-void lkl__where(lua_State *L)
+void lkl__where_from(lua_State *L, int level)
 {
     lua_Debug ar;
-    for (int level = 1; lua_getstack(L, level, &ar); level++) {
+    for (; lua_getstack(L, level, &ar); level++) {
         lua_getinfo(L, "Sl", &ar);
         if (ar.currentline > 0 && !ours(ar.source)) {
             lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.currentline);
@@ -236,6 +236,11 @@ void lkl__where(lua_State *L)
         }
     }
     lua_pushliteral(L, "");
+}
+
+void lkl__where(lua_State *L)
+{
+    lkl__where_from(L, 1);
 }
 
 int lkl__error(lua_State *L, const char *fmt, ...)

@@ -47,6 +47,17 @@ static const char *status_of(lua_State *L, lua_State *co)
     }
 }
 
+/* The pending variables of a coroutine are closed: code of it may run for that. */
+static int closed(lua_State *L, lua_State *co)
+{
+    lkl_state *s = lkl_state_of(L);
+    lua_State *before = lkl_budget_switch(s, co);
+    int st = lua_resetthread(co);
+    (void)lkl_budget_switch(s, before);
+    lkl_budget_check(L);
+    return st;
+}
+
 typedef enum outcome { RETURNED, RAISED, HANDED_ON } outcome;
 
 /* Resumes co with the top narg values of L. RETURNED: its n results are on top of L. RAISED: the error is. HANDED_ON: L must
@@ -64,11 +75,18 @@ static outcome drive(lua_State *L, lua_State *co, int narg, int *n)
         lua_pushfstring(L, "cannot resume %s coroutine", strcmp(status_of(L, co), "suspended") ? status_of(L, co) : "a full");
         return RAISED;
     }
-    bool closed = !lua_isyieldable(L);     /* nothing above us can yield: calls below must block */
-    s->unyieldable += closed;
+    bool alone = !lua_isyieldable(L);      /* nothing above us can yield: calls below must block */
+    s->unyieldable += alone;
     lua_xmove(L, co, narg);
+    lua_State *before = lkl_budget_switch(s, co);
     int st = lua_resume(co, L, narg, n);
-    s->unyieldable -= closed;
+    (void)lkl_budget_switch(s, before);
+    s->unyieldable -= alone;
+    lkl_budget_check(L);                   /* it was the key's turn that ended, not only this coroutine's */
+    if (st == LUA_ERRMEM) {                /* nor is that the script's to catch */
+        lua_xmove(co, L, 1);
+        lua_error(L);
+    }
     if (st == LUA_YIELD && *n == 1 && lua_touserdata(co, -1) == &mark) {
         lua_pop(co, 1);
         return HANDED_ON;
@@ -134,7 +152,7 @@ static int wrapped(lua_State *L, lua_State *co, outcome o, int n)
         return n;
     int st = lua_status(co);
     if (st != LUA_OK && st != LUA_YIELD) {         /* an error in it: close its pending variables */
-        lua_resetthread(co);
+        closed(L, co);
         lua_pop(L, 1);
         lua_xmove(co, L, 1);
     }
@@ -163,11 +181,27 @@ static int wrap_call(lua_State *L)
     return wrapped(L, co, o, n);
 }
 
+static int body_done(lua_State *L, int status, lua_KContext ctx)
+{
+    (void)ctx;
+    return status == LUA_OK || status == LUA_YIELD ? lua_gettop(L) : lua_error(L);
+}
+
+/* A coroutine that an error of a hook ends never runs a hook again, and the variables that are closed at its end could not be stopped. Under a
+ * protected call it is that call which ends. */
+static int body(lua_State *L)
+{
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    return body_done(L, lua_pcallk(L, lua_gettop(L) - 1, LUA_MULTRET, 0, 0, body_done), 0);
+}
+
 static int create(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TFUNCTION);
     lua_State *co = lua_newthread(L);
     lua_pushvalue(L, 1);
+    lua_pushcclosure(L, body, 1);
     lua_xmove(L, co, 1);
     return 1;
 }
@@ -216,7 +250,7 @@ static int close(lua_State *L)
     const char *st = status_of(L, co);
     if (strcmp(st, "suspended") && strcmp(st, "dead"))
         return luaL_error(L, "cannot close a %s coroutine", st);
-    if (lua_resetthread(co) == LUA_OK) {
+    if (closed(L, co) == LUA_OK) {
         lua_pushboolean(L, true);
         return 1;
     }

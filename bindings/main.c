@@ -5,6 +5,7 @@
 
 #include "base/suggest.h"
 #include "base/version.h"
+#include "budget.h"
 #include "cli/cli.h"
 
 static int version(int argc, char **argv);
@@ -107,6 +108,7 @@ int main(int argc, char **argv)
         return version(1, argv + 1);
     const char *names[32];
     size_t n = 0;
+    lkl_budget_own_process();
     for (const cli_command *c = cli_commands; c->name; c++) {
         if (!strcmp(argv[1], c->name))
             return c->run(argc - 1, argv + 1);

@@ -158,6 +158,7 @@ static void read_scheduling(lua_State *L, int at, kl_controller_spec *s)
     s->lead = lead ? (kl_lead)(lead - 1) : KL_LEAD_MANAGER;
     s->shard = (kl_shard_by)word_field(L, at, "shard", shards);
     s->memory = (size_t)integer_field(L, at, "memory", 0);
+    s->cpu = duration_field(L, at, "cpu");
 }
 
 static void read_watches(lua_State *L, int idx, kl_controller_spec *s)
@@ -412,11 +413,40 @@ static key_state *key_new(worker_state *w)
     return k;
 }
 
-/* The end of a key's coroutine. One that returned can run another function as it is; of any other the pending <close> variables are
- * closed first. */
+/* What a turn of this state may spend; run NULL: it is no run's. */
+static kl_terms terms(const worker_state *w, const kl_run *run)
+{
+    kl_time cpu = w->lua->spec->cpu;
+    return (kl_terms){.cpu = cpu ? cpu : LKL_CPU_DEFAULT, .deadline = run ? kl_run_deadline(run) : KL_NEVER, .stop = run ? kl_run_stop(run) : NULL};
+}
+
+/* A function of ours that may call the script's, as a turn of its own; the arguments are on top of the main thread's stack. */
+static int pcall_turn(worker_state *w, int narg, int nres)
+{
+    kl_terms t = terms(w, NULL);
+    lkl_budget_enter(w->lua, w->lua->L, &t);
+    int st = lua_pcall(w->lua->L, narg, nres, 0);
+    (void)lkl_budget_leave(w->lua);
+    lkl_budget_clean(w->lua, w->lua->L);
+    return st;
+}
+
+/* A coroutine that ended early: its pending <close> variables are closed. */
+static bool close_pending(worker_state *w, lua_State *co)
+{
+    kl_terms t = terms(w, NULL);
+    lkl_budget_enter(w->lua, co, &t);
+    bool clean = lua_resetthread(co) == LUA_OK;
+    if (lkl_budget_leave(w->lua))
+        kl_error("a <close> variable was not done in time", "controller=%s error=%s", w->lua->controller, kl_log_quoted(w->lua->budget.message));
+    return clean;
+}
+
+/* The end of a key's coroutine. One that returned can run another function as it is. */
 static void key_free(worker_state *w, key_state *k, bool returned)
 {
-    bool clean = returned || lua_resetthread(k->co) == LUA_OK;
+    bool clean = returned || close_pending(w, k->co);
+    lkl_budget_clean(w->lua, k->co);
     lua_settop(k->co, 0);
     if (clean && w->idle < POOL_MAX) {
         k->next = w->pool;
@@ -451,31 +481,32 @@ static void finish(kl_run *run, lua_State *L, const char *traceback)
 static void finish_error(worker_state *w, kl_run *run, lua_State *co)
 {
     lua_State *L = w->lua->L;
-    luaL_traceback(L, co, NULL, 0);
-    char *traceback = kl_strdup(lua_tostring(L, -1));
-    lua_pop(L, 1);
     lkl_state_push(L, "verdict");
     lua_xmove(co, L, 1);
-    if (lua_pcall(L, 1, 3, 0)) {
-        kl_run_finish(run, KL_RESULT_ERROR, 0, "an error that cannot be shown", traceback);
+    if (pcall_turn(w, 1, 3)) {
+        kl_run_finish(run, KL_RESULT_ERROR, 0, w->lua->budget.message ? w->lua->budget.message : "an error that cannot be shown", w->lua->traceback);
         lua_pop(L, 1);
     } else {
-        finish(run, L, traceback);
+        finish(run, L, w->lua->traceback);
         lua_pop(L, 3);
     }
-    kl_free(traceback);
+}
+
+/* It spent more than it may. */
+static void finish_over(worker_state *w, kl_run *run, kl_over why)
+{
+    kl_run_spent(run, why == KL_OVER_DEADLINE ? KL_SPENT_TIME : KL_SPENT_CPU);
+    kl_run_finish(run, KL_RESULT_ERROR, 0, w->lua->budget.message, w->lua->budget.traceback);
 }
 
 /* The ceiling was in the way (or the machine's end). */
-static void finish_too_big(worker_state *w, kl_run *run, lua_State *co)
+static void finish_too_big(worker_state *w, kl_run *run)
 {
-    lua_State *L = w->lua->L;
-    luaL_traceback(L, co, NULL, 0);
     char *why = kl_sprintf("not enough memory: a worker's state may hold %zu KiB (`memory` of %s); raise it, or keep less at once", w->lua->ceiling.max >> 10,
         kl_run_spec(run)->name);
-    kl_run_finish(run, KL_RESULT_ERROR, 0, why, lua_tostring(L, -1));
+    kl_run_spent(run, KL_SPENT_MEMORY);
+    kl_run_finish(run, KL_RESULT_ERROR, 0, why, NULL);
     kl_free(why);
-    lua_pop(L, 1);
 }
 
 static int raised_protected(lua_State *L)
@@ -491,16 +522,14 @@ static int raised_protected(lua_State *L)
 }
 
 /* A webhook raised, and its error is on top of co: script.raised tells the answer, and gives what belongs into the log. */
-static void finish_raised(worker_state *w, kl_run *run, lua_State *co)
+static void finish_raised(worker_state *w, kl_run *run, lua_State *co, const char *traceback)
 {
     lua_State *L = w->lua->L;
-    luaL_traceback(L, co, NULL, 0);
-    const char *traceback = lua_tostring(L, -1);
     lua_pushcfunction(L, raised_protected);
     lua_pushlightuserdata(L, w);
     lua_xmove(co, L, 1);
     w->lua->run = run;
-    bool shown = !lua_pcall(L, 2, 1, 0);
+    bool shown = !pcall_turn(w, 2, 1);
     w->lua->run = NULL;
     if (!shown) {                          /* not even that: no memory, or an error without a text */
         const kl_value *unknown = kl_value_of_str("the webhook failed, and its error cannot be shown"), *decision = kl_value_with(NULL, "failed", unknown);
@@ -509,63 +538,116 @@ static void finish_raised(worker_state *w, kl_run *run, lua_State *co)
         kl_value_unref(unknown);
     }
     if (lua_isstring(L, -1))
-        kl_error("webhook failed", "webhook=%s request=%s error=%s\n%s", kl_run_spec(run)->name, kl_run_key(run), kl_log_quoted(lua_tostring(L, -1)), traceback);
-    lua_pop(L, 2);
+        kl_error("webhook failed", "webhook=%s request=%s error=%s\n%s", kl_run_spec(run)->name, kl_run_key(run), kl_log_quoted(lua_tostring(L, -1)), traceback ? traceback : "");
+    lua_pop(L, 1);
     kl_run_finish(run, KL_RESULT_DONE, 0, NULL, NULL);
+}
+
+/* A coroutine of the key came to its end in the worst way: the webhook's answer is that it failed. */
+static void finish_raised_over(worker_state *w, kl_run *run, lua_State *co, kl_over over)
+{
+    char *traceback = kl_strdup(w->lua->budget.traceback);
+    kl_run_spent(run, over == KL_OVER_DEADLINE ? KL_SPENT_TIME : KL_SPENT_CPU);
+    lua_settop(co, 0);
+    lua_pushstring(co, w->lua->budget.message);
+    finish_raised(w, run, co, traceback);
+    kl_free(traceback);
+}
+
+/* How a coroutine ended that did not return. */
+static void finish_failed(worker_state *w, kl_run *run, lua_State *co, int st, kl_over over)
+{
+    if (over && w->hook)
+        finish_raised_over(w, run, co, over);
+    else if (over)
+        finish_over(w, run, over);
+    else if (w->hook)
+        finish_raised(w, run, co, w->lua->traceback);
+    else if (st == LUA_ERRMEM && w->lua->ceiling.max)
+        finish_too_big(w, run);
+    else
+        finish_error(w, run, co);
+}
+
+static kl_over turn(worker_state *w, kl_run *run, int narg, int *st, int *n)
+{
+    lkl_state *s = w->lua;
+    key_state *k = kl_run_user(run);
+    kl_terms t = terms(w, run);
+    s->run = run;
+    s->reader = kl_run_reader(run);
+    s->key = k->co;
+    s->serial = k->serial;
+    s->ceiling.on = s->ceiling.max;
+    lkl_budget_enter(s, k->co, &t);
+    *st = lua_resume(k->co, s->L, narg, n);
+    kl_over over = lkl_budget_leave(s);
+    s->ceiling.on = false;
+    s->run = NULL;
+    s->reader = NULL;
+    s->key = NULL;
+    s->serial = 0;
+    return over;
 }
 
 static kl_run_state drive(worker_state *w, kl_run *run, int narg)
 {
     key_state *k = kl_run_user(run);
-    int n = 0;
-    w->lua->run = run;
-    w->lua->reader = kl_run_reader(run);
-    w->lua->key = k->co;
-    w->lua->serial = k->serial;
-    w->lua->ceiling.on = w->lua->ceiling.max;
-    int st = lua_resume(k->co, w->lua->L, narg, &n);
-    w->lua->ceiling.on = false;
-    w->lua->run = NULL;
-    w->lua->reader = NULL;
-    w->lua->key = NULL;
-    w->lua->serial = 0;
-    if (st == LUA_YIELD) {
+    int n = 0, st;
+    kl_over over = turn(w, run, narg, &st, &n);
+    if (over == KL_OVER_STOP)
+        return KL_RUN_WAITING;             /* for being abandoned, which comes next */
+    if (st == LUA_YIELD && !over) {
         lua_pop(k->co, n);
         return KL_RUN_WAITING;
     }
-    if (st == LUA_OK && n == 0)
+    if (st == LUA_OK && !over && n == 0)
         kl_run_finish(run, KL_RESULT_DONE, 0, NULL, NULL);
-    else if (st == LUA_OK && n == 3)
+    else if (st == LUA_OK && !over && n == 3)
         finish(run, k->co, NULL);
-    else if (w->hook)
-        finish_raised(w, run, k->co);
-    else if (st == LUA_ERRMEM && w->lua->ceiling.max)
-        finish_too_big(w, run, k->co);
     else
-        finish_error(w, run, k->co);
+        finish_failed(w, run, k->co, st, over);
     kl_run_set_user(run, NULL);
     key_free(w, k, st == LUA_OK);
+    kl_free(w->lua->traceback);
+    w->lua->traceback = NULL;
     if (st == LUA_ERRMEM)
         lua_gc(w->lua->L, LUA_GCCOLLECT);      /* what the key held is garbage now, and the next one starts with room */
     return KL_RUN_DONE;
 }
 
-static int entered(lua_State *L, int status, lua_KContext ctx)
+/* The message handler of a key: the stack is still there. A budget tells its own story, and earlier. */
+static int keep_traceback(lua_State *L)
 {
-    (void)status, (void)ctx;
-    return lua_gettop(L);
+    lkl_state *s = lkl_state_of(L);
+    bool counted = s->ceiling.on;
+    if (s->budget.message || s->traceback)
+        return 1;
+    s->ceiling.on = false;
+    luaL_traceback(L, L, NULL, 1);
+    s->traceback = kl_strdup(lua_tostring(L, -1));
+    lua_pop(L, 1);
+    s->ceiling.on = counted;
+    return 1;
 }
 
-/* The coroutine's body: allocation errors in here are the key's, like any other error. Upvalues: script.run and the controller. */
+static int entered(lua_State *L, int status, lua_KContext ctx)
+{
+    (void)ctx;
+    return status == LUA_OK || status == LUA_YIELD ? lua_gettop(L) - 1 : lua_error(L);
+}
+
+/* The coroutine's body: allocation errors in here are the key's, like any other error. Upvalues: script.run and the controller. Protected, since a
+ * coroutine that an error of a hook ends never runs a hook again: what is closed at its end could not be stopped. */
 static int body(lua_State *L)
 {
     lkl_state *s = lkl_state_of(L);
+    lua_pushcfunction(L, keep_traceback);
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_pushvalue(L, lua_upvalueindex(2));
     lkl_push_object(L, kl_run_object(s->run));
     lkl__push_context(L, s->serial, -1);
-    lua_callk(L, 3, LUA_MULTRET, 0, entered);
-    return entered(L, LUA_OK, 0);
+    return entered(L, lua_pcallk(L, 3, LUA_MULTRET, 1, 0, entered), 0);
 }
 
 static kl_run_state start(void *state, kl_run *run)
@@ -647,13 +729,17 @@ static kl_status call_fn(fn_call *c, kl_reader *reader, kl_err *err)
     kl_status st = KL_OK;
     c->w->lua->reader = reader;
     c->w->lua->key = L;
+    kl_terms t = terms(c->w, NULL);
+    lkl_budget_enter(c->w->lua, L, &t);
     lua_pushcfunction(L, call_protected);
     lua_pushlightuserdata(L, c);
-    if (lua_pcall(L, 1, 0, 0)) {
-        char *text = lkl_state_error(L, NULL);
-        st = kl_fail(err, KL_ESCRIPT, "%s", text);
-        kl_free(text);
-    }
+    int failed = lua_pcall(L, 1, 0, 0);
+    char *text = failed ? lkl_state_error(L, NULL) : NULL;
+    kl_over over = lkl_budget_leave(c->w->lua);
+    lkl_budget_clean(c->w->lua, L);
+    if (failed || over)
+        st = kl_fail(err, over ? KL_ETIMEOUT : KL_ESCRIPT, "%s", over ? c->w->lua->budget.message : text);
+    kl_free(text);
     c->w->lua->reader = NULL;
     c->w->lua->key = NULL;
     return st;

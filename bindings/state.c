@@ -12,9 +12,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-/* The load phase runs a script's top level: tables and functions, milliseconds. */
-#define LOAD_MAX KL_SECONDS(5)
-#define LOAD_HOOK_EVERY 100000         /* instructions between two looks at the clock, in the load phase only */
+/* Processor time for the load phase, which runs a script's top level: tables and functions, milliseconds. */
+#define LOAD_MAX KL_SECONDS(2)
 
 static const char env_key, loaded_key, script_key, controllers_key;
 
@@ -140,6 +139,32 @@ static int collect(lua_State *L)
     }
 }
 
+/* What ends the key is not the script's to catch: a spent budget, and a state that is full. */
+static bool passes(lua_State *L, int status)
+{
+    return status == LUA_ERRMEM || lkl_budget_over(L);
+}
+
+static int pcall_done(lua_State *L, int status, lua_KContext ctx)
+{
+    (void)ctx;
+    if (status == LUA_OK || status == LUA_YIELD)
+        return lua_gettop(L);              /* true, as it was laid down, and the results */
+    if (passes(L, status))
+        return lua_error(L);
+    lua_pushboolean(L, false);
+    lua_insert(L, -2);
+    return 2;
+}
+
+static int safe_pcall(lua_State *L)
+{
+    luaL_checkany(L, 1);
+    lua_pushboolean(L, true);
+    lua_insert(L, 1);
+    return pcall_done(L, lua_pcallk(L, lua_gettop(L) - 2, LUA_MULTRET, 0, 0, pcall_done), 0);
+}
+
 /* The handler runs after unwinding, as a plain call: a loop in it can be stopped like any other code. */
 static int xpcall_done(lua_State *L, int status, lua_KContext ctx)
 {
@@ -149,6 +174,8 @@ static int xpcall_done(lua_State *L, int status, lua_KContext ctx)
         lua_replace(L, 1);                 /* f's place: {true, results...} */
         return lua_gettop(L);
     }
+    if (passes(L, status))
+        return lua_error(L);
     lua_pushvalue(L, 1);                   /* the handler */
     lua_insert(L, -2);
     lua_call(L, 1, 1);
@@ -309,11 +336,11 @@ static void copy_names(lua_State *L, int from, const char *const *names)
 
 static void push_environment(lua_State *L)
 {
-    static const char *const base[] = {"assert", "error", "ipairs", "next", "pairs", "pcall", "rawequal", "rawget", "rawlen", "rawset", "select",
+    static const char *const base[] = {"assert", "error", "ipairs", "next", "pairs", "rawequal", "rawget", "rawlen", "rawset", "select",
         "tonumber", "tostring", "type", "getmetatable", "_VERSION", "string", "table", "math", "utf8", NULL};
     static const char *const os[] = {"time", "date", "clock", "difftime", NULL};
     static const luaL_Reg own[] = {{"print", print_to_log}, {"setmetatable", set_metatable}, {"load", load_text}, {"collectgarbage", collect},
-        {"xpcall", safe_xpcall}, {NULL, NULL}};
+        {"pcall", safe_pcall}, {"xpcall", safe_xpcall}, {NULL, NULL}};
     lua_newtable(L);                       /* what there is */
     lua_pushglobaltable(L);
     int globals = lua_gettop(L);
@@ -343,20 +370,6 @@ static void push_environment(lua_State *L)
     lua_pushboolean(L, false);
     lua_setfield(L, -2, "__metatable");
     lua_setmetatable(L, -2);
-}
-
-static void load_cap(lua_State *L, lua_Debug *ar)
-{
-    (void)ar;
-    lkl_state *s = lkl_state_of(L);
-    if (kl_clock_now(kl_clock_real()) > s->load_until) {
-        lua_sethook(L, load_cap, LUA_MASKCOUNT, 1);    /* a pcall in a loop must not swallow it */
-        luaL_where(L, 0);      /* a hook has no frame: 0 is what it interrupted */
-        lua_pushfstring(L, "loading takes longer than %d s: a script returns tables and functions, the work belongs into reconcile",
-            (int)(LOAD_MAX / KL_SECONDS(1)));
-        lua_concat(L, 2);
-        lua_error(L);
-    }
 }
 
 /* Everything in a new state, protected: libraries, environment, the script, its controllers. */
@@ -397,15 +410,12 @@ static int setup(lua_State *L)
     lua_call(L, 1, 1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &script_key);
     lua_settop(L, 1);
-    if (s->loading)
-        lua_sethook(L, load_cap, LUA_MASKCOUNT, LOAD_HOOK_EVERY);
     lkl_state_push(L, "controllers");
     push_chunk(L, &s->bundle->sources[0]);
     lua_call(L, 0, 1);
     lua_pushstring(L, s->bundle->sources[0].path);
     lua_call(L, 2, 1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &controllers_key);
-    lua_sethook(L, NULL, 0, 0);
     return 0;
 }
 
@@ -450,7 +460,6 @@ kl_status lkl_state_new(lkl_bundle *bundle, bool loading, lkl_state **out, kl_er
     s->bundle = bundle;
     s->loading = loading;
     s->controller = "";
-    s->load_until = kl_clock_now(kl_clock_real()) + LOAD_MAX;
     s->L = luaL_newstate();
     if (!s->L) {
         kl_free(s);
@@ -461,11 +470,16 @@ kl_status lkl_state_new(lkl_bundle *bundle, bool loading, lkl_state **out, kl_er
 #endif
     *(lkl_state **)lua_getextraspace(s->L) = s;
     s->key = s->L;
+    lkl_budget_open(s);
+    lkl_budget_enter(s, s->L, &(kl_terms){.cpu = LOAD_MAX, .deadline = KL_NEVER});
     lua_pushcfunction(s->L, setup);
     lua_pushlightuserdata(s->L, s);
-    if (lua_pcall(s->L, 1, 0, 0)) {
-        char *text = lkl_state_error(s->L, NULL);
-        kl_status st = kl_fail(err, KL_ESCRIPT, "%s", text);
+    int failed = lua_pcall(s->L, 1, 0, 0);
+    char *text = failed ? lkl_state_error(s->L, NULL) : NULL;
+    kl_over over = lkl_budget_leave(s);
+    lkl_budget_clean(s, s->L);
+    if (failed || over) {
+        kl_status st = kl_fail(err, KL_ESCRIPT, "%s", over ? s->budget.message : text);
         kl_free(text);
         lkl_state_free(s);
         return st;
@@ -482,5 +496,7 @@ void lkl_state_free(lkl_state *s)
     if (!s)
         return;
     lua_close(s->L);
+    lkl_budget_close(s);
+    kl_free(s->traceback);
     kl_free(s);
 }

@@ -3,6 +3,7 @@
 #define LKL_STATE_H
 
 #include "border.h"
+#include "budget.h"
 #include "bundle.h"
 #include "ceiling.h"
 #include "run/reconciler.h"
@@ -14,13 +15,13 @@ typedef struct lkl_state {
     lua_State *L;
     lkl_bundle *bundle;
     bool loading;              /* the load phase: modules are read from files, I/O is refused with its own message */
-    kl_time load_until;        /* monotonic: its time cap */
     lua_State *key;            /* the coroutine of the key that runs now */
     kl_run *run;               /* the run whose coroutine runs now, or NULL */
     uint64_t serial;           /* which one of this state's runs it is: 1, 2, ...; 0 for none */
     const kl_value *params;    /* of the runs, whose view the registry has */
     kl_reader *reader;         /* what ctx:get and friends read now, or NULL */
     int unyieldable;           /* coroutines of the script resumed from where nothing can yield */
+    char *traceback;           /* of the error that ended the last key, taken where it was raised; or NULL */
     uint64_t blocked;          /* calls that had to block the worker for that */
     const char *controller;    /* name, for logs; "" while loading */
     const kl_controller_spec *spec;    /* the program's; NULL while loading */
@@ -28,6 +29,7 @@ typedef struct lkl_state {
     lkl_stress stress;
 #endif
     lkl_ceiling ceiling;       /* max 0: there is none */
+    lkl_budget budget;
     size_t gc_last, gc_full;   /* bytes that the last collection, and the last full one, left */
 } lkl_state;
 

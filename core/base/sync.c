@@ -140,6 +140,20 @@ void kl_signals_restore(const kl_signal_mask *old)
     pthread_sigmask(SIG_SETMASK, &old->set, NULL);
 }
 
+void kl_signal_unblock(int signo)
+{
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, signo);
+    pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+}
+
+/* By the kernel's number: a pthread_t may not be asked after its end. */
+void kl_thread_signal(uint64_t thread, int signo)
+{
+    syscall(SYS_tgkill, getpid(), (pid_t)thread, signo);
+}
+
 static _Thread_local const char *badge;
 
 void kl_thread_set_badge(const char *text) { badge = text; }

@@ -83,6 +83,8 @@ void kl_thread_join(kl_thread *t);             /* waits for the end and frees t;
 typedef struct kl_signal_mask { sigset_t set; } kl_signal_mask;
 void kl_signals_block(kl_signal_mask *old);
 void kl_signals_restore(const kl_signal_mask *old);
+void kl_signal_unblock(int signo);             /* on the calling thread */
+void kl_thread_signal(uint64_t thread, int signo);        /* to the thread of that kl_thread_self(); nothing when it is gone */
 uint64_t kl_thread_self(void);                 /* a number that is unique among living threads, for owner asserts */
 
 #endif

@@ -40,7 +40,7 @@ typedef struct histogram {
 struct kl_controller_metrics {
     char *name;
     atomic_int max_concurrent, active;
-    atomic_uint_fast64_t total[KL_OUTCOMES], terminal, panics, timeouts, elided, own_writes_waits, own_writes_timeouts;
+    atomic_uint_fast64_t total[KL_OUTCOMES], terminal, panics, timeouts, elided, own_writes_waits, own_writes_timeouts, spent[KL_SPENT];
     histogram reconcile, waited, worked;
 };
 
@@ -68,6 +68,7 @@ struct kl_metrics {
         *leases KL_GUARDED_BY(mu);
 };
 
+static const char *const BUDGETS[KL_SPENT] = {"cpu", "timeout", "memory"};
 static const char *const OUTCOMES[KL_OUTCOMES] = {"success", "error", "requeue", "requeue_after"};
 
 kl_metrics *kl_metrics_new(void)
@@ -172,6 +173,7 @@ void kl_metrics_reconcile(kl_controller_metrics *c, kl_outcome outcome, kl_time 
 }
 
 void kl_metrics_terminal(kl_controller_metrics *c) { bump(&c->terminal); }
+void kl_metrics_spent(kl_controller_metrics *c, kl_spent what) { bump(&c->spent[what]); }
 void kl_metrics_elided(kl_controller_metrics *c) { bump(&c->elided); }
 void kl_metrics_own_writes_wait(kl_controller_metrics *c) { bump(&c->own_writes_waits); }
 void kl_metrics_own_writes_timeout(kl_controller_metrics *c) { bump(&c->own_writes_timeouts); }
@@ -411,6 +413,12 @@ static void write_controllers(kl_metrics *m, kl_buf *out) KL_REQUIRES(m->mu)
     for (char **n = names; *n; n++) {
         kl_controller_metrics *c = kl_map_get(m->controllers, *n);
         kl_metrics_sample(out, "controller_runtime_reconcile_errors_total", (double)c->total[KL_OUTCOME_ERROR], "controller", *n, NULL);
+    }
+    kl_metrics_head(out, "kubelua_budget_exceeded_total", "counter", "Total number of runs and calls of a script's functions that were ended because a budget was spent");
+    for (char **n = names; *n; n++) {
+        kl_controller_metrics *c = kl_map_get(m->controllers, *n);
+        for (int i = 0; i < KL_SPENT; i++)
+            kl_metrics_sample(out, "kubelua_budget_exceeded_total", (double)c->spent[i], "controller", *n, "budget", BUDGETS[i], NULL);
     }
     for (size_t f = 0; f < COUNT(FAMILIES); f++) {
         kl_metrics_head(out, FAMILIES[f].name, "counter", FAMILIES[f].help);

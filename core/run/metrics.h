@@ -11,6 +11,9 @@ typedef struct kl_controller_metrics kl_controller_metrics;
 
 typedef enum kl_outcome { KL_OUTCOME_SUCCESS, KL_OUTCOME_ERROR, KL_OUTCOME_REQUEUE, KL_OUTCOME_REQUEUE_AFTER, KL_OUTCOMES } kl_outcome;
 
+/* What a run, or a function of the script, took more of than it may. */
+typedef enum kl_spent { KL_SPENT_CPU, KL_SPENT_TIME, KL_SPENT_MEMORY, KL_SPENT } kl_spent;
+
 /* Heap object, the caller owns; free after everything that records into it has ended. */
 kl_metrics *kl_metrics_new(void);
 void kl_metrics_free(kl_metrics *m);
@@ -21,6 +24,7 @@ void kl_metrics_reconcile(kl_controller_metrics *c, kl_outcome outcome, kl_time 
 void kl_metrics_terminal(kl_controller_metrics *c);
 void kl_metrics_panic(kl_controller_metrics *c);
 void kl_metrics_timeout(kl_controller_metrics *c);
+void kl_metrics_spent(kl_controller_metrics *c, kl_spent what);     /* kubelua_budget_exceeded_total{controller,budget} */
 void kl_metrics_elided(kl_controller_metrics *c);      /* kubelua_elided_writes_total{controller} */
 void kl_metrics_own_writes_wait(kl_controller_metrics *c);          /* kubelua_own_writes_waits_total{controller} */
 void kl_metrics_own_writes_timeout(kl_controller_metrics *c);       /* kubelua_own_writes_timeouts_total{controller} */

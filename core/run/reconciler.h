@@ -16,6 +16,7 @@
 #include "cache/informer.h"
 #include "net/client.h"
 #include "run/fleet.h"
+#include "run/metrics.h"
 #include "run/news.h"
 #include "run/spec.h"
 
@@ -75,6 +76,11 @@ bool kl_run_deposed(kl_run *r);
 const char *kl_run_id(kl_run *r);                         /* reconcileID */
 kl_time kl_run_wall(const kl_run *r);                     /* now, by the runtime's clock */
 kl_reader *kl_run_reader(kl_run *r);
+/* What ends a run whose code only computes: its program looks at these (bindings/budget.h). The deadline is by the real clock, KL_NEVER without
+ * one; the flag lives as long as the state, and is raised when the worker wants its runs abandoned: wait, then, and be. */
+kl_time kl_run_deadline(const kl_run *r);
+const atomic_bool *kl_run_stop(const kl_run *r);
+void kl_run_spent(kl_run *r, kl_spent what);              /* it took more of that than it may, for the metrics; kl_run_finish follows */
 void *kl_run_user(const kl_run *r);                       /* the program's own pointer for this run (a coroutine) */
 void kl_run_set_user(kl_run *r, void *user);
 bool kl_run_owns(const kl_run *r, const char *kind);      /* kind is in `owns` */

@@ -37,6 +37,24 @@ const char *kl_run_id(kl_run *r)
 }
 
 kl_time kl_run_wall(const kl_run *r) { return kl_clock_wall(r->w->o.clock); }
+
+/* Another clock than the real one stands while code computes. */
+kl_time kl_run_deadline(const kl_run *r)
+{
+    return r->deadline.pos && r->w->o.clock == kl_clock_real() ? r->deadline.when : KL_NEVER;
+}
+
+const atomic_bool *kl_run_stop(const kl_run *r) { return &r->w->aborting; }
+
+void kl_run_spent(kl_run *r, kl_spent what)
+{
+    if (!r->w->o.metrics)
+        return;
+    kl_metrics_spent(r->w->o.metrics, what);
+    if (what == KL_SPENT_TIME)
+        kl_metrics_timeout(r->w->o.metrics);
+}
+
 kl_reader *kl_run_reader(kl_run *r) { return r->gen->logic->reader; }
 void *kl_run_user(const kl_run *r) { return r->user; }
 void kl_run_set_user(kl_run *r, void *user) { r->user = user; }

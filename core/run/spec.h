@@ -85,6 +85,7 @@ typedef struct kl_controller_spec {
     int workers;               /* threads; 0: the manager's default (--workers), which is 1 */
     int concurrency;           /* keys in flight per worker; 0: 32 */
     kl_time timeout;           /* wall time of one run, waits included; 0: none */
+    kl_time cpu;               /* processor time of a run between two waits, or of a function; 0: the program's default */
     size_t memory;             /* bytes that one worker's state may hold; 0: no limit */
     kl_time resync;            /* 0: none */
     kl_time every;             /* all keys, that often; 0: never */

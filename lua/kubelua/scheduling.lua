@@ -1,5 +1,5 @@
 -- scheduling.lua - the keys of a spec that say when and where a key runs: priority, serial, backoff, own_writes, every, cron, leader,
--- shard, memory.
+-- shard, cpu, memory.
 
 local checks = require "kubelua.checks"
 local core = require "kubelua.core"
@@ -109,6 +109,14 @@ local function check_memory(self, x)
   self.memory = bytes
 end
 
+-- Below a millisecond it would end runs for the cost of a cold cache.
+local function check_cpu(self, x)
+  self.cpu = checks.duration(self, "cpu", x)
+  if self.cpu and self.cpu < 0.001 then
+    fail(self, "cpu must be at least a millisecond of processor time such as \"100ms\", got %s", type(x) == "number" and ("%g (seconds)"):format(x) or ("%q"):format(x))
+  end
+end
+
 --- Checks those keys and puts them into self.
 function M.check(self, spec)
   check_priority(self, spec.priority)
@@ -121,6 +129,7 @@ function M.check(self, spec)
   check_cron(self, spec.cron)
   check_leader(self, spec.leader)
   check_shard(self, spec.shard)
+  check_cpu(self, spec.cpu)
   check_memory(self, spec.memory)
 end
 
@@ -137,6 +146,7 @@ function M.describe(c, line)
   for _, text in ipairs(c.cron or {}) do line("cron", text) end
   if c.leader then line("leader", ({ manager = "with the process", none = "runs in every replica", own = "a lease of its own" })[c.leader]) end
   if c.shard then line("shard", ({ key = "by key", namespace = "by namespace", never = "not sharded" })[c.shard]) end
+  if c.cpu then line("cpu", ("%gs between two waits"):format(c.cpu)) end
   if c.memory then line("memory", ("%d bytes per worker"):format(c.memory)) end
 end
 

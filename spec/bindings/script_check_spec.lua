@@ -174,7 +174,7 @@ describe("a script that does not load", function()
   end
 
   it("that never ends, even behind pcall and in coroutines", function()
-    refuses("while true do\n  pcall(coroutine.wrap(function()\n    while true do end\n  end))\nend", { "script.lua:", "loading takes longer than 5 s" })
+    refuses("while true do\n  pcall(coroutine.wrap(function()\n    while true do end\n  end))\nend", { "script.lua:", "loading takes longer than 2s: " })
   end)
 end)
 
@@ -183,7 +183,8 @@ describe("a spec", function()
     { "with an unknown key", 'reconile = 1', { "script.lua:2:", 'controller "x": unknown key \'reconile\'; did you mean \'reconcile\'?' } },
     { "with an unknown key like no other", 'zzzzzz = 1', { "unknown key 'zzzzzz'" } },
     { "with a number as key", '[1] = "v1/Pod"', { "unknown key '1'" } },
-    { "that wants processor time", 'cpu = "100ms"', { "`cpu` (processor budgets) is not in this version" } },
+    { "with less processor time than a cold cache costs", 'cpu = "10us"', { "cpu must be at least a millisecond of processor time such as \"100ms\", got \"10us\"" } },
+    { "with processor time that is none", 'cpu = "a lot"', { "cpu must be a duration above zero" } },
     { "with when as a number", 'when = 1', { "when must be a list", "got number" } },
     { "with an empty when", 'when = {}', { "when is empty" } },
     { "with a misspelt word in when", 'when = { "label" }', { "when: 'label' is neither a path", "did you mean 'labels'?" } },

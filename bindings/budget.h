@@ -1,0 +1,61 @@
+/* budget.h - what a script's code may spend: processor time between two yields of a run (`cpu`), wall time (`timeout`), and a word from outside
+ * that the worker is to stop. Who spends more fails, and nobody else does.
+ *
+ * Each time the runtime enters a state it is a turn of a guard (base/watchdog.h). While nothing is wrong nothing is armed. When a turn is over its
+ * thread gets a signal, and the handler arms a hook on the coroutine that runs, as the stock interpreter does for ^C; the hook raises at the next
+ * instruction and at each one after it, so that no pcall holds it up. Where signals are not ours, since the process belongs to somebody else or to
+ * ThreadSanitizer, a hook that looks now and then stands in for them; that costs a third of the speed. No hook fires inside C: what loops there on
+ * behalf of a script calls lkl_budget_spend.
+ *
+ * Owner thread, but for what says otherwise. */
+#ifndef LKL_BUDGET_H
+#define LKL_BUDGET_H
+
+#include <lua.h>
+#include <stddef.h>
+#include "base/watchdog.h"
+
+struct lkl_state;
+
+/* Processor time between two yields where the spec does not say: a hundred times what a big reconcile takes, and short enough for the other keys
+ * of the worker to wait out. */
+#define LKL_CPU_DEFAULT KL_SECONDS(2)
+
+typedef struct lkl_budget {
+    kl_guard guard;
+    kl_terms terms;                /* of the turn */
+    lua_State *_Atomic running;    /* the coroutine whose code runs in it; NULL: none */
+    char *message, *traceback;     /* of the first time that this turn was ended; NULL: it was not */
+    size_t steps;                  /* of lkl_budget_spend, since its last look */
+    char where[96];                /* the line that called the C function in which a turn is stuck, as a signal found it, or "" */
+} lkl_budget;
+
+/* Once, at the start of a program whose process is ours: threads may be interrupted. */
+void lkl_budget_own_process(void);
+
+/* Around the life of a state; its main thread is there already. */
+void lkl_budget_open(struct lkl_state *s);
+void lkl_budget_close(struct lkl_state *s);
+
+/* A turn: code of the script runs in `co`. Not nested. */
+void lkl_budget_enter(struct lkl_state *s, lua_State *co, const kl_terms *t);
+/* KL_OVER_NOT: all is well, or it came to its end before anybody could say it was not. Otherwise message and traceback are there until the next turn. */
+kl_over lkl_budget_leave(struct lkl_state *s);
+/* Another coroutine of the script runs now, or the one before again; returns the one before. */
+lua_State *lkl_budget_switch(struct lkl_state *s, lua_State *co);
+/* No hook is left on co from a turn that was over: it may be used for another key. */
+void lkl_budget_clean(struct lkl_state *s, lua_State *co);
+
+/* Whether the turn under way is over: errors that pass by are to be passed on. */
+bool lkl_budget_over(lua_State *L);
+/* Raises if it is. */
+void lkl_budget_check(lua_State *L);
+
+/* For C functions that may loop for long on a script's behalf (a matcher, a repetition, a walk through a table): says that `steps` more were done,
+ * each a few nanoseconds of work. Every some thousand steps it looks whether the turn is over, and raises the budget's error if so; between
+ * that it is an addition, so call it for each small piece. Like luaL_error it does not return then: whatever is held must be in a box. L is any
+ * coroutine of one of our states (lkl_state_new), while its script runs; never a stock interpreter's. */
+#define LKL_BUDGET_STEPS 4096
+void lkl_budget_spend(lua_State *L, size_t steps);
+
+#endif

@@ -1,0 +1,208 @@
+/* watchdog.c - the dog sleeps, or looks at every guard and knows when to look again.
+ *
+ *   asleep --a turn begins--> awake --every guard rested since the last look--> asleep
+ *
+ * Who enters shows its turn before it looks whether the dog sleeps; the dog says that it sleeps before it looks for turns a last time: one of
+ * them sees the other. */
+#include "base/watchdog.h"
+
+#include <signal.h>
+
+#include "base/heap.h"
+#include "base/mem.h"
+#include "base/sync.h"
+
+#define LOOK_MIN KL_MILLISECONDS(1)
+#define LOOKS_PER_BUDGET 8
+/* Between two signals to a turn that is over: the first nearly always does. */
+#define AGAIN KL_MILLISECONDS(5)
+
+typedef struct dog {
+    kl_thread *thread;
+    kl_bell bell;
+    atomic_bool asleep, leave;
+} dog;
+
+static struct {
+    kl_mutex mu;
+    kl_list guards KL_GUARDED_BY(mu);
+    dog *_Atomic dog;                      /* set under mu; NULL: no guards. While a guard lives it stays */
+    atomic_int signal;                     /* 0: none */
+} all = {.mu = KL_MUTEX_INIT, .guards = {&all.guards, &all.guards}};
+
+static void (*on_interrupt)(void);
+
+/* --- looking ---------------------------------------------------------------------------------------------------------------------- */
+
+static kl_time most(kl_time a, kl_time b) { return a > b ? a : b; }
+static kl_time least(kl_time a, kl_time b) { return a < b ? a : b; }
+
+/* A turn that the dog has not seen yet. */
+static void first_look(kl_guard *g, unsigned turn, kl_time now)
+{
+    g->seen = turn;
+    g->began = now;
+    g->ended = 0;
+    g->told = false;
+    if (turn & 1)
+        g->used = kl_clock_cpu_of(atomic_load(&g->thread));
+}
+
+static kl_over judge(kl_guard *g, kl_time now)
+{
+    const atomic_bool *stop = atomic_load(&g->stop);
+    kl_time cpu = atomic_load(&g->cpu);
+    if (stop && atomic_load(stop))
+        return KL_OVER_STOP;
+    if (now >= atomic_load(&g->deadline))
+        return KL_OVER_DEADLINE;
+    if (!cpu || now - g->began < cpu)          /* it cannot have used more than has passed */
+        return KL_OVER_NOT;
+    return kl_clock_cpu_of(atomic_load(&g->thread)) - g->used >= cpu ? KL_OVER_CPU : KL_OVER_NOT;
+}
+
+static void end(kl_guard *g, unsigned turn, kl_over why, kl_time now)
+{
+    if (!g->ended) {
+        g->ended = now;
+        atomic_store(&g->over, (uint64_t)turn << 2 | why);
+    }
+    int signal = atomic_load(&all.signal);
+    if (signal)
+        kl_thread_signal(atomic_load(&g->thread), signal);
+    if (g->stuck && !g->told && now - g->ended >= KL_WATCHDOG_STUCK && atomic_load(&g->turn) == turn) {
+        g->told = true;
+        g->stuck(g->arg, (kl_over)(atomic_load(&g->over) & 3));
+    }
+}
+
+/* When to look again; KL_NEVER: it rests, and did at the last look. */
+static kl_time look_at(kl_guard *g, kl_time now)
+{
+    unsigned turn = atomic_load(&g->turn);
+    bool news = turn != g->seen;
+    if (news)
+        first_look(g, turn, now);
+    if (!(turn & 1))
+        return news ? now + KL_WATCHDOG_LOOK_MAX : KL_NEVER;
+    kl_over why = g->ended ? KL_OVER_CPU : judge(g, now);
+    if (atomic_load(&g->turn) != turn)         /* what was read may be another turn's */
+        return now + LOOK_MIN;
+    if (why) {
+        end(g, turn, why, now);
+        return now + AGAIN;
+    }
+    kl_time cpu = atomic_load(&g->cpu), next = now + (cpu ? most(LOOK_MIN, least(cpu / LOOKS_PER_BUDGET, KL_WATCHDOG_LOOK_MAX)) : KL_WATCHDOG_LOOK_MAX);
+    return least(next, most(atomic_load(&g->deadline), now + LOOK_MIN));
+}
+
+static kl_time look_around_locked(kl_time now) KL_REQUIRES(all.mu)
+{
+    kl_time next = KL_NEVER;
+    for (kl_list *n = all.guards.next; n != &all.guards; n = n->next)
+        next = least(next, look_at(KL_CONTAINER(n, kl_guard, link), now));
+    return next;
+}
+
+static void dog_main(void *arg)
+{
+    dog *d = arg;
+    for (;;) {
+        unsigned rung = kl_bell_look(&d->bell);
+        kl_time next = KL_NEVER;
+        kl_lock(&all.mu);
+        bool leave = atomic_load(&d->leave);
+        for (int i = 0; i < 2 && !leave && next == KL_NEVER; i++) {
+            atomic_store(&d->asleep, i == 1);
+            next = look_around_locked(kl_clock_now(kl_clock_real()));
+        }
+        if (next != KL_NEVER)
+            atomic_store(&d->asleep, false);
+        kl_unlock(&all.mu);
+        if (leave)
+            return;
+        kl_bell_wait(&d->bell, rung, next);
+    }
+}
+
+/* --- guards ------------------------------------------------------------------------------------------------------------------------ */
+
+void kl_guard_init(kl_guard *g, void (*stuck)(void *arg, kl_over why), void *arg)
+{
+    *g = (kl_guard){.stuck = stuck, .arg = arg};
+    atomic_init(&g->deadline, KL_NEVER);
+    kl_lock(&all.mu);
+    kl_list_push(&all.guards, &g->link);
+    if (!atomic_load(&all.dog)) {
+        dog *d = kl_new(dog);
+        kl_bell_init(&d->bell);
+        atomic_store(&all.dog, d);
+        d->thread = kl_thread_start("kl-watchdog", dog_main, d);
+    }
+    kl_unlock(&all.mu);
+}
+
+void kl_guard_fini(kl_guard *g)
+{
+    dog *last = NULL;
+    kl_lock(&all.mu);
+    kl_list_remove(&g->link);
+    if (kl_list_empty(&all.guards)) {
+        last = atomic_exchange(&all.dog, NULL);
+        atomic_store(&last->leave, true);
+    }
+    kl_unlock(&all.mu);
+    if (!last)
+        return;
+    kl_bell_ring(&last->bell);
+    kl_thread_join(last->thread);
+    kl_free(last);
+}
+
+/* A thread that has never entered a guard lets no signal through. */
+static void hear_signal(void)
+{
+    static _Thread_local bool hears;
+    int signal = atomic_load_explicit(&all.signal, memory_order_relaxed);
+    if (!signal || hears)
+        return;
+    hears = true;
+    kl_signal_unblock(signal);
+}
+
+void kl_guard_enter(kl_guard *g, const kl_terms *t)
+{
+    hear_signal();
+    atomic_store_explicit(&g->thread, kl_thread_self(), memory_order_relaxed);
+    atomic_store_explicit(&g->cpu, t->cpu, memory_order_relaxed);
+    atomic_store_explicit(&g->deadline, t->deadline, memory_order_relaxed);
+    atomic_store_explicit(&g->stop, t->stop, memory_order_relaxed);
+    atomic_store(&g->turn, atomic_load_explicit(&g->turn, memory_order_relaxed) + 1);
+    dog *d = atomic_load_explicit(&all.dog, memory_order_relaxed);
+    if (atomic_load(&d->asleep) && atomic_exchange(&d->asleep, false))
+        kl_bell_ring(&d->bell);
+}
+
+kl_over kl_guard_leave(kl_guard *g)
+{
+    kl_over over = kl_guard_over(g);
+    atomic_store_explicit(&g->turn, atomic_load_explicit(&g->turn, memory_order_relaxed) + 1, memory_order_release);
+    return over;
+}
+
+/* --- signals ------------------------------------------------------------------------------------------------------------------------ */
+
+static void handle(int signo)
+{
+    (void)signo;
+    on_interrupt();
+}
+
+void kl_watchdog_signals(void (*interrupt)(void))
+{
+    int signo = SIGRTMIN + 3;
+    struct sigaction a = {.sa_handler = handle, .sa_flags = SA_RESTART};
+    on_interrupt = interrupt;
+    sigaction(signo, &a, NULL);
+    atomic_store(&all.signal, signo);
+}

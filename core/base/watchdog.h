@@ -1,0 +1,71 @@
+/* watchdog.h - one thread per process that ends what other threads do for too long.
+ *
+ * A *guard* stands for something that one thread at a time does in *turns*: its owner enters it, works, and leaves. While turns are taken the dog
+ * looks every few milliseconds; when all guards rest it sleeps. A turn that has used more processor time than it may, whose deadline has passed or
+ * that is to stop is *over*: kl_guard_over says so from then on, and, where kl_watchdog_signals was asked for, its thread gets the signal, again
+ * and again until it leaves. The dog lives as long as there are guards.
+ *
+ * It counts processor time, by the thread's own clock: who was only not scheduled, or waits, spends nothing. What a turn used before the dog's
+ * first look at it is not counted, so that it may last longer than its budget by an eighth (KL_WATCHDOG_LOOK_MAX at most). */
+#ifndef KL_BASE_WATCHDOG_H
+#define KL_BASE_WATCHDOG_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include "base/clock.h"
+#include "base/list.h"
+
+#define KL_WATCHDOG_LOOK_MAX KL_MILLISECONDS(50)
+/* A turn that is over for this long and still not left is stuck. */
+#define KL_WATCHDOG_STUCK KL_SECONDS(5)
+
+typedef enum kl_over {
+    KL_OVER_NOT,
+    KL_OVER_CPU,               /* its processor time is spent */
+    KL_OVER_DEADLINE,
+    KL_OVER_STOP,              /* somebody wants it to stop */
+} kl_over;
+
+typedef struct kl_terms {
+    kl_time cpu;               /* processor time that one turn may use; 0: as much as it wants */
+    kl_time deadline;          /* monotonic, by the real clock; KL_NEVER: none */
+    const atomic_bool *stop;   /* to be watched while the guard lives; NULL: none */
+} kl_terms;
+
+/* Zeroed but for kl_guard_init; its members are the dog's and the functions' here. */
+typedef struct kl_guard {
+    kl_list link;
+    atomic_uint turn;                      /* odd: somebody is in it */
+    atomic_uint_fast64_t over;             /* the turn that is over, and why */
+    _Atomic kl_time cpu, deadline;
+    const atomic_bool *_Atomic stop;
+    atomic_uint_fast64_t thread;           /* who is in it */
+    void (*stuck)(void *arg, kl_over why);
+    void *arg;
+    unsigned seen;                         /* the dog's: the turn of its last look */
+    kl_time began, used, ended;            /* ... and of that: when it was first seen, with how much on its thread's clock, and since when it is over */
+    bool told;
+} kl_guard;
+
+/* stuck (may be NULL) is called on the dog's thread, once for a turn that is over since KL_WATCHDOG_STUCK; it may not touch guards. Any thread;
+ * kl_guard_fini after the last turn, and nothing of the guard is looked at or called any more when it returns. */
+void kl_guard_init(kl_guard *g, void (*stuck)(void *arg, kl_over why), void *arg);
+void kl_guard_fini(kl_guard *g);
+
+/* A turn, on the calling thread. It costs no system call while the dog is awake. Not nested. */
+void kl_guard_enter(kl_guard *g, const kl_terms *t);
+/* What it had become. */
+kl_over kl_guard_leave(kl_guard *g);
+
+/* Whether this turn is over, for who is in it; also in a signal handler. A few instructions. */
+static inline kl_over kl_guard_over(const kl_guard *g)
+{
+    uint64_t over = atomic_load_explicit(&((kl_guard *)g)->over, memory_order_relaxed);
+    return over >> 2 == atomic_load_explicit(&((kl_guard *)g)->turn, memory_order_relaxed) ? (kl_over)(over & 3) : KL_OVER_NOT;
+}
+
+/* From now on threads hear of their turn's end by a realtime signal of ours, whose handler this installs: for programs that own their process.
+ * `interrupt` is called on the thread whose turn is over, or was, wherever it is: it may do what a signal handler may. Once, before the first guard. */
+void kl_watchdog_signals(void (*interrupt)(void));
+
+#endif

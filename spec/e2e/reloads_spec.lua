@@ -1,0 +1,151 @@
+--- reloads_spec.lua - new logic a thousand times, while 10,000 objects change (spec/programs/reloads.c): nothing is listed twice, lost, run twice at once
+-- or left behind; and each kind of mistake leaves the old logic at work and says why.
+
+local controller = require "support.controller"
+local process = require "support.process"
+local servers = require "support.servers"
+local wait = require "support.wait"
+
+local BUILD = os.getenv "KL_BUILD" or "build"
+-- The sanitizers count by themselves what is not freed, and malloc's own count is not to be had there.
+local PLAIN = (os.getenv "KL_VARIANT" or "release") == "release"
+local OBJECTS, RELOADS = PLAIN and 10000 or 1000, PLAIN and 1000 or 100
+-- What malloc and its threads keep comes in steps. A generation that is not freed is 100,000 bytes and more.
+local NOISE = 131072
+
+local function least(parts, what, from, to)
+  local n = math.huge
+  for i = from, to do n = math.min(n, parts[i][what]) end
+  return n
+end
+
+local function numbers(text)
+  local t = {}
+  for name, value in text:gmatch "(%a+)=(%-?%d+)" do t[name] = tonumber(value) end
+  return t
+end
+
+servers.each(function(name, start)
+  describe(("%d reloads over %d objects of %s"):format(RELOADS, OBJECTS, name), function()
+    local server, client
+    lazy_setup(function()
+      server = start {}
+      client = controller.client(server)
+    end)
+    lazy_teardown(function() if server then server:stop() end end)
+
+    it("list nothing again, lose no key, run none twice at once, and leave no thread, descriptor or byte behind", function()
+      local ns = controller.namespace(client, "reloads")
+      local p = process.spawn { BUILD .. "/spec/reloads", "--kubeconfig", server.kubeconfig, ns, OBJECTS, RELOADS }
+      assert.equal(0, p:wait(240 * wait.factor), p:log())
+      local parts, log = {}, p:log()
+      for line in log:gmatch "part %d+/20 ([^\n]+)" do parts[#parts + 1] = numbers(line) end
+      assert.equal(20, #parts, log)
+      local last = numbers(assert(log:match "\nend ([^\n]+)", log))
+      assert.same({ lists = 1, lost = 0, unmarked = 0, double = 0, errors = 0 },
+        { lists = last.lists, lost = last.lost, unmarked = last.unmarked, double = last.double, errors = last.errors }, log)
+      assert.is_true(last.runs >= 2 * OBJECTS, log)
+      for i = 2, #parts do assert.equal(parts[1].threads, parts[i].threads, log) end
+      -- Connections come and go with the load; a descriptor a generation would be half as many as there were reloads.
+      assert.is_true(least(parts, "fds", 11, 20) < least(parts, "fds", 1, 10) + RELOADS // 4, log)
+      if PLAIN then
+        for _, what in ipairs { "bytes", "values" } do
+          local grown = least(parts, what, 14, 19) - least(parts, what, 8, 13)       -- the last one writes everything
+          assert.is_true(grown < NOISE, ("%s: grown by %d\n%s"):format(what, grown, log))
+        end
+      end
+    end)
+  end)
+
+  describe("a mistake in new logic, against " .. name, function()
+    local server, client, ns, run, path, touches
+
+    -- Where there is RBAC the controller may do this much.
+    local function config()
+      if not server.tokens.nobody then return server.kubeconfig end
+      client:create { kind = "rbac.authorization.k8s.io/v1/Role", namespace = ns, name = "maps",
+        rules = { { apiGroups = { "" }, resources = { "configmaps" }, verbs = { "get", "list", "watch", "patch" } } } }
+      client:create { kind = "rbac.authorization.k8s.io/v1/RoleBinding", namespace = ns, name = "maps",
+        roleRef = { apiGroup = "rbac.authorization.k8s.io", kind = "Role", name = "maps" },
+        subjects = { { apiGroup = "rbac.authorization.k8s.io", kind = "User", name = "nobody" } } }
+      return server:kubeconfig_for(server.tokens.nobody)
+    end
+
+    local function text(more, word)
+      return ([[
+        local kube = require "kubelua"
+        return kube.controller {
+          name = "echo", resource = "v1/ConfigMap", %s
+          reconcile = function(map, ctx)
+            local echo = map("data.touch") and "%s " .. map.data.touch
+            if echo ~= map("data.echo") then ctx:patch(map, function(m) m.data.echo = echo end) end
+          end,
+        }
+      ]]):format(more or "", word or "old")
+    end
+
+    local function save(new)
+      process.write(path .. ".new", new)
+      assert(os.rename(path .. ".new", path))
+    end
+
+    local function answers(word)
+      touches = touches + 1
+      client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "map" }, { data = { touch = tostring(touches) } })
+      wait.until_true(30, "the answer of " .. word, function()
+        local echo = client:get("v1/ConfigMap", ns, "map")("data.echo")
+        if echo ~= word .. " " .. touches then error("it is " .. tostring(echo), 0) end
+        return true
+      end)
+    end
+
+    lazy_setup(function()
+      server = start {}
+      client = controller.client(server)
+      ns = controller.namespace(client, "mistakes")
+      touches = 0
+      path = process.write(process.tmpname ".lua", text())
+      client:create { kind = "v1/ConfigMap", namespace = ns, name = "map", data = {} }
+      run = controller.start({ kubeconfig = config() }, path, "--namespace", ns)
+      answers "old"
+    end)
+    lazy_teardown(function()
+      if run then controller.finish(run) end
+      if server then server:stop() end
+    end)
+
+    -- What is told, in the words of the log. `waits`: it is taken and waits, since what it lacks may come.
+    local MISTAKES = {
+      { "in the syntax", "return {", says = { ":1: unexpected symbol near <eof>" } },
+      { "that raises while loading", 'local t\nreturn t.x', says = { ":2: ", "attempt to index a nil value" } },
+      { "that does I/O while loading", 'local f = io.open "/etc/passwd"\nreturn f', says = { ":1: ", "'io' is not available to scripts" } },
+      { "in a key of the spec", text "worker = 3,", says = { "unknown key 'worker'; did you mean 'workers'?" } },
+      { "in a kind's name", text 'reads = { "Secret" },', says = { "Secret" } },
+      { "that never ends loading", "while true do end", says = { "loading takes longer than" } },
+      { "in a module's name", 'require "nowhere"', says = { ":1: ", "nowhere" } },
+      { "in what is returned", "return 42", says = { "return" } },
+      { "of a kind that the server lacks", text 'reads = { "nowhere.example.com/v1/Thing" },', waits = true, says = { "the server has no", "nowhere.example.com/v1/Thing" } },
+      { "of an informer without permission", text 'reads = { "v1/Secret" },', waits = true, rbac = true,
+        says = { "may not list secrets in namespace", 'resources: [\\"secrets\\"]' } },
+    }
+    for _, mistake in ipairs(MISTAKES) do
+      it(mistake[1] .. " leaves the old logic at work, and is told", function()
+        if mistake.rbac and not server.tokens.nobody then return end
+        local before = #run:log()
+        save(mistake[2])
+        local what = mistake.waits and "the new generation waits; the old one keeps running" or "the new script was refused; the old one keeps running"
+        local line = wait.until_true(30, "the log says why", function()
+          local said = run:log():sub(before + 1)
+          return said:match("[^\n]*" .. what .. "[^\n]*") or error(said, 0)
+        end)
+        for _, words in ipairs(mistake.says) do assert.truthy(line:find(words, 1, true), ("%q in %s"):format(words, line)) end
+        answers "old"
+      end)
+    end
+
+    it("is over with the next good one", function()
+      save(text("", "new"))
+      answers "new"
+    end)
+  end)
+end)

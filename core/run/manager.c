@@ -14,6 +14,7 @@
 #include "run/endpoints.h"
 #include "run/office.h"
 #include "run/recorder.h"
+#include "run/tally.h"
 #include "run/telemetry.h"
 #include "run/turns.h"
 #include "run/webhooks.h"
@@ -51,6 +52,7 @@ struct kl_manager {
     kl_endpoints *endpoints;
     kl_webhooks *webhooks;
     kl_reloads *reloads;
+    kl_tally *tally;
     kl_witnesses witnesses;
     kl_controller_env env;
     /* changed on the loop under mu, read on the loop freely and elsewhere under mu: */
@@ -188,6 +190,7 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
     kl_mutex_init(&m->mu);
     m->metrics = kl_metrics_new();
     m->reloads = kl_reloads_new();
+    m->tally = kl_tally_new();
     m->loop = kl_loop_new("kl-control", m->clock);
     m->mapper = kl_loop_new("kl-mapper", m->clock);
     m->door = kl_door_new(&(kl_door_options){.send = client_send, .cancel = client_cancel, .send_arg = o->client, .clock = m->clock,
@@ -199,6 +202,8 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
         .metrics = m->metrics, .workers = o->workers, .workers_forced = o->workers_forced, .trace_requests = o->trace_requests, .event = record, .event_arg = m, .turns = o->turns,
         .witnesses = &m->witnesses, .ran = o->ran, .ran_arg = o->seen_arg, .changed = advance,
         .changed_arg = m};
+    kl_witness tally = kl_tally_witness(m->tally);
+    kl_witnesses_add(&m->witnesses, &tally);
     for (size_t i = 0; i < o->n_witnesses; i++)
         kl_witnesses_add(&m->witnesses, &o->witnesses[i]);
     m->webhook_texts = webhook_texts(&m->o.webhooks);
@@ -332,6 +337,7 @@ void kl_manager_free(kl_manager *m)
     kl_door_free(m->door);
     kl_metrics_free(m->metrics);
     kl_reloads_free(m->reloads);
+    kl_tally_free(m->tally);
     kl_mutex_fini(&m->mu);
     kl_free(m->retired);
     kl_free(m->slots);
@@ -494,6 +500,8 @@ kl_status kl_manager_replace(kl_manager *m, int slot_number, kl_program *p, kl_e
 }
 
 kl_reloads *kl_manager_reloads(kl_manager *m) { return m->reloads; }
+kl_tally *kl_manager_tally(kl_manager *m) { return m->tally; }
+kl_metrics *kl_manager_figures(kl_manager *m) { return m->metrics; }
 
 /* Reason and type of its Event. */
 static const struct { const char *type, *reason; } RELOAD_NEWS[] = {

@@ -73,6 +73,8 @@ KL_NODISCARD kl_status kl_manager_replace(kl_manager *m, int slot, kl_program *p
  * Event). Any thread. */
 void kl_manager_reloaded(kl_manager *m, const kl_reload *x, const kl_value *about);
 kl_reloads *kl_manager_reloads(kl_manager *m);
+struct kl_tally *kl_manager_tally(kl_manager *m);         /* run/tally.h */
+struct kl_metrics *kl_manager_figures(kl_manager *m);     /* run/metrics.h */
 KL_NODISCARD kl_status kl_manager_start(kl_manager *m, kl_err *err);
 void kl_manager_stop(kl_manager *m);               /* graceful; waits */
 void kl_manager_free(kl_manager *m);               /* after stop */

@@ -26,7 +26,7 @@ static const double REQUEST_BUCKETS[] = {.005, .025, .1, .25, .5, 1, 2, 4, 8, 15
 /* rest_client_request_size_bytes, rest_client_response_size_bytes */
 static const double SIZE_BUCKETS[] = {64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216};
 
-#define BUCKETS_MAX 40
+#define BUCKETS_MAX KL_HISTOGRAM_MAX
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 typedef struct histogram {
@@ -170,6 +170,20 @@ void kl_metrics_reconcile(kl_controller_metrics *c, kl_outcome outcome, kl_time 
 {
     bump(&c->total[outcome]);
     observe(&c->reconcile, took);
+}
+
+bool kl_metrics_latency(kl_metrics *m, const char *controller, bool waited, kl_histogram *out)
+{
+    kl_lock(&m->mu);
+    kl_controller_metrics *c = kl_map_get(m->controllers, controller);
+    kl_unlock(&m->mu);
+    if (!c)
+        return false;
+    histogram *h = waited ? &c->waited : &c->reconcile;
+    *out = (kl_histogram){.le = h->le, .n = h->n};
+    for (size_t i = 0; i <= h->n; i++)
+        out->in[i] = atomic_load_explicit(&h->in[i], memory_order_relaxed);
+    return true;
 }
 
 void kl_metrics_terminal(kl_controller_metrics *c) { bump(&c->terminal); }

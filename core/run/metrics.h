@@ -3,6 +3,8 @@
 #ifndef KL_RUN_METRICS_H
 #define KL_RUN_METRICS_H
 
+#include <stdbool.h>
+
 #include "base/buf.h"
 #include "base/clock.h"
 
@@ -33,6 +35,15 @@ void kl_metrics_queue_latency(kl_controller_metrics *c, kl_time waited);
 void kl_metrics_work_duration(kl_controller_metrics *c, kl_time took);
 uint64_t kl_metrics_runs(kl_controller_metrics *c);
 uint64_t kl_metrics_errors(kl_controller_metrics *c);
+
+/* How long runs took, or keys waited for a worker, so far. False for a controller that has no series. */
+#define KL_HISTOGRAM_MAX 40
+typedef struct kl_histogram {
+    const double *le;                              /* n bounds in seconds, ascending */
+    size_t n;
+    uint64_t in[KL_HISTOGRAM_MAX + 1];             /* not cumulative; the last is beyond all bounds */
+} kl_histogram;
+bool kl_metrics_latency(kl_metrics *m, const char *controller, bool waited, kl_histogram *out);
 
 /* rest_client_requests_total{code,method,host} and the latency histogram; code 0 is "<error>". */
 void kl_metrics_request(kl_metrics *m, const char *method, const char *host, int code, kl_time took);

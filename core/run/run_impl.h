@@ -111,6 +111,7 @@ void kl__tell_began(kl_run *r);
 void kl__tell_asked(kl_run *r, kl_asked *x);               /* numbers it */
 void kl__tell_answered(kl_run *r, kl_answered *x);         /* the last question; numbers and times it */
 void kl__tell_ended(kl_run *r, const kl_ran *x);
+void kl__tell_gone(const kl_worker *w, const char *key);
 
 /* --- own_run.c ----------------------------------------------------------------------------------------------------------------- */
 typedef struct kl_write kl_write;          /* what has to be known of a write when it is answered */

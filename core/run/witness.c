@@ -27,6 +27,13 @@ void kl__tell_began(kl_run *r) { TELL(r, began, r); }
 void kl_run_saw(kl_run *r, const kl_saw *x) { TELL(r, saw, r, x); }
 void kl__tell_ended(kl_run *r, const kl_ran *x) { TELL(r, ended, r, x); }
 
+void kl__tell_gone(const kl_worker *w, const char *key)
+{
+    for (size_t i = 0; w->o.witnesses && i < w->o.witnesses->n; i++)
+        if (w->o.witnesses->v[i].gone)
+            w->o.witnesses->v[i].gone(w->o.witnesses->v[i].arg, w->o.name, key);
+}
+
 void kl__tell_asked(kl_run *r, kl_asked *x)
 {
     x->number = ++r->asked;

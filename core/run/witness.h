@@ -45,6 +45,8 @@ typedef struct kl_witness {            /* each function may be NULL */
     void (*answered)(void *arg, kl_run *r, const kl_answered *x);
     /* Before the key is the queue's again. x->put_back: it did not come to an end of its own, and counts for nothing. */
     void (*ended)(void *arg, kl_run *r, const kl_ran *x);
+    /* The turn of a key came that has no object (any more): nothing runs. */
+    void (*gone)(void *arg, const char *controller, const char *key);
     void *arg;
 } kl_witness;
 

@@ -393,6 +393,7 @@ static bool run_start(kl_worker *w, kl_gen_state *g, kl_queue_item *item, kl_tim
         object = NULL;
     }
     if (!object) {         /* deleted meanwhile: level-based logic has nothing to look at */
+        kl__tell_gone(w, item->key);
         kl_workqueue_forget(w->o.queue, item->key);
         kl_workqueue_finish(w->o.queue, item, now);
         kl_free(group);

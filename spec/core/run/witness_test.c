@@ -40,10 +40,12 @@ static void ended(void *arg, kl_run *r, const kl_ran *x)
     put(arg, "ended:%s%s%s", x->key, x->put_back ? " put back" : "", x->message ? x->message : "");
 }
 
+static void gone(void *arg, const char *controller, const char *key) { put(arg, "gone:%s %s", controller, key); }
+
 static void listen_to(rig *r, listener *l)
 {
     *l = (listener){KL_BUF_INIT};
-    kl_witnesses_add(&r->witnesses, &(kl_witness){began, NULL, asked, answered, ended, l});
+    kl_witnesses_add(&r->witnesses, &(kl_witness){began, NULL, asked, answered, ended, gone, l});
 }
 
 #define assert_heard(l, text) do { assert_string_equal(kl_buf_str(&(l)->heard), text); kl_buf_clear(&(l)->heard); } while (0)
@@ -110,6 +112,21 @@ static void a_deposed_run_is_put_back_too(void **state)
     rig_fini(&r);
 }
 
+static void a_key_without_an_object_is_gone(void **state)
+{
+    (void)state;
+    rig r;
+    listener l;
+    rig_init(&r, 0, 0);
+    listen_to(&r, &l);
+    kl_workqueue_add(r.queue, "ns/nobody", kl_clock_now(r.clock));
+    rig_round(&r);
+    assert_heard(&l, "gone:ctl ns/nobody");
+    kl_buf_fini(&l.heard);
+    rig_fini(&r);
+}
+
 KL_TESTS(cmocka_unit_test(a_run_is_told_from_its_beginning_to_its_end),
     cmocka_unit_test(a_run_that_is_ended_is_put_back),
-    cmocka_unit_test(a_deposed_run_is_put_back_too))
+    cmocka_unit_test(a_deposed_run_is_put_back_too),
+    cmocka_unit_test(a_key_without_an_object_is_gone))

@@ -10,7 +10,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sync.h"
+#include "control.h"
 #include "run/fleet.h"
+#include "run/inspect.h"
 #include "embedded.h"
 #include "play.h"
 #include "progress.h"
@@ -28,7 +30,7 @@ typedef struct session {
     /* options */
     cli_cluster cluster;
     const char *ns, *level, *listen, *write_kubeconfig, *play, *metrics, *health;
-    const char *lease_name, *lease_ns, *identity, *shards, *log_format, *metrics_cert_dir;
+    const char *lease_name, *lease_ns, *identity, *shards, *log_format, *metrics_cert_dir, *control_path;
     long workers, qps, burst;
     size_t max_object, max_shards;
     kl_time grace, lease, renew, retry;
@@ -42,6 +44,7 @@ typedef struct session {
     size_t n;                  /* clusters */
     kl_client **clients;
     kl_manager **managers;     /* the first has the endpoints, and speaks for all */
+    kl_control *control;
     cli_play *player;
 } session;
 
@@ -154,6 +157,7 @@ static void stop_all(session *s)
     for (size_t i = 0; i < s->n; i++)
         kl_thread_join(threads[i]);
     kl_free(threads);
+    kl_control_close(s->control);          /* until here it can be asked what the end waits for */
     for (size_t i = 0; i < s->n; i++)
         kl_manager_free(s->managers[i]);
     for (size_t i = 0; i < s->n; i++)
@@ -162,6 +166,7 @@ static void stop_all(session *s)
     kl_fleet_free(s->fleet);
     kl_free(s->managers);
     kl_free(s->clients);
+    kl_control_free(s->control);
 }
 
 /* Takes one piece of news; false at the end, with its status. */
@@ -235,8 +240,13 @@ static int run_session(session *s)
     s->fleet = s->n > 1 ? kl_fleet_new() : NULL;
     s->clients = kl_new_array(kl_client *, s->n);
     s->managers = kl_new_array(kl_manager *, s->n);
+    s->control = cli_control_new(s->command, &s->scripts);
     if (!code)
         code = start_all(s);
+    if (!code) {
+        kl_inspect_add(s->control, s->managers[0]);
+        code = cli_control_listen(s->control, s->command, s->control_path);
+    }
     if (!code) {
         cli_scripts_watch(s->loaded, s->managers, s->n);
         if (s->play)
@@ -288,6 +298,7 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         {"--metrics-cert-dir", "DIR", "serve them over HTTPS, with tls.crt and tls.key of this directory, read again when they change", CLI_STRING, &s->metrics_cert_dir},
         {"--metrics-auth", NULL, "only for bearer tokens that the API server lets get /metrics (TokenReview, SubjectAccessReview)", CLI_FLAG, &s->metrics_auth},
         {"--health-probe-bind-address", "ADDR:PORT", "serve /healthz and /readyz there", CLI_STRING, &s->health},
+        {"--control", "PATH|off", "the socket by which kubelua why, attach and others reach this process ($XDG_RUNTIME_DIR/kubelua or /tmp/kubelua-UID, PID.sock)", CLI_STRING, &s->control_path},
         {"--webhook-listen", "ADDR:PORT", "serve the scripts' webhooks there, over TLS (:9443; of dev 127.0.0.1:0)", CLI_STRING, &s->webhooks.listen},
         {"--webhook-service", "NS/NAME[:PORT]", "the Service by which the API server reaches them; configurations and certificates are kept by us", CLI_STRING, &s->webhooks.service},
         {"--webhook-url", "https://HOST:PORT", "the same without a Service", CLI_STRING, &s->webhooks.url},

@@ -3,7 +3,7 @@
  *   { options = { { "--selector", "SELECTOR", "what it is for", type = "string", brief = "-l" }, ... },
  *     run = function(env) ... return status end }
  *
- * with type string, flag, count, duration (seconds), list or maybe. env.options has what was given (selector = ..., dashes are
+ * (no_cluster = true: it takes no options that say which cluster) with type string, flag, count, duration (seconds), list or maybe. env.options has what was given (selector = ..., dashes are
  * underscores), env.words the words, env.connect what kube.connect takes, env.tty whether a person reads. A raised structured
  * error, or a raised text, is the command's message and its status 1; { usage = "..." } is a mistake on the command line and 2. */
 #include <errno.h>
@@ -21,6 +21,7 @@
 #include "base/mem.h"
 #include "base/version.h"
 #include "cli.h"
+#include "control.h"
 #include "terminal.h"
 #include "shell.h"
 
@@ -78,7 +79,9 @@ static void read_options(lua_State *L, invocation *v, int module)
     }
     lua_pop(L, 1);
     cli_option *next = v->options + v->n_own;
-    v->n_cluster = cli_cluster_options(&v->cluster, next);
+    lua_getfield(L, module, "no_cluster");
+    v->n_cluster = lua_toboolean(L, -1) ? 0 : cli_cluster_options(&v->cluster, next);
+    lua_pop(L, 1);
     next += v->n_cluster;
     v->level = "warn";
     *next++ = (cli_option){"--log-level", "LEVEL", "debug, info, warn, error or off (warn)", CLI_STRING, &v->level, NULL};
@@ -215,6 +218,8 @@ static void push_env(lua_State *L, invocation *v)
     lua_setfield(L, -2, "make_dir");
     lua_pushcfunction(L, controllers);
     lua_setfield(L, -2, "controllers");
+    cli_control_push(L);
+    lua_setfield(L, -2, "control");
     lua_pushcfunction(L, cli_converse);
     lua_setfield(L, -2, "converse");
 }

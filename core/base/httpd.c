@@ -27,6 +27,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sync.h"
+#include "base/unixsock.h"
 
 #define MAX_BODY    ((size_t)16 << 20)
 #define MAX_QUEUED  ((size_t)256 << 20)
@@ -294,10 +295,35 @@ void kl_httpd_query_each(const kl_httpd_request *r, const char *name, void (*fn)
         MHD_get_connection_values(r->conn, MHD_GET_ARGUMENT_KIND, on_value, &(each_value){name, fn, arg});
 }
 
+static enum MHD_Result add_value(void *arg, enum MHD_ValueKind kind, const char *key, const char *value)
+{
+    (void)kind;
+    kl_buf *b = arg;
+    kl_buf_printf(b, "%s%s%s%s", b->len ? "&" : "", key, value ? "=" : "", value ? value : "");
+    return MHD_YES;
+}
+
+char *kl_httpd_query_text(const kl_httpd_request *r)
+{
+    kl_buf b = KL_BUF_INIT;
+    kl_buf_puts(&b, "");
+    if (r->conn)
+        MHD_get_connection_values(r->conn, MHD_GET_ARGUMENT_KIND, add_value, &b);
+    return kl_buf_take(&b);
+}
+
+bool kl_httpd_peer(const kl_httpd_request *r, pid_t *pid, uid_t *uid)
+{
+    const union MHD_ConnectionInfo *info = r->conn ? MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_CONNECTION_FD) : NULL;
+    return info && kl_unixsock_peer(info->connect_fd, pid, uid);
+}
+
 bool kl_httpd_from_loopback(const kl_httpd_request *r)
 {
     const union MHD_ConnectionInfo *info = r->conn ? MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_CLIENT_ADDRESS) : NULL;
     const struct sockaddr *a = info ? info->client_addr : NULL;
+    if (a && a->sa_family == AF_UNIX)
+        return true;
     if (a && a->sa_family == AF_INET)
         return ntohl(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr) >> 24 == 127;
     if (!a || a->sa_family != AF_INET6)

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/keyring.h"
@@ -20,7 +21,7 @@ typedef struct kl_httpd_stream kl_httpd_stream;
 typedef void kl_httpd_handler(void *arg, kl_httpd_request *req);
 
 typedef struct kl_httpd_options {
-    const char *listen;          /* "127.0.0.1:8080", ":8080", "[::1]:0"; port 0 picks one */
+    const char *listen;          /* "127.0.0.1:8080", ":8080", "[::1]:0"; port 0 picks one. "unix:PATH": see base/unixsock.h; the name stays when we stop */
     size_t max_body;             /* a larger request is answered 413; 0 means 16 MiB */
     kl_keyring *tls;             /* HTTPS with the pair in it; borrowed, outlives the server. NULL: plain HTTP */
     size_t max_queued;           /* bytes that may wait in one stream; 0 means 256 MiB */
@@ -40,6 +41,8 @@ const char *kl_httpd_path(const kl_httpd_request *r);                      /* wi
 const char *kl_httpd_query(const kl_httpd_request *r, const char *name);   /* decoded first value, or NULL */
 void kl_httpd_query_each(const kl_httpd_request *r, const char *name, void (*fn)(void *arg, const char *value), void *arg);
 bool kl_httpd_from_loopback(const kl_httpd_request *r);                    /* whoever asks is on this machine (or has come in through it) */
+bool kl_httpd_peer(const kl_httpd_request *r, pid_t *pid, uid_t *uid);     /* who asks; false but for sockets in the file system */
+char *kl_httpd_query_text(const kl_httpd_request *r);                      /* all of it, decoded, for people: "a=b&c"; caller frees */
 const char *kl_httpd_header(const kl_httpd_request *r, const char *name);  /* or NULL */
 const char *kl_httpd_body(const kl_httpd_request *r, size_t *len);
 

@@ -9,10 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include "base/mem.h"
+#include "base/unixsock.h"
 
 #define LISTEN_BACKLOG 511
+#define UNIX "unix:"
 
 /* "host:port" into parts; host may be empty or in brackets. */
 static bool split_address(const char *address, char **host, char **port)
@@ -51,6 +54,8 @@ static int listen_on(const struct addrinfo *a)
 kl_status kl_listen(const char *address, int *out, kl_err *err)
 {
     char *host = NULL, *port = NULL;
+    if (address && !strncmp(address, UNIX, strlen(UNIX)))
+        return kl_unixsock_listen(address + strlen(UNIX), out, err);
     if (!address || !split_address(address, &host, &port))
         return kl_fail(err, KL_EINVAL, "cannot listen on \"%s\": write host:port, for example 127.0.0.1:8080 or :8080", address ? address : "");
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV }, *all = NULL;
@@ -79,6 +84,11 @@ char *kl_listen_address(int fd, uint16_t *port)
     socklen_t n = sizeof sa;
     char text[INET6_ADDRSTRLEN] = "";
     getsockname(fd, (struct sockaddr *)&sa, &n);
+    if (sa.ss_family == AF_UNIX) {
+        const struct sockaddr_un *un = (const struct sockaddr_un *)&sa;
+        *port = 0;
+        return kl_sprintf("%s%.*s", UNIX, (int)sizeof un->sun_path, un->sun_path);
+    }
     if (sa.ss_family == AF_INET6) {
         const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)&sa;
         *port = ntohs(in->sin6_port);

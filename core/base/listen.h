@@ -1,14 +1,14 @@
-/* listen.h - a listening TCP socket from the address that a person wrote. Any thread. */
+/* listen.h - a listening socket, of TCP or in the file system, from the address that a person wrote. Any thread. */
 #ifndef KL_BASE_LISTEN_H
 #define KL_BASE_LISTEN_H
 
 #include <stdint.h>
 #include "base/err.h"
 
-/* "127.0.0.1:8080", "localhost:0", "[::1]:8080"; ":8080" means every address, both families. *fd is non-blocking and the
+/* "127.0.0.1:8080", "localhost:0", "[::1]:8080"; ":8080" means every address, both families; "unix:PATH" as base/unixsock.h says. *fd is non-blocking and the
  * caller's to close. Errors name the address and what is wrong with it. May ask the resolver, when host is a name. */
 KL_NODISCARD kl_status kl_listen(const char *address, int *fd, kl_err *err);
-/* Where fd can be reached from here: "127.0.0.1:PORT" when it listens on every address. The caller frees. */
+/* Where fd can be reached from here: "127.0.0.1:PORT" when it listens on every address, "unix:PATH" (port 0) in the file system. The caller frees. */
 char *kl_listen_address(int fd, uint16_t *port);
 
 #endif

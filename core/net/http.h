@@ -36,6 +36,7 @@ typedef struct kl_http_request {       /* everything is copied by kl_http_submit
     const char *const *headers;        /* "Name: value", NULL-terminated, or NULL */
     const void *body; size_t body_len;
     const char *proxy;                 /* a URL (http, https, socks5h), and NO_PROXY does not count; "" none; NULL: libcurl's idea of the environment */
+    const char *unix_socket;           /* the server is at this path of the file system; the URL's host is only a name. NULL: it is where the URL says */
     kl_tls tls;
     bool accept_gzip;
     size_t gulp;                       /* the most that is taken from the socket at once; 0: 16 KB */

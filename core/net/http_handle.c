@@ -59,7 +59,7 @@ static void set_address(kl__handle *x, const kl_http_request *r)
         port = take_part(u, CURLUPART_PORT);
         scheme = take_part(u, CURLUPART_SCHEME);
     }
-    x->peer = host && port ? kl_sprintf("%s:%s", host, port) : kl_strdup(r->url);
+    x->peer = r->unix_socket ? kl_strdup(r->unix_socket) : host && port ? kl_sprintf("%s:%s", host, port) : kl_strdup(r->url);
     x->server_name = kl_strdup(name && *name ? name : host ? host : r->url);
     if (host && port && scheme && name && *name && strcmp(name, host)) {
         set_connect_to(x, name, host, port);
@@ -178,7 +178,7 @@ static void add(kl_buf *b, const char *s)
 static void kind_of(const kl_http_request *r, kl_buf *b)
 {
     const kl_tls *t = &r->tls;
-    const char *const texts[] = { r->proxy, t->ca_file, t->ca_pem, t->cert_file, t->cert_pem, t->key_file, t->key_pem, t->server_name };
+    const char *const texts[] = { r->proxy, t->ca_file, t->ca_pem, t->cert_file, t->cert_pem, t->key_file, t->key_pem, t->server_name, r->unix_socket };
     kl_buf_add(b, r->url, origin_length(r->url));
     kl_buf_putc(b, '\0');
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
@@ -236,6 +236,8 @@ kl__handle *kl__handle_take(kl_http *h, const kl_http_request *r)
     if (!x->easy)
         kl_mem_die("curl handle");
     set_form(x, h, r);
+    if (r->unix_socket)
+        SET(CURLOPT_UNIX_SOCKET_PATH, r->unix_socket);
     set_address(x, r);
     set_tls(x, &r->tls);
     set_proxy(x, r);

@@ -615,8 +615,8 @@ void kl_controller_state_get(kl_controller *c, kl_controller_state *out)
     }
     if (!why)
         why = kl_office_say(c->office, c->name);
-    *out = (kl_controller_state){.name = kl_strdup(c->name), .generation = current ? kl_wiring_logic(current)->generation : 0, .message = why,
-        .ready = q.ready, .delayed = q.delayed, .running = q.running, .runs = kl_metrics_runs(c->metrics), .errors = kl_metrics_errors(c->metrics)};
+    *out = (kl_controller_state){.name = kl_strdup(c->name), .resource = kl_strdup(c->resource), .generation = current ? kl_wiring_logic(current)->generation : 0, .message = why,
+        .ready = q.ready, .delayed = q.delayed, .running = q.running, .failing = q.failing, .runs = kl_metrics_runs(c->metrics), .errors = kl_metrics_errors(c->metrics)};
     out->state = kl_strdup(parked ? "parked" : !current ? "waiting for caches" : working ? "running" : kl_office_open(c->office) ? "starting" : "waiting for leadership");
     kl_wiring_unref(current);
 }

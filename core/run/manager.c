@@ -623,6 +623,7 @@ void kl_controller_states_free(kl_controller_state *v, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         kl_free(v[i].name);
+        kl_free(v[i].resource);
         kl_free(v[i].state);
         kl_free(v[i].message);
     }
@@ -689,6 +690,30 @@ void kl_manager_informers(kl_manager *m, void (*fn)(void *arg, const char *kind,
 {
     kl_caches_each(m->caches, fn, arg);
 }
+
+typedef struct informers_call {
+    void (*fn)(void *arg, const char *cluster, const char *kind, kl_informer *i);
+    void *arg;
+    const char *cluster;
+} informers_call;
+
+static void one_informer(void *arg, const char *kind, kl_informer *i)
+{
+    informers_call *c = arg;
+    c->fn(c->arg, c->cluster, kind, i);
+}
+
+void kl_manager_informers_of_all(kl_manager *m, void (*fn)(void *arg, const char *cluster, const char *kind, kl_informer *i), void *arg)
+{
+    if (!speaks_for_all(m)) {
+        kl_caches_each(m->caches, one_informer, &(informers_call){fn, arg, NULL});
+        return;
+    }
+    for (size_t i = 0; i < kl_fleet_size(m->o.fleet); i++)
+        kl_caches_each(kl_fleet_manager(m->o.fleet, i)->caches, one_informer, &(informers_call){fn, arg, kl_fleet_name(m->o.fleet, i)});
+}
+
+kl_time kl_manager_now(const kl_manager *m) { return kl_clock_now(m->clock); }
 
 /* --- turns (run/turns.h) ------------------------------------------------------------------------------------------------------------ */
 

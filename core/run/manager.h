@@ -80,9 +80,9 @@ void kl_manager_stop(kl_manager *m);               /* graceful; waits */
 void kl_manager_free(kl_manager *m);               /* after stop */
 
 typedef struct kl_controller_state {
-    char *name, *state, *message;                  /* state: "waiting for caches", "waiting for leadership", "running", "parked", "stopped"; message says why */
+    char *name, *resource, *state, *message;       /* resource: its kind; state: "waiting for caches", "waiting for leadership", "running", "parked", "stopped"; message says why */
     int generation;
-    size_t ready, delayed, running;
+    size_t ready, delayed, running, failing;
     uint64_t runs, errors;
 } kl_controller_state;
 /* A snapshot; free each with kl_controller_states_free. */
@@ -101,6 +101,10 @@ bool kl_manager_idle(kl_manager *m);
 /* What probes are told: alive (the leases' part waits for nobody), or ready: every controller, every cache, and not about to stop. */
 void kl_manager_checks(kl_manager *m, bool readiness, kl_checks *out);
 char *kl_manager_metrics(kl_manager *m);           /* Prometheus text; caller frees */
+kl_time kl_manager_now(const kl_manager *m);       /* by the clock that its caches and queues go by */
+/* Every cache that has an informer, of all clusters that m speaks for (cluster NULL: there is one); `kind` as kl_caches_each has it. Any thread;
+ * do not call back. */
+void kl_manager_informers_of_all(kl_manager *m, void (*fn)(void *arg, const char *cluster, const char *kind, kl_informer *i), void *arg);
 /* The informer of a kind that some controller uses, the one that keeps what is usual when there are several, or NULL; a new reference. */
 kl_informer *kl_manager_informer(kl_manager *m, const char *kind);
 /* Calls fn for the informer of each kind, in order of names: kl_caches_each. Any thread; fn must not call back. */

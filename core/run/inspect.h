@@ -1,0 +1,12 @@
+/* inspect.h - what the control socket tells of managers: controllers with their queues, informers with what they hold. */
+#ifndef KL_RUN_INSPECT_H
+#define KL_RUN_INSPECT_H
+
+#include "run/control.h"
+#include "run/manager.h"
+
+/* Adds GET /v1/controllers and GET /v1/informers. Of several managers (kl_fleet) the first is given, and speaks for all. The managers outlive the
+ * control's kl_control_close. */
+void kl_inspect_add(kl_control *c, kl_manager *m);
+
+#endif

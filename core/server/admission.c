@@ -9,6 +9,7 @@
 #include "model/object.h"
 #include "model/patch.h"
 #include "model/selector.h"
+#include "server/edit.h"
 
 #define GROUP "admissionregistration.k8s.io"
 #define TIMEOUT_DEFAULT 10
@@ -213,18 +214,49 @@ static void add_names(kl_builder *b, const char *key, const kl__kind *k, bool ki
     kl_build_end(b);
 }
 
-static void add_object(kl_builder *b, const char *key, const kl__kind *k, const kl_value *o)
+/* Of a subresource with a kind of its own: "autoscaling/v1", "Scale". */
+static void add_own_kind(kl_builder *b, const char *key, const char *version, const char *kind)
+{
+    const char *slash = strchr(version, '/');
+    kl_build_key(b, key);
+    kl_build_object(b);
+    kl_build_key(b, "group");
+    kl_build_strn(b, version, slash ? (size_t)(slash - version) : 0);
+    kl_build_kstr(b, "version", slash ? slash + 1 : version);
+    kl_build_kstr(b, "kind", kind);
+    kl_build_end(b);
+}
+
+static void add_kind(kl_builder *b, const char *key, const kl__call *c, const kl__kind *k)
+{
+    if (c->own_kind)
+        add_own_kind(b, key, c->own_version, c->own_kind);
+    else
+        add_names(b, key, k, true);
+}
+
+/* As a webhook that is asked about k sees it; a new reference. */
+static const kl_value *typed_for(const kl__call *c, const kl__kind *k, const kl_value *o)
+{
+    char *version = c->own_kind ? kl_strdup(c->own_version) : kl__kind_api_version(k);
+    const kl_value *typed = kl_object_with_type(o, version, c->own_kind ? c->own_kind : k->kind);
+    const char *is = kl_object_api_version(typed);
+    if (!is || strcmp(is, version))
+        KL_EDIT(&typed, kl_value_of_str(version), "apiVersion");
+    kl_free(version);
+    return typed;
+}
+
+static void add_object(kl_builder *b, const char *key, const kl__call *c, const kl__kind *k, const kl_value *o)
 {
     kl_build_key(b, key);
     if (!o) {
         kl_build_null(b);
         return;
     }
-    char *version = kl__kind_api_version(k);
-    const kl_value *typed = kl_object_with_type(o, version, k->kind);
+    const kl_value *typed = typed_for(c, k, o);
     kl_build_value(b, typed);
     kl_value_unref(typed);
-    kl_free(version);
 }
 
 static void add_options(kl_builder *b, const kl__call *c, const char *operation)
@@ -249,12 +281,12 @@ static void add_options(kl_builder *b, const kl__call *c, const char *operation)
 static const kl_value *request_of(const kl__call *c, const kl__kind *k, const char *operation, const kl_value *old, const kl_value *o)
 {
     kl_builder *b = kl_builder_new();
-    const char *name = kl_object_name(o ? o : old);
+    const char *name = c->sub ? c->name : kl_object_name(o ? o : old);
     kl_build_object(b);
-    add_names(b, "kind", k, true);
+    add_kind(b, "kind", c, k);
     add_names(b, "resource", k, false);
     kl_build_kstr(b, "subResource", c->sub);
-    add_names(b, "requestKind", c->kind, true);
+    add_kind(b, "requestKind", c, c->kind);
     add_names(b, "requestResource", c->kind, false);
     kl_build_kstr(b, "requestSubResource", c->sub);
     kl_build_kstr(b, "name", name && *name ? name : NULL);
@@ -269,8 +301,8 @@ static const kl_value *request_of(const kl__call *c, const kl__kind *k, const ch
     kl_build_str(b, "system:authenticated");
     kl_build_end(b);
     kl_build_end(b);
-    add_object(b, "object", k, o);
-    add_object(b, "oldObject", k, old);
+    add_object(b, "object", c, k, o);
+    add_object(b, "oldObject", c, k, old);
     kl_build_key(b, "dryRun");
     kl_build_bool(b, c->dry_run);
     add_options(b, c, operation);
@@ -472,7 +504,23 @@ static kl_status refuse(const kl_value *response, const char *name, kl_err *err)
     return kl__api_fail(err, (int)code, NULL, NULL, "admission webhook \"%s\" denied the request without explanation", name);
 }
 
-/* Asks one webhook. *patch: what it wants changed, borrowed from its answer's text, or NULL. */
+/* The patch of an answer, applied: *out stays NULL where it changes nothing. */
+static kl_status apply_patch(const kl_value *o, const char *text, size_t n, const kl_value **out, bool *impossible, kl_err *err)
+{
+    kl_buf json = KL_BUF_INIT;
+    const kl_value *patch = NULL;
+    kl_status st = kl_base64_decode(text, n, &json, err);
+    if (!st)
+        st = kl_value_decode(kl_buf_str(&json), json.len, &patch, err);
+    *impossible = !st && !o && kl_value_len(patch);
+    if (!st && o)
+        st = kl_json_patch_apply(o, patch, out, err);
+    kl_value_unref(patch);
+    kl_buf_fini(&json);
+    return st;
+}
+
+/* Asks one webhook. *patched: the object as it wants it, or NULL: as it is. */
 static kl_status consult(const kl__call *c, const kl_value *hook, const kl__kind *k, const char *operation, const kl_value *old, const kl_value *o,
     const kl_value **patched, kl_err *err)
 {
@@ -491,18 +539,15 @@ static kl_status consult(const kl__call *c, const kl_value *hook, const kl__kind
     size_t n;
     const char *text = failure ? NULL : kl_value_strn(kl_value_get(a->response, "patch"), &n);
     if (text && patched) {
-        kl_buf json = KL_BUF_INIT;
-        const kl_value *patch = NULL;
         kl_err why = KL_ERR_INIT;
-        char *version = kl__kind_api_version(k);
-        const kl_value *typed = kl_object_with_type(o, version, k->kind);
-        if (kl_base64_decode(text, n, &json, &why) || kl_value_decode(kl_buf_str(&json), json.len, &patch, &why) || kl_json_patch_apply(typed, patch, patched, &why))
+        bool impossible;
+        const kl_value *typed = o ? typed_for(c, k, o) : NULL;
+        if (apply_patch(typed, text, n, patched, &impossible, &why))
             failure = kl_sprintf("its patch cannot be applied: %s", kl_err_message(&why));
         kl_value_unref(typed);
-        kl_value_unref(patch);
-        kl_free(version);
         kl_err_fini(&why);
-        kl_buf_fini(&json);
+        if (impossible)            /* whatever its policy */
+            return kl__api_fail(err, 500, "InternalError", NULL, "Internal error occurred: admission webhook \"%s\" attempted to modify the object, which is not supported for this operation", name);
     }
     if (failure && !(policy && !strcmp(policy, "Ignore")))
         st = kl__api_fail(err, 500, "InternalError", NULL, "Internal error occurred: failed calling webhook \"%s\": %s", name, failure);
@@ -542,11 +587,9 @@ static kl_status mutate_by(const kl__call *c, met *m, const char *operation, con
     const kl_value *patched = NULL;
     kl_status st = consult(c, m->hook, m->kind, operation, old, *o, &patched, err);
     if (!st && patched) {
-        char *version = kl__kind_api_version(c->kind);
-        const kl_value *typed = kl_object_with_type(patched, version, c->kind->kind);
+        const kl_value *typed = typed_for(c, c->kind, patched);
         kl_value_unref(*o);
         *o = typed;
-        kl_free(version);
     }
     kl_value_unref(patched);
     kl_value_unref(m->left);

@@ -99,7 +99,10 @@ static bool protected_namespace(const char *name)
 static kl_status admit(const kl__call *c, const kl_value *stored, kl_err *err)
 {
     const kl_value *old = c->admission ? kl__render_version(c->kind, stored) : NULL;
-    kl_status st = old ? kl__admit_validate(c, "DELETE", old, NULL, err) : KL_OK;
+    const kl_value *nothing = NULL;
+    kl_status st = old ? kl__admit_mutate(c, "DELETE", old, &nothing, err) : KL_OK;
+    if (old && !st)
+        st = kl__admit_validate(c, "DELETE", old, NULL, err);
     kl_value_unref(old);
     return st;
 }

@@ -274,55 +274,53 @@ static kl_status patch(kl__call *c, kl_httpd_request *http, const kl_value **out
     return st;
 }
 
-/* A call of NAME/scale, which speaks Scale whatever the kind; it always replies. */
-static void run_scale(kl__call *c, const char *verb, kl_httpd_request *http)
+/* A call of NAME/scale, which speaks Scale whatever the kind. */
+static kl_status run_scale(kl__call *c, const char *verb, kl_httpd_request *http, const kl_value **out, kl_err *err)
 {
-    const kl_value *body = NULL, *out = NULL;
-    kl_err err = KL_ERR_INIT;
+    const kl_value *body = NULL;
     kl_status st;
     if (!strcmp(verb, "get"))
-        st = kl__scale_get(c, &out, &err);
+        st = kl__scale_get(c, out, err);
     else if (!strcmp(verb, "update")) {
-        st = object_body(c, http, &body, &err);
+        st = object_body(c, http, &body, err);
         if (!st)
-            st = kl__scale_update(c, body, &out, &err);
+            st = kl__scale_update(c, body, out, err);
     } else {
         size_t n;
         kl__patch type;
         const char *text = kl_httpd_body(http, &n);
-        st = patch_type(c, kl_httpd_header(http, "Content-Type"), &type, &err);
+        st = patch_type(c, kl_httpd_header(http, "Content-Type"), &type, err);
         if (!st)
-            st = parse_body(text, n, false, "error decoding patch", &body, &err);
+            st = parse_body(text, n, false, "error decoding patch", &body, err);
         if (!st)
-            st = kl__scale_patch(c, type, body, &out, &err);
+            st = kl__scale_patch(c, type, body, out, err);
     }
-    if (st)
-        kl__reply_error(http, NULL, &err);
-    else
-        kl__reply_value(http, 200, NULL, out);
     kl_value_unref(body);
-    kl_value_unref(out);
-    kl_err_fini(&err);
+    return st;
 }
 
-/* A POST below an object, which speaks a kind of its own; it always replies. */
-static void run_create_below(kl__call *c, kl_httpd_request *http)
+/* A POST below an object, which speaks a kind of its own. */
+static kl_status run_create_below(kl__call *c, kl_httpd_request *http, const kl_value **out, kl_err *err)
 {
-    const kl_value *body = NULL, *out = NULL;
-    kl_err err = KL_ERR_INIT;
-    char retry[64] = "";
-    kl_status st = object_body(c, http, &body, &err);
+    const kl_value *body = NULL;
+    kl_status st = object_body(c, http, &body, err);
     if (!st)
-        st = kl__sub_create(c, body, &out, &err);
-    if (err.retry_after_ns)
-        snprintf(retry, sizeof retry, "Retry-After: %lld\r\n", (long long)(err.retry_after_ns / KL_SECONDS(1)));
-    if (st)
-        kl__reply_error(http, *retry ? retry : NULL, &err);
-    else
-        kl__reply_value(http, 201, NULL, out);
+        st = kl__sub_create(c, body, out, err);
+    if (st && err->retry_after_ns)
+        kl_buf_printf(c->warnings, "Retry-After: %lld\r\n", (long long)(err->retry_after_ns / KL_SECONDS(1)));
     kl_value_unref(body);
-    kl_value_unref(out);
-    kl_err_fini(&err);
+    return st;
+}
+
+/* A subresource that speaks a kind of its own: true, and *code is what a success means. */
+static bool run_below(kl__call *c, const char *verb, kl_httpd_request *http, const kl_value **out, int *code, kl_status *st, kl_err *err)
+{
+    bool scale = c->sub && !strcmp(c->sub, "scale");
+    if (!scale && (!c->sub || strcmp(verb, "create")))
+        return false;
+    *code = scale ? 200 : 201;
+    *st = scale ? run_scale(c, verb, http, out, err) : run_create_below(c, http, out, err);
+    return true;
 }
 
 /* Runs one call; true when it has replied itself. */
@@ -396,7 +394,7 @@ static bool serve_objects(kl__call *c, kl_httpd_request *http)
     const char *verb;
     char *manager = NULL;
     int code = 200, retry_after = 0;
-    bool replied = false;
+    bool replied = false, below = false;
     c->warnings = &warnings;
     kl_status st = check_verb(c, kl_httpd_method(http), &verb, &err);
     if (!st && !kl_httpd_user(http))
@@ -407,21 +405,18 @@ static bool serve_objects(kl__call *c, kl_httpd_request *http)
         st = kl__api_fail(&err, 406, "NotAcceptable", NULL, "only the following media types are accepted: application/json");
     if (!st)
         st = read_call(c, http, &manager, &err);
-    if (!st && c->sub && !strcmp(c->sub, "scale")) {
-        run_scale(c, verb, http);
-        replied = true;
-    } else if (!st && c->sub && !strcmp(verb, "create")) {
-        run_create_below(c, http);
-        replied = true;
-    } else if (!st) {
+    if (!st) {
         c->admission = admission_of(c, verb, http);
-        replied = run(c, verb, &form, http, &out, &code, &st, &err);
+        below = run_below(c, verb, http, &out, &code, &st, &err);
+        replied = !below && run(c, verb, &form, http, &out, &code, &st, &err);
     }
     bool waits = kl__admission_waits(c->admission);
     if (waits)
         ;
     else if (st)
         kl__reply_error(http, warnings.len ? kl_buf_str(&warnings) : NULL, &err);
+    else if (below)
+        kl__reply_value(http, code, warnings.len ? kl_buf_str(&warnings) : NULL, out);
     else if (!replied)
         reply_object(c, &form, code, out, http);
     kl_value_unref(out);

@@ -7,6 +7,8 @@
 #include "model/object.h"
 #include "model/patch.h"
 #include "model/selector.h"
+#include "server/admission.h"
+#include "server/edit.h"
 #include "server/render.h"
 #include "server/status.h"
 
@@ -114,30 +116,62 @@ static const kl_value *patch_for(const kl__kind *k, const char *rv, int64_t repl
     return kl_builder_done(b);
 }
 
-kl_status kl__scale_update(const kl__call *c, const kl_value *scale, const kl_value **out, kl_err *err)
+/* Whether it is a Scale that may be; *out are its replicas. */
+static kl_status check(const kl__call *c, const kl_value *scale, int64_t *out, kl_err *err)
 {
-    const kl_value *n = kl_value_at(scale, "spec", "replicas", NULL), *stored = NULL;
+    const kl_value *n = kl_value_at(scale, "spec", "replicas", NULL);
     const char *kind = kl_object_kind(scale);
     kl__causes causes = {0};
     int64_t replicas = 0;
-    int code;
     if (kl_value_type(scale) != KL_OBJECT || (kind && strcmp(kind, "Scale")))
         return kl__fail_bad_request(err, "the object provided is unrecognized (must be of type Scale)");
     if (n && !kl_value_int(n, &replicas))
         return kl__fail_bad_request(err, "spec.replicas must be an integer, it is %s", kl_value_type_name(n));
+    *out = replicas;
     if (replicas < 0)
         kl__cause_invalid(&causes, "spec.replicas", n, "must be greater than or equal to 0");
-    kl_status st = kl__fail_causes(err, "autoscaling", "Scale", c->name, &causes);
-    if (st)
-        return st;
+    return kl__fail_causes(err, "autoscaling", "Scale", c->name, &causes);
+}
+
+static kl_status write_replicas(const kl__call *c, const char *rv, int64_t replicas, const kl_value **out, kl_err *err)
+{
+    const kl_value *stored = NULL, *patch = patch_for(c->kind, rv, replicas);
     kl__call main = *c;
+    int code;
     main.sub = NULL;
-    const kl_value *patch = patch_for(c->kind, kl_object_rv(scale), replicas);
-    st = kl__verb_patch(&main, KL_PATCH_MERGE, false, patch, &stored, &code, err);
+    main.admission = NULL;                                 /* webhooks hear of the Scale alone */
+    kl_status st = kl__verb_patch(&main, KL_PATCH_MERGE, false, patch, &stored, &code, err);
     if (!st)
         *out = scale_of(c->kind, stored);
     kl_value_unref(stored);
     kl_value_unref(patch);
+    return st;
+}
+
+kl_status kl__scale_update(const kl__call *c, const kl_value *scale, const kl_value **out, kl_err *err)
+{
+    const kl_value *old = NULL, *asked = kl_value_ref(scale), *next = NULL;
+    int64_t replicas;
+    kl__call below = *c;
+    below.own_version = "autoscaling/v1";
+    below.own_kind = "Scale";
+    kl_status st = kl__scale_get(c, &old, err);
+    if (!st)
+        st = check(c, scale, &replicas, err);
+    if (!st)
+        st = kl__admit_mutate(&below, "UPDATE", old, &asked, err);
+    if (!st)
+        st = check(c, asked, &replicas, err);
+    if (!st) {
+        next = kl_value_ref(old);
+        KL_EDIT(&next, kl_value_of_int(replicas), "spec", "replicas");
+        st = kl__admit_validate(&below, "UPDATE", old, next, err);
+    }
+    if (!st)
+        st = write_replicas(c, kl_object_rv(asked), replicas, out, err);
+    kl_value_unref(old);
+    kl_value_unref(asked);
+    kl_value_unref(next);
     return st;
 }
 

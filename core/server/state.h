@@ -37,6 +37,8 @@ typedef struct kl__call {
     kl_server *s;
     kl__kind *kind;
     const char *ns, *name, *sub;        /* NULL when not given */
+    /* What is sent to a subresource may be of a kind of its own ("autoscaling/v1", "Scale"), of which webhooks hear; NULL: the resource's. */
+    const char *own_version, *own_kind;
     const char *manager;                /* never NULL */
     bool manager_given;                 /* by ?fieldManager= */
     bool dry_run;

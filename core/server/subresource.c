@@ -17,6 +17,7 @@
 #include "model/object.h"
 #include "model/selector.h"
 #include "model/time.h"
+#include "server/admission.h"
 #include "server/edit.h"
 #include "server/lifecycle.h"
 #include "server/render.h"
@@ -118,6 +119,17 @@ static const kl_value *find(const kl__call *c, const char *group, const char *ve
     const kl__entry *e = k ? kl__bucket_get(k->bucket, key) : NULL;
     kl_free(key);
     return e ? kl__render_version(k, e->object) : NULL;
+}
+
+/* What webhooks say of what is to be created below c->name. *body: as they leave it. What follows from it (a deletion, a binding) they do not
+ * hear of. */
+static kl_status admit(const kl__call *c, const char *version, const char *kind, const kl_value **body, kl_err *err)
+{
+    kl__call below = *c;
+    below.own_version = version;
+    below.own_kind = kind;
+    kl_status st = kl__admit_mutate(&below, "CREATE", NULL, body, err);
+    return st ? st : kl__admit_validate(&below, "CREATE", NULL, *body, err);
 }
 
 /* ------------------------------------------------------------------ eviction */
@@ -270,12 +282,13 @@ static kl_status evict(const kl__call *c, const kl_value *body, const kl_value *
 {
     const kl_value *options = kl_value_get(body, "deleteOptions"), *stored = NULL;
     const char *name = kl_object_name(body);
-    kl_status st = check_kind(body, "policy/v1", "Eviction", err);
-    if (!st && (!name || strcmp(name, c->name)))
+    kl_status st = KL_OK;
+    if ((!name || strcmp(name, c->name)))
         st = kl__fail_bad_request(err, "name in URL does not match name in Eviction object");
     kl__call pods = *c;
     pods.sub = NULL;
     pods.warnings = NULL;
+    pods.admission = NULL;
     if (!st)
         st = kl__verb_get(&pods, &stored, err);
     if (st)
@@ -344,8 +357,8 @@ static kl_status bind_pod(const kl__call *c, const kl_value *body, const kl_valu
 {
     const char *name = kl_object_name(body), *kind = kl_value_str_at(body, "target", "kind", NULL), *node = kl_value_str_at(body, "target", "name", NULL);
     const kl_value *stored = NULL;
-    kl_status st = check_kind(body, "v1", "Binding", err);
-    if (!st && (!name || strcmp(name, c->name)))
+    kl_status st = KL_OK;
+    if ((!name || strcmp(name, c->name)))
         st = kl__fail_bad_request(err, "name in URL does not match name in Binding object");
     else if (!st && kind && *kind && strcmp(kind, "Node"))
         st = kl__api_fail(err, 500, "", NULL, "target.kind: Unsupported value: \"%s\": supported values: \"Node\", \"<empty>\"", kind);
@@ -353,6 +366,7 @@ static kl_status bind_pod(const kl__call *c, const kl_value *body, const kl_valu
         st = kl__api_fail(err, 500, "", NULL, "target.name: Required value");
     kl__call pods = *c;
     pods.sub = NULL;
+    pods.admission = NULL;
     if (!st)
         st = kl__verb_get(&pods, &stored, err);
     if (!st)
@@ -479,9 +493,8 @@ static kl_status request_token(const kl__call *c, const kl_value *body, const kl
     const kl_value *account = NULL, *bound = kl_value_at(body, "spec", "boundObjectRef", NULL), *audiences = kl_value_at(body, "spec", "audiences", NULL);
     kl__call main = *c;
     main.sub = NULL;
-    kl_status st = check_kind(body, "authentication.k8s.io/v1", "TokenRequest", err);
-    if (!st)
-        st = kl__verb_get(&main, &account, err);
+    main.admission = NULL;
+    kl_status st = kl__verb_get(&main, &account, err);
     if (!st)
         st = check_request(c, body, seconds, err);
     if (!st && bound && kl_value_type(bound) != KL_NULL)
@@ -513,13 +526,30 @@ static kl_status request_token(const kl__call *c, const kl_value *body, const kl
     return KL_OK;
 }
 
+typedef struct creation {
+    const char *sub, *version, *kind;
+    kl_status (*create)(const kl__call *c, const kl_value *body, const kl_value **out, kl_err *err);
+} creation;
+
 kl_status kl__sub_create(const kl__call *c, const kl_value *body, const kl_value **out, kl_err *err)
 {
-    if (!strcmp(c->sub, "eviction"))
-        return evict(c, body, out, err);
-    if (!strcmp(c->sub, "binding"))
-        return bind_pod(c, body, out, err);
-    if (!strcmp(c->sub, "token"))
-        return request_token(c, body, out, err);
+    static const creation known[] = {
+        {"eviction", "policy/v1", "Eviction", evict},
+        {"binding", "v1", "Binding", bind_pod},
+        {"token", "authentication.k8s.io/v1", "TokenRequest", request_token},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const creation *k = &known[i];
+        if (strcmp(c->sub, k->sub))
+            continue;
+        const kl_value *asked = kl_value_ref(body);
+        kl_status st = check_kind(body, k->version, k->kind, err);
+        if (!st)
+            st = admit(c, k->version, k->kind, &asked, err);
+        if (!st)
+            st = k->create(c, asked, out, err);
+        kl_value_unref(asked);
+        return st;
+    }
     return kl__api_fail(err, 501, "NotImplemented", NULL, "the embedded API server does not serve %s/%s yet", c->kind->plural, c->sub);
 }

@@ -13,6 +13,7 @@
 #include "control.h"
 #include "run/fleet.h"
 #include "run/inspect.h"
+#include "run/record.h"
 #include "embedded.h"
 #include "play.h"
 #include "progress.h"
@@ -37,12 +38,14 @@ typedef struct session {
     bool metrics_auth, trace_requests, http1, no_protobuf, elect, elect_each, keep_managed_fields, watch_list;
     kl_webhook_options webhooks;
     cli_list scripts, crds, load, contexts;
+    kl_record_options record;
     /* what runs */
     cli_scripts *loaded;
     kl_server *server;
     kl_fleet *fleet;           /* NULL: one cluster */
     size_t n;                  /* clusters */
     kl_client **clients;
+    kl_record *recording;      /* NULL: none */
     kl_manager **managers;     /* the first has the endpoints, and speaks for all */
     kl_control *control;
     cli_play *player;
@@ -86,13 +89,24 @@ static int connect_server(session *s, size_t number)
     return st ? cli_fail_err(1, s->command, &err) : 0;
 }
 
+static int begin_record(session *s)
+{
+    if (!s->record.path)
+        return 0;
+    kl_err err = KL_ERR_INIT;
+    s->record.scripts = cli_scripts_say(s->loaded);
+    kl_status st = kl_record_new(&s->record, &s->recording, &err);
+    kl_value_unref(s->record.scripts);
+    return st ? cli_fail_err(1, s->command, &err) : 0;
+}
+
 static int make_manager(session *s, size_t number)
 {
     kl_err err = KL_ERR_INIT;
     const kl_config *c = kl_client_config(s->clients[number]);
     kl_manager_options o = {.client = s->clients[number], .fleet = s->fleet, .cluster = number, .ns = s->ns, .workers = (int)s->workers, .workers_forced = s->workers > 0, .grace = s->grace,
         .max_object = s->max_object, .trace_requests = s->trace_requests, .metrics_cert_dir = number ? NULL : s->metrics_cert_dir, .metrics_auth = s->metrics_auth && !number, .drop_managed_fields = !s->keep_managed_fields, .watch_list = s->watch_list, .metrics_address = number ? NULL : s->metrics, .health_address = number ? NULL : s->health,
-        .changed = moved, .stuck = cli_leave_stuck, .webhooks = s->webhooks};
+        .record = s->recording, .changed = moved, .stuck = cli_leave_stuck, .webhooks = s->webhooks};
     if (s->dev && !s->webhooks.listen)
         o.webhooks.listen = "127.0.0.1:0";
     if (s->dev && !s->webhooks.url && !s->webhooks.service)
@@ -126,6 +140,8 @@ static int start_all(session *s)
     work_for(s, s->n);
     if (!code && cli_scripts_fetch(s->loaded, s->clients[0], &err))
         code = err.status ? cli_fail_err(1, s->command, &err) : TOLD_TO_END;
+    if (!code)
+        code = begin_record(s);
     for (size_t i = 0; i < s->n && !code; i++) {
         work_for(s, i);
         code = make_manager(s, i);
@@ -160,6 +176,7 @@ static void stop_all(session *s)
     kl_control_close(s->control);          /* until here it can be asked what the end waits for */
     for (size_t i = 0; i < s->n; i++)
         kl_manager_free(s->managers[i]);
+    kl_record_free(s->recording);
     for (size_t i = 0; i < s->n; i++)
         if (s->clients[i])
             kl_client_free(s->clients[i]);
@@ -234,6 +251,12 @@ static int run_session(session *s)
         return cli_fail(2, s->command, "name at least one script: kubelua %s SCRIPT.lua", s->command);
     if (!shards_known(s))
         return cli_fail(2, s->command, "--shards says how many replicas share the keys: auto for all of them, or a number from 1 to %d, not \"%s\"", SHARDS_MOST, s->shards);
+    if (s->record.path && s->contexts.n > 1)
+        return cli_fail(2, s->command, "--record takes down one cluster: run a process for each --context, and give each a file of its own");
+    if (!s->record.path && (s->record.max || s->record.secrets))
+        return cli_fail(2, s->command, "%s says how to record: give --record FILE, too", s->record.max ? "--record-max" : "--record-secrets");
+    if (s->record.max && s->record.max < KL_RECORD_MAX_LEAST)
+        return cli_fail(2, s->command, "--record-max must be at least 1Mi: it is what all files of a recording may take");
     kl_err err = KL_ERR_INIT;
     int code = cli_scripts_load(&s->scripts, &s->loaded, &err) ? cli_fail_err(1, s->command, &err) : 0;
     s->n = s->contexts.n > 1 ? s->contexts.n : 1;
@@ -320,6 +343,9 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         {"--keep-managed-fields", NULL, "keep metadata.managedFields in the caches", CLI_FLAG, &s->keep_managed_fields},
         {"--qps", "N", "at most so many requests per second, watches and leases aside (no limit but the server's)", CLI_INT, &s->qps},
         {"--burst", "N", "... and so many at once before that counts (twice --qps)", CLI_INT, &s->burst},
+        {"--record", "FILE", "take down what runs see and do, for kubelua replay; FILE.1 and so on are the files before it", CLI_STRING, &s->record.path},
+        {"--record-max", "BYTES", "what these files may take together; the oldest goes (256Mi)", CLI_SIZE, &s->record.max},
+        {"--record-secrets", NULL, "with what Secrets hold; else they are redacted", CLI_FLAG, &s->record.secrets},
         {"--http1", NULL, "never speak HTTP/2", CLI_FLAG, &s->http1},
         {"--no-protobuf", NULL, "read built-in kinds in JSON, too", CLI_FLAG, &s->no_protobuf},
     };

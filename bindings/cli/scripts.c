@@ -1,6 +1,7 @@
 /* scripts.c - the scripts of a process: what each was made of, and what happens when that changes. */
 #include "scripts.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,6 +86,22 @@ kl_status cli_scripts_load(const cli_list *words, cli_scripts **out, kl_err *err
             take_first(sc);
     }
     return KL_OK;
+}
+
+const kl_value *cli_scripts_say(const cli_scripts *s)
+{
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    for (size_t i = 0; i < s->n; i++) {
+        char digest[24];
+        snprintf(digest, sizeof digest, "%016llx", (unsigned long long)s->v[i].digest);
+        kl_build_object(b);
+        kl_build_kstr(b, "path", s->v[i].path);
+        kl_build_kstr(b, "digest", digest);
+        kl_build_end(b);
+    }
+    kl_build_end(b);
+    return kl_builder_done(b);
 }
 
 /* --- those that live in the cluster ------------------------------------------------------------------------------------------ */

@@ -14,6 +14,8 @@ KL_NODISCARD kl_status cli_scripts_fetch(cli_scripts *s, kl_client *c, kl_err *e
 const kl_program *cli_scripts_first(const cli_scripts *s);         /* of the first script, until they are watched */
 /* Before that, and in the same order to each manager. */
 KL_NODISCARD kl_status cli_scripts_add(cli_scripts *s, kl_manager *m, kl_err *err);
+/* What they are, for a recording: [{"path": ..., "digest": ...}], a new reference; a file that was loaded. */
+const kl_value *cli_scripts_say(const cli_scripts *s);
 /* From now on their files are watched, and what is loaded again goes to these managers (borrowed). */
 void cli_scripts_watch(cli_scripts *s, kl_manager **managers, size_t n);
 /* Loads what has changed. A script that fails is refused: the old one runs on, and the log says why, once unless `asked`. */

@@ -123,7 +123,7 @@ static bool may_stream(const kl_cache *c)
 static kl_informer_part part_of(kl_cache *c, const char *ns)
 {
     kl_informer_part p = {.namespace_ = ns};
-    c->set->origin.source(c->set->origin.arg, c->resource, &(kl_cache_source){.ns = ns, .labels = c->scope.labels, .fields = c->scope.fields,
+    c->set->origin.source(c->set->origin.arg, c->resource, &(kl_cache_source){.label = c->label, .ns = ns, .labels = c->scope.labels, .fields = c->scope.fields,
         .metadata = c->scope.metadata, .keep = c->scope.keep}, &p.source);
     return p;
 }
@@ -158,6 +158,8 @@ static void informer_create(kl_cache *c)
     kl_unlock(&s->mu);
     kl_free(api_version);
     kl_free(display);
+    if (s->o.begun && !c->is_news)
+        s->o.begun(s->o.begun_arg, c->kind, c->resource, &(kl_cache_source){.label = c->label, .labels = c->scope.labels, .fields = c->scope.fields, .metadata = c->scope.metadata, .keep = c->scope.keep}, i);
     c->sub = kl_informer_subscribe(i, &(kl_handler){.on_synced = c->is_news ? kl__news_came : on_news, .on_event = c->is_news ? kl__news_event : NULL, .arg = s});
     kl_informer_start(i);
 }
@@ -416,6 +418,8 @@ void kl__cache_stop(kl_cache *c)
     c->same = NULL;
     if (c->informer) {
         c->holds++;
+        if (c->set->o.ended && !c->is_news)
+            c->set->o.ended(c->set->o.begun_arg, c->informer);
         kl_informer_unsubscribe(c->sub);
         kl_informer_stop(c->informer, informer_stopped, c);
     }

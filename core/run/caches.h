@@ -21,6 +21,7 @@ typedef struct kl_cache kl_cache;
 
 /* One list and watch that a cache wants. Borrowed for the call. */
 typedef struct kl_cache_source {
+    const char *label;                 /* of the cache: its kind, and what is wanted of it where that is not the usual */
     const char *ns;                    /* NULL: all */
     const char *labels, *fields;       /* selectors; NULL: all */
     bool metadata;                     /* of each object metadata alone is fetched; it comes with its own kind nevertheless */
@@ -47,6 +48,11 @@ typedef struct kl_caches_options {
     bool watch_kinds;                  /* see above; false: missing kinds are only asked for again */
     void (*changed)(void *arg);        /* some cache resolved, went missing or synced; on the loop */
     void *changed_arg;
+    /* Who wants to hear of everything that comes into caches: each informer, before it is started, and when it is about to be stopped. On the
+     * loop; what subscribed in `begun` unsubscribes in `ended` at the latest. Both NULL: nobody. */
+    void (*begun)(void *arg, const char *kind, const kl_resource *r, const kl_cache_source *want, kl_informer *i);
+    void (*ended)(void *arg, kl_informer *i);
+    void *begun_arg;
 } kl_caches_options;
 
 kl_caches *kl_caches_new(const kl_caches_options *o);

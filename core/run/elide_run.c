@@ -102,8 +102,10 @@ uint64_t kl__run_submit(kl_run *r, const kl_op *op, kl_reply_fn *done, void *arg
     return kl_door_read(door, r->w->o.name, op, on_answer, h);
 }
 
-const kl_value *kl_run_believed(kl_run *r, const char *kind, const char *ns, const char *name)
+static const kl_value *believed(kl_run *r, const char *kind, const char *ns, const char *name)
 {
+    if (r->w->o.believed)
+        return r->w->o.believed(r->w->o.arg, r, kind, ns, name);
     const kl_resource *res = kl_reader_resource(r->gen->logic->reader, kind);
     if (!r->w->o.elide || !res || !is_whole(r->gen->logic->spec, kind))
         return NULL;
@@ -113,6 +115,13 @@ const kl_value *kl_run_believed(kl_run *r, const char *kind, const char *ns, con
         return o;
     kl_value_unref(o);
     return NULL;
+}
+
+const kl_value *kl_run_believed(kl_run *r, const char *kind, const char *ns, const char *name)
+{
+    const kl_value *o = believed(r, kind, ns, name);
+    kl__tell_believed(r, &(kl_saw){.kind = kind, .ns = ns, .name = name, .found = &o, .n = o != NULL});
+    return o;
 }
 
 void kl_run_elided(kl_run *r)

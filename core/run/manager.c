@@ -13,6 +13,7 @@
 #include "run/controller.h"
 #include "run/endpoints.h"
 #include "run/office.h"
+#include "run/record.h"
 #include "run/recorder.h"
 #include "run/tally.h"
 #include "run/telemetry.h"
@@ -197,7 +198,8 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
         .seen = o->seen, .seen_arg = o->seen_arg});
     m->recorder = kl_recorder_new(m->door, m->clock, m->loop);
     m->caches = kl_caches_new(&(kl_caches_options){.client = o->client, .clock = o->watch_clock ? o->watch_clock : m->clock, .loop = m->loop, .mapper = m->mapper, .ns = m->ns,
-        .max_object = o->max_object ? o->max_object : MAX_OBJECT_DEFAULT, .drop_managed_fields = o->drop_managed_fields, .stream = o->watch_list, .watch_kinds = true, .changed = advance, .changed_arg = m});
+        .max_object = o->max_object ? o->max_object : MAX_OBJECT_DEFAULT, .drop_managed_fields = o->drop_managed_fields, .stream = o->watch_list, .watch_kinds = true, .changed = advance, .changed_arg = m,
+        .begun = o->record ? kl_record_cache_begun : NULL, .ended = o->record ? kl_record_cache_ended : NULL, .begun_arg = o->record});
     m->env = (kl_controller_env){.client = o->client, .clock = m->clock, .loop = m->loop, .mapper = m->mapper, .caches = m->caches, .door = m->door, .fleet = o->fleet, .cluster = o->cluster,
         .metrics = m->metrics, .workers = o->workers, .workers_forced = o->workers_forced, .trace_requests = o->trace_requests, .event = record, .event_arg = m, .turns = o->turns,
         .witnesses = &m->witnesses, .ran = o->ran, .ran_arg = o->seen_arg, .changed = advance,
@@ -206,6 +208,8 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
     kl_witnesses_add(&m->witnesses, &tally);
     for (size_t i = 0; i < o->n_witnesses; i++)
         kl_witnesses_add(&m->witnesses, &o->witnesses[i]);
+    if (o->record)
+        kl_witnesses_add(&m->witnesses, kl_record_witness(o->record));
     m->webhook_texts = webhook_texts(&m->o.webhooks);
     m->webhooks = kl_webhooks_new(&m->env, &m->o.webhooks);
     kl_client_set_hooks(o->client, &(kl_client_hooks){.arg = m->metrics, .on_request = on_request, .on_retry = on_retry, .on_delayed = on_delayed, .on_sizes = on_sizes, .on_lookup = on_lookup});

@@ -18,6 +18,7 @@
 typedef struct kl_manager kl_manager;
 struct kl_ran;                         /* run/worker.h */
 struct kl_witness;                     /* run/witness.h */
+struct kl_record;                      /* run/record.h */
 
 typedef struct kl_election_options {
     bool enabled;
@@ -56,6 +57,7 @@ typedef struct kl_manager_options {                /* kl_manager_new copies the 
     void *seen_arg;                                /* of both */
     const struct kl_witness *witnesses;                /* n_witnesses who look on while keys run (run/witness.h); copied */
     size_t n_witnesses;
+    struct kl_record *record;                      /* everything that runs depend on goes there; outlives the manager. NULL: nowhere */
     bool turns;                                    /* keys wait for their turn, see run/turns.h */
     /* One of several clusters, by its number; the first one's metrics, states and readiness are those of all. NULL: there is one. */
     kl_fleet *fleet;

@@ -74,7 +74,7 @@ int64_t kl_run_epoch(const kl_run *r);
  * key stays in the queue. */
 bool kl_run_deposed(kl_run *r);
 const char *kl_run_id(kl_run *r);                         /* reconcileID */
-kl_time kl_run_wall(const kl_run *r);                     /* now, by the runtime's clock */
+kl_time kl_run_wall(kl_run *r);                           /* now, by the runtime's clock */
 kl_reader *kl_run_reader(kl_run *r);
 /* What ends a run whose code only computes: its program looks at these (bindings/budget.h). The deadline is by the real clock, KL_NEVER without
  * one; the flag lives as long as the state, and is raised when the worker wants its runs abandoned: wait, then, and be. */

@@ -36,7 +36,12 @@ const char *kl_run_id(kl_run *r)
     return r->id;
 }
 
-kl_time kl_run_wall(const kl_run *r) { return kl_clock_wall(r->w->o.clock); }
+kl_time kl_run_wall(kl_run *r)
+{
+    kl_time wall = r->w->o.wall ? r->w->o.wall(r->w->o.arg, r) : kl_clock_wall(r->w->o.clock);
+    kl__tell_timed(r, wall);
+    return wall;
+}
 
 /* Another clock than the real one stands while code computes. */
 kl_time kl_run_deadline(const kl_run *r)
@@ -144,10 +149,10 @@ static size_t take_at(kl_run *r)
     return at;
 }
 
-static void resolve(kl_run *r, const char *kind, kl_resolve_fn *done, void *arg)
+static void resolve(kl_run *r, const char *kind, bool blocks, kl_resolve_fn *done, void *arg)
 {
     size_t at = take_at(r);
-    kl__tell_asked(r, &(kl_asked){.what = "discovery", .kind = kind, .elsewhere = at != KL_FLEET_NONE});
+    kl__tell_asked(r, &(kl_asked){.what = "discovery", .kind = kind, .elsewhere = at != KL_FLEET_NONE, .blocks = blocks});
     if (at == KL_FLEET_NONE)
         r->w->o.resolve(r->w->o.arg, kind, done, arg);
     else
@@ -156,13 +161,15 @@ static void resolve(kl_run *r, const char *kind, kl_resolve_fn *done, void *arg)
 
 /* --- beginning -------------------------------------------------------------------------------------------------------- */
 
+static void blocked_done(void *arg, kl_status st, int code, const kl_value *body, kl_err *err);
+
 /* *write is set before the answer comes; a write to another cluster is none that our caches would show. */
 static uint64_t submit(kl_run *r, const kl_op *op, kl_write **write, kl_reply_fn *done, void *arg)
 {
     kl_op full = complete(r, op);
     size_t at = take_at(r);
     *write = NULL;
-    kl__tell_asked(r, &(kl_asked){.what = kl_verb_name(op->verb), .op = &full, .elsewhere = at != KL_FLEET_NONE});
+    kl__tell_asked(r, &(kl_asked){.what = kl_verb_name(op->verb), .op = &full, .elsewhere = at != KL_FLEET_NONE, .blocks = done == blocked_done});
     if (at == KL_FLEET_NONE) {
         r->door = r->w->o.door;
         *write = kl__write_of(r, &full);
@@ -188,7 +195,7 @@ void kl_run_resolve(kl_run *r, const char *kind)
     r->pending = kl__answer_new(r);
     r->request = 0;
     r->waiting_for = "discovery";
-    resolve(r, kind, resolve_done, r->pending);
+    resolve(r, kind, false, resolve_done, r->pending);
 }
 
 void kl_run_sleep(kl_run *r, kl_time d)
@@ -281,7 +288,7 @@ kl_status kl_run_resolve_wait(kl_run *r, const char *kind, kl_err *err)
 {
     blocked b;
     blocked_init(&b, err);
-    resolve(r, kind, blocked_resolved, &b);
+    resolve(r, kind, true, blocked_resolved, &b);
     kl_status st = blocked_wait(&b);
     kl__tell_answered(r, &(kl_answered){.status = st, .err = st ? err : NULL});
     return st;
@@ -291,8 +298,8 @@ void kl_run_sleep_wait(kl_run *r, kl_time d)
 {
     kl_worker *w = r->w;
     kl_time until = kl_clock_now(kl_clock_real()) + d;
-    kl__tell_asked(r, &(kl_asked){.what = "sleep", .wait = d > 0 ? d : 0});
-    for (unsigned look = kl_bell_look(&w->bell); !atomic_load(&w->aborting) && kl_clock_now(kl_clock_real()) < until; look = kl_bell_look(&w->bell))
+    kl__tell_asked(r, &(kl_asked){.what = "sleep", .wait = d > 0 ? d : 0, .blocks = true});
+    for (unsigned look = kl_bell_look(&w->bell); !w->o.wall && !atomic_load(&w->aborting) && kl_clock_now(kl_clock_real()) < until; look = kl_bell_look(&w->bell))
         kl_bell_wait(&w->bell, look, until);
     kl__tell_answered(r, &(kl_answered){.status = KL_OK});
 }

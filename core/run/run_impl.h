@@ -110,6 +110,8 @@ void kl__answer_done(void *arg, kl_status st, int code, const kl_value *body, kl
 void kl__tell_began(kl_run *r);
 void kl__tell_asked(kl_run *r, kl_asked *x);               /* numbers it */
 void kl__tell_answered(kl_run *r, kl_answered *x);         /* the last question; numbers and times it */
+void kl__tell_believed(kl_run *r, const kl_saw *x);
+void kl__tell_timed(kl_run *r, kl_time wall);
 void kl__tell_ended(kl_run *r, const kl_ran *x);
 void kl__tell_gone(const kl_worker *w, const char *key);
 

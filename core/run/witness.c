@@ -25,6 +25,8 @@ bool kl_run_watched(const kl_run *r)
 
 void kl__tell_began(kl_run *r) { TELL(r, began, r); }
 void kl_run_saw(kl_run *r, const kl_saw *x) { TELL(r, saw, r, x); }
+void kl__tell_believed(kl_run *r, const kl_saw *x) { TELL(r, believed, r, x); }
+void kl__tell_timed(kl_run *r, kl_time wall) { TELL(r, timed, r, wall); }
 void kl__tell_ended(kl_run *r, const kl_ran *x) { TELL(r, ended, r, x); }
 
 void kl__tell_gone(const kl_worker *w, const char *key)

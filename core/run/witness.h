@@ -27,6 +27,7 @@ typedef struct kl_asked {
     const char *kind;                  /* of a discovery */
     kl_time wait;                      /* of a sleep */
     bool elsewhere;                    /* of a call: to another cluster */
+    bool blocks;                       /* the worker does nothing else until it is answered */
 } kl_asked;
 
 typedef struct kl_answered {
@@ -41,6 +42,9 @@ typedef struct kl_answered {
 typedef struct kl_witness {            /* each function may be NULL */
     void (*began)(void *arg, kl_run *r);
     void (*saw)(void *arg, kl_run *r, const kl_saw *x);
+    /* What the runtime gave it of itself: the cached object of a kl_run_believed (n is 0: none), and the time of day. */
+    void (*believed)(void *arg, kl_run *r, const kl_saw *x);
+    void (*timed)(void *arg, kl_run *r, kl_time wall);
     void (*asked)(void *arg, kl_run *r, const kl_asked *x);
     void (*answered)(void *arg, kl_run *r, const kl_answered *x);
     /* Before the key is the queue's again. x->put_back: it did not come to an end of its own, and counts for nothing. */

@@ -61,6 +61,9 @@ typedef struct kl_worker_owner {
     /* Keys wait for their turn: whether one may be taken now, and, after a round in which it was, that the turn is over. NULL: always. */
     bool (*turn)(void *arg);
     void (*turn_over)(void *arg);
+    /* What a run is told of the time of day, and of the cache for kl_run_believed (a new reference, or NULL). NULL: by the clock, and by `elide`. */
+    kl_time (*wall)(void *arg, kl_run *r);
+    const kl_value *(*believed)(void *arg, kl_run *r, const char *kind, const char *ns, const char *name);
     void *arg;
     const char *name;                  /* controller name */
     bool trace_requests;               /* its requests carry a traceparent */

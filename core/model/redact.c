@@ -1,0 +1,193 @@
+/* redact.c - which members are secret, and what stands in their place. */
+#include "model/redact.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+
+#include "base/base64.h"
+#include "base/mem.h"
+#include "base/sha1.h"
+
+#define LAST_APPLIED "kubectl.kubernetes.io/last-applied-configuration"
+/* Half of SHA-1: nobody looks for collisions of what he cannot compute. */
+#define DIGEST_BYTES 10
+
+void kl_redaction_init(kl_redaction *r)
+{
+    if (getrandom(r->key, sizeof r->key, 0) != (ssize_t)sizeof r->key)
+        kl_mem_die("getrandom");
+}
+
+static char *stand_in(const kl_redaction *r, const char *text, size_t n)
+{
+    unsigned char digest[20];
+    char hex[2 * DIGEST_BYTES + 1];
+    kl_buf b = KL_BUF_INIT;
+    kl_buf_add(&b, r->key, sizeof r->key);
+    kl_buf_add(&b, text, n);
+    kl_sha1(b.data, b.len, digest);
+    kl_buf_fini(&b);
+    for (size_t i = 0; i < DIGEST_BYTES; i++)
+        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+    return kl_sprintf("redacted-%s", hex);
+}
+
+static const kl_value *taken(char *text)
+{
+    const kl_value *v = kl_value_of_str(text);
+    kl_free(text);
+    return v;
+}
+
+/* Of a text: as it stands, or of the bytes that its base64 means. */
+static const kl_value *redact_text(const kl_redaction *r, const kl_value *v, bool encoded)
+{
+    size_t n;
+    const char *s = kl_value_strn(v, &n);
+    kl_buf plain = KL_BUF_INIT;
+    if (encoded && !kl_base64_decode(s, n, &plain, NULL)) {
+        char *text = stand_in(r, kl_buf_str(&plain), plain.len), *base64 = kl_base64_encode(text, strlen(text));
+        kl_free(text);
+        kl_buf_fini(&plain);
+        return taken(base64);
+    }
+    kl_buf_fini(&plain);
+    return taken(stand_in(r, s, n));
+}
+
+/* Every text in v, at any depth of what is no object of an API: a value, or a map of them. A null (it deletes, in a patch) stays. */
+static const kl_value *redact_texts(const kl_redaction *r, const kl_value *v, bool encoded)
+{
+    if (kl_value_type(v) == KL_STRING)
+        return redact_text(r, v, encoded);
+    if (kl_value_type(v) != KL_OBJECT)
+        return kl_value_ref(v);
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    for (size_t i = 0; i < kl_value_len(v); i++) {
+        const char *key;
+        size_t n;
+        const kl_value *x = kl_value_member(v, i, &key, &n);
+        const kl_value *y = kl_value_type(x) == KL_STRING ? redact_text(r, x, encoded) : kl_value_ref(x);
+        kl_build_keyn(b, key, n);
+        kl_build_value(b, y);
+        kl_value_unref(y);
+    }
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
+/* v, whose reference is given up, with `key` redacted where it has that. */
+static const kl_value *with_member(const kl_redaction *r, const kl_value *v, const char *key, bool encoded)
+{
+    const kl_value *x = kl_value_get(v, key);
+    if (!x)
+        return v;
+    const kl_value *y = redact_texts(r, x, encoded), *out = kl_value_with(v, key, y);
+    kl_value_unref(y);
+    kl_value_unref(v);
+    return out;
+}
+
+static const kl_value *redact_secret(const kl_redaction *r, const kl_value *v)
+{
+    const kl_value *out = with_member(r, with_member(r, kl_value_ref(v), "data", true), "stringData", false);
+    const kl_value *applied = kl_value_at(out, "metadata", "annotations", LAST_APPLIED, NULL);
+    if (kl_value_type(applied) != KL_STRING)
+        return out;
+    const kl_value *y = redact_text(r, applied, false), *with = kl_value_with_at(out, y, "metadata", "annotations", LAST_APPLIED, NULL);
+    kl_value_unref(y);
+    kl_value_unref(out);
+    return with;
+}
+
+static const kl_value *redact_token(const kl_redaction *r, const kl_value *v)
+{
+    const kl_value *token = kl_value_at(v, "status", "token", NULL);
+    if (kl_value_type(token) != KL_STRING)
+        return kl_value_ref(v);
+    const kl_value *y = redact_text(r, token, false), *out = kl_value_with_at(v, y, "status", "token", NULL);
+    kl_value_unref(y);
+    return out;
+}
+
+/* --- JSON patches ------------------------------------------------------------------------------------------------------ */
+
+/* What the value at a path of a Secret is: the whole, a map or a text of base64, or of plain text, an annotation; anything else is no secret. */
+static const kl_value *redact_at(const kl_redaction *r, const char *path, const kl_value *x)
+{
+    if (!*path)
+        return redact_secret(r, x);
+    if (!strcmp(path, "/data") || !strncmp(path, "/data/", 6))
+        return redact_texts(r, x, true);
+    if (!strcmp(path, "/stringData") || !strncmp(path, "/stringData/", 12))
+        return redact_texts(r, x, false);
+    if (!strncmp(path, "/metadata/annotations", 21) && strstr(path, "last-applied-configuration"))
+        return redact_texts(r, x, false);
+    if (!strcmp(path, "/metadata/annotations") && kl_value_get(x, LAST_APPLIED)) {
+        const kl_value *y = redact_texts(r, kl_value_get(x, LAST_APPLIED), false), *out = kl_value_with(x, LAST_APPLIED, y);
+        kl_value_unref(y);
+        return out;
+    }
+    return kl_value_ref(x);
+}
+
+static const kl_value *redact_step(const kl_redaction *r, const kl_value *step)
+{
+    const char *path = kl_value_str_at(step, "path", NULL);
+    const kl_value *x = kl_value_get(step, "value");
+    if (!path || !x)
+        return kl_value_ref(step);
+    const kl_value *y = redact_at(r, path, x), *out = kl_value_with(step, "value", y);
+    kl_value_unref(y);
+    return out;
+}
+
+/* --- which -------------------------------------------------------------------------------------------------------------- */
+
+static bool is_one_of(const char *s, const char *const *words)
+{
+    for (; s && *words; words++)
+        if (!strcasecmp(s, *words))
+            return true;
+    return false;
+}
+
+static bool is_secret(const char *kind)
+{
+    static const char *const names[] = {"v1/Secret", "Secret", "Secrets", "secrets.v1.", NULL};
+    return is_one_of(kind, names);
+}
+
+static const kl_value *redact_each(const kl_redaction *r, const char *kind, const kl_value *list, const kl_value *(*step)(const kl_redaction *, const kl_value *))
+{
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const kl_value *x = kl_value_item(list, i), *y = step ? step(r, x) : kl_redact(r, kind, x);
+        kl_build_value(b, y);
+        kl_value_unref(y);
+    }
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
+const kl_value *kl_redact(const kl_redaction *r, const char *kind, const kl_value *v)
+{
+    const char *says = kl_value_str_at(v, "kind", NULL), *api = kl_value_str_at(v, "apiVersion", NULL);
+    const kl_value *items = kl_value_get(v, "items");
+    if (kl_value_type(v) == KL_ARRAY)
+        return is_secret(kind) ? redact_each(r, kind, v, redact_step) : kl_value_ref(v);
+    if (kl_value_type(items) == KL_ARRAY && says && strlen(says) > 4 && !strcmp(says + strlen(says) - 4, "List")) {
+        const kl_value *y = redact_each(r, !strcmp(says, "SecretList") ? "v1/Secret" : kind, items, NULL), *out = kl_value_with(v, "items", y);
+        kl_value_unref(y);
+        return out;
+    }
+    if (says && !strcmp(says, "TokenRequest"))
+        return redact_token(r, v);
+    if (says && api ? !strcmp(says, "Secret") && !strcmp(api, "v1") : is_secret(kind))
+        return redact_secret(r, v);
+    return kl_value_ref(v);
+}

@@ -92,8 +92,9 @@ end
 
 --- A resolver for kinds over a client: a kind's group, plural and scope, or a guess that says so.
 ---@param client kubelua.Client
-function M.resolver(client)
-  local known = {}
+---@param known table<string, table>?     of some it is known already
+function M.resolver(client, known)
+  known = known or {}
   return function(kind)
     if known[kind] == nil then
       local ok, r = pcall(client.resource, client, kind)

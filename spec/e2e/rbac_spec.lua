@@ -82,6 +82,41 @@ end)]])
     assert.matches("# secrets: seen in a test of hidden\n[^\n]*\n  resources: %[\"secrets\"%]\n  verbs: %[\"create\"%]", out)
   end)
 
+  it("adds what a run did that was recorded, with the plurals that its server has", function()
+    local path, dir = write [[
+local kube = require "kubelua"
+return kube.controller { name = "hidden", resource = "example.com/v1/Oxen", reconcile = function(o, ctx)
+  local made = { kind = "v1/" .. "Secret", name = o.metadata.name }
+  ctx:create(made)
+  local sub = ctx.live
+  sub:get("v1/" .. "LimitRange", "none")
+end }
+]]
+    local crds = process.write(dir .. "/crds.json", [[{ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": "oxen.example.com" },
+      "spec": { "group": "example.com", "scope": "Namespaced", "names": { "plural": "oxen", "singular": "ox", "kind": "Oxen", "listKind": "OxenList" },
+        "versions": [ { "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": { "type": "object" } } } ] } }
+]])
+    local ox = process.write(dir .. "/ox.json", '{ "apiVersion": "example.com/v1", "kind": "Oxen", "metadata": { "name": "a", "namespace": "default" } }')
+    local record = dir .. "/run.record"
+    local run = process.spawn { KUBELUA, "dev", path, "--crds", crds, "--load", ox, "--record", record, name = "kubelua dev" }
+    wait.until_true(30, "the run", function() return (process.read(record) or ""):find('"t":"ended"', 1, true) end)
+    assert.equal(0, run:stop())
+    local out, code = rbac(path, "--recorded", record)
+    assert.equal(0, code, out)
+    assert.matches("from the tables and the source and recorded runs\n", out, 1, true)
+    assert.matches("# secrets: seen in a run of hidden\n[^\n]*\n  resources: %[\"secrets\"%]\n  verbs: %[\"create\"%]", out)
+    assert.matches("resources: %[\"limitranges\"%]\n  verbs: %[\"get\"%]", out)
+    assert.matches("%- apiGroups: %[\"example.com\"%]\n  resources: %[\"oxen\"%]", out)
+    out, code = rbac(path, "--recorded", path)
+    assert.equal(1, code)
+    assert.matches("served.lua is no recording; kubelua run or dev --record FILE writes one", out, 1, true)
+    out, code = rbac(path, "--recorded", dir .. "/absent")
+    assert.equal(1, code)
+    assert.matches("cannot read " .. dir .. "/absent: No such file", out, 1, true)
+    out = rbac((write(SCRIPT)), "--recorded", record)
+    assert.matches("controller hidden is in none of these scripts", out, 1, true)
+  end)
+
   it("knows what webhooks take, and replicas that share keys", function()
     local path = write(HOOKS)
     local out, code = rbac(path, "-n system --shards --webhook-service system/hooks:8443")

@@ -4,6 +4,7 @@ local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
 local pure = require "kubelua.pure"
 local rbac = require "kubelua.rbac"
+local recorded = require "kubelua.rbac_recorded"
 local source = require "kubelua.rbac_source"
 
 local M = {}
@@ -18,6 +19,7 @@ M.options = {
   { "--webhook-service", "NS/NAME", "of kubelua run, where scripts have webhooks: their certificates are in a Secret beside it" },
   { "--webhook-secret", "NS/NAME", "of kubelua run: that Secret, under another name" },
   { "--record", nil, "run the tests beside the scripts, and count what they do", type = "flag" },
+  { "--recorded", "FILE", "count what a run did, too, that kubelua run or dev --record FILE took down (may be repeated)", type = "list" },
   { "--crds", "FILE|DIR", "definitions of the kinds, for their plurals and for --record (may be repeated)", type = "list" },
   { "--output", "FORMAT", "yaml or json (yaml)", brief = "-o" },
 }
@@ -100,6 +102,20 @@ local function of_records(env, by_name, add)
   return n
 end
 
+-- What runs did. Kinds that their server told of are learnt.
+local function of_recordings(env, by_name, kinds, add)
+  for _, path in ipairs(env.options.recorded or {}) do
+    local calls, known = recorded.calls(path)
+    local others = {}
+    for kind, r in pairs(known) do kinds[kind] = r end
+    for _, call in ipairs(calls) do
+      local at = by_name[call.controller]
+      if at then rbac.of_call(call, at.namespaces, "seen in a run of " .. call.controller, add) else others[call.controller] = true end
+    end
+    for name in pairs(others) do common.complain(env, "%s: controller %s is in none of these scripts, so what it did is left out", path, name) end
+  end
+end
+
 -- The Secret of the webhooks' certificates, as `kubelua run` finds it. Without a word of it there may be none.
 local function certificates_of(o, add, notes)
   local word = o.webhook_secret and "--webhook-secret" or "--webhook-service"
@@ -162,10 +178,11 @@ local function print_json(objects)
 end
 
 local function print_yaml(env, objects, notes, tests)
+  local runs = env.options.recorded and " and recorded runs" or ""
   local head = { ("kubelua rbac %s: from the tables and the source%s"):format(table.concat(env.words, " "),
-    tests and (", and from %d tests"):format(tests.passed + tests.failed) or " (--record adds what the tests beside it do)") }
+    tests and (", and from %d tests%s"):format(tests.passed + tests.failed, runs) or runs ~= "" and runs or " (--record adds what the tests beside it do)") }
   for _, note in ipairs(notes) do head[#head + 1] = note end
-  if #notes > 0 and not tests then head[#head + 1] = "so a rule may be missing: --record finds what the tests do, or add it" end
+  if #notes > 0 and not tests and runs == "" then head[#head + 1] = "so a rule may be missing: --record finds what the tests do, or add it" end
   head[#head + 1] = notes.secret
   io.write(rbac.yaml(objects, head))
 end
@@ -177,12 +194,14 @@ function M.run(env)
   local needs = {}
   local function add(need) needs[#needs + 1] = need end
   local first, by_name, notes = needs_of(env.words, o, add)
+  local kinds = {}
   local tests = o.record and of_records(env, by_name, add)
+  of_recordings(env, by_name, kinds, add)
   -- An API server of our own knows the plurals of built-in kinds, and of definitions.
   local stage = core.stage(0)
   for _, path in ipairs(o.crds or {}) do stage:load_path(path) end
   local client = require "kubelua.client".connect { server = stage:url(), cache_dir = false, on_warning = "none" }
-  local objects = rbac.objects(rbac.rules(needs, rbac.resolver(client)), { name = o.name or first, namespace = o.namespace or "default", bind = o.bind })
+  local objects = rbac.objects(rbac.rules(needs, rbac.resolver(client, kinds)), { name = o.name or first, namespace = o.namespace or "default", bind = o.bind })
   if format == "json" then print_json(objects) else print_yaml(env, objects, notes, tests) end
   return tests and tests.failed > 0 and 1 or 0
 end

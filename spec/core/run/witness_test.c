@@ -45,7 +45,7 @@ static void gone(void *arg, const char *controller, const char *key) { put(arg, 
 static void listen_to(rig *r, listener *l)
 {
     *l = (listener){KL_BUF_INIT};
-    kl_witnesses_add(&r->witnesses, &(kl_witness){began, NULL, asked, answered, ended, gone, l});
+    kl_witnesses_add(&r->witnesses, &(kl_witness){.began = began, .asked = asked, .answered = answered, .ended = ended, .gone = gone, .arg = l});
 }
 
 #define assert_heard(l, text) do { assert_string_equal(kl_buf_str(&(l)->heard), text); kl_buf_clear(&(l)->heard); } while (0)

@@ -151,7 +151,7 @@ $(CHILD): spec/support/child.c
 # Without libFuzzer a target replays its seeds, as a spec.
 $(FUZZERS): $(B)/fuzzers/%: $(B)/obj/spec/fuzz/%.o $(if $(filter fuzz,$(VARIANT)),,$(B)/obj/spec/support/replay.o) $(LIB)
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(CORE_LIBS) $(LDFLAGS)
+	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(CORE_LIBS) $(LUA_LIBS) $(LDFLAGS)
 
 ifeq ($(VARIANT),fuzz)
 $(OBJS): | build/.deps-lint

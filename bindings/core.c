@@ -30,6 +30,7 @@ int lkl_open(lua_State *L)
     lkl__open_ttl(L);
     lkl__open_cert(L);
     lkl__open_stage(L);
+    lkl__open_bounds(L);
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &module_key);
     return 1;

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "bounds.h"
 
 /* Processor time for the load phase, which runs a script's top level: tables and functions, milliseconds. */
 #define LOAD_MAX KL_SECONDS(2)
@@ -389,6 +390,7 @@ static int setup(lua_State *L)
     lua_setfield(L, -2, "cpath");
     lua_settop(L, 1);
     lkl_preload_embedded(L);
+    lkl_install_bounds(L);
     lkl_install_nil_index(L);
     luaL_requiref(L, "kubelua.core", luaopen_kubelua_core, 0);
     lkl__push_run(L);

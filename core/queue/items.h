@@ -38,6 +38,7 @@ typedef struct kl_item {
     uint32_t key_len;
     bool queued : 1, running : 1, waiting : 1;
     bool dirty : 1;               /* running, and added since: queued again when done */
+    bool earnest : 1;             /* dirty: not by routine alone */
     bool delayed : 1;             /* rank order: its time came by waiting */
     bool back : 1;                /* queued: handed out before and put back, at the place of its age */
     bool parked : 1;              /* queued: in its group */

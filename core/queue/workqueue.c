@@ -30,6 +30,7 @@ typedef struct letter {
     kl_time at;
     uint32_t hash, len;
     int priority;
+    bool routine;
     char key[INBOX_KEY];
 } letter;
 
@@ -184,8 +185,9 @@ static void wake_up_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
     it->resting = false;
 }
 
-static bool add_now_locked(kl_workqueue *q, kl_item *it, int priority, kl_time now) KL_REQUIRES(q->mu)
+static bool add_now_locked(kl_workqueue *q, kl_item *it, int priority, bool routine, kl_time now) KL_REQUIRES(q->mu)
 {
+    it->earnest |= it->running && !routine;
     wake_up_locked(q, it);
     entry_locked(q, it, priority);
     if (it->parked) {              /* whatever changed: its group may be another one now */
@@ -228,6 +230,7 @@ static bool promote_locked(kl_workqueue *q, kl_time now) KL_REQUIRES(q->mu)
         kl_time when = e->number;
         unwait_locked(q, it);
         it->delayed = q->order == KL_QUEUE_RANK;
+        it->earnest |= it->running;
         news |= make_ready_locked(q, it, when);
     }
     return news;
@@ -239,7 +242,7 @@ static void deliver_locked(kl_workqueue *q) KL_REQUIRES(q->mu)
     letter *l = &q->inbox[q->inbox_first++ % INBOX];
     q->inbox_len--;
     promote_locked(q, l->at);
-    add_now_locked(q, kl_items_use(&q->items, l->key, l->len, l->hash), l->priority, l->at);
+    add_now_locked(q, kl_items_use(&q->items, l->key, l->len, l->hash), l->priority, l->routine, l->at);
 }
 
 static void empty_inbox_locked(kl_workqueue *q)
@@ -248,7 +251,7 @@ static void empty_inbox_locked(kl_workqueue *q)
         deliver_locked(q);
 }
 
-static void post_locked(kl_workqueue *q, const char *key, size_t n, uint32_t hash, int priority, kl_time now) KL_REQUIRES(q->mu)
+static void post_locked(kl_workqueue *q, const char *key, size_t n, uint32_t hash, const kl_add *how, kl_time now) KL_REQUIRES(q->mu)
 {
     if (q->inbox_len == INBOX)
         deliver_locked(q);
@@ -256,7 +259,8 @@ static void post_locked(kl_workqueue *q, const char *key, size_t n, uint32_t has
     l->at = now;
     l->hash = hash;
     l->len = (uint32_t)n;
-    l->priority = priority;
+    l->priority = how->priority;
+    l->routine = how->routine;
     memcpy(l->key, key, n);
     kl_items_expect(&q->items, hash);
 }
@@ -287,7 +291,7 @@ static kl_time add(kl_workqueue *q, const char *key, const kl_add *how, bool ret
     kl_time delay = how->after > 0 ? how->after : 0;
     kl_spin_lock(&q->mu);
     if (!q->hungry && !delay && !how->rate_limited && !retry && n <= INBOX_KEY && !q->shutting_down && !(how->routine && q->resting)) {
-        post_locked(q, key, n, hash, how->priority, now);
+        post_locked(q, key, n, hash, how, now);
         kl_spin_unlock(&q->mu);
         return 0;
     }
@@ -300,7 +304,7 @@ static kl_time add(kl_workqueue *q, const char *key, const kl_add *how, bool ret
     }
     if (!q->shutting_down && !(how->routine && it->resting)) {
         q->retries += retry;
-        news |= delay ? add_later_locked(q, it, how->priority, delay, now) : add_now_locked(q, it, how->priority, now);
+        news |= delay ? add_later_locked(q, it, how->priority, delay, now) : add_now_locked(q, it, how->priority, how->routine, now);
     }
     leave(q, news);
     return delay;
@@ -356,7 +360,7 @@ static void run_locked(kl_workqueue *q, kl_item *it, kl_time now) KL_REQUIRES(q-
         q->epoch = now;
     it->queued = false;
     it->running = true;
-    it->released = false;
+    it->released = it->earnest = false;
     it->at = now;
     it->next = KL_NO_ITEM;
     it->prev = q->running_last;
@@ -409,6 +413,7 @@ static bool done_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
     bool again = it->dirty, news = leave_group_locked(q, it);
     ran_locked(q, it);
     it->called = false;
+    it->earnest = false;
     if (again) {
         it->dirty = false;
         it->at = it->again_at;
@@ -466,7 +471,7 @@ kl_time kl_workqueue_more(kl_workqueue *q)
 static void unrun_locked(kl_workqueue *q, kl_item *it, const kl_queue_item *item) KL_REQUIRES(q->mu)
 {
     ran_locked(q, it);
-    it->dirty = false;
+    it->dirty = it->earnest = false;
     unwait_locked(q, it);
     it->at = item->queued_at;
     if (it->priority < item->priority)
@@ -533,6 +538,7 @@ void kl_workqueue_rest(kl_workqueue *q, const kl_queue_item *item)
     kl_spin_lock(&q->mu);
     empty_inbox_locked(q);
     kl_item *it = kl_items_at(&q->items, item->id);
+    it->dirty &= it->earnest;
     if (!it->dirty && !it->resting) {
         it->resting = true;
         q->resting++;

@@ -95,7 +95,8 @@ bool kl_workqueue_enter(kl_workqueue *q, const kl_queue_item *item, const char *
 void kl_workqueue_hold(kl_workqueue *q, const kl_queue_item *item, kl_time until, kl_time now);
 /* What the key was or is about to be held for is there; nothing for one that is neither held nor just handed out. */
 void kl_workqueue_release(kl_workqueue *q, const char *key, kl_time now);
-/* The item, which runs, is given up when done: routine adds are dropped until somebody adds it otherwise. Its failures are forgotten. */
+/* The item, which runs, is given up when done, unless somebody has added it meanwhile: routine adds are dropped, also those that came while it
+ * ran, until somebody adds it otherwise. Its failures are forgotten. */
 void kl_workqueue_rest(kl_workqueue *q, const kl_queue_item *item);
 /* From now on; what was given up may be added again. */
 void kl_workqueue_set_backoff(kl_workqueue *q, const kl_backoff_policy *p);

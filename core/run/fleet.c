@@ -32,8 +32,9 @@ void kl_fleet_free(kl_fleet *f)
 
 kl_status kl_fleet_add(kl_fleet *f, const char *name, kl_client *client, size_t *number, kl_err *err)
 {
-    if (kl_fleet_find(f, name) != KL_FLEET_NONE)
-        return kl_fail(err, KL_EEXISTS, "the context %s is named twice: each cluster is managed once", name);
+    for (size_t i = 0; i < f->n; i++)
+        if (!strcmp(f->v[i].name, name))
+            return kl_fail(err, KL_EEXISTS, "the context %s is named twice: each cluster is managed once", name);
     f->v = kl_realloc(f->v, (f->n + 1) * sizeof *f->v);
     f->v[f->n] = (ship){.name = kl_strdup(name), .client = client};
     *number = f->n++;
@@ -51,14 +52,6 @@ const char *kl_fleet_name(const kl_fleet *f, size_t number) { return f->v[number
 kl_client *kl_fleet_client(const kl_fleet *f, size_t number) { return f->v[number].client; }
 kl_door *kl_fleet_door(const kl_fleet *f, size_t number) { return f->v[number].door; }
 struct kl_manager *kl_fleet_manager(const kl_fleet *f, size_t number) { return f->v[number].manager; }
-
-size_t kl_fleet_find(const kl_fleet *f, const char *name)
-{
-    for (size_t i = 0; i < kl_fleet_size(f); i++)
-        if (!strcmp(f->v[i].name, name))
-            return i;
-    return KL_FLEET_NONE;
-}
 
 /* --- metrics ------------------------------------------------------------------------------------------------------------------ */
 

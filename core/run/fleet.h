@@ -22,7 +22,6 @@ void kl_fleet_join(kl_fleet *f, size_t number, struct kl_manager *m, kl_door *do
 
 /* NULL reads as an empty fleet. */
 size_t kl_fleet_size(const kl_fleet *f);
-size_t kl_fleet_find(const kl_fleet *f, const char *name);             /* KL_FLEET_NONE when there is none */
 const char *kl_fleet_name(const kl_fleet *f, size_t number);
 kl_client *kl_fleet_client(const kl_fleet *f, size_t number);
 kl_door *kl_fleet_door(const kl_fleet *f, size_t number);

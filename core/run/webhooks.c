@@ -416,7 +416,6 @@ void kl_webhooks_take(kl_webhooks *w, const void *slot, kl_program *p, int gener
     }
 }
 
-bool kl_webhooks_any(kl_webhooks *w) { return w->n; }
 
 static void changed(void *arg)
 {

@@ -19,7 +19,6 @@ void kl_webhooks_free(kl_webhooks *w);                     /* after stop; NULL i
 /* KL_EEXISTS when a webhook of p has the name of another script's. `slot` stands for the script. */
 KL_NODISCARD kl_status kl_webhooks_check(kl_webhooks *w, const void *slot, const kl_program *p, kl_err *err);
 void kl_webhooks_take(kl_webhooks *w, const void *slot, kl_program *p, int generation);
-bool kl_webhooks_any(kl_webhooks *w);
 /* Listens, once there is a webhook; again does nothing. */
 KL_NODISCARD kl_status kl_webhooks_listen(kl_webhooks *w, kl_err *err);
 void kl_webhooks_advance(kl_webhooks *w);

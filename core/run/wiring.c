@@ -304,7 +304,7 @@ char *kl_wiring_why(kl_wiring *w, bool *parked)
 
 /* --- activity ------------------------------------------------------------------------------------------------------------------- */
 
-void kl_wiring_enqueue_where(kl_wiring *w, bool (*which)(void *arg, const char *key), void *arg)
+static void enqueue(kl_wiring *w, bool (*which)(void *arg, const char *key), void *arg, bool routine)
 {
     kl_objects all = {0};
     if (!w->logic.spec->resource || !w->needs[0].informer || kl_informer_list(w->needs[0].informer, &(kl_query){0}, &all, NULL))
@@ -316,13 +316,18 @@ void kl_wiring_enqueue_where(kl_wiring *w, bool (*which)(void *arg, const char *
         char *key = kl_object_key(all.v[i]);
         if (!which || which(arg, key)) {
             int priority = KL_PRIORITY_LOW + kl__own_priority(w, NULL, all.v[i]);
-            kl_workqueue_add_with(w->o.queue, key, &(kl_add){.priority = priority, .routine = true}, now);
+            kl_workqueue_add_with(w->o.queue, key, &(kl_add){.priority = priority, .routine = routine}, now);
         }
         kl_free(key);
     }
     if (w->o.release)
         w->o.release(w->o.hold_arg);
     kl_objects_fini(&all);
+}
+
+void kl_wiring_enqueue_where(kl_wiring *w, bool (*which)(void *arg, const char *key), void *arg)
+{
+    enqueue(w, which, arg, true);
 }
 
 void kl_wiring_enqueue_all(kl_wiring *w)
@@ -344,7 +349,7 @@ void kl_wiring_attend(kl_wiring *w)
 void kl_wiring_activate(kl_wiring *w)
 {
     atomic_store(&w->active, true);
-    kl_wiring_enqueue_all(w);
+    enqueue(w, w->o.ours, w->o.ours_arg, false);       /* also what the generation before is about to give up */
 }
 
 void kl_wiring_retire(kl_wiring *w)

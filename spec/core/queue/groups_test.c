@@ -272,8 +272,11 @@ static void what_was_given_up_rests_until_somebody_changes_it(void **state)
     kl_workqueue_rest(q, &a);
     kl_workqueue_finish(q, &a, KL_SECONDS(5));
     a = take(q, "ns/a", KL_SECONDS(5));
+    kl_workqueue_add_with(q, "ns/a", &(kl_add){ .routine = true }, KL_SECONDS(5));                  /* and here nobody changed anything */
     kl_workqueue_rest(q, &a);
     kl_workqueue_finish(q, &a, KL_SECONDS(6));
+    nothing_is_ready(q, KL_SECONDS(6));
+    assert_string_equal(state_of(q, "ns/a"), "given up");
     for (int i = 0; i < 5000; i++) {           /* many more, so that to forget them rebuilds the table */
         char key[16];
         snprintf(key, sizeof key, "ns/%d", i);

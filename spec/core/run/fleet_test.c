@@ -16,10 +16,7 @@ static void clusters_have_numbers_and_names_of_their_own(void **state)
     assert_int_equal(number, 1);
     assert_fails(kl_fleet_add(f, "a", NULL, &number, &err), KL_EEXISTS, &err, "the context a is named twice");
     assert_int_equal(kl_fleet_size(f), 2);
-    assert_int_equal(kl_fleet_find(f, "b"), 1);
-    assert_true(kl_fleet_find(f, "c") == KL_FLEET_NONE);
     assert_int_equal(kl_fleet_size(NULL), 0);
-    assert_true(kl_fleet_find(NULL, "a") == KL_FLEET_NONE);
     kl_fleet_free(f);
 }
 

@@ -142,6 +142,7 @@ kl_path *lkl__path(lua_State *L, int idx);      /* compiled, cached per state; r
 /* Pushes "file:line: " of the innermost caller that is not the library's own Lua. */
 void lkl__where(lua_State *L);
 void lkl__where_from(lua_State *L, int level);         /* not above that level */
+bool lkl__place(lua_State *L, int level, char *out, size_t size);      /* the same as "file:line", without touching Lua's memory; false: nowhere */
 /* luaL_error at that place. */
 int lkl__error(lua_State *L, const char *fmt, ...);
 

@@ -108,13 +108,32 @@ void lkl_budget_spend(lua_State *L, size_t steps)
 
 /* --- signals ------------------------------------------------------------------------------------------------------------------------ */
 
+/* So many signals in vain, and the turn is inside a C function: who called that can be seen, and is written down for tell_stuck. */
+#define IN_VAIN 20
+
 /* On the thread whose turn is over, between any two of its instructions: lua_sethook is made for that. */
 static void interrupt(void)
 {
     lkl_state *s = here;
     lua_State *co = s ? atomic_load(&s->budget.running) : NULL;
-    if (co && kl_guard_over(&s->budget.guard))
-        lua_sethook(co, at_end, ALWAYS, 1);
+    if (!co || !kl_guard_over(&s->budget.guard))
+        return;
+    lua_sethook(co, at_end, ALWAYS, 1);
+    if (++s->budget.signals == IN_VAIN && lkl__place(co, 1, s->budget.where, sizeof s->budget.where))
+        atomic_store(&s->budget.found, true);
+}
+
+/* On the dog's thread; the state's own is in its turn and cannot leave it now. */
+static void tell_stuck(void *arg, kl_stuck *out)
+{
+    lkl_state *s = arg;
+    char *what = s->run ? kl_sprintf("the run of key %s", kl_run_key(s->run)) : kl_strdup(s->spec ? "a function of the script" : "its load");
+    out->name = kl_sprintf("%s/%s", s->run ? "worker" : "function", *s->controller ? s->controller : s->bundle->sources[0].path);
+    if (atomic_load(&s->budget.found))
+        out->story = kl_sprintf("%s cannot be ended: it does not come back from a C function that was called at %s", what, s->budget.where);
+    else
+        out->story = kl_sprintf("%s cannot be ended: it does not come back from a C function", what);
+    kl_free(what);
 }
 
 void lkl_budget_own_process(void)
@@ -140,7 +159,7 @@ void lkl_budget_clean(lkl_state *s, lua_State *co)
 
 void lkl_budget_open(lkl_state *s)
 {
-    kl_guard_init(&s->budget.guard, NULL, s);
+    kl_guard_init(&s->budget.guard, tell_stuck, s);
     lkl_budget_clean(s, s->L);
 }
 
@@ -164,6 +183,8 @@ void lkl_budget_enter(lkl_state *s, lua_State *co, const kl_terms *t)
         forget(&s->budget);
     s->budget.terms = *t;
     s->budget.steps = 0;
+    s->budget.signals = 0;
+    atomic_store_explicit(&s->budget.found, false, memory_order_relaxed);
     kl_guard_enter(&s->budget.guard, t);
     here = s;
     atomic_store_explicit(&s->budget.running, co, memory_order_relaxed);

@@ -27,7 +27,9 @@ typedef struct lkl_budget {
     lua_State *_Atomic running;    /* the coroutine whose code runs in it; NULL: none */
     char *message, *traceback;     /* of the first time that this turn was ended; NULL: it was not */
     size_t steps;                  /* of lkl_budget_spend, since its last look */
-    char where[96];                /* the line that called the C function in which a turn is stuck, as a signal found it, or "" */
+    int signals;                   /* that came in this turn */
+    char where[96];                /* when `found`: the line that called the C function in which the turn is, as a signal saw it */
+    atomic_bool found;
 } lkl_budget;
 
 /* Once, at the start of a program whose process is ours: threads may be interrupted. */

@@ -1,23 +1,35 @@
 /* ceiling.c - counts between Lua and its allocator. */
 #include "ceiling.h"
 
+#include "border.h"
+
 static void *count(void *arg, void *p, size_t had, size_t n)
 {
     lkl_ceiling *c = arg;
     size_t before = p ? had : 0;       /* without a block `had` is the kind of thing that is wanted */
-    if (n > before && c->on && c->used + (n - before) > c->max)
+    if (n > before && c->on && c->used + (n - before) > c->max) {
+        lua_State *L = atomic_load_explicit(c->running, memory_order_relaxed);
+        if (L)                         /* while a stack unwinds there is no line; the one before stays */
+            (void)lkl__place(L, 0, c->where, sizeof c->where);
         return NULL;
+    }
     void *q = c->next(c->next_arg, p, had, n);
     if (q || !n)
         c->used += n - before;
     return q;
 }
 
-void lkl_ceiling_start(lua_State *L, lkl_ceiling *c, size_t max)
+void lkl_ceiling_start(lua_State *L, lkl_ceiling *c, size_t max, lua_State *_Atomic *running)
 {
     c->next = lua_getallocf(L, &c->next_arg);
     c->used = ((size_t)lua_gc(L, LUA_GCCOUNT) << 10) + (size_t)lua_gc(L, LUA_GCCOUNTB);
     c->max = max;
     c->on = false;
+    c->running = running;
     lua_setallocf(L, count, c);
+}
+
+bool lkl_ceiling_is_worn(const lkl_ceiling *c)
+{
+    return c->used > c->max / 2;
 }

@@ -5,6 +5,7 @@
 #define LKL_CEILING_H
 
 #include <lua.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -13,9 +14,16 @@ typedef struct lkl_ceiling {
     void *next_arg;
     size_t used, max;
     bool on;                       /* a script's code runs */
+    lua_State *_Atomic *running;   /* the coroutine whose code that is */
+    char where[96];                /* the line that was last refused something, or "" */
 } lkl_ceiling;
 
+/* Where the spec does not say: so that a script that never stops to allocate fails before the machine does. */
+#define LKL_MEMORY_DEFAULT ((size_t)256 << 20)
+
 /* From now on; c must live as long as the state. */
-void lkl_ceiling_start(lua_State *L, lkl_ceiling *c, size_t max);
+void lkl_ceiling_start(lua_State *L, lkl_ceiling *c, size_t max, lua_State *_Atomic *running);
+/* The state is worn: after a full collection it holds more than half of what it may, and what fills it is no key's. */
+bool lkl_ceiling_is_worn(const lkl_ceiling *c);
 
 #endif

@@ -2,6 +2,7 @@
  *
  * Such a table says what the world did; what the caller did wrong is an ordinary argument error. kube.try in
  * lua/kubelua/init.lua tells the two apart by lkl_is_error. */
+#include <stdio.h>
 #include <string.h>
 #include "base/mem.h"
 #include "border.h"
@@ -225,17 +226,26 @@ static bool ours(const char *source)
     return false;
 }
 
-void lkl__where_from(lua_State *L, int level)
+bool lkl__place(lua_State *L, int level, char *out, size_t size)
 {
     lua_Debug ar;
     for (; lua_getstack(L, level, &ar); level++) {
         lua_getinfo(L, "Sl", &ar);
         if (ar.currentline > 0 && !ours(ar.source)) {
-            lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.currentline);
-            return;
+            snprintf(out, size, "%s:%d", ar.short_src, ar.currentline);
+            return true;
         }
     }
-    lua_pushliteral(L, "");
+    return false;
+}
+
+void lkl__where_from(lua_State *L, int level)
+{
+    char place[LUA_IDSIZE + 16];
+    if (lkl__place(L, level, place, sizeof place))
+        lua_pushfstring(L, "%s: ", place);
+    else
+        lua_pushliteral(L, "");
 }
 
 void lkl__where(lua_State *L)

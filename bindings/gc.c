@@ -40,6 +40,7 @@ bool lkl_gc_rest(lkl_state *s, bool idle)
     if (s->gc_last - s->gc_full > (idle ? OLD_IDLE(s->gc_full) : OLD_BUSY(s->gc_full)) && s->gc_last > s->gc_full) {
         lua_gc(s->L, LUA_GCCOLLECT);
         s->gc_full = bytes(s->L);
+        s->worn |= lkl_ceiling_is_worn(&s->ceiling);
     } else {
         lua_gc(s->L, LUA_GCSTEP, 0);
     }

@@ -394,7 +394,7 @@ static void *open_state(kl_program *p, size_t controller, kl_err *err)
     }
     lkl_gc_start(w->lua);
     if (w->lua->spec->memory)
-        lkl_ceiling_start(w->lua->L, &w->lua->ceiling, w->lua->spec->memory);
+        w->lua->ceiling.max = w->lua->spec->memory;
     return w;
 }
 
@@ -484,7 +484,10 @@ static void finish_error(worker_state *w, kl_run *run, lua_State *co)
     lkl_state_push(L, "verdict");
     lua_xmove(co, L, 1);
     if (pcall_turn(w, 1, 3)) {
-        kl_run_finish(run, KL_RESULT_ERROR, 0, w->lua->budget.message ? w->lua->budget.message : "an error that cannot be shown", w->lua->traceback);
+        const char *over = w->lua->budget.message;      /* its text was a function of the script */
+        if (over)
+            kl_run_spent(run, KL_SPENT_CPU);
+        kl_run_finish(run, KL_RESULT_ERROR, 0, over ? over : "an error that cannot be shown", w->lua->traceback);
         lua_pop(L, 1);
     } else {
         finish(run, L, w->lua->traceback);
@@ -499,11 +502,24 @@ static void finish_over(worker_state *w, kl_run *run, kl_over why)
     kl_run_finish(run, KL_RESULT_ERROR, 0, w->lua->budget.message, w->lua->budget.traceback);
 }
 
-/* The ceiling was in the way (or the machine's end). */
+/* The ceiling was in the way (or the machine's end). The stack is gone by now, but the line is known. */
+static char *too_big(const worker_state *w)
+{
+    const char *where = w->lua->ceiling.where;
+    return kl_sprintf("%s%snot enough memory: a worker's state may hold %zu KiB (`memory` of %s); raise it, or keep less at once", where, *where ? ": " : "",
+        w->lua->ceiling.max >> 10, w->lua->controller);
+}
+
+/* What a key or a function held is garbage now, and the next one starts with room. What is left, others hold. */
+static void make_room(worker_state *w)
+{
+    lua_gc(w->lua->L, LUA_GCCOLLECT);
+    w->lua->worn |= lkl_ceiling_is_worn(&w->lua->ceiling);
+}
+
 static void finish_too_big(worker_state *w, kl_run *run)
 {
-    char *why = kl_sprintf("not enough memory: a worker's state may hold %zu KiB (`memory` of %s); raise it, or keep less at once", w->lua->ceiling.max >> 10,
-        kl_run_spec(run)->name);
+    char *why = too_big(w);
     kl_run_spent(run, KL_SPENT_MEMORY);
     kl_run_finish(run, KL_RESULT_ERROR, 0, why, NULL);
     kl_free(why);
@@ -563,7 +579,7 @@ static void finish_failed(worker_state *w, kl_run *run, lua_State *co, int st, k
         finish_over(w, run, over);
     else if (w->hook)
         finish_raised(w, run, co, w->lua->traceback);
-    else if (st == LUA_ERRMEM && w->lua->ceiling.max)
+    else if (st == LUA_ERRMEM)
         finish_too_big(w, run);
     else
         finish_error(w, run, co);
@@ -578,7 +594,8 @@ static kl_over turn(worker_state *w, kl_run *run, int narg, int *st, int *n)
     s->reader = kl_run_reader(run);
     s->key = k->co;
     s->serial = k->serial;
-    s->ceiling.on = s->ceiling.max;
+    s->ceiling.on = true;
+    *s->ceiling.where = 0;
     lkl_budget_enter(s, k->co, &t);
     *st = lua_resume(k->co, s->L, narg, n);
     kl_over over = lkl_budget_leave(s);
@@ -612,7 +629,7 @@ static kl_run_state drive(worker_state *w, kl_run *run, int narg)
     kl_free(w->lua->traceback);
     w->lua->traceback = NULL;
     if (st == LUA_ERRMEM)
-        lua_gc(w->lua->L, LUA_GCCOLLECT);      /* what the key held is garbage now, and the next one starts with room */
+        make_room(w);
     return KL_RUN_DONE;
 }
 
@@ -669,6 +686,11 @@ static bool rest(void *state, bool idle)
 {
     worker_state *w = state;
     return lkl_gc_rest(w->lua, idle);
+}
+
+static bool worn(void *state)
+{
+    return ((worker_state *)state)->lua->worn;
 }
 
 static void abandon(void *state, kl_run *run)
@@ -731,14 +753,21 @@ static kl_status call_fn(fn_call *c, kl_reader *reader, kl_err *err)
     c->w->lua->key = L;
     kl_terms t = terms(c->w, NULL);
     lkl_budget_enter(c->w->lua, L, &t);
+    c->w->lua->ceiling.on = true;
+    *c->w->lua->ceiling.where = 0;
     lua_pushcfunction(L, call_protected);
     lua_pushlightuserdata(L, c);
     int failed = lua_pcall(L, 1, 0, 0);
-    char *text = failed ? lkl_state_error(L, NULL) : NULL;
+    c->w->lua->ceiling.on = false;
+    char *text = failed == LUA_ERRMEM ? too_big(c->w) : failed ? lkl_state_error(L, NULL) : NULL;
+    if (failed == LUA_ERRMEM)
+        lua_pop(L, 1);
     kl_over over = lkl_budget_leave(c->w->lua);
     lkl_budget_clean(c->w->lua, L);
+    if (failed == LUA_ERRMEM)
+        make_room(c->w);
     if (failed || over)
-        st = kl_fail(err, over ? KL_ETIMEOUT : KL_ESCRIPT, "%s", over ? c->w->lua->budget.message : text);
+        st = kl_fail(err, over ? KL_ETIMEOUT : failed == LUA_ERRMEM ? KL_ETOOBIG : KL_ESCRIPT, "%s", over ? c->w->lua->budget.message : text);
     kl_free(text);
     c->w->lua->reader = NULL;
     c->w->lua->key = NULL;
@@ -782,7 +811,7 @@ static void program_free(kl_program *p)
 /* Of a program that has its bundle. */
 static kl_status load_bundle(lkl_program *p, const char *path, kl_program **out, kl_err *err)
 {
-    static const kl_program_ops ops = {.open = open_state, .close = close_state, .start = start, .resume = resume, .rest = rest, .abandon = abandon, .map = map,
+    static const kl_program_ops ops = {.open = open_state, .close = close_state, .start = start, .resume = resume, .rest = rest, .worn = worn, .abandon = abandon, .map = map,
         .index = index_of, .predicate = predicate, .free = program_free};
     p->base.ops = &ops;
     p->base.name = p->bundle.sources[0].path;

@@ -456,6 +456,13 @@ char *lkl_state_error(lua_State *co, char **traceback)
     return text;
 }
 
+static char *too_big(const lkl_state *s)
+{
+    const char *where = s->ceiling.where;
+    return kl_sprintf("%s%sloading needs more than %zu KiB of memory: a script returns tables and functions, the work belongs into reconcile", where, *where ? ": " : "",
+        s->ceiling.max >> 10);
+}
+
 kl_status lkl_state_new(lkl_bundle *bundle, bool loading, lkl_state **out, kl_err *err)
 {
     lkl_state *s = kl_new(lkl_state);
@@ -472,12 +479,15 @@ kl_status lkl_state_new(lkl_bundle *bundle, bool loading, lkl_state **out, kl_er
 #endif
     *(lkl_state **)lua_getextraspace(s->L) = s;
     s->key = s->L;
+    lkl_ceiling_start(s->L, &s->ceiling, LKL_MEMORY_DEFAULT, &s->budget.running);
     lkl_budget_open(s);
     lkl_budget_enter(s, s->L, &(kl_terms){.cpu = LOAD_MAX, .deadline = KL_NEVER});
+    s->ceiling.on = true;
     lua_pushcfunction(s->L, setup);
     lua_pushlightuserdata(s->L, s);
     int failed = lua_pcall(s->L, 1, 0, 0);
-    char *text = failed ? lkl_state_error(s->L, NULL) : NULL;
+    s->ceiling.on = false;
+    char *text = failed == LUA_ERRMEM ? too_big(s) : failed ? lkl_state_error(s->L, NULL) : NULL;
     kl_over over = lkl_budget_leave(s);
     lkl_budget_clean(s, s->L);
     if (failed || over) {

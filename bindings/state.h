@@ -28,7 +28,8 @@ typedef struct lkl_state {
 #ifdef KL_DEBUG
     lkl_stress stress;
 #endif
-    lkl_ceiling ceiling;       /* max 0: there is none */
+    lkl_ceiling ceiling;
+    bool worn;                 /* it holds too much that is no key's: another one should take its place */
     lkl_budget budget;
     size_t gc_last, gc_full;   /* bytes that the last collection, and the last full one, left */
 } lkl_state;

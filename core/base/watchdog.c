@@ -8,7 +8,9 @@
 
 #include <signal.h>
 
+#include "base/buf.h"
 #include "base/heap.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/sync.h"
 
@@ -43,7 +45,6 @@ static void first_look(kl_guard *g, unsigned turn, kl_time now)
     g->seen = turn;
     g->began = now;
     g->ended = 0;
-    g->told = false;
     if (turn & 1)
         g->used = kl_clock_cpu_of(atomic_load(&g->thread));
 }
@@ -70,10 +71,8 @@ static void end(kl_guard *g, unsigned turn, kl_over why, kl_time now)
     int signal = atomic_load(&all.signal);
     if (signal)
         kl_thread_signal(atomic_load(&g->thread), signal);
-    if (g->stuck && !g->told && now - g->ended >= KL_WATCHDOG_STUCK && atomic_load(&g->turn) == turn) {
-        g->told = true;
-        g->stuck(g->arg, (kl_over)(atomic_load(&g->over) & 3));
-    }
+    if (g->stuck && !g->told.name && now - g->ended >= KL_WATCHDOG_STUCK && atomic_load(&g->turn) == turn)
+        g->stuck(g->arg, &g->told);
 }
 
 /* When to look again; KL_NEVER: it rests, and did at the last look. */
@@ -96,11 +95,17 @@ static kl_time look_at(kl_guard *g, kl_time now)
     return least(next, most(atomic_load(&g->deadline), now + LOOK_MIN));
 }
 
-static kl_time look_around_locked(kl_time now) KL_REQUIRES(all.mu)
+/* What is to be logged of it is added to news. */
+static kl_time look_around_locked(kl_time now, kl_buf *news) KL_REQUIRES(all.mu)
 {
     kl_time next = KL_NEVER;
-    for (kl_list *n = all.guards.next; n != &all.guards; n = n->next)
-        next = least(next, look_at(KL_CONTAINER(n, kl_guard, link), now));
+    for (kl_list *n = all.guards.next; n != &all.guards; n = n->next) {
+        kl_guard *g = KL_CONTAINER(n, kl_guard, link);
+        bool known = g->told.name;
+        next = least(next, look_at(g, now));
+        if (g->told.name && !known)
+            kl_buf_printf(news, "%s%s: %s", news->len ? "; " : "", g->told.name, g->told.story);
+    }
     return next;
 }
 
@@ -110,15 +115,19 @@ static void dog_main(void *arg)
     for (;;) {
         unsigned rung = kl_bell_look(&d->bell);
         kl_time next = KL_NEVER;
+        kl_buf news = KL_BUF_INIT;
         kl_lock(&all.mu);
         bool leave = atomic_load(&d->leave);
         for (int i = 0; i < 2 && !leave && next == KL_NEVER; i++) {
             atomic_store(&d->asleep, i == 1);
-            next = look_around_locked(kl_clock_now(kl_clock_real()));
+            next = look_around_locked(kl_clock_now(kl_clock_real()), &news);
         }
         if (next != KL_NEVER)
             atomic_store(&d->asleep, false);
         kl_unlock(&all.mu);
+        if (news.len)
+            kl_error("a thread is lost until what it called returns", "what=%s", kl_log_quoted(kl_buf_str(&news)));
+        kl_buf_fini(&news);
         if (leave)
             return;
         kl_bell_wait(&d->bell, rung, next);
@@ -127,7 +136,7 @@ static void dog_main(void *arg)
 
 /* --- guards ------------------------------------------------------------------------------------------------------------------------ */
 
-void kl_guard_init(kl_guard *g, void (*stuck)(void *arg, kl_over why), void *arg)
+void kl_guard_init(kl_guard *g, void (*stuck)(void *arg, kl_stuck *out), void *arg)
 {
     *g = (kl_guard){.stuck = stuck, .arg = arg};
     atomic_init(&g->deadline, KL_NEVER);
@@ -183,11 +192,35 @@ void kl_guard_enter(kl_guard *g, const kl_terms *t)
         kl_bell_ring(&d->bell);
 }
 
+/* After a turn that was over: waits for whoever tells of it just now. */
+static void come_back(kl_guard *g)
+{
+    kl_lock(&all.mu);
+    kl_stuck told = g->told;
+    g->told = (kl_stuck){0};
+    kl_unlock(&all.mu);
+    if (told.name)
+        kl_warn("what was stuck came back", "what=%s", told.name);
+    kl_free(told.name);
+    kl_free(told.story);
+}
+
 kl_over kl_guard_leave(kl_guard *g)
 {
     kl_over over = kl_guard_over(g);
-    atomic_store_explicit(&g->turn, atomic_load_explicit(&g->turn, memory_order_relaxed) + 1, memory_order_release);
+    atomic_store_explicit(&g->turn, atomic_load_explicit(&g->turn, memory_order_relaxed) + 1, over ? memory_order_seq_cst : memory_order_release);
+    if (over)
+        come_back(g);
     return over;
+}
+
+void kl_watchdog_stuck(void (*fn)(void *arg, const kl_stuck *s), void *arg)
+{
+    kl_lock(&all.mu);
+    for (kl_list *n = all.guards.next; n != &all.guards; n = n->next)
+        if (KL_CONTAINER(n, kl_guard, link)->told.name)
+            fn(arg, &KL_CONTAINER(n, kl_guard, link)->told);
+    kl_unlock(&all.mu);
 }
 
 /* --- signals ------------------------------------------------------------------------------------------------------------------------ */

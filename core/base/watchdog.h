@@ -32,6 +32,12 @@ typedef struct kl_terms {
     const atomic_bool *stop;   /* to be watched while the guard lives; NULL: none */
 } kl_terms;
 
+/* A turn that does not end. */
+typedef struct kl_stuck {
+    char *name;                /* what it is, as a check of health is called: "worker/hello" */
+    char *story;               /* for people; both are kl_alloc'ed */
+} kl_stuck;
+
 /* Zeroed but for kl_guard_init; its members are the dog's and the functions' here. */
 typedef struct kl_guard {
     kl_list link;
@@ -40,17 +46,19 @@ typedef struct kl_guard {
     _Atomic kl_time cpu, deadline;
     const atomic_bool *_Atomic stop;
     atomic_uint_fast64_t thread;           /* who is in it */
-    void (*stuck)(void *arg, kl_over why);
+    void (*stuck)(void *arg, kl_stuck *out);
     void *arg;
     unsigned seen;                         /* the dog's: the turn of its last look */
     kl_time began, used, ended;            /* ... and of that: when it was first seen, with how much on its thread's clock, and since when it is over */
-    bool told;
+    kl_stuck told;                         /* name NULL: it is not stuck */
 } kl_guard;
 
-/* stuck (may be NULL) is called on the dog's thread, once for a turn that is over since KL_WATCHDOG_STUCK; it may not touch guards. Any thread;
- * kl_guard_fini after the last turn, and nothing of the guard is looked at or called any more when it returns. */
-void kl_guard_init(kl_guard *g, void (*stuck)(void *arg, kl_over why), void *arg);
+/* stuck (may be NULL) tells of a turn that is over since KL_WATCHDOG_STUCK. It is called on the dog's thread, once, while that turn lasts: who is in it
+ * waits in kl_guard_leave. It may not touch guards. kl_guard_fini after the last turn; nothing of the guard is looked at or called any more when it returns. Any thread. */
+void kl_guard_init(kl_guard *g, void (*stuck)(void *arg, kl_stuck *out), void *arg);
 void kl_guard_fini(kl_guard *g);
+/* What is stuck now, one by one; fn may not touch guards. Any thread. */
+void kl_watchdog_stuck(void (*fn)(void *arg, const kl_stuck *s), void *arg);
 
 /* A turn, on the calling thread. It costs no system call while the dog is awake. Not nested. */
 void kl_guard_enter(kl_guard *g, const kl_terms *t);

@@ -190,7 +190,7 @@ void kl_controller_stage(kl_controller *c, kl_program *p, size_t index, int gene
     if (c->next)
         kl_wiring_retire(c->next);
     c->next = kl_wiring_new(&(kl_wiring_options){.caches = c->env.caches, .loop = c->env.loop, .mapper = c->env.mapper, .clock = c->env.clock,
-        .queue = c->queue, .own_writes = c->own_writes, .program = p, .index = index, .generation = generation, .gone = wiring_gone, .gone_arg = c,
+        .queue = c->queue, .own_writes = c->own_writes, .metrics = c->metrics, .program = p, .index = index, .generation = generation, .gone = wiring_gone, .gone_arg = c,
         .hold = hold, .release = release, .hold_arg = c, .ours = is_ours, .ours_arg = c});
     c->wirings++;
 }
@@ -421,6 +421,12 @@ static void tell_why(kl_controller *c)
 
 /* --- leadership ------------------------------------------------------------------------------------------------------------------ */
 
+/* Whether the present generation's workers may take keys: its office is open, and none of its functions was a runaway. */
+static bool may_work(const kl_controller *c)
+{
+    return kl_office_open(c->office) && !(c->current && kl_wiring_spent(c->current));
+}
+
 /* Without a lease workers end what they run, too: nothing of it would be let through. */
 static void hurry(kl_controller *c)
 {
@@ -488,7 +494,7 @@ void kl_controller_advance(kl_controller *c)
     const kl_controller_spec *spec = c->current ? kl_wiring_logic(c->current)->spec : NULL;
     bool have = c->n_workers;
     kl_unlock(&c->mu);
-    if (have && (c->moving || !kl_office_open(c->office))) {
+    if (have && (c->moving || !may_work(c))) {
         workers_fit(c, 0);
         have = false;
     }
@@ -499,7 +505,7 @@ void kl_controller_advance(kl_controller *c)
         if (c->moving)
             move(c);
     }
-    if (spec && !have && !c->working && kl_office_open(c->office))
+    if (spec && !have && !c->working && may_work(c))
         begin_work(c, spec);
 }
 

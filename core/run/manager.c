@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sync.h"
+#include "base/watchdog.h"
 #include "run/controller.h"
 #include "run/endpoints.h"
 #include "run/office.h"
@@ -849,10 +850,17 @@ static void check_election(kl_manager *m, kl_checks *out)
     kl_free(why);
 }
 
+/* Only a new process helps a thread that does not come back. */
+static void check_stuck(void *arg, const kl_stuck *s)
+{
+    kl_checks_add(arg, s->name, s->story);
+}
+
 void kl_manager_checks(kl_manager *m, bool readiness, kl_checks *out)
 {
     kl_checks_add(out, "ping", NULL);
     if (!readiness) {
+        kl_watchdog_stuck(check_stuck, out);
         check_election(m, out);
         return;
     }

@@ -49,7 +49,8 @@ int kl__own_priority(kl_wiring *w, void *state, const kl_value *object)
             n = within(kl_value_double(v, 0));
     } else if (s->priority_of.fn && state && object) {
         kl_err err = KL_ERR_INIT;
-        if (w->logic.program->ops->index(state, s->priority_of.fn, object, take_number, &n, &err))
+        kl_status st = w->logic.program->ops->index(state, s->priority_of.fn, object, take_number, &n, &err);
+        if (st && !kl__mapper_state_spent(w->mapper, st, "`priority` function", object, &err))
             complain(w, "the `priority` function failed; the key is as urgent as any", object, &err);
         kl_err_fini(&err);
     }
@@ -222,12 +223,21 @@ static void emit_key(void *arg, const char *key)
     enqueue(e->w, e->state, key, NULL, e->priority);
 }
 
-static void map_one(kl_wiring *w, void *state, size_t fn, const kl_value *o, int priority)
+static char *of_kind(const char *function, const char *kind)
+{
+    return kl_sprintf("%s of watches[\"%s\"]", function, kind);
+}
+
+static void map_one(kl_feed *f, void *state, const kl_value *o, int priority)
 {
     kl_err err = KL_ERR_INIT;
+    kl_wiring *w = f->w;
     emission e = {w, state, priority};
-    if (w->logic.program->ops->map(state, fn, &w->reader, o, emit_key, &e, &err))
+    kl_status st = w->logic.program->ops->map(state, f->watch->fn, &w->reader, o, emit_key, &e, &err);
+    char *which = st ? of_kind("mapping function", f->watch->kind) : NULL;
+    if (st && !kl__mapper_state_spent(w->mapper, st, which, o, &err))
         complain(w, "a mapping function failed; this event woke nobody", o, &err);
+    kl_free(which);
     kl_err_fini(&err);
 }
 
@@ -245,7 +255,7 @@ static void deliver(kl_feed *f, void *state, const kl_value *old, const kl_value
         if (f->role == KL_ROLE_OWNS || f->watch->how != KL_MAP_FN)
             deliver_one(f, state, both[i], priority);
         else if (state)
-            map_one(f->w, state, f->watch->fn, both[i], priority);
+            map_one(f, state, both[i], priority);
     }
 }
 
@@ -253,10 +263,15 @@ static bool predicate_passes(kl_wiring *w, void *state, const pending_event *e)
 {
     kl_err err = KL_ERR_INIT;
     bool pass = true;                      /* a broken predicate must not hide changes */
-    if (w->logic.program->ops->predicate(state, e->feed->when->fn, e->now, e->old, &pass, &err)) {
+    kl_status st = w->logic.program->ops->predicate(state, e->feed->when->fn, e->now, e->old, &pass, &err);
+    char *which = !st ? NULL : e->feed->role == KL_ROLE_WATCH ? of_kind("`when` function", e->feed->watch->kind) : kl_strdup("`when` function");
+    if (st && kl__mapper_state_spent(w->mapper, st, which, e->now, &err)) {
+        pass = false;                      /* nothing more is done here */
+    } else if (st) {
         complain(w, "the `when` function failed; the event passes", e->now, &err);
         pass = true;
     }
+    kl_free(which);
     kl_err_fini(&err);
     return pass;
 }
@@ -268,7 +283,7 @@ static void run_pending(void *arg)
     kl_lock(&w->mu);
     kl_map_take(w->pending, e->slot);
     kl_unlock(&w->mu);
-    bool active = atomic_load(&w->active);
+    bool active = atomic_load(&w->active) && !kl_wiring_spent(w);
     void *state = active ? kl__mapper_state_open(w->mapper) : NULL;
     bool ask = e->ask && state && e->old && e->now;      /* who cannot be asked must not hide changes */
     if (active && (!ask || predicate_passes(w, state, e)))

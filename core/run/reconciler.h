@@ -37,8 +37,11 @@ typedef struct kl_program_ops {
     /* Between keys, optional: housekeeping of the state in small bounded steps; true: something was done. `idle`: no key is ready, so now
      * is better than later. */
     bool (*rest)(void *state, bool idle);
+    /* Between keys, optional: the state is to be replaced by a fresh one of the same generation. What runs on it ends on it. */
+    bool (*worn)(void *state);
     void (*abandon)(void *state, kl_run *run);        /* while WAITING: timeout or shutdown; free what it holds, finish is not called */
-    /* Functions of the script, on the mapper thread. Optional when no spec names any. */
+    /* Functions of the script, on the mapper thread (of `serial`: the worker's). KL_ETIMEOUT and KL_ETOOBIG mean that a budget was spent, of
+     * processor time or memory; then the mapper calls none of that controller again. Optional when no spec names any. */
     kl_status (*map)(void *state, size_t fn, kl_reader *reader, const kl_value *object, kl_emit_fn *emit_key, void *arg, kl_err *err);
     kl_status (*index)(void *state, size_t fn, const kl_value *object, kl_emit_fn *emit_value, void *arg, kl_err *err);
     kl_status (*predicate)(void *state, size_t fn, const kl_value *now, const kl_value *old, bool *pass, kl_err *err);

@@ -21,6 +21,8 @@ static void mapper_state_close(void *arg)
     if (m->state)
         m->program->ops->close(m->state);
     kl_program_unref(m->program);
+    kl_free(atomic_load(&m->spent));
+    kl_free(m->controller);
     kl_free(m);
 }
 
@@ -32,8 +34,8 @@ void kl__mapper_state_unref(kl_mapper_state *m)
 
 void *kl__mapper_state_open(kl_mapper_state *m)
 {
-    if (m->state)
-        return m->state;
+    if (m->state || atomic_load(&m->spent))
+        return atomic_load(&m->spent) ? NULL : m->state;
     kl_err err = KL_ERR_INIT;
     m->state = m->program->ops->open(m->program, m->index, &err);
     if (!m->state && !m->failed)
@@ -42,6 +44,26 @@ void *kl__mapper_state_open(kl_mapper_state *m)
     m->failed = !m->state;
     kl_err_fini(&err);
     return m->state;
+}
+
+bool kl__mapper_state_spent(kl_mapper_state *m, kl_status st, const char *function, const kl_value *o, const kl_err *err)
+{
+    if (st != KL_ETIMEOUT && st != KL_ETOOBIG)
+        return false;
+    if (atomic_load(&m->spent))
+        return true;
+    void (*changed)(void *), *changed_arg;
+    char *key = kl_object_key(o);
+    kl_error("a function spent its budget: the controller is parked until its script changes", "controller=%s function=%s kind=%s key=%s error=%s", m->controller,
+        kl_log_quoted(function), kl_object_kind(o), key, kl_log_quoted(kl_err_message(err)));
+    if (m->metrics)
+        kl_metrics_spent(m->metrics, st == KL_ETOOBIG ? KL_SPENT_MEMORY : KL_SPENT_CPU);
+    atomic_store(&m->spent, kl_sprintf("the %s failed for %s %s: %s", function, kl_object_kind(o), key, kl_err_message(err)));
+    kl_free(key);
+    kl_caches_notify(m->caches, &changed, &changed_arg);
+    if (changed)
+        kl_loop_post(m->loop, changed, changed_arg);
+    return true;
 }
 
 static bool has_functions(const kl_controller_spec *s)
@@ -153,7 +175,8 @@ kl_wiring *kl_wiring_new(const kl_wiring_options *o)
         feed(w, KL_ROLE_WATCH, s->watches[i].kind, &s->watches[i].when, &s->watches[i]);
     if (has_functions(s)) {
         w->mapper = kl_new(kl_mapper_state);
-        *w->mapper = (kl_mapper_state){.mapper = o->mapper, .program = kl_program_ref(o->program), .index = o->index};
+        *w->mapper = (kl_mapper_state){.mapper = o->mapper, .program = kl_program_ref(o->program), .index = o->index, .controller = kl_strdup(s->name),
+            .metrics = o->metrics, .caches = o->caches, .loop = o->loop};
         atomic_init(&w->mapper->refs, 1);
     }
     for (size_t i = 0; i < s->n_indexes; i++) {
@@ -183,12 +206,15 @@ static void index_fn(void *arg, const kl_value *o, kl_index_emit *emit, void *em
     index_call *c = arg;
     void *state = kl__mapper_state_open(c->m);
     kl_err err = KL_ERR_INIT;
-    if (state && c->m->program->ops->index(state, c->spec->fn, o, emit, emit_arg, &err) && c->complaints++ < COMPLAINTS_MAX) {
+    kl_status st = state ? c->m->program->ops->index(state, c->spec->fn, o, emit, emit_arg, &err) : KL_OK;
+    char *which = st ? kl_sprintf("function of index %s", c->spec->name) : NULL;
+    if (st && !kl__mapper_state_spent(c->m, st, which, o, &err) && c->complaints++ < COMPLAINTS_MAX) {
         char *key = kl_object_key(o);
         kl_error("an index function failed; the object is not in this index", "controller=%s index=%s kind=%s key=%s error=%s", c->controller,
             c->spec->name, c->spec->kind, key, kl_log_quoted(kl_err_message(&err)));
         kl_free(key);
     }
+    kl_free(which);
     kl_err_fini(&err);
 }
 
@@ -264,7 +290,12 @@ bool kl_wiring_advance(kl_wiring *w)
             f->sub = kl_informer_subscribe(f->need->informer, &(kl_handler){.on_event = kl__feed_event, .on_lull = kl__feed_lull, .on_synced = kl__feed_synced, .arg = f});
         ready &= f->sub && atomic_load(&f->told);     /* else the first news would repeat what kl_wiring_activate enqueues */
     }
-    return ready && !w->problem;
+    return ready && !w->problem && !kl_wiring_spent(w);
+}
+
+bool kl_wiring_spent(const kl_wiring *w)
+{
+    return w->mapper && atomic_load(&w->mapper->spent);
 }
 
 bool kl_wiring_outdated(const kl_wiring *w)
@@ -278,9 +309,9 @@ bool kl_wiring_outdated(const kl_wiring *w)
 char *kl_wiring_why(kl_wiring *w, bool *parked)
 {
     *parked = false;
-    if (w->problem) {
+    if (w->problem || kl_wiring_spent(w)) {
         *parked = true;
-        return kl_strdup(w->problem);
+        return kl_strdup(w->problem ? w->problem : atomic_load(&w->mapper->spent));
     }
     kl_buf why = KL_BUF_INIT;
     for (size_t i = 0; i < w->n_needs; i++) {

@@ -23,6 +23,7 @@ typedef struct kl_wiring_options {
     kl_program *program;               /* a reference is taken */
     size_t index;
     int generation;
+    kl_controller_metrics *metrics;    /* which count what its functions spend; may be NULL */
     void (*gone)(void *arg);           /* on the loop: the wiring is freed, nothing of it touches the queue any more; may be NULL */
     void *gone_arg;
     /* Around a run of events on one thread: the queue's wakes of that thread may wait until the release. Any thread; may be NULL. */
@@ -51,6 +52,8 @@ kl_wiring *kl_wiring_of(kl_logic *l);
 const kl_value *kl_wiring_object(kl_wiring *w, const char *key);      /* any thread: of the controller's resource; a new reference */
 /* A kind of it is another thing by now (kl_cache_outdated): it should be wired again. */
 bool kl_wiring_outdated(const kl_wiring *w);
+/* One of its functions spent its budget: it feeds nothing any more, and only another generation heals that. */
+bool kl_wiring_spent(const kl_wiring *w);
 /* Why it is not ready: "waiting for v1/Pod", or the problems of its caches. NULL when ready. Caller frees. */
 char *kl_wiring_why(kl_wiring *w, bool *parked);
 

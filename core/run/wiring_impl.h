@@ -16,10 +16,17 @@ typedef struct kl_mapper_state {
     size_t index;
     void *state;
     bool failed;                       /* the last time; said once */
+    _Atomic(char *) spent;             /* a function took more than it may: which and how, and none is called any more; NULL: all is well. Set once */
+    char *controller;                  /* for that: whose functions they are, who counts it, and who wants to hear of it */
+    kl_controller_metrics *metrics;    /* may be NULL */
+    kl_caches *caches;
+    kl_loop *loop;
 } kl_mapper_state;
 kl_mapper_state *kl__mapper_state_ref(kl_mapper_state *m);
 void kl__mapper_state_unref(kl_mapper_state *m);
 void *kl__mapper_state_open(kl_mapper_state *m);       /* mapper thread; NULL after a failure, logged when it is the first in a row */
+/* A function failed over `o`. When a budget was spent its controller is parked, and true is said: that is told. Mapper thread. */
+bool kl__mapper_state_spent(kl_mapper_state *m, kl_status st, const char *function, const kl_value *o, const kl_err *err);
 
 typedef enum kl_role { KL_ROLE_PRIMARY, KL_ROLE_OWNS, KL_ROLE_WATCH } kl_role;
 

@@ -64,14 +64,22 @@ static void gens_sweep(kl_worker *w)
     }
 }
 
+/* Of the present generation, and good for another key. */
+static bool is_fresh(kl_worker *w, const kl_gen_state *g)
+{
+    bool (*worn)(void *) = g->logic->program->ops->worn;
+    return w->o.is_current(w->o.arg, g->logic) && !(worn && worn(g->state));
+}
+
 /* The state of the present generation, opened when it is new here; NULL when it cannot be opened now. */
 static kl_gen_state *gen_current(kl_worker *w, kl_time now)
 {
     kl_gen_state *g = gen_newest(w);
-    if (g && w->o.is_current(w->o.arg, g->logic))
+    if (g && is_fresh(w, g))
         return g;
     kl_logic *l = w->o.logic(w->o.arg);
-    if (g && g->logic == l) {
+    bool same = g && g->logic == l;
+    if (same && is_fresh(w, g)) {
         w->o.logic_unref(w->o.arg, l);
         return g;
     }
@@ -89,6 +97,9 @@ static kl_gen_state *gen_current(kl_worker *w, kl_time now)
         w->o.logic_unref(w->o.arg, l);
         return NULL;
     }
+    if (same)
+        kl_info("a worker's Lua state was replaced by a fresh one: it held more than half of what it may, after a full collection",
+            "controller=%s generation=%d worker=%d", w->o.name, l->generation, w->number);
     g = kl_new(kl_gen_state);
     g->logic = l;
     g->state = state;
@@ -102,7 +113,7 @@ static kl_gen_state *gen_current(kl_worker *w, kl_time now)
 static kl_gen_state *gen_wanted(kl_worker *w, kl_time now, kl_time *next)
 {
     kl_gen_state *g = gen_newest(w);
-    if (g && w->o.is_current(w->o.arg, g->logic))
+    if (g && is_fresh(w, g))
         return g;
     kl_time due = kl_workqueue_more(w->o.queue);
     if (due <= now)
@@ -372,6 +383,8 @@ static bool may_run(kl_worker *w, kl_gen_state *g, const kl_queue_item *item, co
 /* A run that cannot begin has failed like one that did. */
 static void run_fail(kl_run *r, const kl_err *err, kl_time now)
 {
+    if (err->status == KL_ETIMEOUT || err->status == KL_ETOOBIG)
+        kl_run_spent(r, err->status == KL_ETOOBIG ? KL_SPENT_MEMORY : KL_SPENT_CPU);
     kl_run_finish(r, KL_RESULT_ERROR, 0, kl_err_message(err), NULL);
     run_end(r, now);
 }
@@ -528,7 +541,7 @@ kl_time kl_worker_step(kl_worker *w)
         kl_queue_item item;
         int waits = 0;
         while (g && mine && waits < WAITS_MAX && has_room(w, g) && may_act(w) && kl_workqueue_try_get(w->o.queue, now, &item)) {
-            mine = !w->o.turn;
+            mine = !w->o.turn && !atomic_load(&w->draining);
             /* Asked again after the key was taken: a generation is published before it enqueues, so this is the one that did. */
             g = gen_current(w, now);
             if (w->o.more)

@@ -117,6 +117,12 @@ local function check_cpu(self, x)
   end
 end
 
+--- What a run may spend; of webhooks, too.
+function M.check_budgets(self, spec)
+  check_cpu(self, spec.cpu)
+  check_memory(self, spec.memory)
+end
+
 --- Checks those keys and puts them into self.
 function M.check(self, spec)
   check_priority(self, spec.priority)
@@ -129,8 +135,13 @@ function M.check(self, spec)
   check_cron(self, spec.cron)
   check_leader(self, spec.leader)
   check_shard(self, spec.shard)
-  check_cpu(self, spec.cpu)
-  check_memory(self, spec.memory)
+  M.check_budgets(self, spec)
+end
+
+--- Their lines in the text of `kubelua check`; line(word, text).
+function M.describe_budgets(c, line)
+  if c.cpu then line("cpu", ("%gs between two waits"):format(c.cpu)) end
+  if c.memory then line("memory", ("%d bytes per worker"):format(c.memory)) end
 end
 
 --- Adds its lines to the text of `kubelua check`; line(word, text).
@@ -146,8 +157,7 @@ function M.describe(c, line)
   for _, text in ipairs(c.cron or {}) do line("cron", text) end
   if c.leader then line("leader", ({ manager = "with the process", none = "runs in every replica", own = "a lease of its own" })[c.leader]) end
   if c.shard then line("shard", ({ key = "by key", namespace = "by namespace", never = "not sharded" })[c.shard]) end
-  if c.cpu then line("cpu", ("%gs between two waits"):format(c.cpu)) end
-  if c.memory then line("memory", ("%d bytes per worker"):format(c.memory)) end
+  M.describe_budgets(c, line)
 end
 
 return M

@@ -2,10 +2,12 @@
 -- through it.
 --
 --   kube.webhook { name, resource, operations, subresources, scope, namespaces, namespace_selector, object_selector, match_conditions,
---     match_policy, reinvocation, failure_policy, timeout, side_effects, reads, fields, workers, concurrency, mutate | validate }
+--     match_policy, reinvocation, failure_policy, timeout, side_effects, reads, fields, workers, concurrency, cpu, memory,
+--     mutate | validate }
 
 local checks = require "kubelua.checks"
 local core = require "kubelua.core"
+local scheduling = require "kubelua.scheduling"
 local suggest = require "kubelua.suggest"
 
 local run = core.run
@@ -31,6 +33,8 @@ local M = {}
 ---@field fields? table                    what of these is kept, by kind
 ---@field workers? integer                 threads
 ---@field concurrency? integer             requests in flight per worker
+---@field cpu? string|number               processor time of one request between two waits: "100ms"
+---@field memory? string|integer           what one worker's Lua state may hold: "8Mi"
 ---@field mutate? fun(obj: kubelua.draft, req: kubelua.AdmissionRequest): any, string?
 ---@field validate? fun(obj: kubelua.view, req: kubelua.AdmissionRequest): any, string?
 
@@ -42,7 +46,7 @@ Webhook.__index = Webhook
 local KEYS = {
   name = true, resource = true, operations = true, subresources = true, scope = true, namespaces = true, namespace_selector = true,
   object_selector = true, match_conditions = true, match_policy = true, reinvocation = true, failure_policy = true, timeout = true,
-  side_effects = true, reads = true, fields = true, workers = true, concurrency = true, mutate = true, validate = true,
+  side_effects = true, reads = true, fields = true, workers = true, concurrency = true, cpu = true, memory = true, mutate = true, validate = true,
 }
 local OPERATIONS = { "CREATE", "UPDATE", "DELETE", "CONNECT" }
 -- A webhook's name in its configuration is a domain of three words at least.
@@ -192,6 +196,7 @@ function M.webhook(spec)
   check_fields(self, spec.fields)
   self.workers = checks.count(self, "workers", spec.workers, 1, 256)
   self.concurrency = checks.count(self, "concurrency", spec.concurrency, 1, 10000)
+  scheduling.check_budgets(self, spec)
   if spec.reinvocation ~= nil and not self.mutating then fail(self, "reinvocation is for mutate; a validate sees the object when all have changed it") end
   local _, dots = spec.name:gsub("%.", "")
   self.asked_in = spec.namespaces
@@ -227,6 +232,7 @@ function M.describe(h, line)
   line("on failure", h.ignore and "allowed (Ignore)" or "denied (Fail)")
   line("timeout", ("%gs"):format(h.timeout))
   if h.workers then line("workers", h.workers) end
+  scheduling.describe_budgets(h, line)
 end
 
 -- ---------------------------------------------------------------- what a function may return or raise

@@ -211,7 +211,7 @@ servers.each(function(name, start)
     end)
 
     it("answers before the API server gives up", function()
-      begin(script(hook, ns, [[timeout = "3s", validate = function(obj, req) ]] .. PROBE .. [[
+      begin(script(hook, ns, [[timeout = "3s", cpu = "1m", validate = function(obj, req) ]] .. PROBE .. [[
         local until_then = os.time() + 5
         while os.time() < until_then do end end]]))
       in_force(probed())

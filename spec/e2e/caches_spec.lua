@@ -38,22 +38,11 @@ end
 servers.each(function(server_name, start)
   describe("the caches of a controller, against " .. server_name, function()
     local server, client, ns, run
-
-    lazy_setup(function()
-      server = start {}
-      client = controller.client(server)
-    end)
-    lazy_teardown(function() if server then server:stop() end end)
-    before_each(function() ns = controller.namespace(client, "caches") end)
-    after_each(function()
-      local it_ran = run
-      run = nil
-      if it_ran then controller.finish(it_ran) end
-    end)
+    local begin = controller.frame("caches", start, function(s, c, n) server, client, ns = s, c, n end)
 
     -- A script whose `say(ctx, text)` is heard by `heard`.
     local function started(text, ...)
-      run = controller.start(server, ([[
+      run = begin(([[
         local kube = require "kubelua"
         local function say(ctx, name, text)
           ctx:apply { kind = "v1/Service", namespace = %q, name = name, spec = { type = "ExternalName", externalName = "x" }, annotations = { said = tostring(text) } }
@@ -188,7 +177,7 @@ servers.each(function(server_name, start)
             kube.controller { name = "two-%s", resource = "v1/ConfigMap", reads = { "v1/Secret" }, reconcile = function() end },
           }]]):format(ns, reads, ns)
       end
-      run = controller.start(server, script '"v1/Secret", "v1/ServiceAccount"', "--namespace", ns, "--metrics-bind-address", "127.0.0.1:0")
+      run = begin(script '"v1/Secret", "v1/ServiceAccount"', "--namespace", ns, "--metrics-bind-address", "127.0.0.1:0")
       local function kinds_are(...)
         local want = {}
         for _, kind in ipairs { ... } do want[kind] = 1 end
@@ -266,19 +255,8 @@ end)
 
 servers.only_real(function(server_name, start)
   describe("caches that may not be filled, against " .. server_name, function()
-    local server, client, ns, run
-
-    lazy_setup(function()
-      server = start {}
-      client = controller.client(server)
-      ns = controller.namespace(client, "forbidden")
-    end)
-    lazy_teardown(function() if server then server:stop() end end)
-    after_each(function()
-      local it_ran = run
-      run = nil
-      if it_ran then controller.finish(it_ran) end
-    end)
+    local client, ns, run
+    local begin = controller.frame("forbidden", start, function(_, c, n) client, ns = c, n end)
 
     local function grant(user, resources)
       client:apply { kind = "rbac.authorization.k8s.io/v1/Role", namespace = ns, name = user,
@@ -292,7 +270,7 @@ servers.only_real(function(server_name, start)
       local user = "jane-" .. ns
       grant(user, { "configmaps" })
       client:create { kind = "v1/ConfigMap", namespace = ns, name = "it" }
-      run = controller.start(server, ([[
+      run = begin(([[
         local kube = require "kubelua"
         return {
           kube.controller { name = "reads", resource = "v1/ConfigMap", namespaces = { %q }, reads = { "v1/Secret" },

@@ -7,23 +7,12 @@ local wait = require "support.wait"
 
 servers.each(function(server_name, start)
   describe("a controller that keeps only some fields, against " .. server_name, function()
-    local server, client, ns, run
-
-    lazy_setup(function()
-      server = start {}
-      client = controller.client(server)
-    end)
-    lazy_teardown(function() if server then server:stop() end end)
-    before_each(function() ns = controller.namespace(client, "fields") end)
-    after_each(function()
-      local it_ran = run
-      run = nil
-      if it_ran then controller.finish(it_ran) end
-    end)
+    local client, ns, run
+    local begin = controller.frame("fields", start, function(_, c, n) client, ns = c, n end)
 
     -- Runs a controller of ConfigMaps; what report(ctx, text) was given is the answer.
     local function asked(spec, body, ...)
-      run = controller.start(server, ([[
+      run = begin(([[
         local kube = require "kubelua"
         local function report(ctx, text)
           ctx:apply { kind = "v1/Secret", name = "report", stringData = { text = tostring(text) } }
@@ -120,7 +109,7 @@ servers.each(function(server_name, start)
             if obj.metadata.name == "it" then ctx:apply { kind = "v1/Secret", name = "report", stringData = { text = %s } } end
           end }]]):format(ns, fields, text)
       end
-      run = controller.start(server, script('"data.a"', "obj.data.a"), "--namespace", ns, "--metrics-bind-address", "127.0.0.1:0")
+      run = begin(script('"data.a"', "obj.data.a"), "--namespace", ns, "--metrics-bind-address", "127.0.0.1:0")
       assert.equal("1", reported())
       process.write(run.script_path, script('"data.a", "data.b"', "obj.data.a .. obj.data.b"))
       wait.until_true(30, "the new generation's report", function() return reported() == "12" end)
@@ -130,7 +119,7 @@ servers.each(function(server_name, start)
 
     it("shares the cache of who keeps more, and has one of its own else", function()
       make { a = "1" }
-      run = controller.start(server, ([[
+      run = begin(([[
         local kube = require "kubelua"
         local function one(name, spec)
           spec.name, spec.resource, spec.reconcile = name .. "-%s", "v1/ConfigMap", function() end

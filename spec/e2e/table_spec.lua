@@ -6,22 +6,11 @@ local wait = require "support.wait"
 
 servers.each(function(server_name, start)
   describe("a controller's table, against " .. server_name, function()
-    local server, client, ns, run
-
-    lazy_setup(function()
-      server = start {}
-      client = controller.client(server)
-    end)
-    lazy_teardown(function() if server then server:stop() end end)
-    before_each(function() ns = controller.namespace(client, "table") end)
-    after_each(function()
-      local it_ran = run
-      run = nil
-      if it_ran then controller.finish(it_ran) end
-    end)
+    local client, ns, run
+    local begin = controller.frame("table", start, function(_, c, n) client, ns = c, n end)
 
     local function play(text, ...)
-      run = controller.start(server, 'local kube = require "kubelua"\n' .. text, "--namespace", ns, ...)
+      run = begin('local kube = require "kubelua"\n' .. text, "--namespace", ns, ...)
     end
 
     -- The number that a script counts up in a ConfigMap's data.

@@ -3,6 +3,7 @@
 --   local run = controller.start(server, SCRIPT, "--workers", "4")      -- a path that ends in .lua or /, configmap/NS/NAME, or the text of a script
 --   run:wait_for_log(10, "running"); controller.finish(run)
 
+local busted = require "busted"
 local process = require "support.process"
 local wait = require "support.wait"
 
@@ -31,6 +32,31 @@ end
 function M.finish(run)
   local code = run:stop(45)
   if code ~= 0 then error(("kubelua run ended with status %d; its log:\n%s"):format(code, run:log()), 2) end
+end
+
+--- The frame of specs against one server: `start` is what servers.each gives. take(server, client, ns) is called before each with the server, a
+-- client of it and a namespace that is new. Returns begin(script, ...), which is M.start there: what it began ends after the spec that began it.
+function M.frame(prefix, start, take)
+  local server, client, begun
+  busted.lazy_setup(function()
+    server = start {}
+    client = M.client(server)
+  end)
+  busted.lazy_teardown(function() if server then server:stop() end end)
+  busted.before_each(function()
+    begun = {}
+    take(server, client, M.namespace(client, prefix))
+  end)
+  busted.after_each(function()
+    local those = begun
+    begun = {}
+    for _, run in ipairs(those) do M.finish(run) end
+  end)
+  return function(script, ...)
+    local run = M.start(server, script, ...)
+    begun[#begun + 1] = run
+    return run
+  end
 end
 
 --- A client of the server from stock Lua.

@@ -138,7 +138,8 @@ static void read_owns(lua_State *L, int idx, kl_controller_spec *s)
 /* When and where its keys run (lua/kubelua/scheduling.lua). */
 static void read_scheduling(lua_State *L, int at, kl_controller_spec *s)
 {
-    static const char *const leads[] = {"manager", "own", "none", NULL}, *const shards[] = {"key", "namespace", "never", NULL};
+    static const char *const leads[] = {"manager", "own", "none", NULL}, *const shards[] = {"key", "namespace", "never", NULL},
+        *const reloads[] = {"all", "failing", "none", NULL};
     s->every = duration_field(L, at, "every");
     s->cron = strings_field(L, at, "cron");
     s->priority = (int)integer_field(L, at, "priority", 0);
@@ -157,6 +158,7 @@ static void read_scheduling(lua_State *L, int at, kl_controller_spec *s)
     s->lead_said = lead;
     s->lead = lead ? (kl_lead)(lead - 1) : KL_LEAD_MANAGER;
     s->shard = (kl_shard_by)word_field(L, at, "shard", shards);
+    s->on_reload = (kl_reload_keys)word_field(L, at, "on_reload", reloads);
     s->memory = (size_t)integer_field(L, at, "memory", 0);
     s->cpu = duration_field(L, at, "cpu");
 }

@@ -34,6 +34,9 @@ typedef struct session {
     const char *lease_name, *lease_ns, *identity, *shards, *log_format, *metrics_cert_dir, *control_path;
     long workers, qps, burst;
     size_t max_object, max_shards;
+    const char *reload_keys_word;
+    kl_reload_keys reload_keys;
+    kl_time reload_deadline;
     kl_time grace, lease, renew, retry;
     bool metrics_auth, trace_requests, http1, no_protobuf, elect, elect_each, keep_managed_fields, watch_list;
     kl_webhook_options webhooks;
@@ -105,6 +108,7 @@ static int make_manager(session *s, size_t number)
     kl_err err = KL_ERR_INIT;
     const kl_config *c = kl_client_config(s->clients[number]);
     kl_manager_options o = {.client = s->clients[number], .fleet = s->fleet, .cluster = number, .ns = s->ns, .workers = (int)s->workers, .workers_forced = s->workers > 0, .grace = s->grace,
+        .reload_keys = s->reload_keys, .reload_deadline = s->reload_deadline,
         .max_object = s->max_object, .trace_requests = s->trace_requests, .metrics_cert_dir = number ? NULL : s->metrics_cert_dir, .metrics_auth = s->metrics_auth && !number, .drop_managed_fields = !s->keep_managed_fields, .watch_list = s->watch_list, .metrics_address = number ? NULL : s->metrics, .health_address = number ? NULL : s->health,
         .record = s->recording, .changed = moved, .stuck = cli_leave_stuck, .webhooks = s->webhooks};
     if (s->dev && !s->webhooks.listen)
@@ -245,10 +249,21 @@ static bool shards_known(session *s)
     return n && !*end && n <= SHARDS_MOST;
 }
 
+static bool reload_keys_known(session *s)
+{
+    static const char *const words[] = {"all", "failing", "none"};
+    for (int i = 0; s->reload_keys_word && i < 3; i++)
+        if (!strcmp(s->reload_keys_word, words[i]))
+            s->reload_keys = (kl_reload_keys)(KL_RELOAD_KEYS_ALL + i);
+    return !s->reload_keys_word || s->reload_keys;
+}
+
 static int run_session(session *s)
 {
     if (!s->scripts.n)
         return cli_fail(2, s->command, "name at least one script: kubelua %s SCRIPT.lua", s->command);
+    if (!reload_keys_known(s))
+        return cli_fail(2, s->command, "--reload-keys says which keys run again when new logic has taken over: all, failing (those whose last run failed) or none, not \"%s\"", s->reload_keys_word);
     if (!shards_known(s))
         return cli_fail(2, s->command, "--shards says how many replicas share the keys: auto for all of them, or a number from 1 to %d, not \"%s\"", SHARDS_MOST, s->shards);
     if (s->record.path && s->contexts.n > 1)
@@ -337,6 +352,8 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         {"--leader-elect-resource-name", "NAME", "name of the Lease (the first controller's name)", CLI_STRING, &s->lease_name},
         {"--leader-elect-resource-namespace", "NAME", "namespace of the Lease (the context's)", CLI_STRING, &s->lease_ns},
         {"--leader-elect-identity", "TEXT", "who we are (host, process and a random part)", CLI_STRING, &s->identity},
+        {"--reload-keys", "WORD", "which keys run again on new logic: all, failing or none (all; scripts say otherwise with on_reload)", CLI_STRING, &s->reload_keys_word},
+        {"--reload-deadline", "DURATION", "how long runs on the old logic may go on after a reload (30s, or their timeout)", CLI_DURATION, &s->reload_deadline},
         {"--grace-period", "DURATION", "how long running reconciles may finish at the end (30s)", CLI_DURATION, &s->grace},
         {"--max-object-bytes", "BYTES", "largest object that is accepted (16Mi)", CLI_SIZE, &s->max_object},
         {"--watch-list", NULL, "begin with the initial events of a watch rather than with a list, where the server can", CLI_FLAG, &s->watch_list},

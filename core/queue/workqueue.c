@@ -548,16 +548,48 @@ void kl_workqueue_rest(kl_workqueue *q, const kl_queue_item *item)
     kl_spin_unlock(&q->mu);
 }
 
+/* The items that failed and are not over it; the caller frees the list, since each drop may rebuild the table. */
+static kl_handle *troubled_locked(kl_workqueue *q, bool given_up_alone, size_t *n) KL_REQUIRES(q->mu)
+{
+    size_t most = q->resting + (given_up_alone ? 0 : q->failing);
+    kl_handle *found = kl_new_array(kl_handle, most + 1);
+    *n = 0;
+    for (size_t i = 0; i < q->items.cap && *n < most; i++) {
+        kl_handle h = q->items.slots[i].item;
+        kl_item *it = h ? kl_items_at(&q->items, h) : NULL;
+        if (it && (it->resting || (!given_up_alone && it->failures)))
+            found[(*n)++] = h;
+    }
+    return found;
+}
+
+size_t kl_workqueue_pardon(kl_workqueue *q, bool again, int priority, kl_time now)
+{
+    size_t n;
+    kl_spin_lock(&q->mu);
+    bool news = catch_up_locked(q, now);
+    kl_handle *found = troubled_locked(q, false, &n);
+    for (size_t i = n; i > 0; i--) {
+        kl_item *it = kl_items_at(&q->items, found[i - 1]);
+        wake_up_locked(q, it);
+        q->failing -= it->failures > 0;
+        it->failures = 0;
+        if (again && !q->shutting_down)
+            news |= add_now_locked(q, it, priority, false, now);
+        drop_locked(q, it);
+    }
+    leave(q, news);
+    kl_free(found);
+    return n;
+}
+
 void kl_workqueue_set_backoff(kl_workqueue *q, const kl_backoff_policy *p)
 {
+    size_t n;
     kl_spin_lock(&q->mu);
     empty_inbox_locked(q);
     q->backoff = kl_backoff_defaults(*p);
-    kl_handle *found = kl_new_array(kl_handle, q->resting + 1);
-    size_t n = 0;
-    for (size_t i = 0; i < q->items.cap && n < q->resting; i++)
-        if (q->items.slots[i].item && kl_items_at(&q->items, q->items.slots[i].item)->resting)
-            found[n++] = q->items.slots[i].item;
+    kl_handle *found = troubled_locked(q, true, &n);
     while (n) {                        /* each drop may rebuild the table */
         kl_item *it = kl_items_at(&q->items, found[--n]);
         wake_up_locked(q, it);

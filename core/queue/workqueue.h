@@ -40,6 +40,8 @@ typedef enum kl_queue_order {
 
 /* controller-runtime's LowPriority (handler/eventhandler.go): what nobody waits for - initial lists, resyncs. */
 #define KL_PRIORITY_LOW (-100)
+/* What runs again because the logic is another: behind those, since all of it has been looked at before. */
+#define KL_PRIORITY_RELOAD (2 * KL_PRIORITY_LOW)
 
 typedef struct kl_workqueue_options {
     kl_backoff_policy backoff; /* zero: the defaults, jitter 0.1 */
@@ -98,6 +100,9 @@ void kl_workqueue_release(kl_workqueue *q, const char *key, kl_time now);
 /* The item, which runs, is given up when done, unless somebody has added it meanwhile: routine adds are dropped, also those that came while it
  * ran, until somebody adds it otherwise. Its failures are forgotten. */
 void kl_workqueue_rest(kl_workqueue *q, const kl_queue_item *item);
+/* What failed so far counts no more: failures are forgotten, and what was given up may be added again. With `again` all those keys are added, with
+ * this priority. How many there were. */
+size_t kl_workqueue_pardon(kl_workqueue *q, bool again, int priority, kl_time now);
 /* From now on; what was given up may be added again. */
 void kl_workqueue_set_backoff(kl_workqueue *q, const kl_backoff_policy *p);
 

@@ -304,7 +304,8 @@ static kl_worker *worker_new(kl_controller *c, int number)
     return kl_worker_new(&(kl_worker_owner){.ran = c->env.ran ? owner_ran : NULL, .turn = c->env.turns ? owner_turn : NULL,
         .turn_over = c->env.turns ? owner_turn_over : NULL, .logic = owner_logic, .logic_unref = owner_logic_unref, .is_current = owner_is_current, .object = owner_object, .resolve = owner_resolve,
         .resource = owner_resource, .event = owner_event, .ended = owner_ended, .answer = owner_answer, .trace = owner_trace, .more = owner_more, .arg = c, .name = c->name, .queue = c->queue, .own_writes = c->own_writes, .door = c->env.door, .fleet = c->env.fleet, .cluster = c->env.cluster, .gate = atomic_load(&c->gate), .clock = c->env.clock,
-        .metrics = c->metrics, .elide = c->elide, .witnesses = c->env.witnesses, .tenure = kl_office_tenure(c->office), .trace_requests = c->env.trace_requests}, number);
+        .metrics = c->metrics, .elide = c->elide, .witnesses = c->env.witnesses, .tenure = kl_office_tenure(c->office), .trace_requests = c->env.trace_requests,
+        .reload_deadline = c->env.reload_deadline}, number);
 }
 
 /* Joins those who left after a reload and have come to their end. */
@@ -368,6 +369,20 @@ static void resync_arm(kl_controller *c)
 
 /* --- generations --------------------------------------------------------------------------------------------------------------- */
 
+/* On the first logic everything runs; on another, what was asked for, and what failed gets another chance at once. */
+static void run_again(kl_controller *c, kl_wiring *w, bool reloaded)
+{
+    kl_reload_keys said = kl_wiring_logic(w)->spec->on_reload, keys = said ? said : c->env.reload_keys;
+    if (reloaded && keys == KL_RELOAD_KEYS_NONE)
+        return;
+    if (reloaded)
+        kl_workqueue_pardon(c->queue, keys == KL_RELOAD_KEYS_FAILING, KL_PRIORITY_RELOAD, kl_clock_now(c->env.clock));
+    if (!reloaded)
+        kl_wiring_activate(w);
+    else if (keys != KL_RELOAD_KEYS_FAILING)
+        kl_wiring_enqueue_again(w);
+}
+
 static void publish(kl_controller *c)
 {
     kl_wiring *fresh = c->next, *old;
@@ -380,18 +395,20 @@ static void publish(kl_controller *c)
     bool running = c->n_workers;
     kl_unlock(&c->mu);
     kl_wiring_attend(fresh);
+    kl_wiring_listen(fresh);
     char *finalizer = old ? kl_strdup(kl_wiring_logic(old)->spec->finalizer) : NULL;
+    bool reloaded = old && kl_wiring_logic(old)->program != l->program;
     if (old)
-        kl_wiring_retire(old);
+        kl_wiring_hand_over(old);
     kl_loop_timer_cancel(c->env.loop, c->resync_timer);
     c->resync_timer = 0;
     c->resync = l->spec->resync;
-    kl_workqueue_set_backoff(c->queue, &l->spec->backoff);
     if (!kl_office_suits(c->office, l->spec) && !c->moving)
         c->moving = kl_office_enter(c->env.offices, c->name, l->spec);
     if (!c->moving)
         take_part(c, l->spec);
-    kl_wiring_activate(fresh);
+    run_again(c, fresh, reloaded);
+    kl_workqueue_set_backoff(c->queue, &l->spec->backoff);
     resync_arm(c);
     kl_triggers_set(c->triggers, l->spec->every, (const char *const *)l->spec->cron);
     if (running)
@@ -582,6 +599,11 @@ void kl_controller_free(kl_controller *c)
 bool kl_controller_published(kl_controller *c)
 {
     return c->current;             /* written on the loop, where this runs */
+}
+
+int kl_controller_generation(kl_controller *c)
+{
+    return c->current ? kl_wiring_logic(c->current)->generation : 0;
 }
 
 bool kl_controller_ended(kl_controller *c)

@@ -25,6 +25,8 @@ typedef struct kl_controller_env {         /* what the manager lends to all its 
     kl_metrics *metrics;
     int workers;
     bool workers_forced, trace_requests;
+    kl_reload_keys reload_keys;            /* where the spec says nothing */
+    kl_time reload_deadline;               /* of runs on an old generation; 0: see kl_worker_owner */
     void (*event)(void *arg, const kl_news *n);   /* any thread */
     void *event_arg;
     bool turns;                            /* see run/turns.h */
@@ -54,6 +56,7 @@ void kl_controller_abort(kl_controller *c);
 void kl_controller_join(kl_controller *c);
 void kl_controller_free(kl_controller *c);         /* after join; its memory stays while an event of it waits for the mapper */
 bool kl_controller_published(kl_controller *c);    /* some generation of it has taken over */
+int kl_controller_generation(kl_controller *c);    /* the one that has; 0: none */
 bool kl_controller_ended(kl_controller *c);        /* drained, and no worker is left to wait for */
 void kl_controller_state_get(kl_controller *c, kl_controller_state *out);
 bool kl_controller_idle(kl_controller *c);

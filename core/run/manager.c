@@ -202,7 +202,7 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
         .max_object = o->max_object ? o->max_object : MAX_OBJECT_DEFAULT, .drop_managed_fields = o->drop_managed_fields, .stream = o->watch_list, .watch_kinds = true, .changed = advance, .changed_arg = m,
         .begun = o->record ? kl_record_cache_begun : NULL, .ended = o->record ? kl_record_cache_ended : NULL, .begun_arg = o->record});
     m->env = (kl_controller_env){.client = o->client, .clock = m->clock, .loop = m->loop, .mapper = m->mapper, .caches = m->caches, .door = m->door, .fleet = o->fleet, .cluster = o->cluster,
-        .metrics = m->metrics, .workers = o->workers, .workers_forced = o->workers_forced, .trace_requests = o->trace_requests, .event = record, .event_arg = m, .turns = o->turns,
+        .metrics = m->metrics, .workers = o->workers, .workers_forced = o->workers_forced, .trace_requests = o->trace_requests, .reload_keys = o->reload_keys, .reload_deadline = o->reload_deadline, .event = record, .event_arg = m, .turns = o->turns,
         .witnesses = &m->witnesses, .ran = o->ran, .ran_arg = o->seen_arg, .changed = advance,
         .changed_arg = m};
     kl_witness tally = kl_tally_witness(m->tally);
@@ -903,6 +903,11 @@ static void queue_samples(void *arg)
         for (size_t k = 0; k < m->slots[i]->n; k++)
             v[n++] = (kl_queue_of){kl_controller_name(m->slots[i]->controllers[k]), kl_controller_queue(m->slots[i]->controllers[k])};
     kl_telemetry_queues(c->out, v, n, kl_clock_now(m->clock));
+    if (n)
+        kl_metrics_head(c->out, "kubelua_generation", "gauge", "The generation of its script that a controller runs; 0: none has taken over yet");
+    for (size_t i = 0; i < m->n_slots; i++)
+        for (size_t k = 0; k < m->slots[i]->n; k++)
+            kl_metrics_sample(c->out, "kubelua_generation", kl_controller_generation(m->slots[i]->controllers[k]), "controller", kl_controller_name(m->slots[i]->controllers[k]), NULL);
     kl_free(v);
     kl_offices_metrics(m->offices, c->out);
 }

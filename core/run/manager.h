@@ -36,6 +36,8 @@ typedef struct kl_manager_options {                /* kl_manager_new copies the 
     int workers;                                   /* default per controller; overrides the spec when workers_forced */
     bool workers_forced;
     kl_time grace;                                 /* 0: 30 s */
+    kl_reload_keys reload_keys;                    /* what runs again on new logic, where the spec says nothing */
+    kl_time reload_deadline;                       /* how long runs on old logic may go on, see kl_worker_owner; 0: 30 s, or their `timeout` */
     size_t max_object;                             /* 0: 16 MiB */
     bool drop_managed_fields;
     bool trace_requests;                           /* requests of a reconcile carry its trace, in a traceparent header */

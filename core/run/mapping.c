@@ -283,7 +283,7 @@ static void run_pending(void *arg)
     kl_lock(&w->mu);
     kl_map_take(w->pending, e->slot);
     kl_unlock(&w->mu);
-    bool active = atomic_load(&w->active) && !kl_wiring_spent(w);
+    bool active = (atomic_load(&w->active) || atomic_load(&w->followed)) && !kl_wiring_spent(w);
     void *state = active ? kl__mapper_state_open(w->mapper) : NULL;
     bool ask = e->ask && state && e->old && e->now;      /* who cannot be asked must not hide changes */
     if (active && (!ask || predicate_passes(w, state, e)))

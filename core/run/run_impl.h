@@ -28,6 +28,7 @@ typedef struct kl_gen_state {
     kl_logic *logic;       /* a reference */
     void *state;
     size_t runs;           /* under way on it */
+    kl_time old_since;     /* a newer generation was seen then; 0: none */
 } kl_gen_state;
 
 struct kl_run {

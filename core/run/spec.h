@@ -63,6 +63,14 @@ typedef enum kl_lead {
     KL_LEAD_NONE,              /* in every replica */
 } kl_lead;
 
+/* Which keys run again when new logic has taken over. */
+typedef enum kl_reload_keys {
+    KL_RELOAD_KEYS_DEFAULT,    /* as the manager says, and that says all */
+    KL_RELOAD_KEYS_ALL,
+    KL_RELOAD_KEYS_FAILING,    /* those whose last run failed, and those that were given up */
+    KL_RELOAD_KEYS_NONE,       /* changes and timers bring them */
+} kl_reload_keys;
+
 typedef enum kl_shard_by { KL_SHARD_DEFAULT, KL_SHARD_KEY, KL_SHARD_NAMESPACE, KL_SHARD_NEVER } kl_shard_by;
 
 /* A change never waits for what was only listed, whatever their priorities: 49 is less than half of the distance to KL_PRIORITY_LOW. */
@@ -100,6 +108,7 @@ typedef struct kl_controller_spec {
     kl_lead lead;
     bool lead_said;            /* the script says which; otherwise the command line may */
     kl_shard_by shard;
+    kl_reload_keys on_reload;
     const kl_value *params;    /* an object, or NULL */
 } kl_controller_spec;
 

@@ -151,6 +151,7 @@ kl_wiring *kl_wiring_new(const kl_wiring_options *o)
         .generation = o->generation};
     atomic_init(&w->refs, 1);
     atomic_init(&w->active, false);
+    atomic_init(&w->followed, false);
     kl_mutex_init(&w->mu);
     w->pending = kl_map_new();
     size_t owns = s->n_owns, reads = count(s->reads);
@@ -335,7 +336,7 @@ char *kl_wiring_why(kl_wiring *w, bool *parked)
 
 /* --- activity ------------------------------------------------------------------------------------------------------------------- */
 
-static void enqueue(kl_wiring *w, bool (*which)(void *arg, const char *key), void *arg, bool routine)
+static void enqueue(kl_wiring *w, bool (*which)(void *arg, const char *key), void *arg, const kl_add *how)
 {
     kl_objects all = {0};
     if (!w->logic.spec->resource || !w->needs[0].informer || kl_informer_list(w->needs[0].informer, &(kl_query){0}, &all, NULL))
@@ -346,8 +347,9 @@ static void enqueue(kl_wiring *w, bool (*which)(void *arg, const char *key), voi
     for (size_t i = 0; i < all.len; i++) {
         char *key = kl_object_key(all.v[i]);
         if (!which || which(arg, key)) {
-            int priority = KL_PRIORITY_LOW + kl__own_priority(w, NULL, all.v[i]);
-            kl_workqueue_add_with(w->o.queue, key, &(kl_add){.priority = priority, .routine = routine}, now);
+            kl_add add = *how;
+            add.priority += kl__own_priority(w, NULL, all.v[i]);
+            kl_workqueue_add_with(w->o.queue, key, &add, now);
         }
         kl_free(key);
     }
@@ -358,12 +360,17 @@ static void enqueue(kl_wiring *w, bool (*which)(void *arg, const char *key), voi
 
 void kl_wiring_enqueue_where(kl_wiring *w, bool (*which)(void *arg, const char *key), void *arg)
 {
-    enqueue(w, which, arg, true);
+    enqueue(w, which, arg, &(kl_add){.priority = KL_PRIORITY_LOW, .routine = true});
 }
 
 void kl_wiring_enqueue_all(kl_wiring *w)
 {
     kl_wiring_enqueue_where(w, w->o.ours, w->o.ours_arg);
+}
+
+void kl_wiring_enqueue_again(kl_wiring *w)
+{
+    enqueue(w, w->o.ours, w->o.ours_arg, &(kl_add){.priority = KL_PRIORITY_RELOAD});   /* also what the generation before is about to give up */
 }
 
 void kl_wiring_attend(kl_wiring *w)
@@ -377,10 +384,15 @@ void kl_wiring_attend(kl_wiring *w)
     }
 }
 
-void kl_wiring_activate(kl_wiring *w)
+void kl_wiring_listen(kl_wiring *w)
 {
     atomic_store(&w->active, true);
-    enqueue(w, w->o.ours, w->o.ours_arg, false);       /* also what the generation before is about to give up */
+}
+
+void kl_wiring_activate(kl_wiring *w)
+{
+    kl_wiring_listen(w);
+    enqueue(w, w->o.ours, w->o.ours_arg, &(kl_add){.priority = KL_PRIORITY_LOW});      /* also what the generation before is about to give up */
 }
 
 void kl_wiring_retire(kl_wiring *w)
@@ -393,6 +405,12 @@ void kl_wiring_retire(kl_wiring *w)
     for (size_t i = 0; w->attends && i < w->n_needs; i++)
         kl_own_writes_unwatch(w->o.own_writes, w->needs[i].informer);
     kl_wiring_unref(w);
+}
+
+void kl_wiring_hand_over(kl_wiring *w)
+{
+    atomic_store(&w->followed, true);
+    kl_wiring_retire(w);
 }
 
 kl_logic *kl_wiring_logic(kl_wiring *w) { return &w->logic; }

@@ -1,9 +1,9 @@
 /* wiring.h - one generation of one controller, connected: which caches it reads, which indexes it added, and how an event of
  * each becomes keys.
  *
- *   new --all caches synced, all indexes ready--> ready --activate--> feeding the queue --retire--> silent --last run ended--> freed
+ *   new --all caches synced, all indexes ready--> ready --listen--> feeding the queue --retire--> silent --last run ended--> freed
  *
- * Until activated, events feed nothing: activation enqueues every object of the controller's resource once. Owned by the
+ * Until it listens, events feed nothing; activation enqueues every object of the controller's resource once. Owned by the
  * manager's loop; runs of workers hold references. */
 #ifndef KL_RUN_WIRING_H
 #define KL_RUN_WIRING_H
@@ -40,11 +40,17 @@ kl_wiring *kl_wiring_new(const kl_wiring_options *o);
 bool kl_wiring_advance(kl_wiring *w);
 /* When it is ready, and before the one that it follows is retired: from now on its caches owe what runs write. */
 void kl_wiring_attend(kl_wiring *w);
-void kl_wiring_activate(kl_wiring *w);
+/* Events feed the queue from now on, also while the one that it follows still does: none falls between the two. */
+void kl_wiring_listen(kl_wiring *w);
+void kl_wiring_activate(kl_wiring *w);             /* listens, and enqueues everything */
 void kl_wiring_enqueue_all(kl_wiring *w);
+/* The same because the logic is another: KL_PRIORITY_RELOAD. */
+void kl_wiring_enqueue_again(kl_wiring *w);
 /* Of these, those for which `which` is true; ours or not. */
 void kl_wiring_enqueue_where(kl_wiring *w, bool (*which)(void *arg, const char *key), void *arg);
 void kl_wiring_retire(kl_wiring *w);               /* disconnects and drops the owner's reference */
+/* The same when another one listens: what waits for the mapper is mapped still, since nobody else has heard of it. */
+void kl_wiring_hand_over(kl_wiring *w);
 kl_logic *kl_wiring_logic(kl_wiring *w);           /* borrowed */
 kl_wiring *kl_wiring_ref(kl_wiring *w);            /* any thread */
 void kl_wiring_unref(kl_wiring *w);                /* any thread */

@@ -67,6 +67,7 @@ struct kl_wiring {
     kl_wiring_options o;
     atomic_int refs;
     atomic_bool active;
+    atomic_bool followed;              /* retired, and its events that wait for the mapper count still */
     bool attends;                      /* loop only: its caches owe what runs write */
     kl_need *needs;                    /* [0] is the controller's own resource */
     size_t n_needs;

@@ -3,7 +3,7 @@
  *   key --start--> running --call, sleep--> waiting --answer--> running --finish--> its result decides what the queue hears
  *
  * All runs and states belong to the worker's thread; only the mailbox (answers) and the flags are shared. A generation's
- * state is closed when the last run on it has ended and a newer one is there. */
+ * state is closed when the last run on it has ended and a newer one is there; runs that go on and on are ended some time after that. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,6 +17,8 @@
 #define CONCURRENCY_DEFAULT 32
 /* A state that cannot be opened (memory, a broken script that passed its load) is tried again this much later. */
 #define OPEN_RETRY KL_SECONDS(1)
+/* As long as runs may take at the end of the process, unless somebody says otherwise. */
+#define RELOAD_DEADLINE KL_SECONDS(30)
 /* In one round: keys that have to wait for others of their group, or for a cache. Answers and timers do not wait for the rest of them. */
 #define WAITS_MAX 64
 /* Between two looks whether a lease that has run out was renewed after all: who decides that ends the worker otherwise. */
@@ -490,18 +492,65 @@ static void take_timers(kl_worker *w, kl_time now)
     }
 }
 
+static void run_abandon(kl_run *r, kl_time now)
+{
+    kl_worker *w = r->w;
+    r->gen->logic->program->ops->abandon(r->gen->state, r);
+    again(r, 0, false, now);
+    tell_put_back(r, now);
+    run_leave(r, now);
+    if (w->o.metrics)
+        kl_metrics_active(w->o.metrics, -1);
+    run_free(r);
+}
+
 static void abandon_all(kl_worker *w, kl_time now)
 {
-    while (!kl_list_empty(&w->runs)) {
-        kl_run *r = KL_CONTAINER(w->runs.next, kl_run, link);
-        r->gen->logic->program->ops->abandon(r->gen->state, r);
-        again(r, 0, false, now);
-        tell_put_back(r, now);
-        run_leave(r, now);
+    while (!kl_list_empty(&w->runs))
+        run_abandon(KL_CONTAINER(w->runs.next, kl_run, link), now);
+}
+
+/* --- runs on old logic ------------------------------------------------------------------------------------------------------ */
+
+static kl_time patience(const kl_worker *w, const kl_gen_state *g)
+{
+    kl_time timeout = g->logic->spec->timeout;
+    return w->o.reload_deadline ? w->o.reload_deadline : timeout > RELOAD_DEADLINE ? timeout : RELOAD_DEADLINE;
+}
+
+static void end_runs_of(kl_worker *w, kl_gen_state *g, kl_time now)
+{
+    for (kl_list *n = w->runs.next, *next; n != &w->runs; n = next) {
+        next = n->next;
+        kl_run *r = KL_CONTAINER(n, kl_run, link);
+        char t[KL_DURATION_MAX];
+        if (r->gen != g)
+            continue;
+        kl_warn("a run on the old logic was ended; its key runs on the new one", "controller=%s key=%s reconcileID=%s generation=%d waited_for=%s after=%s%s", w->o.name, r->key,
+            kl_run_id(r), g->logic->generation, kl_log_quoted(r->waiting_for ? r->waiting_for : "nothing"), kl_duration_format(now - g->old_since, t), kl__run_detail(r));
         if (w->o.metrics)
-            kl_metrics_active(w->o.metrics, -1);
-        run_free(r);
+            kl_metrics_outlived(w->o.metrics);
+        run_abandon(r, now);
     }
+}
+
+/* Ends what has outlived its generation for too long; when to look again, or KL_NEVER. */
+static kl_time end_old_runs(kl_worker *w, kl_time now)
+{
+    kl_time next = KL_NEVER;
+    for (kl_list *n = w->gens.next; n != &w->gens; n = n->next) {
+        kl_gen_state *g = KL_CONTAINER(n, kl_gen_state, link);
+        if (!g->runs || w->o.reload_deadline < 0 || w->o.is_current(w->o.arg, g->logic))
+            continue;
+        if (!g->old_since)
+            g->old_since = now;
+        kl_time end = g->old_since + patience(w, g);
+        if (end <= now)
+            end_runs_of(w, g, now);
+        else if (end < next)
+            next = end;
+    }
+    return next;
 }
 
 static bool may_act(kl_worker *w)
@@ -531,7 +580,7 @@ kl_time kl_worker_step(kl_worker *w)
         abandon_all(w, now);
     take_answers(w);
     take_timers(w, now);
-    kl_time next = KL_NEVER;
+    kl_time next = KL_NEVER, old = end_old_runs(w, now);
     w->room = false;
     bool mine = !w->o.turn || w->o.turn(w->o.arg);
     if (!draining && !may_act(w)) {
@@ -565,6 +614,8 @@ kl_time kl_worker_step(kl_worker *w)
         if (w->o.turn_over)
             w->o.turn_over(w->o.arg);
     }
+    if (old < next)
+        next = old;
     if (w->o.turn)
         next = KL_NEVER;                   /* whose turn it is hears of it */
     gens_sweep(w);

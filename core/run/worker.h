@@ -78,6 +78,9 @@ typedef struct kl_worker_owner {
     kl_own_writes *own_writes;         /* keys wait until the caches show what their runs wrote; NULL: they do not */
     const kl_fleet *fleet;             /* of which we are one; NULL: there is no other cluster */
     size_t cluster;
+    /* So long after a newer generation is there, runs on an older one are ended, and their keys put back. 0: 30 s, or the older one's `timeout` where
+     * that is longer. Below 0: they may take as long as they take. */
+    kl_time reload_deadline;
     kl_gate *gate;                     /* keys that it does not let in are another replica's, and forgotten; NULL: all come in */
 } kl_worker_owner;
 

@@ -44,6 +44,7 @@ local M = {}
 ---@field own_writes? boolean|string|number   how long a key waits at most until the cache shows its own writes; false: not at all
 ---@field leader? boolean|"own"            false: in every replica; "own": a lease of its own
 ---@field shard? boolean|"namespace"       how --shards divides its keys
+---@field on_reload? "all"|"failing"|"none"   which keys run again when new logic has taken over, over --reload-keys
 ---@field params? table                    ctx.params
 
 --- "generation", "labels", "annotations", "resourceVersion" or paths; or a function
@@ -59,7 +60,7 @@ local KEYS = {
   name = true, resource = true, reconcile = true, finalize = true, finalizer = true, namespaces = true, selector = true, when = true,
   indexes = true, watches = true, owns = true, reads = true, fields = true, metadata = true, managed_fields = true, workers = true,
   concurrency = true, timeout = true, cpu = true, memory = true, resync = true, every = true, cron = true, priority = true, serial = true, backoff = true,
-  own_writes = true, leader = true, shard = true, params = true,
+  own_writes = true, leader = true, shard = true, on_reload = true, params = true,
 }
 local WORDS = { "generation", "labels", "annotations", "resourceVersion" }
 

@@ -1,5 +1,5 @@
 -- scheduling.lua - the keys of a spec that say when and where a key runs: priority, serial, backoff, own_writes, every, cron, leader,
--- shard, cpu, memory.
+-- shard, on_reload, cpu, memory.
 
 local checks = require "kubelua.checks"
 local core = require "kubelua.core"
@@ -97,6 +97,17 @@ local function check_shard(self, x)
   self.shard = x == true and "key" or x == false and "never" or x
 end
 
+local ON_RELOAD = { all = true, failing = true, none = true }
+
+local function check_on_reload(self, x)
+  if x == nil then return end
+  if not ON_RELOAD[x] then
+    fail(self, "on_reload must be \"all\", \"failing\" or \"none\": which keys run again when new logic has taken over; got %s%s", tostring(x),
+      type(x) == "string" and suggest.hint(x, ON_RELOAD) or "")
+  end
+  self.on_reload = x
+end
+
 -- "8Mi", "500k", or bytes.
 local function check_memory(self, x)
   if x == nil then return end
@@ -135,6 +146,7 @@ function M.check(self, spec)
   check_cron(self, spec.cron)
   check_leader(self, spec.leader)
   check_shard(self, spec.shard)
+  check_on_reload(self, spec.on_reload)
   M.check_budgets(self, spec)
 end
 
@@ -157,6 +169,7 @@ function M.describe(c, line)
   for _, text in ipairs(c.cron or {}) do line("cron", text) end
   if c.leader then line("leader", ({ manager = "with the process", none = "runs in every replica", own = "a lease of its own" })[c.leader]) end
   if c.shard then line("shard", ({ key = "by key", namespace = "by namespace", never = "not sharded" })[c.shard]) end
+  if c.on_reload then line("on reload", ({ all = "every key runs again", failing = "keys that failed run again", none = "no key runs again" })[c.on_reload]) end
   M.describe_budgets(c, line)
 end
 

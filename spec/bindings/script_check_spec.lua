@@ -69,12 +69,12 @@ describe("kubelua check", function()
       when = { "generation", selector = "tier in (a,b)" }, owns = { "v1/ServiceAccount", ["v1/Secret"] = { when = "labels" } },
       watches = { ["v1/Service"] = { "same-name", when = { "spec.ports" } }, ["v1/Node"] = { function() end, when = function() end } }, metadata = { "v1/Node" },
       finalize = function() end, memory = "8Mi", every = "10m", cron = "0 3 * * *", priority = "spec.priority", serial = function() end,
-      backoff = { base = "1s", max = "1m", give_up = 5 }, own_writes = false, leader = "own", shard = "namespace",]])
+      backoff = { base = "1s", max = "1m", give_up = 5 }, own_writes = false, leader = "own", shard = "namespace", on_reload = "failing",]])
     assert.equal(0, code, out)
     for _, part in ipairs { "a, b", "app=web", "fields metadata.name!=x", "of objects with tier in (a,b); generation", "v1/Secret; when labels",
       "v1/Service -> the same name; when spec.ports", "v1/Node -> a function; when a function", "metadata    v1/Node", "kubelua.dev/x", "8388608 bytes",
       "every       600s", "cron        0 3 * * *", "priority    spec.priority", "serial      a function", "1s to 60s, jitter 0.1, gives up after 5 failures",
-      "not waited for", "a lease of its own", "by namespace" } do
+      "not waited for", "a lease of its own", "by namespace", "keys that failed run again" } do
       assert.truthy(out:find(part, 1, true), part .. " is not in\n" .. out)
     end
   end)
@@ -257,6 +257,7 @@ describe("a spec", function()
     { "with backoff as a text", 'backoff = "5s"', { "backoff must be a table such as" } },
     { "with a misspelt backoff", 'backoff = { bse = "1s" }', { "backoff: unknown key 'bse'; did you mean 'base'?" } },
     { "with a backoff the wrong way round", 'backoff = { base = "10s", max = "1s" }', { "backoff: base (10s) is more than max (1s)" } },
+    { "with an unknown word in on_reload", 'on_reload = "fail"', { 'on_reload must be "all", "failing" or "none"', "got fail" } },
     { "with too much jitter", 'backoff = { jitter = 2 }', { "backoff.jitter must be a number from 0 to 1" } },
     { "with own_writes as a table", 'own_writes = {}', { "own_writes must be a duration" } },
     { "with a leader of its choice", 'leader = "mine"', { "leader must be true", "got mine" } },

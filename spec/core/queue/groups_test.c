@@ -295,6 +295,50 @@ static void what_was_given_up_rests_until_somebody_changes_it(void **state)
     kl_workqueue_free(q);
 }
 
+static void failing(kl_workqueue *q, const char *key, kl_time now)
+{
+    add(q, key, 0, now);
+    kl_queue_item i = take(q, key, now);
+    kl_workqueue_add_rate_limited(q, key, now);
+    kl_workqueue_finish(q, &i, now);
+}
+
+static void pardoned_keys_start_anew(void **state)
+{
+    (void)state;
+    for (int again = 0; again < 2; again++) {
+        kl_workqueue *q = queue();
+        kl_workqueue_stats s;
+        add(q, "ns/good", 0, 1);
+        kl_queue_item i = take(q, "ns/good", 1);
+        kl_workqueue_finish(q, &i, 1);
+        failing(q, "ns/bad", 2);
+        add(q, "ns/gone", 0, 3);
+        i = take(q, "ns/gone", 3);
+        kl_workqueue_rest(q, &i);
+        kl_workqueue_finish(q, &i, 3);
+        kl_workqueue_add_after(q, "ns/later", KL_SECONDS(60), 4);
+        add(q, "ns/runs", 0, 5);
+        kl_queue_item runs = take(q, "ns/runs", 5);
+        kl_workqueue_add_rate_limited(q, "ns/runs", 5);
+        assert_int_equal(kl_workqueue_pardon(q, again, KL_PRIORITY_RELOAD, 6), 3);
+        kl_workqueue_stats_get(q, 6, &s);
+        assert_int_equal(s.failing, 0);
+        assert_int_equal(s.resting, 0);
+        assert_int_equal(kl_workqueue_requeues(q, "ns/bad"), 0);
+        assert_int_equal(s.ready, again ? 2 : 0);
+        assert_string_equal(state_of(q, "ns/bad"), again ? "queued" : "waiting");
+        assert_string_equal(state_of(q, "ns/gone"), again ? "queued" : "absent");
+        assert_string_equal(state_of(q, "ns/later"), "waiting");
+        assert_string_equal(state_of(q, "ns/runs"), again ? "running, queued again" : "running");
+        kl_workqueue_finish(q, &runs, 7);
+        kl_workqueue_add_with(q, "ns/gone", &(kl_add){ .routine = true }, 8);
+        kl_workqueue_stats_get(q, 8, &s);
+        assert_int_equal(s.ready, again ? 3 : 1);
+        kl_workqueue_free(q);
+    }
+}
+
 /* --- no key waits for ever ------------------------------------------------------------------------------------------------------ */
 
 #define CROWD  60                /* keys in the queue at most */
@@ -936,6 +980,7 @@ KL_TESTS(
     cmocka_unit_test(a_key_that_is_released_before_it_is_held_is_not_held),
     cmocka_unit_test(a_key_that_is_held_in_its_group_keeps_it),
     cmocka_unit_test(what_was_given_up_rests_until_somebody_changes_it),
+    cmocka_unit_test(pardoned_keys_start_anew),
     cmocka_unit_test(nobody_waits_without_bound_whoever_else_comes),
     cmocka_unit_test(a_crowd_of_threads_overlaps_in_no_group_and_leaves_nobody_waiting),
     cmocka_unit_test(random_operations_follow_the_rules))

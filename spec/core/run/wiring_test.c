@@ -568,6 +568,29 @@ static void events_that_still_wait_when_it_retires_wake_nobody(void **state)
     rig_fini(&r);
 }
 
+static void between_two_generations_no_event_is_lost(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r);
+    r.spec.watches = &(kl_watch_spec){.kind = "v1/Secret", .how = KL_MAP_FN, .fn = 1};
+    r.spec.n_watches = 1;
+    rig_start(&r);
+    kl_wiring *next = wire(&r, 2), *old = r.w;
+    assert_true(kl_wiring_advance(next));
+    fake_event(&r.kinds[SECRET].f, "ADDED", thing("s", 101, "", "\"app\":\"ns/a\""));      /* waits for the mapper */
+    kl_wiring_listen(next);
+    r.w = next;
+    kl_wiring_hand_over(old);
+    pump(&r);
+    assert_taken(&r, "ns/a");              /* by the old one's function, though nothing was enqueued by the new one */
+    fake_event(&r.kinds[SECRET].f, "ADDED", thing("t", 102, "", "\"app\":\"ns/b\""));
+    pump(&r);
+    assert_taken(&r, "ns/b");
+    assert_int_equal(r.opened, 1);         /* and is gone then */
+    rig_fini(&r);
+}
+
 KL_TESTS(cmocka_unit_test(it_feeds_nothing_before_it_is_active_and_everything_then),
     cmocka_unit_test(what_somebody_changes_goes_before_what_was_there_and_what_is_looked_at_again),
     cmocka_unit_test(what_is_kept_of_a_kind_is_told_to_its_source_and_who_keeps_more_is_shared),
@@ -590,4 +613,5 @@ KL_TESTS(cmocka_unit_test(it_feeds_nothing_before_it_is_active_and_everything_th
     cmocka_unit_test(a_read_that_cannot_be_says_how_to_make_it_possible),
     cmocka_unit_test(the_next_generation_shares_the_caches_and_takes_the_events_over),
     cmocka_unit_test(the_last_user_of_a_kind_stops_its_informer),
-    cmocka_unit_test(events_that_still_wait_when_it_retires_wake_nobody))
+    cmocka_unit_test(events_that_still_wait_when_it_retires_wake_nobody),
+    cmocka_unit_test(between_two_generations_no_event_is_lost))

@@ -21,6 +21,10 @@ const cli_command cli_commands[] = {
     {"dev", "SCRIPT.lua... [options]", "Run controllers against an API server embedded in this process.",
         "Nothing outside is touched. The server's address is printed, so that kubectl can be pointed at it.", cli_dev, CONTROLLERS},
     {"check", "SCRIPT.lua...", "Load and validate scripts without running them.", NULL, cli_check, CONTROLLERS},
+    {"replay", "FILE SCRIPT.lua... [options]", "Run a recording (run --record FILE) again, and say what the scripts would write otherwise.",
+        "Nothing is contacted. FILE.1 and so on, the files before FILE, are read with it. Scripts may be those that ran then, or others with controllers of the same names.\n"
+        "  kubelua run quota.lua --record quota.tape\n  kubelua replay quota.tape quota-next.lua\n"
+        "Exit status: 0 when all is the same, 1 when something differs or fails, 2 for a mistake: on the command line, in the recording, in a script.", cli_replay, CONTROLLERS},
     {"release-finalizers", "SCRIPT.lua... | --finalizer NAME [KIND...] [options]", "Take a controller's finalizer from all objects that still carry it.",
         "For a controller that is gone, or has no finalize any more: its objects could not be deleted else. What its finalize would have done is not done.\n"
         "  kubelua release-finalizers buckets.lua --dry-run\n"

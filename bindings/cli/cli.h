@@ -78,5 +78,6 @@ int cli_run(int argc, char **argv);
 int cli_dev(int argc, char **argv);
 int cli_apiserver(int argc, char **argv);
 int cli_check(int argc, char **argv);
+int cli_replay(int argc, char **argv);
 
 #endif

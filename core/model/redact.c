@@ -13,11 +13,19 @@
 #define LAST_APPLIED "kubectl.kubernetes.io/last-applied-configuration"
 /* Half of SHA-1: nobody looks for collisions of what he cannot compute. */
 #define DIGEST_BYTES 10
+#define STAND_IN "redacted-"
+#define STAND_IN_BASE64 "cmVkYWN0ZWQt"
 
 void kl_redaction_init(kl_redaction *r)
 {
     if (getrandom(r->key, sizeof r->key, 0) != (ssize_t)sizeof r->key)
         kl_mem_die("getrandom");
+}
+
+bool kl_redacted(const char *text)
+{
+    size_t n = strlen(text), plain = sizeof STAND_IN - 1 + 2 * DIGEST_BYTES;
+    return (n == plain && !strncmp(text, STAND_IN, sizeof STAND_IN - 1)) || (n == (plain + 2) / 3 * 4 && !strncmp(text, STAND_IN_BASE64, sizeof STAND_IN_BASE64 - 1));
 }
 
 static char *stand_in(const kl_redaction *r, const char *text, size_t n)
@@ -31,7 +39,7 @@ static char *stand_in(const kl_redaction *r, const char *text, size_t n)
     kl_buf_fini(&b);
     for (size_t i = 0; i < DIGEST_BYTES; i++)
         snprintf(hex + 2 * i, 3, "%02x", digest[i]);
-    return kl_sprintf("redacted-%s", hex);
+    return kl_sprintf(STAND_IN "%s", hex);
 }
 
 static const kl_value *taken(char *text)

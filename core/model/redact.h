@@ -13,5 +13,7 @@ void kl_redaction_init(kl_redaction *r);               /* draws the key */
 /* v as it may be shown, a new reference. `kind` is what v is, or is a patch of, where v does not say so itself: as scripts write kinds, or NULL.
  * Lists are looked through. NULL is fine. */
 const kl_value *kl_redact(const kl_redaction *r, const char *kind, const kl_value *v);
+/* Whether a text, or its base64, stands for one that was redacted. */
+bool kl_redacted(const char *text);
 
 #endif

@@ -56,6 +56,9 @@ kl_status kl_reader_get(kl_reader *rd, const char *kind, const char *ns, const c
         return kl_fail(err, KL_EINVAL, "%s %s: a namespace is needed, %s is namespaced: write (kind, namespace, name)", kind, name, n->resource->plural);
     if ((st = check_namespace(rd, n, kind, ns, err)))
         return st;
+    const kl_reader_front *front = &rd->w->o.front;
+    if (front->get && front->get(front->arg, kind, ns, name, out))
+        return KL_OK;
     char *key = kl_key_join(n->resource->namespaced ? ns : NULL, name);
     *out = kl_informer_lookup(n->informer, key);
     kl_free(key);
@@ -205,6 +208,9 @@ kl_status kl_reader_list(kl_reader *rd, const char *kind, const kl_read_query *q
         st = check_namespace(rd, n, kind, q->ns, err);
     if (st)
         return st;
+    const kl_reader_front *front = &rd->w->o.front;
+    if (front->list && front->list(front->arg, kind, q, out))
+        return KL_OK;
     kl_query query = {.ns = n->resource->namespaced ? q->ns : NULL, .value = q->value, .n_terms = q->n_terms, .limit = q->limit};
     if (q->index && !(query.index = kl__wired_index_name(rd->w, n, q->index)))
         return no_index(rd, n, kind, q->index, err);

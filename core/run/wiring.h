@@ -14,6 +14,13 @@
 
 typedef struct kl_wiring kl_wiring;
 
+/* Who is asked before the caches are read; false: it does not know, the caches are. Each may be NULL. */
+typedef struct kl_reader_front {
+    bool (*get)(void *arg, const char *kind, const char *ns, const char *name, const kl_value **out);     /* *out a new reference, or NULL: there is none */
+    bool (*list)(void *arg, const char *kind, const kl_read_query *q, kl_objects *out);
+    void *arg;
+} kl_reader_front;
+
 typedef struct kl_wiring_options {
     kl_caches *caches;
     kl_loop *loop, *mapper;
@@ -32,6 +39,7 @@ typedef struct kl_wiring_options {
     /* Keys that are not ours are not enqueued. Any thread; NULL: all are. */
     bool (*ours)(void *arg, const char *key);
     void *ours_arg;
+    kl_reader_front front;
 } kl_wiring_options;
 
 /* On the loop, all of it unless said otherwise. */

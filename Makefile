@@ -111,13 +111,16 @@ $(MODULE): $(call obj,$(BIND_C)) $(B)/obj/gen/lualib.o $(LIB) bindings/core.map
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) -shared $(LDFLAGS_VARIANT) -o $@ $(filter %.o %.a,$^) -Wl,-z,nodelete,-z,now -Wl,--version-script=bindings/core.map $(CORE_LIBS) $(LDFLAGS)
 
-$(BIN): $(call obj,$(MAIN_C) $(BIND_C)) $(B)/obj/gen/lualib.o $(LONGJMP) $(LIB)
+$(BIN): $(call obj,$(MAIN_C) $(BIND_C)) $(B)/obj/gen/lualib.o $(B)/obj/gen/pages.o $(LONGJMP) $(LIB)
 	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(LUA_LIBS) $(CORE_LIBS) $(MAIN_LIBS) $(LDFLAGS)
 
 $(B)/gen/lualib.c: bindings/embed.lua $(LIB_LUA)
 	@mkdir -p $(@D)
 	$(call say,GEN )$(LUA) bindings/embed.lua lua > $@
-$(B)/obj/gen/lualib.o: $(B)/gen/lualib.c
+$(B)/gen/pages.c: bindings/pages.lua $(wildcard bindings/dashboard/*)
+	@mkdir -p $(@D)
+	$(call say,GEN )$(LUA) bindings/pages.lua bindings/dashboard > $@
+$(B)/obj/gen/%.o: $(B)/gen/%.c
 	@mkdir -p $(@D)
 	$(call say,CC  )$(CC) $(ALL_CFLAGS) -Ibindings $(LUA_CFLAGS) -c -o $@ $<
 

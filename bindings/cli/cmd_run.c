@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/sync.h"
 #include "control.h"
+#include "dashboard.h"
 #include "run/fleet.h"
 #include "run/inspect.h"
 #include "run/record.h"
@@ -31,7 +32,7 @@ typedef struct session {
     /* options */
     cli_cluster cluster;
     const char *ns, *level, *listen, *write_kubeconfig, *play, *metrics, *health;
-    const char *lease_name, *lease_ns, *identity, *shards, *log_format, *metrics_cert_dir, *control_path;
+    const char *lease_name, *lease_ns, *identity, *shards, *log_format, *metrics_cert_dir, *control_path, *dashboard, *dashboard_token;
     long workers, qps, burst;
     size_t max_object, max_shards;
     const char *reload_keys_word;
@@ -51,6 +52,7 @@ typedef struct session {
     kl_record *recording;      /* NULL: none */
     kl_manager **managers;     /* the first has the endpoints, and speaks for all */
     kl_control *control;
+    kl_dashboard *page;
     cli_play *player;
 } session;
 
@@ -177,6 +179,7 @@ static void stop_all(session *s)
     for (size_t i = 0; i < s->n; i++)
         kl_thread_join(threads[i]);
     kl_free(threads);
+    kl_dashboard_stop(s->page);
     kl_control_close(s->control);          /* until here it can be asked what the end waits for */
     for (size_t i = 0; i < s->n; i++)
         kl_manager_free(s->managers[i]);
@@ -284,6 +287,8 @@ static int run_session(session *s)
     if (!code) {
         kl_inspect_add(s->control, s->managers[0]);
         code = cli_control_listen(s->control, s->command, s->control_path);
+        if (!code)
+            code = cli_dashboard_start(s->command, s->dashboard, s->dashboard_token, s->control, s->managers[0], &s->page);
     }
     if (!code) {
         cli_scripts_watch(s->loaded, s->managers, s->n);
@@ -336,6 +341,8 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         {"--metrics-cert-dir", "DIR", "serve them over HTTPS, with tls.crt and tls.key of this directory, read again when they change", CLI_STRING, &s->metrics_cert_dir},
         {"--metrics-auth", NULL, "only for bearer tokens that the API server lets get /metrics (TokenReview, SubjectAccessReview)", CLI_FLAG, &s->metrics_auth},
         {"--health-probe-bind-address", "ADDR:PORT", "serve /healthz and /readyz there", CLI_STRING, &s->health},
+        {"--dashboard", "ADDR:PORT", "serve a page that shows what happens, live", CLI_STRING, &s->dashboard},
+        {"--dashboard-token-file", "FILE", "who has the token in it may change things there, too (nobody)", CLI_STRING, &s->dashboard_token},
         {"--control", "PATH|off", "the socket by which kubelua why, attach and others reach this process ($XDG_RUNTIME_DIR/kubelua or /tmp/kubelua-UID, PID.sock)", CLI_STRING, &s->control_path},
         {"--webhook-listen", "ADDR:PORT", "serve the scripts' webhooks there, over TLS (:9443; of dev 127.0.0.1:0)", CLI_STRING, &s->webhooks.listen},
         {"--webhook-service", "NS/NAME[:PORT]", "the Service by which the API server reaches them; configurations and certificates are kept by us", CLI_STRING, &s->webhooks.service},

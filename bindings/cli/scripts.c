@@ -280,7 +280,7 @@ void cli_scripts_reload(cli_scripts *s, bool asked)
             if (asked)
                 kl_info("the script has not changed", "script=%s", sc->path);
             if (sc->refused)
-                kl_reloads_mended(kl_manager_reloads(s->managers[0]), sc->path);
+                tell(s, sc, KL_RELOAD_WITHDRAWN, NULL);
             if (sc->refused && !asked)
                 kl_info("the script is as it was; the refused change is gone", "script=%s", sc->path);
         } else if (replace(s, sc->slot, p, &err)) {

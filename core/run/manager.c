@@ -513,6 +513,7 @@ static const struct { const char *type, *reason; } RELOAD_NEWS[] = {
     [KL_RELOAD_TAKEN] = {"Normal", "Reloaded"},
     [KL_RELOAD_REFUSED] = {"Warning", "ReloadRefused"},
     [KL_RELOAD_ROLLED_BACK] = {"Warning", "RolledBack"},
+    [KL_RELOAD_WITHDRAWN] = {"Normal", "ReloadWithdrawn"},
 };
 
 void kl_manager_reloaded(kl_manager *m, const kl_reload *x, const kl_value *about)
@@ -694,6 +695,27 @@ kl_informer *kl_manager_informer(kl_manager *m, const char *kind)
 void kl_manager_informers(kl_manager *m, void (*fn)(void *arg, const char *kind, kl_informer *i), void *arg)
 {
     kl_caches_each(m->caches, fn, arg);
+}
+
+kl_manager *kl_manager_at(kl_manager *m, size_t i, const char **cluster)
+{
+    bool all = speaks_for_all(m);
+    *cluster = all && i < kl_fleet_size(m->o.fleet) ? kl_fleet_name(m->o.fleet, i) : NULL;
+    return *cluster ? kl_fleet_manager(m->o.fleet, i) : all || i ? NULL : m;
+}
+
+kl_manager *kl_manager_of(kl_manager *m, const char *name, const char **own)
+{
+    *own = name;
+    for (size_t i = 0; speaks_for_all(m) && i < kl_fleet_size(m->o.fleet); i++) {
+        const char *cluster = kl_fleet_name(m->o.fleet, i);
+        size_t n = strlen(cluster);
+        if (strncmp(name, cluster, n) || name[n] != '/')
+            continue;
+        *own = name + n + 1;
+        return kl_fleet_manager(m->o.fleet, i);
+    }
+    return m;
 }
 
 typedef struct informers_call {

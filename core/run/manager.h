@@ -92,6 +92,10 @@ typedef struct kl_controller_state {
 /* A snapshot; free each with kl_controller_states_free. */
 size_t kl_manager_controllers(kl_manager *m, kl_controller_state **out);
 void kl_controller_states_free(kl_controller_state *v, size_t n);
+/* Those for which m speaks, itself among them, by number; NULL beyond the last. *cluster NULL where there is one. */
+kl_manager *kl_manager_at(kl_manager *m, size_t i, const char **cluster);
+/* The one of several managers whose controller kl_manager_controllers calls so, and what it calls it itself. */
+kl_manager *kl_manager_of(kl_manager *m, const char *name, const char **own);
 const char *kl_manager_metrics_address(kl_manager *m);     /* as bound, or NULL */
 const char *kl_manager_health_address(kl_manager *m);
 const char *kl_manager_webhook_address(kl_manager *m);     /* as bound, or NULL */

@@ -15,7 +15,7 @@ typedef struct kept {
     kl_time wall;
 } kept;
 
-#define RESULTS (KL_RELOAD_ROLLED_BACK + 1)
+#define RESULTS (KL_RELOAD_WITHDRAWN + 1)
 typedef struct count {
     char *script;
     uint64_t of[RESULTS];
@@ -32,7 +32,7 @@ struct kl_reloads {
 
 const char *kl_reload_word(kl_reload_result r)
 {
-    static const char *const words[] = {"taken", "refused", "rolled_back"};
+    static const char *const words[] = {"taken", "refused", "rolled_back", "withdrawn"};
     return words[r];
 }
 
@@ -77,14 +77,7 @@ void kl_reloads_note(kl_reloads *r, const kl_reload *x, kl_time wall)
     *k = (kept){kl_strdup(x->script), kl_strdup(x->message), x->result, x->generation, wall};
     count *c = count_of(r, x->script);
     c->of[x->result]++;
-    c->refused = x->result != KL_RELOAD_TAKEN;
-    kl_unlock(&r->mu);
-}
-
-void kl_reloads_mended(kl_reloads *r, const char *script)
-{
-    kl_lock(&r->mu);
-    count_of(r, script)->refused = false;
+    c->refused = x->result == KL_RELOAD_REFUSED || x->result == KL_RELOAD_ROLLED_BACK;
     kl_unlock(&r->mu);
 }
 

@@ -12,8 +12,9 @@ typedef enum kl_reload_result {
     KL_RELOAD_TAKEN,           /* a new generation is on its way */
     KL_RELOAD_REFUSED,         /* the old one runs on */
     KL_RELOAD_ROLLED_BACK,     /* it had taken over, and the one before it runs again */
+    KL_RELOAD_WITHDRAWN,       /* what was refused or taken back does not lie there any more; what runs does */
 } kl_reload_result;
-const char *kl_reload_word(kl_reload_result r);        /* "taken", "refused", "rolled_back"; static */
+const char *kl_reload_word(kl_reload_result r);        /* "taken", "refused", "rolled_back", "withdrawn"; static */
 
 typedef struct kl_reload {     /* borrowed for a call */
     const char *script;        /* as the process was given it: metric label */
@@ -32,7 +33,5 @@ void kl_reloads_note(kl_reloads *r, const kl_reload *x, kl_time wall);
 void kl_reloads_write(kl_reloads *r, kl_buf *out);
 /* A list of {time, script, result, generation, message}, the newest first; a new reference. */
 const kl_value *kl_reloads_value(kl_reloads *r);
-/* The script that lies there is the one that runs (again). */
-void kl_reloads_mended(kl_reloads *r, const char *script);
 
 #endif

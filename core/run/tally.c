@@ -197,10 +197,12 @@ static const char *word(kl_result_kind k)
     return k == KL_RESULT_FAIL ? "failed for good" : k == KL_RESULT_CONFLICT ? "conflict" : k == KL_RESULT_RETRY ? "waits" : "error";
 }
 
-static void build(kl_builder *b, const failing *f, kl_time now)
+static void build(kl_builder *b, const failing *f, const char *cluster, kl_time now)
 {
+    char *name = kl_sprintf("%s%s%s", cluster ? cluster : "", cluster ? "/" : "", f->controller);
     kl_build_object(b);
-    kl_build_kstr(b, "controller", f->controller);
+    kl_build_kstr(b, "controller", name);
+    kl_free(name);
     kl_build_kstr(b, "key", f->key);
     kl_build_kstr(b, "result", word(f->result));
     kl_build_kint(b, "attempt", f->attempt);
@@ -212,7 +214,7 @@ static void build(kl_builder *b, const failing *f, kl_time now)
     kl_build_end(b);
 }
 
-size_t kl_tally_failing(kl_tally *t, size_t most, kl_time now, kl_builder *b)
+size_t kl_tally_failing(kl_tally *t, const char *cluster, size_t most, kl_time now, kl_builder *b)
 {
     kl_lock(&t->mu);
     size_t n = 0, it = 0;
@@ -222,7 +224,7 @@ size_t kl_tally_failing(kl_tally *t, size_t most, kl_time now, kl_builder *b)
         v[n++] = value;
     qsort(v, n, sizeof *v, by_next);
     for (size_t i = 0; i < n && i < most; i++)
-        build(b, v[i], now);
+        build(b, v[i], cluster, now);
     kl_unlock(&t->mu);
     kl_free(v);
     return n;

@@ -18,7 +18,7 @@ kl_witness kl_tally_witness(kl_tally *t);
 /* Into an open array: {generation, runs, errors, writes}, the newest first. */
 void kl_tally_generations(kl_tally *t, const char *controller, kl_builder *b);
 /* Into an open array: {controller, key, result, attempt, message, in}, the first to come back first, at most `most`; `in` is in seconds from `now` (monotonic), absent where nothing
- * brings it back but a change. How many there are in all, KL_TALLY_KEYS at most. */
-size_t kl_tally_failing(kl_tally *t, size_t most, kl_time now, kl_builder *b);
+ * brings it back but a change. `cluster` goes before the controllers' names; NULL: nothing does. How many there are in all, KL_TALLY_KEYS at most. */
+size_t kl_tally_failing(kl_tally *t, const char *cluster, size_t most, kl_time now, kl_builder *b);
 
 #endif

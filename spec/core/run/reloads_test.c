@@ -60,7 +60,7 @@ static void a_script_is_refused_until_it_is_taken_or_mended(void **state)
     assert_written(r, "kubelua_reloads_total{script=\"a.lua\",result=\"refused\"} 2\n");
     assert_written(r, "kubelua_reloads_total{script=\"a.lua\",result=\"taken\"} 0\n");
     assert_written(r, "kubelua_reload_refused{script=\"a.lua\"} 1\n");
-    kl_reloads_mended(r, "a.lua");
+    note(r, "a.lua", KL_RELOAD_WITHDRAWN, 1, NULL);
     assert_written(r, "kubelua_reload_refused{script=\"a.lua\"} 0\n");
     note(r, "a.lua", KL_RELOAD_TAKEN, 2, NULL);
     note(r, "a.lua", KL_RELOAD_ROLLED_BACK, 3, "it failed much more");

@@ -26,7 +26,7 @@ static size_t generations(kl_tally *t, rig *r, kl_builder *b)
     return 0;
 }
 
-static size_t failing(kl_tally *t, rig *r, kl_builder *b) { return kl_tally_failing(t, 10, kl_clock_now(r->clock), b); }
+static size_t failing(kl_tally *t, rig *r, kl_builder *b) { return kl_tally_failing(t, NULL, 10, kl_clock_now(r->clock), b); }
 
 static void assert_filled(rig *r, kl_tally *t, fill_fn *fill, size_t n, const char *want)
 {

@@ -1,0 +1,382 @@
+// app.js - the dashboard: what comes by server-sent events is drawn, and what somebody does goes to the control API.
+//
+// Every word from the cluster is set as text, never as markup.
+
+const $ = id => document.getElementById(id);
+
+// ---------------------------------------------------------------- nodes
+
+// el("li", { class: "x", onclick: f }, "text", node, ...): strings become text.
+function el(tag, props, ...children) {
+  const svg = ["svg", "rect", "line", "text", "title"].includes(tag);
+  const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+  for (const [name, value] of Object.entries(props ?? {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children.flat().filter(c => c !== undefined && c !== null && c !== false));
+  return node;
+}
+
+// Makes the children of `parent` those of `items`, by key: a node stays as long as its key does, so that focus stays where it is. draw(item) gives
+// a fresh node; it is taken in place of the old one only when it says something else.
+function keyed(parent, items, keyOf, draw) {
+  const old = new Map([...parent.children].map(c => [c.dataset.key, c]));
+  let at = parent.firstElementChild;
+  for (const item of items) {
+    const key = keyOf(item);
+    const fresh = draw(item);
+    fresh.dataset.key = key;
+    let node = old.get(key);
+    old.delete(key);
+    if (!node) {
+      node = fresh;
+      parent.insertBefore(node, at);
+    } else {
+      if (node !== at) parent.insertBefore(node, at);
+      else at = at.nextElementSibling;
+      update(node, fresh);
+    }
+  }
+  for (const gone of old.values()) gone.remove();
+}
+
+// Makes `node` read as `fresh` does. Where both have the same shape nothing is moved: who has the focus keeps it.
+function update(node, fresh) {
+  if (node.isEqualNode(fresh)) return;
+  const a = [...node.childNodes], b = [...fresh.childNodes];
+  if (a.length !== b.length || a.some((c, i) => c.nodeName !== b[i].nodeName)) {
+    const focus = node.contains(document.activeElement) ? document.activeElement.dataset.focus : undefined;
+    node.replaceChildren(...b);
+    if (focus) node.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus();
+  } else {
+    a.forEach((c, i) => {
+      if (c.nodeType === Node.TEXT_NODE) { if (c.data !== b[i].data) c.data = b[i].data; } else update(c, b[i]);
+    });
+  }
+  for (const { name, value } of [...fresh.attributes]) if (name !== "open" && node.getAttribute(name) !== value) node.setAttribute(name, value);
+  for (const { name } of [...node.attributes]) if (name !== "open" && !fresh.hasAttribute(name)) node.removeAttribute(name);
+}
+
+// ---------------------------------------------------------------- figures
+
+const number = new Intl.NumberFormat("en");
+const count = n => number.format(n ?? 0);
+
+function bytes(n) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let i = 0;
+  for (; n >= 1024 && i < units.length - 1; i++) n /= 1024;
+  return `${i && n < 10 ? n.toFixed(1) : Math.round(n)} ${units[i]}`;
+}
+
+function span(s) {
+  if (s === undefined || s === null) return "";
+  if (s < 1e-3) return `${Math.round(s * 1e6)} µs`;
+  if (s < 1) return `${Math.round(s * 1e3)} ms`;
+  if (s < 10) return `${s.toFixed(1)} s`;
+  if (s < 120) return `${Math.round(s)} s`;
+  if (s < 7200) return `${Math.round(s / 60)} min`;
+  return `${Math.round(s / 3600)} h`;
+}
+
+const percent = (part, of) => !of ? "" : part && part / of < 0.01 ? "< 1 %" : `${Math.round(100 * part / of)} %`;
+
+// The bound under which a share of what was observed lies.
+function quantile(h, q) {
+  const all = h.in.reduce((a, b) => a + b, 0);
+  let sum = 0;
+  for (let i = 0; i < h.in.length; i++) {
+    sum += h.in[i];
+    if (all && sum >= q * all) return h.le[i];
+  }
+}
+
+function quantileText(h, q) {
+  const bound = quantile(h, q);
+  return bound === undefined ? `> ${span(h.le.at(-1))}` : `≤ ${span(bound)}`;
+}
+
+// A bar for each bucket from the first to the last that has something.
+function histogram(what, h) {
+  const all = h.in.reduce((a, b) => a + b, 0);
+  if (!all) return el("p", { class: "dim" }, `${what}: nothing yet`);
+  const first = h.in.findIndex(n => n), last = h.in.length - 1 - [...h.in].reverse().findIndex(n => n);
+  const shown = h.in.slice(first, last + 1), most = Math.max(...shown), width = 300, height = 44, step = width / Math.max(shown.length, 8);
+  const label = `${what}: half ${quantileText(h, 0.5)}, 99 % ${quantileText(h, 0.99)}, ${count(all)} in all`;
+  const name = i => h.le[first + i] === undefined ? `> ${span(h.le.at(-1))}` : `≤ ${span(h.le[first + i])}`;
+  return el("figure", { class: "histogram" },
+    el("figcaption", { class: "dim" }, label),
+    el("svg", { viewBox: `0 0 ${width} ${height + 12}`, role: "img", "aria-label": label },
+      el("line", { x1: 0, x2: width, y1: height, y2: height }),
+      shown.map((n, i) => {
+        const tall = n ? Math.max(1, height * n / most) : 0;
+        return el("rect", { x: i * step + 1, y: height - tall, width: Math.max(1, step - 2), height: tall }, el("title", null, `${name(i)}: ${count(n)}`));
+      }),
+      el("text", { x: 0, y: height + 10 }, name(0)),
+      shown.length > 1 && el("text", { x: Math.min(width, shown.length * step), y: height + 10, "text-anchor": "end" }, name(shown.length - 1))));
+}
+
+// ---------------------------------------------------------------- what is shown
+
+let snapshot, before, heard = 0, token = "";
+
+// How much a figure grew in a second, between the last two pictures.
+function rate(now, then) {
+  const seconds = before ? snapshot.now - before.now : 0;
+  return then === undefined || seconds <= 0 ? undefined : Math.max(0, now - then) / seconds;
+}
+
+const rateText = r => r === undefined ? "" : r >= 10 ? count(Math.round(r)) : r.toFixed(1);
+const old = (list, name, key) => before?.[list]?.find(x => x[key] === name);
+
+function figure(label, value, bad) { return [el("dt", null, label), el("dd", { class: bad && "bad" }, String(value))]; }
+
+const openCards = new Set();
+
+function controllerCard(c) {
+  const then = old("controllers", c.name, "name");
+  const [present] = c.generations ?? [];
+  const paused = c.paused;
+  return el("article", { class: "card", tabindex: 0, "data-item": true, "data-focus": `c ${c.name}`, "aria-label": `controller ${c.name}` },
+    el("header", null, el("h3", null, c.name), el("span", { class: `state ${c.state.split(" ")[0]}` }, paused ? "paused" : c.state), el("span", { class: "dim" }, c.resource ?? "")),
+    c.message && el("p", { class: "message" }, c.message),
+    el("dl", { class: "figures" },
+      figure("generation", c.generation), figure("runs/s", rateText(rate(c.runs, then?.runs))),
+      figure("errors", present ? percent(present.errors, present.runs) || "0 %" : "", present?.errors), figure("failing", count(c.queue.failing), c.queue.failing)),
+    el("dl", { class: "figures" },
+      figure("ready", count(c.queue.ready)), figure("delayed", count(c.queue.delayed)), figure("running", count(c.queue.running)), figure("runs", count(c.runs))),
+    el("details", { ontoggle: e => e.target.open ? openCards.add(c.name) : openCards.delete(c.name), open: openCards.has(c.name) },
+      el("summary", { "data-focus": `d ${c.name}` }, "Latency and generations"),
+      c.latency && histogram("A run takes", c.latency), c.waited && histogram("A key waits", c.waited),
+      el("table", { class: "generations" },
+        el("thead", null, el("tr", null, el("th", { scope: "col" }, "Generation"), ["Runs", "Errors", "Writes"].map(t => el("th", { scope: "col", class: "n" }, t)))),
+        el("tbody", null, (c.generations ?? []).map(g => el("tr", null, el("th", { scope: "row" }, String(g.generation)),
+          el("td", { class: "n", "data-label": "Runs" }, count(g.runs)), el("td", { class: "n", "data-label": "Errors" }, g.errors ? `${count(g.errors)} (${percent(g.errors, g.runs)})` : "0"),
+          el("td", { class: "n", "data-label": "Writes" }, count(g.writes))))))),
+    token && el("p", null,
+      el("button", { type: "button", class: "act", "data-focus": `p ${c.name}`, onclick: () => change(paused ? "resume" : "pause", { controller: c.name }) }, paused ? "Resume" : "Pause")));
+}
+
+function failingRow(f) {
+  const when = f.in === undefined ? "waits for a change" : f.in < 0.001 ? "about to come back" : `again in ${span(f.in)}`;
+  const kind = snapshot.controllers.find(c => c.name === f.controller)?.resource ?? "";
+  return el("li", null,
+    el("button", { type: "button", "data-item": true, "data-focus": `f ${f.controller} ${f.key}`, "aria-label": `Why ${f.key} of ${f.controller}`, onclick: () => askWhy(kind, f.key) }, f.key),
+    el("span", { class: "dim" }, f.controller), el("span", { class: "result" }, `${f.result}, attempt ${f.attempt}`), el("span", { class: "dim" }, when),
+    f.message && el("pre", null, f.message));
+}
+
+function informerRow(i) {
+  const key = informerKey(i), then = before?.informers?.find(x => informerKey(x) === key);
+  const cell = (label, text) => el("td", { class: "n", "data-label": label }, text);
+  return el("tr", null, el("th", { scope: "row" }, i.cluster ? `${i.cluster}: ${i.kind}` : i.kind),
+    el("td", { "data-label": "State" }, el("span", { class: `state ${i.parked ? "parked" : i.synced ? "running" : ""}` }, i.parked ? "parked" : i.state), i.message && el("div", { class: "message" }, i.message)),
+    cell("Objects", count(i.objects)), cell("Bytes", bytes(i.bytes ?? 0)), cell("Events/s", rateText(rate(i.events, then?.events))),
+    cell("Last heard", i.lagSeconds === undefined ? "" : `${span(Math.floor(i.lagSeconds))} ago`), cell("Relists", count(i.relists)));
+}
+
+const informerKey = i => `${i.cluster ?? ""} ${i.kind}`;
+
+const RESULTS = { taken: "taken", refused: "refused", rolled_back: "taken back", withdrawn: "withdrawn" };
+
+function reloadRow(r) {
+  return el("li", null, el("time", { class: "dim", datetime: r.time }, new Date(r.time).toLocaleTimeString()), el("span", { class: `result ${r.result}` }, RESULTS[r.result] ?? r.result),
+    el("span", { class: "grow" }, r.script), el("span", { class: "dim" }, `generation ${r.generation}`), r.message && el("pre", null, r.message));
+}
+
+function drawRefusal() {
+  const last = snapshot.reloads.find((r, i) => snapshot.reloads.findIndex(x => x.script === r.script) === i && ["refused", "rolled_back"].includes(r.result));
+  const is = Boolean(last);
+  $("refused").hidden = !is;
+  const lines = is ? [el("strong", null, last.result === "refused" ? "The new script was refused. " : "The new generation was taken back. "),
+    `${last.script}: generation ${last.generation} runs.`, el("pre", null, last.message ?? "")] : [];
+  update($("refused"), el("div", { id: "refused", role: "alert", hidden: !is }, lines));
+}
+
+function draw() {
+  const s = snapshot;
+  keyed($("controller-cards"), s.controllers, c => c.name, controllerCard);
+  keyed($("failing-rows"), s.failing, f => `${f.controller} ${f.key}`, failingRow);
+  $("failing-count").textContent = s.failingCount ? count(s.failingCount) : "";
+  keyed($("informer-rows"), s.informers, informerKey, informerRow);
+  keyed($("reload-rows"), s.reloads, r => `${r.time} ${r.script} ${r.generation} ${r.result}`, reloadRow);
+  keyed($("kinds"), [...new Set(s.controllers.map(c => c.resource).concat(s.informers.map(i => i.kind)))].filter(Boolean), k => k, k => el("option", { value: k }));
+  for (const list of ["failing", "reload"]) {
+    const rows = $(`${list}-rows`);
+    rows.previousElementSibling.hidden = rows.children.length > 0;
+  }
+  drawRefusal();
+}
+
+// ---------------------------------------------------------------- shadow
+
+function drawShadow(shadow) {
+  $("shadow").hidden = $("shadow-link").hidden = !shadow;
+  if (!shadow) return;
+  const keys = shadow.keys ?? [];
+  const body = el("div", { id: "shadow-body" },
+    el("p", null, shadow.summary ?? `${count(shadow.same)} same, ${count(shadow.differ)} differ, ${count(shadow.failed)} fail`),
+    el("p", { class: "dim" }, shadow.candidate ?? ""),
+    el("ul", { class: "rows" }, keys.map(k => el("li", null, el("span", { class: "grow" }, k.key), el("span", { class: "dim" }, `${k.controller ?? ""} ${k.class ?? k.result ?? ""}`),
+      el("pre", null, Array.isArray(k.diff) ? k.diff.join("\n") : k.diff ?? k.message ?? "")))),
+    token && el("p", null, el("button", { type: "button", class: "act", "data-focus": "promote", onclick: () => change("shadow/promote", {}) }, "Promote")));
+  update($("shadow-body"), body);
+}
+
+// ---------------------------------------------------------------- asking
+
+async function call(method, target, body) {
+  const headers = { Accept: "application/json" };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (token) headers.Authorization = `Bearer ${token}`;
+  const answer = await fetch(target, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+  const value = await answer.json().catch(() => ({}));
+  if (!answer.ok) throw Object.assign(new Error(value.error ?? `${answer.status} ${answer.statusText}`), { code: answer.status });
+  return value;
+}
+
+async function change(what, body) {
+  try {
+    await call("POST", `v1/${what}`, body);
+    tell(`${what} ${body.controller ?? ""}: done`);
+  } catch (e) {
+    tell(`${what}: ${e.message}`);
+  }
+}
+
+function tell(text) { $("told").textContent = text; }
+
+let asked;
+
+function askWhy(kind, key) {
+  $("why-kind").value = kind;
+  $("why-key").value = key;
+  $("why").scrollIntoView();
+  $("why-key").focus({ preventScroll: true });
+  asked = { kind, key };
+  return showWhy();
+}
+
+// Anything as text that a person can read.
+function plain(value, indent = "") {
+  if (value === null || typeof value !== "object") return String(value);
+  return Object.entries(value).map(([k, v]) => v !== null && typeof v === "object" ? `${indent}${k}:\n${plain(v, indent + "  ")}` : `${indent}${k}: ${v}`).join("\n");
+}
+
+function runNode(run) {
+  const { lines, story, ...rest } = run;
+  const text = story ?? (Array.isArray(lines) ? lines.join("\n") : plain(rest));
+  return el("article", { class: "run" }, el("pre", null, text));
+}
+
+async function showWhy() {
+  if (!asked) return;
+  const query = new URLSearchParams({ kind: asked.kind, key: asked.key });
+  let nodes;
+  try {
+    const answer = await call("GET", `v1/why?${query}`);
+    const { text, runs, ...rest } = answer;
+    nodes = [text ? el("pre", { class: "story" }, text) : el("pre", null, plain(rest)), ...(text ? [] : (runs ?? []).map(runNode))];
+  } catch (e) {
+    nodes = [el("p", { class: "why-bad" }, e.message)];
+  }
+  update($("why-answer"), el("div", { id: "why-answer", "aria-live": "polite" }, nodes));
+}
+
+$("why-form").addEventListener("submit", e => {
+  e.preventDefault();
+  asked = { kind: $("why-kind").value.trim(), key: $("why-key").value.trim() };
+  showWhy();
+});
+
+$("token-form").addEventListener("submit", async e => {
+  e.preventDefault();
+  token = $("token").value;
+  try {
+    await call("GET", "v1/token");
+    $("token-state").textContent = "changes are allowed";
+  } catch (error) {
+    token = "";
+    $("token-state").textContent = error.message;
+  }
+  if (snapshot) draw();
+});
+
+// ---------------------------------------------------------------- the keyboard
+
+const SECTIONS = ["controllers", "failing", "informers", "reloads", "shadow", "why"];
+
+function goTo(id) {
+  const section = $(id);
+  if (section.hidden) return;
+  section.scrollIntoView();
+  (section.querySelector("[data-item]") ?? section).focus({ preventScroll: true });
+}
+
+function step(by) {
+  const items = [...document.querySelectorAll("[data-item]")];
+  const at = items.findIndex(i => i.contains(document.activeElement));
+  items[Math.min(items.length - 1, Math.max(0, at + by))]?.focus();
+}
+
+$("help-button").addEventListener("click", () => $("help").showModal());
+
+document.addEventListener("keydown", e => {
+  if (e.ctrlKey || e.altKey || e.metaKey || e.target.matches("input") || $("help").open) return;
+  const section = SECTIONS[Number(e.key) - 1];
+  if (section) goTo(section);
+  else if (e.key === "j") step(1);
+  else if (e.key === "k") step(-1);
+  else if (e.key === "/") { $("why").scrollIntoView(); $("why-kind").focus({ preventScroll: true }); }
+  else if (e.key === "?") $("help").showModal();
+  else if (e.key === "Enter" && e.target.matches("article[data-item]")) { const d = e.target.querySelector("details"); d.open = !d.open; }
+  else return;
+  e.preventDefault();
+});
+
+// ---------------------------------------------------------------- the stream
+
+function connection(text, lost) {
+  if ($("connection").textContent !== text) $("connection").textContent = text;
+  $("connection").classList.toggle("lost", Boolean(lost));
+}
+
+let routes = new Set();
+
+// Who runs, and what it can be asked: both are others when the process was started anew.
+async function introduce() {
+  const about = await call("GET", "v1/").catch(() => undefined);
+  if (!about) return;
+  routes = new Set(about.routes.map(r => r.path));
+  $("process").textContent = [`${about.version} pid ${about.pid}`, ...(about.scripts ?? [])].join(", ");
+}
+
+async function lookAtShadow() {
+  if (routes.has("/v1/shadow")) drawShadow(await call("GET", "v1/shadow").catch(() => undefined));
+}
+
+function listen() {
+  const source = new EventSource("v1/events");
+  source.addEventListener("open", introduce);
+  source.addEventListener("snapshot", e => {
+    before = snapshot;
+    snapshot = JSON.parse(e.data);
+    heard = Date.now();
+    connection("live");
+    draw();
+    showWhy();
+    lookAtShadow();
+  });
+  source.addEventListener("error", () => {
+    connection(heard ? `connection lost; this is ${span(Math.round((Date.now() - heard) / 1000))} old` : "no connection", true);
+    if (source.readyState === EventSource.CLOSED) setTimeout(listen, 1000);      // it was refused; the browser does not try again
+  });
+}
+
+setInterval(() => {
+  if ($("connection").classList.contains("lost") && heard) connection(`connection lost; this is ${span(Math.round((Date.now() - heard) / 1000))} old`, true);
+}, 1000);
+
+listen();

@@ -1,0 +1,191 @@
+--- dashboard_spec.lua - the page of `kubelua run --dashboard`, in a real browser.
+
+local browser = require "support.browser"
+local controller = require "support.controller"
+local process = require "support.process"
+local servers = require "support.servers"
+
+local TOKEN = "correct-horse-battery-staple"
+
+local SCRIPT = [[
+  local kube = require "kubelua"
+  return kube.controller {
+    name = "answers", resource = "v1/ConfigMap",
+    reconcile = function(map, ctx)
+      if map("data.bad") then error("the word is bad: " .. map.data.bad, 0) end
+      if map("data.ask") and map("data.word") ~= "one" then ctx:patch(map, function(m) m.data.word = "one" end) end
+    end,
+  }
+]]
+
+-- The least contrast of a text on the page with what is behind it, as WCAG counts it, and the text.
+local LEAST_CONTRAST = [[
+  const light = c => { c /= 255; return c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4 };
+  const parts = s => s.match(/[\d.]+/g).map(Number);
+  const luminance = ([r, g, b]) => 0.2126 * light(r) + 0.7152 * light(g) + 0.0722 * light(b);
+  const ground = e => { for (; e; e = e.parentElement) { const p = parts(getComputedStyle(e).backgroundColor); if (p.length < 4 || p[3] > 0) return p; } return [255, 255, 255]; };
+  let least = 99, where = "";
+  for (const e of document.querySelectorAll("body *")) {
+    if (!e.checkVisibility() || ![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim())) continue;
+    const style = getComputedStyle(e), ink = e instanceof SVGElement ? style.fill : style.color;
+    const a = luminance(parts(ink)), b = luminance(ground(e));
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < least) { least = ratio; where = e.textContent; }
+  }
+  return [least, where];
+]]
+
+local function skipped()
+  if browser.available() then return false end
+  assert(not os.getenv "CI", "there is no chromium with chromedriver here, and in CI that is a failure")
+  io.stderr:write "kubelua: there is no chromium with chromedriver here: the dashboard's specs are skipped\n"
+  return true
+end
+
+servers.each(function(name, start)
+  if skipped() then
+    pending("the dashboard against " .. name)
+    return
+  end
+
+  describe("the dashboard of `kubelua run` against " .. name, function()
+    local server, client, ns, page, run, url
+    lazy_setup(function()
+      server = start {}
+      client = controller.client(server)
+      page = browser.open { width = 1200, height = 900 }
+    end)
+    lazy_teardown(function()
+      if page then page:close() end
+      if server then server:stop() end
+    end)
+
+    local function begin(script, ...)
+      run = controller.start(server, script, "--namespace", ns, ...)
+      run:wait_for_log(30, "serving the dashboard")
+      url = run:log():match "serving the dashboard url=(%S+)"
+      page:width(nil)
+      page:prefer "light"
+      page:visit(url)
+      page:until_true(60, "document.querySelector('.state.running')")
+    end
+
+    before_each(function()
+      ns = controller.namespace(client, "board")
+      local token = process.write(process.tmpname ".token", TOKEN .. "\n")
+      begin(SCRIPT, "--dashboard", "127.0.0.1:0", "--dashboard-token-file", token)
+    end)
+    after_each(function() controller.finish(run) end)
+
+    local function create(key, data) client:create { kind = "v1/ConfigMap", namespace = ns, name = key, data = data } end
+
+    it("shows what happens without being loaded again", function()
+      page:eval "window.sameDocument = true"
+      create("a", { ask = "yes" })
+      page:until_true(30, "/default|board/.test(document.body.innerText) && document.querySelector('#informer-rows').textContent.includes('v1/ConfigMap')")
+      create("b", { bad = "oops" })
+      page:until_true(30, "document.querySelector('#failing-rows').textContent.includes('the word is bad: oops')")
+      page:until_true(30, "document.querySelector('#failing-count').textContent === '1'")
+      client:delete("v1/ConfigMap", ns, "b")
+      page:until_true(30, "document.querySelector('#failing-rows').children.length === 0")
+      page:until_true(30, "!document.querySelector('#failing .empty').hidden")
+      assert.is_true(page:eval "return window.sameDocument")
+    end)
+
+    it("takes what the cluster says for text", function()
+      create("x", { bad = "<img src=x onerror='window.broken = true'><script>window.broken = true</script>" })
+      page:until_true(30, "document.querySelector('#failing-rows pre')?.textContent.includes('<img src=x')")
+      assert.equal(0, page:eval "return document.querySelectorAll('img, #failing-rows script').length")
+      assert.is_nil(page:eval "return window.broken")
+    end)
+
+    it("is reached by the keyboard: a key's story, the list of keys, and the way back", function()
+      create("b", { bad = "oops" })
+      page:until_true(30, "document.querySelector('#failing-rows button')")
+      page:type "2"
+      page:until_true(5, "document.activeElement.matches('#failing-rows button')")
+      page:type(browser.keys.enter)
+      page:until_true(5, "document.activeElement.id === 'why-key' && document.activeElement.value.endsWith('/b')")
+      page:eval "document.activeElement.blur()"
+      page:type "?"
+      page:until_true(5, "document.querySelector('#help').open")
+      page:type(browser.keys.escape)
+      page:until_true(5, "!document.querySelector('#help').open")
+      page:type "1"
+      page:until_true(5, "document.activeElement.matches('article.card')")
+      page:type(browser.keys.enter)
+      page:until_true(5, "document.activeElement.querySelector('details').open")
+      page:until_true(10, "document.activeElement.querySelector('svg rect')")
+      -- What has the focus keeps it while new pictures come.
+      local heard = page:eval "return document.querySelector('.figures').textContent"
+      create("c", { ask = "yes" })
+      page:until_true(30, ("document.querySelector('.figures').nextElementSibling.textContent + document.querySelector('.figures').textContent !== %q"):format(heard))
+      assert.is_true(page:eval "return document.activeElement.matches('article.card') && document.activeElement.querySelector('details').open")
+      page:screenshot "keyboard"
+    end)
+
+    it("can be read in light and dark, and on a phone", function()
+      create("b", { bad = "oops" })
+      page:until_true(30, "document.querySelector('#failing-rows pre')")
+      page:eval "document.querySelectorAll('details').forEach(d => d.open = true)"
+      page:until_true(10, "document.querySelector('svg rect')")
+      local grounds = {}
+      for _, scheme in ipairs { "light", "dark" } do
+        page:prefer(scheme)
+        local least = page:eval(LEAST_CONTRAST)
+        assert.is_true(least[1] >= 4.5, ("%s: %.2f of %q"):format(scheme, least[1], least[2]))
+        grounds[scheme] = page:eval "return getComputedStyle(document.body).backgroundColor"
+        page:screenshot(scheme)
+      end
+      assert.are_not.equal(grounds.light, grounds.dark)
+      page:width(360)
+      page:until_true(10, "innerWidth === 360")
+      assert.is_true(page:eval "return document.documentElement.scrollWidth <= innerWidth")
+      page:screenshot "phone"
+    end)
+
+    it("says that a reload was refused, with the message, until it is mended", function()
+      process.write(run.script_path, "return (\n")
+      page:until_true(30, "!document.querySelector('#refused').hidden")
+      page:until_true(5, "document.querySelector('#refused').textContent.includes('unexpected symbol')")
+      assert.equal("alert", page:eval "return document.querySelector('#refused').getAttribute('role')")
+      page:screenshot "refused"
+      process.write(run.script_path, "-- mended\n" .. SCRIPT)
+      page:until_true(30, "document.querySelector('#refused').hidden")
+      page:until_true(10, "document.querySelector('#reload-rows li .result.taken')")
+      page:until_true(30, "document.querySelector('.figures dd').textContent === '2'")
+    end)
+
+    it("lets nobody change anything without the token", function()
+      local target = process.quote(url .. "v1/pause")
+      local function post(...)
+        local out = process.run(("curl -s -w ' %%{http_code}' -X POST -d '{\"controller\":\"answers\"}' %s %s"):format(table.concat({ ... }, " "), target))
+        return out
+      end
+      assert.truthy(post():find("changes need the token", 1, true))
+      assert.truthy(post():find " 401$")
+      assert.truthy(post "-H 'Authorization: Bearer correct-horse-battery-stapl'":find("that is not the token", 1, true))
+      assert.truthy(process.run(("curl -s -H 'Host: evil.example.com' %s"):format(process.quote(url))):find("answers to its names alone", 1, true))
+      page:eval "document.querySelector('#token').value = 'wrong'"
+      page:click "#token-form button"
+      page:until_true(10, "document.querySelector('#token-state').textContent === 'that is not the token'")
+      assert.equal(0, page:eval "return document.querySelectorAll('.card button.act').length")
+      page:eval(("document.querySelector('#token').value = %q"):format(TOKEN))
+      page:click "#token-form button"
+      page:until_true(10, "document.querySelector('#token-state').textContent === 'changes are allowed'")
+      page:until_true(10, "document.querySelector('.card button.act').textContent === 'Pause'")
+    end)
+
+    it("says when the connection is lost, how old the picture is, and goes on when the process is back", function()
+      local address = url:match "^http://([^/]+)"
+      page:until_true(10, "document.querySelector('#connection').textContent === 'live'")
+      local pid = page:eval "return document.querySelector('#process').textContent"
+      run:kill()
+      page:until_true(30, "document.querySelector('#connection.lost')?.textContent.startsWith('connection lost; this is ')")
+      page:screenshot "lost"
+      run = controller.start(server, SCRIPT, "--namespace", ns, "--dashboard", address)
+      page:until_true(60, "document.querySelector('#connection').textContent === 'live'")
+      page:until_true(10, ("document.querySelector('#process').textContent !== %q"):format(pid))
+    end)
+  end)
+end)

@@ -3,6 +3,7 @@
  *
  * A ctx is good while its run is the one under way. A script that kept one hears so, instead of reading another key's fields. */
 #include <string.h>
+#include "model/object.h"
 #include "state.h"
 
 static const char ctx_tag, ctx_mt, params_key;
@@ -12,11 +13,11 @@ typedef struct ctx { const void *tag; uint64_t serial; } ctx;
 enum { CTX_OBJECT = 1 };
 
 /* Fields stand in the table of methods as these numbers. */
-enum { FIELD_KEY = 1, FIELD_NAMESPACE, FIELD_NAME, FIELD_PARAMS, FIELD_ATTEMPT, FIELD_GENERATION, FIELD_ID, FIELD_OBJECT, FIELD_EPOCH, FIELD_CLUSTER };
+enum { FIELD_KEY = 1, FIELD_NAMESPACE, FIELD_NAME, FIELD_PARAMS, FIELD_ATTEMPT, FIELD_GENERATION, FIELD_ID, FIELD_OBJECT, FIELD_EPOCH, FIELD_CLUSTER, FIELD_TRIGGER };
 static const struct { const char *name; int field; } fields[] = {
     { "key", FIELD_KEY }, { "namespace", FIELD_NAMESPACE }, { "name", FIELD_NAME }, { "params", FIELD_PARAMS }, { "attempt", FIELD_ATTEMPT },
     { "generation", FIELD_GENERATION }, { "id", FIELD_ID }, { "object", FIELD_OBJECT }, { "epoch", FIELD_EPOCH },
-    { "cluster", FIELD_CLUSTER },
+    { "cluster", FIELD_CLUSTER }, { "trigger", FIELD_TRIGGER },
 };
 
 /* The parameters of a generation do not change, so one view of them does for all runs. */
@@ -39,6 +40,37 @@ static void push_params(lua_State *L, lkl_state *s)
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &params_key);
     s->params = params;
+}
+
+static void set_text(lua_State *L, const char *name, const char *text)
+{
+    lua_pushstring(L, text);
+    lua_setfield(L, -2, name);
+}
+
+/* ctx.trigger: what woke the key. A table of the script's own, made when it is asked for. */
+static void push_trigger(lua_State *L, const kl_run *r)
+{
+    const kl_value *o;
+    unsigned events;
+    kl_why why = kl_run_cause(r, &o, &events);
+    lua_createtable(L, 0, 7);
+    set_text(L, "reason", kl_why_name(why));
+    lua_pushinteger(L, events);
+    lua_setfield(L, -2, "events");
+    if (!o)
+        return;
+    lua_pushfstring(L, "%s/%s", kl_object_api_version(o), kl_object_kind(o));
+    lua_setfield(L, -2, "kind");
+    const char *ns = kl_object_namespace(o);
+    if (ns)
+        lua_pushfstring(L, "%s/%s", ns, kl_object_name(o));
+    else
+        lua_pushstring(L, kl_object_name(o));
+    lua_setfield(L, -2, "key");
+    set_text(L, "namespace", ns);
+    set_text(L, "name", kl_object_name(o));
+    set_text(L, "resourceVersion", kl_value_str_at(o, "metadata", "resourceVersion", NULL));
 }
 
 static int ctx_index(lua_State *L)
@@ -70,6 +102,7 @@ static int ctx_index(lua_State *L)
     case FIELD_GENERATION: lua_pushinteger(L, kl_run_generation(r)); break;
     case FIELD_EPOCH: lua_pushinteger(L, kl_run_epoch(r)); break;
     case FIELD_CLUSTER: lua_pushstring(L, kl_run_fleet(r) ? kl_fleet_name(kl_run_fleet(r), kl_run_cluster(r)) : NULL); break;
+    case FIELD_TRIGGER: push_trigger(L, r); break;
     case FIELD_ID: lua_pushstring(L, kl_run_id(r)); break;
     default: lua_getiuservalue(L, 1, CTX_OBJECT);
     }

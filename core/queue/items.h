@@ -35,7 +35,10 @@ typedef struct kl_item {
     uint32_t place;               /* in an agenda: waiting, queued in rank order, or put back */
     int32_t priority;             /* the highest asked for since it was handed out */
     int32_t failures;             /* rate-limited adds since forget */
+    uint32_t cause, again_cause;  /* what its entry is for, opaque and owned; running: of what is running, and of what was added since. 0: nothing */
+    uint16_t events, again_events;      /* adds that are in the entry, retries aside */
     uint32_t key_len;
+    unsigned why : 4, again_why : 4;    /* 0 while there is no entry, or nobody said */
     bool queued : 1, running : 1, waiting : 1;
     bool dirty : 1;               /* running, and added since: queued again when done */
     bool earnest : 1;             /* dirty: not by routine alone */

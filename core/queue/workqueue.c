@@ -25,20 +25,23 @@
 #include "queue/ready.h"
 
 #define INBOX     8u                 /* cache misses that a processor has under way at once, about */
-#define INBOX_KEY 232u               /* longer keys do not stand in line; few are */
+#define INBOX_KEY 223u               /* longer keys do not stand in line; few are */
+#define FORGOTTEN (INBOX + 2u)       /* causes that one step may let go: of each letter, and of what it does itself */
 typedef struct letter {
     kl_time at;
     uint32_t hash, len;
     int priority;
+    kl_cause cause;
     bool routine;
     char key[INBOX_KEY];
 } letter;
 
 struct kl_workqueue {
     kl_spin mu;                     /* never held for longer than a step */
-    kl_queue_order order;           /* set once, as are the next two */
+    kl_queue_order order;           /* set once, as are the next three */
     void (*wake)(void *arg);
     void *wake_arg;
+    void (*forget)(uint32_t what);
     /* under mu: */
     kl_backoff_policy backoff;
     bool hungry;                    /* somebody has looked in vain since the last wake */
@@ -57,7 +60,84 @@ struct kl_workqueue {
     uint64_t adds, retries;
     uint32_t inbox_first, inbox_len;
     letter inbox[INBOX];            /* a ring; empty while `hungry` */
+    uint32_t forgotten[FORGOTTEN];  /* causes to let go when the lock is */
+    uint32_t n_forgotten;
 };
+
+/* --- causes ------------------------------------------------------------------------------------------------------------------ */
+
+static void forget_locked(kl_workqueue *q, uint32_t what) KL_REQUIRES(q->mu)
+{
+    if (what && q->forget)
+        q->forgotten[q->n_forgotten++] = what;
+}
+
+/* Lets the lock go, and then what nobody needs any more: that may take longer than a step. */
+static void unlock(kl_workqueue *q) KL_RELEASE(q->mu)
+{
+    uint32_t forgotten[FORGOTTEN], n = q->n_forgotten;
+    if (n)
+        memcpy(forgotten, q->forgotten, n * sizeof *forgotten);
+    q->n_forgotten = 0;
+    kl_spin_unlock(&q->mu);
+    for (uint32_t i = 0; i < n; i++)
+        q->forget(forgotten[i]);
+}
+
+/* The entry that an add is about to make or to join; `counts`: it is no retry. Before the item's flags tell of it. */
+static void cause_locked(kl_workqueue *q, kl_item *it, kl_cause cause, bool routine, bool counts) KL_REQUIRES(q->mu)
+{
+    bool joins = it->running ? it->dirty || it->waiting : it->queued || it->waiting;
+    uint32_t *what = it->running ? &it->again_cause : &it->cause;
+    uint16_t *events = it->running ? &it->again_events : &it->events;
+    if (joins && routine) {
+        forget_locked(q, cause.what);
+        return;
+    }
+    forget_locked(q, *what);
+    *what = cause.what;
+    *events = (uint16_t)((joins ? *events : 0) + (counts && !(joins && *events == UINT16_MAX)));
+    if (it->running)
+        it->again_why = cause.why & (KL_CAUSES - 1);
+    else
+        it->why = cause.why & (KL_CAUSES - 1);
+}
+
+/* What was running is over: what was added since is what the item's next entry is for. */
+static void next_cause_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
+{
+    forget_locked(q, it->cause);
+    it->cause = it->again_cause;
+    it->why = it->again_why;
+    it->events = it->again_events;
+    it->again_cause = 0;
+    it->again_why = 0;
+    it->again_events = 0;
+}
+
+/* What was handed out goes back; what was added meanwhile joins it. */
+static void rejoin_cause_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
+{
+    unsigned events = (unsigned)it->events + it->again_events;
+    if (it->again_why || it->again_cause)
+        next_cause_locked(q, it);
+    it->events = events > UINT16_MAX ? UINT16_MAX : (uint16_t)events;
+}
+
+/* Nobody uses the queue any more. */
+static void forget_all(kl_workqueue *q)
+{
+    for (uint32_t i = 0; q->forget && i < q->inbox_len; i++)
+        if (q->inbox[(q->inbox_first + i) % INBOX].cause.what)
+            q->forget(q->inbox[(q->inbox_first + i) % INBOX].cause.what);
+    for (size_t i = 0; q->forget && i < q->items.cap; i++) {
+        const kl_item *it = q->items.slots[i].item ? kl_items_at(&q->items, q->items.slots[i].item) : NULL;
+        if (it && it->cause)
+            q->forget(it->cause);
+        if (it && it->again_cause)
+            q->forget(it->again_cause);
+    }
+}
 
 kl_workqueue *kl_workqueue_new(const kl_workqueue_options *o)
 {
@@ -68,6 +148,7 @@ kl_workqueue *kl_workqueue_new(const kl_workqueue_options *o)
     q->order = o->order;
     q->wake = o->wake;
     q->wake_arg = o->wake_arg;
+    q->forget = o->forget;
     q->hungry = true;
     q->random.state = o->seed;
     kl_items_init(&q->items);
@@ -85,6 +166,7 @@ void kl_workqueue_free(kl_workqueue *q)
 {
     if (!q)
         return;
+    forget_all(q);
     kl_agenda_fini(&q->waiting);
     kl_groups_fini(&q->groups);
     kl_ready_fini(&q->ready);
@@ -98,7 +180,7 @@ static void leave(kl_workqueue *q, bool news) KL_RELEASE(q->mu)
     bool tell = news && q->hungry;
     if (tell)
         q->hungry = false;
-    kl_spin_unlock(&q->mu);
+    unlock(q);
     if (tell && q->wake)
         q->wake(q->wake_arg);
 }
@@ -185,10 +267,11 @@ static void wake_up_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
     it->resting = false;
 }
 
-static bool add_now_locked(kl_workqueue *q, kl_item *it, int priority, bool routine, kl_time now) KL_REQUIRES(q->mu)
+static bool add_now_locked(kl_workqueue *q, kl_item *it, int priority, kl_cause cause, bool routine, kl_time now) KL_REQUIRES(q->mu)
 {
     it->earnest |= it->running && !routine;
     wake_up_locked(q, it);
+    cause_locked(q, it, cause, routine, true);
     entry_locked(q, it, priority);
     if (it->parked) {              /* whatever changed: its group may be another one now */
         kl_groups_unpark(&q->groups, it);
@@ -207,15 +290,16 @@ static bool add_now_locked(kl_workqueue *q, kl_item *it, int priority, bool rout
 }
 
 /* True when somebody who waits for next_due should look again. */
-static bool add_later_locked(kl_workqueue *q, kl_item *it, int priority, kl_time delay, kl_time now) KL_REQUIRES(q->mu)
+static bool add_later_locked(kl_workqueue *q, kl_item *it, int priority, kl_cause cause, kl_time delay, kl_time now) KL_REQUIRES(q->mu)
 {
     wake_up_locked(q, it);
     entry_locked(q, it, priority);
-    if ((it->queued || it->dirty) && q->order != KL_QUEUE_FIFO)
-        return false;
     kl_time when = delay > KL_NEVER - 1 - now ? KL_NEVER - 1 : now + delay;
-    if (it->waiting && when >= q->waiting.v[it->place - 1].number)
+    if (((it->queued || it->dirty) && q->order != KL_QUEUE_FIFO) || (it->waiting && when >= q->waiting.v[it->place - 1].number)) {
+        forget_locked(q, cause.what);
         return false;
+    }
+    cause_locked(q, it, cause, it->queued || it->dirty, false);
     it->waiting = true;
     kl_agenda_put(&q->waiting, &q->items, it, when);
     return it->place == 1;
@@ -242,7 +326,7 @@ static void deliver_locked(kl_workqueue *q) KL_REQUIRES(q->mu)
     letter *l = &q->inbox[q->inbox_first++ % INBOX];
     q->inbox_len--;
     promote_locked(q, l->at);
-    add_now_locked(q, kl_items_use(&q->items, l->key, l->len, l->hash), l->priority, l->routine, l->at);
+    add_now_locked(q, kl_items_use(&q->items, l->key, l->len, l->hash), l->priority, l->cause, l->routine, l->at);
 }
 
 static void empty_inbox_locked(kl_workqueue *q)
@@ -260,6 +344,7 @@ static void post_locked(kl_workqueue *q, const char *key, size_t n, uint32_t has
     l->hash = hash;
     l->len = (uint32_t)n;
     l->priority = how->priority;
+    l->cause = how->cause;
     l->routine = how->routine;
     memcpy(l->key, key, n);
     kl_items_expect(&q->items, hash);
@@ -292,7 +377,7 @@ static kl_time add(kl_workqueue *q, const char *key, const kl_add *how, bool ret
     kl_spin_lock(&q->mu);
     if (!q->hungry && !delay && !how->rate_limited && !retry && n <= INBOX_KEY && !q->shutting_down && !(how->routine && q->resting)) {
         post_locked(q, key, n, hash, how, now);
-        kl_spin_unlock(&q->mu);
+        unlock(q);
         return 0;
     }
     bool news = catch_up_locked(q, now);
@@ -304,7 +389,9 @@ static kl_time add(kl_workqueue *q, const char *key, const kl_add *how, bool ret
     }
     if (!q->shutting_down && !(how->routine && it->resting)) {
         q->retries += retry;
-        news |= delay ? add_later_locked(q, it, how->priority, delay, now) : add_now_locked(q, it, how->priority, how->routine, now);
+        news |= delay ? add_later_locked(q, it, how->priority, how->cause, delay, now) : add_now_locked(q, it, how->priority, how->cause, how->routine, now);
+    } else {
+        forget_locked(q, how->cause.what);
     }
     leave(q, news);
     return delay;
@@ -339,7 +426,7 @@ void kl_workqueue_forget(kl_workqueue *q, const char *key)
         it->failures = 0;
         drop_locked(q, it);
     }
-    kl_spin_unlock(&q->mu);
+    unlock(q);
 }
 
 int kl_workqueue_requeues(kl_workqueue *q, const char *key)
@@ -347,7 +434,7 @@ int kl_workqueue_requeues(kl_workqueue *q, const char *key)
     kl_spin_lock(&q->mu);
     kl_item *it = q->failing ? find_locked(q, key) : NULL;
     int n = it ? it->failures : 0;
-    kl_spin_unlock(&q->mu);
+    unlock(q);
     return n;
 }
 
@@ -399,12 +486,12 @@ bool kl_workqueue_try_get(kl_workqueue *q, kl_time now, kl_queue_item *out)
     catch_up_locked(q, now);
     kl_item *it = kl_ready_take(&q->ready);
     if (it) {
-        *out = (kl_queue_item){ it->key, it->at, it->priority, it->self };
+        *out = (kl_queue_item){ it->key, it->at, it->priority, it->self, { it->cause, (uint8_t)it->why }, it->events };
         run_locked(q, it, now);
     } else {
         q->hungry = true;
     }
-    kl_spin_unlock(&q->mu);
+    unlock(q);
     return it;
 }
 
@@ -412,6 +499,7 @@ static bool done_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
 {
     bool again = it->dirty, news = leave_group_locked(q, it);
     ran_locked(q, it);
+    next_cause_locked(q, it);
     it->called = false;
     it->earnest = false;
     if (again) {
@@ -449,7 +537,7 @@ kl_time kl_workqueue_next_due(kl_workqueue *q)
     empty_inbox_locked(q);
     const kl_agenda_entry *e = kl_agenda_peek(&q->waiting);
     kl_time t = q->ready.len ? 0 : e ? e->number : KL_NEVER;
-    kl_spin_unlock(&q->mu);
+    unlock(q);
     return t;
 }
 
@@ -461,7 +549,7 @@ kl_time kl_workqueue_more(kl_workqueue *q)
     kl_time t = q->ready.len ? 0 : e ? e->number : KL_NEVER;
     if (t)
         q->hungry = true;
-    kl_spin_unlock(&q->mu);
+    unlock(q);
     return t;
 }
 
@@ -473,6 +561,7 @@ static void unrun_locked(kl_workqueue *q, kl_item *it, const kl_queue_item *item
     ran_locked(q, it);
     it->dirty = it->earnest = false;
     unwait_locked(q, it);
+    rejoin_cause_locked(q, it);
     it->at = item->queued_at;
     if (it->priority < item->priority)
         it->priority = item->priority;
@@ -512,6 +601,7 @@ void kl_workqueue_hold(kl_workqueue *q, const kl_queue_item *item, kl_time until
         kl_agenda_put(&q->waiting, &q->items, it, until);
         news |= it->place == 1;
     } else {
+        next_cause_locked(q, it);
         drop_locked(q, it);
     }
     if (q->shutting_down && !q->n_running)
@@ -539,13 +629,19 @@ void kl_workqueue_rest(kl_workqueue *q, const kl_queue_item *item)
     empty_inbox_locked(q);
     kl_item *it = kl_items_at(&q->items, item->id);
     it->dirty &= it->earnest;
+    if (!it->dirty && !it->waiting) {
+        forget_locked(q, it->again_cause);
+        it->again_cause = 0;
+        it->again_why = 0;
+        it->again_events = 0;
+    }
     if (!it->dirty && !it->resting) {
         it->resting = true;
         q->resting++;
     }
     q->failing -= it->failures > 0;
     it->failures = 0;
-    kl_spin_unlock(&q->mu);
+    unlock(q);
 }
 
 /* The items that failed and are not over it; the caller frees the list, since each drop may rebuild the table. */
@@ -595,7 +691,7 @@ void kl_workqueue_set_backoff(kl_workqueue *q, const kl_backoff_policy *p)
         wake_up_locked(q, it);
         drop_locked(q, it);
     }
-    kl_spin_unlock(&q->mu);
+    unlock(q);
     kl_free(found);
 }
 
@@ -606,6 +702,8 @@ void kl_workqueue_shut_down(kl_workqueue *q)
     kl_spin_lock(&q->mu);
     empty_inbox_locked(q);
     q->shutting_down = true;
+    uint32_t *causes = kl_new_array(uint32_t, q->waiting.len + 1);
+    size_t n = 0;
     for (const kl_agenda_entry *e; (e = kl_agenda_peek(&q->waiting));) {
         kl_item *it = kl_items_at(&q->items, e->item);
         unwait_locked(q, it);
@@ -614,17 +712,25 @@ void kl_workqueue_shut_down(kl_workqueue *q)
             it->held = false;
             leave_group_locked(q, it);
         }
+        uint32_t *cause = it->queued || it->dirty ? NULL : it->running ? &it->again_cause : &it->cause;
+        if (cause && *cause) {
+            causes[n++] = *cause;
+            *cause = 0;
+        }
         drop_locked(q, it);
     }
     q->hungry = true;
     leave(q, true);
+    while (n)
+        q->forget(causes[--n]);
+    kl_free(causes);
 }
 
 bool kl_workqueue_shutting_down(kl_workqueue *q)
 {
     kl_spin_lock(&q->mu);
     bool yes = q->shutting_down;
-    kl_spin_unlock(&q->mu);
+    unlock(q);
     return yes;
 }
 
@@ -632,7 +738,7 @@ bool kl_workqueue_drained(kl_workqueue *q)
 {
     kl_spin_lock(&q->mu);
     bool yes = q->shutting_down && !q->ready.len && !q->groups.n_parked && !q->n_running;
-    kl_spin_unlock(&q->mu);
+    unlock(q);
     return yes;
 }
 
@@ -678,7 +784,7 @@ void kl_workqueue_depths_get(kl_workqueue *q, kl_workqueue_depths *out)
         out->of[out->n].priority = v[i]->priority;
         out->of[out->n++].ready = v[i]->len;
     }
-    kl_spin_unlock(&q->mu);
+    unlock(q);
     kl_free(v);
 }
 
@@ -692,7 +798,7 @@ const char *kl_workqueue_state(kl_workqueue *q, const char *key, kl_time *due)
     if (it)
         state = it->running ? (it->dirty ? "running, queued again" : "running") : it->parked ? "waiting for its group" : it->queued ? "queued"
             : it->held ? "held" : it->waiting ? "waiting" : it->resting ? "given up" : "absent";
-    kl_spin_unlock(&q->mu);
+    unlock(q);
     return state;
 }
 
@@ -701,6 +807,6 @@ int kl_workqueue_priority(kl_workqueue *q, const char *key)
     kl_spin_lock(&q->mu);
     kl_item *it = find_locked(q, key);
     int p = it ? it->priority : 0;
-    kl_spin_unlock(&q->mu);
+    unlock(q);
     return p;
 }

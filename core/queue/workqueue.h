@@ -43,6 +43,13 @@ typedef enum kl_queue_order {
 /* What runs again because the logic is another: behind those, since all of it has been looked at before. */
 #define KL_PRIORITY_RELOAD (2 * KL_PRIORITY_LOW)
 
+/* Why a key was added, in the words of who adds: both are opaque to the queue. `what` is owned by who holds the cause. */
+typedef struct kl_cause {
+    uint32_t what;             /* 0: nothing to own */
+    uint8_t why;               /* below KL_CAUSES; 0: nobody said */
+} kl_cause;
+#define KL_CAUSES 16
+
 typedef struct kl_workqueue_options {
     kl_backoff_policy backoff; /* zero: the defaults, jitter 0.1 */
     uint64_t seed;
@@ -52,6 +59,7 @@ typedef struct kl_workqueue_options {
      * of them, or one who then asks for more: it is called once for any number of keys. Without the lock, on the thread that caused it. May be NULL. */
     void (*wake)(void *arg);
     void *wake_arg;
+    void (*forget)(uint32_t what);     /* a cause is not needed any more. Without the lock, on any thread; NULL: causes own nothing */
 } kl_workqueue_options;
 
 /* o NULL: the defaults. Freed when no thread uses it any more; keys still in it are forgotten. */
@@ -63,6 +71,7 @@ typedef struct kl_add {        /* how a key is added */
     kl_time after;             /* not before; 0 or less: at once */
     bool routine;              /* nobody changed anything: a key that was given up stays so */
     bool rate_limited;         /* counts a failure and waits by their number; with `after`, whichever is sooner */
+    kl_cause cause;            /* moved in. An entry has the last one; a routine add's only when it makes the entry, a delayed add's when it changes it */
 } kl_add;
 
 /* Dropped once the queue is shut down. The delay that resulted, where there may be one. */
@@ -78,6 +87,8 @@ typedef struct kl_queue_item {
     kl_time queued_at;
     int priority;              /* to add it again with */
     uint32_t id;               /* the queue's */
+    kl_cause cause;            /* `what` is the queue's, until done or put back */
+    unsigned events;           /* adds that are in this entry, retries aside; at most 65535 */
 } kl_queue_item;
 /* True with *out when a key is ready (delayed ones whose time has come are promoted first). */
 bool kl_workqueue_try_get(kl_workqueue *q, kl_time now, kl_queue_item *out);

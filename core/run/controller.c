@@ -84,15 +84,19 @@ static void release(void *arg)
         wake_now(c);
 }
 
-static void enqueue_all(void *arg)
+static void enqueue_all(kl_controller *c, kl_why why)
 {
-    kl_controller *c = arg;
     kl_lock(&c->mu);
     kl_wiring *w = c->current ? kl_wiring_ref(c->current) : NULL;
     kl_unlock(&c->mu);
     if (w)
-        kl_wiring_enqueue_all(w);
+        kl_wiring_enqueue_all(w, why);
     kl_wiring_unref(w);
+}
+
+static void triggered(void *arg)
+{
+    enqueue_all(arg, KL_WHY_TRIGGER);
 }
 
 kl_controller *kl_controller_new(const kl_controller_env *env, const kl_controller_spec *spec)
@@ -102,12 +106,12 @@ kl_controller *kl_controller_new(const kl_controller_env *env, const kl_controll
     c->name = kl_strdup(spec->name);
     c->resource = kl_strdup(spec->resource);
     kl_mutex_init(&c->mu);
-    c->queue = kl_workqueue_new(&(kl_workqueue_options){.backoff = spec->backoff, .seed = kl_hash(spec->name, strlen(spec->name)), .order = env->turns ? KL_QUEUE_NAME : KL_QUEUE_FAIR, .wake = wake, .wake_arg = c});
+    c->queue = kl_workqueue_new(&(kl_workqueue_options){.backoff = spec->backoff, .seed = kl_hash(spec->name, strlen(spec->name)), .order = env->turns ? KL_QUEUE_NAME : KL_QUEUE_FAIR, .wake = wake, .wake_arg = c, .forget = kl_cause_forget});
     c->metrics = kl_metrics_controller(env->metrics, spec->name, WORKERS_DEFAULT);
     c->office = kl_office_enter(env->offices, spec->name, spec);
     c->elide = kl_elide_new(0);
     c->own_writes = kl_own_writes_new(c->name, c->queue, env->clock, c->metrics);
-    c->triggers = kl_triggers_new(env->loop, env->clock, enqueue_all, c);
+    c->triggers = kl_triggers_new(env->loop, env->clock, triggered, c);
     return c;
 }
 
@@ -162,7 +166,7 @@ static void moved(void *arg, kl_claims *before)
     if (!g || !w)
         return;
     exchange e = {.controller = c->name, .before = before, .now = kl_gate_claims(g)};
-    kl_wiring_enqueue_where(w, has_come, &e);
+    kl_wiring_enqueue_where(w, KL_WHY_LEADING, has_come, &e);
     kl_claims_unref(e.now);
     kl_gate_moved(g, e.moves);
 }
@@ -353,7 +357,7 @@ static void resync_due(void *arg)
 {
     kl_controller *c = arg;
     c->resync_timer = 0;
-    enqueue_all(c);
+    enqueue_all(c, KL_WHY_RESYNC);
     resync_arm(c);
 }
 
@@ -477,7 +481,7 @@ static void begin_work(kl_controller *c, const kl_controller_spec *spec)
     workers_fit(c, wanted_workers(c, spec));
     kl_info("controller is running", "controller=%s workers=%zu", c->name, wanted_workers(c, spec));
     if (t && c->terms++)           /* who led meanwhile may have known of keys to be looked at again */
-        enqueue_all(c);
+        enqueue_all(c, KL_WHY_LEADING);
 }
 
 /* The present generation once more, where a kind of it came back as another. */

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "model/object.h"
 #include "model/path.h"
+#include "run/cause.h"
 #include "run/wiring_impl.h"
 
 /* --- priorities ---------------------------------------------------------------------------------------------------------- */
@@ -18,6 +19,19 @@
 static int priority_of(unsigned flags)
 {
     return flags & (KL_INITIAL | KL_RESYNC) ? KL_PRIORITY_LOW : 0;
+}
+
+/* What an event does to the keys that it leads to. */
+typedef struct urge {
+    int priority;
+    kl_why why;
+    const kl_value *by;                /* the object of the event */
+} urge;
+
+static urge urge_of(const kl_value *old, const kl_value *now, unsigned flags)
+{
+    kl_why why = flags & KL_RESYNC ? KL_WHY_RESYNC : !now ? KL_WHY_DELETED : !old ? KL_WHY_ADDED : KL_WHY_CHANGED;
+    return (urge){priority_of(flags), why, now ? now : old};
 }
 
 static int within(double n)
@@ -57,23 +71,23 @@ int kl__own_priority(kl_wiring *w, void *state, const kl_value *object)
     return n;
 }
 
-/* `base` is what the event says, the rest what the script does. */
-static void enqueue(kl_wiring *w, void *state, const char *key, const kl_value *object, int base)
+/* The urge is what the event says, the rest what the script does. */
+static void enqueue(kl_wiring *w, void *state, const char *key, const kl_value *object, const urge *u)
 {
     if (w->o.ours && !w->o.ours(w->o.ours_arg, key))
         return;
     const kl_text_of *own = &w->logic.spec->priority_of;
     const kl_value *found = !object && (own->path || own->fn) ? kl_wiring_object(w, key) : NULL;
-    int priority = base + kl__own_priority(w, state, object ? object : found);
+    int priority = u->priority + kl__own_priority(w, state, object ? object : found);
     kl_value_unref(found);
-    kl_workqueue_add_with(w->o.queue, key, &(kl_add){.priority = priority}, kl_clock_now(w->o.clock));
+    kl_workqueue_add_with(w->o.queue, key, &(kl_add){.priority = priority, .cause = kl_cause_of(u->why, u->by)}, kl_clock_now(w->o.clock));
 }
 
-static void enqueue_object(kl_wiring *w, void *state, const kl_value *o, int priority)
+static void enqueue_object(kl_wiring *w, void *state, const kl_value *o, const urge *u)
 {
     char *key = kl_object_key(o);
     if (key)
-        enqueue(w, state, key, o, priority);
+        enqueue(w, state, key, o, u);
     kl_free(key);
 }
 
@@ -156,7 +170,7 @@ static bool is_our_kind(kl_wiring *w, const kl_value *ref)
     return ours;
 }
 
-static void enqueue_owners(kl_wiring *w, void *state, const kl_value *o, bool controller_only, int priority)
+static void enqueue_owners(kl_wiring *w, void *state, const kl_value *o, bool controller_only, const urge *u)
 {
     const kl_value *refs = kl_value_at(o, "metadata", "ownerReferences", NULL);
     for (size_t i = 0; i < kl_value_len(refs); i++) {
@@ -165,43 +179,43 @@ static void enqueue_owners(kl_wiring *w, void *state, const kl_value *o, bool co
         if (!name || (controller_only && !kl_value_bool(kl_value_get(ref, "controller"), false)) || !is_our_kind(w, ref))
             continue;
         char *key = kl_key_join(w->needs[0].resource->namespaced ? kl_object_namespace(o) : NULL, name);
-        enqueue(w, state, key, NULL, priority);
+        enqueue(w, state, key, NULL, u);
         kl_free(key);
     }
 }
 
-static void enqueue_same_name(kl_wiring *w, void *state, const kl_value *o, int priority)
+static void enqueue_same_name(kl_wiring *w, void *state, const kl_value *o, const urge *u)
 {
     if (!w->needs[0].resource || !kl_object_name(o))
         return;
     char *key = kl_key_join(w->needs[0].resource->namespaced ? kl_object_namespace(o) : NULL, kl_object_name(o));
-    enqueue(w, state, key, NULL, priority);
+    enqueue(w, state, key, NULL, u);
     kl_free(key);
 }
 
-static void enqueue_via(kl_wiring *w, void *state, const kl_value *o, const char *index, int priority)
+static void enqueue_via(kl_wiring *w, void *state, const kl_value *o, const char *index, const urge *u)
 {
     const char *name = kl__wired_index_name(w, &w->needs[0], index);
     char *key = kl_object_key(o);
     kl_objects found = {0};
     if (name && key && w->needs[0].informer && !kl_informer_list(w->needs[0].informer, &(kl_query){.index = name, .value = key}, &found, NULL))
         for (size_t i = 0; i < found.len; i++)
-            enqueue_object(w, state, found.v[i], priority);
+            enqueue_object(w, state, found.v[i], u);
     kl_objects_fini(&found);
     kl_free(key);
 }
 
 /* From an object of a watched kind to keys, for all ways but the script's functions. */
-static void deliver_one(kl_feed *f, void *state, const kl_value *o, int priority)
+static void deliver_one(kl_feed *f, void *state, const kl_value *o, const urge *u)
 {
     if (f->role == KL_ROLE_OWNS)
-        enqueue_owners(f->w, state, o, true, priority);
+        enqueue_owners(f->w, state, o, true, u);
     else if (f->watch->how == KL_MAP_OWNER)
-        enqueue_owners(f->w, state, o, false, priority);
+        enqueue_owners(f->w, state, o, false, u);
     else if (f->watch->how == KL_MAP_SAME_NAME)
-        enqueue_same_name(f->w, state, o, priority);
+        enqueue_same_name(f->w, state, o, u);
     else
-        enqueue_via(f->w, state, o, f->watch->via, priority);
+        enqueue_via(f->w, state, o, f->watch->via, u);
 }
 
 /* --- functions: on the mapper thread ----------------------------------------------------------------------------------------- */
@@ -212,15 +226,16 @@ typedef struct pending_event {
     char *slot;
     const kl_value *old, *now;
     int priority;                      /* the highest of the events that joined */
+    kl_why why;                        /* of the last of them */
     bool ask;                          /* none of them passes by itself */
 } pending_event;
 
-typedef struct emission { kl_wiring *w; void *state; int priority; } emission;
+typedef struct emission { kl_wiring *w; void *state; const urge *u; } emission;
 
 static void emit_key(void *arg, const char *key)
 {
     emission *e = arg;
-    enqueue(e->w, e->state, key, NULL, e->priority);
+    enqueue(e->w, e->state, key, NULL, e->u);
 }
 
 static char *of_kind(const char *function, const char *kind)
@@ -228,11 +243,11 @@ static char *of_kind(const char *function, const char *kind)
     return kl_sprintf("%s of watches[\"%s\"]", function, kind);
 }
 
-static void map_one(kl_feed *f, void *state, const kl_value *o, int priority)
+static void map_one(kl_feed *f, void *state, const kl_value *o, const urge *u)
 {
     kl_err err = KL_ERR_INIT;
     kl_wiring *w = f->w;
-    emission e = {w, state, priority};
+    emission e = {w, state, u};
     kl_status st = w->logic.program->ops->map(state, f->watch->fn, &w->reader, o, emit_key, &e, &err);
     char *which = st ? of_kind("mapping function", f->watch->kind) : NULL;
     if (st && !kl__mapper_state_spent(w->mapper, st, which, o, &err))
@@ -242,20 +257,20 @@ static void map_one(kl_feed *f, void *state, const kl_value *o, int priority)
 }
 
 /* An update may move an object from one owner to another: both states are mapped. state NULL: functions cannot be asked. */
-static void deliver(kl_feed *f, void *state, const kl_value *old, const kl_value *now, int priority)
+static void deliver(kl_feed *f, void *state, const kl_value *old, const kl_value *now, const urge *u)
 {
     const kl_value *both[] = {old, now};
     if (f->role == KL_ROLE_PRIMARY) {
-        enqueue_object(f->w, state, now ? now : old, priority);
+        enqueue_object(f->w, state, now ? now : old, u);
         return;
     }
     for (int i = 0; i < 2; i++) {
         if (!both[i] || (i == 1 && both[0] == both[1]))
             continue;
         if (f->role == KL_ROLE_OWNS || f->watch->how != KL_MAP_FN)
-            deliver_one(f, state, both[i], priority);
+            deliver_one(f, state, both[i], u);
         else if (state)
-            map_one(f, state, both[i], priority);
+            map_one(f, state, both[i], u);
     }
 }
 
@@ -287,7 +302,7 @@ static void run_pending(void *arg)
     void *state = active ? kl__mapper_state_open(w->mapper) : NULL;
     bool ask = e->ask && state && e->old && e->now;      /* who cannot be asked must not hide changes */
     if (active && (!ask || predicate_passes(w, state, e)))
-        deliver(e->feed, state, e->old, e->now, e->priority);
+        deliver(e->feed, state, e->old, e->now, &(urge){e->priority, e->why, e->now ? e->now : e->old});
     kl_value_unref(e->old);
     kl_value_unref(e->now);
     kl_free(e->slot);
@@ -295,7 +310,7 @@ static void run_pending(void *arg)
     kl_wiring_unref(w);
 }
 
-static void defer(kl_feed *f, const kl_value *old, const kl_value *now, int priority, bool ask)
+static void defer(kl_feed *f, const kl_value *old, const kl_value *now, const urge *u, bool ask)
 {
     kl_wiring *w = f->w;
     char *key = kl_object_key(now ? now : old), *slot = kl_sprintf("%p %s", (void *)f, key);
@@ -307,13 +322,14 @@ static void defer(kl_feed *f, const kl_value *old, const kl_value *now, int prio
     if (e) {
         superseded = e->now;
         e->now = kl_value_ref(now);
-        if (priority > e->priority)
-            e->priority = priority;
+        if (u->priority > e->priority)
+            e->priority = u->priority;
+        e->why = u->why;
         e->ask &= ask;
         kl_free(slot);
     } else {
         e = kl_new(pending_event);
-        *e = (pending_event){kl_wiring_ref(w), f, slot, kl_value_ref(old), kl_value_ref(now), priority, ask};
+        *e = (pending_event){kl_wiring_ref(w), f, slot, kl_value_ref(old), kl_value_ref(now), u->priority, u->why, ask};
         kl_map_set(w->pending, slot, e);
     }
     kl_unlock(&w->mu);
@@ -338,10 +354,11 @@ void kl__feed_event(void *arg, kl_event_type type, const kl_value *old, const kl
     if (v == NO)
         return;
     bool fn = v == ASK || (f->role == KL_ROLE_WATCH && f->watch->how == KL_MAP_FN) || w->logic.spec->priority_of.fn;
+    urge u = urge_of(old, now, flags);
     if (fn)
-        defer(f, old, now, priority_of(flags), v == ASK);
+        defer(f, old, now, &u, v == ASK);
     else
-        deliver(f, NULL, old, now, priority_of(flags));
+        deliver(f, NULL, old, now, &u);
 }
 
 void kl__feed_lull(void *arg)

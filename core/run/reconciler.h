@@ -15,6 +15,7 @@
 #include "base/trace.h"
 #include "cache/informer.h"
 #include "net/client.h"
+#include "run/cause.h"
 #include "run/fleet.h"
 #include "run/metrics.h"
 #include "run/news.h"
@@ -71,6 +72,9 @@ const kl_controller_spec *kl_run_spec(const kl_run *r);
 const kl_value *kl_run_params(const kl_run *r);           /* spec params with overrides; an object or NULL */
 int kl_run_attempt(const kl_run *r);                      /* 1, 2, ...: failures in a row, plus one */
 int kl_run_generation(const kl_run *r);
+/* What woke its key: the last event that did, or what else (run/cause.h), and how many there were since the run before. *object (may be NULL) is
+ * the one that the event was of, borrowed for the run, or NULL. */
+kl_why kl_run_cause(const kl_run *r, const kl_value **object, unsigned *events);
 /* What the term of leadership in which it was started is known by (leaseTransitions of the Lease): grows with each holder. 0 without. */
 int64_t kl_run_epoch(const kl_run *r);
 /* The run's term is over by the local clock: it should end; its writes are refused, and what it finishes with counts for nothing. Its

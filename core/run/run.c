@@ -15,6 +15,16 @@ const kl_value *kl_run_object(const kl_run *r) { return r->object; }
 const kl_controller_spec *kl_run_spec(const kl_run *r) { return r->gen->logic->spec; }
 const kl_value *kl_run_params(const kl_run *r) { return r->gen->logic->params; }
 int kl_run_attempt(const kl_run *r) { return r->attempt; }
+
+kl_why kl_run_cause(const kl_run *r, const kl_value **object, unsigned *events)
+{
+    if (object)
+        *object = kl_cause_object(&r->item.cause);
+    if (events)
+        *events = r->item.events;
+    return r->item.cause.why;
+}
+
 int64_t kl_run_epoch(const kl_run *r) { return r->epoch; }
 
 bool kl_run_deposed(kl_run *r)

@@ -256,7 +256,7 @@ static void accept_request(kl_webhooks *w, const char *path, kl_httpd_request *h
         rearm = due < w->armed;
         if (rearm)
             w->armed = due;
-        kl_workqueue_add(kl_controller_queue(h->c), p->key, started);      /* under the lock: h is not freed meanwhile */
+        kl_workqueue_add_with(kl_controller_queue(h->c), p->key, &(kl_add){.cause = kl_cause_of(KL_WHY_REQUEST, NULL)}, started);      /* under the lock: h is not freed meanwhile */
     }
     kl_unlock(&w->mu);
     if (good) {

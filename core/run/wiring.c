@@ -358,19 +358,19 @@ static void enqueue(kl_wiring *w, bool (*which)(void *arg, const char *key), voi
     kl_objects_fini(&all);
 }
 
-void kl_wiring_enqueue_where(kl_wiring *w, bool (*which)(void *arg, const char *key), void *arg)
+void kl_wiring_enqueue_where(kl_wiring *w, kl_why why, bool (*which)(void *arg, const char *key), void *arg)
 {
-    enqueue(w, which, arg, &(kl_add){.priority = KL_PRIORITY_LOW, .routine = true});
+    enqueue(w, which, arg, &(kl_add){.priority = KL_PRIORITY_LOW, .routine = true, .cause = {.why = (uint8_t)why}});
 }
 
-void kl_wiring_enqueue_all(kl_wiring *w)
+void kl_wiring_enqueue_all(kl_wiring *w, kl_why why)
 {
-    kl_wiring_enqueue_where(w, w->o.ours, w->o.ours_arg);
+    kl_wiring_enqueue_where(w, why, w->o.ours, w->o.ours_arg);
 }
 
 void kl_wiring_enqueue_again(kl_wiring *w)
 {
-    enqueue(w, w->o.ours, w->o.ours_arg, &(kl_add){.priority = KL_PRIORITY_RELOAD});   /* also what the generation before is about to give up */
+    enqueue(w, w->o.ours, w->o.ours_arg, &(kl_add){.priority = KL_PRIORITY_RELOAD, .cause = {.why = KL_WHY_RELOAD}});   /* also what the generation before is about to give up */
 }
 
 void kl_wiring_attend(kl_wiring *w)
@@ -392,7 +392,7 @@ void kl_wiring_listen(kl_wiring *w)
 void kl_wiring_activate(kl_wiring *w)
 {
     kl_wiring_listen(w);
-    enqueue(w, w->o.ours, w->o.ours_arg, &(kl_add){.priority = KL_PRIORITY_LOW});      /* also what the generation before is about to give up */
+    enqueue(w, w->o.ours, w->o.ours_arg, &(kl_add){.priority = KL_PRIORITY_LOW, .cause = {.why = KL_WHY_START}});      /* also what the generation before is about to give up */
 }
 
 void kl_wiring_retire(kl_wiring *w)

@@ -10,6 +10,7 @@
 
 #include "queue/workqueue.h"
 #include "run/caches.h"
+#include "run/cause.h"
 #include "run/worker.h"
 
 typedef struct kl_wiring kl_wiring;
@@ -51,11 +52,11 @@ void kl_wiring_attend(kl_wiring *w);
 /* Events feed the queue from now on, also while the one that it follows still does: none falls between the two. */
 void kl_wiring_listen(kl_wiring *w);
 void kl_wiring_activate(kl_wiring *w);             /* listens, and enqueues everything */
-void kl_wiring_enqueue_all(kl_wiring *w);
+void kl_wiring_enqueue_all(kl_wiring *w, kl_why why);
 /* The same because the logic is another: KL_PRIORITY_RELOAD. */
 void kl_wiring_enqueue_again(kl_wiring *w);
 /* Of these, those for which `which` is true; ours or not. */
-void kl_wiring_enqueue_where(kl_wiring *w, bool (*which)(void *arg, const char *key), void *arg);
+void kl_wiring_enqueue_where(kl_wiring *w, kl_why why, bool (*which)(void *arg, const char *key), void *arg);
 void kl_wiring_retire(kl_wiring *w);               /* disconnects and drops the owner's reference */
 /* The same when another one listens: what waits for the mapper is mapped still, since nobody else has heard of it. */
 void kl_wiring_hand_over(kl_wiring *w);

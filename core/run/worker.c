@@ -178,9 +178,15 @@ static void log_failure(kl_run *r, kl_time next)
 }
 
 /* What the queue is asked to bring again comes as urgent as it was. */
-static kl_time again(const kl_run *r, kl_time after, bool rate_limited, kl_time now)
+static kl_time again(const kl_run *r, kl_time after, kl_why why, bool rate_limited, kl_time now)
 {
-    return kl_workqueue_add_with(r->w->o.queue, r->key, &(kl_add){.priority = r->item.priority, .after = after, .rate_limited = rate_limited}, now);
+    return kl_workqueue_add_with(r->w->o.queue, r->key, &(kl_add){.priority = r->item.priority, .after = after, .rate_limited = rate_limited, .cause = kl_cause_of(why, NULL)}, now);
+}
+
+/* It was not run after all, or not to its end: what it was for, it is still for. */
+static void again_the_same(kl_worker *w, const kl_queue_item *item, kl_time now)
+{
+    kl_workqueue_add_with(w->o.queue, item->key, &(kl_add){.priority = item->priority, .cause = kl_cause_of(item->cause.why, kl_cause_object(&item->cause))}, now);
 }
 
 static bool gives_up(const kl_run *r)
@@ -215,7 +221,7 @@ static void settle_deposed(kl_run *r, kl_time now)
 {
     kl_worker *w = r->w;
     kl_info("a run was ended: this process does not lead (any more)", "controller=%s key=%s reconcileID=%s", w->o.name, r->key, kl_run_id(r));
-    again(r, 0, false, now);
+    again_the_same(w, &r->item, now);
     if (w->o.metrics)
         kl_metrics_active(w->o.metrics, -1);
     tell_put_back(r, now);
@@ -246,31 +252,31 @@ static void settle(kl_run *r, kl_time now)
         break;
     case KL_RESULT_AFTER:
         kl_workqueue_forget(q, r->key);
-        next = again(r, r->after, false, now);
+        next = again(r, r->after, KL_WHY_AFTER, false, now);
         outcome = KL_OUTCOME_REQUEUE_AFTER;
         break;
     case KL_RESULT_REQUEUE:
-        next = again(r, 0, true, now);
+        next = again(r, 0, KL_WHY_RETRY, true, now);
         outcome = KL_OUTCOME_REQUEUE;
         break;
     case KL_RESULT_RETRY:
         if (r->message)
             kl_info("reconcile waits", "controller=%s key=%s reconcileID=%s generation=%d%s why=%s", w->o.name, r->key, kl_run_id(r), r->gen->logic->generation,
                 kl__run_detail(r), kl_log_quoted(r->message));
-        next = again(r, r->after, false, now);
+        next = again(r, r->after, KL_WHY_RETRY, false, now);
         outcome = KL_OUTCOME_REQUEUE_AFTER;
         break;
     case KL_RESULT_CONFLICT:
         kl_debug("conflict, running again", "controller=%s key=%s reconcileID=%s generation=%d%s", w->o.name, r->key, kl_run_id(r), r->gen->logic->generation,
             kl__run_detail(r));
-        next = again(r, 0, true, now);
+        next = again(r, 0, KL_WHY_RETRY, true, now);
         outcome = KL_OUTCOME_REQUEUE;
         break;
     case KL_RESULT_ERROR:
         if (gives_up(r))
             give_up(r);
         else
-            log_failure(r, next = again(r, 0, true, now));
+            log_failure(r, next = again(r, 0, KL_WHY_RETRY, true, now));
         outcome = KL_OUTCOME_ERROR;
         break;
     case KL_RESULT_FAIL:
@@ -439,7 +445,7 @@ static bool has_room(kl_worker *w, const kl_gen_state *g)
 
 static void put_back(kl_worker *w, kl_queue_item *item, kl_time now)
 {
-    kl_workqueue_add_with(w->o.queue, item->key, &(kl_add){.priority = item->priority}, now);
+    again_the_same(w, item, now);
     kl_workqueue_finish(w->o.queue, item, now);
 }
 
@@ -496,7 +502,7 @@ static void run_abandon(kl_run *r, kl_time now)
 {
     kl_worker *w = r->w;
     r->gen->logic->program->ops->abandon(r->gen->state, r);
-    again(r, 0, false, now);
+    again_the_same(w, &r->item, now);
     tell_put_back(r, now);
     run_leave(r, now);
     if (w->o.metrics)

@@ -16,6 +16,15 @@ local run = core.run
 
 local M = {}
 
+---@class kubelua.Trigger
+---@field reason "started"|"added"|"changed"|"deleted"|"resync"|"trigger"|"after"|"retry"|"reload"|"leading"|"by hand"|"request"|"unknown"
+---@field events integer          so many events since the run before; what is here is the last one
+---@field kind string?            "v1/Secret", of the object whose event it was: added, changed and deleted have one
+---@field key string?             its "namespace/name", or "name"
+---@field namespace string?
+---@field name string?
+---@field resourceVersion string?
+
 ---@class kubelua.Context: kubelua.Verbs
 ---@field key string              "namespace/name", or "name"
 ---@field namespace string?
@@ -26,12 +35,13 @@ local M = {}
 ---@field id string               of this run, in every log line
 ---@field epoch integer           of the leader (leaseTransitions of its Lease): grows with every new holder; 0 without election
 ---@field cluster string?        whose key this is, by its context's name; nil where the process manages one cluster
+---@field trigger kubelua.Trigger what woke this key
 ---@field log kubelua.Log
 ---@field live kubelua.Live       the same reads, from the server
 local Context = {}
 
 -- In the design, not in this version.
-local LATER = { memo = true, trigger = true }
+local LATER = { memo = true }
 
 -- A stream lives as long as a pod speaks, a reconcile for seconds.
 local STREAMS = { exec = true, exec_stream = true, logs = true, attach = true, port_forward = true, port_stream = true }

@@ -157,7 +157,7 @@ static void rig_init(rig *r)
     r->clock = kl_clock_fake_new(KL_SECONDS(1000), KL_SECONDS(1700000000));
     r->loop = kl_loop_new("control", r->clock);
     r->mapper = kl_loop_new("mapper", r->clock);
-    r->queue = kl_workqueue_new(&(kl_workqueue_options){.backoff = {KL_SECONDS(1), KL_SECONDS(100), 0}});
+    r->queue = kl_workqueue_new(&(kl_workqueue_options){.backoff = {KL_SECONDS(1), KL_SECONDS(100), 0}, .forget = kl_cause_forget});
     for (int i = 0; i < RIG_KINDS; i++) {
         rig_kind *k = &r->kinds[i];
         k->name = kinds[i].name;

@@ -48,7 +48,7 @@ static void what_somebody_changes_goes_before_what_was_there_and_what_is_looked_
     fake_event(&r.kinds[APP].f, "MODIFIED", thing("c", 102, "", ""));
     fake_event(&r.kinds[SECRET].f, "ADDED", thing("s", 103, "", "\"app\":\"ns/b\""));
     assert_taken(&r, "ns/c ns/b ns/a");
-    kl_wiring_enqueue_all(r.w);                /* a resync */
+    kl_wiring_enqueue_all(r.w, KL_WHY_RESYNC);                /* a resync */
     fake_event(&r.kinds[APP].f, "MODIFIED", thing("b", 104, "", ""));
     assert_taken(&r, "ns/b ns/a ns/c");
     rig_fini(&r);

@@ -308,7 +308,7 @@ static inline void rig_init(rig *r, kl_time timeout, int concurrency)
 {
     *r = (rig){0};
     r->clock = kl_clock_fake_new(KL_SECONDS(1000), KL_SECONDS(1700000000));
-    r->queue = kl_workqueue_new(&(kl_workqueue_options){.backoff = {KL_SECONDS(1), KL_SECONDS(100), 0}});
+    r->queue = kl_workqueue_new(&(kl_workqueue_options){.backoff = {KL_SECONDS(1), KL_SECONDS(100), 0}, .forget = kl_cause_forget});
     kl_tenure_begin(&r->tenure, 7, KL_NEVER);
     r->door = kl_door_new(&(kl_door_options){rig_send, rig_cancel, r, r->clock});
     r->metrics = kl_metrics_new();

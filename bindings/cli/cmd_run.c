@@ -32,6 +32,7 @@ typedef struct session {
     /* options */
     cli_cluster cluster;
     const char *ns, *level, *listen, *write_kubeconfig, *play, *metrics, *health;
+    const char *dry_run;       /* NULL: not; "": told here; "server" */
     const char *lease_name, *lease_ns, *identity, *shards, *log_format, *metrics_cert_dir, *control_path, *dashboard, *dashboard_token;
     long workers, qps, burst;
     size_t max_object, max_shards;
@@ -105,13 +106,18 @@ static int begin_record(session *s)
     return st ? cli_fail_err(1, s->command, &err) : 0;
 }
 
+static kl_dry dry_run_of(const session *s)
+{
+    return !s->dry_run ? KL_DRY_NOT : !strcmp(s->dry_run, "server") ? KL_DRY_SERVER : KL_DRY_HERE;
+}
+
 static int make_manager(session *s, size_t number)
 {
     kl_err err = KL_ERR_INIT;
     const kl_config *c = kl_client_config(s->clients[number]);
     kl_manager_options o = {.client = s->clients[number], .fleet = s->fleet, .cluster = number, .ns = s->ns, .workers = (int)s->workers, .workers_forced = s->workers > 0, .grace = s->grace,
         .reload_keys = s->reload_keys, .reload_deadline = s->reload_deadline,
-        .max_object = s->max_object, .trace_requests = s->trace_requests, .metrics_cert_dir = number ? NULL : s->metrics_cert_dir, .metrics_auth = s->metrics_auth && !number, .drop_managed_fields = !s->keep_managed_fields, .watch_list = s->watch_list, .metrics_address = number ? NULL : s->metrics, .health_address = number ? NULL : s->health,
+        .max_object = s->max_object, .trace_requests = s->trace_requests, .metrics_cert_dir = number ? NULL : s->metrics_cert_dir, .metrics_auth = s->metrics_auth && !number, .drop_managed_fields = !s->keep_managed_fields && !s->dry_run, .dry_run = dry_run_of(s), .watch_list = s->watch_list, .metrics_address = number ? NULL : s->metrics, .health_address = number ? NULL : s->health,
         .record = s->recording, .changed = moved, .stuck = cli_leave_stuck, .webhooks = s->webhooks};
     if (s->dev && !s->webhooks.listen)
         o.webhooks.listen = "127.0.0.1:0";
@@ -267,6 +273,8 @@ static int run_session(session *s)
         return cli_fail(2, s->command, "name at least one script: kubelua %s SCRIPT.lua", s->command);
     if (!reload_keys_known(s))
         return cli_fail(2, s->command, "--reload-keys says which keys run again when new logic has taken over: all, failing (those whose last run failed) or none, not \"%s\"", s->reload_keys_word);
+    if (s->dry_run && *s->dry_run && strcmp(s->dry_run, "server") && strcmp(s->dry_run, "client"))
+        return cli_fail(2, s->command, "--dry-run tells what would be written, --dry-run=server asks the server for it; there is no --dry-run=%s", s->dry_run);
     if (!shards_known(s))
         return cli_fail(2, s->command, "--shards says how many replicas share the keys: auto for all of them, or a number from 1 to %d, not \"%s\"", SHARDS_MOST, s->shards);
     if (s->record.path && s->contexts.n > 1)
@@ -361,6 +369,7 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         {"--leader-elect-identity", "TEXT", "who we are (host, process and a random part)", CLI_STRING, &s->identity},
         {"--reload-keys", "WORD", "which keys run again on new logic: all, failing or none (all; scripts say otherwise with on_reload)", CLI_STRING, &s->reload_keys_word},
         {"--reload-deadline", "DURATION", "how long runs on the old logic may go on after a reload (30s, or their timeout)", CLI_DURATION, &s->reload_deadline},
+        {"--dry-run", "server", "write nothing, and log what would be written; =server: as the server's defaults and admission would have it", CLI_MAYBE, &s->dry_run},
         {"--grace-period", "DURATION", "how long running reconciles may finish at the end (30s)", CLI_DURATION, &s->grace},
         {"--max-object-bytes", "BYTES", "largest object that is accepted (16Mi)", CLI_SIZE, &s->max_object},
         {"--watch-list", NULL, "begin with the initial events of a watch rather than with a list, where the server can", CLI_FLAG, &s->watch_list},

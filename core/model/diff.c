@@ -184,21 +184,22 @@ static const kl_value *contents(const kl_value *o)
 
 static void members(walk *w, const kl_value *o, bool came)
 {
-    for (size_t i = 0; i < kl_value_len(o); i++) {
-        const char *key;
-        const kl_value *v = kl_value_member(o, i, &key, NULL);
-        if (!strcmp(key, "metadata")) {
-            kl_buf_puts(&w->path, "metadata");
-            for (size_t k = 0; k < kl_value_len(v); k++) {
-                const char *sub;
-                const kl_value *x = kl_value_member(v, k, &sub, NULL);
-                at(w, sub, false, came ? NULL : x, came ? x : NULL);
-            }
-            kl_buf_clear(&w->path);
-        } else {
-            at(w, key, false, came ? NULL : v, came ? v : NULL);
+    size_t n = kl_value_len(o);
+    const char **keys = kl_new_array(const char *, n + 1);
+    for (size_t i = 0; i < n; i++)
+        (void)kl_value_member(o, i, &keys[i], NULL);
+    qsort(keys, n, sizeof *keys, by_text);
+    for (size_t i = 0; i < n; i++) {
+        const kl_value *v = kl_value_get(o, keys[i]);
+        if (strcmp(keys[i], "metadata") || w->path.len) {
+            at(w, keys[i], false, came ? NULL : v, came ? v : NULL);
+            continue;
         }
+        kl_buf_puts(&w->path, "metadata");
+        members(w, v, came);
+        kl_buf_clear(&w->path);
     }
+    kl_free(keys);
 }
 
 void kl_diff_objects(const kl_value *was, const kl_value *is, kl_diff_fn *fn, void *arg)

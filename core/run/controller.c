@@ -307,8 +307,8 @@ static kl_worker *worker_new(kl_controller *c, int number)
 {
     return kl_worker_new(&(kl_worker_owner){.ran = c->env.ran ? owner_ran : NULL, .turn = c->env.turns ? owner_turn : NULL,
         .turn_over = c->env.turns ? owner_turn_over : NULL, .logic = owner_logic, .logic_unref = owner_logic_unref, .is_current = owner_is_current, .object = owner_object, .resolve = owner_resolve,
-        .resource = owner_resource, .event = owner_event, .ended = owner_ended, .answer = owner_answer, .trace = owner_trace, .more = owner_more, .arg = c, .name = c->name, .queue = c->queue, .own_writes = c->own_writes, .door = c->env.door, .fleet = c->env.fleet, .cluster = c->env.cluster, .gate = atomic_load(&c->gate), .clock = c->env.clock,
-        .metrics = c->metrics, .elide = c->elide, .witnesses = c->env.witnesses, .tenure = kl_office_tenure(c->office), .trace_requests = c->env.trace_requests,
+        .resource = owner_resource, .event = owner_event, .ended = owner_ended, .answer = owner_answer, .trace = owner_trace, .more = owner_more, .arg = c, .name = c->name, .queue = c->queue, .own_writes = c->env.imagine ? NULL : c->own_writes, .door = c->env.door, .fleet = c->env.fleet, .cluster = c->env.cluster, .gate = atomic_load(&c->gate), .clock = c->env.clock,
+        .metrics = c->metrics, .elide = c->env.imagine ? NULL : c->elide, .imagine = c->env.imagine, .witnesses = c->env.witnesses, .tenure = kl_office_tenure(c->office), .trace_requests = c->env.trace_requests,
         .reload_deadline = c->env.reload_deadline}, number);
 }
 

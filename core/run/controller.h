@@ -30,6 +30,7 @@ typedef struct kl_controller_env {         /* what the manager lends to all its 
     void (*event)(void *arg, const kl_news *n);   /* any thread */
     void *event_arg;
     bool turns;                            /* see run/turns.h */
+    const kl_imagination *imagine;         /* writes are not sent, but imagined; NULL: they are sent */
     const kl_witnesses *witnesses;         /* who look on while keys run; NULL: nobody */
     void (*ran)(void *arg, const kl_ran *r);       /* on worker threads; may be NULL */
     void *ran_arg;

@@ -12,6 +12,7 @@
 #include "base/sync.h"
 #include "base/watchdog.h"
 #include "run/controller.h"
+#include "run/dryrun.h"
 #include "run/endpoints.h"
 #include "run/office.h"
 #include "run/record.h"
@@ -50,6 +51,7 @@ struct kl_manager {
     kl_metrics *metrics;
     kl_door *door;
     kl_recorder *recorder;
+    kl_dryrun *dryrun;                     /* NULL: it writes */
     kl_offices *offices;
     kl_endpoints *endpoints;
     kl_webhooks *webhooks;
@@ -108,7 +110,11 @@ static void on_lookup(void *arg, const char *name, kl_time took)
 
 static void record(void *arg, const kl_news *n)
 {
-    kl_recorder_event(((kl_manager *)arg)->recorder, n);
+    kl_manager *m = arg;
+    if (m->dryrun)
+        kl_dryrun_event(m->dryrun, n);
+    else
+        kl_recorder_event(m->recorder, n);
 }
 
 static void retired_free(kl_controller *c)
@@ -179,6 +185,13 @@ static char **webhook_texts(kl_webhook_options *w)
     return copies;
 }
 
+static void begin_dry(kl_manager *m)
+{
+    m->dryrun = kl_dryrun_new(m->o.dry_run == KL_DRY_SERVER);
+    m->o.election.enabled = m->o.election.per_controller = m->o.election.shards = false;
+    m->o.webhooks.url = m->o.webhooks.service = m->o.webhooks.secret = NULL;
+}
+
 kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *err)
 {
     kl_manager *m = kl_new(kl_manager);
@@ -191,11 +204,13 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
     m->o.metrics_cert_dir = m->metrics_cert_dir = kl_strdup(o->metrics_cert_dir);
     kl_mutex_init(&m->mu);
     m->metrics = kl_metrics_new();
+    if (o->dry_run)
+        begin_dry(m);
     m->reloads = kl_reloads_new();
     m->tally = kl_tally_new();
     m->loop = kl_loop_new("kl-control", m->clock);
     m->mapper = kl_loop_new("kl-mapper", m->clock);
-    m->door = kl_door_new(&(kl_door_options){.send = client_send, .cancel = client_cancel, .send_arg = o->client, .clock = m->clock,
+    m->door = kl_door_new(&(kl_door_options){.send = client_send, .cancel = client_cancel, .send_arg = o->client, .clock = m->clock, .shut = o->dry_run,
         .seen = o->seen, .seen_arg = o->seen_arg});
     m->recorder = kl_recorder_new(m->door, m->clock, m->loop);
     m->caches = kl_caches_new(&(kl_caches_options){.client = o->client, .clock = o->watch_clock ? o->watch_clock : m->clock, .loop = m->loop, .mapper = m->mapper, .ns = m->ns,
@@ -203,7 +218,7 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
         .begun = o->record ? kl_record_cache_begun : NULL, .ended = o->record ? kl_record_cache_ended : NULL, .begun_arg = o->record});
     m->env = (kl_controller_env){.client = o->client, .clock = m->clock, .loop = m->loop, .mapper = m->mapper, .caches = m->caches, .door = m->door, .fleet = o->fleet, .cluster = o->cluster,
         .metrics = m->metrics, .workers = o->workers, .workers_forced = o->workers_forced, .trace_requests = o->trace_requests, .reload_keys = o->reload_keys, .reload_deadline = o->reload_deadline, .event = record, .event_arg = m, .turns = o->turns,
-        .witnesses = &m->witnesses, .ran = o->ran, .ran_arg = o->seen_arg, .changed = advance,
+        .imagine = kl_dryrun_imagination(m->dryrun), .witnesses = &m->witnesses, .ran = o->ran, .ran_arg = o->seen_arg, .changed = advance,
         .changed_arg = m};
     kl_witness tally = kl_tally_witness(m->tally);
     kl_witnesses_add(&m->witnesses, &tally);
@@ -216,7 +231,7 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
     kl_client_set_hooks(o->client, &(kl_client_hooks){.arg = m->metrics, .on_request = on_request, .on_retry = on_retry, .on_delayed = on_delayed, .on_sizes = on_sizes, .on_lookup = on_lookup});
     kl_loop_start(m->loop);
     kl_loop_start(m->mapper);
-    kl_status st = kl_offices_new(&(kl_offices_env){.election = {.loop = m->loop, .client = o->client, .clock = m->clock, .metrics = m->metrics, .options = o->election},
+    kl_status st = kl_offices_new(&(kl_offices_env){.election = {.loop = m->loop, .client = o->client, .clock = m->clock, .metrics = m->metrics, .options = m->o.election},
         .changed = advance, .arg = m}, &m->offices, err);
     if (st) {
         kl_manager_free(m);
@@ -340,6 +355,7 @@ void kl_manager_free(kl_manager *m)
     kl_loop_free(m->loop);         /* runs the last posts, which may post to the mapper */
     kl_loop_free(m->mapper);
     kl_door_free(m->door);
+    kl_dryrun_free(m->dryrun);
     kl_metrics_free(m->metrics);
     kl_reloads_free(m->reloads);
     kl_tally_free(m->tally);
@@ -522,7 +538,7 @@ void kl_manager_reloaded(kl_manager *m, const kl_reload *x, const kl_value *abou
     if (!about)
         return;
     char *note = kl_sprintf("%s, generation %d%s%s", x->script, x->generation, x->message ? ": " : "", x->message ? x->message : "");
-    kl_recorder_event(m->recorder, &(kl_news){.component = "kubelua", .about = about, .type = RELOAD_NEWS[x->result].type, .reason = RELOAD_NEWS[x->result].reason,
+    record(m, &(kl_news){.component = "kubelua", .about = about, .type = RELOAD_NEWS[x->result].type, .reason = RELOAD_NEWS[x->result].reason,
         .action = "Reload", .note = note});
     kl_free(note);
 }
@@ -950,6 +966,8 @@ static char *own_metrics(kl_manager *m)
     kl_metrics_sample(&out, "kubelua_writes_total", (double)kl_door_writes(m->door), NULL);
     kl_metrics_head(&out, "kubelua_writes_refused_total", "counter", "Writes refused because the lease was not ours");
     kl_metrics_sample(&out, "kubelua_writes_refused_total", (double)kl_door_refused(m->door), NULL);
+    kl_metrics_head(&out, "kubelua_writes_not_sent_total", "counter", "Writes that were imagined: of a dry run, or in the shadow");
+    kl_metrics_sample(&out, "kubelua_writes_not_sent_total", (double)kl_door_not_sent(m->door), NULL);
     return kl_buf_take(&out);
 }
 

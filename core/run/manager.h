@@ -29,6 +29,8 @@ typedef struct kl_election_options {
     bool per_controller;                           /* each controller has a lease of its own (name-controller), unless its script says otherwise */
 } kl_election_options;
 
+typedef enum kl_dry { KL_DRY_NOT, KL_DRY_HERE, KL_DRY_SERVER } kl_dry;
+
 typedef struct kl_manager_options {                /* kl_manager_new copies the strings */
     kl_client *client;                             /* borrowed, outlives the manager */
     kl_clock *clock;                               /* NULL: real */
@@ -40,6 +42,9 @@ typedef struct kl_manager_options {                /* kl_manager_new copies the 
     kl_time reload_deadline;                       /* how long runs on old logic may go on, see kl_worker_owner; 0: 30 s, or their `timeout` */
     size_t max_object;                             /* 0: 16 MiB */
     bool drop_managed_fields;
+    /* Nothing is written, neither by controllers nor for them; what they would write is logged (run/dryrun.h). There is no election then, nobody is
+     * told of webhooks, and the server says what would come of a write, or we do. */
+    kl_dry dry_run;
     bool trace_requests;                           /* requests of a reconcile carry its trace, in a traceparent header */
     bool watch_list;                               /* caches begin with a watch's initial events (sendInitialEvents) rather than with lists */
     kl_election_options election;

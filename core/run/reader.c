@@ -6,6 +6,7 @@
 #include "model/object.h"
 #include "model/path.h"
 #include "model/selector.h"
+#include "run/overlay.h"
 #include "run/wiring_impl.h"
 
 const char *kl__wired_index_name(kl_wiring *w, const kl_need *n, const char *name)
@@ -56,6 +57,8 @@ kl_status kl_reader_get(kl_reader *rd, const char *kind, const char *ns, const c
         return kl_fail(err, KL_EINVAL, "%s %s: a namespace is needed, %s is namespaced: write (kind, namespace, name)", kind, name, n->resource->plural);
     if ((st = check_namespace(rd, n, kind, ns, err)))
         return st;
+    if (rd->over && kl_overlay_get(rd->over, n->resource, n->resource->namespaced ? ns : NULL, name, out))
+        return KL_OK;
     const kl_reader_front *front = &rd->w->o.front;
     if (front->get && front->get(front->arg, kind, ns, name, out))
         return KL_OK;
@@ -203,6 +206,8 @@ kl_status kl_reader_list(kl_reader *rd, const char *kind, const kl_read_query *q
     kl_need *n;
     kl_selector *labels = NULL;
     fields f;
+    if (rd->over)
+        return kl__view_list(rd, kind, q, out, err);
     kl_status st = find(rd, kind, &n, err);
     if (!st)
         st = check_namespace(rd, n, kind, q->ns, err);

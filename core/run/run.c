@@ -70,7 +70,7 @@ void kl_run_spent(kl_run *r, kl_spent what)
         kl_metrics_timeout(r->w->o.metrics);
 }
 
-kl_reader *kl_run_reader(kl_run *r) { return r->gen->logic->reader; }
+kl_reader *kl_run_reader(kl_run *r) { return r->w->o.imagine ? kl__run_view(r) : r->gen->logic->reader; }
 void *kl_run_user(const kl_run *r) { return r->user; }
 void kl_run_set_user(kl_run *r, void *user) { r->user = user; }
 
@@ -180,12 +180,13 @@ static uint64_t submit(kl_run *r, const kl_op *op, kl_write **write, kl_reply_fn
     size_t at = take_at(r);
     *write = NULL;
     kl__tell_asked(r, &(kl_asked){.what = kl_verb_name(op->verb), .op = &full, .elsewhere = at != KL_FLEET_NONE, .blocks = done == blocked_done});
+    r->door = at == KL_FLEET_NONE ? r->w->o.door : kl_fleet_door(r->w->o.fleet, at);
+    if (r->w->o.imagine)
+        return kl__run_imagine(r, &full, at, done, arg);
     if (at == KL_FLEET_NONE) {
-        r->door = r->w->o.door;
         *write = kl__write_of(r, &full);
         return kl__run_submit(r, &full, done, arg);
     }
-    r->door = kl_fleet_door(r->w->o.fleet, at);
     if (kl_verb_is_write(op->verb))
         return kl_door_write(r->door, r->w->o.name, &full, done, arg);
     return kl_door_read(r->door, r->w->o.name, &full, done, arg);

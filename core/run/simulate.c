@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/map.h"
+#include "base/base64.h"
 #include "base/mem.h"
 #include "model/mergelist.h"
 #include "model/object.h"
@@ -135,6 +135,37 @@ static void answer(job *j, int code, const kl_value *object, bool changed)
     *j->out = (kl_simulated){.object = object, .answer = kl_value_ref(object), .code = code, .changed = changed};
 }
 
+/* --- Secrets: what is written as text is kept as bytes ---------------------------------------------------------------------------------- */
+
+static void encode(const kl_value **data, const char *key, const kl_value *text)
+{
+    size_t n;
+    const char *s = kl_value_strn(text, &n);
+    if (!s)
+        return;
+    char *bytes = kl_base64_encode(s, n);
+    const kl_value *v = kl_value_of_str(bytes);
+    set(data, kl_value_with(*data, key, v));
+    kl_value_unref(v);
+    kl_free(bytes);
+}
+
+static void fold_secret(const kl_value **o)
+{
+    const kl_value *texts = kl_value_get(*o, "stringData"), *data = kl_value_ref(kl_value_get(*o, "data"));
+    const char *kind = kl_object_kind(*o);
+    if (kind && !strcmp(kind, "Secret") && kl_value_len(texts)) {
+        for (size_t i = 0; i < kl_value_len(texts); i++) {
+            const char *key;
+            const kl_value *v = kl_value_member(texts, i, &key, NULL);
+            encode(&data, key, v);
+        }
+        set(o, kl_value_with(*o, "data", data));
+        set(o, kl_value_with(*o, "stringData", NULL));
+    }
+    kl_value_unref(data);
+}
+
 /* --- storing ------------------------------------------------------------------------------------------------------------------------ */
 
 static const kl_value *bare(const kl_value *o)
@@ -226,6 +257,7 @@ static kl_status replace(job *j, const kl_value *wanted)
     }
     keep_identity(j, &wanted);
     keep_parts(j, &wanted);
+    fold_secret(&wanted);
     store(j, wanted);
     return KL_OK;
 }
@@ -280,6 +312,7 @@ static kl_status create(job *j, const kl_value *body)
         j->name = made = made_name(j, prefix);
     const kl_value *o = typed(j, body);
     identify(j, &o);
+    fold_secret(&o);
     if (j->s->resource && has_sub(j, "status"))
         set(&o, kl_value_with(o, "status", NULL));
     answer(j, 201, o, true);

@@ -59,7 +59,12 @@ typedef struct kl_wired_index {
 
 struct kl_reader {
     kl_wiring *w;
+    struct kl_overlay *over;           /* a view (run/view.h): it is in front of the caches; NULL: nothing is */
+    bool (*recall)(void *arg, const char *kind, const kl_read_query *q, kl_objects *out);
+    void *recall_arg;
 };
+/* kl_reader_list of a view. */
+KL_NODISCARD kl_status kl__view_list(kl_reader *rd, const char *kind, const kl_read_query *q, kl_objects *out, kl_err *err);
 
 struct kl_wiring {
     kl_logic logic;                    /* first: kl_wiring_of */

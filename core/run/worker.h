@@ -12,6 +12,7 @@
 #include "run/elide.h"
 #include "run/fleet.h"
 #include "run/gate.h"
+#include "run/imagine.h"
 #include "run/metrics.h"
 #include "run/own_writes.h"
 #include "run/reconciler.h"
@@ -72,6 +73,7 @@ typedef struct kl_worker_owner {
     kl_clock *clock;
     kl_controller_metrics *metrics;    /* may be NULL */
     kl_elide *elide;                   /* NULL: every write is sent */
+    const kl_imagination *imagine;     /* its writes are not sent, but imagined; NULL: they are sent */
     const kl_witnesses *witnesses;     /* who look on; NULL: nobody */
     /* Keys are run while it lasts; the worker belongs to the term in which it was made. NULL: nobody asks. */
     const kl_tenure *tenure;

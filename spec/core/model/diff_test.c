@@ -42,7 +42,7 @@ static void a_new_object_is_told_by_its_contents(void **state)
 {
     (void)state;
     differ(NULL, "{'kind':'ConfigMap','apiVersion':'v1','metadata':{'name':'a','uid':'u','labels':{'l':'1'}},'data':{'x':'1'}}",
-        "metadata.labels: none -> {\"l\":\"1\"}, data: none -> {\"x\":\"1\"}");
+        "data: none -> {\"x\":\"1\"}, metadata.labels: none -> {\"l\":\"1\"}");
     differ("{'kind':'ConfigMap','metadata':{'name':'a'},'data':{'x':'1'}}", NULL, "data: {\"x\":\"1\"} -> none");
     differ(NULL, NULL, "");
 }

@@ -159,6 +159,9 @@ static void read_scheduling(lua_State *L, int at, kl_controller_spec *s)
     s->lead = lead ? (kl_lead)(lead - 1) : KL_LEAD_MANAGER;
     s->shard = (kl_shard_by)word_field(L, at, "shard", shards);
     s->on_reload = (kl_reload_keys)word_field(L, at, "on_reload", reloads);
+    lua_getfield(L, at, "shard_own");
+    s->shard_own = lua_toboolean(L, -1);
+    lua_pop(L, 1);
     s->memory = (size_t)integer_field(L, at, "memory", 0);
     s->cpu = duration_field(L, at, "cpu");
 }

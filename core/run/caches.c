@@ -76,6 +76,7 @@ static void cache_maybe_free(kl_cache *c)
     kl_free(c->label);
     kl_free(c->what);
     kl__scope_fini(&c->scope);
+    kl__cache_holds_free(c);
     kl_free(c);
     kl_lock(&s->mu);
     s->alive--;
@@ -120,7 +121,7 @@ static bool may_stream(const kl_cache *c)
     return c->set->o.stream && kl_projection_keeps(c->scope.keep, annotations, 2);
 }
 
-static kl_informer_part part_of(kl_cache *c, const char *ns)
+kl_informer_part kl__cache_part(kl_cache *c, const char *ns)
 {
     kl_informer_part p = {.namespace_ = ns};
     c->set->origin.source(c->set->origin.arg, c->resource, &(kl_cache_source){.label = c->label, .ns = ns, .labels = c->scope.labels, .fields = c->scope.fields,
@@ -136,9 +137,9 @@ static kl_informer_part *parts_of(kl_cache *c, size_t *n)
         ++*n;
     kl_informer_part *parts = kl_new_array(kl_informer_part, *n + 1);
     for (size_t i = 0; i < *n; i++)
-        parts[i] = part_of(c, names[i]);
+        parts[i] = kl__cache_part(c, names[i]);
     if (!*n)
-        parts[(*n)++] = part_of(c, c->resource->namespaced ? c->set->o.ns : NULL);
+        parts[(*n)++] = kl__cache_part(c, c->resource->namespaced ? c->set->o.ns : NULL);
     return parts;
 }
 
@@ -149,10 +150,16 @@ static void informer_create(kl_cache *c)
     kl_informer_options o = {.clock = s->o.clock, .resource = display, .api_version = api_version, .kind = c->resource->kind,
         .seed = kl_hash(c->label, strlen(c->label)), .stream = may_stream(c), .execute = execute, .execute_arg = c,
         .on_trouble = on_news, .trouble_arg = s};
-    kl_informer_part *parts = parts_of(c, &o.n_parts);
-    o.parts = parts;
+    if (c->scope.divided) {
+        o.changing = true;
+        o.source = kl__cache_part(c, NULL).source;
+        o.on_part = on_news;
+        o.part_arg = s;
+    } else {
+        o.parts = parts_of(c, &o.n_parts);
+    }
     kl_informer *i = kl_informer_new(&o);
-    kl_free(parts);
+    kl_free((void *)o.parts);
     kl_lock(&s->mu);
     c->informer = i;
     kl_unlock(&s->mu);
@@ -162,6 +169,8 @@ static void informer_create(kl_cache *c)
         s->o.begun(s->o.begun_arg, c->kind, c->resource, &(kl_cache_source){.label = c->label, .labels = c->scope.labels, .fields = c->scope.fields, .metadata = c->scope.metadata, .keep = c->scope.keep}, i);
     c->sub = kl_informer_subscribe(i, &(kl_handler){.on_synced = c->is_news ? kl__news_came : on_news, .on_event = c->is_news ? kl__news_event : NULL, .arg = s});
     kl_informer_start(i);
+    if (c->scope.divided)
+        kl__cache_fit(c);
 }
 
 /* --- resolving ----------------------------------------------------------------------------------------------------------- */
@@ -206,7 +215,7 @@ static void found(kl_cache *c, const kl_resource *r)
     problem_set(c, NULL);
     c->retry = 0;
     c->resource = r;
-    if (c->scope.namespaces && !r->namespaced) {
+    if ((c->scope.namespaces || c->scope.divided) && !r->namespaced) {
         c->same = kl_caches_acquire(c->set, c->kind, &(kl_want){.cut = true, .keep = c->scope.keep, .what = c->what, .metadata = c->scope.metadata,
             .labels = c->scope.labels, .fields = c->scope.fields});
         if (atomic_load(&c->use_mapper))

@@ -66,6 +66,7 @@ typedef struct kl_want {
     const char *what;                  /* for people: "spec.nodeName, status.phase"; NULL: nothing to say */
     bool metadata;                     /* only metadata is fetched (PartialObjectMetadata) */
     char *const *namespaces;           /* of a namespaced kind only what is in these; NULL-terminated. NULL: all that the set sees */
+    bool divided;                      /* of a namespaced kind, and of these, only what its users hold: see kl_cache_hold */
     const char *labels, *fields;       /* selectors that the server is asked for; what leaves them is deleted here. NULL: all */
 } kl_want;
 
@@ -86,6 +87,14 @@ bool kl_cache_outdated(const kl_cache *c);
 char *kl_cache_problem(kl_cache *c);
 /* From now on its events are applied on the mapper loop. Once set it stays. */
 void kl_cache_use_mapper(kl_cache *c);
+
+/* What of a divided cache a user needs: a namespace is listed and watched while somebody holds it. It begins with none. A set (base/texts.h),
+ * copied; NULL: none, as before the user's release. Others are not affected by it. */
+void kl_cache_hold(kl_cache *c, const void *user, char *const *namespaces);
+/* Whether all objects of a namespace are here; of what has no namespaces: whether it is synced. `changed` tells when one comes. */
+bool kl_cache_covers(kl_cache *c, const char *ns);
+/* The namespace that is all the set sees, or NULL. Borrowed. */
+const char *kl_caches_namespace(const kl_caches *s);
 
 /* The `changed` hook of the options, for others who have news. */
 void kl_caches_notify(kl_caches *s, void (**changed)(void *), void **arg);

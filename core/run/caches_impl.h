@@ -35,6 +35,7 @@ typedef struct kl__scope {
     kl_projection *keep;                   /* NULL: everything */
     bool metadata;
     char **namespaces;                     /* sorted, NULL-terminated; NULL: what the set sees */
+    bool divided;                          /* of these, those that its users hold */
     char *labels, *fields;                 /* NULL: all */
 } kl__scope;
 
@@ -45,6 +46,8 @@ struct kl_cache {
     char *what;                            /* in words, what is kept; NULL */
     kl__scope scope;
     kl_cache *same;                        /* the kind has no namespaces, so they make no difference: another's user. NULL: it works by itself */
+    struct kl__hold *held;                 /* loop only: what each user of a divided one holds */
+    char **present;                        /* the parts that its informer has: a set; NULL: none were said */
     int users;                             /* loop only */
     int holds;                             /* loop only: a resolve under way or a stopping informer keeps the memory */
     bool resolving;
@@ -74,6 +77,13 @@ void kl__scope_init(kl__scope *out, const kl_caches *s, const kl_want *w);
 void kl__scope_fini(kl__scope *c);
 bool kl__scope_serves(const kl__scope *a, const kl__scope *b);     /* who wants b is well served with a */
 char *kl__scope_label(const kl__scope *c, const kl_caches *s, const char *kind, const char *what);     /* caller frees */
+
+/* --- caches_hold.c; on the loop -------------------------------------------------------------------------------------------------- */
+void kl__cache_fit(kl_cache *c);           /* the informer of a divided one gets the parts that are held, and no others */
+void kl__cache_holds_free(kl_cache *c);
+
+/* One list and watch of a cache, for its informer; ns NULL: everywhere. */
+kl_informer_part kl__cache_part(kl_cache *c, const char *ns);
 
 /* --- cache_problem.c ----------------------------------------------------------------------------------------------------------- */
 /* A refusal in words that say what to do: the rule that is missing, and whose role it is missing from. Caller frees. */

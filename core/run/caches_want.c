@@ -1,34 +1,10 @@
 /* caches_want.c - what the users of caches want: copied, compared, and in words. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/texts.h"
 #include "run/caches_impl.h"
-
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Sorted, each once. */
-static char **names_copy(char *const *names)
-{
-    size_t n = 0, left = 0;
-    while (names[n])
-        n++;
-    char **copy = kl_new_array(char *, n + 1);
-    for (size_t i = 0; i < n; i++)
-        copy[i] = kl_strdup(names[i]);
-    qsort(copy, n, sizeof *copy, by_text);
-    for (size_t i = 0; i < n; i++)
-        if (left && !strcmp(copy[left - 1], copy[i]))
-            kl_free(copy[i]);
-        else
-            copy[left++] = copy[i];
-    copy[left] = NULL;
-    return copy;
-}
 
 /* A namespace that is all the set sees is nothing to say. */
 static bool says_namespaces(const kl_caches *s, char *const *names)
@@ -47,16 +23,15 @@ void kl__scope_init(kl__scope *out, const kl_caches *s, const kl_want *w)
     if (!w)
         return;
     out->metadata = w->metadata;
-    out->namespaces = says_namespaces(s, w->namespaces) ? names_copy(w->namespaces) : NULL;
+    out->divided = w->divided;
+    out->namespaces = says_namespaces(s, w->namespaces) ? kl_texts_copy(w->namespaces) : NULL;
     out->labels = text_copy(w->labels);
     out->fields = text_copy(w->fields);
 }
 
 void kl__scope_fini(kl__scope *c)
 {
-    for (char **n = c->namespaces; n && *n; n++)
-        kl_free(*n);
-    kl_free(c->namespaces);
+    kl_texts_free(c->namespaces);
     kl_free(c->labels);
     kl_free(c->fields);
     kl_projection_unref(c->keep);
@@ -66,16 +41,6 @@ void kl__scope_fini(kl__scope *c)
 static bool same_text(const char *a, const char *b)
 {
     return !a || !b ? a == b : !strcmp(a, b);
-}
-
-static bool same_names(char *const *a, char *const *b)
-{
-    if (!a || !b)
-        return a == b;
-    for (; *a && *b; a++, b++)
-        if (strcmp(*a, *b))
-            return false;
-    return !*a && !*b;
 }
 
 /* What a keeps holds all that b keeps, as far as that is easy to see. */
@@ -92,7 +57,7 @@ static bool keeps_as_much(const kl_projection *a, const kl_projection *b)
 
 bool kl__scope_serves(const kl__scope *a, const kl__scope *b)
 {
-    return (!a->metadata || b->metadata) && keeps_as_much(a->keep, b->keep) && same_names(a->namespaces, b->namespaces)
+    return a->divided == b->divided && (!a->metadata || b->metadata) && keeps_as_much(a->keep, b->keep) && kl_texts_same(a->namespaces, b->namespaces)
         && same_text(a->labels, b->labels) && same_text(a->fields, b->fields);
 }
 
@@ -112,9 +77,11 @@ char *kl__scope_label(const kl__scope *c, const kl_caches *s, const char *kind, 
         say(&b, "labels ", c->labels);
     if (c->fields)
         say(&b, "fields ", c->fields);
+    if (c->divided && !c->namespaces)
+        say(&b, "this replica's namespaces", NULL);
     for (char **n = c->namespaces; n && *n; n++) {
         if (n == c->namespaces)
-            say(&b, n[1] ? "namespaces " : "namespace ", *n);
+            say(&b, c->divided ? "this replica's of namespaces " : n[1] ? "namespaces " : "namespace ", *n);
         else
             kl_buf_printf(&b, ", %s", *n);
     }

@@ -103,6 +103,13 @@ bool kl_claims_want(const kl_claims *c, const char *controller, const char *key)
     return c && c->n_own && kl_publication_has(&c->own[c->n_own - 1], controller, key);
 }
 
+bool kl_claims_want_namespace(const kl_claims *c, const char *ns, bool *known)
+{
+    const kl_publication *p = c && c->n_own ? &c->own[c->n_own - 1] : NULL;
+    *known = p;
+    return p && p->me != KL_RING_NOBODY && kl_ring_owner(p->ring, kl_ring_point(ns, strlen(ns))) == p->me;
+}
+
 double kl_claims_share(const kl_claims *c, const char *controller)
 {
     const kl_publication *p = c && c->n_own ? &c->own[c->n_own - 1] : NULL;

@@ -26,6 +26,9 @@ void kl_claims_unref(kl_claims *c);                                             
 bool kl_claims_own(const kl_claims *c, const char *controller, const char *key);
 /* Will it be ours when everybody has agreed? What is not is to be finished and left. */
 bool kl_claims_want(const kl_claims *c, const char *controller, const char *key);
+/* The same of a namespace that is divided as a whole, whatever a controller says of itself now; *known false: we are none of the replicas
+ * at present, and nothing is said. */
+bool kl_claims_want_namespace(const kl_claims *c, const char *ns, bool *known);
 /* The part of all keys that is ours then. */
 double kl_claims_share(const kl_claims *c, const char *controller);
 /* By what a controller is cut: "key", "namespace", or NULL when it has no part in this. */

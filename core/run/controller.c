@@ -1,5 +1,6 @@
 /* controller.c - publishes generations and owns the workers that run them. */
 #include "run/controller.h"
+#include "run/holding.h"
 #include "run/leftover.h"
 
 #include <stdatomic.h>
@@ -142,6 +143,7 @@ static bool is_ours(void *arg, const char *key)
 }
 
 typedef struct exchange {
+    kl_gate *gate;
     const char *controller;
     kl_claims *before, *now;
     uint64_t moves;
@@ -151,8 +153,10 @@ static bool has_come(void *arg, const char *key)
 {
     exchange *e = arg;
     bool was = kl_claims_own(e->before, e->controller, key), is = kl_claims_own(e->now, e->controller, key);
-    e->moves += was != is;
-    return is && !was;
+    if (was == is || !kl_gate_covers_key(e->gate, key))    /* of what comes to be covered holding.c tells */
+        return false;
+    e->moves++;
+    return is;
 }
 
 /* What was lost is forgotten when its turn comes; what came is looked at, since who had it may have died over it. */
@@ -165,8 +169,9 @@ static void moved(void *arg, kl_claims *before)
         kl_loop_post(c->env.loop, c->env.changed, c->env.changed_arg);
     if (!g || !w)
         return;
-    exchange e = {.controller = c->name, .before = before, .now = kl_gate_claims(g)};
-    kl_wiring_enqueue_where(w, KL_WHY_LEADING, has_come, &e);
+    exchange e = {.gate = g, .controller = c->name, .before = before, .now = kl_gate_claims(g)};
+    if (e.now != before)                           /* else a last run has ended, and `changed` will do */
+        kl_wiring_enqueue_where(w, KL_WHY_LEADING, has_come, &e);
     kl_claims_unref(e.now);
     kl_gate_moved(g, e.moves);
 }
@@ -194,7 +199,8 @@ void kl_controller_stage(kl_controller *c, kl_program *p, size_t index, int gene
     if (c->next)
         kl_wiring_retire(c->next);
     c->next = kl_wiring_new(&(kl_wiring_options){.caches = c->env.caches, .loop = c->env.loop, .mapper = c->env.mapper, .clock = c->env.clock,
-        .queue = c->queue, .own_writes = c->own_writes, .metrics = c->metrics, .program = p, .index = index, .generation = generation, .gone = wiring_gone, .gone_arg = c,
+        .queue = c->queue, .own_writes = c->own_writes, .metrics = c->metrics, .program = p, .index = index, .generation = generation,
+        .divided = kl_offices_divide(c->env.offices, kl_program_spec(p, index)), .gone = wiring_gone, .gone_arg = c,
         .hold = hold, .release = release, .hold_arg = c, .ours = is_ours, .ours_arg = c});
     c->wirings++;
 }
@@ -392,6 +398,7 @@ static void publish(kl_controller *c)
     kl_wiring *fresh = c->next, *old;
     kl_logic *l = kl_wiring_logic(fresh);
     c->next = NULL;
+    kl_holding_handover(fresh, atomic_load(&c->gate));
     kl_lock(&c->mu);
     old = c->current;
     c->current = fresh;
@@ -411,6 +418,7 @@ static void publish(kl_controller *c)
         c->moving = kl_office_enter(c->env.offices, c->name, l->spec);
     if (!c->moving)
         take_part(c, l->spec);
+    kl_holding_fit(fresh, NULL, atomic_load(&c->gate));
     run_again(c, fresh, reloaded);
     kl_workqueue_set_backoff(c->queue, &l->spec->backoff);
     resync_arm(c);
@@ -508,6 +516,7 @@ void kl_controller_advance(kl_controller *c)
     }
     reap(c, false);
     rewire(c);
+    kl_holding_fit(c->current, c->next, atomic_load(&c->gate));
     if (c->next && kl_wiring_advance(c->next))
         publish(c);
     tell_why(c);

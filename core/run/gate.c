@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/sync.h"
+#include "base/texts.h"
 
 struct kl_gate {
     char *controller;
@@ -17,6 +18,8 @@ struct kl_gate {
     const char **inside KL_GUARDED_BY(mu);
     size_t n KL_GUARDED_BY(mu), room KL_GUARDED_BY(mu);
     bool waits KL_GUARDED_BY(mu);          /* somebody is inside whose key we do not want any more */
+    char **covered KL_GUARDED_BY(mu);      /* sorted; NULL: no matter where */
+    size_t n_covered KL_GUARDED_BY(mu);
 };
 
 kl_gate *kl_gate_new(const char *controller, void (*drained)(void *arg), void *arg)
@@ -34,6 +37,7 @@ void kl_gate_free(kl_gate *g)
     if (!g)
         return;
     kl_claims_unref(g->claims);
+    kl_texts_free(g->covered);
     kl_mutex_fini(&g->mu);
     kl_free(g->inside);
     kl_free(g->controller);
@@ -79,9 +83,64 @@ kl_claims *kl_gate_claims(kl_gate *g)
     return c;
 }
 
+/* --- what the caches hold ------------------------------------------------------------------------------------------------ */
+
+void kl_gate_cover(kl_gate *g, char *const *namespaces)
+{
+    char **fresh = namespaces ? kl_texts_copy(namespaces) : NULL;
+    kl_lock(&g->mu);
+    char **old = g->covered;
+    g->covered = fresh;
+    g->n_covered = kl_texts_len(fresh);
+    kl_unlock(&g->mu);
+    kl_texts_free(old);
+}
+
+static bool covers_locked(const kl_gate *g, const char *ns, size_t n) KL_REQUIRES(g->mu)
+{
+    bool found;
+    kl_texts_find(g->covered, g->n_covered, ns, n, &found);
+    return found || !g->covered;
+}
+
+/* A key without a namespace is of no part. */
+static bool runs_locked(const kl_gate *g, const char *key) KL_REQUIRES(g->mu)
+{
+    const char *slash = g->covered ? strchr(key, '/') : NULL;
+    return !slash || covers_locked(g, key, (size_t)(slash - key));
+}
+
+bool kl_gate_covers(kl_gate *g, const char *ns)
+{
+    kl_lock(&g->mu);
+    bool yes = covers_locked(g, ns, strlen(ns));
+    kl_unlock(&g->mu);
+    return yes;
+}
+
+bool kl_gate_covers_key(kl_gate *g, const char *key)
+{
+    kl_lock(&g->mu);
+    bool yes = runs_locked(g, key);
+    kl_unlock(&g->mu);
+    return yes;
+}
+
+int kl_gate_covered(kl_gate *g)
+{
+    kl_lock(&g->mu);
+    int n = g->covered ? (int)g->n_covered : -1;
+    kl_unlock(&g->mu);
+    return n;
+}
+
+/* --- whose turn it is ---------------------------------------------------------------------------------------------------- */
+
 bool kl_gate_owns(kl_gate *g, const char *key)
 {
-    kl_claims *c = kl_gate_claims(g);
+    kl_lock(&g->mu);
+    kl_claims *c = runs_locked(g, key) ? kl_claims_ref(g->claims) : NULL;
+    kl_unlock(&g->mu);
     bool yes = kl_claims_own(c, g->controller, key);
     kl_claims_unref(c);
     return yes;
@@ -90,7 +149,7 @@ bool kl_gate_owns(kl_gate *g, const char *key)
 bool kl_gate_enter(kl_gate *g, const char *key)
 {
     kl_lock(&g->mu);
-    bool yes = kl_claims_own(g->claims, g->controller, key);
+    bool yes = runs_locked(g, key) && kl_claims_own(g->claims, g->controller, key);
     if (yes && g->n == g->room) {
         g->room = g->room ? g->room * 2 : 8;
         g->inside = kl_realloc(g->inside, g->room * sizeof *g->inside);

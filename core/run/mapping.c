@@ -193,14 +193,31 @@ static void enqueue_same_name(kl_wiring *w, void *state, const kl_value *o, cons
     kl_free(key);
 }
 
+/* Where caches hold the replica's own namespaces, who has the other one does not see what leads there from here. */
+static void look_abroad(kl_wiring *w, const kl_value *from, const char *to)
+{
+    const char *ns = w->o.divided ? kl_object_namespace(from) : NULL;
+    size_t n = ns ? strlen(ns) : 0;
+    if (!n || (!strncmp(to, ns, n) && to[n] == '/') || atomic_exchange(&w->told_abroad, true))
+        return;
+    char *key = kl_object_key(from);
+    kl_warn("an object leads to a key in another namespace, whose replica does not see that object: keep all namespaces, with shard = { by = \"namespace\", caches = \"all\" }",
+        "controller=%s kind=%s key=%s leads_to=%s", w->logic.spec->name, kl_object_kind(from), key, to);
+    kl_free(key);
+}
+
 static void enqueue_via(kl_wiring *w, void *state, const kl_value *o, const char *index, const urge *u)
 {
     const char *name = kl__wired_index_name(w, &w->needs[0], index);
     char *key = kl_object_key(o);
     kl_objects found = {0};
     if (name && key && w->needs[0].informer && !kl_informer_list(w->needs[0].informer, &(kl_query){.index = name, .value = key}, &found, NULL))
-        for (size_t i = 0; i < found.len; i++)
-            enqueue_object(w, state, found.v[i], u);
+        for (size_t i = 0; i < found.len; i++) {
+            char *to = kl_object_key(found.v[i]);
+            look_abroad(w, o, to);
+            enqueue(w, state, to, found.v[i], u);
+            kl_free(to);
+        }
     kl_objects_fini(&found);
     kl_free(key);
 }
@@ -230,11 +247,12 @@ typedef struct pending_event {
     bool ask;                          /* none of them passes by itself */
 } pending_event;
 
-typedef struct emission { kl_wiring *w; void *state; const urge *u; } emission;
+typedef struct emission { kl_wiring *w; void *state; const urge *u; const kl_value *from; } emission;
 
 static void emit_key(void *arg, const char *key)
 {
     emission *e = arg;
+    look_abroad(e->w, e->from, key);
     enqueue(e->w, e->state, key, NULL, e->u);
 }
 
@@ -247,7 +265,7 @@ static void map_one(kl_feed *f, void *state, const kl_value *o, const urge *u)
 {
     kl_err err = KL_ERR_INIT;
     kl_wiring *w = f->w;
-    emission e = {w, state, u};
+    emission e = {w, state, u, o};
     kl_status st = w->logic.program->ops->map(state, f->watch->fn, &w->reader, o, emit_key, &e, &err);
     char *which = st ? of_kind("mapping function", f->watch->kind) : NULL;
     if (st && !kl__mapper_state_spent(w->mapper, st, which, o, &err))

@@ -236,6 +236,11 @@ kl_gate *kl_office_gate(kl_office *f, kl_gate *have, const kl_controller_spec *s
     return g;
 }
 
+bool kl_offices_divide(const kl_offices *o, const kl_controller_spec *spec)
+{
+    return o && spec->shard_own && lead_of(o, spec) == LEAD_SHARED;
+}
+
 void kl_office_gate_close(kl_office *f, kl_gate *g)
 {
     if (!f || !g)

@@ -42,6 +42,8 @@ void kl_office_rest(kl_office *f);
 /* Where keys are shared: the gate of a controller that is in, whose caches are there; NULL elsewhere: all keys are ours. Again when its
  * spec has changed, with the one that it has. moved: see kl_sharding_enter. */
 kl_gate *kl_office_gate(kl_office *f, kl_gate *have, const kl_controller_spec *spec, void (*moved)(void *arg, kl_claims *before), void *arg);
+/* Whether a controller's keys are shared in such a way that its caches hold its own namespaces only. */
+bool kl_offices_divide(const kl_offices *o, const kl_controller_spec *spec);
 void kl_office_gate_close(kl_office *f, kl_gate *g);   /* it has no run under way; NULL is fine */
 /* For people, where keys are shared: "a third of the keys is here, 3 replicas"; NULL elsewhere. Caller frees. */
 char *kl_office_say(const kl_office *f, const char *controller);

@@ -39,8 +39,9 @@ typedef struct subject {               /* what was written, borrowed */
 static void owe_locked(kl_own_writes *o, const char *name, kl__place *p, const subject *s, kl_time until) KL_REQUIRES(o->mu)
 {
     const char *ns = p->resource->namespaced ? s->ns : NULL;
+    bool changing = kl_informer_changing(p->informer);
     int part = kl_informer_part_of(p->informer, ns);
-    if (part < 0 || !s->name)
+    if ((changing ? !kl_informer_covers(p->informer, ns) : part < 0) || !s->name)
         return;
     char *key = kl_key_join(ns, s->name);
     const kl_value *now = kl_informer_lookup(p->informer, key);
@@ -54,7 +55,7 @@ static void owe_locked(kl_own_writes *o, const char *name, kl__place *p, const s
         e->uid = kl_strdup(uid);
     } else if (inside && n && n < INT64_MAX) {
         e = kl_new(kl__entry);
-        e->what = KL__COUNTED;
+        e->what = changing ? KL__NUMBERED : KL__COUNTED;
     } else if (inside && rv && s->whole) {
         const char *before = now ? kl_object_rv(now) : NULL;
         if (!before || strcmp(before, rv)) {
@@ -70,6 +71,7 @@ static void owe_locked(kl_own_writes *o, const char *name, kl__place *p, const s
         return;
     }
     e->part = part;
+    e->ns = kl_strdup(ns);
     e->key = key;
     kl__own_add_locked(o, name, p, e, n, until);
 }

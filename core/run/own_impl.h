@@ -22,10 +22,11 @@ typedef struct kl__place {
     kl_subscription *sub;
     atomic_size_t owes;                /* entries here, for a glance without the lock */
     kl_heap *counted;                  /* one for each part of the informer: by resourceVersion */
-    kl_list others;                    /* deletions, and versions that are no numbers */
+    kl_list others;                    /* the rest */
 } kl__place;
 
-typedef enum kl__debt { KL__COUNTED, KL__GONE, KL__EXACT } kl__debt;
+/* KL__NUMBERED is KL__COUNTED where parts come and go and have no heaps: in `others`. */
+typedef enum kl__debt { KL__COUNTED, KL__NUMBERED, KL__GONE, KL__EXACT } kl__debt;
 
 typedef struct kl__entry {
     kl_list of_mark, of_place;         /* of_place: in `others` */
@@ -34,7 +35,8 @@ typedef struct kl__entry {
     struct kl__mark *mark;
     kl__place *place;
     int part;
-    char *key;                         /* of the object */
+    uint64_t number;                   /* NUMBERED */
+    char *ns, *key;                    /* of the object; ns NULL: it has none */
     char *uid;                         /* GONE: this one; NULL: any */
     char *rv, *before;                 /* EXACT: this version, or no more the one that was there (NULL: none was) */
 } kl__entry;
@@ -43,7 +45,7 @@ typedef struct kl__entry {
 typedef struct kl__mark {
     char *name;
     kl_list entries;                   /* never empty while it is in the map */
-    size_t counted;                    /* of these */
+    size_t counted;                    /* of these, COUNTED or NUMBERED */
     kl_time until;
     char **waiting; size_t n_waiting;  /* keys that are held */
     bool told;                         /* somebody waits: counted once */

@@ -31,16 +31,18 @@ void kl_own_writes_free(kl_own_writes *o)
 
 /* --- entries and marks ------------------------------------------------------------------------------------------------------- */
 
+static bool is_number(const kl__entry *e) { return e->what == KL__COUNTED || e->what == KL__NUMBERED; }
+
 static void entry_free_locked(kl__entry *e)
 {
-    if (e->what == KL__COUNTED) {
+    if (e->what == KL__COUNTED)
         kl_heap_remove(&e->place->counted[e->part], &e->node);
-        e->mark->counted--;
-    } else {
+    else
         kl_list_remove(&e->of_place);
-    }
+    e->mark->counted -= is_number(e);
     kl_list_remove(&e->of_mark);
     atomic_fetch_sub(&e->place->owes, 1);
+    kl_free(e->ns);
     kl_free(e->key);
     kl_free(e->uid);
     kl_free(e->rv);
@@ -62,32 +64,42 @@ static kl__mark *mark_at_locked(kl_own_writes *o, const char *name) KL_REQUIRES(
     return m;
 }
 
+/* Both are of one part of one cache: the higher number is all that matters. */
+static bool supersedes(const kl__entry *e, const kl__entry *have, const kl__place *p)
+{
+    bool same_ns = !e->ns || !have->ns ? e->ns == have->ns : !strcmp(e->ns, have->ns);
+    return have->what == e->what && have->place == p && have->part == e->part && (e->what == KL__COUNTED || same_ns);
+}
+
 void kl__own_add_locked(kl_own_writes *o, const char *name, kl__place *p, kl__entry *e, uint64_t rv, kl_time until)
 {
     kl__mark *m = mark_at_locked(o, name);
     m->until = until;
-    for (kl_list *n = m->entries.next; e->what == KL__COUNTED && n != &m->entries; n = n->next) {
+    for (kl_list *n = m->entries.next; is_number(e) && n != &m->entries; n = n->next) {
         kl__entry *have = KL_CONTAINER(n, kl__entry, of_mark);
-        if (have->what != KL__COUNTED || have->place != p || have->part != e->part)
+        if (!supersedes(e, have, p))
             continue;
-        if ((uint64_t)have->node.when < rv)
+        if (e->what == KL__COUNTED && (uint64_t)have->node.when < rv)
             kl_heap_move(&p->counted[e->part], &have->node, (kl_time)rv);
+        if (have->number < rv)
+            have->number = rv;
         kl_free(have->key);
         have->key = e->key;
+        kl_free(e->ns);
         kl_free(e);
         return;
     }
+    e->number = rv;
     e->mark = m;
     e->place = p;
     kl_list_init(&e->of_place);
     kl_list_push(&m->entries, &e->of_mark);
     atomic_fetch_add(&p->owes, 1);
-    if (e->what == KL__COUNTED) {
-        m->counted++;
+    m->counted += is_number(e);
+    if (e->what == KL__COUNTED)
         kl_heap_push(&p->counted[e->part], &e->node, (kl_time)rv);
-    } else {
+    else
         kl_list_push(&p->others, &e->of_place);
-    }
 }
 
 static bool exact_shown(const kl__entry *e, const kl_value *now)
@@ -101,8 +113,13 @@ static bool exact_shown(const kl__entry *e, const kl_value *now)
 /* A deletion is looked at when all that was written is shown: what was made and deleted may not have come at all. */
 static bool entry_shown(const kl__entry *e)
 {
+    kl_informer *i = e->place->informer;
     if (e->what == KL__COUNTED)
-        return kl_informer_seen(e->place->informer, e->part) >= (uint64_t)e->node.when;
+        return kl_informer_seen(i, e->part) >= (uint64_t)e->node.when;
+    if (kl_informer_changing(i) && !kl_informer_covers(i, e->ns))
+        return true;                               /* it holds nothing of that namespace any more */
+    if (e->what == KL__NUMBERED)
+        return kl_informer_seen_in(i, e->ns) >= e->number;
     if (e->what == KL__GONE && e->mark->counted)
         return false;
     const kl_value *now = kl_informer_lookup(e->place->informer, e->key);
@@ -119,7 +136,7 @@ static void mark_look_locked(kl__mark *m)
         for (kl_list *n = m->entries.next, *next; n != &m->entries; n = next) {
             kl__entry *e = KL_CONTAINER(n, kl__entry, of_mark);
             next = n->next;
-            if ((e->what == KL__COUNTED) == !round && entry_shown(e))
+            if (is_number(e) == !round && entry_shown(e))
                 entry_free_locked(e);
         }
 }
@@ -167,6 +184,19 @@ static void counted_shown_locked(kl_own_writes *o, kl__place *p, kl_list *done) 
     }
 }
 
+static void others_shown_locked(kl_own_writes *o, kl__place *p, bool numbers, kl_list *done) KL_REQUIRES(o->mu)
+{
+    for (kl_list *n = p->others.next, *next; n != &p->others; n = next) {
+        kl__entry *e = KL_CONTAINER(n, kl__entry, of_place);
+        kl__mark *m = e->mark;
+        next = n->next;
+        if (is_number(e) != numbers || !entry_shown(e))
+            continue;
+        entry_free_locked(e);
+        mark_settle_locked(o, m, done);
+    }
+}
+
 static void on_progress(void *arg)
 {
     kl__place *p = arg;
@@ -177,15 +207,8 @@ static void on_progress(void *arg)
     kl_list_init(&done);
     kl_lock(&o->mu);
     counted_shown_locked(o, p, &done);
-    for (kl_list *n = p->others.next, *next; n != &p->others; n = next) {
-        kl__entry *e = KL_CONTAINER(n, kl__entry, of_place);
-        kl__mark *m = e->mark;
-        next = n->next;
-        if (!entry_shown(e))
-            continue;
-        entry_free_locked(e);
-        mark_settle_locked(o, m, &done);
-    }
+    others_shown_locked(o, p, true, &done);
+    others_shown_locked(o, p, false, &done);
     kl_unlock(&o->mu);
     marks_end(o, &done);
 }
@@ -224,7 +247,7 @@ void kl_own_writes_watch(kl_own_writes *o, kl_informer *i, const kl_resource *r,
     p->resource = r;
     p->users = 1;
     place_select(p, labels, fields);
-    p->counted = kl_new_array(kl_heap, kl_informer_parts(i));
+    p->counted = kl_new_array(kl_heap, kl_informer_parts(i) + 1);
     for (size_t k = 0; k < kl_informer_parts(i); k++)
         kl_heap_init(&p->counted[k]);
     kl_list_init(&p->others);

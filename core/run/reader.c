@@ -29,11 +29,28 @@ static kl_status find(kl_reader *rd, const char *kind, kl_need **out, kl_err *er
     return KL_OK;
 }
 
+/* Of namespaces that other replicas have nothing is known, and what is here of all of them is no answer. */
+static kl_status check_held(kl_reader *rd, const kl_need *n, const char *kind, const char *ns, kl_err *err)
+{
+    const char *who = rd->w->logic.spec->name;
+    if (!n->resource->namespaced)
+        return KL_OK;
+    if (!ns || !*ns)
+        return kl_fail(err, KL_EINVAL, "controller %s keeps %s of its replica's namespaces in its cache (caches = \"own\"), which is not all of them: name a namespace, "
+            "or ask the server with ctx.live", who, kind);
+    if (!kl_informer_covers(n->informer, ns))
+        return kl_fail(err, KL_EINVAL, "controller %s keeps %s of its replica's namespaces in its cache (caches = \"own\"), and nothing of %s: ask the server with ctx.live, "
+            "or keep all of them with caches = \"all\"", who, kind, ns);
+    return KL_OK;
+}
+
 /* What lies outside of the controller's namespaces is not absent, only unknown. */
 static kl_status check_namespace(kl_reader *rd, const kl_need *n, const char *kind, const char *ns, kl_err *err)
 {
     char **names = rd->w->logic.spec->namespaces;
     kl_buf list = KL_BUF_INIT;
+    if (rd->w->o.divided)
+        return check_held(rd, n, kind, ns, err);
     if (!names || !n->resource->namespaced || !ns || !*ns)
         return KL_OK;
     for (char **k = names; *k; k++) {

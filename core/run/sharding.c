@@ -220,11 +220,21 @@ static bool all_drained(kl_sharding *s)
     return true;
 }
 
+static void tell_moved(kl_sharding *s, kl_claims *before)
+{
+    for (size_t i = 0; i < s->n_parts; i++)
+        if (s->parts[i]->in && s->parts[i]->moved)
+            s->parts[i]->moved(s->parts[i]->arg, before);
+}
+
 static void drained_on_loop(void *arg)
 {
     kl_sharding *s = arg;
     atomic_store(&s->told_drained, false);
-    if (all_drained(s))
+    bool all = !s->closed && all_drained(s);
+    if (all)
+        tell_moved(s, s->claims);
+    if (all)
         step(s, &(kl_shard_input){.kind = KL_SHARD_DRAINED, .serial = kl_shard_target(s->brain)});
     one_less(s);
 }
@@ -248,9 +258,7 @@ static void install(kl_sharding *s)
     kl_unlock(&s->mu);
     for (size_t i = 0; i < s->n_parts; i++)
         (void)kl_gate_set(s->parts[i]->gate, fresh);
-    for (size_t i = 0; i < s->n_parts; i++)
-        if (s->parts[i]->in && s->parts[i]->moved)
-            s->parts[i]->moved(s->parts[i]->arg, before);
+    tell_moved(s, before);
     kl_claims_unref(before);
     kl_claims_unref(fresh);
     if (all_drained(s))
@@ -464,6 +472,10 @@ void kl_sharding_metrics(kl_sharding *s, kl_buf *out)
         if (s->parts[i]->in)
             kl_metrics_sample(out, "kubelua_shard_share", kl_claims_share(s->claims, kl_gate_controller(s->parts[i]->gate)), "controller",
                 kl_gate_controller(s->parts[i]->gate), NULL);
+    kl_metrics_head(out, "kubelua_shard_namespaces", "gauge", "Namespaces that are in the caches of a controller which keeps only its own");
+    for (size_t i = 0; i < s->n_parts; i++)
+        if (s->parts[i]->in && kl_gate_covered(s->parts[i]->gate) >= 0)
+            kl_metrics_sample(out, "kubelua_shard_namespaces", kl_gate_covered(s->parts[i]->gate), "controller", kl_gate_controller(s->parts[i]->gate), NULL);
     kl_metrics_head(out, "kubelua_shard_moves_total", "counter", "Keys of objects that came to this replica, or left it");
     for (size_t i = 0; i < s->n_parts; i++)
         kl_metrics_sample(out, "kubelua_shard_moves_total", (double)kl_gate_moves(s->parts[i]->gate), "controller",

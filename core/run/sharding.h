@@ -41,7 +41,7 @@ const char *kl_sharding_name(const kl_sharding *s);    /* of our Lease */
 const kl_tenure *kl_sharding_tenure(kl_sharding *s);   /* its epoch counts our memberships */
 
 /* The gate of a controller: it takes part from now on, cut `by`. The same one when it comes back. moved (may be NULL): on the loop,
- * the claims were `before` and are those of the gate now. */
+ * the claims were `before` and are those of the gate now; when they are the same, the last run that they do not want has ended. */
 kl_gate *kl_sharding_enter(kl_sharding *s, const char *controller, kl_shard_by by, void (*moved)(void *arg, kl_claims *before), void *arg);
 void kl_sharding_leave(kl_sharding *s, kl_gate *g);    /* it has no run under way */
 

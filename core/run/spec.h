@@ -109,6 +109,7 @@ typedef struct kl_controller_spec {
     bool lead_said;            /* the script says which; otherwise the command line may */
     kl_shard_by shard;
     kl_reload_keys on_reload;
+    bool shard_own;            /* by namespace, and caches hold this replica's namespaces only */
     const kl_value *params;    /* an object, or NULL */
 } kl_controller_spec;
 

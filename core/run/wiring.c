@@ -102,7 +102,7 @@ static kl_cache *acquire(kl_wiring *w, const char *kind)
     const kl_fields_spec *fields = kl_controller_spec_fields(s, kind);
     bool own = s->resource && !strcmp(kind, s->resource);
     kl_want want = {.cut = fields || s->managed_fields != KL_MANAGED_DEFAULT, .metadata = kl_controller_spec_metadata(s, kind),
-        .namespaces = s->namespaces, .labels = own ? s->select_labels : NULL, .fields = own ? s->select_fields : NULL};
+        .namespaces = s->namespaces, .divided = w->o.divided, .labels = own ? s->select_labels : NULL, .fields = own ? s->select_fields : NULL};
     kl_projection *without = kl_projection_without_managed_fields();
     char *what = fields && !want.metadata ? joined(fields->paths) : NULL;
     if (fields) {
@@ -158,6 +158,7 @@ kl_wiring *kl_wiring_new(const kl_wiring_options *o)
     w->needs = kl_new_array(kl_need, 1 + owns + reads + s->n_watches + s->n_indexes);
     w->feeds = kl_new_array(kl_feed, 1 + owns + s->n_watches);
     w->indexes = kl_new_array(kl_wired_index, s->n_indexes + 1);
+    kl__holding_begin(w);
     if (s->resource)                   /* a webhook has none */
         need(w, s->resource);
     for (size_t i = 0; i < owns; i++)
@@ -285,6 +286,7 @@ bool kl_wiring_advance(kl_wiring *w)
             index_add(w, ix);
         ready &= ix->added && atomic_load(&ix->ready);
     }
+    ready &= kl__holding_advance(w);
     for (size_t i = 0; i < w->n_feeds; i++) {
         kl_feed *f = &w->feeds[i];
         if (f->need->informer && !f->sub)
@@ -307,6 +309,14 @@ bool kl_wiring_outdated(const kl_wiring *w)
     return false;
 }
 
+/* Takes the problem over; NULL: there is none. */
+static void say(kl_buf *why, const kl_cache *c, char *problem)
+{
+    if (problem)
+        kl_buf_printf(why, "%s%s: %s", why->len ? "; " : "", kl_cache_kind(c), problem);
+    kl_free(problem);
+}
+
 char *kl_wiring_why(kl_wiring *w, bool *parked)
 {
     *parked = false;
@@ -315,12 +325,10 @@ char *kl_wiring_why(kl_wiring *w, bool *parked)
         return kl_strdup(w->problem ? w->problem : atomic_load(&w->mapper->spent));
     }
     kl_buf why = KL_BUF_INIT;
-    for (size_t i = 0; i < w->n_needs; i++) {
-        char *p = kl_cache_problem(w->needs[i].cache);
-        if (p)
-            kl_buf_printf(&why, "%s%s: %s", why.len ? "; " : "", kl_cache_kind(w->needs[i].cache), p);
-        kl_free(p);
-    }
+    for (size_t i = 0; i < w->n_needs; i++)
+        say(&why, w->needs[i].cache, kl_cache_problem(w->needs[i].cache));
+    if (w->spaces.cache)
+        say(&why, w->spaces.cache, kl_cache_problem(w->spaces.cache));
     *parked = why.len;
     if (why.len)
         return kl_buf_take(&why);
@@ -331,7 +339,7 @@ char *kl_wiring_why(kl_wiring *w, bool *parked)
     for (size_t i = 0; i < w->n_feeds; i++)
         if (!atomic_load(&w->feeds[i].told))
             return kl_sprintf("waiting for %s", kl_cache_kind(w->feeds[i].need->cache));
-    return NULL;
+    return kl__holding_why(w);
 }
 
 /* --- activity ------------------------------------------------------------------------------------------------------------------- */
@@ -402,6 +410,7 @@ void kl_wiring_retire(kl_wiring *w)
         if (w->feeds[i].sub)
             kl_informer_unsubscribe(w->feeds[i].sub);
     w->n_feeds = 0;
+    kl__holding_retire(w);
     for (size_t i = 0; w->attends && i < w->n_needs; i++)
         kl_own_writes_unwatch(w->o.own_writes, w->needs[i].informer);
     kl_wiring_unref(w);
@@ -433,6 +442,7 @@ static void wiring_free(void *arg)
             kl_informer_drop_index(w->indexes[i].need->informer, w->indexes[i].name);
         kl_free(w->indexes[i].name);
     }
+    kl__holding_end(w);
     for (size_t i = 0; i < w->n_needs; i++) {
         kl_informer_unref(w->needs[i].informer);
         kl_cache_release(w->needs[i].cache);

@@ -32,6 +32,7 @@ typedef struct kl_wiring_options {
     size_t index;
     int generation;
     kl_controller_metrics *metrics;    /* which count what its functions spend; may be NULL */
+    bool divided;                      /* its caches hold only what they are told to: see holding.h */
     void (*gone)(void *arg);           /* on the loop: the wiring is freed, nothing of it touches the queue any more; may be NULL */
     void *gone_arg;
     /* Around a run of events on one thread: the queue's wakes of that thread may wait until the release. Any thread; may be NULL. */

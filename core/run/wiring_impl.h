@@ -81,10 +81,26 @@ struct kl_wiring {
     kl_wired_index *indexes;
     size_t n_indexes;
     kl_mapper_state *mapper;           /* NULL when no spec names a function */
-    char *problem;                     /* a wrong index */
+    char *problem;                     /* a wrong index, or a resource that cannot be divided */
+    char **held;                       /* loop only: divided: the namespaces that its caches were told to hold: a set. NULL: none */
+    struct {                           /* divided, where nobody has named the namespaces: all that there are */
+        kl_cache *cache;
+        kl_informer *informer;         /* a reference */
+        kl_subscription *sub;
+    } spaces;
+    atomic_bool told_abroad;           /* divided: a function leads to other namespaces, and that was said */
     kl_mutex mu;
     kl_map *pending KL_GUARDED_BY(mu); /* events waiting for the mapper, by "feed kind key" */
 };
+
+#define KL_NAMESPACE_KIND "v1/Namespace"
+
+/* --- holding.c; on the loop ------------------------------------------------------------------------------------------------------- */
+void kl__holding_begin(kl_wiring *w);
+void kl__holding_retire(kl_wiring *w);
+void kl__holding_end(kl_wiring *w);
+bool kl__holding_advance(kl_wiring *w);                                /* true: all that it holds is there */
+char *kl__holding_why(const kl_wiring *w);                             /* what it waits for; NULL: nothing. Caller frees */
 
 kl_need *kl__wiring_need(kl_wiring *w, const char *kind);              /* NULL when not declared */
 /* What the script says of an object of its resource (NULL: not known), within +-KL_PRIORITY_MOST. A function is asked on the mapper thread with its

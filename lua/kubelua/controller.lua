@@ -43,9 +43,13 @@ local M = {}
 ---@field backoff? {base?: string|number, max?: string|number, jitter?: number, give_up?: integer}
 ---@field own_writes? boolean|string|number   how long a key waits at most until the cache shows its own writes; false: not at all
 ---@field leader? boolean|"own"            false: in every replica; "own": a lease of its own
----@field shard? boolean|"namespace"       how --shards divides its keys
+---@field shard? boolean|"namespace"|kubelua.Shard   how --shards divides its keys
 ---@field on_reload? "all"|"failing"|"none"   which keys run again when new logic has taken over, over --reload-keys
 ---@field params? table                    ctx.params
+
+---@class kubelua.Shard
+---@field by "namespace"|"key"
+---@field caches? "own"|"all"              of which namespaces each replica keeps the objects; "own" goes with "namespace"
 
 --- "generation", "labels", "annotations", "resourceVersion" or paths; or a function
 ---@alias kubelua.When string|(string[])|{selector: string|table}|(fun(now: kubelua.view, old: kubelua.view): boolean)

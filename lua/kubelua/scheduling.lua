@@ -89,10 +89,28 @@ local function check_leader(self, x)
   self.leader = x == true and "manager" or x == false and "none" or "own"
 end
 
+local function word(self, where, x, words)
+  for _, known in ipairs(words) do if x == known then return x end end
+  fail(self, "%s must be %q or %q, got %s%s", where, words[1], words[2], tostring(x), type(x) == "string" and suggest.hint(x, words) or "")
+end
+
+-- { by = "namespace", caches = "own" }
+local function check_shard_table(self, x)
+  checks.keys(self, "shard", x, { "by", "caches" })
+  self.shard = word(self, "shard.by", x.by, { "namespace", "key" })
+  if x.caches == nil then return end
+  self.shard_own = word(self, "shard.caches", x.caches, { "own", "all" }) == "own" or nil
+  if self.shard_own and self.shard == "key" then
+    fail(self, "shard: caches = \"own\" needs by = \"namespace\": the API server can be asked for a namespace, and not for a part of the keys")
+  end
+end
+
 local function check_shard(self, x)
   if x == nil then return end
+  if type(x) == "table" then return check_shard_table(self, x) end
   if x ~= true and x ~= false and x ~= "namespace" then
-    fail(self, "shard must be true (by key), \"namespace\" (a namespace stays together) or false, got %s", tostring(x))
+    fail(self, "shard must be true (by key), \"namespace\" (a namespace stays together), { by = \"namespace\", caches = \"own\" } or false, got %s%s", tostring(x),
+      type(x) == "string" and suggest.hint(x, { "namespace" }) or "")
   end
   self.shard = x == true and "key" or x == false and "never" or x
 end
@@ -168,7 +186,9 @@ function M.describe(c, line)
   if c.every then line("every", ("%gs"):format(c.every)) end
   for _, text in ipairs(c.cron or {}) do line("cron", text) end
   if c.leader then line("leader", ({ manager = "with the process", none = "runs in every replica", own = "a lease of its own" })[c.leader]) end
-  if c.shard then line("shard", ({ key = "by key", namespace = "by namespace", never = "not sharded" })[c.shard]) end
+  if c.shard then
+    line("shard", ({ key = "by key", namespace = "by namespace", never = "not sharded" })[c.shard] .. (c.shard_own and "; caches hold a replica's own namespaces" or ""))
+  end
   if c.on_reload then line("on reload", ({ all = "every key runs again", failing = "keys that failed run again", none = "no key runs again" })[c.on_reload]) end
   M.describe_budgets(c, line)
 end

@@ -48,6 +48,45 @@ return kube.controller {
 }
 ]]
 
+-- Each keeps its own namespaces only. An answer tells how many objects of its namespace are in the cache, whether the secret there is, and of
+-- how many namespaces nothing may be read. Beside it is a controller that wants everything.
+local KEEPING = [[
+local kube = require "kubelua"
+local SPACES = { "%s" }
+return { kube.controller {
+  name = "%s",
+  resource = "v1/ConfigMap",
+  %s
+  selector = "seen=%s",
+  reads = { "v1/Secret" },
+  fields = { ["v1/Secret"] = { "metadata.labels" } },
+  shard = { by = "namespace", caches = "own" },
+  reconcile = function(map, ctx)
+    if map("data.ask") == "nothing" then return end
+    local seen = "=" .. map("data.ask") .. ";"
+    if (map("data.by") or ""):find(seen, 1, true) then return end
+    local here, refused = ctx:list("v1/ConfigMap", { namespace = map.metadata.namespace }), 0
+    local secret = ctx:get("v1/Secret", map.metadata.namespace, "there")
+    for _, ns in ipairs(SPACES) do
+      local ok, err = pcall(ctx.get, ctx, "v1/Secret", ns, "there")
+      if not ok then
+        assert(tostring(err):find("ask the server with ctx.live", 1, true), tostring(err))
+        assert(ctx.live:get("v1/Secret", ns, "there"), "the server has it")
+        refused = refused + 1
+      end
+    end
+    local whole, why = pcall(ctx.list, ctx, "v1/ConfigMap")
+    assert(not whole and tostring(why):find("name a namespace", 1, true), tostring(why))
+    ctx:patch(map, function(m)
+      m.data.by = (m.data.by or "") .. WHO .. ":" .. #here .. ":" .. (secret and "there" or "missing") .. ":" .. refused .. seen
+    end, { lock = true })
+  end,
+}, kube.controller {
+  name = "%s-all", resource = "v1/ConfigMap", namespaces = SPACES, selector = "seen=%s", leader = false,
+  reconcile = function(_, ctx) assert(#ctx:list("v1/ConfigMap") > 0) end,
+} }
+]]
+
 servers.each(function(name, start)
   describe("replicas that share keys at " .. name, function()
     local server, client
@@ -231,6 +270,100 @@ servers.each(function(name, start)
       assert.is_nil((answers "two").r1)
       g.finish()
     end)
+
+    for _, way in ipairs { "that the script names", "that there are" } do
+      it("keep only their own of the namespaces " .. way .. ", where the script says so", function()
+        local g, spaces, ports = group "own", {}, {}
+        for i = 1, 9 do
+          spaces[i] = controller.namespace(client, "own" .. i)
+          client:create { kind = "v1/Secret", namespace = spaces[i], name = "there", labels = { seen = g.ns } }
+        end
+        local function ask(what)
+          for _, ns in ipairs(spaces) do
+            for i = 1, 3 do
+              client:apply({ kind = "v1/ConfigMap", namespace = ns, name = "q" .. i, labels = { seen = g.ns }, data = { ask = what } }, { manager = "asker" })
+            end
+          end
+        end
+        -- Who answered how often; an error unless each object was answered once, by one who has all of its namespace.
+        local function answers(what)
+          local who, refused, wrong
+          wait.until_true(90, #spaces * 3 .. " answers to " .. what, function()
+            local n = 0
+            who, refused = {}, 0
+            for _, ns in ipairs(spaces) do
+              for map in client:each("v1/ConfigMap", { namespace = ns, labels = "seen=" .. g.ns }) do
+                local times = 0
+                for replica, here, secret, foreign in (map("data.by") or ""):gmatch("(r%d+):(%d+):(%a+):(%d+)=" .. what .. ";") do
+                  times, refused = times + 1, refused + tonumber(foreign)
+                  if here ~= "3" or (secret ~= "there" and ns ~= spaces[10]) then wrong = ns .. ": " .. map.data.by end
+                  who[replica] = (who[replica] or 0) + 1
+                end
+                n = n + (times > 0 and 1 or 0)
+                if times > 1 then wrong = ns .. ": " .. map.data.by end
+              end
+            end
+            if n < #spaces * 3 then error(("%d of %d"):format(n, #spaces * 3), 0) end
+            return true
+          end)
+          assert.is_nil(wrong)
+          assert.truthy(refused > 0)
+          return who
+        end
+        local function metric(i, pattern)
+          local metrics, sum = process.run(("curl -sS --max-time 10 http://127.0.0.1:%d/metrics"):format(ports[i])), 0
+          for n in metrics:gmatch("\n" .. pattern .. " (%d+)") do sum = sum + n end
+          return sum
+        end
+        -- What the replicas hold together is what there is, once; beside that each has all for who wants all.
+        local function divided(running, of_all)
+          wait.until_true(30, "each object is in one cache", function()
+            local maps, secrets, held = 0, 0, 0
+            for _, i in ipairs(running) do
+              maps = maps + metric(i, 'kubelua_informer_objects{kind="v1/ConfigMap %([^}]*this replica\'s[^}]*}')
+              secrets = secrets + metric(i, 'kubelua_informer_objects{kind="v1/Secret %([^}]*this replica\'s[^}]*}')
+              held = held + metric(i, "kubelua_shard_namespaces{[^}]*}")
+            end
+            if maps ~= #spaces * 3 or (not of_all and secrets ~= #spaces) or (not of_all and held ~= #spaces) then
+              error(("%d maps, %d secrets of %d namespaces"):format(maps, secrets, held), 0)
+            end
+            return true
+          end)
+          for _, i in ipairs(running) do
+            assert.equal(27, metric(i, 'kubelua_informer_objects{kind="v1/ConfigMap %(labels seen=[^;]*; namespaces [^}]*}'))
+          end
+        end
+        ask "nothing"
+        local of_all = way == "that there are"
+        local names = table.concat(spaces, '", "')
+        local script = KEEPING:format(names, g.lease, of_all and "" or "namespaces = SPACES,", g.ns, g.lease, g.ns)
+        for i = 1, 3 do
+          ports[i] = servers.free_port()
+          g.running["r" .. i] = controller.start(server, ("local WHO = \"r%d\"\n"):format(i) .. script, "--shards", "auto", "--leader-elect-identity", "r" .. i,
+            "--leader-elect-resource-namespace", g.ns, "--leader-elect-lease-duration", "3s", "--leader-elect-renew-deadline", "2s",
+            "--leader-elect-retry-period", "400ms", "--metrics-bind-address", "127.0.0.1:" .. ports[i])
+        end
+        g.settled(3)
+        ask "one"
+        answers "one"
+        divided({ 1, 2, 3 }, of_all)
+        g.running.r1:kill()
+        g.running.r1 = nil
+        g.settled(2)
+        ask "two"
+        assert.is_nil((answers "two").r1)
+        divided({ 2, 3 }, of_all)
+        if of_all then                        -- one that comes is somebody's
+          spaces[#spaces + 1] = controller.namespace(client, "own10")
+          client:create { kind = "v1/Secret", namespace = spaces[#spaces], name = "there", labels = { seen = g.ns } }
+          ask "nothing"
+          divided({ 2, 3 }, of_all)
+          ask "three"
+          answers "three"
+        end
+        g.finish()
+      end)
+    end
 
     it("take over from one that died, and from one that is frozen, which then starts anew", function()
       local g = group "crash"

@@ -27,6 +27,20 @@ static void note_log(void *arg, kl_log_level level, const char *message, const c
         kl_buf_printf(&((world *)arg)->log, "%s: %s\n", message, fields);
 }
 
+static void wire(world *w, const char *labels, const char *fields)
+{
+    w->resource = (kl_resource){ .group = (char *)"", .version = (char *)"v1", .kind = (char *)"ConfigMap", .plural = (char *)"configmaps", .namespaced = true };
+    w->other = (kl_resource){ .group = (char *)"", .version = (char *)"v1", .kind = (char *)"Secret", .plural = (char *)"secrets", .namespaced = true };
+    w->q = kl_workqueue_new(NULL);
+    w->metrics = kl_metrics_new();
+    w->o = kl_own_writes_new("ctl", w->q, w->clock, kl_metrics_controller(w->metrics, "ctl", 1));
+    kl_log_set_level(KL_LOG_WARN);
+    kl_log_set_sink(note_log, w);
+    kl_informer_start(w->i);
+    fake_pump(&w->f[0]);
+    kl_own_writes_watch(w->o, w->i, &w->resource, labels, fields);
+}
+
 /* One cache of config maps: of all namespaces, or of those named. It has come to version 10 and shows ns/old@5 with uid u-old. */
 static void setup_with(world *w, const char *a, const char *b, const char *labels, const char *fields)
 {
@@ -38,16 +52,7 @@ static void setup_with(world *w, const char *a, const char *b, const char *label
     }
     w->clock = w->f[0].clock;
     w->i = kl_informer_new(&(kl_informer_options){ .parts = parts, .n_parts = (size_t)w->n, .clock = w->clock, .resource = "configmaps", .api_version = "v1", .kind = "ConfigMap" });
-    w->resource = (kl_resource){ .group = (char *)"", .version = (char *)"v1", .kind = (char *)"ConfigMap", .plural = (char *)"configmaps", .namespaced = true };
-    w->other = (kl_resource){ .group = (char *)"", .version = (char *)"v1", .kind = (char *)"Secret", .plural = (char *)"secrets", .namespaced = true };
-    w->q = kl_workqueue_new(NULL);
-    w->metrics = kl_metrics_new();
-    w->o = kl_own_writes_new("ctl", w->q, w->clock, kl_metrics_controller(w->metrics, "ctl", 1));
-    kl_log_set_level(KL_LOG_WARN);
-    kl_log_set_sink(note_log, w);
-    kl_informer_start(w->i);
-    fake_pump(&w->f[0]);
-    kl_own_writes_watch(w->o, w->i, &w->resource, labels, fields);
+    wire(w, labels, fields);
     for (int k = 0; k < w->n; k++) {
         fake_pump(&w->f[0]);
         if (!k)
@@ -57,6 +62,23 @@ static void setup_with(world *w, const char *a, const char *b, const char *label
     }
     fake_pump(&w->f[0]);
     assert_true(kl_informer_synced(w->i));
+}
+
+/* A cache whose namespaces come and go: it has ns (part 1, at 10, with ns/old@5). */
+static void setup_changing(world *w)
+{
+    *w = (world){.n = NS_MAX};
+    for (int k = 0; k < w->n; k++)
+        fake_init(&w->f[k]);
+    w->clock = w->f[0].clock;
+    w->i = kl_informer_new(&(kl_informer_options){ .changing = true, .source = fake_source_of(&w->f[0]), .clock = w->clock, .resource = "configmaps", .api_version = "v1", .kind = "ConfigMap" });
+    wire(w, NULL, NULL);
+    kl_informer_add_part(w->i, &(kl_informer_part){ fake_source_of(&w->f[1]), "ns" });
+    fake_pump(&w->f[0]);
+    fake_item(&w->f[1], "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"old\",\"uid\":\"u-old\",\"resourceVersion\":\"5\"}}");
+    fake_listed(&w->f[1], "10", NULL);
+    fake_opens(&w->f[1]);
+    fake_pump(&w->f[0]);
 }
 
 static void setup(world *w) { setup_with(w, NULL, NULL, NULL, NULL); }
@@ -366,7 +388,60 @@ static void a_cache_that_nobody_watches_any_more_owes_nothing(void **state)
     teardown(&w);
 }
 
+static void where_namespaces_come_and_go_each_counts_for_itself(void **state)
+{
+    (void)state;
+    world w;
+    setup_changing(&w);
+    wrote(&w, KL_CREATE, "elsewhere", "x", "30", "u-x", "");
+    assert_false(owed(&w));
+    wrote(&w, KL_CREATE, "ns", "x", "20", "u-x", "");
+    wrote(&w, KL_PATCH, "ns", "y", "25", "u-y", "");
+    holds(&w);
+    comes(&w, 1, "ADDED", "ns", "x", "20", "u-x");
+    assert_held(&w);
+    comes(&w, 1, "MODIFIED", "ns", "old", "26", "u-old");
+    assert_released(&w);
+    assert_false(owed(&w));
+    teardown(&w);
+}
+
+static void where_namespaces_come_and_go_a_deletion_waits_for_numbers(void **state)
+{
+    (void)state;
+    world w;
+    setup_changing(&w);
+    deleted(&w, "ns", "x", "u-x");
+    wrote(&w, KL_CREATE, "ns", "x", "20", "u-x", "");
+    deleted(&w, "ns", "x", "u-x");
+    holds(&w);
+    comes(&w, 1, "ADDED", "ns", "x", "20", "u-x");
+    assert_held(&w);
+    comes(&w, 1, "DELETED", "ns", "x", "21", "u-x");
+    assert_released(&w);
+    teardown(&w);
+}
+
+static void a_namespace_that_goes_owes_nothing(void **state)
+{
+    (void)state;
+    world w;
+    setup_changing(&w);
+    wrote(&w, KL_CREATE, "ns", "x", "20", "u-x", "");
+    deleted(&w, "ns", "old", "u-old");
+    holds(&w);
+    kl_informer_drop_part(w.i, "ns");
+    fake_pump(&w.f[0]);
+    assert_released(&w);
+    assert_false(owed(&w));
+    assert_int_equal(w.log.len, 0);
+    teardown(&w);
+}
+
 KL_TESTS(
+    cmocka_unit_test(where_namespaces_come_and_go_each_counts_for_itself),
+    cmocka_unit_test(where_namespaces_come_and_go_a_deletion_waits_for_numbers),
+    cmocka_unit_test(a_namespace_that_goes_owes_nothing),
     cmocka_unit_test(the_event_of_the_write_releases_the_key),
     cmocka_unit_test(an_event_that_came_before_the_answer_leaves_nothing_to_wait_for),
     cmocka_unit_test(whatever_is_newer_in_the_same_cache_shows_the_write),

@@ -432,9 +432,15 @@ void lkl_state_push(lua_State *L, const char *what)
     lua_remove(L, -2);
 }
 
+/* Our Lua knows best how to say it, once it is there. */
 static int to_text(lua_State *L)
 {
-    luaL_tolstring(L, 1, NULL);
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &script_key) == LUA_TTABLE && lua_getfield(L, -1, "shown") == LUA_TFUNCTION) {
+        lua_pushvalue(L, 1);
+        lua_call(L, 1, 1);
+    } else {
+        luaL_tolstring(L, 1, NULL);
+    }
     return 1;
 }
 

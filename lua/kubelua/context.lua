@@ -9,6 +9,7 @@ local options = require "kubelua.options"
 local pager = require "kubelua.pager"
 local patch = require "kubelua.patch"
 local request = require "kubelua.request"
+local saying = require "kubelua.saying"
 local suggest = require "kubelua.suggest"
 local verbs = require "kubelua.verbs"
 
@@ -52,15 +53,6 @@ local STREAMS = { exec = true, exec_stream = true, logs = true, attach = true, p
 local Log = {}
 Log.__index = Log
 
-local function formatted(fmt, ...)
-  if select("#", ...) == 0 then return tostring(fmt) end
-  local args = table.pack(...)
-  for i = 1, args.n do                     -- views and quantities print as their text
-    if type(args[i]) == "userdata" then args[i] = tostring(args[i]) end
-  end
-  return fmt:format(table.unpack(args, 1, args.n))
-end
-
 -- A table behind what the format wants: fields of the record, as text and as the types of the text.
 local TYPES = { integer = "%d", float = "%g", boolean = "%B" }
 
@@ -90,15 +82,16 @@ end
 local log = setmetatable({}, Log)
 
 for _, level in ipairs { "debug", "info", "warn", "error" } do
+  local what = "ctx.log:" .. level
   Log[level] = function(self, fmt, ...)
     if self ~= log then core.blame(("ctx.log.%s is a method: write ctx.log:%s(\"...\")"):format(level, level)) end
     if not run.logs(level) then return end
     local n = select("#", ...)
     local last = n > 0 and select(n, ...)
     if type(last) == "table" and type(fmt) == "string" and n > wanted(fmt) then
-      run.log(level, n == 1 and fmt or formatted(fmt, ...), fields_of(level, last))
+      run.log(level, n == 1 and fmt or saying.format(what, fmt, ...), fields_of(level, last))
     else
-      run.log(level, formatted(fmt, ...))
+      run.log(level, saying.format(what, fmt, ...))
     end
   end
 end
@@ -371,7 +364,7 @@ function Context:at(name) return require("kubelua.peer").at(name) end -- luachec
 
 local function record(self, kind, what, reason, fmt, ...)
   local e = news.check(what, reason)
-  run.event(kind, e.reason, formatted(fmt, ...), self.object, e.action, e.related)
+  run.event(kind, e.reason, saying.format(what, fmt, ...), self.object, e.action, e.related)
 end
 
 --- A Normal Event about the object: ctx:event("Synced", "copied %d keys", n). In place of the reason a table may say more:

@@ -10,6 +10,7 @@
 local core = require "kubelua.core"
 local news = require "kubelua.news"
 local options = require "kubelua.options"
+local saying = require "kubelua.saying"
 
 local M = {}
 
@@ -36,18 +37,9 @@ function M.recorder(c, opts)
   return setmetatable({ core = core.recorder(c.core, component) }, Recorder)
 end
 
-local function formatted(fmt, ...)
-  if select("#", ...) == 0 then return tostring(fmt) end
-  local args = table.pack(...)
-  for i = 1, args.n do
-    if type(args[i]) == "userdata" then args[i] = tostring(args[i]) end
-  end
-  return fmt:format(table.unpack(args, 1, args.n))
-end
-
 local function record(self, what, kind, about, reason, fmt, ...)
   local o, e = news.object(what, "object", about), news.check(what, reason)
-  self.core:event(kind, e.reason, formatted(fmt, ...), o, e.action, e.related)
+  self.core:event(kind, e.reason, saying.format(what, fmt, ...), o, e.action, e.related)
 end
 
 --- A Normal Event about an object. In place of the reason a table may say more: { reason =, action =, related = }

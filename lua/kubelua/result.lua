@@ -15,6 +15,7 @@
 local conditions = require "kubelua.conditions"
 local core = require "kubelua.core"
 local news = require "kubelua.news"
+local saying = require "kubelua.saying"
 local suggest = require "kubelua.suggest"
 
 local M = {}
@@ -61,14 +62,14 @@ end
 ---@param why string?
 ---@return kubelua.Verdict
 function M.retry(after, why)
-  return setmetatable({ word = "retry", after = seconds(after, "kube.retry"), why = why and tostring(why) }, Verdict)
+  return setmetatable({ word = "retry", after = seconds(after, "kube.retry"), why = why and saying.shown(why) }, Verdict)
 end
 
 --- A failure for good: not tried again until the object changes. Returned or raised.
 ---@param why string
 ---@return kubelua.Verdict
 function M.fail(why)
-  return setmetatable({ word = "fail", why = why and tostring(why) or "failed" }, Verdict)
+  return setmetatable({ word = "fail", why = why and saying.shown(why) or "failed" }, Verdict)
 end
 
 -- ---------------------------------------------------------------- checking before anything is sent
@@ -223,7 +224,7 @@ function M.settle(hands, ctx, obj, r, why)
     if effects.after or effects.requeue or effects.fail then ctx.log:warn "result.error counts; fail, requeue_after and requeue beside it do not" end
     return M.verdict(effects.error)
   end
-  if effects.fail then return "fail", nil, tostring(effects.fail) end
+  if effects.fail then return "fail", nil, saying.shown(effects.fail) end
   if effects.after and effects.after > 0 then return "after", effects.after, nil end
   if effects.requeue then return "requeue", nil, nil end
   return "done", nil, nil
@@ -234,7 +235,7 @@ end
 function M.verdict(e)
   if getmetatable(e) == Verdict then return e.word, e.after, e.why end
   if core.is_error(e) and e.code == 409 and e.kind ~= "already_exists" then return "conflict", nil, tostring(e) end
-  return "error", nil, tostring(e)
+  return "error", nil, saying.shown(e)
 end
 
 return M

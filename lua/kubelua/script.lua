@@ -4,6 +4,7 @@ local context = require "kubelua.context"
 local controller = require "kubelua.controller"
 local finalizer = require "kubelua.finalizer"
 local result = require "kubelua.result"
+local saying = require "kubelua.saying"
 local scheduling = require "kubelua.scheduling"
 local webhook = require "kubelua.webhook"
 
@@ -110,7 +111,7 @@ function M.run(c, obj, ctx)
   return settled(ctx, obj, c.reconcile(obj, ctx))
 end
 
-M.verdict = result.verdict
+M.verdict, M.shown = result.verdict, saying.shown
 
 --- One request of a webhook, and what became of it when it raised.
 M.review, M.raised = webhook.review, webhook.raised

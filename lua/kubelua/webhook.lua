@@ -7,6 +7,7 @@
 
 local checks = require "kubelua.checks"
 local core = require "kubelua.core"
+local saying = require "kubelua.saying"
 local scheduling = require "kubelua.scheduling"
 local suggest = require "kubelua.suggest"
 
@@ -322,7 +323,7 @@ function Request:each(kind, opts) return rawget(self, "ctx"):each(kind, opts) en
 ---@param fmt string
 function Request:warn(fmt, ...)
   local warnings = rawget(self, "warnings")
-  warnings[#warnings + 1] = select("#", ...) == 0 and tostring(fmt) or fmt:format(...)
+  warnings[#warnings + 1] = saying.format("req:warn", fmt, ...)
 end
 
 ---@return kubelua.time
@@ -335,7 +336,7 @@ function Request:now() return rawget(self, "ctx"):now() end
 function Request:event(about, reason, fmt, ...)
   if self.dry_run then return end
   local e = require "kubelua.news".check("req:event", reason)
-  run.event("Normal", e.reason, select("#", ...) == 0 and tostring(fmt) or fmt:format(...), core.value(about, "req:event: the object"), e.action, e.related)
+  run.event("Normal", e.reason, saying.format("req:event", fmt, ...), core.value(about, "req:event: the object"), e.action, e.related)
 end
 
 local WRITES = { apply = true, create = true, update = true, delete = true, patch = true, patch_status = true }
@@ -365,7 +366,7 @@ local function denied(self, why, code) return { allowed = false, message = why, 
 
 local function settle(h, req, r, why)
   if getmetatable(r) == Denial then return denied(req, r.why, r.code) end
-  if r == false or r == nil and why ~= nil then return denied(req, why ~= nil and tostring(why) or nil, 403) end
+  if r == false or r == nil and why ~= nil then return denied(req, why ~= nil and saying.shown(why) or nil, 403) end
   if r ~= nil and r ~= true then error(NONSENSE:format(h.mutating and "mutate" or "validate", core.is_view(r) and "an object" or "a " .. type(r)), 0) end
   return { allowed = true, warnings = rawget(req, "warnings") }
 end
@@ -394,7 +395,7 @@ function M.raised(h, e)
     run.answer(core.value({ allowed = false, message = e.why, code = e.code }, "the decision"))
     return nil
   end
-  local text = tostring(e)
+  local text = saying.shown(e)
   run.answer(core.value({ failed = ("webhook %q failed: %s"):format(h.name, text) }, "the decision"))
   return text
 end

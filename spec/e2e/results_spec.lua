@@ -6,6 +6,18 @@ local widgets = require "support.widgets"
 local function condition(o, name) return o and kube.find_condition(o, name or "Ready") end
 
 widgets.each("results-spec", function(t)
+  it("what was raised is told in full, a table as JSON, and a wrong format by its line", function()
+    t.run [[reconcile = function(obj, ctx)
+      if obj.metadata.name == "table" then error { code = 7 } end
+      ctx.log:info("%d", "x")
+    end]]
+    t.widget "table"
+    t.says [[error="{\"code\":7}"]]
+    t.widget "format"
+    t.says [[ctx.log:info(\"%d\"): argument 1 of the format: number expected, got string]]
+    assert.matches("error=\"[^ ]*lua:%d+: ctx.log:info%(", t.process:log())
+  end)
+
   it("merges conditions by type, keeps their times while they stay, and says of which generation they speak", function()
     t.client:update_status(t.client:patch(t.widget("w", { ready = false }), function(o)
       o.status = { conditions = { { type = "Foreign", status = "True", reason = "Theirs", message = "", lastTransitionTime = "2020-01-01T00:00:00Z" } } }

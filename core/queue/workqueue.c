@@ -659,7 +659,7 @@ static kl_handle *troubled_locked(kl_workqueue *q, bool given_up_alone, size_t *
     return found;
 }
 
-size_t kl_workqueue_pardon(kl_workqueue *q, bool again, int priority, kl_time now)
+size_t kl_workqueue_pardon(kl_workqueue *q, const kl_add *again, kl_time now)
 {
     size_t n;
     kl_spin_lock(&q->mu);
@@ -671,7 +671,7 @@ size_t kl_workqueue_pardon(kl_workqueue *q, bool again, int priority, kl_time no
         q->failing -= it->failures > 0;
         it->failures = 0;
         if (again && !q->shutting_down)
-            news |= add_now_locked(q, it, priority, false, now);
+            news |= add_now_locked(q, it, again->priority, again->cause, false, now);
         drop_locked(q, it);
     }
     leave(q, news);

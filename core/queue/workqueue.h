@@ -112,8 +112,8 @@ void kl_workqueue_release(kl_workqueue *q, const char *key, kl_time now);
  * ran, until somebody adds it otherwise. Its failures are forgotten. */
 void kl_workqueue_rest(kl_workqueue *q, const kl_queue_item *item);
 /* What failed so far counts no more: failures are forgotten, and what was given up may be added again. With `again` all those keys are added, with
- * this priority. How many there were. */
-size_t kl_workqueue_pardon(kl_workqueue *q, bool again, int priority, kl_time now);
+ * its priority and cause, which owns nothing; NULL: none is. How many there were. */
+size_t kl_workqueue_pardon(kl_workqueue *q, const kl_add *again, kl_time now);
 /* From now on; what was given up may be added again. */
 void kl_workqueue_set_backoff(kl_workqueue *q, const kl_backoff_policy *p);
 

@@ -382,11 +382,12 @@ static void resync_arm(kl_controller *c)
 /* On the first logic everything runs; on another, what was asked for, and what failed gets another chance at once. */
 static void run_again(kl_controller *c, kl_wiring *w, bool reloaded)
 {
+    const kl_add again = {.priority = KL_PRIORITY_RELOAD, .cause = {.why = KL_WHY_RELOAD}};
     kl_reload_keys said = kl_wiring_logic(w)->spec->on_reload, keys = said ? said : c->env.reload_keys;
     if (reloaded && keys == KL_RELOAD_KEYS_NONE)
         return;
     if (reloaded)
-        kl_workqueue_pardon(c->queue, keys == KL_RELOAD_KEYS_FAILING, KL_PRIORITY_RELOAD, kl_clock_now(c->env.clock));
+        kl_workqueue_pardon(c->queue, keys == KL_RELOAD_KEYS_FAILING ? &again : NULL, kl_clock_now(c->env.clock));
     if (!reloaded)
         kl_wiring_activate(w);
     else if (keys != KL_RELOAD_KEYS_FAILING)

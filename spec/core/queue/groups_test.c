@@ -321,7 +321,7 @@ static void pardoned_keys_start_anew(void **state)
         add(q, "ns/runs", 0, 5);
         kl_queue_item runs = take(q, "ns/runs", 5);
         kl_workqueue_add_rate_limited(q, "ns/runs", 5);
-        assert_int_equal(kl_workqueue_pardon(q, again, KL_PRIORITY_RELOAD, 6), 3);
+        assert_int_equal(kl_workqueue_pardon(q, again ? &(kl_add){ .priority = KL_PRIORITY_RELOAD } : NULL, 6), 3);
         kl_workqueue_stats_get(q, 6, &s);
         assert_int_equal(s.failing, 0);
         assert_int_equal(s.resting, 0);

@@ -26,7 +26,7 @@
 
 #define INBOX     8u                 /* cache misses that a processor has under way at once, about */
 #define INBOX_KEY 223u               /* longer keys do not stand in line; few are */
-#define FORGOTTEN (INBOX + 2u)       /* causes that one step may let go: of each letter, and of what it does itself */
+#define FORGOTTEN (INBOX + 2u)       /* causes that a step on one key may let go: of each letter, and of what it does itself */
 typedef struct letter {
     kl_time at;
     uint32_t hash, len;
@@ -61,15 +61,22 @@ struct kl_workqueue {
     uint32_t inbox_first, inbox_len;
     letter inbox[INBOX];            /* a ring; empty while `hungry` */
     uint32_t forgotten[FORGOTTEN];  /* causes to let go when the lock is */
-    uint32_t n_forgotten;
+    uint32_t n_forgotten, n_spilt;
+    uint32_t *spilt;                /* more of them */
 };
 
 /* --- causes ------------------------------------------------------------------------------------------------------------------ */
 
 static void forget_locked(kl_workqueue *q, uint32_t what) KL_REQUIRES(q->mu)
 {
-    if (what && q->forget)
+    if (!what || !q->forget)
+        return;
+    if (q->n_forgotten < FORGOTTEN) {
         q->forgotten[q->n_forgotten++] = what;
+        return;
+    }
+    q->spilt = kl_realloc(q->spilt, (q->n_spilt + 1) * sizeof *q->spilt);
+    q->spilt[q->n_spilt++] = what;
 }
 
 /* Lets the lock go, and then what nobody needs any more: that may take longer than a step. */
@@ -78,10 +85,15 @@ static void unlock(kl_workqueue *q) KL_RELEASE(q->mu)
     uint32_t forgotten[FORGOTTEN], n = q->n_forgotten;
     if (n)
         memcpy(forgotten, q->forgotten, n * sizeof *forgotten);
-    q->n_forgotten = 0;
+    uint32_t *spilt = q->spilt, n_spilt = q->n_spilt;
+    q->n_forgotten = q->n_spilt = 0;
+    q->spilt = NULL;
     kl_spin_unlock(&q->mu);
     for (uint32_t i = 0; i < n; i++)
         q->forget(forgotten[i]);
+    for (uint32_t i = 0; i < n_spilt; i++)
+        q->forget(spilt[i]);
+    kl_free(spilt);
 }
 
 /* The entry that an add is about to make or to join; `counts`: it is no retry. Before the item's flags tell of it. */
@@ -702,8 +714,6 @@ void kl_workqueue_shut_down(kl_workqueue *q)
     kl_spin_lock(&q->mu);
     empty_inbox_locked(q);
     q->shutting_down = true;
-    uint32_t *causes = kl_new_array(uint32_t, q->waiting.len + 1);
-    size_t n = 0;
     for (const kl_agenda_entry *e; (e = kl_agenda_peek(&q->waiting));) {
         kl_item *it = kl_items_at(&q->items, e->item);
         unwait_locked(q, it);
@@ -714,16 +724,13 @@ void kl_workqueue_shut_down(kl_workqueue *q)
         }
         uint32_t *cause = it->queued || it->dirty ? NULL : it->running ? &it->again_cause : &it->cause;
         if (cause && *cause) {
-            causes[n++] = *cause;
+            forget_locked(q, *cause);
             *cause = 0;
         }
         drop_locked(q, it);
     }
     q->hungry = true;
     leave(q, true);
-    while (n)
-        q->forget(causes[--n]);
-    kl_free(causes);
 }
 
 bool kl_workqueue_shutting_down(kl_workqueue *q)

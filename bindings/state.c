@@ -395,6 +395,7 @@ static int setup(lua_State *L)
     luaL_requiref(L, "kubelua.core", luaopen_kubelua_core, 0);
     lkl__push_run(L);
     lua_setfield(L, -2, "run");
+    lkl__open_again(L);
     lua_settop(L, 1);
     lua_newtable(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &loaded_key);

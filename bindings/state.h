@@ -55,6 +55,8 @@ bool lkl__may_wait(lua_State *L);
 /* L is the coroutine of a key itself (or the main thread), not one that the script made. */
 bool lkl__is_key(lua_State *L);
 int lkl__wait(lua_State *L, lua_KContext ctx, lua_KFunction k);
+/* Time and chance as a recorded run can be told them again (lagain.c): changes `os` and `math` of the state, and core, which is on top. */
+void lkl__open_again(lua_State *L);
 /* core.run: what ctx is made of (lrun.c). Pushes the table. */
 void lkl__push_run(lua_State *L);
 /* ctx itself (lctx.c): adds its part to the table on top; pushes the ctx of a run (its serial), whose object's view is at object_idx. */

@@ -82,6 +82,8 @@ int64_t kl_run_epoch(const kl_run *r);
 bool kl_run_deposed(kl_run *r);
 const char *kl_run_id(kl_run *r);                         /* reconcileID */
 kl_time kl_run_wall(kl_run *r);                           /* now, by the runtime's clock */
+uint64_t kl_run_random(kl_run *r);                        /* the next number by chance; they follow from kl_run_id, so that a recorded run has them again */
+void kl_run_seed(kl_run *r, uint64_t seed);               /* from now on they follow from this */
 kl_reader *kl_run_reader(kl_run *r);
 /* What ends a run whose code only computes: its program looks at these (bindings/budget.h). The deadline is by the real clock, KL_NEVER without
  * one; the flag lives as long as the state, and is raised when the worker wants its runs abandoned: wait, then, and be. */

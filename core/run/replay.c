@@ -358,9 +358,11 @@ static kl_status play(kl__engine *e, kl_err *err)
         st = wire(e, &e->parts[k], err);
     for (; i < p->n_events && !st; i++) {
         const kl_past_event *x = &p->events[i];
-        if (e->o->until && x->what == KL_PAST_BEGAN && x->at > e->o->until)
+        bool late = e->o->until && x->at > e->o->until;
+        if (late && !kl_map_len(e->live))
             break;
-        on_event(e, x, &witnesses);
+        if (!late || x->what != KL_PAST_BEGAN)
+            on_event(e, x, &witnesses);
     }
     end_rest(e);
     if (!st)

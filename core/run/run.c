@@ -53,6 +53,23 @@ kl_time kl_run_wall(kl_run *r)
     return wall;
 }
 
+void kl_run_seed(kl_run *r, uint64_t seed)
+{
+    r->chance.state = seed;
+    r->drawn = true;
+}
+
+uint64_t kl_run_random(kl_run *r)
+{
+    if (!r->drawn) {
+        uint64_t h = 14695981039346656037u;        /* FNV-1a: kl_hash is another one in each process */
+        for (const char *c = kl_run_id(r); *c; c++)
+            h = (h ^ (unsigned char)*c) * 1099511628211u;
+        kl_run_seed(r, h);
+    }
+    return kl_random_next(&r->chance);
+}
+
 /* Another clock than the real one stands while code computes. */
 kl_time kl_run_deadline(const kl_run *r)
 {

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/heap.h"
 #include "base/list.h"
+#include "base/random.h"
 #include "base/sync.h"
 #include "run/worker.h"
 
@@ -50,6 +51,8 @@ struct kl_run {
     char traceparent[KL_TRACEPARENT_MAX];      /* "" until a request carries it */
     char *detail;          /* what only machines read of it in logs; made when it is first logged */
     void *user;
+    kl_random chance;
+    bool drawn;            /* chance has its seed */
     kl_time started;
     kl_heap_node sleep;    /* in w->due while sleeping */
     kl_heap_node deadline; /* in w->due while there is a timeout */

@@ -189,6 +189,8 @@ static void on_began(kl__engine *e, kl_past_run *p, const kl_witnesses *witnesse
     }
     kl__live *l = kl_new(kl__live);
     *l = (kl__live){.e = e, .past = p, .worker = crew_of(part, p->worker, witnesses), .overlay = kl_overlay_new(), .used = kl_new_array(bool, p->n_asked + 1), .after = -1};
+    l->late = e->o->until && p->at > e->o->until;
+    e->wanted_live += !l->late;
     kl_map_set(e->live, p->id, l);
     kl__world_pump(e->world);
     begin(l);
@@ -215,6 +217,7 @@ static void settle(kl__engine *e, kl__live *l)
     if (!l->over)
         cut_short(l);
     kl_map_take(e->live, l->past->id);
+    e->wanted_live -= !l->late;
     kl__compare(l);
     kl__live_free(l);
 }
@@ -358,11 +361,9 @@ static kl_status play(kl__engine *e, kl_err *err)
         st = wire(e, &e->parts[k], err);
     for (; i < p->n_events && !st; i++) {
         const kl_past_event *x = &p->events[i];
-        bool late = e->o->until && x->at > e->o->until;
-        if (late && !kl_map_len(e->live))
+        if (e->o->until && x->at > e->o->until && !e->wanted_live)
             break;
-        if (!late || x->what != KL_PAST_BEGAN)
-            on_event(e, x, &witnesses);
+        on_event(e, x, &witnesses);
     }
     end_rest(e);
     if (!st)

@@ -119,7 +119,7 @@ void kl__compare(kl__live *l)
     x.verdict = !p->ended || p->cut ? KL_REPLAY_CUT : failed(x.result) && !failed(p->result) ? KL_REPLAY_FAILS
         : c.n || x.result_differs ? KL_REPLAY_DIFFERS : KL_REPLAY_SAME;
     kl_replay_sum *s = e->sum;
-    if (!e->o->key || !strcmp(e->o->key, p->key)) {
+    if (!l->late && (!e->o->key || !strcmp(e->o->key, p->key))) {
         s->runs++;
         s->same += x.verdict == KL_REPLAY_SAME;
         s->differ += x.verdict == KL_REPLAY_DIFFERS;

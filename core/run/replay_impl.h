@@ -45,6 +45,7 @@ typedef struct kl__live {              /* a run of the recording, running again 
     struct kl__crew *worker;
     kl_run *run;                       /* while it lasts */
     bool over;
+    bool late;                         /* it began after `until`: it runs for what it leaves behind, and is not told */
     kl__wait waits;
     bool ready, blocks;                /* its answer can be given; the worker waits for it */
     size_t match;                      /* of what it waits for */
@@ -69,6 +70,7 @@ typedef struct kl__engine {
     kl__world *world;
     kl_door *door;
     kl_map *live;                      /* id -> kl__live */
+    size_t wanted_live;                /* of these, those that are told */
     kl__live *now;                     /* whose code runs, or NULL */
     struct kl__part *parts; size_t n_parts;
     const kl_logic *wanted;            /* of the run that is about to begin */

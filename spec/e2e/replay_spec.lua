@@ -150,7 +150,7 @@ servers.each(function(name, start)
       assert.equal(0, code, out)
       out, code = replay { tape, changed, "--json" }
       assert.equal(1, code, out)
-      local report = require("kubelua").json.decode(out)
+      local report = require("kubelua").decode(out)
       assert.is_false(report.recordedScript)
       assert.equal("other", report.runs[1].changes[1].how)
       assert.equal("yes", report.runs[1].changes[1].now.body.data.news)

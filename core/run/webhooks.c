@@ -424,12 +424,25 @@ static void changed(void *arg)
         kl_loop_post(w->env.loop, w->env.changed, w->env.changed_arg);
 }
 
+/* Each cluster's webhooks see that cluster: they are asked at addresses of their own. */
+static kl_status check_address(const kl_webhooks *w, const char *listen, kl_err *err)
+{
+    size_t clusters = kl_fleet_size(w->env.fleet);
+    const char *port = strrchr(listen, ':');
+    if (clusters < 2 || (port && !strcmp(port, ":0")))
+        return KL_OK;
+    return kl_fail(err, KL_EINVAL, "webhooks of %zu clusters cannot share the address %s: run a process for each --context, or give --webhook-listen HOST:0 and --webhook-url auto, and each cluster's "
+        "webhooks have an address of their own", clusters, listen);
+}
+
 kl_status kl_webhooks_listen(kl_webhooks *w, kl_err *err)
 {
     if (w->server || !w->n)
         return KL_OK;
     const char *listen = w->o->listen ? w->o->listen : LISTEN;
     kl_httpd *server = NULL;
+    if (check_address(w, listen, err))
+        return KL_EINVAL;
     kl_status st = kl_httpd_start(&(kl_httpd_options){.listen = listen, .max_body = BODY_MAX, .tls = w->ring, .handler = handle, .arg = w}, &server, err);
     kl_lock(&w->mu);
     w->server = server;

@@ -140,6 +140,35 @@ servers.each(function(name, start)
   end)
 end)
 
+describe("webhooks of several clusters", function()
+  local HOOK = [[
+local kube = require "kubelua"
+return kube.webhook { name = "whose", resource = "v1/ConfigMap", namespaces = { "default" }, validate = function(obj, req)
+  return kube.deny("ours are " .. #req.live:list("v1/Namespace", { labels = "whose" })) end }
+]]
+
+  it("have addresses of their own, or are refused", function()
+    local east, west = servers.embedded {}, servers.embedded {}
+    finally(function() east:stop() west:stop() end)
+    local config = kubeconfig(east, west)
+    local path = process.write(process.tmpname ".lua", HOOK)
+    local out, code = process.run(("%s run %s --kubeconfig %s --context east --context west --webhook-listen 127.0.0.1:9444 --webhook-url auto"):format(KUBELUA, path, config))
+    assert.equal(1, code, out)
+    assert.matches("webhooks of 2 clusters cannot share the address 127.0.0.1:9444: run a process for each --context, or give --webhook-listen HOST:0", out, 1, true)
+    controller.client(east):create { kind = "v1/Namespace", name = "one", labels = { whose = "east" } }
+    local run = controller.start({ kubeconfig = config }, path, "--context", "east", "--context", "west", "--webhook-listen", "127.0.0.1:0", "--webhook-url", "auto")
+    for n, s in ipairs { west, east } do
+      local client = controller.client(s)
+      local kube = require "kubelua"
+      wait.until_true(60, "the webhook of this cluster", function()
+        local o, e = kube.try(client.create, client, { kind = "v1/ConfigMap", namespace = "default", name = "probe" }, { dry_run = true })
+        return not o and e.message:find("ours are " .. n - 1, 1, true)
+      end)
+    end
+    controller.finish(run)
+  end)
+end)
+
 describe("several contexts on the command line", function()
   it("are each named once", function()
     local server = servers.embedded {}

@@ -16,10 +16,14 @@ static int version(int argc, char **argv);
 const cli_command cli_commands[] = {
     {"run", "SCRIPT.lua... [options]", "Run controllers against a cluster.",
         "The cluster is found as kubectl finds it: --kubeconfig, KUBECONFIG, the pod's service account, ~/.kube/config.\n"
+        "A script is a file, a directory (its main.lua, init.lua or only script), or configmap/NAMESPACE/NAME in the cluster.\n"
         "A saved script, or SIGHUP, loads the next generation; one that fails to load leaves the old one running.\n"
         "SIGTERM finishes running reconciles within the grace period; a second signal exits at once.", cli_run, CONTROLLERS},
     {"dev", "SCRIPT.lua... [options]", "Run controllers against an API server embedded in this process.",
         "Nothing outside is touched. The server's address is printed, so that kubectl can be pointed at it.", cli_dev, CONTROLLERS},
+    {"reload", "[SCRIPT] [options]", "Have a running kubelua load its scripts again, and say what came of it.",
+        "It answers when the new logic runs, or says why it was refused. The process is the only one of yours here, or the one that --pid or --socket names.\n"
+        "Exit status: 0 when the new logic runs or nothing has changed, 1 when it was refused or does not take over in time, 2 for a mistake on the command line.", cli_lua, CONTROLLERS},
     {"check", "SCRIPT.lua...", "Load and validate scripts without running them.", NULL, cli_check, CONTROLLERS},
     {"replay", "FILE SCRIPT.lua... [options]", "Run a recording (run --record FILE) again, and say what the scripts would write otherwise.",
         "Nothing is contacted. FILE.1 and so on, the files before FILE, are read with it. Scripts may be those that ran then, or others with controllers of the same names.\n"

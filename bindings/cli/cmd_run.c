@@ -300,6 +300,7 @@ static int run_session(session *s)
     }
     if (!code) {
         cli_scripts_watch(s->loaded, s->managers, s->n);
+        cli_scripts_route(s->loaded, s->control);
         if (s->play)
             s->player = cli_play_start(s->play, s->managers[0], kl_server_url(s->server), &s->scripts);
         code = stay(s);

@@ -9,7 +9,9 @@
 #include "base/fswatch.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sync.h"
 #include "mapscript.h"
+#include "run/spec_diff.h"
 
 typedef struct script {
     const char *path;          /* as the process was given it */
@@ -18,7 +20,7 @@ typedef struct script {
     uint64_t digest;
     char **files;              /* what it was made of, NULL-terminated */
     char *refused;             /* message of the last refusal, so that it is told once */
-    kl_program *first;         /* as it was loaded at the start; NULL once everything runs */
+    kl_program *program;       /* the generation that was taken last; NULL until there is one */
 } script;
 
 struct cli_scripts {
@@ -28,6 +30,10 @@ struct cli_scripts {
     size_t n_managers;
     kl_fswatch *watch;
     kl_informers *informers;   /* of ConfigMaps; NULL: none is needed */
+    kl_mutex mu;
+    bool over KL_GUARDED_BY(mu);                   /* nothing is loaded any more */
+    kl_control_request **asking KL_GUARDED_BY(mu); /* who wants to hear what a reload came to */
+    size_t n_asking KL_GUARDED_BY(mu);
 };
 
 /* --- the files of a script ----------------------------------------------------------------------------------------------- */
@@ -60,8 +66,8 @@ static bool files_take(script *sc, const kl_program *p)
 
 static void take_first(script *sc)
 {
-    sc->digest = lkl_program_digest(sc->first);
-    files_take(sc, sc->first);
+    sc->digest = lkl_program_digest(sc->program);
+    files_take(sc, sc->program);
 }
 
 static kl_status load(script *sc, kl_program **out, kl_err *err)
@@ -73,13 +79,14 @@ kl_status cli_scripts_load(const cli_list *words, cli_scripts **out, kl_err *err
 {
     cli_scripts *s = kl_new(cli_scripts);
     s->v = kl_new_array(script, words->n);
+    kl_mutex_init(&s->mu);
     *out = s;
     for (size_t i = 0; i < words->n; i++) {
         script *sc = &s->v[s->n++];
         sc->path = words->v[i];
         sc->generation = 1;
         bool map = cli_mapscript_meant(sc->path);
-        kl_status st = map ? cli_mapscript_new(sc->path, &sc->map, err) : load(sc, &sc->first, err);
+        kl_status st = map ? cli_mapscript_new(sc->path, &sc->map, err) : load(sc, &sc->program, err);
         if (st)
             return st;
         if (!map)
@@ -143,9 +150,9 @@ static bool all_there(cli_scripts *s)
     for (size_t i = 0; i < s->n; i++) {
         script *sc = &s->v[i];
         kl_err err = KL_ERR_INIT;
-        if (sc->first)
+        if (sc->program)
             continue;
-        if (load(sc, &sc->first, &err)) {
+        if (load(sc, &sc->program, &err)) {
             tell_waiting(sc, &err);
             all = false;
             continue;
@@ -166,13 +173,13 @@ kl_status cli_scripts_fetch(cli_scripts *s, kl_client *c, kl_err *err)
     return st;
 }
 
-const kl_program *cli_scripts_first(const cli_scripts *s) { return s->v[0].first; }
+const kl_program *cli_scripts_first(const cli_scripts *s) { return s->v[0].program; }
 
 kl_status cli_scripts_add(cli_scripts *s, kl_manager *m, kl_err *err)
 {
     kl_status st = KL_OK;
     for (size_t i = 0; i < s->n && !st; i++)
-        st = kl_manager_add(m, s->v[i].first, &s->v[i].slot, err);
+        st = kl_manager_add(m, s->v[i].program, &s->v[i].slot, err);
     return st;
 }
 
@@ -207,8 +214,25 @@ static void tell(cli_scripts *s, script *sc, kl_reload_result result, const char
     kl_value_unref(object);
 }
 
-static void refuse(cli_scripts *s, script *sc, kl_err *err, bool asked)
+/* What came of it for who asked: an object for each script. */
+static void answer(kl_builder *b, const script *sc, const char *result, const char *message)
 {
+    kl_build_object(b);
+    kl_build_kstr(b, "script", sc->path);
+    kl_build_kstr(b, "result", result);
+    kl_build_kint(b, "generation", sc->generation);
+    kl_build_kstr(b, "message", message);
+    kl_build_key(b, "controllers");
+    kl_build_array(b);
+    for (size_t i = 0; i < sc->program->n_specs; i++)
+        kl_build_str(b, sc->program->specs[i].name);
+    kl_build_end(b);
+    kl_build_end(b);
+}
+
+static void refuse(cli_scripts *s, script *sc, kl_err *err, bool asked, kl_builder *said)
+{
+    answer(said, sc, "refused", kl_err_message(err));
     bool news = !sc->refused || strcmp(sc->refused, kl_err_message(err));
     if (asked || news)
         kl_error("the new script was refused; the old one keeps running", "script=%s error=%s", sc->path, kl_log_quoted(kl_err_message(err)));
@@ -265,53 +289,128 @@ static kl_status replace(cli_scripts *s, int slot, kl_program *p, kl_err *err)
     return st;
 }
 
+/* It is the present one from now on. */
+static void take(cli_scripts *s, script *sc, kl_program *p, kl_builder *said)
+{
+    kl_buf changes = KL_BUF_INIT;
+    kl_spec_diff(sc->program, p, &changes);
+    sc->digest = lkl_program_digest(p);
+    sc->generation = p->generation;
+    kl_program_unref(sc->program);
+    sc->program = kl_program_ref(p);
+    tell(s, sc, KL_RELOAD_TAKEN, changes.len ? kl_buf_str(&changes) : NULL);
+    answer(said, sc, "taken", changes.len ? kl_buf_str(&changes) : NULL);
+    kl_info("loaded the next generation", "script=%s generation=%d%s%s", sc->path, p->generation, changes.len ? " changes=" : "",
+        changes.len ? kl_log_quoted(kl_buf_str(&changes)) : "");
+    kl_buf_fini(&changes);
+}
+
+static void leave_as_it_is(cli_scripts *s, script *sc, bool asked, kl_builder *said)
+{
+    answer(said, sc, "unchanged", NULL);
+    if (asked)
+        kl_info("the script has not changed", "script=%s", sc->path);
+    if (sc->refused)
+        tell(s, sc, KL_RELOAD_WITHDRAWN, NULL);
+    if (sc->refused && !asked)
+        kl_info("the script is as it was; the refused change is gone", "script=%s", sc->path);
+}
+
+/* True when it is made of other files now. */
+static bool reload_one(cli_scripts *s, script *sc, bool asked, kl_builder *said)
+{
+    kl_program *p = NULL;
+    kl_err err = KL_ERR_INIT;
+    bool others = false;
+    if (load(sc, &p, &err)) {
+        refuse(s, sc, &err, asked, said);
+        return false;
+    }
+    if (lkl_program_digest(p) == sc->digest) {
+        leave_as_it_is(s, sc, asked, said);
+    } else if (replace(s, sc->slot, p, &err)) {
+        refuse(s, sc, &err, asked, said);
+        kl_program_unref(p);
+        return false;
+    } else {
+        others = files_take(sc, p);
+        take(s, sc, p, said);
+    }
+    kl_free(sc->refused);
+    sc->refused = NULL;
+    kl_program_unref(p);
+    return others;
+}
+
 void cli_scripts_reload(cli_scripts *s, bool asked)
 {
     bool others = false;
-    for (size_t i = 0; i < s->n; i++) {
-        script *sc = &s->v[i];
-        kl_program *p = NULL;
-        kl_err err = KL_ERR_INIT;
-        if (load(sc, &p, &err)) {
-            refuse(s, sc, &err, asked);
-            continue;
-        }
-        if (lkl_program_digest(p) == sc->digest) {
-            if (asked)
-                kl_info("the script has not changed", "script=%s", sc->path);
-            if (sc->refused)
-                tell(s, sc, KL_RELOAD_WITHDRAWN, NULL);
-            if (sc->refused && !asked)
-                kl_info("the script is as it was; the refused change is gone", "script=%s", sc->path);
-        } else if (replace(s, sc->slot, p, &err)) {
-            refuse(s, sc, &err, asked);
-            kl_program_unref(p);
-            continue;
-        } else {
-            sc->digest = lkl_program_digest(p);
-            others |= files_take(sc, p);
-            sc->generation = p->generation;
-            tell(s, sc, KL_RELOAD_TAKEN, NULL);
-            kl_info("loaded the next generation", "script=%s generation=%d", sc->path, p->generation);
-        }
-        kl_free(sc->refused);
-        sc->refused = NULL;
-        kl_program_unref(p);
-    }
+    kl_lock(&s->mu);
+    kl_control_request **asking = s->asking;
+    size_t n = s->n_asking;
+    s->asking = NULL;
+    s->n_asking = 0;
+    kl_unlock(&s->mu);
+    kl_builder *said = kl_builder_new();
+    kl_build_object(said);
+    kl_build_key(said, "scripts");
+    kl_build_array(said);
+    for (size_t i = 0; i < s->n; i++)
+        others |= reload_one(s, &s->v[i], asked || n, said);
+    kl_build_end(said);
+    kl_build_end(said);
+    const kl_value *all = kl_builder_done(said);
+    for (size_t i = 0; i < n; i++)
+        kl_control_reply(asking[i], 200, kl_value_ref(all));
+    kl_value_unref(all);
+    kl_free(asking);
     if (others) {
         watch_files(s);
         cli_poke();            /* what was saved between two watches */
     }
 }
 
+/* --- who asks for it by the control socket ------------------------------------------------------------------------------------ */
+
+static void on_reload(void *arg, kl_control_request *q)
+{
+    cli_scripts *s = arg;
+    kl_lock(&s->mu);
+    bool over = s->over;
+    if (!over) {
+        s->asking = kl_realloc(s->asking, (s->n_asking + 1) * sizeof *s->asking);
+        s->asking[s->n_asking++] = q;
+    }
+    kl_unlock(&s->mu);
+    if (over)
+        kl_control_refuse(q, 503, "the process is about to end");
+    else
+        cli_poke();
+}
+
+void cli_scripts_route(cli_scripts *s, kl_control *c)
+{
+    kl_control_route(c, "POST", "/v1/reload", "load the scripts again: what came of each", on_reload, s);
+}
+
+static void end_asking(cli_scripts *s)
+{
+    kl_lock(&s->mu);
+    s->over = true;
+    kl_control_request **asking = s->asking;
+    size_t n = s->n_asking;
+    s->asking = NULL;
+    s->n_asking = 0;
+    kl_unlock(&s->mu);
+    for (size_t i = 0; i < n; i++)
+        kl_control_refuse(asking[i], 503, "the process is about to end");
+    kl_free(asking);
+}
+
 void cli_scripts_watch(cli_scripts *s, kl_manager **managers, size_t n)
 {
     s->managers = managers;
     s->n_managers = n;
-    for (size_t i = 0; i < s->n; i++) {
-        kl_program_unref(s->v[i].first);
-        s->v[i].first = NULL;
-    }
     watch_files(s);
 }
 
@@ -319,6 +418,7 @@ void cli_scripts_unwatch(cli_scripts *s)
 {
     if (!s)
         return;
+    end_asking(s);
     kl_fswatch_stop(s->watch);
     s->watch = NULL;
     for (size_t i = 0; i < s->n; i++)
@@ -338,8 +438,9 @@ void cli_scripts_free(cli_scripts *s)
         files_free(s->v[i].files);
         kl_free(s->v[i].refused);
         cli_mapscript_free(s->v[i].map);
-        kl_program_unref(s->v[i].first);
+        kl_program_unref(s->v[i].program);
     }
     kl_free(s->v);
+    kl_mutex_fini(&s->mu);
     kl_free(s);
 }

@@ -3,6 +3,7 @@
 #define KL_CLI_SCRIPTS_H
 
 #include "cli.h"
+#include "run/control.h"
 
 typedef struct cli_scripts cli_scripts;
 
@@ -11,7 +12,7 @@ KL_NODISCARD kl_status cli_scripts_load(const cli_list *words, cli_scripts **out
 /* Loads those that live in ConfigMaps (configmap/NAMESPACE/NAME) of the client's cluster, and waits until each is there and good, saying what for. KL_OK; KL_ECANCELLED when the
  * process was told to end meanwhile. */
 KL_NODISCARD kl_status cli_scripts_fetch(cli_scripts *s, kl_client *c, kl_err *err);
-const kl_program *cli_scripts_first(const cli_scripts *s);         /* of the first script, until they are watched */
+const kl_program *cli_scripts_first(const cli_scripts *s);         /* of the first script */
 /* Before that, and in the same order to each manager. */
 KL_NODISCARD kl_status cli_scripts_add(cli_scripts *s, kl_manager *m, kl_err *err);
 /* What they are, for a recording: [{"path": ..., "digest": ...}], a new reference; a file that was loaded. */
@@ -20,6 +21,8 @@ const kl_value *cli_scripts_say(const cli_scripts *s);
 void cli_scripts_watch(cli_scripts *s, kl_manager **managers, size_t n);
 /* Loads what has changed. A script that fails is refused: the old one runs on, and the log says why, once unless `asked`. */
 void cli_scripts_reload(cli_scripts *s, bool asked);
+/* POST /v1/reload. Until cli_scripts_unwatch; who asks afterwards is told so. s outlives the control's kl_control_close. */
+void cli_scripts_route(cli_scripts *s, kl_control *c);
 void cli_scripts_unwatch(cli_scripts *s);                          /* NULL is fine */
 void cli_scripts_free(cli_scripts *s);                              /* before the client that they were fetched with */
 

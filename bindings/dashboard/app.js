@@ -174,7 +174,7 @@ function informerRow(i) {
   return el("tr", null, el("th", { scope: "row" }, i.cluster ? `${i.cluster}: ${i.kind}` : i.kind),
     el("td", { "data-label": "State" }, el("span", { class: `state ${i.parked ? "parked" : i.synced ? "running" : ""}` }, i.parked ? "parked" : i.state), i.message && el("div", { class: "message" }, i.message)),
     cell("Objects", count(i.objects)), cell("Bytes", bytes(i.bytes ?? 0)), cell("Events/s", rateText(rate(i.events, then?.events))),
-    cell("Last heard", i.lagSeconds === undefined ? "" : `${span(Math.floor(i.lagSeconds))} ago`), cell("Relists", count(i.relists)));
+    cell("Last heard", i.lagSeconds === undefined ? "" : i.lagSeconds < 1 ? "now" : `${span(Math.floor(i.lagSeconds))} ago`), cell("Relists", count(i.relists)));
 }
 
 const informerKey = i => `${i.cluster ?? ""} ${i.kind}`;

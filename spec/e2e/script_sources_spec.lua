@@ -5,6 +5,8 @@ local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
 
+local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
+
 -- A script that writes its module's word into every ConfigMap that asks.
 local MAIN = [[
   local kube = require "kubelua"
@@ -113,7 +115,7 @@ servers.each(function(name, start)
     end)
 
     it("are refused with the way out when the word on the command line is none", function()
-      local out, code = process.run((os.getenv "KUBELUA" or "build/kubelua") .. " run configmap/logic 2>&1")
+      local out, code = process.run(KUBELUA .. " run configmap/logic 2>&1")
       assert.equal(1, code)
       assert.truthy(out:find('"configmap/logic" names no script: write configmap/NAMESPACE/NAME', 1, true), out)
     end)
@@ -127,6 +129,44 @@ servers.each(function(name, start)
       process.write(dir .. "/words.lua", (MAIN:gsub('require "word"', '"dir again"')))
       await_word "dir again"
       controller.finish(p)
+    end)
+
+    local function reload(run, ...)
+      return process.run(("%s reload --pid %d %s 2>&1"):format(KUBELUA, run.pid, table.concat({ ... }, " ")))
+    end
+
+    it("are loaded again by a command, whose status says what came of it", function()
+      local p = run(MAIN:gsub('require "word"', '"one"'), "--log-level", "info")
+      await_word "one"
+      local out, code = reload(p)
+      assert.equal(0, code, out)
+      assert.truthy(out:find(p.script_path .. ": unchanged, generation 1", 1, true), out)
+
+      process.write(p.script_path, (MAIN:gsub('require "word"', '"two"'):gsub('name = "words",', 'name = "words", workers = 3, reads = { "v1/Secret" },')))
+      out, code = reload(p, p.script_path:match "[^/]+$")
+      -- The file's own watcher may have been there before us.
+      assert.equal(0, code, out)
+      assert.truthy(out:find "generation 2", out)
+      assert.truthy(p:log():find("changes=\"words: new informer v1/Secret, workers default -> 3\"", 1, true), p:log())
+      await_word "two"
+
+      process.write(p.script_path, "return kube.controler {}")
+      out, code = reload(p)
+      assert.equal(1, code, out)
+      assert.truthy(out:find("refused, generation 2 runs on: ", 1, true), out)
+      assert.truthy(out:find(".lua:1: undefined global 'kube'", 1, true), out)
+
+      process.write(p.script_path, (MAIN:gsub('require "word"', '"three"'):gsub("reconcile", 'reads = { "never.example.com/v1/Gadget" }, reconcile')))
+      out, code = reload(p, "--timeout", "500ms")
+      assert.equal(1, code, out)
+      assert.truthy(out:find("the new logic has not taken over in 0.5s, the old one runs on: words: ", 1, true), out)
+
+      out, code = reload(p, "nothing.lua")
+      assert.equal(2, code, out)
+      assert.truthy(out:find("the process has no script nothing.lua; it has ", 1, true), out)
+      controller.finish(p)
+      out, code = reload(p)
+      assert.equal(1, code, out)
     end)
 
     it("are swapped as a volume swaps them: all files at once, and one generation", function()

@@ -103,6 +103,21 @@ static int set_metatable(lua_State *L)
     return 1;
 }
 
+/* Compiling is C and takes its time: the text comes in pieces, and each is counted. */
+#define LOAD_PIECE 4096
+typedef struct text_rest { const char *at; size_t n; } text_rest;
+
+static const char *next_piece(lua_State *L, void *arg, size_t *n)
+{
+    text_rest *rest = arg;
+    const char *piece = rest->at;
+    lkl_budget_spend(L, LKL_BUDGET_STEPS);
+    *n = rest->n < LOAD_PIECE ? rest->n : LOAD_PIECE;
+    rest->at += *n;
+    rest->n -= *n;
+    return piece;
+}
+
 /* load(text [, name [, mode [, env]]]): text only; without env, the script's own. */
 static int load_text(lua_State *L)
 {
@@ -111,7 +126,8 @@ static int load_text(lua_State *L)
     size_t n;
     const char *text = luaL_checklstring(L, 1, &n), *name = luaL_optstring(L, 2, text);
     bool own_env = lua_gettop(L) >= 4;
-    if (luaL_loadbufferx(L, text, n, name, "t")) {
+    if (lua_load(L, next_piece, &(text_rest){text, n}, name, "t")) {
+        lkl_budget_check(L);
         luaL_pushfail(L);
         lua_insert(L, -2);
         return 2;

@@ -33,6 +33,9 @@ static struct {
 } all = {.mu = KL_MUTEX_INIT, .guards = {&all.guards, &all.guards}};
 
 static void (*on_interrupt)(void);
+static _Atomic kl_time patience = KL_WATCHDOG_STUCK;
+
+void kl_watchdog_set_patience(kl_time d) { atomic_store(&patience, d); }
 
 /* --- looking ---------------------------------------------------------------------------------------------------------------------- */
 
@@ -71,7 +74,7 @@ static void end(kl_guard *g, unsigned turn, kl_over why, kl_time now)
     int signal = atomic_load(&all.signal);
     if (signal)
         kl_thread_signal(atomic_load(&g->thread), signal);
-    if (g->stuck && !g->told.name && now - g->ended >= KL_WATCHDOG_STUCK && atomic_load(&g->turn) == turn)
+    if (g->stuck && !g->told.name && now - g->ended >= atomic_load(&patience) && atomic_load(&g->turn) == turn)
         g->stuck(g->arg, &g->told);
 }
 

@@ -16,8 +16,9 @@
 #include "base/list.h"
 
 #define KL_WATCHDOG_LOOK_MAX KL_MILLISECONDS(50)
-/* A turn that is over for this long and still not left is stuck. */
+/* A turn that is over for this long and still not left is stuck; specs are less patient. */
 #define KL_WATCHDOG_STUCK KL_SECONDS(5)
+void kl_watchdog_set_patience(kl_time d);      /* any thread */
 
 typedef enum kl_over {
     KL_OVER_NOT,

@@ -532,6 +532,19 @@ def lua(ctx):
     return '```\n' + out.strip('\n') + '\n```'
 
 
+SANDBOX_COLUMNS = [Column('us a key without', 'without_us'), Column('with', 'with_us'), Column('ratio', 'ratio'), Column('with a hook', 'hook_us'), Column('ratio', 'hook_ratio')]
+
+
+def sandbox(ctx):
+    results = Results()
+    for _ in range(ctx.runs):
+        for x in lines_of('sandbox', ['bin/budgets', 'lua/empty.lua', 'lua/fields.lua', 'lua/work.lua']):
+            results.add(x['script'], x)
+    return ('Scripts without their budgets and with them (turns, watchdog, counted memory), and with the hook that stands in for signals where the '
+            'process is not ours; CPU time of the process for a key through queue, worker and script.\n\n'
+            + table(results, SANDBOX_COLUMNS, 'reconcile', ours=None) + '\n\n' + goal_table(judge(results, SANDBOX_COLUMNS, [Goal('ratio', 1.02, 'work.lua')])))
+
+
 def profile(ctx):
     out = []
     for words in (['--mode', 'sync'], ['--mode', 'burst', '--events', str(5 * FLOOD), '--rate', '0']):
@@ -570,6 +583,7 @@ SECTIONS = [
     Section('failover', 'The leader goes', failover, (220, 0), False),
     Section('idle', 'Idle, and start', idle, (230, 230), False),
     Section('lua', 'Calls of a script', lua, (60, 60), False),
+    Section('sandbox', 'Budgets of scripts', sandbox, (25, 25)),
     Section('store', 'Store', store, (60, 60), False),
     Section('profile', 'Where our time goes', profile, (40, 40), False),
 ]

@@ -13,7 +13,7 @@
 /* Instructions between two looks of the hook that stands in for signals. */
 #define LOOK_EVERY 1000
 
-static atomic_bool owned;                              /* the signal is ours */
+static _Atomic lkl_budget_way chosen;
 static _Thread_local lkl_state *volatile here;         /* whose turn it is on this thread, for the handler */
 
 /* --- the end of a turn ------------------------------------------------------------------------------------------------------------ */
@@ -136,29 +136,30 @@ static void tell_stuck(void *arg, kl_stuck *out)
     kl_free(what);
 }
 
-void lkl_budget_own_process(void)
+void lkl_budget_choose(lkl_budget_way way)
 {
-#ifndef __SANITIZE_THREAD__                /* it hands a signal over at the next call into the C library, and pure Lua makes none */
-    atomic_store(&owned, true);
-    kl_watchdog_signals(interrupt);
-#else
-    (void)interrupt;
+#ifdef __SANITIZE_THREAD__                 /* it hands a signal over at the next call into the C library, and pure Lua makes none */
+    if (way == LKL_BUDGET_SIGNALS)
+        way = LKL_BUDGET_HOOKS;
 #endif
+    if (way == LKL_BUDGET_SIGNALS)
+        kl_watchdog_signals(interrupt);
+    atomic_store(&chosen, way);
 }
 
 /* --- turns ---------------------------------------------------------------------------------------------------------------------------- */
 
 void lkl_budget_clean(lkl_state *s, lua_State *co)
 {
-    (void)s;
-    if (atomic_load(&owned))
-        lua_sethook(co, NULL, 0, 0);
-    else
+    if (s->budget.way == LKL_BUDGET_HOOKS)
         lua_sethook(co, look, LUA_MASKCOUNT, LOOK_EVERY);
+    else
+        lua_sethook(co, NULL, 0, 0);
 }
 
 void lkl_budget_open(lkl_state *s)
 {
+    s->budget.way = atomic_load(&chosen);
     kl_guard_init(&s->budget.guard, tell_stuck, s);
     lkl_budget_clean(s, s->L);
 }
@@ -182,6 +183,8 @@ void lkl_budget_enter(lkl_state *s, lua_State *co, const kl_terms *t)
     if (s->budget.message)
         forget(&s->budget);
     s->budget.terms = *t;
+    if (s->budget.way == LKL_BUDGET_NONE)
+        return;
     s->budget.steps = 0;
     s->budget.signals = 0;
     atomic_store_explicit(&s->budget.found, false, memory_order_relaxed);
@@ -192,6 +195,8 @@ void lkl_budget_enter(lkl_state *s, lua_State *co, const kl_terms *t)
 
 kl_over lkl_budget_leave(lkl_state *s)
 {
+    if (s->budget.way == LKL_BUDGET_NONE)
+        return KL_OVER_NOT;
     atomic_store_explicit(&s->budget.running, NULL, memory_order_relaxed);
     here = NULL;
     kl_over over = kl_guard_leave(&s->budget.guard);

@@ -21,7 +21,13 @@ struct lkl_state;
  * of the worker to wait out. */
 #define LKL_CPU_DEFAULT KL_SECONDS(2)
 
+/* How turns are ended. A program whose process is ours asks for signals at its start, before the first state; what is measured without budgets
+ * (bench/lua/budgets.c) asks for none. Each is for the states that are made afterwards. */
+typedef enum lkl_budget_way { LKL_BUDGET_HOOKS, LKL_BUDGET_SIGNALS, LKL_BUDGET_NONE } lkl_budget_way;
+void lkl_budget_choose(lkl_budget_way way);
+
 typedef struct lkl_budget {
+    lkl_budget_way way;
     kl_guard guard;
     kl_terms terms;                /* of the turn */
     lua_State *_Atomic running;    /* the coroutine whose code runs in it; NULL: none */
@@ -31,9 +37,6 @@ typedef struct lkl_budget {
     char where[96];                /* when `found`: the line that called the C function in which the turn is, as a signal saw it */
     atomic_bool found;
 } lkl_budget;
-
-/* Once, at the start of a program whose process is ours: threads may be interrupted. */
-void lkl_budget_own_process(void);
 
 /* Around the life of a state; its main thread is there already. */
 void lkl_budget_open(struct lkl_state *s);

@@ -1,27 +1,42 @@
 /* ceiling.c - counts between Lua and its allocator. */
 #include "ceiling.h"
 
+#include <stdlib.h>
+
 #include "border.h"
 
+static void refused(lkl_ceiling *c)
+{
+    lua_State *L = atomic_load_explicit(c->running, memory_order_relaxed);
+    if (L)                             /* while a stack unwinds there is no line; the one before stays */
+        (void)lkl__place(L, 0, c->where, sizeof c->where);
+}
+
+/* What luaL_newstate's allocator does, in one step with counting it. */
 static void *count(void *arg, void *p, size_t had, size_t n)
 {
     lkl_ceiling *c = arg;
-    size_t before = p ? had : 0;       /* without a block `had` is the kind of thing that is wanted */
-    if (n > before && c->on && c->used + (n - before) > c->max) {
-        lua_State *L = atomic_load_explicit(c->running, memory_order_relaxed);
-        if (L)                         /* while a stack unwinds there is no line; the one before stays */
-            (void)lkl__place(L, 0, c->where, sizeof c->where);
+    size_t before = p ? had : 0, used = c->used - before + n;      /* without a block `had` is the kind of thing that is wanted */
+    if (__builtin_expect(used > c->max, 0) && n > before && c->on) {
+        refused(c);
         return NULL;
     }
-    void *q = c->next(c->next_arg, p, had, n);
-    if (q || !n)
-        c->used += n - before;
+    if (!n) {
+        free(p);
+        c->used = used;
+        return NULL;
+    }
+    void *q = c->next ? c->next(c->next_arg, p, had, n) : realloc(p, n);
+    if (q)
+        c->used = used;
     return q;
 }
 
 void lkl_ceiling_start(lua_State *L, lkl_ceiling *c, size_t max, lua_State *_Atomic *running)
 {
+#ifdef KL_DEBUG
     c->next = lua_getallocf(L, &c->next_arg);
+#endif
     c->used = ((size_t)lua_gc(L, LUA_GCCOUNT) << 10) + (size_t)lua_gc(L, LUA_GCCOUNTB);
     c->max = max;
     c->on = false;

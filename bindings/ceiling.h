@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 typedef struct lkl_ceiling {
-    lua_Alloc next;                /* the allocator that was there */
+    lua_Alloc next;                /* debug builds: the allocator that was there (stress.h); NULL: the C library's */
     void *next_arg;
     size_t used, max;
     bool on;                       /* a script's code runs */

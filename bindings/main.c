@@ -116,7 +116,7 @@ int main(int argc, char **argv)
         return version(1, argv + 1);
     const char *names[32];
     size_t n = 0;
-    lkl_budget_own_process();
+    lkl_budget_choose(LKL_BUDGET_SIGNALS);
     for (const cli_command *c = cli_commands; c->name; c++) {
         if (!strcmp(argv[1], c->name))
             return c->run(argc - 1, argv + 1);

@@ -502,8 +502,9 @@ kl_status lkl_state_new(lkl_bundle *bundle, bool loading, lkl_state **out, kl_er
 #endif
     *(lkl_state **)lua_getextraspace(s->L) = s;
     s->key = s->L;
-    lkl_ceiling_start(s->L, &s->ceiling, LKL_MEMORY_DEFAULT, &s->budget.running);
     lkl_budget_open(s);
+    if (s->budget.way != LKL_BUDGET_NONE)
+        lkl_ceiling_start(s->L, &s->ceiling, LKL_MEMORY_DEFAULT, &s->budget.running);
     lkl_budget_enter(s, s->L, &(kl_terms){.cpu = LOAD_MAX, .deadline = KL_NEVER});
     s->ceiling.on = true;
     lua_pushcfunction(s->L, setup);

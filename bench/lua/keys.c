@@ -103,10 +103,7 @@ static const kl_value *object(void *arg, kl_logic *l, const char *key)
     return kl_value_ref(((bench *)arg)->objects[atoi(strrchr(key, '-') + 1)]);
 }
 static const kl_resource *resource(void *arg, const char *kind) { (void)arg, (void)kind; return NULL; }
-static void event(void *arg, const kl_value *about, const char *type, const char *reason, const char *message)
-{
-    (void)arg, (void)about, (void)type, (void)reason, (void)message;
-}
+static void event(void *arg, const kl_news *n) { (void)arg, (void)n; }
 
 static double cpu_seconds(void)
 {
@@ -143,7 +140,7 @@ static double measure(bench *b, kl_worker *w)
 static void bench_script(bench *b, const char *path, double *idle_us)
 {
     static const kl_program_ops ops = {.open = open_state, .close = close_state, .start = start, .resume = resume, .rest = rest, .abandon = abandon};
-    static kl_controller_spec spec = {.name = "bench", .resource = "v1/Pod", .when_fn = KL_NO_FN};
+    static kl_controller_spec spec = {.name = "bench", .resource = "v1/Pod"};
     kl_err err = KL_ERR_INIT;
     b->program = (kl_program){.ops = &ops, .name = "bench", .specs = &spec, .n_specs = 1, .generation = 1};
     b->script = NULL;

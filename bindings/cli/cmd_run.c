@@ -12,7 +12,9 @@
 #include "base/sync.h"
 #include "control.h"
 #include "dashboard.h"
+#include "model/quantity.h"
 #include "run/fleet.h"
+#include "run/flight.h"
 #include "run/inspect.h"
 #include "run/record.h"
 #include "embedded.h"
@@ -31,11 +33,11 @@ typedef struct session {
     bool dev;
     /* options */
     cli_cluster cluster;
-    const char *ns, *level, *listen, *write_kubeconfig, *play, *metrics, *health;
+    const char *flight, *ns, *level, *listen, *write_kubeconfig, *play, *metrics, *health;
     const char *dry_run;       /* NULL: not; "": told here; "server" */
     const char *lease_name, *lease_ns, *identity, *shards, *log_format, *metrics_cert_dir, *control_path, *dashboard, *dashboard_token;
     long workers, qps, burst;
-    size_t max_object, max_shards;
+    size_t max_object, max_shards, flight_bytes;
     const char *reload_keys_word;
     kl_reload_keys reload_keys;
     kl_time reload_deadline;
@@ -117,7 +119,7 @@ static int make_manager(session *s, size_t number)
     const kl_config *c = kl_client_config(s->clients[number]);
     kl_manager_options o = {.client = s->clients[number], .fleet = s->fleet, .cluster = number, .ns = s->ns, .workers = (int)s->workers, .workers_forced = s->workers > 0, .grace = s->grace,
         .reload_keys = s->reload_keys, .reload_deadline = s->reload_deadline,
-        .max_object = s->max_object, .trace_requests = s->trace_requests, .metrics_cert_dir = number ? NULL : s->metrics_cert_dir, .metrics_auth = s->metrics_auth && !number, .drop_managed_fields = !s->keep_managed_fields && !s->dry_run, .dry_run = dry_run_of(s), .watch_list = s->watch_list, .metrics_address = number ? NULL : s->metrics, .health_address = number ? NULL : s->health,
+        .max_object = s->max_object, .flight_bytes = s->flight_bytes, .trace_requests = s->trace_requests, .metrics_cert_dir = number ? NULL : s->metrics_cert_dir, .metrics_auth = s->metrics_auth && !number, .drop_managed_fields = !s->keep_managed_fields && !s->dry_run, .dry_run = dry_run_of(s), .watch_list = s->watch_list, .metrics_address = number ? NULL : s->metrics, .health_address = number ? NULL : s->health,
         .record = s->recording, .changed = moved, .stuck = cli_leave_stuck, .webhooks = s->webhooks};
     if (s->dev && !s->webhooks.listen)
         o.webhooks.listen = "127.0.0.1:0";
@@ -267,6 +269,23 @@ static bool reload_keys_known(session *s)
     return !s->reload_keys_word || s->reload_keys;
 }
 
+/* "off", or bytes as Kubernetes writes them. */
+static bool flight_known(session *s)
+{
+    kl_quantity *q = NULL;
+    int64_t n = 0;
+    if (!s->flight)
+        return true;
+    if (!strcmp(s->flight, "off")) {
+        s->flight_bytes = KL_FLIGHT_OFF;
+        return true;
+    }
+    bool good = !kl_quantity_parse(s->flight, &q, NULL) && kl_quantity_value(q, &n) && n >= (int64_t)KL_FLIGHT_BYTES_MIN;
+    kl_quantity_free(q);
+    s->flight_bytes = (size_t)n;
+    return good;
+}
+
 static int run_session(session *s)
 {
     if (!s->scripts.n)
@@ -283,6 +302,8 @@ static int run_session(session *s)
         return cli_fail(2, s->command, "%s says how to record: give --record FILE, too", s->record.max ? "--record-max" : "--record-secrets");
     if (s->record.max && s->record.max < KL_RECORD_MAX_LEAST)
         return cli_fail(2, s->command, "--record-max must be at least 1Mi: it is what all files of a recording may take");
+    if (!flight_known(s))
+        return cli_fail(2, s->command, "--flight-recorder says how many bytes it may keep, 64Ki or more, or off, not \"%s\"", s->flight);
     kl_err err = KL_ERR_INIT;
     int code = cli_scripts_load(&s->scripts, &s->loaded, &err) ? cli_fail_err(1, s->command, &err) : 0;
     s->n = s->contexts.n > 1 ? s->contexts.n : 1;
@@ -372,6 +393,7 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         {"--reload-deadline", "DURATION", "how long runs on the old logic may go on after a reload (30s, or their timeout)", CLI_DURATION, &s->reload_deadline},
         {"--dry-run", "server", "write nothing, and log what would be written; =server: as the server's defaults and admission would have it", CLI_MAYBE, &s->dry_run},
         {"--grace-period", "DURATION", "how long running reconciles may finish at the end (30s)", CLI_DURATION, &s->grace},
+        {"--flight-recorder", "BYTES|off", "how much is kept of the last runs of keys, for kubelua why (8Mi)", CLI_STRING, &s->flight},
         {"--max-object-bytes", "BYTES", "largest object that is accepted (16Mi)", CLI_SIZE, &s->max_object},
         {"--watch-list", NULL, "begin with the initial events of a watch rather than with a list, where the server can", CLI_FLAG, &s->watch_list},
         {"--keep-managed-fields", NULL, "keep metadata.managedFields in the caches", CLI_FLAG, &s->keep_managed_fields},

@@ -201,7 +201,7 @@ void kl_controller_stage(kl_controller *c, kl_program *p, size_t index, int gene
     c->next = kl_wiring_new(&(kl_wiring_options){.caches = c->env.caches, .loop = c->env.loop, .mapper = c->env.mapper, .clock = c->env.clock,
         .queue = c->queue, .own_writes = c->own_writes, .metrics = c->metrics, .program = p, .index = index, .generation = generation,
         .divided = kl_offices_divide(c->env.offices, kl_program_spec(p, index)), .gone = wiring_gone, .gone_arg = c,
-        .hold = hold, .release = release, .hold_arg = c, .ours = is_ours, .ours_arg = c});
+        .hold = hold, .release = release, .hold_arg = c, .ours = is_ours, .ours_arg = c, .flight = c->env.flight});
     c->wirings++;
 }
 

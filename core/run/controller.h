@@ -31,6 +31,7 @@ typedef struct kl_controller_env {         /* what the manager lends to all its 
     void *event_arg;
     bool turns;                            /* see run/turns.h */
     const kl_imagination *imagine;         /* writes are not sent, but imagined; NULL: they are sent */
+    struct kl_flight *flight;              /* hears of events that woke nobody; NULL: there is none */
     const kl_witnesses *witnesses;         /* who look on while keys run; NULL: nobody */
     void (*ran)(void *arg, const kl_ran *r);       /* on worker threads; may be NULL */
     void *ran_arg;

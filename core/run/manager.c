@@ -14,6 +14,7 @@
 #include "run/controller.h"
 #include "run/dryrun.h"
 #include "run/endpoints.h"
+#include "run/flight.h"
 #include "run/office.h"
 #include "run/record.h"
 #include "run/recorder.h"
@@ -57,6 +58,7 @@ struct kl_manager {
     kl_webhooks *webhooks;
     kl_reloads *reloads;
     kl_tally *tally;
+    kl_flight *flight;
     kl_witnesses witnesses;
     kl_controller_env env;
     /* changed on the loop under mu, read on the loop freely and elsewhere under mu: */
@@ -208,6 +210,7 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
         begin_dry(m);
     m->reloads = kl_reloads_new();
     m->tally = kl_tally_new();
+    m->flight = o->flight_bytes == KL_FLIGHT_OFF ? NULL : kl_flight_new(o->flight_bytes ? o->flight_bytes : KL_FLIGHT_BYTES, m->clock);
     m->loop = kl_loop_new("kl-control", m->clock);
     m->mapper = kl_loop_new("kl-mapper", m->clock);
     m->door = kl_door_new(&(kl_door_options){.send = client_send, .cancel = client_cancel, .send_arg = o->client, .clock = m->clock, .shut = o->dry_run,
@@ -218,8 +221,12 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
         .begun = o->record ? kl_record_cache_begun : NULL, .ended = o->record ? kl_record_cache_ended : NULL, .begun_arg = o->record});
     m->env = (kl_controller_env){.client = o->client, .clock = m->clock, .loop = m->loop, .mapper = m->mapper, .caches = m->caches, .door = m->door, .fleet = o->fleet, .cluster = o->cluster,
         .metrics = m->metrics, .workers = o->workers, .workers_forced = o->workers_forced, .trace_requests = o->trace_requests, .reload_keys = o->reload_keys, .reload_deadline = o->reload_deadline, .event = record, .event_arg = m, .turns = o->turns,
-        .imagine = kl_dryrun_imagination(m->dryrun), .witnesses = &m->witnesses, .ran = o->ran, .ran_arg = o->seen_arg, .changed = advance,
+        .imagine = kl_dryrun_imagination(m->dryrun), .witnesses = &m->witnesses, .flight = m->flight, .ran = o->ran, .ran_arg = o->seen_arg, .changed = advance,
         .changed_arg = m};
+    if (m->flight) {
+        kl_witness flight = kl_flight_witness(m->flight);
+        kl_witnesses_add(&m->witnesses, &flight);
+    }
     kl_witness tally = kl_tally_witness(m->tally);
     kl_witnesses_add(&m->witnesses, &tally);
     for (size_t i = 0; i < o->n_witnesses; i++)
@@ -359,6 +366,7 @@ void kl_manager_free(kl_manager *m)
     kl_metrics_free(m->metrics);
     kl_reloads_free(m->reloads);
     kl_tally_free(m->tally);
+    kl_flight_free(m->flight);
     kl_mutex_fini(&m->mu);
     kl_free(m->retired);
     kl_free(m->slots);
@@ -521,6 +529,7 @@ kl_status kl_manager_replace(kl_manager *m, int slot_number, kl_program *p, kl_e
 }
 
 kl_reloads *kl_manager_reloads(kl_manager *m) { return m->reloads; }
+kl_flight *kl_manager_flight(kl_manager *m) { return m->flight; }
 kl_tally *kl_manager_tally(kl_manager *m) { return m->tally; }
 kl_metrics *kl_manager_figures(kl_manager *m) { return m->metrics; }
 

@@ -31,6 +31,8 @@ typedef struct kl_election_options {
 
 typedef enum kl_dry { KL_DRY_NOT, KL_DRY_HERE, KL_DRY_SERVER } kl_dry;
 
+#define KL_FLIGHT_OFF SIZE_MAX
+
 typedef struct kl_manager_options {                /* kl_manager_new copies the strings */
     kl_client *client;                             /* borrowed, outlives the manager */
     kl_clock *clock;                               /* NULL: real */
@@ -41,6 +43,7 @@ typedef struct kl_manager_options {                /* kl_manager_new copies the 
     kl_reload_keys reload_keys;                    /* what runs again on new logic, where the spec says nothing */
     kl_time reload_deadline;                       /* how long runs on old logic may go on, see kl_worker_owner; 0: 30 s, or their `timeout` */
     size_t max_object;                             /* 0: 16 MiB */
+    size_t flight_bytes;                           /* what the flight recorder keeps of runs; 0: KL_FLIGHT_BYTES, KL_FLIGHT_OFF: nothing */
     bool drop_managed_fields;
     /* Nothing is written, neither by controllers nor for them; what they would write is logged (run/dryrun.h). There is no election then, nobody is
      * told of webhooks, and the server says what would come of a write, or we do. */
@@ -114,6 +117,7 @@ bool kl_manager_idle(kl_manager *m);
 /* What probes are told: alive (the leases' part waits for nobody), or ready: every controller, every cache, and not about to stop. */
 void kl_manager_checks(kl_manager *m, bool readiness, kl_checks *out);
 char *kl_manager_metrics(kl_manager *m);           /* Prometheus text; caller frees */
+struct kl_flight *kl_manager_flight(kl_manager *m);        /* NULL: there is none */
 kl_time kl_manager_now(const kl_manager *m);       /* by the clock that its caches and queues go by */
 /* Every cache that has an informer, of all clusters that m speaks for (cluster NULL: there is one); `kind` as kl_caches_each has it. Any thread;
  * do not call back. */

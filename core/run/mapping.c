@@ -11,6 +11,7 @@
 #include "model/object.h"
 #include "model/path.h"
 #include "run/cause.h"
+#include "run/flight.h"
 #include "run/wiring_impl.h"
 
 /* --- priorities ---------------------------------------------------------------------------------------------------------- */
@@ -309,6 +310,14 @@ static bool predicate_passes(kl_wiring *w, void *state, const pending_event *e)
     return pass;
 }
 
+/* Of changes; what was never ours makes no news. */
+static void tell_dropped(const kl_feed *f, const kl_value *old, const kl_value *now, const char *by)
+{
+    const kl_wiring *w = f->w;
+    if (w->o.flight && old && now)
+        kl_flight_dropped(w->o.flight, w->logic.spec->name, f->role == KL_ROLE_PRIMARY ? NULL : kl_cache_kind(f->need->cache), now, by);
+}
+
 static void run_pending(void *arg)
 {
     pending_event *e = arg;
@@ -319,7 +328,9 @@ static void run_pending(void *arg)
     bool active = (atomic_load(&w->active) || atomic_load(&w->followed)) && !kl_wiring_spent(w);
     void *state = active ? kl__mapper_state_open(w->mapper) : NULL;
     bool ask = e->ask && state && e->old && e->now;      /* who cannot be asked must not hide changes */
-    if (active && (!ask || predicate_passes(w, state, e)))
+    if (active && ask && !predicate_passes(w, state, e))
+        tell_dropped(e->feed, e->old, e->now, "the `when` function said no");
+    else if (active)
         deliver(e->feed, state, e->old, e->now, &(urge){e->priority, e->why, e->now ? e->now : e->old});
     kl_value_unref(e->old);
     kl_value_unref(e->now);
@@ -369,8 +380,11 @@ void kl__feed_event(void *arg, kl_event_type type, const kl_value *old, const kl
     if (type == KL_DELETED)
         now = NULL;
     verdict v = judge(f->when, old, now, flags);
-    if (v == NO)
+    if (v == NO) {
+        tell_dropped(f, old, now, f->when->selector && !matches(f->when->selector, now) ? "its labels do not match the selector of `when`"
+            : "nothing that `when` names has changed");
         return;
+    }
     bool fn = v == ASK || (f->role == KL_ROLE_WATCH && f->watch->how == KL_MAP_FN) || w->logic.spec->priority_of.fn;
     urge u = urge_of(old, now, flags);
     if (fn)

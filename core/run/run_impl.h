@@ -66,6 +66,7 @@ struct kl_run {
     void *record;          /* of it, for the shadow (run/shadow.c) */
     unsigned asked;        /* so many questions so far */
     kl_time asked_at;      /* the last one */
+    void *strip;           /* the flight recorder's */
     kl_status reply_status;
     const kl_value *reply_body;
     kl_err reply_err;

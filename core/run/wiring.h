@@ -42,6 +42,7 @@ typedef struct kl_wiring_options {
     bool (*ours)(void *arg, const char *key);
     void *ours_arg;
     kl_reader_front front;
+    struct kl_flight *flight;          /* hears of events that woke nobody; may be NULL. Outlives the wiring */
 } kl_wiring_options;
 
 /* On the loop, all of it unless said otherwise. */

@@ -11,6 +11,9 @@ void kl_witnesses_add(kl_witnesses *w, const kl_witness *x)
     w->v[w->n++] = *x;
 }
 
+void *kl_run_strip(const kl_run *r) { return r->strip; }
+void kl_run_set_strip(kl_run *r, void *strip) { r->strip = strip; }
+
 bool kl_run_watched(const kl_run *r)
 {
     return r->w->o.witnesses && r->w->o.witnesses->n;

@@ -62,6 +62,9 @@ void kl_witnesses_add(kl_witnesses *w, const kl_witness *x);
 /* --- who tells ------------------------------------------------------------------------------------------------------------------ */
 /* The program has read the caches for this run. */
 void kl_run_saw(kl_run *r, const kl_saw *x);
+/* What the flight recorder gathers of the run (run/flight.c), its own. */
+void *kl_run_strip(const kl_run *r);
+void kl_run_set_strip(kl_run *r, void *strip);
 bool kl_run_watched(const kl_run *r);  /* somebody would hear of it */
 
 #endif

@@ -26,6 +26,7 @@ static void parts_init(kl_informer *i, const kl_informer_options *o)
     for (size_t k = 0; k < i->n_parts; k++)
         i->parts[k] = kl__follower_new(i, &parts[k], o->seed + k);
     i->home = o->changing ? o->source : i->parts[0]->source;
+    i->by_ns = o->changing ? kl_map_new() : NULL;
 }
 
 kl_informer *kl_informer_new(const kl_informer_options *o)
@@ -66,6 +67,7 @@ void kl_informer_unref(kl_informer *i)
     for (size_t k = 0; k < i->n_parts; k++)
         kl__follower_free(i->parts[k]);
     kl_free(i->parts);
+    kl_map_free(i->by_ns, NULL);
     if (i->changing && i->home.free)
         i->home.free(i->home.self);
     for (size_t k = 0; k < i->n_active; k++)

@@ -34,6 +34,7 @@ typedef struct kl__follower {
     kl_informer *i;              /* whose part it is */
     kl_source source;
     char *ns;                    /* where it looks; of several parts each has another one. NULL: everywhere */
+    size_t at;                   /* under the informer's mu, of one that is changing: its place in `parts` */
 
     /* watch thread */
     kl_reflector *reflector;
@@ -106,6 +107,7 @@ struct kl_informer {
     /* Changed under mu. Who is dropped lives until the watch thread, and after it the apply context, have let go of it. */
     kl__follower **parts;
     size_t n_parts;
+    kl_map *by_ns;               /* of one that is changing: the same by namespace. Else NULL */
     kl__sums gone;               /* of parts that were dropped */
 };
 

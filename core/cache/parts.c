@@ -61,11 +61,20 @@ static int find(const kl_informer *i, const char *ns)
 
 int kl_informer_part_of(const kl_informer *i, const char *ns) { return i->changing ? -1 : find(i, ns); }
 
+/* Under mu. */
+static kl__follower *part_of(const kl_informer *i, const char *ns)
+{
+    if (i->changing)
+        return ns ? kl_map_get(i->by_ns, ns) : NULL;
+    int part = find(i, ns);
+    return part < 0 ? NULL : i->parts[part];
+}
+
 bool kl_informer_covers(kl_informer *i, const char *ns)
 {
     kl_lock(&i->mu);
-    int part = find(i, ns);
-    bool listed = part >= 0 && atomic_load(&i->parts[part]->listed);
+    kl__follower *f = part_of(i, ns);
+    bool listed = f && atomic_load(&f->listed);
     kl_unlock(&i->mu);
     return listed;
 }
@@ -73,8 +82,8 @@ bool kl_informer_covers(kl_informer *i, const char *ns)
 uint64_t kl_informer_seen_in(kl_informer *i, const char *ns)
 {
     kl_lock(&i->mu);
-    int part = find(i, ns);
-    uint64_t seen = part < 0 ? 0 : atomic_load(&i->parts[part]->seen);
+    kl__follower *f = part_of(i, ns);
+    uint64_t seen = f ? atomic_load(&f->seen) : 0;
     kl_unlock(&i->mu);
     return seen;
 }
@@ -107,7 +116,9 @@ void kl_informer_add_part(kl_informer *i, const kl_informer_part *p)
     kl__follower *f = kl__follower_new(i, p, i->seed + kl_hash(p->namespace_, strlen(p->namespace_)));
     kl_lock(&i->mu);
     i->parts = kl_realloc(i->parts, (i->n_parts + 1) * sizeof *i->parts);
+    f->at = i->n_parts;
     i->parts[i->n_parts++] = f;
+    kl_map_set(i->by_ns, f->ns, f);
     kl_unlock(&i->mu);
     kl__job_post_watch(i, kl__job_of(f, job_add));
 }
@@ -127,11 +138,11 @@ static void job_drop(kl_informer *i, kl__job *j)
 void kl_informer_drop_part(kl_informer *i, const char *ns)
 {
     kl_lock(&i->mu);
-    int part = find(i, ns);
-    kl__follower *f = part < 0 ? NULL : i->parts[part];
+    kl__follower *f = kl_map_take(i->by_ns, ns);
     if (f) {
         kl__sums_add(&i->gone, &f->counts);
-        i->parts[part] = i->parts[--i->n_parts];
+        i->parts[f->at] = i->parts[--i->n_parts];
+        i->parts[f->at]->at = f->at;
     }
     kl_unlock(&i->mu);
     if (f)

@@ -180,20 +180,15 @@ char *kl__holding_why(const kl_wiring *w)
 typedef struct arrival {
     const char *controller;
     kl_claims *claims;
-    char **news;                   /* namespaces: a set */
     size_t n;                      /* keys */
 } arrival;
 
 static bool has_arrived(void *arg, const char *key)
 {
     arrival *a = arg;
-    const char *slash = strchr(key, '/');
-    bool found = false;
-    if (slash)
-        kl_texts_find(a->news, kl_texts_len(a->news), key, (size_t)(slash - key), &found);
-    found = found && kl_claims_own(a->claims, a->controller, key);
-    a->n += found;
-    return found;
+    bool ours = kl_claims_own(a->claims, a->controller, key);
+    a->n += ours;
+    return ours;
 }
 
 static char **not_covered_yet(char *const *names, kl_gate *g)
@@ -214,14 +209,14 @@ static void cover(kl_wiring *w, kl_gate *g)
         kl_gate_cover(g, NULL);
         return;
     }
-    char **names = covered(w, NULL);
-    arrival a = {.controller = kl_gate_controller(g), .claims = kl_gate_claims(g), .news = not_covered_yet(names, g)};
+    char **names = covered(w, NULL), **news = not_covered_yet(names, g);
+    arrival a = {.controller = kl_gate_controller(g), .claims = kl_gate_claims(g)};
     kl_gate_cover(g, names);
-    if (a.news[0])
-        kl_wiring_enqueue_where(w, KL_WHY_LEADING, has_arrived, &a);
+    for (char **ns = news; *ns; ns++)
+        kl_wiring_enqueue_namespace(w, *ns, KL_WHY_LEADING, has_arrived, &a);
     kl_gate_moved(g, a.n);
     kl_claims_unref(a.claims);
-    kl_texts_free(a.news);
+    kl_texts_free(news);
     kl_texts_free(names);
 }
 

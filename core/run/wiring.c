@@ -344,10 +344,11 @@ char *kl_wiring_why(kl_wiring *w, bool *parked)
 
 /* --- activity ------------------------------------------------------------------------------------------------------------------- */
 
-static void enqueue(kl_wiring *w, bool (*which)(void *arg, const char *key), void *arg, const kl_add *how)
+/* ns NULL: of all namespaces. */
+static void enqueue(kl_wiring *w, const char *ns, bool (*which)(void *arg, const char *key), void *arg, const kl_add *how)
 {
     kl_objects all = {0};
-    if (!w->logic.spec->resource || !w->needs[0].informer || kl_informer_list(w->needs[0].informer, &(kl_query){0}, &all, NULL))
+    if (!w->logic.spec->resource || !w->needs[0].informer || kl_informer_list(w->needs[0].informer, &(kl_query){.ns = ns}, &all, NULL))
         return;
     kl_time now = kl_clock_now(w->o.clock);
     if (w->o.hold)
@@ -368,7 +369,12 @@ static void enqueue(kl_wiring *w, bool (*which)(void *arg, const char *key), voi
 
 void kl_wiring_enqueue_where(kl_wiring *w, kl_why why, bool (*which)(void *arg, const char *key), void *arg)
 {
-    enqueue(w, which, arg, &(kl_add){.priority = KL_PRIORITY_LOW, .routine = true, .cause = {.why = (uint8_t)why}});
+    enqueue(w, NULL, which, arg, &(kl_add){.priority = KL_PRIORITY_LOW, .routine = true, .cause = {.why = (uint8_t)why}});
+}
+
+void kl_wiring_enqueue_namespace(kl_wiring *w, const char *ns, kl_why why, bool (*which)(void *arg, const char *key), void *arg)
+{
+    enqueue(w, ns, which, arg, &(kl_add){.priority = KL_PRIORITY_LOW, .routine = true, .cause = {.why = (uint8_t)why}});
 }
 
 void kl_wiring_enqueue_all(kl_wiring *w, kl_why why)
@@ -378,7 +384,7 @@ void kl_wiring_enqueue_all(kl_wiring *w, kl_why why)
 
 void kl_wiring_enqueue_again(kl_wiring *w)
 {
-    enqueue(w, w->o.ours, w->o.ours_arg, &(kl_add){.priority = KL_PRIORITY_RELOAD, .cause = {.why = KL_WHY_RELOAD}});   /* also what the generation before is about to give up */
+    enqueue(w, NULL, w->o.ours, w->o.ours_arg, &(kl_add){.priority = KL_PRIORITY_RELOAD, .cause = {.why = KL_WHY_RELOAD}});   /* also what the generation before is about to give up */
 }
 
 void kl_wiring_attend(kl_wiring *w)
@@ -400,7 +406,7 @@ void kl_wiring_listen(kl_wiring *w)
 void kl_wiring_activate(kl_wiring *w)
 {
     kl_wiring_listen(w);
-    enqueue(w, w->o.ours, w->o.ours_arg, &(kl_add){.priority = KL_PRIORITY_LOW, .cause = {.why = KL_WHY_START}});      /* also what the generation before is about to give up */
+    enqueue(w, NULL, w->o.ours, w->o.ours_arg, &(kl_add){.priority = KL_PRIORITY_LOW, .cause = {.why = KL_WHY_START}});      /* also what the generation before is about to give up */
 }
 
 void kl_wiring_retire(kl_wiring *w)

@@ -59,6 +59,7 @@ void kl_wiring_enqueue_all(kl_wiring *w, kl_why why);
 void kl_wiring_enqueue_again(kl_wiring *w);
 /* Of these, those for which `which` is true; ours or not. */
 void kl_wiring_enqueue_where(kl_wiring *w, kl_why why, bool (*which)(void *arg, const char *key), void *arg);
+void kl_wiring_enqueue_namespace(kl_wiring *w, const char *ns, kl_why why, bool (*which)(void *arg, const char *key), void *arg);
 void kl_wiring_retire(kl_wiring *w);               /* disconnects and drops the owner's reference */
 /* The same when another one listens: what waits for the mapper is mapped still, since nobody else has heard of it. */
 void kl_wiring_hand_over(kl_wiring *w);

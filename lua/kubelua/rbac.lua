@@ -37,6 +37,17 @@ function M.of_spec(c, add, watch_namespaces)
   return namespaces
 end
 
+--- What it takes beside with --shards: replicas that keep their own namespaces look for those that there are.
+---@param c kubelua.Controller
+---@param add fun(need: table)
+---@param watch_namespaces string[]?
+function M.of_shared_spec(c, add, watch_namespaces)
+  local own = c.shard_own or type(c.shard) == "table" and c.shard.caches == "own"
+  if own and not (c.namespaces or watch_namespaces) then
+    add { kind = "v1/Namespace", verbs = { "list", "watch" }, namespaces = false, why = ("namespaces that replicas divide of %s"):format(c.name) }
+  end
+end
+
 --- What the Lease of an election takes, in the namespace where it is.
 function M.of_election(name, namespace, add)
   add { kind = "coordination.k8s.io/v1/Lease", verbs = { "create" }, namespaces = { namespace }, why = "leader election" }

@@ -69,12 +69,12 @@ describe("kubelua check", function()
       when = { "generation", selector = "tier in (a,b)" }, owns = { "v1/ServiceAccount", ["v1/Secret"] = { when = "labels" } },
       watches = { ["v1/Service"] = { "same-name", when = { "spec.ports" } }, ["v1/Node"] = { function() end, when = function() end } }, metadata = { "v1/Node" },
       finalize = function() end, memory = "8Mi", every = "10m", cron = "0 3 * * *", priority = "spec.priority", serial = function() end,
-      backoff = { base = "1s", max = "1m", give_up = 5 }, own_writes = false, leader = "own", shard = "namespace", on_reload = "failing",]])
+      backoff = { base = "1s", max = "1m", give_up = 5 }, own_writes = false, leader = "own", shard = { by = "namespace", caches = "own" }, on_reload = "failing",]])
     assert.equal(0, code, out)
     for _, part in ipairs { "a, b", "app=web", "fields metadata.name!=x", "of objects with tier in (a,b); generation", "v1/Secret; when labels",
       "v1/Service -> the same name; when spec.ports", "v1/Node -> a function; when a function", "metadata    v1/Node", "kubelua.dev/x", "8388608 bytes",
       "every       600s", "cron        0 3 * * *", "priority    spec.priority", "serial      a function", "1s to 60s, jitter 0.1, gives up after 5 failures",
-      "not waited for", "a lease of its own", "by namespace", "keys that failed run again" } do
+      "not waited for", "a lease of its own", "by namespace; caches hold a replica's own namespaces", "keys that failed run again" } do
       assert.truthy(out:find(part, 1, true), part .. " is not in\n" .. out)
     end
   end)
@@ -262,6 +262,12 @@ describe("a spec", function()
     { "with own_writes as a table", 'own_writes = {}', { "own_writes must be a duration" } },
     { "with a leader of its choice", 'leader = "mine"', { "leader must be true", "got mine" } },
     { "with an unknown shard", 'shard = "node"', { "shard must be true (by key)", "got node" } },
+    { "with a shard by something else", 'shard = { by = "namspace" }', { 'shard.by must be "namespace" or "key", got namspace', "did you mean 'namespace'?" } },
+    { "with a shard by nothing", 'shard = { caches = "own" }', { 'shard.by must be "namespace" or "key", got nil' } },
+    { "with a misspelt shard", 'shard = { by = "namespace", cache = "own" }', { "shard: unknown key 'cache'; did you mean 'caches'?" } },
+    { "with caches of somebody else", 'shard = { by = "namespace", caches = "mine" }', { 'shard.caches must be "own" or "all", got mine' } },
+    { "with caches of a part of the keys", 'shard = { by = "key", caches = "own" }', { 'caches = "own" needs by = "namespace"' } },
+    { "with a misspelt word for shard", 'shard = "namespaces"', { "shard must be true (by key)", "did you mean 'namespace'?" } },
     { "with params as a text", 'params = "x"', { "params must be a table, got string" } },
     { "with a function in params", 'params = { f = print }', { "params.f: a function" } },
     { "with a list as params", 'params = { 1, 2 }', { "params must be a table of names, got a list" } },

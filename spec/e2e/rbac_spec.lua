@@ -156,6 +156,21 @@ rules:
     has '--webhook-secret: "mine" must be NAMESPACE/NAME'
   end)
 
+  it("lets replicas that keep their own namespaces look for those that there are", function()
+    local function roles(more, ...)
+      local path = write(([[
+local kube = require "kubelua"
+return kube.controller { name = "keeps", resource = "v1/ConfigMap", shard = { by = "namespace", caches = "own" }, %s reconcile = function() end }]]):format(more))
+      return (rbac(path, ...))
+    end
+    local rule = "# namespaces: namespaces that replicas divide of keeps\n- apiGroups: [\"\"]\n  resources: [\"configmaps\", \"namespaces\"]\n  verbs: [\"list\", \"watch\"]\n"
+    local out = roles("", "--shards -n system")
+    assert.truthy(out:find(rule, 1, true), out)
+    for _, other in ipairs { roles("", "-n system"), roles([[namespaces = { "a" },]], "--shards -n system"), roles("", "--shards --watch-namespace a -n system") } do
+      assert.is_nil(other:find('"namespaces"', 1, true), other)
+    end
+  end)
+
   it("takes a script of webhooks alone", function()
     local path = write 'return require "kubelua".webhook { name = "alone", resource = "v1/Pod", validate = function(o, req) return req.live:get("v1/Node", "a") ~= nil end }'
     local out, code = rbac(path)

@@ -143,6 +143,7 @@ local function needs_of(scripts, o, add)
     for _, c in ipairs(list) do
       first = first or c.manager or c.name
       rbac.of_spec(c, add, watched)
+      if o.shards then rbac.of_shared_spec(c, add, watched) end
       by_name[c.name] = { namespaces = c.namespaces or watched or false }
       if c.leader == "own" then own_leases[#own_leases + 1] = first .. "-" .. c.name end
     end

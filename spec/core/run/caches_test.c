@@ -207,6 +207,92 @@ static void each_namespace_is_asked_for_and_all_are_one_store(void **state)
     world_fini(&w);
 }
 
+static int asked_for(const world *w, const char *ns)
+{
+    int n = 0;
+    for (int i = 0; i < w->n; i++)
+        n += !strcmp(w->of[i].ns, ns) && !w->of[i].f.freed;
+    return n;
+}
+
+static void of_one_that_is_divided_each_namespace_is_there_while_somebody_holds_it(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w, NULL);
+    int me, you;
+    kl_cache *mine = kl_caches_acquire(w.caches, names[SECRET], &(kl_want){.divided = true}), *yours = acquire(&w, SECRET, &(kl_want){.divided = true}),
+        *all = acquire(&w, SECRET, NULL);
+    assert_ptr_equal(mine, yours);
+    assert_ptr_not_equal(mine, all);               /* who wants everything has it */
+    assert_labels(&w, "v1/Secret | v1/Secret (this replica's namespaces)");
+    assert_true(kl_informer_synced(kl_cache_informer(mine)));
+    assert_int_equal(asked_for(&w, "a"), 0);
+    kl_cache_hold(mine, &me, a_b);
+    kl_cache_hold(yours, &you, only_a);
+    pump(&w);
+    assert_int_equal(asked_for(&w, "a"), 1);
+    assert_int_equal(asked_for(&w, "b"), 1);
+    assert_false(kl_cache_covers(mine, "a"));
+    int changed = w.changed;
+    for (int i = 0; i < w.n; i++)
+        if (*w.of[i].ns)
+            listed(&w.of[i], "5");
+    pump(&w);
+    assert_true(w.changed > changed);
+    assert_true(kl_cache_covers(mine, "a") && kl_cache_covers(mine, "b"));
+    kl_cache_hold(mine, &me, (char *[]){NULL});
+    assert_false(kl_cache_covers(yours, "b"));
+    pump(&w);
+    assert_int_equal(asked_for(&w, "a"), 1);
+    assert_int_equal(asked_for(&w, "b"), 0);
+    kl_cache_hold(yours, &you, NULL);
+    kl_cache_hold(mine, &me, NULL);
+    kl_cache_hold(all, &me, a_b);                  /* which has no use for it */
+    pump(&w);
+    assert_int_equal(asked_for(&w, "a"), 0);
+    kl_cache_release(all);
+    kl_cache_release(mine);
+    kl_cache_release(yours);
+    world_fini(&w);
+}
+
+static void a_kind_without_namespaces_is_not_divided(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w, NULL);
+    kl_cache *part = acquire(&w, NODE, &(kl_want){.divided = true}), *all = acquire(&w, NODE, NULL);
+    kl_cache_hold(part, &w, a_b);
+    assert_int_equal(w.n, 1);
+    assert_false(kl_cache_covers(part, "a"));
+    listed(&w.of[0], "5");
+    assert_true(kl_cache_covers(part, "a") && kl_cache_covers(part, "c"));
+    kl_cache_hold(part, &w, NULL);
+    kl_cache_release(all);
+    kl_cache_release(part);
+    world_fini(&w);
+}
+
+/* The caches of a divided kind may be wished for before the kind is there. */
+static void what_is_held_of_a_kind_that_is_missing_comes_with_it(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w, "only");
+    w.missing[SECRET] = true;
+    kl_cache *c = acquire(&w, SECRET, &(kl_want){.divided = true});
+    kl_cache_hold(c, &w, (char *[]){"only", NULL});
+    assert_false(kl_cache_covers(c, "only"));
+    assert_string_equal(kl_caches_namespace(w.caches), "only");
+    w.missing[SECRET] = false;
+    advance(&w, KL_SECONDS(2));
+    assert_int_equal(asked_for(&w, "only"), 1);
+    kl_cache_hold(c, &w, NULL);
+    kl_cache_release(c);
+    world_fini(&w);
+}
+
 static void kinds_without_namespaces_are_one_for_all(void **state)
 {
     (void)state;
@@ -502,7 +588,8 @@ static void a_kind_in_trouble_is_nobody_elses(void **state)
     world_fini(&w);
 }
 
-KL_TESTS(cmocka_unit_test(each_namespace_is_asked_for_and_all_are_one_store), cmocka_unit_test(kinds_without_namespaces_are_one_for_all),
+KL_TESTS(cmocka_unit_test(of_one_that_is_divided_each_namespace_is_there_while_somebody_holds_it), cmocka_unit_test(a_kind_without_namespaces_is_not_divided),
+    cmocka_unit_test(what_is_held_of_a_kind_that_is_missing_comes_with_it), cmocka_unit_test(each_namespace_is_asked_for_and_all_are_one_store), cmocka_unit_test(kinds_without_namespaces_are_one_for_all),
     cmocka_unit_test(the_process_own_namespace_makes_no_difference), cmocka_unit_test(a_selection_is_asked_of_the_server_and_stands_by_itself),
     cmocka_unit_test(metadata_alone_is_fetched_unless_somebody_has_more), cmocka_unit_test(a_refusal_names_the_rule_and_who_lacks_it),
     cmocka_unit_test(who_is_refused_by_something_else_hears_its_words), cmocka_unit_test(of_a_kind_that_is_gone_the_objects_are_deleted_and_it_comes_back),

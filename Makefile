@@ -223,8 +223,9 @@ lint: build/.deps-lint build/.deps-test ## luacheck, layers, lock contracts (cla
 # ---------------------------------------------------------------- people
 
 demo: all ## a Koordinator cluster and its node resource policy, in one process
-	@$(BIN) dev controllers/koordinator/noderesource.lua controllers/demo/demo.lua --log-level warn \
-	  --crds controllers/koordinator/crds --load controllers/demo --play controllers/demo/show.lua
+	@rm -rf build/demo && cp -R controllers build/demo
+	@$(BIN) dev build/demo/koordinator/noderesource.lua build/demo/demo/demo.lua --log-level warn --control off \
+	  --crds build/demo/koordinator/crds --load build/demo/demo --play build/demo/demo/show.lua
 
 bench: all build/.deps-bench ## ours beside the peers, with ratios and goals (QUICK=1: a few minutes; SECTIONS=sync,wq; RUNS=5; PORT=18080)
 	@$(MAKE) --no-print-directory -C bench all

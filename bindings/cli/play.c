@@ -65,6 +65,23 @@ static int dev_controllers(lua_State *L)
     return 1;
 }
 
+/* What became of scripts that changed, the last first. */
+static int dev_reloads(lua_State *L)
+{
+    const kl_value *v = kl_reloads_value(kl_manager_reloads(self(L)->m));
+    lua_createtable(L, (int)kl_value_len(v), 0);
+    for (size_t i = 0; i < kl_value_len(v); i++) {
+        const kl_value *r = kl_value_item(v, i);
+        lua_createtable(L, 0, 3);
+        field_string(L, "script", kl_value_str_at(r, "script", NULL));
+        field_string(L, "result", kl_value_str_at(r, "result", NULL));
+        field_string(L, "message", kl_value_str_at(r, "message", NULL));
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    kl_value_unref(v);
+    return 1;
+}
+
 static int dev_wait(lua_State *L)
 {
     cli_play *p = self(L);
@@ -79,7 +96,7 @@ static int dev_wait(lua_State *L)
 
 static void push_dev(lua_State *L, cli_play *p)
 {
-    static const luaL_Reg functions[] = {{"idle", dev_idle}, {"controllers", dev_controllers}, {"wait", dev_wait}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"idle", dev_idle}, {"controllers", dev_controllers}, {"reloads", dev_reloads}, {"wait", dev_wait}, {NULL, NULL}};
     lua_newtable(L);
     lua_pushlightuserdata(L, p);
     luaL_setfuncs(L, functions, 1);

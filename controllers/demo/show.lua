@@ -113,6 +113,72 @@ if offering == 0 then
   io.stderr:write(("demo: no node offers anything; %s\n"):format(controllers()))
   return 1
 end
+
+-- ---------------------------------------------------------------- the policy changes while it runs
+
+local policy = dev.scripts[1]:gsub("[^/]*$", "batchresource.lua")
+
+local function read(path)
+  local file = assert(io.open(path, "rb"))
+  local text = file:read "a"
+  file:close()
+  return text
+end
+
+-- As editors save: aside, then renamed over.
+local function save(path, text)
+  local file = assert(io.open(path .. "~", "wb"))
+  file:write(text)
+  file:close()
+  assert(os.rename(path .. "~", path))
+end
+
+-- Waits for a reload with this result; its message, or nil.
+local function reloaded(result, seen)
+  for _ = 1, CONVERGE_WITHIN // LOOK_EVERY do
+    local list = dev.reloads()
+    if #list > seen and list[1].result == result then return list[1].message or "" end
+    if not dev.wait(LOOK_EVERY) then return nil end
+  end
+end
+
+local HALVED = [[
+local whole = M.calculate
+function M.calculate(input)
+  local result, why = whole(input)
+  local cpu = result and result.resources and result.resources[M.CPU]
+  if cpu then result.resources[M.CPU] = kube.qty(cpu):milli() // 2 .. "m" end
+  return result, why
+end
+return M
+]]
+
+-- With nobody at the keyboard the demo is the one who edits, in the copy that `make demo` runs.
+local function tour(shown)
+  local original = read(policy)
+  say("\nHalf of the processors, by an edit of %s while it runs:", policy)
+  save(policy, (original:gsub("return M%s*$", HALVED)))
+  if not reloaded("taken", 0) then return nil, "the edit was not taken" end
+  local now = settled()
+  if not now then return nil, "the cluster has not settled after the edit" end
+  say("\n%s", cluster.format(shown, now))
+  say "The same file, broken by the next edit:"
+  save(policy, original .. "\nlocal M = {")
+  local message = reloaded("refused", 1)
+  if not message then return nil, "the broken edit was not refused" end
+  say("Refused: %s\nGeneration %d runs on.", message, generation())
+  save(policy, original)
+  if not reloaded("taken", 2) then return nil, "the mended file was not taken" end
+  say("Mended: generation %d runs.", generation())
+  return true
+end
+
+local is_copy = not dev.scripts[1]:find "^controllers/"
+if not dev.tty and is_copy then
+  local ok, problem = tour(rows)
+  if not ok then io.stderr:write(("demo: %s; %s\n"):format(problem, controllers())) end
+  return ok and 0 or 1
+end
 if not dev.tty then return 0 end
 
 say([[
@@ -120,12 +186,15 @@ say([[
 The agents keep reporting. Try, from another terminal:
   kubectl --server %s get nodes -o custom-columns=NODE:.metadata.name,BATCH:.status.allocatable.'kubernetes\.io/batch-cpu'
   kubectl --server %s -n koordinator-system edit configmap slo-controller-config   # cpuReclaimThresholdPercent: 80
-  $EDITOR controllers/koordinator/batchresource.lua                                # saved is loaded; broken is refused
-Ctrl-C ends it.]], dev.server, dev.server)
+  $EDITOR %s                                # saved is loaded; broken is refused
+Ctrl-C ends it.]], dev.server, dev.server, policy)
 
-local shown, seen, at = rows, generation(), os.time()
+local shown, seen, at, told = rows, generation(), os.time(), #dev.reloads()
 while dev.wait(1) do
   local newer = generation() > seen
+  local reloads = dev.reloads()
+  if #reloads > told and reloads[1].result == "refused" then say("\nRefused: %s\nGeneration %d runs on.", reloads[1].message, generation()) end
+  told = #reloads
   if newer or os.time() - at >= SHOW_EVERY then
     if newer then
       seen = generation()

@@ -21,8 +21,8 @@ local SILENT, RESERVE = "edge-02", "reserve-01"
 
 -- The recipe of `make demo`, with the controllers at `dir`.
 local function demo_command(dir)
-  local recipe = assert(process.read "Makefile":match "\ndemo:[^\n]*\n\t@%$%(BIN%) (.-[^\\])\n", "the Makefile's target demo")
-  return KUBELUA .. " " .. recipe:gsub("\\\n%s*", ""):gsub("controllers/", function() return dir .. "/" end)
+  local recipe = assert(process.read "Makefile":match "\ndemo:.-\n\t@%$%(BIN%) (.-[^\\])\n", "the Makefile's target demo")
+  return KUBELUA .. " " .. recipe:gsub("\\\n%s*", ""):gsub("build/demo/", function() return dir .. "/" end)
 end
 
 -- ---------------------------------------------------------------- what it must say
@@ -145,6 +145,32 @@ describe("`make demo` with nobody watching", function()
     assert.equal("agent silent", rows[SILENT].note)
     assert.same({ "-", "-", "-", "-" }, rows[RESERVE].after)
     assert.truthy(text:find(("%d of %d nodes offer"):format(#loaded.Node - 2, #loaded.Node), 1, true), text)
+  end)
+end)
+
+describe("`make demo` with nobody watching, on controllers of its own", function()
+  local dir, text, code, from, to
+  lazy_setup(function()
+    dir, from = process.tmpname ".controllers", os.time()
+    assert(select(2, process.run(("cp -R controllers %s"):format(process.quote(dir)))) == 0)
+    text, code = process.run(demo_command(dir) .. " </dev/null 2>&1")
+    to = os.time()
+  end)
+
+  it("edits the policy and shows what the nodes offer then, without a restart", function()
+    assert.equal(0, code, text)
+    local edited = text:match "Half of the processors.-\n\n(.-)\nThe same file, broken"
+    local rows = last_table(assert(edited, text))
+    for _, node in ipairs(loaded.Node) do
+      local got = table.concat(rows[node.metadata.name].after, ", ")
+      assert.is_true(right_between(node, from, to, 0.5)[got], ("%s offers %s\n%s"):format(node.metadata.name, got, text))
+    end
+  end)
+
+  it("shows that a broken policy is refused, with the place of the mistake, and leaves the file as it was", function()
+    assert.truthy(text:find("Refused: [^\n]*batchresource%.lua:%d+: "), text)
+    assert.truthy(text:find("Mended", 1, true), text)
+    assert.is_true(process.read(dir .. "/koordinator/batchresource.lua") == process.read "controllers/koordinator/batchresource.lua")
   end)
 end)
 

@@ -131,8 +131,8 @@ servers.each(function(name, start)
       controller.finish(p)
     end)
 
-    local function reload(run, ...)
-      return process.run(("%s reload --pid %d %s 2>&1"):format(KUBELUA, run.pid, table.concat({ ... }, " ")))
+    local function reload(p, ...)
+      return process.run(("%s reload --pid %d %s 2>&1"):format(KUBELUA, p.pid, table.concat({ ... }, " ")))
     end
 
     it("are loaded again by a command, whose status says what came of it", function()

@@ -16,6 +16,7 @@
 #include "run/fleet.h"
 #include "run/flight.h"
 #include "run/inspect.h"
+#include "run/probation.h"
 #include "run/record.h"
 #include "embedded.h"
 #include "play.h"
@@ -40,7 +41,7 @@ typedef struct session {
     size_t max_object, max_shards, flight_bytes;
     const char *reload_keys_word;
     kl_reload_keys reload_keys;
-    kl_time reload_deadline;
+    kl_time reload_deadline, rollback_window;
     kl_time grace, lease, renew, retry;
     bool metrics_auth, trace_requests, http1, no_protobuf, elect, elect_each, keep_managed_fields, watch_list;
     kl_webhook_options webhooks;
@@ -119,6 +120,7 @@ static int make_manager(session *s, size_t number)
     const kl_config *c = kl_client_config(s->clients[number]);
     kl_manager_options o = {.client = s->clients[number], .fleet = s->fleet, .cluster = number, .ns = s->ns, .workers = (int)s->workers, .workers_forced = s->workers > 0, .grace = s->grace,
         .reload_keys = s->reload_keys, .reload_deadline = s->reload_deadline,
+        .rollback_window = s->rollback_window ? s->rollback_window : -1, .broken = cli_scripts_broken, .broken_arg = s->loaded,
         .max_object = s->max_object, .flight_bytes = s->flight_bytes, .trace_requests = s->trace_requests, .metrics_cert_dir = number ? NULL : s->metrics_cert_dir, .metrics_auth = s->metrics_auth && !number, .drop_managed_fields = !s->keep_managed_fields && !s->dry_run, .dry_run = dry_run_of(s), .watch_list = s->watch_list, .metrics_address = number ? NULL : s->metrics, .health_address = number ? NULL : s->health,
         .record = s->recording, .changed = moved, .stuck = cli_leave_stuck, .webhooks = s->webhooks};
     if (s->dev && !s->webhooks.listen)
@@ -390,6 +392,7 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         {"--leader-elect-resource-namespace", "NAME", "namespace of the Lease (the context's)", CLI_STRING, &s->lease_ns},
         {"--leader-elect-identity", "TEXT", "who we are (host, process and a random part)", CLI_STRING, &s->identity},
         {"--reload-keys", "WORD", "which keys run again on new logic: all, failing or none (all; scripts say otherwise with on_reload)", CLI_STRING, &s->reload_keys_word},
+        {"--rollback-window", "DURATION", "for so long new logic is compared with the old, which comes back when it is much better (1m; 0s: never)", CLI_DURATION, &s->rollback_window},
         {"--reload-deadline", "DURATION", "how long runs on the old logic may go on after a reload (30s, or their timeout)", CLI_DURATION, &s->reload_deadline},
         {"--dry-run", "server", "write nothing, and log what would be written; =server: as the server's defaults and admission would have it", CLI_MAYBE, &s->dry_run},
         {"--grace-period", "DURATION", "how long running reconciles may finish at the end (30s)", CLI_DURATION, &s->grace},
@@ -434,12 +437,12 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
 
 int cli_run(int argc, char **argv)
 {
-    session s = {.command = "run", .level = "info"};
+    session s = {.command = "run", .level = "info", .rollback_window = KL_PROBATION_DEFAULT};
     return session_main(&s, cli_command_named("run"), argc, argv);
 }
 
 int cli_dev(int argc, char **argv)
 {
-    session s = {.command = "dev", .dev = true, .level = "info", .listen = "127.0.0.1:0"};
+    session s = {.command = "dev", .dev = true, .level = "info", .rollback_window = KL_PROBATION_DEFAULT, .listen = "127.0.0.1:0"};
     return session_main(&s, cli_command_named("dev"), argc, argv);
 }

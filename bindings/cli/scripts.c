@@ -21,6 +21,10 @@ typedef struct script {
     char **files;              /* what it was made of, NULL-terminated */
     char *refused;             /* message of the last refusal, so that it is told once */
     kl_program *program;       /* the generation that was taken last; NULL until there is one */
+    kl_program *before;        /* the one before it, should that have to come back; or NULL */
+    uint64_t taken_back;       /* digest of what ran and was taken back: not again by itself; 0: none */
+    int broken;                /* under the scripts' mu: a generation that is much worse than the one before; 0: none */
+    char *why;                 /* likewise: in words */
 } script;
 
 struct cli_scripts {
@@ -289,6 +293,62 @@ static kl_status replace(cli_scripts *s, int slot, kl_program *p, kl_err *err)
     return st;
 }
 
+/* --- going back ---------------------------------------------------------------------------------------------------------- */
+
+void cli_scripts_broken(void *arg, int slot, int generation, const char *controller, const char *why)
+{
+    cli_scripts *s = arg;
+    kl_lock(&s->mu);
+    for (size_t i = 0; i < s->n; i++)
+        if (s->v[i].slot == slot && s->v[i].broken != generation) {
+            s->v[i].broken = generation;
+            kl_free(s->v[i].why);
+            s->v[i].why = kl_sprintf("%s: %s", controller, why);
+        }
+    kl_unlock(&s->mu);
+    cli_poke();
+}
+
+static char *take_why(cli_scripts *s, script *sc)
+{
+    kl_lock(&s->mu);
+    char *why = sc->broken == sc->generation ? sc->why : NULL;
+    if (why)
+        sc->why = NULL;
+    kl_unlock(&s->mu);
+    return why;
+}
+
+/* The program before is a new generation. What was there meanwhile is not taken again until it changes or somebody asks for it. */
+static void go_back(cli_scripts *s, script *sc)
+{
+    kl_err err = KL_ERR_INIT;
+    char *why = take_why(s, sc);
+    if (!why || !sc->before) {
+        kl_free(why);
+        return;
+    }
+    if (replace(s, sc->slot, sc->before, &err)) {
+        kl_error("the logic before cannot come back", "script=%s error=%s", sc->path, kl_log_quoted(kl_err_message(&err)));
+        kl_err_fini(&err);
+        kl_free(why);
+        return;
+    }
+    kl_program_unref(sc->program);
+    sc->program = sc->before;
+    sc->before = NULL;
+    sc->taken_back = sc->digest;
+    sc->digest = lkl_program_digest(sc->program);
+    kl_error("the new logic is much worse than the one before it, which runs again; change it, or say `kubelua reload` to try it as it is", "script=%s generation=%d "
+        "taken_back=%d why=%s", sc->path, sc->program->generation, sc->generation, kl_log_quoted(why));
+    sc->generation = sc->program->generation;
+    tell(s, sc, KL_RELOAD_ROLLED_BACK, why);
+    kl_free(sc->refused);
+    sc->refused = why;
+}
+
+/* --- going on ------------------------------------------------------------------------------------------------------------ */
+
 /* It is the present one from now on. */
 static void take(cli_scripts *s, script *sc, kl_program *p, kl_builder *said)
 {
@@ -296,8 +356,10 @@ static void take(cli_scripts *s, script *sc, kl_program *p, kl_builder *said)
     kl_spec_diff(sc->program, p, &changes);
     sc->digest = lkl_program_digest(p);
     sc->generation = p->generation;
-    kl_program_unref(sc->program);
+    kl_program_unref(sc->before);
+    sc->before = sc->program;
     sc->program = kl_program_ref(p);
+    sc->taken_back = 0;
     tell(s, sc, KL_RELOAD_TAKEN, changes.len ? kl_buf_str(&changes) : NULL);
     answer(said, sc, "taken", changes.len ? kl_buf_str(&changes) : NULL);
     kl_info("loaded the next generation", "script=%s generation=%d%s%s", sc->path, p->generation, changes.len ? " changes=" : "",
@@ -326,7 +388,12 @@ static bool reload_one(cli_scripts *s, script *sc, bool asked, kl_builder *said)
         refuse(s, sc, &err, asked, said);
         return false;
     }
+    if (lkl_program_digest(p) == sc->taken_back && !asked) {
+        kl_program_unref(p);
+        return false;
+    }
     if (lkl_program_digest(p) == sc->digest) {
+        sc->taken_back = 0;
         leave_as_it_is(s, sc, asked, said);
     } else if (replace(s, sc->slot, p, &err)) {
         refuse(s, sc, &err, asked, said);
@@ -355,6 +422,8 @@ void cli_scripts_reload(cli_scripts *s, bool asked)
     kl_build_object(said);
     kl_build_key(said, "scripts");
     kl_build_array(said);
+    for (size_t i = 0; i < s->n; i++)
+        go_back(s, &s->v[i]);
     for (size_t i = 0; i < s->n; i++)
         others |= reload_one(s, &s->v[i], asked || n, said);
     kl_build_end(said);
@@ -439,6 +508,8 @@ void cli_scripts_free(cli_scripts *s)
         kl_free(s->v[i].refused);
         cli_mapscript_free(s->v[i].map);
         kl_program_unref(s->v[i].program);
+        kl_program_unref(s->v[i].before);
+        kl_free(s->v[i].why);
     }
     kl_free(s->v);
     kl_mutex_fini(&s->mu);

@@ -23,6 +23,8 @@ void cli_scripts_watch(cli_scripts *s, kl_manager **managers, size_t n);
 void cli_scripts_reload(cli_scripts *s, bool asked);
 /* POST /v1/reload. Until cli_scripts_unwatch; who asks afterwards is told so. s outlives the control's kl_control_close. */
 void cli_scripts_route(cli_scripts *s, kl_control *c);
+/* kl_manager_options.broken, arg being the cli_scripts: the next reload goes back to the logic before. Any thread. */
+void cli_scripts_broken(void *arg, int slot, int generation, const char *controller, const char *why);
 void cli_scripts_unwatch(cli_scripts *s);                          /* NULL is fine */
 void cli_scripts_free(cli_scripts *s);                              /* before the client that they were fetched with */
 

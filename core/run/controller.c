@@ -1,5 +1,6 @@
 /* controller.c - publishes generations and owns the workers that run them. */
 #include "run/controller.h"
+#include "run/probation.h"
 #include "run/holding.h"
 #include "run/leftover.h"
 
@@ -41,6 +42,7 @@ struct kl_controller {
     uint64_t resync_timer;
     kl_time resync;
     uint64_t resync_count;
+    kl_probation *probation;                       /* NULL: its generations are not compared */
     kl_triggers *triggers;                         /* `every` and `cron` of the current generation */
     char *told;                                    /* why the next generation waits, as last logged */
     atomic_bool turn;                              /* with turns: a key may be taken */
@@ -100,6 +102,12 @@ static void triggered(void *arg)
     enqueue_all(arg, KL_WHY_TRIGGER);
 }
 
+static void broken(void *arg, int generation, const char *why)
+{
+    kl_controller *c = arg;
+    c->env.broken(c->env.broken_arg, c->name, generation, why);
+}
+
 kl_controller *kl_controller_new(const kl_controller_env *env, const kl_controller_spec *spec)
 {
     kl_controller *c = kl_new(kl_controller);
@@ -112,6 +120,8 @@ kl_controller *kl_controller_new(const kl_controller_env *env, const kl_controll
     c->office = kl_office_enter(env->offices, spec->name, spec);
     c->elide = kl_elide_new(0);
     c->own_writes = kl_own_writes_new(c->name, c->queue, env->clock, c->metrics);
+    if (env->broken)
+        c->probation = kl_probation_new(&(kl_probation_options){.loop = env->loop, .clock = env->clock, .window = env->rollback_window, .broken = broken, .arg = c});
     c->triggers = kl_triggers_new(env->loop, env->clock, triggered, c);
     return c;
 }
@@ -293,7 +303,10 @@ static void owner_event(void *arg, const kl_news *n)
 static void owner_ran(void *arg, const kl_ran *r)
 {
     kl_controller *c = arg;
-    c->env.ran(c->env.ran_arg, r);
+    if (c->probation)
+        kl_probation_ran(c->probation, r);
+    if (c->env.ran)
+        c->env.ran(c->env.ran_arg, r);
 }
 
 static bool owner_turn(void *arg) { return atomic_load(&((kl_controller *)arg)->turn); }
@@ -311,7 +324,7 @@ static size_t wanted_workers(kl_controller *c, const kl_controller_spec *s)
 
 static kl_worker *worker_new(kl_controller *c, int number)
 {
-    return kl_worker_new(&(kl_worker_owner){.ran = c->env.ran ? owner_ran : NULL, .turn = c->env.turns ? owner_turn : NULL,
+    return kl_worker_new(&(kl_worker_owner){.ran = c->env.ran || c->probation ? owner_ran : NULL, .turn = c->env.turns ? owner_turn : NULL,
         .turn_over = c->env.turns ? owner_turn_over : NULL, .logic = owner_logic, .logic_unref = owner_logic_unref, .is_current = owner_is_current, .object = owner_object, .resolve = owner_resolve,
         .resource = owner_resource, .event = owner_event, .ended = owner_ended, .answer = owner_answer, .trace = owner_trace, .more = owner_more, .arg = c, .name = c->name, .queue = c->queue, .own_writes = c->env.imagine ? NULL : c->own_writes, .door = c->env.door, .fleet = c->env.fleet, .cluster = c->env.cluster, .gate = atomic_load(&c->gate), .clock = c->env.clock,
         .metrics = c->metrics, .elide = c->env.imagine ? NULL : c->elide, .imagine = c->env.imagine, .witnesses = c->env.witnesses, .tenure = kl_office_tenure(c->office), .trace_requests = c->env.trace_requests,
@@ -420,6 +433,11 @@ static void publish(kl_controller *c)
     if (!c->moving)
         take_part(c, l->spec);
     kl_holding_fit(fresh, NULL, atomic_load(&c->gate));
+    if (c->probation && (!old || reloaded)) {
+        kl_workqueue_stats q;
+        kl_workqueue_stats_get(c->queue, kl_clock_now(c->env.clock), &q);
+        kl_probation_published(c->probation, l->generation, q.failing + q.resting);
+    }
     run_again(c, fresh, reloaded);
     kl_workqueue_set_backoff(c->queue, &l->spec->backoff);
     resync_arm(c);
@@ -593,6 +611,8 @@ void kl_controller_free(kl_controller *c)
     c->stopped = true;
     kl_loop_timer_cancel(c->env.loop, c->resync_timer);
     kl_triggers_free(c->triggers);
+    if (c->probation)
+        kl_probation_free(c->probation);
     part(c);
     kl_office_leave(c->office);
     if (c->moving)

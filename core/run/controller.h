@@ -26,6 +26,10 @@ typedef struct kl_controller_env {         /* what the manager lends to all its 
     int workers;
     bool workers_forced, trace_requests;
     kl_reload_keys reload_keys;            /* where the spec says nothing */
+    kl_time rollback_window;               /* see kl_probation_options */
+    /* On the loop: a generation is much worse than the one before it. NULL: nobody cares. */
+    void (*broken)(void *arg, const char *controller, int generation, const char *why);
+    void *broken_arg;
     kl_time reload_deadline;               /* of runs on an old generation; 0: see kl_worker_owner */
     void (*event)(void *arg, const kl_news *n);   /* any thread */
     void *event_arg;

@@ -119,6 +119,28 @@ static void record(void *arg, const kl_news *n)
         kl_recorder_event(m->recorder, n);
 }
 
+/* Whose newest program has a controller, or a webhook, of that name. */
+static bool has(const slot *s, const char *name)
+{
+    for (size_t i = 0; i < s->program->n_specs; i++)
+        if (!strcmp(s->program->specs[i].name, name))
+            return true;
+    for (size_t i = 0; i < s->program->n_hooks; i++)
+        if (!strcmp(s->program->hooks[i].as.name, name))
+            return true;
+    return false;
+}
+
+static void broken(void *arg, const char *controller, int generation, const char *why)
+{
+    kl_manager *m = arg;
+    for (size_t i = 0; i < m->n_slots && !m->stopping; i++)
+        if (m->slots[i]->generation == generation && has(m->slots[i], controller)) {
+            m->o.broken(m->o.broken_arg, (int)i, generation, controller, why);
+            return;
+        }
+}
+
 static void retired_free(kl_controller *c)
 {
     kl_controller_join(c);
@@ -222,6 +244,7 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
     m->env = (kl_controller_env){.client = o->client, .clock = m->clock, .loop = m->loop, .mapper = m->mapper, .caches = m->caches, .door = m->door, .fleet = o->fleet, .cluster = o->cluster,
         .metrics = m->metrics, .workers = o->workers, .workers_forced = o->workers_forced, .trace_requests = o->trace_requests, .reload_keys = o->reload_keys, .reload_deadline = o->reload_deadline, .event = record, .event_arg = m, .turns = o->turns,
         .imagine = kl_dryrun_imagination(m->dryrun), .witnesses = &m->witnesses, .flight = m->flight, .ran = o->ran, .ran_arg = o->seen_arg, .changed = advance,
+        .rollback_window = o->rollback_window, .broken = o->broken ? broken : NULL, .broken_arg = m,
         .changed_arg = m};
     if (m->flight) {
         kl_witness flight = kl_flight_witness(m->flight);

@@ -41,6 +41,11 @@ typedef struct kl_manager_options {                /* kl_manager_new copies the 
     bool workers_forced;
     kl_time grace;                                 /* 0: 30 s */
     kl_reload_keys reload_keys;                    /* what runs again on new logic, where the spec says nothing */
+    kl_time rollback_window;                       /* see kl_probation_options; for `broken` alone */
+    /* The generation of a slot is much worse than the one before it (run/breaker.h): the owner may want to replace it with that. On a thread of the
+     * manager's; must not wait, nor call the manager. NULL: generations are not compared. */
+    void (*broken)(void *arg, int slot, int generation, const char *controller, const char *why);
+    void *broken_arg;
     kl_time reload_deadline;                       /* how long runs on old logic may go on, see kl_worker_owner; 0: 30 s, or their `timeout` */
     size_t max_object;                             /* 0: 16 MiB */
     size_t flight_bytes;                           /* what the flight recorder keeps of runs; 0: KL_FLIGHT_BYTES, KL_FLIGHT_OFF: nothing */

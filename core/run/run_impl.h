@@ -65,6 +65,8 @@ struct kl_run {
     kl_reader *view;       /* the caches behind that */
     void *record;          /* of it, for the shadow (run/shadow.c) */
     unsigned asked;        /* so many questions so far */
+    bool asks_write;       /* the last one is a write that counts */
+    bool wrote, excused;   /* see kl_ran */
     kl_time asked_at;      /* the last one */
     void *strip;           /* the flight recorder's */
     kl_status reply_status;

@@ -42,14 +42,22 @@ void kl__tell_gone(const kl_worker *w, const char *key)
 void kl__tell_asked(kl_run *r, kl_asked *x)
 {
     x->number = ++r->asked;
+    r->asks_write = x->op && kl_verb_is_write(x->op->verb) && !x->op->dry_run;
     if (!kl_run_watched(r))
         return;
     r->asked_at = kl_clock_now(r->w->o.clock);
     TELL(r, asked, r, x);
 }
 
+static bool is_servers_fault(kl_status st)
+{
+    return st == KL_ETHROTTLED || st == KL_ESERVER || st == KL_ETIMEOUT || st == KL_ECONNECT || st == KL_ECLOSED;
+}
+
 void kl__tell_answered(kl_run *r, kl_answered *x)
 {
+    r->wrote |= r->asks_write && !x->status && x->code;
+    r->excused |= is_servers_fault(x->status);
     if (!kl_run_watched(r))
         return;
     x->number = r->asked;              /* a run waits for one answer at a time */

@@ -214,7 +214,7 @@ static void give_up(kl_run *r)
 static void tell_put_back(kl_run *r, kl_time now)
 {
     kl__tell_ended(r, &(kl_ran){.controller = r->w->o.name, .key = r->key, .id = kl_run_id(r), .message = r->message, .after = -1, .started = r->started, .ended = now,
-        .attempt = r->attempt, .put_back = true});
+        .attempt = r->attempt, .generation = r->gen->logic->generation, .wrote = r->wrote, .excused = r->excused, .put_back = true});
 }
 
 /* What it was refused somebody else does; but should we lead again, its key is looked at again. No error, no backoff, no outcome. */
@@ -233,7 +233,7 @@ static void tell_ran(kl_run *r, kl_time after, kl_time now)
 {
     kl_worker *w = r->w;
     kl_ran x = {.controller = w->o.name, .key = r->key, .id = "", .message = r->message, .traceback = r->traceback, .result = r->result, .after = after,
-        .started = r->started, .ended = now, .attempt = r->attempt};
+        .started = r->started, .ended = now, .attempt = r->attempt, .generation = r->gen->logic->generation, .wrote = r->wrote, .excused = r->excused};
     if (w->o.ran || kl_run_watched(r))
         x.id = kl_run_id(r);
     if (w->o.ran)

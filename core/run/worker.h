@@ -38,6 +38,9 @@ struct kl_ran {
     kl_time started, ended;            /* monotonic */
     int attempt;
     const char *traceback;             /* of an error, where there is one */
+    int generation;
+    bool wrote;                        /* the server took a write of it */
+    bool excused;                      /* a call of it failed for reasons of the server's: no answer, 429, 5xx */
     bool put_back;                     /* it was ended: not the leader any more, or the process stops. Its key stays in the queue; result and after say nothing */
 };
 

@@ -43,6 +43,9 @@ typedef struct kl_past_run {
     int64_t epoch;
     kl_time at;                        /* wall time */
     const kl_value *object;
+    const char *why;                   /* kl_why_name, or NULL */
+    const kl_value *by;                /* of the object that woke it: apiVersion, kind, names, version; or NULL */
+    unsigned events;
     kl_past_saws gets, lists, believed;
     kl_time *clocks; size_t n_clocks;
     kl_past_asked *asked; size_t n_asked;

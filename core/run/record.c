@@ -371,6 +371,26 @@ static void run_begin_locked(kl_record *r, const char *what, kl_run *run) KL_REQ
     put_text(&r->line, "r", kl_run_id(run));
 }
 
+/* What woke the key: of an object, what ctx.trigger tells. */
+static void put_cause(kl_buf *b, const kl_run *run)
+{
+    const kl_value *o;
+    unsigned events;
+    put_text(b, "why", kl_why_name(kl_run_cause(run, &o, &events)));
+    put_number(b, "events", events);
+    if (!o)
+        return;
+    kl_buf_puts(b, ",\"by\":{\"metadata\":{\"name\":");
+    const kl_value *name = kl_value_get(kl_value_get(o, "metadata"), "name");
+    kl_value_encode(name, b);
+    put_text(b, "namespace", kl_object_namespace(o));
+    put_text(b, "resourceVersion", kl_object_rv(o));
+    kl_buf_putc(b, '}');
+    put_text(b, "apiVersion", kl_object_api_version(o));
+    put_text(b, "kind", kl_object_kind(o));
+    kl_buf_putc(b, '}');
+}
+
 static void on_began(void *arg, kl_run *run)
 {
     kl_record *r = arg;
@@ -388,6 +408,7 @@ static void on_began(void *arg, kl_run *run)
     put_number(&r->line, "generation", kl_run_generation(run));
     put_number(&r->line, "epoch", kl_run_epoch(run));
     put_number(&r->line, "o", (int64_t)o);
+    put_cause(&r->line, run);
     end_locked(r);
     kl_unlock(&r->mu);
 }

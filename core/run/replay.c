@@ -54,6 +54,14 @@ static const kl_value *owner_object(void *arg, kl_logic *l, const char *key)
     return live ? kl_value_ref(live->past->object) : NULL;
 }
 
+static uint8_t why_of(const char *name)
+{
+    for (int w = KL_WHY_UNKNOWN; name && w <= KL_WHY_REQUEST; w++)
+        if (!strcmp(name, kl_why_name((kl_why)w)))
+            return (uint8_t)w;
+    return KL_WHY_UNKNOWN;
+}
+
 static void heard_began(void *arg, kl_run *r)
 {
     kl__live *l = ((kl__engine *)arg)->now;
@@ -61,6 +69,9 @@ static void heard_began(void *arg, kl_run *r)
     r->attempt = l->past->attempt;
     r->epoch = l->past->epoch;
     snprintf(r->id, sizeof r->id, "%s", l->past->id);
+    l->item = r->item;
+    r->item.cause = (kl_cause){.what = kl_value_id(l->past->by), .why = why_of(l->past->why)};
+    r->item.events = l->past->events;
 }
 
 static void heard_ended(void *arg, kl_run *r, const kl_ran *x)
@@ -68,6 +79,7 @@ static void heard_ended(void *arg, kl_run *r, const kl_ran *x)
     kl__live *l = ((kl__engine *)arg)->now;
     if (!l)                            /* the end of it all */
         return;
+    r->item = l->item;                 /* the queue's again */
     l->run = NULL;
     l->over = true;
     l->result = x->result;

@@ -44,6 +44,7 @@ typedef struct kl__live {              /* a run of the recording, running again 
     kl_past_run *past;
     struct kl__crew *worker;
     kl_run *run;                       /* while it lasts */
+    kl_queue_item item;                /* as the queue gave it */
     bool over;
     bool late;                         /* it began after `until`: it runs for what it leaves behind, and is not told */
     kl__wait waits;

@@ -46,6 +46,7 @@ return kube.controller {
       m.data.count = tostring(count + 1)
       m.data.seen = #same .. " red, run " .. runs
       m.data.when = os.date("%H:%M:%S") .. " " .. tostring(ctx:now()) .. " " .. os.time()
+      m.data.why = ctx.trigger.reason .. " " .. tostring(ctx.trigger.key) .. " " .. ctx.trigger.events
       m.data.chance = math.random(1000000) .. " " .. kube.generate_name("x-") .. " " .. math.random()
     end)
     return { requeue_after = "30ms" }

@@ -64,13 +64,20 @@ servers.only_real(function(name, start)
     end)
 
     it("is accepted with everything switched on", function()
-      local _, out = applied(table.concat({ HELLO, RULES, "--set metrics.podMonitor=true,webhooks.enabled=true,shards=auto,logFormat=text",
+      local _, out = applied(table.concat({ HELLO, RULES, "--set metrics.podMonitor=true,webhooks.enabled=true,shards=auto,logFormat=text,dashboard.enabled=true,dashboard.tokenSecret=t",
         "--set-json 'extraArgs=[\"--workers\",\"4\"]'", "--set podAnnotations.a=b,nodeSelector.c=d,serviceAccount.annotations.e=f", "--set 'imagePullSecrets[0].name=x'",
         "--set 'tolerations[0].operator=Exists'", "--set-json 'namespacedRules=[{\"apiGroups\":[\"\"],\"resources\":[\"pods\"],\"verbs\":[\"list\"]}]'" }, " "), "--dry-run=server")
       for _, what in ipairs { "deployment.apps/demo", "podmonitor.monitoring.coreos.com/demo", "service/demo-webhook", "poddisruptionbudget.policy/demo",
         "configmap/demo-scripts", "clusterrole.rbac.authorization.k8s.io/apps-demo", "role.rbac.authorization.k8s.io/demo" } do
         assert.truthy(out:find(what, 1, true), what .. " is not in\n" .. out)
       end
+    end)
+
+    it("serves the dashboard to the pod's own address alone, when told to", function()
+      assert.is_nil(rendered(HELLO):find("dashboard", 1, true))
+      local text = rendered(HELLO .. " --set dashboard.enabled=true")
+      assert.truthy(text:find("- --dashboard=127.0.0.1:8082\n", 1, true), text)
+      assert.is_nil(text:find("dashboard-token", 1, true), text)
     end)
 
     -- Waits until the server lets the spec's user do what these roles say, then runs the Deployment's words as that user. `scripts` is where

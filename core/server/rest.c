@@ -15,6 +15,7 @@
 #include "model/yaml.h"
 #include "server/admission.h"
 #include "server/fault.h"
+#include "server/limits.h"
 #include "server/review.h"
 #include "server/scale.h"
 #include "server/status.h"
@@ -136,7 +137,10 @@ static bool find(kl_server *s, char **w, size_t n, kl__call *c)
 
 static kl_status parse_body(const char *text, size_t n, bool yaml, const char *what, const kl_value **out, kl_err *err)
 {
-    kl_status st = yaml ? kl_yaml_decode("the request body", text, n, out, err) : kl_value_decode(text, n, out, err);
+    kl_status st = kl__limits_body(n, err);
+    if (st)
+        return st;
+    st = yaml ? kl_yaml_decode("the request body", text, n, out, err) : kl_value_decode(text, n, out, err);
     if (st) {
         char *why = kl_strdup(kl_err_message(err));
         st = kl__fail_bad_request(err, "%s: %s", what, why);

@@ -15,7 +15,7 @@
 #include "server/edit.h"
 
 struct kl__store {
-    uint64_t rv;
+    uint64_t rv, birth;         /* the latest, and that before the first */
     size_t history;
     kl__store_listener *changed;
     void *arg;
@@ -66,6 +66,7 @@ void kl__store_free(kl__store *s)
     kl_free(s);
 }
 
+void kl__store_begin(kl__store *s, uint64_t rv) { s->rv = s->birth = rv; }
 uint64_t kl__store_rv(const kl__store *s) { return s->rv; }
 uint64_t kl__store_step(kl__store *s) { return ++s->rv; }
 
@@ -77,6 +78,7 @@ kl__bucket *kl__store_bucket(kl__store *s, const char *group, const char *plural
         b = kl_new(kl__bucket);
         b->group = kl_strdup(group);
         b->plural = kl_strdup(plural);
+        b->forgotten = s->birth;
         kl_list_init(&b->watches);
         if (s->len == s->cap) {
             s->cap = s->cap ? s->cap * 2 : 128;

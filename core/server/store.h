@@ -40,6 +40,8 @@ typedef void kl__store_listener(void *arg, kl__bucket *b, const kl__change *c);
 
 kl__store *kl__store_new(size_t history, kl__store_listener *changed, void *arg);
 void kl__store_free(kl__store *s);
+/* Before the first bucket: versions begin above `rv`, and what is not above it is of another life, of which nothing is known. */
+void kl__store_begin(kl__store *s, uint64_t rv);
 uint64_t kl__store_rv(const kl__store *s);
 uint64_t kl__store_step(kl__store *s);                  /* a resource version at which nothing changes; returns it */
 kl__bucket *kl__store_bucket(kl__store *s, const char *group, const char *plural);     /* made when absent; lives as long as s */

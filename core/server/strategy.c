@@ -10,6 +10,7 @@
 #include "model/object.h"
 #include "server/csr.h"
 #include "server/events.h"
+#include "server/limits.h"
 #include "server/defaults.h"
 #include "server/edit.h"
 #include "server/lifecycle.h"
@@ -348,6 +349,7 @@ void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_valu
     if (among(c->kind, " admissionregistration.k8s.io/mutatingwebhookconfigurations admissionregistration.k8s.io/validatingwebhookconfigurations "))
         kl__admission_validate_config(o, causes);
     kl__validate_metadata(o, causes);
+    kl__limits_validate(c->kind, o, causes);
     if (among(c->kind, " apiextensions.k8s.io/customresourcedefinitions "))
         kl__crd_validate(c->s, old, o, causes);
 }

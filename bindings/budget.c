@@ -84,11 +84,6 @@ static void look(lua_State *L, lua_Debug *ar)
         end(s, L);
 }
 
-bool lkl_budget_over(lua_State *L)
-{
-    return kl_guard_over(&lkl_state_of(L)->budget.guard) != KL_OVER_NOT;
-}
-
 void lkl_budget_check(lua_State *L)
 {
     lkl_state *s = lkl_state_of(L);

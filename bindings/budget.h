@@ -51,9 +51,7 @@ lua_State *lkl_budget_switch(struct lkl_state *s, lua_State *co);
 /* No hook is left on co from a turn that was over: it may be used for another key. */
 void lkl_budget_clean(struct lkl_state *s, lua_State *co);
 
-/* Whether the turn under way is over: errors that pass by are to be passed on. */
-bool lkl_budget_over(lua_State *L);
-/* Raises if it is. */
+/* Raises the budget's error when the turn under way is over. Who catches errors of the script asks this first. */
 void lkl_budget_check(lua_State *L);
 
 /* For C functions that may loop for long on a script's behalf (a matcher, a repetition, a walk through a table): says that `steps` more were done,

@@ -156,10 +156,12 @@ static int collect(lua_State *L)
     }
 }
 
-/* What ends the key is not the script's to catch: a spent budget, and a state that is full. */
-static bool passes(lua_State *L, int status)
+/* What ends the key is not the script's to catch: a spent budget, whatever was raised meanwhile, and a state that is full. */
+static void pass_on(lua_State *L, int status)
 {
-    return status == LUA_ERRMEM || lkl_budget_over(L);
+    lkl_budget_check(L);
+    if (status == LUA_ERRMEM)
+        lua_error(L);
 }
 
 static int pcall_done(lua_State *L, int status, lua_KContext ctx)
@@ -167,8 +169,7 @@ static int pcall_done(lua_State *L, int status, lua_KContext ctx)
     (void)ctx;
     if (status == LUA_OK || status == LUA_YIELD)
         return lua_gettop(L);              /* true, as it was laid down, and the results */
-    if (passes(L, status))
-        return lua_error(L);
+    pass_on(L, status);
     lua_pushboolean(L, false);
     lua_insert(L, -2);
     return 2;
@@ -191,8 +192,7 @@ static int xpcall_done(lua_State *L, int status, lua_KContext ctx)
         lua_replace(L, 1);                 /* f's place: {true, results...} */
         return lua_gettop(L);
     }
-    if (passes(L, status))
-        return lua_error(L);
+    pass_on(L, status);
     lua_pushvalue(L, 1);                   /* the handler */
     lua_insert(L, -2);
     lua_call(L, 1, 1);

@@ -188,7 +188,7 @@ const kl_value *kl_redact(const kl_redaction *r, const char *kind, const kl_valu
     const kl_value *items = kl_value_get(v, "items");
     if (kl_value_type(v) == KL_ARRAY)
         return is_secret(kind) ? redact_each(r, kind, v, redact_step) : kl_value_ref(v);
-    if (kl_value_type(items) == KL_ARRAY && says && strlen(says) > 4 && !strcmp(says + strlen(says) - 4, "List")) {
+    if (kl_value_type(items) == KL_ARRAY && says && strlen(says) >= 4 && !strcmp(says + strlen(says) - 4, "List")) {
         const kl_value *y = redact_each(r, !strcmp(says, "SecretList") ? "v1/Secret" : kind, items, NULL), *out = kl_value_with(v, "items", y);
         kl_value_unref(y);
         return out;

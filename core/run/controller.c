@@ -188,7 +188,10 @@ static void moved(void *arg, kl_claims *before)
 
 static void take_part(kl_controller *c, const kl_controller_spec *s)
 {
-    atomic_store(&c->gate, kl_office_gate(c->office, atomic_load(&c->gate), s, moved, c));
+    kl_gate *had = atomic_load(&c->gate), *g = kl_office_gate(c->office, had, s, moved, c);
+    if (g && !had)
+        kl_holding_begin(c->current, g);
+    atomic_store(&c->gate, g);
 }
 
 static void part(kl_controller *c)

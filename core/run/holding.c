@@ -48,6 +48,7 @@ void kl__holding_end(kl_wiring *w)
     if (w->spaces.cache)
         kl_cache_release(w->spaces.cache);
     kl_texts_free(w->held);
+    kl_texts_free(w->awaited);
 }
 
 static char **listed_spaces(kl_informer *i)
@@ -153,7 +154,7 @@ bool kl__holding_advance(kl_wiring *w)
         w->spaces.sub = kl_informer_subscribe(w->spaces.informer, &(kl_handler){.on_event = spaces_event, .on_lull = spaces_changed, .arg = w});
     }
     bool ready = !w->spaces.cache || (w->spaces.informer && kl_informer_synced(w->spaces.informer));
-    for (char **ns = w->held; ns && *ns; ns++)
+    for (char **ns = w->awaited; ns && *ns; ns++)
         ready &= !misses(w, *ns);
     return ready;
 }
@@ -220,6 +221,25 @@ static void cover(kl_wiring *w, kl_gate *g)
     kl_texts_free(names);
 }
 
+/* What the gate knows of is of those that were there before. */
+void kl_holding_begin(kl_wiring *current, kl_gate *g)
+{
+    kl_gate_cover(g, current->o.divided ? (char *[]){NULL} : NULL);
+}
+
+/* Where keys run now they are to run in the next one; a namespace that may not be read holds up nobody. */
+static void await(kl_wiring *next, kl_gate *g)
+{
+    char **names = kl_new_array(char *, kl_texts_len(next->held) + 1);
+    size_t n = 0;
+    for (char **ns = next->held; ns && *ns; ns++)
+        if (kl_gate_covers(g, *ns))
+            names[n++] = *ns;
+    kl_texts_free(next->awaited);
+    next->awaited = kl_texts_set(names, n);
+    kl_free(names);
+}
+
 void kl_holding_fit(kl_wiring *current, kl_wiring *next, kl_gate *g)
 {
     if (!g)
@@ -227,8 +247,10 @@ void kl_holding_fit(kl_wiring *current, kl_wiring *next, kl_gate *g)
     kl_claims *c = kl_gate_claims(g);
     if (current)
         hold(current, c, kl_gate_drained(g));
-    if (next)
+    if (next) {
         hold(next, c, true);
+        await(next, g);
+    }
     kl_claims_unref(c);
     if (current)
         cover(current, g);

@@ -11,6 +11,8 @@
 #include "run/gate.h"
 #include "run/wiring.h"
 
+/* A gate that the controller of `current` has just been given. */
+void kl_holding_begin(kl_wiring *current, kl_gate *g);
 /* Whenever claims, caches or wirings may have changed. Any of the three may be NULL; `next` is not published yet. Where `current` is not
  * divided the gate lets all keys pass that are ours. */
 void kl_holding_fit(kl_wiring *current, kl_wiring *next, kl_gate *g);

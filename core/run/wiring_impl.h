@@ -83,6 +83,7 @@ struct kl_wiring {
     kl_mapper_state *mapper;           /* NULL when no spec names a function */
     char *problem;                     /* a wrong index, or a resource that cannot be divided */
     char **held;                       /* loop only: divided: the namespaces that its caches were told to hold: a set. NULL: none */
+    char **awaited;                    /* of these, before it is published: where it has to be ready. NULL: nowhere */
     struct {                           /* divided, where nobody has named the namespaces: all that there are */
         kl_cache *cache;
         kl_informer *informer;         /* a reference */

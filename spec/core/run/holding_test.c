@@ -383,6 +383,32 @@ static void a_new_generation_takes_over_when_it_holds_as_much(void **state)
     teardown(&w);
 }
 
+static void a_namespace_that_may_not_be_read_holds_up_no_new_generation(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w);
+    start(&w);
+    claim(&w, alone, 1);
+    for (int k = APP; k <= SECRET; k++)
+        list(&w, k, mine, "x");
+    fake_fails(source(&w, APP, theirs), KL_EFORBIDDEN, 403);
+    fake_fails(source(&w, SECRET, theirs), KL_EFORBIDDEN, 403);
+    fit(&w);
+    assert_string_equal(taken(&w), key(mine, "x"));
+    kl_wiring *next = wire(&w, 2);
+    kl_holding_fit(w.w, next, w.gate);
+    pump(&w);
+    assert_true(kl_wiring_advance(next));
+    kl_wiring_retire(next);
+    kl_holding_begin(w.w, w.gate);                 /* a place among the replicas that it had before, and left */
+    assert_int_equal(kl_gate_covered(w.gate), 0);
+    fit(&w);
+    assert_int_equal(kl_gate_covered(w.gate), 1);
+    assert_string_equal(taken(&w), key(mine, "x"));
+    teardown(&w);
+}
+
 static void reads_of_what_is_elsewhere_say_so(void **state)
 {
     (void)state;
@@ -498,6 +524,7 @@ int main(void)
         cmocka_unit_test(what_is_not_wanted_goes_when_its_last_run_has_ended),
         cmocka_unit_test(who_is_none_of_the_replicas_for_a_while_keeps_what_it_has),
         cmocka_unit_test(a_new_generation_takes_over_when_it_holds_as_much),
+        cmocka_unit_test(a_namespace_that_may_not_be_read_holds_up_no_new_generation),
         cmocka_unit_test(reads_of_what_is_elsewhere_say_so),
         cmocka_unit_test(namespaces_that_nobody_named_are_those_that_there_are),
         cmocka_unit_test(a_resource_without_namespaces_cannot_be_divided),

@@ -355,6 +355,8 @@ void kl_informer_stats_get(kl_informer *i, kl_informer_stats *out)
         out->message = kl_strdup(f->message);
         out->namespace_ = kl_strdup(f->ns);
         out->failure = f->failure;
+    } else {
+        out->last_event = 0;                      /* nobody waits for anything to be said */
     }
     kl_unlock(&i->mu);
     out->lists = sums.counts.lists;

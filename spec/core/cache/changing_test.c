@@ -229,10 +229,17 @@ static void one_that_goes_takes_its_objects_and_tells_nobody(void **state)
     fake_event(&w.f[B], "MODIFIED", pod("b", "x", 30));
     assert_heard(&w, "~b/x");
     kl_informer_drop_part(w.i, "never");
+    kl_informer_stats s;
+    kl_informer_stats_get(w.i, &s);
+    assert_true(s.last_event > 0);
+    kl_informer_stats_fini(&s);
     kl_informer_drop_part(w.i, "b");
     pump(&w);
     assert_int_equal(kl_informer_count(w.i), 0);
     assert_true(kl_informer_synced(w.i));
+    kl_informer_stats_get(w.i, &s);
+    assert_int_equal(s.last_event, 0);             /* a lag of nothing would only grow */
+    kl_informer_stats_fini(&s);
     teardown(&w);
 }
 

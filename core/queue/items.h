@@ -35,6 +35,7 @@ typedef struct kl_item {
     uint32_t place;               /* in an agenda: waiting, queued in rank order, or put back */
     int32_t priority;             /* the highest asked for since it was handed out */
     int32_t failures;             /* rate-limited adds since forget */
+    int32_t blameless;            /* of these, those that were no failures */
     uint32_t cause, again_cause;  /* what its entry is for, opaque and owned; running: of what is running, and of what was added since. 0: nothing */
     uint16_t events, again_events;      /* adds that are in the entry, retries aside */
     uint32_t key_len;

@@ -372,12 +372,14 @@ static bool catch_up_locked(kl_workqueue *q, kl_time now) KL_REQUIRES(q->mu)
 
 /* --- adding -------------------------------------------------------------------------------------------------------------------- */
 
-static kl_time failed_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
+static kl_time failed_locked(kl_workqueue *q, kl_item *it, bool blameless) KL_REQUIRES(q->mu)
 {
     kl_time delay = kl_backoff_delay(&q->backoff, it->failures, &q->random);
     q->failing += !it->failures;
-    if (it->failures < INT_MAX)
+    if (it->failures < INT_MAX) {
         it->failures++;
+        it->blameless += blameless;
+    }
     return delay;
 }
 
@@ -396,7 +398,7 @@ static kl_time add(kl_workqueue *q, const char *key, const kl_add *how, bool ret
     /* A failure counts even when the queue takes no more work: forget is what clears it. */
     kl_item *it = q->shutting_down && !how->rate_limited ? NULL : kl_items_use(&q->items, key, n, hash);
     if (how->rate_limited) {
-        kl_time limit = failed_locked(q, it);
+        kl_time limit = failed_locked(q, it, how->blameless);
         delay = delay && delay < limit ? delay : limit;
     }
     if (!q->shutting_down && !(how->routine && it->resting)) {
@@ -435,20 +437,23 @@ void kl_workqueue_forget(kl_workqueue *q, const char *key)
     kl_item *it = q->failing ? find_locked(q, key) : NULL;
     if (it && it->failures) {
         q->failing--;
-        it->failures = 0;
+        it->failures = it->blameless = 0;
         drop_locked(q, it);
     }
     unlock(q);
 }
 
-int kl_workqueue_requeues(kl_workqueue *q, const char *key)
+static int failures(kl_workqueue *q, const char *key, bool all)
 {
     kl_spin_lock(&q->mu);
     kl_item *it = q->failing ? find_locked(q, key) : NULL;
-    int n = it ? it->failures : 0;
+    int n = !it ? 0 : it->failures - (all ? 0 : it->blameless);
     unlock(q);
     return n;
 }
+
+int kl_workqueue_requeues(kl_workqueue *q, const char *key) { return failures(q, key, true); }
+int kl_workqueue_faults(kl_workqueue *q, const char *key) { return failures(q, key, false); }
 
 /* --- handing out ----------------------------------------------------------------------------------------------------------------- */
 
@@ -652,7 +657,7 @@ void kl_workqueue_rest(kl_workqueue *q, const kl_queue_item *item)
         q->resting++;
     }
     q->failing -= it->failures > 0;
-    it->failures = 0;
+    it->failures = it->blameless = 0;
     unlock(q);
 }
 
@@ -681,7 +686,7 @@ size_t kl_workqueue_pardon(kl_workqueue *q, const kl_add *again, kl_time now)
         kl_item *it = kl_items_at(&q->items, found[i - 1]);
         wake_up_locked(q, it);
         q->failing -= it->failures > 0;
-        it->failures = 0;
+        it->failures = it->blameless = 0;
         if (again && !q->shutting_down)
             news |= add_now_locked(q, it, again->priority, again->cause, false, now);
         drop_locked(q, it);

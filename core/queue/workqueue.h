@@ -71,6 +71,7 @@ typedef struct kl_add {        /* how a key is added */
     kl_time after;             /* not before; 0 or less: at once */
     bool routine;              /* nobody changed anything: a key that was given up stays so */
     bool rate_limited;         /* counts a failure and waits by their number; with `after`, whichever is sooner */
+    bool blameless;            /* rate_limited: it was no failure (a conflict), though it waits like one */
     kl_cause cause;            /* moved in. An entry has the last one; a routine add's only when it makes the entry, a delayed add's when it changes it */
 } kl_add;
 
@@ -81,6 +82,7 @@ void kl_workqueue_add_after(kl_workqueue *q, const char *key, kl_time delay, kl_
 kl_time kl_workqueue_add_rate_limited(kl_workqueue *q, const char *key, kl_time now);
 void kl_workqueue_forget(kl_workqueue *q, const char *key);
 int kl_workqueue_requeues(kl_workqueue *q, const char *key);                              /* failures since forget */
+int kl_workqueue_faults(kl_workqueue *q, const char *key);                                /* the same without the blameless */
 
 typedef struct kl_queue_item {
     const char *key;           /* the queue's, until done */

@@ -181,7 +181,8 @@ static void log_failure(kl_run *r, kl_time next)
 /* What the queue is asked to bring again comes as urgent as it was. */
 static kl_time again(const kl_run *r, kl_time after, kl_why why, bool rate_limited, kl_time now)
 {
-    return kl_workqueue_add_with(r->w->o.queue, r->key, &(kl_add){.priority = r->item.priority, .after = after, .rate_limited = rate_limited, .cause = kl_cause_of(why, NULL)}, now);
+    return kl_workqueue_add_with(r->w->o.queue, r->key, &(kl_add){.priority = r->item.priority, .after = after, .rate_limited = rate_limited,
+        .blameless = r->result != KL_RESULT_ERROR, .cause = kl_cause_of(why, NULL)}, now);
 }
 
 /* It was not run after all, or not to its end: what it was for, it is still for. */
@@ -190,17 +191,23 @@ static void again_the_same(kl_worker *w, const kl_queue_item *item, kl_time now)
     kl_workqueue_add_with(w->o.queue, item->key, &(kl_add){.priority = item->priority, .cause = kl_cause_of(item->cause.why, kl_cause_object(&item->cause))}, now);
 }
 
+/* This one counted. Conflicts are none: somebody else was faster. */
+static int failures_of(const kl_run *r)
+{
+    return kl_workqueue_faults(r->w->o.queue, r->key) + 1;
+}
+
 static bool gives_up(const kl_run *r)
 {
     int most = r->gen->logic->spec->give_up;
-    return most > 0 && r->attempt >= most;
+    return most > 0 && failures_of(r) >= most;
 }
 
 /* The last of so many failures in a row: routine does not bring the key back, a change does, and it is as good as new then. */
 static void give_up(kl_run *r)
 {
     kl_worker *w = r->w;
-    char why[2048], *note = kl_sprintf("gave up after %d failures in a row, waiting for the object to change: %s", r->attempt, r->message ? r->message : "");
+    char why[2048], *note = kl_sprintf("gave up after %d failures in a row, waiting for the object to change: %s", failures_of(r), r->message ? r->message : "");
     kl_log_quote(r->message ? r->message : "", why, sizeof why);
     kl_error("reconcile failed too often, waiting for the object to change", "controller=%s key=%s attempt=%d reconcileID=%s generation=%d%s error=%s%s%s", w->o.name,
         r->key, r->attempt, kl_run_id(r), r->gen->logic->generation, kl__run_detail(r), why, r->traceback ? "\n" : "", r->traceback ? r->traceback : "");

@@ -741,6 +741,28 @@ static void after_so_many_failures_in_a_row_a_key_rests_until_it_changes(void **
     rig_fini(&r);
 }
 
+static void conflicts_are_no_failures_that_a_key_is_given_up_for(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r, 0, 0);
+    r.gens[0].spec.give_up = 2;
+    rig_add(&r, "ns/a", "C");
+    for (int i = 0; i < 3; i++) {
+        rig_round(&r);
+        rig_advance(&r, KL_SECONDS(10));
+    }
+    rig_add(&r, "ns/a", "E");
+    rig_round(&r);
+    rig_advance(&r, KL_SECONDS(20));
+    assert_string_equal(kl_buf_str(&r.events), "");
+    rig_round(&r);
+    assert_said(&r, "open1 g1+ns/a#1 g1+ns/a#2 g1+ns/a#3 g1+ns/a#4 g1+ns/a#5");        /* they wait like failures */
+    assert_string_equal(rig_state(&r, "ns/a"), "given up");
+    assert_string_equal(kl_buf_str(&r.events), "Warning GaveUp gave up after 2 failures in a row, waiting for the object to change: boom;");
+    rig_fini(&r);
+}
+
 KL_TESTS(cmocka_unit_test(a_key_runs_once_and_is_done),
     cmocka_unit_test(other_keys_run_while_one_waits_for_its_answer),
     cmocka_unit_test(a_request_carries_the_controller_and_the_namespace_of_the_key),
@@ -775,4 +797,5 @@ KL_TESTS(cmocka_unit_test(a_key_runs_once_and_is_done),
     cmocka_unit_test(a_waiting_run_lets_the_next_of_its_group_go_when_it_ends_badly),
     cmocka_unit_test(a_serial_function_that_fails_fails_the_run),
     cmocka_unit_test(a_worker_that_is_aborted_leaves_no_group_busy),
+    cmocka_unit_test(conflicts_are_no_failures_that_a_key_is_given_up_for),
     cmocka_unit_test(after_so_many_failures_in_a_row_a_key_rests_until_it_changes))

@@ -259,16 +259,37 @@ function askWhy(kind, key) {
   return showWhy();
 }
 
-// Anything as text that a person can read.
-function plain(value, indent = "") {
-  if (value === null || typeof value !== "object") return String(value);
-  return Object.entries(value).map(([k, v]) => v !== null && typeof v === "object" ? `${indent}${k}:\n${plain(v, indent + "  ")}` : `${indent}${k}: ${v}`).join("\n");
+const ago = s => s < 1 ? "just now" : `${span(s)} ago`;
+
+// "v1/Secret team/a at 812", "team/a", "resync": what woke a run.
+function triggerText(t) {
+  if (!t) return "";
+  const object = [t.kind, t.key].filter(Boolean).join(" ");
+  return [t.reason, object, t.resourceVersion && `at version ${t.resourceVersion}`, t.events > 1 && `(${count(t.events)} events)`].filter(Boolean).join(" ");
 }
 
-function runNode(run) {
-  const { lines, story, ...rest } = run;
-  const text = story ?? (Array.isArray(lines) ? lines.join("\n") : plain(rest));
-  return el("article", { class: "run" }, el("pre", null, text));
+function stepText(s) {
+  if (s.get) return `read ${s.get} ${s.key}${s.resourceVersion ? ` at version ${s.resourceVersion}` : ": not there"}`;
+  if (s.list) return `list ${s.list}${[s.namespace && ` in ${s.namespace}`, s.labels && ` with ${s.labels}`, s.fields && ` where ${s.fields}`, s.index && ` by ${s.index}=${s.value ?? ""}`].filter(Boolean).join("")}: ${count(s.count)} found`;
+  const what = [s.call, s.kind, s.key, s.subresource && `(${s.subresource})`].filter(Boolean).join(" ");
+  return `${what}${s.code ? `: ${s.code}` : ""}${s.error ? ` ${s.error}` : ""} in ${span(s.took ?? 0)}`;
+}
+
+function runNode(r) {
+  const next = r.in === undefined ? "" : `; again in ${span(r.in)}`;
+  return el("article", { class: "run" },
+    el("p", null, el("strong", null, ago(r.ago)), ` for ${span(r.took ?? 0)}, generation ${r.generation}, attempt ${r.attempt}: `, el("span", { class: r.result === "error" || r.result === "fail" ? "why-bad" : "" }, r.result), next),
+    r.trigger && el("p", { class: "dim" }, `woken by ${triggerText(r.trigger)}`),
+    (r.steps ?? []).length > 0 && el("ul", null, r.steps.map(s => el("li", null, stepText(s)))),
+    r.message && el("pre", null, r.message), r.traceback && el("pre", { class: "dim" }, r.traceback));
+}
+
+function storyNode(c) {
+  return el("section", { class: "story" },
+    el("h3", null, `${c.cluster ? `${c.cluster}/` : ""}${c.controller}`, el("span", { class: "dim" }, ` ${c.role ?? ""} ${c.key ?? ""}`)),
+    c.says && el("p", null, c.says),
+    c.dropped && el("p", { class: "dim" }, `its last event, ${ago(c.dropped.ago)}, woke nobody: ${c.dropped.by}`),
+    (c.runs ?? []).map(runNode));
 }
 
 async function showWhy() {
@@ -277,8 +298,7 @@ async function showWhy() {
   let nodes;
   try {
     const answer = await call("GET", `v1/why?${query}`);
-    const { text, runs, ...rest } = answer;
-    nodes = [text ? el("pre", { class: "story" }, text) : el("pre", null, plain(rest)), ...(text ? [] : (runs ?? []).map(runNode))];
+    nodes = answer.controllers.map(storyNode);
   } catch (e) {
     nodes = [el("p", { class: "why-bad" }, e.message)];
   }

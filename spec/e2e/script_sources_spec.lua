@@ -124,6 +124,11 @@ servers.each(function(name, start)
       local dir = directory()
       process.write(dir .. "/words.lua", (MAIN:gsub('require "word"', '"dir"')))
       process.write(dir .. "/words_test.lua", "error 'a test'")
+      for _, command in ipairs { "check", "rbac" } do
+        local out, code = process.run(("%s %s %s 2>&1"):format(KUBELUA, command, dir))
+        assert.equal(0, code, out)
+        assert.truthy(out:find("words", 1, true), out)
+      end
       local p = run(dir .. "/")
       await_word "dir"
       process.write(dir .. "/words.lua", (MAIN:gsub('require "word"', '"dir again"')))

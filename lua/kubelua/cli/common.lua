@@ -21,6 +21,31 @@ function M.message(err)
   return (tostring(type(err) == "table" and err.usage or err):gsub("^kubelua/[%w_/]+%.lua:%d+: ", ""))
 end
 
+--- The scripts that words on a command line mean: files, and of a directory its main.lua, init.lua or only script, as `run` has it.
+---@param words string[]
+---@return string[]
+function M.scripts(words)
+  local out = {}
+  for i, word in ipairs(words) do
+    local found, why = core.tree(word, ".lua")
+    if not found then error(("cannot read %s: %s"):format(word, why), 0) end
+    local dir, have, names = word:gsub("/*$", "/"), {}, {}
+    for _, path in ipairs(found) do
+      local name = path:sub(1, #dir) == dir and path:sub(#dir + 1) or nil
+      if name and not name:find("/", 1, true) and not name:find "_test%.lua$" then have[name], names[#names + 1] = true, name end
+    end
+    local chosen = have["main.lua"] and "main.lua" or have["init.lua"] and "init.lua" or #names == 1 and names[1]
+    if found[1] == word then
+      out[i] = word
+    elseif chosen then
+      out[i] = dir .. chosen
+    else
+      error(("%s has %d scripts, and none is called main.lua or init.lua: name the one that is meant"):format(word, #names), 0)
+    end
+  end
+  return out
+end
+
 --- A client as the options say. A command's life is short: what the last one learnt of the server counts for ten minutes.
 ---@return kubelua.Client
 function M.connect(env)

@@ -97,7 +97,7 @@ function M.run(env)
   local seconds = o["for"] or 10
   if seconds <= 0 then common.usage "--for must be more than nothing" end
   local scripts = {}
-  for i, path in ipairs(env.words) do scripts[i] = load_script(path) end
+  for i, path in ipairs(common.scripts(env.words)) do scripts[i] = load_script(path) end
   local wants = explain.wants(scripts, o.namespace)
   if #wants == 0 then error("no controller is in these scripts", 0) end
   local client = common.connect(env)

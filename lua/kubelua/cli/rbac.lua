@@ -192,6 +192,7 @@ function M.run(env)
   local o = env.options
   local format = common.one_of("--output", o.output or "yaml", { "yaml", "json" })
   if #env.words == 0 then common.usage "name at least one script: kubelua rbac SCRIPT.lua" end
+  env.words = common.scripts(env.words)
   local needs = {}
   local function add(need) needs[#needs + 1] = need end
   local first, by_name, notes = needs_of(env.words, o, add)

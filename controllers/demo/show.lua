@@ -136,8 +136,8 @@ end
 -- Waits for a reload with this result; its message, or nil.
 local function reloaded(result, seen)
   for _ = 1, CONVERGE_WITHIN // LOOK_EVERY do
-    local list = dev.reloads()
-    if #list > seen and list[1].result == result then return list[1].message or "" end
+    local reloads = dev.reloads()
+    if #reloads > seen and reloads[1].result == result then return reloads[1].message or "" end
     if not dev.wait(LOOK_EVERY) then return nil end
   end
 end

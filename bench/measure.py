@@ -545,6 +545,18 @@ def sandbox(ctx):
             + table(results, SANDBOX_COLUMNS, 'reconcile', ours=None) + '\n\n' + goal_table(judge(results, SANDBOX_COLUMNS, [Goal('ratio', 1.02, 'work.lua')])))
 
 
+RECORD_COLUMNS = [Column('us a key without', 'without_us'), Column('with --record', 'with_us'), Column('more', 'more_us'), Column('bytes', 'bytes'), Column('us a key again', 'replay_us')]
+
+
+def record(ctx):
+    results = Results()
+    for _ in range(ctx.runs):
+        for x in lines_of('record', ['bin/records', 'lua/empty.lua', 'lua/fields.lua', 'lua/work.lua']):
+            results.add(x['script'], x)
+    return ('Runs that are taken down and runs that are not, each with an object that is new (400 bytes, written with its run); and what a run costs when it is '
+            'replayed, reading included. CPU time of the process for a key through queue, worker and script.\n\n' + table(results, RECORD_COLUMNS, 'reconcile', ours=None))
+
+
 def profile(ctx):
     out = []
     for words in (['--mode', 'sync'], ['--mode', 'burst', '--events', str(5 * FLOOD), '--rate', '0']):
@@ -584,6 +596,7 @@ SECTIONS = [
     Section('idle', 'Idle, and start', idle, (230, 230), False),
     Section('lua', 'Calls of a script', lua, (60, 60), False),
     Section('sandbox', 'Budgets of scripts', sandbox, (25, 25)),
+    Section('record', 'Recording and replay', record, (20, 20)),
     Section('store', 'Store', store, (60, 60), False),
     Section('profile', 'Where our time goes', profile, (40, 40), False),
 ]

@@ -20,6 +20,8 @@
 
 /* So many answers of lists are remembered, to tell only what is new in the next. */
 #define LISTS_MAX 512
+/* While some run is always under way, what is written lies in memory for about so long. */
+#define FLUSH_EVERY KL_SECONDS(1)
 
 typedef struct kept { const kl_value *value; uint64_t id; } kept;
 
@@ -48,6 +50,7 @@ struct kl_record {
     uint64_t file KL_GUARDED_BY(mu), objects KL_GUARDED_BY(mu), sets KL_GUARDED_BY(mu), caches KL_GUARDED_BY(mu);
     size_t began KL_GUARDED_BY(mu);    /* bytes that a file begins with */
     size_t running KL_GUARDED_BY(mu);
+    kl_time flushed KL_GUARDED_BY(mu);
     cache **open KL_GUARDED_BY(mu);
     size_t n_open KL_GUARDED_BY(mu);
     kl_map *kinds KL_GUARDED_BY(mu);   /* name -> its line, as text */
@@ -205,8 +208,8 @@ static void file_locked(kl_record *r) KL_REQUIRES(r->mu)
         cache_locked(r, r->open[i]);
     r->began = kl_tape_here(r->tape);
     if (r->began > kl_tape_room(r->tape) / 2 && !kl_tape_ended(r->tape)) {
-        char *why = kl_sprintf("what the caches hold takes %zu MiB at the beginning of each file, more than half of its room: --record-max should be %zu MiB or more",
-            r->began >> 20, (r->began >> 20) * 4 * KL_TAPE_FILES);
+        char *why = kl_sprintf("what the caches hold takes %.1f MiB at the beginning of each file, more than half of its room: --record-max should be %zuMi or more",
+            (double)r->began / (1 << 20), (r->began * 4 * KL_TAPE_FILES >> 20) + 1);
         kl_tape_end(r->tape, why);
         kl_free(why);
     }
@@ -611,8 +614,12 @@ static void on_ended(void *arg, kl_run *run, const kl_ran *x)
     put_text(&r->line, "message", x->message);
     end_locked(r);
     done_locked(r);
-    if (!--r->running)                         /* who is busy fills the buffer; who is not, loses nothing */
+    r->running--;
+    kl_time now = kl_clock_now(r->o.clock);
+    if (!r->running || now - r->flushed > FLUSH_EVERY) {       /* who is busy fills the buffer; who is not, loses nothing */
         kl_tape_flush(r->tape);
+        r->flushed = now;
+    }
     kl_unlock(&r->mu);
 }
 

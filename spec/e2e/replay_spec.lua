@@ -253,6 +253,16 @@ describe("kubelua replay", function()
     fails({ tape(HEAD .. BEGIN .. END), more }, 0, "nothing of v1/Secret was recorded")
   end)
 
+  it("says how much room a recording needs whose caches do not fit", function()
+    local big = {}
+    for i = 1, 200 do big[i] = ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m%d, namespace: default}\ndata: {x: %s}\n"):format(i, ("y"):rep(2000)) end
+    local path = process.tmpname ".tape"
+    local dev = process.spawn { KUBELUA, "dev", script, "--load", process.write(process.tmpname ".yaml", table.concat(big, "---\n")), "--record", path, "--record-max", "1Mi" }
+    dev:wait_for_log(30, "the recording has ended")
+    assert.is_truthy(dev:log():find "%-%-record%-max should be %d+Mi or more", dev:log())
+    controller.finish(dev)
+  end)
+
   it("is told how to record", function()
     local function run(...) return process.run(KUBELUA .. " run " .. table.concat({ script, ... }, " ")) end
     local out, code = run "--record-max 1Gi"

@@ -442,8 +442,10 @@ static bool close_pending(worker_state *w, lua_State *co)
     kl_terms t = terms(w, NULL);
     lkl_budget_enter(w->lua, co, &t);
     bool clean = lua_resetthread(co) == LUA_OK;
-    if (lkl_budget_leave(w->lua))
+    if (lkl_budget_leave(w->lua)) {
         kl_error("a <close> variable was not done in time", "controller=%s error=%s", w->lua->controller, kl_log_quoted(w->lua->budget.message));
+        w->lua->worn = true;               /* what it left behind nobody knows */
+    }
     return clean;
 }
 
@@ -564,28 +566,39 @@ static void finish_raised(worker_state *w, kl_run *run, lua_State *co, const cha
     kl_run_finish(run, KL_RESULT_DONE, 0, NULL, NULL);
 }
 
-/* A coroutine of the key came to its end in the worst way: the webhook's answer is that it failed. */
-static void finish_raised_over(worker_state *w, kl_run *run, lua_State *co, kl_over over)
+/* A webhook that spent a budget failed; `why` stands in for what was raised. */
+static void finish_raised_spent(worker_state *w, kl_run *run, lua_State *co, kl_spent what, const char *why, const char *traceback)
 {
-    char *traceback = kl_strdup(w->lua->budget.traceback);
-    kl_run_spent(run, over == KL_OVER_DEADLINE ? KL_SPENT_TIME : KL_SPENT_CPU);
+    char *said = kl_strdup(why), *where = kl_strdup(traceback);        /* the next turn forgets them */
+    kl_run_spent(run, what);
     lua_settop(co, 0);
-    lua_pushstring(co, w->lua->budget.message);
-    finish_raised(w, run, co, traceback);
-    kl_free(traceback);
+    lua_pushstring(co, said);
+    finish_raised(w, run, co, where);
+    kl_free(said);
+    kl_free(where);
+}
+
+static void finish_raised_too_big(worker_state *w, kl_run *run, lua_State *co)
+{
+    char *why = too_big(w);
+    finish_raised_spent(w, run, co, KL_SPENT_MEMORY, why, NULL);
+    kl_free(why);
 }
 
 /* How a coroutine ended that did not return. */
 static void finish_failed(worker_state *w, kl_run *run, lua_State *co, int st, kl_over over)
 {
+    const lkl_budget *b = &w->lua->budget;
     if (over && w->hook)
-        finish_raised_over(w, run, co, over);
+        finish_raised_spent(w, run, co, over == KL_OVER_DEADLINE ? KL_SPENT_TIME : KL_SPENT_CPU, b->message, b->traceback);
     else if (over)
         finish_over(w, run, over);
-    else if (w->hook)
-        finish_raised(w, run, co, w->lua->traceback);
+    else if (st == LUA_ERRMEM && w->hook)
+        finish_raised_too_big(w, run, co);
     else if (st == LUA_ERRMEM)
         finish_too_big(w, run);
+    else if (w->hook)
+        finish_raised(w, run, co, w->lua->traceback);
     else
         finish_error(w, run, co);
 }
@@ -633,6 +646,7 @@ static kl_run_state drive(worker_state *w, kl_run *run, int narg)
     key_free(w, k, st == LUA_OK);
     kl_free(w->lua->traceback);
     w->lua->traceback = NULL;
+    w->lua->worn |= st == LUA_ERRERR;      /* an error on the way out of another one */
     if (st == LUA_ERRMEM)
         make_room(w);
     return KL_RUN_DONE;

@@ -100,7 +100,7 @@ static kl_gen_state *gen_current(kl_worker *w, kl_time now)
         return NULL;
     }
     if (same)
-        kl_info("a worker's Lua state was replaced by a fresh one: it held more than half of what it may, after a full collection",
+        kl_info("a worker's state was replaced by a fresh one: it held more than half of what it may, or an error left it in doubt",
             "controller=%s generation=%d worker=%d", w->o.name, l->generation, w->number);
     g = kl_new(kl_gen_state);
     g->logic = l;

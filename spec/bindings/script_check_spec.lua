@@ -173,6 +173,11 @@ describe("a script that does not load", function()
     it(c[1], function() refuses(c[2], c[3], c[4]) end)
   end
 
+  it("that fills the memory, even behind pcall", function()
+    refuses("while true do\n  pcall(function()\n    local t = {} while true do t[#t + 1] = ('x'):rep(1e6) .. #t end\n  end)\nend",
+      { "script.lua:3: loading needs more than 262144 KiB of memory" })
+  end)
+
   it("that never ends, even behind pcall and in coroutines", function()
     refuses("while true do\n  pcall(coroutine.wrap(function()\n    while true do end\n  end))\nend", { "script.lua:", "loading takes longer than 2s: " })
   end)

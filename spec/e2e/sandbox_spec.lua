@@ -81,11 +81,17 @@ return {
   c("mapping", { resource = "v1/ServiceAccount", watches = { ["v1/ConfigMap"] = function(o) if bad(o, "mapping") then forever() end end } }),
   c("index", { indexes = { letter = function(o) if bad(o, "index") then forever() end return o.metadata.name:sub(1, 1) end } }),
   c("urgent", { priority = function(o) if bad(o, "urgent") then while true do pcall(forever) end end end }),
+  c("grows", { memory = "8Mi", cpu = "1m", resource = "v1/ServiceAccount", watches = { ["v1/ConfigMap"] = function(o)
+    if bad(o, "grows") then local t = {} while true do t[#t + 1] = {} end end
+  end } }),
   c("blocked", { timeout = "100ms", reconcile = function(o, ctx)
     if bad(o, "blocked") then table.sort({ 1, 2 }, function() ctx:sleep "1h" end) end
   end }),
-  kube.webhook { name = "hook-" .. NS, resource = "v1/ConfigMap", namespaces = { NS }, operations = { "CREATE" }, cpu = "50ms",
-    validate = function(o) if bad(o, "hooked") then forever() end end },
+  kube.webhook { name = "hook-" .. NS, resource = "v1/ConfigMap", namespaces = { NS }, operations = { "CREATE" }, cpu = "50ms", memory = "8Mi",
+    validate = function(o)
+      if bad(o, "hooked") then forever() end
+      if bad(o, "hooked-much") then pcall(function() return #("x"):rep(1e8) end) end
+    end },
 }
 ]]
 
@@ -169,7 +175,7 @@ servers.each(function(name, start)
       map "hoard"
       line("reconcile failed controller=bombs-" .. ns, "key=" .. ns .. "/hoard ", "not enough memory")
       others_go_on "bombs"
-      line("a worker's Lua state was replaced by a fresh one", "controller=bombs-" .. ns)
+      line("a worker's state was replaced by a fresh one", "controller=bombs-" .. ns)
     end)
 
     it("in `serial` fails its key alone", function()
@@ -185,17 +191,20 @@ servers.each(function(name, start)
         if o then client:delete("v1/ConfigMap", ns, "hooked") end
         return not o and tostring(e):find("cpu budget of 50ms spent (`cpu` of hook-" .. ns .. ")", 1, true)
       end)
+      local _, e = kube.try(map, "hooked-much")
+      assert.truthy(tostring(e):find("not enough memory: a worker's state may hold 8192 KiB (`memory` of hook-" .. ns .. ")", 1, true), tostring(e))
       others_go_on()
     end)
 
     for _, case in ipairs {
       { "predicate", "`when` function", true }, { "mapping", "mapping function of watches[\\\"v1/ConfigMap\\\"]" },
       { "index", "function of index letter" }, { "urgent", "`priority` function" },
+      { "grows", "mapping function of watches[\\\"v1/ConfigMap\\\"]", false, "not enough memory: a worker's state may hold 8192 KiB" },
     } do
       it("in the functions of the mapper parks its controller: " .. case[1], function()
         map(case[1])
         if case[3] then client:patch({ kind = "v1/ConfigMap", namespace = ns, name = case[1] }, { data = { changed = "yes" } }) end
-        line("a function spent its budget: the controller is parked until its script changes", "controller=" .. case[1] .. "-" .. ns, case[2], "cpu budget of 50ms spent")
+        line("a function spent its budget: the controller is parked until its script changes", "controller=" .. case[1] .. "-" .. ns, case[2], case[4] or "cpu budget of 50ms spent")
         wait.until_true(60, "not ready", function() return get("health probes", "readyz/" .. case[1] .. "-" .. ns):find("parked: ", 1, true) end)
         others_go_on("loops", "late", "bombs", "serial")
       end)
@@ -212,6 +221,7 @@ servers.each(function(name, start)
       assert.equal(2, count("bombs", "memory"))
       assert.equal(1, count("serial", "cpu"))
       assert.equal(1, count("predicate", "cpu"))
+      assert.equal(1, count("grows", "memory"))
     end)
 
     it("that is blocked where nothing can end it is named by /healthz", function()

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/sync.h"
+#include "model/object.h"
 #include "run/caches_impl.h"
 #include "run/source.h"
 
@@ -105,6 +106,23 @@ static void on_news(void *arg)
     kl_loop_post(s->o.loop, changed_on_loop, s);
 }
 
+static void is_strange(void *arg);
+
+/* Under its name there may be another thing by now, with no moment in between at which there was none. */
+static void on_event(void *arg, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags)
+{
+    kl_cache *c = arg;
+    (void)type, (void)old, (void)flags;
+    const char *ns = now ? kl_object_namespace(now) : NULL;
+    if (now && (ns && *ns) != c->resource->namespaced && !atomic_exchange(&c->strange, true))
+        kl_loop_post(c->set->o.loop, is_strange, c);
+}
+
+static void on_synced(void *arg)
+{
+    on_news(((kl_cache *)arg)->set);
+}
+
 static void execute(void *arg, void (*fn)(void *), void *fnarg)
 {
     kl_cache *c = arg;
@@ -167,7 +185,7 @@ static void informer_create(kl_cache *c)
     kl_free(display);
     if (s->o.begun && !c->is_news)
         s->o.begun(s->o.begun_arg, c->kind, c->resource, &(kl_cache_source){.label = c->label, .labels = c->scope.labels, .fields = c->scope.fields, .metadata = c->scope.metadata, .keep = c->scope.keep}, i);
-    c->sub = kl_informer_subscribe(i, &(kl_handler){.on_synced = c->is_news ? kl__news_came : on_news, .on_event = c->is_news ? kl__news_event : NULL, .arg = s});
+    c->sub = kl_informer_subscribe(i, c->is_news ? &(kl_handler){.on_synced = kl__news_came, .on_event = kl__news_event, .arg = s} : &(kl_handler){.on_synced = on_synced, .on_event = on_event, .arg = c});
     kl_informer_start(i);
     if (c->scope.divided)
         kl__cache_fit(c);
@@ -255,6 +273,14 @@ static void ask(kl_cache *c)
     kl__cache_resolve(c);
 }
 
+static void is_strange(void *arg)
+{
+    kl_cache *c = arg;
+    c->unsure = true;
+    if (c->users && !c->outdated && !c->resolving)
+        ask(c);
+}
+
 static void retry_end(kl_cache *c)
 {
     kl_loop_timer_cancel(c->set->o.loop, c->timer);
@@ -299,7 +325,7 @@ static void doubt_answered(kl_cache *c, kl_status st, const kl_resource *r, char
         changed(c->set);
         return;
     }
-    if (!st)
+    if (!st && !atomic_load(&c->strange))          /* discovery may lag behind */
         c->unsure = false;
     bool doubtful = is_doubtful(c);
     if (doubtful && !st) {

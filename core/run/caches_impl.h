@@ -57,6 +57,7 @@ struct kl_cache {
     char *problem;                         /* missing, gone, or not to be looked up */
     bool gone;                             /* the last of these after it had been there */
     bool unsure;                           /* it was gone and is listed again: discovery has yet to say that it is the same */
+    atomic_bool strange;                   /* it brought an object of another scope */
     bool outdated;                         /* it came back as another */
     char *told;                            /* the informer's trouble, as last logged */
     kl_time retry;

@@ -219,6 +219,33 @@ servers.each(function(server_name, start)
       client:delete(CRD, "widgets." .. group)
     end)
 
+    it("are begun afresh also when nobody saw that the kind was gone", function()
+      local group = ("unseen%d.kubelua.dev"):format(math.random(100000, 999999))
+      local widget, crd = group .. "/v1/Widget", definition(group)
+      client:apply(crd)
+      wait.until_true(30, "the kind is served", function() return kube.try(client.list, client, widget) end)
+      client:create { kind = widget, namespace = ns, name = "a" }
+      started(([[
+        local widget = %q
+        return kube.controller { name = "unseen-%s", resource = widget, reconcile = function(o, ctx)
+          ctx:patch(o, function(d) d.metadata.annotations.seen = "yes" end)
+          say(ctx, o.metadata.name, ctx.key .. " " .. ctx:get(widget, o.metadata.name).metadata.name)
+        end }]]):format(widget, ns))
+      heard("a", ns .. "/a a")
+      run:signal "STOP"
+      client:delete(CRD, "widgets." .. group)
+      wait.until_true(60, "the definition to be gone", function() return client:get(CRD, "widgets." .. group) == nil end)
+      crd.spec.scope = "Cluster"
+      client:apply(crd)
+      local admin = kube.connect { kubeconfig = server.kubeconfig }
+      wait.until_true(60, "an object of it", function() return kube.try(admin.create, admin, { kind = widget, name = "b" }) end)
+      admin:close()
+      run:signal "CONT"
+      heard("b", "b b")
+      assert.is_nil(run:log():find("a kind is gone", 1, true))
+      client:delete(CRD, "widgets." .. group)
+    end)
+
     it("go with their kind and come back with it, and nobody else is disturbed", function()
       local group = ("gone%d.kubelua.dev"):format(math.random(100000, 999999))
       local widget = group .. "/v1/Widget"

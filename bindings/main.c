@@ -29,6 +29,10 @@ const cli_command cli_commands[] = {
         "Nothing is contacted. FILE.1 and so on, the files before FILE, are read with it. Scripts may be those that ran then, or others with controllers of the same names.\n"
         "  kubelua run quota.lua --record quota.tape\n  kubelua replay quota.tape quota-next.lua\n"
         "Exit status: 0 when all is the same, 1 when something differs or fails, 2 for a mistake: on the command line, in the recording, in a script.", cli_replay, CONTROLLERS},
+    {"why", "KIND NAMESPACE/NAME [options]", "Say why a key ran in a running process, or why it does not.",
+        "What woke it, what it read and wrote, how it ended and what comes next; or what keeps it: no controller, a predicate, leadership, backoff, its own writes.\n"
+        "  kubelua why v1/ConfigMap team/a\n  kubelua why configmap a -n team --json\n"
+        "The process is found by its control socket: the only one of yours, or --pid, or --socket.", cli_lua, CONTROLLERS},
     {"release-finalizers", "SCRIPT.lua... | --finalizer NAME [KIND...] [options]", "Take a controller's finalizer from all objects that still carry it.",
         "For a controller that is gone, or has no finalize any more: its objects could not be deleted else. What its finalize would have done is not done.\n"
         "  kubelua release-finalizers buckets.lua --dry-run\n"

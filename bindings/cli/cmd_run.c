@@ -17,6 +17,7 @@
 #include "run/flight.h"
 #include "run/inspect.h"
 #include "run/probation.h"
+#include "run/why.h"
 #include "run/record.h"
 #include "embedded.h"
 #include "play.h"
@@ -317,6 +318,7 @@ static int run_session(session *s)
         code = start_all(s);
     if (!code) {
         kl_inspect_add(s->control, s->managers[0]);
+        kl_why_add(s->control, s->managers[0]);
         code = cli_control_listen(s->control, s->command, s->control_path);
         if (!code)
             code = cli_dashboard_start(s->command, s->dashboard, s->dashboard_token, s->control, s->managers[0], &s->page);

@@ -45,6 +45,7 @@ struct kl_controller {
     kl_probation *probation;                       /* NULL: its generations are not compared */
     kl_triggers *triggers;                         /* `every` and `cron` of the current generation */
     char *told;                                    /* why the next generation waits, as last logged */
+    atomic_bool paused;                            /* somebody said so */
     atomic_bool turn;                              /* with turns: a key may be taken */
 };
 
@@ -327,7 +328,7 @@ static size_t wanted_workers(kl_controller *c, const kl_controller_spec *s)
 
 static kl_worker *worker_new(kl_controller *c, int number)
 {
-    return kl_worker_new(&(kl_worker_owner){.ran = c->env.ran || c->probation ? owner_ran : NULL, .turn = c->env.turns ? owner_turn : NULL,
+    return kl_worker_new(&(kl_worker_owner){.paused = &c->paused, .ran = c->env.ran || c->probation ? owner_ran : NULL, .turn = c->env.turns ? owner_turn : NULL,
         .turn_over = c->env.turns ? owner_turn_over : NULL, .logic = owner_logic, .logic_unref = owner_logic_unref, .is_current = owner_is_current, .object = owner_object, .resolve = owner_resolve,
         .resource = owner_resource, .event = owner_event, .ended = owner_ended, .answer = owner_answer, .trace = owner_trace, .more = owner_more, .arg = c, .name = c->name, .queue = c->queue, .own_writes = c->env.imagine ? NULL : c->own_writes, .door = c->env.door, .fleet = c->env.fleet, .cluster = c->env.cluster, .gate = atomic_load(&c->gate), .clock = c->env.clock,
         .metrics = c->metrics, .elide = c->env.imagine ? NULL : c->elide, .imagine = c->env.imagine, .witnesses = c->env.witnesses, .tenure = kl_office_tenure(c->office), .trace_requests = c->env.trace_requests,
@@ -655,7 +656,23 @@ bool kl_controller_ended(kl_controller *c)
     return all;
 }
 
-/* --- for people -------------------------------------------------------------------------------------------------------------------- */
+/* --- for people, and by their hand -------------------------------------------------------------------------------------------------------------------- */
+
+void kl_controller_pause(kl_controller *c, bool pause)
+{
+    atomic_store(&c->paused, pause);
+    kl_controller_wake(c);
+}
+
+void kl_controller_look_at(kl_controller *c, kl_controller_look *out)
+{
+    kl_lock(&c->mu);
+    kl_wiring *current = c->current ? kl_wiring_ref(c->current) : NULL;
+    bool working = c->n_workers;
+    kl_unlock(&c->mu);
+    *out = (kl_controller_look){.name = c->name, .resource = c->resource, .queue = c->queue, .own_writes = c->own_writes, .wiring = current, .gate = atomic_load(&c->gate),
+        .office = c->office, .flight = c->env.flight, .clock = c->env.clock, .working = working, .paused = atomic_load(&c->paused)};
+}
 
 void kl_controller_state_get(kl_controller *c, kl_controller_state *out)
 {
@@ -682,7 +699,7 @@ void kl_controller_state_get(kl_controller *c, kl_controller_state *out)
         why = kl_office_say(c->office, c->name);
     *out = (kl_controller_state){.name = kl_strdup(c->name), .resource = kl_strdup(c->resource), .generation = current ? kl_wiring_logic(current)->generation : 0, .message = why,
         .ready = q.ready, .delayed = q.delayed, .running = q.running, .failing = q.failing, .runs = kl_metrics_runs(c->metrics), .errors = kl_metrics_errors(c->metrics)};
-    out->state = kl_strdup(parked ? "parked" : !current ? "waiting for caches" : working ? "running" : kl_office_open(c->office) ? "starting" : "waiting for leadership");
+    out->state = kl_strdup(parked ? "parked" : !current ? "waiting for caches" : working && atomic_load(&c->paused) ? "paused" : working ? "running" : kl_office_open(c->office) ? "starting" : "waiting for leadership");
     kl_wiring_unref(current);
 }
 

@@ -64,6 +64,21 @@ void kl_controller_free(kl_controller *c);         /* after join; its memory sta
 bool kl_controller_published(kl_controller *c);    /* some generation of it has taken over */
 int kl_controller_generation(kl_controller *c);    /* the one that has; 0: none */
 bool kl_controller_ended(kl_controller *c);        /* drained, and no worker is left to wait for */
+/* Its workers take no keys until it is resumed; what runs, runs on. */
+void kl_controller_pause(kl_controller *c, bool pause);
+/* What stands behind a controller, for who explains it (run/why.c): borrowed while on the loop, but for the wiring, which is a reference. */
+typedef struct kl_controller_look {
+    const char *name, *resource;
+    kl_workqueue *queue;
+    kl_own_writes *own_writes;
+    kl_wiring *wiring;                     /* NULL: no generation has taken over */
+    kl_gate *gate;                         /* NULL: all keys are ours */
+    const kl_office *office;
+    struct kl_flight *flight;              /* or NULL */
+    kl_clock *clock;
+    bool working, paused;
+} kl_controller_look;
+void kl_controller_look_at(kl_controller *c, kl_controller_look *out);
 void kl_controller_state_get(kl_controller *c, kl_controller_state *out);
 bool kl_controller_idle(kl_controller *c);
 kl_workqueue *kl_controller_queue(kl_controller *c);

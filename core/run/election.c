@@ -155,6 +155,7 @@ void kl_election_free(kl_election *e)
 
 const kl_tenure *kl_election_tenure(kl_election *e) { return kl_leader_tenure(e->leader); }
 bool kl_election_leading(kl_election *e) { return kl_leader_leading(e->leader); }
+const char *kl_election_holder(const kl_election *e) { return e->holder; }
 const char *kl_election_name(const kl_election *e) { return e->full; }
 
 bool kl_election_healthy(kl_election *e, kl_time tolerance)

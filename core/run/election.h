@@ -44,6 +44,7 @@ const kl_tenure *kl_election_tenure(kl_election *e);
 /* False when we act, or acted and have not come to an end yet, under a lease that was over `tolerance` ago. Any thread, waits for nobody. */
 bool kl_election_healthy(kl_election *e, kl_time tolerance);
 const char *kl_election_name(const kl_election *e);    /* "namespace/name" of the Lease */
+const char *kl_election_holder(const kl_election *e);     /* who has the lease, as far as we know; "" or NULL: nobody. On the loop */
 /* After cancel, not on the loop: waits until it has ended, within the renew deadline. False: the lease was not given back. */
 bool kl_election_wait(kl_election *e);
 void kl_election_free(kl_election *e);                 /* never started or ended, on no thread of ours; waits for what is under way */

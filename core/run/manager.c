@@ -686,7 +686,7 @@ void kl_controller_states_free(kl_controller_state *v, size_t n)
 
 static bool is_up(const char *state)
 {
-    return !strcmp(state, "running") || !strcmp(state, "waiting for leadership");
+    return !strcmp(state, "running") || !strcmp(state, "paused") || !strcmp(state, "waiting for leadership");
 }
 
 bool kl_manager_ready(kl_manager *m)
@@ -786,6 +786,25 @@ void kl_manager_informers_of_all(kl_manager *m, void (*fn)(void *arg, const char
     }
     for (size_t i = 0; i < kl_fleet_size(m->o.fleet); i++)
         kl_caches_each(kl_fleet_manager(m->o.fleet, i)->caches, one_informer, &(informers_call){fn, arg, kl_fleet_name(m->o.fleet, i)});
+}
+
+typedef struct each_call {
+    kl_manager *m;
+    void (*fn)(void *arg, kl_controller *c);
+    void *arg;
+} each_call;
+
+static void call_each(void *arg)
+{
+    each_call *c = arg;
+    for (size_t i = 0; i < c->m->n_slots; i++)
+        for (size_t k = 0; k < c->m->slots[i]->n; k++)
+            c->fn(c->arg, c->m->slots[i]->controllers[k]);
+}
+
+void kl_manager_each(kl_manager *m, void (*fn)(void *arg, kl_controller *c), void *arg)
+{
+    kl_loop_call(m->loop, call_each, &(each_call){m, fn, arg});
 }
 
 kl_time kl_manager_now(const kl_manager *m) { return kl_clock_now(m->clock); }

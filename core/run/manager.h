@@ -97,7 +97,7 @@ void kl_manager_stop(kl_manager *m);               /* graceful; waits */
 void kl_manager_free(kl_manager *m);               /* after stop */
 
 typedef struct kl_controller_state {
-    char *name, *resource, *state, *message;       /* resource: its kind; state: "waiting for caches", "waiting for leadership", "running", "parked", "stopped"; message says why */
+    char *name, *resource, *state, *message;       /* resource: its kind; state: "waiting for caches", "waiting for leadership", "running", "paused", "parked", "stopped"; message says why */
     int generation;
     size_t ready, delayed, running, failing;
     uint64_t runs, errors;
@@ -124,6 +124,9 @@ void kl_manager_checks(kl_manager *m, bool readiness, kl_checks *out);
 char *kl_manager_metrics(kl_manager *m);           /* Prometheus text; caller frees */
 struct kl_flight *kl_manager_flight(kl_manager *m);        /* NULL: there is none */
 kl_time kl_manager_now(const kl_manager *m);       /* by the clock that its caches and queues go by */
+/* Calls fn on the loop for each controller, the present generation's. Any thread; waits. */
+struct kl_controller;
+void kl_manager_each(kl_manager *m, void (*fn)(void *arg, struct kl_controller *c), void *arg);
 /* Every cache that has an informer, of all clusters that m speaks for (cluster NULL: there is one); `kind` as kl_caches_each has it. Any thread;
  * do not call back. */
 void kl_manager_informers_of_all(kl_manager *m, void (*fn)(void *arg, const char *cluster, const char *kind, kl_informer *i), void *arg);

@@ -27,12 +27,14 @@ typedef struct urge {
     int priority;
     kl_why why;
     const kl_value *by;                /* the object of the event */
+    kl_emit_fn *emit;                  /* who only wants to know the keys; NULL: they are enqueued */
+    void *arg;
 } urge;
 
 static urge urge_of(const kl_value *old, const kl_value *now, unsigned flags)
 {
     kl_why why = flags & KL_RESYNC ? KL_WHY_RESYNC : !now ? KL_WHY_DELETED : !old ? KL_WHY_ADDED : KL_WHY_CHANGED;
-    return (urge){priority_of(flags), why, now ? now : old};
+    return (urge){.priority = priority_of(flags), .why = why, .by = now ? now : old};
 }
 
 static int within(double n)
@@ -75,6 +77,10 @@ int kl__own_priority(kl_wiring *w, void *state, const kl_value *object)
 /* The urge is what the event says, the rest what the script does. */
 static void enqueue(kl_wiring *w, void *state, const char *key, const kl_value *object, const urge *u)
 {
+    if (u->emit) {
+        u->emit(u->arg, key);
+        return;
+    }
     if (w->o.ours && !w->o.ours(w->o.ours_arg, key))
         return;
     const kl_text_of *own = &w->logic.spec->priority_of;
@@ -331,7 +337,7 @@ static void run_pending(void *arg)
     if (active && ask && !predicate_passes(w, state, e))
         tell_dropped(e->feed, e->old, e->now, "the `when` function said no");
     else if (active)
-        deliver(e->feed, state, e->old, e->now, &(urge){e->priority, e->why, e->now ? e->now : e->old});
+        deliver(e->feed, state, e->old, e->now, &(urge){.priority = e->priority, .why = e->why, .by = e->now ? e->now : e->old});
     kl_value_unref(e->old);
     kl_value_unref(e->now);
     kl_free(e->slot);
@@ -365,6 +371,28 @@ static void defer(kl_feed *f, const kl_value *old, const kl_value *now, const ur
     kl_value_unref(superseded);
     if (first)
         kl_loop_post(w->o.mapper, run_pending, e);
+}
+
+typedef struct asking {
+    kl_feed *f;
+    const kl_value *object;
+    urge u;
+} asking;
+
+static void ask_on_mapper(void *arg)
+{
+    asking *a = arg;
+    void *state = kl__mapper_state_open(a->f->w->mapper);
+    deliver(a->f, state, NULL, a->object, &a->u);
+}
+
+void kl__feed_keys(kl_feed *f, const kl_value *object, kl_emit_fn *emit, void *arg)
+{
+    asking a = {f, object, {.emit = emit, .arg = arg}};
+    if (f->role == KL_ROLE_WATCH && f->watch->how == KL_MAP_FN)
+        kl_loop_call(f->w->o.mapper, ask_on_mapper, &a);
+    else
+        deliver(f, NULL, NULL, object, &a.u);
 }
 
 /* --- the way in --------------------------------------------------------------------------------------------------------------------- */

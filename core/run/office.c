@@ -249,6 +249,12 @@ void kl_office_gate_close(kl_office *f, kl_gate *g)
     kl_sharding_leave(f->sharding, g);
 }
 
+char *kl_office_holder(const kl_office *f)
+{
+    const char *holder = f && f->election ? kl_election_holder(f->election) : NULL;
+    return holder && *holder ? kl_sprintf("the Lease %s is held by %s", lease_of(f), holder) : NULL;
+}
+
 char *kl_office_say(const kl_office *f, const char *controller)
 {
     if (!f || !f->sharding)

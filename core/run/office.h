@@ -45,6 +45,8 @@ kl_gate *kl_office_gate(kl_office *f, kl_gate *have, const kl_controller_spec *s
 /* Whether a controller's keys are shared in such a way that its caches hold its own namespaces only. */
 bool kl_offices_divide(const kl_offices *o, const kl_controller_spec *spec);
 void kl_office_gate_close(kl_office *f, kl_gate *g);   /* it has no run under way; NULL is fine */
+/* For people, of an office that is closed: "NAMESPACE/NAME is held by X"; NULL when nobody is known. Caller frees. On the loop. */
+char *kl_office_holder(const kl_office *f);
 /* For people, where keys are shared: "a third of the keys is here, 3 replicas"; NULL elsewhere. Caller frees. */
 char *kl_office_say(const kl_office *f, const char *controller);
 /* For the writes of who works there; NULL: nobody asks. Lives as long as the offices. */

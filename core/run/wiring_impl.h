@@ -109,6 +109,8 @@ kl_need *kl__wiring_need(kl_wiring *w, const char *kind);              /* NULL w
 int kl__own_priority(kl_wiring *w, void *state, const kl_value *object);
 /* Informer callback of a feed. */
 void kl__feed_event(void *feed, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags);
+/* The keys that an object of the feed's kind leads to now. Any thread but the mapper's, which may have to be waited for. */
+void kl__feed_keys(kl_feed *f, const kl_value *object, kl_emit_fn *emit, void *arg);
 void kl__feed_lull(void *feed);
 void kl__feed_synced(void *feed);
 const char *kl__wired_index_name(kl_wiring *w, const kl_need *n, const char *name);     /* NULL when there is none */

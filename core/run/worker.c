@@ -596,7 +596,7 @@ kl_time kl_worker_step(kl_worker *w)
     take_timers(w, now);
     kl_time next = KL_NEVER, old = end_old_runs(w, now);
     w->room = false;
-    bool mine = !w->o.turn || w->o.turn(w->o.arg);
+    bool mine = (!w->o.turn || w->o.turn(w->o.arg)) && !(w->o.paused && atomic_load(w->o.paused));
     if (!draining && !may_act(w)) {
         next = now + MANDATE_RETRY;
     } else if (!draining && mine) {
@@ -604,7 +604,7 @@ kl_time kl_worker_step(kl_worker *w)
         kl_queue_item item;
         int waits = 0;
         while (g && mine && waits < WAITS_MAX && has_room(w, g) && may_act(w) && kl_workqueue_try_get(w->o.queue, now, &item)) {
-            mine = !w->o.turn && !atomic_load(&w->draining);
+            mine = !w->o.turn && !atomic_load(&w->draining) && !(w->o.paused && atomic_load(w->o.paused));
             /* Asked again after the key was taken: a generation is published before it enqueues, so this is the one that did. */
             g = gen_current(w, now);
             if (w->o.more)

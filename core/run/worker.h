@@ -68,6 +68,7 @@ typedef struct kl_worker_owner {
     /* What a run is told of the time of day, and of the cache for kl_run_believed (a new reference, or NULL). NULL: by the clock, and by `elide`. */
     kl_time (*wall)(void *arg, kl_run *r);
     const kl_value *(*believed)(void *arg, kl_run *r, const char *kind, const char *ns, const char *name);
+    const atomic_bool *paused;         /* no key is taken while it is true; who changes it pokes the worker. NULL: never */
     void *arg;
     const char *name;                  /* controller name */
     bool trace_requests;               /* its requests carry a traceparent */

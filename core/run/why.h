@@ -1,0 +1,19 @@
+/* why.h - why a key ran, or why it does not: what the controllers of a process know of an object, for `kubelua why` and for whoever asks GET /v1/why. */
+#ifndef KL_RUN_WHY_H
+#define KL_RUN_WHY_H
+
+#include "run/control.h"
+#include "run/manager.h"
+
+/* What is known of the object of a kind ("v1/Secret", or as people say it: secrets, Secret) under "namespace/name" or "name":
+ *
+ *   {kind, key, controllers: [{cluster, controller, resource, role, key, present, state, says, queue: {state, in, failures}, runs, dropped}]}
+ *
+ * role is how the object comes to the controller: "resource", "owns", "watches", "reads"; there is an entry for each key that it leads to, and `key` is that key. `says`
+ * tells in a sentence what is the matter now, and what comes next; runs and dropped are those of run/flight.h.
+ * KL_ENOTFOUND: no controller looks at such a kind. Any thread but loops of the manager's, for which it waits. */
+KL_NODISCARD kl_status kl_why_tell(kl_manager *m, const char *kind, const char *key, const kl_value **out, kl_err *err);
+/* Adds GET /v1/why?kind=&namespace=&name= (or key=). As kl_inspect_add. */
+void kl_why_add(kl_control *c, kl_manager *m);
+
+#endif

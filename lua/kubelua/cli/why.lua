@@ -1,0 +1,141 @@
+-- why.lua - kubelua why: what a running process knows of a key, as a short story.
+
+local common = require "kubelua.cli.common"
+local control = require "kubelua.cli.control"
+local core = require "kubelua.core"
+
+local M = {}
+
+M.no_cluster = true
+M.options = {
+  { "--namespace", "NAME", "of the object", brief = "-n" },
+  { "--runs", "N", "tell so many of the last runs in full (1)", type = "count" },
+  { "--json", nil, "as the process answers (GET /v1/why)", type = "flag" },
+  control.options[1], control.options[2],
+}
+
+-- ---------------------------------------------------------------- words
+
+local function span(seconds)
+  if seconds < 1 then return ("%.3g ms"):format(seconds * 1000) end
+  if seconds < 120 then return ("%.3gs"):format(seconds) end
+  if seconds < 7200 then return ("%dm"):format(seconds // 60) end
+  if seconds < 172800 then return ("%dh"):format(seconds // 3600) end
+  return ("%dd"):format(seconds // 86400)
+end
+
+-- "12:05:10" of RFC 3339
+local function clock(text) return text and text:match "T(%d%d:%d%d:%d%d)" or "?" end
+
+local function version(x) return x("resourceVersion") and (" (rv %s)"):format(x.resourceVersion) or "" end
+
+local REASONS = {
+  started = "the controller started", resync = "resync came round", trigger = "`every` or `cron` came round", after = "its last run asked for it",
+  retry = "a retry", reload = "new logic", leading = "this process began to lead, or got the key", ["by hand"] = "by hand", request = "a request",
+}
+
+local function trigger(t)
+  local what = REASONS[t.reason]
+  if not what and t("kind") then
+    what = ("%s %s %s%s"):format(t.kind, t("key") or "", t.reason, version(t))
+  end
+  return (what or t.reason) .. (t.events > 1 and (", the last of %d events"):format(t.events) or "")
+end
+
+local PAST = {
+  get = "got", list = "listed", create = "created", update = "updated", patch = "patched", apply = "applied", delete = "deleted",
+  deletecollection = "deleted all of",
+}
+
+local function answered(s)
+  if s("error") then return (": %s%s"):format(s("code") ~= 0 and s("code") and ("%d, "):format(s.code) or "", s.error) end
+  if s("took") == nil then return ": no answer yet" end
+  if s.code == 0 then return ": not sent, it would have changed nothing" end
+  return (": %d in %s"):format(s.code, span(s.took))
+end
+
+local function step(s)
+  if s("get") then
+    return ("read %s %s%s"):format(s.get, s("key") or "", s("resourceVersion") and version(s) or ": not there")
+  elseif s("list") then
+    local by = {}
+    for _, name in ipairs { "namespace", "labels", "fields", "index", "value" } do
+      if s(name) then by[#by + 1] = name .. " " .. s[name] end
+    end
+    return ("listed %d %s%s"):format(s.count, s.list, #by > 0 and " (" .. table.concat(by, ", ") .. ")" or "")
+  elseif s("call") then
+    return ("%s %s %s%s%s"):format(PAST[s.call] or s.call, s("kind") or "", s("key") or "", s("subresource") and " (" .. s.subresource .. ")" or "", answered(s))
+  elseif s("discovery") then
+    return ("looked up %s%s"):format(s.discovery, s("error") and ": " .. s.error or "")
+  end
+  return ("slept %s"):format(span(s("sleep") or 0))
+end
+
+local RESULTS = { after = "done", requeue = "wants to run again", fail = "failed for good", ["put back"] = "was ended, its key runs again", conflict = "conflict", retry = "waits" }
+
+local function outcome(run)
+  local text = RESULTS[run.result] or run.result
+  if run("message") then text = ("%s: %s"):format(text, run.message) end
+  if run("in") then text = ("%s; next in %s (%s)"):format(text, span(run["in"]), clock(run("next"))) end
+  return text
+end
+
+local function summary(run)
+  return ("%s ago, %s, generation %d%s: %s"):format(span(run.ago), span(run.took), run.generation, run.attempt > 1 and (", attempt %d"):format(run.attempt) or "",
+    trigger(run.trigger))
+end
+
+-- ---------------------------------------------------------------- the story
+
+local function tell_run(run, full)
+  if not full then
+    print(("    %s -> %s"):format(summary(run), outcome(run)))
+    return
+  end
+  print(("    ran %s"):format(summary(run)))
+  for _, s in ipairs(run.steps) do print("      " .. step(s)) end
+  if run("moreSteps") then print(("      and %d steps more"):format(run.moreSteps)) end
+  print(("      -> %s"):format(outcome(run)))
+  for line in (run("traceback") or ""):gmatch "[^\n]+" do print("         " .. line) end
+end
+
+local ROLES = { owns = "owned", watches = "watched", reads = "read" }
+
+local function tell(entry, full)
+  local whose = entry("cluster") and entry.cluster .. "/" .. entry.controller or entry.controller
+  local what = entry.role ~= "resource" and entry("key") and (" -> %s %s"):format(entry.resource, entry.key) or ""
+  print(("  %s%s%s: %s"):format(whose, ROLES[entry.role] and " (" .. ROLES[entry.role] .. ")" or "", what, entry.says))
+  for i, run in ipairs(entry("runs") or {}) do tell_run(run, i <= full) end
+  if entry("key") and not entry("runs") then print "    no run of it is remembered" end
+  local d = entry("dropped")
+  if d then print(("    an event of it %s ago%s woke nobody: %s"):format(span(d.ago), version(d), d.by)) end
+end
+
+local function target(env)
+  local words, ns = env.words, env.options.namespace
+  if #words == 1 and words[1]:find "/" then
+    local kind, name = common.split(words[1])
+    if not name then common.usage("%s names a kind and no object: kubelua why KIND NAMESPACE/NAME", kind) end
+    words = { kind, name }
+  end
+  if #words ~= 2 then common.usage "say of what: kubelua why KIND NAMESPACE/NAME, or kubelua why KIND NAME -n NAMESPACE" end
+  local key = words[2]
+  if key:find "/" and ns then common.usage("%s has its namespace already, and -n says %s", key, ns) end
+  return words[1], ns and ns .. "/" .. key or key
+end
+
+function M.run(env)
+  local kind, key = target(env)
+  local process = control.connect(env)
+  local answer = process:get("/v1/why", { kind = kind, key = key })
+  if env.options.json then
+    print(core.encode(answer, true))
+    return 0
+  end
+  print(("%s %s"):format(kind, key))
+  for _, entry in ipairs(answer.controllers) do tell(entry, env.options.runs or 1) end
+  if answer("moreKeys") then print(("  and %d keys more"):format(answer.moreKeys)) end
+  return 0
+end
+
+return M

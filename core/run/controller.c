@@ -670,7 +670,10 @@ void kl_controller_look_at(kl_controller *c, kl_controller_look *out)
     kl_wiring *current = c->current ? kl_wiring_ref(c->current) : NULL;
     bool working = c->n_workers;
     kl_unlock(&c->mu);
-    *out = (kl_controller_look){.name = c->name, .resource = c->resource, .queue = c->queue, .own_writes = c->own_writes, .wiring = current, .gate = atomic_load(&c->gate),
+    bool published = current;
+    if (!current && c->next)
+        current = kl_wiring_ref(c->next);
+    *out = (kl_controller_look){.published = published, .name = c->name, .resource = c->resource, .queue = c->queue, .own_writes = c->own_writes, .wiring = current, .gate = atomic_load(&c->gate),
         .office = c->office, .flight = c->env.flight, .clock = c->env.clock, .working = working, .paused = atomic_load(&c->paused)};
 }
 

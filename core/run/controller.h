@@ -71,7 +71,8 @@ typedef struct kl_controller_look {
     const char *name, *resource;
     kl_workqueue *queue;
     kl_own_writes *own_writes;
-    kl_wiring *wiring;                     /* NULL: no generation has taken over */
+    kl_wiring *wiring;                     /* the present one, or the first that is on its way; NULL: there is none */
+    bool published;                        /* it is the present one */
     kl_gate *gate;                         /* NULL: all keys are ours */
     const kl_office *office;
     struct kl_flight *flight;              /* or NULL */

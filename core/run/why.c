@@ -285,7 +285,7 @@ static char *say_queued(const kl_controller_look *l, const char *key, const char
 /* The first thing that keeps the key from running, or what is next. */
 static char *say(const kl_controller_look *l, const kl_controller_state *s, const place *p, const char *state, kl_time due, int failures)
 {
-    if (!l->wiring || !strcmp(s->state, "parked"))
+    if (!l->published || !strcmp(s->state, "parked"))
         return kl_sprintf("%s is %s: %s", l->name, s->state, s->message ? s->message : "it has just begun");
     if (!kl_office_open(l->office)) {
         char *holder = kl_office_holder(l->office), *text = kl_sprintf("this process does not lead%s%s", holder ? ": " : "", holder ? holder : "");

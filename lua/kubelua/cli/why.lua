@@ -73,10 +73,11 @@ end
 
 local RESULTS = { after = "done", requeue = "wants to run again", fail = "failed for good", ["put back"] = "was ended, its key runs again", conflict = "conflict", retry = "waits" }
 
-local function outcome(run)
+-- `newest`: what comes next is still to come.
+local function outcome(run, newest)
   local text = RESULTS[run.result] or run.result
   if run("message") then text = ("%s: %s"):format(text, run.message) end
-  if run("in") then text = ("%s; next in %s (%s)"):format(text, span(run["in"]), clock(run("next"))) end
+  if newest and run("in") then text = ("%s; next in %s (%s)"):format(text, span(run["in"]), clock(run("next"))) end
   return text
 end
 
@@ -87,17 +88,20 @@ end
 
 -- ---------------------------------------------------------------- the story
 
-local function tell_run(run, full)
+local function tell_run(run, full, newest)
   if not full then
-    print(("    %s -> %s"):format(summary(run), outcome(run)))
+    print(("    before: %s -> %s"):format(summary(run), outcome(run)))
     return
   end
   print(("    ran %s"):format(summary(run)))
   for _, s in ipairs(run.steps) do print("      " .. step(s)) end
   if run("moreSteps") then print(("      and %d steps more"):format(run.moreSteps)) end
-  print(("      -> %s"):format(outcome(run)))
+  print(("      -> %s"):format(outcome(run, newest)))
   for line in (run("traceback") or ""):gmatch "[^\n]+" do print("         " .. line) end
 end
+
+-- So many runs before these are told in a line each.
+local BRIEFLY = 3
 
 local ROLES = { owns = "owned", watches = "watched", reads = "read" }
 
@@ -105,7 +109,9 @@ local function tell(entry, full)
   local whose = entry("cluster") and entry.cluster .. "/" .. entry.controller or entry.controller
   local what = entry.role ~= "resource" and entry("key") and (" -> %s %s"):format(entry.resource, entry.key) or ""
   print(("  %s%s%s: %s"):format(whose, ROLES[entry.role] and " (" .. ROLES[entry.role] .. ")" or "", what, entry.says))
-  for i, run in ipairs(entry("runs") or {}) do tell_run(run, i <= full) end
+  for i, run in ipairs(entry("runs") or {}) do
+    if i <= full + BRIEFLY then tell_run(run, i <= full, i == 1) end
+  end
   if entry("key") and not entry("runs") then print "    no run of it is remembered" end
   local d = entry("dropped")
   if d then print(("    an event of it %s ago%s woke nobody: %s"):format(span(d.ago), version(d), d.by)) end

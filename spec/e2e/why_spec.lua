@@ -1,0 +1,165 @@
+--- why_spec.lua - kubelua why: what a running process tells of a key, and of what keeps it from running.
+
+local controller = require "support.controller"
+local json = require "dkjson"
+local process = require "support.process"
+local servers = require "support.servers"
+local wait = require "support.wait"
+
+local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
+
+local SCRIPT = [[
+local kube = require "kubelua"
+return kube.controller {
+  name = "maps", resource = "v1/ConfigMap", namespaces = { NAMESPACE }, when = { "data" }, owns = { "v1/Secret" }, reads = { "v1/Service" },
+  watches = { ["v1/ServiceAccount"] = function(account) return { account.metadata.namespace .. "/" .. (account("metadata.labels.of") or "nothing") } end },
+  reconcile = function(map, ctx)
+    ctx:list("v1/Service", { namespace = map.metadata.namespace, labels = "app=x" })
+    if map("data.fail") then error "as asked" end
+    ctx:patch(map, function(m) m.metadata.annotations = { seen = "yes" } end)
+    return { requeue_after = "1h" }
+  end,
+}
+]]
+
+local function runtime_dir()
+  local dir = process.tmpname ".runtime"
+  assert(select(2, process.run("mkdir -m 700 " .. process.quote(dir))) == 0)
+  return dir
+end
+
+local function start(server, dir, script, ...)
+  return controller.start_with({ "XDG_RUNTIME_DIR=" .. dir }, server, script, ...)
+end
+
+-- Output and status of `kubelua why WORDS`.
+local function why(dir, words)
+  return process.run(("XDG_RUNTIME_DIR=%s %s why %s"):format(process.quote(dir), KUBELUA, words))
+end
+
+-- Until what it says holds each of the texts, in which %d+, %% and the like are patterns and a name's hyphens are themselves.
+local function says(dir, words, ...)
+  local texts = { ... }
+  for i, text in ipairs(texts) do texts[i] = text:gsub("(%w)%-(%w)", "%1%%-%2"):gsub("(%w)%-(%w)", "%1%%-%2") end
+  wait.until_true(30, "why " .. words, function()
+    local out = why(dir, words)
+    for _, text in ipairs(texts) do
+      if not out:find(text) then error(("%q is not in:\n%s"):format(text, out), 0) end
+    end
+    return true
+  end)
+end
+
+servers.each(function(name, start_server)
+  describe("kubelua why against " .. name, function()
+    local server, client, ns, dir
+    lazy_setup(function()
+      server = start_server {}
+      client = controller.client(server)
+    end)
+    lazy_teardown(function() if server then server:stop() end end)
+    before_each(function()
+      ns = controller.namespace(client, "why")
+      dir = runtime_dir()
+    end)
+
+    local function map(of, data) return client:create { kind = "v1/ConfigMap", namespace = ns, name = of, data = data } end
+    local function script() return (SCRIPT:gsub("NAMESPACE", ("%q"):format(ns))) end
+
+    it("tells the last run: what woke it, what it read and wrote, and what comes next", function()
+      local run = start(server, dir, script())
+      run:wait_for_log(60, "controller is running")
+      local a = map("a", { x = "1" })
+      says(dir, "v1/ConfigMap " .. ns .. "/a", "maps: it runs again in 59m", "v1/ConfigMap " .. ns .. "/a added %(rv " .. a.metadata.resourceVersion .. "%)",
+        "listed 0 v1/Service %(namespace " .. ns .. ", labels app=x%)", "patched v1/ConfigMap " .. ns .. "/a: 200 in [%d.]+ ms", "%-> done; next in ")
+      says(dir, "configmaps a -n " .. ns, "patched v1/ConfigMap")
+      local answer = json.decode((why(dir, "cm/a -n " .. ns .. " --json")))
+      local entry = answer.controllers[1]
+      assert.same({ "maps", "resource", ns .. "/a", "waiting", true }, { entry.controller, entry.role, entry.key, entry.queue.state, entry.present })
+      local steps = entry.runs[#entry.runs].steps
+      assert.same({ "v1/Service", 0 }, { steps[1].list, steps[1].count })
+      assert.same({ "patch", 200 }, { steps[2].call, steps[2].code })
+      controller.finish(run)
+    end)
+
+    it("tells what keeps a key from running", function()
+      map("fails", { fail = "yes" })
+      local m = map("quiet", { x = "1" })
+      local run = start(server, dir, script())
+      run:wait_for_log(60, "controller is running")
+      says(dir, "cm fails -n " .. ns, "in backoff after %d+ failures in a row: next in", "%-> error: .*as asked; next in", "stack traceback")
+      says(dir, "cm " .. ns .. "/gone", "is not in the cache: it does not exist", "no run of it is remembered")
+      says(dir, "cm elsewhere/gone", "is in a namespace that maps does not look at")
+      says(dir, "cm " .. ns .. "/quiet", "maps: it runs again in")
+      client:patch(m, { metadata = { labels = { some = "label" } } })
+      says(dir, "cm " .. ns .. "/quiet", "woke nobody: nothing that `when` names has changed")
+      controller.finish(run)
+    end)
+
+    it("follows owned and watched objects to the keys that they lead to", function()
+      local m = map("owner", { x = "1" })
+      client:create { apiVersion = "v1", kind = "Secret", metadata = { namespace = ns, name = "owned", ownerReferences = {
+        { apiVersion = "v1", kind = "ConfigMap", name = "owner", uid = m.metadata.uid, controller = true } } } }
+      client:create { kind = "v1/Secret", namespace = ns, name = "stray" }
+      client:create { apiVersion = "v1", kind = "ServiceAccount", metadata = { namespace = ns, name = "points", labels = { of = "owner" } } }
+      local run = start(server, dir, script())
+      run:wait_for_log(60, "controller is running")
+      says(dir, "v1/Secret " .. ns .. "/owned", "maps %(owned%) %-> v1/ConfigMap " .. ns .. "/owner: it runs again in", "patched v1/ConfigMap " .. ns .. "/owner")
+      says(dir, "secret " .. ns .. "/stray", "maps %(owned%): no owner reference of it names")
+      says(dir, "sa " .. ns .. "/points", "maps %(watched%) %-> v1/ConfigMap " .. ns .. "/owner: ")
+      says(dir, "svc " .. ns .. "/none", "maps %(read%): it is only read")
+      controller.finish(run)
+    end)
+
+    it("tells who leads, and which cache is not there", function()
+      local lease = { "--leader-elect", "--leader-elect-resource-namespace", ns, "--leader-elect-identity" }
+      local words = table.move(lease, 1, #lease, 1, {})
+      words[#words + 1] = "the-first"
+      local first = start(server, runtime_dir(), script(), table.unpack(words))
+      first:wait_for_log(60, "controller is running")
+      words[#words] = "the-second"
+      local second = start(server, dir, script(), table.unpack(words))
+      map("a")
+      says(dir, "cm " .. ns .. "/a", "this process does not lead: the Lease .* is held by the-first")
+      controller.finish(second)
+      controller.finish(first)
+      local parked = start(server, dir, (script():gsub("v1/Secret", "example.com/v1/Missing")))
+      says(dir, "cm " .. ns .. "/a", "maps is parked: example.com/v1/Missing: ")
+      controller.finish(parked)
+    end)
+
+    it("needs to know which process, and which kind", function()
+      local out, code = why(dir, "cm " .. ns .. "/a")
+      assert.equal(1, code)
+      assert.truthy(out:find("no kubelua of yours runs here: start one with", 1, true), out)
+      local first, second = start(server, dir, script()), start(server, dir, script(), "--control", dir .. "/kubelua/second.sock")
+      first:wait_for_log(60, "controller is running")
+      second:wait_for_log(60, "controller is running")
+      out, code = why(dir, "cm " .. ns .. "/a")
+      assert.equal(1, code)
+      for _, run in ipairs { first, second } do assert.truthy(out:find(("--pid %d  run %s"):format(run.pid, run.script_path), 1, true), out) end
+      for _, run in ipairs { first, second } do
+        out, code = why(dir, ("cm %s/a --pid %d"):format(ns, run.pid))
+        assert.equal(0, code, out)
+      end
+      out = why(dir, ("v1/ConfigMaps %s/a --socket %s/kubelua/second.sock"):format(ns, dir))
+      assert.truthy(out:find('no controller of this process looks at "v1/ConfigMaps": did you mean v1/ConfigMap?', 1, true), out)
+      out, code = why(dir, "cm")
+      assert.equal(2, code)
+      assert.truthy(out:find("kubelua why KIND NAMESPACE/NAME", 1, true), out)
+      controller.finish(second)
+      controller.finish(first)
+    end)
+
+    it("goes without the flight recorder, which can be bounded", function()
+      map("a")
+      local run = start(server, dir, script(), "--flight-recorder", "off")
+      run:wait_for_log(60, "controller is running")
+      says(dir, "cm " .. ns .. "/a", "it runs again in", "no run of it is remembered")
+      controller.finish(run)
+      run = start(server, dir, script(), "--flight-recorder", "1Ki")
+      assert.equal(2, run:wait(20))
+      assert.truthy(run:log():find("--flight-recorder says how many bytes it may keep, 64Ki or more, or off", 1, true))
+    end)
+  end)
+end)

@@ -120,7 +120,7 @@ static void setup(world *w)
     w->clock = kl_clock_fake_new(KL_SECONDS(1000), KL_SECONDS(1700000000));
     w->loop = kl_loop_new("control", w->clock);
     w->mapper = kl_loop_new("mapper", w->clock);
-    w->queue = kl_workqueue_new(&(kl_workqueue_options){.backoff = {KL_SECONDS(1), KL_SECONDS(100), 0}});
+    w->queue = kl_workqueue_new(&(kl_workqueue_options){.backoff = {KL_SECONDS(1), KL_SECONDS(100), 0}, .forget = kl_cause_forget});
     w->resource[APP] = (kl_resource){.group = "example.com", .version = "v1", .kind = "App", .plural = "apps", .namespaced = true};
     w->resource[SECRET] = (kl_resource){.group = "", .version = "v1", .kind = "Secret", .plural = "secrets", .namespaced = true};
     w->resource[NODE] = (kl_resource){.group = "", .version = "v1", .kind = "Node", .plural = "nodes"};

@@ -43,6 +43,7 @@ typedef struct session {
     const char *reload_keys_word;
     kl_reload_keys reload_keys;
     kl_time reload_deadline, rollback_window;
+    bool never_slow_down;
     kl_time grace, lease, renew, retry;
     bool metrics_auth, trace_requests, http1, no_protobuf, elect, elect_each, keep_managed_fields, watch_list;
     kl_webhook_options webhooks;
@@ -121,7 +122,7 @@ static int make_manager(session *s, size_t number)
     const kl_config *c = kl_client_config(s->clients[number]);
     kl_manager_options o = {.client = s->clients[number], .fleet = s->fleet, .cluster = number, .ns = s->ns, .workers = (int)s->workers, .workers_forced = s->workers > 0, .grace = s->grace,
         .reload_keys = s->reload_keys, .reload_deadline = s->reload_deadline,
-        .rollback_window = s->rollback_window ? s->rollback_window : -1, .broken = cli_scripts_broken, .broken_arg = s->loaded,
+        .never_slow_down = s->never_slow_down, .rollback_window = s->rollback_window ? s->rollback_window : -1, .broken = cli_scripts_broken, .broken_arg = s->loaded,
         .max_object = s->max_object, .flight_bytes = s->flight_bytes, .trace_requests = s->trace_requests, .metrics_cert_dir = number ? NULL : s->metrics_cert_dir, .metrics_auth = s->metrics_auth && !number, .drop_managed_fields = !s->keep_managed_fields && !s->dry_run, .dry_run = dry_run_of(s), .watch_list = s->watch_list, .metrics_address = number ? NULL : s->metrics, .health_address = number ? NULL : s->health,
         .record = s->recording, .changed = moved, .stuck = cli_leave_stuck, .webhooks = s->webhooks};
     if (s->dev && !s->webhooks.listen)
@@ -393,6 +394,7 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         {"--leader-elect-resource-name", "NAME", "name of the Lease (the first controller's name)", CLI_STRING, &s->lease_name},
         {"--leader-elect-resource-namespace", "NAME", "namespace of the Lease (the context's)", CLI_STRING, &s->lease_ns},
         {"--leader-elect-identity", "TEXT", "who we are (host, process and a random part)", CLI_STRING, &s->identity},
+        {"--never-slow-down", NULL, "run keys at full speed that their own writes wake again and again, or that fight over a field", CLI_FLAG, &s->never_slow_down},
         {"--reload-keys", "WORD", "which keys run again on new logic: all, failing or none (all; scripts say otherwise with on_reload)", CLI_STRING, &s->reload_keys_word},
         {"--rollback-window", "DURATION", "for so long new logic is compared with the old, which comes back when it is much better (1m; 0s: never)", CLI_DURATION, &s->rollback_window},
         {"--reload-deadline", "DURATION", "how long runs on the old logic may go on after a reload (30s, or their timeout)", CLI_DURATION, &s->reload_deadline},

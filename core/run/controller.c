@@ -42,6 +42,7 @@ struct kl_controller {
     uint64_t resync_timer;
     kl_time resync;
     uint64_t resync_count;
+    kl_fights *fights;                             /* NULL: nobody looks; with turns time stands, and a key that waits would for ever */
     kl_probation *probation;                       /* NULL: its generations are not compared */
     kl_triggers *triggers;                         /* `every` and `cron` of the current generation */
     char *told;                                    /* why the next generation waits, as last logged */
@@ -121,6 +122,8 @@ kl_controller *kl_controller_new(const kl_controller_env *env, const kl_controll
     c->office = kl_office_enter(env->offices, spec->name, spec);
     c->elide = kl_elide_new(0);
     c->own_writes = kl_own_writes_new(c->name, c->queue, env->clock, c->metrics);
+    if (!env->turns && !env->object && !env->never_slow_down)
+        c->fights = kl_fights_new(kl_controller_spec_manager(spec));
     if (env->broken)
         c->probation = kl_probation_new(&(kl_probation_options){.loop = env->loop, .clock = env->clock, .window = env->rollback_window, .broken = broken, .arg = c});
     c->triggers = kl_triggers_new(env->loop, env->clock, triggered, c);
@@ -134,6 +137,7 @@ kl_workqueue *kl_controller_queue(kl_controller *c) { return c->queue; }
 static void destroy(kl_controller *c)
 {
     kl_own_writes_free(c->own_writes);
+    kl_fights_free(c->fights);
     kl_workqueue_free(c->queue);
     kl_elide_free(c->elide);
     kl_free(c->workers);
@@ -331,7 +335,7 @@ static kl_worker *worker_new(kl_controller *c, int number)
     return kl_worker_new(&(kl_worker_owner){.paused = &c->paused, .ran = c->env.ran || c->probation ? owner_ran : NULL, .turn = c->env.turns ? owner_turn : NULL,
         .turn_over = c->env.turns ? owner_turn_over : NULL, .logic = owner_logic, .logic_unref = owner_logic_unref, .is_current = owner_is_current, .object = owner_object, .resolve = owner_resolve,
         .resource = owner_resource, .event = owner_event, .ended = owner_ended, .answer = owner_answer, .trace = owner_trace, .more = owner_more, .arg = c, .name = c->name, .queue = c->queue, .own_writes = c->env.imagine ? NULL : c->own_writes, .door = c->env.door, .fleet = c->env.fleet, .cluster = c->env.cluster, .gate = atomic_load(&c->gate), .clock = c->env.clock,
-        .metrics = c->metrics, .elide = c->env.imagine ? NULL : c->elide, .imagine = c->env.imagine, .witnesses = c->env.witnesses, .tenure = kl_office_tenure(c->office), .trace_requests = c->env.trace_requests,
+        .metrics = c->metrics, .elide = c->env.imagine ? NULL : c->elide, .imagine = c->env.imagine, .fights = c->fights, .witnesses = c->env.witnesses, .tenure = kl_office_tenure(c->office), .trace_requests = c->env.trace_requests,
         .reload_deadline = c->env.reload_deadline}, number);
 }
 
@@ -399,6 +403,8 @@ static void resync_arm(kl_controller *c)
 /* On the first logic everything runs; on another, what was asked for, and what failed gets another chance at once. */
 static void run_again(kl_controller *c, kl_wiring *w, bool reloaded)
 {
+    if (reloaded && c->fights)
+        kl_fights_clear(c->fights);
     const kl_add again = {.priority = KL_PRIORITY_RELOAD, .cause = {.why = KL_WHY_RELOAD}};
     kl_reload_keys said = kl_wiring_logic(w)->spec->on_reload, keys = said ? said : c->env.reload_keys;
     if (reloaded && keys == KL_RELOAD_KEYS_NONE)
@@ -642,6 +648,11 @@ bool kl_controller_published(kl_controller *c)
 int kl_controller_generation(kl_controller *c)
 {
     return c->current ? kl_wiring_logic(c->current)->generation : 0;
+}
+
+size_t kl_controller_slowed(kl_controller *c)
+{
+    return c->fights ? kl_fights_held(c->fights) : 0;
 }
 
 bool kl_controller_ended(kl_controller *c)

@@ -25,6 +25,7 @@ typedef struct kl_controller_env {         /* what the manager lends to all its 
     kl_metrics *metrics;
     int workers;
     bool workers_forced, trace_requests;
+    bool never_slow_down;                  /* keys that turn in circles are neither named nor slowed down */
     kl_reload_keys reload_keys;            /* where the spec says nothing */
     kl_time rollback_window;               /* see kl_probation_options */
     /* On the loop: a generation is much worse than the one before it. NULL: nobody cares. */
@@ -63,6 +64,7 @@ void kl_controller_join(kl_controller *c);
 void kl_controller_free(kl_controller *c);         /* after join; its memory stays while an event of it waits for the mapper */
 bool kl_controller_published(kl_controller *c);    /* some generation of it has taken over */
 int kl_controller_generation(kl_controller *c);    /* the one that has; 0: none */
+size_t kl_controller_slowed(kl_controller *c);     /* keys that turn in circles, and go slower */
 bool kl_controller_ended(kl_controller *c);        /* drained, and no worker is left to wait for */
 /* Its workers take no keys until it is resumed; what runs, runs on. */
 void kl_controller_pause(kl_controller *c, bool pause);

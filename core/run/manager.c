@@ -244,7 +244,7 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
     m->env = (kl_controller_env){.client = o->client, .clock = m->clock, .loop = m->loop, .mapper = m->mapper, .caches = m->caches, .door = m->door, .fleet = o->fleet, .cluster = o->cluster,
         .metrics = m->metrics, .workers = o->workers, .workers_forced = o->workers_forced, .trace_requests = o->trace_requests, .reload_keys = o->reload_keys, .reload_deadline = o->reload_deadline, .event = record, .event_arg = m, .turns = o->turns,
         .imagine = kl_dryrun_imagination(m->dryrun), .witnesses = &m->witnesses, .flight = m->flight, .ran = o->ran, .ran_arg = o->seen_arg, .changed = advance,
-        .rollback_window = o->rollback_window, .broken = o->broken ? broken : NULL, .broken_arg = m,
+        .never_slow_down = o->never_slow_down, .rollback_window = o->rollback_window, .broken = o->broken ? broken : NULL, .broken_arg = m,
         .changed_arg = m};
     if (m->flight) {
         kl_witness flight = kl_flight_witness(m->flight);
@@ -997,6 +997,11 @@ static void queue_samples(void *arg)
     for (size_t i = 0; i < m->n_slots; i++)
         for (size_t k = 0; k < m->slots[i]->n; k++)
             kl_metrics_sample(c->out, "kubelua_generation", kl_controller_generation(m->slots[i]->controllers[k]), "controller", kl_controller_name(m->slots[i]->controllers[k]), NULL);
+    if (n)
+        kl_metrics_head(c->out, "kubelua_slowed_keys", "gauge", "Keys that turn in circles, by themselves or with another manager, and are run less often");
+    for (size_t i = 0; i < m->n_slots; i++)
+        for (size_t k = 0; k < m->slots[i]->n; k++)
+            kl_metrics_sample(c->out, "kubelua_slowed_keys", (double)kl_controller_slowed(m->slots[i]->controllers[k]), "controller", kl_controller_name(m->slots[i]->controllers[k]), NULL);
     kl_free(v);
     kl_offices_metrics(m->offices, c->out);
 }

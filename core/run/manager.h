@@ -41,6 +41,7 @@ typedef struct kl_manager_options {                /* kl_manager_new copies the 
     bool workers_forced;
     kl_time grace;                                 /* 0: 30 s */
     kl_reload_keys reload_keys;                    /* what runs again on new logic, where the spec says nothing */
+    bool never_slow_down;                          /* keys that turn in circles (run/fights.h) are neither named nor slowed down */
     kl_time rollback_window;                       /* see kl_probation_options; for `broken` alone */
     /* The generation of a slot is much worse than the one before it (run/breaker.h): the owner may want to replace it with that. On a thread of the
      * manager's; must not wait, nor call the manager. NULL: generations are not compared. */

@@ -40,7 +40,7 @@ typedef struct histogram {
 struct kl_controller_metrics {
     char *name;
     atomic_int max_concurrent, active;
-    atomic_uint_fast64_t total[KL_OUTCOMES], terminal, panics, timeouts, elided, own_writes_waits, own_writes_timeouts, outlived, spent[KL_SPENT];
+    atomic_uint_fast64_t total[KL_OUTCOMES], terminal, panics, timeouts, elided, own_writes_waits, own_writes_timeouts, outlived, loops, fights, spent[KL_SPENT];
     histogram reconcile, waited, worked;
 };
 
@@ -191,6 +191,7 @@ void kl_metrics_spent(kl_controller_metrics *c, kl_spent what) { bump(&c->spent[
 void kl_metrics_elided(kl_controller_metrics *c) { bump(&c->elided); }
 void kl_metrics_own_writes_wait(kl_controller_metrics *c) { bump(&c->own_writes_waits); }
 void kl_metrics_own_writes_timeout(kl_controller_metrics *c) { bump(&c->own_writes_timeouts); }
+void kl_metrics_circle(kl_controller_metrics *c, bool fight) { bump(fight ? &c->fights : &c->loops); }
 void kl_metrics_outlived(kl_controller_metrics *c) { bump(&c->outlived); }
 void kl_metrics_panic(kl_controller_metrics *c) { bump(&c->panics); }
 void kl_metrics_timeout(kl_controller_metrics *c) { bump(&c->timeouts); }
@@ -417,6 +418,8 @@ static void write_controllers(kl_metrics *m, kl_buf *out) KL_REQUIRES(m->mu)
         {"kubelua_own_writes_waits_total", "Total number of times a key waited for the caches to show what its runs wrote", offsetof(kl_controller_metrics, own_writes_waits)},
         {"kubelua_own_writes_timeouts_total", "Total number of runs that began before the caches showed what was written", offsetof(kl_controller_metrics, own_writes_timeouts)},
         {"kubelua_reload_ended_runs_total", "Total number of runs on old logic that were ended because they went on for too long after a reload", offsetof(kl_controller_metrics, outlived)},
+        {"kubelua_write_loops_total", "Total number of keys that were found to be woken by their own writes again and again", offsetof(kl_controller_metrics, loops)},
+        {"kubelua_field_fights_total", "Total number of fields that were found to be written by a key and by another manager in turn", offsetof(kl_controller_metrics, fights)},
     };
     char **names = kl_map_sorted_keys(m->controllers);
     kl_metrics_head(out, "controller_runtime_reconcile_total", "counter", "Total number of reconciliations per controller");

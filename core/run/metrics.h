@@ -30,6 +30,7 @@ void kl_metrics_spent(kl_controller_metrics *c, kl_spent what);     /* kubelua_b
 void kl_metrics_elided(kl_controller_metrics *c);      /* kubelua_elided_writes_total{controller} */
 void kl_metrics_own_writes_wait(kl_controller_metrics *c);          /* kubelua_own_writes_waits_total{controller} */
 void kl_metrics_own_writes_timeout(kl_controller_metrics *c);       /* kubelua_own_writes_timeouts_total{controller} */
+void kl_metrics_circle(kl_controller_metrics *c, bool fight);       /* kubelua_write_loops_total{controller}, kubelua_field_fights_total{controller} */
 void kl_metrics_outlived(kl_controller_metrics *c);                 /* kubelua_reload_ended_runs_total{controller} */
 void kl_metrics_active(kl_controller_metrics *c, int by);
 void kl_metrics_queue_latency(kl_controller_metrics *c, kl_time waited);

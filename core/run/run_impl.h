@@ -139,6 +139,11 @@ void kl__write_answered(kl_run *r, const kl_write *x, const kl_value *body);    
 /* The key, or its group, has to wait for what was written, until then at the latest. */
 bool kl__write_owed(kl_worker *w, const kl_gen_state *g, const char *name, const char *key, kl_time now, kl_time *until);
 
+/* --- fight_run.c --------------------------------------------------------------------------------------------------------------- */
+void kl__fight_began(kl_run *r);
+void kl__fight_wrote(kl_run *r, const kl_value *answer);
+void kl__fight_ended(kl_run *r, kl_time now);              /* tells of it: log, Event, metric */
+
 /* --- serial.c ------------------------------------------------------------------------------------------------------------------ */
 bool kl__serial_says(const kl_controller_spec *s);         /* some runs may not overlap */
 /* The group of an object, as a text that is never empty; nothing is written for one that is in none. */

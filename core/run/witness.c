@@ -56,7 +56,10 @@ static bool is_servers_fault(kl_status st)
 
 void kl__tell_answered(kl_run *r, kl_answered *x)
 {
-    r->wrote |= r->asks_write && !x->status && x->code;
+    bool wrote = r->asks_write && !x->status && x->code;
+    r->wrote |= wrote;
+    if (wrote && x->body)
+        kl__fight_wrote(r, x->body);
     r->excused |= is_servers_fault(x->status);
     if (!kl_run_watched(r))
         return;

@@ -246,6 +246,7 @@ static void tell_ran(kl_run *r, kl_time after, kl_time now)
     if (w->o.ran)
         w->o.ran(w->o.arg, &x);
     kl__tell_ended(r, &x);
+    kl__fight_ended(r, now);
 }
 
 static void settle(kl_run *r, kl_time now)
@@ -382,8 +383,13 @@ static bool is_shown(kl_worker *w, const kl_gen_state *g, const kl_queue_item *i
 /* Whether it may run now, in *group where it is in one; if not, the queue has it again and brings it in time. */
 static bool may_run(kl_worker *w, kl_gen_state *g, const kl_queue_item *item, const kl_value *object, kl_time now, char **group, kl_err *err)
 {
+    kl_time until;
     if (!is_shown(w, g, item, item->key, now))
         return false;
+    if (w->o.fights && kl_fights_holds(w->o.fights, item->key, now, &until)) {
+        kl_workqueue_hold(w->o.queue, item, until, now);
+        return false;
+    }
     kl_buf text = KL_BUF_INIT;
     if (!kl__serial_says(g->logic->spec) || kl__serial_text(g, object, &text, err) || !text.len) {
         kl_buf_fini(&text);
@@ -433,6 +439,7 @@ static bool run_start(kl_worker *w, kl_gen_state *g, kl_queue_item *item, kl_tim
     r->group = group;
     if (w->o.trace)
         (void)w->o.trace(w->o.arg, item->key, &r->caller);
+    kl__fight_began(r);
     kl__tell_began(r);
     if (err.status) {
         run_fail(r, &err, now);

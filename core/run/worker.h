@@ -10,6 +10,7 @@
 #include "queue/workqueue.h"
 #include "run/door.h"
 #include "run/elide.h"
+#include "run/fights.h"
 #include "run/fleet.h"
 #include "run/gate.h"
 #include "run/imagine.h"
@@ -76,6 +77,7 @@ typedef struct kl_worker_owner {
     kl_door *door;
     kl_clock *clock;
     kl_controller_metrics *metrics;    /* may be NULL */
+    kl_fights *fights;                 /* keys that turn in circles go slower; NULL: nobody looks */
     kl_elide *elide;                   /* NULL: every write is sent */
     const kl_imagination *imagine;     /* its writes are not sent, but imagined; NULL: they are sent */
     const kl_witnesses *witnesses;     /* who look on; NULL: nobody */

@@ -18,6 +18,7 @@
 #include "run/office.h"
 #include "run/record.h"
 #include "run/recorder.h"
+#include "run/shadow.h"
 #include "run/tally.h"
 #include "run/telemetry.h"
 #include "run/turns.h"
@@ -52,6 +53,8 @@ struct kl_manager {
     kl_metrics *metrics;
     kl_door *door;
     kl_recorder *recorder;
+    kl_shadow *shadow;
+    slot *shadowed;                        /* loop only: whose candidate it follows with */
     kl_dryrun *dryrun;                     /* NULL: it writes */
     kl_offices *offices;
     kl_endpoints *endpoints;
@@ -191,6 +194,7 @@ static void advance(void *arg)
         return;
     advance_retired(m);
     kl_webhooks_advance(m->webhooks);
+    kl_shadow_advance(m->shadow);
     if (m->o.changed)
         m->o.changed(m->o.changed_arg);
 }
@@ -250,6 +254,9 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
         kl_witness flight = kl_flight_witness(m->flight);
         kl_witnesses_add(&m->witnesses, &flight);
     }
+    m->shadow = kl_shadow_new(&m->env);
+    kl_witness shadow = kl_shadow_witness(m->shadow);
+    kl_witnesses_add(&m->witnesses, &shadow);
     kl_witness tally = kl_tally_witness(m->tally);
     kl_witnesses_add(&m->witnesses, &tally);
     for (size_t i = 0; i < o->n_witnesses; i++)
@@ -278,6 +285,7 @@ static void retire_all(void *arg)
 {
     kl_manager *m = arg;
     kl_webhooks_end(m->webhooks);
+    kl_shadow_free(m->shadow);
     for (size_t i = 0; i < m->n_slots; i++) {
         for (size_t k = 0; k < m->slots[i]->n; k++)
             retired_free(m->slots[i]->controllers[k]);
@@ -297,6 +305,7 @@ static void begin_stop(void *arg)
     m->stopping = true;
     kl_unlock(&m->mu);
     each_controller(m, kl_controller_drain);
+    kl_shadow_end(m->shadow);
 }
 
 static void end_runs(void *arg)
@@ -363,6 +372,7 @@ void kl_manager_stop(kl_manager *m)
             kl_controller_wait(m->slots[i]->controllers[k]);
     for (size_t i = 0; i < m->n_retired; i++)
         kl_controller_wait(m->retired[i].c);
+    kl_shadow_wait(m->shadow);
     kl_loop_call(m->loop, disarm_grace, m);
     if (!kl_recorder_flush(m->recorder, kl_clock_now(kl_clock_real()) + FLUSH_MAX))
         kl_warn("some events were not recorded before the end", "dropped=%llu", (unsigned long long)kl_recorder_dropped(m->recorder));
@@ -573,6 +583,107 @@ void kl_manager_reloaded(kl_manager *m, const kl_reload *x, const kl_value *abou
     record(m, &(kl_news){.component = "kubelua", .about = about, .type = RELOAD_NEWS[x->result].type, .reason = RELOAD_NEWS[x->result].reason,
         .action = "Reload", .note = note});
     kl_free(note);
+}
+
+/* --- the shadow ------------------------------------------------------------------------------------------------------------------ */
+
+typedef struct shadow_call {
+    kl_manager *m;
+    kl_program *program;
+    const kl_shadow_options *o;
+    kl_status status;
+    kl_err *err;
+    int slot;
+} shadow_call;
+
+/* The slot of which a candidate has a controller, and the first of its controllers that has one. */
+static slot *slot_like(kl_manager *m, const kl_program *p)
+{
+    for (size_t k = 0; k < p->n_specs; k++)
+        for (size_t i = 0; i < m->n_slots; i++)
+            for (size_t n = 0; n < m->slots[i]->n; n++)
+                if (!strcmp(kl_controller_name(m->slots[i]->controllers[n]), p->specs[k].name))
+                    return m->slots[i];
+    return NULL;
+}
+
+static kl_status no_slot(kl_manager *m, const kl_program *p, kl_err *err)
+{
+    kl_buf have = KL_BUF_INIT;
+    for (size_t i = 0; i < m->n_slots; i++)
+        for (size_t n = 0; n < m->slots[i]->n; n++)
+            kl_buf_printf(&have, "%s%s", have.len ? ", " : "", kl_controller_name(m->slots[i]->controllers[n]));
+    kl_status st = kl_fail(err, KL_EINVAL, "%s has no controller that runs here: its first is %s, and here run %s; a candidate runs in the shadow of the controllers of the same names",
+        p->name, p->n_specs ? p->specs[0].name : "none", have.len ? kl_buf_str(&have) : "none");
+    kl_buf_fini(&have);
+    return st;
+}
+
+static void begin_shadow(void *arg)
+{
+    shadow_call *c = arg;
+    kl_manager *m = c->m;
+    slot *s = slot_like(m, c->program);
+    if (m->stopping)
+        c->status = kl_fail(c->err, KL_ECANCELLED, "the manager is stopping");
+    else if (!s)
+        c->status = no_slot(m, c->program, c->err);
+    for (size_t i = 0; !c->status && i < c->program->n_specs; i++)
+        c->status = check_namespaces(m, c->program, &c->program->specs[i], c->err);
+    if (c->status)
+        return;
+    const char **live = kl_new_array(const char *, s->n + 1);
+    for (size_t i = 0; i < s->n; i++)
+        live[i] = kl_controller_name(s->controllers[i]);
+    kl_shadow_options o = *c->o;
+    o.live = live;
+    o.script = s->program->name;
+    c->program->generation = s->generation + 1;
+    m->shadowed = s;
+    kl_shadow_begin(m->shadow, c->program, &o);
+    kl_free(live);
+    advance(m);
+}
+
+kl_status kl_manager_shadow(kl_manager *m, kl_program *p, const kl_shadow_options *o, kl_err *err)
+{
+    shadow_call c = {.m = m, .program = p, .o = o, .err = err};
+    kl_loop_call(m->loop, begin_shadow, &c);
+    return c.status;
+}
+
+static void end_shadow(void *arg)
+{
+    kl_manager *m = arg;
+    kl_shadow_end(m->shadow);
+}
+
+void kl_manager_shadow_end(kl_manager *m) { kl_loop_call(m->loop, end_shadow, m); }
+kl_shadow *kl_manager_shadow_of(kl_manager *m) { return m->shadow; }
+
+static void promote(void *arg)
+{
+    shadow_call *c = arg;
+    kl_manager *m = c->m;
+    kl_program *p = kl_shadow_program(m->shadow);
+    if (!p) {
+        c->status = kl_fail(c->err, KL_ENOTFOUND, "no candidate runs in the shadow: begin one with kubelua shadow CANDIDATE.lua");
+        return;
+    }
+    change ch = {.m = m, .slot = m->shadowed, .program = p, .err = c->err};
+    kl_shadow_end(m->shadow);
+    apply_change(&ch);
+    c->status = ch.status;
+    if (!ch.status)
+        kl_info("the candidate was promoted", "script=%s generation=%d", p->name, p->generation);
+    kl_program_unref(p);
+}
+
+kl_status kl_manager_promote(kl_manager *m, kl_err *err)
+{
+    shadow_call c = {.m = m, .err = err};
+    kl_loop_call(m->loop, promote, &c);
+    return c.status;
 }
 
 typedef struct begin_call {

@@ -93,6 +93,14 @@ void kl_manager_reloaded(kl_manager *m, const kl_reload *x, const kl_value *abou
 kl_reloads *kl_manager_reloads(kl_manager *m);
 struct kl_tally *kl_manager_tally(kl_manager *m);         /* run/tally.h */
 struct kl_metrics *kl_manager_figures(kl_manager *m);     /* run/metrics.h */
+/* A candidate in the shadow of the slot that has controllers of its names (run/shadow.h), in place of the one before; o->script and o->live are found here. KL_EINVAL
+ * says which controllers there are when none is of its names. Any thread. */
+struct kl_shadow_options;
+KL_NODISCARD kl_status kl_manager_shadow(kl_manager *m, kl_program *p, const struct kl_shadow_options *o, kl_err *err);
+void kl_manager_shadow_end(kl_manager *m);
+struct kl_shadow *kl_manager_shadow_of(kl_manager *m);     /* for its report; any thread */
+/* The candidate becomes the next generation of that slot, and its shadow ends. KL_ENOTFOUND: there is none. Any thread. */
+KL_NODISCARD kl_status kl_manager_promote(kl_manager *m, kl_err *err);
 KL_NODISCARD kl_status kl_manager_start(kl_manager *m, kl_err *err);
 void kl_manager_stop(kl_manager *m);               /* graceful; waits */
 void kl_manager_free(kl_manager *m);               /* after stop */

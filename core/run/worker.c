@@ -249,6 +249,13 @@ static void tell_ran(kl_run *r, kl_time after, kl_time now)
     kl__fight_ended(r, now);
 }
 
+static void settle_shadow(kl_run *r, kl_time now)
+{
+    kl_workqueue_forget(r->w->o.queue, r->key);
+    tell_ran(r, r->after, now);
+    run_leave(r, now);
+}
+
 static void settle(kl_run *r, kl_time now)
 {
     kl_worker *w = r->w;
@@ -308,6 +315,8 @@ static void run_end(kl_run *r, kl_time now)
 {
     if (r->deposed)
         settle_deposed(r, now);
+    else if (r->w->o.shadow)
+        settle_shadow(r, now);
     else
         settle(r, now);
     run_free(r);

@@ -79,6 +79,7 @@ typedef struct kl_worker_owner {
     kl_controller_metrics *metrics;    /* may be NULL */
     kl_fights *fights;                 /* keys that turn in circles go slower; NULL: nobody looks */
     kl_elide *elide;                   /* NULL: every write is sent */
+    bool shadow;                       /* what its runs end with counts for nothing: no log, no backoff, no requeue; witnesses hear it */
     const kl_imagination *imagine;     /* its writes are not sent, but imagined; NULL: they are sent */
     const kl_witnesses *witnesses;     /* who look on; NULL: nobody */
     /* Keys are run while it lasts; the worker belongs to the term in which it was made. NULL: nobody asks. */

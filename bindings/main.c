@@ -24,6 +24,10 @@ const cli_command cli_commands[] = {
     {"reload", "[SCRIPT] [options]", "Have a running kubelua load its scripts again, and say what came of it.",
         "It answers when the new logic runs, or says why it was refused. The process is the only one of yours here, or the one that --pid or --socket names.\n"
         "Exit status: 0 when the new logic runs or nothing has changed, 1 when it was refused or does not take over in time, 2 for a mistake on the command line.", cli_lua, CONTROLLERS},
+    {"shadow", "[CANDIDATE.lua] [options]", "Run a candidate beside the logic of a running kubelua: on its keys, without writing, and compare.",
+        "Without a candidate it says what the present one came to. Each key is run again by the candidate, in the world as the live run found it.\n"
+        "  kubelua shadow quota-next.lua\n  kubelua shadow\n  kubelua shadow --promote\n"
+        "Exit status: 0 when no key came to anything else so far, 1 when one did, or the candidate was refused, 2 for a mistake on the command line.", cli_lua, CONTROLLERS},
     {"check", "SCRIPT.lua...", "Load and validate scripts without running them.", NULL, cli_check, CONTROLLERS},
     {"replay", "FILE SCRIPT.lua... [options]", "Run a recording (run --record FILE) again, and say what the scripts would write otherwise.",
         "Nothing is contacted. FILE.1 and so on, the files before FILE, are read with it. Scripts may be those that ran then, or others with controllers of the same names.\n"

@@ -23,6 +23,7 @@
 #include "play.h"
 #include "progress.h"
 #include "scripts.h"
+#include "shadow.h"
 
 /* So long after the last change of a controller's state its start, or its relist, is over. */
 #define SETTLED_AFTER KL_SECONDS(1)
@@ -36,6 +37,9 @@ typedef struct session {
     /* options */
     cli_cluster cluster;
     const char *flight, *ns, *level, *listen, *write_kubeconfig, *play, *metrics, *health;
+    const char *shadow;        /* a candidate, or NULL */
+    long promote_after;
+    cli_shadow *candidate;
     const char *dry_run;       /* NULL: not; "": told here; "server" */
     const char *lease_name, *lease_ns, *identity, *shards, *log_format, *metrics_cert_dir, *control_path, *dashboard, *dashboard_token;
     long workers, qps, burst;
@@ -146,6 +150,16 @@ static void work_for(const session *s, size_t number)
 /* The process was told to end before its scripts were there. */
 #define TOLD_TO_END (-1)
 
+/* Before anything runs: so it follows from the first key on. */
+static int begin_shadow(session *s)
+{
+    kl_err err = KL_ERR_INIT;
+    s->candidate = cli_shadow_new(s->managers[0], s->control);
+    if (s->shadow && cli_shadow_begin(s->candidate, s->shadow, (size_t)s->promote_after, &err))
+        return cli_fail_err(1, s->command, &err);
+    return 0;
+}
+
 /* Everything is there before anything runs: a run in one cluster may go to another. */
 static int start_all(session *s)
 {
@@ -164,6 +178,8 @@ static int start_all(session *s)
         work_for(s, i);
         code = make_manager(s, i);
     }
+    if (!code)
+        code = begin_shadow(s);
     for (size_t i = 0; i < s->n && !code; i++) {
         work_for(s, i);
         if (kl_manager_start(s->managers[i], &err))
@@ -219,6 +235,7 @@ static bool take_news(session *s, cli_progress *p, cli_news news, kl_time *settl
         if (s->player && cli_play_over(s->player, code))
             return false;
         cli_scripts_reload(s->loaded, false);
+        cli_shadow_news(s->candidate);
         break;
     case CLI_MOVED:
         more = cli_progress_states(p) || *settle != KL_NEVER;
@@ -298,6 +315,10 @@ static int run_session(session *s)
         return cli_fail(2, s->command, "--reload-keys says which keys run again when new logic has taken over: all, failing (those whose last run failed) or none, not \"%s\"", s->reload_keys_word);
     if (s->dry_run && *s->dry_run && strcmp(s->dry_run, "server") && strcmp(s->dry_run, "client"))
         return cli_fail(2, s->command, "--dry-run tells what would be written, --dry-run=server asks the server for it; there is no --dry-run=%s", s->dry_run);
+    if (s->promote_after && !s->shadow)
+        return cli_fail(2, s->command, "--promote-after says when a candidate takes over: give --shadow CANDIDATE.lua, too");
+    if (s->shadow && s->contexts.n > 1)
+        return cli_fail(2, s->command, "--shadow follows the controllers of one cluster: run a process for each --context");
     if (!shards_known(s))
         return cli_fail(2, s->command, "--shards says how many replicas share the keys: auto for all of them, or a number from 1 to %d, not \"%s\"", SHARDS_MOST, s->shards);
     if (s->record.path && s->contexts.n > 1)
@@ -336,6 +357,7 @@ static int run_session(session *s)
     cli_scripts_unwatch(s->loaded);
     cli_play_stop(s->player);
     stop_all(s);
+    cli_shadow_free(s->candidate);
     cli_scripts_free(s->loaded);
     cli_server_stop(s->server);
     return code == TOLD_TO_END ? 0 : code;
@@ -398,6 +420,8 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         {"--reload-keys", "WORD", "which keys run again on new logic: all, failing or none (all; scripts say otherwise with on_reload)", CLI_STRING, &s->reload_keys_word},
         {"--rollback-window", "DURATION", "for so long new logic is compared with the old, which comes back when it is much better (1m; 0s: never)", CLI_DURATION, &s->rollback_window},
         {"--reload-deadline", "DURATION", "how long runs on the old logic may go on after a reload (30s, or their timeout)", CLI_DURATION, &s->reload_deadline},
+        {"--shadow", "CANDIDATE.lua", "run this beside the scripts: on the same keys, without writing, and compare (kubelua shadow)", CLI_STRING, &s->shadow},
+        {"--promote-after", "N", "it takes over when N keys came to the same and none to anything else (when it is told)", CLI_INT, &s->promote_after},
         {"--dry-run", "server", "write nothing, and log what would be written; =server: as the server's defaults and admission would have it", CLI_MAYBE, &s->dry_run},
         {"--grace-period", "DURATION", "how long running reconciles may finish at the end (30s)", CLI_DURATION, &s->grace},
         {"--flight-recorder", "BYTES|off", "how much is kept of the last runs of keys, for kubelua why (8Mi)", CLI_STRING, &s->flight},

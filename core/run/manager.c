@@ -189,12 +189,13 @@ static void advance(void *arg)
     kl_manager *m = arg;
     if (!m->started)
         return;
+    if (!m->stopping)
+        kl_shadow_advance(m->shadow);      /* before those that it follows, so that it misses nothing where the caches are the same */
     each_controller(m, kl_controller_advance);
     if (m->stopping)               /* who waits for workers to end knows who they are */
         return;
     advance_retired(m);
     kl_webhooks_advance(m->webhooks);
-    kl_shadow_advance(m->shadow);
     if (m->o.changed)
         m->o.changed(m->o.changed_arg);
 }

@@ -17,8 +17,9 @@
 #include "run/run_impl.h"
 #include "run/shadow_judge.h"
 
-/* So many keys of a controller may wait for the candidate; more are skipped until it has caught up. */
+/* So many runs of a controller may wait for the candidate, and so many of one key; more are skipped until it has caught up. */
 #define BACKLOG_MAX 1024
+#define OF_ONE_KEY_MAX 16
 /* Of so many keys it is known what they came to. */
 #define KEYS_MAX 200000
 /* So many keys are told in the log as they come to something else; the rest is in the report. */
@@ -40,7 +41,7 @@ typedef struct actor {
     kl_imagination how;
     atomic_size_t backlog;
     kl_mutex mu;
-    kl_map *waiting KL_GUARDED_BY(mu), *running KL_GUARDED_BY(mu);         /* key -> kl_shadow_run */
+    kl_map *waiting KL_GUARDED_BY(mu), *running KL_GUARDED_BY(mu);         /* key -> kl_shadow_run, in order */
     bool closed KL_GUARDED_BY(mu);
 } actor;
 
@@ -81,9 +82,12 @@ struct kl_shadow {
 
 /* --- a trial's life -------------------------------------------------------------------------------------------------------------------- */
 
-static void run_free(void *run)
+static void runs_free(void *first)
 {
-    kl_shadow_run_free(run);
+    for (kl_shadow_run *s = first, *next; s; s = next) {
+        next = s->next;
+        kl_shadow_run_free(s);
+    }
 }
 
 static void told_free(told *x)
@@ -100,8 +104,8 @@ static void trial_unref(trial *t)
         return;
     for (size_t i = 0; i < t->n; i++) {
         actor *a = &t->actors[i];
-        kl_map_free(a->waiting, run_free);
-        kl_map_free(a->running, run_free);
+        kl_map_free(a->waiting, runs_free);
+        kl_map_free(a->running, runs_free);
         kl_workqueue_free(a->queue);
         kl_mutex_fini(&a->mu);
         kl_free(a->name);
@@ -152,8 +156,6 @@ static void tell_locked(trial *t, const char *controller, const char *key, const
         t->n_told--;
         told_free(x);
     }
-    if (j->verdict == KL_SAME)
-        return;
     x = kl_new(told);
     *x = (told){.controller = kl_strdup(controller), .key = kl_strdup(key), .diff = kl_strdup(j->diff), .verdict = j->verdict, .at = at};
     kl_list_push_front(&t->told, &x->link);
@@ -174,13 +176,15 @@ static bool count(trial *t, const char *controller, const char *key, const kl_ju
     t->runs++;
     *log = false;
     bool known = before || kl_map_len(t->verdicts) < KEYS_MAX;
-    if (known) {
-        kl_map_set(t->verdicts, name, (void *)((uintptr_t)j->verdict + 1));
+    uintptr_t now = (uintptr_t)j->verdict + 1;
+    if (known && now >= before) {              /* a key is what the worst of its runs was: the live logic mends what the candidate left undone */
+        kl_map_set(t->verdicts, name, (void *)now);
         if (before)
             t->keys[before - 1]--;
         t->keys[j->verdict]++;
-        *log = j->verdict != KL_SAME && before != (uintptr_t)j->verdict + 1 && t->logged++ < LOGGED_MAX;
-        tell_locked(t, controller, key, j, at);
+        *log = j->verdict != KL_SAME && before != now && t->logged++ < LOGGED_MAX;
+        if (j->verdict != KL_SAME)
+            tell_locked(t, controller, key, j, at);
     }
     bool clean = t->o.promote_after && !t->clean && !t->keys[KL_DIFFERS] && !t->keys[KL_FAILS] && t->keys[KL_SAME] >= t->o.promote_after;
     t->clean |= clean;
@@ -230,20 +234,31 @@ static void owner_ended(void *arg)
         kl_loop_post(env->loop, env->changed, env->changed_arg);
 }
 
-/* The run whose place is to be taken: the last one of the key. */
+/* The first run of the key that waits becomes the one whose place is taken. */
+static kl_shadow_run *next_locked(actor *a, const char *key) KL_REQUIRES(a->mu);
+static kl_shadow_run *next_locked(actor *a, const char *key)
+{
+    kl_shadow_run *s = kl_map_take(a->waiting, key);
+    if (!s)
+        return NULL;
+    if (s->next)
+        kl_map_set(a->waiting, key, s->next);
+    s->next = NULL;
+    kl_map_set(a->running, key, s);
+    atomic_fetch_sub(&a->backlog, 1);
+    return s;
+}
+
 static const kl_value *owner_object(void *arg, kl_logic *l, const char *key)
 {
     actor *a = arg;
     (void)l;
     kl_lock(&a->mu);
-    kl_shadow_run *s = kl_map_take(a->waiting, key), *old = s ? kl_map_set(a->running, key, s) : NULL;
-    if (s)
-        atomic_fetch_sub(&a->backlog, 1);
-    else
-        s = kl_map_get(a->running, key);       /* it had to wait for others of its group */
+    kl_shadow_run *s = kl_map_get(a->running, key);        /* there already: it had to wait for others of its group */
+    if (!s)
+        s = next_locked(a, key);
     const kl_value *o = s ? kl_value_ref(s->object) : NULL;
     kl_unlock(&a->mu);
-    kl_shadow_run_free(old);
     return o;
 }
 
@@ -251,6 +266,11 @@ static kl_time owner_wall(void *arg, kl_run *r)
 {
     (void)arg;
     return ((kl_shadow_run *)r->record)->wall;
+}
+
+static void add(actor *a, const kl_shadow_run *s, kl_time now)
+{
+    (void)kl_workqueue_add_with(a->queue, s->key, &(kl_add){.cause = kl_cause_of((kl_why)s->cause.why, kl_cause_object(&s->cause))}, now);
 }
 
 static void own_began(void *arg, kl_run *r)
@@ -268,8 +288,10 @@ static void own_ended(void *arg, kl_run *r, const kl_ran *x)
 {
     actor *a = arg;
     kl_lock(&a->mu);
-    kl_shadow_run *s = kl_map_take(a->running, r->key);
+    kl_shadow_run *s = kl_map_take(a->running, r->key), *next = kl_map_get(a->waiting, r->key);
     kl_unlock(&a->mu);
+    if (next && !x->put_back)
+        add(a, next, x->ended);
     if (!x->put_back) {
         kl_judgement j = kl_shadow_judge(s, a->resource, &(kl_ending){r->result, r->after, r->message});
         note(a, s, &j);
@@ -372,26 +394,32 @@ static void live_answered(void *arg, kl_run *r, const kl_answered *x)
         kl_shadow_run_answered(r->record, r, x);
 }
 
-/* True when it was taken. A run of the same key that still waits is outdated. */
+/* Behind those of its key that wait; false when it is not taken. */
+static bool append_locked(actor *a, kl_shadow_run *s) KL_REQUIRES(a->mu);
+static bool append_locked(actor *a, kl_shadow_run *s)
+{
+    size_t n = 0;
+    kl_shadow_run *last = kl_map_get(a->waiting, s->key);
+    for (; last && last->next; last = last->next)
+        n++;
+    if (a->closed || n >= OF_ONE_KEY_MAX)
+        return false;
+    if (last)
+        last->next = s;
+    else
+        kl_map_set(a->waiting, s->key, s);
+    atomic_fetch_add(&a->backlog, 1);
+    return true;
+}
+
 static bool submit(actor *a, kl_shadow_run *s, kl_time now)
 {
     kl_lock(&a->mu);
-    bool open = !a->closed;
-    kl_shadow_run *old = open ? kl_map_set(a->waiting, s->key, s) : NULL;
-    if (open && !old)
-        atomic_fetch_add(&a->backlog, 1);
-    kl_cause cause = kl_cause_of((kl_why)s->cause.why, kl_cause_object(&s->cause));
-    char *key = kl_strdup(s->key);
+    bool taken = append_locked(a, s);
+    if (taken)                                 /* under the lock: the candidate may be done with it at once */
+        add(a, s, now);
     kl_unlock(&a->mu);
-    if (old)
-        skip(a->t);
-    kl_shadow_run_free(old);
-    if (open)
-        (void)kl_workqueue_add_with(a->queue, key, &(kl_add){.cause = cause}, now);
-    else
-        kl_cause_forget(cause.what);
-    kl_free(key);
-    return open;
+    return taken;
 }
 
 static void live_ended(void *arg, kl_run *r, const kl_ran *x)
@@ -404,10 +432,10 @@ static void live_ended(void *arg, kl_run *r, const kl_ran *x)
     trial *t = a->t;
     r->record = NULL;
     kl_shadow_run_ended(s, r);
-    if (s->unfit || x->put_back)
+    if (s->unfit || x->put_back || !submit(a, s, kl_clock_now(r->w->o.clock))) {
         skip(t);
-    if (s->unfit || x->put_back || !submit(a, s, kl_clock_now(r->w->o.clock)))
         kl_shadow_run_free(s);
+    }
     trial_unref(t);
 }
 

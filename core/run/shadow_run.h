@@ -56,6 +56,7 @@ typedef struct kl_shadow_run {
     kl_shadow_calls own KL_GUARDED_BY(mu);
     kl_map *strayed;                   /* objects that it has written otherwise than the live run */
     void *owner;                       /* whose it is */
+    struct kl_shadow_run *next;        /* of the same key, later */
 } kl_shadow_run;
 
 /* --- on the live run's worker thread ------------------------------------------------------------------------------------------------- */

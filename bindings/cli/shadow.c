@@ -1,0 +1,295 @@
+/* shadow.c - the candidate's file, and the commands about it. The main thread watches the file and promotes; commands come on HTTP threads. */
+#include "shadow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../program.h"
+#include "base/fswatch.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/sync.h"
+#include "run/shadow.h"
+
+struct cli_shadow {
+    kl_manager *m;
+    kl_fswatch *watch;                             /* main thread */
+    kl_mutex mu;
+    char *path KL_GUARDED_BY(mu);                  /* NULL: there is no candidate */
+    char **files KL_GUARDED_BY(mu);                /* that it was made of; NULL-terminated */
+    size_t promote_after KL_GUARDED_BY(mu);
+    uint64_t digest KL_GUARDED_BY(mu);
+    char *refused KL_GUARDED_BY(mu);               /* why its file was not taken, as last told */
+    bool rewatch KL_GUARDED_BY(mu), changed KL_GUARDED_BY(mu), clean KL_GUARDED_BY(mu);
+};
+
+/* --- beginning and ending ------------------------------------------------------------------------------------------------------------ */
+
+static void files_free(char **files)
+{
+    for (char **f = files; f && *f; f++)
+        kl_free(*f);
+    kl_free(files);
+}
+
+static char **files_of(const kl_program *p)
+{
+    const char *const *files = lkl_program_files(p);
+    size_t n = 0;
+    while (files[n])
+        n++;
+    char **copy = kl_new_array(char *, n + 1);
+    for (size_t i = 0; i < n; i++)
+        copy[i] = kl_strdup(files[i]);
+    return copy;
+}
+
+static void on_clean(void *arg)
+{
+    cli_shadow *s = arg;
+    kl_lock(&s->mu);
+    s->clean = true;
+    kl_unlock(&s->mu);
+    cli_poke();
+}
+
+static kl_status start(cli_shadow *s, kl_program *p, const char *path, size_t promote_after, kl_err *err)
+{
+    return kl_manager_shadow(s->m, p, &(kl_shadow_options){.path = path, .promote_after = promote_after, .clean = on_clean, .arg = s}, err);
+}
+
+static void take(cli_shadow *s, const char *path, const kl_program *p, size_t promote_after)
+{
+    kl_lock(&s->mu);
+    char *old_path = s->path;
+    char **old_files = s->files;
+    s->path = kl_strdup(path);
+    s->files = files_of(p);
+    s->promote_after = promote_after;
+    s->digest = lkl_program_digest(p);
+    kl_free(s->refused);
+    s->refused = NULL;
+    s->rewatch = true;
+    s->clean = false;
+    kl_unlock(&s->mu);
+    kl_free(old_path);
+    files_free(old_files);
+    cli_poke();
+}
+
+kl_status cli_shadow_begin(cli_shadow *s, const char *path, size_t promote_after, kl_err *err)
+{
+    kl_program *p = NULL;
+    kl_status st = lkl_program_load(path, &p, err);
+    if (st)
+        return st;
+    st = start(s, p, path, promote_after, err);
+    if (!st)
+        take(s, path, p, promote_after);
+    kl_program_unref(p);
+    return st;
+}
+
+static void forget(cli_shadow *s)
+{
+    kl_lock(&s->mu);
+    kl_free(s->path);
+    s->path = NULL;
+    files_free(s->files);
+    s->files = NULL;
+    s->rewatch = true;
+    s->clean = false;
+    kl_unlock(&s->mu);
+    cli_poke();
+}
+
+static kl_status promote(cli_shadow *s, kl_err *err)
+{
+    kl_status st = kl_manager_promote(s->m, err);
+    if (!st)
+        forget(s);
+    return st;
+}
+
+/* --- its file: main thread ------------------------------------------------------------------------------------------------------------- */
+
+static void on_file(void *arg)
+{
+    cli_shadow *s = arg;
+    kl_lock(&s->mu);
+    s->changed = true;
+    kl_unlock(&s->mu);
+    cli_poke();
+}
+
+static char *directory_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? kl_strndup(path, slash == path ? 1 : (size_t)(slash - path)) : kl_strdup(".");
+}
+
+/* Each file, and its directory: editors rename into it. The caller frees. */
+static char **watched(cli_shadow *s, size_t *n)
+{
+    *n = 0;
+    kl_lock(&s->mu);
+    size_t files = 0;
+    while (s->files && s->files[files])
+        files++;
+    char **paths = kl_new_array(char *, 2 * files + 1);
+    for (size_t i = 0; i < files; i++) {
+        paths[(*n)++] = kl_strdup(s->files[i]);
+        paths[(*n)++] = directory_of(s->files[i]);
+    }
+    s->rewatch = false;
+    kl_unlock(&s->mu);
+    return paths;
+}
+
+static void watch_files(cli_shadow *s)
+{
+    size_t n;
+    char **paths = watched(s, &n);
+    kl_err err = KL_ERR_INIT;
+    kl_fswatch_stop(s->watch);
+    s->watch = NULL;
+    if (n && kl_fswatch_start((const char *const *)paths, n, on_file, s, &s->watch, &err)) {
+        kl_warn("the candidate's file is not watched; begin its shadow again to take a change", "error=%s", kl_log_quoted(kl_err_message(&err)));
+        kl_err_fini(&err);
+    }
+    files_free(paths);
+}
+
+static void refuse(cli_shadow *s, const char *path, kl_err *err)
+{
+    kl_lock(&s->mu);
+    bool news = !s->refused || strcmp(s->refused, kl_err_message(err));
+    kl_free(s->refused);
+    s->refused = kl_strdup(kl_err_message(err));
+    kl_unlock(&s->mu);
+    if (news)
+        kl_warn("the candidate's file was changed to what cannot run; the one before stays in the shadow", "candidate=%s error=%s", path, kl_log_quoted(kl_err_message(err)));
+    kl_err_fini(err);
+}
+
+static void load_again(cli_shadow *s)
+{
+    kl_program *p = NULL;
+    kl_err err = KL_ERR_INIT;
+    kl_lock(&s->mu);
+    char *path = kl_strdup(s->path);
+    uint64_t digest = s->digest;
+    size_t promote_after = s->promote_after;
+    kl_unlock(&s->mu);
+    if (path && lkl_program_load(path, &p, &err))
+        refuse(s, path, &err);
+    else if (path && lkl_program_digest(p) != digest && start(s, p, path, promote_after, &err))
+        refuse(s, path, &err);
+    else if (path && lkl_program_digest(p) != digest)
+        take(s, path, p, promote_after);
+    kl_program_unref(p);
+    kl_free(path);
+}
+
+void cli_shadow_news(cli_shadow *s)
+{
+    if (!s)
+        return;
+    kl_err err = KL_ERR_INIT;
+    kl_lock(&s->mu);
+    bool changed = s->changed, clean = s->clean && s->path;
+    s->changed = s->clean = false;
+    kl_unlock(&s->mu);
+    if (changed)
+        load_again(s);
+    else if (clean && promote(s, &err)) {
+        kl_error("the candidate was not promoted", "error=%s", kl_log_quoted(kl_err_message(&err)));
+        kl_err_fini(&err);
+    }
+    kl_lock(&s->mu);
+    bool rewatch = s->rewatch;
+    kl_unlock(&s->mu);
+    if (rewatch)
+        watch_files(s);
+}
+
+/* --- commands -------------------------------------------------------------------------------------------------------------------------------- */
+
+static void reply(cli_shadow *s, kl_control_request *q)
+{
+    const kl_value *report = kl_shadow_report(kl_manager_shadow_of(s->m));
+    if (report)
+        kl_control_reply(q, 200, report);
+    else
+        kl_control_refuse(q, 404, "no candidate runs in the shadow: begin one with kubelua shadow CANDIDATE.lua");
+}
+
+static void on_get(void *arg, kl_control_request *q) { reply(arg, q); }
+
+static void on_post(void *arg, kl_control_request *q)
+{
+    cli_shadow *s = arg;
+    kl_err err = KL_ERR_INIT;
+    const char *path = kl_value_str_at(kl_control_body(q), "path", NULL);
+    int64_t after = kl_value_int_at(kl_control_body(q), 0, "promote_after", NULL);
+    if (!path || *path != '/') {
+        kl_control_refuse(q, 400, "{\"path\": \"/where/the/candidate/is.lua\"} is needed, an absolute path");
+    } else if (after < 0) {
+        kl_control_refuse(q, 400, "promote_after is how many keys have to come to the same, not %lld", (long long)after);
+    } else if (cli_shadow_begin(s, path, (size_t)after, &err)) {
+        kl_control_fail(q, &err);
+        kl_err_fini(&err);
+    } else {
+        reply(s, q);
+    }
+}
+
+static void on_delete(void *arg, kl_control_request *q)
+{
+    cli_shadow *s = arg;
+    const kl_value *report = kl_shadow_report(kl_manager_shadow_of(s->m));
+    kl_manager_shadow_end(s->m);
+    forget(s);
+    if (report)
+        kl_control_reply(q, 200, report);
+    else
+        reply(s, q);
+}
+
+static void on_promote(void *arg, kl_control_request *q)
+{
+    cli_shadow *s = arg;
+    kl_err err = KL_ERR_INIT;
+    const kl_value *report = kl_shadow_report(kl_manager_shadow_of(s->m));
+    if (promote(s, &err)) {
+        kl_control_fail(q, &err);
+        kl_err_fini(&err);
+        kl_value_unref(report);
+    } else {
+        kl_control_reply(q, 200, report);
+    }
+}
+
+cli_shadow *cli_shadow_new(kl_manager *m, kl_control *c)
+{
+    cli_shadow *s = kl_new(cli_shadow);
+    s->m = m;
+    kl_mutex_init(&s->mu);
+    kl_control_route(c, "GET", "/v1/shadow", "the candidate in the shadow: keys that came to the same, and how others differ", on_get, s);
+    kl_control_route(c, "POST", "/v1/shadow", "{path, promote_after}: run a candidate in the shadow", on_post, s);
+    kl_control_route(c, "DELETE", "/v1/shadow", "end it", on_delete, s);
+    kl_control_route(c, "POST", "/v1/shadow/promote", "make it the next generation", on_promote, s);
+    return s;
+}
+
+void cli_shadow_free(cli_shadow *s)
+{
+    if (!s)
+        return;
+    kl_fswatch_stop(s->watch);
+    kl_free(s->path);
+    files_free(s->files);
+    kl_free(s->refused);
+    kl_mutex_fini(&s->mu);
+    kl_free(s);
+}

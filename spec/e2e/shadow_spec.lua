@@ -1,0 +1,128 @@
+-- A candidate runs on live keys in the shadow of the logic that runs: it writes nothing, and is judged by what it would have written.
+
+local process = require "support.process"
+local wait = require "support.wait"
+local widgets = require "support.widgets"
+
+local SECONDS = 30
+local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
+
+widgets.each("shadow-spec", function(t)
+  local socket
+
+  before_each(function() socket = process.tmpname ".sock" end)
+
+  local function run(lines, ...) return t.run(lines, "--control", socket, ...) end
+
+  local function candidate(lines) return process.write(process.tmpname ".lua", t.script(lines)) end
+
+  local function shadow(...)
+    return process.run(table.concat({ KUBELUA, "shadow", "--socket", socket, ... }, " "))
+  end
+
+  -- Waits until the report has these words; returns all of it.
+  local function reports(words)
+    local text
+    local ok = pcall(wait.until_true, SECONDS, words, function()
+      text = shadow()
+      return text:find(words, 1, true)
+    end)
+    if not ok then error(("the report never said %q, but:\n%s\nthe log:\n%s"):format(words, text, t.process:log()), 2) end
+    return text
+  end
+
+  local function child(name) return t.client:get("v1/ConfigMap", t.ns, "child-" .. name) end
+
+  local function arrived(name, n)
+    wait.until_true(SECONDS, "the child of " .. name, function() return child(name) and child(name)("data.n") == n end)
+  end
+
+  local LIVE = [[
+    owns = { "v1/ConfigMap" },
+    reconcile = function(obj, ctx)
+      ctx:apply { kind = "v1/ConfigMap", name = "child-" .. ctx.name, data = { n = tostring(obj.spec.n) } }
+      return { status = { n = obj.spec.n, at = tostring(ctx:now()) } }
+    end]]
+
+  -- Does the same in other words, but for d and f; and writes what must never arrive.
+  local NEXT = [[
+    owns = { "v1/ConfigMap" },
+    reconcile = function(obj, ctx)
+      if ctx.name == "f" then error("no f, please") end
+      local n = ctx.name == "d" and obj.spec.n + 1 or obj.spec.n
+      local had = ctx:get("v1/ConfigMap", "child-" .. ctx.name)
+      if had and not obj("status.n") then error("the world was mended before I saw it") end
+      local made = ctx:create_or_patch({ kind = "v1/ConfigMap", name = "child-" .. ctx.name }, function(m) m.data.n = tostring(n) end)
+      if ctx:get("v1/ConfigMap", "child-" .. ctx.name).data.n ~= made.data.n then error("it does not see its own write") end
+      if ctx.name == "d" then ctx:create { kind = "v1/Secret", name = "never", stringData = { a = "b" } } end
+      ctx:event("Candidate", "this must not be told")
+      return { status = { n = obj.spec.n, at = tostring(ctx:now()) } }
+    end]]
+
+  it("says what came to the same, what differs and what fails, and writes nothing", function()
+    run(LIVE, "--shadow", candidate(NEXT))
+    for _, name in ipairs { "a", "b", "c", "d", "f" } do t.widget(name, { n = 1 }) end
+    for _, name in ipairs { "a", "b", "c", "d", "f" } do arrived(name, "1") end
+    local text = reports "3 same, 1 differs, 1 fails"
+    assert.has_match("d differs: .*v1/ConfigMap " .. t.ns:gsub("%p", "%%%0") .. '/child%-d: data%.n: "1" %-> "2"', text)
+    assert.has_match("v1/Secret " .. t.ns:gsub("%p", "%%%0") .. "/never: gone %-> there data: %(added%)", text)
+    assert.has_match("f fails: result: done %-> error %(.*no f, please", text)
+    assert.is_nil(t.client:get("v1/Secret", t.ns, "never"))
+    assert.equal("1", child "d" "data.n")
+    for e in t.client:each("events.k8s.io/v1/Event", { namespace = t.ns }) do assert.not_equal("Candidate", e.reason) end
+    t.silent "this must not be told"
+    local _, code = shadow()
+    assert.equal(1, code)
+    -- It is told to leave, and the live logic has noticed nothing.
+    assert.has_match("left the shadow: 3 same", (shadow "--end"))
+    assert.has_match("no candidate runs in the shadow", (shadow()))
+    t.client:patch(t.get "d", { spec = { n = 7 } })
+    arrived("d", "7")
+  end)
+
+  it("is begun by a command, begins again when its file changes, and is promoted by a command", function()
+    run(LIVE)
+    local path = candidate(NEXT)
+    t.widget("b", { n = 1 })
+    arrived("b", "1")
+    assert.has_match("in the shadow of", (shadow(path)))
+    reports "0 same, 0 differ"
+    t.client:patch(t.get "b", { spec = { n = 2 } })
+    reports "1 same, 0 differ, 0 fail"
+    process.write(path, t.script((NEXT:gsub('ctx.name == "d" and', 'ctx.name == "b" and'))))
+    reports "0 same, 0 differ"
+    t.client:patch(t.get "b", { spec = { n = 3 } })
+    local text = reports "0 same, 1 differs"
+    assert.has_match('data%.n: "3" %-> "4"', text)
+    process.write(path, "this is no Lua")
+    t.says "the candidate's file was changed to what cannot run"
+    assert.has_match("was promoted: 0 same, 1 differs", (shadow "--promote"))
+    arrived("b", "4")
+    assert.has_match("no candidate runs in the shadow", (shadow()))
+  end)
+
+  it("takes over by itself when enough keys came to the same", function()
+    run(LIVE, "--shadow", candidate((LIVE:gsub("return { status = {", "return { status = { new = obj.spec.n > 1 or nil,"))), "--promote-after", "3")
+    for _, name in ipairs { "a", "b" } do t.widget(name, { n = 1 }) end
+    arrived("b", "1")
+    reports "2 same, 0 differ"
+    t.widget("c", { n = 1 })
+    t.says "the candidate was promoted"
+    t.client:patch(t.get "c", { spec = { n = 2 } })
+    t.await("c", "the new logic's word", function(o) return o("status.new") end)
+  end)
+
+  it("is refused when it cannot run, and when nothing of its name runs", function()
+    run(LIVE)
+    t.says "running"
+    local text, code = shadow(process.write(process.tmpname ".lua", "return 1 +"))
+    assert.equal(1, code)
+    assert.has_match("unexpected symbol near <eof>", text)
+    text, code = shadow(process.write(process.tmpname ".lua", 'return require "kubelua".controller { name = "other", resource = "v1/Pod", reconcile = function() end }'))
+    assert.equal(1, code)
+    assert.has_match("has no controller that runs here: its first is other, and here run " .. t.name:gsub("%p", "%%%0"), text)
+    text, code = shadow "--promote"
+    assert.equal(1, code)
+    assert.has_match("no candidate runs in the shadow", text)
+  end)
+end)

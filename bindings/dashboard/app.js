@@ -275,13 +275,14 @@ function stepText(s) {
   return `${what}${s.code ? `: ${s.code}` : ""}${s.error ? ` ${s.error}` : ""} in ${span(s.took ?? 0)}`;
 }
 
-function runNode(r) {
-  const next = r.in === undefined ? "" : `; again in ${span(r.in)}`;
+// Of one run; what the run after it (the one before it in the list) says as well is not said twice.
+function runNode(r, i, all) {
+  const next = i || !(r.in > 0) ? "" : `; again in ${span(r.in)}`, again = i && all[i - 1].message === r.message;
   return el("article", { class: "run" },
     el("p", null, el("strong", null, ago(r.ago)), ` for ${span(r.took ?? 0)}, generation ${r.generation}, attempt ${r.attempt}: `, el("span", { class: r.result === "error" || r.result === "fail" ? "why-bad" : "" }, r.result), next),
     r.trigger && el("p", { class: "dim" }, `woken by ${triggerText(r.trigger)}`),
     (r.steps ?? []).length > 0 && el("ul", null, r.steps.map(s => el("li", null, stepText(s)))),
-    r.message && el("pre", null, r.message), r.traceback && el("pre", { class: "dim" }, r.traceback));
+    r.message && el("pre", null, r.message), r.traceback && !again && el("pre", { class: "dim" }, r.traceback));
 }
 
 function storyNode(c) {

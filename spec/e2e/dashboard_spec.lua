@@ -106,6 +106,9 @@ servers.each(function(name, start)
       page:until_true(5, "document.activeElement.matches('#failing-rows button')")
       page:type(browser.keys.enter)
       page:until_true(5, "document.activeElement.id === 'why-key' && document.activeElement.value.endsWith('/b')")
+      page:until_true(30, "document.querySelector('#why-answer .run .why-bad')?.textContent === 'error'")
+      page:until_true(5, "document.querySelector('#why-answer').textContent.includes('the word is bad: oops')")
+      page:until_true(5, "document.querySelector('#why-answer .story h3').textContent.startsWith('answers')")
       page:eval "document.activeElement.blur()"
       page:type "?"
       page:until_true(5, "document.querySelector('#help').open")

@@ -21,6 +21,7 @@ import machine
 import realpods
 import realserver
 import reconciling
+import reloading
 from replayed import Replay, Task, await_quiet, last_line, read_peers
 from tables import OURS, Column, Goal, Ratio, Results, goal_table, judge, number, table, times, verdict
 
@@ -557,6 +558,26 @@ def record(ctx):
             'replayed, reading included. CPU time of the process for a key through queue, worker and script.\n\n' + table(results, RECORD_COLUMNS, 'reconcile', ours=None))
 
 
+RELOAD_COLUMNS = [Column('p50 ms', 'p50_ms'), Column('p99 ms', 'p99_ms')]
+PAUSE_COLUMNS = RELOAD_COLUMNS + [Column('max ms', 'max_ms'), Column('events', 'events'), Column('reloads', 'reloads')]
+HELD_COLUMNS = [Column('KB of a program', 'program_kb'), Column("of a worker's state", 'state_kb')]
+
+
+def reload(ctx):
+    objects, saves, seconds = 10000, 20 if ctx.quick else 100, 3 if ctx.quick else 10
+    first, pause, held = Results(), Results(), Results()
+    for _ in range(ctx.runs):
+        saved, restarted = reloading.measure(objects, saves, 3 if ctx.quick else 10)
+        first.add('kubelua', saved)
+        first.add('kubelua, started anew', restarted)
+        for x in lines_of('reload', ['bin/reloads', str(objects), str(seconds)]):
+            (held if x['peer'] == 'memory' else pause).add('a generation' if x['peer'] == 'memory' else x['peer'], x)
+    return (f'From a saved file to the first reconcile on the new logic, with {objects:,} objects: 50 ms of it wait for the end of the save. A controller that is compiled is started '
+            'anew instead, as ours is in the second row.\n\n' + table(first, RELOAD_COLUMNS)
+            + '\n\nFrom an event to its reconcile, 1,000 events a second, while new logic comes and while none does:\n\n' + table(pause, PAUSE_COLUMNS, ours=None)
+            + '\n\nWhat a generation holds, until its last run has ended:\n\n' + table(held, HELD_COLUMNS, ours=None))
+
+
 def profile(ctx):
     out = []
     for words in (['--mode', 'sync'], ['--mode', 'burst', '--events', str(5 * FLOOD), '--rate', '0']):
@@ -597,6 +618,7 @@ SECTIONS = [
     Section('lua', 'Calls of a script', lua, (60, 60), False),
     Section('sandbox', 'Budgets of scripts', sandbox, (25, 25)),
     Section('record', 'Recording and replay', record, (20, 20)),
+    Section('reload', 'New logic', reload, (50, 20)),
     Section('store', 'Store', store, (60, 60), False),
     Section('profile', 'Where our time goes', profile, (40, 40), False),
 ]

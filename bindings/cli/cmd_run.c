@@ -13,6 +13,7 @@
 #include "control.h"
 #include "dashboard.h"
 #include "model/quantity.h"
+#include "run/effects.h"
 #include "run/fleet.h"
 #include "run/flight.h"
 #include "run/inspect.h"
@@ -37,6 +38,9 @@ typedef struct session {
     /* options */
     cli_cluster cluster;
     const char *flight, *ns, *level, *listen, *write_kubeconfig, *play, *metrics, *health;
+    const char *effects;       /* a file, or NULL */
+    size_t effects_max;
+    kl_effects *effect_log;
     const char *shadow;        /* a candidate, or NULL */
     long promote_after;
     cli_shadow *candidate;
@@ -120,6 +124,14 @@ static kl_dry dry_run_of(const session *s)
     return !s->dry_run ? KL_DRY_NOT : !strcmp(s->dry_run, "server") ? KL_DRY_SERVER : KL_DRY_HERE;
 }
 
+static int begin_effects(session *s)
+{
+    kl_err err = KL_ERR_INIT;
+    if (s->effects && kl_effects_new(s->effects, s->effects_max, &s->effect_log, &err))
+        return cli_fail_err(1, s->command, &err);
+    return 0;
+}
+
 static int make_manager(session *s, size_t number)
 {
     kl_err err = KL_ERR_INIT;
@@ -133,6 +145,9 @@ static int make_manager(session *s, size_t number)
         o.webhooks.listen = "127.0.0.1:0";
     if (s->dev && !s->webhooks.url && !s->webhooks.service)
         o.webhooks.url = "auto";
+    kl_witness effects = kl_effects_witness(s->effect_log);
+    o.witnesses = &effects;
+    o.n_witnesses = s->effect_log != NULL;
     o.election = (kl_election_options){.shards = s->shards, .max_shards = s->max_shards, .enabled = s->elect || s->elect_each, .per_controller = s->elect_each, .name = s->lease_name ? s->lease_name : kl_controller_spec_manager(kl_program_spec(cli_scripts_first(s->loaded), 0)),
         .ns = s->lease_ns ? s->lease_ns : c->context_namespace, .identity = s->identity, .lease = s->lease, .renew = s->renew, .retry = s->retry};
     if (kl_manager_new(&o, &s->managers[number], &err))
@@ -174,6 +189,8 @@ static int start_all(session *s)
         code = err.status ? cli_fail_err(1, s->command, &err) : TOLD_TO_END;
     if (!code)
         code = begin_record(s);
+    if (!code)
+        code = begin_effects(s);
     for (size_t i = 0; i < s->n && !code; i++) {
         work_for(s, i);
         code = make_manager(s, i);
@@ -212,6 +229,7 @@ static void stop_all(session *s)
     for (size_t i = 0; i < s->n; i++)
         kl_manager_free(s->managers[i]);
     kl_record_free(s->recording);
+    kl_effects_free(s->effect_log);
     for (size_t i = 0; i < s->n; i++)
         if (s->clients[i])
             kl_client_free(s->clients[i]);
@@ -315,6 +333,10 @@ static int run_session(session *s)
         return cli_fail(2, s->command, "--reload-keys says which keys run again when new logic has taken over: all, failing (those whose last run failed) or none, not \"%s\"", s->reload_keys_word);
     if (s->dry_run && *s->dry_run && strcmp(s->dry_run, "server") && strcmp(s->dry_run, "client"))
         return cli_fail(2, s->command, "--dry-run tells what would be written, --dry-run=server asks the server for it; there is no --dry-run=%s", s->dry_run);
+    if (s->effects_max && !s->effects)
+        return cli_fail(2, s->command, "--effects-max says what its files may take: give --effects FILE, too");
+    if (s->effects_max && s->effects_max < KL_EFFECTS_MAX_LEAST)
+        return cli_fail(2, s->command, "--effects-max must be at least 1Mi: it is what all files of the log may take");
     if (s->promote_after && !s->shadow)
         return cli_fail(2, s->command, "--promote-after says when a candidate takes over: give --shadow CANDIDATE.lua, too");
     if (s->shadow && s->contexts.n > 1)
@@ -420,6 +442,8 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
         {"--reload-keys", "WORD", "which keys run again on new logic: all, failing or none (all; scripts say otherwise with on_reload)", CLI_STRING, &s->reload_keys_word},
         {"--rollback-window", "DURATION", "for so long new logic is compared with the old, which comes back when it is much better (1m; 0s: never)", CLI_DURATION, &s->rollback_window},
         {"--reload-deadline", "DURATION", "how long runs on the old logic may go on after a reload (30s, or their timeout)", CLI_DURATION, &s->reload_deadline},
+        {"--effects", "FILE", "log each write there, as a line of JSON: who, what, the answer, and what it changed; FILE.1 and so on are the files before it", CLI_STRING, &s->effects},
+        {"--effects-max", "BYTES", "what these files may take together; the oldest goes (64Mi)", CLI_SIZE, &s->effects_max},
         {"--shadow", "CANDIDATE.lua", "run this beside the scripts: on the same keys, without writing, and compare (kubelua shadow)", CLI_STRING, &s->shadow},
         {"--promote-after", "N", "it takes over when N keys came to the same and none to anything else (when it is told)", CLI_INT, &s->promote_after},
         {"--dry-run", "server", "write nothing, and log what would be written; =server: as the server's defaults and admission would have it", CLI_MAYBE, &s->dry_run},

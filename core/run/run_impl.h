@@ -63,6 +63,7 @@ struct kl_run {
     const char *waiting_for;   /* words for the timeout message; static */
     struct kl_overlay *overlay;    /* what it has written, and was shown, where its writes are not sent (run/imagine.h); or NULL */
     kl_reader *view;       /* the caches behind that */
+    void *effect;          /* a write under way, for the log of effects (run/effects.c) */
     void *record;          /* of it, for the shadow (run/shadow.c) */
     unsigned asked;        /* so many questions so far */
     bool asks_write;       /* the last one is a write that counts */

@@ -13,11 +13,11 @@ typedef struct ctx { const void *tag; uint64_t serial; } ctx;
 enum { CTX_OBJECT = 1 };
 
 /* Fields stand in the table of methods as these numbers. */
-enum { FIELD_KEY = 1, FIELD_NAMESPACE, FIELD_NAME, FIELD_PARAMS, FIELD_ATTEMPT, FIELD_GENERATION, FIELD_ID, FIELD_OBJECT, FIELD_EPOCH, FIELD_CLUSTER, FIELD_TRIGGER };
+enum { FIELD_KEY = 1, FIELD_NAMESPACE, FIELD_NAME, FIELD_PARAMS, FIELD_ATTEMPT, FIELD_GENERATION, FIELD_ID, FIELD_OBJECT, FIELD_EPOCH, FIELD_CLUSTER, FIELD_TRIGGER, FIELD_MEMO };
 static const struct { const char *name; int field; } fields[] = {
     { "key", FIELD_KEY }, { "namespace", FIELD_NAMESPACE }, { "name", FIELD_NAME }, { "params", FIELD_PARAMS }, { "attempt", FIELD_ATTEMPT },
     { "generation", FIELD_GENERATION }, { "id", FIELD_ID }, { "object", FIELD_OBJECT }, { "epoch", FIELD_EPOCH },
-    { "cluster", FIELD_CLUSTER }, { "trigger", FIELD_TRIGGER },
+    { "cluster", FIELD_CLUSTER }, { "trigger", FIELD_TRIGGER }, { "memo", FIELD_MEMO },
 };
 
 /* The parameters of a generation do not change, so one view of them does for all runs. */
@@ -103,6 +103,7 @@ static int ctx_index(lua_State *L)
     case FIELD_EPOCH: lua_pushinteger(L, kl_run_epoch(r)); break;
     case FIELD_CLUSTER: lua_pushstring(L, kl_run_fleet(r) ? kl_fleet_name(kl_run_fleet(r), kl_run_cluster(r)) : NULL); break;
     case FIELD_TRIGGER: push_trigger(L, r); break;
+    case FIELD_MEMO: lkl__push_memo(L, c->serial); break;
     case FIELD_ID: lua_pushstring(L, kl_run_id(r)); break;
     default: lua_getiuservalue(L, 1, CTX_OBJECT);
     }

@@ -407,4 +407,5 @@ void lkl__push_run(lua_State *L)
     luaL_newlib(L, functions);
     lkl__open_cut(L);
     lkl__open_context(L);
+    lkl__open_shared(L);
 }

@@ -61,6 +61,9 @@ void lkl__open_again(lua_State *L);
 void lkl__push_run(lua_State *L);
 /* ctx itself (lctx.c): adds its part to the table on top; pushes the ctx of a run (its serial), whose object's view is at object_idx. */
 void lkl__open_context(lua_State *L);
+/* kube.shared and ctx.memo (lshared.c): adds its part to the table on top; pushes the memo of a run (its serial). */
+void lkl__open_shared(lua_State *L);
+void lkl__push_memo(lua_State *L, uint64_t serial);
 void lkl__push_context(lua_State *L, uint64_t serial, int object_idx);
 
 #endif

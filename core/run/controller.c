@@ -22,6 +22,7 @@ struct kl_controller {
     kl_controller_metrics *metrics;
     kl_elide *elide;
     kl_own_writes *own_writes;
+    kl_shared *memos;
     kl_mutex mu;
     kl_wiring *current KL_GUARDED_BY(mu);          /* workers take it from any thread */
     _Atomic(const kl_logic *) present;             /* its logic, to compare with */
@@ -121,6 +122,7 @@ kl_controller *kl_controller_new(const kl_controller_env *env, const kl_controll
     c->metrics = kl_metrics_controller(env->metrics, spec->name, WORKERS_DEFAULT);
     c->office = kl_office_enter(env->offices, spec->name, spec);
     c->elide = kl_elide_new(0);
+    c->memos = kl_memos_new(c->name);
     c->own_writes = kl_own_writes_new(c->name, c->queue, env->clock, c->metrics);
     if (!env->turns && !env->object && !env->never_slow_down)
         c->fights = kl_fights_new(kl_controller_spec_manager(spec));
@@ -140,6 +142,7 @@ static void destroy(kl_controller *c)
     kl_fights_free(c->fights);
     kl_workqueue_free(c->queue);
     kl_elide_free(c->elide);
+    kl_shared_free(c->memos);
     kl_free(c->workers);
     kl_free(c->leaving);
     kl_mutex_fini(&c->mu);
@@ -212,6 +215,11 @@ static void wiring_gone(void *arg)
         destroy(c);
 }
 
+static void forget_memo(void *arg, const char *key)
+{
+    kl_shared_forget(((kl_controller *)arg)->memos, key);
+}
+
 void kl_controller_stage(kl_controller *c, kl_program *p, size_t index, int generation)
 {
     if (c->next)
@@ -219,7 +227,8 @@ void kl_controller_stage(kl_controller *c, kl_program *p, size_t index, int gene
     c->next = kl_wiring_new(&(kl_wiring_options){.caches = c->env.caches, .loop = c->env.loop, .mapper = c->env.mapper, .clock = c->env.clock,
         .queue = c->queue, .own_writes = c->own_writes, .metrics = c->metrics, .program = p, .index = index, .generation = generation,
         .divided = kl_offices_divide(c->env.offices, kl_program_spec(p, index)), .gone = wiring_gone, .gone_arg = c,
-        .hold = hold, .release = release, .hold_arg = c, .ours = is_ours, .ours_arg = c, .flight = c->env.flight});
+        .hold = hold, .release = release, .hold_arg = c, .ours = is_ours, .ours_arg = c, .flight = c->env.flight,
+        .deleted = forget_memo, .deleted_arg = c});
     c->wirings++;
 }
 
@@ -335,7 +344,7 @@ static kl_worker *worker_new(kl_controller *c, int number)
     return kl_worker_new(&(kl_worker_owner){.paused = &c->paused, .ran = c->env.ran || c->probation ? owner_ran : NULL, .turn = c->env.turns ? owner_turn : NULL,
         .turn_over = c->env.turns ? owner_turn_over : NULL, .logic = owner_logic, .logic_unref = owner_logic_unref, .is_current = owner_is_current, .object = owner_object, .resolve = owner_resolve,
         .resource = owner_resource, .event = owner_event, .ended = owner_ended, .answer = owner_answer, .trace = owner_trace, .more = owner_more, .arg = c, .name = c->name, .queue = c->queue, .own_writes = c->env.imagine ? NULL : c->own_writes, .door = c->env.door, .fleet = c->env.fleet, .cluster = c->env.cluster, .gate = atomic_load(&c->gate), .clock = c->env.clock,
-        .metrics = c->metrics, .elide = c->env.imagine ? NULL : c->elide, .imagine = c->env.imagine, .fights = c->fights, .witnesses = c->env.witnesses, .tenure = kl_office_tenure(c->office), .trace_requests = c->env.trace_requests,
+        .metrics = c->metrics, .elide = c->env.imagine ? NULL : c->elide, .commons = c->env.commons, .memos = c->memos, .imagine = c->env.imagine, .fights = c->fights, .witnesses = c->env.witnesses, .tenure = kl_office_tenure(c->office), .trace_requests = c->env.trace_requests,
         .reload_deadline = c->env.reload_deadline}, number);
 }
 

@@ -34,6 +34,7 @@ typedef struct kl_controller_env {         /* what the manager lends to all its 
     kl_time reload_deadline;               /* of runs on an old generation; 0: see kl_worker_owner */
     void (*event)(void *arg, const kl_news *n);   /* any thread */
     void *event_arg;
+    kl_commons *commons;                   /* what scripts remember */
     bool turns;                            /* see run/turns.h */
     const kl_imagination *imagine;         /* writes are not sent, but imagined; NULL: they are sent */
     struct kl_flight *flight;              /* hears of events that woke nobody; NULL: there is none */

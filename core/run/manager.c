@@ -60,6 +60,7 @@ struct kl_manager {
     kl_endpoints *endpoints;
     kl_webhooks *webhooks;
     kl_reloads *reloads;
+    kl_commons *commons;
     kl_tally *tally;
     kl_flight *flight;
     kl_witnesses witnesses;
@@ -236,6 +237,7 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
     if (o->dry_run)
         begin_dry(m);
     m->reloads = kl_reloads_new();
+    m->commons = kl_commons_new();
     m->tally = kl_tally_new();
     m->flight = o->flight_bytes == KL_FLIGHT_OFF ? NULL : kl_flight_new(o->flight_bytes ? o->flight_bytes : KL_FLIGHT_BYTES, m->clock);
     m->loop = kl_loop_new("kl-control", m->clock);
@@ -248,7 +250,7 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
         .begun = o->record ? kl_record_cache_begun : NULL, .ended = o->record ? kl_record_cache_ended : NULL, .begun_arg = o->record});
     m->env = (kl_controller_env){.client = o->client, .clock = m->clock, .loop = m->loop, .mapper = m->mapper, .caches = m->caches, .door = m->door, .fleet = o->fleet, .cluster = o->cluster,
         .metrics = m->metrics, .workers = o->workers, .workers_forced = o->workers_forced, .trace_requests = o->trace_requests, .reload_keys = o->reload_keys, .reload_deadline = o->reload_deadline, .event = record, .event_arg = m, .turns = o->turns,
-        .imagine = kl_dryrun_imagination(m->dryrun), .witnesses = &m->witnesses, .flight = m->flight, .ran = o->ran, .ran_arg = o->seen_arg, .changed = advance,
+        .commons = m->commons, .imagine = kl_dryrun_imagination(m->dryrun), .witnesses = &m->witnesses, .flight = m->flight, .ran = o->ran, .ran_arg = o->seen_arg, .changed = advance,
         .never_slow_down = o->never_slow_down, .rollback_window = o->rollback_window, .broken = o->broken ? broken : NULL, .broken_arg = m,
         .changed_arg = m};
     if (m->flight) {
@@ -399,6 +401,7 @@ void kl_manager_free(kl_manager *m)
     kl_dryrun_free(m->dryrun);
     kl_metrics_free(m->metrics);
     kl_reloads_free(m->reloads);
+    kl_commons_free(m->commons);
     kl_tally_free(m->tally);
     kl_flight_free(m->flight);
     kl_mutex_fini(&m->mu);

@@ -397,6 +397,15 @@ void kl__feed_keys(kl_feed *f, const kl_value *object, kl_emit_fn *emit, void *a
 
 /* --- the way in --------------------------------------------------------------------------------------------------------------------- */
 
+static void tell_deleted(kl_feed *f, const kl_value *o)
+{
+    if (f->role != KL_ROLE_PRIMARY || !f->w->o.deleted)
+        return;
+    char *key = kl_object_key(o);
+    f->w->o.deleted(f->w->o.deleted_arg, key);
+    kl_free(key);
+}
+
 void kl__feed_event(void *arg, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags)
 {
     kl_feed *f = arg;
@@ -405,8 +414,10 @@ void kl__feed_event(void *arg, kl_event_type type, const kl_value *old, const kl
         return;
     if (w->o.hold)
         w->o.hold(w->o.hold_arg);
-    if (type == KL_DELETED)
+    if (type == KL_DELETED) {
+        tell_deleted(f, old ? old : now);
         now = NULL;
+    }
     verdict v = judge(f->when, old, now, flags);
     if (v == NO) {
         tell_dropped(f, old, now, f->when->selector && !matches(f->when->selector, now) ? "its labels do not match the selector of `when`"

@@ -104,6 +104,8 @@ struct kl_worker {
     kl_heap due;
     kl_time retry_open;                    /* a program state could not be opened: not before this */
     uint64_t ids;
+    kl_commons *commons;                   /* of its own; NULL: not needed yet */
+    kl_shared *memos;                      /* likewise */
     bool room;                             /* the last round could have taken another key */
     atomic_size_t inflight;
     atomic_bool ended;                     /* its thread will not run another key, nor wait for anything */

@@ -43,6 +43,9 @@ typedef struct kl_wiring_options {
     void *ours_arg;
     kl_reader_front front;
     struct kl_flight *flight;          /* hears of events that woke nobody; may be NULL. Outlives the wiring */
+    /* An object of its own resource was deleted. Any thread; may be NULL. */
+    void (*deleted)(void *arg, const char *key);
+    void *deleted_arg;
 } kl_wiring_options;
 
 /* On the loop, all of it unless said otherwise. */

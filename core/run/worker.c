@@ -438,6 +438,8 @@ static bool run_start(kl_worker *w, kl_gen_state *g, kl_queue_item *item, kl_tim
     }
     if (!object) {         /* deleted meanwhile: level-based logic has nothing to look at */
         kl__tell_gone(w, item->key);
+        if (w->o.memos || w->memos)
+            kl_shared_forget(w->o.memos ? w->o.memos : w->memos, item->key);
         kl_workqueue_forget(w->o.queue, item->key);
         kl_workqueue_finish(w->o.queue, item, now);
         kl_free(group);
@@ -764,6 +766,8 @@ void kl_worker_join(kl_worker *w)
         return;
     if (w->thread || !w->started)
         kl_worker_wait(w);
+    kl_commons_free(w->commons);
+    kl_shared_free(w->memos);
     kl_heap_fini(&w->due);
     kl_mutex_fini(&w->mu);
     kl_free(w);

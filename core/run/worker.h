@@ -17,6 +17,7 @@
 #include "run/metrics.h"
 #include "run/own_writes.h"
 #include "run/reconciler.h"
+#include "run/shared.h"
 #include "run/witness.h"
 
 typedef struct kl_worker kl_worker;
@@ -79,6 +80,8 @@ typedef struct kl_worker_owner {
     kl_controller_metrics *metrics;    /* may be NULL */
     kl_fights *fights;                 /* keys that turn in circles go slower; NULL: nobody looks */
     kl_elide *elide;                   /* NULL: every write is sent */
+    kl_commons *commons;               /* what its script remembers, and ... */
+    kl_shared *memos;                  /* ... its controller, by key. NULL: the worker has its own (run/shared.h) */
     bool shadow;                       /* what its runs end with counts for nothing: no log, no backoff, no requeue; witnesses hear it */
     const kl_imagination *imagine;     /* its writes are not sent, but imagined; NULL: they are sent */
     const kl_witnesses *witnesses;     /* who look on; NULL: nobody */

@@ -37,12 +37,10 @@ local M = {}
 ---@field epoch integer           of the leader (leaseTransitions of its Lease): grows with every new holder; 0 without election
 ---@field cluster string?        whose key this is, by its context's name; nil where the process manages one cluster
 ---@field trigger kubelua.Trigger what woke this key
+---@field memo table<string, any> what is remembered of this object while it is there, also across reloads; fields are set whole, nil removes one
 ---@field log kubelua.Log
 ---@field live kubelua.Live       the same reads, from the server
 local Context = {}
-
--- In the design, not in this version.
-local LATER = { memo = true }
 
 -- A stream lives as long as a pod speaks, a reconcile for seconds.
 local STREAMS = { exec = true, exec_stream = true, logs = true, attach = true, port_forward = true, port_stream = true }
@@ -400,7 +398,6 @@ local function missing(name)
   if STREAMS[name] then
     core.blame(("ctx.%s: a reconcile has no streams; let a Job of the pod's do it, or a program of its own with kube.connect():%s"):format(name, name))
   end
-  if LATER[name] then core.blame(("ctx.%s is not in this version of kubelua"):format(tostring(name))) end
   local names = {}
   for known in pairs(Context) do names[#names + 1] = known end
   core.blame(("ctx.%s: there is no such thing%s"):format(tostring(name), suggest.hint(name, names)))

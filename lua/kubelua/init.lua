@@ -53,11 +53,12 @@ local FROM_FILES = {
   remove_finalizer = { "kubelua.owner", "remove_finalizer" }, has_finalizer = { "kubelua.owner", "has_finalizer" },
   set_condition = { "kubelua.conditions", "set_condition" }, find_condition = { "kubelua.conditions", "find_condition" },
   remove_condition = { "kubelua.conditions", "remove_condition" },
+  shared = { "kubelua.shared", "shared" },
   testing = { "kubelua.testing", "testing" }, retry = { "kubelua.result", "retry" }, fail = { "kubelua.result", "fail" },
 }
 
 -- What the design has and this version does not: refused by name, so that nobody looks for a typing mistake.
-local LATER = { shared = true, manager = true }
+local LATER = { manager = true }
 
 local function names()
   local list = {}

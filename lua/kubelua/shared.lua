@@ -1,0 +1,84 @@
+-- shared.lua - kube.shared: what all controllers of a script remember together, on all their workers, and across reloads.
+--
+--   local n = kube.shared:incr "created"
+--   if kube.shared:cas("owner", nil, ctx.key) then ... end
+--
+-- It is memory of this process, as a variable of a program would be: not stored, and not another replica's.
+
+local core = require "kubelua.core"
+local suggest = require "kubelua.suggest"
+
+local run = core.run
+
+local M = {}
+
+---@class kubelua.Shared
+local Shared = {}
+local shared = setmetatable({}, {
+  __index = function(_, name)
+    local f = Shared[name]
+    if f then return f end
+    local names = {}
+    for known in pairs(Shared) do names[#names + 1] = known end
+    core.blame(("kube.shared has no %s; values are got with kube.shared:get(%q)%s"):format(tostring(name), tostring(name), suggest.hint(tostring(name), names)))
+  end,
+  __newindex = function(_, name) core.blame(("kube.shared.%s cannot be assigned: kube.shared:set(%q, value)"):format(tostring(name), tostring(name))) end,
+  __metatable = false,
+})
+
+local function check(self, what, name)
+  if self ~= shared then core.blame(("kube.shared.%s is called with a colon: kube.shared:%s(...)"):format(what, what)) end
+  if not run then core.blame "kube.shared is for scripts that kubelua runs; a program of its own has variables" end
+  if type(name) ~= "string" or name == "" then core.blame(("kube.shared:%s: a value has a name, a text; got %s"):format(what, name == "" and "an empty one" or type(name))) end
+end
+
+--- The value of that name, as a view that nobody can change; nil: there is none.
+---@param name string
+---@return any
+function Shared:get(name)
+  check(self, "get", name)
+  return run.shared_get(name)
+end
+
+--- Sets it to anything that JSON can say; nil forgets it.
+---@param name string
+---@param value any
+function Shared:set(name, value)
+  check(self, "set", name)
+  run.shared_set(name, value)
+end
+
+--- Adds to a number in one step, whoever else does the same; one that is not there counts as 0.
+---@param name string
+---@param by number?               1 unless said
+---@return number sum
+function Shared:incr(name, by)
+  check(self, "incr", name)
+  if by == nil then by = 1 end
+  if type(by) ~= "number" then core.blame(("kube.shared:incr(%q): a number is added, got a %s"):format(name, type(by))) end
+  return run.shared_add(name, by)
+end
+
+--- Sets it in one step if it is `old` (nil: if there is none): whether it was, and what is there now.
+---@param name string
+---@param old any
+---@param new any                  nil forgets it
+---@return boolean done
+---@return any now
+function Shared:cas(name, old, new)
+  check(self, "cas", name)
+  return run.shared_swap(name, old, new)
+end
+
+--- The names there are, sorted.
+---@param prefix string?           only those that begin with it
+---@return string[]
+function Shared:names(prefix)
+  check(self, "names", prefix or "all")
+  return run.shared_names(prefix)
+end
+
+---@type kubelua.Shared
+M.shared = shared
+
+return M

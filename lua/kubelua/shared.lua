@@ -29,7 +29,9 @@ local shared = setmetatable({}, {
 local function check(self, what, name)
   if self ~= shared then core.blame(("kube.shared.%s is called with a colon: kube.shared:%s(...)"):format(what, what)) end
   if not run then core.blame "kube.shared is for scripts that kubelua runs; a program of its own has variables" end
-  if type(name) ~= "string" or name == "" then core.blame(("kube.shared:%s: a value has a name, a text; got %s"):format(what, name == "" and "an empty one" or type(name))) end
+  if type(name) ~= "string" or name == "" then
+    core.blame(("kube.shared:%s: a value has a name, a text; got %s"):format(what, name == "" and "an empty one" or type(name)))
+  end
 end
 
 --- The value of that name, as a view that nobody can change; nil: there is none.

@@ -41,6 +41,7 @@ kube.has_finalizer = require("kubelua.owner").has_finalizer
 kube.set_condition = require("kubelua.conditions").set_condition
 kube.find_condition = require("kubelua.conditions").find_condition
 kube.remove_condition = require("kubelua.conditions").remove_condition
+kube.shared = require("kubelua.shared").shared
 kube.testing = require("kubelua.testing").testing
 kube.retry = require("kubelua.result").retry
 kube.fail = require("kubelua.result").fail

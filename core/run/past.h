@@ -43,6 +43,7 @@ typedef struct kl_past_run {
     int64_t epoch;
     kl_time at;                        /* wall time */
     const kl_value *object;
+    const kl_value *params;            /* where they were others than the script's; or NULL */
     const char *why;                   /* kl_why_name, or NULL */
     const kl_value *by;                /* of the object that woke it: apiVersion, kind, names, version; or NULL */
     unsigned events;

@@ -412,6 +412,8 @@ static void on_began(void *arg, kl_run *run)
     put_number(&r->line, "epoch", kl_run_epoch(run));
     put_number(&r->line, "o", (int64_t)o);
     put_cause(&r->line, run);
+    if (kl_run_params(run) != kl_run_spec(run)->params)        /* somebody has set others than the script's */
+        put_value(&r->line, "params", kl_run_params(run));
     end_locked(r);
     kl_unlock(&r->mu);
 }

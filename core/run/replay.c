@@ -11,7 +11,7 @@
 #include "run/replay_impl.h"
 #include "run/turns.h"
 
-/* A generation of the recording: a new one begins with fresh states, as it did then. */
+/* A generation of the recording, and what its params were: a new one begins with fresh states, as it did then. */
 typedef struct logic {
     kl_logic is;                       /* first */
     struct logic *next;
@@ -105,15 +105,17 @@ static kl__crew *crew_of(kl__part *p, int number, const kl_witnesses *witnesses)
     return c;
 }
 
-static const kl_logic *logic_of(kl__part *p, int generation)
+static const kl_logic *logic_of(kl__part *p, const kl_past_run *r)
 {
+    const kl_value *params = r->params ? r->params : p->spec.params;
     for (logic *l = p->logics; l; l = l->next)
-        if (l->is.generation == generation)
+        if (l->is.generation == r->generation && kl_value_equal(l->is.params, params))
             return &l->is;
     logic *l = kl_new(logic);
     l->is = *kl_wiring_logic(p->wiring);
     l->is.spec = &p->spec;
-    l->is.generation = generation;
+    l->is.generation = r->generation;
+    l->is.params = params;
     l->next = p->logics;
     p->logics = l;
     return &l->is;
@@ -160,7 +162,7 @@ static void begin(kl__live *l)
     kl_time now = kl_clock_now(e->clock);
     empty(l->worker, now);
     kl_workqueue_add(l->worker->queue, l->past->key, now);
-    e->wanted = logic_of(l->worker->part, l->past->generation);
+    e->wanted = logic_of(l->worker->part, l->past);
     e->called = l->worker;
     step(l);
     e->called = NULL;

@@ -170,7 +170,7 @@ servers.each(function(name, start)
             if n < 40 then ctx:patch(map, function(m) m.data.n = tostring(n + 1) end) end
           end,
         }
-      ]], "--namespace", ns, "--record", tape, "--record-max", "1Mi", "--record-secrets")
+      ]], "--namespace", ns, "--record", tape, "--record-max", "1Mi", "--record-secrets", "--never-slow-down")
       wait.until_true(60, "there are four files", function() return process.read(tape .. ".3") end)
       wait.until_true(60, "all is done", function()
         for i = 1, 20 do

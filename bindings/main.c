@@ -37,6 +37,10 @@ const cli_command cli_commands[] = {
         "What woke it, what it read and wrote, how it ended and what comes next; or what keeps it: no controller, a predicate, leadership, backoff, its own writes.\n"
         "  kubelua why v1/ConfigMap team/a\n  kubelua why configmap a -n team --json\n"
         "The process is found by its control socket: the only one of yours, or --pid, or --socket.", cli_lua, CONTROLLERS},
+    {"attach", "[options]", "A Lua prompt in a running process: its caches, its controllers, one key.",
+        "get, list and each read its caches and indexes; why, controllers, informers tell; reconcile, pause, resume and set_params act: help() tells.\n"
+        "Each command is in the process's log. Without a terminal it runs the Lua that it reads, and its status is 1 when some of that failed.\n"
+        "  kubelua attach -e 'list(\"v1/Pod\", { index = \"node\", value = \"n1\" })'", cli_lua, CONTROLLERS},
     {"release-finalizers", "SCRIPT.lua... | --finalizer NAME [KIND...] [options]", "Take a controller's finalizer from all objects that still carry it.",
         "For a controller that is gone, or has no finalize any more: its objects could not be deleted else. What its finalize would have done is not done.\n"
         "  kubelua release-finalizers buckets.lua --dry-run\n"

@@ -16,6 +16,7 @@
 #include "run/effects.h"
 #include "run/fleet.h"
 #include "run/flight.h"
+#include "run/command.h"
 #include "run/inspect.h"
 #include "run/probation.h"
 #include "run/why.h"
@@ -363,6 +364,7 @@ static int run_session(session *s)
     if (!code) {
         kl_inspect_add(s->control, s->managers[0]);
         kl_why_add(s->control, s->managers[0]);
+        kl_command_add(s->control, s->managers[0]);
         code = cli_control_listen(s->control, s->command, s->control_path);
         if (!code)
             code = cli_dashboard_start(s->command, s->dashboard, s->dashboard_token, s->control, s->managers[0], &s->page);

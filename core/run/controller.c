@@ -46,6 +46,8 @@ struct kl_controller {
     kl_fights *fights;                             /* NULL: nobody looks; with turns time stands, and a key that waits would for ever */
     kl_probation *probation;                       /* NULL: its generations are not compared */
     kl_triggers *triggers;                         /* `every` and `cron` of the current generation */
+    const kl_value *params;                        /* that somebody set for a generation, or NULL */
+    int params_of;
     char *told;                                    /* why the next generation waits, as last logged */
     atomic_bool paused;                            /* somebody said so */
     atomic_bool turn;                              /* with turns: a key may be taken */
@@ -146,6 +148,7 @@ static void destroy(kl_controller *c)
     kl_free(c->workers);
     kl_free(c->leaving);
     kl_mutex_fini(&c->mu);
+    kl_value_unref(c->params);
     kl_free(c->told);
     kl_free(c->name);
     kl_free(c->resource);
@@ -224,10 +227,14 @@ void kl_controller_stage(kl_controller *c, kl_program *p, size_t index, int gene
 {
     if (c->next)
         kl_wiring_retire(c->next);
+    if (c->params_of != generation) {
+        kl_value_unref(c->params);
+        c->params = NULL;
+    }
     c->next = kl_wiring_new(&(kl_wiring_options){.caches = c->env.caches, .loop = c->env.loop, .mapper = c->env.mapper, .clock = c->env.clock,
         .queue = c->queue, .own_writes = c->own_writes, .metrics = c->metrics, .program = p, .index = index, .generation = generation,
         .divided = kl_offices_divide(c->env.offices, kl_program_spec(p, index)), .gone = wiring_gone, .gone_arg = c,
-        .hold = hold, .release = release, .hold_arg = c, .ours = is_ours, .ours_arg = c, .flight = c->env.flight,
+        .hold = hold, .release = release, .hold_arg = c, .ours = is_ours, .ours_arg = c, .params = c->params, .flight = c->env.flight,
         .deleted = forget_memo, .deleted_arg = c});
     c->wirings++;
 }
@@ -682,6 +689,30 @@ void kl_controller_pause(kl_controller *c, bool pause)
 {
     atomic_store(&c->paused, pause);
     kl_controller_wake(c);
+    if (c->env.changed)                            /* people are told */
+        kl_loop_post(c->env.loop, c->env.changed, c->env.changed_arg);
+}
+
+bool kl_controller_paused(const kl_controller *c) { return atomic_load(&c->paused); }
+
+/* The present generation is wired once more, with them: each worker takes them up between two keys. */
+kl_status kl_controller_set_params(kl_controller *c, const kl_value *params, kl_err *err)
+{
+    if (!c->current || c->next)
+        return kl_fail(err, KL_EAGAIN, "a generation of %s is on its way: set its params when it has taken over", c->name);
+    kl_logic *l = kl_wiring_logic(c->current);
+    kl_program *p = kl_program_ref(l->program);
+    kl_value_ref(params);
+    kl_value_unref(c->params);
+    c->params = params;
+    c->params_of = l->generation;
+    char *text = kl_value_to_json(params);
+    kl_info("params were set by hand, until the next generation", "controller=%s generation=%d params=%s", c->name, l->generation, kl_log_quoted(text));
+    kl_free(text);
+    kl_controller_stage(c, p, l->index, l->generation);
+    kl_program_unref(p);
+    kl_controller_advance(c);
+    return KL_OK;
 }
 
 void kl_controller_look_at(kl_controller *c, kl_controller_look *out)

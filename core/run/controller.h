@@ -69,6 +69,9 @@ size_t kl_controller_slowed(kl_controller *c);     /* keys that turn in circles,
 bool kl_controller_ended(kl_controller *c);        /* drained, and no worker is left to wait for */
 /* Its workers take no keys until it is resumed; what runs, runs on. */
 void kl_controller_pause(kl_controller *c, bool pause);
+bool kl_controller_paused(const kl_controller *c);
+/* The params of its present generation, until there is another one. KL_EAGAIN while a generation is on its way. */
+KL_NODISCARD kl_status kl_controller_set_params(kl_controller *c, const kl_value *params, kl_err *err);
 /* What stands behind a controller, for who explains it (run/why.c): borrowed while on the loop, but for the wiring, which is a reference. */
 typedef struct kl_controller_look {
     const char *name, *resource;

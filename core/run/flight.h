@@ -31,6 +31,7 @@ bool kl_flight_runs(kl_flight *f, const char *controller, const char *key, kl_bu
 /* Into an open object "dropped", of an object by its kind (NULL: the controller's own) and key: {at, ago, by, resourceVersion}. False when nothing is known. */
 bool kl_flight_drop(kl_flight *f, const char *controller, const char *kind, const char *key, kl_builder *b);
 
+/* What it holds, keys without runs included; evicted: keys that made room. */
 typedef struct kl_flight_stats { size_t keys, runs, bytes; uint64_t evicted; } kl_flight_stats;
 void kl_flight_stats_get(kl_flight *f, kl_flight_stats *out);
 

@@ -1107,6 +1107,10 @@ static void queue_samples(void *arg)
         for (size_t k = 0; k < m->slots[i]->n; k++)
             v[n++] = (kl_queue_of){kl_controller_name(m->slots[i]->controllers[k]), kl_controller_queue(m->slots[i]->controllers[k])};
     kl_telemetry_queues(c->out, v, n, kl_clock_now(m->clock));
+    kl_metrics_head(c->out, "kubelua_controller_paused", "gauge", "1 while somebody has paused the controller");
+    for (size_t i = 0; i < m->n_slots; i++)
+        for (size_t k = 0; k < m->slots[i]->n; k++)
+            kl_metrics_sample(c->out, "kubelua_controller_paused", kl_controller_paused(m->slots[i]->controllers[k]), "controller", kl_controller_name(m->slots[i]->controllers[k]), NULL);
     if (n)
         kl_metrics_head(c->out, "kubelua_generation", "gauge", "The generation of its script that a controller runs; 0: none has taken over yet");
     for (size_t i = 0; i < m->n_slots; i++)

@@ -93,6 +93,14 @@ static bool is_meant(const kl_need *n, const char *asked)
     return !strcasecmp(r->plural, asked) || (r->singular && !strcasecmp(r->singular, asked)) || is_one_of(asked, r->short_names);
 }
 
+const char *kl_why_kind(struct kl_wiring *w, const char *asked, bool own)
+{
+    for (size_t i = 0; i < (own && w->n_needs ? 1 : w->n_needs); i++)
+        if (is_meant(&w->needs[i], asked))
+            return kl_cache_kind(w->needs[i].cache);
+    return NULL;
+}
+
 static kl_status nobody(question *q, kl_err *err)
 {
     kl_buf all = KL_BUF_INIT;

@@ -13,6 +13,9 @@
  * tells in a sentence what is the matter now, and what comes next; runs and dropped are those of run/flight.h.
  * KL_ENOTFOUND: no controller looks at such a kind. Any thread but loops of the manager's, for which it waits. */
 KL_NODISCARD kl_status kl_why_tell(kl_manager *m, const char *kind, const char *key, const kl_value **out, kl_err *err);
+/* The kind of a wiring that is meant by `asked`, as the wiring calls it, or NULL; `own`: the controller's own kind alone. On the loop; borrowed from the wiring. */
+struct kl_wiring;
+const char *kl_why_kind(struct kl_wiring *w, const char *asked, bool own);
 /* Adds GET /v1/why?kind=&namespace=&name= (or key=). As kl_inspect_add. */
 void kl_why_add(kl_control *c, kl_manager *m);
 

@@ -146,8 +146,9 @@ kl_wiring *kl_wiring_new(const kl_wiring_options *o)
     kl_wiring *w = kl_new(kl_wiring);
     const kl_controller_spec *s = kl_program_spec(o->program, o->index);
     w->o = *o;
+    w->o.params = kl_value_ref(o->params);
     w->reader.w = w;
-    w->logic = (kl_logic){.program = kl_program_ref(o->program), .index = o->index, .spec = s, .reader = &w->reader, .params = s->params,
+    w->logic = (kl_logic){.program = kl_program_ref(o->program), .index = o->index, .spec = s, .reader = &w->reader, .params = o->params ? o->params : s->params,
         .generation = o->generation};
     atomic_init(&w->refs, 1);
     atomic_init(&w->active, false);
@@ -457,6 +458,7 @@ static void wiring_free(void *arg)
     kl_map_free(w->pending, NULL);         /* empty: a pending event holds a reference to us */
     kl_mutex_fini(&w->mu);
     kl_program_unref(w->logic.program);
+    kl_value_unref(w->o.params);
     kl_free(w->problem);
     kl_free(w->indexes);
     kl_free(w->feeds);

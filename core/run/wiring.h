@@ -42,6 +42,7 @@ typedef struct kl_wiring_options {
     bool (*ours)(void *arg, const char *key);
     void *ours_arg;
     kl_reader_front front;
+    const kl_value *params;            /* in place of the spec's, NULL: those; a reference is taken */
     struct kl_flight *flight;          /* hears of events that woke nobody; may be NULL. Outlives the wiring */
     /* An object of its own resource was deleted. Any thread; may be NULL. */
     void (*deleted)(void *arg, const char *key);

@@ -223,6 +223,8 @@ local function message(err)
   return (text:gsub("^input:", "line "))
 end
 
+function Shell:prompt() return self.c:namespace() .. "> " end
+
 -- Runs a chunk under ^C; true when it went well.
 local function run(self, chunk)
   local out = table.pack(self.terminal:run(chunk))
@@ -244,7 +246,7 @@ end
 local function statement(self)
   local text
   while true do
-    local line = self.terminal:read(text and "      >> " or ("%s> "):format(self.c:namespace()))
+    local line = self.terminal:read(text and "      >> " or self:prompt())
     if not line then
       if line == nil and text then
         local _, _, why = M.compile(text, self.globals)
@@ -279,11 +281,40 @@ local function loop(self)
   end
 end
 
+--- Runs what -e gives, or what is typed or read; the command's status. `self` has env, globals, terminal, prompt(self), and greeting(self) for a person.
+function M.converse(self)
+  local good = true
+  if self.env.options.execute then
+    for _, text in ipairs(self.env.options.execute) do
+      local chunk, _, why = M.compile(text, self.globals)
+      if not chunk then error(message(why), 0) end
+      good = run(self, chunk) and good
+    end
+  else
+    if self.terminal:edits() then print(self:greeting()) end
+    good = loop(self)
+    if self.terminal:edits() then good = true end
+  end
+  self.terminal:close()
+  return good and 0 or 1
+end
+
 -- $XDG_STATE_HOME/kubelua/history
-local function history()
+local function history(name)
   local home = os.getenv "HOME"
   local state_home = os.getenv "XDG_STATE_HOME" or home and home .. "/.local/state"
-  return state_home and state_home .. "/kubelua/history"
+  return state_home and state_home .. "/kubelua/" .. name
+end
+
+--- A terminal with a history of its own, which only its owner can read.
+function M.terminal(env, name, completer)
+  local file = env.interactive and not env.options.no_history and history(name) or nil
+  if file then env.make_dir((file:gsub("/[^/]*$", "")), true) end
+  return env.terminal(file, completer)
+end
+
+function Shell:greeting()
+  return ("kubelua %s on %s, namespace %s; help() tells what there is"):format(self.env.version, self.c:server(), self.c:namespace())
 end
 
 function M.run(env)
@@ -291,26 +322,10 @@ function M.run(env)
   local self = setmetatable({ env = env }, Shell)
   self.globals = globals(self)
   connect(self)
-  local file = env.interactive and not env.options.no_history and history() or nil
-  if file then env.make_dir((file:gsub("/[^/]*$", "")), true) end
-  self.terminal = env.terminal(file, function(head) return complete.at(self, head) end)
-  local good = true
-  if env.options.execute then
-    for _, text in ipairs(env.options.execute) do
-      local chunk, _, why = M.compile(text, self.globals)
-      if not chunk then error(message(why), 0) end
-      good = run(self, chunk) and good
-    end
-  else
-    if self.terminal:edits() then
-      print(("kubelua %s on %s, namespace %s; help() tells what there is"):format(env.version, self.c:server(), self.c:namespace()))
-    end
-    good = loop(self)
-    if self.terminal:edits() then good = true end
-  end
-  self.terminal:close()
+  self.terminal = M.terminal(env, "history", function(head) return complete.at(self, head) end)
+  local status = M.converse(self)
   self.c:close()
-  return good and 0 or 1
+  return status
 end
 
 return M

@@ -71,7 +71,9 @@ local function step(s)
   return ("slept %s"):format(span(s("sleep") or 0))
 end
 
-local RESULTS = { after = "done", requeue = "wants to run again", fail = "failed for good", ["put back"] = "was ended, its key runs again", conflict = "conflict", retry = "waits" }
+local RESULTS = {
+  after = "done", requeue = "wants to run again", fail = "failed for good", ["put back"] = "was ended, its key runs again", retry = "waits",
+}
 
 -- `newest`: what comes next is still to come.
 local function outcome(run, newest)
@@ -117,6 +119,13 @@ local function tell(entry, full)
   if d then print(("    an event of it %s ago%s woke nobody: %s"):format(span(d.ago), version(d), d.by)) end
 end
 
+--- Prints an answer of GET /v1/why, with so many runs in full.
+function M.show(answer, full)
+  print(("%s %s"):format(answer.kind, answer.key))
+  for _, entry in ipairs(answer.controllers) do tell(entry, full) end
+  if answer("moreKeys") then print(("  and %d keys more"):format(answer.moreKeys)) end
+end
+
 local function target(env)
   local words, ns = env.words, env.options.namespace
   if #words == 1 and words[1]:find "/" then
@@ -138,9 +147,7 @@ function M.run(env)
     print(core.encode(answer, true))
     return 0
   end
-  print(("%s %s"):format(kind, key))
-  for _, entry in ipairs(answer.controllers) do tell(entry, env.options.runs or 1) end
-  if answer("moreKeys") then print(("  and %d keys more"):format(answer.moreKeys)) end
+  M.show(answer, env.options.runs or 1)
   return 0
 end
 

@@ -1,0 +1,113 @@
+--- attach_spec.lua - kubelua attach: a prompt in a running process, of which these specs are the typist.
+
+local controller = require "support.controller"
+local process = require "support.process"
+local servers = require "support.servers"
+local wait = require "support.wait"
+
+local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
+
+local SCRIPT = [[
+local kube = require "kubelua"
+return kube.controller {
+  name = "maps", resource = "v1/ConfigMap", namespaces = { %q }, params = { color = "red", size = 3 },
+  indexes = { color = "data.color" },
+  reconcile = function(map, ctx)
+    if ctx.params.size > 5 then error "too big" end
+    ctx:patch(map, function(m) m.metadata.annotations = { color = ctx.params.color } end)
+  end,
+}
+]]
+
+servers.each(function(name, start_server)
+  describe("kubelua attach against " .. name, function()
+    local server, client, ns, dir, run
+    lazy_setup(function()
+      server = start_server {}
+      client = controller.client(server)
+    end)
+    lazy_teardown(function() if server then server:stop() end end)
+    before_each(function()
+      ns = controller.namespace(client, "attach")
+      dir = process.tmpname ".runtime"
+      assert(select(2, process.run("mkdir -m 700 " .. process.quote(dir))) == 0)
+      run = controller.start_with({ "XDG_RUNTIME_DIR=" .. dir }, server, SCRIPT:format(ns), "--metrics-bind-address", "127.0.0.1:0")
+      run:wait_for_log(60, "controller is running")
+    end)
+    after_each(function() if run:alive() then controller.finish(run) end end)
+
+    -- Output and status of lines that are typed.
+    local function type_in(...)
+      local file = process.write(process.tmpname ".lua", table.concat({ ... }, "\n") .. "\n")
+      return process.run(("XDG_RUNTIME_DIR=%s %s attach < %s"):format(process.quote(dir), KUBELUA, process.quote(file)))
+    end
+
+    local function await(text, ...)
+      local lines = { ... }
+      wait.until_true(30, text, function()
+        local out = type_in(table.unpack(lines))
+        if not out:find(text) then error(out, 0) end
+        return true
+      end)
+    end
+
+    local function map(of, data) return client:create { kind = "v1/ConfigMap", namespace = ns, name = of, data = data } end
+    local function color(of) return client:get("v1/ConfigMap", ns, of)("metadata.annotations.color") end
+
+    it("reads caches and indexes, and tells how things are", function()
+      map("a", { color = "blue" })
+      map("b", { color = "green" })
+      await("color: blue", ("get('v1/ConfigMap', %q, 'a')"):format(ns))
+      local out, code = type_in("for o in each('cm', { index = 'color', value = 'green' }) do print('found ' .. o.metadata.name) end", "controllers()", "informers()")
+      assert.equal(0, code, out)
+      assert.truthy(out:find "found b\n" and not out:find "found a\n", out)
+      assert.truthy(out:find "maps +v1/ConfigMap +running +1 ", out)
+      assert.truthy(out:find "v1/ConfigMap .-watching +2 ", out)
+      await("it runs again when something changes", ("why('cm', %q)"):format(ns .. "/a"))
+      assert.truthy(run:log():find(('control command uid=%s pid='):format((process.run "id -u"):gsub("%s", "")), 1, true))
+    end)
+
+    it("tells mistakes, and its status is 1 then", function()
+      for line, said in pairs {
+        ["get('v1/Secret', 'a')"] = "no controller of this process keeps v1/Secret in its cache",
+        ["get('cm', 'elsewhere/a')"] = "and nothing of elsewhere: add it there",
+        ["list('cm', { indx = 'color' })"] = "list: there is no indx; did you mean 'index'?",
+        ["list('cm', { index = 'colour', value = 'x' })"] = "colour",
+        ["pause 'mapz'"] = "there is no controller mapz: did you mean maps?",
+        ["reconcile('cm', 'a')"] = "a is not in the cache of cm",
+        ["set_params('maps', { colr = 'x' })"] = "maps has no param colr: did you mean color?",
+        ["set_params('maps', { size = 'x' })"] = "param size of maps is a number, not a string",
+      } do
+        local out, code = type_in(line)
+        assert.truthy(out:find(said, 1, true), line .. ": " .. out)
+        assert.equal(1, code)
+      end
+    end)
+
+    it("pauses a controller, which stays ready, and resumes it", function()
+      type_in "pause 'maps'"
+      await("maps +v1/ConfigMap +paused ", "controllers()")
+      map("a")
+      await("maps is paused: no key is taken until somebody resumes it", ("why('cm', %q)"):format(ns .. "/a"))
+      local metrics = process.run(("curl -sS http://%s/metrics"):format(run:log():match "serving metrics address=(%S+)"))
+      assert.truthy(metrics:find('kubelua_controller_paused{controller="maps"} 1', 1, true))
+      assert.is_nil(color "a")
+      type_in "resume 'maps'"
+      wait.until_true(30, "the key runs", function() return color "a" == "red" end)
+    end)
+
+    it("runs a key by hand, and gives the running generation other params until the next one", function()
+      map("a")
+      wait.until_true(30, "the key has run", function() return color "a" == "red" end)
+      type_in(("reconcile('cm', %q)"):format(ns .. "/a"))
+      await("by hand", ("why('cm', %q)"):format(ns .. "/a"))
+      local out = type_in "set_params('maps', { color = 'blue' })"
+      assert.truthy(out:find "color: blue" and out:find "size: 3", out)
+      wait.until_true(30, "the key has run with them", function() return color "a" == "blue" end)
+      await("color: blue", "params 'maps'")
+      process.write(run.script_path, process.read(run.script_path):gsub('"red"', '"green"'))
+      wait.until_true(30, "the next generation has its own", function() return color "a" == "green" end)
+      await("color: green", "params 'maps'")
+    end)
+  end)
+end)

@@ -322,8 +322,11 @@ static int check(world *w, kl_manager *m)
 {
     tally t = {.w = w};
     (void)until(m, count, &t);
+    kl_lock(&w->mu);                   /* the last answers may be on their way back as events */
+    unsigned long long doubles = w->doubles, runs = w->runs;
+    kl_unlock(&w->mu);
     printf("end lists=%g lost=%d unmarked=%d double=%llu errors=%g runs=%llu\n", metric(m, "\nkubelua_informer_lists_total{kind=\"v1/ConfigMap\"} "), t.lost,
-        t.unmarked, (unsigned long long)w->doubles, metric(m, "\ncontroller_runtime_reconcile_errors_total{controller=\"answers\"} "), (unsigned long long)w->runs);
+        t.unmarked, doubles, metric(m, "\ncontroller_runtime_reconcile_errors_total{controller=\"answers\"} "), runs);
     return 0;
 }
 

@@ -20,7 +20,7 @@ struct cli_shadow {
     size_t promote_after KL_GUARDED_BY(mu);
     uint64_t digest KL_GUARDED_BY(mu);
     char *refused KL_GUARDED_BY(mu);               /* why its file was not taken, as last told */
-    bool rewatch KL_GUARDED_BY(mu), changed KL_GUARDED_BY(mu), clean KL_GUARDED_BY(mu);
+    bool rewatch KL_GUARDED_BY(mu), changed KL_GUARDED_BY(mu);
 };
 
 /* --- beginning and ending ------------------------------------------------------------------------------------------------------------ */
@@ -46,10 +46,7 @@ static char **files_of(const kl_program *p)
 
 static void on_clean(void *arg)
 {
-    cli_shadow *s = arg;
-    kl_lock(&s->mu);
-    s->clean = true;
-    kl_unlock(&s->mu);
+    (void)arg;
     cli_poke();
 }
 
@@ -70,7 +67,6 @@ static void take(cli_shadow *s, const char *path, const kl_program *p, size_t pr
     kl_free(s->refused);
     s->refused = NULL;
     s->rewatch = true;
-    s->clean = false;
     kl_unlock(&s->mu);
     kl_free(old_path);
     files_free(old_files);
@@ -98,7 +94,6 @@ static void forget(cli_shadow *s)
     files_free(s->files);
     s->files = NULL;
     s->rewatch = true;
-    s->clean = false;
     kl_unlock(&s->mu);
     cli_poke();
 }
@@ -197,12 +192,12 @@ void cli_shadow_news(cli_shadow *s)
         return;
     kl_err err = KL_ERR_INIT;
     kl_lock(&s->mu);
-    bool changed = s->changed, clean = s->clean && s->path;
-    s->changed = s->clean = false;
+    bool changed = s->changed;
+    s->changed = false;
     kl_unlock(&s->mu);
     if (changed)
         load_again(s);
-    else if (clean && promote(s, &err)) {
+    if (kl_shadow_clean(kl_manager_shadow_of(s->m)) && promote(s, &err)) {
         kl_error("the candidate was not promoted", "error=%s", kl_log_quoted(kl_err_message(&err)));
         kl_err_fini(&err);
     }

@@ -16,6 +16,7 @@
 #include "model/time.h"
 #include "run/run_impl.h"
 #include "run/shadow_judge.h"
+#include "run/shared.h"
 
 /* So many runs of a controller may wait for the candidate, and so many of one key; more are skipped until it has caught up. */
 #define BACKLOG_MAX 1024
@@ -273,6 +274,25 @@ static void add(actor *a, const kl_shadow_run *s, kl_time now)
     (void)kl_workqueue_add_with(a->queue, s->key, &(kl_add){.cause = kl_cause_of((kl_why)s->cause.why, kl_cause_object(&s->cause))}, now);
 }
 
+/* The candidate remembers of a key what the live run did when it began. */
+static void set_memo(kl_run *r, const kl_value *memo)
+{
+    const char *field;
+    const kl_value *had = kl_run_memo(r);
+    kl_err err = KL_ERR_INIT;
+    for (size_t i = 0; i < kl_value_len(had); i++) {
+        (void)kl_value_member(had, i, &field, NULL);
+        if (!kl_value_get(memo, field) && kl_run_memo_set(r, field, NULL, &err))
+            kl_err_fini(&err);
+    }
+    for (size_t i = 0; i < kl_value_len(memo); i++) {
+        const kl_value *v = kl_value_member(memo, i, &field, NULL);
+        if (kl_run_memo_set(r, field, v, &err))
+            kl_err_fini(&err);
+    }
+    kl_value_unref(had);
+}
+
 static void own_began(void *arg, kl_run *r)
 {
     actor *a = arg;
@@ -281,6 +301,7 @@ static void own_began(void *arg, kl_run *r)
     kl_unlock(&a->mu);
     r->record = s;
     r->attempt = s->attempt;
+    set_memo(r, s->memo);
     kl_shadow_run_show(s, a->resource, kl_run_overlay(r));
 }
 
@@ -629,6 +650,18 @@ kl_program *kl_shadow_program(kl_shadow *s)
     if (t)
         trial_unref(t);
     return p;
+}
+
+bool kl_shadow_clean(kl_shadow *s)
+{
+    trial *t = trial_now(s);
+    if (!t)
+        return false;
+    kl_lock(&t->mu);
+    bool clean = t->clean;
+    kl_unlock(&t->mu);
+    trial_unref(t);
+    return clean;
 }
 
 static void build_names(kl_builder *b, const char *key, const char *list)

@@ -22,7 +22,7 @@ typedef struct kl_shadow_options {
     const char *script;                /* beside which it runs; copied */
     const char *const *live;           /* the names of its controllers that are there already; NULL-terminated, for the call */
     size_t promote_after;              /* `clean` is called when so many keys came to the same and none to anything else; 0: never */
-    void (*clean)(void *arg);          /* any thread; once. May be NULL */
+    void (*clean)(void *arg);          /* any thread; once: ask kl_shadow_clean, it may be another candidate's turn by now. May be NULL */
     void *arg;
 } kl_shadow_options;
 
@@ -39,6 +39,8 @@ void kl_shadow_free(kl_shadow *s);                 /* no live worker is left. NU
 /* {candidate, script, state, same, differs, fails, runs, skipped, promote_after, keys: [{controller, key, verdict, diff, at}], beside: [..], new: [..]}; a new reference, NULL: there is no
  * candidate. Any thread. */
 const kl_value *kl_shadow_report(kl_shadow *s);
+/* The present candidate has come to what promote_after asks for. Any thread. */
+bool kl_shadow_clean(kl_shadow *s);
 /* The candidate's program, a new reference; NULL: there is none. Any thread. */
 kl_program *kl_shadow_program(kl_shadow *s);
 

@@ -13,6 +13,7 @@
 #include "model/object.h"
 #include "model/time.h"
 #include "run/run_impl.h"
+#include "run/shared.h"
 #include "run/view.h"
 
 /* A run that does more than this is not followed: what it saw would weigh too much. */
@@ -132,6 +133,7 @@ kl_shadow_run *kl_shadow_run_new(kl_run *r, void *owner)
     s->key = kl_strdup(r->key);
     s->object = kl_value_ref(r->object);
     s->attempt = r->attempt;
+    s->memo = kl_run_memo(r);
     s->cause = kl_cause_of((kl_why)r->item.cause.why, kl_cause_object(&r->item.cause));
     s->wall = kl_clock_wall(r->w->o.clock);
     kl_mutex_init(&s->mu);
@@ -154,6 +156,7 @@ void kl_shadow_run_free(kl_shadow_run *s)
     kl_map_free(s->strayed, NULL);
     kl_cause_forget(s->cause.what);
     kl_value_unref(s->object);
+    kl_value_unref(s->memo);
     kl_free(s->live_end.message);
     kl_mutex_fini(&s->mu);
     kl_free(s->key);

@@ -44,6 +44,7 @@ typedef struct kl_shadow_run {
     char *key;
     const kl_value *object;
     int attempt;
+    const kl_value *memo;              /* what was remembered of its key when it began; NULL: nothing */
     kl_cause cause;                    /* owns what it refers to */
     kl_time wall, ended_wall;
     kl_sight *sights;

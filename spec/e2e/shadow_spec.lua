@@ -101,6 +101,24 @@ widgets.each("shadow-spec", function(t)
     assert.has_match("no candidate runs in the shadow", (shadow()))
   end)
 
+  it("remembers what the live run did, and makes it remember nothing", function()
+    local counting = [[
+    owns = { "v1/ConfigMap" },
+    reconcile = function(obj, ctx)
+      if ctx.memo.n ~= obj.spec.n then ctx.memo.n, ctx.memo.count = obj.spec.n, (ctx.memo.count or 0) + 1 end
+      ctx:apply { kind = "v1/ConfigMap", name = "child-" .. ctx.name, data = { n = tostring(obj.spec.n), count = tostring(ctx.memo.count) } }
+    end]]
+    run(counting, "--shadow", candidate(counting))
+    t.widget("a", { n = 1 })
+    arrived("a", "1")
+    for n = 2, 4 do
+      t.client:patch(t.get "a", { spec = { n = n } })
+      arrived("a", tostring(n))
+    end
+    assert.equal("4", child "a" "data.count")
+    reports "1 same, 0 differ, 0 fail"
+  end)
+
   it("takes over by itself when enough keys came to the same", function()
     run(LIVE, "--shadow", candidate((LIVE:gsub("return { status = {", "return { status = { new = obj.spec.n > 1 or nil,"))), "--promote-after", "3")
     for _, name in ipairs { "a", "b" } do t.widget(name, { n = 1 }) end

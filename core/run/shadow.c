@@ -9,22 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/list.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "model/time.h"
 #include "run/run_impl.h"
-#include "run/shadow_judge.h"
+#include "run/shadow_verdicts.h"
 #include "run/shared.h"
 
 /* So many runs of a controller may wait for the candidate, and so many of one key; more are skipped until it has caught up. */
 #define BACKLOG_MAX 1024
 #define OF_ONE_KEY_MAX 16
-/* Of so many keys it is known what they came to. */
-#define KEYS_MAX 200000
-/* So many keys are told in the log as they come to something else; the rest is in the report. */
-#define LOGGED_MAX 20
 #define SUMMARY_EVERY KL_SECONDS(60)
 
 typedef struct trial trial;
@@ -46,13 +40,6 @@ typedef struct actor {
     bool closed KL_GUARDED_BY(mu);
 } actor;
 
-typedef struct told {                  /* a key that came to something else */
-    kl_list link;
-    char *controller, *key, *diff;
-    kl_verdict verdict;
-    kl_time at;
-} told;
-
 struct trial {
     atomic_int refs;
     kl_shadow *shadow;
@@ -63,13 +50,8 @@ struct trial {
     size_t n;
     uint64_t timer;                    /* loop only */
     uint64_t summed;                   /* runs at the last summary; loop only */
-    kl_mutex mu;
-    kl_map *verdicts KL_GUARDED_BY(mu);
-    size_t keys[3] KL_GUARDED_BY(mu);
-    uint64_t runs KL_GUARDED_BY(mu), skipped KL_GUARDED_BY(mu), logged KL_GUARDED_BY(mu);
-    kl_list told KL_GUARDED_BY(mu);
-    size_t n_told KL_GUARDED_BY(mu);
-    bool clean KL_GUARDED_BY(mu);
+    kl_verdicts *verdicts;
+    atomic_bool clean;
 };
 
 struct kl_shadow {
@@ -91,14 +73,6 @@ static void runs_free(void *first)
     }
 }
 
-static void told_free(told *x)
-{
-    kl_free(x->controller);
-    kl_free(x->key);
-    kl_free(x->diff);
-    kl_free(x);
-}
-
 static void trial_unref(trial *t)
 {
     if (atomic_fetch_sub(&t->refs, 1) != 1)
@@ -112,11 +86,7 @@ static void trial_unref(trial *t)
         kl_free(a->name);
         kl_free(a->label);
     }
-    kl_list *n;
-    while ((n = kl_list_shift(&t->told)))
-        told_free(KL_CONTAINER(n, told, link));
-    kl_map_free(t->verdicts, NULL);
-    kl_mutex_fini(&t->mu);
+    kl_verdicts_free(t->verdicts);
     kl_program_unref(t->program);
     kl_free(t->actors);
     kl_free(t->path);
@@ -130,76 +100,11 @@ static void wiring_gone(void *arg) { trial_unref(arg); }
 
 /* --- what runs came to -------------------------------------------------------------------------------------------------------------------- */
 
-static void skip(trial *t)
-{
-    kl_lock(&t->mu);
-    t->skipped++;
-    kl_unlock(&t->mu);
-}
-
-static told *find_told_locked(trial *t, const char *controller, const char *key) KL_REQUIRES(t->mu);
-static told *find_told_locked(trial *t, const char *controller, const char *key)
-{
-    for (kl_list *n = t->told.next; n != &t->told; n = n->next) {
-        told *x = KL_CONTAINER(n, told, link);
-        if (!strcmp(x->key, key) && !strcmp(x->controller, controller))
-            return x;
-    }
-    return NULL;
-}
-
-static void tell_locked(trial *t, const char *controller, const char *key, const kl_judgement *j, kl_time at) KL_REQUIRES(t->mu);
-static void tell_locked(trial *t, const char *controller, const char *key, const kl_judgement *j, kl_time at)
-{
-    told *x = find_told_locked(t, controller, key);
-    if (x) {
-        kl_list_remove(&x->link);
-        t->n_told--;
-        told_free(x);
-    }
-    x = kl_new(told);
-    *x = (told){.controller = kl_strdup(controller), .key = kl_strdup(key), .diff = kl_strdup(j->diff), .verdict = j->verdict, .at = at};
-    kl_list_push_front(&t->told, &x->link);
-    if (++t->n_told > KL_SHADOW_TOLD) {
-        told *last = KL_CONTAINER(t->told.prev, told, link);
-        kl_list_remove(&last->link);
-        t->n_told--;
-        told_free(last);
-    }
-}
-
-/* *log: it is another verdict than before, and one to be told. True when that was the last key that was needed. */
-static bool count(trial *t, const char *controller, const char *key, const kl_judgement *j, kl_time at, bool *log)
-{
-    char *name = kl_sprintf("%s %s", controller, key);
-    kl_lock(&t->mu);
-    uintptr_t before = (uintptr_t)kl_map_get(t->verdicts, name);
-    t->runs++;
-    *log = false;
-    bool known = before || kl_map_len(t->verdicts) < KEYS_MAX;
-    uintptr_t now = (uintptr_t)j->verdict + 1;
-    if (known && now >= before) {              /* a key is what the worst of its runs was: the live logic mends what the candidate left undone */
-        kl_map_set(t->verdicts, name, (void *)now);
-        if (before)
-            t->keys[before - 1]--;
-        t->keys[j->verdict]++;
-        *log = j->verdict != KL_SAME && before != now && t->logged++ < LOGGED_MAX;
-        if (j->verdict != KL_SAME)
-            tell_locked(t, controller, key, j, at);
-    }
-    bool clean = t->o.promote_after && !t->clean && !t->keys[KL_DIFFERS] && !t->keys[KL_FAILS] && t->keys[KL_SAME] >= t->o.promote_after;
-    t->clean |= clean;
-    kl_unlock(&t->mu);
-    kl_free(name);
-    return clean;
-}
-
 static void note(actor *a, const kl_shadow_run *s, const kl_judgement *j)
 {
     trial *t = a->t;
-    bool log;
-    bool clean = count(t, a->name, s->key, j, s->ended_wall, &log);
-    if (log) {
+    size_t keys[3];
+    if (kl_verdicts_add(t->verdicts, a->name, s->key, j, s->ended_wall, keys)) {
         size_t room = 4 * strlen(j->diff) + 3;
         char *text = kl_alloc(room);
         kl_log_quote(j->diff, text, room);
@@ -207,7 +112,8 @@ static void note(actor *a, const kl_shadow_run *s, const kl_judgement *j)
             kl_verdict_name(j->verdict), text);
         kl_free(text);
     }
-    if (clean && t->o.clean)
+    bool clean = t->o.promote_after && !keys[KL_DIFFERS] && !keys[KL_FAILS] && keys[KL_SAME] >= t->o.promote_after;
+    if (clean && !atomic_exchange(&t->clean, true) && t->o.clean)
         t->o.clean(t->o.arg);
 }
 
@@ -379,7 +285,7 @@ static actor *actor_for(kl_shadow *s, const char *controller)
         found = NULL;
     kl_unlock(&s->mu);
     if (found && atomic_load(&found->backlog) >= BACKLOG_MAX) {
-        skip(found->t);
+        kl_verdicts_skip(found->t->verdicts);
         trial_unref(found->t);
         found = NULL;
     }
@@ -454,7 +360,7 @@ static void live_ended(void *arg, kl_run *r, const kl_ran *x)
     r->record = NULL;
     kl_shadow_run_ended(s, r);
     if (s->unfit || x->put_back || !submit(a, s, kl_clock_now(r->w->o.clock))) {
-        skip(t);
+        kl_verdicts_skip(t->verdicts);
         kl_shadow_run_free(s);
     }
     trial_unref(t);
@@ -481,14 +387,12 @@ static void summarise(void *arg)
 {
     trial *t = arg;
     t->timer = 0;
-    kl_lock(&t->mu);
-    size_t same = t->keys[KL_SAME], differs = t->keys[KL_DIFFERS], fails = t->keys[KL_FAILS];
-    uint64_t runs = t->runs, skipped = t->skipped;
-    kl_unlock(&t->mu);
-    if (runs != t->summed)
-        kl_info("in the shadow", "candidate=%s same=%zu differs=%zu fails=%zu runs=%llu skipped=%llu", kl_log_quoted(t->path), same, differs, fails, (unsigned long long)runs,
-            (unsigned long long)skipped);
-    t->summed = runs;
+    kl_verdict_counts n;
+    kl_verdicts_count(t->verdicts, &n);
+    if (n.runs != t->summed)
+        kl_info("in the shadow", "candidate=%s same=%zu differs=%zu fails=%zu runs=%llu skipped=%llu", kl_log_quoted(t->path), n.keys[KL_SAME], n.keys[KL_DIFFERS],
+            n.keys[KL_FAILS], (unsigned long long)n.runs, (unsigned long long)n.skipped);
+    t->summed = n.runs;
     summary_arm(t);
 }
 
@@ -538,9 +442,7 @@ void kl_shadow_begin(kl_shadow *s, kl_program *p, const kl_shadow_options *o)
     t->path = kl_strdup(o->path);
     t->script = kl_strdup(o->script);
     t->o = *o;
-    kl_mutex_init(&t->mu);
-    kl_list_init(&t->told);
-    t->verdicts = kl_map_new();
+    t->verdicts = kl_verdicts_new();
     t->actors = kl_new_array(actor, p->n_specs + 1);
     for (size_t i = 0; i < p->n_specs; i++) {
         bool live = names(o->live, p->specs[i].name);
@@ -657,9 +559,7 @@ bool kl_shadow_clean(kl_shadow *s)
     trial *t = trial_now(s);
     if (!t)
         return false;
-    kl_lock(&t->mu);
-    bool clean = t->clean;
-    kl_unlock(&t->mu);
+    bool clean = atomic_load(&t->clean);
     trial_unref(t);
     return clean;
 }
@@ -676,22 +576,6 @@ static void build_names(kl_builder *b, const char *key, const char *list)
     kl_build_end(b);
 }
 
-static void build_told_locked(trial *t, kl_builder *b) KL_REQUIRES(t->mu);
-static void build_told_locked(trial *t, kl_builder *b)
-{
-    char at[KL_TIME_MAX];
-    for (kl_list *n = t->told.next; n != &t->told; n = n->next) {
-        told *x = KL_CONTAINER(n, told, link);
-        kl_build_object(b);
-        kl_build_kstr(b, "controller", x->controller);
-        kl_build_kstr(b, "key", x->key);
-        kl_build_kstr(b, "verdict", kl_verdict_name(x->verdict));
-        kl_build_kstr(b, "diff", x->diff);
-        kl_build_kstr(b, "at", kl_time_format_wall(x->at, at));
-        kl_build_end(b);
-    }
-}
-
 const kl_value *kl_shadow_report(kl_shadow *s)
 {
     trial *t = trial_now(s);
@@ -705,19 +589,9 @@ const kl_value *kl_shadow_report(kl_shadow *s)
     kl_build_kstr(b, "candidate", t->path);
     kl_build_kstr(b, "script", t->script);
     kl_build_kstr(b, "state", ready ? "following" : "waiting for caches");
-    kl_lock(&t->mu);
-    kl_build_kint(b, "same", (int64_t)t->keys[KL_SAME]);
-    kl_build_kint(b, "differs", (int64_t)t->keys[KL_DIFFERS]);
-    kl_build_kint(b, "fails", (int64_t)t->keys[KL_FAILS]);
-    kl_build_kint(b, "runs", (int64_t)t->runs);
-    kl_build_kint(b, "skipped", (int64_t)t->skipped);
     if (t->o.promote_after)
         kl_build_kint(b, "promote_after", (int64_t)t->o.promote_after);
-    kl_build_key(b, "keys");
-    kl_build_array(b);
-    build_told_locked(t, b);
-    kl_build_end(b);
-    kl_unlock(&t->mu);
+    kl_verdicts_build(t->verdicts, b);
     build_names(b, "beside", t->beside);
     build_names(b, "new", t->fresh);
     kl_build_end(b);

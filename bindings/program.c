@@ -425,10 +425,19 @@ static kl_terms terms(const worker_state *w, const kl_run *run)
     return (kl_terms){.cpu = cpu ? cpu : LKL_CPU_DEFAULT, .deadline = run ? kl_run_deadline(run) : KL_NEVER, .stop = run ? kl_run_stop(run) : NULL};
 }
 
+/* For what only follows from a run: however much that may spend. */
+static kl_terms little(const worker_state *w)
+{
+    kl_terms t = terms(w, NULL);
+    if (t.cpu > LKL_CPU_DEFAULT)
+        t.cpu = LKL_CPU_DEFAULT;
+    return t;
+}
+
 /* A function of ours that may call the script's, as a turn of its own; the arguments are on top of the main thread's stack. */
 static int pcall_turn(worker_state *w, int narg, int nres)
 {
-    kl_terms t = terms(w, NULL);
+    kl_terms t = little(w);
     lkl_budget_enter(w->lua, w->lua->L, &t);
     int st = lua_pcall(w->lua->L, narg, nres, 0);
     (void)lkl_budget_leave(w->lua);
@@ -439,7 +448,7 @@ static int pcall_turn(worker_state *w, int narg, int nres)
 /* A coroutine that ended early: its pending <close> variables are closed. */
 static bool close_pending(worker_state *w, lua_State *co)
 {
-    kl_terms t = terms(w, NULL);
+    kl_terms t = little(w);
     lkl_budget_enter(w->lua, co, &t);
     bool clean = lua_resetthread(co) == LUA_OK;
     if (lkl_budget_leave(w->lua)) {

@@ -216,6 +216,55 @@ static void answer_reconcile(void *arg, kl_control_request *q)
     kl_control_reply(q, 200, kl_builder_done(b));
 }
 
+/* --- a dry run ------------------------------------------------------------------------------------------------------------------------ */
+
+typedef struct rehearsing {
+    kl_control_request *q;                 /* NULL: somebody answers it */
+    const char *key;
+    kl_status status;
+    kl_err err;
+} rehearsing;
+
+static void rehearsed(void *arg, const kl_value *report) { kl_control_reply(arg, 200, report); }
+
+/* The first one that has the object. */
+static void rehearse(search *s, kl_controller *c, const kl_controller_look *l, const char *kind)
+{
+    (void)kind;
+    rehearsing *x = s->arg;
+    const kl_value *o = x->q && l->published ? kl_wiring_object(l->wiring, x->key) : NULL;
+    if (!o)
+        return;
+    kl_value_unref(o);
+    kl_err_fini(&x->err);
+    x->status = kl_controller_rehearse(c, x->key, rehearsed, x->q, &x->err);
+    if (!x->status)
+        x->q = NULL;
+}
+
+static void answer_run(void *arg, kl_control_request *q)
+{
+    const kl_value *body = kl_control_body(q);
+    const char *key = kl_value_str_at(body, "key", NULL), *controller = kl_value_str_at(body, "controller", NULL), *kind = kl_value_str_at(body, "kind", NULL);
+    if (!key || (!controller && !kind) || !kl_value_bool(kl_value_get(body, "dry"), false)) {
+        kl_control_refuse(q, 400, "say what: {\"kind\": \"v1/ConfigMap\", \"key\": \"namespace/name\", \"dry\": true}, and \"controller\" where it is one of several; "
+            "/v1/reconcile runs a key for good");
+        return;
+    }
+    char *named = kl_strdup(key);          /* the request may be answered, and gone, before we return */
+    rehearsing x = {.q = q, .key = named};
+    search s = {.controller = kl_strdup(controller), .kind = kl_strdup(kind), .found = rehearse, .arg = &x};
+    find(&s, arg);
+    if (!nobody(&s, q) && x.q && x.status)
+        kl_control_fail(q, &x.err);
+    else if (s.n && x.q)
+        kl_control_refuse(q, 404, "%s is not in the cache of %s", named, s.controller ? s.controller : s.kind);
+    kl_free((char *)s.controller);
+    kl_free((char *)s.kind);
+    kl_free(named);
+    kl_err_fini(&x.err);
+}
+
 /* --- params --------------------------------------------------------------------------------------------------------------------------- */
 
 typedef struct setting {
@@ -324,6 +373,7 @@ void kl_command_add(kl_control *c, kl_manager *m)
     kl_control_route(c, "POST", "/v1/reconcile", "a key runs now: {kind or controller, key}", answer_reconcile, m);
     kl_control_route(c, "GET", "/v1/params", "the params of a controller: controller=", answer_params, m);
     kl_control_route(c, "POST", "/v1/params", "other ones for the running generation: {controller, params}", answer_set_params, m);
+    kl_control_route(c, "POST", "/v1/run", "a dry run of a key, and what it would write: {kind or controller, key, dry: true}", answer_run, m);
     kl_control_route(c, "POST", "/v1/pause", "a controller takes no keys: {controller}", answer_pause, m);
     kl_control_route(c, "POST", "/v1/resume", "it takes keys again: {controller}", answer_resume, m);
 }

@@ -2,6 +2,7 @@
  *
  *   GET  /v1/object?kind=&key=        GET /v1/list?kind=&namespace=&labels=&fields=&index=&value=&limit=
  *   GET  /v1/params?controller=       POST /v1/params {controller, params}
+ *   POST /v1/run {kind or controller, key, dry: true}
  *   POST /v1/reconcile {kind or controller, key}      POST /v1/pause, /v1/resume {controller} */
 #ifndef KL_RUN_COMMAND_H
 #define KL_RUN_COMMAND_H

@@ -11,9 +11,13 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/sync.h"
+#include "run/rehearse.h"
 #include "run/trigger.h"
 
 #define WORKERS_DEFAULT 1
+/* Dry runs of single keys: so many at once, and how long one may take where the script does not say. */
+#define REHEARSALS_MOST 8
+#define REHEARSAL_MOST KL_SECONDS(60)
 
 struct kl_controller {
     kl_controller_env env;
@@ -46,6 +50,8 @@ struct kl_controller {
     kl_fights *fights;                             /* NULL: nobody looks; with turns time stands, and a key that waits would for ever */
     kl_probation *probation;                       /* NULL: its generations are not compared */
     kl_triggers *triggers;                         /* `every` and `cron` of the current generation */
+    kl_rehearsal **rehearsals;                     /* loop only */
+    size_t n_rehearsals;
     const kl_value *params;                        /* that somebody set for a generation, or NULL */
     int params_of;
     char *told;                                    /* why the next generation waits, as last logged */
@@ -149,6 +155,7 @@ static void destroy(kl_controller *c)
     kl_free(c->leaving);
     kl_mutex_fini(&c->mu);
     kl_value_unref(c->params);
+    kl_free(c->rehearsals);
     kl_free(c->told);
     kl_free(c->name);
     kl_free(c->resource);
@@ -210,6 +217,8 @@ static void part(kl_controller *c)
     kl_gate *g = atomic_exchange(&c->gate, NULL);
     kl_office_gate_close(c->office, g);
 }
+
+static void reap_rehearsals(kl_controller *c, bool all);
 
 static void wiring_gone(void *arg)
 {
@@ -619,6 +628,7 @@ void kl_controller_abort(kl_controller *c)
 
 void kl_controller_join(kl_controller *c)
 {
+    reap_rehearsals(c, true);
     kl_lock(&c->mu);
     kl_worker **gone = c->workers;
     size_t n = c->n_workers;
@@ -694,6 +704,34 @@ void kl_controller_pause(kl_controller *c, bool pause)
 }
 
 bool kl_controller_paused(const kl_controller *c) { return atomic_load(&c->paused); }
+
+/* Ends those that are over, or all. */
+static void reap_rehearsals(kl_controller *c, bool all)
+{
+    for (size_t i = 0; i < c->n_rehearsals;) {
+        if (all || kl_rehearsal_over(c->rehearsals[i])) {
+            kl_rehearsal_end(c->rehearsals[i]);
+            c->rehearsals[i] = c->rehearsals[--c->n_rehearsals];
+        } else {
+            i++;
+        }
+    }
+}
+
+kl_status kl_controller_rehearse(kl_controller *c, const char *key, void (*done)(void *arg, const kl_value *report), void *arg, kl_err *err)
+{
+    reap_rehearsals(c, false);
+    if (!c->current)
+        return kl_fail(err, KL_EAGAIN, "%s has not begun: its caches are not there yet", c->name);
+    if (c->n_rehearsals == REHEARSALS_MOST)
+        return kl_fail(err, KL_EAGAIN, "%d dry runs of %s are under way: wait until one of them has ended", REHEARSALS_MOST, c->name);
+    kl_time timeout = kl_wiring_logic(c->current)->spec->timeout;
+    c->rehearsals = kl_realloc(c->rehearsals, (c->n_rehearsals + 1) * sizeof *c->rehearsals);
+    c->rehearsals[c->n_rehearsals++] = kl_rehearse(&(kl_worker_owner){.logic = owner_logic, .logic_unref = owner_logic_unref, .is_current = owner_is_current, .object = owner_object,
+        .resolve = owner_resolve, .resource = owner_resource, .arg = c, .name = c->name, .door = c->env.door, .clock = c->env.clock, .fleet = c->env.fleet, .cluster = c->env.cluster},
+        key, timeout > 0 ? timeout + KL_SECONDS(1) : REHEARSAL_MOST, done, arg);
+    return KL_OK;
+}
 
 /* The present generation is wired once more, with them: each worker takes them up between two keys. */
 kl_status kl_controller_set_params(kl_controller *c, const kl_value *params, kl_err *err)

@@ -72,6 +72,8 @@ void kl_controller_pause(kl_controller *c, bool pause);
 bool kl_controller_paused(const kl_controller *c);
 /* The params of its present generation, until there is another one. KL_EAGAIN while a generation is on its way. */
 KL_NODISCARD kl_status kl_controller_set_params(kl_controller *c, const kl_value *params, kl_err *err);
+/* Runs a key now without writing anything (run/rehearse.h); done is called once, on a thread of its own. KL_EAGAIN: not now. */
+KL_NODISCARD kl_status kl_controller_rehearse(kl_controller *c, const char *key, void (*done)(void *arg, const kl_value *report), void *arg, kl_err *err);
 /* What stands behind a controller, for who explains it (run/why.c): borrowed while on the loop, but for the wiring, which is a reference. */
 typedef struct kl_controller_look {
     const char *name, *resource;

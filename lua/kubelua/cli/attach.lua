@@ -24,6 +24,7 @@ local HELP = [[
   why(kind, key)                             why the key ran, or does not
   controllers()  informers()                 how they are
   reconcile(kind, key)                       the key runs now
+  run(kind, key, { dry = true })             the same, but nothing is written, and what it would write is told
   pause(controller)  resume(controller)      no keys are taken; runs that are under way go on
   params(controller)  set_params(controller, { ... })    of the running generation, until the next one
   yaml(x)  json(x)  kube  _                  the text of anything, the library, the last result
@@ -84,6 +85,15 @@ local function print_informers(answer)
     { headers = true })
 end
 
+local function print_run(report)
+  local run = report("runs") and report.runs[1]
+  if run then why.show_run(run) else print "  it did not end in time, or its object is gone" end
+  for _, w in ipairs(report.writes) do
+    print(("  would %s %s %s%s: %s"):format(w.verb, w.kind, w.key, w("subresource") and " (" .. w.subresource .. ")" or "", w("error") or w("changes")))
+  end
+  if #report.writes == 0 then print "  it would write nothing" end
+end
+
 local function globals(self)
   local p = self.process
   local g = setmetatable({}, { __index = _G })
@@ -103,6 +113,13 @@ local function globals(self)
   function g.informers() print_informers(p:get "/v1/informers") end
   function g.reconcile(kind, a, b)
     p:post("/v1/reconcile", { kind = kind, key = key_of(a, b) })
+  end
+  function g.run(kind, a, b, c)
+    local opts = type(b) == "table" and b or c
+    if type(opts) ~= "table" or opts.dry ~= true then
+      error("run(kind, key, { dry = true }) runs a key without writing; reconcile(kind, key) runs it for good", 0)
+    end
+    print_run(p:post("/v1/run", { kind = kind, key = type(b) == "string" and key_of(a, b) or a, dry = true }, { seconds = 0 }))
   end
   function g.pause(controller) p:post("/v1/pause", { controller = controller }) end
   function g.resume(controller) p:post("/v1/resume", { controller = controller }) end

@@ -119,6 +119,9 @@ local function tell(entry, full)
   if d then print(("    an event of it %s ago%s woke nobody: %s"):format(span(d.ago), version(d), d.by)) end
 end
 
+--- Prints a run in full.
+function M.show_run(run) tell_run(run, true, false) end
+
 --- Prints an answer of GET /v1/why, with so many runs in full.
 function M.show(answer, full)
   print(("%s %s"):format(answer.kind, answer.key))

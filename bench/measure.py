@@ -558,6 +558,18 @@ def record(ctx):
             'replayed, reading included. CPU time of the process for a key through queue, worker and script.\n\n' + table(results, RECORD_COLUMNS, 'reconcile', ours=None))
 
 
+SHADOW_COLUMNS = [Column('us a key without', 'without_us'), Column('with', 'with_us'), Column('more', 'more_us'), Column('ratio', 'ratio')]
+
+
+def shadow(ctx):
+    results = Results()
+    for _ in range(ctx.runs):
+        for x in lines_of('shadow', ['bin/shadows', 'lua/empty.lua', 'lua/fields.lua', 'lua/work.lua', 'lua/writes.lua']):
+            results.add(x['script'], x)
+    return ('Live runs that a candidate in the shadow follows, and runs that none does: what is left behind for it. What the candidate does itself, on a thread of its own, '
+            'is not in it. CPU time of the process for a key through queue, worker and script.\n\n' + table(results, SHADOW_COLUMNS, 'reconcile', ours=None))
+
+
 RELOAD_COLUMNS = [Column('p50 ms', 'p50_ms'), Column('p99 ms', 'p99_ms')]
 PAUSE_COLUMNS = RELOAD_COLUMNS + [Column('max ms', 'max_ms'), Column('events', 'events'), Column('reloads', 'reloads')]
 HELD_COLUMNS = [Column('KB of a program', 'program_kb'), Column("of a worker's state", 'state_kb')]
@@ -618,6 +630,7 @@ SECTIONS = [
     Section('lua', 'Calls of a script', lua, (60, 60), False),
     Section('sandbox', 'Budgets of scripts', sandbox, (25, 25)),
     Section('record', 'Recording and replay', record, (20, 20)),
+    Section('shadow', 'A candidate in the shadow', shadow, (20, 20)),
     Section('reload', 'New logic', reload, (50, 20)),
     Section('store', 'Store', store, (60, 60), False),
     Section('profile', 'Where our time goes', profile, (40, 40), False),

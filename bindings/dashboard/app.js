@@ -12,7 +12,10 @@ function el(tag, props, ...children) {
   const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
   for (const [name, value] of Object.entries(props ?? {})) {
     if (value === undefined || value === null || value === false) continue;
-    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    if (name.startsWith("on")) {
+      (node.does ??= {})[name] = value;
+      node.addEventListener(name.slice(2), e => node.does[name]?.(e));
+    }
     else node.setAttribute(name, value === true ? "" : value);
   }
   node.append(...children.flat().filter(c => c !== undefined && c !== null && c !== false));
@@ -42,9 +45,9 @@ function keyed(parent, items, keyOf, draw) {
   for (const gone of old.values()) gone.remove();
 }
 
-// Makes `node` read as `fresh` does. Where both have the same shape nothing is moved: who has the focus keeps it.
+// Makes `node` read, and do, as `fresh` does. Where both have the same shape nothing is moved: who has the focus keeps it.
 function update(node, fresh) {
-  if (node.isEqualNode(fresh)) return;
+  if (node.does) node.does = fresh.does ?? {};
   const a = [...node.childNodes], b = [...fresh.childNodes];
   if (a.length !== b.length || a.some((c, i) => c.nodeName !== b[i].nodeName)) {
     const focus = node.contains(document.activeElement) ? document.activeElement.dataset.focus : undefined;
@@ -134,13 +137,14 @@ const old = (list, name, key) => before?.[list]?.find(x => x[key] === name);
 function figure(label, value, bad) { return [el("dt", null, label), el("dd", { class: bad && "bad" }, String(value))]; }
 
 const openCards = new Set();
+const kindOf = controller => snapshot.controllers.find(c => c.name === controller)?.resource ?? "";
 
 function controllerCard(c) {
   const then = old("controllers", c.name, "name");
   const [present] = c.generations ?? [];
-  const paused = c.paused;
+  const paused = c.state === "paused";
   return el("article", { class: "card", tabindex: 0, "data-item": true, "data-focus": `c ${c.name}`, "aria-label": `controller ${c.name}` },
-    el("header", null, el("h3", null, c.name), el("span", { class: `state ${c.state.split(" ")[0]}` }, paused ? "paused" : c.state), el("span", { class: "dim" }, c.resource ?? "")),
+    el("header", null, el("h3", null, c.name), el("span", { class: `state ${c.state.split(" ")[0]}` }, c.state), el("span", { class: "dim" }, c.resource ?? "")),
     c.message && el("p", { class: "message" }, c.message),
     el("dl", { class: "figures" },
       figure("generation", c.generation), figure("runs/s", rateText(rate(c.runs, then?.runs))),
@@ -161,9 +165,8 @@ function controllerCard(c) {
 
 function failingRow(f) {
   const when = f.in === undefined ? "waits for a change" : f.in < 0.001 ? "about to come back" : `again in ${span(f.in)}`;
-  const kind = snapshot.controllers.find(c => c.name === f.controller)?.resource ?? "";
   return el("li", null,
-    el("button", { type: "button", "data-item": true, "data-focus": `f ${f.controller} ${f.key}`, "aria-label": `Why ${f.key} of ${f.controller}`, onclick: () => askWhy(kind, f.key) }, f.key),
+    el("button", { type: "button", "data-item": true, "data-focus": `f ${f.controller} ${f.key}`, "aria-label": `Why ${f.key} of ${f.controller}`, onclick: () => askWhy(kindOf(f.controller), f.key) }, f.key),
     el("span", { class: "dim" }, f.controller), el("span", { class: "result" }, `${f.result}, attempt ${f.attempt}`), el("span", { class: "dim" }, when),
     f.message && el("pre", null, f.message));
 }
@@ -207,6 +210,7 @@ function draw() {
     const rows = $(`${list}-rows`);
     rows.previousElementSibling.hidden = rows.children.length > 0;
   }
+  $("reload-now").hidden = !token;
   drawRefusal();
 }
 
@@ -215,12 +219,12 @@ function draw() {
 function drawShadow(shadow) {
   $("shadow").hidden = $("shadow-link").hidden = !shadow;
   if (!shadow) return;
-  const keys = shadow.keys ?? [];
   const body = el("div", { id: "shadow-body" },
-    el("p", null, shadow.summary ?? `${count(shadow.same)} same, ${count(shadow.differ)} differ, ${count(shadow.failed)} fail`),
-    el("p", { class: "dim" }, shadow.candidate ?? ""),
-    el("ul", { class: "rows" }, keys.map(k => el("li", null, el("span", { class: "grow" }, k.key), el("span", { class: "dim" }, `${k.controller ?? ""} ${k.class ?? k.result ?? ""}`),
-      el("pre", null, Array.isArray(k.diff) ? k.diff.join("\n") : k.diff ?? k.message ?? "")))),
+    el("p", null, el("strong", null, `${count(shadow.same)} same, ${count(shadow.differs)} differ, ${count(shadow.fails)} fail`), ` (${count(shadow.runs)} runs)`),
+    el("p", { class: "dim" }, `${shadow.candidate} in the shadow of ${shadow.script}${shadow.state === "following" ? "" : `: ${shadow.state}`}`),
+    el("ul", { class: "rows" }, (shadow.keys ?? []).map(k => el("li", null,
+      el("button", { type: "button", "data-item": true, "data-focus": `s ${k.controller} ${k.key}`, onclick: () => askWhy(kindOf(k.controller), k.key) }, k.key),
+      el("span", { class: "dim" }, k.controller), el("span", { class: `result ${k.verdict === "fails" ? "refused" : ""}` }, k.verdict), k.diff && el("pre", null, k.diff)))),
     token && el("p", null, el("button", { type: "button", class: "act", "data-focus": "promote", onclick: () => change("shadow/promote", {}) }, "Promote")));
   update($("shadow-body"), body);
 }
@@ -342,6 +346,7 @@ function step(by) {
   items[Math.min(items.length - 1, Math.max(0, at + by))]?.focus();
 }
 
+$("reload-now").addEventListener("click", () => change("reload", {}));
 $("help-button").addEventListener("click", () => $("help").showModal());
 
 document.addEventListener("keydown", e => {

@@ -4,7 +4,9 @@ local browser = require "support.browser"
 local controller = require "support.controller"
 local process = require "support.process"
 local servers = require "support.servers"
+local wait = require "support.wait"
 
+local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 local TOKEN = "correct-horse-battery-staple"
 
 local SCRIPT = [[
@@ -177,6 +179,32 @@ servers.each(function(name, start)
       page:click "#token-form button"
       page:until_true(10, "document.querySelector('#token-state').textContent === 'changes are allowed'")
       page:until_true(10, "document.querySelector('.card button.act').textContent === 'Pause'")
+      page:click ".card button.act"
+      page:until_true(30, "document.querySelector('.card .state').textContent === 'paused'")
+      create("a", { ask = "yes" })
+      page:until_true(30, "document.querySelectorAll('.figures')[1].textContent.startsWith('ready1')")
+      page:click ".card button.act"
+      page:until_true(30, "document.querySelector('.card .state').textContent === 'running'")
+      wait.until_true(30, "the word", function() return client:get("v1/ConfigMap", ns, "a")("data.word") == "one" end)
+    end)
+
+    it("shows how a candidate in the shadow differs, and promotes it", function()
+      local candidate = process.write(process.tmpname ".lua", (SCRIPT:gsub('"one"', '"two"')))
+      create("a", { ask = "yes" })
+      wait.until_true(30, "the word", function() return client:get("v1/ConfigMap", ns, "a")("data.word") == "one" end)
+      assert.is_true(page:eval "return document.querySelector('#shadow').hidden")
+      local out, code = process.run(("%s shadow %s --pid %d 2>&1"):format(KUBELUA, candidate, run.pid))
+      assert.equal(0, code, out)
+      create("b", { ask = "yes" })
+      page:until_true(60, "document.querySelector('#shadow-body').textContent.includes('1 differ')")
+      page:until_true(10, [[/"one" -> "two"/.test(document.querySelector('#shadow-body li pre').textContent)]])
+      page:screenshot "shadow"
+      page:eval(("document.querySelector('#token').value = %q"):format(TOKEN))
+      page:click "#token-form button"
+      page:until_true(10, "[...document.querySelectorAll('#shadow-body button')].some(b => b.textContent === 'Promote')")
+      page:click "#shadow-body button.act"
+      wait.until_true(60, "the candidate's word", function() return client:get("v1/ConfigMap", ns, "a")("data.word") == "two" end)
+      page:until_true(30, "document.querySelector('#shadow').hidden")
     end)
 
     it("says when the connection is lost, how old the picture is, and goes on when the process is back", function()

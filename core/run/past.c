@@ -253,6 +253,7 @@ static kl_status read_began(book *b, const kl_value *l, kl_err *err)
     r.epoch = number(l, "epoch", 0);
     r.at = number(l, "at", 0);
     r.params = kl_value_get(l, "params");
+    r.memo = kl_value_get(l, "memo");
     r.why = text(l, "why");
     r.by = kl_value_get(l, "by");
     r.events = (unsigned)number(l, "events", 0);

@@ -44,6 +44,7 @@ typedef struct kl_past_run {
     kl_time at;                        /* wall time */
     const kl_value *object;
     const kl_value *params;            /* where they were others than the script's; or NULL */
+    const kl_value *memo;              /* what was remembered of its key when it began; NULL: nothing */
     const char *why;                   /* kl_why_name, or NULL */
     const kl_value *by;                /* of the object that woke it: apiVersion, kind, names, version; or NULL */
     unsigned events;

@@ -80,6 +80,10 @@ static void on_began(void *arg, kl_run *run)
     kl__put_number(&r->line, "epoch", kl_run_epoch(run));
     kl__put_number(&r->line, "o", (int64_t)o);
     put_cause(&r->line, run);
+    const kl_value *memo = kl_run_memo(run);
+    if (memo)
+        kl__put_value(&r->line, "memo", memo);
+    kl_value_unref(memo);
     if (kl_run_params(run) != kl_run_spec(run)->params)        /* somebody has set others than the script's */
         kl__put_value(&r->line, "params", kl_run_params(run));
     kl__line_end_locked(r);

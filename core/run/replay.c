@@ -31,6 +31,7 @@ typedef struct kl__part {              /* one controller */
     size_t index;
     kl_controller_spec spec;           /* a copy; what it points to is the program's */
     kl_wiring *wiring;
+    kl_shared *memos;
     kl__crew *crews;
     logic *logics;
 } kl__part;
@@ -62,6 +63,19 @@ static uint8_t why_of(const char *name)
     return KL_WHY_UNKNOWN;
 }
 
+/* What runs before the recording left in the memo is known from the run that found it; later the runs here have written their own. */
+static void recall(kl_run *r, const kl_value *then)
+{
+    const kl_value *memo = kl_run_memo(r);
+    for (size_t i = 0; !memo && i < kl_value_len(then); i++) {
+        const char *key;
+        size_t n;
+        const kl_value *v = kl_value_member(then, i, &key, &n);
+        (void)!kl_run_memo_set(r, key, v, NULL);
+    }
+    kl_value_unref(memo);
+}
+
 static void heard_began(void *arg, kl_run *r)
 {
     kl__live *l = ((kl__engine *)arg)->now;
@@ -72,6 +86,7 @@ static void heard_began(void *arg, kl_run *r)
     l->item = r->item;
     r->item.cause = (kl_cause){.what = kl_value_id(l->past->by), .why = why_of(l->past->why)};
     r->item.events = l->past->events;
+    recall(r, l->past->memo);
 }
 
 static void heard_ended(void *arg, kl_run *r, const kl_ran *x)
@@ -100,7 +115,7 @@ static kl__crew *crew_of(kl__part *p, int number, const kl_witnesses *witnesses)
     c->queue = kl_workqueue_new(&(kl_workqueue_options){.order = KL_QUEUE_NAME, .backoff = p->spec.backoff});
     c->worker = kl_worker_new(&(kl_worker_owner){.logic = owner_logic, .logic_unref = owner_logic_unref, .is_current = owner_is_current, .object = owner_object,
         .resolve = kl__told_resolve, .resource = owner_resource, .event = owner_event, .turn = owner_turn, .turn_over = owner_turn_over, .wall = kl__told_wall,
-        .believed = kl__told_believed, .arg = c, .name = p->spec.name, .queue = c->queue, .door = p->e->door, .clock = p->e->clock, .witnesses = witnesses}, number);
+        .believed = kl__told_believed, .arg = c, .name = p->spec.name, .queue = c->queue, .door = p->e->door, .commons = p->e->commons, .memos = p->memos, .clock = p->e->clock, .witnesses = witnesses}, number);
     p->crews = c;
     return c;
 }
@@ -285,7 +300,7 @@ static void take_program(kl__engine *e, kl_program *p)
             continue;
         e->parts = kl_realloc(e->parts, (e->n_parts + 1) * sizeof *e->parts);
         kl__part *part = &e->parts[e->n_parts++];
-        *part = (kl__part){.e = e, .program = p, .index = i, .spec = *s};
+        *part = (kl__part){.e = e, .program = p, .index = i, .spec = *s, .memos = kl_memos_new(s->name)};
         part->spec.concurrency = 1 << 30;      /* the recording says which runs overlap */
         part->spec.serial = (kl_text_of){0};
     }
@@ -349,7 +364,7 @@ static void take_notes(kl__engine *e)
     }
     kl_free(missing);
     if (p->first_file > 1)
-        note(s, kl_strdup("the beginning is not in these files any more: what scripts had in memory by then (ctx.memo, variables) is not there"));
+        note(s, kl_strdup("the beginning is not in these files any more: what scripts had in variables and kube.shared by then is not there"));
     if (p->headless)
         note(s, kl_sprintf("%zu runs that began before that are left out", p->headless));
     if (p->torn)
@@ -404,11 +419,15 @@ kl_status kl_replay(const kl_replay_options *o, kl_replay_sum *out, kl_err *err)
     e.clock = kl_clock_fake_new(KL_TURNS_EPOCH, o->past->began);
     e.world = kl__world_new(o->past, e.clock);
     e.door = kl_door_new(&(kl_door_options){.send = kl__take_call, .cancel = kl__drop_call, .send_arg = &e, .clock = e.clock});
+    e.commons = kl_commons_new();
     kl_status st = play(&e, err);
     kl__world_free(e.world);
     kl_door_free(e.door);
     kl_clock_fake_free(e.clock);
     kl_map_free(e.live, NULL);
+    for (size_t i = 0; i < e.n_parts; i++)
+        kl_shared_free(e.parts[i].memos);
+    kl_commons_free(e.commons);
     kl_free(e.parts);
     out->took = kl_clock_now(kl_clock_real()) - from;
     if (st)

@@ -70,6 +70,7 @@ typedef struct kl__engine {
     kl_clock *clock;
     kl__world *world;
     kl_door *door;
+    kl_commons *commons;
     kl_map *live;                      /* id -> kl__live */
     size_t wanted_live;                /* of these, those that are told */
     kl__live *now;                     /* whose code runs, or NULL */

@@ -25,6 +25,8 @@ return kube.controller {
     local way = map("data.way")
     if not way then return end
     runs = runs + 1
+    ctx.memo.turns = (ctx.memo.turns or 0) + 1
+    kube.shared:incr("all")
     local count = tonumber(map("data.count") or "0")
     if way == "children" then
       local secret = ctx:get("v1/Secret", "source")
@@ -46,6 +48,7 @@ return kube.controller {
       m.data.count = tostring(count + 1)
       m.data.seen = #same .. " red, run " .. runs
       m.data.when = os.date("%H:%M:%S") .. " " .. tostring(ctx:now()) .. " " .. os.time()
+      m.data.turns = tostring(ctx.memo.turns)
       m.data.why = ctx.trigger.reason .. " " .. tostring(ctx.trigger.key) .. " " .. ctx.trigger.events
       m.data.chance = math.random(1000000) .. " " .. kube.generate_name("x-") .. " " .. math.random()
     end)

@@ -45,6 +45,7 @@ struct trial {
     kl_shadow *shadow;
     kl_program *program;
     char *path, *script, *beside, *fresh;
+    char *why;                         /* it does not follow yet; under the shadow's mu */
     kl_shadow_options o;
     actor *actors;
     size_t n;
@@ -93,6 +94,7 @@ static void trial_unref(trial *t)
     kl_free(t->script);
     kl_free(t->beside);
     kl_free(t->fresh);
+    kl_free(t->why);
     kl_free(t);
 }
 
@@ -503,9 +505,21 @@ static bool leave(trial *t)
 void kl_shadow_advance(kl_shadow *s)
 {
     trial *t = s->now;                         /* written here alone */
-    for (size_t i = 0; t && i < t->n; i++)
-        if (!t->actors[i].worker && kl_wiring_advance(t->actors[i].wiring))
-            actor_start(&t->actors[i]);
+    char *why = NULL;
+    for (size_t i = 0; t && i < t->n; i++) {
+        actor *a = &t->actors[i];
+        bool parked;
+        if (!a->worker && kl_wiring_advance(a->wiring))
+            actor_start(a);
+        else if (!a->worker && !why)
+            why = kl_wiring_why(a->wiring, &parked);
+    }
+    kl_lock(&s->mu);
+    char *old = t ? t->why : NULL;
+    if (t)
+        t->why = why;
+    kl_unlock(&s->mu);
+    kl_free(old);
     for (size_t i = 0; i < s->n_leaving;)
         if (leave(s->leaving[i]))
             s->leaving[i] = s->leaving[--s->n_leaving];
@@ -589,6 +603,9 @@ const kl_value *kl_shadow_report(kl_shadow *s)
     kl_build_kstr(b, "candidate", t->path);
     kl_build_kstr(b, "script", t->script);
     kl_build_kstr(b, "state", ready ? "following" : "waiting for caches");
+    kl_lock(&s->mu);
+    kl_build_kstr(b, "why", ready ? NULL : t->why);
+    kl_unlock(&s->mu);
     if (t->o.promote_after)
         kl_build_kint(b, "promote_after", (int64_t)t->o.promote_after);
     kl_verdicts_build(t->verdicts, b);

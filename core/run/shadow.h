@@ -36,7 +36,7 @@ void kl_shadow_free(kl_shadow *s);                 /* no live worker is left. NU
 
 /* So many keys that came to something else are told, the last ones first. */
 #define KL_SHADOW_TOLD 100
-/* {candidate, script, state, same, differs, fails, runs, skipped, promote_after, keys: [{controller, key, verdict, diff, at}], beside: [..], new: [..]}; a new reference, NULL: there is no
+/* {candidate, script, state, why, same, differs, fails, runs, skipped, promote_after, keys: [{controller, key, verdict, diff, at}], beside: [..], new: [..]}; a new reference, NULL: there is no
  * candidate. Any thread. */
 const kl_value *kl_shadow_report(kl_shadow *s);
 /* The present candidate has come to what promote_after asks for. Any thread. */

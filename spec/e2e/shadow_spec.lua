@@ -139,6 +139,9 @@ widgets.each("shadow-spec", function(t)
     text, code = shadow(process.write(process.tmpname ".lua", 'return require "kubelua".controller { name = "other", resource = "v1/Pod", reconcile = function() end }'))
     assert.equal(1, code)
     assert.has_match("has no controller that runs here: its first is other, and here run " .. t.name:gsub("%p", "%%%0"), text)
+    shadow(candidate [[reads = { "example.com/v1/Nothing" }, reconcile = function() end]])
+    reports "example.com/v1/Nothing"
+    shadow "--end"
     text, code = shadow "--promote"
     assert.equal(1, code)
     assert.has_match("no candidate runs in the shadow", text)

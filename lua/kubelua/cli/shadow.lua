@@ -34,7 +34,7 @@ local function summary(r)
 end
 
 local function tell(r)
-  print(("%s in the shadow of %s: %s"):format(r.candidate, r("script") or "?", r.state == "following" and summary(r) or r.state))
+  print(("%s in the shadow of %s: %s"):format(r.candidate, r("script") or "?", r.state == "following" and summary(r) or r("why") or r.state))
   local new = list(r("new"))
   if #new > 0 then print(("  not followed, since nothing of that name runs: %s"):format(table.concat(new, ", "))) end
   for _, key in ipairs(list(r("keys"))) do

@@ -290,6 +290,15 @@ static char *say_queued(const kl_controller_look *l, const char *key, const char
     return text;
 }
 
+/* The gate lets it not in. */
+static char *say_elsewhere(const kl_controller_look *l, const char *key)
+{
+    kl_claims *c = kl_gate_claims(l->gate);
+    bool ours = kl_claims_own(c, l->name, key);
+    kl_claims_unref(c);
+    return kl_strdup(ours ? "its namespace is this replica's, and what is in it is being listed (--shards)" : "the key is another replica's (--shards)");
+}
+
 /* The first thing that keeps the key from running, or what is next. */
 static char *say(const kl_controller_look *l, const kl_controller_state *s, const place *p, const char *state, kl_time due, int failures)
 {
@@ -303,7 +312,7 @@ static char *say(const kl_controller_look *l, const kl_controller_state *s, cons
     if (!p->key)
         return kl_strdup(p->why_none);
     if (l->gate && !kl_gate_owns(l->gate, p->key))
-        return kl_strdup("the key is another replica's (--shards)");
+        return say_elsewhere(l, p->key);
     const kl_value *o = kl_wiring_object(l->wiring, p->key);
     bool there = o;
     kl_value_unref(o);

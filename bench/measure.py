@@ -533,6 +533,18 @@ def lua(ctx):
     return '```\n' + out.strip('\n') + '\n```'
 
 
+RECORDER_COLUMNS = [Column('us a key without', 'without_us'), Column('with', 'with_us'), Column('ratio', 'ratio')]
+
+
+def recorder(ctx):
+    results = Results()
+    for _ in range(ctx.runs):
+        for x in lines_of('recorder', ['bin/recorder', 'lua/empty.lua', 'lua/fields.lua', 'lua/work.lua']):
+            results.add(x['script'], x)
+    return ('The flight recorder (`--flight-recorder`), off and on; CPU time of the process for a key through queue, worker and script, of scripts that send nothing.\n\n'
+            + table(results, RECORDER_COLUMNS, 'reconcile', ours=None) + '\n\n' + goal_table(judge(results, RECORDER_COLUMNS, [Goal('ratio', 1.03, 'work.lua')])))
+
+
 SANDBOX_COLUMNS = [Column('us a key without', 'without_us'), Column('with', 'with_us'), Column('ratio', 'ratio'), Column('with a hook', 'hook_us'), Column('ratio', 'hook_ratio')]
 
 
@@ -628,6 +640,7 @@ SECTIONS = [
     Section('failover', 'The leader goes', failover, (220, 0), False),
     Section('idle', 'Idle, and start', idle, (230, 230), False),
     Section('lua', 'Calls of a script', lua, (60, 60), False),
+    Section('recorder', 'The flight recorder', recorder, (15, 15)),
     Section('sandbox', 'Budgets of scripts', sandbox, (25, 25)),
     Section('record', 'Recording and replay', record, (20, 20)),
     Section('shadow', 'A candidate in the shadow', shadow, (20, 20)),

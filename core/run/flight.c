@@ -21,7 +21,8 @@
 /* Of one run; what comes after is only counted. */
 #define STEPS_MAX 64u
 #define STRIP_MAX 16384u
-#define STRIP_FIRST 384u
+#define STRIP_FIRST 512u
+#define SPARE_MAX 4096u
 /* Texts are cut here; messages and tracebacks are longer. */
 #define TEXT_MAX 512u
 #define MESSAGE_MAX 2048u
@@ -38,7 +39,7 @@ typedef struct strip {
     unsigned events, steps, skipped;
     uint8_t why, result;
     bool put_back, open;                   /* open: the last call has no answer yet */
-    char bytes[];                          /* trigger (apiVersion, kind, namespace, name, version), steps and their end, id, message, traceback */
+    char bytes[];                          /* trigger (apiVersion or "", kind, namespace, name, version), steps and their end, id, message, traceback */
 } strip;
 
 typedef struct entry {
@@ -62,6 +63,7 @@ typedef struct shard {
 struct kl_flight {
     kl_clock *clock;
     size_t n, most;                        /* shards, and the bytes of each */
+    _Atomic(strip *) spare;                /* to gather the next run in, or NULL */
     shard shards[SHARDS];
 };
 
@@ -96,6 +98,7 @@ void kl_flight_free(kl_flight *f)
         kl_map_free(f->shards[i].entries, entry_free);
         kl_mutex_fini(&f->shards[i].mu);
     }
+    kl_free(atomic_load(&f->spare));
     kl_free(f);
 }
 
@@ -173,10 +176,16 @@ static void on_began(void *arg, kl_run *r)
     const kl_value *o;
     unsigned events;
     kl_why why = kl_run_cause(r, &o, &events);
-    strip *s = kl_alloc(sizeof *s + STRIP_FIRST);
-    *s = (strip){.cap = STRIP_FIRST, .at = kl_clock_wall(f->clock), .generation = kl_run_generation(r), .attempt = kl_run_attempt(r), .events = events, .why = (uint8_t)why};
+    strip *s = atomic_exchange(&f->spare, NULL);
+    size_t cap = s ? s->cap : STRIP_FIRST;
+    if (!s)
+        s = kl_alloc(sizeof *s + cap);
+    *s = (strip){.cap = cap, .at = kl_clock_wall(f->clock), .generation = kl_run_generation(r), .attempt = kl_run_attempt(r), .events = events, .why = (uint8_t)why};
     kl_run_set_strip(r, s);
-    add_texts(r, TEXTS(kl_object_api_version(o), kl_object_kind(o), kl_object_namespace(o), kl_object_name(o), kl_object_rv(o)), TEXT_MAX);
+    if (o && o == kl_run_object(r))        /* nearly always: what is known of the run need not be looked up in the object */
+        add_texts(r, TEXTS(NULL, kl_run_spec(r)->resource, kl_run_namespace(r), kl_run_name(r), kl_object_rv(o)), TEXT_MAX);
+    else
+        add_texts(r, TEXTS(kl_object_api_version(o), kl_object_kind(o), kl_object_namespace(o), kl_object_name(o), kl_object_rv(o)), TEXT_MAX);
 }
 
 static void on_saw(void *arg, kl_run *r, const kl_saw *x)
@@ -233,8 +242,17 @@ static void on_answered(void *arg, kl_run *r, const kl_answered *x)
 /* Where a key stands. kind NULL: of the controller's own resource, whose runs are there. Cut when it is longer than anything Kubernetes has. */
 static size_t slot_of(char out[SLOT_MAX], const char *controller, const char *kind, const char *key)
 {
-    int n = snprintf(out, SLOT_MAX, "%s\n%s\n%s", controller, kind ? kind : "", key);
-    return n < SLOT_MAX ? (size_t)n : SLOT_MAX - 1;
+    const char *parts[] = {controller, kind ? kind : "", key};
+    size_t n = 0;
+    for (size_t i = 0; i < 3; i++) {
+        size_t len = strlen(parts[i]);
+        len = len < SLOT_MAX - 2 - n ? len : SLOT_MAX - 2 - n;
+        memcpy(out + n, parts[i], len);
+        n += len;
+        out[n] = i < 2 && n < SLOT_MAX - 2 ? '\n' : '\0';
+        n += out[n] != '\0';
+    }
+    return n;
 }
 
 static shard *shard_of(kl_flight *f, const char *slot, size_t n)
@@ -298,8 +316,13 @@ static void hang(kl_flight *f, const char *controller, const char *key, strip *s
 {
     char slot[SLOT_MAX];
     shard *h = shard_of(f, slot, slot_of(slot, controller, NULL, key));
-    s = kl_realloc(s, sizeof *s + s->len);
+    strip *draft = s;
+    s = kl_alloc(sizeof *s + draft->len);
+    memcpy(s, draft, sizeof *s + draft->len);
     s->cap = s->len;
+    if (draft->cap <= SPARE_MAX)
+        draft = atomic_exchange(&f->spare, draft);
+    kl_free(draft);
     kl_lock(&h->mu);
     entry *e = touch(h, slot);
     strip *old = e->runs[KL_FLIGHT_RUNS - 1];
@@ -418,7 +441,7 @@ static void tell_trigger(reading *r, kl_builder *b)
     kl_build_kint(b, "events", r->s->events);
     const char *version = take_text(r, &nv), *kind = take_text(r, &nk);
     if (nk) {
-        char *text = kl_sprintf("%.*s/%.*s", (int)nv, version, (int)nk, kind);
+        char *text = kl_sprintf("%.*s%s%.*s", (int)nv, version, nv ? "/" : "", (int)nk, kind);
         kl_build_kstr(b, "kind", text);
         kl_free(text);
     }

@@ -1,0 +1,146 @@
+/* recorder.c - what the flight recorder costs: processor time of a key with it and without.
+ *
+ *   recorder SCRIPT.lua...    a line of JSON for each; the two take turns, so that a drift of the machine hits both alike
+ *
+ * A worker without a thread runs the same objects again and again, each woken by an event of itself. Both have the tally, which is always there. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/mem.h"
+#include "program.h"
+#include "run/flight.h"
+#include "run/tally.h"
+#include "run/worker.h"
+
+#define OBJECTS 500            /* keys in the queue at a time */
+#define ROUNDS 40              /* of all of them, in one turn of a way */
+#define TURNS 5                /* of each way with the same state */
+#define STATES 8               /* of each way: where a state's tables and strings fall is luck; the least of all turns counts */
+
+static const char OBJECT[] = "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"pod-%d\",\"namespace\":\"ns\",\"labels\":{\"app\":\"app-%d\"},"
+    "\"resourceVersion\":\"%d\"},\"spec\":{\"nodeName\":\"node-%d\",\"priority\":0,\"serviceAccountName\":\"default\",\"containers\":[{\"name\":\"main\","
+    "\"image\":\"example.com/main:1\"}]},\"status\":{\"phase\":\"Running\",\"podIP\":\"10.0.0.%d\",\"qosClass\":\"Burstable\"}}";
+
+static const kl_value *objects[OBJECTS];
+static char keys[OBJECTS][32];
+
+/* One way: a worker with a state that was made in it. */
+typedef struct way {
+    kl_logic logic;
+    kl_workqueue *queue;
+    kl_worker *worker;
+    kl_tally *tally;
+    kl_flight *flight;         /* NULL: without */
+    kl_witnesses witnesses;
+    double best_us;
+} way;
+
+static kl_logic *logic(void *arg) { return &((way *)arg)->logic; }
+static void logic_unref(void *arg, kl_logic *l) { (void)arg, (void)l; }
+static bool is_current(void *arg, const kl_logic *l) { return l == &((way *)arg)->logic; }
+static const kl_resource *resource(void *arg, const char *kind) { (void)arg, (void)kind; return NULL; }
+static void event(void *arg, const kl_news *n) { (void)arg, (void)n; }
+static const kl_value *object(void *arg, kl_logic *l, const char *key)
+{
+    (void)arg, (void)l;
+    return kl_value_ref(objects[atoi(strrchr(key, '-') + 1)]);
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage r;
+    getrusage(RUSAGE_SELF, &r);
+    return (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) + (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1e6;
+}
+
+static void work(way *w, int rounds)
+{
+    kl_clock *clock = kl_clock_real();
+    for (int round = 0; round < rounds; round++) {
+        for (int i = 0; i < OBJECTS; i++)
+            kl_workqueue_add_with(w->queue, keys[i], &(kl_add){.cause = kl_cause_of(KL_WHY_CHANGED, objects[i])}, kl_clock_now(clock));
+        while (kl_worker_step(w->worker) <= kl_clock_now(clock))
+            ;
+    }
+}
+
+static void way_open(way *w, kl_program *p, bool with)
+{
+    if (!w->best_us)
+        w->best_us = 1e9;
+    w->logic = (kl_logic){.program = p, .spec = kl_program_spec(p, 0), .generation = 1};
+    w->queue = kl_workqueue_new(&(kl_workqueue_options){.forget = kl_cause_forget});
+    w->tally = kl_tally_new();
+    w->flight = with ? kl_flight_new(KL_FLIGHT_BYTES, kl_clock_real()) : NULL;
+    w->witnesses = (kl_witnesses){0};
+    kl_witness tally = kl_tally_witness(w->tally);
+    kl_witnesses_add(&w->witnesses, &tally);
+    if (with) {
+        kl_witness flight = kl_flight_witness(w->flight);
+        kl_witnesses_add(&w->witnesses, &flight);
+    }
+    w->worker = kl_worker_new(&(kl_worker_owner){.logic = logic, .logic_unref = logic_unref, .is_current = is_current, .object = object, .resource = resource,
+        .event = event, .arg = w, .name = "bench", .witnesses = &w->witnesses, .queue = w->queue, .clock = kl_clock_real()}, 1);
+    work(w, 2);                /* its state is made here */
+}
+
+static void way_measure(way *w)
+{
+    double began = cpu_seconds();
+    work(w, ROUNDS);
+    double us = (cpu_seconds() - began) / ROUNDS / OBJECTS * 1e6;
+    if (us < w->best_us)
+        w->best_us = us;
+}
+
+static void way_close(way *w)
+{
+    kl_worker_drain(w->worker);
+    kl_worker_join(w->worker);
+    kl_workqueue_free(w->queue);
+    kl_flight_free(w->flight);
+    kl_tally_free(w->tally);
+}
+
+static void bench(const char *path)
+{
+    kl_err err = KL_ERR_INIT;
+    kl_program *p = NULL;
+    way ways[2] = {0};
+    if (lkl_program_load(path, &p, &err)) {
+        fprintf(stderr, "%s\n", kl_err_message(&err));
+        exit(1);
+    }
+    for (int state = 0; state < STATES; state++) {
+        for (int i = 0; i < 2; i++)
+            way_open(&ways[i], p, i == 1);
+        for (int turn = 0; turn < TURNS; turn++)
+            for (int i = 0; i < 2; i++)
+                way_measure(&ways[i]);
+        for (int i = 0; i < 2; i++)
+            way_close(&ways[i]);
+    }
+    const char *name = strrchr(path, '/');
+    printf("{\"script\":\"%s\",\"without_us\":%.3f,\"with_us\":%.3f,\"ratio\":%.4f}\n", name ? name + 1 : path, ways[0].best_us, ways[1].best_us,
+        ways[1].best_us / ways[0].best_us);
+    kl_program_unref(p);
+}
+
+int main(int argc, char **argv)
+{
+    for (int i = 0; i < OBJECTS; i++) {
+        char text[sizeof OBJECT + 64];
+        kl_err err = KL_ERR_INIT;
+        snprintf(text, sizeof text, OBJECT, i, i % 20, i, i % 50, i % 250);
+        snprintf(keys[i], sizeof keys[i], "ns/pod-%d", i);
+        if (kl_value_decode(text, strlen(text), &objects[i], &err))
+            return 1;
+    }
+    for (int i = 1; i < argc; i++)
+        bench(argv[i]);
+    for (int i = 0; i < OBJECTS; i++)
+        kl_value_unref(objects[i]);
+    return 0;
+}

@@ -309,38 +309,54 @@ void cli_scripts_broken(void *arg, int slot, int generation, const char *control
     cli_poke();
 }
 
-static char *take_why(cli_scripts *s, script *sc)
+static char *take_why(cli_scripts *s, script *sc, int running)
 {
     kl_lock(&s->mu);
-    char *why = sc->broken == sc->generation ? sc->why : NULL;
+    char *why = sc->broken == running ? sc->why : NULL;
     if (why)
         sc->why = NULL;
     kl_unlock(&s->mu);
     return why;
 }
 
+/* What runs in the script's place: a candidate that was promoted. A new reference; NULL: the script's own logic runs. */
+static kl_program *foreign(cli_scripts *s, script *sc)
+{
+    kl_program *p = kl_manager_program(s->managers[0], sc->slot);
+    if (p != sc->program)
+        return p;
+    kl_program_unref(p);
+    return NULL;
+}
+
 /* The program before is a new generation. What was there meanwhile is not taken again until it changes or somebody asks for it. */
 static void go_back(cli_scripts *s, script *sc)
 {
     kl_err err = KL_ERR_INIT;
-    char *why = take_why(s, sc);
-    if (!why || !sc->before) {
+    kl_program *candidate = foreign(s, sc), *back = candidate ? sc->program : sc->before;
+    bool promoted = candidate;
+    int worse = promoted ? candidate->generation : sc->generation;
+    kl_program_unref(candidate);
+    char *why = take_why(s, sc, worse);
+    if (!why || !back) {
         kl_free(why);
         return;
     }
-    if (replace(s, sc->slot, sc->before, &err)) {
+    if (replace(s, sc->slot, back, &err)) {
         kl_error("the logic before cannot come back", "script=%s error=%s", sc->path, kl_log_quoted(kl_err_message(&err)));
         kl_err_fini(&err);
         kl_free(why);
         return;
     }
-    kl_program_unref(sc->program);
-    sc->program = sc->before;
-    sc->before = NULL;
-    sc->taken_back = sc->digest;
-    sc->digest = lkl_program_digest(sc->program);
+    if (!promoted) {
+        kl_program_unref(sc->program);
+        sc->program = sc->before;
+        sc->before = NULL;
+        sc->taken_back = sc->digest;
+        sc->digest = lkl_program_digest(sc->program);
+    }
     kl_error("the new logic is much worse than the one before it, which runs again; change it, or say `kubelua reload` to try it as it is", "script=%s generation=%d "
-        "taken_back=%d why=%s", sc->path, sc->program->generation, sc->generation, kl_log_quoted(why));
+        "taken_back=%d why=%s", sc->path, sc->program->generation, worse, kl_log_quoted(why));
     sc->generation = sc->program->generation;
     tell(s, sc, KL_RELOAD_ROLLED_BACK, why);
     kl_free(sc->refused);
@@ -392,7 +408,10 @@ static bool reload_one(cli_scripts *s, script *sc, bool asked, kl_builder *said)
         kl_program_unref(p);
         return false;
     }
-    if (lkl_program_digest(p) == sc->digest) {
+    kl_program *candidate = foreign(s, sc);
+    bool promoted = candidate;         /* it stays until the file changes, or somebody asks for what lies there */
+    kl_program_unref(candidate);
+    if (lkl_program_digest(p) == sc->digest && !(promoted && asked)) {
         sc->taken_back = 0;
         leave_as_it_is(s, sc, asked, said);
     } else if (replace(s, sc->slot, p, &err)) {

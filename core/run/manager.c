@@ -690,6 +690,14 @@ kl_status kl_manager_promote(kl_manager *m, kl_err *err)
     return c.status;
 }
 
+kl_program *kl_manager_program(kl_manager *m, int slot_number)
+{
+    kl_lock(&m->mu);
+    kl_program *p = kl_program_ref(m->slots[slot_number]->program);
+    kl_unlock(&m->mu);
+    return p;
+}
+
 typedef struct begin_call {
     kl_manager *m;
     kl_status status;

@@ -101,6 +101,8 @@ void kl_manager_shadow_end(kl_manager *m);
 struct kl_shadow *kl_manager_shadow_of(kl_manager *m);     /* for its report; any thread */
 /* The candidate becomes the next generation of that slot, and its shadow ends. KL_ENOTFOUND: there is none. Any thread. */
 KL_NODISCARD kl_status kl_manager_promote(kl_manager *m, kl_err *err);
+/* The newest generation of a slot, whichever way it came; a new reference. Any thread. */
+kl_program *kl_manager_program(kl_manager *m, int slot);
 KL_NODISCARD kl_status kl_manager_start(kl_manager *m, kl_err *err);
 void kl_manager_stop(kl_manager *m);               /* graceful; waits */
 void kl_manager_free(kl_manager *m);               /* after stop */

@@ -99,6 +99,10 @@ widgets.each("shadow-spec", function(t)
     assert.has_match("was promoted: 0 same, 1 differs", (shadow "--promote"))
     arrived("b", "4")
     assert.has_match("no candidate runs in the shadow", (shadow()))
+    -- It stays while the script's own file is as it was, until somebody asks for what lies there.
+    local out, code = process.run(table.concat({ KUBELUA, "reload", "--socket", socket, "2>&1" }, " "))
+    assert.equal(0, code, out)
+    assert.has_match("generation 3", out)
   end)
 
   it("remembers what the live run did, and makes it remember nothing", function()

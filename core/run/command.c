@@ -370,9 +370,12 @@ void kl_command_add(kl_control *c, kl_manager *m)
 {
     kl_control_route(c, "GET", "/v1/object", "an object of the caches: kind=, key=", answer_object, m);
     kl_control_route(c, "GET", "/v1/list", "objects of the caches: kind=, and namespace=, labels=, fields=, index= with value=, limit=; controller=", answer_list, m);
+    kl_control_guard(c, "/v1/object");
+    kl_control_guard(c, "/v1/list");
     kl_control_route(c, "POST", "/v1/reconcile", "a key runs now: {kind or controller, key}", answer_reconcile, m);
     kl_control_route(c, "GET", "/v1/params", "the params of a controller: controller=", answer_params, m);
     kl_control_route(c, "POST", "/v1/params", "other ones for the running generation: {controller, params}", answer_set_params, m);
+    kl_control_guard(c, "/v1/params");
     kl_control_route(c, "POST", "/v1/run", "a dry run of a key, and what it would write: {kind or controller, key, dry: true}", answer_run, m);
     kl_control_route(c, "POST", "/v1/pause", "a controller takes no keys: {controller}", answer_pause, m);
     kl_control_route(c, "POST", "/v1/resume", "it takes keys again: {controller}", answer_resume, m);

@@ -23,6 +23,7 @@ typedef struct route {
     char *method, *path, *help;
     kl_control_handler *fn;
     void *arg;
+    bool guarded;
 } route;
 
 struct kl_control {
@@ -125,6 +126,24 @@ void kl_control_route(kl_control *c, const char *method, const char *path, const
     kl_unlock(&c->mu);
 }
 
+void kl_control_guard(kl_control *c, const char *path)
+{
+    kl_lock(&c->mu);
+    for (size_t i = 0; i < c->n; i++)
+        c->routes[i].guarded |= !strcmp(c->routes[i].path, path);
+    kl_unlock(&c->mu);
+}
+
+bool kl_control_guarded(kl_control *c, const char *path)
+{
+    bool yes = false;
+    kl_lock(&c->mu);
+    for (size_t i = 0; i < c->n; i++)
+        yes |= c->routes[i].guarded && !strcmp(c->routes[i].path, path);
+    kl_unlock(&c->mu);
+    return yes;
+}
+
 static void answer_index(void *arg, kl_control_request *q)
 {
     kl_control *c = arg;
@@ -208,6 +227,10 @@ void kl_control_serve(kl_control *c, kl_httpd_request *r, const char *who, bool 
     kl_err err = KL_ERR_INIT;
     if (!change && strcmp(method, "GET")) {
         kl_control_refuse(q, 403, "%s %s changes something, and this door is for looking only", method, path);
+        return;
+    }
+    if (!change && kl_control_guarded(c, path)) {
+        kl_control_refuse(q, 403, "%s tells what objects hold, Secrets too: not by this door", path);
         return;
     }
     route found = {0};

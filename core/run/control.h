@@ -21,6 +21,9 @@ typedef void kl_control_handler(void *arg, kl_control_request *q);
 kl_control *kl_control_new(const kl_value *about);
 /* `help` is one line for GET /v1/. Any thread, before or after it listens; a route that is there is replaced. Strings are copied. */
 void kl_control_route(kl_control *c, const char *method, const char *path, const char *help, kl_control_handler *fn, void *arg);
+/* The routes of a path that are there now tell what not everybody who may look is to know (what Secrets hold): only who may change things is answered. */
+void kl_control_guard(kl_control *c, const char *path);
+bool kl_control_guarded(kl_control *c, const char *path);
 /* Begins to listen. path NULL: PID.sock in kl_control_dir. */
 KL_NODISCARD kl_status kl_control_listen(kl_control *c, const char *path, kl_err *err);
 const char *kl_control_path(const kl_control *c);          /* where it listens, or NULL */
@@ -31,7 +34,7 @@ void kl_control_free(kl_control *c);                       /* closes; no answer 
 char *kl_control_dir(void);
 
 /* A request that came in by another door, as if by the socket; that door has looked who it is. `who` is for the log. Without `change` only GETs are
- * let through. The request is answered, now or later. */
+ * let through, and of them none that is guarded. The request is answered, now or later. */
 void kl_control_serve(kl_control *c, kl_httpd_request *r, const char *who, bool change);
 
 /* --- for handlers ------------------------------------------------------------------------------------------------------------------- */

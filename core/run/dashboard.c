@@ -78,9 +78,9 @@ static void refuse_right(kl_httpd_request *r, right why)
 {
     static const char ASK[] = NO_SNIFF "WWW-Authenticate: Bearer realm=\"kubelua\"\r\n";
     if (why == NO_TOKEN_HERE)
-        refuse(r, 403, NO_SNIFF, "this dashboard is read-only: the process was started without --dashboard-token-file");
+        refuse(r, 403, NO_SNIFF, "this dashboard is read-only, and does not show what objects hold: the process was started without --dashboard-token-file");
     else
-        refuse(r, 401, ASK, why == NO_TOKEN_SAID ? "changes need the token: Authorization: Bearer TOKEN" : "that is not the token");
+        refuse(r, 401, ASK, why == NO_TOKEN_SAID ? "changes need the token, and so does what objects hold: Authorization: Bearer TOKEN" : "that is not the token");
 }
 
 /* A name that means this machine, whatever the port. */
@@ -193,13 +193,14 @@ static bool serve_file(kl_dashboard *d, kl_httpd_request *r, const char *path)
 static void serve_control(kl_dashboard *d, kl_httpd_request *r, bool change)
 {
     right may = right_of(d, r);
-    if (change && may != MAY) {
+    bool guarded = kl_control_guarded(d->o.control, kl_httpd_path(r));
+    if ((change || guarded) && may != MAY) {
         refuse_right(r, may);
         return;
     }
     if (change)
         kl_info("dashboard command", "method=%s path=%s loopback=%s", kl_httpd_method(r), kl_log_quoted(kl_httpd_path(r)), kl_httpd_from_loopback(r) ? "yes" : "no");
-    kl_control_serve(d->o.control, r, "dashboard", change);
+    kl_control_serve(d->o.control, r, "dashboard", change || guarded);
 }
 
 static void handle(void *arg, kl_httpd_request *r)

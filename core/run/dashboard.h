@@ -3,7 +3,8 @@
  *   GET /, /app.js, /style.css     the page, as the binary carries it
  *   GET /v1/events                 server-sent events "snapshot", one a second while somebody looks
  *   GET /v1/token                  200 for who has the token, 401 or 403 otherwise
- *   other paths below /v1/         the control API (run/control.h): reads for everybody, changes with "Authorization: Bearer TOKEN"
+ *   other paths below /v1/         the control API (run/control.h): reads for everybody, changes and what objects hold
+ *                                  (routes that are guarded) with "Authorization: Bearer TOKEN"
  *
  * On a loopback address only requests to a loopback name are heard, so that no page of another origin can have a name of its own point here. */
 #ifndef KL_RUN_DASHBOARD_H

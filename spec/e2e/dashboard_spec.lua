@@ -170,6 +170,12 @@ servers.each(function(name, start)
       assert.truthy(post():find("changes need the token", 1, true))
       assert.truthy(post():find " 401$")
       assert.truthy(post "-H 'Authorization: Bearer correct-horse-battery-stapl'":find("that is not the token", 1, true))
+      -- What objects hold is no more for everybody than a change is.
+      for _, path in ipairs { "v1/list?kind=v1/ConfigMap", "v1/object?kind=v1/ConfigMap&key=a", "v1/params?controller=answers" } do
+        local said = process.run(("curl -s -w ' %%{http_code}' %s"):format(process.quote(url .. path)))
+        assert.truthy(said:find " 401$", said)
+      end
+      assert.truthy(process.run(("curl -s -H 'Authorization: Bearer %s' %s"):format(TOKEN, process.quote(url .. "v1/list?kind=v1/ConfigMap"))):find('"items"', 1, true))
       assert.truthy(process.run(("curl -s -H 'Host: evil.example.com' %s"):format(process.quote(url))):find("answers to its names alone", 1, true))
       page:eval "document.querySelector('#token').value = 'wrong'"
       page:click "#token-form button"

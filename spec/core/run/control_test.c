@@ -321,6 +321,10 @@ static void another_door_may_be_for_looking_only(void **state)
     got = ask_at(t, path, "POST", "/v1/echo", NULL);
     assert_string_equal(got, "403 {\"error\":\"POST /v1/echo changes something, and this door is for looking only\"}\n");
     kl_free(got);
+    kl_control_guard(t->c, "/v1/who");
+    got = ask_at(t, path, "GET", "/v1/who", NULL);
+    assert_string_equal(got, "403 {\"error\":\"/v1/who tells what objects hold, Secrets too: not by this door\"}\n");
+    kl_free(got);
     kl_httpd_stop(h);
     assert_int_equal(unlink(path), 0);
     kl_free(path);

@@ -135,11 +135,13 @@ static kl_status nobody(question *q, kl_err *err)
 typedef struct collecting {
     party *p;
     place like;
+    bool any;                              /* it leads to a key, which may be known already by another way */
 } collecting;
 
 static void take_key(void *arg, const char *key)
 {
     collecting *c = arg;
+    c->any = true;
     for (size_t i = 0; i < c->p->n; i++)
         if (c->p->places[i].key && !strcmp(c->p->places[i].key, key))
             return;
@@ -183,7 +185,7 @@ static void lead(question *q, party *p, kl_need *need)
         if (f->need != need)
             continue;
         fed = true;
-        size_t before = p->n;
+        c.any = false;
         c.like.role = f->role == KL_ROLE_PRIMARY ? "resource" : f->role == KL_ROLE_OWNS ? "owns" : "watches";
         if (f->role == KL_ROLE_PRIMARY)
             take_key(&c, key);
@@ -193,7 +195,7 @@ static void lead(question *q, party *p, kl_need *need)
             ask_later(q, p, f, o);
         else
             kl__feed_keys(f, o, take_key, &c);
-        if (p->n == before && (f->role != KL_ROLE_WATCH || f->watch->how != KL_MAP_FN))
+        if (o && !c.any && (f->role != KL_ROLE_WATCH || f->watch->how != KL_MAP_FN))
             take_none(&c, f->role == KL_ROLE_OWNS ? "no owner reference of it names an object of the controller's kind (controller: true)" : NO_KEY);
     }
     if (!fed) {
@@ -210,9 +212,8 @@ static void inquire(question *q)
         inquiry *x = &q->inquiries[i];
         party *p = &q->parties[x->party];
         collecting c = {p, {.role = "watches", .kind = (char *)x->feed->watch->kind, .present = true}};
-        size_t before = p->n;
         kl__feed_keys(x->feed, x->object, take_key, &c);
-        if (p->n == before)
+        if (!c.any)
             take_none(&c, NO_KEY);
         kl_value_unref(x->object);
     }

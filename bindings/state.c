@@ -482,8 +482,27 @@ char *lkl_state_error(lua_State *co, char **traceback)
 static char *too_big(const lkl_state *s)
 {
     const char *where = s->ceiling.where;
-    return kl_sprintf("%s%sloading needs more than %zu KiB of memory: a script returns tables and functions, the work belongs into reconcile", where, *where ? ": " : "",
-        s->ceiling.max >> 10);
+    return kl_sprintf("%s%sloading needs more than %zuMi of memory: a script returns tables and functions, the work belongs into reconcile", where, *where ? ": " : "",
+        s->ceiling.max >> 20);
+}
+
+/* The message handler of the load: a text says where it comes from, whatever else is raised does not. */
+static int note_place(lua_State *L)
+{
+    lkl_state *s = lkl_state_of(L);
+    if (lua_type(L, 1) == LUA_TSTRING || !lkl__place(L, 1, s->raised_at, sizeof s->raised_at))
+        *s->raised_at = '\0';
+    return 1;
+}
+
+static char *load_error(lkl_state *s)
+{
+    char *text = lkl_state_error(s->L, NULL);
+    if (!*s->raised_at)
+        return text;
+    char *whole = kl_sprintf("%s: raised %s", s->raised_at, text);
+    kl_free(text);
+    return whole;
 }
 
 kl_status lkl_state_new(lkl_bundle *bundle, bool loading, lkl_state **out, kl_err *err)
@@ -507,11 +526,12 @@ kl_status lkl_state_new(lkl_bundle *bundle, bool loading, lkl_state **out, kl_er
         lkl_ceiling_start(s->L, &s->ceiling, LKL_MEMORY_DEFAULT, &s->budget.running);
     lkl_budget_enter(s, s->L, &(kl_terms){.cpu = LOAD_MAX, .deadline = KL_NEVER});
     s->ceiling.on = true;
+    lua_pushcfunction(s->L, note_place);
     lua_pushcfunction(s->L, setup);
     lua_pushlightuserdata(s->L, s);
-    int failed = lua_pcall(s->L, 1, 0, 0);
+    int failed = lua_pcall(s->L, 1, 0, 1);
     s->ceiling.on = false;
-    char *text = failed == LUA_ERRMEM ? too_big(s) : failed ? lkl_state_error(s->L, NULL) : NULL;
+    char *text = failed == LUA_ERRMEM ? too_big(s) : failed ? load_error(s) : NULL;
     kl_over over = lkl_budget_leave(s);
     lkl_budget_clean(s, s->L);
     if (failed || over) {

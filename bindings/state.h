@@ -25,6 +25,7 @@ typedef struct lkl_state {
     uint64_t blocked;          /* calls that had to block the worker for that */
     const char *controller;    /* name, for logs; "" while loading */
     const kl_controller_spec *spec;    /* the program's; NULL while loading */
+    char raised_at[96];        /* the line where the load raised something that is no text, or "" */
 #ifdef KL_DEBUG
     lkl_stress stress;
 #endif

@@ -175,7 +175,7 @@ describe("a script that does not load", function()
   end
 
   it("that fills the memory, even behind pcall", function()
-    refuses("while true do\n  pcall(function()\n    local t = {} while true do t[#t + 1] = ('x'):rep(1e6) .. #t end\n  end)\nend",
+    refuses("while true do\n  pcall(function()\n    local t = {} while true do t[#t + 1] = ('x'):rep(5e7) .. #t end\n  end)\nend",
       { "script.lua:3: loading needs more than 256Mi of memory" })
   end)
 

@@ -370,7 +370,7 @@ static int run_session(session *s)
             code = cli_dashboard_start(s->command, s->dashboard, s->dashboard_token, s->control, s->managers[0], &s->page);
     }
     if (!code) {
-        cli_scripts_watch(s->loaded, s->managers, s->n);
+        cli_scripts_watch(s->loaded, s->managers, s->n, s->recording);
         cli_scripts_route(s->loaded, s->control);
         if (s->play)
             s->player = cli_play_start(s->play, s->managers[0], kl_server_url(s->server), &s->scripts);

@@ -10,7 +10,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sync.h"
+#include "base/texts.h"
 #include "mapscript.h"
+#include "run/record.h"
 #include "run/spec_diff.h"
 
 typedef struct script {
@@ -32,6 +34,7 @@ struct cli_scripts {
     size_t n;
     kl_manager **managers;     /* borrowed */
     size_t n_managers;
+    kl_record *recording;      /* that says which scripts run; NULL: none */
     kl_fswatch *watch;
     kl_informers *informers;   /* of ConfigMaps; NULL: none is needed */
     kl_mutex mu;
@@ -41,13 +44,6 @@ struct cli_scripts {
 };
 
 /* --- the files of a script ----------------------------------------------------------------------------------------------- */
-
-static void files_free(char **files)
-{
-    for (char **f = files; f && *f; f++)
-        kl_free(*f);
-    kl_free(files);
-}
 
 /* Remembers them; true when they are others than before. */
 static bool files_take(script *sc, const kl_program *p)
@@ -61,7 +57,7 @@ static bool files_take(script *sc, const kl_program *p)
         same = same && sc->files[n] && !strcmp(sc->files[n], fresh[n]);
     if (same && !sc->files[n])
         return false;
-    files_free(sc->files);
+    kl_texts_free(sc->files);
     sc->files = kl_new_array(char *, n + 1);
     for (size_t i = 0; i < n; i++)
         sc->files[i] = kl_strdup(fresh[i]);
@@ -329,6 +325,15 @@ static kl_program *foreign(cli_scripts *s, script *sc)
     return NULL;
 }
 
+static void tell_recording(const cli_scripts *s)
+{
+    if (!s->recording)
+        return;
+    const kl_value *scripts = cli_scripts_say(s);
+    kl_record_scripts(s->recording, scripts);
+    kl_value_unref(scripts);
+}
+
 /* The program before is a new generation. What was there meanwhile is not taken again until it changes or somebody asks for it. */
 static void go_back(cli_scripts *s, script *sc)
 {
@@ -354,6 +359,7 @@ static void go_back(cli_scripts *s, script *sc)
         sc->before = NULL;
         sc->taken_back = sc->digest;
         sc->digest = lkl_program_digest(sc->program);
+        tell_recording(s);
     }
     kl_error("the new logic is much worse than the one before it, which runs again; change it, or say `kubelua reload` to try it as it is", "script=%s generation=%d "
         "taken_back=%d why=%s", sc->path, sc->program->generation, worse, kl_log_quoted(why));
@@ -376,6 +382,7 @@ static void take(cli_scripts *s, script *sc, kl_program *p, kl_builder *said)
     sc->before = sc->program;
     sc->program = kl_program_ref(p);
     sc->taken_back = 0;
+    tell_recording(s);
     tell(s, sc, KL_RELOAD_TAKEN, changes.len ? kl_buf_str(&changes) : NULL);
     answer(said, sc, "taken", changes.len ? kl_buf_str(&changes) : NULL);
     kl_info("loaded the next generation", "script=%s generation=%d%s%s", sc->path, p->generation, changes.len ? " changes=" : "",
@@ -495,8 +502,9 @@ static void end_asking(cli_scripts *s)
     kl_free(asking);
 }
 
-void cli_scripts_watch(cli_scripts *s, kl_manager **managers, size_t n)
+void cli_scripts_watch(cli_scripts *s, kl_manager **managers, size_t n, kl_record *recording)
 {
+    s->recording = recording;
     s->managers = managers;
     s->n_managers = n;
     watch_files(s);
@@ -523,7 +531,7 @@ void cli_scripts_free(cli_scripts *s)
         return;
     cli_scripts_unwatch(s);
     for (size_t i = 0; i < s->n; i++) {
-        files_free(s->v[i].files);
+        kl_texts_free(s->v[i].files);
         kl_free(s->v[i].refused);
         cli_mapscript_free(s->v[i].map);
         kl_program_unref(s->v[i].program);

@@ -17,8 +17,9 @@ const kl_program *cli_scripts_first(const cli_scripts *s);         /* of the fir
 KL_NODISCARD kl_status cli_scripts_add(cli_scripts *s, kl_manager *m, kl_err *err);
 /* What they are, for a recording: [{"path": ..., "digest": ...}], a new reference; a file that was loaded. */
 const kl_value *cli_scripts_say(const cli_scripts *s);
-/* From now on their files are watched, and what is loaded again goes to these managers (borrowed). */
-void cli_scripts_watch(cli_scripts *s, kl_manager **managers, size_t n);
+/* From now on their files are watched, and what is loaded again goes to these managers, and is told to the recording (or NULL); all borrowed. */
+struct kl_record;
+void cli_scripts_watch(cli_scripts *s, kl_manager **managers, size_t n, struct kl_record *recording);
 /* Loads what has changed. A script that fails is refused: the old one runs on, and the log says why, once unless `asked`. */
 void cli_scripts_reload(cli_scripts *s, bool asked);
 /* POST /v1/reload. Until cli_scripts_unwatch; who asks afterwards is told so. s outlives the control's kl_control_close. */

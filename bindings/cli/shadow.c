@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sync.h"
+#include "base/texts.h"
 #include "run/shadow.h"
 
 struct cli_shadow {
@@ -24,13 +25,6 @@ struct cli_shadow {
 };
 
 /* --- beginning and ending ------------------------------------------------------------------------------------------------------------ */
-
-static void files_free(char **files)
-{
-    for (char **f = files; f && *f; f++)
-        kl_free(*f);
-    kl_free(files);
-}
 
 static char **files_of(const kl_program *p)
 {
@@ -69,7 +63,7 @@ static void take(cli_shadow *s, const char *path, const kl_program *p, size_t pr
     s->rewatch = true;
     kl_unlock(&s->mu);
     kl_free(old_path);
-    files_free(old_files);
+    kl_texts_free(old_files);
     cli_poke();
 }
 
@@ -91,7 +85,7 @@ static void forget(cli_shadow *s)
     kl_lock(&s->mu);
     kl_free(s->path);
     s->path = NULL;
-    files_free(s->files);
+    kl_texts_free(s->files);
     s->files = NULL;
     s->rewatch = true;
     kl_unlock(&s->mu);
@@ -152,7 +146,7 @@ static void watch_files(cli_shadow *s)
         kl_warn("the candidate's file is not watched; begin its shadow again to take a change", "error=%s", kl_log_quoted(kl_err_message(&err)));
         kl_err_fini(&err);
     }
-    files_free(paths);
+    kl_texts_free(paths);
 }
 
 static void refuse(cli_shadow *s, const char *path, kl_err *err)
@@ -283,7 +277,7 @@ void cli_shadow_free(cli_shadow *s)
         return;
     kl_fswatch_stop(s->watch);
     kl_free(s->path);
-    files_free(s->files);
+    kl_texts_free(s->files);
     kl_free(s->refused);
     kl_mutex_fini(&s->mu);
     kl_free(s);

@@ -121,6 +121,19 @@ servers.each(function(name, start)
       assert.equal(sum(first), sum(again))
     end)
 
+    it("says which scripts ran, also after a reload", function()
+      local tape = process.tmpname ".tape"
+      local run = controller.start(server, SCRIPT, "--namespace", ns, "--record", tape)
+      run:wait_for_log(30, "controller is running")
+      process.write(run.script_path, "-- other\n" .. SCRIPT)
+      run:wait_for_log(30, "loaded the next generation")
+      controller.finish(run)
+      local text = assert(process.read(tape))
+      local first, digest = text:match '"scripts":%[{"path":"[^"]+","digest":"(%x+)"}%]', text:match '"t":"scripts","scripts":%[{"path":"[^"]+","digest":"(%x+)"}%]'
+      assert.is_truthy(digest, text)
+      assert.are_not.equal(first, digest)
+    end)
+
     it("tells which keys another script would treat otherwise", function()
       local tape, script = record()
       local changed = process.write(process.tmpname ".lua", (SCRIPT:gsub('m%.data%.seen = ', 'if way == "plain" then m.data.news = "yes" end m.data.seen = ')))

@@ -213,10 +213,11 @@ void kl_shadow_run_saw(kl_shadow_run *s, kl_run *r, const kl_saw *x)
     const kl_resource *res = kl_reader_resource(kl_run_reader(r), x->kind);
     if (s->unfit || !res)
         return;
-    if (x->n > FOUND_MAX) {
+    if (x->n > FOUND_MAX - s->n_found) {
         s->unfit = "it listed too much";
         return;
     }
+    s->n_found += x->n;
     kl_sight *g = sight(s, x->name ? KL_SIGHT_GET : KL_SIGHT_LIST, res);
     if (!g)
         return;

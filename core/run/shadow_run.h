@@ -48,7 +48,7 @@ typedef struct kl_shadow_run {
     kl_cause cause;                    /* owns what it refers to */
     kl_time wall, ended_wall;
     kl_sight *sights;
-    size_t n_sights;
+    size_t n_sights, n_found;          /* objects in all sights */
     kl_shadow_calls live;
     kl_ending live_end;
     const char *unfit;                 /* why it cannot be followed; static. NULL: it can */

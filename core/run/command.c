@@ -139,6 +139,10 @@ static void answer_list(void *arg, kl_control_request *q)
 {
     kept k = {0};
     const char *limit = kl_control_query(q, "limit");
+    if (limit && (!*limit || limit[strspn(limit, "0123456789")])) {
+        kl_control_refuse(q, 400, "limit is a number, as in limit=100, not \"%s\"", limit);
+        return;
+    }
     kl_read_query read = {.ns = kl_control_query(q, "namespace"), .labels = kl_control_query(q, "labels"), .fields = kl_control_query(q, "fields"),
         .index = kl_control_query(q, "index"), .value = kl_control_query(q, "value"), .limit = limit ? strtoul(limit, NULL, 10) : 0};
     if (!cache_of(arg, q, &k))

@@ -176,6 +176,7 @@ servers.each(function(name, start)
         assert.truthy(said:find " 401$", said)
       end
       assert.truthy(process.run(("curl -s -H 'Authorization: Bearer %s' %s"):format(TOKEN, process.quote(url .. "v1/list?kind=v1/ConfigMap"))):find('"items"', 1, true))
+      assert.truthy(process.run(("curl -s -H 'Authorization: Bearer %s' %s"):format(TOKEN, process.quote(url .. "v1/list?kind=v1/ConfigMap&limit=ten"))):find("limit is a number", 1, true))
       assert.truthy(process.run(("curl -s -H 'Host: evil.example.com' %s"):format(process.quote(url))):find("answers to its names alone", 1, true))
       page:eval "document.querySelector('#token').value = 'wrong'"
       page:click "#token-form button"

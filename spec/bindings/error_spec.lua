@@ -52,7 +52,7 @@ describe("the kubelua table", function()
   end)
 
   it("says when something belongs to a later version", function()
-    assert.error_matches(function() return kube.shared end, "kube%.shared is not in this version")
+    assert.error_matches(function() return kube.manager end, "kube%.manager is not in this version")
   end)
 
   it("cannot be changed", function()

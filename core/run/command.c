@@ -19,6 +19,8 @@ typedef struct search {
     size_t n;
     const char **names;                    /* of all, for who was not found; copies */
     size_t n_names;
+    char **kinds;                          /* the same of kinds */
+    size_t n_kinds;
 } search;
 
 static bool is_named(const search *s, const char *name)
@@ -35,6 +37,8 @@ static void look(void *arg, kl_controller *c)
     const char *kind = s->kind && l.wiring ? kl_why_kind(l.wiring, s->kind, !s->any) : NULL;
     s->names = kl_realloc(s->names, (s->n_names + 1) * sizeof *s->names);
     s->names[s->n_names++] = kl_strdup(l.name);
+    if (s->kind && l.wiring)
+        kl_why_kinds(l.wiring, !s->any, &s->kinds, &s->n_kinds);
     if ((!s->controller || is_named(s, l.name)) && (!s->kind || kind)) {
         s->n++;
         s->found(s, c, &l, kind);
@@ -49,6 +53,13 @@ static void find(search *s, kl_manager *m)
         kl_manager_each(one, look, s);
 }
 
+static void nobody_for(const search *s, kl_control_request *q)
+{
+    char *meant = kl_why_meant(s->kind, s->kinds, s->n_kinds, s->any ? "they keep " : "they are for ");
+    kl_control_refuse(q, 404, s->any ? "no controller of this process keeps %s in its cache%s" : "no controller of this process is for %s%s", s->kind, meant);
+    kl_free(meant);
+}
+
 /* Answers when nobody was found. */
 static bool nobody(search *s, kl_control_request *q)
 {
@@ -56,12 +67,13 @@ static bool nobody(search *s, kl_control_request *q)
     if (!s->n && s->kind && s->controller)
         kl_control_refuse(q, 404, "%s is not a controller here that %s %s", s->controller, s->any ? "keeps" : "is for", s->kind);
     else if (!s->n && s->kind)
-        kl_control_refuse(q, 404, s->any ? "no controller of this process keeps %s in its cache" : "no controller of this process is for %s", s->kind);
+        nobody_for(s, q);
     else if (!s->n)
         kl_control_refuse(q, 404, "there is no controller %s%s%s%s", s->controller, near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
     for (size_t i = 0; i < s->n_names; i++)
         kl_free((char *)s->names[i]);
     kl_free(s->names);
+    kl_why_kinds_free(s->kinds, s->n_kinds);
     return !s->n;
 }
 

@@ -135,7 +135,7 @@ void kl_manager_checks(kl_manager *m, bool readiness, kl_checks *out);
 char *kl_manager_metrics(kl_manager *m);           /* Prometheus text; caller frees */
 struct kl_flight *kl_manager_flight(kl_manager *m);        /* NULL: there is none */
 kl_time kl_manager_now(const kl_manager *m);       /* by the clock that its caches and queues go by */
-/* Calls fn on the loop for each controller, the present generation's. Any thread; waits. */
+/* Calls fn on the loop for each controller, the present generation's; where that still waits for another resource, the one before it, which runs on. Any thread; waits. */
 struct kl_controller;
 void kl_manager_each(kl_manager *m, void (*fn)(void *arg, struct kl_controller *c), void *arg);
 /* Every cache that has an informer, of all clusters that m speaks for (cluster NULL: there is one); `kind` as kl_caches_each has it. Any thread;

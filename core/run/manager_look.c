@@ -27,6 +27,36 @@ typedef struct states_call {
     bool all;                      /* idle */
 } states_call;
 
+/* Who works under the name of c: while c waits for its kind, the one before it, for another resource, does. On the loop. */
+static kl_controller *acting(const kl_manager *m, kl_controller *c)
+{
+    for (size_t i = 0; i < m->n_retired; i++)
+        if (m->retired[i].successor == c)
+            return m->retired[i].c;
+    return c;
+}
+
+static void state_fini(kl_controller_state *s)
+{
+    kl_free(s->name);
+    kl_free(s->resource);
+    kl_free(s->state);
+    kl_free(s->message);
+}
+
+static void state_of(const kl_manager *m, kl_controller *c, kl_controller_state *out)
+{
+    kl_controller *now = acting(m, c);
+    kl_controller_state_get(now, out);
+    if (now == c)
+        return;
+    kl_controller_state next;
+    kl_controller_state_get(c, &next);
+    kl_free(out->message);
+    out->message = kl_sprintf("its successor for %s is not there yet: %s", next.resource, next.message ? next.message : next.state);
+    state_fini(&next);
+}
+
 static void collect_states(void *arg)
 {
     states_call *c = arg;
@@ -38,7 +68,7 @@ static void collect_states(void *arg)
     c->v = kl_new_array(kl_controller_state, n + 1);
     for (size_t i = 0; i < m->n_slots; i++)
         for (size_t k = 0; k < m->slots[i]->n; k++)
-            kl_controller_state_get(m->slots[i]->controllers[k], &c->v[c->n++]);
+            state_of(m, m->slots[i]->controllers[k], &c->v[c->n++]);
     for (size_t i = 0; i < kl_webhooks_len(m->webhooks); i++)
         kl_webhooks_state(m->webhooks, i, &c->v[c->n++]);
 }
@@ -78,12 +108,8 @@ size_t kl_manager_controllers(kl_manager *m, kl_controller_state **out)
 
 void kl_controller_states_free(kl_controller_state *v, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        kl_free(v[i].name);
-        kl_free(v[i].resource);
-        kl_free(v[i].state);
-        kl_free(v[i].message);
-    }
+    for (size_t i = 0; i < n; i++)
+        state_fini(&v[i]);
     kl_free(v);
 }
 
@@ -202,7 +228,7 @@ static void call_each(void *arg)
     each_call *c = arg;
     for (size_t i = 0; i < c->m->n_slots; i++)
         for (size_t k = 0; k < c->m->slots[i]->n; k++)
-            c->fn(c->arg, c->m->slots[i]->controllers[k]);
+            c->fn(c->arg, acting(c->m, c->m->slots[i]->controllers[k]));
 }
 
 void kl_manager_each(kl_manager *m, void (*fn)(void *arg, kl_controller *c), void *arg)
@@ -300,22 +326,22 @@ static void queue_samples(void *arg)
     kl_queue_of *v = kl_new_array(kl_queue_of, room + 1);
     for (size_t i = 0; i < m->n_slots; i++)
         for (size_t k = 0; k < m->slots[i]->n; k++)
-            v[n++] = (kl_queue_of){kl_controller_name(m->slots[i]->controllers[k]), kl_controller_queue(m->slots[i]->controllers[k])};
+            v[n++] = (kl_queue_of){kl_controller_name(m->slots[i]->controllers[k]), kl_controller_queue(acting(m, m->slots[i]->controllers[k]))};
     kl_telemetry_queues(c->out, v, n, kl_clock_now(m->clock));
     kl_metrics_head(c->out, "kubelua_controller_paused", "gauge", "1 while somebody has paused the controller");
     for (size_t i = 0; i < m->n_slots; i++)
         for (size_t k = 0; k < m->slots[i]->n; k++)
-            kl_metrics_sample(c->out, "kubelua_controller_paused", kl_controller_paused(m->slots[i]->controllers[k]), "controller", kl_controller_name(m->slots[i]->controllers[k]), NULL);
+            kl_metrics_sample(c->out, "kubelua_controller_paused", kl_controller_paused(acting(m, m->slots[i]->controllers[k])), "controller", kl_controller_name(m->slots[i]->controllers[k]), NULL);
     if (n)
         kl_metrics_head(c->out, "kubelua_generation", "gauge", "The generation of its script that a controller runs; 0: none has taken over yet");
     for (size_t i = 0; i < m->n_slots; i++)
         for (size_t k = 0; k < m->slots[i]->n; k++)
-            kl_metrics_sample(c->out, "kubelua_generation", kl_controller_generation(m->slots[i]->controllers[k]), "controller", kl_controller_name(m->slots[i]->controllers[k]), NULL);
+            kl_metrics_sample(c->out, "kubelua_generation", kl_controller_generation(acting(m, m->slots[i]->controllers[k])), "controller", kl_controller_name(m->slots[i]->controllers[k]), NULL);
     if (n)
         kl_metrics_head(c->out, "kubelua_slowed_keys", "gauge", "Keys that turn in circles, by themselves or with another manager, and are run less often");
     for (size_t i = 0; i < m->n_slots; i++)
         for (size_t k = 0; k < m->slots[i]->n; k++)
-            kl_metrics_sample(c->out, "kubelua_slowed_keys", (double)kl_controller_slowed(m->slots[i]->controllers[k]), "controller", kl_controller_name(m->slots[i]->controllers[k]), NULL);
+            kl_metrics_sample(c->out, "kubelua_slowed_keys", (double)kl_controller_slowed(acting(m, m->slots[i]->controllers[k])), "controller", kl_controller_name(m->slots[i]->controllers[k]), NULL);
     kl_free(v);
     kl_offices_metrics(m->offices, c->out);
 }

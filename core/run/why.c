@@ -101,32 +101,53 @@ const char *kl_why_kind(struct kl_wiring *w, const char *asked, bool own)
     return NULL;
 }
 
-static kl_status nobody(question *q, kl_err *err)
+void kl_why_kinds(struct kl_wiring *w, bool own, char ***kinds, size_t *n)
 {
-    kl_buf all = KL_BUF_INIT;
-    const char **kinds = NULL;
-    size_t n = 0;
-    for (size_t i = 0; i < q->n; i++)
-        for (size_t k = 0; q->parties[i].wiring && k < q->parties[i].wiring->n_needs; k++) {
-            const char *kind = kl_cache_kind(q->parties[i].wiring->needs[k].cache);
-            bool known = false;
-            for (size_t x = 0; x < n; x++)
-                known |= !strcmp(kinds[x], kind);
-            if (known)
-                continue;
-            kinds = kl_realloc(kinds, (n + 1) * sizeof *kinds);
-            kinds[n++] = kind;
-            kl_buf_printf(&all, "%s%s", n > 1 ? ", " : "", kind);
-        }
-    const char *near = kl_suggest(q->kind, kinds, n);
+    for (size_t i = 0; i < (own && w->n_needs ? 1 : w->n_needs); i++) {
+        const char *kind = kl_cache_kind(w->needs[i].cache);
+        bool known = false;
+        for (size_t x = 0; x < *n; x++)
+            known |= !strcmp((*kinds)[x], kind);
+        if (known)
+            continue;
+        *kinds = kl_realloc(*kinds, (*n + 1) * sizeof **kinds);
+        (*kinds)[(*n)++] = kl_strdup(kind);
+    }
+}
+
+void kl_why_kinds_free(char **kinds, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        kl_free(kinds[i]);
+    kl_free(kinds);
+}
+
+char *kl_why_meant(const char *asked, char *const *kinds, size_t n, const char *what)
+{
+    const char *near = kl_suggest(asked, (const char *const *)kinds, n);
     for (size_t x = 0; x < n && !near; x++) {
         const char *slash = strrchr(kinds[x], '/');
-        near = kl_suggest(q->kind, &(const char *){slash ? slash + 1 : kinds[x]}, 1) ? kinds[x] : NULL;
+        near = kl_suggest(asked, &(const char *){slash ? slash + 1 : kinds[x]}, 1) ? kinds[x] : NULL;
     }
-    kl_status st = kl_fail(err, KL_ENOTFOUND, "no controller of this process looks at \"%s\"%s%s%s (%s%s)", q->kind, near ? ": did you mean " : "", near ? near : "", near ? "?" : "",
-        n ? "they look at " : "none has its caches yet", kl_buf_str(&all));
+    kl_buf all = KL_BUF_INIT;
+    for (size_t x = 0; x < n; x++)
+        kl_buf_printf(&all, "%s%s", x ? ", " : "", kinds[x]);
+    char *text = kl_sprintf("%s%s%s (%s%s)", near ? ": did you mean " : "", near ? near : "", near ? "?" : "", n ? what : "none has its caches yet", kl_buf_str(&all));
     kl_buf_fini(&all);
-    kl_free(kinds);
+    return text;
+}
+
+static kl_status nobody(question *q, kl_err *err)
+{
+    char **kinds = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < q->n; i++)
+        if (q->parties[i].wiring)
+            kl_why_kinds(q->parties[i].wiring, false, &kinds, &n);
+    char *meant = kl_why_meant(q->kind, kinds, n, "they look at ");
+    kl_status st = kl_fail(err, KL_ENOTFOUND, "no controller of this process looks at \"%s\"%s", q->kind, meant);
+    kl_free(meant);
+    kl_why_kinds_free(kinds, n);
     return st;
 }
 

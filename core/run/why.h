@@ -16,6 +16,11 @@ KL_NODISCARD kl_status kl_why_tell(kl_manager *m, const char *kind, const char *
 /* The kind of a wiring that is meant by `asked`, as the wiring calls it, or NULL; `own`: the controller's own kind alone. On the loop; borrowed from the wiring. */
 struct kl_wiring;
 const char *kl_why_kind(struct kl_wiring *w, const char *asked, bool own);
+/* Adds the kinds of a wiring (`own`: its own alone) to *kinds, each once, as copies; frees such a list. On the loop. */
+void kl_why_kinds(struct kl_wiring *w, bool own, char ***kinds, size_t *n);
+void kl_why_kinds_free(char **kinds, size_t n);
+/* The end of a sentence that says that `asked` is none of the kinds: ": did you mean v1/Pod? (WHATv1/Pod, v1/Node)"; caller frees. */
+char *kl_why_meant(const char *asked, char *const *kinds, size_t n, const char *what);
 /* Adds GET /v1/why?kind=&namespace=&name= (or key=). As kl_inspect_add. */
 void kl_why_add(kl_control *c, kl_manager *m);
 

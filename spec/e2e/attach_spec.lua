@@ -70,6 +70,11 @@ servers.each(function(name, start_server)
     it("tells mistakes, and its status is 1 then", function()
       for line, said in pairs {
         ["get('v1/Secret', 'a')"] = "no controller of this process keeps v1/Secret in its cache",
+        ["get('v1/ConfgMap', 'a')"] = "no controller of this process keeps v1/ConfgMap in its cache: did you mean v1/ConfigMap? (they keep v1/ConfigMap",
+        ["reconcile('v1/Secret', 'a')"] = "no controller of this process is for v1/Secret (they are for v1/ConfigMap",
+        ["pause()"] = 'pause: say which controller: pause("NAME"); controllers() lists them',
+        ["reconcile 'maps'"] = 'reconcile: say what: reconcile("v1/ConfigMap", "namespace/name")',
+        ["lst 'cm'"] = "did you mean 'list'?",
         ["get('cm', 'elsewhere/a')"] = "and nothing of elsewhere: add it there",
         ["list('cm', { indx = 'color' })"] = "list: there is no indx; did you mean 'index'?",
         ["list('cm', { index = 'colour', value = 'x' })"] = "colour",

@@ -5,6 +5,7 @@ local process = require "support.process"
 local servers = require "support.servers"
 local wait = require "support.wait"
 
+local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 local MAPS, SAVES = 200, 20
 
 -- ---------------------------------------------------------------- a directory with a script, saved as editors save
@@ -295,6 +296,9 @@ servers.each(function(name, start)
       p:wait_for_log(30, "a kind is missing")
       create "second"
       await("second", "mark", "old")
+      assert.equal(1, metric(p, "kubelua_generation", "controller"))
+      local ready = process.run(("%s attach --pid %d -e 'controllers()'"):format(KUBELUA, p.pid))
+      assert.truthy(ready:find("v1/ConfigMap +running +1 .*its successor for " .. group .. "/v1/Gadget is not there yet"), ready)
       client:create(crd(group, "Gadget"))
       p:wait_for_log(60, "the new generation has no such controller; it stops")
       wait.until_true(30, "the end of the old informer", function() return not lists(p, "v1/ConfigMap") end)

@@ -42,11 +42,14 @@ function Attached:greeting()
   return ("kubelua %s, process %d: %s %s; help() tells what there is"):format(self.about.version, self.about.pid, self.about("command") or "", table.concat(scripts, " "))
 end
 
+local function is_word(x) return type(x) == "string" and x ~= "" end
+
 local function key_of(a, b) return b ~= nil and a .. "/" .. b or a end
 
 local LIST = { "namespace", "labels", "fields", "index", "value", "limit", "controller" }
 
 local function query(kind, opts)
+  if not is_word(kind) then error('list: say of what kind: list("v1/ConfigMap")', 0) end
   local q = { kind = kind }
   for name, value in pairs(opts or {}) do
     local known = false
@@ -94,6 +97,18 @@ local function print_run(report)
   if #report.writes == 0 then print "  it would write nothing" end
 end
 
+-- The argument that names a controller.
+local function named(call, controller)
+  if not is_word(controller) then error(('%s: say which controller: %s("NAME"); controllers() lists them'):format(call, call), 0) end
+  return controller
+end
+
+-- What a call asks of the process, out of (kind, "namespace/name") or (kind, namespace, name).
+local function of(call, more, kind, a, b)
+  if not (is_word(kind) and is_word(a)) then error(('%s: say what: %s("v1/ConfigMap", "namespace/name"%s)'):format(call, call, more), 0) end
+  return { kind = kind, key = key_of(a, b) }
+end
+
 local function globals(self)
   local p = self.process
   local g = setmetatable({}, { __index = _G })
@@ -101,30 +116,33 @@ local function globals(self)
   function g.help() print(HELP) end
   function g.get(kind, a, b)
     if a == nil then return g.list(kind) end
-    return p:get("/v1/object", { kind = kind, key = key_of(a, b) })
+    return p:get("/v1/object", of("get", "", kind, a, b))
   end
   function g.list(kind, opts) return items(p:get("/v1/list", query(kind, opts))) end
   function g.each(kind, opts)
     local all, i = g.list(kind, opts), 0
     return function() i = i + 1; return all[i] end
   end
-  function g.why(kind, a, b) why.show(p:get("/v1/why", { kind = kind, key = key_of(a, b) }), 1) end
+  function g.why(kind, a, b) why.show(p:get("/v1/why", of("why", "", kind, a, b)), 1) end
   function g.controllers() print_controllers(p:get "/v1/controllers") end
   function g.informers() print_informers(p:get "/v1/informers") end
   function g.reconcile(kind, a, b)
-    p:post("/v1/reconcile", { kind = kind, key = key_of(a, b) })
+    p:post("/v1/reconcile", of("reconcile", "", kind, a, b))
   end
   function g.run(kind, a, b, c)
     local opts = type(b) == "table" and b or c
     if type(opts) ~= "table" or opts.dry ~= true then
       error("run(kind, key, { dry = true }) runs a key without writing; reconcile(kind, key) runs it for good", 0)
     end
-    print_run(p:post("/v1/run", { kind = kind, key = type(b) == "string" and key_of(a, b) or a, dry = true }, { seconds = 0 }))
+    local what = of("run", ", { dry = true }", kind, a, type(b) == "string" and b or nil)
+    what.dry = true
+    print_run(p:post("/v1/run", what, { seconds = 0 }))
   end
-  function g.pause(controller) p:post("/v1/pause", { controller = controller }) end
-  function g.resume(controller) p:post("/v1/resume", { controller = controller }) end
-  function g.params(controller) return p:get("/v1/params", { controller = controller }) end
+  function g.pause(controller) p:post("/v1/pause", { controller = named("pause", controller) }) end
+  function g.resume(controller) p:post("/v1/resume", { controller = named("resume", controller) }) end
+  function g.params(controller) return p:get("/v1/params", { controller = named("params", controller) }) end
   function g.set_params(controller, params)
+    named("set_params", controller)
     if type(params) ~= "table" and not core.is_view(params) then error("set_params: the params are a table, { name = value }", 0) end
     return p:post("/v1/params", { controller = controller, params = params })
   end

@@ -6,6 +6,7 @@ local clock = require "kubelua.clock"
 
 local M = {}
 
+M.no_cluster = true
 M.options = {
   { "--timeout", "DURATION", "how long the new logic may take to take over (60s); 0s does not wait", type = "duration" },
   table.unpack(control.options),

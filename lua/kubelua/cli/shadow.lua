@@ -6,6 +6,7 @@ local core = require "kubelua.core"
 
 local M = {}
 
+M.no_cluster = true
 M.options = {
   { "--promote", "", "make the candidate the next generation", type = "flag" },
   { "--promote-after", "N", "by itself, when N keys came to the same and none to anything else", type = "count" },

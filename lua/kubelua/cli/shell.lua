@@ -5,6 +5,7 @@ local complete = require "kubelua.cli.complete"
 local core = require "kubelua.core"
 local kube = require "kubelua"
 local printer = require "kubelua.cli.printer"
+local suggest = require "kubelua.suggest"
 
 local M = {}
 
@@ -203,12 +204,13 @@ local function lasting(text)
   return rest or text
 end
 
---- A chunk out of what was typed so far, or nil and whether more is expected, and the message.
-function M.compile(text, env)
+--- A chunk out of what was typed so far, or nil and whether more is expected, and the message. `line` is the number of its first line (1).
+function M.compile(text, env, line)
   text = lasting(text:gsub("^%s*=", "return "))
-  local chunk, as_value = load("return " .. text, "=input", "t", env)
+  local above = ("\n"):rep((line or 1) - 1)
+  local chunk, as_value = load(above .. "return " .. text, "=input", "t", env)
   if chunk then return chunk end
-  local fn, why = load(text, "=input", "t", env)
+  local fn, why = load(above .. text, "=input", "t", env)
   if fn then return fn end
   if why:find "<eof>$" then return nil, true, why end
   -- What does not even begin as a statement was meant as a value.
@@ -217,10 +219,24 @@ function M.compile(text, env)
   return nil, false, begins and as_value or why
 end
 
-local function message(err)
+-- "; did you mean 'list'?" after what Lua says of a global that is not there.
+local function meant(self, text)
+  local name = text:match "a nil value %(global '([%w_]+)'%)"
+  if not name then return "" end
+  local names = {}
+  for _, set in ipairs { self.globals, _G } do
+    for known in pairs(set) do if type(known) == "string" then names[#names + 1] = known end end
+  end
+  table.sort(names)
+  local near = suggest.nearest(name, names)
+  return near and ("; did you mean '%s'?"):format(near) or ""
+end
+
+local function message(self, err)
+  if type(err) == "table" and not err.usage and not getmetatable(err) then return M.text(err) end
   local text = common.message(err)
   if text:find "interrupted$" then return "interrupted" end
-  return (text:gsub("^input:", "line "))
+  return (text:gsub("^input:", "line ")) .. meant(self, text)
 end
 
 function Shell:prompt() return self.c:namespace() .. "> " end
@@ -231,32 +247,35 @@ local function run(self, chunk)
   if out[1] then
     if out.n > 1 then
       local shown = table.pack(self.terminal:run(show, table.unpack(out, 2, out.n)))
-      if not shown[1] then io.stderr:write(message(shown[2]), "\n") end
+      if not shown[1] then io.stderr:write(message(self, shown[2]), "\n") end
       rawset(self.globals, "_", out[2])
     end
     io.stdout:flush()
     return true
   end
   io.stdout:flush()
-  io.stderr:write(message(out[2]), "\n")
+  io.stderr:write(message(self, out[2]), "\n")
   return false
 end
 
 -- The next statement: its text, false when it was aborted, nil at the end.
 local function statement(self)
-  local text
+  local text, first
   while true do
     local line = self.terminal:read(text and "      >> " or self:prompt())
+    self.lines = line and (self.lines or 0) + 1 or self.lines
     if not line then
       if line == nil and text then
-        local _, _, why = M.compile(text, self.globals)
+        local _, _, why = M.compile(text, self.globals, first)
         return text, why
       end
       return line
     end
+    -- Who types counts no lines, who reads a file does.
+    first = text and first or not self.terminal:edits() and self.lines or 1
     text = text and text .. "\n" .. line or line
     if text:find "%S" then
-      local chunk, more, why = M.compile(text, self.globals)
+      local chunk, more, why = M.compile(text, self.globals, first)
       if chunk or not more then return text, why, chunk end
     else
       text = nil
@@ -272,7 +291,7 @@ local function loop(self)
     if text then
       self.terminal:remember((text:gsub("\n", " ")))
       if not chunk then
-        io.stderr:write(message(why), "\n")
+        io.stderr:write(message(self, why), "\n")
         good = false
       elseif not run(self, chunk) then
         good = false
@@ -287,7 +306,7 @@ function M.converse(self)
   if self.env.options.execute then
     for _, text in ipairs(self.env.options.execute) do
       local chunk, _, why = M.compile(text, self.globals)
-      if not chunk then error(message(why), 0) end
+      if not chunk then error(message(self, why), 0) end
       good = run(self, chunk) and good
     end
   else

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -45,8 +46,41 @@ static kl_status begin(kl_tape *t, kl_err *err)
     return KL_OK;
 }
 
-kl_status kl_tape_new(const char *path, size_t max, kl_tape **out, kl_err *err)
+static bool begins_so(const char *name, const char *begins)
 {
+    char head[64];
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t n = read(fd, head, sizeof head);
+    close(fd);
+    size_t want = strlen(begins);
+    return n >= 0 && !memcmp(head, begins, (size_t)n < want ? (size_t)n : want);
+}
+
+/* A slip in the name would move somebody's file away, and remove it a few starts later. */
+static kl_status check(const char *path, const char *begins, kl_err *err)
+{
+    kl_status st = KL_OK;
+    for (int i = 0; i < KL_TAPE_FILES && !st; i++) {
+        char *name = name_of(path, i);
+        struct stat s;
+        if (lstat(name, &s))
+            ;
+        else if (!S_ISREG(s.st_mode))
+            st = kl_fail(err, KL_EEXISTS, "%s is %s: name a file", name, S_ISDIR(s.st_mode) ? "a directory" : S_ISLNK(s.st_mode) ? "a symbolic link" : "no plain file");
+        else if (s.st_size && begins && !begins_so(name, begins))
+            st = kl_fail(err, KL_EEXISTS, "%s is there and is none of our recordings; it would be moved away: name another file", name);
+        kl_free(name);
+    }
+    return st;
+}
+
+kl_status kl_tape_new(const char *path, size_t max, const char *begins, kl_tape **out, kl_err *err)
+{
+    kl_status checked = check(path, begins, err);
+    if (checked)
+        return checked;
     kl_tape *t = kl_new(kl_tape);
     t->path = kl_strdup(path);
     t->room = max / KL_TAPE_FILES;

@@ -187,7 +187,7 @@ static void ended(void *arg, kl_run *r, const kl_ran *x)
 kl_status kl_effects_new(const char *path, size_t max, kl_effects **out, kl_err *err)
 {
     kl_tape *tape = NULL;
-    kl_status st = kl_tape_new(path, max ? max : KL_EFFECTS_MAX, &tape, err);
+    kl_status st = kl_tape_new(path, max ? max : KL_EFFECTS_MAX, "{\"time\":", &tape, err);
     if (st)
         return st;
     kl_effects *e = kl_new(kl_effects);

@@ -320,7 +320,7 @@ kl_status kl_record_new(const kl_record_options *o, kl_record **out, kl_err *err
     size_t max = o->max ? o->max : KL_RECORD_MAX;
     if (max < KL_RECORD_MAX_LEAST)
         return kl_fail(err, KL_EINVAL, "a recording needs room for at least %zu bytes, not %zu", KL_RECORD_MAX_LEAST, max);
-    kl_status st = kl_tape_new(o->path, max, &tape, err);
+    kl_status st = kl_tape_new(o->path, max, "{\"t\":\"tape\"", &tape, err);
     if (st)
         return st;
     kl_record *r = kl_new(kl_record);

@@ -54,7 +54,7 @@ static kl_tape *begin(const room *r, size_t max)
 {
     kl_tape *t = NULL;
     kl_err err = KL_ERR_INIT;
-    assert_ok(kl_tape_new(r->path, max, &t, &err), &err);
+    assert_ok(kl_tape_new(r->path, max, NULL, &t, &err), &err);
     return t;
 }
 
@@ -137,8 +137,39 @@ static void a_file_that_cannot_be_made_is_named(void **state)
     (void)state;
     kl_tape *t = NULL;
     kl_err err = KL_ERR_INIT;
-    assert_fails(kl_tape_new("/nowhere/tape", 1000, &t, &err), KL_EIO, &err, "cannot write /nowhere/tape");
+    assert_fails(kl_tape_new("/nowhere/tape", 1000, NULL, &t, &err), KL_EIO, &err, "cannot write /nowhere/tape");
+}
+
+static void assert_left_alone(const room *r, const char *begins, const char *why)
+{
+    kl_tape *t = NULL;
+    kl_err err = KL_ERR_INIT;
+    assert_fails(kl_tape_new(r->path, 1000, begins, &t, &err), KL_EEXISTS, &err, why);
+}
+
+static void what_is_no_tape_is_left_where_it_is(void **state)
+{
+    (void)state;
+    room r;
+    room_open(&r);
+    assert_int_equal(mkdir(r.path, 0700), 0);
+    assert_left_alone(&r, NULL, "/tape is a directory: name a file");
+    assert_int_equal(rmdir(r.path), 0);
+    assert_int_equal(symlink("/dev/null", r.path), 0);
+    assert_left_alone(&r, NULL, "/tape is a symbolic link: name a file");
+    assert_int_equal(unlink(r.path), 0);
+    kl_tape *t = begin(&r, 1000);
+    add(t, "return 7\n");
+    kl_tape_free(t);
+    assert_left_alone(&r, "{\"t\":", "/tape is there and is none of our recordings");
+    assert_content(&r, 0, "return 7\n");
+    char *last = kl_sprintf("%s.3", r.path);
+    assert_int_equal(rename(r.path, last), 0);
+    assert_left_alone(&r, "{\"t\":", "/tape.3 is there and is none of our recordings");
+    kl_free(last);
+    room_close(&r);
 }
 
 KL_TESTS(cmocka_unit_test(a_file_follows_another_and_four_are_kept), cmocka_unit_test(what_was_there_is_kept_and_nobody_else_reads),
-    cmocka_unit_test(an_end_is_told_once_and_nothing_follows), cmocka_unit_test(a_file_that_cannot_be_made_is_named))
+    cmocka_unit_test(an_end_is_told_once_and_nothing_follows), cmocka_unit_test(a_file_that_cannot_be_made_is_named),
+    cmocka_unit_test(what_is_no_tape_is_left_where_it_is))

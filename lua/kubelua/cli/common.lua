@@ -21,6 +21,17 @@ function M.message(err)
   return (tostring(type(err) == "table" and err.usage or err):gsub("^kubelua/[%w_/]+%.lua:%d+: ", ""))
 end
 
+--- How long something took, or is ago, for people: "3.5 ms", "42s", "17m", "30h", "9d".
+---@param seconds number
+---@return string
+function M.span(seconds)
+  if seconds > 0 and seconds < 1 then return ("%.3g ms"):format(seconds * 1000) end
+  if seconds < 120 then return ("%.3gs"):format(seconds) end
+  if seconds < 7200 then return ("%dm"):format(seconds // 60) end
+  if seconds < 172800 then return ("%dh"):format(seconds // 3600) end
+  return ("%dd"):format(seconds // 86400)
+end
+
 --- The scripts that words on a command line mean: files, and of a directory its main.lua, init.lua or only script, as `run` has it.
 ---@param words string[]
 ---@return string[]

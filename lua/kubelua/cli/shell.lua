@@ -32,11 +32,7 @@ local HELP = [[
 local function age(o)
   local created = o("metadata.creationTimestamp")
   if type(created) ~= "string" then return "" end
-  local s = os.time() - math.floor(core.time(created):unix())
-  if s < 120 then return ("%ds"):format(math.max(s, 0)) end
-  if s < 7200 then return ("%dm"):format(s // 60) end
-  if s < 172800 then return ("%dh"):format(s // 3600) end
-  return ("%dd"):format(s // 86400)
+  return common.span(math.max(os.time() - math.floor(core.time(created):unix()), 0))
 end
 
 local function state(o)

@@ -16,13 +16,7 @@ M.options = {
 
 -- ---------------------------------------------------------------- words
 
-local function span(seconds)
-  if seconds < 1 then return ("%.3g ms"):format(seconds * 1000) end
-  if seconds < 120 then return ("%.3gs"):format(seconds) end
-  if seconds < 7200 then return ("%dm"):format(seconds // 60) end
-  if seconds < 172800 then return ("%dh"):format(seconds // 3600) end
-  return ("%dd"):format(seconds // 86400)
-end
+local span = common.span
 
 -- "12:05:10" of RFC 3339
 local function clock(text) return text and text:match "T(%d%d:%d%d:%d%d)" or "?" end

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <lauxlib.h>
@@ -59,6 +60,15 @@ int cli_control_listen(kl_control *c, const char *command, const char *place)
 
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
+/* A socket has its name a moment before somebody listens on it: a process that has just begun is not to lose it. */
+#define YOUNG KL_SECONDS(10)
+
+static bool is_old(const char *path)
+{
+    struct stat st;
+    return !lstat(path, &st) && kl_clock_wall(kl_clock_real()) - KL_SECONDS(st.st_mtim.tv_sec) > YOUNG;
+}
+
 static char **living(size_t *n)
 {
     char *dir = kl_control_dir(), **out = NULL;
@@ -74,7 +84,8 @@ static char **living(size_t *n)
             out[(*n)++] = path;
             continue;
         }
-        unlink(path);
+        if (is_old(path))
+            unlink(path);
         kl_free(path);
     }
     if (d)

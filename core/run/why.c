@@ -321,6 +321,31 @@ static char *say_elsewhere(const kl_controller_look *l, const char *key)
     return kl_strdup(ours ? "its namespace is this replica's, and what is in it is being listed (--shards)" : "the key is another replica's (--shards)");
 }
 
+/* What is said of an object is what the cache knows: takes `text`, and adds to it when a cache of the controller hears nothing. */
+static char *say_stale(const kl_controller_look *l, char *text)
+{
+    for (size_t i = 0; i < l->wiring->n_needs; i++) {
+        kl_cache *cache = l->wiring->needs[i].cache;
+        kl_informer *informer = kl_cache_informer(cache);
+        if (!informer)
+            continue;
+        kl_informer_stats s;
+        kl_informer_stats_get(informer, &s);
+        char *more = NULL;
+        if (s.synced && s.message && !strcmp(s.state, "waiting")) {
+            char *since = span(kl_clock_now(l->clock) - s.last_event);
+            more = kl_sprintf("%s; but nothing was heard of %s for %s: %s", text, kl_cache_kind(cache), since, s.message);
+            kl_free(since);
+        }
+        kl_informer_stats_fini(&s);
+        if (more) {
+            kl_free(text);
+            return more;
+        }
+    }
+    return text;
+}
+
 /* The first thing that keeps the key from running, or what is next. */
 static char *say(const kl_controller_look *l, const kl_controller_state *s, const place *p, const char *state, kl_time due, int failures)
 {
@@ -339,11 +364,11 @@ static char *say(const kl_controller_look *l, const kl_controller_state *s, cons
     bool there = o;
     kl_value_unref(o);
     if (!there)
-        return say_absent(l, p->key);
+        return say_stale(l, say_absent(l, p->key));
     if (l->paused && strncmp(state, "running", 7))
         return kl_sprintf("%s is paused: no key is taken until somebody resumes it", l->name);
     char *text = say_queued(l, p->key, state, due, failures);
-    return text ? text : kl_strdup("nothing to do: it runs again when something changes");
+    return text ? text : say_stale(l, kl_strdup("nothing to do: it runs again when something changes"));
 }
 
 static void tell_place(question *q, party *p, const place *x, const kl_controller_look *l, const kl_controller_state *s)

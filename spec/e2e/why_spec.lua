@@ -132,6 +132,18 @@ servers.each(function(name, start_server)
       controller.finish(parked)
     end)
 
+    it("says that its cache hears nothing, while the server is away", function()
+      local lonely = start_server { own = true }
+      local other = controller.client(lonely)
+      local there = controller.namespace(other, "why")
+      local run = start(lonely, dir, (SCRIPT:gsub("NAMESPACE", ("%q"):format(there))))
+      run:wait_for_log(60, "controller is running")
+      lonely:kill()
+      says(dir, "cm " .. there .. "/gone", "is not in the cache: it does not exist; but nothing was heard of v1/ConfigMap for [%d.]+m?s: .*connection refused")
+      run:stop()
+      lonely:stop()
+    end)
+
     it("needs to know which process, and which kind", function()
       local out, code = why(dir, "cm " .. ns .. "/a")
       assert.equal(1, code)

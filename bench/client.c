@@ -187,7 +187,6 @@ static kl_program *make_program(void)
         p->base.specs = kl_new(kl_controller_spec);
         p->base.specs->name = kl_strdup("bench");
         p->base.specs->resource = kl_strdup("v1/Pod");
-        p->base.specs->when_fn = KL_NO_FN;
     }
     return &p->base;
 }

@@ -38,9 +38,10 @@ end
 
 -- ---------------------------------------------------------------- raised values
 
+-- Errors of the API are tables, too; their metatable is protected, and what getmetatable gives is its name.
 local function says_itself(e)
   local meta = getmetatable(e)
-  return type(e) ~= "table" or type(meta) == "table" and meta.__tostring ~= nil
+  return type(e) ~= "table" or meta ~= nil and (type(meta) ~= "table" or meta.__tostring ~= nil)
 end
 
 -- What JSON has no word for is its text.

@@ -518,7 +518,7 @@ servers.each(function(server_name, start)
     end)
 
     it("survives whatever is raised", function()
-      local ways = { "text", "table", "nothing", "number", "overflow", "memory", "tostring", "close", "false" }
+      local ways = { "text", "table", "nothing", "number", "overflow", "memory", "tostring", "close", "false", "refusal" }
       for _, way in ipairs(ways) do widget(way) end
       reconciles [[
         local function deeper(n) return 1 + deeper(n + 1) end
@@ -532,11 +532,12 @@ servers.each(function(server_name, start)
           if ctx.name == "tostring" then error(setmetatable({}, { __tostring = function() error "even this" end })) end
           if ctx.name == "close" then local c <close> = setmetatable({}, { __close = function() error "at the end" end }) error "first" end
           if ctx.name == "false" then error(false) end
+          if ctx.name == "refusal" then ctx:apply { kind = "v1/ConfigMap", name = "No Name" } end
         end
         report(ctx, "alive")]]
       for _, way in ipairs(ways) do reported(way, "alive") end
       -- An error of what is closed on the way out takes the first one's place, as with pcall.
-      for _, part in ipairs { "just a text", "stack overflow", "resulting string too large", "at the end" } do says(part) end
+      for _, part in ipairs { "just a text", "stack overflow", "resulting string too large", "at the end", 'error="apply configmaps ' .. ns .. "/No Name: " } do says(part) end
     end)
 
     it("is told about results that make no sense, and sends none of them", function()

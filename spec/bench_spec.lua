@@ -73,3 +73,13 @@ print(served_bytes(%q) == sum(len(json.dumps(o, separators=(",", ":"), ensure_as
     assert.truthy(out:find("has not the two lines", 1, true), out)
   end)
 end)
+
+-- The programs of bench/ are built when somebody measures; what they are made of changes every day.
+if (os.getenv "KL_VARIANT" or "release") == "release" then
+  describe("bench/", function()
+    it("has programs of ours that compile", function()
+      local out, status = process.run "env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory -C bench ours 2>&1"
+      assert.equal(0, status, out)
+    end)
+  end)
+end

@@ -522,8 +522,10 @@ static void finish_over(worker_state *w, kl_run *run, kl_over why)
 static char *too_big(const worker_state *w)
 {
     const char *where = w->lua->ceiling.where;
-    return kl_sprintf("%s%snot enough memory: a worker's state may hold %zu KiB (`memory` of %s); raise it, or keep less at once", where, *where ? ": " : "",
-        w->lua->ceiling.max >> 10, w->lua->controller);
+    size_t max = w->lua->ceiling.max;
+    bool whole = !(max & ((1u << 20) - 1));
+    return kl_sprintf("%s%snot enough memory: a worker's state may hold %zu%s (`memory` of %s); raise it, or keep less at once", where, *where ? ": " : "",
+        whole ? max >> 20 : max >> 10, whole ? "Mi" : "Ki", w->lua->controller);
 }
 
 /* What a key or a function held is garbage now, and the next one starts with room. What is left, others hold. */

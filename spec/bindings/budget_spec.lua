@@ -34,7 +34,7 @@ describe("a script in a stock Lua", function()
 
   for name, why in pairs {
     computes = "cpu budget of 50ms spent (`cpu` of budgets)", coroutine = "cpu budget of 50ms spent (`cpu` of budgets)",
-    matches = "cpu budget of 50ms spent (`cpu` of budgets)", grows = "not enough memory: a worker's state may hold 8192 KiB (`memory` of budgets)",
+    matches = "cpu budget of 50ms spent (`cpu` of budgets)", grows = "not enough memory: a worker's state may hold 8Mi (`memory` of budgets)",
   } do
     it("fails its key alone when it " .. name, function()
       t:create { kind = "v1/ConfigMap", name = name }

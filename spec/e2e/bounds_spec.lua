@@ -6,7 +6,7 @@ local servers = require "support.servers"
 local wait = require "support.wait"
 
 local CPU = "cpu budget of 50ms spent (`cpu` of bounds-"
-local MEMORY = "not enough memory: a worker's state may hold 8192 KiB (`memory` of memory-"
+local MEMORY = "not enough memory: a worker's state may hold 8Mi (`memory` of memory-"
 
 -- name, code, what the log says, and the function that its traceback names.
 local WAYS = {

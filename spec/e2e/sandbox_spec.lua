@@ -169,7 +169,7 @@ servers.each(function(name, start)
 
     it("is ended by its memory, behind pcall as well", function()
       map "bomb"
-      local text = line("reconcile failed controller=bombs-" .. ns, "not enough memory: a worker's state may hold 8192 KiB (`memory` of bombs-" .. ns .. ")")
+      local text = line("reconcile failed controller=bombs-" .. ns, "not enough memory: a worker's state may hold 8Mi (`memory` of bombs-" .. ns .. ")")
       assert.matches("%.lua:%d+: not enough memory", text)
       others_go_on "bombs"
       map "hoard"
@@ -192,14 +192,14 @@ servers.each(function(name, start)
         return not o and tostring(e):find("cpu budget of 50ms spent (`cpu` of hook-" .. ns .. ")", 1, true)
       end)
       local _, e = kube.try(map, "hooked-much")
-      assert.truthy(tostring(e):find("not enough memory: a worker's state may hold 8192 KiB (`memory` of hook-" .. ns .. ")", 1, true), tostring(e))
+      assert.truthy(tostring(e):find("not enough memory: a worker's state may hold 8Mi (`memory` of hook-" .. ns .. ")", 1, true), tostring(e))
       others_go_on()
     end)
 
     for _, case in ipairs {
       { "predicate", "`when` function", true }, { "mapping", "mapping function of watches[\\\"v1/ConfigMap\\\"]" },
       { "index", "function of index letter" }, { "urgent", "`priority` function" },
-      { "grows", "mapping function of watches[\\\"v1/ConfigMap\\\"]", false, "not enough memory: a worker's state may hold 8192 KiB" },
+      { "grows", "mapping function of watches[\\\"v1/ConfigMap\\\"]", false, "not enough memory: a worker's state may hold 8Mi" },
     } do
       it("in the functions of the mapper parks its controller: " .. case[1], function()
         map(case[1])

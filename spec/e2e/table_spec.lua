@@ -92,7 +92,7 @@ servers.each(function(server_name, start)
         end }
       ]]
       client:create { kind = "v1/ConfigMap", namespace = ns, name = "much", data = { much = "1" } }
-      run:wait_for_log(30, "not enough memory: a worker's state may hold 8192 KiB (`memory` of hoarder)")
+      run:wait_for_log(30, "not enough memory: a worker's state may hold 8Mi (`memory` of hoarder)")
       for i = 1, 20 do client:create { kind = "v1/ConfigMap", namespace = ns, name = "a" .. i, data = { ask = "q" } } end
       wait.until_true(60, "answers", function()
         for i = 1, 20 do if not client:get("v1/ConfigMap", ns, "a" .. i)("data.answer") then return false end end

@@ -92,7 +92,8 @@ local function print_run(report)
   local run = report("runs") and report.runs[1]
   if run then why.show_run(run) else print "  it did not end in time, or its object is gone" end
   for _, w in ipairs(report.writes) do
-    print(("  would %s %s %s%s: %s"):format(w.verb, w.kind, w.key, w("subresource") and " (" .. w.subresource .. ")" or "", w("error") or w("changes") ~= "" and w("changes") or "nothing would change"))
+    local changes = w("changes") ~= "" and w("changes") or "nothing would change"
+    print(("  would %s %s %s%s: %s"):format(w.verb, w.kind, w.key, w("subresource") and " (" .. w.subresource .. ")" or "", w("error") or changes))
   end
   if #report.writes == 0 then print "  it would write nothing" end
 end

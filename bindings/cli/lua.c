@@ -130,6 +130,19 @@ static void push_value(lua_State *L, const cli_option *o)
     }
 }
 
+/* env.absolute(path): from the directory that we are in, which PWD of the environment need not be. */
+static int absolute(lua_State *L)
+{
+    const char *path = luaL_checkstring(L, 1);
+    char *here = *path == '/' ? NULL : realpath(".", NULL);
+    if (here)
+        lua_pushfstring(L, "%s/%s", here, path);
+    else
+        lua_settop(L, 1);
+    free(here);
+    return 1;
+}
+
 /* env.make_dir(path, private): it and what is above it, for nobody else if private; that it exists is fine. true, or nil and why */
 static int make_dir(lua_State *L)
 {
@@ -216,6 +229,8 @@ static void push_env(lua_State *L, invocation *v)
     lua_setfield(L, -2, "terminal");
     lua_pushcfunction(L, make_dir);
     lua_setfield(L, -2, "make_dir");
+    lua_pushcfunction(L, absolute);
+    lua_setfield(L, -2, "absolute");
     lua_pushcfunction(L, controllers);
     lua_setfield(L, -2, "controllers");
     cli_control_push(L);

@@ -15,11 +15,6 @@ M.options = {
   table.unpack(control.options),
 }
 
-local function absolute(path)
-  if path:find "^/" then return path end
-  return (os.getenv "PWD" or ".") .. "/" .. path
-end
-
 local function list(view)
   local out = {}
   for i, item in ipairs(view or {}) do out[i] = item end
@@ -68,7 +63,7 @@ function M.run(env)
   local process = control.connect(env)
   local status = act(process, o)
   if status then return status end
-  local r = path and process:post("/v1/shadow", { path = absolute(path), promote_after = o.promote_after }) or process:get "/v1/shadow"
+  local r = path and process:post("/v1/shadow", { path = env.absolute(path), promote_after = o.promote_after }) or process:get "/v1/shadow"
   if o.json then print(core.encode(r)) else tell(r) end
   return r.differs + r.fails > 0 and 1 or 0
 end

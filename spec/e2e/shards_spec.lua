@@ -307,7 +307,8 @@ servers.each(function(name, start)
             return true
           end)
           assert.is_nil(wrong)
-          assert.truthy(refused > 0)
+          -- Names are drawn: once in some hundred times two replicas find that all of them are one's.
+          if next(who, (next(who))) then assert.truthy(refused > 0) end
           return who
         end
         local function metric(i, pattern)

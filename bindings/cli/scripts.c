@@ -249,35 +249,24 @@ static void files_changed(void *arg)
     cli_poke();
 }
 
-static char *directory_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? kl_strndup(path, slash == path ? 1 : (size_t)(slash - path)) : kl_strdup(".");
-}
-
-/* Every file, and its directory: editors rename into it, and modules may come to be there. */
 static void watch_files(cli_scripts *s)
 {
     size_t n = 0, room = 0;
     for (size_t i = 0; i < s->n; i++)
         for (char **f = s->v[i].files; f && *f; f++)
-            room += 2;
-    char **paths = kl_new_array(char *, room);
+            room++;
+    const char **files = kl_new_array(const char *, room);
     for (size_t i = 0; i < s->n; i++)
-        for (char **f = s->v[i].files; f && *f; f++) {
-            paths[n++] = kl_strdup(*f);
-            paths[n++] = directory_of(*f);
-        }
+        for (char **f = s->v[i].files; f && *f; f++)
+            files[n++] = *f;
     kl_fswatch_stop(s->watch);
     s->watch = NULL;
     kl_err err = KL_ERR_INIT;
-    if (n && kl_fswatch_start((const char *const *)paths, n, files_changed, s, &s->watch, &err)) {
+    if (n && kl_fswatch_start_around(files, n, files_changed, s, &s->watch, &err)) {
         kl_warn("scripts are not watched; SIGHUP reloads them", "error=%s", kl_log_quoted(kl_err_message(&err)));
         kl_err_fini(&err);
     }
-    for (size_t i = 0; i < n; i++)
-        kl_free(paths[i]);
-    kl_free(paths);
+    kl_free(files);
 }
 
 /* What one manager refuses all refuse: names are the same everywhere. */

@@ -111,25 +111,16 @@ static void on_file(void *arg)
     cli_poke();
 }
 
-static char *directory_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? kl_strndup(path, slash == path ? 1 : (size_t)(slash - path)) : kl_strdup(".");
-}
-
-/* Each file, and its directory: editors rename into it. The caller frees. */
+/* Copies, the caller's. */
 static char **watched(cli_shadow *s, size_t *n)
 {
     *n = 0;
     kl_lock(&s->mu);
-    size_t files = 0;
-    while (s->files && s->files[files])
-        files++;
-    char **paths = kl_new_array(char *, 2 * files + 1);
-    for (size_t i = 0; i < files; i++) {
-        paths[(*n)++] = kl_strdup(s->files[i]);
-        paths[(*n)++] = directory_of(s->files[i]);
-    }
+    while (s->files && s->files[*n])
+        ++*n;
+    char **paths = kl_new_array(char *, *n + 1);
+    for (size_t i = 0; i < *n; i++)
+        paths[i] = kl_strdup(s->files[i]);
     s->rewatch = false;
     kl_unlock(&s->mu);
     return paths;
@@ -142,7 +133,7 @@ static void watch_files(cli_shadow *s)
     kl_err err = KL_ERR_INIT;
     kl_fswatch_stop(s->watch);
     s->watch = NULL;
-    if (n && kl_fswatch_start((const char *const *)paths, n, on_file, s, &s->watch, &err)) {
+    if (n && kl_fswatch_start_around((const char *const *)paths, n, on_file, s, &s->watch, &err)) {
         kl_warn("the candidate's file is not watched; begin its shadow again to take a change", "error=%s", kl_log_quoted(kl_err_message(&err)));
         kl_err_fini(&err);
     }

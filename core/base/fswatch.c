@@ -239,6 +239,28 @@ kl_status kl_fswatch_start(const char *const *paths, size_t n, void (*changed)(v
     return KL_OK;
 }
 
+static char *directory_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? kl_strndup(path, slash == path ? 1 : (size_t)(slash - path)) : kl_strdup(".");
+}
+
+kl_status kl_fswatch_start_around(const char *const *files, size_t n, void (*changed)(void *arg), void *arg, kl_fswatch **out, kl_err *err)
+{
+    const char **paths = kl_new_array(const char *, 2 * n);
+    char **directories = kl_new_array(char *, n);
+    for (size_t i = 0; i < n; i++) {
+        paths[2 * i] = files[i];
+        paths[2 * i + 1] = directories[i] = directory_of(files[i]);
+    }
+    kl_status st = kl_fswatch_start(paths, 2 * n, changed, arg, out, err);
+    for (size_t i = 0; i < n; i++)
+        kl_free(directories[i]);
+    kl_free(directories);
+    kl_free(paths);
+    return st;
+}
+
 void kl_fswatch_stop(kl_fswatch *w)
 {
     if (!w)

@@ -156,6 +156,20 @@ static void sees_any_file_of_a_directory(void **state)
     wait_call(s, 0);
 }
 
+static void sees_beside_a_file_what_comes_to_its_directory(void **state)
+{
+    seat *s = *state;
+    kl_err err = KL_ERR_INIT;
+    char *path = in(s, "a.lua");
+    const char *files[] = { path };
+    assert_ok(kl_fswatch_start_around(files, 1, on_change, s, &s->w, &err), &err);
+    put(s, "module.lua", "x");
+    wait_call(s, 0);
+    put(s, "a.lua", "six");
+    wait_call(s, 1);
+    kl_free(path);
+}
+
 static void finds_its_directory_again_after_it_was_replaced(void **state)
 {
     seat *s = *state;
@@ -258,6 +272,6 @@ static void says_which_directory_is_missing(void **state)
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, start, stop)
 KL_TESTS(CASE(sees_a_file_written_in_place), CASE(sees_an_editor_that_renames_over_the_file), CASE(sees_a_file_removed_and_made_again),
-    CASE(sees_the_data_link_of_a_config_map_volume_swapped), CASE(sees_any_file_of_a_directory),
+    CASE(sees_the_data_link_of_a_config_map_volume_swapped), CASE(sees_any_file_of_a_directory), CASE(sees_beside_a_file_what_comes_to_its_directory),
     CASE(finds_its_directory_again_after_it_was_replaced), CASE(joins_many_writes_into_few_calls),
     CASE(ignores_other_files_beside_its_own), CASE(polls_where_inotify_is_refused_and_says_so), CASE(says_which_directory_is_missing))

@@ -3,10 +3,6 @@
  *   records SCRIPT.lua...     a line of JSON for each; the ways take turns, round after round, so that a drift of the machine hits all alike
  *
  * A worker without a thread runs the same objects again and again, as new ones: each is written with its run, as the event that woke it would be. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -14,20 +10,13 @@
 #include "run/record.h"
 #include "run/replay.h"
 #include "run/worker.h"
+#include "stepped.h"
 
-#define OBJECTS 500            /* keys in the queue at a time */
 #define ROUNDS 20              /* of all of them, in one turn of a way */
 #define TURNS 9                /* of each way; the least of them counts */
 
-static const char OBJECT[] = "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"pod-%d\",\"namespace\":\"ns\",\"labels\":{\"app\":\"app-%d\"},"
-    "\"resourceVersion\":\"%d\"},\"spec\":{\"nodeName\":\"node-%d\",\"priority\":0,\"serviceAccountName\":\"default\",\"containers\":[{\"name\":\"main\","
-    "\"image\":\"example.com/main:1\"}]},\"status\":{\"phase\":\"Running\",\"podIP\":\"10.0.0.%d\",\"qosClass\":\"Burstable\"}}";
-
-static const kl_value *objects[OBJECTS];
-static char keys[OBJECTS][32];
-
 typedef struct way {
-    kl_logic logic;
+    kl_logic logic;            /* first: stepped.h */
     kl_workqueue *queue;
     kl_worker *worker;
     kl_witnesses witnesses;
@@ -35,23 +24,7 @@ typedef struct way {
     double best_us;
 } way;
 
-static kl_logic *logic(void *arg) { return &((way *)arg)->logic; }
-static void logic_unref(void *arg, kl_logic *l) { (void)arg, (void)l; }
-static bool is_current(void *arg, const kl_logic *l) { return l == &((way *)arg)->logic; }
 static const kl_resource *resource(void *arg, const char *kind) { (void)arg, (void)kind; return NULL; }
-static void event(void *arg, const kl_news *n) { (void)arg, (void)n; }
-static const kl_value *object(void *arg, kl_logic *l, const char *key)
-{
-    (void)arg, (void)l;
-    return kl_value_ref(objects[atoi(strrchr(key, '-') + 1)]);
-}
-
-static double cpu_seconds(void)
-{
-    struct rusage r;
-    getrusage(RUSAGE_SELF, &r);
-    return (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) + (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1e6;
-}
 
 static void work(way *w, int rounds)
 {
@@ -151,17 +124,5 @@ static void bench(const char *path)
 
 int main(int argc, char **argv)
 {
-    for (int i = 0; i < OBJECTS; i++) {
-        char text[sizeof OBJECT + 64];
-        kl_err err = KL_ERR_INIT;
-        snprintf(text, sizeof text, OBJECT, i, i % 20, i, i % 50, i % 250);
-        snprintf(keys[i], sizeof keys[i], "ns/pod-%d", i);
-        if (kl_value_decode(text, strlen(text), &objects[i], &err))
-            return 1;
-    }
-    for (int i = 1; i < argc; i++)
-        bench(argv[i]);
-    for (int i = 0; i < OBJECTS; i++)
-        kl_value_unref(objects[i]);
-    return 0;
+    return bench_all(argc, argv, bench);
 }

@@ -164,7 +164,8 @@ endif
 
 # ---------------------------------------------------------------- specs
 
-RUN = $(LUA) spec/support/run.lua --build $(B) --variant $(VARIANT)
+# JOBS=4: so many files side by side; else as many as there are cores.
+RUN = $(LUA) spec/support/run.lua --build $(B) --variant $(VARIANT) $(if $(JOBS),--jobs $(JOBS))
 
 $(TESTS) $(PROGS) $(HOST) $(CHILD) $(call obj,$(TEST_C)): | build/.deps-test
 specs: all $(TESTS) $(PROGS) $(ORACLE) $(FUZZERS) $(CHILD) $(if $(filter asan tsan,$(VARIANT)),$(HOST)) build/.deps-test

@@ -98,3 +98,68 @@ describe("the runner", function()
     assert.equal(0, code, out)
   end)
 end)
+
+describe("the runner of several files", function()
+  -- Specs by name, each with a diary that all write to; returns what the runner said, its status and the diary.
+  local function run(specs, jobs, seconds)
+    local build = process.tmpname ""
+    process.run("mkdir -p " .. build .. "/spec")
+    local diary, words = process.write(build .. "/diary", ""), {}
+    for name, spec in pairs(specs) do
+      words[#words + 1] = process.write(("%s/%s_spec.lua"):format(build, name), ([[
+%s
+local function say(text) local f = assert(io.open(%q, "a")); f:write(%q .. " ", text, "\n"); f:close() end
+local function said(text) for line in io.lines %q do if line == text then return true end end end
+local wait = require "support.wait"
+it("is one", function() say "begins"; %s say "ends" end)
+]]):format(spec.mark or "", diary, name, diary, spec.body or ""))
+    end
+    table.sort(words)
+    if seconds then
+      local lines = {}
+      for name, n in pairs(seconds) do lines[#lines + 1] = ("%s/%s_spec.lua %d\n"):format(build, name, n) end
+      process.write(build .. "/spec/seconds", table.concat(lines))
+    end
+    local relative = build:gsub("^" .. process.run("pwd"):gsub("%s+$", ""):gsub("%p", "%%%0") .. "/", "")
+    local out, code = process.run(("lua5.4 spec/support/run.lua --variant release --build %s --jobs %d %s"):format(relative, jobs,
+      table.concat(words, " ")))
+    local text = process.read(diary)
+    process.run("rm -rf " .. process.quote(build))
+    return out, code, text
+  end
+
+  it("has them side by side, and at the end alone what says that it must be", function()
+    local out, code, diary = run({
+      first = { mark = "-- alone: it counts what the machine does" },
+      one = { body = 'wait.until_true(20, "the other", function() return said "two begins" end);' },
+      two = { body = 'wait.until_true(20, "the other", function() return said "one begins" end);' },
+    }, 2)
+    assert.equal(0, code, out)
+    assert.truthy(out:find("3 passed, 0 failed", 1, true), out)
+    assert.truthy(diary:find "ends\nfirst begins\nfirst ends\n$", diary)
+  end)
+
+  it("gives each a directory and ports of its own", function()
+    local body = 'say(os.getenv "KL_TMP"); say(os.getenv "KL_PORTS");'
+    local wait_for = ' wait.until_true(20, "the other", function() return said "%s begins" end);'
+    local out, code, diary = run({ one = { body = body .. wait_for:format "two" }, two = { body = body .. wait_for:format "one" } }, 2)
+    assert.equal(0, code, out)
+    for _, pattern in ipairs { "one (/%S+)\n.*two (/%S+)\n", "one (%d+%-%d+)\n.*two (%d+%-%d+)\n" } do
+      local both = { diary:match(pattern) }
+      if #both == 0 then both = { diary:match((pattern:gsub("one", "~"):gsub("two", "one"):gsub("~", "two"))) } end
+      assert.equal(2, #both, diary)
+      assert.not_equal(both[1], both[2])
+    end
+  end)
+
+  it("starts with what took longest the last time", function()
+    local _, _, diary = run({ one = {}, two = {}, three = {} }, 1, { one = 5, two = 50, three = 20 })
+    assert.equal("two begins\ntwo ends\nthree begins\nthree ends\none begins\none ends\n", diary)
+  end)
+
+  it("wants to know how many as a number", function()
+    local out, code = process.run "lua5.4 spec/support/run.lua --variant release --build build --jobs many 2>&1"
+    assert.equal(2, code)
+    assert.equal("run.lua: --jobs takes a number from 1, not many\n", out)
+  end)
+end)

@@ -48,15 +48,19 @@ function M.tmpdir()
   return tmp
 end
 
+--- Makes tmpdir one that is there.
+function M.use_tmpdir(path) tmp = path end
+
 --- A path in tmpdir that nobody used before.
 function M.tmpname(suffix)
   counter = counter + 1
   return ("%s/%d%s"):format(M.tmpdir(), counter, suffix or "")
 end
 
---- Starts a program. `spec` is a list of words; `log` a path (default: a fresh one), `env` extra variables.
+--- Starts a program. `spec` is a list of words; `log` a path (default: a fresh one), `env` extra variables, `base` what the paths of
+-- the keeper's files begin with (default: a fresh name).
 function M.spawn(spec)
-  local base = M.tmpname()
+  local base = spec.base or M.tmpname()
   local self = setmetatable({ pidfile = base .. ".pid", rcfile = base .. ".rc", log_path = spec.log or base .. ".log",
     name = spec.name or spec[1] }, Process)
   local words = {}

@@ -1,35 +1,53 @@
 --- run.lua - runs every C test program and every busted spec, and ends with one line: `N passed, N failed, N skipped`.
 --
---   lua5.4 spec/support/run.lua --build build --variant release [--fast] [--verbose] [FILE...]
+--   lua5.4 spec/support/run.lua --build build --variant release [--fast] [--verbose] [--jobs N] [FILE...]
 --
 -- Each file is a process of its own: a crash, a leak or a race is a failure of that file and hides no other.
 -- Both kinds speak TAP. A sanitizer's report in any process that the specs started is a failure, too, and so is a report of
 -- values that were alive at a process's end, which debug builds make.
+--
+-- Files run side by side, as many as there are cores (--jobs N), the longest of the last run first. Each has a directory, reports
+-- and ports of its own. A file that asks for the real API server has one to itself while it runs. A file with a line
+--   alone: WHY
+-- among its comments runs at the end, with no other beside it.
 
 package.path = "spec/?.lua;" .. package.path
+local lfs = require "lfs"
 local process = require "support.process"
+local servers = require "support.servers"
+local wait = require "support.wait"
 
 local options = { files = {} }
 local flags = { ["--fast"] = "fast", ["--verbose"] = "verbose" }
+local values = { ["--build"] = "build", ["--variant"] = "variant", ["--jobs"] = "jobs" }
 do
   local i = 1
   while i <= #arg do
     local word = arg[i]
-    if word == "--build" or word == "--variant" then
+    if values[word] then
       i = i + 1
-      options[word:sub(3)] = arg[i]
-    elseif flags[word] then options[flags[word]] = true
+      options[values[word]] = arg[i]
+    elseif flags[word] then
+      options[flags[word]] = true
     elseif word:sub(1, 2) == "--" then
       io.stderr:write("run.lua: unknown option " .. word .. "\n")
       os.exit(2)
-    else options.files[#options.files + 1] = (word:gsub("^%./", "")) end
+    else
+      options.files[#options.files + 1] = (word:gsub("^%./", ""))
+    end
     i = i + 1
   end
 end
 local build, variant = assert(options.build, "--build"), assert(options.variant, "--variant")
+local jobs = tonumber(options.jobs or process.run "nproc")
+if math.type(jobs) ~= "integer" or jobs < 1 then
+  io.stderr:write("run.lua: --jobs takes a number from 1, not " .. tostring(options.jobs) .. "\n")
+  os.exit(2)
+end
 
 -- A file may take this long, in seconds; it is a bound for hangs and not an expectation.
 local FILE_LIMIT = { release = 600, asan = 900, tsan = 1200 }
+local limit = FILE_LIMIT[variant] or 600
 
 -- ---------------------------------------------------------------- what to run
 
@@ -40,20 +58,80 @@ local function find(command)
   return list
 end
 
-local files = options.files
-if #files == 0 then
-  files = find "find spec -name '*_test.c' 2>/dev/null"
+local function all_files()
+  local list = find "find spec -name '*_test.c' 2>/dev/null"
   for _, path in ipairs(find "find spec -name '*_spec.lua' 2>/dev/null") do
-    if not (options.fast and path:find "^spec/e2e/") then files[#files + 1] = path end
+    if not (options.fast and path:find "^spec/e2e/") then list[#list + 1] = path end
   end
+  return list
+end
+
+-- What a run of this build, or else of the release build, took: seconds by file.
+local SECONDS = "/spec/seconds"
+
+local function read_seconds()
+  local seconds = {}
+  for _, dir in ipairs { "build", build } do
+    for path, n in (process.read(dir .. SECONDS) or ""):gmatch "(%S+) (%S+)\n" do seconds[path] = tonumber(n) end
+  end
+  return seconds
+end
+
+local function write_seconds(seconds)
+  local lines = {}
+  for path, n in pairs(seconds) do lines[#lines + 1] = ("%s %.1f\n"):format(path, n) end
+  table.sort(lines)
+  lfs.mkdir(build .. "/spec")
+  process.write(build .. SECONDS, table.concat(lines))
+end
+
+-- How a spec asks for the real API server.
+local ASKS = { "servers%.each%f[^%w_]", "servers%.only_real%f[^%w_]", "servers%.real%f[^%w_]", "widgets%.each%f[^%w_]" }
+local has_real = not options.fast and servers.assets() ~= nil
+
+local function needs_real(text)
+  for _, pattern in ipairs(ASKS) do
+    if text:find(pattern) then return has_real end
+  end
+  return false
+end
+
+-- Nothing is known of a new file: specs of whole processes take longer than others, and long ones longer than short ones.
+local function guess(path, text)
+  return (path:find "^spec/e2e/" and 5 or 0) + #text / 4000
+end
+
+local seconds = read_seconds()
+
+local function describe(path)
+  local text = process.read(path) or ""
+  return {
+    path = path,
+    seconds = seconds[path] or guess(path, text),
+    alone = ("\n" .. text):find "\n[-/* ]+alone: %S" ~= nil,
+    real = path:find "%.lua$" ~= nil and needs_real(text),
+  }
+end
+
+--- The files that are to run: those that may have company first, the longest first.
+local function plan()
+  local queue = {}
+  for _, path in ipairs(#options.files > 0 and options.files or all_files()) do queue[#queue + 1] = describe(path) end
+  table.sort(queue, function(a, b)
+    if a.alone ~= b.alone then return b.alone end
+    if a.seconds ~= b.seconds then return a.seconds > b.seconds end
+    return a.path < b.path
+  end)
+  return queue
 end
 
 -- ---------------------------------------------------------------- how to run it
 
-local cwd = process.run("pwd"):gsub("%s+$", "")
+local cwd = lfs.currentdir()
 -- A directory of this run, so that two runs of one checkout do not meet. What failed stays to be looked at.
 local tmp = process.run(("mkdir -p %s/tmp && mktemp -d %s/tmp/run.XXXXXX"):format(build, process.quote(cwd .. "/" .. build))):gsub("%s+$", "")
-local reports = tmp .. "/report"
+
+process.use_tmpdir(tmp)
 
 local env = {
   CMOCKA_MESSAGE_OUTPUT = "TAP",
@@ -63,17 +141,27 @@ local env = {
   KUBELUA = cwd .. "/" .. build .. "/kubelua",
   LUA_PATH_5_4 = "lua/?.lua;lua/?/init.lua;?.lua;spec/?.lua;;",
   LUA_CPATH_5_4 = build .. "/lua/?.so;;",
-  -- LeakSanitizer of gcc 12 stumbles over the thread-local storage of modules that were loaded late, unless it looks away.
-  ASAN_OPTIONS = "intercept_tls_get_addr=0:detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:exitcode=99:log_path=" .. reports,
-  UBSAN_OPTIONS = "print_stacktrace=1:halt_on_error=1:log_path=" .. reports,
   LSAN_OPTIONS = "report_objects=0:suppressions=" .. cwd .. "/spec/support/lsan.supp:print_suppressions=0",
-  TSAN_OPTIONS = "second_deadlock_stack=1:exitcode=99:suppressions=" .. cwd .. "/spec/support/tsan.supp:log_path=" .. reports,
 }
 
-local function environment()
-  local words = {}
-  for name, value in pairs(env) do words[#words + 1] = process.quote(name .. "=" .. value) end
-  return "env " .. table.concat(words, " ")
+-- Each file that runs has ports of its own (servers.free_port). Other checkouts may run specs, too: they hardly begin at the same.
+local PORTS = { first = 20000, count = 30, each = 400 }
+local first_block = math.random(0, PORTS.count - 1)
+
+local function ports(slot)
+  local from = PORTS.first + (first_block + slot) % PORTS.count * PORTS.each
+  return ("%d-%d"):format(from, from + PORTS.each - 1)
+end
+
+-- Variables of one file: its directory, the place of sanitizers' reports, ports and server.
+local function environment(job)
+  local t = { KL_TMP = job.tmp, KL_PORTS = ports(job.slot), KL_REAL_DIR = job.server and job.server.dir or "" }
+  for name, value in pairs(env) do t[name] = value end
+  -- LeakSanitizer of gcc 12 stumbles over the thread-local storage of modules that were loaded late, unless it looks away.
+  t.ASAN_OPTIONS = "intercept_tls_get_addr=0:detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:exitcode=99:log_path=" .. job.reports
+  t.UBSAN_OPTIONS = "print_stacktrace=1:halt_on_error=1:log_path=" .. job.reports
+  t.TSAN_OPTIONS = "second_deadlock_stack=1:exitcode=99:suppressions=" .. cwd .. "/spec/support/tsan.supp:log_path=" .. job.reports
+  return t
 end
 
 -- The sanitizers' shadow maps want addresses that a kernel with much randomisation may have given away.
@@ -86,18 +174,34 @@ end
 local interpreter = variant == "release" and "lua5.4" or build .. "/lua-host"
 
 local function command(path)
-  local limit = ("timeout -k 20 %d "):format(FILE_LIMIT[variant] or 600)
-  if path:find "%.c$" then
-    local program = path:gsub("^spec/", build .. "/spec/"):gsub("%.c$", "")
-    return limit .. plain_addresses .. program
-  end
-  return ("%s%s%s spec/support/busted.lua -o spec/support/tap.lua -v %s"):format(limit, plain_addresses, interpreter, process.quote(path))
+  local bound = ("timeout -k 20 %d %s"):format(limit, plain_addresses)
+  if path:find "%.c$" then return bound .. path:gsub("^spec/", build .. "/spec/"):gsub("%.c$", "") end
+  return ("%s%s spec/support/busted.lua -o spec/support/tap.lua -v %s"):format(bound, interpreter, process.quote(path))
+end
+
+-- Runs the command, then writes what the processor spent on it.
+local TIMED = '%s; code=$?; times >%s; exit $code'
+
+local function start(file, slot, server)
+  local job = { file = file, slot = slot, server = server, tmp = tmp .. "/" .. file.path:gsub("[/.]", "-"), began = wait.now() }
+  job.base = job.tmp .. ".run"
+  job.reports = job.tmp .. ".report"
+  job.times = job.tmp .. ".times"
+  job.process = process.spawn { "sh", "-c", TIMED:format(command(file.path), process.quote(job.times)),
+    base = job.base, log = job.base .. ".out", env = environment(job), name = file.path }
+  return job
+end
+
+-- Seconds that the processor spent on a job: the second line of the shell's `times`.
+local function processor_seconds(job)
+  local user_min, user, sys_min, sys = (process.read(job.times) or ""):match "\n(%d+)m([%d.]+)s (%d+)m([%d.]+)s"
+  return user and user_min * 60 + user + sys_min * 60 + sys or 0
 end
 
 -- ---------------------------------------------------------------- reading the result
 
 local total = { passed = 0, failed = 0, skipped = 0 }
-local failures, skips = {}, {}
+local failures, skips, spent = {}, {}, {}
 
 local function read_tap(text)
   local n = { passed = 0, failed = 0, skipped = 0, planned = false }
@@ -114,14 +218,14 @@ local function read_tap(text)
   return n
 end
 
--- ThreadSanitizer could not place memory of its own, once in some ten thousand processes: it has found nothing, and the spec that started the process
--- decides whether it was missed.
+-- ThreadSanitizer could not place memory of its own, once in some ten thousand processes: it has found nothing, and the spec
+-- that started the process decides whether it was missed.
 local NO_ROOM = "ERROR: ThreadSanitizer failed to allocate 0x%x+ %(%d+%) bytes at address"
 
 -- What sanitizers wrote, from this file's processes.
-local function take_reports()
+local function take_reports(job)
   local parts = {}
-  for _, path in ipairs(find("ls " .. process.quote(reports) .. ".* 2>/dev/null")) do
+  for _, path in ipairs(find("ls " .. process.quote(job.reports) .. ".* 2>/dev/null")) do
     local text = process.read(path)
     if text:find(NO_ROOM) and not text:find "WARNING: ThreadSanitizer" then
       io.stderr:write("run.lua: a process ended at once, not counted: ", text)
@@ -135,54 +239,41 @@ end
 
 -- Lines about values left behind, from the file's own process and from the logs of those that it started.
 local LEAK = "kubelua: leak:"
-local function find_leaks(out)
+local function find_leaks(job, out)
   local lines = {}
-  local logs = process.run(("grep -rhs %s %s --include='*.log'"):format(process.quote("^" .. LEAK), process.quote(env.KL_TMP)))
+  local logs = process.run(("grep -rhs %s %s --include='*.log'"):format(process.quote("^" .. LEAK), process.quote(job.tmp)))
   for line in (out .. "\n" .. logs):gmatch "[^\n]+" do
     if line:sub(1, #LEAK) == LEAK then lines[#lines + 1] = line end
   end
   return #lines > 0 and table.concat(lines, "\n") or nil
 end
 
-local stop_real
-local function needs_real(path)
-  if options.fast or stop_real ~= nil or not path:find "%.lua$" then return false end
-  return (process.read(path) or ""):find("support.servers", 1, true) ~= nil
-end
-
-local function start_real()
-  local servers = require "support.servers"
-  stop_real = false
-  if not servers.assets() then return end
-  local ok, dir, stop = pcall(servers.start_shared)
-  if ok then
-    env.KL_REAL_DIR, stop_real = dir, stop
-  else
-    io.stderr:write("run.lua: the real API server did not start: " .. tostring(dir) .. "\n")
+-- Why a file failed that no test of it explains, or nil.
+local function trouble(job, out, code, n)
+  local report, leaks = take_reports(job), find_leaks(job, out)
+  if code == 124 or code == 137 then return ("still running after %d s"):format(limit) end
+  if report then return "a sanitizer reports:\n" .. report end
+  if leaks then return "values were alive at the end:\n" .. leaks end
+  if code ~= 0 and n.failed == 0 then return ("exit status %s"):format(code) end
+  if not n.planned and n.passed + n.failed > 0 then return "it ended in the middle" end
+  if n.passed + n.failed + n.skipped > 0 then return nil end
+  if job.file.path:find "%.c$" and code == 0 then
+    n.passed = 1
+    return nil
   end
+  -- Without the real API server a file that needs it has nothing to say.
+  return not options.fast and "no test in it ran" or nil
 end
 
-local function run(path)
-  if needs_real(path) then start_real() end
-  env.KL_TMP = tmp .. "/" .. path:gsub("[/.]", "-")
-  local start = os.time()
-  local out, code = process.run(environment() .. " " .. command(path))
+local function finish(job)
+  local path, out, code = job.file.path, process.read(job.base .. ".out") or "", job.process:wait(1)
+  local took, processor = wait.now() - job.began, processor_seconds(job)
   local n = read_tap(out)
-  local report, leaks = take_reports(), find_leaks(out)
-  local why
-  if code == 124 or code == 137 then why = ("still running after %d s"):format(FILE_LIMIT[variant] or 600)
-  elseif report then why = "a sanitizer reports:\n" .. report
-  elseif leaks then why = "values were alive at the end:\n" .. leaks
-  elseif code ~= 0 and n.failed == 0 then why = ("exit status %s"):format(code)
-  elseif not n.planned and n.passed + n.failed > 0 then why = "it ended in the middle"
-  elseif n.passed + n.failed + n.skipped == 0 then
-    -- Without the real API server a file that needs it has nothing to say.
-    if path:find "%.c$" and code == 0 then n.passed = 1 elseif not options.fast then why = "no test in it ran" end
-  end
+  local why = trouble(job, out, code, n)
   if why then n.failed = n.failed + 1 end
   for key in pairs(total) do total[key] = total[key] + n[key] end
-  print(("%-7s %s  %d passed%s%s  %d s"):format(n.failed > 0 and "FAILED" or "ok", path, n.passed,
-    n.failed > 0 and (", %d failed"):format(n.failed) or "", n.skipped > 0 and (", %d skipped"):format(n.skipped) or "", os.time() - start))
+  print(("%-7s %s  %d passed%s%s  %.1f s"):format(n.failed > 0 and "FAILED" or "ok", path, n.passed,
+    n.failed > 0 and (", %d failed"):format(n.failed) or "", n.skipped > 0 and (", %d skipped"):format(n.skipped) or "", took))
   if n.failed > 0 then
     local text = ("---- %s%s\n%s"):format(path, why and ": " .. why or "", out)
     failures[#failures + 1] = text
@@ -190,20 +281,115 @@ local function run(path)
   end
   if options.verbose then print(out) end
   io.stdout:flush()
+  spent[#spent + 1] = { path = path, took = took, processor = processor }
+  seconds[path] = took
 end
 
-for _, path in ipairs(files) do run(path) end
-if stop_real then pcall(stop_real) end
+-- ---------------------------------------------------------------- side by side
+
+local LOOK = 0.02           -- seconds between two looks at what runs
+local SERVER_LOOK = 0.5     -- seconds between two questions to a real API server that starts
+local SERVER_LIMIT = 120    -- seconds until it answers
+
+-- One real API server for each file that may use one at the same time. They start while files run that need none.
+local function start_servers(queue)
+  local wanted, list = 0, {}
+  for _, file in ipairs(queue) do
+    if file.real then wanted = wanted + 1 end
+  end
+  for i = 1, math.min(wanted, jobs) do
+    local ok, server = pcall(servers.begin_shared, ports(jobs + i))
+    list[i] = { starting = true, server = ok and server, why = not ok and server, began = wait.now(), looked = 0 }
+  end
+  return list
+end
+
+-- Whether a server that starts is there; why not, where it never will be.
+local function look_at(real)
+  if not real.server then return false, real.why end
+  local ok, ready = pcall(real.server.ready)
+  if not ok then return false, ("%s\n%s"):format(ready, real.server.story()) end
+  if not ready and wait.now() - real.began > SERVER_LIMIT then return false, "it does not answer\n" .. real.server.story() end
+  return ready
+end
+
+-- An API server that no file uses. One that did not start counts as one without a directory: the file begins its own, and shows
+-- what is wrong.
+local function idle_server(reals)
+  for _, real in ipairs(reals) do
+    if real.starting and wait.now() - real.looked > SERVER_LOOK then
+      local ready, why = look_at(real)
+      real.looked = wait.now()
+      real.starting = not ready and not why
+      real.dir = ready and real.server.dir
+      if why then io.stderr:write("run.lua: the real API server did not start: " .. tostring(why) .. "\n") end
+    end
+    if not real.starting and not real.busy then return real end
+  end
+  return nil
+end
+
+-- The next file that may start now, taken out of the queue, and its server; nil where all that is left must wait.
+local function next_file(queue, running, reals)
+  local server = idle_server(reals)
+  for i, file in ipairs(queue) do
+    local free = server or not file.real
+    if file.alone then free = free and running == 0 and i == 1 end
+    if free then return table.remove(queue, i), file.real and server or nil end
+  end
+  return nil
+end
+
+local function run_all(queue)
+  local reals, slots, running, alone = start_servers(queue), {}, 0, false
+  repeat
+    for slot = 1, jobs do
+      local job = slots[slot]
+      if job and not job.process:alive() then
+        finish(job)
+        if job.server then job.server.busy = false end
+        slots[slot], running, alone = nil, running - 1, false
+      end
+      if not slots[slot] and not alone then
+        local file, server = next_file(queue, running, reals)
+        if file then
+          if server then server.busy = true end
+          slots[slot], running, alone = start(file, slot, server), running + 1, file.alone
+        end
+      end
+    end
+    wait.pause(LOOK)
+  until #queue == 0 and running == 0
+  for _, real in ipairs(reals) do
+    if real.server then real.server.discard() end
+  end
+end
+
+local SLOWEST = 20
+local function print_slowest()
+  if #spent <= SLOWEST then return end
+  table.sort(spent, function(a, b) return a.took > b.took end)
+  print(("\n==== the slowest %d of %d files: seconds, and seconds of the processor:"):format(SLOWEST, #spent))
+  for i = 1, SLOWEST do print(("%7.1f %7.1f  %s"):format(spent[i].took, spent[i].processor, spent[i].path)) end
+end
+
+local queue = plan()
+local count = #queue
+local began = wait.now()
+run_all(queue)
+write_seconds(seconds)
 if total.failed == 0 then process.run("rm -rf " .. process.quote(tmp)) end
 
-if #failures > 0 and #files > 1 then
-  print(("\n==== %d of %d files failed:"):format(#failures, #files))
+print_slowest()
+if #failures > 0 and count > 1 then
+  print(("\n==== %d of %d files failed:"):format(#failures, count))
   for _, text in ipairs(failures) do print((text:match "^[^\n]*")) end
 end
 if #skips > 0 then
   print "\n==== SKIPPED, so this run proves less than it could:"
   for _, why in ipairs(skips) do print("  " .. why) end
 end
-if #files == 0 then print "no specs found" end
+if count == 0 then print "no specs found" end
+if count > 1 then print(("\n%d files in %.0f s, %d side by side"):format(count, wait.now() - began, jobs)) end
 print(("%d passed, %d failed%s"):format(total.passed, total.failed, total.skipped > 0 and (", %d skipped"):format(total.skipped) or ""))
-os.exit(total.failed == 0 and #files > 0, true)
+os.exit(total.failed == 0 and count > 0, true)

@@ -62,7 +62,15 @@ local function sh(what, command)
   return out
 end
 
--- A TCP port nobody listens on, below the kernel's ephemeral range.
+-- Ports below the kernel's ephemeral range; the runner gives each file that runs some of its own, so that two that run side by side
+-- never take the same one before somebody listens there.
+local function port_range(words)
+  local from, to = (words or "20000-31999"):match "^(%d+)-(%d+)$"
+  return { from = tonumber(from), to = tonumber(to) }
+end
+local range = port_range(os.getenv "KL_PORTS")
+
+-- A TCP port of ours that nobody listens on.
 local given = {}
 local function free_port()
   local used = {}
@@ -70,7 +78,7 @@ local function free_port()
     for hex in (process.read(path) or ""):gmatch "\n%s*%d+: %x+:(%x%x%x%x)" do used[tonumber(hex, 16)] = true end
   end
   local port
-  repeat port = math.random(20000, 32000) until not used[port] and not given[port]
+  repeat port = math.random(range.from, range.to) until not used[port] and not given[port]
   given[port] = true
   return port
 end
@@ -197,8 +205,8 @@ local function attach(self, dir)
   return self
 end
 
--- `which`: nil, "oldest" or "newest"
-local function start_real(which)
+-- Its processes begin; boot() waits until it answers. `which`: nil, "oldest" or "newest".
+local function begin_real(which)
   local assets = assert(M.assets())
   local apiserver = which and assert(M.version(which)) or assets .. "/kube-apiserver"
   local dir = process.tmpname ".real"
@@ -214,7 +222,7 @@ local function start_real(which)
   local etcd = process.spawn { assets .. "/etcd", "--data-dir", dir .. "/etcd", "--listen-client-urls", etcd_url,
     "--advertise-client-urls", etcd_url, "--listen-peer-urls", "http://127.0.0.1:" .. peer, "--unsafe-no-fsync", "--log-level", "error" }
   self.children = { etcd }
-  function self.boot()
+  function self.launch()
     self.api = process.spawn { apiserver, "--etcd-servers", etcd_url, "--bind-address", "127.0.0.1",
       "--secure-port", port, "--tls-cert-file", dir .. "/server.crt", "--tls-private-key-file", dir .. "/server.key",
       "--client-ca-file", dir .. "/ca.crt", "--token-auth-file", dir .. "/tokens.csv", "--authorization-mode", "RBAC",
@@ -223,14 +231,22 @@ local function start_real(which)
       -- No controller manager here makes service accounts, and the priority machinery would count against busy specs.
       "--disable-admission-plugins", "ServiceAccount", "--enable-priority-and-fairness=false", "--cert-dir", dir }
     self.children[2] = self.api
-    local ok, why = pcall(wait.until_true, 60, "kube-apiserver is ready", function()
-      assert(self.api:alive(), "it ended")
-      return http_ok(self, "/readyz") and http_ok(self, "/api/v1/namespaces/default")
-    end)
-    if not ok then
-      error(("kube-apiserver did not start: %s\netcd:\n%s\nkube-apiserver:\n%s"):format(why, etcd:log(), self.api:log():sub(-4000)), 0)
-    end
   end
+  function self.ready()
+    assert(self.api:alive(), "it ended")
+    return http_ok(self, "/readyz") and http_ok(self, "/api/v1/namespaces/default")
+  end
+  function self.story() return ("etcd:\n%s\nkube-apiserver:\n%s"):format(etcd:log(), self.api:log():sub(-4000)) end
+  function self.boot()
+    self.launch()
+    local ok, why = pcall(wait.until_true, 60, "kube-apiserver is ready", self.ready)
+    if not ok then error(("kube-apiserver did not start: %s\n%s"):format(why, self.story()), 0) end
+  end
+  return self
+end
+
+local function start_real(which)
+  local self = begin_real(which)
   self.boot()
   return self
 end
@@ -264,10 +280,16 @@ function M.real(opts)
   return self
 end
 
---- What the runner hands to its spec processes: starts the shared one and returns its directory; `stop` ends it.
-function M.start_shared()
-  local self = start_real()
-  return self.dir, function() self:stop() end
+--- What the runner lends to its spec processes: a real server that begins to start. dir is its directory; ready() says whether
+-- it answers, and raises when it ended; story() is its logs; discard() ends it. `ports` ("FROM-TO"): where it listens.
+function M.begin_shared(ports)
+  range = port_range(ports)
+  local self = begin_real()
+  self.launch()
+  function self.discard()
+    for i = #self.children, 1, -1 do self.children[i]:kill() end
+  end
+  return self
 end
 
 -- ---------------------------------------------------------------- a node behind it

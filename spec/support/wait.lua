@@ -27,6 +27,9 @@ function M.until_true(seconds, what, fn)
   end
 end
 
+--- Lets others run for that many seconds. For a runner's loop: specs use until_true.
+M.pause = system.sleep
+
 --- Seconds on a clock that only runs forward.
 function M.now() return system.monotime() end
 

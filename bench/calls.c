@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/sync.h"
 #include "figures.h"
-#include "net/client.h"
+#include "client/client.h"
 
 #define OBJECTS 100
 

@@ -17,7 +17,7 @@
 
 #include "base/mem.h"
 #include "figures.h"
-#include "run/manager.h"
+#include "manager/manager.h"
 #ifdef BENCH_LUA
 #include "program.h"
 #endif

@@ -17,7 +17,7 @@
 #include "cache/informer.h"
 #include "figures.h"
 #include "model/object.h"
-#include "model/stream.h"
+#include "wire/stream.h"
 #include "podlist.h"
 
 #define PIECE ((size_t)64 << 10)
@@ -261,7 +261,7 @@ static const kl_value *pass_known(void *arg, const char *ns, size_t nslen, const
     return S.sink.known(S.sink.arg, ns, nslen, name, namelen);
 }
 
-/* As the client opens it (core/run/source.c). */
+/* As the client opens it (core/informers/source.c). */
 static void open_stream(bool watch)
 {
     kl_stream_handler h = { .item = pass_item, .event = pass_event, .known = S.sink.known ? pass_known : NULL,

@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "figures.h"
-#include "model/stream.h"
+#include "wire/stream.h"
 #include "podlist.h"
 
 #define PASSES 3

@@ -7,8 +7,8 @@
 
 #include "lkl.h"
 #include "cache/informer.h"
-#include "model/draft.h"
-#include "model/path.h"
+#include "value/draft.h"
+#include "value/path.h"
 
 /* A path that a view was called with lately: the text as Lua keeps it (by address), and the box of what it means. */
 typedef struct lkl__recent { const char *text; const lkl_box *path; } lkl__recent;

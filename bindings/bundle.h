@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include "base/buf.h"
 #include "base/err.h"
-#include "model/value.h"
+#include "value/value.h"
 
 typedef struct lkl_source {
     char *module;              /* "batchresource", "a.b"; "" for the script */

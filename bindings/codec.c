@@ -4,7 +4,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "border.h"
-#include "model/yaml.h"
+#include "value/yaml.h"
 
 static void free_buf(void *ptr)
 {

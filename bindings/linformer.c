@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "cache/indexer.h"
 #include "model/selector.h"
-#include "run/informers.h"
+#include "informers/informers.h"
 
 /* The informers of one factory. Kept by the boxes that know it. State's thread. */
 typedef struct lkl_set {

@@ -7,8 +7,8 @@
 
 #include <lauxlib.h>
 #include <lua.h>
-#include "model/value.h"
-#include "net/client.h"
+#include "value/value.h"
+#include "client/client.h"
 #include "run/reconciler.h"
 
 /* Gives any lua_State the API: pushes the module table of kubelua.core (what `require "kubelua.core"` returns). */

@@ -8,10 +8,10 @@
 #include "border.h"
 #include "model/names.h"
 #include "model/object.h"
-#include "model/patch.h"
-#include "model/share.h"
-#include "server/kinds.h"
-#include "server/smp.h"
+#include "value/patch.h"
+#include "value/share.h"
+#include "schema/kinds.h"
+#include "schema/smp.h"
 
 /* --- patches ---------------------------------------------------------------------------------------------------------------- */
 

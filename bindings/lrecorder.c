@@ -3,7 +3,7 @@
  * A client that is closed first makes the recorder tell what it has and leave; its userdata then only says so. */
 #include "post.h"
 #include "base/mem.h"
-#include "run/recorder.h"
+#include "events/recorder.h"
 
 /* What the end of a program, or of a client, may take. */
 #define FLUSH_MAX KL_SECONDS(2)

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/suggest.h"
-#include "model/patch.h"
+#include "value/patch.h"
 #include "program.h"
 #include "stage.h"
 

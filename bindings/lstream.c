@@ -1,4 +1,4 @@
-/* lstream.c - sessions (net/session.h) for any Lua state: begun, read and written in slices, so that ^C and other hooks keep their say.
+/* lstream.c - sessions (session/session.h) for any Lua state: begun, read and written in slices, so that ^C and other hooks keep their say.
  *
  *   client:session{...} --> s:read() --> false (nothing yet), channel and bytes ..., then nil and the exit status, or a raised error
  *
@@ -7,8 +7,8 @@
 #include "post.h"
 #include "stream.h"
 #include "base/mem.h"
-#include "net/forward.h"
-#include "net/session.h"
+#include "session/forward.h"
+#include "session/session.h"
 
 #define READ_SIZE ((size_t)64 << 10)
 #define WORDS_MAX 1024

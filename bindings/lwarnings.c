@@ -1,6 +1,6 @@
 /* lwarnings.c - what the API server warned of: kept by the client's threads, read by the state when it likes.
  *
- * At most WARNINGS_MAX wait; of more only the number is known. The client tells each text once (net/client.h), so who reads
+ * At most WARNINGS_MAX wait; of more only the number is known. The client tells each text once (client/client.h), so who reads
  * now and then misses nothing. */
 #include <string.h>
 #include "post.h"

@@ -1,4 +1,4 @@
--- pages.lua DIR - prints C source that carries the files of the dashboard (run/dashboard.h).
+-- pages.lua DIR - prints C source that carries the files of the dashboard (control/dashboard.h).
 
 local dir = assert(arg[1], "usage: lua5.4 pages.lua DIR")
 

@@ -7,7 +7,7 @@
 #ifndef LKL_POST_H
 #define LKL_POST_H
 
-#include "net/config.h"
+#include "auth/config.h"
 #include "base/sync.h"
 #include "border.h"
 

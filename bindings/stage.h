@@ -5,8 +5,8 @@
 #define LKL_STAGE_H
 
 #include "base/sync.h"
-#include "net/call_webhook.h"
-#include "run/turns.h"
+#include "client/call_webhook.h"
+#include "manager/turns.h"
 #include "run/worker.h"
 #include "server/server.h"
 

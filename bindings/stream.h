@@ -3,7 +3,7 @@
 #define LKL_STREAM_H
 
 #include "border.h"
-#include "net/session.h"
+#include "session/session.h"
 
 extern const lkl_class lkl__session_class, lkl__forward_class;
 int lkl__client_session(lua_State *L);                  /* client:session(options) */

@@ -1,14 +1,14 @@
 /* kubelua.h - the C API of kubelua: a Kubernetes client, caches, and a controller runtime.
  *
- *   kl_config_load        where the cluster is and who we are            net/config.h
- *   kl_client_new         requests, discovery, streams                   net/client.h
- *   kl_session_start      logs, exec, attach, ports of pods              net/session.h, net/forward.h
- *   kl_informers_new      shared informers without a manager             run/informers.h
- *   kl_manager_new        caches, queues, workers, election, metrics     run/manager.h
+ *   kl_config_load        where the cluster is and who we are            auth/config.h
+ *   kl_client_new         requests, discovery, streams                   client/client.h
+ *   kl_session_start      logs, exec, attach, ports of pods              session/session.h, session/forward.h
+ *   kl_informers_new      shared informers without a manager             informers/informers.h
+ *   kl_manager_new        caches, queues, workers, election, metrics     manager/manager.h
  *   kl_program_of_function  a controller out of one C function           run/function.h
  *   kl_program_ops        the same with many keys in flight per worker   run/reconciler.h
  *   kl_server_start       the embedded API server                        server/server.h
- *   kl_value_*            immutable JSON values, shared by reference     model/value.h
+ *   kl_value_*            immutable JSON values, shared by reference     value/value.h
  *
  * Who owns what is in the verb: new/free, init/fini, ref/unref; lookup gives a reference, get borrows. What can fail returns a
  * kl_status and tells the story in a kl_err. Every header says which threads may call it. The library never prints, never
@@ -28,23 +28,23 @@
 #include "cache/informer.h"
 #include "cache/ttl.h"
 #include "model/object.h"
-#include "model/patch.h"
-#include "model/path.h"
+#include "value/patch.h"
+#include "value/path.h"
 #include "model/quantity.h"
 #include "model/resource.h"
 #include "model/schema.h"
 #include "model/selector.h"
 #include "model/time.h"
-#include "model/value.h"
-#include "model/yaml.h"
-#include "net/client.h"
-#include "net/config.h"
-#include "net/forward.h"
-#include "net/session.h"
+#include "value/value.h"
+#include "value/yaml.h"
+#include "client/client.h"
+#include "auth/config.h"
+#include "session/forward.h"
+#include "session/session.h"
 #include "queue/workqueue.h"
 #include "run/function.h"
-#include "run/informers.h"
-#include "run/manager.h"
+#include "informers/informers.h"
+#include "manager/manager.h"
 #include "run/reconciler.h"
 #include "server/server.h"
 

@@ -5,8 +5,8 @@
  * A worker without a thread runs the same objects again and again, each woken by an event of itself. Both have the tally, which is always there. */
 #include "base/mem.h"
 #include "program.h"
-#include "run/flight.h"
-#include "run/tally.h"
+#include "observe/flight.h"
+#include "observe/tally.h"
 #include "run/worker.h"
 #include "stepped.h"
 

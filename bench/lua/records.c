@@ -7,8 +7,8 @@
 
 #include "base/mem.h"
 #include "program.h"
-#include "run/record.h"
-#include "run/replay.h"
+#include "lab/record.h"
+#include "lab/replay.h"
 #include "run/worker.h"
 #include "stepped.h"
 

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "program.h"
 #include "run/run_impl.h"
-#include "run/shadow_run.h"
+#include "lab/shadow_run.h"
 #include "stepped.h"
 
 #define ROUNDS 20              /* of all of them, in one turn of a way */

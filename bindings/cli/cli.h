@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include "base/clock.h"
 #include "base/err.h"
-#include "net/config.h"
-#include "run/manager.h"
+#include "auth/config.h"
+#include "manager/manager.h"
 
 /* CLI_INT: 1 to 10000. CLI_COUNT: 0 and more. CLI_MAYBE: a text that may be left out ("--x" gives "", "--x=v" gives v). */
 typedef enum cli_type { CLI_FLAG, CLI_STRING, CLI_INT, CLI_DURATION, CLI_SIZE, CLI_LIST, CLI_COUNT, CLI_MAYBE } cli_type;

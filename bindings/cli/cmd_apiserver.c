@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "embedded.h"
-#include "net/call_webhook.h"
+#include "client/call_webhook.h"
 
 /* Of the one server that a process has. */
 static kl_webhook_caller *caller;

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "cli.h"
 #include "model/time.h"
-#include "run/replay.h"
+#include "lab/replay.h"
 
 /* Differing writes of one run that are told; the rest is counted. */
 #define CHANGES_MAX 20

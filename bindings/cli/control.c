@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/sync.h"
 #include "base/unixsock.h"
-#include "net/http.h"
+#include "http/http.h"
 
 #define ANSWER_TIMEOUT 30
 /* Caches may be asked for whole kinds. */

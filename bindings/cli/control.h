@@ -1,11 +1,11 @@
-/* control.h - the control socket (run/control.h) from both ends: of `kubelua run`, and of the commands that talk to it. */
+/* control.h - the control socket (control/control.h) from both ends: of `kubelua run`, and of the commands that talk to it. */
 #ifndef KL_CLI_CONTROL_H
 #define KL_CLI_CONTROL_H
 
 #include <lua.h>
 
 #include "cli.h"
-#include "run/control.h"
+#include "control/control.h"
 
 /* Tells GET /v1/ of the command and its scripts. */
 kl_control *cli_control_new(const char *command, const cli_list *scripts);

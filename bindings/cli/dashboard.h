@@ -2,7 +2,7 @@
 #ifndef KL_CLI_DASHBOARD_H
 #define KL_CLI_DASHBOARD_H
 
-#include "run/dashboard.h"
+#include "control/dashboard.h"
 
 extern const kl_dashboard_file cli_dashboard_files[];
 /* Serves it there. The exit status, after a message; 0 with *out NULL when `listen` is NULL. token_file NULL: read-only. */

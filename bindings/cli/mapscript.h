@@ -4,7 +4,7 @@
 #define KL_CLI_MAPSCRIPT_H
 
 #include "cli.h"
-#include "run/informers.h"
+#include "informers/informers.h"
 
 typedef struct cli_mapscript cli_mapscript;
 

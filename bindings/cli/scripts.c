@@ -12,8 +12,8 @@
 #include "base/sync.h"
 #include "base/texts.h"
 #include "mapscript.h"
-#include "run/record.h"
-#include "run/spec_diff.h"
+#include "lab/record.h"
+#include "controller/spec_diff.h"
 
 typedef struct script {
     const char *path;          /* as the process was given it */

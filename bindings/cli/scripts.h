@@ -3,7 +3,7 @@
 #define KL_CLI_SCRIPTS_H
 
 #include "cli.h"
-#include "run/control.h"
+#include "control/control.h"
 
 typedef struct cli_scripts cli_scripts;
 

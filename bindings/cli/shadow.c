@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/sync.h"
 #include "base/texts.h"
-#include "run/shadow.h"
+#include "lab/shadow.h"
 
 struct cli_shadow {
     kl_manager *m;

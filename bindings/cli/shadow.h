@@ -1,9 +1,9 @@
-/* shadow.h - a candidate beside the scripts of `run` and `dev` (run/shadow.h): loaded from a file, followed when that changes, promoted. */
+/* shadow.h - a candidate beside the scripts of `run` and `dev` (lab/shadow.h): loaded from a file, followed when that changes, promoted. */
 #ifndef KL_CLI_SHADOW_H
 #define KL_CLI_SHADOW_H
 
 #include "cli.h"
-#include "run/control.h"
+#include "control/control.h"
 
 typedef struct cli_shadow cli_shadow;
 

@@ -18,7 +18,7 @@
 #include "base/epoch.h"
 #include "base/sync.h"
 #include "cache/indexer.h"
-#include "model/path.h"
+#include "value/path.h"
 
 #define KL__NONE UINT32_MAX                   /* no number */
 

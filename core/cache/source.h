@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 #include "base/clock.h"
-#include "model/value.h"
+#include "value/value.h"
 
 typedef struct kl_list_request {
     const char *rv;                /* NULL or "" = unset (consistent), "0" = any */

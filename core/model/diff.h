@@ -5,7 +5,7 @@
 #ifndef KL_MODEL_DIFF_H
 #define KL_MODEL_DIFF_H
 
-#include "model/value.h"
+#include "value/value.h"
 
 /* `path` as in path.h, but an element of a named list is [its name]; borrowed, like the values. NULL: absent. */
 typedef void kl_diff_fn(void *arg, const char *path, const kl_value *was, const kl_value *is);

@@ -2,7 +2,7 @@
 #ifndef KL_MODEL_MERGELIST_H
 #define KL_MODEL_MERGELIST_H
 
-#include "model/value.h"
+#include "value/value.h"
 
 #define KL_MERGE_KEYS_MAX 3
 typedef struct kl_merge_keys {

@@ -4,7 +4,7 @@
 #ifndef KL_MODEL_OBJECT_H
 #define KL_MODEL_OBJECT_H
 
-#include "model/value.h"
+#include "value/value.h"
 #include "base/clock.h"
 
 const char *kl_object_api_version(const kl_value *o);

@@ -5,7 +5,7 @@
 #ifndef KL_MODEL_OWNERSHIP_H
 #define KL_MODEL_OWNERSHIP_H
 
-#include "model/value.h"
+#include "value/value.h"
 
 typedef struct kl_application {
     const kl_value *base;              /* NULL: there is no such object */

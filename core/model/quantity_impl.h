@@ -2,7 +2,7 @@
 #ifndef KL_MODEL_QUANTITY_IMPL_H
 #define KL_MODEL_QUANTITY_IMPL_H
 
-#include "model/bignum.h"
+#include "value/bignum.h"
 #include "model/quantity.h"
 
 /* The amount is m * 10^scale, where m is `value` or, when `big`, `n`. The two forms are part of the behaviour (they round

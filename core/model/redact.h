@@ -5,7 +5,7 @@
 #ifndef KL_MODEL_REDACT_H
 #define KL_MODEL_REDACT_H
 
-#include "model/value.h"
+#include "value/value.h"
 
 typedef struct kl_redaction { unsigned char key[16]; } kl_redaction;
 

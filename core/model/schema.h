@@ -6,7 +6,7 @@
 #ifndef KL_MODEL_SCHEMA_H
 #define KL_MODEL_SCHEMA_H
 
-#include "model/value.h"
+#include "value/value.h"
 
 typedef struct kl_schema kl_schema;
 

@@ -2,7 +2,7 @@
 #ifndef KL_MODEL_SELECTOR_H
 #define KL_MODEL_SELECTOR_H
 
-#include "model/value.h"
+#include "value/value.h"
 
 typedef struct kl_selector kl_selector;            /* label selector */
 

@@ -4,7 +4,7 @@
 #ifndef KL_MODEL_STRATEGIC_H
 #define KL_MODEL_STRATEGIC_H
 
-#include "model/value.h"
+#include "value/value.h"
 
 /* patch applied to doc (NULL: absent), a new reference. `builtin`: see kl_merge_keys_of. */
 const kl_value *kl_strategic_apply(const kl_value *doc, const kl_value *patch, bool builtin);

@@ -4,7 +4,7 @@
 #ifndef KL_RUN_CAUSE_H
 #define KL_RUN_CAUSE_H
 
-#include "model/value.h"
+#include "value/value.h"
 #include "queue/workqueue.h"
 
 typedef enum kl_why {

@@ -16,7 +16,7 @@
 #include "base/sha1.h"
 #include "base/sync.h"
 #include "model/object.h"
-#include "model/patch.h"
+#include "value/patch.h"
 
 #define OBJECTS_MAX 65536
 /* As many applies of one object as one controller makes: the object, its status, and another manager of each. */

@@ -13,7 +13,7 @@
 #ifndef KL_RUN_ELIDE_H
 #define KL_RUN_ELIDE_H
 
-#include "net/client.h"
+#include "client/client.h"
 
 typedef struct kl_elide kl_elide;
 typedef struct kl_elide_write kl_elide_write;

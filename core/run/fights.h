@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 #include "base/clock.h"
-#include "model/value.h"
+#include "value/value.h"
 
 /* So many runs in a row are no convergence any more; slower ones than that, on average, harm nobody. */
 #define KL_FIGHTS_LOOP_RUNS 20

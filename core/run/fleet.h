@@ -6,8 +6,8 @@
 #ifndef KL_RUN_FLEET_H
 #define KL_RUN_FLEET_H
 
-#include "net/client.h"
-#include "run/door.h"
+#include "client/client.h"
+#include "election/door.h"
 
 typedef struct kl_fleet kl_fleet;
 

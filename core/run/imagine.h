@@ -1,9 +1,5 @@
-/* imagine.h - runs whose writes are not sent: each is answered by what would come of it (run/simulate.h), and the run's later reads see it (run/view.h).
- *
- *   what is the object now? the run's own writes -> the cache, where that has all of it -> the server
- *   what would it be?       simulated, or (ask) the server's own word with dryRun=All
- *
- * Live reads go to the server, and show the run's own writes, too. Other clusters' objects are simulated likewise, but not remembered. */
+/* imagine.h - what a worker needs to know of runs whose writes are not sent: each is answered by what would come of it, and the
+ * run's later reads see it. controller/dry_writes.h does it. */
 #ifndef KL_RUN_IMAGINE_H
 #define KL_RUN_IMAGINE_H
 
@@ -27,8 +23,18 @@ typedef struct kl_recalled {           /* the caller has it: body a reference, e
     kl_err err;
 } kl_recalled;
 
+/* How it is done (controller/dry_writes.h has the one implementation): the runs' room does not know the caches. Worker thread. */
+typedef struct kl_imagine_ops {
+    /* The call of such a run; at KL_FLEET_NONE: of its own cluster. As kl_door_write. */
+    uint64_t (*submit)(kl_run *r, const kl_op *op, size_t at, kl_reply_fn *done, void *arg);
+    /* The caches as the run sees them over `of`, which outlives it; the caller frees it with view_free. */
+    kl_reader *(*view)(kl_run *r, kl_reader *of);
+    void (*view_free)(kl_reader *view);            /* NULL is fine */
+} kl_imagine_ops;
+
 /* Of a worker's owner, which it outlives. Any thread, unless said otherwise. */
 typedef struct kl_imagination {
+    const kl_imagine_ops *ops;
     bool ask;                          /* the server is asked what it would do */
     /* One write, as it is answered. May be NULL. */
     void (*wrote)(void *arg, const kl_imagined *x);

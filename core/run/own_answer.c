@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 #include "model/object.h"
-#include "model/path.h"
+#include "value/path.h"
 #include "run/own_impl.h"
 
 static bool same_resource(const kl_resource *a, const kl_resource *b)

@@ -14,9 +14,9 @@
 #define KL_RUN_OWN_WRITES_H
 
 #include "cache/informer.h"
-#include "net/client.h"
+#include "client/client.h"
 #include "queue/workqueue.h"
-#include "run/metrics.h"
+#include "metrics/metrics.h"
 
 /* How long a key waits at most. The event of a write comes within milliseconds of its answer; what has not come after this is a watch in trouble. */
 #define KL_OWN_WRITES_DEFAULT KL_SECONDS(5)

@@ -112,3 +112,17 @@ void kl_webhook_spec_fini(kl_webhook_spec *s)
     kl_value_unref(s->entry);
     *s = (kl_webhook_spec){0};
 }
+
+const char *kl_result_name(kl_result_kind k)
+{
+    switch (k) {
+    case KL_RESULT_DONE: return "done";
+    case KL_RESULT_AFTER: return "after";
+    case KL_RESULT_REQUEUE: return "requeue";
+    case KL_RESULT_RETRY: return "retry";
+    case KL_RESULT_CONFLICT: return "conflict";
+    case KL_RESULT_ERROR: return "error";
+    case KL_RESULT_FAIL: return "fail";
+    }
+    return "done";
+}

@@ -14,11 +14,11 @@
 #include "base/log.h"
 #include "base/trace.h"
 #include "cache/informer.h"
-#include "net/client.h"
+#include "client/client.h"
 #include "run/cause.h"
 #include "run/fleet.h"
-#include "run/metrics.h"
-#include "run/news.h"
+#include "metrics/metrics.h"
+#include "events/news.h"
 #include "run/spec.h"
 
 typedef struct kl_program kl_program;
@@ -94,7 +94,7 @@ void *kl_run_user(const kl_run *r);                       /* the program's own p
 void kl_run_set_user(kl_run *r, void *user);
 bool kl_run_owns(const kl_run *r, const char *kind);      /* kind is in `owns` */
 
-/* Begin something, then return KL_RUN_WAITING. Writes go through the door (run/door.h). Fields of op are copied. When
+/* Begin something, then return KL_RUN_WAITING. Writes go through the door (election/door.h). Fields of op are copied. When
  * op->field_manager is NULL the controller's name is used; when default_ns is NULL, the run's namespace. */
 void kl_run_call(kl_run *r, const kl_op *op);
 void kl_run_sleep(kl_run *r, kl_time d);
@@ -130,12 +130,13 @@ typedef enum kl_result_kind {
     KL_RESULT_ERROR,           /* rate limited requeue, logged with traceback */
     KL_RESULT_FAIL,            /* terminal until the object changes */
 } kl_result_kind;
+const char *kl_result_name(kl_result_kind k);             /* "done", "after", ...; static. Any thread */
 /* Exactly once before KL_RUN_DONE. message and traceback may be NULL; copied. */
 void kl_run_finish(kl_run *r, kl_result_kind kind, kl_time after, const char *message, const char *traceback);
 
 /* How urgent the key is when it comes back by what the run ends with; as urgent as it was unless said. */
 void kl_run_set_priority(kl_run *r, int priority);
-/* A webhook's run, whose object is an AdmissionRequest: what it decided (run/admission.h). Once, before kl_run_finish; who asked may have been
+/* A webhook's run, whose object is an AdmissionRequest: what it decided (webhook/admission.h). Once, before kl_run_finish; who asked may have been
  * answered already. */
 void kl_run_answer(kl_run *r, const kl_value *decision);
 /* The object in the cache, whole, when nothing later is known of it (run/elide.h): a change that leaves it as it is need not be sent. A new

@@ -87,7 +87,22 @@ void kl_run_spent(kl_run *r, kl_spent what)
         kl_metrics_timeout(r->w->o.metrics);
 }
 
-kl_reader *kl_run_reader(kl_run *r) { return r->w->o.imagine ? kl__run_view(r) : r->gen->logic->reader; }
+kl_overlay *kl_run_overlay(kl_run *r)
+{
+    if (!r->overlay && r->w->o.imagine)
+        r->overlay = kl_overlay_new();
+    return r->overlay;
+}
+
+kl_reader *kl_run_reader(kl_run *r)
+{
+    const kl_imagination *how = r->w->o.imagine;
+    if (!how || !r->gen->logic->reader)
+        return r->gen->logic->reader;
+    if (!r->view)
+        r->view = how->ops->view(r, r->gen->logic->reader);
+    return r->view;
+}
 void *kl_run_user(const kl_run *r) { return r->user; }
 void kl_run_set_user(kl_run *r, void *user) { r->user = user; }
 
@@ -199,7 +214,7 @@ static uint64_t submit(kl_run *r, const kl_op *op, kl_write **write, kl_reply_fn
     kl__tell_asked(r, &(kl_asked){.what = kl_verb_name(op->verb), .op = &full, .elsewhere = at != KL_FLEET_NONE, .blocks = done == blocked_done});
     r->door = at == KL_FLEET_NONE ? r->w->o.door : kl_fleet_door(r->w->o.fleet, at);
     if (r->w->o.imagine)
-        return kl__run_imagine(r, &full, at, done, arg);
+        return r->w->o.imagine->ops->submit(r, &full, at, done, arg);
     if (at == KL_FLEET_NONE) {
         *write = kl__write_of(r, &full);
         return kl__run_submit(r, &full, done, arg);

@@ -63,8 +63,8 @@ struct kl_run {
     const char *waiting_for;   /* words for the timeout message; static */
     struct kl_overlay *overlay;    /* what it has written, and was shown, where its writes are not sent (run/imagine.h); or NULL */
     kl_reader *view;       /* the caches behind that */
-    void *effect;          /* a write under way, for the log of effects (run/effects.c) */
-    void *record;          /* of it, for the shadow (run/shadow.c) */
+    void *effect;          /* a write under way, for the log of effects (observe/effects.c) */
+    void *record;          /* of it, for the shadow (lab/shadow.c) */
     unsigned asked;        /* so many questions so far */
     bool asks_write;       /* the last one is a write that counts */
     bool wrote, excused;   /* see kl_ran */
@@ -118,12 +118,6 @@ const char *kl__run_detail(kl_run *r);
 uint64_t kl__run_submit(kl_run *r, const kl_op *op, kl_reply_fn *done, void *arg);
 kl_answer *kl__answer_new(kl_run *r);
 void kl__answer_done(void *arg, kl_status st, int code, const kl_value *body, kl_err *err);     /* a kl_reply_fn; arg is the kl_answer */
-
-/* --- imagine.c ----------------------------------------------------------------------------------------------------------------- */
-/* The call of a run whose writes are not sent; at KL_FLEET_NONE: of its own cluster. As kl_door_write. */
-uint64_t kl__run_imagine(kl_run *r, const kl_op *op, size_t at, kl_reply_fn *done, void *arg);
-kl_reader *kl__run_view(kl_run *r);    /* of such a run; NULL: its program reads no caches */
-void kl__run_forget(kl_run *r);
 
 /* --- witness.c ----------------------------------------------------------------------------------------------------------------- */
 void kl__tell_began(kl_run *r);

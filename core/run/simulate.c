@@ -12,7 +12,7 @@
 #include "model/mergelist.h"
 #include "model/object.h"
 #include "model/ownership.h"
-#include "model/patch.h"
+#include "value/patch.h"
 #include "model/strategic.h"
 #include "model/time.h"
 

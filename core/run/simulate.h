@@ -6,7 +6,7 @@
 #ifndef KL_RUN_SIMULATE_H
 #define KL_RUN_SIMULATE_H
 
-#include "net/client.h"
+#include "client/client.h"
 
 typedef struct kl_simulation {         /* borrowed */
     const kl_op *op;                   /* a write of one object */

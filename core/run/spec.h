@@ -4,11 +4,12 @@
 
 #include <stdbool.h>
 #include "base/clock.h"
-#include "model/path.h"
-#include "model/projection.h"
+#include "value/path.h"
+#include "value/projection.h"
 #include "model/selector.h"
-#include "model/value.h"
+#include "value/value.h"
 #include "queue/workqueue.h"
+#include "sharding/claims.h"
 
 #define KL_NO_FN ((size_t)0)         /* a program's functions are numbered from 1 */
 
@@ -70,8 +71,6 @@ typedef enum kl_reload_keys {
     KL_RELOAD_KEYS_FAILING,    /* those whose last run failed, and those that were given up */
     KL_RELOAD_KEYS_NONE,       /* changes and timers bring them */
 } kl_reload_keys;
-
-typedef enum kl_shard_by { KL_SHARD_DEFAULT, KL_SHARD_KEY, KL_SHARD_NAMESPACE, KL_SHARD_NEVER } kl_shard_by;
 
 /* A change never waits for what was only listed, whatever their priorities: 49 is less than half of the distance to KL_PRIORITY_LOW. */
 #define KL_PRIORITY_MOST 49

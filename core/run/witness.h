@@ -8,7 +8,7 @@
 #ifndef KL_RUN_WITNESS_H
 #define KL_RUN_WITNESS_H
 
-#include "net/client.h"
+#include "client/client.h"
 #include "run/reconciler.h"
 
 typedef struct kl_ran kl_ran;          /* run/worker.h */
@@ -62,7 +62,7 @@ void kl_witnesses_add(kl_witnesses *w, const kl_witness *x);
 /* --- who tells ------------------------------------------------------------------------------------------------------------------ */
 /* The program has read the caches for this run. */
 void kl_run_saw(kl_run *r, const kl_saw *x);
-/* What the flight recorder gathers of the run (run/flight.c), its own. */
+/* What the flight recorder gathers of the run (observe/flight.c), its own. */
 void *kl_run_strip(const kl_run *r);
 void kl_run_set_strip(kl_run *r, void *strip);
 bool kl_run_watched(const kl_run *r);  /* somebody would hear of it */

@@ -143,7 +143,9 @@ static void run_free(kl_run *r)
     kl_heap_remove(&w->due, &r->deadline);
     kl_list_remove(&r->link);
     r->gen->runs--;
-    kl__run_forget(r);
+    if (r->view)
+        r->w->o.imagine->ops->view_free(r->view);
+    kl_overlay_unref(r->overlay);
     kl_value_unref(r->object);
     kl_value_unref(r->reply_body);
     kl_err_fini(&r->reply_err);

@@ -7,9 +7,9 @@
 #include "base/base64.h"
 #include "base/mem.h"
 #include "model/object.h"
-#include "model/patch.h"
+#include "value/patch.h"
 #include "model/selector.h"
-#include "server/edit.h"
+#include "schema/edit.h"
 
 #define GROUP "admissionregistration.k8s.io"
 #define TIMEOUT_DEFAULT 10

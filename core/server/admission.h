@@ -13,7 +13,7 @@
 #define KL_SERVER_ADMISSION_H
 
 #include "server/state.h"
-#include "server/status.h"
+#include "schema/status.h"
 
 typedef struct kl__admission kl__admission;
 

@@ -3,7 +3,7 @@
 #define KL_SERVER_CELLS_H
 
 #include "base/clock.h"
-#include "model/value.h"
+#include "value/value.h"
 
 void kl__cell_text(const char *text, kl_buf *out);                             /* NULL is "" */
 /* How long ago an RFC 3339 time was, as people say it ("3h2m"); false when it is no time. */

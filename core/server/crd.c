@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "model/object.h"
 #include "model/time.h"
-#include "server/edit.h"
+#include "schema/edit.h"
 #include "server/lifecycle.h"
 
 static const char *text(const kl_value *crd, const char *a, const char *b) { return kl_value_str_at(crd, "spec", a, b, NULL); }

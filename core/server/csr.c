@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "model/object.h"
 #include "model/time.h"
-#include "server/edit.h"
+#include "schema/edit.h"
 
 /* What "-----BEGIN CERTIFICATE REQUEST" begins with in base64. */
 #define PEM_BEGIN "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNU"

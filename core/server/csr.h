@@ -3,7 +3,7 @@
 #define KL_SERVER_CSR_H
 
 #include "server/state.h"
-#include "server/status.h"
+#include "schema/status.h"
 
 void kl__csr_create(const kl_value **o);
 /* `o` about to replace `old`: what the call (the object, /status or /approval) may not touch comes from `old`. */

@@ -9,11 +9,11 @@
 #include "model/object.h"
 #include "model/time.h"
 #include "server/admission.h"
-#include "server/edit.h"
+#include "schema/edit.h"
 #include "server/lifecycle.h"
 #include "server/render.h"
 #include "server/state.h"
-#include "server/status.h"
+#include "schema/status.h"
 #include "server/strategy.h"
 
 static bool is(const kl__call *c, const char *group, const char *plural) { return !strcmp(c->kind->group, group) && !strcmp(c->kind->plural, plural); }

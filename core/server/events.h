@@ -3,7 +3,7 @@
 #define KL_SERVER_EVENTS_H
 
 #include "server/state.h"
-#include "server/status.h"
+#include "schema/status.h"
 
 /* `o` about to be stored, `old` NULL on create. Fields are named as core/v1 has them, which is how Events are stored. */
 void kl__event_validate(const kl__call *c, const kl_value *old, const kl_value *o, kl__causes *causes);

@@ -5,7 +5,7 @@
 
 #include "base/heap.h"
 #include "base/mem.h"
-#include "server/status.h"
+#include "schema/status.h"
 
 typedef struct fault {
     kl_list link;

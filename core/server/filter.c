@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "model/object.h"
-#include "server/status.h"
+#include "schema/status.h"
 
 static const struct { const char *group, *plural, *fields; } selectable[] = {
     { "", "pods", " spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName spec.hostNetwork status.phase status.podIP status.podIPs status.nominatedNodeName " },

@@ -3,7 +3,7 @@
 #define KL_SERVER_FILTER_H
 
 #include "model/selector.h"
-#include "server/kinds.h"
+#include "schema/kinds.h"
 
 typedef struct kl__filter {
     char *ns;                   /* NULL: all */

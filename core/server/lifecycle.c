@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "model/object.h"
-#include "server/edit.h"
+#include "schema/edit.h"
 
 static bool is(const kl__kind *k, const char *group, const char *plural) { return !strcmp(k->group, group) && !strcmp(k->plural, plural); }
 

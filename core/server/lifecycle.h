@@ -3,7 +3,7 @@
 #define KL_SERVER_LIFECYCLE_H
 
 #include "server/state.h"
-#include "server/status.h"
+#include "schema/status.h"
 
 /* After `object` was stored / removed (its last state). */
 void kl__after_put(kl_server *s, kl__kind *k, const kl_value *object);

@@ -10,10 +10,10 @@
 #include "base/mem.h"
 #include "model/object.h"
 #include "server/admission.h"
-#include "server/edit.h"
+#include "schema/edit.h"
 #include "server/filter.h"
 #include "server/rest.h"
-#include "server/status.h"
+#include "schema/status.h"
 #include "server/table.h"
 #include "server/watch.h"
 

@@ -11,11 +11,11 @@
 #include "base/mem.h"
 #include "model/object.h"
 #include "model/resource.h"
-#include "model/yaml.h"
-#include "server/edit.h"
+#include "value/yaml.h"
+#include "schema/edit.h"
 #include "server/lifecycle.h"
 #include "server/state.h"
-#include "server/status.h"
+#include "schema/status.h"
 
 /* ------------------------------------------------------------------ one object */
 

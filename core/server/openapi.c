@@ -8,8 +8,8 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "server/rest.h"
-#include "server/schema.h"
-#include "server/status.h"
+#include "schema/schema.h"
+#include "schema/status.h"
 
 static void send_tagged(kl_httpd_request *http, kl_builder *b)
 {

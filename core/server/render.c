@@ -8,8 +8,8 @@
 
 #include "base/mem.h"
 #include "model/object.h"
-#include "server/edit.h"
-#include "server/normalize.h"
+#include "schema/edit.h"
+#include "schema/normalize.h"
 
 static const struct { const char *core, *events; } event_fields[] = {
     { "message", "note" }, { "involvedObject", "regarding" }, { "source", "deprecatedSource" }, { "firstTimestamp", "deprecatedFirstTimestamp" },

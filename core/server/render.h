@@ -2,7 +2,7 @@
 #ifndef KL_SERVER_RENDER_H
 #define KL_SERVER_RENDER_H
 
-#include "server/kinds.h"
+#include "schema/kinds.h"
 
 /* A stored object in the version of `k`, with the defaults of its schema; a new reference. */
 const kl_value *kl__render_version(const kl__kind *k, const kl_value *stored);

@@ -12,13 +12,13 @@
 
 #include "base/mem.h"
 #include "model/object.h"
-#include "model/yaml.h"
+#include "value/yaml.h"
 #include "server/admission.h"
 #include "server/fault.h"
-#include "server/limits.h"
+#include "schema/limits.h"
 #include "server/review.h"
 #include "server/scale.h"
-#include "server/status.h"
+#include "schema/status.h"
 #include "server/subresource.h"
 #include "server/table.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "server/kinds.h"
+#include "schema/kinds.h"
 #include "server/render.h"
 #include "server/rest.h"
 

@@ -5,12 +5,12 @@
 
 #include "base/mem.h"
 #include "model/object.h"
-#include "model/patch.h"
+#include "value/patch.h"
 #include "model/selector.h"
 #include "server/admission.h"
-#include "server/edit.h"
+#include "schema/edit.h"
 #include "server/render.h"
-#include "server/status.h"
+#include "schema/status.h"
 
 static const char *path_of(const kl__kind *k, const char *which, const char *dflt)
 {

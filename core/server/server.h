@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 #include "base/clock.h"
-#include "model/value.h"
+#include "value/value.h"
 
 typedef struct kl_server kl_server;
 

@@ -5,7 +5,7 @@
 #include "base/httpd.h"
 #include "base/list.h"
 #include "base/sync.h"
-#include "server/kinds.h"
+#include "schema/kinds.h"
 #include "server/server.h"
 #include "server/store.h"
 

@@ -12,7 +12,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
-#include "server/edit.h"
+#include "schema/edit.h"
 
 struct kl__store {
     uint64_t rv, birth;         /* the latest, and that before the first */

@@ -7,7 +7,7 @@
 
 #include "base/list.h"
 #include "model/event.h"
-#include "model/value.h"
+#include "value/value.h"
 
 typedef struct kl__store kl__store;
 

@@ -10,11 +10,11 @@
 #include "model/object.h"
 #include "server/csr.h"
 #include "server/events.h"
-#include "server/limits.h"
-#include "server/defaults.h"
-#include "server/edit.h"
+#include "schema/limits.h"
+#include "schema/defaults.h"
+#include "schema/edit.h"
 #include "server/lifecycle.h"
-#include "server/validate.h"
+#include "schema/validate.h"
 
 /* " group/plural " words: is the kind among them? */
 static bool among(const kl__kind *k, const char *words)

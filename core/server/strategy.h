@@ -3,7 +3,7 @@
 #define KL_SERVER_STRATEGY_H
 
 #include "server/state.h"
-#include "server/status.h"
+#include "schema/status.h"
 
 bool kl__strategy_create_on_update(const kl__kind *k);
 bool kl__strategy_needs_rv(const kl__kind *k);             /* an update must say the resourceVersion */

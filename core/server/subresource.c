@@ -18,10 +18,10 @@
 #include "model/selector.h"
 #include "model/time.h"
 #include "server/admission.h"
-#include "server/edit.h"
+#include "schema/edit.h"
 #include "server/lifecycle.h"
 #include "server/render.h"
-#include "server/status.h"
+#include "schema/status.h"
 
 #define BUDGET_BEHIND_SECONDS 10            /* before an eviction is tried again whose budget was not looked at yet, as kube-apiserver says */
 #define DISRUPTED_PODS_MAX 2000

@@ -10,17 +10,17 @@
 
 #include "base/mem.h"
 #include "model/object.h"
-#include "model/patch.h"
+#include "value/patch.h"
 #include "model/time.h"
 #include "server/admission.h"
-#include "server/edit.h"
+#include "schema/edit.h"
 #include "server/lifecycle.h"
-#include "server/managed.h"
-#include "server/normalize.h"
+#include "schema/managed.h"
+#include "schema/normalize.h"
 #include "server/render.h"
-#include "server/smp.h"
+#include "schema/smp.h"
 #include "server/state.h"
-#include "server/status.h"
+#include "schema/status.h"
 #include "server/strategy.h"
 
 #define GENERATED_NAME_TRIES 8

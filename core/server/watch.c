@@ -12,8 +12,8 @@
 #include "base/heap.h"
 #include "base/mem.h"
 #include "model/object.h"
-#include "server/edit.h"
-#include "server/status.h"
+#include "schema/edit.h"
+#include "schema/status.h"
 #include "server/table.h"
 
 /* kube-apiserver sends the first bookmark soon after the initial state and one shortly before the end. */

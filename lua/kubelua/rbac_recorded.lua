@@ -4,7 +4,7 @@ local core = require "kubelua.core"
 
 local M = {}
 
--- The kinds of lines that tell of them, among many that do not (core/run/record.h).
+-- The kinds of lines that tell of them, among many that do not (core/lab/record.h).
 local WANTED = { kind = true, began = true, asked = true }
 
 -- Of a recording under way the last line may be half there.

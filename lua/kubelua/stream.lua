@@ -1,5 +1,5 @@
 -- stream.lua - conversations with pods: logs, exec, attach, port-forward. They are methods of the client; this file has their words
--- and C (core/net/session.h) their bytes. Nothing is buffered without bound: a reader that rests holds the pod back.
+-- and C (core/session/session.h) their bytes. Nothing is buffered without bound: a reader that rests holds the pod back.
 --
 --   for line in c:logs("web-0", { follow = true, tail = 10 }) do print(line) end
 --   local r = c:exec("default/web-0", { "sh", "-c", "date; exit 3" })      --> r.stdout, r.stderr, r.code

@@ -1,5 +1,5 @@
 -- events_spec.lua - Events as the API server keeps them: series, combined ones, limits, a namespace that goes away, a server that is not
--- there, and what the end of a process still tells. The rules with their times are in spec/core/run/recorder_test.c.
+-- there, and what the end of a process still tells. The rules with their times are in spec/core/events/recorder_test.c.
 
 local controller = require "support.controller"
 local kube = require "kubelua"

@@ -1,7 +1,7 @@
 /* admission.c - an AdmissionReview from anywhere: it is read or refused with words, and whatever was decided makes an answer that can be read. */
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
-#include "run/admission.h"
+#include "webhook/admission.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

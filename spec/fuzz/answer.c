@@ -2,7 +2,7 @@
  * error with a message, or nothing; never a crash, never a body shown at length. */
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
-#include "net/answer.h"
+#include "client/answer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

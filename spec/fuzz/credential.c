@@ -2,9 +2,9 @@
  * shows nothing of it. */
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
-#include "net/auth.h"
-#include "net/exec_plugin.h"
-#include "net/oidc.h"
+#include "auth/auth.h"
+#include "auth/exec_plugin.h"
+#include "auth/oidc.h"
 
 #define V1 "client.authentication.k8s.io/v1"
 

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/shelf.h"
 #include "fuzz/fuzz.h"
-#include "net/catalog.h"
+#include "client/catalog.h"
 
 static void shelf(const char *text, size_t n)
 {

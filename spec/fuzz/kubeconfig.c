@@ -1,7 +1,7 @@
 /* kubeconfig.c - any bytes as a kubeconfig: read or refused with a message that names the file; what was read resolves or is
  * refused with a message. Entries that name files are not resolved: the fuzzer would open them. */
 #include "fuzz/fuzz.h"
-#include "net/kubeconfig.h"
+#include "auth/kubeconfig.h"
 
 static bool names_files(const kl__kubeconfig *k)
 {

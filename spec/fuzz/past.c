@@ -1,7 +1,7 @@
 /* past.c - whatever stands in a file that is taken for a recording: it is read or refused with file and line, and what was read runs again. */
 #include "fuzz/fuzz.h"
 
-#include "run/replay.h"
+#include "lab/replay.h"
 
 static void *open_state(kl_program *p, size_t controller, kl_err *err)
 {

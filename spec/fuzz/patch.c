@@ -3,8 +3,8 @@
 #include "base/mem.h"
 #include "fuzz/two.h"
 #include "fuzz/types.h"
-#include "model/patch.h"
-#include "server/smp.h"
+#include "value/patch.h"
+#include "schema/smp.h"
 
 /* --- merge patch ---------------------------------------------------------------------------------------------------------- */
 

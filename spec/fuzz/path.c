@@ -1,7 +1,7 @@
 /* path.c - the first line is a path, the rest a document: what the path finds is what its steps lead to, one by one. */
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
-#include "model/path.h"
+#include "value/path.h"
 
 static const kl_value *walk(const kl_path *p, const kl_value *v)
 {

@@ -1,7 +1,7 @@
 /* proto.c - any bytes as an object, a list and a watch in protobuf: a value or a story, whatever guides the decoder and wherever the
  * network cuts. Input is bytes, or after a first 'b' their base64, so that seeds are text. */
 #include "fuzz/fuzz.h"
-#include "model/proto_impl.h"
+#include "wire/proto_impl.h"
 #include "support/proto.h"
 
 typedef struct heard { kl_buf text; kl_status st; kl_err err; bool outdated; size_t n; } heard;

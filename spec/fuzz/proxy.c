@@ -1,7 +1,7 @@
 /* proxy.c - any NO_PROXY against any URL: the proxy or none, and always the same. Input: the list, a line break, the URL's host. */
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
-#include "net/proxy.h"
+#include "http/proxy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

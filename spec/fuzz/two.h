@@ -3,7 +3,7 @@
 #define KL_SPEC_FUZZ_TWO_H
 
 #include "fuzz/fuzz.h"
-#include "model/value.h"
+#include "value/value.h"
 
 /* Both are new references. False when one does not decode. */
 static inline bool two_values(const uint8_t *data, size_t size, const kl_value **a, const kl_value **b)

@@ -3,7 +3,7 @@
 #define KL_SPEC_FUZZ_TYPES_H
 
 #include "fuzz/fuzz.h"
-#include "server/schema.h"
+#include "schema/schema.h"
 
 static kl__types *builtin_types;
 

@@ -2,7 +2,7 @@
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
 #include "model/resource.h"
-#include "net/url.h"
+#include "http/url.h"
 
 #define BASE "https://h:6443"
 

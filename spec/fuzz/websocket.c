@@ -3,9 +3,9 @@
  * the proof was not given. */
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
-#include "net/channel.h"
-#include "net/upgrade.h"
-#include "net/websocket.h"
+#include "session/channel.h"
+#include "http/upgrade.h"
+#include "http/websocket.h"
 
 #define IN_MAX ((size_t)4 << 20)
 

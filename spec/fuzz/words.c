@@ -2,7 +2,7 @@
  * What parses prints itself in a form that parses to the same again. */
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
-#include "model/path.h"
+#include "value/path.h"
 #include "model/quantity.h"
 #include "model/selector.h"
 #include "model/time.h"

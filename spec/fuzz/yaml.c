@@ -1,7 +1,7 @@
 /* yaml.c - any bytes as YAML: documents or an error; what was read is written and reads back equal. */
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
-#include "model/yaml.h"
+#include "value/yaml.h"
 
 static kl_status on_doc(void *arg, const kl_value *v, kl_err *err)
 {

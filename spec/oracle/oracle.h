@@ -11,7 +11,7 @@
 #define KL_SPEC_ORACLE_H
 
 #include "base/err.h"
-#include "model/value.h"
+#include "value/value.h"
 
 typedef struct oracle_case {
     const char *name, *op;

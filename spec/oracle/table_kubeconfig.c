@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/mem.h"
-#include "net/kubeconfig.h"
+#include "auth/kubeconfig.h"
 #include "oracle.h"
 
 #define PATHS_MAX 16

@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "model/time.h"
 #include "oracle.h"
-#include "run/leader.h"
+#include "election/leader.h"
 
 /* Times in the table count from the start; the election's are somewhere else on purpose. */
 #define BOOT KL_SECONDS(5000)

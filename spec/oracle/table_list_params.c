@@ -2,7 +2,7 @@
  * spec/realserver/listparams. */
 #include <string.h>
 #include "base/mem.h"
-#include "net/request.h"
+#include "client/request.h"
 #include "oracle.h"
 
 static kl_status list_params(const oracle_case *c, kl_builder *b, kl_err *err)

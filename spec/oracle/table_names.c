@@ -2,7 +2,7 @@
  * check only its verdict is compared. */
 #include <string.h>
 #include "model/names.h"
-#include "model/share.h"
+#include "value/share.h"
 #include "oracle.h"
 
 static kl_status verdict(const oracle_case *c, kl_name_check *check, kl_builder *b, kl_err *err)

@@ -1,6 +1,6 @@
 /* table_patch.c - merge patch and JSON patch. */
 #include <string.h>
-#include "model/patch.h"
+#include "value/patch.h"
 #include "oracle.h"
 
 /* in.KEY, or the text in.KEYText decoded; a new reference. */

@@ -2,8 +2,8 @@
  * was asked without a registered version and always said no; table_list_params.c has those cases asked again. */
 #include <string.h>
 #include "base/mem.h"
-#include "net/request.h"
-#include "net/url.h"
+#include "client/request.h"
+#include "http/url.h"
 #include "oracle.h"
 
 #define PARAMS_MAX 64

@@ -1,7 +1,7 @@
 /* table_smp.c - strategic merge patch: put on, and made. */
 #include <string.h>
 #include "oracle.h"
-#include "server/smp.h"
+#include "schema/smp.h"
 
 static const kl__schema *schema_of(const char *kind)
 {

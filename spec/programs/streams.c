@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/sync.h"
 #include "model/object.h"
-#include "net/client.h"
+#include "client/client.h"
 
 #define AHEAD 8
 #define WATCHES_MAX 1000

@@ -1,11 +1,11 @@
 --- generate.lua - makes committed data again: asks a real kube-apiserver (built by Go from its modules) what it says about itself
--- and writes core/server/builtin_data.c and the typed clientsets in lua/kubelua/kubernetes out of that; those in lua/kubelua/koordinator
+-- and writes core/schema/builtin_data.c and the typed clientsets in lua/kubelua/kubernetes out of that; those in lua/kubelua/koordinator
 -- come from controllers/koordinator/crds. `make generate` runs it.
 
 local process = require "support.process"
 local servers = require "support.servers"
 
-local OUT = "core/server/builtin_data.c"
+local OUT = "core/schema/builtin_data.c"
 local DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 local assets, why = servers.assets()
@@ -49,14 +49,14 @@ gen("--crds controllers/koordinator/crds --also constants", "koordinator",
 
 server:stop()
 
-local text, code = process.run(("lua5.4 core/server/builtin.lua %s"):format(process.quote(dir)))
+local text, code = process.run(("lua5.4 core/schema/builtin.lua %s"):format(process.quote(dir)))
 if code ~= 0 then error("generate: " .. text, 0) end
 process.write(OUT, text)
 print(("%s: written from %d documents of kube-apiserver 1.34.3"):format(OUT, n))
 
 -- How protobuf becomes JSON, and objects both ways, out of Go's own types.
 for _, made in ipairs {
-  { "tables", "core/model/proto_data.c" }, { "objects", "spec/fixtures/proto/objects.txt" },
+  { "tables", "core/wire/proto_data.c" }, { "objects", "spec/fixtures/proto/objects.txt" },
 } do
   local tmp = process.tmpname ".go"
   local said, failed = process.run(("cd spec/realserver && GOFLAGS=-mod=readonly go run ./proto %s > %s"):format(made[1], process.quote(tmp)))

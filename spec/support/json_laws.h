@@ -4,7 +4,7 @@
 #define KL_SPEC_JSON_LAWS_H
 
 #include "base/mem.h"
-#include "model/json.h"
+#include "value/json.h"
 #include "support/strict_json.h"
 
 #define LAW(holds)            \

@@ -1,6 +1,11 @@
 --- layers.lua - the picture of the house as a table, and a judge that reads every #include and require against it.
 --
---   run -> {net, cache, queue} -> model -> base;  queue -> base;  server -> model, base;  bindings -> all of core + lua.h
+--   base <- value <- model <- wire                                  what an object is
+--   http <- auth <- client <- session                               how a server is spoken to
+--   cache, queue, metrics                                           neighbours who never meet
+--   informers <- election <- events <- sharding <- run <- observe <- controller <- {webhook, lab} <- manager <- control
+--   schema <- server                                                the embedded API server, over base, value and model
+--   bindings -> all of core + lua.h
 --
 -- `check(files)` takes path -> text, so that a spec can show it a wrong house.
 
@@ -17,32 +22,53 @@ end
 --- Which directories the files of a directory may include from.
 M.arrows = {
   ["core/base"] = set "base",
-  ["core/model"] = set "base model",
-  ["core/net"] = set "base model net",
-  ["core/cache"] = set "base model cache",
+  ["core/value"] = set "base value",
+  ["core/model"] = set "base value model",
+  ["core/wire"] = set "base value model wire",
+  ["core/http"] = set "base model http",
+  ["core/auth"] = set "base value model http auth",
+  ["core/client"] = set "base value model wire http auth client",
+  ["core/session"] = set "base http client session",
+  ["core/cache"] = set "base value model cache",
   ["core/queue"] = set "base queue",
-  ["core/server"] = set "base model server",
-  ["core/run"] = set "base model net cache queue run",
-  ["core"] = set "base model net cache queue run server",          -- kubelua.h, the public face
-  ["bindings"] = set "base model net cache queue run server cli",
-  ["bindings/cli"] = set "base model net cache queue run server",  -- the command line: main and its helpers
+  ["core/metrics"] = set "base metrics",
+  ["core/informers"] = set "base value model client cache metrics informers",
+  ["core/election"] = set "base value model client cache metrics informers election",
+  ["core/events"] = set "base value model client metrics election events",
+  ["core/sharding"] = set "base value model client metrics informers election sharding",
+  ["core/run"] = set "base value model client cache queue metrics election events sharding run",
+  ["core/observe"] = set "base value model client queue metrics informers events run observe",
+  ["core/controller"] = set "base value model client queue metrics informers election sharding run observe controller",
+  ["core/webhook"] = set "base value model auth client metrics run controller webhook",
+  ["core/lab"] = set "base value model client informers events run controller lab",
+  ["core/manager"] = set "base value model client metrics election events run observe controller webhook lab manager",
+  ["core/control"] = set "base value model cache metrics observe controller manager control",
+  ["core/schema"] = set "base value model schema",
+  ["core/server"] = set "base value model schema server",
 }
+
+--- kubelua.h, the public face, and the bindings may include from everywhere in core.
+do
+  local all = { cli = true }
+  for room in pairs(M.arrows) do all[room:match "[^/]+$"] = true end
+  M.arrows["core"], M.arrows["bindings"], M.arrows["bindings/cli"] = all, all, all
+end
 
 --- Foreign headers and the files that may know them (plain prefix of the path).
 M.doors = {
-  { "^curl/", { "core/net/http" } },
+  { "^curl/", { "core/http/http" } },
   { "^microhttpd%.h$", { "core/base/httpd.c" } },
   { "^gnutls/", { "core/base/keyring.c" } },
-  { "^wslay/", { "core/net/websocket.c" } },
-  { "^cjson/", { "core/model/json.c" } },
-  { "^sanitizer/", { "core/model/arena.c" } },
-  { "^cJSON%.h$", { "core/model/json.c" } },
-  { "^yaml%.h$", { "core/model/yaml" } },
+  { "^wslay/", { "core/http/websocket.c" } },
+  { "^cjson/", { "core/value/json.c" } },
+  { "^sanitizer/", { "core/value/arena.c" } },
+  { "^cJSON%.h$", { "core/value/json.c" } },
+  { "^yaml%.h$", { "core/value/yaml" } },
   { "^openssl/", { "core/base/x509" } },
   { "^sys/inotify%.h$", { "core/base/fswatch.c" } },
   { "^pthread%.h$", { "core/base/sync.h", "core/base/sync.c" } },
-  { "^regex%.h$", { "core/model/regex" } },
-  { "^pcre2", { "core/model/regex" } },
+  { "^regex%.h$", { "core/schema/regex" } },
+  { "^pcre2", { "core/schema/regex" } },
   { "^histedit%.h$", { "bindings/cli/prompt.c" } },
   { "^lua%.h$", { "bindings/" } },
   { "^lauxlib%.h$", { "bindings/" } },
@@ -142,6 +168,57 @@ function M.check(files)
   for path, text in pairs(files) do
     if path:find "%.[ch]$" then check_c(path, text, report) else check_lua(path, text, report) end
   end
+  table.sort(found)
+  return found
+end
+
+--- The circles among the headers of core in `files`, each as one line of paths.
+function M.circles(files)
+  local includes, names = {}, {}
+  for path, text in pairs(files) do
+    if path:find "^core/.*%.h$" then
+      names[#names + 1], includes[path] = path, {}
+      for header in text:gmatch '#%s*include%s*"([%w_]+/[%w_]+%.h)"' do
+        includes[path][#includes[path] + 1] = "core/" .. header
+      end
+    end
+  end
+  table.sort(names)
+  local found, done = {}, {}
+  local function visit(path, trail, place)
+    if place[path] then
+      found[#found + 1] = table.concat(trail, " -> ", place[path]) .. " -> " .. path
+      return
+    end
+    if done[path] or not includes[path] then return end
+    done[path] = true
+    trail[#trail + 1], place[path] = path, #trail + 1
+    for _, to in ipairs(includes[path]) do visit(to, trail, place) end
+    trail[#trail], place[path] = nil, nil
+  end
+  for _, path in ipairs(names) do visit(path, {}, {}) end
+  return found
+end
+
+local MOST_LINES, MOST_FILES = 8000, 45
+
+--- The rooms of core in `files` that are too large to know, with what they have.
+function M.large(files)
+  local lines, sources, found = {}, {}, {}
+  for path, text in pairs(files) do
+    local room = path:match "^(core/%w+)/[^/]*%.[ch]$"
+    if room then
+      lines[room] = (lines[room] or 0) + select(2, text:gsub("\n", ""))
+      if path:find "%.c$" then sources[room] = (sources[room] or 0) + 1 end
+    end
+  end
+  local function judge(counts, most, what)
+    for room, n in pairs(counts) do
+      if n > most then found[#found + 1] = ("%s has %d %s; a room has %d at most"):format(room, n, what, most) end
+    end
+  end
+  judge(lines, MOST_LINES, "lines of C")
+  judge(sources, MOST_FILES, "C files")
   table.sort(found)
   return found
 end

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
-#include "model/value.h"
+#include "value/value.h"
 
 /* A teardown: the test left no values behind, whatever the sanitizer. What an earlier test left is held against that one alone. */
 static inline int nothing_left(void **state)

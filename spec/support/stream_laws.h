@@ -3,7 +3,7 @@
 #ifndef KL_SPEC_STREAM_LAWS_H
 #define KL_SPEC_STREAM_LAWS_H
 
-#include "model/stream.h"
+#include "wire/stream.h"
 #include "support/json_laws.h"
 #include "support/random_value.h"
 

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "model/value.h"
+#include "value/value.h"
 
 typedef struct strict {
     const unsigned char *p, *end;

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "model/bignum.h"
+#include "value/bignum.h"
 #include "model/quantity.h"
 
 static kl_quantity *quantity(const char *text)

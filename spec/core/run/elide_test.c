@@ -2,7 +2,7 @@
 #include "support/test.h"
 
 #include "base/mem.h"
-#include "model/value.h"
+#include "value/value.h"
 #include "run/elide.h"
 
 static const kl_value *value(const char *json)

@@ -2,7 +2,7 @@
 #include "support/test.h"
 
 #include "http_help.h"
-#include "model/value.h"
+#include "value/value.h"
 
 #define MAPS "/api/v1/namespaces/default/configmaps"
 

@@ -5,7 +5,7 @@
 #include "support/test.h"
 
 #include "base/mem.h"
-#include "model/value.h"
+#include "value/value.h"
 
 /* A new reference. */
 static inline const kl_value *v(const char *text)

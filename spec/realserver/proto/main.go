@@ -1,4 +1,4 @@
-// proto writes core/model/proto_data.c (`proto tables`): how each message of the built-in kinds becomes JSON, out of the struct
+// proto writes core/wire/proto_data.c (`proto tables`): how each message of the built-in kinds becomes JSON, out of the struct
 // tags of k8s.io/api. The .proto files would not do: they know neither what is inlined nor what is left out when empty.
 // And it writes spec/fixtures/proto.txt (`proto objects`): filled objects as Go's own serializers write them, both ways.
 // `make generate` runs it.

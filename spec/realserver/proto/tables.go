@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// What core/model/proto_table.h says of a slot; its letters stand in the tables.
+// What core/wire/proto_table.h says of a slot; its letters stand in the tables.
 type slot struct {
 	key, kind string // kind: a letter of the header's, as C names it
 	msg       int    // of a message; of a constant the text's number
@@ -227,7 +227,7 @@ const head = `/* proto_data.c - how the messages of the built-in kinds of Kubern
  *
  * Derived from the struct tags of k8s.io/api and k8s.io/apimachinery v0.34.3, Copyright The Kubernetes Authors, Apache License 2.0.
  * proto_table.h says what the tables mean. */
-#include "model/proto_table.h"
+#include "wire/proto_table.h"
 
 `
 

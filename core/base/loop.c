@@ -1,0 +1,237 @@
+/* loop.c - posted functions in a fifo, timers in a heap, one lock that guards both and is never held over a call. */
+#include "base/loop.h"
+
+#include <stdatomic.h>
+
+#include "base/heap.h"
+#include "base/list.h"
+#include "base/mem.h"
+#include "base/sync.h"
+
+typedef struct task {
+    kl_list link;
+    void (*fn)(void *);
+    void *arg;
+} task;
+
+typedef struct timer {
+    kl_heap_node node;
+    uint64_t id;
+    void (*fn)(void *);
+    void *arg;
+    kl_list link;          /* all timers, for cancel by id */
+} timer;
+
+struct kl_loop {
+    kl_mutex mu;
+    kl_cond cond;
+    kl_clock *clock;
+    const char *name;
+    kl_list tasks KL_GUARDED_BY(mu);
+    kl_heap due KL_GUARDED_BY(mu);
+    kl_list timers KL_GUARDED_BY(mu);
+    uint64_t next_id KL_GUARDED_BY(mu);
+    bool stopping KL_GUARDED_BY(mu);
+    kl_thread *thread;
+    atomic_uint_fast64_t self;     /* thread number while it runs, 0 otherwise */
+};
+
+kl_loop *kl_loop_new(const char *name, kl_clock *clock)
+{
+    kl_loop *l = kl_new(kl_loop);
+    kl_mutex_init(&l->mu);
+    kl_cond_init(&l->cond);
+    kl_list_init(&l->tasks);
+    kl_list_init(&l->timers);
+    kl_heap_init(&l->due);
+    l->name = name;
+    l->clock = clock ? clock : kl_clock_real();
+    return l;
+}
+
+/* One due timer or posted task, moved out; false when there is none. */
+static bool next_locked(kl_loop *l, kl_time now, task *out) KL_REQUIRES(l->mu)
+{
+    kl_list *n = kl_list_shift(&l->tasks);
+    if (n) {
+        task *t = KL_CONTAINER(n, task, link);
+        *out = *t;
+        kl_free(t);
+        return true;
+    }
+    kl_heap_node *h = kl_heap_pop_due(&l->due, now);
+    if (!h)
+        return false;
+    timer *tm = KL_CONTAINER(h, timer, node);
+    out->fn = tm->fn;
+    out->arg = tm->arg;
+    kl_list_remove(&tm->link);
+    kl_free(tm);
+    return true;
+}
+
+kl_time kl_loop_step(kl_loop *l)
+{
+    task t;
+    kl_lock(&l->mu);
+    while (next_locked(l, kl_clock_now(l->clock), &t)) {
+        kl_unlock(&l->mu);
+        t.fn(t.arg);
+        kl_lock(&l->mu);
+    }
+    kl_heap_node *h = kl_heap_peek(&l->due);
+    kl_time next = h ? h->when : KL_NEVER;
+    kl_unlock(&l->mu);
+    return next;
+}
+
+static void loop_main(void *arg)
+{
+    kl_loop *l = arg;
+    atomic_store(&l->self, kl_thread_self());
+    for (;;) {
+        kl_time next = kl_loop_step(l);
+        kl_lock(&l->mu);
+        if (kl_list_empty(&l->tasks)) {
+            if (l->stopping) {
+                kl_unlock(&l->mu);
+                break;
+            }
+            if (next > kl_clock_now(l->clock))         /* it may have been moved since */
+                kl_cond_wait_until(&l->cond, &l->mu, next);
+        }
+        kl_unlock(&l->mu);
+    }
+    atomic_store(&l->self, 0);
+}
+
+void kl_loop_start(kl_loop *l)
+{
+    l->thread = kl_thread_start(l->name, loop_main, l);
+}
+
+void kl_loop_free(kl_loop *l)
+{
+    if (!l)
+        return;
+    kl_lock(&l->mu);
+    l->stopping = true;
+    kl_cond_signal(&l->cond);
+    kl_unlock(&l->mu);
+    kl_thread_join(l->thread);
+    l->thread = NULL;              /* from now on kl_loop_call runs at once: nobody else would */
+    task t;
+    kl_lock(&l->mu);
+    while (next_locked(l, INT64_MIN, &t)) {
+        kl_unlock(&l->mu);
+        t.fn(t.arg);
+        kl_lock(&l->mu);
+    }
+    kl_unlock(&l->mu);
+    kl_heap_fini(&l->due);         /* looks at its nodes, so before them */
+    kl_list *n;
+    while ((n = kl_list_shift(&l->timers)))
+        kl_free(KL_CONTAINER(n, timer, link));
+    kl_cond_fini(&l->cond);
+    kl_mutex_fini(&l->mu);
+    kl_free(l);
+}
+
+bool kl_loop_on_thread(const kl_loop *l)
+{
+    return atomic_load(&((kl_loop *)l)->self) == kl_thread_self();
+}
+
+void kl_loop_post(kl_loop *l, void (*fn)(void *arg), void *arg)
+{
+    task *t = kl_new(task);
+    t->fn = fn;
+    t->arg = arg;
+    kl_lock(&l->mu);
+    kl_list_push(&l->tasks, &t->link);
+    kl_cond_signal(&l->cond);
+    kl_unlock(&l->mu);
+}
+
+uint64_t kl_loop_timer(kl_loop *l, kl_time after, void (*fn)(void *arg), void *arg)
+{
+    timer *t = kl_new(timer);
+    t->fn = fn;
+    t->arg = arg;
+    kl_lock(&l->mu);
+    uint64_t id = t->id = ++l->next_id;
+    kl_list_push(&l->timers, &t->link);
+    kl_heap_push(&l->due, &t->node, kl_clock_now(l->clock) + (after > 0 ? after : 0));
+    kl_cond_signal(&l->cond);
+    kl_unlock(&l->mu);
+    return id;
+}
+
+void kl_loop_wake(kl_loop *l)
+{
+    kl_lock(&l->mu);
+    kl_cond_signal(&l->cond);
+    kl_unlock(&l->mu);
+}
+
+kl_time kl_loop_next(kl_loop *l)
+{
+    kl_lock(&l->mu);
+    kl_heap_node *h = kl_heap_peek(&l->due);
+    kl_time next = !kl_list_empty(&l->tasks) ? INT64_MIN : h ? h->when : KL_NEVER;
+    kl_unlock(&l->mu);
+    return next;
+}
+
+void kl_loop_timer_cancel(kl_loop *l, uint64_t id)
+{
+    if (!id)
+        return;
+    kl_lock(&l->mu);
+    for (kl_list *n = l->timers.next; n != &l->timers; n = n->next) {
+        timer *t = KL_CONTAINER(n, timer, link);
+        if (t->id == id) {
+            kl_heap_remove(&l->due, &t->node);
+            kl_list_remove(&t->link);
+            kl_free(t);
+            break;
+        }
+    }
+    kl_unlock(&l->mu);
+}
+
+typedef struct waited_call {
+    void (*fn)(void *);
+    void *arg;
+    kl_mutex mu;
+    kl_cond cond;
+    bool done;
+} waited_call;
+
+static void waited_run(void *arg)
+{
+    waited_call *c = arg;
+    c->fn(c->arg);
+    kl_lock(&c->mu);
+    c->done = true;
+    kl_cond_signal(&c->cond);
+    kl_unlock(&c->mu);
+}
+
+void kl_loop_call(kl_loop *l, void (*fn)(void *arg), void *arg)
+{
+    if (!l->thread || kl_loop_on_thread(l)) {
+        fn(arg);
+        return;
+    }
+    waited_call c = {.fn = fn, .arg = arg};
+    kl_mutex_init(&c.mu);
+    kl_cond_init(&c.cond);
+    kl_loop_post(l, waited_run, &c);
+    kl_lock(&c.mu);
+    while (!c.done)
+        kl_cond_wait(&c.cond, &c.mu);
+    kl_unlock(&c.mu);
+    kl_cond_fini(&c.cond);
+    kl_mutex_fini(&c.mu);
+}

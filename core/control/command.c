@@ -1,0 +1,398 @@
+/* command.c - finds the controller that is meant, on the loop, and does as it is told. */
+#include "control/command.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/suggest.h"
+#include "controller/controller.h"
+#include "control/why.h"
+
+/* Who is looked for, and what is done with it. `controller` may have its cluster before it, as in "west/maps". */
+typedef struct search {
+    const char *cluster;                   /* of the manager that is looked at, or NULL */
+    const char *controller, *kind;         /* either may be NULL */
+    bool any;                              /* of the kind: whoever keeps it; else whose own it is */
+    void (*found)(struct search *s, kl_controller *c, const kl_controller_look *l, const char *kind);
+    void *arg;
+    size_t n;
+    const char **names;                    /* of all, for who was not found; copies */
+    size_t n_names;
+    char **kinds;                          /* the same of kinds */
+    size_t n_kinds;
+} search;
+
+static bool is_named(const search *s, const char *name)
+{
+    size_t n = s->cluster ? strlen(s->cluster) : 0;
+    return !strcmp(s->controller, name) || (n && !strncmp(s->controller, s->cluster, n) && s->controller[n] == '/' && !strcmp(s->controller + n + 1, name));
+}
+
+static void look(void *arg, kl_controller *c)
+{
+    search *s = arg;
+    kl_controller_look l;
+    kl_controller_look_at(c, &l);
+    const char *kind = s->kind && l.wiring ? kl_why_kind(l.wiring, s->kind, !s->any) : NULL;
+    s->names = kl_realloc(s->names, (s->n_names + 1) * sizeof *s->names);
+    s->names[s->n_names++] = kl_strdup(l.name);
+    if (s->kind && l.wiring)
+        kl_why_kinds(l.wiring, !s->any, &s->kinds, &s->n_kinds);
+    if ((!s->controller || is_named(s, l.name)) && (!s->kind || kind)) {
+        s->n++;
+        s->found(s, c, &l, kind);
+    }
+    kl_wiring_unref(l.wiring);
+}
+
+static void find(search *s, kl_manager *m)
+{
+    kl_manager *one;
+    for (size_t i = 0; (one = kl_manager_at(m, i, &s->cluster)); i++)
+        kl_manager_each(one, look, s);
+}
+
+static void nobody_for(const search *s, kl_control_request *q)
+{
+    char *meant = kl_why_meant(s->kind, s->kinds, s->n_kinds, s->any ? "they keep " : "they are for ");
+    kl_control_refuse(q, 404, s->any ? "no controller of this process keeps %s in its cache%s" : "no controller of this process is for %s%s", s->kind, meant);
+    kl_free(meant);
+}
+
+/* Answers when nobody was found. */
+static bool nobody(search *s, kl_control_request *q)
+{
+    const char *near = s->controller ? kl_suggest(s->controller, s->names, s->n_names) : NULL;
+    if (!s->n && s->kind && s->controller)
+        kl_control_refuse(q, 404, "%s is not a controller here that %s %s", s->controller, s->any ? "keeps" : "is for", s->kind);
+    else if (!s->n && s->kind)
+        nobody_for(s, q);
+    else if (!s->n)
+        kl_control_refuse(q, 404, "there is no controller %s%s%s%s", s->controller, near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
+    for (size_t i = 0; i < s->n_names; i++)
+        kl_free((char *)s->names[i]);
+    kl_free(s->names);
+    kl_why_kinds_free(s->kinds, s->n_kinds);
+    return !s->n;
+}
+
+/* --- caches -------------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct kept { kl_wiring *wiring; char *kind; } kept;
+
+static void keep(search *s, kl_controller *c, const kl_controller_look *l, const char *kind)
+{
+    (void)c;
+    kept *k = s->arg;
+    if (k->wiring)
+        return;
+    k->wiring = kl_wiring_ref(l->wiring);
+    k->kind = kl_strdup(kind);
+}
+
+static bool cache_of(kl_manager *m, kl_control_request *q, kept *out)
+{
+    search s = {.controller = kl_control_query(q, "controller"), .kind = kl_control_query(q, "kind"), .any = true, .found = keep, .arg = out};
+    if (!s.kind || !*s.kind) {
+        kl_control_refuse(q, 400, "say of what kind: kind=v1/Secret");
+        return false;
+    }
+    find(&s, m);
+    return !nobody(&s, q);
+}
+
+static void kept_free(kept *k)
+{
+    kl_wiring_unref(k->wiring);
+    kl_free(k->kind);
+}
+
+static void answer_object(void *arg, kl_control_request *q)
+{
+    kept k = {0};
+    const char *key = kl_control_query(q, "key");
+    if (!key || !*key) {
+        kl_control_refuse(q, 400, "say which object: key=namespace/name, or key=name");
+        return;
+    }
+    if (!cache_of(arg, q, &k))
+        return;
+    const char *slash = strchr(key, '/');
+    char *ns = slash ? kl_strndup(key, (size_t)(slash - key)) : NULL;
+    const kl_value *o = NULL;
+    kl_err err = KL_ERR_INIT;
+    if (kl_reader_get(kl_wiring_logic(k.wiring)->reader, k.kind, ns, slash ? slash + 1 : key, &o, &err))
+        kl_control_fail(q, &err);
+    else if (!o)
+        kl_control_refuse(q, 404, "%s %s is not in the cache", k.kind, key);
+    else
+        kl_control_reply(q, 200, o);
+    kl_err_fini(&err);
+    kl_free(ns);
+    kept_free(&k);
+}
+
+static void reply_items(kl_control_request *q, const char *kind, const kl_objects *o)
+{
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_kstr(b, "kind", kind);
+    kl_build_key(b, "items");
+    kl_build_array(b);
+    for (size_t i = 0; i < o->len; i++)
+        kl_build_value(b, o->v[i]);
+    kl_build_end(b);
+    kl_build_end(b);
+    kl_control_reply(q, 200, kl_builder_done(b));
+}
+
+static void answer_list(void *arg, kl_control_request *q)
+{
+    kept k = {0};
+    const char *limit = kl_control_query(q, "limit");
+    if (limit && (!*limit || limit[strspn(limit, "0123456789")])) {
+        kl_control_refuse(q, 400, "limit is a number, as in limit=100, not \"%s\"", limit);
+        return;
+    }
+    kl_read_query read = {.ns = kl_control_query(q, "namespace"), .labels = kl_control_query(q, "labels"), .fields = kl_control_query(q, "fields"),
+        .index = kl_control_query(q, "index"), .value = kl_control_query(q, "value"), .limit = limit ? strtoul(limit, NULL, 10) : 0};
+    if (!cache_of(arg, q, &k))
+        return;
+    kl_objects o = {0};
+    kl_err err = KL_ERR_INIT;
+    if (kl_reader_list(kl_wiring_logic(k.wiring)->reader, k.kind, &read, &o, &err))
+        kl_control_fail(q, &err);
+    else
+        reply_items(q, k.kind, &o);
+    kl_objects_fini(&o);
+    kl_err_fini(&err);
+    kept_free(&k);
+}
+
+/* --- controllers ---------------------------------------------------------------------------------------------------------------------- */
+
+static void pause_one(search *s, kl_controller *c, const kl_controller_look *l, const char *kind)
+{
+    (void)l;
+    (void)kind;
+    kl_controller_pause(c, *(bool *)s->arg);
+}
+
+static void say_paused(kl_manager *m, kl_control_request *q, bool pause)
+{
+    search s = {.controller = kl_value_str_at(kl_control_body(q), "controller", NULL), .found = pause_one, .arg = &pause};
+    if (!s.controller) {
+        kl_control_refuse(q, 400, "say which: {\"controller\": \"NAME\"}");
+        return;
+    }
+    find(&s, m);
+    if (!nobody(&s, q))
+        kl_control_reply(q, 200, NULL);
+}
+
+static void answer_pause(void *arg, kl_control_request *q) { say_paused(arg, q, true); }
+static void answer_resume(void *arg, kl_control_request *q) { say_paused(arg, q, false); }
+
+typedef struct waking { const char *key; size_t woken; } waking;
+
+static void wake(search *s, kl_controller *c, const kl_controller_look *l, const char *kind)
+{
+    (void)c;
+    (void)kind;
+    waking *w = s->arg;
+    const kl_value *o = l->published ? kl_wiring_object(l->wiring, w->key) : NULL;
+    if (!o)
+        return;
+    kl_workqueue_add_with(l->queue, w->key, &(kl_add){.priority = KL_PRIORITY_MOST, .cause = kl_cause_of(KL_WHY_HAND, NULL)}, kl_clock_now(l->clock));
+    kl_value_unref(o);
+    w->woken++;
+}
+
+static void answer_reconcile(void *arg, kl_control_request *q)
+{
+    const kl_value *body = kl_control_body(q);
+    waking w = {.key = kl_value_str_at(body, "key", NULL)};
+    search s = {.controller = kl_value_str_at(body, "controller", NULL), .kind = kl_value_str_at(body, "kind", NULL), .found = wake, .arg = &w};
+    if (!w.key || (!s.controller && !s.kind)) {
+        kl_control_refuse(q, 400, "say what: {\"kind\": \"v1/ConfigMap\", \"key\": \"namespace/name\"}, and \"controller\" where it is one of several");
+        return;
+    }
+    find(&s, arg);
+    if (nobody(&s, q))
+        return;
+    if (!w.woken) {
+        kl_control_refuse(q, 404, "%s is not in the cache of %s", w.key, s.controller ? s.controller : s.kind);
+        return;
+    }
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_kint(b, "controllers", (int64_t)w.woken);
+    kl_build_end(b);
+    kl_control_reply(q, 200, kl_builder_done(b));
+}
+
+/* --- a dry run ------------------------------------------------------------------------------------------------------------------------ */
+
+typedef struct rehearsing {
+    kl_control_request *q;                 /* NULL: somebody answers it */
+    const char *key;
+    kl_status status;
+    kl_err err;
+} rehearsing;
+
+static void rehearsed(void *arg, const kl_value *report) { kl_control_reply(arg, 200, report); }
+
+/* The first one that has the object. */
+static void rehearse(search *s, kl_controller *c, const kl_controller_look *l, const char *kind)
+{
+    (void)kind;
+    rehearsing *x = s->arg;
+    const kl_value *o = x->q && l->published ? kl_wiring_object(l->wiring, x->key) : NULL;
+    if (!o)
+        return;
+    kl_value_unref(o);
+    kl_err_fini(&x->err);
+    x->status = kl_controller_rehearse(c, x->key, rehearsed, x->q, &x->err);
+    if (!x->status)
+        x->q = NULL;
+}
+
+static void answer_run(void *arg, kl_control_request *q)
+{
+    const kl_value *body = kl_control_body(q);
+    const char *key = kl_value_str_at(body, "key", NULL), *controller = kl_value_str_at(body, "controller", NULL), *kind = kl_value_str_at(body, "kind", NULL);
+    if (!key || (!controller && !kind) || !kl_value_bool(kl_value_get(body, "dry"), false)) {
+        kl_control_refuse(q, 400, "say what: {\"kind\": \"v1/ConfigMap\", \"key\": \"namespace/name\", \"dry\": true}, and \"controller\" where it is one of several; "
+            "/v1/reconcile runs a key for good");
+        return;
+    }
+    char *named = kl_strdup(key);          /* the request may be answered, and gone, before we return */
+    rehearsing x = {.q = q, .key = named};
+    search s = {.controller = kl_strdup(controller), .kind = kl_strdup(kind), .found = rehearse, .arg = &x};
+    find(&s, arg);
+    if (!nobody(&s, q) && x.q && x.status)
+        kl_control_fail(q, &x.err);
+    else if (s.n && x.q)
+        kl_control_refuse(q, 404, "%s is not in the cache of %s", named, s.controller ? s.controller : s.kind);
+    kl_free((char *)s.controller);
+    kl_free((char *)s.kind);
+    kl_free(named);
+    kl_err_fini(&x.err);
+}
+
+/* --- params --------------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct setting {
+    const kl_value *wish, *now;            /* now: a reference */
+    kl_status status;
+    kl_err err;
+} setting;
+
+static void see_params(search *s, kl_controller *c, const kl_controller_look *l, const char *kind)
+{
+    (void)c;
+    (void)kind;
+    setting *x = s->arg;
+    kl_value_unref(x->now);
+    x->now = kl_value_ref(l->wiring ? kl_wiring_logic(l->wiring)->params : NULL);
+}
+
+static const char *family(const kl_value *v)
+{
+    switch (kl_value_type(v)) {
+    case KL_INT: case KL_UINT: case KL_DOUBLE: return "number";
+    default: return kl_value_type_name(v);
+    }
+}
+
+/* The script's own params say which there are, and of which type each is. */
+static kl_status check_params(const char *controller, const kl_value *have, const kl_value *wish, kl_err *err)
+{
+    size_t n = kl_value_len(have);
+    const char **names = kl_new_array(const char *, n + 1);
+    kl_status st = KL_OK;
+    for (size_t i = 0; i < n; i++)
+        (void)kl_value_member(have, i, &names[i], NULL);
+    for (size_t i = 0; i < kl_value_len(wish) && !st; i++) {
+        const char *key;
+        const kl_value *v = kl_value_member(wish, i, &key, NULL), *old = kl_value_get(have, key);
+        const char *near = old ? NULL : kl_suggest(key, names, n);
+        if (!old)
+            st = kl_fail(err, KL_EINVAL, "%s has no param %s%s%s%s", controller, key, near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
+        else if (strcmp(family(v), family(old)))
+            st = kl_fail(err, KL_EINVAL, "param %s of %s is a %s, not a %s", key, controller, family(old), family(v));
+    }
+    kl_free(names);
+    return st;
+}
+
+static void set_params(search *s, kl_controller *c, const kl_controller_look *l, const char *kind)
+{
+    setting *x = s->arg;
+    const kl_value *have = l->wiring ? kl_wiring_logic(l->wiring)->params : NULL;
+    if (x->status || (x->status = check_params(l->name, have, x->wish, &x->err)))
+        return;
+    const kl_value *all = kl_value_ref(have);
+    for (size_t i = 0; i < kl_value_len(x->wish); i++) {
+        const char *key;
+        const kl_value *v = kl_value_member(x->wish, i, &key, NULL), *next = kl_value_with(all, key, v);
+        kl_value_unref(all);
+        all = next;
+    }
+    x->status = kl_controller_set_params(c, all, &x->err);
+    kl_value_unref(x->now);
+    x->now = all;
+    (void)kind;
+}
+
+static void reply_params(kl_control_request *q, setting *x)
+{
+    if (x->status)
+        kl_control_fail(q, &x->err);
+    else
+        kl_control_reply(q, 200, kl_value_ref(x->now));
+    kl_value_unref(x->now);
+    kl_err_fini(&x->err);
+}
+
+static void answer_params(void *arg, kl_control_request *q)
+{
+    setting x = {0};
+    search s = {.controller = kl_control_query(q, "controller"), .found = see_params, .arg = &x};
+    if (!s.controller) {
+        kl_control_refuse(q, 400, "say of which: controller=NAME");
+        return;
+    }
+    find(&s, arg);
+    if (!nobody(&s, q))
+        reply_params(q, &x);
+}
+
+static void answer_set_params(void *arg, kl_control_request *q)
+{
+    setting x = {.wish = kl_value_get(kl_control_body(q), "params")};
+    search s = {.controller = kl_value_str_at(kl_control_body(q), "controller", NULL), .found = set_params, .arg = &x};
+    if (!s.controller || kl_value_type(x.wish) != KL_OBJECT) {
+        kl_control_refuse(q, 400, "say which and what: {\"controller\": \"NAME\", \"params\": {\"name\": value}}");
+        return;
+    }
+    find(&s, arg);
+    if (!nobody(&s, q))
+        reply_params(q, &x);
+}
+
+void kl_command_add(kl_control *c, kl_manager *m)
+{
+    kl_control_route(c, "GET", "/v1/object", "an object of the caches: kind=, key=", answer_object, m);
+    kl_control_route(c, "GET", "/v1/list", "objects of the caches: kind=, and namespace=, labels=, fields=, index= with value=, limit=; controller=", answer_list, m);
+    kl_control_guard(c, "/v1/object");
+    kl_control_guard(c, "/v1/list");
+    kl_control_route(c, "POST", "/v1/reconcile", "a key runs now: {kind or controller, key}", answer_reconcile, m);
+    kl_control_route(c, "GET", "/v1/params", "the params of a controller: controller=", answer_params, m);
+    kl_control_route(c, "POST", "/v1/params", "other ones for the running generation: {controller, params}", answer_set_params, m);
+    kl_control_guard(c, "/v1/params");
+    kl_control_route(c, "POST", "/v1/run", "a dry run of a key, and what it would write: {kind or controller, key, dry: true}", answer_run, m);
+    kl_control_route(c, "POST", "/v1/pause", "a controller takes no keys: {controller}", answer_pause, m);
+    kl_control_route(c, "POST", "/v1/resume", "it takes keys again: {controller}", answer_resume, m);
+}

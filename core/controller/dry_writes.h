@@ -1,0 +1,15 @@
+/* dry_writes.h - runs whose writes are not sent: what a write would come to, step by step.
+ *
+ *   what is the object now? the run's own writes -> the cache, where that has all of it -> the server
+ *   what would it be?       simulated (run/simulate.h), or (ask) the server's own word with dryRun=All
+ *
+ * Live reads go to the server, and show the run's own writes, too. Other clusters' objects are simulated likewise, but not remembered. */
+#ifndef KL_CONTROLLER_DRY_WRITES_H
+#define KL_CONTROLLER_DRY_WRITES_H
+
+#include "run/imagine.h"
+
+/* For kl_imagination.ops. */
+extern const kl_imagine_ops kl_dry_writes;
+
+#endif

@@ -1,0 +1,32 @@
+/* outlook.h - what a controller is like, for people, and what it is about to do, for virtual time (manager/turns.h). */
+#ifndef KL_CONTROLLER_OUTLOOK_H
+#define KL_CONTROLLER_OUTLOOK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+
+/* Where the monotonic time of such a clock begins: no machine is up for 36 years. */
+#define KL_TURNS_EPOCH ((kl_time)1 << 60)
+
+/* Adds up over controllers. Zero it but for next and next_key = KL_NEVER. */
+typedef struct kl_outlook {
+    bool busy;                 /* something is under way that needs no time to pass: look again */
+    bool ready;                /* a key may run */
+    size_t failing, asleep;    /* keys that failed last; runs that sleep */
+    uint64_t parked;           /* controllers that wait for what is not there */
+    kl_time next;              /* when something would happen, or KL_NEVER */
+    kl_time next_key;          /* when a key would run or go on running, likewise */
+    char *what;                /* what is under way, for people: "reconcile of web default/a"; NULL. Caller frees */
+} kl_outlook;
+
+typedef struct kl_controller_state {
+    char *name, *resource, *state, *message;       /* resource: its kind; state: "waiting for caches", "waiting for leadership", "running", "paused", "parked", "stopped"; message says why */
+    int generation;
+    size_t ready, delayed, running, failing;
+    uint64_t runs, errors;
+} kl_controller_state;
+
+#endif

@@ -1,0 +1,23 @@
+/* event_body.h - news as an Event of events.k8s.io/v1, and the same as one of core/v1 for servers that have only that. Pure. */
+#ifndef KL_EVENTS_EVENT_BODY_H
+#define KL_EVENTS_EVENT_BODY_H
+
+#include <stdbool.h>
+#include "base/clock.h"
+#include "events/news.h"
+
+/* What the API server accepts (apis/core/validation/events.go). */
+#define KL_EVENT_NOTE_MAX 1024
+#define KL_EVENT_WORD_MAX 128
+
+/* How often it was seen, and when; wall time. */
+typedef struct kl_event_series { int64_t count; kl_time first, last; } kl_event_series;
+
+/* What is known from the beginning, as events.k8s.io/v1 calls it. Texts are cut to what the server accepts, at a character. */
+const kl_value *kl_event_body(const kl_news *n, const char *name, const char *ns, const char *instance, bool combined, kl_time first);
+/* The whole to create, from the above: with a series when it was seen more than once. */
+const kl_value *kl_event_create(const kl_value *body, const kl_event_series *s, bool core);
+/* The merge patch that tells how often it was seen. */
+const kl_value *kl_event_patch(const kl_event_series *s, bool core);
+
+#endif

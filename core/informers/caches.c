@@ -1,0 +1,527 @@
+/* caches.c - the shared informers of one manager. The set's lock guards the map for readers on other threads; everything
+ * else belongs to the loop. */
+#include "informers/caches.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/sync.h"
+#include "model/object.h"
+#include "informers/caches_impl.h"
+#include "informers/source.h"
+
+/* A kind that the server lacks is asked for again after this long, doubling: a CRD installed meanwhile is found soon. */
+#define RETRY_FIRST KL_SECONDS(1)
+#define RETRY_MAX KL_SECONDS(30)
+
+/* --- the client as origin ---------------------------------------------------------------------------------------------- */
+
+static void client_resolve(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg)
+{
+    kl_client_resolve(((kl_caches *)arg)->o.client, kind, done, done_arg);
+}
+
+static void client_forget(void *arg)
+{
+    kl_client_discovery_forget(((kl_caches *)arg)->o.client);
+}
+
+static void client_source(void *arg, const kl_resource *r, const kl_cache_source *w, kl_source *out)
+{
+    const kl_caches_options *o = &((kl_caches *)arg)->o;
+    kl_client_source(&(kl_client_source_options){.client = o->client, .resource = r, .ns = w->ns, .labels = w->labels, .fields = w->fields,
+        .metadata = w->metadata, .max_object = o->max_object, .keep = w->keep}, out);
+}
+
+kl_caches *kl_caches_new(const kl_caches_options *o)
+{
+    kl_caches *s = kl_new(kl_caches);
+    s->o = *o;
+    s->origin = o->origin ? *o->origin : (kl_caches_origin){client_resolve, client_forget, client_source, s};
+    kl_mutex_init(&s->mu);
+    kl_cond_init(&s->cond);
+    s->by_kind = kl_map_new();
+    s->news = kl__news_new();
+    s->usual = o->drop_managed_fields ? kl_projection_without_managed_fields() : NULL;
+    return s;
+}
+
+void kl_caches_free(kl_caches *s)
+{
+    if (!s)
+        return;
+    kl_lock(&s->mu);
+    while (s->alive)
+        kl_cond_wait(&s->cond, &s->mu);
+    kl_unlock(&s->mu);
+    kl_map_free(s->by_kind, NULL);
+    kl_free(s->news);
+    kl_projection_unref(s->usual);
+    kl_cond_fini(&s->cond);
+    kl_mutex_fini(&s->mu);
+    kl_free(s);
+}
+
+static void cache_maybe_free(kl_cache *c)
+{
+    if (c->users || c->holds)
+        return;
+    kl_caches *s = c->set;
+    kl_loop_timer_cancel(s->o.loop, c->timer);
+    kl_informer_unref(c->informer);
+    kl_free(c->problem);
+    kl_free(c->told);
+    kl_free(c->kind);
+    kl_free(c->label);
+    kl_free(c->what);
+    kl__scope_fini(&c->scope);
+    kl__cache_holds_free(c);
+    kl_free(c);
+    kl_lock(&s->mu);
+    s->alive--;
+    kl_cond_broadcast(&s->cond);
+    kl_unlock(&s->mu);
+}
+
+/* --- the informer ------------------------------------------------------------------------------------------------------ */
+
+static void changed(kl_caches *s)
+{
+    if (s->o.changed)
+        s->o.changed(s->o.changed_arg);
+}
+
+static void changed_on_loop(void *arg)
+{
+    kl__news_look(arg);
+    changed(arg);
+}
+
+/* Also of a new trouble, on the watch thread: what was posted here runs before the cache is freed. */
+static void on_news(void *arg)
+{
+    kl_caches *s = arg;
+    kl_loop_post(s->o.loop, changed_on_loop, s);
+}
+
+static void is_strange(void *arg);
+
+/* Under its name there may be another thing by now, with no moment in between at which there was none. */
+static void on_event(void *arg, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags)
+{
+    kl_cache *c = arg;
+    (void)type, (void)old, (void)flags;
+    const char *ns = now ? kl_object_namespace(now) : NULL;
+    if (now && (ns && *ns) != c->resource->namespaced && !atomic_exchange(&c->strange, true))
+        kl_loop_post(c->set->o.loop, is_strange, c);
+}
+
+static void on_synced(void *arg)
+{
+    on_news(((kl_cache *)arg)->set);
+}
+
+static void execute(void *arg, void (*fn)(void *), void *fnarg)
+{
+    kl_cache *c = arg;
+    if (atomic_load(&c->use_mapper))
+        kl_loop_post(c->set->o.mapper, fn, fnarg);
+    else
+        fn(fnarg);
+}
+
+/* The end of initial events is told in an annotation, which is cut with the others. */
+static bool may_stream(const kl_cache *c)
+{
+    static const char *const annotations[] = {"metadata", "annotations"};
+    return c->set->o.stream && kl_projection_keeps(c->scope.keep, annotations, 2);
+}
+
+kl_informer_part kl__cache_part(kl_cache *c, const char *ns)
+{
+    kl_informer_part p = {.namespace_ = ns};
+    c->set->origin.source(c->set->origin.arg, c->resource, &(kl_cache_source){.label = c->label, .ns = ns, .labels = c->scope.labels, .fields = c->scope.fields,
+        .metadata = c->scope.metadata, .keep = c->scope.keep}, &p.source);
+    return p;
+}
+
+/* Where it looks: a namespace each, or everywhere. The array is the caller's. */
+static kl_informer_part *parts_of(kl_cache *c, size_t *n)
+{
+    char **names = c->resource->namespaced ? c->scope.namespaces : NULL;
+    for (*n = 0; names && names[*n];)
+        ++*n;
+    kl_informer_part *parts = kl_new_array(kl_informer_part, *n + 1);
+    for (size_t i = 0; i < *n; i++)
+        parts[i] = kl__cache_part(c, names[i]);
+    if (!*n)
+        parts[(*n)++] = kl__cache_part(c, c->resource->namespaced ? c->set->o.ns : NULL);
+    return parts;
+}
+
+static void informer_create(kl_cache *c)
+{
+    kl_caches *s = c->set;
+    char *display = kl_resource_display(c->resource), *api_version = kl_api_version(c->resource->group, c->resource->version);
+    kl_informer_options o = {.clock = s->o.clock, .resource = display, .api_version = api_version, .kind = c->resource->kind,
+        .seed = kl_hash(c->label, strlen(c->label)), .stream = may_stream(c), .execute = execute, .execute_arg = c,
+        .on_trouble = on_news, .trouble_arg = s};
+    if (c->scope.divided) {
+        o.changing = true;
+        o.source = kl__cache_part(c, NULL).source;
+        o.on_part = on_news;
+        o.part_arg = s;
+    } else {
+        o.parts = parts_of(c, &o.n_parts);
+    }
+    kl_informer *i = kl_informer_new(&o);
+    kl_free((void *)o.parts);
+    kl_lock(&s->mu);
+    c->informer = i;
+    kl_unlock(&s->mu);
+    kl_free(api_version);
+    kl_free(display);
+    if (s->o.begun && !c->is_news)
+        s->o.begun(s->o.begun_arg, c->kind, c->resource, &(kl_cache_source){.label = c->label, .labels = c->scope.labels, .fields = c->scope.fields, .metadata = c->scope.metadata, .keep = c->scope.keep}, i);
+    c->sub = kl_informer_subscribe(i, c->is_news ? &(kl_handler){.on_synced = kl__news_came, .on_event = kl__news_event, .arg = s} : &(kl_handler){.on_synced = on_synced, .on_event = on_event, .arg = c});
+    kl_informer_start(i);
+    if (c->scope.divided)
+        kl__cache_fit(c);
+}
+
+/* --- resolving ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct resolved {
+    kl_cache *c;
+    kl_status st;
+    const kl_resource *r;
+    char *message;
+} resolved;
+
+static void retry_resolve(void *arg)
+{
+    kl_cache *c = arg;
+    c->timer = 0;
+    c->set->origin.forget(c->set->origin.arg);
+    kl__cache_resolve(c);
+}
+
+static void retry_later(kl_cache *c)
+{
+    c->retry = c->retry ? c->retry * 2 : RETRY_FIRST;
+    if (c->retry > RETRY_MAX)
+        c->retry = RETRY_MAX;
+    c->timer = kl_loop_timer(c->set->o.loop, c->retry, retry_resolve, c);
+}
+
+/* The reason is the cache's from now on. */
+static void problem_set(kl_cache *c, char **why)
+{
+    kl_free(c->problem);
+    c->problem = why ? *why : NULL;
+    if (why)
+        *why = NULL;
+}
+
+/* The kind is there. One without namespaces is the same for who wants some of them and who wants all. */
+static void found(kl_cache *c, const kl_resource *r)
+{
+    if (c->problem)
+        kl_info("the kind is there now", "kind=%s", c->kind);
+    problem_set(c, NULL);
+    c->retry = 0;
+    c->resource = r;
+    if ((c->scope.namespaces || c->scope.divided) && !r->namespaced) {
+        c->same = kl_caches_acquire(c->set, c->kind, &(kl_want){.cut = true, .keep = c->scope.keep, .what = c->what, .metadata = c->scope.metadata,
+            .labels = c->scope.labels, .fields = c->scope.fields});
+        if (atomic_load(&c->use_mapper))
+            kl_cache_use_mapper(c->same);
+    } else {
+        informer_create(c);
+    }
+    changed(c->set);
+}
+
+static void not_found(kl_cache *c, kl_status st, char **why)
+{
+    if (!c->is_news)
+        kl__news_begin(c->set);
+    if (!c->problem || strcmp(c->problem, *why))
+        kl_warn(st == KL_ENOTFOUND ? "a kind is missing; what needs it is parked until it appears" : "a kind cannot be looked up; trying again",
+            "kind=%s error=%s", c->kind, kl_log_quoted(*why));
+    problem_set(c, why);
+    retry_later(c);
+    changed(c->set);
+}
+
+/* --- is it still there? ------------------------------------------------------------------------------------------------------ */
+
+static bool is_doubtful(kl_cache *c)
+{
+    kl_informer_stats st;
+    kl_informer_stats_get(c->informer, &st);
+    bool doubtful = st.parked && st.failure == KL_ENOTFOUND;
+    kl_informer_stats_fini(&st);
+    return doubtful;
+}
+
+static void ask(kl_cache *c)
+{
+    c->set->origin.forget(c->set->origin.arg);
+    kl__cache_resolve(c);
+}
+
+static void is_strange(void *arg)
+{
+    kl_cache *c = arg;
+    c->unsure = true;
+    if (c->users && !c->outdated && !c->resolving)
+        ask(c);
+}
+
+static void retry_end(kl_cache *c)
+{
+    kl_loop_timer_cancel(c->set->o.loop, c->timer);
+    c->timer = 0;
+    c->retry = 0;
+}
+
+void kl__cache_look(kl_cache *c)
+{
+    bool doubtful = is_doubtful(c);
+    if (c->outdated)
+        return;
+    if (doubtful && !c->resolving && !c->timer) {
+        ask(c);
+    } else if (!doubtful && c->gone) {
+        kl_info("the kind is there again", "kind=%s", c->kind);
+        retry_end(c);
+        problem_set(c, NULL);
+        c->gone = false;
+        c->unsure = true;
+        if (!c->resolving)
+            ask(c);
+    } else if (!doubtful && c->timer && !c->unsure) {
+        retry_end(c);
+    }
+    kl__cache_tell(c);
+}
+
+/* Under its old name there is another thing now: with namespaces or without, or elsewhere. */
+static bool is_another(const kl_resource *a, const kl_resource *b)
+{
+    return a->namespaced != b->namespaced || strcmp(a->plural, b->plural);
+}
+
+/* A 404 may be a server that is not there yet: only when discovery has no such kind, its objects are none. Asked again until a list
+ * settles it. */
+static void doubt_answered(kl_cache *c, kl_status st, const kl_resource *r, char **why)
+{
+    if (!st && is_another(r, c->resource)) {
+        c->outdated = true;
+        problem_set(c, NULL);
+        changed(c->set);
+        return;
+    }
+    if (!st && !atomic_load(&c->strange))          /* discovery may lag behind */
+        c->unsure = false;
+    bool doubtful = is_doubtful(c);
+    if (doubtful && !st) {
+        kl_informer_kick(c->informer);
+    } else if (doubtful && st == KL_ENOTFOUND) {
+        if (!c->gone)
+            kl_warn("a kind is gone; what needs it is parked until it appears again", "kind=%s error=%s", c->kind, kl_log_quoted(*why));
+        c->gone = true;
+        problem_set(c, why);
+        kl_informer_clear(c->informer);
+        changed(c->set);
+    }
+    if (doubtful || c->unsure)
+        retry_later(c);
+}
+
+/* --- the answer ---------------------------------------------------------------------------------------------------------------- */
+
+static void resolved_on_loop(void *arg)
+{
+    resolved *r = arg;
+    kl_cache *c = r->c;
+    c->holds--;
+    c->resolving = false;
+    if (!c->users)
+        cache_maybe_free(c);
+    else if (c->informer)
+        doubt_answered(c, r->st, r->r, &r->message);
+    else if (!r->st)
+        found(c, r->r);
+    else if (c->is_news && r->st == KL_ENOTFOUND)
+        kl__news_give_up(c->set, r->message);
+    else
+        not_found(c, r->st, &r->message);
+    kl_free(r->message);
+    kl_free(r);
+}
+
+static void resolve_done(void *arg, kl_status st, const kl_resource *res, kl_err *err)
+{
+    kl_cache *c = arg;
+    resolved *r = kl_new(resolved);
+    *r = (resolved){c, st, res, st ? kl_strdup(kl_err_message(err)) : NULL};
+    kl_loop_post(c->set->o.loop, resolved_on_loop, r);
+}
+
+void kl__cache_resolve(kl_cache *c)
+{
+    c->holds++;
+    c->resolving = true;
+    c->set->origin.resolve(c->set->origin.arg, c->kind, resolve_done, c);
+}
+
+/* --- users ------------------------------------------------------------------------------------------------------------------ */
+
+static kl_cache *suitable_locked(kl_caches *s, const char *kind, const kl__scope *scope) KL_REQUIRES(s->mu)
+{
+    size_t it = 0;
+    const char *label;
+    void *v;
+    while (kl_map_next(s->by_kind, &it, &label, &v)) {
+        kl_cache *c = v;
+        if (!strcmp(c->kind, kind) && !kl_cache_outdated(c) && kl__scope_serves(&c->scope, scope))
+            return c;
+    }
+    return NULL;
+}
+
+kl_cache *kl__cache_new(kl_caches *s, const char *kind, const char *label, kl__scope *scope)
+{
+    kl_cache *c = kl_new(kl_cache);
+    c->set = s;
+    c->kind = kl_strdup(kind);
+    c->label = kl_strdup(label);
+    c->scope = *scope;
+    *scope = (kl__scope){0};
+    atomic_init(&c->use_mapper, false);
+    return c;
+}
+
+kl_cache *kl_caches_acquire(kl_caches *s, const char *kind, const kl_want *want)
+{
+    kl__scope scope;
+    kl__scope_init(&scope, s, want);
+    kl_lock(&s->mu);
+    kl_cache *c = suitable_locked(s, kind, &scope);
+    if (!c) {
+        const char *what = want ? want->what : NULL;
+        char *label = kl__scope_label(&scope, s, kind, what);
+        c = kl__cache_new(s, kind, label, &scope);
+        c->what = kl_strdup(what);
+        kl_free(label);
+        kl_map_set(s->by_kind, c->label, c);
+        s->alive++;
+    }
+    kl_unlock(&s->mu);
+    kl__scope_fini(&scope);
+    if (!c->users++) {
+        s->news->used++;
+        kl__cache_resolve(c);
+    }
+    return c;
+}
+
+static void stopped_on_loop(void *arg)
+{
+    kl_cache *c = arg;
+    c->holds--;
+    cache_maybe_free(c);
+}
+
+static void informer_stopped(void *arg)
+{
+    kl_cache *c = arg;
+    kl_loop_post(c->set->o.loop, stopped_on_loop, c);
+}
+
+void kl__cache_stop(kl_cache *c)
+{
+    c->users = 0;
+    kl_loop_timer_cancel(c->set->o.loop, c->timer);
+    c->timer = 0;
+    if (c->same)
+        kl_cache_release(c->same);
+    c->same = NULL;
+    if (c->informer) {
+        c->holds++;
+        if (c->set->o.ended && !c->is_news)
+            c->set->o.ended(c->set->o.begun_arg, c->informer);
+        kl_informer_unsubscribe(c->sub);
+        kl_informer_stop(c->informer, informer_stopped, c);
+    }
+    cache_maybe_free(c);
+}
+
+void kl_cache_release(kl_cache *c)
+{
+    kl_caches *s = c->set;
+    if (--c->users)
+        return;
+    kl_lock(&s->mu);
+    if (kl_map_get(s->by_kind, c->label) == c)     /* and not the one that follows it */
+        kl_map_take(s->by_kind, c->label);
+    kl_unlock(&s->mu);
+    kl__cache_stop(c);
+    if (!--s->news->used)
+        kl__news_end(s);
+}
+
+const char *kl_cache_kind(const kl_cache *c) { return c->kind; }
+kl_informer *kl_cache_informer(kl_cache *c) { return c->same ? c->same->informer : c->informer; }
+const kl_resource *kl_cache_resource(kl_cache *c) { return c->resource; }
+bool kl_cache_outdated(const kl_cache *c) { return c->same ? c->same->outdated : c->outdated; }
+
+void kl_cache_use_mapper(kl_cache *c)
+{
+    atomic_store(&c->use_mapper, true);
+    if (c->same)
+        kl_cache_use_mapper(c->same);
+}
+
+void kl_caches_notify(kl_caches *s, void (**fn)(void *), void **arg)
+{
+    *fn = s->o.changed;
+    *arg = s->o.changed_arg;
+}
+
+static bool behind(kl_cache *c, uint64_t rv)
+{
+    return c && (c->resolving || (c->informer && !kl_informer_reached(c->informer, rv)));
+}
+
+char *kl_caches_behind(kl_caches *s, uint64_t rv)
+{
+    size_t it = 0;
+    const char *label, *found = NULL;
+    void *v;
+    kl_lock(&s->mu);
+    while (!found && kl_map_next(s->by_kind, &it, &label, &v))
+        found = behind(v, rv) ? label : NULL;
+    kl_unlock(&s->mu);
+    for (size_t i = 0; i < sizeof s->news->caches / sizeof *s->news->caches && !found; i++)
+        if (behind(s->news->caches[i], rv))
+            found = s->news->caches[i]->label;
+    return kl_strdup(found);
+}
+
+void kl_caches_each(kl_caches *s, void (*fn)(void *arg, const char *kind, kl_informer *i), void *arg)
+{
+    kl_lock(&s->mu);
+    char **kinds = kl_map_sorted_keys(s->by_kind);
+    for (char **k = kinds; *k; k++) {
+        kl_cache *c = kl_map_get(s->by_kind, *k);
+        if (c->informer)
+            fn(arg, *k, c->informer);
+    }
+    kl_free(kinds);
+    kl_unlock(&s->mu);
+}

@@ -1,0 +1,150 @@
+/* replay_compare.c - what a run wrote now, held against what it wrote then. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/diff.h"
+#include "model/object.h"
+#include "lab/replay_impl.h"
+
+/* --- calls ---------------------------------------------------------------------------------------------------------------- */
+
+/* What was redacted then and is not now cannot be compared: it counts as what it was. A new reference. */
+static const kl_value *adopt(const kl_value *then, const kl_value *now)
+{
+    if (kl_value_type(then) == KL_STRING && kl_value_type(now) == KL_STRING)
+        return kl_value_ref(kl_redacted(kl_value_str(then)) && !kl_redacted(kl_value_str(now)) ? then : now);
+    if (kl_value_type(then) == KL_ARRAY && kl_value_type(now) == KL_ARRAY) {
+        kl_builder *b = kl_builder_new();
+        kl_build_array(b);
+        for (size_t i = 0; i < kl_value_len(now); i++) {
+            const kl_value *x = adopt(kl_value_item(then, i), kl_value_item(now, i));
+            kl_build_value(b, x);
+            kl_value_unref(x);
+        }
+        kl_build_end(b);
+        return kl_builder_done(b);
+    }
+    if (kl_value_type(then) != KL_OBJECT || kl_value_type(now) != KL_OBJECT)
+        return kl_value_ref(now);
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    for (size_t i = 0; i < kl_value_len(now); i++) {
+        const char *key;
+        size_t n;
+        const kl_value *y = kl_value_member(now, i, &key, &n), *x = adopt(kl_value_getn(then, key, n), y);
+        kl_build_keyn(b, key, n);
+        kl_build_value(b, x);
+        kl_value_unref(x);
+    }
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
+bool kl__same_op(const kl_value *then, const kl_value *now)
+{
+    if (kl_value_equal(then, now))
+        return true;
+    const kl_value *x = adopt(then, now);
+    bool same = kl_value_equal(then, x);
+    kl_value_unref(x);
+    return same;
+}
+
+/* --- a run ------------------------------------------------------------------------------------------------------------------ */
+
+typedef struct changes { kl_replay_change *v; size_t n; } changes;
+
+static void change(changes *c, kl_replay_how how, const kl_value *then, const kl_value *now, char *text)
+{
+    c->v = kl_realloc(c->v, (c->n + 1) * sizeof *c->v);
+    c->v[c->n++] = (kl_replay_change){.how = how, .then = then, .now = now, .text = text};
+}
+
+static char *difference(const kl_value *then, const kl_value *now)
+{
+    kl_buf b = KL_BUF_INIT;
+    kl_diff_text(then, now, &b);
+    return kl_buf_take(&b);
+}
+
+/* Of a write that is not the one of then; nothing when both come to the same. */
+static void tell_write(const kl__live *l, const kl__wrote *x, changes *c)
+{
+    const kl_past_asked *q = x->match == KL__NO_MATCH ? NULL : &l->past->asked[x->match];
+    char *text = x->known ? difference(x->then, x->now) : difference(q ? kl_value_get(q->op, "body") : NULL, kl_value_get(x->op, "body"));
+    if (x->known && q && !*text && (x->then != NULL) == (x->now != NULL)) {
+        kl_free(text);
+        return;
+    }
+    change(c, q ? KL_REPLAY_OTHER : KL_REPLAY_NEW, q ? q->op : NULL, x->op, text);
+}
+
+static bool is_write(const kl_past_asked *q)
+{
+    const char *verb = kl_value_str_at(q->op, "verb", NULL);
+    for (int v = KL_GET; verb && v <= KL_DELETE_COLLECTION; v++)
+        if (!strcmp(verb, kl_verb_name((kl_verb)v)))
+            return kl_verb_is_write((kl_verb)v);
+    return false;
+}
+
+/* It was not sent, since it would have changed nothing. */
+static bool was_elided(const kl_past_asked *q) { return q->answered && !q->status && !q->code; }
+
+static void gather(const kl__live *l, changes *c)
+{
+    for (size_t i = 0; i < l->n_wrote; i++)
+        if (!l->wrote[i].same)
+            tell_write(l, &l->wrote[i], c);
+    for (size_t i = 0; i < l->past->n_asked; i++) {
+        const kl_past_asked *q = &l->past->asked[i];
+        if (!l->used[i] && is_write(q) && !was_elided(q))
+            change(c, KL_REPLAY_MISSING, q->op, NULL, difference(NULL, kl_value_get(q->op, "body")));
+    }
+}
+
+static bool failed(const char *result) { return !strcmp(result, "error") || !strcmp(result, "fail"); }
+
+void kl__compare(kl__live *l)
+{
+    kl__engine *e = l->e;
+    const kl_past_run *p = l->past;
+    changes c = {0};
+    kl_replayed x = {.run = p, .result = kl_result_name(l->result), .message = l->message, .after = l->after, .writes = l->n_wrote};
+    if (p->ended && !p->cut)
+        gather(l, &c);
+    x.changes = c.v;
+    x.n_changes = c.n;
+    x.result_differs = p->ended && !p->cut && (strcmp(x.result, p->result) || x.after != p->after);
+    x.verdict = !p->ended || p->cut ? KL_REPLAY_CUT : failed(x.result) && !failed(p->result) ? KL_REPLAY_FAILS
+        : c.n || x.result_differs ? KL_REPLAY_DIFFERS : KL_REPLAY_SAME;
+    kl_replay_sum *s = e->sum;
+    if (!l->late && (!e->o->key || !strcmp(e->o->key, p->key))) {
+        s->runs++;
+        s->same += x.verdict == KL_REPLAY_SAME;
+        s->differ += x.verdict == KL_REPLAY_DIFFERS;
+        s->fail += x.verdict == KL_REPLAY_FAILS;
+        s->cut += x.verdict == KL_REPLAY_CUT;
+        if (e->o->told)
+            e->o->told(e->o->arg, &x);
+    }
+    for (size_t i = 0; i < c.n; i++)
+        kl_free((char *)c.v[i].text);
+    kl_free(c.v);
+}
+
+void kl__live_free(void *live)
+{
+    kl__live *l = live;
+    for (size_t i = 0; i < l->n_wrote; i++) {
+        kl_value_unref(l->wrote[i].op);
+        kl_value_unref(l->wrote[i].then);
+        kl_value_unref(l->wrote[i].now);
+    }
+    kl_free(l->wrote);
+    kl_overlay_unref(l->overlay);
+    kl_value_unref(l->op);
+    kl_free(l->used);
+    kl_free(l->message);
+    kl_free(l);
+}

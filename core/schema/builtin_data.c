@@ -1,0 +1,779 @@
+/* builtin_data.c - the built-in kinds of Kubernetes 1.34 and their types, as text. Written by builtin.lua; do not edit.
+ *
+ * Derived from the Kubernetes API definitions, Copyright The Kubernetes Authors, Apache License 2.0: names, types and
+ * merge rules of the API, without its descriptions. kinds.c and schema.c say how a line reads. */
+#include "schema/builtin.h"
+
+const char *const kl__builtin_kinds[] = {
+    "- v1 Binding bindings binding ns create - - core.v1.Binding ",
+    "- v1 ComponentStatus componentstatuses componentstatus cluster get,list cs - core.v1.ComponentStatus ",
+    "- v1 ConfigMap configmaps configmap ns create,delete,deletecollection,get,list,patch,update,watch cm - core.v1.ConfigMap ",
+    "- v1 Endpoints endpoints endpoints ns create,delete,deletecollection,get,list,patch,update,watch ep - core.v1.Endpoints ",
+    "- v1 Event events event ns create,delete,deletecollection,get,list,patch,update,watch ev - core.v1.Event ",
+    "- v1 LimitRange limitranges limitrange ns create,delete,deletecollection,get,list,patch,update,watch limits - core.v1.LimitRange ",
+    "- v1 Namespace namespaces namespace cluster create,delete,get,list,patch,update,watch ns - core.v1.Namespace "
+        "finalize://Namespace:update|status://Namespace:get,patch,update",
+    "- v1 Node nodes node cluster create,delete,deletecollection,get,list,patch,update,watch no - core.v1.Node "
+        "proxy://NodeProxyOptions:create,delete,get,patch,update|status://Node:get,patch,update",
+    "- v1 PersistentVolumeClaim persistentvolumeclaims persistentvolumeclaim ns create,delete,deletecollection,get,list,patch,update,watch pvc - "
+        "core.v1.PersistentVolumeClaim status://PersistentVolumeClaim:get,patch,update",
+    "- v1 PersistentVolume persistentvolumes persistentvolume cluster create,delete,deletecollection,get,list,patch,update,watch pv - "
+        "core.v1.PersistentVolume status://PersistentVolume:get,patch,update",
+    "- v1 Pod pods pod ns create,delete,deletecollection,get,list,patch,update,watch po all core.v1.Pod "
+        "attach://PodAttachOptions:create,get|binding://Binding:create|ephemeralcontainers://Pod:get,patch,update|eviction:policy/v1/Eviction:create|exec://Pod"
+        "ExecOptions:create,get|log://Pod:get|portforward://PodPortForwardOptions:create,get|proxy://PodProxyOptions:create,delete,get,patch,update|resize://Po"
+        "d:get,patch,update|status://Pod:get,patch,update",
+    "- v1 PodTemplate podtemplates podtemplate ns create,delete,deletecollection,get,list,patch,update,watch - - core.v1.PodTemplate ",
+    "- v1 ReplicationController replicationcontrollers replicationcontroller ns create,delete,deletecollection,get,list,patch,update,watch rc all "
+        "core.v1.ReplicationController scale:autoscaling/v1/Scale:get,patch,update|status://ReplicationController:get,patch,update",
+    "- v1 ResourceQuota resourcequotas resourcequota ns create,delete,deletecollection,get,list,patch,update,watch quota - core.v1.ResourceQuota "
+        "status://ResourceQuota:get,patch,update",
+    "- v1 Secret secrets secret ns create,delete,deletecollection,get,list,patch,update,watch - - core.v1.Secret ",
+    "- v1 ServiceAccount serviceaccounts serviceaccount ns create,delete,deletecollection,get,list,patch,update,watch sa - core.v1.ServiceAccount "
+        "token:authentication.k8s.io/v1/TokenRequest:create",
+    "- v1 Service services service ns create,delete,deletecollection,get,list,patch,update,watch svc all core.v1.Service "
+        "proxy://ServiceProxyOptions:create,delete,get,patch,update|status://Service:get,patch,update",
+    "apiregistration.k8s.io v1 APIService apiservices apiservice cluster create,delete,deletecollection,get,list,patch,update,watch - api-extensions "
+        "apiregistration.v1.APIService status://APIService:get,patch,update",
+    "apps v1 ControllerRevision controllerrevisions controllerrevision ns create,delete,deletecollection,get,list,patch,update,watch - - "
+        "apps.v1.ControllerRevision ",
+    "apps v1 DaemonSet daemonsets daemonset ns create,delete,deletecollection,get,list,patch,update,watch ds all apps.v1.DaemonSet "
+        "status://DaemonSet:get,patch,update",
+    "apps v1 Deployment deployments deployment ns create,delete,deletecollection,get,list,patch,update,watch deploy all apps.v1.Deployment "
+        "scale:autoscaling/v1/Scale:get,patch,update|status://Deployment:get,patch,update",
+    "apps v1 ReplicaSet replicasets replicaset ns create,delete,deletecollection,get,list,patch,update,watch rs all apps.v1.ReplicaSet "
+        "scale:autoscaling/v1/Scale:get,patch,update|status://ReplicaSet:get,patch,update",
+    "apps v1 StatefulSet statefulsets statefulset ns create,delete,deletecollection,get,list,patch,update,watch sts all apps.v1.StatefulSet "
+        "scale:autoscaling/v1/Scale:get,patch,update|status://StatefulSet:get,patch,update",
+    "events.k8s.io v1 Event events event ns create,delete,deletecollection,get,list,patch,update,watch ev - events.v1.Event ",
+    "authentication.k8s.io v1 SelfSubjectReview selfsubjectreviews selfsubjectreview cluster create - - authentication.v1.SelfSubjectReview ",
+    "authentication.k8s.io v1 TokenReview tokenreviews tokenreview cluster create - - authentication.v1.TokenReview ",
+    "authorization.k8s.io v1 LocalSubjectAccessReview localsubjectaccessreviews localsubjectaccessreview ns create - - "
+        "authorization.v1.LocalSubjectAccessReview ",
+    "authorization.k8s.io v1 SelfSubjectAccessReview selfsubjectaccessreviews selfsubjectaccessreview cluster create - - "
+        "authorization.v1.SelfSubjectAccessReview ",
+    "authorization.k8s.io v1 SelfSubjectRulesReview selfsubjectrulesreviews selfsubjectrulesreview cluster create - - "
+        "authorization.v1.SelfSubjectRulesReview ",
+    "authorization.k8s.io v1 SubjectAccessReview subjectaccessreviews subjectaccessreview cluster create - - authorization.v1.SubjectAccessReview ",
+    "autoscaling v2 HorizontalPodAutoscaler horizontalpodautoscalers horizontalpodautoscaler ns create,delete,deletecollection,get,list,patch,update,watch "
+        "hpa all autoscaling.v2.HorizontalPodAutoscaler status://HorizontalPodAutoscaler:get,patch,update",
+    "batch v1 CronJob cronjobs cronjob ns create,delete,deletecollection,get,list,patch,update,watch cj all batch.v1.CronJob "
+        "status://CronJob:get,patch,update",
+    "batch v1 Job jobs job ns create,delete,deletecollection,get,list,patch,update,watch - all batch.v1.Job status://Job:get,patch,update",
+    "certificates.k8s.io v1 CertificateSigningRequest certificatesigningrequests certificatesigningrequest cluster "
+        "create,delete,deletecollection,get,list,patch,update,watch csr - certificates.v1.CertificateSigningRequest "
+        "approval://CertificateSigningRequest:get,patch,update|status://CertificateSigningRequest:get,patch,update",
+    "networking.k8s.io v1 IngressClass ingressclasses ingressclass cluster create,delete,deletecollection,get,list,patch,update,watch - - "
+        "networking.v1.IngressClass ",
+    "networking.k8s.io v1 Ingress ingresses ingress ns create,delete,deletecollection,get,list,patch,update,watch ing - networking.v1.Ingress "
+        "status://Ingress:get,patch,update",
+    "networking.k8s.io v1 IPAddress ipaddresses ipaddress cluster create,delete,deletecollection,get,list,patch,update,watch ip - networking.v1.IPAddress ",
+    "networking.k8s.io v1 NetworkPolicy networkpolicies networkpolicy ns create,delete,deletecollection,get,list,patch,update,watch netpol - "
+        "networking.v1.NetworkPolicy ",
+    "networking.k8s.io v1 ServiceCIDR servicecidrs servicecidr cluster create,delete,deletecollection,get,list,patch,update,watch - - "
+        "networking.v1.ServiceCIDR status://ServiceCIDR:get,patch,update",
+    "policy v1 PodDisruptionBudget poddisruptionbudgets poddisruptionbudget ns create,delete,deletecollection,get,list,patch,update,watch pdb - "
+        "policy.v1.PodDisruptionBudget status://PodDisruptionBudget:get,patch,update",
+    "rbac.authorization.k8s.io v1 ClusterRoleBinding clusterrolebindings clusterrolebinding cluster "
+        "create,delete,deletecollection,get,list,patch,update,watch - - rbac.v1.ClusterRoleBinding ",
+    "rbac.authorization.k8s.io v1 ClusterRole clusterroles clusterrole cluster create,delete,deletecollection,get,list,patch,update,watch - - "
+        "rbac.v1.ClusterRole ",
+    "rbac.authorization.k8s.io v1 RoleBinding rolebindings rolebinding ns create,delete,deletecollection,get,list,patch,update,watch - - "
+        "rbac.v1.RoleBinding ",
+    "rbac.authorization.k8s.io v1 Role roles role ns create,delete,deletecollection,get,list,patch,update,watch - - rbac.v1.Role ",
+    "storage.k8s.io v1 CSIDriver csidrivers csidriver cluster create,delete,deletecollection,get,list,patch,update,watch - - storage.v1.CSIDriver ",
+    "storage.k8s.io v1 CSINode csinodes csinode cluster create,delete,deletecollection,get,list,patch,update,watch - - storage.v1.CSINode ",
+    "storage.k8s.io v1 CSIStorageCapacity csistoragecapacities csistoragecapacity ns create,delete,deletecollection,get,list,patch,update,watch - - "
+        "storage.v1.CSIStorageCapacity ",
+    "storage.k8s.io v1 StorageClass storageclasses storageclass cluster create,delete,deletecollection,get,list,patch,update,watch sc - "
+        "storage.v1.StorageClass ",
+    "storage.k8s.io v1 VolumeAttachment volumeattachments volumeattachment cluster create,delete,deletecollection,get,list,patch,update,watch - - "
+        "storage.v1.VolumeAttachment status://VolumeAttachment:get,patch,update",
+    "storage.k8s.io v1 VolumeAttributesClass volumeattributesclasses volumeattributesclass cluster "
+        "create,delete,deletecollection,get,list,patch,update,watch vac - storage.v1.VolumeAttributesClass ",
+    "admissionregistration.k8s.io v1 MutatingWebhookConfiguration mutatingwebhookconfigurations mutatingwebhookconfiguration cluster "
+        "create,delete,deletecollection,get,list,patch,update,watch - api-extensions admissionregistration.v1.MutatingWebhookConfiguration ",
+    "admissionregistration.k8s.io v1 ValidatingAdmissionPolicy validatingadmissionpolicies validatingadmissionpolicy cluster "
+        "create,delete,deletecollection,get,list,patch,update,watch - api-extensions admissionregistration.v1.ValidatingAdmissionPolicy "
+        "status://ValidatingAdmissionPolicy:get,patch,update",
+    "admissionregistration.k8s.io v1 ValidatingAdmissionPolicyBinding validatingadmissionpolicybindings validatingadmissionpolicybinding cluster "
+        "create,delete,deletecollection,get,list,patch,update,watch - api-extensions admissionregistration.v1.ValidatingAdmissionPolicyBinding ",
+    "admissionregistration.k8s.io v1 ValidatingWebhookConfiguration validatingwebhookconfigurations validatingwebhookconfiguration cluster "
+        "create,delete,deletecollection,get,list,patch,update,watch - api-extensions admissionregistration.v1.ValidatingWebhookConfiguration ",
+    "apiextensions.k8s.io v1 CustomResourceDefinition customresourcedefinitions customresourcedefinition cluster "
+        "create,delete,deletecollection,get,list,patch,update,watch crd,crds api-extensions apiextensions.v1.CustomResourceDefinition "
+        "status://CustomResourceDefinition:get,patch,update",
+    "scheduling.k8s.io v1 PriorityClass priorityclasses priorityclass cluster create,delete,deletecollection,get,list,patch,update,watch pc - "
+        "scheduling.v1.PriorityClass ",
+    "coordination.k8s.io v1 Lease leases lease ns create,delete,deletecollection,get,list,patch,update,watch - - coordination.v1.Lease ",
+    "node.k8s.io v1 RuntimeClass runtimeclasses runtimeclass cluster create,delete,deletecollection,get,list,patch,update,watch - - node.v1.RuntimeClass ",
+    "discovery.k8s.io v1 EndpointSlice endpointslices endpointslice ns create,delete,deletecollection,get,list,patch,update,watch - - "
+        "discovery.v1.EndpointSlice ",
+    "resource.k8s.io v1 DeviceClass deviceclasses deviceclass cluster create,delete,deletecollection,get,list,patch,update,watch - - "
+        "resource.v1.DeviceClass ",
+    "resource.k8s.io v1 ResourceClaim resourceclaims resourceclaim ns create,delete,deletecollection,get,list,patch,update,watch - - "
+        "resource.v1.ResourceClaim status://ResourceClaim:get,patch,update",
+    "resource.k8s.io v1 ResourceClaimTemplate resourceclaimtemplates resourceclaimtemplate ns create,delete,deletecollection,get,list,patch,update,watch - "
+        "- resource.v1.ResourceClaimTemplate ",
+    "resource.k8s.io v1 ResourceSlice resourceslices resourceslice cluster create,delete,deletecollection,get,list,patch,update,watch - - "
+        "resource.v1.ResourceSlice ",
+    "flowcontrol.apiserver.k8s.io v1 FlowSchema flowschemas flowschema cluster create,delete,deletecollection,get,list,patch,update,watch - - "
+        "flowcontrol.v1.FlowSchema status://FlowSchema:get,patch,update",
+    "flowcontrol.apiserver.k8s.io v1 PriorityLevelConfiguration prioritylevelconfigurations prioritylevelconfiguration cluster "
+        "create,delete,deletecollection,get,list,patch,update,watch - - flowcontrol.v1.PriorityLevelConfiguration "
+        "status://PriorityLevelConfiguration:get,patch,update",
+    NULL,
+};
+
+const char *const kl__builtin_types[] = {
+    "admissionregistration.v1.AuditAnnotation key:s;r valueExpression:s;r",
+    "admissionregistration.v1.ExpressionWarning fieldRef:s;r warning:s;r",
+    "admissionregistration.v1.MatchCondition expression:s;r name:s;r",
+    "admissionregistration.v1.MatchResources;atomic excludeResourceRules:[admissionregistration.v1.NamedRuleWithOperations] matchPolicy:s "
+        "namespaceSelector:meta.v1.LabelSelector objectSelector:meta.v1.LabelSelector resourceRules:[admissionregistration.v1.NamedRuleWithOperations]",
+    "admissionregistration.v1.MutatingWebhook admissionReviewVersions:[s];r clientConfig:admissionregistration.v1.WebhookClientConfig;d;r failurePolicy:s "
+        "matchConditions:[admissionregistration.v1.MatchCondition];key=name;patch=name matchPolicy:s name:s;r namespaceSelector:meta.v1.LabelSelector "
+        "objectSelector:meta.v1.LabelSelector reinvocationPolicy:s rules:[admissionregistration.v1.RuleWithOperations] sideEffects:s;r timeoutSeconds:i",
+    "admissionregistration.v1.MutatingWebhookConfiguration apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d "
+        "webhooks:[admissionregistration.v1.MutatingWebhook];key=name;patch=name",
+    "admissionregistration.v1.NamedRuleWithOperations;atomic apiGroups:[s] apiVersions:[s] operations:[s] resourceNames:[s] resources:[s] scope:s",
+    "admissionregistration.v1.ParamKind;atomic apiVersion:s kind:s",
+    "admissionregistration.v1.ParamRef;atomic name:s namespace:s parameterNotFoundAction:s selector:meta.v1.LabelSelector",
+    "admissionregistration.v1.RuleWithOperations apiGroups:[s] apiVersions:[s] operations:[s] resources:[s] scope:s",
+    "admissionregistration.v1.ServiceReference name:s;r namespace:s;r path:s port:i",
+    "admissionregistration.v1.TypeChecking expressionWarnings:[admissionregistration.v1.ExpressionWarning]",
+    "admissionregistration.v1.ValidatingAdmissionPolicy apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d "
+        "spec:admissionregistration.v1.ValidatingAdmissionPolicySpec;d status:admissionregistration.v1.ValidatingAdmissionPolicyStatus;d",
+    "admissionregistration.v1.ValidatingAdmissionPolicyBinding apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d "
+        "spec:admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec;d",
+    "admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec matchResources:admissionregistration.v1.MatchResources "
+        "paramRef:admissionregistration.v1.ParamRef policyName:s validationActions:[s];set",
+    "admissionregistration.v1.ValidatingAdmissionPolicySpec auditAnnotations:[admissionregistration.v1.AuditAnnotation] failurePolicy:s "
+        "matchConditions:[admissionregistration.v1.MatchCondition];key=name;patch=name matchConstraints:admissionregistration.v1.MatchResources "
+        "paramKind:admissionregistration.v1.ParamKind validations:[admissionregistration.v1.Validation] "
+        "variables:[admissionregistration.v1.Variable];key=name;patch=name",
+    "admissionregistration.v1.ValidatingAdmissionPolicyStatus conditions:[meta.v1.Condition];key=type observedGeneration:i "
+        "typeChecking:admissionregistration.v1.TypeChecking",
+    "admissionregistration.v1.ValidatingWebhook admissionReviewVersions:[s];r clientConfig:admissionregistration.v1.WebhookClientConfig;d;r "
+        "failurePolicy:s matchConditions:[admissionregistration.v1.MatchCondition];key=name;patch=name matchPolicy:s name:s;r "
+        "namespaceSelector:meta.v1.LabelSelector objectSelector:meta.v1.LabelSelector rules:[admissionregistration.v1.RuleWithOperations] sideEffects:s;r "
+        "timeoutSeconds:i",
+    "admissionregistration.v1.ValidatingWebhookConfiguration apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d "
+        "webhooks:[admissionregistration.v1.ValidatingWebhook];key=name;patch=name",
+    "admissionregistration.v1.Validation expression:s;r message:s messageExpression:s reason:s",
+    "admissionregistration.v1.Variable;atomic expression:s;r name:s;r",
+    "admissionregistration.v1.WebhookClientConfig caBundle:B service:admissionregistration.v1.ServiceReference url:s",
+    "apiextensions.v1.CustomResourceColumnDefinition description:s format:s jsonPath:s;r name:s;r priority:i type:s;r",
+    "apiextensions.v1.CustomResourceConversion strategy:s;r webhook:apiextensions.v1.WebhookConversion",
+    "apiextensions.v1.CustomResourceDefinition apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:apiextensions.v1.CustomResourceDefinitionSpec;d;r "
+        "status:apiextensions.v1.CustomResourceDefinitionStatus;d",
+    "apiextensions.v1.CustomResourceDefinitionCondition lastTransitionTime:t message:s reason:s status:s;r type:s;r",
+    "apiextensions.v1.CustomResourceDefinitionNames categories:[s] kind:s;r listKind:s plural:s;r shortNames:[s] singular:s",
+    "apiextensions.v1.CustomResourceDefinitionSpec conversion:apiextensions.v1.CustomResourceConversion group:s;r "
+        "names:apiextensions.v1.CustomResourceDefinitionNames;d;r preserveUnknownFields:b scope:s;r "
+        "versions:[apiextensions.v1.CustomResourceDefinitionVersion];r",
+    "apiextensions.v1.CustomResourceDefinitionStatus acceptedNames:apiextensions.v1.CustomResourceDefinitionNames;d "
+        "conditions:[apiextensions.v1.CustomResourceDefinitionCondition];key=type storedVersions:[s]",
+    "apiextensions.v1.CustomResourceDefinitionVersion additionalPrinterColumns:[apiextensions.v1.CustomResourceColumnDefinition] deprecated:b "
+        "deprecationWarning:s name:s;r schema:apiextensions.v1.CustomResourceValidation selectableFields:[apiextensions.v1.SelectableField] served:b;r "
+        "storage:b;r subresources:apiextensions.v1.CustomResourceSubresources",
+    "apiextensions.v1.CustomResourceSubresourceScale labelSelectorPath:s specReplicasPath:s;r statusReplicasPath:s;r",
+    "apiextensions.v1.CustomResourceSubresources scale:apiextensions.v1.CustomResourceSubresourceScale status:o",
+    "apiextensions.v1.CustomResourceValidation openAPIV3Schema:apiextensions.v1.JSONSchemaProps",
+    "apiextensions.v1.ExternalDocumentation description:s url:s",
+    "apiextensions.v1.JSONSchemaProps $ref:s $schema:s additionalItems:o additionalProperties:o allOf:[apiextensions.v1.JSONSchemaProps] "
+        "anyOf:[apiextensions.v1.JSONSchemaProps] default:o definitions:{apiextensions.v1.JSONSchemaProps} dependencies:{o} description:s enum:[o] example:o "
+        "exclusiveMaximum:b exclusiveMinimum:b externalDocs:apiextensions.v1.ExternalDocumentation format:s id:s items:o maxItems:i maxLength:i "
+        "maxProperties:i maximum:n minItems:i minLength:i minProperties:i minimum:n multipleOf:n not:apiextensions.v1.JSONSchemaProps nullable:b "
+        "oneOf:[apiextensions.v1.JSONSchemaProps] pattern:s patternProperties:{apiextensions.v1.JSONSchemaProps} properties:{apiextensions.v1.JSONSchemaProps} "
+        "required:[s] title:s type:s uniqueItems:b x-kubernetes-embedded-resource:b x-kubernetes-int-or-string:b x-kubernetes-list-map-keys:[s] "
+        "x-kubernetes-list-type:s x-kubernetes-map-type:s x-kubernetes-preserve-unknown-fields:b "
+        "x-kubernetes-validations:[apiextensions.v1.ValidationRule];key=rule;patch=rule",
+    "apiextensions.v1.SelectableField jsonPath:s;r",
+    "apiextensions.v1.ServiceReference name:s;r namespace:s;r path:s port:i",
+    "apiextensions.v1.ValidationRule fieldPath:s message:s messageExpression:s optionalOldSelf:b reason:s rule:s;r",
+    "apiextensions.v1.WebhookClientConfig caBundle:B service:apiextensions.v1.ServiceReference url:s",
+    "apiextensions.v1.WebhookConversion clientConfig:apiextensions.v1.WebhookClientConfig conversionReviewVersions:[s];r",
+    "apiregistration.v1.APIService apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:apiregistration.v1.APIServiceSpec;d "
+        "status:apiregistration.v1.APIServiceStatus;d",
+    "apiregistration.v1.APIServiceCondition lastTransitionTime:t message:s reason:s status:s;r type:s;r",
+    "apiregistration.v1.APIServiceSpec caBundle:B group:s groupPriorityMinimum:i;r insecureSkipTLSVerify:b service:apiregistration.v1.ServiceReference "
+        "version:s versionPriority:i;r",
+    "apiregistration.v1.APIServiceStatus conditions:[apiregistration.v1.APIServiceCondition];key=type;patch=type",
+    "apiregistration.v1.ServiceReference name:s namespace:s port:i",
+    "apps.v1.ControllerRevision apiVersion:s data:o kind:s metadata:meta.v1.ObjectMeta;d revision:i;r",
+    "apps.v1.DaemonSet apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:apps.v1.DaemonSetSpec;d status:apps.v1.DaemonSetStatus;d",
+    "apps.v1.DaemonSetCondition lastTransitionTime:t message:s reason:s status:s;r type:s;r",
+    "apps.v1.DaemonSetSpec minReadySeconds:i revisionHistoryLimit:i selector:meta.v1.LabelSelector;r template:core.v1.PodTemplateSpec;d;r "
+        "updateStrategy:apps.v1.DaemonSetUpdateStrategy;d",
+    "apps.v1.DaemonSetStatus collisionCount:i conditions:[apps.v1.DaemonSetCondition];key=type;patch=type currentNumberScheduled:i;r "
+        "desiredNumberScheduled:i;r numberAvailable:i numberMisscheduled:i;r numberReady:i;r numberUnavailable:i observedGeneration:i updatedNumberScheduled:i",
+    "apps.v1.DaemonSetUpdateStrategy rollingUpdate:apps.v1.RollingUpdateDaemonSet type:s",
+    "apps.v1.Deployment apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:apps.v1.DeploymentSpec;d status:apps.v1.DeploymentStatus;d",
+    "apps.v1.DeploymentCondition lastTransitionTime:t lastUpdateTime:t message:s reason:s status:s;r type:s;r",
+    "apps.v1.DeploymentSpec minReadySeconds:i paused:b progressDeadlineSeconds:i replicas:i revisionHistoryLimit:i selector:meta.v1.LabelSelector;r "
+        "strategy:apps.v1.DeploymentStrategy;d;retain template:core.v1.PodTemplateSpec;d;r",
+    "apps.v1.DeploymentStatus availableReplicas:i collisionCount:i conditions:[apps.v1.DeploymentCondition];key=type;patch=type observedGeneration:i "
+        "readyReplicas:i replicas:i terminatingReplicas:i unavailableReplicas:i updatedReplicas:i",
+    "apps.v1.DeploymentStrategy rollingUpdate:apps.v1.RollingUpdateDeployment type:s",
+    "apps.v1.ReplicaSet apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:apps.v1.ReplicaSetSpec;d status:apps.v1.ReplicaSetStatus;d",
+    "apps.v1.ReplicaSetCondition lastTransitionTime:t message:s reason:s status:s;r type:s;r",
+    "apps.v1.ReplicaSetSpec minReadySeconds:i replicas:i selector:meta.v1.LabelSelector;r template:core.v1.PodTemplateSpec;d",
+    "apps.v1.ReplicaSetStatus availableReplicas:i conditions:[apps.v1.ReplicaSetCondition];key=type;patch=type fullyLabeledReplicas:i observedGeneration:i "
+        "readyReplicas:i replicas:i;r terminatingReplicas:i",
+    "apps.v1.RollingUpdateDaemonSet maxSurge:x maxUnavailable:x",
+    "apps.v1.RollingUpdateDeployment maxSurge:x maxUnavailable:x",
+    "apps.v1.RollingUpdateStatefulSetStrategy maxUnavailable:x partition:i",
+    "apps.v1.StatefulSet apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:apps.v1.StatefulSetSpec;d status:apps.v1.StatefulSetStatus;d",
+    "apps.v1.StatefulSetCondition lastTransitionTime:t message:s reason:s status:s;r type:s;r",
+    "apps.v1.StatefulSetOrdinals start:i",
+    "apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy whenDeleted:s whenScaled:s",
+    "apps.v1.StatefulSetSpec minReadySeconds:i ordinals:apps.v1.StatefulSetOrdinals "
+        "persistentVolumeClaimRetentionPolicy:apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy podManagementPolicy:s replicas:i revisionHistoryLimit:i "
+        "selector:meta.v1.LabelSelector;r serviceName:s template:core.v1.PodTemplateSpec;d;r updateStrategy:apps.v1.StatefulSetUpdateStrategy;d "
+        "volumeClaimTemplates:[core.v1.PersistentVolumeClaim]",
+    "apps.v1.StatefulSetStatus availableReplicas:i collisionCount:i conditions:[apps.v1.StatefulSetCondition];key=type;patch=type currentReplicas:i "
+        "currentRevision:s observedGeneration:i readyReplicas:i replicas:i;r updateRevision:s updatedReplicas:i",
+    "apps.v1.StatefulSetUpdateStrategy rollingUpdate:apps.v1.RollingUpdateStatefulSetStrategy type:s",
+    "authentication.v1.SelfSubjectReview apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d status:authentication.v1.SelfSubjectReviewStatus;d",
+    "authentication.v1.SelfSubjectReviewStatus userInfo:authentication.v1.UserInfo;d",
+    "authentication.v1.TokenReview apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:authentication.v1.TokenReviewSpec;d;r "
+        "status:authentication.v1.TokenReviewStatus;d",
+    "authentication.v1.TokenReviewSpec audiences:[s] token:s",
+    "authentication.v1.TokenReviewStatus audiences:[s] authenticated:b error:s user:authentication.v1.UserInfo;d",
+    "authentication.v1.UserInfo extra:{[s]} groups:[s] uid:s username:s",
+    "authorization.v1.FieldSelectorAttributes rawSelector:s requirements:[meta.v1.FieldSelectorRequirement]",
+    "authorization.v1.LabelSelectorAttributes rawSelector:s requirements:[meta.v1.LabelSelectorRequirement]",
+    "authorization.v1.LocalSubjectAccessReview apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:authorization.v1.SubjectAccessReviewSpec;d;r "
+        "status:authorization.v1.SubjectAccessReviewStatus;d",
+    "authorization.v1.NonResourceAttributes path:s verb:s",
+    "authorization.v1.NonResourceRule nonResourceURLs:[s] verbs:[s];r",
+    "authorization.v1.ResourceAttributes fieldSelector:authorization.v1.FieldSelectorAttributes group:s "
+        "labelSelector:authorization.v1.LabelSelectorAttributes name:s namespace:s resource:s subresource:s verb:s version:s",
+    "authorization.v1.ResourceRule apiGroups:[s] resourceNames:[s] resources:[s] verbs:[s];r",
+    "authorization.v1.SelfSubjectAccessReview apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:authorization.v1.SelfSubjectAccessReviewSpec;d;r "
+        "status:authorization.v1.SubjectAccessReviewStatus;d",
+    "authorization.v1.SelfSubjectAccessReviewSpec nonResourceAttributes:authorization.v1.NonResourceAttributes "
+        "resourceAttributes:authorization.v1.ResourceAttributes",
+    "authorization.v1.SelfSubjectRulesReview apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:authorization.v1.SelfSubjectRulesReviewSpec;d;r "
+        "status:authorization.v1.SubjectRulesReviewStatus;d",
+    "authorization.v1.SelfSubjectRulesReviewSpec namespace:s",
+    "authorization.v1.SubjectAccessReview apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:authorization.v1.SubjectAccessReviewSpec;d;r "
+        "status:authorization.v1.SubjectAccessReviewStatus;d",
+    "authorization.v1.SubjectAccessReviewSpec extra:{[s]} groups:[s] nonResourceAttributes:authorization.v1.NonResourceAttributes "
+        "resourceAttributes:authorization.v1.ResourceAttributes uid:s user:s",
+    "authorization.v1.SubjectAccessReviewStatus allowed:b;r denied:b evaluationError:s reason:s",
+    "authorization.v1.SubjectRulesReviewStatus evaluationError:s incomplete:b;r nonResourceRules:[authorization.v1.NonResourceRule];r "
+        "resourceRules:[authorization.v1.ResourceRule];r",
+    "autoscaling.v1.Scale apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:autoscaling.v1.ScaleSpec;d status:autoscaling.v1.ScaleStatus;d",
+    "autoscaling.v1.ScaleSpec replicas:i",
+    "autoscaling.v1.ScaleStatus replicas:i;r selector:s",
+    "autoscaling.v2.ContainerResourceMetricSource container:s;r name:s;r target:autoscaling.v2.MetricTarget;d;r",
+    "autoscaling.v2.ContainerResourceMetricStatus container:s;r current:autoscaling.v2.MetricValueStatus;d;r name:s;r",
+    "autoscaling.v2.CrossVersionObjectReference apiVersion:s kind:s;r name:s;r",
+    "autoscaling.v2.ExternalMetricSource metric:autoscaling.v2.MetricIdentifier;d;r target:autoscaling.v2.MetricTarget;d;r",
+    "autoscaling.v2.ExternalMetricStatus current:autoscaling.v2.MetricValueStatus;d;r metric:autoscaling.v2.MetricIdentifier;d;r",
+    "autoscaling.v2.HPAScalingPolicy periodSeconds:i;r type:s;r value:i;r",
+    "autoscaling.v2.HPAScalingRules policies:[autoscaling.v2.HPAScalingPolicy] selectPolicy:s stabilizationWindowSeconds:i tolerance:q",
+    "autoscaling.v2.HorizontalPodAutoscaler apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:autoscaling.v2.HorizontalPodAutoscalerSpec;d "
+        "status:autoscaling.v2.HorizontalPodAutoscalerStatus;d",
+    "autoscaling.v2.HorizontalPodAutoscalerBehavior scaleDown:autoscaling.v2.HPAScalingRules scaleUp:autoscaling.v2.HPAScalingRules",
+    "autoscaling.v2.HorizontalPodAutoscalerCondition lastTransitionTime:t message:s reason:s status:s;r type:s;r",
+    "autoscaling.v2.HorizontalPodAutoscalerSpec behavior:autoscaling.v2.HorizontalPodAutoscalerBehavior maxReplicas:i;r "
+        "metrics:[autoscaling.v2.MetricSpec] minReplicas:i scaleTargetRef:autoscaling.v2.CrossVersionObjectReference;d;r",
+    "autoscaling.v2.HorizontalPodAutoscalerStatus conditions:[autoscaling.v2.HorizontalPodAutoscalerCondition];key=type;patch=type "
+        "currentMetrics:[autoscaling.v2.MetricStatus] currentReplicas:i desiredReplicas:i;r lastScaleTime:t observedGeneration:i",
+    "autoscaling.v2.MetricIdentifier name:s;r selector:meta.v1.LabelSelector",
+    "autoscaling.v2.MetricSpec containerResource:autoscaling.v2.ContainerResourceMetricSource external:autoscaling.v2.ExternalMetricSource "
+        "object:autoscaling.v2.ObjectMetricSource pods:autoscaling.v2.PodsMetricSource resource:autoscaling.v2.ResourceMetricSource type:s;r",
+    "autoscaling.v2.MetricStatus containerResource:autoscaling.v2.ContainerResourceMetricStatus external:autoscaling.v2.ExternalMetricStatus "
+        "object:autoscaling.v2.ObjectMetricStatus pods:autoscaling.v2.PodsMetricStatus resource:autoscaling.v2.ResourceMetricStatus type:s;r",
+    "autoscaling.v2.MetricTarget averageUtilization:i averageValue:q type:s;r value:q",
+    "autoscaling.v2.MetricValueStatus averageUtilization:i averageValue:q value:q",
+    "autoscaling.v2.ObjectMetricSource describedObject:autoscaling.v2.CrossVersionObjectReference;d;r metric:autoscaling.v2.MetricIdentifier;d;r "
+        "target:autoscaling.v2.MetricTarget;d;r",
+    "autoscaling.v2.ObjectMetricStatus current:autoscaling.v2.MetricValueStatus;d;r describedObject:autoscaling.v2.CrossVersionObjectReference;d;r "
+        "metric:autoscaling.v2.MetricIdentifier;d;r",
+    "autoscaling.v2.PodsMetricSource metric:autoscaling.v2.MetricIdentifier;d;r target:autoscaling.v2.MetricTarget;d;r",
+    "autoscaling.v2.PodsMetricStatus current:autoscaling.v2.MetricValueStatus;d;r metric:autoscaling.v2.MetricIdentifier;d;r",
+    "autoscaling.v2.ResourceMetricSource name:s;r target:autoscaling.v2.MetricTarget;d;r",
+    "autoscaling.v2.ResourceMetricStatus current:autoscaling.v2.MetricValueStatus;d;r name:s;r",
+    "batch.v1.CronJob apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:batch.v1.CronJobSpec;d status:batch.v1.CronJobStatus;d",
+    "batch.v1.CronJobSpec concurrencyPolicy:s failedJobsHistoryLimit:i jobTemplate:batch.v1.JobTemplateSpec;d;r schedule:s;r startingDeadlineSeconds:i "
+        "successfulJobsHistoryLimit:i suspend:b timeZone:s",
+    "batch.v1.CronJobStatus active:[core.v1.ObjectReference] lastScheduleTime:t lastSuccessfulTime:t",
+    "batch.v1.Job apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:batch.v1.JobSpec;d status:batch.v1.JobStatus;d",
+    "batch.v1.JobCondition lastProbeTime:t lastTransitionTime:t message:s reason:s status:s;r type:s;r",
+    "batch.v1.JobSpec activeDeadlineSeconds:i backoffLimit:i backoffLimitPerIndex:i completionMode:s completions:i managedBy:s manualSelector:b "
+        "maxFailedIndexes:i parallelism:i podFailurePolicy:batch.v1.PodFailurePolicy podReplacementPolicy:s selector:meta.v1.LabelSelector "
+        "successPolicy:batch.v1.SuccessPolicy suspend:b template:core.v1.PodTemplateSpec;d;r ttlSecondsAfterFinished:i",
+    "batch.v1.JobStatus active:i completedIndexes:s completionTime:t conditions:[batch.v1.JobCondition];patch=type failed:i failedIndexes:s ready:i "
+        "startTime:t succeeded:i terminating:i uncountedTerminatedPods:batch.v1.UncountedTerminatedPods",
+    "batch.v1.JobTemplateSpec metadata:meta.v1.ObjectMeta;d spec:batch.v1.JobSpec;d",
+    "batch.v1.PodFailurePolicy rules:[batch.v1.PodFailurePolicyRule];r",
+    "batch.v1.PodFailurePolicyOnExitCodesRequirement containerName:s operator:s;r values:[i];r;set",
+    "batch.v1.PodFailurePolicyOnPodConditionsPattern status:s;r type:s;r",
+    "batch.v1.PodFailurePolicyRule action:s;r onExitCodes:batch.v1.PodFailurePolicyOnExitCodesRequirement "
+        "onPodConditions:[batch.v1.PodFailurePolicyOnPodConditionsPattern]",
+    "batch.v1.SuccessPolicy rules:[batch.v1.SuccessPolicyRule];r",
+    "batch.v1.SuccessPolicyRule succeededCount:i succeededIndexes:s",
+    "batch.v1.UncountedTerminatedPods failed:[s];set succeeded:[s];set",
+    "certificates.v1.CertificateSigningRequest apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:certificates.v1.CertificateSigningRequestSpec;d;r "
+        "status:certificates.v1.CertificateSigningRequestStatus;d",
+    "certificates.v1.CertificateSigningRequestCondition lastTransitionTime:t lastUpdateTime:t message:s reason:s status:s;r type:s;r",
+    "certificates.v1.CertificateSigningRequestSpec expirationSeconds:i extra:{[s]} groups:[s] request:B;r signerName:s;r uid:s usages:[s] username:s",
+    "certificates.v1.CertificateSigningRequestStatus certificate:B conditions:[certificates.v1.CertificateSigningRequestCondition];key=type",
+    "coordination.v1.Lease apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:coordination.v1.LeaseSpec;d",
+    "coordination.v1.LeaseSpec acquireTime:m holderIdentity:s leaseDurationSeconds:i leaseTransitions:i preferredHolder:s renewTime:m strategy:s",
+    "core.v1.AWSElasticBlockStoreVolumeSource fsType:s partition:i readOnly:b volumeID:s;r",
+    "core.v1.Affinity nodeAffinity:core.v1.NodeAffinity podAffinity:core.v1.PodAffinity podAntiAffinity:core.v1.PodAntiAffinity",
+    "core.v1.AppArmorProfile localhostProfile:s type:s;r",
+    "core.v1.AttachedVolume devicePath:s;r name:s;r",
+    "core.v1.AzureDiskVolumeSource cachingMode:s;default=ReadWrite diskName:s;r diskURI:s;r fsType:s;default=ext4 kind:s;default=Shared readOnly:b",
+    "core.v1.AzureFilePersistentVolumeSource readOnly:b secretName:s;r secretNamespace:s shareName:s;r",
+    "core.v1.AzureFileVolumeSource readOnly:b secretName:s;r shareName:s;r",
+    "core.v1.Binding apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d target:core.v1.ObjectReference;d;r",
+    "core.v1.CSIPersistentVolumeSource controllerExpandSecretRef:core.v1.SecretReference controllerPublishSecretRef:core.v1.SecretReference driver:s;r "
+        "fsType:s nodeExpandSecretRef:core.v1.SecretReference nodePublishSecretRef:core.v1.SecretReference nodeStageSecretRef:core.v1.SecretReference "
+        "readOnly:b volumeAttributes:{s} volumeHandle:s;r",
+    "core.v1.CSIVolumeSource driver:s;r fsType:s nodePublishSecretRef:core.v1.LocalObjectReference readOnly:b volumeAttributes:{s}",
+    "core.v1.Capabilities add:[s] drop:[s]",
+    "core.v1.CephFSPersistentVolumeSource monitors:[s];r path:s readOnly:b secretFile:s secretRef:core.v1.SecretReference user:s",
+    "core.v1.CephFSVolumeSource monitors:[s];r path:s readOnly:b secretFile:s secretRef:core.v1.LocalObjectReference user:s",
+    "core.v1.CinderPersistentVolumeSource fsType:s readOnly:b secretRef:core.v1.SecretReference volumeID:s;r",
+    "core.v1.CinderVolumeSource fsType:s readOnly:b secretRef:core.v1.LocalObjectReference volumeID:s;r",
+    "core.v1.ClientIPConfig timeoutSeconds:i",
+    "core.v1.ClusterTrustBundleProjection labelSelector:meta.v1.LabelSelector name:s optional:b path:s;r signerName:s",
+    "core.v1.ComponentCondition error:s message:s status:s;r type:s;r",
+    "core.v1.ComponentStatus apiVersion:s conditions:[core.v1.ComponentCondition];key=type;patch=type kind:s metadata:meta.v1.ObjectMeta;d",
+    "core.v1.ConfigMap apiVersion:s binaryData:{B} data:{s} immutable:b kind:s metadata:meta.v1.ObjectMeta;d",
+    "core.v1.ConfigMapEnvSource name:s optional:b",
+    "core.v1.ConfigMapKeySelector;atomic key:s;r name:s optional:b",
+    "core.v1.ConfigMapNodeConfigSource kubeletConfigKey:s;r name:s;r namespace:s;r resourceVersion:s uid:s",
+    "core.v1.ConfigMapProjection items:[core.v1.KeyToPath] name:s optional:b",
+    "core.v1.ConfigMapVolumeSource defaultMode:i items:[core.v1.KeyToPath] name:s optional:b",
+    "core.v1.Container args:[s] command:[s] env:[core.v1.EnvVar];key=name;patch=name envFrom:[core.v1.EnvFromSource] image:s imagePullPolicy:s "
+        "lifecycle:core.v1.Lifecycle livenessProbe:core.v1.Probe name:s;r ports:[core.v1.ContainerPort];key=containerPort,protocol;patch=containerPort "
+        "readinessProbe:core.v1.Probe resizePolicy:[core.v1.ContainerResizePolicy] resources:core.v1.ResourceRequirements;d restartPolicy:s "
+        "restartPolicyRules:[core.v1.ContainerRestartRule] securityContext:core.v1.SecurityContext startupProbe:core.v1.Probe stdin:b stdinOnce:b "
+        "terminationMessagePath:s terminationMessagePolicy:s tty:b volumeDevices:[core.v1.VolumeDevice];key=devicePath;patch=devicePath "
+        "volumeMounts:[core.v1.VolumeMount];key=mountPath;patch=mountPath workingDir:s",
+    "core.v1.ContainerExtendedResourceRequest containerName:s;r requestName:s;r resourceName:s;r",
+    "core.v1.ContainerImage names:[s] sizeBytes:i",
+    "core.v1.ContainerPort containerPort:i;r hostIP:s hostPort:i name:s protocol:s;default=TCP",
+    "core.v1.ContainerResizePolicy resourceName:s;r restartPolicy:s;r",
+    "core.v1.ContainerRestartRule action:s;r exitCodes:core.v1.ContainerRestartRuleOnExitCodes",
+    "core.v1.ContainerRestartRuleOnExitCodes operator:s;r values:[i];set",
+    "core.v1.ContainerState running:core.v1.ContainerStateRunning terminated:core.v1.ContainerStateTerminated waiting:core.v1.ContainerStateWaiting",
+    "core.v1.ContainerStateRunning startedAt:t",
+    "core.v1.ContainerStateTerminated containerID:s exitCode:i;r finishedAt:t message:s reason:s signal:i startedAt:t",
+    "core.v1.ContainerStateWaiting message:s reason:s",
+    "core.v1.ContainerStatus allocatedResources:{q} allocatedResourcesStatus:[core.v1.ResourceStatus];key=name;patch=name containerID:s image:s;r "
+        "imageID:s;r lastState:core.v1.ContainerState;d name:s;r ready:b;r resources:core.v1.ResourceRequirements restartCount:i;r started:b "
+        "state:core.v1.ContainerState;d stopSignal:s user:core.v1.ContainerUser volumeMounts:[core.v1.VolumeMountStatus];key=mountPath;patch=mountPath",
+    "core.v1.ContainerUser linux:core.v1.LinuxContainerUser",
+    "core.v1.DaemonEndpoint Port:i;r",
+    "core.v1.DownwardAPIProjection items:[core.v1.DownwardAPIVolumeFile]",
+    "core.v1.DownwardAPIVolumeFile fieldRef:core.v1.ObjectFieldSelector mode:i path:s;r resourceFieldRef:core.v1.ResourceFieldSelector",
+    "core.v1.DownwardAPIVolumeSource defaultMode:i items:[core.v1.DownwardAPIVolumeFile]",
+    "core.v1.EmptyDirVolumeSource medium:s sizeLimit:q",
+    "core.v1.EndpointAddress;atomic hostname:s ip:s;r nodeName:s targetRef:core.v1.ObjectReference",
+    "core.v1.EndpointPort;atomic appProtocol:s name:s port:i;r protocol:s",
+    "core.v1.EndpointSubset addresses:[core.v1.EndpointAddress] notReadyAddresses:[core.v1.EndpointAddress] ports:[core.v1.EndpointPort]",
+    "core.v1.Endpoints apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d subsets:[core.v1.EndpointSubset]",
+    "core.v1.EnvFromSource configMapRef:core.v1.ConfigMapEnvSource prefix:s secretRef:core.v1.SecretEnvSource",
+    "core.v1.EnvVar name:s;r value:s valueFrom:core.v1.EnvVarSource",
+    "core.v1.EnvVarSource configMapKeyRef:core.v1.ConfigMapKeySelector fieldRef:core.v1.ObjectFieldSelector fileKeyRef:core.v1.FileKeySelector "
+        "resourceFieldRef:core.v1.ResourceFieldSelector secretKeyRef:core.v1.SecretKeySelector",
+    "core.v1.EphemeralContainer args:[s] command:[s] env:[core.v1.EnvVar];key=name;patch=name envFrom:[core.v1.EnvFromSource] image:s imagePullPolicy:s "
+        "lifecycle:core.v1.Lifecycle livenessProbe:core.v1.Probe name:s;r ports:[core.v1.ContainerPort];key=containerPort,protocol;patch=containerPort "
+        "readinessProbe:core.v1.Probe resizePolicy:[core.v1.ContainerResizePolicy] resources:core.v1.ResourceRequirements;d restartPolicy:s "
+        "restartPolicyRules:[core.v1.ContainerRestartRule] securityContext:core.v1.SecurityContext startupProbe:core.v1.Probe stdin:b stdinOnce:b "
+        "targetContainerName:s terminationMessagePath:s terminationMessagePolicy:s tty:b volumeDevices:[core.v1.VolumeDevice];key=devicePath;patch=devicePath "
+        "volumeMounts:[core.v1.VolumeMount];key=mountPath;patch=mountPath workingDir:s",
+    "core.v1.EphemeralVolumeSource volumeClaimTemplate:core.v1.PersistentVolumeClaimTemplate",
+    "core.v1.Event action:s apiVersion:s count:i eventTime:m firstTimestamp:t involvedObject:core.v1.ObjectReference;d;r kind:s lastTimestamp:t message:s "
+        "metadata:meta.v1.ObjectMeta;d;r reason:s related:core.v1.ObjectReference reportingComponent:s reportingInstance:s series:core.v1.EventSeries "
+        "source:core.v1.EventSource;d type:s",
+    "core.v1.EventSeries count:i lastObservedTime:m",
+    "core.v1.EventSource component:s host:s",
+    "core.v1.ExecAction command:[s]",
+    "core.v1.FCVolumeSource fsType:s lun:i readOnly:b targetWWNs:[s] wwids:[s]",
+    "core.v1.FileKeySelector;atomic key:s;r optional:b path:s;r volumeName:s;r",
+    "core.v1.FlexPersistentVolumeSource driver:s;r fsType:s options:{s} readOnly:b secretRef:core.v1.SecretReference",
+    "core.v1.FlexVolumeSource driver:s;r fsType:s options:{s} readOnly:b secretRef:core.v1.LocalObjectReference",
+    "core.v1.FlockerVolumeSource datasetName:s datasetUUID:s",
+    "core.v1.GCEPersistentDiskVolumeSource fsType:s partition:i pdName:s;r readOnly:b",
+    "core.v1.GRPCAction port:i;r service:s",
+    "core.v1.GitRepoVolumeSource directory:s repository:s;r revision:s",
+    "core.v1.GlusterfsPersistentVolumeSource endpoints:s;r endpointsNamespace:s path:s;r readOnly:b",
+    "core.v1.GlusterfsVolumeSource endpoints:s;r path:s;r readOnly:b",
+    "core.v1.HTTPGetAction host:s httpHeaders:[core.v1.HTTPHeader] path:s port:x;r scheme:s",
+    "core.v1.HTTPHeader name:s;r value:s;r",
+    "core.v1.HostAlias hostnames:[s] ip:s;r",
+    "core.v1.HostIP ip:s;r",
+    "core.v1.HostPathVolumeSource path:s;r type:s",
+    "core.v1.ISCSIPersistentVolumeSource chapAuthDiscovery:b chapAuthSession:b fsType:s initiatorName:s iqn:s;r iscsiInterface:s;default=default lun:i;r "
+        "portals:[s] readOnly:b secretRef:core.v1.SecretReference targetPortal:s;r",
+    "core.v1.ISCSIVolumeSource chapAuthDiscovery:b chapAuthSession:b fsType:s initiatorName:s iqn:s;r iscsiInterface:s;default=default lun:i;r portals:[s] "
+        "readOnly:b secretRef:core.v1.LocalObjectReference targetPortal:s;r",
+    "core.v1.ImageVolumeSource pullPolicy:s reference:s",
+    "core.v1.KeyToPath key:s;r mode:i path:s;r",
+    "core.v1.Lifecycle postStart:core.v1.LifecycleHandler preStop:core.v1.LifecycleHandler stopSignal:s",
+    "core.v1.LifecycleHandler exec:core.v1.ExecAction httpGet:core.v1.HTTPGetAction sleep:core.v1.SleepAction tcpSocket:core.v1.TCPSocketAction",
+    "core.v1.LimitRange apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:core.v1.LimitRangeSpec;d",
+    "core.v1.LimitRangeItem default:{q} defaultRequest:{q} max:{q} maxLimitRequestRatio:{q} min:{q} type:s;r",
+    "core.v1.LimitRangeSpec limits:[core.v1.LimitRangeItem];r",
+    "core.v1.LinuxContainerUser gid:i;r supplementalGroups:[i] uid:i;r",
+    "core.v1.LoadBalancerIngress hostname:s ip:s ipMode:s ports:[core.v1.PortStatus]",
+    "core.v1.LoadBalancerStatus ingress:[core.v1.LoadBalancerIngress]",
+    "core.v1.LocalObjectReference;atomic name:s",
+    "core.v1.LocalVolumeSource fsType:s path:s;r",
+    "core.v1.ModifyVolumeStatus status:s;r targetVolumeAttributesClassName:s",
+    "core.v1.NFSVolumeSource path:s;r readOnly:b server:s;r",
+    "core.v1.Namespace apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:core.v1.NamespaceSpec;d status:core.v1.NamespaceStatus;d",
+    "core.v1.NamespaceCondition lastTransitionTime:t message:s reason:s status:s;r type:s;r",
+    "core.v1.NamespaceSpec finalizers:[s]",
+    "core.v1.NamespaceStatus conditions:[core.v1.NamespaceCondition];key=type;patch=type phase:s",
+    "core.v1.Node apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:core.v1.NodeSpec;d status:core.v1.NodeStatus;d",
+    "core.v1.NodeAddress address:s;r type:s;r",
+    "core.v1.NodeAffinity preferredDuringSchedulingIgnoredDuringExecution:[core.v1.PreferredSchedulingTerm] "
+        "requiredDuringSchedulingIgnoredDuringExecution:core.v1.NodeSelector",
+    "core.v1.NodeCondition lastHeartbeatTime:t lastTransitionTime:t message:s reason:s status:s;r type:s;r",
+    "core.v1.NodeConfigSource configMap:core.v1.ConfigMapNodeConfigSource",
+    "core.v1.NodeConfigStatus active:core.v1.NodeConfigSource assigned:core.v1.NodeConfigSource error:s lastKnownGood:core.v1.NodeConfigSource",
+    "core.v1.NodeDaemonEndpoints kubeletEndpoint:core.v1.DaemonEndpoint;d",
+    "core.v1.NodeFeatures supplementalGroupsPolicy:b",
+    "core.v1.NodeRuntimeHandler features:core.v1.NodeRuntimeHandlerFeatures name:s",
+    "core.v1.NodeRuntimeHandlerFeatures recursiveReadOnlyMounts:b userNamespaces:b",
+    "core.v1.NodeSelector;atomic nodeSelectorTerms:[core.v1.NodeSelectorTerm];r",
+    "core.v1.NodeSelectorRequirement key:s;r operator:s;r values:[s]",
+    "core.v1.NodeSelectorTerm;atomic matchExpressions:[core.v1.NodeSelectorRequirement] matchFields:[core.v1.NodeSelectorRequirement]",
+    "core.v1.NodeSpec configSource:core.v1.NodeConfigSource externalID:s podCIDR:s podCIDRs:[s];set;patch= providerID:s taints:[core.v1.Taint] "
+        "unschedulable:b",
+    "core.v1.NodeStatus addresses:[core.v1.NodeAddress];key=type;patch=type allocatable:{q} capacity:{q} "
+        "conditions:[core.v1.NodeCondition];key=type;patch=type config:core.v1.NodeConfigStatus daemonEndpoints:core.v1.NodeDaemonEndpoints;d "
+        "features:core.v1.NodeFeatures images:[core.v1.ContainerImage] nodeInfo:core.v1.NodeSystemInfo;d phase:s runtimeHandlers:[core.v1.NodeRuntimeHandler] "
+        "volumesAttached:[core.v1.AttachedVolume] volumesInUse:[s]",
+    "core.v1.NodeSwapStatus capacity:i",
+    "core.v1.NodeSystemInfo architecture:s;r bootID:s;r containerRuntimeVersion:s;r kernelVersion:s;r kubeProxyVersion:s;r kubeletVersion:s;r "
+        "machineID:s;r operatingSystem:s;r osImage:s;r swap:core.v1.NodeSwapStatus systemUUID:s;r",
+    "core.v1.ObjectFieldSelector;atomic apiVersion:s fieldPath:s;r",
+    "core.v1.ObjectReference;atomic apiVersion:s fieldPath:s kind:s name:s namespace:s resourceVersion:s uid:s",
+    "core.v1.PersistentVolume apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:core.v1.PersistentVolumeSpec;d status:core.v1.PersistentVolumeStatus;d",
+    "core.v1.PersistentVolumeClaim apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:core.v1.PersistentVolumeClaimSpec;d "
+        "status:core.v1.PersistentVolumeClaimStatus;d",
+    "core.v1.PersistentVolumeClaimCondition lastProbeTime:t lastTransitionTime:t message:s reason:s status:s;r type:s;r",
+    "core.v1.PersistentVolumeClaimSpec accessModes:[s] dataSource:core.v1.TypedLocalObjectReference dataSourceRef:core.v1.TypedObjectReference "
+        "resources:core.v1.VolumeResourceRequirements;d selector:meta.v1.LabelSelector storageClassName:s volumeAttributesClassName:s volumeMode:s volumeName:s",
+    "core.v1.PersistentVolumeClaimStatus accessModes:[s] allocatedResourceStatuses:{s} allocatedResources:{q} capacity:{q} "
+        "conditions:[core.v1.PersistentVolumeClaimCondition];key=type;patch=type currentVolumeAttributesClassName:s "
+        "modifyVolumeStatus:core.v1.ModifyVolumeStatus phase:s",
+    "core.v1.PersistentVolumeClaimTemplate metadata:meta.v1.ObjectMeta;d spec:core.v1.PersistentVolumeClaimSpec;d;r",
+    "core.v1.PersistentVolumeClaimVolumeSource claimName:s;r readOnly:b",
+    "core.v1.PersistentVolumeSpec accessModes:[s] awsElasticBlockStore:core.v1.AWSElasticBlockStoreVolumeSource azureDisk:core.v1.AzureDiskVolumeSource "
+        "azureFile:core.v1.AzureFilePersistentVolumeSource capacity:{q} cephfs:core.v1.CephFSPersistentVolumeSource "
+        "cinder:core.v1.CinderPersistentVolumeSource claimRef:core.v1.ObjectReference csi:core.v1.CSIPersistentVolumeSource fc:core.v1.FCVolumeSource "
+        "flexVolume:core.v1.FlexPersistentVolumeSource flocker:core.v1.FlockerVolumeSource gcePersistentDisk:core.v1.GCEPersistentDiskVolumeSource "
+        "glusterfs:core.v1.GlusterfsPersistentVolumeSource hostPath:core.v1.HostPathVolumeSource iscsi:core.v1.ISCSIPersistentVolumeSource "
+        "local:core.v1.LocalVolumeSource mountOptions:[s] nfs:core.v1.NFSVolumeSource nodeAffinity:core.v1.VolumeNodeAffinity persistentVolumeReclaimPolicy:s "
+        "photonPersistentDisk:core.v1.PhotonPersistentDiskVolumeSource portworxVolume:core.v1.PortworxVolumeSource quobyte:core.v1.QuobyteVolumeSource "
+        "rbd:core.v1.RBDPersistentVolumeSource scaleIO:core.v1.ScaleIOPersistentVolumeSource storageClassName:s "
+        "storageos:core.v1.StorageOSPersistentVolumeSource volumeAttributesClassName:s volumeMode:s vsphereVolume:core.v1.VsphereVirtualDiskVolumeSource",
+    "core.v1.PersistentVolumeStatus lastPhaseTransitionTime:t message:s phase:s reason:s",
+    "core.v1.PhotonPersistentDiskVolumeSource fsType:s pdID:s;r",
+    "core.v1.Pod apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:core.v1.PodSpec;d status:core.v1.PodStatus;d",
+    "core.v1.PodAffinity preferredDuringSchedulingIgnoredDuringExecution:[core.v1.WeightedPodAffinityTerm] "
+        "requiredDuringSchedulingIgnoredDuringExecution:[core.v1.PodAffinityTerm]",
+    "core.v1.PodAffinityTerm labelSelector:meta.v1.LabelSelector matchLabelKeys:[s] mismatchLabelKeys:[s] namespaceSelector:meta.v1.LabelSelector "
+        "namespaces:[s] topologyKey:s;r",
+    "core.v1.PodAntiAffinity preferredDuringSchedulingIgnoredDuringExecution:[core.v1.WeightedPodAffinityTerm] "
+        "requiredDuringSchedulingIgnoredDuringExecution:[core.v1.PodAffinityTerm]",
+    "core.v1.PodCertificateProjection certificateChainPath:s credentialBundlePath:s keyPath:s keyType:s;r maxExpirationSeconds:i signerName:s;r",
+    "core.v1.PodCondition lastProbeTime:t lastTransitionTime:t message:s observedGeneration:i reason:s status:s;r type:s;r",
+    "core.v1.PodDNSConfig nameservers:[s] options:[core.v1.PodDNSConfigOption] searches:[s]",
+    "core.v1.PodDNSConfigOption name:s value:s",
+    "core.v1.PodExtendedResourceClaimStatus requestMappings:[core.v1.ContainerExtendedResourceRequest];r resourceClaimName:s;r",
+    "core.v1.PodIP ip:s;r",
+    "core.v1.PodOS name:s;r",
+    "core.v1.PodReadinessGate conditionType:s;r",
+    "core.v1.PodResourceClaim name:s;r resourceClaimName:s resourceClaimTemplateName:s",
+    "core.v1.PodResourceClaimStatus name:s;r resourceClaimName:s",
+    "core.v1.PodSchedulingGate name:s;r",
+    "core.v1.PodSecurityContext appArmorProfile:core.v1.AppArmorProfile fsGroup:i fsGroupChangePolicy:s runAsGroup:i runAsNonRoot:b runAsUser:i "
+        "seLinuxChangePolicy:s seLinuxOptions:core.v1.SELinuxOptions seccompProfile:core.v1.SeccompProfile supplementalGroups:[i] supplementalGroupsPolicy:s "
+        "sysctls:[core.v1.Sysctl] windowsOptions:core.v1.WindowsSecurityContextOptions",
+    "core.v1.PodSpec activeDeadlineSeconds:i affinity:core.v1.Affinity automountServiceAccountToken:b containers:[core.v1.Container];r;key=name;patch=name "
+        "dnsConfig:core.v1.PodDNSConfig dnsPolicy:s enableServiceLinks:b ephemeralContainers:[core.v1.EphemeralContainer];key=name;patch=name "
+        "hostAliases:[core.v1.HostAlias];key=ip;patch=ip hostIPC:b hostNetwork:b hostPID:b hostUsers:b hostname:s hostnameOverride:s "
+        "imagePullSecrets:[core.v1.LocalObjectReference];key=name;patch=name initContainers:[core.v1.Container];key=name;patch=name nodeName:s "
+        "nodeSelector:{s};atomic os:core.v1.PodOS overhead:{q} preemptionPolicy:s priority:i priorityClassName:s readinessGates:[core.v1.PodReadinessGate] "
+        "resourceClaims:[core.v1.PodResourceClaim];key=name;patch=name;retain resources:core.v1.ResourceRequirements restartPolicy:s runtimeClassName:s "
+        "schedulerName:s schedulingGates:[core.v1.PodSchedulingGate];key=name;patch=name securityContext:core.v1.PodSecurityContext serviceAccount:s "
+        "serviceAccountName:s setHostnameAsFQDN:b shareProcessNamespace:b subdomain:s terminationGracePeriodSeconds:i tolerations:[core.v1.Toleration] "
+        "topologySpreadConstraints:[core.v1.TopologySpreadConstraint];key=topologyKey,whenUnsatisfiable;patch=topologyKey "
+        "volumes:[core.v1.Volume];key=name;patch=name;retain",
+    "core.v1.PodStatus conditions:[core.v1.PodCondition];key=type;patch=type containerStatuses:[core.v1.ContainerStatus] "
+        "ephemeralContainerStatuses:[core.v1.ContainerStatus] extendedResourceClaimStatus:core.v1.PodExtendedResourceClaimStatus hostIP:s "
+        "hostIPs:[core.v1.HostIP];patch=ip initContainerStatuses:[core.v1.ContainerStatus] message:s nominatedNodeName:s observedGeneration:i phase:s podIP:s "
+        "podIPs:[core.v1.PodIP];key=ip;patch=ip qosClass:s reason:s resize:s resourceClaimStatuses:[core.v1.PodResourceClaimStatus];key=name;patch=name;retain "
+        "startTime:t",
+    "core.v1.PodTemplate apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d template:core.v1.PodTemplateSpec;d",
+    "core.v1.PodTemplateSpec metadata:meta.v1.ObjectMeta;d spec:core.v1.PodSpec;d",
+    "core.v1.PortStatus error:s port:i;r protocol:s;r",
+    "core.v1.PortworxVolumeSource fsType:s readOnly:b volumeID:s;r",
+    "core.v1.PreferredSchedulingTerm preference:core.v1.NodeSelectorTerm;d;r weight:i;r",
+    "core.v1.Probe exec:core.v1.ExecAction failureThreshold:i grpc:core.v1.GRPCAction httpGet:core.v1.HTTPGetAction initialDelaySeconds:i periodSeconds:i "
+        "successThreshold:i tcpSocket:core.v1.TCPSocketAction terminationGracePeriodSeconds:i timeoutSeconds:i",
+    "core.v1.ProjectedVolumeSource defaultMode:i sources:[core.v1.VolumeProjection]",
+    "core.v1.QuobyteVolumeSource group:s readOnly:b registry:s;r tenant:s user:s volume:s;r",
+    "core.v1.RBDPersistentVolumeSource fsType:s image:s;r keyring:s;default=/etc/ceph/keyring monitors:[s];r pool:s;default=rbd readOnly:b "
+        "secretRef:core.v1.SecretReference user:s;default=admin",
+    "core.v1.RBDVolumeSource fsType:s image:s;r keyring:s;default=/etc/ceph/keyring monitors:[s];r pool:s;default=rbd readOnly:b "
+        "secretRef:core.v1.LocalObjectReference user:s;default=admin",
+    "core.v1.ReplicationController apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:core.v1.ReplicationControllerSpec;d "
+        "status:core.v1.ReplicationControllerStatus;d",
+    "core.v1.ReplicationControllerCondition lastTransitionTime:t message:s reason:s status:s;r type:s;r",
+    "core.v1.ReplicationControllerSpec minReadySeconds:i replicas:i;default=1 selector:{s};atomic template:core.v1.PodTemplateSpec",
+    "core.v1.ReplicationControllerStatus availableReplicas:i conditions:[core.v1.ReplicationControllerCondition];key=type;patch=type "
+        "fullyLabeledReplicas:i observedGeneration:i readyReplicas:i replicas:i;r",
+    "core.v1.ResourceClaim name:s;r request:s",
+    "core.v1.ResourceFieldSelector;atomic containerName:s divisor:q resource:s;r",
+    "core.v1.ResourceHealth health:s resourceID:s;r",
+    "core.v1.ResourceQuota apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:core.v1.ResourceQuotaSpec;d status:core.v1.ResourceQuotaStatus;d",
+    "core.v1.ResourceQuotaSpec hard:{q} scopeSelector:core.v1.ScopeSelector scopes:[s]",
+    "core.v1.ResourceQuotaStatus hard:{q} used:{q}",
+    "core.v1.ResourceRequirements claims:[core.v1.ResourceClaim];key=name limits:{q} requests:{q}",
+    "core.v1.ResourceStatus name:s;r resources:[core.v1.ResourceHealth];key=resourceID",
+    "core.v1.SELinuxOptions level:s role:s type:s user:s",
+    "core.v1.ScaleIOPersistentVolumeSource fsType:s;default=xfs gateway:s;r protectionDomain:s readOnly:b secretRef:core.v1.SecretReference;r sslEnabled:b "
+        "storageMode:s;default=ThinProvisioned storagePool:s system:s;r volumeName:s",
+    "core.v1.ScaleIOVolumeSource fsType:s;default=xfs gateway:s;r protectionDomain:s readOnly:b secretRef:core.v1.LocalObjectReference;r sslEnabled:b "
+        "storageMode:s;default=ThinProvisioned storagePool:s system:s;r volumeName:s",
+    "core.v1.ScopeSelector;atomic matchExpressions:[core.v1.ScopedResourceSelectorRequirement]",
+    "core.v1.ScopedResourceSelectorRequirement operator:s;r scopeName:s;r values:[s]",
+    "core.v1.SeccompProfile localhostProfile:s type:s;r",
+    "core.v1.Secret apiVersion:s data:{B} immutable:b kind:s metadata:meta.v1.ObjectMeta;d stringData:{s} type:s",
+    "core.v1.SecretEnvSource name:s optional:b",
+    "core.v1.SecretKeySelector;atomic key:s;r name:s optional:b",
+    "core.v1.SecretProjection items:[core.v1.KeyToPath] name:s optional:b",
+    "core.v1.SecretReference;atomic name:s namespace:s",
+    "core.v1.SecretVolumeSource defaultMode:i items:[core.v1.KeyToPath] optional:b secretName:s",
+    "core.v1.SecurityContext allowPrivilegeEscalation:b appArmorProfile:core.v1.AppArmorProfile capabilities:core.v1.Capabilities privileged:b procMount:s "
+        "readOnlyRootFilesystem:b runAsGroup:i runAsNonRoot:b runAsUser:i seLinuxOptions:core.v1.SELinuxOptions seccompProfile:core.v1.SeccompProfile "
+        "windowsOptions:core.v1.WindowsSecurityContextOptions",
+    "core.v1.Service apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:core.v1.ServiceSpec;d status:core.v1.ServiceStatus;d",
+    "core.v1.ServiceAccount apiVersion:s automountServiceAccountToken:b imagePullSecrets:[core.v1.LocalObjectReference] kind:s "
+        "metadata:meta.v1.ObjectMeta;d secrets:[core.v1.ObjectReference];key=name;patch=name",
+    "core.v1.ServiceAccountTokenProjection audience:s expirationSeconds:i path:s;r",
+    "core.v1.ServicePort appProtocol:s name:s nodePort:i port:i;r protocol:s;default=TCP targetPort:x",
+    "core.v1.ServiceSpec allocateLoadBalancerNodePorts:b clusterIP:s clusterIPs:[s] externalIPs:[s] externalName:s externalTrafficPolicy:s "
+        "healthCheckNodePort:i internalTrafficPolicy:s ipFamilies:[s] ipFamilyPolicy:s loadBalancerClass:s loadBalancerIP:s loadBalancerSourceRanges:[s] "
+        "ports:[core.v1.ServicePort];key=port,protocol;patch=port publishNotReadyAddresses:b selector:{s};atomic sessionAffinity:s "
+        "sessionAffinityConfig:core.v1.SessionAffinityConfig trafficDistribution:s type:s",
+    "core.v1.ServiceStatus conditions:[meta.v1.Condition];key=type;patch=type loadBalancer:core.v1.LoadBalancerStatus;d",
+    "core.v1.SessionAffinityConfig clientIP:core.v1.ClientIPConfig",
+    "core.v1.SleepAction seconds:i;r",
+    "core.v1.StorageOSPersistentVolumeSource fsType:s readOnly:b secretRef:core.v1.ObjectReference volumeName:s volumeNamespace:s",
+    "core.v1.StorageOSVolumeSource fsType:s readOnly:b secretRef:core.v1.LocalObjectReference volumeName:s volumeNamespace:s",
+    "core.v1.Sysctl name:s;r value:s;r",
+    "core.v1.TCPSocketAction host:s port:x;r",
+    "core.v1.Taint effect:s;r key:s;r timeAdded:t value:s",
+    "core.v1.Toleration effect:s key:s operator:s tolerationSeconds:i value:s",
+    "core.v1.TopologySelectorLabelRequirement key:s;r values:[s];r",
+    "core.v1.TopologySelectorTerm;atomic matchLabelExpressions:[core.v1.TopologySelectorLabelRequirement]",
+    "core.v1.TopologySpreadConstraint labelSelector:meta.v1.LabelSelector matchLabelKeys:[s] maxSkew:i;r minDomains:i nodeAffinityPolicy:s "
+        "nodeTaintsPolicy:s topologyKey:s;r whenUnsatisfiable:s;r",
+    "core.v1.TypedLocalObjectReference;atomic apiGroup:s kind:s;r name:s;r",
+    "core.v1.TypedObjectReference apiGroup:s kind:s;r name:s;r namespace:s",
+    "core.v1.Volume awsElasticBlockStore:core.v1.AWSElasticBlockStoreVolumeSource azureDisk:core.v1.AzureDiskVolumeSource "
+        "azureFile:core.v1.AzureFileVolumeSource cephfs:core.v1.CephFSVolumeSource cinder:core.v1.CinderVolumeSource configMap:core.v1.ConfigMapVolumeSource "
+        "csi:core.v1.CSIVolumeSource downwardAPI:core.v1.DownwardAPIVolumeSource emptyDir:core.v1.EmptyDirVolumeSource ephemeral:core.v1.EphemeralVolumeSource "
+        "fc:core.v1.FCVolumeSource flexVolume:core.v1.FlexVolumeSource flocker:core.v1.FlockerVolumeSource "
+        "gcePersistentDisk:core.v1.GCEPersistentDiskVolumeSource gitRepo:core.v1.GitRepoVolumeSource glusterfs:core.v1.GlusterfsVolumeSource "
+        "hostPath:core.v1.HostPathVolumeSource image:core.v1.ImageVolumeSource iscsi:core.v1.ISCSIVolumeSource name:s;r nfs:core.v1.NFSVolumeSource "
+        "persistentVolumeClaim:core.v1.PersistentVolumeClaimVolumeSource photonPersistentDisk:core.v1.PhotonPersistentDiskVolumeSource "
+        "portworxVolume:core.v1.PortworxVolumeSource projected:core.v1.ProjectedVolumeSource quobyte:core.v1.QuobyteVolumeSource rbd:core.v1.RBDVolumeSource "
+        "scaleIO:core.v1.ScaleIOVolumeSource secret:core.v1.SecretVolumeSource storageos:core.v1.StorageOSVolumeSource "
+        "vsphereVolume:core.v1.VsphereVirtualDiskVolumeSource",
+    "core.v1.VolumeDevice devicePath:s;r name:s;r",
+    "core.v1.VolumeMount mountPath:s;r mountPropagation:s name:s;r readOnly:b recursiveReadOnly:s subPath:s subPathExpr:s",
+    "core.v1.VolumeMountStatus mountPath:s;r name:s;r readOnly:b recursiveReadOnly:s",
+    "core.v1.VolumeNodeAffinity required:core.v1.NodeSelector",
+    "core.v1.VolumeProjection clusterTrustBundle:core.v1.ClusterTrustBundleProjection configMap:core.v1.ConfigMapProjection "
+        "downwardAPI:core.v1.DownwardAPIProjection podCertificate:core.v1.PodCertificateProjection secret:core.v1.SecretProjection "
+        "serviceAccountToken:core.v1.ServiceAccountTokenProjection",
+    "core.v1.VolumeResourceRequirements limits:{q} requests:{q}",
+    "core.v1.VsphereVirtualDiskVolumeSource fsType:s storagePolicyID:s storagePolicyName:s volumePath:s;r",
+    "core.v1.WeightedPodAffinityTerm podAffinityTerm:core.v1.PodAffinityTerm;d;r weight:i;r",
+    "core.v1.WindowsSecurityContextOptions gmsaCredentialSpec:s gmsaCredentialSpecName:s hostProcess:b runAsUserName:s",
+    "discovery.v1.Endpoint addresses:[s];r;set conditions:discovery.v1.EndpointConditions;d deprecatedTopology:{s} hints:discovery.v1.EndpointHints "
+        "hostname:s nodeName:s targetRef:core.v1.ObjectReference zone:s",
+    "discovery.v1.EndpointConditions ready:b serving:b terminating:b",
+    "discovery.v1.EndpointHints forNodes:[discovery.v1.ForNode] forZones:[discovery.v1.ForZone]",
+    "discovery.v1.EndpointPort;atomic appProtocol:s name:s port:i protocol:s",
+    "discovery.v1.EndpointSlice addressType:s;r apiVersion:s endpoints:[discovery.v1.Endpoint];r kind:s metadata:meta.v1.ObjectMeta;d "
+        "ports:[discovery.v1.EndpointPort]",
+    "discovery.v1.ForNode name:s;r",
+    "discovery.v1.ForZone name:s;r",
+    "events.v1.Event action:s apiVersion:s deprecatedCount:i deprecatedFirstTimestamp:t deprecatedLastTimestamp:t deprecatedSource:core.v1.EventSource;d "
+        "eventTime:m;r kind:s metadata:meta.v1.ObjectMeta;d note:s reason:s regarding:core.v1.ObjectReference;d related:core.v1.ObjectReference "
+        "reportingController:s reportingInstance:s series:events.v1.EventSeries type:s",
+    "events.v1.EventSeries count:i;r lastObservedTime:m;r",
+    "flowcontrol.v1.ExemptPriorityLevelConfiguration lendablePercent:i nominalConcurrencyShares:i",
+    "flowcontrol.v1.FlowDistinguisherMethod type:s;r",
+    "flowcontrol.v1.FlowSchema apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:flowcontrol.v1.FlowSchemaSpec;d "
+        "status:flowcontrol.v1.FlowSchemaStatus;d",
+    "flowcontrol.v1.FlowSchemaCondition lastTransitionTime:t message:s reason:s status:s type:s",
+    "flowcontrol.v1.FlowSchemaSpec distinguisherMethod:flowcontrol.v1.FlowDistinguisherMethod matchingPrecedence:i "
+        "priorityLevelConfiguration:flowcontrol.v1.PriorityLevelConfigurationReference;d;r rules:[flowcontrol.v1.PolicyRulesWithSubjects]",
+    "flowcontrol.v1.FlowSchemaStatus conditions:[flowcontrol.v1.FlowSchemaCondition];key=type;patch=type",
+    "flowcontrol.v1.GroupSubject name:s;r",
+    "flowcontrol.v1.LimitResponse queuing:flowcontrol.v1.QueuingConfiguration type:s;r",
+    "flowcontrol.v1.LimitedPriorityLevelConfiguration borrowingLimitPercent:i lendablePercent:i limitResponse:flowcontrol.v1.LimitResponse;d "
+        "nominalConcurrencyShares:i",
+    "flowcontrol.v1.NonResourcePolicyRule nonResourceURLs:[s];r;set verbs:[s];r;set",
+    "flowcontrol.v1.PolicyRulesWithSubjects nonResourceRules:[flowcontrol.v1.NonResourcePolicyRule] resourceRules:[flowcontrol.v1.ResourcePolicyRule] "
+        "subjects:[flowcontrol.v1.Subject];r",
+    "flowcontrol.v1.PriorityLevelConfiguration apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:flowcontrol.v1.PriorityLevelConfigurationSpec;d "
+        "status:flowcontrol.v1.PriorityLevelConfigurationStatus;d",
+    "flowcontrol.v1.PriorityLevelConfigurationCondition lastTransitionTime:t message:s reason:s status:s type:s",
+    "flowcontrol.v1.PriorityLevelConfigurationReference name:s;r",
+    "flowcontrol.v1.PriorityLevelConfigurationSpec exempt:flowcontrol.v1.ExemptPriorityLevelConfiguration "
+        "limited:flowcontrol.v1.LimitedPriorityLevelConfiguration type:s;r",
+    "flowcontrol.v1.PriorityLevelConfigurationStatus conditions:[flowcontrol.v1.PriorityLevelConfigurationCondition];key=type;patch=type",
+    "flowcontrol.v1.QueuingConfiguration handSize:i queueLengthLimit:i queues:i",
+    "flowcontrol.v1.ResourcePolicyRule apiGroups:[s];r;set clusterScope:b namespaces:[s];set resources:[s];r;set verbs:[s];r;set",
+    "flowcontrol.v1.ServiceAccountSubject name:s;r namespace:s;r",
+    "flowcontrol.v1.Subject group:flowcontrol.v1.GroupSubject kind:s;r serviceAccount:flowcontrol.v1.ServiceAccountSubject user:flowcontrol.v1.UserSubject",
+    "flowcontrol.v1.UserSubject name:s;r",
+    "meta.v1.Condition lastTransitionTime:t;r message:s;r observedGeneration:i reason:s;r status:s;r type:s;r",
+    "meta.v1.DeleteOptions apiVersion:s dryRun:[s] gracePeriodSeconds:i ignoreStoreReadErrorWithClusterBreakingPotential:b kind:s orphanDependents:b "
+        "preconditions:meta.v1.Preconditions propagationPolicy:s",
+    "meta.v1.FieldSelectorRequirement key:s;r operator:s;r values:[s]",
+    "meta.v1.LabelSelector;atomic matchExpressions:[meta.v1.LabelSelectorRequirement] matchLabels:{s}",
+    "meta.v1.LabelSelectorRequirement key:s;r operator:s;r values:[s]",
+    "meta.v1.ManagedFieldsEntry apiVersion:s fieldsType:s fieldsV1:o manager:s operation:s subresource:s time:t",
+    "meta.v1.ObjectMeta annotations:{s} creationTimestamp:t deletionGracePeriodSeconds:i deletionTimestamp:t finalizers:[s];set;patch= generateName:s "
+        "generation:i labels:{s} managedFields:[meta.v1.ManagedFieldsEntry] name:s namespace:s ownerReferences:[meta.v1.OwnerReference];key=uid;patch=uid "
+        "resourceVersion:s selfLink:s uid:s",
+    "meta.v1.OwnerReference;atomic apiVersion:s;r blockOwnerDeletion:b controller:b kind:s;r name:s;r uid:s;r",
+    "meta.v1.Preconditions resourceVersion:s uid:s",
+    "networking.v1.HTTPIngressPath backend:networking.v1.IngressBackend;d;r path:s pathType:s;r",
+    "networking.v1.HTTPIngressRuleValue paths:[networking.v1.HTTPIngressPath];r",
+    "networking.v1.IPAddress apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:networking.v1.IPAddressSpec;d",
+    "networking.v1.IPAddressSpec parentRef:networking.v1.ParentReference;r",
+    "networking.v1.IPBlock cidr:s;r except:[s]",
+    "networking.v1.Ingress apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:networking.v1.IngressSpec;d status:networking.v1.IngressStatus;d",
+    "networking.v1.IngressBackend resource:core.v1.TypedLocalObjectReference service:networking.v1.IngressServiceBackend",
+    "networking.v1.IngressClass apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:networking.v1.IngressClassSpec;d",
+    "networking.v1.IngressClassParametersReference apiGroup:s kind:s;r name:s;r namespace:s scope:s",
+    "networking.v1.IngressClassSpec controller:s parameters:networking.v1.IngressClassParametersReference",
+    "networking.v1.IngressLoadBalancerIngress hostname:s ip:s ports:[networking.v1.IngressPortStatus]",
+    "networking.v1.IngressLoadBalancerStatus ingress:[networking.v1.IngressLoadBalancerIngress]",
+    "networking.v1.IngressPortStatus error:s port:i;r protocol:s;r",
+    "networking.v1.IngressRule host:s http:networking.v1.HTTPIngressRuleValue",
+    "networking.v1.IngressServiceBackend name:s;r port:networking.v1.ServiceBackendPort;d",
+    "networking.v1.IngressSpec defaultBackend:networking.v1.IngressBackend ingressClassName:s rules:[networking.v1.IngressRule] "
+        "tls:[networking.v1.IngressTLS]",
+    "networking.v1.IngressStatus loadBalancer:networking.v1.IngressLoadBalancerStatus;d",
+    "networking.v1.IngressTLS hosts:[s] secretName:s",
+    "networking.v1.NetworkPolicy apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:networking.v1.NetworkPolicySpec;d",
+    "networking.v1.NetworkPolicyEgressRule ports:[networking.v1.NetworkPolicyPort] to:[networking.v1.NetworkPolicyPeer]",
+    "networking.v1.NetworkPolicyIngressRule from:[networking.v1.NetworkPolicyPeer] ports:[networking.v1.NetworkPolicyPort]",
+    "networking.v1.NetworkPolicyPeer ipBlock:networking.v1.IPBlock namespaceSelector:meta.v1.LabelSelector podSelector:meta.v1.LabelSelector",
+    "networking.v1.NetworkPolicyPort endPort:i port:x protocol:s",
+    "networking.v1.NetworkPolicySpec egress:[networking.v1.NetworkPolicyEgressRule] ingress:[networking.v1.NetworkPolicyIngressRule] "
+        "podSelector:meta.v1.LabelSelector;d policyTypes:[s]",
+    "networking.v1.ParentReference group:s name:s;r namespace:s resource:s;r",
+    "networking.v1.ServiceBackendPort;atomic name:s number:i",
+    "networking.v1.ServiceCIDR apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:networking.v1.ServiceCIDRSpec;d "
+        "status:networking.v1.ServiceCIDRStatus;d",
+    "networking.v1.ServiceCIDRSpec cidrs:[s]",
+    "networking.v1.ServiceCIDRStatus conditions:[meta.v1.Condition];key=type;patch=type",
+    "node.v1.Overhead podFixed:{q}",
+    "node.v1.RuntimeClass apiVersion:s handler:s;r kind:s metadata:meta.v1.ObjectMeta;d overhead:node.v1.Overhead scheduling:node.v1.Scheduling",
+    "node.v1.Scheduling nodeSelector:{s};atomic tolerations:[core.v1.Toleration]",
+    "policy.v1.Eviction apiVersion:s deleteOptions:meta.v1.DeleteOptions kind:s metadata:meta.v1.ObjectMeta;d",
+    "policy.v1.PodDisruptionBudget apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:policy.v1.PodDisruptionBudgetSpec;d "
+        "status:policy.v1.PodDisruptionBudgetStatus;d",
+    "policy.v1.PodDisruptionBudgetSpec maxUnavailable:x minAvailable:x selector:meta.v1.LabelSelector unhealthyPodEvictionPolicy:s",
+    "policy.v1.PodDisruptionBudgetStatus conditions:[meta.v1.Condition];key=type;patch=type currentHealthy:i;r desiredHealthy:i;r disruptedPods:{t} "
+        "disruptionsAllowed:i;r expectedPods:i;r observedGeneration:i",
+    "rbac.v1.AggregationRule clusterRoleSelectors:[meta.v1.LabelSelector]",
+    "rbac.v1.ClusterRole aggregationRule:rbac.v1.AggregationRule apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d rules:[rbac.v1.PolicyRule]",
+    "rbac.v1.ClusterRoleBinding apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d roleRef:rbac.v1.RoleRef;d;r subjects:[rbac.v1.Subject]",
+    "rbac.v1.PolicyRule apiGroups:[s] nonResourceURLs:[s] resourceNames:[s] resources:[s] verbs:[s];r",
+    "rbac.v1.Role apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d rules:[rbac.v1.PolicyRule]",
+    "rbac.v1.RoleBinding apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d roleRef:rbac.v1.RoleRef;d;r subjects:[rbac.v1.Subject]",
+    "rbac.v1.RoleRef;atomic apiGroup:s;r kind:s;r name:s;r",
+    "rbac.v1.Subject;atomic apiGroup:s kind:s;r name:s;r namespace:s",
+    "resource.v1.AllocatedDeviceStatus conditions:[meta.v1.Condition];key=type data:o device:s;r driver:s;r networkData:resource.v1.NetworkDeviceData "
+        "pool:s;r shareID:s",
+    "resource.v1.AllocationResult allocationTimestamp:t devices:resource.v1.DeviceAllocationResult;d nodeSelector:core.v1.NodeSelector",
+    "resource.v1.CELDeviceSelector expression:s;r",
+    "resource.v1.CapacityRequestPolicy default:q validRange:resource.v1.CapacityRequestPolicyRange validValues:[q]",
+    "resource.v1.CapacityRequestPolicyRange max:q min:q;r step:q",
+    "resource.v1.CapacityRequirements requests:{q}",
+    "resource.v1.Counter value:q;r",
+    "resource.v1.CounterSet counters:{resource.v1.Counter};r name:s;r",
+    "resource.v1.Device allNodes:b allowMultipleAllocations:b attributes:{resource.v1.DeviceAttribute} bindingConditions:[s] bindingFailureConditions:[s] "
+        "bindsToNode:b capacity:{resource.v1.DeviceCapacity} consumesCounters:[resource.v1.DeviceCounterConsumption] name:s;r nodeName:s "
+        "nodeSelector:core.v1.NodeSelector taints:[resource.v1.DeviceTaint]",
+    "resource.v1.DeviceAllocationConfiguration opaque:resource.v1.OpaqueDeviceConfiguration requests:[s] source:s;r",
+    "resource.v1.DeviceAllocationResult config:[resource.v1.DeviceAllocationConfiguration] results:[resource.v1.DeviceRequestAllocationResult]",
+    "resource.v1.DeviceAttribute bool:b int:i string:s version:s",
+    "resource.v1.DeviceCapacity requestPolicy:resource.v1.CapacityRequestPolicy value:q;r",
+    "resource.v1.DeviceClaim config:[resource.v1.DeviceClaimConfiguration] constraints:[resource.v1.DeviceConstraint] requests:[resource.v1.DeviceRequest]",
+    "resource.v1.DeviceClaimConfiguration opaque:resource.v1.OpaqueDeviceConfiguration requests:[s]",
+    "resource.v1.DeviceClass apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:resource.v1.DeviceClassSpec;d;r",
+    "resource.v1.DeviceClassConfiguration opaque:resource.v1.OpaqueDeviceConfiguration",
+    "resource.v1.DeviceClassSpec config:[resource.v1.DeviceClassConfiguration] extendedResourceName:s selectors:[resource.v1.DeviceSelector]",
+    "resource.v1.DeviceConstraint distinctAttribute:s matchAttribute:s requests:[s]",
+    "resource.v1.DeviceCounterConsumption counterSet:s;r counters:{resource.v1.Counter};r",
+    "resource.v1.DeviceRequest exactly:resource.v1.ExactDeviceRequest firstAvailable:[resource.v1.DeviceSubRequest] name:s;r",
+    "resource.v1.DeviceRequestAllocationResult adminAccess:b bindingConditions:[s] bindingFailureConditions:[s] consumedCapacity:{q} device:s;r driver:s;r "
+        "pool:s;r request:s;r shareID:s tolerations:[resource.v1.DeviceToleration]",
+    "resource.v1.DeviceSelector cel:resource.v1.CELDeviceSelector",
+    "resource.v1.DeviceSubRequest allocationMode:s capacity:resource.v1.CapacityRequirements count:i deviceClassName:s;r name:s;r "
+        "selectors:[resource.v1.DeviceSelector] tolerations:[resource.v1.DeviceToleration]",
+    "resource.v1.DeviceTaint effect:s;r key:s;r timeAdded:t value:s",
+    "resource.v1.DeviceToleration effect:s key:s operator:s;default=Equal tolerationSeconds:i value:s",
+    "resource.v1.ExactDeviceRequest adminAccess:b allocationMode:s capacity:resource.v1.CapacityRequirements count:i deviceClassName:s;r "
+        "selectors:[resource.v1.DeviceSelector] tolerations:[resource.v1.DeviceToleration]",
+    "resource.v1.NetworkDeviceData hardwareAddress:s interfaceName:s ips:[s]",
+    "resource.v1.OpaqueDeviceConfiguration driver:s;r parameters:o;r",
+    "resource.v1.ResourceClaim apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:resource.v1.ResourceClaimSpec;d;r "
+        "status:resource.v1.ResourceClaimStatus;d",
+    "resource.v1.ResourceClaimConsumerReference apiGroup:s name:s;r resource:s;r uid:s;r",
+    "resource.v1.ResourceClaimSpec devices:resource.v1.DeviceClaim;d",
+    "resource.v1.ResourceClaimStatus allocation:resource.v1.AllocationResult devices:[resource.v1.AllocatedDeviceStatus];key=driver,device,pool,shareID "
+        "reservedFor:[resource.v1.ResourceClaimConsumerReference];key=uid;patch=uid",
+    "resource.v1.ResourceClaimTemplate apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:resource.v1.ResourceClaimTemplateSpec;d;r",
+    "resource.v1.ResourceClaimTemplateSpec metadata:meta.v1.ObjectMeta;d spec:resource.v1.ResourceClaimSpec;d;r",
+    "resource.v1.ResourcePool generation:i;r name:s;r resourceSliceCount:i;r",
+    "resource.v1.ResourceSlice apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:resource.v1.ResourceSliceSpec;d;r",
+    "resource.v1.ResourceSliceSpec allNodes:b devices:[resource.v1.Device] driver:s;r nodeName:s nodeSelector:core.v1.NodeSelector "
+        "perDeviceNodeSelection:b pool:resource.v1.ResourcePool;d;r sharedCounters:[resource.v1.CounterSet]",
+    "scheduling.v1.PriorityClass apiVersion:s description:s globalDefault:b kind:s metadata:meta.v1.ObjectMeta;d preemptionPolicy:s value:i;r",
+    "storage.v1.CSIDriver apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:storage.v1.CSIDriverSpec;d;r",
+    "storage.v1.CSIDriverSpec attachRequired:b fsGroupPolicy:s nodeAllocatableUpdatePeriodSeconds:i podInfoOnMount:b requiresRepublish:b seLinuxMount:b "
+        "storageCapacity:b tokenRequests:[storage.v1.TokenRequest] volumeLifecycleModes:[s];set",
+    "storage.v1.CSINode apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:storage.v1.CSINodeSpec;d;r",
+    "storage.v1.CSINodeDriver allocatable:storage.v1.VolumeNodeResources name:s;r nodeID:s;r topologyKeys:[s]",
+    "storage.v1.CSINodeSpec drivers:[storage.v1.CSINodeDriver];r;key=name;patch=name",
+    "storage.v1.CSIStorageCapacity apiVersion:s capacity:q kind:s maximumVolumeSize:q metadata:meta.v1.ObjectMeta;d nodeTopology:meta.v1.LabelSelector "
+        "storageClassName:s;r",
+    "storage.v1.StorageClass allowVolumeExpansion:b allowedTopologies:[core.v1.TopologySelectorTerm] apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d "
+        "mountOptions:[s] parameters:{s} provisioner:s;r reclaimPolicy:s volumeBindingMode:s",
+    "storage.v1.TokenRequest audience:s;r expirationSeconds:i",
+    "storage.v1.VolumeAttachment apiVersion:s kind:s metadata:meta.v1.ObjectMeta;d spec:storage.v1.VolumeAttachmentSpec;d;r "
+        "status:storage.v1.VolumeAttachmentStatus;d",
+    "storage.v1.VolumeAttachmentSource inlineVolumeSpec:core.v1.PersistentVolumeSpec persistentVolumeName:s",
+    "storage.v1.VolumeAttachmentSpec attacher:s;r nodeName:s;r source:storage.v1.VolumeAttachmentSource;d;r",
+    "storage.v1.VolumeAttachmentStatus attachError:storage.v1.VolumeError attached:b;r attachmentMetadata:{s} detachError:storage.v1.VolumeError",
+    "storage.v1.VolumeAttributesClass apiVersion:s driverName:s;r kind:s metadata:meta.v1.ObjectMeta;d parameters:{s}",
+    "storage.v1.VolumeError errorCode:i message:s time:t",
+    "storage.v1.VolumeNodeResources count:i",
+    NULL,
+};

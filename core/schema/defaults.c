@@ -1,0 +1,413 @@
+/* defaults.c - what kube-apiserver fills into built-in objects that leave it out: the fields that clients read back. */
+#include "schema/defaults.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/object.h"
+#include "model/quantity.h"
+#include "schema/edit.h"
+
+static bool absent(const kl_value *v, const char *key) { return !kl_value_get(v, key); }
+
+static void put_str(const kl_value **o, const char *key, const char *text)
+{
+    if (absent(*o, key))
+        KL_EDIT(o, kl_value_of_str(text), key);
+}
+static void put_int(const kl_value **o, const char *key, int64_t n)
+{
+    if (absent(*o, key))
+        KL_EDIT(o, kl_value_of_int(n), key);
+}
+static void put_bool(const kl_value **o, const char *key, bool b)
+{
+    if (absent(*o, key))
+        KL_EDIT(o, kl_value_of_bool(b), key);
+}
+static void put_object(const kl_value **o, const char *key)
+{
+    if (!absent(*o, key))
+        return;
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_end(b);
+    KL_EDIT(o, kl_builder_done(b), key);
+}
+
+typedef void edit_fn(const kl_value **v);
+
+/* Runs `edit` on the member `key` when it is there. */
+static void inside(const kl_value **o, const char *key, edit_fn *edit)
+{
+    const kl_value *v = kl_value_get(*o, key);
+    if (!v)
+        return;
+    const kl_value *x = kl_value_ref(v);
+    edit(&x);
+    if (x == v)
+        kl_value_unref(x);
+    else
+        KL_EDIT(o, x, key);
+}
+
+static void each(const kl_value **list, edit_fn *edit)
+{
+    if (kl_value_type(*list) != KL_ARRAY)
+        return;
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    bool same = true;
+    for (size_t i = 0; i < kl_value_len(*list); i++) {
+        const kl_value *v = kl_value_item(*list, i), *x = kl_value_ref(v);
+        if (kl_value_type(x) == KL_OBJECT)
+            edit(&x);
+        same = same && x == v;
+        kl_build_value(b, x);
+        kl_value_unref(x);
+    }
+    kl_build_end(b);
+    if (same)
+        kl_builder_free(b);
+    else
+        kl__replace(list, kl_builder_done(b));
+}
+
+static void each_inside(const kl_value **o, const char *key, edit_fn *edit)
+{
+    const kl_value *v = kl_value_get(*o, key);
+    if (!v)
+        return;
+    const kl_value *x = kl_value_ref(v);
+    each(&x, edit);
+    if (x == v)
+        kl_value_unref(x);
+    else
+        KL_EDIT(o, x, key);
+}
+
+/* ------------------------------------------------------------------ pods */
+
+static void port(const kl_value **p) { put_str(p, "protocol", "TCP"); }
+
+static void http_get(const kl_value **h)
+{
+    put_str(h, "path", "/");
+    put_str(h, "scheme", "HTTP");
+}
+
+static void probe(const kl_value **p)
+{
+    inside(p, "httpGet", http_get);
+    put_int(p, "timeoutSeconds", 1);
+    put_int(p, "periodSeconds", 10);
+    put_int(p, "successThreshold", 1);
+    put_int(p, "failureThreshold", 3);
+}
+
+static void limits_are_requests(const kl_value **resources)
+{
+    const kl_value *limits = kl_value_get(*resources, "limits");
+    for (size_t i = 0; i < kl_value_len(limits); i++) {
+        const char *name;
+        size_t n;
+        const kl_value *q = kl_value_member(limits, i, &name, &n);
+        if (!kl_value_at(*resources, "requests", name, NULL))
+            KL_EDIT(resources, kl_value_ref(q), "requests", name);
+    }
+}
+
+static void field_ref(const kl_value **r) { put_str(r, "apiVersion", "v1"); }
+static void value_from(const kl_value **v) { inside(v, "fieldRef", field_ref); }
+static void env(const kl_value **e) { inside(e, "valueFrom", value_from); }
+
+static const char *pull_policy(const char *image)
+{
+    const char *slash = image ? strrchr(image, '/') : NULL, *tag = image ? strrchr(slash ? slash : image, ':') : NULL;
+    if (image && strchr(image, '@'))
+        return "IfNotPresent";
+    return !tag || !strcmp(tag, ":latest") ? "Always" : "IfNotPresent";
+}
+
+static void container(const kl_value **c)
+{
+    each_inside(c, "ports", port);
+    each_inside(c, "env", env);
+    inside(c, "livenessProbe", probe);
+    inside(c, "readinessProbe", probe);
+    inside(c, "startupProbe", probe);
+    inside(c, "resources", limits_are_requests);
+    put_str(c, "terminationMessagePath", "/dev/termination-log");
+    put_str(c, "terminationMessagePolicy", "File");
+    put_str(c, "imagePullPolicy", pull_policy(kl_value_str(kl_value_get(*c, "image"))));
+}
+
+static void mode420(const kl_value **v) { put_int(v, "defaultMode", 420); }
+static void volume(const kl_value **v)
+{
+    inside(v, "secret", mode420);
+    inside(v, "configMap", mode420);
+    inside(v, "projected", mode420);
+    inside(v, "downwardAPI", mode420);
+    if (kl_value_len(*v) == 1)
+        put_object(v, "emptyDir");
+}
+
+static void template_spec(const kl_value **spec)
+{
+    each_inside(spec, "containers", container);
+    each_inside(spec, "initContainers", container);
+    each_inside(spec, "volumes", volume);
+    put_str(spec, "restartPolicy", "Always");
+    put_int(spec, "terminationGracePeriodSeconds", 30);
+    put_str(spec, "dnsPolicy", "ClusterFirst");
+    put_object(spec, "securityContext");
+    put_str(spec, "schedulerName", "default-scheduler");
+    const char *sa = kl_value_str(kl_value_get(*spec, "serviceAccountName")), *old = kl_value_str(kl_value_get(*spec, "serviceAccount"));
+    if (sa && !old)
+        put_str(spec, "serviceAccount", sa);
+    else if (old && !sa)
+        put_str(spec, "serviceAccountName", old);
+}
+
+static void toleration(kl_builder *b, const char *key)
+{
+    kl_build_object(b);
+    kl_build_kstr(b, "key", key);
+    kl_build_kstr(b, "operator", "Exists");
+    kl_build_kstr(b, "effect", "NoExecute");
+    kl_build_kint(b, "tolerationSeconds", 300);
+    kl_build_end(b);
+}
+
+static bool tolerates(const kl_value *list, const char *key)
+{
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const kl_value *t = kl_value_item(list, i);
+        const char *k = kl_value_str_at(t, "key", NULL), *effect = kl_value_str_at(t, "effect", NULL), *op = kl_value_str_at(t, "operator", NULL);
+        bool all_keys = (!k || !*k) && op && !strcmp(op, "Exists");
+        if ((all_keys || (k && !strcmp(k, key))) && (!effect || !*effect || !strcmp(effect, "NoExecute")))
+            return true;
+    }
+    return false;
+}
+
+/* Admission's part: what DefaultTolerationSeconds and Priority add. */
+static void pod_spec(const kl_value **spec)
+{
+    template_spec(spec);
+    put_bool(spec, "enableServiceLinks", true);
+    put_int(spec, "priority", 0);
+    put_str(spec, "preemptionPolicy", "PreemptLowerPriority");
+    const kl_value *have = kl_value_get(*spec, "tolerations");
+    bool ready = tolerates(have, "node.kubernetes.io/not-ready"), reach = tolerates(have, "node.kubernetes.io/unreachable");
+    if (ready && reach)
+        return;
+    kl_builder *b = kl_builder_new();
+    kl_build_array(b);
+    for (size_t i = 0; i < kl_value_len(have); i++)
+        kl_build_value(b, kl_value_item(have, i));
+    if (!ready)
+        toleration(b, "node.kubernetes.io/not-ready");
+    if (!reach)
+        toleration(b, "node.kubernetes.io/unreachable");
+    kl_build_end(b);
+    KL_EDIT(spec, kl_builder_done(b), "tolerations");
+}
+
+static void template(const kl_value **t) { inside(t, "spec", template_spec); }
+
+/* "Guaranteed", "Burstable" or "BestEffort" by the containers' cpu and memory. */
+const char *kl__pod_qos(const kl_value *pod)
+{
+    static const char *const lists[] = { "containers", "initContainers" }, *const names[] = { "cpu", "memory" };
+    bool any = false, guaranteed = true;
+    for (size_t l = 0; l < 2; l++) {
+        const kl_value *list = kl_value_at(pod, "spec", lists[l], NULL);
+        for (size_t i = 0; i < kl_value_len(list); i++)
+            for (size_t k = 0; k < 2; k++) {
+                const kl_value *c = kl_value_item(list, i);
+                const kl_value *request = kl_value_at(c, "resources", "requests", names[k], NULL), *limit = kl_value_at(c, "resources", "limits", names[k], NULL);
+                any = any || request || limit;
+                guaranteed = guaranteed && limit && (!request || kl_value_equal(request, limit));
+            }
+    }
+    return !any ? "BestEffort" : guaranteed ? "Guaranteed" : "Burstable";
+}
+
+/* ------------------------------------------------------------------ the other kinds */
+
+static void rolling_deployment(const kl_value **r)
+{
+    put_str(r, "maxUnavailable", "25%");
+    put_str(r, "maxSurge", "25%");
+}
+static void deployment_strategy(const kl_value **s)
+{
+    put_str(s, "type", "RollingUpdate");
+    const char *type = kl_value_str(kl_value_get(*s, "type"));
+    if (type && !strcmp(type, "RollingUpdate")) {
+        put_object(s, "rollingUpdate");
+        inside(s, "rollingUpdate", rolling_deployment);
+    }
+}
+static void deployment_spec(const kl_value **s)
+{
+    put_int(s, "replicas", 1);
+    put_object(s, "strategy");
+    inside(s, "strategy", deployment_strategy);
+    inside(s, "template", template);
+    put_int(s, "revisionHistoryLimit", 10);
+    put_int(s, "progressDeadlineSeconds", 600);
+}
+static void replica_spec(const kl_value **s)
+{
+    put_int(s, "replicas", 1);
+    inside(s, "template", template);
+}
+static void rolling_set(const kl_value **r) { put_int(r, "partition", 0); }
+static void set_strategy(const kl_value **s)
+{
+    put_str(s, "type", "RollingUpdate");
+    put_object(s, "rollingUpdate");
+    inside(s, "rollingUpdate", rolling_set);
+}
+static void claim_retention(const kl_value **p)
+{
+    put_str(p, "whenDeleted", "Retain");
+    put_str(p, "whenScaled", "Retain");
+}
+static void stateful_spec(const kl_value **s)
+{
+    replica_spec(s);
+    put_str(s, "podManagementPolicy", "OrderedReady");
+    put_object(s, "updateStrategy");
+    inside(s, "updateStrategy", set_strategy);
+    put_int(s, "revisionHistoryLimit", 10);
+    put_object(s, "persistentVolumeClaimRetentionPolicy");
+    inside(s, "persistentVolumeClaimRetentionPolicy", claim_retention);
+}
+static void rolling_daemon(const kl_value **r)
+{
+    put_int(r, "maxUnavailable", 1);
+    put_int(r, "maxSurge", 0);
+}
+static void daemon_strategy(const kl_value **s)
+{
+    put_str(s, "type", "RollingUpdate");
+    const char *type = kl_value_str(kl_value_get(*s, "type"));
+    if (type && !strcmp(type, "RollingUpdate")) {
+        put_object(s, "rollingUpdate");
+        inside(s, "rollingUpdate", rolling_daemon);
+    }
+}
+static void daemon_spec(const kl_value **s)
+{
+    inside(s, "template", template);
+    put_object(s, "updateStrategy");
+    inside(s, "updateStrategy", daemon_strategy);
+    put_int(s, "revisionHistoryLimit", 10);
+}
+static void job_spec(const kl_value **s)
+{
+    put_int(s, "parallelism", 1);
+    put_int(s, "completions", 1);
+    put_int(s, "backoffLimit", 6);
+    put_str(s, "completionMode", "NonIndexed");
+    put_bool(s, "suspend", false);
+    put_str(s, "podReplacementPolicy", "TerminatingOrFailed");
+    put_bool(s, "manualSelector", false);
+    inside(s, "template", template);
+}
+static void cron_job(const kl_value **s)
+{
+    put_str(s, "concurrencyPolicy", "Allow");
+    put_bool(s, "suspend", false);
+    put_int(s, "successfulJobsHistoryLimit", 3);
+    put_int(s, "failedJobsHistoryLimit", 1);
+}
+static void service_port(const kl_value **p)
+{
+    put_str(p, "protocol", "TCP");
+    const kl_value *number = kl_value_get(*p, "port");
+    if (number && absent(*p, "targetPort"))
+        KL_EDIT(p, kl_value_ref(number), "targetPort");
+}
+static void service_spec(const kl_value **s)
+{
+    put_str(s, "type", "ClusterIP");
+    put_str(s, "sessionAffinity", "None");
+    each_inside(s, "ports", service_port);
+    const char *type = kl_value_str(kl_value_get(*s, "type"));
+    if (type && strcmp(type, "ExternalName"))
+        put_str(s, "internalTrafficPolicy", "Cluster");
+}
+static void claim_spec(const kl_value **s) { put_str(s, "volumeMode", "Filesystem"); }
+static void volume_spec(const kl_value **s)
+{
+    put_str(s, "persistentVolumeReclaimPolicy", "Retain");
+    put_str(s, "volumeMode", "Filesystem");
+}
+
+static const struct { const char *group, *plural; edit_fn *spec; } specs[] = {
+    { "", "pods", pod_spec }, { "", "replicationcontrollers", replica_spec }, { "", "services", service_spec },
+    { "", "persistentvolumeclaims", claim_spec }, { "", "persistentvolumes", volume_spec },
+    { "apps", "deployments", deployment_spec }, { "apps", "replicasets", replica_spec }, { "apps", "statefulsets", stateful_spec },
+    { "apps", "daemonsets", daemon_spec }, { "batch", "jobs", job_spec }, { "batch", "cronjobs", cron_job },
+};
+
+static char *base64(const char *s, size_t n)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    char *out = kl_zalloc((n + 2) / 3 * 4 + 1), *p = out;
+    for (size_t i = 0; i < n; i += 3) {
+        unsigned v = (unsigned)(unsigned char)s[i] << 16 | (i + 1 < n ? (unsigned)(unsigned char)s[i + 1] << 8 : 0) | (i + 2 < n ? (unsigned char)s[i + 2] : 0);
+        *p++ = digits[v >> 18];
+        *p++ = digits[v >> 12 & 63];
+        *p++ = i + 1 < n ? digits[v >> 6 & 63] : '=';
+        *p++ = i + 2 < n ? digits[v & 63] : '=';
+    }
+    return out;
+}
+
+/* stringData is written only: it ends in data. */
+static void secret(const kl_value **o)
+{
+    put_str(o, "type", "Opaque");
+    const kl_value *plain = kl_value_get(*o, "stringData");
+    if (!plain)
+        return;
+    plain = kl_value_ref(plain);
+    for (size_t i = 0; i < kl_value_len(plain); i++) {
+        const char *key;
+        size_t n, len;
+        const char *text = kl_value_strn(kl_value_member(plain, i, &key, &n), &len);
+        if (!text)
+            continue;
+        char *coded = base64(text, len);
+        KL_EDIT(o, kl_value_of_str(coded), "data", key);
+        kl_free(coded);
+    }
+    kl_value_unref(plain);
+    KL_CUT(o, "stringData");
+}
+
+static void namespace(const kl_value **o)
+{
+    const char *name = kl_object_name(*o);
+    if (name && !kl_object_label(*o, "kubernetes.io/metadata.name"))
+        KL_EDIT(o, kl_value_of_str(name), "metadata", "labels", "kubernetes.io/metadata.name");
+}
+
+void kl__defaults(const char *group, const char *plural, const kl_value **o)
+{
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++)
+        if (!strcmp(specs[i].group, group) && !strcmp(specs[i].plural, plural))
+            inside(o, "spec", specs[i].spec);
+    if (!*group && !strcmp(plural, "secrets"))
+        secret(o);
+    if (!*group && !strcmp(plural, "namespaces"))
+        namespace(o);
+    if (!*group && !strcmp(plural, "nodes") && kl_value_at(*o, "status", "capacity", NULL) && !kl_value_at(*o, "status", "allocatable", NULL))
+        KL_EDIT(o, kl_value_ref(kl_value_at(*o, "status", "capacity", NULL)), "status", "allocatable");
+}

@@ -1,0 +1,13 @@
+/* limits.h - how much may be sent and kept, as kube-apiserver has it. */
+#ifndef KL_SCHEMA_LIMITS_H
+#define KL_SCHEMA_LIMITS_H
+
+#include "schema/kinds.h"
+#include "schema/status.h"
+
+/* 413 for a body that is larger than any request may be. */
+KL_NODISCARD kl_status kl__limits_body(size_t n, kl_err *err);
+/* What a ConfigMap or Secret holds, and annotations of any object. */
+void kl__limits_validate(const kl__kind *k, const kl_value *o, kl__causes *causes);
+
+#endif

@@ -1,0 +1,395 @@
+/* managed.c - metadata.managedFields: who set what, and what an apply may change.
+ *
+ * The rules are those of structured-merge-diff's Updater. An update takes what it changes from everyone. An apply owns
+ * exactly what its configuration names: what it named last time and names no more is removed, unless someone else owns
+ * it too; what it changes and someone else owns is a conflict. */
+#include "schema/managed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "schema/edit.h"
+#include "schema/fieldset.h"
+#include "schema/status.h"
+#include "schema/typed.h"
+
+typedef struct owner {
+    char *manager, *operation, *api_version, *sub, *time;
+    kl__fieldset *set;
+} owner;
+
+typedef struct owners { owner *v; size_t len; } owners;
+
+static char *copy(const kl_value *entry, const char *key) { return kl_strdup(kl_value_str(kl_value_get(entry, key))); }
+static bool same(const char *a, const char *b) { return !strcmp(a ? a : "", b ? b : ""); }
+
+static owner *owner_add(owners *o)
+{
+    o->v = kl_realloc(o->v, (o->len + 1) * sizeof *o->v);
+    o->v[o->len] = (owner){0};
+    return &o->v[o->len++];
+}
+
+static owners owners_of(const kl_value *object)
+{
+    owners o = {0};
+    const kl_value *list = kl_value_at(object, "metadata", "managedFields", NULL);
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const kl_value *entry = kl_value_item(list, i);
+        if (!kl_value_str(kl_value_get(entry, "operation")))
+            continue;
+        *owner_add(&o) = (owner){ .manager = copy(entry, "manager"), .operation = copy(entry, "operation"), .api_version = copy(entry, "apiVersion"),
+            .sub = copy(entry, "subresource"), .time = copy(entry, "time"), .set = kl__fieldset_decode(kl_value_get(entry, "fieldsV1")) };
+    }
+    return o;
+}
+
+static void owners_fini(owners *o)
+{
+    for (size_t i = 0; i < o->len; i++) {
+        kl_free(o->v[i].manager);
+        kl_free(o->v[i].operation);
+        kl_free(o->v[i].api_version);
+        kl_free(o->v[i].sub);
+        kl_free(o->v[i].time);
+        kl__fieldset_free(o->v[i].set);
+    }
+    kl_free(o->v);
+}
+
+/* The writer's own entry, made when absent; *at is its index. An applier keeps one entry over API versions. */
+static size_t own_entry(owners *o, const kl__writer *w, const char *operation)
+{
+    bool applies = !strcmp(operation, "Apply");
+    for (size_t i = 0; i < o->len; i++) {
+        owner *e = &o->v[i];
+        if (same(e->manager, w->manager) && same(e->operation, operation) && same(e->sub, w->sub) && (applies || same(e->api_version, w->api_version))) {
+            if (!same(e->api_version, w->api_version)) {
+                kl_free(e->api_version);
+                e->api_version = kl_strdup(w->api_version);
+            }
+            return i;
+        }
+    }
+    owner *e = owner_add(o);
+    *e = (owner){ .manager = kl_strdup(w->manager), .operation = kl_strdup(operation), .api_version = kl_strdup(w->api_version), .sub = kl_strdup(w->sub),
+        .set = kl__fieldset_new() };
+    return o->len - 1;
+}
+
+static int by_age(const void *a, const void *b)
+{
+    const owner *x = a, *y = b;
+    int c = strcmp(x->operation, y->operation);
+    if (!c)
+        c = strcmp(x->time ? x->time : "", y->time ? y->time : "");
+    return c ? c : strcmp(x->manager ? x->manager : "", y->manager ? y->manager : "");
+}
+
+/* *object with managedFields of `o`. */
+static void write_owners(owners *o, const kl_value **object)
+{
+    if (o->len)
+        qsort(o->v, o->len, sizeof *o->v, by_age);
+    kl_builder *b = kl_builder_new();
+    size_t n = 0;
+    kl_build_array(b);
+    for (size_t i = 0; i < o->len; i++) {
+        const owner *e = &o->v[i];
+        if (kl__fieldset_empty(e->set))
+            continue;
+        kl_build_object(b);
+        kl_build_kstr(b, "manager", e->manager);
+        kl_build_kstr(b, "operation", e->operation);
+        kl_build_kstr(b, "apiVersion", e->api_version);
+        kl_build_kstr(b, "time", e->time);
+        kl_build_kstr(b, "fieldsType", "FieldsV1");
+        kl_build_key(b, "fieldsV1");
+        kl__fieldset_encode(e->set, b);
+        kl_build_kstr(b, "subresource", e->sub && *e->sub ? e->sub : NULL);
+        kl_build_end(b);
+        n++;
+    }
+    kl_build_end(b);
+    const kl_value *list = kl_builder_done(b);
+    if (n)
+        KL_EDIT(object, list, "metadata", "managedFields");
+    else {
+        kl_value_unref(list);
+        if (kl_value_at(*object, "metadata", "managedFields", NULL))
+            KL_CUT(object, "metadata", "managedFields");
+    }
+}
+
+/* What nobody owns: identity, and what the server keeps. */
+static void strip(kl__fieldset *set, const kl__writer *w)
+{
+    static const char *const metadata[] = { "f:name", "f:namespace", "f:creationTimestamp", "f:selfLink", "f:uid", "f:generation", "f:managedFields", "f:resourceVersion" };
+    kl__fieldset_drop(set, "f:apiVersion");
+    kl__fieldset_drop(set, "f:kind");
+    kl__fieldset *meta = kl__fieldset_kid(set, "f:metadata");
+    if (meta) {
+        meta->member = false;
+        for (size_t i = 0; i < sizeof metadata / sizeof *metadata; i++)
+            kl__fieldset_drop(meta, metadata[i]);
+        if (kl__fieldset_empty(meta))
+            kl__fieldset_drop(set, "f:metadata");
+    }
+    if (w->no_status)
+        kl__fieldset_drop(set, "f:status");
+    for (size_t i = set->len; w->only_status && i-- > 0;)
+        if (strcmp(set->kids[i]->element, "f:status"))
+            kl__fieldset_drop(set, set->kids[i]->element);
+}
+
+static const kl_value *without_owners(const kl_value *o)
+{
+    o = kl_value_ref(o);
+    if (kl_value_at(o, "metadata", "managedFields", NULL))
+        KL_CUT(&o, "metadata", "managedFields");
+    return o;
+}
+
+static bool cleared(const kl_value *object)
+{
+    const kl_value *list = kl_value_at(object, "metadata", "managedFields", NULL), *first = kl_value_item(list, 0);
+    return kl_value_len(list) == 1 && kl_value_type(first) == KL_OBJECT && !kl_value_len(first);
+}
+
+/* Whether the client sent owners that make sense: then they count, and not the stored ones. */
+static bool brings_owners(const kl_value *object)
+{
+    const kl_value *list = kl_value_at(object, "metadata", "managedFields", NULL);
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const char *operation = kl_value_str_at(kl_value_item(list, i), "operation", NULL);
+        if (!operation || (strcmp(operation, "Apply") && strcmp(operation, "Update")) || kl_value_type(kl_value_get(kl_value_item(list, i), "fieldsV1")) != KL_OBJECT)
+            return false;
+    }
+    return kl_value_len(list) > 0;
+}
+
+static void set_time(owner *e, const kl__writer *w)
+{
+    kl_free(e->time);
+    e->time = kl_strdup(w->now);
+}
+
+void kl__managed_update(const kl__schema *s, const kl__writer *w, const kl_value *old, const kl_value **object)
+{
+    if (cleared(*object)) {
+        KL_CUT(object, "metadata", "managedFields");
+        return;
+    }
+    owners o = owners_of(brings_owners(*object) ? *object : old);
+    const kl_value *a = old ? without_owners(old) : NULL, *b = without_owners(*object);
+    kl__changes c;
+    kl__typed_compare(s, a, b, &c);
+    size_t self = own_entry(&o, w, "Update");
+    for (size_t i = 0; i < o.len; i++) {
+        owner *e = &o.v[i];
+        if (i == self)
+            continue;
+        kl__fieldset_subtract(e->set, c.added);
+        kl__fieldset_subtract(e->set, c.modified);
+        kl__fieldset_subtract(e->set, c.removed);
+    }
+    kl__fieldset *before = kl__fieldset_copy(o.v[self].set);
+    kl__fieldset_subtract(o.v[self].set, c.removed);
+    kl__fieldset_add(o.v[self].set, c.modified);
+    kl__fieldset_add(o.v[self].set, c.added);
+    strip(o.v[self].set, w);
+    if (!o.v[self].time || !kl__fieldset_equal(before, o.v[self].set))
+        set_time(&o.v[self], w);
+    write_owners(&o, object);
+    kl__fieldset_free(before);
+    kl__changes_fini(&c);
+    kl_value_unref(a);
+    kl_value_unref(b);
+    owners_fini(&o);
+}
+
+/* ------------------------------------------------------------------ apply */
+
+static kl__fieldset *fields_of(const kl__schema *s, const kl_value *v)
+{
+    kl__fieldset *set = kl__fieldset_new();
+    if (v)
+        kl__typed_fields(s, v, set);
+    kl__typed_name_fields(s, set);
+    return set;
+}
+
+static kl__fieldset *named(const kl__schema *s, const kl__fieldset *set)
+{
+    kl__fieldset *copy = kl__fieldset_copy(set);
+    kl__typed_name_fields(s, copy);
+    return copy;
+}
+
+/* What `last` owned and nobody claims now goes from `merged`. Takes merged, returns the rest. */
+static const kl_value *prune(const kl__schema *s, const kl_value *merged, const owners *o, const kl__fieldset *last)
+{
+    if (kl__fieldset_empty(last))
+        return merged;
+    kl__fieldset *was = named(s, last), *claimed = kl__fieldset_new(), *there = fields_of(s, merged);
+    for (size_t i = 0; i < o->len; i++)
+        kl__fieldset_add(claimed, o->v[i].set);
+    kl__typed_name_fields(s, claimed);
+    const kl_value *pruned = kl__typed_remove(s, merged, was);
+
+    kl__fieldset *left = fields_of(s, pruned), *gone = kl__fieldset_copy(there);       /* give back what others own */
+    kl__fieldset_subtract(gone, left);
+    kl__fieldset_subtract(gone, claimed);
+    kl_value_unref(pruned);
+    pruned = kl__typed_remove(s, merged, gone);
+    kl__fieldset_free(left);
+    kl__fieldset_free(gone);
+
+    left = fields_of(s, pruned);                                                        /* and what nobody owned before */
+    gone = kl__fieldset_copy(there);
+    kl__fieldset_subtract(gone, left);
+    kl__fieldset_intersect(gone, was);
+    kl_value_unref(pruned);
+    pruned = kl__typed_remove(s, merged, gone);
+    kl__fieldset_free(left);
+    kl__fieldset_free(gone);
+    kl__fieldset_free(was);
+    kl__fieldset_free(claimed);
+    kl__fieldset_free(there);
+    kl_value_unref(merged);
+    return pruned;
+}
+
+struct conflicts {
+    kl_builder *causes;
+    kl_buf lines, only;
+    const owner *who;
+    size_t count;
+};
+
+static void owner_text(const owner *e, kl_buf *out)
+{
+    kl_buf_printf(out, "\"%s\"", e->manager ? e->manager : "");
+    if (e->sub && *e->sub)
+        kl_buf_printf(out, " with subresource \"%s\"", e->sub);
+    if (same(e->operation, "Update"))
+        kl_buf_printf(out, " using %s", e->api_version ? e->api_version : "");
+}
+
+static void one_conflict(void *arg, const char *path)
+{
+    struct conflicts *c = arg;
+    kl_buf who = KL_BUF_INIT;
+    owner_text(c->who, &who);
+    char *message = kl_sprintf("conflict with %s", kl_buf_str(&who));
+    kl_build_object(c->causes);
+    kl_build_kstr(c->causes, "reason", "FieldManagerConflict");
+    kl_build_kstr(c->causes, "message", message);
+    kl_build_kstr(c->causes, "field", path);
+    kl_build_end(c->causes);
+    kl_buf_printf(&c->lines, "\n- %s", path);
+    kl_buf_clear(&c->only);
+    kl_buf_printf(&c->only, "%s: %s", message, path);
+    c->count++;
+    kl_free(message);
+    kl_buf_fini(&who);
+}
+
+/* 409 when another owner's field changes. With `force` they lose it instead. */
+static kl_status settle_conflicts(owners *o, size_t self, const kl__changes *changes, bool force, kl_err *err)
+{
+    struct conflicts c = { .causes = kl_builder_new() };
+    kl__fieldset *touched = kl__fieldset_copy(changes->modified);
+    kl__fieldset_add(touched, changes->added);
+    kl_build_object(c.causes);
+    kl_build_key(c.causes, "causes");
+    kl_build_array(c.causes);
+    for (size_t i = 0; i < o->len && !force; i++) {
+        kl__fieldset *theirs = kl__fieldset_copy(o->v[i].set);
+        kl__fieldset_intersect(theirs, touched);
+        if (i != self && !kl__fieldset_empty(theirs)) {
+            kl_buf who = KL_BUF_INIT;
+            owner_text(&o->v[i], &who);
+            kl_buf_printf(&c.lines, "%sconflicts with %s:", c.count ? "\n" : "", kl_buf_str(&who));
+            kl_buf_fini(&who);
+            c.who = &o->v[i];
+            kl__fieldset_each(theirs, one_conflict, &c);
+        }
+        kl__fieldset_free(theirs);
+    }
+    kl_build_end(c.causes);
+    kl_build_end(c.causes);
+    const kl_value *details = kl_builder_done(c.causes);
+    kl_status st = KL_OK;
+    if (c.count) {
+        st = kl__api_fail(err, 409, "Conflict", details, "Apply failed with %zu conflict%s: %s", c.count, c.count > 1 ? "s" : "",
+            kl_buf_str(c.count > 1 ? &c.lines : &c.only));
+    } else {
+        kl_value_unref(details);
+        for (size_t i = 0; i < o->len; i++)
+            if (i != self) {
+                kl__fieldset_subtract(o->v[i].set, touched);
+                kl__fieldset_subtract(o->v[i].set, changes->removed);
+            }
+    }
+    kl__fieldset_free(touched);
+    kl_buf_fini(&c.lines);
+    kl_buf_fini(&c.only);
+    return st;
+}
+
+kl_status kl__managed_apply(const kl__schema *s, const kl__writer *w, bool force, const kl_value *live, const kl_value *config, const kl_value **out, kl_err *err)
+{
+    owners o = owners_of(live);
+    const kl_value *base = live ? without_owners(live) : NULL, *wanted = without_owners(config);
+    const kl_value *merged = kl__typed_merge(s, base, wanted);
+    size_t self = own_entry(&o, w, "Apply");
+    kl__fieldset *last = o.v[self].set, *now = kl__fieldset_new();
+    kl__typed_fields(s, wanted, now);
+    strip(now, w);
+    o.v[self].set = now;
+    merged = prune(s, merged, &o, last);
+    kl__changes changes;
+    kl__typed_compare(s, base, merged, &changes);
+    strip(changes.added, w);
+    strip(changes.modified, w);
+    kl_status st = settle_conflicts(&o, self, &changes, force, err);
+    if (!st) {
+        if (!o.v[self].time || !kl__fieldset_equal(last, now))
+            set_time(&o.v[self], w);
+        write_owners(&o, &merged);
+        *out = merged;
+    } else
+        kl_value_unref(merged);
+    kl__changes_fini(&changes);
+    kl__fieldset_free(last);
+    kl_value_unref(base);
+    kl_value_unref(wanted);
+    owners_fini(&o);
+    return st;
+}
+
+/* ------------------------------------------------------------------ equality */
+
+bool kl__managed_same(const kl_value *a, const kl_value *b)
+{
+    const kl_value *x = without_owners(a), *y = without_owners(b);
+    bool yes = kl_value_equal(x, y);
+    kl_value_unref(x);
+    kl_value_unref(y);
+    if (!yes)
+        return false;
+    owners p = owners_of(a), q = owners_of(b);
+    yes = p.len == q.len;
+    for (size_t i = 0; i < p.len && yes; i++) {
+        bool found = false;
+        for (size_t k = 0; k < q.len && !found; k++)
+            found = same(p.v[i].manager, q.v[k].manager) && same(p.v[i].operation, q.v[k].operation) && same(p.v[i].sub, q.v[k].sub)
+                && same(p.v[i].api_version, q.v[k].api_version) && kl__fieldset_equal(p.v[i].set, q.v[k].set);
+        yes = found;
+    }
+    owners_fini(&p);
+    owners_fini(&q);
+    return yes;
+}

@@ -1,0 +1,34 @@
+/* smp_list.h - lists that strategic merge patches merge: rows under construction, found by key, put in order. Inside server.
+ *
+ * `key` is the merge key of maps; NULL for scalars, which are their own key. */
+#ifndef KL_SCHEMA_SMP_LIST_H
+#define KL_SCHEMA_SMP_LIST_H
+
+#include "value/value.h"
+
+typedef struct kl__rows { const kl_value **v; size_t len; } kl__rows;        /* one reference each; {0} is empty */
+
+void kl__rows_add(kl__rows *r, const kl_value *taken);
+void kl__rows_add_all(kl__rows *r, const kl_value *list);                    /* references of its items */
+void kl__rows_remove(kl__rows *r, size_t at);
+void kl__rows_fini(kl__rows *r);
+const kl_value *kl__rows_done(kl__rows *r);                                  /* a list; the rows are given up */
+
+/* The first one like `like`, or -1. A row without the key has null for it. */
+long kl__rows_find(const kl__rows *r, const char *key, const kl_value *like);
+long kl__list_find(const kl_value *list, const char *key, const kl_value *like);
+const kl_value *kl__merge_key(const kl_value *item, const char *key);        /* borrowed; never NULL */
+
+/* Sorted as `order` has them, those that it lacks first; rows that say $patch: delete go last. Stable, as Go's sort. */
+void kl__rows_sort(kl__rows *r, const kl_value *order, const char *key);
+/* The rows named in `order` in its order, the others as they stand in `before`, one woven into the other: an other one goes
+ * first where `before` has it before the named one. */
+void kl__rows_weave(kl__rows *r, const kl_value *order, const kl_value *before, const char *key);
+
+/* KL_OK when all elements of both lists (each may be NULL) have one type, which is told: KL_NULL when there are none. Lists of
+ * lists and mixed ones are 400. */
+KL_NODISCARD kl_status kl__list_type(const kl_value *a, const kl_value *b, kl_type *out, kl_err *err);
+/* 400 when an item of a list of maps lacks the key. */
+KL_NODISCARD kl_status kl__list_has_keys(const kl_value *list, const char *key, kl_err *err);
+
+#endif

@@ -1,0 +1,278 @@
+/* status.c - Status errors with the texts and details that clients parse.
+ *
+ * details.kind is the resource for what is about a resource (404, 409) and the Kind for what is about content (422). */
+#include "schema/status.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+static kl_status status_of_code(int code, const char *reason)
+{
+    switch (code) {
+    case 400: case 406: case 415: return KL_EINVAL;
+    case 401: return KL_EAUTH;
+    case 403: return KL_EFORBIDDEN;
+    case 404: return KL_ENOTFOUND;
+    case 409: return !strcmp(reason, "AlreadyExists") ? KL_EEXISTS : KL_ECONFLICT;
+    case 410: return KL_EGONE;
+    case 413: return KL_ETOOBIG;
+    case 429: return KL_ETHROTTLED;
+    case 504: return KL_ETIMEOUT;
+    }
+    return code >= 500 ? KL_ESERVER : KL_EREJECTED;
+}
+
+static kl_status api_vfail(kl_err *err, int code, const char *reason, const kl_value *details, const char *fmt, va_list ap)
+{
+    kl_status st = status_of_code(code, reason);
+    if (err) {
+        kl_vfail(err, st, fmt, ap);
+        err->http_code = code;
+        kl_free(err->reason);
+        err->reason = kl_strdup(reason);
+        kl_free(err->details);
+        err->details = details ? kl_value_to_json(details) : NULL;
+    }
+    kl_value_unref(details);
+    return st;
+}
+
+kl_status kl__api_fail(kl_err *err, int code, const char *reason, const kl_value *details, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    kl_status st = api_vfail(err, code, reason, details, fmt, ap);
+    va_end(ap);
+    return st;
+}
+
+kl_status kl__fail_bad_request(kl_err *err, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    kl_status st = api_vfail(err, 400, "BadRequest", NULL, fmt, ap);
+    va_end(ap);
+    return st;
+}
+
+static const kl_value *details_of(const char *name, const char *group, const char *kind)
+{
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_kstr(b, "name", name);
+    kl_build_kstr(b, "group", *group ? group : NULL);
+    kl_build_kstr(b, "kind", kind);
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
+kl_status kl__fail_not_found(kl_err *err, const kl__kind *k, const char *name)
+{
+    char *what = kl__kind_display(k);
+    kl_status st = kl__api_fail(err, 404, "NotFound", details_of(name, k->group, k->plural), "%s \"%s\" not found", what, name);
+    kl_free(what);
+    return st;
+}
+
+kl_status kl__fail_exists(kl_err *err, const kl__kind *k, const char *name)
+{
+    char *what = kl__kind_display(k);
+    kl_status st = kl__api_fail(err, 409, "AlreadyExists", details_of(name, k->group, k->plural), "%s \"%s\" already exists", what, name);
+    kl_free(what);
+    return st;
+}
+
+kl_status kl__fail_conflict(kl_err *err, const kl__kind *k, const char *name, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    char *what = kl__kind_display(k), *why = kl_vsprintf(fmt, ap);
+    va_end(ap);
+    kl_status st = kl__api_fail(err, 409, "Conflict", details_of(name, k->group, k->plural),
+        "Operation cannot be fulfilled on %s \"%s\": %s", what, name, why);
+    kl_free(what);
+    kl_free(why);
+    return st;
+}
+
+kl_status kl__fail_modified(kl_err *err, const kl__kind *k, const char *name)
+{
+    return kl__fail_conflict(err, k, name, "the object has been modified; please apply your changes to the latest version and try again");
+}
+
+kl_status kl__fail_forbidden(kl_err *err, const kl__kind *k, const char *name, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    char *what = kl__kind_display(k), *why = kl_vsprintf(fmt, ap);
+    va_end(ap);
+    kl_status st = kl__api_fail(err, 403, "Forbidden", details_of(name, k->group, k->plural), "%s \"%s\" is forbidden: %s", what, name, why);
+    kl_free(what);
+    kl_free(why);
+    return st;
+}
+
+kl_status kl__fail_expired(kl_err *err, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    kl_status st = api_vfail(err, 410, "Expired", NULL, fmt, ap);
+    va_end(ap);
+    return st;
+}
+
+/* ------------------------------------------------------------------ causes */
+
+void kl__causes_fini(kl__causes *c)
+{
+    for (size_t i = 0; i < c->len; i++) {
+        kl_free(c->v[i].reason);
+        kl_free(c->v[i].message);
+        kl_free(c->v[i].field);
+    }
+    kl_free(c->v);
+    *c = (kl__causes){0};
+}
+
+/* Takes message. */
+static void cause_push(kl__causes *c, const char *reason, const char *field, char *message)
+{
+    c->v = kl_realloc(c->v, (c->len + 1) * sizeof *c->v);
+    c->v[c->len++] = (struct kl__cause){ .reason = kl_strdup(reason), .message = message, .field = kl_strdup(field) };
+}
+
+void kl__cause_add(kl__causes *c, const char *reason, const char *field, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    cause_push(c, reason, field, kl_vsprintf(fmt, ap));
+    va_end(ap);
+}
+
+void kl__cause_invalid(kl__causes *c, const char *field, const kl_value *bad, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    char *why = kl_vsprintf(fmt, ap);
+    va_end(ap);
+    char *text = bad ? kl_value_to_json(bad) : kl_strdup("null");
+    kl__cause_add(c, "FieldValueInvalid", field, "Invalid value: %s: %s", text, why);
+    kl_free(text);
+    kl_free(why);
+}
+
+void kl__cause_required(kl__causes *c, const char *field, const char *why)
+{
+    kl__cause_add(c, "FieldValueRequired", field, "Required value%s%s", *why ? ": " : "", why);
+}
+
+void kl__cause_forbidden(kl__causes *c, const char *field, const char *why)
+{
+    kl__cause_add(c, "FieldValueForbidden", field, "Forbidden%s%s", *why ? ": " : "", why);
+}
+
+kl_status kl__fail_causes(kl_err *err, const char *group, const char *kind, const char *name, kl__causes *c)
+{
+    if (!c->len)
+        return KL_OK;
+    kl_buf text = KL_BUF_INIT;
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_kstr(b, "name", name && *name ? name : NULL);
+    kl_build_kstr(b, "group", *group ? group : NULL);
+    kl_build_kstr(b, "kind", kind);
+    kl_build_key(b, "causes");
+    kl_build_array(b);
+    if (c->len > 1)
+        kl_buf_putc(&text, '[');
+    for (size_t i = 0; i < c->len; i++) {
+        kl_build_object(b);
+        kl_build_kstr(b, "reason", c->v[i].reason);
+        kl_build_kstr(b, "message", c->v[i].message);
+        kl_build_kstr(b, "field", c->v[i].field);
+        kl_build_end(b);
+        kl_buf_printf(&text, "%s%s: %s", i ? ", " : "", c->v[i].field, c->v[i].message);
+    }
+    if (c->len > 1)
+        kl_buf_putc(&text, ']');
+    kl_build_end(b);
+    kl_build_end(b);
+    kl_status st = kl__api_fail(err, 422, "Invalid", kl_builder_done(b), "%s%s%s \"%s\" is invalid: %s",
+        kind, *group ? "." : "", group, name ? name : "", kl_buf_str(&text));
+    kl_buf_fini(&text);
+    kl__causes_fini(c);
+    return st;
+}
+
+/* ------------------------------------------------------------------ Status objects */
+
+int kl__status_code(const kl_err *err)
+{
+    if (err->http_code)
+        return err->http_code;
+    switch (err->status) {
+    case KL_EINVAL: case KL_ESYNTAX: return 400;
+    case KL_ENOTFOUND: return 404;
+    case KL_EEXISTS: case KL_ECONFLICT: return 409;
+    case KL_EGONE: return 410;
+    case KL_ETOOBIG: return 413;
+    case KL_EREJECTED: return 422;
+    default: return 500;
+    }
+}
+
+static const char *reason_of_code(int code)
+{
+    switch (code) {
+    case 400: return "BadRequest";
+    case 404: return "NotFound";
+    case 409: return "Conflict";
+    case 410: return "Expired";
+    case 413: return "RequestEntityTooLarge";
+    case 422: return "Invalid";
+    }
+    return "InternalError";
+}
+
+static void begin_status(kl_builder *b, const char *status)
+{
+    kl_build_object(b);
+    kl_build_kstr(b, "kind", "Status");
+    kl_build_kstr(b, "apiVersion", "v1");
+    kl_build_key(b, "metadata");
+    kl_build_object(b);
+    kl_build_end(b);
+    kl_build_kstr(b, "status", status);
+}
+
+const kl_value *kl__status_of(const kl_err *err)
+{
+    int code = kl__status_code(err);
+    kl_builder *b = kl_builder_new();
+    begin_status(b, "Failure");
+    kl_build_kstr(b, "message", kl_err_message(err));
+    kl_build_kstr(b, "reason", err->reason ? err->reason : reason_of_code(code));
+    const kl_value *details = NULL;
+    if (err->details && !kl_value_decode(err->details, strlen(err->details), &details, NULL))
+        kl_build_kvalue(b, "details", details);
+    kl_value_unref(details);
+    kl_build_kint(b, "code", code);
+    kl_build_end(b);
+    return kl_builder_done(b);
+}
+
+const kl_value *kl__status_success(const kl__kind *k, const char *name, const char *uid)
+{
+    kl_builder *b = kl_builder_new();
+    begin_status(b, "Success");
+    kl_build_key(b, "details");
+    kl_build_object(b);
+    kl_build_kstr(b, "name", name);
+    kl_build_kstr(b, "group", *k->group ? k->group : NULL);
+    kl_build_kstr(b, "kind", k->plural);
+    kl_build_kstr(b, "uid", uid);
+    kl_build_end(b);
+    kl_build_end(b);
+    return kl_builder_done(b);
+}

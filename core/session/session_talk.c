@@ -1,0 +1,326 @@
+/* session_talk.c - what goes over a session's pipe: the handshake, then messages, in both directions. On the streams thread.
+ *
+ *   pipe stands -> handshake -> 101: messages, until the peer says goodbye, is cut off or breaks the rules
+ *                     `-> a refusal: asked again (session_wire.c) or told
+ *
+ * Nobody is read from whose bytes nobody takes, and no message is made before the last ones are going out. */
+#include "session/session_impl.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include "base/mem.h"
+
+#define READ_SIZE ((size_t)16 << 10)
+#define ROUNDS_MAX 64                       /* reads before the thread's other sockets get their turn */
+#define PIECE ((size_t)32 << 10)            /* of a message of ours, as Kubernetes cuts them */
+#define HEADERS_MAX 64
+
+static kl_time now(void)
+{
+    return kl_clock_now(kl_clock_real());
+}
+
+/* --- messages ---------------------------------------------------------------------------------------------------------------------------- */
+
+static kl_status odd_channel(int channel, kl_err *err)
+{
+    return kl_fail(err, KL_ESERVER, "the server sent a message for channel %d, which does not exist here", channel);
+}
+
+static kl_status keep_error(kl_session *s, const char *data, size_t n, kl_err *err)
+{
+    return kl_buf_add(&s->body, data, n) ? kl_fail(err, KL_ETOOBIG, "the server's error is longer than %zu KiB", s->body.max >> 10) : KL_OK;
+}
+
+static kl_status on_command_message(kl_session *s, int channel, const char *data, size_t n, kl_err *err)
+{
+    switch (channel) {
+    case KL_STDOUT:
+    case KL_STDERR:
+        kl__session_give(s, channel, data, n);
+        return KL_OK;
+    case KL__CHANNEL_ERROR:
+        return keep_error(s, data, n, err);
+    case KL__CHANNEL_CLOSE:                         /* v5: a channel of its is at its end; the last one closes the connection */
+        return KL_OK;
+    default:
+        return odd_channel(channel, err);
+    }
+}
+
+/* Either channel begins with the port, little end first. */
+static kl_status on_port_message(kl_session *s, int channel, const char *data, size_t n, kl_err *err)
+{
+    if (channel != KL__PORT_DATA && channel != KL__PORT_ERROR)
+        return odd_channel(channel, err);
+    if (!(s->greeted & 1 << channel)) {
+        if (n < 2 || ((unsigned char)data[0] | (unsigned char)data[1] << 8) != s->port)
+            return kl_fail(err, KL_ESERVER, "the server did not begin channel %d with the port %d", channel, s->port);
+        s->greeted |= 1 << channel;
+        data += 2;
+        n -= 2;
+    }
+    if (channel == KL__PORT_ERROR)
+        return keep_error(s, data, n, err);
+    kl__session_give(s, KL_STDOUT, data, n);
+    return KL_OK;
+}
+
+static kl_status on_message(void *arg, const char *data, size_t n, kl_err *err)
+{
+    kl_session *s = arg;
+    if (!n)
+        return KL_OK;                               /* no channel, nothing said */
+    int channel = (unsigned char)*data;
+    return s->kind == KL_SESSION_PORT ? on_port_message(s, channel, data + 1, n - 1, err) : on_command_message(s, channel, data + 1, n - 1, err);
+}
+
+/* The peer has nothing more to say; `clean` when it said so. */
+static void peer_closed(kl_session *s, bool clean)
+{
+    kl_err err = KL_ERR_INIT;
+    kl_status st = KL_OK;
+    int code = s->ws ? kl_websocket_code(s->ws) : 0, exit = 0;
+    if (s->kind == KL_SESSION_PORT && s->body.len)
+        st = kl_fail(&err, KL_ECONNECT, "%s: %.*s", s->q.what, (int)s->body.len, s->body.data);
+    else if (s->kind != KL_SESSION_PORT && s->body.len)
+        st = kl__channel_exit(&s->q, s->body.data, s->body.len, &exit, &err);
+    else if (!clean)
+        st = kl_fail(&err, KL_ECLOSED, "%s: the connection ended early", s->q.what);
+    else if (code != 1000 && code != 1005)
+        st = kl_fail(&err, KL_ECLOSED, "%s: the server ended the session with WebSocket code %d", s->q.what, code);
+    else if (s->kind != KL_SESSION_PORT)
+        st = kl_fail(&err, KL_ECLOSED, "%s: the server ended the session without saying how the command ended", s->q.what);
+    kl_lock(&s->mu);
+    s->exit = exit;
+    kl_unlock(&s->mu);
+    kl__session_finish(s, st, &err);
+}
+
+static void talk(kl_session *s, const char *data, size_t n)
+{
+    kl_err err = KL_ERR_INIT;
+    kl_status st = kl_websocket_feed(s->ws, data, n, now(), &err);
+    if (st == KL_ECLOSED)
+        peer_closed(s, true);
+    else if (st)
+        kl__session_fail(s, st, &err);
+}
+
+/* --- the handshake ------------------------------------------------------------------------------------------------------------------------ */
+
+static void refused(kl_session *s)
+{
+    kl_err err = KL_ERR_INIT;
+    kl_status st;
+    int code = s->upgrade.code;
+    kl_time after = kl__retry_after(s->upgrade.retry_after, kl_clock_wall(s->c->clock));
+    if (kl__session_retry(s, code, after, kl_buf_str(&s->upgrade.body), s->upgrade.body.len))
+        return;
+    if (code < 300)
+        st = kl_fail(&err, KL_ESERVER, "%s: the server answered with HTTP %d instead of switching to WebSocket: is a proxy in between that cannot?", s->q.what, code);
+    else
+        st = kl__answer_fail(&s->q, code, kl_buf_str(&s->upgrade.body), s->upgrade.body.len, after > 0 ? after : 0,
+            kl__credentials_describe(s->c->credentials), &err);
+    kl__session_finish(s, st, &err);
+}
+
+static void shake(kl_session *s, const char *data, size_t n)
+{
+    kl_err err = KL_ERR_INIT;
+    size_t used;
+    kl_status st = kl__upgrade_feed(&s->upgrade, data, n, &used, &err);
+    if (st == KL_EAGAIN)
+        return;
+    kl__client_count(s->c, &s->q, s->upgrade.code, s->retries, s->started);
+    if (st == KL_EREJECTED)
+        refused(s);
+    else if (st)
+        kl__session_fail(s, st, &err);
+    else {
+        s->wire = KL__TALKING;
+        s->deaf = false;
+        s->ws = kl_websocket_new(on_message, s, now());
+        kl__session_schedule(s, now() + KL_WEBSOCKET_PING);
+        kl__session_opened(s, s->upgrade.protocol);
+        if (n > used)
+            talk(s, data + used, n - used);
+    }
+}
+
+/* --- the pipe -------------------------------------------------------------------------------------------------------------------------------- */
+
+/* True when it stopped although there may be more: the socket alone would not say so, as TLS may hold it already. */
+static bool read_in(kl_session *s)
+{
+    char data[READ_SIZE];
+    for (int i = 0; !s->held && !s->judged && s->pipe && !s->again; i++) {
+        kl_err err = KL_ERR_INIT;
+        size_t n;
+        if (i == ROUNDS_MAX)
+            return true;
+        kl_status st = kl_pipe_read(s->pipe, data, sizeof data, &n, &err);
+        if (st == KL_EAGAIN)
+            return false;
+        if (st) {
+            if (s->body.len && s->wire == KL__TALKING)      /* the end was told before the line was cut */
+                peer_closed(s, false);
+            else
+                kl__session_fail(s, st, &err);
+            kl_err_fini(&err);
+        } else if (!n && s->wire == KL__TALKING)
+            peer_closed(s, false);
+        else if (!n) {
+            st = kl__upgrade_end(&s->upgrade, &err);
+            if (st == KL_EREJECTED)
+                refused(s);
+            else
+                kl__session_fail(s, st, &err);
+        } else if (s->wire == KL__TALKING)
+            talk(s, data, n);
+        else
+            shake(s, data, n);
+    }
+    return false;
+}
+
+static kl_status send_message(kl_session *s, int channel, const char *data, size_t n, kl_err *err)
+{
+    char head = (char)channel;
+    return kl_websocket_send(s->ws, &head, 1, data, n, err);
+}
+
+static kl_status send_end_of_input(kl_session *s, kl_err *err)
+{
+    static const char input = KL_STDIN;
+    s->input_closed = true;
+    if (s->kind == KL_SESSION_PORT || !s->input)
+        return KL_OK;
+    if (strcmp(s->upgrade.protocol, KL__CHANNEL_V5))
+        return kl_fail(err, KL_EREJECTED, "%s cannot say that standard input has ended, so the command would wait for ever: the server needs "
+            "Kubernetes 1.30 for v5; or tell the command how much to read", s->upgrade.protocol);
+    return send_message(s, KL__CHANNEL_CLOSE, &input, 1, err);
+}
+
+static kl_status send_size(kl_session *s, int columns, int rows, kl_err *err)
+{
+    char text[64];
+    int n = snprintf(text, sizeof text, "{\"Width\":%d,\"Height\":%d}", columns, rows);
+    return s->tty ? send_message(s, KL__CHANNEL_RESIZE, text, (size_t)n, err) : KL_OK;
+}
+
+/* What the users have left becomes messages, as long as the last ones go out. */
+static kl_status fill(kl_session *s, kl_err *err)
+{
+    char piece[PIECE];
+    kl_status st = KL_OK;
+    while (!st && kl_websocket_out(s->ws)->len < KL__SESSION_LOW) {
+        int channel;
+        kl_lock(&s->mu);
+        size_t before = kl__pieces_len(&s->out), n = kl__pieces_take(&s->out, &channel, piece, sizeof piece);
+        int columns = s->columns, rows = s->rows;
+        s->columns = s->rows = 0;
+        bool end = !kl__pieces_len(&s->out) && s->close_input && !s->input_closed;
+        bool room = before > KL__SESSION_LOW && kl__pieces_len(&s->out) <= KL__SESSION_LOW;
+        if (room)
+            kl_cond_broadcast(&s->changed);
+        kl_unlock(&s->mu);
+        if (room)
+            kl__session_tell(s);
+        if (columns)
+            st = send_size(s, columns, rows, err);
+        if (!st && n && s->input)
+            st = send_message(s, s->kind == KL_SESSION_PORT ? KL__PORT_DATA : KL_STDIN, piece, n, err);
+        if (!st && end)
+            st = send_end_of_input(s, err);
+        if (!n)
+            break;
+    }
+    return st;
+}
+
+static kl_status write_some(kl_session *s, kl_err *err)
+{
+    size_t taken;
+    if (s->wire == KL__SHAKING) {
+        kl_status st = s->raw.len ? kl_pipe_write(s->pipe, s->raw.data, s->raw.len, &taken, err) : KL_OK;
+        if (!st && s->raw.len)
+            kl_buf_consume(&s->raw, taken);
+        return st;
+    }
+    for (;;) {
+        kl_status st = fill(s, err);
+        const kl_buf *out = kl_websocket_out(s->ws);
+        if (st || !out->len)
+            return st;
+        st = kl_pipe_write(s->pipe, out->data, out->len, &taken, err);
+        if (st)
+            return st;
+        kl_websocket_wrote(s->ws, taken, now());
+        if (!taken)
+            return KL_OK;
+    }
+}
+
+void kl__session_pump(kl_session *s)
+{
+    kl_err err = KL_ERR_INIT;
+    if (!s->pipe || s->judged || s->again)
+        return;
+    bool more = read_in(s);                         /* first: a peer that has closed says why */
+    if (s->judged || s->again || !s->pipe)
+        return;
+    kl_status st = s->deaf ? KL_OK : write_some(s, &err);
+    if (st == KL_ECLOSED && s->wire == KL__TALKING) {
+        s->deaf = true;                             /* a peer that has gone may have said why: its words are still to be read */
+        kl_err_fini(&err);
+        more = read_in(s) || more;
+        if (s->judged)
+            return;
+    } else if (st) {
+        kl__session_fail(s, st, &err);
+        return;
+    }
+    if (s->held && s->ws)
+        kl_websocket_rest(s->ws, true, now());
+    if (more)
+        kl_pipe_want(s->pipe, false, false);        /* so that the next line is a new wish, which looks by itself */
+    kl_pipe_want(s->pipe, !s->held, !s->deaf && (s->wire == KL__SHAKING ? s->raw.len : kl_websocket_out(s->ws)->len));
+}
+
+void kl__session_on_ready(void *arg)
+{
+    kl__session_pump(arg);
+}
+
+void kl__session_on_pipe(void *arg, kl_pipe *p)
+{
+    kl_session *s = arg;
+    kl_err err = KL_ERR_INIT;
+    unsigned char random[16];
+    const char *lines[HEADERS_MAX];
+    size_t n = 0;
+    s->pipe = p;
+    s->wire = KL__SHAKING;
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+        memset(random, 0, sizeof random);           /* the key is against confused proxies, not against people */
+    kl__upgrade_fini(&s->upgrade);
+    kl__upgrade_init(&s->upgrade, random, s->protocols);
+    char *agent = kl_sprintf("User-Agent: %s", s->c->user_agent);
+    lines[n++] = agent;
+    if (s->credential->authorization)
+        lines[n++] = s->credential->authorization;
+    for (const char *const *l = kl__credentials_impersonation(s->c->credentials); *l && n < HEADERS_MAX - 1; l++)
+        lines[n++] = *l;
+    lines[n] = NULL;
+    kl_buf_clear(&s->raw);
+    kl_status st = kl__upgrade_request(&s->upgrade, s->q.url, lines, &s->raw, &err);
+    kl_free(agent);
+    if (st) {
+        kl__session_fail(s, st, &err);
+        return;
+    }
+    kl__session_schedule(s, now() + KL__SESSION_ANSWER_MAX);
+    kl__session_pump(s);
+}

@@ -1,0 +1,184 @@
+/* encode.c - a value to JSON text. A loop with frames on the heap: built values may be deeper than any C stack. */
+#include "value/intern.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/mem.h"
+#include "value/number.h"
+
+typedef struct frame {
+    const kl__h *keys, *values;      /* keys NULL: an array */
+    size_t n, next;
+} frame;
+
+typedef struct encoder {
+    kl_buf *out;
+    bool pretty;
+    frame *frames, small[32];
+    size_t depth, cap;
+} encoder;
+
+static void put_int(kl_buf *out, uint64_t u, bool minus)
+{
+    char text[24], *p = text + sizeof text;
+    do
+        *--p = (char)('0' + u % 10);
+    while (u /= 10);
+    if (minus)
+        *--p = '-';
+    kl_buf_add(out, p, (size_t)(text + sizeof text - p));
+}
+
+static void put_escaped(kl_buf *out, const char *s, size_t n)
+{
+    static const char names[32] = { ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't' };
+    const char *run = s, *end = s + n;
+    kl_buf_putc(out, '"');
+    for (const char *p = s; p < end; p++) {
+        unsigned char c = (unsigned char)*p;
+        if (c >= ' ' && c != '"' && c != '\\')
+            continue;
+        kl_buf_add(out, run, (size_t)(p - run));
+        run = p + 1;
+        char esc[8] = { '\\', *p };
+        size_t m = 2;
+        if (c < ' ' && names[c])
+            esc[1] = names[c];
+        else if (c < ' ')
+            m = (size_t)snprintf(esc, sizeof esc, "\\u%04x", c);
+        kl_buf_add(out, esc, m);
+    }
+    kl_buf_add(out, run, (size_t)(end - run));
+    kl_buf_putc(out, '"');
+}
+
+/* `after` follows the closing quote when it is not NUL: a key's colon. */
+static inline void put_str(kl_buf *out, kl__h h, char after)
+{
+    size_t n;
+    const char *s = kl__bytes(h, &n);
+    if (kl__is_node(h) && !(atomic_load_explicit(&kl__at(h)->rc, memory_order_relaxed) & KL__PLAIN)) {
+        put_escaped(out, s, n);
+        if (after)
+            kl_buf_putc(out, after);
+        return;
+    }
+    char *p = kl_buf_reserve(out, n + 2 + (after != '\0'));
+    if (!p)
+        return;
+    p[0] = '"';
+    memcpy(p + 1, s, n);
+    p[n + 1] = '"';
+    p[n + 2] = after;                    /* or the end, for which a buffer always has room */
+    out->len += n + 2 + (after != '\0');
+}
+
+static void put_scalar(kl_buf *out, const kl_value *v)
+{
+    switch (kl_value_type(v)) {
+    case KL_BOOL: kl_buf_puts(out, v == KL__TRUE ? "true" : "false"); break;
+    case KL_INT: {
+        int64_t i = 0;
+        kl_value_int(v, &i);
+        put_int(out, i < 0 ? 0 - (uint64_t)i : (uint64_t)i, i < 0);
+        break;
+    }
+    case KL_UINT: put_int(out, kl_value_uint(v), false); break;
+    case KL_DOUBLE: {
+        char text[KL__DOUBLE_MAX];
+        double d = kl_value_double(v, 0);
+        kl_buf_puts(out, isfinite(d) ? kl__double_format(d, text) : "null");   /* JSON has no word for the others */
+        break;
+    }
+    case KL_STRING: put_str(out, kl__handle(v), '\0'); break;
+    case KL_ARRAY: kl_buf_puts(out, "[]"); break;        /* only the empty ones come here */
+    case KL_OBJECT: kl_buf_puts(out, "{}"); break;
+    case KL_NULL: kl_buf_puts(out, "null"); break;
+    }
+}
+
+static void line(encoder *e)
+{
+    if (!e->pretty)
+        return;
+    kl_buf_putc(e->out, '\n');
+    for (size_t i = 0; i < e->depth; i++)
+        kl_buf_add(e->out, "  ", 2);
+}
+
+/* A scalar is written; a container is opened and becomes a frame. */
+static void begin(encoder *e, kl__h h)
+{
+    const kl__node *n = kl__is_node(h) ? kl__at(h) : NULL;
+    kl_type t = n ? kl__node_type(n) : KL_NULL;
+    if (t == KL_STRING) {
+        put_str(e->out, h, '\0');
+        return;
+    }
+    if (t != KL_ARRAY && t != KL_OBJECT) {
+        put_scalar(e->out, KL__VALUE(h));
+        return;
+    }
+    kl_buf_putc(e->out, t == KL_ARRAY ? '[' : '{');
+    if (e->depth == e->cap) {
+        frame *bigger = kl_alloc(2 * e->cap * sizeof *bigger);
+        memcpy(bigger, e->frames, e->cap * sizeof *bigger);
+        if (e->frames != e->small)
+            kl_free(e->frames);
+        e->frames = bigger;
+        e->cap *= 2;
+    }
+    e->frames[e->depth++] = (frame){ t == KL_OBJECT ? kl__shape_of(n)->v : NULL, n->v, kl__count(n), 0 };
+}
+
+static kl_status encode(const kl_value *v, kl_buf *out, bool pretty)
+{
+    encoder e;
+    e.out = out;
+    e.pretty = pretty;
+    e.frames = e.small;
+    e.depth = 0;
+    e.cap = sizeof e.small / sizeof *e.small;
+    begin(&e, kl__handle(v));
+    while (e.depth && !out->failed) {
+        frame *f = &e.frames[e.depth - 1];
+        if (f->next == f->n) {
+            e.depth--;
+            line(&e);
+            kl_buf_putc(out, f->keys ? '}' : ']');
+            continue;
+        }
+        size_t i = f->next++;
+        if (i)
+            kl_buf_putc(out, ',');
+        line(&e);
+        if (f->keys) {
+            put_str(out, f->keys[i], ':');
+            if (pretty)
+                kl_buf_putc(out, ' ');
+        }
+        begin(&e, f->values[i]);
+    }
+    if (e.frames != e.small)
+        kl_free(e.frames);
+    return kl_buf_status(out);
+}
+
+kl_status kl_value_encode(const kl_value *v, kl_buf *out)
+{
+    return encode(v, out, false);
+}
+
+kl_status kl_value_encode_pretty(const kl_value *v, kl_buf *out)
+{
+    return encode(v, out, true);
+}
+
+char *kl_value_to_json(const kl_value *v)
+{
+    kl_buf b = KL_BUF_INIT;
+    kl_value_encode(v, &b);
+    return kl_buf_take(&b);
+}

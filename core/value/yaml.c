@@ -1,0 +1,486 @@
+/* yaml.c - the only door to libyaml: YAML documents as values.
+ *
+ * libyaml's events become values as they come; containers gather on a stack as in the decoder. An alias is one more
+ * reference on a value, so "a billion laughs" cost nothing here, but would for whoever walks them: the nodes that aliases
+ * stand for are counted, and too many are refused. Merge keys give way to the mapping's own keys. */
+#include "value/yaml.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <yaml.h>
+#include "base/map.h"
+#include "base/mem.h"
+#include "value/intern.h"
+#include "value/scalar.h"
+
+#define ALIASED_NODES_MAX 400000u        /* what all aliases of a stream may stand for together */
+
+typedef struct anchor { const kl_value *v; size_t nodes; } anchor;
+
+typedef struct reader {
+    const char *name;
+    yaml_parser_t parser;
+    kl_map *anchors;                     /* of the present document: name to anchor */
+    size_t aliased;
+    size_t depth;
+    kl_err *err;
+} reader;
+
+static kl_status node(reader *r, yaml_event_t *ev, const kl_value **out, size_t *nodes);
+
+static kl_status fail_at(reader *r, yaml_mark_t at, const char *what)
+{
+    return kl_fail(r->err, KL_ESYNTAX, "%s:%zu:%zu: %s", r->name, at.line + 1, at.column + 1, what);
+}
+
+static kl_status next(reader *r, yaml_event_t *ev)
+{
+    if (yaml_parser_parse(&r->parser, ev))
+        return KL_OK;
+    const yaml_parser_t *p = &r->parser;
+    const char *problem = p->problem ? p->problem : "not YAML";
+    if (p->error == YAML_READER_ERROR)
+        return kl_fail(r->err, KL_ESYNTAX, "%s: byte %zu: %s", r->name, p->problem_offset, problem);
+    if (p->error == YAML_MEMORY_ERROR)
+        kl_mem_die("memory (YAML)");
+    char what[256];
+    snprintf(what, sizeof what, "%s%s%s", problem, p->context ? ", " : "", p->context ? p->context : "");
+    return fail_at(r, p->problem_mark, what);
+}
+
+static void anchor_free(void *arg)
+{
+    anchor *a = arg;
+    kl_value_unref(a->v);
+    kl_free(a);
+}
+
+static void remember(reader *r, const yaml_char_t *name, const kl_value *v, size_t nodes)
+{
+    if (!name)
+        return;
+    anchor *a = kl_new(anchor);
+    *a = (anchor){ kl_value_ref(v), nodes };
+    anchor *old = kl_map_set(r->anchors, (const char *)name, a);
+    if (old)
+        anchor_free(old);
+}
+
+/* --- scalars ---------------------------------------------------------------------------------------------------------------- */
+
+static const char *core_tag(const yaml_char_t *tag)
+{
+    const char *prefix = "tag:yaml.org,2002:", *t = (const char *)tag;
+    return t && !strncmp(t, prefix, strlen(prefix)) ? t + strlen(prefix) : NULL;
+}
+
+static kl_status scalar(reader *r, const yaml_event_t *ev, const kl_value **out)
+{
+    const char *text = (const char *)ev->data.scalar.value, *tag = core_tag(ev->data.scalar.tag);
+    size_t n = ev->data.scalar.length;
+    bool text_only = ev->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+    char what[256];
+    if (ev->data.scalar.tag && !tag && strcmp((const char *)ev->data.scalar.tag, "!")) {
+        snprintf(what, sizeof what, "the tag %.100s is not supported here", (const char *)ev->data.scalar.tag);
+        return fail_at(r, ev->start_mark, what);
+    }
+    if (ev->data.scalar.tag && (!tag || !strcmp(tag, "str") || !strcmp(tag, "timestamp"))) {
+        *out = kl_value_of_strn(text, n);
+        return KL_OK;
+    }
+    if (!tag && text_only) {
+        *out = kl_value_of_strn(text, n);
+        return KL_OK;
+    }
+    const kl_value *v = kl__scalar_plain(text, n);
+    kl_type t = kl_value_type(v);
+    bool fits = v && (!tag || (!strcmp(tag, "null") && t == KL_NULL) || (!strcmp(tag, "bool") && t == KL_BOOL)
+        || (!strcmp(tag, "int") && (t == KL_INT || t == KL_UINT)) || (!strcmp(tag, "float") && (t == KL_INT || t == KL_UINT || t == KL_DOUBLE)));
+    if (!fits) {
+        kl_value_unref(v);
+        if (tag)
+            snprintf(what, sizeof what, "`%.60s` cannot be read as !!%.60s", text, tag);
+        else
+            snprintf(what, sizeof what, "`%.60s` has no form in JSON; quote it if it is text", text);
+        return fail_at(r, ev->start_mark, what);
+    }
+    *out = v;
+    return KL_OK;
+}
+
+/* --- containers ---------------------------------------------------------------------------------------------------------------- */
+
+static kl_status enter(reader *r, yaml_mark_t at)
+{
+    if (r->depth == KL_VALUE_DEPTH_MAX)
+        return fail_at(r, at, "nested deeper than 512 levels");
+    r->depth++;
+    return KL_OK;
+}
+
+static kl_status container_tag(reader *r, const yaml_char_t *tag, const char *allowed, yaml_mark_t at)
+{
+    const char *core = core_tag(tag);
+    if (!tag || (core && !strcmp(core, allowed)) || !strcmp((const char *)tag, "!"))
+        return KL_OK;
+    char what[160];
+    snprintf(what, sizeof what, "the tag %.100s is not supported here", (const char *)tag);
+    return fail_at(r, at, what);
+}
+
+static kl_status sequence(reader *r, const yaml_event_t *start, const kl_value **out, size_t *nodes)
+{
+    kl__stack s = {0};
+    kl_status st = container_tag(r, start->data.sequence_start.tag, "seq", start->start_mark);
+    for (bool done = false; !st && !done;) {
+        yaml_event_t ev;
+        st = next(r, &ev);
+        if (st)
+            break;
+        if (ev.type == YAML_SEQUENCE_END_EVENT) {
+            done = true;
+        } else {
+            const kl_value *v;
+            st = node(r, &ev, &v, nodes);
+            if (!st)
+                kl__stack_push(&s, v);
+        }
+        yaml_event_delete(&ev);
+    }
+    if (!st) {
+        *out = kl__intern_container(KL_ARRAY, s.v, s.len);
+        s.len = 0;
+    }
+    kl__stack_fini(&s);
+    return st;
+}
+
+/* JSON's form of a key: numbers and booleans are written out, as sigs.k8s.io/yaml does. Takes over v. */
+static kl_status key_of(reader *r, const kl_value *v, yaml_mark_t at, const kl_value **out)
+{
+    kl_type t = kl_value_type(v);
+    if (t == KL_STRING) {
+        *out = v;
+        return KL_OK;
+    }
+    if (t == KL_NULL || t == KL_ARRAY || t == KL_OBJECT) {
+        char what[96];
+        snprintf(what, sizeof what, "a key must be text, and this one is of type %s", kl_value_type_name(v));
+        kl_value_unref(v);
+        return fail_at(r, at, what);
+    }
+    char *text = kl_value_to_json(v);
+    kl_value_unref(v);
+    *out = kl_value_of_str(text);
+    kl_free(text);
+    return KL_OK;
+}
+
+/* Adds the members of one merged mapping that are not there yet. */
+static void merge_one(kl__stack *s, kl__seen *seen, const kl_value *from)
+{
+    for (size_t i = 0; i < kl_value_len(from); i++) {
+        const kl_value *key = kl__key(from, i);
+        if (kl__seen_check(seen, 1, s, 0, key) != SIZE_MAX)
+            continue;
+        kl__stack_push(s, kl_value_ref(key));
+        kl__stack_push(s, kl_value_ref(kl__val(from, i)));
+    }
+}
+
+static kl_status merge(reader *r, kl__stack *s, kl__seen *seen, const kl_value *merged, yaml_mark_t at)
+{
+    bool ok = kl_value_type(merged) == KL_OBJECT || kl_value_type(merged) == KL_ARRAY;
+    if (kl_value_type(merged) == KL_OBJECT)
+        merge_one(s, seen, merged);
+    for (size_t i = 0; kl_value_type(merged) == KL_ARRAY && i < kl_value_len(merged); i++) {
+        ok &= kl_value_type(kl_value_item(merged, i)) == KL_OBJECT;
+        if (ok)
+            merge_one(s, seen, kl_value_item(merged, i));
+    }
+    return ok ? KL_OK : fail_at(r, at, "<< merges a mapping, or a list of mappings");
+}
+
+/* One key and its value; a merge is kept for the end. */
+static kl_status member(reader *r, yaml_event_t *ev, kl__stack *s, kl__seen *seen, const kl_value **merged, yaml_mark_t *merged_at, size_t *nodes)
+{
+    const kl_value *key = NULL, *v = NULL;
+    yaml_mark_t at = ev->start_mark;
+    bool is_merge = ev->type == YAML_SCALAR_EVENT && ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && !ev->data.scalar.tag
+        && ev->data.scalar.length == 2 && !memcmp(ev->data.scalar.value, "<<", 2);
+    kl_status st = node(r, ev, &key, nodes);
+    if (!st)
+        st = key_of(r, key, at, &key);
+    if (st)
+        return st;
+    if (is_merge ? *merged != NULL : kl__seen_check(seen, 1, s, 0, key) != SIZE_MAX) {
+        char *what = kl_sprintf("duplicate key \"%.80s\"", kl_value_str(key));
+        st = fail_at(r, at, what);
+        kl_free(what);
+        kl_value_unref(key);
+        return st;
+    }
+    yaml_event_t value;
+    st = next(r, &value);
+    if (!st) {
+        st = node(r, &value, &v, nodes);
+        yaml_event_delete(&value);
+    }
+    if (!st && !is_merge) {
+        kl__stack_push(s, key);
+        kl__stack_push(s, v);
+        return KL_OK;
+    }
+    kl_value_unref(key);
+    if (!st) {
+        *merged = v;
+        *merged_at = at;
+    }
+    return st;
+}
+
+static kl_status mapping(reader *r, const yaml_event_t *start, const kl_value **out, size_t *nodes)
+{
+    kl__stack s = {0};
+    kl__seen seen = {0};
+    const kl_value *merged = NULL;
+    yaml_mark_t merged_at = start->start_mark;
+    kl_status st = container_tag(r, start->data.mapping_start.tag, "map", start->start_mark);
+    for (bool done = false; !st && !done;) {
+        yaml_event_t ev;
+        st = next(r, &ev);
+        if (st)
+            break;
+        if (ev.type == YAML_MAPPING_END_EVENT)
+            done = true;
+        else
+            st = member(r, &ev, &s, &seen, &merged, &merged_at, nodes);
+        yaml_event_delete(&ev);
+    }
+    if (!st && merged)
+        st = merge(r, &s, &seen, merged, merged_at);
+    if (!st) {
+        *out = kl__intern_container(KL_OBJECT, s.v, s.len / 2);
+        s.len = 0;
+    }
+    kl_value_unref(merged);
+    kl__stack_fini(&s);
+    kl__seen_fini(&seen);
+    return st;
+}
+
+static kl_status alias(reader *r, const yaml_event_t *ev, const kl_value **out, size_t *nodes)
+{
+    char what[160];
+    const char *name = (const char *)ev->data.alias.anchor;
+    const anchor *a = kl_map_get(r->anchors, name);
+    if (!a) {
+        snprintf(what, sizeof what, "the alias *%.80s has no anchor before it", name);
+        return fail_at(r, ev->start_mark, what);
+    }
+    r->aliased += a->nodes;
+    if (r->aliased > ALIASED_NODES_MAX) {
+        snprintf(what, sizeof what, "aliases stand for more than %u values; write the document out", ALIASED_NODES_MAX);
+        return fail_at(r, ev->start_mark, what);
+    }
+    *nodes += a->nodes;
+    *out = kl_value_ref(a->v);
+    return KL_OK;
+}
+
+/* The value that begins with ev. *nodes grows by what it holds, aliases written out. The depth of recursion is bounded. */
+static kl_status node(reader *r, yaml_event_t *ev, const kl_value **out, size_t *nodes)
+{
+    if (ev->type == YAML_ALIAS_EVENT)
+        return alias(r, ev, out, nodes);
+    size_t mine = 1;
+    const kl_value *v = NULL;
+    const yaml_char_t *name = NULL;
+    kl_status st;
+    if (ev->type == YAML_SCALAR_EVENT) {
+        name = ev->data.scalar.anchor;
+        st = scalar(r, ev, &v);
+    } else {
+        st = enter(r, ev->start_mark);
+        if (st)
+            return st;
+        name = ev->type == YAML_SEQUENCE_START_EVENT ? ev->data.sequence_start.anchor : ev->data.mapping_start.anchor;
+        st = ev->type == YAML_SEQUENCE_START_EVENT ? sequence(r, ev, &v, &mine) : mapping(r, ev, &v, &mine);
+        r->depth--;
+    }
+    *nodes += mine;
+    if (st)
+        return st;
+    remember(r, name, v, mine);
+    *out = v;
+    return KL_OK;
+}
+
+/* --- documents ------------------------------------------------------------------------------------------------------------------ */
+
+typedef kl_status doc_fn(void *arg, const kl_value *v, kl_err *err);
+
+static kl_status document(reader *r, doc_fn *doc, void *arg)
+{
+    yaml_event_t ev;
+    const kl_value *v = NULL;
+    size_t nodes = 0;
+    kl_status st = next(r, &ev);
+    if (st)
+        return st;
+    st = node(r, &ev, &v, &nodes);
+    yaml_event_delete(&ev);
+    if (!st && (st = next(r, &ev)) == KL_OK)          /* the document's end */
+        yaml_event_delete(&ev);
+    kl_map_free(r->anchors, anchor_free);
+    r->anchors = kl_map_new();
+    if (!st && kl_value_type(v) != KL_NULL)
+        return doc(arg, v, r->err);
+    kl_value_unref(v);
+    return st;
+}
+
+static kl_status documents(reader *r, doc_fn *doc, void *arg)
+{
+    for (;;) {
+        yaml_event_t ev;
+        kl_status st = next(r, &ev);
+        if (st)
+            return st;
+        yaml_event_type_t type = ev.type;
+        yaml_event_delete(&ev);
+        if (type == YAML_STREAM_END_EVENT)
+            return KL_OK;
+        if (type == YAML_DOCUMENT_START_EVENT) {
+            st = document(r, doc, arg);
+            if (st)
+                return st;
+        }
+    }
+}
+
+/* Text that begins like JSON and is JSON needs no YAML, and escapes that YAML does not know. */
+static bool try_json(const char *text, size_t n, const kl_value **out)
+{
+    size_t i = 0;
+    while (i < n && (text[i] == ' ' || text[i] == '\n' || text[i] == '\r' || text[i] == '\t'))
+        i++;
+    return i < n && (text[i] == '{' || text[i] == '[') && !kl_value_decode(text, n, out, NULL);
+}
+
+kl_status kl_yaml_each(const char *name, const char *text, size_t n, doc_fn *doc, void *arg, kl_err *err)
+{
+    const kl_value *v;
+    if (try_json(text, n, &v))
+        return doc(arg, v, err);
+    reader r = { .name = name ? name : "yaml", .err = err };
+    if (!yaml_parser_initialize(&r.parser))
+        kl_mem_die("memory (YAML)");
+    yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&r.parser, (const unsigned char *)(text ? text : ""), n);
+    r.anchors = kl_map_new();
+    kl_status st = documents(&r, doc, arg);
+    kl_map_free(r.anchors, anchor_free);
+    yaml_parser_delete(&r.parser);
+    return st;
+}
+
+typedef struct single { const char *name; const kl_value *v; } single;
+
+static kl_status keep_one(void *arg, const kl_value *v, kl_err *err)
+{
+    single *s = arg;
+    if (s->v) {
+        kl_value_unref(v);
+        return kl_fail(err, KL_ESYNTAX, "%s: one document is expected, and there is another behind `---`", s->name);
+    }
+    s->v = v;
+    return KL_OK;
+}
+
+kl_status kl_yaml_decode(const char *name, const char *text, size_t n, const kl_value **out, kl_err *err)
+{
+    single s = { name ? name : "yaml", NULL };
+    kl_status st = kl_yaml_each(name, text, n, keep_one, &s, err);
+    if (st)
+        kl_value_unref(s.v);
+    else
+        *out = s.v ? s.v : KL__EMPTY_OBJECT;
+    return st;
+}
+
+/* --- writing ---------------------------------------------------------------------------------------------------------------------- */
+
+static int on_write(void *arg, unsigned char *data, size_t n)
+{
+    return kl_buf_add(arg, data, n) == KL_OK;
+}
+
+static bool emit(yaml_emitter_t *e, yaml_event_t *ev, int made)
+{
+    return made && yaml_emitter_emit(e, ev);
+}
+
+static bool emit_text(yaml_emitter_t *e, const char *s, size_t n, bool plain, bool quoted)
+{
+    yaml_event_t ev;
+    bool lines = quoted && memchr(s, '\n', n) != NULL;
+    return emit(e, &ev, yaml_scalar_event_initialize(&ev, NULL, NULL, (const yaml_char_t *)s, (int)n, plain, quoted,
+        lines ? YAML_LITERAL_SCALAR_STYLE : YAML_ANY_SCALAR_STYLE));
+}
+
+/* Text that would read as something else must be quoted. */
+static bool emit_string(yaml_emitter_t *e, const kl_value *v)
+{
+    size_t n;
+    const char *s = kl__str_bytes(v, &n);
+    const kl_value *read = kl__scalar_plain(s, n);
+    bool plain = kl_value_type(read) == KL_STRING && strcmp(s, "<<") && strcmp(s, "=");
+    kl_value_unref(read);
+    return emit_text(e, s, n, plain, true);
+}
+
+static bool emit_value(yaml_emitter_t *e, const kl_value *v, size_t depth)
+{
+    yaml_event_t ev;
+    kl_type t = kl_value_type(v);
+    if (t == KL_STRING)
+        return emit_string(e, v);
+    if (t != KL_ARRAY && t != KL_OBJECT) {
+        char *text = kl_value_to_json(v);
+        bool ok = emit_text(e, text, strlen(text), true, false);
+        kl_free(text);
+        return ok;
+    }
+    if (depth > KL_VALUE_DEPTH_MAX)
+        return false;
+    size_t n = kl_value_len(v);
+    if (t == KL_ARRAY) {
+        bool ok = emit(e, &ev, yaml_sequence_start_event_initialize(&ev, NULL, NULL, 1, n ? YAML_BLOCK_SEQUENCE_STYLE : YAML_FLOW_SEQUENCE_STYLE));
+        for (size_t i = 0; ok && i < n; i++)
+            ok = emit_value(e, kl_value_item(v, i), depth + 1);
+        return ok && emit(e, &ev, yaml_sequence_end_event_initialize(&ev));
+    }
+    bool ok = emit(e, &ev, yaml_mapping_start_event_initialize(&ev, NULL, NULL, 1, n ? YAML_BLOCK_MAPPING_STYLE : YAML_FLOW_MAPPING_STYLE));
+    for (size_t i = 0; ok && i < n; i++)
+        ok = emit_string(e, kl__key(v, i)) && emit_value(e, kl__val(v, i), depth + 1);
+    return ok && emit(e, &ev, yaml_mapping_end_event_initialize(&ev));
+}
+
+kl_status kl_yaml_encode(const kl_value *v, kl_buf *out)
+{
+    yaml_emitter_t e;
+    yaml_event_t ev;
+    if (!yaml_emitter_initialize(&e))
+        kl_mem_die("memory (YAML)");
+    yaml_emitter_set_output(&e, on_write, out);
+    yaml_emitter_set_unicode(&e, 1);
+    yaml_emitter_set_width(&e, -1);
+    bool ok = emit(&e, &ev, yaml_stream_start_event_initialize(&ev, YAML_UTF8_ENCODING))
+        && emit(&e, &ev, yaml_document_start_event_initialize(&ev, NULL, NULL, NULL, 1))
+        && emit_value(&e, v, 1)
+        && emit(&e, &ev, yaml_document_end_event_initialize(&ev, 1))
+        && emit(&e, &ev, yaml_stream_end_event_initialize(&ev));
+    yaml_emitter_delete(&e);
+    return ok && !out->failed ? KL_OK : KL_ETOOBIG;
+}

@@ -1,0 +1,179 @@
+/* loop_test.c - posts in order, timers at their time, and the end of a loop. */
+#include "support/test.h"
+
+#include "base/buf.h"
+#include "base/sync.h"
+#include "base/loop.h"
+
+typedef struct world { kl_clock *clock; kl_loop *l; kl_buf said; uint64_t victim; } world;
+typedef struct word { world *w; const char *text; } word;
+
+static void setup(world *w)
+{
+    *w = (world){.clock = kl_clock_fake_new(KL_SECONDS(10), 0)};
+    w->l = kl_loop_new("spec", w->clock);
+}
+
+static void teardown(world *w)
+{
+    kl_loop_free(w->l);
+    kl_clock_fake_free(w->clock);
+    kl_buf_fini(&w->said);
+}
+
+static void say(void *arg)
+{
+    word *x = arg;
+    kl_buf_puts(&x->w->said, x->text);
+}
+
+static void say_and_post(void *arg)
+{
+    word *x = arg;
+    say(arg);
+    kl_loop_post(x->w->l, say, x);
+}
+
+static void cancel_victim(void *arg)
+{
+    word *x = arg;
+    say(arg);
+    kl_loop_timer_cancel(x->w->l, x->w->victim);
+}
+
+#define assert_said(w, text) do { assert_string_equal(kl_buf_str(&(w)->said), text); kl_buf_clear(&(w)->said); } while (0)
+
+static void posts_run_in_order_also_those_that_posts_make(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w);
+    word a = {&w, "a"}, b = {&w, "b"}, c = {&w, "c"};
+    kl_loop_post(w.l, say, &a);
+    kl_loop_post(w.l, say_and_post, &b);
+    kl_loop_post(w.l, say, &c);
+    assert_said(&w, "");
+    assert_int_equal(kl_loop_step(w.l), KL_NEVER);
+    assert_said(&w, "abcb");
+    teardown(&w);
+}
+
+static void timers_fire_at_their_time_and_in_its_order(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w);
+    word a = {&w, "a"}, b = {&w, "b"}, c = {&w, "c"};
+    kl_loop_timer(w.l, KL_SECONDS(3), say, &c);
+    kl_loop_timer(w.l, KL_SECONDS(1), say, &a);
+    kl_loop_timer(w.l, KL_SECONDS(2), say, &b);
+    assert_int_equal(kl_loop_step(w.l), KL_SECONDS(11));
+    kl_clock_advance(w.clock, KL_SECONDS(1) - 1);
+    kl_loop_step(w.l);
+    assert_said(&w, "");
+    kl_clock_advance(w.clock, 1);
+    assert_int_equal(kl_loop_step(w.l), KL_SECONDS(12));
+    assert_said(&w, "a");
+    kl_clock_advance(w.clock, KL_SECONDS(5));
+    assert_int_equal(kl_loop_step(w.l), KL_NEVER);
+    assert_said(&w, "bc");
+    kl_loop_timer(w.l, -1, say, &a);           /* the past is now */
+    kl_loop_step(w.l);
+    assert_said(&w, "a");
+    teardown(&w);
+}
+
+static void a_cancelled_timer_does_not_fire_even_when_it_is_due(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w);
+    word a = {&w, "a"}, b = {&w, "b"};
+    kl_loop_timer(w.l, KL_SECONDS(1), cancel_victim, &a);
+    w.victim = kl_loop_timer(w.l, KL_SECONDS(1), say, &b);
+    kl_clock_advance(w.clock, KL_SECONDS(1));
+    kl_loop_step(w.l);
+    assert_said(&w, "a");
+    kl_loop_timer_cancel(w.l, w.victim);       /* again, and nothing at all, are fine */
+    kl_loop_timer_cancel(w.l, 0);
+    teardown(&w);
+}
+
+static void the_end_runs_what_was_posted_and_drops_the_timers(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w);
+    word a = {&w, "a"}, b = {&w, "b"};
+    kl_loop_timer(w.l, 0, say, &b);
+    kl_loop_timer(w.l, KL_SECONDS(9), say, &b);
+    kl_loop_post(w.l, say_and_post, &a);
+    kl_loop_free(w.l);
+    assert_said(&w, "aa");
+    kl_clock_fake_free(w.clock);
+    kl_buf_fini(&w.said);
+}
+
+static void a_call_without_a_thread_runs_at_once(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w);
+    word a = {&w, "a"};
+    kl_loop_call(w.l, say, &a);
+    assert_said(&w, "a");
+    assert_false(kl_loop_on_thread(w.l));
+    teardown(&w);
+}
+
+/* --- with its thread --------------------------------------------------------------------------------------------------- */
+
+typedef struct seen { kl_loop *l; bool on_thread, nested; int n; } seen;
+
+static void note_inner(void *arg) { ((seen *)arg)->nested = true; }
+
+static void note(void *arg)
+{
+    seen *s = arg;
+    s->on_thread = kl_loop_on_thread(s->l);
+    s->n++;
+    kl_loop_call(s->l, note_inner, s);         /* on its own thread: at once */
+}
+
+static void call_after_the_end(void *arg)
+{
+    seen *s = arg;
+    kl_loop_call(s->l, note_inner, s);
+}
+
+static void a_call_waits_until_the_thread_has_run_it(void **state)
+{
+    (void)state;
+    kl_loop *l = kl_loop_new("spec", NULL);
+    seen s = {.l = l};
+    kl_loop_start(l);
+    for (int i = 0; i < 100; i++)
+        kl_loop_call(l, note, &s);
+    assert_int_equal(s.n, 100);
+    assert_true(s.on_thread && s.nested);
+    assert_false(kl_loop_on_thread(l));
+    kl_loop_free(l);
+}
+
+static void a_call_from_what_runs_at_the_very_end_does_not_wait_for_a_thread_that_has_gone(void **state)
+{
+    (void)state;
+    kl_loop *l = kl_loop_new("spec", NULL);
+    seen s = {.l = l};
+    kl_loop_post(l, call_after_the_end, &s);
+    kl_loop_free(l);
+    assert_true(s.nested);
+}
+
+KL_TESTS(cmocka_unit_test(posts_run_in_order_also_those_that_posts_make),
+    cmocka_unit_test(timers_fire_at_their_time_and_in_its_order),
+    cmocka_unit_test(a_cancelled_timer_does_not_fire_even_when_it_is_due),
+    cmocka_unit_test(the_end_runs_what_was_posted_and_drops_the_timers),
+    cmocka_unit_test(a_call_without_a_thread_runs_at_once),
+    cmocka_unit_test(a_call_waits_until_the_thread_has_run_it),
+    cmocka_unit_test(a_call_from_what_runs_at_the_very_end_does_not_wait_for_a_thread_that_has_gone))

@@ -1,0 +1,193 @@
+/* Who owns what, on a built-in type and on a schema of a custom resource. */
+#include "core/server/value_help.h"
+
+#include "schema/fieldset.h"
+#include "schema/managed.h"
+#include "schema/typed.h"
+
+static kl__types *types, *custom;
+
+static const char schema[] = "{'type':'object','properties':{'spec':{'type':'object','properties':{"
+    "'a':{'type':'string'},'b':{'type':'string'},"
+    "'set':{'type':'array','x-kubernetes-list-type':'set','items':{'type':'string'}},"
+    "'whole':{'type':'array','items':{'type':'string'}},"
+    "'map':{'type':'object','additionalProperties':{'type':'string'}},"
+    "'one':{'type':'object','x-kubernetes-map-type':'atomic','properties':{'x':{'type':'string'},'y':{'type':'string'}}},"
+    "'parts':{'type':'array','x-kubernetes-list-type':'map','x-kubernetes-list-map-keys':['name'],"
+    "'items':{'type':'object','properties':{'name':{'type':'string'},'n':{'type':'integer'},'m':{'type':'integer'}}}}}}}}";
+
+static int setup(void **state)
+{
+    (void)state;
+    const kl_value *json = v(schema);
+    types = kl__types_builtin();
+    kl_status st = kl__types_of_crd(json, types, &custom, NULL);
+    kl_value_unref(json);
+    return (int)st;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    kl__types_free(custom);
+    kl__types_free(types);
+    return 0;
+}
+
+static kl__writer writer(const char *manager) { return (kl__writer){ .manager = manager, .api_version = "g/v1", .now = "2026-01-01T00:00:00Z" }; }
+
+/* `live` (taken, may be NULL) with `config` applied. */
+static const kl_value *apply(const kl_value *live, const char *manager, const char *config)
+{
+    const kl_value *c = v(config), *out = NULL;
+    kl__writer w = writer(manager);
+    kl_err err = KL_ERR_INIT;
+    assert_ok(kl__managed_apply(kl__types_root(custom), &w, false, live, c, &out, &err), &err);
+    kl_value_unref(c);
+    kl_value_unref(live);
+    return out;
+}
+
+static void refused(const kl_value *live, const char *manager, const char *config, const char *message)
+{
+    const kl_value *c = v(config), *out = NULL;
+    kl__writer w = writer(manager);
+    kl_err err = KL_ERR_INIT;
+    assert_int_equal(kl__managed_apply(kl__types_root(custom), &w, false, live, c, &out, &err), KL_ECONFLICT);
+    assert_string_equal(kl_err_message(&err), message);
+    kl_err_fini(&err);
+    kl_value_unref(c);
+}
+
+static const kl_value *update(const kl_value *live, const char *manager, const char *now)
+{
+    const kl_value *o = v(now);
+    kl__writer w = writer(manager);
+    kl__managed_update(kl__types_root(custom), &w, live, &o);
+    kl_value_unref(live);
+    return o;
+}
+
+static const kl_value *owned(const kl_value *o, const char *manager)
+{
+    const kl_value *list = kl_value_at(o, "metadata", "managedFields", NULL);
+    for (size_t i = 0; i < kl_value_len(list); i++)
+        if (!strcmp(kl_value_str_at(kl_value_item(list, i), "manager", NULL), manager))
+            return kl_value_get(kl_value_item(list, i), "fieldsV1");
+    return NULL;
+}
+
+static void fields_survive_being_written(void **state)
+{
+    (void)state;
+    const char text[] = "{'f:metadata':{'f:labels':{'.':{},'f:a.b/c':{}}},'f:spec':{'f:x':{}}}";
+    const kl_value *in = v(text);
+    kl__fieldset *s = kl__fieldset_decode(in);
+    kl_builder *b = kl_builder_new();
+    kl__fieldset_encode(s, b);
+    const kl_value *out = kl_builder_done(b);
+    assert_value(out, text);
+    kl_value_unref(in);
+    kl_value_unref(out);
+    kl__fieldset_free(s);
+}
+
+static void an_apply_owns_what_it_names(void **state)
+{
+    (void)state;
+    const kl_value *o = apply(NULL, "m", "{'metadata':{'name':'n'},'spec':{'a':'1','set':['p'],'whole':['x'],'parts':[{'name':'i','n':1}],'map':{'k':'v'},'one':{'x':'1'}}}");
+    assert_value(owned(o, "m"), "{'f:spec':{'f:a':{},'f:map':{'f:k':{}},'f:one':{},'f:parts':{'k:{\\\"name\\\":\\\"i\\\"}':{'.':{},'f:n':{},'f:name':{}}},"
+        "'f:set':{'v:\\\"p\\\"':{}},'f:whole':{}}}");
+    kl_value_unref(o);
+}
+
+static void what_is_named_no_more_goes_unless_another_wants_it(void **state)
+{
+    (void)state;
+    const kl_value *o = apply(NULL, "m", "{'spec':{'a':'1','b':'2','set':['p','q'],'parts':[{'name':'i','n':1},{'name':'j','n':2}]}}");
+    o = apply(o, "other", "{'spec':{'b':'2','parts':[{'name':'j','m':3}]}}");
+    o = apply(o, "m", "{'spec':{'set':['q']}}");
+    assert_value(kl_value_get(o, "spec"), "{'b':'2','set':['q'],'parts':[{'name':'j','m':3}]}");
+    kl_value_unref(o);
+}
+
+static void a_changed_field_of_another_is_a_conflict(void **state)
+{
+    (void)state;
+    const kl_value *o = apply(NULL, "m", "{'spec':{'a':'1','parts':[{'name':'i','n':1}]}}");
+    refused(o, "other", "{'spec':{'a':'2'}}", "Apply failed with 1 conflict: conflict with \"m\": .spec.a");
+    refused(o, "other", "{'spec':{'a':'2','parts':[{'name':'i','n':2}]}}",
+        "Apply failed with 2 conflicts: conflicts with \"m\":\n- .spec.a\n- .spec.parts[name=\"i\"].n");
+    const kl_value *c = v("{'spec':{'a':'2'}}"), *out = NULL;
+    kl__writer w = writer("other");
+    kl_err err = KL_ERR_INIT;
+    assert_ok(kl__managed_apply(kl__types_root(custom), &w, true, o, c, &out, &err), &err);
+    assert_value(kl_value_get(out, "spec"), "{'a':'2','parts':[{'name':'i','n':1}]}");
+    assert_null(kl_value_at(owned(out, "m"), "f:spec", "f:a", NULL));
+    kl_value_unref(c);
+    kl_value_unref(out);
+    kl_value_unref(o);
+}
+
+static void an_update_takes_what_it_changes(void **state)
+{
+    (void)state;
+    const kl_value *o = apply(NULL, "m", "{'spec':{'a':'1','b':'2'}}");
+    o = update(o, "hand", "{'spec':{'a':'9','b':'2'}}");
+    assert_value(owned(o, "m"), "{'f:spec':{'f:b':{}}}");
+    assert_value(owned(o, "hand"), "{'f:spec':{'f:a':{}}}");
+    o = apply(o, "m", "{'spec':{}}");
+    assert_value(kl_value_get(o, "spec"), "{'a':'9'}");
+    kl_value_unref(o);
+}
+
+static void an_update_by_the_same_values_owns_nothing_new(void **state)
+{
+    (void)state;
+    const kl_value *o = update(NULL, "one", "{'spec':{'a':'1'}}"), *before = kl_value_ref(o);
+    o = update(o, "two", "{'spec':{'a':'1'}}");
+    assert_null(owned(o, "two"));
+    assert_true(kl__managed_same(before, o));
+    kl_value_unref(before);
+    kl_value_unref(o);
+}
+
+static void managed_fields_can_be_cleared(void **state)
+{
+    (void)state;
+    const kl_value *o = update(NULL, "one", "{'spec':{'a':'1'}}");
+    o = update(o, "two", "{'metadata':{'managedFields':[{}]},'spec':{'a':'1'}}");
+    assert_null(kl_value_at(o, "metadata", "managedFields", NULL));
+    kl_value_unref(o);
+}
+
+static void items_keep_the_order_of_the_applier(void **state)
+{
+    (void)state;
+    const kl_value *live = v("{'spec':{'parts':[{'name':'a'},{'name':'x'},{'name':'b'}]}}"), *config = v("{'spec':{'parts':[{'name':'b'},{'name':'a'},{'name':'c'}]}}");
+    const kl_value *out = kl__typed_merge(kl__types_root(custom), live, config);
+    assert_value(kl_value_get(out, "spec"), "{'parts':[{'name':'x'},{'name':'b'},{'name':'a'},{'name':'c'}]}");
+    kl_value_unref(live);
+    kl_value_unref(config);
+    kl_value_unref(out);
+}
+
+static void the_structs_of_built_in_kinds_are_there_before_anyone_sets_them(void **state)
+{
+    (void)state;
+    const kl_value *o = v("{'apiVersion':'v1','kind':'Pod','metadata':{'name':'p','labels':{'a':'b'}},'spec':{'containers':[{'name':'c','image':'i','resources':{}}]}}");
+    kl__writer w = writer("m");
+    kl__managed_update(kl__types_get(types, "core.v1.Pod"), &w, NULL, &o);
+    assert_value(owned(o, "m"), "{'f:metadata':{'f:labels':{'.':{},'f:a':{}}},'f:spec':{'f:containers':{'k:{\\\"name\\\":\\\"c\\\"}':{'.':{},'f:image':{},'f:name':{},'f:resources':{}}}}}");
+    kl_value_unref(o);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(fields_survive_being_written), cmocka_unit_test(an_apply_owns_what_it_names),
+        cmocka_unit_test(what_is_named_no_more_goes_unless_another_wants_it), cmocka_unit_test(a_changed_field_of_another_is_a_conflict),
+        cmocka_unit_test(an_update_takes_what_it_changes), cmocka_unit_test(an_update_by_the_same_values_owns_nothing_new),
+        cmocka_unit_test(managed_fields_can_be_cleared), cmocka_unit_test(items_keep_the_order_of_the_applier),
+        cmocka_unit_test(the_structs_of_built_in_kinds_are_there_before_anyone_sets_them) };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

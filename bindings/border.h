@@ -37,6 +37,7 @@ typedef struct lkl__field { const char *name; uintptr_t below; kl_lookup lookup;
 typedef struct lkl_border {
     const void *tag;
     uint64_t owner;              /* the thread that may use the state; checked in debug builds */
+    bool counted;                /* a script's state: bounds hold for what it hands over, and its budget is asked meanwhile */
     bool nil_index;              /* indexing nil is ours: absent reads are remembered */
     const struct kl_controller_spec *cuts;      /* a controller that keeps only some fields of some kinds, or NULL */
     lkl__recent recent[LKL__RECENT];
@@ -84,6 +85,7 @@ void lkl__push_view_metatable(lua_State *L);
 void lkl__push_list(lua_State *L, kl_objects *o);
 void lkl__push_each(lua_State *L, kl_objects *o);
 const kl_value *lkl__list_value(lua_State *L, int idx);     /* a new reference, or NULL when idx is no list */
+bool lkl__list_own(lua_State *L, int idx);                  /* a list that a script changed: pushes the table that it is now; else nothing */
 /* {{index, operator, value ...} ...} on top of the stack: the terms lie in a userdata that is pushed; the texts stay the table's. */
 const kl_index_term *lkl__read_terms(lua_State *L, size_t *n_terms);
 
@@ -92,9 +94,21 @@ void lkl__push_null(lua_State *L);
 bool lkl__is_null(lua_State *L, int idx);
 void lkl__push_uint64(lua_State *L, uint64_t u);
 bool lkl__uint64(lua_State *L, int idx, uint64_t *out);
-typedef enum lkl_mark { LKL_PLAIN, LKL_ARRAY, LKL_OBJECT } lkl_mark;
+/* LKL_FOREIGN: it has a metatable that is none of ours. */
+typedef enum lkl_mark { LKL_PLAIN, LKL_ARRAY, LKL_OBJECT, LKL_FOREIGN } lkl_mark;
 void lkl__mark(lua_State *L, int idx, lkl_mark mark);
 lkl_mark lkl__marked(lua_State *L, int idx);
+
+/* What one value may take that a script hands over (docs/security.md, Bounds): parts, shared ones each time they are walked, and bytes of
+ * text. Hundred times the largest object that a server takes; a C function that walks a value once takes some ten milliseconds. */
+#define LKL_NODES_MAX 1000000
+#define LKL_BYTES_MAX ((size_t)64 << 20)
+/* Steps of the budget (lkl_budget_spend) for one part, and the bytes of text that take as long. */
+#define LKL_NODE_STEPS 16
+#define LKL_BYTES_EACH 64
+kl_room lkl__room(void);
+/* Raises when v, which C made of several values that are each within bounds, is beyond them; `what` is its name. So no view is. */
+void lkl__check_made(lua_State *L, const kl_value *v, const char *what);
 
 /* lkl_to_value into a value box that is on the stack already; returns the box's pointer. */
 const kl_value *lkl__to_box(lua_State *L, lkl_box *box, int idx, const char *what);
@@ -110,6 +124,7 @@ void lkl__push_text(lua_State *L, char *taken);
 int lkl__argerror(lua_State *L, int arg, kl_err *err);
 
 /* --- drafts ------------------------------------------------------------------------------------------------------------------- */
+bool lkl__is_draft(lua_State *L, int idx);
 bool lkl__draft_same(lua_State *L, int a, int b);           /* the same place of the same draft */
 const kl_value *lkl__draft_value(lua_State *L, int idx);    /* a new reference, or NULL when idx is no draft */
 /* Assigns the value at value_idx; the table at chain_idx is {draft, key, key...}. Creates what is missing. */

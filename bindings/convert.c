@@ -1,13 +1,18 @@
 /* convert.c - the two real copies: a Lua value into an immutable one (lkl_to_value), and a view into plain tables (kube.copy).
  *
- * Tables are read raw, without metamethods. A table whose keys are 1..n is a list, one with string keys an object, an empty
- * one an object unless it was marked by kube.array or kube.copy. Keys are sorted, so equal tables encode equally. */
+ * Tables are read raw, without metamethods, and one that has a metatable of its own is refused: what a script makes it look like is
+ * not what C would read. A table whose keys are 1..n is a list, one with string keys an object, an empty one an object unless it was
+ * marked by kube.array or kube.copy. Keys are sorted, so equal tables encode equally.
+ *
+ * A script's tables may share parts, and so does what was made of them: a few tables can stand for 10^12 nodes. So everything is
+ * counted as it is walked, shared parts each time, against one limit for a value (lkl__room), and the budget is asked on the way. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "border.h"
+#include "budget.h"
 
 /* Where we are in the value, for messages: a chain of frames on the C stack. */
 typedef struct place {
@@ -22,6 +27,9 @@ typedef struct convert {
     lua_State *L;
     kl_builder *b;
     const char *what;       /* how the caller calls the root */
+    bool counted;           /* by a script: bounds hold, and its budget is asked */
+    kl_room room;           /* what is left of them */
+    size_t steps;           /* since the budget was asked */
 } convert;
 
 #define PLACE_STEPS_MAX 12
@@ -74,12 +82,74 @@ static void refuse(convert *c, const place *p, const char *fmt, ...)
     lua_error(L);
 }
 
+/* --- bounds ------------------------------------------------------------------------------------------------------------------ */
+
+kl_room lkl__room(void)
+{
+    return (kl_room){ .nodes = LKL_NODES_MAX, .bytes = LKL_BYTES_MAX, .depth = KL_VALUE_DEPTH_MAX };
+}
+
+static void refuse_unfit(convert *c, const place *p, kl_fit fit)
+{
+    if (fit == KL_FIT_DEEP)
+        refuse(c, p, "nested deeper than %d; does a table contain itself?", KL_VALUE_DEPTH_MAX);
+    if (fit == KL_FIT_MANY)
+        refuse(c, p, "more than %d parts in one value, those that are shared counted each time; does a table contain others many times?", LKL_NODES_MAX);
+    if (fit == KL_FIT_LONG)
+        refuse(c, p, "more than %d MiB of text in one value", (int)(LKL_BYTES_MAX >> 20));
+}
+
+/* So many steps make one look at the budget: more than an addition each would be felt. */
+#define STEPS_EACH 512
+
+static void spend(convert *c, size_t steps)
+{
+    c->steps += steps;
+    if (!c->counted || c->steps < STEPS_EACH)
+        return;
+    size_t n = c->steps * LKL_NODE_STEPS;
+    c->steps = 0;
+    lkl_budget_spend(c->L, n);
+}
+
+/* One part more, with so many bytes of text. */
+static void count(convert *c, const place *p, size_t bytes)
+{
+    if (!c->counted)
+        return;
+    if (!c->room.nodes)
+        refuse_unfit(c, p, KL_FIT_MANY);
+    if (bytes > c->room.bytes)
+        refuse_unfit(c, p, KL_FIT_LONG);
+    c->room.nodes--;
+    c->room.bytes -= bytes;
+    spend(c, 1 + bytes / LKL_BYTES_EACH);
+}
+
+/* A value of ours that is put in here whole: it may share parts with itself. */
+static void build_value(convert *c, const kl_value *v, const place *p)
+{
+    if (c->counted) {
+        size_t before = c->room.nodes;
+        kl_room room = c->room;
+        room.depth = p->depth < KL_VALUE_DEPTH_MAX ? KL_VALUE_DEPTH_MAX - (unsigned)p->depth : 0;
+        refuse_unfit(c, p, kl_value_fit(v, &room));
+        c->room = room;
+        spend(c, before - room.nodes);
+    }
+    kl_build_value(c->b, v);
+}
+
+/* --- scalars and values of ours ------------------------------------------------------------------------------------------------ */
+
 static void convert_any(convert *c, int idx, const place *p);
+static void convert_table(convert *c, int idx, const place *p, bool list);
 
 static void convert_string(convert *c, int idx, const place *p)
 {
     size_t n;
     const char *s = lua_tolstring(c->L, idx, &n);
+    count(c, p, n);
     if (!kl_utf8_valid(s, n))
         refuse(c, p, "a string with bytes that are not UTF-8 cannot be sent; encode it first, as Secrets do with base64");
     kl_build_strn(c->b, s, n);
@@ -97,27 +167,55 @@ static void convert_number(convert *c, int idx, const place *p)
     kl_build_double(c->b, d);
 }
 
+/* Puts in what a box on the stack holds, which is closed. */
+static void build_boxed(convert *c, lkl_box *box, const place *p)
+{
+    build_value(c, box->ptr, p);
+    lkl_box_close(c->L, -1);
+    lua_pop(c->L, 1);
+}
+
 static void convert_userdata(convert *c, int idx, const place *p)
 {
     lua_State *L = c->L;
     const kl_value *v = lkl_view_value(L, idx);
     uint64_t u;
-    if (v)
-        kl_build_value(c->b, v);
-    else if (lkl__is_null(L, idx))
+    if (v) {
+        build_value(c, v, p);
+        return;
+    }
+    if (lkl__list_own(L, idx)) {
+        convert_table(c, lua_gettop(L), p, true);
+        lua_pop(L, 1);
+        return;
+    }
+    lkl_box *box = lkl_value_box(L);
+    if ((box->ptr = (void *)lkl__draft_value(L, idx)) || (box->ptr = (void *)lkl__list_value(L, idx))) {
+        build_boxed(c, box, p);
+        return;
+    }
+    lua_pop(L, 1);
+    count(c, p, 0);
+    if (lkl__is_null(L, idx))
         kl_build_null(c->b);
     else if (lkl__uint64(L, idx, &u))
         kl_build_uint(c->b, u);
-    else if ((v = lkl__draft_value(L, idx)) || (v = lkl__list_value(L, idx))) {
-        kl_build_value(c->b, v);
-        kl_value_unref(v);
-    } else if (lkl__quantity_text(L, idx) || lkl__time_text(L, idx)) {
+    else if (lkl__quantity_text(L, idx) || lkl__time_text(L, idx)) {
         kl_build_str(c->b, lua_tostring(L, -1));
         lua_pop(L, 1);
     } else {
-        const char *name = luaL_tolstring(L, idx, NULL);
-        refuse(c, p, "%s cannot be sent", name);
+        refuse(c, p, "%s cannot be sent", luaL_tolstring(L, idx, NULL));
     }
+}
+
+/* --- tables ---------------------------------------------------------------------------------------------------------------------- */
+
+/* Raises over the key on top of the stack; what is no scalar is told by its type, since its text would be a function of the script. */
+static void refuse_key(convert *c, const place *p)
+{
+    int t = lua_type(c->L, -1);
+    bool scalar = t == LUA_TNUMBER || t == LUA_TBOOLEAN;
+    refuse(c, p, "the key %s is neither a name nor a place in a list", scalar ? luaL_tolstring(c->L, -1, NULL) : lua_typename(c->L, t));
 }
 
 typedef struct shape { lua_Integer strings, integers, top; } shape;
@@ -130,6 +228,7 @@ static shape measure(convert *c, int idx, const place *p)
     lua_pushnil(L);
     while (lua_next(L, idx)) {
         lua_pop(L, 1);
+        spend(c, 1);
         if (lua_type(L, -1) == LUA_TSTRING) {
             s.strings++;
         } else if (lua_isinteger(L, -1) && lua_tointeger(L, -1) > 0) {
@@ -137,8 +236,7 @@ static shape measure(convert *c, int idx, const place *p)
             if (lua_tointeger(L, -1) > s.top)
                 s.top = lua_tointeger(L, -1);
         } else {
-            const char *key = luaL_tolstring(L, -1, NULL);
-            refuse(c, p, "the key %s is neither a name nor a place in a list", key);
+            refuse_key(c, p);
         }
     }
     return s;
@@ -165,7 +263,7 @@ static int by_name(const void *a, const void *b)
     return order ? order : x->n < y->n ? -1 : x->n > y->n;
 }
 
-/* The names lie in a userdata; their bytes belong to the table, which stands still meanwhile. */
+/* The names lie in a userdata; their bytes belong to the table, which stands still meanwhile: nothing of the script runs. */
 static void convert_object(convert *c, int idx, const place *p, lua_Integer n)
 {
     lua_State *L = c->L;
@@ -178,11 +276,13 @@ static void convert_object(convert *c, int idx, const place *p, lua_Integer n)
         i++;
     }
     qsort(names, (size_t)n, sizeof *names, by_name);
+    spend(c, (size_t)n);
     kl_build_object(c->b);
     for (i = 0; i < n; i++) {
         place member = { p, names[i].s, names[i].n, 0, p->depth + 1 };
         if (!kl_utf8_valid(names[i].s, names[i].n))
             refuse(c, &member, "a name with bytes that are not UTF-8 cannot be sent");
+        count(c, &member, names[i].n);
         kl_build_keyn(c->b, names[i].s, names[i].n);
         lua_pushlstring(L, names[i].s, names[i].n);
         lua_rawget(L, idx);
@@ -193,13 +293,17 @@ static void convert_object(convert *c, int idx, const place *p, lua_Integer n)
     lua_pop(L, 1);
 }
 
-static void convert_table(convert *c, int idx, const place *p)
+/* `list`: it is what a list of ours consists of now. */
+static void convert_table(convert *c, int idx, const place *p, bool list)
 {
     if (p->depth >= KL_VALUE_DEPTH_MAX)
-        refuse(c, p, "nested deeper than %d; does a table contain itself?", KL_VALUE_DEPTH_MAX);
+        refuse_unfit(c, p, KL_FIT_DEEP);
     if (!lua_checkstack(c->L, 12))
         refuse(c, p, "nested too deeply for the Lua stack");
-    lkl_mark mark = lkl__marked(c->L, idx);
+    count(c, p, 0);
+    lkl_mark mark = list ? LKL_ARRAY : lkl__marked(c->L, idx);
+    if (mark == LKL_FOREIGN)
+        refuse(c, p, "a table with a metatable cannot be sent: what it holds and what it looks like are two things; pass a plain table");
     shape s = measure(c, idx, p);
     if (s.strings && s.integers)
         refuse(c, p, "a table with both names and list items; JSON has objects or lists");
@@ -218,10 +322,16 @@ static void convert_table(convert *c, int idx, const place *p)
 static void convert_any(convert *c, int idx, const place *p)
 {
     switch (lua_type(c->L, idx)) {
-    case LUA_TBOOLEAN: kl_build_bool(c->b, lua_toboolean(c->L, idx)); break;
-    case LUA_TNUMBER: convert_number(c, idx, p); break;
+    case LUA_TBOOLEAN:
+        count(c, p, 0);
+        kl_build_bool(c->b, lua_toboolean(c->L, idx));
+        break;
+    case LUA_TNUMBER:
+        count(c, p, 0);
+        convert_number(c, idx, p);
+        break;
     case LUA_TSTRING: convert_string(c, idx, p); break;
-    case LUA_TTABLE: convert_table(c, idx, p); break;
+    case LUA_TTABLE: convert_table(c, idx, p, false); break;
     case LUA_TUSERDATA: convert_userdata(c, idx, p); break;
     default: refuse(c, p, "a %s cannot be sent", luaL_typename(c->L, idx));
     }
@@ -242,8 +352,9 @@ const kl_value *lkl_to_value(lua_State *L, int idx, const char *what)
     const kl_value *v = lkl_view_value(L, idx);
     if (v)
         return kl_value_ref(v);
+    luaL_checkstack(L, 12, "too many arguments");
     lkl_box *box = lkl_box_new(L, &builder_class, 0);
-    convert c = { L, box->ptr = kl_builder_new(), what };
+    convert c = { .L = L, .b = box->ptr = kl_builder_new(), .what = what, .counted = lkl__border(L)->counted, .room = lkl__room() };
     place root = { NULL, NULL, 0, 0, 0 };
     convert_any(&c, idx, &root);
     box->ptr = NULL;
@@ -259,9 +370,20 @@ const kl_value *lkl__to_box(lua_State *L, lkl_box *box, int idx, const char *wha
     return v;
 }
 
+void lkl__check_made(lua_State *L, const kl_value *v, const char *what)
+{
+    convert c = { .L = L, .what = what, .counted = lkl__border(L)->counted, .room = lkl__room() };
+    place root = { NULL, NULL, 0, 0, 0 };
+    if (!c.counted)
+        return;
+    refuse_unfit(&c, &root, kl_value_fit(v, &c.room));
+    spend(&c, LKL_NODES_MAX - c.room.nodes);
+}
+
 const kl_value *lkl__value_at(lua_State *L, int idx, const char *what)
 {
     const kl_value *v = lkl_view_value(L, idx);
+    luaL_checkstack(L, 12, "too many arguments");
     if (v)
         lua_pushnil(L);
     else
@@ -282,6 +404,8 @@ static void push_copy(lua_State *L, const kl_value *v)
         return;
     luaL_checkstack(L, 8, "nested too deeply");
     size_t n = kl_value_len(v);
+    if (lkl__border(L)->counted)
+        lkl_budget_spend(L, n * LKL_NODE_STEPS);
     bool list = kl_value_type(v) == KL_ARRAY;
     lua_createtable(L, list ? (int)n : 0, list ? 0 : (int)n);
     for (size_t i = 0; i < n; i++) {

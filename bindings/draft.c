@@ -34,6 +34,11 @@ static lkl_draft *check_draft(lua_State *L, int idx)
     return d;
 }
 
+bool lkl__is_draft(lua_State *L, int idx)
+{
+    return get_draft(L, idx) != NULL;
+}
+
 bool lkl__draft_same(lua_State *L, int a, int b)
 {
     lkl_draft *x = get_draft(L, a), *y = get_draft(L, b);
@@ -185,6 +190,7 @@ static int draft_tostring(lua_State *L)
     lkl_box *box = lkl_value_box(L);
     const kl_value *v = kl_draft_value(d->node);
     box->ptr = (void *)v;
+    lkl__check_made(L, v, "the draft");
     lkl__push_json(L, v, false);
     lkl_box_close(L, -2);
     return 1;
@@ -254,8 +260,20 @@ static void become_list(lua_State *L, int idx, int key_idx)
         lkl__argerror(L, 2, &err);
     }
     const kl_value *scalar;
-    d->node = child_of(L, parent->node, key, &scalar);
+    kl_draft_node *node = child_of(L, parent->node, key, &scalar);
+    if (!node)
+        refuse(L, idx, key_idx, "what stood here is gone");
+    d->node = node;
     lua_pop(L, 3);
+}
+
+/* Raises when the value would be too deep at the key of the draft at idx: no object is, so that whoever walks one has the stack for it. */
+static void check_depth(lua_State *L, int idx, int key_idx, const kl_value *value)
+{
+    unsigned above = kl_draft_depth(get_draft(L, idx)->node) + 1;
+    kl_room room = { .nodes = SIZE_MAX, .bytes = SIZE_MAX, .depth = above < KL_VALUE_DEPTH_MAX ? KL_VALUE_DEPTH_MAX - above : 0 };
+    if (kl_value_fit(value, &room) != KL_FIT)
+        refuse(L, idx, key_idx, lua_pushfstring(L, "nested deeper than %d", KL_VALUE_DEPTH_MAX));
 }
 
 /* Sets `value` (NULL removes) at the key of the draft at idx. */
@@ -263,6 +281,7 @@ static void set_value(lua_State *L, int idx, int key_idx, const kl_value *value)
 {
     lkl_draft *d = get_draft(L, idx);
     kl_err err = KL_ERR_INIT;
+    check_depth(L, idx, key_idx, value);
     if (lua_type(L, key_idx) == LUA_TSTRING) {
         size_t n;
         const char *key = lua_tolstring(L, key_idx, &n);
@@ -344,6 +363,8 @@ static void make_at(lua_State *L, int idx, int key_idx, bool list)
     set_value(L, idx, key_idx, box->ptr);
     lua_pop(L, 1);
     push_at(L, idx, key_idx);
+    if (!get_draft(L, -1))
+        refuse(L, idx, key_idx, "nothing can be made here");
 }
 
 void lkl__draft_assign(lua_State *L, int chain_idx, int value_idx)
@@ -431,6 +452,7 @@ static int draft_patch(lua_State *L)
     lkl__push_taken(L, patch);
     if (!patch)
         return 1;
+    lkl__check_made(L, patch, "the patch");
     lua_pushboolean(L, lists);
     return 2;
 }
@@ -439,7 +461,7 @@ static int draft_patch(lua_State *L)
 static int is_draft(lua_State *L)
 {
     luaL_checkany(L, 1);
-    lua_pushboolean(L, get_draft(L, 1) != NULL);
+    lua_pushboolean(L, lkl__is_draft(L, 1));
     return 1;
 }
 

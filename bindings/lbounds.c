@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "border.h"
 #include "bounds.h"
 #include "budget.h"
 
@@ -309,6 +310,7 @@ void lkl_install_bounds(lua_State *L)
     lua_getglobal(L, "table");
     lkl__set_table_functions(L, true);
     lua_pop(L, 2);
+    lkl__border(L)->counted = true;
 }
 
 /* core.bounds(): {string, table} of these functions alone, uncounted; any interpreter can compare them with its own. */

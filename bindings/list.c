@@ -202,28 +202,29 @@ static const kl_value *value_of(lua_State *L, int idx)
     return kl_builder_done(b);
 }
 
+bool lkl__list_own(lua_State *L, int idx)
+{
+    if (!lkl__tagged(L, idx, &list_tag, sizeof(list)))
+        return false;
+    luaL_checkstack(L, 4, "a list");
+    if (lua_getiuservalue(L, idx, LIST_OWN) == LUA_TTABLE)
+        return true;
+    lua_pop(L, 1);
+    return false;
+}
+
 const kl_value *lkl__list_value(lua_State *L, int idx)
 {
     if (!lkl__tagged(L, idx, &list_tag, sizeof(list)))
         return NULL;
-    luaL_checkstack(L, 4, "a list");
     idx = lua_absindex(L, idx);
-    if (lua_getiuservalue(L, idx, LIST_OWN) == LUA_TTABLE) {
-        const kl_value *v = lkl_to_value(L, -1, "the list");
-        lua_pop(L, 1);
-        return v;
-    }
-    lua_pop(L, 1);
-    return value_of(L, idx);
+    return lkl__list_own(L, idx) ? NULL : value_of(L, idx);
 }
 
 static int list_tostring(lua_State *L)
 {
     check_list(L, 1);
-    lkl_box *box = lkl_value_box(L);
-    const kl_value *v = lkl__list_value(L, 1);
-    box->ptr = (void *)v;
-    lkl__push_json(L, v, false);
+    lkl__push_json(L, lkl__to_box(L, lkl_value_box(L), 1, "the list"), false);
     return 1;
 }
 

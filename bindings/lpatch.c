@@ -58,16 +58,22 @@ static const kl__schema *schema_of(lua_State *L, int arg, const kl_value *v)
     return k->schema;
 }
 
+/* A view of what was made, which is in the box on top of the stack. */
+static int push_patch(lua_State *L, lkl_box *box, const kl_value *patch)
+{
+    box->ptr = (void *)patch;
+    lkl__check_made(L, patch, "the patch");
+    lkl_push_value(L, patch);
+    return 1;
+}
+
 /* core.merge_patch(from, to) */
 static int merge_patch(lua_State *L)
 {
     lua_settop(L, 2);
     const kl_value *from = lkl__value_at(L, 1, "from"), *to = lkl__value_at(L, 2, "to");
     lkl_box *box = lkl_value_box(L);
-    const kl_value *patch = kl_merge_patch_create(from, to);
-    box->ptr = (void *)patch;
-    lkl_push_value(L, patch);
-    return 1;
+    return push_patch(L, box, kl_merge_patch_create(from, to));
 }
 
 /* core.json_patch(from, to): a JSON patch; the second may be a draft */
@@ -76,10 +82,7 @@ static int json_patch(lua_State *L)
     lua_settop(L, 2);
     const kl_value *from = lkl__value_at(L, 1, "from"), *to = lkl__value_at(L, 2, "to");
     lkl_box *box = lkl_value_box(L);
-    const kl_value *patch = kl_json_patch_create(from, to);
-    box->ptr = (void *)patch;
-    lkl_push_value(L, patch);
-    return 1;
+    return push_patch(L, box, kl_json_patch_create(from, to));
 }
 
 /* core.strategic_patch(from, to [, original [, overwrite]]) */
@@ -95,9 +98,7 @@ static int strategic_patch(lua_State *L)
     kl_status st = three ? kl__smp_three_way(s, original, to, from, overwrite, &patch, &err) : kl__smp_diff(s, from, to, &patch, &err);
     if (st)
         return lkl_raise(L, &err, "patch", NULL, NULL);
-    box->ptr = (void *)patch;
-    lkl_push_value(L, patch);
-    return 1;
+    return push_patch(L, box, patch);
 }
 
 /* --- names ---------------------------------------------------------------------------------------------------------------------- */

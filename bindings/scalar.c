@@ -181,7 +181,7 @@ lkl_mark lkl__marked(lua_State *L, int idx)
         return LKL_PLAIN;
     lua_rawgetp(L, LUA_REGISTRYINDEX, &array_mt);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &object_mt);
-    lkl_mark mark = lua_rawequal(L, -3, -2) ? LKL_ARRAY : lua_rawequal(L, -3, -1) ? LKL_OBJECT : LKL_PLAIN;
+    lkl_mark mark = lua_rawequal(L, -3, -2) ? LKL_ARRAY : lua_rawequal(L, -3, -1) ? LKL_OBJECT : LKL_FOREIGN;
     lua_pop(L, 3);
     return mark;
 }
@@ -193,11 +193,8 @@ static int mark_as(lua_State *L, lkl_mark mark)
     else {
         luaL_checktype(L, 1, LUA_TTABLE);
         lua_settop(L, 1);
-        if (lua_getmetatable(L, 1)) {
-            lua_pop(L, 1);
-            if (lkl__marked(L, 1) == LKL_PLAIN)
-                return luaL_argerror(L, 1, "this table has a metatable of its own; pass a plain table");
-        }
+        if (lkl__marked(L, 1) == LKL_FOREIGN)
+            return luaL_argerror(L, 1, "this table has a metatable of its own; pass a plain table");
     }
     lkl__mark(L, -1, mark);
     return 1;

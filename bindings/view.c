@@ -361,20 +361,24 @@ static int view_tostring(lua_State *L)
     return 1;
 }
 
-/* A new reference of what a view or a draft is now, or NULL. */
+/* What a view or a draft is now, or NULL; a box that keeps it is pushed for a draft. */
 static const kl_value *value_of(lua_State *L, int idx)
 {
     const kl_value *v = lkl_view_value(L, idx);
-    return v ? kl_value_ref(v) : lkl__draft_value(L, idx);
+    if (v || !lkl__is_draft(L, idx))
+        return v;
+    lkl_box *box = lkl_value_box(L);
+    v = box->ptr = (void *)lkl__draft_value(L, idx);
+    lkl__check_made(L, v, "the draft");
+    return v;
 }
 
 /* A view or a draft against another: by value. Lua asks only when both are userdata. */
 int lkl__eq(lua_State *L)
 {
+    lua_settop(L, 2);
     const kl_value *a = value_of(L, 1), *b = value_of(L, 2);
     lua_pushboolean(L, a && b && kl_value_equal(a, b));
-    kl_value_unref(a);
-    kl_value_unref(b);
     return 1;
 }
 

@@ -218,6 +218,11 @@ kl_draft_node *kl_draft_item(kl_draft_node *n, size_t i, const kl_value **scalar
     return entry_read(n, &n->entries[i], scalar);
 }
 
+unsigned kl_draft_depth(const kl_draft_node *n)
+{
+    return n->depth;
+}
+
 kl_type kl_draft_type(const kl_draft_node *n)
 {
     return n->type;

@@ -18,6 +18,7 @@ kl_draft_node *kl_draft_root(kl_draft *d);
  * set (borrowed until the next write to this node); absent gives NULL and NULL. */
 kl_draft_node *kl_draft_get(kl_draft_node *n, const char *key, size_t keylen, const kl_value **scalar);
 kl_draft_node *kl_draft_item(kl_draft_node *n, size_t i, const kl_value **scalar);      /* array, from 0 */
+unsigned kl_draft_depth(const kl_draft_node *n);                 /* containers above it; 0: the root */
 kl_type kl_draft_type(const kl_draft_node *n);                    /* KL_ARRAY or KL_OBJECT */
 size_t kl_draft_len(const kl_draft_node *n);
 const char *kl_draft_key(kl_draft_node *n, size_t i, size_t *len);   /* i-th key in order; NULL outside */

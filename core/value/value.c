@@ -304,6 +304,37 @@ size_t kl_value_bytes(const kl_value *v)
     return sum;
 }
 
+/* Recursion follows the value, room->depth at most. */
+kl_fit kl_value_fit(const kl_value *v, kl_room *room)
+{
+    kl__h h = kl__handle(v);
+    const kl__node *n = v && kl__is_node(h) ? kl__at(h) : NULL;
+    kl_type type = kl_value_type(v);
+    if (!room->nodes)
+        return KL_FIT_MANY;
+    room->nodes--;
+    if (type == KL_STRING) {
+        size_t bytes = kl_value_len(v);
+        if (bytes > room->bytes)
+            return KL_FIT_LONG;
+        room->bytes -= bytes;
+    }
+    if (type != KL_ARRAY && type != KL_OBJECT)
+        return KL_FIT;
+    if (!room->depth)
+        return KL_FIT_DEEP;
+    kl_fit fit = KL_FIT;
+    room->depth--;
+    for (size_t i = 0, count = n ? kl__count(n) : 0; !fit && i < count; i++) {
+        if (type == KL_OBJECT)
+            fit = kl_value_fit(kl__key(v, i), room);
+        if (!fit)
+            fit = kl_value_fit(type == KL_OBJECT ? kl__val(v, i) : kl__item(v, i), room);
+    }
+    room->depth++;
+    return fit;
+}
+
 /* --- making ------------------------------------------------------------------------------------------------------------- */
 
 const kl_value *kl_value_null(void)

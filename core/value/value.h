@@ -45,6 +45,13 @@ int64_t kl_value_int_at(const kl_value *v, int64_t dflt, ...) __attribute__((sen
 bool kl_value_equal(const kl_value *a, const kl_value *b);
 size_t kl_value_bytes(const kl_value *v);                       /* memory the whole tree takes (shared parts counted once per occurrence) */
 
+/* What is left of some bounds for a value that is walked, shared parts each time: parts (of objects, members count their name and their
+ * value), bytes of text, levels of containers. */
+typedef struct kl_room { size_t nodes, bytes; unsigned depth; } kl_room;
+typedef enum kl_fit { KL_FIT, KL_FIT_MANY, KL_FIT_LONG, KL_FIT_DEEP } kl_fit;
+/* Whether v is within them: then nodes and bytes are taken off. Looks at no more than that many parts. */
+kl_fit kl_value_fit(const kl_value *v, kl_room *room);
+
 /* What all values of the process take, shared parts once: nodes, and bytes with the table that finds them. Lets go first of what
  * dead giants still hold. */
 void kl_value_memory(size_t *nodes, size_t *bytes);

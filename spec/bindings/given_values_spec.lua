@@ -1,0 +1,208 @@
+-- given_values_spec.lua - what a script hands to C, and C reads within bounds: depth, parts (shared ones each time), text, plain tables alone.
+
+local kube = require "kubelua"
+local process = require "support.process"
+
+local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
+
+--- What pcall says of each attempt, made at the top level of a script: {name = {ok, message}}.
+local function loading(attempts)
+  local path = process.tmpname()
+  process.write(path, ([[
+local kube = require "kubelua"
+local out = {}
+local function try(name, fn, ...)
+  local ok, e = pcall(fn, ...)
+  out[#out + 1] = ("%%s=%%s=%%s"):format(name, ok, tostring(e):sub(1, 300))
+end
+local shared = { 1 }
+for _ = 1, 11 do
+  local t = {}
+  for k = 1, 10 do t[k] = shared end
+  shared = t
+end
+%s
+error(table.concat(out, "\n"), 0)
+]]):format(attempts))
+  local said, code = process.run(("%s check %s"):format(process.quote(KUBELUA), process.quote(path)))
+  assert.equal(1, code, said)
+  local results = {}
+  for name, ok, message in said:gmatch "([%w_]+)=(%a+)=([^\n]*)" do results[name] = { ok = ok == "true", message = message } end
+  return results
+end
+
+local function each_refused(results, names, part)
+  for name in names:gmatch "%S+" do
+    local r = results[name]
+    assert.is_table(r, name)
+    assert.is_false(r.ok, name)
+    if not r.message:find(part, 1, true) then error(("%s: %q is not in %q"):format(name, part, r.message), 2) end
+  end
+end
+
+describe("a table that stands for 10^12 parts", function()
+  local results
+  lazy_setup(function()
+    results = loading [[
+      try("encode", kube.encode, shared)
+      try("id", kube.id, shared)
+      try("to_yaml", kube.to_yaml, shared)
+      try("copy", kube.copy, { a = shared })
+      try("merge", kube.merge_patch, { a = 1 }, { a = shared })
+      try("selector", kube.selector, { matchLabels = shared })
+      try("params", kube.controller, { name = "x", resource = "v1/Pod", reconcile = function() end, params = { v = shared } })
+      try("webhook", kube.webhook, { name = "x", resource = "v1/Pod", validate = function() end, object_selector = { matchLabels = shared } })
+      try("doubled", function()
+        local v = kube.merge_patch({}, { a = { 1, 2, 3 } })
+        for _ = 1, 40 do v = kube.merge_patch({}, { a = v, b = v }) end
+      end)
+      try("made", function()
+        local v = kube.merge_patch({}, { a = { 1, 2, 3 } })
+        for _ = 1, 40 do v = kube.merge_patch({ [tostring(_)] = v }, { a = v, b = v }) end
+      end)
+    ]]
+  end)
+
+  it("is refused wherever a script hands it over while it loads", function()
+    each_refused(results, "encode id to_yaml copy merge selector params webhook", "more than 1000000 parts in one value")
+  end)
+
+  it("is refused when it grew out of what C made", function()
+    each_refused(results, "doubled made", "more than 1000000 parts in one value")
+  end)
+end)
+
+describe("what a script hands over", function()
+  local results
+  lazy_setup(function()
+    results = loading [[
+      local cycle = {}
+      cycle.t = cycle
+      try("cycle", kube.encode, cycle)
+      try("deep", function()
+        local v = kube.merge_patch({}, { a = 1 })
+        for _ = 1, 5000 do v = kube.merge_patch({}, { a = v }) end
+      end)
+      local long, text = {}, ("x"):rep(1 << 20)
+      for i = 1, 200 do long[i] = text end
+      try("long", kube.encode, long)
+      try("index", kube.encode, { a = setmetatable({}, { __index = function() return 1 end }) })
+      try("empty", kube.encode, { a = { setmetatable({}, {}) } })
+      try("weak", kube.id, setmetatable({ {} }, { __mode = "v" }))
+      try("key", kube.encode, { [setmetatable({}, { __tostring = function() error "asked" end })] = 1 })
+      try("marked", kube.encode, { a = kube.array {}, o = kube.object {}, c = kube.copy(kube.merge_patch({}, { l = {} })) })
+    ]]
+  end)
+
+  it("has a depth", function()
+    each_refused(results, "cycle deep", "nested deeper than 512")
+  end)
+
+  it("has a size", function()
+    each_refused(results, "long", "the value[65]: more than 64 MiB of text in one value")
+  end)
+
+  it("is plain tables, or values of ours", function()
+    each_refused(results, "index", "the value.a: a table with a metatable cannot be sent")
+    each_refused(results, "empty", "the value.a[1]: a table with a metatable")
+    each_refused(results, "weak", "the value: a table with a metatable")
+    each_refused(results, "key", "the value: the key table is neither a name nor a place in a list")
+    assert.is_true(results.marked.ok, results.marked.message)
+  end)
+end)
+
+local SCRIPT = [[
+local kube = require "kubelua"
+local shared = { 1 }
+for _ = 1, 11 do
+  local t = {}
+  for k = 1, 10 do t[k] = shared end
+  shared = t
+end
+local edits = {
+  deep = function(d)
+    local p = d.data
+    for _ = 1, 100000 do
+      p.a = {}
+      p = p.a
+    end
+  end,
+  chain = function(d)
+    local p = d.metadata.annotations
+    for _ = 1, 100000 do
+      p.a.b = {}
+      p = p.a.b
+    end
+  end,
+  whole = function(d) for _ = 1, 100000 do d.data = { a = d.data } end end,
+  shared = function(d) d.data = shared end,
+  doubled = function(d)
+    d.data = { a = "x" }
+    for _ = 1, 60 do d.data = { a = d.data, b = d.data } end
+  end,
+  summed = function(d)
+    local wide = {}
+    for i = 1, 100000 do wide[i] = i end
+    for i = 1, 40 do d[tostring(i)] = wide end
+    return tostring(d)
+  end,
+  gone = function(d)
+    d.data = { l = {} }
+    local l = d.data.l
+    d.data = nil
+    l[1] = "x"
+  end,
+}
+return {
+  kube.controller { name = "edits", resource = "v1/ConfigMap", reads = { "v1/Secret" }, reconcile = function(o, ctx)
+    local name = o.metadata.name
+    if edits[name] then ctx:patch(o, edits[name]) end
+    if name == "log" then ctx.log:info("x", { v = shared }) end
+    if name == "memo" then ctx.memo.x = shared end
+    if name == "apply" then ctx:apply { apiVersion = "v1", kind = "Secret", metadata = { name = "x" }, data = shared } end
+    if name == "list" then
+      local list = ctx:list "v1/Secret"
+      list[1] = list
+      return tostring(list)
+    end
+    if name == "keep" then ctx:patch(o, function(d) d.data.kept = "yes" end) end
+  end },
+  kube.controller { name = "indexed", resource = "v1/ServiceAccount", indexes = {
+    text = function(o) if o.metadata.name == "stuck" then return kube.encode(shared) end return "x" end,
+  }, reconcile = function() end },
+}
+]]
+
+describe("a run that hands over too much", function()
+  local t
+  lazy_setup(function() t = kube.testing.start { source = SCRIPT } end)
+  lazy_teardown(function() if t then t:stop() end end)
+
+  local function last(name)
+    t:create { kind = "v1/ConfigMap", name = name, data = { x = "y" }, annotations = { k = "v" } }
+    local runs = t:runs("default/" .. name, { controller = "edits" })
+    return runs[#runs]
+  end
+
+  for name, part in pairs {
+    deep = "nested deeper than 512", chain = "nested deeper than 512", whole = "nested deeper than 512", shared = "more than 1000000 parts",
+    doubled = "more than 1000000 parts", summed = "more than 1000000 parts", memo = "more than 1000000 parts",
+    apply = "more than 1000000 parts", list = "nested deeper than 512",
+  } do
+    it("fails alone: " .. name, function()
+      local run = last(name)
+      assert.equal("error", run.result, name)
+      assert.truthy(run.message:find(part, 1, true), run.message)
+    end)
+  end
+
+  it("logs what it can", function() assert.equal("done", last("log").result) end)
+
+  it("writes into what is no part of the draft any more without harm", function() assert.is_string(last("gone").result) end)
+
+  it("ends an index function, and no other controller", function()
+    t:create { kind = "v1/ServiceAccount", name = "stuck" }
+    last "keep"
+    assert.equal("yes", t:get("v1/ConfigMap", "keep").data.kept)
+  end)
+end)

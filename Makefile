@@ -96,7 +96,7 @@ ORACLE := $(B)/oracle
 FUZZERS := $(patsubst spec/fuzz/%.c,$(B)/fuzzers/%,$(FUZZ_C))
 OBJS   := $(call obj,$(CORE_C) $(BIND_C) $(MAIN_C) $(TEST_C) $(PROG_C) $(FUZZ_C) $(ORACLE_C))
 
-.PHONY: all check test asan tsan spec specs versions demo fixtures oracle generate bench bench-docs bench-sync lint fuzz leak assets deps install module install-module deb clean help
+.PHONY: all check test soak asan tsan spec specs versions demo fixtures oracle generate bench bench-docs bench-sync lint fuzz leak assets deps install module install-module deb clean help
 .DELETE_ON_ERROR:
 .SECONDARY: $(OBJS)
 
@@ -178,16 +178,19 @@ versions: assets ## the oldest and newest kube-apiserver that README promises, f
 	@for v in oldest newest; do sh spec/realserver/build.sh build/assets/$$v $$v || echo "kubelua: no $$v API server here: its specs are skipped" >&2; done
 	@sh spec/realserver/build.sh build/assets/helm helm || echo "kubelua: no helm here: the chart's specs are skipped" >&2
 
-check: specs ## the fast part of the specs: no real API server
+check: specs ## the fast part of the specs, below a minute: no real API server
 	@$(RUN) --fast $(F)
 
-test: specs assets ## every spec, the real API server included (F="spec/a_spec.lua ..." for some)
+test: specs assets ## every spec, minutes: the real API server included (F="spec/a_spec.lua ..." for some, JOBS=4 side by side)
 	@$(RUN) $(F)
 
-asan: ## every spec under AddressSanitizer, LeakSanitizer and UBSan
+soak: specs assets ## the long form of the specs that have one: 200 freezes, 1,000 reloads, 10,000 objects behind faults
+	@$(RUN) --long $(F)
+
+asan: ## the specs under AddressSanitizer, LeakSanitizer and UBSan, but those that say why not
 	@$(MAKE) --no-print-directory VARIANT=asan test
 
-tsan: ## every spec under ThreadSanitizer
+tsan: ## the specs under ThreadSanitizer, but those that say why not
 	@$(MAKE) --no-print-directory VARIANT=tsan test
 
 spec: specs ## some specs, whole output: make spec F=spec/layers_spec.lua

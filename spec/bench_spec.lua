@@ -1,3 +1,5 @@
+-- not in check, asan, tsan: it compiles bench/ and reads reports
+
 local process = require "support.process"
 
 -- The output of Python code in bench/, without its last newline.

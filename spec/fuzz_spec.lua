@@ -1,3 +1,5 @@
+-- not in tsan: the parsers run in one thread
+
 local process = require "support.process"
 
 -- `make fuzz` searches; this holds what was found. Each target of spec/fuzz runs over its seeds and some mutations of them.

@@ -1,3 +1,5 @@
+-- not in check, asan, tsan: it builds packages, and what they carry runs in every other spec
+
 local process = require "support.process"
 
 local variant = os.getenv "KL_VARIANT" or "release"

@@ -1,3 +1,5 @@
+-- not in asan, tsan: it reads source files
+
 local layers = require "support.layers"
 local lint = require "support.lint"
 

@@ -1,3 +1,5 @@
+-- not in check: valgrind takes its time
+
 local process = require "support.process"
 local servers = require "support.servers"
 

@@ -1,3 +1,5 @@
+-- not in asan, tsan: what runs specs is never the thing under test
+
 local process = require "support.process"
 local wait = require "support.wait"
 

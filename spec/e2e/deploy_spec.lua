@@ -1,5 +1,6 @@
 --- deploy_spec.lua - what deploy/ holds is accepted by a real API server, its rights are enough for the policy, and the image has what the
 -- program needs.
+-- not in asan, tsan: the manifests are the subject
 
 local controller = require "support.controller"
 local kube = require "kubelua"

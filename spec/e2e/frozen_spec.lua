@@ -8,14 +8,14 @@
 local controller = require "support.controller"
 local process = require "support.process"
 local servers = require "support.servers"
+local sizes = require "support.sizes"
 local wait = require "support.wait"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 
 -- Pairs of replicas, each with a lease of its own, frozen side by side: a round takes as long as a lease.
-local PAIRS = (os.getenv "KL_VARIANT" or "release") == "release" and 10 or 4
--- The check has 200 of them; under a sanitizer processes are too slow for so many.
-local FREEZES = tonumber(os.getenv "KL_FREEZES") or (os.getenv "KL_VARIANT" or "release") == "release" and 200 or 16
+local PAIRS = sizes.of { short = 3, long = 10, sanitized = 4 }
+local FREEZES = sizes.of { short = 6, long = 200, sanitized = 16 }
 
 local SCRIPT = [[
 local kube = require "kubelua"

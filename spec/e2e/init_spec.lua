@@ -1,4 +1,5 @@
 --- init_spec.lua - `kubelua init`: what it writes passes check and test at once, and a server takes its manifests.
+-- not in asan, tsan: what is written is the subject
 
 local process = require "support.process"
 local servers = require "support.servers"

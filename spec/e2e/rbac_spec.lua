@@ -1,4 +1,5 @@
 --- rbac_spec.lua - `kubelua rbac`: with exactly the role that it prints a controller runs, and without any one rule it does not.
+-- not in asan, tsan: the printed rules are the subject
 
 local kube = require "kubelua"
 local process = require "support.process"

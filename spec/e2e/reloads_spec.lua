@@ -1,15 +1,17 @@
---- reloads_spec.lua - new logic a thousand times, while 10,000 objects change (spec/programs/reloads.c): nothing is listed twice, lost, run twice at once
--- or left behind; and each kind of mistake leaves the old logic at work and says why.
+--- reloads_spec.lua - new logic again and again, while objects change (spec/programs/reloads.c): nothing is listed twice, lost, run
+-- twice at once or left behind; and each kind of mistake leaves the old logic at work and says why.
 
 local controller = require "support.controller"
 local process = require "support.process"
 local servers = require "support.servers"
+local sizes = require "support.sizes"
 local wait = require "support.wait"
 
 local BUILD = os.getenv "KL_BUILD" or "build"
 -- The sanitizers count by themselves what is not freed, and malloc's own count is not to be had there.
 local PLAIN = (os.getenv "KL_VARIANT" or "release") == "release"
-local OBJECTS, RELOADS = PLAIN and 10000 or 1000, PLAIN and 1000 or 100
+local OBJECTS = sizes.of { short = 500, long = 10000, sanitized = 1000 }
+local RELOADS = sizes.of { short = 60, long = 1000, sanitized = 100 }
 -- What malloc and its threads keep comes in steps. A generation that is not freed is 100,000 bytes and more.
 local NOISE = 131072
 

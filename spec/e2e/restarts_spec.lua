@@ -3,14 +3,15 @@
 local controller = require "support.controller"
 local process = require "support.process"
 local servers = require "support.servers"
+local sizes = require "support.sizes"
 local wait = require "support.wait"
 
 local RESTARTS = (os.getenv "KL_BUILD" or "build") .. "/spec/restarts"
 -- The sanitizers count by themselves what is not freed, and malloc's own count is not to be had there.
 local PLAIN = (os.getenv "KL_VARIANT" or "release") == "release"
-local ROUNDS = PLAIN and 60 or 4
--- Of a leak of 64 bytes per controller and round, 20 rounds leave 64,000; what malloc and its threads keep comes in steps of some thousand. The leak
--- checker of the sanitized runs sees a single byte.
+local ROUNDS = sizes.of { short = 36, long = 60, sanitized = 4 }
+-- Of a leak of 64 bytes per controller and round, 12 rounds leave 38,400; what malloc and its threads keep comes in steps of some thousand.
+-- The leak checker of the sanitized runs sees a single byte.
 local NOISE = 32768
 
 local function least(rounds, from, to)

@@ -1,12 +1,13 @@
 local controller = require "support.controller"
 local process = require "support.process"
 local servers = require "support.servers"
+local sizes = require "support.sizes"
 local wait = require "support.wait"
 
 local KUBELUA = os.getenv "KUBELUA" or "build/kubelua"
 
 local LEASE = "coordination.k8s.io/v1/Lease"
-local ROUNDS = (os.getenv "KL_VARIANT" or "release") == "release" and 12 or 3
+local ROUNDS = sizes.of { short = 2, long = 12, sanitized = 3 }
 
 -- data.by says who answered which question, "r1=one;r2=two;". A write holds the version that it read: when it meets another's answer it
 -- looks again, so that one question has two answers only if two replicas work on one key at the same time.

@@ -6,10 +6,11 @@ local controller = require "support.controller"
 local process = require "support.process"
 local promtext = require "support.promtext"
 local servers = require "support.servers"
+local sizes = require "support.sizes"
 local wait = require "support.wait"
 
-local SANITIZED = (os.getenv "KL_VARIANT" or "release") ~= "release"
-local OBJECTS, FAULTS = SANITIZED and 1000 or 10000, SANITIZED and 20 or 100
+local OBJECTS = sizes.of { short = 1000, long = 10000, sanitized = 1000 }
+local FAULTS = sizes.of { short = 20, long = 100, sanitized = 20 }
 local ROUND = 100            -- questions that are asked between two looks at the faults
 local MINUTES = 60           -- seconds
 

@@ -1,6 +1,7 @@
 --- run.lua - runs every C test program and every busted spec, and ends with one line: `N passed, N failed, N skipped`.
 --
---   lua5.4 spec/support/run.lua --build build --variant release [--fast] [--verbose] [--jobs N] [FILE...]
+--   lua5.4 spec/support/run.lua --build build --variant release [--fast] [--long] [--verbose] [--jobs N]
+--     [FILE...]
 --
 -- Each file is a process of its own: a crash, a leak or a race is a failure of that file and hides no other.
 -- Both kinds speak TAP. A sanitizer's report in any process that the specs started is a failure, too, and so is a report of
@@ -9,7 +10,11 @@
 -- Files run side by side, as many as there are cores (--jobs N), the longest of the last run first. Each has a directory, reports
 -- and ports of its own. A file that asks for the real API server has one to itself while it runs. A file with a line
 --   alone: WHY
--- among its comments runs at the end, with no other beside it.
+-- among its comments runs at the end, with no other beside it. A file with a line
+--   not in check, asan, tsan: WHY
+-- is left out of these (or of one or two of them), unless it is named.
+--
+-- --fast, which `make check` is, leaves out spec/e2e; --long runs the files that have a long form (support/sizes.lua), in that form.
 
 package.path = "spec/?.lua;" .. package.path
 local lfs = require "lfs"
@@ -18,7 +23,7 @@ local servers = require "support.servers"
 local wait = require "support.wait"
 
 local options = { files = {} }
-local flags = { ["--fast"] = "fast", ["--verbose"] = "verbose" }
+local flags = { ["--fast"] = "fast", ["--long"] = "long", ["--verbose"] = "verbose" }
 local values = { ["--build"] = "build", ["--variant"] = "variant", ["--jobs"] = "jobs" }
 do
   local i = 1
@@ -47,7 +52,8 @@ end
 
 -- A file may take this long, in seconds; it is a bound for hangs and not an expectation.
 local FILE_LIMIT = { release = 600, asan = 900, tsan = 1200 }
-local limit = FILE_LIMIT[variant] or 600
+local LONG_LIMIT = 3600
+local limit = options.long and LONG_LIMIT or FILE_LIMIT[variant] or 600
 
 -- ---------------------------------------------------------------- what to run
 
@@ -60,10 +66,18 @@ end
 
 local function all_files()
   local list = find "find spec -name '*_test.c' 2>/dev/null"
-  for _, path in ipairs(find "find spec -name '*_spec.lua' 2>/dev/null") do
-    if not (options.fast and path:find "^spec/e2e/") then list[#list + 1] = path end
-  end
+  for _, path in ipairs(find "find spec -name '*_spec.lua' 2>/dev/null") do list[#list + 1] = path end
   return list
+end
+
+-- Whether a file that nobody named belongs to this run.
+local function belongs(path, text)
+  if options.fast and path:find "^spec/e2e/" then return false end
+  if options.long and not text:find('require "support.sizes"', 1, true) then return false end
+  for names in text:gmatch "\n[-/* ]+not in ([%a, ]+): %S" do
+    if names:find(variant, 1, true) or (options.fast and names:find("check", 1, true)) then return false end
+  end
+  return true
 end
 
 -- What a run of this build, or else of the release build, took: seconds by file.
@@ -103,20 +117,22 @@ end
 
 local seconds = read_seconds()
 
-local function describe(path)
-  local text = process.read(path) or ""
+local function describe(path, text)
   return {
     path = path,
     seconds = seconds[path] or guess(path, text),
-    alone = ("\n" .. text):find "\n[-/* ]+alone: %S" ~= nil,
+    alone = text:find "\n[-/* ]+alone: %S" ~= nil,
     real = path:find "%.lua$" ~= nil and needs_real(text),
   }
 end
 
 --- The files that are to run: those that may have company first, the longest first.
 local function plan()
-  local queue = {}
-  for _, path in ipairs(#options.files > 0 and options.files or all_files()) do queue[#queue + 1] = describe(path) end
+  local queue, named = {}, #options.files > 0
+  for _, path in ipairs(named and options.files or all_files()) do
+    local text = "\n" .. (process.read(path) or "")
+    if named or belongs(path, text) then queue[#queue + 1] = describe(path, text) end
+  end
   table.sort(queue, function(a, b)
     if a.alone ~= b.alone then return b.alone end
     if a.seconds ~= b.seconds then return a.seconds > b.seconds end
@@ -138,6 +154,7 @@ local env = {
   KL_BUILD = build,
   KL_VARIANT = variant,
   KL_FAST = options.fast and "1" or "",
+  KL_LONG = options.long and "1" or "",
   KUBELUA = cwd .. "/" .. build .. "/kubelua",
   LUA_PATH_5_4 = "lua/?.lua;lua/?/init.lua;?.lua;spec/?.lua;;",
   LUA_CPATH_5_4 = build .. "/lua/?.so;;",
@@ -201,7 +218,7 @@ end
 -- ---------------------------------------------------------------- reading the result
 
 local total = { passed = 0, failed = 0, skipped = 0 }
-local failures, skips, spent = {}, {}, {}
+local failures, skips, spent, total_processor = {}, {}, {}, 0
 
 local function read_tap(text)
   local n = { passed = 0, failed = 0, skipped = 0, planned = false }
@@ -281,6 +298,7 @@ local function finish(job)
   end
   if options.verbose then print(out) end
   io.stdout:flush()
+  total_processor = total_processor + processor
   spent[#spent + 1] = { path = path, took = took, processor = processor }
   seconds[path] = took
 end
@@ -390,6 +408,8 @@ if #skips > 0 then
   for _, why in ipairs(skips) do print("  " .. why) end
 end
 if count == 0 then print "no specs found" end
-if count > 1 then print(("\n%d files in %.0f s, %d side by side"):format(count, wait.now() - began, jobs)) end
+if count > 1 then
+  print(("\n%d files in %.0f s, %d side by side; %.0f s of the processor"):format(count, wait.now() - began, jobs, total_processor))
+end
 print(("%d passed, %d failed%s"):format(total.passed, total.failed, total.skipped > 0 and (", %d skipped"):format(total.skipped) or ""))
 os.exit(total.failed == 0 and count > 0, true)

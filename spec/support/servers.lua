@@ -145,7 +145,6 @@ function M.embedded(opts)
   self.kubeconfig = process.tmpname ".kubeconfig"
   local listen = "127.0.0.1:" .. free_port()
   function self.boot()
-    os.remove(self.kubeconfig)
     local words = { KUBELUA, "apiserver", "--listen", listen, "--write-kubeconfig", self.kubeconfig, name = "kubelua apiserver" }
     for _, dir in ipairs(opts.crds or {}) do words[#words + 1] = "--crds"; words[#words + 1] = dir end
     for _, path in ipairs(opts.load or {}) do words[#words + 1] = "--load"; words[#words + 1] = path end
@@ -154,7 +153,8 @@ function M.embedded(opts)
     self.children = { self.api }
     local ok, why = pcall(wait.until_true, 20, "the embedded API server is ready", function()
       if not self.api:alive() then return true end
-      self.url = self.url or (process.read(self.kubeconfig) or ""):match "server:%s*\"?([^%s\"]+)"
+      -- It answers before it has written the kubeconfig, and says that it serves when it has.
+      self.url = ("\n" .. self.api:log()):match "\nserving (%S+)\n"
       return self.url and http_ok(self, "/readyz")
     end)
     if not ok or not self.api:alive() then

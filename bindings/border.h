@@ -165,19 +165,26 @@ int lkl__error(lua_State *L, const char *fmt, ...);
 bool lkl__quantity_text(lua_State *L, int idx);
 bool lkl__time_text(lua_State *L, int idx);
 
-/* --- the parts of kubelua.core: each adds its functions to the table on top of the stack --------------------------------- */
+/* --- kubelua.core ------------------------------------------------------------------------------------------------------------ */
+void lkl__push_script_core(lua_State *L);                   /* the table of it that scripts' states have (core.c) */
+bool lkl__push_embedded(lua_State *L, const char *name);    /* the compiled chunk of a module of the library; false, nothing pushed: there is none */
+
+/* The parts: each adds its functions to the table on top of the stack. */
 void lkl__open_scalars(lua_State *L);
 void lkl__open_values(lua_State *L);
 void lkl__open_codec(lua_State *L);
+void lkl__open_base64(lua_State *L);
 void lkl__open_convert(lua_State *L);
 void lkl__open_draft(lua_State *L);
 void lkl__open_nil(lua_State *L);
 void lkl__open_error(lua_State *L);
 void lkl__open_quantity(lua_State *L);
 void lkl__open_time(lua_State *L);
+void lkl__open_clock(lua_State *L);
 void lkl__open_selector(lua_State *L);
 void lkl__open_patch(lua_State *L);
 void lkl__open_op(lua_State *L);
+/* The parts that scripts' states do not have. */
 void lkl__open_client(lua_State *L);
 void lkl__open_informer(lua_State *L);
 void lkl__open_host(lua_State *L);

@@ -207,11 +207,17 @@ static int base64_decode(lua_State *L)
     return 1;
 }
 
+void lkl__open_base64(lua_State *L)
+{
+    static const luaL_Reg functions[] = { { "base64_encode", base64_encode }, { "base64_decode", base64_decode }, { NULL, NULL } };
+    luaL_setfuncs(L, functions, 0);
+}
+
 void lkl__open_cert(lua_State *L)
 {
     static const luaL_Reg functions[] = {
         { "x509_request", x509_request }, { "x509_facts", x509_facts }, { "x509_pair", x509_pair }, { "pair_read", pair_read },
-        { "pair_write", pair_write }, { "pair_path", pair_path }, { "ip", ip }, { "base64_encode", base64_encode }, { "base64_decode", base64_decode }, { NULL, NULL },
+        { "pair_write", pair_write }, { "pair_path", pair_path }, { "ip", ip }, { NULL, NULL },
     };
     luaL_setfuncs(L, functions, 0);
 }

@@ -87,12 +87,12 @@ static int ctx_index(lua_State *L)
         lua_call(L, 1, 1);          /* raises */
         return 1;
     }
-    if (t != LUA_TNUMBER)
-        return 1;
     lkl_state *s = lkl_state_of(L);
     kl_run *r = s->run;
     if (!r || s->serial != c->serial)
         return lkl__error(L, "ctx.%s: the reconcile of this ctx is over; a ctx is good until its reconcile returns, do not keep it", lua_tostring(L, 2));
+    if (t != LUA_TNUMBER)
+        return 1;
     switch (lua_tointeger(L, 3)) {
     case FIELD_KEY: lua_pushstring(L, kl_run_key(r)); break;
     case FIELD_NAMESPACE: lua_pushstring(L, kl_run_namespace(r)); break;

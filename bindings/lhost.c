@@ -1,5 +1,5 @@
-/* lhost.c - what the library's own Lua files ask of the machine: the time, a rest, the names of files. Scripts in our own states
- * reach none of it. */
+/* lhost.c - what the library's own Lua files ask of the machine: the time, a rest, the names of files. Scripts'
+ * states have the clocks of it, nothing else. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -161,8 +161,14 @@ static int tree(lua_State *L)
     return 1;
 }
 
+void lkl__open_clock(lua_State *L)
+{
+    static const luaL_Reg functions[] = { { "monotonic", monotonic }, { "wall", wall }, { NULL, NULL } };
+    luaL_setfuncs(L, functions, 0);
+}
+
 void lkl__open_host(lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "tree", tree }, { "monotonic", monotonic }, { "wall", wall }, { "rest", rest }, { "files", files }, { NULL, NULL } };
+    static const luaL_Reg functions[] = { { "tree", tree }, { "rest", rest }, { "files", files }, { NULL, NULL } };
     luaL_setfuncs(L, functions, 0);
 }

@@ -4,7 +4,10 @@
  * the yield must pass through every resume above it: a yield to the runtime carries a mark, and resume hands it on instead of
  * returning it, and resumes its coroutine again when it is resumed itself.
  *
- *   worker --resume--> key --resume--> script's coroutine --call--> yield(mark) --> key yields(mark) --> worker */
+ *   worker --resume--> key --resume--> script's coroutine --call--> yield(mark) --> key yields(mark) --> worker
+ *
+ * Meanwhile other keys of the state run. The coroutines of a run that waits are tagged, and nobody but the runtime resumes or closes them: to
+ * whoever finds one in a variable they are `normal`, as one is that resumed another. */
 #include <string.h>
 #include "state.h"
 
@@ -30,6 +33,12 @@ static lua_State *coroutine(lua_State *L, int idx)
     return co;
 }
 
+/* Only the runtime resumes it. */
+static bool is_runtimes(lua_State *co)
+{
+    return lkl__has_tag(co, LKL_TAG_KEY) || lkl__has_tag(co, LKL_TAG_WAITS);
+}
+
 static const char *status_of(lua_State *L, lua_State *co)
 {
     lua_Debug ar;
@@ -37,7 +46,7 @@ static const char *status_of(lua_State *L, lua_State *co)
         return "running";
     switch (lua_status(co)) {
     case LUA_YIELD:
-        return "suspended";
+        return is_runtimes(co) ? "normal" : "suspended";
     case LUA_OK:
         if (lua_getstack(co, 0, &ar))
             return "normal";
@@ -60,6 +69,12 @@ static int closed(lua_State *L, lua_State *co)
 
 typedef enum outcome { RETURNED, RAISED, HANDED_ON } outcome;
 
+/* Why co cannot be resumed or closed. */
+static const char *whose(lua_State *L, lua_State *co)
+{
+    return L != co && lua_status(co) == LUA_YIELD && is_runtimes(co) ? ": it waits in a run of its own" : "";
+}
+
 /* Resumes co with the top narg values of L. RETURNED: its n results are on top of L. RAISED: the error is. HANDED_ON: L must
  * yield to the runtime and come back. */
 static outcome drive(lua_State *L, lua_State *co, int narg, int *n)
@@ -72,7 +87,7 @@ static outcome drive(lua_State *L, lua_State *co, int narg, int *n)
     }
     if (strcmp(status_of(L, co), "suspended") || !lua_checkstack(co, narg)) {
         lua_pop(L, narg);
-        lua_pushfstring(L, "cannot resume %s coroutine", strcmp(status_of(L, co), "suspended") ? status_of(L, co) : "a full");
+        lua_pushfstring(L, "cannot resume %s coroutine%s", strcmp(status_of(L, co), "suspended") ? status_of(L, co) : "a full", whose(L, co));
         return RAISED;
     }
     bool alone = !lua_isyieldable(L);      /* nothing above us can yield: calls below must block */
@@ -89,6 +104,7 @@ static outcome drive(lua_State *L, lua_State *co, int narg, int *n)
     }
     if (st == LUA_YIELD && *n == 1 && lua_touserdata(co, -1) == &mark) {
         lua_pop(co, 1);
+        lkl__tag(co, LKL_TAG_WAITS, true);
         return HANDED_ON;
     }
     if (st == LUA_OK || st == LUA_YIELD) {
@@ -102,6 +118,13 @@ static outcome drive(lua_State *L, lua_State *co, int narg, int *n)
     }
     lua_xmove(co, L, 1);
     return RAISED;
+}
+
+/* What the coroutine waited for is there. */
+static outcome drive_on(lua_State *L, lua_State *co, int *n)
+{
+    lkl__tag(co, LKL_TAG_WAITS, false);
+    return drive(L, co, 0, n);
 }
 
 /* --- resume --------------------------------------------------------------------------------------------------------------- */
@@ -128,7 +151,7 @@ static int resume_on(lua_State *L, int status, lua_KContext ctx)
 {
     (void)status, (void)ctx;
     int n = 0;
-    outcome o = drive(L, lua_tothread(L, 1), 0, &n);
+    outcome o = drive_on(L, lua_tothread(L, 1), &n);
     return resumed(L, o, n);
 }
 
@@ -169,7 +192,7 @@ static int wrap_on(lua_State *L, int status, lua_KContext ctx)
     (void)status, (void)ctx;
     int n = 0;
     lua_State *co = lua_tothread(L, lua_upvalueindex(1));
-    outcome o = drive(L, co, 0, &n);
+    outcome o = drive_on(L, co, &n);
     return wrapped(L, co, o, n);
 }
 
@@ -249,7 +272,7 @@ static int close(lua_State *L)
     lua_State *co = coroutine(L, 1);
     const char *st = status_of(L, co);
     if (strcmp(st, "suspended") && strcmp(st, "dead"))
-        return luaL_error(L, "cannot close a %s coroutine", st);
+        return luaL_error(L, "cannot close a %s coroutine%s", st, whose(L, co));
     if (closed(L, co) == LUA_OK) {
         lua_pushboolean(L, true);
         return 1;

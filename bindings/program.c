@@ -412,6 +412,7 @@ static key_state *key_new(worker_state *w)
     } else {
         k = kl_new(key_state);
         k->co = lua_newthread(w->lua->L);
+        lkl__tag(k->co, LKL_TAG_KEY, true);
         k->ref = luaL_ref(w->lua->L, LUA_REGISTRYINDEX);
     }
     k->serial = ++w->serials;
@@ -621,7 +622,6 @@ static kl_over turn(worker_state *w, kl_run *run, int narg, int *st, int *n)
     kl_terms t = terms(w, run);
     s->run = run;
     s->reader = kl_run_reader(run);
-    s->key = k->co;
     s->serial = k->serial;
     s->ceiling.on = true;
     *s->ceiling.where = 0;
@@ -631,7 +631,6 @@ static kl_over turn(worker_state *w, kl_run *run, int narg, int *st, int *n)
     s->ceiling.on = false;
     s->run = NULL;
     s->reader = NULL;
-    s->key = NULL;
     s->serial = 0;
     return over;
 }
@@ -780,7 +779,6 @@ static kl_status call_fn(fn_call *c, kl_reader *reader, kl_err *err)
     lua_State *L = c->w->lua->L;
     kl_status st = KL_OK;
     c->w->lua->reader = reader;
-    c->w->lua->key = L;
     kl_terms t = terms(c->w, NULL);
     lkl_budget_enter(c->w->lua, L, &t);
     c->w->lua->ceiling.on = true;
@@ -800,7 +798,6 @@ static kl_status call_fn(fn_call *c, kl_reader *reader, kl_err *err)
         st = kl_fail(err, over ? KL_ETIMEOUT : failed == LUA_ERRMEM ? KL_ETOOBIG : KL_ESCRIPT, "%s", over ? c->w->lua->budget.message : text);
     kl_free(text);
     c->w->lua->reader = NULL;
-    c->w->lua->key = NULL;
     return st;
 }
 

@@ -1,8 +1,12 @@
 /* state.c - a state for a script: what it can see, how its modules are found, and its load.
  *
- * Scripts see one environment table per state in which a global that does not exist is an error, for reading and for
- * writing: the commonest slip in Lua is found at once. Nothing in it reaches files, processes or the network; the API is
- * reached through ctx, while a key is reconciled. */
+ * The state is a closed set: nothing in it, whoever reaches it by whatever way, touches files, processes or the network; the API is
+ * reached through ctx, while a key is reconciled. spec/bindings/closed_spec.lua walks through everything there is and knows it by name.
+ *
+ *   globals: the library's Lua files run in them, scripts never see them     environment: the script's, with copies of the libraries
+ *
+ * In the environment a global that does not exist is an error, for reading and for writing: the commonest slip in Lua is found at once. A
+ * metatable that the script did not set itself does not show, and a table that has one cannot be changed behind its back. */
 #include "state.h"
 
 #include <string.h>
@@ -16,17 +20,32 @@
 /* Processor time for the load phase, which runs a script's top level: tables and functions, milliseconds. */
 #define LOAD_MAX KL_SECONDS(2)
 
-static const char env_key, loaded_key, script_key, controllers_key;
+static const char env_key, loaded_key, library_key, metatables_key, script_key, controllers_key;
+
+/* The word beside each coroutine: where its state is, and in the lowest bits what it is (lkl_tag). A new one has that of the main thread. */
+static uintptr_t *word(lua_State *L)
+{
+    return lua_getextraspace(L);
+}
 
 lkl_state *lkl_state_of(lua_State *L)
 {
-    return *(lkl_state **)lua_getextraspace(L);
+    return (lkl_state *)(*word(L) & ~(uintptr_t)LKL_TAGS);      /* NOLINT(performance-no-int-to-ptr) */
+}
+
+void lkl__tag(lua_State *co, lkl_tag tag, bool on)
+{
+    *word(co) = on ? *word(co) | tag : *word(co) & ~(uintptr_t)tag;
+}
+
+bool lkl__has_tag(lua_State *co, lkl_tag tag)
+{
+    return *word(co) & tag;
 }
 
 bool lkl__is_key(lua_State *L)
 {
-    lkl_state *s = lkl_state_of(L);
-    return L == s->key || L == s->L;
+    return lkl__has_tag(L, LKL_TAG_KEY) || L == lkl_state_of(L)->L;
 }
 
 /* --- globals ----------------------------------------------------------------------------------------------------------------- */
@@ -85,23 +104,90 @@ static int print_to_log(lua_State *L)
     return 0;
 }
 
+/* --- metatables --------------------------------------------------------------------------------------------------------------- */
+
+/* The metatable on top of the stack is one that the script set: the weak keys of the table at upvalue 1 are those. */
+static bool is_scripts_own(lua_State *L)
+{
+    lua_pushvalue(L, -1);
+    bool own = lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL;
+    lua_pop(L, 1);
+    return own;
+}
+
+/* The table at 1 has a metatable that the runtime gave it: it is the runtime's, and the script may not change how it works. */
+static bool is_runtimes(lua_State *L)
+{
+    if (!lua_getmetatable(L, 1))
+        return false;
+    bool own = is_scripts_own(L) || lkl__marked(L, 1) != LKL_PLAIN;
+    lua_pop(L, 1);
+    return !own;
+}
+
+/* getmetatable(x): of what the script did not make there is nothing to see but a name. */
+static int get_metatable(lua_State *L)
+{
+    luaL_checkany(L, 1);
+    lua_settop(L, 1);
+    if (luaL_getmetafield(L, 1, "__metatable") != LUA_TNIL || !lua_getmetatable(L, 1))
+        lua_settop(L, 2);                  /* that name; or nil, or nothing, where there is no metatable */
+    else if (!is_scripts_own(L))
+        lua_pushboolean(L, false);
+    return 1;
+}
+
 /* Finalisers run where no budget can stop them, so there are none. */
 static int set_metatable(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     luaL_argexpected(L, lua_isnil(L, 2) || lua_istable(L, 2), 2, "nil or table");
+    lua_settop(L, 2);
     if (lua_istable(L, 2)) {
         lua_pushliteral(L, "__gc");
         if (lua_rawget(L, 2) != LUA_TNIL)
             return lkl__error(L, "a metatable of a script may not have __gc: finalisers run out of order and cannot be stopped; use a <close> variable");
-        lua_pop(L, 1);
+        lua_settop(L, 2);
     }
-    if (luaL_getmetafield(L, 1, "__metatable") != LUA_TNIL)
+    if (luaL_getmetafield(L, 1, "__metatable") != LUA_TNIL || is_runtimes(L))
         return luaL_error(L, "cannot change a protected metatable");
     lua_settop(L, 2);
+    if (lua_istable(L, 2) && !is_scripts_own(L)) {
+        lua_pushvalue(L, 2);
+        lua_pushboolean(L, true);
+        lua_rawset(L, lua_upvalueindex(1));
+    }
     lua_setmetatable(L, 1);
     return 1;
 }
+
+static int raw_set(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    luaL_checkany(L, 3);
+    lua_settop(L, 3);
+    if (is_runtimes(L))
+        return lkl__error(L, "rawset: this table is kubelua's, and cannot be changed behind its back");
+    lua_rawset(L, 1);
+    return 1;
+}
+
+/* Pushes the table whose weak keys are the metatables that the script set. */
+static void push_metatables(lua_State *L)
+{
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &metatables_key) == LUA_TTABLE)
+        return;
+    lua_pop(L, 1);
+    lua_newtable(L);
+    lua_createtable(L, 0, 1);
+    lua_pushliteral(L, "k");
+    lua_setfield(L, -2, "__mode");
+    lua_setmetatable(L, -2);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &metatables_key);
+}
+
+/* --- load ---------------------------------------------------------------------------------------------------------------------- */
 
 /* Compiling is C and takes its time: the text comes in pieces, and each is counted. */
 #define LOAD_PIECE 4096
@@ -285,14 +371,72 @@ static bool is_ours(const char *name)
     return !strcmp(name, "kubelua") || !strncmp(name, "kubelua.", 8);
 }
 
-/* The rest of the library is its inside; some of it reaches the network. */
+static bool is_in(const char *name, const char *const *names)
+{
+    while (*names && strcmp(name, *names))
+        names++;
+    return *names != NULL;
+}
+
+/* The rest of the library is its inside. */
 static bool is_public(const char *name)
 {
-    static const char *const names[] = {"kubelua", "kubelua.object", "kubelua.quantity", "kubelua.koordinator", "kubelua.kubernetes", "kubelua.typed"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(name, names[i]))
-            return true;
-    return false;
+    static const char *const names[] = {"kubelua", "kubelua.object", "kubelua.quantity", "kubelua.koordinator", "kubelua.kubernetes", "kubelua.typed", NULL};
+    return is_in(name, names);
+}
+
+static bool begins_with(const char *s, const char *prefix) { return !strncmp(s, prefix, strlen(prefix)); }
+
+/* The library's files that scripts' states are made of. The others, which reach further, are for programs and the command line. */
+static bool is_for_scripts(const char *name)
+{
+    static const char *const names[] = {"kubelua.adopt", "kubelua.checks", "kubelua.claim", "kubelua.client", "kubelua.clock", "kubelua.compute", "kubelua.conditions",
+        "kubelua.context", "kubelua.controller", "kubelua.discovery", "kubelua.drain", "kubelua.edit", "kubelua.extract", "kubelua.fields", "kubelua.finalizer",
+        "kubelua.helpers", "kubelua.news", "kubelua.options", "kubelua.owner", "kubelua.pager", "kubelua.patch", "kubelua.peer", "kubelua.request", "kubelua.result",
+        "kubelua.saying", "kubelua.scheduling", "kubelua.script", "kubelua.shared", "kubelua.suggest", "kubelua.upsert", "kubelua.verbs", "kubelua.wait", "kubelua.webhook", NULL};
+    return is_public(name) || is_in(name, names) || begins_with(name, "kubelua.koordinator.") || begins_with(name, "kubelua.kubernetes.");
+}
+
+/* require of the library's own files. Upvalue: what is loaded. */
+static int library_require(lua_State *L)
+{
+    const char *name = luaL_checkstring(L, 1);
+    lua_settop(L, 1);
+    if (lua_getfield(L, lua_upvalueindex(1), name) != LUA_TNIL)
+        return 1;
+    if (!is_for_scripts(name) || !lkl__push_embedded(L, name))
+        return lkl__error(L, "module \"%s\" is for programs of your own; a controller reaches the API through ctx", name);
+    lua_pushvalue(L, 1);
+    lua_call(L, 1, 1);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, lua_upvalueindex(1), name);
+    return 1;
+}
+
+/* Pushes a copy of the table at idx, one level of it. */
+static void push_copy(lua_State *L, int idx)
+{
+    idx = lua_absindex(L, idx);
+    lua_newtable(L);
+    lua_pushnil(L);
+    while (lua_next(L, idx)) {
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, -4);
+    }
+}
+
+/* Instead of a plain table of the library on top, which the library itself goes on using, a copy of it. */
+static void give_away(lua_State *L)
+{
+    if (!lua_istable(L, -1))
+        return;
+    if (lua_getmetatable(L, -1)) {
+        lua_pop(L, 1);                     /* it guards itself */
+        return;
+    }
+    push_copy(L, -1);
+    lua_remove(L, -2);
 }
 
 static int require(lua_State *L)
@@ -309,9 +453,10 @@ static int require(lua_State *L)
     if (is_ours(name)) {
         if (!is_public(name))
             return lkl__error(L, "module \"%s\" is not there for scripts: they require \"kubelua\", \"kubelua.object\", \"kubelua.quantity\", \"kubelua.koordinator\" and \"kubelua.kubernetes\"", name);
-        lua_pushvalue(L, lua_upvalueindex(1));         /* the stock require, which knows the embedded library */
+        lua_pushvalue(L, lua_upvalueindex(1));         /* library_require */
         lua_pushvalue(L, 1);
         lua_call(L, 1, 1);
+        give_away(L);
     } else {
         const lkl_source *src = module_source(L, name);
         lua_pushlightuserdata(L, (void *)src);         /* under way */
@@ -334,49 +479,86 @@ static int require(lua_State *L)
     return 1;
 }
 
-static int no_connect(lua_State *L)
-{
-    if (lkl_state_of(L)->loading)
-        return lkl__error(L, "a script does no I/O while loading: use ctx inside reconcile (kube.connect is for programs of your own)");
-    return lkl__error(L, "kube.connect is for programs of your own; a controller reaches the API through ctx");
-}
-
 /* --- making a state ---------------------------------------------------------------------------------------------------------------- */
 
-static void copy_names(lua_State *L, int from, const char *const *names)
+static void remove_names(lua_State *L, const char *const *names)
 {
     for (; *names; names++) {
-        lua_getfield(L, from, *names);
+        lua_pushnil(L);
         lua_setfield(L, -2, *names);
     }
 }
 
-static void push_environment(lua_State *L)
+/* The globals: what the library's files need of Lua, and nothing that reads files, writes to the terminal, runs bytecode or ends the process. */
+static void open_globals(lua_State *L)
 {
-    static const char *const base[] = {"assert", "error", "ipairs", "next", "pairs", "rawequal", "rawget", "rawlen", "rawset", "select",
-        "tonumber", "tostring", "type", "getmetatable", "_VERSION", "string", "table", "math", "utf8", NULL};
-    static const char *const os[] = {"time", "date", "clock", "difftime", NULL};
-    static const luaL_Reg own[] = {{"print", print_to_log}, {"setmetatable", set_metatable}, {"load", load_text}, {"collectgarbage", collect},
-        {"pcall", safe_pcall}, {"xpcall", safe_xpcall}, {NULL, NULL}};
-    lua_newtable(L);                       /* what there is */
+    static const luaL_Reg libs[] = {{LUA_GNAME, luaopen_base}, {LUA_TABLIBNAME, luaopen_table}, {LUA_STRLIBNAME, luaopen_string}, {LUA_MATHLIBNAME, luaopen_math},
+        {LUA_UTF8LIBNAME, luaopen_utf8}, {LUA_OSLIBNAME, luaopen_os}, {NULL, NULL}};
+    static const char *const not_base[] = {"dofile", "loadfile", "load", "print", "collectgarbage", "warn", NULL}, *const not_string[] = {"dump", NULL},
+        *const not_os[] = {"execute", "exit", "getenv", "remove", "rename", "setlocale", "tmpname", NULL};
+    static const luaL_Reg own[] = {{"pcall", safe_pcall}, {"xpcall", safe_xpcall}, {NULL, NULL}};
+    for (const luaL_Reg *l = libs; l->name; l++) {
+        luaL_requiref(L, l->name, l->func, 1);
+        lua_pop(L, 1);
+    }
     lua_pushglobaltable(L);
-    int globals = lua_gettop(L);
-    lua_pushvalue(L, -2);
-    copy_names(L, globals, base);
+    remove_names(L, not_base);
     luaL_setfuncs(L, own, 0);
-    lua_getfield(L, globals, "require");
-    lua_pushcclosure(L, require, 1);
-    lua_setfield(L, -2, "require");
-    lkl__push_coroutines(L);
-    lua_setfield(L, -2, "coroutine");
+    lua_getfield(L, -1, "string");
+    remove_names(L, not_string);
+    lua_getfield(L, -2, "os");
+    remove_names(L, not_os);
+    lua_pop(L, 3);
+    lkl_install_bounds(L);
+    lkl_install_nil_index(L);
+}
+
+/* The library's require, and the core that it finds. Pushes the require. */
+static void push_library(lua_State *L)
+{
     lua_newtable(L);
-    lua_getfield(L, globals, "os");
-    lua_insert(L, -2);
-    copy_names(L, lua_gettop(L) - 1, os);
-    lua_remove(L, -2);
-    lua_setfield(L, -2, "os");
-    lua_settop(L, globals - 1);
-    /* The names themselves are the environment; what is not there raises. */
+    lkl__push_script_core(L);
+    lkl__push_run(L);
+    lua_setfield(L, -2, "run");
+    lkl__open_again(L);
+    lua_setfield(L, -2, "kubelua.core");
+    lua_pushcclosure(L, library_require, 1);
+    lua_pushvalue(L, -1);
+    lua_setglobal(L, "require");
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &library_key);
+}
+
+/* Libraries are copies: what a script does to its own is not done to the one that the runtime calls. */
+static void copy_libraries(lua_State *L)
+{
+    static const char *const names[] = {"string", "table", "math", "utf8", "os", NULL};
+    for (const char *const *name = names; *name; name++) {
+        lua_getglobal(L, *name);
+        push_copy(L, -1);
+        lua_setfield(L, -3, *name);
+        lua_pop(L, 1);
+    }
+}
+
+static void copy_functions(lua_State *L)
+{
+    static const char *const names[] = {"assert", "error", "ipairs", "next", "pairs", "pcall", "rawequal", "rawget", "rawlen", "select", "tonumber", "tostring", "type",
+        "xpcall", "_VERSION", NULL};
+    static const luaL_Reg own[] = {{"print", print_to_log}, {"load", load_text}, {"collectgarbage", collect}, {NULL, NULL}};
+    static const luaL_Reg guarded[] = {{"getmetatable", get_metatable}, {"setmetatable", set_metatable}, {"rawset", raw_set}, {NULL, NULL}};
+    for (const char *const *name = names; *name; name++) {
+        lua_getglobal(L, *name);
+        lua_setfield(L, -2, *name);
+    }
+    luaL_setfuncs(L, own, 0);
+    push_metatables(L);
+    luaL_setfuncs(L, guarded, 1);
+}
+
+/* The names themselves are the environment; what is not there raises. */
+static void guard_environment(lua_State *L)
+{
     lua_pushvalue(L, -1);
     lua_setfield(L, -2, "_G");
     lua_createtable(L, 0, 3);
@@ -386,45 +568,37 @@ static void push_environment(lua_State *L)
     lua_setfield(L, -2, "__newindex");
     lua_pushboolean(L, false);
     lua_setfield(L, -2, "__metatable");
+    push_metatables(L);                    /* the table is the script's own */
+    lua_pushvalue(L, -2);
+    lua_pushboolean(L, true);
+    lua_rawset(L, -3);
+    lua_pop(L, 1);
     lua_setmetatable(L, -2);
+}
+
+static void push_environment(lua_State *L)
+{
+    lua_newtable(L);
+    copy_functions(L);
+    copy_libraries(L);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &library_key);
+    lua_pushcclosure(L, require, 1);
+    lua_setfield(L, -2, "require");
+    lkl__push_coroutines(L);
+    lua_setfield(L, -2, "coroutine");
+    guard_environment(L);
 }
 
 /* Everything in a new state, protected: libraries, environment, the script, its controllers. */
 static int setup(lua_State *L)
 {
     lkl_state *s = lua_touserdata(L, 1);
-    static const luaL_Reg libs[] = {{LUA_GNAME, luaopen_base}, {LUA_LOADLIBNAME, luaopen_package}, {LUA_TABLIBNAME, luaopen_table},
-        {LUA_STRLIBNAME, luaopen_string}, {LUA_MATHLIBNAME, luaopen_math}, {LUA_UTF8LIBNAME, luaopen_utf8}, {LUA_OSLIBNAME, luaopen_os}, {NULL, NULL}};
-    for (const luaL_Reg *l = libs; l->name; l++) {
-        luaL_requiref(L, l->name, l->func, 1);
-        lua_pop(L, 1);
-    }
-    lua_getglobal(L, "package");           /* the library comes out of the binary, never from files */
-    lua_pushliteral(L, "");
-    lua_setfield(L, -2, "path");
-    lua_pushliteral(L, "");
-    lua_setfield(L, -2, "cpath");
-    lua_settop(L, 1);
-    lkl_preload_embedded(L);
-    lkl_install_bounds(L);
-    lkl_install_nil_index(L);
-    luaL_requiref(L, "kubelua.core", luaopen_kubelua_core, 0);
-    lkl__push_run(L);
-    lua_setfield(L, -2, "run");
-    lkl__open_again(L);
-    lua_settop(L, 1);
+    open_globals(L);
+    push_library(L);
     lua_newtable(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &loaded_key);
     push_environment(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &env_key);
-    lua_getglobal(L, "require");
-    lua_pushvalue(L, -1);
-    lua_pushliteral(L, "kubelua");
-    lua_call(L, 1, 1);
-    lua_pushliteral(L, "connect");         /* raw: scripts cannot change the kubelua table, we can */
-    lua_pushcfunction(L, no_connect);
-    lua_rawset(L, -3);
-    lua_pop(L, 1);
     lua_pushliteral(L, "kubelua.script");
     lua_call(L, 1, 1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &script_key);
@@ -519,8 +693,7 @@ kl_status lkl_state_new(lkl_bundle *bundle, bool loading, lkl_state **out, kl_er
 #ifdef KL_DEBUG
     lkl_stress_start(s->L, &s->stress);
 #endif
-    *(lkl_state **)lua_getextraspace(s->L) = s;
-    s->key = s->L;
+    *word(s->L) = (uintptr_t)s;
     lkl_budget_open(s);
     if (s->budget.way != LKL_BUDGET_NONE)
         lkl_ceiling_start(s->L, &s->ceiling, LKL_MEMORY_DEFAULT, &s->budget.running);
@@ -542,7 +715,6 @@ kl_status lkl_state_new(lkl_bundle *bundle, bool loading, lkl_state **out, kl_er
     }
     lua_settop(s->L, 0);
     s->loading = false;
-    s->key = NULL;
     *out = s;
     return KL_OK;
 }

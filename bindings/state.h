@@ -15,7 +15,6 @@ typedef struct lkl_state {
     lua_State *L;
     lkl_bundle *bundle;
     bool loading;              /* the load phase: modules are read from files, I/O is refused with its own message */
-    lua_State *key;            /* the coroutine of the key that runs now */
     kl_run *run;               /* the run whose coroutine runs now, or NULL */
     uint64_t serial;           /* which one of this state's runs it is: 1, 2, ...; 0 for none */
     const kl_value *params;    /* of the runs, whose view the registry has */
@@ -48,6 +47,12 @@ char *lkl_state_error(lua_State *co, char **traceback);
 void lkl_gc_start(lkl_state *s);
 /* Between keys: collects a bounded part if it is worth it, and says whether it did. `idle`: nothing waits. */
 bool lkl_gc_rest(lkl_state *s, bool idle);
+
+/* What a coroutine is to the runtime: a key's own, or one of a script's own that waits for the API server in some key's run. Either is resumed by the
+ * runtime alone. */
+typedef enum lkl_tag { LKL_TAG_KEY = 1, LKL_TAG_WAITS = 2, LKL_TAGS = 3 } lkl_tag;
+void lkl__tag(lua_State *co, lkl_tag tag, bool on);
+bool lkl__has_tag(lua_State *co, lkl_tag tag);
 
 /* coroutine.* for scripts: runtime yields pass through (lroutine.c). Pushes the library table. */
 void lkl__push_coroutines(lua_State *L);

@@ -21,8 +21,8 @@ local M = {}
 ---@class kubelua.Client: kubelua.Verbs
 ---@field private core userdata
 local Client = {}
-Client.__index = Client
-Client.__name = "kubelua.Client"
+-- Of the instances; not the class itself, so that none of them leads to it.
+local CLIENT = { __index = Client, __name = "kubelua.Client" }
 
 local CONNECT = {
   server = "string", kubeconfig = "string", context = "string", cluster = "string", user = "string", namespace = "string",
@@ -48,16 +48,16 @@ function M.connect(opts)
     end
   end
   if opts.burst and not opts.qps then core.blame("kube.connect: burst says how many go at once before qps counts; give qps too") end
-  if warn == nil or warn == "log" then return setmetatable({ core = core.connect(opts), on_warning = false }, Client) end
+  if warn == nil or warn == "log" then return setmetatable({ core = core.connect(opts), on_warning = false }, CLIENT) end
   local rest = { quiet = true }
   for name, value in pairs(opts) do rest[name] = value end
-  return setmetatable({ core = core.connect(rest), on_warning = type(warn) == "function" and warn }, Client)
+  return setmetatable({ core = core.connect(rest), on_warning = type(warn) == "function" and warn }, CLIENT)
 end
 
 --- The calls of a client over another wire: `core` has what of a connection they need.
 ---@param wire table
 ---@return kubelua.Client
-function M.over(wire) return setmetatable({ core = wire, on_warning = false }, Client) end
+function M.over(wire) return setmetatable({ core = wire, on_warning = false }, CLIENT) end
 
 -- ---------------------------------------------------------------- sending
 
@@ -349,10 +349,13 @@ function Client:server() return self.core:server() end
 --- Ends requests under way and joins the client's threads. The end of the state does the same.
 function Client:close() self.core:close() end
 
-Client.__close = Client.close
+CLIENT.__close = Client.close
 
 require("kubelua.helpers").into_client(Client)
-for name, method in pairs(require "kubelua.stream".methods) do Client[name] = method end
+-- A script's state has no streams; its clients are other clusters (peer.lua).
+if core.connect then
+  for name, method in pairs(require "kubelua.stream".methods) do Client[name] = method end
+end
 
 -- What a client has not is a typing mistake.
 setmetatable(Client, { __index = function(_, name)

@@ -49,7 +49,14 @@ local STREAMS = { exec = true, exec_stream = true, logs = true, attach = true, p
 
 ---@class kubelua.Log
 local Log = {}
-Log.__index = Log
+
+-- What all runs of a state share is nobody's to change.
+local function shared(what, methods)
+  return setmetatable({}, {
+    __index = methods,
+    __newindex = function(_, name) core.blame(("%s.%s: %s is shared by all runs and cannot be changed"):format(what, tostring(name), what)) end,
+  })
+end
 
 -- A table behind what the format wants: fields of the record, as text and as the types of the text.
 local TYPES = { integer = "%d", float = "%g", boolean = "%B" }
@@ -77,7 +84,7 @@ local function wanted(fmt)
   return n
 end
 
-local log = setmetatable({}, Log)
+local log = shared("ctx.log", Log)
 
 for _, level in ipairs { "debug", "info", "warn", "error" } do
   local what = "ctx.log:" .. level
@@ -163,7 +170,6 @@ end
 
 ---@class kubelua.Live
 local Live = {}
-Live.__index = Live
 
 --- From the server: the object or nil.
 ---@param kind string
@@ -194,7 +200,7 @@ end
 ---@return fun(): kubelua.view?
 function Live:each(kind, opts) return pager.each(send, request.list("ctx.live:each", kind, opts)) end -- luacheck: no self
 
-local live = setmetatable({}, Live)
+local live = shared("ctx.live", Live)
 
 local patcher = {
   send = send, get = get_live, cut_list = run.cut_list,
@@ -447,12 +453,12 @@ end
 run.context(Context, missing)
 
 -- The functions that map events read the cache, and nothing else.
-local reading = setmetatable({
-  get = Context.get, list = Context.list, each = Context.each, log = log,
-}, { __index = function(_, name)
+local READING = { get = Context.get, list = Context.list, each = Context.each, log = log }
+
+local reading = shared("ctx", setmetatable(READING, { __index = function(_, name)
   if name == "namespace" then return nil end
   core.blame(("ctx.%s is not there in a mapping function: it may get, list, each and log"):format(tostring(name)))
-end })
+end }))
 
 function M.reading() return reading end
 

@@ -58,7 +58,6 @@ local M = {}
 ---@class kubelua.Controller
 local Controller = {}
 Controller.__name = "kubelua.Controller"
-Controller.__index = Controller
 
 local KEYS = {
   name = true, resource = true, reconcile = true, finalize = true, finalizer = true, namespaces = true, selector = true, when = true,

@@ -510,9 +510,6 @@ Informers.__name = "kubelua.Informers"
 ---@param opts kubelua.InformersOptions?
 ---@return kubelua.Informers
 function M.informers(client, opts)
-  if core.run then
-    core.blame "kube.informers is for programs; a controller script names the kind in `watches` or `reads` and has it in ctx:get and ctx:list"
-  end
   if type(client) ~= "table" or not client.core then core.blame "kube.informers: expected a client, as kube.connect gives" end
   opts = options.check("kube.informers", opts, FACTORY)
   period("kube.informers", opts.resync)

@@ -1,6 +1,7 @@
 -- init.lua - require "kubelua": everything a script or a program calls, in one table.
 --
--- Functions come from C (kubelua.core, annotated in types.lua) or from the files beside this one, which load when first used.
+-- Functions come from C (kubelua.core, annotated in types.lua) or from the files beside this one, which load when first used. In a script's state
+-- there is neither the C nor the file of what only programs may do (bindings/core.c, bindings/state.c).
 
 local core = require "kubelua.core"
 local suggest = require "kubelua.suggest"
@@ -33,7 +34,7 @@ function kube.try(fn, ...) return finish(pcall(fn, ...)) end
 -- ---------------------------------------------------------------- from files, on first use
 
 local FROM_FILES = {
-  connect = { "kubelua.client", "connect" }, kind_of = { "kubelua.client", "kind_of" },
+  kind_of = { "kubelua.object", "kind_of" },
   max = { "kubelua.quantity", "max" }, min = { "kubelua.quantity", "min" },
   requests = { "kubelua.quantity", "requests" }, limits = { "kubelua.quantity", "limits" },
   controller = { "kubelua.controller", "controller" },
@@ -41,11 +42,8 @@ local FROM_FILES = {
   extract = { "kubelua.extract", "extract" }, adopt_fields = { "kubelua.adopt", "adopt_fields" },
   merge_patch = { "kubelua.compute", "merge_patch" }, strategic_patch = { "kubelua.compute", "strategic_patch" },
   name_problem = { "kubelua.compute", "name_problem" }, generate_name = { "kubelua.compute", "generate_name" }, share = { "kubelua.compute", "share" },
-  recorder = { "kubelua.recorder", "recorder" },
-  informers = { "kubelua.informers", "informers" }, json = { "kubelua.core", "decode" }, to_json = { "kubelua.core", "encode" },
-  certificate = { "kubelua.certificate", "certificate" },
+  json = { "kubelua.core", "decode" }, to_json = { "kubelua.core", "encode" },
   base64_encode = { "kubelua.core", "base64_encode" }, base64_decode = { "kubelua.core", "base64_decode" },
-  ttl_store = { "kubelua.ttl", "ttl_store" },
   retry_on_conflict = { "kubelua.upsert", "retry_on_conflict" },
   set_controller = { "kubelua.owner", "set_controller" }, set_owner = { "kubelua.owner", "set_owner" },
   remove_owner = { "kubelua.owner", "remove_owner" }, controller_of = { "kubelua.owner", "controller_of" },
@@ -54,8 +52,22 @@ local FROM_FILES = {
   set_condition = { "kubelua.conditions", "set_condition" }, find_condition = { "kubelua.conditions", "find_condition" },
   remove_condition = { "kubelua.conditions", "remove_condition" },
   shared = { "kubelua.shared", "shared" },
-  testing = { "kubelua.testing", "testing" }, retry = { "kubelua.result", "retry" }, fail = { "kubelua.result", "fail" },
+  retry = { "kubelua.result", "retry" }, fail = { "kubelua.result", "fail" },
 }
+
+-- What is for programs, and what a script does instead.
+local FOR_PROGRAMS = {
+  connect = { "kubelua.client", "connect", "a controller reaches the API through ctx, in its reconcile" },
+  recorder = { "kubelua.recorder", "recorder", "a controller has ctx:event and ctx:warn" },
+  informers = { "kubelua.informers", "informers", "a controller script names the kind in `watches` or `reads` and has it in ctx:get and ctx:list" },
+  certificate = { "kubelua.certificate", "certificate", "a controller sees no keys and no files" },
+  ttl_store = { "kubelua.ttl", "ttl_store", "a controller remembers in ctx.memo and kube.shared" },
+  testing = { "kubelua.testing", "testing", "a controller's tests stand in a file beside it" },
+}
+
+if core.connect then
+  for name, from in pairs(FOR_PROGRAMS) do FROM_FILES[name] = from end
+end
 
 -- What the design has and this version does not: refused by name, so that nobody looks for a typing mistake.
 local LATER = { manager = true }
@@ -76,6 +88,7 @@ setmetatable(kube, {
       rawset(kube, name, value)
       return value
     end
+    if FOR_PROGRAMS[name] then core.blame(("kube.%s is for programs of your own; %s"):format(name, FOR_PROGRAMS[name][3])) end
     if LATER[name] then core.blame(("kube.%s is not in this version of kubelua"):format(name)) end
     core.blame(("kube.%s: there is no such function%s"):format(tostring(name), suggest.hint(name, names())))
   end,

@@ -1,12 +1,12 @@
 ---@meta kubelua.names_meta
 -- luacheck: ignore 241
--- names_meta.lua - where require "kubelua" has its functions from, for the Lua language server: a copy of FROM_FILES in init.lua (`make
--- lint` finds what is missing here). It is never loaded.
+-- names_meta.lua - where require "kubelua" has its functions from, for the Lua language server: a copy of FROM_FILES and FOR_PROGRAMS in
+-- init.lua (`make lint` finds what is missing here). It is never loaded.
 
 ---@class kubelua
 local kube = {}
 kube.connect = require("kubelua.client").connect
-kube.kind_of = require("kubelua.client").kind_of
+kube.kind_of = require("kubelua.object").kind_of
 kube.max = require("kubelua.quantity").max
 kube.min = require("kubelua.quantity").min
 kube.requests = require("kubelua.quantity").requests

@@ -190,7 +190,6 @@ end
 ---@param opts kubelua.TestingOptions
 ---@return kubelua.Testing
 function M.start(opts)
-  if core.run then core.blame "kube.testing is for tests; a controller script does no such thing" end
   opts = options.check("kube.testing.start", opts, OPTIONS)
   if type(opts.script) == "table" then core.blame "kube.testing.start: several scripts go into scripts = { ... }" end
   local crds = {}

@@ -42,7 +42,6 @@ local M = {}
 ---@class kubelua.Webhook
 local Webhook = {}
 Webhook.__name = "kubelua.Webhook"
-Webhook.__index = Webhook
 
 local KEYS = {
   name = true, resource = true, operations = true, subresources = true, scope = true, namespaces = true, namespace_selector = true,
@@ -241,7 +240,6 @@ end
 ---@class kubelua.Denial
 local Denial = {}
 Denial.__name = "kubelua.Denial"
-Denial.__index = Denial
 Denial.__tostring = function(d) return d.why end
 
 --- A denial of a webhook, returned or raised: the text that the user reads, and an HTTP code (403 unless said).

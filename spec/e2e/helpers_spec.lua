@@ -362,7 +362,7 @@ metadata: {name: helpers-files}
               end
             end)
             ctx:remove_finalizer(secret, "kubelua.test/held")
-            local ok, why = pcall(kube.informers, {})
+            local ok, why = pcall(function() return kube.informers {} end)
             ctx:create_or_patch({ kind = "v1/ConfigMap", namespace = ctx.namespace, name = "report" }, function(d)
               d.data = { results = table.concat(results, " "), tries = tostring(tries), informers = tostring(why), json = kube.json(kube.to_json { a = "b" }).a }
             end)
@@ -374,7 +374,7 @@ metadata: {name: helpers-files}
       assert.equal("created updated unchanged", report.data.results)
       assert.equal("2", report.data.tries)
       assert.equal("b", report.data.json)
-      assert.matches("kube.informers is for programs; a controller script names the kind in `watches` or `reads`", report.data.informers, 1, true)
+      assert.matches("kube.informers is for programs of your own; a controller script names the kind in `watches` or `reads`", report.data.informers, 1, true)
       assert.equal(ns, c:get("v1/ConfigMap", ns, "made").metadata.namespace)
       assert.equal(secret.metadata.uid, kube.controller_of(c:get("v1/ConfigMap", ns, "made")).uid)
     end)

@@ -90,7 +90,9 @@ end
 process.run "mkdir -p build/annotations"
 local names = { 'local kube = require "kubelua"' }
 local init = process.read "lua/kubelua/init.lua"
-for name in init:match "\nlocal FROM_FILES = (%b{})":gmatch "([%w_]+) = {" do names[#names + 1] = "print(kube." .. name .. ")" end
+for _, list in ipairs { "FROM_FILES", "FOR_PROGRAMS" } do
+  for name in init:match("\nlocal " .. list .. " = (%b{})"):gmatch "([%w_]+) = {" do names[#names + 1] = "print(kube." .. name .. ")" end
+end
 for name in init:match "\nlocal FROM_CORE = (%b{})":gmatch '"([%w_]+)"' do names[#names + 1] = "print(kube." .. name .. ")" end
 process.write("build/annotations/names.lua", table.concat(names, "\n") .. "\n")
 for _, d in ipairs(check "build/annotations") do complain("lua/kubelua/types.lua: %s says nothing of it: %s", names[d.line], d.text) end

@@ -26,6 +26,14 @@ describe("the house", function()
     assert.same({ "core/run has 8001 lines of C; a room has 8000 at most" }, layers.large { ["core/run/a.c"] = ("x\n"):rep(8001) })
   end)
 
+  it("has a page in each room that names its headers", function() assert.same({}, layers.readmes(layers.tree())) end)
+
+  it("names a header that its room's page forgot, and a room without a page", function()
+    assert.same({ "core/run has no README.md", "core/wire/README.md does not name b.h" }, layers.readmes {
+      ["core/run/a.h"] = "", ["core/wire/a.h"] = "", ["core/wire/b.h"] = "", ["core/wire/README.md"] = "- `a.h`\n" .. ("\n"):rep(20),
+    })
+  end)
+
   describe("refuses", function()
     local wrong = {
       { "a neighbour", "core/http/a.c", '#include "cache/indexer.h"\n', "core/http/a.c:1: core/http may not include from cache/" },

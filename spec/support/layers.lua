@@ -166,7 +166,8 @@ function M.check(files)
   local found = {}
   local function report(path, line, what) found[#found + 1] = ("%s:%d: %s"):format(path, line, what) end
   for path, text in pairs(files) do
-    if path:find "%.[ch]$" then check_c(path, text, report) else check_lua(path, text, report) end
+    if path:find "%.[ch]$" then check_c(path, text, report) end
+    if path:find "%.lua$" then check_lua(path, text, report) end
   end
   table.sort(found)
   return found
@@ -223,10 +224,37 @@ function M.large(files)
   return found
 end
 
+--- The rooms of core whose README.md is missing, too short or long, or does not name every header, as sorted lines.
+--- `files` as for check, with the READMEs.
+function M.readmes(files)
+  local found, rooms = {}, {}
+  for path in pairs(files) do
+    local room = path:match "^(core/%w+)/[^/]*%.[ch]$"
+    if room then rooms[room] = true end
+  end
+  for room in pairs(rooms) do
+    local text = files[room .. "/README.md"]
+    if not text then
+      found[#found + 1] = room .. " has no README.md"
+    else
+      local _, lines = text:gsub("\n", "")
+      if lines < 20 or lines > 40 then found[#found + 1] = ("%s/README.md has %d lines; it has 20 to 40"):format(room, lines) end
+      for path in pairs(files) do
+        local name = path:match("^" .. room .. "/([^/]+%.h)$")
+        if name and not name:find "_impl%.h$" and not text:find(name, 1, true) then
+          found[#found + 1] = ("%s/README.md does not name %s"):format(room, name)
+        end
+      end
+    end
+  end
+  table.sort(found)
+  return found
+end
+
 --- Every file of ours that the picture speaks about.
 function M.tree()
   local files = {}
-  local list = process.run "find core bindings -name '*.[ch]' -type f; find controllers -name '*.lua' -type f"
+  local list = process.run "find core bindings -name '*.[ch]' -type f; find core -name README.md; find controllers -name '*.lua' -type f"
   for path in list:gmatch "[^\n]+" do files[path] = process.read(path) end
   return files
 end

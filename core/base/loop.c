@@ -218,20 +218,57 @@ static void waited_run(void *arg)
     kl_unlock(&c->mu);
 }
 
-void kl_loop_call(kl_loop *l, void (*fn)(void *arg), void *arg)
+/* Takes a call back that the loop has not begun. */
+static bool withdraw(kl_loop *l, const waited_call *c)
+{
+    bool found = false;
+    kl_lock(&l->mu);
+    for (kl_list *n = l->tasks.next; n != &l->tasks && !found; n = n->next) {
+        task *t = KL_CONTAINER(n, task, link);
+        found = t->fn == waited_run && t->arg == c;
+        if (found) {
+            kl_list_remove(&t->link);
+            kl_free(t);
+            break;
+        }
+    }
+    kl_unlock(&l->mu);
+    return found;
+}
+
+/* On its way out a call that is under way is waited for: it uses the caller's stack. */
+static bool call(kl_loop *l, void (*fn)(void *arg), void *arg, kl_time deadline)
 {
     if (!l->thread || kl_loop_on_thread(l)) {
         fn(arg);
-        return;
+        return true;
     }
     waited_call c = {.fn = fn, .arg = arg};
+    bool ran = true;
     kl_mutex_init(&c.mu);
     kl_cond_init(&c.cond);
     kl_loop_post(l, waited_run, &c);
     kl_lock(&c.mu);
-    while (!c.done)
-        kl_cond_wait(&c.cond, &c.mu);
+    while (!c.done && ran) {
+        if (kl_cond_wait_until(&c.cond, &c.mu, deadline))
+            continue;
+        kl_unlock(&c.mu);
+        ran = !withdraw(l, &c);
+        deadline = KL_NEVER;
+        kl_lock(&c.mu);
+    }
     kl_unlock(&c.mu);
     kl_cond_fini(&c.cond);
     kl_mutex_fini(&c.mu);
+    return ran;
+}
+
+void kl_loop_call(kl_loop *l, void (*fn)(void *arg), void *arg)
+{
+    call(l, fn, arg, KL_NEVER);
+}
+
+bool kl_loop_call_within(kl_loop *l, void (*fn)(void *arg), void *arg, kl_time within)
+{
+    return call(l, fn, arg, kl_clock_now(kl_clock_real()) + within);
 }

@@ -20,6 +20,8 @@ uint64_t kl_loop_timer(kl_loop *l, kl_time after, void (*fn)(void *arg), void *a
 void kl_loop_timer_cancel(kl_loop *l, uint64_t id);        /* on the loop's thread: fn is not called after this */
 /* Posts fn and waits until it ran (runs it at once on the loop's own thread, or when the loop was never started). */
 void kl_loop_call(kl_loop *l, void (*fn)(void *arg), void *arg);
+/* The same, but it gives up after `within` of real time: false when fn has not begun by then; it never will. */
+bool kl_loop_call_within(kl_loop *l, void (*fn)(void *arg), void *arg, kl_time within);
 /* Another clock than the real one was moved: look again. Any thread. */
 void kl_loop_wake(kl_loop *l);
 /* When it will do something: INT64_MIN while something is posted, else the time of the next timer, or KL_NEVER. Any thread. */

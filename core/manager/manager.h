@@ -117,7 +117,8 @@ bool kl_manager_election_healthy(kl_manager *m, kl_time tolerance, char **why);
 bool kl_manager_ready(kl_manager *m);              /* every controller runs (or waits for leadership) */
 /* Nothing queued, nothing running, nothing failing, all caches synced: the cluster has converged as far as we can see. */
 bool kl_manager_idle(kl_manager *m);
-/* What probes are told: alive (the leases' part waits for nobody), or ready: every controller, every cache, and not about to stop. */
+/* The checks of probes: alive, which waits for nobody, or ready: every controller, every cache, not stopping, and a control loop that
+ * answers within 500 ms. Any thread, also while that loop hangs. */
 void kl_manager_checks(kl_manager *m, bool readiness, kl_checks *out);
 char *kl_manager_metrics(kl_manager *m);           /* Prometheus text; caller frees */
 struct kl_flight *kl_manager_flight(kl_manager *m);        /* NULL: there is none */

@@ -76,14 +76,29 @@ static void collect_states(void *arg)
 /* The first of several managers speaks for all: it has the endpoints. */
 static bool speaks_for_all(const kl_manager *m) { return kl_fleet_size(m->o.fleet) && !m->o.cluster; }
 
-static size_t states_of_all(kl_manager *m, kl_controller_state **out)
+/* How long a probe or a scrape waits for the control loop, in real time: less than a kubelet's default timeout of 1 s. */
+#define LOOK_WITHIN KL_MILLISECONDS(500)
+
+/* Of one manager; false: its loop has not answered in time. */
+static bool look(kl_manager *m, states_call *c, kl_time within)
+{
+    *c = (states_call){.m = m};
+    if (within < KL_NEVER)
+        return kl_loop_call_within(m->loop, collect_states, c, within);
+    kl_loop_call(m->loop, collect_states, c);
+    return true;
+}
+
+static bool states_of_all(kl_manager *m, kl_time within, size_t *count, kl_controller_state **out)
 {
     size_t n = 0;
+    bool answered = true;
     *out = NULL;
     for (size_t i = 0; i < kl_fleet_size(m->o.fleet); i++) {
-        states_call c = {.m = kl_fleet_manager(m->o.fleet, i)};
-        if (c.m)
-            kl_loop_call(c.m->loop, collect_states, &c);
+        kl_manager *one = kl_fleet_manager(m->o.fleet, i);
+        states_call c = {0};
+        if (one)
+            answered &= look(one, &c, within);
         *out = kl_realloc(*out, (n + c.n + 1) * sizeof **out);
         for (size_t k = 0; k < c.n; k++) {
             char *name = kl_sprintf("%s/%s", kl_fleet_name(m->o.fleet, i), c.v[k].name);
@@ -93,17 +108,26 @@ static size_t states_of_all(kl_manager *m, kl_controller_state **out)
         }
         kl_free(c.v);
     }
-    return n;
+    *count = n;
+    return answered;
+}
+
+static bool states(kl_manager *m, kl_time within, size_t *n, kl_controller_state **out)
+{
+    if (speaks_for_all(m))
+        return states_of_all(m, within, n, out);
+    states_call c;
+    bool answered = look(m, &c, within);
+    *out = c.v;
+    *n = c.n;
+    return answered;
 }
 
 size_t kl_manager_controllers(kl_manager *m, kl_controller_state **out)
 {
-    if (speaks_for_all(m))
-        return states_of_all(m, out);
-    states_call c = {.m = m};
-    kl_loop_call(m->loop, collect_states, &c);
-    *out = c.v;
-    return c.n;
+    size_t n;
+    states(m, KL_NEVER, &n, out);
+    return n;
 }
 
 void kl_controller_states_free(kl_controller_state *v, size_t n)
@@ -294,7 +318,9 @@ void kl_manager_checks(kl_manager *m, bool readiness, kl_checks *out)
     kl_unlock(&m->mu);
     kl_checks_add(out, "shutdown", stopping ? "this process is stopping" : NULL);
     kl_controller_state *v;
-    size_t n = kl_manager_controllers(m, &v);
+    size_t n;
+    bool answered = states(m, LOOK_WITHIN, &n, &v);
+    kl_checks_add(out, "control-loop", answered ? NULL : "the control loop has not answered for 500 ms");
     for (size_t i = 0; i < n; i++) {
         char *why = is_up(v[i].state) ? NULL : kl_sprintf("%s%s%s", v[i].state, v[i].message ? ": " : "", v[i].message ? v[i].message : "");
         kl_checks_add(out, v[i].name, why);
@@ -352,7 +378,9 @@ static char *own_metrics(kl_manager *m)
     kl_metrics_write(m->metrics, &out);
     kl_reloads_write(m->reloads, &out);
     queues_call q = {m, &out};
-    kl_loop_call(m->loop, queue_samples, &q);
+    bool answered = kl_loop_call_within(m->loop, queue_samples, &q, LOOK_WITHIN);
+    kl_metrics_head(&out, "kubelua_control_loop_answers", "gauge", "0 when the control loop did not answer this scrape: queues are missing");
+    kl_metrics_sample(&out, "kubelua_control_loop_answers", answered, NULL);
     kl_telemetry_informers(&out, m->caches, kl_clock_now(m->clock));
     kl_telemetry_events(&out, m->recorder);
     if (!m->o.cluster)                 /* of several managers in one process one tells about it */

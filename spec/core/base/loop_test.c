@@ -160,6 +160,47 @@ static void a_call_waits_until_the_thread_has_run_it(void **state)
     kl_loop_free(l);
 }
 
+/* Holds the loop until it is let go. */
+typedef struct held { kl_mutex mu; kl_cond cond; bool there, go; } held;
+
+static void hold(void *arg)
+{
+    held *h = arg;
+    kl_lock(&h->mu);
+    h->there = true;
+    kl_cond_broadcast(&h->cond);
+    while (!h->go)
+        kl_cond_wait(&h->cond, &h->mu);
+    kl_unlock(&h->mu);
+}
+
+static void a_call_with_a_limit_is_withdrawn_while_the_loop_hangs_and_never_runs(void **state)
+{
+    (void)state;
+    kl_loop *l = kl_loop_new("spec", NULL);
+    held h = {0};
+    seen late = {.l = l}, good = {.l = l};
+    kl_mutex_init(&h.mu);
+    kl_cond_init(&h.cond);
+    kl_loop_start(l);
+    kl_loop_post(l, hold, &h);
+    kl_lock(&h.mu);
+    while (!h.there)
+        kl_cond_wait(&h.cond, &h.mu);
+    kl_unlock(&h.mu);
+    assert_false(kl_loop_call_within(l, note, &late, KL_MILLISECONDS(5)));
+    kl_lock(&h.mu);
+    h.go = true;
+    kl_cond_broadcast(&h.cond);
+    kl_unlock(&h.mu);
+    assert_true(kl_loop_call_within(l, note, &good, KL_SECONDS(60)));
+    kl_loop_free(l);
+    assert_int_equal(late.n, 0);
+    assert_int_equal(good.n, 1);
+    kl_cond_fini(&h.cond);
+    kl_mutex_fini(&h.mu);
+}
+
 static void a_call_from_what_runs_at_the_very_end_does_not_wait_for_a_thread_that_has_gone(void **state)
 {
     (void)state;
@@ -176,4 +217,5 @@ KL_TESTS(cmocka_unit_test(posts_run_in_order_also_those_that_posts_make),
     cmocka_unit_test(the_end_runs_what_was_posted_and_drops_the_timers),
     cmocka_unit_test(a_call_without_a_thread_runs_at_once),
     cmocka_unit_test(a_call_waits_until_the_thread_has_run_it),
+    cmocka_unit_test(a_call_with_a_limit_is_withdrawn_while_the_loop_hangs_and_never_runs),
     cmocka_unit_test(a_call_from_what_runs_at_the_very_end_does_not_wait_for_a_thread_that_has_gone))

@@ -9,6 +9,9 @@
 #include "base/mem.h"
 #include "model/object.h"
 
+/* What a server calls a list of which only metadata was asked for. */
+#define METADATA_LIST "PartialObjectMetadataList"
+
 static void show_page(kl__follower *f)
 {
     atomic_store_explicit(&f->coming, f->n_page, memory_order_relaxed);
@@ -94,6 +97,13 @@ static kl_err error_of_done(kl_status st, int code, const kl_err *err)
 static kl_status list_item(void *arg, const kl_value *object, kl_err *err)
 {
     kl__follower *f = arg;
+    const char *kind = kl_object_kind(object);
+    if (kind && f->i->kind && strcmp(kind, f->i->kind)) {
+        kl_fail(err, KL_ESERVER, "the list of %s holds a %.80s: the server's answer is no list of %s", f->i->resource, kind, f->i->kind);
+        kl_value_unref(object);
+        return KL_ESERVER;
+    }
+    f->typed = kind != NULL;
     const kl_value *o = kl_object_with_type(object, f->i->api_version, f->i->kind);
     kl_value_unref(object);
     char key[KL_KEY_MAX];
@@ -105,11 +115,39 @@ static kl_status list_item(void *arg, const kl_value *object, kl_err *err)
     return KL_OK;
 }
 
-static bool is_list(const kl_value *envelope)
+static bool is_list(const char *kind)
 {
-    const char *kind = kl_value_str_at(envelope, "kind", NULL);
     size_t n = kind ? strlen(kind) : 0;
-    return n >= 4 && !strcmp(kind + n - 4, "List");
+    return n > 4 && !strcmp(kind + n - 4, "List");
+}
+
+/* Its kind and "List": so all but those CRDs call their lists that have named them otherwise. */
+static bool is_list_of(const kl__follower *f, const char *kind)
+{
+    size_t n = f->i->kind ? strlen(f->i->kind) : 0;
+    return !f->i->kind || (is_list(kind) && n + 4 == strlen(kind) && !strncmp(kind, f->i->kind, n));
+}
+
+/* A list that replaces the store is one of this kind, or nothing is taken from it: an empty list of something else would empty the
+ * store. A name of its own is believed when the items say what they are, or while there is nothing to lose; then it stays that. */
+static kl_status list_check(kl__follower *f, const kl_value *envelope, kl_err *err)
+{
+    const char *kind = kl_value_str_at(envelope, "kind", NULL), *version = kl_value_str_at(envelope, "apiVersion", NULL);
+    if (!is_list(kind))
+        return kl_fail(err, KL_ESERVER, "listing %s brought a %s where a list was expected", f->i->resource, kind ? kind : "thing without kind");
+    if (!strcmp(kind, METADATA_LIST) || (is_list_of(f, kind) && !f->i->api_version))
+        return KL_OK;
+    if (f->i->api_version && (!version || strcmp(version, f->i->api_version)))
+        return kl_fail(err, KL_ESERVER, "listing %s brought a %s of %s where %s was expected", f->i->resource, kind, version ? version : "no apiVersion", f->i->api_version);
+    if (is_list_of(f, kind))
+        return KL_OK;
+    bool known = f->list_kind && !strcmp(kind, f->list_kind);
+    bool believed = f->n_page ? f->typed : !atomic_load(&f->listed);
+    if (!known && (f->list_kind || !believed))
+        return kl_fail(err, KL_ESERVER, "listing %s brought a %s where a list of %s was expected", f->i->resource, kind, f->i->kind);
+    if (!known)
+        f->list_kind = kl_strdup(kind);
+    return KL_OK;
 }
 
 static void list_done(void *arg, kl_status st, int code, const kl_value *envelope, kl_err *err)
@@ -117,12 +155,10 @@ static void list_done(void *arg, kl_status st, int code, const kl_value *envelop
     kl__follower *f = arg;
     f->request = 0;
     kl_err e = KL_ERR_INIT;
-    if (st) {
+    if (st)
         e = error_of_done(st, code, err);
-    } else if (!is_list(envelope)) {
-        const char *kind = kl_value_str_at(envelope, "kind", NULL);
-        st = kl_fail(&e, KL_ESERVER, "listing %s brought a %s where a list was expected", f->i->resource, kind ? kind : "thing without kind");
-    }
+    else
+        st = list_check(f, envelope, &e);
     if (st)
         kl__follow_step(f, &(kl_reflector_input){ .kind = KL_REFLECTOR_LIST_FAILED, .err = &e });
     else

@@ -42,6 +42,8 @@ typedef struct kl__follower {
     uint64_t request;            /* the open list or watch, 0 none */
     uint64_t timer;              /* 0 none */
     kl_time timer_at;
+    char *list_kind;             /* what its lists call themselves where that is not the kind and "List"; NULL */
+    bool typed;                  /* the items of the open list say their kind themselves */
     const kl_value **page;       /* what the list has brought so far */
     size_t n_page, cap_page;
     size_t page_kept;            /* of these, from pages that have come whole */

@@ -29,6 +29,7 @@ void kl__follower_free(kl__follower *f)
     kl_err_fini(&f->stream_error);
     kl_reflector_free(f->reflector);
     kl_free(f->reached);
+    kl_free(f->list_kind);
     kl_free(f->message);
     kl_free(f->ns);
     kl_free(f);

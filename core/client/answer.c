@@ -134,8 +134,31 @@ static char *shown(const char *body, size_t n, size_t max)
     return kl_buf_take(&b);
 }
 
+/* What Go's HTTP server, and so an API server, says of a path that it does not have. Everything else that an API server says is a Status. */
+static bool is_plain_404(const char *body, size_t n)
+{
+    static const char words[] = "404 page not found";
+    size_t len = sizeof words - 1;
+    return n >= len && !memcmp(body, words, len) && (n == len || (n == len + 1 && body[len] == '\n'));
+}
+
+/* A 404 that is no API server's: a load balancer without a backend, a route that is missing. It says nothing about objects or kinds,
+ * and has no code that could be taken for such a word. */
+static kl_status fail_page(const kl__request *q, const char *body, size_t n, kl_time retry_after, kl_err *err)
+{
+    char *text = shown(body, n, GARBAGE_SHOWN);
+    kl_fail(err, KL_ESERVER, "%s: the answer to %s %s is HTTP 404 without a Status%s%s%s: no API server wrote it; does a proxy or load balancer stand before it?",
+        q->what, q->method, q->url, *text ? ", it begins \"" : "", text, *text ? "\"" : "");
+    kl_free(text);
+    if (err)
+        err->retry_after_ns = retry_after;
+    return KL_ESERVER;
+}
+
 static kl_status fail_by_code(const kl__request *q, int code, const char *body, size_t n, kl_time retry_after, const char *credentials, kl_err *err)
 {
+    if (code == 404 && q->shape != KL__ANY && !is_plain_404(body, n))
+        return fail_page(q, body, n, retry_after, err);
     const char *reason = code >= 500 ? "InternalError" : NULL, *message = NULL;
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         if (codes[i].code == code) {

@@ -7,7 +7,8 @@
 #include "value/value.h"
 #include "client/request.h"
 
-/* An answer that is no success, told as an error; returns its status. `credentials` is said in a 401. retry_after 0: none. */
+/* An answer that is no success, told as an error; returns its status. A 404 about objects counts only as an API server writes it (a
+ * Status, or Go's "404 page not found"): of any other, KL_ESERVER without a code. `credentials` is said in a 401. retry_after 0: none. */
 kl_status kl__answer_fail(const kl__request *q, int code, const char *body, size_t n, kl_time retry_after, const char *credentials, kl_err *err);
 /* The same for a Status object that is already a value (in-stream errors, 200 with a failed Status). */
 kl_status kl__answer_fail_status(const kl__request *q, int code, const kl_value *status, kl_err *err);

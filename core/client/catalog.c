@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
+#define MISSED_FOR KL_SECONDS(1)            /* between the first look that does not find a kind any more, and the one that decides */
 #define STALE "the server calls what it knows of it stale: is the API service behind it up?"
 
 void kl__pool_fini(kl__pool *p)
@@ -19,11 +20,13 @@ void kl__pool_fini(kl__pool *p)
     kl_free(p->all);
 }
 
-kl__catalog *kl__catalog_new(kl__pool *pool, const kl__catalog *old)
+kl__catalog *kl__catalog_new(kl__pool *pool, const kl__catalog *old, kl_time now)
 {
     kl__catalog *c = kl_new(kl__catalog);
     c->pool = pool;
     c->old = old;
+    c->made = now;
+    c->missed = kl_map_new();
     c->found = kl_map_new();
     c->groups = kl_map_new();
     c->failed = kl_map_new();
@@ -38,6 +41,7 @@ void kl__catalog_free(kl__catalog *c)
     kl_map_free(c->found, NULL);
     kl_map_free(c->groups, NULL);
     kl_map_free(c->failed, kl_free);
+    kl_map_free(c->missed, kl_free);
     kl_map_free(c->asked, NULL);
     kl_free(c->order);
     kl_free(c);
@@ -229,13 +233,21 @@ void kl__catalog_list(kl__catalog *c, const char *group, const char *version, co
 
 /* --- the end ---------------------------------------------------------------------------------------------------------------------- */
 
+static bool is_missed(const kl__catalog *c, const kl_resource *r)
+{
+    char *key = key3(r->group, r->version, r->kind);
+    bool missed = kl_map_has(c->missed, key);
+    kl_free(key);
+    return missed;
+}
+
 void kl__catalog_carry(kl__catalog *c, bool core)
 {
     size_t it = 0;
     const char *key;
     void *v;
     for (size_t i = 0; c->old && i < c->old->n; i++)
-        if (core == !*c->old->order[i]->group)
+        if (core == !*c->old->order[i]->group && !is_missed(c->old, c->old->order[i]))
             add(c, c->old->order[i]);
     while (c->old && kl_map_next(c->old->groups, &it, &key, &v))
         if (core == !*key)
@@ -266,6 +278,32 @@ static void keep_what_failed(kl__catalog *c)
     }
 }
 
+/* A server that is only starting, or one of several that lags behind, lacks kinds for a moment: the second look decides. */
+static void keep_what_is_missed(kl__catalog *c)
+{
+    for (size_t i = 0; c->old && !c->old->remembered && i < c->old->n; i++) {
+        kl_resource *r = c->old->order[i];
+        char *key = key3(r->group, r->version, r->kind);
+        const kl_time *first = kl_map_get(c->old->missed, key);
+        if (!kl_map_has(c->found, key) && (!first || c->made - *first < MISSED_FOR)) {
+            kl_time *since = kl_new(kl_time);
+            *since = first ? *first : c->made;
+            add(c, r);
+            kl_map_set(c->found, key, r);
+            kl_free(kl_map_set(c->missed, key, since));
+        }
+        kl_free(key);
+    }
+}
+
+bool kl__catalog_knows_core(const kl__catalog *c)
+{
+    for (size_t i = 0; c && i < c->n; i++)
+        if (!*c->order[i]->group)
+            return true;
+    return false;
+}
+
 static void tell_what_failed(const kl__catalog *c)
 {
     size_t it = 0;
@@ -286,6 +324,7 @@ void kl__catalog_done(kl__catalog *c)
     for (size_t i = 0; i < c->n; i++)
         set_if_absent(c->found, key3(c->order[i]->group, c->order[i]->version, c->order[i]->kind), c->order[i]);
     keep_what_failed(c);
+    keep_what_is_missed(c);
     c->old = NULL;
     /* Those of versions that work, core first; then those of stale and failed versions, where no other has the kind. */
     kl_resource **sorted = kl_new_array(kl_resource *, c->n + 1);

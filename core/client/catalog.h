@@ -6,6 +6,7 @@
 #ifndef KL_CLIENT_CATALOG_H
 #define KL_CLIENT_CATALOG_H
 
+#include "base/clock.h"
 #include "base/map.h"
 #include "model/resource.h"
 #include "value/value.h"
@@ -17,6 +18,9 @@ void kl__pool_fini(kl__pool *p);
 typedef struct kl__catalog {
     kl__pool *pool;
     const struct kl__catalog *old;          /* while it is made: the one before, or NULL */
+    kl_time made;                           /* when it was begun, monotonic */
+    bool remembered;                        /* of another process: what is not there any more is gone at once */
+    kl_map *missed;                         /* "group|version|Kind" -> kl_time *: the server does not have it, first seen then; kept for now */
     kl_map *found;                          /* "group|version|Kind" -> const kl_resource * (borrowed) */
     kl_map *groups;                         /* group -> NULL */
     kl_map *failed;                         /* "group|version" -> message (char *) */
@@ -26,7 +30,7 @@ typedef struct kl__catalog {
 } kl__catalog;
 
 /* --- making ------------------------------------------------------------------------------------------------------------------ */
-kl__catalog *kl__catalog_new(kl__pool *pool, const kl__catalog *old);
+kl__catalog *kl__catalog_new(kl__pool *pool, const kl__catalog *old, kl_time now);
 void kl__catalog_free(kl__catalog *c);
 bool kl__is_aggregated(const kl_value *document);
 /* An APIGroupDiscoveryList. Versions it calls stale are noted as failed. */
@@ -36,9 +40,12 @@ void kl__catalog_list(kl__catalog *c, const char *group, const char *version, co
 void kl__catalog_group(kl__catalog *c, const char *group);
 /* kl__catalog_done says it in the log, once as long as it stays so: when all of discovery fails, the caller's error says it. */
 void kl__catalog_fail(kl__catalog *c, const char *group, const char *version, const char *why);
+/* Whether it has kinds of the core group. c may be NULL. */
+bool kl__catalog_knows_core(const kl__catalog *c);
 /* What the old catalog says of the core group, or of all others: its document did not change. */
 void kl__catalog_carry(kl__catalog *c, bool core);
-/* Last: names are looked up from here on. What failed keeps what the old catalog knew of it, and `old` is not needed any more. */
+/* Last: names are looked up from here on. What failed keeps what the old catalog knew of it, and so does what is missing for the first
+ * time, or since less than a second; `old` is not needed any more. */
 void kl__catalog_done(kl__catalog *c);
 
 /* --- reading ------------------------------------------------------------------------------------------------------------------ */

@@ -5,7 +5,8 @@
  *
  * The calls thread owns the fetch; what it found is published under the lock and read from any thread. A resource once
  * handed out stays for the client's life: a later fetch that says the same yields the same pointer. A group/version whose
- * discovery fails keeps what was known of it, and only kinds of its group hear of the failure. A fetch that did not find a
+ * discovery fails keeps what was known of it, and only kinds of its group hear of the failure. A kind that was there is gone when two
+ * fetches, some time apart, do not have it; what is no discovery document (a load balancer's page) says nothing. A fetch that did not find a
  * kind answers for it for two seconds more, so that parked controllers do not make a storm; news (forget) end that at once.
  *
  * The two aggregated documents are kept on the shelf with their ETags. A client that starts reads them there; it believes them
@@ -83,7 +84,7 @@ static fetch *fetch_new(kl__discovery *d)
     fetch *f = kl_new(fetch);
     f->d = d;
     f->epoch = epoch(d);
-    f->catalog = kl__catalog_new(&d->pool, d->known);
+    f->catalog = kl__catalog_new(&d->pool, d->known, kl_clock_now(d->c->clock));
     return f;
 }
 
@@ -105,6 +106,16 @@ static void fetch_free(fetch *f)
 
 static void fetch_step(fetch *f);
 
+/* What is no discovery document says nothing about kinds: an empty body, somebody else's JSON. */
+static kl_status document_check(const kl_value *body, const char *kind, kl_err *err)
+{
+    const char *is = kl_value_str_at(body, "kind", NULL);
+    if (is && !strcmp(is, kind))
+        return KL_OK;
+    return kl_fail(err, KL_ESERVER, "the answer is %s%s and no %s: does a proxy or load balancer stand before the API server?", is ? "a " : "nothing of Kubernetes",
+        is ? is : "", kind);
+}
+
 /* --- legacy: one request per group and version --------------------------------------------------------------------------------- */
 
 static void on_part(void *arg, kl_status st, int code, const kl_value *body, kl_err *err)
@@ -112,6 +123,8 @@ static void on_part(void *arg, kl_status st, int code, const kl_value *body, kl_
     part *p = arg;
     fetch *f = p->f;
     (void)code;
+    if (!st)
+        st = document_check(body, "APIResourceList", err);
     if (st)
         kl__catalog_fail(f->catalog, p->group, p->version, kl_err_message(err));
     else
@@ -196,15 +209,19 @@ static void on_core(void *arg, kl_status st, int code, const kl_value *body, con
 {
     fetch *f = arg;
     kl__catalog_group(f->catalog, "");
+    bool aggregated = !st && code != 304 && kl__is_aggregated(body);
+    bool absent = st == KL_ENOTFOUND && !kl__catalog_knows_core(f->d->known);     /* an aggregated API server alone has no core group */
+    if (!st && code != 304 && !aggregated)
+        st = document_check(body, "APIVersions", err);
     if (!st && code == 304)
         take_unchanged(f, CORE);
-    else if (!st && kl__is_aggregated(body))
+    else if (aggregated)
         take_document(f, CORE, body, etag);
     else {
         forget_document(f, CORE);
         if (!st)
             read_legacy_core(f, body);
-        else if (st != KL_ENOTFOUND)            /* an aggregated API server alone has no core group */
+        else if (!absent)
             kl__catalog_fail(f->catalog, "", "v1", kl_err_message(err));
     }
     f->pending--;
@@ -214,11 +231,16 @@ static void on_core(void *arg, kl_status st, int code, const kl_value *body, con
 static void on_groups(void *arg, kl_status st, int code, const kl_value *body, const char *etag, kl_err *err)
 {
     fetch *f = arg;
-    if (st)
+    bool aggregated = !st && code != 304 && kl__is_aggregated(body);
+    if (!st && code != 304 && !aggregated)
+        st = document_check(body, "APIGroupList", err);
+    if (st == KL_ENOTFOUND)                     /* each API server has /apis: who has not is none, and knows nothing of kinds */
+        st = kl_fail(&f->fatal, KL_ESERVER, "discovery failed: %s", kl_err_message(err));
+    else if (st)
         kl_err_move(&f->fatal, err);
     else if (code == 304)
         take_unchanged(f, GROUPS);
-    else if (kl__is_aggregated(body))
+    else if (aggregated)
         take_document(f, GROUPS, body, etag);
     else {
         forget_document(f, GROUPS);
@@ -245,7 +267,8 @@ static bool look_on_shelf(kl__discovery *d)
         kl_buf_fini(&text);
     }
     if (whole) {
-        kl__catalog *c = kl__catalog_new(&d->pool, NULL);
+        kl__catalog *c = kl__catalog_new(&d->pool, NULL, 0);
+        c->remembered = true;
         for (int i = 0; i < DOCUMENTS; i++) {
             kl__catalog_aggregated(c, body[i]);
             d->etags[i] = etag[i];

@@ -41,7 +41,7 @@ static void ask(kl__catalog *c, const char *word)
 static void document(const kl_value *v, const char *word)
 {
     kl__pool pool = {0};
-    kl__catalog *first = kl__catalog_new(&pool, NULL);
+    kl__catalog *first = kl__catalog_new(&pool, NULL, 0);
     if (kl__is_aggregated(v))
         kl__catalog_aggregated(first, v);
     else
@@ -54,11 +54,12 @@ static void document(const kl_value *v, const char *word)
         ask(first, first->order[i]->plural);
         kl_free(name);
     }
-    kl__catalog *next = kl__catalog_new(&pool, first);
+    kl__catalog *next = kl__catalog_new(&pool, first, KL_SECONDS(2));
     kl__catalog_carry(next, true);
     kl__catalog_carry(next, false);
     kl__catalog_done(next);
     CLAIM(next->n == first->n && kl_map_len(next->failed) == kl_map_len(first->failed));
+    CLAIM(!kl_map_len(next->missed));
     ask(next, word);
     kl__catalog_free(next);
     kl__catalog_free(first);

@@ -20,6 +20,7 @@ typedef struct fake_source {
     uint64_t id;                          /* of the open request */
     kl_source_sink sink;
     char rv[64], continue_token[64];      /* what was asked for */
+    char api_version[64], kind[64];       /* of the items; "" nobody said */
     bool has_rv, bookmarks, initial;
     int64_t limit, timeout_seconds;
     int lists, watches, cancels;
@@ -55,6 +56,8 @@ static inline uint64_t fake__list(void *self, const kl_list_request *r, const kl
     f->has_rv = r->rv != NULL;
     snprintf(f->rv, sizeof f->rv, "%s", r->rv ? r->rv : "");
     snprintf(f->continue_token, sizeof f->continue_token, "%s", r->continue_token ? r->continue_token : "");
+    snprintf(f->api_version, sizeof f->api_version, "%s", r->api_version ? r->api_version : "");
+    snprintf(f->kind, sizeof f->kind, "%s", r->kind ? r->kind : "");
     f->limit = r->limit;
     f->sink = *sink;
     f->lists++;
@@ -207,10 +210,10 @@ static inline void fake_item(fake_source *f, const char *json)
 /* The end of a page. */
 static inline void fake_listed(fake_source *f, const char *rv, const char *continue_token)
 {
-    char text[256];
+    char text[512];
     assert_int_equal(f->open, FAKE_LIST);
-    snprintf(text, sizeof text, "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"%s\",\"continue\":\"%s\"}}",
-             rv, continue_token ? continue_token : "");
+    snprintf(text, sizeof text, "{\"kind\":\"%sList\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%s\",\"continue\":\"%s\"}}",
+             *f->kind ? f->kind : "Pod", *f->api_version ? f->api_version : "v1", rv, continue_token ? continue_token : "");
     fake_done(f, KL_OK, 200, text, NULL);
 }
 

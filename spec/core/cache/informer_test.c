@@ -808,7 +808,71 @@ static void with_an_executor_everything_keeps_its_order(void **state)
     fake_fini(&w.f);
 }
 
-KL_TESTS(
+/* What answers 200 and is no list of this kind: a proxy's JSON, another server behind the same address. Nothing is taken from it. */
+static void a_list_of_something_else_replaces_nothing(void **state)
+{
+    (void)state;
+    static const char *const strange[] = {
+        "{}", "{\"kind\":\"Status\",\"apiVersion\":\"v1\"}", "{\"kind\":\"List\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"99\"}}",
+        "{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"99\"}}",
+        "{\"kind\":\"PodList\",\"apiVersion\":\"v2\",\"metadata\":{\"resourceVersion\":\"99\"}}",
+        "{\"kind\":\"ConfigMapList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"99\"}}",
+    };
+    world w;
+    setup_synced(&w);
+    for (size_t k = 0; k < sizeof strange / sizeof *strange; k++) {
+        if (w.f.open == FAKE_WATCH)
+            fake_fails(&w.f, KL_EGONE, 410);
+        while (w.f.open != FAKE_LIST)
+            fake_advance(&w.f, KL_SECONDS(1));
+        fake_done(&w.f, KL_OK, 200, strange[k], NULL);
+        assert_int_equal(kl_informer_count(w.i), 2);
+        assert_heard(&w.e, "");
+    }
+    while (w.f.open != FAKE_LIST)
+        fake_advance(&w.f, KL_SECONDS(1));
+    assert_int_equal(kl_informer_count(w.i), 2);
+    fake_item(&w.f, pod("a", "ua", 1));
+    fake_listed(&w.f, "20", NULL);
+    assert_heard(&w.e, "-ns/b@2r");
+    teardown(&w);
+}
+
+static void items_of_another_kind_are_no_items(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w);
+    kl_err err = KL_ERR_INIT;
+    assert_fails(w.f.sink.item(w.f.sink.arg, fake_json("{\"kind\":\"Secret\",\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\"}}"), &err), KL_ESERVER, &err, "holds a Secret");
+    fake_fails(&w.f, KL_ESERVER, 200);
+    assert_false(kl_informer_synced(w.i));
+    teardown(&w);
+}
+
+/* A CRD may name its lists (spec.names.listKind). */
+static void a_list_kind_of_its_own_is_taken_and_stays(void **state)
+{
+    (void)state;
+    world w;
+    setup(&w);
+    fake_item(&w.f, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\",\"resourceVersion\":\"1\"}}");
+    fake_done(&w.f, KL_OK, 200, "{\"kind\":\"HerdOfPodsList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"9\"}}", NULL);
+    assert_heard(&w.e, "+ns/a@1i .");
+    fake_fails(&w.f, KL_EGONE, 410);
+    while (w.f.open != FAKE_LIST)
+        fake_advance(&w.f, KL_SECONDS(1));
+    fake_done(&w.f, KL_OK, 200, "{\"kind\":\"OtherList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"10\"}}", NULL);
+    assert_heard(&w.e, "");
+    while (w.f.open != FAKE_LIST)
+        fake_advance(&w.f, KL_SECONDS(1));
+    fake_done(&w.f, KL_OK, 200, "{\"kind\":\"HerdOfPodsList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"10\"}}", NULL);
+    assert_heard(&w.e, "-ns/a@1r");
+    teardown(&w);
+}
+
+KL_TESTS(cmocka_unit_test(a_list_of_something_else_replaces_nothing), cmocka_unit_test(items_of_another_kind_are_no_items),
+    cmocka_unit_test(a_list_kind_of_its_own_is_taken_and_stays), 
     cmocka_unit_test(lists_then_watches_and_hands_on_what_happens),
     cmocka_unit_test(an_empty_list_is_synced_at_once),
     cmocka_unit_test(a_watch_that_ends_goes_on_from_the_last_event_without_a_list),

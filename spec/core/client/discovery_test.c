@@ -74,6 +74,12 @@ static const route legacy[] = {
 };
 
 static const route no_core[] = { { "/apis", AGG(GROUP("example.com", VERSION("v1", "Current", RESOURCE("widgets", "Widget", "Namespaced", "")))) }, { NULL, NULL } };
+#define PAGE "<html><body>no backend</body></html>"
+static const route pages[] = { { "/api", PAGE }, { "/apis", PAGE }, { NULL, NULL } };
+static const route empty_answers[] = { { "/api", "" }, { "/apis", "" }, { NULL, NULL } };
+static const route no_paths[] = { { NULL, NULL } };                  /* 404 to all */
+static const route other_json[] = { { "/api", "{}" }, { "/apis", "{\"kind\":\"Status\",\"status\":\"Success\"}" }, { NULL, NULL } };
+static const route groups_alone[] = { { "/apis", AGG(GROUP("apps", VERSION("v1", "Current", RESOURCE("deployments", "Deployment", "Namespaced", STATUS_SUB)))) }, { NULL, NULL } };
 static const route down[] = { { "/api", "!" }, { "/apis", "!" }, { NULL, NULL } };
 
 typedef struct world { peer p; site s; kl_client *c; kl_clock *clock; kl_err err; } world;
@@ -212,6 +218,62 @@ static void a_miss_is_remembered_for_a_moment_and_forgotten_on_request(void **st
     world_stop(&w);
 }
 
+/* A load balancer's answers in the place of an API server's: nobody may take from them that a kind is gone. */
+static void an_answer_that_is_no_discovery_document_is_no_verdict_about_kinds(void **state)
+{
+    (void)state;
+    static const route *const strange[] = { pages, empty_answers, no_paths, other_json };
+    for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) {
+        world w;
+        world_start(&w, aggregated);
+        find(&w, "v1/Pod");
+        atomic_store(&w.s.routes, strange[i]);
+        for (int k = 0; k < 3; k++) {
+            kl_clock_advance(w.clock, KL_SECONDS(3));
+            kl_client_discovery_forget(w.c);
+            assert_int_equal(miss(&w, "v1/Pod"), KL_ESERVER);
+            kl_err_fini(&w.err);
+            assert_int_equal(miss(&w, "nothing.io/v1/Xyzzy"), KL_ESERVER);
+            kl_err_fini(&w.err);
+        }
+        atomic_store(&w.s.routes, aggregated);
+        find(&w, "v1/Pod");
+        world_stop(&w);
+    }
+}
+
+static void a_core_group_that_was_there_is_not_gone_for_a_404(void **state)
+{
+    (void)state;
+    world w;
+    world_start(&w, aggregated);
+    const kl_resource *pod = find(&w, "v1/Pod");
+    atomic_store(&w.s.routes, groups_alone);
+    for (int k = 0; k < 3; k++) {
+        kl_clock_advance(w.clock, KL_SECONDS(3));
+        kl_client_discovery_forget(w.c);
+        assert_ptr_equal(find(&w, "v1/Pod"), pod);
+    }
+    world_stop(&w);
+}
+
+static void a_kind_is_gone_when_two_looks_do_not_find_it(void **state)
+{
+    (void)state;
+    world w;
+    world_start(&w, with_crd);
+    find(&w, "example.com/v1/Widget");
+    atomic_store(&w.s.routes, aggregated);
+    for (int k = 0; k < 2; k++) {                               /* in the same moment */
+        kl_client_discovery_forget(w.c);
+        find(&w, "example.com/v1/Widget");
+    }
+    kl_clock_advance(w.clock, KL_SECONDS(1));
+    kl_client_discovery_forget(w.c);
+    assert_int_equal(miss(&w, "example.com/v1/Widget"), KL_ENOTFOUND);
+    world_stop(&w);
+}
+
 static void a_server_that_is_down_is_no_verdict_about_kinds(void **state)
 {
     (void)state;
@@ -277,5 +339,6 @@ static void an_op_by_kind_resolves_first(void **state)
 KL_TESTS(cmocka_unit_test(two_requests_tell_all), cmocka_unit_test(an_older_server_is_asked_group_by_group),
     cmocka_unit_test(a_stale_group_fails_alone_and_keeps_what_was_known), cmocka_unit_test(a_server_without_a_core_group_is_fine),
     cmocka_unit_test(an_unknown_kind_is_told_with_its_neighbours), cmocka_unit_test(a_miss_is_remembered_for_a_moment_and_forgotten_on_request),
-    cmocka_unit_test(a_server_that_is_down_is_no_verdict_about_kinds), cmocka_unit_test(many_who_ask_share_one_fetch),
+    cmocka_unit_test(an_answer_that_is_no_discovery_document_is_no_verdict_about_kinds), cmocka_unit_test(a_core_group_that_was_there_is_not_gone_for_a_404),
+    cmocka_unit_test(a_kind_is_gone_when_two_looks_do_not_find_it), cmocka_unit_test(a_server_that_is_down_is_no_verdict_about_kinds), cmocka_unit_test(many_who_ask_share_one_fetch),
     cmocka_unit_test(an_op_by_kind_resolves_first))

@@ -36,7 +36,7 @@ static void read_doc(kl__catalog *c, const char *text)
 static void book_open(book *b)
 {
     memset(b, 0, sizeof *b);
-    b->c = kl__catalog_new(&b->pool, NULL);
+    b->c = kl__catalog_new(&b->pool, NULL, 0);
     read_doc(b->c, groups_doc);                     /* the network's order is not the server's */
     read_doc(b->c, core_doc);
     kl__catalog_done(b->c);
@@ -136,16 +136,16 @@ static void half_a_catalog_is_carried_when_its_document_did_not_change(void **st
     book b;
     book_open(&b);
     const kl_resource *pod = kl__catalog_word(b.c, "Pod"), *old = kl__catalog_word(b.c, "Old");
-    kl__catalog *c = kl__catalog_new(&b.pool, b.c);
+    kl__catalog *c = kl__catalog_new(&b.pool, b.c, 0);
     read_doc(c, DOC(G("apps", V("v1", "Current", R("deployments", "Deployment", SHORT("deploy"))))));
     kl__catalog_carry(c, true);
     kl__catalog_done(c);
     assert_ptr_equal(kl__catalog_word(c, "po"), pod);
     assert_ptr_equal(kl__catalog_word(c, "deploy"), kl__catalog_word(b.c, "deploy"));
-    assert_null(kl__catalog_word(c, "Old"));
+    assert_ptr_equal(kl__catalog_word(c, "Old"), old);         /* for now: see below */
     assert_int_equal(kl_map_len(c->failed), 0);
     kl__catalog_free(c);
-    c = kl__catalog_new(&b.pool, b.c);
+    c = kl__catalog_new(&b.pool, b.c, 0);
     kl__catalog_carry(c, false);
     read_doc(c, core_doc);
     kl__catalog_done(c);
@@ -157,6 +157,43 @@ static void half_a_catalog_is_carried_when_its_document_did_not_change(void **st
     book_close(&b);
 }
 
-KL_TESTS(cmocka_unit_test(each_form_of_a_name_is_found), cmocka_unit_test(a_name_that_means_nothing_or_too_much_is_told),
+static kl__catalog *next_catalog(book *b, kl__catalog *old, kl_time at, bool carried)
+{
+    kl__catalog *c = kl__catalog_new(&b->pool, old, at);
+    kl__catalog_carry(c, true);
+    if (carried)
+        kl__catalog_carry(c, false);
+    else
+        read_doc(c, DOC(G("apps", V("v1", "Current", R("deployments", "Deployment", SHORT("deploy"))))));
+    kl__catalog_done(c);
+    return c;
+}
+
+static void what_is_not_there_any_more_is_kept_until_a_second_look_a_second_later(void **state)
+{
+    (void)state;
+    book b;
+    book_open(&b);
+    kl__catalog *first = next_catalog(&b, b.c, KL_SECONDS(10), false);
+    kl__catalog *soon = next_catalog(&b, first, KL_SECONDS(11) - 1, true);      /* the same document: still not there */
+    kl__catalog *late = next_catalog(&b, soon, KL_SECONDS(11), true);
+    kl__catalog *back = next_catalog(&b, b.c, KL_SECONDS(11), true);
+    assert_non_null(kl__catalog_word(first, "Old"));
+    assert_non_null(kl__catalog_word(soon, "Old"));
+    assert_null(kl__catalog_word(late, "Old"));
+    assert_non_null(kl__catalog_word(late, "Deployment"));
+    assert_int_equal(kl_map_len(back->missed), 0);
+    b.c->remembered = true;                                     /* by another process, long ago */
+    kl__catalog *other = next_catalog(&b, b.c, KL_SECONDS(11), false);
+    assert_null(kl__catalog_word(other, "Old"));
+    kl__catalog_free(other);
+    kl__catalog_free(back);
+    kl__catalog_free(late);
+    kl__catalog_free(soon);
+    kl__catalog_free(first);
+    book_close(&b);
+}
+
+KL_TESTS(cmocka_unit_test(what_is_not_there_any_more_is_kept_until_a_second_look_a_second_later), cmocka_unit_test(each_form_of_a_name_is_found), cmocka_unit_test(a_name_that_means_nothing_or_too_much_is_told),
     cmocka_unit_test(a_stale_version_comes_after_one_that_works), cmocka_unit_test(a_name_proper_beats_a_short_one),
     cmocka_unit_test(half_a_catalog_is_carried_when_its_document_did_not_change))

@@ -170,6 +170,11 @@ static void step_all(kl_informer *i, kl_reflector_input_kind kind)
     kl_free(parts);
 }
 
+static void on_answered(void *arg)
+{
+    step_all(arg, KL_REFLECTOR_ANSWERED);
+}
+
 static void job_start(kl_informer *i, kl__job *j)
 {
     (void)j;
@@ -177,6 +182,8 @@ static void job_start(kl_informer *i, kl__job *j)
         return;
     i->started = i->running = true;
     kl_informer_ref(i);
+    if (i->home.heed)
+        i->heed = i->home.heed(i->home.self, on_answered, i);
     step_all(i, KL_REFLECTOR_START);
     if (i->changing)
         kl__parts_started(i);
@@ -212,6 +219,9 @@ static void job_stop(kl_informer *i, kl__job *j)
 {
     bool was = i->running;
     size_t n;
+    if (i->heed)
+        i->home.heed_not(i->home.self, i->heed);
+    i->heed = 0;
     kl__follower **parts = kl__parts_copy(i, &n);
     for (size_t k = 0; k < n; k++)
         kl__follow_stop(parts[k]);

@@ -68,6 +68,7 @@ typedef struct kl__follower {
 
 struct kl_informer {
     atomic_int refs;
+    uint64_t heed;               /* watch thread: hears of outages that are over; 0 no */
     kl_source home;              /* the way to the watch thread, which all parts have in common; of its own only when it is changing */
     bool changing;               /* parts come and go; else they are fixed at birth, and at least one */
     void (*on_part)(void *arg);

@@ -18,6 +18,10 @@
 /* client-go's reflector: 800 ms doubling to 30 s, each drawn from [d, 2d). */
 #define BACKOFF_BASE KL_MILLISECONDS(800)
 #define BACKOFF_MAX  KL_SECONDS(30)
+/* A connection that is refused, or breaks, costs nobody anything, and the first that works again ends everybody's blindness. */
+#define UNREACHED_MAX KL_SECONDS(4)
+/* A server that comes and goes ends our waits once in so long. */
+#define ANSWERED_APART KL_SECONDS(10)
 
 /* Watches end by themselves after 5 to 10 minutes, so that they spread over the servers and not all at once. */
 #define WATCH_SECONDS_MIN 300
@@ -75,7 +79,9 @@ struct kl_reflector {
     bool opened, bookmarked;  /* this watch: answered; has shown a bookmark */
     uint64_t watch_frames;
 
-    int failures;             /* steps of the backoff, until sustained success */
+    int failures;             /* steps of the backoff, until sustained success or an answer after an outage */
+    bool asked;               /* WAITING: the server said for how long */
+    kl_time answered;         /* when an outage was last known to be over; -1: never */
     int relists;              /* lists for lost history since then */
     int shorts;               /* short watches in a row */
     int silent;               /* silent watches in a row */
@@ -96,6 +102,7 @@ kl_reflector *kl_reflector_new(uint64_t seed, int64_t page_size, bool stream)
     r->rv = kl_zalloc(r->rv_cap);
     r->list_rv = kl_strdup("");
     r->until = KL_NEVER;
+    r->answered = -1;
     return r;
 }
 
@@ -238,22 +245,49 @@ static kl_reflector_action resume(kl_reflector *r, kl_time now)
     return r->next == SYNC ? sync(r, now) : r->next == NEXT_PAGE ? list_request(r) : watch_again(r, now);
 }
 
+/* Nobody answered. */
+static bool unreached(const kl_err *err)
+{
+    kl_status st = err ? err->status : KL_OK;
+    return st == KL_ECONNECT || st == KL_ECLOSED || st == KL_EIO;
+}
+
+static kl_reflector_action wait_until(kl_reflector *r, kl_time until)
+{
+    r->until = until;
+    return (kl_reflector_action){ .what = KL_REFLECTOR_WAIT, .until = until, .keep = r->next == NEXT_PAGE };
+}
+
 static kl_reflector_action back_off(kl_reflector *r, next next, const kl_err *err, kl_time now)
 {
-    kl_time d = BACKOFF_BASE;
-    for (int i = 0; i < r->failures && d < BACKOFF_MAX; i++)
+    kl_time d = BACKOFF_BASE, max = unreached(err) ? UNREACHED_MAX : BACKOFF_MAX;
+    for (int i = 0; i < r->failures && d < max; i++)
         d *= 2;
-    if (d < BACKOFF_MAX)
+    if (d < max)
         r->failures++;
     else
-        d = BACKOFF_MAX;
+        d = max;
     d = kl_random_between(&r->random, d, 2 * d);
-    if (err && err->retry_after_ns > d)
+    r->asked = err && err->retry_after_ns > d;
+    if (r->asked)
         d = err->retry_after_ns;
     r->state = WAITING;
     r->next = next;
-    r->until = now + d;
-    return (kl_reflector_action){ .what = KL_REFLECTOR_WAIT, .until = r->until, .keep = next == NEXT_PAGE };
+    return wait_until(r, now + d);
+}
+
+/* What was waited for was an outage, in part at least: it is over, and counts no more. All who wait do not come in one moment. */
+static kl_reflector_action answered(kl_reflector *r, kl_time now)
+{
+    bool soon = r->answered >= 0 && now - r->answered < ANSWERED_APART;
+    if (!soon) {
+        r->answered = now;
+        r->failures = 0;
+    }
+    if (soon || r->state != WAITING || r->asked)
+        return go_on(r);
+    kl_time until = now + kl_random_between(&r->random, 0, BACKOFF_BASE);
+    return wait_until(r, until < r->until ? until : r->until);
 }
 
 /* The history is gone. The first time at once; a server that keeps losing it is not asked faster and faster. */
@@ -503,6 +537,7 @@ kl_reflector_action kl_reflector_step(kl_reflector *r, const kl_reflector_input 
     case KL_REFLECTOR_ENDED: return open_watch(r) ? ended(r, in->err, now) : go_on(r);
     case KL_REFLECTOR_TIMER: return timer(r, now);
     case KL_REFLECTOR_KICK: return r->state == WAITING ? resume(r, now) : go_on(r);
+    case KL_REFLECTOR_ANSWERED: return answered(r, now);
     case KL_REFLECTOR_OPENED:
         if (open_watch(r)) {
             r->opened = true;

@@ -13,7 +13,8 @@
  *
  * Better than what it is modelled on (client-go's reflector.go): a list is repeated only when the server says that the
  * history is gone, or when no watch gets past a place in it; every other end of a watch resumes from the last resourceVersion; a page that failed on its way is asked
- * for again, and not the pages before it; and the backoff is forgotten only after sustained success. Owner thread. */
+ * for again, and not the pages before it; the backoff is forgotten only after sustained success; and a server that cannot be reached is
+ * tried every few seconds, and at once when anybody hears from it. Owner thread. */
 #ifndef KL_CACHE_REFLECTOR_H
 #define KL_CACHE_REFLECTOR_H
 
@@ -34,6 +35,7 @@ typedef enum kl_reflector_input_kind {
     KL_REFLECTOR_ENDED,        /* the watch is over: err NULL or KL_OK for a clean close */
     KL_REFLECTOR_TIMER,        /* the action's `until` has come (early is fine) */
     KL_REFLECTOR_KICK,         /* do not wait any longer: what we waited for may be there */
+    KL_REFLECTOR_ANSWERED,     /* the server, which could not be reached, answers again: somebody else has heard it */
     KL_REFLECTOR_STOP,
 } kl_reflector_input_kind;
 

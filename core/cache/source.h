@@ -46,6 +46,10 @@ typedef struct kl_source {
     void (*post)(void *self, void (*fn)(void *), void *arg);                 /* any thread: run fn on the watch thread */
     void (*free)(void *self);                                                /* by the informer's last unref: any thread, also from within a posted function */
     void *self;
+    /* Calls fn on the watch thread each time that the server answers again after it could not be reached, until heed_not. Both on the watch
+     * thread, and not from within fn. NULL: the source does not know. */
+    uint64_t (*heed)(void *self, void (*fn)(void *), void *arg);
+    void (*heed_not)(void *self, uint64_t id);
     bool lulls;                    /* after events it calls sink.lull, unless done or cancelled first; false: never */
 } kl_source;
 

@@ -158,6 +158,7 @@ static void call_queue(call *x);
 static void on_head(void *arg, const kl_http_head *head)
 {
     call *x = arg;
+    kl__client_answered(x->c, head->code);
     x->retry_after = kl__retry_after(head->header(head, "Retry-After"), kl_clock_wall(x->c->clock));
     kl__client_warnings(x->c, &x->q, head);
     kl_free(x->location);
@@ -198,6 +199,7 @@ static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
     call *x = arg;
     kl_client *c = x->c;
     x->http_id = 0;
+    kl__client_failed(c, st);
     if (st != KL_ECANCELLED)
         kl__client_count(c, &x->q, st ? 0 : code, x->retries, x->started);
     if (!st)

@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <string.h>
+#include "base/heap.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/version.h"
@@ -204,6 +205,55 @@ static int burst_of(const kl_client_options *o)
     return burst < 1 ? 1 : burst;
 }
 
+/* --- outages ---------------------------------------------------------------------------------------------------------------- */
+
+typedef struct heed { kl_list link; uint64_t id; void (*fn)(void *); void *arg; } heed;
+
+static void heeds_call(void *client)
+{
+    kl_client *c = client;
+    for (kl_list *l = c->heeds.next; l != &c->heeds; l = l->next) {
+        heed *h = KL_CONTAINER(l, heed, link);
+        h->fn(h->arg);
+    }
+}
+
+uint64_t kl_client_heed(kl_client *c, void (*fn)(void *), void *arg)
+{
+    heed *h = kl_new(heed);
+    h->id = ++c->heed_ids;
+    h->fn = fn;
+    h->arg = arg;
+    kl_list_push(&c->heeds, &h->link);
+    return h->id;
+}
+
+void kl_client_heed_not(kl_client *c, uint64_t id)
+{
+    for (kl_list *l = c->heeds.next; l != &c->heeds; l = l->next) {
+        heed *h = KL_CONTAINER(l, heed, link);
+        if (h->id != id)
+            continue;
+        kl_list_remove(&h->link);
+        kl_free(h);
+        break;
+    }
+}
+
+void kl__client_failed(kl_client *c, kl_status st)
+{
+    if (st == KL_ECONNECT || st == KL_ECLOSED || st == KL_EIO)
+        atomic_store(&c->lost, true);
+}
+
+void kl__client_answered(kl_client *c, int code)
+{
+    if (code < 500 && atomic_load(&c->lost) && atomic_exchange(&c->lost, false) && !atomic_load(&c->closing)) {
+        kl_info("the server answers again", "server=%s", c->host);
+        kl_http_post(c->watches, heeds_call, c);
+    }
+}
+
 kl_status kl_client_new(kl_client_options *o, kl_client **out, kl_err *err)
 {
     kl_status st = check_config(&o->config, err);
@@ -229,6 +279,7 @@ kl_status kl_client_new(kl_client_options *o, kl_client **out, kl_err *err)
     c->jitter.state = (uint64_t)now();
     kl_list_init(&c->active);
     kl_list_init(&c->streams);
+    kl_list_init(&c->heeds);
     kl_list_init(&c->sessions);
     kl_list_init(&c->forwards);
     kl_mutex_init(&c->mu);

@@ -134,6 +134,11 @@ typedef struct kl_stream_call {
 uint64_t kl_client_stream(kl_client *c, const kl_op *op, const kl_stream_call *call);      /* watch thread */
 void kl_client_stream_cancel(kl_client *c, uint64_t id);                                   /* watch thread; done is called with KL_ECANCELLED, later or at once */
 
+/* Calls fn each time that the server answers again (any status below 500) after a request found no connection or lost it. Watch thread,
+ * as fn; not from within fn. */
+uint64_t kl_client_heed(kl_client *c, void (*fn)(void *), void *arg);
+void kl_client_heed_not(kl_client *c, uint64_t id);
+
 /* --- discovery (aggregated, legacy fallback). Resources live as long as the client. ----------------------------------- */
 /* A kind is "apps/v1/Deployment", "apps/Deployment" or "Deployment", or a resource in kubectl's words: "deployments", "deployment",
  * "deploy", "deployments.apps", "deployments.v1.apps". The core group wins; a name that several other groups have is KL_EINVAL.

@@ -35,6 +35,7 @@ struct kl_client {
     void (*on_warning)(void *arg, const char *text, const char *call);
     void *on_warning_arg;
     _Atomic bool closing;
+    _Atomic bool lost;              /* a request found no connection, or lost it, and no answer came since */
 
     /* calls thread */
     kl_proto_reader *reader;        /* of protobuf; NULL until the first */
@@ -47,6 +48,8 @@ struct kl_client {
     uint64_t rest_timer;            /* 0 none */
 
     /* watch thread */
+    kl_list heeds;                  /* who wants to hear of answers after an outage */
+    uint64_t heed_ids;
     kl_list streams;
     kl_slots stream_ids;
 
@@ -82,6 +85,8 @@ typedef struct kl__send {
 uint64_t kl__client_send(kl_client *c, kl_http *http, const kl__send *s);
 KL_NODISCARD kl_status kl__client_http(kl_client *c, kl_http_options *o, kl_http **out, kl_err *err);      /* kl_http_new; names that it looks up are counted */
 void kl__client_count(kl_client *c, const kl__request *q, int code, int retries, kl_time started);      /* the metrics hooks */
+void kl__client_failed(kl_client *c, kl_status st);     /* a request ended without an answer; any http thread */
+void kl__client_answered(kl_client *c, int code);       /* the head of an answer has come; any http thread */
 void kl__client_sizes(kl_client *c, const kl__request *q, size_t received);
 void kl__client_delayed(kl_client *c, const kl__request *q, kl_time waited);               /* the same, of waiting before a request was sent */
 kl_time kl__client_limit(kl_client *c, const kl__request *q);                              /* takes a token of the limiter: how long to wait for it */

@@ -105,6 +105,7 @@ static void on_head(void *arg, const kl_http_head *head)
 {
     stream *s = arg;
     s->code = head->code;
+    kl__client_answered(s->c, head->code);
     s->last_data = now();
     s->retry_after = kl__retry_after(head->header(head, "Retry-After"), kl_clock_wall(s->c->clock));
     kl__client_warnings(s->c, &s->q, head);
@@ -191,6 +192,7 @@ static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
     kl_client *c = s->c;
     (void)sent;
     s->http_id = 0;
+    kl__client_failed(c, st);
     if (st != KL_ECANCELLED)
         kl__client_count(c, &s->q, st && !s->code ? 0 : code, 0, s->started);
     if (s->cancelled && !s->silent_too_long) {

@@ -15,6 +15,8 @@
 /* A kind that the server lacks is asked for again after this long, doubling: a CRD installed meanwhile is found soon. */
 #define RETRY_FIRST KL_SECONDS(1)
 #define RETRY_MAX KL_SECONDS(30)
+/* One that could not be looked up, since discovery failed: it may be there, and the server may be back at any moment. */
+#define RETRY_UNKNOWN_MAX KL_SECONDS(4)
 
 /* --- the client as origin ---------------------------------------------------------------------------------------------- */
 
@@ -208,11 +210,11 @@ static void retry_resolve(void *arg)
     kl__cache_resolve(c);
 }
 
-static void retry_later(kl_cache *c)
+static void retry_later(kl_cache *c, kl_time max)
 {
     c->retry = c->retry ? c->retry * 2 : RETRY_FIRST;
-    if (c->retry > RETRY_MAX)
-        c->retry = RETRY_MAX;
+    if (c->retry > max)
+        c->retry = max;
     c->timer = kl_loop_timer(c->set->o.loop, c->retry, retry_resolve, c);
 }
 
@@ -252,7 +254,7 @@ static void not_found(kl_cache *c, kl_status st, char **why)
         kl_warn(st == KL_ENOTFOUND ? "a kind is missing; what needs it is parked until it appears" : "a kind cannot be looked up; trying again",
             "kind=%s error=%s", c->kind, kl_log_quoted(*why));
     problem_set(c, why);
-    retry_later(c);
+    retry_later(c, st == KL_ENOTFOUND ? RETRY_MAX : RETRY_UNKNOWN_MAX);
     changed(c->set);
 }
 
@@ -339,7 +341,7 @@ static void doubt_answered(kl_cache *c, kl_status st, const kl_resource *r, char
         changed(c->set);
     }
     if (doubtful || c->unsure)
-        retry_later(c);
+        retry_later(c, RETRY_MAX);
 }
 
 /* --- the answer ---------------------------------------------------------------------------------------------------------------- */

@@ -297,6 +297,16 @@ static void source_post(void *self, void (*fn)(void *), void *arg)
     kl_http_post(kl_client_watch_http(((client_source *)self)->o.client), fn, arg);
 }
 
+static uint64_t source_heed(void *self, void (*fn)(void *), void *arg)
+{
+    return kl_client_heed(((client_source *)self)->o.client, fn, arg);
+}
+
+static void source_heed_not(void *self, uint64_t id)
+{
+    kl_client_heed_not(((client_source *)self)->o.client, id);
+}
+
 static void source_free(void *self)
 {
     source_unref(self);
@@ -313,5 +323,6 @@ void kl_client_source(const kl_client_source_options *o, kl_source *out)
     s->labels = kl_strdup(o->labels);
     s->fields = kl_strdup(o->fields);
     s->o.keep = kl_projection_ref(o->keep);
-    *out = (kl_source){source_list, source_watch, source_cancel, source_timer, source_timer_cancel, source_post, source_free, s, true};
+    *out = (kl_source){source_list, source_watch, source_cancel, source_timer, source_timer_cancel, source_post, source_free, s,
+        source_heed, source_heed_not, true};
 }

@@ -221,7 +221,7 @@ static void origin_source(void *arg, const kl_resource *r, const kl_cache_source
         kl_map_set(w->missing, f->kind, kl_new(kl_resource));
     f->next = w->feeds;
     w->feeds = f;
-    *out = (kl_source){source_list, source_watch, source_cancel, source_timer, source_timer_cancel, source_post, source_free, f, false};
+    *out = (kl_source){source_list, source_watch, source_cancel, source_timer, source_timer_cancel, source_post, source_free, f, NULL, NULL, false};
 }
 
 /* --- kinds ---------------------------------------------------------------------------------------------------------------------- */

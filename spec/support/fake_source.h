@@ -139,7 +139,7 @@ static inline void fake_fini(fake_source *f)
 
 static inline kl_source fake_source_of(fake_source *f)
 {
-    return (kl_source){ fake__list, fake__watch, fake__cancel, fake__timer, fake__timer_cancel, fake__post, fake__free, f };
+    return (kl_source){ fake__list, fake__watch, fake__cancel, fake__timer, fake__timer_cancel, fake__post, fake__free, f, NULL, NULL, false };
 }
 
 /* Runs what was posted, also what that posts. */

@@ -325,7 +325,8 @@ static void refused_and_throttled_watches_back_off_without_a_list(void **state)
         kl_time d = KL_MILLISECONDS(800);
         for (int i = 0; i < 9; i++) {
             assert_watch(wait_out(&b, ends(&b, how[k]), d), "17");
-            d = d * 2 > KL_SECONDS(30) ? KL_SECONDS(30) : d * 2;
+            kl_time max = how[k] == KL_ECONNECT ? KL_SECONDS(4) : KL_SECONDS(30);    /* nobody is there: trying costs nothing */
+            d = d * 2 > max ? max : d * 2;
         }
         assert_int_equal(kl_reflector_counters(b.r)->lists, 1);
         kl_reflector_free(b.r);
@@ -669,7 +670,63 @@ static void a_silent_stream_is_given_up_and_one_that_goes_on_is_not(void **state
     kl_reflector_free(b.r);
 }
 
-KL_TESTS(
+/* Ten minutes of an outage, then somebody else hears the server again: all who wait come within a second, and none keeps a long wait
+ * for what comes next. */
+static void an_answer_after_an_outage_ends_the_wait_and_the_backoff(void **state)
+{
+    (void)state;
+    static const kl_status how[] = { KL_ECONNECT, KL_ESERVER, KL_EFORBIDDEN };
+    for (size_t k = 0; k < 3; k++) {
+        bench b = watching("17");
+        b.now += KL_MINUTES(2);
+        kl_reflector_action a = ends(&b, how[k]);
+        for (kl_time end = b.now + KL_MINUTES(10); b.now < end;) {
+            assert_int_equal(a.what, KL_REFLECTOR_WAIT);
+            b.now = a.until;
+            assert_int_equal(timer(&b).what, KL_REFLECTOR_WATCH);
+            a = ends(&b, how[k]);
+        }
+        a = put(&b, (kl_reflector_input){ .kind = KL_REFLECTOR_ANSWERED });
+        assert_int_equal(a.what, KL_REFLECTOR_WAIT);
+        assert_in_range(a.until - b.now, 0, KL_MILLISECONDS(800));
+        b.now = a.until;
+        assert_watch(timer(&b), "17");
+        assert_watch(wait_out(&b, ends(&b, KL_ESERVER), KL_MILLISECONDS(800)), "17");
+        kl_reflector_free(b.r);
+    }
+}
+
+static void a_server_that_comes_and_goes_ends_waits_now_and_then_only(void **state)
+{
+    (void)state;
+    bench b = watching("17");
+    kl_reflector_action a = ends(&b, KL_ESERVER);
+    a = put(&b, (kl_reflector_input){ .kind = KL_REFLECTOR_ANSWERED });
+    b.now = a.until;
+    timer(&b);
+    a = ends(&b, KL_ESERVER);
+    assert_int_equal(put(&b, (kl_reflector_input){ .kind = KL_REFLECTOR_ANSWERED }).what, KL_REFLECTOR_GO_ON);
+    assert_watch(wait_out(&b, a, KL_MILLISECONDS(800)), "17");
+    kl_reflector_free(b.r);
+}
+
+static void what_the_server_asked_for_is_waited_for_all_the_same(void **state)
+{
+    (void)state;
+    bench b = watching("17");
+    kl_err e = KL_ERR_INIT;
+    kl_fail(&e, KL_ETHROTTLED, "slow down");
+    e.retry_after_ns = KL_SECONDS(20);
+    kl_time until = put(&b, (kl_reflector_input){ .kind = KL_REFLECTOR_ENDED, .err = &e }).until;
+    kl_reflector_action a = put(&b, (kl_reflector_input){ .kind = KL_REFLECTOR_ANSWERED });
+    assert_int_equal(a.what, KL_REFLECTOR_GO_ON);
+    assert_int_equal(a.until, until);
+    kl_err_fini(&e);
+    kl_reflector_free(b.r);
+}
+
+KL_TESTS(cmocka_unit_test(an_answer_after_an_outage_ends_the_wait_and_the_backoff), cmocka_unit_test(a_server_that_comes_and_goes_ends_waits_now_and_then_only),
+    cmocka_unit_test(what_the_server_asked_for_is_waited_for_all_the_same), 
     cmocka_unit_test(lists_at_zero_then_watches_from_what_it_got),
     cmocka_unit_test(pages_by_continue_and_replaces_only_after_the_last_page),
     cmocka_unit_test(later_lists_go_without_pages_so_that_the_watch_cache_serves_them),

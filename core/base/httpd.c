@@ -9,22 +9,29 @@
  * is polled by nobody, therefore kl_hangup watches its socket. libmicrohttpd must not be stopped while anything is
  * suspended: stopping marks and resumes all, and from then on nothing suspends any more.
  *
+ * A request whose body is coming is known to kl_hangup as well: libmicrohttpd does not see an end of the connection that came together
+ * with data (0.9.75, edge-triggered), and would hold both for as long as an idle connection may live. Once the reading side is shut
+ * down by us it looks again. What all bodies hold together is bounded, and a request that does not come on is given up.
+ *
  * Locks: registry (h->mu) before stream (s->mu) before libmicrohttpd's own. */
 #include "base/httpd.h"
 
 #include <errno.h>
+#include <arpa/inet.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include "base/hangup.h"
 #include "base/list.h"
 #include "base/listen.h"
 #include "base/heap.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/sync.h"
 #include "base/unixsock.h"
@@ -33,7 +40,9 @@
 #define MAX_QUEUED  ((size_t)256 << 20)
 #define BLOCK_SIZE  ((size_t)32 << 10)      /* what one read of a stream may take */
 #define CONN_MEMORY ((size_t)96 << 10)      /* headers and the block being sent: URLs with long selectors must fit */
+#define MAX_BODIES  ((size_t)256 << 20)     /* of all requests together */
 #define IDLE_SECONDS 600u                   /* keep-alive connections; suspended ones do not count */
+#define READ_SECONDS 32u                    /* a request that stands still while it comes: its head (as kube-apiserver's), its body */
 #define CONNECTIONS 16384u                  /* libmicrohttpd's own default is for select(); the process' file limit decides first */
 #define SPARE_QUEUE ((size_t)64 << 10)      /* an empty queue keeps at most this */
 
@@ -43,15 +52,19 @@ struct kl_httpd {
     kl_hangup *hangup;
     kl_httpd_handler *handler;
     void *arg;
-    size_t max_body, max_queued;
+    size_t max_body, max_queued, max_bodies;
     kl_keyring *tls;                        /* NULL: plain HTTP */
     uint16_t port;
     char *address;
+    bool no_bodies;
     kl_mutex mu;                            /* the registry */
     bool stopping KL_GUARDED_BY(mu);
     uint64_t next_id KL_GUARDED_BY(mu);
     kl_list streams KL_GUARDED_BY(mu);      /* attached to a connection */
     kl_list parked KL_GUARDED_BY(mu);       /* requests whose handler has returned without a reply */
+    kl_list coming KL_GUARDED_BY(mu);       /* requests whose body is not whole */
+    size_t bodies KL_GUARDED_BY(mu);        /* bytes that are held of bodies */
+    kl_map *peers KL_GUARDED_BY(mu);        /* address -> its part of that, in bytes (the pointer is the number) */
 };
 
 struct kl_httpd_stream {
@@ -71,10 +84,16 @@ struct kl_httpd_stream {
 
 struct kl_httpd_request {
     kl_httpd *h;
-    kl_list link;                           /* in h->parked */
+    kl_list link;                           /* in h->coming, later perhaps in h->parked */
     struct MHD_Connection *conn;            /* NULL when stopped before the reply came; under h->mu once parked */
     char *method, *path;
     kl_buf body;
+    uint64_t id;                            /* while it is coming, for kl_hangup; 0: it has no body */
+    int fd;
+    char *peer;                             /* its address, once it has a body */
+    size_t counted;                         /* of h->bodies */
+    bool ended;                             /* nothing more will come; under h->mu */
+    bool crowded;                           /* its body found no room */
     bool handled;                           /* the handler has been called */
     bool again;                             /* and shall be once more; under h->mu */
     void *user;
@@ -163,11 +182,32 @@ static void stream_detach(kl_httpd *h, kl_httpd_stream *s)
     kl_unlock(&s->mu);
 }
 
+/* Once all that came has been read libmicrohttpd is woken, and finds the end; woken before, it would stop at the last piece again. The
+ * socket is open as long as the request is listed. */
+static void body_ended_locked(kl_httpd_request *r) KL_REQUIRES(r->h->mu)
+{
+    char any;
+    if (r->ended && recv(r->fd, &any, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+        shutdown(r->fd, SHUT_RD);
+}
+
+static void end_of_body_locked(kl_httpd *h, uint64_t id) KL_REQUIRES(h->mu)
+{
+    for (kl_list *l = h->coming.next; l != &h->coming; l = l->next) {
+        kl_httpd_request *r = KL_CONTAINER(l, kl_httpd_request, link);
+        if (r->id != id)
+            continue;
+        r->ended = true;
+        body_ended_locked(r);
+    }
+}
+
 /* Hang-up thread. */
 static void peer_gone(void *arg, uint64_t id)
 {
     kl_httpd *h = arg;
     kl_lock(&h->mu);
+    end_of_body_locked(h, id);
     for (kl_list *l = h->streams.next; l != &h->streams; l = l->next) {
         kl_httpd_stream *s = KL_CONTAINER(l, kl_httpd_stream, link);
         if (s->id != id)
@@ -181,6 +221,24 @@ static void peer_gone(void *arg, uint64_t id)
     kl_unlock(&h->mu);
 }
 
+/* A peer that does not read would keep its connection, and what waits for it, until the connection's time is over. */
+static void cut_locked(kl_httpd_stream *s) KL_REQUIRES(s->mu)
+{
+    s->gone = true;
+    kl_buf_fini(&s->queue);
+    s->sent = 0;
+    if (s->conn)
+        shutdown(s->fd, SHUT_RDWR);
+    wake_locked(s);
+}
+
+void kl_httpd_stream_cut(kl_httpd_stream *s)
+{
+    kl_lock(&s->mu);
+    cut_locked(s);
+    kl_unlock(&s->mu);
+}
+
 bool kl_httpd_stream_write(kl_httpd_stream *s, const void *data, size_t len)
 {
     kl_lock(&s->mu);
@@ -190,11 +248,11 @@ bool kl_httpd_stream_write(kl_httpd_stream *s, const void *data, size_t len)
             kl_buf_consume(&s->queue, s->sent);
             s->sent = 0;
         }
-        if (len > s->max_queued - queued_locked(s) || kl_buf_add(&s->queue, data, len)) {
-            s->gone = true;
-            ok = false;
-        }
-        wake_locked(s);
+        ok = len <= s->max_queued - queued_locked(s) && !kl_buf_add(&s->queue, data, len);
+        if (ok)
+            wake_locked(s);
+        else
+            cut_locked(s);
     }
     kl_unlock(&s->mu);
     return ok;
@@ -233,9 +291,77 @@ static void httpd_unref(kl_httpd *h)
 {
     if (atomic_fetch_sub_explicit(&h->refs, 1, memory_order_acq_rel) != 1)
         return;
+    kl_map_free(h->peers, NULL);
     kl_mutex_fini(&h->mu);
     kl_free(h->address);
     kl_free(h);
+}
+
+/* --- bodies: what they hold is counted, in all and by address -------------------------------------------------------------- */
+
+static char *peer_of(struct MHD_Connection *conn)
+{
+    char text[INET6_ADDRSTRLEN] = "";
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct sockaddr *a = info ? info->client_addr : NULL;
+    if (a && a->sa_family == AF_INET)
+        inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)a)->sin_addr, text, sizeof text);
+    else if (a && a->sa_family == AF_INET6)
+        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr, text, sizeof text);
+    return kl_strdup(text);
+}
+
+/* Room for n bytes more of the request's body. */
+static bool body_count(kl_httpd_request *r, size_t n)
+{
+    kl_httpd *h = r->h;
+    kl_lock(&h->mu);
+    size_t mine = (uintptr_t)kl_map_get(h->peers, r->peer);
+    bool room = n <= h->max_bodies - h->bodies && mine + n <= h->max_bodies / 2;
+    if (room) {
+        r->counted += n;
+        h->bodies += n;
+        kl_map_set(h->peers, r->peer, (void *)(uintptr_t)(mine + n));
+    }
+    kl_unlock(&h->mu);
+    return room;
+}
+
+static void body_uncount_locked(kl_httpd_request *r) KL_REQUIRES(r->h->mu)
+{
+    kl_httpd *h = r->h;
+    if (!r->counted)
+        return;
+    size_t mine = (uintptr_t)kl_map_get(h->peers, r->peer) - r->counted;
+    h->bodies -= r->counted;
+    if (mine)
+        kl_map_set(h->peers, r->peer, (void *)(uintptr_t)mine);
+    else
+        kl_map_take(h->peers, r->peer);
+    r->counted = 0;
+}
+
+/* A body is on its way: an end of the connection shall be noticed. */
+static void body_begins(kl_httpd *h, kl_httpd_request *r)
+{
+    r->peer = peer_of(r->conn);
+    r->fd = MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    kl_lock(&h->mu);
+    r->id = h->next_id++;
+    kl_list_push(&h->coming, &r->link);
+    kl_unlock(&h->mu);
+    kl_hangup_add(h->hangup, r->fd, r->id);
+}
+
+static void body_over(kl_httpd *h, kl_httpd_request *r)
+{
+    if (!r->id)
+        return;
+    kl_lock(&h->mu);
+    kl_list_remove(&r->link);
+    kl_unlock(&h->mu);
+    kl_hangup_remove(h->hangup, r->fd);
+    r->id = 0;
 }
 
 static void request_free(kl_httpd_request *r)
@@ -246,6 +372,7 @@ static void request_free(kl_httpd_request *r)
         stream_unref(r->stream);
     kl_free(r->method);
     kl_free(r->path);
+    kl_free(r->peer);
     kl_buf_fini(&r->body);
     kl_free(r);
 }
@@ -478,6 +605,15 @@ static enum MHD_Result too_big(kl_httpd_request *r)
     return queue_response(r);
 }
 
+static enum MHD_Result refuse(kl_httpd_request *r, int code, const char *text)
+{
+    r->handled = true;
+    kl_httpd_reply(r, code, "text/plain", code == MHD_HTTP_SERVICE_UNAVAILABLE ? "Retry-After: 1\r\n" : NULL, text, strlen(text));
+    return queue_response(r);
+}
+
+static const char crowded[] = "the bodies of all requests take too much memory: try again later\n";
+
 static enum MHD_Result begin(kl_httpd *h, struct MHD_Connection *conn, const char *path, const char *method, void **state)
 {
     kl_httpd_request *r = kl_new(kl_httpd_request);
@@ -490,9 +626,32 @@ static enum MHD_Result begin(kl_httpd *h, struct MHD_Connection *conn, const cha
     kl_buf_init(&r->body, h->max_body);
     *state = r;
     const char *length = kl_httpd_header(r, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    if (length && strtoull(length, NULL, 10) > h->max_body)
-        return too_big(r);
-    return MHD_YES;
+    bool coming = kl_httpd_header(r, MHD_HTTP_HEADER_TRANSFER_ENCODING) || (length && strtoull(length, NULL, 10));
+    enum MHD_Result rc = MHD_YES;
+    if (coming && h->no_bodies)
+        rc = refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "no request here has a body\n");
+    else if (length && strtoull(length, NULL, 10) > h->max_body)
+        rc = too_big(r);
+    else if (coming)
+        body_begins(h, r);
+    if (coming)
+        MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, READ_SECONDS);
+    return rc;
+}
+
+/* A piece of a body that finds no room, or is too long, is dropped; the answer says so when all has come. */
+static void body_add(kl_httpd_request *r, const char *data, size_t n)
+{
+    if (r->body.failed || r->crowded || r->handled)
+        return;
+    r->crowded = !body_count(r, n);
+    if (!r->crowded && !kl_buf_add(&r->body, data, n))
+        return;
+    kl_lock(&r->h->mu);
+    body_uncount_locked(r);
+    kl_unlock(&r->h->mu);
+    if (r->crowded)
+        kl_buf_fini(&r->body);
 }
 
 /* Gives the request to the handler, again while that is asked for, and parks it when no reply came with that. */
@@ -531,11 +690,19 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *conn, const c
     if (!r)
         return begin(h, conn, path, method, state);
     if (*size) {
-        if (!r->body.failed)
-            (void)!kl_buf_add(&r->body, data, *size);
+        body_add(r, data, *size);
         *size = 0;
+        kl_lock(&h->mu);
+        body_ended_locked(r);
+        kl_unlock(&h->mu);
         return MHD_YES;
     }
+    if (r->id) {
+        body_over(h, r);
+        MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, IDLE_SECONDS);
+    }
+    if (r->crowded && !r->handled)
+        return refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, crowded);
     if (r->body.failed && !r->handled)
         return too_big(r);
     if (!r->handled)
@@ -552,16 +719,18 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *conn, const c
 
 static void on_completed(void *arg, struct MHD_Connection *conn, void **state, enum MHD_RequestTerminationCode why)
 {
-    (void)conn;
-    (void)why;
     kl_httpd *h = arg;
     kl_httpd_request *r = *state;
     *state = NULL;
     if (!r)
         return;
+    body_over(h, r);
+    if (why == MHD_REQUEST_TERMINATED_COMPLETED_OK)       /* it has shown what it is: it may rest between its requests */
+        MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, IDLE_SECONDS);
     if (r->stream)
         stream_detach(h, r->stream);
     kl_lock(&h->mu);
+    body_uncount_locked(r);
     kl_list_remove(&r->link);
     r->parked = false;
     r->conn = NULL;
@@ -625,6 +794,11 @@ kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)
     h->arg = o->arg;
     h->max_body = o->max_body ? o->max_body : MAX_BODY;
     h->max_queued = o->max_queued ? o->max_queued : MAX_QUEUED;
+    h->max_bodies = o->max_bodies ? o->max_bodies : MAX_BODIES;
+    h->no_bodies = o->no_bodies;
+    h->next_id = 1;
+    h->peers = kl_map_new();
+    kl_list_init(&h->coming);
     h->tls = o->tls;
     kl_mutex_init(&h->mu);
     kl_list_init(&h->streams);
@@ -648,7 +822,7 @@ kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)
             MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
             MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS,
             MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONN_MEMORY,
-            MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS,
+            MHD_OPTION_CONNECTION_TIMEOUT, READ_SECONDS,
             MHD_OPTION_END);
         kl_signals_restore(&old);
         if (!h->daemon)

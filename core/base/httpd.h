@@ -25,6 +25,8 @@ typedef struct kl_httpd_options {
     size_t max_body;             /* a larger request is answered 413; 0 means 16 MiB */
     kl_keyring *tls;             /* HTTPS with the pair in it; borrowed, outlives the server. NULL: plain HTTP */
     size_t max_queued;           /* bytes that may wait in one stream; 0 means 256 MiB */
+    bool no_bodies;              /* a request with a body is answered 413 */
+    size_t max_bodies;           /* bytes of all bodies that are held at once, half of it from one address; more are answered 503. 0 means 256 MiB */
     kl_httpd_handler *handler;   /* called once per request, when its body has arrived; must call kl_httpd_reply* before or after returning */
     void *arg;
 } kl_httpd_options;
@@ -61,10 +63,12 @@ void kl_httpd_reply_take(kl_httpd_request *r, int code, const char *content_type
 /* Starts a chunked answer. The caller owns one reference to the stream and must kl_httpd_stream_close it in the end, which may
  * be after kl_httpd_stop. */
 kl_httpd_stream *kl_httpd_reply_stream(kl_httpd_request *r, int code, const char *content_type);
-/* Queues bytes. False when the peer is gone or more than `max_queued` bytes wait (then the stream is dead). Any thread. */
+/* Queues bytes. False when the peer is gone or more than `max_queued` bytes wait: then the stream is dead, as after kl_httpd_stream_cut.
+ * Any thread. */
 bool kl_httpd_stream_write(kl_httpd_stream *s, const void *data, size_t len);
 size_t kl_httpd_stream_queued(kl_httpd_stream *s);
 bool kl_httpd_stream_gone(kl_httpd_stream *s);         /* the peer hung up */
+void kl_httpd_stream_cut(kl_httpd_stream *s);          /* drops what is queued and the connection: the peer does not read. Any thread */
 void kl_httpd_stream_close(kl_httpd_stream *s);        /* sends what is queued, then ends the answer; drops the caller's reference */
 
 #endif

@@ -145,7 +145,7 @@ static void handle(void *arg, kl_httpd_request *r)
 
 static kl_status listen_on(listener *l, const char *address, kl_keyring *tls, const char *option, kl_err *err)
 {
-    kl_status st = kl_httpd_start(&(kl_httpd_options){.listen = address, .tls = tls, .handler = handle, .arg = l}, &l->httpd, err);
+    kl_status st = kl_httpd_start(&(kl_httpd_options){.listen = address, .no_bodies = true, .tls = tls, .handler = handle, .arg = l}, &l->httpd, err);
     if (st)
         kl_err_prefix(err, "%s %s", option, address);
     return st;

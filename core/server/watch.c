@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "model/object.h"
 #include "schema/edit.h"
@@ -21,6 +22,9 @@
 #define LAST_BOOKMARK  KL_SECONDS(2)
 /* How often streams are looked at whose reader may have hung up silently. */
 #define LOOK_AGAIN     KL_SECONDS(5)
+/* So much news may wait for a reader, beside what it was given at the start; then the watch is cut, as kube-apiserver cuts one whose
+ * buffer is full. It may begin again from the last version it has read. */
+#define BACKLOG        ((size_t)4 << 20)
 
 typedef struct watch {
     kl_list all, here;          /* the server's, the bucket's */
@@ -31,6 +35,7 @@ typedef struct watch {
     bool bookmarks, headed;     /* headed: a table's columns were sent */
     kl_time next_bookmark, end; /* KL_NEVER: none */
     uint64_t told;              /* the RV its reader knows */
+    size_t most;                /* bytes that may wait for its reader */
 } watch;
 
 #define WATCH_OF_ALL(l)  KL_CONTAINER(l, watch, all)
@@ -43,6 +48,20 @@ static void watch_end(watch *w)
     kl_httpd_stream_close(w->stream);
     kl__filter_fini(&w->filter);
     kl_free(w);
+}
+
+/* Queues an event. A reader that is too slow is cut. */
+static bool put(watch *w, const kl_buf *text)
+{
+    size_t waits = kl_httpd_stream_queued(w->stream);
+    if (waits + BACKLOG < w->most)
+        w->most = waits + BACKLOG;
+    bool fits = waits + text->len <= w->most || !waits;
+    if (!fits) {
+        kl_info("a watch whose reader is too slow is cut", "kind=%s bytes=%zu", w->kind->kind, waits);
+        kl_httpd_stream_cut(w->stream);
+    }
+    return fits && kl_httpd_stream_write(w->stream, text->data, text->len);
 }
 
 /* The event as this watch wants it. `object` is in storage form. */
@@ -77,7 +96,7 @@ static bool send(const kl_server *s, watch *w, const char *type, const kl_value 
     encode(s, w, type, object, !w->headed, &text);
     w->headed = true;
     w->told = rv;
-    bool ok = kl_httpd_stream_write(w->stream, text.data, text.len);
+    bool ok = put(w, &text);
     kl_buf_fini(&text);
     return ok;
 }
@@ -127,7 +146,7 @@ void kl__watch_change(void *server, kl__bucket *b, const kl__change *c)
                 made_type = type;
             }
             w->told = c->rv;
-            ok = kl_httpd_stream_write(w->stream, shared.data, shared.len);
+            ok = put(w, &shared);
         } else
             ok = send(s, w, type, object, c->rv);
         kl_value_unref(object);
@@ -151,7 +170,7 @@ static bool bookmark(watch *w, uint64_t rv, bool initial_end)
             w->kind->custom || w->form.kind == KL_FORM_METADATA ? "" : ",\"creationTimestamp\":null",
             initial_end ? ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}" : "");
     kl_free(version);
-    bool ok = kl_httpd_stream_write(w->stream, text.data, text.len);
+    bool ok = put(w, &text);
     kl_buf_fini(&text);
     w->told = rv;
     return ok;
@@ -169,6 +188,7 @@ void kl__watch_start(kl_server *s, kl__kind *k, kl__filter *filter, const kl__wa
     w->stream = stream;
     w->bookmarks = o->bookmarks;
     w->told = o->rv;
+    w->most = SIZE_MAX;         /* what there is already comes whole */
     w->end = o->timeout ? now + o->timeout : KL_NEVER;
     w->next_bookmark = o->bookmarks ? now + (s->bookmark_every < FIRST_BOOKMARK ? s->bookmark_every : FIRST_BOOKMARK) : KL_NEVER;
     kl_list_push(&s->watches, &w->all);

@@ -213,6 +213,80 @@ static void refuses_a_body_above_the_ceiling_announced_or_not(void **state)
     kl_buf_fini(&got);
 }
 
+/* The end of the connection comes in one piece with data: the body, and the descriptor, are given back at once. */
+static void forgets_a_body_whose_sender_has_gone(void **state)
+{
+    server *t = *state;
+    kl_buf got = KL_BUF_INIT;
+    kl_httpd_options o = { .listen = "127.0.0.1:0", .max_body = 1000000, .max_bodies = 1000000, .handler = serve, .arg = t };
+    kl_err err = KL_ERR_INIT;
+    kl_httpd_stop(t->h);
+    assert_ok(kl_httpd_start(&o, &t->h, &err), &err);
+    char *half = kl_sprintf("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\n\r\n%0400000d", 1);
+    for (int i = 0; i < 20; i++) {                /* each fits beside none of the others: 8 MB where 0.5 MB have room */
+        int fd = dial(t);
+        say(fd, half);
+        close(fd);
+    }
+    char *whole = kl_sprintf("POST /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 400000\r\n\r\n%0400000d", 1);
+    kl_time deadline = kl_clock_now(kl_clock_real()) + BOUND;
+    bool taken = false;
+    while (!taken && kl_clock_now(kl_clock_real()) < deadline) {
+        int fd = dial(t);
+        kl_buf_clear(&got);
+        say(fd, whole);
+        hear_all(fd, &got);
+        taken = strstr(kl_buf_str(&got), "HTTP/1.1 201") != NULL;
+        assert_true(taken || strstr(kl_buf_str(&got), "HTTP/1.1 503"));
+        close(fd);
+    }
+    assert_true(taken);
+    kl_free(whole);
+    kl_free(half);
+    kl_buf_fini(&got);
+}
+
+static void takes_no_more_of_bodies_than_it_has_room_for(void **state)
+{
+    server *t = *state;
+    kl_buf got = KL_BUF_INIT;
+    kl_httpd_options o = { .listen = "127.0.0.1:0", .max_body = 1000000, .max_bodies = 1000000, .handler = serve, .arg = t };
+    kl_err err = KL_ERR_INIT;
+    kl_httpd_stop(t->h);
+    assert_ok(kl_httpd_start(&o, &t->h, &err), &err);
+    int fd = dial(t);
+    char *much = kl_sprintf("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 600000\r\n\r\n%0600000d", 1);
+    say(fd, much);
+    assert_true(hear(fd, &got, "HTTP/1.1 503"));
+    assert_true(hear(fd, &got, "too much memory"));
+    kl_buf_clear(&got);
+    say(fd, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nok");
+    assert_true(hear(fd, &got, "body=ok"));
+    close(fd);
+    kl_free(much);
+    kl_buf_fini(&got);
+}
+
+static void takes_no_body_where_none_is_wanted(void **state)
+{
+    server *t = *state;
+    kl_buf got = KL_BUF_INIT;
+    kl_httpd_options o = { .listen = "127.0.0.1:0", .no_bodies = true, .handler = serve, .arg = t };
+    kl_err err = KL_ERR_INIT;
+    kl_httpd_stop(t->h);
+    assert_ok(kl_httpd_start(&o, &t->h, &err), &err);
+    int fd = dial(t);
+    say(fd, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n");
+    assert_true(hear(fd, &got, "HTTP/1.1 413"));
+    close(fd);
+    kl_buf_clear(&got);
+    fd = dial(t);
+    say(fd, "GET /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
+    assert_true(hear(fd, &got, "HTTP/1.1 201"));
+    close(fd);
+    kl_buf_fini(&got);
+}
+
 static void streams_what_any_thread_writes(void **state)
 {
     server *t = *state;
@@ -290,6 +364,10 @@ static void gives_up_a_peer_that_never_reads(void **state)
         assert_true(written < 1000000000);
     }
     assert_true(kl_httpd_stream_gone(s));
+    assert_int_equal(kl_httpd_stream_queued(s), 0);      /* nothing is kept for it */
+    kl_buf got = KL_BUF_INIT;
+    hear_all(fd, &got);                                  /* and its connection has ended */
+    kl_buf_fini(&got);
     close(fd);
 }
 
@@ -415,7 +493,8 @@ static void says_why_it_cannot_listen(void **state)
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, start, stop)
 KL_TESTS(CASE(answers_with_what_was_asked), CASE(keeps_a_connection_for_the_next_request), CASE(sends_a_large_body_that_it_took),
-    CASE(refuses_a_body_above_the_ceiling_announced_or_not), CASE(streams_what_any_thread_writes),
+    CASE(refuses_a_body_above_the_ceiling_announced_or_not), CASE(forgets_a_body_whose_sender_has_gone),
+    CASE(takes_no_more_of_bodies_than_it_has_room_for), CASE(takes_no_body_where_none_is_wanted), CASE(streams_what_any_thread_writes),
     CASE(wakes_a_waiting_stream_for_each_write_and_ends_it_on_close), CASE(notices_a_peer_that_hangs_up_while_nothing_is_sent),
     CASE(gives_up_a_peer_that_never_reads), CASE(answers_a_parked_request_from_another_thread),
     CASE(stops_with_waiting_streams_busy_writers_and_owed_replies), CASE(survives_peers_that_come_and_go_under_fire),

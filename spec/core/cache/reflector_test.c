@@ -680,6 +680,8 @@ static void an_answer_after_an_outage_ends_the_wait_and_the_backoff(void **state
         bench b = watching("17");
         b.now += KL_MINUTES(2);
         kl_reflector_action a = ends(&b, how[k]);
+        if (a.what == KL_REFLECTOR_WATCH)                    /* the first end of a good watch is free */
+            a = ends(&b, how[k]);
         for (kl_time end = b.now + KL_MINUTES(10); b.now < end;) {
             assert_int_equal(a.what, KL_REFLECTOR_WAIT);
             b.now = a.until;

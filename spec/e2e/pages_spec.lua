@@ -64,7 +64,7 @@ servers.each(function(name, start)
       for i, mode in ipairs { { "USR1", "page" }, { "USR2", "mixed" } } do
         local seen = failures()
         turn(mode[1], mode[2])
-        wait.until_true(60, "watches and lists have failed a few times", function() return failures() >= seen + 6 end)
+        wait.until_true(60, "watches and lists have failed a few times", function() return failures() >= seen + 4 end)
         turn("HUP", "pass")
         client:patch({ kind = "v1/ConfigMap", namespace = ns, name = "asked" }, { data = { word = "after " .. i } })
         run:wait_for_log(60, "after " .. i .. ": 5 secrets")

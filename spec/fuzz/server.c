@@ -128,6 +128,7 @@ bool kl_httpd_stream_write(kl_httpd_stream *s, const void *data, size_t len)
 
 size_t kl_httpd_stream_queued(kl_httpd_stream *s) { return (void)s, 0; }
 bool kl_httpd_stream_gone(kl_httpd_stream *s) { return (void)s, false; }
+void kl_httpd_stream_cut(kl_httpd_stream *s) { (void)s; }
 void kl_httpd_stream_close(kl_httpd_stream *s) { kl_free(s); }
 
 /* --- requests ------------------------------------------------------------------------------------------------------------------- */

@@ -140,9 +140,9 @@ $(TESTS): $(B)/spec/%: $(B)/obj/spec/%.o $(LIB)
 $(PROGS): $(B)/spec/%: $(B)/obj/spec/programs/%.o $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -o $@ $(filter %.o,$^) $(LIB) $(CORE_LIBS) $(LDFLAGS)
-# This one runs scripts.
-$(B)/spec/reloads: $(call obj,$(BIND_C)) $(B)/obj/gen/lualib.o $(LONGJMP)
-$(B)/spec/reloads: CORE_LIBS += $(LUA_LIBS)
+# These run scripts.
+$(B)/spec/reloads $(B)/spec/walk: $(call obj,$(BIND_C)) $(B)/obj/gen/lualib.o $(LONGJMP)
+$(B)/spec/reloads $(B)/spec/walk: CORE_LIBS += $(LUA_LIBS)
 $(ORACLE): $(call obj,$(ORACLE_C)) $(LIB)
 	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(CORE_LIBS) $(LDFLAGS)
 $(HOST): $(B)/obj/spec/support/lua_host.o $(LONGJMP)

@@ -198,6 +198,11 @@ kl_over lkl_budget_leave(lkl_state *s)
     return s->budget.message ? over : KL_OVER_NOT;
 }
 
+lkl_state *lkl_budget_here(void)
+{
+    return here;
+}
+
 lua_State *lkl_budget_switch(lkl_state *s, lua_State *co)
 {
     return atomic_exchange_explicit(&s->budget.running, co, memory_order_relaxed);

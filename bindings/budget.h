@@ -48,6 +48,8 @@ void lkl_budget_enter(struct lkl_state *s, lua_State *co, const kl_terms *t);
 kl_over lkl_budget_leave(struct lkl_state *s);
 /* Another coroutine of the script runs now, or the one before again; returns the one before. */
 lua_State *lkl_budget_switch(struct lkl_state *s, lua_State *co);
+/* Whose turn it is on the calling thread, or NULL. */
+struct lkl_state *lkl_budget_here(void);
 /* No hook is left on co from a turn that was over: it may be used for another key. */
 void lkl_budget_clean(struct lkl_state *s, lua_State *co);
 

@@ -120,7 +120,7 @@ static bool is_runtimes(lua_State *L)
 {
     if (!lua_getmetatable(L, 1))
         return false;
-    bool own = is_scripts_own(L) || lkl__marked(L, 1) != LKL_PLAIN;
+    bool own = is_scripts_own(L) || lkl__marked(L, 1) != LKL_FOREIGN;
     lua_pop(L, 1);
     return !own;
 }

@@ -435,7 +435,7 @@ function M.constants(label, constants)
       return value
     end,
     __newindex = function(_, name) core.blame(("%s.%s: a generated library cannot be changed"):format(label, tostring(name))) end,
-    __pairs = function() return next, constants end,
+    __pairs = function() return function(_, name) return next(constants, name) end end,
   })
 end
 

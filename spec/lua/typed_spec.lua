@@ -219,5 +219,8 @@ describe("koord.constants", function()
     assert.error_matches(function() return koord.constants.LabelPodQos2 end,
       "koordinator.constants.LabelPodQos2: there is no such constant; did you mean 'LabelPodQoS'%?")
     assert.error_matches(function() koord.constants.LabelPodQoS = "x" end, "cannot be changed")
+    local iterate, state = pairs(koord.constants)
+    assert.is_nil(state)
+    assert.is_string(iterate(state, "LabelPodQoS"))
   end)
 end)

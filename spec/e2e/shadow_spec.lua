@@ -81,8 +81,10 @@ widgets.each("shadow-spec", function(t)
   end)
 
   it("is begun by a command, begins again when its file changes, and is promoted by a command", function()
-    run(LIVE)
-    local path = candidate(NEXT)
+    -- The spec alone wakes a key: no run that a child woke comes late and is counted.
+    local live, next_one = LIVE:gsub("owns =", "reads ="), NEXT:gsub("owns =", "reads =")
+    run(live)
+    local path = candidate(next_one)
     t.widget("b", { n = 1 })
     arrived("b", "1")
     -- A name alone is of the directory that the command is in, whatever PWD says.
@@ -91,7 +93,7 @@ widgets.each("shadow-spec", function(t)
     reports "0 same, 0 differ"
     t.client:patch(t.get "b", { spec = { n = 2 } })
     reports "1 same, 0 differ, 0 fail"
-    process.write(path, t.script((NEXT:gsub('ctx.name == "d" and', 'ctx.name == "b" and'))))
+    process.write(path, t.script((next_one:gsub('ctx.name == "d" and', 'ctx.name == "b" and'))))
     reports "0 same, 0 differ"
     t.client:patch(t.get "b", { spec = { n = 3 } })
     local text = reports "0 same, 1 differs"

@@ -270,3 +270,5 @@ int main(void)
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
+
+/* not in tsan: it starts no thread */

@@ -184,3 +184,5 @@ KL_TESTS(
     cmocka_unit_test(a_failing_plugin_is_told_with_its_words_and_without_its_secrets),
     cmocka_unit_test(a_missing_plugin_is_told_with_the_hint),
     cmocka_unit_test(a_plugin_that_must_ask_needs_a_terminal))
+
+/* not in tsan: it starts no thread */

@@ -50,3 +50,5 @@ static void who_gives_up_gives_his_token_back(void **state)
 
 KL_TESTS(cmocka_unit_test(a_bucket_gives_its_burst_and_then_its_rate), cmocka_unit_test(a_bucket_that_is_never_refilled_says_never),
     cmocka_unit_test(who_gives_up_gives_his_token_back))
+
+/* not in tsan: it starts no thread */

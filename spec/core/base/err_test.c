@@ -121,3 +121,5 @@ static void makes_text(void **state)
 
 KL_TESTS(cmocka_unit_test(the_last_story_wins), cmocka_unit_test(a_story_is_optional), cmocka_unit_test(moves_and_copies_whole),
     cmocka_unit_test(every_status_has_a_name_of_its_own), cmocka_unit_test(memory_that_ends_meets_the_hook), cmocka_unit_test(makes_text))
+
+/* not in tsan: it starts no thread */

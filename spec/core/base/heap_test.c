@@ -94,3 +94,5 @@ static void a_list_keeps_order(void **state)
 
 KL_TESTS(cmocka_unit_test(gives_what_is_due_in_order_of_time_then_of_arrival), cmocka_unit_test(agrees_with_a_search_through_many_changes),
     cmocka_unit_test(a_list_keeps_order))
+
+/* not in tsan: it starts no thread */

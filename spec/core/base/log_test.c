@@ -147,3 +147,5 @@ static void a_traceparent_is_read_and_written(void **state)
 KL_TESTS(cmocka_unit_test(a_record_is_an_object_with_its_fields_in_order), cmocka_unit_test(a_key_has_one_type), cmocka_unit_test(a_traceback_is_a_field),
     cmocka_unit_test(names_are_there_once), cmocka_unit_test(odd_bytes_are_replaced), cmocka_unit_test(whatever_goes_in_the_line_is_json),
     cmocka_unit_test(a_quoted_text_comes_back_as_it_was), cmocka_unit_test(a_traceparent_is_read_and_written))
+
+/* not in tsan: it starts no thread */

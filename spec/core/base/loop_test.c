@@ -219,3 +219,5 @@ KL_TESTS(cmocka_unit_test(posts_run_in_order_also_those_that_posts_make),
     cmocka_unit_test(a_call_waits_until_the_thread_has_run_it),
     cmocka_unit_test(a_call_with_a_limit_is_withdrawn_while_the_loop_hangs_and_never_runs),
     cmocka_unit_test(a_call_from_what_runs_at_the_very_end_does_not_wait_for_a_thread_that_has_gone))
+
+/* not in tsan: it starts no thread */

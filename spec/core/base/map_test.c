@@ -102,3 +102,5 @@ static void hashes_alike_within_a_process(void **state)
 
 KL_TESTS(cmocka_unit_test(sets_gets_replaces_and_takes), cmocka_unit_test(agrees_with_an_array_through_many_changes),
     cmocka_unit_test(lets_the_present_key_be_taken_while_iterating), cmocka_unit_test(hashes_alike_within_a_process))
+
+/* not in tsan: it starts no thread */

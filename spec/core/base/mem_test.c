@@ -38,3 +38,5 @@ static void a_settled_process_is_smaller_and_works_as_before(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(a_settled_process_is_smaller_and_works_as_before))
+
+/* not in tsan: it starts no thread */

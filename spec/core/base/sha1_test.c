@@ -30,3 +30,5 @@ static void digests_are_those_of_the_standard(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(digests_are_those_of_the_standard))
+
+/* not in tsan: it starts no thread */

@@ -192,3 +192,5 @@ KL_TESTS(cmocka_unit_test(what_was_put_is_found_with_its_tag_and_age), cmocka_un
     cmocka_unit_test(names_stay_below_the_directory), cmocka_unit_test(a_torn_file_reads_as_absent_and_can_be_put_again),
     cmocka_unit_test(a_place_that_cannot_be_written_keeps_nothing), cmocka_unit_test(a_link_or_a_directory_is_not_followed),
     cmocka_unit_test(the_environment_says_where_it_is))
+
+/* not in tsan: it starts no thread */

@@ -173,3 +173,5 @@ static void what_is_no_tape_is_left_where_it_is(void **state)
 KL_TESTS(cmocka_unit_test(a_file_follows_another_and_four_are_kept), cmocka_unit_test(what_was_there_is_kept_and_nobody_else_reads),
     cmocka_unit_test(an_end_is_told_once_and_nothing_follows), cmocka_unit_test(a_file_that_cannot_be_made_is_named),
     cmocka_unit_test(what_is_no_tape_is_left_where_it_is))
+
+/* not in tsan: it starts no thread */

@@ -359,3 +359,5 @@ KL_TESTS(cmocka_unit_test(it_is_synced_before_there_are_any), cmocka_unit_test(a
     cmocka_unit_test(one_that_goes_takes_its_objects_and_tells_nobody), cmocka_unit_test(one_that_comes_back_at_once_is_listed_anew),
     cmocka_unit_test(what_was_on_its_way_when_one_went_does_not_stay), cmocka_unit_test(one_that_went_before_it_was_listed_leaves_nothing),
     cmocka_unit_test(trouble_goes_with_its_namespace_and_counters_stay), cmocka_unit_test(the_store_is_where_the_slowest_of_those_is_that_are_left))
+
+/* not in tsan: it starts no thread */

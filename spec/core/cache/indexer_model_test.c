@@ -478,3 +478,5 @@ static void a_term_that_says_nothing_is_refused(void **state)
 
 KL_TESTS(cmocka_unit_test(few_objects_answer_as_the_model_does), cmocka_unit_test(thousands_of_objects_answer_as_the_model_does),
          cmocka_unit_test(a_term_that_says_nothing_is_refused))
+
+/* not in tsan: it starts no thread */

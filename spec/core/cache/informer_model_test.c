@@ -323,3 +323,5 @@ static void the_store_is_the_server_at_the_stores_resource_version(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(the_store_is_the_server_at_the_stores_resource_version))
+
+/* not in tsan: it starts no thread */

@@ -904,3 +904,5 @@ KL_TESTS(cmocka_unit_test(a_list_of_something_else_replaces_nothing), cmocka_uni
     cmocka_unit_test(objects_are_found_by_namespace_label_path_and_key_order),
     cmocka_unit_test(a_function_may_give_any_number_of_values),
     cmocka_unit_test(with_an_executor_everything_keeps_its_order))
+
+/* not in tsan: it starts no thread */

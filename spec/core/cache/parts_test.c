@@ -265,3 +265,5 @@ static void of_a_kind_that_is_gone_all_objects_go(void **state)
 KL_TESTS(cmocka_unit_test(it_is_synced_when_each_namespace_was_listed), cmocka_unit_test(it_reads_as_one_store_in_key_order),
     cmocka_unit_test(a_relist_of_one_takes_nothing_from_the_others), cmocka_unit_test(the_store_is_where_the_slowest_part_is),
     cmocka_unit_test(its_trouble_names_the_namespace_and_heals_there), cmocka_unit_test(of_a_kind_that_is_gone_all_objects_go))
+
+/* not in tsan: it starts no thread */

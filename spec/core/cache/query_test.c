@@ -115,3 +115,5 @@ static void a_bucket_goes_with_its_last_object_and_an_index_with_its_last_user(v
 
 KL_TESTS(cmocka_unit_test(a_label_that_is_asked_for_again_and_again_gets_an_index), cmocka_unit_test(at_most_eight_labels_get_one),
          cmocka_unit_test(a_bucket_goes_with_its_last_object_and_an_index_with_its_last_user))
+
+/* not in tsan: it starts no thread */

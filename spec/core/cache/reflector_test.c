@@ -767,3 +767,5 @@ KL_TESTS(cmocka_unit_test(an_answer_after_an_outage_ends_the_wait_and_the_backof
     cmocka_unit_test(streams_that_break_are_tried_three_times),
     cmocka_unit_test(any_other_failure_of_a_stream_leaves_it_to_a_list),
     cmocka_unit_test(a_silent_stream_is_given_up_and_one_that_goes_on_is_not))
+
+/* not in tsan: it starts no thread */

@@ -197,3 +197,5 @@ static void what_is_not_there_any_more_is_kept_until_a_second_look_a_second_late
 KL_TESTS(cmocka_unit_test(what_is_not_there_any_more_is_kept_until_a_second_look_a_second_later), cmocka_unit_test(each_form_of_a_name_is_found), cmocka_unit_test(a_name_that_means_nothing_or_too_much_is_told),
     cmocka_unit_test(a_stale_version_comes_after_one_that_works), cmocka_unit_test(a_name_proper_beats_a_short_one),
     cmocka_unit_test(half_a_catalog_is_carried_when_its_document_did_not_change))
+
+/* not in tsan: it starts no thread */

@@ -171,3 +171,5 @@ KL_TESTS(cmocka_unit_test(it_fails_much_more_often),
     cmocka_unit_test(keys_that_failed_before_may_fail_again),
     cmocka_unit_test(only_what_a_key_writes_again_and_again_counts),
     cmocka_unit_test(the_next_generation_begins_with_nothing))
+
+/* not in tsan: it starts no thread */

@@ -532,3 +532,5 @@ int main(void)
     };
     return cmocka_run_group_tests(tests, choose, NULL);
 }
+
+/* not in tsan: it starts no thread */

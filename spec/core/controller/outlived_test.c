@@ -122,3 +122,5 @@ KL_TESTS(cmocka_unit_test(runs_on_old_logic_are_ended_after_the_deadline_and_the
     cmocka_unit_test(without_a_deadline_runs_take_as_long_as_they_take),
     cmocka_unit_test(each_generation_has_its_own_deadline),
     cmocka_unit_test(a_worker_that_is_let_go_ends_them_too))
+
+/* not in tsan: it starts no thread */

@@ -268,3 +268,5 @@ KL_TESTS(cmocka_unit_test(an_event_becomes_a_write_and_the_echo_of_the_write_bec
     cmocka_unit_test(a_conflict_is_tried_again_quietly_and_an_error_with_backoff),
     cmocka_unit_test(a_deposed_leader_writes_nothing_and_a_new_one_catches_up),
     cmocka_unit_test(an_object_deleted_while_it_waits_is_let_go))
+
+/* not in tsan: it starts no thread */

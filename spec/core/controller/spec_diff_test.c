@@ -52,3 +52,5 @@ static void controllers_come_and_go(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(equal_specs_have_no_difference), cmocka_unit_test(each_key_has_its_words), cmocka_unit_test(controllers_come_and_go))
+
+/* not in tsan: it starts no thread */

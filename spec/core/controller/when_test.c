@@ -149,3 +149,5 @@ KL_TESTS(cmocka_unit_test(a_selector_lets_through_what_matches_or_did),
     cmocka_unit_test(what_we_own_has_its_own_when),
     cmocka_unit_test(a_function_may_judge_what_is_watched_before_another_maps_it),
     cmocka_unit_test(a_path_says_how_urgent_a_key_is))
+
+/* not in tsan: it starts no thread */

@@ -615,3 +615,5 @@ KL_TESTS(cmocka_unit_test(it_feeds_nothing_before_it_is_active_and_everything_th
     cmocka_unit_test(the_last_user_of_a_kind_stops_its_informer),
     cmocka_unit_test(events_that_still_wait_when_it_retires_wake_nobody),
     cmocka_unit_test(between_two_generations_no_event_is_lost))
+
+/* not in tsan: it starts no thread */

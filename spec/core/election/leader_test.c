@@ -387,3 +387,5 @@ KL_TESTS(
     cmocka_unit_test(a_renewal_seen_by_the_watch_starts_the_holders_time_anew),
     cmocka_unit_test(a_deleted_lease_is_tried_for_at_once_and_the_race_may_be_lost),
     cmocka_unit_test(time_runs_by_whole_published_seconds))
+
+/* not in tsan: it starts no thread */

@@ -184,3 +184,5 @@ KL_TESTS(cmocka_unit_test(news_are_the_same_when_all_but_the_version_agrees),
     cmocka_unit_test(ten_quiet_minutes_begin_the_count_anew),
     cmocka_unit_test(an_object_has_25_events_at_once_and_one_more_every_five_minutes),
     cmocka_unit_test(what_was_used_longest_ago_is_forgotten))
+
+/* not in tsan: it starts no thread */

@@ -560,3 +560,5 @@ KL_TESTS(cmocka_unit_test(an_event_says_who_what_and_about_whom),
     cmocka_unit_test(too_many_that_wait_are_dropped_and_counted),
     cmocka_unit_test(too_many_about_one_object_are_dropped_and_counted),
     cmocka_unit_test(without_the_new_group_events_are_recorded_as_core_v1))
+
+/* not in tsan: it starts no thread */

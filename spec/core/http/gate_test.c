@@ -84,3 +84,5 @@ static void an_opener_that_fails_takes_along_those_who_wait_only_when_nothing_el
 
 KL_TESTS(cmocka_unit_test(one_goes_first_and_the_rest_when_it_is_through), cmocka_unit_test(what_leaves_makes_room_in_order),
     cmocka_unit_test(an_opener_that_fails_takes_along_those_who_wait_only_when_nothing_else_is_open))
+
+/* not in tsan: it starts no thread */

@@ -95,3 +95,5 @@ KL_TESTS(
     cmocka_unit_test(no_proxy_lists_names_addresses_and_networks),
     cmocka_unit_test(the_environment_is_read_lower_case_first),
     cmocka_unit_test(a_password_is_not_for_messages))
+
+/* not in tsan: it starts no thread */

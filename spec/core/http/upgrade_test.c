@@ -134,3 +134,5 @@ static void neither_head_nor_body_grow_without_end(void **state)
 
 KL_TESTS(cmocka_unit_test(we_ask_as_the_standard_wants), cmocka_unit_test(the_right_answer_names_its_protocol_and_leaves_what_follows),
     cmocka_unit_test(another_answer_is_told_in_words), cmocka_unit_test(neither_head_nor_body_grow_without_end))
+
+/* not in tsan: it starts no thread */

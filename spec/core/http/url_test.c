@@ -96,3 +96,5 @@ static void the_target_is_what_follows_the_host(void **state)
 KL_TESTS(cmocka_unit_test(the_base_may_have_a_path_and_odd_characters), cmocka_unit_test(parameters_are_sorted_by_key_and_keep_the_order_of_values),
     cmocka_unit_test(a_suffix_cannot_climb_out_of_the_server), cmocka_unit_test(a_base_that_is_no_url_is_refused), cmocka_unit_test(what_a_user_types_stays_on_the_server),
     cmocka_unit_test(the_target_is_what_follows_the_host))
+
+/* not in tsan: it starts no thread */

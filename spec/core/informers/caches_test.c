@@ -596,3 +596,5 @@ KL_TESTS(cmocka_unit_test(of_one_that_is_divided_each_namespace_is_there_while_s
     cmocka_unit_test(of_a_kind_that_discovery_still_has_they_stay),
     cmocka_unit_test(a_kind_that_is_listed_again_is_asked_for_until_discovery_says_what_it_is),
     cmocka_unit_test(who_wants_a_kind_that_came_back_as_another_begins_afresh), cmocka_unit_test(a_kind_in_trouble_is_nobody_elses))
+
+/* not in tsan: it starts no thread */

@@ -267,3 +267,5 @@ static void a_server_without_such_kinds_is_only_asked(void **state)
 KL_TESTS(cmocka_unit_test(nobody_watches_kinds_while_all_are_there), cmocka_unit_test(a_kind_that_appears_wakes_who_waits_for_it),
     cmocka_unit_test(discovery_that_comes_a_little_later_is_asked_a_few_times_more), cmocka_unit_test(an_informer_whose_kind_went_is_kicked_when_it_comes_back),
     cmocka_unit_test(who_may_not_watch_kinds_asks_and_says_so_once), cmocka_unit_test(a_server_without_such_kinds_is_only_asked))
+
+/* not in tsan: it starts no thread */

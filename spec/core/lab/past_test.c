@@ -121,3 +121,5 @@ static void what_is_wrong_is_named_with_its_line(void **state)
 
 KL_TESTS(cmocka_unit_test(a_run_has_what_it_was_told), cmocka_unit_test(a_set_is_another_with_a_part_replaced),
     cmocka_unit_test(what_began_before_is_left_out_and_a_torn_end_is_known), cmocka_unit_test(what_is_wrong_is_named_with_its_line))
+
+/* not in tsan: it starts no thread */

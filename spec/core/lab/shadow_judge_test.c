@@ -178,3 +178,5 @@ static void results_are_compared(void **state)
 KL_TESTS(cmocka_unit_test(other_words_for_the_same_are_the_same), cmocka_unit_test(what_changes_nothing_need_not_be_written), cmocka_unit_test(another_outcome_differs),
     cmocka_unit_test(what_only_one_of_them_writes_differs), cmocka_unit_test(moments_of_the_run_are_alike), cmocka_unit_test(who_owns_the_fields_counts),
     cmocka_unit_test(names_that_the_server_makes_do_not_count), cmocka_unit_test(results_are_compared))
+
+/* not in tsan: it starts no thread */

@@ -70,3 +70,5 @@ static void a_script_is_refused_until_it_is_taken_or_mended(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(the_last_come_first_and_old_ones_go), cmocka_unit_test(a_script_is_refused_until_it_is_taken_or_mended))
+
+/* not in tsan: it starts no thread */

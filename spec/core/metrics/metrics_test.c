@@ -263,3 +263,5 @@ KL_TESTS(cmocka_unit_test(every_family_is_as_controller_runtime_and_client_go_ha
     cmocka_unit_test(requests_are_counted_by_code_method_and_host),
     cmocka_unit_test(a_lease_is_shown_when_there_is_one),
     cmocka_unit_test(labels_are_quoted_and_numbers_keep_their_value))
+
+/* not in tsan: it starts no thread */

@@ -64,3 +64,5 @@ static void long_values_are_cut(void **state)
 
 KL_TESTS(cmocka_unit_test(paths_and_values_in_order), cmocka_unit_test(elements_are_told_apart_by_name), cmocka_unit_test(the_servers_books_are_left_out),
     cmocka_unit_test(a_new_object_is_told_by_its_contents), cmocka_unit_test(what_a_secret_holds_is_not_told), cmocka_unit_test(long_values_are_cut))
+
+/* not in tsan: it starts no thread */

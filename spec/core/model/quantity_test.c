@@ -247,3 +247,5 @@ KL_TESTS(cmocka_unit_test(what_is_as_good_as_canonical_stays_as_typed), cmocka_u
     cmocka_unit_test(doubles_are_the_nearest), cmocka_unit_test(errors_name_the_text_and_the_way_out), cmocka_unit_test(a_few_bytes_do_not_buy_gigabytes),
     cmocka_unit_test(json_numbers_strings_and_null_are_quantities), cmocka_unit_test(big_numbers_agree_with_wide_ones),
     cmocka_unit_test(shifting_up_and_down_is_multiplying_and_dividing_by_ten))
+
+/* not in tsan: it starts no thread */

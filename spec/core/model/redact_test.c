@@ -108,3 +108,5 @@ int main(void)
         cmocka_unit_test(another_key_gives_other_texts), cmocka_unit_test(lists_patches_and_tokens_are_looked_through), cmocka_unit_test(what_is_no_secret_stays)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
+
+/* not in tsan: it starts no thread */

@@ -194,3 +194,5 @@ KL_TESTS(cmocka_unit_test(a_kind_is_read_with_or_without_group_and_version), cmo
     cmocka_unit_test(api_versions_are_split_and_joined), cmocka_unit_test(paths_of_core_and_named_groups), cmocka_unit_test(names_that_would_change_the_path_never_leave_the_process),
     cmocka_unit_test(a_copy_lives_on_its_own), cmocka_unit_test(escapes_are_undone_or_refused), cmocka_unit_test(names_follow_their_grammar),
     cmocka_unit_test(lengths_count), cmocka_unit_test(generated_names_fit_into_a_label))
+
+/* not in tsan: it starts no thread */

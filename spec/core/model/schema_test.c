@@ -202,3 +202,5 @@ static void its_bytes_come_back_whole_or_not_at_all(void **state)
 KL_TESTS(cmocka_unit_test(what_fits_passes_as_it_is), cmocka_unit_test(what_a_script_cannot_say_is_put_right),
     cmocka_unit_test(what_does_not_fit_is_told_with_its_path), cmocka_unit_test(kinds_are_found_by_all_their_names),
     cmocka_unit_test(no_document_is_no_schema), cmocka_unit_test(its_bytes_come_back_whole_or_not_at_all))
+
+/* not in tsan: it starts no thread */

@@ -196,3 +196,5 @@ KL_TESTS(cmocka_unit_test(requirements_are_printed_sorted), cmocka_unit_test(all
     cmocka_unit_test(null_selects_nothing_and_an_empty_object_everything), cmocka_unit_test(what_is_no_label_selector_is_refused_with_its_place),
     cmocka_unit_test(errors_say_what_was_found_and_what_is_expected), cmocka_unit_test(equalities_become_a_map),
     cmocka_unit_test(field_terms_are_sorted_unescaped_and_all_required), cmocka_unit_test(broken_field_selectors_say_where))
+
+/* not in tsan: it starts no thread */

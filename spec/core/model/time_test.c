@@ -87,3 +87,5 @@ static void what_is_no_time_is_refused(void **state)
 
 KL_TESTS(cmocka_unit_test(durations_print_and_read_back), cmocka_unit_test(a_duration_without_a_unit_is_refused), cmocka_unit_test(every_day_of_four_centuries_reads_back),
     cmocka_unit_test(offsets_and_fractions_are_understood), cmocka_unit_test(wall_times_before_the_epoch_round_down), cmocka_unit_test(what_is_no_time_is_refused))
+
+/* not in tsan: it starts no thread */

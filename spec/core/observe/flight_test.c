@@ -163,3 +163,5 @@ static void a_run_of_many_steps_is_cut(void **state)
 
 KL_TESTS(cmocka_unit_test(a_run_is_told_with_what_woke_it_and_what_it_did), cmocka_unit_test(the_last_runs_are_kept),
     cmocka_unit_test(keys_that_were_quiet_for_longest_make_room), cmocka_unit_test(a_dropped_event_is_kept_beside), cmocka_unit_test(a_run_of_many_steps_is_cut))
+
+/* not in tsan: it starts no thread */

@@ -88,3 +88,5 @@ static void a_key_fails_until_it_succeeds_or_is_gone(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(runs_failures_and_writes_count_for_their_generation), cmocka_unit_test(a_key_fails_until_it_succeeds_or_is_gone))
+
+/* not in tsan: it starts no thread */

@@ -197,3 +197,5 @@ KL_TESTS(cmocka_unit_test(of_several_adds_the_last_one_counts), cmocka_unit_test
     cmocka_unit_test(routine_does_not_hide_a_change), cmocka_unit_test(a_retry_is_what_it_waits_for_until_something_happens),
     cmocka_unit_test(what_was_put_back_keeps_its_cause_and_is_joined), cmocka_unit_test(the_end_lets_go_of_what_waits),
     cmocka_unit_test(every_cause_is_let_go_once))
+
+/* not in tsan: it starts no thread */

@@ -52,3 +52,5 @@ static void a_penalty_doubles_and_is_forgotten_after_quiet(void **state)
 
 KL_TESTS(cmocka_unit_test(a_ladder_grows_until_its_cap_and_stays_there), cmocka_unit_test(a_ladder_without_a_cap_does_not_overflow),
     cmocka_unit_test(a_penalty_doubles_and_is_forgotten_after_quiet))
+
+/* not in tsan: it starts no thread */

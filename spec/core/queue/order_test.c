@@ -294,3 +294,5 @@ KL_TESTS(
     cmocka_unit_test(by_name_it_does_not_matter_when_a_key_came),
     cmocka_unit_test(of_a_delay_and_a_rate_limit_the_sooner_counts),
     cmocka_unit_test(depths_are_told_by_priority_and_stop_at_25))
+
+/* not in tsan: it starts no thread */

@@ -381,3 +381,5 @@ KL_TESTS(
     cmocka_unit_test(done_of_a_key_that_does_not_run_is_nothing),
     cmocka_unit_test(stats_tell_what_runs_and_for_how_long),
     cmocka_unit_test(after_a_burst_the_memory_is_small_again_and_keys_of_any_length_are_kept))
+
+/* not in tsan: it starts no thread */

@@ -425,3 +425,5 @@ int main(void)
     };
     return cmocka_run_group_tests_name("elide", tests, NULL, NULL);
 }
+
+/* not in tsan: it starts no thread */

@@ -246,3 +246,5 @@ KL_TESTS(cmocka_unit_test(a_counter_is_a_loop),
     cmocka_unit_test(people_who_try_something_do_not_fight),
     cmocka_unit_test(what_was_long_ago_or_of_other_logic_is_forgotten),
     cmocka_unit_test(keys_that_wrote_long_ago_make_room))
+
+/* not in tsan: it starts no thread */

@@ -43,3 +43,5 @@ static void samples_of_one_family_stand_together_with_their_cluster(void **state
 KL_TESTS(
     cmocka_unit_test(clusters_have_numbers_and_names_of_their_own),
     cmocka_unit_test(samples_of_one_family_stand_together_with_their_cluster))
+
+/* not in tsan: it starts no thread */

@@ -95,3 +95,5 @@ static void lists_show_them_too(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(own_writes_are_read), cmocka_unit_test(what_is_shown_gives_way_to_nothing_and_to_writes), cmocka_unit_test(lists_show_them_too))
+
+/* not in tsan: it starts no thread */

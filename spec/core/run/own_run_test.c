@@ -148,3 +148,5 @@ KL_TESTS(
     cmocka_unit_test(where_it_is_off_a_run_may_see_what_was_before),
     cmocka_unit_test(a_write_that_failed_is_not_waited_for),
     cmocka_unit_test(the_next_of_a_group_sees_what_the_last_one_wrote))
+
+/* not in tsan: it starts no thread */

@@ -453,3 +453,5 @@ KL_TESTS(
     cmocka_unit_test(each_namespace_counts_for_itself_where_there_is_a_watch_for_each),
     cmocka_unit_test(it_ends_in_time_and_is_told_and_counted),
     cmocka_unit_test(a_cache_that_nobody_watches_any_more_owes_nothing))
+
+/* not in tsan: it starts no thread */

@@ -229,3 +229,5 @@ KL_TESTS(cmocka_unit_test(a_created_object_has_what_the_server_gives), cmocka_un
     cmocka_unit_test(patches_change_what_they_say), cmocka_unit_test(a_strategic_patch_knows_elements_by_name), cmocka_unit_test(a_scale_is_a_view_of_the_object),
     cmocka_unit_test(a_deletion_waits_for_finalizers), cmocka_unit_test(an_evicted_pod_ends_on_its_node_first), cmocka_unit_test(what_is_applied_is_merged),
     cmocka_unit_test(what_is_applied_no_more_goes), cmocka_unit_test(what_others_own_is_not_taken_without_force), cmocka_unit_test(applying_the_same_again_changes_nothing))
+
+/* not in tsan: it starts no thread */

@@ -130,3 +130,5 @@ KL_TESTS(cmocka_unit_test(a_run_is_told_from_its_beginning_to_its_end),
     cmocka_unit_test(a_run_that_is_ended_is_put_back),
     cmocka_unit_test(a_deposed_run_is_put_back_too),
     cmocka_unit_test(a_key_without_an_object_is_gone))
+
+/* not in tsan: it starts no thread */

@@ -799,3 +799,5 @@ KL_TESTS(cmocka_unit_test(a_key_runs_once_and_is_done),
     cmocka_unit_test(a_worker_that_is_aborted_leaves_no_group_busy),
     cmocka_unit_test(conflicts_are_no_failures_that_a_key_is_given_up_for),
     cmocka_unit_test(after_so_many_failures_in_a_row_a_key_rests_until_it_changes))
+
+/* not in tsan: it starts no thread */

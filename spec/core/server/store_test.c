@@ -116,3 +116,5 @@ static void resources_share_one_counter(void **state)
 
 KL_TESTS(cmocka_unit_test(every_change_has_its_own_version_and_is_told), cmocka_unit_test(objects_are_sorted_by_key_and_found_by_prefix),
     cmocka_unit_test(the_past_can_be_seen_as_long_as_the_history_reaches), cmocka_unit_test(resources_share_one_counter))
+
+/* not in tsan: it starts no thread */

@@ -165,3 +165,5 @@ KL_TESTS(
     cmocka_unit_test(nothing_comes_in_before_there_are_claims),
     cmocka_unit_test(who_loses_keys_is_told_once_when_the_last_run_on_them_has_ended),
     cmocka_unit_test(claims_that_come_back_in_time_need_no_draining))
+
+/* not in tsan: it starts no thread */

@@ -105,3 +105,5 @@ KL_TESTS(
     cmocka_unit_test(nobody_owns_a_key_of_an_empty_ring_and_one_owns_all),
     cmocka_unit_test(members_have_about_equal_shares_and_their_sum_is_all),
     cmocka_unit_test(only_keys_of_the_one_who_comes_or_goes_change_hands))
+
+/* not in tsan: it starts no thread */

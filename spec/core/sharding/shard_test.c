@@ -676,3 +676,5 @@ KL_TESTS(
     cmocka_unit_test(a_goodbye_moves_its_keys_at_once),
     cmocka_unit_test(of_more_members_than_wanted_the_oldest_take_keys_and_another_steps_in),
     cmocka_unit_test(whatever_happens_no_key_has_two_owners_and_in_the_end_each_has_one))
+
+/* not in tsan: it starts no thread */

@@ -455,3 +455,5 @@ KL_TESTS(CASE(every_prefix_of_an_object_is_refused), CASE(every_single_wrong_byt
     CASE(escapes_and_controls_at_every_offset), CASE(a_string_that_ends_with_the_text_is_refused_at_every_offset),
     CASE(strings_of_every_length_and_very_long_ones), CASE(numbers_at_the_edges_of_their_types), CASE(numbers_of_many_digits),
     CASE(white_space_of_any_length_anywhere_and_nothing_that_looks_like_it))
+
+/* not in tsan: it starts no thread */

@@ -62,3 +62,5 @@ static void the_ordinary_decoder_refuses_a_repeated_key(void **state)
 
 KL_TESTS(cmocka_unit_test(the_last_value_stands_in_the_first_place), cmocka_unit_test(however_many_members_there_are),
     cmocka_unit_test(is_still_strict_about_everything_else), cmocka_unit_test(the_ordinary_decoder_refuses_a_repeated_key))
+
+/* not in tsan: it starts no thread */

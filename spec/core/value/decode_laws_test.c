@@ -125,3 +125,5 @@ static void the_second_opinion_knows_right_from_wrong(void **state)
 KL_TESTS(CASE(the_second_opinion_knows_right_from_wrong), CASE(random_documents_are_read_as_everybody_reads_them),
     CASE(repeated_keys_are_refused_or_the_last_one_wins), CASE(items_that_resemble_each_other_are_read_as_they_are),
     CASE(a_key_that_comes_again_with_the_value_of_the_item_before_leaves_nothing))
+
+/* not in tsan: it starts no thread */

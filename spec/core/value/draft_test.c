@@ -276,3 +276,5 @@ KL_TESTS(CASE(an_untouched_draft_has_an_empty_patch), CASE(edits_become_a_merge_
     CASE(lists_are_edited_by_place_and_replaced_whole), CASE(a_list_that_begins_or_ends_needs_the_lock_too),
     CASE(a_node_that_was_replaced_lives_on_apart), CASE(a_draft_of_nothing_starts_with_an_object), CASE(a_null_that_is_assigned_stays_in_the_patch),
     CASE(the_patch_leads_from_base_to_now), CASE(nodes_nest_as_deep_as_text_and_not_without_end))
+
+/* not in tsan: it starts no thread */

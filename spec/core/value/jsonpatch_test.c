@@ -72,3 +72,5 @@ static void any_two_objects_have_a_patch_between_them(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(a_patch_says_what_changed_and_no_more), cmocka_unit_test(keys_are_escaped), cmocka_unit_test(items_that_stayed_are_left_alone), cmocka_unit_test(any_two_objects_have_a_patch_between_them))
+
+/* not in tsan: it starts no thread */

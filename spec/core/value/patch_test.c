@@ -187,3 +187,5 @@ static void copies_of_copies_have_an_end(void **state)
 #define CASE(f) cmocka_unit_test_teardown(f, nothing_left)
 KL_TESTS(CASE(merges_as_the_rfc_says), CASE(finds_the_least_merge_patch), CASE(applying_the_difference_gives_the_goal), CASE(edits_as_the_api_server_does),
     CASE(copies_of_copies_have_an_end))
+
+/* not in tsan: it starts no thread */

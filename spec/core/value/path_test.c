@@ -56,3 +56,5 @@ static void refuses_what_names_nothing(void **state)
 
 #define CASE(f) cmocka_unit_test_teardown(f, nothing_left)
 KL_TESTS(CASE(finds_what_is_named), CASE(refuses_what_names_nothing))
+
+/* not in tsan: it starts no thread */

@@ -85,3 +85,5 @@ static void a_patch_of_a_list_whose_items_were_cut_is_found(void **state)
 KL_TESTS(
     cmocka_unit_test(an_object_that_was_cut_is_covered_and_a_whole_one_is_not),
     cmocka_unit_test(a_patch_of_a_list_whose_items_were_cut_is_found))
+
+/* not in tsan: it starts no thread */

@@ -174,3 +174,5 @@ static void what_is_left_out_takes_no_memory(void **state)
 KL_TESTS(CASE(keeps_the_paths_and_what_makes_an_object), CASE(a_path_through_a_list_means_all_its_items), CASE(a_shorter_path_holds_the_longer_ones),
     CASE(managed_fields_go_alone_and_from_the_object_alone), CASE(says_which_path_is_wrong), CASE(tells_what_it_keeps_and_whether_two_keep_the_same),
     CASE(what_is_left_out_takes_no_memory))
+
+/* not in tsan: it starts no thread */

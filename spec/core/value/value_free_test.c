@@ -326,3 +326,5 @@ KL_TESTS(CASE(equal_values_are_one_handle_whatever_way_they_were_made), CASE(val
     CASE(a_chain_of_a_million_links_is_built_compared_written_and_freed), CASE(a_chain_as_deep_as_text_may_be_is_freed_from_any_link),
     CASE(a_value_of_millions_of_nodes_goes_whole_and_in_parts), CASE(one_part_in_a_million_places_is_counted_and_freed),
     CASE(a_giant_goes_little_by_little))
+
+/* not in tsan: it starts no thread */

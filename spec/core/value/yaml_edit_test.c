@@ -54,3 +54,5 @@ static void what_leads_nowhere_is_named(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(a_string_changes_in_place_in_every_style), cmocka_unit_test(what_leads_nowhere_is_named))
+
+/* not in tsan: it starts no thread */

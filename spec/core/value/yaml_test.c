@@ -181,3 +181,5 @@ static void writes_block_style_and_quotes_what_would_turn(void **state)
 KL_TESTS(CASE(reads_plain_scalars_as_yaml_1_1), CASE(reads_manifests), CASE(keys_become_text), CASE(follows_anchors_and_merge_keys),
     CASE(refuses_a_billion_laughs), CASE(refuses_what_is_no_yaml_and_says_where), CASE(gives_each_document_and_skips_the_empty_ones),
     CASE(writes_text_that_reads_back), CASE(writes_block_style_and_quotes_what_would_turn))
+
+/* not in tsan: it starts no thread */

@@ -243,3 +243,5 @@ KL_TESTS(cmocka_unit_test(what_is_no_review_is_refused_with_words), cmocka_unit_
     cmocka_unit_test(a_certificate_is_renewed_before_its_last_third_and_the_ca_stays), cmocka_unit_test(a_new_ca_comes_with_the_one_before),
     cmocka_unit_test(a_certificate_for_other_names_is_not_good), cmocka_unit_test(a_secret_gives_back_what_it_was_given),
     cmocka_unit_test(options_say_what_is_missing), cmocka_unit_test(a_configuration_says_rules_in_resources))
+
+/* not in tsan: it starts no thread */

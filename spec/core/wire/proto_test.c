@@ -253,3 +253,5 @@ int main(void)
     };
     return cmocka_run_group_tests(tests, read_objects, free_objects);
 }
+
+/* not in tsan: it starts no thread */

@@ -345,3 +345,5 @@ KL_TESTS(CASE(random_lists_give_what_the_document_holds_wherever_they_are_cut), 
     CASE(any_json_at_all_is_a_list_or_a_watch_or_refused), CASE(items_with_a_type_of_their_own_may_follow_each_other), CASE(two_pieces_and_three_with_one_byte_between_tell_the_same_as_one),
     CASE(strings_full_of_brackets_end_where_they_end_at_every_offset), CASE(every_prefix_of_a_stream_is_truncated_wherever_it_was_cut), CASE(an_object_at_its_ceiling_passes_and_one_byte_above_does_not),
     CASE(an_object_without_end_is_refused_at_the_ceiling), CASE(a_list_without_end_holds_one_item_at_a_time))
+
+/* not in tsan: it starts no thread */

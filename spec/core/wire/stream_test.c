@@ -310,3 +310,5 @@ KL_TESTS(CASE(gives_the_same_items_wherever_a_list_is_cut), CASE(gives_the_same_
     CASE(a_list_may_have_its_items_first_none_or_null), CASE(refuses_garbage_and_says_where), CASE(refuses_what_ends_early),
     CASE(names_the_object_that_is_too_big_and_the_flag), CASE(an_object_of_exactly_the_ceiling_passes),
     CASE(leaves_out_managed_fields_of_the_object_alone), CASE(stops_when_its_handler_says_so), CASE(random_lists_survive_random_cuts))
+
+/* not in tsan: it starts no thread */

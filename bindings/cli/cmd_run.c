@@ -71,6 +71,13 @@ typedef struct session {
     cli_play *player;
 } session;
 
+#define NOT_SAID ((kl_time)-1)
+
+static kl_time said(kl_time t)
+{
+    return t == NOT_SAID ? 0 : t;
+}
+
 static void moved(void *arg)
 {
     (void)arg;
@@ -150,7 +157,8 @@ static int make_manager(session *s, size_t number)
     o.witnesses = &effects;
     o.n_witnesses = s->effect_log != NULL;
     o.election = (kl_election_options){.shards = s->shards, .max_shards = s->max_shards, .enabled = s->elect || s->elect_each, .per_controller = s->elect_each, .name = s->lease_name ? s->lease_name : kl_controller_spec_manager(kl_program_spec(cli_scripts_first(s->loaded), 0)),
-        .ns = s->lease_ns ? s->lease_ns : c->context_namespace, .identity = s->identity, .lease = s->lease, .renew = s->renew, .retry = s->retry};
+        .ns = s->lease_ns ? s->lease_ns : c->context_namespace, .identity = s->identity, 
+        .lease = said(s->lease), .renew = said(s->renew), .retry = said(s->retry)};
     if (kl_manager_new(&o, &s->managers[number], &err))
         return cli_fail_err(1, s->command, &err);
     return cli_scripts_add(s->loaded, s->managers[number], &err) ? cli_fail_err(1, s->command, &err) : 0;
@@ -326,6 +334,12 @@ static bool flight_known(session *s)
     return good;
 }
 
+/* Which of the durations of the election was given as zero; NULL: none. Zero in its options would mean the usual. */
+static const char *zero_of(const session *s)
+{
+    return !s->lease ? "--leader-elect-lease-duration" : !s->renew ? "--leader-elect-renew-deadline" : !s->retry ? "--leader-elect-retry-period" : NULL;
+}
+
 static int run_session(session *s)
 {
     if (!s->scripts.n)
@@ -475,11 +489,14 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
     if (!s->dev)
         next += add_cluster(s, options, (size_t)(next - options), next);
     *next = (cli_option){0};
+    s->lease = s->renew = s->retry = NOT_SAID;
     cli_parse(self, options, argc, argv, &s->scripts);
+    const char *zero = zero_of(s);
     int code = 2;
     if (cli_log(s->command, s->level, s->log_format)) {
         cli_signals_block();
-        code = s->burst && !s->qps ? cli_fail(2, s->command, "--burst says how many requests go at once before --qps counts: give --qps, too") : run_session(s);
+        code = zero ? cli_fail(2, s->command, "%s must be above zero, got 0s", zero)
+            : s->burst && !s->qps ? cli_fail(2, s->command, "--burst says how many requests go at once before --qps counts: give --qps, too") : run_session(s);
     }
     cli_cluster_free(&s->cluster);
     kl_free(s->scripts.v);

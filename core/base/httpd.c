@@ -62,6 +62,8 @@ struct kl_httpd {
     uint64_t next_id KL_GUARDED_BY(mu);
     kl_list streams KL_GUARDED_BY(mu);      /* attached to a connection */
     kl_list parked KL_GUARDED_BY(mu);       /* requests whose handler has returned without a reply */
+    size_t unsent KL_GUARDED_BY(mu);        /* whole answers that were given and have not left */
+    kl_cond sent;                           /* there are none */
     kl_list coming KL_GUARDED_BY(mu);       /* requests whose body is not whole */
     size_t bodies KL_GUARDED_BY(mu);        /* bytes that are held of bodies */
     kl_map *peers KL_GUARDED_BY(mu);        /* address -> its part of that, in bytes (the pointer is the number) */
@@ -98,6 +100,7 @@ struct kl_httpd_request {
     bool again;                             /* and shall be once more; under h->mu */
     void *user;
     bool parked;                            /* under h->mu */
+    bool unsent;                            /* one of h->unsent; under h->mu */
     bool owed;                              /* no reply yet; under h->mu */
     struct MHD_Response *response;          /* to be queued by the server's thread; under h->mu */
     int code;
@@ -292,6 +295,7 @@ static void httpd_unref(kl_httpd *h)
     if (atomic_fetch_sub_explicit(&h->refs, 1, memory_order_acq_rel) != 1)
         return;
     kl_map_free(h->peers, NULL);
+    kl_cond_fini(&h->sent);
     kl_mutex_fini(&h->mu);
     kl_free(h->address);
     kl_free(h);
@@ -505,6 +509,8 @@ static void answer(kl_httpd_request *r, int code, struct MHD_Response *response,
     r->stream = s;
     r->code = code;
     r->owed = false;
+    r->unsent = !s && r->conn;
+    h->unsent += r->unsent;
     bool orphan = !r->conn;                       /* stopped meanwhile: nobody else knows r */
     if (r->parked && !orphan) {
         kl_list_remove(&r->link);
@@ -614,7 +620,16 @@ static enum MHD_Result refuse(kl_httpd_request *r, int code, const char *text)
 
 static const char crowded[] = "the bodies of all requests take too much memory: try again later\n";
 
-static enum MHD_Result begin(kl_httpd *h, struct MHD_Connection *conn, const char *path, const char *method, void **state)
+/* Decoded, it would end where the NUL is, and name something else. */
+static char cut_uri;
+
+static void *on_uri(void *arg, const char *uri, struct MHD_Connection *conn)
+{
+    (void)arg, (void)conn;
+    return strstr(uri, "%00") ? &cut_uri : NULL;
+}
+
+static enum MHD_Result begin(kl_httpd *h, struct MHD_Connection *conn, const char *path, const char *method, bool cut, void **state)
 {
     kl_httpd_request *r = kl_new(kl_httpd_request);
     r->h = h;
@@ -628,7 +643,9 @@ static enum MHD_Result begin(kl_httpd *h, struct MHD_Connection *conn, const cha
     const char *length = kl_httpd_header(r, MHD_HTTP_HEADER_CONTENT_LENGTH);
     bool coming = kl_httpd_header(r, MHD_HTTP_HEADER_TRANSFER_ENCODING) || (length && strtoull(length, NULL, 10));
     enum MHD_Result rc = MHD_YES;
-    if (coming && h->no_bodies)
+    if (cut)
+        rc = refuse(r, MHD_HTTP_BAD_REQUEST, "the path or query holds a NUL (%00)\n");
+    else if (coming && h->no_bodies)
         rc = refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "no request here has a body\n");
     else if (length && strtoull(length, NULL, 10) > h->max_body)
         rc = too_big(r);
@@ -686,9 +703,12 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *conn, const c
 {
     (void)version;
     kl_httpd *h = arg;
+    bool cut = *state == &cut_uri;
+    if (cut)
+        *state = NULL;
     kl_httpd_request *r = *state;
     if (!r)
-        return begin(h, conn, path, method, state);
+        return begin(h, conn, path, method, cut, state);
     if (*size) {
         body_add(r, data, *size);
         *size = 0;
@@ -720,7 +740,7 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *conn, const c
 static void on_completed(void *arg, struct MHD_Connection *conn, void **state, enum MHD_RequestTerminationCode why)
 {
     kl_httpd *h = arg;
-    kl_httpd_request *r = *state;
+    kl_httpd_request *r = *state == &cut_uri ? NULL : *state;
     *state = NULL;
     if (!r)
         return;
@@ -731,6 +751,10 @@ static void on_completed(void *arg, struct MHD_Connection *conn, void **state, e
         stream_detach(h, r->stream);
     kl_lock(&h->mu);
     body_uncount_locked(r);
+    h->unsent -= r->unsent;
+    r->unsent = false;
+    if (!h->unsent)
+        kl_cond_broadcast(&h->sent);
     kl_list_remove(&r->link);
     r->parked = false;
     r->conn = NULL;
@@ -798,6 +822,7 @@ kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)
     h->no_bodies = o->no_bodies;
     h->next_id = 1;
     h->peers = kl_map_new();
+    kl_cond_init(&h->sent);
     kl_list_init(&h->coming);
     h->tls = o->tls;
     kl_mutex_init(&h->mu);
@@ -819,6 +844,7 @@ kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)
             MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
             MHD_OPTION_ARRAY, h->tls ? tls : &tls[2],
             MHD_OPTION_LISTEN_SOCKET, fd,
+            MHD_OPTION_URI_LOG_CALLBACK, on_uri, NULL,
             MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
             MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS,
             MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONN_MEMORY,
@@ -836,6 +862,16 @@ kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)
     }
     *out = h;
     return KL_OK;
+}
+
+void kl_httpd_drain(kl_httpd *h, kl_time deadline)
+{
+    if (!h)
+        return;
+    kl_lock(&h->mu);
+    while (h->unsent && kl_cond_wait_until(&h->sent, &h->mu, deadline))
+        continue;
+    kl_unlock(&h->mu);
 }
 
 void kl_httpd_stop(kl_httpd *h)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/keyring.h"
 
@@ -32,6 +33,8 @@ typedef struct kl_httpd_options {
 } kl_httpd_options;
 
 KL_NODISCARD kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err);
+/* Waits until whole answers that were given have left, at most until `deadline` (real clock). NULL is fine. Not from a handler. */
+void kl_httpd_drain(kl_httpd *h, kl_time deadline);
 void kl_httpd_stop(kl_httpd *h);                       /* ends streams, closes connections, joins, frees; NULL is fine */
 uint16_t kl_httpd_port(const kl_httpd *h);
 const char *kl_httpd_address(const kl_httpd *h);       /* "127.0.0.1:PORT" as bound; lives as long as h */

@@ -51,6 +51,13 @@ static int listen_on(const struct addrinfo *a)
     return -1;
 }
 
+bool kl_listen_loopback_name(const char *host)
+{
+    size_t n = !host ? 0 : *host == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
+    bool four = n > 4 && !strncmp(host, "127.", 4) && strspn(host, "0123456789.") == n;
+    return four || (n == 5 && !strncmp(host, "[::1]", 5)) || (n == 9 && !strncmp(host, "localhost", 9)) || (host && !strncmp(host, UNIX, strlen(UNIX)));
+}
+
 kl_status kl_listen(const char *address, int *out, kl_err *err)
 {
     char *host = NULL, *port = NULL;

@@ -4,6 +4,7 @@
  * Equal objects wake nobody; a new uid under an old name is a delete and an add. */
 #include "cache/informer_impl.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "model/object.h"
 
@@ -38,10 +39,27 @@ static void shown(kl__follower *f, const char *rv)
     f->i->moved = true;
 }
 
+/* A frame that was sent twice, or out of order, would roll the object back. Versions are compared where they are numbers, as Kubernetes
+ * says they may be, and within one life of the object; a server that was restored is listed anew, which takes what there is. (client-go
+ * stores whatever comes.) */
+static bool is_stale(kl_informer *i, const kl_value *o)
+{
+    char key[KL_KEY_MAX];
+    const kl_value *have = kl_indexer_key(o, key) ? kl_indexer_lookup(i->indexer, key) : NULL;
+    bool numbers = true;
+    bool stale = have && !kl_object_reborn(have, o) && kl_rv_compare(kl_object_rv(o), kl_object_rv(have), &numbers) < 0 && numbers;
+    if (stale)
+        kl_warn("an event is older than what is known, and skipped", "resource=%s key=%s rv=%s known=%s", i->resource, key, kl_object_rv(o), kl_object_rv(have));
+    kl_value_unref(have);
+    return stale;
+}
+
 static void change_one(kl__follower *f, kl_event_type type, const kl_value *o)
 {
     kl_informer *i = f->i;
     const kl_value *old;
+    if (is_stale(i, o))
+        return;
     const char *rv = reached(f, kl_object_rv(o));
     kl__handlers_refresh(i);
     if (type == KL_DELETED) {

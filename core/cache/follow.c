@@ -166,6 +166,7 @@ static void list_done(void *arg, kl_status st, int code, const kl_value *envelop
             .kind = KL_REFLECTOR_PAGE,
             .rv = kl_value_str_at(envelope, "metadata", "resourceVersion", NULL),
             .continue_token = kl_value_str_at(envelope, "metadata", "continue", NULL),
+            .barren = f->n_page == f->page_kept,
         });
     kl_err_fini(&e);
 }
@@ -459,6 +460,9 @@ void kl__follow_step(kl__follower *f, const kl_reflector_input *in)
         kl__follow_publish(f);
     if (kl_reflector_counters(f->reflector)->fallbacks != fallbacks)
         log_fallback(f, in->err);
+    else if (in->kind == KL_REFLECTOR_PAGE && a.what == KL_REFLECTOR_WAIT)
+        kl_warn("a list has no end", "resource=%s namespace=%s in=%.1fs error=%s", f->i->resource, f->ns ? f->ns : "",
+            (double)(a.until - now) / (double)KL_SECONDS(1), kl_log_quoted(kl_reflector_message(f->reflector)));
     else if (in->err && in->err->status)
         log_trouble(f, in->err, a.what == KL_REFLECTOR_WAIT ? a.until - now : 0);
     kl__follow_perform(f, &a);

@@ -39,6 +39,9 @@
  * cannot write, or that nobody can read - and only a list gets past it. */
 #define STUCK_TRIES 5
 
+/* A server fills its pages: so many in a row without an item, and more to come, lead nowhere. */
+#define BARREN_PAGES 5
+
 /* API servers send a bookmark about every 60 s. A watch that has shown one and then is silent for this long is stalled.
  * Where no bookmark was seen, silence may be normal: such a watch is resumed after this long, then twice, four times... */
 #define SILENCE KL_SECONDS(75)
@@ -72,6 +75,7 @@ struct kl_reflector {
     char *list_rv;            /* what the running list was asked for; "" the newest */
     char *list_got;           /* the resourceVersion of its first page, or NULL */
     char *continue_token;     /* of the next page, or NULL */
+    int barren;               /* pages without an item in a row */
 
     kl_time since;            /* when this watch was asked for */
     kl_time last_frame;       /* or since */
@@ -177,6 +181,7 @@ static kl_reflector_action list_fresh(kl_reflector *r, const char *rv, bool whol
     replace(&r->list_got, NULL);
     replace(&r->continue_token, NULL);
     r->whole = whole;
+    r->barren = 0;
     r->counts.lists++;
     return list_request(r);
 }
@@ -339,11 +344,28 @@ static bool too_large(const kl_err *err)
                    (err->message && strstr(err->message, "Too large resource version")));
 }
 
+/* A list that does not come on would be asked for without end, as fast as the server answers. */
+static kl_reflector_action pages_lead_nowhere(kl_reflector *r, const char *why, kl_time now)
+{
+    kl_err err = KL_ERR_INIT;
+    kl_fail(&err, KL_ESERVER, "the list has no end: %s; does something between us and the API server answer from a cache?", why);
+    failed(r, &err);
+    replace(&r->continue_token, NULL);
+    kl_reflector_action a = back_off(r, SYNC, &err, now);
+    kl_err_fini(&err);
+    return a;
+}
+
 static kl_reflector_action page(kl_reflector *r, const kl_reflector_input *in, kl_time now)
 {
     if (!r->list_got)
         replace(&r->list_got, in->rv ? in->rv : "");
     if (in->continue_token && *in->continue_token) {
+        r->barren = in->barren ? r->barren + 1 : 0;
+        if (r->continue_token && !strcmp(r->continue_token, in->continue_token))
+            return pages_lead_nowhere(r, "the continue token of a page is the one that it was asked with", now);
+        if (r->barren >= BARREN_PAGES)
+            return pages_lead_nowhere(r, "page after page brings no item and another continue token", now);
         if (!strcmp(r->list_rv, "0"))
             r->paged = true;
         replace(&r->continue_token, in->continue_token);

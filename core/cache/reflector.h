@@ -42,6 +42,7 @@ typedef enum kl_reflector_input_kind {
 typedef struct kl_reflector_input {
     kl_reflector_input_kind kind;
     const char *rv, *continue_token;
+    bool barren;               /* PAGE: it brought no item */
     kl_event_type type;
     bool initial_end;          /* FRAME: a bookmark that ends the initial events */
     const kl_err *err;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/httpd.h"
+#include "base/listen.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sync.h"
@@ -81,18 +82,6 @@ static void refuse_right(kl_httpd_request *r, right why)
         refuse(r, 403, NO_SNIFF, "this dashboard is read-only, and does not show what objects hold: the process was started without --dashboard-token-file");
     else
         refuse(r, 401, ASK, why == NO_TOKEN_SAID ? "changes need the token, and so does what objects hold: Authorization: Bearer TOKEN" : "that is not the token");
-}
-
-/* A name that means this machine, whatever the port. */
-static bool is_loopback_name(const char *host)
-{
-    static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        size_t n = strlen(names[i]);
-        if (host && !strncmp(host, names[i], n) && (!host[n] || host[n] == ':'))
-            return true;
-    }
-    return false;
 }
 
 /* --- the stream ----------------------------------------------------------------------------------------------------------------- */
@@ -208,7 +197,7 @@ static void handle(void *arg, kl_httpd_request *r)
     kl_dashboard *d = arg;
     const char *method = kl_httpd_method(r), *path = kl_httpd_path(r);
     bool get = !strcmp(method, "GET"), api = !strncmp(path, "/v1/", 4);
-    if (d->loopback && !is_loopback_name(kl_httpd_header(r, "Host")))
+    if (d->loopback && !kl_listen_loopback_name(kl_httpd_header(r, "Host")))
         refuse(r, 403, NO_SNIFF, "this dashboard listens on the loopback address and answers to its names alone: localhost, 127.0.0.1, [::1]");
     else if (!api && !get && strcmp(method, "HEAD"))
         reply(r, 405, NO_SNIFF "Allow: GET, HEAD\r\n", "only GET is answered here\n");
@@ -234,7 +223,7 @@ kl_status kl_dashboard_start(const kl_dashboard_options *o, kl_dashboard **out, 
     kl_mutex_init(&d->mu);
     kl_bell_init(&d->bell);
     char *listen = *o->listen == ':' ? kl_sprintf("127.0.0.1%s", o->listen) : kl_strdup(o->listen);
-    d->loopback = is_loopback_name(listen);
+    d->loopback = kl_listen_loopback_name(listen);
     kl_status st = kl_httpd_start(&(kl_httpd_options){.listen = listen, .max_queued = QUEUED_MAX, .handler = handle, .arg = d}, &d->httpd, err);
     kl_free(listen);
     if (st) {
@@ -243,6 +232,10 @@ kl_status kl_dashboard_start(const kl_dashboard_options *o, kl_dashboard **out, 
         return st;
     }
     d->thread = kl_thread_start("kl-dashboard", live, d);
+    if (!d->loopback)
+        kl_warn(d->token ? "the dashboard listens beyond this machine: it speaks no TLS, so its token and all it shows cross the network in clear; put a TLS proxy before it"
+                         : "the dashboard listens beyond this machine: whoever reaches it sees objects, and it speaks no TLS; put a TLS proxy before it",
+            "listen=%s", o->listen);
     kl_info("serving the dashboard", "url=http://%s/ changes=%s", kl_httpd_address(d->httpd), d->token ? "token" : "no");
     *out = d;
     return KL_OK;

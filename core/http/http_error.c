@@ -2,8 +2,11 @@
 #include "http/http_impl.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 /* X509_V_ERR_* of OpenSSL that have a name here; libcurl reports them as plain numbers. */
 enum { X509_NOT_YET_VALID = 9, X509_EXPIRED = 10, X509_SELF_SIGNED = 18, X509_SELF_SIGNED_IN_CHAIN = 19, X509_NO_ISSUER = 20, X509_UNVERIFIABLE_LEAF = 21 };
@@ -41,8 +44,30 @@ static kl_status fail_proxy(kl__transfer *t, const char *why, kl_err *err)
     return kl_fail(err, KL_ECONNECT, "no connection to %s through the proxy %s: %s; check proxy-url, or HTTPS_PROXY and NO_PROXY", t->peer, t->proxy, why);
 }
 
+/* libcurl does not say so of a socket, a pipe or a resolver that it could not open: it is tried. */
+static bool no_descriptors(kl__transfer *t, kl_err *err)
+{
+    struct rlimit limit = {0};
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC), why = errno;
+    if (fd >= 0) {
+        close(fd);
+        return false;
+    }
+    if (why != EMFILE && why != ENFILE)
+        return false;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    if (why == EMFILE)
+        kl_fail(err, KL_ECONNECT, "no connection to %s: this process has no file descriptors left, its limit is %llu; raise it (ulimit -n, LimitNOFILE=)", t->peer,
+            (unsigned long long)limit.rlim_cur);
+    else
+        kl_fail(err, KL_ECONNECT, "no connection to %s: this machine has no file descriptors left (fs.file-max)", t->peer);
+    return true;
+}
+
 static kl_status fail_connect(kl__transfer *t, kl_err *err)
 {
+    if (no_descriptors(t, err))
+        return KL_ECONNECT;
     long e = 0;
     curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &e);
     if (t->proxy)
@@ -93,6 +118,8 @@ kl_status kl__transfer_explain(kl__transfer *t, CURLcode rc, bool sent, kl_err *
     case CURLE_PROXY:
         return fail_proxy(t, story, err);
     case CURLE_COULDNT_RESOLVE_HOST:
+        if (no_descriptors(t, err))
+            return KL_ECONNECT;
         return kl_fail(err, KL_ECONNECT, "the name of %s does not resolve: check the server's address and DNS", t->peer);
     case CURLE_COULDNT_RESOLVE_PROXY:
         return kl_fail(err, KL_ECONNECT, "the name of the proxy %s does not resolve: check proxy-url and HTTPS_PROXY", t->proxy ? t->proxy : "");

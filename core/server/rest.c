@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/listen.h"
 #include "base/mem.h"
 #include "model/object.h"
 #include "value/yaml.h"
@@ -446,10 +447,23 @@ static bool small_talk(const char *path, kl_httpd_request *http)
     return true;
 }
 
+static void refuse_host(kl_httpd_request *http, const char *host)
+{
+    kl_err err = KL_ERR_INIT;
+    kl__api_fail(&err, 403, "Forbidden", NULL, "this server listens on the loopback address and answers to its names alone (localhost, 127.0.0.1, [::1]), not to \"%.253s\"", host);
+    kl__reply_error(http, NULL, &err);
+    kl_err_fini(&err);
+}
+
 void kl__rest_handle(void *arg, kl_httpd_request *http)
 {
     kl_server *s = arg;
     const char *path = kl_httpd_path(http);
+    const char *host = s->loopback ? kl_httpd_header(http, "Host") : NULL;
+    if (host && !kl_listen_loopback_name(host)) {       /* a page in a browser may give this address a name of its own */
+        refuse_host(http, host);
+        return;
+    }
     if (small_talk(path, http))
         return;
     char *copy = kl_strdup(path), *words[SEGMENTS_MAX + 1];

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "base/listen.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "server/fault.h"
 #include "server/rest.h"
@@ -98,6 +100,10 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
         return st;
     }
     s->url = kl_sprintf("http://%s", kl_httpd_address(s->httpd));
+    s->loopback = kl_listen_loopback_name(http.listen);
+    if (!s->loopback)
+        kl_warn("the API server listens beyond this machine, and asks nobody who he is: whoever reaches it may do everything", "listen=%s url=%s",
+            http.listen, s->url);
     if (clock == kl_clock_real())
         s->ticker = kl_thread_start("kl-apiserver", tick, s);
     *out = s;

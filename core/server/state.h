@@ -13,6 +13,7 @@ struct kl_server {
     kl_clock *clock;
     kl_time bookmark_every;
     kl_httpd *httpd;
+    bool loopback;              /* it listens on this machine alone: other names in Host headers are refused */
     char *url;
     kl_mutex mu;                /* guards everything below; the types are immutable */
     kl__types *types;           /* built-in */

@@ -108,6 +108,14 @@ static kl_status decode(const kl__call *c, const kl_value *body, bool fill, cons
     return st;
 }
 
+/* Read as C text it would end there, and be another name. */
+static bool has_nul(const kl_value *v)
+{
+    size_t n = 0;
+    const char *s = kl_value_strn(v, &n);
+    return s && strlen(s) != n;
+}
+
 /* metadata.namespace is the URL's; it may be absent. */
 static kl_status check_namespace(const kl__call *c, const kl_value **o, kl_err *err)
 {
@@ -117,7 +125,7 @@ static kl_status check_namespace(const kl__call *c, const kl_value **o, kl_err *
             KL_CUT(o, "metadata", "namespace");
         return KL_OK;
     }
-    if (ns && *ns && strcmp(ns, c->ns))
+    if (ns && ((*ns && strcmp(ns, c->ns)) || has_nul(kl_value_at(*o, "metadata", "namespace", NULL))))
         return kl__fail_bad_request(err, "the namespace of the provided object does not match the namespace sent on the request");
     if (!ns || !*ns)
         KL_EDIT(o, kl_value_of_str(c->ns), "metadata", "namespace");
@@ -225,9 +233,12 @@ static void check_name(const kl__call *c, const kl_value *o, kl__causes *causes)
         kl__cause_required(causes, "metadata.name", "name or generateName is required");
         return;
     }
-    const char *bad = kl__bad_name(c->kind, name);
+    const kl_value *whole = kl_value_at(o, "metadata", "name", NULL), *base = kl_value_at(o, "metadata", "generateName", NULL);
+    const char *bad = has_nul(whole) ? "must not contain NUL" : kl__bad_name(c->kind, name);
     if (bad)
-        kl__cause_invalid(causes, "metadata.name", kl_value_at(o, "metadata", "name", NULL), "%s", bad);
+        kl__cause_invalid(causes, "metadata.name", whole, "%s", bad);
+    if (has_nul(base))
+        kl__cause_invalid(causes, "metadata.generateName", base, "must not contain NUL");
 }
 
 /* What mutating webhooks make of an object that was sent. What they change belongs to nobody: its fields are owned as they were sent. */
@@ -525,7 +536,9 @@ kl_status kl__verb_patch(const kl__call *c, kl__patch type, bool force, const kl
                                  : kl__api_fail(err, 422, "Invalid", NULL, "the server rejected our request due to an error in our request: %s", why);
             kl_free(why);
         }
-    } else if (kl_value_type(patch) != KL_OBJECT)
+    } else if (type == KL_PATCH_STRATEGIC && kl_value_type(patch) == KL_NULL)
+        patched = kl_value_ref(old);              /* Go reads null as a map that is empty */
+    else if (kl_value_type(patch) != KL_OBJECT)
         st = kl__fail_bad_request(err, "error decoding patch: json: cannot unmarshal %s into Go value of type map[string]interface {}", kl_value_type_name(patch));
     else if (type == KL_PATCH_MERGE)
         patched = kl_merge_patch_apply(old, patch);

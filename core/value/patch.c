@@ -316,8 +316,8 @@ static bool may_copy(const kl_value *v, size_t *copied)
     return fits;
 }
 
-/* What is copied: null for a key that its object has not. */
-static const kl_value *copied_from(const kl_value *doc, const pointer *p)
+/* What is copied, or compared with null: null for a key that its object has not. */
+static const kl_value *read_from(const kl_value *doc, const pointer *p)
 {
     pointer up = { p->steps, p->len - 1 };
     const kl_value *there = find(doc, p);
@@ -331,12 +331,15 @@ static const char *operation_do(const operation *o, const kl_value **doc, size_t
     const char *why;
     if (is(o, "test")) {
         const kl_value *there = find(*doc, &o->at);
+        bool null = kl_value_type(o->value) == KL_NULL;
+        if (!there && null && o->at.len)          /* as Go's library: a key that its object has not is null */
+            there = read_from(*doc, &o->at);
         if (!there)
             return "the path does not exist";
         return kl_value_equal(there, o->value) ? NULL : "the value is another one";
     }
     if (is(o, "move") || is(o, "copy")) {
-        moved = is(o, "copy") ? copied_from(*doc, &o->source) : find(*doc, &o->source);
+        moved = is(o, "copy") ? read_from(*doc, &o->source) : find(*doc, &o->source);
         if (!moved)
             return "from does not exist";
         if (is(o, "copy")) {

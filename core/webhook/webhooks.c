@@ -58,6 +58,7 @@ struct kl_webhooks {
     kl_webhook_keeper *keeper;
     kl_mutex mu;
     kl_cond idle;                          /* the last request was answered */
+    size_t answering;                      /* taken, and their answers not handed over yet */
     hook **hooks;                          /* changed on the loop under mu */
     size_t n;
     kl_map *pending KL_GUARDED_BY(mu);     /* by key */
@@ -77,19 +78,24 @@ static void answer(kl_webhooks *w, pending *p, const kl_value *decision)
     kl_httpd_reply_take(p->http, 200, "application/json", NULL, &out);
     kl_buf_fini(&out);
     kl_webhook_metrics_end(w->metrics, p->path, 200, kl_clock_now(w->env.clock) - p->started);
+    kl_lock(&w->mu);
+    if (!--w->answering && !kl_map_len(w->pending))
+        kl_cond_broadcast(&w->idle);
+    kl_unlock(&w->mu);
     kl_value_unref(p->request);
     kl_free(p->key);
     kl_free(p->path);
     kl_free(p);
 }
 
+/* Whoever takes it answers it. */
 static pending *take_locked(kl_webhooks *w, const char *key) KL_REQUIRES(w->mu)
 {
     pending *p = kl_map_take(w->pending, key);
-    if (p)
+    if (p) {
         kl_heap_remove(&w->due, &p->due);
-    if (p && !kl_map_len(w->pending))
-        kl_cond_broadcast(&w->idle);
+        w->answering++;
+    }
     return p;
 }
 
@@ -513,11 +519,12 @@ void kl_webhooks_stop(kl_webhooks *w, kl_time deadline)
     parts p = {w, NULL, NULL};
     kl_lock(&w->mu);
     w->stopping = true;
-    while (kl_map_len(w->pending) && kl_cond_wait_until(&w->idle, &w->mu, deadline))
+    while ((kl_map_len(w->pending) || w->answering) && kl_cond_wait_until(&w->idle, &w->mu, deadline))
         continue;
     kl_unlock(&w->mu);
     kl_loop_call(w->env.loop, take_apart, &p);
     kl_webhook_keeper_stop(p.keeper);
+    kl_httpd_drain(p.server, deadline);
     kl_httpd_stop(p.server);               /* whoever still waits is hung up on; the answer goes nowhere */
     for (;;) {
         kl_lock(&w->mu);

@@ -37,6 +37,14 @@ describe("`kubelua run` refuses to start", function()
     assert.truthy(out:find("/nowhere/config does not exist", 1, true), out)
   end)
 
+  it("with durations of the election that are zero", function()
+    for _, option in ipairs { "lease-duration", "renew-deadline", "retry-period" } do
+      local out, code = ends("run", script("a", "v1/Pod"), "--leader-elect", "--leader-elect-" .. option, "0s")
+      assert.equal(2, code)
+      assert.truthy(out:find("--leader-elect-" .. option .. " must be above zero, got 0s", 1, true), out)
+    end
+  end)
+
   it("with an unknown context, and names those that exist", function()
     local path = process.write(process.tmpname ".kubeconfig", [[
 apiVersion: v1

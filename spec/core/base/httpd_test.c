@@ -287,6 +287,48 @@ static void takes_no_body_where_none_is_wanted(void **state)
     kl_buf_fini(&got);
 }
 
+static void refuses_a_path_that_would_be_cut(void **state)
+{
+    server *t = *state;
+    static const char *const paths[] = { "/echo%00x", "/echo?q=a%00b", "/%00" };
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        kl_buf got = KL_BUF_INIT;
+        int fd = dial(t);
+        char *text = kl_sprintf("GET %s HTTP/1.1\r\nHost: x\r\n\r\n", paths[i]);
+        say(fd, text);
+        assert_true(hear(fd, &got, "HTTP/1.1 400"));
+        close(fd);
+        kl_free(text);
+        kl_buf_fini(&got);
+    }
+}
+
+/* Each time the server ends right after its answer was given. */
+static void an_answer_that_was_given_leaves_before_the_end(void **state)
+{
+    server *t = *state;
+    for (int i = 0; i < 20; i++) {
+        kl_buf got = KL_BUF_INIT;
+        kl_err err = KL_ERR_INIT;
+        int fd = dial(t);
+        say(fd, "GET /late HTTP/1.1\r\nHost: x\r\n\r\n");
+        kl_lock(&t->mu);
+        while (!t->late)
+            kl_cond_wait(&t->changed, &t->mu);
+        kl_httpd_request *r = t->late;
+        t->late = NULL;
+        kl_unlock(&t->mu);
+        kl_httpd_reply(r, 200, "text/plain", NULL, "the last word", 13);
+        kl_httpd_drain(t->h, kl_clock_now(kl_clock_real()) + BOUND);
+        kl_httpd_stop(t->h);
+        assert_true(hear(fd, &got, "the last word"));
+        close(fd);
+        kl_buf_fini(&got);
+        kl_httpd_options o = { .listen = "127.0.0.1:0", .handler = serve, .arg = t };
+        assert_ok(kl_httpd_start(&o, &t->h, &err), &err);
+    }
+}
+
 static void streams_what_any_thread_writes(void **state)
 {
     server *t = *state;
@@ -494,7 +536,8 @@ static void says_why_it_cannot_listen(void **state)
 #define CASE(f) cmocka_unit_test_setup_teardown(f, start, stop)
 KL_TESTS(CASE(answers_with_what_was_asked), CASE(keeps_a_connection_for_the_next_request), CASE(sends_a_large_body_that_it_took),
     CASE(refuses_a_body_above_the_ceiling_announced_or_not), CASE(forgets_a_body_whose_sender_has_gone),
-    CASE(takes_no_more_of_bodies_than_it_has_room_for), CASE(takes_no_body_where_none_is_wanted), CASE(streams_what_any_thread_writes),
+    CASE(takes_no_more_of_bodies_than_it_has_room_for), CASE(takes_no_body_where_none_is_wanted), CASE(refuses_a_path_that_would_be_cut),
+    CASE(an_answer_that_was_given_leaves_before_the_end), CASE(streams_what_any_thread_writes),
     CASE(wakes_a_waiting_stream_for_each_write_and_ends_it_on_close), CASE(notices_a_peer_that_hangs_up_while_nothing_is_sent),
     CASE(gives_up_a_peer_that_never_reads), CASE(answers_a_parked_request_from_another_thread),
     CASE(stops_with_waiting_streams_busy_writers_and_owed_replies), CASE(survives_peers_that_come_and_go_under_fire),

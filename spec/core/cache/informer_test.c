@@ -871,7 +871,22 @@ static void a_list_kind_of_its_own_is_taken_and_stays(void **state)
     teardown(&w);
 }
 
-KL_TESTS(cmocka_unit_test(a_list_of_something_else_replaces_nothing), cmocka_unit_test(items_of_another_kind_are_no_items),
+static void an_event_of_the_past_rolls_nothing_back(void **state)
+{
+    (void)state;
+    world w;
+    setup_synced(&w);
+    fake_event(&w.f, "MODIFIED", pod("a", "ua", 15));
+    fake_event(&w.f, "MODIFIED", pod("a", "ua", 12));      /* out of order */
+    fake_event(&w.f, "MODIFIED", pod("a", "ua", 15));      /* twice */
+    fake_event(&w.f, "DELETED", pod("a", "ua", 9));
+    assert_heard(&w.e, "~ns/a@1>15");
+    fake_event(&w.f, "ADDED", pod("a", "other", 11));      /* another life: versions of two objects say nothing */
+    assert_heard(&w.e, "-ns/a@15 +ns/a@11");
+    teardown(&w);
+}
+
+KL_TESTS(cmocka_unit_test(an_event_of_the_past_rolls_nothing_back), cmocka_unit_test(a_list_of_something_else_replaces_nothing), cmocka_unit_test(items_of_another_kind_are_no_items),
     cmocka_unit_test(a_list_kind_of_its_own_is_taken_and_stays), 
     cmocka_unit_test(lists_then_watches_and_hands_on_what_happens),
     cmocka_unit_test(an_empty_list_is_synced_at_once),

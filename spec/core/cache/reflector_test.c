@@ -727,7 +727,31 @@ static void what_the_server_asked_for_is_waited_for_all_the_same(void **state)
     kl_reflector_free(b.r);
 }
 
-KL_TESTS(cmocka_unit_test(an_answer_after_an_outage_ends_the_wait_and_the_backoff), cmocka_unit_test(a_server_that_comes_and_goes_ends_waits_now_and_then_only),
+static void pages_that_lead_nowhere_are_given_up(void **state)
+{
+    (void)state;
+    bench b = start_bench();
+    start(&b);
+    assert_int_equal(page(&b, "17", "again").what, KL_REFLECTOR_LIST);
+    assert_list(wait_out(&b, page(&b, "17", "again"), KL_MILLISECONDS(800)), "0", 500);
+    assert_non_null(strstr(kl_reflector_message(b.r), "the list has no end"));
+    kl_reflector_action a = {0};
+    char token[16];
+    for (int i = 0; i < 5; i++) {
+        snprintf(token, sizeof token, "t%d", i);
+        a = put(&b, (kl_reflector_input){ .kind = KL_REFLECTOR_PAGE, .rv = "17", .continue_token = token, .barren = true });
+        assert_int_equal(a.what, i < 4 ? KL_REFLECTOR_LIST : KL_REFLECTOR_WAIT);
+    }
+    assert_list(wait_out(&b, a, KL_MILLISECONDS(1600)), "0", 500);
+    for (int i = 0; i < 50; i++) {                       /* items among them: it does come on */
+        snprintf(token, sizeof token, "u%d", i);
+        a = put(&b, (kl_reflector_input){ .kind = KL_REFLECTOR_PAGE, .rv = "17", .continue_token = token, .barren = i % 3 });
+        assert_int_equal(a.what, KL_REFLECTOR_LIST);
+    }
+    kl_reflector_free(b.r);
+}
+
+KL_TESTS(cmocka_unit_test(pages_that_lead_nowhere_are_given_up), cmocka_unit_test(an_answer_after_an_outage_ends_the_wait_and_the_backoff), cmocka_unit_test(a_server_that_comes_and_goes_ends_waits_now_and_then_only),
     cmocka_unit_test(what_the_server_asked_for_is_waited_for_all_the_same), 
     cmocka_unit_test(lists_at_zero_then_watches_from_what_it_got),
     cmocka_unit_test(pages_by_continue_and_replaces_only_after_the_last_page),

@@ -1,7 +1,12 @@
-/* budget.c - turns of a state, the hook that ends them, and the signal that arms it. */
+/* budget.c - turns of a state, the hook that ends them, and the signal that arms it.
+ *
+ * A turn that is over ends in one of two ways. Where the coroutine can yield, the hook yields: the turn is left at once, past every protected call, and
+ * whoever resumed the coroutine closes it (lkl_budget_close_turn). Passing an error on would cost each of 100,000 nested calls a look through the whole
+ * stack. Elsewhere (the main thread, below a C function that calls back) the hook raises, and at most 200 protected calls are nested there. */
 #include "budget.h"
 
-#include <stdio.h>
+#include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -18,20 +23,36 @@ static _Thread_local lkl_state *volatile here;         /* whose turn it is on th
 
 /* --- the end of a turn ------------------------------------------------------------------------------------------------------------ */
 
+static const char LOADING_IS_LATE[] = "a script returns tables and functions, the work belongs into reconcile";
+
+/* Of the load: in processor time, which is what it may spend, and by the clock on the wall, which is what somebody waited for. */
+static char *text_of_load(const lkl_state *s, kl_over why)
+{
+    char cpu[KL_DURATION_MAX], wall[KL_DURATION_MAX];
+    kl_time passed = kl_clock_now(kl_clock_real()) - s->budget.entered;
+    kl_duration_format(s->budget.terms.cpu, cpu);
+    kl_duration_format(passed / KL_MILLISECONDS(1) * KL_MILLISECONDS(1), wall);
+    if (why == KL_OVER_DEADLINE)
+        return kl_sprintf("loading is not done after %s: %s", wall, LOADING_IS_LATE);
+    return kl_sprintf("loading takes longer than %s of processor time (%s have passed): %s", cpu, wall, LOADING_IS_LATE);
+}
+
 static char *text_of(lkl_state *s)
 {
     char t[KL_DURATION_MAX];
     const lkl_budget *b = &s->budget;
+    kl_over why = kl_guard_over(&b->guard);
     if (!s->spec)
-        return kl_sprintf("loading takes longer than %s: a script returns tables and functions, the work belongs into reconcile", kl_duration_format(b->terms.cpu, t));
-    switch (kl_guard_over(&b->guard)) {
+        return text_of_load(s, why);
+    switch (why) {
     case KL_OVER_DEADLINE:
-        return kl_sprintf("timed out after %s, computing: raise `timeout` in the spec of %s, or do less per run", kl_duration_format(s->spec->timeout, t), s->controller);
+        return kl_sprintf("timed out after %s, computing: raise `timeout` in the spec of %s, or do less per run",
+            kl_duration_format(s->spec->timeout, t), s->controller);
     case KL_OVER_STOP:
         return kl_strdup("stopped: its worker ends");
     default:
-        return kl_sprintf("cpu budget of %s spent (`cpu` of %s): it computed that long without waiting for anything; do less at once, or raise it",
-            kl_duration_format(b->terms.cpu, t), s->controller);
+        return kl_sprintf("cpu budget of %s spent (`cpu` of %s): it computed that long without waiting for anything; do less at once, "
+            "or raise it", kl_duration_format(b->terms.cpu, t), s->controller);
     }
 }
 
@@ -54,23 +75,61 @@ static void tell_first(lkl_state *s, lua_State *L)
 
 static void at_end(lua_State *L, lua_Debug *ar);
 
-/* Raises, here and at every instruction of L after it. */
-static void end(lkl_state *s, lua_State *L)
+/* Once for a coroutine: lua_sethook walks through all its calls. */
+static void arm(lua_State *L)
 {
-    lua_sethook(L, at_end, ALWAYS, 1);
-    if (!s->budget.message && lua_checkstack(L, 8))
+    if (lua_gethook(L) != at_end)
+        lua_sethook(L, at_end, ALWAYS, 1);
+}
+
+static void tell(lkl_state *s, lua_State *L)
+{
+    arm(L);
+    if (!s->budget.ended && lua_checkstack(L, 8))
         tell_first(s, L);
-    lua_pushstring(L, s->budget.message ? s->budget.message : "the budget is spent");
+    s->budget.ended = true;
+}
+
+/* When there was no room on the stack to say more. */
+static const char SPENT[] = "the budget is spent";
+
+/* Here and at every instruction of L after it. */
+static void raise_error(lkl_state *s, lua_State *L)
+{
+    lua_pushstring(L, s->budget.message ? s->budget.message : SPENT);
     lua_error(L);
+}
+
+/* A hook can yield between two instructions of a Lua function. As a function is called or returns it cannot; its next instruction comes soon. */
+static void end_in_hook(lkl_state *s, lua_State *L, const lua_Debug *ar)
+{
+    bool yields = lua_isyieldable(L);
+    if (yields && ar->event != LUA_HOOKCOUNT && ar->event != LUA_HOOKLINE) {
+        arm(L);
+        return;
+    }
+    tell(s, L);
+    if (yields)
+        (void)lua_yield(L, 0);
+    else
+        raise_error(s, L);
+}
+
+/* In a C function: it does not return. */
+static void end_in_function(lkl_state *s, lua_State *L)
+{
+    tell(s, L);
+    if (lua_isyieldable(L))
+        lua_yield(L, 0);
+    raise_error(s, L);
 }
 
 /* The hook that a signal armed. One that comes too late finds another turn, and goes. */
 static void at_end(lua_State *L, lua_Debug *ar)
 {
-    (void)ar;
     lkl_state *s = lkl_state_of(L);
     if (kl_guard_over(&s->budget.guard))
-        end(s, L);
+        end_in_hook(s, L, ar);
     else
         lkl_budget_clean(s, L);
 }
@@ -78,17 +137,21 @@ static void at_end(lua_State *L, lua_Debug *ar)
 /* The hook that needs no signal. */
 static void look(lua_State *L, lua_Debug *ar)
 {
-    (void)ar;
     lkl_state *s = lkl_state_of(L);
     if (kl_guard_over(&s->budget.guard))
-        end(s, L);
+        end_in_hook(s, L, ar);
 }
 
 void lkl_budget_check(lua_State *L)
 {
     lkl_state *s = lkl_state_of(L);
     if (kl_guard_over(&s->budget.guard))
-        end(s, L);
+        end_in_function(s, L);
+}
+
+bool lkl_budget_is_over(lua_State *L)
+{
+    return kl_guard_over(&lkl_state_of(L)->budget.guard);
 }
 
 void lkl_budget_spend(lua_State *L, size_t steps)
@@ -103,8 +166,27 @@ void lkl_budget_spend(lua_State *L, size_t steps)
 
 /* --- signals ------------------------------------------------------------------------------------------------------------------------ */
 
-/* So many signals in vain, and the turn is inside a C function: who called that can be seen, and is written down for tell_stuck. */
-#define IN_VAIN 20
+/* A thread that is stuck in a C function holds still while the watchdog reads where that was called: the watchdog asks and sends a signal, whose handler
+ * answers and waits to be let go, for a while. So the handler needs atomics and poll alone, which a handler may use. */
+enum { NOBODY_ASKS, ASKED, HOLDS_STILL };
+#define LOOKS_FOR_ANSWER 50                /* a millisecond each */
+#define HOLDS_STILL_FOR 1000
+
+static void pause_for_a_millisecond(void)
+{
+    int was = errno;
+    (void)poll(NULL, 0, 1);
+    errno = was;
+}
+
+static void hold_still(lkl_budget *b)
+{
+    int asked = ASKED;
+    if (!atomic_compare_exchange_strong(&b->asked, &asked, HOLDS_STILL))
+        return;
+    for (int i = 0; i < HOLDS_STILL_FOR && atomic_load(&b->asked) == HOLDS_STILL; i++)
+        pause_for_a_millisecond();
+}
 
 /* On the thread whose turn is over, between any two of its instructions: lua_sethook is made for that. */
 static void interrupt(void)
@@ -114,18 +196,36 @@ static void interrupt(void)
     if (!co || !kl_guard_over(&s->budget.guard))
         return;
     lua_sethook(co, at_end, ALWAYS, 1);
-    if (++s->budget.signals == IN_VAIN && lkl__place(co, 1, s->budget.where, sizeof s->budget.where))
-        atomic_store(&s->budget.found, true);
+    hold_still(&s->budget);
+}
+
+/* The line that called what does not come back; false: nobody answered. On the dog's thread. */
+static bool ask_where(lkl_state *s, char *where, size_t size)
+{
+    lkl_budget *b = &s->budget;
+    bool found = false;
+    atomic_store(&b->asked, ASKED);
+    kl_guard_interrupt(&b->guard);
+    for (int i = 0; i < LOOKS_FOR_ANSWER && atomic_load(&b->asked) == ASKED; i++)
+        pause_for_a_millisecond();
+    int asked = ASKED;
+    if (!atomic_compare_exchange_strong(&b->asked, &asked, NOBODY_ASKS)) {
+        lua_State *co = atomic_load(&b->running);
+        found = co && lkl__place(co, 0, where, size);
+        atomic_store(&b->asked, NOBODY_ASKS);
+    }
+    return found;
 }
 
 /* On the dog's thread; the state's own is in its turn and cannot leave it now. */
 static void tell_stuck(void *arg, kl_stuck *out)
 {
     lkl_state *s = arg;
+    char where[96];
     char *what = s->run ? kl_sprintf("the run of key %s", kl_run_key(s->run)) : kl_strdup(s->spec ? "a function of the script" : "its load");
     out->name = kl_sprintf("%s/%s", s->run ? "worker" : "function", *s->controller ? s->controller : s->bundle->sources[0].path);
-    if (atomic_load(&s->budget.found))
-        out->story = kl_sprintf("%s cannot be ended: it does not come back from a C function that was called at %s", what, s->budget.where);
+    if (ask_where(s, where, sizeof where))
+        out->story = kl_sprintf("%s cannot be ended: it does not come back from a C function that was called at %s", what, where);
     else
         out->story = kl_sprintf("%s cannot be ended: it does not come back from a C function", what);
     kl_free(what);
@@ -171,18 +271,18 @@ static void forget(lkl_budget *b)
     kl_free(b->message);
     kl_free(b->traceback);
     b->message = b->traceback = NULL;
+    b->ended = false;
 }
 
 void lkl_budget_enter(lkl_state *s, lua_State *co, const kl_terms *t)
 {
-    if (s->budget.message)
+    if (s->budget.ended)
         forget(&s->budget);
     s->budget.terms = *t;
     if (s->budget.way == LKL_BUDGET_NONE)
         return;
     s->budget.steps = 0;
-    s->budget.signals = 0;
-    atomic_store_explicit(&s->budget.found, false, memory_order_relaxed);
+    s->budget.entered = s->spec ? 0 : kl_clock_now(kl_clock_real());
     kl_guard_enter(&s->budget.guard, t);
     here = s;
     atomic_store_explicit(&s->budget.running, co, memory_order_relaxed);
@@ -195,7 +295,19 @@ kl_over lkl_budget_leave(lkl_state *s)
     atomic_store_explicit(&s->budget.running, NULL, memory_order_relaxed);
     here = NULL;
     kl_over over = kl_guard_leave(&s->budget.guard);
-    return s->budget.message ? over : KL_OVER_NOT;
+    if (!s->budget.ended)
+        return KL_OVER_NOT;
+    if (!s->budget.message)
+        s->budget.message = kl_strdup(SPENT);
+    return over;
+}
+
+int lkl_budget_close_coroutine(lkl_state *s, lua_State *co)
+{
+    lua_State *before = lkl_budget_switch(s, co);
+    int st = lua_resetthread(co);
+    (void)lkl_budget_switch(s, before);
+    return st;
 }
 
 lkl_state *lkl_budget_here(void)

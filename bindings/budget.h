@@ -2,8 +2,8 @@
  * that the worker is to stop. Who spends more fails, and nobody else does.
  *
  * Each time the runtime enters a state it is a turn of a guard (base/watchdog.h). While nothing is wrong nothing is armed. When a turn is over its
- * thread gets a signal, and the handler arms a hook on the coroutine that runs, as the stock interpreter does for ^C; the hook raises at the next
- * instruction and at each one after it, so that no pcall holds it up. Where signals are not ours, since the process belongs to somebody else or to
+ * thread gets a signal, and the handler arms a hook on the coroutine that runs, as the stock interpreter does for ^C; the hook ends the turn at the
+ * next instruction: it yields, never to be resumed, or raises there and at each instruction after it. No pcall holds that up. Where signals are not ours, since the process belongs to somebody else or to
  * ThreadSanitizer, a hook that looks now and then stands in for them; that costs a third of the speed. No hook fires inside C: what loops there on
  * behalf of a script calls lkl_budget_spend.
  *
@@ -31,11 +31,11 @@ typedef struct lkl_budget {
     kl_guard guard;
     kl_terms terms;                /* of the turn */
     lua_State *_Atomic running;    /* the coroutine whose code runs in it; NULL: none */
-    char *message, *traceback;     /* of the first time that this turn was ended; NULL: it was not */
+    bool ended;                    /* this turn was */
+    char *message, *traceback;     /* of the first time that it was; NULL: it was not */
     size_t steps;                  /* of lkl_budget_spend, since its last look */
-    int signals;                   /* that came in this turn */
-    char where[96];                /* when `found`: the line that called the C function in which the turn is, as a signal saw it */
-    atomic_bool found;
+    kl_time entered;               /* while loading: when the turn began, monotonic */
+    atomic_int asked;              /* between the watchdog and the handler of its signal (budget.c) */
 } lkl_budget;
 
 /* Around the life of a state; its main thread is there already. */
@@ -53,11 +53,16 @@ struct lkl_state *lkl_budget_here(void);
 /* No hook is left on co from a turn that was over: it may be used for another key. */
 void lkl_budget_clean(struct lkl_state *s, lua_State *co);
 
-/* Raises the budget's error when the turn under way is over. Who catches errors of the script asks this first. */
+/* Ends the turn under way when it is over, and does not return then. Who catches errors of the script asks this first. */
 void lkl_budget_check(lua_State *L);
+/* Whether it is. */
+bool lkl_budget_is_over(lua_State *L);
+/* Closes a coroutine that ended early or ended the turn, with its pending variables, as code of the turn under way (in one that is over they get no
+ * instruction); what lua_resetthread returned. */
+int lkl_budget_close_coroutine(struct lkl_state *s, lua_State *co);
 
 /* For C functions that may loop for long on a script's behalf (a matcher, a repetition, a walk through a table): says that `steps` more were done,
- * each a few nanoseconds of work. Every some thousand steps it looks whether the turn is over, and raises the budget's error if so; between
+ * each a few nanoseconds of work. Every some thousand steps it looks whether the turn is over, and ends it if so; between
  * that it is an addition, so call it for each small piece. Like luaL_error it does not return then: whatever is held must be in a box. L is any
  * coroutine of one of our states (lkl_state_new), while its script runs; never a stock interpreter's. */
 #define LKL_BUDGET_STEPS 4096

@@ -4,44 +4,50 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 
 /* The first byte of LUA_SIGNATURE. */
 #define BYTECODE_MARK 0x1b
 
+/* What some editors put before a text in UTF-8. */
+static const char BYTE_ORDER_MARK[] = "\xef\xbb\xbf";
+
+const char *lkl_source_code(const lkl_source *s, size_t *len)
+{
+    const char *at = s->text, *end = at + s->len;
+    size_t mark = sizeof BYTE_ORDER_MARK - 1;
+    if (s->len >= mark && !memcmp(at, BYTE_ORDER_MARK, mark))
+        at += mark;
+    if (at < end && *at == '#') {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        at = newline ? newline : end;
+    }
+    *len = (size_t)(end - at);
+    return at;
+}
+
 static kl_status check_text(const char *path, const char *text, size_t len, kl_err *err)
 {
-    if (len && text[0] == BYTECODE_MARK)
+    size_t n;
+    const char *code = lkl_source_code(&(lkl_source){.text = (char *)text, .len = len}, &n);
+    if (n && *code == BYTECODE_MARK)
         return kl_fail(err, KL_ESCRIPT, "%s is compiled Lua; scripts are loaded from their text", path);
+    if (len >= 2 && (!memcmp(text, "\xff\xfe", 2) || !memcmp(text, "\xfe\xff", 2)))
+        return kl_fail(err, KL_ESCRIPT, "%s is UTF-16; scripts are text in UTF-8: save it as that", path);
     return KL_OK;
 }
 
 static kl_status read_file(const char *path, lkl_source *out, kl_err *err)
 {
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return kl_fail(err, errno == ENOENT ? KL_ENOTFOUND : KL_EIO, "%s: %s", path, strerror(errno));
     kl_buf text;
     kl_buf_init(&text, LKL_SOURCE_MAX);
-    kl_status st = KL_OK;
-    for (char *room; !st;) {
-        room = kl_buf_reserve(&text, 65536);
-        size_t n = room ? fread(room, 1, 65536, f) : 0;
-        if (!room)
-            st = kl_fail(err, KL_ETOOBIG, "%s: a script may have %zu bytes at most", path, LKL_SOURCE_MAX);
-        else if (ferror(f))
-            st = kl_fail(err, KL_EIO, "%s: %s", path, strerror(errno));
-        text.len += n;
-        if (!n)
-            break;
-    }
-    fclose(f);
+    kl_status st = kl_file_read(path, "a script", &text, err);
     if (!st)
-        st = check_text(path, text.data, text.len, err);
+        st = check_text(path, kl_buf_str(&text), text.len, err);
     if (!st) {
         out->path = kl_strdup(path);
         out->len = text.len;

@@ -26,6 +26,10 @@ typedef struct lkl_bundle {
     const char **paths;        /* NULL-terminated, into sources */
 } lkl_bundle;
 
+/* What of it is Lua: without a byte order mark at its start, and without the text of a first line that begins with `#` (for a shell), whose end
+ * stays, so that lines keep their numbers. Borrowed. */
+const char *lkl_source_code(const lkl_source *s, size_t *len);
+
 /* A script is at most this big: it is logic, not data. */
 #define LKL_SOURCE_MAX ((size_t)4 << 20)
 

@@ -59,10 +59,7 @@ static const char *status_of(lua_State *L, lua_State *co)
 /* The pending variables of a coroutine are closed: code of it may run for that. */
 static int closed(lua_State *L, lua_State *co)
 {
-    lkl_state *s = lkl_state_of(L);
-    lua_State *before = lkl_budget_switch(s, co);
-    int st = lua_resetthread(co);
-    (void)lkl_budget_switch(s, before);
+    int st = lkl_budget_close_coroutine(lkl_state_of(L), co);
     lkl_budget_check(L);
     return st;
 }
@@ -97,7 +94,8 @@ static outcome drive(lua_State *L, lua_State *co, int narg, int *n)
     int st = lua_resume(co, L, narg, n);
     (void)lkl_budget_switch(s, before);
     s->unyieldable -= alone;
-    lkl_budget_check(L);                   /* it was the key's turn that ended, not only this coroutine's */
+    if (lkl_budget_is_over(L))             /* it was the key's turn that ended: no other key finds this coroutine alive */
+        (void)closed(L, co);
     if (st == LUA_ERRMEM) {                /* nor is that the script's to catch */
         lua_xmove(co, L, 1);
         lua_error(L);

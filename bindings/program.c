@@ -299,6 +299,19 @@ static void read_hook(lua_State *L, kl_webhook_spec *s)
     s->entry = view_field(L, at, "entry");
 }
 
+/* The table on top: a controller's or a webhook's. */
+static const kl_controller_spec *read_one(lua_State *L, lkl_program *p)
+{
+    if (!flag_field(L, lua_gettop(L), "webhook")) {
+        kl_controller_spec *spec = &p->base.specs[p->base.n_specs++];
+        read_spec(L, spec);
+        return spec;
+    }
+    kl_webhook_spec *hook = &p->base.hooks[p->base.n_hooks++];
+    read_hook(L, hook);
+    return &hook->as;
+}
+
 /* Controllers stand first in the list, webhooks after them (lua/kubelua/script.lua). */
 static int read_specs(lua_State *L)
 {
@@ -310,12 +323,8 @@ static int read_specs(lua_State *L)
     p->base.hooks = kl_new_array(kl_webhook_spec, n + 1);
     for (size_t i = 0; i < n; i++) {
         lua_rawgeti(L, list, (lua_Integer)i + 1);
-        if (flag_field(L, list + 1, "webhook"))
-            read_hook(L, &p->base.hooks[p->base.n_hooks++]);
-        else
-            read_spec(L, &p->base.specs[p->base.n_specs++]);
-        if (i < p->base.n_specs)
-            check_memory(L, &p->base.specs[i]);
+        const kl_controller_spec *read = read_one(L, p);
+        check_memory(L, read);
         lua_settop(L, list);
     }
     lkl_state_push(L, "describe");
@@ -377,7 +386,7 @@ static void *open_state(kl_program *p, size_t controller, kl_err *err)
 {
     lkl_program *me = self(p);
     worker_state *w = kl_new(worker_state);
-    if (lkl_state_new(&me->bundle, false, &w->lua, err)) {
+    if (lkl_state_new(&me->bundle, NULL, NULL, &w->lua, err)) {
         kl_free(w);
         return NULL;
     }
@@ -440,37 +449,42 @@ static int pcall_turn(worker_state *w, int narg, int nres)
 {
     kl_terms t = little(w);
     lkl_budget_enter(w->lua, w->lua->L, &t);
+    w->lua->ceiling.on = true;
     int st = lua_pcall(w->lua->L, narg, nres, 0);
+    w->lua->ceiling.on = false;
     (void)lkl_budget_leave(w->lua);
     lkl_budget_clean(w->lua, w->lua->L);
     return st;
 }
 
 /* A coroutine that ended early: its pending <close> variables are closed. */
-static bool close_pending(worker_state *w, lua_State *co)
+static void close_pending(worker_state *w, lua_State *co)
 {
     kl_terms t = little(w);
     lkl_budget_enter(w->lua, co, &t);
-    bool clean = lua_resetthread(co) == LUA_OK;
+    w->lua->ceiling.on = true;
+    (void)lua_resetthread(co);
+    w->lua->ceiling.on = false;
     if (lkl_budget_leave(w->lua)) {
         kl_error("a <close> variable was not done in time", "controller=%s error=%s", w->lua->controller, kl_log_quoted(w->lua->budget.message));
         w->lua->worn = true;               /* what it left behind nobody knows */
     }
-    return clean;
 }
 
-/* The end of a key's coroutine. One that returned can run another function as it is. */
+/* The end of a key's coroutine. One that returned can run another function as it is. Any other may have a message handler or a lock on hooks left from
+ * where it was, which lua_resetthread keeps: a budget could not end the next run in it. */
 static void key_free(worker_state *w, key_state *k, bool returned)
 {
-    bool clean = returned || close_pending(w, k->co);
-    lkl_budget_clean(w->lua, k->co);
-    lua_settop(k->co, 0);
-    if (clean && w->idle < POOL_MAX) {
+    if (returned && w->idle < POOL_MAX) {
+        lkl_budget_clean(w->lua, k->co);
+        lua_settop(k->co, 0);
         k->next = w->pool;
         w->pool = k;
         w->idle++;
         return;
     }
+    if (!returned)
+        close_pending(w, k->co);
     luaL_unref(w->lua->L, LUA_REGISTRYINDEX, k->ref);
     kl_free(k);
 }
@@ -627,6 +641,8 @@ static kl_over turn(worker_state *w, kl_run *run, int narg, int *st, int *n)
     *s->ceiling.where = 0;
     lkl_budget_enter(s, k->co, &t);
     *st = lua_resume(k->co, s->L, narg, n);
+    if (s->budget.ended)
+        (void)lkl_budget_close_coroutine(s, k->co);
     kl_over over = lkl_budget_leave(s);
     s->ceiling.on = false;
     s->run = NULL;
@@ -836,7 +852,7 @@ static void program_free(kl_program *p)
 }
 
 /* Of a program that has its bundle. */
-static kl_status load_bundle(lkl_program *p, const char *path, kl_program **out, kl_err *err)
+static kl_status load_bundle(lkl_program *p, kl_program **out, kl_err *err)
 {
     static const kl_program_ops ops = {.open = open_state, .close = close_state, .start = start, .resume = resume, .rest = rest, .worn = worn, .abandon = abandon, .map = map,
         .index = index_of, .predicate = predicate, .free = program_free};
@@ -844,17 +860,8 @@ static kl_status load_bundle(lkl_program *p, const char *path, kl_program **out,
     p->base.name = p->bundle.sources[0].path;
     atomic_init(&p->base.refs, 1);
     lkl_state *scratch = NULL;
-    kl_status st = lkl_state_new(&p->bundle, true, &scratch, err);
-    if (!st) {
-        lua_pushcfunction(scratch->L, read_specs);
-        lua_pushlightuserdata(scratch->L, p);
-        if (lua_pcall(scratch->L, 1, 0, 0)) {
-            char *text = lkl_state_error(scratch->L, NULL);
-            st = kl_fail(err, KL_ESCRIPT, "%s: %s", path, text);
-            kl_free(text);
-        }
-        lkl_state_free(scratch);
-    }
+    kl_status st = lkl_state_new(&p->bundle, read_specs, p, &scratch, err);
+    lkl_state_free(scratch);
     if (st) {
         program_free(&p->base);
         return st;
@@ -869,7 +876,7 @@ kl_status lkl_program_load(const char *path, kl_program **out, kl_err *err)
     lkl_program *p = kl_new(lkl_program);
     kl_status st = lkl_bundle_init(&p->bundle, path, err);
     if (!st)
-        return load_bundle(p, path, out, err);
+        return load_bundle(p, out, err);
     kl_free(p);
     return st;
 }
@@ -878,7 +885,7 @@ kl_status lkl_program_load_text(const char *path, const char *text, size_t len, 
 {
     lkl_program *p = kl_new(lkl_program);
     lkl_bundle_init_text(&p->bundle, path, text, len);
-    return load_bundle(p, path, out, err);
+    return load_bundle(p, out, err);
 }
 
 kl_status lkl_program_load_texts(const char *name, const kl_value *texts, const char *main, kl_program **out, kl_err *err)
@@ -886,7 +893,7 @@ kl_status lkl_program_load_texts(const char *name, const kl_value *texts, const 
     lkl_program *p = kl_new(lkl_program);
     kl_status st = lkl_bundle_init_texts(&p->bundle, name, texts, main, err);
     if (!st)
-        return load_bundle(p, name, out, err);
+        return load_bundle(p, out, err);
     kl_free(p);
     return st;
 }

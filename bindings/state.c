@@ -17,8 +17,10 @@
 #include "base/mem.h"
 #include "bounds.h"
 
-/* Processor time for the load phase, which runs a script's top level: tables and functions, milliseconds. */
+/* Processor time for the load phase, which runs a script's top level: tables and functions, milliseconds. The clock on the wall is for a machine
+ * that has no processor to give. */
 #define LOAD_MAX KL_SECONDS(2)
+#define LOAD_WALL_MAX KL_SECONDS(30)
 
 static const char env_key, loaded_key, library_key, metatables_key, script_key, controllers_key;
 
@@ -328,8 +330,7 @@ static const char *next_part(lua_State *L, void *arg, size_t *n)
         p->next++;
         /* fall through */
     case 1:
-        *n = p->source->len;
-        return p->source->text;
+        return lkl_source_code(p->source, n);
     default:
         return NULL;
     }
@@ -589,10 +590,18 @@ static void push_environment(lua_State *L)
     guard_environment(L);
 }
 
+typedef struct loading {
+    lkl_state *state;
+    lua_CFunction describe;
+    void *arg;
+    bool loaded;               /* the script is done, it is being described */
+} loading;
+
 /* Everything in a new state, protected: libraries, environment, the script, its controllers. */
 static int setup(lua_State *L)
 {
-    lkl_state *s = lua_touserdata(L, 1);
+    loading *load = lua_touserdata(L, 1);
+    lkl_state *s = load->state;
     open_globals(L);
     push_library(L);
     lua_newtable(L);
@@ -609,6 +618,12 @@ static int setup(lua_State *L)
     lua_pushstring(L, s->bundle->sources[0].path);
     lua_call(L, 2, 1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &controllers_key);
+    load->loaded = true;
+    if (load->describe) {
+        lua_pushcfunction(L, load->describe);
+        lua_pushlightuserdata(L, load->arg);
+        lua_call(L, 1, 0);
+    }
     return 0;
 }
 
@@ -669,21 +684,21 @@ static int note_place(lua_State *L)
     return 1;
 }
 
-static char *load_error(lkl_state *s)
+static char *load_error(lkl_state *s, const loading *load)
 {
     char *text = lkl_state_error(s->L, NULL);
-    if (!*s->raised_at)
+    if (!*s->raised_at && !load->loaded)
         return text;
-    char *whole = kl_sprintf("%s: raised %s", s->raised_at, text);
+    char *whole = load->loaded ? kl_sprintf("%s: %s", s->bundle->sources[0].path, text) : kl_sprintf("%s: raised %s", s->raised_at, text);
     kl_free(text);
     return whole;
 }
 
-kl_status lkl_state_new(lkl_bundle *bundle, bool loading, lkl_state **out, kl_err *err)
+kl_status lkl_state_new(lkl_bundle *bundle, lua_CFunction describe, void *arg, lkl_state **out, kl_err *err)
 {
     lkl_state *s = kl_new(lkl_state);
     s->bundle = bundle;
-    s->loading = loading;
+    s->loading = describe;
     s->controller = "";
     s->L = luaL_newstate();
     if (!s->L) {
@@ -697,14 +712,15 @@ kl_status lkl_state_new(lkl_bundle *bundle, bool loading, lkl_state **out, kl_er
     lkl_budget_open(s);
     if (s->budget.way != LKL_BUDGET_NONE)
         lkl_ceiling_start(s->L, &s->ceiling, LKL_MEMORY_DEFAULT, &s->budget.running);
-    lkl_budget_enter(s, s->L, &(kl_terms){.cpu = LOAD_MAX, .deadline = KL_NEVER});
+    loading load = {.state = s, .describe = describe, .arg = arg};
+    lkl_budget_enter(s, s->L, &(kl_terms){.cpu = LOAD_MAX, .deadline = kl_clock_now(kl_clock_real()) + LOAD_WALL_MAX});
     s->ceiling.on = true;
     lua_pushcfunction(s->L, note_place);
     lua_pushcfunction(s->L, setup);
-    lua_pushlightuserdata(s->L, s);
+    lua_pushlightuserdata(s->L, &load);
     int failed = lua_pcall(s->L, 1, 0, 1);
     s->ceiling.on = false;
-    char *text = failed == LUA_ERRMEM ? too_big(s) : failed ? load_error(s) : NULL;
+    char *text = failed == LUA_ERRMEM ? too_big(s) : failed ? load_error(s, &load) : NULL;
     kl_over over = lkl_budget_leave(s);
     lkl_budget_clean(s, s->L);
     if (failed || over) {

@@ -34,8 +34,9 @@ typedef struct lkl_state {
     size_t gc_last, gc_full;   /* bytes that the last collection, and the last full one, left */
 } lkl_state;
 
-/* Loads the script of a bundle in a new state. While `loading`, modules it requires are added to the bundle. */
-KL_NODISCARD kl_status lkl_state_new(lkl_bundle *bundle, bool loading, lkl_state **out, kl_err *err);
+/* Loads the script of a bundle in a new state. With `describe` this is a program's load phase: modules that the script requires are added to the bundle,
+ * and describe(arg as a light userdata) is called when the script has run, in the same turn, under the budgets of the load. */
+KL_NODISCARD kl_status lkl_state_new(lkl_bundle *bundle, lua_CFunction describe, void *arg, lkl_state **out, kl_err *err);
 void lkl_state_free(lkl_state *s);
 lkl_state *lkl_state_of(lua_State *L);
 /* Pushes a function of lua/kubelua/script.lua, or the list of controllers that the script returned. */

@@ -65,15 +65,20 @@ static kl_over judge(kl_guard *g, kl_time now)
     return kl_clock_cpu_of(atomic_load(&g->thread)) - g->used >= cpu ? KL_OVER_CPU : KL_OVER_NOT;
 }
 
+void kl_guard_interrupt(kl_guard *g)
+{
+    int signal = atomic_load(&all.signal);
+    if (signal)
+        kl_thread_signal(atomic_load(&g->thread), signal);
+}
+
 static void end(kl_guard *g, unsigned turn, kl_over why, kl_time now)
 {
     if (!g->ended) {
         g->ended = now;
         atomic_store(&g->over, (uint64_t)turn << 2 | why);
     }
-    int signal = atomic_load(&all.signal);
-    if (signal)
-        kl_thread_signal(atomic_load(&g->thread), signal);
+    kl_guard_interrupt(g);
     if (g->stuck && !g->told.name && now - g->ended >= atomic_load(&patience) && atomic_load(&g->turn) == turn)
         g->stuck(g->arg, &g->told);
 }

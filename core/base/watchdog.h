@@ -76,5 +76,7 @@ static inline kl_over kl_guard_over(const kl_guard *g)
 /* From now on threads hear of their turn's end by a realtime signal of ours, whose handler this installs: for programs that own their process.
  * `interrupt` is called on the thread whose turn is over, or was, wherever it is: it may do what a signal handler may. Once, before the first guard. */
 void kl_watchdog_signals(void (*interrupt)(void));
+/* Sends that signal now to the thread that is in the guard's turn; nothing without signals. Only in `stuck`. */
+void kl_guard_interrupt(kl_guard *g);
 
 #endif

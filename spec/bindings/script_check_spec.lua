@@ -183,7 +183,52 @@ describe("a script that does not load", function()
   end)
 
   it("that never ends, even behind pcall and in coroutines", function()
-    refuses("while true do\n  pcall(coroutine.wrap(function()\n    while true do end\n  end))\nend", { "script.lua:", "loading takes longer than 2s: " })
+    refuses("while true do\n  pcall(coroutine.wrap(function()\n    while true do end\n  end))\nend", { "script.lua:", "loading takes longer than 2s of processor time (", " have passed): a script returns tables and functions" })
+  end)
+
+  it("that never ends saying what it raised", function()
+    refuses("error(setmetatable({}, { __tostring = function() while true do end end }))", { "loading takes longer than 2s of processor time (" })
+  end)
+end)
+
+describe("the file of a script", function()
+  local MARK = "\xef\xbb\xbf"
+  local SOUND = "local kube = require 'kubelua'\nreturn kube.controller { name = 'x', resource = 'v1/Pod', reconcile = function() end }"
+
+  it("may begin with a line for the shell, with a byte order mark, or with both, and so may its modules", function()
+    for _, first in ipairs { "#!/usr/bin/env kubelua\n", MARK, MARK .. "#!/usr/bin/env kubelua\r\n", MARK .. "# \27Lua\n" } do
+      local out, code = checked(first .. "require 'other'\n" .. SOUND, { ["other.lua"] = first .. "return {}" })
+      assert.equal(0, code, out)
+    end
+  end)
+
+  it("keeps the numbers of its lines then", function()
+    refuses(MARK .. "#!/usr/bin/env kubelua\n\nreturn nothing", { "script.lua:3: undefined global 'nothing'" })
+    refuses("require 'other'", { "other.lua:2: undefined global 'nothing'" }, { ["other.lua"] = "#!lua\nreturn nothing" })
+  end)
+
+  it("is text in UTF-8, and no bytecode behind a mark either", function()
+    refuses("\xff\xfer\0e\0", { "script.lua is UTF-16; scripts are text in UTF-8" })
+    refuses(MARK .. string.dump(function() end), { "script.lua is compiled Lua" })
+  end)
+
+  it("is a regular file: nothing else is waited for", function()
+    local d = dir()
+    process.run("mkfifo " .. process.quote(d .. "/fifo.lua") .. " && mkdir " .. process.quote(d .. "/other.lua"))
+    assert.matches("fifo%.lua is a FIFO, not a regular file", (check(d .. "/fifo.lua")))
+    assert.matches("/dev/zero is a device, not a regular file", (check "/dev/zero"))
+    assert.matches("other%.lua is a directory, not a regular file", (check(process.write(d .. "/main.lua", "require 'other'"))))
+    assert.matches("fifo%.lua is a FIFO, not a regular file", (check(process.write(d .. "/main.lua", "require 'fifo'"))))
+  end)
+end)
+
+describe("a webhook", function()
+  it("has as much memory as its script takes twice", function()
+    refuses([[
+local kube = require "kubelua"
+local kept = ("x"):rep(3000000)
+return kube.webhook { name = "w", resource = "v1/Pod", operations = { "CREATE" }, memory = "4Mi", validate = function() return kept end }
+]], { 'controller "w": memory is 4096 KiB, of which the loaded script takes' })
   end)
 end)
 

@@ -3,13 +3,26 @@
 
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "border.h"
+#include "depth.h"
 
 static void refused(lkl_ceiling *c)
 {
     lua_State *L = atomic_load_explicit(c->running, memory_order_relaxed);
     if (L)                             /* while a stack unwinds there is no line; the one before stays */
         (void)lkl__place(L, 0, c->where, sizeof c->where);
+}
+
+/* It would be the stack of a recursion without end. */
+static bool too_deep(lkl_ceiling *c, const void *p, size_t had, size_t n)
+{
+    lua_State *L = atomic_load_explicit(c->running, memory_order_relaxed);
+    if (!L || !lkl_depth_passes(L, p, had, n))
+        return false;
+    refused(c);
+    c->deep = true;
+    return true;
 }
 
 /* What luaL_newstate's allocator does, in one step with counting it. */
@@ -19,8 +32,11 @@ static void *count(void *arg, void *p, size_t had, size_t n)
     size_t before = p ? had : 0, used = c->used - before + n;      /* without a block `had` is the kind of thing that is wanted */
     if (__builtin_expect(used > c->max, 0) && n > before && c->on) {
         refused(c);
+        c->deep = false;
         return NULL;
     }
+    if (__builtin_expect(n > LKL_DEPTH_BYTES, 0) && n > before && c->on && too_deep(c, p, had, n))
+        return NULL;
     if (!n) {
         free(p);
         c->used = used;
@@ -42,6 +58,14 @@ void lkl_ceiling_start(lua_State *L, lkl_ceiling *c, size_t max, lua_State *_Ato
     c->on = false;
     c->running = running;
     lua_setallocf(L, count, c);
+}
+
+char *lkl_ceiling_tell_deep(const lkl_ceiling *c)
+{
+    if (!c->deep)
+        return NULL;
+    return kl_sprintf("%s%sstack overflow: the calls under way hold more than %d values; is there an end to that recursion?", c->where, *c->where ? ": " : "",
+        LKL_DEPTH_MAX);
 }
 
 bool lkl_ceiling_is_worn(const lkl_ceiling *c)

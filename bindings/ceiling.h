@@ -16,6 +16,7 @@ typedef struct lkl_ceiling {
     bool on;                       /* a script's code runs */
     lua_State *_Atomic *running;   /* the coroutine whose code that is */
     char where[96];                /* the line that was last refused something, or "" */
+    bool deep;                     /* that was a stack (depth.h), and no room in memory */
 } lkl_ceiling;
 
 /* Where the spec does not say: so that a script that never stops to allocate fails before the machine does. */
@@ -23,6 +24,8 @@ typedef struct lkl_ceiling {
 
 /* From now on; c must live as long as the state. */
 void lkl_ceiling_start(lua_State *L, lkl_ceiling *c, size_t max, lua_State *_Atomic *running);
+/* What was refused, for people; the caller's. NULL: memory was. */
+char *lkl_ceiling_tell_deep(const lkl_ceiling *c);
 /* The state is worn: after a full collection it holds more than half of what it may, and what fills it is no key's. */
 bool lkl_ceiling_is_worn(const lkl_ceiling *c);
 

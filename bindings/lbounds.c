@@ -8,6 +8,7 @@
 #include "border.h"
 #include "bounds.h"
 #include "budget.h"
+#include "depth.h"
 
 /* --- strings --------------------------------------------------------------------------------------------------------------------- */
 
@@ -44,6 +45,51 @@ static int rep(lua_State *L)
     }
     luaL_pushresultsize(&b, total);
     return 1;
+}
+
+/* A place in a text of len bytes as `string` counts: from its end when negative. */
+static lua_Integer place(lua_Integer at, size_t len)
+{
+    if (at >= 0)
+        return at;
+    return (size_t)-at > len ? 0 : (lua_Integer)len + at + 1;
+}
+
+static int byte(lua_State *L)
+{
+    size_t len;
+    const char *s = luaL_checklstring(L, 1, &len);
+    lua_Integer from = luaL_optinteger(L, 2, 1);
+    lua_Integer to = place(luaL_optinteger(L, 3, place(from, len)), len);
+    from = place(from, len);
+    if (from < 1)
+        from = 1;
+    if (to > (lua_Integer)len)
+        to = (lua_Integer)len;
+    if (from > to)
+        return 0;
+    size_t n = (size_t)(to - from) + 1;
+    if (!lkl_depth_room(L, n))
+        return luaL_error(L, "string slice too long");
+    for (size_t i = 0; i < n; i++)
+        lua_pushinteger(L, (unsigned char)s[(size_t)from - 1 + i]);
+    return (int)n;
+}
+
+/* utf8.codepoint, the upvalue, of so many bytes as there is room for results. */
+static int codepoint(lua_State *L)
+{
+    size_t len;
+    (void)luaL_checklstring(L, 1, &len);
+    lua_Integer from = luaL_optinteger(L, 2, 1), to = luaL_optinteger(L, 3, from);
+    from = place(from, len);
+    to = place(to, len);
+    if (from >= 1 && to <= (lua_Integer)len && to >= from && !lkl_depth_room(L, (size_t)(to - from) + 1))
+        return luaL_error(L, "string slice too long");
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    return lua_gettop(L);
 }
 
 /* --- tables ---------------------------------------------------------------------------------------------------------------------- */
@@ -175,13 +221,26 @@ static int move(lua_State *L)
     return 1;
 }
 
+static int unpack(lua_State *L)
+{
+    lua_Integer from = luaL_optinteger(L, 2, 1), to = luaL_opt(L, luaL_checkinteger, 3, luaL_len(L, 1));
+    if (from > to)
+        return 0;
+    size_t n = (size_t)to - (size_t)from;
+    if (n >= INT_MAX || !lkl_depth_room(L, n + 1))
+        return luaL_error(L, "too many results to unpack");
+    for (size_t i = 0; i <= n; i++)
+        lua_geti(L, 1, (lua_Integer)((size_t)from + i));
+    return (int)n + 1;
+}
+
 /* --- sort ------------------------------------------------------------------------------------------------------------------------ */
 
 /* Merging, bottom up, of the elements' numbers: few comparisons, no bad case, an order function that contradicts itself can do no more than give
  * a bad order, and equal elements stay as they were. An error on the way leaves the table as it was.
  * The elements lie on the stack, as far as that goes, else in a table of ours. */
 enum { FUNCTION = 2, NUMBERS, ELEMENTS };      /* places on the stack; the last is the table, or the first element */
-#define STACK_MAX 50000
+#define STACK_MAX 10000
 #define SMALL 32
 
 typedef struct sorting {
@@ -249,7 +308,7 @@ static void put_in_order(sorting *s)
 static void read_elements(sorting *s)
 {
     lua_State *L = s->L;
-    s->on_stack = s->n <= STACK_MAX && lua_checkstack(L, (int)s->n + LUA_MINSTACK);
+    s->on_stack = s->n <= STACK_MAX && lkl_depth_room(L, (size_t)s->n + LUA_MINSTACK);
     if (!s->on_stack)
         lua_createtable(L, (int)s->n, 0);
     for (lua_Integer i = 0; i < s->n; i++) {
@@ -291,7 +350,7 @@ static int sort(lua_State *L)
 
 void lkl__set_table_functions(lua_State *L, bool counted)
 {
-    static const luaL_Reg functions[] = {{"concat", concat}, {"insert", insert}, {"remove", remove_at}, {"move", move}, {"sort", sort}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"concat", concat}, {"insert", insert}, {"remove", remove_at}, {"move", move}, {"sort", sort}, {"unpack", unpack}, {NULL, NULL}};
     lua_pushboolean(L, counted);
     luaL_setfuncs(L, functions, 1);
 }
@@ -300,6 +359,8 @@ static void set_string_functions(lua_State *L, bool counted)
 {
     lua_pushcfunction(L, rep);
     lua_setfield(L, -2, "rep");
+    lua_pushcfunction(L, byte);
+    lua_setfield(L, -2, "byte");
     lkl__set_pattern_functions(L, counted);
 }
 
@@ -309,7 +370,11 @@ void lkl_install_bounds(lua_State *L)
     set_string_functions(L, true);
     lua_getglobal(L, "table");
     lkl__set_table_functions(L, true);
-    lua_pop(L, 2);
+    lua_getglobal(L, "utf8");
+    lua_getfield(L, -1, "codepoint");
+    lua_pushcclosure(L, codepoint, 1);
+    lua_setfield(L, -2, "codepoint");
+    lua_pop(L, 3);
     lkl__border(L)->counted = true;
 }
 

@@ -9,6 +9,7 @@
  * Meanwhile other keys of the state run. The coroutines of a run that waits are tagged, and nobody but the runtime resumes or closes them: to
  * whoever finds one in a variable they are `normal`, as one is that resumed another. */
 #include <string.h>
+#include "depth.h"
 #include "state.h"
 
 static const char mark;
@@ -82,7 +83,7 @@ static outcome drive(lua_State *L, lua_State *co, int narg, int *n)
         lua_pushliteral(L, "cannot resume dead coroutine");
         return RAISED;
     }
-    if (strcmp(status_of(L, co), "suspended") || !lua_checkstack(co, narg)) {
+    if (strcmp(status_of(L, co), "suspended") || !lkl_depth_room(co, (size_t)narg)) {
         lua_pop(L, narg);
         lua_pushfstring(L, "cannot resume %s coroutine%s", strcmp(status_of(L, co), "suspended") ? status_of(L, co) : "a full", whose(L, co));
         return RAISED;
@@ -106,7 +107,7 @@ static outcome drive(lua_State *L, lua_State *co, int narg, int *n)
         return HANDED_ON;
     }
     if (st == LUA_OK || st == LUA_YIELD) {
-        if (!lua_checkstack(L, *n + 1)) {
+        if (!lkl_depth_room(L, (size_t)*n + 1)) {
             lua_pop(co, *n);
             lua_pushliteral(L, "too many results to resume");
             return RAISED;

@@ -536,6 +536,9 @@ static void finish_over(worker_state *w, kl_run *run, kl_over why)
 /* The ceiling was in the way (or the machine's end). The stack is gone by now, but the line is known. */
 static char *too_big(const worker_state *w)
 {
+    char *deep = lkl_ceiling_tell_deep(&w->lua->ceiling);
+    if (deep)
+        return deep;
     const char *where = w->lua->ceiling.where;
     size_t max = w->lua->ceiling.max;
     bool whole = !(max & ((1u << 20) - 1));

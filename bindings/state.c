@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "bounds.h"
+#include "depth.h"
 
 /* Processor time for the load phase, which runs a script's top level: tables and functions, milliseconds. The clock on the wall is for a machine
  * that has no processor to give. */
@@ -291,15 +292,11 @@ static int xpcall_done(lua_State *L, int status, lua_KContext ctx)
 
 static int safe_xpcall(lua_State *L)
 {
-    int n = lua_gettop(L);
     luaL_checktype(L, 2, LUA_TFUNCTION);
-    lua_pushvalue(L, 2);
-    lua_pushvalue(L, 1);                   /* handler, f, args... */
-    for (int i = 3; i <= n; i++)
-        lua_pushvalue(L, i);
-    for (int i = 0; i < n; i++)
-        lua_remove(L, 1);
-    return xpcall_done(L, lua_pcallk(L, n - 2, LUA_MULTRET, 0, 0, xpcall_done), 0);
+    lua_pushvalue(L, 1);
+    lua_copy(L, 2, 1);
+    lua_replace(L, 2);                     /* handler, f, args... */
+    return xpcall_done(L, lua_pcallk(L, lua_gettop(L) - 2, LUA_MULTRET, 0, 0, xpcall_done), 0);
 }
 
 /* --- modules --------------------------------------------------------------------------------------------------------------------- */
@@ -670,6 +667,9 @@ char *lkl_state_error(lua_State *co, char **traceback)
 
 static char *too_big(const lkl_state *s)
 {
+    char *deep = lkl_ceiling_tell_deep(&s->ceiling);
+    if (deep)
+        return deep;
     const char *where = s->ceiling.where;
     return kl_sprintf("%s%sloading needs more than %zuMi of memory: a script returns tables and functions, the work belongs into reconcile", where, *where ? ": " : "",
         s->ceiling.max >> 20);
@@ -712,6 +712,7 @@ kl_status lkl_state_new(lkl_bundle *bundle, lua_CFunction describe, void *arg, l
     lkl_budget_open(s);
     if (s->budget.way != LKL_BUDGET_NONE)
         lkl_ceiling_start(s->L, &s->ceiling, LKL_MEMORY_DEFAULT, &s->budget.running);
+    (void)lkl_depth_known(s->L);
     loading load = {.state = s, .describe = describe, .arg = arg};
     lkl_budget_enter(s, s->L, &(kl_terms){.cpu = LOAD_MAX, .deadline = kl_clock_now(kl_clock_real()) + LOAD_WALL_MAX});
     s->ceiling.on = true;

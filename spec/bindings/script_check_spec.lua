@@ -186,6 +186,21 @@ describe("a script that does not load", function()
     refuses("while true do\n  pcall(coroutine.wrap(function()\n    while true do end\n  end))\nend", { "script.lua:", "loading takes longer than 2s of processor time (", " have passed): a script returns tables and functions" })
   end)
 
+  it("that is its own __call, or recurses for ever", function()
+    refuses("local mt = {}\nlocal t = setmetatable({}, mt)\nmt.__call = t\npcall(t)", { "script.lua:4: stack overflow: the calls under way hold more than 32768 values" })
+    refuses("local function f() return 1 + f() end\nf()", { "script.lua:1: stack overflow: " })
+  end)
+
+  it("may pass many values to xpcall", function()
+    local out, code = checked([[
+local kube = require "kubelua"
+local ok, n = xpcall(select, error, "#", table.unpack({}, 1, 9000))
+assert(ok and n == 9000)
+return kube.controller { name = "x", resource = "v1/Pod", reconcile = function() end }
+]])
+    assert.equal(0, code, out)
+  end)
+
   it("that never ends saying what it raised", function()
     refuses("error(setmetatable({}, { __tostring = function() while true do end end }))", { "loading takes longer than 2s of processor time (" })
   end)

@@ -6,6 +6,7 @@ local servers = require "support.servers"
 local wait = require "support.wait"
 
 local CPU = "cpu budget of 50ms spent (`cpu` of bounds-"
+local DEEP = "stack overflow: the calls under way hold more than 32768 values"
 local MEMORY = "not enough memory: a worker's state may hold 8Mi (`memory` of memory-"
 
 -- name, code, what the log says, and the function that its traceback names.
@@ -31,11 +32,20 @@ local WAYS = {
   { "pack", "return string.pack('c1000000000', 'x')", MEMORY },
   { "sort-lie", "table.sort(setmetatable({}, { __len = function() return (1 << 31) - 2 end }))", MEMORY },
   { "unpack", "return table.unpack({}, 1, 100000000)", "too many results to unpack", "table.unpack" },
+  { "own-call", "local mt = {} local t = setmetatable({}, mt) mt.__call = t t()", DEEP },
+  { "own-call-in-a-deep-stack", [[local mt = {} local t = setmetatable({}, mt) mt.__call = t
+      select('#', table.unpack({}, 1, 30000)) pcall(t)]], DEEP },
+  { "calls-in-a-circle", "local a, b = {}, {} setmetatable(a, { __call = b }) setmetatable(b, { __call = a }) a()", DEEP },
+  { "own-operator", "local mt = {} local t = setmetatable({}, mt) mt.__call, mt.__concat = t, t return t .. 1", DEEP },
+  { "recursion", "local function f() return 1 + f() end f()", DEEP },
+  { "wide-recursion", "local function f(...) return f(1, ...) + 1 end f()", DEEP },
+  { "bytes", "return LONG:rep(100):byte(1, -1)", "string slice too long", "string.byte" },
+  { "codepoints", "return utf8.codepoint(LONG:rep(100), 1, -1)", "string slice too long" },
   { "format", "return ('%99999s'):format 'x'", "invalid conversion" },
 }
 
 -- Whose key it is: to use up all memory takes a while, too.
-local function by(way) return way[3] == MEMORY and "memory" or "bounds" end
+local function by(way) return (way[3] == MEMORY or way[3] == DEEP) and "memory" or "bounds" end
 
 local SCRIPT = [[
 local kube = require "kubelua"

@@ -21,7 +21,7 @@
 /* Processor time for the load phase, which runs a script's top level: tables and functions, milliseconds. The clock on the wall is for a machine
  * that has no processor to give. */
 #define LOAD_MAX KL_SECONDS(2)
-#define LOAD_WALL_MAX KL_SECONDS(30)
+#define LOAD_WALL_MAX KL_SECONDS(20)
 
 static const char env_key, loaded_key, library_key, metatables_key, script_key, controllers_key;
 
@@ -609,6 +609,9 @@ static int setup(lua_State *L)
     lua_call(L, 1, 1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &script_key);
     lua_settop(L, 1);
+#ifdef KL_DEBUG
+    lkl_stress_stuck(s->bundle->sources[0].text);
+#endif
     lkl_state_push(L, "controllers");
     push_chunk(L, &s->bundle->sources[0]);
     lua_call(L, 0, 1);

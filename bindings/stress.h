@@ -5,8 +5,10 @@
 #define LKL_STRESS_H
 
 #include <lua.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct lkl_stress { unsigned every, n; bool refused; } lkl_stress;
 
@@ -24,6 +26,14 @@ static inline void *lkl_stress_alloc(void *ud, void *p, size_t had, size_t n)
     if (!p || n > had)
         s->refused = false;
     return realloc(p, n);
+}
+
+/* A C function that never comes back, for the specs of what happens then: in the load of a script whose text has the words of KUBELUA_STRESS_STUCK. */
+static inline void lkl_stress_stuck(const char *text)
+{
+    const char *words = getenv("KUBELUA_STRESS_STUCK");
+    while (words && strstr(text, words))
+        poll(NULL, 0, 100);
 }
 
 /* From now on, when the environment says so. s must live as long as the state. */

@@ -396,6 +396,8 @@ static int run_session(session *s)
     cli_play_stop(s->player);
     stop_all(s);
     cli_shadow_free(s->candidate);
+    if (!cli_scripts_end(s->loaded))
+        code = 1;
     cli_scripts_free(s->loaded);
     cli_server_stop(s->server);
     return code == TOLD_TO_END ? 0 : code;

@@ -115,12 +115,12 @@ static kl_status absent(cli_mapscript *m, kl_err *err)
     return st;
 }
 
-kl_status cli_mapscript_load(cli_mapscript *m, kl_program **out, kl_err *err)
+kl_status cli_mapscript_load(cli_mapscript *m, cli_loader *l, kl_program **out, kl_err *err)
 {
     const kl_value *o = cli_mapscript_object(m);
     if (!o)
         return absent(m, err);
-    kl_status st = lkl_program_load_texts(m->word, kl_value_get(o, "data"), m->key, out, err);
+    kl_status st = cli_loader_texts(l, m->word, kl_value_get(o, "data"), m->key, out, err);
     if (st == KL_ENOTFOUND && kl_value_len(kl_value_get(o, "binaryData"))) {
         kl_err_fini(err);
         st = kl_fail(err, KL_ESCRIPT, "%s has binaryData, where scripts are not looked for: they are texts in data", m->word);

@@ -4,6 +4,7 @@
 #define KL_CLI_MAPSCRIPT_H
 
 #include "cli.h"
+#include "loader.h"
 #include "informers/informers.h"
 
 typedef struct cli_mapscript cli_mapscript;
@@ -19,7 +20,7 @@ KL_NODISCARD kl_status cli_mapscript_watch(cli_mapscript *m, kl_informers *f, kl
 /* No more pokes. */
 void cli_mapscript_unwatch(cli_mapscript *m);
 /* The script as the ConfigMap has it now. KL_ENOTFOUND: there is no ConfigMap; KL_EAGAIN: nothing is known yet, the message says why. */
-KL_NODISCARD kl_status cli_mapscript_load(cli_mapscript *m, kl_program **out, kl_err *err);
+KL_NODISCARD kl_status cli_mapscript_load(cli_mapscript *m, cli_loader *l, kl_program **out, kl_err *err);
 /* The ConfigMap itself, a new reference, or NULL: what Events about its script are about. */
 const kl_value *cli_mapscript_object(cli_mapscript *m);
 

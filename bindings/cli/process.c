@@ -46,7 +46,9 @@ static void tell(atomic_bool *what)
 void cli_poke(void) { tell(&poked); }
 void cli_move(void) { tell(&moved); }
 
-cli_news cli_wait(kl_time timeout)
+static bool told_to_end, told_to_reload;           /* while somebody waited for something else */
+
+static cli_news wait_for_news(kl_time timeout)
 {
     kl_clock *c = kl_clock_real();
     kl_time until = timeout == KL_NEVER ? KL_NEVER : kl_clock_now(c) + timeout;
@@ -68,6 +70,37 @@ cli_news cli_wait(kl_time timeout)
         if (left <= 0)
             return CLI_TIMEOUT;
     }
+}
+
+cli_news cli_wait(kl_time timeout)
+{
+    if (told_to_end)
+        return CLI_TERMINATE;
+    if (!told_to_reload)
+        return wait_for_news(timeout);
+    told_to_reload = false;
+    return CLI_HANGUP;
+}
+
+bool cli_wait_until(const atomic_bool *done, kl_time timeout, bool *end)
+{
+    kl_time now = kl_clock_now(kl_clock_real()), until = now + timeout;
+    bool something = false, anything = false, asked_to_end = false;
+    while (!atomic_load(done) && !asked_to_end && now < until) {
+        cli_news news = wait_for_news(until - now);
+        asked_to_end = news == CLI_TERMINATE;
+        told_to_reload |= news == CLI_HANGUP;
+        something |= news == CLI_POKED;
+        anything |= news == CLI_MOVED;
+        now = kl_clock_now(kl_clock_real());
+    }
+    if (something)
+        cli_poke();
+    if (anything)
+        cli_move();
+    told_to_end |= asked_to_end;
+    *end = asked_to_end;
+    return atomic_load(done);
 }
 
 /* timeout(1) and some init systems signal the process and then its group: that is one wish, not two. */

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/sync.h"
 #include "base/texts.h"
+#include "loader.h"
 #include "mapscript.h"
 #include "lab/record.h"
 #include "controller/spec_diff.h"
@@ -37,6 +38,7 @@ struct cli_scripts {
     kl_record *recording;      /* that says which scripts run; NULL: none */
     kl_fswatch *watch;
     kl_informers *informers;   /* of ConfigMaps; NULL: none is needed */
+    cli_loader *loader;
     kl_mutex mu;
     bool over KL_GUARDED_BY(mu);                   /* nothing is loaded any more */
     kl_control_request **asking KL_GUARDED_BY(mu); /* who wants to hear what a reload came to */
@@ -70,9 +72,9 @@ static void take_first(script *sc)
     files_take(sc, sc->program);
 }
 
-static kl_status load(script *sc, kl_program **out, kl_err *err)
+static kl_status load(cli_scripts *s, script *sc, kl_program **out, kl_err *err)
 {
-    return sc->map ? cli_mapscript_load(sc->map, out, err) : lkl_program_load(sc->path, out, err);
+    return sc->map ? cli_mapscript_load(sc->map, s->loader, out, err) : cli_loader_file(s->loader, sc->path, out, err);
 }
 
 kl_status cli_scripts_load(const cli_list *words, cli_scripts **out, kl_err *err)
@@ -80,13 +82,14 @@ kl_status cli_scripts_load(const cli_list *words, cli_scripts **out, kl_err *err
     cli_scripts *s = kl_new(cli_scripts);
     s->v = kl_new_array(script, words->n);
     kl_mutex_init(&s->mu);
+    s->loader = cli_loader_new();
     *out = s;
     for (size_t i = 0; i < words->n; i++) {
         script *sc = &s->v[s->n++];
         sc->path = words->v[i];
         sc->generation = 1;
         bool map = cli_mapscript_meant(sc->path);
-        kl_status st = map ? cli_mapscript_new(sc->path, &sc->map, err) : load(sc, &sc->program, err);
+        kl_status st = map ? cli_mapscript_new(sc->path, &sc->map, err) : load(s, sc, &sc->program, err);
         if (st)
             return st;
         if (!map)
@@ -152,7 +155,7 @@ static bool all_there(cli_scripts *s)
         kl_err err = KL_ERR_INIT;
         if (sc->program)
             continue;
-        if (load(sc, &sc->program, &err)) {
+        if (load(s, sc, &sc->program, &err)) {
             tell_waiting(sc, &err);
             all = false;
             continue;
@@ -396,7 +399,13 @@ static bool reload_one(cli_scripts *s, script *sc, bool asked, kl_builder *said)
     kl_program *p = NULL;
     kl_err err = KL_ERR_INIT;
     bool others = false;
-    if (load(sc, &p, &err)) {
+    kl_status st = load(s, sc, &p, &err);
+    if (st == KL_ECANCELLED) {
+        answer(said, sc, "refused", kl_err_message(&err));
+        kl_err_fini(&err);
+        return false;
+    }
+    if (st) {
         refuse(s, sc, &err, asked, said);
         return false;
     }
@@ -514,6 +523,8 @@ void cli_scripts_unwatch(cli_scripts *s)
     s->informers = NULL;
 }
 
+bool cli_scripts_end(cli_scripts *s) { return cli_loader_end(s->loader); }
+
 void cli_scripts_free(cli_scripts *s)
 {
     if (!s)
@@ -527,6 +538,7 @@ void cli_scripts_free(cli_scripts *s)
         kl_program_unref(s->v[i].before);
         kl_free(s->v[i].why);
     }
+    cli_loader_free(s->loader);
     kl_free(s->v);
     kl_mutex_fini(&s->mu);
     kl_free(s);

@@ -27,6 +27,8 @@ void cli_scripts_route(cli_scripts *s, kl_control *c);
 /* kl_manager_options.broken, arg being the cli_scripts: the next reload goes back to the logic before. Any thread. */
 void cli_scripts_broken(void *arg, int slot, int generation, const char *controller, const char *why);
 void cli_scripts_unwatch(cli_scripts *s);                          /* NULL is fine */
+/* At the end of the process: false after a message when a load does not come back. */
+bool cli_scripts_end(cli_scripts *s);
 void cli_scripts_free(cli_scripts *s);                              /* before the client that they were fetched with */
 
 #endif

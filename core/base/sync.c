@@ -14,7 +14,8 @@
 #include "base/mem.h"
 
 struct kl_thread {
-    pthread_t id;
+    pthread_t id;              /* of one that is joined */
+    bool alone;
     char name[16];
     void (*fn)(void *arg);
     void *arg;
@@ -162,26 +163,49 @@ const char *kl_thread_badge(void) { return badge; }
 static void *thread_main(void *arg)
 {
     kl_thread *t = arg;
+    void (*fn)(void *arg) = t->fn;
+    void *fn_arg = t->arg;
     badge = t->badge;
     pthread_setname_np(pthread_self(), t->name);
-    t->fn(t->arg);
+    if (t->alone)
+        kl_free(t);
+    fn(fn_arg);
     return NULL;
 }
 
-kl_thread *kl_thread_start(const char *name, void (*fn)(void *arg), void *arg)
+static kl_thread *start(const char *name, void (*fn)(void *arg), void *arg, bool alone)
 {
     kl_thread *t = kl_new(kl_thread);
     strncpy(t->name, name, sizeof t->name - 1);
     t->fn = fn;
     t->arg = arg;
     t->badge = badge;
+    t->alone = alone;
+    pthread_t id;
+    pthread_attr_t how;
     kl_signal_mask old;
+    pthread_attr_init(&how);
+    pthread_attr_setdetachstate(&how, alone ? PTHREAD_CREATE_DETACHED : PTHREAD_CREATE_JOINABLE);
     kl_signals_block(&old);
-    int rc = pthread_create(&t->id, NULL, thread_main, t);
+    int rc = pthread_create(&id, &how, thread_main, t);
     kl_signals_restore(&old);
+    pthread_attr_destroy(&how);
     if (rc)
         kl_mem_die("thread");
+    if (alone)
+        return NULL;
+    t->id = id;
     return t;
+}
+
+kl_thread *kl_thread_start(const char *name, void (*fn)(void *arg), void *arg)
+{
+    return start(name, fn, arg, false);
+}
+
+void kl_thread_start_alone(const char *name, void (*fn)(void *arg), void *arg)
+{
+    (void)start(name, fn, arg, true);
 }
 
 void kl_thread_join(kl_thread *t)

@@ -78,6 +78,8 @@ kl_thread *kl_thread_start(const char *name, void (*fn)(void *arg), void *arg);
  * inherit it. Borrowed: outlives them all; NULL: nothing to tell. */
 void kl_thread_set_badge(const char *text);
 const char *kl_thread_badge(void);
+/* The same for a thread that nobody joins: it ends alone, or with the process. */
+void kl_thread_start_alone(const char *name, void (*fn)(void *arg), void *arg);
 void kl_thread_join(kl_thread *t);             /* waits for the end and frees t; NULL is fine */
 /* Threads that a library starts for us inherit the starter's signal mask: block around the call, then restore. */
 typedef struct kl_signal_mask { sigset_t set; } kl_signal_mask;

@@ -41,6 +41,7 @@ local WAYS = {
   { "wide-recursion", "local function f(...) return f(1, ...) + 1 end f()", DEEP },
   { "bytes", "return LONG:rep(100):byte(1, -1)", "string slice too long", "string.byte" },
   { "codepoints", "return utf8.codepoint(LONG:rep(100), 1, -1)", "string slice too long" },
+  { "quoted", "return ('%q'):format(('\\1'):rep(2000000))", "a text that %q quotes has at most 1 MiB", "string.format" },
   { "format", "return ('%99999s'):format 'x'", "invalid conversion" },
 }
 

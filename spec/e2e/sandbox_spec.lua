@@ -22,12 +22,13 @@ local WAYS = {
       return coroutine.resume(coroutine.create(deep), n - 1)
     end
     while true do deep(20) end]] },
-  { "nested-pcalls", "local function f() pcall(f) return f() end f()" },
-  { "nested-xpcalls", "local function f() xpcall(f, function() end) return f() end f()" },
+  { "nested-pcalls", "local n, f = 0 f = function() n = n + 1 while n > 2000 do end pcall(f) return f() end f()" },
+  { "nested-xpcalls", "local n, f = 0 f = function() n = n + 1 while n > 2000 do end xpcall(f, function() end) return f() end f()" },
   { "nested-resumes", "local function f() coroutine.resume(coroutine.create(f)) return f() end f()" },
   { "nested-wraps", "local function f() pcall(coroutine.wrap(f)) return f() end f()" },
   { "nested-closing", [[local mt = { __close = function() while true do end end }
-      local function f() local x <close> = setmetatable({}, mt) pcall(f) f() end
+      local n, f = 0
+      f = function() local x <close> = setmetatable({}, mt) n = n + 1 while n > 1000 do end pcall(f) f() end
       f()]] },
   { "old-coroutine", "while true do pcall(coroutine.resume, OLD, function() while true do end end) end" },
   { "closing", "local x <close> = setmetatable({}, { __close = function() while true do end end }) while true do end" },

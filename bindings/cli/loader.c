@@ -1,0 +1,130 @@
+/* loader.c - a job belongs to its thread and to the main thread; who lets it go last frees it. */
+#include "loader.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "../program.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/sync.h"
+
+/* Longer than any budget of a load (bindings/state.c). */
+#define PATIENCE KL_SECONDS(25)
+/* At the end of the process. */
+#define PATIENCE_AT_END KL_SECONDS(3)
+
+typedef struct job {
+    struct job *next;          /* of those that did not come back in time */
+    char *path, *main;
+    const kl_value *texts;     /* NULL: a file */
+    kl_program *program;
+    kl_err err;
+    kl_status st;
+    atomic_bool done;
+    atomic_int refs;
+} job;
+
+struct cli_loader {
+    job *left;
+};
+
+static void job_unref(job *j)
+{
+    if (atomic_fetch_sub(&j->refs, 1) != 1)
+        return;
+    kl_program_unref(j->program);
+    kl_err_fini(&j->err);
+    kl_value_unref(j->texts);
+    kl_free(j->path);
+    kl_free(j->main);
+    kl_free(j);
+}
+
+static void load_main(void *arg)
+{
+    job *j = arg;
+    if (j->texts)
+        j->st = lkl_program_load_texts(j->path, j->texts, j->main, &j->program, &j->err);
+    else
+        j->st = lkl_program_load(j->path, &j->program, &j->err);
+    atomic_store(&j->done, true);
+    cli_poke();
+    job_unref(j);
+}
+
+static kl_status take(job *j, kl_program **out, kl_err *err)
+{
+    kl_status st = j->st;
+    if (st) {
+        *err = j->err;
+        j->err = KL_ERR_INIT;
+    } else {
+        *out = j->program;
+        j->program = NULL;
+    }
+    job_unref(j);
+    return st;
+}
+
+static kl_status leave(cli_loader *l, job *j, bool told_to_end, kl_err *err)
+{
+    j->next = l->left;
+    l->left = j;
+    if (told_to_end)
+        return kl_fail(err, KL_ECANCELLED, "%s: the process was told to end while it was loaded", j->path);
+    return kl_fail(err, KL_ETIMEOUT, "%s: its load does not come back from a C function, and is left behind: the thread is lost until the process ends", j->path);
+}
+
+static kl_status run(cli_loader *l, job *j, kl_program **out, kl_err *err)
+{
+    bool told_to_end = false;
+    atomic_init(&j->done, false);
+    atomic_init(&j->refs, 2);
+    kl_thread_start_alone("kl-load", load_main, j);
+    if (cli_wait_until(&j->done, PATIENCE, &told_to_end))
+        return take(j, out, err);
+    return leave(l, j, told_to_end, err);
+}
+
+kl_status cli_loader_file(cli_loader *l, const char *path, kl_program **out, kl_err *err)
+{
+    job *j = kl_new(job);
+    j->path = kl_strdup(path);
+    return run(l, j, out, err);
+}
+
+kl_status cli_loader_texts(cli_loader *l, const char *name, const kl_value *texts, const char *main, kl_program **out, kl_err *err)
+{
+    job *j = kl_new(job);
+    j->path = kl_strdup(name);
+    j->main = kl_strdup(main);
+    j->texts = texts ? kl_value_ref(texts) : kl_value_of_str("");
+    return run(l, j, out, err);
+}
+
+bool cli_loader_end(cli_loader *l)
+{
+    bool all = true;
+    for (job *j = l->left; j; j = j->next) {
+        bool again;
+        if (!atomic_load(&j->done) && !cli_wait_until(&j->done, PATIENCE_AT_END, &again) && !atomic_load(&j->done)) {
+            kl_error("a script's load does not come back, leaving without it", "script=%s", j->path);
+            all = false;
+        }
+    }
+    return all;
+}
+
+cli_loader *cli_loader_new(void) { return kl_new(cli_loader); }
+
+void cli_loader_free(cli_loader *l)
+{
+    if (!l)
+        return;
+    for (job *j; (j = l->left);) {
+        l->left = j->next;
+        job_unref(j);
+    }
+    kl_free(l);
+}

@@ -1,0 +1,55 @@
+--- stuck_load_spec.lua - a script whose load sits in a C function that never comes back: nobody waits for it. Debug builds have such a function.
+
+local controller = require "support.controller"
+local process = require "support.process"
+local servers = require "support.servers"
+
+local DEBUG = (os.getenv "KL_VARIANT" or "release") ~= "release"
+local SCRIPT = [[
+local kube = require "kubelua"     -- %s
+return kube.controller { name = "stuck", resource = "v1/ConfigMap", namespaces = { %q }, reconcile = function(o, ctx)
+  ctx.log:info("%s saw %%s", o.metadata.name)
+end }
+]]
+
+if DEBUG then
+  servers.each(function(name, start)
+    describe("a load that never comes back, against " .. name .. ",", function()
+      local server, client, ns, run
+      lazy_setup(function()
+        server = start {}
+        client = controller.client(server)
+        ns = controller.namespace(client, "stuck")
+        run = controller.start_with({ "KUBELUA_STRESS_STUCK=never comes back" }, server, SCRIPT:format("sound", ns, "the first"))
+        run:wait_for_log(60, "controller is running controller=stuck")
+      end)
+      lazy_teardown(function()
+        if run then run:stop(5) end
+        if server then server:stop() end
+      end)
+
+      local function see(who, key)
+        client:create { kind = "v1/ConfigMap", namespace = ns, name = key }
+        run:wait_for_log(60, who .. " saw " .. key)
+      end
+
+      it("holds up no keys, and is left behind", function()
+        process.write(run.script_path, SCRIPT:format("never comes back", ns, "nobody"))
+        see("the first", "meanwhile")
+        run:wait_for_log(60, "its load does not come back from a C function, and is left behind")
+        see("the first", "afterwards")
+      end)
+
+      it("is followed by a script that is sound", function()
+        process.write(run.script_path, SCRIPT:format("sound again", ns, "the second"))
+        run:wait_for_log(60, "loaded the next generation")
+        see("the second", "new")
+      end)
+
+      it("is named when the process ends, which has status 1", function()
+        assert.equal(1, run:stop(45))
+        assert.truthy(run:log():find("a script's load does not come back, leaving without it", 1, true), run:log())
+      end)
+    end)
+  end)
+end

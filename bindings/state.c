@@ -21,7 +21,7 @@
 /* Processor time for the load phase, which runs a script's top level: tables and functions, milliseconds. The clock on the wall is for a machine
  * that has no processor to give. */
 #define LOAD_MAX KL_SECONDS(2)
-#define LOAD_WALL_MAX KL_SECONDS(20)
+#define LOAD_WALL_MAX KL_SECONDS(60)
 
 static const char env_key, loaded_key, library_key, metatables_key, script_key, controllers_key;
 

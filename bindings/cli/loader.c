@@ -10,7 +10,7 @@
 #include "base/sync.h"
 
 /* Longer than any budget of a load (bindings/state.c). */
-#define PATIENCE KL_SECONDS(25)
+#define PATIENCE KL_SECONDS(65)
 /* At the end of the process. */
 #define PATIENCE_AT_END KL_SECONDS(3)
 

@@ -36,7 +36,7 @@ if DEBUG then
       it("holds up no keys, and is left behind", function()
         process.write(run.script_path, SCRIPT:format("never comes back", ns, "nobody"))
         see("the first", "meanwhile")
-        run:wait_for_log(60, "its load does not come back from a C function, and is left behind")
+        run:wait_for_log(120, "its load does not come back from a C function, and is left behind")
         see("the first", "afterwards")
       end)
 

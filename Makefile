@@ -80,6 +80,7 @@ TEST_C := $(sort $(shell find spec/core -name '*_test.c' 2>/dev/null))
 PROG_C := $(sort $(wildcard spec/programs/*.c))
 FUZZ_C := $(sort $(wildcard spec/fuzz/*.c))
 ORACLE_C := $(sort $(wildcard spec/oracle/*.c))
+HUNT_C := $(sort $(wildcard spec/hunt/*.c))
 LIB_LUA := $(sort $(shell find lua -name '*.lua' 2>/dev/null))
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 
@@ -93,10 +94,11 @@ CHILD  := build/spec/child
 TESTS  := $(patsubst spec/%.c,$(B)/spec/%,$(TEST_C))
 PROGS  := $(patsubst spec/programs/%.c,$(B)/spec/%,$(PROG_C))
 ORACLE := $(B)/oracle
+HUNTER := $(B)/spec/hunter
 FUZZERS := $(patsubst spec/fuzz/%.c,$(B)/fuzzers/%,$(FUZZ_C))
-OBJS   := $(call obj,$(CORE_C) $(BIND_C) $(MAIN_C) $(TEST_C) $(PROG_C) $(FUZZ_C) $(ORACLE_C))
+OBJS   := $(call obj,$(CORE_C) $(BIND_C) $(MAIN_C) $(TEST_C) $(PROG_C) $(FUZZ_C) $(ORACLE_C) $(HUNT_C))
 
-.PHONY: all check test soak asan tsan spec specs versions demo fixtures oracle generate bench bench-docs bench-sync lint fuzz leak assets deps install module install-module deb clean help
+.PHONY: all check test soak asan tsan spec specs versions demo fixtures oracle generate bench bench-docs bench-sync lint fuzz hunt leak assets deps install module install-module deb clean help
 .DELETE_ON_ERROR:
 .SECONDARY: $(OBJS)
 
@@ -145,6 +147,8 @@ $(B)/spec/reloads $(B)/spec/walk: $(call obj,$(BIND_C)) $(B)/obj/gen/lualib.o $(
 $(B)/spec/reloads $(B)/spec/walk: CORE_LIBS += $(LUA_LIBS)
 $(ORACLE): $(call obj,$(ORACLE_C)) $(LIB)
 	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -o $@ $^ $(CORE_LIBS) $(LDFLAGS)
+$(HUNTER): $(call obj,$(HUNT_C) $(BIND_C)) $(B)/obj/gen/lualib.o $(LONGJMP) $(LIB)
+	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -rdynamic -o $@ $^ $(LUA_LIBS) $(CORE_LIBS) $(LDFLAGS)
 $(HOST): $(B)/obj/spec/support/lua_host.o $(LONGJMP)
 	$(call say,LINK)$(CC) $(LDFLAGS_VARIANT) -rdynamic -o $@ $^ $(LUA_LIBS) $(LDFLAGS)
 # The keeper of spec's child processes is never the thing under test, so every variant shares one.
@@ -167,8 +171,8 @@ endif
 # JOBS=4: so many files side by side; else as many as there are cores.
 RUN = $(LUA) spec/support/run.lua --build $(B) --variant $(VARIANT) $(if $(JOBS),--jobs $(JOBS))
 
-$(TESTS) $(PROGS) $(HOST) $(CHILD) $(call obj,$(TEST_C)): | build/.deps-test
-specs: all $(TESTS) $(PROGS) $(ORACLE) $(FUZZERS) $(CHILD) $(if $(filter asan tsan,$(VARIANT)),$(HOST)) build/.deps-test
+$(TESTS) $(PROGS) $(HUNTER) $(HOST) $(CHILD) $(call obj,$(TEST_C)): | build/.deps-test
+specs: all $(TESTS) $(PROGS) $(ORACLE) $(HUNTER) $(FUZZERS) $(CHILD) $(if $(filter asan tsan,$(VARIANT)),$(HOST)) build/.deps-test
 
 assets: build/.deps-test ## kube-apiserver, kubectl and etcd in build/assets, built by Go (minutes, once per machine)
 	@[ -n "$$KUBEBUILDER_ASSETS" ] || sh spec/realserver/build.sh build/assets || \
@@ -216,6 +220,9 @@ fuzz-run: build/.deps-lint $(FUZZERS)
 	  seeds=spec/fuzz/seeds/$$n; [ -d $$seeds ] || seeds=; \
 	  dict=spec/fuzz/$$n.dict; [ -f $$dict ] && dict=-dict=$$dict || dict=; \
 	  $$f -max_total_time=$(or $(FUZZ_SECONDS),60) -print_final_stats=1 -artifact_prefix=$(B)/ $$dict $(B)/corpus/$$n $$seeds; done
+
+hunt: specs ## hostile scripts, made by chance: N=1000000 programs from SEED=1; what fails is shown, made smaller
+	@nice -n 10 $(HUNTER) --seed $(or $(SEED),1) --programs $(or $(N),100000) --keep $(B)
 
 lint: build/.deps-lint build/.deps-test ## luacheck, layers, lock contracts (clang), annotations (cargo), every exported function documented
 	@luacheck --quiet .

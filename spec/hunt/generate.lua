@@ -1,0 +1,580 @@
+-- generate.lua - hostile scripts by chance: returns a function of a seed that gives the text of a script, the same for the same seed, and the modules
+-- that scripts may require, by file name.
+--
+-- A script is a controller or a webhook (or what is nearly one) with bodies for each phase: load, index, map, `when`, priority, serial, reconcile,
+-- finalize, webhook. Bodies are statements over everything that a script can name. What that is comes from the annotations and the manual
+-- (every word behind `kube.`, `ctx.`, `ctx:`, `req:`, every annotated method and the types of its arguments) and from the libraries of Lua, so
+-- that a function that is new is called here as soon as it is written down. One script in four is an example of controllers/ or docs/ with
+-- changes made to its lines and words.
+
+-- ---------------------------------------------------------------- chance
+
+local state = 0
+
+local function next64()
+  state = state + 0x9e3779b97f4a7c15
+  local z = state
+  z = (z ~ (z >> 30)) * 0xbf58476d1ce4e5b9
+  z = (z ~ (z >> 27)) * 0x94d049bb133111eb
+  return z ~ (z >> 31)
+end
+
+local function upto(n) return (next64() >> 1) % n + 1 end
+local function chance(percent) return upto(100) <= percent end
+local function pick(list) return list[upto(#list)] end
+
+-- ---------------------------------------------------------------- what there is to call
+
+local function read(path)
+  local f = assert(io.open(path, "rb"))
+  local text = f:read "a"
+  f:close()
+  return text
+end
+
+local function files(command)
+  local out = {}
+  local p = assert(io.popen(command))
+  for path in p:lines() do out[#out + 1] = path end
+  p:close()
+  table.sort(out)
+  return out
+end
+
+local function set() return { list = {}, has = {} } end
+local function add(to, name)
+  if not to.has[name] then
+    to.has[name] = true
+    to.list[#to.list + 1] = name
+  end
+end
+
+local KUBE, CTX, METHOD, FIELD, SPEC = set(), set(), set(), set(), set()
+local TYPES = {}               -- name of a function -> the types of its parameters
+
+local function learn_words(text)
+  for name in text:gmatch "%f[%w_]kube%.([%a_][%w_]*)" do add(KUBE, name) end
+  for name in text:gmatch "%f[%w_]ctx[:.]([%a_][%w_]*)" do add(CTX, name) end
+  for name in text:gmatch "%f[%w_]re[qv][:.]([%a_][%w_]*)" do add(METHOD, name) end
+  for name in text:gmatch "%f[%w_]%a+:([%a_][%w_]*)%s*[%({\"]" do add(METHOD, name) end
+end
+
+local function learn_annotations(text)
+  local types, class = {}, nil
+  for line in text:gmatch "[^\n]+" do
+    class = line:match "^%-%-%-@class%s+([%w_.]+)" or class
+    local kind = line:match "^%-%-%-@param%s+[%w_.]+%??%s+(%S+)"
+    local field = line:match "^%-%-%-@field%s+([%a_][%w_]*)"
+    local name = line:match "^function%s+[%w_]+[.:]([%a_][%w_]*)%s*%(" or line:match "^local%s+function%s+([%a_][%w_]*)%s*%("
+    if kind then types[#types + 1] = kind end
+    if field then add(class and class:find "Spec$" and SPEC or FIELD, field) end
+    if name then
+      if line:find("^function%s+[%w_]+:") then add(METHOD, name) end
+      if line:find("^function%s+Context:") then add(CTX, name) end
+      if line:find("^function%s+kube%.") then add(KUBE, name) end
+      if #types > 0 then TYPES[name] = types end
+    end
+    if not line:find "^%-%-%-" then types = {} end
+  end
+end
+
+for _, path in ipairs(files "find lua/kubelua -maxdepth 1 -name '*.lua'") do
+  local text = read(path)
+  learn_words(text)
+  learn_annotations(text)
+end
+for _, path in ipairs(files "find docs -name '*.md'") do learn_words(read(path)) end
+for _, name in ipairs { "string", "table", "math", "utf8", "coroutine", "os" } do
+  local names = {}
+  for fn in pairs(_G[name]) do names[#names + 1] = fn end
+  table.sort(names)
+  _G[name].__names = names
+end
+local LIBS = { "string", "string", "table", "table", "math", "utf8", "coroutine", "os" }
+local NAMES = {}
+for _, name in ipairs(LIBS) do
+  NAMES[name] = NAMES[name] or _G[name].__names
+  _G[name].__names = nil
+end
+local BASE = { "assert", "error", "ipairs", "next", "pairs", "rawequal", "rawget", "rawlen", "rawset", "select", "tonumber", "tostring", "type",
+  "getmetatable", "setmetatable", "print", "load", "collectgarbage", "pcall", "xpcall", "require", "dofile", "loadfile" }
+
+-- The examples: scripts, and the Lua of the manual. What they require beside them is there for all.
+local EXAMPLES, MODULES = {}, {}
+for _, path in ipairs(files "find controllers/koordinator controllers/demo -name '*.lua'") do
+  if not path:find "_test%.lua$" then MODULES[path:match "[^/]+$"] = read(path) end
+end
+for _, path in ipairs(files "find controllers spec/hunt/seeds -name '*.lua'") do
+  local text = read(path)
+  if #text < 20000 then EXAMPLES[#EXAMPLES + 1] = text end
+end
+for _, path in ipairs(files "find docs README.md -name '*.md'") do
+  for text in read(path):gmatch "```lua\n(.-)```" do
+    if text:find "return kube%." then EXAMPLES[#EXAMPLES + 1] = text end
+  end
+end
+
+-- ---------------------------------------------------------------- expressions
+
+local KINDS = { "v1/ConfigMap", "v1/Secret", "v1/Pod", "v1/Node", "apps/v1/Deployment", "example.com/v1/Widget", "batch/v1/Job", "v1/Namespace" }
+local STRINGS = { "", "a", "b", "going", "default", "default/a", "a/b/c", "x\\0y", "\\xff\\xfe", "\\27[31m\\n", "metadata.name", "spec.list[1]", "%s%d%q%5.3f",
+  "%1$s", "(.-)%1", "((((((((((a*)*)*)*)*)*)*)*)*)*", "%f[%w]", "[^%]", "%b()", "1e309", "-0", "0x1p-1074", "9223372036854775808", "500m", "1Ki", "1e1000000000",
+  "99999999999999999999999Ei", "1h5m", "-9999999999h", "2026-01-02T03:04:05Z", "9999-12-31T23:59:59.999999999Z", "app=a", "app in (a,b),!c", "a.b/c",
+  "{\\\"a\\\":[1,2,{\\\"b\\\":null}]}", "[[[[[[[[", "a: &x [*x]", "a: &a {b: 1}\\nc: {<<: *a}", "!!binary YQ==", "..", "__index", "__metatable", "__gc", "__close",
+  "metadata", "name", "spec", "data", "status", "labels", "n", "collect", "step", "count", "*t", "!%c", "%c", "%Ez", "k", "kubelua.core", "kubelua", "io",
+  "return 1", "while true do end", "local x <const> = 1; return function() return x end", "return ...", "\\27Lua", "goto a ::a::", "Ready", "True" }
+local NUMBERS = { "0", "1", "-1", "2", "3", "0.5", "-0.0", "1/0", "-1/0", "0/0", "math.maxinteger", "math.mininteger", "2^53", "2^63", "1e308", "255", "65536",
+  "1000000", "2147483647", "-2147483649", "1e15", "7" }
+local FIELDS = { "metadata", "spec", "data", "status", "labels", "annotations", "name", "namespace", "containers", "list", "deep", "a", "b", "x", "finalizers",
+  "ownerReferences", "conditions", "uid", "resourceVersion", "kind", "apiVersion", "n", "__index", "big", "managedFields", "__name" }
+local EVENTS = { "__index", "__newindex", "__call", "__tostring", "__len", "__eq", "__lt", "__le", "__concat", "__unm", "__add", "__idiv", "__band", "__pairs", "__close",
+  "__name", "__metatable", "__mode", "__gc" }
+local OPS = { "+", "-", "*", "/", "//", "%", "^", "..", "==", "~=", "<", "<=", ">", ">=", "&", "|", "~", "<<", ">>", "and", "or" }
+
+-- Where a body is: which names it has, how many locals, and what it may do.
+local scope
+
+local expr, block, fn
+
+local function str() return '"' .. pick(STRINGS) .. '"' end
+
+local function big()
+  return pick {
+    ("string.rep(%s, %d)"):format(str(), 10 ^ upto(6)),
+    ("('x'):rep(%d)"):format(upto(100000)),
+    ("H.deep(%d)"):format(2 ^ upto(17)),
+    ("H.wide(%d)"):format(10 ^ upto(5)),
+    ("H.dag(%d, %d)"):format(upto(20), upto(12)),
+    "H.cycle()",
+    ("H.deepview(%d)"):format(2 ^ upto(12)),
+    ("H.strings(%d)"):format(10 ^ upto(4)),
+  }
+end
+
+local function hostile(depth)
+  local parts = {}
+  for i = 1, upto(3) do
+    local event = pick(EVENTS)
+    local value = chance(65) and fn(depth - 1, "...") or expr(depth - 1)
+    if event == "__gc" and chance(90) then event = "__close" end
+    parts[i] = ("%s = %s"):format(event, value)
+  end
+  local base = chance(60) and "{}" or chance(50) and "{ a = 1, kind = \"v1/Pod\", name = \"a\", 1, 2, 3 }" or expr(depth - 1)
+  return ("H.mt(%s, { %s })"):format(base, table.concat(parts, ", "))
+end
+
+local function manifest(depth)
+  local parts = { ("kind = %q"):format(pick(KINDS)), ("name = %s"):format(chance(70) and ('"%s"'):format(pick { "a", "b", "new" }) or str()) }
+  for _ = 1, upto(3) do
+    parts[#parts + 1] = ("%s = %s"):format(pick { "data", "spec", "labels", "annotations", "status", "metadata", "namespace", "type" }, expr(depth - 1))
+  end
+  if chance(30) then parts[#parts + 1] = ("data = { a = %s }"):format(expr(depth - 1)) end
+  return "{ " .. table.concat(parts, ", ") .. " }"
+end
+
+local function variable()
+  local names = scope.names
+  local n = #names
+  if n == 0 or chance(25) then return ("K[%d]"):format(upto(12)) end
+  return names[n - (upto(n) * upto(n) // n) + 1] or names[1]
+end
+
+local function list(depth)
+  local parts = {}
+  for i = 1, upto(4) do parts[i] = expr(depth - 1) end
+  return "{ " .. table.concat(parts, ", ") .. " }"
+end
+
+local function map(depth)
+  local parts = {}
+  for i = 1, upto(4) do
+    local key = chance(60) and pick(FIELDS) or chance(50) and pick(FIELD.list) or ("[%s]"):format(chance(80) and str() or pick(NUMBERS))
+    parts[i] = ("%s = %s"):format(key, expr(depth - 1))
+  end
+  return "{ " .. table.concat(parts, ", ") .. " }"
+end
+
+-- What an annotated type wants, mostly.
+local function typed(kind, depth)
+  if chance(25) then return expr(depth) end
+  kind = kind or ""
+  if kind:find "fun" then return fn(depth - 1, pick { "d", "a, b", "..." }) end
+  if kind:find "view" or kind:find "Object" then return chance(40) and "obj" or chance(50) and manifest(depth) or variable() end
+  if kind:find "quantity" then return chance(40) and ("kube.qty(%s)"):format(pick { '"500m"', '"1Gi"', "2", '"1e18"', '"-3"' }) or expr(depth) end
+  if kind:find "integer" or kind:find "number" then return pick(NUMBERS) end
+  if kind:find "Duration" then return pick { '"1s"', "5", '"1h5m"', "-1", "0", "1e300", '"1ns"' } end
+  if kind:find "string" then return chance(40) and ("%q"):format(pick(KINDS)) or str() end
+  if kind:find "Options" or kind:find "table" then return map(depth) end
+  if kind:find "boolean" then return pick { "true", "false" } end
+  return expr(depth)
+end
+
+local function args(name, depth)
+  local types, parts = TYPES[name], {}
+  local n = types and chance(70) and #types or upto(4) - 1
+  for i = 1, n do
+    local x = types and typed(types[i], depth - 1) or expr(depth - 1)
+    if not types and i == 1 and chance(30) then x = ("%q"):format(pick(KINDS)) end
+    parts[i] = x
+  end
+  if chance(4) then parts[#parts + 1] = "..." end
+  return table.concat(parts, ", ")
+end
+
+local function call(depth)
+  local r = upto(100)
+  if r <= 28 then
+    local name = pick(KUBE.list)
+    return ("kube.%s(%s)"):format(name, args(name, depth))
+  elseif r <= 52 and scope.ctx then
+    local name = pick(CTX.list)
+    return ("ctx%s%s(%s)"):format(chance(95) and ":" or ".", name, args(name, depth))
+  elseif r <= 57 and scope.ctx then
+    return ("ctx.%s:%s(%s)"):format(pick { "live", "live", "log" }, pick { "get", "list", "each", "info", "warn", "error", "debug" }, args("get", depth))
+  elseif r <= 60 then
+    return ("kube.shared:%s(%s)"):format(pick { "get", "set", "incr", "cas", "names" }, args("set", depth))
+  elseif r <= 82 then
+    local lib = pick(LIBS)
+    local name = pick(NAMES[lib])
+    return ("%s.%s(%s)"):format(lib, name, args(name, depth))
+  elseif r <= 88 then
+    local name = pick(BASE)
+    return ("%s(%s)"):format(name, args(name, depth))
+  elseif r <= 96 then
+    local name = pick(METHOD.list)
+    return ("%s:%s(%s)"):format(variable(), name, args(name, depth))
+  end
+  return ("%s(%s)"):format(variable(), args("", depth))
+end
+
+function expr(depth)
+  if depth <= 0 then
+    local r = upto(10)
+    if r <= 4 then return variable() elseif r <= 6 then return str() elseif r <= 8 then return pick(NUMBERS) end
+    return pick { "nil", "true", "false", "{}", "kube.null", "obj", "kube", "K", "string", "_G", "coroutine.running()", "print" }
+  end
+  local r = upto(100)
+  if r <= 12 then return variable()
+  elseif r <= 18 then return str()
+  elseif r <= 23 then return pick(NUMBERS)
+  elseif r <= 28 then return list(depth)
+  elseif r <= 34 then return map(depth)
+  elseif r <= 39 then return manifest(depth)
+  elseif r <= 45 then return hostile(depth)
+  elseif r <= 49 then return big()
+  elseif r <= 77 then return call(depth)
+  elseif r <= 82 then return ("(%s %s %s)"):format(expr(depth - 1), pick(OPS), expr(depth - 1))
+  elseif r <= 85 then return ("(%s%s)"):format(pick { "-", "not ", "#", "~" }, expr(depth - 1))
+  elseif r <= 90 then return ("%s.%s"):format(variable(), pick(FIELDS))
+  elseif r <= 93 then return ("%s[%s]"):format(variable(), expr(depth - 1))
+  elseif r <= 97 then return fn(depth - 1, "...")
+  elseif r <= 98 then return ("coroutine.wrap(%s)"):format(fn(depth - 1, "..."))
+  elseif r <= 99 then return ("coroutine.create(%s)"):format(fn(depth - 1, "..."))
+  end
+  return "..."
+end
+
+-- ---------------------------------------------------------------- statements
+
+local function inner(names, ctx, f)
+  local was = scope
+  scope = { names = {}, ctx = ctx, locals = 0, depth = was.depth + 1, draft = names }
+  for _, name in ipairs(was.names) do scope.names[#scope.names + 1] = name end
+  for name in (names or ""):gmatch "[%a_]+" do scope.names[#scope.names + 1] = name end
+  local result = f()
+  scope = was
+  return result
+end
+
+-- Each on a line of its own, so that what fails can be made smaller by lines.
+function fn(depth, params)
+  if scope.depth > 5 then return "H.nothing" end
+  if depth <= 0 or chance(35) then
+    return pick { "H.nothing", "H.nothing", "H.raise", "H.self", "H.yield", "H.forever", "H.recurse", "print", "error", "pcall", "coroutine.wrap", "kube.decode",
+      "function(...) return ... end", "function(a, b) return a > b end", "function(a) K[3] = a return a end" }
+  end
+  return inner(params, scope.ctx, function()
+    return ("function(%s)\n%s\nend"):format(params:find "%.%.%." and params or params .. ", ...", block(upto(3), depth))
+  end)
+end
+
+local statements = {
+  { 20, function(depth)
+    if scope.locals > 40 then return ("K[%d] = %s"):format(upto(12), expr(depth)) end
+    local value = expr(depth)
+    scope.locals = scope.locals + 1
+    local name = ("v%d_%d"):format(scope.depth, scope.locals)
+    local text = ("local %s = P(function(...) return %s end, ...)"):format(name, value)
+    scope.names[#scope.names + 1] = name
+    return text
+  end },
+  { 22, function(depth) return ("P(function(...) return %s end, ...)"):format(call(depth)) end },
+  { 6, function(depth) return ("K[%d] = P(function(...) return %s end, ...)"):format(upto(12), expr(depth)) end },
+  { 9, function(depth)
+    local target = chance(50) and ("%s.%s"):format(variable(), pick(FIELDS)) or ("%s[%s]"):format(variable(), expr(depth - 1))
+    return ("P(function(...) %s = %s end, ...)"):format(target:gsub("^%.%.%.", "K"), expr(depth - 1))
+  end },
+  { 5, function(depth)
+    return inner("k, v", scope.ctx, function()
+      return ("P(function(...)\nfor k, v in %s(%s) do\n%s\nif H.enough() then break end\nend\nend, ...)"):format(pick { "pairs", "pairs", "ipairs", "next, " , "" }, expr(depth - 1),
+        block(upto(2), depth - 1))
+    end)
+  end },
+  { 8, function(depth)
+    if not scope.ctx then return "H.nothing()" end
+    return ("P(function(...) return ctx:%s(%s, %s, %s) end, ...)"):format(pick { "patch", "patch", "patch_status", "create_or_patch", "create_or_update" },
+      chance(80) and "obj" or expr(depth - 1), fn(depth - 1, "d"), chance(80) and "nil" or map(depth - 1))
+  end },
+  { 5, function(depth)
+    local c = pick { "K[1]", "K[2]", variable() }
+    return pick {
+      ("P(function(...) K[%d] = coroutine.create(%s) end, ...)"):format(upto(2), fn(depth - 1, "...")),
+      ("P(function(...) return coroutine.resume(%s, %s) end, ...)"):format(c, expr(depth - 1)),
+      ("P(function(...) return coroutine.close(%s) end, ...)"):format(c),
+      ("P(function(...) return coroutine.yield(%s) end, ...)"):format(expr(depth - 1)),
+      ("P(function(...) return coroutine.wrap(%s)(%s) end, ...)"):format(fn(depth - 1, "..."), expr(depth - 1)),
+    }
+  end },
+  { 3, function(depth) return ("P(H.tower, %d, %s)"):format(2 ^ upto(16), fn(depth - 1, "...")) end },
+  { 3, function(depth)
+    if scope.locals > 40 then return "H.nothing()" end
+    scope.locals = scope.locals + 1
+    return ("local c%d_%d <close> = H.mt({}, { __close = %s })"):format(scope.depth, scope.locals, fn(depth - 1, "..."))
+  end },
+  { 4, function(depth) return ("P(function(...) return table.sort(%s, %s) end, ...)"):format(expr(depth - 1), fn(depth - 1, "a, b")) end },
+  { 4, function(depth) return ("P(function(...) return string.gsub(%s, %s, %s) end, ...)"):format(expr(depth - 1), str(), fn(depth - 1, "...")) end },
+  { 3, function(depth) return ("P(load, %s)"):format(expr(depth - 1)) end },
+  { 2, function(depth) return ("P(load(%q, \"=x\"), %s)"):format(block(2, 1), expr(depth - 1)) end },
+  { 3, function(depth) return ("P(error, %s, %s)"):format(expr(depth), pick(NUMBERS)) end },
+  { 2, function(depth) return ("P(setmetatable, %s, %s)"):format(variable(), map(depth)) end },
+  { 2, function(depth) return ("for _ = 1, %d do\n%s\nif H.enough() then break end\nend"):format(10 ^ upto(4), block(1, depth - 1)) end },
+  { 2, function(depth)
+    return ("P(function(...)\nlocal t = %s\nfor i = 1, %d do\nt = %s\nend\nreturn t\nend, ...)"):format(expr(depth - 1), 10 ^ upto(4),
+      pick { "{ t }", "{ t, t }", "t .. t", "{ a = t }", "kube.copy { t }", "kube.encode(t)", "setmetatable({}, { __index = t })", "kube.decode(kube.encode { t })",
+        "setmetatable({}, { __tostring = function() return tostring(t) end })", "kube.qty(t) + t", "coroutine.wrap(function() return t end)" })
+  end },
+  { 2, function(depth)
+    if not scope.ctx then return "H.nothing()" end
+    return ("P(function(...) ctx.memo[%s] = %s end, ...)"):format(expr(depth - 1), expr(depth - 1))
+  end },
+  { 1, function() return pick { "H.forever()", "H.recurse()", "H.nothing()", "H.fill()" } end },
+  { 1, function(depth) return ("if P(function(...) return %s end, ...) then error(%s) end"):format(expr(depth), expr(depth - 1)) end },
+}
+local WEIGHT = 0
+for _, s in ipairs(statements) do WEIGHT = WEIGHT + s[1] end
+
+local function statement(depth)
+  local r = upto(WEIGHT)
+  for _, s in ipairs(statements) do
+    r = r - s[1]
+    if r <= 0 then return s[2](depth) end
+  end
+end
+
+function block(n, depth)
+  local out = {}
+  for i = 1, n do out[i] = statement(depth) end
+  return table.concat(out, "\n")
+end
+
+-- ---------------------------------------------------------------- scripts
+
+local PRELUDE = [[
+local kube = require "kubelua"
+local K, H, count = {}, {}, 0
+local function P(f, ...)
+  local ok, x = pcall(f, ...)
+  count = count + 1
+  K[count % 12 + 1] = x
+  return x, ok
+end
+function H.nothing() end
+function H.raise(...) error(..., 0) end
+function H.self() return H.self end
+function H.yield(...) return coroutine.yield(...) end
+function H.forever() while true do end end
+function H.recurse(...) return (H.recurse(..., 1)) end
+function H.fill() local t = {} while true do t[#t + 1] = ("x"):rep(1000) .. #t end end
+function H.enough() count = count + 1 return count % 50 == 0 end
+function H.mt(t, m) local ok, x = pcall(setmetatable, t, m) return ok and x or t end
+function H.deep(n) local t = {} for _ = 1, n do t = { a = t } end return t end
+function H.wide(n) local t = {} for i = 1, n do t[i] = i end return t end
+function H.strings(n) local t = {} for i = 1, n do t["k" .. i] = "v" .. i end return t end
+function H.dag(n, m) local t = {} for _ = 1, n do local u = {} for i = 1, m do u[i] = t end t = u end return t end
+function H.cycle() local t = { a = {} } t.a.b = t t[1] = t return t end
+function H.deepview(n) return kube.decode(("["):rep(n) .. ("]"):rep(n)) end
+function H.tower(n, f) local function g(i) if i == 0 then return f() end return pcall(g, i - 1) end return g(n) end
+]]
+
+local function body(params, names, ctx)
+  local was = scope
+  scope = { names = {}, ctx = ctx, locals = 0, depth = 1 }
+  for name in names:gmatch "[%a_]+" do scope.names[#scope.names + 1] = name end
+  local depth = upto(3) + 1
+  local text = block(upto(7), depth)
+  local result = ""
+  if chance(60) then
+    local r = upto(10)
+    if r <= 4 then
+      result = "return " .. expr(depth)
+    elseif r <= 8 then
+      local parts = {}
+      for i = 1, upto(3) do
+        parts[i] = ("%s = %s"):format(pick { "apply", "delete", "status", "events", "error", "fail", "requeue_after", "requeue", "priority", "force", "keys" },
+          chance(50) and manifest(depth) or expr(depth))
+      end
+      result = ("return { %s }"):format(table.concat(parts, ", "))
+    else
+      result = ("return %s, %s"):format(expr(depth), expr(depth - 1))
+    end
+  end
+  scope = was
+  return ("function(%s)\n%s\n%s\nend"):format(params, text, result)
+end
+
+local function obj_ctx() return body("obj, ctx, ...", "obj, ctx", true) end
+local function pure(params) return body(params .. ", ...", params, false):gsub("^function%(([^)]*)%)", "function(%1)\nlocal obj = obj or ...") end
+
+-- What a spec's keys usually are; one in eight of the others is anything.
+local SPEC_VALUES = {
+  namespaces = function() return chance(70) and '{ "default" }' or list(2) end,
+  selector = function() return pick { '"app=a"', "{ labels = { app = \"a\" } }", '{ fields = "metadata.name!=x" }' } end,
+  when = function() return chance(50) and pure "obj, old" or pick { '{ "generation", "labels" }', '{ "spec.list", "metadata.labels" }' } end,
+  indexes = function() return ("{ x = %s, [\"v1/Pod\"] = { node = %s } }"):format(pure "obj", chance(50) and '"spec.nodeName"' or pure "obj") end,
+  watches = function()
+    return ("{ [%q] = %s, [\"v1/Secret\"] = { %s, when = %s } }"):format(pick { "v1/Pod", "v1/Node", "batch/v1/Job" }, obj_ctx(), pick { '"owner"', '"same-name"', 'via = "x"' },
+      chance(50) and pure "obj, old" or '"labels"')
+  end,
+  owns = function() return pick { '{ "v1/Secret" }', '{ ["apps/v1/Deployment"] = { when = { "generation" } } }' } end,
+  reads = function() return '{ "v1/Secret", "v1/Node", "v1/Pod" }' end,
+  fields = function() return pick { '{ "spec.nodeName" }', '{ ["v1/Secret"] = { "type" } }' } end,
+  metadata = function() return pick { "true", '{ "v1/Secret" }' } end,
+  managed_fields = function() return pick { "true", "false" } end,
+  workers = function() return "1" end,
+  concurrency = function() return pick { "1", "3" } end,
+  timeout = function() return '"1s"' end,
+  cpu = function() return pick { '"5ms"', '"20ms"' } end,
+  memory = function() return pick { '"4Mi"', '"16Mi"' } end,
+  resync = function() return '"10h"' end,
+  every = function() return '"20s"' end,
+  cron = function() return '"* * * * *"' end,
+  priority = function() return chance(50) and pure "obj" or pick { "7", '"spec.priority"' } end,
+  serial = function() return chance(50) and pure "obj" or '"spec.nodeName"' end,
+  backoff = function() return '{ base = "5ms", max = "1s", jitter = 0.1, give_up = 3 }' end,
+  own_writes = function() return pick { "false", '"1s"' } end,
+  finalize = obj_ctx,
+  finalizer = function() return '"kubelua.dev/hunt"' end,
+  leader = function() return pick { "true", "false" } end,
+  shard = function() return pick { "true", '"namespace"' } end,
+  on_reload = function() return '"all"' end,
+  params = function() return map(3) end,
+}
+local SPEC_KEYS = {}
+for key in pairs(SPEC_VALUES) do SPEC_KEYS[#SPEC_KEYS + 1] = key end
+table.sort(SPEC_KEYS)
+local HOOK_VALUES = {
+  operations = function() return '{ "CREATE", "UPDATE" }' end, scope = function() return '"*"' end, reads = SPEC_VALUES.reads, timeout = SPEC_VALUES.timeout,
+  cpu = SPEC_VALUES.cpu, memory = SPEC_VALUES.memory, fields = SPEC_VALUES.fields, failure_policy = function() return pick { '"Fail"', '"Ignore"' } end,
+  object_selector = function() return map(2) end, match_conditions = function() return list(2) end, subresources = function() return '{ "status" }' end,
+}
+local HOOK_KEYS = {}
+for key in pairs(HOOK_VALUES) do HOOK_KEYS[#HOOK_KEYS + 1] = key end
+table.sort(HOOK_KEYS)
+
+local function fields(keys, values, n, others)
+  local parts, seen = {}, {}
+  for _ = 1, n do
+    local key = pick(keys)
+    if chance(2) then key = pick(others) end
+    if not seen[key] then
+      seen[key] = true
+      parts[#parts + 1] = ("  %s = %s,"):format(key, chance(96) and values[key] and values[key]() or expr(3))
+    end
+  end
+  return table.concat(parts, "\n")
+end
+
+local function top()
+  scope = { names = {}, ctx = false, locals = 0, depth = 1 }
+  local load_phase = chance(35) and block(upto(4), 3) or ""
+  local text
+  if chance(82) then
+    text = ("local c = kube.controller {\n  name = \"hunt\",\n  resource = %q,\n%s\n  reconcile = %s,\n}"):format(pick(KINDS), fields(SPEC_KEYS, SPEC_VALUES, upto(5), SPEC.list), obj_ctx())
+  else
+    local how = pick { "mutate", "validate" }
+    text = ("local c = kube.webhook {\n  name = \"hunt\",\n  resource = %q,\n%s\n  %s = %s,\n}"):format(pick(KINDS), fields(HOOK_KEYS, HOOK_VALUES, upto(4), SPEC.list), how,
+      body("obj, ctx, ...", "obj, ctx", true))
+  end
+  local last = "return c"
+  if chance(10) then
+    last = pick {
+      ("P(function() c.%s = %s end)\nreturn c"):format(chance(80) and pick(SPEC_KEYS) or "functions", expr(3)),
+      ("P(function() c[%s] = %s end)\nreturn { c }"):format(expr(1), expr(3)),
+      "return { c, { c } }", "return c, c", "return setmetatable({ c }, { __len = H.forever })",
+      ("return setmetatable({ c }, { __index = %s })"):format(fn(2, "...")), ("return %s"):format(expr(3)),
+      ("P(setmetatable, c, %s)\nreturn c"):format(map(2)), "return H.mt({ c }, { __ipairs = H.forever, __pairs = H.forever })",
+    }
+  end
+  return PRELUDE .. "local obj, ctx = { metadata = {}, spec = {} }, nil\n" .. load_phase .. "\n" .. text .. "\n" .. last .. "\n"
+end
+
+-- ---------------------------------------------------------------- examples, changed
+
+local function words(text)
+  local out = {}
+  for space, word in text:gmatch "(%s*)([%a_][%w_]*)" do out[#out + 1] = space and word end
+  return out
+end
+
+local function change_word(text)
+  local at = upto(#text)
+  local from, to = text:find("[%a_][%w_]*", at)
+  if not from then return text end
+  scope = { names = { "kube", "ctx", "obj" }, ctx = true, locals = 100, depth = 3 }
+  local new = chance(40) and pick(words(text)) or chance(50) and pick(FIELDS) or ("(%s)"):format(expr(2)):gsub("H%.[%a_]+%b()", "{}"):gsub("H%.[%a_]+", "print"):gsub("%f[%w_]P%(", "pcall("):gsub("K%[%d+%]", "kube")
+  return text:sub(1, from - 1) .. new .. text:sub(to + 1)
+end
+
+local function change_literal(text)
+  local at = upto(#text)
+  local from, to = text:find('"[^"\n]*"', at)
+  if chance(40) then from, to = text:find("%f[%w_]%d+", at) end
+  if not from then return text end
+  return text:sub(1, from - 1) .. (chance(70) and str() or pick(NUMBERS)) .. text:sub(to + 1)
+end
+
+local function change_lines(text)
+  local lines = {}
+  for line in (text .. "\n"):gmatch "(.-)\n" do lines[#lines + 1] = line end
+  local a, b = upto(#lines), upto(#lines)
+  local r = upto(3)
+  if r == 1 then table.remove(lines, a) elseif r == 2 then table.insert(lines, b, lines[a]) else lines[a], lines[b] = lines[b], lines[a] end
+  return table.concat(lines, "\n")
+end
+
+local CHANGES = { change_word, change_word, change_literal, change_literal, change_lines }
+
+local function changed(text)
+  for _ = 1, upto(6) do
+    for _ = 1, 8 do
+      local new = pick(CHANGES)(text)
+      if load(new, "=x", "t") or chance(3) then
+        text = new
+        break
+      end
+    end
+  end
+  return text
+end
+
+return function(seed)
+  state = seed * 0x2545f4914f6cdd1d
+  next64()
+  if chance(25) then return changed(pick(EXAMPLES)) end
+  local text
+  for _ = 1, 5 do
+    text = top()
+    if load(text, "=x", "t") then return text end
+  end
+  return text
+end, MODULES

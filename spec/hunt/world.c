@@ -1,0 +1,461 @@
+/* world.c - a small cluster without a socket: kinds and objects as a source of lists and watches, and a door behind which writes are simulated.
+ *
+ * Everything is answered at once; what sources post runs in world_pump. So one thread is enough, and a program can wait for nothing. */
+#include "hunt.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "model/object.h"
+#include "run/simulate.h"
+
+#define KINDS 8
+#define NAMES 3
+
+static char *const SUBRESOURCES[] = {"status", "scale", "eviction", NULL};
+
+typedef struct kind {
+    const char *name;
+    kl_resource resource;
+    const char *body;                  /* of its objects, beside metadata */
+    kl_map *objects;                   /* key -> value */
+    bool dirty;
+} kind;
+
+static const kind KIND[KINDS] = {
+    {"v1/ConfigMap", {.group = "", .version = "v1", .kind = "ConfigMap", .plural = "configmaps", .namespaced = true},
+        "\"data\":{\"a\":\"1\",\"text\":\"x\\ny\",\"ask\":\"0\"}"},
+    {"v1/Secret", {.group = "", .version = "v1", .kind = "Secret", .plural = "secrets", .namespaced = true}, "\"type\":\"Opaque\",\"data\":{\"a\":\"YQ==\"}"},
+    {"v1/Pod", {.group = "", .version = "v1", .kind = "Pod", .plural = "pods", .namespaced = true}, "\"spec\":{\"nodeName\":\"a\",\"priority\":9000,\"containers\":"
+        "[{\"name\":\"main\",\"image\":\"i\",\"resources\":{\"requests\":{\"cpu\":\"500m\",\"memory\":\"1Gi\"}}},{\"name\":\"side\"}]},\"status\":{\"phase\":\"Running\"}"},
+    {"v1/Node", {.group = "", .version = "v1", .kind = "Node", .plural = "nodes"}, "\"spec\":{},\"status\":{\"capacity\":{\"cpu\":\"32\",\"memory\":\"64Gi\"},"
+        "\"allocatable\":{\"cpu\":\"31900m\",\"memory\":\"63Gi\"},\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}"},
+    {"apps/v1/Deployment", {.group = "apps", .version = "v1", .kind = "Deployment", .plural = "deployments", .namespaced = true},
+        "\"spec\":{\"replicas\":3,\"selector\":{\"matchLabels\":{\"app\":\"a\"}},\"template\":{\"metadata\":{\"labels\":{\"app\":\"a\"}}}},\"status\":{}"},
+    {"example.com/v1/Widget", {.group = "example.com", .version = "v1", .kind = "Widget", .plural = "widgets", .namespaced = true},
+        "\"spec\":{\"from\":\"a\",\"big\":9007199254740993,\"f\":1.5e300,\"list\":[1,[2,[3]],null,{\"x\":\"y\"}],\"deep\":{\"a\":{\"b\":{\"c\":{}}}}},\"status\":{}"},
+    {"batch/v1/Job", {.group = "batch", .version = "v1", .kind = "Job", .plural = "jobs", .namespaced = true}, "\"spec\":{},\"status\":{\"succeeded\":1}"},
+    {"v1/Namespace", {.group = "", .version = "v1", .kind = "Namespace", .plural = "namespaces"}, "\"spec\":{}"},
+};
+static const char *const NAME[NAMES] = {"a", "b", "going"};
+
+typedef struct job { void (*fn)(void *); void *arg; struct job *next; } job;
+
+typedef struct feed {                  /* one list and watch of a cache */
+    world *w;
+    kind *k;
+    char *ns;
+    kl_source_sink sink;
+    uint64_t id;                       /* of the open list or watch; 0: none */
+    bool listing;
+    struct feed *next;
+} feed;
+
+struct world {
+    kl_clock *clock;
+    kl_loop *loop, *mapper;
+    kl_caches *caches;
+    kl_door *door;
+    kind kinds[KINDS];
+    feed *feeds;
+    job *first, **last;
+    uint64_t ids, rv;
+    world_rule rule;
+    kl_random dice;
+};
+
+kl_caches *world_caches(world *w) { return w->caches; }
+kl_loop *world_loop(world *w) { return w->loop; }
+kl_loop *world_mapper(world *w) { return w->mapper; }
+kl_clock *world_clock(world *w) { return w->clock; }
+kl_door *world_door(world *w) { return w->door; }
+
+/* --- posts ------------------------------------------------------------------------------------------------------------------------ */
+
+static void post(world *w, void (*fn)(void *), void *arg)
+{
+    job *j = kl_new(job);
+    *j = (job){.fn = fn, .arg = arg};
+    *w->last = j;
+    w->last = &j->next;
+}
+
+static bool run_posted(world *w)
+{
+    job *j = w->first;
+    if (!j)
+        return false;
+    w->first = j->next;
+    if (!w->first)
+        w->last = &w->first;
+    j->fn(j->arg);
+    kl_free(j);
+    return true;
+}
+
+void world_pump(world *w)
+{
+    for (bool more = true; more;) {
+        more = false;
+        while (run_posted(w))
+            more = true;
+        for (int i = 0; i < 2; i++) {
+            kl_loop *l = i ? w->mapper : w->loop;
+            if (kl_loop_next(l) <= kl_clock_now(w->clock)) {
+                kl_loop_step(l);
+                more = true;
+            }
+        }
+    }
+}
+
+/* --- a source --------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct list_job { feed *f; uint64_t id; } list_job;
+
+static bool wants(const feed *f, const kl_value *v)
+{
+    const char *ns = kl_object_namespace(v);
+    return !f->ns || !ns || !strcmp(f->ns, ns);
+}
+
+static const kl_value *list_of(const kind *k, const kl_value *const *items, size_t n)
+{
+    kl_builder *b = kl_builder_new();
+    char *name = kl_sprintf("%sList", k->resource.kind), *api = kl_api_version(k->resource.group, k->resource.version);
+    kl_build_object(b);
+    kl_build_kstr(b, "kind", name);
+    kl_build_kstr(b, "apiVersion", api);
+    kl_build_key(b, "metadata");
+    kl_build_object(b);
+    kl_build_kstr(b, "resourceVersion", "1000");
+    kl_build_end(b);
+    kl_build_key(b, "items");
+    kl_build_array(b);
+    for (size_t i = 0; i < n; i++)
+        kl_build_value(b, items[i]);
+    kl_build_end(b);
+    kl_build_end(b);
+    kl_free(name);
+    kl_free(api);
+    return kl_builder_done(b);
+}
+
+static void do_list(void *arg)
+{
+    list_job *j = arg;
+    feed *f = j->f;
+    size_t it = 0;
+    const char *key;
+    void *v;
+    while (f->id == j->id && kl_map_next(f->k->objects, &it, &key, &v))
+        if (wants(f, v))
+            (void)f->sink.item(f->sink.arg, kl_value_ref(v), NULL);
+    if (f->id == j->id) {
+        const kl_value *envelope = list_of(f->k, NULL, 0);
+        f->id = 0;
+        f->sink.done(f->sink.arg, KL_OK, 200, envelope, NULL);
+        kl_value_unref(envelope);
+    }
+    kl_free(j);
+}
+
+static uint64_t source_list(void *self, const kl_list_request *r, const kl_source_sink *sink)
+{
+    feed *f = self;
+    list_job *j = kl_new(list_job);
+    (void)r;
+    f->sink = *sink;
+    f->listing = true;
+    f->id = ++f->w->ids;
+    *j = (list_job){f, f->id};
+    post(f->w, do_list, j);
+    return f->id;
+}
+
+static uint64_t source_watch(void *self, const kl_watch_request *r, const kl_source_sink *sink)
+{
+    feed *f = self;
+    (void)r;
+    f->sink = *sink;
+    f->listing = false;
+    return f->id = ++f->w->ids;
+}
+
+static void source_cancel(void *self, uint64_t id)
+{
+    feed *f = self;
+    if (f->id == id)
+        f->id = 0;
+}
+
+/* Nothing fails here, so nothing is due by itself. */
+static uint64_t source_timer(void *self, kl_time after, void (*fn)(void *), void *arg)
+{
+    (void)after, (void)fn, (void)arg;
+    return ++((feed *)self)->w->ids;
+}
+
+static void source_timer_cancel(void *self, uint64_t id) { (void)self, (void)id; }
+static void source_post(void *self, void (*fn)(void *), void *arg) { post(((feed *)self)->w, fn, arg); }
+
+static void source_free(void *self)
+{
+    feed *f = self, **at = &f->w->feeds;
+    while (*at != f)
+        at = &(*at)->next;
+    *at = f->next;
+    kl_free(f->ns);
+    kl_free(f);
+}
+
+static kind *kind_of(world *w, const kl_resource *r)
+{
+    for (int i = 0; i < KINDS; i++)
+        if (r == &w->kinds[i].resource)
+            return &w->kinds[i];
+    return NULL;
+}
+
+static void origin_source(void *arg, const kl_resource *r, const kl_cache_source *want, kl_source *out)
+{
+    world *w = arg;
+    feed *f = kl_new(feed);
+    *f = (feed){.w = w, .k = kind_of(w, r), .ns = kl_strdup(want->ns), .next = w->feeds};
+    w->feeds = f;
+    *out = (kl_source){source_list, source_watch, source_cancel, source_timer, source_timer_cancel, source_post, source_free, f, false};
+}
+
+const kl_resource *world_resource(world *w, const char *name)
+{
+    for (int i = 0; i < KINDS; i++)
+        if (!strcmp(name, w->kinds[i].name) || !strcmp(name, w->kinds[i].resource.kind))
+            return &w->kinds[i].resource;
+    return NULL;
+}
+
+static void origin_resolve(void *arg, const char *name, kl_resolve_fn *done, void *done_arg)
+{
+    const kl_resource *r = world_resource(arg, name);
+    kl_err err = KL_ERR_INIT;
+    done(done_arg, r ? KL_OK : kl_fail(&err, KL_ENOTFOUND, "the server has no kind %s", name), r, &err);
+    kl_err_fini(&err);
+}
+
+static void origin_forget(void *arg) { (void)arg; }
+
+/* --- objects ---------------------------------------------------------------------------------------------------------------------- */
+
+static void tell(world *w, kind *k, const char *type, const kl_value *v)
+{
+    for (feed *f = w->feeds, *next; f; f = next) {
+        next = f->next;
+        if (f->k == k && f->id && !f->listing && wants(f, v))
+            (void)f->sink.event(f->sink.arg, type, kl_value_ref(v), NULL);
+    }
+}
+
+/* Takes the reference. */
+static void put(world *w, kind *k, const kl_value *v)
+{
+    char *key = kl_object_key(v);
+    const kl_value *old = kl_map_set(k->objects, key, (void *)v);
+    kl_free(key);
+    tell(w, k, old ? "MODIFIED" : "ADDED", v);
+    kl_value_unref(old);
+}
+
+static void lose(world *w, kind *k, const char *key)
+{
+    const kl_value *v = kl_map_take(k->objects, key);
+    if (v)
+        tell(w, k, "DELETED", v);
+    kl_value_unref(v);
+}
+
+static const kl_value *made(world *w, const kind *k, const char *name, const char *more)
+{
+    const kl_value *v = NULL;
+    kl_err err = KL_ERR_INIT;
+    char *api = kl_api_version(k->resource.group, k->resource.version);
+    char *text = kl_sprintf("{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"metadata\":{\"name\":\"%s\"%s,\"uid\":\"u-%s\",\"generation\":1,\"resourceVersion\":\"%llu\","
+        "\"creationTimestamp\":\"2026-01-02T03:04:05Z\",\"labels\":{\"app\":\"a\",\"x.y/z\":\"1\"},\"annotations\":{\"note\":\"n\"},\"finalizers\":"
+        "[\"kubelua.dev/hunt\"]%s%s},%s}", api, k->resource.kind, name, k->resource.namespaced ? ",\"namespace\":\"default\"" : "", name, (unsigned long long)++w->rv,
+        strcmp(name, "going") ? "" : ",\"deletionTimestamp\":\"2026-01-02T03:04:06Z\"", more, k->body);
+    if (kl_value_decode(text, strlen(text), &v, &err))
+        hunt_wrong("the world's own object: %s", kl_err_message(&err));
+    kl_free(text);
+    kl_free(api);
+    return v;
+}
+
+void world_begin(world *w, world_rule rule, uint64_t dice)
+{
+    w->rule = rule;
+    w->dice = (kl_random){dice};
+    for (int i = 0; i < KINDS; i++) {
+        kind *k = &w->kinds[i];
+        if (!k->dirty)
+            continue;
+        char **keys = kl_map_sorted_keys(k->objects);
+        for (char **key = keys; *key; key++) {
+            char *one = kl_strdup(*key);
+            lose(w, k, one);
+            kl_free(one);
+        }
+        kl_free(keys);
+        for (int n = 0; n < NAMES; n++)
+            put(w, k, made(w, k, NAME[n], ""));
+        k->dirty = false;
+    }
+    world_pump(w);
+}
+
+void world_happen(world *w)
+{
+    uint64_t dice = kl_random_next(&w->dice);
+    kind *k = &w->kinds[dice % KINDS];
+    char *key = kl_key_join(k->resource.namespaced ? "default" : NULL, NAME[dice / KINDS % NAMES]);
+    k->dirty = true;
+    if (dice / 256 % 8 == 0)
+        lose(w, k, key);
+    else
+        put(w, k, made(w, k, NAME[dice / KINDS % NAMES], dice / 256 % 2 ? ",\"deletionGracePeriodSeconds\":30" : ""));
+    kl_free(key);
+}
+
+/* --- the server ------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct answer { kl_status status; int code; const kl_value *body; } answer;
+
+static kind *kind_asked(world *w, const kl_op *op)
+{
+    const kl_resource *r = op->resource ? kind_of(w, op->resource) ? op->resource : NULL : op->kind ? world_resource(w, op->kind) : NULL;
+    return r ? kind_of(w, r) : NULL;
+}
+
+static answer listed(kind *k)
+{
+    const kl_value *items[64];
+    size_t n = 0, it = 0;
+    const char *key;
+    void *v;
+    while (n < 64 && kl_map_next(k->objects, &it, &key, &v))
+        items[n++] = v;
+    return (answer){KL_OK, 200, list_of(k, items, n)};
+}
+
+static answer simulated(world *w, kind *k, const kl_op *op, const char *ns, const char *key, kl_err *err)
+{
+    kl_simulated s = {0};
+    kl_status st = kl_simulate(&(kl_simulation){.op = op, .resource = &k->resource, .ns = ns, .base = key ? kl_map_get(k->objects, key) : NULL,
+        .wall = kl_clock_wall(w->clock), .number = ++w->rv}, &s, err);
+    if (st)
+        return (answer){st, err->http_code, NULL};
+    char *made_key = s.object ? kl_object_key(s.object) : NULL;
+    if (!op->dry_run && s.changed) {
+        k->dirty = true;
+        if (made_key)
+            put(w, k, kl_value_ref(s.object));
+        else if (!s.object && key)
+            lose(w, k, key);
+    }
+    answer a = {KL_OK, s.code, kl_value_ref(s.answer)};
+    kl_free(made_key);
+    kl_simulated_fini(&s);
+    return a;
+}
+
+static answer answered(world *w, const kl_op *op, kl_err *err)
+{
+    static const struct { kl_status status; int code; const char *text; } TROUBLE[] = {
+        {KL_ECONFLICT, 409, "the object has been modified"}, {KL_EFORBIDDEN, 403, "may not"}, {KL_ESERVER, 503, "busy"}, {KL_ECONNECT, 0, "away"}};
+    kind *k = kind_asked(w, op);
+    uint64_t dice = kl_random_next(&w->dice);
+    if (!k)
+        return (answer){kl_fail(err, KL_ENOTFOUND, "the server has no such kind"), 404, NULL};
+    if (dice % 16 == 0) {
+        size_t n = dice / 16 % (sizeof TROUBLE / sizeof *TROUBLE);
+        kl_status st = kl_fail(err, TROUBLE[n].status, "%s", TROUBLE[n].text);
+        err->http_code = TROUBLE[n].code;
+        return (answer){st, TROUBLE[n].code, NULL};
+    }
+    if (op->verb == KL_LIST)
+        return listed(k);
+    const char *ns = k->resource.namespaced ? op->ns ? op->ns : op->default_ns : NULL, *name = kl_op_name(op);
+    char *key = name ? kl_key_join(ns, name) : NULL;
+    answer a;
+    if (op->verb == KL_GET && key && kl_map_get(k->objects, key))
+        a = (answer){KL_OK, 200, kl_value_ref(kl_map_get(k->objects, key))};
+    else if (op->verb == KL_GET || op->verb == KL_WATCH)
+        a = (answer){kl_fail(err, KL_ENOTFOUND, "not found"), 404, NULL};
+    else
+        a = simulated(w, k, op, ns, key, err);
+    kl_free(key);
+    return a;
+}
+
+static uint64_t send(void *arg, const kl_op *op, kl_reply_fn *done, void *done_arg)
+{
+    world *w = arg;
+    bool write = kl_verb_is_write(op->verb);
+    kl_err err = KL_ERR_INIT;
+    if (write && w->rule == WORLD_DRY_RUN && !op->dry_run)
+        hunt_wrong("a write left a dry run: %s %s", kl_verb_name(op->verb), op->kind ? op->kind : "");
+    if (write && w->rule == WORLD_NOT_LEADING)
+        hunt_wrong("a write left without the lease: %s %s", kl_verb_name(op->verb), op->kind ? op->kind : "");
+    the_page->calls++;
+    the_page->writes += write;
+    answer a = answered(w, op, &err);
+    done(done_arg, a.status, a.code, a.body, &err);
+    kl_value_unref(a.body);
+    kl_err_fini(&err);
+    return ++w->ids;
+}
+
+static void cancel(void *arg, uint64_t id) { (void)arg, (void)id; }
+
+/* --- life ------------------------------------------------------------------------------------------------------------------------- */
+
+world *world_new(void)
+{
+    world *w = kl_new(world);
+    w->last = &w->first;
+    w->rv = 1000;
+    w->clock = kl_clock_fake_new(KL_SECONDS(1000), KL_SECONDS(1800000000));
+    w->loop = kl_loop_new("hunt", w->clock);
+    w->mapper = kl_loop_new("hunt-mapper", w->clock);
+    w->door = kl_door_new(&(kl_door_options){.send = send, .cancel = cancel, .send_arg = w, .clock = w->clock});
+    for (int i = 0; i < KINDS; i++) {
+        kind *k = &w->kinds[i];
+        *k = KIND[i];
+        k->resource.subresources = (char **)SUBRESOURCES;
+        k->objects = kl_map_new();
+        k->dirty = true;
+    }
+    w->caches = kl_caches_new(&(kl_caches_options){.origin = &(kl_caches_origin){origin_resolve, origin_forget, origin_source, w}, .clock = w->clock,
+        .loop = w->loop, .mapper = w->mapper});
+    world_begin(w, WORLD_LEADS, 1);
+    return w;
+}
+
+static void value_free(void *v) { kl_value_unref(v); }
+
+void world_free(world *w)
+{
+    world_pump(w);
+    kl_caches_free(w->caches);
+    kl_loop_free(w->loop);
+    kl_loop_free(w->mapper);
+    kl_door_free(w->door);
+    while (run_posted(w))
+        continue;
+    for (int i = 0; i < KINDS; i++)
+        kl_map_free(w->kinds[i].objects, value_free);
+    kl_clock_fake_free(w->clock);
+    kl_free(w);
+}

@@ -106,7 +106,7 @@ for _, path in ipairs(files "find controllers/koordinator controllers/demo -name
 end
 for _, path in ipairs(files "find controllers spec/hunt/seeds -name '*.lua'") do
   local text = read(path)
-  if #text < 20000 then EXAMPLES[#EXAMPLES + 1] = text end
+  if text:find "kube%.controller" and not path:find "_test%.lua$" then EXAMPLES[#EXAMPLES + 1] = text end
 end
 for _, path in ipairs(files "find docs README.md -name '*.md'") do
   for text in read(path):gmatch "```lua\n(.-)```" do
@@ -164,6 +164,9 @@ local function hostile(depth)
 end
 
 local function manifest(depth)
+  if chance(55) then
+    return ("{ kind = %q, name = \"%s\", data = { a = %s, b = \"%d\" } }"):format(pick(KINDS), pick { "a", "b", "going", "new" }, str(), upto(3))
+  end
   local parts = { ("kind = %q"):format(pick(KINDS)), ("name = %s"):format(chance(70) and ('"%s"'):format(pick { "a", "b", "new" }) or str()) }
   for _ = 1, upto(3) do
     parts[#parts + 1] = ("%s = %s"):format(pick { "data", "spec", "labels", "annotations", "status", "metadata", "namespace", "type" }, expr(depth - 1))
@@ -290,7 +293,7 @@ end
 function fn(depth, params)
   if scope.depth > 5 then return "H.nothing" end
   if depth <= 0 or chance(35) then
-    return pick { "H.nothing", "H.nothing", "H.raise", "H.self", "H.yield", "H.forever", "H.recurse", "print", "error", "pcall", "coroutine.wrap", "kube.decode",
+    return pick { "H.nothing", "H.nothing", "H.raise", "H.self", "H.yield", scope.ctx and "H.forever" or "H.self", scope.ctx and "H.recurse" or "H.raise", "print", "error", "pcall", "coroutine.wrap", "kube.decode",
       "function(...) return ... end", "function(a, b) return a > b end", "function(a) K[3] = a return a end" }
   end
   return inner(params, scope.ctx, function()
@@ -300,7 +303,7 @@ end
 
 local statements = {
   { 20, function(depth)
-    if scope.locals > 40 then return ("K[%d] = %s"):format(upto(12), expr(depth)) end
+    if scope.locals > 40 then return ("K[%d] = P(function(...) return %s end, ...)"):format(upto(12), expr(depth)) end
     local value = expr(depth)
     scope.locals = scope.locals + 1
     local name = ("v%d_%d"):format(scope.depth, scope.locals)
@@ -309,6 +312,16 @@ local statements = {
     return text
   end },
   { 22, function(depth) return ("P(function(...) return %s end, ...)"):format(call(depth)) end },
+  { 10, function(depth)
+    if not scope.ctx then return "H.nothing()" end
+    return ("P(function(...) return ctx:%s(%s) end, ...)"):format(pick { "apply", "create", "update", "apply", "create" }, chance(85) and manifest(depth) or "obj")
+  end },
+  { 8, function()
+    if not scope.ctx then return "H.nothing()" end
+    return ("P(function(...) return ctx%s:%s(%q, %s) end, ...)"):format(pick { "", "", ".live" }, pick { "get", "get", "list", "delete", "each" }, pick(KINDS),
+      pick { '"a"', '"b"', '"default/a"', '"default", "a"', '{ namespace = "default" }', '{ labels = "app=a" }', '{ limit = 1 }', '{ fields = { ["metadata.name"] = "a" } }',
+        '{ index = "x", value = "a" }', str() })
+  end },
   { 6, function(depth) return ("K[%d] = P(function(...) return %s end, ...)"):format(upto(12), expr(depth)) end },
   { 9, function(depth)
     local target = chance(50) and ("%s.%s"):format(variable(), pick(FIELDS)) or ("%s[%s]"):format(variable(), expr(depth - 1))
@@ -335,18 +348,18 @@ local statements = {
       ("P(function(...) return coroutine.wrap(%s)(%s) end, ...)"):format(fn(depth - 1, "..."), expr(depth - 1)),
     }
   end },
-  { 3, function(depth) return ("P(H.tower, %d, %s)"):format(2 ^ upto(16), fn(depth - 1, "...")) end },
+  { 3, function(depth) return ("P(function(...) return H.tower(%d, %s) end, ...)"):format(2 ^ upto(16), fn(depth - 1, "...")) end },
   { 3, function(depth)
     if scope.locals > 40 then return "H.nothing()" end
     scope.locals = scope.locals + 1
-    return ("local c%d_%d <close> = H.mt({}, { __close = %s })"):format(scope.depth, scope.locals, fn(depth - 1, "..."))
+    return ("local c%d_%d <close> = H.mt({}, { __close = %s })"):format(scope.depth, scope.locals, fn(depth - 1, "..."):gsub("^[^f].*$", "H.nothing"))
   end },
   { 4, function(depth) return ("P(function(...) return table.sort(%s, %s) end, ...)"):format(expr(depth - 1), fn(depth - 1, "a, b")) end },
   { 4, function(depth) return ("P(function(...) return string.gsub(%s, %s, %s) end, ...)"):format(expr(depth - 1), str(), fn(depth - 1, "...")) end },
-  { 3, function(depth) return ("P(load, %s)"):format(expr(depth - 1)) end },
-  { 2, function(depth) return ("P(load(%q, \"=x\"), %s)"):format(block(2, 1), expr(depth - 1)) end },
-  { 3, function(depth) return ("P(error, %s, %s)"):format(expr(depth), pick(NUMBERS)) end },
-  { 2, function(depth) return ("P(setmetatable, %s, %s)"):format(variable(), map(depth)) end },
+  { 3, function(depth) return ("P(function(...) return load(%s) end, ...)"):format(expr(depth - 1)) end },
+  { 2, function(depth) return ("P(function(...) return load(%q, \"=x\")(%s) end, ...)"):format(block(2, 1), expr(depth - 1)) end },
+  { 3, function(depth) return ("P(function(...) return error(%s, %s) end, ...)"):format(expr(depth), pick(NUMBERS)) end },
+  { 2, function(depth) return ("P(function(...) return setmetatable(%s, %s) end, ...)"):format(variable(), map(depth)) end },
   { 2, function(depth) return ("for _ = 1, %d do\n%s\nif H.enough() then break end\nend"):format(10 ^ upto(4), block(1, depth - 1)) end },
   { 2, function(depth)
     return ("P(function(...)\nlocal t = %s\nfor i = 1, %d do\nt = %s\nend\nreturn t\nend, ...)"):format(expr(depth - 1), 10 ^ upto(4),
@@ -357,8 +370,8 @@ local statements = {
     if not scope.ctx then return "H.nothing()" end
     return ("P(function(...) ctx.memo[%s] = %s end, ...)"):format(expr(depth - 1), expr(depth - 1))
   end },
-  { 1, function() return pick { "H.forever()", "H.recurse()", "H.nothing()", "H.fill()" } end },
-  { 1, function(depth) return ("if P(function(...) return %s end, ...) then error(%s) end"):format(expr(depth), expr(depth - 1)) end },
+  { 1, function() return scope.ctx and pick { "H.forever()", "P(H.recurse)", "P(H.fill)" } or "H.nothing()" end },
+  { 1, function(depth) return ("P(function(...) if %s then error(%s) end end, ...)"):format(expr(depth), expr(depth - 1)) end },
 }
 local WEIGHT = 0
 for _, s in ipairs(statements) do WEIGHT = WEIGHT + s[1] end
@@ -433,6 +446,7 @@ local function body(params, names, ctx)
 end
 
 local function obj_ctx() return body("obj, ctx, ...", "obj, ctx", true) end
+-- Functions of an object alone.
 local function pure(params) return body(params .. ", ...", params, false):gsub("^function%(([^)]*)%)", "function(%1)\nlocal obj = obj or ...") end
 
 -- What a spec's keys usually are; one in eight of the others is anything.
@@ -446,9 +460,9 @@ local SPEC_VALUES = {
       chance(50) and pure "obj, old" or '"labels"')
   end,
   owns = function() return pick { '{ "v1/Secret" }', '{ ["apps/v1/Deployment"] = { when = { "generation" } } }' } end,
-  reads = function() return '{ "v1/Secret", "v1/Node", "v1/Pod" }' end,
-  fields = function() return pick { '{ "spec.nodeName" }', '{ ["v1/Secret"] = { "type" } }' } end,
-  metadata = function() return pick { "true", '{ "v1/Secret" }' } end,
+  reads = function() return '{ "v1/Secret", "v1/Node", "v1/Pod", "v1/ConfigMap", "apps/v1/Deployment" }' end,
+  fields = function() return '{ "spec.nodeName", "data.a", "spec.list" }' end,
+  metadata = function() return "true" end,
   managed_fields = function() return pick { "true", "false" } end,
   workers = function() return "1" end,
   concurrency = function() return pick { "1", "3" } end,
@@ -463,19 +477,21 @@ local SPEC_VALUES = {
   backoff = function() return '{ base = "5ms", max = "1s", jitter = 0.1, give_up = 3 }' end,
   own_writes = function() return pick { "false", '"1s"' } end,
   finalize = obj_ctx,
-  finalizer = function() return '"kubelua.dev/hunt"' end,
   leader = function() return pick { "true", "false" } end,
   shard = function() return pick { "true", '"namespace"' } end,
   on_reload = function() return '"all"' end,
-  params = function() return map(3) end,
+  params = function()
+    return chance(60) and ("{ a = %s, b = { 1, 2, %s }, c = %s }"):format(str(), pick { "3", "2^53", "-0.0" }, pick { "true", "H.deep(10)", "H.wide(1000)", "kube.array {}" })
+      or ("P(function() return %s end)"):format(map(3))
+  end,
 }
 local SPEC_KEYS = {}
 for key in pairs(SPEC_VALUES) do SPEC_KEYS[#SPEC_KEYS + 1] = key end
 table.sort(SPEC_KEYS)
 local HOOK_VALUES = {
   operations = function() return '{ "CREATE", "UPDATE" }' end, scope = function() return '"*"' end, reads = SPEC_VALUES.reads, timeout = SPEC_VALUES.timeout,
-  cpu = SPEC_VALUES.cpu, memory = SPEC_VALUES.memory, fields = SPEC_VALUES.fields, failure_policy = function() return pick { '"Fail"', '"Ignore"' } end,
-  object_selector = function() return map(2) end, match_conditions = function() return list(2) end, subresources = function() return '{ "status" }' end,
+  cpu = SPEC_VALUES.cpu, memory = SPEC_VALUES.memory, failure_policy = function() return pick { '"Fail"', '"Ignore"' } end,
+  object_selector = function() return '{ matchLabels = { app = "a" } }' end, match_conditions = function() return '{ { name = "a", expression = "true" } }' end, subresources = function() return '{ "status" }' end,
 }
 local HOOK_KEYS = {}
 for key in pairs(HOOK_VALUES) do HOOK_KEYS[#HOOK_KEYS + 1] = key end
@@ -488,7 +504,7 @@ local function fields(keys, values, n, others)
     if chance(2) then key = pick(others) end
     if not seen[key] then
       seen[key] = true
-      parts[#parts + 1] = ("  %s = %s,"):format(key, chance(96) and values[key] and values[key]() or expr(3))
+      parts[#parts + 1] = ("  %s = %s,"):format(key, chance(96) and values[key] and values[key]() or ("P(function() return %s end)"):format(expr(3)))
     end
   end
   return table.concat(parts, "\n")
@@ -511,7 +527,7 @@ local function top()
       ("P(function() c.%s = %s end)\nreturn c"):format(chance(80) and pick(SPEC_KEYS) or "functions", expr(3)),
       ("P(function() c[%s] = %s end)\nreturn { c }"):format(expr(1), expr(3)),
       "return { c, { c } }", "return c, c", "return setmetatable({ c }, { __len = H.forever })",
-      ("return setmetatable({ c }, { __index = %s })"):format(fn(2, "...")), ("return %s"):format(expr(3)),
+      ("return H.mt({ c }, { __index = %s })"):format(fn(2, "...")), ("return %s"):format(expr(3)),
       ("P(setmetatable, c, %s)\nreturn c"):format(map(2)), "return H.mt({ c }, { __ipairs = H.forever, __pairs = H.forever })",
     }
   end

@@ -56,7 +56,7 @@ typedef struct options {
     uint64_t seed, n, batch;
     const char *generator, *keep;
     char **files;
-    bool print;
+    bool print, verbose;
 } options;
 
 static lua_State *the_generator;       /* made before the first child: the function that makes programs, and below it the modules that they may require */
@@ -221,6 +221,8 @@ static void hunter(void *arg)
         const char *text = j->text ? j->text : generate(j->seed + i, &len);
         the_page->loaded += trial_run(w, j->seed + i, beside_it, text, len);
         the_page->programs++;
+        if (the_options.verbose)
+            printf("%llu %s\n", (unsigned long long)(j->seed + i), *the_page->refused ? the_page->refused : "ran");
         watch_memory(i);
     }
     hunt_phase("leave");
@@ -233,6 +235,7 @@ static void hunter(void *arg)
 static int child(job *j, int output)
 {
     dup2(output, STDERR_FILENO);
+    mallopt(M_ARENA_MAX, 1);           /* one that shrinks reads a file of /proc */
     kl_log_set_level(KL_LOG_INFO);
     kl_log_set_sink(drop, NULL);
     kl_thread_join(kl_thread_start("hunter", hunter, j));
@@ -542,6 +545,8 @@ static bool parse(int argc, char **argv, options *o)
     for (; i < argc && argv[i][0] == '-'; i++) {
         if (!strcmp(argv[i], "--print"))
             o->print = true;
+        else if (!strcmp(argv[i], "--verbose"))
+            o->verbose = true;
         else if (i + 1 == argc)
             return false;
         else if (!strcmp(argv[i], "--seed"))
@@ -564,7 +569,7 @@ static bool parse(int argc, char **argv, options *o)
 int main(int argc, char **argv)
 {
     if (!parse(argc, argv, &the_options)) {
-        fprintf(stderr, "usage: hunt [--seed S] [--programs N] [--batch N] [--generator FILE] [--keep DIR] [--print] [FILE.lua...]\n");
+        fprintf(stderr, "usage: hunt [--seed S] [--programs N] [--batch N] [--generator FILE] [--keep DIR] [--print] [--verbose] [FILE.lua...]\n");
         return 2;
     }
     the_page = mmap(NULL, sizeof *the_page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

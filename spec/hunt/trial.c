@@ -2,15 +2,16 @@
  * reload while it runs, being abandoned, and its end. What each of these took of the processor is measured against its budget. */
 #include "hunt.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/random.h"
 #include "../../bindings/program.h"
+#include "controller/dry_writes.h"
 #include "run/elide.h"
 #include "run/fights.h"
-#include "run/imagine.h"
 
 /* Budgets are small, so that programs are quick; a script's own smaller ones stay. */
 #define CPU_MOST KL_MILLISECONDS(4)
@@ -246,7 +247,7 @@ static void rounds(part *p, kl_random *dice)
 
 static void part_run(part *p, world_rule rule, kl_random *dice)
 {
-    static const kl_imagination DRY = {0};
+    static const kl_imagination DRY = {.ops = &kl_dry_writes};
     const kl_controller_spec *spec = kl_program_spec(p->p, p->index);
     p->queue = kl_workqueue_new(&(kl_workqueue_options){.backoff = {KL_SECONDS(1), KL_SECONDS(100), 0}, .forget = kl_cause_forget});
     p->wiring = wire(p, 1);
@@ -313,6 +314,7 @@ bool trial_run(world *w, uint64_t seed, const kl_value *modules, const char *tex
         hunt_phase("free");
         kl_program_unref(p);
     }
+    snprintf(the_page->refused, sizeof the_page->refused, "%s", st ? kl_err_message(&err) : "");
     kl_err_fini(&err);
     world_pump(w);
     return !st;

@@ -122,7 +122,7 @@ local STRINGS = { "", "a", "b", "going", "default", "default/a", "a/b/c", "x\\0y
   "99999999999999999999999Ei", "1h5m", "-9999999999h", "2026-01-02T03:04:05Z", "9999-12-31T23:59:59.999999999Z", "app=a", "app in (a,b),!c", "a.b/c",
   "{\\\"a\\\":[1,2,{\\\"b\\\":null}]}", "[[[[[[[[", "a: &x [*x]", "a: &a {b: 1}\\nc: {<<: *a}", "!!binary YQ==", "..", "__index", "__metatable", "__gc", "__close",
   "metadata", "name", "spec", "data", "status", "labels", "n", "collect", "step", "count", "*t", "!%c", "%c", "%Ez", "k", "kubelua.core", "kubelua", "io",
-  "return 1", "while true do end", "local x <const> = 1; return function() return x end", "return ...", "\\27Lua", "goto a ::a::", "Ready", "True" }
+  "return 1", "for i = 1, 3 do K = i end", "local x <const> = 1; return function() return x end", "return ...", "\\27Lua", "goto a ::a::", "Ready", "True" }
 local NUMBERS = { "0", "1", "-1", "2", "3", "0.5", "-0.0", "1/0", "-1/0", "0/0", "math.maxinteger", "math.mininteger", "2^53", "2^63", "1e308", "255", "65536",
   "1000000", "2147483647", "-2147483649", "1e15", "7" }
 local FIELDS = { "metadata", "spec", "data", "status", "labels", "annotations", "name", "namespace", "containers", "list", "deep", "a", "b", "x", "finalizers",
@@ -526,9 +526,9 @@ local function top()
     last = pick {
       ("P(function() c.%s = %s end)\nreturn c"):format(chance(80) and pick(SPEC_KEYS) or "functions", expr(3)),
       ("P(function() c[%s] = %s end)\nreturn { c }"):format(expr(1), expr(3)),
-      "return { c, { c } }", "return c, c", "return setmetatable({ c }, { __len = H.forever })",
+      "return { c, { c } }", "return c, c", "return setmetatable({ c }, { __len = H.self })",
       ("return H.mt({ c }, { __index = %s })"):format(fn(2, "...")), ("return %s"):format(expr(3)),
-      ("P(setmetatable, c, %s)\nreturn c"):format(map(2)), "return H.mt({ c }, { __ipairs = H.forever, __pairs = H.forever })",
+      ("P(setmetatable, c, %s)\nreturn c"):format(map(2)), "return H.mt({ c }, { __ipairs = H.raise, __pairs = H.raise })",
     }
   end
   return PRELUDE .. "local obj, ctx = { metadata = {}, spec = {} }, nil\n" .. load_phase .. "\n" .. text .. "\n" .. last .. "\n"

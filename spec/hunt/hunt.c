@@ -1,7 +1,9 @@
 /* hunt.c - runs seeded hostile programs, many a second, and says which of them hurt the process, somebody else or the machine.
  *
- *   hunt [--seed S] [--programs N] [--batch N] [--generator FILE] [--keep DIR] [FILE.lua...]     programs S, S+1, ...; or these files
- *   hunt --print --seed S                                                                        the text of a program
+ *   hunter [--seed S] [--programs N] [--batch N] [--generator FILE] [--keep DIR] [FILE.lua...]   programs S, S+1, ...; or these files
+ *   hunter --print --seed S                                                                      the text of a program
+ *   --verbose    says of each whether it loaded
+ *   --files      modules come from files and not from a ConfigMap: who requires one touches a file
  *
  * The parent forks a child for each batch. In it one thread runs the programs behind a filter of system calls, beside a controller that means
  * well. When a child dies, or does not get on, the page that both share says which program it was; that one is run alone, made smaller line by
@@ -56,7 +58,7 @@ typedef struct options {
     uint64_t seed, n, batch;
     const char *generator, *keep;
     char **files;
-    bool print, verbose;
+    bool print, verbose, from_files;
 } options;
 
 static lua_State *the_generator;       /* made before the first child: the function that makes programs, and below it the modules that they may require */
@@ -219,14 +221,14 @@ static void hunter(void *arg)
         atomic_store(&the_page->seed, j->seed + i);
         hunt_phase("generate");
         const char *text = j->text ? j->text : generate(j->seed + i, &len);
-        the_page->loaded += trial_run(w, j->seed + i, beside_it, text, len);
+        the_page->loaded += trial_run(w, j->seed + i, the_options.from_files ? NULL : beside_it, text, len);
         the_page->programs++;
         if (the_options.verbose)
             printf("%llu %s\n", (unsigned long long)(j->seed + i), *the_page->refused ? the_page->refused : "ran");
         watch_memory(i);
     }
     hunt_phase("leave");
-    neighbour_free(beside);
+    neighbour_free(beside, w);
     world_free(w);
     kl_value_unref(beside_it);
     lua_close(the_generator);
@@ -397,7 +399,7 @@ static void report(const outcome *o, uint64_t seed, const char *name, const char
     else
         printf("hunt: seed %llu: %s (%s)\n%s\n", (unsigned long long)seed, o->what, phase, o->said);
     if (text)
-        printf("--- the program, made smaller\n%s\n--- again: hunt --seed %llu --programs 1\n", text, (unsigned long long)seed);
+        printf("--- the program, made smaller\n%s\n--- again: hunter --seed %llu --programs 1\n", text, (unsigned long long)seed);
     fflush(stdout);
 }
 
@@ -545,6 +547,8 @@ static bool parse(int argc, char **argv, options *o)
     for (; i < argc && argv[i][0] == '-'; i++) {
         if (!strcmp(argv[i], "--print"))
             o->print = true;
+        else if (!strcmp(argv[i], "--files"))
+            o->from_files = true;
         else if (!strcmp(argv[i], "--verbose"))
             o->verbose = true;
         else if (i + 1 == argc)
@@ -569,7 +573,7 @@ static bool parse(int argc, char **argv, options *o)
 int main(int argc, char **argv)
 {
     if (!parse(argc, argv, &the_options)) {
-        fprintf(stderr, "usage: hunt [--seed S] [--programs N] [--batch N] [--generator FILE] [--keep DIR] [--print] [--verbose] [FILE.lua...]\n");
+        fprintf(stderr, "usage: hunter [--seed S] [--programs N] [--batch N] [--generator FILE] [--keep DIR] [--print] [--verbose] [--files] [FILE.lua...]\n");
         return 2;
     }
     the_page = mmap(NULL, sizeof *the_page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -50,14 +50,14 @@ kl_door *world_door(world *w);
 const kl_resource *world_resource(world *w, const char *kind);     /* NULL: there is no such kind */
 
 /* --- trial.c ---------------------------------------------------------------------------------------------------------------------- */
-/* Loads the program, which may require the modules, and runs all that it has, as seed says. True when it loaded. */
+/* Loads the program, which may require the modules (NULL: files), and runs all that it has, as seed says. True when it loaded. */
 bool trial_run(world *w, uint64_t seed, const kl_value *modules, const char *text, size_t len);
 
 /* --- neighbour.c ------------------------------------------------------------------------------------------------------------------ */
 typedef struct neighbour neighbour;
 /* A controller whose keys come all the time and are answered on threads of its own; latencies go to the page. */
 neighbour *neighbour_new(world *w);
-void neighbour_free(neighbour *n);
+void neighbour_free(neighbour *n, world *w);
 
 /* --- fence.c ---------------------------------------------------------------------------------------------------------------------- */
 /* From now on this thread dies (hunt_wrong) when it touches a file, a socket or a process. Stays. */

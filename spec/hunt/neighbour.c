@@ -115,7 +115,7 @@ neighbour *neighbour_new(world *w)
     return n;
 }
 
-void neighbour_free(neighbour *n)
+void neighbour_free(neighbour *n, world *w)
 {
     kl_lock(&n->mu);
     n->ends = true;
@@ -125,6 +125,8 @@ void neighbour_free(neighbour *n)
     kl_worker_drain(n->worker);
     kl_worker_join(n->worker);
     kl_wiring_retire(n->wiring);
+    world_pump(w);
+    kl_workqueue_free(n->quiet);
     kl_door_free(n->door);
     kl_workqueue_free(n->queue);
     kl_program_unref(n->program);

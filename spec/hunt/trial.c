@@ -287,9 +287,11 @@ static void parts_run(world *w, kl_program *p, world_rule rule, kl_random *dice)
     kl_commons_free(commons);
 }
 
-/* As a ConfigMap has it: nothing is read from a file. */
+/* As a ConfigMap has it: nothing is read from a file. Without modules as a file has it, which may look for some. */
 static kl_status load(const kl_value *modules, const char *text, size_t len, kl_program **out, kl_err *err)
 {
+    if (!modules)
+        return lkl_program_load_text("hunt.lua", text, len, out, err);
     const kl_value *main = kl_value_of_strn(text, len), *all = kl_value_with(modules, "hunt.lua", main);
     kl_status st = lkl_program_load_texts("hunt", all, "hunt.lua", out, err);
     kl_value_unref(all);

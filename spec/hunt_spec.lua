@@ -1,0 +1,56 @@
+local process = require "support.process"
+
+-- `make hunt` searches; this is what of it fits into the suite: some programs by chance, and all that once did harm.
+local HUNTER = os.getenv "KL_BUILD" .. "/spec/hunter"
+local RELEASE = os.getenv "KL_VARIANT" == "release"
+local PROGRAMS = 1000
+
+local function hunt(words)
+  local out, code = process.run(process.quote(HUNTER) .. " " .. words)
+  assert.truthy(code == 0, ("exit status %s\n%s"):format(code, out))
+  return out
+end
+
+local function number(out, name) return tonumber(out:match("%f[%w]" .. name .. "=([%d.]+)")) or 0 end
+
+describe("hostile scripts, made by chance,", function()
+  it("hurt neither the process nor other controllers nor the machine", function()
+    local out = hunt(("--seed 1 --programs %d"):format(PROGRAMS))
+    assert.equal(PROGRAMS, number(out, "programs"))
+    -- They are worth something only as long as most of them run and reach the API.
+    assert.truthy(number(out, "loaded") > PROGRAMS / 2, out)
+    assert.truthy(number(out, "bodies") > PROGRAMS, out)
+    assert.truthy(number(out, "calls") > PROGRAMS / 10, out)
+    -- A bound for a hang: machines that run a suite are busy.
+    if RELEASE then assert.truthy(number(out, "p99") < 1000, out) end
+  end)
+
+  it("are the same for the same seed", function()
+    assert.equal(hunt "--print --seed 77", hunt "--print --seed 77")
+    assert.not_equal(hunt "--print --seed 77", hunt "--print --seed 78")
+  end)
+end)
+
+describe("the hunter", function()
+  -- What would make the hunt worthless is an oracle that sees nothing.
+  it("says which program did harm, made smaller", function()
+    local generator = process.write(process.tmpname ".lua", [[
+      return function(seed)
+        return "local kube = require 'kubelua'\nlocal unused = 1\n" .. (seed == 3 and "local m = require 'outside'\n" or "")
+          .. "return kube.controller { name = 'hunt', resource = 'v1/Pod', reconcile = function() end }\n"
+      end, {}
+    ]])
+    local out, code = process.run(process.quote(HUNTER) .. " --seed 1 --programs 5 --files --generator " .. process.quote(generator))
+    assert.equal(1, code, out)
+    assert.truthy(out:find("hunt: seed 3: the program got as far as the system call open", 1, true), out)
+    assert.truthy(out:find("require 'outside'", 1, true), out)
+    assert.falsy(out:find("unused", 1, true), out)
+    assert.equal(1, number(out, "failures"))
+  end)
+end)
+
+describe("a script that once did harm does none any more:", function()
+  for path in process.run "find spec/hunt/seeds -name '*.lua' | sort":gmatch "[^\n]+" do
+    it(path, function() hunt("--seed 1 --programs 4 " .. process.quote(path)) end)
+  end
+end)

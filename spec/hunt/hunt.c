@@ -36,7 +36,7 @@
 
 #define BATCH 500
 /* A child that shows no new phase for so long hangs. */
-#define STUCK KL_SECONDS(90)
+#define STUCK KL_SECONDS(60)
 /* What may be left of a program when it is gone; twice in a row, since some of it goes with the next one. */
 #define LEFT_MOST ((size_t)48 << 20)
 #define WARM 16                        /* programs, before memory counts */
@@ -63,7 +63,6 @@ typedef struct options {
 
 static lua_State *the_generator;       /* made before the first child: the function that makes programs, and below it the modules that they may require */
 static options the_options = {.seed = 1, .n = 1000, .batch = BATCH, .generator = "spec/hunt/generate.lua"};
-static _Atomic int hunter_tid;         /* in the child */
 
 /* --- what everybody calls --------------------------------------------------------------------------------------------------------- */
 
@@ -208,7 +207,7 @@ static void drop(void *arg, kl_log_level level, const char *message, const char 
 static void hunter(void *arg)
 {
     const job *j = arg;
-    atomic_store(&hunter_tid, (int)syscall(SYS_gettid));
+    atomic_store(&the_page->thread, (int)syscall(SYS_gettid));
     hunt_phase("begin");
     catch_crashes();
     lkl_budget_choose(LKL_BUDGET_SIGNALS);
@@ -278,7 +277,7 @@ static int wait_for(pid_t pid)
             since = kl_clock_now(clock);
         } else if (kl_clock_now(clock) - since > STUCK) {
             snprintf(the_page->wrong, sizeof the_page->wrong, "it hangs");
-            kill(pid, SIGABRT);
+            syscall(SYS_tgkill, pid, atomic_load(&the_page->thread), SIGABRT);     /* which shows where */
             usleep(500000);
             kill(pid, SIGKILL);
             waitpid(pid, &status, 0);

@@ -18,6 +18,7 @@ typedef struct hunt_slow { uint64_t seed; double seconds; char what[32]; } hunt_
 typedef struct hunt_page {
     _Atomic uint64_t seed;             /* the program under way */
     _Atomic uint64_t steps;            /* grows with every phase: a child that does not get on hangs */
+    _Atomic int thread;                /* that runs programs, of the child */
     char phase[32], wrong[1024], refused[256];       /* wrong: what the oracle found, or ""; refused: why the last one did not load */
     uint64_t programs, loaded, bodies, calls, writes, failed_runs, spent, live_bytes_peak;
     _Atomic uint64_t latency[HUNT_BUCKETS];

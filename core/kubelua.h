@@ -9,6 +9,7 @@
  *   kl_program_ops        the same with many keys in flight per worker   run/reconciler.h
  *   kl_server_start       the embedded API server                        server/server.h
  *   kl_value_*            immutable JSON values, shared by reference     value/value.h
+ *   kl_value_to_cjson     values as cJSON trees and back                 value/json.h
  *
  * Who owns what is in the verb: new/free, init/fini, ref/unref; lookup gives a reference, get borrows. What can fail returns a
  * kl_status and tells the story in a kl_err. Every header says which threads may call it. The library never prints, never
@@ -28,6 +29,7 @@
 #include "cache/informer.h"
 #include "cache/ttl.h"
 #include "model/object.h"
+#include "value/json.h"
 #include "value/patch.h"
 #include "value/path.h"
 #include "model/quantity.h"

@@ -1,64 +1,80 @@
-/* base64.c - three bytes are four characters of six bits. */
+/* base64.c - OpenSSL's base64, with Go's strictness around it: line breaks are passed over, anything else that is no base64
+ * is refused with its place. */
 #include "base/base64.h"
 
-#include <stdint.h>
+#include <limits.h>
 #include <string.h>
+
+#include <openssl/evp.h>
+
 #include "base/mem.h"
+
+/* OpenSSL counts in int; both sizes are multiples of its blocks, so that pieces can be put side by side. */
+#define BYTES_MAX 3072
+#define TEXT_MAX 4096
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 char *kl_base64_encode(const void *data, size_t n)
 {
-    const unsigned char *p = data;
-    char *out = kl_alloc((n + 2) / 3 * 4 + 1), *to = out;
-    for (; n; p += 3) {
-        size_t len = n < 3 ? n : 3;
-        uint32_t bits = (uint32_t)p[0] << 16 | (len > 1 ? (uint32_t)p[1] << 8 : 0) | (len > 2 ? p[2] : 0);
-        *to++ = alphabet[bits >> 18];
-        *to++ = alphabet[bits >> 12 & 63];
-        *to++ = len > 1 ? alphabet[bits >> 6 & 63] : '=';
-        *to++ = len > 2 ? alphabet[bits & 63] : '=';
-        n -= len;
-    }
+    const unsigned char *from = data;
+    unsigned char *out = kl_alloc((n + 2) / 3 * 4 + 1);
+    unsigned char *to = out;
     *to = '\0';
-    return out;
+    for (size_t piece; n; n -= piece, from += piece) {
+        piece = n < BYTES_MAX ? n : BYTES_MAX;
+        to += EVP_EncodeBlock(to, from, (int)piece);
+    }
+    return (char *)out;
 }
 
 static kl_status refuse(kl_err *err, size_t at)
 {
-    return kl_fail(err, KL_ESYNTAX, "no base64: something is wrong at byte %zu", at + 1);
+    return kl_fail(err, KL_ESYNTAX, "not base64: wrong at byte %zu", at + 1);
 }
 
-kl_status kl_base64_decode(const char *text, size_t n, kl_buf *out, kl_err *err)
+/* Characters without line breaks, in fours. */
+typedef struct text {
+    unsigned char v[TEXT_MAX];
+    size_t n;
+    int pads;
+} text;
+
+/* Takes one character; false: it is wrong here. */
+static bool take(text *t, char c)
 {
-    uint32_t bits = 0;
-    int have = 0, pads = 0;                     /* characters of the four at hand, padding among them */
+    const char *found = c ? memchr(alphabet, c, 64) : NULL;
+    if (c == '=' && (t->pads ? t->n % 4 != 0 : t->n % 4 >= 2))
+        t->pads++;
+    else if (!found || t->pads)
+        return false;
+    t->v[t->n++] = (unsigned char)c;
+    /* The last character before padding has bits that belong to no byte. */
+    if (t->pads && t->n % 4 == 0)
+        return !((size_t)((const char *)memchr(alphabet, t->v[t->n - 1 - t->pads], 64) - alphabet) & (t->pads == 1 ? 3 : 15));
+    return true;
+}
+
+static kl_status flush(text *t, kl_buf *out, kl_err *err)
+{
+    unsigned char bytes[BYTES_MAX + 1];
+    int n = EVP_DecodeBlock(bytes, t->v, (int)t->n);
+    kl_status st = n < 0 ? KL_EINTERNAL : kl_buf_add(out, bytes, (size_t)(n - t->pads));
+    t->n = 0;
+    return st ? kl_fail(err, st, "the text is too long") : KL_OK;
+}
+
+kl_status kl_base64_decode(const char *s, size_t n, kl_buf *out, kl_err *err)
+{
+    text t = {.n = 0};
     for (size_t i = 0; i < n; i++) {
-        char c = text[i];
-        if (c == '\n' || c == '\r')
+        if (s[i] == '\n' || s[i] == '\r')
             continue;
-        const char *found = c ? memchr(alphabet, c, 64) : NULL;
-        if (c == '=' && have >= 2)
-            pads++;
-        else if (!found || pads)
+        if (!take(&t, s[i]))
             return refuse(err, i);
-        bits = bits << 6 | (found ? (uint32_t)(found - alphabet) : 0);
-        if (++have < 4)
-            continue;
-        if (pads && bits & (pads == 1 ? 0xff : 0xffff))
-            return refuse(err, i);              /* bits that belong to no byte */
-        const char bytes[3] = { (char)(bits >> 16), (char)(bits >> 8), (char)bits };
-        kl_status st = kl_buf_add(out, bytes, (size_t)(3 - pads));
+        kl_status st = t.n == TEXT_MAX ? flush(&t, out, err) : KL_OK;
         if (st)
-            return kl_fail(err, st, "the text is too long");
-        have = 0;
-        bits = 0;
-        if (pads) {                             /* padding ends it */
-            for (i++; i < n; i++)
-                if (text[i] != '\n' && text[i] != '\r')
-                    return refuse(err, i);
-            return KL_OK;
-        }
+            return st;
     }
-    return have ? refuse(err, n) : KL_OK;
+    return t.n % 4 ? refuse(err, n) : t.n ? flush(&t, out, err) : KL_OK;
 }

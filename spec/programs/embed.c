@@ -1,4 +1,5 @@
-/* embed.c - a C program that embeds kubelua: a controller in C that counts the keys of every labelled ConfigMap.
+/* embed.c - a C program that embeds kubelua: a controller in C that counts the keys of every labelled ConfigMap. Objects come
+ * and go as cJSON.
  *
  *   embed [--kubeconfig FILE]      finds the cluster as kubectl does; ends on SIGTERM or SIGINT
  *
@@ -8,32 +9,50 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <cjson/cJSON.h>
+
 #include "kubelua.h"
 
 #define ANNOTATION "embed.example.com/keys"
 
-static kl_status reconcile(kl_run *run, void *arg, kl_time *after, kl_err *err)
+/* {"metadata":{"annotations":{ANNOTATION: count}}} as a merge patch. */
+static kl_status patch(kl_run *run, const char *count, kl_err *err)
 {
-    (void)arg, (void)after;
-    const kl_value *card = kl_run_object(run);
-    const char *wanted = kl_value_str(kl_object_label(card, "embed"));
-    if (!wanted || strcmp(wanted, "count"))
-        return KL_OK;
-    char count[32];
-    snprintf(count, sizeof count, "%zu", kl_value_len(kl_value_get(card, "data")));
-    const char *have = kl_value_str(kl_object_annotation(card, ANNOTATION));
-    if (have && !strcmp(have, count))
-        return KL_OK;
-
-    const kl_value *text = kl_value_of_str(count);
+    cJSON *body = cJSON_CreateObject();
+    cJSON *metadata = cJSON_AddObjectToObject(body, "metadata");
+    cJSON_AddStringToObject(cJSON_AddObjectToObject(metadata, "annotations"), ANNOTATION, count);
     kl_op op;
     kl_op_init(&op, KL_PATCH, "v1/ConfigMap");
     op.ns = kl_run_namespace(run);
     op.name = kl_run_name(run);
-    op.body = kl_value_with_at(NULL, text, "metadata", "annotations", ANNOTATION, NULL);
-    kl_status st = kl_run_call_wait(run, &op, NULL, err);
+    kl_status st = kl_value_from_cjson(body, &op.body, err);
+    if (!st)
+        st = kl_run_call_wait(run, &op, NULL, err);
     kl_value_unref(op.body);
-    kl_value_unref(text);
+    cJSON_Delete(body);
+    return st;
+}
+
+static const cJSON *member(const cJSON *of, const char *name)
+{
+    return of ? cJSON_GetObjectItemCaseSensitive(of, name) : NULL;
+}
+
+static kl_status reconcile(kl_run *run, void *arg, kl_time *after, kl_err *err)
+{
+    (void)arg, (void)after;
+    cJSON *card = NULL;
+    kl_status st = kl_value_to_cjson(kl_run_object(run), &card, err);
+    if (st)
+        return st;
+    const cJSON *metadata = member(card, "metadata");
+    const char *wanted = cJSON_GetStringValue(member(member(metadata, "labels"), "embed"));
+    const char *have = cJSON_GetStringValue(member(member(metadata, "annotations"), ANNOTATION));
+    char count[32];
+    snprintf(count, sizeof count, "%d", cJSON_GetArraySize(member(card, "data")));
+    if (wanted && !strcmp(wanted, "count") && (!have || strcmp(have, count)))
+        st = patch(run, count, err);
+    cJSON_Delete(card);
     return st;
 }
 

@@ -64,7 +64,7 @@ M.doors = {
   { "^sanitizer/", { "core/value/arena.c" } },
   { "^cJSON%.h$", { "core/value/json.c" } },
   { "^yaml%.h$", { "core/value/yaml" } },
-  { "^openssl/", { "core/base/x509" } },
+  { "^openssl/", { "core/base/x509", "core/base/base64.c", "core/base/sha1.c" } },
   { "^sys/inotify%.h$", { "core/base/fswatch.c" } },
   { "^pthread%.h$", { "core/base/sync.h", "core/base/sync.c" } },
   { "^regex%.h$", { "core/schema/regex" } },

@@ -54,3 +54,16 @@ describe("a script that once did harm does none any more:", function()
     it(path, function() hunt("--seed 1 --programs 4 " .. process.quote(path)) end)
   end
 end)
+
+describe("docs/security.md", function()
+  it("names files that there are", function()
+    local names = 0
+    for path in process.read "docs/security.md":gmatch "`([%w_/]+%.%a+)`" do
+      local found = process.read(path) or process.read("spec/bindings/" .. path)
+      assert.truthy(found, path .. " is not there")
+      names = names + 1
+    end
+    assert.truthy(names > 10, names)
+    assert.truthy(process.read "SECURITY.md")
+  end)
+end)

@@ -248,7 +248,7 @@ static int child(job *j, int output)
 
 typedef struct outcome {
     bool good, whole;                  /* whole: no program was under way when it failed */
-    char what[1200];
+    char what[1200], phase[32];
     uint64_t seed;
     char *said;                        /* what the child wrote; caller frees */
 } outcome;
@@ -300,6 +300,7 @@ static void run_child(job *j, outcome *out)
         exit(child(j, output));
     int status = wait_for(pid);
     out->seed = atomic_load(&the_page->seed);
+    snprintf(out->phase, sizeof out->phase, "%s", the_page->phase);
     out->whole = !out->seed;
     out->good = WIFEXITED(status) && !WEXITSTATUS(status) && !*the_page->wrong && !out->seed;
     out->said = contents(output);
@@ -391,12 +392,12 @@ static void keep(uint64_t seed, const char *text)
     kl_free(path);
 }
 
-static void report(const outcome *o, uint64_t seed, const char *name, const char *text, const char *phase)
+static void report(const outcome *o, uint64_t seed, const char *name, const char *text)
 {
     if (name)
-        printf("hunt: %s: %s (%s)\n%s\n", name, o->what, phase, o->said);
+        printf("hunt: %s: %s (%s)\n%s\n", name, o->what, o->phase, o->said);
     else
-        printf("hunt: seed %llu: %s (%s)\n%s\n", (unsigned long long)seed, o->what, phase, o->said);
+        printf("hunt: seed %llu: %s (%s)\n%s\n", (unsigned long long)seed, o->what, o->phase, o->said);
     if (text)
         printf("--- the program, made smaller\n%s\n--- again: hunter --seed %llu --programs 1\n", text, (unsigned long long)seed);
     fflush(stdout);
@@ -414,18 +415,16 @@ static void alone(uint64_t seed, const outcome *was)
 {
     outcome o;
     run_child(&(job){.seed = seed, .n = 1}, &o);
-    char *phase = kl_strdup(the_page->phase);
     if (o.good) {
         printf("hunt: seed %llu fails in its batch and not alone\n", (unsigned long long)seed);
-        report(was, seed, NULL, NULL, phase);
+        report(was, seed, NULL, NULL);
     } else {
         printf("hunt: seed %llu: %s; it is made smaller now\n", (unsigned long long)seed, o.what);
         char *text = shrink(text_of(seed), seed, &o);
-        report(&o, seed, NULL, text, phase);
+        report(&o, seed, NULL, text);
         keep(seed, text);
         kl_free(text);
     }
-    kl_free(phase);
     kl_free(o.said);
 }
 
@@ -452,7 +451,7 @@ static void halve(uint64_t seed, uint64_t n, outcome *was)
     }
     printf("hunt: from seed %llu, %llu programs\n", (unsigned long long)seed, (unsigned long long)n);
     char *text = n == 1 ? shrink(text_of(seed), seed, was) : NULL;
-    report(was, seed, NULL, text, "at the end");
+    report(was, seed, NULL, text);
     if (text)
         keep(seed, text);
     kl_free(text);
@@ -509,7 +508,7 @@ static int hunt_files(void)
         run_child(&(job){.seed = the_options.seed, .n = the_options.n, .text = text, .len = len}, &o);
         if (!o.good) {
             failures++;
-            report(&o, o.seed, *path, NULL, the_page->phase);
+            report(&o, o.seed, *path, NULL);
         }
         kl_free(o.said);
         kl_free(text);

@@ -85,12 +85,33 @@ static int json_patch(lua_State *L)
     return push_patch(L, box, kl_json_patch_create(from, to));
 }
 
+/* A strategic merge patch is put together field by field, and each costs what the object has already: so many fields take some ten
+ * milliseconds. */
+#define FIELDS_MAX 5000
+
+static bool too_wide(const kl_value *v)
+{
+    bool object = kl_value_type(v) == KL_OBJECT, wide = object && kl_value_len(v) > FIELDS_MAX;
+    if (object || kl_value_type(v) == KL_ARRAY)
+        for (size_t i = 0; !wide && i < kl_value_len(v); i++)
+            wide = too_wide(object ? kl_value_member(v, i, NULL, NULL) : kl_value_item(v, i));
+    return wide;
+}
+
+static const kl_value *patchable(lua_State *L, int arg, const char *what)
+{
+    const kl_value *v = lkl__value_at(L, arg, what);
+    if (lkl__border(L)->counted && too_wide(v))
+        luaL_argerror(L, arg, lua_pushfstring(L, "an object in it has more than %d fields: make a merge patch", FIELDS_MAX));
+    return v;
+}
+
 /* core.strategic_patch(from, to [, original [, overwrite]]) */
 static int strategic_patch(lua_State *L)
 {
     lua_settop(L, 4);
     bool three = !lua_isnil(L, 3), overwrite = lua_toboolean(L, 4);
-    const kl_value *from = lkl__value_at(L, 1, "from"), *to = lkl__value_at(L, 2, "to"), *original = three ? lkl__value_at(L, 3, "original") : NULL;
+    const kl_value *from = patchable(L, 1, "from"), *to = patchable(L, 2, "to"), *original = three ? patchable(L, 3, "original") : NULL;
     const kl__schema *s = schema_of(L, 2, to);
     lkl_box *box = lkl_value_box(L);
     const kl_value *patch = NULL;
@@ -107,7 +128,7 @@ static int strategic_patch(lua_State *L)
 static int name_problem(lua_State *L)
 {
     size_t n;
-    kl_name_check *check = kl_name_rule(luaL_checkstring(L, 1));
+    kl_name_check *check = kl_name_rule(lkl__text(L, 1));
     const char *text = luaL_checklstring(L, 2, &n);
     if (!check) {
         lua_pushnil(L);
@@ -139,7 +160,7 @@ static int generate_name(lua_State *L)
 {
     char name[KL_NAME_GENERATED_MAX];
     kl_random r = { (uint64_t)kl_clock_now(kl_clock_real()) ^ (uint64_t)(uintptr_t)L };
-    lua_pushstring(L, kl_name_generate(luaL_checkstring(L, 1), roll, &r, name));
+    lua_pushstring(L, kl_name_generate(lkl__text(L, 1), roll, &r, name));
     return 1;
 }
 

@@ -5,6 +5,7 @@
  * tells what it stood in by a path; a function is not asked twice, so its buckets are noted. */
 #include "cache/indexer_impl.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include "base/map.h"
 #include "base/mem.h"
@@ -121,18 +122,33 @@ static void leave_locked(kl_indexer *ix, uint32_t bucket, uint32_t number) KL_RE
 
 /* --- where an object stands ------------------------------------------------------------------------------------------------------------- */
 
+/* Numbers are put together as they come, and settled before they are asked for: an object may have very many. */
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* In order, each once. */
+static void numbers_settle(kl__numbers *n)
+{
+    size_t kept = 0;
+    if (n->len > 1)
+        qsort(n->v, n->len, sizeof *n->v, by_number);
+    for (size_t i = 0; i < n->len; i++)
+        if (!kept || n->v[kept - 1] != n->v[i])
+            n->v[kept++] = n->v[i];
+    n->len = kept;
+}
+
+/* Of settled numbers. */
 static bool has_number(const kl__numbers *n, uint32_t number)
 {
-    for (size_t i = 0; i < n->len; i++)
-        if (n->v[i] == number)
-            return true;
-    return false;
+    return n->len && bsearch(&number, n->v, n->len, sizeof *n->v, by_number);
 }
 
 static void numbers_add(kl__numbers *n, uint32_t number)
 {
-    if (has_number(n, number))
-        return;
     if (n->len == n->cap)
         n->v = kl_realloc(n->v, (n->cap = n->cap ? 2 * n->cap : 8) * sizeof *n->v);
     n->v[n->len++] = number;
@@ -208,6 +224,8 @@ void kl__index_forget(kl__index *x)
 
 static void move_locked(kl_indexer *ix, uint32_t number) KL_REQUIRES(ix->mu)
 {
+    numbers_settle(&ix->was);
+    numbers_settle(&ix->will);
     for (size_t i = 0; i < ix->will.len; i++)
         if (!has_number(&ix->was, ix->will.v[i]))
             enter_locked(ix, ix->will.v[i], number);
@@ -234,6 +252,7 @@ void kl__index_part_locked(kl_indexer *ix, const kl__index *x, uint32_t number, 
         return;
     stand_by_part_locked(ix, x, a, false, &ix->was);
     stand_by_part_locked(ix, x, b, true, &ix->will);
+    numbers_settle(&ix->will);
     if (!indexed)
         for (size_t i = 0; i < ix->will.len; i++)
             enter_locked(ix, ix->will.v[i], number);

@@ -96,51 +96,85 @@ static void put_added(const job *j, const kl_value **doc, const char *key, const
 
 /* ------------------------------------------------------------------ lists */
 
+static kl_status no_merge_key(job *j, const kl_value *item, const char *key)
+{
+    char *text = kl_value_to_json(item);
+    kl_status st = kl__fail_bad_request(j->err, "map: %s does not contain declared merge key: %s", text, key);
+    kl_free(text);
+    return st;
+}
+
 /* Takes rows out, or everything, as the items with $patch say; *rest gets the items without. */
 static kl_status special_items(job *j, const char *key, const kl_value *patch, kl__rows *rows, kl__rows *rest)
 {
     bool replace = false;
-    for (size_t i = 0; i < kl_value_len(patch); i++) {
+    kl_status st = KL_OK;
+    kl__finder gone;
+    kl__finder_init(&gone, key);
+    for (size_t i = 0; !st && i < kl_value_len(patch); i++) {
         const kl_value *p = kl_value_item(patch, i), *word = directive(p);
         if (!word)
             kl__rows_add(rest, kl_value_ref(p));
         else if (says(word, "replace"))
             replace = true;
         else if (says(word, "merge"))
-            return kl__fail_bad_request(j->err, "merging lists cannot yet be specified in the patch");
+            st = kl__fail_bad_request(j->err, "merging lists cannot yet be specified in the patch");
         else if (!says(word, "delete"))
-            return unknown_directive(j, word);
-        else if (!kl_value_get(p, key)) {
-            char *text = kl_value_to_json(p);
-            kl_status st = kl__fail_bad_request(j->err, "map: %s does not contain declared merge key: %s", text, key);
-            kl_free(text);
-            return st;
-        } else
-            for (long at; (at = kl__rows_find(rows, key, p)) >= 0;)
-                kl__rows_remove(rows, (size_t)at);
+            st = unknown_directive(j, word);
+        else if (kl_value_get(p, key))
+            kl__finder_add(&gone, p);
+        else
+            st = no_merge_key(j, p, key);
     }
-    if (replace) {
+    if (gone.len)
+        kl__rows_keep(rows, &gone, false);
+    kl__finder_fini(&gone);
+    if (!st && replace) {
         kl__rows_fini(rows);
         *rows = *rest;
         *rest = (kl__rows){0};
     }
-    return KL_OK;
+    return st;
 }
 
 static kl_status merge_maps(job *j, const kl__schema *s, const char *key, const kl_value *patch, kl__rows *rows, kl__rows *rest)
 {
     kl_status st = special_items(j, key, patch, rows, rest);
+    kl__finder f;
+    kl__finder_init(&f, key);
+    for (size_t i = 0; i < rows->len; i++)
+        kl__finder_add(&f, rows->v[i]);
     for (size_t i = 0; i < rest->len && !st; i++) {
         const kl_value *p = rest->v[i], *x = NULL;
-        long at = kl__rows_find(rows, key, p);
+        long at = kl__finder_find(&f, p);
         if (at < 0 && (x = added(j, p))) {
             kl__rows_add(rows, x);
+            kl__finder_add(&f, x);
         } else if (at >= 0 && !(st = merge(j, s, rows->v[at], p, &x))) {
             kl_value_unref(rows->v[at]);
-            rows->v[at] = x;
+            rows->v[at] = f.v[at] = x;
         }
     }
+    kl__finder_fini(&f);
     return st;
+}
+
+/* The first of those that are equal stays. */
+static void each_once(kl__rows *r)
+{
+    size_t kept = 0;
+    kl__finder f;
+    kl__finder_init(&f, NULL);
+    for (size_t i = 0; i < r->len; i++) {
+        if (kl__finder_find(&f, r->v[i]) >= 0) {
+            kl_value_unref(r->v[i]);
+            continue;
+        }
+        kl__finder_add(&f, r->v[i]);
+        r->v[kept++] = r->v[i];
+    }
+    r->len = kept;
+    kl__finder_fini(&f);
 }
 
 /* A list of the merge strategy, or one that values are `removed` from. */
@@ -159,25 +193,20 @@ static kl_status merge_list(job *j, const kl__schema *s, const kl_value *old, co
         return KL_EINVAL;
     for (size_t i = 0; i < kl_value_len(patch) && maps; i++) {
         const kl_value *p = kl_value_item(patch, i);
-        if (!directive(p) && !kl_value_get(p, key)) {
-            char *text = kl_value_to_json(p);
-            st = kl__fail_bad_request(j->err, "map: %s does not contain declared merge key: %s", text, key);
-            kl_free(text);
-            return st;
-        }
+        if (!directive(p) && !kl_value_get(p, key))
+            return no_merge_key(j, p, key);
     }
     kl__rows_add_all(&rows, old);
     if (maps) {
         st = merge_maps(j, s->items, key, patch, &rows, &rest);
     } else if (removed && !j->patches) {
-        for (size_t i = rows.len; i--;)
-            if (kl__list_find(patch, NULL, rows.v[i]) >= 0)
-                kl__rows_remove(&rows, i);
+        kl__finder gone;
+        kl__finder_init_list(&gone, NULL, patch);
+        kl__rows_keep(&rows, &gone, false);
+        kl__finder_fini(&gone);
     } else {
         kl__rows_add_all(&rows, patch);
-        for (size_t i = rows.len; i--;)
-            if (kl__rows_find(&rows, NULL, rows.v[i]) < (long)i)
-                kl__rows_remove(&rows, i);
+        each_once(&rows);
     }
     if (!st && !(removed && !maps && !j->patches)) {
         const kl_value *order = maps ? kl__rows_done(&rest) : kl_value_ref(patch);

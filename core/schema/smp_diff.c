@@ -36,7 +36,7 @@ static void put_beside(const kl_value **patch, const char *prefix, const char *k
 /* ------------------------------------------------------------------ lists */
 
 /* Elements by their text, as Go prints them. */
-typedef struct item { const kl_value *v; char *text; } item;
+typedef struct item { const kl_value *v; char *text; size_t at; } item;
 typedef struct items { item *v; size_t len; } items;
 
 static char *text_of(const kl_value *v)
@@ -45,18 +45,23 @@ static char *text_of(const kl_value *v)
     return s ? kl_strdup(s) : kl_value_to_json(v);
 }
 
+static int by_text(const void *a, const void *b)
+{
+    const item *x = a, *y = b;
+    int order = strcmp(x->text, y->text);
+    return order ? order : x->at < y->at ? 1 : -1;
+}
+
 /* Equal texts come out in reverse: Go's comparison says "less" of them, and its sort of short lists inserts. */
 static items sorted(const kl_value *list, const char *key)
 {
     items out = { kl_new_array(item, kl_value_len(list) + 1), kl_value_len(list) };
     for (size_t i = 0; i < out.len; i++) {
         const kl_value *v = kl_value_item(list, i);
-        item x = { v, text_of(kl__merge_key(v, key)) };
-        size_t k = i;
-        for (; k && strcmp(x.text, out.v[k - 1].text) <= 0; k--)
-            out.v[k] = out.v[k - 1];
-        out.v[k] = x;
+        out.v[i] = (item){ v, text_of(kl__merge_key(v, key)), i };
     }
+    if (out.len)
+        qsort(out.v, out.len, sizeof *out.v, by_text);
     return out;
 }
 
@@ -98,19 +103,26 @@ static kl_status compare(const job *j, const kl__schema *s, bool retain, const c
 {
     items a = sorted(from, key), b = sorted(to, key);
     kl_status st = KL_OK;
+    kl__finder scalars;                                    /* of `gone`: each once */
+    kl__finder_init(&scalars, NULL);
     for (size_t i = 0, k = 0; !st && (i < a.len || k < b.len);) {
         int order = i == a.len ? 1 : k == b.len ? -1 : strcmp(a.v[i].text, b.v[k].text);
         if (!order)
             st = changed_item(j, s, retain, key, a.v[i].v, b.v[k].v, add);
         else if (order > 0 && j->changes)
             kl__rows_add(add, kl_value_ref(b.v[k].v));
-        else if (order < 0 && j->deletions && (key || kl__rows_find(gone, NULL, a.v[i].v) < 0))
-            kl__rows_add(gone, key ? deletion(key, kl_value_get(a.v[i].v, key)) : kl_value_ref(a.v[i].v));
+        else if (order < 0 && j->deletions && key)
+            kl__rows_add(gone, deletion(key, kl_value_get(a.v[i].v, key)));
+        else if (order < 0 && j->deletions && kl__finder_find(&scalars, a.v[i].v) < 0) {
+            kl__rows_add(gone, kl_value_ref(a.v[i].v));
+            kl__finder_add(&scalars, a.v[i].v);
+        }
         i += order <= 0;
         k += order >= 0;
     }
     items_fini(&a);
     items_fini(&b);
+    kl__finder_fini(&scalars);
     return st;
 }
 
@@ -323,22 +335,18 @@ static bool lists_clash(const kl__schema *s, const kl_value *a, const kl_value *
     kl_err_fini(&err);
     if (odd)
         return true;
-    if (s->patch_merge && type == KL_OBJECT) {
-        for (size_t i = 0; i < kl_value_len(a); i++) {
-            long at = kl__list_find(b, s->patch_key, kl_value_item(a, i));
-            if (at >= 0 && clash(s->items, kl_value_item(a, i), kl_value_item(b, (size_t)at)))
-                return true;
-        }
-        return false;
+    bool merges = s->patch_merge, maps = type == KL_OBJECT, clashes = !merges && kl_value_len(a) != kl_value_len(b);
+    if (clashes || (merges && !maps))
+        return clashes;
+    kl__finder f;
+    kl__finder_init_list(&f, maps ? s->patch_key : NULL, b);
+    for (size_t i = 0; !clashes && i < kl_value_len(a); i++) {
+        const kl_value *x = kl_value_item(a, i);
+        long at = maps && !merges ? (long)i : kl__finder_find(&f, x);
+        clashes = maps ? at >= 0 && clash(s->items, x, kl_value_item(b, (size_t)at)) : at < 0;
     }
-    if (s->patch_merge)
-        return false;
-    if (kl_value_len(a) != kl_value_len(b))
-        return true;
-    for (size_t i = 0; i < kl_value_len(a); i++)
-        if (type == KL_OBJECT ? clash(s->items, kl_value_item(a, i), kl_value_item(b, i)) : kl__list_find(b, NULL, kl_value_item(a, i)) < 0)
-            return true;
-    return false;
+    kl__finder_fini(&f);
+    return clashes;
 }
 
 /* Whether two patches of one object want different things. */

@@ -1,14 +1,17 @@
 /* smp_list.c - rows of a merged list and their order. */
 #include "schema/smp_list.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "schema/status.h"
 
 void kl__rows_add(kl__rows *r, const kl_value *taken)
 {
-    r->v = kl_realloc(r->v, (r->len + 1) * sizeof *r->v);
+    if (!(r->len & (r->len - 1)))                          /* room is a power of two */
+        r->v = kl_realloc(r->v, (r->len ? 2 * r->len : 1) * sizeof *r->v);
     r->v[r->len++] = taken;
 }
 
@@ -16,13 +19,6 @@ void kl__rows_add_all(kl__rows *r, const kl_value *list)
 {
     for (size_t i = 0; i < kl_value_len(list); i++)
         kl__rows_add(r, kl_value_ref(kl_value_item(list, i)));
-}
-
-void kl__rows_remove(kl__rows *r, size_t at)
-{
-    kl_value_unref(r->v[at]);
-    memmove(&r->v[at], &r->v[at + 1], (r->len - at - 1) * sizeof *r->v);
-    r->len--;
 }
 
 void kl__rows_fini(kl__rows *r)
@@ -58,20 +54,111 @@ static bool alike(const kl_value *a, const kl_value *b, const char *key)
     return no_x || no_y ? no_x == no_y : kl_value_equal(x, y);
 }
 
-long kl__rows_find(const kl__rows *r, const char *key, const kl_value *like)
+/* Equal values have equal hashes: numbers of all types, objects in any order. Recursion follows the key, which is as deep as values are. */
+static uint64_t hash_of(const kl_value *v)
 {
-    for (size_t i = 0; i < r->len; i++)
-        if (alike(r->v[i], like, key))
-            return (long)i;
+    size_t n = 0;
+    uint64_t h = 0;
+    double d = kl_value_double(v, 0) + 0.0;                /* no -0 */
+    const char *s = kl_value_strn(v, &n);
+    switch (kl_value_type(v)) {
+    case KL_NULL: break;
+    case KL_BOOL: h = 1 + kl_value_bool(v, false); break;
+    case KL_INT:
+    case KL_UINT:
+    case KL_DOUBLE: h = kl_hash(&d, sizeof d); break;
+    case KL_STRING: h = kl_hash(s, n); break;
+    case KL_ARRAY:
+        for (size_t i = 0; i < kl_value_len(v); i++)
+            h = h * 31 + hash_of(kl_value_item(v, i));
+        break;
+    case KL_OBJECT:
+        for (size_t i = 0; i < kl_value_len(v); i++) {
+            const kl_value *x = kl_value_member(v, i, &s, &n);
+            h += kl_hash(s, n) ^ hash_of(x) * 0x9e3779b97f4a7c15u;
+        }
+        break;
+    }
+    return h;
+}
+
+void kl__finder_init(kl__finder *f, const char *key)
+{
+    *f = (kl__finder){ .key = key };
+}
+
+void kl__finder_init_list(kl__finder *f, const char *key, const kl_value *list)
+{
+    kl__finder_init(f, key);
+    for (size_t i = 0; i < kl_value_len(list); i++)
+        kl__finder_add(f, kl_value_item(list, i));
+}
+
+void kl__finder_fini(kl__finder *f)
+{
+    kl_free(f->v);
+    kl_free(f->next);
+    kl_free(f->heads);
+    kl_free(f->tails);
+}
+
+static size_t chain_of(const kl__finder *f, const kl_value *item)
+{
+    uint64_t h = hash_of(kl__merge_key(item, f->key));
+    return (size_t)(h ^ h >> 32) & f->mask;
+}
+
+/* At its chain's end, so that the first of several is met first. */
+static void chain(kl__finder *f, size_t at)
+{
+    size_t c = chain_of(f, f->v[at]);
+    f->next[at] = 0;
+    if (f->heads[c])
+        f->next[f->tails[c] - 1] = (uint32_t)at + 1;
+    else
+        f->heads[c] = (uint32_t)at + 1;
+    f->tails[c] = (uint32_t)at + 1;
+}
+
+static void grow(kl__finder *f)
+{
+    f->cap = f->cap ? 2 * f->cap : 16;
+    f->mask = f->cap - 1;
+    f->v = kl_realloc(f->v, f->cap * sizeof *f->v);
+    f->next = kl_realloc(f->next, f->cap * sizeof *f->next);
+    kl_free(f->heads);
+    kl_free(f->tails);
+    f->heads = kl_new_array(uint32_t, f->cap);
+    f->tails = kl_new_array(uint32_t, f->cap);
+    for (size_t i = 0; i < f->len; i++)
+        chain(f, i);
+}
+
+void kl__finder_add(kl__finder *f, const kl_value *item)
+{
+    if (f->len == f->cap)
+        grow(f);
+    f->v[f->len++] = item;
+    chain(f, f->len - 1);
+}
+
+long kl__finder_find(const kl__finder *f, const kl_value *like)
+{
+    for (uint32_t at = f->cap ? f->heads[chain_of(f, like)] : 0; at; at = f->next[at - 1])
+        if (alike(f->v[at - 1], like, f->key))
+            return (long)at - 1;
     return -1;
 }
 
-long kl__list_find(const kl_value *list, const char *key, const kl_value *like)
+void kl__rows_keep(kl__rows *r, const kl__finder *f, bool in)
 {
-    for (size_t i = 0; i < kl_value_len(list); i++)
-        if (alike(kl_value_item(list, i), like, key))
-            return (long)i;
-    return -1;
+    size_t kept = 0;
+    for (size_t i = 0; i < r->len; i++)
+        if ((kl__finder_find(f, r->v[i]) >= 0) == in)
+            r->v[kept++] = r->v[i];
+        else
+            kl_value_unref(r->v[i]);
+    r->len = kept;
 }
 
 /* ------------------------------------------------------------------ order */
@@ -82,11 +169,67 @@ static bool goes(const kl_value *row, const char *key)
     return word && !strcmp(word, "delete");
 }
 
-/* What `order` lacks comes before everything: so it is with Go's comparison, which says yes to it. */
-static bool before(const kl_value *a, const kl_value *b, const kl_value *order, const char *key)
+/* A row while rows are sorted: its place in the order, and its neighbours in one list or another. */
+typedef struct sorting { long at; uint32_t before, after, behind; } sorting;
+#define NOBODY UINT32_MAX
+
+typedef struct placed { long at; uint32_t row; } placed;
+
+static int by_place(const void *a, const void *b)
 {
-    long i = kl__list_find(order, key, a), k = i < 0 ? -1 : kl__list_find(order, key, b);
-    return i < 0 || k < 0 || i < k;
+    const placed *x = a, *y = b;
+    return x->at != y->at ? (x->at < y->at ? -1 : 1) : x->row < y->row ? -1 : x->row > y->row;
+}
+
+/* For each row that has a place: behind which row it goes, of those that came before it. All in order, the last to come are taken out. */
+static void find_neighbours(sorting *s, size_t n)
+{
+    placed *p = kl_new_array(placed, n + 1);
+    size_t m = 0;
+    for (size_t i = 0; i < n; i++)
+        if (s[i].at >= 0)
+            p[m++] = (placed){ s[i].at, (uint32_t)i };
+    qsort(p, m, sizeof *p, by_place);
+    for (size_t i = 0; i < m; i++) {
+        s[p[i].row].before = i ? p[i - 1].row : NOBODY;
+        s[p[i].row].after = i + 1 < m ? p[i + 1].row : NOBODY;
+    }
+    for (size_t i = n; i--;) {
+        if (s[i].at < 0)
+            continue;
+        s[i].behind = s[i].before;
+        if (s[i].before != NOBODY)
+            s[s[i].before].after = s[i].after;
+        if (s[i].after != NOBODY)
+            s[s[i].after].before = s[i].before;
+    }
+    kl_free(p);
+}
+
+/* Go sorts short lists by insertion, and its comparison says yes to whatever `order` lacks: that comes before everything, and what has a
+ * place passes it. So a row goes behind the last of those before it whose place is no later, or to the front. */
+static void sort_in_order(const kl_value **v, size_t n, const kl_value *order, const char *key)
+{
+    kl__finder f;
+    sorting *s = kl_new_array(sorting, n + 1);
+    const kl_value **out = kl_new_array(const kl_value *, n + 1);
+    uint32_t front = NOBODY;
+    kl__finder_init_list(&f, key, order);
+    for (size_t i = 0; i < n; i++)
+        s[i] = (sorting){ kl__finder_find(&f, v[i]), NOBODY, NOBODY, NOBODY };
+    find_neighbours(s, n);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t *link = s[i].behind == NOBODY ? &front : &s[s[i].behind].after;
+        s[i].after = *link;
+        *link = (uint32_t)i;
+    }
+    size_t len = 0;
+    for (uint32_t i = front; i != NOBODY; i = s[i].after)
+        out[len++] = v[i];
+    memcpy(v, out, len * sizeof *v);
+    kl__finder_fini(&f);
+    kl_free(s);
+    kl_free(out);
 }
 
 void kl__rows_sort(kl__rows *r, const kl_value *order, const char *key)
@@ -98,12 +241,7 @@ void kl__rows_sort(kl__rows *r, const kl_value *order, const char *key)
             kl__rows_add(&gone, r->v[i]);
         else
             r->v[n++] = r->v[i];
-    for (size_t i = 1; i < n; i++)
-        for (size_t k = i; k && before(r->v[k], r->v[k - 1], order, key); k--) {
-            const kl_value *x = r->v[k];
-            r->v[k] = r->v[k - 1];
-            r->v[k - 1] = x;
-        }
+    sort_in_order(r->v, n, order, key);
     if (gone.len)
         memcpy(r->v + n, gone.v, gone.len * sizeof *gone.v);
     kl_free(gone.v);
@@ -112,21 +250,26 @@ void kl__rows_sort(kl__rows *r, const kl_value *order, const char *key)
 void kl__rows_weave(kl__rows *r, const kl_value *order, const kl_value *was, const char *key)
 {
     kl__rows named = {0}, others = {0};
+    kl__finder in_order, in_was;
+    kl__finder_init_list(&in_order, key, order);
+    kl__finder_init_list(&in_was, key, was);
     for (size_t i = 0; i < r->len; i++)
-        kl__rows_add(kl__list_find(order, key, r->v[i]) >= 0 ? &named : &others, r->v[i]);
+        kl__rows_add(kl__finder_find(&in_order, r->v[i]) >= 0 ? &named : &others, r->v[i]);
     kl__rows_sort(&named, order, key);
     kl__rows_sort(&others, was, key);
     size_t i = 0, k = 0;
     for (size_t at = 0; at < r->len; at++) {
         bool other = i < others.len;
         if (other && k < named.len) {
-            long a = kl__list_find(was, key, others.v[i]), b = kl__list_find(was, key, named.v[k]);
+            long a = kl__finder_find(&in_was, others.v[i]), b = kl__finder_find(&in_was, named.v[k]);
             other = a >= 0 && b >= 0 && a < b;
         }
         r->v[at] = other ? others.v[i++] : named.v[k++];
     }
     kl_free(named.v);
     kl_free(others.v);
+    kl__finder_fini(&in_order);
+    kl__finder_fini(&in_was);
 }
 
 /* ------------------------------------------------------------------ checks */

@@ -10,13 +10,24 @@ typedef struct kl__rows { const kl_value **v; size_t len; } kl__rows;        /* 
 
 void kl__rows_add(kl__rows *r, const kl_value *taken);
 void kl__rows_add_all(kl__rows *r, const kl_value *list);                    /* references of its items */
-void kl__rows_remove(kl__rows *r, size_t at);
 void kl__rows_fini(kl__rows *r);
 const kl_value *kl__rows_done(kl__rows *r);                                  /* a list; the rows are given up */
 
-/* The first one like `like`, or -1. A row without the key has null for it. */
-long kl__rows_find(const kl__rows *r, const char *key, const kl_value *like);
-long kl__list_find(const kl_value *list, const char *key, const kl_value *like);
+/* Finds the first of some items that is like another: by a hash of their keys, so that lists of any length merge in linear time. An item
+ * without the key has null for it. The items are borrowed. */
+typedef struct kl__finder {
+    const char *key;
+    const kl_value **v;
+    uint32_t *next, *heads, *tails;        /* chains through places, which count from 1 */
+    size_t len, cap, mask;
+} kl__finder;
+void kl__finder_init(kl__finder *f, const char *key);
+void kl__finder_init_list(kl__finder *f, const char *key, const kl_value *list);
+void kl__finder_fini(kl__finder *f);
+void kl__finder_add(kl__finder *f, const kl_value *item);
+long kl__finder_find(const kl__finder *f, const kl_value *like);             /* its place, from 0, or -1 */
+/* Leaves the rows that are `in` f, or those that are not. */
+void kl__rows_keep(kl__rows *r, const kl__finder *f, bool in);
 const kl_value *kl__merge_key(const kl_value *item, const char *key);        /* borrowed; never NULL */
 
 /* Sorted as `order` has them, those that it lacks first; rows that say $patch: delete go last. Stable, as Go's sort. */

@@ -144,6 +144,10 @@ void lkl__cut_check(lua_State *L, const struct kl_controller_spec *spec, int vie
 void lkl__open_cut(lua_State *L);               /* adds its part to core.run */
 
 /* --- text ------------------------------------------------------------------------------------------------------------------------ */
+/* luaL_checkstring and luaL_optstring for texts that C reads to their first NUL: one that has a NUL is refused, it would mean another. */
+const char *lkl__text(lua_State *L, int arg);
+const char *lkl__opt_text(lua_State *L, int arg, const char *dflt);
+bool lkl__has_nul(lua_State *L, int idx);       /* of a string */
 /* Adds a step to a path text in b: ".name", "[3]" or "[a.b/c]". */
 void lkl__path_step(lua_State *L, luaL_Buffer *b, int key_idx, bool first);
 void lkl__describe_value(lua_State *L, const kl_value *root);                 /* pushes "Pod default/a", or "the value" */

@@ -16,6 +16,26 @@ void *lkl__tagged(lua_State *L, int idx, const void *tag, size_t size)
     return p && lua_rawlen(L, idx) >= size && *(const void **)p == tag ? p : NULL;       /* light userdata has no length */
 }
 
+bool lkl__has_nul(lua_State *L, int idx)
+{
+    size_t n;
+    const char *s = lua_tolstring(L, idx, &n);
+    return strlen(s) < n;
+}
+
+const char *lkl__text(lua_State *L, int arg)
+{
+    const char *s = luaL_checkstring(L, arg);
+    if (lkl__has_nul(L, arg))
+        luaL_argerror(L, arg, "a text without a NUL character in it expected");
+    return s;
+}
+
+const char *lkl__opt_text(lua_State *L, int arg, const char *dflt)
+{
+    return lua_isnoneornil(L, arg) ? dflt : lkl__text(L, arg);
+}
+
 bool lkl__metatable(lua_State *L, const void *key, const char *name)
 {
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, key) == LUA_TTABLE)

@@ -166,7 +166,7 @@ static kl_status add_document(void *arg, const kl_value *v, kl_err *err)
 static int yaml(lua_State *L)
 {
     size_t n;
-    const char *text = luaL_checklstring(L, 1, &n), *name = luaL_optstring(L, 2, "yaml");
+    const char *text = luaL_checklstring(L, 1, &n), *name = lkl__opt_text(L, 2, "yaml");
     kl_err err = KL_ERR_INIT;
     lkl_box *box = lkl_box_new(L, &documents_class, 0);
     documents *d = box->ptr = kl_new(documents);

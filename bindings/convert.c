@@ -436,6 +436,47 @@ static int copy(lua_State *L)
     return 1;
 }
 
+/* A table of its own with what the one at idx has, and so on below; everything else is the same. */
+static void push_plain(convert *c, int idx, const place *p)
+{
+    lua_State *L = c->L;
+    if (p->depth >= KL_VALUE_DEPTH_MAX)
+        refuse_unfit(c, p, KL_FIT_DEEP);
+    luaL_checkstack(L, 12, "nested too deeply");
+    lkl_mark mark = lkl__marked(L, idx);
+    if (mark == LKL_FOREIGN)
+        refuse(c, p, "a table with a metatable is not taken here: what it holds and what it looks like are two things; pass a plain table");
+    lua_newtable(L);
+    int into = lua_gettop(L);
+    lua_pushnil(L);
+    while (lua_next(L, idx)) {
+        place part = { p, NULL, 0, 0, p->depth + 1 };
+        if (lua_type(L, -2) == LUA_TSTRING)
+            part.key = lua_tolstring(L, -2, &part.keylen);
+        else
+            part.index = lua_tointeger(L, -2);
+        count(c, &part, 0);
+        lua_pushvalue(L, -2);
+        if (lua_istable(L, -2))
+            push_plain(c, lua_gettop(L) - 1, &part);
+        else
+            lua_pushvalue(L, -2);
+        lua_rawset(L, into);
+        lua_pop(L, 1);
+    }
+    lkl__mark(L, into, mark);
+}
+
+/* core.plain(t, what): a copy of a table and of those in it, read raw and within bounds, for those who look at it more than once */
+static int plain(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    convert c = { .L = L, .what = lkl__opt_text(L, 2, "the table"), .counted = lkl__border(L)->counted, .room = lkl__room() };
+    place root = { NULL, NULL, 0, 0, 0 };
+    push_plain(&c, 1, &root);
+    return 1;
+}
+
 /* core.value(x, what): a view of whatever can be sent; views pass through */
 static int value(lua_State *L)
 {
@@ -452,6 +493,6 @@ static int value(lua_State *L)
 
 void lkl__open_convert(lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "copy", copy }, { "value", value }, { NULL, NULL } };
+    static const luaL_Reg functions[] = { { "copy", copy }, { "plain", plain }, { "value", value }, { NULL, NULL } };
     luaL_setfuncs(L, functions, 0);
 }

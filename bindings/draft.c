@@ -200,7 +200,7 @@ static int draft_tostring(lua_State *L)
 static int draft_call(lua_State *L)
 {
     check_draft(L, 1);
-    luaL_checkstring(L, 2);
+    lkl__text(L, 2);
     int top = lua_gettop(L);
     kl_path *path = lkl__path(L, 2);
     lua_pushvalue(L, 1);

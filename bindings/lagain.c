@@ -72,7 +72,7 @@ static int os_time(lua_State *L)
 /* os.date([format [, time]]) is the stock one (our upvalue), with "!" before its format and our time. */
 static int os_date(lua_State *L)
 {
-    const char *format = luaL_optstring(L, 1, "%c");
+    const char *format = lkl__opt_text(L, 1, "%c");
     lua_settop(L, 2);
     lua_pushvalue(L, lua_upvalueindex(1));
     if (*format == '!')
@@ -171,7 +171,7 @@ static int generate_name(lua_State *L)
     char name[KL_NAME_GENERATED_MAX];
     kl_run *r = run_of(L);
     kl_random seed = {r ? kl_run_random(r) : (uint64_t)kl_clock_now(kl_clock_real()) ^ (uint64_t)(uintptr_t)L};
-    lua_pushstring(L, kl_name_generate(luaL_checkstring(L, 1), roll, &seed, name));
+    lua_pushstring(L, kl_name_generate(lkl__text(L, 1), roll, &seed, name));
     return 1;
 }
 

@@ -86,7 +86,7 @@ static void set_list(lua_State *L, const char *field, char **list)
 /* core.x509_facts(pem): { cn =, orgs =, dns =, ips =, not_before =, not_after = } with seconds since 1970; nil and why */
 static int x509_facts(lua_State *L)
 {
-    const char *pem = luaL_checkstring(L, 1);
+    const char *pem = lkl__text(L, 1);
     lkl_box *box = lkl_box_new(L, &facts_class, 0);
     kl_x509_facts *f = box->ptr = kl_new(kl_x509_facts);
     kl_err err = KL_ERR_INIT;
@@ -113,7 +113,7 @@ static int x509_facts(lua_State *L)
 static int x509_pair(lua_State *L)
 {
     kl_err err = KL_ERR_INIT;
-    if (!kl_x509_check_pair(luaL_checkstring(L, 1), luaL_checkstring(L, 2), &err)) {
+    if (!kl_x509_check_pair(lkl__text(L, 1), lkl__text(L, 2), &err)) {
         lua_pushboolean(L, true);
         return 1;
     }
@@ -129,7 +129,7 @@ static const lkl_class text_class = { .name = "kubelua.text", .free = text_free 
 /* core.pair_read(dir, name): the text, or nil when there is none */
 static int pair_read(lua_State *L)
 {
-    const char *dir = luaL_checkstring(L, 1), *name = luaL_checkstring(L, 2);
+    const char *dir = lkl__text(L, 1), *name = lkl__text(L, 2);
     lkl_box *box = lkl_box_new(L, &text_class, 0);
     char *text = NULL;
     kl_err err = KL_ERR_INIT;
@@ -150,21 +150,21 @@ static int pair_read(lua_State *L)
 static int pair_write(lua_State *L)
 {
     kl_err err = KL_ERR_INIT;
-    if (kl_pairfile_write(luaL_checkstring(L, 1), luaL_checkstring(L, 2), luaL_checkstring(L, 3), (kl_time)(luaL_checknumber(L, 4) * 1e9), &err))
+    if (kl_pairfile_write(lkl__text(L, 1), lkl__text(L, 2), lkl__text(L, 3), lkl__seconds(luaL_checknumber(L, 4)), &err))
         return raise_io(L, &err);
     return 0;
 }
 
 static int pair_path(lua_State *L)
 {
-    lkl__push_text(L, kl_pairfile_path(luaL_checkstring(L, 1), luaL_checkstring(L, 2)));
+    lkl__push_text(L, kl_pairfile_path(lkl__text(L, 1), lkl__text(L, 2)));
     return 1;
 }
 
 /* core.ip(text): the address as certificates spell it, or nil when it is none */
 static int ip(lua_State *L)
 {
-    const char *s = luaL_checkstring(L, 1);
+    const char *s = lkl__text(L, 1);
     unsigned char bytes[16];
     char text[INET6_ADDRSTRLEN];
     int family = inet_pton(AF_INET, s, bytes) == 1 ? AF_INET : inet_pton(AF_INET6, s, bytes) == 1 ? AF_INET6 : 0;

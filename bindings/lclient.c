@@ -160,7 +160,7 @@ static void on_resolved(void *arg, kl_status st, const kl_resource *r, kl_err *e
 static int resolve(lua_State *L)
 {
     lkl_hub *h = self(L);
-    const char *kind = luaL_checkstring(L, 2);
+    const char *kind = lkl__text(L, 2);
     lua_settop(L, 2);
     lua_createtable(L, 0, 2);
     lua_pushliteral(L, "resolve");
@@ -201,7 +201,7 @@ static void push_resource(lua_State *L, const kl_resource *r)
 /* core.resource(client, kind): what discovery says, or nil when it is not known yet */
 static int resource(lua_State *L)
 {
-    const kl_resource *r = kl_client_resolve_cached(self(L)->client, luaL_checkstring(L, 2));
+    const kl_resource *r = kl_client_resolve_cached(self(L)->client, lkl__text(L, 2));
     if (!r)
         return 0;
     push_resource(L, r);
@@ -256,7 +256,7 @@ static int forget(lua_State *L)
 static int raw(lua_State *L)
 {
     lkl_hub *h = self(L);
-    const char *method = luaL_checkstring(L, 2), *path = luaL_checkstring(L, 3), *type = luaL_optstring(L, 4, NULL);
+    const char *method = lkl__text(L, 2), *path = lkl__text(L, 3), *type = lkl__opt_text(L, 4, NULL);
     size_t n = 0;
     const char *body = luaL_optlstring(L, 5, NULL, &n);
     lkl_box *box = lkl_value_box(L);

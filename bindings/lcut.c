@@ -103,7 +103,7 @@ void lkl__cut_check(lua_State *L, const kl_controller_spec *spec, int view_idx, 
 static int kept(lua_State *L)
 {
     const kl_controller_spec *s = lkl_state_of(L)->spec;
-    const kl_fields_spec *f = s ? kl_controller_spec_fields(s, luaL_checkstring(L, 1)) : NULL;
+    const kl_fields_spec *f = s ? kl_controller_spec_fields(s, lkl__text(L, 1)) : NULL;
     if (!f)
         return 0;
     if (kl_controller_spec_metadata(s, f->kind))
@@ -117,7 +117,7 @@ static int kept(lua_State *L)
 static int cut_list(lua_State *L)
 {
     const kl_controller_spec *s = lkl_state_of(L)->spec;
-    const kl_fields_spec *f = s ? kl_controller_spec_fields(s, luaL_checkstring(L, 1)) : NULL;
+    const kl_fields_spec *f = s ? kl_controller_spec_fields(s, lkl__text(L, 1)) : NULL;
     const kl_value *object = f ? lkl_view_value(L, 2) : NULL;
     if (!object || !kl_projection_covers(f->keep, object))
         return 0;

@@ -124,7 +124,7 @@ static kl_projection *read_keep(lua_State *L)
     const char **paths = lua_newuserdatauv(L, (n + 1) * sizeof *paths, 0);
     for (size_t i = 0; i < n; i++) {
         lua_rawgeti(L, -2, (lua_Integer)i + 1);
-        paths[i] = luaL_checkstring(L, -1);
+        paths[i] = lkl__text(L, -1);
         lua_pop(L, 1);
     }
     kl_projection *p = NULL;
@@ -293,7 +293,7 @@ static int one_len(lua_State *L)
 static int one_get(lua_State *L)
 {
     one *o = self(L);
-    const char *key = luaL_checkstring(L, 2);
+    const char *key = lkl__text(L, 2);
     lkl__view_prepare(L);
     lkl__push_taken(L, kl_informer_lookup(o->informer, key));
     return 1;
@@ -367,7 +367,7 @@ static int one_add_index(lua_State *L)
 {
     one *o = self(L);
     kl_err err = KL_ERR_INIT;
-    if (kl_informer_add_index_path(o->informer, luaL_checkstring(L, 2), luaL_checkstring(L, 3), &err))
+    if (kl_informer_add_index_path(o->informer, lkl__text(L, 2), lkl__text(L, 3), &err))
         said(L, &err);
     return 0;
 }

@@ -53,6 +53,8 @@ const kl_value *lkl_to_value(lua_State *L, int idx, const char *what);
 void lkl_push_time(lua_State *L, int64_t sec, int32_t nsec);
 /* Seconds of a number, a duration text ("1h5m") or raises an argument error that calls it `what`. */
 kl_time lkl_check_duration(lua_State *L, int idx, const char *what);
+/* Seconds as nanoseconds; what no kl_time holds is its end, and NaN is 0. */
+kl_time lkl__seconds(lua_Number s);
 /* States that we own: indexing nil names the last absent field and its object; assigning below an absent field of a draft
  * creates the maps between. Without it a draft's field must exist before something is written below. */
 void lkl_install_nil_index(lua_State *L);

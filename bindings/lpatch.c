@@ -87,7 +87,7 @@ static int json_patch(lua_State *L)
 
 /* A strategic merge patch is put together field by field, and each costs what the object has already: so many fields take some ten
  * milliseconds. */
-#define FIELDS_MAX 5000
+#define FIELDS_MAX 1000
 
 static bool too_wide(const kl_value *v)
 {

@@ -53,7 +53,7 @@ static const kl_quantity *to_quantity(lua_State *L, int idx)
         if (plus)
             memmove(plus + 1, plus + 2, strlen(plus + 2) + 1);
     } else if (lua_type(L, idx) == LUA_TSTRING) {
-        from = lua_tostring(L, idx);
+        from = lkl__text(L, idx);
     } else {
         luaL_typeerror(L, idx, "quantity, its text or a number");
     }

@@ -55,7 +55,7 @@ static recorder *self(lua_State *L)
 int lkl__recorder_new(lua_State *L)
 {
     lkl_hub *h = lkl_box_check(L, 1, &lkl__client_class);
-    const char *component = luaL_checkstring(L, 2);
+    const char *component = lkl__text(L, 2);
     lkl_box *box = lkl_box_new(L, &recorder_class, 1);
     lua_pushvalue(L, 1);
     lua_setiuservalue(L, -2, 1);
@@ -78,8 +78,8 @@ static int event(lua_State *L)
     const kl_value *about = lkl_view_value(L, 5);
     if (!about)
         return luaL_typeerror(L, 5, "kubelua.view");
-    kl_recorder_event(w->r, &(kl_news){.component = w->component, .type = luaL_checkstring(L, 2), .reason = luaL_checkstring(L, 3),
-        .note = luaL_checkstring(L, 4), .about = about, .action = luaL_optstring(L, 6, NULL), .related = lkl_view_value(L, 7)});
+    kl_recorder_event(w->r, &(kl_news){.component = w->component, .type = lkl__text(L, 2), .reason = lkl__text(L, 3),
+        .note = lkl__text(L, 4), .about = about, .action = lkl__opt_text(L, 6, NULL), .related = lkl_view_value(L, 7)});
     return 0;
 }
 

@@ -163,7 +163,7 @@ static int resource_done(lua_State *L, int status, lua_KContext ctx)
 /* run.resource(kind [, cluster]): {namespaced, status, plural}, by discovery when it is not known yet. */
 static int resource(lua_State *L)
 {
-    const char *kind = luaL_checkstring(L, 1);
+    const char *kind = lkl__text(L, 1);
     lua_settop(L, 2);
     if (known(L, kind))
         return push_resource(L, known(L, kind));
@@ -182,7 +182,7 @@ static int resource(lua_State *L)
 
 static int owns(lua_State *L)
 {
-    lua_pushboolean(L, kl_run_owns(run_of(L), luaL_checkstring(L, 1)));
+    lua_pushboolean(L, kl_run_owns(run_of(L), lkl__text(L, 1)));
     return 1;
 }
 
@@ -198,7 +198,7 @@ static int cache_fail(lua_State *L, kl_err *err)
 /* Whether idx is a text that is not empty. */
 static bool is_text(lua_State *L, int idx)
 {
-    return lua_type(L, idx) == LUA_TSTRING && lua_rawlen(L, idx) > 0;
+    return lua_type(L, idx) == LUA_TSTRING && *lkl__text(L, idx);
 }
 
 #define NAMESPACE_MAX 256      /* 63 bytes on every server */
@@ -260,6 +260,8 @@ static const lkl_class objects_class = {.name = "kubelua.objects", .free = objec
 static const char *opt(lua_State *L, const char *field)
 {
     lua_getfield(L, 2, field);
+    if (lua_type(L, -1) == LUA_TSTRING && lkl__has_nul(L, -1))
+        luaL_argerror(L, 2, lua_pushfstring(L, "%s: a text without a NUL character in it expected", field));
     const char *s = lua_tostring(L, -1);
     lua_pop(L, 1);                     /* the table keeps it */
     return s;
@@ -269,7 +271,7 @@ static const char *opt(lua_State *L, const char *field)
 static kl_objects *find(lua_State *L)
 {
     kl_reader *rd = reader_of(L);
-    const char *kind = luaL_checkstring(L, 1);
+    const char *kind = lkl__text(L, 1);
     luaL_checktype(L, 2, LUA_TTABLE);
     lua_settop(L, 2);
     kl_read_query q = {.ns = opt(L, "ns"), .labels = opt(L, "labels"), .fields = opt(L, "fields"), .index = opt(L, "index"), .value = opt(L, "value")};
@@ -310,8 +312,8 @@ static int each(lua_State *L)
 /* run.event(type, reason, message [, about [, action [, related]]]) */
 static int event(lua_State *L)
 {
-    kl_run_record(run_of(L), &(kl_news){.type = luaL_checkstring(L, 1), .reason = luaL_checkstring(L, 2), .note = luaL_checkstring(L, 3),
-        .about = lkl_view_value(L, 4), .action = luaL_optstring(L, 5, NULL), .related = lkl_view_value(L, 6)});
+    kl_run_record(run_of(L), &(kl_news){.type = lkl__text(L, 1), .reason = lkl__text(L, 2), .note = lkl__text(L, 3),
+        .about = lkl_view_value(L, 4), .action = lkl__opt_text(L, 5, NULL), .related = lkl_view_value(L, 6)});
     return 0;
 }
 
@@ -379,7 +381,7 @@ static int quote(lua_State *L)
 static int believed(lua_State *L)
 {
     kl_run *r = run_of(L);
-    const char *kind = luaL_checkstring(L, 1), *ns = luaL_optstring(L, 2, NULL), *name = luaL_checkstring(L, 3);
+    const char *kind = lkl__text(L, 1), *ns = lkl__opt_text(L, 2, NULL), *name = lkl__text(L, 3);
     lkl__view_prepare(L);
     lkl__push_taken(L, kl_run_believed(r, kind, ns, name));
     return 1;

@@ -81,7 +81,7 @@ static int selector(lua_State *L)
     kl_selector *s = NULL;
     lkl_box *box = lkl_box_new(L, &lkl__selector_class, 0);
     if (lua_type(L, 1) == LUA_TSTRING) {
-        if (kl_selector_parse(lua_tostring(L, 1), &s, &err))
+        if (kl_selector_parse(lkl__text(L, 1), &s, &err))
             return lkl__argerror(L, 1, &err);
     } else {
         const kl_value *v = lkl__to_box(L, lkl_value_box(L), 1, "selector");
@@ -99,7 +99,7 @@ static int field_selector_problem(lua_State *L)
 {
     kl_field_selector *f;
     kl_err err = KL_ERR_INIT;
-    if (!kl_field_selector_parse(luaL_checkstring(L, 1), &f, &err)) {
+    if (!kl_field_selector_parse(lkl__text(L, 1), &f, &err)) {
         kl_field_selector_free(f);
         return 0;
     }

@@ -39,7 +39,7 @@ static kl_shared *shared_of(lua_State *L) { return kl_run_shared(run_for(L, "kub
 static int shared_get(lua_State *L)
 {
     kl_shared *s = shared_of(L);
-    const char *name = luaL_checkstring(L, 1);
+    const char *name = lkl__text(L, 1);
     lkl_box *box = lkl_value_box(L);
     return push_boxed(L, box, kl_shared_get(s, name));
 }
@@ -56,7 +56,7 @@ static const kl_value *given(lua_State *L, int idx, const char *what)
 static int shared_set(lua_State *L)
 {
     kl_shared *s = shared_of(L);
-    const char *name = luaL_checkstring(L, 1);
+    const char *name = lkl__text(L, 1);
     lua_settop(L, 2);
     kl_err err = KL_ERR_INIT;
     return kl_shared_set(s, name, given(L, 2, "the value"), &err) ? fail(L, &err) : 0;
@@ -65,7 +65,7 @@ static int shared_set(lua_State *L)
 static int shared_add(lua_State *L)
 {
     kl_shared *s = shared_of(L);
-    const char *name = luaL_checkstring(L, 1);
+    const char *name = lkl__text(L, 1);
     luaL_checknumber(L, 2);
     lkl_box *box = lkl_value_box(L);
     const kl_value *by = lkl__value_at(L, 2, "the number"), *sum = NULL;
@@ -76,7 +76,7 @@ static int shared_add(lua_State *L)
 static int shared_swap(lua_State *L)
 {
     kl_shared *s = shared_of(L);
-    const char *name = luaL_checkstring(L, 1);
+    const char *name = lkl__text(L, 1);
     lua_settop(L, 3);
     lkl_box *box = lkl_value_box(L);
     const kl_value *was = given(L, 2, "the old value"), *v = given(L, 3, "the new value"), *is = NULL;
@@ -101,7 +101,7 @@ static const lkl_class names_class = {.name = "kubelua.names", .free = free_name
 static int shared_names(lua_State *L)
 {
     kl_shared *s = shared_of(L);
-    const char *prefix = luaL_optstring(L, 1, "");
+    const char *prefix = lkl__opt_text(L, 1, "");
     lkl_box *box = lkl_box_new(L, &names_class, 0);
     char **names = box->ptr = kl_shared_names(s, prefix);
     lua_newtable(L);
@@ -129,7 +129,7 @@ static const char *field_of(lua_State *L)
 {
     if (lua_type(L, 2) != LUA_TSTRING)
         lkl__error(L, "ctx.memo: fields have names, got a %s; a list goes into a field, whole", luaL_typename(L, 2));
-    return lua_tostring(L, 2);
+    return lkl__text(L, 2);
 }
 
 static int memo_index(lua_State *L)

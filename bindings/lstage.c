@@ -99,7 +99,7 @@ static int take_logs(lua_State *L)
 /* core.stage(wall seconds) */
 static int stage(lua_State *L)
 {
-    kl_time wall = (kl_time)(luaL_checknumber(L, 1) * 1e9);
+    kl_time wall = lkl__seconds(luaL_checknumber(L, 1));
     lkl_box *box = lkl_box_new(L, &lkl__stage_class, 0);
     lkl_stage *s = NULL;
     kl_err err = KL_ERR_INIT;
@@ -268,7 +268,7 @@ static int now(lua_State *L)
 
 static int set_now(lua_State *L)
 {
-    kl_clock_set_wall(self(L)->clock, (kl_time)(luaL_checknumber(L, 2) * 1e9));
+    kl_clock_set_wall(self(L)->clock, lkl__seconds(luaL_checknumber(L, 2)));
     return 0;
 }
 

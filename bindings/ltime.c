@@ -43,6 +43,14 @@ static kl_time nanoseconds(lua_State *L, int idx, const char *what)
     return (kl_time)llround(ns);
 }
 
+kl_time lkl__seconds(lua_Number s)
+{
+    double ns = s * 1e9;
+    if (ns != ns)
+        return 0;
+    return ns >= 9.2e18 ? INT64_MAX : ns <= -9.2e18 ? INT64_MIN : (kl_time)ns;
+}
+
 kl_time lkl_check_duration(lua_State *L, int idx, const char *what)
 {
     kl_time d = 0;
@@ -51,7 +59,7 @@ kl_time lkl_check_duration(lua_State *L, int idx, const char *what)
     if (lua_type(L, idx) != LUA_TSTRING)
         luaL_argerror(L, idx, lua_pushfstring(L, "%s: expected seconds or a duration such as \"1m30s\", got %s", what, luaL_typename(L, idx)));
     kl_err err = KL_ERR_INIT;
-    if (kl_duration_parse(lua_tostring(L, idx), &d, &err)) {
+    if (kl_duration_parse(lkl__text(L, idx), &d, &err)) {
         (void)kl_err_prefix(&err, "%s", what);
         lkl__argerror(L, idx, &err);
     }
@@ -113,7 +121,7 @@ static lkl_time to_time(lua_State *L, int idx)
         out.nsec = (int32_t)((sec - whole) * 1e9);
     } else if (lua_type(L, idx) == LUA_TSTRING) {
         kl_err err = KL_ERR_INIT;
-        if (kl_time_parse(lua_tostring(L, idx), &out.sec, &out.nsec, &err))
+        if (kl_time_parse(lkl__text(L, idx), &out.sec, &out.nsec, &err))
             lkl__argerror(L, idx, &err);
     } else {
         luaL_typeerror(L, idx, "time, RFC 3339 text or seconds");
@@ -289,7 +297,7 @@ static int cron_problem(lua_State *L)
 {
     kl_cron c;
     kl_err err = KL_ERR_INIT;
-    if (!kl_cron_parse(luaL_checkstring(L, 1), &c, &err))
+    if (!kl_cron_parse(lkl__text(L, 1), &c, &err))
         return 0;
     lua_pushstring(L, kl_err_message(&err));
     kl_err_fini(&err);

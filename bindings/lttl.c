@@ -8,13 +8,13 @@ static void ttl_free(void *t) { kl_ttl_free(t); }
 extern const lkl_class lkl__ttl_class;
 
 static kl_ttl *self(lua_State *L) { return lkl_box_check(L, 1, &lkl__ttl_class); }
-static kl_time now(lua_State *L, int idx) { return (kl_time)(luaL_checknumber(L, idx) * 1e9); }
+static kl_time now(lua_State *L, int idx) { return lkl__seconds(luaL_checknumber(L, idx)); }
 
 /* t:put(now, key, object) */
 static int put(lua_State *L)
 {
     kl_ttl *t = self(L);
-    const char *key = luaL_checkstring(L, 3);
+    const char *key = lkl__text(L, 3);
     const kl_value *v = lkl_view_value(L, 4);
     luaL_argcheck(L, v, 4, "expected a view");
     kl_ttl_put(t, key, v, now(L, 2));
@@ -25,7 +25,7 @@ static int put(lua_State *L)
 static int get(lua_State *L)
 {
     kl_ttl *t = self(L);
-    const char *key = luaL_checkstring(L, 3);
+    const char *key = lkl__text(L, 3);
     kl_time at = now(L, 2);
     lkl__view_prepare(L);
     lkl__push_taken(L, kl_ttl_lookup(t, key, at));
@@ -34,7 +34,7 @@ static int get(lua_State *L)
 
 static int delete(lua_State *L)
 {
-    lua_pushboolean(L, kl_ttl_delete(self(L), luaL_checkstring(L, 3), now(L, 2)));
+    lua_pushboolean(L, kl_ttl_delete(self(L), lkl__text(L, 3), now(L, 2)));
     return 1;
 }
 

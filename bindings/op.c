@@ -26,6 +26,8 @@ static const char *string(lua_State *L, int idx, const char *field)
 {
     if (lua_type(L, -1) != LUA_TSTRING)
         luaL_argerror(L, idx, lua_pushfstring(L, "op.%s: expected a string, got %s", field, luaL_typename(L, -1)));
+    if (lkl__has_nul(L, -1))
+        luaL_argerror(L, idx, lua_pushfstring(L, "op.%s: a text without a NUL character in it expected", field));
     return lua_tostring(L, -1);
 }
 

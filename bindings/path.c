@@ -49,7 +49,7 @@ kl_path *lkl__path(lua_State *L, int idx)
     if (!path) {
         lkl_box *box = lkl_box_new(L, &path_class, 0);
         kl_err err = KL_ERR_INIT;
-        if (kl_path_parse(lua_tostring(L, idx), &path, &err))
+        if (kl_path_parse(lkl__text(L, idx), &path, &err))
             lkl__argerror(L, idx, &err);
         box->ptr = path;
         lua_pushvalue(L, idx);

@@ -6,6 +6,7 @@
  *   raised   --verdict--> conflict, retry, fail, or an error with its traceback */
 #include "program.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -25,39 +26,111 @@ static lkl_program *self(const kl_program *p)
 
 /* --- the specs: from the scratch state's tables -------------------------------------------------------------------------- */
 
+/* Scripts never see these tables (lua/kubelua/checks.lua seals them), and nothing is believed of them all the same: what has another type
+ * than it should have raises. */
+static void mistyped(lua_State *L, const char *k, const char *expected)
+{
+    luaL_error(L, "a controller's %s: expected %s, got %s", k, expected, luaL_typename(L, -1));
+}
+
+/* Pushes field k of the table at idx, which is of that type or nil; says whether it is there. */
+static bool push_field(lua_State *L, int idx, const char *k, int type)
+{
+    lua_pushstring(L, k);
+    int t = lua_rawget(L, idx);
+    if (t != LUA_TNIL && t != type)
+        mistyped(L, k, lua_typename(L, type));
+    return t != LUA_TNIL;
+}
+
+/* The text on top of the stack, which is what k has. */
+static char *take_string(lua_State *L, const char *k)
+{
+    if (lua_type(L, -1) != LUA_TSTRING || lkl__has_nul(L, -1))
+        mistyped(L, k, "a text without NUL characters");
+    return kl_strdup(lua_tostring(L, -1));
+}
+
+/* May be absent. */
 static char *string_field(lua_State *L, int idx, const char *k)
 {
-    lua_getfield(L, idx, k);
-    char *s = kl_strdup(lua_tostring(L, -1));
+    char *s = push_field(L, idx, k, LUA_TSTRING) ? take_string(L, k) : NULL;
+    lua_pop(L, 1);
+    return s;
+}
+
+static char *needed_field(lua_State *L, int idx, const char *k)
+{
+    (void)push_field(L, idx, k, LUA_TSTRING);
+    char *s = take_string(L, k);
     lua_pop(L, 1);
     return s;
 }
 
 static int64_t integer_field(lua_State *L, int idx, const char *k, int64_t dflt)
 {
-    lua_getfield(L, idx, k);
-    int64_t n = lua_isinteger(L, -1) ? lua_tointeger(L, -1) : dflt;
+    bool there = push_field(L, idx, k, LUA_TNUMBER);
+    if (there && (!lua_isinteger(L, -1) || lua_tointeger(L, -1) > LUA_MAXINTEGER / 2 || lua_tointeger(L, -1) < LUA_MININTEGER / 2))
+        mistyped(L, k, "an integer");
+    int64_t n = there ? lua_tointeger(L, -1) : dflt;
     lua_pop(L, 1);
     return n;
 }
 
+static int int_field(lua_State *L, int idx, const char *k)
+{
+    int64_t n = integer_field(L, idx, k, 0);
+    if (n < -INT_MAX || n > INT_MAX)
+        luaL_error(L, "a controller's %s: expected a small integer", k);
+    return (int)n;
+}
+
+static size_t size_field(lua_State *L, int idx, const char *k)
+{
+    int64_t n = integer_field(L, idx, k, 0);
+    if (n < 0)
+        luaL_error(L, "a controller's %s: expected an integer above zero", k);
+    return (size_t)n;
+}
+
 static size_t fn_field(lua_State *L, int idx)
 {
-    return (size_t)integer_field(L, idx, "fn", 0);         /* 0 is KL_NO_FN */
+    return size_field(L, idx, "fn");                       /* 0 is KL_NO_FN */
 }
 
 static kl_time duration_field(lua_State *L, int idx, const char *k)
 {
-    lua_getfield(L, idx, k);
-    kl_time d = (kl_time)(lua_tonumber(L, -1) * 1e9);
+    kl_time d = push_field(L, idx, k, LUA_TNUMBER) ? lkl__seconds(lua_tonumber(L, -1)) : 0;
     lua_pop(L, 1);
     return d;
 }
 
+/* Pushes the list in field k (an empty one stands for nil) and gives its length. */
+static size_t push_list(lua_State *L, int idx, const char *k)
+{
+    if (!push_field(L, idx, k, LUA_TTABLE)) {
+        lua_pop(L, 1);
+        lua_newtable(L);
+    }
+    return lua_rawlen(L, -1);
+}
+
+/* Pushes item i, from 0, of the list on top of the stack, which is a table; where it stands. */
+static int push_item(lua_State *L, const char *k, size_t i)
+{
+    if (lua_rawgeti(L, -1, (lua_Integer)i + 1) != LUA_TTABLE)
+        mistyped(L, k, "a list of tables");
+    return lua_gettop(L);
+}
+
 static char **strings_field(lua_State *L, int idx, const char *k)
 {
-    lua_getfield(L, idx, k);
-    size_t n = lua_istable(L, -1) ? lua_rawlen(L, -1) : 0;
+    size_t n = push_list(L, idx, k);
+    for (size_t i = 0; i < n; i++) {                       /* all are looked at before there is anything to lose */
+        if (lua_rawgeti(L, -1, (lua_Integer)i + 1) != LUA_TSTRING || lkl__has_nul(L, -1))
+            mistyped(L, k, "a list of texts without NUL characters");
+        lua_pop(L, 1);
+    }
     char **v = n ? kl_new_array(char *, n + 1) : NULL;
     for (size_t i = 0; i < n; i++) {
         lua_rawgeti(L, -1, (lua_Integer)i + 1);
@@ -66,6 +139,24 @@ static char **strings_field(lua_State *L, int idx, const char *k)
     }
     lua_pop(L, 1);
     return v;
+}
+
+/* A new reference, or NULL for nil. */
+static const kl_value *view_field(lua_State *L, int idx, const char *k)
+{
+    const kl_value *v = push_field(L, idx, k, LUA_TUSERDATA) ? lkl_view_value(L, -1) : NULL;
+    if (!v && !lua_isnil(L, -1))
+        mistyped(L, k, "a view");
+    kl_value_ref(v);
+    lua_pop(L, 1);
+    return v;
+}
+
+static bool flag_field(lua_State *L, int idx, const char *k)
+{
+    bool yes = push_field(L, idx, k, LUA_TBOOLEAN) && lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    return yes;
 }
 
 /* Whatever cannot be made into what it stands for raises; the program that holds the spec is freed then. */
@@ -82,11 +173,11 @@ static void must(lua_State *L, const kl_controller_spec *s, kl_status st, kl_err
 static void read_when(lua_State *L, int idx, const char *k, const kl_controller_spec *s, kl_when *out)
 {
     kl_err err = KL_ERR_INIT;
-    if (lua_getfield(L, idx, k) == LUA_TTABLE) {
+    if (push_field(L, idx, k, LUA_TTABLE)) {
         int at = lua_gettop(L);
         out->words = strings_field(L, at, "words");
         out->fn = fn_field(L, at);
-        if (lua_getfield(L, at, "selector") == LUA_TSTRING)
+        if (push_field(L, at, "selector", LUA_TSTRING))
             must(L, s, kl_selector_parse(lua_tostring(L, -1), &out->selector, &err), &err);
         lua_pop(L, 1);
     }
@@ -97,10 +188,10 @@ static void read_when(lua_State *L, int idx, const char *k, const kl_controller_
 static void read_text_of(lua_State *L, int idx, const char *k, const kl_controller_spec *s, kl_text_of *out)
 {
     kl_err err = KL_ERR_INIT;
-    if (lua_getfield(L, idx, k) == LUA_TTABLE) {
+    if (push_field(L, idx, k, LUA_TTABLE)) {
         int at = lua_gettop(L);
         out->fn = fn_field(L, at);
-        if (lua_getfield(L, at, "path") == LUA_TSTRING)
+        if (push_field(L, at, "path", LUA_TSTRING))
             must(L, s, kl_path_parse(lua_tostring(L, -1), &out->path, &err), &err);
         lua_pop(L, 1);
     }
@@ -111,25 +202,26 @@ static void read_text_of(lua_State *L, int idx, const char *k, const kl_controll
 static int word_field(lua_State *L, int idx, const char *k, const char *const *words)
 {
     int found = 0;
-    lua_getfield(L, idx, k);
-    for (int i = 0; lua_isstring(L, -1) && words[i]; i++)
+    bool there = push_field(L, idx, k, LUA_TSTRING);
+    for (int i = 0; there && words[i]; i++)
         if (!strcmp(lua_tostring(L, -1), words[i]))
             found = i + 1;
+    if (there && !found)
+        luaL_error(L, "a controller's %s: \"%s\" is no word that it knows", k, lua_tostring(L, -1));
     lua_pop(L, 1);
     return found;
 }
 
 static void read_owns(lua_State *L, int idx, kl_controller_spec *s)
 {
-    lua_getfield(L, idx, "owns");
+    size_t n = push_list(L, idx, "owns");
     int list = lua_gettop(L);
-    size_t n = lua_rawlen(L, list);
     s->owns = kl_new_array(kl_owned_spec, n + 1);
     for (size_t i = 0; i < n; i++) {
-        lua_rawgeti(L, list, (lua_Integer)i + 1);
+        int at = push_item(L, "owns", i);
         kl_owned_spec *o = &s->owns[s->n_owns++];
-        o->kind = string_field(L, lua_gettop(L), "kind");
-        read_when(L, lua_gettop(L), "when", s, &o->when);
+        o->kind = needed_field(L, at, "kind");
+        read_when(L, at, "when", s, &o->when);
         lua_settop(L, list);
     }
     lua_pop(L, 1);
@@ -142,47 +234,43 @@ static void read_scheduling(lua_State *L, int at, kl_controller_spec *s)
         *const reloads[] = {"all", "failing", "none", NULL};
     s->every = duration_field(L, at, "every");
     s->cron = strings_field(L, at, "cron");
-    s->priority = (int)integer_field(L, at, "priority", 0);
+    s->priority = int_field(L, at, "priority");
     read_text_of(L, at, "priority_of", s, &s->priority_of);
     read_text_of(L, at, "serial", s, &s->serial);
-    if (lua_getfield(L, at, "backoff") == LUA_TTABLE) {
+    if (push_field(L, at, "backoff", LUA_TTABLE)) {
         int b = lua_gettop(L);
-        lua_getfield(L, b, "jitter");
+        (void)push_field(L, b, "jitter", LUA_TNUMBER);
         s->backoff = (kl_backoff_policy){.base = duration_field(L, b, "base"), .max = duration_field(L, b, "max"), .jitter = lua_tonumber(L, b + 1)};
         lua_pop(L, 1);
     }
     lua_pop(L, 1);
-    s->give_up = (int)integer_field(L, at, "give_up", 0);
+    s->give_up = int_field(L, at, "give_up");
     s->own_writes = duration_field(L, at, "own_writes");
     int lead = word_field(L, at, "leader", leads);
     s->lead_said = lead;
     s->lead = lead ? (kl_lead)(lead - 1) : KL_LEAD_MANAGER;
     s->shard = (kl_shard_by)word_field(L, at, "shard", shards);
     s->on_reload = (kl_reload_keys)word_field(L, at, "on_reload", reloads);
-    lua_getfield(L, at, "shard_own");
-    s->shard_own = lua_toboolean(L, -1);
-    lua_pop(L, 1);
-    s->memory = (size_t)integer_field(L, at, "memory", 0);
+    s->shard_own = flag_field(L, at, "shard_own");
+    s->memory = size_field(L, at, "memory");
     s->cpu = duration_field(L, at, "cpu");
 }
 
 static void read_watches(lua_State *L, int idx, kl_controller_spec *s)
 {
-    static const char *const how[] = {"owner", "same-name", "via", "function"};
-    lua_getfield(L, idx, "watches");
+    static const char *const how[] = {"owner", "same-name", "via", "function", NULL};
+    size_t n = push_list(L, idx, "watches");
     int list = lua_gettop(L);
-    s->n_watches = lua_rawlen(L, list);
-    s->watches = kl_new_array(kl_watch_spec, s->n_watches + 1);
-    for (size_t i = 0; i < s->n_watches; i++) {
-        lua_rawgeti(L, list, (lua_Integer)i + 1);
-        int at = lua_gettop(L);
-        char *word = string_field(L, at, "how");
-        kl_watch_spec *w = &s->watches[i];
-        *w = (kl_watch_spec){.kind = string_field(L, at, "kind"), .via = string_field(L, at, "via"), .fn = fn_field(L, at)};
-        for (int k = 0; k < 4; k++)
-            if (!strcmp(word, how[k]))
-                w->how = (kl_map_how)k;
-        kl_free(word);
+    s->watches = kl_new_array(kl_watch_spec, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        int at = push_item(L, "watches", i), way = word_field(L, at, "how", how);
+        if (!way)
+            luaL_error(L, "a controller's watches: one does not say how");
+        kl_watch_spec *w = &s->watches[s->n_watches++];
+        w->how = (kl_map_how)(way - 1);
+        w->fn = fn_field(L, at);
+        w->kind = needed_field(L, at, "kind");
+        w->via = string_field(L, at, "via");
         read_when(L, at, "when", s, &w->when);
         lua_settop(L, list);
     }
@@ -191,15 +279,16 @@ static void read_watches(lua_State *L, int idx, kl_controller_spec *s)
 
 static void read_indexes(lua_State *L, int idx, kl_controller_spec *s)
 {
-    lua_getfield(L, idx, "indexes");
+    size_t n = push_list(L, idx, "indexes");
     int list = lua_gettop(L);
-    s->n_indexes = lua_rawlen(L, list);
-    s->indexes = kl_new_array(kl_index_spec, s->n_indexes + 1);
-    for (size_t i = 0; i < s->n_indexes; i++) {
-        lua_rawgeti(L, list, (lua_Integer)i + 1);
-        int at = lua_gettop(L);
-        s->indexes[i] = (kl_index_spec){.kind = string_field(L, at, "kind"), .name = string_field(L, at, "name"), .path = string_field(L, at, "path"),
-            .fn = fn_field(L, at)};
+    s->indexes = kl_new_array(kl_index_spec, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        int at = push_item(L, "indexes", i);
+        kl_index_spec *x = &s->indexes[s->n_indexes++];
+        x->fn = fn_field(L, at);
+        x->kind = needed_field(L, at, "kind");
+        x->name = needed_field(L, at, "name");
+        x->path = string_field(L, at, "path");
         lua_settop(L, list);
     }
     lua_pop(L, 1);
@@ -207,15 +296,14 @@ static void read_indexes(lua_State *L, int idx, kl_controller_spec *s)
 
 static void read_fields(lua_State *L, int idx, kl_controller_spec *s)
 {
-    lua_getfield(L, idx, "fields");
+    size_t n = push_list(L, idx, "fields");
     int list = lua_gettop(L);
-    size_t n = lua_rawlen(L, list);
     s->fields = kl_new_array(kl_fields_spec, n + 1);
     for (size_t i = 0; i < n; i++) {
-        lua_rawgeti(L, list, (lua_Integer)i + 1);
+        int at = push_item(L, "fields", i);
         kl_fields_spec *f = &s->fields[s->n_fields++];
-        f->kind = string_field(L, lua_gettop(L), "kind");
-        f->paths = strings_field(L, lua_gettop(L), "paths");
+        f->kind = needed_field(L, at, "kind");
+        f->paths = strings_field(L, at, "paths");
         if (!f->paths)
             f->paths = kl_new_array(char *, 1);
         size_t paths = 0;
@@ -226,7 +314,7 @@ static void read_fields(lua_State *L, int idx, kl_controller_spec *s)
         lua_settop(L, list);
     }
     lua_pop(L, 1);
-    lua_getfield(L, idx, "managed_fields");
+    (void)push_field(L, idx, "managed_fields", LUA_TBOOLEAN);
     s->managed_fields = lua_isnil(L, -1) ? KL_MANAGED_DEFAULT : lua_toboolean(L, -1) ? KL_MANAGED_KEPT : KL_MANAGED_DROPPED;
     lua_pop(L, 1);
 }
@@ -235,8 +323,8 @@ static void read_fields(lua_State *L, int idx, kl_controller_spec *s)
 static void read_spec(lua_State *L, kl_controller_spec *s)
 {
     int at = lua_gettop(L);
-    s->name = string_field(L, at, "name");
-    s->resource = string_field(L, at, "resource");
+    s->name = needed_field(L, at, "name");
+    s->resource = string_field(L, at, "resource");         /* a webhook has none */
     s->manager = string_field(L, at, "manager");
     s->namespaces = strings_field(L, at, "namespaces");
     s->select_labels = string_field(L, at, "select_labels");
@@ -247,13 +335,11 @@ static void read_spec(lua_State *L, kl_controller_spec *s)
     read_owns(L, at, s);
     read_scheduling(L, at, s);
     s->reads = strings_field(L, at, "reads");
-    s->workers = (int)integer_field(L, at, "workers", 0);
-    s->concurrency = (int)integer_field(L, at, "concurrency", 0);
+    s->workers = int_field(L, at, "workers");
+    s->concurrency = int_field(L, at, "concurrency");
     s->timeout = duration_field(L, at, "timeout");
     s->resync = duration_field(L, at, "resync");
-    lua_getfield(L, at, "params");
-    s->params = kl_value_ref(lkl_view_value(L, -1));
-    lua_pop(L, 1);
+    s->params = view_field(L, at, "params");
     read_watches(L, at, s);
     read_indexes(L, at, s);
     read_fields(L, at, s);
@@ -269,22 +355,6 @@ static void check_memory(lua_State *L, const kl_controller_spec *s)
             (int)(used >> 10));
 }
 
-static const kl_value *view_field(lua_State *L, int idx, const char *k)
-{
-    lua_getfield(L, idx, k);
-    const kl_value *v = kl_value_ref(lkl_view_value(L, -1));
-    lua_pop(L, 1);
-    return v;
-}
-
-static bool flag_field(lua_State *L, int idx, const char *k)
-{
-    lua_getfield(L, idx, k);
-    bool yes = lua_toboolean(L, -1);
-    lua_pop(L, 1);
-    return yes;
-}
-
 /* The table on top, as lua/kubelua/webhook.lua normalises it. */
 static void read_hook(lua_State *L, kl_webhook_spec *s)
 {
@@ -295,7 +365,8 @@ static void read_hook(lua_State *L, kl_webhook_spec *s)
     s->ignore = flag_field(L, at, "ignore");
     s->kinds = strings_field(L, at, "kinds");
     s->operations = view_field(L, at, "operations");
-    s->scope = scopes[word_field(L, at, "scope", scopes) - 1];
+    int scope = word_field(L, at, "scope", scopes);
+    s->scope = scopes[scope ? scope - 1 : 0];
     s->entry = view_field(L, at, "entry");
 }
 
@@ -318,11 +389,12 @@ static int read_specs(lua_State *L)
     lkl_program *p = lua_touserdata(L, 1);
     lkl_state_push(L, "list");
     int list = lua_gettop(L);
+    luaL_checktype(L, list, LUA_TTABLE);
     size_t n = lua_rawlen(L, list);
     p->base.specs = kl_new_array(kl_controller_spec, n + 1);
     p->base.hooks = kl_new_array(kl_webhook_spec, n + 1);
     for (size_t i = 0; i < n; i++) {
-        lua_rawgeti(L, list, (lua_Integer)i + 1);
+        (void)push_item(L, "list", i);
         const kl_controller_spec *read = read_one(L, p);
         check_memory(L, read);
         lua_settop(L, list);
@@ -505,7 +577,7 @@ static kl_result_kind result_kind(const char *word)
 static void finish(kl_run *run, lua_State *L, const char *traceback)
 {
     kl_result_kind kind = result_kind(lua_tostring(L, -3));
-    kl_run_finish(run, kind, (kl_time)(lua_tonumber(L, -2) * 1e9), lua_tostring(L, -1), kind == KL_RESULT_ERROR ? traceback : NULL);
+    kl_run_finish(run, kind, lkl__seconds(lua_tonumber(L, -2)), lua_tostring(L, -1), kind == KL_RESULT_ERROR ? traceback : NULL);
 }
 
 /* The error value is on top of co. */
@@ -754,12 +826,27 @@ static void abandon(void *state, kl_run *run)
 typedef struct emit_call {
     kl_emit_fn *emit;
     void *arg;
+    const char *words;                     /* what they are, for messages */
+    size_t max, n, bytes;
 } emit_call;
+
+/* So many keys may one event wake, and so many values may one object have in an index; what follows from each is done under the index's lock
+ * or by the queue, where no budget of a script counts. */
+#define KEYS_MAX 100000
+#define VALUES_MAX 10000
+#define EMITTED_BYTES_MAX ((size_t)16 << 20)
 
 static int emit_text(lua_State *L)
 {
     emit_call *c = lua_touserdata(L, lua_upvalueindex(1));
-    c->emit(c->arg, luaL_checkstring(L, 1));
+    const char *text = lkl__text(L, 1);
+    if (c->n == c->max)
+        return lkl__error(L, "more than %d %s out of one object", (int)c->max, c->words);
+    if (lua_rawlen(L, 1) > EMITTED_BYTES_MAX - c->bytes)
+        return lkl__error(L, "more than %d MiB of %s out of one object", (int)(EMITTED_BYTES_MAX >> 20), c->words);
+    c->n++;
+    c->bytes += lua_rawlen(L, 1);
+    c->emit(c->arg, text);
     return 0;
 }
 
@@ -822,17 +909,17 @@ static kl_status call_fn(fn_call *c, kl_reader *reader, kl_err *err)
 
 static kl_status map(void *state, size_t fn, kl_reader *reader, const kl_value *object, kl_emit_fn *emit_key, void *arg, kl_err *err)
 {
-    return call_fn(&(fn_call){.w = state, .what = "map", .fn = fn, .a = object, .emit = &(emit_call){emit_key, arg}}, reader, err);
+    return call_fn(&(fn_call){.w = state, .what = "map", .fn = fn, .a = object, .emit = &(emit_call){.emit = emit_key, .arg = arg, .words = "keys", .max = KEYS_MAX}}, reader, err);
 }
 
 static kl_status index_of(void *state, size_t fn, const kl_value *object, kl_emit_fn *emit_value, void *arg, kl_err *err)
 {
-    return call_fn(&(fn_call){.w = state, .what = "index", .fn = fn, .a = object, .emit = &(emit_call){emit_value, arg}}, NULL, err);
+    return call_fn(&(fn_call){.w = state, .what = "index", .fn = fn, .a = object, .emit = &(emit_call){.emit = emit_value, .arg = arg, .words = "values", .max = VALUES_MAX}}, NULL, err);
 }
 
 static kl_status predicate(void *state, size_t fn, const kl_value *now, const kl_value *old, bool *pass, kl_err *err)
 {
-    fn_call c = {.w = state, .what = "predicate", .fn = fn, .a = now, .b = old, .emit = &(emit_call){NULL, NULL}};
+    fn_call c = {.w = state, .what = "predicate", .fn = fn, .a = now, .b = old, .emit = &(emit_call){.words = "values"}};
     kl_status st = call_fn(&c, NULL, err);
     *pass = c.pass;
     return st;

@@ -26,7 +26,7 @@ const kl_index_term *lkl__read_terms(lua_State *L, size_t *n_terms)
         const char *word[2];
         for (size_t k = 0; k < len; k++) {
             lua_rawgeti(L, -1, (lua_Integer)k + 1);
-            const char *s = luaL_checkstring(L, -1);
+            const char *s = lkl__text(L, -1);
             if (k < 2)
                 word[k] = s;
             else

@@ -154,7 +154,7 @@ static int make_uint64(lua_State *L)
         luaL_argcheck(L, lua_tointeger(L, 1) >= 0, 1, "it must not be negative");
         lkl__push_uint64(L, (uint64_t)lua_tointeger(L, 1));
     } else {
-        const char *s = luaL_checkstring(L, 1);
+        const char *s = lkl__text(L, 1);
         if (lua_type(L, 1) != LUA_TSTRING || !parse_uint64(s, &u))
             return luaL_argerror(L, 1, "expected digits of an integer from 0 to 18446744073709551615");
         lkl__push_uint64(L, u);

@@ -80,18 +80,31 @@ kl_status kl__selector_require(kl_selector *s, const char *key, kl_selector_op o
     return KL_OK;
 }
 
+typedef struct placed { kl__requirement r; size_t at; } placed;
+
+static int by_key(const void *a, const void *b)
+{
+    const placed *x = a, *y = b;
+    int order = strcmp(x->r.key, y->r.key);
+
+    return order ? order : x->at < y->at ? -1 : x->at > y->at;
+}
+
 /* Stable: requirements on one key keep the order in which they were given. */
 void kl__selector_sort(kl_selector *s)
 {
-    size_t i, j;
+    placed *p;
+    size_t i;
 
-    for (i = 1; i < s->len; i++) {
-        kl__requirement r = s->v[i];
-
-        for (j = i; j > 0 && strcmp(s->v[j - 1].key, r.key) > 0; j--)
-            s->v[j] = s->v[j - 1];
-        s->v[j] = r;
-    }
+    if (s->len < 2)
+        return;
+    p = kl_new_array(placed, s->len);
+    for (i = 0; i < s->len; i++)
+        p[i] = (placed){ s->v[i], i };
+    qsort(p, s->len, sizeof *p, by_key);
+    for (i = 0; i < s->len; i++)
+        s->v[i] = p[i].r;
+    kl_free(p);
 }
 
 void kl_selector_free(kl_selector *s)
@@ -112,12 +125,7 @@ void kl_selector_free(kl_selector *s)
 
 static bool has_value(const kl__requirement *r, const char *value)
 {
-    size_t i;
-
-    for (i = 0; i < r->nvalues; i++)
-        if (!strcmp(r->values[i], value))
-            return true;
-    return false;
+    return r->nvalues && bsearch(&value, r->values, r->nvalues, sizeof *r->values, by_text);
 }
 
 static bool holds(const kl__requirement *r, const char *value)

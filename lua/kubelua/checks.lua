@@ -7,6 +7,38 @@ local suggest = require "kubelua.suggest"
 
 local M = {}
 
+-- ---------------------------------------------------------------- what scripts hold and cannot open
+
+local behind = setmetatable({}, { __mode = "k" })
+
+--- A value of that name for a script to hold and hand back: it has nothing in it, and what it stands for only the library can get.
+---@param shown? string[]    fields that can be read all the same
+---@param text? string       of tostring
+function M.seal(name, self, shown, text)
+  local readable = {}
+  for _, key in ipairs(shown or {}) do readable[key] = true end
+  local sealed = setmetatable({}, {
+    __name = name,
+    __metatable = name,
+    __index = function(_, key)
+      if readable[key] then return self[key] end
+      core.blame(("%s: %s cannot be read: it is what the runtime gets, whole"):format(name, tostring(key)))
+    end,
+    __newindex = function(_, key) core.blame(("%s: %s cannot be set: say it in the table that it is made from"):format(name, tostring(key))) end,
+    __tostring = function() return text or name end,
+  })
+  behind[sealed] = { name = name, self = self }
+  return sealed
+end
+
+--- What is behind a sealed value of that name, or nil when x is none.
+function M.opened(name, x)
+  local b = x ~= nil and behind[x] or nil
+  return b and b.name == name and b.self or nil
+end
+
+-- ----------------------------------------------------------------
+
 local NOTHING = core.value(core.object {}, "nothing")
 
 function M.fail(self, fmt, ...) core.blame(("%s %q: "):format(rawget(self, "what") or "controller", tostring(self.name)) .. fmt:format(...)) end

@@ -56,8 +56,8 @@ local M = {}
 ---@alias kubelua.Mapping "owner"|"same-name"|{via: string}|fun(obj: kubelua.view, ctx: kubelua.Context): (string|table)[]|nil
 
 ---@class kubelua.Controller
-local Controller = {}
-Controller.__name = "kubelua.Controller"
+---@field name string
+local NAME = "kubelua.Controller"
 
 local KEYS = {
   name = true, resource = true, reconcile = true, finalize = true, finalizer = true, namespaces = true, selector = true, when = true,
@@ -406,7 +406,7 @@ local function check_finalize(self, spec)
 end
 
 local function build(spec, name, manager, resource)
-  local self = setmetatable({ name = name, manager = manager, functions = {} }, Controller)
+  local self = { name = name, manager = manager, functions = {} }
   if resource == nil then fail(self, "resource is missing: the kind it reconciles, such as \"v1/Node\"") end
   self.resource = check_kind(self, "resource", resource)
   if type(spec.reconcile) ~= "function" then
@@ -433,7 +433,7 @@ local function build(spec, name, manager, resource)
     if spec.params[1] ~= nil then fail(self, "params must be a table of names, got a list") end
     self.params = core.value(next(spec.params) == nil and core.object {} or spec.params, "params")
   end
-  return self
+  return checks.seal(NAME, self, { "name", "resource" }, ("controller %q"):format(name))
 end
 
 -- One controller for each kind: "sync" becomes "sync-deployment", and with its group where the word alone says it twice.
@@ -459,6 +459,7 @@ end
 ---@return kubelua.Controller|kubelua.Controller[]
 function M.controller(spec)
   if type(spec) ~= "table" then core.blame(("kube.controller takes a table, got %s"):format(type(spec))) end
+  spec = core.plain(spec, "kube.controller")
   check_name(spec.name)
   check_keys(spec)
   if type(spec.resource) == "table" then return build_many(spec) end
@@ -468,6 +469,10 @@ end
 --- Whether x came from kube.controller.
 ---@param x any
 ---@return boolean
-function M.is_controller(x) return getmetatable(x) == Controller end
+function M.is_controller(x) return M.opened(x) ~= nil end
+
+--- What a controller is made of, for the runtime; nil when x did not come from kube.controller.
+---@param x any
+function M.opened(x) return checks.opened(NAME, x) end
 
 return M

@@ -73,13 +73,14 @@ function M.load(path)
     end
   end
   local by_name, list, hooks = {}, {}, {}
-  local function take(c)
-    if webhook.is_webhook(c) then
-      hooks[#hooks + 1] = c
-      return collect(c.decide, c.mutating and "mutate" or "validate", out, seen)
+  local function take(sealed)
+    local hook, c = webhook.opened(sealed), controller.opened(sealed)
+    if hook then
+      hooks[#hooks + 1] = hook
+      return collect(hook.decide, hook.mutating and "mutate" or "validate", out, seen)
     end
-    if not controller.is_controller(c) then
-      for _, inner in ipairs(type(c) == "table" and c or {}) do take(inner) end       -- a list, perhaps of lists
+    if not c then
+      for _, inner in ipairs(type(sealed) == "table" and sealed or {}) do take(inner) end       -- a list, perhaps of lists
       return
     end
     by_name[c.name] = c

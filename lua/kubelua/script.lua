@@ -14,20 +14,26 @@ local M = {}
 
 local EXPECTED = "%s: a script returns kube.controller { ... } or kube.webhook { ... }, or a list of them; this one returned %s"
 
--- A controller of several kinds is a list inside the list.
-local function flat(list, out)
-  for _, c in ipairs(list) do
-    if type(c) == "table" and not controller.is_controller(c) and controller.is_controller(c[1]) then flat(c, out) else out[#out + 1] = c end
+-- What a controller or a webhook is made of, or nil.
+local function opened(x) return controller.opened(x) or webhook.opened(x) end
+
+-- A controller of several kinds is a list inside the list. Raw: it is the script's, and so is its metatable.
+local function flat(list, out, inside)
+  for i = 1, rawlen(list) do
+    local c = rawget(list, i)
+    if not inside and type(c) == "table" and not opened(c) and controller.is_controller(rawget(c, 1)) then
+      flat(c, out, true)
+    else
+      out[#out + 1] = c
+    end
   end
   return out
 end
 
-local function is_part(x) return controller.is_controller(x) or webhook.is_webhook(x) end
-
 --- The controllers that a script returned, as a list; its webhooks after them.
 function M.controllers(returned, path)
-  if is_part(returned) then return { returned } end
-  if type(returned) ~= "table" or #returned == 0 then
+  if opened(returned) then return { opened(returned) } end
+  if type(returned) ~= "table" or rawlen(returned) == 0 then
     local what = "a " .. type(returned)
     if returned == nil then
       what = "nothing (is `return` missing?)"
@@ -37,14 +43,16 @@ function M.controllers(returned, path)
     error(EXPECTED:format(path, what), 0)
   end
   local names, list = {}, flat(returned, {})
-  for i, c in ipairs(list) do
-    if not is_part(c) then error(EXPECTED:format(path, ("a list whose element %d is none"):format(i)), 0) end
-    if names[c.name] then error(("%s: two %s are named %q; names are unique"):format(path, webhook.is_webhook(c) and "webhooks" or "controllers", c.name), 0) end
+  for i, sealed in ipairs(list) do
+    local c = opened(sealed)
+    if not c then error(EXPECTED:format(path, ("a list whose element %d is none"):format(i)), 0) end
+    if names[c.name] then error(("%s: two %s are named %q; names are unique"):format(path, c.webhook and "webhooks" or "controllers", c.name), 0) end
     names[c.name] = true
+    list[i] = c
   end
   local sorted = {}
   for _, wanted in ipairs { false, true } do
-    for _, c in ipairs(list) do if webhook.is_webhook(c) == wanted then sorted[#sorted + 1] = c end end
+    for _, c in ipairs(list) do if (c.webhook or false) == wanted then sorted[#sorted + 1] = c end end
   end
   return sorted
 end
@@ -63,7 +71,7 @@ end
 local HOW = { owner = "its owners", ["same-name"] = "the same name", ["function"] = "a function" }
 
 local function describe_one(c, out)
-  if webhook.is_webhook(c) then
+  if c.webhook then
     out[#out + 1] = ("webhook %s"):format(c.name)
     return webhook.describe(c, function(word, text) line(out, word, text) end)
   end

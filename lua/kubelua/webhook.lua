@@ -40,8 +40,8 @@ local M = {}
 ---@field validate? fun(obj: kubelua.view, req: kubelua.AdmissionRequest): any, string?
 
 ---@class kubelua.Webhook
-local Webhook = {}
-Webhook.__name = "kubelua.Webhook"
+---@field name string
+local NAME = "kubelua.Webhook"
 
 local KEYS = {
   name = true, resource = true, operations = true, subresources = true, scope = true, namespaces = true, namespace_selector = true,
@@ -180,8 +180,9 @@ end
 ---@return kubelua.Webhook
 function M.webhook(spec)
   if type(spec) ~= "table" then core.blame(("kube.webhook takes a table, got %s"):format(type(spec))) end
+  spec = core.plain(spec, "kube.webhook")
   check_name(spec.name)
-  local self = setmetatable({ what = "webhook", name = spec.name, webhook = true, functions = {}, watches = {}, indexes = {}, owns = {} }, Webhook)
+  local self = { what = "webhook", name = spec.name, webhook = true, functions = {}, watches = {}, indexes = {}, owns = {} }
   for key in pairs(spec) do
     if not KEYS[key] then fail(self, "unknown key '%s'%s", tostring(key), suggest.hint(key, KEYS)) end
   end
@@ -212,13 +213,17 @@ function M.webhook(spec)
     objectSelector = selector(self, "object_selector", spec.object_selector) or core.object {},
     matchConditions = check_conditions(self, spec.match_conditions),
   }, "the webhook")
-  return self
+  return checks.seal(NAME, self, { "name" }, ("webhook %q"):format(spec.name))
 end
 
 --- Whether x came from kube.webhook.
 ---@param x any
 ---@return boolean
-function M.is_webhook(x) return getmetatable(x) == Webhook end
+function M.is_webhook(x) return M.opened(x) ~= nil end
+
+--- What a webhook is made of, for the runtime; nil when x did not come from kube.webhook.
+---@param x any
+function M.opened(x) return checks.opened(NAME, x) end
 
 --- The lines of `kubelua check`.
 function M.describe(h, line)
@@ -238,9 +243,9 @@ end
 -- ---------------------------------------------------------------- what a function may return or raise
 
 ---@class kubelua.Denial
-local Denial = {}
-Denial.__name = "kubelua.Denial"
-Denial.__tostring = function(d) return d.why end
+---@field why string
+---@field code integer
+local DENIAL = "kubelua.Denial"
 
 --- A denial of a webhook, returned or raised: the text that the user reads, and an HTTP code (403 unless said).
 ---@param why string
@@ -251,7 +256,7 @@ function M.deny(why, code)
   if code ~= nil and (math.type(code) ~= "integer" or code < 400 or code > 599) then
     core.blame(("kube.deny: the code must be from 400 to 599, got %s"):format(tostring(code)))
   end
-  return setmetatable({ why = why, code = code or 403 }, Denial)
+  return checks.seal(DENIAL, { why = why, code = code or 403 }, { "why", "code" }, why)
 end
 
 -- ---------------------------------------------------------------- a request
@@ -363,7 +368,8 @@ local NONSENSE = "%s returned %s; it may return nothing or true (allowed), false
 local function denied(self, why, code) return { allowed = false, message = why, code = code, warnings = rawget(self, "warnings") } end
 
 local function settle(h, req, r, why)
-  if getmetatable(r) == Denial then return denied(req, r.why, r.code) end
+  local denial = checks.opened(DENIAL, r)
+  if denial then return denied(req, denial.why, denial.code) end
   if r == false or r == nil and why ~= nil then return denied(req, why ~= nil and saying.shown(why) or nil, 403) end
   if r ~= nil and r ~= true then error(NONSENSE:format(h.mutating and "mutate" or "validate", core.is_view(r) and "an object" or "a " .. type(r)), 0) end
   return { allowed = true, warnings = rawget(req, "warnings") }
@@ -389,8 +395,9 @@ end
 --- What was raised: a denial is told and gives nothing; of a failure the text comes back, for the log.
 ---@return string?
 function M.raised(h, e)
-  if getmetatable(e) == Denial then
-    run.answer(core.value({ allowed = false, message = e.why, code = e.code }, "the decision"))
+  local denial = checks.opened(DENIAL, e)
+  if denial then
+    run.answer(core.value({ allowed = false, message = denial.why, code = denial.code }, "the decision"))
     return nil
   end
   local text = saying.shown(e)

@@ -90,7 +90,7 @@ local LOADS = {
   { "changes kube behind its back", "rawset(kube, 'decode', print)", "this table is kubelua's" },
   { "gives kube another metatable", "setmetatable(kube, nil)", "cannot change a protected metatable" },
   { "gives an error another metatable", "local _, e = pcall(kube.decode, '{') setmetatable(e, nil)", "cannot change a protected metatable" },
-  { "asks a denial for its class", "kube.deny('no').__index.__tostring = print", "attempt to set a field of a nil value" },
+  { "asks a denial for its class", "kube.deny('no').__index.__tostring = print", "kubelua.Denial: __index cannot be read" },
   { "asks a verdict for its class", "getmetatable(kube.retry('1s')).__tostring = print", "attempt to index a boolean value" },
   { "asks shared values for their class", "rawset(kube.shared, 'get', print)", "this table is kubelua's" },
   { "compiles bytecode", "assert(load(string.dump(print)))", "attempt to call a nil value" },

@@ -206,3 +206,28 @@ describe("a run that hands over too much", function()
     assert.equal("yes", t:get("v1/ConfigMap", "keep").data.kept)
   end)
 end)
+
+describe("long lists", function()
+  it("merge, and select, in one call that no budget has to end", function()
+    local results = loading [[
+      local function pod(from, to, by, image)
+        local list = {}
+        for i = from, to, by do list[#list + 1] = { name = "c" .. i, image = image } end
+        return { apiVersion = "v1", kind = "Pod", metadata = { name = "x" }, spec = { containers = list } }
+      end
+      try("smp", function() assert(#kube.strategic_patch(pod(1, 20000, 1, "a"), pod(20000, 1, -1, "b")).spec.containers == 20000) end)
+      local fields = {}
+      for i = 1, 1001 do fields["k" .. i] = "v" end
+      local map = { apiVersion = "v1", kind = "ConfigMap", data = fields }
+      try("wide", kube.strategic_patch, map, map)
+    ]]
+    assert.is_true(results.smp.ok, results.smp.message)
+    each_refused(results, "wide", "an object in it has more than 1000 fields: make a merge patch")
+    results = loading [[
+      local words = {}
+      for i = 1, 50000 do words[i] = "k" .. i .. "=v" end
+      try("selector", kube.selector, table.concat(words, ","))
+    ]]
+    assert.is_true(results.selector.ok, results.selector.message)
+  end)
+end)

@@ -89,6 +89,8 @@ static int ctx_index(lua_State *L)
     }
     lkl_state *s = lkl_state_of(L);
     kl_run *r = s->run;
+    if (!r && t != LUA_TNUMBER)
+        return 1;                      /* what an ended run closes may log; methods that need a run refuse by themselves */
     if (!r || s->serial != c->serial)
         return lkl__error(L, "ctx.%s: the reconcile of this ctx is over; a ctx is good until its reconcile returns, do not keep it", lua_tostring(L, 2));
     if (t != LUA_TNUMBER)

@@ -47,9 +47,10 @@ void cli_signals_block(void);
 typedef enum cli_news { CLI_TERMINATE, CLI_HANGUP, CLI_POKED, CLI_MOVED, CLI_TIMEOUT } cli_news;
 /* Waits for SIGTERM/SIGINT, SIGHUP, cli_poke, cli_move or the timeout (KL_NEVER: none). Several pokes, or moves, may be one. */
 cli_news cli_wait(kl_time timeout);
-/* Waits until *done is true; whoever makes it so pokes. False: the time passed, or (*told_to_end) the process was told to end, which the next cli_wait says
+/* Waits until *done is true; whoever makes it so wakes (cli_wake). False: the time passed, or (*told_to_end) the process was told to end, which the next cli_wait says
  * again; pokes, moves and SIGHUP are kept for that, too. */
 bool cli_wait_until(const atomic_bool *done, kl_time timeout, bool *told_to_end);
+void cli_wake(void);                                   /* any thread: cli_wait_until looks again; no news */
 void cli_poke(void);                                   /* any thread: something changed outside */
 void cli_move(void);                                   /* any thread: something changed within */
 /* Says so and exits with status 1, on any thread: something that cannot be ended runs on. */

@@ -49,7 +49,7 @@ static void load_main(void *arg)
     else
         j->st = lkl_program_load(j->path, &j->program, &j->err);
     atomic_store(&j->done, true);
-    cli_poke();
+    cli_wake();
     job_unref(j);
 }
 

@@ -34,13 +34,17 @@ void cli_signals_block(void)
 
 static atomic_bool poked, moved;
 
-static void tell(atomic_bool *what)
+void cli_wake(void)
 {
     uint64_t one = 1;
-    if (atomic_exchange(what, true))
-        return;
     ssize_t n = write(pokes, &one, sizeof one);
     (void)n;                   /* full means that it is readable already */
+}
+
+static void tell(atomic_bool *what)
+{
+    if (!atomic_exchange(what, true))
+        cli_wake();
 }
 
 void cli_poke(void) { tell(&poked); }
@@ -48,7 +52,8 @@ void cli_move(void) { tell(&moved); }
 
 static bool told_to_end, told_to_reload;           /* while somebody waited for something else */
 
-static cli_news wait_for_news(kl_time timeout)
+/* CLI_TIMEOUT also when *done has become true (done may be NULL); whoever makes it so wakes. */
+static cli_news wait_for_news(kl_time timeout, const atomic_bool *done)
 {
     kl_clock *c = kl_clock_real();
     kl_time until = timeout == KL_NEVER ? KL_NEVER : kl_clock_now(c) + timeout;
@@ -67,7 +72,7 @@ static cli_news wait_for_news(kl_time timeout)
             return CLI_POKED;
         if (atomic_exchange(&moved, false))
             return CLI_MOVED;
-        if (left <= 0)
+        if (left <= 0 || (done && atomic_load(done)))
             return CLI_TIMEOUT;
     }
 }
@@ -77,7 +82,7 @@ cli_news cli_wait(kl_time timeout)
     if (told_to_end)
         return CLI_TERMINATE;
     if (!told_to_reload)
-        return wait_for_news(timeout);
+        return wait_for_news(timeout, NULL);
     told_to_reload = false;
     return CLI_HANGUP;
 }
@@ -87,7 +92,7 @@ bool cli_wait_until(const atomic_bool *done, kl_time timeout, bool *end)
     kl_time now = kl_clock_now(kl_clock_real()), until = now + timeout;
     bool something = false, anything = false, asked_to_end = false;
     while (!atomic_load(done) && !asked_to_end && now < until) {
-        cli_news news = wait_for_news(until - now);
+        cli_news news = wait_for_news(until - now, done);
         asked_to_end = news == CLI_TERMINATE;
         told_to_reload |= news == CLI_HANGUP;
         something |= news == CLI_POKED;

@@ -214,12 +214,20 @@ void lkl__push_text(lua_State *L, char *taken)
 
 /* --- whose mistake ------------------------------------------------------------------------------------------------------------ */
 
-/* The library's own Lua files, from a checkout, an installation or our binary ("@kubelua/client.lua"). */
+/* Whether `at`, inside source, comes right behind `before`. */
+static bool comes_behind(const char *source, const char *at, const char *before)
+{
+    size_t n = strlen(before);
+    return (size_t)(at - source) >= n && strncmp(at - n, before, n) == 0;
+}
+
+/* The library's own Lua files, from a checkout, an installation or our binary ("@kubelua/client.lua"). A chunk that load made from
+ * text has a name without '@', and is a script's whatever it is called. */
 static bool ours(const char *source)
 {
-    const char *at = source;
+    const char *at = *source == '@' ? source : "";
     while ((at = strstr(at, "kubelua/"))) {
-        if (at == source + 1 || strncmp(at - 4, "lua/", 4) == 0 || strncmp(at - 4, "5.4/", 4) == 0)
+        if (at == source + 1 || comes_behind(source, at, "lua/") || comes_behind(source, at, "5.4/"))
             return strchr(at + 8, '/') == NULL;
         at += 8;
     }

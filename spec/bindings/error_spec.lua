@@ -51,6 +51,15 @@ describe("the kubelua table", function()
     assert.error_matches(function() return kube.qtty end, "kube%.qtty: there is no such function; did you mean 'qty'%?")
   end)
 
+  it("blames a chunk made from text, whatever its name", function()
+    for _, name in ipairs { "kubelua/x", "a/kubelua/x", "lua/kubelua/x", "5.4/kubelua/x" } do
+      local chunk = assert(load("local x = kube.qtty return x", name, "t", { kube = kube }))
+      local ok, why = pcall(chunk)
+      assert.is_false(ok)
+      assert.equal(('[string "%s"]:1: '):format(name), tostring(why):match "^.-:%d+: ", why)
+    end
+  end)
+
   it("says when something belongs to a later version", function()
     assert.error_matches(function() return kube.manager end, "kube%.manager is not in this version")
   end)

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/suggest.h"
@@ -16,7 +17,7 @@
 #include "base/version.h"
 
 #define BODY_MAX ((size_t)4 << 20)
-/* So much of a body is logged. */
+/* So much of a body's outline is logged. */
 #define TOLD_MAX 400
 
 typedef struct route {
@@ -198,16 +199,41 @@ static void answer_unknown(kl_control *c, kl_control_request *q, const char *met
     kl_buf_fini(&methods);
 }
 
+/* "controller=a params={image,token}": strings as they are, of all else the names: values may be secrets. */
+static void outline(const kl_value *body, kl_buf *out)
+{
+    for (size_t i = 0; i < kl_value_len(body); i++) {
+        const char *key, *inner;
+        const kl_value *v = kl_value_member(body, i, &key, NULL);
+        const char *text = kl_value_str(v);
+        kl_buf_printf(out, "%s%s%s%s", i ? " " : "", key, text ? "=" : "", text ? text : "");
+        for (size_t k = 0; kl_value_type(v) == KL_OBJECT && k < kl_value_len(v); k++) {
+            (void)kl_value_member(v, k, &inner, NULL);
+            kl_buf_printf(out, "%s%s", k ? "," : "={", inner);
+        }
+        if (kl_value_type(v) == KL_OBJECT && kl_value_len(v))
+            kl_buf_puts(out, "}");
+    }
+}
+
 static void tell(kl_httpd_request *r, const char *who)
 {
     if (!kl_log_enabled(KL_LOG_INFO))
         return;
     size_t n;
-    const char *body = kl_httpd_body(r, &n);
-    char *query = kl_httpd_query_text(r), *shown = kl_strndup(body, n < TOLD_MAX ? n : TOLD_MAX);
+    const char *text = kl_httpd_body(r, &n);
+    const kl_value *body = NULL;
+    kl_err err = KL_ERR_INIT;
+    kl_buf shown = {0};
+    kl_buf_init(&shown, TOLD_MAX);
+    if (n && !kl_value_decode(text, n, &body, &err) && kl_value_type(body) == KL_OBJECT)
+        outline(body, &shown);
+    char *query = kl_httpd_query_text(r);
     kl_info("control command", "%s method=%s path=%s%s%s%s%s", who, kl_httpd_method(r), kl_log_quoted(kl_httpd_path(r)), *query ? " query=" : "",
-        *query ? kl_log_quoted(query) : "", n ? " body=" : "", n ? kl_log_quoted(shown) : "");
-    kl_free(shown);
+        *query ? kl_log_quoted(query) : "", shown.len ? " body=" : "", shown.len ? kl_log_quoted(kl_buf_str(&shown)) : "");
+    kl_value_unref(body);
+    kl_err_fini(&err);
+    kl_buf_fini(&shown);
     kl_free(query);
 }
 

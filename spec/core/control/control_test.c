@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "base/buf.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/sync.h"
 #include "base/unixsock.h"
@@ -172,6 +174,39 @@ static void answers_routes_in_json(void **state)
     assert_holds(t, "/v1/", "{\"method\":\"POST\",\"path\":\"/v1/echo\",\"help\":\"says it again\"}");
 }
 
+typedef struct ear {
+    kl_mutex mu;
+    kl_buf heard;
+} ear;
+
+static void hear(void *arg, kl_log_level level, const char *message, const char *fields)
+{
+    ear *e = arg;
+    (void)level;
+    kl_lock(&e->mu);
+    kl_buf_printf(&e->heard, "%s %s\n", message, fields);
+    kl_unlock(&e->mu);
+}
+
+static void the_log_names_what_a_body_sets_and_not_to_what(void **state)
+{
+    rig *t = *state;
+    ear e = {0};
+    kl_mutex_init(&e.mu);
+    kl_log_set_level(KL_LOG_INFO);
+    kl_log_set_sink(hear, &e);
+    char *got = ask_at(t, t->path, "POST", "/v1/echo", "{\"controller\":\"app\",\"params\":{\"token\":\"s3cret\",\"n\":4711},\"list\":[\"s3cret\"],\"dry\":true}");
+    kl_free(got);
+    got = ask_at(t, t->path, "POST", "/v1/echo", "{\"s3cret");
+    kl_free(got);
+    kl_log_set_sink(NULL, NULL);
+    const char *heard = kl_buf_str(&e.heard);
+    if (!strstr(heard, "body=\"controller=app params={token,n} list dry\"") || strstr(heard, "s3cret") || strstr(heard, "4711"))
+        fail_msg("%s", heard);
+    kl_buf_fini(&e.heard);
+    kl_mutex_fini(&e.mu);
+}
+
 static void tells_what_was_meant(void **state)
 {
     rig *t = *state;
@@ -335,6 +370,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(answers_routes_in_json, start, stop),
+        cmocka_unit_test_setup_teardown(the_log_names_what_a_body_sets_and_not_to_what, start, stop),
         cmocka_unit_test_setup_teardown(tells_what_was_meant, start, stop),
         cmocka_unit_test_setup_teardown(knows_who_asks, start, stop),
         cmocka_unit_test_setup_teardown(the_socket_is_for_its_owner_alone, start, stop),

@@ -1,5 +1,6 @@
 /* controller.c - publishes generations and owns the workers that run them. */
 #include "controller/controller.h"
+#include "controller/batch.h"
 #include "controller/probation.h"
 #include "controller/holding.h"
 #include "controller/leftover.h"
@@ -7,6 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -37,8 +39,7 @@ struct kl_controller {
     size_t n_leaving;
     kl_wiring *next;
     size_t wirings;                                /* not freed yet, retired ones included: they know our queue */
-    _Atomic uint64_t holder;                       /* the thread whose wakes wait for its release, or 0 */
-    bool held;                                     /* holder only: it has woken somebody, as far as it knows */
+    kl_batch batch;                                /* of wake-ups */
     _Atomic(kl_gate *) gate;                       /* of that office; NULL: all keys are ours */
     kl_office *office, *moving;                    /* where it works; where it goes when its workers have ended, or NULL */
     uint64_t terms;                                /* how often it began to work */
@@ -72,29 +73,19 @@ static void wake_now(kl_controller *c)
 static void wake(void *arg)
 {
     kl_controller *c = arg;
-    if (atomic_load_explicit(&c->holder, memory_order_relaxed) == kl_thread_self())
-        c->held = true;
-    else
+    if (kl_batch_wakes(&c->batch))
         wake_now(c);
 }
 
-/* A thread that brings many events wakes workers once, at the end. A second thread at the same time just wakes them. */
 static void hold(void *arg)
 {
-    kl_controller *c = arg;
-    uint64_t nobody = 0;
-    atomic_compare_exchange_strong(&c->holder, &nobody, kl_thread_self());
+    kl_batch_begin(&((kl_controller *)arg)->batch);
 }
 
 static void release(void *arg)
 {
     kl_controller *c = arg;
-    if (atomic_load(&c->holder) != kl_thread_self())
-        return;
-    bool held = c->held;
-    c->held = false;
-    atomic_store(&c->holder, 0);
-    if (held)
+    if (kl_batch_end(&c->batch))
         wake_now(c);
 }
 
@@ -733,6 +724,16 @@ kl_status kl_controller_rehearse(kl_controller *c, const char *key, void (*done)
     return KL_OK;
 }
 
+/* "image,token": values may be secrets, and stay out of the log. */
+static void name_all(const kl_value *params, kl_buf *out)
+{
+    for (size_t i = 0; i < kl_value_len(params); i++) {
+        const char *key;
+        (void)kl_value_member(params, i, &key, NULL);
+        kl_buf_printf(out, "%s%s", i ? "," : "", key);
+    }
+}
+
 /* The present generation is wired once more, with them: each worker takes them up between two keys. */
 kl_status kl_controller_set_params(kl_controller *c, const kl_value *params, kl_err *err)
 {
@@ -744,9 +745,11 @@ kl_status kl_controller_set_params(kl_controller *c, const kl_value *params, kl_
     kl_value_unref(c->params);
     c->params = params;
     c->params_of = l->generation;
-    char *text = kl_value_to_json(params);
-    kl_info("params were set by hand, until the next generation", "controller=%s generation=%d params=%s", c->name, l->generation, kl_log_quoted(text));
-    kl_free(text);
+    kl_buf names = {0};
+    name_all(params, &names);
+    kl_info("params were set by hand, until the next generation", "controller=%s generation=%d params=%s", c->name,
+        l->generation, kl_log_quoted(kl_buf_str(&names)));
+    kl_buf_fini(&names);
     kl_controller_stage(c, p, l->index, l->generation);
     kl_program_unref(p);
     kl_controller_advance(c);

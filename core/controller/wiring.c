@@ -416,6 +416,8 @@ void kl_wiring_retire(kl_wiring *w)
     for (size_t i = 0; i < w->n_feeds; i++)
         if (w->feeds[i].sub)
             kl_informer_unsubscribe(w->feeds[i].sub);
+    if (w->n_feeds && w->o.release)            /* a feed that was dropped within a batch hears no end of it */
+        w->o.release(w->o.hold_arg);
     w->n_feeds = 0;
     kl__holding_retire(w);
     for (size_t i = 0; w->attends && i < w->n_needs; i++)

@@ -35,7 +35,8 @@ typedef struct kl_wiring_options {
     bool divided;                      /* its caches hold only what they are told to: see holding.h */
     void (*gone)(void *arg);           /* on the loop: the wiring is freed, nothing of it touches the queue any more; may be NULL */
     void *gone_arg;
-    /* Around a run of events on one thread: the queue's wakes of that thread may wait until the release. Any thread; may be NULL. */
+    /* Around a run of events: the queue's wakes of the thread that holds may wait until the release, which may come from
+     * another thread, and comes also when a feed is dropped within the run. Any thread; may be NULL. */
     void (*hold)(void *arg), (*release)(void *arg);
     void *hold_arg;
     /* Keys that are not ours are not enqueued. Any thread; NULL: all are. */

@@ -36,7 +36,8 @@ typedef struct rig {
     kl_controller_spec spec;
     rig_kind kinds[RIG_KINDS];
     int opened, mapped, asked, changed;
-    bool fn_fails, open_fails, gone;
+    int held, released;            /* since the spec last looked */
+    bool lulls, fn_fails, open_fails, gone;
     kl_buf log;
 } rig;
 
@@ -132,6 +133,7 @@ static void rig_source(void *arg, const kl_resource *res, const kl_cache_source 
             r->kinds[i].sources++;
             r->kinds[i].keep = want->keep;
             *out = fake_source_of(&r->kinds[i].f);
+            out->lulls = r->lulls;
             return;
         }
     fail_msg("a source for a resource that nobody resolved");
@@ -186,12 +188,16 @@ static void pump(rig *r)
     }
 }
 
+static void rig_hold(void *r) { ((rig *)r)->held++; }
+static void rig_release(void *r) { ((rig *)r)->released++; }
+
 static void rig_gone(void *r) { ((rig *)r)->gone = true; }
 
 static kl_wiring *wire(rig *r, int generation)
 {
     kl_wiring *w = kl_wiring_new(&(kl_wiring_options){.caches = r->caches, .loop = r->loop, .mapper = r->mapper, .clock = r->clock, .queue = r->queue,
-        .program = &r->program, .index = 0, .generation = generation, .gone = rig_gone, .gone_arg = r});
+        .program = &r->program, .index = 0, .generation = generation, .gone = rig_gone, .gone_arg = r,
+        .hold = rig_hold, .release = rig_release, .hold_arg = r});
     pump(r);
     kl_wiring_advance(w);
     pump(r);

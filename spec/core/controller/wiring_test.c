@@ -591,7 +591,25 @@ static void between_two_generations_no_event_is_lost(void **state)
     rig_fini(&r);
 }
 
-KL_TESTS(cmocka_unit_test(it_feeds_nothing_before_it_is_active_and_everything_then),
+static void an_open_batch_ends_when_its_feed_is_dropped(void **state)
+{
+    (void)state;
+    rig r;
+    rig_init(&r);
+    r.lulls = true;
+    rig_start(&r);
+    r.held = r.released = 0;
+    fake_event(&r.kinds[APP].f, "ADDED", thing("a", 101, "", ""));
+    assert_int_equal(r.held, 1);
+    assert_int_equal(r.released, 0);
+    kl_wiring_retire(r.w);
+    r.w = NULL;
+    assert_int_equal(r.released, 1);
+    assert_taken(&r, "ns/a");
+    rig_fini(&r);
+}
+
+KL_TESTS(cmocka_unit_test(an_open_batch_ends_when_its_feed_is_dropped), cmocka_unit_test(it_feeds_nothing_before_it_is_active_and_everything_then),
     cmocka_unit_test(what_somebody_changes_goes_before_what_was_there_and_what_is_looked_at_again),
     cmocka_unit_test(what_is_kept_of_a_kind_is_told_to_its_source_and_who_keeps_more_is_shared),
     cmocka_unit_test(a_kind_that_is_missing_parks_it_until_it_appears),

@@ -43,24 +43,28 @@ end
 describe("a table that stands for 10^12 parts", function()
   local results
   lazy_setup(function()
-    results = loading [[
-      try("encode", kube.encode, shared)
-      try("id", kube.id, shared)
-      try("to_yaml", kube.to_yaml, shared)
-      try("copy", kube.copy, { a = shared })
-      try("merge", kube.merge_patch, { a = 1 }, { a = shared })
-      try("selector", kube.selector, { matchLabels = shared })
-      try("params", kube.controller, { name = "x", resource = "v1/Pod", reconcile = function() end, params = { v = shared } })
-      try("webhook", kube.webhook, { name = "x", resource = "v1/Pod", validate = function() end, object_selector = { matchLabels = shared } })
-      try("doubled", function()
+    -- Each in a load of its own: a sanitizer makes ten walks longer than a load may take.
+    results = {}
+    for _, attempt in ipairs {
+      [[try("encode", kube.encode, shared)]],
+      [[try("id", kube.id, shared)]],
+      [[try("to_yaml", kube.to_yaml, shared)]],
+      [[try("copy", kube.copy, { a = shared })]],
+      [[try("merge", kube.merge_patch, { a = 1 }, { a = shared })]],
+      [[try("selector", kube.selector, { matchLabels = shared })]],
+      [[try("params", kube.controller, { name = "x", resource = "v1/Pod", reconcile = function() end, params = { v = shared } })]],
+      [[try("webhook", kube.webhook, { name = "x", resource = "v1/Pod", validate = function() end, object_selector = { matchLabels = shared } })]],
+      [[try("doubled", function()
         local v = kube.merge_patch({}, { a = { 1, 2, 3 } })
         for _ = 1, 40 do v = kube.merge_patch({}, { a = v, b = v }) end
-      end)
-      try("made", function()
+      end)]],
+      [[try("made", function()
         local v = kube.merge_patch({}, { a = { 1, 2, 3 } })
-        for _ = 1, 40 do v = kube.merge_patch({ [tostring(_)] = v }, { a = v, b = v }) end
-      end)
-    ]]
+        for i = 1, 40 do v = kube.merge_patch({ [tostring(i)] = v }, { a = v, b = v }) end
+      end)]],
+    } do
+      for name, result in pairs(loading(attempt)) do results[name] = result end
+    end
   end)
 
   it("is refused wherever a script hands it over while it loads", function()

@@ -69,13 +69,27 @@ static void hand_over(kl_log_level level, const char *message, const char *forma
     kl_unlock(&mu);
 }
 
+char *kl_log_cut(const char *text)
+{
+    if (strnlen(text, KL_LOG_MESSAGE_MAX + 1) <= KL_LOG_MESSAGE_MAX)
+        return NULL;
+    int n = KL_LOG_MESSAGE_MAX;
+    while (n > KL_LOG_MESSAGE_MAX - 4 && ((unsigned char)text[n] & 0xc0) == 0x80)
+        n--;
+    return kl_sprintf("%.*s... (%zu bytes)", n, text, strlen(text));
+}
+
 void kl_log_text(kl_log_level level, const char *message, const char *format, const char *fields)
 {
     if (!kl_log_enabled(level))
         return;
     const char *cluster = kl_thread_badge();
+    char *cut = kl_log_cut(message);
+    if (cut)
+        message = cut;
     if (!cluster) {
         hand_over(level, message, format, fields);
+        kl_free(cut);
         return;
     }
     /* In front, since a traceback may follow the fields. */
@@ -83,6 +97,7 @@ void kl_log_text(kl_log_level level, const char *message, const char *format, co
     hand_over(level, message, types, with);
     kl_free(with);
     kl_free(types);
+    kl_free(cut);
 }
 
 void kl_log(kl_log_level level, const char *message, const char *fmt, ...)
@@ -106,6 +121,48 @@ const char *kl_log_record_format(void) { return record_format; }
 void kl_log_set_detailed(bool yes) { atomic_store_explicit(&detailed, yes, memory_order_relaxed); }
 bool kl_log_detailed(void) { return atomic_load_explicit(&detailed, memory_order_relaxed); }
 
+/* What a terminal or a reader of lines would obey: C0 but tabs, DEL, and C1 as UTF-8 has it. */
+static bool obeyed(const char *s)
+{
+    unsigned char c = (unsigned char)*s, next = (unsigned char)s[c != 0];
+    return (c < ' ' && c != '\t') || c == 0x7f || (c == 0xc2 && next >= 0x80 && next < 0xa0);
+}
+
+static void put_byte(FILE *f, char c)
+{
+    if (c == '\n')
+        fputs("\\n", f);
+    else if (c == '\r')
+        fputs("\\r", f);
+    else
+        fprintf(f, "\\x%02x", (unsigned char)c);
+}
+
+static void put(FILE *f, const char *s, size_t n)
+{
+    for (const char *end = s + n; s < end;) {
+        const char *from = s;
+        while (s < end && !obeyed(s))
+            s++;
+        fwrite(from, 1, (size_t)(s - from), f);
+        if (s < end && (unsigned char)*s == 0xc2)
+            put_byte(f, *s++);
+        if (s < end)
+            put_byte(f, *s++);
+    }
+}
+
+/* The fields, and below them a traceback: whatever it holds, no line of it looks like a record. */
+static void put_fields(FILE *f, const char *s)
+{
+    static const char HEAD[] = "stack traceback:";
+    for (const char *newline; (newline = strchr(s, '\n')); s = newline + 1) {
+        put(f, s, (size_t)(newline - s));
+        fputs(newline[1] == '\t' || !newline[1] || !strncmp(newline + 1, HEAD, sizeof HEAD - 1) ? "\n" : "\n\t", f);
+    }
+    put(f, s, strlen(s));
+}
+
 void kl_log_file_sink(void *arg, kl_log_level level, const char *message, const char *fields)
 {
     FILE *f = arg ? arg : stderr;
@@ -113,9 +170,13 @@ void kl_log_file_sink(void *arg, kl_log_level level, const char *message, const 
     time_t sec = wall / KL_SECONDS(1);
     struct tm tm;
     gmtime_r(&sec, &tm);
-    fprintf(f, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ %-5s %s%s%s\n", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,
-        tm.tm_hour, tm.tm_min, tm.tm_sec, (int)(wall % KL_SECONDS(1) / KL_MILLISECONDS(1)), level_names[level], message,
-        *fields ? " " : "", fields);
+    fprintf(f, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ %-5s ", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,
+        tm.tm_hour, tm.tm_min, tm.tm_sec, (int)(wall % KL_SECONDS(1) / KL_MILLISECONDS(1)), level_names[level]);
+    put(f, message, strlen(message));
+    if (*fields)
+        fputc(' ', f);
+    put_fields(f, fields);
+    fputc('\n', f);
     fflush(f);
 }
 

@@ -21,6 +21,10 @@ void kl_log_set_sink(kl_log_sink *sink, void *arg);     /* NULL: drop */
 void kl_log_set_level(kl_log_level level);
 bool kl_log_enabled(kl_log_level level);
 KL_NODISCARD kl_status kl_log_level_parse(const char *name, kl_log_level *out, kl_err *err);   /* debug info warn error off */
+/* Longer messages are cut, and say how long they were; so are texts that scripts raise. */
+#define KL_LOG_MESSAGE_MAX 8192
+/* `text` within KL_LOG_MESSAGE_MAX bytes and some words, cut between two characters; NULL when it is as it stands. The caller kl_free()s. */
+char *kl_log_cut(const char *text);
 void kl_log(kl_log_level level, const char *message, const char *fmt, ...) KL_PRINTF(3, 4);
 /* Inside a sink: the format of the record's fields, which tells numbers from texts that look like them. Static. */
 const char *kl_log_record_format(void);
@@ -31,6 +35,7 @@ bool kl_log_detailed(void);
 void kl_log_text(kl_log_level level, const char *message, const char *format, const char *fields);
 /* A sink that writes `2026-01-02T15:04:05.000Z INFO message k=v` lines to FILE* arg (stderr when NULL). */
 kl_log_sink kl_log_file_sink;
+/* One record is one line, and below it at most a traceback, whose lines are indented: control characters in the message and the fields are escaped. */
 /* The same in lines of JSON: {"ts":"2026-01-02T15:04:05.000Z","level":"info","msg":"message","k":"v"}. A line is valid JSON, whatever
  * is in it; a traceback is in "stacktrace". */
 kl_log_sink kl_log_json_sink;

@@ -16,6 +16,27 @@ function M.complain(env, fmt, ...)
   io.stderr:write("kubelua ", env.command, ": ", fmt:format(...), "\n")
 end
 
+local NAMES = { ["\27"] = "^[", ["\r"] = "\\r" }
+
+--- A text of the cluster for a terminal: what a terminal obeys is spelled out, as kubectl does (ESC is ^[). Line ends and tabs stay.
+---@param text string
+---@return string
+function M.safe(text)
+  if not text:find "[%c\194]" then return text end
+  return (text:gsub("[%c]", function(c)
+    if c == "\n" or c == "\t" then return c end
+    return NAMES[c] or ("\\x%02x"):format(c:byte())
+  end):gsub("\194([\128-\159])", function(c) return ("\\u%04x"):format(c:byte()) end))
+end
+
+--- The same in one line, cut where it has more.
+---@param text string
+---@return string
+function M.cell(text)
+  local at = text:find "[\n\r\f]"
+  return (M.safe(at and text:sub(1, at - 1) .. "..." or text):gsub("\t", " "))
+end
+
 --- The text of anything raised, without our own positions in it.
 function M.message(err)
   return (tostring(type(err) == "table" and err.usage or err):gsub("^kubelua/[%w_/]+%.lua:%d+: ", ""))

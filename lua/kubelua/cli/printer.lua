@@ -1,5 +1,6 @@
 -- printer.lua - the server's tables on a screen: which columns, how wide, one line per row.
 
+local common = require "kubelua.cli.common"
 local core = require "kubelua.core"
 
 local M = {}
@@ -60,6 +61,12 @@ end
 
 -- ---------------------------------------------------------------- on the screen
 
+-- The cells are the cluster's words: none of them moves the cursor.
+local function safe(line)
+  for i, text in ipairs(line) do line[i] = common.cell(text) end
+  return line
+end
+
 local function width(text) return utf8.len(text) or #text end
 
 local function widen(widths, line)
@@ -85,7 +92,7 @@ end
 function M.print(header, lines, how)
   local widths = {}
   if how.headers then widen(widths, names(header)) end
-  for _, line in ipairs(lines) do widen(widths, line) end
+  for _, line in ipairs(lines) do widen(widths, safe(line)) end
   if how.headers then write(widths, names(header)) end
   for _, line in ipairs(lines) do write(widths, line) end
 end
@@ -98,7 +105,7 @@ function M.stream(headers) return setmetatable({ widths = {}, headers = headers 
 
 function Stream:rows(header, lines)
   if self.headers and #lines > 0 then widen(self.widths, names(header)) end
-  for _, line in ipairs(lines) do widen(self.widths, line) end
+  for _, line in ipairs(lines) do widen(self.widths, safe(line)) end
   if self.headers and #lines > 0 then
     write(self.widths, names(header))
     self.headers = false

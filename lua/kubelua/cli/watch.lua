@@ -26,7 +26,7 @@ local Printer = {}
 Printer.__index = Printer
 
 function Printer:line(event, o, text)
-  print(("%s %-8s %s%s%s"):format(os.date "%H:%M:%S", event, self.prefix, key(o), text and text ~= "" and "  " .. text or ""))
+  print(common.cell(("%s %-8s %s%s%s"):format(os.date "%H:%M:%S", event, self.prefix, key(o), text and text ~= "" and "  " .. text or "")))
   io.stdout:flush()
   self.left = self.left and self.left - 1
   return self.left == 0

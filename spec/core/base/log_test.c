@@ -144,7 +144,50 @@ static void a_traceparent_is_read_and_written(void **state)
     assert_int_equal(strlen(t.span), 16);
 }
 
-KL_TESTS(cmocka_unit_test(a_record_is_an_object_with_its_fields_in_order), cmocka_unit_test(a_key_has_one_type), cmocka_unit_test(a_traceback_is_a_field),
+static char *written_as_text(const char *message, const char *fields)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    kl_log_set_sink(kl_log_file_sink, f);
+    kl_log_text(KL_LOG_INFO, message, "", fields);
+    kl_log_set_sink(NULL, NULL);
+    fclose(f);
+    assert_true(n > 31 && text[n - 1] == '\n');
+    memmove(text, text + 25, n - 24);
+    return text;
+}
+
+static void a_record_is_one_line_of_text(void **state)
+{
+    (void)state;
+    char *line = written_as_text("a\nb\r\033[2Jc\td \302\233m \303\244", "k=v\033");
+    assert_string_equal(line, "INFO  a\\nb\\r\\x1b[2Jc\td \\xc2\\x9bm \303\244 k=v\\x1b\n");
+    free(line);
+    line = written_as_text("failed", "error=x\nstack traceback:\n\ta.lua:1: in f\n2026-01-01 INFO forged");
+    assert_string_equal(line, "INFO  failed error=x\nstack traceback:\n\ta.lua:1: in f\n\t2026-01-01 INFO forged\n");
+    free(line);
+}
+
+static void a_long_message_is_cut_between_characters(void **state)
+{
+    (void)state;
+    char *cut, text[KL_LOG_MESSAGE_MAX + 3];
+    memset(text, 'a', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    memcpy(text + KL_LOG_MESSAGE_MAX - 1, "\303\244", 2);
+    cut = kl_log_cut(text);
+    assert_string_equal(cut + KL_LOG_MESSAGE_MAX - 1, "... (8194 bytes)");
+    kl_free(cut);
+    text[KL_LOG_MESSAGE_MAX] = '\0';
+    assert_null(kl_log_cut(text));
+    char *line = written_as_text("short", "");
+    assert_string_equal(line, "INFO  short\n");
+    free(line);
+}
+
+KL_TESTS(cmocka_unit_test(a_record_is_one_line_of_text), cmocka_unit_test(a_long_message_is_cut_between_characters),
+    cmocka_unit_test(a_record_is_an_object_with_its_fields_in_order), cmocka_unit_test(a_key_has_one_type), cmocka_unit_test(a_traceback_is_a_field),
     cmocka_unit_test(names_are_there_once), cmocka_unit_test(odd_bytes_are_replaced), cmocka_unit_test(whatever_goes_in_the_line_is_json),
     cmocka_unit_test(a_quoted_text_comes_back_as_it_was), cmocka_unit_test(a_traceparent_is_read_and_written))
 

@@ -66,6 +66,8 @@ bool lkl__push_scalar(lua_State *L, const kl_value *v);     /* false, and nothin
  * a container, or NULL for nil. */
 void lkl__view_prepare(lua_State *L);
 void lkl__push_taken(lua_State *L, const kl_value *taken);
+/* Afterwards, with what was pushed on top, and unless somebody else has it anyway: what the value takes counts as the state's. May raise. */
+void lkl__view_charge(lua_State *L);
 
 /* What every view begins with, and so does what holds references for views. */
 typedef struct lkl__view {
@@ -75,14 +77,15 @@ typedef struct lkl__view {
                                      * collector's order */
 } lkl__view;
 /* Holds the references of some objects for the views of them, so that one finaliser does for all. head.v: the first object. */
-typedef struct lkl__keeper { lkl__view head; size_t n; const kl_value *v[]; } lkl__keeper;
+typedef struct lkl__keeper { lkl__view head; size_t charged, n; const kl_value *v[]; } lkl__keeper;
 /* Pushes a view of k->v[i]; the userdata of k is at keeper_idx, the metatable of lkl__push_view_metatable at mt_idx, both absolute. */
 void lkl__push_kept(lua_State *L, const lkl__keeper *k, int keeper_idx, size_t i, int mt_idx);
 void lkl__push_view_metatable(lua_State *L);
 
 /* --- lists of objects ------------------------------------------------------------------------------------------------------------- */
-/* Both take the references out of o, which may be boxed. Pushes a kubelua.list; or a function that gives one object after the other. */
-void lkl__push_list(lua_State *L, kl_objects *o);
+/* Both take the references out of o, which may be boxed. Pushes a kubelua.list; or a function that gives one object after the other. `own`: nobody
+ * else may have these objects, so they count as the state's. */
+void lkl__push_list(lua_State *L, kl_objects *o, bool own);
 void lkl__push_each(lua_State *L, kl_objects *o);
 const kl_value *lkl__list_value(lua_State *L, int idx);     /* a new reference, or NULL when idx is no list */
 bool lkl__list_own(lua_State *L, int idx);                  /* a list that a script changed: pushes the table that it is now; else nothing */
@@ -110,7 +113,7 @@ kl_room lkl__room(void);
 /* Raises when v, which C made of several values that are each within bounds, is beyond them; `what` is its name. So no view is. */
 void lkl__check_made(lua_State *L, const kl_value *v, const char *what);
 
-/* lkl_to_value into a value box that is on the stack already; returns the box's pointer. */
+/* lkl_to_value into a value box that is on the stack already, which is charged; returns the box's pointer. */
 const kl_value *lkl__to_box(lua_State *L, lkl_box *box, int idx, const char *what);
 
 /* The value at idx: borrowed from a view, or what lkl_to_value makes, kept by the box that is pushed (nil for a view). */

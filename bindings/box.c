@@ -3,10 +3,12 @@
  *   empty --ptr set--> full --__gc, __close or lkl_box_close--> empty
  *
  * A box is made before the thing it will own, so that no Lua error can come between making and owning. */
+#include <stdint.h>
 #include <string.h>
 #include "base/mem.h"
 #include "base/sync.h"
 #include "border.h"
+#include "ceiling.h"
 
 static const char border_tag, border_key;
 
@@ -120,11 +122,12 @@ void lkl_adopt(lua_State *L)
 
 /* --- boxes -------------------------------------------------------------------------------------------------------------------- */
 
-static void free_box(lkl_box *box)
+static void free_box(lua_State *L, lkl_box *box)
 {
     const lkl_class *c = box->tag;
     void *ptr = box->ptr;
     box->ptr = NULL;
+    lkl_ceiling_charge(L, &box->charged, 0);
     if (ptr)
         c->free(ptr);
 }
@@ -134,7 +137,7 @@ static int box_gc(lua_State *L)
     const lkl_class *c = lua_touserdata(L, lua_upvalueindex(1));
     lkl_box *box = lkl__tagged(L, 1, c, sizeof *box);
     if (box)
-        free_box(box);
+        free_box(L, box);
     return 0;
 }
 
@@ -163,9 +166,15 @@ lkl_box *lkl_box_new(lua_State *L, const lkl_class *c, int slots)
     lkl_box *box = lua_newuserdatauv(L, sizeof *box, slots);
     box->tag = c;
     box->ptr = NULL;
+    box->charged = 0;
     lua_rotate(L, -2, 1);
     lua_setmetatable(L, -2);
     return box;
+}
+
+void lkl_box_charge(lua_State *L, lkl_box *box, size_t bytes)
+{
+    lkl_ceiling_charge(L, &box->charged, bytes);
 }
 
 void *lkl_box_get(lua_State *L, int idx, const lkl_class *c)
@@ -187,7 +196,7 @@ void *lkl_box_check(lua_State *L, int idx, const lkl_class *c)
 void lkl_box_close(lua_State *L, int idx)
 {
     if (lua_type(L, idx) == LUA_TUSERDATA && lua_rawlen(L, idx) >= sizeof(lkl_box))
-        free_box(lua_touserdata(L, idx));
+        free_box(L, lua_touserdata(L, idx));
 }
 
 static void free_value(void *ptr)
@@ -200,4 +209,11 @@ static const lkl_class value_class = { .name = "kubelua.value", .free = free_val
 lkl_box *lkl_value_box(lua_State *L)
 {
     return lkl_box_new(L, &value_class, 0);
+}
+
+void lkl_value_charge(lua_State *L, lkl_box *box)
+{
+    size_t max = lkl_ceiling_max(L);
+    if (max < SIZE_MAX)
+        lkl_box_charge(L, box, kl_value_held(box->ptr, max));
 }

@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "border.h"
+#include "ceiling.h"
 #include "value/yaml.h"
 
 static void free_buf(void *ptr)
@@ -14,12 +15,30 @@ static void free_buf(void *ptr)
 
 static const lkl_class buf_class = { .name = "kubelua.buf", .free = free_buf };
 
-/* A buffer that survives no error: it lies in a box on the stack. */
+/* The text stands twice at the end, in the buffer and as Lua's. */
+static void limit(lua_State *L, kl_buf *b, bool collected)
+{
+    size_t left = lkl_ceiling_left(L, collected);
+    kl_buf_clear(b);
+    b->max = left < SIZE_MAX ? left / 2 + 1 : 0;
+}
+
+/* A buffer that survives no error: it lies in a box on the stack. What is left of the state's memory is its ceiling. */
 static kl_buf *push_buf(lua_State *L)
 {
     lkl_box *box = lkl_box_new(L, &buf_class, 0);
     box->ptr = kl_new(kl_buf);
+    limit(L, box->ptr, false);
     return box->ptr;
+}
+
+/* Whether the text did not fit and may now, since garbage was collected. Once. */
+static bool again(lua_State *L, kl_buf *b, int *tries)
+{
+    if (!b->failed || !b->max || (*tries)++)
+        return false;
+    limit(L, b, true);
+    return true;
 }
 
 /* Replaces the buffer's box on top of the stack by its text. */
@@ -28,6 +47,7 @@ static void buf_to_string(lua_State *L, kl_buf *b)
     kl_status st = kl_buf_status(b);
     if (st) {
         lkl_box_close(L, -1);
+        lkl_ceiling_ask(L, lkl_ceiling_max(L));
         luaL_error(L, "the text would be larger than %d MiB", (int)(KL_BUF_MAX >> 20));
     }
     lua_pushlstring(L, kl_buf_str(b), b->len);
@@ -38,7 +58,10 @@ static void buf_to_string(lua_State *L, kl_buf *b)
 void lkl__push_json(lua_State *L, const kl_value *v, bool pretty)
 {
     kl_buf *b = push_buf(L);
-    (void)(pretty ? kl_value_encode_pretty(v, b) : kl_value_encode(v, b));
+    int tries = 0;
+    do
+        (void)(pretty ? kl_value_encode_pretty(v, b) : kl_value_encode(v, b));
+    while (again(L, b, &tries));
     buf_to_string(L, b);
 }
 
@@ -91,7 +114,12 @@ static int id(lua_State *L)
     }
     const kl_value *v = lkl__value_at(L, 1, "the value");
     kl_buf *b = push_buf(L);
-    canonical(v, b);
+    int tries = 0;
+    do
+        canonical(v, b);
+    while (again(L, b, &tries));
+    if (kl_buf_status(b))
+        buf_to_string(L, b);
     uint64_t high = kl_hash(b->data, b->len);
     (void)kl_buf_putc(b, '\n');
     uint64_t low = kl_hash(b->data, b->len);
@@ -113,6 +141,9 @@ static int encode(lua_State *L)
     return 1;
 }
 
+/* Bytes that reading takes for each byte of the text, at most: "[]," is the shortest thing. */
+#define READING 4
+
 /* kube.decode(text [, {duplicates = "last"}]): scalars and views; raises a structured error of kind "syntax". A repeated key is
  * an error, or with "last" replaces the earlier one, as Go reads what people write into annotations. */
 static int decode(lua_State *L)
@@ -127,11 +158,13 @@ static int decode(lua_State *L)
         luaL_argcheck(L, last, 2, "expected { duplicates = \"last\" }");
     }
     kl_err err = KL_ERR_INIT;
+    lkl_ceiling_ask(L, READING * n);
     lkl_box *box = lkl_value_box(L);
     if ((last ? kl_value_decode_last : kl_value_decode)(text, n, &v, &err))
         return lkl_raise(L, &err, "decode", NULL, NULL);
     box->ptr = (void *)v;
     lkl_push_value(L, v);
+    lkl_box_close(L, -2);
     return 1;
 }
 
@@ -168,6 +201,7 @@ static int yaml(lua_State *L)
     size_t n;
     const char *text = luaL_checklstring(L, 1, &n), *name = lkl__opt_text(L, 2, "yaml");
     kl_err err = KL_ERR_INIT;
+    lkl_ceiling_ask(L, READING * n);
     lkl_box *box = lkl_box_new(L, &documents_class, 0);
     documents *d = box->ptr = kl_new(documents);
     if (kl_yaml_each(name, text, n, add_document, d, &err))
@@ -177,6 +211,7 @@ static int yaml(lua_State *L)
         lkl_push_value(L, d->v[i]);
         lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
+    lkl_box_close(L, -2);
     return 1;
 }
 
@@ -187,7 +222,12 @@ static int to_yaml(lua_State *L)
     luaL_checkany(L, 1);
     const kl_value *v = lkl__value_at(L, 1, "the value");
     kl_buf *b = push_buf(L);
-    if (kl_yaml_encode(v, b) && !b->failed) {
+    int tries = 0;
+    kl_status st;
+    do
+        st = kl_yaml_encode(v, b);
+    while (again(L, b, &tries));
+    if (st && !b->failed) {
         (void)kl_fail(&err, KL_EINVAL, "this value cannot be written as YAML");
         return lkl_raise(L, &err, "encode", NULL, NULL);
     }

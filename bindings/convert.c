@@ -367,6 +367,7 @@ const kl_value *lkl__to_box(lua_State *L, lkl_box *box, int idx, const char *wha
 {
     const kl_value *v = lkl_to_value(L, idx, what);
     box->ptr = (void *)v;
+    lkl_value_charge(L, box);
     return v;
 }
 

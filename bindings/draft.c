@@ -6,6 +6,7 @@
  * assigning below them creates the maps between (nil.c). Assigning nil removes; in a list the rest moves up. */
 #include <string.h>
 #include "border.h"
+#include "ceiling.h"
 
 static const char draft_tag, root_mt, child_mt;
 
@@ -15,6 +16,7 @@ typedef struct lkl_draft {
     kl_draft *draft;                /* root: ours, NULL once finalised */
     struct lkl_draft *root;         /* itself for the root */
     bool sent;                      /* root */
+    size_t charged;                 /* root: bytes that count as the state's */
 } lkl_draft;
 
 /* User values. The root's parent is the view it began with. */
@@ -104,6 +106,12 @@ static kl_draft_node *child_of(lua_State *L, kl_draft_node *node, int key_idx, c
     return NULL;
 }
 
+/* After what may have made it grow; the draft is on the stack. */
+static void charge(lua_State *L, lkl_draft *d)
+{
+    lkl_ceiling_charge(L, &d->root->charged, kl_draft_bytes(d->root->draft));
+}
+
 static void push_child(lua_State *L, int idx, kl_draft_node *node, int key_idx)
 {
     idx = lua_absindex(L, idx);
@@ -120,10 +128,12 @@ static void push_child(lua_State *L, int idx, kl_draft_node *node, int key_idx)
 static void push_at(lua_State *L, int idx, int key_idx)
 {
     const kl_value *scalar;
-    kl_draft_node *node = child_of(L, get_draft(L, idx)->node, key_idx, &scalar);
-    if (node)
+    lkl_draft *d = get_draft(L, idx);
+    kl_draft_node *node = child_of(L, d->node, key_idx, &scalar);
+    if (node) {
+        charge(L, d);
         push_child(L, idx, node, key_idx);
-    else
+    } else
         (void)lkl__push_scalar(L, scalar);
 }
 
@@ -341,6 +351,7 @@ static int draft_newindex(lua_State *L)
     else
         lkl__draft_describe(L, 1, 2);
     set_value(L, 1, 2, lkl__to_box(L, box, 3, lua_tostring(L, -1)));
+    charge(L, get_draft(L, 1));
     lkl_box_close(L, 4);
     return 0;
 }
@@ -361,6 +372,7 @@ static void make_at(lua_State *L, int idx, int key_idx, bool list)
     kl_build_end(b);
     box->ptr = (void *)kl_builder_done(b);
     set_value(L, idx, key_idx, box->ptr);
+    charge(L, get_draft(L, idx));
     lua_pop(L, 1);
     push_at(L, idx, key_idx);
     if (!get_draft(L, -1))
@@ -388,6 +400,7 @@ void lkl__draft_assign(lua_State *L, int chain_idx, int value_idx)
         lua_replace(L, at + 1);
     }
     set_value(L, at, at + 1, v);
+    charge(L, get_draft(L, at));
 }
 
 /* --- life ----------------------------------------------------------------------------------------------------------------------- */
@@ -398,6 +411,7 @@ static int draft_gc(lua_State *L)
     if (d && d->root == d && d->draft) {
         kl_draft_free(d->draft);
         d->draft = NULL;
+        lkl_ceiling_charge(L, &d->charged, 0);
     }
     return 0;
 }
@@ -450,6 +464,7 @@ static int draft_patch(lua_State *L)
     lkl__view_prepare(L);
     const kl_value *patch = kl_draft_result(d->draft, &lists);
     lkl__push_taken(L, patch);
+    lkl__view_charge(L);
     if (!patch)
         return 1;
     lkl__check_made(L, patch, "the patch");

@@ -19,31 +19,32 @@
 /* Per cent of the state's size after which Lua collects by itself; 100 is the most it takes. */
 #define BY_ITSELF 100
 
-static size_t bytes(lua_State *L)
+/* Lua's, and what C holds for it. */
+static size_t bytes(const lkl_state *s)
 {
-    return (size_t)lua_gc(L, LUA_GCCOUNT) << 10 | (size_t)lua_gc(L, LUA_GCCOUNTB);
+    return ((size_t)lua_gc(s->L, LUA_GCCOUNT) << 10) + (size_t)lua_gc(s->L, LUA_GCCOUNTB) + s->ceiling.held;
 }
 
 void lkl_gc_start(lkl_state *s)
 {
     lua_gc(s->L, LUA_GCGEN, BY_ITSELF, BY_ITSELF);       /* collects all on the way */
-    s->gc_last = s->gc_full = bytes(s->L);
+    s->gc_last = s->gc_full = bytes(s);
 }
 
 bool lkl_gc_rest(lkl_state *s, bool idle)
 {
-    size_t now = bytes(s->L);
+    size_t now = bytes(s);
     if (now < s->gc_last)                                /* Lua was faster */
         s->gc_last = now;
     if (now - s->gc_last < (idle ? YOUNG_IDLE : YOUNG_BUSY))
         return false;
     if (s->gc_last - s->gc_full > (idle ? OLD_IDLE(s->gc_full) : OLD_BUSY(s->gc_full)) && s->gc_last > s->gc_full) {
         lua_gc(s->L, LUA_GCCOLLECT);
-        s->gc_full = bytes(s->L);
+        s->gc_full = bytes(s);
         s->worn |= lkl_ceiling_is_worn(&s->ceiling);
     } else {
         lua_gc(s->L, LUA_GCSTEP, 0);
     }
-    s->gc_last = bytes(s->L);
+    s->gc_last = bytes(s);
     return true;
 }

@@ -35,7 +35,7 @@ static void push_params(lua_State *L, lkl_state *s)
         kl_build_end(b);
         box->ptr = (void *)kl_builder_done(b);
     }
-    lkl_push_value(L, params ? params : box->ptr);
+    lkl_push_object(L, params ? params : box->ptr);
     lua_remove(L, -2);
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &params_key);

@@ -6,6 +6,7 @@
  * keeps few others, and no object needs a finaliser of its own. */
 #include <string.h>
 #include "border.h"
+#include "ceiling.h"
 
 /* Enough to make a finaliser's cost small for each, few enough to be kept by accident. */
 #define KEEP 64
@@ -28,11 +29,20 @@ static int keeper_gc(lua_State *L)
     for (size_t i = 0; i < k->n; i++)
         kl_value_unref(k->v[i]);
     k->n = 0;
+    lkl_ceiling_charge(L, &k->charged, 0);
     return 0;
 }
 
+static void charge_keeper(lua_State *L, lkl__keeper *k)
+{
+    size_t max = lkl_ceiling_max(L), sum = 0;
+    for (size_t i = 0; max < SIZE_MAX && sum <= max && i < k->n; i++)
+        sum += kl_value_held(k->v[i], max - sum);
+    lkl_ceiling_charge(L, &k->charged, sum);
+}
+
 /* Pushes a table of keepers that have o's references now. */
-static void push_keepers(lua_State *L, kl_objects *o)
+static void push_keepers(lua_State *L, kl_objects *o, bool own)
 {
     lua_createtable(L, (int)((o->len + KEEP - 1) / KEEP), 0);
     for (size_t at = 0; at < o->len; at += KEEP) {
@@ -51,6 +61,8 @@ static void push_keepers(lua_State *L, kl_objects *o)
             o->v[at + k->n] = NULL;
         }
         k->head.v = k->v[0];
+        if (own)
+            charge_keeper(L, k);
         lua_rawseti(L, -2, (lua_Integer)(at / KEEP) + 1);
     }
 }
@@ -81,7 +93,7 @@ static int each_next(lua_State *L)
 
 void lkl__push_each(lua_State *L, kl_objects *o)
 {
-    push_keepers(L, o);
+    push_keepers(L, o, false);
     lua_pushinteger(L, 0);
     lkl__push_view_metatable(L);
     lua_pushcclosure(L, each_next, EACH_MT);
@@ -228,7 +240,7 @@ static int list_tostring(lua_State *L)
     return 1;
 }
 
-void lkl__push_list(lua_State *L, kl_objects *o)
+void lkl__push_list(lua_State *L, kl_objects *o, bool own)
 {
     static const luaL_Reg meta[] = {
         { "__index", list_index }, { "__newindex", list_newindex }, { "__len", list_len }, { "__pairs", list_pairs },
@@ -236,7 +248,7 @@ void lkl__push_list(lua_State *L, kl_objects *o)
     };
     list *l = lua_newuserdatauv(L, sizeof *l, LIST_OWN);
     *l = (list){ &list_tag, o->len };
-    push_keepers(L, o);
+    push_keepers(L, o, own);
     lua_setiuservalue(L, -2, LIST_KEEPERS);
     if (lkl__metatable(L, &list_mt, "kubelua.list")) {
         luaL_setfuncs(L, meta, 0);

@@ -28,19 +28,28 @@ typedef struct lkl_class {
     const luaL_Reg *methods;     /* may be NULL */
     const luaL_Reg *meta;        /* metamethods beside __gc and __close; may be NULL */
 } lkl_class;
-typedef struct lkl_box { const void *tag; void *ptr; } lkl_box;       /* ptr NULL: empty or closed */
+typedef struct lkl_box {
+    const void *tag;
+    void *ptr;                   /* NULL: empty or closed */
+    size_t charged;              /* bytes of ptr that count as the state's (ceiling.h) */
+} lkl_box;
 /* Pushes an empty box with `slots` user values. Set ptr afterwards: from then on the box frees it. */
 lkl_box *lkl_box_new(lua_State *L, const lkl_class *c, int slots);
+/* The thing takes so many bytes now: they count towards what the state may hold until the box frees it. The box is on the stack. May raise, and then the
+ * box has the thing, too. */
+void lkl_box_charge(lua_State *L, lkl_box *box, size_t bytes);
 void *lkl_box_get(lua_State *L, int idx, const lkl_class *c);         /* NULL when idx is no such box, or a closed one */
 void *lkl_box_check(lua_State *L, int idx, const lkl_class *c);       /* raises instead */
 void lkl_box_close(lua_State *L, int idx);                            /* frees now; once is enough */
 /* Pushes an empty box for one reference, for where C holds a value while Lua may raise: set ptr when there is one. */
 lkl_box *lkl_value_box(lua_State *L);
+/* What its value takes counts as the state's, as lkl_box_charge says it. */
+void lkl_value_charge(lua_State *L, lkl_box *box);
 
 /* --- values ------------------------------------------------------------------------------------------------------------ */
-/* Pushes a scalar as Lua scalar, null and NULL as nil, containers as a view. Takes its own references. */
+/* Pushes a scalar as Lua scalar, null and NULL as nil, containers as a view. Takes its own references. What it takes counts as the state's. */
 void lkl_push_value(lua_State *L, const kl_value *v);
-/* A root view that also knows what it is, for messages ("Pod default/x"): derived from the value's kind and metadata. */
+/* The same for what is shared with others who hold it anyway, such as objects of the cache: it counts nowhere. */
 void lkl_push_object(lua_State *L, const kl_value *v);
 /* The value under a view, borrowed from the view; NULL when idx is no view. */
 const kl_value *lkl_view_value(lua_State *L, int idx);

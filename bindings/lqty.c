@@ -26,6 +26,14 @@ static lkl_box *new_quantity(lua_State *L)
     return lkl_box_new(L, &lkl__quantity_class, 0);
 }
 
+/* The box has it from now on. */
+static const kl_quantity *fill(lua_State *L, lkl_box *box, kl_quantity *q)
+{
+    box->ptr = q;
+    lkl_box_charge(L, box, kl_quantity_bytes(q));
+    return q;
+}
+
 /* Makes the quantity at idx out of what stands there; the number is a quantity of its own afterwards. */
 static const kl_quantity *to_quantity(lua_State *L, int idx)
 {
@@ -36,9 +44,9 @@ static const kl_quantity *to_quantity(lua_State *L, int idx)
         return q;
     if (lua_isinteger(L, idx)) {
         lkl_box *box = new_quantity(L);
-        box->ptr = kl_quantity_new(lua_tointeger(L, idx), 0, KL_DECIMAL_SI);
+        q = fill(L, box, kl_quantity_new(lua_tointeger(L, idx), 0, KL_DECIMAL_SI));
         lua_replace(L, idx);
-        return box->ptr;
+        return q;
     }
     if (lua_type(L, idx) == LUA_TNUMBER) {
         double d = lua_tonumber(L, idx);
@@ -62,7 +70,7 @@ static const kl_quantity *to_quantity(lua_State *L, int idx)
     kl_quantity *made = NULL;
     if (kl_quantity_parse(from, &made, &err))
         lkl__argerror(L, idx, &err);
-    box->ptr = made;
+    (void)fill(L, box, made);
     lua_replace(L, idx);
     return made;
 }
@@ -81,7 +89,7 @@ static int add(lua_State *L)
 {
     const kl_quantity *a = to_quantity(L, 1), *b = to_quantity(L, 2);
     lkl_box *box = new_quantity(L);
-    box->ptr = kl_quantity_add(a, b);
+    (void)fill(L, box, kl_quantity_add(a, b));
     return 1;
 }
 
@@ -89,7 +97,7 @@ static int sub(lua_State *L)
 {
     const kl_quantity *a = to_quantity(L, 1), *b = to_quantity(L, 2);
     lkl_box *box = new_quantity(L);
-    box->ptr = kl_quantity_sub(a, b);
+    (void)fill(L, box, kl_quantity_sub(a, b));
     return 1;
 }
 
@@ -97,7 +105,7 @@ static int neg(lua_State *L)
 {
     const kl_quantity *a = to_quantity(L, 1);
     lkl_box *box = new_quantity(L);
-    box->ptr = kl_quantity_neg(a);
+    (void)fill(L, box, kl_quantity_neg(a));
     return 1;
 }
 
@@ -110,7 +118,7 @@ static int mul(lua_State *L)
         return luaL_argerror(L, number, "a quantity is multiplied by an integer; for a ratio write kube.milli(math.floor(q:milli() * ratio))");
     const kl_quantity *q = to_quantity(L, 3 - number);
     lkl_box *box = new_quantity(L);
-    box->ptr = kl_quantity_mul(q, by, NULL);
+    (void)fill(L, box, kl_quantity_mul(q, by, NULL));
     return 1;
 }
 
@@ -246,7 +254,7 @@ static int milli_of(lua_State *L)
     lua_settop(L, 1);
     const kl_quantity *q = get_quantity(L, 1);
     lkl_box *box = new_quantity(L);
-    box->ptr = q ? kl_quantity_round_up(q, -3, NULL) : kl_quantity_new(luaL_checkinteger(L, 1), -3, KL_DECIMAL_SI);
+    (void)fill(L, box, q ? kl_quantity_round_up(q, -3, NULL) : kl_quantity_new(luaL_checkinteger(L, 1), -3, KL_DECIMAL_SI));
     return 1;
 }
 

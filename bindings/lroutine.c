@@ -10,6 +10,7 @@
  * whoever finds one in a variable they are `normal`, as one is that resumed another. */
 #include <string.h>
 #include "depth.h"
+#include "flaws.h"
 #include "state.h"
 
 static const char mark;
@@ -60,7 +61,12 @@ static const char *status_of(lua_State *L, lua_State *co)
 /* The pending variables of a coroutine are closed: code of it may run for that. */
 static int closed(lua_State *L, lua_State *co)
 {
-    int st = lkl_budget_close_coroutine(lkl_state_of(L), co);
+    lkl_state *s = lkl_state_of(L);
+    if (s->closing == LKL_CLOSES_MAX)
+        luaL_error(L, "coroutines close each other more than %d deep", LKL_CLOSES_MAX);
+    s->closing++;
+    int st = lkl_budget_close_coroutine(s, co);
+    s->closing--;
     lkl_budget_check(L);
     return st;
 }

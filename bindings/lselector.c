@@ -2,6 +2,7 @@
 #include <string.h>
 #include "base/mem.h"
 #include "border.h"
+#include "ceiling.h"
 #include "model/selector.h"
 
 static void free_selector(void *ptr)
@@ -71,6 +72,9 @@ static void check_fields(lua_State *L, const kl_value *v)
     }
 }
 
+/* Bytes of a selector for each of its text: a value is at least "a,", and a block of its own. */
+#define TAKES 16
+
 /* kube.selector(x): a text, or a table or view {matchLabels =, matchExpressions =}; nil selects nothing, as in Kubernetes */
 static int selector(lua_State *L)
 {
@@ -79,18 +83,24 @@ static int selector(lua_State *L)
         return 1;
     kl_err err = KL_ERR_INIT;
     kl_selector *s = NULL;
+    size_t bytes;
     lkl_box *box = lkl_box_new(L, &lkl__selector_class, 0);
     if (lua_type(L, 1) == LUA_TSTRING) {
+        bytes = TAKES * (lua_rawlen(L, 1) + 16);
+        lkl_ceiling_ask(L, bytes);
         if (kl_selector_parse(lkl__text(L, 1), &s, &err))
             return lkl__argerror(L, 1, &err);
     } else {
         const kl_value *v = lkl__to_box(L, lkl_value_box(L), 1, "selector");
         check_fields(L, v);
+        bytes = TAKES * (kl_value_held(v, lkl_ceiling_max(L)) + 16);
+        lkl_ceiling_ask(L, bytes);
         if (kl_selector_from_struct(v, &s, &err))
             return lkl__argerror(L, 1, &err);
         lua_pop(L, 1);
     }
     box->ptr = s;
+    lkl_box_charge(L, box, bytes);
     return 1;
 }
 

@@ -18,6 +18,7 @@ static int put(lua_State *L)
     const kl_value *v = lkl_view_value(L, 4);
     luaL_argcheck(L, v, 4, "expected a view");
     kl_ttl_put(t, key, v, now(L, 2));
+    lkl_box_charge(L, lua_touserdata(L, 1), kl_ttl_bytes(t));
     return 0;
 }
 
@@ -29,6 +30,7 @@ static int get(lua_State *L)
     kl_time at = now(L, 2);
     lkl__view_prepare(L);
     lkl__push_taken(L, kl_ttl_lookup(t, key, at));
+    lkl__view_charge(L);
     return 1;
 }
 
@@ -59,7 +61,7 @@ static int list(lua_State *L)
     lkl_box *box = lkl_box_new(L, &objects_class, 0);
     kl_objects *o = box->ptr = kl_new(kl_objects);
     kl_ttl_list(t, at, o);
-    lkl__push_list(L, o);
+    lkl__push_list(L, o, true);
     lkl_box_close(L, -2);
     return 1;
 }

@@ -8,7 +8,6 @@
 #include "budget.h"
 #include "cli/cli.h"
 
-static int version(int argc, char **argv);
 
 #define CONTROLLERS "Controllers"
 #define LOOK "A cluster, by hand"
@@ -80,7 +79,8 @@ const cli_command cli_commands[] = {
         "c is the client, kube the library, _ the last result, and get, list, watch, apply and the other verbs are there by themselves: help() tells.\n"
         "^C ends what runs, ^D the shell. Without a terminal it runs the Lua that it reads, and its status is 1 when some of that failed.", cli_lua, LOOK},
     {"apiserver", "[options]", "Serve the embedded API server alone, over plain HTTP.", NULL, cli_apiserver, ELSE},
-    {"version", "[--server]", "Say which kubelua this is, and with --server which server answers.", NULL, version, ELSE},
+    {"version", "[--server] [-o json]", "Say which kubelua and which Lua this is, and with --server which server answers.",
+        "Names the published bugs of that Lua which scripts could reach, and what keeps scripts from them.", cli_lua, ELSE},
     {NULL, NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -105,15 +105,6 @@ static void help(FILE *to)
     fprintf(to, "\nkubelua COMMAND --help tells more; kubelua --version says which one this is.\n");
 }
 
-/* `version --server` asks a cluster, in Lua. */
-static int version(int argc, char **argv)
-{
-    if (argc > 1)
-        return cli_lua(argc, argv);
-    printf("kubelua %s\n", KL_VERSION);
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -124,8 +115,10 @@ int main(int argc, char **argv)
         help(stdout);
         return 0;
     }
-    if (!strcmp(argv[1], "--version"))
-        return version(1, argv + 1);
+    if (!strcmp(argv[1], "--version")) {
+        printf("kubelua %s\n", KL_VERSION);
+        return 0;
+    }
     const char *names[32];
     size_t n = 0;
     lkl_budget_choose(LKL_BUDGET_SIGNALS);

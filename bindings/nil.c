@@ -201,6 +201,8 @@ void lkl_install_nil_index(lua_State *L)
     }
     lua_setmetatable(L, -2);
     lua_pop(L, 1);
+    push_all_chains(L);            /* while there are weak tables (flaws.h) */
+    lua_pop(L, 1);
 }
 
 /* --- a state that is not ours: for the time of one function ------------------------------------------------------------------ */

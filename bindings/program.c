@@ -349,7 +349,7 @@ static void read_spec(lua_State *L, kl_controller_spec *s)
 static void check_memory(lua_State *L, const kl_controller_spec *s)
 {
     lua_gc(L, LUA_GCCOLLECT);
-    size_t used = (size_t)lua_gc(L, LUA_GCCOUNT) << 10;
+    size_t used = ((size_t)lua_gc(L, LUA_GCCOUNT) << 10) + lkl_state_of(L)->ceiling.held;
     if (s->memory && used > s->memory / 2)
         luaL_error(L, "controller \"%s\": memory is %d KiB, of which the loaded script takes %d already: a worker needs at least twice that", s->name, (int)(s->memory >> 10),
             (int)(used >> 10));
@@ -828,6 +828,7 @@ typedef struct emit_call {
     void *arg;
     const char *words;                     /* what they are, for messages */
     size_t max, n, bytes;
+    size_t charged;
 } emit_call;
 
 /* So many keys may one event wake, and so many values may one object have in an index; what follows from each is done under the index's lock
@@ -835,6 +836,8 @@ typedef struct emit_call {
 #define KEYS_MAX 100000
 #define VALUES_MAX 10000
 #define EMITTED_BYTES_MAX ((size_t)16 << 20)
+/* What a text that was emitted takes beside its bytes, until the function has returned. */
+#define EMITTED 64
 
 static int emit_text(lua_State *L)
 {
@@ -846,6 +849,7 @@ static int emit_text(lua_State *L)
         return lkl__error(L, "more than %d MiB of %s out of one object", (int)(EMITTED_BYTES_MAX >> 20), c->words);
     c->n++;
     c->bytes += lua_rawlen(L, 1);
+    lkl_ceiling_charge(L, &c->charged, c->charged + lua_rawlen(L, 1) + EMITTED);
     c->emit(c->arg, text);
     return 0;
 }
@@ -892,6 +896,7 @@ static kl_status call_fn(fn_call *c, kl_reader *reader, kl_err *err)
     lua_pushcfunction(L, call_protected);
     lua_pushlightuserdata(L, c);
     int failed = lua_pcall(L, 1, 0, 0);
+    lkl_ceiling_charge(L, &c->emit->charged, 0);
     c->w->lua->ceiling.on = false;
     char *text = failed == LUA_ERRMEM ? too_big(c->w) : failed ? lkl_state_error(L, NULL) : NULL;
     if (failed == LUA_ERRMEM)

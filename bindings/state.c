@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "bounds.h"
 #include "depth.h"
+#include "flaws.h"
 
 /* Processor time for the load phase, which runs a script's top level: tables and functions, milliseconds. The clock on the wall is for a machine
  * that has no processor to give. */
@@ -140,6 +141,17 @@ static int get_metatable(lua_State *L)
     return 1;
 }
 
+/* Raises when the metatable at 2 has a field that Lua gets wrong. One that comes later is ignored (flaws.h). */
+static void check_flaws(lua_State *L)
+{
+    for (const lkl_closed_field *f = lkl_flaws_fields; f->name; f++) {
+        lua_pushstring(L, f->name);
+        if (lua_rawget(L, 2) != LUA_TNIL)
+            lkl__error(L, "a metatable of a script may not have %s: %s", f->name, f->why);
+        lua_pop(L, 1);
+    }
+}
+
 /* Finalisers run where no budget can stop them, so there are none. */
 static int set_metatable(lua_State *L)
 {
@@ -151,6 +163,7 @@ static int set_metatable(lua_State *L)
         if (lua_rawget(L, 2) != LUA_TNIL)
             return lkl__error(L, "a metatable of a script may not have __gc: finalisers run out of order and cannot be stopped; use a <close> variable");
         lua_settop(L, 2);
+        check_flaws(L);
     }
     if (luaL_getmetafield(L, 1, "__metatable") != LUA_TNIL || is_runtimes(L))
         return luaL_error(L, "cannot change a protected metatable");
@@ -192,6 +205,8 @@ static void push_metatables(lua_State *L)
 
 /* --- load ---------------------------------------------------------------------------------------------------------------------- */
 
+#define TOO_LONG_A_CHAIN "%s:%d: a chain of more than %d fields (a.b.c ...): put a part of it into a local variable"
+
 /* Compiling is C and takes its time: the text comes in pieces, and each is counted. */
 #define LOAD_PIECE 4096
 typedef struct text_rest { const char *at; size_t n; } text_rest;
@@ -215,6 +230,12 @@ static int load_text(lua_State *L)
     size_t n;
     const char *text = luaL_checklstring(L, 1, &n), *name = luaL_optstring(L, 2, text);
     bool own_env = lua_gettop(L) >= 4;
+    size_t line = lkl_flaws_chain(text, n);
+    if (line) {
+        luaL_pushfail(L);
+        lua_pushfstring(L, TOO_LONG_A_CHAIN, lua_isnoneornil(L, 2) ? "load" : name, (int)line, LKL_CHAIN_MAX);
+        return 2;
+    }
     if (lua_load(L, next_piece, &(text_rest){text, n}, name, "t")) {
         lkl_budget_check(L);
         luaL_pushfail(L);
@@ -337,6 +358,9 @@ static const char *next_part(lua_State *L, void *arg, size_t *n)
 static void push_chunk(lua_State *L, const lkl_source *s)
 {
     chunk_parts parts = {s, 0};
+    size_t line = lkl_flaws_chain(s->text, s->len);
+    if (line)
+        luaL_error(L, TOO_LONG_A_CHAIN, s->path, (int)line, LKL_CHAIN_MAX);
     lua_pushfstring(L, "@%s", s->path);
     if (lua_load(L, next_part, &parts, lua_tostring(L, -1), "t"))
         lua_error(L);
@@ -612,6 +636,9 @@ static int setup(lua_State *L)
 #ifdef KL_DEBUG
     lkl_stress_stuck(s->bundle->sources[0].text);
 #endif
+    lkl__push_view_metatable(L);           /* the last of our own weak tables */
+    lua_settop(L, 1);
+    lkl_flaws_close(L);
     lkl_state_push(L, "controllers");
     push_chunk(L, &s->bundle->sources[0]);
     lua_call(L, 0, 1);
@@ -662,7 +689,7 @@ char *lkl_state_error(lua_State *co, char **traceback)
     char *text;
     if (lua_pcall(co, 1, 1, 0) || !lua_tostring(co, -1))
         text = kl_strdup("an error that cannot be shown");
-    else
+    else if (!(text = kl_log_cut(lua_tostring(co, -1))))
         text = kl_strdup(lua_tostring(co, -1));
     lua_pop(co, 1);
     return text;

@@ -19,6 +19,7 @@ typedef struct lkl_state {
     uint64_t serial;           /* which one of this state's runs it is: 1, 2, ...; 0 for none */
     const kl_value *params;    /* of the runs, whose view the registry has */
     kl_reader *reader;         /* what ctx:get and friends read now, or NULL */
+    int closing;               /* coroutines that are being closed, each by a variable of the one before */
     int unyieldable;           /* coroutines of the script resumed from where nothing can yield */
     char *traceback;           /* of the error that ended the last key, taken where it was raised; or NULL */
     uint64_t blocked;          /* calls that had to block the worker for that */

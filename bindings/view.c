@@ -11,7 +11,15 @@
 
 #include <string.h>
 
+#include "ceiling.h"
+
 static const char view_tag, root_mt, child_mt;
+
+/* A view that holds the reference. */
+typedef struct root_view {
+    lkl_view view;
+    size_t charged;
+} root_view;
 
 static uintptr_t word_of(const void *string, int how) { return (uintptr_t)string | (uintptr_t)how; }
 static uintptr_t word_of_index(size_t i, int how) { return (uintptr_t)i << 2 | (uintptr_t)how; }
@@ -148,8 +156,8 @@ void lkl__view_prepare(lua_State *L)
 {
     lkl__border_push(L);
     if (lua_getiuservalue(L, -1, BORDER_SPARE) != LUA_TUSERDATA) {
-        lkl_view *view = lua_newuserdatauv(L, sizeof *view, 0);
-        *view = (lkl_view){ &view_tag, NULL, view };
+        root_view *r = lua_newuserdatauv(L, sizeof *r, 0);
+        *r = (root_view){ { &view_tag, NULL, &r->view }, 0 };
         push_metatables(L);
         lua_pop(L, 1);
         lua_setmetatable(L, -2);
@@ -184,7 +192,15 @@ void lkl__push_taken(lua_State *L, const kl_value *taken)
     lua_pop(L, 1);
 }
 
-void lkl_push_value(lua_State *L, const kl_value *v)
+void lkl__view_charge(lua_State *L)
+{
+    root_view *r = (root_view *)lkl__get_view(L, -1);
+    size_t max = lkl_ceiling_max(L);
+    if (r && !r->charged && max < SIZE_MAX)
+        lkl_ceiling_charge(L, &r->charged, kl_value_held(r->view.v, max));
+}
+
+void lkl_push_object(lua_State *L, const kl_value *v)
 {
     if (lkl__push_scalar(L, v))
         return;
@@ -192,9 +208,10 @@ void lkl_push_value(lua_State *L, const kl_value *v)
     lkl__push_taken(L, kl_value_ref(v));
 }
 
-void lkl_push_object(lua_State *L, const kl_value *v)
+void lkl_push_value(lua_State *L, const kl_value *v)
 {
-    lkl_push_value(L, v);
+    lkl_push_object(L, v);
+    lkl__view_charge(L);
 }
 
 void lkl__push_kept(lua_State *L, const lkl__keeper *k, int keeper_idx, size_t i, int mt_idx)
@@ -416,6 +433,7 @@ static int view_gc(lua_State *L)
     if (view && view->root == view) {
         kl_value_unref(view->v);
         view->v = NULL;
+        lkl_ceiling_charge(L, &((root_view *)view)->charged, 0);
     }
     return 0;
 }

@@ -16,6 +16,7 @@
 
 #include <lualib.h>
 
+#include "../flaws.h"
 #include "../lkl.h"
 #include "../program.h"
 #include "base/mem.h"
@@ -195,6 +196,26 @@ static int controllers(lua_State *L)
     return 1;
 }
 
+/* Which Lua runs scripts, and what is known of it. */
+static void push_interpreter(lua_State *L)
+{
+    lua_createtable(L, 0, 2);
+    lua_pushliteral(L, LUA_VERSION_MAJOR "." LUA_VERSION_MINOR "." LUA_VERSION_RELEASE);
+    lua_setfield(L, -2, "version");
+    lua_newtable(L);
+    for (const lkl_flaw *f = lkl_flaws; f->what; f++) {
+        lua_createtable(L, 0, 3);
+        lua_pushstring(L, f->what);
+        lua_setfield(L, -2, "bug");
+        lua_pushstring(L, f->mended);
+        lua_setfield(L, -2, "mended");
+        lua_pushstring(L, f->answer);
+        lua_setfield(L, -2, "here");
+        lua_rawseti(L, -2, f - lkl_flaws + 1);
+    }
+    lua_setfield(L, -2, "bugs");
+}
+
 static void push_env(lua_State *L, invocation *v)
 {
     lua_newtable(L);
@@ -225,6 +246,8 @@ static void push_env(lua_State *L, invocation *v)
     lua_setfield(L, -2, "command");
     lua_pushliteral(L, KL_VERSION);
     lua_setfield(L, -2, "version");
+    push_interpreter(L);
+    lua_setfield(L, -2, "lua");
     cli_shell_push(L);
     lua_setfield(L, -2, "terminal");
     lua_pushcfunction(L, make_dir);

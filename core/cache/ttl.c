@@ -1,6 +1,8 @@
 /* ttl.c - a map, and a list in the order of putting: as everything lives equally long, that is the order of expiring. */
 #include "cache/ttl.h"
 
+#include <string.h>
+
 #include "base/heap.h"
 #include "base/list.h"
 #include "base/map.h"
@@ -12,13 +14,18 @@ typedef struct item {
     kl_time until;
     char *key;
     const kl_value *o;
+    size_t bytes;
 } item;
+
+/* What an item takes beside its key, which the map has once more, and its object. */
+#define ITEM_BYTES (sizeof(item) + 64)
 
 struct kl_ttl {
     kl_time ttl;
     kl_mutex mu;
     kl_map *by_key KL_GUARDED_BY(mu);
     kl_list order KL_GUARDED_BY(mu);
+    size_t bytes KL_GUARDED_BY(mu);
 };
 
 kl_ttl *kl_ttl_new(kl_time ttl)
@@ -36,6 +43,7 @@ static void drop_locked(kl_ttl *t, item *i)
 {
     (void)kl_map_take(t->by_key, i->key);
     kl_list_remove(&i->link);
+    t->bytes -= i->bytes;
     kl_value_unref(i->o);
     kl_free(i->key);
     kl_free(i);
@@ -69,6 +77,7 @@ void kl_ttl_put(kl_ttl *t, const char *key, const kl_value *o, kl_time now)
     item *fresh = kl_new(item);
     fresh->key = kl_strdup(key);
     fresh->o = kl_value_ref(o);
+    fresh->bytes = ITEM_BYTES + 2 * strlen(key) + kl_value_held(o, KL_TTL_MEASURED);
     fresh->until = t->ttl < KL_NEVER - now ? now + t->ttl : KL_NEVER;
     kl_lock(&t->mu);
     expire_locked(t, now);
@@ -77,6 +86,7 @@ void kl_ttl_put(kl_ttl *t, const char *key, const kl_value *o, kl_time now)
         drop_locked(t, old);
     kl_map_set(t->by_key, key, fresh);
     kl_list_push(&t->order, &fresh->link);
+    t->bytes += fresh->bytes;
     kl_unlock(&t->mu);
 }
 
@@ -106,6 +116,14 @@ size_t kl_ttl_count(kl_ttl *t, kl_time now)
     kl_lock(&t->mu);
     expire_locked(t, now);
     size_t n = kl_map_len(t->by_key);
+    kl_unlock(&t->mu);
+    return n;
+}
+
+size_t kl_ttl_bytes(kl_ttl *t)
+{
+    kl_lock(&t->mu);
+    size_t n = t->bytes;
     kl_unlock(&t->mu);
     return n;
 }

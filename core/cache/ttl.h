@@ -10,6 +10,8 @@
 
 typedef struct kl_ttl kl_ttl;
 
+#define KL_TTL_MEASURED ((size_t)1 << 30)
+
 kl_ttl *kl_ttl_new(kl_time ttl);               /* ttl > 0 */
 void kl_ttl_free(kl_ttl *t);                   /* nobody uses it any more */
 
@@ -18,6 +20,8 @@ void kl_ttl_put(kl_ttl *t, const char *key, const kl_value *o, kl_time now);
 const kl_value *kl_ttl_lookup(kl_ttl *t, const char *key, kl_time now);      /* a new reference or NULL */
 bool kl_ttl_delete(kl_ttl *t, const char *key, kl_time now);                 /* whether it was there */
 size_t kl_ttl_count(kl_ttl *t, kl_time now);
+/* What they take, shared parts of different objects as often as they occur, each object measured up to KL_TTL_MEASURED. */
+size_t kl_ttl_bytes(kl_ttl *t);
 /* All of them, those that expire first in front. */
 void kl_ttl_list(kl_ttl *t, kl_time now, kl_objects *out);
 

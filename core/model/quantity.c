@@ -70,6 +70,11 @@ void kl_quantity_free(kl_quantity *q)
     kl_free(q);
 }
 
+size_t kl_quantity_bytes(const kl_quantity *q)
+{
+    return sizeof *q + q->n.cap * sizeof *q->n.limb + (q->text ? strlen(q->text) + 1 : 0);
+}
+
 /* A copy that is about to change: how it was typed is forgotten. */
 static kl_quantity *copy_to_change(const kl_quantity *q)
 {

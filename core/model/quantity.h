@@ -19,6 +19,7 @@ KL_NODISCARD kl_status kl_quantity_parsen(const char *text, size_t n, kl_quantit
 /* As it stands in JSON: a string with white space around at most, a number, or null, which is 0. */
 KL_NODISCARD kl_status kl_quantity_parse_json(const char *json, size_t n, kl_quantity **out, kl_err *err);
 kl_quantity *kl_quantity_new(int64_t value, int scale, kl_quantity_format f);      /* value * 10^scale, |scale| <= KL_QUANTITY_DIGITS_MAX */
+size_t kl_quantity_bytes(const kl_quantity *q);                      /* what it takes */
 void kl_quantity_free(kl_quantity *q);
 kl_quantity *kl_quantity_copy(const kl_quantity *q);
 kl_quantity *kl_quantity_add(const kl_quantity *a, const kl_quantity *b);          /* new; format of a (of b when a is zero), as Go */

@@ -40,7 +40,13 @@ struct kl_draft {
     const kl_value *base;          /* NULL when there was nothing */
     kl_list nodes;
     kl_draft_node *root;
+    size_t bytes;                  /* of nodes, entries, and what was written */
 };
+
+static size_t held(const kl_value *v)
+{
+    return kl_value_held(v, KL_DRAFT_MEASURED);
+}
 
 static kl_draft_node *node_new(kl_draft *d, const kl_value *base, unsigned depth)
 {
@@ -49,6 +55,7 @@ static kl_draft_node *node_new(kl_draft *d, const kl_value *base, unsigned depth
     n->depth = depth;
     n->type = kl_value_type(base) == KL_ARRAY ? KL_ARRAY : KL_OBJECT;
     n->base = kl_value_ref(base);
+    d->bytes += sizeof *n;
     kl_list_push(&d->nodes, &n->link);
     return n;
 }
@@ -69,6 +76,17 @@ static void entry_fini(entry *e)
         kl_value_unref(e->key);
     if (e->own_value)
         kl_value_unref(e->value);
+}
+
+size_t kl_draft_bytes(const kl_draft *d)
+{
+    return sizeof *d + d->bytes;
+}
+
+/* What our own references of an entry hold. */
+static size_t entry_bytes(const entry *e)
+{
+    return (e->own_key ? held(e->key) : 0) + (e->own_value ? held(e->value) : 0);
 }
 
 void kl_draft_free(kl_draft *d)
@@ -98,7 +116,9 @@ static void reserve(kl_draft_node *n, size_t len)
 {
     if (len <= n->cap)
         return;
+    size_t had = n->cap;
     n->cap = len < n->cap * 2 ? n->cap * 2 : len;      /* what is laid out rarely grows */
+    n->draft->bytes += (n->cap - had) * sizeof *n->entries;
     n->entries = kl_realloc(n->entries, n->cap * sizeof *n->entries);
 }
 
@@ -132,9 +152,10 @@ static bool is_container(const kl_value *v)
 }
 
 /* Puts v (its own reference taken) where e's content was. */
-static void entry_set(entry *e, const kl_value *v)
+static void entry_set(kl_draft *d, entry *e, const kl_value *v)
 {
     const kl_value *old = e->own_value ? e->value : NULL;
+    d->bytes = d->bytes - held(old) + held(v);
     e->value = kl_value_ref(v);
     e->own_value = true;
     e->child = NULL;
@@ -165,6 +186,7 @@ static void entry_insert(kl_draft_node *n, size_t at, entry e)
     memmove(n->entries + at + 1, n->entries + at, (n->len - at) * sizeof e);
     n->entries[at] = e;
     n->len++;
+    n->draft->bytes += entry_bytes(&e);
 }
 
 static void entry_remove(kl_draft_node *n, size_t at)
@@ -172,6 +194,7 @@ static void entry_remove(kl_draft_node *n, size_t at)
     entry gone = n->entries[at];
     n->len--;
     memmove(n->entries + at, n->entries + at + 1, (n->len - at) * sizeof gone);
+    n->draft->bytes -= entry_bytes(&gone);
     entry_fini(&gone);
 }
 
@@ -258,7 +281,7 @@ void kl_draft_set(kl_draft_node *n, const char *key, size_t keylen, const kl_val
     else if (e && !v)
         entry_remove(n, (size_t)(e - n->entries));
     else if (e && !entry_holds(e, v))
-        entry_set(e, v);
+        entry_set(n->draft, e, v);
     kl_value_unref(k);
 }
 
@@ -275,7 +298,7 @@ kl_status kl_draft_set_item(kl_draft_node *n, size_t i, const kl_value *v, kl_er
     else if (i == len)
         entry_insert(n, i, (entry){ NULL, kl_value_ref(v), NULL, false, true });
     else if (!entry_holds(&n->entries[i], v))
-        entry_set(&n->entries[i], v);
+        entry_set(n->draft, &n->entries[i], v);
     return KL_OK;
 }
 

@@ -13,6 +13,9 @@ typedef struct kl_draft_node kl_draft_node;
 
 kl_draft *kl_draft_new(const kl_value *base);          /* takes its own reference */
 void kl_draft_free(kl_draft *d);
+/* What it takes beside the base: nodes that were opened, and what was written, each value measured up to KL_DRAFT_MEASURED. */
+#define KL_DRAFT_MEASURED ((size_t)1 << 30)
+size_t kl_draft_bytes(const kl_draft *d);
 kl_draft_node *kl_draft_root(kl_draft *d);
 /* What stands at key now. A container gives a node (stable address for the draft's life); a scalar gives NULL with *scalar
  * set (borrowed until the next write to this node); absent gives NULL and NULL. */

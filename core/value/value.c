@@ -335,6 +335,42 @@ kl_fit kl_value_fit(const kl_value *v, kl_room *room)
     return fit;
 }
 
+/* Nodes that a walk met lately: what occurs again occurs soon, as shapes of items do. */
+#define MET 256
+
+static bool met(kl__h *seen, kl__h h)
+{
+    kl__h *at = &seen[(h * 0x9e3779b1u) >> 24];
+    bool again = *at == h;
+    *at = h;
+    return again;
+}
+
+size_t kl_value_held(const kl_value *v, size_t max)
+{
+    kl__h seen[MET] = {0};
+    size_t sum = 0;
+    todo t;
+    todo_init(&t);
+    todo_push(&t, v);
+    while (t.len && sum <= max) {
+        kl__h h = kl__handle(t.v[--t.len]);
+        if (!kl__is_node(h) || met(seen, h))
+            continue;
+        const kl__node *n = kl__at(h);
+        kl_type type = kl__node_type(n);
+        size_t count = type == KL_OBJECT ? kl__count(n) : type == KL_ARRAY || type == KL__SHAPE ? n->len : 0;
+        sum += kl__node_size(n);
+        if (type == KL_OBJECT)
+            todo_push(&t, KL__VALUE(n->len));
+        for (size_t i = 0; i < count; i++)
+            if (kl__is_node(n->v[i]))
+                todo_push(&t, KL__VALUE(n->v[i]));
+    }
+    todo_fini(&t);
+    return sum;
+}
+
 /* --- making ------------------------------------------------------------------------------------------------------------- */
 
 const kl_value *kl_value_null(void)

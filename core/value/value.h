@@ -52,6 +52,10 @@ typedef enum kl_fit { KL_FIT, KL_FIT_MANY, KL_FIT_LONG, KL_FIT_DEEP } kl_fit;
 /* Whether v is within them: then nodes and bytes are taken off. Looks at no more than that many parts. */
 kl_fit kl_value_fit(const kl_value *v, kl_room *room);
 
+/* The same for who would hold v alone: keys of objects too, and what occurs again counts once as a rule. Stops when it is above `max`, and the
+ * answer is then some number above that. */
+size_t kl_value_held(const kl_value *v, size_t max);
+
 /* What all values of the process take, shared parts once: nodes, and bytes with the table that finds them. Lets go first of what
  * dead giants still hold. */
 void kl_value_memory(size_t *nodes, size_t *bytes);

@@ -1,20 +1,39 @@
--- version.lua - kubelua version --server: ours, and what the server says about itself.
+-- version.lua - kubelua version: ours, which Lua runs scripts and what is known of it; with --server what the server says about itself.
 
 local common = require "kubelua.cli.common"
+local core = require "kubelua.core"
 
 local M = {}
 
 M.options = {
   { "--server", "URL", "ask the API server too: the configured one, or this one", type = "maybe" },
+  { "--output", "json", "everything as JSON", brief = "-o" },
 }
+
+local function server_of(env)
+  local wanted = env.options.server
+  if wanted == nil then return nil end
+  if wanted ~= "" then env.connect.server = wanted end
+  local c <close> = common.connect(env)
+  local v = c:version()
+  return { version = v "gitVersion", platform = v "platform", url = (c:server()) }
+end
+
+local function text(env, server)
+  print("kubelua " .. env.version)
+  print(("Lua %s; of its published bugs scripts could reach %d:"):format(env.lua.version, #env.lua.bugs))
+  for _, bug in ipairs(env.lua.bugs) do print(("  %s (mended in %s)\n    %s"):format(bug.bug, bug.mended, bug.here)) end
+  if not server then return end
+  print(("server %s (%s, %s)"):format(common.cell(server.version or "without a version"), common.cell(server.platform or "platform unknown"), server.url))
+end
 
 function M.run(env)
   if #env.words > 0 then common.usage("takes no words, got %s", env.words[1]) end
-  if env.options.server ~= nil and env.options.server ~= "" then env.connect.server = env.options.server end
-  print("kubelua " .. env.version)
-  local c <close> = common.connect(env)
-  local v = c:version()
-  print(("server %s (%s, %s)"):format(v("gitVersion") or "without a version", v("platform") or "platform unknown", c:server()))
+  local output = env.options.output
+  if output and output ~= "json" then common.usage("-o takes json, got %s", output) end
+  local server = server_of(env)
+  if not output then return text(env, server) end
+  print(core.encode({ version = env.version, lua = env.lua, server = server }, true))
 end
 
 return M

@@ -89,6 +89,10 @@ describe("a draft", function()
     end))
   end)
 
+  it("knows two statements on one line apart", function()
+    assert.equal('{"status":{"c":{"d":1}}}', edit(function(n) n.spec.x = n.status.nope; n.status.c.d = 1 end))
+  end)
+
   it("refuses to guess which of two absent fields was meant", function()
     assert.error_matches(function() edit(function(n) n.status.a.b = n.status.c or 1 end) end, "more than one absent field")
   end)

@@ -71,6 +71,28 @@ static void a_label_that_is_asked_for_again_and_again_gets_an_index(void **state
     kl_indexer_free(ix);
 }
 
+static size_t listed_between(kl_indexer *ix, const char *ns, const char *value)
+{
+    kl_objects found;
+    kl_err err = KL_ERR_INIT;
+    assert_ok(kl_indexer_list(ix, &(kl_query){.ns = ns, .index = KL_INDEX_NAMESPACE, .value = value}, &found, &err), &err);
+    size_t n = found.len;
+    kl_objects_fini(&found);
+    return n;
+}
+
+static void two_namespaces_at_once_hold_nothing(void **state)
+{
+    (void)state;
+    kl_indexer *ix = filled();
+    assert_int_equal(listed_between(ix, "ns", "ns"), OBJECTS);
+    assert_int_equal(listed_between(ix, "ns", "a"), 0);
+    assert_int_equal(listed_between(ix, "a", "ns"), 0);
+    assert_int_equal(listed_between(ix, "z", "a"), 0);
+    assert_int_equal(listed_between(ix, "a", "z"), 0);
+    kl_indexer_free(ix);
+}
+
 static void at_most_eight_labels_get_one(void **state)
 {
     (void)state;
@@ -113,7 +135,8 @@ static void a_bucket_goes_with_its_last_object_and_an_index_with_its_last_user(v
     kl_indexer_free(ix);
 }
 
-KL_TESTS(cmocka_unit_test(a_label_that_is_asked_for_again_and_again_gets_an_index), cmocka_unit_test(at_most_eight_labels_get_one),
+KL_TESTS(cmocka_unit_test(a_label_that_is_asked_for_again_and_again_gets_an_index), cmocka_unit_test(two_namespaces_at_once_hold_nothing),
+    cmocka_unit_test(at_most_eight_labels_get_one),
          cmocka_unit_test(a_bucket_goes_with_its_last_object_and_an_index_with_its_last_user))
 
 /* not in tsan: it starts no thread */

@@ -99,6 +99,14 @@ static void integers_round_away_from_zero_and_say_when_they_do_not_fit(void **st
     assert_true(kl_quantity_scaled(q, 15, &v));
     assert_true(v == -1000000000000000);
     kl_quantity_free(q);
+    q = quantity("-1234567890123456789012n");
+    assert_true(kl_quantity_value(q, &v));
+    assert_true(v == -1234567890123);              /* as Go does: long negative fractions are cut */
+    kl_quantity_free(q);
+    q = quantity("1234567890123456789012n");
+    assert_true(kl_quantity_value(q, &v));
+    assert_true(v == 1234567890124);
+    kl_quantity_free(q);
     q = quantity("92233720368547758071234567890");
     assert_false(kl_quantity_milli(q, &v));
     assert_true(v == INT64_MAX);

@@ -141,6 +141,15 @@ static void an_update_takes_what_it_changes(void **state)
     kl_value_unref(o);
 }
 
+static void an_update_takes_a_field_that_it_removes_from_its_owner(void **state)
+{
+    (void)state;
+    const kl_value *o = update(NULL, "one", "{'spec':{'a':'1','b':'2'}}");
+    o = update(o, "two", "{'spec':{'b':'2'}}");
+    assert_value(owned(o, "one"), "{'f:spec':{'.':{},'f:b':{}}}");
+    kl_value_unref(o);
+}
+
 static void an_update_by_the_same_values_owns_nothing_new(void **state)
 {
     (void)state;
@@ -186,7 +195,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(fields_survive_being_written), cmocka_unit_test(an_apply_owns_what_it_names),
         cmocka_unit_test(what_is_named_no_more_goes_unless_another_wants_it), cmocka_unit_test(a_changed_field_of_another_is_a_conflict),
-        cmocka_unit_test(an_update_takes_what_it_changes), cmocka_unit_test(an_update_by_the_same_values_owns_nothing_new),
+        cmocka_unit_test(an_update_takes_what_it_changes),
+        cmocka_unit_test(an_update_takes_a_field_that_it_removes_from_its_owner),
+        cmocka_unit_test(an_update_by_the_same_values_owns_nothing_new),
         cmocka_unit_test(managed_fields_can_be_cleared), cmocka_unit_test(items_keep_the_order_of_the_applier),
         cmocka_unit_test(the_structs_of_built_in_kinds_are_there_before_anyone_sets_them) };
     return cmocka_run_group_tests(tests, setup, teardown);

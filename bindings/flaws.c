@@ -1,4 +1,4 @@
-/* flaws.c - published bugs of Lua 5.4.4 to 5.4.7 that scripts could reach, and what is done about each.
+/* flaws.c - published bugs of Lua 5.4.4 that scripts could reach, and what is done about each.
  *
  * Debian's lua5.4 5.4.4-3 has the upstream fixes of CVE-2022-28805 (_ENV <const>) and CVE-2022-33099 (errors in error handling). The second one brought a
  * worse bug: a __concat that makes the Lua stack grow leaves the interpreter with a pointer into the old one. So there is no __concat, and for the
@@ -13,17 +13,18 @@
 #include <lauxlib.h>
 
 const lkl_flaw lkl_flaws[] = {
-    {"a __concat that makes the stack grow leaves a pointer into the old stack", "5.4.5", "refused: metatables of scripts have no __concat"},
+    {"a __concat that makes the stack grow leaves a pointer into the old stack (Debian's 5.4.4-3, not 5.4.4 itself)", "5.4.5", "refused: metatables of scripts have no __concat"},
     {"the collector frees a weak metatable's __newindex while it is used", "5.4.8", "refused: metatables of scripts have no __mode"},
-    {"the collector misses a new metatable of a weak table", "5.4.9", "refused: metatables of scripts have no __mode"},
+    {"the collector misses a new metatable of a weak table", "5.5.0", "refused: metatables of scripts have no __mode"},
     {"coroutines that close coroutines overflow the C stack", "5.4.5", "bounded: 8 deep"},
     {"an error in a long chain of fields overflows the C stack", "5.4.7", "bounded: a chain has at most 250 fields"},
     {"an error in error handling may raise where nothing catches it", "5.4.8", "worked around: its text is there from the start"},
     {"closing a coroutine may overwrite the message handler of a protected call in it", "5.4.8", "not used: xpcall of scripts keeps its handler elsewhere"},
     {"a corrupt binary chunk crashes the loader", "5.4.5", "refused: scripts are text, wherever they are loaded"},
-    {"a gmatch that failed overflows the C stack when it goes on", "5.4.9", "not used: patterns are matched by kubelua"},
-    {"`break` may close variables late; bitwise operations of more than 255 constants, and comparisons as indexes, may compute wrong values", "5.4.8",
-        "known: wrong values, no harm to memory"},
+    {"a gmatch that failed overflows the C stack when it goes on", "no release up to 5.5.0", "not used: patterns are matched by kubelua"},
+    {"`break` may close the variables of a `for` loop late", "5.4.5", "known: nothing is done about it"},
+    {"bitwise operations may compute wrong values in a function of more than 255 constants", "5.4.5", "known: nothing is done about it"},
+    {"a comparison as an index, t[a < b], may read the wrong table", "5.4.8", "known: nothing is done about it"},
     {NULL, NULL, NULL},
 };
 

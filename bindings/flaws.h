@@ -5,7 +5,7 @@
 #include <lua.h>
 #include <stddef.h>
 
-/* A published bug of the interpreter that a script could reach: what it is, the release that mends it, and what keeps scripts from it. */
+/* A published bug of the interpreter that a script could reach: what it is, the first release without it, and what keeps scripts from it. */
 typedef struct lkl_flaw { const char *what, *mended, *answer; } lkl_flaw;
 extern const lkl_flaw lkl_flaws[];         /* ends with what NULL */
 

@@ -172,18 +172,18 @@ static int concat(lua_State *L)
     return 1;
 }
 
-/* t[to .. to + n - 1] = from[f .. f + n - 1], the first one first, or the last. */
-static void move_range(lua_State *L, int from, lua_Integer f, int into, lua_Integer to, lua_Integer n, bool forward)
+/* t[to .. to + n - 1] = from[f .. f + n - 1], the first one first, or the last. Places are unsigned: a range may end at the last integer. */
+static void move_range(lua_State *L, int from, lua_Unsigned f, int into, lua_Unsigned to, lua_Unsigned n, bool forward)
 {
-    lua_Integer step = forward ? 1 : -1;
+    lua_Unsigned step = forward ? 1 : -(lua_Unsigned)1;
     size_t steps = 0;
     if (!forward) {
         f += n - 1;
         to += n - 1;
     }
     for (; n > 0; n--, f += step, to += step) {
-        lua_geti(L, from, f);
-        lua_seti(L, into, to);
+        lua_geti(L, from, (lua_Integer)f);
+        lua_seti(L, into, (lua_Integer)to);
         count(L, &steps);
     }
 }
@@ -197,7 +197,8 @@ static int insert(lua_State *L)
     case 3:
         at = luaL_checkinteger(L, 2);
         luaL_argcheck(L, (lua_Unsigned)at - 1 < (lua_Unsigned)end, 2, "position out of bounds");
-        move_range(L, 1, at, 1, at + 1, end - at, false);
+        if (at < end)
+            move_range(L, 1, (lua_Unsigned)at, 1, (lua_Unsigned)at + 1, (lua_Unsigned)end - (lua_Unsigned)at, false);
         break;
     default:
         return luaL_error(L, "wrong number of arguments to 'insert'");
@@ -212,7 +213,7 @@ static int remove_at(lua_State *L)
     luaL_argcheck(L, at == n || (lua_Unsigned)at - 1 <= (lua_Unsigned)n, 2, "position out of bounds");
     lua_geti(L, 1, at);
     if (at < n)
-        move_range(L, 1, at + 1, 1, at, n - at, true);
+        move_range(L, 1, (lua_Unsigned)at + 1, 1, (lua_Unsigned)at, (lua_Unsigned)n - (lua_Unsigned)at, true);
     lua_pushnil(L);
     lua_seti(L, 1, at < n ? n : at);
     return 1;
@@ -229,7 +230,7 @@ static int move(lua_State *L)
         lua_Integer n = last - first + 1;
         luaL_argcheck(L, to <= LUA_MAXINTEGER - n + 1, 4, "destination wrap around");
         bool apart = to > last || to <= first || (into != 1 && !lua_compare(L, 1, into, LUA_OPEQ));
-        move_range(L, 1, first, into, to, n, apart);
+        move_range(L, 1, (lua_Unsigned)first, into, (lua_Unsigned)to, (lua_Unsigned)n, apart);
     }
     lua_pushvalue(L, into);
     return 1;

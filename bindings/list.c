@@ -182,7 +182,7 @@ static int list_newindex(lua_State *L)
 /* next(list, i): places from 1. */
 static int list_next(lua_State *L)
 {
-    lua_Integer i = luaL_optinteger(L, 2, 0) + 1;
+    lua_Integer i = (lua_Integer)((lua_Unsigned)luaL_optinteger(L, 2, 0) + 1);
     lua_settop(L, 1);
     lua_pushinteger(L, i);
     lua_pushinteger(L, i);

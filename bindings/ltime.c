@@ -105,6 +105,14 @@ static void split(kl_time ns, int64_t *sec, int32_t *nsec)
     }
 }
 
+/* What a time may hold, far beyond the years that can be written and far from the end of 64 bits: differences and sums fit. */
+#define SECONDS_MAX 9000000000000000
+
+static bool is_point(int64_t sec)
+{
+    return sec > -SECONDS_MAX && sec < SECONDS_MAX;
+}
+
 /* The time at idx: a time, RFC 3339 text, or Unix seconds. */
 static lkl_time to_time(lua_State *L, int idx)
 {
@@ -113,9 +121,10 @@ static lkl_time to_time(lua_State *L, int idx)
         return *t;
     if (lua_isinteger(L, idx)) {
         out.sec = lua_tointeger(L, idx);
+        luaL_argcheck(L, is_point(out.sec), idx, "more seconds than there are years to write");
     } else if (lua_type(L, idx) == LUA_TNUMBER) {
         double sec = lua_tonumber(L, idx), whole = floor(sec);
-        if (!(fabs(sec) < 9e15))
+        if (!(fabs(sec) < (double)SECONDS_MAX))
             luaL_argerror(L, idx, "more seconds than there are years to write");
         out.sec = (int64_t)whole;
         out.nsec = (int32_t)((sec - whole) * 1e9);
@@ -163,7 +172,10 @@ static int add_nanoseconds(lua_State *L, const lkl_time *t, int by_idx, int dire
         nsec -= NANO;
         sec++;
     }
-    lkl_push_time(L, t->sec + sec, nsec);
+    sec += t->sec;
+    if (!is_point(sec))
+        return luaL_error(L, "more seconds than there are years to write");
+    lkl_push_time(L, sec, nsec);
     return 1;
 }
 

@@ -239,4 +239,26 @@ describe("tables", function()
     table.sort(list)
     assert.same({ 1, 2, 3, 4 }, list)
   end)
+
+  it("count places up to the last integer and no further", function()
+    local function everywhere(n)
+      local set = {}
+      return setmetatable(set, { __len = function() return n end, __index = function(_, i) return i end }), set
+    end
+    local last = math.maxinteger
+    for name, lib in pairs { ours = ours.table, theirs = table } do
+      local to = lib.move(everywhere(0), last - 1, last, 1, {})
+      assert.same({ last - 1, last }, to, name)
+      local t, set = everywhere(0)
+      lib.move(t, 1, 2, last - 1)
+      assert.equal("1 2", rawget(set, last - 1) .. " " .. rawget(set, last), name)
+      t, set = everywhere(last)
+      lib.insert(t, last, "x")
+      assert.equal("x", rawget(set, last), name)
+      t = everywhere(-5)
+      assert.is_true(pcall(lib.insert, t, last, "x"), name)
+      t = everywhere(last)
+      assert.equal(last, lib.remove(t), name)
+    end
+  end)
 end)

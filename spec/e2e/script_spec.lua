@@ -148,6 +148,7 @@ servers.each(function(server_name, start)
         for i, o in ipairs(list) do n, sum = n + 1, sum + tonumber(o.data.n) assert(i == n) end
         say(#list) say(n) say(sum)
         for i, o in pairs(list) do assert(o.data.n == tostring(i)) end
+        assert(pairs(list)(list, math.maxinteger) == nil)
         say(list[0]) say(list[71]) say(list.name)
         say(#kube.copy(list)) say(kube.decode(kube.encode(list))[70].data.n)
         local ok, err = pcall(function() list[66].data.n = "0" end)

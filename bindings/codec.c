@@ -129,6 +129,17 @@ static int id(lua_State *L)
     return 1;
 }
 
+/* Reading a text is one call that nothing ends, so a script's text is bounded: JSON as objects are, YAML, which takes thirty times as long a
+ * byte, as far as that comes to about the same. */
+#define JSON_TEXT_MAX ((size_t)16 << 20)
+#define YAML_TEXT_MAX ((size_t)2 << 20)
+
+static void check_length(lua_State *L, size_t n, size_t max)
+{
+    if (lkl__border(L)->counted && n > max)
+        luaL_argerror(L, 1, lua_pushfstring(L, "a text that a script reads has at most %d MiB here", (int)(max >> 20)));
+}
+
 /* --- JSON ---------------------------------------------------------------------------------------------------------------------- */
 
 /* kube.encode(x, pretty): JSON text */
@@ -152,6 +163,7 @@ static int decode(lua_State *L)
     const char *text = luaL_checklstring(L, 1, &n);
     const kl_value *v = NULL;
     bool last = false;
+    check_length(L, n, JSON_TEXT_MAX);
     if (!lua_isnoneornil(L, 2)) {
         luaL_checktype(L, 2, LUA_TTABLE);
         last = lua_getfield(L, 2, "duplicates") == LUA_TSTRING && strcmp(lua_tostring(L, -1), "last") == 0;
@@ -200,6 +212,7 @@ static int yaml(lua_State *L)
 {
     size_t n;
     const char *text = luaL_checklstring(L, 1, &n), *name = lkl__opt_text(L, 2, "yaml");
+    check_length(L, n, YAML_TEXT_MAX);
     kl_err err = KL_ERR_INIT;
     lkl_ceiling_ask(L, READING * n);
     lkl_box *box = lkl_box_new(L, &documents_class, 0);

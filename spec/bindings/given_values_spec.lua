@@ -235,3 +235,18 @@ describe("long lists", function()
     assert.is_true(results.selector.ok, results.selector.message)
   end)
 end)
+
+describe("a text that a script reads", function()
+  it("has a length at which reading it is a short call", function()
+    local results = loading [[
+      try("yaml", kube.yaml, ("#"):rep((2 << 20) + 1))
+      try("decode", kube.decode, (" "):rep(16 << 20) .. "1")
+      try("small_yaml", kube.yaml, "a: 1" .. (" "):rep((2 << 20) - 4))
+      try("small_decode", kube.decode, (" "):rep((16 << 20) - 1) .. "1")
+    ]]
+    each_refused(results, "yaml", "at most 2 MiB")
+    each_refused(results, "decode", "at most 16 MiB")
+    assert.is_true(results.small_yaml.ok, results.small_yaml.message)
+    assert.is_true(results.small_decode.ok, results.small_decode.message)
+  end)
+end)

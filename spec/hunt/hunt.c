@@ -181,6 +181,9 @@ static const char *generate(uint64_t seed, size_t *len)
 }
 
 size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
+/* What the parent holds is no leak of a child. */
+void __lsan_disable(void) __attribute__((weak));
+void __lsan_enable(void) __attribute__((weak));
 
 static size_t live_bytes(void)
 {
@@ -235,6 +238,8 @@ static void hunter(void *arg)
 
 static int child(job *j, int output)
 {
+    if (__lsan_enable)
+        __lsan_enable();
     dup2(output, STDERR_FILENO);
     mallopt(M_ARENA_MAX, 1);           /* one that shrinks reads a file of /proc */
     kl_log_set_level(KL_LOG_INFO);
@@ -579,6 +584,8 @@ int main(int argc, char **argv)
         return 2;
     setenv("TZ", "UTC0", 1);           /* the C library reads a file when it first tells the time, or looks whether it changed */
     tzset();
+    if (__lsan_disable)
+        __lsan_disable();
     open_generator();
     if (the_options.print) {
         printf("%s", text_of(the_options.seed));

@@ -14,10 +14,10 @@
 /* The part of the ceiling by which charges may grow between two collections: garbage that nobody has looked for yet. */
 #define GARBAGE_MAX(c) ((c)->max / 8)
 
-static void refused(lkl_ceiling *c)
+static void refused(lkl_ceiling *c, const void *p, size_t had, size_t n)
 {
     lua_State *L = atomic_load_explicit(c->running, memory_order_relaxed);
-    if (L)                             /* while a stack unwinds there is no line; the one before stays */
+    if (L && !lkl_depth_in_place(p, had, n))       /* while a stack unwinds there is no line; the one before stays */
         (void)lkl__place(L, 0, c->where, sizeof c->where);
 }
 
@@ -27,7 +27,7 @@ static bool too_deep(lkl_ceiling *c, const void *p, size_t had, size_t n)
     lua_State *L = atomic_load_explicit(c->running, memory_order_relaxed);
     if (!L || !lkl_depth_passes(L, p, had, n))
         return false;
-    refused(c);
+    refused(c, p, had, n);
     c->deep = true;
     return true;
 }
@@ -38,7 +38,7 @@ static void *count(void *arg, void *p, size_t had, size_t n)
     lkl_ceiling *c = arg;
     size_t before = p ? had : 0, used = c->used - before + n;      /* without a block `had` is the kind of thing that is wanted */
     if (__builtin_expect(used + c->held > c->max, 0) && n > before && c->on) {
-        refused(c);
+        refused(c, p, had, n);
         c->deep = false;
         return NULL;
     }
@@ -52,6 +52,8 @@ static void *count(void *arg, void *p, size_t had, size_t n)
     void *q = c->next ? c->next(c->next_arg, p, had, n) : realloc(p, n);
     if (q)
         c->used = used;
+    else
+        c->deep = false;
     return q;
 }
 

@@ -27,7 +27,7 @@ typedef struct lkl_ceiling {
 
 /* From now on; c must live as long as the state. */
 void lkl_ceiling_start(lua_State *L, lkl_ceiling *c, size_t max, lua_State *_Atomic *running);
-/* What was refused, for people; the caller's. NULL: memory was. */
+/* Why there was an error of memory last: a stack overflow, for people; the caller's. NULL: there was no memory. */
 char *lkl_ceiling_tell_deep(const lkl_ceiling *c);
 /* The state is worn: after a full collection it holds more than half of what it may, and what fills it is no key's. */
 bool lkl_ceiling_is_worn(const lkl_ceiling *c);

@@ -44,18 +44,23 @@ static size_t in_use(lua_State *L)
     return (size_t)(function_of(&top) - function_of(&bottom)) / SLOT + (size_t)lua_gettop(L) + 1;
 }
 
-/* A stack grows in place or, so that a collection finds it whole, in a new block: to twice its size, which is what it needs at most twice over (a function
- * may want as many slots for `...` as are in use). Nothing else that is asked for while so much is in use looks like that. */
+/* The slots that Lua adds to each stack for itself. */
+#define EXTRA 5
+
+/* A stack grows to twice its size, in place or in a new block. The extra slots make that an odd number of slots, and in place one that is not
+ * twice as many as before, so that no part of a table looks like it. What is in use is half of what is needed at least (a function may want
+ * as many slots for `...`), and what is needed is more than there was. */
 bool lkl_depth_passes(lua_State *L, const void *block, size_t had, size_t wanted)
 {
-    lua_Debug ar;
-    if (atomic_load_explicit(&known, memory_order_relaxed) <= 0 || wanted % SLOT)
+    size_t slots = wanted / SLOT;
+    if (atomic_load_explicit(&known, memory_order_relaxed) <= 0 || wanted % SLOT || slots % 2 == 0)
         return false;
-    if (block) {
-        const char *from = block;
-        return lua_getstack(L, 0, &ar) && function_of(&ar) >= from && function_of(&ar) < from + had;
-    }
-    return !had && wanted / SLOT <= 4 * in_use(L) + FEW;
+    return block ? lkl_depth_in_place(block, had, wanted) : !had && slots <= 4 * in_use(L) + FEW;
+}
+
+bool lkl_depth_in_place(const void *block, size_t had, size_t wanted)
+{
+    return block && had % SLOT == 0 && wanted % SLOT == 0 && wanted / SLOT + EXTRA == 2 * (had / SLOT);
 }
 
 bool lkl_depth_room(lua_State *L, size_t n)

@@ -103,9 +103,11 @@ static outcome drive(lua_State *L, lua_State *co, int narg, int *n)
     s->unyieldable -= alone;
     if (lkl_budget_is_over(L))             /* it was the key's turn that ended: no other key finds this coroutine alive */
         (void)closed(L, co);
-    if (st == LUA_ERRMEM) {                /* nor is that the script's to catch */
+    if (st == LUA_ERRMEM) {                /* nor is that the script's to catch, but for a stack overflow */
         lua_xmove(co, L, 1);
-        lua_error(L);
+        if (!lkl__was_too_deep(L))
+            lua_error(L);
+        return RAISED;
     }
     if (st == LUA_YIELD && *n == 1 && lua_touserdata(co, -1) == &mark) {
         lua_pop(co, 1);
@@ -181,8 +183,10 @@ static int wrapped(lua_State *L, lua_State *co, outcome o, int n)
     int st = lua_status(co);
     if (st != LUA_OK && st != LUA_YIELD) {         /* an error in it: close its pending variables */
         closed(L, co);
-        lua_pop(L, 1);
-        lua_xmove(co, L, 1);
+        if (st != LUA_ERRMEM) {                    /* of that the text is there */
+            lua_pop(L, 1);
+            lua_xmove(co, L, 1);
+        }
     }
     if (lua_type(L, -1) == LUA_TSTRING) {
         luaL_where(L, 1);

@@ -628,7 +628,8 @@ static void make_room(worker_state *w)
 static void finish_too_big(worker_state *w, kl_run *run)
 {
     char *why = too_big(w);
-    kl_run_spent(run, KL_SPENT_MEMORY);
+    if (!w->lua->ceiling.deep)
+        kl_run_spent(run, KL_SPENT_MEMORY);
     kl_run_finish(run, KL_RESULT_ERROR, 0, why, NULL);
     kl_free(why);
 }
@@ -667,11 +668,10 @@ static void finish_raised(worker_state *w, kl_run *run, lua_State *co, const cha
     kl_run_finish(run, KL_RESULT_DONE, 0, NULL, NULL);
 }
 
-/* A webhook that spent a budget failed; `why` stands in for what was raised. */
-static void finish_raised_spent(worker_state *w, kl_run *run, lua_State *co, kl_spent what, const char *why, const char *traceback)
+/* A webhook that was ended failed; `why` stands in for what was raised. */
+static void finish_raised_as(worker_state *w, kl_run *run, lua_State *co, const char *why, const char *traceback)
 {
     char *said = kl_strdup(why), *where = kl_strdup(traceback);        /* the next turn forgets them */
-    kl_run_spent(run, what);
     lua_settop(co, 0);
     lua_pushstring(co, said);
     finish_raised(w, run, co, where);
@@ -682,7 +682,9 @@ static void finish_raised_spent(worker_state *w, kl_run *run, lua_State *co, kl_
 static void finish_raised_too_big(worker_state *w, kl_run *run, lua_State *co)
 {
     char *why = too_big(w);
-    finish_raised_spent(w, run, co, KL_SPENT_MEMORY, why, NULL);
+    if (!w->lua->ceiling.deep)
+        kl_run_spent(run, KL_SPENT_MEMORY);
+    finish_raised_as(w, run, co, why, NULL);
     kl_free(why);
 }
 
@@ -690,9 +692,10 @@ static void finish_raised_too_big(worker_state *w, kl_run *run, lua_State *co)
 static void finish_failed(worker_state *w, kl_run *run, lua_State *co, int st, kl_over over)
 {
     const lkl_budget *b = &w->lua->budget;
-    if (over && w->hook)
-        finish_raised_spent(w, run, co, over == KL_OVER_DEADLINE ? KL_SPENT_TIME : KL_SPENT_CPU, b->message, b->traceback);
-    else if (over)
+    if (over && w->hook) {
+        kl_run_spent(run, over == KL_OVER_DEADLINE ? KL_SPENT_TIME : KL_SPENT_CPU);
+        finish_raised_as(w, run, co, b->message, b->traceback);
+    } else if (over)
         finish_over(w, run, over);
     else if (st == LUA_ERRMEM && w->hook)
         finish_raised_too_big(w, run, co);
@@ -905,8 +908,9 @@ static kl_status call_fn(fn_call *c, kl_reader *reader, kl_err *err)
     lkl_budget_clean(c->w->lua, L);
     if (failed == LUA_ERRMEM)
         make_room(c->w);
+    bool full = failed == LUA_ERRMEM && !c->w->lua->ceiling.deep;
     if (failed || over)
-        st = kl_fail(err, over ? KL_ETIMEOUT : failed == LUA_ERRMEM ? KL_ETOOBIG : KL_ESCRIPT, "%s", over ? c->w->lua->budget.message : text);
+        st = kl_fail(err, over ? KL_ETIMEOUT : full ? KL_ETOOBIG : KL_ESCRIPT, "%s", over ? c->w->lua->budget.message : text);
     kl_free(text);
     c->w->lua->reader = NULL;
     return st;

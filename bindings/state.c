@@ -9,6 +9,7 @@
  * metatable that the script did not set itself does not show, and a table that has one cannot be changed behind its back. */
 #include "state.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include <lualib.h>
@@ -266,11 +267,24 @@ static int collect(lua_State *L)
     }
 }
 
-/* What ends the key is not the script's to catch: a spent budget, whatever was raised meanwhile, and a state that is full. */
+bool lkl__was_too_deep(lua_State *L)
+{
+    char *text = lkl_ceiling_tell_deep(&lkl_state_of(L)->ceiling);
+    if (!text)
+        return false;
+    char copy[256];                        /* what is Lua's may fail to be made */
+    snprintf(copy, sizeof copy, "%s", text);
+    kl_free(text);
+    lua_pop(L, 1);
+    lua_pushstring(L, copy);
+    return true;
+}
+
+/* What ends the key is not the script's to catch: a spent budget, whatever was raised meanwhile, and a state that is full. A stack overflow is. */
 static void pass_on(lua_State *L, int status)
 {
     lkl_budget_check(L);
-    if (status == LUA_ERRMEM)
+    if (status == LUA_ERRMEM && !lkl__was_too_deep(L))
         lua_error(L);
 }
 

@@ -56,6 +56,9 @@ typedef enum lkl_tag { LKL_TAG_KEY = 1, LKL_TAG_WAITS = 2, LKL_TAGS = 3 } lkl_ta
 void lkl__tag(lua_State *co, lkl_tag tag, bool on);
 bool lkl__has_tag(lua_State *co, lkl_tag tag);
 
+/* The error of memory on top of the stack is a stack overflow, in whichever coroutine: its text takes its place, and it is an error as others are. */
+bool lkl__was_too_deep(lua_State *L);
+
 /* coroutine.* for scripts: runtime yields pass through (lroutine.c). Pushes the library table. */
 void lkl__push_coroutines(lua_State *L);
 /* Yields to the worker, or returns false where that is impossible and the caller must block. */

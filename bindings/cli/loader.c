@@ -8,15 +8,18 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sync.h"
+#include "base/watchdog.h"
 
-/* Longer than any budget of a load (bindings/state.c). */
+/* Longer than any budget of a load (bindings/state.c). What has spent its processor time and goes on is known sooner, by the watchdog. */
 #define PATIENCE KL_SECONDS(65)
+#define LOOK_EVERY KL_SECONDS(1)
 /* At the end of the process. */
 #define PATIENCE_AT_END KL_SECONDS(3)
 
 typedef struct job {
     struct job *next;          /* of those that did not come back in time */
     char *path, *main;
+    uint64_t version;          /* of the files */
     const kl_value *texts;     /* NULL: a file */
     kl_program *program;
     kl_err err;
@@ -67,29 +70,86 @@ static kl_status take(job *j, kl_program **out, kl_err *err)
     return st;
 }
 
+/* What it loads does not come back, as is known already. */
+static bool is_left(const cli_loader *l, const job *j)
+{
+    const job *o = l->left;
+    while (o && (atomic_load(&o->done) || strcmp(o->path, j->path) || o->version != j->version || !kl_value_equal(o->texts, j->texts)))
+        o = o->next;
+    return o;
+}
+
+typedef struct stuck_loads {
+    const char *path;
+    size_t n;
+} stuck_loads;
+
+static void count_stuck(void *arg, const kl_stuck *s)
+{
+    stuck_loads *loads = arg;
+    const char *slash = strchr(s->name, '/');
+    loads->n += slash && !strcmp(slash + 1, loads->path);
+}
+
+/* The watchdog knows of one more than were left behind. */
+static bool is_stuck(const cli_loader *l, const job *j)
+{
+    stuck_loads loads = {.path = j->path};
+    size_t left = 0;
+    for (const job *o = l->left; o; o = o->next)
+        left += !atomic_load(&o->done) && !strcmp(o->path, j->path);
+    kl_watchdog_stuck(count_stuck, &loads);
+    return loads.n > left;
+}
+
+/* True when it is done. */
+static bool wait_for(const cli_loader *l, const job *j, bool *told_to_end)
+{
+    kl_clock *c = kl_clock_real();
+    kl_time until = kl_clock_now(c) + PATIENCE;
+    bool done = false;
+    do
+        done = cli_wait_until(&j->done, LOOK_EVERY, told_to_end);
+    while (!done && !*told_to_end && kl_clock_now(c) < until && !is_stuck(l, j));
+    return done;
+}
+
+static kl_status fail_left(const job *j, kl_err *err)
+{
+    return kl_fail(err, KL_ETIMEOUT, "%s: its load does not come back from a C function, and is left behind: the thread is lost until the process ends; change "
+        "the script, then it is loaded again", j->path);
+}
+
 static kl_status leave(cli_loader *l, job *j, bool told_to_end, kl_err *err)
 {
     j->next = l->left;
     l->left = j;
     if (told_to_end)
         return kl_fail(err, KL_ECANCELLED, "%s: the process was told to end while it was loaded", j->path);
-    return kl_fail(err, KL_ETIMEOUT, "%s: its load does not come back from a C function, and is left behind: the thread is lost until the process ends", j->path);
+    return fail_left(j, err);
 }
 
 static kl_status run(cli_loader *l, job *j, kl_program **out, kl_err *err)
 {
     bool told_to_end = false;
     atomic_init(&j->done, false);
+    atomic_init(&j->refs, 1);
+    if (is_left(l, j)) {
+        (void)fail_left(j, err);
+        job_unref(j);
+        return KL_ETIMEOUT;
+    }
     atomic_init(&j->refs, 2);
     kl_thread_start_alone("kl-load", load_main, j);
-    if (cli_wait_until(&j->done, PATIENCE, &told_to_end))
+    if (wait_for(l, j, &told_to_end))
         return take(j, out, err);
     return leave(l, j, told_to_end, err);
 }
 
-kl_status cli_loader_file(cli_loader *l, const char *path, kl_program **out, kl_err *err)
+kl_status cli_loader_file(cli_loader *l, const char *path, uint64_t version, kl_program **out, kl_err *err)
 {
     job *j = kl_new(job);
+    j->version = version;
     j->path = kl_strdup(path);
     return run(l, j, out, err);
 }

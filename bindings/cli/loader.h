@@ -3,6 +3,8 @@
 #ifndef KL_CLI_LOADER_H
 #define KL_CLI_LOADER_H
 
+#include <stdint.h>
+
 #include "cli.h"
 
 typedef struct cli_loader cli_loader;
@@ -11,8 +13,8 @@ cli_loader *cli_loader_new(void);
 void cli_loader_free(cli_loader *l);               /* NULL is fine; what was left behind is on its own */
 
 /* As lkl_program_load and lkl_program_load_texts. KL_ECANCELLED: the process was told to end meanwhile (the next cli_wait says so, too);
- * KL_ETIMEOUT: the load was left behind. */
-KL_NODISCARD kl_status cli_loader_file(cli_loader *l, const char *path, kl_program **out, kl_err *err);
+ * KL_ETIMEOUT: the load was left behind, now or before: the same texts, or the same version of a path's files, are not tried again while that lasts. */
+KL_NODISCARD kl_status cli_loader_file(cli_loader *l, const char *path, uint64_t version, kl_program **out, kl_err *err);
 KL_NODISCARD kl_status cli_loader_texts(cli_loader *l, const char *name, const kl_value *texts, const char *main, kl_program **out, kl_err *err);
 
 /* At the end: waits a moment for loads under way; those that do not come back are named in the log. False: there are some. */

@@ -1,13 +1,16 @@
 /* scripts.c - the scripts of a process: what each was made of, and what happens when that changes. */
 #include "scripts.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "../program.h"
 #include "base/fswatch.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/sync.h"
 #include "base/texts.h"
@@ -66,6 +69,47 @@ static bool files_take(script *sc, const kl_program *p)
     return true;
 }
 
+/* Of one file: what changes when it is written or another one takes its place. */
+static uint64_t file_version(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st))
+        return 0;
+    int64_t parts[] = {(int64_t)st.st_ino, (int64_t)st.st_size, (int64_t)st.st_mtim.tv_sec, (int64_t)st.st_mtim.tv_nsec,
+        (int64_t)st.st_ctim.tv_sec, (int64_t)st.st_ctim.tv_nsec};
+    return kl_hash(parts, sizeof parts);
+}
+
+/* Of the Lua files beside the script, of which each may be a module. */
+static uint64_t folder_version(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? kl_sprintf("%.*s/", (int)(slash - path), path) : kl_strdup("./");
+    uint64_t version = 0;
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        size_t n = strlen(e->d_name);
+        if (n < 4 || strcmp(e->d_name + n - 4, ".lua"))
+            continue;
+        char *file = kl_sprintf("%s%s", folder, e->d_name);
+        version += file_version(file);
+        kl_free(file);
+    }
+    if (d)
+        closedir(d);
+    kl_free(folder);
+    return version;
+}
+
+/* Of everything that the script is made of, as far as that is known before it was loaded. */
+static uint64_t script_version(const script *sc)
+{
+    uint64_t version = file_version(sc->path) + folder_version(sc->path);
+    for (char **f = sc->files; f && *f; f++)
+        version = version * 31 + file_version(*f);
+    return version;
+}
+
 static void take_first(script *sc)
 {
     sc->digest = lkl_program_digest(sc->program);
@@ -74,7 +118,7 @@ static void take_first(script *sc)
 
 static kl_status load(cli_scripts *s, script *sc, kl_program **out, kl_err *err)
 {
-    return sc->map ? cli_mapscript_load(sc->map, s->loader, out, err) : cli_loader_file(s->loader, sc->path, out, err);
+    return sc->map ? cli_mapscript_load(sc->map, s->loader, out, err) : cli_loader_file(s->loader, sc->path, script_version(sc), out, err);
 }
 
 kl_status cli_scripts_load(const cli_list *words, cli_scripts **out, kl_err *err)

@@ -187,8 +187,38 @@ describe("a script that does not load", function()
   end)
 
   it("that is its own __call, or recurses for ever", function()
-    refuses("local mt = {}\nlocal t = setmetatable({}, mt)\nmt.__call = t\npcall(t)", { "script.lua:4: stack overflow: the calls under way hold more than 32768 values" })
+    refuses("local mt = {}\nlocal t = setmetatable({}, mt)\nmt.__call = t\nt()", { "script.lua:4: stack overflow: the calls under way hold more than 32768 values" })
     refuses("local function f() return 1 + f() end\nf()", { "script.lua:1: stack overflow: " })
+  end)
+
+  it("may catch that recursion, also where a coroutine ends by it", function()
+    local out, code = checked([[
+local kube = require "kubelua"
+local function f() return 1 + f() end
+local function is_overflow(ok, e) assert(not ok and e:find "stack overflow: the calls under way hold more than 32768 values", e) end
+is_overflow(pcall(f))
+is_overflow(xpcall(f, function(e) return e end))
+is_overflow(coroutine.resume(coroutine.create(f)))
+is_overflow(pcall(coroutine.wrap(f)))
+return kube.controller { name = "x", resource = "v1/Pod", reconcile = function() end }
+]])
+    assert.equal(0, code, out)
+  end)
+
+  it("has room for 32,000 values however its stack grew, and for large tables beside them", function()
+    local out, code = checked([[
+local kube = require "kubelua"
+local function room(n, ...)
+  assert(select("#", ...) == n)
+  local t = {}
+  for i = 1, 70000 do t[i] = i end
+  return n
+end
+for _, n in ipairs { 9000, 4500, 18000, 12000, 15000, 15500 } do assert(room(n, table.unpack({}, 1, n)) == n) end
+for n = 1000, 32000, 1000 do assert(select("#", table.unpack({}, 1, n)) == n) end
+return kube.controller { name = "x", resource = "v1/Pod", reconcile = function() end }
+]])
+    assert.equal(0, code, out)
   end)
 
   it("may pass many values to xpcall", function()

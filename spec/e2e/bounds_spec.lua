@@ -34,7 +34,7 @@ local WAYS = {
   { "unpack", "return table.unpack({}, 1, 100000000)", "too many results to unpack", "table.unpack" },
   { "own-call", "local mt = {} local t = setmetatable({}, mt) mt.__call = t t()", DEEP },
   { "own-call-in-a-deep-stack", [[local mt = {} local t = setmetatable({}, mt) mt.__call = t
-      select('#', table.unpack({}, 1, 30000)) pcall(t)]], DEEP },
+      select('#', table.unpack({}, 1, 30000)) local _, e = pcall(t) error(e, 0)]], DEEP },
   { "calls-in-a-circle", "local a, b = {}, {} setmetatable(a, { __call = b }) setmetatable(b, { __call = a }) a()", DEEP },
   { "own-operator", "local mt = {} local t = setmetatable({}, mt) mt.__call, mt.__concat = t, t return t .. 1", DEEP },
   { "recursion", "local function f() return 1 + f() end f()", DEEP },

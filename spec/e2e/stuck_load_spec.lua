@@ -3,6 +3,7 @@
 local controller = require "support.controller"
 local process = require "support.process"
 local servers = require "support.servers"
+local wait = require "support.wait"
 
 local DEBUG = (os.getenv "KL_VARIANT" or "release") ~= "release"
 local SCRIPT = [[
@@ -38,6 +39,16 @@ if DEBUG then
         see("the first", "meanwhile")
         run:wait_for_log(120, "its load does not come back from a C function, and is left behind")
         see("the first", "afterwards")
+      end)
+
+      it("is not tried again while its file stays as it is", function()
+        local function count(text) return select(2, run:log():gsub(text, "")) end
+        local function loads() return select(2, process.run(("cat /proc/%d/task/*/comm"):format(run.pid)):gsub("kl%-load", "")) end
+        local before = count "is left behind"
+        assert.equal(1, loads())
+        run:signal "HUP"
+        wait.until_true(60, "the second refusal", function() return count "is left behind" > before end)
+        assert.equal(1, loads())
       end)
 
       it("is followed by a script that is sound", function()

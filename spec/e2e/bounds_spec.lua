@@ -36,7 +36,7 @@ local WAYS = {
   { "own-call-in-a-deep-stack", [[local mt = {} local t = setmetatable({}, mt) mt.__call = t
       select('#', table.unpack({}, 1, 30000)) local _, e = pcall(t) error(e, 0)]], DEEP },
   { "calls-in-a-circle", "local a, b = {}, {} setmetatable(a, { __call = b }) setmetatable(b, { __call = a }) a()", DEEP },
-  { "own-operator", "local mt = {} local t = setmetatable({}, mt) mt.__call, mt.__concat = t, t return t .. 1", DEEP },
+  { "own-operator", "local mt = {} local t = setmetatable({}, mt) mt.__call, mt.__add = t, t return t + 1", DEEP },
   { "recursion", "local function f() return 1 + f() end f()", DEEP },
   { "wide-recursion", "local function f(...) return f(1, ...) + 1 end f()", DEEP },
   { "bytes", "return LONG:rep(100):byte(1, -1)", "string slice too long", "string.byte" },

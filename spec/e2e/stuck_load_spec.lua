@@ -63,4 +63,12 @@ if DEBUG then
       end)
     end)
   end)
+else
+  describe("a release build", function()
+    it("has no function that never comes back", function()
+      local path = process.write(process.tmpname ".lua", SCRIPT:format("never comes back", "default", "nobody"))
+      local out, code = process.run(("KUBELUA_STRESS_STUCK='never comes back' %s check %s"):format(os.getenv "KUBELUA" or "build/kubelua", path))
+      assert.equal(0, code, out)
+    end)
+  end)
 end

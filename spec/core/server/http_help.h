@@ -23,7 +23,7 @@ static inline int http_send(kl_server *s, const char *method, const char *path, 
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     assert_true(fd >= 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
-    char *text = kl_sprintf("%s %s HTTP/1.1\r\nHost: x\r\nUser-Agent: spec/1\r\nConnection: close\r\n%s%s%sContent-Length: %zu\r\n\r\n%s", method, path,
+    char *text = kl_sprintf("%s %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: spec/1\r\nConnection: close\r\n%s%s%sContent-Length: %zu\r\n\r\n%s", method, path,
         type ? "Content-Type: " : "", type ? type : "", type ? "\r\n" : "", body ? strlen(body) : 0, body ? body : "");
     size_t len = strlen(text), done = 0;
     while (done < len) {

@@ -241,7 +241,8 @@ void kl__rows_sort(kl__rows *r, const kl_value *order, const char *key)
             kl__rows_add(&gone, r->v[i]);
         else
             r->v[n++] = r->v[i];
-    sort_in_order(r->v, n, order, key);
+    if (n > 1)
+        sort_in_order(r->v, n, order, key);
     if (gone.len)
         memcpy(r->v + n, gone.v, gone.len * sizeof *gone.v);
     kl_free(gone.v);

@@ -93,8 +93,8 @@ struct kl_httpd_request {
     uint64_t id;                            /* while it is coming, for kl_hangup; 0: it has no body */
     int fd;
     char *peer;                             /* its address, once it has a body */
+    bool ended;                             /* nothing more will come; under h->mu, and apart from what the HTTP thread reads without it */
     size_t counted;                         /* of h->bodies */
-    bool ended;                             /* nothing more will come; under h->mu */
     bool crowded;                           /* its body found no room */
     bool handled;                           /* the handler has been called */
     bool again;                             /* and shall be once more; under h->mu */

@@ -92,6 +92,7 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
     first_objects(s);
     kl_unlock(&s->mu);
     kl_httpd_options http = { .listen = o->listen ? o->listen : "127.0.0.1:0", .max_body = o->max_body, .handler = kl__rest_handle, .arg = s };
+    s->loopback = kl_listen_loopback_name(http.listen);
     kl_status st = o->tokens ? kl__tokens_read(o->tokens, &s->tokens, err) : KL_OK;
     if (!st)
         st = kl_httpd_start(&http, &s->httpd, err);
@@ -100,7 +101,6 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
         return st;
     }
     s->url = kl_sprintf("http://%s", kl_httpd_address(s->httpd));
-    s->loopback = kl_listen_loopback_name(http.listen);
     if (!s->loopback)
         kl_warn("the API server listens beyond this machine, and asks nobody who he is: whoever reaches it may do everything", "listen=%s url=%s",
             http.listen, s->url);

@@ -184,6 +184,10 @@ void cli_loader_free(cli_loader *l)
         return;
     for (job *j; (j = l->left);) {
         l->left = j->next;
+        if (atomic_load(&j->done)) {           /* its thread touches nothing of this any more, and may be the last to let go */
+            kl_program_unref(j->program);
+            j->program = NULL;
+        }
         job_unref(j);
     }
     kl_free(l);

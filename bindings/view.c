@@ -395,7 +395,10 @@ int lkl__eq(lua_State *L)
 {
     lua_settop(L, 2);
     const kl_value *a = value_of(L, 1), *b = value_of(L, 2);
-    lua_pushboolean(L, a && b && kl_value_equal(a, b));
+    bool equal = a && b && kl_value_equal(a, b);
+    for (int i = lua_gettop(L); i > 2; i--)
+        lkl_box_close(L, i);           /* at once: what is made while a state closes is not collected */
+    lua_pushboolean(L, equal);
     return 1;
 }
 

@@ -157,7 +157,7 @@ static int make_manager(session *s, size_t number)
     o.witnesses = &effects;
     o.n_witnesses = s->effect_log != NULL;
     o.election = (kl_election_options){.shards = s->shards, .max_shards = s->max_shards, .enabled = s->elect || s->elect_each, .per_controller = s->elect_each, .name = s->lease_name ? s->lease_name : kl_controller_spec_manager(kl_program_spec(cli_scripts_first(s->loaded), 0)),
-        .ns = s->lease_ns ? s->lease_ns : c->context_namespace, .identity = s->identity, 
+        .ns = s->lease_ns ? s->lease_ns : c->context_namespace, .identity = s->identity,
         .lease = said(s->lease), .renew = said(s->renew), .retry = said(s->retry)};
     if (kl_manager_new(&o, &s->managers[number], &err))
         return cli_fail_err(1, s->command, &err);

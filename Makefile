@@ -98,7 +98,7 @@ HUNTER := $(B)/spec/hunter
 FUZZERS := $(patsubst spec/fuzz/%.c,$(B)/fuzzers/%,$(FUZZ_C))
 OBJS   := $(call obj,$(CORE_C) $(BIND_C) $(MAIN_C) $(TEST_C) $(PROG_C) $(FUZZ_C) $(ORACLE_C) $(HUNT_C))
 
-.PHONY: all check test soak asan tsan spec specs versions demo fixtures oracle generate bench bench-docs bench-sync lint fuzz hunt leak assets deps install module install-module deb clean help
+.PHONY: all check test soak asan tsan spec specs versions demo fixtures oracle generate bench bench-docs bench-sync lint format fuzz hunt leak assets deps install module install-module deb clean help
 .DELETE_ON_ERROR:
 .SECONDARY: $(OBJS)
 
@@ -225,8 +225,14 @@ fuzz-run: build/.deps-lint $(FUZZERS)
 hunt: specs ## hostile scripts, made by chance: N=1000000 programs from SEED=1; what fails is shown, made smaller
 	@nice -n 10 $(HUNTER) --seed $(or $(SEED),1) --programs $(or $(N),100000) --keep $(B)
 
+# Generated tables keep the shape that their generators give them.
+FORMATTED = $(shell git ls-files '*.c' '*.h' | grep -v '_data\.c$$')
+format: build/.deps-lint ## C as .clang-format has it
+	@clang-format -i $(FORMATTED)
+
 lint: build/.deps-lint build/.deps-test ## luacheck, layers, lock contracts (clang), annotations (cargo), every exported function documented
 	@luacheck --quiet .
+	@clang-format --dry-run -Werror $(FORMATTED)
 	@$(LUA) spec/support/lint.lua
 	@$(LUA) spec/support/annotations.lua
 	@set -e; for f in $(CORE_C); do clang -fsyntax-only -std=gnu11 -D_GNU_SOURCE -Icore $(CORE_CFLAGS) -Wno-everything -Wmissing-prototypes -Wstrict-prototypes -Wthread-safety -Werror $$f; done

@@ -1,7 +1,9 @@
-/* calls.c - requests of kubelua to a real API server: how many a second, at what CPU, over how many connections.
+/* calls.c - requests of kubelua to a real API server: how many a second, at what CPU, over how many
+ * connections.
  *
- *   calls --kubeconfig F --mode get|patch --in-flight N --requests M     one line: requests_per_s, cpu_us, connections
- *   calls --kubeconfig F --mode rotate --seconds S                       one line: failures, longest_gap_ms between good answers
+ *   calls --kubeconfig F --mode get|patch --in-flight N --requests M     one line: requests_per_s, cpu_us,
+ * connections calls --kubeconfig F --mode rotate --seconds S                       one line: failures,
+ * longest_gap_ms between good answers
  *
  * Objects: ConfigMaps c-0 .. c-99 of namespace bench. CPU is that of the process while the requests run. */
 #include <dirent.h>
@@ -37,7 +39,8 @@ static void on_reply(void *arg, kl_status st, int code, const kl_value *body, kl
     kl_lock(&r->mu);
     if (st || !kl_value_str_at(body, "metadata", "name", NULL)) {
         if (!r->failed++)
-            snprintf(r->first_failure, sizeof r->first_failure, "%s", st ? kl_err_message(err) : "an answer without a name");
+            snprintf(r->first_failure, sizeof r->first_failure, "%s",
+                st ? kl_err_message(err) : "an answer without a name");
     }
     bool more = r->begun < r->wanted;
     if (++r->ended == r->wanted)
@@ -90,7 +93,8 @@ static int connections(void)
         char path[300], to[64];
         snprintf(path, sizeof path, "/proc/self/fd/%s", e->d_name);
         ssize_t len = readlink(path, to, sizeof to - 1);
-        if (len > 0 && n < sizeof inodes / sizeof *inodes && (to[len] = '\0', sscanf(to, "socket:[%lu]", &inodes[n]) == 1))
+        if (len > 0 && n < sizeof inodes / sizeof *inodes
+            && (to[len] = '\0', sscanf(to, "socket:[%lu]", &inodes[n]) == 1))
             n++;
     }
     if (d)
@@ -126,8 +130,10 @@ static int work(run *r, const char *mode, int in_flight)
         fprintf(stderr, "calls: %ld of %ld failed: %s\n", r->failed, r->wanted, r->first_failure);
         return 1;
     }
-    printf("{\"peer\":\"kubelua\",\"mode\":\"%s\",\"in_flight\":%d,\"requests_per_s\":%.0f,\"cpu_us\":%.2f,\"connections\":%d,\"rss_mb\":%.1f}\n",
-        mode, in_flight, (double)r->wanted / wall, cpu / (double)r->wanted * 1e6, connections(), memory_mb("VmRSS"));
+    printf("{\"peer\":\"kubelua\",\"mode\":\"%s\",\"in_flight\":%d,\"requests_per_s\":%.0f,\"cpu_us\":%.2f,"
+           "\"connections\":%d,\"rss_mb\":%.1f}\n",
+        mode, in_flight, (double)r->wanted / wall, cpu / (double)r->wanted * 1e6, connections(),
+        memory_mb("VmRSS"));
     return 0;
 }
 
@@ -155,7 +161,8 @@ static int rotate(run *r, double seconds)
         usleep(20000);
     }
     kl_time tail = kl_clock_now(kl_clock_real()) - good;
-    printf("{\"peer\":\"kubelua\",\"mode\":\"rotate\",\"failures\":%ld,\"longest_gap_ms\":%.1f}\n", failures, (double)(tail > gap ? tail : gap) / 1e6);
+    printf("{\"peer\":\"kubelua\",\"mode\":\"rotate\",\"failures\":%ld,\"longest_gap_ms\":%.1f}\n", failures,
+        (double)(tail > gap ? tail : gap) / 1e6);
     return 0;
 }
 
@@ -164,14 +171,19 @@ int main(int argc, char **argv)
     const char *kubeconfig = NULL, *mode = "get";
     int in_flight = 1;
     double seconds = 60;
-    run r = { .wanted = 1000 };
+    run r = {.wanted = 1000};
     for (int i = 1; i + 1 < argc; i += 2) {
         const char *o = argv[i], *v = argv[i + 1];
-        if (!strcmp(o, "--kubeconfig")) kubeconfig = v;
-        else if (!strcmp(o, "--mode")) mode = v;
-        else if (!strcmp(o, "--in-flight")) in_flight = atoi(v);
-        else if (!strcmp(o, "--requests")) r.wanted = atol(v);
-        else if (!strcmp(o, "--seconds")) seconds = atof(v);
+        if (!strcmp(o, "--kubeconfig"))
+            kubeconfig = v;
+        else if (!strcmp(o, "--mode"))
+            mode = v;
+        else if (!strcmp(o, "--in-flight"))
+            in_flight = atoi(v);
+        else if (!strcmp(o, "--requests"))
+            r.wanted = atol(v);
+        else if (!strcmp(o, "--seconds"))
+            seconds = atof(v);
         else {
             fprintf(stderr, "calls: unknown option %s\n", o);
             return 2;
@@ -185,7 +197,8 @@ int main(int argc, char **argv)
     kl_mutex_init(&r.mu);
     kl_cond_init(&r.done);
     r.verb = !strcmp(mode, "patch") ? KL_PATCH : KL_GET;
-    if (kl_config_load(&s, &o.config, &err) || kl_client_new(&o, &r.client, &err) || kl_client_resolve_wait(r.client, "v1/ConfigMap", &r.maps, &err)) {
+    if (kl_config_load(&s, &o.config, &err) || kl_client_new(&o, &r.client, &err)
+        || kl_client_resolve_wait(r.client, "v1/ConfigMap", &r.maps, &err)) {
         fprintf(stderr, "calls: %s\n", kl_err_message(&err));
         return 1;
     }

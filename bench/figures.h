@@ -12,7 +12,8 @@ static inline double cpu_seconds(void)
 {
     struct rusage r;
     getrusage(RUSAGE_SELF, &r);
-    return (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) + (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1e6;
+    return (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec)
+        + (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1e6;
 }
 
 /* A field of /proc/self/status in MB: "VmRSS", "VmHWM", "RssAnon". */

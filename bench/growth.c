@@ -1,12 +1,14 @@
-/* growth.c - what an object costs as a cluster grows: growth small|realistic|stripped N [FILE]; one line of JSON (README.md).
+/* growth.c - what an object costs as a cluster grows: growth small|realistic|stripped N [FILE]; one line
+ * of JSON (README.md).
  *
- * N objects come through the real path - stream decoder, reflector, store - as pages of a list, then EVENTS changes as a watch.
- * Only the network is missing: the text is made here, in pieces of 64 KB, and making it is not counted. So a million
- * objects need no server that holds them.
+ * N objects come through the real path - stream decoder, reflector, store - as pages of a list, then
+ * EVENTS changes as a watch. Only the network is missing: the text is made here, in pieces of 64 KB, and
+ * making it is not counted. So a million objects need no server that holds them.
  *
  *   small       ConfigMaps of some 400 bytes, each with a name, uid, version and value of its own
- *   realistic   the pods of FILE (gen.py's); once they are used up they come again, in turn after turn, as the pods of other
- *               Deployments on other nodes: names, uids, hashes, times, addresses, ids of containers and images are new
+ *   realistic   the pods of FILE (gen.py's); once they are used up they come again, in turn after turn, as
+ * the pods of other Deployments on other nodes: names, uids, hashes, times, addresses, ids of containers and
+ *               images are new
  *   stripped    the same without managedFields
  */
 #include <stdbool.h>
@@ -22,7 +24,7 @@
 
 #define PIECE ((size_t)64 << 10)
 #define EVENTS 20000
-#define STRIDE 7919                /* between the objects of two events: a prime, so all of them have their turn */
+#define STRIDE 7919 /* between the objects of two events: a prime, so all of them have their turn */
 #define MAX_OBJECT ((size_t)8 << 20)
 
 static void die(const char *what, const char *why)
@@ -35,16 +37,29 @@ static kl_time cpu(void) { return kl_clock_thread_cpu(); }
 
 /* ---------------------------------------------------------------- texts: realistic */
 
-/* A piece of a template that is the pod's, its Deployment's or its node's own: on each turn its letters move on, by steps that
- * depend on the turn and the place within the piece; so one piece stays one piece in all places and pods of a turn. */
+/* A piece of a template that is the pod's, its Deployment's or its node's own: on each turn its letters
+ * move on, by steps that depend on the turn and the place within the piece; so one piece stays one piece
+ * in all places and pods of a turn. */
 typedef enum alphabet { HEX, DIGITS, SUFFIX, WORD } alphabet;
-typedef struct mark { uint16_t at; uint8_t n; uint8_t alphabet; } mark;
-typedef struct template { const char *text; size_t n; mark *marks; size_t n_marks; } template;
+typedef struct mark {
+    uint16_t at;
+    uint8_t n;
+    uint8_t alphabet;
+} mark;
+typedef struct template
+{
+    const char *text;
+    size_t n;
+    mark *marks;
+    size_t n_marks;
+}
+template;
 
 static podlist pods;
 static template *templates;
 
-static const char *const LETTERS[] = { "0123456789abcdef", "0123456789", "bcdfghjklmnpqrstvwxz2456789", "abcdefghijklmnopqrstuvwxyz" };
+static const char *const LETTERS[] = {
+    "0123456789abcdef", "0123456789", "bcdfghjklmnpqrstvwxz2456789", "abcdefghijklmnopqrstuvwxyz"};
 
 /* Marks every place of `token` in the template, unless it is marked already. */
 static void mark_token(template *t, const char *token, size_t n, alphabet a)
@@ -55,7 +70,7 @@ static void mark_token(template *t, const char *token, size_t n, alphabet a)
             return;
     for (const char *p = t->text; (p = memmem(p, (size_t)(end - p), token, n)); p += n) {
         t->marks = kl_realloc(t->marks, (t->n_marks + 1) * sizeof *t->marks);
-        t->marks[t->n_marks++] = (mark){ (uint16_t)(p - t->text), (uint8_t)n, a };
+        t->marks[t->n_marks++] = (mark){(uint16_t)(p - t->text), (uint8_t)n, a};
     }
 }
 
@@ -80,11 +95,12 @@ static void mark_template(template *t)
     const char *hash = t->text + t->marks[0].at;
     size_t n = t->marks[0].n;
     for (const char *p = t->text; (p = memmem(p, (size_t)(t->text + t->n - p), hash, n)); p += n)
-        if (p[n] == '-' && p[n + 6] == '"') {                    /* the pod's name: -xxxxx */
+        if (p[n] == '-' && p[n + 6] == '"') { /* the pod's name: -xxxxx */
             mark_token(t, p + n + 1, 5, SUFFIX);
             break;
         }
-    mark_after(t, "\"app\":\"", "\"", WORD);                     /* the Deployment, and what is called after it */
+    /* the Deployment, and what is called after it */
+    mark_after(t, "\"app\":\"", "\"", WORD);
     mark_after(t, "kube-api-access-", "\"\\", SUFFIX);
     mark_after(t, "\"uid\":\"", "\"", HEX);
     mark_after(t, "containerd://", "\"", HEX);
@@ -114,7 +130,7 @@ static void move_on(char *p, const mark *m, uint64_t turn)
         if (k % 8 == 0)
             steps = mix(turn * 64 + k / 8 + 1);
         const char *at = memchr(letters, p[k], size);
-        if (at)                                                  /* '-', '.' and the like stay */
+        if (at) /* '-', '.' and the like stay */
             p[k] = letters[((size_t)(at - letters) + (steps & 255)) % size];
     }
 }
@@ -134,12 +150,18 @@ static size_t write_pod(char *out, size_t i)
 static size_t write_card(char *out, size_t i)
 {
     uint64_t a = mix(2 * i + 1), b = mix(2 * i + 2);
-    return (size_t)sprintf(out, "{\"metadata\":{\"name\":\"card-%07zu-%05x\",\"namespace\":\"team-%02zu\",\"uid\":\"%08x-%04x-4%03x-a%03x-%012llx\","
-        "\"resourceVersion\":\"%09zu\",\"creationTimestamp\":\"2026-%02u-%02uT%02u:%02u:%02uZ\",\"labels\":{\"app\":\"app-%03u\",\"tier\":\"%s\"}},"
-        "\"data\":{\"color\":\"%s\",\"note\":\"written for object %zu, checked by %08x\",\"bench.example.com/sent\":\"0000000000000000000\",\"limits\":\"cpu=%u00m,memory=%uMi\"}}",
-        i, (unsigned)(a & 0xfffff), i % 50, (unsigned)(a >> 32), (unsigned)(a >> 16 & 0xffff), (unsigned)(b & 0xfff), (unsigned)(b >> 12 & 0xfff), (unsigned long long)(b >> 16),
-        100000000 + i, (unsigned)(a % 11 + 1), (unsigned)(b % 27 + 1), (unsigned)(a % 24), (unsigned)(b % 60), (unsigned)(a % 60), (unsigned)(i % 500), i % 3 ? "web" : "batch",
-        i % 2 ? "green" : "yellow", i, (unsigned)(b >> 32), (unsigned)(a % 40 + 1), (unsigned)(b % 4096 + 64));
+    return (size_t)sprintf(out,
+        "{\"metadata\":{\"name\":\"card-%07zu-%05x\",\"namespace\":\"team-%02zu\",\"uid\":\"%08x-%04x-4%03x-"
+        "a%03x-%012llx\","
+        "\"resourceVersion\":\"%09zu\",\"creationTimestamp\":\"2026-%02u-%02uT%02u:%02u:%02uZ\",\"labels\":{"
+        "\"app\":\"app-%03u\",\"tier\":\"%s\"}},"
+        "\"data\":{\"color\":\"%s\",\"note\":\"written for object %zu, checked by "
+        "%08x\",\"bench.example.com/sent\":\"0000000000000000000\",\"limits\":\"cpu=%u00m,memory=%uMi\"}}",
+        i, (unsigned)(a & 0xfffff), i % 50, (unsigned)(a >> 32), (unsigned)(a >> 16 & 0xffff),
+        (unsigned)(b & 0xfff), (unsigned)(b >> 12 & 0xfff), (unsigned long long)(b >> 16), 100000000 + i,
+        (unsigned)(a % 11 + 1), (unsigned)(b % 27 + 1), (unsigned)(a % 24), (unsigned)(b % 60),
+        (unsigned)(a % 60), (unsigned)(i % 500), i % 3 ? "web" : "batch", i % 2 ? "green" : "yellow", i,
+        (unsigned)(b >> 32), (unsigned)(a % 40 + 1), (unsigned)(b % 4096 + 64));
 }
 
 /* ---------------------------------------------------------------- the kinds of objects */
@@ -149,29 +171,33 @@ static const struct kind {
     size_t (*write)(char *out, size_t i);
     bool from_file, drop_managed_fields;
 } KINDS[] = {
-    { "small", "ConfigMap", "ConfigMapList", write_card, false, false },
-    { "realistic", "Pod", "PodList", write_pod, true, false },
-    { "stripped", "Pod", "PodList", write_pod, true, true },
+    {"small", "ConfigMap", "ConfigMapList", write_card, false, false},
+    {"realistic", "Pod", "PodList", write_pod, true, false},
+    {"stripped", "Pod", "PodList", write_pod, true, true},
 };
 static const struct kind *K;
 static size_t N;
 
 /* ---------------------------------------------------------------- the source: the network's place */
 
-typedef struct job { void (*fn)(void *); void *arg; } job;
+typedef struct job {
+    void (*fn)(void *);
+    void *arg;
+} job;
 
-/* One request is open at a time; posted functions run in order, between requests. Timers never come due: nothing is late. */
+/* One request is open at a time; posted functions run in order, between requests. Timers never come due:
+ * nothing is late. */
 static struct source {
     job jobs[64];
     size_t head, tail;
     bool list, watch;
     uint64_t ids;
-    size_t at, limit;                 /* of the list: the next object, objects of a page */
+    size_t at, limit; /* of the list: the next object, objects of a page */
     kl_source_sink sink;
-    kl_stream *stream;                /* that the pieces go to */
+    kl_stream *stream; /* that the pieces go to */
     char *buf;
     size_t n_buf;
-    kl_time made;                     /* CPU spent on making texts */
+    kl_time made; /* CPU spent on making texts */
     uint64_t bytes;
 } S;
 
@@ -180,7 +206,7 @@ static void source_post(void *self, void (*fn)(void *), void *arg)
     (void)self;
     if (S.tail - S.head == sizeof S.jobs / sizeof *S.jobs)
         die("source", "too many jobs are waiting");
-    S.jobs[S.tail++ % (sizeof S.jobs / sizeof *S.jobs)] = (job){ fn, arg };
+    S.jobs[S.tail++ % (sizeof S.jobs / sizeof *S.jobs)] = (job){fn, arg};
 }
 
 static uint64_t source_list(void *self, const kl_list_request *r, const kl_source_sink *sink)
@@ -252,8 +278,16 @@ static void say(const char *text)
     S.n_buf += n;
 }
 
-static kl_status pass_item(void *arg, const kl_value *o, kl_err *err) { (void)arg; return S.sink.item(S.sink.arg, o, err); }
-static kl_status pass_event(void *arg, const char *type, const kl_value *o, kl_err *err) { (void)arg; return S.sink.event(S.sink.arg, type, o, err); }
+static kl_status pass_item(void *arg, const kl_value *o, kl_err *err)
+{
+    (void)arg;
+    return S.sink.item(S.sink.arg, o, err);
+}
+static kl_status pass_event(void *arg, const char *type, const kl_value *o, kl_err *err)
+{
+    (void)arg;
+    return S.sink.event(S.sink.arg, type, o, err);
+}
 
 static const kl_value *pass_known(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen)
 {
@@ -264,9 +298,13 @@ static const kl_value *pass_known(void *arg, const char *ns, size_t nslen, const
 /* As the client opens it (core/informers/source.c). */
 static void open_stream(bool watch)
 {
-    kl_stream_handler h = { .item = pass_item, .event = pass_event, .known = S.sink.known ? pass_known : NULL,
-        .api_version = watch ? NULL : "v1", .kind = watch ? NULL : K->kind,
-        .max_object = MAX_OBJECT, .drop_managed_fields = K->drop_managed_fields };
+    kl_stream_handler h = {.item = pass_item,
+        .event = pass_event,
+        .known = S.sink.known ? pass_known : NULL,
+        .api_version = watch ? NULL : "v1",
+        .kind = watch ? NULL : K->kind,
+        .max_object = MAX_OBJECT,
+        .drop_managed_fields = K->drop_managed_fields};
     S.stream = watch ? kl_stream_watch_new(&h) : kl_stream_list_new(&h);
 }
 
@@ -275,7 +313,8 @@ static void serve_page(void)
     char head[160];
     size_t end = S.at + S.limit < N ? S.at + S.limit : N;
     open_stream(false);
-    snprintf(head, sizeof head, "{\"kind\":\"%s\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"200000000\"", K->list);
+    snprintf(head, sizeof head,
+        "{\"kind\":\"%s\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"200000000\"", K->list);
     say(head);
     if (end < N) {
         snprintf(head, sizeof head, ",\"continue\":\"%zu\",\"remainingItemCount\":%zu", end, N - end);
@@ -317,8 +356,9 @@ static void write_change(size_t i, size_t version)
     snprintf(digits, sizeof digits, "%019zu", 1000000007 * (version + 1));
     memcpy(sent + sizeof SENT - 1, digits, 19);
     char head[96];
-    int k = snprintf(head, sizeof head, "{\"type\":\"MODIFIED\",\"object\":{\"kind\":\"%s\",\"apiVersion\":\"v1\",", K->kind);
-    memmove(o + k, o + 1, n - 1);                                /* the brace is in the head */
+    int k = snprintf(head, sizeof head,
+        "{\"type\":\"MODIFIED\",\"object\":{\"kind\":\"%s\",\"apiVersion\":\"v1\",", K->kind);
+    memmove(o + k, o + 1, n - 1); /* the brace is in the head */
     memcpy(o, head, (size_t)k);
     S.n_buf += (size_t)k + n - 1;
     say("}\n");
@@ -357,18 +397,29 @@ int main(int argc, char **argv)
         pods = podlist_open(argv[3], N);
         templates = kl_new_array(template, pods.len);
         for (size_t i = 0; i < pods.len; i++) {
-            templates[i] = (template){ .text = pods.text + pods.item[i].at, .n = pods.item[i].n };
+            templates[i] = (template){.text = pods.text + pods.item[i].at, .n = pods.item[i].n};
             mark_template(&templates[i]);
         }
     }
     S.buf = kl_alloc(4 * PIECE + UINT16_MAX);
     memset(S.buf, 0, 4 * PIECE + UINT16_MAX);
-    kl_source source = { .list = source_list, .watch = source_watch, .cancel = source_cancel, .timer = source_timer, .timer_cancel = source_timer_cancel,
-        .post = source_post, .free = source_free, .lulls = true };
+    kl_source source = {.list = source_list,
+        .watch = source_watch,
+        .cancel = source_cancel,
+        .timer = source_timer,
+        .timer_cancel = source_timer_cancel,
+        .post = source_post,
+        .free = source_free,
+        .lulls = true};
     double base = memory_mb("RssAnon");
     kl_time began = cpu();
 
-    kl_informer_options o = { .source = source, .clock = kl_clock_real(), .resource = "objects", .api_version = "v1", .kind = K->kind, .seed = 1 };
+    kl_informer_options o = {.source = source,
+        .clock = kl_clock_real(),
+        .resource = "objects",
+        .api_version = "v1",
+        .kind = K->kind,
+        .seed = 1};
     kl_informer *inf = kl_informer_new(&o);
     kl_informer_start(inf);
     for (run_jobs(); !S.watch; run_jobs())
@@ -386,10 +437,12 @@ int main(int argc, char **argv)
     serve_events();
     double event_ns = (double)(cpu() - began - (S.made - made));
 
-    printf("{\"peer\":\"kubelua\",\"objects\":\"%s\",\"n\":%zu,\"mb\":%.1f,\"cpu_s\":%.3f,\"us_per_object\":%.3f,\"mb_s\":%.1f,\"rss_mb\":%.1f,"
+    printf("{\"peer\":\"kubelua\",\"objects\":\"%s\",\"n\":%zu,\"mb\":%.1f,\"cpu_s\":%.3f,\"us_per_object\":%"
+           ".3f,\"mb_s\":%.1f,\"rss_mb\":%.1f,"
            "\"bytes_per_object\":%.0f,\"us_per_event\":%.3f,\"events_rss_mb\":%.1f}\n",
-        K->name, N, bytes / 1e6, sync_ns / 1e9, sync_ns / 1e3 / (double)N, bytes / (sync_ns / 1e3), after - base, (after - base) * 1048576 / (double)N,
-        event_ns / 1e3 / EVENTS, memory_mb("RssAnon") - base);
+        K->name, N, bytes / 1e6, sync_ns / 1e9, sync_ns / 1e3 / (double)N, bytes / (sync_ns / 1e3),
+        after - base, (after - base) * 1048576 / (double)N, event_ns / 1e3 / EVENTS,
+        memory_mb("RssAnon") - base);
     fflush(stdout);
 
     bool over = false;

@@ -4,8 +4,9 @@
  *   stream   the whole list through kl_stream in pieces of 64 KB, as the network brings it, all kept
  *   cjson    the whole list through cJSON, the tree kept
  *
- * Every pass begins with nothing: what the pass before kept is dropped first, outside of its time, so that no value is found
- * already there. The best of PASSES counts, and the first is told too: it pays for fresh memory. */
+ * Every pass begins with nothing: what the pass before kept is dropped first, outside of its time, so that
+ * no value is found already there. The best of PASSES counts, and the first is told too: it pays for fresh
+ * memory. */
 #include <cjson/cJSON.h>
 
 #include "base/mem.h"
@@ -44,7 +45,7 @@ static kl_status keep(void *arg, const kl_value *object, kl_err *err)
 static void decode_stream(void)
 {
     kl_err err = KL_ERR_INIT;
-    kl_stream_handler h = { .item = keep, .max_object = (size_t)8 << 20 };
+    kl_stream_handler h = {.item = keep, .max_object = (size_t)8 << 20};
     kl_stream *s = kl_stream_list_new(&h);
     for (size_t at = 0; at < L.bytes; at += PIECE)
         if (kl_stream_feed(s, L.text + at, L.bytes - at < PIECE ? L.bytes - at : PIECE, &err))
@@ -88,7 +89,8 @@ static size_t check_cjson(void)
     size_t n = 0;
     const cJSON *o;
     cJSON_ArrayForEach(o, cJSON_GetObjectItemCaseSensitive(tree, "items"))
-        n += strlen(cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(o, "spec"), "nodeName")->valuestring);
+        n += strlen(cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(o, "spec"), "nodeName")
+                        ->valuestring);
     return n;
 }
 
@@ -97,9 +99,9 @@ static const struct way {
     void (*decode)(void), (*drop)(void);
     size_t (*check)(void);
 } WAYS[] = {
-    { "items", "kubelua object by object", decode_items, drop_values, check_values },
-    { "stream", "kubelua stream in 64 KB", decode_stream, drop_values, check_values },
-    { "cjson", "cJSON", decode_cjson, drop_cjson, check_cjson },
+    {"items", "kubelua object by object", decode_items, drop_values, check_values},
+    {"stream", "kubelua stream in 64 KB", decode_stream, drop_values, check_values},
+    {"cjson", "cJSON", decode_cjson, drop_cjson, check_cjson},
 };
 
 int main(int argc, char **argv)
@@ -130,7 +132,8 @@ int main(int argc, char **argv)
         w->drop();
     }
     double mb = (double)L.bytes / 1e6;
-    printf("{\"peer\":\"%s\",\"mb\":%.1f,\"s\":%.4f,\"first_s\":%.4f,\"mb_s\":%.1f,\"kept_mb\":%.1f,\"check\":%zu}\n",
+    printf("{\"peer\":\"%s\",\"mb\":%.1f,\"s\":%.4f,\"first_s\":%.4f,\"mb_s\":%.1f,\"kept_mb\":%.1f,"
+           "\"check\":%zu}\n",
         w->peer, mb, best, first, mb / best, rss, check);
     kl_free(kept);
     podlist_close(&L);

@@ -44,7 +44,7 @@ podlist podlist_open(const char *path, size_t limit)
     struct stat st;
     if (fd < 0 || fstat(fd, &st))
         die(path, strerror(errno));
-    podlist l = { .bytes = (size_t)st.st_size };
+    podlist l = {.bytes = (size_t)st.st_size};
     l.text = mmap(NULL, l.bytes, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
     if (l.text == MAP_FAILED)
         die(path, strerror(errno));

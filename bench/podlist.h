@@ -5,10 +5,12 @@
 #include <stddef.h>
 
 typedef struct podlist {
-    const char *text;               /* the whole file; not NUL-terminated */
+    const char *text; /* the whole file; not NUL-terminated */
     size_t bytes;
-    size_t len;                     /* items */
-    struct { size_t at, n; } *item; /* each the text of one object, braces included */
+    size_t len; /* items */
+    struct {
+        size_t at, n;
+    } * item; /* each the text of one object, braces included */
 } podlist;
 
 /* At most `limit` items (0: all). Ends the program with a message when the file is none of gen.py's. */

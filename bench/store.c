@@ -1,9 +1,11 @@
-/* store.c - what the store costs by itself: store [N ...]; one line of JSON per figure, its values under the Ns (README.md).
+/* store.c - what the store costs by itself: store [N ...]; one line of JSON per figure, its values under
+ * the Ns (README.md).
  *
- * N ConfigMaps of some 400 bytes, decoded beforehand: only the store is measured, in CPU nanoseconds of the thread per
- * operation, the least of some rounds. Memory is the heap with the store less the heap without, values apart. Gets by some
- * threads beside a writer at work are in CPU of the readers: flat when nobody waits for anybody. A label that is asked for
- * again and again gets an index: "the first time" is before, "later" with it. */
+ * N ConfigMaps of some 400 bytes, decoded beforehand: only the store is measured, in CPU nanoseconds of
+ * the thread per operation, the least of some rounds. Memory is the heap with the store less the heap
+ * without, values apart. Gets by some threads beside a writer at work are in CPU of the readers: flat when
+ * nobody waits for anybody. A label that is asked for again and again gets an index: "the first time" is
+ * before, "later" with it. */
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -17,12 +19,12 @@
 #include "model/object.h"
 
 #define ROUNDS 3
-#define OPS 200000               /* of one kind in a round, at most N of some */
-#define LISTED 16                /* objects per list in the figures of lists: of one label, node or namespace */
+#define OPS 200000 /* of one kind in a round, at most N of some */
+#define LISTED 16  /* objects per list in the figures of lists: of one label, node or namespace */
 
 static size_t N;
-static const kl_value **first, **second;      /* two states of all objects */
-static char (*keys)[52];                      /* theirs, in the order in which they are asked for */
+static const kl_value **first, **second; /* two states of all objects */
+static char (*keys)[52];                 /* theirs, in the order in which they are asked for */
 
 static void die(const char *what)
 {
@@ -35,7 +37,10 @@ static kl_time cpu(void) { return kl_clock_thread_cpu(); }
 #define FIGURES 32
 #define SIZES 8
 
-static struct { const char *name; double value[SIZES]; } figures[FIGURES];
+static struct {
+    const char *name;
+    double value[SIZES];
+} figures[FIGURES];
 static size_t sizes[SIZES], n_sizes;
 
 static void say(const char *figure, double value)
@@ -61,10 +66,14 @@ static const kl_value *object(size_t i, int version)
 {
     char text[700];
     const kl_value *o;
-    int n = snprintf(text, sizeof text, "{\"metadata\":{\"name\":\"card-%07zu\",\"namespace\":\"team-%05zu\",\"uid\":\"%08zx-7be1-4000-a000-0123456789ab\","
-        "\"resourceVersion\":\"%zu\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\",\"labels\":{\"app\":\"app-%zu\",\"tier\":\"%s\"}},"
+    int n = snprintf(text, sizeof text,
+        "{\"metadata\":{\"name\":\"card-%07zu\",\"namespace\":\"team-%05zu\",\"uid\":\"%08zx-7be1-4000-a000-"
+        "0123456789ab\","
+        "\"resourceVersion\":\"%zu\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\",\"labels\":{\"app\":"
+        "\"app-%zu\",\"tier\":\"%s\"}},"
         "\"spec\":{\"node\":\"node-%zu\"},\"data\":{\"value\":\"%020zu\"}}",
-        i, i / LISTED, i, 1000000 + i * 2 + (size_t)version, i % (N / LISTED + 1), i % 2 ? "front" : "back", i % (N / LISTED + 1), i * 7919 + (size_t)version);
+        i, i / LISTED, i, 1000000 + i * 2 + (size_t)version, i % (N / LISTED + 1), i % 2 ? "front" : "back",
+        i % (N / LISTED + 1), i * 7919 + (size_t)version);
     if (kl_value_decode(text, (size_t)n, &o, NULL))
         die("an object that cannot be decoded");
     return o;
@@ -95,7 +104,7 @@ static size_t heap(void)
 
 static size_t min(size_t a, size_t b) { return a < b ? a : b; }
 
-/* --- the figures --- */
+/* --- the figures -------------------------------------------------------------------------- */
 
 static double list_first_ns(void)
 {
@@ -119,8 +128,8 @@ static double relist_ns(kl_indexer *ix)
     return (double)took / (double)N;
 }
 
-/* Objects that are put have just been decoded, and those that are removed just been looked at: BATCH of them are read before
- * the clock runs. */
+/* Objects that are put have just been decoded, and those that are removed just been looked at: BATCH of
+ * them are read before the clock runs. */
 #define BATCH 32
 
 static volatile size_t touched;
@@ -194,14 +203,18 @@ static kl_selector *selector(const char *text)
     return s;
 }
 
-/* --- readers beside a writer --- */
+/* --- readers beside a writer -------------------------------------------------------------- */
 
-typedef struct crowd { kl_indexer *ix; atomic_bool done; _Atomic int64_t cpu; } crowd;
+typedef struct crowd {
+    kl_indexer *ix;
+    atomic_bool done;
+    _Atomic int64_t cpu;
+} crowd;
 
 static void read_on(void *arg)
 {
     crowd *c = arg;
-    size_t from = kl_thread_self() * 104729;      /* each its own way */
+    size_t from = kl_thread_self() * 104729; /* each its own way */
     kl_time began = cpu();
     for (size_t i = 0; i < OPS; i++)
         kl_value_unref(kl_indexer_lookup(c->ix, keys[(from + i) % N]));
@@ -220,7 +233,7 @@ static void write_on(void *arg)
 
 static double parallel_ns(kl_indexer *ix, int readers)
 {
-    crowd c = { .ix = ix };
+    crowd c = {.ix = ix};
     kl_thread *t[16], *w = kl_thread_start("writer", write_on, &c);
     for (int i = 0; i < readers; i++)
         t[i] = kl_thread_start("reader", read_on, &c);
@@ -231,7 +244,16 @@ static double parallel_ns(kl_indexer *ix, int readers)
     return (double)atomic_load(&c.cpu) / readers / OPS;
 }
 
-#define LEAST(call) ({ double least_ = 0; for (int r_ = 0; r_ < ROUNDS; r_++) { double x_ = (call); if (!r_ || x_ < least_) least_ = x_; } least_; })
+#define LEAST(call)                                                                                          \
+    ({                                                                                                       \
+        double least_ = 0;                                                                                   \
+        for (int r_ = 0; r_ < ROUNDS; r_++) {                                                                \
+            double x_ = (call);                                                                              \
+            if (!r_ || x_ < least_)                                                                          \
+                least_ = x_;                                                                                 \
+        }                                                                                                    \
+        least_;                                                                                              \
+    })
 
 static void measure(size_t n)
 {
@@ -257,22 +279,25 @@ static void measure(size_t n)
     say("get by key, ns", LEAST(get_ns(ix)));
     say("list of all, ns per object", LEAST(list_ns(ix, NULL, n, 1)) / (double)n);
     snprintf(text, sizeof text, "team-%05zu", n / LISTED / 2);
-    say("list of a namespace of 16, ns", LEAST(list_ns(ix, &(kl_query){ .ns = text }, LISTED, 1000)));
+    say("list of a namespace of 16, ns", LEAST(list_ns(ix, &(kl_query){.ns = text}, LISTED, 1000)));
     before = heap();
     if (kl_indexer_add_path(ix, "node", "spec.node", NULL))
         die("an index that cannot be added");
     say("memory of an index, values of 16 objects, bytes per object", (double)(heap() - before) / (double)n);
     kl_objects some;
-    if (kl_indexer_list(ix, &(kl_query){ .index = "node", .value = "node-7" }, &some, NULL))
+    if (kl_indexer_list(ix, &(kl_query){.index = "node", .value = "node-7"}, &some, NULL))
         die("an index that does not answer");
     size_t seven = some.len;
     kl_objects_fini(&some);
-    say("list of 16 by an index, ns", LEAST(list_ns(ix, &(kl_query){ .index = "node", .value = "node-7" }, seven, 1000)));
+    say("list of 16 by an index, ns",
+        LEAST(list_ns(ix, &(kl_query){.index = "node", .value = "node-7"}, seven, 1000)));
     kl_selector *both = selector("app=app-7,tier in (front,back)"), *half = selector("tier=front");
-    say("selector for 16, the first time, ns per object there is", list_ns(ix, &(kl_query){ .labels = both }, seven, 1) / (double)n);
-    list_ns(ix, &(kl_query){ .labels = both }, seven, 4);      /* often enough for an index */
-    say("selector for 16, later, ns", LEAST(list_ns(ix, &(kl_query){ .labels = both }, seven, 1000)));
-    say("selector for half of all, ns per object listed", LEAST(list_ns(ix, &(kl_query){ .labels = half }, n / 2, 1)) / ((double)n / 2));
+    say("selector for 16, the first time, ns per object there is",
+        list_ns(ix, &(kl_query){.labels = both}, seven, 1) / (double)n);
+    list_ns(ix, &(kl_query){.labels = both}, seven, 4); /* often enough for an index */
+    say("selector for 16, later, ns", LEAST(list_ns(ix, &(kl_query){.labels = both}, seven, 1000)));
+    say("selector for half of all, ns per object listed",
+        LEAST(list_ns(ix, &(kl_query){.labels = half}, n / 2, 1)) / ((double)n / 2));
     say("object changed, beside three indexes, ns", LEAST(put_ns(ix)));
     say("get by key by one thread beside a writer, ns", LEAST(parallel_ns(ix, 1)));
     say("the same by two threads", LEAST(parallel_ns(ix, 2)));
@@ -291,7 +316,7 @@ static void measure(size_t n)
 
 int main(int argc, char **argv)
 {
-    static const char *const usual[] = { "1000", "10000", "100000", "1000000" };
+    static const char *const usual[] = {"1000", "10000", "100000", "1000000"};
     size_t n = argc > 1 ? (size_t)argc - 1 : sizeof usual / sizeof *usual;
     if (n > SIZES)
         die("at most 8 sizes");

@@ -1,4 +1,5 @@
-/* wq.c - the work queue alone: 1M distinct keys, every other one added twice, handed out and done. As bin/wq-go.
+/* wq.c - the work queue alone: 1M distinct keys, every other one added twice, handed out and done. As
+ * bin/wq-go.
  *
  *   wq [-q fair|fifo|rank] [-n KEYS] [-workers W] [-concurrent]
  *
@@ -19,7 +20,7 @@ typedef struct bench {
     atomic_long got;
     kl_mutex mu;
     kl_cond cond;
-    long news;          /* under mu */
+    long news; /* under mu */
 } bench;
 
 static kl_time now(void) { return kl_clock_now(kl_clock_real()); }
@@ -72,12 +73,14 @@ int main(int argc, char **argv)
             for (order = 2; order > 0 && strcmp(argv[i], orders[order]);)
                 order--;
     }
-    char (*keys)[64] = kl_zalloc_array(sizeof *keys, (size_t)b.n);
+    char(*keys)[64] = kl_zalloc_array(sizeof *keys, (size_t)b.n);
     for (long i = 0; i < b.n; i++)
-        snprintf(keys[i], sizeof *keys, "namespace-%02ld/deployment-name-%06lx-%05ld", i % 50, i * 7919 % (1 << 24), i);
+        snprintf(keys[i], sizeof *keys, "namespace-%02ld/deployment-name-%06lx-%05ld", i % 50,
+            i * 7919 % (1 << 24), i);
     kl_mutex_init(&b.mu);
     kl_cond_init(&b.cond);
-    b.q = kl_workqueue_new(&(kl_workqueue_options){.order = (kl_queue_order)order, .wake = wake, .wake_arg = &b});
+    b.q = kl_workqueue_new(
+        &(kl_workqueue_options){.order = (kl_queue_order)order, .wake = wake, .wake_arg = &b});
     kl_thread **threads = kl_new_array(kl_thread *, workers);
     long adds = 0;
     kl_time t0 = now();
@@ -88,7 +91,7 @@ int main(int argc, char **argv)
         kl_time t = now();
         kl_workqueue_add(b.q, keys[i], t);
         adds++;
-        if (i % 2) {                   /* every other key a second time, after others were added */
+        if (i % 2) { /* every other key a second time, after others were added */
             kl_workqueue_add(b.q, keys[i / 2], t);
             adds++;
         }
@@ -102,10 +105,11 @@ int main(int argc, char **argv)
     kl_time t2 = now();
     double c = cpu_seconds() - c0;
     long got = atomic_load(&b.got);
-    printf("{\"peer\":\"kubelua-%s\",\"workers\":%d,\"concurrent\":%s,\"adds\":%ld,\"gets\":%ld,\"adds_per_s\":%.0f,\"getdones_per_s\":%.0f,"
+    printf("{\"peer\":\"kubelua-%s\",\"workers\":%d,\"concurrent\":%s,\"adds\":%ld,\"gets\":%ld,\"adds_per_"
+           "s\":%.0f,\"getdones_per_s\":%.0f,"
            "\"total_wall_s\":%.4f,\"cpu_s\":%.4f,\"ns_cpu_per_key\":%.0f}\n",
-        orders[order], workers, concurrent ? "true" : "false", adds, got, (double)adds / seconds(t1 - t0), (double)got / seconds(t2 - t1),
-        seconds(t2 - t0), c, c / (double)b.n * 1e9);
+        orders[order], workers, concurrent ? "true" : "false", adds, got, (double)adds / seconds(t1 - t0),
+        (double)got / seconds(t2 - t1), seconds(t2 - t0), c, c / (double)b.n * 1e9);
     kl_workqueue_free(b.q);
     kl_cond_fini(&b.cond);
     kl_mutex_fini(&b.mu);

@@ -1,6 +1,7 @@
-/* bounds.h - the functions of `string` and `table` that could run for minutes or fill all memory in one call, which no hook interrupts: the same
- * functions by the manual, whose loops ask the budget of the run (budget.h). Everything else of the two libraries takes time in proportion to
- * what already is in memory, and stays stock Lua's. */
+/* bounds.h - the functions of `string` and `table` that could run for minutes or fill all memory in one
+ * call, which no hook interrupts: the same functions by the manual, whose loops ask the budget of the run
+ * (budget.h). Everything else of the two libraries takes time in proportion to what already is in memory,
+ * and stays stock Lua's. */
 #ifndef LKL_BOUNDS_H
 #define LKL_BOUNDS_H
 

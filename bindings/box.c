@@ -15,7 +15,8 @@ static const char border_tag, border_key;
 void *lkl__tagged(lua_State *L, int idx, const void *tag, size_t size)
 {
     void *p = lua_touserdata(L, idx);
-    return p && lua_rawlen(L, idx) >= size && *(const void **)p == tag ? p : NULL;       /* light userdata has no length */
+    /* light userdata has no length */
+    return p && lua_rawlen(L, idx) >= size && *(const void **)p == tag ? p : NULL;
 }
 
 bool lkl__has_nul(lua_State *L, int idx)
@@ -57,7 +58,7 @@ void lkl__keep_metatable(lua_State *L, const void *key)
     lua_rawsetp(L, LUA_REGISTRYINDEX, key);
 }
 
-/* --- the border ------------------------------------------------------------------------------------------------------------- */
+/* --- the border --------------------------------------------------------------------------- */
 
 static lkl_border *checked(lkl_border *b)
 {
@@ -101,15 +102,12 @@ lkl_border *lkl__border_push(lua_State *L)
     return checked(b);
 }
 
-lkl_border *lkl__border_at(lua_State *L, int idx)
-{
-    return checked(lua_touserdata(L, idx));
-}
+lkl_border *lkl__border_at(lua_State *L, int idx) { return checked(lua_touserdata(L, idx)); }
 
 lkl_border *lkl__border(lua_State *L)
 {
     lkl_border *b = lkl__border_push(L);
-    lua_pop(L, 1);          /* the registry keeps it */
+    lua_pop(L, 1); /* the registry keeps it */
     return b;
 }
 
@@ -120,7 +118,7 @@ void lkl_adopt(lua_State *L)
     lua_pop(L, 1);
 }
 
-/* --- boxes -------------------------------------------------------------------------------------------------------------------- */
+/* --- boxes -------------------------------------------------------------------------------- */
 
 static void free_box(lua_State *L, lkl_box *box)
 {
@@ -172,10 +170,7 @@ lkl_box *lkl_box_new(lua_State *L, const lkl_class *c, int slots)
     return box;
 }
 
-void lkl_box_charge(lua_State *L, lkl_box *box, size_t bytes)
-{
-    lkl_ceiling_charge(L, &box->charged, bytes);
-}
+void lkl_box_charge(lua_State *L, lkl_box *box, size_t bytes) { lkl_ceiling_charge(L, &box->charged, bytes); }
 
 void *lkl_box_get(lua_State *L, int idx, const lkl_class *c)
 {
@@ -199,17 +194,11 @@ void lkl_box_close(lua_State *L, int idx)
         free_box(L, lua_touserdata(L, idx));
 }
 
-static void free_value(void *ptr)
-{
-    kl_value_unref(ptr);
-}
+static void free_value(void *ptr) { kl_value_unref(ptr); }
 
-static const lkl_class value_class = { .name = "kubelua.value", .free = free_value };
+static const lkl_class value_class = {.name = "kubelua.value", .free = free_value};
 
-lkl_box *lkl_value_box(lua_State *L)
-{
-    return lkl_box_new(L, &value_class, 0);
-}
+lkl_box *lkl_value_box(lua_State *L) { return lkl_box_new(L, &value_class, 0); }
 
 void lkl_value_charge(lua_State *L, lkl_box *box)
 {

@@ -1,8 +1,10 @@
 /* budget.c - turns of a state, the hook that ends them, and the signal that arms it.
  *
- * A turn that is over ends in one of two ways. Where the coroutine can yield, the hook yields: the turn is left at once, past every protected call, and
- * whoever resumed the coroutine closes it (lkl_budget_close_turn). Passing an error on would cost each of 100,000 nested calls a look through the whole
- * stack. Elsewhere (the main thread, below a C function that calls back) the hook raises, and at most 200 protected calls are nested there. */
+ * A turn that is over ends in one of two ways. Where the coroutine can yield, the hook yields: the turn is
+ * left at once, past every protected call, and whoever resumed the coroutine closes it
+ * (lkl_budget_close_turn). Passing an error on would cost each of 100,000 nested calls a look through the
+ * whole stack. Elsewhere (the main thread, below a C function that calls back) the hook raises, and at
+ * most 200 protected calls are nested there. */
 #include "budget.h"
 
 #include <errno.h>
@@ -19,13 +21,15 @@
 #define LOOK_EVERY 1000
 
 static _Atomic lkl_budget_way chosen;
-static _Thread_local lkl_state *volatile here;         /* whose turn it is on this thread, for the handler */
+static _Thread_local lkl_state *volatile here; /* whose turn it is on this thread, for the handler */
 
-/* --- the end of a turn ------------------------------------------------------------------------------------------------------------ */
+/* --- the end of a turn -------------------------------------------------------------------- */
 
-static const char LOADING_IS_LATE[] = "a script returns tables and functions, the work belongs into reconcile";
+static const char LOADING_IS_LATE[] =
+    "a script returns tables and functions, the work belongs into reconcile";
 
-/* Of the load: in processor time, which is what it may spend, and by the clock on the wall, which is what somebody waited for. */
+/* Of the load: in processor time, which is what it may spend, and by the clock on the wall, which is what
+ * somebody waited for. */
 static char *text_of_load(const lkl_state *s, kl_over why)
 {
     char cpu[KL_DURATION_MAX], wall[KL_DURATION_MAX];
@@ -34,7 +38,8 @@ static char *text_of_load(const lkl_state *s, kl_over why)
     kl_duration_format(passed / KL_MILLISECONDS(1) * KL_MILLISECONDS(1), wall);
     if (why == KL_OVER_DEADLINE)
         return kl_sprintf("loading is not done after %s: %s", wall, LOADING_IS_LATE);
-    return kl_sprintf("loading takes longer than %s of processor time (%s have passed): %s", cpu, wall, LOADING_IS_LATE);
+    return kl_sprintf(
+        "loading takes longer than %s of processor time (%s have passed): %s", cpu, wall, LOADING_IS_LATE);
 }
 
 static char *text_of(lkl_state *s)
@@ -46,13 +51,15 @@ static char *text_of(lkl_state *s)
         return text_of_load(s, why);
     switch (why) {
     case KL_OVER_DEADLINE:
-        return kl_sprintf("timed out after %s, computing: raise `timeout` in the spec of %s, or do less per run",
+        return kl_sprintf(
+            "timed out after %s, computing: raise `timeout` in the spec of %s, or do less per run",
             kl_duration_format(s->spec->timeout, t), s->controller);
-    case KL_OVER_STOP:
-        return kl_strdup("stopped: its worker ends");
+    case KL_OVER_STOP: return kl_strdup("stopped: its worker ends");
     default:
-        return kl_sprintf("cpu budget of %s spent (`cpu` of %s): it computed that long without waiting for anything; do less at once, "
-            "or raise it", kl_duration_format(b->terms.cpu, t), s->controller);
+        return kl_sprintf("cpu budget of %s spent (`cpu` of %s): it computed that long without waiting for "
+                          "anything; do less at once, "
+                          "or raise it",
+            kl_duration_format(b->terms.cpu, t), s->controller);
     }
 }
 
@@ -100,7 +107,8 @@ static void raise_error(lkl_state *s, lua_State *L)
     lua_error(L);
 }
 
-/* A hook can yield between two instructions of a Lua function. As a function is called or returns it cannot; its next instruction comes soon. */
+/* A hook can yield between two instructions of a Lua function. As a function is called or returns it
+ * cannot; its next instruction comes soon. */
 static void end_in_hook(lkl_state *s, lua_State *L, const lua_Debug *ar)
 {
     bool yields = lua_isyieldable(L);
@@ -149,10 +157,7 @@ void lkl_budget_check(lua_State *L)
         end_in_function(s, L);
 }
 
-bool lkl_budget_is_over(lua_State *L)
-{
-    return kl_guard_over(&lkl_state_of(L)->budget.guard);
-}
+bool lkl_budget_is_over(lua_State *L) { return kl_guard_over(&lkl_state_of(L)->budget.guard); }
 
 void lkl_budget_spend(lua_State *L, size_t steps)
 {
@@ -164,12 +169,13 @@ void lkl_budget_spend(lua_State *L, size_t steps)
     lkl_budget_check(L);
 }
 
-/* --- signals ------------------------------------------------------------------------------------------------------------------------ */
+/* --- signals ------------------------------------------------------------------------------ */
 
-/* A thread that is stuck in a C function holds still while the watchdog reads where that was called: the watchdog asks and sends a signal, whose handler
- * answers and waits to be let go, for a while. So the handler needs atomics and poll alone, which a handler may use. */
+/* A thread that is stuck in a C function holds still while the watchdog reads where that was called: the
+ * watchdog asks and sends a signal, whose handler answers and waits to be let go, for a while. So the
+ * handler needs atomics and poll alone, which a handler may use. */
 enum { NOBODY_ASKS, ASKED, HOLDS_STILL };
-#define LOOKS_FOR_ANSWER 50                /* a millisecond each */
+#define LOOKS_FOR_ANSWER 50 /* a millisecond each */
 #define HOLDS_STILL_FOR 1000
 
 static void pause_for_a_millisecond(void)
@@ -222,10 +228,13 @@ static void tell_stuck(void *arg, kl_stuck *out)
 {
     lkl_state *s = arg;
     char where[96];
-    char *what = s->run ? kl_sprintf("the run of key %s", kl_run_key(s->run)) : kl_strdup(s->spec ? "a function of the script" : "its load");
-    out->name = kl_sprintf("%s/%s", s->run ? "worker" : "function", *s->controller ? s->controller : s->bundle->sources[0].path);
+    char *what = s->run ? kl_sprintf("the run of key %s", kl_run_key(s->run))
+                        : kl_strdup(s->spec ? "a function of the script" : "its load");
+    out->name = kl_sprintf(
+        "%s/%s", s->run ? "worker" : "function", *s->controller ? s->controller : s->bundle->sources[0].path);
     if (ask_where(s, where, sizeof where))
-        out->story = kl_sprintf("%s cannot be ended: it does not come back from a C function that was called at %s", what, where);
+        out->story = kl_sprintf(
+            "%s cannot be ended: it does not come back from a C function that was called at %s", what, where);
     else
         out->story = kl_sprintf("%s cannot be ended: it does not come back from a C function", what);
     kl_free(what);
@@ -233,7 +242,8 @@ static void tell_stuck(void *arg, kl_stuck *out)
 
 void lkl_budget_choose(lkl_budget_way way)
 {
-#ifdef __SANITIZE_THREAD__                 /* it hands a signal over at the next call into the C library, and pure Lua makes none */
+#ifdef __SANITIZE_THREAD__ /* it hands a signal over at the next call into the C library, and pure Lua makes \
+                              none */
     if (way == LKL_BUDGET_SIGNALS)
         way = LKL_BUDGET_HOOKS;
 #endif
@@ -242,7 +252,7 @@ void lkl_budget_choose(lkl_budget_way way)
     atomic_store(&chosen, way);
 }
 
-/* --- turns ---------------------------------------------------------------------------------------------------------------------------- */
+/* --- turns -------------------------------------------------------------------------------- */
 
 void lkl_budget_clean(lkl_state *s, lua_State *co)
 {
@@ -310,10 +320,7 @@ int lkl_budget_close_coroutine(lkl_state *s, lua_State *co)
     return st;
 }
 
-lkl_state *lkl_budget_here(void)
-{
-    return here;
-}
+lkl_state *lkl_budget_here(void) { return here; }
 
 lua_State *lkl_budget_switch(lkl_state *s, lua_State *co)
 {

@@ -75,9 +75,12 @@ static void begin(lkl_bundle *b, const char *script, lkl_source *s)
     keep(b, "", s);
 }
 
-/* --- which of several files is the script ----------------------------------------------------------------------------------------- */
+/* --- which of several files is the script ------------------------------------------------- */
 
-typedef struct choice { char *main, *init, *only; size_t scripts; } choice;
+typedef struct choice {
+    char *main, *init, *only;
+    size_t scripts;
+} choice;
 
 static bool ends_with(const char *s, const char *end)
 {
@@ -109,8 +112,12 @@ static kl_status chosen(choice *c, const char *where, char **out, kl_err *err)
     if (*out)
         return KL_OK;
     if (!n)
-        return kl_fail(err, KL_ENOTFOUND, "%s has no script: no file in it ends with .lua (tests aside)", where);
-    return kl_fail(err, KL_EINVAL, "%s has %zu scripts, and none is called main.lua or init.lua: name the one that is meant (%s/NAME.lua), or call it main.lua", where, n, where);
+        return kl_fail(
+            err, KL_ENOTFOUND, "%s has no script: no file in it ends with .lua (tests aside)", where);
+    return kl_fail(err, KL_EINVAL,
+        "%s has %zu scripts, and none is called main.lua or init.lua: name the one that is meant "
+        "(%s/NAME.lua), or call it main.lua",
+        where, n, where);
 }
 
 static kl_status script_of_directory(const char *dir, char **out, kl_err *err)
@@ -136,7 +143,8 @@ kl_status lkl_bundle_init(lkl_bundle *b, const char *script, kl_err *err)
     lkl_source s = {0};
     struct stat meta;
     char *inside = NULL;
-    kl_status st = !stat(script, &meta) && S_ISDIR(meta.st_mode) ? script_of_directory(script, &inside, err) : KL_OK;
+    kl_status st = !stat(script, &meta) && S_ISDIR(meta.st_mode) ? script_of_directory(script, &inside, err)
+                                                                 : KL_OK;
     if (!st)
         st = read_file(inside ? inside : script, &s, err);
     if (!st)
@@ -145,7 +153,7 @@ kl_status lkl_bundle_init(lkl_bundle *b, const char *script, kl_err *err)
     return st;
 }
 
-/* --- texts ------------------------------------------------------------------------------------------------------------------------- */
+/* --- texts -------------------------------------------------------------------------------- */
 
 static kl_status read_text(const lkl_bundle *b, const char *file, lkl_source *out, kl_err *err)
 {
@@ -153,8 +161,10 @@ static kl_status read_text(const lkl_bundle *b, const char *file, lkl_source *ou
     const kl_value *v = kl_value_get(b->texts, file);
     const char *text = kl_value_strn(v, &n);
     char *path = kl_sprintf("%s%s", b->dir, file);
-    kl_status st = !text ? kl_fail(err, KL_ENOTFOUND, "there is no %s", path) : n > LKL_SOURCE_MAX
-        ? kl_fail(err, KL_ETOOBIG, "%s: a script may have %zu bytes at most", path, LKL_SOURCE_MAX) : check_text(path, text, n, err);
+    kl_status st = !text ? kl_fail(err, KL_ENOTFOUND, "there is no %s", path)
+        : n > LKL_SOURCE_MAX
+        ? kl_fail(err, KL_ETOOBIG, "%s: a script may have %zu bytes at most", path, LKL_SOURCE_MAX)
+        : check_text(path, text, n, err);
     if (st)
         kl_free(path);
     else
@@ -162,7 +172,8 @@ static kl_status read_text(const lkl_bundle *b, const char *file, lkl_source *ou
     return st;
 }
 
-kl_status lkl_bundle_init_texts(lkl_bundle *b, const char *name, const kl_value *texts, const char *main, kl_err *err)
+kl_status lkl_bundle_init_texts(
+    lkl_bundle *b, const char *name, const kl_value *texts, const char *main, kl_err *err)
 {
     *b = (lkl_bundle){.texts = kl_value_ref(texts)};
     choice c = {0};
@@ -235,8 +246,11 @@ static kl_status read_module_text(lkl_bundle *b, const char *module, const lkl_s
 {
     lkl_source s = {0};
     char *file = kl_sprintf("%s.lua", module);
-    kl_status st = kl_value_get(b->texts, file) ? read_text(b, file, &s, err)
-        : kl_fail(err, KL_ENOTFOUND, "module \"%s\" is neither kubelua's nor beside the script: there is no %s%s", module, b->dir, file);
+    kl_status st = kl_value_get(b->texts, file)
+        ? read_text(b, file, &s, err)
+        : kl_fail(err, KL_ENOTFOUND,
+            "module \"%s\" is neither kubelua's nor beside the script: there is no %s%s", module, b->dir,
+            file);
     kl_free(file);
     if (st)
         return st;
@@ -248,7 +262,8 @@ static kl_status read_module_text(lkl_bundle *b, const char *module, const lkl_s
 kl_status lkl_bundle_read(lkl_bundle *b, const char *module, const lkl_source **out, kl_err *err)
 {
     if (!is_module(module))
-        return kl_fail(err, KL_EINVAL, "\"%s\" is no module name: parts of letters, digits, _ and - with dots between", module);
+        return kl_fail(err, KL_EINVAL,
+            "\"%s\" is no module name: parts of letters, digits, _ and - with dots between", module);
     if (b->texts)
         return read_module_text(b, module, out, err);
     char *base = kl_sprintf("%s%s", b->dir, module);
@@ -261,10 +276,12 @@ kl_status lkl_bundle_read(lkl_bundle *b, const char *module, const lkl_source **
     if (st == KL_ENOTFOUND)
         st = read_file(init, &s, err);
     if (st == KL_ENOTFOUND)
-        st = kl_fail(err, KL_ENOTFOUND, "module \"%s\" is neither kubelua's nor in the script's directory: no file %s, no file %s", module, file, init);
+        st = kl_fail(err, KL_ENOTFOUND,
+            "module \"%s\" is neither kubelua's nor in the script's directory: no file %s, no file %s",
+            module, file, init);
     if (!st) {
         if (err)
-            kl_err_fini(err);          /* the first place was no mistake, for the second had it */
+            kl_err_fini(err); /* the first place was no mistake, for the second had it */
         keep(b, module, &s);
         *out = &b->sources[b->n - 1];
     }
@@ -279,7 +296,7 @@ uint64_t lkl_bundle_digest(const lkl_bundle *b)
 {
     uint64_t h = 14695981039346656037u;
     for (size_t i = 0; i < b->n; i++) {
-        for (const char *c = b->sources[i].module; ; c++) {
+        for (const char *c = b->sources[i].module;; c++) {
             h = (h ^ (unsigned char)*c) * 1099511628211u;
             if (!*c)
                 break;

@@ -1,8 +1,8 @@
-/* bundle.h - the sources of one script: the script itself and every module that it required while loading, out of its directory or out of
- * the same object of texts (a ConfigMap).
+/* bundle.h - the sources of one script: the script itself and every module that it required while loading,
+ * out of its directory or out of the same object of texts (a ConfigMap).
  *
- * Read once, then immutable: every state of a generation, in any thread and at any time later, sees the same text, whatever
- * happens to the files. */
+ * Read once, then immutable: every state of a generation, in any thread and at any time later, sees the
+ * same text, whatever happens to the files. */
 #ifndef LKL_BUNDLE_H
 #define LKL_BUNDLE_H
 
@@ -12,22 +12,22 @@
 #include "value/value.h"
 
 typedef struct lkl_source {
-    char *module;              /* "batchresource", "a.b"; "" for the script */
+    char *module; /* "batchresource", "a.b"; "" for the script */
     char *path;
     char *text;
     size_t len;
 } lkl_source;
 
 typedef struct lkl_bundle {
-    char *dir;                 /* where modules are looked for */
-    const kl_value *texts;     /* instead of there: file name -> text; or NULL */
-    lkl_source *sources;       /* [0] is the script */
+    char *dir;             /* where modules are looked for */
+    const kl_value *texts; /* instead of there: file name -> text; or NULL */
+    lkl_source *sources;   /* [0] is the script */
     size_t n;
-    const char **paths;        /* NULL-terminated, into sources */
+    const char **paths; /* NULL-terminated, into sources */
 } lkl_bundle;
 
-/* What of it is Lua: without a byte order mark at its start, and without the text of a first line that begins with `#` (for a shell), whose end
- * stays, so that lines keep their numbers. Borrowed. */
+/* What of it is Lua: without a byte order mark at its start, and without the text of a first line that
+ * begins with `#` (for a shell), whose end stays, so that lines keep their numbers. Borrowed. */
 const char *lkl_source_code(const lkl_source *s, size_t *len);
 
 /* A script is at most this big: it is logic, not data. */
@@ -35,14 +35,18 @@ const char *lkl_source_code(const lkl_source *s, size_t *len);
 
 /* A script, or a directory with one: main.lua, init.lua, or the only *.lua that is no test. */
 KL_NODISCARD kl_status lkl_bundle_init(lkl_bundle *b, const char *script, kl_err *err);
-/* The same out of an object, file names with their texts, that messages call `name`. `main` NULL: as in a directory. */
-KL_NODISCARD kl_status lkl_bundle_init_texts(lkl_bundle *b, const char *name, const kl_value *texts, const char *main, kl_err *err);
+/* The same out of an object, file names with their texts, that messages call `name`. `main` NULL: as in a
+ * directory. */
+KL_NODISCARD kl_status lkl_bundle_init_texts(
+    lkl_bundle *b, const char *name, const kl_value *texts, const char *main, kl_err *err);
 /* The script is this text; `script` says what it is called and whose directory has its modules. */
 void lkl_bundle_init_text(lkl_bundle *b, const char *script, const char *text, size_t len);
 void lkl_bundle_fini(lkl_bundle *b);
 const lkl_source *lkl_bundle_find(const lkl_bundle *b, const char *module);
-/* Reads a module from the directory and keeps it: "a.b" is a/b.lua or a/b/init.lua. KL_ENOTFOUND names both files. Among texts it is "a.b.lua". */
-KL_NODISCARD kl_status lkl_bundle_read(lkl_bundle *b, const char *module, const lkl_source **out, kl_err *err);
+/* Reads a module from the directory and keeps it: "a.b" is a/b.lua or a/b/init.lua. KL_ENOTFOUND names
+ * both files. Among texts it is "a.b.lua". */
+KL_NODISCARD kl_status lkl_bundle_read(
+    lkl_bundle *b, const char *module, const lkl_source **out, kl_err *err);
 uint64_t lkl_bundle_digest(const lkl_bundle *b);
 
 #endif

@@ -1,7 +1,8 @@
 /* ceiling.c - counts between Lua and its allocator, and what C holds beside it.
  *
- * Lua's collector paces itself by Lua's bytes and does not see what hangs on them: a view of 40 bytes may hold megabytes. So charges bring about collections
- * of their own: when they have grown by a part of the ceiling since the last one, and before anything is refused. */
+ * Lua's collector paces itself by Lua's bytes and does not see what hangs on them: a view of 40 bytes may
+ * hold megabytes. So charges bring about collections of their own: when they have grown by a part of the
+ * ceiling since the last one, and before anything is refused. */
 #include "ceiling.h"
 
 #include <stdint.h>
@@ -11,13 +12,15 @@
 #include "border.h"
 #include "depth.h"
 
-/* The part of the ceiling by which charges may grow between two collections: garbage that nobody has looked for yet. */
+/* The part of the ceiling by which charges may grow between two collections: garbage that nobody has
+ * looked for yet. */
 #define GARBAGE_MAX(c) ((c)->max / 8)
 
 static void refused(lkl_ceiling *c, const void *p, size_t had, size_t n)
 {
     lua_State *L = atomic_load_explicit(c->running, memory_order_relaxed);
-    if (L && !lkl_depth_in_place(p, had, n))       /* while a stack unwinds there is no line; the one before stays */
+    /* while a stack unwinds there is no line; the one before stays */
+    if (L && !lkl_depth_in_place(p, had, n))
         (void)lkl__place(L, 0, c->where, sizeof c->where);
 }
 
@@ -36,7 +39,8 @@ static bool too_deep(lkl_ceiling *c, const void *p, size_t had, size_t n)
 static void *count(void *arg, void *p, size_t had, size_t n)
 {
     lkl_ceiling *c = arg;
-    size_t before = p ? had : 0, used = c->used - before + n;      /* without a block `had` is the kind of thing that is wanted */
+    /* without a block `had` is the kind of thing that is wanted */
+    size_t before = p ? had : 0, used = c->used - before + n;
     if (__builtin_expect(used + c->held > c->max, 0) && n > before && c->on) {
         refused(c, p, had, n);
         c->deep = false;
@@ -74,16 +78,14 @@ char *lkl_ceiling_tell_deep(const lkl_ceiling *c)
 {
     if (!c->deep)
         return NULL;
-    return kl_sprintf("%s%sstack overflow: the calls under way hold more than %d values; is there an end to that recursion?", c->where, *c->where ? ": " : "",
-        LKL_DEPTH_MAX);
+    return kl_sprintf("%s%sstack overflow: the calls under way hold more than %d values; is there an end to "
+                      "that recursion?",
+        c->where, *c->where ? ": " : "", LKL_DEPTH_MAX);
 }
 
-bool lkl_ceiling_is_worn(const lkl_ceiling *c)
-{
-    return c->used + c->held > c->max / 2;
-}
+bool lkl_ceiling_is_worn(const lkl_ceiling *c) { return c->used + c->held > c->max / 2; }
 
-/* --- what C holds ---------------------------------------------------------------------------------------------------------------- */
+/* --- what C holds ------------------------------------------------------------------------- */
 
 static lkl_ceiling *of(lua_State *L)
 {

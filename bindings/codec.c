@@ -1,4 +1,5 @@
-/* codec.c - text in, text out: JSON and YAML for scripts, and the name under which equal values are one table key. */
+/* codec.c - text in, text out: JSON and YAML for scripts, and the name under which equal values are one
+ * table key. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/map.h"
@@ -13,7 +14,7 @@ static void free_buf(void *ptr)
     kl_free(ptr);
 }
 
-static const lkl_class buf_class = { .name = "kubelua.buf", .free = free_buf };
+static const lkl_class buf_class = {.name = "kubelua.buf", .free = free_buf};
 
 /* The text stands twice at the end, in the buffer and as Lua's. */
 static void limit(lua_State *L, kl_buf *b, bool collected)
@@ -23,7 +24,8 @@ static void limit(lua_State *L, kl_buf *b, bool collected)
     b->max = left < SIZE_MAX ? left / 2 + 1 : 0;
 }
 
-/* A buffer that survives no error: it lies in a box on the stack. What is left of the state's memory is its ceiling. */
+/* A buffer that survives no error: it lies in a box on the stack. What is left of the state's memory is
+ * its ceiling. */
 static kl_buf *push_buf(lua_State *L)
 {
     lkl_box *box = lkl_box_new(L, &buf_class, 0);
@@ -65,9 +67,13 @@ void lkl__push_json(lua_State *L, const kl_value *v, bool pretty)
     buf_to_string(L, b);
 }
 
-/* --- a canonical text: keys sorted ----------------------------------------------------------------------------------------- */
+/* --- a canonical text: keys sorted -------------------------------------------------------- */
 
-typedef struct member { const char *key; size_t n; const kl_value *v; } member;
+typedef struct member {
+    const char *key;
+    size_t n;
+    const kl_value *v;
+} member;
 
 static int by_key(const void *a, const void *b)
 {
@@ -104,7 +110,8 @@ static void canonical(const kl_value *v, kl_buf *b)
     }
 }
 
-/* kube.id(x): equal values give the same string (scalars: themselves). 128 bits of a hash that is seeded per process. */
+/* kube.id(x): equal values give the same string (scalars: themselves). 128 bits of a hash that is seeded
+ * per process. */
 static int id(lua_State *L)
 {
     luaL_checkany(L, 1);
@@ -129,18 +136,19 @@ static int id(lua_State *L)
     return 1;
 }
 
-/* Reading a text is one call that nothing ends, so a script's text is bounded: JSON as objects are, YAML, which takes thirty times as long a
- * byte, as far as that comes to about the same. */
+/* Reading a text is one call that nothing ends, so a script's text is bounded: JSON as objects are, YAML,
+ * which takes thirty times as long a byte, as far as that comes to about the same. */
 #define JSON_TEXT_MAX ((size_t)16 << 20)
 #define YAML_TEXT_MAX ((size_t)2 << 20)
 
 static void check_length(lua_State *L, size_t n, size_t max)
 {
     if (lkl__border(L)->counted && n > max)
-        luaL_argerror(L, 1, lua_pushfstring(L, "a text that a script reads has at most %d MiB here", (int)(max >> 20)));
+        luaL_argerror(
+            L, 1, lua_pushfstring(L, "a text that a script reads has at most %d MiB here", (int)(max >> 20)));
 }
 
-/* --- JSON ---------------------------------------------------------------------------------------------------------------------- */
+/* --- JSON --------------------------------------------------------------------------------- */
 
 /* kube.encode(x, pretty): JSON text */
 static int encode(lua_State *L)
@@ -155,8 +163,9 @@ static int encode(lua_State *L)
 /* Bytes that reading takes for each byte of the text, at most: "[]," is the shortest thing. */
 #define READING 4
 
-/* kube.decode(text [, {duplicates = "last"}]): scalars and views; raises a structured error of kind "syntax". A repeated key is
- * an error, or with "last" replaces the earlier one, as Go reads what people write into annotations. */
+/* kube.decode(text [, {duplicates = "last"}]): scalars and views; raises a structured error of kind
+ * "syntax". A repeated key is an error, or with "last" replaces the earlier one, as Go reads what people
+ * write into annotations. */
 static int decode(lua_State *L)
 {
     size_t n;
@@ -180,9 +189,12 @@ static int decode(lua_State *L)
     return 1;
 }
 
-/* --- YAML ---------------------------------------------------------------------------------------------------------------------- */
+/* --- YAML --------------------------------------------------------------------------------- */
 
-typedef struct documents { size_t n, cap; const kl_value **v; } documents;
+typedef struct documents {
+    size_t n, cap;
+    const kl_value **v;
+} documents;
 
 static void free_documents(void *ptr)
 {
@@ -193,7 +205,7 @@ static void free_documents(void *ptr)
     kl_free(d);
 }
 
-static const lkl_class documents_class = { .name = "kubelua.documents", .free = free_documents };
+static const lkl_class documents_class = {.name = "kubelua.documents", .free = free_documents};
 
 static kl_status add_document(void *arg, const kl_value *v, kl_err *err)
 {
@@ -251,7 +263,12 @@ static int to_yaml(lua_State *L)
 void lkl__open_codec(lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        { "id", id }, { "encode", encode }, { "decode", decode }, { "yaml", yaml }, { "to_yaml", to_yaml }, { NULL, NULL },
+        {"id", id},
+        {"encode", encode},
+        {"decode", decode},
+        {"yaml", yaml},
+        {"to_yaml", to_yaml},
+        {NULL, NULL},
     };
     luaL_setfuncs(L, functions, 0);
 }

@@ -1,15 +1,15 @@
-/* connect.c - kube.connect's table as the sources of a configuration: everything that a kubeconfig can say, so that a program needs
- * none.
+/* connect.c - kube.connect's table as the sources of a configuration: everything that a kubeconfig can
+ * say, so that a program needs none.
  *
- * lua/kubelua/client.lua has checked names and types; here the lists become C's. What is made for that are userdata on the stack,
- * alive as long as the caller's frame. */
+ * lua/kubelua/client.lua has checked names and types; here the lists become C's. What is made for that are
+ * userdata on the stack, alive as long as the caller's frame. */
 #include "post.h"
 
 const char *lkl__field_text(lua_State *L, int t, const char *key)
 {
     lua_getfield(L, t, key);
     const char *s = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
-    lua_pop(L, 1);                          /* the table keeps it */
+    lua_pop(L, 1); /* the table keeps it */
     return s;
 }
 
@@ -50,7 +50,7 @@ static const char *const *groups(lua_State *L, int t)
             list[i] = take_string(L, "as_groups");
         }
     }
-    return list;                            /* table and userdata stay on the stack */
+    return list; /* table and userdata stay on the stack */
 }
 
 static size_t count_values(lua_State *L)
@@ -90,14 +90,30 @@ void lkl__connect_sources(lua_State *L, int t, kl_config_sources *s)
     luaL_checkstack(L, 16, "kube.connect");
     kl_config_sources_default(s);
     s->explicit_file = lkl__field_text(L, t, "kubeconfig");
-    s->o = (kl_config_overrides){
-        .context = lkl__field_text(L, t, "context"), .cluster = lkl__field_text(L, t, "cluster"), .user = lkl__field_text(L, t, "user"), .ns = lkl__field_text(L, t, "namespace"),
-        .server = lkl__field_text(L, t, "server"), .tls_server_name = lkl__field_text(L, t, "tls_server_name"), .timeout = lkl__field_text(L, t, "timeout"), .proxy = lkl__field_text(L, t, "proxy"),
-        .token = lkl__field_text(L, t, "token"), .token_file = lkl__field_text(L, t, "token_file"), .username = lkl__field_text(L, t, "username"), .password = lkl__field_text(L, t, "password"),
-        .ca_file = lkl__field_text(L, t, "ca_file"), .ca_data = lkl__field_text(L, t, "ca_data"), .cert_file = lkl__field_text(L, t, "cert_file"), .cert_data = lkl__field_text(L, t, "cert_data"),
-        .key_file = lkl__field_text(L, t, "key_file"), .key_data = lkl__field_text(L, t, "key_data"),
-        .impersonate = lkl__field_text(L, t, "as"), .impersonate_uid = lkl__field_text(L, t, "as_uid"), .impersonate_groups = groups(L, t), .impersonate_extra = extra(L, t),
-        .insecure = lkl__field_flag(L, t, "insecure") ? 1 : -1, .disable_compression = lkl__field_flag(L, t, "disable_compression") };
+    s->o = (kl_config_overrides){.context = lkl__field_text(L, t, "context"),
+        .cluster = lkl__field_text(L, t, "cluster"),
+        .user = lkl__field_text(L, t, "user"),
+        .ns = lkl__field_text(L, t, "namespace"),
+        .server = lkl__field_text(L, t, "server"),
+        .tls_server_name = lkl__field_text(L, t, "tls_server_name"),
+        .timeout = lkl__field_text(L, t, "timeout"),
+        .proxy = lkl__field_text(L, t, "proxy"),
+        .token = lkl__field_text(L, t, "token"),
+        .token_file = lkl__field_text(L, t, "token_file"),
+        .username = lkl__field_text(L, t, "username"),
+        .password = lkl__field_text(L, t, "password"),
+        .ca_file = lkl__field_text(L, t, "ca_file"),
+        .ca_data = lkl__field_text(L, t, "ca_data"),
+        .cert_file = lkl__field_text(L, t, "cert_file"),
+        .cert_data = lkl__field_text(L, t, "cert_data"),
+        .key_file = lkl__field_text(L, t, "key_file"),
+        .key_data = lkl__field_text(L, t, "key_data"),
+        .impersonate = lkl__field_text(L, t, "as"),
+        .impersonate_uid = lkl__field_text(L, t, "as_uid"),
+        .impersonate_groups = groups(L, t),
+        .impersonate_extra = extra(L, t),
+        .insecure = lkl__field_flag(L, t, "insecure") ? 1 : -1,
+        .disable_compression = lkl__field_flag(L, t, "disable_compression")};
     /* A server alone, without any file or context, needs none of what the environment offers. */
     if (s->o.server && !s->explicit_file && !s->o.context) {
         s->env = NULL;

@@ -1,11 +1,14 @@
-/* convert.c - the two real copies: a Lua value into an immutable one (lkl_to_value), and a view into plain tables (kube.copy).
+/* convert.c - the two real copies: a Lua value into an immutable one (lkl_to_value), and a view into plain
+ * tables (kube.copy).
  *
- * Tables are read raw, without metamethods, and one that has a metatable of its own is refused: what a script makes it look like is
- * not what C would read. A table whose keys are 1..n is a list, one with string keys an object, an empty one an object unless it was
- * marked by kube.array or kube.copy. Keys are sorted, so equal tables encode equally.
+ * Tables are read raw, without metamethods, and one that has a metatable of its own is refused: what a
+ * script makes it look like is not what C would read. A table whose keys are 1..n is a list, one with
+ * string keys an object, an empty one an object unless it was marked by kube.array or kube.copy. Keys are
+ * sorted, so equal tables encode equally.
  *
- * A script's tables may share parts, and so does what was made of them: a few tables can stand for 10^12 nodes. So everything is
- * counted as it is walked, shared parts each time, against one limit for a value (lkl__room), and the budget is asked on the way. */
+ * A script's tables may share parts, and so does what was made of them: a few tables can stand for 10^12
+ * nodes. So everything is counted as it is walked, shared parts each time, against one limit for a value
+ * (lkl__room), and the budget is asked on the way. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,7 +20,7 @@
 /* Where we are in the value, for messages: a chain of frames on the C stack. */
 typedef struct place {
     const struct place *up;
-    const char *key;        /* NULL for a list item */
+    const char *key; /* NULL for a list item */
     size_t keylen;
     lua_Integer index;
     int depth;
@@ -26,10 +29,10 @@ typedef struct place {
 typedef struct convert {
     lua_State *L;
     kl_builder *b;
-    const char *what;       /* how the caller calls the root */
-    bool counted;           /* by a script: bounds hold, and its budget is asked */
-    kl_room room;           /* what is left of them */
-    size_t steps;           /* since the budget was asked */
+    const char *what; /* how the caller calls the root */
+    bool counted;     /* by a script: bounds hold, and its budget is asked */
+    kl_room room;     /* what is left of them */
+    size_t steps;     /* since the budget was asked */
 } convert;
 
 #define PLACE_STEPS_MAX 12
@@ -41,7 +44,7 @@ static void add_place(lua_State *L, luaL_Buffer *buf, const place *p, const char
         luaL_addstring(buf, what);
         return;
     }
-    if (p->depth > PLACE_STEPS_MAX) {       /* a chain that long is a circle or nonsense: its end is enough */
+    if (p->depth > PLACE_STEPS_MAX) { /* a chain that long is a circle or nonsense: its end is enough */
         const place *from = p;
         while (from->depth > PLACE_STEPS_MAX)
             from = from->up;
@@ -82,11 +85,11 @@ static void refuse(convert *c, const place *p, const char *fmt, ...)
     lua_error(L);
 }
 
-/* --- bounds ------------------------------------------------------------------------------------------------------------------ */
+/* --- bounds ------------------------------------------------------------------------------- */
 
 kl_room lkl__room(void)
 {
-    return (kl_room){ .nodes = LKL_NODES_MAX, .bytes = LKL_BYTES_MAX, .depth = KL_VALUE_DEPTH_MAX };
+    return (kl_room){.nodes = LKL_NODES_MAX, .bytes = LKL_BYTES_MAX, .depth = KL_VALUE_DEPTH_MAX};
 }
 
 static void refuse_unfit(convert *c, const place *p, kl_fit fit)
@@ -94,7 +97,10 @@ static void refuse_unfit(convert *c, const place *p, kl_fit fit)
     if (fit == KL_FIT_DEEP)
         refuse(c, p, "nested deeper than %d; does a table contain itself?", KL_VALUE_DEPTH_MAX);
     if (fit == KL_FIT_MANY)
-        refuse(c, p, "more than %d parts in one value, those that are shared counted each time; does a table contain others many times?", LKL_NODES_MAX);
+        refuse(c, p,
+            "more than %d parts in one value, those that are shared counted each time; does a table contain "
+            "others many times?",
+            LKL_NODES_MAX);
     if (fit == KL_FIT_LONG)
         refuse(c, p, "more than %d MiB of text in one value", (int)(LKL_BYTES_MAX >> 20));
 }
@@ -140,7 +146,7 @@ static void build_value(convert *c, const kl_value *v, const place *p)
     kl_build_value(c->b, v);
 }
 
-/* --- scalars and values of ours ------------------------------------------------------------------------------------------------ */
+/* --- scalars and values of ours ----------------------------------------------------------- */
 
 static void convert_any(convert *c, int idx, const place *p);
 static void convert_table(convert *c, int idx, const place *p, bool list);
@@ -151,7 +157,9 @@ static void convert_string(convert *c, int idx, const place *p)
     const char *s = lua_tolstring(c->L, idx, &n);
     count(c, p, n);
     if (!kl_utf8_valid(s, n))
-        refuse(c, p, "a string with bytes that are not UTF-8 cannot be sent; encode it first, as Secrets do with base64");
+        refuse(c, p,
+            "a string with bytes that are not UTF-8 cannot be sent; encode it first, as Secrets do with "
+            "base64");
     kl_build_strn(c->b, s, n);
 }
 
@@ -208,23 +216,27 @@ static void convert_userdata(convert *c, int idx, const place *p)
     }
 }
 
-/* --- tables ---------------------------------------------------------------------------------------------------------------------- */
+/* --- tables ------------------------------------------------------------------------------- */
 
-/* Raises over the key on top of the stack; what is no scalar is told by its type, since its text would be a function of the script. */
+/* Raises over the key on top of the stack; what is no scalar is told by its type, since its text would be
+ * a function of the script. */
 static void refuse_key(convert *c, const place *p)
 {
     int t = lua_type(c->L, -1);
     bool scalar = t == LUA_TNUMBER || t == LUA_TBOOLEAN;
-    refuse(c, p, "the key %s is neither a name nor a place in a list", scalar ? luaL_tolstring(c->L, -1, NULL) : lua_typename(c->L, t));
+    refuse(c, p, "the key %s is neither a name nor a place in a list",
+        scalar ? luaL_tolstring(c->L, -1, NULL) : lua_typename(c->L, t));
 }
 
-typedef struct shape { lua_Integer strings, integers, top; } shape;
+typedef struct shape {
+    lua_Integer strings, integers, top;
+} shape;
 
 /* Counts the keys; refuses those that JSON has no place for. */
 static shape measure(convert *c, int idx, const place *p)
 {
     lua_State *L = c->L;
-    shape s = { 0, 0, 0 };
+    shape s = {0, 0, 0};
     lua_pushnil(L);
     while (lua_next(L, idx)) {
         lua_pop(L, 1);
@@ -247,14 +259,17 @@ static void convert_list(convert *c, int idx, const place *p, lua_Integer n)
     kl_build_array(c->b);
     for (lua_Integer i = 1; i <= n; i++) {
         lua_rawgeti(c->L, idx, i);
-        place item = { p, NULL, 0, i, p->depth + 1 };
+        place item = {p, NULL, 0, i, p->depth + 1};
         convert_any(c, lua_gettop(c->L), &item);
         lua_pop(c->L, 1);
     }
     kl_build_end(c->b);
 }
 
-typedef struct name { const char *s; size_t n; } name;
+typedef struct name {
+    const char *s;
+    size_t n;
+} name;
 
 static int by_name(const void *a, const void *b)
 {
@@ -263,7 +278,8 @@ static int by_name(const void *a, const void *b)
     return order ? order : x->n < y->n ? -1 : x->n > y->n;
 }
 
-/* The names lie in a userdata; their bytes belong to the table, which stands still meanwhile: nothing of the script runs. */
+/* The names lie in a userdata; their bytes belong to the table, which stands still meanwhile: nothing of
+ * the script runs. */
 static void convert_object(convert *c, int idx, const place *p, lua_Integer n)
 {
     lua_State *L = c->L;
@@ -279,7 +295,7 @@ static void convert_object(convert *c, int idx, const place *p, lua_Integer n)
     spend(c, (size_t)n);
     kl_build_object(c->b);
     for (i = 0; i < n; i++) {
-        place member = { p, names[i].s, names[i].n, 0, p->depth + 1 };
+        place member = {p, names[i].s, names[i].n, 0, p->depth + 1};
         if (!kl_utf8_valid(names[i].s, names[i].n))
             refuse(c, &member, "a name with bytes that are not UTF-8 cannot be sent");
         count(c, &member, names[i].n);
@@ -303,12 +319,15 @@ static void convert_table(convert *c, int idx, const place *p, bool list)
     count(c, p, 0);
     lkl_mark mark = list ? LKL_ARRAY : lkl__marked(c->L, idx);
     if (mark == LKL_FOREIGN)
-        refuse(c, p, "a table with a metatable cannot be sent: what it holds and what it looks like are two things; pass a plain table");
+        refuse(c, p,
+            "a table with a metatable cannot be sent: what it holds and what it looks like are two things; "
+            "pass a plain table");
     shape s = measure(c, idx, p);
     if (s.strings && s.integers)
         refuse(c, p, "a table with both names and list items; JSON has objects or lists");
     if (s.integers && s.top != s.integers)
-        refuse(c, p, "a list with holes: %d items up to place %d; write kube.null where one is empty", (int)s.integers, (int)s.top);
+        refuse(c, p, "a list with holes: %d items up to place %d; write kube.null where one is empty",
+            (int)s.integers, (int)s.top);
     if (mark == LKL_ARRAY && s.strings)
         refuse(c, p, "a list (kube.array) with names in it");
     if (mark == LKL_OBJECT && s.integers)
@@ -337,12 +356,9 @@ static void convert_any(convert *c, int idx, const place *p)
     }
 }
 
-static void free_builder(void *ptr)
-{
-    kl_builder_free(ptr);
-}
+static void free_builder(void *ptr) { kl_builder_free(ptr); }
 
-static const lkl_class builder_class = { .name = "kubelua.builder", .free = free_builder };
+static const lkl_class builder_class = {.name = "kubelua.builder", .free = free_builder};
 
 const kl_value *lkl_to_value(lua_State *L, int idx, const char *what)
 {
@@ -354,8 +370,12 @@ const kl_value *lkl_to_value(lua_State *L, int idx, const char *what)
         return kl_value_ref(v);
     luaL_checkstack(L, 12, "too many arguments");
     lkl_box *box = lkl_box_new(L, &builder_class, 0);
-    convert c = { .L = L, .b = box->ptr = kl_builder_new(), .what = what, .counted = lkl__border(L)->counted, .room = lkl__room() };
-    place root = { NULL, NULL, 0, 0, 0 };
+    convert c = {.L = L,
+        .b = box->ptr = kl_builder_new(),
+        .what = what,
+        .counted = lkl__border(L)->counted,
+        .room = lkl__room()};
+    place root = {NULL, NULL, 0, 0, 0};
     convert_any(&c, idx, &root);
     box->ptr = NULL;
     v = kl_builder_done(c.b);
@@ -373,8 +393,8 @@ const kl_value *lkl__to_box(lua_State *L, lkl_box *box, int idx, const char *wha
 
 void lkl__check_made(lua_State *L, const kl_value *v, const char *what)
 {
-    convert c = { .L = L, .what = what, .counted = lkl__border(L)->counted, .room = lkl__room() };
-    place root = { NULL, NULL, 0, 0, 0 };
+    convert c = {.L = L, .what = what, .counted = lkl__border(L)->counted, .room = lkl__room()};
+    place root = {NULL, NULL, 0, 0, 0};
     if (!c.counted)
         return;
     refuse_unfit(&c, &root, kl_value_fit(v, &c.room));
@@ -392,7 +412,7 @@ const kl_value *lkl__value_at(lua_State *L, int idx, const char *what)
     return v;
 }
 
-/* --- into plain tables ------------------------------------------------------------------------------------------------------ */
+/* --- into plain tables -------------------------------------------------------------------- */
 
 /* Null stays kube.null here: a copy that is written back has lost nothing. */
 static void push_copy(lua_State *L, const kl_value *v)
@@ -446,12 +466,14 @@ static void push_plain(convert *c, int idx, const place *p)
     luaL_checkstack(L, 12, "nested too deeply");
     lkl_mark mark = lkl__marked(L, idx);
     if (mark == LKL_FOREIGN)
-        refuse(c, p, "a table with a metatable is not taken here: what it holds and what it looks like are two things; pass a plain table");
+        refuse(c, p,
+            "a table with a metatable is not taken here: what it holds and what it looks like are two "
+            "things; pass a plain table");
     lua_newtable(L);
     int into = lua_gettop(L);
     lua_pushnil(L);
     while (lua_next(L, idx)) {
-        place part = { p, NULL, 0, 0, p->depth + 1 };
+        place part = {p, NULL, 0, 0, p->depth + 1};
         if (lua_type(L, -2) == LUA_TSTRING)
             part.key = lua_tolstring(L, -2, &part.keylen);
         else
@@ -468,12 +490,16 @@ static void push_plain(convert *c, int idx, const place *p)
     lkl__mark(L, into, mark);
 }
 
-/* core.plain(t, what): a copy of a table and of those in it, read raw and within bounds, for those who look at it more than once */
+/* core.plain(t, what): a copy of a table and of those in it, read raw and within bounds, for those who
+ * look at it more than once */
 static int plain(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
-    convert c = { .L = L, .what = lkl__opt_text(L, 2, "the table"), .counted = lkl__border(L)->counted, .room = lkl__room() };
-    place root = { NULL, NULL, 0, 0, 0 };
+    convert c = {.L = L,
+        .what = lkl__opt_text(L, 2, "the table"),
+        .counted = lkl__border(L)->counted,
+        .room = lkl__room()};
+    place root = {NULL, NULL, 0, 0, 0};
     push_plain(&c, 1, &root);
     return 1;
 }
@@ -494,6 +520,6 @@ static int value(lua_State *L)
 
 void lkl__open_convert(lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "copy", copy }, { "plain", plain }, { "value", value }, { NULL, NULL } };
+    static const luaL_Reg functions[] = {{"copy", copy}, {"plain", plain}, {"value", value}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }

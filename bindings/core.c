@@ -1,7 +1,9 @@
-/* core.c - the module kubelua.core: one table of C functions per Lua state, on which lua/kubelua builds what people use.
+/* core.c - the module kubelua.core: one table of C functions per Lua state, on which lua/kubelua builds
+ * what people use.
  *
- * Two tables: a script's state gets what computes, a program's own state everything. What reaches files, processes or the network does not exist in a
- * script's state, so nothing has to keep a script away from it. */
+ * Two tables: a script's state gets what computes, a program's own state everything. What reaches files,
+ * processes or the network does not exist in a script's state, so nothing has to keep a script away from
+ * it. */
 #include <stdio.h>
 #include <string.h>
 #include "border.h"
@@ -27,7 +29,8 @@ void lkl__push_script_core(lua_State *L)
     lkl__open_op(L);
 }
 
-/* What only a program of one's own may call: clients, files, certificates, stores without a bound, servers for tests. */
+/* What only a program of one's own may call: clients, files, certificates, stores without a bound, servers
+ * for tests. */
 static void open_host(lua_State *L)
 {
     lkl__open_client(L);
@@ -52,18 +55,16 @@ int lkl_open(lua_State *L)
     return 1;
 }
 
-int luaopen_kubelua_core(lua_State *L)
-{
-    return lkl_open(L);
-}
+int luaopen_kubelua_core(lua_State *L) { return lkl_open(L); }
 
-/* --- our own states carry the library in the binary ---------------------------------------------------------------------------- */
+/* --- our own states carry the library in the binary --------------------------------------- */
 
 /* Pushes the chunk of an embedded source, compiled. */
 static void push_embedded(lua_State *L, const lkl_embedded_source *s)
 {
     char chunk[128];
-    snprintf(chunk, sizeof chunk, "@kubelua/%s.lua", strchr(s->name, '.') ? strchr(s->name, '.') + 1 : "init");
+    snprintf(
+        chunk, sizeof chunk, "@kubelua/%s.lua", strchr(s->name, '.') ? strchr(s->name, '.') + 1 : "init");
     if (luaL_loadbufferx(L, s->text, s->len, chunk, "t"))
         lua_error(L);
 }

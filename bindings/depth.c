@@ -1,5 +1,5 @@
-/* depth.c - the slots in use, from the calls under way. A call's record (`i_ci` of a lua_Debug) begins with the address of its function on the stack,
- * in every Lua 5.4; lkl_depth_known sees for itself. */
+/* depth.c - the slots in use, from the calls under way. A call's record (`i_ci` of a lua_Debug) begins
+ * with the address of its function on the stack, in every Lua 5.4; lkl_depth_known sees for itself. */
 #include "depth.h"
 
 #include <limits.h>
@@ -10,12 +10,9 @@
 /* So few are always granted by Lua's own limit. */
 #define FEW 1000
 
-static atomic_int known;                   /* 0: not looked at; 1: yes; -1: no */
+static atomic_int known; /* 0: not looked at; 1: yes; -1: no */
 
-static const char *function_of(const lua_Debug *ar)
-{
-    return *(const char *const *)(const void *)ar->i_ci;
-}
+static const char *function_of(const lua_Debug *ar) { return *(const char *const *)(const void *)ar->i_ci; }
 
 /* The outermost call of L, of which there is one. */
 static void outermost(lua_State *L, lua_Debug *ar)
@@ -47,9 +44,10 @@ static size_t in_use(lua_State *L)
 /* The slots that Lua adds to each stack for itself. */
 #define EXTRA 5
 
-/* A stack grows to twice its size, in place or in a new block. The extra slots make that an odd number of slots, and in place one that is not
- * twice as many as before, so that no part of a table looks like it. What is in use is half of what is needed at least (a function may want
- * as many slots for `...`), and what is needed is more than there was. */
+/* A stack grows to twice its size, in place or in a new block. The extra slots make that an odd number of
+ * slots, and in place one that is not twice as many as before, so that no part of a table looks like it.
+ * What is in use is half of what is needed at least (a function may want as many slots for `...`), and
+ * what is needed is more than there was. */
 bool lkl_depth_passes(lua_State *L, const void *block, size_t had, size_t wanted)
 {
     size_t slots = wanted / SLOT;
@@ -71,7 +69,7 @@ bool lkl_depth_room(lua_State *L, size_t n)
     return fits && n < INT_MAX && lua_checkstack(L, (int)n);
 }
 
-/* --- seeing for itself ------------------------------------------------------------------------------------------------------------- */
+/* --- seeing for itself -------------------------------------------------------------------- */
 
 /* Called with nothing, right above its caller's three values. */
 static int distance(lua_State *L)

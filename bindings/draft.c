@@ -2,8 +2,9 @@
  *
  *   open --core.draft_close--> sent (writing raises: what is written now would be lost)
  *
- * The root owns the kl_draft; a draft of something below holds its parent and its key, as views do. Absent fields read as nil;
- * assigning below them creates the maps between (nil.c). Assigning nil removes; in a list the rest moves up. */
+ * The root owns the kl_draft; a draft of something below holds its parent and its key, as views do. Absent
+ * fields read as nil; assigning below them creates the maps between (nil.c). Assigning nil removes; in a
+ * list the rest moves up. */
 #include <string.h>
 #include "border.h"
 #include "ceiling.h"
@@ -13,10 +14,10 @@ static const char draft_tag, root_mt, child_mt;
 typedef struct lkl_draft {
     const void *tag;
     kl_draft_node *node;
-    kl_draft *draft;                /* root: ours, NULL once finalised */
-    struct lkl_draft *root;         /* itself for the root */
-    bool sent;                      /* root */
-    size_t charged;                 /* root: bytes that count as the state's */
+    kl_draft *draft;        /* root: ours, NULL once finalised */
+    struct lkl_draft *root; /* itself for the root */
+    bool sent;              /* root */
+    size_t charged;         /* root: bytes that count as the state's */
 } lkl_draft;
 
 /* User values. The root's parent is the view it began with. */
@@ -36,10 +37,7 @@ static lkl_draft *check_draft(lua_State *L, int idx)
     return d;
 }
 
-bool lkl__is_draft(lua_State *L, int idx)
-{
-    return get_draft(L, idx) != NULL;
-}
+bool lkl__is_draft(lua_State *L, int idx) { return get_draft(L, idx) != NULL; }
 
 bool lkl__draft_same(lua_State *L, int a, int b)
 {
@@ -58,12 +56,12 @@ static void set_draft_metatable(lua_State *L, bool root);
 static lkl_draft *new_draft(lua_State *L, lkl_draft *root)
 {
     lkl_draft *d = lua_newuserdatauv(L, sizeof *d, DRAFT_KEY);
-    *d = (lkl_draft){ .tag = &draft_tag, .root = root ? root : d };
+    *d = (lkl_draft){.tag = &draft_tag, .root = root ? root : d};
     set_draft_metatable(L, !root);
     return d;
 }
 
-/* --- where a draft stands ---------------------------------------------------------------------------------------------------- */
+/* --- where a draft stands ----------------------------------------------------------------- */
 
 void lkl__draft_describe(lua_State *L, int idx, int key_idx)
 {
@@ -81,13 +79,13 @@ void lkl__draft_describe(lua_State *L, int idx, int key_idx)
         lua_remove(L, -2);
     }
     if (d)
-        lua_getiuservalue(L, -1, DRAFT_PARENT);     /* the view it began with */
+        lua_getiuservalue(L, -1, DRAFT_PARENT); /* the view it began with */
     lkl__describe_keys(L, lkl_view_value(L, -1), keys, key_idx);
     lua_replace(L, keys);
     lua_settop(L, keys);
 }
 
-/* --- reading ------------------------------------------------------------------------------------------------------------------ */
+/* --- reading ------------------------------------------------------------------------------ */
 
 /* What stands at the key: a node, or NULL and *scalar. */
 static kl_draft_node *child_of(lua_State *L, kl_draft_node *node, int key_idx, const kl_value **scalar)
@@ -154,7 +152,8 @@ static int draft_len(lua_State *L)
     return 1;
 }
 
-/* Upvalues: the keys as they were when the loop began, and the position. So a loop may remove what it meets. */
+/* Upvalues: the keys as they were when the loop began, and the position. So a loop may remove what it
+ * meets. */
 static int draft_next(lua_State *L)
 {
     check_draft(L, 1);
@@ -217,7 +216,7 @@ static int draft_call(lua_State *L)
     int at = lua_gettop(L);
     size_t steps = kl_path_len(path);
     for (size_t i = 0; i < steps + (size_t)(top - 2); i++) {
-        if (!get_draft(L, at)) {            /* a scalar has nothing below it */
+        if (!get_draft(L, at)) { /* a scalar has nothing below it */
             lua_pushnil(L);
             return 1;
         }
@@ -238,7 +237,7 @@ static int draft_call(lua_State *L)
     return 1;
 }
 
-/* --- writing ------------------------------------------------------------------------------------------------------------------ */
+/* --- writing ------------------------------------------------------------------------------ */
 
 static int refuse(lua_State *L, int idx, int key_idx, const char *why)
 {
@@ -277,11 +276,14 @@ static void become_list(lua_State *L, int idx, int key_idx)
     lua_pop(L, 3);
 }
 
-/* Raises when the value would be too deep at the key of the draft at idx: no object is, so that whoever walks one has the stack for it. */
+/* Raises when the value would be too deep at the key of the draft at idx: no object is, so that whoever
+ * walks one has the stack for it. */
 static void check_depth(lua_State *L, int idx, int key_idx, const kl_value *value)
 {
     unsigned above = kl_draft_depth(get_draft(L, idx)->node) + 1;
-    kl_room room = { .nodes = SIZE_MAX, .bytes = SIZE_MAX, .depth = above < KL_VALUE_DEPTH_MAX ? KL_VALUE_DEPTH_MAX - above : 0 };
+    kl_room room = {.nodes = SIZE_MAX,
+        .bytes = SIZE_MAX,
+        .depth = above < KL_VALUE_DEPTH_MAX ? KL_VALUE_DEPTH_MAX - above : 0};
     if (kl_value_fit(value, &room) != KL_FIT)
         refuse(L, idx, key_idx, lua_pushfstring(L, "nested deeper than %d", KL_VALUE_DEPTH_MAX));
 }
@@ -313,7 +315,7 @@ static void set_value(lua_State *L, int idx, int key_idx, const kl_value *value)
     }
     lua_Integer len = (lua_Integer)kl_draft_len(d->node);
     if (!value && (i < 1 || i > len))
-        return;                                 /* as table.remove does on an empty list */
+        return; /* as table.remove does on an empty list */
     if (i < 1 || i > len + 1) {
         lua_pushfstring(L, "the list has %d items; the next is [%d]", (int)len, (int)len + 1);
         refuse(L, idx, key_idx, lua_tostring(L, -1));
@@ -345,7 +347,7 @@ static int draft_newindex(lua_State *L)
     lua_settop(L, 3);
     check_open(L, 1, 2);
     lkl__forget_chains(L);
-    lkl_box *box = lkl_value_box(L);                    /* 4 */
+    lkl_box *box = lkl_value_box(L); /* 4 */
     if (is_plain(L, 3))
         lua_pushliteral(L, "the value");
     else
@@ -356,7 +358,8 @@ static int draft_newindex(lua_State *L)
     return 0;
 }
 
-/* Pushes the container at the key of the draft at idx, made when there is none: a list when the next key is a number. */
+/* Pushes the container at the key of the draft at idx, made when there is none: a list when the next key
+ * is a number. */
 static void make_at(lua_State *L, int idx, int key_idx, bool list)
 {
     push_at(L, idx, key_idx);
@@ -388,11 +391,11 @@ void lkl__draft_assign(lua_State *L, int chain_idx, int value_idx)
     int at = lua_gettop(L);
     lua_rawgeti(L, chain, 2);
     check_open(L, at, at + 1);
-    lkl_box *box = lkl_value_box(L);                                       /* at + 2 */
+    lkl_box *box = lkl_value_box(L); /* at + 2 */
     const kl_value *v = lkl__to_box(L, box, value, "the value");
     if (!v)
-        return;                                 /* removing below what is not there */
-    for (lua_Integer i = 2; i < n; i++) {       /* key i at at + 1 */
+        return;                           /* removing below what is not there */
+    for (lua_Integer i = 2; i < n; i++) { /* key i at at + 1 */
         lua_rawgeti(L, chain, i + 1);
         bool list = lua_type(L, -1) == LUA_TNUMBER;
         make_at(L, at, at + 1, list);
@@ -403,7 +406,7 @@ void lkl__draft_assign(lua_State *L, int chain_idx, int value_idx)
     charge(L, get_draft(L, at));
 }
 
-/* --- life ----------------------------------------------------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------------------------------- */
 
 static int draft_gc(lua_State *L)
 {
@@ -419,8 +422,14 @@ static int draft_gc(lua_State *L)
 static void set_draft_metatable(lua_State *L, bool root)
 {
     static const luaL_Reg meta[] = {
-        { "__index", draft_index }, { "__newindex", draft_newindex }, { "__len", draft_len }, { "__pairs", draft_pairs },
-        { "__tostring", draft_tostring }, { "__eq", lkl__eq }, { "__call", draft_call }, { NULL, NULL },
+        {"__index", draft_index},
+        {"__newindex", draft_newindex},
+        {"__len", draft_len},
+        {"__pairs", draft_pairs},
+        {"__tostring", draft_tostring},
+        {"__eq", lkl__eq},
+        {"__call", draft_call},
+        {NULL, NULL},
     };
     if (lkl__metatable(L, root ? &root_mt : &child_mt, "kubelua.draft")) {
         luaL_setfuncs(L, meta, 0);
@@ -456,7 +465,8 @@ static int close_draft(lua_State *L)
     return 0;
 }
 
-/* core.draft_patch(draft): the merge patch as a view; or nil when nothing changed. Then whether a list changed. */
+/* core.draft_patch(draft): the merge patch as a view; or nil when nothing changed. Then whether a list
+ * changed. */
 static int draft_patch(lua_State *L)
 {
     lkl_draft *d = check_draft(L, 1)->root;
@@ -483,7 +493,11 @@ static int is_draft(lua_State *L)
 void lkl__open_draft(lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        { "draft", make_draft }, { "draft_close", close_draft }, { "draft_patch", draft_patch }, { "is_draft", is_draft }, { NULL, NULL },
+        {"draft", make_draft},
+        {"draft_close", close_draft},
+        {"draft_patch", draft_patch},
+        {"is_draft", is_draft},
+        {NULL, NULL},
     };
     luaL_setfuncs(L, functions, 0);
 }

@@ -1,7 +1,8 @@
-/* fail.c - a kl_err as the table that Lua code sees raised: code, kind, reason, message, details, conflicts, retry_after, verb, resource, key.
+/* fail.c - a kl_err as the table that Lua code sees raised: code, kind, reason, message, details,
+ * conflicts, retry_after, verb, resource, key.
  *
- * Such a table says what the world did; what the caller did wrong is an ordinary argument error. kube.try in
- * lua/kubelua/init.lua tells the two apart by lkl_is_error. */
+ * Such a table says what the world did; what the caller did wrong is an ordinary argument error. kube.try
+ * in lua/kubelua/init.lua tells the two apart by lkl_is_error. */
 #include <stdio.h>
 #include <string.h>
 #include "base/mem.h"
@@ -18,20 +19,20 @@ static bool begins_with_word(const char *text, const char *word)
 /* "get v1/Pod default/x: pods "x" not found (404 NotFound)" */
 static int error_tostring(lua_State *L)
 {
-    static const char *const lead[] = { "verb", "resource", "key" };
+    static const char *const lead[] = {"verb", "resource", "key"};
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
     luaL_Buffer b;
     int n = 0;
-    for (int i = 0; i < 3; i++) {           /* stack: 2, 3, 4 */
+    for (int i = 0; i < 3; i++) { /* stack: 2, 3, 4 */
         lua_getfield(L, 1, lead[i]);
         n += lua_isstring(L, -1);
     }
-    lua_getfield(L, 1, "message");          /* 5 */
+    lua_getfield(L, 1, "message"); /* 5 */
     if (begins_with_word(lua_tostring(L, 5), lua_tostring(L, 2)))
-        n = 0;                              /* the message tells what was tried itself */
-    lua_getfield(L, 1, "code");             /* 6 */
-    lua_getfield(L, 1, "reason");           /* 7 */
+        n = 0;                    /* the message tells what was tried itself */
+    lua_getfield(L, 1, "code");   /* 6 */
+    lua_getfield(L, 1, "reason"); /* 7 */
     luaL_buffinit(L, &b);
     for (int i = 2; i <= 4 && n; i++)
         if (lua_isstring(L, i)) {
@@ -91,7 +92,8 @@ static void set_conflicts(lua_State *L, const kl_value *details)
     lua_Integer n = 0;
     for (size_t i = 0; i < kl_value_len(causes); i++) {
         const kl_value *cause = kl_value_item(causes, i);
-        const char *reason = kl_value_str_at(cause, "reason", NULL), *message = kl_value_str_at(cause, "message", NULL);
+        const char *reason = kl_value_str_at(cause, "reason", NULL),
+                   *message = kl_value_str_at(cause, "message", NULL);
         if (!reason || strcmp(reason, "FieldManagerConflict") != 0)
             continue;
         if (!n++)
@@ -120,16 +122,19 @@ static void set_details(lua_State *L, const char *json)
         lua_setfield(L, -3, "details");
     }
     lua_pop(L, 1);
-    set_conflicts(L, details);      /* the view keeps them */
+    set_conflicts(L, details); /* the view keeps them */
 }
 
-/* Servers tell in their own words that they got {} where a list belongs; Lua's way out is not theirs to know. */
+/* Servers tell in their own words that they got {} where a list belongs; Lua's way out is not theirs to
+ * know. */
 static void set_message(lua_State *L, const char *message)
 {
     bool list = strstr(message, "must be of type array: \"object\"") || strstr(message, "expected list, got")
-        || (strstr(message, "cannot unmarshal object into Go ") && (strstr(message, "slice") || strstr(message, "of type []")));
+        || (strstr(message, "cannot unmarshal object into Go ")
+            && (strstr(message, "slice") || strstr(message, "of type []")));
     if (list)
-        lua_pushfstring(L, "%s; an empty Lua table is sent as {}: write kube.array {} for an empty list", message);
+        lua_pushfstring(
+            L, "%s; an empty Lua table is sent as {}: write kube.array {} for an empty list", message);
     else
         lua_pushstring(L, message);
     lua_setfield(L, -2, "message");
@@ -157,7 +162,11 @@ void lkl_push_error(lua_State *L, const kl_err *err, const char *verb, const cha
     set_details(L, err->details);
 }
 
-typedef struct story { const kl_err *err; const char *verb, *resource, *key; int arg; } story;
+typedef struct story {
+    const kl_err *err;
+    const char *verb, *resource, *key;
+    int arg;
+} story;
 
 static int push_story(lua_State *L)
 {
@@ -166,7 +175,8 @@ static int push_story(lua_State *L)
     return 1;
 }
 
-/* Runs fn(story) where running out of memory does not lose err; leaves its result, or Lua's own error, on the stack. */
+/* Runs fn(story) where running out of memory does not lose err; leaves its result, or Lua's own error, on
+ * the stack. */
 static void tell(lua_State *L, lua_CFunction fn, const story *s, kl_err *err)
 {
     lua_pushcfunction(L, fn);
@@ -186,13 +196,13 @@ static int push_message(lua_State *L)
 int lkl_raise(lua_State *L, kl_err *err, const char *verb, const char *resource, const char *key)
 {
     bool mistake = err->reason && !err->http_code && !strcmp(err->reason, KL_REASON_SCHEMA);
-    tell(L, mistake ? push_message : push_story, &(story){ err, verb, resource, key, 0 }, err);
+    tell(L, mistake ? push_message : push_story, &(story){err, verb, resource, key, 0}, err);
     return mistake ? lkl__error(L, "%s", lua_tostring(L, -1)) : lua_error(L);
 }
 
 int lkl__argerror(lua_State *L, int arg, kl_err *err)
 {
-    tell(L, push_message, &(story){ .err = err, .arg = arg }, err);
+    tell(L, push_message, &(story){.err = err, .arg = arg}, err);
     return luaL_argerror(L, arg, lua_tostring(L, -1));
 }
 
@@ -212,7 +222,7 @@ void lkl__push_text(lua_State *L, char *taken)
         lua_error(L);
 }
 
-/* --- whose mistake ------------------------------------------------------------------------------------------------------------ */
+/* --- whose mistake ------------------------------------------------------------------------ */
 
 /* Whether `at`, inside source, comes right behind `before`. */
 static bool comes_behind(const char *source, const char *at, const char *before)
@@ -221,8 +231,8 @@ static bool comes_behind(const char *source, const char *at, const char *before)
     return (size_t)(at - source) >= n && strncmp(at - n, before, n) == 0;
 }
 
-/* The library's own Lua files, from a checkout, an installation or our binary ("@kubelua/client.lua"). A chunk that load made from
- * text has a name without '@', and is a script's whatever it is called. */
+/* The library's own Lua files, from a checkout, an installation or our binary ("@kubelua/client.lua"). A
+ * chunk that load made from text has a name without '@', and is a script's whatever it is called. */
 static bool ours(const char *source)
 {
     const char *at = *source == '@' ? source : "";
@@ -256,10 +266,7 @@ void lkl__where_from(lua_State *L, int level)
         lua_pushliteral(L, "");
 }
 
-void lkl__where(lua_State *L)
-{
-    lkl__where_from(L, 1);
-}
+void lkl__where(lua_State *L) { lkl__where_from(L, 1); }
 
 int lkl__error(lua_State *L, const char *fmt, ...)
 {
@@ -273,10 +280,7 @@ int lkl__error(lua_State *L, const char *fmt, ...)
 }
 
 /* core.blame(message): raises it with the place of whoever called the library */
-static int blame(lua_State *L)
-{
-    return lkl__error(L, "%s", luaL_checkstring(L, 1));
-}
+static int blame(lua_State *L) { return lkl__error(L, "%s", luaL_checkstring(L, 1)); }
 
 /* core.is_error(x) */
 static int is_error(lua_State *L)
@@ -298,6 +302,7 @@ static int make_error(lua_State *L)
 
 void lkl__open_error(lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "is_error", is_error }, { "error", make_error }, { "blame", blame }, { NULL, NULL } };
+    static const luaL_Reg functions[] = {
+        {"is_error", is_error}, {"error", make_error}, {"blame", blame}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }

@@ -8,14 +8,14 @@
 
 typedef struct entry {
     kl_list link;
-    lkl_feed *feed;             /* NULL: trouble */
-    lkl_news news;              /* LKL_ADD for every change of a key: what it is, the states below tell */
+    lkl_feed *feed; /* NULL: trouble */
+    lkl_news news;  /* LKL_ADD for every change of a key: what it is, the states below tell */
     char *key;
-    const kl_value *known;      /* what the reader knows, or NULL */
-    const kl_value *last;       /* of the incarnation that the reader knows, when that is gone; or NULL */
-    const kl_value *now;        /* what there is, or NULL */
+    const kl_value *known; /* what the reader knows, or NULL */
+    const kl_value *last;  /* of the incarnation that the reader knows, when that is gone; or NULL */
+    const kl_value *now;   /* what there is, or NULL */
     bool initial, resync;
-    kl_informer *informer;      /* trouble: a reference */
+    kl_informer *informer; /* trouble: a reference */
 } entry;
 
 lkl_inbox *lkl__inbox_new(void)
@@ -56,7 +56,7 @@ void lkl__inbox_unref(lkl_inbox *b)
     kl_free(b);
 }
 
-/* --- the watch thread ----------------------------------------------------------------------------------------------------------- */
+/* --- the watch thread --------------------------------------------------------------------- */
 
 static void add_locked(lkl_inbox *b, entry *e) KL_REQUIRES(b->mu);
 static void add_locked(lkl_inbox *b, entry *e)
@@ -100,7 +100,7 @@ static void on_event(void *arg, kl_event_type type, const kl_value *old, const k
     lkl_inbox *b = f->inbox;
     char key[KL_KEY_MAX];
     if (!kl_indexer_key(now ? now : old, key))
-        return;                                    /* the store has none of these */
+        return; /* the store has none of these */
     entry *dropped = NULL;
     kl_lock(&b->mu);
     entry *e = kl_map_get(f->pending, key);
@@ -140,7 +140,8 @@ void lkl__inbox_trouble(lkl_inbox *b, kl_informer *i)
     e->news = LKL_TROUBLE;
     e->informer = kl_informer_ref(i);
     kl_lock(&b->mu);
-    bool known = false;                            /* troubles are few: an informer has one, and tells of it when it waits */
+    /* troubles are few: an informer has one, and tells of it when it waits */
+    bool known = false;
     for (kl_list *n = b->ready.next; !known && n != &b->ready; n = n->next)
         known = KL_CONTAINER(n, entry, link)->informer == i;
     if (!known)
@@ -150,12 +151,12 @@ void lkl__inbox_trouble(lkl_inbox *b, kl_informer *i)
         entry_free(e);
 }
 
-/* --- the state's thread ------------------------------------------------------------------------------------------------------------ */
+/* --- the state's thread ------------------------------------------------------------------- */
 
 /* What the entry says next, its references moved out; true when it has more to say. */
 static bool say(entry *e, lkl_event *out)
 {
-    *out = (lkl_event){ .feed = e->feed ? e->feed->id : 0, .news = e->news, .informer = e->informer };
+    *out = (lkl_event){.feed = e->feed ? e->feed->id : 0, .news = e->news, .informer = e->informer};
     e->informer = NULL;
     if (e->news != LKL_ADD)
         return false;
@@ -211,7 +212,7 @@ lkl_feed *lkl__feed_new(lkl_inbox *b, kl_informer *i)
     f->id = ++b->ids;
     f->informer = kl_informer_ref(i);
     f->pending = kl_map_new();
-    f->sub = kl_informer_subscribe(i, &(kl_handler){ .on_event = on_event, .on_synced = on_synced, .arg = f });
+    f->sub = kl_informer_subscribe(i, &(kl_handler){.on_event = on_event, .on_synced = on_synced, .arg = f});
     return f;
 }
 

@@ -1,12 +1,16 @@
-/* inbox.h - events of informers on their way into a Lua state: filled on the watch thread, emptied when the state's owner asks.
+/* inbox.h - events of informers on their way into a Lua state: filled on the watch thread, emptied when
+ * the state's owner asks.
  *
- * While nobody asks, what happens to a key becomes one entry: what its reader knows of it, and what it is now. So an inbox holds at
- * most one entry per object and feed, however long its owner is away, and loses no object: only states in between.
+ * While nobody asks, what happens to a key becomes one entry: what its reader knows of it, and what it is
+ * now. So an inbox holds at most one entry per object and feed, however long its owner is away, and loses
+ * no object: only states in between.
  *
  *   reader knows nothing: add ... gone again: no entry        knows a: change to b, to c: update(a, c)
- *   knows a: a gone: delete(last of a)                        gone, then another under its name: delete(last of a), add(b)
+ *   knows a: a gone: delete(last of a)                        gone, then another under its name: delete(last
+ * of a), add(b)
  *
- * A feed is one subscription; several may share an inbox and keep the order in which their keys first had news. */
+ * A feed is one subscription; several may share an inbox and keep the order in which their keys first had
+ * news. */
 #ifndef LKL_INBOX_H
 #define LKL_INBOX_H
 
@@ -17,33 +21,33 @@
 #include "cache/informer.h"
 
 typedef struct lkl_inbox {
-    int refs;                   /* boxes and feeds; state's thread */
-    lua_Integer ids;            /* state's thread */
-    kl_mutex mu;                /* guards the rest, and the entries of its feeds */
+    int refs;        /* boxes and feeds; state's thread */
+    lua_Integer ids; /* state's thread */
+    kl_mutex mu;     /* guards the rest, and the entries of its feeds */
     kl_cond cond;
-    kl_list ready;              /* entries in order */
+    kl_list ready; /* entries in order */
     size_t len;
 } lkl_inbox;
 
 typedef struct lkl_feed {
-    lkl_inbox *inbox;           /* a reference */
-    lua_Integer id;             /* how the reader tells its feeds apart */
-    kl_informer *informer;      /* a reference */
+    lkl_inbox *inbox;      /* a reference */
+    lua_Integer id;        /* how the reader tells its feeds apart */
+    kl_informer *informer; /* a reference */
     kl_subscription *sub;
-    kl_map *pending;            /* key -> entry; under the inbox's lock */
+    kl_map *pending; /* key -> entry; under the inbox's lock */
 } lkl_feed;
 
 typedef enum lkl_news { LKL_ADD, LKL_UPDATE, LKL_DELETE, LKL_SYNCED, LKL_TROUBLE } lkl_news;
 typedef struct lkl_event {
-    lua_Integer feed;           /* whose; 0 for trouble */
+    lua_Integer feed; /* whose; 0 for trouble */
     lkl_news news;
-    const kl_value *old, *now;  /* references of who took it; delete: `old` is the last state */
-    bool initial;               /* an add of what was there when the reader came */
-    bool resync;                /* an update of what has not changed */
-    kl_informer *informer;      /* trouble: a reference */
+    const kl_value *old, *now; /* references of who took it; delete: `old` is the last state */
+    bool initial;              /* an add of what was there when the reader came */
+    bool resync;               /* an update of what has not changed */
+    kl_informer *informer;     /* trouble: a reference */
 } lkl_event;
 
-/* --- the state's thread ------------------------------------------------------------------------------------------------------- */
+/* --- the state's thread ------------------------------------------------------------------- */
 lkl_inbox *lkl__inbox_new(void);
 lkl_inbox *lkl__inbox_ref(lkl_inbox *b);
 void lkl__inbox_unref(lkl_inbox *b);
@@ -51,10 +55,11 @@ void lkl__inbox_unref(lkl_inbox *b);
 bool lkl__inbox_take(lkl_inbox *b, kl_time deadline, lkl_event *out);
 size_t lkl__inbox_len(lkl_inbox *b);
 lkl_feed *lkl__feed_new(lkl_inbox *b, kl_informer *i);
-/* Ends the subscription; what was not read yet is forgotten. Waits for a callback under way, which waits for nothing. */
+/* Ends the subscription; what was not read yet is forgotten. Waits for a callback under way, which waits
+ * for nothing. */
 void lkl__feed_free(void *feed);
 
-/* --- any thread --------------------------------------------------------------------------------------------------------------- */
+/* --- any thread --------------------------------------------------------------------------- */
 /* An informer has news of its troubles; once is enough until they are read. */
 void lkl__inbox_trouble(lkl_inbox *b, kl_informer *i);
 

@@ -1,6 +1,7 @@
-/* lagain.c - what a script is told of time and chance, so that a recorded run can be told it again: os.time, date and clock by the runtime's clock, in UTC
- * on every machine; math.random and kube.generate_name out of numbers that follow from the run's reconcileID. Outside of runs (mapping functions, the
- * top level) there is nothing to tell again: they have the real ones. */
+/* lagain.c - what a script is told of time and chance, so that a recorded run can be told it again:
+ * os.time, date and clock by the runtime's clock, in UTC on every machine; math.random and
+ * kube.generate_name out of numbers that follow from the run's reconcileID. Outside of runs (mapping
+ * functions, the top level) there is nothing to tell again: they have the real ones. */
 #include <time.h>
 
 #include "base/random.h"
@@ -9,7 +10,7 @@
 
 static kl_run *run_of(lua_State *L) { return lkl_state_of(L)->run; }
 
-/* --- time ------------------------------------------------------------------------------------------------------------------ */
+/* --- time --------------------------------------------------------------------------------- */
 
 static kl_time wall(lua_State *L)
 {
@@ -52,8 +53,12 @@ static int os_time(lua_State *L)
         return 1;
     }
     luaL_checktype(L, 1, LUA_TTABLE);
-    struct tm t = {.tm_year = field(L, "year", -1, 1900), .tm_mon = field(L, "month", -1, 1), .tm_mday = field(L, "day", -1, 0), .tm_hour = field(L, "hour", 12, 0),
-        .tm_min = field(L, "min", 0, 0), .tm_sec = field(L, "sec", 0, 0)};
+    struct tm t = {.tm_year = field(L, "year", -1, 1900),
+        .tm_mon = field(L, "month", -1, 1),
+        .tm_mday = field(L, "day", -1, 0),
+        .tm_hour = field(L, "hour", 12, 0),
+        .tm_min = field(L, "min", 0, 0),
+        .tm_sec = field(L, "sec", 0, 0)};
     time_t at = timegm(&t);
     set(L, "year", t.tm_year + 1900);
     set(L, "month", t.tm_mon + 1);
@@ -95,7 +100,7 @@ static int os_clock(lua_State *L)
     return 1;
 }
 
-/* --- chance ------------------------------------------------------------------------------------------------------------------ */
+/* --- chance ------------------------------------------------------------------------------- */
 
 /* A number from 0 to most, each as likely: numbers beyond are drawn again. */
 static uint64_t up_to(kl_run *r, uint64_t most)
@@ -149,33 +154,34 @@ static int math_randomseed(lua_State *L)
         return lua_gettop(L);
     }
     if (!n)
-        return 0;                      /* "more or less random", which it is */
+        return 0; /* "more or less random", which it is */
     int is;
     lua_Integer seed = lua_tointegerx(L, 1, &is);
     if (!is) {
         lua_Number x = luaL_checknumber(L, 1);
-        union { lua_Number x; lua_Integer n; } as = {x};
+        union {
+            lua_Number x;
+            lua_Integer n;
+        } as = {x};
         seed = as.n;
     }
     kl_run_seed(r, (uint64_t)seed ^ (uint64_t)luaL_optinteger(L, 2, 0) << 32);
     return 0;
 }
 
-static unsigned roll(void *arg, unsigned below)
-{
-    return (unsigned)(kl_random_next(arg) % below);
-}
+static unsigned roll(void *arg, unsigned below) { return (unsigned)(kl_random_next(arg) % below); }
 
 static int generate_name(lua_State *L)
 {
     char name[KL_NAME_GENERATED_MAX];
     kl_run *r = run_of(L);
-    kl_random seed = {r ? kl_run_random(r) : (uint64_t)kl_clock_now(kl_clock_real()) ^ (uint64_t)(uintptr_t)L};
+    kl_random seed = {
+        r ? kl_run_random(r) : (uint64_t)kl_clock_now(kl_clock_real()) ^ (uint64_t)(uintptr_t)L};
     lua_pushstring(L, kl_name_generate(lkl__text(L, 1), roll, &seed, name));
     return 1;
 }
 
-/* --- putting it there ------------------------------------------------------------------------------------------------------- */
+/* --- putting it there --------------------------------------------------------------------- */
 
 /* fn instead of the function `name` of the library on top, with that as its upvalue. */
 static void instead(lua_State *L, const char *name, lua_CFunction fn)

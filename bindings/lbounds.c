@@ -1,7 +1,8 @@
 /* lbounds.c - string.rep, and what walks through a table: concat, insert, remove, move, sort.
  *
- * A length comes from __len and a range from arguments, so a loop over them may have no end in sight; a table that is sorted may be all that
- * memory holds. The loops count (bounds.h). string.rep of nothing is nothing, however often; of something, memory ends it. */
+ * A length comes from __len and a range from arguments, so a loop over them may have no end in sight; a
+ * table that is sorted may be all that memory holds. The loops count (bounds.h). string.rep of nothing is
+ * nothing, however often; of something, memory ends it. */
 #include <limits.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 #include "budget.h"
 #include "depth.h"
 
-/* --- strings --------------------------------------------------------------------------------------------------------------------- */
+/* --- strings ------------------------------------------------------------------------------ */
 
 /* Fills `to` with what stands in its first `unit` bytes. */
 static void fill(char *to, size_t unit, size_t total)
@@ -106,7 +107,7 @@ static int codepoint(lua_State *L)
     return lua_gettop(L);
 }
 
-/* --- tables ---------------------------------------------------------------------------------------------------------------------- */
+/* --- tables ------------------------------------------------------------------------------- */
 
 enum { READ = 1, WRITE = 2, LENGTH = 4 };
 
@@ -132,7 +133,8 @@ static void check_table(lua_State *L, int idx, int uses)
         return;
     bool good = lua_getmetatable(L, idx);
     if (good) {
-        good = (!(uses & READ) || has_field(L, "__index")) && (!(uses & WRITE) || has_field(L, "__newindex")) && (!(uses & LENGTH) || has_field(L, "__len"));
+        good = (!(uses & READ) || has_field(L, "__index")) && (!(uses & WRITE) || has_field(L, "__newindex"))
+            && (!(uses & LENGTH) || has_field(L, "__len"));
         lua_pop(L, 1);
     }
     if (!good)
@@ -149,7 +151,8 @@ static void add_element(lua_State *L, luaL_Buffer *b, lua_Integer i)
 {
     lua_geti(L, 1, i);
     if (!lua_isstring(L, -1))
-        luaL_error(L, "invalid value (%s) at index %I in table for 'concat'", luaL_typename(L, -1), (LUAI_UACINT)i);
+        luaL_error(
+            L, "invalid value (%s) at index %I in table for 'concat'", luaL_typename(L, -1), (LUAI_UACINT)i);
     luaL_addvalue(b);
 }
 
@@ -163,7 +166,7 @@ static int concat(lua_State *L)
     luaL_buffinit(L, &b);
     for (size_t steps = 0; i <= last; i++) {
         add_element(L, &b, i);
-        if (i == last)         /* which may be the last integer there is */
+        if (i == last) /* which may be the last integer there is */
             break;
         luaL_addlstring(&b, sep, sep_len);
         count(L, &steps);
@@ -172,8 +175,10 @@ static int concat(lua_State *L)
     return 1;
 }
 
-/* t[to .. to + n - 1] = from[f .. f + n - 1], the first one first, or the last. Places are unsigned: a range may end at the last integer. */
-static void move_range(lua_State *L, int from, lua_Unsigned f, int into, lua_Unsigned to, lua_Unsigned n, bool forward)
+/* t[to .. to + n - 1] = from[f .. f + n - 1], the first one first, or the last. Places are unsigned: a
+ * range may end at the last integer. */
+static void move_range(
+    lua_State *L, int from, lua_Unsigned f, int into, lua_Unsigned to, lua_Unsigned n, bool forward)
 {
     lua_Unsigned step = forward ? 1 : -(lua_Unsigned)1;
     size_t steps = 0;
@@ -192,16 +197,15 @@ static int insert(lua_State *L)
 {
     lua_Integer end = (lua_Integer)((lua_Unsigned)length(L, 1, READ | WRITE) + 1), at = end;
     switch (lua_gettop(L)) {
-    case 2:
-        break;
+    case 2: break;
     case 3:
         at = luaL_checkinteger(L, 2);
         luaL_argcheck(L, (lua_Unsigned)at - 1 < (lua_Unsigned)end, 2, "position out of bounds");
         if (at < end)
-            move_range(L, 1, (lua_Unsigned)at, 1, (lua_Unsigned)at + 1, (lua_Unsigned)end - (lua_Unsigned)at, false);
+            move_range(
+                L, 1, (lua_Unsigned)at, 1, (lua_Unsigned)at + 1, (lua_Unsigned)end - (lua_Unsigned)at, false);
         break;
-    default:
-        return luaL_error(L, "wrong number of arguments to 'insert'");
+    default: return luaL_error(L, "wrong number of arguments to 'insert'");
     }
     lua_seti(L, 1, at);
     return 0;
@@ -249,18 +253,21 @@ static int unpack(lua_State *L)
     return (int)n + 1;
 }
 
-/* --- sort ------------------------------------------------------------------------------------------------------------------------ */
+/* --- sort --------------------------------------------------------------------------------- */
 
-/* Merging, bottom up, of the elements' numbers: few comparisons, no bad case, an order function that contradicts itself can do no more than give
- * a bad order, and equal elements stay as they were. An error on the way leaves the table as it was.
- * The elements lie on the stack, as far as that goes, else in a table of ours. */
-enum { FUNCTION = 2, NUMBERS, ELEMENTS };      /* places on the stack; the last is the table, or the first element */
+/* Merging, bottom up, of the elements' numbers: few comparisons, no bad case, an order function that
+ * contradicts itself can do no more than give a bad order, and equal elements stay as they were. An error
+ * on the way leaves the table as it was. The elements lie on the stack, as far as that goes, else in a
+ * table of ours. */
+/* places on the stack; the last is the table, or the first element */
+enum { FUNCTION = 2, NUMBERS, ELEMENTS };
 #define STACK_MAX 10000
 #define SMALL 32
 
 typedef struct sorting {
     lua_State *L;
-    uint32_t *from, *into;                 /* the numbers, 0 for the first element, in the order so far; and the next */
+    /* the numbers, 0 for the first element, in the order so far; and the next */
+    uint32_t *from, *into;
     lua_Integer n;
     size_t steps;
     bool on_stack, function;
@@ -361,11 +368,12 @@ static int sort(lua_State *L)
     return 0;
 }
 
-/* --- the libraries ------------------------------------------------------------------------------------------------------------- */
+/* --- the libraries ------------------------------------------------------------------------ */
 
 void lkl__set_table_functions(lua_State *L, bool counted)
 {
-    static const luaL_Reg functions[] = {{"concat", concat}, {"insert", insert}, {"remove", remove_at}, {"move", move}, {"sort", sort}, {"unpack", unpack}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"concat", concat}, {"insert", insert}, {"remove", remove_at},
+        {"move", move}, {"sort", sort}, {"unpack", unpack}, {NULL, NULL}};
     lua_pushboolean(L, counted);
     luaL_setfuncs(L, functions, 1);
 }
@@ -396,7 +404,8 @@ void lkl_install_bounds(lua_State *L)
     lkl__border(L)->counted = true;
 }
 
-/* core.bounds(): {string, table} of these functions alone, uncounted; any interpreter can compare them with its own. */
+/* core.bounds(): {string, table} of these functions alone, uncounted; any interpreter can compare them
+ * with its own. */
 static int bounds(lua_State *L)
 {
     lua_newtable(L);

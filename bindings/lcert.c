@@ -1,4 +1,5 @@
-/* lcert.c - keys, requests and certificates in Lua, and the files that they stand in (lua/kubelua/certificate.lua); bytes as text. */
+/* lcert.c - keys, requests and certificates in Lua, and the files that they stand in
+ * (lua/kubelua/certificate.lua); bytes as text. */
 #include <arpa/inet.h>
 #include <string.h>
 #include "border.h"
@@ -8,12 +9,10 @@
 #include "base/x509.h"
 #include "base/x509_request.h"
 
-static int raise_io(lua_State *L, kl_err *err)
-{
-    return lkl_raise(L, err, NULL, NULL, NULL);
-}
+static int raise_io(lua_State *L, kl_err *err) { return lkl_raise(L, err, NULL, NULL, NULL); }
 
-/* The texts of the list in a field of the table at 1, in a userdata that is left on the stack; they stay the table's. */
+/* The texts of the list in a field of the table at 1, in a userdata that is left on the stack; they stay
+ * the table's. */
 static const char *const *texts(lua_State *L, const char *field)
 {
     lua_getfield(L, 1, field);
@@ -30,7 +29,9 @@ static const char *const *texts(lua_State *L, const char *field)
     return list;
 }
 
-typedef struct pair { char *key, *request; } pair;
+typedef struct pair {
+    char *key, *request;
+} pair;
 
 static void pair_free(void *ptr)
 {
@@ -40,14 +41,15 @@ static void pair_free(void *ptr)
     kl_free(p);
 }
 
-static const lkl_class pair_class = { .name = "kubelua.pair", .free = pair_free };
+static const lkl_class pair_class = {.name = "kubelua.pair", .free = pair_free};
 
-/* core.x509_request{ cn =, orgs =, dns =, ips = }: a new key and the request, as PEM; nil and why when it makes none */
+/* core.x509_request{ cn =, orgs =, dns =, ips = }: a new key and the request, as PEM; nil and why when it
+ * makes none */
 static int x509_request(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
-    kl_x509_wish w = { .orgs = texts(L, "orgs"), .dns = texts(L, "dns"), .ips = texts(L, "ips") };
+    kl_x509_wish w = {.orgs = texts(L, "orgs"), .dns = texts(L, "dns"), .ips = texts(L, "ips")};
     lua_getfield(L, 1, "cn");
     w.cn = lua_tostring(L, -1);
     lkl_box *box = lkl_box_new(L, &pair_class, 0);
@@ -71,7 +73,7 @@ static void facts_free(void *ptr)
     kl_free(ptr);
 }
 
-static const lkl_class facts_class = { .name = "kubelua.facts", .free = facts_free };
+static const lkl_class facts_class = {.name = "kubelua.facts", .free = facts_free};
 
 static void set_list(lua_State *L, const char *field, char **list)
 {
@@ -83,7 +85,8 @@ static void set_list(lua_State *L, const char *field, char **list)
     lua_setfield(L, -2, field);
 }
 
-/* core.x509_facts(pem): { cn =, orgs =, dns =, ips =, not_before =, not_after = } with seconds since 1970; nil and why */
+/* core.x509_facts(pem): { cn =, orgs =, dns =, ips =, not_before =, not_after = } with seconds since 1970;
+ * nil and why */
 static int x509_facts(lua_State *L)
 {
     const char *pem = lkl__text(L, 1);
@@ -124,7 +127,7 @@ static int x509_pair(lua_State *L)
 }
 
 static void text_free(void *s) { kl_x509_wipe(s); }
-static const lkl_class text_class = { .name = "kubelua.text", .free = text_free };
+static const lkl_class text_class = {.name = "kubelua.text", .free = text_free};
 
 /* core.pair_read(dir, name): the text, or nil when there is none */
 static int pair_read(lua_State *L)
@@ -150,7 +153,8 @@ static int pair_read(lua_State *L)
 static int pair_write(lua_State *L)
 {
     kl_err err = KL_ERR_INIT;
-    if (kl_pairfile_write(lkl__text(L, 1), lkl__text(L, 2), lkl__text(L, 3), lkl__seconds(luaL_checknumber(L, 4)), &err))
+    if (kl_pairfile_write(
+            lkl__text(L, 1), lkl__text(L, 2), lkl__text(L, 3), lkl__seconds(luaL_checknumber(L, 4)), &err))
         return raise_io(L, &err);
     return 0;
 }
@@ -167,7 +171,9 @@ static int ip(lua_State *L)
     const char *s = lkl__text(L, 1);
     unsigned char bytes[16];
     char text[INET6_ADDRSTRLEN];
-    int family = inet_pton(AF_INET, s, bytes) == 1 ? AF_INET : inet_pton(AF_INET6, s, bytes) == 1 ? AF_INET6 : 0;
+    int family = inet_pton(AF_INET, s, bytes) == 1 ? AF_INET
+        : inet_pton(AF_INET6, s, bytes) == 1       ? AF_INET6
+                                                   : 0;
     if (!family || !inet_ntop(family, bytes, text, sizeof text))
         return 0;
     lua_pushstring(L, text);
@@ -189,7 +195,7 @@ static void buf_free(void *ptr)
     kl_free(ptr);
 }
 
-static const lkl_class buf_class = { .name = "kubelua.bytes", .free = buf_free };
+static const lkl_class buf_class = {.name = "kubelua.bytes", .free = buf_free};
 
 /* kube.base64_decode(text): the bytes; raises for what is no base64 */
 static int base64_decode(lua_State *L)
@@ -209,15 +215,22 @@ static int base64_decode(lua_State *L)
 
 void lkl__open_base64(lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "base64_encode", base64_encode }, { "base64_decode", base64_decode }, { NULL, NULL } };
+    static const luaL_Reg functions[] = {
+        {"base64_encode", base64_encode}, {"base64_decode", base64_decode}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }
 
 void lkl__open_cert(lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        { "x509_request", x509_request }, { "x509_facts", x509_facts }, { "x509_pair", x509_pair }, { "pair_read", pair_read },
-        { "pair_write", pair_write }, { "pair_path", pair_path }, { "ip", ip }, { NULL, NULL },
+        {"x509_request", x509_request},
+        {"x509_facts", x509_facts},
+        {"x509_pair", x509_pair},
+        {"pair_read", pair_read},
+        {"pair_write", pair_write},
+        {"pair_path", pair_path},
+        {"ip", ip},
+        {NULL, NULL},
     };
     luaL_setfuncs(L, functions, 0);
 }

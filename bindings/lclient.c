@@ -2,8 +2,9 @@
  *
  *   client:begin(op) --> call:poll() --> false (nothing yet) ... then true and the answer, or a raised error
  *
- * Waiting is cut into slices so that the host keeps its say: the loop around poll is Lua (client.lua), where ^C and other hooks
- * work. Closing the client, or the state, joins its threads: nothing runs after that. Watches are in lwatch.c. */
+ * Waiting is cut into slices so that the host keeps its say: the loop around poll is Lua (client.lua),
+ * where ^C and other hooks work. Closing the client, or the state, joins its threads: nothing runs after
+ * that. Watches are in lwatch.c. */
 #include <stdlib.h>
 #include <string.h>
 #include "post.h"
@@ -11,10 +12,7 @@
 #include "base/mem.h"
 #include "base/shelf.h"
 
-static lkl_hub *self(lua_State *L)
-{
-    return lkl_box_check(L, 1, &lkl__client_class);
-}
+static lkl_hub *self(lua_State *L) { return lkl_box_check(L, 1, &lkl__client_class); }
 
 /* Said to be false; what is not said is on. */
 static bool is_off(lua_State *L, int idx, const char *field)
@@ -32,7 +30,8 @@ static double number_field(lua_State *L, int idx, const char *field)
     return n;
 }
 
-/* core.connect{ options }; what there is, and their types: lua/kubelua/client.lua. quiet: warnings are not logged */
+/* core.connect{ options }; what there is, and their types: lua/kubelua/client.lua. quiet: warnings are not
+ * logged */
 static int connect_client(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -54,9 +53,10 @@ static int connect_client(lua_State *L)
     kl_client *client = NULL;
     if (lua_getfield(L, 1, "cache_ttl") != LUA_TNIL)
         options.cache_ttl = lkl_check_duration(L, lua_gettop(L), "cache_ttl");
-    char *cache = lua_getfield(L, 1, "cache_dir") == LUA_TNIL ? kl_shelf_home() : NULL;       /* false: nowhere */
+    /* false: nowhere */
+    char *cache = lua_getfield(L, 1, "cache_dir") == LUA_TNIL ? kl_shelf_home() : NULL;
     options.cache_dir = cache ? cache : lua_tostring(L, -1);
-    lua_pop(L, 2);                          /* the table keeps them */
+    lua_pop(L, 2); /* the table keeps them */
     lkl_warnings *warnings = lkl__warnings_new(!quiet);
     options.on_warning = lkl__warnings_add;
     options.on_warning_arg = warnings;
@@ -75,7 +75,7 @@ static int connect_client(lua_State *L)
     h->client = client;
     h->warnings = warnings;
     box->ptr = h;
-    lua_settop(L, 2);                       /* the box; behind it is what the sources pointed to */
+    lua_settop(L, 2); /* the box; behind it is what the sources pointed to */
     return 1;
 }
 
@@ -92,7 +92,7 @@ static int client_server(lua_State *L)
     return 1;
 }
 
-/* --- calls ----------------------------------------------------------------------------------------------------------------------------- */
+/* --- calls -------------------------------------------------------------------------------- */
 
 static void on_reply(void *arg, kl_status st, int code, const kl_value *body, kl_err *err)
 {
@@ -119,7 +119,8 @@ static int begin(lua_State *L)
     return 1;
 }
 
-/* call:poll(): false while nothing came; then true and the body (nil when there is none), or a raised error */
+/* call:poll(): false while nothing came; then true and the body (nil when there is none), or a raised
+ * error */
 static int poll(lua_State *L)
 {
     lkl_post *p = lkl__post_check(L, &lkl__call_class);
@@ -139,7 +140,7 @@ static int poll(lua_State *L)
     return lkl__post_status(p) ? lkl__post_raise(L, p) : 1;
 }
 
-/* --- discovery ---------------------------------------------------------------------------------------------------------------------------- */
+/* --- discovery ---------------------------------------------------------------------------- */
 
 static void push_strings(lua_State *L, char **list)
 {
@@ -217,11 +218,11 @@ static void free_strings(void *list)
     kl_free(list);
 }
 
-static const lkl_class array_class = { "kubelua.array", free_array, NULL, NULL };
-static const lkl_class strings_class = { "kubelua.strings", free_strings, NULL, NULL };
+static const lkl_class array_class = {"kubelua.array", free_array, NULL, NULL};
+static const lkl_class strings_class = {"kubelua.strings", free_strings, NULL, NULL};
 
-/* core.resources(client): all that discovery knows, core and preferred versions first, or nil when nothing is known yet; then what
- * failed, { ["group/version"] = why } */
+/* core.resources(client): all that discovery knows, core and preferred versions first, or nil when nothing
+ * is known yet; then what failed, { ["group/version"] = why } */
 static int resources(lua_State *L)
 {
     kl_client *c = self(L)->client;
@@ -252,7 +253,8 @@ static int forget(lua_State *L)
     return 0;
 }
 
-/* core.raw(client, method, path, content_type or nil, body or nil): the answer's JSON. Waits without slices. */
+/* core.raw(client, method, path, content_type or nil, body or nil): the answer's JSON. Waits without
+ * slices. */
 static int raw(lua_State *L)
 {
     lkl_hub *h = self(L);
@@ -269,20 +271,33 @@ static int raw(lua_State *L)
     return 1;
 }
 
-/* --- classes -------------------------------------------------------------------------------------------------------------------------------- */
+/* --- classes ------------------------------------------------------------------------------ */
 
 static const luaL_Reg client_methods[] = {
-    { "close", lkl__box_close }, { "namespace", client_namespace }, { "server", client_server }, { "forget", forget }, { "warnings", lkl__client_warnings },
-    { "begin", begin }, { "watch", lkl__client_watch }, { "informers", lkl__client_informers }, { "resolve", resolve }, { "resource", resource }, { "resources", resources }, { "raw", raw },
-    { "session", lkl__client_session }, { "forward", lkl__client_forward }, { NULL, NULL },
+    {"close", lkl__box_close},
+    {"namespace", client_namespace},
+    {"server", client_server},
+    {"forget", forget},
+    {"warnings", lkl__client_warnings},
+    {"begin", begin},
+    {"watch", lkl__client_watch},
+    {"informers", lkl__client_informers},
+    {"resolve", resolve},
+    {"resource", resource},
+    {"resources", resources},
+    {"raw", raw},
+    {"session", lkl__client_session},
+    {"forward", lkl__client_forward},
+    {NULL, NULL},
 };
-static const luaL_Reg call_methods[] = { { "poll", poll }, { "close", lkl__box_close }, { NULL, NULL } };
+static const luaL_Reg call_methods[] = {{"poll", poll}, {"close", lkl__box_close}, {NULL, NULL}};
 
-const lkl_class lkl__client_class = { "kubelua.client", lkl__hub_free, client_methods, NULL };
-const lkl_class lkl__call_class = { "kubelua.call", lkl__post_free, call_methods, NULL };
+const lkl_class lkl__client_class = {"kubelua.client", lkl__hub_free, client_methods, NULL};
+const lkl_class lkl__call_class = {"kubelua.call", lkl__post_free, call_methods, NULL};
 
 void lkl__open_client(lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "connect", connect_client }, { "recorder", lkl__recorder_new }, { NULL, NULL } };
+    static const luaL_Reg functions[] = {
+        {"connect", connect_client}, {"recorder", lkl__recorder_new}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }

@@ -1,23 +1,52 @@
-/* lctx.c - ctx, as a userdata that has nothing but its run: methods come from lua/kubelua/context.lua, fields from the run when they
- * are asked for.
+/* lctx.c - ctx, as a userdata that has nothing but its run: methods come from lua/kubelua/context.lua,
+ * fields from the run when they are asked for.
  *
- * A ctx is good while its run is the one under way. A script that kept one hears so, instead of reading another key's fields. */
+ * A ctx is good while its run is the one under way. A script that kept one hears so, instead of reading
+ * another key's fields. */
 #include <string.h>
 #include "model/object.h"
 #include "state.h"
 
 static const char ctx_tag, ctx_mt, params_key;
 
-typedef struct ctx { const void *tag; uint64_t serial; } ctx;
+typedef struct ctx {
+    const void *tag;
+    uint64_t serial;
+} ctx;
 
 enum { CTX_OBJECT = 1 };
 
 /* Fields stand in the table of methods as these numbers. */
-enum { FIELD_KEY = 1, FIELD_NAMESPACE, FIELD_NAME, FIELD_PARAMS, FIELD_ATTEMPT, FIELD_GENERATION, FIELD_ID, FIELD_OBJECT, FIELD_EPOCH, FIELD_CLUSTER, FIELD_TRIGGER, FIELD_MEMO };
-static const struct { const char *name; int field; } fields[] = {
-    { "key", FIELD_KEY }, { "namespace", FIELD_NAMESPACE }, { "name", FIELD_NAME }, { "params", FIELD_PARAMS }, { "attempt", FIELD_ATTEMPT },
-    { "generation", FIELD_GENERATION }, { "id", FIELD_ID }, { "object", FIELD_OBJECT }, { "epoch", FIELD_EPOCH },
-    { "cluster", FIELD_CLUSTER }, { "trigger", FIELD_TRIGGER }, { "memo", FIELD_MEMO },
+enum {
+    FIELD_KEY = 1,
+    FIELD_NAMESPACE,
+    FIELD_NAME,
+    FIELD_PARAMS,
+    FIELD_ATTEMPT,
+    FIELD_GENERATION,
+    FIELD_ID,
+    FIELD_OBJECT,
+    FIELD_EPOCH,
+    FIELD_CLUSTER,
+    FIELD_TRIGGER,
+    FIELD_MEMO
+};
+static const struct {
+    const char *name;
+    int field;
+} fields[] = {
+    {"key", FIELD_KEY},
+    {"namespace", FIELD_NAMESPACE},
+    {"name", FIELD_NAME},
+    {"params", FIELD_PARAMS},
+    {"attempt", FIELD_ATTEMPT},
+    {"generation", FIELD_GENERATION},
+    {"id", FIELD_ID},
+    {"object", FIELD_OBJECT},
+    {"epoch", FIELD_EPOCH},
+    {"cluster", FIELD_CLUSTER},
+    {"trigger", FIELD_TRIGGER},
+    {"memo", FIELD_MEMO},
 };
 
 /* The parameters of a generation do not change, so one view of them does for all runs. */
@@ -84,15 +113,19 @@ static int ctx_index(lua_State *L)
     if (t == LUA_TNIL) {
         lua_pushvalue(L, lua_upvalueindex(2));
         lua_pushvalue(L, 2);
-        lua_call(L, 1, 1);          /* raises */
+        lua_call(L, 1, 1); /* raises */
         return 1;
     }
     lkl_state *s = lkl_state_of(L);
     kl_run *r = s->run;
     if (!r && t != LUA_TNUMBER)
-        return 1;                      /* what an ended run closes may log; methods that need a run refuse by themselves */
+        /* what an ended run closes may log; methods that need a run refuse by themselves */
+        return 1;
     if (!r || s->serial != c->serial)
-        return lkl__error(L, "ctx.%s: the reconcile of this ctx is over; a ctx is good until its reconcile returns, do not keep it", lua_tostring(L, 2));
+        return lkl__error(L,
+            "ctx.%s: the reconcile of this ctx is over; a ctx is good until its reconcile returns, do not "
+            "keep it",
+            lua_tostring(L, 2));
     if (t != LUA_TNUMBER)
         return 1;
     switch (lua_tointeger(L, 3)) {
@@ -103,7 +136,9 @@ static int ctx_index(lua_State *L)
     case FIELD_ATTEMPT: lua_pushinteger(L, kl_run_attempt(r)); break;
     case FIELD_GENERATION: lua_pushinteger(L, kl_run_generation(r)); break;
     case FIELD_EPOCH: lua_pushinteger(L, kl_run_epoch(r)); break;
-    case FIELD_CLUSTER: lua_pushstring(L, kl_run_fleet(r) ? kl_fleet_name(kl_run_fleet(r), kl_run_cluster(r)) : NULL); break;
+    case FIELD_CLUSTER:
+        lua_pushstring(L, kl_run_fleet(r) ? kl_fleet_name(kl_run_fleet(r), kl_run_cluster(r)) : NULL);
+        break;
     case FIELD_TRIGGER: push_trigger(L, r); break;
     case FIELD_MEMO: lkl__push_memo(L, c->serial); break;
     case FIELD_ID: lua_pushstring(L, kl_run_id(r)); break;
@@ -114,10 +149,13 @@ static int ctx_index(lua_State *L)
 
 static int ctx_newindex(lua_State *L)
 {
-    return lkl__error(L, "ctx.%s cannot be set: what belongs to one run goes into a local, what outlives it into the object", luaL_tolstring(L, 2, NULL));
+    return lkl__error(L,
+        "ctx.%s cannot be set: what belongs to one run goes into a local, what outlives it into the object",
+        luaL_tolstring(L, 2, NULL));
 }
 
-/* run.context(methods, missing): what ctx offers, and the function that is called with a name which is neither that nor a field. */
+/* run.context(methods, missing): what ctx offers, and the function that is called with a name which is
+ * neither that nor a field. */
 static int context(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -143,7 +181,7 @@ void lkl__push_context(lua_State *L, uint64_t serial, int object_idx)
 {
     object_idx = lua_absindex(L, object_idx);
     ctx *c = lua_newuserdatauv(L, sizeof *c, CTX_OBJECT);
-    *c = (ctx){ &ctx_tag, serial };
+    *c = (ctx){&ctx_tag, serial};
     lua_pushvalue(L, object_idx);
     lua_setiuservalue(L, -2, CTX_OBJECT);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &ctx_mt);
@@ -152,6 +190,6 @@ void lkl__push_context(lua_State *L, uint64_t serial, int object_idx)
 
 void lkl__open_context(lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "context", context }, { NULL, NULL } };
+    static const luaL_Reg functions[] = {{"context", context}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }

@@ -1,8 +1,10 @@
-/* lcut.c - objects of which the cache keeps only some fields (`fields` and `metadata` of a controller), as scripts meet them.
+/* lcut.c - objects of which the cache keeps only some fields (`fields` and `metadata` of a controller), as
+ * scripts meet them.
  *
- * A cut field reads as absent, so a script that asks for one would go wrong quietly: a strict read of it is an error that says what
- * to do. An update would erase what was cut, and so would a merge patch of a list whose items were: both are refused. Objects that
- * came from the server whole (ctx.live, answers to writes) are told by what they have beyond the kept fields. */
+ * A cut field reads as absent, so a script that asks for one would go wrong quietly: a strict read of it
+ * is an error that says what to do. An update would erase what was cut, and so would a merge patch of a
+ * list whose items were: both are refused. Objects that came from the server whole (ctx.live, answers to
+ * writes) are told by what they have beyond the kept fields. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -17,13 +19,17 @@ static const kl_fields_spec *fields_of(const kl_controller_spec *s, const kl_val
     const char *api_version = kl_value_str_at(v, "apiVersion", NULL), *kind = kl_object_kind(v);
     for (size_t i = 0; api_version && kind && i < s->n_fields; i++) {
         const char *k = s->fields[i].kind, *slash = strrchr(k, '/');
-        if (slash && !strcmp(slash + 1, kind) && strlen(api_version) == (size_t)(slash - k) && !strncmp(k, api_version, (size_t)(slash - k)))
+        if (slash && !strcmp(slash + 1, kind) && strlen(api_version) == (size_t)(slash - k)
+            && !strncmp(k, api_version, (size_t)(slash - k)))
             return &s->fields[i];
     }
     return NULL;
 }
 
-typedef struct steps { const char **v; size_t n, cap; } steps;
+typedef struct steps {
+    const char **v;
+    size_t n, cap;
+} steps;
 
 static void add_step(steps *s, const char *key)
 {
@@ -57,7 +63,7 @@ static bool was_cut(lua_State *L, const kl_fields_spec *f, const kl_value *root,
     for (lua_Integer i = n; i > 0; i--) {
         lua_rawgeti(L, keys_idx, i);
         add_steps(L, lua_gettop(L), &s, &paths[i - 1]);
-        lua_pop(L, 1);                         /* the table keeps it */
+        lua_pop(L, 1); /* the table keeps it */
     }
     add_steps(L, key_idx, &s, &paths[n]);
     bool cut = !kl_projection_keeps(f->keep, s.v, s.n) && kl_projection_covers(f->keep, root);
@@ -91,10 +97,15 @@ void lkl__cut_check(lua_State *L, const kl_controller_spec *spec, int view_idx, 
         lkl__view_describe(L, view_idx, key_idx);
         push_kept(L, f);
         if (kl_controller_spec_metadata(spec, f->kind))
-            lkl__error(L, "%s was not fetched: `metadata` of controller \"%s\" has %s in it, of which there is only that; take it out, or read it with ctx.live",
+            lkl__error(L,
+                "%s was not fetched: `metadata` of controller \"%s\" has %s in it, of which there is only "
+                "that; take it out, or read it with ctx.live",
                 lua_tostring(L, -2), spec->name, f->kind);
-        lkl__error(L, "%s was not kept in the cache: `fields` of controller \"%s\" keep of %s only %s; add what you need", lua_tostring(L, -2),
-            spec->name, f->kind, *lua_tostring(L, -1) ? lua_tostring(L, -1) : "what every object has");
+        lkl__error(L,
+            "%s was not kept in the cache: `fields` of controller \"%s\" keep of %s only %s; add what you "
+            "need",
+            lua_tostring(L, -2), spec->name, f->kind,
+            *lua_tostring(L, -1) ? lua_tostring(L, -1) : "what every object has");
     }
     lua_settop(L, top);
 }
@@ -113,7 +124,8 @@ static int kept(lua_State *L)
     return 1;
 }
 
-/* run.cut_list(kind, object, patch): the path of a list that the patch would put in the place of one whose items were cut, or nil. */
+/* run.cut_list(kind, object, patch): the path of a list that the patch would put in the place of one whose
+ * items were cut, or nil. */
 static int cut_list(lua_State *L)
 {
     const kl_controller_spec *s = lkl_state_of(L)->spec;

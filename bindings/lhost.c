@@ -1,5 +1,5 @@
-/* lhost.c - what the library's own Lua files ask of the machine: the time, a rest, the names of files. Scripts'
- * states have the clocks of it, nothing else. */
+/* lhost.c - what the library's own Lua files ask of the machine: the time, a rest, the names of files.
+ * Scripts' states have the clocks of it, nothing else. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -22,10 +22,12 @@ static int wall(lua_State *L)
     return 1;
 }
 
-/* core.rest(seconds): waits for one slice at most, so that ^C works between two; what is left of the seconds */
+/* core.rest(seconds): waits for one slice at most, so that ^C works between two; what is left of the
+ * seconds */
 static int rest(lua_State *L)
 {
-    kl_time now = kl_clock_now(kl_clock_real()), until = now + lkl_check_duration(L, 1, "rest"), slice = now + LKL_SLICE;
+    kl_time now = kl_clock_now(kl_clock_real()), until = now + lkl_check_duration(L, 1, "rest"),
+            slice = now + LKL_SLICE;
     kl_mutex mu;
     kl_cond never;
     kl_mutex_init(&mu);
@@ -43,10 +45,14 @@ static int rest(lua_State *L)
 static int is_manifest(const struct dirent *e)
 {
     const char *dot = strrchr(e->d_name, '.');
-    return dot && e->d_name[0] != '.' && (!strcmp(dot, ".yaml") || !strcmp(dot, ".yml") || !strcmp(dot, ".json"));
+    return dot && e->d_name[0] != '.'
+        && (!strcmp(dot, ".yaml") || !strcmp(dot, ".yml") || !strcmp(dot, ".json"));
 }
 
-typedef struct listing { struct dirent **found; int n; } listing;
+typedef struct listing {
+    struct dirent **found;
+    int n;
+} listing;
 
 static void listing_free(void *ptr)
 {
@@ -57,9 +63,10 @@ static void listing_free(void *ptr)
     kl_free(l);
 }
 
-static const lkl_class listing_class = { .name = "kubelua.listing", .free = listing_free };
+static const lkl_class listing_class = {.name = "kubelua.listing", .free = listing_free};
 
-/* core.files(path): { path } of a file; of a directory its .yaml, .yml and .json files by name; nil and why when there is neither */
+/* core.files(path): { path } of a file; of a directory its .yaml, .yml and .json files by name; nil and
+ * why when there is neither */
 static int files(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1);
@@ -87,11 +94,14 @@ static int files(lua_State *L)
     return 1;
 }
 
-/* --- trees of files -------------------------------------------------------------------------------------------------------------- */
+/* --- trees of files ----------------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-typedef struct paths { char **v; size_t n; } paths;
+typedef struct paths {
+    char **v;
+    size_t n;
+} paths;
 
 static void paths_free(void *ptr)
 {
@@ -102,7 +112,7 @@ static void paths_free(void *ptr)
     kl_free(p);
 }
 
-static const lkl_class paths_class = { .name = "kubelua.paths", .free = paths_free };
+static const lkl_class paths_class = {.name = "kubelua.paths", .free = paths_free};
 
 static bool ends_with(const char *s, const char *suffix)
 {
@@ -122,7 +132,7 @@ static int gather(paths *p, const char *path, const char *suffix)
         char *full = kl_sprintf("%s%s%s", path, ends_with(path, "/") ? "" : "/", names[i]->d_name);
         free(names[i]);
         if (!lstat(full, &st) && S_ISDIR(st.st_mode))
-            (void)gather(p, full, suffix);             /* what may not be read below is passed by */
+            (void)gather(p, full, suffix); /* what may not be read below is passed by */
         if (!S_ISDIR(st.st_mode) && ends_with(full, suffix)) {
             p->v = kl_realloc(p->v, (p->n + 1) * sizeof *p->v);
             p->v[p->n++] = full;
@@ -135,7 +145,8 @@ static int gather(paths *p, const char *path, const char *suffix)
     return n;
 }
 
-/* core.tree(path, suffix): { path } of a file; of a directory all files below whose names end so, sorted, but for hidden ones; nil and why */
+/* core.tree(path, suffix): { path } of a file; of a directory all files below whose names end so, sorted,
+ * but for hidden ones; nil and why */
 static int tree(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1), *suffix = luaL_checkstring(L, 2);
@@ -163,12 +174,12 @@ static int tree(lua_State *L)
 
 void lkl__open_clock(lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "monotonic", monotonic }, { "wall", wall }, { NULL, NULL } };
+    static const luaL_Reg functions[] = {{"monotonic", monotonic}, {"wall", wall}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }
 
 void lkl__open_host(lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "tree", tree }, { "rest", rest }, { "files", files }, { NULL, NULL } };
+    static const luaL_Reg functions[] = {{"tree", tree}, {"rest", rest}, {"files", files}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }

@@ -2,8 +2,8 @@
  *
  *   client:informers() --> set:informer{...} --> informer:feed(id...) ... set:start() ... set:take() gives one event after the other
  *
- * Stores are read where they are; what happens waits in the set's inbox until the state asks, so handlers run in the host's own
- * thread. Closing the client stops its sets; what was read can still be read. */
+ * Stores are read where they are; what happens waits in the set's inbox until the state asks, so handlers
+ * run in the host's own thread. Closing the client stops its sets; what was read can still be read. */
 #include <string.h>
 #include "inbox.h"
 #include "post.h"
@@ -16,15 +16,18 @@
 typedef struct lkl_set {
     struct lkl_set *next, **at; /* in the hub's list, while informers is not NULL */
     int refs;
-    kl_informers *informers;    /* NULL once it was closed, or its client was */
+    kl_informers *informers; /* NULL once it was closed, or its client was */
     lkl_inbox *inbox;
 } lkl_set;
 
-typedef struct one { lkl_set *set; kl_informer *informer; } one;      /* references to both */
+typedef struct one {
+    lkl_set *set;
+    kl_informer *informer;
+} one; /* references to both */
 
 extern const lkl_class lkl__set_class, lkl__informer_class, lkl__feed_class, lkl__inbox_class;
 
-/* --- sets -------------------------------------------------------------------------------------------------------------------------- */
+/* --- sets --------------------------------------------------------------------------------- */
 
 static void set_stop(lkl_set *s)
 {
@@ -59,10 +62,7 @@ void lkl__sets_stop(lkl_hub *h)
         set_stop(h->sets);
 }
 
-static void on_trouble(void *arg, kl_informer *i)
-{
-    lkl__inbox_trouble(((lkl_set *)arg)->inbox, i);
-}
+static void on_trouble(void *arg, kl_informer *i) { lkl__inbox_trouble(((lkl_set *)arg)->inbox, i); }
 
 /* client:informers(stream): a set of informers. Its user value is the client. */
 int lkl__client_informers(lua_State *L)
@@ -76,7 +76,8 @@ int lkl__client_informers(lua_State *L)
     box->ptr = s;
     s->refs = 1;
     s->inbox = lkl__inbox_new();
-    s->informers = kl_informers_new(&(kl_informers_options){ .client = h->client, .stream = lua_toboolean(L, 2), .on_trouble = on_trouble, .arg = s });
+    s->informers = kl_informers_new(&(kl_informers_options){
+        .client = h->client, .stream = lua_toboolean(L, 2), .on_trouble = on_trouble, .arg = s});
     s->next = h->sets;
     s->at = &h->sets;
     if (s->next)
@@ -97,7 +98,7 @@ static const char *text(lua_State *L, const char *field)
 {
     lua_getfield(L, 2, field);
     const char *s = lua_tostring(L, -1);
-    lua_pop(L, 1);              /* the table keeps it */
+    lua_pop(L, 1); /* the table keeps it */
     return s;
 }
 
@@ -109,9 +110,10 @@ static int said(lua_State *L, kl_err *err)
 }
 
 static void projection_free(void *p) { kl_projection_unref(p); }
-static const lkl_class projection_class = { .name = "kubelua.projection", .free = projection_free };
+static const lkl_class projection_class = {.name = "kubelua.projection", .free = projection_free};
 
-/* A box with what {"spec.nodeName", ...} on top of the stack keeps; true instead of a list: all but managedFields; nil: everything. */
+/* A box with what {"spec.nodeName", ...} on top of the stack keeps; true instead of a list: all but
+ * managedFields; nil: everything. */
 static kl_projection *read_keep(lua_State *L)
 {
     lkl_box *box = lkl_box_new(L, &projection_class, 0);
@@ -134,13 +136,17 @@ static kl_projection *read_keep(lua_State *L)
     return box->ptr = p;
 }
 
-/* set:informer{ kind =, ns =, labels =, fields =, keep = }: the informer of that; the same for equal wants. */
+/* set:informer{ kind =, ns =, labels =, fields =, keep = }: the informer of that; the same for equal
+ * wants. */
 static int set_informer(lua_State *L)
 {
     lkl_set *s = check_set(L);
     luaL_checktype(L, 2, LUA_TTABLE);
     lua_settop(L, 2);
-    kl_informer_want w = { .kind = text(L, "kind"), .ns = text(L, "ns"), .labels = text(L, "labels"), .fields = text(L, "fields") };
+    kl_informer_want w = {.kind = text(L, "kind"),
+        .ns = text(L, "ns"),
+        .labels = text(L, "labels"),
+        .fields = text(L, "fields")};
     luaL_argcheck(L, w.kind, 2, "kind is missing");
     lua_getfield(L, 2, "keep");
     w.keep = read_keep(L);
@@ -170,7 +176,9 @@ static int set_start(lua_State *L)
 static kl_time slice_end(lua_State *L)
 {
     lua_Number seconds = luaL_optnumber(L, 2, (lua_Number)LKL_SLICE);
-    kl_time wait = seconds >= (lua_Number)LKL_SLICE / 1e9 ? LKL_SLICE : seconds > 0 ? (kl_time)(seconds * 1e9) : 0;
+    kl_time wait = seconds >= (lua_Number)LKL_SLICE / 1e9 ? LKL_SLICE
+        : seconds > 0                                     ? (kl_time)(seconds * 1e9)
+                                                          : 0;
     return kl_clock_now(kl_clock_real()) + wait;
 }
 
@@ -181,11 +189,11 @@ static int set_wait(lua_State *L)
     return 1;
 }
 
-/* --- what happens -------------------------------------------------------------------------------------------------------------------- */
+/* --- what happens ------------------------------------------------------------------------- */
 
 static int push_event(lua_State *L, lkl_inbox *b, kl_time deadline)
 {
-    static const char *const names[] = { "add", "update", "delete", "synced", "trouble" };
+    static const char *const names[] = {"add", "update", "delete", "synced", "trouble"};
     lkl_box *old = lkl_value_box(L), *now = lkl_value_box(L);
     lkl_event e;
     if (!lkl__inbox_take(b, deadline, &e))
@@ -195,7 +203,7 @@ static int push_event(lua_State *L, lkl_inbox *b, kl_time deadline)
     if (e.informer) {
         void *who = e.informer;
         kl_informer_unref(e.informer);
-        lua_pushlightuserdata(L, who);             /* for telling informers apart */
+        lua_pushlightuserdata(L, who); /* for telling informers apart */
     } else {
         lua_pushinteger(L, e.feed);
     }
@@ -206,12 +214,10 @@ static int push_event(lua_State *L, lkl_inbox *b, kl_time deadline)
     return 5;
 }
 
-/* set:take(seconds): nothing, or the next event: feed, "add" | "update" | "delete" | "synced", old, now, initial (add) or resync (update);
- * or informer (as informer:id()), "trouble". Waits for one slice at most. */
-static int set_take(lua_State *L)
-{
-    return push_event(L, check_set(L)->inbox, slice_end(L));
-}
+/* set:take(seconds): nothing, or the next event: feed, "add" | "update" | "delete" | "synced", old, now,
+ * initial (add) or resync (update); or informer (as informer:id()), "trouble". Waits for one slice at
+ * most. */
+static int set_take(lua_State *L) { return push_event(L, check_set(L)->inbox, slice_end(L)); }
 
 static int set_pending(lua_State *L)
 {
@@ -230,12 +236,9 @@ static int inbox(lua_State *L)
 }
 
 /* inbox:take(): as set:take, without waiting */
-static int inbox_take(lua_State *L)
-{
-    return push_event(L, lkl_box_check(L, 1, &lkl__inbox_class), 0);
-}
+static int inbox_take(lua_State *L) { return push_event(L, lkl_box_check(L, 1, &lkl__inbox_class), 0); }
 
-/* --- informers ------------------------------------------------------------------------------------------------------------------------- */
+/* --- informers ---------------------------------------------------------------------------- */
 
 static void one_free(void *ptr)
 {
@@ -263,7 +266,8 @@ static int one_id(lua_State *L)
     return 1;
 }
 
-/* informer:feed(inbox or nil): what happens to its objects, into the inbox (nil: the set's). feed, and its number there. */
+/* informer:feed(inbox or nil): what happens to its objects, into the inbox (nil: the set's). feed, and its
+ * number there. */
 static int one_feed(lua_State *L)
 {
     one *o = running(L);
@@ -299,7 +303,10 @@ static int one_get(lua_State *L)
     return 1;
 }
 
-typedef struct found { kl_objects objects; kl_selector *labels; } found;
+typedef struct found {
+    kl_objects objects;
+    kl_selector *labels;
+} found;
 
 static void found_free(void *ptr)
 {
@@ -309,13 +316,14 @@ static void found_free(void *ptr)
     kl_free(f);
 }
 
-static const lkl_class found_class = { .name = "kubelua.objects", .free = found_free };
+static const lkl_class found_class = {.name = "kubelua.objects", .free = found_free};
 
-/* What {ns, labels, index, value, terms, limit} at 2 (or nothing) finds, sorted by key, in a box on top of the stack. */
+/* What {ns, labels, index, value, terms, limit} at 2 (or nothing) finds, sorted by key, in a box on top of
+ * the stack. */
 static found *find(lua_State *L)
 {
     one *o = self(L);
-    kl_query q = { 0 };
+    kl_query q = {0};
     const char *labels = NULL;
     if (!lua_isnoneornil(L, 2)) {
         luaL_checktype(L, 2, LUA_TTABLE);
@@ -396,9 +404,10 @@ static void stats_free(void *ptr)
     kl_free(ptr);
 }
 
-static const lkl_class stats_class = { .name = "kubelua.stats", .free = stats_free };
+static const lkl_class stats_class = {.name = "kubelua.stats", .free = stats_free};
 
-/* informer:stats(): state, synced, parked, message and failure (kind) of the last failure or nil, resourceVersion, objects, bytes, lists, watches, events, errors */
+/* informer:stats(): state, synced, parked, message and failure (kind) of the last failure or nil,
+ * resourceVersion, objects, bytes, lists, watches, events, errors */
 static int one_stats(lua_State *L)
 {
     one *o = self(L);
@@ -435,26 +444,41 @@ static int feed_resync(lua_State *L)
     return 0;
 }
 
-/* --- classes ----------------------------------------------------------------------------------------------------------------------------- */
+/* --- classes ------------------------------------------------------------------------------ */
 
 static const luaL_Reg set_methods[] = {
-    { "informer", set_informer }, { "start", set_start }, { "wait", set_wait }, { "take", set_take }, { "pending", set_pending },
-    { "close", lkl__box_close }, { NULL, NULL },
+    {"informer", set_informer},
+    {"start", set_start},
+    {"wait", set_wait},
+    {"take", set_take},
+    {"pending", set_pending},
+    {"close", lkl__box_close},
+    {NULL, NULL},
 };
 static const luaL_Reg informer_methods[] = {
-    { "id", one_id }, { "feed", one_feed }, { "synced", one_synced }, { "len", one_len }, { "get", one_get }, { "list", one_list }, { "keys", one_keys },
-    { "add_index", one_add_index }, { "kick", one_kick }, { "stats", one_stats }, { "close", lkl__box_close }, { NULL, NULL },
+    {"id", one_id},
+    {"feed", one_feed},
+    {"synced", one_synced},
+    {"len", one_len},
+    {"get", one_get},
+    {"list", one_list},
+    {"keys", one_keys},
+    {"add_index", one_add_index},
+    {"kick", one_kick},
+    {"stats", one_stats},
+    {"close", lkl__box_close},
+    {NULL, NULL},
 };
-static const luaL_Reg feed_methods[] = { { "resync", feed_resync }, { "close", lkl__box_close }, { NULL, NULL } };
-static const luaL_Reg inbox_methods[] = { { "take", inbox_take }, { "close", lkl__box_close }, { NULL, NULL } };
+static const luaL_Reg feed_methods[] = {{"resync", feed_resync}, {"close", lkl__box_close}, {NULL, NULL}};
+static const luaL_Reg inbox_methods[] = {{"take", inbox_take}, {"close", lkl__box_close}, {NULL, NULL}};
 
-const lkl_class lkl__set_class = { "kubelua.informers", set_free, set_methods, NULL };
-const lkl_class lkl__informer_class = { "kubelua.informer", one_free, informer_methods, NULL };
-const lkl_class lkl__feed_class = { "kubelua.feed", lkl__feed_free, feed_methods, NULL };
-const lkl_class lkl__inbox_class = { "kubelua.inbox", inbox_free, inbox_methods, NULL };
+const lkl_class lkl__set_class = {"kubelua.informers", set_free, set_methods, NULL};
+const lkl_class lkl__informer_class = {"kubelua.informer", one_free, informer_methods, NULL};
+const lkl_class lkl__feed_class = {"kubelua.feed", lkl__feed_free, feed_methods, NULL};
+const lkl_class lkl__inbox_class = {"kubelua.inbox", inbox_free, inbox_methods, NULL};
 
 void lkl__open_informer(lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "inbox", inbox }, { NULL, NULL } };
+    static const luaL_Reg functions[] = {{"inbox", inbox}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }

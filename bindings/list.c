@@ -1,9 +1,10 @@
-/* list.c - objects out of a cache as Lua sees them: a snapshot of references; a view is made when its object is looked at.
+/* list.c - objects out of a cache as Lua sees them: a snapshot of references; a view is made when its
+ * object is looked at.
  *
  *   read-only, views on demand --first write (table.sort, table.remove, list[i] = x)--> a table of its own
  *
- * References stand in keepers of at most KEEP each, and views of objects keep their keeper: whoever keeps one object of a list
- * keeps few others, and no object needs a finaliser of its own. */
+ * References stand in keepers of at most KEEP each, and views of objects keep their keeper: whoever keeps
+ * one object of a list keeps few others, and no object needs a finaliser of its own. */
 #include <string.h>
 #include "border.h"
 #include "ceiling.h"
@@ -13,19 +14,22 @@
 
 static const char list_tag, list_mt, keeper_tag, keeper_mt;
 
-typedef struct list { const void *tag; size_t n; } list;
+typedef struct list {
+    const void *tag;
+    size_t n;
+} list;
 
 /* User values of a list: a table of its keepers; and the table that it became, or nil. */
 enum { LIST_KEEPERS = 1, LIST_OWN };
 
-/* --- keepers ------------------------------------------------------------------------------------------------------------------ */
+/* --- keepers ------------------------------------------------------------------------------ */
 
 static int keeper_gc(lua_State *L)
 {
     lkl__keeper *k = lkl__tagged(L, 1, &keeper_tag, sizeof *k);
     if (!k)
         return 0;
-    k->head.v = NULL;                   /* views of it know now */
+    k->head.v = NULL; /* views of it know now */
     for (size_t i = 0; i < k->n; i++)
         kl_value_unref(k->v[i]);
     k->n = 0;
@@ -49,7 +53,7 @@ static void push_keepers(lua_State *L, kl_objects *o, bool own)
         size_t n = o->len - at < KEEP ? o->len - at : KEEP;
         lkl__keeper *k = lua_newuserdatauv(L, sizeof *k + n * sizeof *k->v, 0);
         memset(k, 0, sizeof *k);
-        k->head = (lkl__view){ &keeper_tag, NULL, &k->head };
+        k->head = (lkl__view){&keeper_tag, NULL, &k->head};
         if (lkl__metatable(L, &keeper_mt, "kubelua.keeper")) {
             lua_pushcfunction(L, keeper_gc);
             lua_setfield(L, -2, "__gc");
@@ -67,7 +71,7 @@ static void push_keepers(lua_State *L, kl_objects *o, bool own)
     }
 }
 
-/* --- each ----------------------------------------------------------------------------------------------------------------------- */
+/* --- each --------------------------------------------------------------------------------- */
 
 enum { EACH_KEEPERS = 1, EACH_AT, EACH_MT };
 
@@ -82,7 +86,7 @@ static int each_next(lua_State *L)
         return 1;
     }
     lkl__push_kept(L, k, 1, at % KEEP, lua_upvalueindex(EACH_MT));
-    if ((at + 1) % KEEP == 0) {         /* what the loop has passed is kept by those who kept a view of it */
+    if ((at + 1) % KEEP == 0) { /* what the loop has passed is kept by those who kept a view of it */
         lua_pushnil(L);
         lua_rawseti(L, lua_upvalueindex(EACH_KEEPERS), (lua_Integer)(at / KEEP) + 1);
     }
@@ -99,7 +103,7 @@ void lkl__push_each(lua_State *L, kl_objects *o)
     lua_pushcclosure(L, each_next, EACH_MT);
 }
 
-/* --- lists ---------------------------------------------------------------------------------------------------------------------- */
+/* --- lists -------------------------------------------------------------------------------- */
 
 static list *check_list(lua_State *L, int idx)
 {
@@ -130,7 +134,7 @@ static void push_item(lua_State *L, size_t i)
     if (i % KEEP < k->n)
         lkl__push_kept(L, k, keeper, i % KEEP, keeper + 1);
     else
-        lua_pushnil(L);                 /* finalised before its user */
+        lua_pushnil(L); /* finalised before its user */
     lua_replace(L, keeper);
     lua_settop(L, keeper);
 }
@@ -188,7 +192,7 @@ static int list_next(lua_State *L)
     lua_pushinteger(L, i);
     if (lua_gettable(L, 1) != LUA_TNIL)
         return 2;
-    return 1;               /* nil */
+    return 1; /* nil */
 }
 
 static int list_pairs(lua_State *L)
@@ -243,11 +247,15 @@ static int list_tostring(lua_State *L)
 void lkl__push_list(lua_State *L, kl_objects *o, bool own)
 {
     static const luaL_Reg meta[] = {
-        { "__index", list_index }, { "__newindex", list_newindex }, { "__len", list_len }, { "__pairs", list_pairs },
-        { "__tostring", list_tostring }, { NULL, NULL },
+        {"__index", list_index},
+        {"__newindex", list_newindex},
+        {"__len", list_len},
+        {"__pairs", list_pairs},
+        {"__tostring", list_tostring},
+        {NULL, NULL},
     };
     list *l = lua_newuserdatauv(L, sizeof *l, LIST_OWN);
-    *l = (list){ &list_tag, o->len };
+    *l = (list){&list_tag, o->len};
     push_keepers(L, o, own);
     lua_setiuservalue(L, -2, LIST_KEEPERS);
     if (lkl__metatable(L, &list_mt, "kubelua.list")) {

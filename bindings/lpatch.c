@@ -13,9 +13,12 @@
 #include "schema/kinds.h"
 #include "schema/smp.h"
 
-/* --- patches ---------------------------------------------------------------------------------------------------------------- */
+/* --- patches ------------------------------------------------------------------------------ */
 
-typedef struct builtin { kl__types *types; kl__kinds *kinds; } builtin;
+typedef struct builtin {
+    kl__types *types;
+    kl__kinds *kinds;
+} builtin;
 
 static void builtin_free(void *ptr)
 {
@@ -25,7 +28,7 @@ static void builtin_free(void *ptr)
     kl_free(b);
 }
 
-static const lkl_class builtin_class = { "kubelua.builtin", builtin_free, NULL, NULL };
+static const lkl_class builtin_class = {"kubelua.builtin", builtin_free, NULL, NULL};
 static char builtin_key;
 
 static builtin *builtin_of(lua_State *L)
@@ -48,13 +51,18 @@ static builtin *builtin_of(lua_State *L)
 /* The schema of an object's kind; raises for kinds that are not built in. */
 static const kl__schema *schema_of(lua_State *L, int arg, const kl_value *v)
 {
-    const char *api = kl_value_str_at(v, "apiVersion", NULL), *kind = kl_value_str_at(v, "kind", NULL), *slash = api ? strchr(api, '/') : NULL;
+    const char *api = kl_value_str_at(v, "apiVersion", NULL), *kind = kl_value_str_at(v, "kind", NULL),
+               *slash = api ? strchr(api, '/') : NULL;
     if (!api || !kind)
         luaL_argerror(L, arg, "the object has no apiVersion and kind");
     const char *group = slash ? lua_pushlstring(L, api, (size_t)(slash - api)) : "";
     kl__kind *k = kl__kinds_by_kind(builtin_of(L)->kinds, group, slash ? slash + 1 : api, kind);
     if (!k || !k->schema)
-        luaL_argerror(L, arg, lua_pushfstring(L, "%s %s is no built-in kind, and servers take strategic merge patches for those alone: make a merge patch", api, kind));
+        luaL_argerror(L, arg,
+            lua_pushfstring(L,
+                "%s %s is no built-in kind, and servers take strategic merge patches for those alone: make a "
+                "merge patch",
+                api, kind));
     return k->schema;
 }
 
@@ -85,8 +93,8 @@ static int json_patch(lua_State *L)
     return push_patch(L, box, kl_json_patch_create(from, to));
 }
 
-/* A strategic merge patch is put together field by field, and each costs what the object has already: so many fields take some ten
- * milliseconds. */
+/* A strategic merge patch is put together field by field, and each costs what the object has already: so
+ * many fields take some ten milliseconds. */
 #define FIELDS_MAX 1000
 
 static bool too_wide(const kl_value *v)
@@ -102,7 +110,8 @@ static const kl_value *patchable(lua_State *L, int arg, const char *what)
 {
     const kl_value *v = lkl__value_at(L, arg, what);
     if (lkl__border(L)->counted && too_wide(v))
-        luaL_argerror(L, arg, lua_pushfstring(L, "an object in it has more than %d fields: make a merge patch", FIELDS_MAX));
+        luaL_argerror(L, arg,
+            lua_pushfstring(L, "an object in it has more than %d fields: make a merge patch", FIELDS_MAX));
     return v;
 }
 
@@ -111,20 +120,23 @@ static int strategic_patch(lua_State *L)
 {
     lua_settop(L, 4);
     bool three = !lua_isnil(L, 3), overwrite = lua_toboolean(L, 4);
-    const kl_value *from = patchable(L, 1, "from"), *to = patchable(L, 2, "to"), *original = three ? patchable(L, 3, "original") : NULL;
+    const kl_value *from = patchable(L, 1, "from"), *to = patchable(L, 2, "to"),
+                   *original = three ? patchable(L, 3, "original") : NULL;
     const kl__schema *s = schema_of(L, 2, to);
     lkl_box *box = lkl_value_box(L);
     const kl_value *patch = NULL;
     kl_err err = KL_ERR_INIT;
-    kl_status st = three ? kl__smp_three_way(s, original, to, from, overwrite, &patch, &err) : kl__smp_diff(s, from, to, &patch, &err);
+    kl_status st = three ? kl__smp_three_way(s, original, to, from, overwrite, &patch, &err)
+                         : kl__smp_diff(s, from, to, &patch, &err);
     if (st)
         return lkl_raise(L, &err, "patch", NULL, NULL);
     return push_patch(L, box, patch);
 }
 
-/* --- names ---------------------------------------------------------------------------------------------------------------------- */
+/* --- names -------------------------------------------------------------------------------- */
 
-/* core.name_problem(rule, text): nil, or what is wrong with the text; nil and false when there is no such rule */
+/* core.name_problem(rule, text): nil, or what is wrong with the text; nil and false when there is no such
+ * rule */
 static int name_problem(lua_State *L)
 {
     size_t n;
@@ -150,16 +162,13 @@ static int name_rules(lua_State *L)
     return 1;
 }
 
-static unsigned roll(void *arg, unsigned below)
-{
-    return (unsigned)(kl_random_next(arg) % below);
-}
+static unsigned roll(void *arg, unsigned below) { return (unsigned)(kl_random_next(arg) % below); }
 
 /* core.generate_name(base): the base, cut if need be, and five characters */
 static int generate_name(lua_State *L)
 {
     char name[KL_NAME_GENERATED_MAX];
-    kl_random r = { (uint64_t)kl_clock_now(kl_clock_real()) ^ (uint64_t)(uintptr_t)L };
+    kl_random r = {(uint64_t)kl_clock_now(kl_clock_real()) ^ (uint64_t)(uintptr_t)L};
     lua_pushstring(L, kl_name_generate(lkl__text(L, 1), roll, &r, name));
     return 1;
 }
@@ -181,8 +190,14 @@ static int share(lua_State *L)
 void lkl__open_patch(lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        { "merge_patch", merge_patch }, { "json_patch", json_patch }, { "strategic_patch", strategic_patch }, { "name_problem", name_problem }, { "name_rules", name_rules },
-        { "generate_name", generate_name }, { "share", share }, { NULL, NULL },
+        {"merge_patch", merge_patch},
+        {"json_patch", json_patch},
+        {"strategic_patch", strategic_patch},
+        {"name_problem", name_problem},
+        {"name_rules", name_rules},
+        {"generate_name", generate_name},
+        {"share", share},
+        {NULL, NULL},
     };
     luaL_setfuncs(L, functions, 0);
 }

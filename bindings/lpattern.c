@@ -1,7 +1,8 @@
 /* lpattern.c - string.find, match, gmatch and gsub over core/base/pattern.
  *
- * A pattern that comes again is kept made, as a script uses a few of them over and over: in a userdata, found by where Lua keeps its text,
- * which the userdata holds on to, so that the place can mean no other text. What comes once is made on the C stack. */
+ * A pattern that comes again is kept made, as a script uses a few of them over and over: in a userdata,
+ * found by where Lua keeps its text, which the userdata holds on to, so that the place can mean no other
+ * text. What comes once is made on the C stack. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -11,13 +12,24 @@
 #include "budget.h"
 
 #define KEPT 64
-#define KEPT_TEXT_MAX 256              /* a longer pattern is made each time: those that are built, not written */
+#define KEPT_TEXT_MAX 256 /* a longer pattern is made each time: those that are built, not written */
 
 /* p NULL: a text was there once, and may be gone. */
-typedef struct kept { const char *text; size_t n; kl_pattern *p; bool anchors; } kept;
-typedef union scratch { max_align_t aligned; char bytes[1024]; } scratch;
+typedef struct kept {
+    const char *text;
+    size_t n;
+    kl_pattern *p;
+    bool anchors;
+} kept;
+typedef union scratch {
+    max_align_t aligned;
+    char bytes[1024];
+} scratch;
 /* The first upvalue of each function; user value i + 1 is the userdata of slots[i]. */
-typedef struct patterns { bool counted; kept slots[KEPT]; } patterns;
+typedef struct patterns {
+    bool counted;
+    kept slots[KEPT];
+} patterns;
 
 static void spend(void *L, size_t steps) { lkl_budget_spend(L, steps); }
 static void spend_nothing(void *L, size_t steps) { (void)L, (void)steps; }
@@ -109,7 +121,7 @@ static size_t begin_at(lua_State *L, int idx, size_t n)
     return at == 0 || at < -(lua_Integer)n ? 0 : n - (size_t)-at;
 }
 
-/* --- find, match --------------------------------------------------------------------------------------------------------------- */
+/* --- find, match -------------------------------------------------------------------------- */
 
 /* memmem takes a while to begin; in a short text nothing can take long. */
 static const char *plain(const char *s, size_t n, const char *what, size_t len)
@@ -171,18 +183,19 @@ static int search(lua_State *L, bool find)
 static int find(lua_State *L) { return search(L, true); }
 static int match(lua_State *L) { return search(L, false); }
 
-/* --- gmatch ---------------------------------------------------------------------------------------------------------------------- */
+/* --- gmatch ------------------------------------------------------------------------------- */
 
 typedef struct iteration {
     kl_pattern *p;
     kl_matching m;
-    const char *at, *last;     /* where the next search begins; the end of the match before: an empty one there is no match */
+    /* where the next search begins; the end of the match before: an empty one there is no match */
+    const char *at, *last;
 } iteration;
 
 static int next_match(lua_State *L)
 {
     iteration *it = lua_touserdata(L, lua_upvalueindex(1));
-    it->m.arg = L;             /* any coroutine may go on with it */
+    it->m.arg = L; /* any coroutine may go on with it */
     while (it->at && it->at <= it->m.end) {
         const char *end = kl_pattern_search(it->p, &it->m, it->at);
         if (!end) {
@@ -222,7 +235,7 @@ static int gmatch(lua_State *L)
     return 1;
 }
 
-/* --- gsub ------------------------------------------------------------------------------------------------------------------------ */
+/* --- gsub --------------------------------------------------------------------------------- */
 
 static void add_text(lua_State *L, luaL_Buffer *b, const kl_pattern *p, const kl_matching *m, const char *end)
 {
@@ -230,7 +243,7 @@ static void add_text(lua_State *L, luaL_Buffer *b, const kl_pattern *p, const kl
     const char *t = lua_tolstring(L, 3, &n), *behind = t + n;
     for (const char *mark; (mark = memchr(t, '%', (size_t)(behind - t))); t = mark + 2) {
         luaL_addlstring(b, t, (size_t)(mark - t));
-        char c = mark[1];      /* the 0 behind the text, if need be */
+        char c = mark[1]; /* the 0 behind the text, if need be */
         if (c == '%')
             luaL_addchar(b, '%');
         else if (c == '0')
@@ -262,7 +275,8 @@ static void push_answer(lua_State *L, int type, const kl_pattern *p, const kl_ma
 }
 
 /* Adds what comes in place of a match; false: it stays. */
-static bool replace(lua_State *L, luaL_Buffer *b, int type, const kl_pattern *p, const kl_matching *m, const char *end)
+static bool replace(
+    lua_State *L, luaL_Buffer *b, int type, const kl_pattern *p, const kl_matching *m, const char *end)
 {
     if (type != LUA_TFUNCTION && type != LUA_TTABLE) {
         add_text(L, b, p, m, end);
@@ -287,7 +301,9 @@ static int gsub(lua_State *L)
     luaL_checkstring(L, 2);
     int type = lua_type(L, 3);
     lua_Integer most = luaL_optinteger(L, 4, (lua_Integer)n + 1), done = 0;
-    luaL_argexpected(L, type == LUA_TNUMBER || type == LUA_TSTRING || type == LUA_TFUNCTION || type == LUA_TTABLE, 3, "string/function/table");
+    luaL_argexpected(L,
+        type == LUA_TNUMBER || type == LUA_TSTRING || type == LUA_TFUNCTION || type == LUA_TTABLE, 3,
+        "string/function/table");
     lua_settop(L, 3);
     scratch here;
     kl_pattern *p = pattern_at(L, 2, true, &here);
@@ -328,7 +344,8 @@ static int gsub(lua_State *L)
 
 void lkl__set_pattern_functions(lua_State *L, bool counted)
 {
-    static const luaL_Reg functions[] = {{"find", find}, {"match", match}, {"gmatch", gmatch}, {"gsub", gsub}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"find", find}, {"match", match}, {"gmatch", gmatch}, {"gsub", gsub}, {NULL, NULL}};
     patterns *all = lua_newuserdatauv(L, sizeof *all, KEPT);
     memset(all, 0, sizeof *all);
     all->counted = counted;

@@ -1,7 +1,7 @@
 /* lqty.c - resource quantities in Lua: exact, with the arithmetic and the text forms of apimachinery.
  *
- * Wherever one quantity is wanted, its text ("500m"), an integer, or a float with an exact short decimal form will do.
- * A sum keeps the format of its left side (of the right when the left is zero), as in Go. */
+ * Wherever one quantity is wanted, its text ("500m"), an integer, or a float with an exact short decimal
+ * form will do. A sum keeps the format of its left side (of the right when the left is zero), as in Go. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,10 +9,7 @@
 #include "border.h"
 #include "model/quantity.h"
 
-static void free_quantity(void *ptr)
-{
-    kl_quantity_free(ptr);
-}
+static void free_quantity(void *ptr) { kl_quantity_free(ptr); }
 
 extern const lkl_class lkl__quantity_class;
 
@@ -21,10 +18,7 @@ static const kl_quantity *get_quantity(lua_State *L, int idx)
     return lkl_box_get(L, idx, &lkl__quantity_class);
 }
 
-static lkl_box *new_quantity(lua_State *L)
-{
-    return lkl_box_new(L, &lkl__quantity_class, 0);
-}
+static lkl_box *new_quantity(lua_State *L) { return lkl_box_new(L, &lkl__quantity_class, 0); }
 
 /* The box has it from now on. */
 static const kl_quantity *fill(lua_State *L, lkl_box *box, kl_quantity *q)
@@ -52,12 +46,12 @@ static const kl_quantity *to_quantity(lua_State *L, int idx)
         double d = lua_tonumber(L, idx);
         if (!isfinite(d))
             luaL_argerror(L, idx, "a quantity is a finite number");
-        for (int digits = 1; digits <= 17; digits++) {      /* the shortest that reads back */
+        for (int digits = 1; digits <= 17; digits++) { /* the shortest that reads back */
             snprintf(text, sizeof text, "%.*g", digits, d);
             if (strtod(text, NULL) == d)
                 break;
         }
-        char *plus = strstr(text, "e+");                    /* "1e+20": quantities know e20 */
+        char *plus = strstr(text, "e+"); /* "1e+20": quantities know e20 */
         if (plus)
             memmove(plus + 1, plus + 2, strlen(plus + 2) + 1);
     } else if (lua_type(L, idx) == LUA_TSTRING) {
@@ -83,7 +77,7 @@ bool lkl__quantity_text(lua_State *L, int idx)
     return q != NULL;
 }
 
-/* --- arithmetic --------------------------------------------------------------------------------------------------------------- */
+/* --- arithmetic --------------------------------------------------------------------------- */
 
 static int add(lua_State *L)
 {
@@ -109,13 +103,16 @@ static int neg(lua_State *L)
     return 1;
 }
 
-/* By an integer, on either side. A ratio has no exact product: say how to round with :value() or :milli() first. */
+/* By an integer, on either side. A ratio has no exact product: say how to round with :value() or :milli()
+ * first. */
 static int mul(lua_State *L)
 {
     int number = get_quantity(L, 1) ? 2 : 1, isint;
     lua_Integer by = lua_tointegerx(L, number, &isint);
     if (!isint || lua_type(L, number) != LUA_TNUMBER)
-        return luaL_argerror(L, number, "a quantity is multiplied by an integer; for a ratio write kube.milli(math.floor(q:milli() * ratio))");
+        return luaL_argerror(L, number,
+            "a quantity is multiplied by an integer; for a ratio write kube.milli(math.floor(q:milli() * "
+            "ratio))");
     const kl_quantity *q = to_quantity(L, 3 - number);
     lkl_box *box = new_quantity(L);
     (void)fill(L, box, kl_quantity_mul(q, by, NULL));
@@ -143,12 +140,9 @@ static int le(lua_State *L)
     return 1;
 }
 
-/* --- methods --------------------------------------------------------------------------------------------------------------------- */
+/* --- methods ------------------------------------------------------------------------------ */
 
-static const kl_quantity *self(lua_State *L)
-{
-    return lkl_box_check(L, 1, &lkl__quantity_class);
-}
+static const kl_quantity *self(lua_State *L) { return lkl_box_check(L, 1, &lkl__quantity_class); }
 
 static int cmp(lua_State *L)
 {
@@ -229,16 +223,31 @@ static int tostring(lua_State *L)
 }
 
 static const luaL_Reg methods[] = {
-    { "cmp", cmp }, { "value", value }, { "milli", milli }, { "scaled", scaled }, { "number", number }, { "sign", sign },
-    { "is_zero", is_zero }, { "canonical", canonical }, { "format", format }, { NULL, NULL },
+    {"cmp", cmp},
+    {"value", value},
+    {"milli", milli},
+    {"scaled", scaled},
+    {"number", number},
+    {"sign", sign},
+    {"is_zero", is_zero},
+    {"canonical", canonical},
+    {"format", format},
+    {NULL, NULL},
 };
 static const luaL_Reg meta[] = {
-    { "__add", add }, { "__sub", sub }, { "__unm", neg }, { "__mul", mul }, { "__eq", eq }, { "__lt", lt }, { "__le", le },
-    { "__tostring", tostring }, { NULL, NULL },
+    {"__add", add},
+    {"__sub", sub},
+    {"__unm", neg},
+    {"__mul", mul},
+    {"__eq", eq},
+    {"__lt", lt},
+    {"__le", le},
+    {"__tostring", tostring},
+    {NULL, NULL},
 };
-const lkl_class lkl__quantity_class = { "kubelua.quantity", free_quantity, methods, meta };
+const lkl_class lkl__quantity_class = {"kubelua.quantity", free_quantity, methods, meta};
 
-/* --- functions -------------------------------------------------------------------------------------------------------------------- */
+/* --- functions ---------------------------------------------------------------------------- */
 
 /* kube.qty(x) */
 static int qty(lua_State *L)
@@ -254,7 +263,8 @@ static int milli_of(lua_State *L)
     lua_settop(L, 1);
     const kl_quantity *q = get_quantity(L, 1);
     lkl_box *box = new_quantity(L);
-    (void)fill(L, box, q ? kl_quantity_round_up(q, -3, NULL) : kl_quantity_new(luaL_checkinteger(L, 1), -3, KL_DECIMAL_SI));
+    (void)fill(L, box,
+        q ? kl_quantity_round_up(q, -3, NULL) : kl_quantity_new(luaL_checkinteger(L, 1), -3, KL_DECIMAL_SI));
     return 1;
 }
 
@@ -268,7 +278,10 @@ static int is_quantity(lua_State *L)
 void lkl__open_quantity(lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        { "qty", qty }, { "milli", milli_of }, { "is_quantity", is_quantity }, { NULL, NULL },
+        {"qty", qty},
+        {"milli", milli_of},
+        {"is_quantity", is_quantity},
+        {NULL, NULL},
     };
     luaL_setfuncs(L, functions, 0);
 }

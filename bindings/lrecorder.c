@@ -1,6 +1,8 @@
-/* lrecorder.c - Events for programs that are no controllers: a recorder with a door and a loop of its own, as a guest of a client.
+/* lrecorder.c - Events for programs that are no controllers: a recorder with a door and a loop of its own,
+ * as a guest of a client.
  *
- * A client that is closed first makes the recorder tell what it has and leave; its userdata then only says so. */
+ * A client that is closed first makes the recorder tell what it has and leave; its userdata then only says
+ * so. */
 #include "post.h"
 #include "base/mem.h"
 #include "events/recorder.h"
@@ -13,7 +15,7 @@ typedef struct recorder {
     char *component;
     kl_door *door;
     kl_loop *loop;
-    kl_recorder *r;            /* NULL once the client was closed */
+    kl_recorder *r; /* NULL once the client was closed */
 } recorder;
 
 static uint64_t send_op(void *arg, const kl_op *op, kl_reply_fn *done, void *done_arg)
@@ -23,7 +25,7 @@ static uint64_t send_op(void *arg, const kl_op *op, kl_reply_fn *done, void *don
 
 static void leave(lkl_guest *g)
 {
-    recorder *w = (recorder *)g;           /* its first field */
+    recorder *w = (recorder *)g; /* its first field */
     lkl__guest_gone(g);
     if (!w->r)
         return;
@@ -78,8 +80,14 @@ static int event(lua_State *L)
     const kl_value *about = lkl_view_value(L, 5);
     if (!about)
         return luaL_typeerror(L, 5, "kubelua.view");
-    kl_recorder_event(w->r, &(kl_news){.component = w->component, .type = lkl__text(L, 2), .reason = lkl__text(L, 3),
-        .note = lkl__text(L, 4), .about = about, .action = lkl__opt_text(L, 6, NULL), .related = lkl_view_value(L, 7)});
+    kl_recorder_event(w->r,
+        &(kl_news){.component = w->component,
+            .type = lkl__text(L, 2),
+            .reason = lkl__text(L, 3),
+            .note = lkl__text(L, 4),
+            .about = about,
+            .action = lkl__opt_text(L, 6, NULL),
+            .related = lkl_view_value(L, 7)});
     return 0;
 }
 
@@ -96,8 +104,11 @@ static int stats(lua_State *L)
 {
     kl_recorder_stats s;
     kl_recorder_stats_get(self(L)->r, &s);
-    const struct { const char *name; uint64_t n; } fields[] = { { "recorded", s.recorded }, { "waiting", s.waiting }, { "full", s.full }, { "spam", s.spam },
-        { "refused", s.refused }, { "given_up", s.given_up }, { "terminating", s.terminating } };
+    const struct {
+        const char *name;
+        uint64_t n;
+    } fields[] = {{"recorded", s.recorded}, {"waiting", s.waiting}, {"full", s.full}, {"spam", s.spam},
+        {"refused", s.refused}, {"given_up", s.given_up}, {"terminating", s.terminating}};
     lua_createtable(L, 0, sizeof fields / sizeof *fields);
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         lua_pushinteger(L, (lua_Integer)fields[i].n);
@@ -106,5 +117,6 @@ static int stats(lua_State *L)
     return 1;
 }
 
-static const luaL_Reg methods[] = { { "event", event }, { "flush", flush }, { "stats", stats }, { "close", lkl__box_close }, { NULL, NULL } };
-static const lkl_class recorder_class = { "kubelua.recorder", recorder_free, methods, NULL };
+static const luaL_Reg methods[] = {
+    {"event", event}, {"flush", flush}, {"stats", stats}, {"close", lkl__box_close}, {NULL, NULL}};
+static const lkl_class recorder_class = {"kubelua.recorder", recorder_free, methods, NULL};

@@ -1,13 +1,15 @@
 /* lroutine.c - the coroutine library of scripts.
  *
- * A key runs as a coroutine of ours, and an API call yields it to the worker. When a script's own coroutine makes the call,
- * the yield must pass through every resume above it: a yield to the runtime carries a mark, and resume hands it on instead of
- * returning it, and resumes its coroutine again when it is resumed itself.
+ * A key runs as a coroutine of ours, and an API call yields it to the worker. When a script's own
+ * coroutine makes the call, the yield must pass through every resume above it: a yield to the runtime
+ * carries a mark, and resume hands it on instead of returning it, and resumes its coroutine again when it
+ * is resumed itself.
  *
  *   worker --resume--> key --resume--> script's coroutine --call--> yield(mark) --> key yields(mark) --> worker
  *
- * Meanwhile other keys of the state run. The coroutines of a run that waits are tagged, and nobody but the runtime resumes or closes them: to
- * whoever finds one in a variable they are `normal`, as one is that resumed another. */
+ * Meanwhile other keys of the state run. The coroutines of a run that waits are tagged, and nobody but the
+ * runtime resumes or closes them: to whoever finds one in a variable they are `normal`, as one is that
+ * resumed another. */
 #include <string.h>
 #include "depth.h"
 #include "flaws.h"
@@ -47,14 +49,12 @@ static const char *status_of(lua_State *L, lua_State *co)
     if (L == co)
         return "running";
     switch (lua_status(co)) {
-    case LUA_YIELD:
-        return is_runtimes(co) ? "normal" : "suspended";
+    case LUA_YIELD: return is_runtimes(co) ? "normal" : "suspended";
     case LUA_OK:
         if (lua_getstack(co, 0, &ar))
             return "normal";
         return lua_gettop(co) ? "suspended" : "dead";
-    default:
-        return "dead";
+    default: return "dead";
     }
 }
 
@@ -79,8 +79,8 @@ static const char *whose(lua_State *L, lua_State *co)
     return L != co && lua_status(co) == LUA_YIELD && is_runtimes(co) ? ": it waits in a run of its own" : "";
 }
 
-/* Resumes co with the top narg values of L. RETURNED: its n results are on top of L. RAISED: the error is. HANDED_ON: L must
- * yield to the runtime and come back. */
+/* Resumes co with the top narg values of L. RETURNED: its n results are on top of L. RAISED: the error is.
+ * HANDED_ON: L must yield to the runtime and come back. */
 static outcome drive(lua_State *L, lua_State *co, int narg, int *n)
 {
     lkl_state *s = lkl_state_of(L);
@@ -91,19 +91,21 @@ static outcome drive(lua_State *L, lua_State *co, int narg, int *n)
     }
     if (strcmp(status_of(L, co), "suspended") || !lkl_depth_room(co, (size_t)narg)) {
         lua_pop(L, narg);
-        lua_pushfstring(L, "cannot resume %s coroutine%s", strcmp(status_of(L, co), "suspended") ? status_of(L, co) : "a full", whose(L, co));
+        lua_pushfstring(L, "cannot resume %s coroutine%s",
+            strcmp(status_of(L, co), "suspended") ? status_of(L, co) : "a full", whose(L, co));
         return RAISED;
     }
-    bool alone = !lua_isyieldable(L);      /* nothing above us can yield: calls below must block */
+    bool alone = !lua_isyieldable(L); /* nothing above us can yield: calls below must block */
     s->unyieldable += alone;
     lua_xmove(L, co, narg);
     lua_State *before = lkl_budget_switch(s, co);
     int st = lua_resume(co, L, narg, n);
     (void)lkl_budget_switch(s, before);
     s->unyieldable -= alone;
-    if (lkl_budget_is_over(L))             /* it was the key's turn that ended: no other key finds this coroutine alive */
+    /* it was the key's turn that ended: no other key finds this coroutine alive */
+    if (lkl_budget_is_over(L))
         (void)closed(L, co);
-    if (st == LUA_ERRMEM) {                /* nor is that the script's to catch, but for a stack overflow */
+    if (st == LUA_ERRMEM) { /* nor is that the script's to catch, but for a stack overflow */
         lua_xmove(co, L, 1);
         if (!lkl__was_too_deep(L))
             lua_error(L);
@@ -134,15 +136,14 @@ static outcome drive_on(lua_State *L, lua_State *co, int *n)
     return drive(L, co, 0, n);
 }
 
-/* --- resume --------------------------------------------------------------------------------------------------------------- */
+/* --- resume ------------------------------------------------------------------------------- */
 
 static int resume_on(lua_State *L, int status, lua_KContext ctx);
 
 static int resumed(lua_State *L, outcome o, int n)
 {
     switch (o) {
-    case HANDED_ON:
-        return lkl__wait(L, 0, resume_on);
+    case HANDED_ON: return lkl__wait(L, 0, resume_on);
     case RAISED:
         lua_pushboolean(L, false);
         lua_insert(L, -2);
@@ -170,7 +171,7 @@ static int resume(lua_State *L)
     return resumed(L, o, n);
 }
 
-/* --- wrap ------------------------------------------------------------------------------------------------------------------- */
+/* --- wrap --------------------------------------------------------------------------------- */
 
 static int wrap_on(lua_State *L, int status, lua_KContext ctx);
 
@@ -181,9 +182,9 @@ static int wrapped(lua_State *L, lua_State *co, outcome o, int n)
     if (o == RETURNED)
         return n;
     int st = lua_status(co);
-    if (st != LUA_OK && st != LUA_YIELD) {         /* an error in it: close its pending variables */
+    if (st != LUA_OK && st != LUA_YIELD) { /* an error in it: close its pending variables */
         closed(L, co);
-        if (st != LUA_ERRMEM) {                    /* of that the text is there */
+        if (st != LUA_ERRMEM) { /* of that the text is there */
             lua_pop(L, 1);
             lua_xmove(co, L, 1);
         }
@@ -219,8 +220,8 @@ static int body_done(lua_State *L, int status, lua_KContext ctx)
     return status == LUA_OK || status == LUA_YIELD ? lua_gettop(L) : lua_error(L);
 }
 
-/* A coroutine that an error of a hook ends never runs a hook again, and the variables that are closed at its end could not be stopped. Under a
- * protected call it is that call which ends. */
+/* A coroutine that an error of a hook ends never runs a hook again, and the variables that are closed at
+ * its end could not be stopped. Under a protected call it is that call which ends. */
 static int body(lua_State *L)
 {
     lua_pushvalue(L, lua_upvalueindex(1));
@@ -245,14 +246,16 @@ static int wrap(lua_State *L)
     return 1;
 }
 
-/* --- the rest ------------------------------------------------------------------------------------------------------------------ */
+/* --- the rest ----------------------------------------------------------------------------- */
 
 static int yield(lua_State *L)
 {
     if (!lua_isyieldable(L))
         return luaL_error(L, "attempt to yield from outside a coroutine");
     if (lkl__is_key(L))
-        return luaL_error(L, "attempt to yield from outside a coroutine: reconcile itself waits with ctx:sleep or an API call");
+        return luaL_error(L,
+            "attempt to yield from outside a coroutine: reconcile itself waits with ctx:sleep or an API "
+            "call");
     return lua_yield(L, lua_gettop(L));
 }
 
@@ -293,7 +296,8 @@ static int close(lua_State *L)
 
 void lkl__push_coroutines(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"create", create}, {"resume", resume}, {"wrap", wrap}, {"yield", yield}, {"status", status},
-        {"isyieldable", isyieldable}, {"running", running}, {"close", close}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"create", create}, {"resume", resume}, {"wrap", wrap},
+        {"yield", yield}, {"status", status}, {"isyieldable", isyieldable}, {"running", running},
+        {"close", close}, {NULL, NULL}};
     luaL_newlib(L, functions);
 }

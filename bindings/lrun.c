@@ -1,5 +1,5 @@
-/* lrun.c - core.run: what ctx is made of. Each function asks the run under way (or the reader, for the functions that map
- * events); lua/kubelua/context.lua gives them their shape. */
+/* lrun.c - core.run: what ctx is made of. Each function asks the run under way (or the reader, for the
+ * functions that map events); lua/kubelua/context.lua gives them their shape. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +14,9 @@ static void end_if_deposed(lua_State *L, kl_run *r)
     if (!kl_run_deposed(r))
         return;
     kl_err err = KL_ERR_INIT;
-    if (kl_fail(&err, KL_ENOTLEADER, "this process does not hold the lease (any more), so this run is over; the leader will do its work"))
+    if (kl_fail(&err, KL_ENOTLEADER,
+            "this process does not hold the lease (any more), so this run is over; the leader will do its "
+            "work"))
         lkl_raise(L, &err, NULL, NULL, NULL);
 }
 
@@ -24,7 +26,9 @@ static kl_run *run_of(lua_State *L)
     if (r)
         end_if_deposed(L, r);
     else
-        lkl__error(L, "this needs a reconcile under way: mapping, index and `when` functions may only read the cache, and the top level of a script nothing");
+        lkl__error(L,
+            "this needs a reconcile under way: mapping, index and `when` functions may only read the cache, "
+            "and the top level of a script nothing");
     return r;
 }
 
@@ -38,7 +42,7 @@ static kl_reader *reader_of(lua_State *L)
     return r;
 }
 
-/* --- requests ------------------------------------------------------------------------------------------------------------- */
+/* --- requests ----------------------------------------------------------------------------- */
 
 /* Raises the reply's error, described by the op table at idx. */
 static int raise_reply(lua_State *L, kl_err *err, int idx)
@@ -54,7 +58,8 @@ static int raise_reply(lua_State *L, kl_err *err, int idx)
     lua_getfield(L, idx, "ns");
     lua_getfield(L, idx, "name");
     if ((s = lua_tostring(L, -1)))
-        snprintf(key, sizeof key, "%s%s%s", lua_tostring(L, -2) ? lua_tostring(L, -2) : "", lua_tostring(L, -2) ? "/" : "", s);
+        snprintf(key, sizeof key, "%s%s%s", lua_tostring(L, -2) ? lua_tostring(L, -2) : "",
+            lua_tostring(L, -2) ? "/" : "", s);
     lua_pop(L, 4);
     return lkl_raise(L, err, verb, kind, *key ? key : NULL);
 }
@@ -121,7 +126,7 @@ static int sleep_for(lua_State *L)
     return 0;
 }
 
-/* --- kinds ------------------------------------------------------------------------------------------------------------------ */
+/* --- kinds -------------------------------------------------------------------------------- */
 
 static int push_resource(lua_State *L, const kl_resource *r)
 {
@@ -186,7 +191,7 @@ static int owns(lua_State *L)
     return 1;
 }
 
-/* --- the cache ---------------------------------------------------------------------------------------------------------------- */
+/* --- the cache ---------------------------------------------------------------------------- */
 
 static int cache_fail(lua_State *L, kl_err *err)
 {
@@ -196,20 +201,17 @@ static int cache_fail(lua_State *L, kl_err *err)
 }
 
 /* Whether idx is a text that is not empty. */
-static bool is_text(lua_State *L, int idx)
-{
-    return lua_type(L, idx) == LUA_TSTRING && *lkl__text(L, idx);
-}
+static bool is_text(lua_State *L, int idx) { return lua_type(L, idx) == LUA_TSTRING && *lkl__text(L, idx); }
 
-#define NAMESPACE_MAX 256      /* 63 bytes on every server */
+#define NAMESPACE_MAX 256 /* 63 bytes on every server */
 
 static void tell_get(kl_run *run, const char *kind, const char *ns, const char *name, const kl_value *found)
 {
     kl_run_saw(run, &(kl_saw){.kind = kind, .ns = ns, .name = name, .found = &found, .n = found != NULL});
 }
 
-/* run.get(kind, key) and (kind, namespace, name): the object or nil; false when these are not the words of a get (context.lua says
- * why then). A name alone means the key's own namespace. */
+/* run.get(kind, key) and (kind, namespace, name): the object or nil; false when these are not the words of
+ * a get (context.lua says why then). A name alone means the key's own namespace. */
 static int get(lua_State *L)
 {
     kl_reader *rd = reader_of(L);
@@ -263,18 +265,23 @@ static const char *opt(lua_State *L, const char *field)
     if (lua_type(L, -1) == LUA_TSTRING && lkl__has_nul(L, -1))
         luaL_argerror(L, 2, lua_pushfstring(L, "%s: a text without a NUL character in it expected", field));
     const char *s = lua_tostring(L, -1);
-    lua_pop(L, 1);                     /* the table keeps it */
+    lua_pop(L, 1); /* the table keeps it */
     return s;
 }
 
-/* What (kind, {ns, labels, fields, index, value, terms, limit}) finds, sorted by key, in a box on the stack. */
+/* What (kind, {ns, labels, fields, index, value, terms, limit}) finds, sorted by key, in a box on the
+ * stack. */
 static kl_objects *find(lua_State *L)
 {
     kl_reader *rd = reader_of(L);
     const char *kind = lkl__text(L, 1);
     luaL_checktype(L, 2, LUA_TTABLE);
     lua_settop(L, 2);
-    kl_read_query q = {.ns = opt(L, "ns"), .labels = opt(L, "labels"), .fields = opt(L, "fields"), .index = opt(L, "index"), .value = opt(L, "value")};
+    kl_read_query q = {.ns = opt(L, "ns"),
+        .labels = opt(L, "labels"),
+        .fields = opt(L, "fields"),
+        .index = opt(L, "index"),
+        .value = opt(L, "value")};
     lua_getfield(L, 2, "limit");
     q.limit = (size_t)luaL_optinteger(L, -1, 0);
     if (lua_getfield(L, 2, "terms") == LUA_TTABLE)
@@ -307,13 +314,18 @@ static int each(lua_State *L)
     return 1;
 }
 
-/* --- about the run --------------------------------------------------------------------------------------------------------------- */
+/* --- about the run ------------------------------------------------------------------------ */
 
 /* run.event(type, reason, message [, about [, action [, related]]]) */
 static int event(lua_State *L)
 {
-    kl_run_record(run_of(L), &(kl_news){.type = lkl__text(L, 1), .reason = lkl__text(L, 2), .note = lkl__text(L, 3),
-        .about = lkl_view_value(L, 4), .action = lkl__opt_text(L, 5, NULL), .related = lkl_view_value(L, 6)});
+    kl_run_record(run_of(L),
+        &(kl_news){.type = lkl__text(L, 1),
+            .reason = lkl__text(L, 2),
+            .note = lkl__text(L, 3),
+            .about = lkl_view_value(L, 4),
+            .action = lkl__opt_text(L, 5, NULL),
+            .related = lkl_view_value(L, 6)});
     return 0;
 }
 
@@ -324,7 +336,8 @@ static int answer(lua_State *L)
     return 0;
 }
 
-/* run.clusters(): the names of all clusters, in the order of their numbers, which begin with 0; nothing where there is one. */
+/* run.clusters(): the names of all clusters, in the order of their numbers, which begin with 0; nothing
+ * where there is one. */
 static int clusters(lua_State *L)
 {
     const kl_fleet *f = kl_run_fleet(run_of(L));
@@ -345,12 +358,14 @@ static int logs(lua_State *L)
     return 1;
 }
 
-/* run.log(level, message [, fields, types]): fields as text that lua/kubelua/context.lua made, their types as kl_log_text wants them. */
+/* run.log(level, message [, fields, types]): fields as text that lua/kubelua/context.lua made, their types
+ * as kl_log_text wants them. */
 static int log_line(lua_State *L)
 {
     lkl_state *s = lkl_state_of(L);
     kl_log_level level = (kl_log_level)luaL_checkoption(L, 1, NULL, levels);
-    const char *message = luaL_checkstring(L, 2), *fields = luaL_optstring(L, 3, ""), *types = luaL_optstring(L, 4, "");
+    const char *message = luaL_checkstring(L, 2), *fields = luaL_optstring(L, 3, ""),
+               *types = luaL_optstring(L, 4, "");
     if (s->run)
         kl_run_log_with(s->run, level, message, types, fields);
     else if (*fields)
@@ -377,7 +392,8 @@ static int quote(lua_State *L)
     return 1;
 }
 
-/* run.believed(kind, namespace or nil, name): the object of the cache, when nothing later is known of it; or nil. */
+/* run.believed(kind, namespace or nil, name): the object of the cache, when nothing later is known of it;
+ * or nil. */
 static int believed(lua_State *L)
 {
     kl_run *r = run_of(L);
@@ -403,9 +419,10 @@ static int now(lua_State *L)
 
 void lkl__push_run(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"call", call}, {"sleep", sleep_for}, {"resource", resource}, {"owns", owns}, {"get", get}, {"list", list}, {"each", each},
-        {"event", event}, {"answer", answer}, {"log", log_line}, {"logs", logs}, {"quote", quote}, {"now", now}, {"clusters", clusters}, {"priority", priority},
-        {"believed", believed}, {"elided", elided}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"call", call}, {"sleep", sleep_for}, {"resource", resource},
+        {"owns", owns}, {"get", get}, {"list", list}, {"each", each}, {"event", event}, {"answer", answer},
+        {"log", log_line}, {"logs", logs}, {"quote", quote}, {"now", now}, {"clusters", clusters},
+        {"priority", priority}, {"believed", believed}, {"elided", elided}, {NULL, NULL}};
     luaL_newlib(L, functions);
     lkl__open_cut(L);
     lkl__open_context(L);

@@ -5,17 +5,11 @@
 #include "ceiling.h"
 #include "model/selector.h"
 
-static void free_selector(void *ptr)
-{
-    kl_selector_free(ptr);
-}
+static void free_selector(void *ptr) { kl_selector_free(ptr); }
 
 extern const lkl_class lkl__selector_class;
 
-static kl_selector *self(lua_State *L)
-{
-    return lkl_box_check(L, 1, &lkl__selector_class);
-}
+static kl_selector *self(lua_State *L) { return lkl_box_check(L, 1, &lkl__selector_class); }
 
 /* s:matches(labels): a view or table of labels, an object with metadata.labels, or nil */
 static int matches(lua_State *L)
@@ -55,9 +49,9 @@ static int eq(lua_State *L)
     return 1;
 }
 
-static const luaL_Reg methods[] = { { "matches", matches }, { "is_empty", is_empty }, { NULL, NULL } };
-static const luaL_Reg meta[] = { { "__tostring", tostring }, { "__eq", eq }, { NULL, NULL } };
-const lkl_class lkl__selector_class = { "kubelua.selector", free_selector, methods, meta };
+static const luaL_Reg methods[] = {{"matches", matches}, {"is_empty", is_empty}, {NULL, NULL}};
+static const luaL_Reg meta[] = {{"__tostring", tostring}, {"__eq", eq}, {NULL, NULL}};
+const lkl_class lkl__selector_class = {"kubelua.selector", free_selector, methods, meta};
 
 /* {app = "x"} is a likely slip, and as a LabelSelector it would select everything. */
 static void check_fields(lua_State *L, const kl_value *v)
@@ -68,14 +62,17 @@ static void check_fields(lua_State *L, const kl_value *v)
         const char *key = NULL;
         (void)kl_value_member(v, i, &key, NULL);
         if (strcmp(key, "matchLabels") != 0 && strcmp(key, "matchExpressions") != 0)
-            luaL_argerror(L, 1, lua_pushfstring(L, "unknown field '%s'; a selector has matchLabels and matchExpressions", key));
+            luaL_argerror(L, 1,
+                lua_pushfstring(
+                    L, "unknown field '%s'; a selector has matchLabels and matchExpressions", key));
     }
 }
 
 /* Bytes of a selector for each of its text: a value is at least "a,", and a block of its own. */
 #define TAKES 16
 
-/* kube.selector(x): a text, or a table or view {matchLabels =, matchExpressions =}; nil selects nothing, as in Kubernetes */
+/* kube.selector(x): a text, or a table or view {matchLabels =, matchExpressions =}; nil selects nothing,
+ * as in Kubernetes */
 static int selector(lua_State *L)
 {
     lua_settop(L, 1);
@@ -120,6 +117,7 @@ static int field_selector_problem(lua_State *L)
 
 void lkl__open_selector(lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "selector", selector }, { "field_selector_problem", field_selector_problem }, { NULL, NULL } };
+    static const luaL_Reg functions[] = {
+        {"selector", selector}, {"field_selector_problem", field_selector_problem}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }

@@ -1,18 +1,24 @@
-/* lshared.c - kube.shared and ctx.memo over run/shared.h. Values go in as JSON-like data and come out as views: every state sees the same ones. */
+/* lshared.c - kube.shared and ctx.memo over run/shared.h. Values go in as JSON-like data and come out as
+ * views: every state sees the same ones. */
 #include "base/mem.h"
 #include "run/shared.h"
 #include "state.h"
 
 static const char memo_tag, memo_mt;
 
-typedef struct memo { const void *tag; uint64_t serial; } memo;
+typedef struct memo {
+    const void *tag;
+    uint64_t serial;
+} memo;
 
 /* The run under way; `what` is what it is needed for. */
 static kl_run *run_for(lua_State *L, const char *what)
 {
     kl_run *r = lkl_state_of(L)->run;
     if (!r)
-        lkl__error(L, "%s is there while a key is reconciled: mapping, index and `when` functions are asked for what they make of an object, and the top level of a script runs once for each worker",
+        lkl__error(L,
+            "%s is there while a key is reconciled: mapping, index and `when` functions are asked for what "
+            "they make of an object, and the top level of a script runs once for each worker",
             what);
     return r;
 }
@@ -32,7 +38,7 @@ static int push_boxed(lua_State *L, lkl_box *box, const kl_value *v)
     return 1;
 }
 
-/* --- kube.shared: core.run.shared_* ---------------------------------------------------------------------------------------------- */
+/* --- kube.shared: core.run.shared_* ------------------------------------------------------- */
 
 static kl_shared *shared_of(lua_State *L) { return kl_run_shared(run_for(L, "kube.shared")); }
 
@@ -112,7 +118,7 @@ static int shared_names(lua_State *L)
     return 1;
 }
 
-/* --- ctx.memo ----------------------------------------------------------------------------------------------------------------------- */
+/* --- ctx.memo ----------------------------------------------------------------------------- */
 
 static kl_run *memo_run(lua_State *L)
 {
@@ -121,14 +127,17 @@ static kl_run *memo_run(lua_State *L)
         luaL_typeerror(L, 1, "kubelua.Memo");
     lkl_state *s = lkl_state_of(L);
     if (!s->run || s->serial != m->serial)
-        lkl__error(L, "ctx.memo: the reconcile of this ctx is over; what it remembers is in the ctx.memo of the next one");
+        lkl__error(L,
+            "ctx.memo: the reconcile of this ctx is over; what it remembers is in the ctx.memo of the next "
+            "one");
     return s->run;
 }
 
 static const char *field_of(lua_State *L)
 {
     if (lua_type(L, 2) != LUA_TSTRING)
-        lkl__error(L, "ctx.memo: fields have names, got a %s; a list goes into a field, whole", luaL_typename(L, 2));
+        lkl__error(
+            L, "ctx.memo: fields have names, got a %s; a list goes into a field, whole", luaL_typename(L, 2));
     return lkl__text(L, 2);
 }
 
@@ -189,7 +198,8 @@ static int memo_tostring(lua_State *L)
 
 void lkl__push_memo(lua_State *L, uint64_t serial)
 {
-    static const luaL_Reg meta[] = {{"__index", memo_index}, {"__newindex", memo_newindex}, {"__pairs", memo_pairs}, {"__tostring", memo_tostring}, {NULL, NULL}};
+    static const luaL_Reg meta[] = {{"__index", memo_index}, {"__newindex", memo_newindex},
+        {"__pairs", memo_pairs}, {"__tostring", memo_tostring}, {NULL, NULL}};
     memo *m = lua_newuserdatauv(L, sizeof *m, 0);
     *m = (memo){&memo_tag, serial};
     if (lkl__metatable(L, &memo_mt, "kubelua.Memo")) {
@@ -201,7 +211,8 @@ void lkl__push_memo(lua_State *L, uint64_t serial)
 
 void lkl__open_shared(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"shared_get", shared_get}, {"shared_set", shared_set}, {"shared_add", shared_add}, {"shared_swap", shared_swap},
-        {"shared_names", shared_names}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"shared_get", shared_get}, {"shared_set", shared_set},
+        {"shared_add", shared_add}, {"shared_swap", shared_swap}, {"shared_names", shared_names},
+        {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }

@@ -20,12 +20,9 @@ static int fail(lua_State *L, kl_err *err)
     return lkl__error(L, "%s", lua_tostring(L, -1));
 }
 
-static int given(lua_State *L, kl_status st, kl_err *err)
-{
-    return st ? fail(L, err) : 0;
-}
+static int given(lua_State *L, kl_status st, kl_err *err) { return st ? fail(L, err) : 0; }
 
-/* --- what the runtime logs, of all stages of the process --------------------------------------------------------------------- */
+/* --- what the runtime logs, of all stages of the process ---------------------------------- */
 
 static lkl_journal logs = {.mu = KL_MUTEX_INIT};
 
@@ -33,7 +30,8 @@ static void note(void *arg, kl_log_level level, const char *message, const char 
 {
     static const char *const words[] = {"debug", "info", "warn", "error", "off"};
     (void)arg;
-    lkl__journal_add(&logs, "level", kl_strdup(words[level]), "message", kl_strdup(message), "fields", kl_strdup(fields), (char *)NULL);
+    lkl__journal_add(&logs, "level", kl_strdup(words[level]), "message", kl_strdup(message), "fields",
+        kl_strdup(fields), (char *)NULL);
 }
 
 /* The first entry, moved out; false when there is none. */
@@ -89,12 +87,9 @@ static int take_runs(lua_State *L) { return push_journal(L, &self(L)->runs); }
 static int take_calls(lua_State *L) { return push_journal(L, &self(L)->calls); }
 
 /* core.stage_logs(): since the last time */
-static int take_logs(lua_State *L)
-{
-    return push_journal(L, &logs);
-}
+static int take_logs(lua_State *L) { return push_journal(L, &logs); }
 
-/* --- life ------------------------------------------------------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------------------------------- */
 
 /* core.stage(wall seconds) */
 static int stage(lua_State *L)
@@ -180,7 +175,8 @@ static void override(lua_State *L, kl_program *p, const kl_value *params)
             known = known || kl_value_get(p->specs[i].params, key);
         const char *near = known ? NULL : near_param(p, key);
         if (!known)
-            lkl__error(L, "params: %s has no parameter \"%s\"%s%s%s", p->name, key, near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+            lkl__error(L, "params: %s has no parameter \"%s\"%s%s%s", p->name, key,
+                near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
     }
     for (size_t i = 0; i < p->n_specs; i++) {
         const kl_value *old = p->specs[i].params;
@@ -210,7 +206,8 @@ static int start(lua_State *L)
         kl_program *p = NULL;
         size_t len;
         const char *path = luaL_checkstring(L, -2), *text = lua_tolstring(L, -1, &len);
-        kl_status st = text ? lkl_program_load_text(path, text, len, &p, &err) : lkl_program_load(path, &p, &err);
+        kl_status st = text ? lkl_program_load_text(path, text, len, &p, &err)
+                            : lkl_program_load(path, &p, &err);
         if (st)
             return fail(L, &err);
         box->ptr = programs[i] = p;
@@ -227,9 +224,10 @@ static int stop(lua_State *L)
     return 0;
 }
 
-/* --- time ------------------------------------------------------------------------------------------------------------------------- */
+/* --- time --------------------------------------------------------------------------------- */
 
-/* s:settle(): seconds until a key runs by itself, or nil; keys that failed; controllers that wait for what is missing */
+/* s:settle(): seconds until a key runs by itself, or nil; keys that failed; controllers that wait for what
+ * is missing */
 static int settle(lua_State *L)
 {
     lkl_stage *s = self(L);
@@ -272,13 +270,13 @@ static int set_now(lua_State *L)
     return 0;
 }
 
-/* --- the rest --------------------------------------------------------------------------------------------------------------------- */
+/* --- the rest ----------------------------------------------------------------------------- */
 
 static const char *text(lua_State *L, const char *field)
 {
     lua_getfield(L, 2, field);
     const char *s = lua_tostring(L, -1);
-    lua_pop(L, 1);              /* the table keeps it */
+    lua_pop(L, 1); /* the table keeps it */
     return s;
 }
 
@@ -295,9 +293,19 @@ static int fail_next(lua_State *L)
 {
     lkl_stage *s = self(L);
     luaL_checktype(L, 2, LUA_TTABLE);
-    kl_server_fail_next(s->server, &(kl_server_fault){.verb = text(L, "verb"), .resource = text(L, "resource"), .group = text(L, "group"), .sub = text(L, "sub"),
-        .ns = text(L, "namespace"), .name = text(L, "name"), .except_agent = text(L, "except"), .code = number(L, "code"), .reason = text(L, "reason"),
-        .message = text(L, "message"), .retry_after = number(L, "retry_after"), .times = number(L, "times")});
+    kl_server_fail_next(s->server,
+        &(kl_server_fault){.verb = text(L, "verb"),
+            .resource = text(L, "resource"),
+            .group = text(L, "group"),
+            .sub = text(L, "sub"),
+            .ns = text(L, "namespace"),
+            .name = text(L, "name"),
+            .except_agent = text(L, "except"),
+            .code = number(L, "code"),
+            .reason = text(L, "reason"),
+            .message = text(L, "message"),
+            .retry_after = number(L, "retry_after"),
+            .times = number(L, "times")});
     return 0;
 }
 
@@ -307,7 +315,10 @@ static int faults(lua_State *L)
     return 1;
 }
 
-typedef struct states { kl_controller_state *v; size_t n; } states;
+typedef struct states {
+    kl_controller_state *v;
+    size_t n;
+} states;
 static void states_free(void *p)
 {
     states *st = p;
@@ -329,8 +340,13 @@ static int controllers(lua_State *L)
     st->n = kl_manager_controllers(s->manager, &st->v);
     for (size_t i = 0; i < st->n; i++) {
         const kl_controller_state *c = &st->v[i];
-        const struct { const char *name, *text; } texts[] = {{"name", c->name}, {"state", c->state}, {"message", c->message}};
-        const struct { const char *name; uint64_t n; } counts[] = {{"runs", c->runs}, {"errors", c->errors}, {"ready", c->ready}, {"delayed", c->delayed}};
+        const struct {
+            const char *name, *text;
+        } texts[] = {{"name", c->name}, {"state", c->state}, {"message", c->message}};
+        const struct {
+            const char *name;
+            uint64_t n;
+        } counts[] = {{"runs", c->runs}, {"errors", c->errors}, {"ready", c->ready}, {"delayed", c->delayed}};
         lua_createtable(L, 0, 8);
         for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
             lua_pushstring(L, texts[k].text);
@@ -346,8 +362,9 @@ static int controllers(lua_State *L)
     return 1;
 }
 
-static const luaL_Reg methods[] = {{"url", url}, {"load", load}, {"load_path", load_path}, {"keep", keep}, {"reset", reset}, {"start", start}, {"stop", stop},
-    {"settle", settle}, {"advance", advance}, {"rest", rest}, {"now", now}, {"set_now", set_now}, {"runs", take_runs}, {"calls", take_calls},
+static const luaL_Reg methods[] = {{"url", url}, {"load", load}, {"load_path", load_path}, {"keep", keep},
+    {"reset", reset}, {"start", start}, {"stop", stop}, {"settle", settle}, {"advance", advance},
+    {"rest", rest}, {"now", now}, {"set_now", set_now}, {"runs", take_runs}, {"calls", take_calls},
     {"fail", fail_next}, {"faults", faults}, {"controllers", controllers}, {NULL, NULL}};
 const lkl_class lkl__stage_class = {"kubelua.stage", stage_free, methods, NULL};
 

@@ -1,8 +1,10 @@
-/* lstream.c - sessions (session/session.h) for any Lua state: begun, read and written in slices, so that ^C and other hooks keep their say.
+/* lstream.c - sessions (session/session.h) for any Lua state: begun, read and written in slices, so that
+ * ^C and other hooks keep their say.
  *
  *   client:session{...} --> s:read() --> false (nothing yet), channel and bytes ..., then nil and the exit status, or a raised error
  *
- * A session that is collected or closed lets go of its connection. One whose client was closed has ended: it says "cancelled". */
+ * A session that is collected or closed lets go of its connection. One whose client was closed has ended:
+ * it says "cancelled". */
 #include <string.h>
 #include "post.h"
 #include "stream.h"
@@ -15,17 +17,14 @@
 
 enum { USER_CLIENT = 1, USER_OPTIONS, USER_SLOTS = USER_OPTIONS };
 
-static void free_session(void *ptr)
-{
-    kl_session_free(ptr);
-}
+static void free_session(void *ptr) { kl_session_free(ptr); }
 
 static const char *string_field(lua_State *L, const char *name)
 {
     if (lua_getfield(L, 2, name) != LUA_TNIL && lua_type(L, -1) != LUA_TSTRING)
         luaL_argerror(L, 2, lua_pushfstring(L, "%s: expected a string, got %s", name, luaL_typename(L, -1)));
     const char *s = lua_tostring(L, -1);
-    lua_pop(L, 1);                  /* the table keeps it */
+    lua_pop(L, 1); /* the table keeps it */
     return s;
 }
 
@@ -47,7 +46,8 @@ static const char **command_field(lua_State *L)
     const char **words = lua_newuserdatauv(L, ((size_t)n + 1) * sizeof *words, 0);
     for (lua_Integer i = 0; i < n; i++) {
         if (lua_rawgeti(L, -2, i + 1) != LUA_TSTRING)
-            luaL_argerror(L, 2, lua_pushfstring(L, "command: word %d is no string but %s", (int)i + 1, luaL_typename(L, -1)));
+            luaL_argerror(L, 2,
+                lua_pushfstring(L, "command: word %d is no string but %s", (int)i + 1, luaL_typename(L, -1)));
         words[i] = lua_tostring(L, -1);
         if (strlen(words[i]) != lua_rawlen(L, -1))
             luaL_argerror(L, 2, lua_pushfstring(L, "command: word %d holds a zero byte", (int)i + 1));
@@ -58,7 +58,9 @@ static const char **command_field(lua_State *L)
 }
 
 /* What an error will need is on the stack before there is one: raising must find nothing to leak. */
-typedef struct blame { const char *verb, *key; } blame;
+typedef struct blame {
+    const char *verb, *key;
+} blame;
 
 static blame blame_prepare(lua_State *L, int options)
 {
@@ -67,13 +69,14 @@ static blame blame_prepare(lua_State *L, int options)
     lua_getfield(L, options, "ns");
     lua_getfield(L, options, "pod");
     const char *ns = lua_tostring(L, -2), *pod = lua_tostring(L, -1);
-    return (blame){ lua_tostring(L, -3), lua_pushfstring(L, "%s/%s", ns ? ns : "?", pod ? pod : "?") };
+    return (blame){lua_tostring(L, -3), lua_pushfstring(L, "%s/%s", ns ? ns : "?", pod ? pod : "?")};
 }
 
-/* client:session{ verb = "logs"|"exec"|"attach"|"port_forward", ns =, pod =, container =, ... }: options are checked by stream.lua */
+/* client:session{ verb = "logs"|"exec"|"attach"|"port_forward", ns =, pod =, container =, ... }: options
+ * are checked by stream.lua */
 int lkl__client_session(lua_State *L)
 {
-    static const char *const kinds[] = { "logs", "exec", "attach", "port_forward", NULL };
+    static const char *const kinds[] = {"logs", "exec", "attach", "port_forward", NULL};
     lkl_hub *h = lkl_box_check(L, 1, &lkl__client_class);
     luaL_checktype(L, 2, LUA_TTABLE);
     lua_settop(L, 2);
@@ -97,7 +100,7 @@ int lkl__client_session(lua_State *L)
     r.command = command_field(L);
     blame who = blame_prepare(L, 2);
     lua_pushinteger(L, (lua_Integer)kl_clock_now(kl_clock_real()));
-    lua_rawsetp(L, 2, &lkl__session_class);             /* when it began */
+    lua_rawsetp(L, 2, &lkl__session_class); /* when it began */
     lkl_box *box = lkl_box_new(L, &lkl__session_class, USER_SLOTS);
     lua_pushvalue(L, 1);
     lua_setiuservalue(L, -2, USER_CLIENT);
@@ -111,17 +114,12 @@ int lkl__client_session(lua_State *L)
     return 1;
 }
 
-static kl_session *self(lua_State *L)
-{
-    return lkl_box_check(L, 1, &lkl__session_class);
-}
+static kl_session *self(lua_State *L) { return lkl_box_check(L, 1, &lkl__session_class); }
 
-static kl_time slice(void)
-{
-    return kl_clock_now(kl_clock_real()) + LKL_SLICE;
-}
+static kl_time slice(void) { return kl_clock_now(kl_clock_real()) + LKL_SLICE; }
 
-/* s:read([now]): false while nothing came; a channel and bytes; nil and the exit status; or a raised error. `now`: without waiting */
+/* s:read([now]): false while nothing came; a channel and bytes; nil and the exit status; or a raised
+ * error. `now`: without waiting */
 static int session_read(lua_State *L)
 {
     kl_session *s = self(L);
@@ -140,7 +138,8 @@ static int session_read(lua_State *L)
         kl_err err = KL_ERR_INIT;
         lua_getiuservalue(L, 1, USER_OPTIONS);
         blame who = blame_prepare(L, lua_gettop(L));
-        if (!kl_session_read(s, 0, &channel, NULL, 0, &n, &err))        /* it has ended, so it says the same again */
+        /* it has ended, so it says the same again */
+        if (!kl_session_read(s, 0, &channel, NULL, 0, &n, &err))
             err.status = st;
         return lkl_raise(L, &err, who.verb, "v1/Pod", who.key);
     }
@@ -207,23 +206,24 @@ static int session_protocol(lua_State *L)
     return 1;
 }
 
-kl_session *lkl__session_at(lua_State *L, int idx)
-{
-    return lkl_box_check(L, idx, &lkl__session_class);
-}
+kl_session *lkl__session_at(lua_State *L, int idx) { return lkl_box_check(L, idx, &lkl__session_class); }
 
 static const luaL_Reg session_methods[] = {
-    { "read", session_read }, { "write", session_write }, { "close_input", session_close_input }, { "resize", session_resize },
-    { "opened", session_opened }, { "age", session_age }, { "protocol", session_protocol }, { "close", lkl__box_close }, { NULL, NULL },
+    {"read", session_read},
+    {"write", session_write},
+    {"close_input", session_close_input},
+    {"resize", session_resize},
+    {"opened", session_opened},
+    {"age", session_age},
+    {"protocol", session_protocol},
+    {"close", lkl__box_close},
+    {NULL, NULL},
 };
-const lkl_class lkl__session_class = { "kubelua.session", free_session, session_methods, NULL };
+const lkl_class lkl__session_class = {"kubelua.session", free_session, session_methods, NULL};
 
-/* --- forwarded ports -------------------------------------------------------------------------------------------------------------- */
+/* --- forwarded ports ---------------------------------------------------------------------- */
 
-static void free_forward(void *ptr)
-{
-    kl_forward_free(ptr);
-}
+static void free_forward(void *ptr) { kl_forward_free(ptr); }
 
 /* client:forward{ ns =, pod =, port =, listen = "127.0.0.1:0" } */
 int lkl__client_forward(lua_State *L)
@@ -231,7 +231,8 @@ int lkl__client_forward(lua_State *L)
     lkl_hub *h = lkl_box_check(L, 1, &lkl__client_class);
     luaL_checktype(L, 2, LUA_TTABLE);
     lua_settop(L, 2);
-    const char *ns = string_field(L, "ns"), *pod = string_field(L, "pod"), *listen = string_field(L, "listen");
+    const char *ns = string_field(L, "ns"), *pod = string_field(L, "pod"),
+               *listen = string_field(L, "listen");
     int port = (int)number_field(L, "port", 0);
     blame who = blame_prepare(L, 2);
     lkl_box *box = lkl_box_new(L, &lkl__forward_class, USER_SLOTS);
@@ -267,5 +268,6 @@ static int forward_state(lua_State *L)
     return 3;
 }
 
-static const luaL_Reg forward_methods[] = { { "port", forward_port }, { "state", forward_state }, { "close", lkl__box_close }, { NULL, NULL } };
-const lkl_class lkl__forward_class = { "kubelua.forward", free_forward, forward_methods, NULL };
+static const luaL_Reg forward_methods[] = {
+    {"port", forward_port}, {"state", forward_state}, {"close", lkl__box_close}, {NULL, NULL}};
+const lkl_class lkl__forward_class = {"kubelua.forward", free_forward, forward_methods, NULL};

@@ -1,7 +1,8 @@
 /* ltime.c - durations and points in time, read and written as apimachinery does.
  *
- * A duration is a number of seconds, or Go's text for one ("1h5m0.5s"). A time is a userdata, exact to the nanosecond:
- * t - t gives seconds, t + seconds and t - seconds give a time, times compare with each other and with Unix seconds. */
+ * A duration is a number of seconds, or Go's text for one ("1h5m0.5s"). A time is a userdata, exact to the
+ * nanosecond: t - t gives seconds, t + seconds and t - seconds give a time, times compare with each other
+ * and with Unix seconds. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,14 +12,15 @@
 
 static const char time_tag, time_mt;
 
-typedef struct lkl_time { const void *tag; int64_t sec; int32_t nsec; } lkl_time;
+typedef struct lkl_time {
+    const void *tag;
+    int64_t sec;
+    int32_t nsec;
+} lkl_time;
 
 #define NANO 1000000000
 
-static lkl_time *get_time(lua_State *L, int idx)
-{
-    return lkl__tagged(L, idx, &time_tag, sizeof(lkl_time));
-}
+static lkl_time *get_time(lua_State *L, int idx) { return lkl__tagged(L, idx, &time_tag, sizeof(lkl_time)); }
 
 static lkl_time *self(lua_State *L)
 {
@@ -57,7 +59,9 @@ kl_time lkl_check_duration(lua_State *L, int idx, const char *what)
     if (lua_type(L, idx) == LUA_TNUMBER)
         return nanoseconds(L, idx, what);
     if (lua_type(L, idx) != LUA_TSTRING)
-        luaL_argerror(L, idx, lua_pushfstring(L, "%s: expected seconds or a duration such as \"1m30s\", got %s", what, luaL_typename(L, idx)));
+        luaL_argerror(L, idx,
+            lua_pushfstring(L, "%s: expected seconds or a duration such as \"1m30s\", got %s", what,
+                luaL_typename(L, idx)));
     kl_err err = KL_ERR_INIT;
     if (kl_duration_parse(lkl__text(L, idx), &d, &err)) {
         (void)kl_err_prefix(&err, "%s", what);
@@ -93,7 +97,7 @@ static int format_duration(lua_State *L)
     return 1;
 }
 
-/* --- points in time ------------------------------------------------------------------------------------------------------------- */
+/* --- points in time ----------------------------------------------------------------------- */
 
 static void split(kl_time ns, int64_t *sec, int32_t *nsec)
 {
@@ -105,18 +109,16 @@ static void split(kl_time ns, int64_t *sec, int32_t *nsec)
     }
 }
 
-/* What a time may hold, far beyond the years that can be written and far from the end of 64 bits: differences and sums fit. */
+/* What a time may hold, far beyond the years that can be written and far from the end of 64 bits:
+ * differences and sums fit. */
 #define SECONDS_MAX 9000000000000000
 
-static bool is_point(int64_t sec)
-{
-    return sec > -SECONDS_MAX && sec < SECONDS_MAX;
-}
+static bool is_point(int64_t sec) { return sec > -SECONDS_MAX && sec < SECONDS_MAX; }
 
 /* The time at idx: a time, RFC 3339 text, or Unix seconds. */
 static lkl_time to_time(lua_State *L, int idx)
 {
-    lkl_time out = { &time_tag, 0, 0 }, *t = get_time(L, idx);
+    lkl_time out = {&time_tag, 0, 0}, *t = get_time(L, idx);
     if (t)
         return *t;
     if (lua_isinteger(L, idx)) {
@@ -143,7 +145,7 @@ static const luaL_Reg time_meta[], time_methods[];
 void lkl_push_time(lua_State *L, int64_t sec, int32_t nsec)
 {
     lkl_time *t = lua_newuserdatauv(L, sizeof *t, 0);
-    *t = (lkl_time){ &time_tag, sec, nsec };
+    *t = (lkl_time){&time_tag, sec, nsec};
     if (lkl__metatable(L, &time_mt, "kubelua.time")) {
         luaL_setfuncs(L, time_meta, 0);
         lua_newtable(L);
@@ -231,7 +233,7 @@ static int time_le(lua_State *L)
 
 static bool writable(int64_t sec)
 {
-    return sec >= -62167219200 && sec <= 253402300799;          /* years 0000 to 9999 */
+    return sec >= -62167219200 && sec <= 253402300799; /* years 0000 to 9999 */
 }
 
 bool lkl__time_text(lua_State *L, int idx)
@@ -280,11 +282,19 @@ static int time_micro(lua_State *L)
 }
 
 static const luaL_Reg time_meta[] = {
-    { "__add", time_add }, { "__sub", time_sub }, { "__eq", time_eq }, { "__lt", time_lt }, { "__le", time_le },
-    { "__tostring", time_tostring }, { NULL, NULL },
+    {"__add", time_add},
+    {"__sub", time_sub},
+    {"__eq", time_eq},
+    {"__lt", time_lt},
+    {"__le", time_le},
+    {"__tostring", time_tostring},
+    {NULL, NULL},
 };
 static const luaL_Reg time_methods[] = {
-    { "unix", time_unix }, { "seconds", time_seconds }, { "micro", time_micro }, { NULL, NULL },
+    {"unix", time_unix},
+    {"seconds", time_seconds},
+    {"micro", time_micro},
+    {NULL, NULL},
 };
 
 /* kube.time(x) */
@@ -319,8 +329,12 @@ static int cron_problem(lua_State *L)
 void lkl__open_time(lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        { "duration", duration }, { "format_duration", format_duration }, { "time", time_of }, { "format_time", format_time },
-        { "cron_problem", cron_problem }, { NULL, NULL },
+        {"duration", duration},
+        {"format_duration", format_duration},
+        {"time", time_of},
+        {"format_time", format_time},
+        {"cron_problem", cron_problem},
+        {NULL, NULL},
     };
     luaL_setfuncs(L, functions, 0);
 }

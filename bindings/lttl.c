@@ -34,7 +34,7 @@ static int get(lua_State *L)
     return 1;
 }
 
-static int delete(lua_State *L)
+static int delete (lua_State *L)
 {
     lua_pushboolean(L, kl_ttl_delete(self(L), lkl__text(L, 3), now(L, 2)));
     return 1;
@@ -52,7 +52,7 @@ static void objects_free(void *p)
     kl_free(p);
 }
 
-static const lkl_class objects_class = { .name = "kubelua.objects", .free = objects_free };
+static const lkl_class objects_class = {.name = "kubelua.objects", .free = objects_free};
 
 static int list(lua_State *L)
 {
@@ -76,11 +76,12 @@ static int ttl(lua_State *L)
     return 1;
 }
 
-static const luaL_Reg methods[] = { { "put", put }, { "get", get }, { "delete", delete }, { "len", len }, { "list", list }, { NULL, NULL } };
-const lkl_class lkl__ttl_class = { "kubelua.ttl", ttl_free, methods, NULL };
+static const luaL_Reg methods[] = {
+    {"put", put}, {"get", get}, {"delete", delete}, {"len", len}, {"list", list}, {NULL, NULL}};
+const lkl_class lkl__ttl_class = {"kubelua.ttl", ttl_free, methods, NULL};
 
 void lkl__open_ttl(lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "ttl", ttl }, { NULL, NULL } };
+    static const luaL_Reg functions[] = {{"ttl", ttl}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }

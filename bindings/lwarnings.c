@@ -1,7 +1,8 @@
-/* lwarnings.c - what the API server warned of: kept by the client's threads, read by the state when it likes.
+/* lwarnings.c - what the API server warned of: kept by the client's threads, read by the state when it
+ * likes.
  *
- * At most WARNINGS_MAX wait; of more only the number is known. The client tells each text once (client/client.h), so who reads
- * now and then misses nothing. */
+ * At most WARNINGS_MAX wait; of more only the number is known. The client tells each text once
+ * (client/client.h), so who reads now and then misses nothing. */
 #include <string.h>
 #include "post.h"
 #include "base/log.h"
@@ -10,9 +11,11 @@
 #define WARNINGS_MAX 256
 
 struct lkl_warnings {
-    bool log;                   /* set once */
-    kl_mutex mu;                /* of the rest */
-    struct { char *text, *call; } v[WARNINGS_MAX];
+    bool log;    /* set once */
+    kl_mutex mu; /* of the rest */
+    struct {
+        char *text, *call;
+    } v[WARNINGS_MAX];
     size_t n;
     lua_Integer missed;
 };
@@ -51,7 +54,8 @@ void lkl__warnings_add(void *arg, const char *text, const char *call)
     lkl_warnings *w = arg;
     char quoted[1024], what[256];
     if (w->log)
-        kl_warn("the API server warns", "warning=%s call=%s", kl_log_quote(text, quoted, sizeof quoted), kl_log_quote(call, what, sizeof what));
+        kl_warn("the API server warns", "warning=%s call=%s", kl_log_quote(text, quoted, sizeof quoted),
+            kl_log_quote(call, what, sizeof what));
     kl_lock(&w->mu);
     if (w->n < WARNINGS_MAX) {
         w->v[w->n].text = kl_strdup(text);
@@ -61,7 +65,8 @@ void lkl__warnings_add(void *arg, const char *text, const char *call)
     kl_unlock(&w->mu);
 }
 
-/* The i-th text or call as a string on the stack; false when there is none. Copied, so that nothing is held while Lua allocates. */
+/* The i-th text or call as a string on the stack; false when there is none. Copied, so that nothing is
+ * held while Lua allocates. */
 static bool push_part(lua_State *L, lkl_warnings *w, size_t i, bool call)
 {
     kl_lock(&w->mu);

@@ -1,6 +1,7 @@
 /* lwatch.c - a watch in any Lua state: begun on the watch thread, read one event at a time.
  *
- *   client:watch(op) --> watch:next() --> false (nothing yet), type and object ..., then nil (the end) or a raised error */
+ *   client:watch(op) --> watch:next() --> false (nothing yet), type and object ..., then nil (the end) or a raised error
+ */
 #include <string.h>
 #include "post.h"
 #include "base/mem.h"
@@ -18,7 +19,10 @@ static void on_end(void *arg, kl_status st, int code, const kl_value *envelope, 
 }
 
 /* What the watch thread needs to begin; the strings are its own. */
-struct lkl_watch_start { kl_op op; char *ns, *name, *labels, *fields, *rv; };
+struct lkl_watch_start {
+    kl_op op;
+    char *ns, *name, *labels, *fields, *rv;
+};
 
 void lkl__watch_start_free(lkl_watch_start *s)
 {
@@ -34,14 +38,15 @@ static void begin_watch(void *arg)
 {
     lkl_post *p = arg;
     lkl_watch_start *s = p->start;
-    kl_stream_call call = { .event = on_event, .done = on_end, .arg = p };
+    kl_stream_call call = {.event = on_event, .done = on_end, .arg = p};
     p->start = NULL;
     p->id = kl_client_stream(p->client, &s->op, &call);
     lkl__watch_start_free(s);
     lkl__post_was_there(p);
 }
 
-/* core.watch(client, op): a watch of the resource that the op names. The kind must be known (core.resource). */
+/* core.watch(client, op): a watch of the resource that the op names. The kind must be known
+ * (core.resource). */
 int lkl__client_watch(lua_State *L)
 {
     lkl_hub *h = lkl_box_check(L, 1, &lkl__client_class);
@@ -99,5 +104,5 @@ static int next_event(lua_State *L)
     return 1;
 }
 
-static const luaL_Reg methods[] = { { "next", next_event }, { "close", lkl__box_close }, { NULL, NULL } };
-const lkl_class lkl__watch_class = { "kubelua.watch", lkl__post_free, methods, NULL };
+static const luaL_Reg methods[] = {{"next", next_event}, {"close", lkl__box_close}, {NULL, NULL}};
+const lkl_class lkl__watch_class = {"kubelua.watch", lkl__post_free, methods, NULL};

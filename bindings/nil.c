@@ -1,21 +1,23 @@
-/* nil.c - what indexing nil means in a state of ours: a message that names what was absent, and writing below absent fields.
+/* nil.c - what indexing nil means in a state of ours: a message that names what was absent, and writing
+ * below absent fields.
  *
- * Absent fields read as nil, in views and in drafts, so `x or 0` and `if not x` mean what they always mean. Each absent
- * read is remembered, and nil has a metatable:
+ * Absent fields read as nil, in views and in drafts, so `x or 0` and `if not x` mean what they always
+ * mean. Each absent read is remembered, and nil has a metatable:
  *
  *   pod.spec.nodeSelector.zone      raises "... the last absent field is spec.nodeSelector of Pod default/a"
  *   n.status.counts.ready = 1       (a draft, no status.counts) creates status.counts
  *
- * For the second, a *chain* is remembered per absent read of a draft: the draft and the keys below it. Reading below nil makes
- * the chain longer, assigning below nil uses it up. Lua does not tell which expression gave the nil, so a chain counts only
- * for the same line of the same function in the same coroutine, and only when it is the only one there: a line that reads two
- * absent fields and assigns below one is refused, never guessed. */
+ * For the second, a *chain* is remembered per absent read of a draft: the draft and the keys below it.
+ * Reading below nil makes the chain longer, assigning below nil uses it up. Lua does not tell which
+ * expression gave the nil, so a chain counts only for the same line of the same function in the same
+ * coroutine, and only when it is the only one there: a line that reads two absent fields and assigns below
+ * one is refused, never guessed. */
 #include <string.h>
 #include "border.h"
 
 static const char nil_mt;
 
-/* --- remembering -------------------------------------------------------------------------------------------------------------- */
+/* --- remembering -------------------------------------------------------------------------- */
 
 void lkl__absent_at(lua_State *L, int border_idx, int in_idx, int key_idx)
 {
@@ -52,8 +54,8 @@ static void push_all_chains(lua_State *L)
     lua_remove(L, -2);
 }
 
-/* Pushes the chains of the present line, a list with `fn` and `line`, or pushes nothing and says false. With `make` older ones
- * give way to a new list. Level 1 is the Lua function that indexes. */
+/* Pushes the chains of the present line, a list with `fn` and `line`, or pushes nothing and says false.
+ * With `make` older ones give way to a new list. Level 1 is the Lua function that indexes. */
 static bool push_chains(lua_State *L, bool make)
 {
     int top = lua_gettop(L);
@@ -138,7 +140,7 @@ void lkl__draft_absent(lua_State *L, int draft_idx, int key_idx)
     lua_pop(L, 1);
 }
 
-/* --- nil's metatable ---------------------------------------------------------------------------------------------------------- */
+/* --- nil's metatable ---------------------------------------------------------------------- */
 
 static int complain(lua_State *L, const char *doing)
 {
@@ -152,18 +154,19 @@ static int complain(lua_State *L, const char *doing)
         lkl__view_describe(L, -1, -2);
     else
         lkl__draft_describe(L, -1, -2);
-    return lkl__error(L, "attempt to %s a nil value (key '%s'); the last absent field is %s; object(\"a.b.c\") reads nil-safe",
+    return lkl__error(L,
+        "attempt to %s a nil value (key '%s'); the last absent field is %s; object(\"a.b.c\") reads nil-safe",
         doing, key, lua_tostring(L, -1));
 }
 
 static int nil_index(lua_State *L)
 {
     lua_settop(L, 2);
-    if (!lua_isnil(L, 1))       /* called by hand */
+    if (!lua_isnil(L, 1)) /* called by hand */
         return luaL_argerror(L, 1, "nil expected");
     if (!push_chains(L, false) || lua_rawlen(L, 3) == 0)
         return complain(L, "index");
-    lua_rawgeti(L, 3, (lua_Integer)lua_rawlen(L, 3));       /* the read just made */
+    lua_rawgeti(L, 3, (lua_Integer)lua_rawlen(L, 3)); /* the read just made */
     lua_pushvalue(L, 2);
     lua_rawseti(L, 4, (lua_Integer)lua_rawlen(L, 4) + 1);
     lua_pushnil(L);
@@ -178,9 +181,11 @@ static int nil_newindex(lua_State *L)
     if (!push_chains(L, false) || lua_rawlen(L, 4) == 0)
         return complain(L, "set a field of");
     if (lua_rawlen(L, 4) > 1)
-        return lkl__error(L, "this line reads more than one absent field of a draft and assigns '%s' below one of them; "
-            "use two lines, or assign the whole map: n.status.x = { y = 1 }", luaL_tolstring(L, 2, NULL));
-    lua_rawgeti(L, 4, 1);       /* 5: {draft, key...} */
+        return lkl__error(L,
+            "this line reads more than one absent field of a draft and assigns '%s' below one of them; "
+            "use two lines, or assign the whole map: n.status.x = { y = 1 }",
+            luaL_tolstring(L, 2, NULL));
+    lua_rawgeti(L, 4, 1); /* 5: {draft, key...} */
     lua_pushvalue(L, 2);
     lua_rawseti(L, 5, (lua_Integer)lua_rawlen(L, 5) + 1);
     lkl__forget_chains(L);
@@ -201,22 +206,22 @@ void lkl_install_nil_index(lua_State *L)
     }
     lua_setmetatable(L, -2);
     lua_pop(L, 1);
-    push_all_chains(L);            /* while there are weak tables (flaws.h) */
+    push_all_chains(L); /* while there are weak tables (flaws.h) */
     lua_pop(L, 1);
 }
 
-/* --- a state that is not ours: for the time of one function ------------------------------------------------------------------ */
+/* --- a state that is not ours: for the time of one function ------------------------------- */
 
-/* core.nil_swap(x): gives nil our metatable (true), the table x, or none (false), and returns what it had in the same words, so
- * that a second call gives it back. */
+/* core.nil_swap(x): gives nil our metatable (true), the table x, or none (false), and returns what it had
+ * in the same words, so that a second call gives it back. */
 static int nil_swap(lua_State *L)
 {
     luaL_checkany(L, 1);
     lua_settop(L, 1);
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &nil_mt);             /* 2 */
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &nil_mt); /* 2 */
     lua_pushnil(L);
     if (!lua_getmetatable(L, 3))
-        lua_pushboolean(L, false);                          /* 4: what it has */
+        lua_pushboolean(L, false); /* 4: what it has */
     if (lua_istable(L, 2) && lua_rawequal(L, 2, 4)) {
         lua_pushboolean(L, true);
         lua_replace(L, 4);
@@ -238,6 +243,6 @@ static int nil_swap(lua_State *L)
 
 void lkl__open_nil(lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "nil_swap", nil_swap }, { NULL, NULL } };
+    static const luaL_Reg functions[] = {{"nil_swap", nil_swap}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }

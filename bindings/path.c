@@ -1,18 +1,15 @@
-/* path.c - paths that scripts write, compiled once per state. A view that is called with a path finds the last few of them without
- * asking Lua. */
+/* path.c - paths that scripts write, compiled once per state. A view that is called with a path finds the
+ * last few of them without asking Lua. */
 #include <string.h>
 
 #include "view.h"
 
-static void free_path(void *ptr)
-{
-    kl_path_free(ptr);
-}
+static void free_path(void *ptr) { kl_path_free(ptr); }
 
-static const lkl_class path_class = { .name = "kubelua.path", .free = free_path };
+static const lkl_class path_class = {.name = "kubelua.path", .free = free_path};
 
-/* Compiled paths are kept per state. Scripts write them as literals, so there are few; who makes them on the fly starts the
- * collection over now and then. [1] counts. */
+/* Compiled paths are kept per state. Scripts write them as literals, so there are few; who makes them on
+ * the fly starts the collection over now and then. [1] counts. */
 #define PATHS_MAX 512
 
 static void push_paths(lua_State *L)
@@ -30,7 +27,7 @@ static void push_paths(lua_State *L)
     lua_pop(L, 1);
     lua_newtable(L);
     lkl_border *b = lua_touserdata(L, -2);
-    memset(b->recent, 0, sizeof b->recent);     /* they live in the old collection */
+    memset(b->recent, 0, sizeof b->recent); /* they live in the old collection */
     lua_pushvalue(L, -1);
     lua_setiuservalue(L, -3, BORDER_PATHS);
     lua_remove(L, -2);
@@ -45,7 +42,8 @@ kl_path *lkl__path(lua_State *L, int idx)
     lua_rawget(L, paths);
     kl_path *path = lkl_box_get(L, -1, &path_class);
     if (!path && !lua_isnil(L, -1))
-        luaL_error(L, "the path \"%s\" is used while its state is closed", lua_tostring(L, idx));     /* by a finaliser */
+        /* by a finaliser */
+        luaL_error(L, "the path \"%s\" is used while its state is closed", lua_tostring(L, idx));
     if (!path) {
         lkl_box *box = lkl_box_new(L, &path_class, 0);
         kl_err err = KL_ERR_INIT;
@@ -60,7 +58,7 @@ kl_path *lkl__path(lua_State *L, int idx)
         lua_rawseti(L, paths, 1);
         lua_pop(L, 1);
     }
-    lua_replace(L, paths);          /* the box stays on the stack: it keeps the path */
+    lua_replace(L, paths); /* the box stays on the stack: it keeps the path */
     lua_settop(L, paths);
     return path;
 }
@@ -73,8 +71,9 @@ const kl_path *lkl__path_now(lua_State *L, lkl_border *b, int idx)
     if (r->text == text && r->path->ptr)
         return r->path->ptr;
     int top = lua_gettop(L);
-    const kl_path *path = lkl__path(L, idx);              /* may begin the collection of paths, and the recent ones, anew */
-    *r = (lkl__recent){ text, lua_touserdata(L, -1) };
-    lua_settop(L, top);                                 /* the collection has the box */
+    /* may begin the collection of paths, and the recent ones, anew */
+    const kl_path *path = lkl__path(L, idx);
+    *r = (lkl__recent){text, lua_touserdata(L, -1)};
+    lua_settop(L, top); /* the collection has the box */
     return path;
 }

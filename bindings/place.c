@@ -1,5 +1,5 @@
-/* place.c - where a view stands, in words: "spec.containers[1].name of Pod default/a". The way up is the views' own parents and keys;
- * it is only gone when somebody is told. */
+/* place.c - where a view stands, in words: "spec.containers[1].name of Pod default/a". The way up is the
+ * views' own parents and keys; it is only gone when somebody is told. */
 #include <stdio.h>
 
 #include "model/object.h"
@@ -21,7 +21,8 @@ void lkl__path_step(lua_State *L, luaL_Buffer *b, int key_idx, bool first)
     size_t n;
     if (lua_type(L, key_idx) != LUA_TSTRING) {
         if (lua_isinteger(L, key_idx))
-            luaL_addlstring(b, number, (size_t)snprintf(number, sizeof number, "[%lld]", (long long)lua_tointeger(L, key_idx)));
+            luaL_addlstring(b, number,
+                (size_t)snprintf(number, sizeof number, "[%lld]", (long long)lua_tointeger(L, key_idx)));
         else
             luaL_addstring(b, "[?]");
         return;
@@ -38,8 +39,8 @@ void lkl__path_step(lua_State *L, luaL_Buffer *b, int key_idx, bool first)
     }
 }
 
-/* Collects the keys from the view at idx up to its root into a new table on the stack; returns the root's value. A path is kept as
- * {path}, for it is no single key. */
+/* Collects the keys from the view at idx up to its root into a new table on the stack; returns the root's
+ * value. A path is kept as {path}, for it is no single key. */
 const kl_value *lkl__view_keys(lua_State *L, int idx)
 {
     idx = lua_absindex(L, idx);
@@ -80,7 +81,8 @@ void lkl__describe_value(lua_State *L, const kl_value *root)
     if (!kind && !name)
         lua_pushliteral(L, "the value");
     else
-        lua_pushfstring(L, "%s %s%s%s", kind ? kind : "object", ns ? ns : "", ns ? "/" : "", name ? name : "without a name");
+        lua_pushfstring(L, "%s %s%s%s", kind ? kind : "object", ns ? ns : "", ns ? "/" : "",
+            name ? name : "without a name");
 }
 
 void lkl__describe_keys(lua_State *L, const kl_value *root, int keys_idx, int key_idx)
@@ -93,7 +95,7 @@ void lkl__describe_keys(lua_State *L, const kl_value *root, int keys_idx, int ke
         lkl__describe_value(L, root);
         return;
     }
-    lua_pushnil(L);                             /* the step's slot, below the buffer */
+    lua_pushnil(L); /* the step's slot, below the buffer */
     int slot = lua_gettop(L);
     luaL_Buffer b;
     luaL_buffinit(L, &b);

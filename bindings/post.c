@@ -3,7 +3,8 @@
 #include "post.h"
 #include "base/mem.h"
 
-/* A watch whose reader is this far behind is ended, with an error: memory is not endless and HTTP/2 streams cannot be paused. */
+/* A watch whose reader is this far behind is ended, with an error: memory is not endless and HTTP/2
+ * streams cannot be paused. */
 #define QUEUE_MAX 100000
 
 static void free_item(lkl_item *i)
@@ -34,7 +35,10 @@ kl_status lkl__post_add(lkl_post *p, const char *type, const kl_value *taken, kl
     kl_cond_broadcast(&p->cond);
     kl_unlock(&p->mu);
     if (full)
-        return kl_fail(err, KL_ETOOBIG, "the watch was ended because its reader is %d events behind; read faster, or select fewer objects", QUEUE_MAX);
+        return kl_fail(err, KL_ETOOBIG,
+            "the watch was ended because its reader is %d events behind; read faster, or select fewer "
+            "objects",
+            QUEUE_MAX);
     return KL_OK;
 }
 
@@ -214,7 +218,7 @@ void lkl__hub_free(void *ptr)
     kl_free(h);
 }
 
-/* --- Lua ----------------------------------------------------------------------------------------------------------------------- */
+/* --- Lua ---------------------------------------------------------------------------------- */
 
 enum { POST_CLIENT = 1, POST_OP, POST_SLOTS = POST_OP };
 
@@ -239,7 +243,7 @@ lkl_post *lkl__post_check(lua_State *L, const lkl_class *c)
 static const char *op_field(lua_State *L, int op, const char *field)
 {
     lua_getfield(L, op, field);
-    return lua_tostring(L, -1);         /* stays on the stack */
+    return lua_tostring(L, -1); /* stays on the stack */
 }
 
 int lkl__post_raise(lua_State *L, lkl_post *p)
@@ -247,7 +251,8 @@ int lkl__post_raise(lua_State *L, lkl_post *p)
     luaL_checkstack(L, 8, NULL);
     lua_getiuservalue(L, 1, POST_OP);
     int op = lua_gettop(L);
-    const char *verb = op_field(L, op, "verb"), *kind = op_field(L, op, "kind"), *name = op_field(L, op, "name"), *ns = op_field(L, op, "ns");
+    const char *verb = op_field(L, op, "verb"), *kind = op_field(L, op, "kind"),
+               *name = op_field(L, op, "name"), *ns = op_field(L, op, "ns");
     const char *key = !name ? ns : ns ? lua_pushfstring(L, "%s/%s", ns, name) : name;
     kl_err err = KL_ERR_INIT;
     kl_lock(&p->mu);

@@ -1,6 +1,8 @@
-/* program.c - a script as a program of the runtime: its specs, and the six things that a worker or the mapper asks of it.
+/* program.c - a script as a program of the runtime: its specs, and the six things that a worker or the
+ * mapper asks of it.
  *
- * A key is a coroutine of its state. start and resume run it until it waits or ends; how it ended is told to the run:
+ * A key is a coroutine of its state. start and resume run it until it waits or ends; how it ended is told
+ * to the run:
  *
  *   returned --settle (lua/kubelua/result.lua)--> done, after, retry, fail
  *   raised   --verdict--> conflict, retry, fail, or an error with its traceback */
@@ -13,21 +15,18 @@
 #include "state.h"
 
 typedef struct lkl_program {
-    kl_program base;                       /* first */
+    kl_program base; /* first */
     lkl_bundle bundle;
     uint64_t digest;
     char *description;
 } lkl_program;
 
-static lkl_program *self(const kl_program *p)
-{
-    return (lkl_program *)(void *)p;
-}
+static lkl_program *self(const kl_program *p) { return (lkl_program *)(void *)p; }
 
-/* --- the specs: from the scratch state's tables -------------------------------------------------------------------------- */
+/* --- the specs: from the scratch state's tables ------------------------------------------- */
 
-/* Scripts never see these tables (lua/kubelua/checks.lua seals them), and nothing is believed of them all the same: what has another type
- * than it should have raises. */
+/* Scripts never see these tables (lua/kubelua/checks.lua seals them), and nothing is believed of them all
+ * the same: what has another type than it should have raises. */
 static void mistyped(lua_State *L, const char *k, const char *expected)
 {
     luaL_error(L, "a controller's %s: expected %s, got %s", k, expected, luaL_typename(L, -1));
@@ -70,7 +69,9 @@ static char *needed_field(lua_State *L, int idx, const char *k)
 static int64_t integer_field(lua_State *L, int idx, const char *k, int64_t dflt)
 {
     bool there = push_field(L, idx, k, LUA_TNUMBER);
-    if (there && (!lua_isinteger(L, -1) || lua_tointeger(L, -1) > LUA_MAXINTEGER / 2 || lua_tointeger(L, -1) < LUA_MININTEGER / 2))
+    if (there
+        && (!lua_isinteger(L, -1) || lua_tointeger(L, -1) > LUA_MAXINTEGER / 2
+            || lua_tointeger(L, -1) < LUA_MININTEGER / 2))
         mistyped(L, k, "an integer");
     int64_t n = there ? lua_tointeger(L, -1) : dflt;
     lua_pop(L, 1);
@@ -93,10 +94,7 @@ static size_t size_field(lua_State *L, int idx, const char *k)
     return (size_t)n;
 }
 
-static size_t fn_field(lua_State *L, int idx)
-{
-    return size_field(L, idx, "fn");                       /* 0 is KL_NO_FN */
-}
+static size_t fn_field(lua_State *L, int idx) { return size_field(L, idx, "fn"); /* 0 is KL_NO_FN */ }
 
 static kl_time duration_field(lua_State *L, int idx, const char *k)
 {
@@ -126,7 +124,8 @@ static int push_item(lua_State *L, const char *k, size_t i)
 static char **strings_field(lua_State *L, int idx, const char *k)
 {
     size_t n = push_list(L, idx, k);
-    for (size_t i = 0; i < n; i++) {                       /* all are looked at before there is anything to lose */
+    /* all are looked at before there is anything to lose */
+    for (size_t i = 0; i < n; i++) {
         if (lua_rawgeti(L, -1, (lua_Integer)i + 1) != LUA_TSTRING || lkl__has_nul(L, -1))
             mistyped(L, k, "a list of texts without NUL characters");
         lua_pop(L, 1);
@@ -230,8 +229,9 @@ static void read_owns(lua_State *L, int idx, kl_controller_spec *s)
 /* When and where its keys run (lua/kubelua/scheduling.lua). */
 static void read_scheduling(lua_State *L, int at, kl_controller_spec *s)
 {
-    static const char *const leads[] = {"manager", "own", "none", NULL}, *const shards[] = {"key", "namespace", "never", NULL},
-        *const reloads[] = {"all", "failing", "none", NULL};
+    static const char *const leads[] = {"manager", "own", "none", NULL},
+                             *const shards[] = {"key", "namespace", "never", NULL},
+                             *const reloads[] = {"all", "failing", "none", NULL};
     s->every = duration_field(L, at, "every");
     s->cron = strings_field(L, at, "cron");
     s->priority = int_field(L, at, "priority");
@@ -240,7 +240,9 @@ static void read_scheduling(lua_State *L, int at, kl_controller_spec *s)
     if (push_field(L, at, "backoff", LUA_TTABLE)) {
         int b = lua_gettop(L);
         (void)push_field(L, b, "jitter", LUA_TNUMBER);
-        s->backoff = (kl_backoff_policy){.base = duration_field(L, b, "base"), .max = duration_field(L, b, "max"), .jitter = lua_tonumber(L, b + 1)};
+        s->backoff = (kl_backoff_policy){.base = duration_field(L, b, "base"),
+            .max = duration_field(L, b, "max"),
+            .jitter = lua_tonumber(L, b + 1)};
         lua_pop(L, 1);
     }
     lua_pop(L, 1);
@@ -315,7 +317,9 @@ static void read_fields(lua_State *L, int idx, kl_controller_spec *s)
     }
     lua_pop(L, 1);
     (void)push_field(L, idx, "managed_fields", LUA_TBOOLEAN);
-    s->managed_fields = lua_isnil(L, -1) ? KL_MANAGED_DEFAULT : lua_toboolean(L, -1) ? KL_MANAGED_KEPT : KL_MANAGED_DROPPED;
+    s->managed_fields = lua_isnil(L, -1) ? KL_MANAGED_DEFAULT
+        : lua_toboolean(L, -1)           ? KL_MANAGED_KEPT
+                                         : KL_MANAGED_DROPPED;
     lua_pop(L, 1);
 }
 
@@ -324,7 +328,7 @@ static void read_spec(lua_State *L, kl_controller_spec *s)
 {
     int at = lua_gettop(L);
     s->name = needed_field(L, at, "name");
-    s->resource = string_field(L, at, "resource");         /* a webhook has none */
+    s->resource = string_field(L, at, "resource"); /* a webhook has none */
     s->manager = string_field(L, at, "manager");
     s->namespaces = strings_field(L, at, "namespaces");
     s->select_labels = string_field(L, at, "select_labels");
@@ -351,8 +355,10 @@ static void check_memory(lua_State *L, const kl_controller_spec *s)
     lua_gc(L, LUA_GCCOLLECT);
     size_t used = ((size_t)lua_gc(L, LUA_GCCOUNT) << 10) + lkl_state_of(L)->ceiling.held;
     if (s->memory && used > s->memory / 2)
-        luaL_error(L, "controller \"%s\": memory is %d KiB, of which the loaded script takes %d already: a worker needs at least twice that", s->name, (int)(s->memory >> 10),
-            (int)(used >> 10));
+        luaL_error(L,
+            "controller \"%s\": memory is %d KiB, of which the loaded script takes %d already: a worker "
+            "needs at least twice that",
+            s->name, (int)(s->memory >> 10), (int)(used >> 10));
 }
 
 /* The table on top, as lua/kubelua/webhook.lua normalises it. */
@@ -406,25 +412,25 @@ static int read_specs(lua_State *L)
     return 0;
 }
 
-/* --- states ---------------------------------------------------------------------------------------------------------------- */
+/* --- states ------------------------------------------------------------------------------- */
 
 /* Coroutines are kept for the next key: making one costs an allocation of its stack. */
 #define POOL_MAX 64
 
 /* A key's coroutine, and the registry reference that keeps it. */
 typedef struct key_state {
-    struct key_state *next;                /* in the pool */
+    struct key_state *next; /* in the pool */
     lua_State *co;
     int ref;
-    uint64_t serial;                       /* of its run */
+    uint64_t serial; /* of its run */
 } key_state;
 
 typedef struct worker_state {
     lkl_state *lua;
     lkl_program *program;
     size_t controller;
-    bool hook;                             /* it is a webhook */
-    int body;                              /* registry reference of the function that every key runs */
+    bool hook; /* it is a webhook */
+    int body;  /* registry reference of the function that every key runs */
     key_state *pool;
     int idle;
     uint64_t serials;
@@ -504,7 +510,9 @@ static key_state *key_new(worker_state *w)
 static kl_terms terms(const worker_state *w, const kl_run *run)
 {
     kl_time cpu = w->lua->spec->cpu;
-    return (kl_terms){.cpu = cpu ? cpu : LKL_CPU_DEFAULT, .deadline = run ? kl_run_deadline(run) : KL_NEVER, .stop = run ? kl_run_stop(run) : NULL};
+    return (kl_terms){.cpu = cpu ? cpu : LKL_CPU_DEFAULT,
+        .deadline = run ? kl_run_deadline(run) : KL_NEVER,
+        .stop = run ? kl_run_stop(run) : NULL};
 }
 
 /* For what only follows from a run: however much that may spend. */
@@ -516,7 +524,8 @@ static kl_terms little(const worker_state *w)
     return t;
 }
 
-/* A function of ours that may call the script's, as a turn of its own; the arguments are on top of the main thread's stack. */
+/* A function of ours that may call the script's, as a turn of its own; the arguments are on top of the
+ * main thread's stack. */
 static int pcall_turn(worker_state *w, int narg, int nres)
 {
     kl_terms t = little(w);
@@ -538,13 +547,15 @@ static void close_pending(worker_state *w, lua_State *co)
     (void)lua_resetthread(co);
     w->lua->ceiling.on = false;
     if (lkl_budget_leave(w->lua)) {
-        kl_error("a <close> variable was not done in time", "controller=%s error=%s", w->lua->controller, kl_log_quoted(w->lua->budget.message));
-        w->lua->worn = true;               /* what it left behind nobody knows */
+        kl_error("a <close> variable was not done in time", "controller=%s error=%s", w->lua->controller,
+            kl_log_quoted(w->lua->budget.message));
+        w->lua->worn = true; /* what it left behind nobody knows */
     }
 }
 
-/* The end of a key's coroutine. One that returned can run another function as it is. Any other may have a message handler or a lock on hooks left from
- * where it was, which lua_resetthread keeps: a budget could not end the next run in it. */
+/* The end of a key's coroutine. One that returned can run another function as it is. Any other may have a
+ * message handler or a lock on hooks left from where it was, which lua_resetthread keeps: a budget could
+ * not end the next run in it. */
 static void key_free(worker_state *w, key_state *k, bool returned)
 {
     if (returned && w->idle < POOL_MAX) {
@@ -561,12 +572,15 @@ static void key_free(worker_state *w, key_state *k, bool returned)
     kl_free(k);
 }
 
-/* --- running a key ------------------------------------------------------------------------------------------------------------ */
+/* --- running a key ------------------------------------------------------------------------ */
 
 static kl_result_kind result_kind(const char *word)
 {
-    static const struct { const char *word; kl_result_kind kind; } words[] = {{"done", KL_RESULT_DONE}, {"after", KL_RESULT_AFTER},
-        {"retry", KL_RESULT_RETRY}, {"conflict", KL_RESULT_CONFLICT}, {"requeue", KL_RESULT_REQUEUE}, {"fail", KL_RESULT_FAIL}};
+    static const struct {
+        const char *word;
+        kl_result_kind kind;
+    } words[] = {{"done", KL_RESULT_DONE}, {"after", KL_RESULT_AFTER}, {"retry", KL_RESULT_RETRY},
+        {"conflict", KL_RESULT_CONFLICT}, {"requeue", KL_RESULT_REQUEUE}, {"fail", KL_RESULT_FAIL}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (word && !strcmp(word, words[i].word))
             return words[i].kind;
@@ -577,7 +591,8 @@ static kl_result_kind result_kind(const char *word)
 static void finish(kl_run *run, lua_State *L, const char *traceback)
 {
     kl_result_kind kind = result_kind(lua_tostring(L, -3));
-    kl_run_finish(run, kind, lkl__seconds(lua_tonumber(L, -2)), lua_tostring(L, -1), kind == KL_RESULT_ERROR ? traceback : NULL);
+    kl_run_finish(run, kind, lkl__seconds(lua_tonumber(L, -2)), lua_tostring(L, -1),
+        kind == KL_RESULT_ERROR ? traceback : NULL);
 }
 
 /* The error value is on top of co. */
@@ -587,10 +602,11 @@ static void finish_error(worker_state *w, kl_run *run, lua_State *co)
     lkl_state_push(L, "verdict");
     lua_xmove(co, L, 1);
     if (pcall_turn(w, 1, 3)) {
-        const char *over = w->lua->budget.message;      /* its text was a function of the script */
+        const char *over = w->lua->budget.message; /* its text was a function of the script */
         if (over)
             kl_run_spent(run, KL_SPENT_CPU);
-        kl_run_finish(run, KL_RESULT_ERROR, 0, over ? over : "an error that cannot be shown", w->lua->traceback);
+        kl_run_finish(
+            run, KL_RESULT_ERROR, 0, over ? over : "an error that cannot be shown", w->lua->traceback);
         lua_pop(L, 1);
     } else {
         finish(run, L, w->lua->traceback);
@@ -614,11 +630,13 @@ static char *too_big(const worker_state *w)
     const char *where = w->lua->ceiling.where;
     size_t max = w->lua->ceiling.max;
     bool whole = !(max & ((1u << 20) - 1));
-    return kl_sprintf("%s%snot enough memory: a worker's state may hold %zu%s (`memory` of %s); raise it, or keep less at once", where, *where ? ": " : "",
-        whole ? max >> 20 : max >> 10, whole ? "Mi" : "Ki", w->lua->controller);
+    return kl_sprintf("%s%snot enough memory: a worker's state may hold %zu%s (`memory` of %s); raise it, or "
+                      "keep less at once",
+        where, *where ? ": " : "", whole ? max >> 20 : max >> 10, whole ? "Mi" : "Ki", w->lua->controller);
 }
 
-/* What a key or a function held is garbage now, and the next one starts with room. What is left, others hold. */
+/* What a key or a function held is garbage now, and the next one starts with room. What is left, others
+ * hold. */
 static void make_room(worker_state *w)
 {
     lua_gc(w->lua->L, LUA_GCCOLLECT);
@@ -646,7 +664,8 @@ static int raised_protected(lua_State *L)
     return 1;
 }
 
-/* A webhook raised, and its error is on top of co: script.raised tells the answer, and gives what belongs into the log. */
+/* A webhook raised, and its error is on top of co: script.raised tells the answer, and gives what belongs
+ * into the log. */
 static void finish_raised(worker_state *w, kl_run *run, lua_State *co, const char *traceback)
 {
     lua_State *L = w->lua->L;
@@ -656,22 +675,25 @@ static void finish_raised(worker_state *w, kl_run *run, lua_State *co, const cha
     w->lua->run = run;
     bool shown = !pcall_turn(w, 2, 1);
     w->lua->run = NULL;
-    if (!shown) {                          /* not even that: no memory, or an error without a text */
-        const kl_value *unknown = kl_value_of_str("the webhook failed, and its error cannot be shown"), *decision = kl_value_with(NULL, "failed", unknown);
+    if (!shown) { /* not even that: no memory, or an error without a text */
+        const kl_value *unknown = kl_value_of_str("the webhook failed, and its error cannot be shown"),
+                       *decision = kl_value_with(NULL, "failed", unknown);
         kl_run_answer(run, decision);
         kl_value_unref(decision);
         kl_value_unref(unknown);
     }
     if (lua_isstring(L, -1))
-        kl_error("webhook failed", "webhook=%s request=%s error=%s\n%s", kl_run_spec(run)->name, kl_run_key(run), kl_log_quoted(lua_tostring(L, -1)), traceback ? traceback : "");
+        kl_error("webhook failed", "webhook=%s request=%s error=%s\n%s", kl_run_spec(run)->name,
+            kl_run_key(run), kl_log_quoted(lua_tostring(L, -1)), traceback ? traceback : "");
     lua_pop(L, 1);
     kl_run_finish(run, KL_RESULT_DONE, 0, NULL, NULL);
 }
 
 /* A webhook that was ended failed; `why` stands in for what was raised. */
-static void finish_raised_as(worker_state *w, kl_run *run, lua_State *co, const char *why, const char *traceback)
+static void finish_raised_as(
+    worker_state *w, kl_run *run, lua_State *co, const char *why, const char *traceback)
 {
-    char *said = kl_strdup(why), *where = kl_strdup(traceback);        /* the next turn forgets them */
+    char *said = kl_strdup(why), *where = kl_strdup(traceback); /* the next turn forgets them */
     lua_settop(co, 0);
     lua_pushstring(co, said);
     finish_raised(w, run, co, where);
@@ -735,7 +757,7 @@ static kl_run_state drive(worker_state *w, kl_run *run, int narg)
     int n = 0, st;
     kl_over over = turn(w, run, narg, &st, &n);
     if (over == KL_OVER_STOP)
-        return KL_RUN_WAITING;             /* for being abandoned, which comes next */
+        return KL_RUN_WAITING; /* for being abandoned, which comes next */
     if (st == LUA_YIELD && !over) {
         lua_pop(k->co, n);
         return KL_RUN_WAITING;
@@ -750,7 +772,7 @@ static kl_run_state drive(worker_state *w, kl_run *run, int narg)
     key_free(w, k, st == LUA_OK);
     kl_free(w->lua->traceback);
     w->lua->traceback = NULL;
-    w->lua->worn |= st == LUA_ERRERR;      /* an error on the way out of another one */
+    w->lua->worn |= st == LUA_ERRERR; /* an error on the way out of another one */
     if (st == LUA_ERRMEM)
         make_room(w);
     return KL_RUN_DONE;
@@ -777,8 +799,9 @@ static int entered(lua_State *L, int status, lua_KContext ctx)
     return status == LUA_OK || status == LUA_YIELD ? lua_gettop(L) - 1 : lua_error(L);
 }
 
-/* The coroutine's body: allocation errors in here are the key's, like any other error. Upvalues: script.run and the controller. Protected, since a
- * coroutine that an error of a hook ends never runs a hook again: what is closed at its end could not be stopped. */
+/* The coroutine's body: allocation errors in here are the key's, like any other error. Upvalues:
+ * script.run and the controller. Protected, since a coroutine that an error of a hook ends never runs a
+ * hook again: what is closed at its end could not be stopped. */
 static int body(lua_State *L)
 {
     lkl_state *s = lkl_state_of(L);
@@ -800,10 +823,7 @@ static kl_run_state start(void *state, kl_run *run)
     return drive(w, run, 0);
 }
 
-static kl_run_state resume(void *state, kl_run *run)
-{
-    return drive(state, run, 0);
-}
+static kl_run_state resume(void *state, kl_run *run) { return drive(state, run, 0); }
 
 static bool rest(void *state, bool idle)
 {
@@ -811,10 +831,7 @@ static bool rest(void *state, bool idle)
     return lkl_gc_rest(w->lua, idle);
 }
 
-static bool worn(void *state)
-{
-    return ((worker_state *)state)->lua->worn;
-}
+static bool worn(void *state) { return ((worker_state *)state)->lua->worn; }
 
 static void abandon(void *state, kl_run *run)
 {
@@ -824,18 +841,18 @@ static void abandon(void *state, kl_run *run)
         key_free(state, k, false);
 }
 
-/* --- functions of the script, on the mapper thread ---------------------------------------------------------------------------- */
+/* --- functions of the script, on the mapper thread ---------------------------------------- */
 
 typedef struct emit_call {
     kl_emit_fn *emit;
     void *arg;
-    const char *words;                     /* what they are, for messages */
+    const char *words; /* what they are, for messages */
     size_t max, n, bytes;
     size_t charged;
 } emit_call;
 
-/* So many keys may one event wake, and so many values may one object have in an index; what follows from each is done under the index's lock
- * or by the queue, where no budget of a script counts. */
+/* So many keys may one event wake, and so many values may one object have in an index; what follows from
+ * each is done under the index's lock or by the queue, where no budget of a script counts. */
 #define KEYS_MAX 100000
 #define VALUES_MAX 10000
 #define EMITTED_BYTES_MAX ((size_t)16 << 20)
@@ -849,7 +866,8 @@ static int emit_text(lua_State *L)
     if (c->n == c->max)
         return lkl__error(L, "more than %d %s out of one object", (int)c->max, c->words);
     if (lua_rawlen(L, 1) > EMITTED_BYTES_MAX - c->bytes)
-        return lkl__error(L, "more than %d MiB of %s out of one object", (int)(EMITTED_BYTES_MAX >> 20), c->words);
+        return lkl__error(
+            L, "more than %d MiB of %s out of one object", (int)(EMITTED_BYTES_MAX >> 20), c->words);
     c->n++;
     c->bytes += lua_rawlen(L, 1);
     lkl_ceiling_charge(L, &c->charged, c->charged + lua_rawlen(L, 1) + EMITTED);
@@ -910,31 +928,54 @@ static kl_status call_fn(fn_call *c, kl_reader *reader, kl_err *err)
         make_room(c->w);
     bool full = failed == LUA_ERRMEM && !c->w->lua->ceiling.deep;
     if (failed || over)
-        st = kl_fail(err, over ? KL_ETIMEOUT : full ? KL_ETOOBIG : KL_ESCRIPT, "%s", over ? c->w->lua->budget.message : text);
+        st = kl_fail(err,
+            over       ? KL_ETIMEOUT
+                : full ? KL_ETOOBIG
+                       : KL_ESCRIPT,
+            "%s", over ? c->w->lua->budget.message : text);
     kl_free(text);
     c->w->lua->reader = NULL;
     return st;
 }
 
-static kl_status map(void *state, size_t fn, kl_reader *reader, const kl_value *object, kl_emit_fn *emit_key, void *arg, kl_err *err)
+static kl_status map(void *state, size_t fn, kl_reader *reader, const kl_value *object, kl_emit_fn *emit_key,
+    void *arg, kl_err *err)
 {
-    return call_fn(&(fn_call){.w = state, .what = "map", .fn = fn, .a = object, .emit = &(emit_call){.emit = emit_key, .arg = arg, .words = "keys", .max = KEYS_MAX}}, reader, err);
+    return call_fn(&(fn_call){.w = state,
+                       .what = "map",
+                       .fn = fn,
+                       .a = object,
+                       .emit = &(emit_call){.emit = emit_key, .arg = arg, .words = "keys", .max = KEYS_MAX}},
+        reader, err);
 }
 
-static kl_status index_of(void *state, size_t fn, const kl_value *object, kl_emit_fn *emit_value, void *arg, kl_err *err)
+static kl_status index_of(
+    void *state, size_t fn, const kl_value *object, kl_emit_fn *emit_value, void *arg, kl_err *err)
 {
-    return call_fn(&(fn_call){.w = state, .what = "index", .fn = fn, .a = object, .emit = &(emit_call){.emit = emit_value, .arg = arg, .words = "values", .max = VALUES_MAX}}, NULL, err);
+    return call_fn(
+        &(fn_call){.w = state,
+            .what = "index",
+            .fn = fn,
+            .a = object,
+            .emit = &(emit_call){.emit = emit_value, .arg = arg, .words = "values", .max = VALUES_MAX}},
+        NULL, err);
 }
 
-static kl_status predicate(void *state, size_t fn, const kl_value *now, const kl_value *old, bool *pass, kl_err *err)
+static kl_status predicate(
+    void *state, size_t fn, const kl_value *now, const kl_value *old, bool *pass, kl_err *err)
 {
-    fn_call c = {.w = state, .what = "predicate", .fn = fn, .a = now, .b = old, .emit = &(emit_call){.words = "values"}};
+    fn_call c = {.w = state,
+        .what = "predicate",
+        .fn = fn,
+        .a = now,
+        .b = old,
+        .emit = &(emit_call){.words = "values"}};
     kl_status st = call_fn(&c, NULL, err);
     *pass = c.pass;
     return st;
 }
 
-/* --- loading -------------------------------------------------------------------------------------------------------------------- */
+/* --- loading ------------------------------------------------------------------------------ */
 
 static void program_free(kl_program *p)
 {
@@ -953,8 +994,17 @@ static void program_free(kl_program *p)
 /* Of a program that has its bundle. */
 static kl_status load_bundle(lkl_program *p, kl_program **out, kl_err *err)
 {
-    static const kl_program_ops ops = {.open = open_state, .close = close_state, .start = start, .resume = resume, .rest = rest, .worn = worn, .abandon = abandon, .map = map,
-        .index = index_of, .predicate = predicate, .free = program_free};
+    static const kl_program_ops ops = {.open = open_state,
+        .close = close_state,
+        .start = start,
+        .resume = resume,
+        .rest = rest,
+        .worn = worn,
+        .abandon = abandon,
+        .map = map,
+        .index = index_of,
+        .predicate = predicate,
+        .free = program_free};
     p->base.ops = &ops;
     p->base.name = p->bundle.sources[0].path;
     atomic_init(&p->base.refs, 1);
@@ -987,7 +1037,8 @@ kl_status lkl_program_load_text(const char *path, const char *text, size_t len, 
     return load_bundle(p, out, err);
 }
 
-kl_status lkl_program_load_texts(const char *name, const kl_value *texts, const char *main, kl_program **out, kl_err *err)
+kl_status lkl_program_load_texts(
+    const char *name, const kl_value *texts, const char *main, kl_program **out, kl_err *err)
 {
     lkl_program *p = kl_new(lkl_program);
     kl_status st = lkl_bundle_init_texts(&p->bundle, name, texts, main, err);

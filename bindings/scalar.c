@@ -1,13 +1,17 @@
-/* scalar.c - what Lua has no word for: JSON null, integers above int64, and tables that know whether they are lists. */
+/* scalar.c - what Lua has no word for: JSON null, integers above int64, and tables that know whether they
+ * are lists. */
 #include <stdio.h>
 #include <string.h>
 #include "border.h"
 
 static const char null_tag, null_mt, uint64_tag, uint64_mt, array_mt, object_mt;
 
-typedef struct lkl_uint64 { const void *tag; uint64_t u; } lkl_uint64;
+typedef struct lkl_uint64 {
+    const void *tag;
+    uint64_t u;
+} lkl_uint64;
 
-/* --- null -------------------------------------------------------------------------------------------------------------------- */
+/* --- null --------------------------------------------------------------------------------- */
 
 static int null_tostring(lua_State *L)
 {
@@ -33,12 +37,9 @@ void lkl__push_null(lua_State *L)
     lua_remove(L, -2);
 }
 
-bool lkl__is_null(lua_State *L, int idx)
-{
-    return lkl__tagged(L, idx, &null_tag, sizeof(void *)) != NULL;
-}
+bool lkl__is_null(lua_State *L, int idx) { return lkl__tagged(L, idx, &null_tag, sizeof(void *)) != NULL; }
 
-/* --- uint64 ------------------------------------------------------------------------------------------------------------------ */
+/* --- uint64 ------------------------------------------------------------------------------- */
 
 bool lkl__uint64(lua_State *L, int idx, uint64_t *out)
 {
@@ -126,14 +127,18 @@ static int uint64_number(lua_State *L)
 }
 
 static const luaL_Reg uint64_meta[] = {
-    { "__tostring", uint64_tostring }, { "__eq", uint64_eq }, { "__lt", uint64_lt }, { "__le", uint64_le }, { NULL, NULL },
+    {"__tostring", uint64_tostring},
+    {"__eq", uint64_eq},
+    {"__lt", uint64_lt},
+    {"__le", uint64_le},
+    {NULL, NULL},
 };
-static const luaL_Reg uint64_methods[] = { { "number", uint64_number }, { NULL, NULL } };
+static const luaL_Reg uint64_methods[] = {{"number", uint64_number}, {NULL, NULL}};
 
 void lkl__push_uint64(lua_State *L, uint64_t u)
 {
     lkl_uint64 *x = lua_newuserdatauv(L, sizeof *x, 0);
-    *x = (lkl_uint64){ &uint64_tag, u };
+    *x = (lkl_uint64){&uint64_tag, u};
     if (lkl__metatable(L, &uint64_mt, "kube.uint64")) {
         luaL_setfuncs(L, uint64_meta, 0);
         lua_newtable(L);
@@ -162,7 +167,7 @@ static int make_uint64(lua_State *L)
     return 1;
 }
 
-/* --- marked tables --------------------------------------------------------------------------------------------------------- */
+/* --- marked tables ------------------------------------------------------------------------ */
 
 void lkl__mark(lua_State *L, int idx, lkl_mark mark)
 {
@@ -230,7 +235,10 @@ bool lkl__push_scalar(lua_State *L, const kl_value *v)
 void lkl__open_scalars(lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        { "uint64", make_uint64 }, { "array", make_array }, { "object", make_object }, { NULL, NULL },
+        {"uint64", make_uint64},
+        {"array", make_array},
+        {"object", make_object},
+        {NULL, NULL},
     };
     luaL_setfuncs(L, functions, 0);
     lkl__push_null(L);

@@ -1,8 +1,10 @@
-/* stage.c - settling: take a key's turn, wait until all that follows from it has been heard of, look again.
+/* stage.c - settling: take a key's turn, wait until all that follows from it has been heard of, look
+ * again.
  *
  *   run under way --ended--> mark the server --every cache has come to the mark--> a key is ready? its turn : settled
  *
- * Waiting is for threads that are at work, in real time and with an end; virtual time passes in lkl__stage_advance alone. */
+ * Waiting is for threads that are at work, in real time and with an end; virtual time passes in
+ * lkl__stage_advance alone. */
 #include "stage.h"
 
 #include <inttypes.h>
@@ -37,7 +39,7 @@ void lkl__journal_add(lkl_journal *j, const char *name, char *text, ...)
     }
     va_end(ap);
     kl_lock(&j->mu);
-    if (!(j->n & (j->n + 1)))                  /* grows at 1, 3, 7, ... */
+    if (!(j->n & (j->n + 1))) /* grows at 1, 3, 7, ... */
         j->v = kl_realloc(j->v, 2 * (j->n + 1) * sizeof *j->v);
     j->v[j->n++] = e;
     kl_unlock(&j->mu);
@@ -52,7 +54,7 @@ static void journal_fini(lkl_journal *j)
     kl_mutex_fini(&j->mu);
 }
 
-/* --- what the manager reports: its threads --------------------------------------------------------------------------------- */
+/* --- what the manager reports: its threads ------------------------------------------------ */
 
 static const char *result_word(kl_result_kind k)
 {
@@ -71,9 +73,11 @@ static const char *result_word(kl_result_kind k)
 static void ran(void *arg, const kl_ran *r)
 {
     lkl_stage *s = arg;
-    lkl__journal_add(&s->runs, "controller", kl_strdup(r->controller), "key", kl_strdup(r->key), "result", kl_strdup(result_word(r->result)),
-        "message", kl_strdup(r->message), "after", r->after < 0 ? NULL : kl_sprintf("%.9f", (double)r->after / 1e9), "attempt", kl_sprintf("%d", r->attempt),
-        "at", kl_sprintf("%.9f", (double)kl_clock_wall(s->clock) / 1e9), (char *)NULL);
+    lkl__journal_add(&s->runs, "controller", kl_strdup(r->controller), "key", kl_strdup(r->key), "result",
+        kl_strdup(result_word(r->result)), "message", kl_strdup(r->message), "after",
+        r->after < 0 ? NULL : kl_sprintf("%.9f", (double)r->after / 1e9), "attempt",
+        kl_sprintf("%d", r->attempt), "at", kl_sprintf("%.9f", (double)kl_clock_wall(s->clock) / 1e9),
+        (char *)NULL);
 }
 
 static const char *name_of(const kl_op *op)
@@ -100,14 +104,16 @@ static void seen(void *arg, const char *who, const kl_op *op)
 {
     lkl_stage *s = arg;
     const char *ns = op->ns ? op->ns : kl_value_str_at(op->body, "metadata", "namespace", NULL);
-    lkl__journal_add(&s->calls, "controller", kl_strdup(who), "verb", kl_strdup(kl_verb_name(op->verb)), "rbac", kl_strdup(kl_verb_rbac(op->verb)),
-        "kind", kind_of(op), "subresource", kl_strdup(op->subresource), "namespace", kl_strdup(ns ? ns : op->default_ns), "name", kl_strdup(name_of(op)),
-        "force", op->force ? kl_strdup("true") : NULL, (char *)NULL);
+    lkl__journal_add(&s->calls, "controller", kl_strdup(who), "verb", kl_strdup(kl_verb_name(op->verb)),
+        "rbac", kl_strdup(kl_verb_rbac(op->verb)), "kind", kind_of(op), "subresource",
+        kl_strdup(op->subresource), "namespace", kl_strdup(ns ? ns : op->default_ns), "name",
+        kl_strdup(name_of(op)), "force", op->force ? kl_strdup("true") : NULL, (char *)NULL);
 }
 
-/* --- life -------------------------------------------------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------------------------------- */
 
-static void call_webhook(void *arg, const kl_server_webhook *call, kl_server_webhook_done *done, void *done_arg)
+static void call_webhook(
+    void *arg, const kl_server_webhook *call, kl_server_webhook_done *done, void *done_arg)
 {
     kl_webhook_call(arg, call->url, call->ca, call->body, call->len, call->timeout, done, done_arg);
 }
@@ -120,7 +126,11 @@ kl_status lkl__stage_new(kl_time wall, lkl_stage **out, kl_err *err)
     s->clock = kl_clock_fake_new(KL_TURNS_EPOCH, wall);
     kl_status st = kl_webhook_caller_new(&s->caller, err);
     if (!st)
-        st = kl_server_start(&(kl_server_options){.listen = "127.0.0.1:0", .clock = s->clock, .webhook = call_webhook, .webhook_arg = s->caller}, &s->server, err);
+        st = kl_server_start(&(kl_server_options){.listen = "127.0.0.1:0",
+                                 .clock = s->clock,
+                                 .webhook = call_webhook,
+                                 .webhook_arg = s->caller},
+            &s->server, err);
     if (!st) {
         kl_client_options o = {0};
         kl_config_for_server(kl_server_url(s->server), &o.config);
@@ -157,8 +167,19 @@ kl_status lkl__stage_start(lkl_stage *s, kl_program *const *programs, size_t n, 
 {
     lkl__stage_stop(s);
     kl_client_discovery_forget(s->client);
-    kl_status st = kl_manager_new(&(kl_manager_options){.client = s->client, .clock = s->clock, .watch_clock = kl_clock_real(), .ns = ns, .workers = 1,
-        .workers_forced = true, .drop_managed_fields = true, .ran = ran, .seen = seen, .seen_arg = s, .turns = true, .webhooks = {.listen = "127.0.0.1:0", .url = "auto"}}, &s->manager, err);
+    kl_status st = kl_manager_new(&(kl_manager_options){.client = s->client,
+                                      .clock = s->clock,
+                                      .watch_clock = kl_clock_real(),
+                                      .ns = ns,
+                                      .workers = 1,
+                                      .workers_forced = true,
+                                      .drop_managed_fields = true,
+                                      .ran = ran,
+                                      .seen = seen,
+                                      .seen_arg = s,
+                                      .turns = true,
+                                      .webhooks = {.listen = "127.0.0.1:0", .url = "auto"}},
+        &s->manager, err);
     for (size_t i = 0; i < n && !st; i++)
         st = kl_manager_add(s->manager, programs[i], NULL, err);
     if (!st)
@@ -168,9 +189,11 @@ kl_status lkl__stage_start(lkl_stage *s, kl_program *const *programs, size_t n, 
     return st;
 }
 
-/* --- settling ---------------------------------------------------------------------------------------------------------------- */
+/* --- settling ----------------------------------------------------------------------------- */
 
-typedef struct waiting { kl_time until, pause; } waiting;
+typedef struct waiting {
+    kl_time until, pause;
+} waiting;
 
 static waiting waiting_begin(void)
 {
@@ -200,7 +223,8 @@ static bool wait_more(waiting *w)
 
 static kl_status too_long(const kl_outlook *o, kl_err *err)
 {
-    return kl_fail(err, KL_ETIMEOUT, "%s was still under way after %d s of real time", o->what ? o->what : "something", (int)(PATIENCE / KL_SECONDS(1)));
+    return kl_fail(err, KL_ETIMEOUT, "%s was still under way after %d s of real time",
+        o->what ? o->what : "something", (int)(PATIENCE / KL_SECONDS(1)));
 }
 
 /* Until nothing is under way; with *rv not 0 every cache has also come there. */
@@ -229,9 +253,12 @@ static kl_status no_end(lkl_stage *s, kl_err *err)
     kl_buf last = KL_BUF_INIT;
     kl_lock(&s->runs.mu);
     for (size_t i = s->runs.n > 3 ? s->runs.n - 3 : 0; i < s->runs.n; i++)
-        kl_buf_printf(&last, "%s%s %s (%s)", last.len ? ", " : "", s->runs.v[i].text[0], s->runs.v[i].text[1], s->runs.v[i].text[2]);
+        kl_buf_printf(&last, "%s%s %s (%s)", last.len ? ", " : "", s->runs.v[i].text[0], s->runs.v[i].text[1],
+            s->runs.v[i].text[2]);
     kl_unlock(&s->runs.mu);
-    kl_status st = kl_fail(err, KL_ETIMEOUT, "%d reconciles at one moment, and no end of it; the last were %s: a reconcile that writes something new each time wakes itself",
+    kl_status st = kl_fail(err, KL_ETIMEOUT,
+        "%d reconciles at one moment, and no end of it; the last were %s: a reconcile that writes something "
+        "new each time wakes itself",
         TURNS_MAX, kl_buf_str(&last));
     kl_buf_fini(&last);
     return st;
@@ -251,7 +278,7 @@ kl_status lkl__stage_settle(lkl_stage *s, kl_outlook *last, kl_err *err)
         if (st)
             break;
         if (kl_server_rv(s->server) != rv)
-            continue;                          /* somebody wrote meanwhile: an Event perhaps */
+            continue; /* somebody wrote meanwhile: an Event perhaps */
         if (!o.ready)
             break;
         if (++turns > TURNS_MAX)
@@ -289,10 +316,12 @@ static kl_status restless(lkl_stage *s, kl_time most, const kl_outlook *o, kl_er
     kl_lock(&s->runs.mu);
     for (size_t i = s->runs.n; i-- > 0 && !why;)
         if (s->runs.v[i].text[3])
-            why = kl_sprintf("; %s %s said last: %s", s->runs.v[i].text[0], s->runs.v[i].text[1], s->runs.v[i].text[3]);
+            why = kl_sprintf(
+                "; %s %s said last: %s", s->runs.v[i].text[0], s->runs.v[i].text[1], s->runs.v[i].text[3]);
     kl_unlock(&s->runs.mu);
-    kl_status st = kl_fail(err, KL_ETIMEOUT, "after %.0f s of virtual time %zu keys still failed and %zu runs slept%s", (double)most / 1e9, o->failing, o->asleep,
-        why ? why : "");
+    kl_status st = kl_fail(err, KL_ETIMEOUT,
+        "after %.0f s of virtual time %zu keys still failed and %zu runs slept%s", (double)most / 1e9,
+        o->failing, o->asleep, why ? why : "");
     kl_free(why);
     return st;
 }

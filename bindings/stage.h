@@ -1,6 +1,8 @@
-/* stage.h - an API server, a clock that stands, and a manager whose keys wait for their turn: where scripts are tested.
+/* stage.h - an API server, a clock that stands, and a manager whose keys wait for their turn: where
+ * scripts are tested.
  *
- *   server and client live as long as the stage; a manager from start to stop. Owner thread, but for what the manager's threads report. */
+ *   server and client live as long as the stage; a manager from start to stop. Owner thread, but for what
+ *   the manager's threads report. */
 #ifndef LKL_STAGE_H
 #define LKL_STAGE_H
 
@@ -11,7 +13,11 @@
 #include "server/server.h"
 
 /* What happened, in the order it did: texts by name, nothing but texts, numbers in words. */
-typedef struct lkl_entry { const char *name[12]; char *text[12]; size_t n; } lkl_entry;
+typedef struct lkl_entry {
+    const char *name[12];
+    char *text[12];
+    size_t n;
+} lkl_entry;
 typedef struct lkl_journal {
     kl_mutex mu;
     lkl_entry *v;
@@ -22,18 +28,19 @@ void lkl__journal_add(lkl_journal *j, const char *name, char *text, ...);
 
 typedef struct lkl_stage {
     kl_clock *clock;
-    kl_webhook_caller *caller;         /* the server's */
+    kl_webhook_caller *caller; /* the server's */
     kl_server *server;
     kl_client *client;
-    kl_manager *manager;               /* NULL while nothing runs */
+    kl_manager *manager; /* NULL while nothing runs */
     lkl_journal runs, calls;
 } lkl_stage;
 
 KL_NODISCARD kl_status lkl__stage_new(kl_time wall, lkl_stage **out, kl_err *err);
 void lkl__stage_free(lkl_stage *s);
-void lkl__stage_stop(lkl_stage *s);                    /* the manager, if there is one */
+void lkl__stage_stop(lkl_stage *s); /* the manager, if there is one */
 /* Takes a reference of each program. */
-KL_NODISCARD kl_status lkl__stage_start(lkl_stage *s, kl_program *const *programs, size_t n, const char *ns, kl_err *err);
+KL_NODISCARD kl_status lkl__stage_start(
+    lkl_stage *s, kl_program *const *programs, size_t n, const char *ns, kl_err *err);
 /* One key after the other runs until none is ready and everything has been heard of. Time stands. */
 KL_NODISCARD kl_status lkl__stage_settle(lkl_stage *s, kl_outlook *last, kl_err *err);
 /* Settles, and moves the clock by d, from one moment at which something happens to the next. */

@@ -1,12 +1,15 @@
 /* state.c - a state for a script: what it can see, how its modules are found, and its load.
  *
- * The state is a closed set: nothing in it, whoever reaches it by whatever way, touches files, processes or the network; the API is
- * reached through ctx, while a key is reconciled. spec/bindings/closed_spec.lua walks through everything there is and knows it by name.
+ * The state is a closed set: nothing in it, whoever reaches it by whatever way, touches files, processes
+ * or the network; the API is reached through ctx, while a key is reconciled. spec/bindings/closed_spec.lua
+ * walks through everything there is and knows it by name.
  *
- *   globals: the library's Lua files run in them, scripts never see them     environment: the script's, with copies of the libraries
+ *   globals: the library's Lua files run in them, scripts never see them     environment: the script's, with
+ * copies of the libraries
  *
- * In the environment a global that does not exist is an error, for reading and for writing: the commonest slip in Lua is found at once. A
- * metatable that the script did not set itself does not show, and a table that has one cannot be changed behind its back. */
+ * In the environment a global that does not exist is an error, for reading and for writing: the commonest
+ * slip in Lua is found at once. A metatable that the script did not set itself does not show, and a table
+ * that has one cannot be changed behind its back. */
 #include "state.h"
 
 #include <stdio.h>
@@ -20,22 +23,20 @@
 #include "depth.h"
 #include "flaws.h"
 
-/* Processor time for the load phase, which runs a script's top level: tables and functions, milliseconds. The clock on the wall is for a machine
- * that has no processor to give. */
+/* Processor time for the load phase, which runs a script's top level: tables and functions, milliseconds.
+ * The clock on the wall is for a machine that has no processor to give. */
 #define LOAD_MAX KL_SECONDS(2)
 #define LOAD_WALL_MAX KL_SECONDS(60)
 
 static const char env_key, loaded_key, library_key, metatables_key, script_key, controllers_key;
 
-/* The word beside each coroutine: where its state is, and in the lowest bits what it is (lkl_tag). A new one has that of the main thread. */
-static uintptr_t *word(lua_State *L)
-{
-    return lua_getextraspace(L);
-}
+/* The word beside each coroutine: where its state is, and in the lowest bits what it is (lkl_tag). A new
+ * one has that of the main thread. */
+static uintptr_t *word(lua_State *L) { return lua_getextraspace(L); }
 
 lkl_state *lkl_state_of(lua_State *L)
 {
-    return (lkl_state *)(*word(L) & ~(uintptr_t)LKL_TAGS);      /* NOLINT(performance-no-int-to-ptr) */
+    return (lkl_state *)(*word(L) & ~(uintptr_t)LKL_TAGS); /* NOLINT(performance-no-int-to-ptr) */
 }
 
 void lkl__tag(lua_State *co, lkl_tag tag, bool on)
@@ -43,22 +44,18 @@ void lkl__tag(lua_State *co, lkl_tag tag, bool on)
     *word(co) = on ? *word(co) | tag : *word(co) & ~(uintptr_t)tag;
 }
 
-bool lkl__has_tag(lua_State *co, lkl_tag tag)
-{
-    return *word(co) & tag;
-}
+bool lkl__has_tag(lua_State *co, lkl_tag tag) { return *word(co) & tag; }
 
-bool lkl__is_key(lua_State *L)
-{
-    return lkl__has_tag(L, LKL_TAG_KEY) || L == lkl_state_of(L)->L;
-}
+bool lkl__is_key(lua_State *L) { return lkl__has_tag(L, LKL_TAG_KEY) || L == lkl_state_of(L)->L; }
 
-/* --- globals ----------------------------------------------------------------------------------------------------------------- */
+/* --- globals ------------------------------------------------------------------------------ */
 
 /* Why a name that people expect is not there. */
 static const char *missing(const char *name)
 {
-    static const struct { const char *name, *why; } known[] = {
+    static const struct {
+        const char *name, *why;
+    } known[] = {
         {"io", "scripts do no I/O: read objects with ctx, and log with ctx.log"},
         {"package", "modules come from the script's directory through require"},
         {"dofile", "use require: modules come from the script's directory"},
@@ -85,7 +82,8 @@ static int no_global(lua_State *L)
 
 static int no_new_global(lua_State *L)
 {
-    return lkl__error(L, "assignment to undefined global '%s': write `local %s = ...` (globals would leak between keys)",
+    return lkl__error(L,
+        "assignment to undefined global '%s': write `local %s = ...` (globals would leak between keys)",
         luaL_tolstring(L, 2, NULL), luaL_tolstring(L, 2, NULL));
 }
 
@@ -109,9 +107,10 @@ static int print_to_log(lua_State *L)
     return 0;
 }
 
-/* --- metatables --------------------------------------------------------------------------------------------------------------- */
+/* --- metatables --------------------------------------------------------------------------- */
 
-/* The metatable on top of the stack is one that the script set: the weak keys of the table at upvalue 1 are those. */
+/* The metatable on top of the stack is one that the script set: the weak keys of the table at upvalue 1
+ * are those. */
 static bool is_scripts_own(lua_State *L)
 {
     lua_pushvalue(L, -1);
@@ -120,7 +119,8 @@ static bool is_scripts_own(lua_State *L)
     return own;
 }
 
-/* The table at 1 has a metatable that the runtime gave it: it is the runtime's, and the script may not change how it works. */
+/* The table at 1 has a metatable that the runtime gave it: it is the runtime's, and the script may not
+ * change how it works. */
 static bool is_runtimes(lua_State *L)
 {
     if (!lua_getmetatable(L, 1))
@@ -136,13 +136,14 @@ static int get_metatable(lua_State *L)
     luaL_checkany(L, 1);
     lua_settop(L, 1);
     if (luaL_getmetafield(L, 1, "__metatable") != LUA_TNIL || !lua_getmetatable(L, 1))
-        lua_settop(L, 2);                  /* that name; or nil, or nothing, where there is no metatable */
+        lua_settop(L, 2); /* that name; or nil, or nothing, where there is no metatable */
     else if (!is_scripts_own(L))
         lua_pushboolean(L, false);
     return 1;
 }
 
-/* Raises when the metatable at 2 has a field that Lua gets wrong. One that comes later is ignored (flaws.h). */
+/* Raises when the metatable at 2 has a field that Lua gets wrong. One that comes later is ignored
+ * (flaws.h). */
 static void check_flaws(lua_State *L)
 {
     for (const lkl_closed_field *f = lkl_flaws_fields; f->name; f++) {
@@ -162,7 +163,9 @@ static int set_metatable(lua_State *L)
     if (lua_istable(L, 2)) {
         lua_pushliteral(L, "__gc");
         if (lua_rawget(L, 2) != LUA_TNIL)
-            return lkl__error(L, "a metatable of a script may not have __gc: finalisers run out of order and cannot be stopped; use a <close> variable");
+            return lkl__error(L,
+                "a metatable of a script may not have __gc: finalisers run out of order and cannot be "
+                "stopped; use a <close> variable");
         lua_settop(L, 2);
         check_flaws(L);
     }
@@ -204,13 +207,17 @@ static void push_metatables(lua_State *L)
     lua_rawsetp(L, LUA_REGISTRYINDEX, &metatables_key);
 }
 
-/* --- load ---------------------------------------------------------------------------------------------------------------------- */
+/* --- load --------------------------------------------------------------------------------- */
 
-#define TOO_LONG_A_CHAIN "%s:%d: a chain of more than %d fields (a.b.c ...): put a part of it into a local variable"
+#define TOO_LONG_A_CHAIN                                                                                     \
+    "%s:%d: a chain of more than %d fields (a.b.c ...): put a part of it into a local variable"
 
 /* Compiling is C and takes its time: the text comes in pieces, and each is counted. */
 #define LOAD_PIECE 4096
-typedef struct text_rest { const char *at; size_t n; } text_rest;
+typedef struct text_rest {
+    const char *at;
+    size_t n;
+} text_rest;
 
 static const char *next_piece(lua_State *L, void *arg, size_t *n)
 {
@@ -255,15 +262,9 @@ static int collect(lua_State *L)
 {
     static const char *const options[] = {"count", "step", "collect", NULL};
     switch (luaL_checkoption(L, 1, "collect", options)) {
-    case 0:
-        lua_pushnumber(L, lua_gc(L, LUA_GCCOUNT) + lua_gc(L, LUA_GCCOUNTB) / 1024.0);
-        return 1;
-    case 1:
-        lua_pushboolean(L, lua_gc(L, LUA_GCSTEP, 0));
-        return 1;
-    default:
-        lua_pushinteger(L, lua_gc(L, LUA_GCCOLLECT));
-        return 1;
+    case 0: lua_pushnumber(L, lua_gc(L, LUA_GCCOUNT) + lua_gc(L, LUA_GCCOUNTB) / 1024.0); return 1;
+    case 1: lua_pushboolean(L, lua_gc(L, LUA_GCSTEP, 0)); return 1;
+    default: lua_pushinteger(L, lua_gc(L, LUA_GCCOLLECT)); return 1;
     }
 }
 
@@ -272,7 +273,7 @@ bool lkl__was_too_deep(lua_State *L)
     char *text = lkl_ceiling_tell_deep(&lkl_state_of(L)->ceiling);
     if (!text)
         return false;
-    char copy[256];                        /* what is Lua's may fail to be made */
+    char copy[256]; /* what is Lua's may fail to be made */
     snprintf(copy, sizeof copy, "%s", text);
     kl_free(text);
     lua_pop(L, 1);
@@ -280,7 +281,8 @@ bool lkl__was_too_deep(lua_State *L)
     return true;
 }
 
-/* What ends the key is not the script's to catch: a spent budget, whatever was raised meanwhile, and a state that is full. A stack overflow is. */
+/* What ends the key is not the script's to catch: a spent budget, whatever was raised meanwhile, and a
+ * state that is full. A stack overflow is. */
 static void pass_on(lua_State *L, int status)
 {
     lkl_budget_check(L);
@@ -292,7 +294,7 @@ static int pcall_done(lua_State *L, int status, lua_KContext ctx)
 {
     (void)ctx;
     if (status == LUA_OK || status == LUA_YIELD)
-        return lua_gettop(L);              /* true, as it was laid down, and the results */
+        return lua_gettop(L); /* true, as it was laid down, and the results */
     pass_on(L, status);
     lua_pushboolean(L, false);
     lua_insert(L, -2);
@@ -313,11 +315,11 @@ static int xpcall_done(lua_State *L, int status, lua_KContext ctx)
     (void)ctx;
     if (status == LUA_OK || status == LUA_YIELD) {
         lua_pushboolean(L, true);
-        lua_replace(L, 1);                 /* f's place: {true, results...} */
+        lua_replace(L, 1); /* f's place: {true, results...} */
         return lua_gettop(L);
     }
     pass_on(L, status);
-    lua_pushvalue(L, 1);                   /* the handler */
+    lua_pushvalue(L, 1); /* the handler */
     lua_insert(L, -2);
     lua_call(L, 1, 1);
     lua_pushboolean(L, false);
@@ -330,19 +332,17 @@ static int safe_xpcall(lua_State *L)
     luaL_checktype(L, 2, LUA_TFUNCTION);
     lua_pushvalue(L, 1);
     lua_copy(L, 2, 1);
-    lua_replace(L, 2);                     /* handler, f, args... */
+    lua_replace(L, 2); /* handler, f, args... */
     return xpcall_done(L, lua_pcallk(L, lua_gettop(L) - 2, LUA_MULTRET, 0, 0, xpcall_done), 0);
 }
 
-/* --- modules --------------------------------------------------------------------------------------------------------------------- */
+/* --- modules ------------------------------------------------------------------------------ */
 
-static void push_env(lua_State *L)
-{
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &env_key);
-}
+static void push_env(lua_State *L) { lua_rawgetp(L, LUA_REGISTRYINDEX, &env_key); }
 
-/* `return kube.controller { ... }` is a tail call: its frame, and with it the line that a message should name, would be gone. A
- * block with a variable to be closed has no tail calls, so the script's own block begins with one. */
+/* `return kube.controller { ... }` is a tail call: its frame, and with it the line that a message should
+ * name, would be gone. A block with a variable to be closed has no tail calls, so the script's own block
+ * begins with one. */
 static const char NO_TAIL_CALLS[] = "local _ <close> = nil ";
 
 typedef struct chunk_parts {
@@ -361,10 +361,8 @@ static const char *next_part(lua_State *L, void *arg, size_t *n)
             return NO_TAIL_CALLS;
         p->next++;
         /* fall through */
-    case 1:
-        return lkl_source_code(p->source, n);
-    default:
-        return NULL;
+    case 1: return lkl_source_code(p->source, n);
+    default: return NULL;
     }
 }
 
@@ -390,7 +388,10 @@ static const lkl_source *module_source(lua_State *L, const char *name)
     if (src)
         return src;
     if (!s->loading) {
-        lkl__error(L, "module \"%s\" was not required while the script loaded: require it at the top of the script, so that it is part of the generation", name);
+        lkl__error(L,
+            "module \"%s\" was not required while the script loaded: require it at the top of the script, so "
+            "that it is part of the generation",
+            name);
         return NULL;
     }
     kl_err err = KL_ERR_INIT;
@@ -402,10 +403,7 @@ static const lkl_source *module_source(lua_State *L, const char *name)
     return src;
 }
 
-static bool is_ours(const char *name)
-{
-    return !strcmp(name, "kubelua") || !strncmp(name, "kubelua.", 8);
-}
+static bool is_ours(const char *name) { return !strcmp(name, "kubelua") || !strncmp(name, "kubelua.", 8); }
 
 static bool is_in(const char *name, const char *const *names)
 {
@@ -417,20 +415,26 @@ static bool is_in(const char *name, const char *const *names)
 /* The rest of the library is its inside. */
 static bool is_public(const char *name)
 {
-    static const char *const names[] = {"kubelua", "kubelua.object", "kubelua.quantity", "kubelua.koordinator", "kubelua.kubernetes", "kubelua.typed", NULL};
+    static const char *const names[] = {"kubelua", "kubelua.object", "kubelua.quantity",
+        "kubelua.koordinator", "kubelua.kubernetes", "kubelua.typed", NULL};
     return is_in(name, names);
 }
 
 static bool begins_with(const char *s, const char *prefix) { return !strncmp(s, prefix, strlen(prefix)); }
 
-/* The library's files that scripts' states are made of. The others, which reach further, are for programs and the command line. */
+/* The library's files that scripts' states are made of. The others, which reach further, are for programs
+ * and the command line. */
 static bool is_for_scripts(const char *name)
 {
-    static const char *const names[] = {"kubelua.adopt", "kubelua.checks", "kubelua.claim", "kubelua.client", "kubelua.clock", "kubelua.compute", "kubelua.conditions",
-        "kubelua.context", "kubelua.controller", "kubelua.discovery", "kubelua.drain", "kubelua.edit", "kubelua.extract", "kubelua.fields", "kubelua.finalizer",
-        "kubelua.helpers", "kubelua.news", "kubelua.options", "kubelua.owner", "kubelua.pager", "kubelua.patch", "kubelua.peer", "kubelua.request", "kubelua.result",
-        "kubelua.saying", "kubelua.scheduling", "kubelua.script", "kubelua.shared", "kubelua.suggest", "kubelua.upsert", "kubelua.verbs", "kubelua.wait", "kubelua.webhook", NULL};
-    return is_public(name) || is_in(name, names) || begins_with(name, "kubelua.koordinator.") || begins_with(name, "kubelua.kubernetes.");
+    static const char *const names[] = {"kubelua.adopt", "kubelua.checks", "kubelua.claim", "kubelua.client",
+        "kubelua.clock", "kubelua.compute", "kubelua.conditions", "kubelua.context", "kubelua.controller",
+        "kubelua.discovery", "kubelua.drain", "kubelua.edit", "kubelua.extract", "kubelua.fields",
+        "kubelua.finalizer", "kubelua.helpers", "kubelua.news", "kubelua.options", "kubelua.owner",
+        "kubelua.pager", "kubelua.patch", "kubelua.peer", "kubelua.request", "kubelua.result",
+        "kubelua.saying", "kubelua.scheduling", "kubelua.script", "kubelua.shared", "kubelua.suggest",
+        "kubelua.upsert", "kubelua.verbs", "kubelua.wait", "kubelua.webhook", NULL};
+    return is_public(name) || is_in(name, names) || begins_with(name, "kubelua.koordinator.")
+        || begins_with(name, "kubelua.kubernetes.");
 }
 
 /* require of the library's own files. Upvalue: what is loaded. */
@@ -441,7 +445,8 @@ static int library_require(lua_State *L)
     if (lua_getfield(L, lua_upvalueindex(1), name) != LUA_TNIL)
         return 1;
     if (!is_for_scripts(name) || !lkl__push_embedded(L, name))
-        return lkl__error(L, "module \"%s\" is for programs of your own; a controller reaches the API through ctx", name);
+        return lkl__error(
+            L, "module \"%s\" is for programs of your own; a controller reaches the API through ctx", name);
     lua_pushvalue(L, 1);
     lua_call(L, 1, 1);
     lua_pushvalue(L, -1);
@@ -468,7 +473,7 @@ static void give_away(lua_State *L)
     if (!lua_istable(L, -1))
         return;
     if (lua_getmetatable(L, -1)) {
-        lua_pop(L, 1);                     /* it guards itself */
+        lua_pop(L, 1); /* it guards itself */
         return;
     }
     push_copy(L, -1);
@@ -488,14 +493,17 @@ static int require(lua_State *L)
     lua_pop(L, 1);
     if (is_ours(name)) {
         if (!is_public(name))
-            return lkl__error(L, "module \"%s\" is not there for scripts: they require \"kubelua\", \"kubelua.object\", \"kubelua.quantity\", \"kubelua.koordinator\" and \"kubelua.kubernetes\"", name);
-        lua_pushvalue(L, lua_upvalueindex(1));         /* library_require */
+            return lkl__error(L,
+                "module \"%s\" is not there for scripts: they require \"kubelua\", \"kubelua.object\", "
+                "\"kubelua.quantity\", \"kubelua.koordinator\" and \"kubelua.kubernetes\"",
+                name);
+        lua_pushvalue(L, lua_upvalueindex(1)); /* library_require */
         lua_pushvalue(L, 1);
         lua_call(L, 1, 1);
         give_away(L);
     } else {
         const lkl_source *src = module_source(L, name);
-        lua_pushlightuserdata(L, (void *)src);         /* under way */
+        lua_pushlightuserdata(L, (void *)src); /* under way */
         lua_setfield(L, 2, name);
         push_chunk(L, src);
         lua_pushvalue(L, 1);
@@ -515,7 +523,7 @@ static int require(lua_State *L)
     return 1;
 }
 
-/* --- making a state ---------------------------------------------------------------------------------------------------------------- */
+/* --- making a state ----------------------------------------------------------------------- */
 
 static void remove_names(lua_State *L, const char *const *names)
 {
@@ -525,13 +533,18 @@ static void remove_names(lua_State *L, const char *const *names)
     }
 }
 
-/* The globals: what the library's files need of Lua, and nothing that reads files, writes to the terminal, runs bytecode or ends the process. */
+/* The globals: what the library's files need of Lua, and nothing that reads files, writes to the terminal,
+ * runs bytecode or ends the process. */
 static void open_globals(lua_State *L)
 {
-    static const luaL_Reg libs[] = {{LUA_GNAME, luaopen_base}, {LUA_TABLIBNAME, luaopen_table}, {LUA_STRLIBNAME, luaopen_string}, {LUA_MATHLIBNAME, luaopen_math},
-        {LUA_UTF8LIBNAME, luaopen_utf8}, {LUA_OSLIBNAME, luaopen_os}, {NULL, NULL}};
-    static const char *const not_base[] = {"dofile", "loadfile", "load", "print", "collectgarbage", "warn", NULL}, *const not_string[] = {"dump", NULL},
-        *const not_os[] = {"execute", "exit", "getenv", "remove", "rename", "setlocale", "tmpname", NULL};
+    static const luaL_Reg libs[] = {{LUA_GNAME, luaopen_base}, {LUA_TABLIBNAME, luaopen_table},
+        {LUA_STRLIBNAME, luaopen_string}, {LUA_MATHLIBNAME, luaopen_math}, {LUA_UTF8LIBNAME, luaopen_utf8},
+        {LUA_OSLIBNAME, luaopen_os}, {NULL, NULL}};
+    static const char *const not_base[] = {"dofile", "loadfile", "load", "print", "collectgarbage", "warn",
+        NULL},
+                             *const not_string[] = {"dump", NULL},
+                             *const not_os[] = {"execute", "exit", "getenv", "remove", "rename", "setlocale",
+                                 "tmpname", NULL};
     static const luaL_Reg own[] = {{"pcall", safe_pcall}, {"xpcall", safe_xpcall}, {NULL, NULL}};
     for (const luaL_Reg *l = libs; l->name; l++) {
         luaL_requiref(L, l->name, l->func, 1);
@@ -579,10 +592,12 @@ static void copy_libraries(lua_State *L)
 
 static void copy_functions(lua_State *L)
 {
-    static const char *const names[] = {"assert", "error", "ipairs", "next", "pairs", "pcall", "rawequal", "rawget", "rawlen", "select", "tonumber", "tostring", "type",
-        "xpcall", "_VERSION", NULL};
-    static const luaL_Reg own[] = {{"print", print_to_log}, {"load", load_text}, {"collectgarbage", collect}, {NULL, NULL}};
-    static const luaL_Reg guarded[] = {{"getmetatable", get_metatable}, {"setmetatable", set_metatable}, {"rawset", raw_set}, {NULL, NULL}};
+    static const char *const names[] = {"assert", "error", "ipairs", "next", "pairs", "pcall", "rawequal",
+        "rawget", "rawlen", "select", "tonumber", "tostring", "type", "xpcall", "_VERSION", NULL};
+    static const luaL_Reg own[] = {
+        {"print", print_to_log}, {"load", load_text}, {"collectgarbage", collect}, {NULL, NULL}};
+    static const luaL_Reg guarded[] = {
+        {"getmetatable", get_metatable}, {"setmetatable", set_metatable}, {"rawset", raw_set}, {NULL, NULL}};
     for (const char *const *name = names; *name; name++) {
         lua_getglobal(L, *name);
         lua_setfield(L, -2, *name);
@@ -604,7 +619,7 @@ static void guard_environment(lua_State *L)
     lua_setfield(L, -2, "__newindex");
     lua_pushboolean(L, false);
     lua_setfield(L, -2, "__metatable");
-    push_metatables(L);                    /* the table is the script's own */
+    push_metatables(L); /* the table is the script's own */
     lua_pushvalue(L, -2);
     lua_pushboolean(L, true);
     lua_rawset(L, -3);
@@ -629,7 +644,7 @@ typedef struct loading {
     lkl_state *state;
     lua_CFunction describe;
     void *arg;
-    bool loaded;               /* the script is done, it is being described */
+    bool loaded; /* the script is done, it is being described */
 } loading;
 
 /* Everything in a new state, protected: libraries, environment, the script, its controllers. */
@@ -650,7 +665,7 @@ static int setup(lua_State *L)
 #ifdef KL_DEBUG
     lkl_stress_stuck(s->bundle->sources[0].text);
 #endif
-    lkl__push_view_metatable(L);           /* the last of our own weak tables */
+    lkl__push_view_metatable(L); /* the last of our own weak tables */
     lua_settop(L, 1);
     lkl_flaws_close(L);
     lkl_state_push(L, "controllers");
@@ -682,7 +697,8 @@ void lkl_state_push(lua_State *L, const char *what)
 /* Our Lua knows best how to say it, once it is there. */
 static int to_text(lua_State *L)
 {
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &script_key) == LUA_TTABLE && lua_getfield(L, -1, "shown") == LUA_TFUNCTION) {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &script_key) == LUA_TTABLE
+        && lua_getfield(L, -1, "shown") == LUA_TFUNCTION) {
         lua_pushvalue(L, 1);
         lua_call(L, 1, 1);
     } else {
@@ -715,8 +731,9 @@ static char *too_big(const lkl_state *s)
     if (deep)
         return deep;
     const char *where = s->ceiling.where;
-    return kl_sprintf("%s%sloading needs more than %zuMi of memory: a script returns tables and functions, the work belongs into reconcile", where, *where ? ": " : "",
-        s->ceiling.max >> 20);
+    return kl_sprintf("%s%sloading needs more than %zuMi of memory: a script returns tables and functions, "
+                      "the work belongs into reconcile",
+        where, *where ? ": " : "", s->ceiling.max >> 20);
 }
 
 /* The message handler of the load: a text says where it comes from, whatever else is raised does not. */
@@ -733,7 +750,8 @@ static char *load_error(lkl_state *s, const loading *load)
     char *text = lkl_state_error(s->L, NULL);
     if (!*s->raised_at && !load->loaded)
         return text;
-    char *whole = load->loaded ? kl_sprintf("%s: %s", s->bundle->sources[0].path, text) : kl_sprintf("%s: raised %s", s->raised_at, text);
+    char *whole = load->loaded ? kl_sprintf("%s: %s", s->bundle->sources[0].path, text)
+                               : kl_sprintf("%s: raised %s", s->raised_at, text);
     kl_free(text);
     return whole;
 }
@@ -758,7 +776,8 @@ kl_status lkl_state_new(lkl_bundle *bundle, lua_CFunction describe, void *arg, l
         lkl_ceiling_start(s->L, &s->ceiling, LKL_MEMORY_DEFAULT, &s->budget.running);
     (void)lkl_depth_known(s->L);
     loading load = {.state = s, .describe = describe, .arg = arg};
-    lkl_budget_enter(s, s->L, &(kl_terms){.cpu = LOAD_MAX, .deadline = kl_clock_now(kl_clock_real()) + LOAD_WALL_MAX});
+    lkl_budget_enter(
+        s, s->L, &(kl_terms){.cpu = LOAD_MAX, .deadline = kl_clock_now(kl_clock_real()) + LOAD_WALL_MAX});
     s->ceiling.on = true;
     lua_pushcfunction(s->L, note_place);
     lua_pushcfunction(s->L, setup);

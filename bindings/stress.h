@@ -1,6 +1,6 @@
-/* stress.h - an allocator for a Lua state that refuses each N-th growth once, which makes Lua collect everything on the spot and ask
- * again: what is not anchored is gone then, and a sanitizer sees who still looks at it. KUBELUA_GC_STRESS=N asks for it, of debug builds
- * and of the host of the specs. */
+/* stress.h - an allocator for a Lua state that refuses each N-th growth once, which makes Lua collect
+ * everything on the spot and ask again: what is not anchored is gone then, and a sanitizer sees who still
+ * looks at it. KUBELUA_GC_STRESS=N asks for it, of debug builds and of the host of the specs. */
 #ifndef LKL_STRESS_H
 #define LKL_STRESS_H
 
@@ -11,7 +11,10 @@
 #include <string.h>
 #include <time.h>
 
-typedef struct lkl_stress { unsigned every, n; bool refused; } lkl_stress;
+typedef struct lkl_stress {
+    unsigned every, n;
+    bool refused;
+} lkl_stress;
 
 static inline void *lkl_stress_alloc(void *ud, void *p, size_t had, size_t n)
 {
@@ -21,7 +24,7 @@ static inline void *lkl_stress_alloc(void *ud, void *p, size_t had, size_t n)
         return NULL;
     }
     if ((!p || n > had) && !s->refused && ++s->n % s->every == 0) {
-        s->refused = true;          /* Lua asks once more: this time it gets it */
+        s->refused = true; /* Lua asks once more: this time it gets it */
         return NULL;
     }
     if (!p || n > had)
@@ -29,13 +32,14 @@ static inline void *lkl_stress_alloc(void *ud, void *p, size_t had, size_t n)
     return realloc(p, n);
 }
 
-/* A C function that never comes back, for the specs of what happens then: in the load of a script whose text has the words of KUBELUA_STRESS_STUCK. */
+/* A C function that never comes back, for the specs of what happens then: in the load of a script whose
+ * text has the words of KUBELUA_STRESS_STUCK. */
 static inline void lkl_stress_stuck(const char *text)
 {
     const char *words = getenv("KUBELUA_STRESS_STUCK");
-    clock_t began = clock();           /* of the process */
+    clock_t began = clock(); /* of the process */
     while (words && strstr(text, words))
-        if (clock() - began >= 4 * CLOCKS_PER_SEC)      /* more than a load may use; the rest is waiting */
+        if (clock() - began >= 4 * CLOCKS_PER_SEC) /* more than a load may use; the rest is waiting */
             (void)poll(NULL, 0, 100);
 }
 
@@ -43,7 +47,7 @@ static inline void lkl_stress_stuck(const char *text)
 static inline void lkl_stress_start(lua_State *L, lkl_stress *s)
 {
     const char *every = getenv("KUBELUA_GC_STRESS");
-    *s = (lkl_stress){ every ? (unsigned)atoi(every) : 0, 0, false };
+    *s = (lkl_stress){every ? (unsigned)atoi(every) : 0, 0, false};
     if (s->every)
         lua_setallocf(L, lkl_stress_alloc, s);
 }

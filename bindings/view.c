@@ -1,12 +1,13 @@
 /* view.c - a value as Lua sees it: a userdata over the shared, immutable tree; nothing is copied.
  *
- * The root view holds the one reference; a view of something below holds its parent (user value 1) and its own key in it
- * (user value 2), so it lives as long as the root and can say where it stands. Every string key is a field: a view has no
- * methods. Absent fields and JSON null read as nil.
+ * The root view holds the one reference; a view of something below holds its parent (user value 1) and its
+ * own key in it (user value 2), so it lives as long as the root and can say where it stands. Every string
+ * key is a field: a view has no methods. Absent fields and JSON null read as nil.
  *
- * Reading makes little: a place that was read a moment ago gives the userdata that was made then, from a small table of the
- * state that keeps nothing alive; an object that stands in such a table is not held twice either. The metamethods have the
- * border and the tables as upvalues, so a read asks the registry for nothing. */
+ * Reading makes little: a place that was read a moment ago gives the userdata that was made then, from a
+ * small table of the state that keeps nothing alive; an object that stands in such a table is not held
+ * twice either. The metamethods have the border and the tables as upvalues, so a read asks the registry
+ * for nothing. */
 #include "view.h"
 
 #include <string.h>
@@ -24,10 +25,7 @@ typedef struct root_view {
 static uintptr_t word_of(const void *string, int how) { return (uintptr_t)string | (uintptr_t)how; }
 static uintptr_t word_of_index(size_t i, int how) { return (uintptr_t)i << 2 | (uintptr_t)how; }
 
-lkl_view *lkl__get_view(lua_State *L, int idx)
-{
-    return lkl__tagged(L, idx, &view_tag, sizeof(lkl_view));
-}
+lkl_view *lkl__get_view(lua_State *L, int idx) { return lkl__tagged(L, idx, &view_tag, sizeof(lkl_view)); }
 
 const kl_value *lkl_view_value(lua_State *L, int idx)
 {
@@ -45,12 +43,13 @@ static lkl_view *check_view(lua_State *L, int idx)
     return view;
 }
 
-/* --- making ------------------------------------------------------------------------------------------------------------------ */
+/* --- making ------------------------------------------------------------------------------- */
 
 /* What the metamethods have as upvalues. */
 enum { UP_BORDER = 1, UP_SEEN, UP_TEXTS, UP_NAMES, UP_CHILD_MT, UP_NEXT, UPVALUES = UP_NEXT };
 
-/* Texts in between are made once and found again: Lua hashes each byte of a short string, and copies a long one. */
+/* Texts in between are made once and found again: Lua hashes each byte of a short string, and copies a
+ * long one. */
 #define TEXT_MIN 16
 #define TEXT_MAX 256
 
@@ -82,12 +81,13 @@ static lua_Integer slot_take(lkl__slots *s, const void *a, uintptr_t b)
 
 static void push_metatables(lua_State *L);
 
-/* Pushes a view of `child`, which stands in the userdata at parent_idx; of that one and its root the address is known. key_idx 0: the
- * view keeps no key. The metatable is at mt_idx. */
-static void new_child(lua_State *L, const kl_value *child, int parent_idx, const void *parent, const lkl_view *root, uintptr_t key, int key_idx, int mt_idx)
+/* Pushes a view of `child`, which stands in the userdata at parent_idx; of that one and its root the
+ * address is known. key_idx 0: the view keeps no key. The metatable is at mt_idx. */
+static void new_child(lua_State *L, const kl_value *child, int parent_idx, const void *parent,
+    const lkl_view *root, uintptr_t key, int key_idx, int mt_idx)
 {
     child_view *c = lua_newuserdatauv(L, sizeof *c, key_idx ? VIEW_KEY : VIEW_PARENT);
-    *c = (child_view){ { &view_tag, NULL, root }, parent, key };
+    *c = (child_view){{&view_tag, NULL, root}, parent, key};
     lua_pushvalue(L, parent_idx);
     lua_setiuservalue(L, -2, VIEW_PARENT);
     if (key_idx) {
@@ -96,7 +96,7 @@ static void new_child(lua_State *L, const kl_value *child, int parent_idx, const
     }
     lua_pushvalue(L, mt_idx);
     lua_setmetatable(L, -2);
-    c->view.v = child;      /* only now: the parent keeps it alive */
+    c->view.v = child; /* only now: the parent keeps it alive */
 }
 
 /* In a metamethod: pushes the text of a string. It is found by the handle and judged by its bytes. */
@@ -124,7 +124,8 @@ static void push_text(lua_State *L, lkl_border *b, const kl_value *v)
 }
 
 /* In a metamethod: pushes the scalar or the view at a key of the view at 1. key_idx is absolute. */
-static void push_child(lua_State *L, const lkl_view *parent, const kl_value *child, uintptr_t key, int key_idx)
+static void push_child(
+    lua_State *L, const lkl_view *parent, const kl_value *child, uintptr_t key, int key_idx)
 {
     kl_type type = kl_value_type(child);
     lkl_border *b = lkl__border_at(L, lua_upvalueindex(UP_BORDER));
@@ -151,13 +152,14 @@ static void push_child(lua_State *L, const lkl_view *parent, const kl_value *chi
     lua_rawseti(L, lua_upvalueindex(UP_SEEN), slot);
 }
 
-/* An empty root waits in the border, so that whoever gets a reference from C has a place for it that cannot fail. */
+/* An empty root waits in the border, so that whoever gets a reference from C has a place for it that
+ * cannot fail. */
 void lkl__view_prepare(lua_State *L)
 {
     lkl__border_push(L);
     if (lua_getiuservalue(L, -1, BORDER_SPARE) != LUA_TUSERDATA) {
         root_view *r = lua_newuserdatauv(L, sizeof *r, 0);
-        *r = (root_view){ { &view_tag, NULL, &r->view }, 0 };
+        *r = (root_view){{&view_tag, NULL, &r->view}, 0};
         push_metatables(L);
         lua_pop(L, 1);
         lua_setmetatable(L, -2);
@@ -175,10 +177,10 @@ void lkl__push_taken(lua_State *L, const kl_value *taken)
     lkl_border *b = lkl__border_push(L);
     lua_getiuservalue(L, -1, BORDER_SEEN);
     lua_Integer slot = slot_find(&b->seen, NULL, (uintptr_t)taken);
-    lua_rawgeti(L, -1, slot);                   /* nil at 0 */
+    lua_rawgeti(L, -1, slot); /* nil at 0 */
     const lkl_view *there = lua_touserdata(L, -1);
     if (there && there->root == there && there->v == taken) {
-        kl_value_unref(taken);                  /* the view has one */
+        kl_value_unref(taken); /* the view has one */
     } else {
         lua_pop(L, 1);
         lua_getiuservalue(L, -2, BORDER_SPARE);
@@ -204,7 +206,7 @@ void lkl_push_object(lua_State *L, const kl_value *v)
 {
     if (lkl__push_scalar(L, v))
         return;
-    lkl__view_prepare(L);               /* may raise: take the reference afterwards */
+    lkl__view_prepare(L); /* may raise: take the reference afterwards */
     lkl__push_taken(L, kl_value_ref(v));
 }
 
@@ -219,7 +221,7 @@ void lkl__push_kept(lua_State *L, const lkl__keeper *k, int keeper_idx, size_t i
     new_child(L, k->v[i], keeper_idx, k, &k->head, word_of_index(i, KEY_TOP), 0, mt_idx);
 }
 
-/* --- reading ------------------------------------------------------------------------------------------------------------------ */
+/* --- reading ------------------------------------------------------------------------------ */
 
 /* The child that the key at idx names, or NULL, and the key as a word. Lists count from 1. */
 static const kl_value *child_of(lua_State *L, const kl_value *v, int idx, uintptr_t *word)
@@ -268,7 +270,7 @@ static const kl_value *field_of(lua_State *L, lkl_border *b, const lkl_view *vie
         lua_rawseti(L, lua_upvalueindex(UP_NAMES), (lua_Integer)i + 1);
         if (f->name)
             kl_lookup_fini(&f->lookup);
-        *f = (lkl__field){ .name = name, .below = at };
+        *f = (lkl__field){.name = name, .below = at};
         kl_lookup_init(&f->lookup, name, n);
     }
     return kl_value_find(view->v, &f->lookup);
@@ -304,7 +306,9 @@ static int view_newindex(lua_State *L)
 {
     check_view(L, 1);
     lkl__view_describe(L, 1, 2);
-    return luaL_error(L, "read-only: cannot set %s; change it with ctx:patch(object, function(o) ... end), or work on kube.copy(object)",
+    return luaL_error(L,
+        "read-only: cannot set %s; change it with ctx:patch(object, function(o) ... end), or work on "
+        "kube.copy(object)",
         lua_tostring(L, -1));
 }
 
@@ -316,7 +320,8 @@ static int view_len(lua_State *L)
     return 1;
 }
 
-/* The place after the key at 2, from 0. Loops remember where they are; for a key out of the blue the object is searched. */
+/* The place after the key at 2, from 0. Loops remember where they are; for a key out of the blue the
+ * object is searched. */
 static size_t place_after(lua_State *L, const lkl_view *view, const lkl__loop *loop)
 {
     if (lua_isnoneornil(L, 2))
@@ -339,7 +344,8 @@ static size_t place_after(lua_State *L, const lkl_view *view, const lkl__loop *l
 static int view_next(lua_State *L)
 {
     const lkl_view *view = check_view(L, 1);
-    lkl__loop *loop = &lkl__border_at(L, lua_upvalueindex(UP_BORDER))->loops[((uintptr_t)view >> 4) % LKL__LOOPS];
+    lkl__loop *loop =
+        &lkl__border_at(L, lua_upvalueindex(UP_BORDER))->loops[((uintptr_t)view >> 4) % LKL__LOOPS];
     size_t i = place_after(L, view, loop);
     const kl_value *child;
     uintptr_t word;
@@ -358,7 +364,7 @@ static int view_next(lua_State *L)
         child = kl_value_member(view->v, i, &key, &n);
         key = lua_pushlstring(L, key, n);
         word = word_of(key, KEY_STRING);
-        *loop = (lkl__loop){ view, key, i + 1 };
+        *loop = (lkl__loop){view, key, i + 1};
     }
     push_child(L, view, child, word, 2);
     return 2;
@@ -397,18 +403,20 @@ int lkl__eq(lua_State *L)
     const kl_value *a = value_of(L, 1), *b = value_of(L, 2);
     bool equal = a && b && kl_value_equal(a, b);
     for (int i = lua_gettop(L); i > 2; i--)
-        lkl_box_close(L, i);           /* at once: what is made while a state closes is not collected */
+        lkl_box_close(L, i); /* at once: what is made while a state closes is not collected */
     lua_pushboolean(L, equal);
     return 1;
 }
 
-/* o("a.b[1].c") and o("metadata.labels", "app.kubernetes.io/name"): a path, then keys as they stand. Nil as soon as a step is absent. */
+/* o("a.b[1].c") and o("metadata.labels", "app.kubernetes.io/name"): a path, then keys as they stand. Nil
+ * as soon as a step is absent. */
 static int view_call(lua_State *L)
 {
     const lkl_view *view = check_view(L, 1);
     int top = lua_gettop(L);
     lkl__text(L, 2);
-    const kl_value *v = kl_path_get(lkl__path_now(L, lkl__border_at(L, lua_upvalueindex(UP_BORDER)), 2), view->v);
+    const kl_value *v = kl_path_get(
+        lkl__path_now(L, lkl__border_at(L, lua_upvalueindex(UP_BORDER)), 2), view->v);
     uintptr_t word;
     for (int i = 3; v && i <= top; i++)
         v = child_of(L, v, i, &word);
@@ -451,13 +459,20 @@ static void push_slots(lua_State *L)
     }
 }
 
-/* Pushes the metatables of roots and of views below; made on first use, with the table of views that were just made. Only roots own
- * something: views below have no finaliser, which makes them cheap for the collector. */
+/* Pushes the metatables of roots and of views below; made on first use, with the table of views that were
+ * just made. Only roots own something: views below have no finaliser, which makes them cheap for the
+ * collector. */
 static void push_metatables(lua_State *L)
 {
     static const luaL_Reg meta[] = {
-        { "__index", view_index }, { "__newindex", view_newindex }, { "__len", view_len }, { "__pairs", view_pairs },
-        { "__tostring", view_tostring }, { "__eq", lkl__eq }, { "__call", view_call }, { NULL, NULL },
+        {"__index", view_index},
+        {"__newindex", view_newindex},
+        {"__len", view_len},
+        {"__pairs", view_pairs},
+        {"__tostring", view_tostring},
+        {"__eq", lkl__eq},
+        {"__call", view_call},
+        {NULL, NULL},
     };
     lua_rawgetp(L, LUA_REGISTRYINDEX, &root_mt);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &child_mt);
@@ -530,6 +545,6 @@ static int memory(lua_State *L)
 
 void lkl__open_values(lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "is_view", is_view }, { "memory", memory }, { NULL, NULL } };
+    static const luaL_Reg functions[] = {{"is_view", is_view}, {"memory", memory}, {NULL, NULL}};
     luaL_setfuncs(L, functions, 0);
 }

@@ -11,9 +11,10 @@
  *   kl_value_*            immutable JSON values, shared by reference     value/value.h
  *   kl_value_to_cjson     values as cJSON trees and back                 value/json.h
  *
- * Who owns what is in the verb: new/free, init/fini, ref/unref; lookup gives a reference, get borrows. What can fail returns a
- * kl_status and tells the story in a kl_err. Every header says which threads may call it. The library never prints, never
- * exits and installs no signal handlers; it logs through a sink (base/log.h). An example is spec/programs/embed.c. */
+ * Who owns what is in the verb: new/free, init/fini, ref/unref; lookup gives a reference, get borrows.
+ * What can fail returns a kl_status and tells the story in a kl_err. Every header says which threads may
+ * call it. The library never prints, never exits and installs no signal handlers; it logs through a sink
+ * (base/log.h). An example is spec/programs/embed.c. */
 #ifndef KUBELUA_H
 #define KUBELUA_H
 

@@ -1,8 +1,11 @@
-/* keys.c - what a key costs on a worker, script by script: processor time, and how long one start takes at the 99th percentile.
+/* keys.c - what a key costs on a worker, script by script: processor time, and how long one start takes at
+ * the 99th percentile.
  *
- *   keys SCRIPT.lua...        each beside a program in C that does nothing, which is what queue and worker cost by themselves
+ *   keys SCRIPT.lua...        each beside a program in C that does nothing, which is what queue and worker
+ * cost by themselves
  *
- * A worker without a thread runs the same objects round after round. No network, no cache: bench/run.py measures those. */
+ * A worker without a thread runs the same objects round after round. No network, no cache: bench/run.py
+ * measures those. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,29 +15,36 @@
 #include "program.h"
 #include "run/worker.h"
 
-#define OBJECTS 500            /* keys in the queue at a time */
+#define OBJECTS 500 /* keys in the queue at a time */
 #define ROUNDS 200
-#define RUNS 5                 /* the least counts */
+#define RUNS 5 /* the least counts */
 
-static const char OBJECT[] = "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"pod-%d\",\"namespace\":\"ns\",\"labels\":{\"app\":\"app-%d\"},"
-    "\"resourceVersion\":\"%d\"},\"spec\":{\"nodeName\":\"node-%d\",\"priority\":0,\"serviceAccountName\":\"default\",\"containers\":[{\"name\":\"main\","
-    "\"image\":\"example.com/main:1\"}]},\"status\":{\"phase\":\"Running\",\"podIP\":\"10.0.0.%d\",\"qosClass\":\"Burstable\"}}";
+static const char OBJECT[] =
+    "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"pod-%d\",\"namespace\":\"ns\","
+    "\"labels\":{\"app\":\"app-%d\"},"
+    "\"resourceVersion\":\"%d\"},\"spec\":{\"nodeName\":\"node-%d\",\"priority\":0,\"serviceAccountName\":"
+    "\"default\",\"containers\":[{\"name\":\"main\","
+    "\"image\":\"example.com/"
+    "main:1\"}]},\"status\":{\"phase\":\"Running\",\"podIP\":\"10.0.0.%d\",\"qosClass\":\"Burstable\"}}";
 
 typedef struct bench {
-    kl_program program;        /* first: stands before the script's and takes the time of each start */
-    kl_program *script;        /* NULL: nothing is done */
+    kl_program program; /* first: stands before the script's and takes the time of each start */
+    kl_program *script; /* NULL: nothing is done */
     kl_logic logic;
     kl_clock *clock;
     kl_workqueue *queue;
     const kl_value *objects[OBJECTS];
     char keys[OBJECTS][32];
-    kl_time *took, *rests;     /* of each start; of each rest that did something */
+    kl_time *took, *rests; /* of each start; of each rest that did something */
     size_t n_took, n_rests, cap;
 } bench;
 
 static bench *of(kl_program *p) { return (bench *)(void *)p; }
 
-typedef struct state { bench *b; void *inner; } state;
+typedef struct state {
+    bench *b;
+    void *inner;
+} state;
 
 static void *open_state(kl_program *p, size_t controller, kl_err *err)
 {
@@ -102,14 +112,19 @@ static const kl_value *object(void *arg, kl_logic *l, const char *key)
     (void)l;
     return kl_value_ref(((bench *)arg)->objects[atoi(strrchr(key, '-') + 1)]);
 }
-static const kl_resource *resource(void *arg, const char *kind) { (void)arg, (void)kind; return NULL; }
+static const kl_resource *resource(void *arg, const char *kind)
+{
+    (void)arg, (void)kind;
+    return NULL;
+}
 static void event(void *arg, const kl_news *n) { (void)arg, (void)n; }
 
 static double cpu_seconds(void)
 {
     struct rusage r;
     getrusage(RUSAGE_SELF, &r);
-    return (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) + (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1e6;
+    return (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec)
+        + (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1e6;
 }
 
 static int by_value(const void *a, const void *b)
@@ -139,7 +154,12 @@ static double measure(bench *b, kl_worker *w)
 
 static void bench_script(bench *b, const char *path, double *idle_us)
 {
-    static const kl_program_ops ops = {.open = open_state, .close = close_state, .start = start, .resume = resume, .rest = rest, .abandon = abandon};
+    static const kl_program_ops ops = {.open = open_state,
+        .close = close_state,
+        .start = start,
+        .resume = resume,
+        .rest = rest,
+        .abandon = abandon};
     static kl_controller_spec spec = {.name = "bench", .resource = "v1/Pod"};
     kl_err err = KL_ERR_INIT;
     b->program = (kl_program){.ops = &ops, .name = "bench", .specs = &spec, .n_specs = 1, .generation = 1};
@@ -149,20 +169,30 @@ static void bench_script(bench *b, const char *path, double *idle_us)
         exit(1);
     }
     b->logic = (kl_logic){.program = &b->program, .spec = &spec, .generation = 1};
-    kl_worker_owner owner = {.logic = logic, .logic_unref = logic_unref, .is_current = is_current, .object = object, .resource = resource, .event = event, .arg = b, .name = "bench",
-        .queue = b->queue, .clock = b->clock};
+    kl_worker_owner owner = {.logic = logic,
+        .logic_unref = logic_unref,
+        .is_current = is_current,
+        .object = object,
+        .resource = resource,
+        .event = event,
+        .arg = b,
+        .name = "bench",
+        .queue = b->queue,
+        .clock = b->clock};
     kl_worker *w = kl_worker_new(&owner, 1);
     double us = measure(b, w);
     if (!path)
         *idle_us = us;
     qsort(b->took, b->n_took, sizeof *b->took, by_value);
-    printf("%-36s %8.2f us a key, %8.2f over C; a start: p50 %6.2f  p99 %6.2f  p99.9 %6.2f  most %7.2f us\n", path ? path : "a program in C that does nothing",
-        us, us - *idle_us, (double)b->took[b->n_took / 2] / 1e3, (double)b->took[b->n_took / 100 * 99] / 1e3,
+    printf("%-36s %8.2f us a key, %8.2f over C; a start: p50 %6.2f  p99 %6.2f  p99.9 %6.2f  most %7.2f us\n",
+        path ? path : "a program in C that does nothing", us, us - *idle_us,
+        (double)b->took[b->n_took / 2] / 1e3, (double)b->took[b->n_took / 100 * 99] / 1e3,
         (double)b->took[b->n_took / 1000 * 999] / 1e3, (double)b->took[b->n_took - 1] / 1e3);
     if (b->n_rests) {
         qsort(b->rests, b->n_rests, sizeof *b->rests, by_value);
-        printf("%-36s %8zu rests in %zu keys; a rest: p50 %6.2f  p99 %6.2f  most %7.2f us\n", "", b->n_rests, b->n_took,
-            (double)b->rests[b->n_rests / 2] / 1e3, (double)b->rests[b->n_rests * 99 / 100] / 1e3, (double)b->rests[b->n_rests - 1] / 1e3);
+        printf("%-36s %8zu rests in %zu keys; a rest: p50 %6.2f  p99 %6.2f  most %7.2f us\n", "", b->n_rests,
+            b->n_took, (double)b->rests[b->n_rests / 2] / 1e3, (double)b->rests[b->n_rests * 99 / 100] / 1e3,
+            (double)b->rests[b->n_rests - 1] / 1e3);
     }
     kl_worker_drain(w);
     kl_worker_join(w);

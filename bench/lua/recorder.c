@@ -1,8 +1,10 @@
 /* recorder.c - what the flight recorder costs: processor time of a key with it and without.
  *
- *   recorder SCRIPT.lua...    a line of JSON for each; the two take turns, so that a drift of the machine hits both alike
+ *   recorder SCRIPT.lua...    a line of JSON for each; the two take turns, so that a drift of the machine
+ * hits both alike
  *
- * A worker without a thread runs the same objects again and again, each woken by an event of itself. Both have the tally, which is always there. */
+ * A worker without a thread runs the same objects again and again, each woken by an event of itself. Both
+ * have the tally, which is always there. */
 #include "base/mem.h"
 #include "program.h"
 #include "observe/flight.h"
@@ -10,29 +12,35 @@
 #include "run/worker.h"
 #include "stepped.h"
 
-#define ROUNDS 40              /* of all of them, in one turn of a way */
-#define TURNS 5                /* of each way with the same state */
-#define STATES 8               /* of each way: where a state's tables and strings fall is luck; the least of all turns counts */
+#define ROUNDS 40 /* of all of them, in one turn of a way */
+#define TURNS 5   /* of each way with the same state */
+#define STATES                                                                                               \
+    8 /* of each way: where a state's tables and strings fall is luck; the least of all turns counts */
 
 /* One way: a worker with a state that was made in it. */
 typedef struct way {
-    kl_logic logic;            /* first: stepped.h */
+    kl_logic logic; /* first: stepped.h */
     kl_workqueue *queue;
     kl_worker *worker;
     kl_tally *tally;
-    kl_flight *flight;         /* NULL: without */
+    kl_flight *flight; /* NULL: without */
     kl_witnesses witnesses;
     double best_us;
 } way;
 
-static const kl_resource *resource(void *arg, const char *kind) { (void)arg, (void)kind; return NULL; }
+static const kl_resource *resource(void *arg, const char *kind)
+{
+    (void)arg, (void)kind;
+    return NULL;
+}
 
 static void work(way *w, int rounds)
 {
     kl_clock *clock = kl_clock_real();
     for (int round = 0; round < rounds; round++) {
         for (int i = 0; i < OBJECTS; i++)
-            kl_workqueue_add_with(w->queue, keys[i], &(kl_add){.cause = kl_cause_of(KL_WHY_CHANGED, objects[i])}, kl_clock_now(clock));
+            kl_workqueue_add_with(w->queue, keys[i],
+                &(kl_add){.cause = kl_cause_of(KL_WHY_CHANGED, objects[i])}, kl_clock_now(clock));
         while (kl_worker_step(w->worker) <= kl_clock_now(clock))
             ;
     }
@@ -53,9 +61,19 @@ static void way_open(way *w, kl_program *p, bool with)
         kl_witness flight = kl_flight_witness(w->flight);
         kl_witnesses_add(&w->witnesses, &flight);
     }
-    w->worker = kl_worker_new(&(kl_worker_owner){.logic = logic, .logic_unref = logic_unref, .is_current = is_current, .object = object, .resource = resource,
-        .event = event, .arg = w, .name = "bench", .witnesses = &w->witnesses, .queue = w->queue, .clock = kl_clock_real()}, 1);
-    work(w, 2);                /* its state is made here */
+    w->worker = kl_worker_new(&(kl_worker_owner){.logic = logic,
+                                  .logic_unref = logic_unref,
+                                  .is_current = is_current,
+                                  .object = object,
+                                  .resource = resource,
+                                  .event = event,
+                                  .arg = w,
+                                  .name = "bench",
+                                  .witnesses = &w->witnesses,
+                                  .queue = w->queue,
+                                  .clock = kl_clock_real()},
+        1);
+    work(w, 2); /* its state is made here */
 }
 
 static void way_measure(way *w)
@@ -95,12 +113,9 @@ static void bench(const char *path)
             way_close(&ways[i]);
     }
     const char *name = strrchr(path, '/');
-    printf("{\"script\":\"%s\",\"without_us\":%.3f,\"with_us\":%.3f,\"ratio\":%.4f}\n", name ? name + 1 : path, ways[0].best_us, ways[1].best_us,
-        ways[1].best_us / ways[0].best_us);
+    printf("{\"script\":\"%s\",\"without_us\":%.3f,\"with_us\":%.3f,\"ratio\":%.4f}\n",
+        name ? name + 1 : path, ways[0].best_us, ways[1].best_us, ways[1].best_us / ways[0].best_us);
     kl_program_unref(p);
 }
 
-int main(int argc, char **argv)
-{
-    return bench_all(argc, argv, bench);
-}
+int main(int argc, char **argv) { return bench_all(argc, argv, bench); }

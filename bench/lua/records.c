@@ -1,8 +1,11 @@
-/* records.c - what it costs to take runs down, and how fast they run again: processor time of a key without and with --record, and of its replay.
+/* records.c - what it costs to take runs down, and how fast they run again: processor time of a key
+ * without and with --record, and of its replay.
  *
- *   records SCRIPT.lua...     a line of JSON for each; the ways take turns, round after round, so that a drift of the machine hits all alike
+ *   records SCRIPT.lua...     a line of JSON for each; the ways take turns, round after round, so that a
+ * drift of the machine hits all alike
  *
- * A worker without a thread runs the same objects again and again, as new ones: each is written with its run, as the event that woke it would be. */
+ * A worker without a thread runs the same objects again and again, as new ones: each is written with its
+ * run, as the event that woke it would be. */
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -12,19 +15,23 @@
 #include "run/worker.h"
 #include "stepped.h"
 
-#define ROUNDS 20              /* of all of them, in one turn of a way */
-#define TURNS 9                /* of each way; the least of them counts */
+#define ROUNDS 20 /* of all of them, in one turn of a way */
+#define TURNS 9   /* of each way; the least of them counts */
 
 typedef struct way {
-    kl_logic logic;            /* first: stepped.h */
+    kl_logic logic; /* first: stepped.h */
     kl_workqueue *queue;
     kl_worker *worker;
     kl_witnesses witnesses;
-    kl_record *record;         /* NULL: nothing is taken down */
+    kl_record *record; /* NULL: nothing is taken down */
     double best_us;
 } way;
 
-static const kl_resource *resource(void *arg, const char *kind) { (void)arg, (void)kind; return NULL; }
+static const kl_resource *resource(void *arg, const char *kind)
+{
+    (void)arg, (void)kind;
+    return NULL;
+}
 
 static void work(way *w, int rounds)
 {
@@ -50,13 +57,24 @@ static void way_open(way *w, kl_program *p, const char *tape)
     kl_err err = KL_ERR_INIT;
     *w = (way){.best_us = 1e9, .logic = {.program = p, .spec = kl_program_spec(p, 0), .generation = 1}};
     if (tape) {
-        must(kl_record_new(&(kl_record_options){.path = tape, .max = (size_t)4 << 30}, &w->record, &err), &err);
+        must(kl_record_new(&(kl_record_options){.path = tape, .max = (size_t)4 << 30}, &w->record, &err),
+            &err);
         kl_witnesses_add(&w->witnesses, kl_record_witness(w->record));
     }
     w->queue = kl_workqueue_new(NULL);
-    w->worker = kl_worker_new(&(kl_worker_owner){.logic = logic, .logic_unref = logic_unref, .is_current = is_current, .object = object, .resource = resource,
-        .event = event, .arg = w, .name = kl_program_spec(p, 0)->name, .queue = w->queue, .clock = kl_clock_real(), .witnesses = &w->witnesses}, 1);
-    work(w, 2);                /* its state is made here */
+    w->worker = kl_worker_new(&(kl_worker_owner){.logic = logic,
+                                  .logic_unref = logic_unref,
+                                  .is_current = is_current,
+                                  .object = object,
+                                  .resource = resource,
+                                  .event = event,
+                                  .arg = w,
+                                  .name = kl_program_spec(p, 0)->name,
+                                  .queue = w->queue,
+                                  .clock = kl_clock_real(),
+                                  .witnesses = &w->witnesses},
+        1);
+    work(w, 2); /* its state is made here */
 }
 
 static void way_measure(way *w)
@@ -115,14 +133,13 @@ static void bench(const char *path)
     way_close(&with);
     double bytes, again = replay_us(p, tape, &bytes);
     const char *name = strrchr(path, '/');
-    printf("{\"script\":\"%s\",\"without_us\":%.3f,\"with_us\":%.3f,\"more_us\":%.3f,\"ratio\":%.4f,\"bytes\":%.0f,\"replay_us\":%.3f}\n", name ? name + 1 : path,
-        without.best_us, with.best_us, with.best_us - without.best_us, with.best_us / without.best_us, bytes, again);
+    printf("{\"script\":\"%s\",\"without_us\":%.3f,\"with_us\":%.3f,\"more_us\":%.3f,\"ratio\":%.4f,"
+           "\"bytes\":%.0f,\"replay_us\":%.3f}\n",
+        name ? name + 1 : path, without.best_us, with.best_us, with.best_us - without.best_us,
+        with.best_us / without.best_us, bytes, again);
     unlink(tape);
     kl_free(tape);
     kl_program_unref(p);
 }
 
-int main(int argc, char **argv)
-{
-    return bench_all(argc, argv, bench);
-}
+int main(int argc, char **argv) { return bench_all(argc, argv, bench); }

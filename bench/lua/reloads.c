@@ -1,11 +1,12 @@
-/* reloads.c - what new logic costs those who wait: the time from an event to its reconcile while scripts come and go, and while none does; and what a
- * generation holds.
+/* reloads.c - what new logic costs those who wait: the time from an event to its reconcile while scripts
+ * come and go, and while none does; and what a generation holds.
  *
  *   reloads OBJECTS SECONDS
  *
- * One process with the embedded server, a manager with two workers and a script. RATE events a second go to the server; each carries its send time, and a
- * run of its key that begins tells how late it is. For SECONDS nothing else happens, then for SECONDS a reload every EVERY, with `on_reload = "none"`, then with
- * "all". A line of JSON for each. */
+ * One process with the embedded server, a manager with two workers and a script. RATE events a second go
+ * to the server; each carries its send time, and a run of its key that begins tells how late it is. For
+ * SECONDS nothing else happens, then for SECONDS a reload every EVERY, with `on_reload = "none"`, then
+ * with "all". A line of JSON for each. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,8 @@
 static const char SCRIPT[] =
     "local kube = require 'kubelua'\n"
     "return kube.controller { name = 'echo', resource = 'v1/ConfigMap', workers = 2, on_reload = '%s',\n"
-    "  reconcile = function(map, ctx) local n = 0 for k, v in pairs(map.data) do n = n + #k + #v end return n > 1e9 and 'many' or nil end }\n"
+    "  reconcile = function(map, ctx) local n = 0 for k, v in pairs(map.data) do n = n + #k + #v end return "
+    "n > 1e9 and 'many' or nil end }\n"
     "-- %d\n";
 
 static kl_mutex mu = KL_MUTEX_INIT;
@@ -49,8 +51,9 @@ static void put(kl_server *s, int number)
 {
     kl_err err = KL_ERR_INIT;
     const kl_value *v = NULL;
-    char *text = kl_sprintf("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"namespace\":\"default\",\"name\":\"map-%d\"},\"data\":{\"sent\":\"%lld\",\"a\":\"b\"}}", number,
-        (long long)kl_clock_now(kl_clock_real()));
+    char *text = kl_sprintf("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"namespace\":"
+                            "\"default\",\"name\":\"map-%d\"},\"data\":{\"sent\":\"%lld\",\"a\":\"b\"}}",
+        number, (long long)kl_clock_now(kl_clock_real()));
     if (kl_value_decode(text, strlen(text), &v, &err) || kl_server_load(s, v, &err)) {
         fprintf(stderr, "reloads: %s\n", kl_err_message(&err));
         exit(1);
@@ -78,10 +81,14 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void nap(kl_time d) { nanosleep(&(struct timespec){.tv_sec = d / KL_SECONDS(1), .tv_nsec = d % KL_SECONDS(1)}, NULL); }
+static void nap(kl_time d)
+{
+    nanosleep(&(struct timespec){.tv_sec = d / KL_SECONDS(1), .tv_nsec = d % KL_SECONDS(1)}, NULL);
+}
 
 /* Events for so long, and reloads when keys is not NULL. */
-static void phase(const char *name, const char *keys, kl_server *s, kl_manager *m, int slot, int objects, int seconds)
+static void phase(
+    const char *name, const char *keys, kl_server *s, kl_manager *m, int slot, int objects, int seconds)
 {
     kl_err err = KL_ERR_INIT;
     int reloads = 0, next = 0;
@@ -106,8 +113,10 @@ static void phase(const char *name, const char *keys, kl_server *s, kl_manager *
     kl_lock(&mu);
     qsort(samples, n_samples, sizeof *samples, by_size);
     if (n_samples)
-        printf("{\"peer\": \"%s\", \"events\": %zu, \"reloads\": %d, \"p50_ms\": %.3f, \"p99_ms\": %.3f, \"max_ms\": %.3f}\n", name, n_samples, reloads, samples[n_samples / 2],
-            samples[n_samples * 99 / 100], samples[n_samples - 1]);
+        printf("{\"peer\": \"%s\", \"events\": %zu, \"reloads\": %d, \"p50_ms\": %.3f, \"p99_ms\": %.3f, "
+               "\"max_ms\": %.3f}\n",
+            name, n_samples, reloads, samples[n_samples / 2], samples[n_samples * 99 / 100],
+            samples[n_samples - 1]);
     kl_unlock(&mu);
     fflush(stdout);
 }
@@ -116,7 +125,7 @@ static void phase(const char *name, const char *keys, kl_server *s, kl_manager *
 static void memory(void)
 {
     kl_err err = KL_ERR_INIT;
-    kl_program_unref(load("none", -1));                /* what is made once for all of them */
+    kl_program_unref(load("none", -1)); /* what is made once for all of them */
     size_t before = mallinfo2().uordblks;
     kl_program *p = load("none", -2);
     size_t program = mallinfo2().uordblks - before;
@@ -124,7 +133,8 @@ static void memory(void)
     size_t opened = mallinfo2().uordblks - before - program;
     p->ops->close(state);
     kl_program_unref(p);
-    printf("{\"peer\": \"memory\", \"program_kb\": %.1f, \"state_kb\": %.1f}\n", (double)program / 1024, (double)opened / 1024);
+    printf("{\"peer\": \"memory\", \"program_kb\": %.1f, \"state_kb\": %.1f}\n", (double)program / 1024,
+        (double)opened / 1024);
 }
 
 int main(int argc, char **argv)
@@ -148,7 +158,9 @@ int main(int argc, char **argv)
     kl_config_for_server(kl_server_url(s), &o.config);
     kl_program *p = load("none", 0);
     const kl_witness witness = {.began = began};
-    if (kl_client_new(&o, &client, &err) || kl_manager_new(&(kl_manager_options){.client = client, .witnesses = &witness, .n_witnesses = 1}, &m, &err)
+    if (kl_client_new(&o, &client, &err)
+        || kl_manager_new(
+            &(kl_manager_options){.client = client, .witnesses = &witness, .n_witnesses = 1}, &m, &err)
         || kl_manager_add(m, p, &slot, &err) || kl_manager_start(m, &err)) {
         fprintf(stderr, "reloads: %s\n", kl_err_message(&err));
         return 1;

@@ -1,19 +1,22 @@
-/* shadows.c - what it costs a live run that a candidate follows: processor time of a key without and with a shadow. What the candidate does on its own thread is not in it.
+/* shadows.c - what it costs a live run that a candidate follows: processor time of a key without and with
+ * a shadow. What the candidate does on its own thread is not in it.
  *
- *   shadows SCRIPT.lua...     a line of JSON for each; the ways take turns, round after round, so that a drift of the machine hits all alike
+ *   shadows SCRIPT.lua...     a line of JSON for each; the ways take turns, round after round, so that a
+ * drift of the machine hits all alike
  *
- * A worker without a thread runs the same objects again and again, beside a server that answers each write at once. */
+ * A worker without a thread runs the same objects again and again, beside a server that answers each write
+ * at once. */
 #include "base/mem.h"
 #include "program.h"
 #include "run/run_impl.h"
 #include "lab/shadow_run.h"
 #include "stepped.h"
 
-#define ROUNDS 20              /* of all of them, in one turn of a way */
-#define TURNS 9                /* of each way; the least of them counts */
+#define ROUNDS 20 /* of all of them, in one turn of a way */
+#define TURNS 9   /* of each way; the least of them counts */
 
 typedef struct way {
-    kl_logic logic;            /* first: stepped.h */
+    kl_logic logic; /* first: stepped.h */
     kl_workqueue *queue;
     kl_worker *worker;
     kl_witnesses witnesses;
@@ -23,7 +26,12 @@ typedef struct way {
 
 static const kl_resource *resource(void *arg, const char *kind)
 {
-    static const kl_resource maps = {.group = "", .version = "v1", .kind = "ConfigMap", .plural = "configmaps", .singular = "configmap", .namespaced = true};
+    static const kl_resource maps = {.group = "",
+        .version = "v1",
+        .kind = "ConfigMap",
+        .plural = "configmaps",
+        .singular = "configmap",
+        .namespaced = true};
     (void)arg, (void)kind;
     return &maps;
 }
@@ -35,18 +43,30 @@ static uint64_t send(void *arg, const kl_op *op, kl_reply_fn *done, void *done_a
     return 0;
 }
 
-/* --- what a shadow does beside a live run ----------------------------------------------------------------------------------- */
+/* --- what a shadow does beside a live run ------------------------------------------------- */
 
 static void began(void *arg, kl_run *r) { r->record = kl_shadow_run_new(r, arg); }
-static void saw(void *arg, kl_run *r, const kl_saw *x) { (void)arg; kl_shadow_run_saw(r->record, r, x); }
-static void asked(void *arg, kl_run *r, const kl_asked *x) { (void)arg; kl_shadow_run_asked(r->record, r, x); }
-static void answered(void *arg, kl_run *r, const kl_answered *x) { (void)arg; kl_shadow_run_answered(r->record, r, x); }
+static void saw(void *arg, kl_run *r, const kl_saw *x)
+{
+    (void)arg;
+    kl_shadow_run_saw(r->record, r, x);
+}
+static void asked(void *arg, kl_run *r, const kl_asked *x)
+{
+    (void)arg;
+    kl_shadow_run_asked(r->record, r, x);
+}
+static void answered(void *arg, kl_run *r, const kl_answered *x)
+{
+    (void)arg;
+    kl_shadow_run_answered(r->record, r, x);
+}
 
 static void ended(void *arg, kl_run *r, const kl_ran *x)
 {
     (void)arg, (void)x;
     kl_shadow_run_ended(r->record, r);
-    kl_shadow_run_free(r->record);             /* in life the candidate's thread does */
+    kl_shadow_run_free(r->record); /* in life the candidate's thread does */
     r->record = NULL;
 }
 
@@ -73,12 +93,25 @@ static void way_open(way *w, kl_program *p, bool shadow)
 {
     *w = (way){.best_us = 1e9, .logic = {.program = p, .spec = kl_program_spec(p, 0), .generation = 1}};
     if (shadow)
-        kl_witnesses_add(&w->witnesses, &(kl_witness){.began = began, .saw = saw, .asked = asked, .answered = answered, .ended = ended, .arg = w});
+        kl_witnesses_add(&w->witnesses,
+            &(kl_witness){
+                .began = began, .saw = saw, .asked = asked, .answered = answered, .ended = ended, .arg = w});
     w->door = kl_door_new(&(kl_door_options){.send = send});
     w->queue = kl_workqueue_new(NULL);
-    w->worker = kl_worker_new(&(kl_worker_owner){.logic = logic, .logic_unref = logic_unref, .is_current = is_current, .object = object, .resource = resource,
-        .event = event, .arg = w, .name = kl_program_spec(p, 0)->name, .queue = w->queue, .door = w->door, .clock = kl_clock_real(), .witnesses = &w->witnesses}, 1);
-    work(w, 2);                /* its state is made here */
+    w->worker = kl_worker_new(&(kl_worker_owner){.logic = logic,
+                                  .logic_unref = logic_unref,
+                                  .is_current = is_current,
+                                  .object = object,
+                                  .resource = resource,
+                                  .event = event,
+                                  .arg = w,
+                                  .name = kl_program_spec(p, 0)->name,
+                                  .queue = w->queue,
+                                  .door = w->door,
+                                  .clock = kl_clock_real(),
+                                  .witnesses = &w->witnesses},
+        1);
+    work(w, 2); /* its state is made here */
 }
 
 static void way_measure(way *w)
@@ -113,12 +146,10 @@ static void bench(const char *path)
     way_close(&without);
     way_close(&with);
     const char *name = strrchr(path, '/');
-    printf("{\"script\":\"%s\",\"without_us\":%.3f,\"with_us\":%.3f,\"more_us\":%.3f,\"ratio\":%.4f}\n", name ? name + 1 : path,
-        without.best_us, with.best_us, with.best_us - without.best_us, with.best_us / without.best_us);
+    printf("{\"script\":\"%s\",\"without_us\":%.3f,\"with_us\":%.3f,\"more_us\":%.3f,\"ratio\":%.4f}\n",
+        name ? name + 1 : path, without.best_us, with.best_us, with.best_us - without.best_us,
+        with.best_us / without.best_us);
     kl_program_unref(p);
 }
 
-int main(int argc, char **argv)
-{
-    return bench_all(argc, argv, bench);
-}
+int main(int argc, char **argv) { return bench_all(argc, argv, bench); }

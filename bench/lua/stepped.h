@@ -1,5 +1,5 @@
-/* stepped.h - what the programs have in common that step a worker without a thread: the objects, what its owner says, and the processor time. The `arg` of an owner
- * begins with its kl_logic. */
+/* stepped.h - what the programs have in common that step a worker without a thread: the objects, what its
+ * owner says, and the processor time. The `arg` of an owner begins with its kl_logic. */
 #ifndef BENCH_STEPPED_H
 #define BENCH_STEPPED_H
 
@@ -10,11 +10,15 @@
 
 #include "run/worker.h"
 
-#define OBJECTS 500            /* keys in the queue at a time */
+#define OBJECTS 500 /* keys in the queue at a time */
 
-static const char OBJECT[] = "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"pod-%d\",\"namespace\":\"ns\",\"labels\":{\"app\":\"app-%d\"},"
-    "\"resourceVersion\":\"%d\"},\"spec\":{\"nodeName\":\"node-%d\",\"priority\":0,\"serviceAccountName\":\"default\",\"containers\":[{\"name\":\"main\","
-    "\"image\":\"example.com/main:1\"}]},\"status\":{\"phase\":\"Running\",\"podIP\":\"10.0.0.%d\",\"qosClass\":\"Burstable\"}}";
+static const char OBJECT[] =
+    "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"pod-%d\",\"namespace\":\"ns\","
+    "\"labels\":{\"app\":\"app-%d\"},"
+    "\"resourceVersion\":\"%d\"},\"spec\":{\"nodeName\":\"node-%d\",\"priority\":0,\"serviceAccountName\":"
+    "\"default\",\"containers\":[{\"name\":\"main\","
+    "\"image\":\"example.com/"
+    "main:1\"}]},\"status\":{\"phase\":\"Running\",\"podIP\":\"10.0.0.%d\",\"qosClass\":\"Burstable\"}}";
 
 static const kl_value *objects[OBJECTS];
 static char keys[OBJECTS][32];
@@ -33,7 +37,8 @@ static double cpu_seconds(void)
 {
     struct rusage r;
     getrusage(RUSAGE_SELF, &r);
-    return (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) + (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1e6;
+    return (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec)
+        + (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1e6;
 }
 
 /* Makes the objects, and calls bench for each argument. The program's exit status. */

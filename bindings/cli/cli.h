@@ -1,5 +1,5 @@
-/* cli.h - the command line of kubelua: options, commands, and what they share. The only code here that may print, exit and
- * handle signals: it owns the process. */
+/* cli.h - the command line of kubelua: options, commands, and what they share. The only code here that may
+ * print, exit and handle signals: it owns the process. */
 #ifndef KL_CLI_H
 #define KL_CLI_H
 
@@ -10,58 +10,75 @@
 #include "auth/config.h"
 #include "manager/manager.h"
 
-/* CLI_INT: 1 to 10000. CLI_COUNT: 0 and more. CLI_MAYBE: a text that may be left out ("--x" gives "", "--x=v" gives v). */
-typedef enum cli_type { CLI_FLAG, CLI_STRING, CLI_INT, CLI_DURATION, CLI_SIZE, CLI_LIST, CLI_COUNT, CLI_MAYBE } cli_type;
+/* CLI_INT: 1 to 10000. CLI_COUNT: 0 and more. CLI_MAYBE: a text that may be left out ("--x" gives "",
+ * "--x=v" gives v). */
+typedef enum cli_type {
+    CLI_FLAG,
+    CLI_STRING,
+    CLI_INT,
+    CLI_DURATION,
+    CLI_SIZE,
+    CLI_LIST,
+    CLI_COUNT,
+    CLI_MAYBE
+} cli_type;
 
-typedef struct cli_list { const char **v; size_t n; } cli_list;
+typedef struct cli_list {
+    const char **v;
+    size_t n;
+} cli_list;
 
 typedef struct cli_option {
-    const char *name;          /* "--workers" */
-    const char *arg;           /* "N", NULL for a flag */
+    const char *name; /* "--workers" */
+    const char *arg;  /* "N", NULL for a flag */
     const char *help;
     cli_type type;
-    void *out;                 /* bool, const char *, long, kl_time, size_t, cli_list; long; const char * */
-    const char *brief;         /* "-w", or NULL: -w 3, -w3 and -w=3 are the same, and switches join: -it */
+    void *out;         /* bool, const char *, long, kl_time, size_t, cli_list; long; const char * */
+    const char *brief; /* "-w", or NULL: -w 3, -w3 and -w=3 are the same, and switches join: -it */
 } cli_option;
 
 typedef struct cli_command {
-    const char *name, *usage, *summary, *more;         /* more: paragraphs after the options, or NULL */
+    const char *name, *usage, *summary, *more; /* more: paragraphs after the options, or NULL */
     int (*run)(int argc, char **argv);
-    const char *group;                                 /* the heading under which --help lists it */
+    const char *group; /* the heading under which --help lists it */
 } cli_command;
-extern const cli_command cli_commands[];               /* ends with name NULL */
-const cli_command *cli_command_named(const char *name);         /* one that exists */
+extern const cli_command cli_commands[];                /* ends with name NULL */
+const cli_command *cli_command_named(const char *name); /* one that exists */
 
-/* Parses argv[1..]; words that are no options go to `words`. --help prints and exits 0; a mistake prints what is wrong and
- * what was perhaps meant, and exits 2. --x=v and --x v are the same. Options end with name NULL. */
+/* Parses argv[1..]; words that are no options go to `words`. --help prints and exits 0; a mistake prints
+ * what is wrong and what was perhaps meant, and exits 2. --x=v and --x v are the same. Options end with
+ * name NULL. */
 void cli_parse(const cli_command *c, const cli_option *options, int argc, char **argv, cli_list *words);
 void cli_help(const cli_command *c, const cli_option *options);
 /* "kubelua run: message" on stderr; returns `code`. */
 int cli_fail(int code, const char *command, const char *fmt, ...) KL_PRINTF(3, 4);
-int cli_fail_err(int code, const char *command, kl_err *err);      /* and finishes err */
+int cli_fail_err(int code, const char *command, kl_err *err); /* and finishes err */
 /* Sets the level and the sink of the log, format "text", "json" or NULL (text); false after a message. */
 bool cli_log(const char *command, const char *level, const char *format);
 
 /* Blocks the signals that cli_wait reads; before any thread starts. */
 void cli_signals_block(void);
 typedef enum cli_news { CLI_TERMINATE, CLI_HANGUP, CLI_POKED, CLI_MOVED, CLI_TIMEOUT } cli_news;
-/* Waits for SIGTERM/SIGINT, SIGHUP, cli_poke, cli_move or the timeout (KL_NEVER: none). Several pokes, or moves, may be one. */
+/* Waits for SIGTERM/SIGINT, SIGHUP, cli_poke, cli_move or the timeout (KL_NEVER: none). Several pokes, or
+ * moves, may be one. */
 cli_news cli_wait(kl_time timeout);
-/* Waits until *done is true; whoever makes it so wakes (cli_wake). False: the time passed, or (*told_to_end) the process was told to end, which the next cli_wait says
- * again; pokes, moves and SIGHUP are kept for that, too. */
+/* Waits until *done is true; whoever makes it so wakes (cli_wake). False: the time passed, or
+ * (*told_to_end) the process was told to end, which the next cli_wait says again; pokes, moves and SIGHUP
+ * are kept for that, too. */
 bool cli_wait_until(const atomic_bool *done, kl_time timeout, bool *told_to_end);
-void cli_wake(void);                                   /* any thread: cli_wait_until looks again; no news */
-void cli_poke(void);                                   /* any thread: something changed outside */
-void cli_move(void);                                   /* any thread: something changed within */
+void cli_wake(void); /* any thread: cli_wait_until looks again; no news */
+void cli_poke(void); /* any thread: something changed outside */
+void cli_move(void); /* any thread: something changed within */
 /* Says so and exits with status 1, on any thread: something that cannot be ended runs on. */
 void cli_leave_stuck(void *arg);
 /* From now on another SIGTERM or SIGINT exits with status 1 at once. */
 void cli_second_signal_exits(void);
 
-/* --- which cluster, and as whom: the options that every command has which talks to one (cluster.c) ------------------------ */
+/* --- which cluster, and as whom: the options that every command has which talks to one (cluster.c) --- */
 #define CLI_CLUSTER_MAX 32
 typedef struct cli_cluster {
-    const char *text[CLI_CLUSTER_MAX];                 /* as given, by the place of the option in the table; NULL: not given */
+    /* as given, by the place of the option in the table; NULL: not given */
+    const char *text[CLI_CLUSTER_MAX];
     bool flag[CLI_CLUSTER_MAX];
     cli_list list[CLI_CLUSTER_MAX];
 } cli_cluster;

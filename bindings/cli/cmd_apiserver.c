@@ -11,7 +11,8 @@
 /* Of the one server that a process has. */
 static kl_webhook_caller *caller;
 
-static void call_webhook(void *arg, const kl_server_webhook *call, kl_server_webhook_done *done, void *done_arg)
+static void call_webhook(
+    void *arg, const kl_server_webhook *call, kl_server_webhook_done *done, void *done_arg)
 {
     kl_webhook_call(arg, call->url, call->ca, call->body, call->len, call->timeout, done, done_arg);
 }
@@ -25,13 +26,17 @@ void cli_server_stop(kl_server *s)
     caller = NULL;
 }
 
-int cli_server_start(const char *command, const char *listen, const char *tokens, const cli_list *crds, const cli_list *load, kl_server **out)
+int cli_server_start(const char *command, const char *listen, const char *tokens, const cli_list *crds,
+    const cli_list *load, kl_server **out)
 {
     kl_err err = KL_ERR_INIT;
     kl_server *s = NULL;
     if (kl_webhook_caller_new(&caller, &err))
         return cli_fail_err(1, command, &err);
-    if (kl_server_start(&(kl_server_options){.listen = listen, .tokens = tokens, .webhook = call_webhook, .webhook_arg = caller}, &s, &err)) {
+    if (kl_server_start(
+            &(kl_server_options){
+                .listen = listen, .tokens = tokens, .webhook = call_webhook, .webhook_arg = caller},
+            &s, &err)) {
         kl_webhook_caller_free(caller);
         caller = NULL;
         return cli_fail_err(1, command, &err);
@@ -66,21 +71,28 @@ bool cli_server_write_kubeconfig(const char *command, kl_server *s, const char *
 int cli_apiserver(int argc, char **argv)
 {
     const cli_command *self = cli_command_named("apiserver");
-    const char *listen = "127.0.0.1:8080", *kubeconfig = NULL, *level = "info", *log_format = NULL, *tokens = NULL;
+    const char *listen = "127.0.0.1:8080", *kubeconfig = NULL, *level = "info", *log_format = NULL,
+               *tokens = NULL;
     cli_list crds = {0}, load = {0}, words = {0};
     const cli_option options[] = {
-        {"--listen", "ADDR:PORT", "where to listen; port 0 picks a free one (127.0.0.1:8080)", CLI_STRING, &listen},
-        {"--crds", "DIR", "custom resource definitions to install (file or directory; may be repeated)", CLI_LIST, &crds},
+        {"--listen", "ADDR:PORT", "where to listen; port 0 picks a free one (127.0.0.1:8080)", CLI_STRING,
+            &listen},
+        {"--crds", "DIR", "custom resource definitions to install (file or directory; may be repeated)",
+            CLI_LIST, &crds},
         {"--load", "FILE", "objects to start with (file or directory; may be repeated)", CLI_LIST, &load},
         {"--write-kubeconfig", "FILE", "write a kubeconfig for this server", CLI_STRING, &kubeconfig},
-        {"--token-auth-file", "FILE", "users for TokenReview, lines of token,user,uid,\"group,group\"; requests to the server need none (any token is an administrator's)", CLI_STRING, &tokens},
+        {"--token-auth-file", "FILE",
+            "users for TokenReview, lines of token,user,uid,\"group,group\"; requests to the server need "
+            "none (any token is an administrator's)",
+            CLI_STRING, &tokens},
         {"--log-level", "LEVEL", "debug, info, warn, error or off (info)", CLI_STRING, &level},
         {"--log-format", "FORMAT", "text or json (text)", CLI_STRING, &log_format},
         {NULL, NULL, NULL, 0, NULL},
     };
     cli_parse(self, options, argc, argv, &words);
     if (words.n)
-        return cli_fail(2, "apiserver", "takes no arguments, got %s (objects are loaded with --load)", words.v[0]);
+        return cli_fail(
+            2, "apiserver", "takes no arguments, got %s (objects are loaded with --load)", words.v[0]);
     if (!cli_log("apiserver", level, log_format))
         return 2;
     cli_signals_block();

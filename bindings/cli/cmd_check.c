@@ -22,7 +22,8 @@ int cli_check(int argc, char **argv)
         kl_err err = KL_ERR_INIT;
         size_t length = strlen(scripts.v[i]), end = strlen(TESTS);
         if (length > end && !strcmp(scripts.v[i] + length - end, TESTS)) {
-            code = cli_fail(1, "check", "%s: files named *" TESTS " are tests of scripts: kubelua test %s", scripts.v[i], scripts.v[i]);
+            code = cli_fail(1, "check", "%s: files named *" TESTS " are tests of scripts: kubelua test %s",
+                scripts.v[i], scripts.v[i]);
             continue;
         }
         if (lkl_program_load(scripts.v[i], &p, &err)) {

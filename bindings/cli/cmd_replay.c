@@ -1,4 +1,5 @@
-/* cmd_replay.c - kubelua replay: a recording runs again with scripts, and what comes out otherwise is told. */
+/* cmd_replay.c - kubelua replay: a recording runs again with scripts, and what comes out otherwise is
+ * told. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,10 +21,10 @@ typedef struct replay {
     kl_past *past;
     kl_program **programs;
     size_t n_programs, told;
-    kl_builder *out;           /* --json: the list of runs */
+    kl_builder *out; /* --json: the list of runs */
 } replay;
 
-/* --- for people ---------------------------------------------------------------------------------------------------------- */
+/* --- for people --------------------------------------------------------------------------- */
 
 static const char *verdict_word(kl_replay_verdict v)
 {
@@ -41,12 +42,16 @@ static const char *word(const kl_value *op, const char *key)
 static void print_call(const kl_value *op)
 {
     const char *ns = word(op, "ns"), *sub = word(op, "sub");
-    printf("%s %s%s%s %s%s%s", word(op, "verb"), word(op, "kind"), *sub ? "/" : "", sub, ns, *ns ? "/" : "", word(op, "name"));
+    printf("%s %s%s%s %s%s%s", word(op, "verb"), word(op, "kind"), *sub ? "/" : "", sub, ns, *ns ? "/" : "",
+        word(op, "name"));
 }
 
 static void print_change(const kl_replay_change *c)
 {
-    printf("  %s", c->how == KL_REPLAY_NEW ? "only now: " : c->how == KL_REPLAY_MISSING ? "not any more: " : "");
+    printf("  %s",
+        c->how == KL_REPLAY_NEW           ? "only now: "
+            : c->how == KL_REPLAY_MISSING ? "not any more: "
+                                          : "");
     print_call(c->now ? c->now : c->then);
     printf("%s%s\n", *c->text ? ": " : "", c->text);
 }
@@ -66,7 +71,9 @@ static void print_run(const replay *r, const kl_replayed *x)
         return;
     if (x->verdict == KL_REPLAY_CUT && !r->show)
         return;
-    printf("%s %s at %s: %s\n", x->run->controller, x->run->key, kl_time_format_micro(x->run->at / KL_SECONDS(1), (int32_t)(x->run->at % KL_SECONDS(1)), at), verdict_word(x->verdict));
+    printf("%s %s at %s: %s\n", x->run->controller, x->run->key,
+        kl_time_format_micro(x->run->at / KL_SECONDS(1), (int32_t)(x->run->at % KL_SECONDS(1)), at),
+        verdict_word(x->verdict));
     for (size_t i = 0; i < x->n_changes && i < CHANGES_MAX; i++)
         print_change(&x->changes[i]);
     if (x->n_changes > CHANGES_MAX)
@@ -87,19 +94,23 @@ static void print_run(const replay *r, const kl_replayed *x)
     }
 }
 
-/* --- for programs ---------------------------------------------------------------------------------------------------------- */
+/* --- for programs ------------------------------------------------------------------------- */
 
 static void build_change(kl_builder *b, const kl_replay_change *c)
 {
     kl_build_object(b);
-    kl_build_kstr(b, "how", c->how == KL_REPLAY_NEW ? "new" : c->how == KL_REPLAY_MISSING ? "missing" : "other");
+    kl_build_kstr(b, "how",
+        c->how == KL_REPLAY_NEW           ? "new"
+            : c->how == KL_REPLAY_MISSING ? "missing"
+                                          : "other");
     kl_build_kvalue(b, "then", c->then);
     kl_build_kvalue(b, "now", c->now);
     kl_build_kstr(b, "text", c->text);
     kl_build_end(b);
 }
 
-static void build_result(kl_builder *b, const char *key, const char *result, kl_time after, const char *message)
+static void build_result(
+    kl_builder *b, const char *key, const char *result, kl_time after, const char *message)
 {
     kl_build_key(b, key);
     kl_build_object(b);
@@ -122,7 +133,8 @@ static void build_run(replay *r, const kl_replayed *x)
     kl_build_kstr(b, "controller", x->run->controller);
     kl_build_kstr(b, "key", x->run->key);
     kl_build_kstr(b, "reconcileID", x->run->id);
-    kl_build_kstr(b, "at", kl_time_format_micro(x->run->at / KL_SECONDS(1), (int32_t)(x->run->at % KL_SECONDS(1)), at));
+    kl_build_kstr(
+        b, "at", kl_time_format_micro(x->run->at / KL_SECONDS(1), (int32_t)(x->run->at % KL_SECONDS(1)), at));
     kl_build_kstr(b, "verdict", verdict_word(x->verdict));
     build_result(b, "then", x->run->result, x->run->after, x->run->message);
     build_result(b, "now", x->result, x->after, x->message);
@@ -144,7 +156,7 @@ static void on_told(void *arg, const kl_replayed *x)
         print_run(r, x);
 }
 
-/* --- the end ------------------------------------------------------------------------------------------------------------------ */
+/* --- the end ------------------------------------------------------------------------------ */
 
 /* Whether a script is one of those that were running when the recording began. */
 static bool is_recorded(const replay *r)
@@ -167,10 +179,12 @@ static void print_sum(const replay *r, const kl_replay_sum *s)
     for (size_t i = 0; i < s->n_notes; i++)
         fprintf(stderr, "note: %s\n", s->notes[i]);
     fflush(stderr);
-    printf("%zu same, %zu differ%s, %zu fail%s", s->same, s->differ, s->differ == 1 ? "s" : "", s->fail, s->fail == 1 ? "s" : "");
+    printf("%zu same, %zu differ%s, %zu fail%s", s->same, s->differ, s->differ == 1 ? "s" : "", s->fail,
+        s->fail == 1 ? "s" : "");
     if (s->cut)
         printf(", %zu cut short when recorded", s->cut);
-    printf(" (%s script; %s in %s)\n", is_recorded(r) ? "the recorded" : "another", kl_duration_format(s->span / KL_MILLISECONDS(1) * KL_MILLISECONDS(1), span),
+    printf(" (%s script; %s in %s)\n", is_recorded(r) ? "the recorded" : "another",
+        kl_duration_format(s->span / KL_MILLISECONDS(1) * KL_MILLISECONDS(1), span),
         kl_duration_format(s->took / KL_MILLISECONDS(1) * KL_MILLISECONDS(1), took));
 }
 
@@ -213,7 +227,10 @@ static kl_time until_of(const replay *r, int *code)
     else if (!kl_time_parse(r->until, &seconds, &nanos, &err))
         t = seconds * KL_SECONDS(1) + nanos;
     else
-        *code = cli_fail(2, r->command, "--until is a time (2026-01-31T12:00:00Z) or how long after the recording's begin (10m), not \"%s\"", r->until);
+        *code = cli_fail(2, r->command,
+            "--until is a time (2026-01-31T12:00:00Z) or how long after the recording's begin (10m), not "
+            "\"%s\"",
+            r->until);
     kl_err_fini(&err);
     return t;
 }
@@ -228,14 +245,24 @@ static int play(replay *r, kl_time until)
         kl_build_key(r->out, "runs");
         kl_build_array(r->out);
     }
-    if (kl_replay(&(kl_replay_options){.past = r->past, .programs = r->programs, .n_programs = r->n_programs, .until = until, .key = r->show, .told = on_told, .arg = r}, &sum, &err)) {
+    if (kl_replay(&(kl_replay_options){.past = r->past,
+                      .programs = r->programs,
+                      .n_programs = r->n_programs,
+                      .until = until,
+                      .key = r->show,
+                      .told = on_told,
+                      .arg = r},
+            &sum, &err)) {
         if (r->out)
             kl_builder_free(r->out);
         return cli_fail_err(2, r->command, &err);
     }
     int code = sum.differ || sum.fail ? 1 : 0;
     if (r->show && !r->told)
-        code = cli_fail(2, r->command, "the recording has no run of %s: --show takes a key as it stands in reports, NAMESPACE/NAME or NAME", r->show);
+        code = cli_fail(2, r->command,
+            "the recording has no run of %s: --show takes a key as it stands in reports, NAMESPACE/NAME or "
+            "NAME",
+            r->show);
     if (r->json)
         print_json(r, &sum);
     else if (code != 2)
@@ -260,15 +287,20 @@ int cli_replay(int argc, char **argv)
     const cli_command *self = cli_command_named("replay");
     replay r = {.command = "replay", .level = "off"};
     const cli_option options[] = {
-        {"--show", "KEY", "tell of this key alone, and of each of its runs, the same ones, too", CLI_STRING, &r.show},
-        {"--until", "TIME|DURATION", "stop there: a time, or so long after the recording's begin", CLI_STRING, &r.until},
+        {"--show", "KEY", "tell of this key alone, and of each of its runs, the same ones, too", CLI_STRING,
+            &r.show},
+        {"--until", "TIME|DURATION", "stop there: a time, or so long after the recording's begin", CLI_STRING,
+            &r.until},
         {"--json", NULL, "one JSON document, with the calls themselves", CLI_FLAG, &r.json},
-        {"--log-level", "LEVEL", "what scripts log while they run again: debug, info, warn, error or off (off)", CLI_STRING, &r.level},
+        {"--log-level", "LEVEL",
+            "what scripts log while they run again: debug, info, warn, error or off (off)", CLI_STRING,
+            &r.level},
         {NULL, NULL, NULL, 0, NULL}};
     cli_parse(self, options, argc, argv, &r.words);
     int code = 0;
     if (r.words.n < 2)
-        code = cli_fail(2, r.command, "%s: kubelua replay %s", r.words.n ? "name the script, too" : "name the recording and the script", self->usage);
+        code = cli_fail(2, r.command, "%s: kubelua replay %s",
+            r.words.n ? "name the script, too" : "name the recording and the script", self->usage);
     else if (!cli_log(r.command, r.level, NULL))
         code = 2;
     r.programs = kl_new_array(kl_program *, r.words.n + 1);

@@ -39,14 +39,15 @@ typedef struct session {
     /* options */
     cli_cluster cluster;
     const char *flight, *ns, *level, *listen, *write_kubeconfig, *play, *metrics, *health;
-    const char *effects;       /* a file, or NULL */
+    const char *effects; /* a file, or NULL */
     size_t effects_max;
     kl_effects *effect_log;
-    const char *shadow;        /* a candidate, or NULL */
+    const char *shadow; /* a candidate, or NULL */
     long promote_after;
     cli_shadow *candidate;
-    const char *dry_run;       /* NULL: not; "": told here; "server" */
-    const char *lease_name, *lease_ns, *identity, *shards, *log_format, *metrics_cert_dir, *control_path, *dashboard, *dashboard_token;
+    const char *dry_run; /* NULL: not; "": told here; "server" */
+    const char *lease_name, *lease_ns, *identity, *shards, *log_format, *metrics_cert_dir, *control_path,
+        *dashboard, *dashboard_token;
     long workers, qps, burst;
     size_t max_object, max_shards, flight_bytes;
     const char *reload_keys_word;
@@ -61,11 +62,11 @@ typedef struct session {
     /* what runs */
     cli_scripts *loaded;
     kl_server *server;
-    kl_fleet *fleet;           /* NULL: one cluster */
-    size_t n;                  /* clusters */
+    kl_fleet *fleet; /* NULL: one cluster */
+    size_t n;        /* clusters */
     kl_client **clients;
-    kl_record *recording;      /* NULL: none */
-    kl_manager **managers;     /* the first has the endpoints, and speaks for all */
+    kl_record *recording;  /* NULL: none */
+    kl_manager **managers; /* the first has the endpoints, and speaks for all */
     kl_control *control;
     kl_dashboard *page;
     cli_play *player;
@@ -73,10 +74,7 @@ typedef struct session {
 
 #define NOT_SAID ((kl_time)-1)
 
-static kl_time said(kl_time t)
-{
-    return t == NOT_SAID ? 0 : t;
-}
+static kl_time said(kl_time t) { return t == NOT_SAID ? 0 : t; }
 
 static void moved(void *arg)
 {
@@ -84,19 +82,21 @@ static void moved(void *arg)
     cli_move();
 }
 
-/* --- life ---------------------------------------------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------------------------------- */
 
 static int connect_server(session *s, size_t number)
 {
     kl_err err = KL_ERR_INIT;
-    kl_client_options o = {.http1 = s->http1, .no_protobuf = s->no_protobuf, .qps = (double)s->qps, .burst = (int)s->burst};
+    kl_client_options o = {
+        .http1 = s->http1, .no_protobuf = s->no_protobuf, .qps = (double)s->qps, .burst = (int)s->burst};
     if (s->dev) {
         int code = cli_server_start(s->command, s->listen, NULL, &s->crds, &s->load, &s->server);
         if (code)
             return code;
         if (s->write_kubeconfig && !cli_server_write_kubeconfig(s->command, s->server, s->write_kubeconfig))
             return 1;
-        fprintf(stderr, "embedded API server: %s (kubectl --server %s get nodes)\n", kl_server_url(s->server), kl_server_url(s->server));
+        fprintf(stderr, "embedded API server: %s (kubectl --server %s get nodes)\n", kl_server_url(s->server),
+            kl_server_url(s->server));
         kl_config_for_server(kl_server_url(s->server), &o.config);
     } else {
         kl_config_sources sources;
@@ -107,7 +107,8 @@ static int connect_server(session *s, size_t number)
         if (kl_config_load(&sources, &o.config, &err))
             return cli_fail_err(1, s->command, &err);
     }
-    char *cache = s->dev ? NULL : cli_cluster_cache(&s->cluster);         /* an embedded server has nothing worth remembering */
+    /* an embedded server has nothing worth remembering */
+    char *cache = s->dev ? NULL : cli_cluster_cache(&s->cluster);
     o.cache_dir = cache;
     kl_status st = kl_client_new(&o, &s->clients[number], &err);
     kl_free(cache);
@@ -144,11 +145,33 @@ static int make_manager(session *s, size_t number)
 {
     kl_err err = KL_ERR_INIT;
     const kl_config *c = kl_client_config(s->clients[number]);
-    kl_manager_options o = {.client = s->clients[number], .fleet = s->fleet, .cluster = number, .ns = s->ns, .workers = (int)s->workers, .workers_forced = s->workers > 0, .grace = s->grace,
-        .reload_keys = s->reload_keys, .reload_deadline = s->reload_deadline,
-        .never_slow_down = s->never_slow_down, .rollback_window = s->rollback_window ? s->rollback_window : -1, .broken = cli_scripts_broken, .broken_arg = s->loaded,
-        .max_object = s->max_object, .flight_bytes = s->flight_bytes, .trace_requests = s->trace_requests, .metrics_cert_dir = number ? NULL : s->metrics_cert_dir, .metrics_auth = s->metrics_auth && !number, .drop_managed_fields = !s->keep_managed_fields && !s->dry_run, .dry_run = dry_run_of(s), .watch_list = s->watch_list, .metrics_address = number ? NULL : s->metrics, .health_address = number ? NULL : s->health,
-        .record = s->recording, .changed = moved, .stuck = cli_leave_stuck, .webhooks = s->webhooks};
+    kl_manager_options o = {.client = s->clients[number],
+        .fleet = s->fleet,
+        .cluster = number,
+        .ns = s->ns,
+        .workers = (int)s->workers,
+        .workers_forced = s->workers > 0,
+        .grace = s->grace,
+        .reload_keys = s->reload_keys,
+        .reload_deadline = s->reload_deadline,
+        .never_slow_down = s->never_slow_down,
+        .rollback_window = s->rollback_window ? s->rollback_window : -1,
+        .broken = cli_scripts_broken,
+        .broken_arg = s->loaded,
+        .max_object = s->max_object,
+        .flight_bytes = s->flight_bytes,
+        .trace_requests = s->trace_requests,
+        .metrics_cert_dir = number ? NULL : s->metrics_cert_dir,
+        .metrics_auth = s->metrics_auth && !number,
+        .drop_managed_fields = !s->keep_managed_fields && !s->dry_run,
+        .dry_run = dry_run_of(s),
+        .watch_list = s->watch_list,
+        .metrics_address = number ? NULL : s->metrics,
+        .health_address = number ? NULL : s->health,
+        .record = s->recording,
+        .changed = moved,
+        .stuck = cli_leave_stuck,
+        .webhooks = s->webhooks};
     if (s->dev && !s->webhooks.listen)
         o.webhooks.listen = "127.0.0.1:0";
     if (s->dev && !s->webhooks.url && !s->webhooks.service)
@@ -156,9 +179,17 @@ static int make_manager(session *s, size_t number)
     kl_witness effects = kl_effects_witness(s->effect_log);
     o.witnesses = &effects;
     o.n_witnesses = s->effect_log != NULL;
-    o.election = (kl_election_options){.shards = s->shards, .max_shards = s->max_shards, .enabled = s->elect || s->elect_each, .per_controller = s->elect_each, .name = s->lease_name ? s->lease_name : kl_controller_spec_manager(kl_program_spec(cli_scripts_first(s->loaded), 0)),
-        .ns = s->lease_ns ? s->lease_ns : c->context_namespace, .identity = s->identity,
-        .lease = said(s->lease), .renew = said(s->renew), .retry = said(s->retry)};
+    o.election = (kl_election_options){.shards = s->shards,
+        .max_shards = s->max_shards,
+        .enabled = s->elect || s->elect_each,
+        .per_controller = s->elect_each,
+        .name = s->lease_name ? s->lease_name
+                              : kl_controller_spec_manager(kl_program_spec(cli_scripts_first(s->loaded), 0)),
+        .ns = s->lease_ns ? s->lease_ns : c->context_namespace,
+        .identity = s->identity,
+        .lease = said(s->lease),
+        .renew = said(s->renew),
+        .retry = said(s->retry)};
     if (kl_manager_new(&o, &s->managers[number], &err))
         return cli_fail_err(1, s->command, &err);
     return cli_scripts_add(s->loaded, s->managers[number], &err) ? cli_fail_err(1, s->command, &err) : 0;
@@ -215,10 +246,7 @@ static int start_all(session *s)
     return code;
 }
 
-static void stop_manager(void *arg)
-{
-    kl_manager_stop(arg);
-}
+static void stop_manager(void *arg) { kl_manager_stop(arg); }
 
 /* All at once: each takes the time that its runs need. None is freed before the last has stopped. */
 static void stop_all(session *s)
@@ -234,7 +262,7 @@ static void stop_all(session *s)
         kl_thread_join(threads[i]);
     kl_free(threads);
     kl_dashboard_stop(s->page);
-    kl_control_close(s->control);          /* until here it can be asked what the end waits for */
+    kl_control_close(s->control); /* until here it can be asked what the end waits for */
     for (size_t i = 0; i < s->n; i++)
         kl_manager_free(s->managers[i]);
     kl_record_free(s->recording);
@@ -253,20 +281,15 @@ static bool take_news(session *s, cli_progress *p, cli_news news, kl_time *settl
 {
     bool more = true;
     switch (news) {
-    case CLI_TERMINATE:
-        return false;
-    case CLI_HANGUP:
-        cli_scripts_reload(s->loaded, true);
-        break;
+    case CLI_TERMINATE: return false;
+    case CLI_HANGUP: cli_scripts_reload(s->loaded, true); break;
     case CLI_POKED:
         if (s->player && cli_play_over(s->player, code))
             return false;
         cli_scripts_reload(s->loaded, false);
         cli_shadow_news(s->candidate);
         break;
-    case CLI_MOVED:
-        more = cli_progress_states(p) || *settle != KL_NEVER;
-        break;
+    case CLI_MOVED: more = cli_progress_states(p) || *settle != KL_NEVER; break;
     case CLI_TIMEOUT:
         more = false;
         if (kl_clock_now(kl_clock_real()) >= *settle) {
@@ -290,7 +313,11 @@ static int stay(session *s)
         now = kl_clock_now(kl_clock_real());
         next = cli_progress_caches(p, now);
         next = next < settle ? next : settle;
-    } while (take_news(s, p, cli_wait(next == KL_NEVER ? KL_NEVER : next > now ? next - now : 0), &settle, &code));
+    } while (take_news(s, p,
+        cli_wait(next == KL_NEVER ? KL_NEVER
+                : next > now      ? next - now
+                                  : 0),
+        &settle, &code));
     cli_progress_free(p);
     return code;
 }
@@ -328,16 +355,21 @@ static bool flight_known(session *s)
         s->flight_bytes = KL_FLIGHT_OFF;
         return true;
     }
-    bool good = !kl_quantity_parse(s->flight, &q, NULL) && kl_quantity_value(q, &n) && n >= (int64_t)KL_FLIGHT_BYTES_MIN;
+    bool good = !kl_quantity_parse(s->flight, &q, NULL) && kl_quantity_value(q, &n)
+        && n >= (int64_t)KL_FLIGHT_BYTES_MIN;
     kl_quantity_free(q);
     s->flight_bytes = (size_t)n;
     return good;
 }
 
-/* Which of the durations of the election was given as zero; NULL: none. Zero in its options would mean the usual. */
+/* Which of the durations of the election was given as zero; NULL: none. Zero in its options would mean the
+ * usual. */
 static const char *zero_of(const session *s)
 {
-    return !s->lease ? "--leader-elect-lease-duration" : !s->renew ? "--leader-elect-renew-deadline" : !s->retry ? "--leader-elect-retry-period" : NULL;
+    return !s->lease ? "--leader-elect-lease-duration"
+        : !s->renew  ? "--leader-elect-renew-deadline"
+        : !s->retry  ? "--leader-elect-retry-period"
+                     : NULL;
 }
 
 static int run_session(session *s)
@@ -345,27 +377,45 @@ static int run_session(session *s)
     if (!s->scripts.n)
         return cli_fail(2, s->command, "name at least one script: kubelua %s SCRIPT.lua", s->command);
     if (!reload_keys_known(s))
-        return cli_fail(2, s->command, "--reload-keys says which keys run again when new logic has taken over: all, failing (those whose last run failed) or none, not \"%s\"", s->reload_keys_word);
+        return cli_fail(2, s->command,
+            "--reload-keys says which keys run again when new logic has taken over: all, failing (those "
+            "whose last run failed) or none, not \"%s\"",
+            s->reload_keys_word);
     if (s->dry_run && *s->dry_run && strcmp(s->dry_run, "server") && strcmp(s->dry_run, "client"))
-        return cli_fail(2, s->command, "--dry-run tells what would be written, --dry-run=server asks the server for it; there is no --dry-run=%s", s->dry_run);
+        return cli_fail(2, s->command,
+            "--dry-run tells what would be written, --dry-run=server asks the server for it; there is no "
+            "--dry-run=%s",
+            s->dry_run);
     if (s->effects_max && !s->effects)
-        return cli_fail(2, s->command, "--effects-max says what its files may take: give --effects FILE, too");
+        return cli_fail(
+            2, s->command, "--effects-max says what its files may take: give --effects FILE, too");
     if (s->effects_max && s->effects_max < KL_EFFECTS_MAX_LEAST)
-        return cli_fail(2, s->command, "--effects-max must be at least 1Mi: it is what all files of the log may take");
+        return cli_fail(
+            2, s->command, "--effects-max must be at least 1Mi: it is what all files of the log may take");
     if (s->promote_after && !s->shadow)
-        return cli_fail(2, s->command, "--promote-after says when a candidate takes over: give --shadow CANDIDATE.lua, too");
+        return cli_fail(2, s->command,
+            "--promote-after says when a candidate takes over: give --shadow CANDIDATE.lua, too");
     if (s->shadow && s->contexts.n > 1)
-        return cli_fail(2, s->command, "--shadow follows the controllers of one cluster: run a process for each --context");
+        return cli_fail(2, s->command,
+            "--shadow follows the controllers of one cluster: run a process for each --context");
     if (!shards_known(s))
-        return cli_fail(2, s->command, "--shards says how many replicas share the keys: auto for all of them, or a number from 1 to %d, not \"%s\"", SHARDS_MOST, s->shards);
+        return cli_fail(2, s->command,
+            "--shards says how many replicas share the keys: auto for all of them, or a number from 1 to %d, "
+            "not \"%s\"",
+            SHARDS_MOST, s->shards);
     if (s->record.path && s->contexts.n > 1)
-        return cli_fail(2, s->command, "--record takes down one cluster: run a process for each --context, and give each a file of its own");
+        return cli_fail(2, s->command,
+            "--record takes down one cluster: run a process for each --context, and give each a file of its "
+            "own");
     if (!s->record.path && (s->record.max || s->record.secrets))
-        return cli_fail(2, s->command, "%s says how to record: give --record FILE, too", s->record.max ? "--record-max" : "--record-secrets");
+        return cli_fail(2, s->command, "%s says how to record: give --record FILE, too",
+            s->record.max ? "--record-max" : "--record-secrets");
     if (s->record.max && s->record.max < KL_RECORD_MAX_LEAST)
-        return cli_fail(2, s->command, "--record-max must be at least 1Mi: it is what all files of a recording may take");
+        return cli_fail(
+            2, s->command, "--record-max must be at least 1Mi: it is what all files of a recording may take");
     if (!flight_known(s))
-        return cli_fail(2, s->command, "--flight-recorder says how many bytes it may keep, 64Ki or more, or off, not \"%s\"", s->flight);
+        return cli_fail(2, s->command,
+            "--flight-recorder says how many bytes it may keep, 64Ki or more, or off, not \"%s\"", s->flight);
     kl_err err = KL_ERR_INIT;
     int code = cli_scripts_load(&s->scripts, &s->loaded, &err) ? cli_fail_err(1, s->command, &err) : 0;
     s->n = s->contexts.n > 1 ? s->contexts.n : 1;
@@ -381,7 +431,8 @@ static int run_session(session *s)
         kl_command_add(s->control, s->managers[0]);
         code = cli_control_listen(s->control, s->command, s->control_path);
         if (!code)
-            code = cli_dashboard_start(s->command, s->dashboard, s->dashboard_token, s->control, s->managers[0], &s->page);
+            code = cli_dashboard_start(
+                s->command, s->dashboard, s->dashboard_token, s->control, s->managers[0], &s->page);
     }
     if (!code) {
         cli_scripts_watch(s->loaded, s->managers, s->n, s->recording);
@@ -389,7 +440,8 @@ static int run_session(session *s)
         if (s->play)
             s->player = cli_play_start(s->play, s->managers[0], kl_server_url(s->server), &s->scripts);
         code = stay(s);
-        kl_info("stopping", "grace_seconds=%lld", (long long)((s->grace ? s->grace : KL_SECONDS(30)) / KL_SECONDS(1)));
+        kl_info("stopping", "grace_seconds=%lld",
+            (long long)((s->grace ? s->grace : KL_SECONDS(30)) / KL_SECONDS(1)));
         cli_second_signal_exits();
     }
     cli_scripts_unwatch(s->loaded);
@@ -420,65 +472,142 @@ static size_t add_cluster(session *s, const cli_option *own, size_t n_own, cli_o
 
 static int session_main(session *s, const cli_command *self, int argc, char **argv)
 {
-    const cli_option embedded[] = {
-        {"--listen", "ADDR:PORT", "where the embedded server listens (127.0.0.1:0)", CLI_STRING, &s->listen},
-        {"--crds", "DIR", "custom resource definitions to install (may be repeated)", CLI_LIST, &s->crds},
-        {"--load", "FILE", "objects to start with: file or directory (may be repeated)", CLI_LIST, &s->load},
-        {"--write-kubeconfig", "FILE", "write a kubeconfig for the embedded server", CLI_STRING, &s->write_kubeconfig},
-        {"--play", "FILE.lua", "run this program beside the controllers; end with it", CLI_STRING, &s->play},
-    }, fleet[] = {
-        {"--context", "NAME", "the kubeconfig's context to use; several: a manager for each cluster", CLI_LIST, &s->contexts},
-    }, common[] = {
+    const cli_option
+        embedded
+            [] =
+                {
+                    {"--listen", "ADDR:PORT", "where the embedded server listens (127.0.0.1:0)", CLI_STRING,
+                        &s->listen},
+                    {"--crds", "DIR", "custom resource definitions to install (may be repeated)", CLI_LIST,
+                        &s->crds},
+                    {"--load", "FILE", "objects to start with: file or directory (may be repeated)", CLI_LIST,
+                        &s->load},
+                    {"--write-kubeconfig", "FILE", "write a kubeconfig for the embedded server", CLI_STRING,
+                        &s->write_kubeconfig},
+                    {"--play", "FILE.lua", "run this program beside the controllers; end with it", CLI_STRING,
+                        &s->play},
+                },
+    fleet[] =
+        {
+            {"--context", "NAME", "the kubeconfig's context to use; several: a manager for each cluster",
+                CLI_LIST, &s->contexts},
+        },
+    common[] = {
         {"--namespace", "NAME", "look at this namespace only (all)", CLI_STRING, &s->ns, "-n"},
         {"--workers", "N", "worker threads per controller, over what scripts say (1)", CLI_INT, &s->workers},
         {"--log-level", "LEVEL", "debug, info, warn, error or off (info)", CLI_STRING, &s->level},
-        {"--log-format", "FORMAT", "text, or json: one object a line, with everything that is known about a run (text)", CLI_STRING, &s->log_format},
-        {"--trace-requests", NULL, "send the reconcile's trace along with requests (a W3C traceparent header)", CLI_FLAG, &s->trace_requests},
+        {"--log-format", "FORMAT",
+            "text, or json: one object a line, with everything that is known about a run (text)", CLI_STRING,
+            &s->log_format},
+        {"--trace-requests", NULL,
+            "send the reconcile's trace along with requests (a W3C traceparent header)", CLI_FLAG,
+            &s->trace_requests},
         {"--metrics-bind-address", "ADDR:PORT", "serve /metrics there", CLI_STRING, &s->metrics},
-        {"--metrics-cert-dir", "DIR", "serve them over HTTPS, with tls.crt and tls.key of this directory, read again when they change", CLI_STRING, &s->metrics_cert_dir},
-        {"--metrics-auth", NULL, "only for bearer tokens that the API server lets get /metrics (TokenReview, SubjectAccessReview)", CLI_FLAG, &s->metrics_auth},
-        {"--health-probe-bind-address", "ADDR:PORT", "serve /healthz and /readyz there", CLI_STRING, &s->health},
+        {"--metrics-cert-dir", "DIR",
+            "serve them over HTTPS, with tls.crt and tls.key of this directory, read again when they change",
+            CLI_STRING, &s->metrics_cert_dir},
+        {"--metrics-auth", NULL,
+            "only for bearer tokens that the API server lets get /metrics (TokenReview, SubjectAccessReview)",
+            CLI_FLAG, &s->metrics_auth},
+        {"--health-probe-bind-address", "ADDR:PORT", "serve /healthz and /readyz there", CLI_STRING,
+            &s->health},
         {"--dashboard", "ADDR:PORT", "serve a page that shows what happens, live", CLI_STRING, &s->dashboard},
-        {"--dashboard-token-file", "FILE", "who has the token in it may change things there, too (nobody)", CLI_STRING, &s->dashboard_token},
-        {"--control", "PATH|off", "the socket by which kubelua why, attach and others reach this process ($XDG_RUNTIME_DIR/kubelua or /tmp/kubelua-UID, PID.sock)", CLI_STRING, &s->control_path},
-        {"--webhook-listen", "ADDR:PORT", "serve the scripts' webhooks there, over TLS (:9443; of dev 127.0.0.1:0)", CLI_STRING, &s->webhooks.listen},
-        {"--webhook-service", "NS/NAME[:PORT]", "the Service by which the API server reaches them; configurations and certificates are kept by us", CLI_STRING, &s->webhooks.service},
+        {"--dashboard-token-file", "FILE", "who has the token in it may change things there, too (nobody)",
+            CLI_STRING, &s->dashboard_token},
+        {"--control", "PATH|off",
+            "the socket by which kubelua why, attach and others reach this process ($XDG_RUNTIME_DIR/kubelua "
+            "or /tmp/kubelua-UID, PID.sock)",
+            CLI_STRING, &s->control_path},
+        {"--webhook-listen", "ADDR:PORT",
+            "serve the scripts' webhooks there, over TLS (:9443; of dev 127.0.0.1:0)", CLI_STRING,
+            &s->webhooks.listen},
+        {"--webhook-service", "NS/NAME[:PORT]",
+            "the Service by which the API server reaches them; configurations and certificates are kept by "
+            "us",
+            CLI_STRING, &s->webhooks.service},
         {"--webhook-url", "https://HOST:PORT", "the same without a Service", CLI_STRING, &s->webhooks.url},
-        {"--webhook-cert-dir", "DIR", "tls.crt, tls.key and perhaps ca.crt for them; read again when they change", CLI_STRING, &s->webhooks.cert_dir},
-        {"--webhook-secret", "NS/NAME", "where replicas share their own certificate (NAME-webhook-tls beside the Service)", CLI_STRING, &s->webhooks.secret},
-        {"--webhook-cert-life", "DURATION", "how long certificates of our own are good (90 days)", CLI_DURATION, &s->webhooks.life},
+        {"--webhook-cert-dir", "DIR",
+            "tls.crt, tls.key and perhaps ca.crt for them; read again when they change", CLI_STRING,
+            &s->webhooks.cert_dir},
+        {"--webhook-secret", "NS/NAME",
+            "where replicas share their own certificate (NAME-webhook-tls beside the Service)", CLI_STRING,
+            &s->webhooks.secret},
+        {"--webhook-cert-life", "DURATION", "how long certificates of our own are good (90 days)",
+            CLI_DURATION, &s->webhooks.life},
         {"--leader-elect", NULL, "only the holder of a Lease reconciles", CLI_FLAG, &s->elect},
-        {"--leader-elect-per-controller", NULL, "the same, and each controller has a Lease of its own (NAME-CONTROLLER)", CLI_FLAG, &s->elect_each},
-        {"--shards", "auto|N", "replicas share the keys: all of them, or the first N (scripts say otherwise with shard = false)", CLI_STRING, &s->shards},
-        {"--leader-elect-lease-duration", "DURATION", "how long others wait for a silent leader (15s)", CLI_DURATION, &s->lease},
-        {"--leader-elect-renew-deadline", "DURATION", "how long the leader tries to renew (10s)", CLI_DURATION, &s->renew},
+        {"--leader-elect-per-controller", NULL,
+            "the same, and each controller has a Lease of its own (NAME-CONTROLLER)", CLI_FLAG,
+            &s->elect_each},
+        {"--shards", "auto|N",
+            "replicas share the keys: all of them, or the first N (scripts say otherwise with shard = false)",
+            CLI_STRING, &s->shards},
+        {"--leader-elect-lease-duration", "DURATION", "how long others wait for a silent leader (15s)",
+            CLI_DURATION, &s->lease},
+        {"--leader-elect-renew-deadline", "DURATION", "how long the leader tries to renew (10s)",
+            CLI_DURATION, &s->renew},
         {"--leader-elect-retry-period", "DURATION", "how long between tries (2s)", CLI_DURATION, &s->retry},
-        {"--leader-elect-resource-name", "NAME", "name of the Lease (the first controller's name)", CLI_STRING, &s->lease_name},
-        {"--leader-elect-resource-namespace", "NAME", "namespace of the Lease (the context's)", CLI_STRING, &s->lease_ns},
-        {"--leader-elect-identity", "TEXT", "who we are (host, process and a random part)", CLI_STRING, &s->identity},
-        {"--never-slow-down", NULL, "run keys at full speed that their own writes wake again and again, or that fight over a field", CLI_FLAG, &s->never_slow_down},
-        {"--reload-keys", "WORD", "which keys run again on new logic: all, failing or none (all; scripts say otherwise with on_reload)", CLI_STRING, &s->reload_keys_word},
-        {"--rollback-window", "DURATION", "for so long new logic is compared with the old, which comes back when it is much better (1m; 0s: never)", CLI_DURATION, &s->rollback_window},
-        {"--reload-deadline", "DURATION", "how long runs on the old logic may go on after a reload (30s, or their timeout)", CLI_DURATION, &s->reload_deadline},
-        {"--effects", "FILE", "log each write there, as a line of JSON: who, what, the answer, and what it changed; FILE.1 and so on are the files before it", CLI_STRING, &s->effects},
-        {"--effects-max", "BYTES", "what these files may take together; the oldest goes (64Mi)", CLI_SIZE, &s->effects_max},
-        {"--shadow", "CANDIDATE.lua", "run this beside the scripts: on the same keys, without writing, and compare (kubelua shadow)", CLI_STRING, &s->shadow},
-        {"--promote-after", "N", "it takes over when N keys came to the same and none to anything else (when it is told)", CLI_INT, &s->promote_after},
-        {"--dry-run", "server", "write nothing, and log what would be written; =server: as the server's defaults and admission would have it", CLI_MAYBE, &s->dry_run},
-        {"--grace-period", "DURATION", "how long running reconciles may finish at the end (30s)", CLI_DURATION, &s->grace},
-        {"--flight-recorder", "BYTES|off", "how much is kept of the last runs of keys, for kubelua why (8Mi)", CLI_STRING, &s->flight},
+        {"--leader-elect-resource-name", "NAME", "name of the Lease (the first controller's name)",
+            CLI_STRING, &s->lease_name},
+        {"--leader-elect-resource-namespace", "NAME", "namespace of the Lease (the context's)", CLI_STRING,
+            &s->lease_ns},
+        {"--leader-elect-identity", "TEXT", "who we are (host, process and a random part)", CLI_STRING,
+            &s->identity},
+        {"--never-slow-down", NULL,
+            "run keys at full speed that their own writes wake again and again, or that fight over a field",
+            CLI_FLAG, &s->never_slow_down},
+        {"--reload-keys", "WORD",
+            "which keys run again on new logic: all, failing or none (all; scripts say otherwise with "
+            "on_reload)",
+            CLI_STRING, &s->reload_keys_word},
+        {"--rollback-window", "DURATION",
+            "for so long new logic is compared with the old, which comes back when it is much better (1m; "
+            "0s: never)",
+            CLI_DURATION, &s->rollback_window},
+        {"--reload-deadline", "DURATION",
+            "how long runs on the old logic may go on after a reload (30s, or their timeout)", CLI_DURATION,
+            &s->reload_deadline},
+        {"--effects", "FILE",
+            "log each write there, as a line of JSON: who, what, the answer, and what it changed; FILE.1 and "
+            "so on are the files before it",
+            CLI_STRING, &s->effects},
+        {"--effects-max", "BYTES", "what these files may take together; the oldest goes (64Mi)", CLI_SIZE,
+            &s->effects_max},
+        {"--shadow", "CANDIDATE.lua",
+            "run this beside the scripts: on the same keys, without writing, and compare (kubelua shadow)",
+            CLI_STRING, &s->shadow},
+        {"--promote-after", "N",
+            "it takes over when N keys came to the same and none to anything else (when it is told)", CLI_INT,
+            &s->promote_after},
+        {"--dry-run", "server",
+            "write nothing, and log what would be written; =server: as the server's defaults and admission "
+            "would have it",
+            CLI_MAYBE, &s->dry_run},
+        {"--grace-period", "DURATION", "how long running reconciles may finish at the end (30s)",
+            CLI_DURATION, &s->grace},
+        {"--flight-recorder", "BYTES|off", "how much is kept of the last runs of keys, for kubelua why (8Mi)",
+            CLI_STRING, &s->flight},
         {"--max-object-bytes", "BYTES", "largest object that is accepted (16Mi)", CLI_SIZE, &s->max_object},
-        {"--watch-list", NULL, "begin with the initial events of a watch rather than with a list, where the server can", CLI_FLAG, &s->watch_list},
-        {"--keep-managed-fields", NULL, "keep metadata.managedFields in the caches", CLI_FLAG, &s->keep_managed_fields},
-        {"--qps", "N", "at most so many requests per second, watches and leases aside (no limit but the server's)", CLI_INT, &s->qps},
+        {"--watch-list", NULL,
+            "begin with the initial events of a watch rather than with a list, where the server can",
+            CLI_FLAG, &s->watch_list},
+        {"--keep-managed-fields", NULL, "keep metadata.managedFields in the caches", CLI_FLAG,
+            &s->keep_managed_fields},
+        {"--qps", "N",
+            "at most so many requests per second, watches and leases aside (no limit but the server's)",
+            CLI_INT, &s->qps},
         {"--burst", "N", "... and so many at once before that counts (twice --qps)", CLI_INT, &s->burst},
-        {"--record", "FILE", "take down what runs see and do, for kubelua replay; FILE.1 and so on are the files before it", CLI_STRING, &s->record.path},
-        {"--record-max", "BYTES", "what these files may take together; the oldest goes (256Mi)", CLI_SIZE, &s->record.max},
-        {"--record-secrets", NULL, "with what Secrets hold; else they are redacted", CLI_FLAG, &s->record.secrets},
+        {"--record", "FILE",
+            "take down what runs see and do, for kubelua replay; FILE.1 and so on are the files before it",
+            CLI_STRING, &s->record.path},
+        {"--record-max", "BYTES", "what these files may take together; the oldest goes (256Mi)", CLI_SIZE,
+            &s->record.max},
+        {"--record-secrets", NULL, "with what Secrets hold; else they are redacted", CLI_FLAG,
+            &s->record.secrets},
         {"--http1", NULL, "never speak HTTP/2", CLI_FLAG, &s->http1},
         {"--no-protobuf", NULL, "read built-in kinds in JSON, too", CLI_FLAG, &s->no_protobuf},
     };
-    cli_option options[CLI_CLUSTER_MAX + sizeof embedded / sizeof *embedded + sizeof common / sizeof *common + 1] = {0};
+    cli_option options[CLI_CLUSTER_MAX + sizeof embedded / sizeof *embedded + sizeof common / sizeof *common
+        + 1] = {0};
     cli_option *next = options;
     if (s->dev) {
         memcpy(next, embedded, sizeof embedded);
@@ -497,8 +626,10 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
     int code = 2;
     if (cli_log(s->command, s->level, s->log_format)) {
         cli_signals_block();
-        code = zero ? cli_fail(2, s->command, "%s must be above zero, got 0s", zero)
-            : s->burst && !s->qps ? cli_fail(2, s->command, "--burst says how many requests go at once before --qps counts: give --qps, too") : run_session(s);
+        code = zero               ? cli_fail(2, s->command, "%s must be above zero, got 0s", zero)
+            : s->burst && !s->qps ? cli_fail(2, s->command,
+                  "--burst says how many requests go at once before --qps counts: give --qps, too")
+                                  : run_session(s);
     }
     cli_cluster_free(&s->cluster);
     kl_free(s->scripts.v);
@@ -516,6 +647,10 @@ int cli_run(int argc, char **argv)
 
 int cli_dev(int argc, char **argv)
 {
-    session s = {.command = "dev", .dev = true, .level = "info", .rollback_window = KL_PROBATION_DEFAULT, .listen = "127.0.0.1:0"};
+    session s = {.command = "dev",
+        .dev = true,
+        .level = "info",
+        .rollback_window = KL_PROBATION_DEFAULT,
+        .listen = "127.0.0.1:0"};
     return session_main(&s, cli_command_named("dev"), argc, argv);
 }

@@ -47,7 +47,8 @@ int cli_control_listen(kl_control *c, const char *command, const char *place)
             kl_err_prefix(&err, "--control");
             return cli_fail_err(1, command, &err);
         }
-        kl_warn("no control socket: kubelua why and attach cannot reach this process; --control PATH says where it can be, --control off says none",
+        kl_warn("no control socket: kubelua why and attach cannot reach this process; --control PATH says "
+                "where it can be, --control off says none",
             "error=%s", kl_log_quoted(kl_err_message(&err)));
         kl_err_fini(&err);
         return 0;
@@ -56,11 +57,12 @@ int cli_control_listen(kl_control *c, const char *command, const char *place)
     return 0;
 }
 
-/* --- who is there ---------------------------------------------------------------------------------------------------------------- */
+/* --- who is there ------------------------------------------------------------------------- */
 
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-/* A socket has its name a moment before somebody listens on it: a process that has just begun is not to lose it. */
+/* A socket has its name a moment before somebody listens on it: a process that has just begun is not to
+ * lose it. */
 #define YOUNG KL_SECONDS(10)
 
 static bool is_old(const char *path)
@@ -116,7 +118,7 @@ static int sockets(lua_State *L)
     return 1;
 }
 
-/* --- one question ------------------------------------------------------------------------------------------------------------------- */
+/* --- one question ------------------------------------------------------------------------- */
 
 typedef struct question {
     kl_mutex mu;
@@ -131,7 +133,9 @@ typedef struct question {
 static kl_status on_data(void *arg, const char *data, size_t n, kl_err *err)
 {
     question *q = arg;
-    return kl_buf_add(&q->text, data, n) ? kl_fail(err, KL_ETOOBIG, "the answer has more than %zu MiB", ANSWER_MAX >> 20) : KL_OK;
+    return kl_buf_add(&q->text, data, n)
+        ? kl_fail(err, KL_ETOOBIG, "the answer has more than %zu MiB", ANSWER_MAX >> 20)
+        : KL_OK;
 }
 
 static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
@@ -147,15 +151,25 @@ static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
     kl_unlock(&q->mu);
 }
 
-static void ask(question *q, const char *path, const char *method, const char *target, const char *body, size_t n, kl_time timeout)
+static void ask(question *q, const char *path, const char *method, const char *target, const char *body,
+    size_t n, kl_time timeout)
 {
     static const char *const HEADERS[] = {"Content-Type: application/json", NULL};
     kl_http *http = NULL;
     if ((q->status = kl_http_new(&(kl_http_options){.name = "kl-control", .http1 = true}, &http, &q->err)))
         return;
     char *url = kl_sprintf("http://kubelua%s", target);
-    kl_http_request r = {.method = method, .url = url, .headers = body ? HEADERS : NULL, .body = body, .body_len = n, .proxy = "", .unix_socket = path,
-        .total_timeout = timeout, .on_data = on_data, .on_done = on_done, .arg = q};
+    kl_http_request r = {.method = method,
+        .url = url,
+        .headers = body ? HEADERS : NULL,
+        .body = body,
+        .body_len = n,
+        .proxy = "",
+        .unix_socket = path,
+        .total_timeout = timeout,
+        .on_data = on_data,
+        .on_done = on_done,
+        .arg = q};
     kl_http_submit(http, &r);
     kl_lock(&q->mu);
     while (!q->done)
@@ -168,7 +182,8 @@ static void ask(question *q, const char *path, const char *method, const char *t
 static int call(lua_State *L)
 {
     size_t n = 0;
-    const char *path = luaL_checkstring(L, 1), *method = luaL_checkstring(L, 2), *target = luaL_checkstring(L, 3), *body = luaL_optlstring(L, 4, NULL, &n);
+    const char *path = luaL_checkstring(L, 1), *method = luaL_checkstring(L, 2),
+               *target = luaL_checkstring(L, 3), *body = luaL_optlstring(L, 4, NULL, &n);
     lua_Integer seconds = luaL_optinteger(L, 5, ANSWER_TIMEOUT);
     question q = {0};
     kl_mutex_init(&q.mu);

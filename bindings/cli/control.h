@@ -1,4 +1,5 @@
-/* control.h - the control socket (control/control.h) from both ends: of `kubelua run`, and of the commands that talk to it. */
+/* control.h - the control socket (control/control.h) from both ends: of `kubelua run`, and of the commands
+ * that talk to it. */
 #ifndef KL_CLI_CONTROL_H
 #define KL_CLI_CONTROL_H
 
@@ -9,12 +10,15 @@
 
 /* Tells GET /v1/ of the command and its scripts. */
 kl_control *cli_control_new(const char *command, const cli_list *scripts);
-/* Where --control says: NULL in the usual place, where that cannot be had with a warning; "off" nowhere. The exit status, after a message. */
+/* Where --control says: NULL in the usual place, where that cannot be had with a warning; "off" nowhere.
+ * The exit status, after a message. */
 int cli_control_listen(kl_control *c, const char *command, const char *place);
 
 /* Pushes a table for lua/kubelua/cli/control.lua:
- *   sockets()                         sorted { path = , pid = } of the processes that live in the usual directory; what dead ones left there is removed
- *   call(path, method, target, body or nil, seconds or nil)   the HTTP status and the answer's text; nil and why when there is none. 0 seconds: waits for good */
+ *   sockets()                         sorted { path = , pid = } of the processes that live in the usual
+ * directory; what dead ones left there is removed call(path, method, target, body or nil, seconds or nil) the
+ * HTTP status and the answer's text; nil and why when there is none. 0 seconds: waits for good
+ */
 void cli_control_push(lua_State *L);
 
 #endif

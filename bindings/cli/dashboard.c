@@ -26,20 +26,29 @@ static char *read_token(const char *command, const char *path)
     size_t n = read ? strcspn(line, "\r\n") : 0;
     line[n] = '\0';
     if (n < TOKEN_MIN)
-        cli_fail(1, command, "--dashboard-token-file %s: the token has %zu characters, and %d are the least (openssl rand -hex 32 makes a good one)", path, n, TOKEN_MIN);
+        cli_fail(1, command,
+            "--dashboard-token-file %s: the token has %zu characters, and %d are the least (openssl rand "
+            "-hex 32 makes a good one)",
+            path, n, TOKEN_MIN);
     return n < TOKEN_MIN ? NULL : kl_strdup(line);
 }
 
-int cli_dashboard_start(const char *command, const char *listen, const char *token_file, kl_control *c, kl_manager *m, kl_dashboard **out)
+int cli_dashboard_start(const char *command, const char *listen, const char *token_file, kl_control *c,
+    kl_manager *m, kl_dashboard **out)
 {
     kl_err err = KL_ERR_INIT;
     *out = NULL;
     if (!listen)
-        return token_file ? cli_fail(2, command, "--dashboard-token-file is about the dashboard: say where with --dashboard ADDR:PORT") : 0;
+        return token_file ? cli_fail(2, command,
+                   "--dashboard-token-file is about the dashboard: say where with --dashboard ADDR:PORT")
+                          : 0;
     char *token = token_file ? read_token(command, token_file) : NULL;
     if (token_file && !token)
         return 1;
-    kl_status st = kl_dashboard_start(&(kl_dashboard_options){.listen = listen, .token = token, .files = cli_dashboard_files, .control = c, .manager = m}, out, &err);
+    kl_status st = kl_dashboard_start(
+        &(kl_dashboard_options){
+            .listen = listen, .token = token, .files = cli_dashboard_files, .control = c, .manager = m},
+        out, &err);
     kl_free(token);
     return st ? cli_fail_err(1, command, &err) : 0;
 }

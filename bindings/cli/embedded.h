@@ -5,9 +5,11 @@
 #include "cli.h"
 #include "server/server.h"
 
-/* Starts it with a caller of webhooks, loads CRDs and files (in this order). 0, or an exit status after a message. */
-int cli_server_start(const char *command, const char *listen, const char *tokens, const cli_list *crds, const cli_list *load, kl_server **out);
-void cli_server_stop(kl_server *s);        /* NULL is fine */
+/* Starts it with a caller of webhooks, loads CRDs and files (in this order). 0, or an exit status after a
+ * message. */
+int cli_server_start(const char *command, const char *listen, const char *tokens, const cli_list *crds,
+    const cli_list *load, kl_server **out);
+void cli_server_stop(kl_server *s); /* NULL is fine */
 /* Writes its kubeconfig; false after a message. */
 bool cli_server_write_kubeconfig(const char *command, kl_server *s, const char *path);
 

@@ -10,17 +10,18 @@
 #include "base/sync.h"
 #include "base/watchdog.h"
 
-/* Longer than any budget of a load (bindings/state.c). What has spent its processor time and goes on is known sooner, by the watchdog. */
+/* Longer than any budget of a load (bindings/state.c). What has spent its processor time and goes on is
+ * known sooner, by the watchdog. */
 #define PATIENCE KL_SECONDS(65)
 #define LOOK_EVERY KL_SECONDS(1)
 /* At the end of the process. */
 #define PATIENCE_AT_END KL_SECONDS(3)
 
 typedef struct job {
-    struct job *next;          /* of those that did not come back in time */
+    struct job *next; /* of those that did not come back in time */
     char *path, *main;
-    uint64_t version;          /* of the files */
-    const kl_value *texts;     /* NULL: a file */
+    uint64_t version;      /* of the files */
+    const kl_value *texts; /* NULL: a file */
     kl_program *program;
     kl_err err;
     kl_status st;
@@ -74,7 +75,9 @@ static kl_status take(job *j, kl_program **out, kl_err *err)
 static bool is_left(const cli_loader *l, const job *j)
 {
     const job *o = l->left;
-    while (o && (atomic_load(&o->done) || strcmp(o->path, j->path) || o->version != j->version || !kl_value_equal(o->texts, j->texts)))
+    while (o
+        && (atomic_load(&o->done) || strcmp(o->path, j->path) || o->version != j->version
+            || !kl_value_equal(o->texts, j->texts)))
         o = o->next;
     return o;
 }
@@ -116,8 +119,11 @@ static bool wait_for(const cli_loader *l, const job *j, bool *told_to_end)
 
 static kl_status fail_left(const job *j, kl_err *err)
 {
-    return kl_fail(err, KL_ETIMEOUT, "%s: its load does not come back from a C function, and is left behind: the thread is lost until the process ends; change "
-        "the script, then it is loaded again", j->path);
+    return kl_fail(err, KL_ETIMEOUT,
+        "%s: its load does not come back from a C function, and is left behind: the thread is lost until the "
+        "process ends; change "
+        "the script, then it is loaded again",
+        j->path);
 }
 
 static kl_status leave(cli_loader *l, job *j, bool told_to_end, kl_err *err)
@@ -154,7 +160,8 @@ kl_status cli_loader_file(cli_loader *l, const char *path, uint64_t version, kl_
     return run(l, j, out, err);
 }
 
-kl_status cli_loader_texts(cli_loader *l, const char *name, const kl_value *texts, const char *main, kl_program **out, kl_err *err)
+kl_status cli_loader_texts(
+    cli_loader *l, const char *name, const kl_value *texts, const char *main, kl_program **out, kl_err *err)
 {
     job *j = kl_new(job);
     j->path = kl_strdup(name);
@@ -168,7 +175,8 @@ bool cli_loader_end(cli_loader *l)
     bool all = true;
     for (job *j = l->left; j; j = j->next) {
         bool again;
-        if (!atomic_load(&j->done) && !cli_wait_until(&j->done, PATIENCE_AT_END, &again) && !atomic_load(&j->done)) {
+        if (!atomic_load(&j->done) && !cli_wait_until(&j->done, PATIENCE_AT_END, &again)
+            && !atomic_load(&j->done)) {
             kl_error("a script's load does not come back, leaving without it", "script=%s", j->path);
             all = false;
         }
@@ -184,7 +192,8 @@ void cli_loader_free(cli_loader *l)
         return;
     for (job *j; (j = l->left);) {
         l->left = j->next;
-        if (atomic_load(&j->done)) {           /* its thread touches nothing of this any more, and may be the last to let go */
+        /* its thread touches nothing of this any more, and may be the last to let go */
+        if (atomic_load(&j->done)) {
             kl_program_unref(j->program);
             j->program = NULL;
         }

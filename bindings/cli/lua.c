@@ -1,11 +1,14 @@
-/* lua.c - commands that are written in Lua. kubelua NAME runs the embedded module kubelua.cli.NAME, which returns
+/* lua.c - commands that are written in Lua. kubelua NAME runs the embedded module kubelua.cli.NAME, which
+ * returns
  *
  *   { options = { { "--selector", "SELECTOR", "what it is for", type = "string", brief = "-l" }, ... },
  *     run = function(env) ... return status end }
  *
- * (no_cluster = true: it takes no options that say which cluster) with type string, flag, count, duration (seconds), list or maybe. env.options has what was given (selector = ..., dashes are
- * underscores), env.words the words, env.connect what kube.connect takes, env.tty whether a person reads. A raised structured
- * error, or a raised text, is the command's message and its status 1; { usage = "..." } is a mistake on the command line and 2. */
+ * (no_cluster = true: it takes no options that say which cluster) with type string, flag, count, duration
+ * (seconds), list or maybe. env.options has what was given (selector = ..., dashes are underscores),
+ * env.words the words, env.connect what kube.connect takes, env.tty whether a person reads. A raised
+ * structured error, or a raised text, is the command's message and its status 1; { usage = "..." } is a
+ * mistake on the command line and 2. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -28,7 +31,13 @@
 
 #define OWN_MAX 24
 
-typedef union any { const char *text; bool flag; long count; kl_time duration; cli_list list; } any;
+typedef union any {
+    const char *text;
+    bool flag;
+    long count;
+    kl_time duration;
+    cli_list list;
+} any;
 
 typedef struct invocation {
     const cli_command *command;
@@ -36,7 +45,7 @@ typedef struct invocation {
     char **argv;
     cli_cluster cluster;
     size_t n_cluster, n_own;
-    cli_option options[CLI_CLUSTER_MAX + OWN_MAX + 2];     /* own ones, cluster, --log-level, the end */
+    cli_option options[CLI_CLUSTER_MAX + OWN_MAX + 2]; /* own ones, cluster, --log-level, the end */
     any own[OWN_MAX];
     cli_list words;
     const char *level;
@@ -71,8 +80,9 @@ static void read_options(lua_State *L, invocation *v, int module)
         size_t k = 0;
         while (type && type_names[k] && strcmp(type_names[k], type))
             k++;
-        v->options[v->n_own] = (cli_option){field(L, t, 1, NULL), arg && *arg ? arg : NULL, field(L, t, 3, NULL),
-            type_names[k] ? types[k] : CLI_STRING, &v->own[v->n_own], field(L, t, 0, "brief")};
+        v->options[v->n_own] = (cli_option){field(L, t, 1, NULL), arg && *arg ? arg : NULL,
+            field(L, t, 3, NULL), type_names[k] ? types[k] : CLI_STRING, &v->own[v->n_own],
+            field(L, t, 0, "brief")};
         if (v->options[v->n_own].type == CLI_COUNT || v->options[v->n_own].type == CLI_DURATION)
             v->own[v->n_own].count = -1;
         v->n_own++;
@@ -85,7 +95,8 @@ static void read_options(lua_State *L, invocation *v, int module)
     lua_pop(L, 1);
     next += v->n_cluster;
     v->level = "warn";
-    *next++ = (cli_option){"--log-level", "LEVEL", "debug, info, warn, error or off (warn)", CLI_STRING, &v->level, NULL};
+    *next++ = (cli_option){
+        "--log-level", "LEVEL", "debug, info, warn, error or off (warn)", CLI_STRING, &v->level, NULL};
     *next = (cli_option){0};
 }
 
@@ -126,8 +137,7 @@ static void push_value(lua_State *L, const cli_option *o)
         else
             lua_pushnil(L);
         break;
-    default:
-        lua_pushstring(L, *(const char **)o->out);
+    default: lua_pushstring(L, *(const char **)o->out);
     }
 }
 
@@ -144,7 +154,8 @@ static int absolute(lua_State *L)
     return 1;
 }
 
-/* env.make_dir(path, private): it and what is above it, for nobody else if private; that it exists is fine. true, or nil and why */
+/* env.make_dir(path, private): it and what is above it, for nobody else if private; that it exists is
+ * fine. true, or nil and why */
 static int make_dir(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1);
@@ -166,8 +177,8 @@ static int make_dir(lua_State *L)
     return 1;
 }
 
-/* env.controllers(path): what a script's controllers are, loaded as `run` would: a list of { name, manager, resource, finalizer or nil };
- * or nil and why it does not load. */
+/* env.controllers(path): what a script's controllers are, loaded as `run` would: a list of { name,
+ * manager, resource, finalizer or nil }; or nil and why it does not load. */
 static int controllers(lua_State *L)
 {
     kl_program *p = NULL;

@@ -7,20 +7,17 @@
 #include "base/mem.h"
 
 struct cli_mapscript {
-    char *word;                    /* "configmap/ns/name", without the key */
-    char *ns, *name, *key;         /* key NULL: as in a directory */
-    char *slot;                    /* "ns/name" */
+    char *word;            /* "configmap/ns/name", without the key */
+    char *ns, *name, *key; /* key NULL: as in a directory */
+    char *slot;            /* "ns/name" */
     kl_informers *from;
-    kl_informer *informer;         /* borrowed */
+    kl_informer *informer; /* borrowed */
     kl_subscription *sub;
 };
 
 #define PREFIX "configmap/"
 
-bool cli_mapscript_meant(const char *word)
-{
-    return !strncmp(word, PREFIX, sizeof PREFIX - 1);
-}
+bool cli_mapscript_meant(const char *word) { return !strncmp(word, PREFIX, sizeof PREFIX - 1); }
 
 kl_status cli_mapscript_new(const char *word, cli_mapscript **out, kl_err *err)
 {
@@ -29,14 +26,17 @@ kl_status cli_mapscript_new(const char *word, cli_mapscript **out, kl_err *err)
     for (bool more = true; more && n < 4; n++) {
         size_t k = strcspn(at, "/");
         if (n == 3 || !k)
-            return kl_fail(err, KL_EINVAL, "\"%s\" names no script: write configmap/NAMESPACE/NAME, or configmap/NAMESPACE/NAME/KEY", word);
+            return kl_fail(err, KL_EINVAL,
+                "\"%s\" names no script: write configmap/NAMESPACE/NAME, or configmap/NAMESPACE/NAME/KEY",
+                word);
         part[n] = at;
         len[n] = k;
         more = at[k] == '/';
         at += k + 1;
     }
     if (n < 2)
-        return kl_fail(err, KL_EINVAL, "\"%s\" names no script: write configmap/NAMESPACE/NAME, or configmap/NAMESPACE/NAME/KEY", word);
+        return kl_fail(err, KL_EINVAL,
+            "\"%s\" names no script: write configmap/NAMESPACE/NAME, or configmap/NAMESPACE/NAME/KEY", word);
     cli_mapscript *m = kl_new(cli_mapscript);
     m->ns = kl_strndup(part[0], len[0]);
     m->name = kl_strndup(part[1], len[1]);
@@ -75,7 +75,8 @@ static void on_synced(void *arg)
 kl_status cli_mapscript_watch(cli_mapscript *m, kl_informers *f, kl_err *err)
 {
     char *fields = kl_sprintf("metadata.name=%s", m->name);
-    kl_status st = kl_informers_acquire(f, &(kl_informer_want){.kind = "v1/ConfigMap", .ns = m->ns, .fields = fields}, &m->informer, err);
+    kl_status st = kl_informers_acquire(
+        f, &(kl_informer_want){.kind = "v1/ConfigMap", .ns = m->ns, .fields = fields}, &m->informer, err);
     kl_free(fields);
     if (st)
         return st;
@@ -106,9 +107,14 @@ static kl_status absent(cli_mapscript *m, kl_err *err)
     kl_informer_stats_get(m->informer, &s);
     kl_status st;
     if (s.synced && !s.parked)
-        st = kl_fail(err, KL_ENOTFOUND, "there is no ConfigMap %s in namespace %s (kubectl create configmap %s -n %s --from-file=main.lua)", m->name, m->ns, m->name, m->ns);
+        st = kl_fail(err, KL_ENOTFOUND,
+            "there is no ConfigMap %s in namespace %s (kubectl create configmap %s -n %s "
+            "--from-file=main.lua)",
+            m->name, m->ns, m->name, m->ns);
     else if (s.message)
-        st = kl_fail(err, KL_EAGAIN, "%s cannot be read: %s; get, list and watch of configmaps in namespace %s are needed", m->word, s.message, m->ns);
+        st = kl_fail(err, KL_EAGAIN,
+            "%s cannot be read: %s; get, list and watch of configmaps in namespace %s are needed", m->word,
+            s.message, m->ns);
     else
         st = kl_fail(err, KL_EAGAIN, "%s is being read", m->word);
     kl_informer_stats_fini(&s);
@@ -123,9 +129,10 @@ kl_status cli_mapscript_load(cli_mapscript *m, cli_loader *l, kl_program **out, 
     kl_status st = cli_loader_texts(l, m->word, kl_value_get(o, "data"), m->key, out, err);
     if (st == KL_ENOTFOUND && kl_value_len(kl_value_get(o, "binaryData"))) {
         kl_err_fini(err);
-        st = kl_fail(err, KL_ESCRIPT, "%s has binaryData, where scripts are not looked for: they are texts in data", m->word);
+        st = kl_fail(err, KL_ESCRIPT,
+            "%s has binaryData, where scripts are not looked for: they are texts in data", m->word);
     } else if (st == KL_ENOTFOUND) {
-        st = err->status = KL_ESCRIPT;         /* the ConfigMap is there: this is a mistake in it */
+        st = err->status = KL_ESCRIPT; /* the ConfigMap is there: this is a mistake in it */
     }
     kl_value_unref(o);
     return st;

@@ -1,5 +1,5 @@
-/* mapscript.h - a script that lives in a ConfigMap of the cluster: configmap/NAMESPACE/NAME[/KEY]. It is watched, and the main thread is poked
- * (cli_poke) when it, or what is known of it, changes. */
+/* mapscript.h - a script that lives in a ConfigMap of the cluster: configmap/NAMESPACE/NAME[/KEY]. It is
+ * watched, and the main thread is poked (cli_poke) when it, or what is known of it, changes. */
 #ifndef KL_CLI_MAPSCRIPT_H
 #define KL_CLI_MAPSCRIPT_H
 
@@ -13,13 +13,14 @@ typedef struct cli_mapscript cli_mapscript;
 bool cli_mapscript_meant(const char *word);
 /* KL_EINVAL names what is wrong with the word. */
 KL_NODISCARD kl_status cli_mapscript_new(const char *word, cli_mapscript **out, kl_err *err);
-void cli_mapscript_free(cli_mapscript *m);         /* NULL is fine; after the informers have been stopped */
+void cli_mapscript_free(cli_mapscript *m); /* NULL is fine; after the informers have been stopped */
 
 /* Begins to watch it. `f` outlives m. */
 KL_NODISCARD kl_status cli_mapscript_watch(cli_mapscript *m, kl_informers *f, kl_err *err);
 /* No more pokes. */
 void cli_mapscript_unwatch(cli_mapscript *m);
-/* The script as the ConfigMap has it now. KL_ENOTFOUND: there is no ConfigMap; KL_EAGAIN: nothing is known yet, the message says why. */
+/* The script as the ConfigMap has it now. KL_ENOTFOUND: there is no ConfigMap; KL_EAGAIN: nothing is known
+ * yet, the message says why. */
 KL_NODISCARD kl_status cli_mapscript_load(cli_mapscript *m, cli_loader *l, kl_program **out, kl_err *err);
 /* The ConfigMap itself, a new reference, or NULL: what Events about its script are about. */
 const kl_value *cli_mapscript_object(cli_mapscript *m);

@@ -46,10 +46,11 @@ void cli_help(const cli_command *c, const cli_option *options)
         printf("\n");
     for (const cli_option *o = options; o && o->name; o++) {
         if (find(options, o->name, strlen(o->name)) != o)
-            continue;          /* a command's own comes before the common one */
+            continue; /* a command's own comes before the common one */
         char left[64];
         const char *join = !o->arg ? "" : o->type == CLI_MAYBE ? "=" : " ";
-        snprintf(left, sizeof left, "%s%s%s%s%s", o->brief ? o->brief : "", o->brief ? ", " : "", o->name, join, o->arg ? o->arg : "");
+        snprintf(left, sizeof left, "%s%s%s%s%s", o->brief ? o->brief : "", o->brief ? ", " : "", o->name,
+            join, o->arg ? o->arg : "");
         printf("  %-38s %s\n", left, o->help);
     }
     printf("  %-38s %s\n", "--help", "this text");
@@ -84,9 +85,7 @@ static void take(const cli_command *c, const cli_option *o, const char *value)
             usage_exit(c, "%s is a switch: it takes true or false, not %s", o->name, value);
         *(bool *)o->out = !value || !strcmp(value, "true");
         break;
-    case CLI_STRING:
-        *(const char **)o->out = value;
-        break;
+    case CLI_STRING: *(const char **)o->out = value; break;
     case CLI_INT:
         errno = 0;
         *(long *)o->out = strtol(value, &end, 10);
@@ -99,9 +98,7 @@ static void take(const cli_command *c, const cli_option *o, const char *value)
         if (errno || !isdigit((unsigned char)*value) || *end)
             usage_exit(c, "%s must be a whole number, 0 or more, not %s", o->name, *value ? value : "empty");
         break;
-    case CLI_MAYBE:
-        *(const char **)o->out = value ? value : "";
-        break;
+    case CLI_MAYBE: *(const char **)o->out = value ? value : ""; break;
     case CLI_DURATION:
         if (kl_duration_parse(value, o->out, &err))
             usage_exit(c, "%s: %s", o->name, kl_err_message(&err));
@@ -117,9 +114,7 @@ static void take(const cli_command *c, const cli_option *o, const char *value)
         kl_quantity_free(q);
         break;
     }
-    case CLI_LIST:
-        list_add(o->out, value);
-        break;
+    case CLI_LIST: list_add(o->out, value); break;
     }
 }
 
@@ -160,7 +155,8 @@ static void take_brief(const cli_command *c, const cli_option *options, int argc
             kl_free(name);
             if (near)
                 usage_exit(c, "unknown option -%c in %s, did you mean %s?", *p, argv[*i], near);
-            usage_exit(c, "unknown option -%c%s%s", *p, p[1] || p > argv[*i] + 1 ? " in " : "", p[1] || p > argv[*i] + 1 ? argv[*i] : "");
+            usage_exit(c, "unknown option -%c%s%s", *p, p[1] || p > argv[*i] + 1 ? " in " : "",
+                p[1] || p > argv[*i] + 1 ? argv[*i] : "");
         }
         if (o->type == CLI_FLAG || o->type == CLI_MAYBE) {
             take(c, o, NULL);

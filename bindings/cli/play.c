@@ -21,10 +21,7 @@ struct cli_play {
     int code KL_GUARDED_BY(mu);
 };
 
-static cli_play *self(lua_State *L)
-{
-    return lua_touserdata(L, lua_upvalueindex(1));
-}
+static cli_play *self(lua_State *L) { return lua_touserdata(L, lua_upvalueindex(1)); }
 
 static int dev_idle(lua_State *L)
 {
@@ -48,7 +45,7 @@ static int dev_controllers(lua_State *L)
 {
     kl_controller_state *v;
     size_t n = kl_manager_controllers(self(L)->m, &v);
-    lua_createtable(L, (int)n, 0);         /* our own state: running out of memory ends the process anyway */
+    lua_createtable(L, (int)n, 0); /* our own state: running out of memory ends the process anyway */
     for (size_t i = 0; i < n; i++) {
         lua_createtable(L, 0, 8);
         field_string(L, "name", v[i].name);
@@ -96,7 +93,8 @@ static int dev_wait(lua_State *L)
 
 static void push_dev(lua_State *L, cli_play *p)
 {
-    static const luaL_Reg functions[] = {{"idle", dev_idle}, {"controllers", dev_controllers}, {"reloads", dev_reloads}, {"wait", dev_wait}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"idle", dev_idle}, {"controllers", dev_controllers},
+        {"reloads", dev_reloads}, {"wait", dev_wait}, {NULL, NULL}};
     lua_newtable(L);
     lua_pushlightuserdata(L, p);
     luaL_setfuncs(L, functions, 1);

@@ -1,5 +1,6 @@
-/* play.h - a Lua program beside running controllers (`kubelua dev --play FILE`): a demo, an agent, a walk through a scenario.
- * It runs in a thread and a Lua state of its own, with the standard libraries, `require "kubelua"`, and a table `dev`:
+/* play.h - a Lua program beside running controllers (`kubelua dev --play FILE`): a demo, an agent, a walk
+ * through a scenario. It runs in a thread and a Lua state of its own, with the standard libraries,
+ * `require "kubelua"`, and a table `dev`:
  *
  *   dev.server               URL of the embedded server, for kube.connect{server = dev.server}
  *   dev.tty                  whether somebody is watching (standard output is a terminal)
@@ -8,7 +9,8 @@
  *   dev.wait(seconds)        sleeps; returns false at once when the process is told to stop
  *   dev.scripts              list of the scripts that run
  *
- * When it returns, the process ends with status 0, or with the integer it returned; an error ends it with status 1. */
+ * When it returns, the process ends with status 0, or with the integer it returned; an error ends it with
+ * status 1. */
 #ifndef KL_CLI_PLAY_H
 #define KL_CLI_PLAY_H
 
@@ -17,7 +19,8 @@
 typedef struct cli_play cli_play;
 
 cli_play *cli_play_start(const char *path, kl_manager *m, const char *server, const cli_list *scripts);
-bool cli_play_over(cli_play *p, int *code);            /* it has returned */
-void cli_play_stop(cli_play *p);                       /* dev.wait returns false; joins; frees; NULL is fine */
+bool cli_play_over(cli_play *p, int *code); /* it has returned */
+/* dev.wait returns false; joins; frees; NULL is fine */
+void cli_play_stop(cli_play *p);
 
 #endif

@@ -38,7 +38,7 @@ void cli_wake(void)
 {
     uint64_t one = 1;
     ssize_t n = write(pokes, &one, sizeof one);
-    (void)n;                   /* full means that it is readable already */
+    (void)n; /* full means that it is readable already */
 }
 
 static void tell(atomic_bool *what)
@@ -50,7 +50,7 @@ static void tell(atomic_bool *what)
 void cli_poke(void) { tell(&poked); }
 void cli_move(void) { tell(&moved); }
 
-static bool told_to_end, told_to_reload;           /* while somebody waited for something else */
+static bool told_to_end, told_to_reload; /* while somebody waited for something else */
 
 /* CLI_TIMEOUT also when *done has become true (done may be NULL); whoever makes it so wakes. */
 static cli_news wait_for_news(kl_time timeout, const atomic_bool *done)
@@ -61,7 +61,10 @@ static cli_news wait_for_news(kl_time timeout, const atomic_bool *done)
         kl_time left = until == KL_NEVER ? KL_NEVER : until - kl_clock_now(c);
         struct pollfd fds[2] = {{signals, POLLIN, 0}, {pokes, POLLIN, 0}};
         bool told = atomic_load(&poked) || atomic_load(&moved);
-        int n = poll(fds, 2, told || left <= 0 ? 0 : left == KL_NEVER ? -1 : (int)(left / KL_MILLISECONDS(1)) + 1);
+        int n = poll(fds, 2,
+            told || left <= 0      ? 0
+                : left == KL_NEVER ? -1
+                                   : (int)(left / KL_MILLISECONDS(1)) + 1);
         struct signalfd_siginfo info;
         uint64_t count;
         if (n > 0 && fds[0].revents && read(signals, &info, sizeof info) == (ssize_t)sizeof info)
@@ -127,7 +130,8 @@ static void exit_now(int sig)
 void cli_leave_stuck(void *arg)
 {
     (void)arg;
-    static const char text[] = "kubelua: the grace period is over and a run does not come back, leaving without it\n";
+    static const char text[] =
+        "kubelua: the grace period is over and a run does not come back, leaving without it\n";
     ssize_t n = write(2, text, sizeof text - 1);
     (void)n;
     _exit(1);

@@ -1,7 +1,8 @@
 /* progress.c - states of controllers, and caches that are being filled.
  *
- * The line of a terminal has no newline: it is wiped before anything else is written to standard error, and comes back at the next look.
- * So records of the log pass here, and one lock is around all that writes. */
+ * The line of a terminal has no newline: it is wiped before anything else is written to standard error,
+ * and comes back at the next look. So records of the log pass here, and one lock is around all that
+ * writes. */
 #include "progress.h"
 
 #include <stdio.h>
@@ -15,9 +16,9 @@
 #include "base/sync.h"
 
 /* What is there sooner is not worth a word. */
-#define LINE_AFTER  KL_MILLISECONDS(500)
-#define LINE_EVERY  KL_MILLISECONDS(200)
-#define LOG_EVERY   KL_SECONDS(5)
+#define LINE_AFTER KL_MILLISECONDS(500)
+#define LINE_EVERY KL_MILLISECONDS(200)
+#define LOG_EVERY KL_SECONDS(5)
 /* Where a terminal does not tell. */
 #define WIDTH_USUAL 80
 
@@ -25,15 +26,15 @@ struct cli_progress {
     kl_manager *const *managers;
     const char *const *names;
     size_t n;
-    char **told;               /* last line per controller */
+    char **told; /* last line per controller */
     size_t n_told;
     bool terminal;
-    kl_time since, due;        /* the present wait began, and is looked at; since 0: nothing is waited for */
+    kl_time since, due; /* the present wait began, and is looked at; since 0: nothing is waited for */
     kl_mutex mu;
-    bool shown KL_GUARDED_BY(mu);  /* the terminal's line stands there */
+    bool shown KL_GUARDED_BY(mu); /* the terminal's line stands there */
 };
 
-/* --- standard error ------------------------------------------------------------------------------------------------------ */
+/* --- standard error ----------------------------------------------------------------------- */
 
 static void wipe_locked(cli_progress *p) KL_REQUIRES(p->mu)
 {
@@ -83,7 +84,7 @@ static void wipe(cli_progress *p)
     kl_unlock(&p->mu);
 }
 
-/* --- life ---------------------------------------------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------------------------------- */
 
 static bool can_rewrite(void)
 {
@@ -116,14 +117,15 @@ void cli_progress_free(cli_progress *p)
     kl_free(p);
 }
 
-/* --- controllers --------------------------------------------------------------------------------------------------------- */
+/* --- controllers -------------------------------------------------------------------------- */
 
 static void tell(cli_progress *p, const kl_controller_state *v, const char *line)
 {
     if (!kl_log_detailed())
         say(p, line);
     else
-        kl_info("controller state", "controller=%s state=%s%s%s", v->name, kl_log_quoted(v->state), v->message ? " reason=" : "", v->message ? kl_log_quoted(v->message) : "");
+        kl_info("controller state", "controller=%s state=%s%s%s", v->name, kl_log_quoted(v->state),
+            v->message ? " reason=" : "", v->message ? kl_log_quoted(v->message) : "");
 }
 
 bool cli_progress_states(cli_progress *p)
@@ -137,7 +139,8 @@ bool cli_progress_states(cli_progress *p)
         p->n_told = n;
     }
     for (size_t i = 0; i < n; i++) {
-        char *line = kl_sprintf("%s: %s%s%s", v[i].name, v[i].state, v[i].message ? ": " : "", v[i].message ? v[i].message : "");
+        char *line = kl_sprintf(
+            "%s: %s%s%s", v[i].name, v[i].state, v[i].message ? ": " : "", v[i].message ? v[i].message : "");
         if (!p->told[i] || strcmp(p->told[i], line)) {
             tell(p, &v[i], line);
             kl_free(p->told[i]);
@@ -151,11 +154,11 @@ bool cli_progress_states(cli_progress *p)
     return said;
 }
 
-/* --- caches -------------------------------------------------------------------------------------------------------------- */
+/* --- caches ------------------------------------------------------------------------------- */
 
 typedef struct filling {
-    const char *cluster;       /* NULL: there is one */
-    kl_buf text;               /* those that are being filled: "v1/Pod 500, v1/Node 12" */
+    const char *cluster; /* NULL: there is one */
+    kl_buf text;         /* those that are being filled: "v1/Pod 500, v1/Node 12" */
     size_t n, there;
 } filling;
 
@@ -168,8 +171,9 @@ static void look(void *arg, const char *kind, kl_informer *i)
     }
     kl_informer_stats s;
     kl_informer_stats_get(i, &s);
-    if (!s.message) {              /* of those in trouble the controllers' states tell */
-        kl_buf_printf(&f->text, "%s%s%s%s %llu", f->n ? ", " : "", f->cluster ? f->cluster : "", f->cluster ? "/" : "", kind, (unsigned long long)s.coming);
+    if (!s.message) { /* of those in trouble the controllers' states tell */
+        kl_buf_printf(&f->text, "%s%s%s%s %llu", f->n ? ", " : "", f->cluster ? f->cluster : "",
+            f->cluster ? "/" : "", kind, (unsigned long long)s.coming);
         f->n++;
     }
     kl_informer_stats_fini(&s);
@@ -179,11 +183,13 @@ static void tell_filling(cli_progress *p, filling *f, kl_time now)
 {
     char *objects = kl_buf_take(&f->text);
     if (p->terminal) {
-        char *line = kl_sprintf("waiting for caches, objects so far: %s (%zu of %zu are there)", objects, f->there, f->there + f->n);
+        char *line = kl_sprintf("waiting for caches, objects so far: %s (%zu of %zu are there)", objects,
+            f->there, f->there + f->n);
         show(p, line);
         kl_free(line);
     } else {
-        kl_info("waiting for caches", "seconds=%lld objects=%s filling=%zu synced=%zu", (long long)((now - p->since) / KL_SECONDS(1)), kl_log_quoted(objects), f->n, f->there);
+        kl_info("waiting for caches", "seconds=%lld objects=%s filling=%zu synced=%zu",
+            (long long)((now - p->since) / KL_SECONDS(1)), kl_log_quoted(objects), f->n, f->there);
     }
     kl_free(objects);
 }

@@ -1,7 +1,7 @@
 /* prompt.c - the door of libedit.
  *
- * libedit begins a read again that a signal cut short, so the characters are read here: a ^C ends the read, and with it the line.
- * Text is taken as the terminal sends it, in UTF-8 when the locale says so. */
+ * libedit begins a read again that a signal cut short, so the characters are read here: a ^C ends the
+ * read, and with it the line. Text is taken as the terminal sends it, in UTF-8 when the locale says so. */
 #include "prompt.h"
 
 #include <errno.h>
@@ -23,13 +23,13 @@
 #define HISTORY_MAX 1000
 
 struct cli_prompt {
-    EditLine *el;              /* NULL: no terminal */
+    EditLine *el; /* NULL: no terminal */
     History *history;
     char *file;
-    const char *text;          /* the prompt now */
+    const char *text; /* the prompt now */
     cli_complete_fn *complete;
     void *arg;
-    char *buffer;              /* of getline */
+    char *buffer; /* of getline */
     size_t room;
 };
 
@@ -46,10 +46,7 @@ static void handle(int sig)
         interrupted = 1;
 }
 
-void cli_prompt_on_interrupt(void (*fn)(void))
-{
-    atomic_store(&on_interrupt, fn);
-}
+void cli_prompt_on_interrupt(void (*fn)(void)) { atomic_store(&on_interrupt, fn); }
 
 static cli_prompt *self(EditLine *el)
 {
@@ -58,12 +55,10 @@ static cli_prompt *self(EditLine *el)
     return p;
 }
 
-static char *prompt_text(EditLine *el)
-{
-    return (char *)self(el)->text;
-}
+static char *prompt_text(EditLine *el) { return (char *)self(el)->text; }
 
-/* SIGINT is blocked while a line is read, except here: none falls between looking and waiting. True: ^C came. */
+/* SIGINT is blocked while a line is read, except here: none falls between looking and waiting. True: ^C
+ * came. */
 static bool wait_for_input(void)
 {
     sigset_t open;
@@ -107,7 +102,8 @@ static unsigned char complete_key(EditLine *el, int ch)
     (void)ch;
     cli_prompt *p = self(el);
     const LineInfo *li = el_line(el);
-    char *head = kl_strndup(li->buffer, (size_t)(li->cursor - li->buffer)), *more = p->complete ? p->complete(p->arg, head) : NULL;
+    char *head = kl_strndup(li->buffer, (size_t)(li->cursor - li->buffer)),
+         *more = p->complete ? p->complete(p->arg, head) : NULL;
     kl_free(head);
     if (!more)
         return CC_REDISPLAY;
@@ -133,7 +129,8 @@ static void edit_start(cli_prompt *p)
     el_set(p->el, EL_HIST, history, p->history);
     el_set(p->el, EL_PROMPT, prompt_text);
     el_set(p->el, EL_GETCFN, read_character);
-    el_wset(p->el, EL_ADDFN, L"kubelua-complete", L"what could stand here", complete_key);      /* el_set would leak its copies */
+    /* el_set would leak its copies */
+    el_wset(p->el, EL_ADDFN, L"kubelua-complete", L"what could stand here", complete_key);
     el_set(p->el, EL_BIND, "^I", "kubelua-complete", NULL);
     el_set(p->el, EL_BIND, "^R", "em-inc-search-prev", NULL);
     el_set(p->el, EL_BIND, "\033[H", "ed-move-to-beg", NULL);
@@ -150,16 +147,13 @@ cli_prompt *cli_prompt_new(const char *file, cli_complete_fn *complete, void *ar
     p->arg = arg;
     if (isatty(0) && isatty(1))
         edit_start(p);
-    struct sigaction a = {.sa_handler = handle};       /* without SA_RESTART: a read ends */
+    struct sigaction a = {.sa_handler = handle}; /* without SA_RESTART: a read ends */
     if (p->el)
         sigaction(SIGINT, &a, NULL);
     return p;
 }
 
-bool cli_prompt_edits(const cli_prompt *p)
-{
-    return p->el;
-}
+bool cli_prompt_edits(const cli_prompt *p) { return p->el; }
 
 void cli_prompt_free(cli_prompt *p)
 {
@@ -205,7 +199,8 @@ cli_line cli_prompt_read(cli_prompt *p, const char *text, char **line)
     p->text = text;
     fflush(stdout);
     sigprocmask(SIG_BLOCK, &shut, &before);
-    el_set(p->el, EL_PREP_TERM, 1);        /* before the prompt is seen: what is typed then is no ^D of the terminal's own any more */
+    /* before the prompt is seen: what is typed then is no ^D of the terminal's own any more */
+    el_set(p->el, EL_PREP_TERM, 1);
     const char *got = el_gets(p->el, &n);
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (interrupted) {

@@ -1,4 +1,5 @@
-/* prompt.h - lines from a person: editing, history, completion; or from a file or pipe, as they are. One at a time, main thread. */
+/* prompt.h - lines from a person: editing, history, completion; or from a file or pipe, as they are. One
+ * at a time, main thread. */
 #ifndef KL_CLI_PROMPT_H
 #define KL_CLI_PROMPT_H
 
@@ -7,17 +8,20 @@
 
 typedef struct cli_prompt cli_prompt;
 
-/* What could stand at the cursor. `head` is the text before it, NUL-terminated; the answer is the text to put in (caller frees with
- * kl_free), or NULL after the callee has printed what there is to choose from, below the line, if anything. */
+/* What could stand at the cursor. `head` is the text before it, NUL-terminated; the answer is the text to
+ * put in (caller frees with kl_free), or NULL after the callee has printed what there is to choose from,
+ * below the line, if anything. */
 typedef char *cli_complete_fn(void *arg, const char *head);
 
-/* On a terminal lines are edited; `history` names the file that keeps them (0600), or NULL for none. SIGINT is ours from now on. */
+/* On a terminal lines are edited; `history` names the file that keeps them (0600), or NULL for none.
+ * SIGINT is ours from now on. */
 cli_prompt *cli_prompt_new(const char *history, cli_complete_fn *complete, void *arg);
-void cli_prompt_free(cli_prompt *p);               /* writes the history */
+void cli_prompt_free(cli_prompt *p); /* writes the history */
 bool cli_prompt_edits(const cli_prompt *p);
 
 typedef enum cli_line { CLI_LINE, CLI_LINE_ABORTED, CLI_LINE_END } cli_line;
-/* The next line without its newline; the caller kl_free()s. ABORTED: ^C. END: ^D on an empty line, or no more input. */
+/* The next line without its newline; the caller kl_free()s. ABORTED: ^C. END: ^D on an empty line, or no
+ * more input. */
 cli_line cli_prompt_read(cli_prompt *p, const char *text, char **line);
 void cli_prompt_remember(cli_prompt *p, const char *text);
 

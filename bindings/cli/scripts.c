@@ -20,27 +20,28 @@
 #include "controller/spec_diff.h"
 
 typedef struct script {
-    const char *path;          /* as the process was given it */
-    cli_mapscript *map;        /* NULL: a file */
+    const char *path;   /* as the process was given it */
+    cli_mapscript *map; /* NULL: a file */
     int slot, generation;
     uint64_t digest;
-    char **files;              /* what it was made of, NULL-terminated */
-    char *refused;             /* message of the last refusal, so that it is told once */
-    kl_program *program;       /* the generation that was taken last; NULL until there is one */
-    kl_program *before;        /* the one before it, should that have to come back; or NULL */
-    uint64_t taken_back;       /* digest of what ran and was taken back: not again by itself; 0: none */
-    int broken;                /* under the scripts' mu: a generation that is much worse than the one before; 0: none */
-    char *why;                 /* likewise: in words */
+    char **files;        /* what it was made of, NULL-terminated */
+    char *refused;       /* message of the last refusal, so that it is told once */
+    kl_program *program; /* the generation that was taken last; NULL until there is one */
+    kl_program *before;  /* the one before it, should that have to come back; or NULL */
+    uint64_t taken_back; /* digest of what ran and was taken back: not again by itself; 0: none */
+    /* under the scripts' mu: a generation that is much worse than the one before; 0: none */
+    int broken;
+    char *why; /* likewise: in words */
 } script;
 
 struct cli_scripts {
     script *v;
     size_t n;
-    kl_manager **managers;     /* borrowed */
+    kl_manager **managers; /* borrowed */
     size_t n_managers;
-    kl_record *recording;      /* that says which scripts run; NULL: none */
+    kl_record *recording; /* that says which scripts run; NULL: none */
     kl_fswatch *watch;
-    kl_informers *informers;   /* of ConfigMaps; NULL: none is needed */
+    kl_informers *informers; /* of ConfigMaps; NULL: none is needed */
     cli_loader *loader;
     kl_mutex mu;
     bool over KL_GUARDED_BY(mu);                   /* nothing is loaded any more */
@@ -48,7 +49,7 @@ struct cli_scripts {
     size_t n_asking KL_GUARDED_BY(mu);
 };
 
-/* --- the files of a script ----------------------------------------------------------------------------------------------- */
+/* --- the files of a script ---------------------------------------------------------------- */
 
 /* Remembers them; true when they are others than before. */
 static bool files_take(script *sc, const kl_program *p)
@@ -75,8 +76,8 @@ static uint64_t file_version(const char *path)
     struct stat st;
     if (stat(path, &st))
         return 0;
-    int64_t parts[] = {(int64_t)st.st_ino, (int64_t)st.st_size, (int64_t)st.st_mtim.tv_sec, (int64_t)st.st_mtim.tv_nsec,
-        (int64_t)st.st_ctim.tv_sec, (int64_t)st.st_ctim.tv_nsec};
+    int64_t parts[] = {(int64_t)st.st_ino, (int64_t)st.st_size, (int64_t)st.st_mtim.tv_sec,
+        (int64_t)st.st_mtim.tv_nsec, (int64_t)st.st_ctim.tv_sec, (int64_t)st.st_ctim.tv_nsec};
     return kl_hash(parts, sizeof parts);
 }
 
@@ -118,7 +119,8 @@ static void take_first(script *sc)
 
 static kl_status load(cli_scripts *s, script *sc, kl_program **out, kl_err *err)
 {
-    return sc->map ? cli_mapscript_load(sc->map, s->loader, out, err) : cli_loader_file(s->loader, sc->path, script_version(sc), out, err);
+    return sc->map ? cli_mapscript_load(sc->map, s->loader, out, err)
+                   : cli_loader_file(s->loader, sc->path, script_version(sc), out, err);
 }
 
 kl_status cli_scripts_load(const cli_list *words, cli_scripts **out, kl_err *err)
@@ -158,7 +160,7 @@ const kl_value *cli_scripts_say(const cli_scripts *s)
     return kl_builder_done(b);
 }
 
-/* --- those that live in the cluster ------------------------------------------------------------------------------------------ */
+/* --- those that live in the cluster ------------------------------------------------------- */
 
 static void trouble(void *arg, kl_informer *i)
 {
@@ -230,9 +232,10 @@ kl_status cli_scripts_add(cli_scripts *s, kl_manager *m, kl_err *err)
     return st;
 }
 
-/* --- reload ------------------------------------------------------------------------------------------------------------ */
+/* --- reload ------------------------------------------------------------------------------- */
 
-/* What Events about a script are about: where it lives, or who runs it, as the downward API tells. A new reference, or NULL. */
+/* What Events about a script are about: where it lives, or who runs it, as the downward API tells. A new
+ * reference, or NULL. */
 static const kl_value *about(script *sc)
 {
     const char *name = getenv("POD_NAME"), *ns = getenv("POD_NAMESPACE");
@@ -257,7 +260,9 @@ static const kl_value *about(script *sc)
 static void tell(cli_scripts *s, script *sc, kl_reload_result result, const char *message)
 {
     const kl_value *object = about(sc);
-    kl_manager_reloaded(s->managers[0], &(kl_reload){.script = sc->path, .result = result, .generation = sc->generation, .message = message}, object);
+    kl_manager_reloaded(s->managers[0],
+        &(kl_reload){.script = sc->path, .result = result, .generation = sc->generation, .message = message},
+        object);
     kl_value_unref(object);
 }
 
@@ -282,7 +287,8 @@ static void refuse(cli_scripts *s, script *sc, kl_err *err, bool asked, kl_build
     answer(said, sc, "refused", kl_err_message(err));
     bool news = !sc->refused || strcmp(sc->refused, kl_err_message(err));
     if (asked || news)
-        kl_error("the new script was refused; the old one keeps running", "script=%s error=%s", sc->path, kl_log_quoted(kl_err_message(err)));
+        kl_error("the new script was refused; the old one keeps running", "script=%s error=%s", sc->path,
+            kl_log_quoted(kl_err_message(err)));
     if (news)
         tell(s, sc, KL_RELOAD_REFUSED, kl_err_message(err));
     kl_free(sc->refused);
@@ -310,7 +316,8 @@ static void watch_files(cli_scripts *s)
     s->watch = NULL;
     kl_err err = KL_ERR_INIT;
     if (n && kl_fswatch_start_around(files, n, files_changed, s, &s->watch, &err)) {
-        kl_warn("scripts are not watched; SIGHUP reloads them", "error=%s", kl_log_quoted(kl_err_message(&err)));
+        kl_warn(
+            "scripts are not watched; SIGHUP reloads them", "error=%s", kl_log_quoted(kl_err_message(&err)));
         kl_err_fini(&err);
     }
     kl_free(files);
@@ -325,7 +332,7 @@ static kl_status replace(cli_scripts *s, int slot, kl_program *p, kl_err *err)
     return st;
 }
 
-/* --- going back ---------------------------------------------------------------------------------------------------------- */
+/* --- going back --------------------------------------------------------------------------- */
 
 void cli_scripts_broken(void *arg, int slot, int generation, const char *controller, const char *why)
 {
@@ -351,7 +358,8 @@ static char *take_why(cli_scripts *s, script *sc, int running)
     return why;
 }
 
-/* What runs in the script's place: a candidate that was promoted. A new reference; NULL: the script's own logic runs. */
+/* What runs in the script's place: a candidate that was promoted. A new reference; NULL: the script's own
+ * logic runs. */
 static kl_program *foreign(cli_scripts *s, script *sc)
 {
     kl_program *p = kl_manager_program(s->managers[0], sc->slot);
@@ -370,7 +378,8 @@ static void tell_recording(const cli_scripts *s)
     kl_value_unref(scripts);
 }
 
-/* The program before is a new generation. What was there meanwhile is not taken again until it changes or somebody asks for it. */
+/* The program before is a new generation. What was there meanwhile is not taken again until it changes or
+ * somebody asks for it. */
 static void go_back(cli_scripts *s, script *sc)
 {
     kl_err err = KL_ERR_INIT;
@@ -384,7 +393,8 @@ static void go_back(cli_scripts *s, script *sc)
         return;
     }
     if (replace(s, sc->slot, back, &err)) {
-        kl_error("the logic before cannot come back", "script=%s error=%s", sc->path, kl_log_quoted(kl_err_message(&err)));
+        kl_error("the logic before cannot come back", "script=%s error=%s", sc->path,
+            kl_log_quoted(kl_err_message(&err)));
         kl_err_fini(&err);
         kl_free(why);
         return;
@@ -397,15 +407,18 @@ static void go_back(cli_scripts *s, script *sc)
         sc->digest = lkl_program_digest(sc->program);
         tell_recording(s);
     }
-    kl_error("the new logic is much worse than the one before it, which runs again; change it, or say `kubelua reload` to try it as it is", "script=%s generation=%d "
-        "taken_back=%d why=%s", sc->path, sc->program->generation, worse, kl_log_quoted(why));
+    kl_error("the new logic is much worse than the one before it, which runs again; change it, or say "
+             "`kubelua reload` to try it as it is",
+        "script=%s generation=%d "
+        "taken_back=%d why=%s",
+        sc->path, sc->program->generation, worse, kl_log_quoted(why));
     sc->generation = sc->program->generation;
     tell(s, sc, KL_RELOAD_ROLLED_BACK, why);
     kl_free(sc->refused);
     sc->refused = why;
 }
 
-/* --- going on ------------------------------------------------------------------------------------------------------------ */
+/* --- going on ----------------------------------------------------------------------------- */
 
 /* It is the present one from now on. */
 static void take(cli_scripts *s, script *sc, kl_program *p, kl_builder *said)
@@ -421,8 +434,8 @@ static void take(cli_scripts *s, script *sc, kl_program *p, kl_builder *said)
     tell_recording(s);
     tell(s, sc, KL_RELOAD_TAKEN, changes.len ? kl_buf_str(&changes) : NULL);
     answer(said, sc, "taken", changes.len ? kl_buf_str(&changes) : NULL);
-    kl_info("loaded the next generation", "script=%s generation=%d%s%s", sc->path, p->generation, changes.len ? " changes=" : "",
-        changes.len ? kl_log_quoted(kl_buf_str(&changes)) : "");
+    kl_info("loaded the next generation", "script=%s generation=%d%s%s", sc->path, p->generation,
+        changes.len ? " changes=" : "", changes.len ? kl_log_quoted(kl_buf_str(&changes)) : "");
     kl_buf_fini(&changes);
 }
 
@@ -458,7 +471,8 @@ static bool reload_one(cli_scripts *s, script *sc, bool asked, kl_builder *said)
         return false;
     }
     kl_program *candidate = foreign(s, sc);
-    bool promoted = candidate;         /* it stays until the file changes, or somebody asks for what lies there */
+    /* it stays until the file changes, or somebody asks for what lies there */
+    bool promoted = candidate;
     kl_program_unref(candidate);
     if (lkl_program_digest(p) == sc->digest && !(promoted && asked)) {
         sc->taken_back = 0;
@@ -503,11 +517,11 @@ void cli_scripts_reload(cli_scripts *s, bool asked)
     kl_free(asking);
     if (others) {
         watch_files(s);
-        cli_poke();            /* what was saved between two watches */
+        cli_poke(); /* what was saved between two watches */
     }
 }
 
-/* --- who asks for it by the control socket ------------------------------------------------------------------------------------ */
+/* --- who asks for it by the control socket ------------------------------------------------ */
 
 static void on_reload(void *arg, kl_control_request *q)
 {

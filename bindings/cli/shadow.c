@@ -1,4 +1,5 @@
-/* shadow.c - the candidate's file, and the commands about it. The main thread watches the file and promotes; commands come on HTTP threads. */
+/* shadow.c - the candidate's file, and the commands about it. The main thread watches the file and
+ * promotes; commands come on HTTP threads. */
 #include "shadow.h"
 
 #include <stdlib.h>
@@ -14,17 +15,17 @@
 
 struct cli_shadow {
     kl_manager *m;
-    kl_fswatch *watch;                             /* main thread */
+    kl_fswatch *watch; /* main thread */
     kl_mutex mu;
-    char *path KL_GUARDED_BY(mu);                  /* NULL: there is no candidate */
-    char **files KL_GUARDED_BY(mu);                /* that it was made of; NULL-terminated */
+    char *path KL_GUARDED_BY(mu);   /* NULL: there is no candidate */
+    char **files KL_GUARDED_BY(mu); /* that it was made of; NULL-terminated */
     size_t promote_after KL_GUARDED_BY(mu);
     uint64_t digest KL_GUARDED_BY(mu);
-    char *refused KL_GUARDED_BY(mu);               /* why its file was not taken, as last told */
+    char *refused KL_GUARDED_BY(mu); /* why its file was not taken, as last told */
     bool rewatch KL_GUARDED_BY(mu), changed KL_GUARDED_BY(mu);
 };
 
-/* --- beginning and ending ------------------------------------------------------------------------------------------------------------ */
+/* --- beginning and ending ----------------------------------------------------------------- */
 
 static char **files_of(const kl_program *p)
 {
@@ -46,7 +47,8 @@ static void on_clean(void *arg)
 
 static kl_status start(cli_shadow *s, kl_program *p, const char *path, size_t promote_after, kl_err *err)
 {
-    return kl_manager_shadow(s->m, p, &(kl_shadow_options){.path = path, .promote_after = promote_after, .clean = on_clean, .arg = s}, err);
+    return kl_manager_shadow(s->m, p,
+        &(kl_shadow_options){.path = path, .promote_after = promote_after, .clean = on_clean, .arg = s}, err);
 }
 
 static void take(cli_shadow *s, const char *path, const kl_program *p, size_t promote_after)
@@ -100,7 +102,7 @@ static kl_status promote(cli_shadow *s, kl_err *err)
     return st;
 }
 
-/* --- its file: main thread ------------------------------------------------------------------------------------------------------------- */
+/* --- its file: main thread ---------------------------------------------------------------- */
 
 static void on_file(void *arg)
 {
@@ -134,7 +136,8 @@ static void watch_files(cli_shadow *s)
     kl_fswatch_stop(s->watch);
     s->watch = NULL;
     if (n && kl_fswatch_start_around((const char *const *)paths, n, on_file, s, &s->watch, &err)) {
-        kl_warn("the candidate's file is not watched; begin its shadow again to take a change", "error=%s", kl_log_quoted(kl_err_message(&err)));
+        kl_warn("the candidate's file is not watched; begin its shadow again to take a change", "error=%s",
+            kl_log_quoted(kl_err_message(&err)));
         kl_err_fini(&err);
     }
     kl_texts_free(paths);
@@ -148,7 +151,8 @@ static void refuse(cli_shadow *s, const char *path, kl_err *err)
     s->refused = kl_strdup(kl_err_message(err));
     kl_unlock(&s->mu);
     if (news)
-        kl_warn("the candidate's file was changed to what cannot run; the one before stays in the shadow", "candidate=%s error=%s", path, kl_log_quoted(kl_err_message(err)));
+        kl_warn("the candidate's file was changed to what cannot run; the one before stays in the shadow",
+            "candidate=%s error=%s", path, kl_log_quoted(kl_err_message(err)));
     kl_err_fini(err);
 }
 
@@ -193,7 +197,7 @@ void cli_shadow_news(cli_shadow *s)
         watch_files(s);
 }
 
-/* --- commands -------------------------------------------------------------------------------------------------------------------------------- */
+/* --- commands ----------------------------------------------------------------------------- */
 
 static void reply(cli_shadow *s, kl_control_request *q)
 {
@@ -201,7 +205,8 @@ static void reply(cli_shadow *s, kl_control_request *q)
     if (report)
         kl_control_reply(q, 200, report);
     else
-        kl_control_refuse(q, 404, "no candidate runs in the shadow: begin one with kubelua shadow CANDIDATE.lua");
+        kl_control_refuse(
+            q, 404, "no candidate runs in the shadow: begin one with kubelua shadow CANDIDATE.lua");
 }
 
 static void on_get(void *arg, kl_control_request *q) { reply(arg, q); }
@@ -215,7 +220,8 @@ static void on_post(void *arg, kl_control_request *q)
     if (!path || *path != '/') {
         kl_control_refuse(q, 400, "{\"path\": \"/where/the/candidate/is.lua\"} is needed, an absolute path");
     } else if (after < 0) {
-        kl_control_refuse(q, 400, "promote_after is how many keys have to come to the same, not %lld", (long long)after);
+        kl_control_refuse(
+            q, 400, "promote_after is how many keys have to come to the same, not %lld", (long long)after);
     } else if (cli_shadow_begin(s, path, (size_t)after, &err)) {
         kl_control_fail(q, &err);
         kl_err_fini(&err);
@@ -255,8 +261,10 @@ cli_shadow *cli_shadow_new(kl_manager *m, kl_control *c)
     cli_shadow *s = kl_new(cli_shadow);
     s->m = m;
     kl_mutex_init(&s->mu);
-    kl_control_route(c, "GET", "/v1/shadow", "the candidate in the shadow: keys that came to the same, and how others differ", on_get, s);
-    kl_control_route(c, "POST", "/v1/shadow", "{path, promote_after}: run a candidate in the shadow", on_post, s);
+    kl_control_route(c, "GET", "/v1/shadow",
+        "the candidate in the shadow: keys that came to the same, and how others differ", on_get, s);
+    kl_control_route(
+        c, "POST", "/v1/shadow", "{path, promote_after}: run a candidate in the shadow", on_post, s);
     kl_control_route(c, "DELETE", "/v1/shadow", "end it", on_delete, s);
     kl_control_route(c, "POST", "/v1/shadow/promote", "make it the next generation", on_promote, s);
     return s;

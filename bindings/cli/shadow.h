@@ -1,4 +1,5 @@
-/* shadow.h - a candidate beside the scripts of `run` and `dev` (lab/shadow.h): loaded from a file, followed when that changes, promoted. */
+/* shadow.h - a candidate beside the scripts of `run` and `dev` (lab/shadow.h): loaded from a file,
+ * followed when that changes, promoted. */
 #ifndef KL_CLI_SHADOW_H
 #define KL_CLI_SHADOW_H
 
@@ -13,6 +14,7 @@ cli_shadow *cli_shadow_new(kl_manager *m, kl_control *c);
 KL_NODISCARD kl_status cli_shadow_begin(cli_shadow *s, const char *path, size_t promote_after, kl_err *err);
 /* Main thread, after a poke: its file may have changed, or it may have come to be promoted. */
 void cli_shadow_news(cli_shadow *s);
-void cli_shadow_free(cli_shadow *s);               /* after kl_control_close and the manager's stop. NULL is fine */
+/* after kl_control_close and the manager's stop. NULL is fine */
+void cli_shadow_free(cli_shadow *s);
 
 #endif

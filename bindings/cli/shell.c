@@ -7,7 +7,8 @@
  *   t:run(fn, ...)       pcall under which ^C raises "interrupted" in fn
  *   t:close()            writes the history
  *
- * `candidates` is a sorted list of texts that could replace what stands from character `from` on to the cursor. */
+ * `candidates` is a sorted list of texts that could replace what stands from character `from` on to the
+ * cursor. */
 #include "shell.h"
 
 #include <poll.h>
@@ -25,11 +26,11 @@
 
 typedef struct terminal {
     cli_prompt *p;
-    lua_State *L;              /* who reads: completion runs there */
-    int complete;              /* the function, in the registry */
+    lua_State *L; /* who reads: completion runs there */
+    int complete; /* the function, in the registry */
 } terminal;
 
-/* --- completion ------------------------------------------------------------------------------------------------------------- */
+/* --- completion --------------------------------------------------------------------------- */
 
 /* Below the line, in columns. */
 static void show(lua_State *L, int list, size_t n)
@@ -63,7 +64,7 @@ static void show(lua_State *L, int list, size_t n)
 static size_t common(lua_State *L, int list, size_t n, const char **first)
 {
     lua_rawgeti(L, list, 1);
-    *first = lua_tostring(L, -1);      /* the list keeps it */
+    *first = lua_tostring(L, -1); /* the list keeps it */
     size_t len = *first ? strlen(*first) : 0;
     lua_pop(L, 1);
     for (size_t i = 2; i <= n; i++) {
@@ -113,12 +114,12 @@ static char *complete(void *arg, const char *head)
     lua_pushlightuserdata(L, t);
     lua_pushlightuserdata(L, (void *)head);
     lua_pushlightuserdata(L, &out);
-    (void)lua_pcall(L, 3, 0, 0);       /* a completion that fails offers nothing */
+    (void)lua_pcall(L, 3, 0, 0); /* a completion that fails offers nothing */
     lua_settop(L, top);
     return out;
 }
 
-/* --- ^C while something runs --------------------------------------------------------------------------------------------------- */
+/* --- ^C while something runs -------------------------------------------------------------- */
 
 static _Atomic(lua_State *) running;
 
@@ -166,7 +167,7 @@ static int run(lua_State *L)
     return lua_gettop(L);
 }
 
-/* --- the rest --------------------------------------------------------------------------------------------------------------------- */
+/* --- the rest ----------------------------------------------------------------------------- */
 
 static void terminal_free(void *p)
 {
@@ -183,7 +184,7 @@ static int read_line(lua_State *L)
     t->L = L;
     cli_line what = cli_prompt_read(t->p, text, &line);
     if (what == CLI_LINE)
-        lua_pushstring(L, line);       /* our own state: running out of memory ends the process anyway */
+        lua_pushstring(L, line); /* our own state: running out of memory ends the process anyway */
     else if (what == CLI_LINE_ABORTED)
         lua_pushboolean(L, false);
     else
@@ -210,13 +211,11 @@ static int close_terminal(lua_State *L)
     return 0;
 }
 
-static const luaL_Reg methods[] = {{"read", read_line}, {"remember", remember}, {"edits", edits}, {"run", run}, {"close", close_terminal}, {NULL, NULL}};
+static const luaL_Reg methods[] = {{"read", read_line}, {"remember", remember}, {"edits", edits},
+    {"run", run}, {"close", close_terminal}, {NULL, NULL}};
 static const lkl_class terminal_class = {"kubelua.terminal", terminal_free, methods, NULL};
 
-static terminal *self(lua_State *L)
-{
-    return lkl_box_check(L, 1, &terminal_class);
-}
+static terminal *self(lua_State *L) { return lkl_box_check(L, 1, &terminal_class); }
 
 static int new_terminal(lua_State *L)
 {
@@ -229,13 +228,10 @@ static int new_terminal(lua_State *L)
     terminal *t = kl_new(terminal);
     t->L = L;
     t->complete = fn;
-    lkl_install_nil_index(L);      /* whose messages name the field that is not there */
+    lkl_install_nil_index(L); /* whose messages name the field that is not there */
     t->p = cli_prompt_new(history, complete, t);
     box->ptr = t;
     return 1;
 }
 
-void cli_shell_push(lua_State *L)
-{
-    lua_pushcfunction(L, new_terminal);
-}
+void cli_shell_push(lua_State *L) { lua_pushcfunction(L, new_terminal); }

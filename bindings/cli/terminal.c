@@ -1,9 +1,10 @@
-/* terminal.c - a session on this process's own standard streams, for exec: env.converse(session, input, tty).
+/* terminal.c - a session on this process's own standard streams, for exec: env.converse(session, input,
+ * tty).
  *
  *   a thread: standard input --> session        the caller: session --> standard output and error, until the end
  *
- * With tty the terminal is raw meanwhile: every key goes to the other side, ^C too, and a changed window is told. It is put back
- * whatever ends us, but for a KILL. */
+ * With tty the terminal is raw meanwhile: every key goes to the other side, ^C too, and a changed window
+ * is told. It is put back whatever ends us, but for a KILL. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -18,7 +19,7 @@
 #include "base/sync.h"
 #include "terminal.h"
 
-#define SLICE KL_MILLISECONDS(200)          /* how soon a new window size or the end of the session is seen */
+#define SLICE KL_MILLISECONDS(200) /* how soon a new window size or the end of the session is seen */
 #define CHUNK ((size_t)16 << 10)
 
 static struct termios before;
@@ -67,21 +68,22 @@ static void tell_size(kl_session *s)
         kl_session_resize(s, w.ws_col, w.ws_row);
 }
 
-/* --- standard input ---------------------------------------------------------------------------------------------------------- */
+/* --- standard input ----------------------------------------------------------------------- */
 
-typedef struct feeder { kl_session *s; int stop; _Atomic bool stopping; } feeder;
+typedef struct feeder {
+    kl_session *s;
+    int stop;
+    _Atomic bool stopping;
+} feeder;
 
-static kl_time soon(void)
-{
-    return kl_clock_now(kl_clock_real()) + SLICE;
-}
+static kl_time soon(void) { return kl_clock_now(kl_clock_real()) + SLICE; }
 
 static void feed(void *arg)
 {
     feeder *f = arg;
     char data[CHUNK];
     while (!atomic_load(&f->stopping)) {
-        struct pollfd fds[2] = { { 0, POLLIN, 0 }, { f->stop, POLLIN, 0 } };
+        struct pollfd fds[2] = {{0, POLLIN, 0}, {f->stop, POLLIN, 0}};
         if (poll(fds, 2, -1) < 0 && errno != EINTR)
             break;
         if (!fds[0].revents)
@@ -98,7 +100,7 @@ static void feed(void *arg)
         kl_session_close_input(f->s);
 }
 
-/* --- the conversation ---------------------------------------------------------------------------------------------------------- */
+/* --- the conversation --------------------------------------------------------------------- */
 
 static bool put(int fd, const char *data, size_t n)
 {
@@ -107,7 +109,7 @@ static bool put(int fd, const char *data, size_t n)
         if (w < 0 && errno == EINTR)
             continue;
         if (w < 0 && errno == EAGAIN) {
-            struct pollfd p = { fd, POLLOUT, 0 };
+            struct pollfd p = {fd, POLLOUT, 0};
             poll(&p, 1, -1);
             continue;
         }
@@ -145,7 +147,7 @@ int cli_converse(lua_State *L)
 {
     kl_session *s = lkl__session_at(L, 1);
     bool input = lua_toboolean(L, 2), tty = lua_toboolean(L, 3) && isatty(0);
-    feeder f = { .s = s, .stop = eventfd(0, EFD_CLOEXEC) };
+    feeder f = {.s = s, .stop = eventfd(0, EFD_CLOEXEC)};
     kl_err err = KL_ERR_INIT;
     kl_thread *t = NULL;
     int problem = 0;

@@ -42,7 +42,8 @@ kl_status kl__auth_token_file(const char *path, char **out, kl_err *err)
     char *token = kl_strndup(s, n);
     kl_status st = KL_OK;
     if (bad || !kl__auth_is_token(token))
-        st = kl_fail(err, KL_EAUTH, "token file %s does not hold a token: one line of text without blanks is expected", path);
+        st = kl_fail(err, KL_EAUTH,
+            "token file %s does not hold a token: one line of text without blanks is expected", path);
     else if (!n)
         st = kl_fail(err, KL_EAUTH, "token file %s is empty", path);
     else
@@ -57,7 +58,7 @@ static char *percent_encode(const char *s)
 {
     kl_buf b = KL_BUF_INIT;
     for (; *s; s++)
-        if (isalnum((unsigned char)*s) || strchr("!#$&'*+-.^_`|~", *s))     /* RFC 7230 token characters */
+        if (isalnum((unsigned char)*s) || strchr("!#$&'*+-.^_`|~", *s)) /* RFC 7230 token characters */
             kl_buf_putc(&b, (char)tolower((unsigned char)*s));
         else
             kl_buf_printf(&b, "%%%02X", (unsigned char)*s);
@@ -95,10 +96,7 @@ void kl__auth_lines_free(char **lines)
     kl_free(lines);
 }
 
-char *kl__auth_bearer(const char *token)
-{
-    return kl_sprintf("Authorization: Bearer %s", token);
-}
+char *kl__auth_bearer(const char *token) { return kl_sprintf("Authorization: Bearer %s", token); }
 
 char *kl__auth_basic(const char *user, const char *password)
 {

@@ -1,9 +1,11 @@
-/* config.c - where the API server is and who we are: clientcmd's rules over the merged files and the flags.
+/* config.c - where the API server is and who we are: clientcmd's rules over the merged files and the
+ * flags.
  *
- *   sources -> files merged (kubeconfig.c) -> context, cluster, user in force, overrides on top -> validated -> kl_config
+ *   sources -> files merged (kubeconfig.c) -> context, cluster, user in force, overrides on top ->
+ *   validated -> kl_config
  *
- * The order is controller-runtime's: --kubeconfig, KUBECONFIG, in-cluster, ~/.kube/config. Credentials count only over TLS,
- * impersonation always. Several things wrong are told together. */
+ * The order is controller-runtime's: --kubeconfig, KUBECONFIG, in-cluster, ~/.kube/config. Credentials
+ * count only over TLS, impersonation always. Several things wrong are told together. */
 #include "auth/config.h"
 
 #include <errno.h>
@@ -21,13 +23,15 @@
 
 #define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
 #define SMALL_FILE_MAX ((size_t)4 << 20)
-#define SOURCES_MAX 64              /* files in KUBECONFIG */
+#define SOURCES_MAX 64 /* files in KUBECONFIG */
 
-/* --- plain data ------------------------------------------------------------------------------------------------------------------ */
+/* --- plain data --------------------------------------------------------------------------- */
 
-#define EACH_STRING(f) f(server) f(context_namespace) f(context) f(token) f(token_file) f(username) f(password) f(ca_file) f(ca_data) \
-    f(cert_file) f(cert_data) f(key_file) f(key_data) f(tls_server_name) f(proxy_url) f(impersonate) f(impersonate_uid) f(source) f(exec_command) f(auth_provider) \
-    f(user) f(user_file)
+#define EACH_STRING(f)                                                                                       \
+    f(server) f(context_namespace) f(context) f(token) f(token_file) f(username) f(password) f(ca_file)      \
+        f(ca_data) f(cert_file) f(cert_data) f(key_file) f(key_data) f(tls_server_name) f(proxy_url)         \
+            f(impersonate) f(impersonate_uid) f(source) f(exec_command) f(auth_provider) f(user)             \
+                f(user_file)
 #define EACH_LIST(f) f(impersonate_groups) f(impersonate_extra)
 #define EACH_VALUE(f) f(exec) f(exec_cluster) f(auth_provider_config)
 
@@ -81,13 +85,11 @@ static char *without_slash(const char *url)
 
 void kl_config_for_server(const char *url, kl_config *out)
 {
-    *out = (kl_config){ .server = without_slash(url), .context_namespace = kl_strdup("default"), .source = kl_strdup(url) };
+    *out = (kl_config){
+        .server = without_slash(url), .context_namespace = kl_strdup("default"), .source = kl_strdup(url)};
 }
 
-static bool given(const char *s)
-{
-    return s && *s;
-}
+static bool given(const char *s) { return s && *s; }
 
 static void set(char **to, const char *value)
 {
@@ -96,10 +98,13 @@ static void set(char **to, const char *value)
     *to = copy;
 }
 
-/* --- what is in force --------------------------------------------------------------------------------------------------------------- */
+/* --- what is in force --------------------------------------------------------------------- */
 
 /* Complaints, gathered so that one run tells them all. */
-typedef struct complaints { kl_buf text; int n; } complaints;
+typedef struct complaints {
+    kl_buf text;
+    int n;
+} complaints;
 
 static void complain(complaints *c, const char *fmt, ...) KL_PRINTF(2, 3);
 static void complain(complaints *c, const char *fmt, ...)
@@ -124,10 +129,12 @@ static char *names_of(kl_map *m)
     return kl_buf_take(&b);
 }
 
-static kl_status unknown(const kl__kubeconfig *k, const char *what, const char *name, kl_map *among, kl_err *err)
+static kl_status unknown(
+    const kl__kubeconfig *k, const char *what, const char *name, kl_map *among, kl_err *err)
 {
     char *names = names_of(among);
-    kl_fail(err, KL_ENOTFOUND, "%s%s%s \"%s\" does not exist; there is: %s", k->files, *k->files ? ": " : "", what, name, names);
+    kl_fail(err, KL_ENOTFOUND, "%s%s%s \"%s\" does not exist; there is: %s", k->files, *k->files ? ": " : "",
+        what, name, names);
     kl_free(names);
     return KL_ENOTFOUND;
 }
@@ -136,7 +143,8 @@ static void check_readable(complaints *c, const char *what, const char *path, co
 {
     FILE *f = path ? fopen(path, "re") : NULL;
     if (path && !f)
-        complain(c, "%s %s%s%s%s cannot be read: %s", what, path, *owner ? " of \"" : "", owner, *owner ? "\"" : "", strerror(errno));
+        complain(c, "%s %s%s%s%s cannot be read: %s", what, path, *owner ? " of \"" : "", owner,
+            *owner ? "\"" : "", strerror(errno));
     if (f)
         fclose(f);
 }
@@ -149,20 +157,25 @@ static void check_both(complaints *c, const char *data, const char *file, const 
 
 static void check_proxy(complaints *c, const char *url, const char *owner)
 {
-    static const char *const schemes[] = { "http://", "https://", "socks5://" };
+    static const char *const schemes[] = {"http://", "https://", "socks5://"};
     for (size_t i = 0; url && i < 3; i++)
         if (!strncasecmp(url, schemes[i], strlen(schemes[i])))
             return;
     char *words = kl__proxy_words(url);
     if (url)
-        complain(c, "proxy-url \"%s\" of cluster \"%s\" must begin with http://, https:// or socks5://", words ? words : "", owner);
+        complain(c, "proxy-url \"%s\" of cluster \"%s\" must begin with http://, https:// or socks5://",
+            words ? words : "", owner);
     kl_free(words);
 }
 
 static void check_cluster(complaints *c, const char *name, bool there, const kl_config *x)
 {
-    if (!there && !x->server && !x->ca_file && !x->ca_data && !x->insecure && !x->tls_server_name && !x->proxy_url && !x->disable_compression)
-        complain(c, *name ? "no server is configured: there is no cluster \"%s\"" : "no server is configured: the context names no cluster%s", name);
+    if (!there && !x->server && !x->ca_file && !x->ca_data && !x->insecure && !x->tls_server_name
+        && !x->proxy_url && !x->disable_compression)
+        complain(c,
+            *name ? "no server is configured: there is no cluster \"%s\""
+                  : "no server is configured: the context names no cluster%s",
+            name);
     else if (!x->server)
         complain(c, "cluster \"%s\" has no server", name);
     check_proxy(c, x->proxy_url, name);
@@ -218,7 +231,8 @@ static void take_cluster(const kl__kube_cluster *c, const kl_config_overrides *o
         x->insecure = c->insecure;
         x->disable_compression = c->disable_compression;
     }
-    if (o->insecure > 0 || given(o->ca_file) || given(o->ca_data)) {        /* all three are the flags' then: verifying nothing needs no CA */
+    /* all three are the flags' then: verifying nothing needs no CA */
+    if (o->insecure > 0 || given(o->ca_file) || given(o->ca_data)) {
         x->insecure = o->insecure > 0;
         set(&x->ca_file, given(o->ca_file) ? o->ca_file : NULL);
         set(&x->ca_data, given(o->ca_data) ? o->ca_data : NULL);
@@ -229,7 +243,7 @@ static void take_cluster(const kl__kube_cluster *c, const kl_config_overrides *o
     bool server = given(o->server), name = given(o->tls_server_name);
     if (server)
         set(&x->server, o->server);
-    if (server || name)                 /* a name for the old server is none for the new one */
+    if (server || name) /* a name for the old server is none for the new one */
         set(&x->tls_server_name, name ? o->tls_server_name : NULL);
 }
 
@@ -297,11 +311,13 @@ static void take_plugins(const kl__kube_cluster *c, const kl__kube_user *u, cons
     x->user_file = kl_strdup(u->file);
 }
 
-/* Credentials and CAs are for TLS; "host:port" without a scheme counts as plain, as client-go decides before it looks at CAs. */
+/* Credentials and CAs are for TLS; "host:port" without a scheme counts as plain, as client-go decides
+ * before it looks at CAs. */
 static void drop_what_needs_tls(kl_config *x)
 {
     if (x->token || x->token_file || x->username || x->password || x->cert_file || x->cert_data)
-        kl_warn("credentials are not sent: the server's URL does not begin with https://", "server=%s", x->server);
+        kl_warn("credentials are not sent: the server's URL does not begin with https://", "server=%s",
+            x->server);
     set(&x->token, NULL);
     set(&x->token_file, NULL);
     set(&x->username, NULL);
@@ -345,15 +361,21 @@ static kl_status take_timeout(const char *text, kl_time *out, kl_err *err)
     if (!kl_duration_parse(text, out, NULL) && *out >= 0)
         return KL_OK;
     *out = 0;
-    return kl_fail(err, KL_EINVAL, "the request timeout \"%s\" is no time: give seconds or a duration such as 30s or 2m", text);
+    return kl_fail(err, KL_EINVAL,
+        "the request timeout \"%s\" is no time: give seconds or a duration such as 30s or 2m", text);
 }
 
 static kl_status tell(const complaints *c, const kl__kubeconfig *k, const kl_config_overrides *o, kl_err *err)
 {
-    return kl_fail(err, KL_EINVAL, "%s: %s", *k->files ? k->files : given(o->server) ? "the options" : "no kubeconfig file was found", kl_buf_str(&c->text));
+    return kl_fail(err, KL_EINVAL, "%s: %s",
+        *k->files              ? k->files
+            : given(o->server) ? "the options"
+                               : "no kubeconfig file was found",
+        kl_buf_str(&c->text));
 }
 
-kl_status kl__config_resolve(const kl__kubeconfig *k, const kl_config_overrides *o, kl_config *out, const kl__kube_user **user, kl_err *err)
+kl_status kl__config_resolve(const kl__kubeconfig *k, const kl_config_overrides *o, kl_config *out,
+    const kl__kube_user **user, kl_err *err)
 {
     const char *context = o->context && *o->context ? o->context : k->current_context;
     const kl__kube_context *cx = context ? kl_map_get(k->contexts, context) : NULL;
@@ -367,7 +389,7 @@ kl_status kl__config_resolve(const kl__kubeconfig *k, const kl_config_overrides 
         return unknown(k, "cluster", cluster, k->clusters, err);
     if (!u && o->user && *o->user)
         return unknown(k, "user", name, k->users, err);
-    kl_config x = { .source = kl_strdup(*k->files ? k->files : "the options"), .context = kl_strdup(context) };
+    kl_config x = {.source = kl_strdup(*k->files ? k->files : "the options"), .context = kl_strdup(context)};
     take_cluster(c, o, &x);
     take_user(u, o, &x);
     x.namespace_set = o->ns && *o->ns;
@@ -377,7 +399,8 @@ kl_status kl__config_resolve(const kl__kubeconfig *k, const kl_config_overrides 
     check_cluster(&wrong, cluster ? cluster : "", c != NULL, &x);
     kl_status st = wrong.n ? tell(&wrong, k, o, err) : KL_OK;
     if (wrong.n == 1 && !x.server && !context)
-        st = kl_fail(err, KL_EINVAL, "%s%sno current-context is set: name one with --context", k->files, *k->files ? ": " : "no kubeconfig file was found, and ");
+        st = kl_fail(err, KL_EINVAL, "%s%sno current-context is set: name one with --context", k->files,
+            *k->files ? ": " : "no kubeconfig file was found, and ");
     kl_buf_fini(&wrong.text);
     if (!st)
         st = take_timeout(o->timeout, &x.timeout, err);
@@ -386,7 +409,7 @@ kl_status kl__config_resolve(const kl__kubeconfig *k, const kl_config_overrides 
     else if (!st) {
         take_plugins(c, u, name, &x);
         st = take_token_file(&x, err);
-        if (!st && !x.cert_file && !x.cert_data) {      /* a key alone is of no use */
+        if (!st && !x.cert_file && !x.cert_data) { /* a key alone is of no use */
             set(&x.key_file, NULL);
             set(&x.key_data, NULL);
         }
@@ -400,7 +423,7 @@ kl_status kl__config_resolve(const kl__kubeconfig *k, const kl_config_overrides 
     return st;
 }
 
-/* --- a server that can be used --------------------------------------------------------------------------------------------------------- */
+/* --- a server that can be used ------------------------------------------------------------ */
 
 static void trim(char *s)
 {
@@ -416,16 +439,18 @@ static void trim(char *s)
 /* What becomes a header may not begin another. */
 static kl_status check_header_values(const kl_config *x, kl_err *err)
 {
-    const char *names[] = { "as", "as-uid" }, *values[] = { x->impersonate, x->impersonate_uid };
-    char **lists[] = { x->impersonate_groups, x->impersonate_extra };
+    const char *names[] = {"as", "as-uid"}, *values[] = {x->impersonate, x->impersonate_uid};
+    char **lists[] = {x->impersonate_groups, x->impersonate_extra};
     for (size_t i = 0; i < 2; i++) {
         for (const char *p = values[i]; p && *p; p++)
             if ((unsigned char)*p < ' ' || *p == 0x7f)
-                return kl_fail(err, KL_EINVAL, "%s: impersonation: %s has control characters in it", x->source, names[i]);
+                return kl_fail(err, KL_EINVAL, "%s: impersonation: %s has control characters in it",
+                    x->source, names[i]);
         for (char **l = lists[i]; l && *l; l++)
             for (const char *p = *l; *p; p++)
                 if ((unsigned char)*p < ' ' || *p == 0x7f)
-                    return kl_fail(err, KL_EINVAL, "%s: impersonation: %s has control characters in it", x->source, i ? "as-user-extra" : "as-groups");
+                    return kl_fail(err, KL_EINVAL, "%s: impersonation: %s has control characters in it",
+                        x->source, i ? "as-user-extra" : "as-groups");
     }
     return KL_OK;
 }
@@ -441,7 +466,8 @@ static kl_status finish(kl_config *x, kl_err *err)
         server = whole;
         if (path) {
             kl_free(server);
-            return kl_fail(err, KL_EINVAL, "%s: server \"%s\" needs https:// or http:// in front", x->source, x->server);
+            return kl_fail(
+                err, KL_EINVAL, "%s: server \"%s\" needs https:// or http:// in front", x->source, x->server);
         }
     }
     const char *host = strstr(server, "://") + 3;
@@ -451,23 +477,27 @@ static kl_status finish(kl_config *x, kl_err *err)
     kl_free(x->server);
     x->server = server;
     if (bad)
-        return kl_fail(err, KL_EINVAL, "%s: server \"%s\" is no https:// or http:// URL of a host", x->source, server);
+        return kl_fail(
+            err, KL_EINVAL, "%s: server \"%s\" is no https:// or http:// URL of a host", x->source, server);
     trim(x->token);
     for (const char *p = x->token; p && *p; p++)
         if ((unsigned char)*p <= ' ' || *p == 0x7f)
             return kl_fail(err, KL_EAUTH, "%s: the token has blanks or line breaks in it", x->source);
     if (x->insecure && (x->ca_file || x->ca_data))
-        return kl_fail(err, KL_EINVAL, "%s: insecure-skip-tls-verify together with a certificate-authority: keep one", x->source);
+        return kl_fail(err, KL_EINVAL,
+            "%s: insecure-skip-tls-verify together with a certificate-authority: keep one", x->source);
     return check_header_values(x, err);
 }
 
-/* --- in the cluster --------------------------------------------------------------------------------------------------------------------- */
+/* --- in the cluster ----------------------------------------------------------------------- */
 
-kl_status kl__config_in_cluster_from(const char *dir, const char *host, const char *port, const char *pod_namespace, kl_config *out, kl_err *err)
+kl_status kl__config_in_cluster_from(const char *dir, const char *host, const char *port,
+    const char *pod_namespace, kl_config *out, kl_err *err)
 {
     if (!host || !*host || !port || !*port)
-        return kl_fail(err, KL_ENOTFOUND, "not inside a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set");
-    kl_config x = { .in_cluster = true, .source = kl_strdup("in-cluster") };
+        return kl_fail(err, KL_ENOTFOUND,
+            "not inside a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set");
+    kl_config x = {.in_cluster = true, .source = kl_strdup("in-cluster")};
     kl_buf text;
     kl_buf_init(&text, SMALL_FILE_MAX);
     bool v6 = strchr(host, ':') && *host != '[';
@@ -480,7 +510,8 @@ kl_status kl__config_in_cluster_from(const char *dir, const char *host, const ch
     else
         x.token = kl_strdup(kl_buf_str(&text));
     if (access(x.ca_file, R_OK)) {
-        kl_warn("the cluster's CA cannot be read: only the system's CAs are trusted", "file=%s error=%s", x.ca_file, strerror(errno));
+        kl_warn("the cluster's CA cannot be read: only the system's CAs are trusted", "file=%s error=%s",
+            x.ca_file, strerror(errno));
         set(&x.ca_file, NULL);
     }
     char *file = kl_sprintf("%s/namespace", dir);
@@ -506,7 +537,8 @@ kl_status kl__config_in_cluster_from(const char *dir, const char *host, const ch
 
 kl_status kl_config_in_cluster(kl_config *out, kl_err *err)
 {
-    return kl__config_in_cluster_from(SERVICE_ACCOUNT, getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT"), getenv("POD_NAMESPACE"), out, err);
+    return kl__config_in_cluster_from(SERVICE_ACCOUNT, getenv("KUBERNETES_SERVICE_HOST"),
+        getenv("KUBERNETES_SERVICE_PORT"), getenv("POD_NAMESPACE"), out, err);
 }
 
 static kl_status override_in_cluster(const kl_config_overrides *o, kl_config *x, kl_err *err)
@@ -525,18 +557,20 @@ static kl_status override_in_cluster(const kl_config_overrides *o, kl_config *x,
     return st;
 }
 
-/* --- the sources ------------------------------------------------------------------------------------------------------------------------ */
+/* --- the sources -------------------------------------------------------------------------- */
 
 void kl_config_sources_default(kl_config_sources *s)
 {
-    static char home_file[4096];        /* lives as long as the environment does */
+    static char home_file[4096]; /* lives as long as the environment does */
     const char *home = getenv("HOME");
-    *s = (kl_config_sources){ .env = getenv("KUBECONFIG"), .try_in_cluster = true, .o.insecure = -1 };
-    if (home && *home && (size_t)snprintf(home_file, sizeof home_file, "%s/.kube/config", home) < sizeof home_file)
+    *s = (kl_config_sources){.env = getenv("KUBECONFIG"), .try_in_cluster = true, .o.insecure = -1};
+    if (home && *home
+        && (size_t)snprintf(home_file, sizeof home_file, "%s/.kube/config", home) < sizeof home_file)
         s->home_file = home_file;
 }
 
-static kl_status load_files(const kl_config_sources *s, const char *const *paths, size_t n, bool must_exist, kl_config *out, kl_err *err)
+static kl_status load_files(const kl_config_sources *s, const char *const *paths, size_t n, bool must_exist,
+    kl_config *out, kl_err *err)
 {
     kl__kubeconfig k;
     kl_config x;
@@ -545,7 +579,12 @@ static kl_status load_files(const kl_config_sources *s, const char *const *paths
         return st;
     bool nothing = !*k.files && !(s->o.server && *s->o.server);
     if (nothing)
-        st = kl_fail(err, KL_ENOTFOUND, "no kubeconfig: give --kubeconfig FILE, set KUBECONFIG, or run inside a cluster%s%s%s", n ? " (looked at " : "", n ? paths[0] : "", n > 1 ? " and others)" : n ? ")" : "");
+        st = kl_fail(err, KL_ENOTFOUND,
+            "no kubeconfig: give --kubeconfig FILE, set KUBECONFIG, or run inside a cluster%s%s%s",
+            n ? " (looked at " : "", n ? paths[0] : "",
+            n > 1   ? " and others)"
+                : n ? ")"
+                    : "");
     else
         st = kl__config_resolve(&k, &s->o, &x, NULL, err);
     if (!st && (st = finish(&x, err)))
@@ -576,7 +615,8 @@ kl_status kl_config_load(const kl_config_sources *s, kl_config *out, kl_err *err
     if (s->env && *s->env)
         return load_list(s, s->env, out, err);
     /* A context, cluster or user by name can only be one of a file. */
-    bool named = (s->o.context && *s->o.context) || (s->o.cluster && *s->o.cluster) || (s->o.user && *s->o.user);
+    bool named = (s->o.context && *s->o.context) || (s->o.cluster && *s->o.cluster)
+        || (s->o.user && *s->o.user);
     kl_err why = KL_ERR_INIT;
     kl_status st = s->try_in_cluster && !named ? kl_config_in_cluster(out, &why) : KL_ENOTFOUND;
     if (!st) {
@@ -584,7 +624,7 @@ kl_status kl_config_load(const kl_config_sources *s, kl_config *out, kl_err *err
         return override_in_cluster(&s->o, out, err);
     }
     kl_status home = load_files(s, &s->home_file, s->home_file ? 1 : 0, false, out, err);
-    if (home == KL_ENOTFOUND && st != KL_ENOTFOUND)     /* inside a cluster, but its files are not right */
+    if (home == KL_ENOTFOUND && st != KL_ENOTFOUND) /* inside a cluster, but its files are not right */
         kl_err_move(err, &why);
     kl_err_fini(&why);
     return home == KL_ENOTFOUND && st != KL_ENOTFOUND ? st : home;

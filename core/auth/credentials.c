@@ -3,9 +3,10 @@
  *   get --at hand--> fn                                   fixed texts; a token file younger than 50 s; a plugin's answer not expired
  *    `--renew--> waiting --the thread: plugin, provider--> posted to the asker's thread --> fn
  *
- * The thread is started by the first who must wait and serves all who come meanwhile with one run. Everything is under `mu` but
- * the run. A file is read under it too: it is small and local, and one reader is enough. A new file that is unreadable, no
- * certificate or half a pair leaves the old content in force, and says so once. */
+ * The thread is started by the first who must wait and serves all who come meanwhile with one run.
+ * Everything is under `mu` but the run. A file is read under it too: it is small and local, and one reader
+ * is enough. A new file that is unreadable, no certificate or half a pair leaves the old content in force,
+ * and says so once. */
 #include "auth/credentials.h"
 
 #include <string.h>
@@ -21,17 +22,18 @@
 #include "auth/oidc.h"
 #include "http/slots.h"
 
-#define FILE_FRESH KL_SECONDS(50)           /* client-go's: a token file is due every 60 s, less a leeway of 10 s */
-#define USELESS_REST KL_SECONDS(10)         /* a renewal that brought the refused thing again is not repeated for so long */
+#define FILE_FRESH KL_SECONDS(50) /* client-go's: a token file is due every 60 s, less a leeway of 10 s */
+#define USELESS_REST                                                                                         \
+    KL_SECONDS(10) /* a renewal that brought the refused thing again is not repeated for so long */
 
 typedef enum source { FIXED, TOKEN_FILE, PLUGIN, PROVIDER } source;
 
 typedef struct waiter {
-    kl_list link;                           /* in cs->waiting until it is posted */
+    kl_list link; /* in cs->waiting until it is posted */
     kl__credentials *cs;
     kl_http *http;
     uint64_t id;
-    bool taken, withdrawn;                  /* taken: on its way to its thread */
+    bool taken, withdrawn; /* taken: on its way to its thread */
     kl__credential_fn *fn;
     void *arg;
     kl_status st;
@@ -49,25 +51,25 @@ struct kl__credentials {
     void *moved_arg;
     kl_child *child;
     kl__oidc *oidc;
-    kl_fswatch *watch;                      /* NULL: files are read when they are due */
-    kl_mutex mu;                            /* of all that follows */
+    kl_fswatch *watch; /* NULL: files are read when they are due */
+    kl_mutex mu;       /* of all that follows */
     kl_cond wanted;
     kl_thread *thread;
     bool closing, renew;
-    bool refused;                           /* the renewal is due to a 401 */
+    bool refused; /* the renewal is due to a 401 */
     kl_list waiting;
     kl_slots ids;
-    kl__credential *current;                /* NULL before the first */
-    kl__identity *identity;                 /* NULL before the first */
-    bool renewed;                           /* plugin or provider has answered: current is theirs */
+    kl__credential *current; /* NULL before the first */
+    kl__identity *identity;  /* NULL before the first */
+    bool renewed;            /* plugin or provider has answered: current is theirs */
     bool expires;
-    kl_time expiration;                     /* wall */
-    kl_time read_at;                        /* files; monotonic */
-    kl_time useless_until;                  /* monotonic */
-    bool complained;                        /* about the files as they are */
+    kl_time expiration;    /* wall */
+    kl_time read_at;       /* files; monotonic */
+    kl_time useless_until; /* monotonic */
+    bool complained;       /* about the files as they are */
 };
 
-/* --- a credential ------------------------------------------------------------------------------------------------------------- */
+/* --- a credential ------------------------------------------------------------------------- */
 
 kl__credential *kl__credential_ref(kl__credential *c)
 {
@@ -86,7 +88,8 @@ void kl__credential_unref(kl__credential *c)
     kl_free(c);
 }
 
-/* Takes over both. A credential that says the same as the present one is dropped. True when the TLS identity is another. */
+/* Takes over both. A credential that says the same as the present one is dropped. True when the TLS
+ * identity is another. */
 static bool replace_locked(kl__credentials *cs, char *authorization, kl__identity *identity)
 {
     kl__credential *old = cs->current;
@@ -96,7 +99,9 @@ static bool replace_locked(kl__credentials *cs, char *authorization, kl__identit
         cs->identity = identity;
     } else
         kl__identity_unref(identity);
-    bool same = old && old->identity == cs->identity && (authorization && old->authorization ? !strcmp(authorization, old->authorization) : authorization == old->authorization);
+    bool same = old && old->identity == cs->identity
+        && (authorization && old->authorization ? !strcmp(authorization, old->authorization)
+                                                : authorization == old->authorization);
     if (same) {
         kl_free(authorization);
         return false;
@@ -111,11 +116,12 @@ static bool replace_locked(kl__credentials *cs, char *authorization, kl__identit
     return moved;
 }
 
-/* --- files -------------------------------------------------------------------------------------------------------------------- */
+/* --- files -------------------------------------------------------------------------------- */
 
 static bool has_files(const kl_config *c)
 {
-    return c->token_file || (c->ca_file && !c->ca_data) || (c->cert_file && !c->cert_data) || (c->key_file && !c->key_data);
+    return c->token_file || (c->ca_file && !c->ca_data) || (c->cert_file && !c->cert_data)
+        || (c->key_file && !c->key_data);
 }
 
 /* The line that fixed texts and the token file give. */
@@ -125,7 +131,7 @@ static kl_status own_line_locked(kl__credentials *cs, char **out, kl_err *story)
     char *token = NULL;
     kl_status st = c->token_file ? kl__auth_token_file(c->token_file, &token, story) : KL_OK;
     if (st && cs->current && cs->current->authorization)
-        *out = kl_strdup(cs->current->authorization);           /* the last good one */
+        *out = kl_strdup(cs->current->authorization); /* the last good one */
     else if (token || c->token)
         *out = kl__auth_bearer(token ? token : c->token);
     else
@@ -134,7 +140,8 @@ static kl_status own_line_locked(kl__credentials *cs, char **out, kl_err *story)
     return st && !*out ? st : KL_OK;
 }
 
-/* Reads what files there are, and makes the credential of the present. Of a plugin or provider only CA files are looked at. */
+/* Reads what files there are, and makes the credential of the present. Of a plugin or provider only CA
+ * files are looked at. */
 static kl_status look_locked(kl__credentials *cs, bool *moved, kl_err *err)
 {
     bool theirs = cs->source == PLUGIN || cs->source == PROVIDER;
@@ -142,7 +149,8 @@ static kl_status look_locked(kl__credentials *cs, bool *moved, kl_err *err)
     char *line = NULL;
     kl_err story = KL_ERR_INIT;
     cs->read_at = kl_clock_now(cs->clock);
-    kl_status st = kl__identity_load(cs->config, cs->source == PLUGIN && old ? old->cert : NULL, cs->source == PLUGIN && old ? old->key : NULL, &fresh, &story);
+    kl_status st = kl__identity_load(cs->config, cs->source == PLUGIN && old ? old->cert : NULL,
+        cs->source == PLUGIN && old ? old->key : NULL, &fresh, &story);
     if (st && old) {
         fresh = kl__identity_ref(old);
         st = KL_OK;
@@ -157,7 +165,8 @@ static kl_status look_locked(kl__credentials *cs, bool *moved, kl_err *err)
         return st;
     }
     if (story.status && !cs->complained)
-        kl_warn("new credentials cannot be used, the old ones stay", "error=%s", kl_log_quoted(kl_err_message(&story)));
+        kl_warn("new credentials cannot be used, the old ones stay", "error=%s",
+            kl_log_quoted(kl_err_message(&story)));
     cs->complained = story.status != KL_OK;
     kl_err_fini(&story);
     *moved |= replace_locked(cs, line, fresh);
@@ -180,7 +189,7 @@ static void on_files(void *arg)
     bool moved = false;
     kl_lock(&cs->mu);
     if (cs->current)
-        (void)look_locked(cs, &moved, &err);            /* with something in force it does not fail */
+        (void)look_locked(cs, &moved, &err); /* with something in force it does not fail */
     kl_unlock(&cs->mu);
     kl_err_fini(&err);
     tell_moved(cs, moved);
@@ -207,9 +216,14 @@ static void watch_files(kl__credentials *cs)
     kl_err_fini(&err);
 }
 
-/* --- the thread: plugins and providers ---------------------------------------------------------------------------------------------- */
+/* --- the thread: plugins and providers ---------------------------------------------------- */
 
-typedef struct renewal { char *line; kl__identity *identity; bool expires; kl_time expiration; } renewal;
+typedef struct renewal {
+    char *line;
+    kl__identity *identity;
+    bool expires;
+    kl_time expiration;
+} renewal;
 
 static kl_status run_plugin(kl__credentials *cs, renewal *out, kl_err *err)
 {
@@ -220,7 +234,8 @@ static kl_status run_plugin(kl__credentials *cs, renewal *out, kl_err *err)
         return st;
     st = kl__identity_load(cs->config, x.cert, x.key, &out->identity, &why);
     if (st)
-        kl_fail(err, st, "%s \"%s\": %s", x.cert ? "the credential plugin" : "beside the credential plugin", cs->config->exec_command, kl_err_message(&why));
+        kl_fail(err, st, "%s \"%s\": %s", x.cert ? "the credential plugin" : "beside the credential plugin",
+            cs->config->exec_command, kl_err_message(&why));
     else {
         out->line = x.token ? kl__auth_bearer(x.token) : NULL;
         out->expires = x.expires;
@@ -287,7 +302,9 @@ static void renew_once(kl__credentials *cs, bool refused, bool stopping)
     kl_err err = KL_ERR_INIT;
     renewal r = {0};
     bool moved = false;
-    kl_status st = stopping ? kl_fail(&err, KL_ECANCELLED, "the client is closed") : cs->source == PLUGIN ? run_plugin(cs, &r, &err) : run_provider(cs, refused, &r, &err);
+    kl_status st = stopping    ? kl_fail(&err, KL_ECANCELLED, "the client is closed")
+        : cs->source == PLUGIN ? run_plugin(cs, &r, &err)
+                               : run_provider(cs, refused, &r, &err);
     kl_lock(&cs->mu);
     uint64_t before = cs->current ? cs->current->generation : 0;
     if (!st) {
@@ -295,7 +312,9 @@ static void renew_once(kl__credentials *cs, bool refused, bool stopping)
         cs->renewed = true;
         cs->expires = r.expires;
         cs->expiration = r.expiration;
-        cs->useless_until = refused && cs->current->generation == before ? kl_clock_now(cs->clock) + USELESS_REST : 0;
+        cs->useless_until = refused && cs->current->generation == before
+            ? kl_clock_now(cs->clock) + USELESS_REST
+            : 0;
     } else {
         kl_free(r.line);
         kl__identity_unref(r.identity);
@@ -327,12 +346,13 @@ static void thread_main(void *arg)
     }
 }
 
-/* --- asking -------------------------------------------------------------------------------------------------------------------------- */
+/* --- asking ------------------------------------------------------------------------------- */
 
 /* Whether what there is will do, for the sources that are at hand at once. */
 static kl_status prepare_locked(kl__credentials *cs, bool again, bool *moved, kl_err *err)
 {
-    bool due = has_files(cs->config) && (cs->config->token_file || !cs->watch) && kl_clock_now(cs->clock) - cs->read_at >= FILE_FRESH;
+    bool due = has_files(cs->config) && (cs->config->token_file || !cs->watch)
+        && kl_clock_now(cs->clock) - cs->read_at >= FILE_FRESH;
     if (cs->current && !due && !(again && has_files(cs->config)))
         return KL_OK;
     return look_locked(cs, moved, err);
@@ -348,7 +368,7 @@ static bool must_renew_locked(const kl__credentials *cs, bool again)
 static waiter *wait_locked(kl__credentials *cs, kl_http *http, bool refused, kl__credential_fn *fn, void *arg)
 {
     waiter *w = kl_new(waiter);
-    *w = (waiter){ .cs = cs, .http = http, .fn = fn, .arg = arg };
+    *w = (waiter){.cs = cs, .http = http, .fn = fn, .arg = arg};
     w->id = kl_slots_add(&cs->ids, w);
     kl_list_push(&cs->waiting, &w->link);
     cs->refused = cs->refused || (refused && !cs->renew);
@@ -359,7 +379,8 @@ static waiter *wait_locked(kl__credentials *cs, kl_http *http, bool refused, kl_
     return w;
 }
 
-uint64_t kl__credentials_get(kl__credentials *cs, kl_http *http, const kl__credential *refused, kl__credential_fn *fn, void *arg)
+uint64_t kl__credentials_get(
+    kl__credentials *cs, kl_http *http, const kl__credential *refused, kl__credential_fn *fn, void *arg)
 {
     kl_err err = KL_ERR_INIT;
     kl_status st = KL_OK;
@@ -393,7 +414,7 @@ void kl__credentials_withdraw(kl__credentials *cs, uint64_t id)
     if (mine)
         kl_list_remove(&w->link);
     else if (w)
-        w->withdrawn = true;                /* deliver frees it */
+        w->withdrawn = true; /* deliver frees it */
     kl_unlock(&cs->mu);
     if (mine)
         kl_free(w);
@@ -412,12 +433,9 @@ const char *const *kl__credentials_impersonation(const kl__credentials *cs)
     return (const char *const *)cs->impersonation;
 }
 
-const char *kl__credentials_describe(const kl__credentials *cs)
-{
-    return cs->words;
-}
+const char *kl__credentials_describe(const kl__credentials *cs) { return cs->words; }
 
-/* --- life ------------------------------------------------------------------------------------------------------------------------------ */
+/* --- life --------------------------------------------------------------------------------- */
 
 /* A token, a name and password, and (before a plugin) a certificate come first, as kubectl has it. */
 static source source_of(const kl_config *c)
@@ -431,7 +449,8 @@ static source source_of(const kl_config *c)
     return c->auth_provider ? PROVIDER : FIXED;
 }
 
-kl__credentials *kl__credentials_new(const kl_config *config, kl_clock *clock, kl_http *fetch, void (*moved)(void *arg), void *arg)
+kl__credentials *kl__credentials_new(
+    const kl_config *config, kl_clock *clock, kl_http *fetch, void (*moved)(void *arg), void *arg)
 {
     kl__credentials *cs = kl_new(kl__credentials);
     cs->config = config;

@@ -2,8 +2,8 @@
  *
  *   config, its cluster --KUBERNETES_EXEC_INFO--> program --stdout--> ExecCredential --> token, or certificate and key
  *
- * Whatever it prints is a secret: nothing of its stdout gets into a message, not even by way of a parser's complaint. Its stderr
- * is for people and does, without what looks like a token or a key. */
+ * Whatever it prints is a secret: nothing of its stdout gets into a message, not even by way of a parser's
+ * complaint. Its stderr is for people and does, without what looks like a token or a key. */
 #include "auth/exec_plugin.h"
 
 #include <ctype.h>
@@ -20,12 +20,12 @@
 #include "auth/auth.h"
 #include "auth/kubeconfig.h"
 
-#define TIME_MAX KL_MINUTES(5)          /* a person may have to log in with a browser meanwhile */
-#define OUT_MAX ((size_t)1 << 20)       /* a certificate chain and a key are a few KB */
+#define TIME_MAX KL_MINUTES(5)    /* a person may have to log in with a browser meanwhile */
+#define OUT_MAX ((size_t)1 << 20) /* a certificate chain and a key are a few KB */
 #define ERR_MAX ((size_t)4 << 10)
-#define TOLD_MAX 600                    /* bytes of stderr in a message */
+#define TOLD_MAX 600 /* bytes of stderr in a message */
 #define CA_MAX ((size_t)4 << 20)
-#define SECRET_MIN 64                   /* a word this long without a "/" in front is no word for people */
+#define SECRET_MIN 64 /* a word this long without a "/" in front is no word for people */
 
 static kl_status fail(const kl_config *c, kl_err *err, const char *fmt, ...) KL_PRINTF(3, 4);
 static kl_status fail(const kl_config *c, kl_err *err, const char *fmt, ...)
@@ -42,12 +42,17 @@ static kl_status fail(const kl_config *c, kl_err *err, const char *fmt, ...)
 kl_status kl__exec_plugin_check(const kl_config *c, kl_err *err)
 {
     const char *version = kl_value_str_at(c->exec, "apiVersion", NULL);
-    if (version && (!strcmp(version, "client.authentication.k8s.io/v1") || !strcmp(version, "client.authentication.k8s.io/v1beta1")))
+    if (version
+        && (!strcmp(version, "client.authentication.k8s.io/v1")
+            || !strcmp(version, "client.authentication.k8s.io/v1beta1")))
         return KL_OK;
-    return fail(c, err, "is configured with the apiVersion \"%s\": it must be client.authentication.k8s.io/v1 or client.authentication.k8s.io/v1beta1 (update the plugin and the kubeconfig)", version ? version : "");
+    return fail(c, err,
+        "is configured with the apiVersion \"%s\": it must be client.authentication.k8s.io/v1 or "
+        "client.authentication.k8s.io/v1beta1 (update the plugin and the kubeconfig)",
+        version ? version : "");
 }
 
-/* --- what it is told --------------------------------------------------------------------------------------------------------- */
+/* --- what it is told ---------------------------------------------------------------------- */
 
 static void build_ca(kl_builder *b, const kl_config *c)
 {
@@ -108,7 +113,10 @@ char *kl__exec_plugin_info(const kl_config *c, bool interactive)
 }
 
 /* A NULL-terminated list that owns its strings. */
-typedef struct strings { char **v; size_t n; } strings;
+typedef struct strings {
+    char **v;
+    size_t n;
+} strings;
 
 static void add(strings *s, char *text)
 {
@@ -145,7 +153,8 @@ static strings environment_of(const kl_config *c, const char *info)
         add(&s, kl_strdup(*e));
     const kl_value *env = kl_value_get(c->exec, "env");
     for (size_t i = 0; i < kl_value_len(env); i++) {
-        const char *name = kl_value_str_at(kl_value_item(env, i), "name", NULL), *value = kl_value_str_at(kl_value_item(env, i), "value", NULL);
+        const char *name = kl_value_str_at(kl_value_item(env, i), "name", NULL),
+                   *value = kl_value_str_at(kl_value_item(env, i), "value", NULL);
         if (name)
             put(&s, name, value ? value : "");
     }
@@ -169,16 +178,17 @@ static kl_status choose_terminal(const kl_config *c, bool *out, kl_err *err)
     bool there = kl_child_terminal();
     mode = mode ? mode : "IfAvailable";
     if (!strcmp(mode, "Always") && !there)
-        return fail(c, err, "cannot ask: its interactiveMode is Always, and standard input is not a terminal");
+        return fail(
+            c, err, "cannot ask: its interactiveMode is Always, and standard input is not a terminal");
     *out = there && strcmp(mode, "Never");
     return KL_OK;
 }
 
-/* --- what it says ----------------------------------------------------------------------------------------------------------------- */
+/* --- what it says ------------------------------------------------------------------------- */
 
 static bool is_secret(const char *word, size_t n)
 {
-    if (n > 8 && !memcmp(word, "eyJ", 3))                   /* a JWT, or base64 of JSON */
+    if (n > 8 && !memcmp(word, "eyJ", 3)) /* a JWT, or base64 of JSON */
         return true;
     return n >= SECRET_MIN && *word != '/' && *word != '.' && *word != '~';
 }
@@ -190,7 +200,7 @@ static void tell(kl_buf *out, const char *text, size_t n)
         text += n - TOLD_MAX;
         n = TOLD_MAX;
         kl_buf_puts(out, "...");
-        while (n && !isspace((unsigned char)*text)) {       /* half a word may be half a secret */
+        while (n && !isspace((unsigned char)*text)) { /* half a word may be half a secret */
             text++;
             n--;
         }
@@ -227,13 +237,15 @@ static kl_status fail_exit(const kl_config *c, const kl_child_result *r, kl_err 
 {
     kl_buf said = KL_BUF_INIT;
     tell(&said, kl_buf_str(&r->err), r->err.len);
-    kl_status st = r->signal ? fail(c, err, "was killed by signal %d%s%s", r->signal, said.len ? ": " : "", kl_buf_str(&said))
-                             : fail(c, err, "failed with exit code %d%s%s", r->code, said.len ? ": " : "", kl_buf_str(&said));
+    kl_status st = r->signal
+        ? fail(c, err, "was killed by signal %d%s%s", r->signal, said.len ? ": " : "", kl_buf_str(&said))
+        : fail(c, err, "failed with exit code %d%s%s", r->code, said.len ? ": " : "", kl_buf_str(&said));
     kl_buf_fini(&said);
     return st;
 }
 
-static kl_status fail_run(const kl_config *c, kl_status st, const kl_child_result *r, const kl_err *why, kl_err *err)
+static kl_status fail_run(
+    const kl_config *c, kl_status st, const kl_child_result *r, const kl_err *why, kl_err *err)
 {
     const char *hint = kl_value_str_at(c->exec, "installHint", NULL);
     kl_buf said = KL_BUF_INIT;
@@ -241,9 +253,11 @@ static kl_status fail_run(const kl_config *c, kl_status st, const kl_child_resul
         return kl_fail(err, st, "%s", kl_err_message(why));
     tell(&said, kl_buf_str(&r->err), r->err.len);
     if (st == KL_ENOTFOUND)
-        fail(c, err, "is not installed: %s%s%s", kl_err_message(why), hint && *hint ? "; " : "", hint ? hint : "");
+        fail(c, err, "is not installed: %s%s%s", kl_err_message(why), hint && *hint ? "; " : "",
+            hint ? hint : "");
     else
-        fail(c, err, "gave no credentials: %s%s%s", kl_err_message(why), said.len ? "; it said: " : "", kl_buf_str(&said));
+        fail(c, err, "gave no credentials: %s%s%s", kl_err_message(why), said.len ? "; it said: " : "",
+            kl_buf_str(&said));
     kl_buf_fini(&said);
     return KL_EAUTH;
 }
@@ -282,7 +296,8 @@ static kl_status take_expiration(const kl_value *status, kl__exec_credential *ou
     kl_status st = take(status, "expirationTimestamp", &text, err);
     if (!st && text) {
         if (kl_time_parse(text, &sec, &nsec, NULL))
-            st = kl_fail(err, KL_ESYNTAX, "status.expirationTimestamp is no time such as 2030-01-31T12:00:00Z");
+            st = kl_fail(
+                err, KL_ESYNTAX, "status.expirationTimestamp is no time such as 2030-01-31T12:00:00Z");
         out->expires = !st && sec != KL_TIME_ZERO_SEC;
         int64_t last = KL_NEVER / KL_SECONDS(1) - 1;
         out->expiration = sec > last ? KL_NEVER : sec < -last ? -KL_NEVER : KL_SECONDS(sec) + nsec;
@@ -298,7 +313,8 @@ static kl_status read_credential(const kl_value *v, const char *version, kl__exe
     if (kl_value_type(v) != KL_OBJECT || !kind || strcmp(kind, "ExecCredential"))
         return kl_fail(err, KL_ESYNTAX, "it is no ExecCredential (kind, apiVersion and status are expected)");
     if (!api || strcmp(api, version))
-        return kl_fail(err, KL_ESYNTAX, "apiVersion %s is configured, and it speaks %s", version, api && strlen(api) < SECRET_MIN ? api : "another");
+        return kl_fail(err, KL_ESYNTAX, "apiVersion %s is configured, and it speaks %s", version,
+            api && strlen(api) < SECRET_MIN ? api : "another");
     if (kl_value_type(status) == KL_NULL)
         return kl_fail(err, KL_ESYNTAX, "it has no status");
     if (kl_value_type(status) != KL_OBJECT)
@@ -311,7 +327,8 @@ static kl_status read_credential(const kl_value *v, const char *version, kl__exe
     if (!st)
         st = take_expiration(status, x, err);
     if (!st && !x->token && !x->cert && !x->key)
-        st = kl_fail(err, KL_ESYNTAX, "status has neither a token nor clientCertificateData and clientKeyData");
+        st = kl_fail(
+            err, KL_ESYNTAX, "status has neither a token nor clientCertificateData and clientKeyData");
     if (!st && !x->cert != !x->key)
         st = kl_fail(err, KL_ESYNTAX, "status has only one of clientCertificateData and clientKeyData");
     if (!st && x->token && !kl__auth_is_token(x->token))
@@ -319,11 +336,13 @@ static kl_status read_credential(const kl_value *v, const char *version, kl__exe
     return st;
 }
 
-kl_status kl__exec_plugin_parse(const char *text, size_t n, const char *version, kl__exec_credential *out, kl_err *err)
+kl_status kl__exec_plugin_parse(
+    const char *text, size_t n, const char *version, kl__exec_credential *out, kl_err *err)
 {
     const kl_value *v = NULL;
     kl__exec_credential x = {0};
-    if (kl_yaml_decode("stdout", text, n, &v, NULL))        /* JSON is YAML; what it complains about may be a secret */
+    /* JSON is YAML; what it complains about may be a secret */
+    if (kl_yaml_decode("stdout", text, n, &v, NULL))
         return kl_fail(err, KL_ESYNTAX, "it is neither JSON nor YAML (%zu bytes)", n);
     kl_status st = read_credential(v, version, &x, err);
     kl_value_unref(v);
@@ -334,9 +353,10 @@ kl_status kl__exec_plugin_parse(const char *text, size_t n, const char *version,
     return st;
 }
 
-/* --- a run -------------------------------------------------------------------------------------------------------------------------- */
+/* --- a run -------------------------------------------------------------------------------- */
 
-kl_status kl__exec_plugin_run(const kl_config *c, kl_child *child, kl_time timeout, kl__exec_credential *out, kl_err *err)
+kl_status kl__exec_plugin_run(
+    const kl_config *c, kl_child *child, kl_time timeout, kl__exec_credential *out, kl_err *err)
 {
     bool terminal = false;
     kl_status st = choose_terminal(c, &terminal, err);
@@ -344,8 +364,13 @@ kl_status kl__exec_plugin_run(const kl_config *c, kl_child *child, kl_time timeo
         return st;
     char *info = kl__exec_plugin_info(c, terminal);
     strings env = environment_of(c, info), args = arguments_of(c);
-    kl_child_order order = { .program = c->exec_command, .argv = (const char *const *)args.v, .env = (const char *const *)env.v,
-        .terminal = terminal, .timeout = timeout > 0 ? timeout : TIME_MAX, .out_max = OUT_MAX, .err_max = ERR_MAX };
+    kl_child_order order = {.program = c->exec_command,
+        .argv = (const char *const *)args.v,
+        .env = (const char *const *)env.v,
+        .terminal = terminal,
+        .timeout = timeout > 0 ? timeout : TIME_MAX,
+        .out_max = OUT_MAX,
+        .err_max = ERR_MAX};
     kl_child_result r;
     kl_err why = KL_ERR_INIT;
     kl_time started = kl_clock_now(kl_clock_real());
@@ -354,10 +379,12 @@ kl_status kl__exec_plugin_run(const kl_config *c, kl_child *child, kl_time timeo
         st = fail_run(c, st, &r, &why, err);
     else if (r.code || r.signal)
         st = fail_exit(c, &r, err);
-    else if (kl__exec_plugin_parse(kl_buf_str(&r.out), r.out.len, kl_value_str_at(c->exec, "apiVersion", NULL), out, &why))
+    else if (kl__exec_plugin_parse(
+                 kl_buf_str(&r.out), r.out.len, kl_value_str_at(c->exec, "apiVersion", NULL), out, &why))
         st = fail(c, err, "printed no usable credential: %s", kl_err_message(&why));
     else
-        kl_debug("a credential plugin has run", "command=%s took_ms=%lld", kl_log_quoted(c->exec_command), (long long)((kl_clock_now(kl_clock_real()) - started) / KL_MILLISECONDS(1)));
+        kl_debug("a credential plugin has run", "command=%s took_ms=%lld", kl_log_quoted(c->exec_command),
+            (long long)((kl_clock_now(kl_clock_real()) - started) / KL_MILLISECONDS(1)));
     if (r.out.data)
         explicit_bzero(r.out.data, r.out.len);
     kl_buf_fini(&r.out);

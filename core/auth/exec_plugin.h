@@ -1,5 +1,5 @@
-/* exec_plugin.h - programs that give credentials: client.authentication.k8s.io/v1 and v1beta1, as kubectl runs them.
- * Inside net; waits, so not on an http thread. */
+/* exec_plugin.h - programs that give credentials: client.authentication.k8s.io/v1 and v1beta1, as kubectl
+ * runs them. Inside net; waits, so not on an http thread. */
 #ifndef KL_AUTH_EXEC_PLUGIN_H
 #define KL_AUTH_EXEC_PLUGIN_H
 
@@ -7,21 +7,24 @@
 #include "auth/config.h"
 
 typedef struct kl__exec_credential {
-    char *token;                        /* or NULL */
-    char *cert, *key;                   /* PEM; both or neither */
+    char *token;      /* or NULL */
+    char *cert, *key; /* PEM; both or neither */
     bool expires;
-    kl_time expiration;                 /* wall time */
+    kl_time expiration; /* wall time */
 } kl__exec_credential;
 
 /* KL_EAUTH when config's exec section cannot work: its apiVersion is none we speak. */
 KL_NODISCARD kl_status kl__exec_plugin_check(const kl_config *config, kl_err *err);
-/* Runs config's plugin in `child` (kl_child_stop ends it). `timeout` 0: the default of 5 minutes. What goes wrong is KL_EAUTH and names
- * the command; what it wrote to stderr is in the message, its stdout never is. KL_ECANCELLED when stopped. */
-KL_NODISCARD kl_status kl__exec_plugin_run(const kl_config *config, kl_child *child, kl_time timeout, kl__exec_credential *out, kl_err *err);
+/* Runs config's plugin in `child` (kl_child_stop ends it). `timeout` 0: the default of 5 minutes. What
+ * goes wrong is KL_EAUTH and names the command; what it wrote to stderr is in the message, its stdout
+ * never is. KL_ECANCELLED when stopped. */
+KL_NODISCARD kl_status kl__exec_plugin_run(
+    const kl_config *config, kl_child *child, kl_time timeout, kl__exec_credential *out, kl_err *err);
 /* The KUBERNETES_EXEC_INFO of a run; caller frees. */
 char *kl__exec_plugin_info(const kl_config *config, bool interactive);
 /* What the plugin printed. `version`: the configured apiVersion. */
-KL_NODISCARD kl_status kl__exec_plugin_parse(const char *text, size_t n, const char *version, kl__exec_credential *out, kl_err *err);
+KL_NODISCARD kl_status kl__exec_plugin_parse(
+    const char *text, size_t n, const char *version, kl__exec_credential *out, kl_err *err);
 void kl__exec_credential_fini(kl__exec_credential *c);
 
 #endif

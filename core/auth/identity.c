@@ -1,7 +1,7 @@
 /* identity.c - CAs, certificate and key, read and judged before a connection depends on them.
  *
- * Files become texts here: libcurl would read them at each handshake, keep a CA file's content for a day, and find out
- * about half a rotation (a new certificate with the old key) only when connecting. */
+ * Files become texts here: libcurl would read them at each handshake, keep a CA file's content for a day,
+ * and find out about half a rotation (a new certificate with the old key) only when connecting. */
 #include "auth/identity.h"
 
 #include <string.h>
@@ -36,26 +36,27 @@ static kl_status take(const char *what, const char *data, const char *file, char
     return file ? read_pem(what, file, out, err) : KL_OK;
 }
 
-static const char *or(const char *file, const char *otherwise)
-{
-    return file ? file : otherwise;
-}
+static const char * or (const char *file, const char *otherwise) { return file ? file : otherwise; }
 
 static kl_status judge(const kl__identity *i, const kl_config *c, bool of_plugin, kl_err *err)
 {
     kl_err why = KL_ERR_INIT;
     kl_status st = KL_OK;
     if (i->ca && kl_x509_check(i->ca, &why))
-        st = kl_fail(err, KL_EAUTH, "the CA (%s): %s", or(c->ca_data ? NULL : c->ca_file, "certificate-authority-data"), kl_err_message(&why));
+        st = kl_fail(err, KL_EAUTH, "the CA (%s): %s",
+            or (c->ca_data ? NULL : c->ca_file, "certificate-authority-data"), kl_err_message(&why));
     else if (i->cert && kl_x509_check_pair(i->cert, i->key ? i->key : "", &why))
         st = kl_fail(err, KL_EAUTH, "the client certificate (%s) and its key (%s): %s",
-            of_plugin ? "clientCertificateData" : or(c->cert_data ? NULL : c->cert_file, "client-certificate-data"),
-            of_plugin ? "clientKeyData" : or(c->key_data ? NULL : c->key_file, "client-key-data"), kl_err_message(&why));
+            of_plugin ? "clientCertificateData"
+                      : or (c->cert_data ? NULL : c->cert_file, "client-certificate-data"),
+            of_plugin ? "clientKeyData" : or (c->key_data ? NULL : c->key_file, "client-key-data"),
+            kl_err_message(&why));
     kl_err_fini(&why);
     return st;
 }
 
-kl_status kl__identity_load(const kl_config *c, const char *cert, const char *key, kl__identity **out, kl_err *err)
+kl_status kl__identity_load(
+    const kl_config *c, const char *cert, const char *key, kl__identity **out, kl_err *err)
 {
     static _Atomic uint64_t generations;
     kl__identity *i = kl_new(kl__identity);
@@ -94,10 +95,7 @@ void kl__identity_unref(kl__identity *i)
     kl_free(i);
 }
 
-static bool same(const char *a, const char *b)
-{
-    return a && b ? !strcmp(a, b) : a == b;
-}
+static bool same(const char *a, const char *b) { return a && b ? !strcmp(a, b) : a == b; }
 
 bool kl__identity_same(const kl__identity *a, const kl__identity *b)
 {
@@ -106,6 +104,11 @@ bool kl__identity_same(const kl__identity *a, const kl__identity *b)
 
 kl_tls kl__identity_tls(const kl__identity *i, const kl_config *c)
 {
-    return (kl_tls){ .ca_file = c->ca_data ? NULL : c->ca_file, .ca_pem = i->ca, .cert_pem = i->cert, .key_pem = i->key,
-        .server_name = c->tls_server_name, .insecure = c->insecure, .generation = i->generation };
+    return (kl_tls){.ca_file = c->ca_data ? NULL : c->ca_file,
+        .ca_pem = i->ca,
+        .cert_pem = i->cert,
+        .key_pem = i->key,
+        .server_name = c->tls_server_name,
+        .insecure = c->insecure,
+        .generation = i->generation};
 }

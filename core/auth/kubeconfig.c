@@ -1,7 +1,8 @@
 /* kubeconfig.c - kubeconfig files as data: shape, defaults, relative paths, merging.
  *
- * The shape is checked as Go's decoder checks it: wrong types and double names are errors, unknown members are not. Of
- * several files the first that names a cluster, user or context wins with its whole entry; fields are never mixed. */
+ * The shape is checked as Go's decoder checks it: wrong types and double names are errors, unknown members
+ * are not. Of several files the first that names a cluster, user or context wins with its whole entry;
+ * fields are never mixed. */
 #include "auth/kubeconfig.h"
 
 #include <errno.h>
@@ -16,7 +17,10 @@
 #define FILE_MAX ((size_t)16 << 20)
 
 /* Where we are in a file, for messages. */
-typedef struct place { const char *file, *dir, *list; const char *name; } place;
+typedef struct place {
+    const char *file, *dir, *list;
+    const char *name;
+} place;
 
 kl_status kl__file_read(const char *path, kl_buf *out, kl_err *err)
 {
@@ -31,17 +35,22 @@ kl_status kl__file_read(const char *path, kl_buf *out, kl_err *err)
     fclose(f);
     if (bad)
         return kl_fail(err, KL_EIO, "%s cannot be read: %s", path, strerror(why));
-    return kl_buf_status(out) ? kl_fail(err, KL_ETOOBIG, "%s is larger than %zu MiB", path, out->max >> 20) : KL_OK;
+    return kl_buf_status(out) ? kl_fail(err, KL_ETOOBIG, "%s is larger than %zu MiB", path, out->max >> 20)
+                              : KL_OK;
 }
 
-/* --- members, with Go's opinion about types -------------------------------------------------------------------------------- */
+/* --- members, with Go's opinion about types ----------------------------------------------- */
 
 static kl_status wrong_type(const place *p, const char *key, const char *want, const kl_value *v, kl_err *err)
 {
     kl_type t = kl_value_type(v);
     bool scalar = t == KL_BOOL || t == KL_INT || t == KL_UINT || t == KL_DOUBLE;
-    return kl_fail(err, KL_ESYNTAX, "%s: %s%s%s%s%s must be %s, not %s%s", p->file, p->list ? p->list : "", p->name ? " \"" : "", p->name ? p->name : "",
-        p->name ? "\": " : p->list ? ": " : "", key, want, kl_value_type_name(v), scalar && !strcmp(want, "a string") ? ": put it in quotes" : "");
+    return kl_fail(err, KL_ESYNTAX, "%s: %s%s%s%s%s must be %s, not %s%s", p->file, p->list ? p->list : "",
+        p->name ? " \"" : "", p->name ? p->name : "",
+        p->name       ? "\": "
+            : p->list ? ": "
+                      : "",
+        key, want, kl_value_type_name(v), scalar && !strcmp(want, "a string") ? ": put it in quotes" : "");
 }
 
 static kl_status take_str(const place *p, const kl_value *v, const char *key, char **out, kl_err *err)
@@ -130,7 +139,8 @@ static kl_status take_data(const place *p, const kl_value *v, const char *key, c
     if (!st && text) {
         *out = kl__base64_text(text);
         if (!*out)
-            st = kl_fail(err, KL_ESYNTAX, "%s: %s \"%s\": %s is not base64 text", p->file, p->list, p->name, key);
+            st = kl_fail(
+                err, KL_ESYNTAX, "%s: %s \"%s\": %s is not base64 text", p->file, p->list, p->name, key);
         else if (!**out) {
             kl_free(*out);
             *out = NULL;
@@ -181,7 +191,8 @@ static kl_status take_extra(const place *p, const kl_value *v, char ***out, kl_e
         for (size_t k = 0; k < kl_value_len(values); k++) {
             const char *s = kl_value_str(kl_value_item(values, k));
             if (!s)
-                return wrong_type(p, "as-user-extra", "a map of lists of strings", kl_value_item(values, k), err);
+                return wrong_type(
+                    p, "as-user-extra", "a map of lists of strings", kl_value_item(values, k), err);
             list[n++] = kl_strdup(key);
             list[n++] = kl_strdup(s);
         }
@@ -189,7 +200,7 @@ static kl_status take_extra(const place *p, const kl_value *v, char ***out, kl_e
     return KL_OK;
 }
 
-/* --- entries -------------------------------------------------------------------------------------------------------------------- */
+/* --- entries ------------------------------------------------------------------------------ */
 
 static void free_list(char **list)
 {
@@ -241,7 +252,12 @@ static void context_free(void *entry)
     kl_free(c);
 }
 
-#define TRY(call) do { kl_status try_ = (call); if (try_) return try_; } while (0)
+#define TRY(call)                                                                                            \
+    do {                                                                                                     \
+        kl_status try_ = (call);                                                                             \
+        if (try_)                                                                                            \
+            return try_;                                                                                     \
+    } while (0)
 
 /* What a cluster has to say to credential plugins. */
 static kl_status read_extension(const place *p, const kl_value *cluster, const kl_value **out, kl_err *err)
@@ -293,7 +309,8 @@ static kl_status check_exec_shape(const place *p, const kl_value *v, kl_err *err
     if (!st && kl_value_type(env) != KL_ARRAY && kl_value_type(env) != KL_NULL)
         st = wrong_type(p, "env", "a list", env, err);
     for (size_t i = 0; !st && i < kl_value_len(env); i++) {
-        const kl_value *e = kl_value_item(env, i), *name = kl_value_get(e, "name"), *value = kl_value_get(e, "value");
+        const kl_value *e = kl_value_item(env, i), *name = kl_value_get(e, "name"),
+                       *value = kl_value_get(e, "value");
         if (kl_value_type(e) != KL_OBJECT)
             st = wrong_type(p, "each entry of env", "an object", e, err);
         else if (kl_value_type(name) != KL_STRING && kl_value_type(name) != KL_NULL)
@@ -383,7 +400,7 @@ static kl_status read_user(const place *p, const kl_value *v, void *entry, kl_er
     return KL_OK;
 }
 
-/* --- one file -------------------------------------------------------------------------------------------------------------------- */
+/* --- one file ----------------------------------------------------------------------------- */
 
 typedef struct section {
     const char *list, *member;
@@ -393,9 +410,9 @@ typedef struct section {
 } section;
 
 static const section sections[] = {
-    { "clusters", "cluster", sizeof(kl__kube_cluster), read_cluster, cluster_free },
-    { "users", "user", sizeof(kl__kube_user), read_user, user_free },
-    { "contexts", "context", sizeof(kl__kube_context), read_context, context_free },
+    {"clusters", "cluster", sizeof(kl__kube_cluster), read_cluster, cluster_free},
+    {"users", "user", sizeof(kl__kube_user), read_user, user_free},
+    {"contexts", "context", sizeof(kl__kube_context), read_context, context_free},
 };
 
 static kl_status read_entry(const section *s, place p, const kl_value *item, kl_map *into, kl_err *err)
@@ -440,12 +457,15 @@ static kl_status check_type(const place *p, const kl_value *root, kl_err *err)
 {
     char *version = NULL, *kind = NULL;
     if (kl_value_type(root) != KL_OBJECT)
-        return kl_fail(err, KL_ESYNTAX, "%s: a kubeconfig is an object with clusters, users and contexts, this is %s", p->file, kl_value_type_name(root));
+        return kl_fail(err, KL_ESYNTAX,
+            "%s: a kubeconfig is an object with clusters, users and contexts, this is %s", p->file,
+            kl_value_type_name(root));
     kl_status st = take_str(p, root, "apiVersion", &version, err);
     if (!st)
         st = take_str(p, root, "kind", &kind, err);
     if (!st && ((version && strcmp(version, "v1")) || (kind && strcmp(kind, "Config"))))
-        st = kl_fail(err, KL_ESYNTAX, "%s: this is a %s %s, not a kubeconfig (apiVersion: v1, kind: Config)", p->file, version ? version : "v1", kind ? kind : "Config");
+        st = kl_fail(err, KL_ESYNTAX, "%s: this is a %s %s, not a kubeconfig (apiVersion: v1, kind: Config)",
+            p->file, version ? version : "v1", kind ? kind : "Config");
     kl_free(version);
     kl_free(kind);
     return st;
@@ -453,7 +473,8 @@ static kl_status check_type(const place *p, const kl_value *root, kl_err *err)
 
 static void kubeconfig_init(kl__kubeconfig *k)
 {
-    *k = (kl__kubeconfig){ .clusters = kl_map_new(), .users = kl_map_new(), .contexts = kl_map_new(), .files = kl_strdup("") };
+    *k = (kl__kubeconfig){
+        .clusters = kl_map_new(), .users = kl_map_new(), .contexts = kl_map_new(), .files = kl_strdup("")};
 }
 
 void kl__kubeconfig_fini(kl__kubeconfig *k)
@@ -474,20 +495,21 @@ static kl_status first_document(void *arg, const kl_value *v, kl_err *err)
     return KL_EAGAIN;
 }
 
-kl_status kl__kubeconfig_parse(const char *name, const char *dir, const char *text, size_t n, kl__kubeconfig *out, kl_err *err)
+kl_status kl__kubeconfig_parse(
+    const char *name, const char *dir, const char *text, size_t n, kl__kubeconfig *out, kl_err *err)
 {
     const kl_value *root = NULL;
     kl_status st = kl_yaml_each(name, text, n, first_document, &root, err);
     if (st && !root)
         return st;
     kl_err_fini(err);
-    place p = { .file = name, .dir = dir };
+    place p = {.file = name, .dir = dir};
     kl__kubeconfig k;
     kubeconfig_init(&k);
     st = root ? check_type(&p, root, err) : KL_OK;
     if (!st)
         st = take_str(&p, root, "current-context", &k.current_context, err);
-    kl_map *into[] = { k.clusters, k.users, k.contexts };
+    kl_map *into[] = {k.clusters, k.users, k.contexts};
     for (size_t i = 0; !st && i < 3; i++)
         st = read_section(&sections[i], p, root, into[i], err);
     kl_value_unref(root);
@@ -498,7 +520,7 @@ kl_status kl__kubeconfig_parse(const char *name, const char *dir, const char *te
     return st;
 }
 
-/* --- several files ------------------------------------------------------------------------------------------------------------------ */
+/* --- several files ------------------------------------------------------------------------ */
 
 static void merge_map(kl_map *to, kl_map *from)
 {
@@ -563,7 +585,8 @@ static kl_status load_file(const char *path, bool must_exist, kl__kubeconfig *in
     return st;
 }
 
-kl_status kl__kubeconfig_load(const char *const *paths, size_t n, bool must_exist, kl__kubeconfig *out, kl_err *err)
+kl_status kl__kubeconfig_load(
+    const char *const *paths, size_t n, bool must_exist, kl__kubeconfig *out, kl_err *err)
 {
     kl__kubeconfig k;
     kl_status st = KL_OK;

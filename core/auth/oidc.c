@@ -3,8 +3,9 @@
  *   id token good for 10 s --> use it
  *   otherwise  issuer/.well-known/openid-configuration --token_endpoint--> POST refresh_token --> new id token --> kubeconfig
  *
- * The client's own name goes into a Basic header first and, where that is refused, into the form, as golang.org/x/oauth2 finds out
- * what a provider wants. Requests run on an http thread; we wait for each here. */
+ * The client's own name goes into a Basic header first and, where that is refused, into the form, as
+ * golang.org/x/oauth2 finds out what a provider wants. Requests run on an http thread; we wait for each
+ * here. */
 #include "auth/oidc.h"
 
 #include <ctype.h>
@@ -20,23 +21,23 @@
 #include "auth/persist.h"
 #include "http/proxy.h"
 
-#define LEEWAY KL_SECONDS(10)               /* a token this close to its end is not sent any more (client-go's) */
+#define LEEWAY KL_SECONDS(10) /* a token this close to its end is not sent any more (client-go's) */
 #define REQUEST_TIME KL_SECONDS(30)
 #define ANSWER_MAX ((size_t)1 << 20)
 #define CA_MAX ((size_t)4 << 20)
-#define LOCK_TRIES 10                       /* for a kubeconfig that another program is writing */
+#define LOCK_TRIES 10 /* for a kubeconfig that another program is writing */
 #define LOCK_REST KL_MILLISECONDS(100)
 
 struct kl__oidc {
     const kl_config *config;
     kl_clock *clock;
     kl_http *http;
-    char *id_token, *refresh_token;         /* as they are now */
-    char *token_url;                        /* once discovered */
-    kl_mutex mu;                            /* of what follows */
+    char *id_token, *refresh_token; /* as they are now */
+    char *token_url;                /* once discovered */
+    kl_mutex mu;                    /* of what follows */
     kl_cond ended;
     bool stopped;
-    uint64_t request;                       /* that is under way, or 0 */
+    uint64_t request; /* that is under way, or 0 */
 };
 
 static const char *setting(const kl_config *c, const char *key)
@@ -49,12 +50,18 @@ kl_status kl__oidc_check(const kl_config *c, kl_err *err)
 {
     const char *where = c->source ? c->source : "the configuration", *name = c->auth_provider;
     if (!strcmp(name, "gcp") || !strcmp(name, "azure"))
-        return kl_fail(err, KL_EAUTH, "%s: the auth-provider \"%s\" is gone from Kubernetes: let the user run an exec plugin instead (%s)", where, name,
+        return kl_fail(err, KL_EAUTH,
+            "%s: the auth-provider \"%s\" is gone from Kubernetes: let the user run an exec plugin instead "
+            "(%s)",
+            where, name,
             *name == 'g' ? "gke-gcloud-auth-plugin" : "kubelogin, `kubelogin convert-kubeconfig`");
     if (strcmp(name, "oidc"))
-        return kl_fail(err, KL_EAUTH, "%s: there is no auth-provider \"%s\", only \"oidc\": other ways in are exec plugins", where, name);
+        return kl_fail(err, KL_EAUTH,
+            "%s: there is no auth-provider \"%s\", only \"oidc\": other ways in are exec plugins", where,
+            name);
     if (!setting(c, "idp-issuer-url") || !setting(c, "client-id"))
-        return kl_fail(err, KL_EAUTH, "%s: the auth-provider oidc needs %s in its config", where, setting(c, "client-id") ? "idp-issuer-url" : "client-id");
+        return kl_fail(err, KL_EAUTH, "%s: the auth-provider oidc needs %s in its config", where,
+            setting(c, "client-id") ? "idp-issuer-url" : "client-id");
     return KL_OK;
 }
 
@@ -94,11 +101,16 @@ void kl__oidc_stop(kl__oidc *o)
         kl_http_cancel(o->http, id);
 }
 
-/* --- tokens ------------------------------------------------------------------------------------------------------------------- */
+/* --- tokens ------------------------------------------------------------------------------- */
 
 static int digit_of(char c)
 {
-    return c >= 'A' && c <= 'Z' ? c - 'A' : c >= 'a' && c <= 'z' ? c - 'a' + 26 : c >= '0' && c <= '9' ? c - '0' + 52 : c == '-' ? 62 : c == '_' ? 63 : -1;
+    return c >= 'A' && c <= 'Z' ? c - 'A'
+        : c >= 'a' && c <= 'z'  ? c - 'a' + 26
+        : c >= '0' && c <= '9'  ? c - '0' + 52
+        : c == '-'              ? 62
+        : c == '_'              ? 63
+                                : -1;
 }
 
 /* Base64 with the URL alphabet and no padding. False: it is none. */
@@ -123,13 +135,15 @@ kl_status kl__jwt_expiry(const char *token, kl_time *out, kl_err *err)
     const kl_value *claims = NULL;
     if (!second || strchr(second + 1, '.'))
         return kl_fail(err, KL_ESYNTAX, "it is no JWT (three parts with dots between them)");
-    bool bad = !decode_url64(first + 1, (size_t)(second - first - 1), &text) || kl_value_decode_last(kl_buf_str(&text), text.len, &claims, NULL);
+    bool bad = !decode_url64(first + 1, (size_t)(second - first - 1), &text)
+        || kl_value_decode_last(kl_buf_str(&text), text.len, &claims, NULL);
     kl_buf_fini(&text);
     int64_t sec = 0;
     const kl_value *exp = kl_value_get(claims, "exp");
     if (!bad && !kl_value_int(exp, &sec))
         sec = (int64_t)kl_value_double(exp, 0);
-    bad = bad || kl_value_type(claims) != KL_OBJECT || (kl_value_type(exp) != KL_NULL && kl_value_type(exp) != KL_INT && kl_value_type(exp) != KL_DOUBLE);
+    bad = bad || kl_value_type(claims) != KL_OBJECT
+        || (kl_value_type(exp) != KL_NULL && kl_value_type(exp) != KL_INT && kl_value_type(exp) != KL_DOUBLE);
     kl_value_unref(claims);
     if (bad)
         return kl_fail(err, KL_ESYNTAX, "its claims cannot be read");
@@ -139,7 +153,8 @@ kl_status kl__jwt_expiry(const char *token, kl_time *out, kl_err *err)
 
 static kl_status no_token(const kl__oidc *o, kl_err *err, const char *why)
 {
-    return kl_fail(err, KL_EAUTH, "no token from the OIDC issuer %s: %s", setting(o->config, "idp-issuer-url"), why);
+    return kl_fail(
+        err, KL_EAUTH, "no token from the OIDC issuer %s: %s", setting(o->config, "idp-issuer-url"), why);
 }
 
 /* What is in *err, as the reason. */
@@ -151,14 +166,23 @@ static kl_status retell(const kl__oidc *o, kl_err *err)
     return st;
 }
 
-/* --- one request, waited for ---------------------------------------------------------------------------------------------------- */
+/* --- one request, waited for -------------------------------------------------------------- */
 
-typedef struct fetch { kl__oidc *o; bool done; kl_status st; int code; kl_buf body; kl_err err; } fetch;
+typedef struct fetch {
+    kl__oidc *o;
+    bool done;
+    kl_status st;
+    int code;
+    kl_buf body;
+    kl_err err;
+} fetch;
 
 static kl_status on_data(void *arg, const char *data, size_t n, kl_err *err)
 {
     fetch *f = arg;
-    return kl_buf_add(&f->body, data, n) ? kl_fail(err, KL_ETOOBIG, "the answer is larger than %zu KiB", ANSWER_MAX >> 10) : KL_OK;
+    return kl_buf_add(&f->body, data, n)
+        ? kl_fail(err, KL_ETOOBIG, "the answer is larger than %zu KiB", ANSWER_MAX >> 10)
+        : KL_OK;
 }
 
 static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
@@ -177,7 +201,8 @@ static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
 
 static kl_status read_ca(const kl_config *c, kl_buf *pem, kl_err *err)
 {
-    const char *data = setting(c, "idp-certificate-authority-data"), *file = setting(c, "idp-certificate-authority");
+    const char *data = setting(c, "idp-certificate-authority-data"),
+               *file = setting(c, "idp-certificate-authority");
     if (data) {
         char *text = kl__base64_text(data);
         if (!text)
@@ -192,26 +217,39 @@ static kl_status read_ca(const kl_config *c, kl_buf *pem, kl_err *err)
     return KL_EAUTH;
 }
 
-/* A GET, or with `form` a POST; `line` is a header or NULL. The answer's JSON, or NULL when it is none; its code. */
-static kl_status ask(kl__oidc *o, const char *url, const char *line, const char *form, const kl_value **out, int *code, kl_err *err)
+/* A GET, or with `form` a POST; `line` is a header or NULL. The answer's JSON, or NULL when it is none;
+ * its code. */
+static kl_status ask(kl__oidc *o, const char *url, const char *line, const char *form, const kl_value **out,
+    int *code, kl_err *err)
 {
-    fetch f = { .o = o };
+    fetch f = {.o = o};
     kl_buf ca;
     kl_buf_init(&ca, CA_MAX);
     kl_buf_init(&f.body, ANSWER_MAX);
     char *proxy = kl__proxy_for(NULL, url);
-    const char *headers[] = { "Accept: application/json", form ? "Content-Type: application/x-www-form-urlencoded" : line, form ? line : NULL, NULL };
+    const char *headers[] = {"Accept: application/json",
+        form ? "Content-Type: application/x-www-form-urlencoded" : line, form ? line : NULL, NULL};
     kl_status st = read_ca(o->config, &ca, err);
     if (!st) {
         kl_lock(&o->mu);
         if (!o->stopped)
-            o->request = kl_http_submit(o->http, &(kl_http_request){ .method = form ? "POST" : "GET", .url = url, .headers = headers, .body = form, .body_len = form ? strlen(form) : 0,
-                .proxy = proxy, .tls = { .ca_pem = ca.len ? ca.data : NULL, .ca_file = setting(o->config, "idp-certificate-authority") },
-                .total_timeout = REQUEST_TIME, .on_data = on_data, .on_done = on_done, .arg = &f });
+            o->request = kl_http_submit(o->http,
+                &(kl_http_request){.method = form ? "POST" : "GET",
+                    .url = url,
+                    .headers = headers,
+                    .body = form,
+                    .body_len = form ? strlen(form) : 0,
+                    .proxy = proxy,
+                    .tls = {.ca_pem = ca.len ? ca.data : NULL,
+                        .ca_file = setting(o->config, "idp-certificate-authority")},
+                    .total_timeout = REQUEST_TIME,
+                    .on_data = on_data,
+                    .on_done = on_done,
+                    .arg = &f});
         if (!o->request)
             st = kl_fail(err, KL_ECANCELLED, "the client is closed");
         while (!st && !f.done)
-            kl_cond_wait(&o->ended, &o->mu);        /* the request has a timeout */
+            kl_cond_wait(&o->ended, &o->mu); /* the request has a timeout */
         kl_unlock(&o->mu);
     }
     if (!st && f.st) {
@@ -231,7 +269,7 @@ static kl_status ask(kl__oidc *o, const char *url, const char *line, const char 
     return st;
 }
 
-/* --- refreshing --------------------------------------------------------------------------------------------------------------------- */
+/* --- refreshing --------------------------------------------------------------------------- */
 
 static void form_value(kl_buf *b, const char *s)
 {
@@ -254,7 +292,9 @@ static kl_status discover(kl__oidc *o, kl_err *err)
 {
     const char *issuer = setting(o->config, "idp-issuer-url");
     size_t n = strlen(issuer);
-    char *url = kl_sprintf("%.*s/.well-known/openid-configuration", (int)(n && issuer[n - 1] == '/' ? n - 1 : n), issuer), why[128];
+    char *url = kl_sprintf(
+             "%.*s/.well-known/openid-configuration", (int)(n && issuer[n - 1] == '/' ? n - 1 : n), issuer),
+         why[128];
     const kl_value *v = NULL;
     int code = 0;
     kl_status st = ask(o, url, NULL, NULL, &v, &code, err);
@@ -303,8 +343,10 @@ static kl_status refresh(kl__oidc *o, const kl_value **out, int *code, kl_err *e
 /* error and error_description are meant for people; they are cut and cleaned all the same. */
 static kl_status refused_refresh(const kl__oidc *o, const kl_value *v, int code, kl_err *err)
 {
-    const char *error = kl_value_str_at(v, "error", NULL), *story = kl_value_str_at(v, "error_description", NULL);
-    char *why = kl_sprintf("the refresh was answered with %d%s%.80s%s%.200s; log in again", code, error ? ": " : "", error ? error : "", story ? ": " : "", story ? story : "");
+    const char *error = kl_value_str_at(v, "error", NULL),
+               *story = kl_value_str_at(v, "error_description", NULL);
+    char *why = kl_sprintf("the refresh was answered with %d%s%.80s%s%.200s; log in again", code,
+        error ? ": " : "", error ? error : "", story ? ": " : "", story ? story : "");
     for (char *p = why; *p; p++)
         if ((unsigned char)*p < ' ')
             *p = ' ';
@@ -337,14 +379,15 @@ static bool rest(kl__oidc *o, kl_time time)
 static void keep(kl__oidc *o)
 {
     kl_err err = KL_ERR_INIT;
-    const kl__persist_entry entries[] = { { "id-token", o->id_token }, { "refresh-token", o->refresh_token } };
+    const kl__persist_entry entries[] = {{"id-token", o->id_token}, {"refresh-token", o->refresh_token}};
     if (!o->config->user || !o->config->user_file)
         return;
     kl_status st = kl__persist_auth_provider(o->config->user_file, o->config->user, entries, 2, &err);
     for (int i = 1; i < LOCK_TRIES && st == KL_EAGAIN && rest(o, LOCK_REST); i++)
         st = kl__persist_auth_provider(o->config->user_file, o->config->user, entries, 2, &err);
     if (st)
-        kl_warn("refreshed tokens could not be written into the kubeconfig", "file=%s error=%s", kl_log_quoted(o->config->user_file), kl_log_quoted(kl_err_message(&err)));
+        kl_warn("refreshed tokens could not be written into the kubeconfig", "file=%s error=%s",
+            kl_log_quoted(o->config->user_file), kl_log_quoted(kl_err_message(&err)));
     kl_err_fini(&err);
 }
 
@@ -352,7 +395,9 @@ static kl_status take_tokens(kl__oidc *o, const kl_value *v, kl_time *expiry, kl
 {
     const char *id = kl_value_str_at(v, "id_token", NULL), *next = kl_value_str_at(v, "refresh_token", NULL);
     if (!id || !*id)
-        return no_token(o, err, "it answered the refresh without an id_token: the scope \"openid\" was not asked for at login, or the issuer gives none");
+        return no_token(o, err,
+            "it answered the refresh without an id_token: the scope \"openid\" was not asked for at login, "
+            "or the issuer gives none");
     kl_err why = KL_ERR_INIT;
     if (!kl__auth_is_token(id) || kl__jwt_expiry(id, expiry, &why)) {
         char *text = kl_sprintf("the id_token is unusable: %s", kl_err_message(&why));
@@ -368,8 +413,8 @@ static kl_status take_tokens(kl__oidc *o, const kl_value *v, kl_time *expiry, kl
     return KL_OK;
 }
 
-/* What the file says by now: another program, or another client of ours, may have refreshed. A refresh token may be good for one
- * use only. */
+/* What the file says by now: another program, or another client of ours, may have refreshed. A refresh
+ * token may be good for one use only. */
 static void read_again(kl__oidc *o)
 {
     const char *file = o->config->user_file;
@@ -378,8 +423,10 @@ static void read_again(kl__oidc *o)
     if (!file || !o->config->user || kl__kubeconfig_load(&file, 1, true, &k, NULL))
         return;
     const kl__kube_user *u = kl_map_get(k.users, o->config->user);
-    const char *id = u ? kl_value_str_at(u->auth_provider_config, "id-token", NULL) : NULL, *next = u ? kl_value_str_at(u->auth_provider_config, "refresh-token", NULL) : NULL;
-    bool newer = id && kl__auth_is_token(id) && !kl__jwt_expiry(id, &theirs, NULL) && (!o->id_token || kl__jwt_expiry(o->id_token, &ours, NULL) || theirs > ours);
+    const char *id = u ? kl_value_str_at(u->auth_provider_config, "id-token", NULL) : NULL,
+               *next = u ? kl_value_str_at(u->auth_provider_config, "refresh-token", NULL) : NULL;
+    bool newer = id && kl__auth_is_token(id) && !kl__jwt_expiry(id, &theirs, NULL)
+        && (!o->id_token || kl__jwt_expiry(o->id_token, &ours, NULL) || theirs > ours);
     if (newer) {
         take_string(&o->id_token, id);
         if (next && *next)
@@ -390,7 +437,8 @@ static void read_again(kl__oidc *o)
 
 static bool is_good(const kl__oidc *o, kl_time *expiry)
 {
-    return o->id_token && !kl__jwt_expiry(o->id_token, expiry, NULL) && kl_clock_wall(o->clock) + LEEWAY < *expiry;
+    return o->id_token && !kl__jwt_expiry(o->id_token, expiry, NULL)
+        && kl_clock_wall(o->clock) + LEEWAY < *expiry;
 }
 
 kl_status kl__oidc_token(kl__oidc *o, bool refused, char **token, kl_time *until, kl_err *err)
@@ -400,7 +448,8 @@ kl_status kl__oidc_token(kl__oidc *o, bool refused, char **token, kl_time *until
     const kl_value *v = NULL;
     int code = 0;
     if (o->id_token && kl__jwt_expiry(o->id_token, &expiry, &why)) {
-        kl_fail(err, KL_EAUTH, "%s: the auth-provider's id-token is unusable: %s", o->config->source, kl_err_message(&why));
+        kl_fail(err, KL_EAUTH, "%s: the auth-provider's id-token is unusable: %s", o->config->source,
+            kl_err_message(&why));
         kl_err_fini(&why);
         return KL_EAUTH;
     }
@@ -413,14 +462,17 @@ kl_status kl__oidc_token(kl__oidc *o, bool refused, char **token, kl_time *until
         kl_free(before);
     }
     if (!good && !o->refresh_token)
-        return no_token(o, err, o->id_token ? "the id-token has expired and there is no refresh-token; log in again" : "there is neither an id-token nor a refresh-token; log in first");
+        return no_token(o, err,
+            o->id_token ? "the id-token has expired and there is no refresh-token; log in again"
+                        : "there is neither an id-token nor a refresh-token; log in first");
     kl_status st = KL_OK;
     if (!good || (refused && o->refresh_token)) {
         st = o->token_url ? KL_OK : discover(o, err);
         if (!st && (st = refresh(o, &v, &code, err)) && st != KL_ECANCELLED)
             st = retell(o, err);
         if (!st)
-            st = code >= 200 && code < 300 ? take_tokens(o, v, &expiry, err) : refused_refresh(o, v, code, err);
+            st = code >= 200 && code < 300 ? take_tokens(o, v, &expiry, err)
+                                           : refused_refresh(o, v, code, err);
         kl_value_unref(v);
     }
     if (!st) {

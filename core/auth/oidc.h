@@ -1,5 +1,6 @@
-/* oidc.h - the auth-provider "oidc" of kubeconfig: an id token that is used until it expires, then refreshed with the issuer and
- * written back into the file that held it. Inside net; waits, so not on an http thread. */
+/* oidc.h - the auth-provider "oidc" of kubeconfig: an id token that is used until it expires, then
+ * refreshed with the issuer and written back into the file that held it. Inside net; waits, so not on an
+ * http thread. */
 #ifndef KL_AUTH_OIDC_H
 #define KL_AUTH_OIDC_H
 
@@ -12,11 +13,13 @@ typedef struct kl__oidc kl__oidc;
 KL_NODISCARD kl_status kl__oidc_check(const kl_config *config, kl_err *err);
 /* `config` is borrowed; `http` carries the requests to the issuer. */
 kl__oidc *kl__oidc_new(const kl_config *config, kl_clock *clock, kl_http *http);
-void kl__oidc_free(kl__oidc *o);                /* NULL is fine */
-/* The id token, and the wall time until which it may be used; caller frees. Refreshed when it is about to expire, or `refused`.
- * One thread at a time. KL_EAUTH names the issuer; tokens and secrets are in no message. KL_ECANCELLED when stopped. */
+void kl__oidc_free(kl__oidc *o); /* NULL is fine */
+/* The id token, and the wall time until which it may be used; caller frees. Refreshed when it is about to
+ * expire, or `refused`. One thread at a time. KL_EAUTH names the issuer; tokens and secrets are in no
+ * message. KL_ECANCELLED when stopped. */
 KL_NODISCARD kl_status kl__oidc_token(kl__oidc *o, bool refused, char **token, kl_time *until, kl_err *err);
-void kl__oidc_stop(kl__oidc *o);                /* any thread: what goes on, and all later, ends with KL_ECANCELLED */
+/* any thread: what goes on, and all later, ends with KL_ECANCELLED */
+void kl__oidc_stop(kl__oidc *o);
 /* When a JWT expires (wall time); KL_ESYNTAX when it is none. The signature is the server's business. */
 KL_NODISCARD kl_status kl__jwt_expiry(const char *token, kl_time *out, kl_err *err);
 

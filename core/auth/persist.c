@@ -49,7 +49,8 @@ static kl_status replace(const char *path, const kl_buf *text, kl_err *err)
     return st;
 }
 
-static kl_status edit(const char *path, const char *user, const kl__persist_entry *entries, size_t n, kl_err *err)
+static kl_status edit(
+    const char *path, const char *user, const kl__persist_entry *entries, size_t n, kl_err *err)
 {
     kl_buf text, next;
     kl_buf_init(&text, FILE_MAX);
@@ -58,7 +59,7 @@ static kl_status edit(const char *path, const char *user, const kl__persist_entr
     for (size_t i = 0; !st && i < n; i++) {
         if (!entries[i].value)
             continue;
-        const char *steps[] = { "users", item, "user", "auth-provider", "config", entries[i].key, NULL };
+        const char *steps[] = {"users", item, "user", "auth-provider", "config", entries[i].key, NULL};
         kl_buf_init(&next, FILE_MAX);
         st = kl_yaml_set_string(path, kl_buf_str(&text), text.len, steps, entries[i].value, &next, err);
         if (text.data)
@@ -75,7 +76,8 @@ static kl_status edit(const char *path, const char *user, const kl__persist_entr
     return st;
 }
 
-kl_status kl__persist_auth_provider(const char *file, const char *user, const kl__persist_entry *entries, size_t n, kl_err *err)
+kl_status kl__persist_auth_provider(
+    const char *file, const char *user, const kl__persist_entry *entries, size_t n, kl_err *err)
 {
     char *path = realpath(file, NULL);
     if (!path)
@@ -84,7 +86,9 @@ kl_status kl__persist_auth_provider(const char *file, const char *user, const kl
     int fd = open(lock, O_CREAT | O_EXCL | O_RDONLY | O_CLOEXEC, 0600);
     kl_status st = KL_OK;
     if (fd < 0)
-        st = errno == EEXIST ? kl_fail(err, KL_EAGAIN, "%s is there: another program changes the file now (or died while it did: then remove it)", lock)
+        st = errno == EEXIST ? kl_fail(err, KL_EAGAIN,
+                 "%s is there: another program changes the file now (or died while it did: then remove it)",
+                 lock)
                              : kl_fail(err, KL_EIO, "%s cannot be made: %s", lock, strerror(errno));
     else {
         close(fd);

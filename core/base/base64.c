@@ -1,5 +1,5 @@
-/* base64.c - OpenSSL's base64, with Go's strictness around it: line breaks are passed over, anything else that is no base64
- * is refused with its place. */
+/* base64.c - OpenSSL's base64, with Go's strictness around it: line breaks are passed over, anything else
+ * that is no base64 is refused with its place. */
 #include "base/base64.h"
 
 #include <limits.h>
@@ -51,7 +51,8 @@ static bool take(text *t, char c)
     t->v[t->n++] = (unsigned char)c;
     /* The last character before padding has bits that belong to no byte. */
     if (t->pads && t->n % 4 == 0)
-        return !((size_t)((const char *)memchr(alphabet, t->v[t->n - 1 - t->pads], 64) - alphabet) & (t->pads == 1 ? 3 : 15));
+        return !((size_t)((const char *)memchr(alphabet, t->v[t->n - 1 - t->pads], 64) - alphabet)
+            & (t->pads == 1 ? 3 : 15));
     return true;
 }
 

@@ -7,7 +7,8 @@
 
 /* The text of n bytes; caller frees. */
 char *kl_base64_encode(const void *data, size_t n);
-/* The bytes of a text, appended to out. Line breaks are passed over, as Go does. KL_ESYNTAX names the first wrong byte. */
+/* The bytes of a text, appended to out. Line breaks are passed over, as Go does. KL_ESYNTAX names the
+ * first wrong byte. */
 KL_NODISCARD kl_status kl_base64_decode(const char *text, size_t n, kl_buf *out, kl_err *err);
 
 #endif

@@ -1,11 +1,12 @@
 /* bucket.c - tokens that come with time and go with use.
  *
- * Counted in doubles and in the same order of operations as golang.org/x/time/rate, so that delays agree to the nanosecond. */
+ * Counted in doubles and in the same order of operations as golang.org/x/time/rate, so that delays agree
+ * to the nanosecond. */
 #include "base/bucket.h"
 
 void kl_bucket_init(kl_bucket *b, double rate, int burst)
 {
-    *b = (kl_bucket){ .rate = rate, .burst = burst, .tokens = burst };
+    *b = (kl_bucket){.rate = rate, .burst = burst, .tokens = burst};
 }
 
 /* Tokens at `now`. Time that goes backwards brings none. */
@@ -33,17 +34,8 @@ static kl_time take(kl_bucket *b, kl_time now, kl_time longest)
     return wait;
 }
 
-kl_time kl_bucket_reserve(kl_bucket *b, kl_time now)
-{
-    return take(b, now, KL_NEVER);
-}
+kl_time kl_bucket_reserve(kl_bucket *b, kl_time now) { return take(b, now, KL_NEVER); }
 
-bool kl_bucket_try(kl_bucket *b, kl_time now)
-{
-    return take(b, now, 0) == 0;
-}
+bool kl_bucket_try(kl_bucket *b, kl_time now) { return take(b, now, 0) == 0; }
 
-void kl_bucket_return(kl_bucket *b)
-{
-    b->tokens = b->tokens + 1 < b->burst ? b->tokens + 1 : b->burst;
-}
+void kl_bucket_return(kl_bucket *b) { b->tokens = b->tokens + 1 < b->burst ? b->tokens + 1 : b->burst; }

@@ -1,4 +1,5 @@
-/* bucket.h - a token bucket: so many a second, and a burst of them. Pure: functions of (state, now); its owner's lock. */
+/* bucket.h - a token bucket: so many a second, and a burst of them. Pure: functions of (state, now); its
+ * owner's lock. */
 #ifndef KL_BASE_BUCKET_H
 #define KL_BASE_BUCKET_H
 
@@ -9,13 +10,15 @@
 typedef struct kl_bucket {
     double rate;
     int burst;
-    double tokens;      /* below zero when reservations run ahead */
-    kl_time last;       /* when `tokens` was true */
+    double tokens; /* below zero when reservations run ahead */
+    kl_time last;  /* when `tokens` was true */
     bool started;
 } kl_bucket;
 void kl_bucket_init(kl_bucket *b, double rate, int burst);
-kl_time kl_bucket_reserve(kl_bucket *b, kl_time now);    /* takes a token; how long until it may be used. KL_NEVER: never */
-bool kl_bucket_try(kl_bucket *b, kl_time now);           /* takes one only if it may be used at once */
-void kl_bucket_return(kl_bucket *b);                     /* who reserved a token gives up: it is there for the next */
+/* takes a token; how long until it may be used. KL_NEVER: never */
+kl_time kl_bucket_reserve(kl_bucket *b, kl_time now);
+bool kl_bucket_try(kl_bucket *b, kl_time now); /* takes one only if it may be used at once */
+/* who reserved a token gives up: it is there for the next */
+void kl_bucket_return(kl_bucket *b);
 
 #endif

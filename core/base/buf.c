@@ -1,7 +1,8 @@
 /* buf.c - growing bytes with a ceiling.
  *
- * Capacity doubles, so appends are cheap on average. The byte after the text is always NUL once memory exists, so
- * kl_buf_str costs nothing. A failed buffer stays failed until it is cleared: writers check once, at the end. */
+ * Capacity doubles, so appends are cheap on average. The byte after the text is always NUL once memory
+ * exists, so kl_buf_str costs nothing. A failed buffer stays failed until it is cleared: writers check
+ * once, at the end. */
 #include "base/buf.h"
 
 #include <stdarg.h>
@@ -11,10 +12,7 @@
 
 #define FIRST_CAP ((size_t)64)
 
-static size_t ceiling(const kl_buf *b)
-{
-    return b->max ? b->max : KL_BUF_MAX;
-}
+static size_t ceiling(const kl_buf *b) { return b->max ? b->max : KL_BUF_MAX; }
 
 void kl_buf_init(kl_buf *b, size_t max)
 {
@@ -70,10 +68,7 @@ kl_status kl_buf_add(kl_buf *b, const void *data, size_t n)
     return KL_OK;
 }
 
-kl_status kl_buf_puts(kl_buf *b, const char *s)
-{
-    return kl_buf_add(b, s, strlen(s));
-}
+kl_status kl_buf_puts(kl_buf *b, const char *s) { return kl_buf_add(b, s, strlen(s)); }
 
 kl_status kl_buf_putc(kl_buf *b, char c)
 {
@@ -129,12 +124,6 @@ char *kl_buf_take(kl_buf *b)
     return p;
 }
 
-const char *kl_buf_str(const kl_buf *b)
-{
-    return b->data ? b->data : "";
-}
+const char *kl_buf_str(const kl_buf *b) { return b->data ? b->data : ""; }
 
-kl_status kl_buf_status(const kl_buf *b)
-{
-    return b->failed ? KL_ETOOBIG : KL_OK;
-}
+kl_status kl_buf_status(const kl_buf *b) { return b->failed ? KL_ETOOBIG : KL_OK; }

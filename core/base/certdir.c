@@ -17,7 +17,8 @@ struct kl_certdir {
     char *dir, *cert, *key, *what;
     kl_keyring *ring;
     kl_fswatch *watch;
-    char *shown;                       /* the pair in the keyring, as it was read; the watch's after the start */
+    /* the pair in the keyring, as it was read; the watch's after the start */
+    char *shown;
     void (*read)(void *arg, bool good);
     void *arg;
 };
@@ -68,13 +69,14 @@ static void changed(void *arg)
     kl_certdir *c = arg;
     kl_err err = KL_ERR_INIT;
     if (load(c, &err)) {
-        kl_warn("the new certificate cannot be used; the old one is shown on", "for=%s error=%s", c->what, kl_log_quoted(kl_err_message(&err)));
+        kl_warn("the new certificate cannot be used; the old one is shown on", "for=%s error=%s", c->what,
+            kl_log_quoted(kl_err_message(&err)));
         kl_err_fini(&err);
     }
 }
 
-kl_status kl_certdir_start(const char *dir, const char *what, kl_keyring *ring, void (*read)(void *arg, bool good), void *arg,
-    kl_certdir **out, kl_err *err)
+kl_status kl_certdir_start(const char *dir, const char *what, kl_keyring *ring,
+    void (*read)(void *arg, bool good), void *arg, kl_certdir **out, kl_err *err)
 {
     kl_certdir *c = kl_new(kl_certdir);
     c->dir = kl_strdup(dir);

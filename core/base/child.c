@@ -3,8 +3,9 @@
  *   spawn --> poll {stdout, stderr, its end, stop} until it ended --> what the pipes still hold --> result
  *                 `-- too long, too much, stopped --> SIGKILL, wait for its end
  *
- * A program may have ended while something it started keeps the pipes open; so its end is watched for itself (a pidfd), and what
- * is in the pipes then is all we take. A host that reaps every child before us costs us the exit status, and nothing else. */
+ * A program may have ended while something it started keeps the pipes open; so its end is watched for
+ * itself (a pidfd), and what is in the pipes then is all we take. A host that reaps every child before us
+ * costs us the exit status, and nothing else. */
 #include "base/child.h"
 
 #include <errno.h>
@@ -19,17 +20,19 @@
 #include <unistd.h>
 #include "base/mem.h"
 
-#define LOOK_EVERY_MS 50                /* for its end, where there are no pidfds */
+#define LOOK_EVERY_MS 50 /* for its end, where there are no pidfds */
 
-struct kl_child { int stop; };
+struct kl_child {
+    int stop;
+};
 
 typedef struct run {
     const kl_child_order *o;
     kl_child_result *r;
     pid_t pid;
-    int out, err, end;                  /* -1: closed, or not to be had */
+    int out, err, end; /* -1: closed, or not to be had */
     bool ended;
-    int status;                         /* of waitpid; -1 unknown */
+    int status; /* of waitpid; -1 unknown */
 } run;
 
 kl_child *kl_child_new(void)
@@ -48,15 +51,9 @@ void kl_child_free(kl_child *c)
     kl_free(c);
 }
 
-void kl_child_stop(kl_child *c)
-{
-    eventfd_write(c->stop, 1);
-}
+void kl_child_stop(kl_child *c) { eventfd_write(c->stop, 1); }
 
-bool kl_child_terminal(void)
-{
-    return isatty(STDIN_FILENO);
-}
+bool kl_child_terminal(void) { return isatty(STDIN_FILENO); }
 
 static void shut(int *fd)
 {
@@ -78,8 +75,10 @@ static kl_status spawn(run *x, int out, int errors, kl_err *err)
     posix_spawnattr_setsigmask(&attr, &none);
     posix_spawnattr_setsigdefault(&attr, &all);
     posix_spawnattr_setpgroup(&attr, 0);
-    posix_spawnattr_setflags(&attr, (short)(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | (o->terminal ? 0 : POSIX_SPAWN_SETPGROUP)));
-    int rc = o->terminal ? 0 : posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawnattr_setflags(&attr,
+        (short)(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | (o->terminal ? 0 : POSIX_SPAWN_SETPGROUP)));
+    int rc = o->terminal ? 0
+                         : posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (!rc)
         rc = posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
     if (!rc && errors >= 0)
@@ -91,7 +90,8 @@ static kl_status spawn(run *x, int out, int errors, kl_err *err)
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attr);
     if (rc == ENOENT)
-        return kl_fail(err, KL_ENOTFOUND, "%s is not there%s", o->program, strchr(o->program, '/') ? "" : " (looked for in PATH)");
+        return kl_fail(err, KL_ENOTFOUND, "%s is not there%s", o->program,
+            strchr(o->program, '/') ? "" : " (looked for in PATH)");
     return rc ? kl_fail(err, KL_EIO, "%s cannot be started: %s", o->program, strerror(rc)) : KL_OK;
 }
 
@@ -106,7 +106,7 @@ static bool take(int fd, kl_buf *to)
         if (n <= 0)
             return n < 0 && errno == EAGAIN;
         if (kl_buf_add(to, chunk, (size_t)n))
-            return true;                /* too much: the caller sees it */
+            return true; /* too much: the caller sees it */
     }
 }
 
@@ -143,15 +143,18 @@ static kl_status watch(run *x, int stop, kl_err *err)
     for (;;) {
         kl_time left = until - kl_clock_now(kl_clock_real());
         if (left <= 0)
-            return kl_fail(err, KL_ETIMEOUT, "%s did not end within %lld s", x->o->program, (long long)(x->o->timeout / KL_SECONDS(1)));
+            return kl_fail(err, KL_ETIMEOUT, "%s did not end within %lld s", x->o->program,
+                (long long)(x->o->timeout / KL_SECONDS(1)));
         int ms = left > KL_SECONDS(3600) ? 3600000 : (int)(left / KL_MILLISECONDS(1)) + 1;
-        struct pollfd fds[] = { { .fd = stop, .events = POLLIN }, { .fd = x->out, .events = POLLIN }, { .fd = x->err, .events = POLLIN }, { .fd = x->end, .events = POLLIN } };
+        struct pollfd fds[] = {{.fd = stop, .events = POLLIN}, {.fd = x->out, .events = POLLIN},
+            {.fd = x->err, .events = POLLIN}, {.fd = x->end, .events = POLLIN}};
         int rc = poll(fds, 4, x->end < 0 && ms > LOOK_EVERY_MS ? LOOK_EVERY_MS : ms);
         if (rc < 0 && errno != EINTR)
             return kl_fail(err, KL_EIO, "%s cannot be followed: %s", x->o->program, strerror(errno));
         if (fds[0].revents && rc > 0)
             return kl_fail(err, KL_ECANCELLED, "%s was stopped", x->o->program);
-        reap(x, false);                 /* before the pipes are read: what it wrote before its end is in them */
+        /* before the pipes are read: what it wrote before its end is in them */
+        reap(x, false);
         if (x->out >= 0 && !take(x->out, &x->r->out))
             shut(&x->out);
         if (x->err >= 0)
@@ -165,9 +168,9 @@ static kl_status watch(run *x, int stop, kl_err *err)
 
 kl_status kl_child_run(kl_child *c, const kl_child_order *o, kl_child_result *out, kl_err *err)
 {
-    run x = { .o = o, .r = out, .out = -1, .err = -1, .end = -1 };
-    int pipes[4] = { -1, -1, -1, -1 };
-    *out = (kl_child_result){ .code = -1 };
+    run x = {.o = o, .r = out, .out = -1, .err = -1, .end = -1};
+    int pipes[4] = {-1, -1, -1, -1};
+    *out = (kl_child_result){.code = -1};
     kl_buf_init(&out->out, o->out_max);
     kl_status st = KL_OK;
     if (c->stop < 0 || pipe2(pipes, O_CLOEXEC) || (!o->terminal && pipe2(pipes + 2, O_CLOEXEC)))
@@ -201,6 +204,6 @@ kl_status kl_child_run(kl_child *c, const kl_child_order *o, kl_child_result *ou
     else if (x.status >= 0 && WIFSIGNALED(x.status))
         out->signal = WTERMSIG(x.status);
     else
-        out->code = 0;                  /* somebody else reaped it */
+        out->code = 0; /* somebody else reaped it */
     return st;
 }

@@ -1,8 +1,9 @@
-/* child.h - runs a program to its end, whoever it is: what it writes and how long it takes is bounded, and nothing of it is left
- * behind. The only door to posix_spawn.
+/* child.h - runs a program to its end, whoever it is: what it writes and how long it takes is bounded, and
+ * nothing of it is left behind. The only door to posix_spawn.
  *
- * The program gets no file descriptor of ours but the three standard ones, no blocked signal and no ignored one. It leads a process
- * group of its own and is killed with it, unless it shares our terminal (a program in the background may not read from one). */
+ * The program gets no file descriptor of ours but the three standard ones, no blocked signal and no
+ * ignored one. It leads a process group of its own and is killed with it, unless it shares our terminal (a
+ * program in the background may not read from one). */
 #ifndef KL_BASE_CHILD_H
 #define KL_BASE_CHILD_H
 
@@ -11,29 +12,32 @@
 #include "base/clock.h"
 #include "base/err.h"
 
-typedef struct kl_child kl_child;              /* a place to run one program at a time */
+typedef struct kl_child kl_child; /* a place to run one program at a time */
 
-typedef struct kl_child_order {                /* borrowed for the call */
-    const char *program;                       /* a path; without "/" it is looked for in PATH */
-    const char *const *argv, *const *env;      /* NULL-terminated; argv[0] is the program's name */
-    bool terminal;                             /* our stdin and stderr are the program's; else /dev/null, and stderr is gathered */
-    kl_time timeout;                           /* > 0 */
-    size_t out_max, err_max;                   /* bytes: more output ends the program, of stderr the last ones are kept */
+typedef struct kl_child_order {           /* borrowed for the call */
+    const char *program;                  /* a path; without "/" it is looked for in PATH */
+    const char *const *argv, *const *env; /* NULL-terminated; argv[0] is the program's name */
+    /* our stdin and stderr are the program's; else /dev/null, and stderr is gathered */
+    bool terminal;
+    kl_time timeout; /* > 0 */
+    /* bytes: more output ends the program, of stderr the last ones are kept */
+    size_t out_max, err_max;
 } kl_child_order;
 
 typedef struct kl_child_result {
-    kl_buf out, err;                           /* caller finishes both */
-    int code;                                  /* exit status, or -1 */
-    int signal;                                /* that ended it, or 0 */
+    kl_buf out, err; /* caller finishes both */
+    int code;        /* exit status, or -1 */
+    int signal;      /* that ended it, or 0 */
 } kl_child_result;
 
 kl_child *kl_child_new(void);
-void kl_child_free(kl_child *c);               /* no run may be going on */
-/* Waits for the end. KL_ENOTFOUND: no such program; KL_EIO: it cannot be started; KL_ETIMEOUT, KL_ETOOBIG, KL_ECANCELLED (by
- * kl_child_stop): it was killed. KL_OK whatever its exit status was. *out is filled on KL_OK and finished by us otherwise, but for
- * out->err, which is the caller's in every case. */
+void kl_child_free(kl_child *c); /* no run may be going on */
+/* Waits for the end. KL_ENOTFOUND: no such program; KL_EIO: it cannot be started; KL_ETIMEOUT, KL_ETOOBIG,
+ * KL_ECANCELLED (by kl_child_stop): it was killed. KL_OK whatever its exit status was. *out is filled on
+ * KL_OK and finished by us otherwise, but for out->err, which is the caller's in every case. */
 KL_NODISCARD kl_status kl_child_run(kl_child *c, const kl_child_order *o, kl_child_result *out, kl_err *err);
-void kl_child_stop(kl_child *c);               /* any thread: the run that goes on, and all later ones, end with KL_ECANCELLED */
-bool kl_child_terminal(void);                  /* our stdin is a terminal */
+/* any thread: the run that goes on, and all later ones, end with KL_ECANCELLED */
+void kl_child_stop(kl_child *c);
+bool kl_child_terminal(void); /* our stdin is a terminal */
 
 #endif

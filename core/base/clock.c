@@ -1,6 +1,7 @@
 /* clock.c - time, real and fake: the only door to the system clock.
  *
- * A fake clock is two atomics that stand until somebody advances them: a spec owns time, also from another thread. */
+ * A fake clock is two atomics that stand until somebody advances them: a spec owns time, also from another
+ * thread. */
 #include "base/clock.h"
 
 #include <stdatomic.h>
@@ -10,7 +11,7 @@
 
 struct kl_clock {
     bool fake;
-    _Atomic kl_time monotonic;      /* fake only; boottime runs with it, for a fake never sleeps */
+    _Atomic kl_time monotonic; /* fake only; boottime runs with it, for a fake never sleeps */
     _Atomic kl_time wall;
 };
 
@@ -66,17 +67,12 @@ kl_time kl_clock_boot(kl_clock *c)
     return c->fake ? atomic_load(&c->monotonic) : system_clock(CLOCK_BOOTTIME);
 }
 
-kl_time kl_clock_wall(kl_clock *c)
-{
-    return c->fake ? atomic_load(&c->wall) : system_clock(CLOCK_REALTIME);
-}
+kl_time kl_clock_wall(kl_clock *c) { return c->fake ? atomic_load(&c->wall) : system_clock(CLOCK_REALTIME); }
 
-kl_time kl_clock_thread_cpu(void)
-{
-    return system_clock(CLOCK_THREAD_CPUTIME_ID);
-}
+kl_time kl_clock_thread_cpu(void) { return system_clock(CLOCK_THREAD_CPUTIME_ID); }
 
-/* The kernel's way to name the clock of a thread; what pthread_getcpuclockid gives, without asking the thread to live. */
+/* The kernel's way to name the clock of a thread; what pthread_getcpuclockid gives, without asking the
+ * thread to live. */
 kl_time kl_clock_cpu_of(uint64_t thread)
 {
     struct timespec ts;

@@ -1,8 +1,8 @@
 /* clock.h - time, real and fake.
  *
- * kl_time is nanoseconds. Monotonic time orders and waits; boottime counts through suspend and decides leadership;
- * wall time is for what is written into objects (nanoseconds since the epoch). A fake clock stands until advanced.
- * Any thread. */
+ * kl_time is nanoseconds. Monotonic time orders and waits; boottime counts through suspend and decides
+ * leadership; wall time is for what is written into objects (nanoseconds since the epoch). A fake clock
+ * stands until advanced. Any thread. */
 #ifndef KL_BASE_CLOCK_H
 #define KL_BASE_CLOCK_H
 
@@ -10,24 +10,25 @@
 
 typedef int64_t kl_time;
 
-#define KL_MICROSECONDS(n) ((kl_time)(n) * 1000)
-#define KL_MILLISECONDS(n) ((kl_time)(n) * 1000000)
-#define KL_SECONDS(n)      ((kl_time)(n) * 1000000000)
-#define KL_MINUTES(n)      KL_SECONDS((n) * 60)
-#define KL_NEVER           INT64_MAX
+#define KL_MICROSECONDS(n) ((kl_time)(n)*1000)
+#define KL_MILLISECONDS(n) ((kl_time)(n)*1000000)
+#define KL_SECONDS(n) ((kl_time)(n)*1000000000)
+#define KL_MINUTES(n) KL_SECONDS((n)*60)
+#define KL_NEVER INT64_MAX
 
 typedef struct kl_clock kl_clock;
 
-kl_clock *kl_clock_real(void);                 /* static, never freed */
+kl_clock *kl_clock_real(void); /* static, never freed */
 kl_clock *kl_clock_fake_new(kl_time monotonic, kl_time wall);
 void kl_clock_fake_free(kl_clock *c);
-void kl_clock_advance(kl_clock *c, kl_time by);   /* fake only */
-void kl_clock_set_wall(kl_clock *c, kl_time wall);       /* fake only: wall time may be set back, too */
+void kl_clock_advance(kl_clock *c, kl_time by);    /* fake only */
+void kl_clock_set_wall(kl_clock *c, kl_time wall); /* fake only: wall time may be set back, too */
 
-kl_time kl_clock_now(kl_clock *c);             /* CLOCK_MONOTONIC */
-kl_time kl_clock_boot(kl_clock *c);            /* CLOCK_BOOTTIME */
-kl_time kl_clock_wall(kl_clock *c);            /* CLOCK_REALTIME */
-kl_time kl_clock_thread_cpu(void);             /* CPU time of the calling thread */
-kl_time kl_clock_cpu_of(uint64_t thread);      /* ... of another one, by its kl_thread_self(); 0 when it is gone */
+kl_time kl_clock_now(kl_clock *c);  /* CLOCK_MONOTONIC */
+kl_time kl_clock_boot(kl_clock *c); /* CLOCK_BOOTTIME */
+kl_time kl_clock_wall(kl_clock *c); /* CLOCK_REALTIME */
+kl_time kl_clock_thread_cpu(void);  /* CPU time of the calling thread */
+/* ... of another one, by its kl_thread_self(); 0 when it is gone */
+kl_time kl_clock_cpu_of(uint64_t thread);
 
 #endif

@@ -9,26 +9,32 @@
 /* From any day, every date that exists comes within 8 years (29 February over 2100). */
 #define YEARS_MAX 9
 
-static const char *const months[] = {"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"};
+static const char *const months[] = {
+    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"};
 static const char *const weekdays[] = {"sun", "mon", "tue", "wed", "thu", "fri", "sat"};
 
 typedef struct field {
     const char *name;
     int low, high;
-    const char *const *words;      /* of low, low + 1, ...; NULL: none */
+    const char *const *words; /* of low, low + 1, ...; NULL: none */
     size_t n_words;
 } field;
 
-static const field fields[] = {{"minute", 0, 59, NULL, 0}, {"hour", 0, 23, NULL, 0}, {"day of the month", 1, 31, NULL, 0}, {"month", 1, 12, months, 12},
+static const field fields[] = {{"minute", 0, 59, NULL, 0}, {"hour", 0, 23, NULL, 0},
+    {"day of the month", 1, 31, NULL, 0}, {"month", 1, 12, months, 12},
     {"day of the week", 0, 7, weekdays, 7}};
 
-static const struct { const char *word, *text; } words[] = {{"@hourly", "0 * * * *"}, {"@daily", "0 0 * * *"}, {"@midnight", "0 0 * * *"},
-    {"@weekly", "0 0 * * 0"}, {"@monthly", "0 0 1 * *"}, {"@yearly", "0 0 1 1 *"}, {"@annually", "0 0 1 1 *"}};
+static const struct {
+    const char *word, *text;
+} words[] = {{"@hourly", "0 * * * *"}, {"@daily", "0 0 * * *"}, {"@midnight", "0 0 * * *"},
+    {"@weekly", "0 0 * * 0"}, {"@monthly", "0 0 1 * *"}, {"@yearly", "0 0 1 1 *"},
+    {"@annually", "0 0 1 1 *"}};
 
 static kl_status wrong(const field *f, const char *text, size_t n, kl_err *err)
 {
-    return kl_fail(err, KL_ESYNTAX, "'%.*s' is no %s: write *, %d to %d, a list a,b, a range a-b or a step */n", (int)n, text, f->name, f->low,
-        f->high);
+    return kl_fail(err, KL_ESYNTAX,
+        "'%.*s' is no %s: write *, %d to %d, a list a,b, a range a-b or a step */n", (int)n, text, f->name,
+        f->low, f->high);
 }
 
 /* A number or a name at *p. */
@@ -67,7 +73,7 @@ static bool read_part(const field *f, const char *s, const char *end, uint64_t *
             if (!read_value(f, &s, end, &to) || to < from)
                 return false;
         } else if (s < end && *s == '/') {
-            to = f->high;                          /* a/n is a-high/n, as cron programs have it */
+            to = f->high; /* a/n is a-high/n, as cron programs have it */
         }
     }
     if (s < end && *s == '/') {
@@ -110,22 +116,33 @@ kl_status kl_cron_parse(const char *text, kl_cron *out, kl_err *err)
         while (i < known && (strlen(words[i].word) != n || strncasecmp(words[i].word, s, n)))
             i++;
         if (i == known || s[n + strspn(s + n, blank)])
-            return kl_fail(err, KL_ESYNTAX, "cron \"%s\": known words are @hourly, @daily, @weekly, @monthly and @yearly", text);
+            return kl_fail(err, KL_ESYNTAX,
+                "cron \"%s\": known words are @hourly, @daily, @weekly, @monthly and @yearly", text);
         s = words[i].text;
     }
     for (int i = 0; i < 5; i++) {
         size_t n = strcspn(s, blank);
         if (!n)
-            return kl_fail(err, KL_ESYNTAX, "cron \"%s\": there are %d fields; it takes five: minute, hour, day of the month, month, day of the week", text, i);
+            return kl_fail(err, KL_ESYNTAX,
+                "cron \"%s\": there are %d fields; it takes five: minute, hour, day of the month, month, day "
+                "of the week",
+                text, i);
         kl_status st = read_field(&fields[i], s, n, &bits[i], &star[i], err);
         if (st)
             return err ? kl_err_prefix(err, "cron \"%s\"", text) : st;
         s += n + strspn(s + n, blank);
     }
     if (*s)
-        return kl_fail(err, KL_ESYNTAX, "cron \"%s\": more than five fields: minute, hour, day of the month, month, day of the week", text);
-    kl_cron c = {.minutes = bits[0], .hours = (uint32_t)bits[1], .days = (uint32_t)bits[2], .months = (uint32_t)bits[3],
-        .weekdays = (uint32_t)((bits[4] | bits[4] >> 7) & 0x7f), .any_day = star[2], .any_weekday = star[4]};
+        return kl_fail(err, KL_ESYNTAX,
+            "cron \"%s\": more than five fields: minute, hour, day of the month, month, day of the week",
+            text);
+    kl_cron c = {.minutes = bits[0],
+        .hours = (uint32_t)bits[1],
+        .days = (uint32_t)bits[2],
+        .months = (uint32_t)bits[3],
+        .weekdays = (uint32_t)((bits[4] | bits[4] >> 7) & 0x7f),
+        .any_day = star[2],
+        .any_weekday = star[4]};
     if (kl_cron_next(&c, 0) < 0)
         return kl_fail(err, KL_ESYNTAX, "cron \"%s\": there is no such day", text);
     *out = c;
@@ -160,7 +177,7 @@ int64_t kl_cron_next(const kl_cron *c, int64_t after)
         } else {
             return (int64_t)timegm(&t);
         }
-        (void)timegm(&t);                          /* 32 January is 1 February, and knows its weekday */
+        (void)timegm(&t); /* 32 January is 1 February, and knows its weekday */
     }
     return -1;
 }

@@ -1,8 +1,11 @@
-/* cron.h - "30 3 * * mon-fri": when something happens again and again, in UTC. Pure; immutable after parsing; any thread.
+/* cron.h - "30 3 * * mon-fri": when something happens again and again, in UTC. Pure; immutable after
+ * parsing; any thread.
  *
- * Five fields: minute, hour, day of the month, month, day of the week. Each is a star, or a list of numbers and ranges a-b, either with a step
- * after a slash; months and days of the week have names (jan, mon), 7 is Sunday, ? is a star. Where both days are given, either one is enough, as
- * crontab(5) and CronJob have it. @hourly, @daily (@midnight), @weekly, @monthly and @yearly (@annually) are words for the usual ones. */
+ * Five fields: minute, hour, day of the month, month, day of the week. Each is a star, or a list of
+ * numbers and ranges a-b, either with a step after a slash; months and days of the week have names (jan,
+ * mon), 7 is Sunday, ? is a star. Where both days are given, either one is enough, as crontab(5) and
+ * CronJob have it. @hourly, @daily (@midnight), @weekly, @monthly and @yearly (@annually) are words for
+ * the usual ones. */
 #ifndef KL_BASE_CRON_H
 #define KL_BASE_CRON_H
 
@@ -12,8 +15,8 @@
 
 typedef struct kl_cron {
     uint64_t minutes;
-    uint32_t hours, days, months, weekdays;        /* a bit per value; weekdays 0..6 from Sunday */
-    bool any_day, any_weekday;                     /* a plain star is in it */
+    uint32_t hours, days, months, weekdays; /* a bit per value; weekdays 0..6 from Sunday */
+    bool any_day, any_weekday;              /* a plain star is in it */
 } kl_cron;
 
 /* KL_ESYNTAX names the field. What never comes (30 February) is an error, too. */

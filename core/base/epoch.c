@@ -1,22 +1,24 @@
 /* epoch.c - how a writer knows that nobody reads any more what it took out of sight.
  *
- * A place holds 0 or the epoch its reader pinned. All operations that matter are seq_cst, so there is one order of them: a
- * writer that finds a place empty after it changed the pointer knows that whoever takes the place later loads the new
- * pointer; and an epoch read after kl_epoch_end was read after that change, too. A reader that read the epoch early and
- * wrote it late only looks older than it is. */
+ * A place holds 0 or the epoch its reader pinned. All operations that matter are seq_cst, so there is one
+ * order of them: a writer that finds a place empty after it changed the pointer knows that whoever takes
+ * the place later loads the new pointer; and an epoch read after kl_epoch_end was read after that change,
+ * too. A reader that read the epoch early and wrote it late only looks older than it is. */
 #include "base/epoch.h"
 
 #include <sched.h>
 #include <stdatomic.h>
 
-typedef struct place { _Atomic uint64_t epoch; } __attribute__((aligned(64))) place;
+typedef struct place {
+    _Atomic uint64_t epoch;
+} __attribute__((aligned(64))) place;
 
 static place places[KL_EPOCH_PLACES];
-static atomic_uint used;               /* places[used..] have never been taken */
+static atomic_uint used; /* places[used..] have never been taken */
 static _Atomic uint64_t now = 1;
 
-/* Where this thread looks first: threads are dealt over the first few places, for a writer looks at all that were ever taken;
- * who finds its place taken moves on and stays there. */
+/* Where this thread looks first: threads are dealt over the first few places, for a writer looks at all
+ * that were ever taken; who finds its place taken moves on and stays there. */
 #define FIRST_PLACES 16
 
 static unsigned *home(void)
@@ -45,19 +47,13 @@ unsigned kl_epoch_pin(void)
         if (atomic_compare_exchange_strong(&places[i].epoch, &none, atomic_load(&now)))
             return *at = i;
         if (tries % KL_EPOCH_PLACES == KL_EPOCH_PLACES - 1)
-            sched_yield();             /* a pin is short: somebody leaves soon */
+            sched_yield(); /* a pin is short: somebody leaves soon */
     }
 }
 
-void kl_epoch_unpin(unsigned i)
-{
-    atomic_store_explicit(&places[i].epoch, 0, memory_order_release);
-}
+void kl_epoch_unpin(unsigned i) { atomic_store_explicit(&places[i].epoch, 0, memory_order_release); }
 
-uint64_t kl_epoch_end(void)
-{
-    return atomic_fetch_add(&now, 1);
-}
+uint64_t kl_epoch_end(void) { return atomic_fetch_add(&now, 1); }
 
 uint64_t kl_epoch_oldest(void)
 {

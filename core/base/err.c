@@ -5,12 +5,28 @@
 #include "base/mem.h"
 
 static const char *const names[] = {
-    [KL_OK] = "ok", [KL_EINVAL] = "invalid", [KL_ESYNTAX] = "syntax", [KL_ETOOBIG] = "too_big",
-    [KL_ENOTFOUND] = "not_found", [KL_EEXISTS] = "already_exists", [KL_ECONFLICT] = "conflict", [KL_EGONE] = "gone",
-    [KL_EAUTH] = "unauthorized", [KL_EFORBIDDEN] = "forbidden", [KL_EREJECTED] = "rejected",
-    [KL_ETHROTTLED] = "throttled", [KL_ESERVER] = "server", [KL_ETIMEOUT] = "timeout", [KL_ECONNECT] = "unreachable",
-    [KL_ECLOSED] = "closed", [KL_ECANCELLED] = "cancelled", [KL_ENOTLEADER] = "not_leader", [KL_EIO] = "io",
-    [KL_ESCRIPT] = "script", [KL_EAGAIN] = "again", [KL_EINTERNAL] = "internal",
+    [KL_OK] = "ok",
+    [KL_EINVAL] = "invalid",
+    [KL_ESYNTAX] = "syntax",
+    [KL_ETOOBIG] = "too_big",
+    [KL_ENOTFOUND] = "not_found",
+    [KL_EEXISTS] = "already_exists",
+    [KL_ECONFLICT] = "conflict",
+    [KL_EGONE] = "gone",
+    [KL_EAUTH] = "unauthorized",
+    [KL_EFORBIDDEN] = "forbidden",
+    [KL_EREJECTED] = "rejected",
+    [KL_ETHROTTLED] = "throttled",
+    [KL_ESERVER] = "server",
+    [KL_ETIMEOUT] = "timeout",
+    [KL_ECONNECT] = "unreachable",
+    [KL_ECLOSED] = "closed",
+    [KL_ECANCELLED] = "cancelled",
+    [KL_ENOTLEADER] = "not_leader",
+    [KL_EIO] = "io",
+    [KL_ESCRIPT] = "script",
+    [KL_EAGAIN] = "again",
+    [KL_EINTERNAL] = "internal",
 };
 
 const char *kl_status_name(kl_status s)
@@ -22,7 +38,7 @@ kl_status kl_vfail(kl_err *err, kl_status status, const char *fmt, va_list ap)
 {
     if (!err)
         return status;
-    char *message = kl_vsprintf(fmt, ap);      /* first: an argument may be the old message */
+    char *message = kl_vsprintf(fmt, ap); /* first: an argument may be the old message */
     kl_err_fini(err);
     err->status = status;
     err->message = message;
@@ -41,7 +57,7 @@ kl_status kl_fail(kl_err *err, kl_status status, const char *fmt, ...)
 kl_status kl_err_prefix(kl_err *err, const char *fmt, ...)
 {
     if (!err)
-        return KL_EINTERNAL;                   /* the caller kept no story; it has the status itself */
+        return KL_EINTERNAL; /* the caller kept no story; it has the status itself */
     va_list ap;
     va_start(ap, fmt);
     char *prefix = kl_vsprintf(fmt, ap);
@@ -53,10 +69,7 @@ kl_status kl_err_prefix(kl_err *err, const char *fmt, ...)
     return err->status;
 }
 
-const char *kl_err_message(const kl_err *err)
-{
-    return err && err->message ? err->message : "";
-}
+const char *kl_err_message(const kl_err *err) { return err && err->message ? err->message : ""; }
 
 void kl_err_fini(kl_err *err)
 {

@@ -1,7 +1,7 @@
 /* err.h - how things fail: a status to branch on and a story to tell.
  *
- * What can fail returns kl_status (0 is good). The story goes into an optional kl_err, which the caller owns and
- * must have initialised with KL_ERR_INIT (or zeroes). Setting an error twice keeps the last one. */
+ * What can fail returns kl_status (0 is good). The story goes into an optional kl_err, which the caller
+ * owns and must have initialised with KL_ERR_INIT (or zeroes). Setting an error twice keeps the last one. */
 #ifndef KL_BASE_ERR_H
 #define KL_BASE_ERR_H
 
@@ -14,27 +14,27 @@
 
 typedef enum kl_status {
     KL_OK = 0,
-    KL_EINVAL,      /* the caller's argument or the user's input is wrong */
-    KL_ESYNTAX,     /* text that does not parse */
-    KL_ETOOBIG,     /* above a stated ceiling */
-    KL_ENOTFOUND,   /* 404, or no such thing here */
-    KL_EEXISTS,     /* 409 AlreadyExists */
-    KL_ECONFLICT,   /* 409 Conflict */
-    KL_EGONE,       /* 410 */
-    KL_EAUTH,       /* 401, or credentials that cannot be read */
-    KL_EFORBIDDEN,  /* 403 */
-    KL_EREJECTED,   /* 422 and other 4xx: the server understood and said no */
-    KL_ETHROTTLED,  /* 429 */
-    KL_ESERVER,     /* 5xx, or a reply that makes no sense */
-    KL_ETIMEOUT,    /* a deadline passed */
-    KL_ECONNECT,    /* no connection: refused, unresolved, TLS */
-    KL_ECLOSED,     /* the connection ended early */
-    KL_ECANCELLED,  /* stopped by its owner */
-    KL_ENOTLEADER,  /* the write door: the lease is not ours */
-    KL_EIO,         /* files */
-    KL_ESCRIPT,     /* a Lua error */
-    KL_EAGAIN,      /* not now: would wait */
-    KL_EINTERNAL,   /* our own mistake */
+    KL_EINVAL,     /* the caller's argument or the user's input is wrong */
+    KL_ESYNTAX,    /* text that does not parse */
+    KL_ETOOBIG,    /* above a stated ceiling */
+    KL_ENOTFOUND,  /* 404, or no such thing here */
+    KL_EEXISTS,    /* 409 AlreadyExists */
+    KL_ECONFLICT,  /* 409 Conflict */
+    KL_EGONE,      /* 410 */
+    KL_EAUTH,      /* 401, or credentials that cannot be read */
+    KL_EFORBIDDEN, /* 403 */
+    KL_EREJECTED,  /* 422 and other 4xx: the server understood and said no */
+    KL_ETHROTTLED, /* 429 */
+    KL_ESERVER,    /* 5xx, or a reply that makes no sense */
+    KL_ETIMEOUT,   /* a deadline passed */
+    KL_ECONNECT,   /* no connection: refused, unresolved, TLS */
+    KL_ECLOSED,    /* the connection ended early */
+    KL_ECANCELLED, /* stopped by its owner */
+    KL_ENOTLEADER, /* the write door: the lease is not ours */
+    KL_EIO,        /* files */
+    KL_ESCRIPT,    /* a Lua error */
+    KL_EAGAIN,     /* not now: would wait */
+    KL_EINTERNAL,  /* our own mistake */
 } kl_status;
 
 /* The story of a failure. Strings belong to the error. */
@@ -49,19 +49,21 @@ typedef struct kl_err {
 
 #define KL_ERR_INIT ((kl_err){0})
 
-/* Set status and message (printf). Returns `status`, so `return kl_fail(err, KL_EINVAL, "...")`. err may be NULL. */
+/* Set status and message (printf). Returns `status`, so `return kl_fail(err, KL_EINVAL, "...")`. err may
+ * be NULL. */
 kl_status kl_fail(kl_err *err, kl_status status, const char *fmt, ...) KL_PRINTF(3, 4);
 kl_status kl_vfail(kl_err *err, kl_status status, const char *fmt, va_list ap);
 /* Put "prefix: " before the message that is there. Returns err->status. */
 kl_status kl_err_prefix(kl_err *err, const char *fmt, ...) KL_PRINTF(2, 3);
-/* Our name of a status as scripts see it in `e.kind`: "invalid", "syntax", "too_big", "not_found", "already_exists",
- * "conflict", "gone", "unauthorized", "forbidden", "rejected", "throttled", "server", "timeout", "unreachable",
- * "closed", "cancelled", "not_leader", "io", "script", "again", "internal". Static. */
+/* Our name of a status as scripts see it in `e.kind`: "invalid", "syntax", "too_big", "not_found",
+ * "already_exists", "conflict", "gone", "unauthorized", "forbidden", "rejected", "throttled", "server",
+ * "timeout", "unreachable", "closed", "cancelled", "not_leader", "io", "script", "again", "internal".
+ * Static. */
 const char *kl_status_name(kl_status s);
 /* The message or "" ; borrowed until the next change of err. */
 const char *kl_err_message(const kl_err *err);
-void kl_err_fini(kl_err *err);                      /* frees, leaves it initialised */
-void kl_err_move(kl_err *to, kl_err *from);         /* from ends empty */
+void kl_err_fini(kl_err *err);              /* frees, leaves it initialised */
+void kl_err_move(kl_err *to, kl_err *from); /* from ends empty */
 void kl_err_copy(kl_err *to, const kl_err *from);
 
 #endif

@@ -1,9 +1,10 @@
 /* fswatch.c - says that one of some files may have changed.
  *
- * We watch directories, not files: an editor writes a new file and renames it, and a ConfigMap volume swaps its ..data link
- * beside the file's own name. An event that names one of ours, or after which a file's fingerprint (device, inode, size,
- * mtime through links) differs, makes us dirty; dirty and 50 ms of quiet (1 s at the most) makes one call.
- * Directories that inotify cannot serve (refused, or remote: other hosts' writes are not announced) are polled. */
+ * We watch directories, not files: an editor writes a new file and renames it, and a ConfigMap volume
+ * swaps its ..data link beside the file's own name. An event that names one of ours, or after which a
+ * file's fingerprint (device, inode, size, mtime through links) differs, makes us dirty; dirty and 50 ms
+ * of quiet (1 s at the most) makes one call. Directories that inotify cannot serve (refused, or remote:
+ * other hosts' writes are not announced) are polled. */
 #include "base/fswatch.h"
 
 #include <errno.h>
@@ -23,10 +24,12 @@
 #include "base/mem.h"
 #include "base/sync.h"
 
-#define QUIET      KL_MILLISECONDS(50)
-#define QUIET_MAX  KL_SECONDS(1)            /* somebody who writes without a pause must not keep us silent */
+#define QUIET KL_MILLISECONDS(50)
+#define QUIET_MAX KL_SECONDS(1) /* somebody who writes without a pause must not keep us silent */
 #define POLL_EVERY KL_SECONDS(1)
-#define EVENTS (IN_CREATE | IN_CLOSE_WRITE | IN_MODIFY | IN_ATTRIB | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR)
+#define EVENTS                                                                                               \
+    (IN_CREATE | IN_CLOSE_WRITE | IN_MODIFY | IN_ATTRIB | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE            \
+        | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR)
 
 typedef struct fingerprint {
     bool there;
@@ -38,17 +41,17 @@ typedef struct fingerprint {
 
 typedef struct target {
     char *path;
-    char *dir;                /* that is watched: the path itself, or its directory */
-    char *name;               /* within dir; NULL when the path is a directory: every file in it counts */
-    int wd, real_wd;          /* of dir, and of the directory that links lead to; -1 when inotify has none */
+    char *dir;       /* that is watched: the path itself, or its directory */
+    char *name;      /* within dir; NULL when the path is a directory: every file in it counts */
+    int wd, real_wd; /* of dir, and of the directory that links lead to; -1 when inotify has none */
     fingerprint seen;
 } target;
 
 struct kl_fswatch {
     target *targets;
     size_t n;
-    int inotify, stop;        /* inotify -1: everything is polled */
-    bool polling;             /* some directory needs it */
+    int inotify, stop; /* inotify -1: everything is polled */
+    bool polling;      /* some directory needs it */
     void (*changed)(void *arg);
     void *arg;
     kl_thread *thread;
@@ -59,7 +62,7 @@ static fingerprint look(const char *path)
     struct stat s;
     if (stat(path, &s))
         return (fingerprint){0};
-    return (fingerprint){ true, s.st_dev, s.st_ino, s.st_size, s.st_mtim, s.st_ctim };
+    return (fingerprint){true, s.st_dev, s.st_ino, s.st_size, s.st_mtim, s.st_ctim};
 }
 
 static bool same_time(struct timespec a, struct timespec b)
@@ -88,7 +91,8 @@ static bool refresh(kl_fswatch *w)
 /* Whether writes by others are announced on this file system. */
 static bool is_local(const char *dir)
 {
-    static const unsigned long remote[] = { 0x6969 /* NFS */, 0xff534d42 /* CIFS */, 0xfe534d42 /* SMB2 */, 0x517b /* SMB */, 0x65735546 /* FUSE */, 0x01021997 /* 9p */, 0x00c36400 /* Ceph */ };
+    static const unsigned long remote[] = {0x6969 /* NFS */, 0xff534d42 /* CIFS */, 0xfe534d42 /* SMB2 */,
+        0x517b /* SMB */, 0x65735546 /* FUSE */, 0x01021997 /* 9p */, 0x00c36400 /* Ceph */};
     struct statfs fs;
     if (statfs(dir, &fs))
         return true;
@@ -121,7 +125,8 @@ static void attach(kl_fswatch *w)
     }
 }
 
-/* Eats what inotify has; true when an event concerns a target by name. *lost: a directory itself went away. */
+/* Eats what inotify has; true when an event concerns a target by name. *lost: a directory itself went
+ * away. */
 static bool drain(kl_fswatch *w, bool *lost)
 {
     char bytes[16 * (sizeof(struct inotify_event) + NAME_MAX + 1)] __attribute__((aligned(8)));
@@ -135,7 +140,8 @@ static bool drain(kl_fswatch *w, bool *lost)
             ours |= (ev->mask & IN_Q_OVERFLOW) != 0;
             for (size_t i = 0; i < w->n && !ours; i++) {
                 const target *t = &w->targets[i];
-                ours = ev->wd == t->wd && ev->len && !(ev->mask & IN_ISDIR) && (!t->name || !strcmp(ev->name, t->name));
+                ours = ev->wd == t->wd && ev->len && !(ev->mask & IN_ISDIR)
+                    && (!t->name || !strcmp(ev->name, t->name));
             }
         }
     return ours;
@@ -157,7 +163,7 @@ static void watch_loop(void *arg)
     for (;;) {
         kl_time now = kl_clock_now(clock);
         kl_time until = dirty ? quiet_at : w->polling ? now + POLL_EVERY : KL_NEVER;
-        struct pollfd fds[2] = { { .fd = w->stop, .events = POLLIN }, { .fd = w->inotify, .events = POLLIN } };
+        struct pollfd fds[2] = {{.fd = w->stop, .events = POLLIN}, {.fd = w->inotify, .events = POLLIN}};
         int rc = poll(fds, 2, wait_ms(until, now));
         if (fds[0].revents)
             return;
@@ -215,7 +221,8 @@ static void fswatch_free(kl_fswatch *w)
     kl_free(w);
 }
 
-kl_status kl_fswatch_start(const char *const *paths, size_t n, void (*changed)(void *arg), void *arg, kl_fswatch **out, kl_err *err)
+kl_status kl_fswatch_start(
+    const char *const *paths, size_t n, void (*changed)(void *arg), void *arg, kl_fswatch **out, kl_err *err)
 {
     kl_fswatch *w = kl_new(kl_fswatch);
     w->targets = kl_new_array(target, n);
@@ -223,7 +230,8 @@ kl_status kl_fswatch_start(const char *const *paths, size_t n, void (*changed)(v
     w->changed = changed;
     w->arg = arg;
     w->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    w->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);      /* refused where there are too many already: fs.inotify.max_user_instances */
+    /* refused where there are too many already: fs.inotify.max_user_instances */
+    w->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     kl_status st = w->stop < 0 ? kl_fail(err, KL_EIO, "cannot watch files: %s", strerror(errno)) : KL_OK;
     for (size_t i = 0; !st && i < n; i++)
         st = target_init(&w->targets[i], paths[i], err);
@@ -233,7 +241,8 @@ kl_status kl_fswatch_start(const char *const *paths, size_t n, void (*changed)(v
     }
     attach(w);
     if (w->polling)
-        kl_info("polling files for changes", "every=1s files=%zu why=\"inotify is refused here or the file system is remote\"", n);
+        kl_info("polling files for changes",
+            "every=1s files=%zu why=\"inotify is refused here or the file system is remote\"", n);
     w->thread = kl_thread_start("kl-fswatch", watch_loop, w);
     *out = w;
     return KL_OK;
@@ -245,7 +254,8 @@ static char *directory_of(const char *path)
     return slash ? kl_strndup(path, slash == path ? 1 : (size_t)(slash - path)) : kl_strdup(".");
 }
 
-kl_status kl_fswatch_start_around(const char *const *files, size_t n, void (*changed)(void *arg), void *arg, kl_fswatch **out, kl_err *err)
+kl_status kl_fswatch_start_around(
+    const char *const *files, size_t n, void (*changed)(void *arg), void *arg, kl_fswatch **out, kl_err *err)
 {
     const char **paths = kl_new_array(const char *, 2 * n);
     char **directories = kl_new_array(char *, n);

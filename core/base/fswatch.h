@@ -1,6 +1,7 @@
-/* fswatch.h - says that one of some files may have changed. inotify on their directories, so that editors' renames and
- * the ConfigMap volume's ..data swap are seen; where inotify is refused it polls (mtime, size, inode) and says so in the log.
- * One thread of its own; `changed` is called there, debounced by 50 ms of quiet. */
+/* fswatch.h - says that one of some files may have changed. inotify on their directories, so that editors'
+ * renames and the ConfigMap volume's ..data swap are seen; where inotify is refused it polls (mtime, size,
+ * inode) and says so in the log. One thread of its own; `changed` is called there, debounced by 50 ms of
+ * quiet. */
 #ifndef KL_BASE_FSWATCH_H
 #define KL_BASE_FSWATCH_H
 
@@ -8,9 +9,12 @@
 
 typedef struct kl_fswatch kl_fswatch;
 /* `paths` are files or directories (a directory means any file directly in it). */
-KL_NODISCARD kl_status kl_fswatch_start(const char *const *paths, size_t n, void (*changed)(void *arg), void *arg, kl_fswatch **out, kl_err *err);
-/* The same of files and of the directories that they are in: editors rename into those, and what was missing may come to be there. */
-KL_NODISCARD kl_status kl_fswatch_start_around(const char *const *files, size_t n, void (*changed)(void *arg), void *arg, kl_fswatch **out, kl_err *err);
-void kl_fswatch_stop(kl_fswatch *w);       /* joins; after it `changed` is not called any more */
+KL_NODISCARD kl_status kl_fswatch_start(
+    const char *const *paths, size_t n, void (*changed)(void *arg), void *arg, kl_fswatch **out, kl_err *err);
+/* The same of files and of the directories that they are in: editors rename into those, and what was
+ * missing may come to be there. */
+KL_NODISCARD kl_status kl_fswatch_start_around(
+    const char *const *files, size_t n, void (*changed)(void *arg), void *arg, kl_fswatch **out, kl_err *err);
+void kl_fswatch_stop(kl_fswatch *w); /* joins; after it `changed` is not called any more */
 
 #endif

@@ -13,7 +13,7 @@
 #define EVENTS_AT_ONCE 64
 
 struct kl_hangup {
-    int epoll, stop;                          /* stop: an eventfd, readable when we are to end */
+    int epoll, stop; /* stop: an eventfd, readable when we are to end */
     void (*gone)(void *arg, uint64_t id);
     void *arg;
     kl_thread *thread;
@@ -39,7 +39,7 @@ kl_status kl_hangup_start(void (*gone)(void *arg, uint64_t id), void *arg, kl_ha
 {
     int epoll = epoll_create1(EPOLL_CLOEXEC);
     int stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    struct epoll_event ev = { .events = EPOLLIN, .data.u64 = STOP_ID };
+    struct epoll_event ev = {.events = EPOLLIN, .data.u64 = STOP_ID};
     if (epoll < 0 || stop < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, stop, &ev)) {
         kl_fail(err, KL_EIO, "cannot watch sockets for hang-ups: %s", strerror(errno));
         if (epoll >= 0)
@@ -71,12 +71,10 @@ void kl_hangup_stop(kl_hangup *h)
 
 void kl_hangup_add(kl_hangup *h, int fd, uint64_t id)
 {
-    struct epoll_event ev = { .events = EPOLLRDHUP | EPOLLONESHOT, .data.u64 = id };   /* HUP and ERR come unasked */
+    /* HUP and ERR come unasked */
+    struct epoll_event ev = {.events = EPOLLRDHUP | EPOLLONESHOT, .data.u64 = id};
     if (epoll_ctl(h->epoll, EPOLL_CTL_ADD, fd, &ev) && errno == EEXIST)
         epoll_ctl(h->epoll, EPOLL_CTL_MOD, fd, &ev);
 }
 
-void kl_hangup_remove(kl_hangup *h, int fd)
-{
-    epoll_ctl(h->epoll, EPOLL_CTL_DEL, fd, NULL);
-}
+void kl_hangup_remove(kl_hangup *h, int fd) { epoll_ctl(h->epoll, EPOLL_CTL_DEL, fd, NULL); }

@@ -1,7 +1,7 @@
 /* hangup.h - tells when the peer of a socket went away while nobody reads from it.
  *
- * A watch that waits for news is a suspended connection: its server polls nothing. One thread of ours waits for the
- * hang-ups of all of them. */
+ * A watch that waits for news is a suspended connection: its server polls nothing. One thread of ours
+ * waits for the hang-ups of all of them. */
 #ifndef KL_BASE_HANGUP_H
 #define KL_BASE_HANGUP_H
 
@@ -10,10 +10,12 @@
 
 typedef struct kl_hangup kl_hangup;
 
-/* `gone(arg, id)` is called on the thread of its own, once per added socket, and may come late: id may be stale. */
-KL_NODISCARD kl_status kl_hangup_start(void (*gone)(void *arg, uint64_t id), void *arg, kl_hangup **out, kl_err *err);
-void kl_hangup_stop(kl_hangup *h);                        /* joins; after it `gone` is not called any more */
-void kl_hangup_add(kl_hangup *h, int fd, uint64_t id);    /* any thread; fd must be open */
-void kl_hangup_remove(kl_hangup *h, int fd);              /* any thread; closing fd does it too */
+/* `gone(arg, id)` is called on the thread of its own, once per added socket, and may come late: id may be
+ * stale. */
+KL_NODISCARD kl_status kl_hangup_start(
+    void (*gone)(void *arg, uint64_t id), void *arg, kl_hangup **out, kl_err *err);
+void kl_hangup_stop(kl_hangup *h);                     /* joins; after it `gone` is not called any more */
+void kl_hangup_add(kl_hangup *h, int fd, uint64_t id); /* any thread; fd must be open */
+void kl_hangup_remove(kl_hangup *h, int fd);           /* any thread; closing fd does it too */
 
 #endif

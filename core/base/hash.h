@@ -1,5 +1,6 @@
-/* hash.h - a quick hash for tables that are asked often: multiply and fold, 16 bytes at a time. A third of the cost of kl_hash, and
- * seeded per process like it: nobody in a cluster can choose contents that collide. Any thread. */
+/* hash.h - a quick hash for tables that are asked often: multiply and fold, 16 bytes at a time. A third of
+ * the cost of kl_hash, and seeded per process like it: nobody in a cluster can choose contents that
+ * collide. Any thread. */
 #ifndef KL_BASE_HASH_H
 #define KL_BASE_HASH_H
 
@@ -31,7 +32,8 @@ static inline uint32_t kl__hash_4(const unsigned char *p)
 
 static inline uint64_t kl__hash_seed(void)
 {
-    static _Atomic uint64_t s;               /* drawn from the process' secret; two first callers draw the same */
+    /* drawn from the process' secret; two first callers draw the same */
+    static _Atomic uint64_t s;
     uint64_t x = atomic_load_explicit(&s, memory_order_relaxed);
     if (__builtin_expect(!x, 0)) {
         x = kl_hash("quick hash", 10) | 1;

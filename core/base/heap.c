@@ -1,15 +1,12 @@
 /* heap.c - what is due next: a binary min-heap of intrusive nodes ordered by (when, seq).
  *
- * seq is drawn at every push and move, so equal times come out in the order they went in. Each node knows its place,
- * so moving and removing cost O(log n). */
+ * seq is drawn at every push and move, so equal times come out in the order they went in. Each node knows
+ * its place, so moving and removing cost O(log n). */
 #include "base/heap.h"
 
 #include "base/mem.h"
 
-void kl_heap_init(kl_heap *h)
-{
-    *h = (kl_heap){0};
-}
+void kl_heap_init(kl_heap *h) { *h = (kl_heap){0}; }
 
 void kl_heap_fini(kl_heap *h)
 {
@@ -86,10 +83,7 @@ void kl_heap_remove(kl_heap *h, kl_heap_node *n)
         settle(h, i, last);
 }
 
-kl_heap_node *kl_heap_peek(const kl_heap *h)
-{
-    return h->len ? h->v[0] : NULL;
-}
+kl_heap_node *kl_heap_peek(const kl_heap *h) { return h->len ? h->v[0] : NULL; }
 
 kl_heap_node *kl_heap_pop_due(kl_heap *h, kl_time now)
 {

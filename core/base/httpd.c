@@ -3,15 +3,17 @@
  * A request gathers its body, then meets the handler once:
  *   reading --body complete--> handled --reply--> queued --sent--> completed
  *   handled without reply: parked (suspended) --reply, any thread--> queued
- * A stream is an answer that goes on: the reader, on the server's thread, takes what is queued and suspends the connection
- * when nothing is; whoever writes resumes it. `conn` is set exactly while libmicrohttpd may be told about the connection:
- * request_completed clears it under the stream's lock, so a writer never touches a dead connection. A suspended connection
- * is polled by nobody, therefore kl_hangup watches its socket. libmicrohttpd must not be stopped while anything is
- * suspended: stopping marks and resumes all, and from then on nothing suspends any more.
+ * A stream is an answer that goes on: the reader, on the server's thread, takes what is queued and
+ * suspends the connection when nothing is; whoever writes resumes it. `conn` is set exactly while
+ * libmicrohttpd may be told about the connection: request_completed clears it under the stream's lock, so
+ * a writer never touches a dead connection. A suspended connection is polled by nobody, therefore
+ * kl_hangup watches its socket. libmicrohttpd must not be stopped while anything is suspended: stopping
+ * marks and resumes all, and from then on nothing suspends any more.
  *
- * A request whose body is coming is known to kl_hangup as well: libmicrohttpd does not see an end of the connection that came together
- * with data (0.9.75, edge-triggered), and would hold both for as long as an idle connection may live. Once the reading side is shut
- * down by us it looks again. What all bodies hold together is bounded, and a request that does not come on is given up.
+ * A request whose body is coming is known to kl_hangup as well: libmicrohttpd does not see an end of the
+ * connection that came together with data (0.9.75, edge-triggered), and would hold both for as long as an
+ * idle connection may live. Once the reading side is shut down by us it looks again. What all bodies hold
+ * together is bounded, and a request that does not come on is given up.
  *
  * Locks: registry (h->mu) before stream (s->mu) before libmicrohttpd's own. */
 #include "base/httpd.h"
@@ -36,78 +38,85 @@
 #include "base/sync.h"
 #include "base/unixsock.h"
 
-#define MAX_BODY    ((size_t)16 << 20)
-#define MAX_QUEUED  ((size_t)256 << 20)
-#define BLOCK_SIZE  ((size_t)32 << 10)      /* what one read of a stream may take */
-#define CONN_MEMORY ((size_t)96 << 10)      /* headers and the block being sent: URLs with long selectors must fit */
-#define MAX_BODIES  ((size_t)256 << 20)     /* of all requests together */
-#define IDLE_SECONDS 600u                   /* keep-alive connections; suspended ones do not count */
-#define READ_SECONDS 32u                    /* a request that stands still while it comes: its head (as kube-apiserver's), its body */
-#define CONNECTIONS 16384u                  /* libmicrohttpd's own default is for select(); the process' file limit decides first */
-#define SPARE_QUEUE ((size_t)64 << 10)      /* an empty queue keeps at most this */
+#define MAX_BODY ((size_t)16 << 20)
+#define MAX_QUEUED ((size_t)256 << 20)
+#define BLOCK_SIZE ((size_t)32 << 10) /* what one read of a stream may take */
+#define CONN_MEMORY                                                                                          \
+    ((size_t)96 << 10) /* headers and the block being sent: URLs with long selectors must fit */
+#define MAX_BODIES ((size_t)256 << 20) /* of all requests together */
+#define IDLE_SECONDS 600u              /* keep-alive connections; suspended ones do not count */
+#define READ_SECONDS                                                                                         \
+    32u /* a request that stands still while it comes: its head (as kube-apiserver's), its body */
+#define CONNECTIONS                                                                                          \
+    16384u /* libmicrohttpd's own default is for select(); the process' file limit decides first */
+#define SPARE_QUEUE ((size_t)64 << 10) /* an empty queue keeps at most this */
 
 struct kl_httpd {
-    _Atomic int refs;                       /* the owner's, and one per request that is still owed a reply after its connection went */
+    /* the owner's, and one per request that is still owed a reply after its connection went */
+    _Atomic int refs;
     struct MHD_Daemon *daemon;
     kl_hangup *hangup;
     kl_httpd_handler *handler;
     void *arg;
     size_t max_body, max_queued, max_bodies;
-    kl_keyring *tls;                        /* NULL: plain HTTP */
+    kl_keyring *tls; /* NULL: plain HTTP */
     uint16_t port;
     char *address;
     bool no_bodies;
-    kl_mutex mu;                            /* the registry */
+    kl_mutex mu; /* the registry */
     bool stopping KL_GUARDED_BY(mu);
     uint64_t next_id KL_GUARDED_BY(mu);
-    kl_list streams KL_GUARDED_BY(mu);      /* attached to a connection */
-    kl_list parked KL_GUARDED_BY(mu);       /* requests whose handler has returned without a reply */
-    size_t unsent KL_GUARDED_BY(mu);        /* whole answers that were given and have not left */
-    kl_cond sent;                           /* there are none */
-    kl_list coming KL_GUARDED_BY(mu);       /* requests whose body is not whole */
-    size_t bodies KL_GUARDED_BY(mu);        /* bytes that are held of bodies */
-    kl_map *peers KL_GUARDED_BY(mu);        /* address -> its part of that, in bytes (the pointer is the number) */
+    kl_list streams KL_GUARDED_BY(mu); /* attached to a connection */
+    kl_list parked KL_GUARDED_BY(mu);  /* requests whose handler has returned without a reply */
+    size_t unsent KL_GUARDED_BY(mu);   /* whole answers that were given and have not left */
+    kl_cond sent;                      /* there are none */
+    kl_list coming KL_GUARDED_BY(mu);  /* requests whose body is not whole */
+    size_t bodies KL_GUARDED_BY(mu);   /* bytes that are held of bodies */
+    /* address -> its part of that, in bytes (the pointer is the number) */
+    kl_map *peers KL_GUARDED_BY(mu);
 };
 
 struct kl_httpd_stream {
-    _Atomic int refs;                       /* the caller's and the response's */
-    kl_list link;                           /* in h->streams, under h->mu */
+    _Atomic int refs; /* the caller's and the response's */
+    kl_list link;     /* in h->streams, under h->mu */
     uint64_t id;
     int fd;
     size_t max_queued;
     kl_mutex mu;
-    struct MHD_Connection *conn KL_GUARDED_BY(mu);   /* NULL once completed */
+    struct MHD_Connection *conn KL_GUARDED_BY(mu); /* NULL once completed */
     bool suspended KL_GUARDED_BY(mu);
-    bool closed KL_GUARDED_BY(mu);          /* by the caller: end when the queue is empty */
-    bool gone KL_GUARDED_BY(mu);            /* by the peer, by overflow or by stop: end now */
+    bool closed KL_GUARDED_BY(mu); /* by the caller: end when the queue is empty */
+    bool gone KL_GUARDED_BY(mu);   /* by the peer, by overflow or by stop: end now */
     kl_buf queue KL_GUARDED_BY(mu);
-    size_t sent KL_GUARDED_BY(mu);          /* bytes at the front of queue that are already gone */
+    size_t sent KL_GUARDED_BY(mu); /* bytes at the front of queue that are already gone */
 };
 
 struct kl_httpd_request {
     kl_httpd *h;
-    kl_list link;                           /* in h->coming, later perhaps in h->parked */
-    struct MHD_Connection *conn;            /* NULL when stopped before the reply came; under h->mu once parked */
+    kl_list link; /* in h->coming, later perhaps in h->parked */
+    /* NULL when stopped before the reply came; under h->mu once parked */
+    struct MHD_Connection *conn;
     char *method, *path;
     kl_buf body;
-    uint64_t id;                            /* while it is coming, for kl_hangup; 0: it has no body */
+    uint64_t id; /* while it is coming, for kl_hangup; 0: it has no body */
     int fd;
-    char *peer;                             /* its address, once it has a body */
-    bool ended;                             /* nothing more will come; under h->mu, and apart from what the HTTP thread reads without it */
-    size_t counted;                         /* of h->bodies */
-    bool crowded;                           /* its body found no room */
-    bool handled;                           /* the handler has been called */
-    bool again;                             /* and shall be once more; under h->mu */
+    char *peer; /* its address, once it has a body */
+    /* nothing more will come; under h->mu, and apart from what the HTTP thread reads without it */
+    bool ended;
+    size_t counted; /* of h->bodies */
+    bool crowded;   /* its body found no room */
+    bool handled;   /* the handler has been called */
+    bool again;     /* and shall be once more; under h->mu */
     void *user;
-    bool parked;                            /* under h->mu */
-    bool unsent;                            /* one of h->unsent; under h->mu */
-    bool owed;                              /* no reply yet; under h->mu */
-    struct MHD_Response *response;          /* to be queued by the server's thread; under h->mu */
+    bool parked;                   /* under h->mu */
+    bool unsent;                   /* one of h->unsent; under h->mu */
+    bool owed;                     /* no reply yet; under h->mu */
+    struct MHD_Response *response; /* to be queued by the server's thread; under h->mu */
     int code;
-    kl_httpd_stream *stream;                /* of the response, a reference: detached on completion */
+    kl_httpd_stream *stream; /* of the response, a reference: detached on completion */
 };
 
-/* --- streams ---------------------------------------------------------------------------------------------------------- */
+/* --- streams ------------------------------------------------------------------------------ */
 
 static void stream_unref(kl_httpd_stream *s)
 {
@@ -118,10 +127,7 @@ static void stream_unref(kl_httpd_stream *s)
     kl_free(s);
 }
 
-static size_t queued_locked(const kl_httpd_stream *s) KL_REQUIRES(s->mu)
-{
-    return s->queue.len - s->sent;
-}
+static size_t queued_locked(const kl_httpd_stream *s) KL_REQUIRES(s->mu) { return s->queue.len - s->sent; }
 
 static void wake_locked(kl_httpd_stream *s) KL_REQUIRES(s->mu)
 {
@@ -164,10 +170,7 @@ static ssize_t stream_read(void *arg, uint64_t pos, char *out, size_t max)
     return n;
 }
 
-static void response_freed(void *arg)
-{
-    stream_unref(arg);
-}
+static void response_freed(void *arg) { stream_unref(arg); }
 
 /* The connection is about to go, or to serve its next request. Server thread. */
 static void stream_detach(kl_httpd *h, kl_httpd_stream *s)
@@ -185,9 +188,9 @@ static void stream_detach(kl_httpd *h, kl_httpd_stream *s)
     kl_unlock(&s->mu);
 }
 
-/* Once all that came has been read libmicrohttpd is woken, and finds the end; woken before, it would stop at the last piece again. The
- * socket is open as long as the request is listed. */
-static void body_ended_locked(kl_httpd_request *r) KL_REQUIRES(r->h->mu)
+/* Once all that came has been read libmicrohttpd is woken, and finds the end; woken before, it would stop
+ * at the last piece again. The socket is open as long as the request is listed. */
+static void body_ended_locked(kl_httpd *h, kl_httpd_request *r) KL_REQUIRES(h->mu)
 {
     char any;
     if (r->ended && recv(r->fd, &any, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
@@ -201,7 +204,7 @@ static void end_of_body_locked(kl_httpd *h, uint64_t id) KL_REQUIRES(h->mu)
         if (r->id != id)
             continue;
         r->ended = true;
-        body_ended_locked(r);
+        body_ended_locked(h, r);
     }
 }
 
@@ -224,7 +227,8 @@ static void peer_gone(void *arg, uint64_t id)
     kl_unlock(&h->mu);
 }
 
-/* A peer that does not read would keep its connection, and what waits for it, until the connection's time is over. */
+/* A peer that does not read would keep its connection, and what waits for it, until the connection's time
+ * is over. */
 static void cut_locked(kl_httpd_stream *s) KL_REQUIRES(s->mu)
 {
     s->gone = true;
@@ -247,7 +251,8 @@ bool kl_httpd_stream_write(kl_httpd_stream *s, const void *data, size_t len)
     kl_lock(&s->mu);
     bool ok = !s->gone && !s->closed;
     if (ok && len) {
-        if (s->sent > s->queue.len / 2) {          /* more is gone than waits: close up, at amortized no cost */
+        /* more is gone than waits: close up, at amortized no cost */
+        if (s->sent > s->queue.len / 2) {
             kl_buf_consume(&s->queue, s->sent);
             s->sent = 0;
         }
@@ -288,7 +293,7 @@ void kl_httpd_stream_close(kl_httpd_stream *s)
     stream_unref(s);
 }
 
-/* --- requests ----------------------------------------------------------------------------------------------------------- */
+/* --- requests ----------------------------------------------------------------------------- */
 
 static void httpd_unref(kl_httpd *h)
 {
@@ -301,7 +306,7 @@ static void httpd_unref(kl_httpd *h)
     kl_free(h);
 }
 
-/* --- bodies: what they hold is counted, in all and by address -------------------------------------------------------------- */
+/* --- bodies: what they hold is counted, in all and by address ----------------------------- */
 
 static char *peer_of(struct MHD_Connection *conn)
 {
@@ -331,9 +336,8 @@ static bool body_count(kl_httpd_request *r, size_t n)
     return room;
 }
 
-static void body_uncount_locked(kl_httpd_request *r) KL_REQUIRES(r->h->mu)
+static void body_uncount_locked(kl_httpd *h, kl_httpd_request *r) KL_REQUIRES(h->mu)
 {
-    kl_httpd *h = r->h;
     if (!r->counted)
         return;
     size_t mine = (uintptr_t)kl_map_get(h->peers, r->peer) - r->counted;
@@ -381,15 +385,9 @@ static void request_free(kl_httpd_request *r)
     kl_free(r);
 }
 
-const char *kl_httpd_method(const kl_httpd_request *r)
-{
-    return r->method;
-}
+const char *kl_httpd_method(const kl_httpd_request *r) { return r->method; }
 
-const char *kl_httpd_path(const kl_httpd_request *r)
-{
-    return r->path;
-}
+const char *kl_httpd_path(const kl_httpd_request *r) { return r->path; }
 
 static const char *lookup(const kl_httpd_request *r, enum MHD_ValueKind kind, const char *name)
 {
@@ -420,7 +418,8 @@ static enum MHD_Result on_value(void *arg, enum MHD_ValueKind kind, const char *
     return MHD_YES;
 }
 
-void kl_httpd_query_each(const kl_httpd_request *r, const char *name, void (*fn)(void *arg, const char *value), void *arg)
+void kl_httpd_query_each(
+    const kl_httpd_request *r, const char *name, void (*fn)(void *arg, const char *value), void *arg)
 {
     if (r->conn)
         MHD_get_connection_values(r->conn, MHD_GET_ARGUMENT_KIND, on_value, &(each_value){name, fn, arg});
@@ -445,13 +444,17 @@ char *kl_httpd_query_text(const kl_httpd_request *r)
 
 bool kl_httpd_peer(const kl_httpd_request *r, pid_t *pid, uid_t *uid)
 {
-    const union MHD_ConnectionInfo *info = r->conn ? MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_CONNECTION_FD) : NULL;
+    const union MHD_ConnectionInfo *info = r->conn
+        ? MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_CONNECTION_FD)
+        : NULL;
     return info && kl_unixsock_peer(info->connect_fd, pid, uid);
 }
 
 bool kl_httpd_from_loopback(const kl_httpd_request *r)
 {
-    const union MHD_ConnectionInfo *info = r->conn ? MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_CLIENT_ADDRESS) : NULL;
+    const union MHD_ConnectionInfo *info = r->conn
+        ? MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_CLIENT_ADDRESS)
+        : NULL;
     const struct sockaddr *a = info ? info->client_addr : NULL;
     if (a && a->sa_family == AF_UNIX)
         return true;
@@ -475,15 +478,9 @@ const char *kl_httpd_body(const kl_httpd_request *r, size_t *len)
     return kl_buf_str(&r->body);
 }
 
-void kl_httpd_set_user(kl_httpd_request *r, void *user)
-{
-    r->user = user;
-}
+void kl_httpd_set_user(kl_httpd_request *r, void *user) { r->user = user; }
 
-void *kl_httpd_user(const kl_httpd_request *r)
-{
-    return r->user;
-}
+void *kl_httpd_user(const kl_httpd_request *r) { return r->user; }
 
 bool kl_httpd_again(kl_httpd_request *r)
 {
@@ -511,7 +508,7 @@ static void answer(kl_httpd_request *r, int code, struct MHD_Response *response,
     r->owed = false;
     r->unsent = !s && r->conn;
     h->unsent += r->unsent;
-    bool orphan = !r->conn;                       /* stopped meanwhile: nobody else knows r */
+    bool orphan = !r->conn; /* stopped meanwhile: nobody else knows r */
     if (r->parked && !orphan) {
         kl_list_remove(&r->link);
         r->parked = false;
@@ -553,17 +550,21 @@ static struct MHD_Response *must(struct MHD_Response *response)
     return response;
 }
 
-void kl_httpd_reply(kl_httpd_request *r, int code, const char *content_type, const char *headers, const void *body, size_t len)
+void kl_httpd_reply(kl_httpd_request *r, int code, const char *content_type, const char *headers,
+    const void *body, size_t len)
 {
-    struct MHD_Response *response = must(MHD_create_response_from_buffer(len, (void *)(len ? body : ""), MHD_RESPMEM_MUST_COPY));
+    struct MHD_Response *response = must(
+        MHD_create_response_from_buffer(len, (void *)(len ? body : ""), MHD_RESPMEM_MUST_COPY));
     add_headers(response, content_type, headers);
     answer(r, code, response, NULL);
 }
 
-void kl_httpd_reply_take(kl_httpd_request *r, int code, const char *content_type, const char *headers, kl_buf *body)
+void kl_httpd_reply_take(
+    kl_httpd_request *r, int code, const char *content_type, const char *headers, kl_buf *body)
 {
     size_t len = body->len;
-    struct MHD_Response *response = must(MHD_create_response_from_buffer_with_free_callback(len, kl_buf_take(body), kl_free));
+    struct MHD_Response *response = must(
+        MHD_create_response_from_buffer_with_free_callback(len, kl_buf_take(body), kl_free));
     add_headers(response, content_type, headers);
     answer(r, code, response, NULL);
 }
@@ -572,12 +573,14 @@ kl_httpd_stream *kl_httpd_reply_stream(kl_httpd_request *r, int code, const char
 {
     kl_httpd *h = r->h;
     kl_httpd_stream *s = kl_new(kl_httpd_stream);
-    atomic_init(&s->refs, 3);                     /* the caller's, the response's, the request's: a daemon that is stopping does not take the response */
+    /* the caller's, the response's, the request's: a daemon that is stopping does not take the response */
+    atomic_init(&s->refs, 3);
     kl_list_init(&s->link);
     kl_mutex_init(&s->mu);
     s->max_queued = h->max_queued;
     kl_buf_init(&s->queue, 0);
-    struct MHD_Response *response = must(MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_SIZE, stream_read, s, response_freed));
+    struct MHD_Response *response = must(
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_SIZE, stream_read, s, response_freed));
     add_headers(response, content_type, NULL);
     kl_lock(&h->mu);
     s->id = h->next_id++;
@@ -614,7 +617,8 @@ static enum MHD_Result too_big(kl_httpd_request *r)
 static enum MHD_Result refuse(kl_httpd_request *r, int code, const char *text)
 {
     r->handled = true;
-    kl_httpd_reply(r, code, "text/plain", code == MHD_HTTP_SERVICE_UNAVAILABLE ? "Retry-After: 1\r\n" : NULL, text, strlen(text));
+    kl_httpd_reply(r, code, "text/plain", code == MHD_HTTP_SERVICE_UNAVAILABLE ? "Retry-After: 1\r\n" : NULL,
+        text, strlen(text));
     return queue_response(r);
 }
 
@@ -629,7 +633,8 @@ static void *on_uri(void *arg, const char *uri, struct MHD_Connection *conn)
     return strstr(uri, "%00") ? &cut_uri : NULL;
 }
 
-static enum MHD_Result begin(kl_httpd *h, struct MHD_Connection *conn, const char *path, const char *method, bool cut, void **state)
+static enum MHD_Result begin(
+    kl_httpd *h, struct MHD_Connection *conn, const char *path, const char *method, bool cut, void **state)
 {
     kl_httpd_request *r = kl_new(kl_httpd_request);
     r->h = h;
@@ -641,7 +646,8 @@ static enum MHD_Result begin(kl_httpd *h, struct MHD_Connection *conn, const cha
     kl_buf_init(&r->body, h->max_body);
     *state = r;
     const char *length = kl_httpd_header(r, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    bool coming = kl_httpd_header(r, MHD_HTTP_HEADER_TRANSFER_ENCODING) || (length && strtoull(length, NULL, 10));
+    bool coming = kl_httpd_header(r, MHD_HTTP_HEADER_TRANSFER_ENCODING)
+        || (length && strtoull(length, NULL, 10));
     enum MHD_Result rc = MHD_YES;
     if (cut)
         rc = refuse(r, MHD_HTTP_BAD_REQUEST, "the path or query holds a NUL (%00)\n");
@@ -664,14 +670,16 @@ static void body_add(kl_httpd_request *r, const char *data, size_t n)
     r->crowded = !body_count(r, n);
     if (!r->crowded && !kl_buf_add(&r->body, data, n))
         return;
-    kl_lock(&r->h->mu);
-    body_uncount_locked(r);
-    kl_unlock(&r->h->mu);
+    kl_httpd *h = r->h;
+    kl_lock(&h->mu);
+    body_uncount_locked(h, r);
+    kl_unlock(&h->mu);
     if (r->crowded)
         kl_buf_fini(&r->body);
 }
 
-/* Gives the request to the handler, again while that is asked for, and parks it when no reply came with that. */
+/* Gives the request to the handler, again while that is asked for, and parks it when no reply came with
+ * that. */
 static enum MHD_Result handle(kl_httpd *h, kl_httpd_request *r)
 {
     bool again, ready, stopping;
@@ -680,7 +688,8 @@ static enum MHD_Result handle(kl_httpd *h, kl_httpd_request *r)
         kl_lock(&h->mu);
         r->again = false;
         kl_unlock(&h->mu);
-        h->handler(h->arg, r);                    /* a reply on another thread does not free r: conn is ours until completed */
+        /* a reply on another thread does not free r: conn is ours until completed */
+        h->handler(h->arg, r);
         kl_lock(&h->mu);
         stopping = h->stopping;
         again = r->again && !stopping;
@@ -697,7 +706,8 @@ static enum MHD_Result handle(kl_httpd *h, kl_httpd_request *r)
     return stopping ? MHD_NO : MHD_YES;
 }
 
-/* libmicrohttpd: once when headers are in, once per piece of body, once when all is in, and again after each resume. */
+/* libmicrohttpd: once when headers are in, once per piece of body, once when all is in, and again after
+ * each resume. */
 static enum MHD_Result on_access(void *arg, struct MHD_Connection *conn, const char *path, const char *method,
     const char *version, const char *data, size_t *size, void **state)
 {
@@ -713,7 +723,7 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *conn, const c
         body_add(r, data, *size);
         *size = 0;
         kl_lock(&h->mu);
-        body_ended_locked(r);
+        body_ended_locked(h, r);
         kl_unlock(&h->mu);
         return MHD_YES;
     }
@@ -737,7 +747,8 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *conn, const c
     return stopping ? MHD_NO : MHD_YES;
 }
 
-static void on_completed(void *arg, struct MHD_Connection *conn, void **state, enum MHD_RequestTerminationCode why)
+static void on_completed(
+    void *arg, struct MHD_Connection *conn, void **state, enum MHD_RequestTerminationCode why)
 {
     kl_httpd *h = arg;
     kl_httpd_request *r = *state == &cut_uri ? NULL : *state;
@@ -745,12 +756,13 @@ static void on_completed(void *arg, struct MHD_Connection *conn, void **state, e
     if (!r)
         return;
     body_over(h, r);
-    if (why == MHD_REQUEST_TERMINATED_COMPLETED_OK)       /* it has shown what it is: it may rest between its requests */
+    /* it has shown what it is: it may rest between its requests */
+    if (why == MHD_REQUEST_TERMINATED_COMPLETED_OK)
         MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, IDLE_SECONDS);
     if (r->stream)
         stream_detach(h, r->stream);
     kl_lock(&h->mu);
-    body_uncount_locked(r);
+    body_uncount_locked(h, r);
     h->unsent -= r->unsent;
     r->unsent = false;
     if (!h->unsent)
@@ -758,7 +770,7 @@ static void on_completed(void *arg, struct MHD_Connection *conn, void **state, e
     kl_list_remove(&r->link);
     r->parked = false;
     r->conn = NULL;
-    bool owed = r->owed && r->handled;            /* somebody will still reply, and frees r then */
+    bool owed = r->owed && r->handled; /* somebody will still reply, and frees r then */
     if (owed)
         atomic_fetch_add_explicit(&h->refs, 1, memory_order_relaxed);
     kl_unlock(&h->mu);
@@ -766,7 +778,7 @@ static void on_completed(void *arg, struct MHD_Connection *conn, void **state, e
         request_free(r);
 }
 
-/* --- start and stop -------------------------------------------------------------------------------------------------------- */
+/* --- start and stop ----------------------------------------------------------------------- */
 
 static void on_log(void *arg, const char *fmt, va_list ap)
 {
@@ -787,12 +799,15 @@ static void on_panic(void *arg, const char *file, unsigned int line, const char 
     kl_mem_die(text);
 }
 
-/* TLS: each connection holds the pair that it began with, which its session needs until its end. Server thread. */
-static void on_connection(void *arg, struct MHD_Connection *conn, void **state, enum MHD_ConnectionNotificationCode what)
+/* TLS: each connection holds the pair that it began with, which its session needs until its end. Server
+ * thread. */
+static void on_connection(
+    void *arg, struct MHD_Connection *conn, void **state, enum MHD_ConnectionNotificationCode what)
 {
     kl_httpd *h = arg;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        const union MHD_ConnectionInfo *info = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+        const union MHD_ConnectionInfo *info = MHD_get_connection_info(
+            conn, MHD_CONNECTION_INFO_GNUTLS_SESSION);
         *state = info ? kl_keyring_show(h->tls, info->tls_session) : NULL;
     } else {
         kl_keypair_unref(*state);
@@ -800,11 +815,9 @@ static void on_connection(void *arg, struct MHD_Connection *conn, void **state, 
     }
 }
 
-/* libmicrohttpd wants a certificate or somebody to ask; on_connection comes before either. Without a pair this ends the handshake. */
-static int no_certificate(void)
-{
-    return -1;
-}
+/* libmicrohttpd wants a certificate or somebody to ask; on_connection comes before either. Without a pair
+ * this ends the handshake. */
+static int no_certificate(void) { return -1; }
 
 kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)
 {
@@ -832,23 +845,19 @@ kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)
     st = kl_hangup_start(peer_gone, h, &h->hangup, err);
     if (!st) {
         kl_signal_mask old;
-        kl_signals_block(&old);                   /* its thread inherits the mask */
+        kl_signals_block(&old); /* its thread inherits the mask */
         MHD_set_panic_func(on_panic, NULL);
         const struct MHD_OptionItem tls[] = {
             {MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)on_connection, h},
             {MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, (void *)(intptr_t)no_certificate},
             {MHD_OPTION_END, 0, NULL},
         };
-        h->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG | (h->tls ? MHD_USE_TLS : 0),
-            h->port, NULL, NULL, on_access, h,
-            MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
-            MHD_OPTION_ARRAY, h->tls ? tls : &tls[2],
-            MHD_OPTION_LISTEN_SOCKET, fd,
-            MHD_OPTION_URI_LOG_CALLBACK, on_uri, NULL,
-            MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
-            MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS,
-            MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONN_MEMORY,
-            MHD_OPTION_CONNECTION_TIMEOUT, READ_SECONDS,
+        h->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC
+                | MHD_USE_ERROR_LOG | (h->tls ? MHD_USE_TLS : 0),
+            h->port, NULL, NULL, on_access, h, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_ARRAY,
+            h->tls ? tls : &tls[2], MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_URI_LOG_CALLBACK, on_uri, NULL,
+            MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS,
+            MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONN_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT, READ_SECONDS,
             MHD_OPTION_END);
         kl_signals_restore(&old);
         if (!h->daemon)
@@ -898,12 +907,6 @@ void kl_httpd_stop(kl_httpd *h)
     httpd_unref(h);
 }
 
-uint16_t kl_httpd_port(const kl_httpd *h)
-{
-    return h->port;
-}
+uint16_t kl_httpd_port(const kl_httpd *h) { return h->port; }
 
-const char *kl_httpd_address(const kl_httpd *h)
-{
-    return h->address;
-}
+const char *kl_httpd_address(const kl_httpd *h) { return h->address; }

@@ -1,8 +1,9 @@
-/* httpd.h - the only door to libmicrohttpd: one listening socket, requests answered at once or by a stream.
+/* httpd.h - the only door to libmicrohttpd: one listening socket, requests answered at once or by a
+ * stream.
  *
- * The handler runs on the server's own thread (one internal epoll thread) and must not wait. A reply is either a
- * whole body, or a stream (kl_httpd_stream): the connection is suspended while there is nothing to send, any thread
- * writes to it, and it costs no thread. */
+ * The handler runs on the server's own thread (one internal epoll thread) and must not wait. A reply is
+ * either a whole body, or a stream (kl_httpd_stream): the connection is suspended while there is nothing
+ * to send, any thread writes to it, and it costs no thread. */
 #ifndef KL_BASE_HTTPD_H
 #define KL_BASE_HTTPD_H
 
@@ -22,56 +23,75 @@ typedef struct kl_httpd_stream kl_httpd_stream;
 typedef void kl_httpd_handler(void *arg, kl_httpd_request *req);
 
 typedef struct kl_httpd_options {
-    const char *listen;          /* "127.0.0.1:8080", ":8080", "[::1]:0"; port 0 picks one. "unix:PATH": see base/unixsock.h; the name stays when we stop */
-    size_t max_body;             /* a larger request is answered 413; 0 means 16 MiB */
-    kl_keyring *tls;             /* HTTPS with the pair in it; borrowed, outlives the server. NULL: plain HTTP */
-    size_t max_queued;           /* bytes that may wait in one stream; 0 means 256 MiB */
-    bool no_bodies;              /* a request with a body is answered 413 */
-    size_t max_bodies;           /* bytes of all bodies that are held at once, half of it from one address; more are answered 503. 0 means 256 MiB */
-    kl_httpd_handler *handler;   /* called once per request, when its body has arrived; must call kl_httpd_reply* before or after returning */
+    /* "127.0.0.1:8080", ":8080", "[::1]:0"; port 0 picks one. "unix:PATH": see base/unixsock.h; the name
+     * stays when we stop */
+    const char *listen;
+    size_t max_body; /* a larger request is answered 413; 0 means 16 MiB */
+    /* HTTPS with the pair in it; borrowed, outlives the server. NULL: plain HTTP */
+    kl_keyring *tls;
+    size_t max_queued; /* bytes that may wait in one stream; 0 means 256 MiB */
+    bool no_bodies;    /* a request with a body is answered 413 */
+    /* bytes of all bodies that are held at once, half of it from one address; more are answered 503. 0
+     * means 256 MiB */
+    size_t max_bodies;
+    /* called once per request, when its body has arrived; must call kl_httpd_reply* before or after
+     * returning */
+    kl_httpd_handler *handler;
     void *arg;
 } kl_httpd_options;
 
 KL_NODISCARD kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err);
-/* Waits until whole answers that were given have left, at most until `deadline` (real clock). NULL is fine. Not from a handler. */
+/* Waits until whole answers that were given have left, at most until `deadline` (real clock). NULL is
+ * fine. Not from a handler. */
 void kl_httpd_drain(kl_httpd *h, kl_time deadline);
-void kl_httpd_stop(kl_httpd *h);                       /* ends streams, closes connections, joins, frees; NULL is fine */
+/* ends streams, closes connections, joins, frees; NULL is fine */
+void kl_httpd_stop(kl_httpd *h);
 uint16_t kl_httpd_port(const kl_httpd *h);
-const char *kl_httpd_address(const kl_httpd *h);       /* "127.0.0.1:PORT" as bound; lives as long as h */
+const char *kl_httpd_address(const kl_httpd *h); /* "127.0.0.1:PORT" as bound; lives as long as h */
 
-/* About the request: borrowed until the handler returns, or until the reply if that comes earlier. A handler that answers
- * later takes along what it needs. */
+/* About the request: borrowed until the handler returns, or until the reply if that comes earlier. A
+ * handler that answers later takes along what it needs. */
 const char *kl_httpd_method(const kl_httpd_request *r);
-const char *kl_httpd_path(const kl_httpd_request *r);                      /* without the query, percent-decoded */
-const char *kl_httpd_query(const kl_httpd_request *r, const char *name);   /* decoded first value, or NULL */
-void kl_httpd_query_each(const kl_httpd_request *r, const char *name, void (*fn)(void *arg, const char *value), void *arg);
-bool kl_httpd_from_loopback(const kl_httpd_request *r);                    /* whoever asks is on this machine (or has come in through it) */
-bool kl_httpd_peer(const kl_httpd_request *r, pid_t *pid, uid_t *uid);     /* who asks; false but for sockets in the file system */
-char *kl_httpd_query_text(const kl_httpd_request *r);                      /* all of it, decoded, for people: "a=b&c"; caller frees */
-const char *kl_httpd_header(const kl_httpd_request *r, const char *name);  /* or NULL */
+/* without the query, percent-decoded */
+const char *kl_httpd_path(const kl_httpd_request *r);
+const char *kl_httpd_query(const kl_httpd_request *r, const char *name); /* decoded first value, or NULL */
+void kl_httpd_query_each(
+    const kl_httpd_request *r, const char *name, void (*fn)(void *arg, const char *value), void *arg);
+/* whoever asks is on this machine (or has come in through it) */
+bool kl_httpd_from_loopback(const kl_httpd_request *r);
+/* who asks; false but for sockets in the file system */
+bool kl_httpd_peer(const kl_httpd_request *r, pid_t *pid, uid_t *uid);
+/* all of it, decoded, for people: "a=b&c"; caller frees */
+char *kl_httpd_query_text(const kl_httpd_request *r);
+const char *kl_httpd_header(const kl_httpd_request *r, const char *name); /* or NULL */
 const char *kl_httpd_body(const kl_httpd_request *r, size_t *len);
 
 /* What a handler keeps of a request between two calls; its own to free. Nothing at first. */
 void kl_httpd_set_user(kl_httpd_request *r, void *user);
 void *kl_httpd_user(const kl_httpd_request *r);
-/* For a request whose handler returned without a reply: the handler shall be called again, on the server's thread, where everything about the
- * request is there as before. False when the peer has gone, or the server stops: then a reply, which nobody hears, ends it. Any thread. */
+/* For a request whose handler returned without a reply: the handler shall be called again, on the server's
+ * thread, where everything about the request is there as before. False when the peer has gone, or the
+ * server stops: then a reply, which nobody hears, ends it. Any thread. */
 bool kl_httpd_again(kl_httpd_request *r);
 
-/* One whole answer; headers are "Name: value\r\n" lines or NULL. Copies body. Exactly one kl_httpd_reply* per request, inside
- * the handler or later on any thread; the request is gone afterwards. */
-void kl_httpd_reply(kl_httpd_request *r, int code, const char *content_type, const char *headers, const void *body, size_t len);
+/* One whole answer; headers are "Name: value\r\n" lines or NULL. Copies body. Exactly one kl_httpd_reply*
+ * per request, inside the handler or later on any thread; the request is gone afterwards. */
+void kl_httpd_reply(kl_httpd_request *r, int code, const char *content_type, const char *headers,
+    const void *body, size_t len);
 /* The same with a body that is moved out of `body` (large lists). */
-void kl_httpd_reply_take(kl_httpd_request *r, int code, const char *content_type, const char *headers, kl_buf *body);
-/* Starts a chunked answer. The caller owns one reference to the stream and must kl_httpd_stream_close it in the end, which may
- * be after kl_httpd_stop. */
+void kl_httpd_reply_take(
+    kl_httpd_request *r, int code, const char *content_type, const char *headers, kl_buf *body);
+/* Starts a chunked answer. The caller owns one reference to the stream and must kl_httpd_stream_close it
+ * in the end, which may be after kl_httpd_stop. */
 kl_httpd_stream *kl_httpd_reply_stream(kl_httpd_request *r, int code, const char *content_type);
-/* Queues bytes. False when the peer is gone or more than `max_queued` bytes wait: then the stream is dead, as after kl_httpd_stream_cut.
- * Any thread. */
+/* Queues bytes. False when the peer is gone or more than `max_queued` bytes wait: then the stream is dead,
+ * as after kl_httpd_stream_cut. Any thread. */
 bool kl_httpd_stream_write(kl_httpd_stream *s, const void *data, size_t len);
 size_t kl_httpd_stream_queued(kl_httpd_stream *s);
-bool kl_httpd_stream_gone(kl_httpd_stream *s);         /* the peer hung up */
-void kl_httpd_stream_cut(kl_httpd_stream *s);          /* drops what is queued and the connection: the peer does not read. Any thread */
-void kl_httpd_stream_close(kl_httpd_stream *s);        /* sends what is queued, then ends the answer; drops the caller's reference */
+bool kl_httpd_stream_gone(kl_httpd_stream *s); /* the peer hung up */
+/* drops what is queued and the connection: the peer does not read. Any thread */
+void kl_httpd_stream_cut(kl_httpd_stream *s);
+/* sends what is queued, then ends the answer; drops the caller's reference */
+void kl_httpd_stream_close(kl_httpd_stream *s);
 
 #endif

@@ -44,14 +44,15 @@ void kl_keyring_free(kl_keyring *k)
 
 kl_status kl_keyring_set(kl_keyring *k, const char *cert, const char *key, kl_err *err)
 {
-    kl_status st = kl_x509_check_pair(cert, key, err);         /* says best what is wrong */
+    kl_status st = kl_x509_check_pair(cert, key, err); /* says best what is wrong */
     if (st)
         return st;
     kl_keypair *p = kl_new(kl_keypair), *old;
     atomic_init(&p->refs, 1);
     if (gnutls_certificate_allocate_credentials(&p->of) < 0)
         kl_mem_die("memory (TLS credentials)");
-    const gnutls_datum_t c = {(unsigned char *)(void *)cert, (unsigned)strlen(cert)}, s = {(unsigned char *)(void *)key, (unsigned)strlen(key)};
+    const gnutls_datum_t c = {(unsigned char *)(void *)cert, (unsigned)strlen(cert)},
+                         s = {(unsigned char *)(void *)key, (unsigned)strlen(key)};
     int rc = gnutls_certificate_set_x509_key_mem(p->of, &c, &s, GNUTLS_X509_FMT_PEM);
     if (rc < 0) {
         kl_keypair_unref(p);

@@ -21,7 +21,8 @@
 static bool split_address(const char *address, char **host, char **port)
 {
     const char *colon = strrchr(address, ':');
-    if (!colon || !colon[1] || strspn(colon + 1, "0123456789") != strlen(colon + 1) || strtoul(colon + 1, NULL, 10) > 65535)
+    if (!colon || !colon[1] || strspn(colon + 1, "0123456789") != strlen(colon + 1)
+        || strtoul(colon + 1, NULL, 10) > 65535)
         return false;
     size_t n = (size_t)(colon - address);
     if (n >= 2 && address[0] == '[' && address[n - 1] == ']') {
@@ -41,7 +42,7 @@ static int listen_on(const struct addrinfo *a)
     if (fd < 0)
         return -1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (a->ai_family == AF_INET6)                 /* ":8080" means both families */
+    if (a->ai_family == AF_INET6) /* ":8080" means both families */
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     if (!bind(fd, a->ai_addr, a->ai_addrlen) && !listen(fd, LISTEN_BACKLOG))
         return fd;
@@ -55,7 +56,8 @@ bool kl_listen_loopback_name(const char *host)
 {
     size_t n = !host ? 0 : *host == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
     bool four = n > 4 && !strncmp(host, "127.", 4) && strspn(host, "0123456789.") == n;
-    return four || (n == 5 && !strncmp(host, "[::1]", 5)) || (n == 9 && !strncmp(host, "localhost", 9)) || (host && !strncmp(host, UNIX, strlen(UNIX)));
+    return four || (n == 5 && !strncmp(host, "[::1]", 5)) || (n == 9 && !strncmp(host, "localhost", 9))
+        || (host && !strncmp(host, UNIX, strlen(UNIX)));
 }
 
 kl_status kl_listen(const char *address, int *out, kl_err *err)
@@ -64,10 +66,14 @@ kl_status kl_listen(const char *address, int *out, kl_err *err)
     if (address && !strncmp(address, UNIX, strlen(UNIX)))
         return kl_unixsock_listen(address + strlen(UNIX), out, err);
     if (!address || !split_address(address, &host, &port))
-        return kl_fail(err, KL_EINVAL, "cannot listen on \"%s\": write host:port, for example 127.0.0.1:8080 or :8080", address ? address : "");
-    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV }, *all = NULL;
+        return kl_fail(err, KL_EINVAL,
+            "cannot listen on \"%s\": write host:port, for example 127.0.0.1:8080 or :8080",
+            address ? address : "");
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV},
+                    *all = NULL;
     int rc = getaddrinfo(host, port, &hints, &all), fd = -1, why = 0;
-    for (int family = 0; !rc && fd < 0 && family < 2; family++)      /* without a host: IPv6 first, it takes both */
+    /* without a host: IPv6 first, it takes both */
+    for (int family = 0; !rc && fd < 0 && family < 2; family++)
         for (const struct addrinfo *a = all; a && fd < 0; a = a->ai_next)
             if (host ? family == 0 : (a->ai_family == AF_INET6) == (family == 0)) {
                 fd = listen_on(a);
@@ -80,7 +86,8 @@ kl_status kl_listen(const char *address, int *out, kl_err *err)
     if (rc)
         return kl_fail(err, KL_EINVAL, "cannot listen on \"%s\": %s", address, gai_strerror(rc));
     if (fd < 0)
-        return kl_fail(err, KL_EIO, "cannot listen on %s: %s%s", address, strerror(why), why == EADDRINUSE ? "; choose another port, or port 0 for any" : "");
+        return kl_fail(err, KL_EIO, "cannot listen on %s: %s%s", address, strerror(why),
+            why == EADDRINUSE ? "; choose another port, or port 0 for any" : "");
     *out = fd;
     return KL_OK;
 }

@@ -1,7 +1,7 @@
 /* log.c - a constant message and checked key=value pairs, into a sink.
  *
- * The level test is one relaxed load, so that a disabled record costs nothing. The sink runs under one lock: lines never
- * mix, and kl_log_set_sink returns only when the old sink is no longer running. */
+ * The level test is one relaxed load, so that a disabled record costs nothing. The sink runs under one
+ * lock: lines never mix, and kl_log_set_sink returns only when the old sink is no longer running. */
 #include "base/log.h"
 
 #include <stdarg.h>
@@ -13,24 +13,25 @@
 #include "base/mem.h"
 #include "base/sync.h"
 
-#define FIELDS_INLINE 1024      /* most records fit, and then logging allocates nothing */
+#define FIELDS_INLINE 1024 /* most records fit, and then logging allocates nothing */
 
 static kl_mutex mu = KL_MUTEX_INIT;
 static kl_log_sink *sink_fn KL_GUARDED_BY(mu);
 static void *sink_arg KL_GUARDED_BY(mu);
-static _Atomic int threshold = KL_LOG_OFF;          /* what the sink wants; OFF without a sink */
+static _Atomic int threshold = KL_LOG_OFF; /* what the sink wants; OFF without a sink */
 static _Atomic int level_wanted = KL_LOG_INFO;
 static const char *record_format KL_GUARDED_BY(mu) = "";
 static atomic_bool detailed;
 
-static const char *const level_names[] = { "DEBUG", "INFO", "WARN", "ERROR", "OFF" };
+static const char *const level_names[] = {"DEBUG", "INFO", "WARN", "ERROR", "OFF"};
 
 void kl_log_set_sink(kl_log_sink *sink, void *arg)
 {
     kl_lock(&mu);
     sink_fn = sink;
     sink_arg = arg;
-    atomic_store_explicit(&threshold, sink ? atomic_load_explicit(&level_wanted, memory_order_relaxed) : KL_LOG_OFF, memory_order_relaxed);
+    atomic_store_explicit(&threshold,
+        sink ? atomic_load_explicit(&level_wanted, memory_order_relaxed) : KL_LOG_OFF, memory_order_relaxed);
     kl_unlock(&mu);
 }
 
@@ -50,13 +51,14 @@ bool kl_log_enabled(kl_log_level level)
 
 kl_status kl_log_level_parse(const char *name, kl_log_level *out, kl_err *err)
 {
-    static const char *const words[] = { "debug", "info", "warn", "error", "off" };
+    static const char *const words[] = {"debug", "info", "warn", "error", "off"};
     for (int i = 0; i < 5; i++)
         if (name && !strcmp(name, words[i])) {
             *out = (kl_log_level)i;
             return KL_OK;
         }
-    return kl_fail(err, KL_EINVAL, "log level \"%s\" is not known: use debug, info, warn, error or off", name ? name : "");
+    return kl_fail(err, KL_EINVAL, "log level \"%s\" is not known: use debug, info, warn, error or off",
+        name ? name : "");
 }
 
 static void hand_over(kl_log_level level, const char *message, const char *format, const char *fields)
@@ -93,7 +95,8 @@ void kl_log_text(kl_log_level level, const char *message, const char *format, co
         return;
     }
     /* In front, since a traceback may follow the fields. */
-    char *with = kl_sprintf("cluster=%s%s%s", kl_log_quoted(cluster), *fields ? " " : "", fields), *types = kl_sprintf("cluster=%%s %s", format);
+    char *with = kl_sprintf("cluster=%s%s%s", kl_log_quoted(cluster), *fields ? " " : "", fields),
+         *types = kl_sprintf("cluster=%%s %s", format);
     hand_over(level, message, types, with);
     kl_free(with);
     kl_free(types);
@@ -158,7 +161,9 @@ static void put_fields(FILE *f, const char *s)
     static const char HEAD[] = "stack traceback:";
     for (const char *newline; (newline = strchr(s, '\n')); s = newline + 1) {
         put(f, s, (size_t)(newline - s));
-        fputs(newline[1] == '\t' || !newline[1] || !strncmp(newline + 1, HEAD, sizeof HEAD - 1) ? "\n" : "\n\t", f);
+        fputs(
+            newline[1] == '\t' || !newline[1] || !strncmp(newline + 1, HEAD, sizeof HEAD - 1) ? "\n" : "\n\t",
+            f);
     }
     put(f, s, strlen(s));
 }
@@ -171,7 +176,8 @@ void kl_log_file_sink(void *arg, kl_log_level level, const char *message, const 
     struct tm tm;
     gmtime_r(&sec, &tm);
     fprintf(f, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ %-5s ", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,
-        tm.tm_hour, tm.tm_min, tm.tm_sec, (int)(wall % KL_SECONDS(1) / KL_MILLISECONDS(1)), level_names[level]);
+        tm.tm_hour, tm.tm_min, tm.tm_sec, (int)(wall % KL_SECONDS(1) / KL_MILLISECONDS(1)),
+        level_names[level]);
     put(f, message, strlen(message));
     if (*fields)
         fputc(' ', f);

@@ -2,9 +2,9 @@
  *
  *   kl_warn("watch ended", "resource=%s rv=%s", r, rv);
  *
- * Lines of a thread that works for one of several clusters (kl_thread_badge) begin with cluster=...
- * The library never prints: without a sink records are dropped. Any thread; the sink is called under one lock and
- * must not log. */
+ * Lines of a thread that works for one of several clusters (kl_thread_badge) begin with cluster=... The
+ * library never prints: without a sink records are dropped. Any thread; the sink is called under one lock
+ * and must not log. */
 #ifndef KL_BASE_LOG_H
 #define KL_BASE_LOG_H
 
@@ -17,38 +17,60 @@ typedef enum kl_log_level { KL_LOG_DEBUG, KL_LOG_INFO, KL_LOG_WARN, KL_LOG_ERROR
  * kl_log_quote. Both are borrowed for the call. */
 typedef void kl_log_sink(void *arg, kl_log_level level, const char *message, const char *fields);
 
-void kl_log_set_sink(kl_log_sink *sink, void *arg);     /* NULL: drop */
+void kl_log_set_sink(kl_log_sink *sink, void *arg); /* NULL: drop */
 void kl_log_set_level(kl_log_level level);
 bool kl_log_enabled(kl_log_level level);
-KL_NODISCARD kl_status kl_log_level_parse(const char *name, kl_log_level *out, kl_err *err);   /* debug info warn error off */
+/* debug info warn error off */
+KL_NODISCARD kl_status kl_log_level_parse(const char *name, kl_log_level *out, kl_err *err);
 /* Longer messages are cut, and say how long they were; so are texts that scripts raise. */
 #define KL_LOG_MESSAGE_MAX 8192
-/* `text` within KL_LOG_MESSAGE_MAX bytes and some words, cut between two characters; NULL when it is as it stands. The caller kl_free()s. */
+/* `text` within KL_LOG_MESSAGE_MAX bytes and some words, cut between two characters; NULL when it is as it
+ * stands. The caller kl_free()s. */
 char *kl_log_cut(const char *text);
 void kl_log(kl_log_level level, const char *message, const char *fmt, ...) KL_PRINTF(3, 4);
-/* Inside a sink: the format of the record's fields, which tells numbers from texts that look like them. Static. */
+/* Inside a sink: the format of the record's fields, which tells numbers from texts that look like them.
+ * Static. */
 const char *kl_log_record_format(void);
 /* The sink is for machines: what records know should be said in full. False until somebody says so. */
 void kl_log_set_detailed(bool yes);
 bool kl_log_detailed(void);
-/* The same with fields that are text already, and a format that tells their types: "a=%d b=%s c=%B" (a boolean). */
+/* The same with fields that are text already, and a format that tells their types: "a=%d b=%s c=%B" (a
+ * boolean). */
 void kl_log_text(kl_log_level level, const char *message, const char *format, const char *fields);
 /* A sink that writes `2026-01-02T15:04:05.000Z INFO message k=v` lines to FILE* arg (stderr when NULL). */
 kl_log_sink kl_log_file_sink;
-/* One record is one line, and below it at most a traceback, whose lines are indented: control characters in the message and the fields are escaped. */
-/* The same in lines of JSON: {"ts":"2026-01-02T15:04:05.000Z","level":"info","msg":"message","k":"v"}. A line is valid JSON, whatever
- * is in it; a traceback is in "stacktrace". */
+/* One record is one line, and below it at most a traceback, whose lines are indented: control characters
+ * in the message and the fields are escaped. */
+/* The same in lines of JSON: {"ts":"2026-01-02T15:04:05.000Z","level":"info","msg":"message","k":"v"}. A
+ * line is valid JSON, whatever is in it; a traceback is in "stacktrace". */
 kl_log_sink kl_log_json_sink;
 
-/* `s` for a field: as it stands, or quoted and escaped when it has spaces, quotes or control characters ("" and NULL
- * give `""`). Written into out (cut to fit) and returned. */
+/* `s` for a field: as it stands, or quoted and escaped when it has spaces, quotes or control characters
+ * ("" and NULL give `""`). Written into out (cut to fit) and returned. */
 const char *kl_log_quote(const char *s, char *out, size_t size);
-/* The same in one expression, for texts up to a kilobyte: kl_warn("x failed", "error=%s", kl_log_quoted(kl_err_message(&err))). */
+/* The same in one expression, for texts up to a kilobyte: kl_warn("x failed", "error=%s",
+ * kl_log_quoted(kl_err_message(&err))). */
 #define kl_log_quoted(s) kl_log_quote((s), (char[1024]){0}, 1024)
 
-#define kl_debug(msg, ...) do { if (kl_log_enabled(KL_LOG_DEBUG)) kl_log(KL_LOG_DEBUG, msg, __VA_ARGS__); } while (0)
-#define kl_info(msg, ...)  do { if (kl_log_enabled(KL_LOG_INFO)) kl_log(KL_LOG_INFO, msg, __VA_ARGS__); } while (0)
-#define kl_warn(msg, ...)  do { if (kl_log_enabled(KL_LOG_WARN)) kl_log(KL_LOG_WARN, msg, __VA_ARGS__); } while (0)
-#define kl_error(msg, ...) do { if (kl_log_enabled(KL_LOG_ERROR)) kl_log(KL_LOG_ERROR, msg, __VA_ARGS__); } while (0)
+#define kl_debug(msg, ...)                                                                                   \
+    do {                                                                                                     \
+        if (kl_log_enabled(KL_LOG_DEBUG))                                                                    \
+            kl_log(KL_LOG_DEBUG, msg, __VA_ARGS__);                                                          \
+    } while (0)
+#define kl_info(msg, ...)                                                                                    \
+    do {                                                                                                     \
+        if (kl_log_enabled(KL_LOG_INFO))                                                                     \
+            kl_log(KL_LOG_INFO, msg, __VA_ARGS__);                                                           \
+    } while (0)
+#define kl_warn(msg, ...)                                                                                    \
+    do {                                                                                                     \
+        if (kl_log_enabled(KL_LOG_WARN))                                                                     \
+            kl_log(KL_LOG_WARN, msg, __VA_ARGS__);                                                           \
+    } while (0)
+#define kl_error(msg, ...)                                                                                   \
+    do {                                                                                                     \
+        if (kl_log_enabled(KL_LOG_ERROR))                                                                    \
+            kl_log(KL_LOG_ERROR, msg, __VA_ARGS__);                                                          \
+    } while (0)
 
 #endif

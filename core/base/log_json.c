@@ -1,8 +1,10 @@
-/* log_json.c - one record, one line of JSON: {"ts":...,"level":...,"msg":...} and the record's fields in their order.
+/* log_json.c - one record, one line of JSON: {"ts":...,"level":...,"msg":...} and the record's fields in
+ * their order.
  *
- * The fields come as the text that other sinks print, so they are read back here: `key=bare`, `key="quoted"`, and behind a
- * line break a traceback. What was formatted as a number is one; everything else is a string, whatever it looks like, so that
- * a key has one type. Whatever bytes come in, the line is valid JSON. */
+ * The fields come as the text that other sinks print, so they are read back here: `key=bare`,
+ * `key="quoted"`, and behind a line break a traceback. What was formatted as a number is one; everything
+ * else is a string, whatever it looks like, so that a key has one type. Whatever bytes come in, the line
+ * is valid JSON. */
 #include "base/log.h"
 
 #include <ctype.h>
@@ -28,7 +30,11 @@ static bool is_taken(const char *key, size_t n)
 /* Bytes of the well-formed UTF-8 character that starts here, 0 when there is none (Unicode 15, table 3-7). */
 static size_t character(const unsigned char *s, size_t n)
 {
-    size_t len = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] <= 0xdf ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4 : 0;
+    size_t len = s[0] < 0x80           ? 1
+        : s[0] >= 0xc2 && s[0] <= 0xdf ? 2
+        : (s[0] & 0xf0) == 0xe0        ? 3
+        : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4
+                                       : 0;
     if (!len || len > n)
         return 0;
     for (size_t i = 1; i < len; i++)
@@ -75,7 +81,8 @@ static size_t key_length(const char *s)
 static char conversion(const char *fmt, const char *key, size_t n)
 {
     for (const char *p = fmt; (p = strstr(p, "=%")); p++) {
-        if ((size_t)(p - fmt) < n || memcmp(p - n, key, n) || ((size_t)(p - fmt) > n && p[-(long)n - 1] != ' '))
+        if ((size_t)(p - fmt) < n || memcmp(p - n, key, n)
+            || ((size_t)(p - fmt) > n && p[-(long)n - 1] != ' '))
             continue;
         return p[2 + strspn(p + 2, "0123456789.lzjth")];
     }
@@ -84,7 +91,10 @@ static char conversion(const char *fmt, const char *key, size_t n)
 
 static int hex(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9' ? c - '0'
+        : c >= 'a' && c <= 'f'  ? c - 'a' + 10
+        : c >= 'A' && c <= 'F'  ? c - 'A' + 10
+                                : -1;
 }
 
 /* The text between quotes at s, as kl_log_quote made it; how much of s it took. */
@@ -165,7 +175,10 @@ static void put_key(kl_buf *out, const char *prefix, const char *key, size_t n)
 }
 
 typedef struct names {
-    struct { const char *key; size_t n; } of[64];
+    struct {
+        const char *key;
+        size_t n;
+    } of[64];
     size_t n;
 } names;
 
@@ -189,11 +202,12 @@ static void put_fields(kl_buf *out, const char *fmt, const char *fields)
     while (*s && *s != '\n') {
         kl_buf value = KL_BUF_INIT;
         size_t n = key_length(s);
-        const char *key = n ? s : "text";      /* words before the first key */
+        const char *key = n ? s : "text"; /* words before the first key */
         s += n ? n + 1 + read_value(s + n + 1, &value) : read_value(s, &value);
         size_t len = n ? n : strlen(key);
         /* What a script calls like one of ours is "field.name". */
-        bool first = !is_taken(key, len) && !(len > 6 && !memcmp(key, "field.", 6)) && is_new(&seen, key, len);
+        bool first = !is_taken(key, len) && !(len > 6 && !memcmp(key, "field.", 6))
+            && is_new(&seen, key, len);
         if (first || is_new(&again, key, len)) {
             put_key(out, first ? "" : "field.", key, len);
             put_value(out, &value, n ? conversion(fmt, key, n) : 's');
@@ -216,8 +230,9 @@ void kl_log_json_sink(void *arg, kl_log_level level, const char *message, const 
     struct tm tm;
     gmtime_r(&sec, &tm);
     kl_buf out = KL_BUF_INIT;
-    kl_buf_printf(&out, "{\"ts\":\"%04d-%02d-%02dT%02d:%02d:%02d.%03dZ\",\"level\":\"%s\",\"msg\":\"", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,
-        tm.tm_hour, tm.tm_min, tm.tm_sec, (int)(wall % KL_SECONDS(1) / KL_MILLISECONDS(1)), LEVELS[level]);
+    kl_buf_printf(&out, "{\"ts\":\"%04d-%02d-%02dT%02d:%02d:%02d.%03dZ\",\"level\":\"%s\",\"msg\":\"",
+        tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
+        (int)(wall % KL_SECONDS(1) / KL_MILLISECONDS(1)), LEVELS[level]);
     json_text(&out, message, strlen(message));
     kl_buf_putc(&out, '"');
     put_fields(&out, kl_log_record_format(), fields);

@@ -1,4 +1,5 @@
-/* loop.c - posted functions in a fifo, timers in a heap, one lock that guards both and is never held over a call. */
+/* loop.c - posted functions in a fifo, timers in a heap, one lock that guards both and is never held over
+ * a call. */
 #include "base/loop.h"
 
 #include <stdatomic.h>
@@ -19,7 +20,7 @@ typedef struct timer {
     uint64_t id;
     void (*fn)(void *);
     void *arg;
-    kl_list link;          /* all timers, for cancel by id */
+    kl_list link; /* all timers, for cancel by id */
 } timer;
 
 struct kl_loop {
@@ -33,7 +34,7 @@ struct kl_loop {
     uint64_t next_id KL_GUARDED_BY(mu);
     bool stopping KL_GUARDED_BY(mu);
     kl_thread *thread;
-    atomic_uint_fast64_t self;     /* thread number while it runs, 0 otherwise */
+    atomic_uint_fast64_t self; /* thread number while it runs, 0 otherwise */
 };
 
 kl_loop *kl_loop_new(const char *name, kl_clock *clock)
@@ -97,7 +98,7 @@ static void loop_main(void *arg)
                 kl_unlock(&l->mu);
                 break;
             }
-            if (next > kl_clock_now(l->clock))         /* it may have been moved since */
+            if (next > kl_clock_now(l->clock)) /* it may have been moved since */
                 kl_cond_wait_until(&l->cond, &l->mu, next);
         }
         kl_unlock(&l->mu);
@@ -105,10 +106,7 @@ static void loop_main(void *arg)
     atomic_store(&l->self, 0);
 }
 
-void kl_loop_start(kl_loop *l)
-{
-    l->thread = kl_thread_start(l->name, loop_main, l);
-}
+void kl_loop_start(kl_loop *l) { l->thread = kl_thread_start(l->name, loop_main, l); }
 
 void kl_loop_free(kl_loop *l)
 {
@@ -119,7 +117,7 @@ void kl_loop_free(kl_loop *l)
     kl_cond_signal(&l->cond);
     kl_unlock(&l->mu);
     kl_thread_join(l->thread);
-    l->thread = NULL;              /* from now on kl_loop_call runs at once: nobody else would */
+    l->thread = NULL; /* from now on kl_loop_call runs at once: nobody else would */
     task t;
     kl_lock(&l->mu);
     while (next_locked(l, INT64_MIN, &t)) {
@@ -128,7 +126,7 @@ void kl_loop_free(kl_loop *l)
         kl_lock(&l->mu);
     }
     kl_unlock(&l->mu);
-    kl_heap_fini(&l->due);         /* looks at its nodes, so before them */
+    kl_heap_fini(&l->due); /* looks at its nodes, so before them */
     kl_list *n;
     while ((n = kl_list_shift(&l->timers)))
         kl_free(KL_CONTAINER(n, timer, link));
@@ -137,10 +135,7 @@ void kl_loop_free(kl_loop *l)
     kl_free(l);
 }
 
-bool kl_loop_on_thread(const kl_loop *l)
-{
-    return atomic_load(&((kl_loop *)l)->self) == kl_thread_self();
-}
+bool kl_loop_on_thread(const kl_loop *l) { return atomic_load(&((kl_loop *)l)->self) == kl_thread_self(); }
 
 void kl_loop_post(kl_loop *l, void (*fn)(void *arg), void *arg)
 {
@@ -263,10 +258,7 @@ static bool call(kl_loop *l, void (*fn)(void *arg), void *arg, kl_time deadline)
     return ran;
 }
 
-void kl_loop_call(kl_loop *l, void (*fn)(void *arg), void *arg)
-{
-    call(l, fn, arg, KL_NEVER);
-}
+void kl_loop_call(kl_loop *l, void (*fn)(void *arg), void *arg) { call(l, fn, arg, KL_NEVER); }
 
 bool kl_loop_call_within(kl_loop *l, void (*fn)(void *arg), void *arg, kl_time within)
 {

@@ -1,7 +1,9 @@
-/* loop.h - a thread that runs posted functions in order, and timers. The control thread and the mapper thread are loops.
+/* loop.h - a thread that runs posted functions in order, and timers. The control thread and the mapper
+ * thread are loops.
  *
- * Without kl_loop_start it is driven by kl_loop_step, so specs need no thread. Posts and timers come from any thread; the
- * functions run on the loop's thread only. Freeing runs what was posted and drops the timers. */
+ * Without kl_loop_start it is driven by kl_loop_step, so specs need no thread. Posts and timers come from
+ * any thread; the functions run on the loop's thread only. Freeing runs what was posted and drops the
+ * timers. */
 #ifndef KL_BASE_LOOP_H
 #define KL_BASE_LOOP_H
 
@@ -13,18 +15,22 @@ typedef struct kl_loop kl_loop;
 
 kl_loop *kl_loop_new(const char *name, kl_clock *clock);
 void kl_loop_start(kl_loop *l);
-void kl_loop_free(kl_loop *l);                 /* not from the loop itself */
+void kl_loop_free(kl_loop *l); /* not from the loop itself */
 bool kl_loop_on_thread(const kl_loop *l);
 void kl_loop_post(kl_loop *l, void (*fn)(void *arg), void *arg);
 uint64_t kl_loop_timer(kl_loop *l, kl_time after, void (*fn)(void *arg), void *arg);
-void kl_loop_timer_cancel(kl_loop *l, uint64_t id);        /* on the loop's thread: fn is not called after this */
-/* Posts fn and waits until it ran (runs it at once on the loop's own thread, or when the loop was never started). */
+/* on the loop's thread: fn is not called after this */
+void kl_loop_timer_cancel(kl_loop *l, uint64_t id);
+/* Posts fn and waits until it ran (runs it at once on the loop's own thread, or when the loop was never
+ * started). */
 void kl_loop_call(kl_loop *l, void (*fn)(void *arg), void *arg);
-/* The same, but it gives up after `within` of real time: false when fn has not begun by then; it never will. */
+/* The same, but it gives up after `within` of real time: false when fn has not begun by then; it never
+ * will. */
 bool kl_loop_call_within(kl_loop *l, void (*fn)(void *arg), void *arg, kl_time within);
 /* Another clock than the real one was moved: look again. Any thread. */
 void kl_loop_wake(kl_loop *l);
-/* When it will do something: INT64_MIN while something is posted, else the time of the next timer, or KL_NEVER. Any thread. */
+/* When it will do something: INT64_MIN while something is posted, else the time of the next timer, or
+ * KL_NEVER. Any thread. */
 kl_time kl_loop_next(kl_loop *l);
 /* Runs all that is due; the time of the next timer, or KL_NEVER. For loops without a thread. */
 kl_time kl_loop_step(kl_loop *l);

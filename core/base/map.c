@@ -1,8 +1,9 @@
 /* map.c - string to pointer: open addressing, linear probing, tombstones.
  *
- * A slot is empty (key NULL), dead (key == dead_key: probes go on, adds may reuse it) or live. Taking leaves a tombstone,
- * so iteration survives it; tombstones vanish at the next growth. Hashes are SipHash-1-3 under a key drawn once per
- * process: whoever names objects in a cluster cannot choose names that collide. */
+ * A slot is empty (key NULL), dead (key == dead_key: probes go on, adds may reuse it) or live. Taking
+ * leaves a tombstone, so iteration survives it; tombstones vanish at the next growth. Hashes are
+ * SipHash-1-3 under a key drawn once per process: whoever names objects in a cluster cannot choose names
+ * that collide. */
 #include "base/map.h"
 
 #include <stdlib.h>
@@ -11,13 +12,17 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-typedef struct slot { char *key; void *value; uint64_t hash; } slot;
+typedef struct slot {
+    char *key;
+    void *value;
+    uint64_t hash;
+} slot;
 
 struct kl_map {
-    slot *slots;        /* cap of them, a power of two */
+    slot *slots; /* cap of them, a power of two */
     size_t cap;
     size_t live;
-    size_t used;        /* live and dead */
+    size_t used; /* live and dead */
 };
 
 static char dead_key[1];
@@ -32,9 +37,23 @@ __attribute__((constructor)) static void draw_seed(void)
 }
 
 #define ROTL(x, b) (((x) << (b)) | ((x) >> (64 - (b))))
-#define ROUND do { \
-    v0 += v1; v1 = ROTL(v1, 13); v1 ^= v0; v0 = ROTL(v0, 32); v2 += v3; v3 = ROTL(v3, 16); v3 ^= v2; \
-    v0 += v3; v3 = ROTL(v3, 21); v3 ^= v0; v2 += v1; v1 = ROTL(v1, 17); v1 ^= v2; v2 = ROTL(v2, 32); } while (0)
+#define ROUND                                                                                                \
+    do {                                                                                                     \
+        v0 += v1;                                                                                            \
+        v1 = ROTL(v1, 13);                                                                                   \
+        v1 ^= v0;                                                                                            \
+        v0 = ROTL(v0, 32);                                                                                   \
+        v2 += v3;                                                                                            \
+        v3 = ROTL(v3, 16);                                                                                   \
+        v3 ^= v2;                                                                                            \
+        v0 += v3;                                                                                            \
+        v3 = ROTL(v3, 21);                                                                                   \
+        v3 ^= v0;                                                                                            \
+        v2 += v1;                                                                                            \
+        v1 = ROTL(v1, 17);                                                                                   \
+        v1 ^= v2;                                                                                            \
+        v2 = ROTL(v2, 32);                                                                                   \
+    } while (0)
 
 uint64_t kl_hash(const void *data, size_t n)
 {
@@ -63,15 +82,9 @@ uint64_t kl_hash(const void *data, size_t n)
     return v0 ^ v1 ^ v2 ^ v3;
 }
 
-kl_map *kl_map_new(void)
-{
-    return kl_new(kl_map);
-}
+kl_map *kl_map_new(void) { return kl_new(kl_map); }
 
-static bool slot_live(const slot *s)
-{
-    return s->key && s->key != dead_key;
-}
+static bool slot_live(const slot *s) { return s->key && s->key != dead_key; }
 
 void kl_map_free(kl_map *m, void (*free_value)(void *))
 {
@@ -87,10 +100,7 @@ void kl_map_free(kl_map *m, void (*free_value)(void *))
     kl_free(m);
 }
 
-size_t kl_map_len(const kl_map *m)
-{
-    return m ? m->live : 0;
-}
+size_t kl_map_len(const kl_map *m) { return m ? m->live : 0; }
 
 static slot *find(const kl_map *m, const char *key, size_t n, uint64_t hash)
 {
@@ -121,7 +131,7 @@ static void grow(kl_map *m)
     slot *old = m->slots;
     size_t n = m->cap;
     m->cap = 8;
-    while (m->cap < 2 * (m->live + 1))          /* at most half full after growing */
+    while (m->cap < 2 * (m->live + 1)) /* at most half full after growing */
         m->cap *= 2;
     m->slots = kl_new_array(slot, m->cap);
     m->live = m->used = 0;
@@ -137,10 +147,7 @@ void *kl_map_getn(const kl_map *m, const char *key, size_t n)
     return s ? s->value : NULL;
 }
 
-void *kl_map_get(const kl_map *m, const char *key)
-{
-    return kl_map_getn(m, key, strlen(key));
-}
+void *kl_map_get(const kl_map *m, const char *key) { return kl_map_getn(m, key, strlen(key)); }
 
 bool kl_map_has(const kl_map *m, const char *key)
 {
@@ -160,7 +167,7 @@ void *kl_map_set(kl_map *m, const char *key, void *value)
     }
     if ((m->used + 1) * 4 > m->cap * 3)
         grow(m);
-    place(m, (slot){ kl_strndup(key, n), value, hash });
+    place(m, (slot){kl_strndup(key, n), value, hash});
     return NULL;
 }
 
@@ -175,7 +182,7 @@ void *kl_map_take(kl_map *m, const char *key)
     s->key = dead_key;
     s->value = NULL;
     m->live--;
-    kl_free(own);                /* last: `key` may be this very string, borrowed by an iteration */
+    kl_free(own); /* last: `key` may be this very string, borrowed by an iteration */
     return value;
 }
 
@@ -193,10 +200,7 @@ bool kl_map_next(const kl_map *m, size_t *it, const char **key, void **value)
     return false;
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
+static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 char **kl_map_sorted_keys(const kl_map *m)
 {

@@ -1,6 +1,7 @@
 /* mem.c - allocation that cannot return NULL: the one place that decides what happens when memory ends.
  *
- * The hook may log, count or dump; it must not return. When it does, we abort: nobody above has a path for NULL. */
+ * The hook may log, count or dump; it must not return. When it does, we abort: nobody above has a path for
+ * NULL. */
 #include "base/mem.h"
 
 #include <link.h>
@@ -15,10 +16,7 @@
 #include <unistd.h>
 #include "base/log.h"
 
-static void default_hook(const char *what)
-{
-    kl_error("out of resources", "what=%s", what);
-}
+static void default_hook(const char *what) { kl_error("out of resources", "what=%s", what); }
 
 static _Atomic(kl_mem_hook *) hook = default_hook;
 
@@ -65,15 +63,9 @@ void *kl_realloc(void *p, size_t n)
     return q;
 }
 
-void kl_free(void *p)
-{
-    free(p);
-}
+void kl_free(void *p) { free(p); }
 
-char *kl_strdup(const char *s)
-{
-    return s ? kl_strndup(s, strlen(s)) : NULL;
-}
+char *kl_strdup(const char *s) { return s ? kl_strndup(s, strlen(s)) : NULL; }
 
 char *kl_strndup(const char *s, size_t n)
 {
@@ -108,10 +100,10 @@ char *kl_vsprintf(const char *fmt, va_list ap)
     return p;
 }
 
-/* --- rest ------------------------------------------------------------------------------------------------------------------- */
+/* --- rest --------------------------------------------------------------------------------- */
 
-/* Segments that are never written are what the file says: without their pages they are read again, from the page cache. A
- * segment with relocations is not touched, nor one that a debugger may have written to. */
+/* Segments that are never written are what the file says: without their pages they are read again, from
+ * the page cache. A segment with relocations is not touched, nor one that a debugger may have written to. */
 static int drop_clean_pages(struct dl_phdr_info *info, size_t size, void *arg)
 {
     (void)size;
@@ -121,7 +113,8 @@ static int drop_clean_pages(struct dl_phdr_info *info, size_t size, void *arg)
         const ElfW(Phdr) *p = &info->dlpi_phdr[i];
         if (p->p_type != PT_LOAD || p->p_flags & PF_W || !info->dlpi_name)
             continue;
-        uintptr_t from = (info->dlpi_addr + p->p_vaddr + page - 1) & ~(page - 1), to = (info->dlpi_addr + p->p_vaddr + p->p_memsz) & ~(page - 1);
+        uintptr_t from = (info->dlpi_addr + p->p_vaddr + page - 1) & ~(page - 1),
+                  to = (info->dlpi_addr + p->p_vaddr + p->p_memsz) & ~(page - 1);
         if (to > from)
             (void)madvise((void *)from, to - from, MADV_DONTNEED);
     }

@@ -1,34 +1,34 @@
 /* mem.h - allocation that cannot return NULL.
  *
- * Small fixed things come from here; running out of memory ends in the hook, which by default logs and aborts.
- * What the network sizes goes through kl_buf, which has a ceiling. Any thread. */
+ * Small fixed things come from here; running out of memory ends in the hook, which by default logs and
+ * aborts. What the network sizes goes through kl_buf, which has a ceiling. Any thread. */
 #ifndef KL_BASE_MEM_H
 #define KL_BASE_MEM_H
 
 #include <stdarg.h>
 #include <stddef.h>
 
-void *kl_alloc(size_t n);                     /* uninitialised */
-void *kl_zalloc(size_t n);                    /* zeroed */
+void *kl_alloc(size_t n);  /* uninitialised */
+void *kl_zalloc(size_t n); /* zeroed */
 void *kl_realloc(void *p, size_t n);
-void kl_free(void *p);                        /* NULL is fine */
-char *kl_strdup(const char *s);               /* NULL gives NULL */
+void kl_free(void *p);          /* NULL is fine */
+char *kl_strdup(const char *s); /* NULL gives NULL */
 char *kl_strndup(const char *s, size_t n);
 char *kl_sprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 char *kl_vsprintf(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
-void *kl_zalloc_array(size_t size, size_t n);  /* zeroed; an overflowing product dies in the hook */
+void *kl_zalloc_array(size_t size, size_t n); /* zeroed; an overflowing product dies in the hook */
 #define kl_new(T) ((T *)kl_zalloc(sizeof(T)))
 #define kl_new_array(T, n) ((T *)kl_zalloc_array(sizeof(T), (n)))
 
-/* What happens when memory, threads or the like end: the hook must not return (when it does, we abort). NULL: the
- * default, which logs. */
+/* What happens when memory, threads or the like end: the hook must not return (when it does, we abort).
+ * NULL: the default, which logs. */
 typedef void kl_mem_hook(const char *what);
 void kl_mem_set_hook(kl_mem_hook *hook);
 void kl_mem_die(const char *what) __attribute__((noreturn));
 
-/* For a program whose start is over: gives back free heap, and pages of code and constant data that only loading and
- * initialising read; those that are used again come back from the page cache, with a minor fault each. Any thread; takes
- * about a millisecond. A library does not do this to its host. */
+/* For a program whose start is over: gives back free heap, and pages of code and constant data that only
+ * loading and initialising read; those that are used again come back from the page cache, with a minor
+ * fault each. Any thread; takes about a millisecond. A library does not do this to its host. */
 void kl_mem_settle(void);
 
 #endif

@@ -12,17 +12,14 @@
 #include <unistd.h>
 #include "base/mem.h"
 
-#define PAIR_MAX ((size_t)1 << 20)     /* a chain and a key are some KB */
+#define PAIR_MAX ((size_t)1 << 20) /* a chain and a key are some KB */
 
 static char *path_of(const char *dir, const char *name, const char *what)
 {
     return kl_sprintf("%s/%s-%s.pem", dir, name, what);
 }
 
-char *kl_pairfile_path(const char *dir, const char *name)
-{
-    return path_of(dir, name, "current");
-}
+char *kl_pairfile_path(const char *dir, const char *name) { return path_of(dir, name, "current"); }
 
 static kl_status io(kl_err *err, const char *what, const char *path)
 {
@@ -41,7 +38,7 @@ static bool is_absent(const char *path)
     return lstat(path, &st) != 0 && errno == ENOENT;
 }
 
-/* --- reading ---------------------------------------------------------------------------------------------------------------------- */
+/* --- reading ------------------------------------------------------------------------------ */
 
 /* A text that never lies about in freed memory: no reallocation. */
 static kl_status read_all(int fd, const char *path, char **out, kl_err *err)
@@ -74,7 +71,8 @@ kl_status kl_pairfile_read(const char *dir, const char *name, char **out, kl_err
         st = io(err, "finish the move of", updated);
     int fd = st ? -1 : open(current, O_RDONLY | O_CLOEXEC);
     if (!st && fd < 0)
-        st = errno == ENOENT ? kl_fail(err, KL_ENOTFOUND, "there is no certificate at %s yet", current) : io(err, "read", current);
+        st = errno == ENOENT ? kl_fail(err, KL_ENOTFOUND, "there is no certificate at %s yet", current)
+                             : io(err, "read", current);
     if (!st)
         st = read_all(fd, current, out, err);
     if (fd >= 0)
@@ -84,7 +82,7 @@ kl_status kl_pairfile_read(const char *dir, const char *name, char **out, kl_err
     return st;
 }
 
-/* --- writing ----------------------------------------------------------------------------------------------------------------------- */
+/* --- writing ------------------------------------------------------------------------------ */
 
 static kl_status make_dirs(const char *dir, kl_err *err)
 {
@@ -137,7 +135,7 @@ static char *fresh_name(const char *dir, const char *name, kl_time now)
             return path;
         struct stat st;
         if (lstat(path, &st))
-            return path;                       /* writing says why */
+            return path; /* writing says why */
         kl_free(path);
     }
 }
@@ -162,7 +160,8 @@ static kl_status move_link(const char *dir, const char *name, const char *path, 
     char *current = kl_pairfile_path(dir, name), *updated = path_of(dir, name, "updated"), *before = NULL;
     kl_status st = KL_OK;
     if (!is_absent(current) && !is_link(current))
-        st = kl_fail(err, KL_EEXISTS, "%s is a file and no link: move it away, and new certificates can take its place", current);
+        st = kl_fail(err, KL_EEXISTS,
+            "%s is a file and no link: move it away, and new certificates can take its place", current);
     else if (is_link(updated) && unlink(updated))
         st = io(err, "remove", updated);
     if (!st && symlink(strrchr(path, '/') + 1, updated))
@@ -173,7 +172,7 @@ static kl_status move_link(const char *dir, const char *name, const char *path, 
             st = io(err, "move", updated);
     }
     if (!st && before && strcmp(before, path))
-        (void)unlink(before);                  /* its key is of no use any more */
+        (void)unlink(before); /* its key is of no use any more */
     kl_free(before);
     kl_free(updated);
     kl_free(current);
@@ -184,7 +183,7 @@ static void sync_dir(const char *dir)
 {
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0) {
-        (void)fsync(fd);                       /* some file systems cannot */
+        (void)fsync(fd); /* some file systems cannot */
         close(fd);
     }
 }

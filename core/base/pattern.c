@@ -1,10 +1,12 @@
 /* pattern.c - a row of nodes and a stack of choices.
  *
- *   "(%w+)=(%d*)$"  ->  open 0 | many %w, 1.. | close 0 | one '=' | open 1 | many %d, 0.. | close 1 | end | match
+ *   "(%w+)=(%d*)$"  ->  open 0 | many %w, 1.. | close 0 | one '=' | open 1 | many %d, 0.. | close 1 | end |
+ *   match
  *
- * Patterns have no alternatives but the number of repetitions of one character, so each node has at most one choice open, and all
- * that is known about captures at a node is known when the row is made: which there are, which are closed, what a %1 refers to. A
- * choice that is taken back leaves captures behind that were set after it; they are set again before anybody reads them. */
+ * Patterns have no alternatives but the number of repetitions of one character, so each node has at most
+ * one choice open, and all that is known about captures at a node is known when the row is made: which
+ * there are, which are closed, what a %1 refers to. A choice that is taken back leaves captures behind
+ * that were set after it; they are set again before anybody reads them. */
 #include "base/pattern.h"
 
 #include <stdint.h>
@@ -13,35 +15,61 @@
 
 #define SPEND_EVERY 4096
 
-typedef enum op { ONE, OPTIONAL, MANY, FEW, OPEN, POSITION, CLOSE, SAME, BALANCED, FRONTIER, END, WRONG, MATCH } op;
+typedef enum op {
+    ONE,
+    OPTIONAL,
+    MANY,
+    FEW,
+    OPEN,
+    POSITION,
+    CLOSE,
+    SAME,
+    BALANCED,
+    FRONTIER,
+    END,
+    WRONG,
+    MATCH
+} op;
 typedef enum kind { CHARACTER, ANY, SET } kind;
 
 /* a: the character; the capture; the first of %b. b: the last of %b; how many a MANY takes at least. */
-typedef struct node { uint8_t op, kind, a, b; uint32_t set; } node;
-typedef struct set { uint64_t bits[4]; } set;
-/* MANY, OPTIONAL: the match went on from `now` and may go on from less, down to `least`. FEW: from `now`, or more. */
-typedef struct choice { const node *after; const char *now, *least; } choice;
+typedef struct node {
+    uint8_t op, kind, a, b;
+    uint32_t set;
+} node;
+typedef struct set {
+    uint64_t bits[4];
+} set;
+/* MANY, OPTIONAL: the match went on from `now` and may go on from less, down to `least`. FEW: from `now`,
+ * or more. */
+typedef struct choice {
+    const node *after;
+    const char *now, *least;
+} choice;
 
 struct kl_pattern {
-    const node *lead;                      /* a character that every match begins with, or NULL */
+    const node *lead; /* a character that every match begins with, or NULL */
     node *nodes;
     set *sets;
     choice *choices;
     uint32_t n_nodes, n_sets;
     uint8_t n_captures;
     bool anchored;
-    const char *wrong;                     /* the story of the WRONG node, or NULL for a capture that is not there: */
+    /* the story of the WRONG node, or NULL for a capture that is not there: */
+    const char *wrong;
     uint8_t missing;
 };
 
-/* --- making the row ------------------------------------------------------------------------------------------------------------ */
+/* --- making the row ----------------------------------------------------------------------- */
 
 static bool repeats(char c) { return c == '*' || c == '+' || c == '-' || c == '?'; }
 
 static size_t rounded(size_t n) { return (n + 15) & ~(size_t)15; }
 
 /* The parts lie behind each other in one piece; these are the most that a text can need. */
-typedef struct extent { size_t nodes, sets, choices; } extent;
+typedef struct extent {
+    size_t nodes, sets, choices;
+} extent;
 
 static extent extent_of(const char *text, size_t n)
 {
@@ -55,7 +83,8 @@ static extent extent_of(const char *text, size_t n)
 
 static size_t size_of(extent e)
 {
-    return rounded(sizeof(kl_pattern)) + rounded(e.nodes * sizeof(node)) + rounded(e.sets * sizeof(set)) + e.choices * sizeof(choice);
+    return rounded(sizeof(kl_pattern)) + rounded(e.nodes * sizeof(node)) + rounded(e.sets * sizeof(set))
+        + e.choices * sizeof(choice);
 }
 
 size_t kl_pattern_size(const char *text, size_t n) { return size_of(extent_of(text, n)); }
@@ -65,7 +94,7 @@ static inline bool set_has(const set *s, uint8_t c) { return s->bits[c >> 6] >> 
 
 bool kl_pattern_plain(const char *text, size_t n)
 {
-    static const set specials = {{0x80006d3000000000, 0x0000000048000000, 0, 0}};      /* ^$*+?.([%- */
+    static const set specials = {{0x80006d3000000000, 0x0000000048000000, 0, 0}}; /* ^$*+?.([%- */
     for (size_t i = 0; i < n; i++)
         if (set_has(&specials, (uint8_t)text[i]))
             return false;
@@ -75,11 +104,21 @@ bool kl_pattern_plain(const char *text, size_t n)
 /* The named classes of the C locale: all of ASCII. */
 static bool add_class(set *s, char name)
 {
-    static const struct { char name; uint64_t low, high; } classes[] = {
-        {'a', 0, 0x07fffffe07fffffe}, {'c', 0x00000000ffffffff, 0x8000000000000000}, {'d', 0x03ff000000000000, 0},
-        {'g', 0xfffffffe00000000, 0x7fffffffffffffff}, {'l', 0, 0x07fffffe00000000}, {'p', 0xfc00fffe00000000, 0x78000001f8000001},
-        {'s', 0x0000000100003e00, 0}, {'u', 0, 0x0000000007fffffe}, {'w', 0x03ff000000000000, 0x07fffffe07fffffe},
-        {'x', 0x03ff000000000000, 0x0000007e0000007e}, {'z', 1, 0},
+    static const struct {
+        char name;
+        uint64_t low, high;
+    } classes[] = {
+        {'a', 0, 0x07fffffe07fffffe},
+        {'c', 0x00000000ffffffff, 0x8000000000000000},
+        {'d', 0x03ff000000000000, 0},
+        {'g', 0xfffffffe00000000, 0x7fffffffffffffff},
+        {'l', 0, 0x07fffffe00000000},
+        {'p', 0xfc00fffe00000000, 0x78000001f8000001},
+        {'s', 0x0000000100003e00, 0},
+        {'u', 0, 0x0000000007fffffe},
+        {'w', 0x03ff000000000000, 0x07fffffe07fffffe},
+        {'x', 0x03ff000000000000, 0x0000007e0000007e},
+        {'z', 1, 0},
     };
     bool others = name >= 'A' && name <= 'Z';
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
@@ -258,12 +297,9 @@ static bool read_escape(maker *m)
 static bool read_next(maker *m)
 {
     switch (*m->at) {
-    case '(':
-        return read_open(m);
-    case ')':
-        return read_close(m);
-    case '%':
-        return read_escape(m);
+    case '(': return read_open(m);
+    case ')': return read_close(m);
+    case '%': return read_escape(m);
     case '$':
         if (m->at + 1 == m->end) {
             add(m, END);
@@ -271,8 +307,7 @@ static bool read_next(maker *m)
             return true;
         }
         /* fall through */
-    default:
-        return read_single(m);
+    default: return read_single(m);
     }
 }
 
@@ -308,9 +343,10 @@ kl_pattern *kl_pattern_init(void *memory, size_t room, const char *text, size_t 
 bool kl_pattern_anchored(const kl_pattern *p) { return p->anchored; }
 size_t kl_pattern_captures(const kl_pattern *p) { return p->n_captures; }
 
-/* --- matching -------------------------------------------------------------------------------------------------------------------- */
+/* --- matching ----------------------------------------------------------------------------- */
 
-void kl_matching_init(kl_matching *m, const char *subject, size_t n, void (*spend)(void *arg, size_t steps), void *arg)
+void kl_matching_init(
+    kl_matching *m, const char *subject, size_t n, void (*spend)(void *arg, size_t steps), void *arg)
 {
     m->begin = m->from = subject;
     m->end = subject + n;
@@ -333,12 +369,9 @@ static void spent(kl_matching *m, size_t steps)
 static inline bool holds(const kl_pattern *p, const node *n, char c)
 {
     switch (n->kind) {
-    case CHARACTER:
-        return (uint8_t)c == n->a;
-    case SET:
-        return set_has(&p->sets[n->set], (uint8_t)c);
-    default:
-        return true;
+    case CHARACTER: return (uint8_t)c == n->a;
+    case SET: return set_has(&p->sets[n->set], (uint8_t)c);
+    default: return true;
     }
 }
 
@@ -356,8 +389,7 @@ static const char *run_of(const kl_pattern *p, const node *n, const char *s, con
             s++;
         return s;
     }
-    default:
-        return end;
+    default: return end;
     }
 }
 
@@ -461,18 +493,10 @@ static const char *walk(kl_pattern *p, kl_matching *m, const char *s)
             }
             break;
         }
-        case FEW:
-            *top++ = (choice){at, s, s};
-            break;
-        case OPEN:
-            m->captures[n->a] = (kl_capture){s, KL_CAPTURE_OPEN};
-            break;
-        case POSITION:
-            m->captures[n->a] = (kl_capture){s, KL_CAPTURE_POSITION};
-            break;
-        case CLOSE:
-            m->captures[n->a].len = s - m->captures[n->a].at;
-            break;
+        case FEW: *top++ = (choice){at, s, s}; break;
+        case OPEN: m->captures[n->a] = (kl_capture){s, KL_CAPTURE_OPEN}; break;
+        case POSITION: m->captures[n->a] = (kl_capture){s, KL_CAPTURE_POSITION}; break;
+        case CLOSE: m->captures[n->a].len = s - m->captures[n->a].at; break;
         case SAME:
             if ((good = comes_again(m, &m->captures[n->a], s)))
                 s += m->captures[n->a].len;
@@ -483,18 +507,10 @@ static const char *walk(kl_pattern *p, kl_matching *m, const char *s)
                 s = behind;
             break;
         }
-        case FRONTIER:
-            good = at_frontier(p, m, n, s);
-            break;
-        case END:
-            good = s == end;
-            break;
-        case WRONG:
-            tell(m, p);
-            return NULL;
-        case MATCH:
-            spent(m, steps);
-            return s;
+        case FRONTIER: good = at_frontier(p, m, n, s); break;
+        case END: good = s == end; break;
+        case WRONG: tell(m, p); return NULL;
+        case MATCH: spent(m, steps); return s;
         }
         if (++steps >= SPEND_EVERY) {
             spent(m, steps);

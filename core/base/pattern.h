@@ -1,8 +1,9 @@
-/* pattern.h - Lua's patterns, as the manual of Lua 5.4 defines them, by a matcher that counts its steps and can be stopped.
+/* pattern.h - Lua's patterns, as the manual of Lua 5.4 defines them, by a matcher that counts its steps
+ * and can be stopped.
  *
- * A pattern becomes a row of nodes once, in memory of the caller's; a match walks them without recursion. What is wrong with a pattern
- * is told when a match comes to that place, in stock Lua's words, and never before: that is what stock Lua does.
- * Pure, but for `spend`; one match at a time for each pattern. */
+ * A pattern becomes a row of nodes once, in memory of the caller's; a match walks them without recursion.
+ * What is wrong with a pattern is told when a match comes to that place, in stock Lua's words, and never
+ * before: that is what stock Lua does. Pure, but for `spend`; one match at a time for each pattern. */
 #ifndef KL_BASE_PATTERN_H
 #define KL_BASE_PATTERN_H
 
@@ -13,8 +14,9 @@ typedef struct kl_pattern kl_pattern;
 
 /* How many bytes kl_pattern_init needs for a text. */
 size_t kl_pattern_size(const char *text, size_t n);
-/* Makes the pattern in memory that is aligned as malloc's, or returns NULL when there is no room in it; the text is not needed any more. `anchors`: a ^ at
- * its beginning holds the match to where it begins, else it is a character like others, as in string.gmatch. There is nothing to free. */
+/* Makes the pattern in memory that is aligned as malloc's, or returns NULL when there is no room in it;
+ * the text is not needed any more. `anchors`: a ^ at its beginning holds the match to where it begins,
+ * else it is a character like others, as in string.gmatch. There is nothing to free. */
 kl_pattern *kl_pattern_init(void *memory, size_t room, const char *text, size_t n, bool anchors);
 /* It matches where it begins or nowhere. */
 bool kl_pattern_anchored(const kl_pattern *p);
@@ -23,22 +25,26 @@ bool kl_pattern_plain(const char *text, size_t n);
 size_t kl_pattern_captures(const kl_pattern *p);
 
 #define KL_CAPTURES_MAX 32
-#define KL_CAPTURE_POSITION (-2)       /* as a length: `()`, where the match stood */
-#define KL_CAPTURE_OPEN (-1)           /* the pattern does not close it */
-typedef struct kl_capture { const char *at; ptrdiff_t len; } kl_capture;
+#define KL_CAPTURE_POSITION (-2) /* as a length: `()`, where the match stood */
+#define KL_CAPTURE_OPEN (-1)     /* the pattern does not close it */
+typedef struct kl_capture {
+    const char *at;
+    ptrdiff_t len;
+} kl_capture;
 
 /* One subject, and what became of the last match. */
 typedef struct kl_matching {
-    const char *begin, *end;               /* the subject; end is readable and 0 */
-    void (*spend)(void *arg, size_t steps);    /* called every few thousand steps; may leave by longjmp */
+    const char *begin, *end;                /* the subject; end is readable and 0 */
+    void (*spend)(void *arg, size_t steps); /* called every few thousand steps; may leave by longjmp */
     void *arg;
-    size_t steps;                          /* since then */
-    const char *from;                      /* where the last match begins */
-    char error[64];                        /* what is wrong with the pattern, or empty */
-    kl_capture captures[KL_CAPTURES_MAX];  /* of the last match: kl_pattern_captures of them */
+    size_t steps;                         /* since then */
+    const char *from;                     /* where the last match begins */
+    char error[64];                       /* what is wrong with the pattern, or empty */
+    kl_capture captures[KL_CAPTURES_MAX]; /* of the last match: kl_pattern_captures of them */
 } kl_matching;
 
-void kl_matching_init(kl_matching *m, const char *subject, size_t n, void (*spend)(void *arg, size_t steps), void *arg);
+void kl_matching_init(
+    kl_matching *m, const char *subject, size_t n, void (*spend)(void *arg, size_t steps), void *arg);
 /* The end of a match that begins at `at`; NULL when there is none, or m->error. */
 const char *kl_pattern_match(kl_pattern *p, kl_matching *m, const char *at);
 /* The same for the first match at `at` or, unless it is anchored, behind; m->from is its begin. */

@@ -15,24 +15,27 @@
 #include <unistd.h>
 #include "base/mem.h"
 
-#define BATCH 64            /* of epoll's answers: more come with the next look */
+#define BATCH 64 /* of epoll's answers: more come with the next look */
 
 enum { AWAKE, ASLEEP, WOKEN };
 
-/* A socket that was let go since the last wait: libcurl often wants it again before the next, and then epoll hears of it once. */
-typedef struct loose { int fd, what; } loose;
+/* A socket that was let go since the last wait: libcurl often wants it again before the next, and then
+ * epoll hears of it once. */
+typedef struct loose {
+    int fd, what;
+} loose;
 
 struct kl_poller {
     int epoll, event;
     atomic_int state;
-    loose *loose;           /* owner thread */
+    loose *loose; /* owner thread */
     size_t nloose;
 };
 
 kl_poller *kl_poller_new(void)
 {
     int ep = epoll_create1(EPOLL_CLOEXEC), ev = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    struct epoll_event e = { .events = EPOLLIN, .data.fd = ev };
+    struct epoll_event e = {.events = EPOLLIN, .data.fd = ev};
     if (ep < 0 || ev < 0 || epoll_ctl(ep, EPOLL_CTL_ADD, ev, &e)) {
         if (ep >= 0)
             close(ep);
@@ -59,8 +62,11 @@ void kl_poller_free(kl_poller *p)
 
 static void tell(kl_poller *p, int fd, int what)
 {
-    struct epoll_event e = { .events = (what & KL_POLL_IN ? EPOLLIN | EPOLLRDHUP : 0u) | (what & KL_POLL_OUT ? EPOLLOUT : 0u), .data.fd = fd };
-    /* Not through libc: ThreadSanitizer would take it for a use of whatever has this number by now, in any thread. */
+    struct epoll_event e = {
+        .events = (what & KL_POLL_IN ? EPOLLIN | EPOLLRDHUP : 0u) | (what & KL_POLL_OUT ? EPOLLOUT : 0u),
+        .data.fd = fd};
+    /* Not through libc: ThreadSanitizer would take it for a use of whatever has this number by now, in any
+     * thread. */
     if (!what)
         syscall(SYS_epoll_ctl, p->epoll, EPOLL_CTL_DEL, fd, &e);
     else if (epoll_ctl(p->epoll, EPOLL_CTL_MOD, fd, &e) && errno == ENOENT)
@@ -78,7 +84,7 @@ void kl_poller_watch(kl_poller *p, int fd, int what)
         tell(p, fd, what);
     } else {
         p->loose = kl_realloc(p->loose, (p->nloose + 1) * sizeof *p->loose);
-        p->loose[p->nloose++] = (loose){ fd, 0 };
+        p->loose[p->nloose++] = (loose){fd, 0};
     }
 }
 
@@ -118,7 +124,7 @@ size_t kl_poller_wait(kl_poller *p, kl_time until, kl_ready *out, size_t max)
     p->nloose = 0;
     int timeout = milliseconds_until(until), awake = AWAKE;
     if (timeout && !atomic_compare_exchange_strong(&p->state, &awake, ASLEEP))
-        timeout = 0;                                    /* woken meanwhile */
+        timeout = 0; /* woken meanwhile */
     int n = epoll_wait(p->epoll, e, max < BATCH ? (int)max : BATCH, timeout);
     atomic_store(&p->state, AWAKE);
     size_t filled = 0;
@@ -128,7 +134,8 @@ size_t kl_poller_wait(kl_poller *p, kl_time until, kl_ready *out, size_t max)
             continue;
         }
         out[filled].fd = e[i].data.fd;
-        out[filled++].what = (e[i].events & (EPOLLIN | EPOLLRDHUP) ? KL_POLL_IN : 0) | (e[i].events & EPOLLOUT ? KL_POLL_OUT : 0)
+        out[filled++].what = (e[i].events & (EPOLLIN | EPOLLRDHUP) ? KL_POLL_IN : 0)
+            | (e[i].events & EPOLLOUT ? KL_POLL_OUT : 0)
             | (e[i].events & (EPOLLERR | EPOLLHUP) ? KL_POLL_ERR : 0);
     }
     return filled;

@@ -1,8 +1,9 @@
-/* poller.h - one thread sleeps until a socket is ready, a moment has come or another thread wakes it: the only door to epoll
- * for clients (servers have base/httpd).
+/* poller.h - one thread sleeps until a socket is ready, a moment has come or another thread wakes it: the
+ * only door to epoll for clients (servers have base/httpd).
  *
- * Owner thread but for kl_poller_wake. Readiness is a level: what was not read up is reported again. A wake is one system
- * call when the owner sleeps or is about to, and none when it is awake and has been woken already. */
+ * Owner thread but for kl_poller_wake. Readiness is a level: what was not read up is reported again. A
+ * wake is one system call when the owner sleeps or is about to, and none when it is awake and has been
+ * woken already. */
 #ifndef KL_BASE_POLLER_H
 #define KL_BASE_POLLER_H
 
@@ -12,17 +13,23 @@
 
 typedef struct kl_poller kl_poller;
 
-enum { KL_POLL_IN = 1, KL_POLL_OUT = 2, KL_POLL_ERR = 4 };   /* ERR (error or hang-up) is reported, never asked for */
-typedef struct kl_ready { int fd; int what; } kl_ready;
+/* ERR (error or hang-up) is reported, never asked for */
+enum { KL_POLL_IN = 1, KL_POLL_OUT = 2, KL_POLL_ERR = 4 };
+typedef struct kl_ready {
+    int fd;
+    int what;
+} kl_ready;
 
-kl_poller *kl_poller_new(void);                              /* NULL: no file descriptors left */
+kl_poller *kl_poller_new(void); /* NULL: no file descriptors left */
 void kl_poller_free(kl_poller *p);
 /* What to report of fd from now on; 0: nothing. */
 void kl_poller_watch(kl_poller *p, int fd, int what);
-void kl_poller_closing(kl_poller *p, int fd);                /* before fd is closed: its number may be another's in a moment */
-/* Waits until monotonic `until` (KL_NEVER: for ever; a past moment: only looks), returns how many of out[max] were filled.
- * A wake that came since the last call ends the wait at once, with no entry of its own. */
+/* before fd is closed: its number may be another's in a moment */
+void kl_poller_closing(kl_poller *p, int fd);
+/* Waits until monotonic `until` (KL_NEVER: for ever; a past moment: only looks), returns how many of
+ * out[max] were filled. A wake that came since the last call ends the wait at once, with no entry of its
+ * own. */
 size_t kl_poller_wait(kl_poller *p, kl_time until, kl_ready *out, size_t max);
-void kl_poller_wake(kl_poller *p);                           /* any thread */
+void kl_poller_wake(kl_poller *p); /* any thread */
 
 #endif

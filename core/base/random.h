@@ -1,4 +1,5 @@
-/* random.h - a small seeded generator (splitmix64) for jitter: the same seed gives the same run. Not for secrets.
+/* random.h - a small seeded generator (splitmix64) for jitter: the same seed gives the same run. Not for
+ * secrets.
  *
  * Owner thread or owner's lock. */
 #ifndef KL_BASE_RANDOM_H
@@ -7,7 +8,9 @@
 #include <stdint.h>
 #include "base/clock.h"
 
-typedef struct kl_random { uint64_t state; } kl_random;
+typedef struct kl_random {
+    uint64_t state;
+} kl_random;
 
 static inline uint64_t kl_random_next(kl_random *r)
 {

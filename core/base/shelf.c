@@ -1,5 +1,6 @@
-/* shelf.c - a file is "kubelua shelf 1 CHECKSUM LENGTH TAG\n" and the bytes. It is written beside its place and renamed into it, so a
- * reader finds the old one or the new one whole; what a crash or a full disk left behind fails its checksum. */
+/* shelf.c - a file is "kubelua shelf 1 CHECKSUM LENGTH TAG\n" and the bytes. It is written beside its
+ * place and renamed into it, so a reader finds the old one or the new one whole; what a crash or a full
+ * disk left behind fails its checksum. */
 #include "base/shelf.h"
 
 #include <errno.h>
@@ -13,11 +14,14 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-#define FILE_MAX ((size_t)64 << 20)         /* bytes; larger things are asked for again */
-#define HEAD_MAX 1024                       /* the first line: tags are hashes, but who knows whose */
+#define FILE_MAX ((size_t)64 << 20) /* bytes; larger things are asked for again */
+#define HEAD_MAX 1024               /* the first line: tags are hashes, but who knows whose */
 #define MAGIC "kubelua shelf 1 "
 
-struct kl_shelf { char *dir; bool refused; };
+struct kl_shelf {
+    char *dir;
+    bool refused;
+};
 
 kl_shelf *kl_shelf_new(const char *dir)
 {
@@ -41,14 +45,16 @@ char *kl_shelf_home(void)
     const char *own = getenv("KUBELUA_CACHE_DIR"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     if (own && *own)
         return strcmp(own, "off") ? kl_strdup(own) : NULL;
-    if (cache && *cache == '/')                 /* relative ones are to be ignored, says the XDG specification */
+    /* relative ones are to be ignored, says the XDG specification */
+    if (cache && *cache == '/')
         return kl_sprintf("%s/kubelua", cache);
     return home && *home ? kl_sprintf("%s/.cache/kubelua", home) : NULL;
 }
 
-/* --- the form -------------------------------------------------------------------------------------------------------------------- */
+/* --- the form ----------------------------------------------------------------------------- */
 
-/* FNV-1a, over the tag too. Against accidents, not enemies: those could not write into a directory of 0700. */
+/* FNV-1a, over the tag too. Against accidents, not enemies: those could not write into a directory of
+ * 0700. */
 static uint64_t checksum(uint64_t h, const void *data, size_t n)
 {
     const unsigned char *p = data;
@@ -68,7 +74,8 @@ void kl_shelf_pack(const char *tag, const void *bytes, size_t n, kl_buf *out)
     kl_buf_add(out, bytes, n);
 }
 
-kl_status kl_shelf_unpack(const char *text, size_t len, char **tag, const char **bytes, size_t *n, kl_err *err)
+kl_status kl_shelf_unpack(
+    const char *text, size_t len, char **tag, const char **bytes, size_t *n, kl_err *err)
 {
     const char *end = memchr(text, '\n', len < HEAD_MAX ? len : HEAD_MAX);
     if (!end || strncmp(text, MAGIC, sizeof MAGIC - 1))
@@ -90,15 +97,15 @@ kl_status kl_shelf_unpack(const char *text, size_t len, char **tag, const char *
     return good ? KL_OK : kl_fail(err, KL_ESYNTAX, "it is torn: its length or its checksum is wrong");
 }
 
-/* --- places ----------------------------------------------------------------------------------------------------------------------- */
+/* --- places ------------------------------------------------------------------------------- */
 
 static char *path_of(const kl_shelf *s, const char *name)
 {
     kl_buf b = KL_BUF_INIT;
     kl_buf_printf(&b, "%s/", s->dir);
     for (const char *p = name; *p; p++) {
-        bool plain = (*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '-' || *p == '_'
-            || (*p == '.' && p > name && p[-1] != '/' && p[-1] != '.') || *p == '/';
+        bool plain = (*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z')
+            || *p == '-' || *p == '_' || (*p == '.' && p > name && p[-1] != '/' && p[-1] != '.') || *p == '/';
         if (plain)
             kl_buf_putc(&b, *p);
         else
@@ -122,7 +129,7 @@ static bool make_dirs(const char *path)
     return good;
 }
 
-/* --- reading ------------------------------------------------------------------------------------------------------------------------ */
+/* --- reading ------------------------------------------------------------------------------ */
 
 static bool read_whole(int fd, size_t size, kl_buf *out)
 {
@@ -150,12 +157,14 @@ bool kl_shelf_get(const kl_shelf *s, const char *name, kl_time wall, kl_buf *byt
     kl_err err = KL_ERR_INIT;
     const char *found;
     size_t n;
-    bool good = fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_size > 0 && (size_t)st.st_size <= FILE_MAX;
+    bool good = fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_size > 0
+        && (size_t)st.st_size <= FILE_MAX;
     good = good && read_whole(fd, (size_t)st.st_size, &text);
     if (fd >= 0)
         close(fd);
     if (good && kl_shelf_unpack(text.data, text.len, tag, &found, &n, &err)) {
-        kl_debug("a remembered answer is ignored", "file=%s why=%s", kl_log_quoted(path), kl_log_quoted(kl_err_message(&err)));
+        kl_debug("a remembered answer is ignored", "file=%s why=%s", kl_log_quoted(path),
+            kl_log_quoted(kl_err_message(&err)));
         good = false;
     } else if (good) {
         kl_time kept = KL_SECONDS(st.st_mtim.tv_sec) + st.st_mtim.tv_nsec;
@@ -169,12 +178,12 @@ bool kl_shelf_get(const kl_shelf *s, const char *name, kl_time wall, kl_buf *byt
     return good;
 }
 
-/* --- writing ------------------------------------------------------------------------------------------------------------------------- */
+/* --- writing ------------------------------------------------------------------------------ */
 
 static void set_time(int fd, kl_time wall)
 {
-    struct timespec t = { .tv_sec = wall / KL_SECONDS(1), .tv_nsec = wall % KL_SECONDS(1) };
-    if (futimens(fd, (struct timespec[]){ t, t }))
+    struct timespec t = {.tv_sec = wall / KL_SECONDS(1), .tv_nsec = wall % KL_SECONDS(1)};
+    if (futimens(fd, (struct timespec[]){t, t}))
         kl_debug("the age of a remembered answer cannot be set", "error=%s", kl_log_quoted(strerror(errno)));
 }
 
@@ -195,7 +204,7 @@ static bool write_whole(int fd, const kl_buf *b)
 static bool replace(const char *path, kl_time wall, const kl_buf *text)
 {
     char *temporary = kl_sprintf("%s.%ld.XXXXXX", path, (long)getpid());
-    int fd = make_dirs(path) ? mkostemp(temporary, O_CLOEXEC) : -1;         /* 0600 */
+    int fd = make_dirs(path) ? mkostemp(temporary, O_CLOEXEC) : -1; /* 0600 */
     bool good = fd >= 0 && write_whole(fd, text);
     int why = errno;
     if (good)
@@ -225,7 +234,8 @@ bool kl_shelf_put(kl_shelf *s, const char *name, kl_time wall, const char *tag, 
     bool good = replace(path, wall, &text);
     if (!good && !s->refused) {
         s->refused = true;
-        kl_debug("answers of the server are not remembered on disk", "dir=%s error=%s", kl_log_quoted(s->dir), kl_log_quoted(strerror(errno)));
+        kl_debug("answers of the server are not remembered on disk", "dir=%s error=%s", kl_log_quoted(s->dir),
+            kl_log_quoted(strerror(errno)));
     }
     kl_buf_fini(&text);
     kl_free(path);

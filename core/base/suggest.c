@@ -7,10 +7,7 @@
 /* Longer words are no typos of keys and flags. */
 #define WORD_MAX 128
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 size_t kl_edit_distance(const char *a, const char *b)
 {
@@ -25,7 +22,8 @@ size_t kl_edit_distance(const char *a, const char *b)
         for (size_t j = 1; j <= m; j++) {
             int x = tolower((unsigned char)a[i - 1]), y = tolower((unsigned char)b[j - 1]);
             row[j] = least(least(above[j] + 1, row[j - 1] + 1), above[j - 1] + (x != y));
-            if (i > 1 && j > 1 && x == tolower((unsigned char)b[j - 2]) && y == tolower((unsigned char)a[i - 2]))
+            if (i > 1 && j > 1 && x == tolower((unsigned char)b[j - 2])
+                && y == tolower((unsigned char)a[i - 2]))
                 row[j] = least(row[j], before[j - 2] + 1);
         }
         size_t *spare = before;
@@ -39,11 +37,11 @@ size_t kl_edit_distance(const char *a, const char *b)
 const char *kl_suggest(const char *word, const char *const *candidates, size_t n)
 {
     const char *best = NULL;
-    size_t nearest = strlen(word) / 3 + 1;         /* a third, and one letter of short words */
+    size_t nearest = strlen(word) / 3 + 1; /* a third, and one letter of short words */
     for (size_t i = 0; i < n; i++) {
         size_t d = kl_edit_distance(word, candidates[i]);
         if (d <= nearest && d < strlen(candidates[i])) {
-            nearest = d ? d - 1 : 0;               /* the next one must be nearer */
+            nearest = d ? d - 1 : 0; /* the next one must be nearer */
             best = candidates[i];
             if (!d)
                 break;

@@ -4,9 +4,11 @@
 
 #include <stddef.h>
 
-/* How many single-letter insertions, removals, replacements and swaps of neighbours lead from a to b; letter case is free. */
+/* How many single-letter insertions, removals, replacements and swaps of neighbours lead from a to b;
+ * letter case is free. */
 size_t kl_edit_distance(const char *a, const char *b);
-/* The candidate near enough to be a typo of `word` (a third of its letters wrong at most), or NULL. Borrowed. */
+/* The candidate near enough to be a typo of `word` (a third of its letters wrong at most), or NULL.
+ * Borrowed. */
 const char *kl_suggest(const char *word, const char *const *candidates, size_t n);
 
 #endif

@@ -1,7 +1,8 @@
 /* sync.c - the only door to pthread.
  *
- * Every thread of the library starts here with all signals blocked, so that a host's handlers run on the host's own
- * threads. Conditions wait on CLOCK_MONOTONIC: a changed wall clock neither wakes nor delays anyone. */
+ * Every thread of the library starts here with all signals blocked, so that a host's handlers run on the
+ * host's own threads. Conditions wait on CLOCK_MONOTONIC: a changed wall clock neither wakes nor delays
+ * anyone. */
 #include "base/sync.h"
 
 #include <linux/futex.h>
@@ -14,12 +15,12 @@
 #include "base/mem.h"
 
 struct kl_thread {
-    pthread_t id;              /* of one that is joined */
+    pthread_t id; /* of one that is joined */
     bool alone;
     char name[16];
     void (*fn)(void *arg);
     void *arg;
-    const char *badge;             /* of who started it */
+    const char *badge; /* of who started it */
 };
 
 void kl_mutex_init(kl_mutex *m)
@@ -28,27 +29,19 @@ void kl_mutex_init(kl_mutex *m)
         kl_mem_die("mutex");
 }
 
-void kl_mutex_fini(kl_mutex *m)
-{
-    pthread_mutex_destroy(&m->m);
-}
+void kl_mutex_fini(kl_mutex *m) { pthread_mutex_destroy(&m->m); }
 
-KL_UNCHECKED void kl_lock(kl_mutex *m)
-{
-    pthread_mutex_lock(&m->m);
-}
+KL_UNCHECKED void kl_lock(kl_mutex *m) { pthread_mutex_lock(&m->m); }
 
-KL_UNCHECKED void kl_unlock(kl_mutex *m)
-{
-    pthread_mutex_unlock(&m->m);
-}
+KL_UNCHECKED void kl_unlock(kl_mutex *m) { pthread_mutex_unlock(&m->m); }
 
-#define SPINS 64                     /* looks at a held lock before the processor is given to somebody else */
+#define SPINS 64 /* looks at a held lock before the processor is given to somebody else */
 
 void kl_spin_wait(kl_spin *s)
 {
     for (unsigned i = 1;; i++) {
-        if (!atomic_load_explicit(&s->held, memory_order_relaxed) && !atomic_exchange_explicit(&s->held, 1, memory_order_acquire))
+        if (!atomic_load_explicit(&s->held, memory_order_relaxed)
+            && !atomic_exchange_explicit(&s->held, 1, memory_order_acquire))
             return;
         if (i % SPINS == 0)
             sched_yield();
@@ -69,25 +62,13 @@ void kl_cond_init(kl_cond *c)
     pthread_condattr_destroy(&a);
 }
 
-void kl_cond_fini(kl_cond *c)
-{
-    pthread_cond_destroy(&c->c);
-}
+void kl_cond_fini(kl_cond *c) { pthread_cond_destroy(&c->c); }
 
-void kl_cond_signal(kl_cond *c)
-{
-    pthread_cond_signal(&c->c);
-}
+void kl_cond_signal(kl_cond *c) { pthread_cond_signal(&c->c); }
 
-void kl_cond_broadcast(kl_cond *c)
-{
-    pthread_cond_broadcast(&c->c);
-}
+void kl_cond_broadcast(kl_cond *c) { pthread_cond_broadcast(&c->c); }
 
-void kl_cond_wait(kl_cond *c, kl_mutex *m)
-{
-    pthread_cond_wait(&c->c, &m->m);
-}
+void kl_cond_wait(kl_cond *c, kl_mutex *m) { pthread_cond_wait(&c->c, &m->m); }
 
 bool kl_cond_wait_until(kl_cond *c, kl_mutex *m, kl_time deadline)
 {
@@ -97,7 +78,7 @@ bool kl_cond_wait_until(kl_cond *c, kl_mutex *m, kl_time deadline)
     }
     if (deadline < 0)
         deadline = 0;
-    struct timespec ts = { .tv_sec = deadline / KL_SECONDS(1), .tv_nsec = deadline % KL_SECONDS(1) };
+    struct timespec ts = {.tv_sec = deadline / KL_SECONDS(1), .tv_nsec = deadline % KL_SECONDS(1)};
     return pthread_cond_timedwait(&c->c, &m->m, &ts) == 0;
 }
 
@@ -107,18 +88,17 @@ void kl_bell_init(kl_bell *b)
     atomic_init(&b->asleep, false);
 }
 
-unsigned kl_bell_look(kl_bell *b)
-{
-    return atomic_load(&b->rung);
-}
+unsigned kl_bell_look(kl_bell *b) { return atomic_load(&b->rung); }
 
 /* Either the ringer sees `asleep`, or we see its ring before we sleep: both are sequentially consistent. */
 void kl_bell_wait(kl_bell *b, unsigned look, kl_time deadline)
 {
-    struct timespec ts = { .tv_sec = deadline > 0 ? deadline / KL_SECONDS(1) : 0, .tv_nsec = deadline > 0 ? deadline % KL_SECONDS(1) : 0 };
+    struct timespec ts = {.tv_sec = deadline > 0 ? deadline / KL_SECONDS(1) : 0,
+        .tv_nsec = deadline > 0 ? deadline % KL_SECONDS(1) : 0};
     atomic_store(&b->asleep, true);
     if (atomic_load(&b->rung) == look)
-        syscall(SYS_futex, &b->rung, FUTEX_WAIT_BITSET_PRIVATE, look, deadline == KL_NEVER ? NULL : &ts, NULL, FUTEX_BITSET_MATCH_ANY);
+        syscall(SYS_futex, &b->rung, FUTEX_WAIT_BITSET_PRIVATE, look, deadline == KL_NEVER ? NULL : &ts, NULL,
+            FUTEX_BITSET_MATCH_ANY);
     atomic_store(&b->asleep, false);
 }
 
@@ -136,10 +116,7 @@ void kl_signals_block(kl_signal_mask *old)
     pthread_sigmask(SIG_SETMASK, &all, &old->set);
 }
 
-void kl_signals_restore(const kl_signal_mask *old)
-{
-    pthread_sigmask(SIG_SETMASK, &old->set, NULL);
-}
+void kl_signals_restore(const kl_signal_mask *old) { pthread_sigmask(SIG_SETMASK, &old->set, NULL); }
 
 void kl_signal_unblock(int signo)
 {
@@ -150,10 +127,7 @@ void kl_signal_unblock(int signo)
 }
 
 /* By the kernel's number: a pthread_t may not be asked after its end. */
-void kl_thread_signal(uint64_t thread, int signo)
-{
-    syscall(SYS_tgkill, getpid(), (pid_t)thread, signo);
-}
+void kl_thread_signal(uint64_t thread, int signo) { syscall(SYS_tgkill, getpid(), (pid_t)thread, signo); }
 
 static _Thread_local const char *badge;
 

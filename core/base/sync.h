@@ -15,30 +15,42 @@
 #else
 #define KL_TSA(x)
 #endif
-#define KL_CAPABILITY      KL_TSA(capability("mutex"))
-/* In C a member cannot name its neighbour to clang before version 20, so this one is a note for readers; what clang does
- * check is KL_REQUIRES on the functions that touch such members. */
+#define KL_CAPABILITY KL_TSA(capability("mutex"))
+/* In C a member cannot name its neighbour to clang before version 20, so this one is a note for readers;
+ * what clang does check is KL_REQUIRES on the functions that touch such members. */
 #define KL_GUARDED_BY(m)
-#define KL_REQUIRES(m)     KL_TSA(requires_capability(m))
-#define KL_ACQUIRE(m)      KL_TSA(acquire_capability(m))
-#define KL_RELEASE(m)      KL_TSA(release_capability(m))
-#define KL_ACQUIRE_IF(ret, m) KL_TSA(try_acquire_capability(ret, m))     /* acquired when the function answers ret (0 or 1) */
-#define KL_UNCHECKED       KL_TSA(no_thread_safety_analysis)     /* for the bodies that the contracts are made of */
+#define KL_REQUIRES(m) KL_TSA(requires_capability(m))
+#define KL_ACQUIRE(m) KL_TSA(acquire_capability(m))
+#define KL_RELEASE(m) KL_TSA(release_capability(m))
+#define KL_ACQUIRE_IF(ret, m)                                                                                \
+    KL_TSA(try_acquire_capability(ret, m))             /* acquired when the function answers ret (0 or 1) */
+#define KL_UNCHECKED KL_TSA(no_thread_safety_analysis) /* for the bodies that the contracts are made of */
 
-typedef struct KL_CAPABILITY kl_mutex { pthread_mutex_t m; } kl_mutex;
-#define KL_MUTEX_INIT {PTHREAD_MUTEX_INITIALIZER}     /* for a static mutex */
-typedef struct kl_cond { pthread_cond_t c; } kl_cond;
+typedef struct KL_CAPABILITY kl_mutex {
+    pthread_mutex_t m;
+} kl_mutex;
+#define KL_MUTEX_INIT                                                                                        \
+    {                                                                                                        \
+        PTHREAD_MUTEX_INITIALIZER                                                                            \
+    } /* for a static mutex */
+typedef struct kl_cond {
+    pthread_cond_t c;
+} kl_cond;
 typedef struct kl_thread kl_thread;
 
-/* Storage belongs to the caller. Any thread; kl_lock waits for the holder, so no call is made under a lock. */
+/* Storage belongs to the caller. Any thread; kl_lock waits for the holder, so no call is made under a
+ * lock. */
 void kl_mutex_init(kl_mutex *m);
 void kl_mutex_fini(kl_mutex *m);
 void kl_lock(kl_mutex *m) KL_ACQUIRE(*m);
 void kl_unlock(kl_mutex *m) KL_RELEASE(*m);
 
-/* A lock of one word for a few dozen instructions that never sleep; zero is unlocked. Who finds it held spins, then yields. */
-typedef struct KL_CAPABILITY kl_spin { _Atomic uint32_t held; } kl_spin;
-void kl_spin_wait(kl_spin *s);                 /* the slow half of kl_spin_lock */
+/* A lock of one word for a few dozen instructions that never sleep; zero is unlocked. Who finds it held
+ * spins, then yields. */
+typedef struct KL_CAPABILITY kl_spin {
+    _Atomic uint32_t held;
+} kl_spin;
+void kl_spin_wait(kl_spin *s); /* the slow half of kl_spin_lock */
 KL_UNCHECKED static inline void kl_spin_lock(kl_spin *s) KL_ACQUIRE(*s);
 KL_UNCHECKED static inline void kl_spin_lock(kl_spin *s)
 {
@@ -57,36 +69,49 @@ void kl_cond_fini(kl_cond *c);
 void kl_cond_signal(kl_cond *c);
 void kl_cond_broadcast(kl_cond *c);
 void kl_cond_wait(kl_cond *c, kl_mutex *m) KL_REQUIRES(*m);
-/* Waits until signalled or until monotonic `deadline` (KL_NEVER waits for ever). False when the deadline passed. */
+/* Waits until signalled or until monotonic `deadline` (KL_NEVER waits for ever). False when the deadline
+ * passed. */
 bool kl_cond_wait_until(kl_cond *c, kl_mutex *m, kl_time deadline) KL_REQUIRES(*m);
 
 /* A bell that one thread, its owner, listens for, where the news themselves are elsewhere:
  *
- *   owner: look = kl_bell_look(b); take the news; kl_bell_wait(b, look, deadline)      others: leave news; kl_bell_ring(b)
+ *   owner: look = kl_bell_look(b); take the news; kl_bell_wait(b, look, deadline)      others: leave news;
+ * kl_bell_ring(b)
  *
- * No ring after the look is missed. Ringing is a system call only when the owner sleeps; there is no mutex to wake into. */
-typedef struct kl_bell { atomic_uint rung; atomic_bool asleep; } kl_bell;
+ * No ring after the look is missed. Ringing is a system call only when the owner sleeps; there is no mutex
+ * to wake into. */
+typedef struct kl_bell {
+    atomic_uint rung;
+    atomic_bool asleep;
+} kl_bell;
 void kl_bell_init(kl_bell *b);
-unsigned kl_bell_look(kl_bell *b);                          /* owner */
-/* Owner: sleeps until it is rung, or was since `look`, or until `deadline` (KL_NEVER: for ever). May wake for nothing. */
+unsigned kl_bell_look(kl_bell *b); /* owner */
+/* Owner: sleeps until it is rung, or was since `look`, or until `deadline` (KL_NEVER: for ever). May wake
+ * for nothing. */
 void kl_bell_wait(kl_bell *b, unsigned look, kl_time deadline);
-void kl_bell_ring(kl_bell *b);                              /* any thread; b must not go away meanwhile */
+void kl_bell_ring(kl_bell *b); /* any thread; b must not go away meanwhile */
 
-/* Starts `fn(arg)`; name is at most 15 bytes (longer ones are cut). Never NULL: failure goes to the memory hook. */
+/* Starts `fn(arg)`; name is at most 15 bytes (longer ones are cut). Never NULL: failure goes to the memory
+ * hook. */
 kl_thread *kl_thread_start(const char *name, void (*fn)(void *arg), void *arg);
-/* What this thread works for, where a process works for several: a word that its log lines begin with. Threads that it starts
- * inherit it. Borrowed: outlives them all; NULL: nothing to tell. */
+/* What this thread works for, where a process works for several: a word that its log lines begin with.
+ * Threads that it starts inherit it. Borrowed: outlives them all; NULL: nothing to tell. */
 void kl_thread_set_badge(const char *text);
 const char *kl_thread_badge(void);
 /* The same for a thread that nobody joins: it ends alone, or with the process. */
 void kl_thread_start_alone(const char *name, void (*fn)(void *arg), void *arg);
-void kl_thread_join(kl_thread *t);             /* waits for the end and frees t; NULL is fine */
-/* Threads that a library starts for us inherit the starter's signal mask: block around the call, then restore. */
-typedef struct kl_signal_mask { sigset_t set; } kl_signal_mask;
+void kl_thread_join(kl_thread *t); /* waits for the end and frees t; NULL is fine */
+/* Threads that a library starts for us inherit the starter's signal mask: block around the call, then
+ * restore. */
+typedef struct kl_signal_mask {
+    sigset_t set;
+} kl_signal_mask;
 void kl_signals_block(kl_signal_mask *old);
 void kl_signals_restore(const kl_signal_mask *old);
-void kl_signal_unblock(int signo);             /* on the calling thread */
-void kl_thread_signal(uint64_t thread, int signo);        /* to the thread of that kl_thread_self(); nothing when it is gone */
-uint64_t kl_thread_self(void);                 /* a number that is unique among living threads, for owner asserts */
+void kl_signal_unblock(int signo); /* on the calling thread */
+/* to the thread of that kl_thread_self(); nothing when it is gone */
+void kl_thread_signal(uint64_t thread, int signo);
+/* a number that is unique among living threads, for owner asserts */
+uint64_t kl_thread_self(void);
 
 #endif

@@ -15,8 +15,8 @@
 
 struct kl_tape {
     char *path;
-    int fd;                    /* -1: ended */
-    size_t room, here;         /* of the present file; here counts the buffer, too */
+    int fd;            /* -1: ended */
+    size_t room, here; /* of the present file; here counts the buffer, too */
     kl_buf out;
 };
 
@@ -68,9 +68,13 @@ static kl_status check(const char *path, const char *begins, kl_err *err)
         if (lstat(name, &s))
             ;
         else if (!S_ISREG(s.st_mode))
-            st = kl_fail(err, KL_EEXISTS, "%s is %s: name a file", name, S_ISDIR(s.st_mode) ? "a directory" : S_ISLNK(s.st_mode) ? "a symbolic link" : "no plain file");
+            st = kl_fail(err, KL_EEXISTS, "%s is %s: name a file", name,
+                S_ISDIR(s.st_mode)       ? "a directory"
+                    : S_ISLNK(s.st_mode) ? "a symbolic link"
+                                         : "no plain file");
         else if (s.st_size && begins && !begins_so(name, begins))
-            st = kl_fail(err, KL_EEXISTS, "%s is there and is none of our recordings; it would be moved away: name another file", name);
+            st = kl_fail(err, KL_EEXISTS,
+                "%s is there and is none of our recordings; it would be moved away: name another file", name);
         kl_free(name);
     }
     return st;

@@ -1,7 +1,8 @@
 /* tenure.h - until when somebody may act, and what of that a piece of work remembers from its beginning.
  *
- * A tenure is written by whoever wins, renews and loses it (one thread), and read by all. It counts its terms, so that work begun
- * in one does not act in the next. Time is boottime, which counts through suspend. Any thread but for begin, extend and end. */
+ * A tenure is written by whoever wins, renews and loses it (one thread), and read by all. It counts its
+ * terms, so that work begun in one does not act in the next. Time is boottime, which counts through
+ * suspend. Any thread but for begin, extend and end. */
 #ifndef KL_BASE_TENURE_H
 #define KL_BASE_TENURE_H
 
@@ -10,18 +11,19 @@
 #include "base/clock.h"
 
 typedef struct kl_tenure {
-    _Atomic kl_time until;         /* boottime; 0: not now */
-    _Atomic int64_t term;          /* 1, 2, ...; 0 before the first */
-    _Atomic int64_t epoch;         /* what others know the term by, such as a Lease's leaseTransitions */
+    _Atomic kl_time until; /* boottime; 0: not now */
+    _Atomic int64_t term;  /* 1, 2, ...; 0 before the first */
+    _Atomic int64_t epoch; /* what others know the term by, such as a Lease's leaseTransitions */
 } kl_tenure;
 
 /* Work under a tenure: NULL means that nobody asks, a term of 0 any term. */
 typedef struct kl_mandate {
-    const kl_tenure *of;           /* outlives the work */
+    const kl_tenure *of; /* outlives the work */
     int64_t term;
 } kl_mandate;
 
-/* Until is stored last and taken away first: who finds it good finds the term that it belongs to, or a later one. */
+/* Until is stored last and taken away first: who finds it good finds the term that it belongs to, or a
+ * later one. */
 static inline void kl_tenure_begin(kl_tenure *t, int64_t epoch, kl_time until)
 {
     atomic_store(&t->epoch, epoch);
@@ -34,7 +36,7 @@ static inline void kl_tenure_end(kl_tenure *t) { atomic_store(&t->until, 0); }
 
 static inline kl_mandate kl_tenure_mandate(const kl_tenure *t)
 {
-    return (kl_mandate){ t, t ? atomic_load(&t->term) : 0 };
+    return (kl_mandate){t, t ? atomic_load(&t->term) : 0};
 }
 
 /* Whether the work may still act. */
@@ -43,7 +45,8 @@ static inline bool kl_mandate_holds(const kl_mandate *m, kl_clock *clock)
     if (!m->of)
         return true;
     kl_time until = atomic_load(&m->of->until);
-    return (until == KL_NEVER || kl_clock_boot(clock) < until) && (!m->term || atomic_load(&m->of->term) == m->term);
+    return (until == KL_NEVER || kl_clock_boot(clock) < until)
+        && (!m->term || atomic_load(&m->of->term) == m->term);
 }
 
 #endif

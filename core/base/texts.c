@@ -13,10 +13,7 @@ size_t kl_texts_len(char *const *t)
     return n;
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
+static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 char **kl_texts_set(char *const *t, size_t n)
 {

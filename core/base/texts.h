@@ -1,18 +1,20 @@
-/* texts.h - sets of texts as they are kept in specs and options: NULL-terminated arrays of strings. Any thread. */
+/* texts.h - sets of texts as they are kept in specs and options: NULL-terminated arrays of strings. Any
+ * thread. */
 #ifndef KL_BASE_TEXTS_H
 #define KL_BASE_TEXTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-size_t kl_texts_len(char *const *t);                                   /* NULL: 0 */
+size_t kl_texts_len(char *const *t); /* NULL: 0 */
 /* A set of them: sorted, each once. Of `n` texts, or up to NULL; the caller frees with kl_texts_free. */
 char **kl_texts_set(char *const *t, size_t n);
 char **kl_texts_copy(char *const *t);
-void kl_texts_free(char **t);                                          /* NULL is fine */
+void kl_texts_free(char **t); /* NULL is fine */
 /* Of sets (sorted): */
-bool kl_texts_same(char *const *a, char *const *b);                    /* NULL is another than the empty one */
-bool kl_texts_has(char *const *t, const char *text);                   /* NULL has none */
+/* NULL is another than the empty one */
+bool kl_texts_same(char *const *a, char *const *b);
+bool kl_texts_has(char *const *t, const char *text); /* NULL has none */
 /* The place of the first that is not before `text`, of which n bytes count. */
 size_t kl_texts_find(char *const *t, size_t len, const char *text, size_t n, bool *found);
 

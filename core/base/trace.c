@@ -10,17 +10,15 @@
 #define HEX "0123456789abcdef"
 
 /* n hex digits, not all of them zero. */
-static bool is_id(const char *s, size_t n)
-{
-    return strspn(s, HEX) >= n && strspn(s, "0") < n;
-}
+static bool is_id(const char *s, size_t n) { return strspn(s, HEX) >= n && strspn(s, "0") < n; }
 
 /* version "-" trace "-" span "-" flags; a version above 00 may go on behind another dash, ff is none. */
 bool kl_trace_parse(const char *header, kl_trace *out)
 {
     size_t len = header ? strlen(header) : 0;
-    if (len < 55 || strspn(header, HEX) < 2 || !strncmp(header, "ff", 2) || header[2] != '-' || header[35] != '-' || header[52] != '-'
-        || !is_id(header + 3, 32) || !is_id(header + 36, 16) || strspn(header + 53, HEX) < 2)
+    if (len < 55 || strspn(header, HEX) < 2 || !strncmp(header, "ff", 2) || header[2] != '-'
+        || header[35] != '-' || header[52] != '-' || !is_id(header + 3, 32) || !is_id(header + 36, 16)
+        || strspn(header + 53, HEX) < 2)
         return false;
     if (len > 55 && (!strncmp(header, "00", 2) || header[55] != '-'))
         return false;

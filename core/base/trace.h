@@ -1,17 +1,19 @@
-/* trace.h - W3C Trace Context (https://www.w3.org/TR/trace-context/): which trace something belongs to, and which part of it it is. */
+/* trace.h - W3C Trace Context (https://www.w3.org/TR/trace-context/): which trace something belongs to,
+ * and which part of it it is. */
 #ifndef KL_BASE_TRACE_H
 #define KL_BASE_TRACE_H
 
 #include <stdbool.h>
 
 typedef struct kl_trace {
-    char trace[33];                /* 32 hex digits, lower case */
-    char span[17];                 /* 16 */
+    char trace[33]; /* 32 hex digits, lower case */
+    char span[17];  /* 16 */
 } kl_trace;
 
 #define KL_TRACEPARENT_MAX 56
 
-/* A `traceparent` header's trace and span; false when there is none or it is not well-formed (then a trace of one's own begins). */
+/* A `traceparent` header's trace and span; false when there is none or it is not well-formed (then a trace
+ * of one's own begins). */
 bool kl_trace_parse(const char *header, kl_trace *out);
 /* A span of `trace`, another one for another `seed`: fills in out->span alone. */
 void kl_trace_span(const char *seed, kl_trace *out);

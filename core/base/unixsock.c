@@ -18,7 +18,9 @@ static kl_status address_of(const char *path, struct sockaddr_un *out, kl_err *e
     if (!*path)
         return kl_fail(err, KL_EINVAL, "a socket needs a path, for example unix:/run/user/1000/kubelua.sock");
     if (strlen(path) >= sizeof out->sun_path)
-        return kl_fail(err, KL_EINVAL, "the path of a socket has at most %zu bytes, and %s has %zu: choose a shorter one", sizeof out->sun_path - 1, path, strlen(path));
+        return kl_fail(err, KL_EINVAL,
+            "the path of a socket has at most %zu bytes, and %s has %zu: choose a shorter one",
+            sizeof out->sun_path - 1, path, strlen(path));
     memcpy(out->sun_path, path, strlen(path));
     return KL_OK;
 }
@@ -28,7 +30,8 @@ bool kl_unixsock_peer(int fd, pid_t *pid, uid_t *uid)
     struct ucred c;
     struct sockaddr_un sa;
     socklen_t n = sizeof c, len = sizeof sa;
-    if (getsockname(fd, (struct sockaddr *)&sa, &len) || sa.sun_family != AF_UNIX || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c, &n))
+    if (getsockname(fd, (struct sockaddr *)&sa, &len) || sa.sun_family != AF_UNIX
+        || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c, &n))
         return false;
     if (pid)
         *pid = c.pid;
@@ -45,7 +48,8 @@ bool kl_unixsock_alive(const char *path, pid_t *pid)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return false;
-    bool alive = !connect(fd, (struct sockaddr *)&sa, sizeof sa) || errno == EAGAIN;       /* EAGAIN: its backlog is full */
+    /* EAGAIN: its backlog is full */
+    bool alive = !connect(fd, (struct sockaddr *)&sa, sizeof sa) || errno == EAGAIN;
     if (pid && (!alive || !kl_unixsock_peer(fd, pid, NULL)))
         *pid = 0;
     close(fd);
@@ -63,9 +67,14 @@ static kl_status check_directory(const char *dir, kl_err *err)
     if (!S_ISDIR(st.st_mode))
         return kl_fail(err, KL_EIO, "%s is no directory", dir);
     if (st.st_uid != geteuid() && st.st_uid != 0)
-        return kl_fail(err, KL_EIO, "the directory %s belongs to somebody else (uid %u): choose another place for the socket", dir, (unsigned)st.st_uid);
+        return kl_fail(err, KL_EIO,
+            "the directory %s belongs to somebody else (uid %u): choose another place for the socket", dir,
+            (unsigned)st.st_uid);
     if ((st.st_mode & 022) && !(st.st_mode & S_ISVTX))
-        return kl_fail(err, KL_EIO, "others may write into the directory %s (mode %o): chmod 700, or choose another place for the socket", dir, (unsigned)st.st_mode & 07777);
+        return kl_fail(err, KL_EIO,
+            "others may write into the directory %s (mode %o): chmod 700, or choose another place for the "
+            "socket",
+            dir, (unsigned)st.st_mode & 07777);
     return KL_OK;
 }
 
@@ -86,7 +95,8 @@ static kl_status clear_place(const char *path, kl_err *err)
     if (lstat(path, &st))
         return KL_OK;
     if (!S_ISSOCK(st.st_mode))
-        return kl_fail(err, KL_EEXISTS, "%s is there already and no socket: remove it, or choose another path", path);
+        return kl_fail(
+            err, KL_EEXISTS, "%s is there already and no socket: remove it, or choose another path", path);
     if (kl_unixsock_alive(path, &pid))
         return kl_fail(err, KL_EEXISTS, "process %ld listens at %s: choose another path", (long)pid, path);
     if (unlink(path) && errno != ENOENT)
@@ -108,7 +118,8 @@ kl_status kl_unixsock_listen(const char *path, int *out, kl_err *err)
     if (fd < 0)
         return kl_fail(err, KL_EIO, "cannot make a socket: %s", strerror(errno));
     /* On Linux the name gets the mode of the socket, so that it is never open to others. */
-    if (fchmod(fd, 0600) || bind(fd, (struct sockaddr *)&sa, sizeof sa) || chmod(path, 0600) || listen(fd, BACKLOG)) {
+    if (fchmod(fd, 0600) || bind(fd, (struct sockaddr *)&sa, sizeof sa) || chmod(path, 0600)
+        || listen(fd, BACKLOG)) {
         st = kl_fail(err, KL_EIO, "cannot listen at %s: %s", path, strerror(errno));
         close(fd);
         return st;

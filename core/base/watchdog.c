@@ -2,8 +2,8 @@
  *
  *   asleep --a turn begins--> awake --every guard rested since the last look--> asleep
  *
- * Who enters shows its turn before it looks whether the dog sleeps; the dog says that it sleeps before it looks for turns a last time: one of
- * them sees the other. */
+ * Who enters shows its turn before it looks whether the dog sleeps; the dog says that it sleeps before it
+ * looks for turns a last time: one of them sees the other. */
 #include "base/watchdog.h"
 
 #include <signal.h>
@@ -28,8 +28,8 @@ typedef struct dog {
 static struct {
     kl_mutex mu;
     kl_list guards KL_GUARDED_BY(mu);
-    dog *_Atomic dog;                      /* set under mu; NULL: no guards. While a guard lives it stays */
-    atomic_int signal;                     /* 0: none */
+    dog *_Atomic dog;  /* set under mu; NULL: no guards. While a guard lives it stays */
+    atomic_int signal; /* 0: none */
 } all = {.mu = KL_MUTEX_INIT, .guards = {&all.guards, &all.guards}};
 
 static void (*on_interrupt)(void);
@@ -37,7 +37,7 @@ static _Atomic kl_time patience = KL_WATCHDOG_STUCK;
 
 void kl_watchdog_set_patience(kl_time d) { atomic_store(&patience, d); }
 
-/* --- looking ---------------------------------------------------------------------------------------------------------------------- */
+/* --- looking ------------------------------------------------------------------------------ */
 
 static kl_time most(kl_time a, kl_time b) { return a > b ? a : b; }
 static kl_time least(kl_time a, kl_time b) { return a < b ? a : b; }
@@ -60,7 +60,7 @@ static kl_over judge(kl_guard *g, kl_time now)
         return KL_OVER_STOP;
     if (now >= atomic_load(&g->deadline))
         return KL_OVER_DEADLINE;
-    if (!cpu || now - g->began < cpu)          /* it cannot have used more than has passed */
+    if (!cpu || now - g->began < cpu) /* it cannot have used more than has passed */
         return KL_OVER_NOT;
     return kl_clock_cpu_of(atomic_load(&g->thread)) - g->used >= cpu ? KL_OVER_CPU : KL_OVER_NOT;
 }
@@ -79,7 +79,8 @@ static void end(kl_guard *g, unsigned turn, kl_over why, kl_time now)
         atomic_store(&g->over, (uint64_t)turn << 2 | why);
     }
     kl_guard_interrupt(g);
-    if (g->stuck && !g->told.name && now - g->ended >= atomic_load(&patience) && atomic_load(&g->turn) == turn)
+    if (g->stuck && !g->told.name && now - g->ended >= atomic_load(&patience)
+        && atomic_load(&g->turn) == turn)
         g->stuck(g->arg, &g->told);
 }
 
@@ -93,13 +94,15 @@ static kl_time look_at(kl_guard *g, kl_time now)
     if (!(turn & 1))
         return news ? now + KL_WATCHDOG_LOOK_MAX : KL_NEVER;
     kl_over why = g->ended ? KL_OVER_CPU : judge(g, now);
-    if (atomic_load(&g->turn) != turn)         /* what was read may be another turn's */
+    if (atomic_load(&g->turn) != turn) /* what was read may be another turn's */
         return now + LOOK_MIN;
     if (why) {
         end(g, turn, why, now);
         return now + AGAIN;
     }
-    kl_time cpu = atomic_load(&g->cpu), next = now + (cpu ? most(LOOK_MIN, least(cpu / LOOKS_PER_BUDGET, KL_WATCHDOG_LOOK_MAX)) : KL_WATCHDOG_LOOK_MAX);
+    kl_time cpu = atomic_load(&g->cpu),
+            next = now
+        + (cpu ? most(LOOK_MIN, least(cpu / LOOKS_PER_BUDGET, KL_WATCHDOG_LOOK_MAX)) : KL_WATCHDOG_LOOK_MAX);
     return least(next, most(atomic_load(&g->deadline), now + LOOK_MIN));
 }
 
@@ -134,7 +137,8 @@ static void dog_main(void *arg)
             atomic_store(&d->asleep, false);
         kl_unlock(&all.mu);
         if (news.len)
-            kl_error("a thread is lost until what it called returns", "what=%s", kl_log_quoted(kl_buf_str(&news)));
+            kl_error(
+                "a thread is lost until what it called returns", "what=%s", kl_log_quoted(kl_buf_str(&news)));
         kl_buf_fini(&news);
         if (leave)
             return;
@@ -142,7 +146,7 @@ static void dog_main(void *arg)
     }
 }
 
-/* --- guards ------------------------------------------------------------------------------------------------------------------------ */
+/* --- guards ------------------------------------------------------------------------------- */
 
 void kl_guard_init(kl_guard *g, void (*stuck)(void *arg, kl_stuck *out), void *arg)
 {
@@ -216,7 +220,8 @@ static void come_back(kl_guard *g)
 kl_over kl_guard_leave(kl_guard *g)
 {
     kl_over over = kl_guard_over(g);
-    atomic_store_explicit(&g->turn, atomic_load_explicit(&g->turn, memory_order_relaxed) + 1, over ? memory_order_seq_cst : memory_order_release);
+    atomic_store_explicit(&g->turn, atomic_load_explicit(&g->turn, memory_order_relaxed) + 1,
+        over ? memory_order_seq_cst : memory_order_release);
     if (over)
         come_back(g);
     return over;
@@ -231,7 +236,7 @@ void kl_watchdog_stuck(void (*fn)(void *arg, const kl_stuck *s), void *arg)
     kl_unlock(&all.mu);
 }
 
-/* --- signals ------------------------------------------------------------------------------------------------------------------------ */
+/* --- signals ------------------------------------------------------------------------------ */
 
 static void handle(int signo)
 {

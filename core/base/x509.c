@@ -74,7 +74,9 @@ kl_status kl_x509_check_pair(const char *cert, const char *key, kl_err *err)
     BIO_free(b);
     kl_status st = KL_OK;
     if (!k)
-        st = asked ? kl_fail(err, KL_ESYNTAX, "the key needs a passphrase: give one without (openssl pkey -in KEY)") : kl_fail(err, KL_ESYNTAX, "no private key can be read from it: %s", why());
+        st = asked
+            ? kl_fail(err, KL_ESYNTAX, "the key needs a passphrase: give one without (openssl pkey -in KEY)")
+            : kl_fail(err, KL_ESYNTAX, "no private key can be read from it: %s", why());
     else if (X509_check_private_key(x, k) != 1)
         st = kl_fail(err, KL_EINVAL, "the key does not belong to the certificate");
     EVP_PKEY_free(k);

@@ -41,7 +41,7 @@ void kl_x509_wipe(char *key)
     kl_free(key);
 }
 
-/* --- asking ------------------------------------------------------------------------------------------------------------------ */
+/* --- asking ------------------------------------------------------------------------------- */
 
 static kl_status add_name(X509_NAME *name, const char *field, const char *value, kl_err *err)
 {
@@ -110,7 +110,9 @@ static kl_status set_names(X509_REQ *r, const kl_x509_wish *w, kl_err *err)
     GENERAL_NAMES *all = need(sk_GENERAL_NAME_new_null());
     STACK_OF(X509_EXTENSION) *extensions = NULL;
     kl_status st = add_names(all, w, err);
-    if (!st && (X509V3_add1_i2d(&extensions, NID_subject_alt_name, all, 0, 0) != 1 || X509_REQ_add_extensions(r, extensions) != 1))
+    if (!st
+        && (X509V3_add1_i2d(&extensions, NID_subject_alt_name, all, 0, 0) != 1
+            || X509_REQ_add_extensions(r, extensions) != 1))
         st = fail(err, "the names cannot be added");
     sk_X509_EXTENSION_pop_free(extensions, X509_EXTENSION_free);
     GENERAL_NAMES_free(all);
@@ -127,8 +129,10 @@ kl_status kl_x509_request(const kl_x509_wish *w, char **key, char **request, kl_
     kl_status st = set_subject(r, w, err);
     if (!st)
         st = set_names(r, w, err);
-    if (!st && (X509_REQ_set_version(r, 0) != 1 || X509_REQ_set_pubkey(r, k) != 1 || X509_REQ_sign(r, k, EVP_sha256()) <= 0
-        || PEM_write_bio_X509_REQ(text, r) != 1 || PEM_write_bio_PrivateKey_traditional(key_text, k, NULL, NULL, 0, NULL, NULL) != 1))
+    if (!st
+        && (X509_REQ_set_version(r, 0) != 1 || X509_REQ_set_pubkey(r, k) != 1
+            || X509_REQ_sign(r, k, EVP_sha256()) <= 0 || PEM_write_bio_X509_REQ(text, r) != 1
+            || PEM_write_bio_PrivateKey_traditional(key_text, k, NULL, NULL, 0, NULL, NULL) != 1))
         st = fail(err, "the request cannot be made");
     if (!st) {
         *key = text_of(key_text);
@@ -142,7 +146,7 @@ kl_status kl_x509_request(const kl_x509_wish *w, char **key, char **request, kl_
     return st;
 }
 
-/* --- reading ------------------------------------------------------------------------------------------------------------------- */
+/* --- reading ------------------------------------------------------------------------------ */
 
 static void add_text(char ***list, const char *s, size_t n)
 {
@@ -180,7 +184,8 @@ static void read_names(X509 *x, kl_x509_facts *out)
     for (int i = 0; i < sk_GENERAL_NAME_num(all); i++) {
         int type;
         const ASN1_STRING *s = GENERAL_NAME_get0_value(sk_GENERAL_NAME_value(all, i), &type);
-        const char *data = type == GEN_DNS || type == GEN_IPADD ? (const char *)ASN1_STRING_get0_data(s) : NULL;
+        const char *data = type == GEN_DNS || type == GEN_IPADD ? (const char *)ASN1_STRING_get0_data(s)
+                                                                : NULL;
         char ip[INET6_ADDRSTRLEN];
         int n = data ? ASN1_STRING_length(s) : 0;
         if (data && type == GEN_DNS)
@@ -208,7 +213,8 @@ kl_status kl_x509_facts_read(const char *pem, kl_x509_facts *out, kl_err *err)
     if (!x)
         return fail(err, "no certificate can be read from it");
     kl_x509_facts f = {0};
-    bool good = read_time(X509_get0_notBefore(x), &f.not_before) && read_time(X509_get0_notAfter(x), &f.not_after);
+    bool good = read_time(X509_get0_notBefore(x), &f.not_before)
+        && read_time(X509_get0_notAfter(x), &f.not_after);
     read_subject(X509_get_subject_name(x), &f);
     read_names(x, &f);
     X509_free(x);

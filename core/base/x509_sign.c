@@ -1,4 +1,5 @@
-/* x509_sign.c - signing, by OpenSSL (see x509.c): the new key makes a request as for any CA, which is then signed here. */
+/* x509_sign.c - signing, by OpenSSL (see x509.c): the new key makes a request as for any CA, which is then
+ * signed here. */
 #include "base/x509_sign.h"
 
 #include <stdbool.h>
@@ -64,7 +65,7 @@ static bool set_serial(X509 *x)
     unsigned char bytes[SERIAL_BYTES];
     if (RAND_bytes(bytes, sizeof bytes) != 1)
         return false;
-    bytes[0] = (bytes[0] & 0x7f) | 0x40;           /* positive, and never short */
+    bytes[0] = (bytes[0] & 0x7f) | 0x40; /* positive, and never short */
     BIGNUM *n = BN_bin2bn(bytes, sizeof bytes, NULL);
     bool good = n && BN_to_ASN1_INTEGER(n, X509_get_serialNumber(x));
     BN_free(n);
@@ -93,16 +94,20 @@ static bool copy_extensions(X509 *x, X509_REQ *r)
 
 static bool extend(X509 *x, X509 *issuer, X509_REQ *r, bool ca)
 {
-    bool good = copy_extensions(x, r) && add_extension(x, issuer, NID_basic_constraints, ca ? "critical,CA:TRUE" : "critical,CA:FALSE")
-        && add_extension(x, issuer, NID_key_usage, ca ? "critical,keyCertSign,cRLSign,digitalSignature" : "critical,digitalSignature")
+    bool good = copy_extensions(x, r)
+        && add_extension(x, issuer, NID_basic_constraints, ca ? "critical,CA:TRUE" : "critical,CA:FALSE")
+        && add_extension(x, issuer, NID_key_usage,
+            ca ? "critical,keyCertSign,cRLSign,digitalSignature" : "critical,digitalSignature")
         && add_extension(x, issuer, NID_subject_key_identifier, "hash");
     if (good && !ca)
-        good = add_extension(x, issuer, NID_ext_key_usage, "serverAuth") && add_extension(x, issuer, NID_authority_key_identifier, "keyid:always");
+        good = add_extension(x, issuer, NID_ext_key_usage, "serverAuth")
+            && add_extension(x, issuer, NID_authority_key_identifier, "keyid:always");
     return good;
 }
 
 /* issuer NULL: by its own key. */
-static kl_status sign(X509_REQ *r, X509 *issuer, EVP_PKEY *key, kl_time from, kl_time until, char **out, kl_err *err)
+static kl_status sign(
+    X509_REQ *r, X509 *issuer, EVP_PKEY *key, kl_time from, kl_time until, char **out, kl_err *err)
 {
     X509 *x = X509_new();
     BIO *text = BIO_new(BIO_s_mem());
@@ -110,10 +115,14 @@ static kl_status sign(X509_REQ *r, X509 *issuer, EVP_PKEY *key, kl_time from, kl
     char *data;
     if (!x || !text)
         kl_mem_die("memory (certificates)");
-    bool good = subject && set_serial(x) && X509_set_version(x, X509_VERSION_3) == 1 && X509_set_subject_name(x, X509_REQ_get_subject_name(r)) == 1
-        && X509_set_issuer_name(x, issuer ? X509_get_subject_name(issuer) : X509_REQ_get_subject_name(r)) == 1 && X509_set_pubkey(x, subject) == 1
-        && ASN1_TIME_set(X509_getm_notBefore(x), (time_t)(from / KL_SECONDS(1))) && ASN1_TIME_set(X509_getm_notAfter(x), (time_t)(until / KL_SECONDS(1)))
-        && extend(x, issuer ? issuer : x, r, !issuer) && X509_sign(x, key, EVP_sha256()) > 0 && PEM_write_bio_X509(text, x) == 1;
+    bool good = subject && set_serial(x) && X509_set_version(x, X509_VERSION_3) == 1
+        && X509_set_subject_name(x, X509_REQ_get_subject_name(r)) == 1
+        && X509_set_issuer_name(x, issuer ? X509_get_subject_name(issuer) : X509_REQ_get_subject_name(r)) == 1
+        && X509_set_pubkey(x, subject) == 1
+        && ASN1_TIME_set(X509_getm_notBefore(x), (time_t)(from / KL_SECONDS(1)))
+        && ASN1_TIME_set(X509_getm_notAfter(x), (time_t)(until / KL_SECONDS(1)))
+        && extend(x, issuer ? issuer : x, r, !issuer) && X509_sign(x, key, EVP_sha256()) > 0
+        && PEM_write_bio_X509(text, x) == 1;
     kl_status st = good ? KL_OK : fail(err, "the certificate cannot be signed");
     if (good) {
         long n = BIO_get_mem_data(text, &data);
@@ -126,7 +135,8 @@ static kl_status sign(X509_REQ *r, X509 *issuer, EVP_PKEY *key, kl_time from, kl
 }
 
 /* A new key for w, signed by the CA, or by itself when there is none. */
-static kl_status make(const kl_x509_wish *w, X509 *issuer, EVP_PKEY *issuer_key, kl_time from, kl_time until, char **cert, char **key, kl_err *err)
+static kl_status make(const kl_x509_wish *w, X509 *issuer, EVP_PKEY *issuer_key, kl_time from, kl_time until,
+    char **cert, char **key, kl_err *err)
 {
     char *fresh = NULL, *request = NULL;
     kl_status st = kl_x509_request(w, &fresh, &request, err);
@@ -134,7 +144,8 @@ static kl_status make(const kl_x509_wish *w, X509 *issuer, EVP_PKEY *issuer_key,
         return st;
     X509_REQ *r = read_request(request);
     EVP_PKEY *own = issuer ? NULL : read_key(fresh);
-    st = r && (issuer || own) ? sign(r, issuer, issuer ? issuer_key : own, from, until, cert, err) : fail(err, "the request cannot be read");
+    st = r && (issuer || own) ? sign(r, issuer, issuer ? issuer_key : own, from, until, cert, err)
+                              : fail(err, "the request cannot be read");
     EVP_PKEY_free(own);
     X509_REQ_free(r);
     kl_free(request);
@@ -150,8 +161,8 @@ kl_status kl_x509_make_ca(const char *cn, kl_time from, kl_time until, char **ce
     return make(&(kl_x509_wish){.cn = cn}, NULL, NULL, from, until, cert, key, err);
 }
 
-kl_status kl_x509_make_server(const kl_x509_wish *w, const char *ca_cert, const char *ca_key, kl_time from, kl_time until, char **cert, char **key,
-    kl_err *err)
+kl_status kl_x509_make_server(const kl_x509_wish *w, const char *ca_cert, const char *ca_key, kl_time from,
+    kl_time until, char **cert, char **key, kl_err *err)
 {
     X509 *ca = read_certificate(ca_cert);
     EVP_PKEY *k = ca ? read_key(ca_key) : NULL;

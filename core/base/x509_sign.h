@@ -7,9 +7,10 @@
 #include "base/x509_request.h"
 
 /* A self-signed CA named cn. PEM texts, the caller frees. */
-KL_NODISCARD kl_status kl_x509_make_ca(const char *cn, kl_time from, kl_time until, char **cert, char **key, kl_err *err);
+KL_NODISCARD kl_status kl_x509_make_ca(
+    const char *cn, kl_time from, kl_time until, char **cert, char **key, kl_err *err);
 /* A certificate for a server of these names, signed by that CA. */
-KL_NODISCARD kl_status kl_x509_make_server(const kl_x509_wish *w, const char *ca_cert, const char *ca_key, kl_time from, kl_time until, char **cert,
-    char **key, kl_err *err);
+KL_NODISCARD kl_status kl_x509_make_server(const kl_x509_wish *w, const char *ca_cert, const char *ca_key,
+    kl_time from, kl_time until, char **cert, char **key, kl_err *err);
 
 #endif

@@ -1,7 +1,8 @@
-/* apply.c - the apply context: what the server said becomes the store, and handlers hear of the difference.
+/* apply.c - the apply context: what the server said becomes the store, and handlers hear of the
+ * difference.
  *
- * The store changes first. A list replaces it whole: what was not listed goes, and handlers hear of deletes before the rest.
- * Equal objects wake nobody; a new uid under an old name is a delete and an add. */
+ * The store changes first. A list replaces it whole: what was not listed goes, and handlers hear of
+ * deletes before the rest. Equal objects wake nobody; a new uid under an old name is a delete and an add. */
 #include "cache/informer_impl.h"
 
 #include "base/log.h"
@@ -16,7 +17,7 @@ static const char *reached(kl__follower *f, const char *rv)
         return rv;
     kl_free(f->reached);
     f->reached = kl_strdup(rv);
-    if (i->least && i->least != f)                 /* who is last has not moved */
+    if (i->least && i->least != f) /* who is last has not moved */
         return NULL;
     i->least = f;
     bool ok = true;
@@ -39,17 +40,19 @@ static void shown(kl__follower *f, const char *rv)
     f->i->moved = true;
 }
 
-/* A frame that was sent twice, or out of order, would roll the object back. Versions are compared where they are numbers, as Kubernetes
- * says they may be, and within one life of the object; a server that was restored is listed anew, which takes what there is. (client-go
- * stores whatever comes.) */
+/* A frame that was sent twice, or out of order, would roll the object back. Versions are compared where
+ * they are numbers, as Kubernetes says they may be, and within one life of the object; a server that was
+ * restored is listed anew, which takes what there is. (client-go stores whatever comes.) */
 static bool is_stale(kl_informer *i, const kl_value *o)
 {
     char key[KL_KEY_MAX];
     const kl_value *have = kl_indexer_key(o, key) ? kl_indexer_lookup(i->indexer, key) : NULL;
     bool numbers = true;
-    bool stale = have && !kl_object_reborn(have, o) && kl_rv_compare(kl_object_rv(o), kl_object_rv(have), &numbers) < 0 && numbers;
+    bool stale = have && !kl_object_reborn(have, o)
+        && kl_rv_compare(kl_object_rv(o), kl_object_rv(have), &numbers) < 0 && numbers;
     if (stale)
-        kl_warn("an event is older than what is known, and skipped", "resource=%s key=%s rv=%s known=%s", i->resource, key, kl_object_rv(o), kl_object_rv(have));
+        kl_warn("an event is older than what is known, and skipped", "resource=%s key=%s rv=%s known=%s",
+            i->resource, key, kl_object_rv(o), kl_object_rv(have));
     kl_value_unref(have);
     return stale;
 }
@@ -65,7 +68,8 @@ static void change_one(kl__follower *f, kl_event_type type, const kl_value *o)
     if (type == KL_DELETED) {
         old = kl_indexer_remove(i->indexer, o, rv);
         shown(f, kl_object_rv(o));
-        if (old)                                  /* o is the last state, with the resourceVersion of the delete */
+        /* o is the last state, with the resourceVersion of the delete */
+        if (old)
             kl__handlers_tell(i, KL_DELETED, o, NULL, 0);
         kl_value_unref(old);
         return;
@@ -118,12 +122,14 @@ static void tell_listed(kl__follower *f, bool first)
     kl__handlers_tell_synced(i);
 }
 
-/* The list is the whole truth of its part: the store becomes it, then handlers hear of the difference, deletes first. */
+/* The list is the whole truth of its part: the store becomes it, then handlers hear of the difference,
+ * deletes first. */
 static void change_all(kl__follower *f, const kl_value **page, size_t n, const char *rv)
 {
     kl_informer *i = f->i;
     kl_changes c;
-    kl_indexer_replace_namespace(i->indexer, kl_informer_parts(i) == 1 ? NULL : f->ns, page, n, reached(f, rv), &c);
+    kl_indexer_replace_namespace(
+        i->indexer, kl_informer_parts(i) == 1 ? NULL : f->ns, page, n, reached(f, rv), &c);
     shown(f, rv);
     bool first = !atomic_load(&f->listed);
     unsigned flags = first ? KL_INITIAL : KL_RELIST;

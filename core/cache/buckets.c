@@ -1,8 +1,10 @@
-/* buckets.c - where an object stands: what indexes say of it, and the sets of those of whom they say the same.
+/* buckets.c - where an object stands: what indexes say of it, and the sets of those of whom they say the
+ * same.
  *
- * A bucket is the ordered set of the objects that have one value; one more bucket per index has those with any value. Entering
- * twice, or leaving what one is not in, does nothing, so an index may be filled while it is kept up. The object's old state
- * tells what it stood in by a path; a function is not asked twice, so its buckets are noted. */
+ * A bucket is the ordered set of the objects that have one value; one more bucket per index has those with
+ * any value. Entering twice, or leaving what one is not in, does nothing, so an index may be filled while
+ * it is kept up. The object's old state tells what it stood in by a path; a function is not asked twice,
+ * so its buckets are noted. */
 #include "cache/indexer_impl.h"
 
 #include <stdlib.h>
@@ -11,9 +13,12 @@
 #include "base/mem.h"
 #include "model/object.h"
 
-/* --- what indexes say ---------------------------------------------------------------------------------------------------------------- */
+/* --- what indexes say --------------------------------------------------------------------- */
 
-typedef struct speaker { kl__sayings *s; kl__index *x; } speaker;
+typedef struct speaker {
+    kl__sayings *s;
+    kl__index *x;
+} speaker;
 
 static void add_saying(void *arg, const char *value)
 {
@@ -24,12 +29,12 @@ static void add_saying(void *arg, const char *value)
         return;
     if (s->len == s->cap)
         s->v = kl_realloc(s->v, (s->cap = s->cap ? 2 * s->cap : 8) * sizeof *s->v);
-    s->v[s->len++] = (kl__said){ to->x, at };
+    s->v[s->len++] = (kl__said){to->x, at};
 }
 
 void kl__say(kl__sayings *s, kl__index *x, const kl_value *o)
 {
-    x->fn(x->arg, o, add_saying, &(speaker){ s, x });
+    x->fn(x->arg, o, add_saying, &(speaker){s, x});
 }
 
 void kl__sayings_fini(kl__sayings *s)
@@ -48,14 +53,15 @@ static const kl_value *part_of(const kl__index *x, const kl_value *o)
     return kl_value_type(label) == KL_STRING ? label : NULL;
 }
 
-/* --- buckets --------------------------------------------------------------------------------------------------------------------------- */
+/* --- buckets ------------------------------------------------------------------------------ */
 
 static uint32_t bucket_tag(const kl__index *x, const char *value, bool any)
 {
     return kl__tag((kl_hash(value, strlen(value)) + any) ^ (uint64_t)x->id * 0x9e3779b97f4a7c15u);
 }
 
-static uint32_t number_of(const kl__slots *names, const kl__cells *cells, const kl__index *x, const char *value, bool any, uint32_t tag)
+static uint32_t number_of(const kl__slots *names, const kl__cells *cells, const kl__index *x,
+    const char *value, bool any, uint32_t tag)
 {
     uint32_t number;
     for (kl__probe p = kl__names_probe(names, tag); kl__probe_next(&p, &number);) {
@@ -66,13 +72,15 @@ static uint32_t number_of(const kl__slots *names, const kl__cells *cells, const 
     return KL__NONE;
 }
 
-const kl__bucket *kl__bucket_find(const kl__slots *names, const kl__cells *cells, const kl__index *x, const char *value, bool any)
+const kl__bucket *kl__bucket_find(
+    const kl__slots *names, const kl__cells *cells, const kl__index *x, const char *value, bool any)
 {
     uint32_t number = number_of(names, cells, x, value, any, bucket_tag(x, value, any));
     return number == KL__NONE ? NULL : kl__cells_get(cells, number);
 }
 
-static uint32_t bucket_make_locked(kl_indexer *ix, const kl__index *x, const char *value, bool any, uint32_t tag) KL_REQUIRES(ix->mu)
+static uint32_t bucket_make_locked(
+    kl_indexer *ix, const kl__index *x, const char *value, bool any, uint32_t tag) KL_REQUIRES(ix->mu)
 {
     size_t n = strlen(value) + 1;
     kl__bucket *b = kl_zalloc(sizeof *b + n);
@@ -120,9 +128,10 @@ static void leave_locked(kl_indexer *ix, uint32_t bucket, uint32_t number) KL_RE
         kl__bucket_remove_locked(ix, bucket, b);
 }
 
-/* --- where an object stands ------------------------------------------------------------------------------------------------------------- */
+/* --- where an object stands --------------------------------------------------------------- */
 
-/* Numbers are put together as they come, and settled before they are asked for: an object may have very many. */
+/* Numbers are put together as they come, and settled before they are asked for: an object may have very
+ * many. */
 static int by_number(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -154,16 +163,19 @@ static void numbers_add(kl__numbers *n, uint32_t number)
     n->v[n->len++] = number;
 }
 
-static void stand_in_locked(kl_indexer *ix, const kl__index *x, const char *value, bool any, bool make, kl__numbers *out) KL_REQUIRES(ix->mu)
+static void stand_in_locked(kl_indexer *ix, const kl__index *x, const char *value, bool any, bool make,
+    kl__numbers *out) KL_REQUIRES(ix->mu)
 {
-    uint32_t tag = bucket_tag(x, value, any), number = number_of(ix->buckets.names.slots, &ix->buckets.cells, x, value, any, tag);
+    uint32_t tag = bucket_tag(x, value, any),
+             number = number_of(ix->buckets.names.slots, &ix->buckets.cells, x, value, any, tag);
     if (number == KL__NONE && make)
         number = bucket_make_locked(ix, x, value, any, tag);
     if (number != KL__NONE)
         numbers_add(out, number);
 }
 
-static void stand_by_locked(kl_indexer *ix, const kl__index *x, const kl_value *v, bool make, kl__numbers *out) KL_REQUIRES(ix->mu)
+static void stand_by_locked(
+    kl_indexer *ix, const kl__index *x, const kl_value *v, bool make, kl__numbers *out) KL_REQUIRES(ix->mu)
 {
     kl_type t = kl_value_type(v);
     if (t == KL_STRING) {
@@ -176,7 +188,8 @@ static void stand_by_locked(kl_indexer *ix, const kl__index *x, const kl_value *
 }
 
 /* The buckets for this part of an object. */
-static void stand_by_part_locked(kl_indexer *ix, const kl__index *x, const kl_value *part, bool make, kl__numbers *out) KL_REQUIRES(ix->mu)
+static void stand_by_part_locked(
+    kl_indexer *ix, const kl__index *x, const kl_value *part, bool make, kl__numbers *out) KL_REQUIRES(ix->mu)
 {
     stand_by_locked(ix, x, part, make, out);
     if (kl_value_type(part) == KL_ARRAY)
@@ -186,7 +199,8 @@ static void stand_by_part_locked(kl_indexer *ix, const kl__index *x, const kl_va
         stand_in_locked(ix, x, "", true, make, out);
 }
 
-static void stand_by_said_locked(kl_indexer *ix, const kl__index *x, const kl__sayings *said, size_t from, size_t to, kl__numbers *out) KL_REQUIRES(ix->mu)
+static void stand_by_said_locked(kl_indexer *ix, const kl__index *x, const kl__sayings *said, size_t from,
+    size_t to, kl__numbers *out) KL_REQUIRES(ix->mu)
 {
     for (; from < to; from++)
         if (said->v[from].index == x)
@@ -195,9 +209,15 @@ static void stand_by_said_locked(kl_indexer *ix, const kl__index *x, const kl__s
         stand_in_locked(ix, x, "", true, true, out);
 }
 
-typedef struct noted { uint32_t len; uint32_t v[]; } noted;
+typedef struct noted {
+    uint32_t len;
+    uint32_t v[];
+} noted;
 
-static noted **noted_at(kl__edit *e, kl__index *x, uint32_t number) { return kl__chunks_at(e, &x->stands, sizeof(noted *), number); }
+static noted **noted_at(kl__edit *e, kl__index *x, uint32_t number)
+{
+    return kl__chunks_at(e, &x->stands, sizeof(noted *), number);
+}
 
 static void note(kl__edit *e, kl__index *x, uint32_t number, const kl__numbers *n)
 {
@@ -234,7 +254,8 @@ static void move_locked(kl_indexer *ix, uint32_t number) KL_REQUIRES(ix->mu)
             leave_locked(ix, ix->was.v[i], number);
 }
 
-void kl__index_fn_locked(kl_indexer *ix, kl__index *x, uint32_t number, const kl_value *now, const kl__sayings *said, size_t from, size_t to)
+void kl__index_fn_locked(kl_indexer *ix, kl__index *x, uint32_t number, const kl_value *now,
+    const kl__sayings *said, size_t from, size_t to)
 {
     const noted *old = *noted_at(&ix->edit, x, number);
     for (uint32_t i = 0; old && i < old->len; i++)
@@ -245,7 +266,8 @@ void kl__index_fn_locked(kl_indexer *ix, kl__index *x, uint32_t number, const kl
     note(&ix->edit, x, number, &ix->will);
 }
 
-void kl__index_part_locked(kl_indexer *ix, const kl__index *x, uint32_t number, const kl_value *old, const kl_value *now, bool indexed)
+void kl__index_part_locked(kl_indexer *ix, const kl__index *x, uint32_t number, const kl_value *old,
+    const kl_value *now, bool indexed)
 {
     const kl_value *a = part_of(x, old), *b = part_of(x, now);
     if (a == b && indexed)
@@ -259,7 +281,8 @@ void kl__index_part_locked(kl_indexer *ix, const kl__index *x, uint32_t number, 
     move_locked(ix, number);
 }
 
-static void update_locked(kl_indexer *ix, const struct kl__listed *l, uint32_t number, const kl_value *old, const kl_value *now, const kl__sayings *said, size_t from, size_t to) KL_REQUIRES(ix->mu)
+static void update_locked(kl_indexer *ix, const struct kl__listed *l, uint32_t number, const kl_value *old,
+    const kl_value *now, const kl__sayings *said, size_t from, size_t to) KL_REQUIRES(ix->mu)
 {
     kl__index *x = l->index;
     ix->was.len = ix->will.len = 0;
@@ -269,7 +292,8 @@ static void update_locked(kl_indexer *ix, const struct kl__listed *l, uint32_t n
         kl__index_part_locked(ix, x, number, old, now, l->ready);
 }
 
-void kl__indexes_update_locked(kl_indexer *ix, uint32_t number, const kl_value *old, const kl_value *now, const kl__sayings *said, size_t from, size_t to)
+void kl__indexes_update_locked(kl_indexer *ix, uint32_t number, const kl_value *old, const kl_value *now,
+    const kl__sayings *said, size_t from, size_t to)
 {
     for (size_t i = 0; i < ix->indexes->len; i++)
         if (ix->indexes->v[i].index->live)

@@ -1,7 +1,8 @@
 /* cells.c - number -> pointer, in versions: a radix tree of 32-way nodes.
  *
- * Numbers are given out from 0, so the tree is dense: about 8 bytes per number. A change copies the nodes on its way, 264
- * bytes per level (three levels up to 32,768 numbers, four up to a million), unless this edit has made them. */
+ * Numbers are given out from 0, so the tree is dense: about 8 bytes per number. A change copies the nodes
+ * on its way, 264 bytes per level (three levels up to 32,768 numbers, four up to a million), unless this
+ * edit has made them. */
 #include "cache/indexer_impl.h"
 
 #include <string.h>
@@ -10,12 +11,12 @@
 #define BITS 5
 #define FAN (1u << BITS)
 
-typedef struct node { uint64_t made; void *slot[FAN]; } node;
+typedef struct node {
+    uint64_t made;
+    void *slot[FAN];
+} node;
 
-static bool beyond(const kl__cells *c, uint32_t number)
-{
-    return (uint64_t)number >> (c->shift + BITS);
-}
+static bool beyond(const kl__cells *c, uint32_t number) { return (uint64_t)number >> (c->shift + BITS); }
 
 void *kl__cells_get(const kl__cells *c, uint32_t number)
 {

@@ -1,14 +1,15 @@
 /* edit.c - what a writer makes and takes out of sight.
  *
- * A node carries the number of the edit that made it. In that edit nobody else has seen it: it is changed in place and freed
- * at once. Later it is copied instead, and what was replaced waits in limbo, oldest first, until no reader can hold it. */
+ * A node carries the number of the edit that made it. In that edit nobody else has seen it: it is changed
+ * in place and freed at once. Later it is copied instead, and what was replaced waits in limbo, oldest
+ * first, until no reader can hold it. */
 #include "cache/indexer_impl.h"
 
 #include <string.h>
 #include "base/epoch.h"
 #include "base/mem.h"
 
-#define LIMBO_KEEP 1024          /* places kept for the next edit when nothing waits */
+#define LIMBO_KEEP 1024 /* places kept for the next edit when nothing waits */
 
 static void wait_in(kl__limbos *l, void *p)
 {
@@ -19,7 +20,7 @@ static void wait_in(kl__limbos *l, void *p)
     }
     if (l->len == l->cap)
         l->v = kl_realloc(l->v, (l->cap = l->cap ? 2 * l->cap : 16) * sizeof *l->v);
-    l->v[l->len++] = (kl__limbo){ p, UINT64_MAX };
+    l->v[l->len++] = (kl__limbo){p, UINT64_MAX};
 }
 
 void kl__edit_drop(kl__edit *e, void *p, uint64_t made)
@@ -30,10 +31,7 @@ void kl__edit_drop(kl__edit *e, void *p, uint64_t made)
         wait_in(&e->memory, p);
 }
 
-void kl__edit_drop_value(kl__edit *e, const kl_value *v)
-{
-    wait_in(&e->values, (void *)v);
-}
+void kl__edit_drop_value(kl__edit *e, const kl_value *v) { wait_in(&e->values, (void *)v); }
 
 /* What came in this edit has been out of sight since `epoch`. */
 static void stamp(kl__limbos *l, uint64_t epoch)

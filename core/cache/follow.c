@@ -1,7 +1,7 @@
 /* follow.c - the watch thread: source callback -> reflector step -> do what it says.
  *
- * One request and one timer are open at a time. What a list brings is kept aside until its last page has come, then handed
- * to the apply context as a whole. */
+ * One request and one timer are open at a time. What a list brings is kept aside until its last page has
+ * come, then handed to the apply context as a whole. */
 #include "cache/informer_impl.h"
 
 #include <string.h>
@@ -12,10 +12,7 @@
 /* What a server calls a list of which only metadata was asked for. */
 #define METADATA_LIST "PartialObjectMetadataList"
 
-static void show_page(kl__follower *f)
-{
-    atomic_store_explicit(&f->coming, f->n_page, memory_order_relaxed);
-}
+static void show_page(kl__follower *f) { atomic_store_explicit(&f->coming, f->n_page, memory_order_relaxed); }
 
 void kl__follow_drop_page(kl__follower *f)
 {
@@ -45,7 +42,7 @@ static void collect(kl__follower *f, const kl_value *o)
     show_page(f);
 }
 
-/* --- initial events: ADDED for what there is, then perhaps news of it, then the bookmark ------------------------------------------- */
+/* --- initial events: ADDED for what there is, then perhaps news of it, then the bookmark --- */
 
 /* From the first event that is no news of a new object: where each object stands. */
 static void page_index(kl__follower *f)
@@ -62,7 +59,7 @@ static void collect_initial(kl__follower *f, kl_event_type type, const kl_value 
     if (type != KL_ADDED && !f->page_of)
         page_index(f);
     size_t at = f->page_of ? (uintptr_t)kl_map_get(f->page_of, key) : 0;
-    if (at && type == KL_DELETED) {            /* the last one moves into its place */
+    if (at && type == KL_DELETED) { /* the last one moves into its place */
         char last[KL_KEY_MAX];
         kl_map_take(f->page_of, key);
         kl_value_unref(f->page[at - 1]);
@@ -99,7 +96,8 @@ static kl_status list_item(void *arg, const kl_value *object, kl_err *err)
     kl__follower *f = arg;
     const char *kind = kl_object_kind(object);
     if (kind && f->i->kind && strcmp(kind, f->i->kind)) {
-        kl_fail(err, KL_ESERVER, "the list of %s holds a %.80s: the server's answer is no list of %s", f->i->resource, kind, f->i->kind);
+        kl_fail(err, KL_ESERVER, "the list of %s holds a %.80s: the server's answer is no list of %s",
+            f->i->resource, kind, f->i->kind);
         kl_value_unref(object);
         return KL_ESERVER;
     }
@@ -109,7 +107,10 @@ static kl_status list_item(void *arg, const kl_value *object, kl_err *err)
     char key[KL_KEY_MAX];
     if (!kl_indexer_key(o, key)) {
         kl_value_unref(o);
-        return kl_fail(err, KL_ESERVER, "the list of %s holds an item without a usable metadata.name: the server's answer is no list of objects", f->i->resource);
+        return kl_fail(err, KL_ESERVER,
+            "the list of %s holds an item without a usable metadata.name: the server's answer is no list of "
+            "objects",
+            f->i->resource);
     }
     collect(f, o);
     return KL_OK;
@@ -128,23 +129,28 @@ static bool is_list_of(const kl__follower *f, const char *kind)
     return !f->i->kind || (is_list(kind) && n + 4 == strlen(kind) && !strncmp(kind, f->i->kind, n));
 }
 
-/* A list that replaces the store is one of this kind, or nothing is taken from it: an empty list of something else would empty the
- * store. A name of its own is believed when the items say what they are, or while there is nothing to lose; then it stays that. */
+/* A list that replaces the store is one of this kind, or nothing is taken from it: an empty list of
+ * something else would empty the store. A name of its own is believed when the items say what they are, or
+ * while there is nothing to lose; then it stays that. */
 static kl_status list_check(kl__follower *f, const kl_value *envelope, kl_err *err)
 {
-    const char *kind = kl_value_str_at(envelope, "kind", NULL), *version = kl_value_str_at(envelope, "apiVersion", NULL);
+    const char *kind = kl_value_str_at(envelope, "kind", NULL),
+               *version = kl_value_str_at(envelope, "apiVersion", NULL);
     if (!is_list(kind))
-        return kl_fail(err, KL_ESERVER, "listing %s brought a %s where a list was expected", f->i->resource, kind ? kind : "thing without kind");
+        return kl_fail(err, KL_ESERVER, "listing %s brought a %s where a list was expected", f->i->resource,
+            kind ? kind : "thing without kind");
     if (!strcmp(kind, METADATA_LIST) || (is_list_of(f, kind) && !f->i->api_version))
         return KL_OK;
     if (f->i->api_version && (!version || strcmp(version, f->i->api_version)))
-        return kl_fail(err, KL_ESERVER, "listing %s brought a %s of %s where %s was expected", f->i->resource, kind, version ? version : "no apiVersion", f->i->api_version);
+        return kl_fail(err, KL_ESERVER, "listing %s brought a %s of %s where %s was expected", f->i->resource,
+            kind, version ? version : "no apiVersion", f->i->api_version);
     if (is_list_of(f, kind))
         return KL_OK;
     bool known = f->list_kind && !strcmp(kind, f->list_kind);
     bool believed = f->n_page ? f->typed : !atomic_load(&f->listed);
     if (!known && (f->list_kind || !believed))
-        return kl_fail(err, KL_ESERVER, "listing %s brought a %s where a list of %s was expected", f->i->resource, kind, f->i->kind);
+        return kl_fail(err, KL_ESERVER, "listing %s brought a %s where a list of %s was expected",
+            f->i->resource, kind, f->i->kind);
     if (!known)
         f->list_kind = kl_strdup(kind);
     return KL_OK;
@@ -160,14 +166,15 @@ static void list_done(void *arg, kl_status st, int code, const kl_value *envelop
     else
         st = list_check(f, envelope, &e);
     if (st)
-        kl__follow_step(f, &(kl_reflector_input){ .kind = KL_REFLECTOR_LIST_FAILED, .err = &e });
+        kl__follow_step(f, &(kl_reflector_input){.kind = KL_REFLECTOR_LIST_FAILED, .err = &e});
     else
-        kl__follow_step(f, &(kl_reflector_input){
-            .kind = KL_REFLECTOR_PAGE,
-            .rv = kl_value_str_at(envelope, "metadata", "resourceVersion", NULL),
-            .continue_token = kl_value_str_at(envelope, "metadata", "continue", NULL),
-            .barren = f->n_page == f->page_kept,
-        });
+        kl__follow_step(f,
+            &(kl_reflector_input){
+                .kind = KL_REFLECTOR_PAGE,
+                .rv = kl_value_str_at(envelope, "metadata", "resourceVersion", NULL),
+                .continue_token = kl_value_str_at(envelope, "metadata", "continue", NULL),
+                .barren = f->n_page == f->page_kept,
+            });
     kl_err_fini(&e);
 }
 
@@ -190,7 +197,7 @@ static void watch_opened(void *arg)
 {
     kl__follower *f = arg;
     atomic_store_explicit(&f->i->last_event, kl_clock_now(f->i->clock), memory_order_relaxed);
-    kl__follow_step(arg, &(kl_reflector_input){ .kind = KL_REFLECTOR_OPENED });
+    kl__follow_step(arg, &(kl_reflector_input){.kind = KL_REFLECTOR_OPENED});
 }
 
 static kl_status status_of(int64_t code, const char *reason)
@@ -212,9 +219,13 @@ static void stream_error_set(kl__follower *f, const kl_value *status)
 {
     kl_err *e = &f->stream_error;
     int64_t code = kl_value_int_at(status, 0, "code", NULL);
-    const char *reason = kl_value_str_at(status, "reason", NULL), *message = kl_value_str_at(status, "message", NULL);
+    const char *reason = kl_value_str_at(status, "reason", NULL),
+               *message = kl_value_str_at(status, "message", NULL);
     kl_err_fini(e);
-    kl_fail(e, status_of(code, reason), "the watch of %s was ended by the server: %s", f->i->resource, message ? message : reason ? reason : "it did not say why");
+    kl_fail(e, status_of(code, reason), "the watch of %s was ended by the server: %s", f->i->resource,
+        message      ? message
+            : reason ? reason
+                     : "it did not say why");
     e->http_code = (int)code;
     e->reason = kl_strdup(reason);
     const kl_value *details = kl_value_at(status, "details", NULL);
@@ -260,7 +271,7 @@ static kl_status watch_event(void *arg, const char *word, const kl_value *o, kl_
         kl_value_unref(o);
         return KL_OK;
     }
-    if (type == KL_ERROR) {                       /* done follows, and tells the reflector */
+    if (type == KL_ERROR) { /* done follows, and tells the reflector */
         stream_error_set(f, o);
         kl_value_unref(o);
         if (err)
@@ -268,8 +279,10 @@ static kl_status watch_event(void *arg, const char *word, const kl_value *o, kl_
         return f->stream_error.status;
     }
     char key[KL_KEY_MAX];
-    if ((f->i->kind && kind && strcmp(kind, f->i->kind)) || (type != KL_BOOKMARK && !kl_indexer_key(o, key))) {
-        kl_warn("foreign object in a watch skipped", "resource=%s kind=%.80s", f->i->resource, kind ? kind : "");
+    if ((f->i->kind && kind && strcmp(kind, f->i->kind))
+        || (type != KL_BOOKMARK && !kl_indexer_key(o, key))) {
+        kl_warn(
+            "foreign object in a watch skipped", "resource=%s kind=%.80s", f->i->resource, kind ? kind : "");
         kl_value_unref(o);
         return KL_OK;
     }
@@ -277,7 +290,7 @@ static kl_status watch_event(void *arg, const char *word, const kl_value *o, kl_
     atomic_store_explicit(&f->i->last_event, now, memory_order_relaxed);
     if (type != KL_BOOKMARK)
         atomic_store_explicit(&f->i->last_change, now, memory_order_relaxed);
-    kl_reflector_input in = { .kind = KL_REFLECTOR_FRAME, .type = type, .rv = kl_object_rv(o) };
+    kl_reflector_input in = {.kind = KL_REFLECTOR_FRAME, .type = type, .rv = kl_object_rv(o)};
     if (type == KL_BOOKMARK)
         in.initial_end = f->streaming && ends_initial_events(o);
     else if (!f->streaming)
@@ -315,7 +328,7 @@ static void watch_done(void *arg, kl_status st, int code, const kl_value *envelo
     } else if (st) {
         e = error_of_done(st, code, err);
     }
-    kl__follow_step(f, &(kl_reflector_input){ .kind = kind, .err = e.status ? &e : NULL });
+    kl__follow_step(f, &(kl_reflector_input){.kind = kind, .err = e.status ? &e : NULL});
     kl_err_fini(&e);
 }
 
@@ -323,7 +336,7 @@ static void timer_fired(void *arg)
 {
     kl__follower *f = arg;
     f->timer = 0;
-    kl__follow_step(f, &(kl_reflector_input){ .kind = KL_REFLECTOR_TIMER });
+    kl__follow_step(f, &(kl_reflector_input){.kind = KL_REFLECTOR_TIMER});
 }
 
 static void timer_clear(kl__follower *f)
@@ -375,14 +388,16 @@ static void replace_store(kl__follower *f)
 
 void kl__follow_perform(kl__follower *f, const kl_reflector_action *a)
 {
-    static const kl_source_sink list_sink = { .item = list_item, .done = list_done };
-    static const kl_source_sink watch_sink = { .event = watch_event, .lull = watch_lull, .opened = watch_opened, .done = watch_done };
+    static const kl_source_sink list_sink = {.item = list_item, .done = list_done};
+    static const kl_source_sink watch_sink = {
+        .event = watch_event, .lull = watch_lull, .opened = watch_opened, .done = watch_done};
     kl_source_sink sink = a->what == KL_REFLECTOR_LIST ? list_sink : watch_sink;
     sink.arg = f;
     if (a->complete)
         replace_store(f);
     if (a->what == KL_REFLECTOR_WATCH || kl_indexer_count(f->i->indexer))
-        sink.known = last_known;                  /* what did not change since comes out as the very same nodes */
+        /* what did not change since comes out as the very same nodes */
+        sink.known = last_known;
     if (a->what != KL_REFLECTOR_GO_ON) {
         close_request(f);
         timer_clear(f);
@@ -390,7 +405,7 @@ void kl__follow_perform(kl__follower *f, const kl_reflector_action *a)
             drop_part(f);
         else if (a->what != KL_REFLECTOR_LIST || !a->list.continue_token)
             kl__follow_drop_page(f);
-        f->page_kept = f->n_page;                 /* what a LIST with a token finds, has come whole */
+        f->page_kept = f->n_page; /* what a LIST with a token finds, has come whole */
         f->streaming = a->what == KL_REFLECTOR_WATCH && a->watch.initial;
     }
     uint64_t turn = a->what == KL_REFLECTOR_GO_ON ? f->turn : ++f->turn, request = 0;
@@ -402,7 +417,8 @@ void kl__follow_perform(kl__follower *f, const kl_reflector_action *a)
     else if (a->what == KL_REFLECTOR_WATCH)
         request = f->source.watch(f->source.self, &a->watch, &sink);
     if (turn != f->turn)
-        return;                                   /* it failed on the spot, and what follows from that is under way */
+        /* it failed on the spot, and what follows from that is under way */
+        return;
     if (request)
         f->request = request;
     timer_set(f, a->until);
@@ -410,7 +426,8 @@ void kl__follow_perform(kl__follower *f, const kl_reflector_action *a)
 
 void kl__follow_stop(kl__follower *f)
 {
-    kl_reflector_action a = kl_reflector_step(f->reflector, &(kl_reflector_input){ .kind = KL_REFLECTOR_STOP }, kl_clock_now(f->i->clock));
+    kl_reflector_action a = kl_reflector_step(
+        f->reflector, &(kl_reflector_input){.kind = KL_REFLECTOR_STOP}, kl_clock_now(f->i->clock));
     kl__follow_perform(f, &a);
 }
 
@@ -436,16 +453,18 @@ void kl__follow_publish(kl__follower *f)
 static void log_trouble(const kl__follower *f, const kl_err *err, kl_time wait)
 {
     char text[512];
-    kl_warn(kl_reflector_parked(f->reflector) ? "informer is parked" : "list or watch failed", "resource=%s namespace=%s next=%s in=%.1fs error=%s",
-            f->i->resource, f->ns ? f->ns : "", kl_reflector_state(f->reflector), (double)wait / (double)KL_SECONDS(1),
-            kl_log_quote(err->message, text, sizeof text));
+    kl_warn(kl_reflector_parked(f->reflector) ? "informer is parked" : "list or watch failed",
+        "resource=%s namespace=%s next=%s in=%.1fs error=%s", f->i->resource, f->ns ? f->ns : "",
+        kl_reflector_state(f->reflector), (double)wait / (double)KL_SECONDS(1),
+        kl_log_quote(err->message, text, sizeof text));
 }
 
 static void log_fallback(const kl__follower *f, const kl_err *err)
 {
     char text[512];
-    kl_info("no initial events with this watch, so a list", "resource=%s namespace=%s error=%s", f->i->resource, f->ns ? f->ns : "",
-            kl_log_quote(err ? kl_err_message(err) : "the server was silent", text, sizeof text));
+    kl_info("no initial events with this watch, so a list", "resource=%s namespace=%s error=%s",
+        f->i->resource, f->ns ? f->ns : "",
+        kl_log_quote(err ? kl_err_message(err) : "the server was silent", text, sizeof text));
 }
 
 void kl__follow_step(kl__follower *f, const kl_reflector_input *in)
@@ -461,8 +480,9 @@ void kl__follow_step(kl__follower *f, const kl_reflector_input *in)
     if (kl_reflector_counters(f->reflector)->fallbacks != fallbacks)
         log_fallback(f, in->err);
     else if (in->kind == KL_REFLECTOR_PAGE && a.what == KL_REFLECTOR_WAIT)
-        kl_warn("a list has no end", "resource=%s namespace=%s in=%.1fs error=%s", f->i->resource, f->ns ? f->ns : "",
-            (double)(a.until - now) / (double)KL_SECONDS(1), kl_log_quoted(kl_reflector_message(f->reflector)));
+        kl_warn("a list has no end", "resource=%s namespace=%s in=%.1fs error=%s", f->i->resource,
+            f->ns ? f->ns : "", (double)(a.until - now) / (double)KL_SECONDS(1),
+            kl_log_quoted(kl_reflector_message(f->reflector)));
     else if (in->err && in->err->status)
         log_trouble(f, in->err, a.what == KL_REFLECTOR_WAIT ? a.until - now : 0);
     kl__follow_perform(f, &a);

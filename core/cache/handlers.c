@@ -1,8 +1,8 @@
 /* handlers.c - who is told of changes, and that nobody is told who has left.
  *
- * The apply context walks over its own list of subscriptions, brought up to date between rounds, so they may come and go at
- * any time. Around each callback the subscription is marked with the calling thread: unsubscribe waits for that mark to go,
- * unless it is its own. */
+ * The apply context walks over its own list of subscriptions, brought up to date between rounds, so they
+ * may come and go at any time. Around each callback the subscription is marked with the calling thread:
+ * unsubscribe waits for that mark to go, unless it is its own. */
 #include "cache/informer_impl.h"
 
 #include <string.h>
@@ -34,7 +34,8 @@ static void leave(kl_informer *i, kl_subscription *s)
     kl_unlock(&i->mu);
 }
 
-static void tell(kl_informer *i, kl_subscription *s, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags)
+static void tell(kl_informer *i, kl_subscription *s, kl_event_type type, const kl_value *old,
+    const kl_value *now, unsigned flags)
 {
     if (!s->handler.on_event || !enter(i, s))
         return;
@@ -54,8 +55,8 @@ static void tell_synced(kl_informer *i, kl_subscription *s)
     leave(i, s);
 }
 
-/* The subscriptions as the apply context knows them. Handlers may come and go while it walks over them: what it walks
- * over changes only here. */
+/* The subscriptions as the apply context knows them. Handlers may come and go while it walks over them:
+ * what it walks over changes only here. */
 void kl__handlers_refresh(kl_informer *i)
 {
     kl_subscription **fresh = NULL, **old = i->active;
@@ -80,7 +81,8 @@ void kl__handlers_refresh(kl_informer *i)
     kl_free(old);
 }
 
-void kl__handlers_tell(kl_informer *i, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags)
+void kl__handlers_tell(
+    kl_informer *i, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags)
 {
     for (size_t k = 0; k < i->n_active; k++)
         if (i->active[k]->active)
@@ -121,7 +123,7 @@ void kl__handlers_lull(kl_informer *i)
     }
 }
 
-/* --- coming and going -------------------------------------------------------------------------------------------------------------------------------- */
+/* --- coming and going --------------------------------------------------------------------- */
 
 /* Tells one handler of all that is there. */
 static void tell_all(kl_informer *i, kl_subscription *s, kl_event_type type, unsigned flags)
@@ -198,7 +200,4 @@ void kl_informer_unsubscribe(kl_subscription *s)
     kl_informer_unref(i);
 }
 
-void kl_informer_resync(kl_informer *i, kl_subscription *s)
-{
-    post_for_sub(i, s, job_resync);
-}
+void kl_informer_resync(kl_informer *i, kl_subscription *s) { post_for_sub(i, s, job_resync); }

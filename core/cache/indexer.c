@@ -2,9 +2,9 @@
  *
  *   key --names--> number --cells--> object          all: the numbers in the order of their keys
  *
- * A put costs a copy of the way from the root to the object's cell; the order changes only when objects come and go, buckets
- * only when what an index says of the object does. Whatever runs scripts is done before the lock is taken: function indexes
- * speak first, and again when one came or went meanwhile. */
+ * A put costs a copy of the way from the root to the object's cell; the order changes only when objects
+ * come and go, buckets only when what an index says of the object does. Whatever runs scripts is done
+ * before the lock is taken: function indexes speak first, and again when one came or went meanwhile. */
 #include "cache/indexer_impl.h"
 
 #include <stdlib.h>
@@ -14,18 +14,20 @@
 #include "base/mem.h"
 #include "model/object.h"
 
-/* Objects measured for `bytes`: above this many the sum is an estimate from a sample, for measuring walks whole objects. */
+/* Objects measured for `bytes`: above this many the sum is an estimate from a sample, for measuring walks
+ * whole objects. */
 #define BYTES_SAMPLE 128
 
-/* --- keys -------------------------------------------------------------------------------------------------------------------------- */
+/* --- keys --------------------------------------------------------------------------------- */
 
 static bool key_text(const kl_value *namespace_, const kl_value *name_, char out[KL_KEY_MAX], kl__key *key)
 {
     size_t n = 0, m = 0;
     const char *ns = kl_value_strn(namespace_, &n), *name = kl_value_strn(name_, &m);
-    if (!name || !m || n + m + 2 > KL_KEY_MAX || memchr(name, 0, m) || memchr(name, '/', m) || (n && (memchr(ns, 0, n) || memchr(ns, '/', n))))
+    if (!name || !m || n + m + 2 > KL_KEY_MAX || memchr(name, 0, m) || memchr(name, '/', m)
+        || (n && (memchr(ns, 0, n) || memchr(ns, '/', n))))
         return false;
-    *key = (kl__key){ n ? ns : "", name };
+    *key = (kl__key){n ? ns : "", name};
     if (n) {
         memcpy(out, ns, n);
         out[n++] = '/';
@@ -59,7 +61,8 @@ uint32_t kl__key_tag(const char *key) { return kl__tag(kl_hash(key, strlen(key))
 static bool is_text(kl__key k, const char *text)
 {
     size_t n = strlen(k.ns);
-    return n ? !strncmp(text, k.ns, n) && text[n] == '/' && !strcmp(text + n + 1, k.name) : !strcmp(text, k.name);
+    return n ? !strncmp(text, k.ns, n) && text[n] == '/' && !strcmp(text + n + 1, k.name)
+             : !strcmp(text, k.name);
 }
 
 /* Equal strings of two objects are mostly one string. */
@@ -68,28 +71,33 @@ static bool same_key(kl__key a, kl__key b)
     return (a.ns == b.ns || !strcmp(a.ns, b.ns)) && (a.name == b.name || !strcmp(a.name, b.name));
 }
 
-static kl__key *key_at(kl_indexer *ix, uint32_t number) { return kl__chunks_at(&ix->edit, &ix->keys, sizeof(kl__key), number); }
+static kl__key *key_at(kl_indexer *ix, uint32_t number)
+{
+    return kl__chunks_at(&ix->edit, &ix->keys, sizeof(kl__key), number);
+}
 
 static kl__key kept_key(const void *of, uint32_t number) { return *key_at((kl_indexer *)of, number); }
 
-kl__order kl__order_of(kl_indexer *ix) { return (kl__order){ kept_key, ix }; }
+kl__order kl__order_of(kl_indexer *ix) { return (kl__order){kept_key, ix}; }
 
-/* Of a number that the version has: the key was written before it was shown, and stays until no version with it is seen. */
+/* Of a number that the version has: the key was written before it was shown, and stays until no version
+ * with it is seen. */
 static kl__key key_in(const void *of, uint32_t number)
 {
     const kl__version *v = of;
     return ((const kl__key *)(const void *)v->keys[number / KL__CHUNK])[number % KL__CHUNK];
 }
 
-kl__order kl__order_in(const kl__sight *s) { return (kl__order){ key_in, s->v }; }
+kl__order kl__order_in(const kl__sight *s) { return (kl__order){key_in, s->v}; }
 
-/* --- versions ----------------------------------------------------------------------------------------------------------------------- */
+/* --- versions ----------------------------------------------------------------------------- */
 
 void kl__show_locked(kl_indexer *ix)
 {
     size_t n = strlen(ix->rv) + 1;
     kl__version *v = kl_alloc(sizeof *v + n), *old = atomic_load_explicit(&ix->shown, memory_order_relaxed);
-    *v = (kl__version){ ix->objects.cells, ix->buckets.cells, ix->objects.names.slots, ix->buckets.names.slots, ix->all, ix->indexes, ix->keys.v, ix->objects.end };
+    *v = (kl__version){ix->objects.cells, ix->buckets.cells, ix->objects.names.slots, ix->buckets.names.slots,
+        ix->all, ix->indexes, ix->keys.v, ix->objects.end};
     memcpy(v->rv, ix->rv, n);
     atomic_store(&ix->shown, v);
     kl__edit_drop(&ix->edit, old, 0);
@@ -118,7 +126,7 @@ kl__sight kl__look(kl_indexer *ix)
     unsigned pin = kl_epoch_pin();
     if (!ix->fields[pin])
         ix->fields[pin] = fields_new();
-    return (kl__sight){ atomic_load(&ix->shown), ix->fields[pin], pin };
+    return (kl__sight){atomic_load(&ix->shown), ix->fields[pin], pin};
 }
 
 void kl__look_away(const kl__sight *s) { kl_epoch_unpin(s->pin); }
@@ -168,18 +176,21 @@ void kl_indexer_free(kl_indexer *ix)
     for (unsigned i = 0; i < KL_EPOCH_PLACES; i++)
         if (ix->fields[i])
             fields_free(ix->fields[i]);
-    kl_lookup *fields[] = { &ix->metadata, &ix->ns, &ix->name, &ix->uid, &ix->resource_version };
+    kl_lookup *fields[] = {&ix->metadata, &ix->ns, &ix->name, &ix->uid, &ix->resource_version};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         kl_lookup_fini(fields[i]);
     kl_mutex_fini(&ix->mu);
     kl_free(ix);
 }
 
-/* --- one object --------------------------------------------------------------------------------------------------------------------- */
+/* --- one object --------------------------------------------------------------------------- */
 
 /* Strings are equal when they are one; empty ones read as absent. */
 static bool is_text_value(const kl_value *v) { return kl_value_type(v) == KL_STRING && kl_value_len(v); }
-static bool differ(const kl_value *a, const kl_value *b) { return kl_value_id(a) != kl_value_id(b) && is_text_value(a) && is_text_value(b); }
+static bool differ(const kl_value *a, const kl_value *b)
+{
+    return kl_value_id(a) != kl_value_id(b) && is_text_value(a) && is_text_value(b);
+}
 
 bool kl_object_reborn(const kl_value *old, const kl_value *now)
 {
@@ -193,8 +204,10 @@ static bool unchanged(kl_indexer *ix, const kl_value *old, const kl_value *now)
         return true;
     old = kl_value_find(old, &ix->metadata);
     now = kl_value_find(now, &ix->metadata);
-    const kl_value *a = kl_value_find(old, &ix->resource_version), *b = kl_value_find(now, &ix->resource_version);
-    return kl_value_id(a) == kl_value_id(b) && is_text_value(a) && !differ(kl_value_find(old, &ix->uid), kl_value_find(now, &ix->uid));
+    const kl_value *a = kl_value_find(old, &ix->resource_version),
+                   *b = kl_value_find(now, &ix->resource_version);
+    return kl_value_id(a) == kl_value_id(b) && is_text_value(a)
+        && !differ(kl_value_find(old, &ix->uid), kl_value_find(now, &ix->uid));
 }
 
 static uint32_t number_of_locked(kl_indexer *ix, uint32_t tag, kl__key key) KL_REQUIRES(ix->mu)
@@ -226,14 +239,16 @@ static uint32_t add_locked(kl_indexer *ix, uint32_t tag, kl__key key, const kl_v
 }
 
 /* The key stays where readers may be looking: equal strings are one, and o holds them as old did. */
-static void exchange_locked(kl_indexer *ix, uint32_t number, kl__key key, const kl_value *old, const kl_value *o) KL_REQUIRES(ix->mu)
+static void exchange_locked(
+    kl_indexer *ix, uint32_t number, kl__key key, const kl_value *old, const kl_value *o) KL_REQUIRES(ix->mu)
 {
     assert(key_at(ix, number)->ns == key.ns && key_at(ix, number)->name == key.name);
     kl__cells_set(&ix->edit, &ix->objects.cells, number, (void *)kl_value_ref(o));
     kl__edit_drop_value(&ix->edit, old);
 }
 
-bool kl__put_locked(kl_indexer *ix, const char *text, kl__key key, const kl_value *o, size_t from, size_t to, uint32_t *number, const kl_value **old)
+bool kl__put_locked(kl_indexer *ix, const char *text, kl__key key, const kl_value *o, size_t from, size_t to,
+    uint32_t *number, const kl_value **old)
 {
     uint32_t tag = kl__key_tag(text);
     *number = number_of_locked(ix, tag, key);
@@ -259,7 +274,7 @@ const kl_value *kl__remove_locked(kl_indexer *ix, const char *text, uint32_t num
     return old;
 }
 
-/* --- function indexes speak before the lock is taken ------------------------------------------------------------------------------------ */
+/* --- function indexes speak before the lock is taken -------------------------------------- */
 
 /* The function indexes to ask. A dropped one stays allocated until this thread sweeps. */
 void kl__fns_refresh(kl_indexer *ix)
@@ -300,7 +315,7 @@ static const kl_value *peek(kl_indexer *ix, const char *text, kl__key key)
     return o;
 }
 
-/* --- puts --------------------------------------------------------------------------------------------------------------------------------- */
+/* --- puts --------------------------------------------------------------------------------- */
 
 static void ask_and_lock(kl_indexer *ix, const kl_value *o) KL_ACQUIRE(ix->mu)
 {
@@ -372,14 +387,15 @@ void kl_indexer_set_rv(kl_indexer *ix, const char *rv)
     kl_unlock(&ix->mu);
 }
 
-/* --- readers ------------------------------------------------------------------------------------------------------------------------------ */
+/* --- readers ------------------------------------------------------------------------------ */
 
 const kl_value *kl_indexer_lookup(kl_indexer *ix, const char *key)
 {
     uint32_t number;
     const kl_value *found = NULL;
     kl__sight s = kl__look(ix);
-    for (kl__probe p = kl__names_probe(s.v->object_names, kl__key_tag(key)); !found && kl__probe_next(&p, &number);) {
+    for (kl__probe p = kl__names_probe(s.v->object_names, kl__key_tag(key));
+         !found && kl__probe_next(&p, &number);) {
         const kl_value *o = kl__cells_get(&s.v->objects, number);
         if (o && is_text(key_in(s.v, number), key))
             found = kl_value_ref(o);
@@ -404,7 +420,10 @@ char *kl_indexer_rv(kl_indexer *ix)
     return rv;
 }
 
-typedef struct sample { const kl__version *v; uint64_t bytes; } sample;
+typedef struct sample {
+    const kl__version *v;
+    uint64_t bytes;
+} sample;
 
 static bool measure(void *arg, uint32_t number)
 {
@@ -416,7 +435,7 @@ static bool measure(void *arg, uint32_t number)
 uint64_t kl_indexer_bytes(kl_indexer *ix)
 {
     kl__sight sight = kl__look(ix);
-    sample s = { sight.v, 0 };
+    sample s = {sight.v, 0};
     uint32_t count = s.v->all.len, step = count / BYTES_SAMPLE + 1, n = 0;
     for (uint32_t i = 0; i < count; i += step, n++)
         kl__set_walk(&s.v->all, i, i + 1, measure, &s);

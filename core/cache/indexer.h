@@ -1,8 +1,9 @@
 /* indexer.h - objects by key, by named index, by label.
  *
- * Readers are for any thread and wait for nobody: what they see is one version of the store, whole. Objects are changed by one
- * thread at a time, the apply context; each put, removal and replace is one step to a new version, its index entries and
- * resourceVersion included. Index functions run on that thread without the lock. The index "namespace" is built in. */
+ * Readers are for any thread and wait for nobody: what they see is one version of the store, whole.
+ * Objects are changed by one thread at a time, the apply context; each put, removal and replace is one
+ * step to a new version, its index entries and resourceVersion included. Index functions run on that
+ * thread without the lock. The index "namespace" is built in. */
 #ifndef KL_CACHE_INDEXER_H
 #define KL_CACHE_INDEXER_H
 
@@ -11,46 +12,61 @@
 typedef struct kl_indexer kl_indexer;
 
 #define KL_INDEX_NAMESPACE "namespace"
-#define KL_KEY_MAX 512         /* "namespace/name": 253 bytes each, '/' and NUL */
+#define KL_KEY_MAX 512 /* "namespace/name": 253 bytes each, '/' and NUL */
 
-/* The key of an object into `out`; false when it has no name, or one too long or with a '/', which no server lets pass. */
+/* The key of an object into `out`; false when it has no name, or one too long or with a '/', which no
+ * server lets pass. */
 bool kl_indexer_key(const kl_value *o, char out[KL_KEY_MAX]);
 
 kl_indexer *kl_indexer_new(void);
-void kl_indexer_free(kl_indexer *ix);          /* no reader, no writer left */
+void kl_indexer_free(kl_indexer *ix); /* no reader, no writer left */
 
-/* --- any thread ------------------------------------------------------------------------------------------------------------ */
-const kl_value *kl_indexer_lookup(kl_indexer *ix, const char *key);              /* a new reference or NULL */
+/* --- any thread --------------------------------------------------------------------------- */
+const kl_value *kl_indexer_lookup(kl_indexer *ix, const char *key); /* a new reference or NULL */
 /* What kl_informer_list promises. `where` is called when all else is decided, and may read this store. */
 KL_NODISCARD kl_status kl_indexer_list(kl_indexer *ix, const kl_query *q, kl_objects *out, kl_err *err);
 size_t kl_indexer_count(kl_indexer *ix);
 uint64_t kl_indexer_bytes(kl_indexer *ix);
-char *kl_indexer_rv(kl_indexer *ix);           /* the resourceVersion the content has reached; caller frees */
-/* Path indexes are ready when this returns; the apply context is held up for some hundred objects at a time. See
- * kl_informer_add_index_path. */
+char *kl_indexer_rv(kl_indexer *ix); /* the resourceVersion the content has reached; caller frees */
+/* Path indexes are ready when this returns; the apply context is held up for some hundred objects at a
+ * time. See kl_informer_add_index_path. */
 KL_NODISCARD kl_status kl_indexer_add_path(kl_indexer *ix, const char *name, const char *path, kl_err *err);
-/* Registers a function index under its name. *fresh: it must be filled by kl_indexer_fill before readers see it; otherwise
- * the same definition was there and has one user more. Takes `arg` over when it returns KL_OK with *fresh. */
-KL_NODISCARD kl_status kl_indexer_reserve_fn(kl_indexer *ix, const char *name, kl_index_fn *fn, void *arg, void (*free_arg)(void *), bool *fresh, kl_err *err);
-/* One user less. Without users the index is gone for readers at once; true: the apply context should call kl_indexer_sweep. */
+/* Registers a function index under its name. *fresh: it must be filled by kl_indexer_fill before readers
+ * see it; otherwise the same definition was there and has one user more. Takes `arg` over when it returns
+ * KL_OK with *fresh. */
+KL_NODISCARD kl_status kl_indexer_reserve_fn(kl_indexer *ix, const char *name, kl_index_fn *fn, void *arg,
+    void (*free_arg)(void *), bool *fresh, kl_err *err);
+/* One user less. Without users the index is gone for readers at once; true: the apply context should call
+ * kl_indexer_sweep. */
 bool kl_indexer_drop(kl_indexer *ix, const char *name);
 
-/* --- the apply context -------------------------------------------------------------------------------------------------------- */
-void kl_indexer_fill(kl_indexer *ix);          /* runs new function indexes over what is there, then shows them */
-void kl_indexer_sweep(kl_indexer *ix);         /* frees dropped indexes and their arguments */
-/* `o`, which has a key, stands under it, and the store is at `rv` (NULL: where it was). False, and nothing changes, when the
- * same resourceVersion of the same incarnation is there. *old: what was there, the caller's reference, or NULL. */
+/* --- the apply context -------------------------------------------------------------------- */
+/* runs new function indexes over what is there, then shows them */
+void kl_indexer_fill(kl_indexer *ix);
+void kl_indexer_sweep(kl_indexer *ix); /* frees dropped indexes and their arguments */
+/* `o`, which has a key, stands under it, and the store is at `rv` (NULL: where it was). False, and nothing
+ * changes, when the same resourceVersion of the same incarnation is there. *old: what was there, the
+ * caller's reference, or NULL. */
 bool kl_indexer_put(kl_indexer *ix, const kl_value *o, const char *rv, const kl_value **old);
 /* Nothing stands under the key of o any more. What was there, the caller's reference, or NULL. */
 const kl_value *kl_indexer_remove(kl_indexer *ix, const kl_value *o, const char *rv);
-void kl_indexer_set_rv(kl_indexer *ix, const char *rv);      /* NULL changes nothing */
+void kl_indexer_set_rv(kl_indexer *ix, const char *rv); /* NULL changes nothing */
 
-typedef struct kl_change { const kl_value *old, *now; } kl_change;      /* old: a reference, or NULL; now: the page's, or NULL */
-typedef struct kl_changes { kl_change *v; size_t len, cap; } kl_changes;
-/* The store becomes the page, in one step, and is at rv. What differs: what is listed, by key, then what is gone, by key. */
+/* old: a reference, or NULL; now: the page's, or NULL */
+typedef struct kl_change {
+    const kl_value *old, *now;
+} kl_change;
+typedef struct kl_changes {
+    kl_change *v;
+    size_t len, cap;
+} kl_changes;
+/* The store becomes the page, in one step, and is at rv. What differs: what is listed, by key, then what
+ * is gone, by key. */
 void kl_indexer_replace(kl_indexer *ix, const kl_value **page, size_t n, const char *rv, kl_changes *out);
-/* The same of one namespace: the page's objects are all in it, and of the others nothing is said. NULL: everywhere. */
-void kl_indexer_replace_namespace(kl_indexer *ix, const char *ns, const kl_value **page, size_t n, const char *rv, kl_changes *out);
+/* The same of one namespace: the page's objects are all in it, and of the others nothing is said. NULL:
+ * everywhere. */
+void kl_indexer_replace_namespace(
+    kl_indexer *ix, const char *ns, const kl_value **page, size_t n, const char *rv, kl_changes *out);
 void kl_changes_fini(kl_changes *c);
 
 /* Two states of one key are two incarnations: a delete and an add. */

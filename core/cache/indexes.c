@@ -1,7 +1,7 @@
 /* indexes.c - indexes that come and go while readers read and the apply context writes.
  *
- *   add path: live, in sight -> filled by the caller -> ready      reserve function: in sight -> fill: live -> ready
- *   drop: out of sight at once -> sweep (apply context): freed
+ *   add path: live, in sight -> filled by the caller -> ready      reserve function: in sight -> fill: live
+ * -> ready drop: out of sight at once -> sweep (apply context): freed
  *
  * A live index is kept up by whoever writes, also while it is being filled. */
 #include "cache/indexer_impl.h"
@@ -13,7 +13,7 @@
 #define FILL_STEP 256u
 #define SWEEP_STEP 4096u
 
-/* --- the list of indexes ------------------------------------------------------------------------------------------------------------------- */
+/* --- the list of indexes ------------------------------------------------------------------ */
 
 const struct kl__listed *kl__index_find(const kl__index_list *l, const char *name)
 {
@@ -31,7 +31,8 @@ const struct kl__listed *kl__index_find_label(const kl__index_list *l, const cha
     return NULL;
 }
 
-/* A new list, to be shown: with `more` (NULL: none) behind, and without the one at `less` (SIZE_MAX: none). */
+/* A new list, to be shown: with `more` (NULL: none) behind, and without the one at `less` (SIZE_MAX:
+ * none). */
 static void relist_locked(kl_indexer *ix, kl__index *more, bool ready, size_t less) KL_REQUIRES(ix->mu)
 {
     kl__index_list *old = ix->indexes;
@@ -41,7 +42,7 @@ static void relist_locked(kl_indexer *ix, kl__index *more, bool ready, size_t le
         if (i != less)
             l->v[l->len++] = old->v[i];
     if (more)
-        l->v[l->len++] = (struct kl__listed){ more, ready };
+        l->v[l->len++] = (struct kl__listed){more, ready};
     ix->indexes = l;
     kl__edit_drop(&ix->edit, old, 0);
 }
@@ -75,10 +76,7 @@ static void set_ready(kl_indexer *ix, kl__index *x)
     kl_unlock(&ix->mu);
 }
 
-void kl__indexes_init_locked(kl_indexer *ix)
-{
-    index_new_locked(ix, KL_INDEX_NAMESPACE, true);
-}
+void kl__indexes_init_locked(kl_indexer *ix) { index_new_locked(ix, KL_INDEX_NAMESPACE, true); }
 
 /* What only writers touch. Runs a script's destructor: not under the lock. */
 static void index_clear(kl__index *x)
@@ -113,7 +111,7 @@ void kl__indexes_fini(kl_indexer *ix)
     kl_free(ix->dropped);
 }
 
-/* --- adding ---------------------------------------------------------------------------------------------------------------------------------- */
+/* --- adding ------------------------------------------------------------------------------- */
 
 /* Enters what is there, some objects at a time; who puts meanwhile enters them itself. */
 static void fill_parts(kl_indexer *ix, kl__index *x)
@@ -136,7 +134,8 @@ static void fill_parts(kl_indexer *ix, kl__index *x)
 
 static kl_status taken(const char *name, kl_err *err)
 {
-    return kl_fail(err, KL_EEXISTS, "index \"%s\" exists already with another definition: give one of the two another name", name);
+    return kl_fail(err, KL_EEXISTS,
+        "index \"%s\" exists already with another definition: give one of the two another name", name);
 }
 
 kl_status kl_indexer_add_path(kl_indexer *ix, const char *name, const char *path, kl_err *err)
@@ -150,7 +149,8 @@ kl_status kl_indexer_add_path(kl_indexer *ix, const char *name, const char *path
     kl_lock(&ix->mu);
     const struct kl__listed *l = kl__index_find(ix->indexes, name);
     kl__index *x = l ? l->index : NULL;
-    bool fresh = !x, same = x && x->path && !strcmp(kl_path_text(x->path), kl_path_text(p)), ready = l && l->ready;
+    bool fresh = !x, same = x && x->path && !strcmp(kl_path_text(x->path), kl_path_text(p)),
+         ready = l && l->ready;
     if (fresh) {
         x = index_new_locked(ix, name, false);
         x->path = p;
@@ -160,7 +160,7 @@ kl_status kl_indexer_add_path(kl_indexer *ix, const char *name, const char *path
         x->users++;
     }
     kl_unlock(&ix->mu);
-    if ((fresh || same) && !ready)      /* whoever came first may not be through: two may fill */
+    if ((fresh || same) && !ready) /* whoever came first may not be through: two may fill */
         fill_parts(ix, x);
     if (!fresh)
         kl_path_free(p);
@@ -182,7 +182,8 @@ void kl__index_label(kl_indexer *ix, const char *label)
         fill_parts(ix, x);
 }
 
-kl_status kl_indexer_reserve_fn(kl_indexer *ix, const char *name, kl_index_fn *fn, void *arg, void (*free_arg)(void *), bool *fresh, kl_err *err)
+kl_status kl_indexer_reserve_fn(kl_indexer *ix, const char *name, kl_index_fn *fn, void *arg,
+    void (*free_arg)(void *), bool *fresh, kl_err *err)
 {
     kl_lock(&ix->mu);
     const struct kl__listed *l = kl__index_find(ix->indexes, name);
@@ -257,7 +258,7 @@ void kl_indexer_fill(kl_indexer *ix)
     }
 }
 
-/* --- dropping --------------------------------------------------------------------------------------------------------------------------------- */
+/* --- dropping ----------------------------------------------------------------------------- */
 
 bool kl_indexer_drop(kl_indexer *ix, const char *name)
 {

@@ -4,22 +4,23 @@
  *        | apply: at once, or on the executor, in order
  *   apply context: indexer put -> handlers
  *
- * Everything that changes the store or calls a handler runs in the apply context, one thing after the other: so a handler
- * that comes late gets a snapshot and then the events, none lost and none twice. Between start and stop the informer holds
- * a reference to itself, and every posted job holds one.
+ * Everything that changes the store or calls a handler runs in the apply context, one thing after the
+ * other: so a handler that comes late gets a snapshot and then the events, none lost and none twice.
+ * Between start and stop the informer holds a reference to itself, and every posted job holds one.
  *
- * Who wants some namespaces and not all has a reflector for each: each says what is in its own, and the store is one. */
+ * Who wants some namespaces and not all has a reflector for each: each says what is in its own, and the
+ * store is one. */
 #include "cache/informer_impl.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include "base/mem.h"
 
-/* --- life --------------------------------------------------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------------------------------- */
 
 static void parts_init(kl_informer *i, const kl_informer_options *o)
 {
-    kl_informer_part whole = { o->source, o->namespace_ };
+    kl_informer_part whole = {o->source, o->namespace_};
     const kl_informer_part *parts = o->n_parts ? o->parts : &whole;
     i->n_parts = o->changing ? 0 : o->n_parts ? o->n_parts : 1;
     i->parts = kl_new_array(kl__follower *, i->n_parts + 1);
@@ -83,7 +84,7 @@ void kl_informer_unref(kl_informer *i)
     kl_free(i);
 }
 
-/* --- jobs: from any thread to the watch thread, from there to the apply context ------------------------------------------------ */
+/* --- jobs: from any thread to the watch thread, from there to the apply context ----------- */
 
 kl__job *kl__job_new(kl_informer *i, void (*fn)(kl_informer *, kl__job *))
 {
@@ -121,7 +122,8 @@ static void job_run(void *arg)
     job_free(j);
 }
 
-/* On the watch thread, which is the apply context only where there is no executor: handlers are the executor's alone. */
+/* On the watch thread, which is the apply context only where there is no executor: handlers are the
+ * executor's alone. */
 static void job_run_on_watch(void *arg)
 {
     kl__job *j = arg;
@@ -151,29 +153,23 @@ static void job_forward(void *arg)
 static void job_nothing(kl_informer *i, kl__job *j) { (void)i, (void)j; }
 
 /* Every job ends with a lull, but for those that wait for this one. */
-void kl__job_lull(kl_informer *i)
-{
-    kl__job_apply(i, kl__job_new(i, job_nothing));
-}
+void kl__job_lull(kl_informer *i) { kl__job_apply(i, kl__job_new(i, job_nothing)); }
 
 void kl__job_post_watch(kl_informer *i, kl__job *j) { i->home.post(i->home.self, job_run_on_watch, j); }
 void kl__job_post(kl_informer *i, kl__job *j) { i->home.post(i->home.self, job_forward, j); }
 
-/* --- start, stop, kick ------------------------------------------------------------------------------------------------------------------- */
+/* --- start, stop, kick -------------------------------------------------------------------- */
 
 static void step_all(kl_informer *i, kl_reflector_input_kind kind)
 {
     size_t n;
     kl__follower **parts = kl__parts_copy(i, &n);
     for (size_t k = 0; k < n; k++)
-        kl__follow_step(parts[k], &(kl_reflector_input){ .kind = kind });
+        kl__follow_step(parts[k], &(kl_reflector_input){.kind = kind});
     kl_free(parts);
 }
 
-static void on_answered(void *arg)
-{
-    step_all(arg, KL_REFLECTOR_ANSWERED);
-}
+static void on_answered(void *arg) { step_all(arg, KL_REFLECTOR_ANSWERED); }
 
 static void job_start(kl_informer *i, kl__job *j)
 {
@@ -225,7 +221,7 @@ static void job_stop(kl_informer *i, kl__job *j)
     kl__follower **parts = kl__parts_copy(i, &n);
     for (size_t k = 0; k < n; k++)
         kl__follow_stop(parts[k]);
-    i->started = true;                            /* and will not be any more */
+    i->started = true; /* and will not be any more */
     i->running = false;
     for (size_t k = 0; k < n; k++)
         kl__follow_publish(parts[k]);
@@ -235,7 +231,7 @@ static void job_stop(kl_informer *i, kl__job *j)
     k->call_arg = j->call_arg;
     kl__job_apply(i, k);
     if (was)
-        kl_informer_unref(i);                     /* the one of job_start */
+        kl_informer_unref(i); /* the one of job_start */
 }
 
 void kl_informer_start(kl_informer *i) { kl__job_post_watch(i, kl__job_new(i, job_start)); }
@@ -246,7 +242,8 @@ static void job_clear(kl_informer *i, kl__job *j)
     size_t n;
     kl__follower **parts = kl__parts_copy(i, &n);
     for (size_t k = 0; i->running && k < n; k++)
-        if (kl_reflector_failure(parts[k]->reflector) == KL_ENOTFOUND && kl_reflector_parked(parts[k]->reflector))
+        if (kl_reflector_failure(parts[k]->reflector) == KL_ENOTFOUND
+            && kl_reflector_parked(parts[k]->reflector))
             kl__job_apply(i, kl__job_of(parts[k], kl__apply_nothing));
     kl_free(parts);
 }
@@ -262,10 +259,13 @@ void kl_informer_stop(kl_informer *i, void (*stopped)(void *arg), void *arg)
     kl__job_post_watch(i, j);
 }
 
-/* --- reading and indexes ------------------------------------------------------------------------------------------------------------------------ */
+/* --- reading and indexes ------------------------------------------------------------------ */
 
 bool kl_informer_synced(const kl_informer *i) { return atomic_load(&i->synced); }
-const kl_value *kl_informer_lookup(kl_informer *i, const char *key) { return kl_indexer_lookup(i->indexer, key); }
+const kl_value *kl_informer_lookup(kl_informer *i, const char *key)
+{
+    return kl_indexer_lookup(i->indexer, key);
+}
 size_t kl_informer_count(kl_informer *i) { return kl_indexer_count(i->indexer); }
 kl_status kl_informer_list(kl_informer *i, const kl_query *q, kl_objects *out, kl_err *err)
 {
@@ -284,7 +284,7 @@ static void job_fill(kl_informer *i, kl__job *j)
 {
     if (!i->stopped)
         kl_indexer_fill(i->indexer);
-    if (j->call)                     /* even then: it may free what it was given */
+    if (j->call) /* even then: it may free what it was given */
         j->call(j->call_arg);
 }
 
@@ -294,8 +294,8 @@ static void job_sweep(kl_informer *i, kl__job *j)
     kl_indexer_sweep(i->indexer);
 }
 
-kl_status kl_informer_add_index_fn(kl_informer *i, const char *name, kl_index_fn *fn, void *arg, void (*free_arg)(void *),
-                                   void (*ready)(void *), void *ready_arg, kl_err *err)
+kl_status kl_informer_add_index_fn(kl_informer *i, const char *name, kl_index_fn *fn, void *arg,
+    void (*free_arg)(void *), void (*ready)(void *), void *ready_arg, kl_err *err)
 {
     bool fresh;
     kl_status st = kl_indexer_reserve_fn(i->indexer, name, fn, arg, free_arg, &fresh, err);
@@ -315,7 +315,7 @@ void kl_informer_drop_index(kl_informer *i, const char *name)
         kl__job_post(i, kl__job_new(i, job_sweep));
 }
 
-/* --- state ---------------------------------------------------------------------------------------------------------------------------------------- */
+/* --- state -------------------------------------------------------------------------------- */
 
 /* What is to be told of several parts is what the one in the greatest trouble says. */
 static int trouble(const kl__follower *f)
@@ -349,8 +349,13 @@ void kl__sums_add(kl__sums *s, const kl_reflector_counts *c)
 void kl_informer_stats_get(kl_informer *i, kl_informer_stats *out)
 {
     *out = (kl_informer_stats){
-        .synced = kl_informer_synced(i), .objects = kl_indexer_count(i->indexer), .bytes = kl_indexer_bytes(i->indexer),
-        .events = atomic_load(&i->events), .last_event = atomic_load(&i->last_event), .last_change = atomic_load(&i->last_change), .rv = kl_indexer_rv(i->indexer),
+        .synced = kl_informer_synced(i),
+        .objects = kl_indexer_count(i->indexer),
+        .bytes = kl_indexer_bytes(i->indexer),
+        .events = atomic_load(&i->events),
+        .last_event = atomic_load(&i->last_event),
+        .last_change = atomic_load(&i->last_change),
+        .rv = kl_indexer_rv(i->indexer),
     };
     kl_lock(&i->mu);
     const kl__follower *f = worst(i);
@@ -366,7 +371,7 @@ void kl_informer_stats_get(kl_informer *i, kl_informer_stats *out)
         out->namespace_ = kl_strdup(f->ns);
         out->failure = f->failure;
     } else {
-        out->last_event = 0;                      /* nobody waits for anything to be said */
+        out->last_event = 0; /* nobody waits for anything to be said */
     }
     kl_unlock(&i->mu);
     out->lists = sums.counts.lists;

@@ -1,8 +1,8 @@
 /* informer_impl.h - an informer from the inside: shared by the files that make it, and by nobody else.
  *
- *   informer.c   life, jobs between threads, start and stop, reading      follow.c    the watch thread: does what the reflector says
- *   apply.c      the apply context: the store and what changed in it      handlers.c  the apply context: who is told
- *   parts.c      namespaces: who looks where, and how they come and go */
+ *   informer.c   life, jobs between threads, start and stop, reading      follow.c    the watch thread: does
+ * what the reflector says apply.c      the apply context: the store and what changed in it      handlers.c
+ * the apply context: who is told parts.c      namespaces: who looks where, and how they come and go */
 #ifndef KL_CACHE_INFORMER_IMPL_H
 #define KL_CACHE_INFORMER_IMPL_H
 
@@ -14,13 +14,13 @@
 #include "cache/reflector.h"
 
 struct kl_subscription {
-    kl_informer *informer;       /* a reference until unsubscribed */
+    kl_informer *informer; /* a reference until unsubscribed */
     kl_handler handler;
-    atomic_int refs;             /* the subscriber's, and the apply context's while it knows it */
-    bool active, synced;         /* apply context: gets events; was told on_synced */
-    bool told;                   /* apply context: of an event since its last on_lull */
-    bool dead;                   /* under informer->mu, as is */
-    uint64_t caller;             /* the thread that runs its callback now, or 0 */
+    atomic_int refs;     /* the subscriber's, and the apply context's while it knows it */
+    bool active, synced; /* apply context: gets events; was told on_synced */
+    bool told;           /* apply context: of an event since its last on_lull */
+    bool dead;           /* under informer->mu, as is */
+    uint64_t caller;     /* the thread that runs its callback now, or 0 */
 };
 
 /* What several reflectors counted. */
@@ -31,35 +31,38 @@ typedef struct kl__sums {
 
 /* One list and watch, of all that there is or of one namespace. */
 typedef struct kl__follower {
-    kl_informer *i;              /* whose part it is */
+    kl_informer *i; /* whose part it is */
     kl_source source;
-    char *ns;                    /* where it looks; of several parts each has another one. NULL: everywhere */
-    size_t at;                   /* under the informer's mu, of one that is changing: its place in `parts` */
+    char *ns;  /* where it looks; of several parts each has another one. NULL: everywhere */
+    size_t at; /* under the informer's mu, of one that is changing: its place in `parts` */
 
     /* watch thread */
     kl_reflector *reflector;
-    uint64_t turn;               /* counts what was performed */
-    uint64_t request;            /* the open list or watch, 0 none */
-    uint64_t timer;              /* 0 none */
+    uint64_t turn;    /* counts what was performed */
+    uint64_t request; /* the open list or watch, 0 none */
+    uint64_t timer;   /* 0 none */
     kl_time timer_at;
-    char *list_kind;             /* what its lists call themselves where that is not the kind and "List"; NULL */
-    bool typed;                  /* the items of the open list say their kind themselves */
-    const kl_value **page;       /* what the list has brought so far */
+    /* what its lists call themselves where that is not the kind and "List"; NULL */
+    char *list_kind;
+    bool typed;            /* the items of the open list say their kind themselves */
+    const kl_value **page; /* what the list has brought so far */
     size_t n_page, cap_page;
-    size_t page_kept;            /* of these, from pages that have come whole */
-    _Atomic size_t coming;       /* n_page, shown; any thread reads it */
-    bool streaming;              /* the open watch sends initial events: they are collected */
-    kl_map *page_of;             /* key -> its place in `page` plus 1, once some initial event was not an ADDED; or NULL */
-    kl_err stream_error;         /* the ERROR event of the open watch */
+    size_t page_kept;      /* of these, from pages that have come whole */
+    _Atomic size_t coming; /* n_page, shown; any thread reads it */
+    bool streaming;        /* the open watch sends initial events: they are collected */
+    /* key -> its place in `page` plus 1, once some initial event was not an ADDED; or NULL */
+    kl_map *page_of;
+    kl_err stream_error; /* the ERROR event of the open watch */
     bool has_stream_error;
 
     /* apply context */
-    atomic_bool listed;          /* once; any thread reads it */
-    char *reached;               /* the resourceVersion that it has come to; NULL: none, or it is the only part */
-    _Atomic uint64_t seen;       /* the same as a number, shown; any thread reads it */
+    atomic_bool listed; /* once; any thread reads it */
+    /* the resourceVersion that it has come to; NULL: none, or it is the only part */
+    char *reached;
+    _Atomic uint64_t seen; /* the same as a number, shown; any thread reads it */
 
     /* under the informer's mu: */
-    const char *state;           /* what the reflector said last */
+    const char *state; /* what the reflector said last */
     char *message;
     kl_status failure;
     bool parked;
@@ -68,9 +71,10 @@ typedef struct kl__follower {
 
 struct kl_informer {
     atomic_int refs;
-    uint64_t heed;               /* watch thread: hears of outages that are over; 0 no */
-    kl_source home;              /* the way to the watch thread, which all parts have in common; of its own only when it is changing */
-    bool changing;               /* parts come and go; else they are fixed at birth, and at least one */
+    uint64_t heed; /* watch thread: hears of outages that are over; 0 no */
+    /* the way to the watch thread, which all parts have in common; of its own only when it is changing */
+    kl_source home;
+    bool changing; /* parts come and go; else they are fixed at birth, and at least one */
     void (*on_part)(void *arg);
     void *part_arg;
     uint64_t seed;
@@ -86,39 +90,44 @@ struct kl_informer {
     _Atomic bool synced;
     _Atomic uint64_t events;
     _Atomic kl_time last_event, last_change;
-    _Atomic uint64_t bringing;   /* the watch thread while it brings an event, from a source that will lull; or 0 */
+    /* the watch thread while it brings an event, from a source that will lull; or 0 */
+    _Atomic uint64_t bringing;
 
     /* watch thread */
-    bool started, running;       /* once; started and not stopped */
-    bool ended;                  /* stopped, and nothing is left in the executor, which may be gone */
-    bool owes_lull;              /* an event was applied at once, and handlers were not told that it was all */
+    bool started, running; /* once; started and not stopped */
+    bool ended;            /* stopped, and nothing is left in the executor, which may be gone */
+    /* an event was applied at once, and handlers were not told that it was all */
+    bool owes_lull;
 
     /* apply context */
-    kl_subscription **active;    /* those known here, each a reference; brought up to date when subs_version moves */
+    /* those known here, each a reference; brought up to date when subs_version moves */
+    kl_subscription **active;
     size_t n_active;
     uint64_t active_version;
     bool stopped;
-    bool moved;                  /* some part has come further since handlers were told */
-    const kl__follower *least;   /* the part that has come least far, when it was last looked for; NULL: look */
+    bool moved; /* some part has come further since handlers were told */
+    /* the part that has come least far, when it was last looked for; NULL: look */
+    const kl__follower *least;
 
     kl_mutex mu;
-    kl_cond idle;                /* a callback of a dead subscription has ended */
+    kl_cond idle; /* a callback of a dead subscription has ended */
     /* under mu: */
     kl_subscription **subs;
     size_t n_subs;
     uint64_t subs_version;
-    /* Changed under mu. Who is dropped lives until the watch thread, and after it the apply context, have let go of it. */
+    /* Changed under mu. Who is dropped lives until the watch thread, and after it the apply context, have
+     * let go of it. */
     kl__follower **parts;
     size_t n_parts;
-    kl_map *by_ns;               /* of one that is changing: the same by namespace. Else NULL */
-    kl__sums gone;               /* of parts that were dropped */
+    kl_map *by_ns; /* of one that is changing: the same by namespace. Else NULL */
+    kl__sums gone; /* of parts that were dropped */
 };
 
 /* Something to do elsewhere. It holds a reference to its informer. */
 typedef struct kl__job {
-    kl_informer *i;              /* a reference */
+    kl_informer *i; /* a reference */
     void (*fn)(kl_informer *i, struct kl__job *j);
-    kl__follower *from;          /* what the apply context is told, who tells */
+    kl__follower *from; /* what the apply context is told, who tells */
     kl_subscription *sub;
     void (*call)(void *arg);
     void *call_arg;
@@ -129,41 +138,47 @@ typedef struct kl__job {
     char *rv;
 } kl__job;
 
-/* --- informer.c: any thread, but for kl__job_apply, which is for the watch thread -------------------------------------------- */
+/* --- informer.c: any thread, but for kl__job_apply, which is for the watch thread --------- */
 kl__job *kl__job_new(kl_informer *i, void (*fn)(kl_informer *, kl__job *));
 kl__job *kl__job_of(kl__follower *f, void (*fn)(kl_informer *, kl__job *));
-void kl__job_post_watch(kl_informer *i, kl__job *j);       /* to the watch thread */
-void kl__job_post(kl_informer *i, kl__job *j);             /* through the watch thread into the apply context */
-void kl__job_apply(kl_informer *i, kl__job *j);            /* into the apply context */
-void kl__job_lull(kl_informer *i);                         /* watch thread: a run of events has ended */
+void kl__job_post_watch(kl_informer *i, kl__job *j); /* to the watch thread */
+/* through the watch thread into the apply context */
+void kl__job_post(kl_informer *i, kl__job *j);
+void kl__job_apply(kl_informer *i, kl__job *j); /* into the apply context */
+void kl__job_lull(kl_informer *i);              /* watch thread: a run of events has ended */
 void kl__sums_add(kl__sums *s, const kl_reflector_counts *c);
 
-/* --- parts.c ------------------------------------------------------------------------------------------------------------------- */
+/* --- parts.c ------------------------------------------------------------------------------ */
 kl__follower *kl__follower_new(kl_informer *i, const kl_informer_part *part, uint64_t seed);
 void kl__follower_free(kl__follower *f);
-/* Those that are there, as a copy that the caller frees: for the watch thread, where none of them goes meanwhile. */
+/* Those that are there, as a copy that the caller frees: for the watch thread, where none of them goes
+ * meanwhile. */
 kl__follower **kl__parts_copy(kl_informer *i, size_t *n);
-void kl__parts_started(kl_informer *i);                    /* watch thread: one that is changing is synced now */
+/* watch thread: one that is changing is synced now */
+void kl__parts_started(kl_informer *i);
 
-/* --- follow.c: watch thread ----------------------------------------------------------------------------------------------------- */
+/* --- follow.c: watch thread --------------------------------------------------------------- */
 void kl__follow_step(kl__follower *f, const kl_reflector_input *in);
 void kl__follow_perform(kl__follower *f, const kl_reflector_action *a);
-void kl__follow_publish(kl__follower *f);                  /* the reflector's state, for kl_informer_stats_get */
+/* the reflector's state, for kl_informer_stats_get */
+void kl__follow_publish(kl__follower *f);
 void kl__follow_drop_page(kl__follower *f);
-void kl__follow_stop(kl__follower *f);                     /* nothing is asked for any more */
+void kl__follow_stop(kl__follower *f); /* nothing is asked for any more */
 
-/* --- apply.c: jobs of the apply context -------------------------------------------------------------------------------------------- */
-void kl__apply_event(kl_informer *i, kl__job *j);          /* from, type, object */
-void kl__apply_rv(kl_informer *i, kl__job *j);             /* from, rv */
-void kl__apply_replace(kl_informer *i, kl__job *j);        /* from, page, n_page, rv */
-void kl__apply_nothing(kl_informer *i, kl__job *j);        /* from: what it listed is gone */
-void kl__apply_forget(kl_informer *i, kl__job *j);         /* from: what it listed is no business of ours any more; frees it */
+/* --- apply.c: jobs of the apply context --------------------------------------------------- */
+void kl__apply_event(kl_informer *i, kl__job *j);   /* from, type, object */
+void kl__apply_rv(kl_informer *i, kl__job *j);      /* from, rv */
+void kl__apply_replace(kl_informer *i, kl__job *j); /* from, page, n_page, rv */
+void kl__apply_nothing(kl_informer *i, kl__job *j); /* from: what it listed is gone */
+/* from: what it listed is no business of ours any more; frees it */
+void kl__apply_forget(kl_informer *i, kl__job *j);
 
-/* --- handlers.c: apply context, but for kl__subscription_unref ------------------------------------------------------------------- */
-void kl__handlers_refresh(kl_informer *i);                 /* before a round of telling: who is there */
-void kl__handlers_tell(kl_informer *i, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags);
+/* --- handlers.c: apply context, but for kl__subscription_unref ---------------------------- */
+void kl__handlers_refresh(kl_informer *i); /* before a round of telling: who is there */
+void kl__handlers_tell(
+    kl_informer *i, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags);
 void kl__handlers_tell_synced(kl_informer *i);
-void kl__handlers_lull(kl_informer *i);                    /* after a round or more */
+void kl__handlers_lull(kl_informer *i); /* after a round or more */
 void kl__subscription_unref(kl_subscription *s);
 
 #endif

@@ -1,20 +1,21 @@
 /* lists.c - a list is the whole truth: the store becomes it in one step.
  *
- * The page is put in the order of keys, which is how the ordered sets like to be filled. What is listed is put as a watch's
- * object is, and a bit by number remembers it; what has no bit afterwards is gone. Readers see all of it at once. */
+ * The page is put in the order of keys, which is how the ordered sets like to be filled. What is listed is
+ * put as a watch's object is, and a bit by number remembers it; what has no bit afterwards is gone.
+ * Readers see all of it at once. */
 #include "cache/indexer_impl.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include "base/mem.h"
 
-/* --- what changed ----------------------------------------------------------------------------------------------------------------------- */
+/* --- what changed ------------------------------------------------------------------------- */
 
 static void changes_add(kl_changes *c, const kl_value *old, const kl_value *now)
 {
     if (c->len == c->cap)
         c->v = kl_realloc(c->v, (c->cap = c->cap ? 2 * c->cap : 16) * sizeof *c->v);
-    c->v[c->len++] = (kl_change){ kl_value_ref(old), now };
+    c->v[c->len++] = (kl_change){kl_value_ref(old), now};
 }
 
 void kl_changes_fini(kl_changes *c)
@@ -25,11 +26,20 @@ void kl_changes_fini(kl_changes *c)
     *c = (kl_changes){0};
 }
 
-/* --- what was listed --------------------------------------------------------------------------------------------------------------------- */
+/* --- what was listed ---------------------------------------------------------------------- */
 
-typedef struct listing { kl_changes *out; uint64_t *seen; uint32_t end; uint32_t *lost; size_t n_lost; } listing;
+typedef struct listing {
+    kl_changes *out;
+    uint64_t *seen;
+    uint32_t end;
+    uint32_t *lost;
+    size_t n_lost;
+} listing;
 
-static bool is_seen(const listing *l, uint32_t number) { return number < l->end && l->seen[number / 64] >> (number % 64) & 1; }
+static bool is_seen(const listing *l, uint32_t number)
+{
+    return number < l->end && l->seen[number / 64] >> (number % 64) & 1;
+}
 
 static void mark_seen(listing *l, uint32_t number)
 {
@@ -59,8 +69,8 @@ static void remove_lost_locked(kl_indexer *ix, const char *ns, listing *l) KL_RE
     if (ns) {
         kl__order order = kl__order_of(ix);
         char *end = kl_sprintf("%s%c", ns, '/' + 1);
-        from = kl__set_rank(&ix->all, &order, (kl__key){ ns, "" });
-        to = kl__set_rank(&ix->all, &order, (kl__key){ "", end });
+        from = kl__set_rank(&ix->all, &order, (kl__key){ns, ""});
+        to = kl__set_rank(&ix->all, &order, (kl__key){"", end});
         kl_free(end);
     }
     l->lost = kl_new_array(uint32_t, to - from + 1u);
@@ -71,9 +81,13 @@ static void remove_lost_locked(kl_indexer *ix, const char *ns, listing *l) KL_RE
     kl_free(l->lost);
 }
 
-/* --- the page in order ---------------------------------------------------------------------------------------------------------------------- */
+/* --- the page in order -------------------------------------------------------------------- */
 
-typedef struct keyed { kl__key key; const kl_value *object; size_t at; } keyed;
+typedef struct keyed {
+    kl__key key;
+    const kl_value *object;
+    size_t at;
+} keyed;
 
 static int by_key(const void *pa, const void *pb)
 {
@@ -82,13 +96,14 @@ static int by_key(const void *pa, const void *pb)
     return c ? c : (a->at > b->at) - (a->at < b->at);
 }
 
-/* Servers list in the order of keys, each once; what else comes is put in order, and of a key that comes twice the later
- * object stays. *n: how many are left. The result is the page itself, or the caller's to free. */
+/* Servers list in the order of keys, each once; what else comes is put in order, and of a key that comes
+ * twice the later object stays. *n: how many are left. The result is the page itself, or the caller's to
+ * free. */
 static const kl_value **in_order(kl_indexer *ix, const kl_value **page, size_t *n)
 {
     char text[KL_KEY_MAX];
     bool sorted = true;
-    kl__key last = { "", "" }, key = last;
+    kl__key last = {"", ""}, key = last;
     for (size_t k = 0; sorted && k < *n; k++, last = key)
         sorted = kl__key_of(ix, page[k], text, &key) && kl__key_compare(last, key) < 0;
     if (sorted)
@@ -98,7 +113,7 @@ static const kl_value **in_order(kl_indexer *ix, const kl_value **page, size_t *
     size_t m = 0, left = 0;
     for (size_t k = 0; k < *n; k++)
         if (kl__key_of(ix, page[k], text, &key)) {
-            all[m] = (keyed){ key, page[k], m };
+            all[m] = (keyed){key, page[k], m};
             m++;
         }
     qsort(all, m, sizeof *all, by_key);
@@ -110,7 +125,7 @@ static const kl_value **in_order(kl_indexer *ix, const kl_value **page, size_t *
     return out;
 }
 
-/* --- the whole ---------------------------------------------------------------------------------------------------------------------------- */
+/* --- the whole ---------------------------------------------------------------------------- */
 
 /* What the function indexes say of each object that is news: said.v[upto[k - 1] .. upto[k]] is of page[k]. */
 static size_t *ask_fns_of_page(kl_indexer *ix, const kl_value **page, size_t n)
@@ -147,19 +162,21 @@ void kl_indexer_replace(kl_indexer *ix, const kl_value **listed, size_t n, const
     kl_indexer_replace_namespace(ix, NULL, listed, n, rv, out);
 }
 
-void kl_indexer_replace_namespace(kl_indexer *ix, const char *ns, const kl_value **listed, size_t n, const char *rv, kl_changes *out)
+void kl_indexer_replace_namespace(
+    kl_indexer *ix, const char *ns, const kl_value **listed, size_t n, const char *rv, kl_changes *out)
 {
     char text[KL_KEY_MAX];
     kl__key key;
     const kl_value **page = in_order(ix, listed, &n);
-    listing l = { .out = out };
+    listing l = {.out = out};
     *out = (kl_changes){0};
     size_t *upto = ask_page_and_lock(ix, page, n);
     for (size_t k = 0; k < n; k++)
         if (kl__key_of(ix, page[k], text, &key)) {
             uint32_t number;
             const kl_value *old;
-            if (kl__put_locked(ix, text, key, page[k], upto && k ? upto[k - 1] : 0, upto ? upto[k] : 0, &number, &old))
+            if (kl__put_locked(
+                    ix, text, key, page[k], upto && k ? upto[k - 1] : 0, upto ? upto[k] : 0, &number, &old))
                 changes_add(out, old, page[k]);
             mark_seen(&l, number);
         }
@@ -173,4 +190,3 @@ void kl_indexer_replace_namespace(kl_indexer *ix, const char *ns, const kl_value
     kl_free(l.seen);
     kl__sayings_fini(&ix->said);
 }
-

@@ -1,8 +1,9 @@
 /* names.c - from a hash to numbers, and the tables of numbers.
  *
- * One array of 64-bit slots, {hash, number + 1}, probed in a line; 0 ends a probe, a slot with a hash alone is dead. One
- * writer changes slots while readers probe: a reader takes what it finds as a hint and checks it in its version. A bigger
- * array replaces a full one in the next version; readers of earlier ones go on in the old array, which has all of theirs. */
+ * One array of 64-bit slots, {hash, number + 1}, probed in a line; 0 ends a probe, a slot with a hash
+ * alone is dead. One writer changes slots while readers probe: a reader takes what it finds as a hint and
+ * checks it in its version. A bigger array replaces a full one in the next version; readers of earlier
+ * ones go on in the old array, which has all of theirs. */
 #include "cache/indexer_impl.h"
 
 #include <string.h>
@@ -10,13 +11,19 @@
 
 #define FIRST_SLOTS 16
 
-struct kl__slots { size_t mask; _Atomic uint64_t v[]; };
+struct kl__slots {
+    size_t mask;
+    _Atomic uint64_t v[];
+};
 
-static uint64_t slot_of(uint32_t tag, uint32_t number) { return (uint64_t)tag << 32 | (uint32_t)(number + 1); }
+static uint64_t slot_of(uint32_t tag, uint32_t number)
+{
+    return (uint64_t)tag << 32 | (uint32_t)(number + 1);
+}
 
 kl__probe kl__names_probe(const kl__slots *s, uint32_t tag)
 {
-    return (kl__probe){ s, tag, s ? tag & s->mask : 0 };
+    return (kl__probe){s, tag, s ? tag & s->mask : 0};
 }
 
 bool kl__probe_next(kl__probe *p, uint32_t *number)
@@ -82,12 +89,9 @@ void kl__names_remove(kl__names *n, uint32_t tag, uint32_t number)
     n->live--;
 }
 
-void kl__names_fini(kl__names *n)
-{
-    kl_free(n->slots);
-}
+void kl__names_fini(kl__names *n) { kl_free(n->slots); }
 
-/* --- numbers -------------------------------------------------------------------------------------------------------------------- */
+/* --- numbers ------------------------------------------------------------------------------ */
 
 static uint32_t number_new(const kl__edit *e, kl__table *t)
 {
@@ -111,7 +115,7 @@ void kl__table_remove(kl__edit *e, kl__table *t, uint32_t tag, uint32_t number)
     kl__cells_set(e, &t->cells, number, NULL);
     if (t->n_gone == t->cap_gone)
         t->gone = kl_realloc(t->gone, (t->cap_gone = t->cap_gone ? 2 * t->cap_gone : 16) * sizeof *t->gone);
-    t->gone[t->n_gone++] = (kl__gone){ tag, number };
+    t->gone[t->n_gone++] = (kl__gone){tag, number};
 }
 
 static void keep_spare(const kl__edit *e, kl__table *t, uint32_t number)
@@ -122,8 +126,9 @@ static void keep_spare(const kl__edit *e, kl__table *t, uint32_t number)
         t->from_spare = 0;
     }
     if (t->n_spare == t->cap_spare)
-        t->spare = kl_realloc(t->spare, (t->cap_spare = t->cap_spare ? 2 * t->cap_spare : 16) * sizeof *t->spare);
-    t->spare[t->n_spare++] = (kl__spare){ e->ended, number };
+        t->spare = kl_realloc(
+            t->spare, (t->cap_spare = t->cap_spare ? 2 * t->cap_spare : 16) * sizeof *t->spare);
+    t->spare[t->n_spare++] = (kl__spare){e->ended, number};
 }
 
 void kl__table_shown(const kl__edit *e, kl__table *t)
@@ -154,7 +159,7 @@ void *kl__chunks_at(kl__edit *e, kl__chunks *c, size_t size, uint32_t i)
         if (c->len)
             memcpy(v, c->v, c->len * sizeof *v);
         kl__edit_drop(e, c->v, 0);
-        *c = (kl__chunks){ v, len };
+        *c = (kl__chunks){v, len};
     }
     if (!c->v[chunk])
         c->v[chunk] = kl_zalloc_array(size, KL__CHUNK);

@@ -2,9 +2,11 @@
  *
  *   any thread:     added --> in `parts`, read from as soon as it was listed        dropped --> out of `parts` at once
  *   watch thread:   its reflector starts                                            its reflector stops
- *   apply context:  its lists and events become the store                           its objects leave the store, it is freed
+ *   apply context:  its lists and events become the store                           its objects leave the
+ * store, it is freed
  *
- * Each way has one order, so that a namespace which goes and comes back is swept before it is listed again. */
+ * Each way has one order, so that a namespace which goes and comes back is swept before it is listed
+ * again. */
 #include "cache/informer_impl.h"
 
 #include <string.h>
@@ -46,7 +48,7 @@ kl__follower **kl__parts_copy(kl_informer *i, size_t *n)
     return copy;
 }
 
-/* --- who looks at a namespace -------------------------------------------------------------------------------------------- */
+/* --- who looks at a namespace ------------------------------------------------------------- */
 
 size_t kl_informer_parts(const kl_informer *i) { return i->changing ? 0 : i->n_parts; }
 bool kl_informer_changing(const kl_informer *i) { return i->changing; }
@@ -89,7 +91,7 @@ uint64_t kl_informer_seen_in(kl_informer *i, const char *ns)
     return seen;
 }
 
-/* --- coming --------------------------------------------------------------------------------------------------------------- */
+/* --- coming ------------------------------------------------------------------------------- */
 
 static void apply_synced(kl_informer *i, kl__job *j)
 {
@@ -101,15 +103,12 @@ static void apply_synced(kl_informer *i, kl__job *j)
     kl__handlers_tell_synced(i);
 }
 
-void kl__parts_started(kl_informer *i)
-{
-    kl__job_apply(i, kl__job_new(i, apply_synced));
-}
+void kl__parts_started(kl_informer *i) { kl__job_apply(i, kl__job_new(i, apply_synced)); }
 
 static void job_add(kl_informer *i, kl__job *j)
 {
     if (i->running && !strcmp(kl_reflector_state(j->from->reflector), "idle"))
-        kl__follow_step(j->from, &(kl_reflector_input){ .kind = KL_REFLECTOR_START });
+        kl__follow_step(j->from, &(kl_reflector_input){.kind = KL_REFLECTOR_START});
 }
 
 void kl_informer_add_part(kl_informer *i, const kl_informer_part *p)
@@ -124,7 +123,7 @@ void kl_informer_add_part(kl_informer *i, const kl_informer_part *p)
     kl__job_post_watch(i, kl__job_of(f, job_add));
 }
 
-/* --- going ---------------------------------------------------------------------------------------------------------------- */
+/* --- going -------------------------------------------------------------------------------- */
 
 static void job_drop(kl_informer *i, kl__job *j)
 {
@@ -132,7 +131,7 @@ static void job_drop(kl_informer *i, kl__job *j)
     bool troubled = f->message;
     kl__follow_stop(f);
     kl__job_apply(i, kl__job_of(f, kl__apply_forget));
-    if (troubled && i->on_trouble)                 /* which is over */
+    if (troubled && i->on_trouble) /* which is over */
         i->on_trouble(i->trouble_arg);
 }
 

@@ -1,8 +1,9 @@
 /* query.c - which way a list is answered.
  *
- * Everything is decided in one version of the store. Candidates are all objects, those of a namespace (neighbours in the
- * order of keys), the buckets of one term, or those of one label that has an index: the fewest are looked at, in order, and
- * the rest of the query is asked of each. A label that keeps costing long searches with little to show gets an index. */
+ * Everything is decided in one version of the store. Candidates are all objects, those of a namespace
+ * (neighbours in the order of keys), the buckets of one term, or those of one label that has an index: the
+ * fewest are looked at, in order, and the rest of the query is asked of each. A label that keeps costing
+ * long searches with little to show gets an index. */
 #include "cache/indexer_impl.h"
 
 #include <stdlib.h>
@@ -15,43 +16,49 @@
 #define SEARCH_COST 16
 /* Several buckets must be sorted: about so many times as much per object. */
 #define SORT_COST 4
-/* A search that looks at so many and takes less than a quarter is a wish for an index; the fourth is granted. */
+/* A search that looks at so many and takes less than a quarter is a wish for an index; the fourth is
+ * granted. */
 #define WISH_SEARCH 512
 #define WISH_COUNT 4
-/* Label sets that the selector's answer is remembered of: objects of one owner have equal ones, and stand together. */
+/* Label sets that the selector's answer is remembered of: objects of one owner have equal ones, and stand
+ * together. */
 #define KNOWN 64
 
 /* One term, or one requirement on a label that has an index. */
 typedef struct cond {
-    const kl__bucket **of;       /* those that are there; NULL: the namespace, which is asked of the object */
+    const kl__bucket **of; /* those that are there; NULL: the namespace, which is asked of the object */
     size_t n;
-    uint64_t size;               /* members of all */
+    uint64_t size; /* members of all */
     bool negated;
-    const char *const *values;   /* of the namespace */
-    uint64_t *marks;             /* bit by number, once made */
+    const char *const *values; /* of the namespace */
+    uint64_t *marks;           /* bit by number, once made */
 } cond;
 
 typedef struct search {
     kl__sight sight;
-    const kl__version *v;        /* the sight's */
+    const kl__version *v; /* the sight's */
     const kl_query *q;
     kl__order order;
-    cond *conds;                 /* the query's terms, then labels */
+    cond *conds; /* the query's terms, then labels */
     size_t n_terms, n_conds;
-    cond *by;                    /* whose buckets are looked at; NULL: the order of keys, from..to */
+    cond *by; /* whose buckets are looked at; NULL: the order of keys, from..to */
     uint32_t from, to;
-    const char *ns[2];           /* named beside the terms: all objects are in each */
+    const char *ns[2]; /* named beside the terms: all objects are in each */
     size_t n_ns;
-    bool labels;                 /* the selector must be asked of each object */
-    struct { const kl_value *labels; bool match; } known[KNOWN];      /* of the selector, by the labels' number */
-    bool keyed;                  /* so must something that needs its key */
-    bool first_only;             /* the limit may end the search */
+    bool labels; /* the selector must be asked of each object */
+    /* of the selector, by the labels' number */
+    struct {
+        const kl_value *labels;
+        bool match;
+    } known[KNOWN];
+    bool keyed;      /* so must something that needs its key */
+    bool first_only; /* the limit may end the search */
     size_t seen;
     kl_objects *out;
     size_t cap;
 } search;
 
-/* --- terms ---------------------------------------------------------------------------------------------------------------------------- */
+/* --- terms -------------------------------------------------------------------------------- */
 
 static kl_status no_index(const kl__index_list *l, const char *name, kl_err *err)
 {
@@ -61,7 +68,8 @@ static kl_status no_index(const kl__index_list *l, const char *name, kl_err *err
     for (size_t i = 0; i < l->len; i++)
         if (l->v[i].ready && l->v[i].index->name)
             kl_buf_printf(&have, "%s%s", have.len ? ", " : "", l->v[i].index->name);
-    kl_status st = kl_fail(err, KL_ENOTFOUND, "there is no index \"%s\"; there are: %s", name, kl_buf_str(&have));
+    kl_status st = kl_fail(
+        err, KL_ENOTFOUND, "there is no index \"%s\"; there are: %s", name, kl_buf_str(&have));
     kl_buf_fini(&have);
     return st;
 }
@@ -93,14 +101,20 @@ static kl_status term_check(const kl_index_term *t, kl_err *err)
     size_t n = count_values(t->values);
     bool fits = is_any(t->op) ? !n : t->op == KL_SEL_IN || t->op == KL_SEL_NOTIN ? n > 0 : n == 1;
     if (t->op == KL_SEL_GT || t->op == KL_SEL_LT || !fits)
-        return kl_fail(err, KL_EINVAL, "index \"%s\": \"%s\" with %zu values; an index answers =, != (one value), in, notin (some) and exists, ! (none)",
+        return kl_fail(err, KL_EINVAL,
+            "index \"%s\": \"%s\" with %zu values; an index answers =, != (one value), in, notin (some) and "
+            "exists, ! (none)",
             t->index, kl_selector_op_text(t->op), n);
     return KL_OK;
 }
 
-static bool is_negated(kl_selector_op op) { return op == KL_SEL_NE || op == KL_SEL_NOTIN || op == KL_SEL_NOT_EXISTS; }
+static bool is_negated(kl_selector_op op)
+{
+    return op == KL_SEL_NE || op == KL_SEL_NOTIN || op == KL_SEL_NOT_EXISTS;
+}
 
-static void cond_fill(cond *c, const search *s, const kl__index *x, kl_selector_op op, const char *const *values)
+static void cond_fill(
+    cond *c, const search *s, const kl__index *x, kl_selector_op op, const char *const *values)
 {
     size_t n = count_values(values);
     c->negated = is_negated(op);
@@ -118,7 +132,7 @@ static kl_status cond_of_term(search *s, const kl_index_term *t, kl_err *err)
     if (st)
         return st;
     cond *c = &s->conds[s->n_conds++];
-    *c = (cond){ .negated = is_negated(t->op) };
+    *c = (cond){.negated = is_negated(t->op)};
     if (l->index->path || l->index->fn)
         cond_fill(c, s, l->index, t->op, t->values);
     else
@@ -129,8 +143,8 @@ static kl_status cond_of_term(search *s, const kl_index_term *t, kl_err *err)
 static kl_status conds_of_terms(search *s, kl_err *err)
 {
     const kl_query *q = s->q;
-    const char *value[] = { q->value ? q->value : "", NULL };
-    kl_index_term one = { q->index, KL_SEL_EQ, value };
+    const char *value[] = {q->value ? q->value : "", NULL};
+    kl_index_term one = {q->index, KL_SEL_EQ, value};
     kl_status st = q->index && strcmp(q->index, KL_INDEX_NAMESPACE) ? cond_of_term(s, &one, err) : KL_OK;
     for (size_t i = 0; !st && i < q->n_terms; i++)
         st = cond_of_term(s, &q->terms[i], err);
@@ -153,7 +167,7 @@ static void conds_of_labels(search *s)
     }
 }
 
-/* --- the way ------------------------------------------------------------------------------------------------------------------------------ */
+/* --- the way ------------------------------------------------------------------------------ */
 
 /* The neighbours "ns/..." in the order of keys. */
 static void take_namespace(search *s, const char *ns)
@@ -165,8 +179,9 @@ static void take_namespace(search *s, const char *ns)
         return;
     }
     memcpy(end, ns, n);
-    memcpy(end + n, "0", 2);                 /* '0' follows '/' */
-    uint32_t from = kl__set_rank(&s->v->all, &s->order, (kl__key){ ns, "" }), to = kl__set_rank(&s->v->all, &s->order, (kl__key){ "", end });
+    memcpy(end + n, "0", 2); /* '0' follows '/' */
+    uint32_t from = kl__set_rank(&s->v->all, &s->order, (kl__key){ns, ""}),
+             to = kl__set_rank(&s->v->all, &s->order, (kl__key){"", end});
     if (from > s->from)
         s->from = from;
     if (to < s->to)
@@ -204,7 +219,7 @@ static void choose(search *s)
     s->first_only = s->q->limit && !s->q->where;
 }
 
-/* --- asking one object --------------------------------------------------------------------------------------------------------------------- */
+/* --- asking one object -------------------------------------------------------------------- */
 
 static bool mark(void *arg, uint32_t number)
 {
@@ -251,7 +266,8 @@ static bool in_namespace(const search *s, kl__key key)
 
 static bool selected(search *s, const kl_value *o)
 {
-    const kl_value *labels = kl_value_find(kl_value_find(o, &s->sight.fields->metadata), &s->sight.fields->labels);
+    const kl_value *labels = kl_value_find(
+        kl_value_find(o, &s->sight.fields->metadata), &s->sight.fields->labels);
     uint32_t at = kl_value_id(labels) * 0x9e3779b1u >> 26;
     if (!labels)
         return kl_selector_matches(s->q->labels, NULL);
@@ -264,7 +280,7 @@ static bool selected(search *s, const kl_value *o)
 
 static bool wanted(search *s, uint32_t number, const kl_value *o)
 {
-    kl__key key = { "", "" };
+    kl__key key = {"", ""};
     if (s->keyed) {
         key = s->order.key(s->order.of, number);
         if (!in_namespace(s, key))
@@ -289,15 +305,22 @@ static bool consider(void *arg, uint32_t number)
     return !s->first_only || s->out->len < s->q->limit;
 }
 
-/* --- going it ---------------------------------------------------------------------------------------------------------------------------------- */
+/* --- going it ----------------------------------------------------------------------------- */
 
-typedef struct member { kl__key key; uint32_t number; } member;
-typedef struct members { const search *s; member *v; size_t len; } members;
+typedef struct member {
+    kl__key key;
+    uint32_t number;
+} member;
+typedef struct members {
+    const search *s;
+    member *v;
+    size_t len;
+} members;
 
 static bool gather(void *arg, uint32_t number)
 {
     members *m = arg;
-    m->v[m->len++] = (member){ m->s->order.key(m->s->order.of, number), number };
+    m->v[m->len++] = (member){m->s->order.key(m->s->order.of, number), number};
     return true;
 }
 
@@ -312,11 +335,11 @@ static void go_through_buckets(search *s, const cond *c)
         kl__set_walk(&c->of[0]->set, 0, c->of[0]->set.len, consider, s);
         return;
     }
-    members m = { s, kl_new_array(member, c->size + 1), 0 };
+    members m = {s, kl_new_array(member, c->size + 1), 0};
     for (size_t i = 0; i < c->n; i++)
         kl__set_walk(&c->of[i]->set, 0, c->of[i]->set.len, gather, &m);
     qsort(m.v, m.len, sizeof *m.v, by_key);
-    for (size_t i = 0; i < m.len; i++)      /* an object with two of the values comes twice */
+    for (size_t i = 0; i < m.len; i++) /* an object with two of the values comes twice */
         if ((!i || m.v[i].number != m.v[i - 1].number) && !consider(s, m.v[i].number))
             break;
     kl_free(m.v);
@@ -356,7 +379,7 @@ static void ask_where(const kl_query *q, kl_objects *found)
     }
 }
 
-/* --- labels that deserve an index -------------------------------------------------------------------------------------------------------------- */
+/* --- labels that deserve an index --------------------------------------------------------- */
 
 static bool is_wish(const search *s)
 {
@@ -370,7 +393,8 @@ static const char *wish_of(const search *s)
     for (size_t i = 0; i < kl_selector_len(s->q->labels); i++) {
         kl_selector_op op;
         const char *label = kl_selector_requirement(s->q->labels, i, &op, NULL);
-        if ((op == KL_SEL_EQ || op == KL_SEL_DOUBLE_EQ || op == KL_SEL_IN) && !kl__index_find_label(s->v->indexes, label))
+        if ((op == KL_SEL_EQ || op == KL_SEL_DOUBLE_EQ || op == KL_SEL_IN)
+            && !kl__index_find_label(s->v->indexes, label))
             return label;
     }
     return NULL;
@@ -389,13 +413,13 @@ static bool grant(kl_indexer *ix, const char *label)
     return false;
 }
 
-/* --- the whole ------------------------------------------------------------------------------------------------------------------------------------ */
+/* --- the whole ---------------------------------------------------------------------------- */
 
 kl_status kl_indexer_list(kl_indexer *ix, const kl_query *q, kl_objects *out, kl_err *err)
 {
     static const kl_query all;
     kl_objects found = {0};
-    search s = { .q = q ? q : &all, .out = &found };
+    search s = {.q = q ? q : &all, .out = &found};
     const char *wish = NULL;
     s.conds = kl_new_array(cond, s.q->n_terms + 1 + (s.q->labels ? kl_selector_len(s.q->labels) : 0));
     s.sight = kl__look(ix);

@@ -4,9 +4,10 @@
  *        `--start--> streaming --the initial events' end--> watching      streaming --refused, silent--> listing
  *   watching --gone--> listing or streaming      any --failed--> waiting --timer--> where it was      any --stop--> stopped
  *
- * Three rules keep the store true. A list counts only when its last page has come (a stream: its end of the initial events),
- * so nothing is deleted for a page that failed. The resourceVersion moves only with what was seen, so a resumed watch misses nothing. And what the server has
- * forgotten (410) is listed again, and only that. */
+ * Three rules keep the store true. A list counts only when its last page has come (a stream: its end of
+ * the initial events), so nothing is deleted for a page that failed. The resourceVersion moves only with
+ * what was seen, so a resumed watch misses nothing. And what the server has forgotten (410) is listed
+ * again, and only that. */
 #include "cache/reflector.h"
 
 #include <string.h>
@@ -17,36 +18,40 @@
 
 /* client-go's reflector: 800 ms doubling to 30 s, each drawn from [d, 2d). */
 #define BACKOFF_BASE KL_MILLISECONDS(800)
-#define BACKOFF_MAX  KL_SECONDS(30)
-/* A connection that is refused, or breaks, costs nobody anything, and the first that works again ends everybody's blindness. */
+#define BACKOFF_MAX KL_SECONDS(30)
+/* A connection that is refused, or breaks, costs nobody anything, and the first that works again ends
+ * everybody's blindness. */
 #define UNREACHED_MAX KL_SECONDS(4)
 /* A server that comes and goes ends our waits once in so long. */
 #define ANSWERED_APART KL_SECONDS(10)
 
-/* Watches end by themselves after 5 to 10 minutes, so that they spread over the servers and not all at once. */
+/* Watches end by themselves after 5 to 10 minutes, so that they spread over the servers and not all at
+ * once. */
 #define WATCH_SECONDS_MIN 300
 #define WATCH_SECONDS_MAX 600
 /* How much later than asked a watch may end before we end it. */
 #define WATCH_OVERTIME KL_SECONDS(30)
 
 /* A watch that ended sooner was no watch; one that lived longer shows that the server is well. */
-#define WATCH_SHORT     KL_SECONDS(1)
+#define WATCH_SHORT KL_SECONDS(1)
 #define WATCH_SUSTAINED KL_MINUTES(1)
 /* So many short watches in a row that did bring something are resumed at once. */
 #define SHORT_FREE 3
 
-/* So many watches in a row that ended at the same place with an error that lies in what comes next - an event that the server
- * cannot write, or that nobody can read - and only a list gets past it. */
+/* So many watches in a row that ended at the same place with an error that lies in what comes next - an
+ * event that the server cannot write, or that nobody can read - and only a list gets past it. */
 #define STUCK_TRIES 5
 
 /* A server fills its pages: so many in a row without an item, and more to come, lead nowhere. */
 #define BARREN_PAGES 5
 
-/* API servers send a bookmark about every 60 s. A watch that has shown one and then is silent for this long is stalled.
- * Where no bookmark was seen, silence may be normal: such a watch is resumed after this long, then twice, four times... */
+/* API servers send a bookmark about every 60 s. A watch that has shown one and then is silent for this
+ * long is stalled. Where no bookmark was seen, silence may be normal: such a watch is resumed after this
+ * long, then twice, four times... */
 #define SILENCE KL_SECONDS(75)
 
-/* A server that has begun to send initial events goes on; one silent for so long does not know what was asked of it. */
+/* A server that has begun to send initial events goes on; one silent for so long does not know what was
+ * asked of it. */
 #define STREAM_SILENCE KL_SECONDS(30)
 /* So many streams in a row that broke or stayed silent before their end, and it is a list's turn. */
 #define STREAM_TRIES 3
@@ -57,42 +62,45 @@ typedef enum next { SYNC, NEXT_PAGE, WATCH } next;
 
 struct kl_reflector {
     state state;
-    next next;                /* WAITING */
+    next next; /* WAITING */
     kl_random random;
-    kl_time until;            /* WAITING: end of the wait. WATCHING: when silence becomes a stall. KL_NEVER otherwise */
+    /* WAITING: end of the wait. WATCHING: when silence becomes a stall. KL_NEVER otherwise */
+    kl_time until;
 
-    char *rv;                 /* the last seen, never NULL */
+    char *rv; /* the last seen, never NULL */
     size_t rv_cap;
-    bool rv_unavailable;      /* the server cannot serve lists at rv: ask for the newest */
-    bool rv_ordered;          /* frames of this watch move rv (not so for the synthetic adds of a watch from nowhere) */
+    bool rv_unavailable; /* the server cannot serve lists at rv: ask for the newest */
+    /* frames of this watch move rv (not so for the synthetic adds of a watch from nowhere) */
+    bool rv_ordered;
 
-    bool stream;              /* ask for initial events; false for good once the server said that it cannot */
-    int streams_failed;       /* in a row */
+    bool stream;        /* ask for initial events; false for good once the server said that it cannot */
+    int streams_failed; /* in a row */
 
     int64_t page_size;
-    bool paged;               /* a list at "0" came in pages: this server pages all lists */
-    bool whole;               /* this list goes without pages: the history was gone in the middle of the last one */
-    char *list_rv;            /* what the running list was asked for; "" the newest */
-    char *list_got;           /* the resourceVersion of its first page, or NULL */
-    char *continue_token;     /* of the next page, or NULL */
-    int barren;               /* pages without an item in a row */
+    bool paged; /* a list at "0" came in pages: this server pages all lists */
+    /* this list goes without pages: the history was gone in the middle of the last one */
+    bool whole;
+    char *list_rv;        /* what the running list was asked for; "" the newest */
+    char *list_got;       /* the resourceVersion of its first page, or NULL */
+    char *continue_token; /* of the next page, or NULL */
+    int barren;           /* pages without an item in a row */
 
-    kl_time since;            /* when this watch was asked for */
-    kl_time last_frame;       /* or since */
+    kl_time since;      /* when this watch was asked for */
+    kl_time last_frame; /* or since */
     kl_time watch_timeout;
-    bool opened, bookmarked;  /* this watch: answered; has shown a bookmark */
+    bool opened, bookmarked; /* this watch: answered; has shown a bookmark */
     uint64_t watch_frames;
 
-    int failures;             /* steps of the backoff, until sustained success or an answer after an outage */
-    bool asked;               /* WAITING: the server said for how long */
-    kl_time answered;         /* when an outage was last known to be over; -1: never */
-    int relists;              /* lists for lost history since then */
-    int shorts;               /* short watches in a row */
-    int silent;               /* silent watches in a row */
-    int stuck;                /* watches in a row that ended at what comes next */
-    bool parked, too_big;     /* too_big: parked until something gets past the object */
+    int failures;         /* steps of the backoff, until sustained success or an answer after an outage */
+    bool asked;           /* WAITING: the server said for how long */
+    kl_time answered;     /* when an outage was last known to be over; -1: never */
+    int relists;          /* lists for lost history since then */
+    int shorts;           /* short watches in a row */
+    int silent;           /* silent watches in a row */
+    int stuck;            /* watches in a row that ended at what comes next */
+    bool parked, too_big; /* too_big: parked until something gets past the object */
     char *message;
-    kl_status failure;        /* what kind of failure `message` tells of */
+    kl_status failure; /* what kind of failure `message` tells of */
     kl_reflector_counts counts;
 };
 
@@ -138,27 +146,24 @@ static void rv_set(kl_reflector *r, const char *rv)
 }
 
 /* "" and "0" name no point in history. */
-static bool rv_is_point(const char *rv)
-{
-    return *rv && strcmp(rv, "0");
-}
+static bool rv_is_point(const char *rv) { return *rv && strcmp(rv, "0"); }
 
-/* --- what to do next ---------------------------------------------------------------------------------------------------- */
+/* --- what to do next ---------------------------------------------------------------------- */
 
 static kl_reflector_action go_on(const kl_reflector *r)
 {
-    return (kl_reflector_action){ .what = KL_REFLECTOR_GO_ON, .until = r->until };
+    return (kl_reflector_action){.what = KL_REFLECTOR_GO_ON, .until = r->until};
 }
 
 static kl_reflector_action stop(kl_reflector *r)
 {
     r->state = STOPPED;
     r->until = KL_NEVER;
-    return (kl_reflector_action){ .what = KL_REFLECTOR_STOPPED, .until = KL_NEVER };
+    return (kl_reflector_action){.what = KL_REFLECTOR_STOPPED, .until = KL_NEVER};
 }
 
-/* The next request of the running list. Only lists at "" or "0" are paged, so that others come from the server's watch
- * cache; a server that paged a list at "0" serves from its store anyway. */
+/* The next request of the running list. Only lists at "" or "0" are paged, so that others come from the
+ * server's watch cache; a server that paged a list at "0" serves from its store anyway. */
 static kl_reflector_action list_request(kl_reflector *r)
 {
     bool pages = !r->whole && (r->paged || !rv_is_point(r->list_rv));
@@ -166,12 +171,14 @@ static kl_reflector_action list_request(kl_reflector *r)
     r->until = KL_NEVER;
     r->counts.pages++;
     return (kl_reflector_action){
-        .what = KL_REFLECTOR_LIST, .until = KL_NEVER,
-        .list = {
-            .rv = r->continue_token ? NULL : r->list_rv,      /* a continue token carries its own */
-            .limit = pages ? r->page_size : 0,
-            .continue_token = r->continue_token,
-        },
+        .what = KL_REFLECTOR_LIST,
+        .until = KL_NEVER,
+        .list =
+            {
+                .rv = r->continue_token ? NULL : r->list_rv, /* a continue token carries its own */
+                .limit = pages ? r->page_size : 0,
+                .continue_token = r->continue_token,
+            },
     };
 }
 
@@ -208,15 +215,17 @@ static kl_reflector_action watch_request(kl_reflector *r, state s, const char *r
     int64_t seconds = kl_random_between(&r->random, WATCH_SECONDS_MIN, WATCH_SECONDS_MAX);
     r->state = s;
     r->watch_timeout = KL_SECONDS(seconds);
-    r->since = r->last_frame = now;       /* before the request: a proxy may hold the answer's head until the first frame */
+    /* before the request: a proxy may hold the answer's head until the first frame */
+    r->since = r->last_frame = now;
     r->opened = r->bookmarked = false;
     r->watch_frames = 0;
     r->rv_ordered = rv_is_point(r->rv);
     r->until = silence_end(r);
     r->counts.watches++;
     return (kl_reflector_action){
-        .what = KL_REFLECTOR_WATCH, .until = r->until,
-        .watch = { .rv = rv, .timeout_seconds = seconds, .bookmarks = true, .initial = s == STREAMING },
+        .what = KL_REFLECTOR_WATCH,
+        .until = r->until,
+        .watch = {.rv = rv, .timeout_seconds = seconds, .bookmarks = true, .initial = s == STREAMING},
     };
 }
 
@@ -234,10 +243,7 @@ static kl_reflector_action stream(kl_reflector *r, kl_time now)
 }
 
 /* All that there is, from the beginning. */
-static kl_reflector_action sync(kl_reflector *r, kl_time now)
-{
-    return r->stream ? stream(r, now) : list(r);
-}
+static kl_reflector_action sync(kl_reflector *r, kl_time now) { return r->stream ? stream(r, now) : list(r); }
 
 /* A watch without a point in history cannot tell what was deleted meanwhile. */
 static kl_reflector_action watch_again(kl_reflector *r, kl_time now)
@@ -260,7 +266,7 @@ static bool unreached(const kl_err *err)
 static kl_reflector_action wait_until(kl_reflector *r, kl_time until)
 {
     r->until = until;
-    return (kl_reflector_action){ .what = KL_REFLECTOR_WAIT, .until = until, .keep = r->next == NEXT_PAGE };
+    return (kl_reflector_action){.what = KL_REFLECTOR_WAIT, .until = until, .keep = r->next == NEXT_PAGE};
 }
 
 static kl_reflector_action back_off(kl_reflector *r, next next, const kl_err *err, kl_time now)
@@ -281,7 +287,8 @@ static kl_reflector_action back_off(kl_reflector *r, next next, const kl_err *er
     return wait_until(r, now + d);
 }
 
-/* What was waited for was an outage, in part at least: it is over, and counts no more. All who wait do not come in one moment. */
+/* What was waited for was an outage, in part at least: it is over, and counts no more. All who wait do not
+ * come in one moment. */
 static kl_reflector_action answered(kl_reflector *r, kl_time now)
 {
     bool soon = r->answered >= 0 && now - r->answered < ANSWERED_APART;
@@ -295,14 +302,15 @@ static kl_reflector_action answered(kl_reflector *r, kl_time now)
     return wait_until(r, until < r->until ? until : r->until);
 }
 
-/* The history is gone. The first time at once; a server that keeps losing it is not asked faster and faster. */
+/* The history is gone. The first time at once; a server that keeps losing it is not asked faster and
+ * faster. */
 static kl_reflector_action relist(kl_reflector *r, const kl_err *err, kl_time now)
 {
     r->counts.relists++;
     return r->relists++ ? back_off(r, SYNC, err, now) : sync(r, now);
 }
 
-/* --- what it means -------------------------------------------------------------------------------------------------------- */
+/* --- what it means ------------------------------------------------------------------------ */
 
 static void failed(kl_reflector *r, const kl_err *err)
 {
@@ -321,34 +329,36 @@ static void recovered(kl_reflector *r)
     replace(&r->message, NULL);
 }
 
-static void sustained(kl_reflector *r)
-{
-    r->failures = r->relists = r->shorts = 0;
-}
+static void sustained(kl_reflector *r) { r->failures = r->relists = r->shorts = 0; }
 
 /* It lies in the way or in the moment, not in what was asked. */
 static bool passes(const kl_err *err)
 {
     switch (err ? err->status : KL_OK) {
-    case KL_ECLOSED: case KL_ETIMEOUT: case KL_ECONNECT: case KL_EIO: case KL_ETHROTTLED: case KL_ESERVER:
-        return true;
-    default:
-        return false;
+    case KL_ECLOSED:
+    case KL_ETIMEOUT:
+    case KL_ECONNECT:
+    case KL_EIO:
+    case KL_ETHROTTLED:
+    case KL_ESERVER: return true;
+    default: return false;
     }
 }
 
 /* The server is behind the resourceVersion that we asked for: restored from a backup, or another replica. */
 static bool too_large(const kl_err *err)
 {
-    return err && ((err->details && strstr(err->details, "ResourceVersionTooLarge")) ||
-                   (err->message && strstr(err->message, "Too large resource version")));
+    return err
+        && ((err->details && strstr(err->details, "ResourceVersionTooLarge"))
+            || (err->message && strstr(err->message, "Too large resource version")));
 }
 
 /* A list that does not come on would be asked for without end, as fast as the server answers. */
 static kl_reflector_action pages_lead_nowhere(kl_reflector *r, const char *why, kl_time now)
 {
     kl_err err = KL_ERR_INIT;
-    kl_fail(&err, KL_ESERVER, "the list has no end: %s; does something between us and the API server answer from a cache?", why);
+    kl_fail(&err, KL_ESERVER,
+        "the list has no end: %s; does something between us and the API server answer from a cache?", why);
     failed(r, &err);
     replace(&r->continue_token, NULL);
     kl_reflector_action a = back_off(r, SYNC, &err, now);
@@ -363,7 +373,8 @@ static kl_reflector_action page(kl_reflector *r, const kl_reflector_input *in, k
     if (in->continue_token && *in->continue_token) {
         r->barren = in->barren ? r->barren + 1 : 0;
         if (r->continue_token && !strcmp(r->continue_token, in->continue_token))
-            return pages_lead_nowhere(r, "the continue token of a page is the one that it was asked with", now);
+            return pages_lead_nowhere(
+                r, "the continue token of a page is the one that it was asked with", now);
         if (r->barren >= BARREN_PAGES)
             return pages_lead_nowhere(r, "page after page brings no item and another continue token", now);
         if (!strcmp(r->list_rv, "0"))
@@ -394,8 +405,8 @@ static kl_reflector_action list_failed(kl_reflector *r, const kl_err *err, kl_ti
     return back_off(r, r->continue_token && passes(err) ? NEXT_PAGE : SYNC, err, now);
 }
 
-/* A stream of initial events that came to nothing. What a list would not do better is tried again, after a while; the rest is
- * left to a list at once. */
+/* A stream of initial events that came to nothing. What a list would not do better is tried again, after a
+ * while; the rest is left to a list at once. */
 static kl_reflector_action stream_failed(kl_reflector *r, const kl_err *err, kl_time now)
 {
     kl_status st = err ? err->status : KL_OK;
@@ -405,7 +416,8 @@ static kl_reflector_action stream_failed(kl_reflector *r, const kl_err *err, kl_
         r->rv_unavailable = true;
         return stream(r, now);
     }
-    if (st == KL_EREJECTED)                        /* the server does not know sendInitialEvents, or has it turned off */
+    /* the server does not know sendInitialEvents, or has it turned off */
+    if (st == KL_EREJECTED)
         r->stream = false;
     else if (st == KL_ETHROTTLED || st == KL_ECONNECT)
         return back_off(r, SYNC, err, now);
@@ -452,14 +464,15 @@ static kl_reflector_action ended(kl_reflector *r, const kl_err *err, kl_time now
     if (st == KL_EGONE || too_large(err))
         return relist(r, err, now);
     switch (st) {
-    case KL_ECLOSED: case KL_ETIMEOUT: case KL_ECONNECT: case KL_EIO:
-        return closed(r, err, now);
-    case KL_ENOTFOUND: case KL_EREJECTED:          /* the kind went away, or the server does not like our request: start over */
-        return back_off(r, SYNC, err, now);
-    case KL_ESYNTAX:
-        return stuck(r, err, now);
-    default:
-        return back_off(r, WATCH, err, now);
+    case KL_ECLOSED:
+    case KL_ETIMEOUT:
+    case KL_ECONNECT:
+    case KL_EIO: return closed(r, err, now);
+    /* the kind went away, or the server does not like our request: start over */
+    case KL_ENOTFOUND:
+    case KL_EREJECTED: return back_off(r, SYNC, err, now);
+    case KL_ESYNTAX: return stuck(r, err, now);
+    default: return back_off(r, WATCH, err, now);
     }
 }
 
@@ -478,7 +491,8 @@ static kl_reflector_action stream_error(kl_reflector *r, const kl_err *err, kl_t
     return back_off(r, resumes ? WATCH : SYNC, err, now);
 }
 
-/* Of the initial events only their end says where in history they stand: they come in the order of their keys. */
+/* Of the initial events only their end says where in history they stand: they come in the order of their
+ * keys. */
 static kl_reflector_action initial_frame(kl_reflector *r, const kl_reflector_input *in)
 {
     bool end = in->type == KL_BOOKMARK && in->initial_end && in->rv && *in->rv;
@@ -540,10 +554,7 @@ static kl_reflector_action timer(kl_reflector *r, kl_time now)
     return watch_again(r, now);
 }
 
-static bool open_watch(const kl_reflector *r)
-{
-    return r->state == WATCHING || r->state == STREAMING;
-}
+static bool open_watch(const kl_reflector *r) { return r->state == WATCHING || r->state == STREAMING; }
 
 kl_reflector_action kl_reflector_step(kl_reflector *r, const kl_reflector_input *in, kl_time now)
 {
@@ -567,17 +578,16 @@ kl_reflector_action kl_reflector_step(kl_reflector *r, const kl_reflector_input 
                 recovered(r);
         }
         return go_on(r);
-    case KL_REFLECTOR_STOP:
-        break;
+    case KL_REFLECTOR_STOP: break;
     }
     return stop(r);
 }
 
-/* --- looking at it ---------------------------------------------------------------------------------------------------------- */
+/* --- looking at it ------------------------------------------------------------------------ */
 
 const char *kl_reflector_state(const kl_reflector *r)
 {
-    static const char *const names[] = { "idle", "listing", "streaming", "watching", "waiting", "stopped" };
+    static const char *const names[] = {"idle", "listing", "streaming", "watching", "waiting", "stopped"};
     return r->parked && r->state == WAITING ? "parked" : names[r->state];
 }
 

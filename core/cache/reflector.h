@@ -4,17 +4,18 @@
  *        `--start--> streaming --the initial events' end--> watching      streaming --refused, silent--> listing
  *   watching --gone--> listing or streaming      any --failed--> waiting --timer--> where it was      any --stop--> stopped
  *
- * What there is comes in one of two ways: as lists in pages, or as the first events of a watch (sendInitialEvents), which the
- * server ends with a bookmark that says so. Not every server can do the second; then the first is used, for good when the
- * server said that it cannot.
+ * What there is comes in one of two ways: as lists in pages, or as the first events of a watch
+ * (sendInitialEvents), which the server ends with a bookmark that says so. Not every server can do the
+ * second; then the first is used, for good when the server said that it cannot.
  *
- * It does no I/O, has no thread and no clock: `now` is an argument and only ever grows. Whoever owns it does what the
- * action says, one thing at a time: LIST, WATCH and WAIT end whatever was open before.
+ * It does no I/O, has no thread and no clock: `now` is an argument and only ever grows. Whoever owns it
+ * does what the action says, one thing at a time: LIST, WATCH and WAIT end whatever was open before.
  *
- * Better than what it is modelled on (client-go's reflector.go): a list is repeated only when the server says that the
- * history is gone, or when no watch gets past a place in it; every other end of a watch resumes from the last resourceVersion; a page that failed on its way is asked
- * for again, and not the pages before it; the backoff is forgotten only after sustained success; and a server that cannot be reached is
- * tried every few seconds, and at once when anybody hears from it. Owner thread. */
+ * Better than what it is modelled on (client-go's reflector.go): a list is repeated only when the server
+ * says that the history is gone, or when no watch gets past a place in it; every other end of a watch
+ * resumes from the last resourceVersion; a page that failed on its way is asked for again, and not the
+ * pages before it; the backoff is forgotten only after sustained success; and a server that cannot be
+ * reached is tried every few seconds, and at once when anybody hears from it. Owner thread. */
 #ifndef KL_CACHE_REFLECTOR_H
 #define KL_CACHE_REFLECTOR_H
 
@@ -27,7 +28,8 @@ typedef struct kl_reflector kl_reflector;
 
 typedef enum kl_reflector_input_kind {
     KL_REFLECTOR_START,
-    KL_REFLECTOR_PAGE,         /* a list request succeeded: `rv`, and `continue_token` unless it was the last page */
+    /* a list request succeeded: `rv`, and `continue_token` unless it was the last page */
+    KL_REFLECTOR_PAGE,
     KL_REFLECTOR_LIST_FAILED,  /* err */
     KL_REFLECTOR_OPENED,       /* the watch was answered with 200 */
     KL_REFLECTOR_FRAME,        /* an event or a bookmark: type, rv (NULL: the object had none) */
@@ -35,56 +37,66 @@ typedef enum kl_reflector_input_kind {
     KL_REFLECTOR_ENDED,        /* the watch is over: err NULL or KL_OK for a clean close */
     KL_REFLECTOR_TIMER,        /* the action's `until` has come (early is fine) */
     KL_REFLECTOR_KICK,         /* do not wait any longer: what we waited for may be there */
-    KL_REFLECTOR_ANSWERED,     /* the server, which could not be reached, answers again: somebody else has heard it */
+    /* the server, which could not be reached, answers again: somebody else has heard it */
+    KL_REFLECTOR_ANSWERED,
     KL_REFLECTOR_STOP,
 } kl_reflector_input_kind;
 
 typedef struct kl_reflector_input {
     kl_reflector_input_kind kind;
     const char *rv, *continue_token;
-    bool barren;               /* PAGE: it brought no item */
+    bool barren; /* PAGE: it brought no item */
     kl_event_type type;
-    bool initial_end;          /* FRAME: a bookmark that ends the initial events */
+    bool initial_end; /* FRAME: a bookmark that ends the initial events */
     const kl_err *err;
 } kl_reflector_input;
 
 typedef enum kl_reflector_do {
-    KL_REFLECTOR_GO_ON,        /* nothing new: leave open what is open */
-    KL_REFLECTOR_LIST,         /* without a continue token: throw away what was collected so far; with one, what its page brought before */
-    KL_REFLECTOR_WATCH,        /* with `initial`: throw away likewise, and collect what comes until `complete` */
-    KL_REFLECTOR_WAIT,         /* what was collected stays when `keep` */
+    KL_REFLECTOR_GO_ON, /* nothing new: leave open what is open */
+    /* without a continue token: throw away what was collected so far; with one, what its page brought
+     * before */
+    KL_REFLECTOR_LIST,
+    /* with `initial`: throw away likewise, and collect what comes until `complete` */
+    KL_REFLECTOR_WATCH,
+    KL_REFLECTOR_WAIT, /* what was collected stays when `keep` */
     KL_REFLECTOR_STOPPED,
 } kl_reflector_do;
 
 typedef struct kl_reflector_action {
     kl_reflector_do what;
-    bool keep;                 /* WAIT: the next LIST goes on after the pages that have come */
-    bool complete;             /* the items collected since the last fresh LIST are the whole truth at `rv`: replace the store */
-    kl_list_request list;      /* LIST; strings are borrowed until the next step */
-    kl_watch_request watch;    /* WATCH; likewise */
-    kl_time until;             /* when to send TIMER; KL_NEVER: no timer */
+    bool keep; /* WAIT: the next LIST goes on after the pages that have come */
+    /* the items collected since the last fresh LIST are the whole truth at `rv`: replace the store */
+    bool complete;
+    kl_list_request list;   /* LIST; strings are borrowed until the next step */
+    kl_watch_request watch; /* WATCH; likewise */
+    kl_time until;          /* when to send TIMER; KL_NEVER: no timer */
 } kl_reflector_action;
 
 typedef struct kl_reflector_counts {
-    uint64_t lists;            /* fresh lists asked for, pages not counted */
+    uint64_t lists; /* fresh lists asked for, pages not counted */
     uint64_t pages, watches, frames, errors;
-    uint64_t short_watches;    /* ended within a second */
-    uint64_t stalls;           /* watches given up because they had been silent */
-    uint64_t streams;          /* watches asked for with their initial events */
-    uint64_t fallbacks;        /* of these, those that lists took over from */
-    uint64_t relists;          /* times that the server had lost our place */
+    uint64_t short_watches; /* ended within a second */
+    uint64_t stalls;        /* watches given up because they had been silent */
+    uint64_t streams;       /* watches asked for with their initial events */
+    uint64_t fallbacks;     /* of these, those that lists took over from */
+    uint64_t relists;       /* times that the server had lost our place */
 } kl_reflector_counts;
 
-/* page_size 0: 500. The seed draws jitter and watch timeouts. `stream`: the initial events of a watch rather than lists. */
+/* page_size 0: 500. The seed draws jitter and watch timeouts. `stream`: the initial events of a watch
+ * rather than lists. */
 kl_reflector *kl_reflector_new(uint64_t seed, int64_t page_size, bool stream);
 void kl_reflector_free(kl_reflector *r);
 kl_reflector_action kl_reflector_step(kl_reflector *r, const kl_reflector_input *in, kl_time now);
 
-const char *kl_reflector_state(const kl_reflector *r);       /* "idle", "listing", "streaming", "watching", "waiting", "parked", "stopped"; static */
-const char *kl_reflector_rv(const kl_reflector *r);          /* the last resourceVersion seen, "" before; borrowed until the next step */
-const char *kl_reflector_message(const kl_reflector *r);     /* the last failure while it lasts, or NULL; borrowed likewise */
-kl_status kl_reflector_failure(const kl_reflector *r);       /* its kind, KL_OK when there is none */
-bool kl_reflector_parked(const kl_reflector *r);             /* refused (401, 403, 404) or an object too big: waiting for a person to help */
+/* "idle", "listing", "streaming", "watching", "waiting", "parked", "stopped"; static */
+const char *kl_reflector_state(const kl_reflector *r);
+/* the last resourceVersion seen, "" before; borrowed until the next step */
+const char *kl_reflector_rv(const kl_reflector *r);
+/* the last failure while it lasts, or NULL; borrowed likewise */
+const char *kl_reflector_message(const kl_reflector *r);
+kl_status kl_reflector_failure(const kl_reflector *r); /* its kind, KL_OK when there is none */
+/* refused (401, 403, 404) or an object too big: waiting for a person to help */
+bool kl_reflector_parked(const kl_reflector *r);
 const kl_reflector_counts *kl_reflector_counters(const kl_reflector *r);
 
 #endif

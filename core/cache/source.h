@@ -1,9 +1,11 @@
-/* source.h - the list/watch interface that the cache wants. `run` plugs the client in, specs plug in a script.
+/* source.h - the list/watch interface that the cache wants. `run` plugs the client in, specs plug in a
+ * script.
  *
- * All functions (but post) are called on one thread, the source's ("watch thread"), and all callbacks come on it; of list
- * and watch also only `done`, and only with a failure, may come from within. When `item` or `event` answers with an error the request ends, and `done` follows with that
- * status. New requests and timers may be started from any callback. A posted function runs sooner or later, also after
- * everything was cancelled: it frees what it carries. */
+ * All functions (but post) are called on one thread, the source's ("watch thread"), and all callbacks come
+ * on it; of list and watch also only `done`, and only with a failure, may come from within. When `item` or
+ * `event` answers with an error the request ends, and `done` follows with that status. New requests and
+ * timers may be started from any callback. A posted function runs sooner or later, also after everything
+ * was cancelled: it frees what it carries. */
 #ifndef KL_CACHE_SOURCE_H
 #define KL_CACHE_SOURCE_H
 
@@ -12,9 +14,9 @@
 #include "value/value.h"
 
 typedef struct kl_list_request {
-    const char *rv;                /* NULL or "" = unset (consistent), "0" = any */
-    int64_t limit;                 /* 0 none */
-    const char *continue_token;    /* NULL */
+    const char *rv;                 /* NULL or "" = unset (consistent), "0" = any */
+    int64_t limit;                  /* 0 none */
+    const char *continue_token;     /* NULL */
     const char *api_version, *kind; /* of the items, which may not carry it themselves; borrowed until done */
 } kl_list_request;
 
@@ -22,16 +24,20 @@ typedef struct kl_watch_request {
     const char *rv;
     int64_t timeout_seconds;
     bool bookmarks;
-    bool initial;                  /* send what there is first, not older than rv, and a bookmark that says where it ends */
+    /* send what there is first, not older than rv, and a bookmark that says where it ends */
+    bool initial;
 } kl_watch_request;
 
-typedef struct kl_source_sink {    /* callbacks of one list or watch */
-    kl_status (*item)(void *arg, const kl_value *object, kl_err *err);                      /* list; callee owns */
-    kl_status (*event)(void *arg, const char *type, const kl_value *object, kl_err *err);   /* watch; callee owns */
-    /* The last state of an object, which its next one resembles; a new reference or NULL. Only a help; may be NULL. The texts
-     * are not terminated. */
+typedef struct kl_source_sink { /* callbacks of one list or watch */
+    /* list; callee owns */
+    kl_status (*item)(void *arg, const kl_value *object, kl_err *err);
+    /* watch; callee owns */
+    kl_status (*event)(void *arg, const char *type, const kl_value *object, kl_err *err);
+    /* The last state of an object, which its next one resembles; a new reference or NULL. Only a help; may
+     * be NULL. The texts are not terminated. */
     const kl_value *(*known)(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen);
-    void (*lull)(void *arg);                                                                /* watch: no more events at hand; see `lulls` */
+    /* watch: no more events at hand; see `lulls` */
+    void (*lull)(void *arg);
     void (*opened)(void *arg);                                                              /* watch: 200 */
     void (*done)(void *arg, kl_status st, int code, const kl_value *envelope, kl_err *err); /* once, last */
     void *arg;
@@ -40,17 +46,21 @@ typedef struct kl_source_sink {    /* callbacks of one list or watch */
 typedef struct kl_source {
     uint64_t (*list)(void *self, const kl_list_request *r, const kl_source_sink *sink);
     uint64_t (*watch)(void *self, const kl_watch_request *r, const kl_source_sink *sink);
-    void (*cancel)(void *self, uint64_t id);                                 /* no callback of it after this returns */
+    /* no callback of it after this returns */
+    void (*cancel)(void *self, uint64_t id);
     uint64_t (*timer)(void *self, kl_time after, void (*fn)(void *), void *arg);
     void (*timer_cancel)(void *self, uint64_t id);
-    void (*post)(void *self, void (*fn)(void *), void *arg);                 /* any thread: run fn on the watch thread */
-    void (*free)(void *self);                                                /* by the informer's last unref: any thread, also from within a posted function */
+    /* any thread: run fn on the watch thread */
+    void (*post)(void *self, void (*fn)(void *), void *arg);
+    /* by the informer's last unref: any thread, also from within a posted function */
+    void (*free)(void *self);
     void *self;
-    /* Calls fn on the watch thread each time that the server answers again after it could not be reached, until heed_not. Both on the watch
-     * thread, and not from within fn. NULL: the source does not know. */
+    /* Calls fn on the watch thread each time that the server answers again after it could not be reached,
+     * until heed_not. Both on the watch thread, and not from within fn. NULL: the source does not know. */
     uint64_t (*heed)(void *self, void (*fn)(void *), void *arg);
     void (*heed_not)(void *self, uint64_t id);
-    bool lulls;                    /* after events it calls sink.lull, unless done or cancelled first; false: never */
+    /* after events it calls sink.lull, unless done or cancelled first; false: never */
+    bool lulls;
 } kl_source;
 
 #endif

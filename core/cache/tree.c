@@ -1,31 +1,48 @@
-/* tree.c - an ordered set of numbers, in versions: a B+ tree whose nodes are copied on their way to a change.
+/* tree.c - an ordered set of numbers, in versions: a B+ tree whose nodes are copied on their way to a
+ * change.
  *
- * A leaf holds numbers, an inner node its children with the first number and the size of each. Numbers are compared by the
- * keys of what they stand for. A set of one has no node at all, small leaves are small. What is added behind everything
- * else fills leaves to the brim (lists come in key order); elsewhere a full node is halved, and a node that fits into half
- * a node together with its neighbour is merged with it. */
+ * A leaf holds numbers, an inner node its children with the first number and the size of each. Numbers are
+ * compared by the keys of what they stand for. A set of one has no node at all, small leaves are small.
+ * What is added behind everything else fills leaves to the brim (lists come in key order); elsewhere a
+ * full node is halved, and a node that fits into half a node together with its neighbour is merged with
+ * it. */
 #include "cache/indexer_impl.h"
 
 #include <string.h>
 #include "base/mem.h"
 
-#define LEAF_MAX 120u            /* about 500 bytes, as an inner node */
+#define LEAF_MAX 120u /* about 500 bytes, as an inner node */
 #define LEAF_MIN 4u
 #define FAN 30u
 
-struct kl__tnode { uint64_t made; uint16_t n, cap; uint32_t height; };      /* cap: of a leaf. height 0: a leaf */
+/* cap: of a leaf. height 0: a leaf */
+struct kl__tnode {
+    uint64_t made;
+    uint16_t n, cap;
+    uint32_t height;
+};
 
-typedef struct leaf { kl__tnode h; uint32_t number[]; } leaf;
-typedef struct inner { kl__tnode h; kl__tnode *child[FAN]; uint32_t first[FAN], size[FAN]; } inner;
+typedef struct leaf {
+    kl__tnode h;
+    uint32_t number[];
+} leaf;
+typedef struct inner {
+    kl__tnode h;
+    kl__tnode *child[FAN];
+    uint32_t first[FAN], size[FAN];
+} inner;
 
 static leaf *leaf_of(const kl__tnode *t) { return (leaf *)t; }
 static inner *inner_of(const kl__tnode *t) { return (inner *)t; }
 
-/* --- keys ------------------------------------------------------------------------------------------------------------------------- */
+/* --- keys --------------------------------------------------------------------------------- */
 
-typedef struct cursor { const char *at, *then; } cursor;      /* the text of a key, which does not exist in one piece */
+/* the text of a key, which does not exist in one piece */
+typedef struct cursor {
+    const char *at, *then;
+} cursor;
 
-static cursor cursor_of(kl__key k) { return *k.ns ? (cursor){ k.ns, k.name } : (cursor){ k.name, NULL }; }
+static cursor cursor_of(kl__key k) { return *k.ns ? (cursor){k.ns, k.name} : (cursor){k.name, NULL}; }
 
 static unsigned char look(cursor *c)
 {
@@ -63,9 +80,12 @@ static int compare(const kl__order *o, uint32_t number, kl__key key)
     return kl__key_compare(o->key(o->of, number), key);
 }
 
-/* --- nodes ------------------------------------------------------------------------------------------------------------------------ */
+/* --- nodes -------------------------------------------------------------------------------- */
 
-static uint32_t first_of(const kl__tnode *t) { return t->height ? inner_of(t)->first[0] : leaf_of(t)->number[0]; }
+static uint32_t first_of(const kl__tnode *t)
+{
+    return t->height ? inner_of(t)->first[0] : leaf_of(t)->number[0];
+}
 
 static uint32_t size_of(const kl__tnode *t)
 {
@@ -84,14 +104,14 @@ static leaf *leaf_new(kl__edit *e, uint32_t n)
     if (cap > LEAF_MAX)
         cap = LEAF_MAX;
     leaf *l = kl_alloc(sizeof *l + cap * sizeof *l->number);
-    l->h = (kl__tnode){ .made = e->now, .cap = (uint16_t)cap };
+    l->h = (kl__tnode){.made = e->now, .cap = (uint16_t)cap};
     return l;
 }
 
 static inner *inner_new(kl__edit *e, uint32_t height)
 {
     inner *t = kl_alloc(sizeof *t);
-    t->h = (kl__tnode){ .made = e->now, .height = height };
+    t->h = (kl__tnode){.made = e->now, .height = height};
     return t;
 }
 
@@ -139,7 +159,7 @@ static uint32_t leaf_place(const leaf *l, const kl__order *o, kl__key key, bool 
 {
     uint32_t from = 0, to = l->h.n;
     *there = false;
-    if (compare(o, l->number[to - 1], key) < 0)      /* lists come in order */
+    if (compare(o, l->number[to - 1], key) < 0) /* lists come in order */
         return to;
     while (from < to) {
         uint32_t mid = from + (to - from) / 2;
@@ -172,9 +192,16 @@ static uint32_t child_place(const inner *t, const kl__order *o, kl__key key)
     return from - 1;
 }
 
-/* --- adding ------------------------------------------------------------------------------------------------------------------------ */
+/* --- adding ------------------------------------------------------------------------------- */
 
-typedef struct adding { kl__edit *e; const kl__order *o; kl__key key; uint32_t number; bool last, done; } adding;      /* last: nothing is behind it so far */
+/* last: nothing is behind it so far */
+typedef struct adding {
+    kl__edit *e;
+    const kl__order *o;
+    kl__key key;
+    uint32_t number;
+    bool last, done;
+} adding;
 
 static kl__tnode *leaf_add(adding *a, leaf *l, kl__tnode **right)
 {
@@ -259,9 +286,9 @@ static kl__tnode *add_below(adding *a, kl__tnode *t, kl__tnode **right)
 
 bool kl__set_add(kl__edit *e, kl__set *s, const kl__order *o, uint32_t number)
 {
-    adding a = { e, o, o->key(o->of, number), number, true, false };
+    adding a = {e, o, o->key(o->of, number), number, true, false};
     if (!s->len) {
-        *s = (kl__set){ .len = 1, .only = number };
+        *s = (kl__set){.len = 1, .only = number};
         return true;
     }
     if (!s->root) {
@@ -285,9 +312,14 @@ bool kl__set_add(kl__edit *e, kl__set *s, const kl__order *o, uint32_t number)
     return a.done;
 }
 
-/* --- removing ---------------------------------------------------------------------------------------------------------------------- */
+/* --- removing ----------------------------------------------------------------------------- */
 
-typedef struct removing { kl__edit *e; const kl__order *o; kl__key key; bool done; } removing;
+typedef struct removing {
+    kl__edit *e;
+    const kl__order *o;
+    kl__key key;
+    bool done;
+} removing;
 
 /* The two as one, or NULL when that is more than half a node. */
 static kl__tnode *merged(kl__edit *e, kl__tnode *a, kl__tnode *b)
@@ -376,7 +408,7 @@ bool kl__set_remove(kl__edit *e, kl__set *s, const kl__order *o, uint32_t number
         *s = (kl__set){0};
         return true;
     }
-    removing r = { e, o, o->key(o->of, number), false };
+    removing r = {e, o, o->key(o->of, number), false};
     s->root = remove_below(&r, s->root);
     s->len -= r.done;
     while (s->root && s->root->height && s->root->n == 1) {
@@ -392,7 +424,7 @@ bool kl__set_remove(kl__edit *e, kl__set *s, const kl__order *o, uint32_t number
     return r.done;
 }
 
-/* --- looking ------------------------------------------------------------------------------------------------------------------------- */
+/* --- looking ------------------------------------------------------------------------------ */
 
 static uint32_t rank_of(const kl__set *s, const kl__order *o, kl__key key, bool *there)
 {

@@ -1,4 +1,5 @@
-/* ttl.c - a map, and a list in the order of putting: as everything lives equally long, that is the order of expiring. */
+/* ttl.c - a map, and a list in the order of putting: as everything lives equally long, that is the order
+ * of expiring. */
 #include "cache/ttl.h"
 
 #include <string.h>
@@ -132,7 +133,7 @@ void kl_ttl_list(kl_ttl *t, kl_time now, kl_objects *out)
 {
     kl_lock(&t->mu);
     expire_locked(t, now);
-    *out = (kl_objects){ 0, kl_new_array(const kl_value *, kl_map_len(t->by_key) + 1) };
+    *out = (kl_objects){0, kl_new_array(const kl_value *, kl_map_len(t->by_key) + 1)};
     for (kl_list *n = t->order.next; n != &t->order; n = n->next)
         out->v[out->len++] = kl_value_ref(KL_CONTAINER(n, item, link)->o);
     kl_unlock(&t->mu);

@@ -1,7 +1,9 @@
-/* ttl.h - objects that are known for a while: what was put longer than the time to live ago is not there any more.
+/* ttl.h - objects that are known for a while: what was put longer than the time to live ago is not there
+ * any more.
  *
- * Every put of a key begins its time anew. Nothing runs by itself: `now` comes from the caller (monotonic), and what has expired is
- * let go by whichever call comes next, so that the store never holds more than was put within one time to live. Any thread. */
+ * Every put of a key begins its time anew. Nothing runs by itself: `now` comes from the caller
+ * (monotonic), and what has expired is let go by whichever call comes next, so that the store never holds
+ * more than was put within one time to live. Any thread. */
 #ifndef KL_CACHE_TTL_H
 #define KL_CACHE_TTL_H
 
@@ -12,15 +14,16 @@ typedef struct kl_ttl kl_ttl;
 
 #define KL_TTL_MEASURED ((size_t)1 << 30)
 
-kl_ttl *kl_ttl_new(kl_time ttl);               /* ttl > 0 */
-void kl_ttl_free(kl_ttl *t);                   /* nobody uses it any more */
+kl_ttl *kl_ttl_new(kl_time ttl); /* ttl > 0 */
+void kl_ttl_free(kl_ttl *t);     /* nobody uses it any more */
 
 /* `o` stands under `key` from now on; a reference is taken. */
 void kl_ttl_put(kl_ttl *t, const char *key, const kl_value *o, kl_time now);
-const kl_value *kl_ttl_lookup(kl_ttl *t, const char *key, kl_time now);      /* a new reference or NULL */
-bool kl_ttl_delete(kl_ttl *t, const char *key, kl_time now);                 /* whether it was there */
+const kl_value *kl_ttl_lookup(kl_ttl *t, const char *key, kl_time now); /* a new reference or NULL */
+bool kl_ttl_delete(kl_ttl *t, const char *key, kl_time now);            /* whether it was there */
 size_t kl_ttl_count(kl_ttl *t, kl_time now);
-/* What they take, shared parts of different objects as often as they occur, each object measured up to KL_TTL_MEASURED. */
+/* What they take, shared parts of different objects as often as they occur, each object measured up to
+ * KL_TTL_MEASURED. */
 size_t kl_ttl_bytes(kl_ttl *t);
 /* All of them, those that expire first in front. */
 void kl_ttl_list(kl_ttl *t, kl_time now, kl_objects *out);

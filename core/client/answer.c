@@ -1,8 +1,9 @@
 /* answer.c - what an HTTP answer of the API server means.
  *
- * The reason of a Status decides, the HTTP code only where the reason is missing or unknown, as client-go's predicates do.
- * A proxy's HTML or an empty body becomes a Status of our own by code. What a person can do about it is added: the RBAC
- * rule for a 403 of the authorizer, the credentials in use for a 401. */
+ * The reason of a Status decides, the HTTP code only where the reason is missing or unknown, as
+ * client-go's predicates do. A proxy's HTML or an empty body becomes a Status of our own by code. What a
+ * person can do about it is added: the RBAC rule for a 403 of the authorizer, the credentials in use for a
+ * 401. */
 #include "client/answer.h"
 
 #include <ctype.h>
@@ -13,37 +14,55 @@
 #include "base/mem.h"
 #include "wire/proto.h"
 
-#define BODY_SHOWN 2048             /* of a body that is no Status, as client-go cuts it */
+#define BODY_SHOWN 2048 /* of a body that is no Status, as client-go cuts it */
 #define GARBAGE_SHOWN 80
 #define REDIRECT_SHOWN 200
 #define RETRY_AFTER_MAX KL_SECONDS(24 * 3600)
 
-static const struct { const char *reason; kl_status st; } reasons[] = {
-    { "Unauthorized", KL_EAUTH }, { "Forbidden", KL_EFORBIDDEN }, { "NotFound", KL_ENOTFOUND },
-    { "AlreadyExists", KL_EEXISTS }, { "Conflict", KL_ECONFLICT }, { "Gone", KL_EGONE }, { "Expired", KL_EGONE },
-    { "Invalid", KL_EREJECTED }, { "BadRequest", KL_EREJECTED }, { "MethodNotAllowed", KL_EREJECTED },
-    { "NotAcceptable", KL_EREJECTED }, { "RequestEntityTooLarge", KL_EREJECTED }, { "UnsupportedMediaType", KL_EREJECTED },
-    { "TooManyRequests", KL_ETHROTTLED }, { "ServerTimeout", KL_ESERVER }, { "Timeout", KL_ESERVER },
-    { "InternalError", KL_ESERVER }, { "ServiceUnavailable", KL_ESERVER },
+static const struct {
+    const char *reason;
+    kl_status st;
+} reasons[] = {
+    {"Unauthorized", KL_EAUTH},
+    {"Forbidden", KL_EFORBIDDEN},
+    {"NotFound", KL_ENOTFOUND},
+    {"AlreadyExists", KL_EEXISTS},
+    {"Conflict", KL_ECONFLICT},
+    {"Gone", KL_EGONE},
+    {"Expired", KL_EGONE},
+    {"Invalid", KL_EREJECTED},
+    {"BadRequest", KL_EREJECTED},
+    {"MethodNotAllowed", KL_EREJECTED},
+    {"NotAcceptable", KL_EREJECTED},
+    {"RequestEntityTooLarge", KL_EREJECTED},
+    {"UnsupportedMediaType", KL_EREJECTED},
+    {"TooManyRequests", KL_ETHROTTLED},
+    {"ServerTimeout", KL_ESERVER},
+    {"Timeout", KL_ESERVER},
+    {"InternalError", KL_ESERVER},
+    {"ServiceUnavailable", KL_ESERVER},
 };
 
 /* What a code means where no Status says it. */
-static const struct { int code; const char *reason, *message; } codes[] = {
-    { 400, "BadRequest", "the server rejected the request as malformed" },
-    { 401, "Unauthorized", "the server has asked for credentials" },
-    { 403, "Forbidden", "the server does not allow access to this resource" },
-    { 404, "NotFound", "the server could not find the requested resource" },
-    { 405, "MethodNotAllowed", "the server does not allow this method on the requested resource" },
-    { 406, "NotAcceptable", "the server was unable to answer in an accepted media type" },
-    { 409, "Conflict", "the server reported a conflict" },
-    { 410, "Gone", "the requested state is gone" },
-    { 413, "RequestEntityTooLarge", "the request is too large for the server" },
-    { 415, "UnsupportedMediaType", "the server does not know the media type of the request" },
-    { 422, "Invalid", "the server rejected the request because it is invalid" },
-    { 429, "TooManyRequests", "the server has received too many requests and asks to try again later" },
-    { 500, "InternalError", "an error on the server prevented the request from succeeding" },
-    { 503, "ServiceUnavailable", "the server is currently unable to handle the request" },
-    { 504, "Timeout", "the server was unable to answer in time" },
+static const struct {
+    int code;
+    const char *reason, *message;
+} codes[] = {
+    {400, "BadRequest", "the server rejected the request as malformed"},
+    {401, "Unauthorized", "the server has asked for credentials"},
+    {403, "Forbidden", "the server does not allow access to this resource"},
+    {404, "NotFound", "the server could not find the requested resource"},
+    {405, "MethodNotAllowed", "the server does not allow this method on the requested resource"},
+    {406, "NotAcceptable", "the server was unable to answer in an accepted media type"},
+    {409, "Conflict", "the server reported a conflict"},
+    {410, "Gone", "the requested state is gone"},
+    {413, "RequestEntityTooLarge", "the request is too large for the server"},
+    {415, "UnsupportedMediaType", "the server does not know the media type of the request"},
+    {422, "Invalid", "the server rejected the request because it is invalid"},
+    {429, "TooManyRequests", "the server has received too many requests and asks to try again later"},
+    {500, "InternalError", "an error on the server prevented the request from succeeding"},
+    {503, "ServiceUnavailable", "the server is currently unable to handle the request"},
+    {504, "Timeout", "the server was unable to answer in time"},
 };
 
 static kl_status status_of(const char *reason, int code)
@@ -65,19 +84,23 @@ static const char *url_path(const char *url)
 }
 
 /* What the person may do about it, after the server's own words. */
-static char *advice(const kl__request *q, kl_status st, const char *message, bool is_status, const char *credentials)
+static char *advice(
+    const kl__request *q, kl_status st, const char *message, bool is_status, const char *credentials)
 {
-    /* The authorizer's words are `User "x" cannot list resource "pods"`; quota and admission also answer 403. */
+    /* The authorizer's words are `User "x" cannot list resource "pods"`; quota and admission also answer
+     * 403. */
     if (st == KL_EFORBIDDEN && q->grant && (!is_status || strstr(message, " cannot ")))
         return kl_sprintf("; the missing RBAC rule: %s", q->grant);
     if (st == KL_EAUTH)
-        return kl_sprintf("; sent: %s: is it right for this cluster, and still valid?", credentials ? credentials : "no credentials");
+        return kl_sprintf("; sent: %s: is it right for this cluster, and still valid?",
+            credentials ? credentials : "no credentials");
     if (st == KL_ECONFLICT && !strncmp(message, "Apply failed with", 17))
         return kl_strdup("; take the fields with force, or leave them out");
     return kl_strdup("");
 }
 
-static kl_status fail(const kl__request *q, kl_status st, int code, const char *reason, const char *message, bool is_status, const char *credentials, kl_time retry_after, const kl_value *details, kl_err *err)
+static kl_status fail(const kl__request *q, kl_status st, int code, const char *reason, const char *message,
+    bool is_status, const char *credentials, kl_time retry_after, const kl_value *details, kl_err *err)
 {
     char *more = advice(q, st, message, is_status, credentials);
     kl_fail(err, st, "%s: %s%s", q->what, message, more);
@@ -91,9 +114,11 @@ static kl_status fail(const kl__request *q, kl_status st, int code, const char *
     return st;
 }
 
-static kl_status fail_with(const kl__request *q, int code, const kl_value *status, kl_time retry_after, const char *credentials, kl_err *err)
+static kl_status fail_with(const kl__request *q, int code, const kl_value *status, kl_time retry_after,
+    const char *credentials, kl_err *err)
 {
-    const char *reason = kl_value_str_at(status, "reason", NULL), *message = kl_value_str_at(status, "message", NULL);
+    const char *reason = kl_value_str_at(status, "reason", NULL),
+               *message = kl_value_str_at(status, "message", NULL);
     const kl_value *details = kl_value_get(status, "details");
     int64_t own = kl_value_int_at(status, code, "code", NULL);
     if (own >= 100 && own < 600)
@@ -106,10 +131,15 @@ static kl_status fail_with(const kl__request *q, int code, const kl_value *statu
         reason = NULL;
     /* How a list goes on whose snapshot is forgotten stands beside the details. */
     const kl_value *next = kl_value_at(status, "metadata", "continue", NULL);
-    const kl_value *whole = kl_value_len(next) ? kl_value_with(details, "continue", next) : kl_value_ref(details);
+    const kl_value *whole = kl_value_len(next) ? kl_value_with(details, "continue", next)
+                                               : kl_value_ref(details);
     char unknown[32];
     snprintf(unknown, sizeof unknown, "HTTP %d", code);
-    st = fail(q, st, code, reason, message && *message ? message : reason ? reason : unknown, true, credentials, retry_after, whole, err);
+    st = fail(q, st, code, reason,
+        message && *message ? message
+            : reason        ? reason
+                            : unknown,
+        true, credentials, retry_after, whole, err);
     kl_value_unref(whole);
     return st;
 }
@@ -125,7 +155,7 @@ static char *shown(const char *body, size_t n, size_t max)
     kl_buf b = KL_BUF_INIT;
     size_t end = n < max ? n : max;
     while (end < n && end && ((unsigned char)body[end] & 0xc0) == 0x80)
-        end--;                                  /* not in the middle of a character */
+        end--; /* not in the middle of a character */
     while (end && isspace((unsigned char)body[end - 1]))
         end--;
     for (size_t i = 0; i < end; i++)
@@ -134,7 +164,8 @@ static char *shown(const char *body, size_t n, size_t max)
     return kl_buf_take(&b);
 }
 
-/* What Go's HTTP server, and so an API server, says of a path that it does not have. Everything else that an API server says is a Status. */
+/* What Go's HTTP server, and so an API server, says of a path that it does not have. Everything else that
+ * an API server says is a Status. */
 static bool is_plain_404(const char *body, size_t n)
 {
     static const char words[] = "404 page not found";
@@ -142,12 +173,14 @@ static bool is_plain_404(const char *body, size_t n)
     return n >= len && !memcmp(body, words, len) && (n == len || (n == len + 1 && body[len] == '\n'));
 }
 
-/* A 404 that is no API server's: a load balancer without a backend, a route that is missing. It says nothing about objects or kinds,
- * and has no code that could be taken for such a word. */
+/* A 404 that is no API server's: a load balancer without a backend, a route that is missing. It says
+ * nothing about objects or kinds, and has no code that could be taken for such a word. */
 static kl_status fail_page(const kl__request *q, const char *body, size_t n, kl_time retry_after, kl_err *err)
 {
     char *text = shown(body, n, GARBAGE_SHOWN);
-    kl_fail(err, KL_ESERVER, "%s: the answer to %s %s is HTTP 404 without a Status%s%s%s: no API server wrote it; does a proxy or load balancer stand before it?",
+    kl_fail(err, KL_ESERVER,
+        "%s: the answer to %s %s is HTTP 404 without a Status%s%s%s: no API server wrote it; does a proxy or "
+        "load balancer stand before it?",
         q->what, q->method, q->url, *text ? ", it begins \"" : "", text, *text ? "\"" : "");
     kl_free(text);
     if (err)
@@ -155,7 +188,8 @@ static kl_status fail_page(const kl__request *q, const char *body, size_t n, kl_
     return KL_ESERVER;
 }
 
-static kl_status fail_by_code(const kl__request *q, int code, const char *body, size_t n, kl_time retry_after, const char *credentials, kl_err *err)
+static kl_status fail_by_code(const kl__request *q, int code, const char *body, size_t n, kl_time retry_after,
+    const char *credentials, kl_err *err)
 {
     if (code == 404 && q->shape != KL__ANY && !is_plain_404(body, n))
         return fail_page(q, body, n, retry_after, err);
@@ -170,30 +204,38 @@ static kl_status fail_by_code(const kl__request *q, int code, const char *body, 
     char other[64];
     snprintf(other, sizeof other, "the server answered with HTTP %d", code);
     char *text = shown(body, n, BODY_SHOWN);
-    char *whole = kl_sprintf("%s (%s %s)%s%s", message ? message : other, q->method, url_path(q->url), *text ? ": " : "", text);
-    kl_status st = fail(q, status_of(reason, code), code, reason, whole, false, credentials, retry_after, NULL, err);
+    char *whole = kl_sprintf(
+        "%s (%s %s)%s%s", message ? message : other, q->method, url_path(q->url), *text ? ": " : "", text);
+    kl_status st = fail(
+        q, status_of(reason, code), code, reason, whole, false, credentials, retry_after, NULL, err);
     kl_free(whole);
     kl_free(text);
     return st;
 }
 
-kl_status kl__answer_fail(const kl__request *q, int code, const char *body, size_t n, kl_time retry_after, const char *credentials, kl_err *err)
+kl_status kl__answer_fail(const kl__request *q, int code, const char *body, size_t n, kl_time retry_after,
+    const char *credentials, kl_err *err)
 {
     const kl_value *v = NULL;
-    if (kl_proto_is(body, n) ? kl_proto_decode(body, n, &v, NULL, NULL) : n && *body == '{' && kl_value_decode(body, n, &v, NULL))
+    if (kl_proto_is(body, n) ? kl_proto_decode(body, n, &v, NULL, NULL)
+                             : n && *body == '{' && kl_value_decode(body, n, &v, NULL))
         v = NULL;
     const char *kind = kl_value_str_at(v, "kind", NULL);
-    kl_status st = kind && !strcmp(kind, "Status") ? fail_with(q, code, v, retry_after, credentials, err)
-                                                   : fail_by_code(q, code, body, n, retry_after, credentials, err);
+    kl_status st = kind && !strcmp(kind, "Status")
+        ? fail_with(q, code, v, retry_after, credentials, err)
+        : fail_by_code(q, code, body, n, retry_after, credentials, err);
     kl_value_unref(v);
     return st;
 }
 
-kl_status kl__answer_garbage(const kl__request *q, const char *body, size_t n, const kl_err *story, kl_err *err)
+kl_status kl__answer_garbage(
+    const kl__request *q, const char *body, size_t n, const kl_err *story, kl_err *err)
 {
     char *text = shown(body, q->in_protobuf ? 0 : n, GARBAGE_SHOWN);
-    kl_fail(err, KL_ESERVER, "%s: the answer to %s %s is not the %s it should be: %s%s%s%s%s", q->what, q->method, q->url, q->in_protobuf ? "protobuf" : "JSON",
-        kl_err_message(story), *text ? "; it begins \"" : "", text, *text ? "\"" : "", *text == '<' ? ", a page for people: does a proxy or a login stand before the API server?" : "");
+    kl_fail(err, KL_ESERVER, "%s: the answer to %s %s is not the %s it should be: %s%s%s%s%s", q->what,
+        q->method, q->url, q->in_protobuf ? "protobuf" : "JSON", kl_err_message(story),
+        *text ? "; it begins \"" : "", text, *text ? "\"" : "",
+        *text == '<' ? ", a page for people: does a proxy or a login stand before the API server?" : "");
     kl_free(text);
     return KL_ESERVER;
 }
@@ -208,12 +250,18 @@ kl_status kl__answer_check(const kl__request *q, const kl_value *v, kl_err *err)
     if (!v)
         return kl_fail(err, KL_ESERVER, "%s: the answer to %s %s is empty", q->what, q->method, q->url);
     if (!kind || !*kind)
-        return kl_fail(err, KL_ESERVER, "%s: the answer to %s %s is no Kubernetes object: it has no kind; does something stand before the API server?", q->what, q->method, q->url);
-    /* Some lists of Go's have null for no items, and of a list that came as a stream the envelope may have none. */
+        return kl_fail(err, KL_ESERVER,
+            "%s: the answer to %s %s is no Kubernetes object: it has no kind; does something stand before "
+            "the API server?",
+            q->what, q->method, q->url);
+    /* Some lists of Go's have null for no items, and of a list that came as a stream the envelope may have
+     * none. */
     size_t n = strlen(kind);
-    bool list = items ? type == KL_ARRAY || type == KL_NULL : q->shape == KL__LIST && n > 4 && !strcmp(kind + n - 4, "List");
+    bool list = items ? type == KL_ARRAY || type == KL_NULL
+                      : q->shape == KL__LIST && n > 4 && !strcmp(kind + n - 4, "List");
     if (q->shape != KL__OBJECT && !list)
-        return kl_fail(err, KL_ESERVER, "%s: the answer to %s %s is no list: a %s without %s", q->what, q->method, q->url, kind, q->shape == KL__TABLE ? "rows" : "items");
+        return kl_fail(err, KL_ESERVER, "%s: the answer to %s %s is no list: a %s without %s", q->what,
+            q->method, q->url, kind, q->shape == KL__TABLE ? "rows" : "items");
     return KL_OK;
 }
 
@@ -224,9 +272,12 @@ kl_status kl__answer_redirect(const kl__request *q, int code, const char *locati
     const char *at = host ? memchr(host + 3, '@', strcspn(host + 3, "/?#")) : NULL;
     if (at)
         start = (size_t)(at + 1 - location);
-    char *to = location ? shown(location + start, end > start ? end - start : 0, REDIRECT_SHOWN) : kl_strdup("");
-    kl_fail(err, KL_ESERVER, "%s: the server redirects %s %s (HTTP %d)%s%s: redirects are not followed; use the API server's own address", q->what, q->method, q->url, code,
-        *to ? " to " : "", to);
+    char *to = location ? shown(location + start, end > start ? end - start : 0, REDIRECT_SHOWN)
+                        : kl_strdup("");
+    kl_fail(err, KL_ESERVER,
+        "%s: the server redirects %s %s (HTTP %d)%s%s: redirects are not followed; use the API server's own "
+        "address",
+        q->what, q->method, q->url, code, *to ? " to " : "", to);
     kl_free(to);
     if (err)
         err->http_code = code;
@@ -239,7 +290,9 @@ static int64_t http_date(const char *s)
     static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
     struct tm tm = {0};
     char month[4] = "";
-    if (sscanf(s, "%*3s, %2d %3s %4d %2d:%2d:%2d GMT", &tm.tm_mday, month, &tm.tm_year, &tm.tm_hour, &tm.tm_min, &tm.tm_sec) != 6)
+    if (sscanf(s, "%*3s, %2d %3s %4d %2d:%2d:%2d GMT", &tm.tm_mday, month, &tm.tm_year, &tm.tm_hour,
+            &tm.tm_min, &tm.tm_sec)
+        != 6)
         return -1;
     const char *m = strlen(month) == 3 ? strstr(months, month) : NULL;
     if (!m || (m - months) % 3 || tm.tm_year < 1970)

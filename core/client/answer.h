@@ -7,14 +7,18 @@
 #include "value/value.h"
 #include "client/request.h"
 
-/* An answer that is no success, told as an error; returns its status. A 404 about objects counts only as an API server writes it (a
- * Status, or Go's "404 page not found"): of any other, KL_ESERVER without a code. `credentials` is said in a 401. retry_after 0: none. */
-kl_status kl__answer_fail(const kl__request *q, int code, const char *body, size_t n, kl_time retry_after, const char *credentials, kl_err *err);
+/* An answer that is no success, told as an error; returns its status. A 404 about objects counts only as
+ * an API server writes it (a Status, or Go's "404 page not found"): of any other, KL_ESERVER without a
+ * code. `credentials` is said in a 401. retry_after 0: none. */
+kl_status kl__answer_fail(const kl__request *q, int code, const char *body, size_t n, kl_time retry_after,
+    const char *credentials, kl_err *err);
 /* The same for a Status object that is already a value (in-stream errors, 200 with a failed Status). */
 kl_status kl__answer_fail_status(const kl__request *q, int code, const kl_value *status, kl_err *err);
 /* A body that is not the JSON it should be: names URL and place, KL_ESERVER. `story` is the decoder's. */
-kl_status kl__answer_garbage(const kl__request *q, const char *body, size_t n, const kl_err *story, kl_err *err);
-/* A good answer that is no Kubernetes object, or no list where one was asked for: an empty body, a proxy's JSON. v may be NULL. */
+kl_status kl__answer_garbage(
+    const kl__request *q, const char *body, size_t n, const kl_err *story, kl_err *err);
+/* A good answer that is no Kubernetes object, or no list where one was asked for: an empty body, a proxy's
+ * JSON. v may be NULL. */
 KL_NODISCARD kl_status kl__answer_check(const kl__request *q, const kl_value *v, kl_err *err);
 /* 3xx: we go nowhere else with credentials. `location` may be NULL; what may be secret in it is not told. */
 kl_status kl__answer_redirect(const kl__request *q, int code, const char *location, kl_err *err);

@@ -5,12 +5,13 @@
  *                                            |             +--------------------------+   401: once, if renewed credentials are others
  *                                            +------------------- waiting <-----------+   what retry.h says
  *
- * Queueing (turn.h) is for the limiter, where there is one, and for the pace that a busy server asks for. What the limiter takes is
- * not the call's time; all other waiting is. Urgent calls (leases, discovery) pass both.
+ * Queueing (turn.h) is for the limiter, where there is one, and for the pace that a busy server asks for.
+ * What the limiter takes is not the call's time; all other waiting is. Urgent calls (leases, discovery)
+ * pass both.
  *
- * A call is made on the caller's thread and belongs to the calls thread from then on. The body stays until the end, so
- * that a replay can send it again. A write that may have reached the server is never repeated on its own: only an answer
- * (429, 5xx with Retry-After, 401) lets it be sent again. */
+ * A call is made on the caller's thread and belongs to the calls thread from then on. The body stays until
+ * the end, so that a replay can send it again. A write that may have reached the server is never repeated
+ * on its own: only an answer (429, 5xx with Retry-After, 401) lets it be sent again. */
 #include "client/content.h"
 
 #include <string.h>
@@ -20,48 +21,46 @@
 #include "client/retry.h"
 #include "client/turn.h"
 
-#define CALL_TIMEOUT KL_SECONDS(60)         /* of a call, its retries included, when the op says nothing */
-#define ANSWER_MAX ((size_t)512 << 20)      /* bytes of one answer that is held whole */
-#define LOOK_AGAIN_AFTER KL_SECONDS(10)     /* between two looks for verbs that discovery did not tell of */
+#define CALL_TIMEOUT KL_SECONDS(60)     /* of a call, its retries included, when the op says nothing */
+#define ANSWER_MAX ((size_t)512 << 20)  /* bytes of one answer that is held whole */
+#define LOOK_AGAIN_AFTER KL_SECONDS(10) /* between two looks for verbs that discovery did not tell of */
 
 typedef enum call_state { RESOLVING, QUEUEING, AUTHORIZING, SENDING, WAITING } call_state;
 
 typedef struct call {
     kl_list link;
-    kl__turn turn;                  /* while it is QUEUEING, and what it costs while it is SENDING */
+    kl__turn turn; /* while it is QUEUEING, and what it costs while it is SENDING */
     kl_client *c;
     uint64_t id;
     call_state state;
     bool cancelled;
-    kl__op_copy *op;                /* only while its kind, or the schema of its body, is unknown */
-    const kl_resource *resource;    /* while its body is checked */
-    bool look_again;                /* what discovery said does not fit: it is asked anew */
-    kl__request q;                  /* empty until the kind is known */
-    kl_mandate mandate;             /* the op's */
+    kl__op_copy *op;             /* only while its kind, or the schema of its body, is unknown */
+    const kl_resource *resource; /* while its body is checked */
+    bool look_again;             /* what discovery said does not fit: it is asked anew */
+    kl__request q;               /* empty until the kind is known */
+    kl_mandate mandate;          /* the op's */
     kl_reply_fn *done;
-    kl__tagged_fn *tagged;          /* instead of done: a conditional GET */
-    char *condition, *etag;         /* ... its header line or NULL, and the ETag of this attempt's answer */
+    kl__tagged_fn *tagged;  /* instead of done: a conditional GET */
+    char *condition, *etag; /* ... its header line or NULL, and the ETag of this attempt's answer */
     void *arg;
-    kl_time deadline;               /* real monotonic */
-    kl_time started;                /* this attempt */
-    char *location;                 /* of an answer that redirects */
-    char *own_type;                 /* a raw call's Content-Type */
+    kl_time deadline; /* real monotonic */
+    kl_time started;  /* this attempt */
+    char *location;   /* of an answer that redirects */
+    char *own_type;   /* a raw call's Content-Type */
     int retries;
-    bool replayed;                  /* after a 401, once */
-    kl__credential *credential;     /* what this attempt sent */
-    bool refused;                   /* it was answered with 401, and another is asked for; the answer is in body */
-    uint64_t http_id, timer_id, ticket;     /* ticket: for credentials that are being fetched */
-    kl_time retry_after;            /* of this answer; -1 none */
+    bool replayed;              /* after a 401, once */
+    kl__credential *credential; /* what this attempt sent */
+    /* it was answered with 401, and another is asked for; the answer is in body */
+    bool refused;
+    uint64_t http_id, timer_id, ticket; /* ticket: for credentials that are being fetched */
+    kl_time retry_after;                /* of this answer; -1 none */
     kl_buf body;
-    kl_err early;                   /* a mistake found before the thread took over */
+    kl_err early; /* a mistake found before the thread took over */
 } call;
 
-static kl_time now(void)
-{
-    return kl_clock_now(kl_clock_real());
-}
+static kl_time now(void) { return kl_clock_now(kl_clock_real()); }
 
-/* --- a call's end ---------------------------------------------------------------------------------------------------------- */
+/* --- a call's end ------------------------------------------------------------------------- */
 
 static void call_free(call *x)
 {
@@ -105,7 +104,8 @@ static void call_end_cancelled(call *x)
     call_end(x, st, 0, NULL, &err);
 }
 
-/* A good answer's body as a value; NULL without a body. A Status that says Failure is an error whatever the code was. */
+/* A good answer's body as a value; NULL without a body. A Status that says Failure is an error whatever
+ * the code was. */
 static kl_status take_answer(call *x, int code, const kl_value **out, kl_err *err)
 {
     const kl_value *v = NULL;
@@ -133,9 +133,9 @@ static void call_conclude(call *x, kl_status st, int code, kl_err *err)
             kl_err_prefix(err, "%s (%s %s)", call_name(x), x->q.method, x->q.url);
         else
             kl_err_prefix(err, "%s", call_name(x));
-        code = 0;                                           /* an answer that did not come whole is none */
+        code = 0; /* an answer that did not come whole is none */
     } else if (code == 304 && x->condition)
-        st = KL_OK;                                         /* what the asker has is good */
+        st = KL_OK; /* what the asker has is good */
     else if (code >= 200 && code < 300)
         st = take_answer(x, code, &v, err);
     else if (code >= 300 && code < 400)
@@ -143,15 +143,16 @@ static void call_conclude(call *x, kl_status st, int code, kl_err *err)
     else if (kl__content_refused(x->c, &x->q, code))
         st = KL_EAGAIN;
     else
-        st = kl__answer_fail(&x->q, code, kl_buf_str(&x->body), x->body.len, x->retry_after > 0 ? x->retry_after : 0, kl__credentials_describe(x->c->credentials), err);
+        st = kl__answer_fail(&x->q, code, kl_buf_str(&x->body), x->body.len,
+            x->retry_after > 0 ? x->retry_after : 0, kl__credentials_describe(x->c->credentials), err);
     if (st == KL_EAGAIN)
-        call_send(x);                                       /* in JSON now */
+        call_send(x); /* in JSON now */
     else
         call_end(x, st, code, v, err);
     kl_value_unref(v);
 }
 
-/* --- sending, and sending again --------------------------------------------------------------------------------------------- */
+/* --- sending, and sending again ----------------------------------------------------------- */
 
 static void call_queue(call *x);
 
@@ -173,17 +174,24 @@ static kl_status on_data(void *arg, const char *data, size_t n, kl_err *err)
 {
     call *x = arg;
     if (kl_buf_add(&x->body, data, n))
-        return kl_fail(err, KL_ETOOBIG, "the answer is larger than %zu MiB: ask for less (limit and continue)", ANSWER_MAX >> 20);
+        return kl_fail(err, KL_ETOOBIG,
+            "the answer is larger than %zu MiB: ask for less (limit and continue)", ANSWER_MAX >> 20);
     return KL_OK;
 }
 
 /* How long to wait before the next attempt; -1: there is none. */
 static kl_time retry_wait(call *x, kl_status st, int code, bool sent)
 {
-    kl_time wait = atomic_load(&x->c->closing) ? -1 : kl__retry_wait(&(kl__attempt){ .method = x->q.method, .retries = x->retries, .st = st, .code = code,
-        .sent = sent, .retry_after = x->retry_after });
+    kl_time wait = atomic_load(&x->c->closing) ? -1
+                                               : kl__retry_wait(&(kl__attempt){.method = x->q.method,
+                                                   .retries = x->retries,
+                                                   .st = st,
+                                                   .code = code,
+                                                   .sent = sent,
+                                                   .retry_after = x->retry_after});
     if (wait > 0)
-        wait += kl_random_between(&x->c->jitter, 0, wait / 4);       /* those who were refused together do not come back together */
+        /* those who were refused together do not come back together */
+        wait += kl_random_between(&x->c->jitter, 0, wait / 4);
     return wait >= 0 && now() + wait < x->deadline ? wait : -1;
 }
 
@@ -213,7 +221,11 @@ static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
         call_send(x);
         return;
     }
-    kl__turn_over(&x->turn, st ? KL_PACE_UNKNOWN : code == 429 && !x->q.own_429 ? KL_PACE_REFUSED : KL_PACE_GOOD, x->started, x->retry_after);
+    kl__turn_over(&x->turn,
+        st                                 ? KL_PACE_UNKNOWN
+            : code == 429 && !x->q.own_429 ? KL_PACE_REFUSED
+                                           : KL_PACE_GOOD,
+        x->started, x->retry_after);
     kl_time wait = retry_wait(x, st, code, sent);
     if (wait < 0) {
         call_conclude(x, st, code, err);
@@ -221,19 +233,22 @@ static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
     }
     x->retries++;
     x->state = WAITING;
-    kl_debug("retrying", "call=%s attempt=%d code=%d wait_ms=%lld", call_name(x), x->retries + 1, code, (long long)(wait / KL_MILLISECONDS(1)));
+    kl_debug("retrying", "call=%s attempt=%d code=%d wait_ms=%lld", call_name(x), x->retries + 1, code,
+        (long long)(wait / KL_MILLISECONDS(1)));
     x->timer_id = kl_http_timer(c->calls, wait, on_retry, x);
     if (!x->timer_id)
         call_end_cancelled(x);
 }
 
-/* Between the door and the network lie queues, retries and connections: what was permitted then is looked at again now. */
+/* Between the door and the network lie queues, retries and connections: what was permitted then is looked
+ * at again now. */
 static kl_status permit(void *arg, kl_err *err)
 {
     call *x = arg;
     if (kl_mandate_holds(&x->mandate, x->c->clock))
         return KL_OK;
-    return kl_fail(err, KL_ENOTLEADER, "it was not sent: this process does not hold the lease (any more); the leader will do it");
+    return kl_fail(err, KL_ENOTLEADER,
+        "it was not sent: this process does not hold the lease (any more); the leader will do it");
 }
 
 static void call_transmit(call *x)
@@ -253,8 +268,17 @@ static void call_transmit(call *x)
     x->state = SENDING;
     x->retry_after = -1;
     kl_buf_clear(&x->body);
-    x->http_id = kl__client_send(c, c->calls, &(kl__send){ .q = &x->q, .credential = x->credential, .condition = x->condition, .gzip = x->q.shape == KL__LIST || x->q.shape == KL__TABLE, .total_timeout = left,
-        .permit = x->mandate.of ? permit : NULL, .on_head = on_head, .on_data = on_data, .on_done = on_done, .arg = x });
+    x->http_id = kl__client_send(c, c->calls,
+        &(kl__send){.q = &x->q,
+            .credential = x->credential,
+            .condition = x->condition,
+            .gzip = x->q.shape == KL__LIST || x->q.shape == KL__TABLE,
+            .total_timeout = left,
+            .permit = x->mandate.of ? permit : NULL,
+            .on_head = on_head,
+            .on_data = on_data,
+            .on_done = on_done,
+            .arg = x});
     if (!x->http_id)
         call_end_cancelled(x);
 }
@@ -266,7 +290,7 @@ static void on_credential(void *arg, kl_status st, kl__credential *cred, kl_err 
     kl_http_timer_cancel(x->c->calls, x->timer_id);
     x->timer_id = 0;
     bool same = !st && x->credential && cred->generation == x->credential->generation;
-    if (x->refused && (st || same)) {           /* the 401 stands */
+    if (x->refused && (st || same)) { /* the 401 stands */
         kl_err answer = KL_ERR_INIT;
         call_conclude(x, KL_OK, 401, &answer);
         return;
@@ -288,7 +312,9 @@ static void on_credential_late(void *arg)
     x->timer_id = 0;
     kl__credentials_withdraw(x->c->credentials, x->ticket);
     x->ticket = 0;
-    call_conclude(x, kl_fail(&err, KL_ETIMEOUT, "it waited for %s in vain", kl__credentials_describe(x->c->credentials)), 0, &err);
+    call_conclude(x,
+        kl_fail(&err, KL_ETIMEOUT, "it waited for %s in vain", kl__credentials_describe(x->c->credentials)),
+        0, &err);
 }
 
 static void call_send(call *x)
@@ -296,19 +322,17 @@ static void call_send(call *x)
     kl_client *c = x->c;
     x->state = AUTHORIZING;
     kl_time left = x->deadline - now();
-    uint64_t ticket = kl__credentials_get(c->credentials, c->calls, x->refused ? x->credential : NULL, on_credential, x);
+    uint64_t ticket = kl__credentials_get(
+        c->credentials, c->calls, x->refused ? x->credential : NULL, on_credential, x);
     if (!ticket)
-        return;                                 /* it went on, and may be gone */
+        return; /* it went on, and may be gone */
     x->ticket = ticket;
     x->timer_id = kl_http_timer(c->calls, left, on_credential_late, x);
 }
 
-/* --- its turn ------------------------------------------------------------------------------------------------------------------ */
+/* --- its turn ----------------------------------------------------------------------------- */
 
-static void on_turn(kl__turn *t)
-{
-    call_send(KL_CONTAINER(t, call, turn));
-}
+static void on_turn(kl__turn *t) { call_send(KL_CONTAINER(t, call, turn)); }
 
 static void on_no_turn(kl__turn *t, kl_status st, kl_err *err)
 {
@@ -321,7 +345,7 @@ static void call_queue(call *x)
     kl__turn_ask(&x->turn, &x->q, &x->deadline, !x->retries);
 }
 
-/* --- beginning --------------------------------------------------------------------------------------------------------------- */
+/* --- beginning ---------------------------------------------------------------------------- */
 
 static void call_make(call *x, const kl_resource *r)
 {
@@ -392,7 +416,7 @@ static void call_cancel(call *x)
 {
     x->cancelled = true;
     if (x->http_id)
-        kl_http_cancel(x->c->calls, x->http_id);            /* on_done follows */
+        kl_http_cancel(x->c->calls, x->http_id); /* on_done follows */
     else if (x->state == QUEUEING)
         call_end_cancelled(x);
     else if (x->state == WAITING) {
@@ -402,7 +426,7 @@ static void call_cancel(call *x)
         kl__credentials_withdraw(x->c->credentials, x->ticket);
         kl_http_timer_cancel(x->c->calls, x->timer_id);
         call_end_cancelled(x);
-    }                                                       /* RESOLVING: on_resolved follows */
+    } /* RESOLVING: on_resolved follows */
 }
 
 static call *call_new(kl_client *c, kl_time timeout, kl_reply_fn *done, void *arg)
@@ -424,7 +448,8 @@ static call *call_new(kl_client *c, kl_time timeout, kl_reply_fn *done, void *ar
     return x;
 }
 
-/* A resource may have gained the verb or subresource since it was discovered. Looks again, but not for every call that is wrong. */
+/* A resource may have gained the verb or subresource since it was discovered. Looks again, but not for
+ * every call that is wrong. */
 static bool may_look_again(kl_client *c)
 {
     kl_time at = now();
@@ -458,7 +483,9 @@ uint64_t kl_client_do(kl_client *c, const kl_op *op, kl_reply_fn *done, void *ar
     uint64_t id = x->id;
     x->turn.urgent = op->urgent;
     x->mandate = op->mandate;
-    const kl_resource *r = op->resource ? op->resource : op->kind ? kl_client_resolve_cached(c, op->kind) : NULL;
+    const kl_resource *r = op->resource ? op->resource
+        : op->kind                      ? kl_client_resolve_cached(c, op->kind)
+                                        : NULL;
     kl_status st = KL_OK;
     if (op->verb == KL_WATCH)
         st = kl_fail(&x->early, KL_EINVAL, "watch: an endless answer comes through kl_client_stream");
@@ -469,22 +496,28 @@ uint64_t kl_client_do(kl_client *c, const kl_op *op, kl_reply_fn *done, void *ar
     } else if (r && !st)
         st = make_checked(x, op, r);
     else if (!r && !op->kind)
-        st = kl_fail(&x->early, KL_EINVAL, "%s: say which kind, such as \"apps/v1/Deployment\"", kl_verb_name(op->verb));
+        st = kl_fail(&x->early, KL_EINVAL, "%s: say which kind, such as \"apps/v1/Deployment\"",
+            kl_verb_name(op->verb));
     else if (!r)
         x->op = kl__op_copy_new(op);
-    (void)st;                                               /* told through done */
+    (void)st; /* told through done */
     kl_http_post(c->calls, call_start, x);
     return id;
 }
 
-static call *raw_new(kl_client *c, const char *method, const char *path, const char *accept, kl_time timeout, kl_reply_fn *done, void *arg)
+static call *raw_new(kl_client *c, const char *method, const char *path, const char *accept, kl_time timeout,
+    kl_reply_fn *done, void *arg)
 {
     call *x = call_new(c, timeout, done, arg);
-    x->q = (kl__request){ .method = method, .accept = accept, .url = kl_sprintf("%s%s", c->config.server, path), .what = kl_sprintf("%s %s", method, path) };
+    x->q = (kl__request){.method = method,
+        .accept = accept,
+        .url = kl_sprintf("%s%s", c->config.server, path),
+        .what = kl_sprintf("%s %s", method, path)};
     return x;
 }
 
-void kl__client_raw(kl_client *c, const char *method, const char *path, const char *content_type, const void *body, size_t len, kl_reply_fn *done, void *arg)
+void kl__client_raw(kl_client *c, const char *method, const char *path, const char *content_type,
+    const void *body, size_t len, kl_reply_fn *done, void *arg)
 {
     call *x = raw_new(c, method, path, "application/json", 0, done, arg);
     if (len) {
@@ -496,7 +529,8 @@ void kl__client_raw(kl_client *c, const char *method, const char *path, const ch
 }
 
 /* Discovery's: it decides what all others may do, so it goes at once. */
-uint64_t kl__client_get(kl_client *c, const char *path, const char *accept, kl_time timeout, kl_reply_fn *done, void *arg)
+uint64_t kl__client_get(
+    kl_client *c, const char *path, const char *accept, kl_time timeout, kl_reply_fn *done, void *arg)
 {
     call *x = raw_new(c, "GET", path, accept, timeout, done, arg);
     uint64_t id = x->id;
@@ -505,7 +539,8 @@ uint64_t kl__client_get(kl_client *c, const char *path, const char *accept, kl_t
     return id;
 }
 
-uint64_t kl__client_get_tagged(kl_client *c, const char *path, const char *accept, kl_time timeout, const char *known, kl__tagged_fn *done, void *arg)
+uint64_t kl__client_get_tagged(kl_client *c, const char *path, const char *accept, kl_time timeout,
+    const char *known, kl__tagged_fn *done, void *arg)
 {
     call *x = raw_new(c, "GET", path, accept, timeout, NULL, arg);
     uint64_t id = x->id;
@@ -516,7 +551,10 @@ uint64_t kl__client_get_tagged(kl_client *c, const char *path, const char *accep
     return id;
 }
 
-typedef struct cancel_order { kl_client *c; uint64_t id; } cancel_order;
+typedef struct cancel_order {
+    kl_client *c;
+    uint64_t id;
+} cancel_order;
 
 static void on_cancel_order(void *arg)
 {
@@ -534,7 +572,7 @@ void kl_client_cancel(kl_client *c, uint64_t id)
     if (!id || atomic_load(&c->closing))
         return;
     cancel_order *o = kl_new(cancel_order);
-    *o = (cancel_order){ c, id };
+    *o = (cancel_order){c, id};
     kl_http_post(c->calls, on_cancel_order, o);
 }
 
@@ -546,8 +584,7 @@ void kl__calls_cancel_all(void *client)
         l = l->next;
         if (x->cancelled)
             continue;
-        call_cancel(x);                                     /* may end other calls too: begin again */
+        call_cancel(x); /* may end other calls too: begin again */
         l = c->active.next;
     }
 }
-

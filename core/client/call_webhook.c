@@ -26,7 +26,8 @@ typedef struct call {
 kl_status kl_webhook_caller_new(kl_webhook_caller **out, kl_err *err)
 {
     kl_webhook_caller *c = kl_new(kl_webhook_caller);
-    kl_status st = kl_http_new(&(kl_http_options){.name = "kl-admission", .user_agent = "kube-apiserver-admission"}, &c->http, err);
+    kl_status st = kl_http_new(
+        &(kl_http_options){.name = "kl-admission", .user_agent = "kube-apiserver-admission"}, &c->http, err);
     if (st) {
         kl_free(c);
         return st;
@@ -61,7 +62,8 @@ static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
     kl_free(k);
 }
 
-void kl_webhook_call(kl_webhook_caller *c, const char *url, const char *ca, const char *body, size_t len, kl_time timeout, kl_webhook_called *done, void *arg)
+void kl_webhook_call(kl_webhook_caller *c, const char *url, const char *ca, const char *body, size_t len,
+    kl_time timeout, kl_webhook_called *done, void *arg)
 {
     static const char *const headers[] = {"Content-Type: application/json", "Accept: application/json", NULL};
     call *k = kl_new(call);
@@ -69,8 +71,19 @@ void kl_webhook_call(kl_webhook_caller *c, const char *url, const char *ca, cons
     kl_buf_init(&k->body, ANSWER_MAX);
     /* Connections are shared by those who trust the same CA. */
     uint64_t generation = ca ? kl_hash(ca, strlen(ca)) | 1 : 0;
-    if (!kl_http_submit(c->http, &(kl_http_request){.method = "POST", .url = url, .headers = headers, .body = body, .body_len = len, .proxy = "",
-            .tls = {.ca_pem = ca, .generation = generation}, .connect_timeout = timeout, .total_timeout = timeout, .on_data = on_data, .on_done = on_done, .arg = k})) {
+    if (!kl_http_submit(c->http,
+            &(kl_http_request){.method = "POST",
+                .url = url,
+                .headers = headers,
+                .body = body,
+                .body_len = len,
+                .proxy = "",
+                .tls = {.ca_pem = ca, .generation = generation},
+                .connect_timeout = timeout,
+                .total_timeout = timeout,
+                .on_data = on_data,
+                .on_done = on_done,
+                .arg = k})) {
         kl_err err = KL_ERR_INIT;
         on_done(k, kl_fail(&err, KL_ECANCELLED, "the server is stopping"), 0, false, &err);
         kl_err_fini(&err);

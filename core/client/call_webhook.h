@@ -1,4 +1,5 @@
-/* call_webhook.h - the embedded API server's calls of webhooks, by the HTTP door: POST, JSON, a CA of the configuration's. */
+/* call_webhook.h - the embedded API server's calls of webhooks, by the HTTP door: POST, JSON, a CA of the
+ * configuration's. */
 #ifndef KL_CLIENT_CALL_WEBHOOK_H
 #define KL_CLIENT_CALL_WEBHOOK_H
 
@@ -12,8 +13,10 @@ typedef struct kl_webhook_caller kl_webhook_caller;
 typedef void kl_webhook_called(void *arg, int code, const char *text, size_t n, const char *failure);
 
 KL_NODISCARD kl_status kl_webhook_caller_new(kl_webhook_caller **out, kl_err *err);
-void kl_webhook_caller_free(kl_webhook_caller *c);         /* ends what is under way, with failures; NULL is fine */
+/* ends what is under way, with failures; NULL is fine */
+void kl_webhook_caller_free(kl_webhook_caller *c);
 /* Any thread. `ca` is PEM text, or NULL for the system's. */
-void kl_webhook_call(kl_webhook_caller *c, const char *url, const char *ca, const char *body, size_t len, kl_time timeout, kl_webhook_called *done, void *arg);
+void kl_webhook_call(kl_webhook_caller *c, const char *url, const char *ca, const char *body, size_t len,
+    kl_time timeout, kl_webhook_called *done, void *arg);
 
 #endif

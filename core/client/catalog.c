@@ -1,14 +1,16 @@
-/* catalog.c - discovery documents become a catalog: aggregated ones, and the lists of one group and version each.
+/* catalog.c - discovery documents become a catalog: aggregated ones, and the lists of one group and
+ * version each.
  *
- * The first of each group in the server's order is the group's preferred; a version that is stale, or failed, comes after all
- * others. The core group stands before the rest. */
+ * The first of each group in the server's order is the group's preferred; a version that is stale, or
+ * failed, comes after all others. The core group stands before the rest. */
 #include "client/catalog.h"
 
 #include <string.h>
 #include "base/log.h"
 #include "base/mem.h"
 
-#define MISSED_FOR KL_SECONDS(1)            /* between the first look that does not find a kind any more, and the one that decides */
+#define MISSED_FOR                                                                                           \
+    KL_SECONDS(1) /* between the first look that does not find a kind any more, and the one that decides */
 #define STALE "the server calls what it knows of it stale: is the API service behind it up?"
 
 void kl__pool_fini(kl__pool *p)
@@ -47,10 +49,13 @@ void kl__catalog_free(kl__catalog *c)
     kl_free(c);
 }
 
-/* --- keys ----------------------------------------------------------------------------------------------------------------- */
+/* --- keys --------------------------------------------------------------------------------- */
 
 static char *key2(const char *group, const char *version) { return kl_sprintf("%s|%s", group, version); }
-static char *key3(const char *group, const char *version, const char *kind) { return kl_sprintf("%s|%s|%s", group, version, kind); }
+static char *key3(const char *group, const char *version, const char *kind)
+{
+    return kl_sprintf("%s|%s|%s", group, version, kind);
+}
 
 static void *take_get(const kl_map *m, char *key)
 {
@@ -66,7 +71,7 @@ static void set_if_absent(kl_map *m, char *key, const kl_resource *r)
     kl_free(key);
 }
 
-/* --- gathering -------------------------------------------------------------------------------------------------------------- */
+/* --- gathering ---------------------------------------------------------------------------- */
 
 static void add(kl__catalog *c, const kl_resource *r)
 {
@@ -77,10 +82,7 @@ static void add(kl__catalog *c, const kl_resource *r)
     c->order[c->n++] = (kl_resource *)r;
 }
 
-void kl__catalog_group(kl__catalog *c, const char *group)
-{
-    kl_map_set(c->groups, group, NULL);
-}
+void kl__catalog_group(kl__catalog *c, const char *group) { kl_map_set(c->groups, group, NULL); }
 
 void kl__catalog_fail(kl__catalog *c, const char *group, const char *version, const char *why)
 {
@@ -100,9 +102,11 @@ static bool same_list(char **a, char **b)
 
 static bool same(const kl_resource *a, const kl_resource *b)
 {
-    return !strcmp(a->group, b->group) && !strcmp(a->version, b->version) && !strcmp(a->kind, b->kind) && !strcmp(a->plural, b->plural)
-        && !strcmp(a->singular, b->singular) && a->namespaced == b->namespaced && same_list(a->short_names, b->short_names)
-        && same_list(a->categories, b->categories) && same_list(a->verbs, b->verbs) && same_list(a->subresources, b->subresources);
+    return !strcmp(a->group, b->group) && !strcmp(a->version, b->version) && !strcmp(a->kind, b->kind)
+        && !strcmp(a->plural, b->plural) && !strcmp(a->singular, b->singular)
+        && a->namespaced == b->namespaced && same_list(a->short_names, b->short_names)
+        && same_list(a->categories, b->categories) && same_list(a->verbs, b->verbs)
+        && same_list(a->subresources, b->subresources);
 }
 
 /* r is the caller's to fill and the pool's from here: what is known already takes its place. */
@@ -148,7 +152,8 @@ static char *singular_of(const char *singular, const char *kind)
     return s;
 }
 
-static kl_resource *resource_new(const char *group, const char *version, const char *kind, const char *plural, const char *singular, const kl_value *from)
+static kl_resource *resource_new(const char *group, const char *version, const char *kind, const char *plural,
+    const char *singular, const kl_value *from)
 {
     kl_resource *r = kl_new(kl_resource);
     r->group = kl_strdup(group);
@@ -162,7 +167,7 @@ static kl_resource *resource_new(const char *group, const char *version, const c
     return r;
 }
 
-/* --- aggregated: items[group].versions[].resources[].subresources[] ---------------------------------------------------------- */
+/* --- aggregated: items[group].versions[].resources[].subresources[] ----------------------- */
 
 bool kl__is_aggregated(const kl_value *v)
 {
@@ -171,7 +176,8 @@ bool kl__is_aggregated(const kl_value *v)
 
 static void read_version(kl__catalog *c, const char *group, const kl_value *version)
 {
-    const char *name = kl_value_str_at(version, "version", NULL), *fresh = kl_value_str_at(version, "freshness", NULL);
+    const char *name = kl_value_str_at(version, "version", NULL),
+               *fresh = kl_value_str_at(version, "freshness", NULL);
     const kl_value *resources = kl_value_get(version, "resources");
     if (!name)
         return;
@@ -179,10 +185,12 @@ static void read_version(kl__catalog *c, const char *group, const kl_value *vers
         kl__catalog_fail(c, group, name, STALE);
     for (size_t i = 0; i < kl_value_len(resources); i++) {
         const kl_value *v = kl_value_item(resources, i), *subs = kl_value_get(v, "subresources");
-        const char *plural = kl_value_str_at(v, "resource", NULL), *kind = kl_value_str_at(v, "responseKind", "kind", NULL);
+        const char *plural = kl_value_str_at(v, "resource", NULL),
+                   *kind = kl_value_str_at(v, "responseKind", "kind", NULL);
         if (!plural || !*plural || !kind || !*kind)
             continue;
-        kl_resource *r = resource_new(group, name, kind, plural, kl_value_str_at(v, "singularResource", NULL), v);
+        kl_resource *r = resource_new(
+            group, name, kind, plural, kl_value_str_at(v, "singularResource", NULL), v);
         r->namespaced = !strcmp(or_empty(kl_value_str_at(v, "scope", NULL)), "Namespaced");
         r->subresources = kl_new_array(char *, kl_value_len(subs) + 1);
         size_t m = 0;
@@ -207,7 +215,7 @@ void kl__catalog_aggregated(kl__catalog *c, const kl_value *v)
     }
 }
 
-/* --- legacy: one list of resources per group and version ---------------------------------------------------------------------- */
+/* --- legacy: one list of resources per group and version ---------------------------------- */
 
 void kl__catalog_list(kl__catalog *c, const char *group, const char *version, const kl_value *v)
 {
@@ -219,7 +227,8 @@ void kl__catalog_list(kl__catalog *c, const char *group, const char *version, co
         if (!name || !*name || !kind || !*kind || strchr(name, '/'))
             continue;
         size_t len = strlen(name), m = 0;
-        kl_resource *r = resource_new(group, version, kind, name, kl_value_str_at(x, "singularName", NULL), x);
+        kl_resource *r = resource_new(
+            group, version, kind, name, kl_value_str_at(x, "singularName", NULL), x);
         r->namespaced = kl_value_bool(kl_value_get(x, "namespaced"), false);
         r->subresources = kl_new_array(char *, n + 1);
         for (size_t k = 0; k < n; k++) {
@@ -231,7 +240,7 @@ void kl__catalog_list(kl__catalog *c, const char *group, const char *version, co
     }
 }
 
-/* --- the end ---------------------------------------------------------------------------------------------------------------------- */
+/* --- the end ------------------------------------------------------------------------------ */
 
 static bool is_missed(const kl__catalog *c, const kl_resource *r)
 {
@@ -278,7 +287,8 @@ static void keep_what_failed(kl__catalog *c)
     }
 }
 
-/* A server that is only starting, or one of several that lags behind, lacks kinds for a moment: the second look decides. */
+/* A server that is only starting, or one of several that lags behind, lacks kinds for a moment: the second
+ * look decides. */
 static void keep_what_is_missed(kl__catalog *c)
 {
     for (size_t i = 0; c->old && !c->old->remembered && i < c->old->n; i++) {
@@ -313,8 +323,8 @@ static void tell_what_failed(const kl__catalog *c)
         if (c->old && kl_map_has(c->old->failed, key))
             continue;
         int n = (int)strcspn(key, "|");
-        kl_warn("discovery of a group failed; its kinds cannot be used until it works", "group=%.*s version=%s why=%s", n ? n : 4, n ? key : "core",
-            key + n + 1, kl_log_quoted(why));
+        kl_warn("discovery of a group failed; its kinds cannot be used until it works",
+            "group=%.*s version=%s why=%s", n ? n : 4, n ? key : "core", key + n + 1, kl_log_quoted(why));
     }
 }
 
@@ -322,11 +332,13 @@ void kl__catalog_done(kl__catalog *c)
 {
     tell_what_failed(c);
     for (size_t i = 0; i < c->n; i++)
-        set_if_absent(c->found, key3(c->order[i]->group, c->order[i]->version, c->order[i]->kind), c->order[i]);
+        set_if_absent(
+            c->found, key3(c->order[i]->group, c->order[i]->version, c->order[i]->kind), c->order[i]);
     keep_what_failed(c);
     keep_what_is_missed(c);
     c->old = NULL;
-    /* Those of versions that work, core first; then those of stale and failed versions, where no other has the kind. */
+    /* Those of versions that work, core first; then those of stale and failed versions, where no other has
+     * the kind. */
     kl_resource **sorted = kl_new_array(kl_resource *, c->n + 1);
     size_t n = 0;
     for (int pass = 0; pass < 4; pass++)

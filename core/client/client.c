@@ -1,4 +1,5 @@
-/* client.c - a client's life, and what its calls (call.c) and streams (stream_call.c) share: headers, metrics, warnings. */
+/* client.c - a client's life, and what its calls (call.c) and streams (stream_call.c) share: headers,
+ * metrics, warnings. */
 #include "client/content.h"
 
 #include <limits.h>
@@ -11,23 +12,21 @@
 #include "auth/oidc.h"
 #include "http/proxy.h"
 
-#define WARNINGS_MAX 256                    /* texts remembered; then they may be logged again */
-#define WAIT_LOGGED KL_MILLISECONDS(50)     /* as client-go */
-#define HEADERS_MAX 64                      /* lines, impersonation included */
+#define WARNINGS_MAX 256                /* texts remembered; then they may be logged again */
+#define WAIT_LOGGED KL_MILLISECONDS(50) /* as client-go */
+#define HEADERS_MAX 64                  /* lines, impersonation included */
 
-static kl_time now(void)
-{
-    return kl_clock_now(kl_clock_real());
-}
+static kl_time now(void) { return kl_clock_now(kl_clock_real()); }
 
-/* --- what calls and streams share ---------------------------------------------------------------------------------------- */
+/* --- what calls and streams share --------------------------------------------------------- */
 
 uint64_t kl__client_send(kl_client *c, kl_http *http, const kl__send *s)
 {
     const kl__request *q = s->q;
     const char *lines[HEADERS_MAX];
     size_t n = 0;
-    char *types = kl__content_accept(q), *accept = kl_sprintf("Accept: %s", types), *type = q->content_type ? kl_sprintf("Content-Type: %s", q->content_type) : NULL;
+    char *types = kl__content_accept(q), *accept = kl_sprintf("Accept: %s", types),
+         *type = q->content_type ? kl_sprintf("Content-Type: %s", q->content_type) : NULL;
     kl_free(types);
     lines[n++] = accept;
     lines[n++] = type ? type : "Content-Type:";
@@ -40,12 +39,25 @@ uint64_t kl__client_send(kl_client *c, kl_http *http, const kl__send *s)
     if (q->traceparent && n < HEADERS_MAX - 1)
         lines[n++] = q->traceparent;
     lines[n] = NULL;
-    uint64_t id = kl_http_submit(http, &(kl_http_request){
-        .method = q->method, .url = q->url, .headers = lines, .body = q->body.data, .body_len = q->body.len, .proxy = c->proxy,
-        .tls = kl__identity_tls(s->credential->identity, &c->config),
-        .accept_gzip = s->gzip && !c->config.disable_compression, .total_timeout = s->total_timeout,
-        .permit = s->permit, .on_head = s->on_head, .gulp = s->gulp, .on_data = s->on_data, .on_lull = s->on_lull, .on_done = s->on_done,
-        .on_pipe = s->on_pipe, .on_ready = s->on_ready, .arg = s->arg });
+    uint64_t id = kl_http_submit(http,
+        &(kl_http_request){.method = q->method,
+            .url = q->url,
+            .headers = lines,
+            .body = q->body.data,
+            .body_len = q->body.len,
+            .proxy = c->proxy,
+            .tls = kl__identity_tls(s->credential->identity, &c->config),
+            .accept_gzip = s->gzip && !c->config.disable_compression,
+            .total_timeout = s->total_timeout,
+            .permit = s->permit,
+            .on_head = s->on_head,
+            .gulp = s->gulp,
+            .on_data = s->on_data,
+            .on_lull = s->on_lull,
+            .on_done = s->on_done,
+            .on_pipe = s->on_pipe,
+            .on_ready = s->on_ready,
+            .arg = s->arg});
     kl_free(accept);
     kl_free(type);
     return id;
@@ -77,7 +89,8 @@ void kl__client_delayed(kl_client *c, const kl__request *q, kl_time waited)
         c->hooks.on_delayed(c->hooks.arg, q->method, c->host, waited);
     kl_unlock(&c->mu);
     if (waited >= WAIT_LOGGED)
-        kl_debug("a call waited for its turn", "call=%s waited_ms=%lld", q->what, (long long)(waited / KL_MILLISECONDS(1)));
+        kl_debug("a call waited for its turn", "call=%s waited_ms=%lld", q->what,
+            (long long)(waited / KL_MILLISECONDS(1)));
 }
 
 static void on_lookup(void *arg, const char *name, kl_time took)
@@ -142,12 +155,13 @@ void kl__client_warnings(kl_client *c, const kl__request *q, const kl_http_head 
         kl_unlock(&c->mu);
         char quoted[1024], what[256];
         if (!seen && !c->on_warning)
-            kl_warn("the API server warns", "warning=%s call=%s", kl_log_quote(text, quoted, sizeof quoted), kl_log_quote(q->what, what, sizeof what));
+            kl_warn("the API server warns", "warning=%s call=%s", kl_log_quote(text, quoted, sizeof quoted),
+                kl_log_quote(q->what, what, sizeof what));
         kl_free(text);
     }
 }
 
-/* --- life ------------------------------------------------------------------------------------------------------------------------ */
+/* --- life --------------------------------------------------------------------------------- */
 
 static kl_status check_config(const kl_config *k, kl_err *err)
 {
@@ -205,9 +219,14 @@ static int burst_of(const kl_client_options *o)
     return burst < 1 ? 1 : burst;
 }
 
-/* --- outages ---------------------------------------------------------------------------------------------------------------- */
+/* --- outages ------------------------------------------------------------------------------ */
 
-typedef struct heed { kl_list link; uint64_t id; void (*fn)(void *); void *arg; } heed;
+typedef struct heed {
+    kl_list link;
+    uint64_t id;
+    void (*fn)(void *);
+    void *arg;
+} heed;
 
 static void heeds_call(void *client)
 {
@@ -248,7 +267,8 @@ void kl__client_failed(kl_client *c, kl_status st)
 
 void kl__client_answered(kl_client *c, int code)
 {
-    if (code < 500 && atomic_load(&c->lost) && atomic_exchange(&c->lost, false) && !atomic_load(&c->closing)) {
+    if (code < 500 && atomic_load(&c->lost) && atomic_exchange(&c->lost, false)
+        && !atomic_load(&c->closing)) {
         kl_info("the server answers again", "server=%s", c->host);
         kl_http_post(c->watches, heeds_call, c);
     }
@@ -287,9 +307,12 @@ kl_status kl_client_new(kl_client_options *o, kl_client **out, kl_err *err)
     c->discovery = kl__discovery_new(c, c->shelf, o->cache_ttl);
     c->openapi = o->no_check ? NULL : kl__openapi_new(c, c->shelf, o->cache_ttl);
     char *agent = o->user_agent ? kl_strdup(o->user_agent) : user_agent();
-    st = kl__client_http(c, &(kl_http_options){ .name = "kl-calls", .http1 = o->http1, .user_agent = agent }, &c->calls, err);
+    st = kl__client_http(
+        c, &(kl_http_options){.name = "kl-calls", .http1 = o->http1, .user_agent = agent}, &c->calls, err);
     if (!st)
-        st = kl__client_http(c, &(kl_http_options){ .name = "kl-watches", .http1 = o->http1, .user_agent = agent }, &c->watches, err);
+        st = kl__client_http(c,
+            &(kl_http_options){.name = "kl-watches", .http1 = o->http1, .user_agent = agent}, &c->watches,
+            err);
     c->user_agent = agent;
     if (!st)
         c->credentials = kl__credentials_new(&c->config, c->clock, c->calls, on_moved, c);

@@ -1,7 +1,9 @@
-/* client.h - Kubernetes calls: URL, credentials, retries, Status errors, discovery. Any thread unless said otherwise.
+/* client.h - Kubernetes calls: URL, credentials, retries, Status errors, discovery. Any thread unless said
+ * otherwise.
  *
- * A kl_op describes one request in the words of the API. Its kind is resolved to a resource by discovery when needed.
- * Everything is asynchronous: `done` runs on the calls thread (streams: on the watch thread) exactly once. */
+ * A kl_op describes one request in the words of the API. Its kind is resolved to a resource by discovery
+ * when needed. Everything is asynchronous: `done` runs on the calls thread (streams: on the watch thread)
+ * exactly once. */
 #ifndef KL_CLIENT_CLIENT_H
 #define KL_CLIENT_CLIENT_H
 
@@ -16,91 +18,123 @@
 
 typedef struct kl_client kl_client;
 
-typedef enum kl_verb { KL_GET, KL_LIST, KL_WATCH, KL_CREATE, KL_UPDATE, KL_PATCH, KL_APPLY, KL_DELETE, KL_DELETE_COLLECTION } kl_verb;
-const char *kl_verb_name(kl_verb v);              /* "get" ... "deletecollection"; RBAC's words (apply is "patch") via kl_verb_rbac */
+typedef enum kl_verb {
+    KL_GET,
+    KL_LIST,
+    KL_WATCH,
+    KL_CREATE,
+    KL_UPDATE,
+    KL_PATCH,
+    KL_APPLY,
+    KL_DELETE,
+    KL_DELETE_COLLECTION
+} kl_verb;
+/* "get" ... "deletecollection"; RBAC's words (apply is "patch") via kl_verb_rbac */
+const char *kl_verb_name(kl_verb v);
 const char *kl_verb_rbac(kl_verb v);
 bool kl_verb_is_write(kl_verb v);
 
 typedef enum kl_patch_type { KL_PATCH_MERGE, KL_PATCH_JSON, KL_PATCH_STRATEGIC } kl_patch_type;
 
-/* What a read answers: objects, their metadata alone (PartialObjectMetadata), or a Table as the server prints it. */
+/* What a read answers: objects, their metadata alone (PartialObjectMetadata), or a Table as the server
+ * prints it. */
 typedef enum kl_form { KL_AS_OBJECT, KL_AS_METADATA, KL_AS_TABLE } kl_form;
 
-typedef struct kl_op {                             /* borrowed for the call; copied */
+typedef struct kl_op { /* borrowed for the call; copied */
     kl_verb verb;
-    const char *kind;                              /* "apps/v1/Deployment"; or `resource` */
+    const char *kind; /* "apps/v1/Deployment"; or `resource` */
     const kl_resource *resource;
-    const char *ns;                                /* NULL: see default_ns */
-    const char *default_ns;                        /* used when the resource turns out namespaced and ns is NULL (not for list/watch: NULL is all namespaces) */
+    const char *ns; /* NULL: see default_ns */
+    /* used when the resource turns out namespaced and ns is NULL (not for list/watch: NULL is all
+     * namespaces) */
+    const char *default_ns;
     const char *name;
     const char *subresource;
-    const kl_value *body;                          /* create, update, patch, apply */
+    const kl_value *body; /* create, update, patch, apply */
     kl_patch_type patch_type;
     const char *field_manager;
     bool force, dry_run;
-    bool always;                                   /* sent also when it would change nothing (run/elide.h) */
-    bool unread;                                   /* nobody looks at the answer */
-    bool check;                                    /* the body was written by hand: put right and checked by the server's schemas first, see KL_REASON_SCHEMA */
-    const char *field_validation;                  /* "Strict", "Warn", "Ignore" or NULL */
-    const char *propagation;                       /* delete: "Foreground", "Background", "Orphan" or NULL */
-    const char *uid, *precondition_rv;             /* delete preconditions */
-    int64_t grace_seconds;                         /* delete: -1 unset */
-    const char *labels, *fields;                   /* selectors */
-    int64_t limit;                                 /* 0 none */
-    const char *continue_token, *rv, *rv_match;    /* rv_match: "Exact" or "NotOlderThan" */
+    bool always; /* sent also when it would change nothing (run/elide.h) */
+    bool unread; /* nobody looks at the answer */
+    /* the body was written by hand: put right and checked by the server's schemas first, see
+     * KL_REASON_SCHEMA */
+    bool check;
+    const char *field_validation;               /* "Strict", "Warn", "Ignore" or NULL */
+    const char *propagation;                    /* delete: "Foreground", "Background", "Orphan" or NULL */
+    const char *uid, *precondition_rv;          /* delete preconditions */
+    int64_t grace_seconds;                      /* delete: -1 unset */
+    const char *labels, *fields;                /* selectors */
+    int64_t limit;                              /* 0 none */
+    const char *continue_token, *rv, *rv_match; /* rv_match: "Exact" or "NotOlderThan" */
     kl_form form;
-    const char *include;                           /* Table: "None", "Metadata" (the server's default) or "Object" beside the cells */
-    int64_t timeout_seconds;                       /* watch, list */
-    bool bookmarks, initial_events;                /* watch */
-    kl_time timeout;                               /* call timeout; 0: 60 s */
-    kl_mandate mandate;                            /* under which it may be sent; looked at again just before it leaves, each time: KL_ENOTLEADER */
-    const char *traceparent;                       /* W3C Trace Context (base/trace.h), a value of that header; NULL: none is sent */
-    bool urgent;                                   /* waits neither for the limiter nor while the server is busy: leases */
+    /* Table: "None", "Metadata" (the server's default) or "Object" beside the cells */
+    const char *include;
+    int64_t timeout_seconds;        /* watch, list */
+    bool bookmarks, initial_events; /* watch */
+    kl_time timeout;                /* call timeout; 0: 60 s */
+    /* under which it may be sent; looked at again just before it leaves, each time: KL_ENOTLEADER */
+    kl_mandate mandate;
+    /* W3C Trace Context (base/trace.h), a value of that header; NULL: none is sent */
+    const char *traceparent;
+    /* waits neither for the limiter nor while the server is busy: leases */
+    bool urgent;
 } kl_op;
-void kl_op_init(kl_op *op, kl_verb verb, const char *kind);      /* zeroes, grace -1 */
+void kl_op_init(kl_op *op, kl_verb verb, const char *kind); /* zeroes, grace -1 */
 
-/* What metrics are made of. Called on the http threads, under a lock: must not call the client. Each may be NULL. code 0: transport error. */
+/* What metrics are made of. Called on the http threads, under a lock: must not call the client. Each may
+ * be NULL. code 0: transport error. */
 typedef struct kl_client_hooks {
     void *arg;
-    void (*on_request)(void *arg, const char *method, const char *host, int code, kl_time took);       /* after each attempt: rest_client_requests_total */
-    void (*on_retry)(void *arg, const char *method, const char *host, int code);                       /* after each but the first: rest_client_request_retries_total */
-    void (*on_sizes)(void *arg, const char *method, const char *host, size_t sent, size_t received);      /* of the bodies, after each answer that came whole; not for streams */
-    /* A request waited so long for its turn: the limiter's (every request, where there is one), or that of a busy server's pace. */
+    /* after each attempt: rest_client_requests_total */
+    void (*on_request)(void *arg, const char *method, const char *host, int code, kl_time took);
+    /* after each but the first: rest_client_request_retries_total */
+    void (*on_retry)(void *arg, const char *method, const char *host, int code);
+    /* of the bodies, after each answer that came whole; not for streams */
+    void (*on_sizes)(void *arg, const char *method, const char *host, size_t sent, size_t received);
+    /* A request waited so long for its turn: the limiter's (every request, where there is one), or that of
+     * a busy server's pace. */
     void (*on_delayed)(void *arg, const char *method, const char *host, kl_time waited);
-    /* A name was looked up for a new connection: rest_client_dns_resolution_duration_seconds. Not for addresses. */
+    /* A name was looked up for a new connection: rest_client_dns_resolution_duration_seconds. Not for
+     * addresses. */
     void (*on_lookup)(void *arg, const char *name, kl_time took);
 } kl_client_hooks;
 
 typedef struct kl_client_options {
-    kl_config config;                              /* moved into the client */
-    kl_clock *clock;                               /* NULL: real */
-    const char *user_agent;                        /* NULL: "kubelua/VERSION (linux/amd64)" */
-    const char *field_manager;                     /* default of ops without one; NULL: "kubelua" */
+    kl_config config;          /* moved into the client */
+    kl_clock *clock;           /* NULL: real */
+    const char *user_agent;    /* NULL: "kubelua/VERSION (linux/amd64)" */
+    const char *field_manager; /* default of ops without one; NULL: "kubelua" */
     bool http1;
-    bool no_protobuf;                              /* JSON alone: without it built-in kinds are read in protobuf, see wire/proto.h */
-    const char *cache_dir;                         /* where discovery and schemas are remembered between processes (see kl_shelf_home); NULL: nowhere */
-    kl_time cache_ttl;                             /* what is younger there is believed without asking; 0: always ask whether it is still good */
-    bool no_check;                                 /* op.check counts for nothing */
+    /* JSON alone: without it built-in kinds are read in protobuf, see wire/proto.h */
+    bool no_protobuf;
+    /* where discovery and schemas are remembered between processes (see kl_shelf_home); NULL: nowhere */
+    const char *cache_dir;
+    /* what is younger there is believed without asking; 0: always ask whether it is still good */
+    kl_time cache_ttl;
+    bool no_check; /* op.check counts for nothing */
     kl_client_hooks hooks;
-    /* A limit of our own: so many requests per second, after a burst of so many (0: twice qps). 0: none, the server's own word counts
-     * (429, pace.h). Not for watches, leases and discovery. */
+    /* A limit of our own: so many requests per second, after a burst of so many (0: twice qps). 0: none,
+     * the server's own word counts (429, pace.h). Not for watches, leases and discovery. */
     double qps;
     int burst;
-    /* Each text of a `Warning: 299` header, once; NULL: it is logged. On the http threads, under a lock: must not call the client. */
+    /* Each text of a `Warning: 299` header, once; NULL: it is logged. On the http threads, under a lock:
+     * must not call the client. */
     void (*on_warning)(void *arg, const char *text, const char *call);
     void *on_warning_arg;
 } kl_client_options;
 
 KL_NODISCARD kl_status kl_client_new(kl_client_options *o, kl_client **out, kl_err *err);
-/* Other hooks (NULL: none). After it returned the old ones are not called any more. Must not be called from a hook. */
+/* Other hooks (NULL: none). After it returned the old ones are not called any more. Must not be called
+ * from a hook. */
 void kl_client_set_hooks(kl_client *c, const kl_client_hooks *hooks);
-void kl_client_free(kl_client *c);                 /* cancels, joins both threads */
+void kl_client_free(kl_client *c); /* cancels, joins both threads */
 const kl_config *kl_client_config(const kl_client *c);
-kl_http *kl_client_watch_http(kl_client *c);       /* the watch thread: informers live there */
+kl_http *kl_client_watch_http(kl_client *c); /* the watch thread: informers live there */
 kl_http *kl_client_call_http(kl_client *c);
 
-/* The reason of a KL_EINVAL of an op with `check`: its body has fields, or types, that the server's OpenAPI v3 does not know. Nothing
- * was sent. With field_validation "Warn" or "Ignore" only conversions are made: {} to [], 3.0 to 3, where the schema says so. */
+/* The reason of a KL_EINVAL of an op with `check`: its body has fields, or types, that the server's
+ * OpenAPI v3 does not know. Nothing was sent. With field_validation "Warn" or "Ignore" only conversions
+ * are made: {} to [], 3.0 to 3, where the schema says so. */
 #define KL_REASON_SCHEMA "SchemaMismatch"
 
 /* `body` and `err` are borrowed; body NULL on failure. code is the HTTP status or 0. */
@@ -111,18 +145,23 @@ void kl_client_cancel(kl_client *c, uint64_t id);
 /* The same, waiting: not from the client's own threads. *out is a new reference (NULL allowed). */
 KL_NODISCARD kl_status kl_client_wait(kl_client *c, const kl_op *op, const kl_value **out, kl_err *err);
 /* Any path: kl_client_raw(c, "GET", "/version", NULL, ...). JSON answers only. */
-KL_NODISCARD kl_status kl_client_raw(kl_client *c, const char *method, const char *path_and_query, const char *content_type,
-    const void *body, size_t len, const kl_value **out, kl_err *err);
+KL_NODISCARD kl_status kl_client_raw(kl_client *c, const char *method, const char *path_and_query,
+    const char *content_type, const void *body, size_t len, const kl_value **out, kl_err *err);
 
-/* A LIST or WATCH whose objects arrive one at a time on the watch thread. op->resource is required (see kl_client_resolve). */
+/* A LIST or WATCH whose objects arrive one at a time on the watch thread. op->resource is required (see
+ * kl_client_resolve). */
 typedef struct kl_stream_call {
-    kl_status (*item)(void *arg, const kl_value *object, kl_err *err);                     /* callee owns object */
-    kl_status (*event)(void *arg, const char *type, const kl_value *object, kl_err *err);  /* callee owns object */
-    /* After one or more events, when no more are at hand (at the latest after a millisecond of them). May be NULL. */
+    /* callee owns object */
+    kl_status (*item)(void *arg, const kl_value *object, kl_err *err);
+    /* callee owns object */
+    kl_status (*event)(void *arg, const char *type, const kl_value *object, kl_err *err);
+    /* After one or more events, when no more are at hand (at the latest after a millisecond of them). May
+     * be NULL. */
     void (*lull)(void *arg);
     /* The answer began with 2xx: for watches, "it is established". May be NULL. */
     void (*opened)(void *arg);
-    /* Once, last. list: envelope = {kind, apiVersion, metadata} (borrowed). st as kl_client_do; a watch that ended cleanly is KL_OK. */
+    /* Once, last. list: envelope = {kind, apiVersion, metadata} (borrowed). st as kl_client_do; a watch
+     * that ended cleanly is KL_OK. */
     void (*done)(void *arg, kl_status st, int code, const kl_value *envelope, kl_err *err);
     void *arg;
     size_t max_object;
@@ -131,27 +170,35 @@ typedef struct kl_stream_call {
     const char *api_version, *kind;
     const kl_value *(*known)(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen);
 } kl_stream_call;
-uint64_t kl_client_stream(kl_client *c, const kl_op *op, const kl_stream_call *call);      /* watch thread */
-void kl_client_stream_cancel(kl_client *c, uint64_t id);                                   /* watch thread; done is called with KL_ECANCELLED, later or at once */
+uint64_t kl_client_stream(kl_client *c, const kl_op *op, const kl_stream_call *call); /* watch thread */
+/* watch thread; done is called with KL_ECANCELLED, later or at once */
+void kl_client_stream_cancel(kl_client *c, uint64_t id);
 
-/* Calls fn each time that the server answers again (any status below 500) after a request found no connection or lost it. Watch thread,
- * as fn; not from within fn. */
+/* Calls fn each time that the server answers again (any status below 500) after a request found no
+ * connection or lost it. Watch thread, as fn; not from within fn. */
 uint64_t kl_client_heed(kl_client *c, void (*fn)(void *), void *arg);
 void kl_client_heed_not(kl_client *c, uint64_t id);
 
-/* --- discovery (aggregated, legacy fallback). Resources live as long as the client. ----------------------------------- */
-/* A kind is "apps/v1/Deployment", "apps/Deployment" or "Deployment", or a resource in kubectl's words: "deployments", "deployment",
- * "deploy", "deployments.apps", "deployments.v1.apps". The core group wins; a name that several other groups have is KL_EINVAL.
- * *out NULL with KL_ENOTFOUND when the server has no such kind (the message says which groups or near kinds exist). A group
- * whose discovery fails makes only that group fail. Fetches on a miss; one fetch at a time. */
-typedef void kl_resolve_fn(void *arg, kl_status st, const kl_resource *r, kl_err *err);     /* on the calls thread, or at once when cached */
+/* --- discovery (aggregated, legacy fallback). Resources live as long as the client. ------- */
+/* A kind is "apps/v1/Deployment", "apps/Deployment" or "Deployment", or a resource in kubectl's words:
+ * "deployments", "deployment", "deploy", "deployments.apps", "deployments.v1.apps". The core group wins; a
+ * name that several other groups have is KL_EINVAL. *out NULL with KL_ENOTFOUND when the server has no
+ * such kind (the message says which groups or near kinds exist). A group whose discovery fails makes only
+ * that group fail. Fetches on a miss; one fetch at a time. */
+/* on the calls thread, or at once when cached */
+typedef void kl_resolve_fn(void *arg, kl_status st, const kl_resource *r, kl_err *err);
 void kl_client_resolve(kl_client *c, const char *kind, kl_resolve_fn *done, void *arg);
-KL_NODISCARD kl_status kl_client_resolve_wait(kl_client *c, const char *kind, const kl_resource **out, kl_err *err);
-const kl_resource *kl_client_resolve_cached(kl_client *c, const char *kind);                /* NULL when not known yet */
-/* All that are known, core first, each group's preferred version first; the caller frees the array. NULL: nothing was asked for yet. */
+KL_NODISCARD kl_status kl_client_resolve_wait(
+    kl_client *c, const char *kind, const kl_resource **out, kl_err *err);
+/* NULL when not known yet */
+const kl_resource *kl_client_resolve_cached(kl_client *c, const char *kind);
+/* All that are known, core first, each group's preferred version first; the caller frees the array. NULL:
+ * nothing was asked for yet. */
 const kl_resource **kl_client_resources(kl_client *c, size_t *n);
-/* The group versions whose discovery failed: "metrics.k8s.io/v1beta1", why, ..., NULL. The caller frees the strings and the array. */
+/* The group versions whose discovery failed: "metrics.k8s.io/v1beta1", why, ..., NULL. The caller frees
+ * the strings and the array. */
 char **kl_client_discovery_failures(kl_client *c);
-void kl_client_discovery_forget(kl_client *c);                                              /* the next resolve fetches again; resources handed out stay valid */
+/* the next resolve fetches again; resources handed out stay valid */
+void kl_client_discovery_forget(kl_client *c);
 
 #endif

@@ -20,92 +20,106 @@
 
 struct kl_client {
     kl_config config;
-    kl_clock *clock;                /* ages of tokens and misses, dates in answers; waiting is by the real clock */
+    /* ages of tokens and misses, dates in answers; waiting is by the real clock */
+    kl_clock *clock;
     char *field_manager;
     bool no_protobuf;
-    char *host;                     /* "127.0.0.1:6443", for metrics */
-    char *proxy;                    /* for every request: a URL, or "" */
+    char *host;  /* "127.0.0.1:6443", for metrics */
+    char *proxy; /* for every request: a URL, or "" */
     kl__credentials *credentials;
     kl_http *calls, *watches;
-    kl_shelf *shelf;                /* calls thread, once they run */
-    kl_http *sessions_http;         /* made by the first session, under mu */
+    kl_shelf *shelf;        /* calls thread, once they run */
+    kl_http *sessions_http; /* made by the first session, under mu */
     char *user_agent;
     kl__discovery *discovery;
-    kl__openapi *openapi;           /* NULL: nothing is checked */
+    kl__openapi *openapi; /* NULL: nothing is checked */
     void (*on_warning)(void *arg, const char *text, const char *call);
     void *on_warning_arg;
     _Atomic bool closing;
-    _Atomic bool lost;              /* a request found no connection, or lost it, and no answer came since */
+    _Atomic bool lost; /* a request found no connection, or lost it, and no answer came since */
 
     /* calls thread */
-    kl_proto_reader *reader;        /* of protobuf; NULL until the first */
-    const kl_value *like;           /* the last small answer: the next one probably resembles it */
-    kl_list active;                 /* calls from their start to their end */
+    kl_proto_reader *reader; /* of protobuf; NULL until the first */
+    const kl_value *like;    /* the last small answer: the next one probably resembles it */
+    kl_list active;          /* calls from their start to their end */
     kl_random jitter;
     kl__pace pace;
-    kl_list held;                   /* turns that wait for room in it, in their order (turn.c) */
+    kl_list held; /* turns that wait for room in it, in their order (turn.c) */
     bool letting_in;
-    uint64_t rest_timer;            /* 0 none */
+    uint64_t rest_timer; /* 0 none */
 
     /* watch thread */
-    kl_list heeds;                  /* who wants to hear of answers after an outage */
+    kl_list heeds; /* who wants to hear of answers after an outage */
     uint64_t heed_ids;
     kl_list streams;
     kl_slots stream_ids;
 
-    kl_list sessions, forwards;     /* streams thread */
+    kl_list sessions, forwards; /* streams thread */
 
-    kl_mutex mu;                    /* of what follows */
+    kl_mutex mu; /* of what follows */
     kl_client_hooks hooks;
-    kl_bucket limiter;              /* of calls and lists; rate 0: none */
+    kl_bucket limiter; /* of calls and lists; rate 0: none */
     kl_slots call_ids;
-    kl_time looked_again;           /* when discovery was last asked for a verb that was missing; 0 never */
-    kl_map *json_only;              /* resources that do not come in protobuf; see content.h */
-    kl_map *warned;                 /* texts of Warning headers that were logged */
+    kl_time looked_again; /* when discovery was last asked for a verb that was missing; 0 never */
+    kl_map *json_only;    /* resources that do not come in protobuf; see content.h */
+    kl_map *warned;       /* texts of Warning headers that were logged */
 };
 
-/* Sends q with all headers and with what `credential` says (kl__credentials_get(c->credentials, ...) gives it, at once or later).
- * `http` is calls or watches. 0 when closing. */
+/* Sends q with all headers and with what `credential` says (kl__credentials_get(c->credentials, ...) gives
+ * it, at once or later). `http` is calls or watches. 0 when closing. */
 typedef struct kl__send {
     const kl__request *q;
     const kl__credential *credential;
-    const char *condition;          /* "If-None-Match: ..." or NULL */
+    const char *condition; /* "If-None-Match: ..." or NULL */
     bool gzip;
     size_t gulp;
     kl_time total_timeout;
-    kl_status (*permit)(void *arg, kl_err *err);    /* see kl_http_request */
+    kl_status (*permit)(void *arg, kl_err *err); /* see kl_http_request */
     void (*on_head)(void *arg, const kl_http_head *head);
     kl_status (*on_data)(void *arg, const char *data, size_t n, kl_err *err);
     void (*on_lull)(void *arg);
     void (*on_done)(void *arg, kl_status st, int code, bool sent, kl_err *err);
-    void (*on_pipe)(void *arg, kl_pipe *p);         /* see kl_http_request */
+    void (*on_pipe)(void *arg, kl_pipe *p); /* see kl_http_request */
     void (*on_ready)(void *arg);
     void *arg;
 } kl__send;
 uint64_t kl__client_send(kl_client *c, kl_http *http, const kl__send *s);
-KL_NODISCARD kl_status kl__client_http(kl_client *c, kl_http_options *o, kl_http **out, kl_err *err);      /* kl_http_new; names that it looks up are counted */
-void kl__client_count(kl_client *c, const kl__request *q, int code, int retries, kl_time started);      /* the metrics hooks */
-void kl__client_failed(kl_client *c, kl_status st);     /* a request ended without an answer; any http thread */
-void kl__client_answered(kl_client *c, int code);       /* the head of an answer has come; any http thread */
+/* kl_http_new; names that it looks up are counted */
+KL_NODISCARD kl_status kl__client_http(kl_client *c, kl_http_options *o, kl_http **out, kl_err *err);
+/* the metrics hooks */
+void kl__client_count(kl_client *c, const kl__request *q, int code, int retries, kl_time started);
+/* a request ended without an answer; any http thread */
+void kl__client_failed(kl_client *c, kl_status st);
+void kl__client_answered(kl_client *c, int code); /* the head of an answer has come; any http thread */
 void kl__client_sizes(kl_client *c, const kl__request *q, size_t received);
-void kl__client_delayed(kl_client *c, const kl__request *q, kl_time waited);               /* the same, of waiting before a request was sent */
-kl_time kl__client_limit(kl_client *c, const kl__request *q);                              /* takes a token of the limiter: how long to wait for it */
-void kl__client_limit_return(kl_client *c);                                                /* who waited gives up */
-void kl__client_warnings(kl_client *c, const kl__request *q, const kl_http_head *head);    /* Warning: 299 into the log, each once */
+/* the same, of waiting before a request was sent */
+void kl__client_delayed(kl_client *c, const kl__request *q, kl_time waited);
+/* takes a token of the limiter: how long to wait for it */
+kl_time kl__client_limit(kl_client *c, const kl__request *q);
+/* who waited gives up */
+void kl__client_limit_return(kl_client *c);
+/* Warning: 299 into the log, each once */
+void kl__client_warnings(kl_client *c, const kl__request *q, const kl_http_head *head);
 
 /* A GET of a path with an Accept of its own, as kl_client_do. Any thread. */
-uint64_t kl__client_get(kl_client *c, const char *path, const char *accept, kl_time timeout, kl_reply_fn *done, void *arg);
-/* The same for somebody who may have it: `known` is the ETag of what he has, or NULL. An answer that it is still good has the code
- * 304, KL_OK and no body. `etag` is the answer's, or NULL. */
-typedef void kl__tagged_fn(void *arg, kl_status st, int code, const kl_value *body, const char *etag, kl_err *err);
-uint64_t kl__client_get_tagged(kl_client *c, const char *path, const char *accept, kl_time timeout, const char *known, kl__tagged_fn *done, void *arg);
+uint64_t kl__client_get(
+    kl_client *c, const char *path, const char *accept, kl_time timeout, kl_reply_fn *done, void *arg);
+/* The same for somebody who may have it: `known` is the ETag of what he has, or NULL. An answer that it is
+ * still good has the code 304, KL_OK and no body. `etag` is the answer's, or NULL. */
+typedef void kl__tagged_fn(
+    void *arg, kl_status st, int code, const kl_value *body, const char *etag, kl_err *err);
+uint64_t kl__client_get_tagged(kl_client *c, const char *path, const char *accept, kl_time timeout,
+    const char *known, kl__tagged_fn *done, void *arg);
 /* Any method and path, as kl_client_raw; done follows. */
-void kl__client_raw(kl_client *c, const char *method, const char *path, const char *content_type, const void *body, size_t len, kl_reply_fn *done, void *arg);
+void kl__client_raw(kl_client *c, const char *method, const char *path, const char *content_type,
+    const void *body, size_t len, kl_reply_fn *done, void *arg);
 /* Ends every call; calls thread, posted by kl_client_free. */
 void kl__calls_cancel_all(void *client);
-/* Watches whose connection has certificates of before end cleanly, so that their owners open them again; watch thread. */
+/* Watches whose connection has certificates of before end cleanly, so that their owners open them again;
+ * watch thread. */
 void kl__streams_move(void *client);
-/* The thread that carries sessions (session.h), begun when first asked for; and the end of them all, posted to it. */
+/* The thread that carries sessions (session.h), begun when first asked for; and the end of them all,
+ * posted to it. */
 KL_NODISCARD kl_status kl__client_streams(kl_client *c, kl_http **out, kl_err *err);
 void kl__sessions_cancel_all(void *client);
 void kl__forwards_stop_all(kl_client *c);

@@ -8,13 +8,14 @@
 #include "wire/proto.h"
 
 #define JSON_TYPE "application/json"
-#define LIKE_MAX ((size_t)32 << 10)     /* bytes of an answer that is kept as the next one's guide */
+#define LIKE_MAX ((size_t)32 << 10) /* bytes of an answer that is kept as the next one's guide */
 
 static void choose(kl_client *c, const kl_op *op, const kl_resource *r, kl__request *q)
 {
     bool reads = op->verb == KL_GET || op->verb == KL_LIST || op->verb == KL_WATCH;
     bool whole = !op->subresource || !strcmp(op->subresource, "status") || !strcmp(op->subresource, "scale");
-    if (c->no_protobuf || !reads || !whole || strncmp(q->accept, JSON_TYPE, sizeof JSON_TYPE - 1) || strstr(q->accept, "as=Table"))
+    if (c->no_protobuf || !reads || !whole || strncmp(q->accept, JSON_TYPE, sizeof JSON_TYPE - 1)
+        || strstr(q->accept, "as=Table"))
         return;
     char *api_version = kl_sprintf("%s%s%s", r->group, *r->group ? "/" : "", r->version);
     if (op->form == KL_AS_METADATA || kl_proto_has(api_version, r->kind)) {
@@ -30,7 +31,8 @@ static void choose(kl_client *c, const kl_op *op, const kl_resource *r, kl__requ
     kl_free(api_version);
 }
 
-kl_status kl__content_request(kl_client *c, const kl_op *op, const kl_resource *r, kl__request *q, kl_err *err)
+kl_status kl__content_request(
+    kl_client *c, const kl_op *op, const kl_resource *r, kl__request *q, kl_err *err)
 {
     kl_status st = kl__request_make(c->config.server, op, r, c->field_manager, q, err);
     if (!st)
@@ -83,7 +85,8 @@ static kl_proto_reader *reader(kl_client *c)
     return c->reader = c->reader ? c->reader : kl_proto_reader_new();
 }
 
-kl_status kl__content_decode(kl_client *c, kl__request *q, const char *body, size_t n, const kl_value **out, kl_err *err)
+kl_status kl__content_decode(
+    kl_client *c, kl__request *q, const char *body, size_t n, const kl_value **out, kl_err *err)
 {
     kl_err story = KL_ERR_INIT;
     const kl_value *v = NULL;
@@ -91,7 +94,8 @@ kl_status kl__content_decode(kl_client *c, kl__request *q, const char *body, siz
     q->in_protobuf = kl_proto_is(body, n);
     if (q->in_protobuf)
         kl_debug("it answers in protobuf", "call=%s", q->what);
-    kl_status st = q->in_protobuf ? kl_proto_read(reader(c), body, n, c->like, &v, &outdated, &story) : kl_value_decode_like(body, n, c->like, &v, &story);
+    kl_status st = q->in_protobuf ? kl_proto_read(reader(c), body, n, c->like, &v, &outdated, &story)
+                                  : kl_value_decode_like(body, n, c->like, &v, &story);
     if (outdated && q->protobuf_of) {
         kl_value_unref(v);
         kl_err_fini(&story);

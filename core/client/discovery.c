@@ -1,16 +1,20 @@
 /* discovery.c - which resources the server has, asked when somebody names a kind that is not known.
  *
- *   miss -> GET /api and GET /apis (aggregated: two requests tell all; 304: what we have is good) -> published
+ *   miss -> GET /api and GET /apis (aggregated: two requests tell all; 304: what we have is good) ->
+ *   published
  *                   `-> a server without it: GET /api/v1, /apis/GROUP/VERSION, each on its own -> published
  *
- * The calls thread owns the fetch; what it found is published under the lock and read from any thread. A resource once
- * handed out stays for the client's life: a later fetch that says the same yields the same pointer. A group/version whose
- * discovery fails keeps what was known of it, and only kinds of its group hear of the failure. A kind that was there is gone when two
- * fetches, some time apart, do not have it; what is no discovery document (a load balancer's page) says nothing. A fetch that did not find a
- * kind answers for it for two seconds more, so that parked controllers do not make a storm; news (forget) end that at once.
+ * The calls thread owns the fetch; what it found is published under the lock and read from any thread. A
+ * resource once handed out stays for the client's life: a later fetch that says the same yields the same
+ * pointer. A group/version whose discovery fails keeps what was known of it, and only kinds of its group
+ * hear of the failure. A kind that was there is gone when two fetches, some time apart, do not have it;
+ * what is no discovery document (a load balancer's page) says nothing. A fetch that did not find a kind
+ * answers for it for two seconds more, so that parked controllers do not make a storm; news (forget) end
+ * that at once.
  *
- * The two aggregated documents are kept on the shelf with their ETags. A client that starts reads them there; it believes them
- * for the time it was told to, and otherwise asks whether they are still good, which costs no body. A miss always asks. */
+ * The two aggregated documents are kept on the shelf with their ETags. A client that starts reads them
+ * there; it believes them for the time it was told to, and otherwise asks whether they are still good,
+ * which costs no body. A miss always asks. */
 #include "client/discovery.h"
 
 #include <string.h>
@@ -20,10 +24,11 @@
 #include "client/catalog.h"
 #include "client/client_impl.h"
 
-#define AGGREGATED "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," \
-                   "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"
-#define FETCH_TIMEOUT KL_SECONDS(32)        /* as client-go */
-#define MISS_FRESH KL_SECONDS(2)            /* a miss is not asked for again so soon */
+#define AGGREGATED                                                                                           \
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"                                  \
+    "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"
+#define FETCH_TIMEOUT KL_SECONDS(32) /* as client-go */
+#define MISS_FRESH KL_SECONDS(2)     /* a miss is not asked for again so soon */
 
 typedef struct waiter {
     kl_list link;
@@ -31,45 +36,52 @@ typedef struct waiter {
     char *kind;
     kl_resolve_fn *done;
     void *arg;
-    uint64_t epoch;                         /* when it asked */
+    uint64_t epoch; /* when it asked */
 } waiter;
 
-/* One legacy request; what it brought waits until all are there, so that the server's order and not the network's counts. */
-typedef struct part { struct fetch *f; char *group, *version; const kl_value *list; } part;
+/* One legacy request; what it brought waits until all are there, so that the server's order and not the
+ * network's counts. */
+typedef struct part {
+    struct fetch *f;
+    char *group, *version;
+    const kl_value *list;
+} part;
 
 /* What one fetch gathers. */
 typedef struct fetch {
     kl__discovery *d;
     kl__catalog *catalog;
-    uint64_t epoch;                         /* when it began */
-    int pending;                            /* requests in flight */
-    part **parts;                           /* legacy: in the order of the server's preference */
+    uint64_t epoch; /* when it began */
+    int pending;    /* requests in flight */
+    part **parts;   /* legacy: in the order of the server's preference */
     size_t n_parts;
-    kl_err fatal;                           /* /apis itself failed */
+    kl_err fatal; /* /apis itself failed */
 } fetch;
 
 enum { CORE, GROUPS, DOCUMENTS };
-static const char *const paths[DOCUMENTS] = { "/api", "/apis" };
-static const char *const shelved[DOCUMENTS] = { "discovery/api", "discovery/apis" };
+static const char *const paths[DOCUMENTS] = {"/api", "/apis"};
+static const char *const shelved[DOCUMENTS] = {"discovery/api", "discovery/apis"};
 
 struct kl__discovery {
     kl_client *c;
     /* calls thread */
     kl_shelf *shelf;
     kl_time ttl;
-    bool looked;                            /* on the shelf, once */
+    bool looked; /* on the shelf, once */
     kl_list waiters;
     fetch *running;
-    char *etags[DOCUMENTS];                 /* of what `known` was made of; NULL: none, ask for all of it */
+    char *etags[DOCUMENTS]; /* of what `known` was made of; NULL: none, ask for all of it */
 
-    kl_mutex mu;                            /* of what follows; the calls thread alone writes `known` and `pool` */
+    /* of what follows; the calls thread alone writes `known` and `pool` */
+    kl_mutex mu;
     kl__pool pool;
-    kl__catalog *known;                     /* the last that a fetch or the shelf gave, or NULL */
-    kl_time known_at;                       /* -1: ask again */
-    uint64_t epoch;                         /* one more with every forget: a fetch begun before does not answer it */
+    kl__catalog *known; /* the last that a fetch or the shelf gave, or NULL */
+    kl_time known_at;   /* -1: ask again */
+    /* one more with every forget: a fetch begun before does not answer it */
+    uint64_t epoch;
 };
 
-/* --- a fetch --------------------------------------------------------------------------------------------------------------- */
+/* --- a fetch ------------------------------------------------------------------------------ */
 
 static uint64_t epoch(kl__discovery *d)
 {
@@ -112,11 +124,12 @@ static kl_status document_check(const kl_value *body, const char *kind, kl_err *
     const char *is = kl_value_str_at(body, "kind", NULL);
     if (is && !strcmp(is, kind))
         return KL_OK;
-    return kl_fail(err, KL_ESERVER, "the answer is %s%s and no %s: does a proxy or load balancer stand before the API server?", is ? "a " : "nothing of Kubernetes",
-        is ? is : "", kind);
+    return kl_fail(err, KL_ESERVER,
+        "the answer is %s%s and no %s: does a proxy or load balancer stand before the API server?",
+        is ? "a " : "nothing of Kubernetes", is ? is : "", kind);
 }
 
-/* --- legacy: one request per group and version --------------------------------------------------------------------------------- */
+/* --- legacy: one request per group and version -------------------------------------------- */
 
 static void on_part(void *arg, kl_status st, int code, const kl_value *body, kl_err *err)
 {
@@ -152,7 +165,8 @@ static void read_legacy_groups(fetch *f, const kl_value *v)
     const kl_value *groups = kl_value_get(v, "groups");
     for (size_t i = 0; i < kl_value_len(groups); i++) {
         const kl_value *g = kl_value_item(groups, i), *versions = kl_value_get(g, "versions");
-        const char *name = kl_value_str_at(g, "name", NULL), *preferred = kl_value_str_at(g, "preferredVersion", "version", NULL);
+        const char *name = kl_value_str_at(g, "name", NULL),
+                   *preferred = kl_value_str_at(g, "preferredVersion", "version", NULL);
         if (!name)
             continue;
         kl__catalog_group(f->catalog, name);
@@ -176,7 +190,7 @@ static void read_legacy_core(fetch *f, const kl_value *v)
     }
 }
 
-/* --- aggregated ---------------------------------------------------------------------------------------------------------------------- */
+/* --- aggregated --------------------------------------------------------------------------- */
 
 /* A document that says all of its half, and the ETag under which it may be asked for again. */
 static void take_document(fetch *f, int which, const kl_value *body, const char *etag)
@@ -210,7 +224,8 @@ static void on_core(void *arg, kl_status st, int code, const kl_value *body, con
     fetch *f = arg;
     kl__catalog_group(f->catalog, "");
     bool aggregated = !st && code != 304 && kl__is_aggregated(body);
-    bool absent = st == KL_ENOTFOUND && !kl__catalog_knows_core(f->d->known);     /* an aggregated API server alone has no core group */
+    /* an aggregated API server alone has no core group */
+    bool absent = st == KL_ENOTFOUND && !kl__catalog_knows_core(f->d->known);
     if (!st && code != 304 && !aggregated)
         st = document_check(body, "APIVersions", err);
     if (!st && code == 304)
@@ -234,7 +249,8 @@ static void on_groups(void *arg, kl_status st, int code, const kl_value *body, c
     bool aggregated = !st && code != 304 && kl__is_aggregated(body);
     if (!st && code != 304 && !aggregated)
         st = document_check(body, "APIGroupList", err);
-    if (st == KL_ENOTFOUND)                     /* each API server has /apis: who has not is none, and knows nothing of kinds */
+    /* each API server has /apis: who has not is none, and knows nothing of kinds */
+    if (st == KL_ENOTFOUND)
         st = kl_fail(&f->fatal, KL_ESERVER, "discovery failed: %s", kl_err_message(err));
     else if (st)
         kl_err_move(&f->fatal, err);
@@ -250,7 +266,7 @@ static void on_groups(void *arg, kl_status st, int code, const kl_value *body, c
     fetch_step(f);
 }
 
-/* --- the shelf ------------------------------------------------------------------------------------------------------------------------ */
+/* --- the shelf ---------------------------------------------------------------------------- */
 
 /* Both documents as they were kept, or nothing. True: they are young enough to be believed. */
 static bool look_on_shelf(kl__discovery *d)
@@ -278,10 +294,12 @@ static bool look_on_shelf(kl__discovery *d)
         kl__catalog_done(c);
         kl_lock(&d->mu);
         d->known = c;
-        if (young)                              /* as if found just too long ago: what it does not have is asked for */
+        /* as if found just too long ago: what it does not have is asked for */
+        if (young)
             d->known_at = kl_clock_now(d->c->clock) - MISS_FRESH;
         kl_unlock(&d->mu);
-        kl_debug("discovery is remembered", "dir=%s resources=%zu believed=%s", kl_log_quoted(kl_shelf_dir(d->shelf)), c->n, young ? "yes" : "no");
+        kl_debug("discovery is remembered", "dir=%s resources=%zu believed=%s",
+            kl_log_quoted(kl_shelf_dir(d->shelf)), c->n, young ? "yes" : "no");
     }
     for (int i = 0; i < DOCUMENTS; i++) {
         kl_value_unref(body[i]);
@@ -290,15 +308,16 @@ static bool look_on_shelf(kl__discovery *d)
     return whole && young;
 }
 
-/* --- a fetch from its start to its publication ---------------------------------------------------------------------------------------- */
+/* --- a fetch from its start to its publication -------------------------------------------- */
 
 static void fetch_start(kl__discovery *d)
 {
     fetch *f = d->running = fetch_new(d);
-    static kl__tagged_fn *const done[DOCUMENTS] = { on_core, on_groups };
+    static kl__tagged_fn *const done[DOCUMENTS] = {on_core, on_groups};
     f->pending = DOCUMENTS;
     for (int i = 0; i < DOCUMENTS; i++)
-        kl__client_get_tagged(d->c, paths[i], AGGREGATED, FETCH_TIMEOUT, d->known ? d->etags[i] : NULL, done[i], f);
+        kl__client_get_tagged(
+            d->c, paths[i], AGGREGATED, FETCH_TIMEOUT, d->known ? d->etags[i] : NULL, done[i], f);
 }
 
 /* Those who asked after news wait for a fetch that began after them too, as does who asks from a callback. */
@@ -346,7 +365,8 @@ static void publish(kl__discovery *d, kl__catalog *c, uint64_t begun)
     d->known_at = begun == d->epoch ? kl_clock_now(d->c->clock) : -1;
     kl_unlock(&d->mu);
     kl__catalog_free(old);
-    kl_debug("discovered", "resources=%zu groups=%zu failed=%zu", c->n, kl_map_len(c->groups), kl_map_len(c->failed));
+    kl_debug("discovered", "resources=%zu groups=%zu failed=%zu", c->n, kl_map_len(c->groups),
+        kl_map_len(c->failed));
 }
 
 static void fetch_step(fetch *f)
@@ -370,7 +390,7 @@ static void fetch_step(fetch *f)
         fetch_start(d);
 }
 
-/* --- the public face ------------------------------------------------------------------------------------------------------------------ */
+/* --- the public face ---------------------------------------------------------------------- */
 
 kl__discovery *kl__discovery_new(kl_client *c, kl_shelf *shelf, kl_time ttl)
 {
@@ -415,7 +435,8 @@ static void on_wanted(void *arg)
     kl_lock(&d->mu);
     bool fresh = d->known_at >= 0 && kl_clock_now(d->c->clock) - d->known_at < MISS_FRESH;
     kl_unlock(&d->mu);
-    if (fresh || kl_client_resolve_cached(d->c, w->kind))       /* also when somebody's fetch found it in between */
+    /* also when somebody's fetch found it in between */
+    if (fresh || kl_client_resolve_cached(d->c, w->kind))
         tell_waiters(d, w->epoch, NULL);
     else
         fetch_start(d);

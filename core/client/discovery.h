@@ -1,4 +1,5 @@
-/* discovery.h - which resources the server has: fetched, kept, told. Inside net; kl_client_resolve and friends are its public face. */
+/* discovery.h - which resources the server has: fetched, kept, told. Inside net; kl_client_resolve and
+ * friends are its public face. */
 #ifndef KL_CLIENT_DISCOVERY_H
 #define KL_CLIENT_DISCOVERY_H
 

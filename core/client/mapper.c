@@ -1,9 +1,11 @@
-/* mapper.c - from what people write to a resource. A name has three parts, of which the first two may be missing:
+/* mapper.c - from what people write to a resource. A name has three parts, of which the first two may be
+ * missing:
  *
  *   apps/v1/Deployment  apps/Deployment  Deployment          kinds: capital letters count
  *   deployments.v1.apps deployments.apps deployments         names: plural, singular, short
  *
- * The core group wins over others; a group's preferred version over its others. A name that several groups have means none. */
+ * The core group wins over others; a group's preferred version over its others. A name that several groups
+ * have means none. */
 #include <string.h>
 #include <strings.h>
 
@@ -12,11 +14,14 @@
 #include "client/catalog.h"
 
 #define SUGGESTIONS_MAX 3
-#define LETTERS_MAX 2                       /* that may be wrong in a kind that somebody meant; a third of it at most */
-#define WORDS_MAX 1024                      /* remembered answers; a script that makes up names does not fill the memory */
+#define LETTERS_MAX 2  /* that may be wrong in a kind that somebody meant; a third of it at most */
+#define WORDS_MAX 1024 /* remembered answers; a script that makes up names does not fill the memory */
 
 /* group "" with `core` is the core group, otherwise any; version "" is any. */
-typedef struct name { char *group, *version, *word; bool core; } name;
+typedef struct name {
+    char *group, *version, *word;
+    bool core;
+} name;
 
 static void name_fini(name *n)
 {
@@ -32,7 +37,8 @@ static bool is_version(const char *s, size_t n)
     size_t digits = n > 1 && s[0] == 'v' ? strspn(s + 1, "0123456789") : 0;
     const char *rest = s + 1 + digits;
     size_t left = digits ? n - 1 - digits : 0;
-    return digits && (!left || (left > 4 && !strncmp(rest, "beta", 4)) || (left > 5 && !strncmp(rest, "alpha", 5)));
+    return digits
+        && (!left || (left > 4 && !strncmp(rest, "beta", 4)) || (left > 5 && !strncmp(rest, "alpha", 5)));
 }
 
 kl_status kl__word_check(const char *word, kl_err *err)
@@ -44,8 +50,11 @@ kl_status kl__word_check(const char *word, kl_err *err)
     const char *last = strrchr(word, '/'), *own = last ? last + 1 : word;
     bool hole = *word == '/' || *word == '.' || strstr(word, "//") || (last && !last[1]);
     if (!*word || word[n] || slashes > 2 || hole || is_version(own, strlen(own)))
-        return kl_fail(err, KL_EINVAL, "\"%.200s\" names no kind; write \"v1/Pod\", \"apps/v1/Deployment\" or \"apps/Deployment\" (a kind begins with a capital), "
-            "or a resource: \"pods\", \"deploy\", \"deployments.apps\"", word);
+        return kl_fail(err, KL_EINVAL,
+            "\"%.200s\" names no kind; write \"v1/Pod\", \"apps/v1/Deployment\" or \"apps/Deployment\" (a "
+            "kind begins with a capital), "
+            "or a resource: \"pods\", \"deploy\", \"deployments.apps\"",
+            word);
     return KL_OK;
 }
 
@@ -107,7 +116,8 @@ static bool has_word(const kl_resource *r, const char *word)
 
 static bool in_group(const kl_resource *r, const name *n)
 {
-    return (n->core ? !*r->group : !*n->group || !strcmp(r->group, n->group)) && (!*n->version || !strcmp(r->version, n->version));
+    return (n->core ? !*r->group : !*n->group || !strcmp(r->group, n->group))
+        && (!*n->version || !strcmp(r->version, n->version));
 }
 
 /* A name proper beats a short one: a CRD may not take "pods" away by calling itself so for short. */
@@ -140,12 +150,14 @@ bool kl__catalog_preferred(const kl__catalog *c, const kl_resource *r)
     return false;
 }
 
-/* --- what to say about a kind that is not there ------------------------------------------------------------------------------------ */
+/* --- what to say about a kind that is not there ------------------------------------------- */
 
 /* 0 is nearest; -1 is no match at all. */
 static int nearness(const name *n, const kl_resource *r)
 {
-    bool kind = is_capital(n->word), other_name = !strcasecmp(n->word, r->plural) || !strcasecmp(n->word, r->singular) || !strcasecmp(n->word, r->kind);
+    bool kind = is_capital(n->word),
+         other_name = !strcasecmp(n->word, r->plural) || !strcasecmp(n->word, r->singular)
+        || !strcasecmp(n->word, r->kind);
     const char *mine = kind ? r->kind : r->plural;
     size_t most = strlen(n->word) / 3, letters = kl_edit_distance(n->word, mine);
     bool group = !strcmp(n->group, r->group);
@@ -182,7 +194,8 @@ static const char *failure_in_group(const kl__catalog *c, const name *n)
     const char *key;
     void *why;
     while (kl_map_next(c->failed, &it, &key, &why))
-        if (!strncmp(key, n->group, len) && key[len] == '|' && (!*n->version || !strcmp(key + len + 1, n->version)))
+        if (!strncmp(key, n->group, len) && key[len] == '|'
+            && (!*n->version || !strcmp(key + len + 1, n->version)))
             return why;
     return NULL;
 }
@@ -195,12 +208,13 @@ static kl_status ambiguous(const char *word, const kl_resource **r, size_t n, kl
         kl_buf_printf(&names, "%s\"%s\"", i ? " or " : "", text);
         kl_free(text);
     }
-    kl_status st = kl_fail(err, KL_EINVAL, "\"%s\" is in several API groups: say which, %s", word, kl_buf_str(&names));
+    kl_status st = kl_fail(
+        err, KL_EINVAL, "\"%s\" is in several API groups: say which, %s", word, kl_buf_str(&names));
     kl_buf_fini(&names);
     return st;
 }
 
-/* --- answers -------------------------------------------------------------------------------------------------------------------------- */
+/* --- answers ------------------------------------------------------------------------------ */
 
 #define CANDIDATES_MAX 8
 
@@ -214,7 +228,7 @@ kl_status kl__catalog_find(const kl__catalog *c, const char *word, const kl_reso
     parse(word, &n);
     size_t len = c ? candidates(c, &n, r, CANDIDATES_MAX) : 0;
     const char *why = c && !len ? failure_in_group(c, &n) : NULL;
-    if (len == 1 || (len && !*r[0]->group))             /* core comes first */
+    if (len == 1 || (len && !*r[0]->group)) /* core comes first */
         *out = r[0];
     else if (len)
         st = ambiguous(word, r, len, err);

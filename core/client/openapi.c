@@ -5,7 +5,8 @@
  *        -> is the schema of that hash in memory? --no--> on the shelf? --no--> fetch it, come back
  *        -> check --fault, and the index is not from just now--> ask whether the index is still good, come back
  *
- * Whoever comes while something is fetched waits for that. Of a document only the schema stays (model/schema.h). */
+ * Whoever comes while something is fetched waits for that. Of a document only the schema stays
+ * (model/schema.h). */
 #include "client/openapi.h"
 
 #include <string.h>
@@ -17,21 +18,26 @@
 #include "client/client_impl.h"
 
 #define FETCH_TIMEOUT KL_SECONDS(32)
-#define FAULT_FRESH KL_SECONDS(2)           /* an index this young is what the server says now */
-#define INDEX_FRESH KL_MINUTES(10)          /* then it is asked for again, so that conversions follow a changed CRD too */
-#define REFUSED_FRESH KL_MINUTES(5)         /* who has no OpenAPI v3, or may not read it, is left alone so long */
-#define ABSENT_FIRST KL_SECONDS(1)          /* between two asks for a group version that the index lacks: a CRD's comes a little late */
+#define FAULT_FRESH KL_SECONDS(2) /* an index this young is what the server says now */
+#define INDEX_FRESH                                                                                          \
+    KL_MINUTES(10) /* then it is asked for again, so that conversions follow a changed CRD too */
+#define REFUSED_FRESH KL_MINUTES(5) /* who has no OpenAPI v3, or may not read it, is left alone so long */
+#define ABSENT_FIRST                                                                                         \
+    KL_SECONDS(1) /* between two asks for a group version that the index lacks: a CRD's comes a little late  \
+                   */
 #define ABSENT_MAX KL_MINUTES(1)
 #define INDEX_SHELVED "openapi/index"
-#define UNTAGGED "-"                        /* on the shelf: kube-apiserver gives its index no ETag */
+#define UNTAGGED "-" /* on the shelf: kube-apiserver gives its index no ETag */
 
-typedef struct group {                      /* one group version */
-    char *url;                              /* where the index says its document is; holds the hash. NULL: the index does not have it */
-    kl_time ask_at;                         /* without url: when the index may be asked for again because of it */
-    int asks;                               /* so many times in vain */
-    char *loaded;                           /* the url that `schema` came from; NULL: nothing yet */
-    kl_schema *schema;                      /* NULL with `loaded`: there is none to be had under that url */
-    bool loading;                           /* calls thread */
+typedef struct group { /* one group version */
+    /* where the index says its document is; holds the hash. NULL: the index does not have it */
+    char *url;
+    /* without url: when the index may be asked for again because of it */
+    kl_time ask_at;
+    int asks;          /* so many times in vain */
+    char *loaded;      /* the url that `schema` came from; NULL: nothing yet */
+    kl_schema *schema; /* NULL with `loaded`: there is none to be had under that url */
+    bool loading;      /* calls thread */
 } group;
 
 typedef struct job {
@@ -42,7 +48,7 @@ typedef struct job {
     kl__checked_fn *done;
     void *arg;
     bool asked_again;
-    group *waits;                           /* for its document; NULL: for the index */
+    group *waits; /* for its document; NULL: for the index */
 } job;
 
 struct kl__openapi {
@@ -50,17 +56,17 @@ struct kl__openapi {
     /* calls thread */
     kl_shelf *shelf;
     kl_time ttl;
-    kl_list jobs;                           /* those that wait for something under way */
+    kl_list jobs; /* those that wait for something under way */
     bool indexing, looked;
-    char *etag;                             /* of the index */
+    char *etag; /* of the index */
 
-    kl_mutex mu;                            /* of what follows */
-    kl_map *groups;                         /* "apis/apps/v1" -> group * */
-    kl_time index_at;                       /* when the server last said so; -1: never, or forgotten */
-    kl_time refused_at;                     /* -1: it was not */
+    kl_mutex mu;        /* of what follows */
+    kl_map *groups;     /* "apis/apps/v1" -> group * */
+    kl_time index_at;   /* when the server last said so; -1: never, or forgotten */
+    kl_time refused_at; /* -1: it was not */
 };
 
-/* --- what a body is -------------------------------------------------------------------------------------------------------- */
+/* --- what a body is ----------------------------------------------------------------------- */
 
 bool kl__openapi_wants(const kl_op *op)
 {
@@ -68,7 +74,8 @@ bool kl__openapi_wants(const kl_op *op)
         return false;
     if (op->verb == KL_CREATE || op->verb == KL_UPDATE || op->verb == KL_APPLY)
         return true;
-    return op->verb == KL_PATCH && op->patch_type != KL_PATCH_JSON && (!op->subresource || !strcmp(op->subresource, "status"));
+    return op->verb == KL_PATCH && op->patch_type != KL_PATCH_JSON
+        && (!op->subresource || !strcmp(op->subresource, "status"));
 }
 
 static bool is_strict(const kl_op *op)
@@ -77,11 +84,15 @@ static bool is_strict(const kl_op *op)
 }
 
 /* What the body calls itself, else what its resource is called. */
-typedef struct identity { char *group, *version; const char *kind; } identity;
+typedef struct identity {
+    char *group, *version;
+    const char *kind;
+} identity;
 
 static void identify(const kl_op *op, const kl_resource *r, identity *id)
 {
-    const char *api = op->verb == KL_PATCH ? NULL : kl_value_str_at(op->body, "apiVersion", NULL), *kind = kl_value_str_at(op->body, "kind", NULL);
+    const char *api = op->verb == KL_PATCH ? NULL : kl_value_str_at(op->body, "apiVersion", NULL),
+               *kind = kl_value_str_at(op->body, "kind", NULL);
     if (api && kind)
         kl_api_version_split(api, &id->group, &id->version);
     else {
@@ -91,12 +102,14 @@ static void identify(const kl_op *op, const kl_resource *r, identity *id)
     id->kind = api && kind ? kind : r->kind;
 }
 
-static kl_status check_by(const kl_schema *s, const kl_op *op, const kl_resource *r, const kl_value **out, kl_err *err)
+static kl_status check_by(
+    const kl_schema *s, const kl_op *op, const kl_resource *r, const kl_value **out, kl_err *err)
 {
     identity id;
     identify(op, r, &id);
-    kl_status st = kl_schema_check(s, id.group, id.version, id.kind, op->verb == KL_PATCH ? KL_SCHEMA_PATCH : KL_SCHEMA_OBJECT, is_strict(op), op->body, out, err);
-    if (st == KL_ENOTFOUND) {               /* a subresource's own kind, say */
+    kl_status st = kl_schema_check(s, id.group, id.version, id.kind,
+        op->verb == KL_PATCH ? KL_SCHEMA_PATCH : KL_SCHEMA_OBJECT, is_strict(op), op->body, out, err);
+    if (st == KL_ENOTFOUND) { /* a subresource's own kind, say */
         kl_err_fini(err);
         *out = kl_value_ref(op->body);
         st = KL_OK;
@@ -113,7 +126,7 @@ static kl_status check_by(const kl_schema *s, const kl_op *op, const kl_resource
     return st;
 }
 
-/* --- what is in memory -------------------------------------------------------------------------------------------------------- */
+/* --- what is in memory -------------------------------------------------------------------- */
 
 static kl_time now(const kl__openapi *o) { return kl_clock_now(o->c->clock); }
 
@@ -124,7 +137,8 @@ static bool young_locked(const kl__openapi *o, kl_time since, kl_time fresh) KL_
 
 static group *group_locked(kl__openapi *o, const kl_resource *r) KL_REQUIRES(o->mu)
 {
-    char *path = *r->group ? kl_sprintf("apis/%s/%s", r->group, r->version) : kl_sprintf("api/%s", r->version);
+    char *path = *r->group ? kl_sprintf("apis/%s/%s", r->group, r->version)
+                           : kl_sprintf("api/%s", r->version);
     group *g = kl_map_get(o->groups, path);
     if (!g)
         kl_map_set(o->groups, path, g = kl_new(group));
@@ -174,7 +188,7 @@ kl_status kl__openapi_try(kl__openapi *o, const kl_op *op, const kl_resource *r,
     return st ? KL_EAGAIN : KL_OK;
 }
 
-/* --- jobs --------------------------------------------------------------------------------------------------------------------- */
+/* --- jobs --------------------------------------------------------------------------------- */
 
 static void job_step(job *j);
 
@@ -210,7 +224,7 @@ static void wake(kl__openapi *o, const group *g, bool let_pass)
     }
 }
 
-/* --- the index ----------------------------------------------------------------------------------------------------------------- */
+/* --- the index ---------------------------------------------------------------------------- */
 
 static void group_free(void *v)
 {
@@ -250,9 +264,10 @@ static void set_index_at(kl__openapi *o, kl_time at)
 
 static void refused(kl__openapi *o, kl_status st, kl_err *err)
 {
-    kl_debug("what is written is not checked against schemas: the server does not tell them", "error=%s", kl_log_quoted(kl_err_message(err)));
+    kl_debug("what is written is not checked against schemas: the server does not tell them", "error=%s",
+        kl_log_quoted(kl_err_message(err)));
     if (st != KL_ENOTFOUND && st != KL_EFORBIDDEN && st != KL_EAUTH && st != KL_EREJECTED && st != KL_ESERVER)
-        return;                                         /* no answer: the write itself will tell */
+        return; /* no answer: the write itself will tell */
     kl_lock(&o->mu);
     o->refused_at = now(o);
     kl_unlock(&o->mu);
@@ -301,7 +316,7 @@ static bool look_on_shelf(kl__openapi *o)
         o->etag = NULL;
     }
     bool young = there && age < o->ttl;
-    if (young)                                          /* not so young that a fault would be told from it */
+    if (young) /* not so young that a fault would be told from it */
         set_index_at(o, now(o) - FAULT_FRESH > 0 ? now(o) - FAULT_FRESH : 0);
     kl_value_unref(body);
     kl_buf_fini(&text);
@@ -316,7 +331,7 @@ static void fetch_index(kl__openapi *o)
     kl__client_get_tagged(o->c, "/openapi/v3", "application/json", FETCH_TIMEOUT, o->etag, on_index, o);
 }
 
-/* --- documents -------------------------------------------------------------------------------------------------------------------- */
+/* --- documents ---------------------------------------------------------------------------- */
 
 static char *shelf_name(const char *url)
 {
@@ -340,8 +355,8 @@ static bool load_from_shelf(kl__openapi *o, group *g)
     char *name = shelf_name(g->url), *tag = NULL;
     kl_buf bytes = KL_BUF_INIT;
     kl_schema *s = NULL;
-    bool good = kl_shelf_get(o->shelf, name, kl_clock_wall(o->c->clock), &bytes, &tag, NULL) && !strcmp(tag, g->url)
-        && !kl_schema_load(bytes.data, bytes.len, &s, NULL);
+    bool good = kl_shelf_get(o->shelf, name, kl_clock_wall(o->c->clock), &bytes, &tag, NULL)
+        && !strcmp(tag, g->url) && !kl_schema_load(bytes.data, bytes.len, &s, NULL);
     if (good)
         set_schema(o, g, g->url, s);
     kl_buf_fini(&bytes);
@@ -350,7 +365,11 @@ static bool load_from_shelf(kl__openapi *o, group *g)
     return good;
 }
 
-typedef struct errand { kl__openapi *o; group *g; char *url; } errand;
+typedef struct errand {
+    kl__openapi *o;
+    group *g;
+    char *url;
+} errand;
 
 static void on_document(void *arg, kl_status st, int code, const kl_value *body, kl_err *err)
 {
@@ -362,7 +381,8 @@ static void on_document(void *arg, kl_status st, int code, const kl_value *body,
     if (!st)
         st = kl_schema_read(body, &s, err);
     if (st)
-        kl_debug("the schema of a group version cannot be read; its objects are not checked", "url=%s error=%s", e->url, kl_log_quoted(kl_err_message(err)));
+        kl_debug("the schema of a group version cannot be read; its objects are not checked",
+            "url=%s error=%s", e->url, kl_log_quoted(kl_err_message(err)));
     else {
         size_t n;
         char *name = shelf_name(e->url);
@@ -375,7 +395,7 @@ static void on_document(void *arg, kl_status st, int code, const kl_value *body,
     if (answered)
         set_schema(o, e->g, e->url, s);
     else
-        set_index_at(o, -1);                            /* its hash may be yesterday's */
+        set_index_at(o, -1); /* its hash may be yesterday's */
     group *g = e->g;
     kl_free(e->url);
     kl_free(e);
@@ -388,11 +408,11 @@ static void fetch_document(kl__openapi *o, group *g)
         return;
     g->loading = true;
     errand *e = kl_new(errand);
-    *e = (errand){ o, g, kl_strdup(g->url) };
+    *e = (errand){o, g, kl_strdup(g->url)};
     kl__client_get(o->c, e->url, "application/json", FETCH_TIMEOUT, on_document, e);
 }
 
-/* --- a check's steps ----------------------------------------------------------------------------------------------------------------- */
+/* --- a check's steps ---------------------------------------------------------------------- */
 
 static void job_wait(job *j, group *g)
 {
@@ -470,12 +490,12 @@ static void job_step(job *j)
 void kl__openapi_check(kl__openapi *o, const kl_op *op, const kl_resource *r, kl__checked_fn *done, void *arg)
 {
     job *j = kl_new(job);
-    *j = (job){ .o = o, .op = op, .r = r, .done = done, .arg = arg };
+    *j = (job){.o = o, .op = op, .r = r, .done = done, .arg = arg};
     kl_list_init(&j->link);
     job_step(j);
 }
 
-/* --- life ----------------------------------------------------------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------------------------------- */
 
 kl__openapi *kl__openapi_new(kl_client *c, kl_shelf *shelf, kl_time ttl)
 {

@@ -1,6 +1,7 @@
 /* request.c - a kl_op in the words of HTTP: URL, body, and what to call it.
  *
- * What cannot be right is refused here, before any I/O: a name missing, a namespace missing, a body of the wrong shape. */
+ * What cannot be right is refused here, before any I/O: a name missing, a namespace missing, a body of the
+ * wrong shape. */
 #include "client/request.h"
 
 #include <stdio.h>
@@ -11,16 +12,19 @@
 
 #define JSON "application/json"
 
-static const struct { const char *name, *rbac, *method; bool write, named; } verbs[] = {
-    [KL_GET] = { "get", "get", "GET", false, true },
-    [KL_LIST] = { "list", "list", "GET", false, false },
-    [KL_WATCH] = { "watch", "watch", "GET", false, false },
-    [KL_CREATE] = { "create", "create", "POST", true, false },
-    [KL_UPDATE] = { "update", "update", "PUT", true, true },
-    [KL_PATCH] = { "patch", "patch", "PATCH", true, true },
-    [KL_APPLY] = { "apply", "patch", "PATCH", true, true },
-    [KL_DELETE] = { "delete", "delete", "DELETE", true, true },
-    [KL_DELETE_COLLECTION] = { "deletecollection", "deletecollection", "DELETE", true, false },
+static const struct {
+    const char *name, *rbac, *method;
+    bool write, named;
+} verbs[] = {
+    [KL_GET] = {"get", "get", "GET", false, true},
+    [KL_LIST] = {"list", "list", "GET", false, false},
+    [KL_WATCH] = {"watch", "watch", "GET", false, false},
+    [KL_CREATE] = {"create", "create", "POST", true, false},
+    [KL_UPDATE] = {"update", "update", "PUT", true, true},
+    [KL_PATCH] = {"patch", "patch", "PATCH", true, true},
+    [KL_APPLY] = {"apply", "patch", "PATCH", true, true},
+    [KL_DELETE] = {"delete", "delete", "DELETE", true, true},
+    [KL_DELETE_COLLECTION] = {"deletecollection", "deletecollection", "DELETE", true, false},
 };
 
 const char *kl_verb_name(kl_verb v) { return verbs[v].name; }
@@ -29,10 +33,10 @@ bool kl_verb_is_write(kl_verb v) { return verbs[v].write; }
 
 void kl_op_init(kl_op *op, kl_verb verb, const char *kind)
 {
-    *op = (kl_op){ .verb = verb, .kind = kind, .grace_seconds = -1 };
+    *op = (kl_op){.verb = verb, .kind = kind, .grace_seconds = -1};
 }
 
-/* --- the query ----------------------------------------------------------------------------------------------------- */
+/* --- the query ---------------------------------------------------------------------------- */
 
 /* All that one op can have, and the numbers among them as text. */
 #define PARAMS_MAX 16
@@ -40,13 +44,13 @@ typedef struct params {
     kl_url_param v[PARAMS_MAX];
     size_t n;
     char limit[24], timeout[24];
-    char *fields;               /* the selector, with the name among them */
+    char *fields; /* the selector, with the name among them */
 } params;
 
 static void query(params *p, const char *key, const char *value)
 {
     if (value && *value)
-        p->v[p->n++] = (kl_url_param){ key, value };
+        p->v[p->n++] = (kl_url_param){key, value};
 }
 
 static void query_int(params *p, const char *key, int64_t n, char text[24])
@@ -72,12 +76,14 @@ static char *field_selector(const kl_op *op)
 
 static void add_query(const kl_op *op, const char *field_manager, params *p)
 {
-    bool write = kl_verb_is_write(op->verb), many = op->verb == KL_LIST || op->verb == KL_WATCH || op->verb == KL_DELETE_COLLECTION;
+    bool write = kl_verb_is_write(op->verb),
+         many = op->verb == KL_LIST || op->verb == KL_WATCH || op->verb == KL_DELETE_COLLECTION;
     bool watch = op->verb == KL_WATCH;
     query(p, "allowWatchBookmarks", watch && op->bookmarks ? "true" : NULL);
     query(p, "continue", many ? op->continue_token : NULL);
     query(p, "dryRun", write && op->dry_run && op->verb != KL_DELETE ? "All" : NULL);
-    query(p, "fieldManager", takes_manager(op->verb) ? op->field_manager ? op->field_manager : field_manager : NULL);
+    query(p, "fieldManager",
+        takes_manager(op->verb) ? op->field_manager ? op->field_manager : field_manager : NULL);
     query(p, "fieldSelector", p->fields = many ? field_selector(op) : NULL);
     query(p, "fieldValidation", takes_manager(op->verb) ? op->field_validation : NULL);
     query(p, "force", op->verb == KL_APPLY && op->force ? "true" : NULL);
@@ -86,7 +92,8 @@ static void add_query(const kl_op *op, const char *field_manager, params *p)
     if (many)
         query_int(p, "limit", op->limit, p->limit);
     query(p, "resourceVersion", write && !many ? NULL : op->rv);
-    query(p, "resourceVersionMatch", many ? op->initial_events && watch && !op->rv_match ? "NotOlderThan" : op->rv_match : NULL);
+    query(p, "resourceVersionMatch",
+        many ? op->initial_events && watch && !op->rv_match ? "NotOlderThan" : op->rv_match : NULL);
     query(p, "sendInitialEvents", watch && op->initial_events ? "true" : NULL);
     if (many)
         query_int(p, "timeoutSeconds", op->timeout_seconds, p->timeout);
@@ -100,18 +107,19 @@ static kl__shape shape_of(const kl_op *op)
     return op->form == KL_AS_TABLE ? KL__TABLE : op->verb == KL_LIST ? KL__LIST : KL__OBJECT;
 }
 
-/* kube-apiserver knows these forms of every resource; no other is acceptable, because an object in place of its metadata would be
- * taken for more than was asked. */
+/* kube-apiserver knows these forms of every resource; no other is acceptable, because an object in place
+ * of its metadata would be taken for more than was asked. */
 static const char *accept_of(const kl_op *op)
 {
     if (op->form == KL_AS_TABLE)
         return JSON ";as=Table;v=v1;g=meta.k8s.io";
     if (op->form == KL_AS_METADATA)
-        return op->verb == KL_LIST ? JSON ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1" : JSON ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+        return op->verb == KL_LIST ? JSON ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+                                   : JSON ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
     return JSON;
 }
 
-/* --- the body ------------------------------------------------------------------------------------------------------ */
+/* --- the body ----------------------------------------------------------------------------- */
 
 static kl_status delete_body(const kl_op *op, kl__request *q)
 {
@@ -157,16 +165,23 @@ static kl_status make_body(const kl_op *op, kl__request *q, kl_err *err)
         return KL_OK;
     kl_type want = op->verb == KL_PATCH && op->patch_type == KL_PATCH_JSON ? KL_ARRAY : KL_OBJECT;
     if (kl_value_type(op->body) != want)
-        return kl_fail(err, KL_EINVAL, "%s: the body must be %s, got %s", q->what, want == KL_ARRAY ? "an array of JSON patch operations" : "an object", kl_value_type_name(op->body));
+        return kl_fail(err, KL_EINVAL, "%s: the body must be %s, got %s", q->what,
+            want == KL_ARRAY ? "an array of JSON patch operations" : "an object",
+            kl_value_type_name(op->body));
     if (op->verb == KL_APPLY && kl_value_at(op->body, "metadata", "managedFields", NULL))
-        return kl_fail(err, KL_EINVAL, "%s: the object carries metadata.managedFields: apply only the fields that you own, not an object that was read", q->what);
-    q->content_type = op->verb == KL_APPLY ? "application/apply-patch+yaml" : op->verb == KL_PATCH ? patch_types[op->patch_type] : JSON;
+        return kl_fail(err, KL_EINVAL,
+            "%s: the object carries metadata.managedFields: apply only the fields that you own, not an "
+            "object that was read",
+            q->what);
+    q->content_type = op->verb == KL_APPLY ? "application/apply-patch+yaml"
+        : op->verb == KL_PATCH             ? patch_types[op->patch_type]
+                                           : JSON;
     if (kl_value_encode(op->body, &q->body))
         return kl_fail(err, KL_ETOOBIG, "%s: the body is too large to send", q->what);
     return KL_OK;
 }
 
-/* --- the whole ------------------------------------------------------------------------------------------------------ */
+/* --- the whole ---------------------------------------------------------------------------- */
 
 static char *describe(const kl_op *op, const char *resource, const char *ns, const char *name)
 {
@@ -181,9 +196,11 @@ static char *describe(const kl_op *op, const char *resource, const char *ns, con
 
 static char *grant_text(const kl_op *op, const kl_resource *r, const char *ns)
 {
-    char *where = ns ? kl_sprintf("in namespace \"%s\" (a Role)", ns) : kl_strdup("cluster-wide (a ClusterRole)");
-    char *text = kl_sprintf("verb \"%s\" on resource \"%s%s%s\" in API group \"%s\" %s", kl_verb_rbac(op->verb), r->plural,
-        op->subresource ? "/" : "", op->subresource ? op->subresource : "", r->group, where);
+    char *where = ns ? kl_sprintf("in namespace \"%s\" (a Role)", ns)
+                     : kl_strdup("cluster-wide (a ClusterRole)");
+    char *text = kl_sprintf("verb \"%s\" on resource \"%s%s%s\" in API group \"%s\" %s",
+        kl_verb_rbac(op->verb), r->plural, op->subresource ? "/" : "", op->subresource ? op->subresource : "",
+        r->group, where);
     kl_free(where);
     return text;
 }
@@ -200,15 +217,20 @@ static char *words_text(char *const *words)
 kl_status kl__request_offered(const kl_op *op, const kl_resource *r, kl_err *err)
 {
     const char *verb = kl_verb_rbac(op->verb);
-    if (op->subresource ? !r->subresources || kl_resource_has_subresource(r, op->subresource) : !r->verbs || !r->verbs[0] || kl_resource_has_verb(r, verb))
+    if (op->subresource ? !r->subresources || kl_resource_has_subresource(r, op->subresource)
+                        : !r->verbs || !r->verbs[0] || kl_resource_has_verb(r, verb))
         return KL_OK;
-    char *resource = kl_resource_display(r), *known = words_text(op->subresource ? r->subresources : r->verbs);
+    char *resource = kl_resource_display(r),
+         *known = words_text(op->subresource ? r->subresources : r->verbs);
     if (!op->subresource)
-        kl_fail(err, KL_EINVAL, "%s %s: %s offer no %s; they offer: %s", kl_verb_name(op->verb), resource, resource, verb, known);
+        kl_fail(err, KL_EINVAL, "%s %s: %s offer no %s; they offer: %s", kl_verb_name(op->verb), resource,
+            resource, verb, known);
     else if (*known)
-        kl_fail(err, KL_EINVAL, "%s %s/%s: %s have no subresource \"%s\"; they have: %s", kl_verb_name(op->verb), resource, op->subresource, resource, op->subresource, known);
+        kl_fail(err, KL_EINVAL, "%s %s/%s: %s have no subresource \"%s\"; they have: %s",
+            kl_verb_name(op->verb), resource, op->subresource, resource, op->subresource, known);
     else
-        kl_fail(err, KL_EINVAL, "%s %s/%s: %s have no subresources", kl_verb_name(op->verb), resource, op->subresource, resource);
+        kl_fail(err, KL_EINVAL, "%s %s/%s: %s have no subresources", kl_verb_name(op->verb), resource,
+            op->subresource, resource);
     kl_free(resource);
     kl_free(known);
     return KL_EINVAL;
@@ -216,15 +238,19 @@ kl_status kl__request_offered(const kl_op *op, const kl_resource *r, kl_err *err
 
 static bool differ(const char *a, const char *b) { return a && *a && b && *b && strcmp(a, b); }
 
-/* The body is an object of the resource's own kind, so it says the same as the call. What a subresource speaks is its own. */
-static kl_status check_body(const kl_op *op, const kl_resource *r, const char *ns, const char *name, const char *what, kl_err *err)
+/* The body is an object of the resource's own kind, so it says the same as the call. What a subresource
+ * speaks is its own. */
+static kl_status check_body(
+    const kl_op *op, const kl_resource *r, const char *ns, const char *name, const char *what, kl_err *err)
 {
-    const char *kind = kl_object_kind(op->body), *version = kl_object_api_version(op->body), *own = kl_object_name(op->body), *own_ns = kl_object_namespace(op->body);
+    const char *kind = kl_object_kind(op->body), *version = kl_object_api_version(op->body),
+               *own = kl_object_name(op->body), *own_ns = kl_object_namespace(op->body);
     bool same_kind = !op->subresource || !strcmp(op->subresource, "status");
     char *want = kl_api_version(r->group, r->version);
     kl_status st = KL_OK;
     if (same_kind && (differ(kind, r->kind) || differ(version, want)))
-        st = kl_fail(err, KL_EINVAL, "%s: the body is a %s%s%s, the call is about %s/%s", what, version ? version : "", version ? "/" : "", kind ? kind : "?", want, r->kind);
+        st = kl_fail(err, KL_EINVAL, "%s: the body is a %s%s%s, the call is about %s/%s", what,
+            version ? version : "", version ? "/" : "", kind ? kind : "?", want, r->kind);
     else if (op->verb != KL_CREATE && differ(own, name))
         st = kl_fail(err, KL_EINVAL, "%s: the body's metadata.name is \"%s\"", what, own);
     else if (r->namespaced && differ(own_ns, ns))
@@ -233,21 +259,25 @@ static kl_status check_body(const kl_op *op, const kl_resource *r, const char *n
     return st;
 }
 
-static kl_status preflight(const kl_op *op, const kl_resource *r, const char *ns, const char *name, const char *what, kl_err *err)
+static kl_status preflight(
+    const kl_op *op, const kl_resource *r, const char *ns, const char *name, const char *what, kl_err *err)
 {
     bool named = verbs[op->verb].named || (op->verb == KL_CREATE && op->subresource);
     if (named && (!name || !*name))
         return kl_fail(err, KL_EINVAL, "%s: a name is needed", what);
-    if (r->namespaced && (!ns || !*ns) && (named || op->verb == KL_CREATE || op->verb == KL_DELETE_COLLECTION))
+    if (r->namespaced && (!ns || !*ns)
+        && (named || op->verb == KL_CREATE || op->verb == KL_DELETE_COLLECTION))
         return kl_fail(err, KL_EINVAL, "%s: %s are namespaced: say which namespace", what, r->plural);
     if (op->rv_match && *op->rv_match && !op->initial_events && (!op->rv || !*op->rv))
-        return kl_fail(err, KL_EINVAL, "%s: resourceVersionMatch says how a resourceVersion is meant, and none is given", what);
+        return kl_fail(err, KL_EINVAL,
+            "%s: resourceVersionMatch says how a resourceVersion is meant, and none is given", what);
     if (op->verb == KL_CREATE || op->verb == KL_UPDATE || op->verb == KL_APPLY)
         return check_body(op, r, ns, name, what, err);
     return KL_OK;
 }
 
-kl_status kl__request_make(const char *server, const kl_op *op, const kl_resource *r, const char *field_manager, kl__request *out, kl_err *err)
+kl_status kl__request_make(const char *server, const kl_op *op, const kl_resource *r,
+    const char *field_manager, kl__request *out, kl_err *err)
 {
     bool from_body = op->verb == KL_CREATE || op->verb == KL_UPDATE || op->verb == KL_APPLY;
     bool many = op->verb == KL_LIST || op->verb == KL_WATCH || op->verb == KL_DELETE_COLLECTION;
@@ -257,25 +287,35 @@ kl_status kl__request_make(const char *server, const kl_op *op, const kl_resourc
         if (!ns && !many)
             ns = op->default_ns;
         if (ns && !*ns && many)
-            ns = NULL;                      /* "" is all namespaces */
+            ns = NULL; /* "" is all namespaces */
     }
     if (!name && from_body && op->verb != KL_CREATE)
         name = kl_object_name(op->body);
-    kl__request q = { .method = verbs[op->verb].method, .accept = accept_of(op), .wants_object = op->verb == KL_CREATE, .shape = shape_of(op),
-        .own_429 = op->subresource && !strcmp(op->subresource, "eviction") };
+    kl__request q = {.method = verbs[op->verb].method,
+        .accept = accept_of(op),
+        .wants_object = op->verb == KL_CREATE,
+        .shape = shape_of(op),
+        .own_429 = op->subresource && !strcmp(op->subresource, "eviction")};
     char *resource = kl_resource_display(r);
     q.what = describe(op, resource, ns, name || !from_body ? name : kl_object_name(op->body));
     q.grant = grant_text(op, r, ns);
     q.traceparent = op->traceparent ? kl_sprintf("traceparent: %s", op->traceparent) : NULL;
     kl_free(resource);
     kl_buf url = KL_BUF_INIT;
-    params p = { .n = 0 };
+    params p = {.n = 0};
     add_query(op, field_manager, &p);
     const char *in_path = (op->verb == KL_CREATE && !op->subresource) || many ? NULL : name;
     kl_status st = preflight(op, r, ns, name, q.what, err);
-    const char *sub[] = { op->subresource, NULL };
-    kl_url_request where = { .base = server, .group = r->group, .version = r->version, .resource = r->plural, .ns = ns, .name = in_path,
-        .subresource = sub, .params = p.v, .nparams = p.n };
+    const char *sub[] = {op->subresource, NULL};
+    kl_url_request where = {.base = server,
+        .group = r->group,
+        .version = r->version,
+        .resource = r->plural,
+        .ns = ns,
+        .name = in_path,
+        .subresource = sub,
+        .params = p.v,
+        .nparams = p.n};
     if (!st && (st = kl_url_build(&where, &url, err)))
         kl_err_prefix(err, "%s", q.what);
     if (!st)
@@ -300,11 +340,13 @@ void kl__request_fini(kl__request *q)
     *q = (kl__request){0};
 }
 
-/* --- a copy that stands on its own ------------------------------------------------------------------------------------ */
+/* --- a copy that stands on its own -------------------------------------------------------- */
 
 /* Every string member of kl_op. */
-#define EACH_STRING(f) f(kind) f(ns) f(default_ns) f(name) f(subresource) f(field_manager) f(field_validation) f(propagation) \
-    f(uid) f(precondition_rv) f(labels) f(fields) f(continue_token) f(rv) f(rv_match) f(include) f(traceparent)
+#define EACH_STRING(f)                                                                                       \
+    f(kind) f(ns) f(default_ns) f(name) f(subresource) f(field_manager) f(field_validation) f(propagation)   \
+        f(uid) f(precondition_rv) f(labels) f(fields) f(continue_token) f(rv) f(rv_match) f(include)         \
+            f(traceparent)
 
 kl__op_copy *kl__op_copy_new(const kl_op *op)
 {

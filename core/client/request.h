@@ -8,30 +8,35 @@
 typedef enum kl__shape { KL__ANY, KL__OBJECT, KL__LIST, KL__TABLE } kl__shape;
 
 typedef struct kl__request {
-    const char *method;             /* static */
-    char *url;                      /* whole */
-    const char *accept;             /* static */
-    const char *content_type;       /* static; NULL without a body */
+    const char *method;       /* static */
+    char *url;                /* whole */
+    const char *accept;       /* static */
+    const char *content_type; /* static; NULL without a body */
     kl_buf body;
-    char *what;                     /* "get pods kube-system/a": how errors begin */
-    char *grant;                    /* the RBAC rule that this needs, in words; NULL for raw paths */
-    char *traceparent;              /* a whole header line, or NULL */
+    char *what;        /* "get pods kube-system/a": how errors begin */
+    char *grant;       /* the RBAC rule that this needs, in words; NULL for raw paths */
+    char *traceparent; /* a whole header line, or NULL */
     kl__shape shape;
-    bool own_429;                   /* evictions: a 429 is the disruption budget's, not a busy server's */
-    char *protobuf_of;              /* "apps/v1/deployments" when protobuf is asked for, see content.h */
-    bool in_protobuf;               /* so is the answer */
-    bool wants_object;              /* POST: a 409 without a Status means AlreadyExists */
+    bool own_429;      /* evictions: a 429 is the disruption budget's, not a busy server's */
+    char *protobuf_of; /* "apps/v1/deployments" when protobuf is asked for, see content.h */
+    bool in_protobuf;  /* so is the answer */
+    bool wants_object; /* POST: a 409 without a Status means AlreadyExists */
 } kl__request;
 
-/* `server` is the base URL without a trailing slash; `r` decides over op->kind. Mistakes of the caller are KL_EINVAL. */
-KL_NODISCARD kl_status kl__request_make(const char *server, const kl_op *op, const kl_resource *r, const char *field_manager, kl__request *out, kl_err *err);
+/* `server` is the base URL without a trailing slash; `r` decides over op->kind. Mistakes of the caller are
+ * KL_EINVAL. */
+KL_NODISCARD kl_status kl__request_make(const char *server, const kl_op *op, const kl_resource *r,
+    const char *field_manager, kl__request *out, kl_err *err);
 void kl__request_fini(kl__request *q);
-/* KL_EINVAL, naming what there is, when discovery says that the resource has no such verb or subresource. A resource that lists no
- * verbs is taken to have all. */
+/* KL_EINVAL, naming what there is, when discovery says that the resource has no such verb or subresource.
+ * A resource that lists no verbs is taken to have all. */
 KL_NODISCARD kl_status kl__request_offered(const kl_op *op, const kl_resource *r, kl_err *err);
 
 /* A copy of an op that stands on its own, for calls that wait for discovery. */
-typedef struct kl__op_copy { kl_op op; kl_resource resource; } kl__op_copy;
+typedef struct kl__op_copy {
+    kl_op op;
+    kl_resource resource;
+} kl__op_copy;
 kl__op_copy *kl__op_copy_new(const kl_op *op);
 void kl__op_copy_free(kl__op_copy *c);
 

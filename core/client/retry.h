@@ -1,4 +1,5 @@
-/* retry.h - whether a request is sent again, and after how long: client-go's rules. Pure. Inside net; any thread.
+/* retry.h - whether a request is sent again, and after how long: client-go's rules. Pure. Inside net; any
+ * thread.
  *
  *   what came                                        GET        others       watch (client.lua)
  *   429 or 5xx with Retry-After                      again      again        again
@@ -7,7 +8,8 @@
  *   the same, and certainly nothing was sent         1 s        1 s          1 s
  *   refused, unresolved, no TLS                      no         no           no
  *   no answer in time                                no         no           1 s
- * Ten times at most, and only while the call has time left. A 401 is another matter (call.c): once, with other credentials. */
+ * Ten times at most, and only while the call has time left. A 401 is another matter (call.c): once, with
+ * other credentials. */
 #ifndef KL_CLIENT_RETRY_H
 #define KL_CLIENT_RETRY_H
 
@@ -18,11 +20,11 @@
 typedef struct kl__attempt {
     const char *method;
     bool watch;
-    int retries;                /* before this one */
-    kl_status st;               /* of the transport; KL_OK: `code` was answered */
+    int retries;  /* before this one */
+    kl_status st; /* of the transport; KL_OK: `code` was answered */
     int code;
-    bool sent;                  /* it may have reached the server */
-    kl_time retry_after;        /* the server's word; -1 none */
+    bool sent;           /* it may have reached the server */
+    kl_time retry_after; /* the server's word; -1 none */
 } kl__attempt;
 
 /* The wait before the next attempt; -1: there is none. */

@@ -1,10 +1,11 @@
-/* stream_call.c - LIST and WATCH whose objects arrive one at a time: bytes from the http thread into a decoder, never held
- * whole. Everything here runs on the watch thread.
+/* stream_call.c - LIST and WATCH whose objects arrive one at a time: bytes from the http thread into a
+ * decoder, never held whole. Everything here runs on the watch thread.
  *
  *   new -> sent -> 2xx: opened, bytes to the decoder -> done
  *            |  `-> other codes: the body is kept (bounded) and becomes an error -> done
  *            |--- 401: sent again, once, if renewed credentials are others
- *            `--- 406, or protobuf that our tables do not fit, before any object was handed over: sent again, for JSON
+ *            `--- 406, or protobuf that our tables do not fit, before any object was handed over: sent
+ *            again, for JSON
  *
  * Nothing else is retried here: the reflector knows whether to resume, to wait or to list again. */
 #include "client/content.h"
@@ -14,11 +15,13 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-#define ERROR_BODY_MAX ((size_t)1 << 20)        /* of an answer that is an error */
-#define WATCH_SLACK KL_SECONDS(30)              /* a server that forgets timeoutSeconds is left after so much more */
-#define LIST_SILENCE_MAX KL_SECONDS(120)        /* a list that brings no byte for so long is dead: servers send as they encode */
+#define ERROR_BODY_MAX ((size_t)1 << 20) /* of an answer that is an error */
+#define WATCH_SLACK KL_SECONDS(30)       /* a server that forgets timeoutSeconds is left after so much more */
+#define LIST_SILENCE_MAX                                                                                     \
+    KL_SECONDS(120) /* a list that brings no byte for so long is dead: servers send as they encode */
 #define SILENCE_CHECK KL_SECONDS(30)
-/* Some objects at once: lists of 155 MB need 2% less CPU than with 16 KB, and more than this brings nothing. */
+/* Some objects at once: lists of 155 MB need 2% less CPU than with 16 KB, and more than this brings
+ * nothing. */
 #define GULP ((size_t)64 << 10)
 
 typedef struct stream {
@@ -26,30 +29,27 @@ typedef struct stream {
     kl_client *c;
     uint64_t id, http_id, timer_id;
     kl_stream_call call;
-    char *location;                 /* of an answer that redirects */
-    bool told;                      /* garbage: its story names call and place already */
-    bool limited;                   /* waits for the limiter's timer */
+    char *location; /* of an answer that redirects */
+    bool told;      /* garbage: its story names call and place already */
+    bool limited;   /* waits for the limiter's timer */
     bool watch, cancelled, replayed;
-    bool refused;                   /* as a call's */
-    bool moved;                     /* a watch that ends because our certificates changed */
+    bool refused; /* as a call's */
+    bool moved;   /* a watch that ends because our certificates changed */
     kl_time timeout;
     kl__request q;
     kl__credential *credential;
     uint64_t ticket;
-    kl_stream *decoder;             /* NULL until a 2xx */
+    kl_stream *decoder; /* NULL until a 2xx */
     int code;
     kl_time retry_after;
     kl_time started, last_data;
     bool silent_too_long;
-    bool opened, delivered;         /* the caller was told; an object was handed over */
-    kl_buf body;                    /* of an error */
+    bool opened, delivered; /* the caller was told; an object was handed over */
+    kl_buf body;            /* of an error */
     kl_err early;
 } stream;
 
-static kl_time now(void)
-{
-    return kl_clock_now(kl_clock_real());
-}
+static kl_time now(void) { return kl_clock_now(kl_clock_real()); }
 
 static void stream_end(stream *s, kl_status st, int code, const kl_value *envelope, kl_err *err)
 {
@@ -116,9 +116,15 @@ static void on_head(void *arg, const kl_http_head *head)
     s->q.in_protobuf = kl__content_is_protobuf(head->header(head, "Content-Type"));
     if (s->q.in_protobuf)
         kl_debug("it answers in protobuf", "call=%s", s->q.what);
-    kl_stream_handler h = { .item = on_item, .event = on_event, .arg = s,
-        .protobuf = s->q.in_protobuf, .max_object = s->call.max_object, .keep = s->call.keep,
-        .api_version = s->call.api_version, .kind = s->call.kind, .known = s->call.known ? known : NULL };
+    kl_stream_handler h = {.item = on_item,
+        .event = on_event,
+        .arg = s,
+        .protobuf = s->q.in_protobuf,
+        .max_object = s->call.max_object,
+        .keep = s->call.keep,
+        .api_version = s->call.api_version,
+        .kind = s->call.kind,
+        .known = s->call.known ? known : NULL};
     s->decoder = s->watch ? kl_stream_watch_new(&h) : kl_stream_list_new(&h);
     if (s->call.opened && !s->opened)
         s->call.opened(s->call.arg);
@@ -158,7 +164,8 @@ static kl_status finish_decoder(stream *s, const kl_value **envelope, kl_err *er
     kl_err story = KL_ERR_INIT;
     kl_status st = kl_stream_finish(s->decoder, s->watch ? NULL : envelope, &story);
     if (st == KL_ESYNTAX && s->watch)
-        st = kl_fail(err, KL_ECLOSED, "%s: the watch ended inside an event: %s", s->q.what, kl_err_message(&story));
+        st = kl_fail(
+            err, KL_ECLOSED, "%s: the watch ended inside an event: %s", s->q.what, kl_err_message(&story));
     else if (st == KL_ESYNTAX)
         st = kl__answer_garbage(&s->q, "", 0, &story, err);
     else if (st)
@@ -203,7 +210,7 @@ static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
         s->moved = false;
         kl_err none = KL_ERR_INIT;
         if (s->decoder)
-            stream_end(s, KL_OK, s->code, NULL, &none);     /* the next watch goes on where this one was */
+            stream_end(s, KL_OK, s->code, NULL, &none); /* the next watch goes on where this one was */
         else
             stream_send(s);
         return;
@@ -227,7 +234,8 @@ static void stream_conclude(stream *s, kl_status st, int code, kl_err *err)
     const kl_value *envelope = NULL;
     kl_err story = KL_ERR_INIT;
     if (s->silent_too_long)
-        st = kl_fail(&story, KL_ETIMEOUT, "%s: no byte came for %d s", s->q.what, (int)(LIST_SILENCE_MAX / KL_SECONDS(1)));
+        st = kl_fail(&story, KL_ETIMEOUT, "%s: no byte came for %d s", s->q.what,
+            (int)(LIST_SILENCE_MAX / KL_SECONDS(1)));
     else if (st) {
         kl_err_move(&story, err);
         if (!s->told && (st == KL_ESERVER || st == KL_ETOOBIG || st == KL_ECLOSED))
@@ -239,7 +247,8 @@ static void stream_conclude(stream *s, kl_status st, int code, kl_err *err)
     else if (code >= 300 && code < 400)
         st = kl__answer_redirect(&s->q, code, s->location, &story);
     else
-        st = kl__answer_fail(&s->q, code, kl_buf_str(&s->body), s->body.len, s->retry_after > 0 ? s->retry_after : 0, kl__credentials_describe(s->c->credentials), &story);
+        st = kl__answer_fail(&s->q, code, kl_buf_str(&s->body), s->body.len,
+            s->retry_after > 0 ? s->retry_after : 0, kl__credentials_describe(s->c->credentials), &story);
     stream_end(s, st, s->code, envelope, &story);
     kl_value_unref(envelope);
 }
@@ -249,7 +258,8 @@ static void on_silence_check(void *arg)
     stream *s = arg;
     kl_time quiet = now() - s->last_data;
     s->timer_id = 0;
-    if (quiet < LIST_SILENCE_MAX || s->ticket) {             /* a credential plugin has a time limit of its own */
+    /* a credential plugin has a time limit of its own */
+    if (quiet < LIST_SILENCE_MAX || s->ticket) {
         s->timer_id = kl_http_timer(s->c->watches, SILENCE_CHECK, on_silence_check, s);
         return;
     }
@@ -264,8 +274,17 @@ static void stream_transmit(stream *s)
     s->retry_after = -1;
     s->started = s->last_data = now();
     kl_buf_clear(&s->body);
-    s->http_id = kl__client_send(c, c->watches, &(kl__send){ .q = &s->q, .credential = s->credential, .gzip = !s->watch, .gulp = GULP,
-        .total_timeout = s->timeout, .on_head = on_head, .on_data = on_data, .on_lull = s->call.lull ? on_lull : NULL, .on_done = on_done, .arg = s });
+    s->http_id = kl__client_send(c, c->watches,
+        &(kl__send){.q = &s->q,
+            .credential = s->credential,
+            .gzip = !s->watch,
+            .gulp = GULP,
+            .total_timeout = s->timeout,
+            .on_head = on_head,
+            .on_data = on_data,
+            .on_lull = s->call.lull ? on_lull : NULL,
+            .on_done = on_done,
+            .arg = s});
     if (!s->http_id)
         stream_end_cancelled(s);
 }
@@ -275,7 +294,7 @@ static void on_credential(void *arg, kl_status st, kl__credential *cred, kl_err 
     stream *s = arg;
     s->ticket = 0;
     bool same = !st && s->credential && cred->generation == s->credential->generation;
-    if (s->refused && (st || same)) {           /* the 401 stands */
+    if (s->refused && (st || same)) { /* the 401 stands */
         kl_err none = KL_ERR_INIT;
         stream_conclude(s, KL_OK, 401, &none);
         return;
@@ -295,9 +314,10 @@ static void stream_send(stream *s)
 {
     kl_client *c = s->c;
     s->last_data = now();
-    uint64_t ticket = kl__credentials_get(c->credentials, c->watches, s->refused ? s->credential : NULL, on_credential, s);
+    uint64_t ticket = kl__credentials_get(
+        c->credentials, c->watches, s->refused ? s->credential : NULL, on_credential, s);
     if (ticket)
-        s->ticket = ticket;                     /* otherwise it went on, and may be gone */
+        s->ticket = ticket; /* otherwise it went on, and may be gone */
 }
 
 static void stream_begin(stream *s)
@@ -316,7 +336,8 @@ static void on_limit_over(void *arg)
     stream_begin(s);
 }
 
-/* Posted, so that no callback comes before kl_client_stream has returned. Lists ask the limiter first; a watch lives for minutes. */
+/* Posted, so that no callback comes before kl_client_stream has returned. Lists ask the limiter first; a
+ * watch lives for minutes. */
 static void stream_start(void *arg)
 {
     stream *s = arg;
@@ -341,14 +362,17 @@ uint64_t kl_client_stream(kl_client *c, const kl_op *op, const kl_stream_call *c
     s->c = c;
     s->call = *call;
     s->watch = op->verb == KL_WATCH;
-    s->timeout = op->timeout > 0 ? op->timeout : s->watch && op->timeout_seconds > 0 ? KL_SECONDS(op->timeout_seconds) + WATCH_SLACK : 0;
+    s->timeout = op->timeout > 0              ? op->timeout
+        : s->watch && op->timeout_seconds > 0 ? KL_SECONDS(op->timeout_seconds) + WATCH_SLACK
+                                              : 0;
     if (op->verb != KL_LIST && op->verb != KL_WATCH)
         st = kl_fail(&s->early, KL_EINVAL, "%s: only list and watch stream", kl_verb_name(op->verb));
     else if (!op->resource)
-        st = kl_fail(&s->early, KL_EINVAL, "%s: a stream needs a resource: resolve the kind first", kl_verb_name(op->verb));
+        st = kl_fail(&s->early, KL_EINVAL, "%s: a stream needs a resource: resolve the kind first",
+            kl_verb_name(op->verb));
     else
         st = kl__content_request(c, op, op->resource, &s->q, &s->early);
-    (void)st;                                               /* told through done */
+    (void)st; /* told through done */
     kl_list_push(&c->streams, &s->link);
     s->id = kl_slots_add(&c->stream_ids, s);
     uint64_t id = s->id;
@@ -368,7 +392,8 @@ static void stream_cancel(stream *s)
         kl__client_limit_return(s->c);
         stream_end_cancelled(s);
     } else if (s->http_id)
-        kl_http_cancel(s->c->watches, s->http_id);          /* on_done follows; without one, stream_start does */
+        /* on_done follows; without one, stream_start does */
+        kl_http_cancel(s->c->watches, s->http_id);
 }
 
 void kl_client_stream_cancel(kl_client *c, uint64_t id)
@@ -386,7 +411,7 @@ void kl__streams_cancel_all(void *client)
         l = l->next;
         if (s->cancelled)
             continue;
-        stream_cancel(s);                                   /* may end others too: begin again */
+        stream_cancel(s); /* may end others too: begin again */
         l = c->streams.next;
     }
 }
@@ -400,7 +425,7 @@ void kl__streams_move(void *client)
         if (!s->watch || s->cancelled || s->moved || !s->http_id || s->credential->identity == present)
             continue;
         s->moved = true;
-        kl_http_cancel(c->watches, s->http_id);             /* on_done follows */
+        kl_http_cancel(c->watches, s->http_id); /* on_done follows */
     }
     kl__identity_unref(present);
 }

@@ -5,14 +5,12 @@
 #include "base/log.h"
 #include "client/turn.h"
 
-static kl_time now(void)
-{
-    return kl_clock_now(kl_clock_real());
-}
+static kl_time now(void) { return kl_clock_now(kl_clock_real()); }
 
-void kl__turn_init(kl__turn *t, kl_client *c, void (*go)(kl__turn *t), void (*late)(kl__turn *t, kl_status st, kl_err *err))
+void kl__turn_init(
+    kl__turn *t, kl_client *c, void (*go)(kl__turn *t), void (*late)(kl__turn *t, kl_status st, kl_err *err))
 {
-    *t = (kl__turn){ .c = c, .go = go, .late = late };
+    *t = (kl__turn){.c = c, .go = go, .late = late};
     kl_list_init(&t->link);
 }
 
@@ -33,7 +31,7 @@ static void let_in(kl_client *c)
     kl_time when = KL_NEVER;
     if (c->letting_in || atomic_load(&c->closing))
         return;
-    c->letting_in = true;               /* who goes may be over at once, and make room for the next */
+    c->letting_in = true; /* who goes may be over at once, and make room for the next */
     while (!kl_list_empty(&c->held) && kl__pace_room(&c->pace, now(), &when)) {
         kl__turn *t = KL_CONTAINER(c->held.next, kl__turn, link);
         kl_list_remove(&t->link);
@@ -66,7 +64,11 @@ static void on_late(void *arg)
     kl__turn *t = arg;
     kl_err err = KL_ERR_INIT;
     t->timer = 0;
-    give_up(t, kl_fail(&err, KL_ETIMEOUT, "its time was over before it was sent: the server is busy (429) and takes %d calls at a time", (int)t->c->pace.window), &err);
+    give_up(t,
+        kl_fail(&err, KL_ETIMEOUT,
+            "its time was over before it was sent: the server is busy (429) and takes %d calls at a time",
+            (int)t->c->pace.window),
+        &err);
 }
 
 static void hold(kl__turn *t)
@@ -122,7 +124,8 @@ void kl__turn_over(kl__turn *t, kl__pace_end how, kl_time sent, kl_time wait)
     bool narrow = c->pace.window > 0;
     if (kl__pace_over(&c->pace, how, sent, wait, now())) {
         if (c->pace.window > 0)
-            kl_info("the API server is busy: fewer calls at a time", "host=%s at_most=%d", c->host, (int)c->pace.window);
+            kl_info("the API server is busy: fewer calls at a time", "host=%s at_most=%d", c->host,
+                (int)c->pace.window);
         else
             kl_info("the API server is busy no longer", "host=%s", c->host);
     }

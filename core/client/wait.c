@@ -1,4 +1,5 @@
-/* wait.c - calls for who wants to wait where he stands: never on the client's own threads, which would wait for themselves. */
+/* wait.c - calls for who wants to wait where he stands: never on the client's own threads, which would
+ * wait for themselves. */
 #include "client/client_impl.h"
 
 #include <string.h>
@@ -57,7 +58,8 @@ static void on_waited(void *arg, kl_status st, int code, const kl_value *body, k
 static kl_status check_thread(kl_client *c, kl_err *err)
 {
     if (kl_http_on_thread(c->calls) || kl_http_on_thread(c->watches))
-        return kl_fail(err, KL_EINTERNAL, "a blocking call on the client's own thread would wait for itself: use kl_client_do");
+        return kl_fail(err, KL_EINTERNAL,
+            "a blocking call on the client's own thread would wait for itself: use kl_client_do");
     return KL_OK;
 }
 
@@ -82,9 +84,10 @@ kl_status kl_client_wait(kl_client *c, const kl_op *op, const kl_value **out, kl
     return wait_for_value(&w, out, err);
 }
 
-kl_status kl_client_raw(kl_client *c, const char *method, const char *path, const char *content_type, const void *body, size_t len, const kl_value **out, kl_err *err)
+kl_status kl_client_raw(kl_client *c, const char *method, const char *path, const char *content_type,
+    const void *body, size_t len, const kl_value **out, kl_err *err)
 {
-    static const char *const methods[] = { "GET", "POST", "PUT", "PATCH", "DELETE" };
+    static const char *const methods[] = {"GET", "POST", "PUT", "PATCH", "DELETE"};
     const char *known = NULL;
     waiter w;
     kl_status st = check_thread(c, err);
@@ -92,7 +95,9 @@ kl_status kl_client_raw(kl_client *c, const char *method, const char *path, cons
         if (!strcmp(method, methods[i]))
             known = methods[i];
     if (!st && (!known || *path != '/'))
-        st = kl_fail(err, KL_EINVAL, "\"%s %s\": give GET, POST, PUT, PATCH or DELETE and a path that begins with \"/\"", method, path);
+        st = kl_fail(err, KL_EINVAL,
+            "\"%s %s\": give GET, POST, PUT, PATCH or DELETE and a path that begins with \"/\"", method,
+            path);
     if (st)
         return st;
     waiter_begin(&w);
@@ -122,4 +127,3 @@ kl_status kl_client_resolve_wait(kl_client *c, const char *kind, const kl_resour
         *out = w.resource;
     return st;
 }
-

@@ -9,24 +9,27 @@
 #include "controller/controller.h"
 #include "control/why.h"
 
-/* Who is looked for, and what is done with it. `controller` may have its cluster before it, as in "west/maps". */
+/* Who is looked for, and what is done with it. `controller` may have its cluster before it, as in
+ * "west/maps". */
 typedef struct search {
-    const char *cluster;                   /* of the manager that is looked at, or NULL */
-    const char *controller, *kind;         /* either may be NULL */
-    bool any;                              /* of the kind: whoever keeps it; else whose own it is */
+    const char *cluster;           /* of the manager that is looked at, or NULL */
+    const char *controller, *kind; /* either may be NULL */
+    bool any;                      /* of the kind: whoever keeps it; else whose own it is */
     void (*found)(struct search *s, kl_controller *c, const kl_controller_look *l, const char *kind);
     void *arg;
     size_t n;
-    const char **names;                    /* of all, for who was not found; copies */
+    const char **names; /* of all, for who was not found; copies */
     size_t n_names;
-    char **kinds;                          /* the same of kinds */
+    char **kinds; /* the same of kinds */
     size_t n_kinds;
 } search;
 
 static bool is_named(const search *s, const char *name)
 {
     size_t n = s->cluster ? strlen(s->cluster) : 0;
-    return !strcmp(s->controller, name) || (n && !strncmp(s->controller, s->cluster, n) && s->controller[n] == '/' && !strcmp(s->controller + n + 1, name));
+    return !strcmp(s->controller, name)
+        || (n && !strncmp(s->controller, s->cluster, n) && s->controller[n] == '/'
+            && !strcmp(s->controller + n + 1, name));
 }
 
 static void look(void *arg, kl_controller *c)
@@ -56,7 +59,10 @@ static void find(search *s, kl_manager *m)
 static void nobody_for(const search *s, kl_control_request *q)
 {
     char *meant = kl_why_meant(s->kind, s->kinds, s->n_kinds, s->any ? "they keep " : "they are for ");
-    kl_control_refuse(q, 404, s->any ? "no controller of this process keeps %s in its cache%s" : "no controller of this process is for %s%s", s->kind, meant);
+    kl_control_refuse(q, 404,
+        s->any ? "no controller of this process keeps %s in its cache%s"
+               : "no controller of this process is for %s%s",
+        s->kind, meant);
     kl_free(meant);
 }
 
@@ -65,11 +71,13 @@ static bool nobody(search *s, kl_control_request *q)
 {
     const char *near = s->controller ? kl_suggest(s->controller, s->names, s->n_names) : NULL;
     if (!s->n && s->kind && s->controller)
-        kl_control_refuse(q, 404, "%s is not a controller here that %s %s", s->controller, s->any ? "keeps" : "is for", s->kind);
+        kl_control_refuse(q, 404, "%s is not a controller here that %s %s", s->controller,
+            s->any ? "keeps" : "is for", s->kind);
     else if (!s->n && s->kind)
         nobody_for(s, q);
     else if (!s->n)
-        kl_control_refuse(q, 404, "there is no controller %s%s%s%s", s->controller, near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
+        kl_control_refuse(q, 404, "there is no controller %s%s%s%s", s->controller,
+            near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
     for (size_t i = 0; i < s->n_names; i++)
         kl_free((char *)s->names[i]);
     kl_free(s->names);
@@ -77,9 +85,12 @@ static bool nobody(search *s, kl_control_request *q)
     return !s->n;
 }
 
-/* --- caches -------------------------------------------------------------------------------------------------------------------------- */
+/* --- caches ------------------------------------------------------------------------------- */
 
-typedef struct kept { kl_wiring *wiring; char *kind; } kept;
+typedef struct kept {
+    kl_wiring *wiring;
+    char *kind;
+} kept;
 
 static void keep(search *s, kl_controller *c, const kl_controller_look *l, const char *kind)
 {
@@ -93,7 +104,11 @@ static void keep(search *s, kl_controller *c, const kl_controller_look *l, const
 
 static bool cache_of(kl_manager *m, kl_control_request *q, kept *out)
 {
-    search s = {.controller = kl_control_query(q, "controller"), .kind = kl_control_query(q, "kind"), .any = true, .found = keep, .arg = out};
+    search s = {.controller = kl_control_query(q, "controller"),
+        .kind = kl_control_query(q, "kind"),
+        .any = true,
+        .found = keep,
+        .arg = out};
     if (!s.kind || !*s.kind) {
         kl_control_refuse(q, 400, "say of what kind: kind=v1/Secret");
         return false;
@@ -155,8 +170,12 @@ static void answer_list(void *arg, kl_control_request *q)
         kl_control_refuse(q, 400, "limit is a number, as in limit=100, not \"%s\"", limit);
         return;
     }
-    kl_read_query read = {.ns = kl_control_query(q, "namespace"), .labels = kl_control_query(q, "labels"), .fields = kl_control_query(q, "fields"),
-        .index = kl_control_query(q, "index"), .value = kl_control_query(q, "value"), .limit = limit ? strtoul(limit, NULL, 10) : 0};
+    kl_read_query read = {.ns = kl_control_query(q, "namespace"),
+        .labels = kl_control_query(q, "labels"),
+        .fields = kl_control_query(q, "fields"),
+        .index = kl_control_query(q, "index"),
+        .value = kl_control_query(q, "value"),
+        .limit = limit ? strtoul(limit, NULL, 10) : 0};
     if (!cache_of(arg, q, &k))
         return;
     kl_objects o = {0};
@@ -170,7 +189,7 @@ static void answer_list(void *arg, kl_control_request *q)
     kept_free(&k);
 }
 
-/* --- controllers ---------------------------------------------------------------------------------------------------------------------- */
+/* --- controllers -------------------------------------------------------------------------- */
 
 static void pause_one(search *s, kl_controller *c, const kl_controller_look *l, const char *kind)
 {
@@ -181,7 +200,9 @@ static void pause_one(search *s, kl_controller *c, const kl_controller_look *l, 
 
 static void say_paused(kl_manager *m, kl_control_request *q, bool pause)
 {
-    search s = {.controller = kl_value_str_at(kl_control_body(q), "controller", NULL), .found = pause_one, .arg = &pause};
+    search s = {.controller = kl_value_str_at(kl_control_body(q), "controller", NULL),
+        .found = pause_one,
+        .arg = &pause};
     if (!s.controller) {
         kl_control_refuse(q, 400, "say which: {\"controller\": \"NAME\"}");
         return;
@@ -194,7 +215,10 @@ static void say_paused(kl_manager *m, kl_control_request *q, bool pause)
 static void answer_pause(void *arg, kl_control_request *q) { say_paused(arg, q, true); }
 static void answer_resume(void *arg, kl_control_request *q) { say_paused(arg, q, false); }
 
-typedef struct waking { const char *key; size_t woken; } waking;
+typedef struct waking {
+    const char *key;
+    size_t woken;
+} waking;
 
 static void wake(search *s, kl_controller *c, const kl_controller_look *l, const char *kind)
 {
@@ -204,7 +228,9 @@ static void wake(search *s, kl_controller *c, const kl_controller_look *l, const
     const kl_value *o = l->published ? kl_wiring_object(l->wiring, w->key) : NULL;
     if (!o)
         return;
-    kl_workqueue_add_with(l->queue, w->key, &(kl_add){.priority = KL_PRIORITY_MOST, .cause = kl_cause_of(KL_WHY_HAND, NULL)}, kl_clock_now(l->clock));
+    kl_workqueue_add_with(l->queue, w->key,
+        &(kl_add){.priority = KL_PRIORITY_MOST, .cause = kl_cause_of(KL_WHY_HAND, NULL)},
+        kl_clock_now(l->clock));
     kl_value_unref(o);
     w->woken++;
 }
@@ -213,16 +239,22 @@ static void answer_reconcile(void *arg, kl_control_request *q)
 {
     const kl_value *body = kl_control_body(q);
     waking w = {.key = kl_value_str_at(body, "key", NULL)};
-    search s = {.controller = kl_value_str_at(body, "controller", NULL), .kind = kl_value_str_at(body, "kind", NULL), .found = wake, .arg = &w};
+    search s = {.controller = kl_value_str_at(body, "controller", NULL),
+        .kind = kl_value_str_at(body, "kind", NULL),
+        .found = wake,
+        .arg = &w};
     if (!w.key || (!s.controller && !s.kind)) {
-        kl_control_refuse(q, 400, "say what: {\"kind\": \"v1/ConfigMap\", \"key\": \"namespace/name\"}, and \"controller\" where it is one of several");
+        kl_control_refuse(q, 400,
+            "say what: {\"kind\": \"v1/ConfigMap\", \"key\": \"namespace/name\"}, and \"controller\" where "
+            "it is one of several");
         return;
     }
     find(&s, arg);
     if (nobody(&s, q))
         return;
     if (!w.woken) {
-        kl_control_refuse(q, 404, "%s is not in the cache of %s", w.key, s.controller ? s.controller : s.kind);
+        kl_control_refuse(
+            q, 404, "%s is not in the cache of %s", w.key, s.controller ? s.controller : s.kind);
         return;
     }
     kl_builder *b = kl_builder_new();
@@ -232,10 +264,10 @@ static void answer_reconcile(void *arg, kl_control_request *q)
     kl_control_reply(q, 200, kl_builder_done(b));
 }
 
-/* --- a dry run ------------------------------------------------------------------------------------------------------------------------ */
+/* --- a dry run ---------------------------------------------------------------------------- */
 
 typedef struct rehearsing {
-    kl_control_request *q;                 /* NULL: somebody answers it */
+    kl_control_request *q; /* NULL: somebody answers it */
     const char *key;
     kl_status status;
     kl_err err;
@@ -261,30 +293,35 @@ static void rehearse(search *s, kl_controller *c, const kl_controller_look *l, c
 static void answer_run(void *arg, kl_control_request *q)
 {
     const kl_value *body = kl_control_body(q);
-    const char *key = kl_value_str_at(body, "key", NULL), *controller = kl_value_str_at(body, "controller", NULL), *kind = kl_value_str_at(body, "kind", NULL);
+    const char *key = kl_value_str_at(body, "key", NULL),
+               *controller = kl_value_str_at(body, "controller", NULL),
+               *kind = kl_value_str_at(body, "kind", NULL);
     if (!key || (!controller && !kind) || !kl_value_bool(kl_value_get(body, "dry"), false)) {
-        kl_control_refuse(q, 400, "say what: {\"kind\": \"v1/ConfigMap\", \"key\": \"namespace/name\", \"dry\": true}, and \"controller\" where it is one of several; "
+        kl_control_refuse(q, 400,
+            "say what: {\"kind\": \"v1/ConfigMap\", \"key\": \"namespace/name\", \"dry\": true}, and "
+            "\"controller\" where it is one of several; "
             "/v1/reconcile runs a key for good");
         return;
     }
-    char *named = kl_strdup(key);          /* the request may be answered, and gone, before we return */
+    char *named = kl_strdup(key); /* the request may be answered, and gone, before we return */
     rehearsing x = {.q = q, .key = named};
     search s = {.controller = kl_strdup(controller), .kind = kl_strdup(kind), .found = rehearse, .arg = &x};
     find(&s, arg);
     if (!nobody(&s, q) && x.q && x.status)
         kl_control_fail(q, &x.err);
     else if (s.n && x.q)
-        kl_control_refuse(q, 404, "%s is not in the cache of %s", named, s.controller ? s.controller : s.kind);
+        kl_control_refuse(
+            q, 404, "%s is not in the cache of %s", named, s.controller ? s.controller : s.kind);
     kl_free((char *)s.controller);
     kl_free((char *)s.kind);
     kl_free(named);
     kl_err_fini(&x.err);
 }
 
-/* --- params --------------------------------------------------------------------------------------------------------------------------- */
+/* --- params ------------------------------------------------------------------------------- */
 
 typedef struct setting {
-    const kl_value *wish, *now;            /* now: a reference */
+    const kl_value *wish, *now; /* now: a reference */
     kl_status status;
     kl_err err;
 } setting;
@@ -301,7 +338,9 @@ static void see_params(search *s, kl_controller *c, const kl_controller_look *l,
 static const char *family(const kl_value *v)
 {
     switch (kl_value_type(v)) {
-    case KL_INT: case KL_UINT: case KL_DOUBLE: return "number";
+    case KL_INT:
+    case KL_UINT:
+    case KL_DOUBLE: return "number";
     default: return kl_value_type_name(v);
     }
 }
@@ -319,9 +358,11 @@ static kl_status check_params(const char *controller, const kl_value *have, cons
         const kl_value *v = kl_value_member(wish, i, &key, NULL), *old = kl_value_get(have, key);
         const char *near = old ? NULL : kl_suggest(key, names, n);
         if (!old)
-            st = kl_fail(err, KL_EINVAL, "%s has no param %s%s%s%s", controller, key, near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
+            st = kl_fail(err, KL_EINVAL, "%s has no param %s%s%s%s", controller, key,
+                near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
         else if (strcmp(family(v), family(old)))
-            st = kl_fail(err, KL_EINVAL, "param %s of %s is a %s, not a %s", key, controller, family(old), family(v));
+            st = kl_fail(
+                err, KL_EINVAL, "param %s of %s is a %s, not a %s", key, controller, family(old), family(v));
     }
     kl_free(names);
     return st;
@@ -372,9 +413,12 @@ static void answer_params(void *arg, kl_control_request *q)
 static void answer_set_params(void *arg, kl_control_request *q)
 {
     setting x = {.wish = kl_value_get(kl_control_body(q), "params")};
-    search s = {.controller = kl_value_str_at(kl_control_body(q), "controller", NULL), .found = set_params, .arg = &x};
+    search s = {.controller = kl_value_str_at(kl_control_body(q), "controller", NULL),
+        .found = set_params,
+        .arg = &x};
     if (!s.controller || kl_value_type(x.wish) != KL_OBJECT) {
-        kl_control_refuse(q, 400, "say which and what: {\"controller\": \"NAME\", \"params\": {\"name\": value}}");
+        kl_control_refuse(
+            q, 400, "say which and what: {\"controller\": \"NAME\", \"params\": {\"name\": value}}");
         return;
     }
     find(&s, arg);
@@ -385,14 +429,20 @@ static void answer_set_params(void *arg, kl_control_request *q)
 void kl_command_add(kl_control *c, kl_manager *m)
 {
     kl_control_route(c, "GET", "/v1/object", "an object of the caches: kind=, key=", answer_object, m);
-    kl_control_route(c, "GET", "/v1/list", "objects of the caches: kind=, and namespace=, labels=, fields=, index= with value=, limit=; controller=", answer_list, m);
+    kl_control_route(c, "GET", "/v1/list",
+        "objects of the caches: kind=, and namespace=, labels=, fields=, index= with value=, limit=; "
+        "controller=",
+        answer_list, m);
     kl_control_guard(c, "/v1/object");
     kl_control_guard(c, "/v1/list");
-    kl_control_route(c, "POST", "/v1/reconcile", "a key runs now: {kind or controller, key}", answer_reconcile, m);
+    kl_control_route(
+        c, "POST", "/v1/reconcile", "a key runs now: {kind or controller, key}", answer_reconcile, m);
     kl_control_route(c, "GET", "/v1/params", "the params of a controller: controller=", answer_params, m);
-    kl_control_route(c, "POST", "/v1/params", "other ones for the running generation: {controller, params}", answer_set_params, m);
+    kl_control_route(c, "POST", "/v1/params", "other ones for the running generation: {controller, params}",
+        answer_set_params, m);
     kl_control_guard(c, "/v1/params");
-    kl_control_route(c, "POST", "/v1/run", "a dry run of a key, and what it would write: {kind or controller, key, dry: true}", answer_run, m);
+    kl_control_route(c, "POST", "/v1/run",
+        "a dry run of a key, and what it would write: {kind or controller, key, dry: true}", answer_run, m);
     kl_control_route(c, "POST", "/v1/pause", "a controller takes no keys: {controller}", answer_pause, m);
     kl_control_route(c, "POST", "/v1/resume", "it takes keys again: {controller}", answer_resume, m);
 }

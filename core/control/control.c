@@ -1,6 +1,7 @@
 /* control.c - finds the route of a request, and tells the log of it.
  *
- * A request is a value of its own that holds the HTTP request until the answer, so that handlers may answer when they can. */
+ * A request is a value of its own that holds the HTTP request until the answer, so that handlers may
+ * answer when they can. */
 #include "control/control.h"
 
 #include <stdio.h>
@@ -31,10 +32,11 @@ struct kl_control {
     const kl_value *about;
     kl_httpd *httpd;
     char *path;
-    dev_t device;                          /* of the socket's name: what stands there later may be another's */
+    /* of the socket's name: what stands there later may be another's */
+    dev_t device;
     ino_t number;
     kl_mutex mu;
-    route *routes KL_GUARDED_BY(mu);       /* in order of their paths */
+    route *routes KL_GUARDED_BY(mu); /* in order of their paths */
     size_t n KL_GUARDED_BY(mu);
 };
 
@@ -44,7 +46,7 @@ struct kl_control_request {
     char *who;
 };
 
-/* --- answers ------------------------------------------------------------------------------------------------------------------ */
+/* --- answers ------------------------------------------------------------------------------ */
 
 void kl_control_reply(kl_control_request *q, int code, const kl_value *body)
 {
@@ -55,7 +57,8 @@ void kl_control_reply(kl_control_request *q, int code, const kl_value *body)
         kl_buf_puts(&out, "{}");
     kl_buf_putc(&out, '\n');
     kl_value_unref(body);
-    kl_httpd_reply_take(q->http, code, "application/json", "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n", &out);
+    kl_httpd_reply_take(q->http, code, "application/json",
+        "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n", &out);
     kl_value_unref(q->body);
     kl_free(q->who);
     kl_free(q);
@@ -83,12 +86,19 @@ void kl_control_refuse(kl_control_request *q, int code, const char *fmt, ...)
 static int code_of(const kl_err *err)
 {
     switch (err->status) {
-    case KL_EINVAL: case KL_ESYNTAX: case KL_ETOOBIG: return 400;
+    case KL_EINVAL:
+    case KL_ESYNTAX:
+    case KL_ETOOBIG: return 400;
     case KL_EFORBIDDEN: return 403;
-    case KL_ENOTFOUND: case KL_EGONE: return 404;
-    case KL_EEXISTS: case KL_ECONFLICT: return 409;
-    case KL_EREJECTED: case KL_ESCRIPT: return 422;
-    case KL_EAGAIN: case KL_ECANCELLED: case KL_ENOTLEADER: return 503;
+    case KL_ENOTFOUND:
+    case KL_EGONE: return 404;
+    case KL_EEXISTS:
+    case KL_ECONFLICT: return 409;
+    case KL_EREJECTED:
+    case KL_ESCRIPT: return 422;
+    case KL_EAGAIN:
+    case KL_ECANCELLED:
+    case KL_ENOTLEADER: return 503;
     case KL_ETIMEOUT: return 504;
     default: return 500;
     }
@@ -99,11 +109,14 @@ void kl_control_fail(kl_control_request *q, const kl_err *err)
     refuse(q, code_of(err), kl_err_message(err));
 }
 
-const char *kl_control_query(const kl_control_request *q, const char *name) { return kl_httpd_query(q->http, name); }
+const char *kl_control_query(const kl_control_request *q, const char *name)
+{
+    return kl_httpd_query(q->http, name);
+}
 const kl_value *kl_control_body(const kl_control_request *q) { return q->body; }
 const char *kl_control_who(const kl_control_request *q) { return q->who; }
 
-/* --- routes ------------------------------------------------------------------------------------------------------------------- */
+/* --- routes ------------------------------------------------------------------------------- */
 
 static int compare(const route *r, const char *method, const char *path)
 {
@@ -111,7 +124,8 @@ static int compare(const route *r, const char *method, const char *path)
     return by_path ? by_path : strcmp(r->method, method);
 }
 
-void kl_control_route(kl_control *c, const char *method, const char *path, const char *help, kl_control_handler *fn, void *arg)
+void kl_control_route(
+    kl_control *c, const char *method, const char *path, const char *help, kl_control_handler *fn, void *arg)
 {
     kl_lock(&c->mu);
     size_t i = 0;
@@ -229,8 +243,9 @@ static void tell(kl_httpd_request *r, const char *who)
     if (n && !kl_value_decode(text, n, &body, &err) && kl_value_type(body) == KL_OBJECT)
         outline(body, &shown);
     char *query = kl_httpd_query_text(r);
-    kl_info("control command", "%s method=%s path=%s%s%s%s%s", who, kl_httpd_method(r), kl_log_quoted(kl_httpd_path(r)), *query ? " query=" : "",
-        *query ? kl_log_quoted(query) : "", shown.len ? " body=" : "", shown.len ? kl_log_quoted(kl_buf_str(&shown)) : "");
+    kl_info("control command", "%s method=%s path=%s%s%s%s%s", who, kl_httpd_method(r),
+        kl_log_quoted(kl_httpd_path(r)), *query ? " query=" : "", *query ? kl_log_quoted(query) : "",
+        shown.len ? " body=" : "", shown.len ? kl_log_quoted(kl_buf_str(&shown)) : "");
     kl_value_unref(body);
     kl_err_fini(&err);
     kl_buf_fini(&shown);
@@ -274,7 +289,7 @@ void kl_control_serve(kl_control *c, kl_httpd_request *r, const char *who, bool 
     kl_err_fini(&err);
 }
 
-/* --- the socket --------------------------------------------------------------------------------------------------------------------- */
+/* --- the socket --------------------------------------------------------------------------- */
 
 static void handle(void *arg, kl_httpd_request *r)
 {
@@ -288,15 +303,18 @@ static void handle(void *arg, kl_httpd_request *r)
         kl_control_serve(arg, r, who, true);
         return;
     }
-    static const char REFUSED[] = "{\"error\":\"this socket is for the user who runs the process, and for root\"}\n";
-    kl_warn("control command refused: another user", "%s path=%s", known ? who : "uid=?", kl_log_quoted(kl_httpd_path(r)));
+    static const char REFUSED[] =
+        "{\"error\":\"this socket is for the user who runs the process, and for root\"}\n";
+    kl_warn("control command refused: another user", "%s path=%s", known ? who : "uid=?",
+        kl_log_quoted(kl_httpd_path(r)));
     kl_httpd_reply(r, 403, "application/json", NULL, REFUSED, sizeof REFUSED - 1);
 }
 
 char *kl_control_dir(void)
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
-    return runtime && *runtime == '/' ? kl_sprintf("%s/kubelua", runtime) : kl_sprintf("/tmp/kubelua-%lu", (unsigned long)geteuid());
+    return runtime && *runtime == '/' ? kl_sprintf("%s/kubelua", runtime)
+                                      : kl_sprintf("/tmp/kubelua-%lu", (unsigned long)geteuid());
 }
 
 kl_control *kl_control_new(const kl_value *about)
@@ -310,9 +328,13 @@ kl_control *kl_control_new(const kl_value *about)
 
 kl_status kl_control_listen(kl_control *c, const char *path, kl_err *err)
 {
-    char *dir = kl_control_dir(), *place = path ? kl_strdup(path) : kl_sprintf("%s/%ld.sock", dir, (long)getpid()), *address = kl_sprintf("unix:%s", place);
+    char *dir = kl_control_dir(),
+         *place = path ? kl_strdup(path) : kl_sprintf("%s/%ld.sock", dir, (long)getpid()),
+         *address = kl_sprintf("unix:%s", place);
     struct stat st;
-    kl_status status = kl_httpd_start(&(kl_httpd_options){.listen = address, .max_body = BODY_MAX, .handler = handle, .arg = c}, &c->httpd, err);
+    kl_status status = kl_httpd_start(
+        &(kl_httpd_options){.listen = address, .max_body = BODY_MAX, .handler = handle, .arg = c}, &c->httpd,
+        err);
     if (!status && !lstat(place, &st)) {
         c->device = st.st_dev;
         c->number = st.st_ino;

@@ -1,6 +1,7 @@
 /* dashboard.c - the page's files, its stream of snapshots, and the door to the control API.
  *
- * One thread makes a picture each second while somebody looks, and hands it to all who have taken the one before: who is slow sees fewer. */
+ * One thread makes a picture each second while somebody looks, and hands it to all who have taken the one
+ * before: who is slow sees fewer. */
 #include "control/dashboard.h"
 
 #include <string.h>
@@ -17,7 +18,10 @@
 /* A snapshot of hundreds of controllers has some 100 KB. */
 #define QUEUED_MAX ((size_t)8 << 20)
 
-typedef struct viewer { kl_httpd_stream *stream; bool fresh; } viewer;     /* fresh: it has seen nothing */
+typedef struct viewer {
+    kl_httpd_stream *stream;
+    bool fresh;
+} viewer; /* fresh: it has seen nothing */
 
 struct kl_dashboard {
     kl_dashboard_options o;
@@ -34,9 +38,11 @@ struct kl_dashboard {
 
 #define TEXT "text/plain; charset=utf-8"
 #define NO_SNIFF "X-Content-Type-Options: nosniff\r\n"
-#define PAGE_HEADERS NO_SNIFF "Cache-Control: no-cache\r\nReferrer-Policy: no-referrer\r\n" \
-    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; " \
-    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'\r\n"
+#define PAGE_HEADERS                                                                                         \
+    NO_SNIFF "Cache-Control: no-cache\r\nReferrer-Policy: no-referrer\r\n"                                   \
+             "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; "            \
+             "connect-src 'self'; img-src data:; "                                                           \
+             "base-uri 'none'; form-action 'self'; frame-ancestors 'none'\r\n"
 
 static void reply(kl_httpd_request *r, int code, const char *headers, const char *text)
 {
@@ -51,7 +57,7 @@ static void refuse(kl_httpd_request *r, int code, const char *headers, const cha
     kl_free(text);
 }
 
-/* --- who asks ----------------------------------------------------------------------------------------------------------------- */
+/* --- who asks ----------------------------------------------------------------------------- */
 
 /* Takes as long whatever is wrong with `said`. */
 static bool same_secret(const char *said, const char *secret)
@@ -79,12 +85,17 @@ static void refuse_right(kl_httpd_request *r, right why)
 {
     static const char ASK[] = NO_SNIFF "WWW-Authenticate: Bearer realm=\"kubelua\"\r\n";
     if (why == NO_TOKEN_HERE)
-        refuse(r, 403, NO_SNIFF, "this dashboard is read-only, and does not show what objects hold: the process was started without --dashboard-token-file");
+        refuse(r, 403, NO_SNIFF,
+            "this dashboard is read-only, and does not show what objects hold: the process was started "
+            "without --dashboard-token-file");
     else
-        refuse(r, 401, ASK, why == NO_TOKEN_SAID ? "changes need the token, and so does what objects hold: Authorization: Bearer TOKEN" : "that is not the token");
+        refuse(r, 401, ASK,
+            why == NO_TOKEN_SAID
+                ? "changes need the token, and so does what objects hold: Authorization: Bearer TOKEN"
+                : "that is not the token");
 }
 
-/* --- the stream ----------------------------------------------------------------------------------------------------------------- */
+/* --- the stream --------------------------------------------------------------------------- */
 
 static void begin_stream(kl_dashboard *d, kl_httpd_request *r)
 {
@@ -130,7 +141,7 @@ static void show(kl_dashboard *d)
     const kl_value *v = kl_inspect_snapshot(d->o.manager);
     kl_buf text = KL_BUF_INIT;
     kl_buf_puts(&text, "event: snapshot\ndata: ");
-    kl_value_encode(v, &text);             /* on one line: control characters are escaped in JSON */
+    kl_value_encode(v, &text); /* on one line: control characters are escaped in JSON */
     kl_buf_puts(&text, "\n\n");
     kl_value_unref(v);
     kl_lock(&d->mu);
@@ -166,7 +177,7 @@ static void live(void *arg)
     }
 }
 
-/* --- requests ------------------------------------------------------------------------------------------------------------------- */
+/* --- requests ----------------------------------------------------------------------------- */
 
 static bool serve_file(kl_dashboard *d, kl_httpd_request *r, const char *path)
 {
@@ -188,7 +199,8 @@ static void serve_control(kl_dashboard *d, kl_httpd_request *r, bool change)
         return;
     }
     if (change)
-        kl_info("dashboard command", "method=%s path=%s loopback=%s", kl_httpd_method(r), kl_log_quoted(kl_httpd_path(r)), kl_httpd_from_loopback(r) ? "yes" : "no");
+        kl_info("dashboard command", "method=%s path=%s loopback=%s", kl_httpd_method(r),
+            kl_log_quoted(kl_httpd_path(r)), kl_httpd_from_loopback(r) ? "yes" : "no");
     kl_control_serve(d->o.control, r, "dashboard", change || guarded);
 }
 
@@ -198,7 +210,9 @@ static void handle(void *arg, kl_httpd_request *r)
     const char *method = kl_httpd_method(r), *path = kl_httpd_path(r);
     bool get = !strcmp(method, "GET"), api = !strncmp(path, "/v1/", 4);
     if (d->loopback && !kl_listen_loopback_name(kl_httpd_header(r, "Host")))
-        refuse(r, 403, NO_SNIFF, "this dashboard listens on the loopback address and answers to its names alone: localhost, 127.0.0.1, [::1]");
+        refuse(r, 403, NO_SNIFF,
+            "this dashboard listens on the loopback address and answers to its names alone: localhost, "
+            "127.0.0.1, [::1]");
     else if (!api && !get && strcmp(method, "HEAD"))
         reply(r, 405, NO_SNIFF "Allow: GET, HEAD\r\n", "only GET is answered here\n");
     else if (get && !strcmp(path, "/v1/events"))
@@ -213,7 +227,7 @@ static void handle(void *arg, kl_httpd_request *r)
         reply(r, 404, NO_SNIFF, "try /\n");
 }
 
-/* --- start and stop --------------------------------------------------------------------------------------------------------------- */
+/* --- start and stop ----------------------------------------------------------------------- */
 
 kl_status kl_dashboard_start(const kl_dashboard_options *o, kl_dashboard **out, kl_err *err)
 {
@@ -224,7 +238,9 @@ kl_status kl_dashboard_start(const kl_dashboard_options *o, kl_dashboard **out, 
     kl_bell_init(&d->bell);
     char *listen = *o->listen == ':' ? kl_sprintf("127.0.0.1%s", o->listen) : kl_strdup(o->listen);
     d->loopback = kl_listen_loopback_name(listen);
-    kl_status st = kl_httpd_start(&(kl_httpd_options){.listen = listen, .max_queued = QUEUED_MAX, .handler = handle, .arg = d}, &d->httpd, err);
+    kl_status st = kl_httpd_start(
+        &(kl_httpd_options){.listen = listen, .max_queued = QUEUED_MAX, .handler = handle, .arg = d},
+        &d->httpd, err);
     kl_free(listen);
     if (st) {
         kl_err_prefix(err, "--dashboard %s", o->listen);
@@ -233,10 +249,13 @@ kl_status kl_dashboard_start(const kl_dashboard_options *o, kl_dashboard **out, 
     }
     d->thread = kl_thread_start("kl-dashboard", live, d);
     if (!d->loopback)
-        kl_warn(d->token ? "the dashboard listens beyond this machine: it speaks no TLS, so its token and all it shows cross the network in clear; put a TLS proxy before it"
-                         : "the dashboard listens beyond this machine: whoever reaches it sees objects, and it speaks no TLS; put a TLS proxy before it",
+        kl_warn(d->token ? "the dashboard listens beyond this machine: it speaks no TLS, so its token and "
+                           "all it shows cross the network in clear; put a TLS proxy before it"
+                         : "the dashboard listens beyond this machine: whoever reaches it sees objects, and "
+                           "it speaks no TLS; put a TLS proxy before it",
             "listen=%s", o->listen);
-    kl_info("serving the dashboard", "url=http://%s/ changes=%s", kl_httpd_address(d->httpd), d->token ? "token" : "no");
+    kl_info("serving the dashboard", "url=http://%s/ changes=%s", kl_httpd_address(d->httpd),
+        d->token ? "token" : "no");
     *out = d;
     return KL_OK;
 }

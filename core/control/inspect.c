@@ -137,7 +137,7 @@ static void answer_informers(void *arg, kl_control_request *q)
     kl_control_reply(q, 200, kl_builder_done(b));
 }
 
-/* --- keys that fail, and reloads ---------------------------------------------------------------------------------------------- */
+/* --- keys that fail, and reloads ---------------------------------------------------------- */
 
 /* Of each manager at most so many. */
 #define FAILING_MOST 100
@@ -195,8 +195,11 @@ const kl_value *kl_inspect_snapshot(kl_manager *m)
 
 void kl_inspect_add(kl_control *c, kl_manager *m)
 {
-    kl_control_route(c, "GET", "/v1/controllers", "controllers: state, generation, queue", answer_controllers, m);
+    kl_control_route(
+        c, "GET", "/v1/controllers", "controllers: state, generation, queue", answer_controllers, m);
     kl_control_route(c, "GET", "/v1/informers", "caches: objects, bytes, lag, relists", answer_informers, m);
-    kl_control_route(c, "GET", "/v1/failing", "keys that fail or wait: why, and when they come back", answer_failing, m);
-    kl_control_route(c, "GET", "/v1/reloads", "what became of scripts that changed, the last first", answer_reloads, m);
+    kl_control_route(
+        c, "GET", "/v1/failing", "keys that fail or wait: why, and when they come back", answer_failing, m);
+    kl_control_route(
+        c, "GET", "/v1/reloads", "what became of scripts that changed, the last first", answer_reloads, m);
 }

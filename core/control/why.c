@@ -1,5 +1,5 @@
-/* why.c - gathers in three steps: on the loop the keys that an object leads to, then from the mapper those that functions of a script name,
- * and on the loop again what is known of all these keys. */
+/* why.c - gathers in three steps: on the loop the keys that an object leads to, then from the mapper those
+ * that functions of a script name, and on the loop again what is known of all these keys. */
 #include "control/why.h"
 
 #include <string.h>
@@ -16,28 +16,28 @@
 /* An object may lead to any number of keys; of more than these only the number is told. */
 #define KEYS_MOST 50
 
-typedef struct place {                     /* one way from the object to a key of a controller */
-    const char *role;                      /* static */
-    char *kind;                            /* as the controller declares it */
-    char *key;                             /* NULL: it leads to none */
-    bool present;                          /* the object is in the cache */
-    const char *why_none;                  /* static; with key NULL */
+typedef struct place {    /* one way from the object to a key of a controller */
+    const char *role;     /* static */
+    char *kind;           /* as the controller declares it */
+    char *key;            /* NULL: it leads to none */
+    bool present;         /* the object is in the cache */
+    const char *why_none; /* static; with key NULL */
 } place;
 
-typedef struct party {                     /* one controller */
+typedef struct party { /* one controller */
     char *name;
-    const char *cluster;                   /* or NULL */
-    kl_wiring *wiring;                     /* a reference or NULL */
+    const char *cluster; /* or NULL */
+    kl_wiring *wiring;   /* a reference or NULL */
     place *places;
-    size_t n, more;                        /* keys that were not kept */
-    bool looks;                            /* at objects of the kind */
+    size_t n, more; /* keys that were not kept */
+    bool looks;     /* at objects of the kind */
 } party;
 
 /* A function of the script says where the object leads. */
 typedef struct inquiry {
     size_t party;
-    kl_feed *feed;                         /* lives as long as the party's wiring */
-    const kl_value *object;                /* a reference */
+    kl_feed *feed;          /* lives as long as the party's wiring */
+    const kl_value *object; /* a reference */
 } inquiry;
 
 typedef struct question {
@@ -49,7 +49,7 @@ typedef struct question {
     kl_builder *b;
 } question;
 
-/* --- who is there ------------------------------------------------------------------------------------------------------------------- */
+/* --- who is there ------------------------------------------------------------------------- */
 
 static void parties_free(question *q)
 {
@@ -66,7 +66,7 @@ static void parties_free(question *q)
     kl_free(q->parties);
 }
 
-/* --- what was meant ------------------------------------------------------------------------------------------------------------------ */
+/* --- what was meant ----------------------------------------------------------------------- */
 
 static bool is_one_of(const char *word, char *const *list)
 {
@@ -88,9 +88,11 @@ static bool is_meant(const kl_need *n, const char *asked)
     const char *dot = strchr(asked, '.');
     if (dot && !strcasecmp(dot + 1, r->group)) {
         size_t len = (size_t)(dot - asked);
-        return (strlen(r->plural) == len && !strncasecmp(asked, r->plural, len)) || (strlen(r->kind) == len && !strncasecmp(asked, r->kind, len));
+        return (strlen(r->plural) == len && !strncasecmp(asked, r->plural, len))
+            || (strlen(r->kind) == len && !strncasecmp(asked, r->kind, len));
     }
-    return !strcasecmp(r->plural, asked) || (r->singular && !strcasecmp(r->singular, asked)) || is_one_of(asked, r->short_names);
+    return !strcasecmp(r->plural, asked) || (r->singular && !strcasecmp(r->singular, asked))
+        || is_one_of(asked, r->short_names);
 }
 
 const char *kl_why_kind(struct kl_wiring *w, const char *asked, bool own)
@@ -132,7 +134,8 @@ char *kl_why_meant(const char *asked, char *const *kinds, size_t n, const char *
     kl_buf all = KL_BUF_INIT;
     for (size_t x = 0; x < n; x++)
         kl_buf_printf(&all, "%s%s", x ? ", " : "", kinds[x]);
-    char *text = kl_sprintf("%s%s%s (%s%s)", near ? ": did you mean " : "", near ? near : "", near ? "?" : "", n ? what : "none has its caches yet", kl_buf_str(&all));
+    char *text = kl_sprintf("%s%s%s (%s%s)", near ? ": did you mean " : "", near ? near : "", near ? "?" : "",
+        n ? what : "none has its caches yet", kl_buf_str(&all));
     kl_buf_fini(&all);
     return text;
 }
@@ -145,18 +148,19 @@ static kl_status nobody(question *q, kl_err *err)
         if (q->parties[i].wiring)
             kl_why_kinds(q->parties[i].wiring, false, &kinds, &n);
     char *meant = kl_why_meant(q->kind, kinds, n, "they look at ");
-    kl_status st = kl_fail(err, KL_ENOTFOUND, "no controller of this process looks at \"%s\"%s", q->kind, meant);
+    kl_status st = kl_fail(
+        err, KL_ENOTFOUND, "no controller of this process looks at \"%s\"%s", q->kind, meant);
     kl_free(meant);
     kl_why_kinds_free(kinds, n);
     return st;
 }
 
-/* --- where the object leads ------------------------------------------------------------------------------------------------------------ */
+/* --- where the object leads --------------------------------------------------------------- */
 
 typedef struct collecting {
     party *p;
     place like;
-    bool any;                              /* it leads to a key, which may be known already by another way */
+    bool any; /* it leads to a key, which may be known already by another way */
 } collecting;
 
 static void take_key(void *arg, const char *key)
@@ -217,7 +221,10 @@ static void lead(question *q, party *p, kl_need *need)
         else
             kl__feed_keys(f, o, take_key, &c);
         if (o && !c.any && (f->role != KL_ROLE_WATCH || f->watch->how != KL_MAP_FN))
-            take_none(&c, f->role == KL_ROLE_OWNS ? "no owner reference of it names an object of the controller's kind (controller: true)" : NO_KEY);
+            take_none(&c,
+                f->role == KL_ROLE_OWNS
+                    ? "no owner reference of it names an object of the controller's kind (controller: true)"
+                    : NO_KEY);
     }
     if (!fed) {
         c.like.role = "reads";
@@ -257,7 +264,7 @@ static void join(void *arg, kl_controller *c)
         }
 }
 
-/* --- what is the matter with a key ----------------------------------------------------------------------------------------------------- */
+/* --- what is the matter with a key -------------------------------------------------------- */
 
 static char *span(kl_time t)
 {
@@ -277,34 +284,42 @@ static char *say_absent(const kl_controller_look *l, const char *key)
     for (char **ns = s->namespaces; ns && *ns && !inside; ns++)
         inside = strlen(*ns) == nslen && !strncmp(*ns, key, nslen);
     if (!inside)
-        return kl_sprintf("%s %s is in a namespace that %s does not look at (`namespaces`)", s->resource, key, l->name);
+        return kl_sprintf(
+            "%s %s is in a namespace that %s does not look at (`namespaces`)", s->resource, key, l->name);
     kl_buf cut = KL_BUF_INIT;
     if (s->select_labels)
         kl_buf_printf(&cut, " labels %s", s->select_labels);
     if (s->select_fields)
         kl_buf_printf(&cut, "%s fields %s", cut.len ? "," : "", s->select_fields);
-    char *text = kl_sprintf("%s %s is not in the cache: it does not exist%s%s%s", s->resource, key, cut.len ? ", or is not selected (only" : "",
-        cut.len ? kl_buf_str(&cut) : "", cut.len ? ")" : "");
+    char *text = kl_sprintf("%s %s is not in the cache: it does not exist%s%s%s", s->resource, key,
+        cut.len ? ", or is not selected (only" : "", cut.len ? kl_buf_str(&cut) : "", cut.len ? ")" : "");
     kl_buf_fini(&cut);
     return text;
 }
 
-static char *say_queued(const kl_controller_look *l, const char *key, const char *state, kl_time due, int failures)
+static char *say_queued(
+    const kl_controller_look *l, const char *key, const char *state, kl_time due, int failures)
 {
     kl_time now = kl_clock_now(l->clock);
     char *in = span(due == KL_NEVER ? 0 : due - now), *text = NULL;
     if (!strncmp(state, "running", 7)) {
-        text = kl_strdup(!strcmp(state, "running") ? "it runs now" : "it runs now, and will run again: something changed since");
+        text = kl_strdup(!strcmp(state, "running")
+                ? "it runs now"
+                : "it runs now, and will run again: something changed since");
     } else if (!strcmp(state, "held")) {
         char *owed = kl_own_writes_why(l->own_writes, key);
-        text = kl_sprintf("it waits until the cache shows what it wrote: %s (for %s at most)", owed ? owed : "another key of its group wrote", in);
+        text = kl_sprintf("it waits until the cache shows what it wrote: %s (for %s at most)",
+            owed ? owed : "another key of its group wrote", in);
         kl_free(owed);
     } else if (!strcmp(state, "waiting for its group")) {
         text = kl_strdup("it waits for another key of its group (`serial`), which runs now");
     } else if (!strcmp(state, "given up")) {
-        text = kl_strdup("it was given up after too many failures in a row (`give_up`), until the object changes");
+        text = kl_strdup(
+            "it was given up after too many failures in a row (`give_up`), until the object changes");
     } else if (!strcmp(state, "waiting")) {
-        text = failures ? kl_sprintf("in backoff after %d failure%s in a row: next in %s", failures, failures == 1 ? "" : "s", in) : kl_sprintf("it runs again in %s", in);
+        text = failures ? kl_sprintf("in backoff after %d failure%s in a row: next in %s", failures,
+                   failures == 1 ? "" : "s", in)
+                        : kl_sprintf("it runs again in %s", in);
     } else if (!strcmp(state, "queued")) {
         text = kl_strdup("it is queued and runs when a worker is free");
     }
@@ -318,10 +333,12 @@ static char *say_elsewhere(const kl_controller_look *l, const char *key)
     kl_claims *c = kl_gate_claims(l->gate);
     bool ours = kl_claims_own(c, l->name, key);
     kl_claims_unref(c);
-    return kl_strdup(ours ? "its namespace is this replica's, and what is in it is being listed (--shards)" : "the key is another replica's (--shards)");
+    return kl_strdup(ours ? "its namespace is this replica's, and what is in it is being listed (--shards)"
+                          : "the key is another replica's (--shards)");
 }
 
-/* What is said of an object is what the cache knows: takes `text`, and adds to it when a cache of the controller hears nothing. */
+/* What is said of an object is what the cache knows: takes `text`, and adds to it when a cache of the
+ * controller hears nothing. */
 static char *say_stale(const kl_controller_look *l, char *text)
 {
     for (size_t i = 0; i < l->wiring->n_needs; i++) {
@@ -334,7 +351,8 @@ static char *say_stale(const kl_controller_look *l, char *text)
         char *more = NULL;
         if (s.synced && s.message && !strcmp(s.state, "waiting")) {
             char *since = span(kl_clock_now(l->clock) - s.last_event);
-            more = kl_sprintf("%s; but nothing was heard of %s for %s: %s", text, kl_cache_kind(cache), since, s.message);
+            more = kl_sprintf(
+                "%s; but nothing was heard of %s for %s: %s", text, kl_cache_kind(cache), since, s.message);
             kl_free(since);
         }
         kl_informer_stats_fini(&s);
@@ -347,12 +365,14 @@ static char *say_stale(const kl_controller_look *l, char *text)
 }
 
 /* The first thing that keeps the key from running, or what is next. */
-static char *say(const kl_controller_look *l, const kl_controller_state *s, const place *p, const char *state, kl_time due, int failures)
+static char *say(const kl_controller_look *l, const kl_controller_state *s, const place *p, const char *state,
+    kl_time due, int failures)
 {
     if (!l->published || !strcmp(s->state, "parked"))
         return kl_sprintf("%s is %s: %s", l->name, s->state, s->message ? s->message : "it has just begun");
     if (!kl_office_open(l->office)) {
-        char *holder = kl_office_holder(l->office), *text = kl_sprintf("this process does not lead%s%s", holder ? ": " : "", holder ? holder : "");
+        char *holder = kl_office_holder(l->office),
+             *text = kl_sprintf("this process does not lead%s%s", holder ? ": " : "", holder ? holder : "");
         kl_free(holder);
         return text;
     }
@@ -371,7 +391,8 @@ static char *say(const kl_controller_look *l, const kl_controller_state *s, cons
     return text ? text : say_stale(l, kl_strdup("nothing to do: it runs again when something changes"));
 }
 
-static void tell_place(question *q, party *p, const place *x, const kl_controller_look *l, const kl_controller_state *s)
+static void tell_place(
+    question *q, party *p, const place *x, const kl_controller_look *l, const kl_controller_state *s)
 {
     kl_builder *b = q->b;
     kl_time due = KL_NEVER;
@@ -426,7 +447,7 @@ static void tell(void *arg, kl_controller *c)
     kl_wiring_unref(l.wiring);
 }
 
-/* --- the whole ----------------------------------------------------------------------------------------------------------------------------- */
+/* --- the whole ---------------------------------------------------------------------------- */
 
 static void each_manager(question *q, kl_manager *m, void (*fn)(void *arg, kl_controller *c))
 {
@@ -469,9 +490,11 @@ kl_status kl_why_tell(kl_manager *m, const char *kind, const char *key, const kl
 
 static void answer(void *arg, kl_control_request *r)
 {
-    const char *kind = kl_control_query(r, "kind"), *ns = kl_control_query(r, "namespace"), *name = kl_control_query(r, "name"), *whole = kl_control_query(r, "key");
+    const char *kind = kl_control_query(r, "kind"), *ns = kl_control_query(r, "namespace"),
+               *name = kl_control_query(r, "name"), *whole = kl_control_query(r, "key");
     if (!kind || !*kind || ((!name || !*name) && (!whole || !*whole))) {
-        kl_control_refuse(r, 400, "say of what: /v1/why?kind=v1/Secret&namespace=team&name=a, or kind= and key=team/a");
+        kl_control_refuse(
+            r, 400, "say of what: /v1/why?kind=v1/Secret&namespace=team&name=a, or kind= and key=team/a");
         return;
     }
     kl_err err = KL_ERR_INIT;
@@ -487,5 +510,6 @@ static void answer(void *arg, kl_control_request *r)
 
 void kl_why_add(kl_control *c, kl_manager *m)
 {
-    kl_control_route(c, "GET", "/v1/why", "why a key ran, or does not: kind=, namespace=, name= (or key=)", answer, m);
+    kl_control_route(
+        c, "GET", "/v1/why", "why a key ran, or does not: kind=, namespace=, name= (or key=)", answer, m);
 }

@@ -11,20 +11,22 @@
 /* Keys whose writes are counted one by one: those of more would cost memory, and so many tell the story. */
 #define KEYS_MAX 10000
 
-/* --- the judge ------------------------------------------------------------------------------------------------------------------- */
+/* --- the judge ---------------------------------------------------------------------------- */
 
 static double share(const kl_breaker_side *s) { return s->runs ? (double)s->errors / (double)s->runs : 0; }
 
 /* A life of less than a second is none to make a rate of. */
 static double per_second(const kl_breaker_side *s)
 {
-    return (double)s->writes / (double)(s->lasted > KL_SECONDS(1) ? s->lasted : KL_SECONDS(1)) * (double)KL_SECONDS(1);
+    return (double)s->writes / (double)(s->lasted > KL_SECONDS(1) ? s->lasted : KL_SECONDS(1))
+        * (double)KL_SECONDS(1);
 }
 
 static bool fails(const kl_breaker_side *before, const kl_breaker_side *fresh)
 {
     bool settled = fresh->runs >= KL_BREAKER_RUNS || fresh->lasted >= KL_BREAKER_SETTLE;
-    return settled && fresh->errors >= KL_BREAKER_ERRORS && share(fresh) >= KL_BREAKER_ERROR_SHARE && share(fresh) >= KL_BREAKER_RATIO * share(before);
+    return settled && fresh->errors >= KL_BREAKER_ERRORS && share(fresh) >= KL_BREAKER_ERROR_SHARE
+        && share(fresh) >= KL_BREAKER_RATIO * share(before);
 }
 
 static bool writes(const kl_breaker_side *before, const kl_breaker_side *fresh)
@@ -34,26 +36,28 @@ static bool writes(const kl_breaker_side *before, const kl_breaker_side *fresh)
 
 char *kl_breaker_judge(const kl_breaker_side *before, const kl_breaker_side *fresh)
 {
-    if (before->runs == before->errors)        /* it never did any good: there is nothing to go back to */
+    if (before->runs == before->errors) /* it never did any good: there is nothing to go back to */
         return NULL;
     if (fails(before, fresh))
-        return kl_sprintf("%" PRIu64 " of %" PRIu64 " runs failed, %" PRIu64 " of %" PRIu64 " did before", fresh->errors, fresh->runs, before->errors, before->runs);
+        return kl_sprintf("%" PRIu64 " of %" PRIu64 " runs failed, %" PRIu64 " of %" PRIu64 " did before",
+            fresh->errors, fresh->runs, before->errors, before->runs);
     if (writes(before, fresh))
-        return kl_sprintf("keys write again and again: %.3g times a second beyond the first %d runs of a key, all writes were %.3g a second before", per_second(fresh),
-            KL_BREAKER_FREE_WRITES, per_second(before));
+        return kl_sprintf("keys write again and again: %.3g times a second beyond the first %d runs of a "
+                          "key, all writes were %.3g a second before",
+            per_second(fresh), KL_BREAKER_FREE_WRITES, per_second(before));
     return NULL;
 }
 
-/* --- a trial ----------------------------------------------------------------------------------------------------------------------- */
+/* --- a trial ------------------------------------------------------------------------------ */
 
 struct kl_trial {
     kl_mutex mu;
-    atomic_bool open;                          /* for a glance without the lock */
+    atomic_bool open; /* for a glance without the lock */
     int generation KL_GUARDED_BY(mu);
     kl_time since KL_GUARDED_BY(mu);
     kl_breaker_side before KL_GUARDED_BY(mu), fresh KL_GUARDED_BY(mu);
-    uint64_t expected KL_GUARDED_BY(mu);       /* failures that count for nothing */
-    kl_map *wrote KL_GUARDED_BY(mu);           /* key to the number of its runs that wrote */
+    uint64_t expected KL_GUARDED_BY(mu); /* failures that count for nothing */
+    kl_map *wrote KL_GUARDED_BY(mu);     /* key to the number of its runs that wrote */
 };
 
 kl_trial *kl_trial_new(void)

@@ -30,34 +30,37 @@ struct kl_controller {
     kl_own_writes *own_writes;
     kl_shared *memos;
     kl_mutex mu;
-    kl_wiring *current KL_GUARDED_BY(mu);          /* workers take it from any thread */
-    _Atomic(const kl_logic *) present;             /* its logic, to compare with */
-    kl_worker **workers KL_GUARDED_BY(mu);         /* changed on the loop, poked from any thread */
+    kl_wiring *current KL_GUARDED_BY(mu);  /* workers take it from any thread */
+    _Atomic(const kl_logic *) present;     /* its logic, to compare with */
+    kl_worker **workers KL_GUARDED_BY(mu); /* changed on the loop, poked from any thread */
     size_t n_workers KL_GUARDED_BY(mu);
-    atomic_size_t crew;                            /* n_workers, for a glance without the lock */
-    kl_worker **leaving;                           /* draining, too many after a reload */
+    atomic_size_t crew;  /* n_workers, for a glance without the lock */
+    kl_worker **leaving; /* draining, too many after a reload */
     size_t n_leaving;
     kl_wiring *next;
-    size_t wirings;                                /* not freed yet, retired ones included: they know our queue */
-    kl_batch batch;                                /* of wake-ups */
-    _Atomic(kl_gate *) gate;                       /* of that office; NULL: all keys are ours */
-    kl_office *office, *moving;                    /* where it works; where it goes when its workers have ended, or NULL */
-    uint64_t terms;                                /* how often it began to work */
-    bool working;                                  /* it has workers, leaving ones included */
+    /* not freed yet, retired ones included: they know our queue */
+    size_t wirings;
+    kl_batch batch;          /* of wake-ups */
+    _Atomic(kl_gate *) gate; /* of that office; NULL: all keys are ours */
+    /* where it works; where it goes when its workers have ended, or NULL */
+    kl_office *office, *moving;
+    uint64_t terms; /* how often it began to work */
+    bool working;   /* it has workers, leaving ones included */
     bool drained, stopped;
     uint64_t resync_timer;
     kl_time resync;
     uint64_t resync_count;
-    kl_fights *fights;                             /* NULL: nobody looks; with turns time stands, and a key that waits would for ever */
-    kl_probation *probation;                       /* NULL: its generations are not compared */
-    kl_triggers *triggers;                         /* `every` and `cron` of the current generation */
-    kl_rehearsal **rehearsals;                     /* loop only */
+    /* NULL: nobody looks; with turns time stands, and a key that waits would for ever */
+    kl_fights *fights;
+    kl_probation *probation;   /* NULL: its generations are not compared */
+    kl_triggers *triggers;     /* `every` and `cron` of the current generation */
+    kl_rehearsal **rehearsals; /* loop only */
     size_t n_rehearsals;
-    const kl_value *params;                        /* that somebody set for a generation, or NULL */
+    const kl_value *params; /* that somebody set for a generation, or NULL */
     int params_of;
-    char *told;                                    /* why the next generation waits, as last logged */
-    atomic_bool paused;                            /* somebody said so */
-    atomic_bool turn;                              /* with turns: a key may be taken */
+    char *told;         /* why the next generation waits, as last logged */
+    atomic_bool paused; /* somebody said so */
+    atomic_bool turn;   /* with turns: a key may be taken */
 };
 
 /* One sleeper is enough: it calls the next one when there is more than it takes (owner_more). */
@@ -77,10 +80,7 @@ static void wake(void *arg)
         wake_now(c);
 }
 
-static void hold(void *arg)
-{
-    kl_batch_begin(&((kl_controller *)arg)->batch);
-}
+static void hold(void *arg) { kl_batch_begin(&((kl_controller *)arg)->batch); }
 
 static void release(void *arg)
 {
@@ -99,10 +99,7 @@ static void enqueue_all(kl_controller *c, kl_why why)
     kl_wiring_unref(w);
 }
 
-static void triggered(void *arg)
-{
-    enqueue_all(arg, KL_WHY_TRIGGER);
-}
+static void triggered(void *arg) { enqueue_all(arg, KL_WHY_TRIGGER); }
 
 static void broken(void *arg, int generation, const char *why)
 {
@@ -117,7 +114,12 @@ kl_controller *kl_controller_new(const kl_controller_env *env, const kl_controll
     c->name = kl_strdup(spec->name);
     c->resource = kl_strdup(spec->resource);
     kl_mutex_init(&c->mu);
-    c->queue = kl_workqueue_new(&(kl_workqueue_options){.backoff = spec->backoff, .seed = kl_hash(spec->name, strlen(spec->name)), .order = env->turns ? KL_QUEUE_NAME : KL_QUEUE_FAIR, .wake = wake, .wake_arg = c, .forget = kl_cause_forget});
+    c->queue = kl_workqueue_new(&(kl_workqueue_options){.backoff = spec->backoff,
+        .seed = kl_hash(spec->name, strlen(spec->name)),
+        .order = env->turns ? KL_QUEUE_NAME : KL_QUEUE_FAIR,
+        .wake = wake,
+        .wake_arg = c,
+        .forget = kl_cause_forget});
     c->metrics = kl_metrics_controller(env->metrics, spec->name, WORKERS_DEFAULT);
     c->office = kl_office_enter(env->offices, spec->name, spec);
     c->elide = kl_elide_new(0);
@@ -126,7 +128,11 @@ kl_controller *kl_controller_new(const kl_controller_env *env, const kl_controll
     if (!env->turns && !env->object && !env->never_slow_down)
         c->fights = kl_fights_new(kl_controller_spec_manager(spec));
     if (env->broken)
-        c->probation = kl_probation_new(&(kl_probation_options){.loop = env->loop, .clock = env->clock, .window = env->rollback_window, .broken = broken, .arg = c});
+        c->probation = kl_probation_new(&(kl_probation_options){.loop = env->loop,
+            .clock = env->clock,
+            .window = env->rollback_window,
+            .broken = broken,
+            .arg = c});
     c->triggers = kl_triggers_new(env->loop, env->clock, triggered, c);
     return c;
 }
@@ -153,7 +159,7 @@ static void destroy(kl_controller *c)
     kl_free(c);
 }
 
-/* --- keys that are shared with other replicas ---------------------------------------------------------------------------- */
+/* --- keys that are shared with other replicas --------------------------------------------- */
 
 static bool is_ours(void *arg, const char *key)
 {
@@ -172,24 +178,25 @@ static bool has_come(void *arg, const char *key)
 {
     exchange *e = arg;
     bool was = kl_claims_own(e->before, e->controller, key), is = kl_claims_own(e->now, e->controller, key);
-    if (was == is || !kl_gate_covers_key(e->gate, key))    /* of what comes to be covered holding.c tells */
+    if (was == is || !kl_gate_covers_key(e->gate, key)) /* of what comes to be covered holding.c tells */
         return false;
     e->moves++;
     return is;
 }
 
-/* What was lost is forgotten when its turn comes; what came is looked at, since who had it may have died over it. */
+/* What was lost is forgotten when its turn comes; what came is looked at, since who had it may have died
+ * over it. */
 static void moved(void *arg, kl_claims *before)
 {
     kl_controller *c = arg;
     kl_gate *g = atomic_load(&c->gate);
-    kl_wiring *w = c->current;                     /* written on the loop, where this runs */
-    if (c->env.changed)                            /* people are told of our part */
+    kl_wiring *w = c->current; /* written on the loop, where this runs */
+    if (c->env.changed)        /* people are told of our part */
         kl_loop_post(c->env.loop, c->env.changed, c->env.changed_arg);
     if (!g || !w)
         return;
     exchange e = {.gate = g, .controller = c->name, .before = before, .now = kl_gate_claims(g)};
-    if (e.now != before)                           /* else a last run has ended, and `changed` will do */
+    if (e.now != before) /* else a last run has ended, and `changed` will do */
         kl_wiring_enqueue_where(w, KL_WHY_LEADING, has_come, &e);
     kl_claims_unref(e.now);
     kl_gate_moved(g, e.moves);
@@ -218,10 +225,7 @@ static void wiring_gone(void *arg)
         destroy(c);
 }
 
-static void forget_memo(void *arg, const char *key)
-{
-    kl_shared_forget(((kl_controller *)arg)->memos, key);
-}
+static void forget_memo(void *arg, const char *key) { kl_shared_forget(((kl_controller *)arg)->memos, key); }
 
 void kl_controller_stage(kl_controller *c, kl_program *p, size_t index, int generation)
 {
@@ -231,15 +235,32 @@ void kl_controller_stage(kl_controller *c, kl_program *p, size_t index, int gene
         kl_value_unref(c->params);
         c->params = NULL;
     }
-    c->next = kl_wiring_new(&(kl_wiring_options){.caches = c->env.caches, .loop = c->env.loop, .mapper = c->env.mapper, .clock = c->env.clock,
-        .queue = c->queue, .own_writes = c->own_writes, .metrics = c->metrics, .program = p, .index = index, .generation = generation,
-        .divided = kl_offices_divide(c->env.offices, kl_program_spec(p, index)), .gone = wiring_gone, .gone_arg = c,
-        .hold = hold, .release = release, .hold_arg = c, .ours = is_ours, .ours_arg = c, .params = c->params, .flight = c->env.flight,
-        .deleted = forget_memo, .deleted_arg = c});
+    c->next = kl_wiring_new(&(kl_wiring_options){.caches = c->env.caches,
+        .loop = c->env.loop,
+        .mapper = c->env.mapper,
+        .clock = c->env.clock,
+        .queue = c->queue,
+        .own_writes = c->own_writes,
+        .metrics = c->metrics,
+        .program = p,
+        .index = index,
+        .generation = generation,
+        .divided = kl_offices_divide(c->env.offices, kl_program_spec(p, index)),
+        .gone = wiring_gone,
+        .gone_arg = c,
+        .hold = hold,
+        .release = release,
+        .hold_arg = c,
+        .ours = is_ours,
+        .ours_arg = c,
+        .params = c->params,
+        .flight = c->env.flight,
+        .deleted = forget_memo,
+        .deleted_arg = c});
     c->wirings++;
 }
 
-/* --- what a worker asks its controller: any thread --------------------------------------------------------------------- */
+/* --- what a worker asks its controller: any thread ---------------------------------------- */
 
 static kl_logic *owner_logic(void *arg)
 {
@@ -290,7 +311,8 @@ static const kl_resource *owner_resource(void *arg, const char *kind)
     return kl_client_resolve_cached(((kl_controller *)arg)->env.client, kind);
 }
 
-/* One was called, and is about to be busy: is there something for another, or a moment that nobody waits for? */
+/* One was called, and is about to be busy: is there something for another, or a moment that nobody waits
+ * for? */
 static void owner_more(void *arg)
 {
     kl_controller *c = arg;
@@ -320,7 +342,8 @@ static void owner_event(void *arg, const kl_news *n)
     kl_controller *c = arg;
     kl_news named = *n;
     named.component = c->name;
-    named.mandate = (kl_mandate){kl_office_tenure(c->office), 0};        /* of no term: what was seen may be told later, too */
+    /* of no term: what was seen may be told later, too */
+    named.mandate = (kl_mandate){kl_office_tenure(c->office), 0};
     c->env.event(c->env.event_arg, &named);
 }
 
@@ -336,7 +359,7 @@ static void owner_ran(void *arg, const kl_ran *r)
 static bool owner_turn(void *arg) { return atomic_load(&((kl_controller *)arg)->turn); }
 static void owner_turn_over(void *arg) { atomic_store(&((kl_controller *)arg)->turn, false); }
 
-/* --- workers ------------------------------------------------------------------------------------------------------------- */
+/* --- workers ------------------------------------------------------------------------------ */
 
 static size_t wanted_workers(kl_controller *c, const kl_controller_spec *s)
 {
@@ -348,11 +371,41 @@ static size_t wanted_workers(kl_controller *c, const kl_controller_spec *s)
 
 static kl_worker *worker_new(kl_controller *c, int number)
 {
-    return kl_worker_new(&(kl_worker_owner){.paused = &c->paused, .ran = c->env.ran || c->probation ? owner_ran : NULL, .turn = c->env.turns ? owner_turn : NULL,
-        .turn_over = c->env.turns ? owner_turn_over : NULL, .logic = owner_logic, .logic_unref = owner_logic_unref, .is_current = owner_is_current, .object = owner_object, .resolve = owner_resolve,
-        .resource = owner_resource, .event = owner_event, .ended = owner_ended, .answer = owner_answer, .trace = owner_trace, .more = owner_more, .arg = c, .name = c->name, .queue = c->queue, .own_writes = c->env.imagine ? NULL : c->own_writes, .door = c->env.door, .fleet = c->env.fleet, .cluster = c->env.cluster, .gate = atomic_load(&c->gate), .clock = c->env.clock,
-        .metrics = c->metrics, .elide = c->env.imagine ? NULL : c->elide, .commons = c->env.commons, .memos = c->memos, .imagine = c->env.imagine, .fights = c->fights, .witnesses = c->env.witnesses, .tenure = kl_office_tenure(c->office), .trace_requests = c->env.trace_requests,
-        .reload_deadline = c->env.reload_deadline}, number);
+    return kl_worker_new(&(kl_worker_owner){.paused = &c->paused,
+                             .ran = c->env.ran || c->probation ? owner_ran : NULL,
+                             .turn = c->env.turns ? owner_turn : NULL,
+                             .turn_over = c->env.turns ? owner_turn_over : NULL,
+                             .logic = owner_logic,
+                             .logic_unref = owner_logic_unref,
+                             .is_current = owner_is_current,
+                             .object = owner_object,
+                             .resolve = owner_resolve,
+                             .resource = owner_resource,
+                             .event = owner_event,
+                             .ended = owner_ended,
+                             .answer = owner_answer,
+                             .trace = owner_trace,
+                             .more = owner_more,
+                             .arg = c,
+                             .name = c->name,
+                             .queue = c->queue,
+                             .own_writes = c->env.imagine ? NULL : c->own_writes,
+                             .door = c->env.door,
+                             .fleet = c->env.fleet,
+                             .cluster = c->env.cluster,
+                             .gate = atomic_load(&c->gate),
+                             .clock = c->env.clock,
+                             .metrics = c->metrics,
+                             .elide = c->env.imagine ? NULL : c->elide,
+                             .commons = c->env.commons,
+                             .memos = c->memos,
+                             .imagine = c->env.imagine,
+                             .fights = c->fights,
+                             .witnesses = c->env.witnesses,
+                             .tenure = kl_office_tenure(c->office),
+                             .trace_requests = c->env.trace_requests,
+                             .reload_deadline = c->env.reload_deadline},
+        number);
 }
 
 /* Joins those who left after a reload and have come to their end. */
@@ -392,7 +445,7 @@ static void workers_fit(kl_controller *c, size_t want)
         kl_metrics_controller(c->env.metrics, c->name, (int)want);
 }
 
-/* --- resync -------------------------------------------------------------------------------------------------------------- */
+/* --- resync ------------------------------------------------------------------------------- */
 
 static void resync_arm(kl_controller *c);
 
@@ -409,14 +462,19 @@ static void resync_arm(kl_controller *c)
 {
     if (c->resync_timer || c->resync <= 0 || c->stopped)
         return;
-    struct { const void *c; uint64_t n; } seed = {c, ++c->resync_count};
-    kl_time tenth = c->resync / 10, spread = tenth ? (kl_time)(kl_hash(&seed, sizeof seed) % (uint64_t)(2 * tenth + 1)) - tenth : 0;
+    struct {
+        const void *c;
+        uint64_t n;
+    } seed = {c, ++c->resync_count};
+    kl_time tenth = c->resync / 10,
+            spread = tenth ? (kl_time)(kl_hash(&seed, sizeof seed) % (uint64_t)(2 * tenth + 1)) - tenth : 0;
     c->resync_timer = kl_loop_timer(c->env.loop, c->resync + spread, resync_due, c);
 }
 
-/* --- generations --------------------------------------------------------------------------------------------------------------- */
+/* --- generations -------------------------------------------------------------------------- */
 
-/* On the first logic everything runs; on another, what was asked for, and what failed gets another chance at once. */
+/* On the first logic everything runs; on another, what was asked for, and what failed gets another chance
+ * at once. */
 static void run_again(kl_controller *c, kl_wiring *w, bool reloaded)
 {
     if (reloaded && c->fights)
@@ -426,7 +484,8 @@ static void run_again(kl_controller *c, kl_wiring *w, bool reloaded)
     if (reloaded && keys == KL_RELOAD_KEYS_NONE)
         return;
     if (reloaded)
-        kl_workqueue_pardon(c->queue, keys == KL_RELOAD_KEYS_FAILING ? &again : NULL, kl_clock_now(c->env.clock));
+        kl_workqueue_pardon(
+            c->queue, keys == KL_RELOAD_KEYS_FAILING ? &again : NULL, kl_clock_now(c->env.clock));
     if (!reloaded)
         kl_wiring_activate(w);
     else if (keys != KL_RELOAD_KEYS_FAILING)
@@ -470,11 +529,12 @@ static void publish(kl_controller *c)
     kl_triggers_set(c->triggers, l->spec->every, (const char *const *)l->spec->cron);
     if (running)
         workers_fit(c, wanted_workers(c, l->spec));
-    kl_info(old ? "a new generation took over" : "caches are synced", "controller=%s generation=%d script=%s", c->name, l->generation, l->program->name);
+    kl_info(old ? "a new generation took over" : "caches are synced", "controller=%s generation=%d script=%s",
+        c->name, l->generation, l->program->name);
     kl_leftover_tell(fresh, finalizer);
     kl_free(finalizer);
     kl_lock(&c->mu);
-    for (size_t i = 0; i < c->n_workers; i++)      /* each of them has something of the old one to let go */
+    for (size_t i = 0; i < c->n_workers; i++) /* each of them has something of the old one to let go */
         kl_worker_poke(c->workers[i]);
     kl_unlock(&c->mu);
 }
@@ -485,17 +545,18 @@ static void tell_why(kl_controller *c)
     bool parked = false;
     char *why = c->next && c->current ? kl_wiring_why(c->next, &parked) : NULL;
     if (parked && (!c->told || strcmp(c->told, why)))
-        kl_warn("the new generation waits; the old one keeps running", "controller=%s generation=%d why=%s", c->name,
-            kl_wiring_logic(c->next)->generation, kl_log_quoted(why));
+        kl_warn("the new generation waits; the old one keeps running", "controller=%s generation=%d why=%s",
+            c->name, kl_wiring_logic(c->next)->generation, kl_log_quoted(why));
     kl_free(c->told);
     c->told = parked ? why : NULL;
     if (!parked)
         kl_free(why);
 }
 
-/* --- leadership ------------------------------------------------------------------------------------------------------------------ */
+/* --- leadership --------------------------------------------------------------------------- */
 
-/* Whether the present generation's workers may take keys: its office is open, and none of its functions was a runaway. */
+/* Whether the present generation's workers may take keys: its office is open, and none of its functions
+ * was a runaway. */
 static bool may_work(const kl_controller *c)
 {
     return kl_office_open(c->office) && !(c->current && kl_wiring_spent(c->current));
@@ -533,7 +594,7 @@ static void begin_work(kl_controller *c, const kl_controller_spec *spec)
     kl_office_work(c->office);
     workers_fit(c, wanted_workers(c, spec));
     kl_info("controller is running", "controller=%s workers=%zu", c->name, wanted_workers(c, spec));
-    if (t && c->terms++)           /* who led meanwhile may have known of keys to be looked at again */
+    if (t && c->terms++) /* who led meanwhile may have known of keys to be looked at again */
         enqueue_all(c, KL_WHY_LEADING);
 }
 
@@ -545,7 +606,8 @@ static void rewire(kl_controller *c)
         return;
     kl_logic *l = kl_wiring_logic(w);
     kl_program *p = kl_program_ref(l->program);
-    kl_info("a kind came back as another, with other names or namespaces: wiring it again", "controller=%s generation=%d", c->name, l->generation);
+    kl_info("a kind came back as another, with other names or namespaces: wiring it again",
+        "controller=%s generation=%d", c->name, l->generation);
     kl_controller_stage(c, p, l->index, l->generation);
     kl_program_unref(p);
 }
@@ -584,7 +646,7 @@ void kl_controller_advance(kl_controller *c)
         begin_work(c, spec);
 }
 
-/* --- stopping -------------------------------------------------------------------------------------------------------------------- */
+/* --- stopping ----------------------------------------------------------------------------- */
 
 void kl_controller_drain(kl_controller *c)
 {
@@ -599,7 +661,8 @@ void kl_controller_wait(kl_controller *c)
 {
     kl_lock(&c->mu);
     size_t n = c->n_workers;
-    kl_worker **workers = c->workers;      /* only the loop changes them, and it does not while we are asked to wait */
+    /* only the loop changes them, and it does not while we are asked to wait */
+    kl_worker **workers = c->workers;
     kl_unlock(&c->mu);
     for (size_t i = 0; i < n; i++)
         kl_worker_wait(workers[i]);
@@ -659,7 +722,7 @@ void kl_controller_free(kl_controller *c)
 
 bool kl_controller_published(kl_controller *c)
 {
-    return c->current;             /* written on the loop, where this runs */
+    return c->current; /* written on the loop, where this runs */
 }
 
 int kl_controller_generation(kl_controller *c)
@@ -667,10 +730,7 @@ int kl_controller_generation(kl_controller *c)
     return c->current ? kl_wiring_logic(c->current)->generation : 0;
 }
 
-size_t kl_controller_slowed(kl_controller *c)
-{
-    return c->fights ? kl_fights_held(c->fights) : 0;
-}
+size_t kl_controller_slowed(kl_controller *c) { return c->fights ? kl_fights_held(c->fights) : 0; }
 
 bool kl_controller_ended(kl_controller *c)
 {
@@ -684,13 +744,13 @@ bool kl_controller_ended(kl_controller *c)
     return all;
 }
 
-/* --- for people, and by their hand -------------------------------------------------------------------------------------------------------------------- */
+/* --- for people, and by their hand -------------------------------------------------------- */
 
 void kl_controller_pause(kl_controller *c, bool pause)
 {
     atomic_store(&c->paused, pause);
     kl_controller_wake(c);
-    if (c->env.changed)                            /* people are told */
+    if (c->env.changed) /* people are told */
         kl_loop_post(c->env.loop, c->env.changed, c->env.changed_arg);
 }
 
@@ -709,17 +769,29 @@ static void reap_rehearsals(kl_controller *c, bool all)
     }
 }
 
-kl_status kl_controller_rehearse(kl_controller *c, const char *key, void (*done)(void *arg, const kl_value *report), void *arg, kl_err *err)
+kl_status kl_controller_rehearse(kl_controller *c, const char *key,
+    void (*done)(void *arg, const kl_value *report), void *arg, kl_err *err)
 {
     reap_rehearsals(c, false);
     if (!c->current)
         return kl_fail(err, KL_EAGAIN, "%s has not begun: its caches are not there yet", c->name);
     if (c->n_rehearsals == REHEARSALS_MOST)
-        return kl_fail(err, KL_EAGAIN, "%d dry runs of %s are under way: wait until one of them has ended", REHEARSALS_MOST, c->name);
+        return kl_fail(err, KL_EAGAIN, "%d dry runs of %s are under way: wait until one of them has ended",
+            REHEARSALS_MOST, c->name);
     kl_time timeout = kl_wiring_logic(c->current)->spec->timeout;
     c->rehearsals = kl_realloc(c->rehearsals, (c->n_rehearsals + 1) * sizeof *c->rehearsals);
-    c->rehearsals[c->n_rehearsals++] = kl_rehearse(&(kl_worker_owner){.logic = owner_logic, .logic_unref = owner_logic_unref, .is_current = owner_is_current, .object = owner_object,
-        .resolve = owner_resolve, .resource = owner_resource, .arg = c, .name = c->name, .door = c->env.door, .clock = c->env.clock, .fleet = c->env.fleet, .cluster = c->env.cluster},
+    c->rehearsals[c->n_rehearsals++] = kl_rehearse(&(kl_worker_owner){.logic = owner_logic,
+                                                       .logic_unref = owner_logic_unref,
+                                                       .is_current = owner_is_current,
+                                                       .object = owner_object,
+                                                       .resolve = owner_resolve,
+                                                       .resource = owner_resource,
+                                                       .arg = c,
+                                                       .name = c->name,
+                                                       .door = c->env.door,
+                                                       .clock = c->env.clock,
+                                                       .fleet = c->env.fleet,
+                                                       .cluster = c->env.cluster},
         key, timeout > 0 ? timeout + KL_SECONDS(1) : REHEARSAL_MOST, done, arg);
     return KL_OK;
 }
@@ -738,7 +810,8 @@ static void name_all(const kl_value *params, kl_buf *out)
 kl_status kl_controller_set_params(kl_controller *c, const kl_value *params, kl_err *err)
 {
     if (!c->current || c->next)
-        return kl_fail(err, KL_EAGAIN, "a generation of %s is on its way: set its params when it has taken over", c->name);
+        return kl_fail(err, KL_EAGAIN,
+            "a generation of %s is on its way: set its params when it has taken over", c->name);
     kl_logic *l = kl_wiring_logic(c->current);
     kl_program *p = kl_program_ref(l->program);
     kl_value_ref(params);
@@ -747,8 +820,8 @@ kl_status kl_controller_set_params(kl_controller *c, const kl_value *params, kl_
     c->params_of = l->generation;
     kl_buf names = {0};
     name_all(params, &names);
-    kl_info("params were set by hand, until the next generation", "controller=%s generation=%d params=%s", c->name,
-        l->generation, kl_log_quoted(kl_buf_str(&names)));
+    kl_info("params were set by hand, until the next generation", "controller=%s generation=%d params=%s",
+        c->name, l->generation, kl_log_quoted(kl_buf_str(&names)));
     kl_buf_fini(&names);
     kl_controller_stage(c, p, l->index, l->generation);
     kl_program_unref(p);
@@ -765,8 +838,18 @@ void kl_controller_look_at(kl_controller *c, kl_controller_look *out)
     bool published = current;
     if (!current && c->next)
         current = kl_wiring_ref(c->next);
-    *out = (kl_controller_look){.published = published, .name = c->name, .resource = c->resource, .queue = c->queue, .own_writes = c->own_writes, .wiring = current, .gate = atomic_load(&c->gate),
-        .office = c->office, .flight = c->env.flight, .clock = c->env.clock, .working = working, .paused = atomic_load(&c->paused)};
+    *out = (kl_controller_look){.published = published,
+        .name = c->name,
+        .resource = c->resource,
+        .queue = c->queue,
+        .own_writes = c->own_writes,
+        .wiring = current,
+        .gate = atomic_load(&c->gate),
+        .office = c->office,
+        .flight = c->env.flight,
+        .clock = c->env.clock,
+        .working = working,
+        .paused = atomic_load(&c->paused)};
 }
 
 void kl_controller_state_get(kl_controller *c, kl_controller_state *out)
@@ -782,19 +865,34 @@ void kl_controller_state_get(kl_controller *c, kl_controller_state *out)
     if (current && !why && c->next) {
         bool waits;
         char *next = kl_wiring_why(c->next, &waits);
-        why = kl_sprintf("generation %d is not there yet: %s", kl_wiring_logic(c->next)->generation, next ? next : "its indexes are being built");
+        why = kl_sprintf("generation %d is not there yet: %s", kl_wiring_logic(c->next)->generation,
+            next ? next : "its indexes are being built");
         kl_free(next);
     }
     if (current && !why && q.held) {
         char *first = kl_own_writes_first(c->own_writes);
-        why = first ? kl_sprintf("%zu waiting for the cache to show what they wrote; %s", q.held, first) : NULL;
+        why = first ? kl_sprintf("%zu waiting for the cache to show what they wrote; %s", q.held, first)
+                    : NULL;
         kl_free(first);
     }
     if (!why)
         why = kl_office_say(c->office, c->name);
-    *out = (kl_controller_state){.name = kl_strdup(c->name), .resource = kl_strdup(c->resource), .generation = current ? kl_wiring_logic(current)->generation : 0, .message = why,
-        .ready = q.ready, .delayed = q.delayed, .running = q.running, .failing = q.failing, .runs = kl_metrics_runs(c->metrics), .errors = kl_metrics_errors(c->metrics)};
-    out->state = kl_strdup(parked ? "parked" : !current ? "waiting for caches" : working && atomic_load(&c->paused) ? "paused" : working ? "running" : kl_office_open(c->office) ? "starting" : "waiting for leadership");
+    *out = (kl_controller_state){.name = kl_strdup(c->name),
+        .resource = kl_strdup(c->resource),
+        .generation = current ? kl_wiring_logic(current)->generation : 0,
+        .message = why,
+        .ready = q.ready,
+        .delayed = q.delayed,
+        .running = q.running,
+        .failing = q.failing,
+        .runs = kl_metrics_runs(c->metrics),
+        .errors = kl_metrics_errors(c->metrics)};
+    out->state = kl_strdup(parked                ? "parked"
+            : !current                           ? "waiting for caches"
+            : working && atomic_load(&c->paused) ? "paused"
+            : working                            ? "running"
+            : kl_office_open(c->office)          ? "starting"
+                                                 : "waiting for leadership");
     kl_wiring_unref(current);
 }
 
@@ -805,7 +903,7 @@ bool kl_controller_idle(kl_controller *c)
     return !c->next && c->current && !q.ready && !q.running && !q.failing && !q.parked && !q.held;
 }
 
-/* --- turns ----------------------------------------------------------------------------------------------------------------------- */
+/* --- turns -------------------------------------------------------------------------------- */
 
 static void busy(kl_outlook *o, char *what)
 {
@@ -843,7 +941,8 @@ void kl_controller_outlook(kl_controller *c, kl_outlook *o)
     bool parked = false;
     char *why = c->next ? kl_wiring_why(c->next, &parked) : NULL;
     if (c->next && !parked)
-        busy(o, why ? kl_sprintf("the start of %s: %s", c->name, why) : kl_sprintf("the start of %s", c->name));
+        busy(o,
+            why ? kl_sprintf("the start of %s: %s", c->name, why) : kl_sprintf("the start of %s", c->name));
     kl_free(why);
     o->parked += parked;
     o->failing += q.failing;

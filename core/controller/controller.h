@@ -2,8 +2,8 @@
  *
  *   staged --synced--> published --leading--> running --drain--> stopped
  *
- * A next generation is staged beside the running one and takes over when its caches are synced; queue, backoff and workers
- * stay. All functions run on the manager's loop unless said otherwise. */
+ * A next generation is staged beside the running one and takes over when its caches are synced; queue,
+ * backoff and workers stay. All functions run on the manager's loop unless said otherwise. */
 #ifndef KL_CONTROLLER_CONTROLLER_H
 #define KL_CONTROLLER_CONTROLLER_H
 
@@ -13,40 +13,41 @@
 
 typedef struct kl_controller kl_controller;
 
-typedef struct kl_controller_env {         /* what the manager lends to all its controllers */
+typedef struct kl_controller_env { /* what the manager lends to all its controllers */
     kl_client *client;
     kl_clock *clock;
     kl_loop *loop, *mapper;
     kl_caches *caches;
     kl_door *door;
-    const kl_fleet *fleet;                 /* of which the manager is one; NULL: there is one cluster */
+    const kl_fleet *fleet; /* of which the manager is one; NULL: there is one cluster */
     size_t cluster;
-    kl_offices *offices;                   /* NULL: they work in every replica */
+    kl_offices *offices; /* NULL: they work in every replica */
     kl_metrics *metrics;
     int workers;
     bool workers_forced, trace_requests;
-    bool never_slow_down;                  /* keys that turn in circles are neither named nor slowed down */
-    kl_reload_keys reload_keys;            /* where the spec says nothing */
-    kl_time rollback_window;               /* see kl_probation_options */
+    bool never_slow_down;       /* keys that turn in circles are neither named nor slowed down */
+    kl_reload_keys reload_keys; /* where the spec says nothing */
+    kl_time rollback_window;    /* see kl_probation_options */
     /* On the loop: a generation is much worse than the one before it. NULL: nobody cares. */
     void (*broken)(void *arg, const char *controller, int generation, const char *why);
     void *broken_arg;
-    kl_time reload_deadline;               /* of runs on an old generation; 0: see kl_worker_owner */
-    void (*event)(void *arg, const kl_news *n);   /* any thread */
+    kl_time reload_deadline;                    /* of runs on an old generation; 0: see kl_worker_owner */
+    void (*event)(void *arg, const kl_news *n); /* any thread */
     void *event_arg;
-    kl_commons *commons;                   /* what scripts remember */
-    bool turns;                            /* see manager/turns.h */
-    const kl_imagination *imagine;         /* writes are not sent, but imagined; NULL: they are sent */
-    struct kl_flight *flight;              /* hears of events that woke nobody; NULL: there is none */
-    const kl_witnesses *witnesses;         /* who look on while keys run; NULL: nobody */
-    void (*ran)(void *arg, const kl_ran *r);       /* on worker threads; may be NULL */
+    kl_commons *commons;                     /* what scripts remember */
+    bool turns;                              /* see manager/turns.h */
+    const kl_imagination *imagine;           /* writes are not sent, but imagined; NULL: they are sent */
+    struct kl_flight *flight;                /* hears of events that woke nobody; NULL: there is none */
+    const kl_witnesses *witnesses;           /* who look on while keys run; NULL: nobody */
+    void (*ran)(void *arg, const kl_ran *r); /* on worker threads; may be NULL */
     void *ran_arg;
     /* A webhook's: its queue has requests, not keys of objects. Any thread; NULL for all others. */
     const kl_value *(*object)(void *arg, const char *key);
     void (*answer)(void *arg, const char *key, const kl_value *decision);
-    bool (*trace)(void *arg, const char *key, kl_trace *out);          /* false: it came with none, and *out is as it was */
+    /* false: it came with none, and *out is as it was */
+    bool (*trace)(void *arg, const char *key, kl_trace *out);
     void *hook_arg;
-    void (*changed)(void *arg);            /* on the loop: a worker has ended */
+    void (*changed)(void *arg); /* on the loop: a worker has ended */
     void *changed_arg;
 } kl_controller_env;
 
@@ -54,36 +55,43 @@ kl_controller *kl_controller_new(const kl_controller_env *env, const kl_controll
 const char *kl_controller_name(const kl_controller *c);
 const char *kl_controller_resource(const kl_controller *c);
 void kl_controller_stage(kl_controller *c, kl_program *p, size_t index, int generation);
-/* Publishes the staged generation when it is ready; starts workers when its office is open, and ends them when it is not (any more):
- * that waits for nobody, `changed` tells when another step is due. A drained one only looks whether it has to hurry. */
+/* Publishes the staged generation when it is ready; starts workers when its office is open, and ends them
+ * when it is not (any more): that waits for nobody, `changed` tells when another step is due. A drained
+ * one only looks whether it has to hurry. */
 void kl_controller_advance(kl_controller *c);
 /* The end: no new keys; then abort what is left; then join. */
 void kl_controller_drain(kl_controller *c);
-void kl_controller_wait(kl_controller *c);         /* any thread, after drain: until its workers have ended */
+void kl_controller_wait(kl_controller *c); /* any thread, after drain: until its workers have ended */
 void kl_controller_abort(kl_controller *c);
 void kl_controller_join(kl_controller *c);
-void kl_controller_free(kl_controller *c);         /* after join; its memory stays while an event of it waits for the mapper */
-bool kl_controller_published(kl_controller *c);    /* some generation of it has taken over */
-int kl_controller_generation(kl_controller *c);    /* the one that has; 0: none */
-size_t kl_controller_slowed(kl_controller *c);     /* keys that turn in circles, and go slower */
-bool kl_controller_ended(kl_controller *c);        /* drained, and no worker is left to wait for */
+/* after join; its memory stays while an event of it waits for the mapper */
+void kl_controller_free(kl_controller *c);
+bool kl_controller_published(kl_controller *c); /* some generation of it has taken over */
+int kl_controller_generation(kl_controller *c); /* the one that has; 0: none */
+size_t kl_controller_slowed(kl_controller *c);  /* keys that turn in circles, and go slower */
+bool kl_controller_ended(kl_controller *c);     /* drained, and no worker is left to wait for */
 /* Its workers take no keys until it is resumed; what runs, runs on. */
 void kl_controller_pause(kl_controller *c, bool pause);
 bool kl_controller_paused(const kl_controller *c);
-/* The params of its present generation, until there is another one. KL_EAGAIN while a generation is on its way. */
+/* The params of its present generation, until there is another one. KL_EAGAIN while a generation is on its
+ * way. */
 KL_NODISCARD kl_status kl_controller_set_params(kl_controller *c, const kl_value *params, kl_err *err);
-/* Runs a key now without writing anything (controller/rehearse.h); done is called once, on a thread of its own. KL_EAGAIN: not now. */
-KL_NODISCARD kl_status kl_controller_rehearse(kl_controller *c, const char *key, void (*done)(void *arg, const kl_value *report), void *arg, kl_err *err);
-/* What stands behind a controller, for who explains it (control/why.c): borrowed while on the loop, but for the wiring, which is a reference. */
+/* Runs a key now without writing anything (controller/rehearse.h); done is called once, on a thread of its
+ * own. KL_EAGAIN: not now. */
+KL_NODISCARD kl_status kl_controller_rehearse(kl_controller *c, const char *key,
+    void (*done)(void *arg, const kl_value *report), void *arg, kl_err *err);
+/* What stands behind a controller, for who explains it (control/why.c): borrowed while on the loop, but
+ * for the wiring, which is a reference. */
 typedef struct kl_controller_look {
     const char *name, *resource;
     kl_workqueue *queue;
     kl_own_writes *own_writes;
-    kl_wiring *wiring;                     /* the present one, or the first that is on its way; NULL: there is none */
-    bool published;                        /* it is the present one */
-    kl_gate *gate;                         /* NULL: all keys are ours */
+    /* the present one, or the first that is on its way; NULL: there is none */
+    kl_wiring *wiring;
+    bool published; /* it is the present one */
+    kl_gate *gate;  /* NULL: all keys are ours */
     const kl_office *office;
-    struct kl_flight *flight;              /* or NULL */
+    struct kl_flight *flight; /* or NULL */
     kl_clock *clock;
     bool working, paused;
 } kl_controller_look;
@@ -94,6 +102,6 @@ kl_workqueue *kl_controller_queue(kl_controller *c);
 /* With turns: adds what this controller is about to *o; lets it take one key. On the loop. */
 void kl_controller_outlook(kl_controller *c, kl_outlook *o);
 void kl_controller_turn(kl_controller *c);
-void kl_controller_wake(kl_controller *c);         /* the clock was moved */
+void kl_controller_wake(kl_controller *c); /* the clock was moved */
 
 #endif

@@ -1,5 +1,6 @@
-/* dry_writes.c - a call of a run whose writes are not sent, step by step: its kind is resolved, its object found, its outcome told. Each step may come
- * back on another thread, when the run is over: a wish owns all that it needs. */
+/* dry_writes.c - a call of a run whose writes are not sent, step by step: its kind is resolved, its object
+ * found, its outcome told. Each step may come back on another thread, when the run is over: a wish owns
+ * all that it needs. */
 #include "controller/dry_writes.h"
 
 #include <string.h>
@@ -13,15 +14,15 @@
 typedef struct wish {
     const kl_imagination *how;
     kl__op_copy *copy;
-    const kl_op *op;                   /* its op */
+    const kl_op *op; /* its op */
     const kl_resource *resource;
-    const char *ns;                    /* into the op; NULL: cluster scope */
+    const char *ns; /* into the op; NULL: cluster scope */
     char *controller, *key;
-    kl_overlay *overlay;               /* NULL: of another cluster */
+    kl_overlay *overlay; /* NULL: of another cluster */
     kl_door *door;
     kl_clock *clock;
-    const kl_value *cached;            /* what the cache says, where that is the whole of it, or NULL */
-    bool known;                        /* ... and whether it says anything */
+    const kl_value *cached; /* what the cache says, where that is the whole of it, or NULL */
+    bool known;             /* ... and whether it says anything */
     kl_reply_fn *done;
     void *arg;
 } wish;
@@ -42,14 +43,24 @@ static void grant(wish *w, kl_status st, int code, const kl_value *body, kl_err 
     wish_free(w);
 }
 
-static void tell(wish *w, const kl_op *op, const char *name, const kl_value *was, const kl_value *is, kl_status st, const kl_err *err)
+static void tell(wish *w, const kl_op *op, const char *name, const kl_value *was, const kl_value *is,
+    kl_status st, const kl_err *err)
 {
     if (w->how->wrote)
-        w->how->wrote(w->how->arg, &(kl_imagined){.controller = w->controller, .key = w->key, .op = op, .resource = w->resource, .ns = w->ns, .name = name, .was = was, .is = is,
-            .status = st, .err = err});
+        w->how->wrote(w->how->arg,
+            &(kl_imagined){.controller = w->controller,
+                .key = w->key,
+                .op = op,
+                .resource = w->resource,
+                .ns = w->ns,
+                .name = name,
+                .was = was,
+                .is = is,
+                .status = st,
+                .err = err});
 }
 
-/* --- imagining ------------------------------------------------------------------------------------------------------------------------ */
+/* --- imagining ---------------------------------------------------------------------------- */
 
 static kl_status simulate(wish *w, const kl_op *op, const kl_value *base, kl_simulated *out, kl_err *err)
 {
@@ -59,7 +70,13 @@ static kl_status simulate(wish *w, const kl_op *op, const kl_value *base, kl_sim
     if (w->overlay)
         st = kl_overlay_write(w->overlay, op, w->resource, w->ns, base, wall, out, &was, err);
     else
-        st = kl_simulate(&(kl_simulation){.op = op, .resource = w->resource, .ns = w->ns, .base = (was = kl_value_ref(base)), .wall = wall, .number = (uint64_t)wall}, out, err);
+        st = kl_simulate(&(kl_simulation){.op = op,
+                             .resource = w->resource,
+                             .ns = w->ns,
+                             .base = (was = kl_value_ref(base)),
+                             .wall = wall,
+                             .number = (uint64_t)wall},
+            out, err);
     const char *name = kl_op_name(op) ? kl_op_name(op) : kl_object_name(out->object);
     if (st)
         tell(w, op, name, NULL, NULL, st, err);
@@ -90,21 +107,23 @@ static void on_base(void *arg, kl_status st, int code, const kl_value *body, kl_
         imagine(w, st ? NULL : body);
 }
 
-/* --- many at once ------------------------------------------------------------------------------------------------------------------------ */
+/* --- many at once ------------------------------------------------------------------------- */
 
 static void on_collection(void *arg, kl_status st, int code, const kl_value *body, kl_err *err)
 {
     wish *w = arg;
     const kl_value *items = kl_value_get(body, "items");
     for (size_t i = 0; !st && i < kl_value_len(items); i++) {
-        const kl_value *o = kl_value_item(items, i), *typed = kl_object_with_type(o, kl_object_api_version(body), w->resource->kind);
+        const kl_value *o = kl_value_item(items, i),
+                       *typed = kl_object_with_type(o, kl_object_api_version(body), w->resource->kind);
         kl_op one = *w->op;
         kl_simulated out = {0};
         kl_err mine = KL_ERR_INIT;
         one.verb = KL_DELETE;
         one.name = kl_object_name(o);
         w->ns = kl_object_namespace(o);
-        if (simulate(w, &one, typed, &out, &mine))         /* gone meanwhile, or not to be deleted as wished */
+        /* gone meanwhile, or not to be deleted as wished */
+        if (simulate(w, &one, typed, &out, &mine))
             kl_err_fini(&mine);
         kl_simulated_fini(&out);
         kl_value_unref(typed);
@@ -114,19 +133,27 @@ static void on_collection(void *arg, kl_status st, int code, const kl_value *bod
 
 static void collect(wish *w)
 {
-    kl_op list = {.verb = KL_LIST, .kind = w->op->kind, .resource = w->op->resource, .ns = w->ns, .labels = w->op->labels, .fields = w->op->fields, .grace_seconds = -1};
+    kl_op list = {.verb = KL_LIST,
+        .kind = w->op->kind,
+        .resource = w->op->resource,
+        .ns = w->ns,
+        .labels = w->op->labels,
+        .fields = w->op->fields,
+        .grace_seconds = -1};
     (void)kl_door_read(w->door, w->controller, &list, on_collection, w);
 }
 
-/* --- the server's word ------------------------------------------------------------------------------------------------------------------- */
+/* --- the server's word -------------------------------------------------------------------- */
 
 static bool is_object(const wish *w, const kl_value *body)
 {
     const char *kind = kl_object_kind(body), *name = kl_op_name(w->op);
-    return kind && !strcmp(kind, w->resource->kind) && kl_object_name(body) && (!name || !strcmp(name, kl_object_name(body)));
+    return kind && !strcmp(kind, w->resource->kind) && kl_object_name(body)
+        && (!name || !strcmp(name, kl_object_name(body)));
 }
 
-/* What it would be is in the answer, but for a deletion's and a subresource's, of which only the fact is known: that is simulated. */
+/* What it would be is in the answer, but for a deletion's and a subresource's, of which only the fact is
+ * known: that is simulated. */
 static void on_word(void *arg, kl_status st, int code, const kl_value *body, kl_err *err)
 {
     wish *w = arg;
@@ -168,7 +195,7 @@ static void on_base_first(void *arg, kl_status st, int code, const kl_value *bod
     ask(w);
 }
 
-/* --- finding the object ------------------------------------------------------------------------------------------------------------------- */
+/* --- finding the object ------------------------------------------------------------------- */
 
 static void find(wish *w)
 {
@@ -180,7 +207,7 @@ static void find(wish *w)
         return;
     }
     bool wrote = name && w->overlay && kl_overlay_wrote(w->overlay, w->resource, w->ns, name);
-    if (wrote || !name || w->known) {      /* of what was only imagined the server knows nothing */
+    if (wrote || !name || w->known) { /* of what was only imagined the server knows nothing */
         if (w->how->ask && !wrote)
             ask(w);
         else
@@ -196,7 +223,12 @@ static void find(wish *w)
             imagine(w, mine);
         return;
     }
-    kl_op get = {.verb = KL_GET, .kind = w->op->kind, .resource = w->op->resource, .ns = w->ns, .name = name, .grace_seconds = -1};
+    kl_op get = {.verb = KL_GET,
+        .kind = w->op->kind,
+        .resource = w->op->resource,
+        .ns = w->ns,
+        .name = name,
+        .grace_seconds = -1};
     (void)kl_door_read(w->door, w->controller, &get, then, w);
 }
 
@@ -217,27 +249,30 @@ static void on_resource(void *arg, kl_status st, const kl_resource *r, kl_err *e
     find(w);
 }
 
-/* --- the beginning, on the worker's thread ----------------------------------------------------------------------------------------------------- */
+/* --- the beginning, on the worker's thread ------------------------------------------------ */
 
 static bool is_whole(const kl_controller_spec *s, const char *kind)
 {
     return !kl_controller_spec_metadata(s, kind) && !kl_controller_spec_fields(s, kind);
 }
 
-/* The object in the cache, where nothing is missing from it that the outcome depends on: who owns what decides what an apply takes away. */
+/* The object in the cache, where nothing is missing from it that the outcome depends on: who owns what
+ * decides what an apply takes away. */
 static void look_up(kl_run *r, wish *w)
 {
     const char *name = kl_op_name(w->op);
     kl_reader *rd = kl_run_reader(r);
     kl_err err = KL_ERR_INIT;
     const kl_value *o = NULL;
-    if (!w->overlay || !name || !w->op->kind || !rd || !kl_reader_resource(rd, w->op->kind) || !is_whole(r->gen->logic->spec, w->op->kind))
+    if (!w->overlay || !name || !w->op->kind || !rd || !kl_reader_resource(rd, w->op->kind)
+        || !is_whole(r->gen->logic->spec, w->op->kind))
         return;
     if (kl_reader_get(rd, w->op->kind, namespace_of(w->op, w->resource), name, &o, &err)) {
         kl_err_fini(&err);
         return;
     }
-    if (w->op->verb == KL_APPLY && o && !kl_value_at(o, "metadata", "managedFields", NULL) && !w->how->recall) {
+    if (w->op->verb == KL_APPLY && o && !kl_value_at(o, "metadata", "managedFields", NULL)
+        && !w->how->recall) {
         kl_value_unref(o);
         return;
     }
@@ -288,7 +323,7 @@ static void begin_write(kl_run *r, const kl_op *op, size_t at, kl_reply_fn *done
     }
 }
 
-/* --- live reads --------------------------------------------------------------------------------------------------------------------------------- */
+/* --- live reads --------------------------------------------------------------------------- */
 
 static void on_read(void *arg, kl_status st, int code, const kl_value *body, kl_err *err)
 {
@@ -337,7 +372,7 @@ static bool read_own(kl_run *r, const kl_op *op, const kl_resource *res, kl_repl
 static uint64_t look(kl_run *r, const kl_op *op, size_t at, kl_reply_fn *done, void *arg)
 {
     const kl_resource *res = at == KL_FLEET_NONE ? resource_of(r, at, op) : NULL;
-    if (!res)                          /* nothing was written of a kind that nobody has asked for */
+    if (!res) /* nothing was written of a kind that nobody has asked for */
         return kl_door_read(r->door, r->w->o.name, op, done, arg);
     if (read_own(r, op, res, done, arg))
         return 0;
@@ -347,20 +382,22 @@ static uint64_t look(kl_run *r, const kl_op *op, size_t at, kl_reply_fn *done, v
     return kl_door_read(r->door, r->w->o.name, op, on_read, w);
 }
 
-/* --- all of it ------------------------------------------------------------------------------------------------------------------------------------ */
+/* --- all of it ---------------------------------------------------------------------------- */
 
 /* What another world answered this run is so in this one. */
 static void take_over(kl_run *r, const kl_op *op, const kl_recalled *x)
 {
     const kl_resource *res = resource_of(r, KL_FLEET_NONE, op);
-    const char *name = kl_op_name(op) ? kl_op_name(op) : kl_object_name(x->body), *kind = kl_object_kind(x->body);
+    const char *name = kl_op_name(op) ? kl_op_name(op) : kl_object_name(x->body),
+               *kind = kl_object_kind(x->body);
     if (x->status || !res || !name || !kl_verb_is_write(op->verb))
         return;
     const char *ns = namespace_of(op, res);
     if (kind && !strcmp(kind, res->kind)) {
         bool gone = op->verb == KL_DELETE && !kl_object_deleting(x->body);
         kl_overlay_set(kl_run_overlay(r), res, ns, name, gone ? NULL : x->body);
-    } else if (!op->subresource || !strcmp(op->subresource, "scale") || !strcmp(op->subresource, "eviction")) {
+    } else if (!op->subresource || !strcmp(op->subresource, "scale")
+        || !strcmp(op->subresource, "eviction")) {
         kl_simulated out = {0};
         kl_err err = KL_ERR_INIT;
         if (kl_overlay_write(kl_run_overlay(r), op, res, ns, NULL, kl_run_wall(r), &out, NULL, &err))

@@ -3,7 +3,8 @@
  *   what is the object now? the run's own writes -> the cache, where that has all of it -> the server
  *   what would it be?       simulated (run/simulate.h), or (ask) the server's own word with dryRun=All
  *
- * Live reads go to the server, and show the run's own writes, too. Other clusters' objects are simulated likewise, but not remembered. */
+ * Live reads go to the server, and show the run's own writes, too. Other clusters' objects are simulated
+ * likewise, but not remembered. */
 #ifndef KL_CONTROLLER_DRY_WRITES_H
 #define KL_CONTROLLER_DRY_WRITES_H
 

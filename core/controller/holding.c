@@ -1,7 +1,8 @@
 /* holding.c - which namespaces a wiring holds, which of them are covered, and what the gate is told.
  *
- * The namespaces that there are to divide come from the spec, from --namespace, or from a watch of Namespaces. One that is gone from there is
- * held until its last object has gone, too: else its deletes would not be heard of. */
+ * The namespaces that there are to divide come from the spec, from --namespace, or from a watch of
+ * Namespaces. One that is gone from there is held until its last object has gone, too: else its deletes
+ * would not be heard of. */
 #include "controller/holding.h"
 
 #include <string.h>
@@ -11,11 +12,12 @@
 #include "model/object.h"
 #include "controller/wiring_impl.h"
 
-/* --- which there are ----------------------------------------------------------------------------------------------------- */
+/* --- which there are ---------------------------------------------------------------------- */
 
-static void spaces_event(void *arg, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags)
+static void spaces_event(
+    void *arg, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags)
 {
-    (void)arg, (void)type, (void)old, (void)now, (void)flags;      /* a lull follows */
+    (void)arg, (void)type, (void)old, (void)now, (void)flags; /* a lull follows */
 }
 
 static void spaces_changed(void *arg)
@@ -73,14 +75,15 @@ static char **spaces_of(const kl_wiring *w)
     return only ? kl_texts_set(&(char *){(char *)only}, 1) : listed_spaces(w->spaces.informer);
 }
 
-/* --- what is held -------------------------------------------------------------------------------------------------------- */
+/* --- what is held ------------------------------------------------------------------------- */
 
 static bool is_empty(const kl_wiring *w, const char *ns)
 {
     bool none = true;
     for (size_t i = 0; i < w->n_needs && none; i++) {
         kl_objects some = {0};
-        if (!w->needs[i].informer || !w->needs[i].resource->namespaced || kl_informer_list(w->needs[i].informer, &(kl_query){.ns = ns, .limit = 1}, &some, NULL))
+        if (!w->needs[i].informer || !w->needs[i].resource->namespaced
+            || kl_informer_list(w->needs[i].informer, &(kl_query){.ns = ns, .limit = 1}, &some, NULL))
             continue;
         none = !some.len;
         kl_objects_fini(&some);
@@ -98,7 +101,8 @@ static char **to_be_held(const kl_wiring *w, const kl_claims *c, bool drained)
         if (kl_claims_want_namespace(c, *ns, &known))
             names[n++] = *ns;
     for (char **ns = held; ns && *ns; ns++)
-        if (!drained || (kl_claims_want_namespace(c, *ns, &known) && !kl_texts_has(spaces, *ns) && !is_empty(w, *ns)))
+        if (!drained
+            || (kl_claims_want_namespace(c, *ns, &known) && !kl_texts_has(spaces, *ns) && !is_empty(w, *ns)))
             names[n++] = *ns;
     set = kl_texts_set(names, n);
     kl_free(names);
@@ -120,7 +124,7 @@ static void hold(kl_wiring *w, const kl_claims *c, bool drained)
     kl_texts_free(old);
 }
 
-/* --- what is covered ------------------------------------------------------------------------------------------------------ */
+/* --- what is covered ---------------------------------------------------------------------- */
 
 /* The first of its kinds that was not listed there; NULL: all were. */
 static const kl_need *misses(const kl_wiring *w, const char *ns)
@@ -148,10 +152,13 @@ bool kl__holding_advance(kl_wiring *w)
     if (!w->o.divided)
         return true;
     if (w->needs[0].resource && !w->needs[0].resource->namespaced && !w->problem)
-        w->problem = kl_sprintf("shard: caches = \"own\" divides objects by their namespaces, and %s have none: leave `caches` out", w->needs[0].resource->plural);
+        w->problem = kl_sprintf("shard: caches = \"own\" divides objects by their namespaces, and %s have "
+                                "none: leave `caches` out",
+            w->needs[0].resource->plural);
     if (w->spaces.cache && !w->spaces.informer && kl_cache_informer(w->spaces.cache)) {
         w->spaces.informer = kl_informer_ref(kl_cache_informer(w->spaces.cache));
-        w->spaces.sub = kl_informer_subscribe(w->spaces.informer, &(kl_handler){.on_event = spaces_event, .on_lull = spaces_changed, .arg = w});
+        w->spaces.sub = kl_informer_subscribe(
+            w->spaces.informer, &(kl_handler){.on_event = spaces_event, .on_lull = spaces_changed, .arg = w});
     }
     bool ready = !w->spaces.cache || (w->spaces.informer && kl_informer_synced(w->spaces.informer));
     for (char **ns = w->awaited; ns && *ns; ns++)
@@ -171,17 +178,18 @@ char *kl__holding_why(const kl_wiring *w)
             kl_buf_printf(&list, "%s%s", list.len ? ", " : "", *ns);
         first = first ? first : n;
     }
-    char *why = first ? kl_sprintf("waiting for %s of %s", kl_cache_kind(first->cache), kl_buf_str(&list)) : NULL;
+    char *why = first ? kl_sprintf("waiting for %s of %s", kl_cache_kind(first->cache), kl_buf_str(&list))
+                      : NULL;
     kl_buf_fini(&list);
     return why;
 }
 
-/* --- the gate ------------------------------------------------------------------------------------------------------------- */
+/* --- the gate ----------------------------------------------------------------------------- */
 
 typedef struct arrival {
     const char *controller;
     kl_claims *claims;
-    size_t n;                      /* keys */
+    size_t n; /* keys */
 } arrival;
 
 static bool has_arrived(void *arg, const char *key)

@@ -22,8 +22,10 @@ static void tell(kl_wiring *w, const kl_objects *all, const char *finalizer)
     if (!n)
         return;
     char *key = kl_object_key(first);
-    kl_warn("objects still carry the finalizer of this controller, which has no finalize: they cannot be deleted; kubelua release-finalizers takes it away",
-        "controller=%s resource=%s finalizer=%s objects=%zu first=%s", s->name, s->resource, finalizer, n, key);
+    kl_warn("objects still carry the finalizer of this controller, which has no finalize: they cannot be "
+            "deleted; kubelua release-finalizers takes it away",
+        "controller=%s resource=%s finalizer=%s objects=%zu first=%s", s->name, s->resource, finalizer, n,
+        key);
     kl_free(key);
 }
 
@@ -31,7 +33,8 @@ void kl_leftover_tell(kl_wiring *w, const char *before)
 {
     const kl_controller_spec *s = w->logic.spec;
     kl_objects all = {0};
-    if (s->finalizer || !w->needs[0].informer || kl_informer_list(w->needs[0].informer, &(kl_query){0}, &all, NULL))
+    if (s->finalizer || !w->needs[0].informer
+        || kl_informer_list(w->needs[0].informer, &(kl_query){0}, &all, NULL))
         return;
     char *usual = kl_sprintf("kubelua.dev/%s", kl_controller_spec_manager(s));
     tell(w, &all, usual);

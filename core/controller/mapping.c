@@ -1,8 +1,8 @@
 /* mapping.c - from an event of some object to keys of the controller's resource.
  *
- * Paths, owners and names are answered at once on the thread that brings the event. A script's functions run on the mapper
- * thread: the event waits there under its key, and a later event of the same object joins it (oldest `old`, newest `now`),
- * so that the wait is bounded by the number of objects. */
+ * Paths, owners and names are answered at once on the thread that brings the event. A script's functions
+ * run on the mapper thread: the event waits there under its key, and a later event of the same object
+ * joins it (oldest `old`, newest `now`), so that the wait is bounded by the number of objects. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,26 +14,26 @@
 #include "observe/flight.h"
 #include "controller/wiring_impl.h"
 
-/* --- priorities ---------------------------------------------------------------------------------------------------------- */
+/* --- priorities --------------------------------------------------------------------------- */
 
 /* What was there before, or is only looked at again, waits for what somebody has just changed. */
-static int priority_of(unsigned flags)
-{
-    return flags & (KL_INITIAL | KL_RESYNC) ? KL_PRIORITY_LOW : 0;
-}
+static int priority_of(unsigned flags) { return flags & (KL_INITIAL | KL_RESYNC) ? KL_PRIORITY_LOW : 0; }
 
 /* What an event does to the keys that it leads to. */
 typedef struct urge {
     int priority;
     kl_why why;
-    const kl_value *by;                /* the object of the event */
-    kl_emit_fn *emit;                  /* who only wants to know the keys; NULL: they are enqueued */
+    const kl_value *by; /* the object of the event */
+    kl_emit_fn *emit;   /* who only wants to know the keys; NULL: they are enqueued */
     void *arg;
 } urge;
 
 static urge urge_of(const kl_value *old, const kl_value *now, unsigned flags)
 {
-    kl_why why = flags & KL_RESYNC ? KL_WHY_RESYNC : !now ? KL_WHY_DELETED : !old ? KL_WHY_ADDED : KL_WHY_CHANGED;
+    kl_why why = flags & KL_RESYNC ? KL_WHY_RESYNC
+        : !now                     ? KL_WHY_DELETED
+        : !old                     ? KL_WHY_ADDED
+                                   : KL_WHY_CHANGED;
     return (urge){.priority = priority_of(flags), .why = why, .by = now ? now : old};
 }
 
@@ -45,14 +45,12 @@ static int within(double n)
 static void complain(kl_wiring *w, const char *what, const kl_value *o, kl_err *err)
 {
     char *key = kl_object_key(o);
-    kl_error(what, "controller=%s kind=%s key=%s error=%s", w->logic.spec->name, kl_object_kind(o), key, kl_log_quoted(kl_err_message(err)));
+    kl_error(what, "controller=%s kind=%s key=%s error=%s", w->logic.spec->name, kl_object_kind(o), key,
+        kl_log_quoted(kl_err_message(err)));
     kl_free(key);
 }
 
-static void take_number(void *arg, const char *text)
-{
-    *(int *)arg = within(strtod(text, NULL));
-}
+static void take_number(void *arg, const char *text) { *(int *)arg = within(strtod(text, NULL)); }
 
 int kl__own_priority(kl_wiring *w, void *state, const kl_value *object)
 {
@@ -87,7 +85,8 @@ static void enqueue(kl_wiring *w, void *state, const char *key, const kl_value *
     const kl_value *found = !object && (own->path || own->fn) ? kl_wiring_object(w, key) : NULL;
     int priority = u->priority + kl__own_priority(w, state, object ? object : found);
     kl_value_unref(found);
-    kl_workqueue_add_with(w->o.queue, key, &(kl_add){.priority = priority, .cause = kl_cause_of(u->why, u->by)}, kl_clock_now(w->o.clock));
+    kl_workqueue_add_with(w->o.queue, key,
+        &(kl_add){.priority = priority, .cause = kl_cause_of(u->why, u->by)}, kl_clock_now(w->o.clock));
 }
 
 static void enqueue_object(kl_wiring *w, void *state, const kl_value *o, const urge *u)
@@ -98,7 +97,7 @@ static void enqueue_object(kl_wiring *w, void *state, const kl_value *o, const u
     kl_free(key);
 }
 
-/* --- predicates ---------------------------------------------------------------------------------------------------------- */
+/* --- predicates --------------------------------------------------------------------------- */
 
 static bool differs(const kl_value *a, const kl_value *b, const char *part)
 {
@@ -117,8 +116,9 @@ static bool path_differs(const kl_value *a, const kl_value *b, const char *text)
 
 static bool word_passes(const char *word, const kl_value *old, const kl_value *now)
 {
-    if (!strcmp(word, "generation"))       /* kinds without one fall back to the resourceVersion */
-        return kl_object_generation(now) ? kl_object_generation(now) != kl_object_generation(old) : differs(old, now, "resourceVersion");
+    if (!strcmp(word, "generation")) /* kinds without one fall back to the resourceVersion */
+        return kl_object_generation(now) ? kl_object_generation(now) != kl_object_generation(old)
+                                         : differs(old, now, "resourceVersion");
     if (!strcmp(word, "labels") || !strcmp(word, "annotations") || !strcmp(word, "resourceVersion"))
         return differs(old, now, word);
     return path_differs(old, now, word);
@@ -140,7 +140,7 @@ static bool words_pass(char **words, const kl_value *old, const kl_value *now)
     return false;
 }
 
-typedef enum verdict { NO, YES, ASK } verdict;       /* ASK: the script's predicate decides */
+typedef enum verdict { NO, YES, ASK } verdict; /* ASK: the script's predicate decides */
 
 static bool matches(const kl_selector *s, const kl_value *o)
 {
@@ -154,22 +154,23 @@ static verdict judge(const kl_when *when, const kl_value *old, const kl_value *n
         if (!before && !after)
             return NO;
         if (old && now && before != after)
-            return YES;                    /* it came or went, as far as this controller can see */
+            return YES; /* it came or went, as far as this controller can see */
     }
     if (!is_update(old, now, flags))
         return YES;
     return !words_pass(when->words, old, now) ? NO : when->fn ? ASK : YES;
 }
 
-/* --- owners, names, indexes ------------------------------------------------------------------------------------------------- */
+/* --- owners, names, indexes --------------------------------------------------------------- */
 
 static bool is_our_kind(kl_wiring *w, const kl_value *ref)
 {
     const kl_resource *r = w->needs[0].resource;
-    const char *kind = kl_value_str_at(ref, "kind", NULL), *api_version = kl_value_str_at(ref, "apiVersion", NULL);
+    const char *kind = kl_value_str_at(ref, "kind", NULL),
+               *api_version = kl_value_str_at(ref, "apiVersion", NULL);
     if (!r || !kind || !api_version || strcmp(kind, r->kind))
         return false;
-    char *group, *version;                 /* any version of the group is the same kind */
+    char *group, *version; /* any version of the group is the same kind */
     kl_api_version_split(api_version, &group, &version);
     bool ours = !strcmp(group, r->group);
     kl_free(group);
@@ -183,7 +184,8 @@ static void enqueue_owners(kl_wiring *w, void *state, const kl_value *o, bool co
     for (size_t i = 0; i < kl_value_len(refs); i++) {
         const kl_value *ref = kl_value_item(refs, i);
         const char *name = kl_value_str_at(ref, "name", NULL);
-        if (!name || (controller_only && !kl_value_bool(kl_value_get(ref, "controller"), false)) || !is_our_kind(w, ref))
+        if (!name || (controller_only && !kl_value_bool(kl_value_get(ref, "controller"), false))
+            || !is_our_kind(w, ref))
             continue;
         char *key = kl_key_join(w->needs[0].resource->namespaced ? kl_object_namespace(o) : NULL, name);
         enqueue(w, state, key, NULL, u);
@@ -195,12 +197,14 @@ static void enqueue_same_name(kl_wiring *w, void *state, const kl_value *o, cons
 {
     if (!w->needs[0].resource || !kl_object_name(o))
         return;
-    char *key = kl_key_join(w->needs[0].resource->namespaced ? kl_object_namespace(o) : NULL, kl_object_name(o));
+    char *key = kl_key_join(
+        w->needs[0].resource->namespaced ? kl_object_namespace(o) : NULL, kl_object_name(o));
     enqueue(w, state, key, NULL, u);
     kl_free(key);
 }
 
-/* Where caches hold the replica's own namespaces, who has the other one does not see what leads there from here. */
+/* Where caches hold the replica's own namespaces, who has the other one does not see what leads there from
+ * here. */
 static void look_abroad(kl_wiring *w, const kl_value *from, const char *to)
 {
     const char *ns = w->o.divided ? kl_object_namespace(from) : NULL;
@@ -208,7 +212,8 @@ static void look_abroad(kl_wiring *w, const kl_value *from, const char *to)
     if (!n || (!strncmp(to, ns, n) && to[n] == '/') || atomic_exchange(&w->told_abroad, true))
         return;
     char *key = kl_object_key(from);
-    kl_warn("an object leads to a key in another namespace, whose replica does not see that object: keep all namespaces, with shard = { by = \"namespace\", caches = \"all\" }",
+    kl_warn("an object leads to a key in another namespace, whose replica does not see that object: keep all "
+            "namespaces, with shard = { by = \"namespace\", caches = \"all\" }",
         "controller=%s kind=%s key=%s leads_to=%s", w->logic.spec->name, kl_object_kind(from), key, to);
     kl_free(key);
 }
@@ -218,7 +223,8 @@ static void enqueue_via(kl_wiring *w, void *state, const kl_value *o, const char
     const char *name = kl__wired_index_name(w, &w->needs[0], index);
     char *key = kl_object_key(o);
     kl_objects found = {0};
-    if (name && key && w->needs[0].informer && !kl_informer_list(w->needs[0].informer, &(kl_query){.index = name, .value = key}, &found, NULL))
+    if (name && key && w->needs[0].informer
+        && !kl_informer_list(w->needs[0].informer, &(kl_query){.index = name, .value = key}, &found, NULL))
         for (size_t i = 0; i < found.len; i++) {
             char *to = kl_object_key(found.v[i]);
             look_abroad(w, o, to);
@@ -242,19 +248,24 @@ static void deliver_one(kl_feed *f, void *state, const kl_value *o, const urge *
         enqueue_via(f->w, state, o, f->watch->via, u);
 }
 
-/* --- functions: on the mapper thread ----------------------------------------------------------------------------------------- */
+/* --- functions: on the mapper thread ------------------------------------------------------ */
 
 typedef struct pending_event {
     kl_wiring *w;
     kl_feed *feed;
     char *slot;
     const kl_value *old, *now;
-    int priority;                      /* the highest of the events that joined */
-    kl_why why;                        /* of the last of them */
-    bool ask;                          /* none of them passes by itself */
+    int priority; /* the highest of the events that joined */
+    kl_why why;   /* of the last of them */
+    bool ask;     /* none of them passes by itself */
 } pending_event;
 
-typedef struct emission { kl_wiring *w; void *state; const urge *u; const kl_value *from; } emission;
+typedef struct emission {
+    kl_wiring *w;
+    void *state;
+    const urge *u;
+    const kl_value *from;
+} emission;
 
 static void emit_key(void *arg, const char *key)
 {
@@ -281,7 +292,8 @@ static void map_one(kl_feed *f, void *state, const kl_value *o, const urge *u)
     kl_err_fini(&err);
 }
 
-/* An update may move an object from one owner to another: both states are mapped. state NULL: functions cannot be asked. */
+/* An update may move an object from one owner to another: both states are mapped. state NULL: functions
+ * cannot be asked. */
 static void deliver(kl_feed *f, void *state, const kl_value *old, const kl_value *now, const urge *u)
 {
     const kl_value *both[] = {old, now};
@@ -302,11 +314,13 @@ static void deliver(kl_feed *f, void *state, const kl_value *old, const kl_value
 static bool predicate_passes(kl_wiring *w, void *state, const pending_event *e)
 {
     kl_err err = KL_ERR_INIT;
-    bool pass = true;                      /* a broken predicate must not hide changes */
+    bool pass = true; /* a broken predicate must not hide changes */
     kl_status st = w->logic.program->ops->predicate(state, e->feed->when->fn, e->now, e->old, &pass, &err);
-    char *which = !st ? NULL : e->feed->role == KL_ROLE_WATCH ? of_kind("`when` function", e->feed->watch->kind) : kl_strdup("`when` function");
+    char *which = !st                    ? NULL
+        : e->feed->role == KL_ROLE_WATCH ? of_kind("`when` function", e->feed->watch->kind)
+                                         : kl_strdup("`when` function");
     if (st && kl__mapper_state_spent(w->mapper, st, which, e->now, &err)) {
-        pass = false;                      /* nothing more is done here */
+        pass = false; /* nothing more is done here */
     } else if (st) {
         complain(w, "the `when` function failed; the event passes", e->now, &err);
         pass = true;
@@ -321,7 +335,8 @@ static void tell_dropped(const kl_feed *f, const kl_value *old, const kl_value *
 {
     const kl_wiring *w = f->w;
     if (w->o.flight && old && now)
-        kl_flight_dropped(w->o.flight, w->logic.spec->name, f->role == KL_ROLE_PRIMARY ? NULL : kl_cache_kind(f->need->cache), now, by);
+        kl_flight_dropped(w->o.flight, w->logic.spec->name,
+            f->role == KL_ROLE_PRIMARY ? NULL : kl_cache_kind(f->need->cache), now, by);
 }
 
 static void run_pending(void *arg)
@@ -333,11 +348,12 @@ static void run_pending(void *arg)
     kl_unlock(&w->mu);
     bool active = (atomic_load(&w->active) || atomic_load(&w->followed)) && !kl_wiring_spent(w);
     void *state = active ? kl__mapper_state_open(w->mapper) : NULL;
-    bool ask = e->ask && state && e->old && e->now;      /* who cannot be asked must not hide changes */
+    bool ask = e->ask && state && e->old && e->now; /* who cannot be asked must not hide changes */
     if (active && ask && !predicate_passes(w, state, e))
         tell_dropped(e->feed, e->old, e->now, "the `when` function said no");
     else if (active)
-        deliver(e->feed, state, e->old, e->now, &(urge){.priority = e->priority, .why = e->why, .by = e->now ? e->now : e->old});
+        deliver(e->feed, state, e->old, e->now,
+            &(urge){.priority = e->priority, .why = e->why, .by = e->now ? e->now : e->old});
     kl_value_unref(e->old);
     kl_value_unref(e->now);
     kl_free(e->slot);
@@ -364,7 +380,8 @@ static void defer(kl_feed *f, const kl_value *old, const kl_value *now, const ur
         kl_free(slot);
     } else {
         e = kl_new(pending_event);
-        *e = (pending_event){kl_wiring_ref(w), f, slot, kl_value_ref(old), kl_value_ref(now), u->priority, u->why, ask};
+        *e = (pending_event){
+            kl_wiring_ref(w), f, slot, kl_value_ref(old), kl_value_ref(now), u->priority, u->why, ask};
         kl_map_set(w->pending, slot, e);
     }
     kl_unlock(&w->mu);
@@ -395,7 +412,7 @@ void kl__feed_keys(kl_feed *f, const kl_value *object, kl_emit_fn *emit, void *a
         deliver(f, NULL, NULL, object, &a.u);
 }
 
-/* --- the way in --------------------------------------------------------------------------------------------------------------------- */
+/* --- the way in --------------------------------------------------------------------------- */
 
 static void tell_deleted(kl_feed *f, const kl_value *o)
 {
@@ -420,11 +437,14 @@ void kl__feed_event(void *arg, kl_event_type type, const kl_value *old, const kl
     }
     verdict v = judge(f->when, old, now, flags);
     if (v == NO) {
-        tell_dropped(f, old, now, f->when->selector && !matches(f->when->selector, now) ? "its labels do not match the selector of `when`"
-            : "nothing that `when` names has changed");
+        tell_dropped(f, old, now,
+            f->when->selector && !matches(f->when->selector, now)
+                ? "its labels do not match the selector of `when`"
+                : "nothing that `when` names has changed");
         return;
     }
-    bool fn = v == ASK || (f->role == KL_ROLE_WATCH && f->watch->how == KL_MAP_FN) || w->logic.spec->priority_of.fn;
+    bool fn = v == ASK || (f->role == KL_ROLE_WATCH && f->watch->how == KL_MAP_FN)
+        || w->logic.spec->priority_of.fn;
     urge u = urge_of(old, now, flags);
     if (fn)
         defer(f, old, now, &u, v == ASK);

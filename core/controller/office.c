@@ -1,5 +1,5 @@
-/* office.c - offices and who is in them. An office that everybody left is kept, with its tenure: an Event may still be on its way,
- * and the controller may come back with the next reload. */
+/* office.c - offices and who is in them. An office that everybody left is kept, with its tenure: an Event
+ * may still be on its way, and the controller may come back with the next reload. */
 #include "controller/office.h"
 
 #include <string.h>
@@ -11,23 +11,24 @@
 struct kl_office {
     kl_offices *o;
     kl_lead lead;
-    char *owner;                   /* KL_LEAD_OWN: the controller; else NULL */
-    kl_election *election;         /* NULL: always open, or: */
+    char *owner;           /* KL_LEAD_OWN: the controller; else NULL */
+    kl_election *election; /* NULL: always open, or: */
     kl_sharding *sharding;
-    size_t gates;                  /* of these, who has a gate; without any we have no business among the replicas */
-    size_t inside, working;        /* loop only, as what follows; inside is also read under o->mu */
-    bool campaigning;              /* from its start until the election has ended */
-    bool leaving;                  /* everybody left, the lease is being given back */
-    bool wanted;                   /* somebody came back meanwhile */
-    bool open;                     /* changed under o->mu */
+    /* of these, who has a gate; without any we have no business among the replicas */
+    size_t gates;
+    size_t inside, working; /* loop only, as what follows; inside is also read under o->mu */
+    bool campaigning;       /* from its start until the election has ended */
+    bool leaving;           /* everybody left, the lease is being given back */
+    bool wanted;            /* somebody came back meanwhile */
+    bool open;              /* changed under o->mu */
 };
 
 struct kl_offices {
     kl_offices_env env;
     char *lease, *ns, *identity;
-    bool started, closing;         /* loop only */
+    bool started, closing; /* loop only */
     kl_mutex mu;
-    kl_office **all;               /* grows on the loop under mu */
+    kl_office **all; /* grows on the loop under mu */
     size_t n;
 };
 
@@ -44,7 +45,7 @@ static void set_open(kl_office *f, bool open)
     kl_unlock(&f->o->mu);
 }
 
-/* --- one of two ways to come by a lease ---------------------------------------------------------------------------------- */
+/* --- one of two ways to come by a lease --------------------------------------------------- */
 
 /* Not one of the scripts': replicas share the keys. */
 #define LEAD_SHARED ((kl_lead)(KL_LEAD_NONE + 1))
@@ -77,13 +78,13 @@ static bool wait_end(kl_office *f)
     return f->election ? kl_election_wait(f->election) : kl_sharding_wait(f->sharding);
 }
 
-/* --- what the election says ---------------------------------------------------------------------------------------------- */
+/* --- what the election says --------------------------------------------------------------- */
 
 static void elected(void *arg)
 {
     kl_office *f = arg;
-    kl_info(f->election ? "this process leads" : "this process has its place among the replicas", "lease=%s epoch=%lld", lease_of(f),
-        (long long)atomic_load(&kl_office_tenure(f)->epoch));
+    kl_info(f->election ? "this process leads" : "this process has its place among the replicas",
+        "lease=%s epoch=%lld", lease_of(f), (long long)atomic_load(&kl_office_tenure(f)->epoch));
     set_open(f, true);
     say_changed(f->o);
 }
@@ -93,7 +94,9 @@ static void deposed(void *arg)
 {
     kl_office *f = arg;
     if (f->open && !f->leaving && !f->o->closing)
-        kl_warn(f->election ? "this process does not lead any more; workers stop, caches stay warm" : "this process has lost its place among the replicas; workers stop, caches stay warm",
+        kl_warn(f->election
+                ? "this process does not lead any more; workers stop, caches stay warm"
+                : "this process has lost its place among the replicas; workers stop, caches stay warm",
             "lease=%s", lease_of(f));
     set_open(f, false);
     if (!f->working && !f->leaving)
@@ -121,7 +124,7 @@ static void ended(void *arg)
         campaign(f);
 }
 
-/* --- in and out ------------------------------------------------------------------------------------------------------------ */
+/* --- in and out --------------------------------------------------------------------------- */
 
 static kl_lead lead_of(const kl_offices *o, const kl_controller_spec *s)
 {
@@ -130,17 +133,29 @@ static kl_lead lead_of(const kl_offices *o, const kl_controller_spec *s)
         return LEAD_SHARED;
     if (!e->enabled && !e->shards)
         return KL_LEAD_NONE;
-    return !s->lead_said && s->lead == KL_LEAD_MANAGER && o->env.election.options.per_controller ? KL_LEAD_OWN : s->lead;
+    return !s->lead_said && s->lead == KL_LEAD_MANAGER && o->env.election.options.per_controller ? KL_LEAD_OWN
+                                                                                                 : s->lead;
 }
 
 static void share(kl_office *f)
 {
     const kl_election_env *e = &f->o->env.election;
     kl_err err = KL_ERR_INIT;
-    kl_sharding_env env = {.loop = e->loop, .client = e->client, .clock = e->clock, .group = f->o->lease, .ns = f->o->ns, .identity = f->o->identity,
-        .lease = e->options.lease, .renew = e->options.renew, .retry = e->options.retry, .max = e->options.max_shards, .started = elected, .stopped = deposed,
-        .ended = ended, .arg = f};
-    if (kl_sharding_new(&env, &f->sharding, &err))         /* the options were looked at when we began */
+    kl_sharding_env env = {.loop = e->loop,
+        .client = e->client,
+        .clock = e->clock,
+        .group = f->o->lease,
+        .ns = f->o->ns,
+        .identity = f->o->identity,
+        .lease = e->options.lease,
+        .renew = e->options.renew,
+        .retry = e->options.retry,
+        .max = e->options.max_shards,
+        .started = elected,
+        .stopped = deposed,
+        .ended = ended,
+        .arg = f};
+    if (kl_sharding_new(&env, &f->sharding, &err)) /* the options were looked at when we began */
         kl_mem_die(kl_err_message(&err));
 }
 
@@ -163,7 +178,7 @@ static kl_office *office_new(kl_offices *o, kl_lead lead, const char *owner)
     env.stopped = deposed;
     env.ended = ended;
     env.arg = f;
-    if (kl_election_new(&env, &f->election, &err))         /* the options were looked at when we began */
+    if (kl_election_new(&env, &f->election, &err)) /* the options were looked at when we began */
         kl_mem_die(kl_err_message(&err));
     kl_free(name);
     return f;
@@ -192,7 +207,10 @@ kl_office *kl_office_enter(kl_offices *o, const char *controller, const kl_contr
     return f;
 }
 
-bool kl_office_suits(const kl_office *f, const kl_controller_spec *spec) { return !f || f->lead == lead_of(f->o, spec); }
+bool kl_office_suits(const kl_office *f, const kl_controller_spec *spec)
+{
+    return !f || f->lead == lead_of(f->o, spec);
+}
 
 /* The last one is out, and nobody works any more. */
 static void give_back(kl_office *f)
@@ -220,10 +238,14 @@ bool kl_office_open(const kl_office *f) { return !f || f->open; }
 
 const kl_tenure *kl_office_tenure(const kl_office *f)
 {
-    return !f ? NULL : f->election ? kl_election_tenure(f->election) : f->sharding ? kl_sharding_tenure(f->sharding) : NULL;
+    return !f         ? NULL
+        : f->election ? kl_election_tenure(f->election)
+        : f->sharding ? kl_sharding_tenure(f->sharding)
+                      : NULL;
 }
 
-kl_gate *kl_office_gate(kl_office *f, kl_gate *have, const kl_controller_spec *spec, void (*moved)(void *arg, kl_claims *before), void *arg)
+kl_gate *kl_office_gate(kl_office *f, kl_gate *have, const kl_controller_spec *spec,
+    void (*moved)(void *arg, kl_claims *before), void *arg)
 {
     if (!f || !f->sharding)
         return NULL;
@@ -263,7 +285,8 @@ char *kl_office_say(const kl_office *f, const char *controller)
     kl_sharding_state_get(f->sharding, controller, &s);
     if (!s.member)
         return kl_strdup("waiting for a place among the replicas");
-    return kl_sprintf("%.0f %% of the keys, %zu replica%s", s.share * 100, s.members, s.members == 1 ? "" : "s");
+    return kl_sprintf(
+        "%.0f %% of the keys, %zu replica%s", s.share * 100, s.members, s.members == 1 ? "" : "s");
 }
 
 void kl_office_work(kl_office *f)
@@ -281,7 +304,7 @@ void kl_office_rest(kl_office *f)
         joined(f);
 }
 
-/* --- all of them ------------------------------------------------------------------------------------------------------------- */
+/* --- all of them -------------------------------------------------------------------------- */
 
 kl_status kl_offices_new(const kl_offices_env *env, kl_offices **out, kl_err *err)
 {
@@ -293,7 +316,8 @@ kl_status kl_offices_new(const kl_offices_env *env, kl_offices **out, kl_err *er
     o->env = *env;
     o->env.election.options.name = o->lease = kl_strdup(e->name);
     o->env.election.options.ns = o->ns = kl_strdup(e->ns);
-    o->env.election.options.identity = o->identity = e->identity ? kl_strdup(e->identity) : kl_election_identity();
+    o->env.election.options.identity = o->identity = e->identity ? kl_strdup(e->identity)
+                                                                 : kl_election_identity();
     kl_mutex_init(&o->mu);
     *out = o;
     return KL_OK;
@@ -328,7 +352,8 @@ void kl_offices_close(kl_offices *o)
     kl_loop_call(o->env.election.loop, close_on_loop, o);
     for (size_t i = 0; i < o->n; i++)
         if (o->started && is_contested(o->all[i]) && !wait_end(o->all[i]))
-            kl_warn("the lease was not given back; others wait for it to expire", "lease=%s", lease_of(o->all[i]));
+            kl_warn("the lease was not given back; others wait for it to expire", "lease=%s",
+                lease_of(o->all[i]));
 }
 
 void kl_offices_free(kl_offices *o)
@@ -365,9 +390,11 @@ bool kl_offices_healthy(kl_offices *o, kl_time tolerance, char **why)
     kl_lock(&o->mu);
     for (size_t i = 0; i < o->n && good; i++) {
         kl_election *e = o->all[i]->election;
-        good = e ? kl_election_healthy(e, tolerance) : !o->all[i]->sharding || kl_sharding_healthy(o->all[i]->sharding, tolerance);
+        good = e ? kl_election_healthy(e, tolerance)
+                 : !o->all[i]->sharding || kl_sharding_healthy(o->all[i]->sharding, tolerance);
         if (!good && why)
-            *why = kl_sprintf("the lease %s ran out, and what runs under it has not ended", lease_of(o->all[i]));
+            *why = kl_sprintf(
+                "the lease %s ran out, and what runs under it has not ended", lease_of(o->all[i]));
     }
     kl_unlock(&o->mu);
     return good;

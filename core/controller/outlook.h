@@ -1,4 +1,5 @@
-/* outlook.h - what a controller is like, for people, and what it is about to do, for virtual time (manager/turns.h). */
+/* outlook.h - what a controller is like, for people, and what it is about to do, for virtual time
+ * (manager/turns.h). */
 #ifndef KL_CONTROLLER_OUTLOOK_H
 #define KL_CONTROLLER_OUTLOOK_H
 
@@ -13,17 +14,20 @@
 
 /* Adds up over controllers. Zero it but for next and next_key = KL_NEVER. */
 typedef struct kl_outlook {
-    bool busy;                 /* something is under way that needs no time to pass: look again */
-    bool ready;                /* a key may run */
-    size_t failing, asleep;    /* keys that failed last; runs that sleep */
-    uint64_t parked;           /* controllers that wait for what is not there */
-    kl_time next;              /* when something would happen, or KL_NEVER */
-    kl_time next_key;          /* when a key would run or go on running, likewise */
-    char *what;                /* what is under way, for people: "reconcile of web default/a"; NULL. Caller frees */
+    bool busy;              /* something is under way that needs no time to pass: look again */
+    bool ready;             /* a key may run */
+    size_t failing, asleep; /* keys that failed last; runs that sleep */
+    uint64_t parked;        /* controllers that wait for what is not there */
+    kl_time next;           /* when something would happen, or KL_NEVER */
+    kl_time next_key;       /* when a key would run or go on running, likewise */
+    /* what is under way, for people: "reconcile of web default/a"; NULL. Caller frees */
+    char *what;
 } kl_outlook;
 
 typedef struct kl_controller_state {
-    char *name, *resource, *state, *message;       /* resource: its kind; state: "waiting for caches", "waiting for leadership", "running", "paused", "parked", "stopped"; message says why */
+    /* resource: its kind; state: "waiting for caches", "waiting for leadership", "running", "paused",
+     * "parked", "stopped"; message says why */
+    char *name, *resource, *state, *message;
     int generation;
     size_t ready, delayed, running, failing;
     uint64_t runs, errors;

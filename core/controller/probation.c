@@ -13,7 +13,7 @@ struct kl_probation {
     atomic_uint_fast64_t runs, errors, writes; /* of it, so far */
     atomic_int refs;                           /* the owner's, and one for a look that is due on the loop */
     atomic_bool due;
-    bool freed;                                /* loop only, as are the next ones */
+    bool freed; /* loop only, as are the next ones */
     kl_time since;
     uint64_t settle_timer, end_timer;
 };
@@ -88,7 +88,10 @@ static void over(void *arg)
 void kl_probation_published(kl_probation *p, int generation, size_t failing)
 {
     kl_time now = kl_clock_now(p->o.clock);
-    kl_breaker_side before = {.runs = atomic_exchange(&p->runs, 0), .errors = atomic_exchange(&p->errors, 0), .writes = atomic_exchange(&p->writes, 0), .lasted = now - p->since};
+    kl_breaker_side before = {.runs = atomic_exchange(&p->runs, 0),
+        .errors = atomic_exchange(&p->errors, 0),
+        .writes = atomic_exchange(&p->writes, 0),
+        .lasted = now - p->since};
     int known = atomic_exchange(&p->generation, generation);
     p->since = now;
     stop_timers(p);
@@ -110,7 +113,12 @@ void kl_probation_ran(kl_probation *p, const kl_ran *r)
         atomic_fetch_add_explicit(&p->errors, failed, memory_order_relaxed);
     }
     atomic_fetch_add_explicit(&p->writes, r->wrote, memory_order_relaxed);
-    kl_trial_run run = {.key = r->key, .generation = r->generation, .attempt = r->attempt, .failed = failed, .excused = r->excused, .wrote = r->wrote};
+    kl_trial_run run = {.key = r->key,
+        .generation = r->generation,
+        .attempt = r->attempt,
+        .failed = failed,
+        .excused = r->excused,
+        .wrote = r->wrote};
     if (!kl_trial_note(p->trial, &run, kl_clock_now(p->o.clock)) || atomic_exchange(&p->due, true))
         return;
     atomic_fetch_add(&p->refs, 1);

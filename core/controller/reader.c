@@ -1,4 +1,5 @@
-/* reader.c - reads of the declared caches, with the script's index names translated. Any thread that holds the wiring. */
+/* reader.c - reads of the declared caches, with the script's index names translated. Any thread that holds
+ * the wiring. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -21,7 +22,9 @@ static kl_status find(kl_reader *rd, const char *kind, kl_need **out, kl_err *er
 {
     kl_need *n = kl__wiring_need(rd->w, kind);
     if (!n)
-        return kl_fail(err, KL_EINVAL, "controller %s does not keep %s in its cache: add it to reads = { \"%s\" }, or ask the server with ctx.live",
+        return kl_fail(err, KL_EINVAL,
+            "controller %s does not keep %s in its cache: add it to reads = { \"%s\" }, or ask the server "
+            "with ctx.live",
             rd->w->logic.spec->name, kind, kind);
     if (!n->informer)
         return kl_fail(err, KL_EAGAIN, "the cache of %s is not there yet", kind);
@@ -36,16 +39,23 @@ static kl_status check_held(kl_reader *rd, const kl_need *n, const char *kind, c
     if (!n->resource->namespaced)
         return KL_OK;
     if (!ns || !*ns)
-        return kl_fail(err, KL_EINVAL, "controller %s keeps %s of its replica's namespaces in its cache (caches = \"own\"), which is not all of them: name a namespace, "
-            "or ask the server with ctx.live", who, kind);
+        return kl_fail(err, KL_EINVAL,
+            "controller %s keeps %s of its replica's namespaces in its cache (caches = \"own\"), which is "
+            "not all of them: name a namespace, "
+            "or ask the server with ctx.live",
+            who, kind);
     if (!kl_informer_covers(n->informer, ns))
-        return kl_fail(err, KL_EINVAL, "controller %s keeps %s of its replica's namespaces in its cache (caches = \"own\"), and nothing of %s: ask the server with ctx.live, "
-            "or keep all of them with caches = \"all\"", who, kind, ns);
+        return kl_fail(err, KL_EINVAL,
+            "controller %s keeps %s of its replica's namespaces in its cache (caches = \"own\"), and nothing "
+            "of %s: ask the server with ctx.live, "
+            "or keep all of them with caches = \"all\"",
+            who, kind, ns);
     return KL_OK;
 }
 
 /* What lies outside of the controller's namespaces is not absent, only unknown. */
-static kl_status check_namespace(kl_reader *rd, const kl_need *n, const char *kind, const char *ns, kl_err *err)
+static kl_status check_namespace(
+    kl_reader *rd, const kl_need *n, const char *kind, const char *ns, kl_err *err)
 {
     char **names = rd->w->logic.spec->namespaces;
     kl_buf list = KL_BUF_INIT;
@@ -58,20 +68,25 @@ static kl_status check_namespace(kl_reader *rd, const kl_need *n, const char *ki
             return kl_buf_fini(&list), KL_OK;
         kl_buf_printf(&list, "%s%s", k == names ? "" : ", ", *k);
     }
-    kl_status st = kl_fail(err, KL_EINVAL, "controller %s keeps %s of namespaces = { %s } in its cache, and nothing of %s: add it there, or ask the server with ctx.live",
+    kl_status st = kl_fail(err, KL_EINVAL,
+        "controller %s keeps %s of namespaces = { %s } in its cache, and nothing of %s: add it there, or ask "
+        "the server with ctx.live",
         rd->w->logic.spec->name, kind, kl_buf_str(&list), ns);
     kl_buf_fini(&list);
     return st;
 }
 
-kl_status kl_reader_get(kl_reader *rd, const char *kind, const char *ns, const char *name, const kl_value **out, kl_err *err)
+kl_status kl_reader_get(
+    kl_reader *rd, const char *kind, const char *ns, const char *name, const kl_value **out, kl_err *err)
 {
     kl_need *n;
     kl_status st = find(rd, kind, &n, err);
     if (st)
         return st;
     if (n->resource->namespaced && (!ns || !*ns))
-        return kl_fail(err, KL_EINVAL, "%s %s: a namespace is needed, %s is namespaced: write (kind, namespace, name)", kind, name, n->resource->plural);
+        return kl_fail(err, KL_EINVAL,
+            "%s %s: a namespace is needed, %s is namespaced: write (kind, namespace, name)", kind, name,
+            n->resource->plural);
     if ((st = check_namespace(rd, n, kind, ns, err)))
         return st;
     if (rd->over && kl_overlay_get(rd->over, n->resource, n->resource->namespaced ? ns : NULL, name, out))
@@ -91,10 +106,19 @@ const kl_resource *kl_reader_resource(kl_reader *rd, const char *kind)
     return n ? n->resource : NULL;
 }
 
-/* --- fields: paths read once per list, asked of every object -------------------------------------------------------------------- */
+/* --- fields: paths read once per list, asked of every object ------------------------------ */
 
-typedef struct field { const char *name; kl_path *path; } field;      /* path NULL: no path at all, absent everywhere */
-typedef struct fields { kl_field_selector *selector; field *v; size_t n; const kl_value *object; } fields;
+/* path NULL: no path at all, absent everywhere */
+typedef struct field {
+    const char *name;
+    kl_path *path;
+} field;
+typedef struct fields {
+    kl_field_selector *selector;
+    field *v;
+    size_t n;
+    const kl_value *object;
+} fields;
 
 static kl_status fields_init(fields *f, const char *text, kl_err *err)
 {
@@ -153,15 +177,17 @@ static const char *index_of_field(kl_wiring *w, const kl_need *n, const field *f
     return NULL;
 }
 
-/* Adds what indexes can say of "field=value" to `terms`, which has room; `values` holds a pair for each. Returns how many. */
-static size_t terms_of_fields(kl_wiring *w, const kl_need *n, const fields *f, kl_index_term *terms, const char *(*values)[2])
+/* Adds what indexes can say of "field=value" to `terms`, which has room; `values` holds a pair for each.
+ * Returns how many. */
+static size_t terms_of_fields(
+    kl_wiring *w, const kl_need *n, const fields *f, kl_index_term *terms, const char *(*values)[2])
 {
     size_t added = 0;
     for (size_t i = 0; i < f->n; i++) {
         bool negated;
         const char *value, *index = index_of_field(w, n, &f->v[i]);
         kl_field_selector_term(f->selector, i, &negated, &value);
-        if (!index || negated || !*value)          /* an absent field reads as "" and is in no index */
+        if (!index || negated || !*value) /* an absent field reads as "" and is in no index */
             continue;
         values[added][0] = value;
         values[added][1] = NULL;
@@ -171,7 +197,7 @@ static size_t terms_of_fields(kl_wiring *w, const kl_need *n, const fields *f, k
     return added;
 }
 
-/* --- indexes ---------------------------------------------------------------------------------------------------------------------- */
+/* --- indexes ------------------------------------------------------------------------------ */
 
 static kl_status no_index(kl_reader *rd, const kl_need *n, const char *kind, const char *name, kl_err *err)
 {
@@ -184,15 +210,17 @@ static kl_status no_index(kl_reader *rd, const kl_need *n, const char *kind, con
             kl_buf_printf(&have, "%s%s", have.len ? ", " : "", rd->w->indexes[i].spec->name);
         }
     const char *near = kl_suggest(name, known, n_known);
-    kl_status st = kl_fail(err, KL_EINVAL, "%s has no index %s in controller %s (it has: %s): %s%s%s", kind, name, rd->w->logic.spec->name,
-        have.len ? kl_buf_str(&have) : "none", near ? "did you mean '" : "add it to indexes", near ? near : "", near ? "'?" : "");
+    kl_status st = kl_fail(err, KL_EINVAL, "%s has no index %s in controller %s (it has: %s): %s%s%s", kind,
+        name, rd->w->logic.spec->name, have.len ? kl_buf_str(&have) : "none",
+        near ? "did you mean '" : "add it to indexes", near ? near : "", near ? "'?" : "");
     kl_buf_fini(&have);
     kl_free(known);
     return st;
 }
 
 /* The terms with the informer's names. */
-static kl_status wire_terms(kl_reader *rd, const kl_need *n, const char *kind, const kl_read_query *q, kl_index_term *out, kl_err *err)
+static kl_status wire_terms(kl_reader *rd, const kl_need *n, const char *kind, const kl_read_query *q,
+    kl_index_term *out, kl_err *err)
 {
     for (size_t i = 0; i < q->n_terms; i++) {
         out[i] = q->terms[i];
@@ -203,14 +231,15 @@ static kl_status wire_terms(kl_reader *rd, const kl_need *n, const char *kind, c
     return KL_OK;
 }
 
-static kl_status list_by(kl_reader *rd, const kl_need *n, kl_query *query, const fields *f, kl_index_term *terms, kl_objects *out, kl_err *err)
+static kl_status list_by(kl_reader *rd, const kl_need *n, kl_query *query, const fields *f,
+    kl_index_term *terms, kl_objects *out, kl_err *err)
 {
     const char *(*values)[2] = kl_zalloc_array(sizeof *values, f->n + 1);
     size_t more = terms_of_fields(rd->w, n, f, terms + query->n_terms, values);
     query->terms = terms;
     query->n_terms += more;
     kl_status st = kl_informer_list(n->informer, query, out, more ? NULL : err);
-    if (st && more) {                              /* such an index may be about to go, with this wiring */
+    if (st && more) { /* such an index may be about to go, with this wiring */
         query->n_terms -= more;
         st = kl_informer_list(n->informer, query, out, err);
     }
@@ -218,7 +247,8 @@ static kl_status list_by(kl_reader *rd, const kl_need *n, kl_query *query, const
     return st;
 }
 
-kl_status kl_reader_list(kl_reader *rd, const char *kind, const kl_read_query *q, kl_objects *out, kl_err *err)
+kl_status kl_reader_list(
+    kl_reader *rd, const char *kind, const kl_read_query *q, kl_objects *out, kl_err *err)
 {
     kl_need *n;
     kl_selector *labels = NULL;
@@ -233,7 +263,10 @@ kl_status kl_reader_list(kl_reader *rd, const char *kind, const kl_read_query *q
     const kl_reader_front *front = &rd->w->o.front;
     if (front->list && front->list(front->arg, kind, q, out))
         return KL_OK;
-    kl_query query = {.ns = n->resource->namespaced ? q->ns : NULL, .value = q->value, .n_terms = q->n_terms, .limit = q->limit};
+    kl_query query = {.ns = n->resource->namespaced ? q->ns : NULL,
+        .value = q->value,
+        .n_terms = q->n_terms,
+        .limit = q->limit};
     if (q->index && !(query.index = kl__wired_index_name(rd->w, n, q->index)))
         return no_index(rd, n, kind, q->index, err);
     st = fields_init(&f, q->fields, err);

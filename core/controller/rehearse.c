@@ -1,4 +1,5 @@
-/* rehearse.c - a thread that gives one key to a worker of its own and waits for its end. The worker's turn is over with that. */
+/* rehearse.c - a thread that gives one key to a worker of its own and waits for its end. The worker's turn
+ * is over with that. */
 #include "controller/rehearse.h"
 
 #include <string.h>
@@ -25,17 +26,32 @@ struct kl_rehearsal {
     atomic_bool over;
     kl_mutex mu;
     kl_cond changed;
-    bool ended, ending KL_GUARDED_BY(mu);          /* the run has; somebody wants it to */
-    kl_builder *writes KL_GUARDED_BY(mu);          /* an open array */
+    bool ended, ending KL_GUARDED_BY(mu); /* the run has; somebody wants it to */
+    kl_builder *writes KL_GUARDED_BY(mu); /* an open array */
 };
 
-/* --- what its worker asks --------------------------------------------------------------------------------------------------------- */
+/* --- what its worker asks ----------------------------------------------------------------- */
 
-static kl_logic *logic(void *arg) { return ((kl_rehearsal *)arg)->like.logic(((kl_rehearsal *)arg)->like.arg); }
-static void logic_unref(void *arg, kl_logic *l) { ((kl_rehearsal *)arg)->like.logic_unref(((kl_rehearsal *)arg)->like.arg, l); }
-static bool is_current(void *arg, const kl_logic *l) { return ((kl_rehearsal *)arg)->like.is_current(((kl_rehearsal *)arg)->like.arg, l); }
-static const kl_value *object(void *arg, kl_logic *l, const char *key) { return ((kl_rehearsal *)arg)->like.object(((kl_rehearsal *)arg)->like.arg, l, key); }
-static const kl_resource *resource(void *arg, const char *kind) { return ((kl_rehearsal *)arg)->like.resource(((kl_rehearsal *)arg)->like.arg, kind); }
+static kl_logic *logic(void *arg)
+{
+    return ((kl_rehearsal *)arg)->like.logic(((kl_rehearsal *)arg)->like.arg);
+}
+static void logic_unref(void *arg, kl_logic *l)
+{
+    ((kl_rehearsal *)arg)->like.logic_unref(((kl_rehearsal *)arg)->like.arg, l);
+}
+static bool is_current(void *arg, const kl_logic *l)
+{
+    return ((kl_rehearsal *)arg)->like.is_current(((kl_rehearsal *)arg)->like.arg, l);
+}
+static const kl_value *object(void *arg, kl_logic *l, const char *key)
+{
+    return ((kl_rehearsal *)arg)->like.object(((kl_rehearsal *)arg)->like.arg, l, key);
+}
+static const kl_resource *resource(void *arg, const char *kind)
+{
+    return ((kl_rehearsal *)arg)->like.resource(((kl_rehearsal *)arg)->like.arg, kind);
+}
 
 static void resolve(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg)
 {
@@ -86,7 +102,8 @@ static void wrote(void *arg, const kl_imagined *x)
     kl_buf changes = KL_BUF_INIT;
     if (!x->status && x->is)
         kl_diff_text(x->was, x->is, &changes);
-    char *kind = kl_gvk_text(x->resource->group, x->resource->version, x->resource->kind), *key = kl_key_join(x->ns, x->name ? x->name : "");
+    char *kind = kl_gvk_text(x->resource->group, x->resource->version, x->resource->kind),
+         *key = kl_key_join(x->ns, x->name ? x->name : "");
     kl_lock(&r->mu);
     kl_build_object(r->writes);
     kl_build_kstr(r->writes, "verb", kl_verb_name(x->op->verb));
@@ -102,13 +119,28 @@ static void wrote(void *arg, const kl_imagined *x)
     kl_buf_fini(&changes);
 }
 
-/* --- its thread ----------------------------------------------------------------------------------------------------------------------- */
+/* --- its thread --------------------------------------------------------------------------- */
 
 static kl_worker *worker_of(kl_rehearsal *r)
 {
-    return kl_worker_new(&(kl_worker_owner){.logic = logic, .logic_unref = logic_unref, .is_current = is_current, .object = object, .resolve = resolve, .resource = resource,
-        .event = no_event, .turn = turn, .arg = r, .name = r->like.name, .queue = r->queue, .door = r->like.door, .clock = r->like.clock, .fleet = r->like.fleet,
-        .cluster = r->like.cluster, .imagine = &r->how, .witnesses = &r->witnesses}, 0);
+    return kl_worker_new(&(kl_worker_owner){.logic = logic,
+                             .logic_unref = logic_unref,
+                             .is_current = is_current,
+                             .object = object,
+                             .resolve = resolve,
+                             .resource = resource,
+                             .event = no_event,
+                             .turn = turn,
+                             .arg = r,
+                             .name = r->like.name,
+                             .queue = r->queue,
+                             .door = r->like.door,
+                             .clock = r->like.clock,
+                             .fleet = r->like.fleet,
+                             .cluster = r->like.cluster,
+                             .imagine = &r->how,
+                             .witnesses = &r->witnesses},
+        0);
 }
 
 static void report(kl_rehearsal *r)
@@ -129,7 +161,8 @@ static void work(void *arg)
     kl_rehearsal *r = arg;
     kl_time deadline = kl_clock_now(kl_clock_real()) + r->within;
     kl_worker *w = worker_of(r);
-    kl_workqueue_add_with(r->queue, r->key, &(kl_add){.cause = kl_cause_of(KL_WHY_HAND, NULL)}, kl_clock_now(r->like.clock));
+    kl_workqueue_add_with(
+        r->queue, r->key, &(kl_add){.cause = kl_cause_of(KL_WHY_HAND, NULL)}, kl_clock_now(r->like.clock));
     kl_worker_start(w);
     kl_lock(&r->mu);
     while (!r->ended && !r->ending && kl_cond_wait_until(&r->changed, &r->mu, deadline))
@@ -145,7 +178,8 @@ static void work(void *arg)
     atomic_store(&r->over, true);
 }
 
-kl_rehearsal *kl_rehearse(const kl_worker_owner *like, const char *key, kl_time within, void (*done)(void *arg, const kl_value *report), void *arg)
+kl_rehearsal *kl_rehearse(const kl_worker_owner *like, const char *key, kl_time within,
+    void (*done)(void *arg, const kl_value *report), void *arg)
 {
     kl_rehearsal *r = kl_new(kl_rehearsal);
     r->like = *like;

@@ -20,7 +20,7 @@ static void say(kl_buf *out, size_t start, const char *fmt, ...)
 
 static bool same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
 
-/* --- single values -------------------------------------------------------------------------------------------------------------- */
+/* --- single values ------------------------------------------------------------------------ */
 
 static void diff_text(kl_buf *out, size_t start, const char *what, const char *a, const char *b)
 {
@@ -86,10 +86,11 @@ static bool same_when(const kl_when *a, const kl_when *b)
 
 static bool same_text_of(const kl_text_of *a, const kl_text_of *b)
 {
-    return same_text(a->path ? kl_path_text(a->path) : NULL, b->path ? kl_path_text(b->path) : NULL) && !a->fn == !b->fn;
+    return same_text(a->path ? kl_path_text(a->path) : NULL, b->path ? kl_path_text(b->path) : NULL)
+        && !a->fn == !b->fn;
 }
 
-/* --- what it looks at ------------------------------------------------------------------------------------------------------------- */
+/* --- what it looks at --------------------------------------------------------------------- */
 
 /* The i-th kind of which it needs a cache; NULL beyond. */
 static const char *kind_at(const kl_controller_spec *s, size_t i)
@@ -195,7 +196,7 @@ static bool same_fields(const kl_controller_spec *a, const kl_controller_spec *b
     return same && a->managed_fields == b->managed_fields;
 }
 
-/* --- all of it --------------------------------------------------------------------------------------------------------------------- */
+/* --- all of it ---------------------------------------------------------------------------- */
 
 void kl_spec_diff_controller(const kl_controller_spec *a, const kl_controller_spec *b, kl_buf *out)
 {
@@ -225,7 +226,8 @@ void kl_spec_diff_controller(const kl_controller_spec *a, const kl_controller_sp
         say(out, start, "priority changed");
     if (!same_text_of(&a->serial, &b->serial))
         say(out, start, "`serial` changed");
-    if (a->backoff.base != b->backoff.base || a->backoff.max != b->backoff.max || a->backoff.jitter != b->backoff.jitter)
+    if (a->backoff.base != b->backoff.base || a->backoff.max != b->backoff.max
+        || a->backoff.jitter != b->backoff.jitter)
         say(out, start, "backoff changed");
     diff_count(out, start, "give_up", a->give_up, b->give_up);
     diff_time(out, start, "own_writes", a->own_writes, b->own_writes);

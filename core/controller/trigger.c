@@ -12,9 +12,9 @@ struct kl_triggers {
     kl_clock *clock;
     void (*due)(void *arg);
     void *arg;
-    kl_time every, at;             /* every 0: none; otherwise when it is due */
+    kl_time every, at; /* every 0: none; otherwise when it is due */
     kl_cron *crons;
-    int64_t *next;                 /* of each, in seconds since 1970 */
+    int64_t *next; /* of each, in seconds since 1970 */
     size_t n;
     uint64_t timer;
 };

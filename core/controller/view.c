@@ -1,5 +1,6 @@
-/* view.c - asks the cache, then lays the overlay over the answer. What an index that is a function would say of an overlaid object cannot be asked here:
- * such an object stays in a list that had it, and comes into none. */
+/* view.c - asks the cache, then lays the overlay over the answer. What an index that is a function would
+ * say of an overlaid object cannot be asked here: such an object stays in a list that had it, and comes
+ * into none. */
 #include "controller/view.h"
 
 #include <string.h>
@@ -30,16 +31,16 @@ void kl_view_set_recall(kl_reader *view, kl_view_recall *recall, void *arg)
     view->recall_arg = arg;
 }
 
-/* --- what belongs into a list ------------------------------------------------------------------------------------------------------ */
+/* --- what belongs into a list ------------------------------------------------------------- */
 
 typedef struct question {
     kl_reader *rd;
     const kl_need *need;
-    const char *ns;                    /* NULL: all */
+    const char *ns; /* NULL: all */
     kl_selector *labels;
     kl_field_selector *fields;
-    const kl_read_query *q;            /* NULL: no more than that */
-    const kl_value *object;            /* whose fields are asked for */
+    const kl_read_query *q; /* NULL: no more than that */
+    const kl_value *object; /* whose fields are asked for */
 } question;
 
 static const char *text_at(const char *path, const kl_value *o)
@@ -72,8 +73,11 @@ static bool term_holds(const kl_value *v, const kl_index_term *t)
 {
     bool any = kl_value_type(v) == KL_STRING || kl_value_len(v);
     switch (t->op) {
-    case KL_SEL_EQ: case KL_SEL_DOUBLE_EQ: case KL_SEL_IN: return says(v, t->values);
-    case KL_SEL_NE: case KL_SEL_NOTIN: return !says(v, t->values);
+    case KL_SEL_EQ:
+    case KL_SEL_DOUBLE_EQ:
+    case KL_SEL_IN: return says(v, t->values);
+    case KL_SEL_NE:
+    case KL_SEL_NOTIN: return !says(v, t->values);
     case KL_SEL_EXISTS: return any;
     case KL_SEL_NOT_EXISTS: return !any;
     default: return true;
@@ -125,7 +129,7 @@ static void question_fini(question *q)
     kl_field_selector_free(q->fields);
 }
 
-/* --- lists ---------------------------------------------------------------------------------------------------------------------------- */
+/* --- lists -------------------------------------------------------------------------------- */
 
 static void cut(kl_objects *o, size_t limit)
 {
@@ -139,7 +143,7 @@ kl_status kl__view_list(kl_reader *rd, const char *kind, const kl_read_query *q,
     bool over = need && need->resource && kl_overlay_has(rd->over, need->resource);
     kl_read_query whole = *q;
     if (over)
-        whole.limit = 0;               /* what is cut off may have to take the place of what is gone */
+        whole.limit = 0; /* what is cut off may have to take the place of what is gone */
     kl_status st = KL_OK;
     if (!rd->recall || !rd->recall(rd->recall_arg, kind, q, out))
         st = kl_reader_list(&rd->w->reader, kind, &whole, out, err);
@@ -160,11 +164,13 @@ kl_status kl__view_list(kl_reader *rd, const char *kind, const kl_read_query *q,
     return st;
 }
 
-const kl_value *kl_view_answer(kl_overlay *o, const kl_resource *r, const char *ns, const char *labels, const kl_value *answer)
+const kl_value *kl_view_answer(
+    kl_overlay *o, const kl_resource *r, const char *ns, const char *labels, const kl_value *answer)
 {
     const kl_value *items = kl_value_get(answer, "items");
     question x = {.ns = r->namespaced ? ns : NULL};
-    if (!kl_overlay_has(o, r) || kl_value_type(items) != KL_ARRAY || (labels && *labels && kl_selector_parse(labels, &x.labels, NULL)))
+    if (!kl_overlay_has(o, r) || kl_value_type(items) != KL_ARRAY
+        || (labels && *labels && kl_selector_parse(labels, &x.labels, NULL)))
         return kl_value_ref(answer);
     kl_objects list = {kl_value_len(items), kl_zalloc_array(sizeof *list.v, kl_value_len(items) + 1)};
     for (size_t i = 0; i < list.len; i++)

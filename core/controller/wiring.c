@@ -7,7 +7,7 @@
 #include "model/object.h"
 #include "controller/wiring_impl.h"
 
-/* --- the mapper's state ------------------------------------------------------------------------------------------------ */
+/* --- the mapper's state ------------------------------------------------------------------- */
 
 kl_mapper_state *kl__mapper_state_ref(kl_mapper_state *m)
 {
@@ -39,14 +39,15 @@ void *kl__mapper_state_open(kl_mapper_state *m)
     kl_err err = KL_ERR_INIT;
     m->state = m->program->ops->open(m->program, m->index, &err);
     if (!m->state && !m->failed)
-        kl_error("cannot open the script for its mapping functions, trying again at every event", "script=%s error=%s", m->program->name,
-            kl_log_quoted(kl_err_message(&err)));
+        kl_error("cannot open the script for its mapping functions, trying again at every event",
+            "script=%s error=%s", m->program->name, kl_log_quoted(kl_err_message(&err)));
     m->failed = !m->state;
     kl_err_fini(&err);
     return m->state;
 }
 
-bool kl__mapper_state_spent(kl_mapper_state *m, kl_status st, const char *function, const kl_value *o, const kl_err *err)
+bool kl__mapper_state_spent(
+    kl_mapper_state *m, kl_status st, const char *function, const kl_value *o, const kl_err *err)
 {
     if (st != KL_ETIMEOUT && st != KL_ETOOBIG)
         return false;
@@ -54,11 +55,13 @@ bool kl__mapper_state_spent(kl_mapper_state *m, kl_status st, const char *functi
         return true;
     void (*changed)(void *), *changed_arg;
     char *key = kl_object_key(o);
-    kl_error("a function spent its budget: the controller is parked until its script changes", "controller=%s function=%s kind=%s key=%s error=%s", m->controller,
-        kl_log_quoted(function), kl_object_kind(o), key, kl_log_quoted(kl_err_message(err)));
+    kl_error("a function spent its budget: the controller is parked until its script changes",
+        "controller=%s function=%s kind=%s key=%s error=%s", m->controller, kl_log_quoted(function),
+        kl_object_kind(o), key, kl_log_quoted(kl_err_message(err)));
     if (m->metrics)
         kl_metrics_spent(m->metrics, st == KL_ETOOBIG ? KL_SPENT_MEMORY : KL_SPENT_CPU);
-    atomic_store(&m->spent, kl_sprintf("the %s failed for %s %s: %s", function, kl_object_kind(o), key, kl_err_message(err)));
+    atomic_store(&m->spent,
+        kl_sprintf("the %s failed for %s %s: %s", function, kl_object_kind(o), key, kl_err_message(err)));
     kl_free(key);
     kl_caches_notify(m->caches, &changed, &changed_arg);
     if (changed)
@@ -78,7 +81,7 @@ static bool has_functions(const kl_controller_spec *s)
     return any;
 }
 
-/* --- birth ---------------------------------------------------------------------------------------------------------------- */
+/* --- birth -------------------------------------------------------------------------------- */
 
 kl_need *kl__wiring_need(kl_wiring *w, const char *kind)
 {
@@ -101,8 +104,12 @@ static kl_cache *acquire(kl_wiring *w, const char *kind)
     const kl_controller_spec *s = w->logic.spec;
     const kl_fields_spec *fields = kl_controller_spec_fields(s, kind);
     bool own = s->resource && !strcmp(kind, s->resource);
-    kl_want want = {.cut = fields || s->managed_fields != KL_MANAGED_DEFAULT, .metadata = kl_controller_spec_metadata(s, kind),
-        .namespaces = s->namespaces, .divided = w->o.divided, .labels = own ? s->select_labels : NULL, .fields = own ? s->select_fields : NULL};
+    kl_want want = {.cut = fields || s->managed_fields != KL_MANAGED_DEFAULT,
+        .metadata = kl_controller_spec_metadata(s, kind),
+        .namespaces = s->namespaces,
+        .divided = w->o.divided,
+        .labels = own ? s->select_labels : NULL,
+        .fields = own ? s->select_fields : NULL};
     kl_projection *without = kl_projection_without_managed_fields();
     char *what = fields && !want.metadata ? joined(fields->paths) : NULL;
     if (fields) {
@@ -126,7 +133,8 @@ static void need(kl_wiring *w, const char *kind)
         w->needs[w->n_needs++].cache = acquire(w, kind);
 }
 
-static void feed(kl_wiring *w, kl_role role, const char *kind, const kl_when *when, const kl_watch_spec *watch)
+static void feed(
+    kl_wiring *w, kl_role role, const char *kind, const kl_when *when, const kl_watch_spec *watch)
 {
     kl_feed *f = &w->feeds[w->n_feeds++];
     *f = (kl_feed){.w = w, .role = role, .when = when, .watch = watch, .need = kl__wiring_need(w, kind)};
@@ -148,7 +156,11 @@ kl_wiring *kl_wiring_new(const kl_wiring_options *o)
     w->o = *o;
     w->o.params = kl_value_ref(o->params);
     w->reader.w = w;
-    w->logic = (kl_logic){.program = kl_program_ref(o->program), .index = o->index, .spec = s, .reader = &w->reader, .params = o->params ? o->params : s->params,
+    w->logic = (kl_logic){.program = kl_program_ref(o->program),
+        .index = o->index,
+        .spec = s,
+        .reader = &w->reader,
+        .params = o->params ? o->params : s->params,
         .generation = o->generation};
     atomic_init(&w->refs, 1);
     atomic_init(&w->active, false);
@@ -160,7 +172,7 @@ kl_wiring *kl_wiring_new(const kl_wiring_options *o)
     w->feeds = kl_new_array(kl_feed, 1 + owns + s->n_watches);
     w->indexes = kl_new_array(kl_wired_index, s->n_indexes + 1);
     kl__holding_begin(w);
-    if (s->resource)                   /* a webhook has none */
+    if (s->resource) /* a webhook has none */
         need(w, s->resource);
     for (size_t i = 0; i < owns; i++)
         need(w, s->owns[i].kind);
@@ -178,25 +190,32 @@ kl_wiring *kl_wiring_new(const kl_wiring_options *o)
         feed(w, KL_ROLE_WATCH, s->watches[i].kind, &s->watches[i].when, &s->watches[i]);
     if (has_functions(s)) {
         w->mapper = kl_new(kl_mapper_state);
-        *w->mapper = (kl_mapper_state){.mapper = o->mapper, .program = kl_program_ref(o->program), .index = o->index, .controller = kl_strdup(s->name),
-            .metrics = o->metrics, .caches = o->caches, .loop = o->loop};
+        *w->mapper = (kl_mapper_state){.mapper = o->mapper,
+            .program = kl_program_ref(o->program),
+            .index = o->index,
+            .controller = kl_strdup(s->name),
+            .metrics = o->metrics,
+            .caches = o->caches,
+            .loop = o->loop};
         atomic_init(&w->mapper->refs, 1);
     }
     for (size_t i = 0; i < s->n_indexes; i++) {
         kl_wired_index *ix = &w->indexes[w->n_indexes++];
         ix->spec = &s->indexes[i];
         ix->need = kl__wiring_need(w, s->indexes[i].kind);
-        ix->name = s->indexes[i].path ? kl_sprintf("path:%s", s->indexes[i].path) : kl_sprintf("fn:%s:%d:%p:%s", s->name, o->generation, (void *)w, s->indexes[i].name);
+        ix->name = s->indexes[i].path
+            ? kl_sprintf("path:%s", s->indexes[i].path)
+            : kl_sprintf("fn:%s:%d:%p:%s", s->name, o->generation, (void *)w, s->indexes[i].name);
         atomic_init(&ix->ready, false);
     }
     return w;
 }
 
-/* --- connecting -------------------------------------------------------------------------------------------------------------- */
+/* --- connecting --------------------------------------------------------------------------- */
 
 typedef struct index_call {
     kl_mapper_state *m;
-    const kl_index_spec *spec;         /* the program's, held by m */
+    const kl_index_spec *spec; /* the program's, held by m */
     char *controller;
     unsigned complaints;
 } index_call;
@@ -213,8 +232,9 @@ static void index_fn(void *arg, const kl_value *o, kl_index_emit *emit, void *em
     char *which = st ? kl_sprintf("function of index %s", c->spec->name) : NULL;
     if (st && !kl__mapper_state_spent(c->m, st, which, o, &err) && c->complaints++ < COMPLAINTS_MAX) {
         char *key = kl_object_key(o);
-        kl_error("an index function failed; the object is not in this index", "controller=%s index=%s kind=%s key=%s error=%s", c->controller,
-            c->spec->name, c->spec->kind, key, kl_log_quoted(kl_err_message(&err)));
+        kl_error("an index function failed; the object is not in this index",
+            "controller=%s index=%s kind=%s key=%s error=%s", c->controller, c->spec->name, c->spec->kind,
+            key, kl_log_quoted(kl_err_message(&err)));
         kl_free(key);
     }
     kl_free(which);
@@ -255,17 +275,21 @@ static void index_add(kl_wiring *w, kl_wired_index *ix)
         atomic_store(&ix->ready, true);
     } else {
         index_call *c = kl_new(index_call);
-        *c = (index_call){.m = kl__mapper_state_ref(w->mapper), .spec = ix->spec, .controller = kl_strdup(w->logic.spec->name)};
+        *c = (index_call){.m = kl__mapper_state_ref(w->mapper),
+            .spec = ix->spec,
+            .controller = kl_strdup(w->logic.spec->name)};
         index_ready_call *r = kl_new(index_ready_call);
         *r = (index_ready_call){.w = kl_wiring_ref(w), .ix = ix};
         kl_caches_notify(w->o.caches, &r->changed, &r->changed_arg);
         kl_cache_use_mapper(ix->need->cache);
-        st = kl_informer_add_index_fn(ix->need->informer, ix->name, index_fn, c, index_call_free, index_ready, r, &err);
+        st = kl_informer_add_index_fn(
+            ix->need->informer, ix->name, index_fn, c, index_call_free, index_ready, r, &err);
     }
     ix->added = !st;
     if (st && !w->problem) {
         w->problem = kl_sprintf("index %s of %s: %s", ix->spec->name, ix->spec->kind, kl_err_message(&err));
-        kl_error("cannot add an index", "controller=%s error=%s", w->logic.spec->name, kl_log_quoted(w->problem));
+        kl_error(
+            "cannot add an index", "controller=%s error=%s", w->logic.spec->name, kl_log_quoted(w->problem));
     }
     kl_err_fini(&err);
 }
@@ -291,16 +315,18 @@ bool kl_wiring_advance(kl_wiring *w)
     for (size_t i = 0; i < w->n_feeds; i++) {
         kl_feed *f = &w->feeds[i];
         if (f->need->informer && !f->sub)
-            f->sub = kl_informer_subscribe(f->need->informer, &(kl_handler){.on_event = kl__feed_event, .on_lull = kl__feed_lull, .on_synced = kl__feed_synced, .arg = f});
-        ready &= f->sub && atomic_load(&f->told);     /* else the first news would repeat what kl_wiring_activate enqueues */
+            f->sub = kl_informer_subscribe(f->need->informer,
+                &(kl_handler){.on_event = kl__feed_event,
+                    .on_lull = kl__feed_lull,
+                    .on_synced = kl__feed_synced,
+                    .arg = f});
+        /* else the first news would repeat what kl_wiring_activate enqueues */
+        ready &= f->sub && atomic_load(&f->told);
     }
     return ready && !w->problem && !kl_wiring_spent(w);
 }
 
-bool kl_wiring_spent(const kl_wiring *w)
-{
-    return w->mapper && atomic_load(&w->mapper->spent);
-}
+bool kl_wiring_spent(const kl_wiring *w) { return w->mapper && atomic_load(&w->mapper->spent); }
 
 bool kl_wiring_outdated(const kl_wiring *w)
 {
@@ -343,13 +369,15 @@ char *kl_wiring_why(kl_wiring *w, bool *parked)
     return kl__holding_why(w);
 }
 
-/* --- activity ------------------------------------------------------------------------------------------------------------------- */
+/* --- activity ----------------------------------------------------------------------------- */
 
 /* ns NULL: of all namespaces. */
-static void enqueue(kl_wiring *w, const char *ns, bool (*which)(void *arg, const char *key), void *arg, const kl_add *how)
+static void enqueue(
+    kl_wiring *w, const char *ns, bool (*which)(void *arg, const char *key), void *arg, const kl_add *how)
 {
     kl_objects all = {0};
-    if (!w->logic.spec->resource || !w->needs[0].informer || kl_informer_list(w->needs[0].informer, &(kl_query){.ns = ns}, &all, NULL))
+    if (!w->logic.spec->resource || !w->needs[0].informer
+        || kl_informer_list(w->needs[0].informer, &(kl_query){.ns = ns}, &all, NULL))
         return;
     kl_time now = kl_clock_now(w->o.clock);
     if (w->o.hold)
@@ -370,12 +398,15 @@ static void enqueue(kl_wiring *w, const char *ns, bool (*which)(void *arg, const
 
 void kl_wiring_enqueue_where(kl_wiring *w, kl_why why, bool (*which)(void *arg, const char *key), void *arg)
 {
-    enqueue(w, NULL, which, arg, &(kl_add){.priority = KL_PRIORITY_LOW, .routine = true, .cause = {.why = (uint8_t)why}});
+    enqueue(w, NULL, which, arg,
+        &(kl_add){.priority = KL_PRIORITY_LOW, .routine = true, .cause = {.why = (uint8_t)why}});
 }
 
-void kl_wiring_enqueue_namespace(kl_wiring *w, const char *ns, kl_why why, bool (*which)(void *arg, const char *key), void *arg)
+void kl_wiring_enqueue_namespace(
+    kl_wiring *w, const char *ns, kl_why why, bool (*which)(void *arg, const char *key), void *arg)
 {
-    enqueue(w, ns, which, arg, &(kl_add){.priority = KL_PRIORITY_LOW, .routine = true, .cause = {.why = (uint8_t)why}});
+    enqueue(w, ns, which, arg,
+        &(kl_add){.priority = KL_PRIORITY_LOW, .routine = true, .cause = {.why = (uint8_t)why}});
 }
 
 void kl_wiring_enqueue_all(kl_wiring *w, kl_why why)
@@ -385,7 +416,9 @@ void kl_wiring_enqueue_all(kl_wiring *w, kl_why why)
 
 void kl_wiring_enqueue_again(kl_wiring *w)
 {
-    enqueue(w, NULL, w->o.ours, w->o.ours_arg, &(kl_add){.priority = KL_PRIORITY_RELOAD, .cause = {.why = KL_WHY_RELOAD}});   /* also what the generation before is about to give up */
+    /* also what the generation before is about to give up */
+    enqueue(w, NULL, w->o.ours, w->o.ours_arg,
+        &(kl_add){.priority = KL_PRIORITY_RELOAD, .cause = {.why = KL_WHY_RELOAD}});
 }
 
 void kl_wiring_attend(kl_wiring *w)
@@ -395,19 +428,19 @@ void kl_wiring_attend(kl_wiring *w)
     for (size_t i = 0; w->attends && i < w->n_needs; i++) {
         kl_need *n = &w->needs[i];
         bool own = s->resource && !strcmp(kl_cache_kind(n->cache), s->resource);
-        kl_own_writes_watch(w->o.own_writes, n->informer, n->resource, own ? s->select_labels : NULL, own ? s->select_fields : NULL);
+        kl_own_writes_watch(w->o.own_writes, n->informer, n->resource, own ? s->select_labels : NULL,
+            own ? s->select_fields : NULL);
     }
 }
 
-void kl_wiring_listen(kl_wiring *w)
-{
-    atomic_store(&w->active, true);
-}
+void kl_wiring_listen(kl_wiring *w) { atomic_store(&w->active, true); }
 
 void kl_wiring_activate(kl_wiring *w)
 {
     kl_wiring_listen(w);
-    enqueue(w, NULL, w->o.ours, w->o.ours_arg, &(kl_add){.priority = KL_PRIORITY_LOW, .cause = {.why = KL_WHY_START}});      /* also what the generation before is about to give up */
+    /* also what the generation before is about to give up */
+    enqueue(w, NULL, w->o.ours, w->o.ours_arg,
+        &(kl_add){.priority = KL_PRIORITY_LOW, .cause = {.why = KL_WHY_START}});
 }
 
 void kl_wiring_retire(kl_wiring *w)
@@ -416,7 +449,7 @@ void kl_wiring_retire(kl_wiring *w)
     for (size_t i = 0; i < w->n_feeds; i++)
         if (w->feeds[i].sub)
             kl_informer_unsubscribe(w->feeds[i].sub);
-    if (w->n_feeds && w->o.release)            /* a feed that was dropped within a batch hears no end of it */
+    if (w->n_feeds && w->o.release) /* a feed that was dropped within a batch hears no end of it */
         w->o.release(w->o.hold_arg);
     w->n_feeds = 0;
     kl__holding_retire(w);
@@ -439,7 +472,7 @@ const kl_value *kl_wiring_object(kl_wiring *w, const char *key)
     return kl_informer_lookup(w->needs[0].informer, key);
 }
 
-/* --- the end ------------------------------------------------------------------------------------------------------------------------ */
+/* --- the end ------------------------------------------------------------------------------ */
 
 static void wiring_free(void *arg)
 {
@@ -457,7 +490,7 @@ static void wiring_free(void *arg)
         kl_cache_release(w->needs[i].cache);
     }
     kl__mapper_state_unref(w->mapper);
-    kl_map_free(w->pending, NULL);         /* empty: a pending event holds a reference to us */
+    kl_map_free(w->pending, NULL); /* empty: a pending event holds a reference to us */
     kl_mutex_fini(&w->mu);
     kl_program_unref(w->logic.program);
     kl_value_unref(w->o.params);

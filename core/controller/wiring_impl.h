@@ -1,4 +1,5 @@
-/* wiring_impl.h - the inside of a wiring, for wiring.c (life), mapping.c (events to keys) and reader.c (reads). */
+/* wiring_impl.h - the inside of a wiring, for wiring.c (life), mapping.c (events to keys) and reader.c
+ * (reads). */
 #ifndef KL_CONTROLLER_WIRING_IMPL_H
 #define KL_CONTROLLER_WIRING_IMPL_H
 
@@ -8,25 +9,32 @@
 #include "base/sync.h"
 #include "controller/wiring.h"
 
-/* The script's state on the mapper thread; opened there on first use, closed there. Shared by a wiring and its indexes. */
+/* The script's state on the mapper thread; opened there on first use, closed there. Shared by a wiring and
+ * its indexes. */
 typedef struct kl_mapper_state {
     atomic_int refs;
     kl_loop *mapper;
     kl_program *program;
     size_t index;
     void *state;
-    bool failed;                       /* the last time; said once */
-    _Atomic(char *) spent;             /* a function took more than it may: which and how, and none is called any more; NULL: all is well. Set once */
-    char *controller;                  /* for that: whose functions they are, who counts it, and who wants to hear of it */
-    kl_controller_metrics *metrics;    /* may be NULL */
+    bool failed; /* the last time; said once */
+    /* a function took more than it may: which and how, and none is called any more; NULL: all is well. Set
+     * once */
+    _Atomic(char *) spent;
+    /* for that: whose functions they are, who counts it, and who wants to hear of it */
+    char *controller;
+    kl_controller_metrics *metrics; /* may be NULL */
     kl_caches *caches;
     kl_loop *loop;
 } kl_mapper_state;
 kl_mapper_state *kl__mapper_state_ref(kl_mapper_state *m);
 void kl__mapper_state_unref(kl_mapper_state *m);
-void *kl__mapper_state_open(kl_mapper_state *m);       /* mapper thread; NULL after a failure, logged when it is the first in a row */
-/* A function failed over `o`. When a budget was spent its controller is parked, and true is said: that is told. Mapper thread. */
-bool kl__mapper_state_spent(kl_mapper_state *m, kl_status st, const char *function, const kl_value *o, const kl_err *err);
+/* mapper thread; NULL after a failure, logged when it is the first in a row */
+void *kl__mapper_state_open(kl_mapper_state *m);
+/* A function failed over `o`. When a budget was spent its controller is parked, and true is said: that is
+ * told. Mapper thread. */
+bool kl__mapper_state_spent(
+    kl_mapper_state *m, kl_status st, const char *function, const kl_value *o, const kl_err *err);
 
 typedef enum kl_role { KL_ROLE_PRIMARY, KL_ROLE_OWNS, KL_ROLE_WATCH } kl_role;
 
@@ -35,16 +43,16 @@ typedef struct kl_feed {
     kl_wiring *w;
     kl_role role;
     const kl_when *when;
-    const kl_watch_spec *watch;        /* KL_ROLE_WATCH */
+    const kl_watch_spec *watch; /* KL_ROLE_WATCH */
     struct kl_need *need;
     kl_subscription *sub;
-    atomic_bool told;                  /* of all that was there: what comes from now on is news */
+    atomic_bool told; /* of all that was there: what comes from now on is news */
 } kl_feed;
 
 /* One kind that the controller uses. */
 typedef struct kl_need {
     kl_cache *cache;
-    kl_informer *informer;             /* a reference, set once; NULL until resolved */
+    kl_informer *informer; /* a reference, set once; NULL until resolved */
     const kl_resource *resource;
     bool indexed;
 } kl_need;
@@ -52,67 +60,75 @@ typedef struct kl_need {
 typedef struct kl_wired_index {
     const kl_index_spec *spec;
     kl_need *need;
-    char *name;                        /* in the informer: unique per path, or per generation for functions */
+    char *name; /* in the informer: unique per path, or per generation for functions */
     bool added;
     atomic_bool ready;
 } kl_wired_index;
 
 struct kl_reader {
     kl_wiring *w;
-    struct kl_overlay *over;           /* a view (controller/view.h): it is in front of the caches; NULL: nothing is */
+    /* a view (controller/view.h): it is in front of the caches; NULL: nothing is */
+    struct kl_overlay *over;
     bool (*recall)(void *arg, const char *kind, const kl_read_query *q, kl_objects *out);
     void *recall_arg;
 };
 /* kl_reader_list of a view. */
-KL_NODISCARD kl_status kl__view_list(kl_reader *rd, const char *kind, const kl_read_query *q, kl_objects *out, kl_err *err);
+KL_NODISCARD kl_status kl__view_list(
+    kl_reader *rd, const char *kind, const kl_read_query *q, kl_objects *out, kl_err *err);
 
 struct kl_wiring {
-    kl_logic logic;                    /* first: kl_wiring_of */
+    kl_logic logic; /* first: kl_wiring_of */
     kl_reader reader;
     kl_wiring_options o;
     atomic_int refs;
     atomic_bool active;
-    atomic_bool followed;              /* retired, and its events that wait for the mapper count still */
-    bool attends;                      /* loop only: its caches owe what runs write */
-    kl_need *needs;                    /* [0] is the controller's own resource */
+    atomic_bool followed; /* retired, and its events that wait for the mapper count still */
+    bool attends;         /* loop only: its caches owe what runs write */
+    kl_need *needs;       /* [0] is the controller's own resource */
     size_t n_needs;
     kl_feed *feeds;
     size_t n_feeds;
     kl_wired_index *indexes;
     size_t n_indexes;
-    kl_mapper_state *mapper;           /* NULL when no spec names a function */
-    char *problem;                     /* a wrong index, or a resource that cannot be divided */
-    char **held;                       /* loop only: divided: the namespaces that its caches were told to hold: a set. NULL: none */
-    char **awaited;                    /* of these, before it is published: where it has to be ready. NULL: nowhere */
-    struct {                           /* divided, where nobody has named the namespaces: all that there are */
+    kl_mapper_state *mapper; /* NULL when no spec names a function */
+    char *problem;           /* a wrong index, or a resource that cannot be divided */
+    /* loop only: divided: the namespaces that its caches were told to hold: a set. NULL: none */
+    char **held;
+    /* of these, before it is published: where it has to be ready. NULL: nowhere */
+    char **awaited;
+    /* divided, where nobody has named the namespaces: all that there are */
+    struct {
         kl_cache *cache;
-        kl_informer *informer;         /* a reference */
+        kl_informer *informer; /* a reference */
         kl_subscription *sub;
     } spaces;
-    atomic_bool told_abroad;           /* divided: a function leads to other namespaces, and that was said */
+    atomic_bool told_abroad; /* divided: a function leads to other namespaces, and that was said */
     kl_mutex mu;
     kl_map *pending KL_GUARDED_BY(mu); /* events waiting for the mapper, by "feed kind key" */
 };
 
 #define KL_NAMESPACE_KIND "v1/Namespace"
 
-/* --- holding.c; on the loop ------------------------------------------------------------------------------------------------------- */
+/* --- holding.c; on the loop --------------------------------------------------------------- */
 void kl__holding_begin(kl_wiring *w);
 void kl__holding_retire(kl_wiring *w);
 void kl__holding_end(kl_wiring *w);
-bool kl__holding_advance(kl_wiring *w);                                /* true: all that it holds is there */
-char *kl__holding_why(const kl_wiring *w);                             /* what it waits for; NULL: nothing. Caller frees */
+bool kl__holding_advance(kl_wiring *w); /* true: all that it holds is there */
+/* what it waits for; NULL: nothing. Caller frees */
+char *kl__holding_why(const kl_wiring *w);
 
-kl_need *kl__wiring_need(kl_wiring *w, const char *kind);              /* NULL when not declared */
-/* What the script says of an object of its resource (NULL: not known), within +-KL_PRIORITY_MOST. A function is asked on the mapper thread with its
- * `state`; without one the answer is 0. */
+kl_need *kl__wiring_need(kl_wiring *w, const char *kind); /* NULL when not declared */
+/* What the script says of an object of its resource (NULL: not known), within +-KL_PRIORITY_MOST. A
+ * function is asked on the mapper thread with its `state`; without one the answer is 0. */
 int kl__own_priority(kl_wiring *w, void *state, const kl_value *object);
 /* Informer callback of a feed. */
 void kl__feed_event(void *feed, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags);
-/* The keys that an object of the feed's kind leads to now. Any thread but the mapper's, which may have to be waited for. */
+/* The keys that an object of the feed's kind leads to now. Any thread but the mapper's, which may have to
+ * be waited for. */
 void kl__feed_keys(kl_feed *f, const kl_value *object, kl_emit_fn *emit, void *arg);
 void kl__feed_lull(void *feed);
 void kl__feed_synced(void *feed);
-const char *kl__wired_index_name(kl_wiring *w, const kl_need *n, const char *name);     /* NULL when there is none */
+/* NULL when there is none */
+const char *kl__wired_index_name(kl_wiring *w, const kl_need *n, const char *name);
 
 #endif

@@ -20,15 +20,17 @@ kl_door *kl_door_new(const kl_door_options *o)
     return d;
 }
 
-void kl_door_free(kl_door *d)
-{
-    kl_free(d);
-}
+void kl_door_free(kl_door *d) { kl_free(d); }
 
 static void refuse_dry(const char *who, const kl_op *op, kl_reply_fn *done, void *arg)
 {
     kl_err err = KL_ERR_INIT;
-    kl_status st = kl_fail(&err, KL_EFORBIDDEN, "%s of %s by %s was not sent: this is a dry run", kl_verb_name(op->verb), op->kind ? op->kind : op->resource ? op->resource->kind : "an object", who);
+    kl_status st = kl_fail(&err, KL_EFORBIDDEN, "%s of %s by %s was not sent: this is a dry run",
+        kl_verb_name(op->verb),
+        op->kind           ? op->kind
+            : op->resource ? op->resource->kind
+                           : "an object",
+        who);
     done(arg, st, 0, NULL, &err);
     kl_err_fini(&err);
 }
@@ -39,8 +41,13 @@ uint64_t kl_door_write(kl_door *d, const char *who, const kl_op *op, kl_reply_fn
         atomic_fetch_add(&d->refused, 1);
         kl_err err = KL_ERR_INIT;
         kl_status st = kl_fail(&err, KL_ENOTLEADER,
-            "%s of %s by controller %s was not sent: this process does not hold the lease (any more); the leader will do it",
-            kl_verb_name(op->verb), op->kind ? op->kind : op->resource ? op->resource->kind : "an object", who);
+            "%s of %s by controller %s was not sent: this process does not hold the lease (any more); the "
+            "leader will do it",
+            kl_verb_name(op->verb),
+            op->kind           ? op->kind
+                : op->resource ? op->resource->kind
+                               : "an object",
+            who);
         done(arg, st, 0, NULL, &err);
         kl_err_fini(&err);
         return 0;

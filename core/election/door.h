@@ -1,5 +1,6 @@
-/* door.h - the one function through which every write of a controller passes: its mandate (base/tenure.h) is looked at, and it is
- * counted. Runs of a dry run, or in the shadow, come by and leave their writes here (run/imagine.h). */
+/* door.h - the one function through which every write of a controller passes: its mandate (base/tenure.h)
+ * is looked at, and it is counted. Runs of a dry run, or in the shadow, come by and leave their writes
+ * here (run/imagine.h). */
 #ifndef KL_ELECTION_DOOR_H
 #define KL_ELECTION_DOOR_H
 
@@ -13,7 +14,8 @@ typedef struct kl_door_options {
     void (*cancel)(void *arg, uint64_t id);
     void *send_arg;
     kl_clock *clock;
-    bool shut;                         /* no write is sent but those that ask (dry_run): whoever forgot that this is a dry run is refused */
+    /* no write is sent but those that ask (dry_run): whoever forgot that this is a dry run is refused */
+    bool shut;
     /* Every call that was let through, before it is sent. On the caller's thread; may be NULL. */
     void (*seen)(void *arg, const char *who, const kl_op *op);
     void *seen_arg;
@@ -21,8 +23,8 @@ typedef struct kl_door_options {
 
 kl_door *kl_door_new(const kl_door_options *o);
 void kl_door_free(kl_door *d);
-/* Sends a write, or answers KL_ENOTLEADER through done at once when op->mandate does not hold (any more). The client looks again just
- * before the write leaves. `who` is the controller's name. Any thread. */
+/* Sends a write, or answers KL_ENOTLEADER through done at once when op->mandate does not hold (any more).
+ * The client looks again just before the write leaves. `who` is the controller's name. Any thread. */
 uint64_t kl_door_write(kl_door *d, const char *who, const kl_op *op, kl_reply_fn *done, void *arg);
 /* Reads ask for no permission. */
 uint64_t kl_door_read(kl_door *d, const char *who, const kl_op *op, kl_reply_fn *done, void *arg);
@@ -30,7 +32,7 @@ uint64_t kl_door_read(kl_door *d, const char *who, const kl_op *op, kl_reply_fn 
 void kl_door_imagined(kl_door *d, const char *who, const kl_op *op);
 uint64_t kl_door_not_sent(const kl_door *d);
 void kl_door_cancel(kl_door *d, uint64_t id);
-uint64_t kl_door_writes(const kl_door *d);         /* let through so far */
+uint64_t kl_door_writes(const kl_door *d); /* let through so far */
 uint64_t kl_door_refused(const kl_door *d);
 
 #endif

@@ -1,10 +1,11 @@
-/* election.c - the hands of the election: requests, timers, the watch of who waits, and the callbacks. leader.c is the brain.
+/* election.c - the hands of the election: requests, timers, the watch of who waits, and the callbacks.
+ * leader.c is the brain.
  *
- * Each request carries a number; an answer with an old number is not listened to any more. Lease writes do not pass the
- * write door: they are what opens it.
+ * Each request carries a number; an answer with an old number is not listened to any more. Lease writes do
+ * not pass the write door: they are what opens it.
  *
- * While somebody else leads, the Lease is watched, so that a release is known at once, and a timer stands at its expiry. Asking
- * now and then, as leader.c wants it, goes on: it finds what the watch misses. */
+ * While somebody else leads, the Lease is watched, so that a release is known at once, and a timer stands
+ * at its expiry. Asking now and then, as leader.c wants it, goes on: it finds what the watch misses. */
 #include "election/election.h"
 
 #include <stdio.h>
@@ -27,18 +28,18 @@
 struct kl_election {
     kl_election_env env;
     char *name, *ns, *identity, *holder;
-    char *full;                                /* ns/name */
+    char *full; /* ns/name */
     kl_leader *leader;
     kl_time renew;
-    uint64_t serial, request, timer;           /* loop only, as what follows */
+    uint64_t serial, request, timer; /* loop only, as what follows */
     uint64_t expiry_timer;
-    kl_time expiry;                            /* what that stands at; KL_NEVER: none */
-    kl_lease_watch *watch;                     /* while somebody else leads */
+    kl_time expiry;        /* what that stands at; KL_NEVER: none */
+    kl_lease_watch *watch; /* while somebody else leads */
     bool cancelled;
-    _Atomic kl_time lapse;                     /* kl_leader_lapse of the last step */
+    _Atomic kl_time lapse; /* kl_leader_lapse of the last step */
     kl_mutex mu;
     kl_cond cond;
-    size_t outstanding KL_GUARDED_BY(mu);      /* requests, and watches that have not stopped */
+    size_t outstanding KL_GUARDED_BY(mu); /* requests, and watches that have not stopped */
     bool over KL_GUARDED_BY(mu);
 };
 
@@ -65,24 +66,27 @@ static uint64_t client_send(void *arg, const kl_op *op, kl_reply_fn *done, void 
     return kl_client_do(arg, op, done, done_arg);
 }
 
-static void client_cancel(void *arg, uint64_t id)
-{
-    kl_client_cancel(arg, id);
-}
+static void client_cancel(void *arg, uint64_t id) { kl_client_cancel(arg, id); }
 
 char *kl_election_identity(void)
 {
     char host[256] = "localhost";
     gethostname(host, sizeof host - 1);
-    int64_t seed[] = {kl_clock_wall(kl_clock_real()), getpid()};          /* no padding: all of it is hashed */
+    /* no padding: all of it is hashed */
+    int64_t seed[] = {kl_clock_wall(kl_clock_real()), getpid()};
     return kl_sprintf("%s_%d_%08x", host, (int)seed[1], (unsigned)kl_hash(seed, sizeof seed));
 }
 
 kl_status kl_election_check(const kl_election_options *o, kl_err *err)
 {
     if (o->lease && o->lease < LEASE_MIN)
-        return kl_fail(err, KL_EINVAL, "leader election: the lease duration must be at least 1s: the Lease holds whole seconds");
-    return kl_leader_check(&(kl_leader_config){.identity = o->identity ? o->identity : "somebody", .lease = o->lease, .renew = o->renew, .retry = o->retry}, err);
+        return kl_fail(err, KL_EINVAL,
+            "leader election: the lease duration must be at least 1s: the Lease holds whole seconds");
+    return kl_leader_check(&(kl_leader_config){.identity = o->identity ? o->identity : "somebody",
+                               .lease = o->lease,
+                               .renew = o->renew,
+                               .retry = o->retry},
+        err);
 }
 
 kl_status kl_election_new(const kl_election_env *env, kl_election **out, kl_err *err)
@@ -107,8 +111,15 @@ kl_status kl_election_new(const kl_election_env *env, kl_election **out, kl_err 
     kl_mutex_init(&e->mu);
     kl_cond_init(&e->cond);
     e->over = true;
-    kl_status st = kl_leader_new(&(kl_leader_config){.identity = e->identity, .ns = e->ns, .name = e->name, .lease = env->options.lease,
-        .renew = env->options.renew, .retry = env->options.retry, .release = true, .seed = kl_hash(e->identity, strlen(e->identity))}, &e->leader, err);
+    kl_status st = kl_leader_new(&(kl_leader_config){.identity = e->identity,
+                                     .ns = e->ns,
+                                     .name = e->name,
+                                     .lease = env->options.lease,
+                                     .renew = env->options.renew,
+                                     .retry = env->options.retry,
+                                     .release = true,
+                                     .seed = kl_hash(e->identity, strlen(e->identity))},
+        &e->leader, err);
     if (st) {
         kl_election_free(e);
         return st;
@@ -169,7 +180,7 @@ static kl_leader_now now(kl_election *e)
     return (kl_leader_now){kl_clock_boot(e->env.clock), kl_clock_wall(e->env.clock)};
 }
 
-/* --- requests ------------------------------------------------------------------------------------------------------------ */
+/* --- requests ----------------------------------------------------------------------------- */
 
 typedef struct answer {
     kl_election *e;
@@ -196,7 +207,8 @@ static void answered(void *arg, kl_status st, int code, const kl_value *body, kl
     (void)code;
     answer *a = arg;
     if (st && st != KL_ENOTFOUND && st != KL_ECANCELLED)
-        kl_warn("the lease could not be asked for or written", "lease=%s/%s error=%s", a->e->ns, a->e->name, kl_log_quoted(kl_err_message(err)));
+        kl_warn("the lease could not be asked for or written", "lease=%s/%s error=%s", a->e->ns, a->e->name,
+            kl_log_quoted(kl_err_message(err)));
     a->status = st;
     a->lease = kl_value_ref(body);
     kl_loop_post(a->e->env.loop, answered_on_loop, a);
@@ -205,7 +217,11 @@ static void answered(void *arg, kl_status st, int code, const kl_value *body, kl
 static void request(kl_election *e, const kl_leader_action *action)
 {
     kl_op op;
-    kl_op_init(&op, action->what == KL_LEADER_GET ? KL_GET : action->what == KL_LEADER_CREATE ? KL_CREATE : KL_UPDATE, KL_LEASE_KIND);
+    kl_op_init(&op,
+        action->what == KL_LEADER_GET          ? KL_GET
+            : action->what == KL_LEADER_CREATE ? KL_CREATE
+                                               : KL_UPDATE,
+        KL_LEASE_KIND);
     op.ns = e->ns;
     op.name = e->name;
     op.body = action->body;
@@ -225,7 +241,7 @@ static void timer_due(void *arg)
     step(e, &(kl_leader_input){.kind = KL_LEADER_TIMER});
 }
 
-/* --- waiting for somebody else's lease --------------------------------------------------------------------------------------- */
+/* --- waiting for somebody else's lease ---------------------------------------------------- */
 
 static void on_change(void *arg, const kl_value *lease) { kl_election_changed(arg, lease); }
 
@@ -266,7 +282,7 @@ static void stand_by(kl_election *e, bool waits)
     }
 }
 
-/* --- what the brain says ---------------------------------------------------------------------------------------------------- */
+/* --- what the brain says ------------------------------------------------------------------ */
 
 static void tell(kl_election *e, unsigned events)
 {
@@ -301,27 +317,29 @@ static void step(kl_election *e, const kl_leader_input *in)
 {
     kl_leader_action a = kl_leader_step(e->leader, in, now(e));
     atomic_store(&e->lapse, kl_leader_lapse(e->leader));
-    if (a.what != KL_LEADER_GO_ON) {           /* every new action ends what was open */
+    if (a.what != KL_LEADER_GO_ON) { /* every new action ends what was open */
         e->serial++;
         if (e->request)
             e->env.cancel(e->env.send_arg, e->request);
         e->request = 0;
         kl_loop_timer_cancel(e->env.loop, e->timer);
         e->timer = 0;
-        if (a.what == KL_LEADER_GET && kl_leader_leading(e->leader))      /* the renewal could not go out on what we knew */
+        /* the renewal could not go out on what we knew */
+        if (a.what == KL_LEADER_GET && kl_leader_leading(e->leader))
             kl_metrics_leader_slow(e->env.metrics, e->name);
         if (a.what == KL_LEADER_GET || a.what == KL_LEADER_CREATE || a.what == KL_LEADER_UPDATE)
             request(e, &a);
         if (a.what != KL_LEADER_DONE && a.until != KL_NEVER)
             e->timer = kl_loop_timer(e->env.loop, a.until - now(e).boot, timer_due, e);
-    } else if (in->kind == KL_LEADER_TIMER && a.until != KL_NEVER) {      /* fired early, while a request is open */
+        /* fired early, while a request is open */
+    } else if (in->kind == KL_LEADER_TIMER && a.until != KL_NEVER) {
         e->timer = kl_loop_timer(e->env.loop, a.until - now(e).boot, timer_due, e);
     }
     stand_by(e, a.what == KL_LEADER_WAIT);
     tell(e, a.events);
     if (a.what == KL_LEADER_DONE && e->cancelled)
         over(e);
-    else if (a.what == KL_LEADER_DONE)         /* lost, and given back: campaign again, caches warm */
+    else if (a.what == KL_LEADER_DONE) /* lost, and given back: campaign again, caches warm */
         step(e, &(kl_leader_input){.kind = KL_LEADER_START});
 }
 
@@ -340,10 +358,7 @@ void kl_election_changed(kl_election *e, const kl_value *lease)
     step(e, &(kl_leader_input){.kind = KL_LEADER_CHANGED, .lease = lease});
 }
 
-void kl_election_joined(kl_election *e)
-{
-    step(e, &(kl_leader_input){.kind = KL_LEADER_JOINED});
-}
+void kl_election_joined(kl_election *e) { step(e, &(kl_leader_input){.kind = KL_LEADER_JOINED}); }
 
 void kl_election_cancel(kl_election *e)
 {

@@ -1,4 +1,5 @@
-/* election.h - campaigns for a Lease: feeds the pure election (leader.h) with answers, timers and news, on the manager's loop.
+/* election.h - campaigns for a Lease: feeds the pure election (leader.h) with answers, timers and news, on
+ * the manager's loop.
  *
  *   start -> (started -> ... -> stopped -> joined)* -> cancel -> ended -> start or free */
 #ifndef KL_ELECTION_ELECTION_H
@@ -13,49 +14,62 @@ typedef struct kl_election kl_election;
 
 typedef struct kl_election_options {
     bool enabled;
-    const char *name, *ns, *identity;              /* lease; identity NULL: host_pid_random */
-    kl_time lease, renew, retry;                   /* 0: 15 s, 10 s, 2 s */
-    bool shards;                                   /* replicas share keys; what is not cut by its script's word, one of them leads */
-    size_t max_shards;                             /* so many of them; 0: all */
-    bool per_controller;                           /* each controller has a lease of its own (name-controller), unless its script says otherwise */
+    const char *name, *ns, *identity; /* lease; identity NULL: host_pid_random */
+    kl_time lease, renew, retry;      /* 0: 15 s, 10 s, 2 s */
+    /* replicas share keys; what is not cut by its script's word, one of them leads */
+    bool shards;
+    size_t max_shards; /* so many of them; 0: all */
+    /* each controller has a lease of its own (name-controller), unless its script says otherwise */
+    bool per_controller;
 } kl_election_options;
 
 typedef struct kl_election_env {
     kl_loop *loop;
-    kl_client *client;                 /* NULL: nothing is watched, and `send` must be there */
+    kl_client *client; /* NULL: nothing is watched, and `send` must be there */
     /* What sends a request: NULL for the client, a script in specs. */
     uint64_t (*send)(void *arg, const kl_op *op, kl_reply_fn *done, void *done_arg);
     void (*cancel)(void *arg, uint64_t id);
     void *send_arg;
     kl_clock *clock;
     kl_metrics *metrics;
-    kl_election_options options;       /* strings are copied */
-    void (*started)(void *arg);        /* we lead; on the loop */
-    void (*stopped)(void *arg);        /* we do not lead any more (the tenure has ended): workers must end, then kl_election_joined; on the loop */
-    void (*ended)(void *arg);          /* after cancel: the lease is given back, if it could be; on the loop */
+    kl_election_options options; /* strings are copied */
+    void (*started)(void *arg);  /* we lead; on the loop */
+    /* we do not lead any more (the tenure has ended): workers must end, then kl_election_joined; on the
+     * loop */
+    void (*stopped)(void *arg);
+    /* after cancel: the lease is given back, if it could be; on the loop */
+    void (*ended)(void *arg);
     void *arg;
 } kl_election_env;
 
 /* Lease duration, renew deadline, retry period and name make sense together. Any thread. */
 KL_NODISCARD kl_status kl_election_check(const kl_election_options *o, kl_err *err);
-char *kl_election_identity(void);                      /* of this process: host_pid_random; the caller frees it */
+/* of this process: host_pid_random; the caller frees it */
+char *kl_election_identity(void);
 KL_NODISCARD kl_status kl_election_new(const kl_election_env *env, kl_election **out, kl_err *err);
 
 /* On the loop: */
-void kl_election_start(kl_election *e);                /* campaigns; again after `ended` */
-void kl_election_joined(kl_election *e);               /* after `stopped`: nobody works under it any more; it campaigns again */
-void kl_election_cancel(kl_election *e);               /* nobody works under it: gives the lease back (when it is ours) and campaigns no more */
+void kl_election_start(kl_election *e); /* campaigns; again after `ended` */
+/* after `stopped`: nobody works under it any more; it campaigns again */
+void kl_election_joined(kl_election *e);
+/* nobody works under it: gives the lease back (when it is ours) and campaigns no more */
+void kl_election_cancel(kl_election *e);
 bool kl_election_leading(kl_election *e);
-void kl_election_changed(kl_election *e, const kl_value *lease);       /* somebody has seen this state of the Lease; NULL: it was deleted */
+/* somebody has seen this state of the Lease; NULL: it was deleted */
+void kl_election_changed(kl_election *e, const kl_value *lease);
 
 /* Until when the lease is ours, in which of our terms. Lives as long as e; any thread. */
 const kl_tenure *kl_election_tenure(kl_election *e);
-/* False when we act, or acted and have not come to an end yet, under a lease that was over `tolerance` ago. Any thread, waits for nobody. */
+/* False when we act, or acted and have not come to an end yet, under a lease that was over `tolerance`
+ * ago. Any thread, waits for nobody. */
 bool kl_election_healthy(kl_election *e, kl_time tolerance);
-const char *kl_election_name(const kl_election *e);    /* "namespace/name" of the Lease */
-const char *kl_election_holder(const kl_election *e);     /* who has the lease, as far as we know; "" or NULL: nobody. On the loop */
-/* After cancel, not on the loop: waits until it has ended, within the renew deadline. False: the lease was not given back. */
+const char *kl_election_name(const kl_election *e); /* "namespace/name" of the Lease */
+/* who has the lease, as far as we know; "" or NULL: nobody. On the loop */
+const char *kl_election_holder(const kl_election *e);
+/* After cancel, not on the loop: waits until it has ended, within the renew deadline. False: the lease was
+ * not given back. */
 bool kl_election_wait(kl_election *e);
-void kl_election_free(kl_election *e);                 /* never started or ended, on no thread of ours; waits for what is under way */
+/* never started or ended, on no thread of ours; waits for what is under way */
+void kl_election_free(kl_election *e);
 
 #endif

@@ -3,10 +3,11 @@
  *   idle --start--> acquiring --won--> leading --lost--> stepping down --joined--> (release) --> done --start--> acquiring
  *   leading --cancel--> (release) --> done          acquiring --cancel--> done
  *
- * Inside, an attempt is one try to acquire or renew: an update with the Lease as we know it when it is ours and valid, and
- * otherwise (or when that failed) a get, followed by a create or an update when the Lease is free, expired or ours. Acquiring
- * makes one attempt every 1 to 2.2 retry periods; leading makes one every retry period after the last success, and gives up
- * when none succeeded within the renew deadline. */
+ * Inside, an attempt is one try to acquire or renew: an update with the Lease as we know it when it is
+ * ours and valid, and otherwise (or when that failed) a get, followed by a create or an update when the
+ * Lease is free, expired or ours. Acquiring makes one attempt every 1 to 2.2 retry periods; leading makes
+ * one every retry period after the last success, and gives up when none succeeded within the renew
+ * deadline. */
 #include "election/leader.h"
 
 #include <string.h>
@@ -18,7 +19,15 @@
 #define JITTER 1.2
 
 typedef enum phase { IDLE, ACQUIRING, LEADING, STEPPING_DOWN, ENDING, ONCE, DONE } phase;
-typedef enum waiting_for { NOTHING, FAST_UPDATE, LEASE, CREATED, UPDATED, RELEASE_LEASE, RELEASED } waiting_for;
+typedef enum waiting_for {
+    NOTHING,
+    FAST_UPDATE,
+    LEASE,
+    CREATED,
+    UPDATED,
+    RELEASE_LEASE,
+    RELEASED
+} waiting_for;
 
 struct kl_leader {
     char *identity, *ns, *name;
@@ -26,45 +35,50 @@ struct kl_leader {
     bool release;
     kl_random random;
     phase phase;
-    waiting_for reply;             /* the request that is open */
+    waiting_for reply; /* the request that is open */
 
-    kl_leader_now attempt;         /* when the running attempt began */
-    bool renewing;                 /* it began with an update of what is ours */
-    kl_time sent;                  /* boottime when the open request was sent */
-    kl_time until;                 /* the next attempt; KL_NEVER while one runs */
-    kl_time tick;                  /* leading: when the last attempt of this round was due */
-    kl_time give_up;               /* leading: when this round ends */
-    kl_time release_end;           /* until when a release is tried again after conflicts */
+    kl_leader_now attempt; /* when the running attempt began */
+    bool renewing;         /* it began with an update of what is ours */
+    kl_time sent;          /* boottime when the open request was sent */
+    kl_time until;         /* the next attempt; KL_NEVER while one runs */
+    kl_time tick;          /* leading: when the last attempt of this round was due */
+    kl_time give_up;       /* leading: when this round ends */
+    kl_time release_end;   /* until when a release is tried again after conflicts */
 
-    const kl_value *object;        /* the Lease as the server has it, for the next update */
-    const kl_value *seen;          /* the spec that the last get brought: did the holder renew? */
-    char *holder;                  /* the record as we know it: from a get, or our own write */
+    const kl_value *object; /* the Lease as the server has it, for the next update */
+    const kl_value *seen;   /* the spec that the last get brought: did the holder renew? */
+    char *holder;           /* the record as we know it: from a get, or our own write */
     kl_time duration;
     int64_t transitions;
-    const kl_value *acquired;      /* its acquireTime, or NULL */
-    kl_time observed;              /* boottime when it became so */
+    const kl_value *acquired; /* its acquireTime, or NULL */
+    kl_time observed;         /* boottime when it became so */
 
-    const kl_value *body;          /* of the open request */
+    const kl_value *body; /* of the open request */
     int64_t body_transitions;
     const kl_value *body_acquired;
-    char *reported;                /* the holder of the last KL_LEADER_NEW */
+    char *reported; /* the holder of the last KL_LEADER_NEW */
     kl_tenure tenure;
 };
 
 kl_status kl_leader_check(const kl_leader_config *c, kl_err *err)
 {
-    kl_time lease = c->lease ? c->lease : KL_LEADER_LEASE, renew = c->renew ? c->renew : KL_LEADER_RENEW, retry = c->retry ? c->retry : KL_LEADER_RETRY;
+    kl_time lease = c->lease ? c->lease : KL_LEADER_LEASE, renew = c->renew ? c->renew : KL_LEADER_RENEW,
+            retry = c->retry ? c->retry : KL_LEADER_RETRY;
     char a[KL_DURATION_MAX], b[KL_DURATION_MAX];
     if (!c->identity || !*c->identity)
-        return kl_fail(err, KL_EINVAL, "leader election: the identity is empty; it must be unique per process");
+        return kl_fail(
+            err, KL_EINVAL, "leader election: the identity is empty; it must be unique per process");
     if (lease <= 0 || renew <= 0 || retry <= 0)
-        return kl_fail(err, KL_EINVAL, "leader election: lease duration, renew deadline and retry period must be above zero");
+        return kl_fail(err, KL_EINVAL,
+            "leader election: lease duration, renew deadline and retry period must be above zero");
     if (lease <= renew)
-        return kl_fail(err, KL_EINVAL, "leader election: the lease duration (%s) must be longer than the renew deadline (%s)",
-                       kl_duration_format(lease, a), kl_duration_format(renew, b));
+        return kl_fail(err, KL_EINVAL,
+            "leader election: the lease duration (%s) must be longer than the renew deadline (%s)",
+            kl_duration_format(lease, a), kl_duration_format(renew, b));
     if (renew <= (kl_time)(JITTER * (double)retry))
-        return kl_fail(err, KL_EINVAL, "leader election: the renew deadline (%s) must be longer than 1.2 times the retry period (%s)",
-                       kl_duration_format(renew, a), kl_duration_format(retry, b));
+        return kl_fail(err, KL_EINVAL,
+            "leader election: the renew deadline (%s) must be longer than 1.2 times the retry period (%s)",
+            kl_duration_format(renew, a), kl_duration_format(retry, b));
     return KL_OK;
 }
 
@@ -113,9 +127,10 @@ void kl_leader_free(kl_leader *l)
     kl_free(l);
 }
 
-/* --- the record ----------------------------------------------------------------------------------------------------------------- */
+/* --- the record --------------------------------------------------------------------------- */
 
-static void observe(kl_leader *l, const char *holder, kl_time duration, int64_t transitions, const kl_value *acquired, kl_time boot)
+static void observe(kl_leader *l, const char *holder, kl_time duration, int64_t transitions,
+    const kl_value *acquired, kl_time boot)
 {
     char *fresh = kl_strdup(holder ? holder : "");
     kl_free(l->holder);
@@ -126,7 +141,8 @@ static void observe(kl_leader *l, const char *holder, kl_time duration, int64_t 
     l->observed = boot;
 }
 
-/* What a get or the watch brought. Only a change of the record starts its time anew; another resourceVersion does not. */
+/* What a get or the watch brought. Only a change of the record starts its time anew; another
+ * resourceVersion does not. */
 static void look(kl_leader *l, const kl_value *lease, kl_time boot)
 {
     const kl_value *spec = kl_value_at(lease, "spec", NULL);
@@ -134,19 +150,20 @@ static void look(kl_leader *l, const kl_value *lease, kl_time boot)
     if (l->seen && kl_value_equal(l->seen, spec))
         return;
     keep(&l->seen, spec ? spec : kl_value_null());
-    observe(l, kl_value_str_at(spec, "holderIdentity", NULL), KL_SECONDS(kl_value_int_at(spec, 0, "leaseDurationSeconds", NULL)),
-            kl_value_int_at(spec, 0, "leaseTransitions", NULL), kl_value_get(spec, "acquireTime"), boot);
+    observe(l, kl_value_str_at(spec, "holderIdentity", NULL),
+        KL_SECONDS(kl_value_int_at(spec, 0, "leaseDurationSeconds", NULL)),
+        kl_value_int_at(spec, 0, "leaseTransitions", NULL), kl_value_get(spec, "acquireTime"), boot);
 }
 
 static bool is_ours(const kl_leader *l) { return !strcmp(l->holder, l->identity); }
 static bool is_valid(const kl_leader *l, kl_time boot) { return l->observed + l->duration > boot; }
-static bool is_held(const kl_leader *l, kl_time boot) { return *l->holder && is_valid(l, boot) && !is_ours(l); }
+static bool is_held(const kl_leader *l, kl_time boot)
+{
+    return *l->holder && is_valid(l, boot) && !is_ours(l);
+}
 
 /* The published duration is in whole seconds, so that is what others count by. */
-static kl_time published(const kl_leader *l)
-{
-    return l->lease / KL_SECONDS(1) * KL_SECONDS(1);
-}
+static kl_time published(const kl_leader *l) { return l->lease / KL_SECONDS(1) * KL_SECONDS(1); }
 
 static const kl_value *micro_time(kl_time wall)
 {
@@ -162,8 +179,10 @@ static const kl_value *with(const kl_value *object, const char *key, const kl_va
     return out;
 }
 
-/* The body of a write: the Lease as the server has it, with our five fields; what else its spec holds stays. */
-static void compose(kl_leader *l, bool create, const char *holder, int64_t seconds, int64_t transitions, const kl_value *acquired, kl_time wall)
+/* The body of a write: the Lease as the server has it, with our five fields; what else its spec holds
+ * stays. */
+static void compose(kl_leader *l, bool create, const char *holder, int64_t seconds, int64_t transitions,
+    const kl_value *acquired, kl_time wall)
 {
     const kl_value *object = create ? NULL : kl_value_ref(l->object);
     const kl_value *spec = kl_value_ref(kl_value_at(object, "spec", NULL));
@@ -189,12 +208,14 @@ static void compose(kl_leader *l, bool create, const char *holder, int64_t secon
     l->body_transitions = transitions;
 }
 
-/* --- actions -------------------------------------------------------------------------------------------------------------------------- */
+/* --- actions ------------------------------------------------------------------------------ */
 
 static kl_leader_action go_on(const kl_leader *l)
 {
-    kl_time until = l->reply != NOTHING && l->phase != LEADING ? KL_NEVER : l->phase == LEADING && l->give_up < l->until ? l->give_up : l->until;
-    return (kl_leader_action){ .what = KL_LEADER_GO_ON, .until = until };
+    kl_time until = l->reply != NOTHING && l->phase != LEADING ? KL_NEVER
+        : l->phase == LEADING && l->give_up < l->until         ? l->give_up
+                                                               : l->until;
+    return (kl_leader_action){.what = KL_LEADER_GO_ON, .until = until};
 }
 
 static kl_leader_action request(kl_leader *l, kl_leader_do what, waiting_for reply, kl_leader_now now)
@@ -203,7 +224,9 @@ static kl_leader_action request(kl_leader *l, kl_leader_do what, waiting_for rep
     l->sent = now.boot;
     l->until = KL_NEVER;
     return (kl_leader_action){
-        .what = what, .body = what == KL_LEADER_GET ? NULL : l->body, .until = l->phase == LEADING ? l->give_up : KL_NEVER,
+        .what = what,
+        .body = what == KL_LEADER_GET ? NULL : l->body,
+        .until = l->phase == LEADING ? l->give_up : KL_NEVER,
     };
 }
 
@@ -221,7 +244,7 @@ static kl_leader_action done(kl_leader *l, bool ok, unsigned events)
     l->phase = l->phase == ONCE ? IDLE : DONE;
     l->reply = NOTHING;
     l->until = KL_NEVER;
-    return (kl_leader_action){ .what = KL_LEADER_DONE, .until = KL_NEVER, .ok = ok, .events = events };
+    return (kl_leader_action){.what = KL_LEADER_DONE, .until = KL_NEVER, .ok = ok, .events = events};
 }
 
 static unsigned news(kl_leader *l)
@@ -234,20 +257,23 @@ static unsigned news(kl_leader *l)
     return KL_LEADER_NEW;
 }
 
-/* --- one attempt ------------------------------------------------------------------------------------------------------------------------ */
+/* --- one attempt -------------------------------------------------------------------------- */
 
 static kl_leader_action attempt_over(kl_leader *l, bool ok, kl_leader_now now);
 static kl_leader_action lose(kl_leader *l);
 
-static kl_leader_action write_ours(kl_leader *l, kl_leader_do what, waiting_for reply, int64_t transitions, const kl_value *acquired, kl_leader_now now)
+static kl_leader_action write_ours(kl_leader *l, kl_leader_do what, waiting_for reply, int64_t transitions,
+    const kl_value *acquired, kl_leader_now now)
 {
     const kl_value *since = kl_value_ref(acquired);
-    compose(l, what == KL_LEADER_CREATE, l->identity, l->lease / KL_SECONDS(1), transitions, since, l->attempt.wall);
+    compose(l, what == KL_LEADER_CREATE, l->identity, l->lease / KL_SECONDS(1), transitions, since,
+        l->attempt.wall);
     kl_value_unref(since);
     return request(l, what, reply, now);
 }
 
-static kl_leader_action write_new(kl_leader *l, kl_leader_do what, waiting_for reply, int64_t transitions, kl_leader_now now)
+static kl_leader_action write_new(
+    kl_leader *l, kl_leader_do what, waiting_for reply, int64_t transitions, kl_leader_now now)
 {
     const kl_value *since = micro_time(l->attempt.wall);
     kl_leader_action a = write_ours(l, what, reply, transitions, since, now);
@@ -268,8 +294,9 @@ static kl_leader_action attempt(kl_leader *l, kl_leader_now now)
 static kl_leader_action judge(kl_leader *l, const kl_value *lease, kl_leader_now now)
 {
     look(l, lease, now.boot);
-    /* Somebody else had it while we thought that we lead: the door shuts at once. client-go would take it back, were it free by now, as if
-     * nothing had been; what runs here is of another term, so we stop, and campaign anew. */
+    /* Somebody else had it while we thought that we lead: the door shuts at once. client-go would take it
+     * back, were it free by now, as if nothing had been; what runs here is of another term, so we stop,
+     * and campaign anew. */
     if (l->phase == LEADING && !is_ours(l))
         kl_tenure_end(&l->tenure);
     if (l->phase == LEADING && !is_ours(l) && !is_held(l, l->attempt.boot))
@@ -283,8 +310,9 @@ static kl_leader_action judge(kl_leader *l, const kl_value *lease, kl_leader_now
     return write_new(l, KL_LEADER_UPDATE, UPDATED, transitions + 1, now);
 }
 
-/* Our write was accepted: it is ours, counted from before it was sent. The deadline lies half way between the renew
- * deadline, after which the loop gives up by itself, and the end of the lease, after which others may take it. */
+/* Our write was accepted: it is ours, counted from before it was sent. The deadline lies half way between
+ * the renew deadline, after which the loop gives up by itself, and the end of the lease, after which
+ * others may take it. */
 static kl_leader_action written(kl_leader *l, const kl_value *lease, kl_leader_now now)
 {
     if (lease)
@@ -299,7 +327,7 @@ static kl_leader_action written(kl_leader *l, const kl_value *lease, kl_leader_n
     return attempt_over(l, true, now);
 }
 
-/* --- the loop ---------------------------------------------------------------------------------------------------------------------------- */
+/* --- the loop ----------------------------------------------------------------------------- */
 
 static kl_leader_action round_begin(kl_leader *l, kl_leader_now now)
 {
@@ -314,13 +342,11 @@ static kl_leader_action stop_leading(kl_leader *l, phase next, unsigned events)
     l->reply = NOTHING;
     l->until = KL_NEVER;
     kl_tenure_end(&l->tenure);
-    return (kl_leader_action){ .what = KL_LEADER_WAIT, .until = KL_NEVER, .events = events | KL_LEADER_STOPPED };
+    return (kl_leader_action){
+        .what = KL_LEADER_WAIT, .until = KL_NEVER, .events = events | KL_LEADER_STOPPED};
 }
 
-static kl_leader_action lose(kl_leader *l)
-{
-    return stop_leading(l, STEPPING_DOWN, news(l));
-}
+static kl_leader_action lose(kl_leader *l) { return stop_leading(l, STEPPING_DOWN, news(l)); }
 
 static kl_leader_action attempt_over(kl_leader *l, bool ok, kl_leader_now now)
 {
@@ -328,7 +354,8 @@ static kl_leader_action attempt_over(kl_leader *l, bool ok, kl_leader_now now)
     switch (l->phase) {
     case ACQUIRING:
         if (!ok) {
-            a = wait_until(l, now.boot + l->retry + (kl_time)(JITTER * (double)l->retry * kl_random_unit(&l->random)));
+            a = wait_until(
+                l, now.boot + l->retry + (kl_time)(JITTER * (double)l->retry * kl_random_unit(&l->random)));
             a.events = news(l);
             return a;
         }
@@ -347,8 +374,7 @@ static kl_leader_action attempt_over(kl_leader *l, bool ok, kl_leader_now now)
             return lose(l);
         l->tick += l->retry;
         return wait_until(l, l->tick > now.boot ? l->tick : now.boot);
-    default:
-        return done(l, ok, news(l));
+    default: return done(l, ok, news(l));
     }
 }
 
@@ -358,14 +384,14 @@ static kl_leader_action timer(kl_leader *l, kl_leader_now now)
         return lose(l);
     if (l->reply != NOTHING)
         return go_on(l);
-    if (now.boot < l->until)               /* early: the owner's timer is used up, so it is asked for again */
+    if (now.boot < l->until) /* early: the owner's timer is used up, so it is asked for again */
         return wait_until(l, l->until);
     if (l->phase == LEADING && l->give_up == KL_NEVER)
         return round_begin(l, now);
     return l->phase == LEADING || l->phase == ACQUIRING ? attempt(l, now) : go_on(l);
 }
 
-/* --- release -------------------------------------------------------------------------------------------------------------------------------- */
+/* --- release ------------------------------------------------------------------------------ */
 
 static kl_leader_action release(kl_leader *l, kl_leader_now now)
 {
@@ -405,34 +431,31 @@ static kl_leader_action released(kl_leader *l, const kl_leader_input *in, kl_lea
     return done(l, true, 0);
 }
 
-/* --- inputs ---------------------------------------------------------------------------------------------------------------------------------- */
+/* --- inputs ------------------------------------------------------------------------------- */
 
 static kl_leader_action reply(kl_leader *l, const kl_leader_input *in, kl_leader_now now)
 {
     waiting_for what = l->reply;
     l->reply = NOTHING;
     switch (what) {
-    case FAST_UPDATE:
-        return in->status ? request(l, KL_LEADER_GET, LEASE, now) : written(l, in->lease, now);
+    case FAST_UPDATE: return in->status ? request(l, KL_LEADER_GET, LEASE, now) : written(l, in->lease, now);
     case LEASE:
-        if (in->status == KL_ENOTFOUND && l->renewing)      /* deleted under us: put back as it was */
+        if (in->status == KL_ENOTFOUND && l->renewing) /* deleted under us: put back as it was */
             return write_ours(l, KL_LEADER_CREATE, CREATED, l->transitions, l->acquired, now);
         if (in->status == KL_ENOTFOUND)
             return write_new(l, KL_LEADER_CREATE, CREATED, 0, now);
         return in->status ? attempt_over(l, false, now) : judge(l, in->lease, now);
-    case CREATED: case UPDATED:
-        return in->status ? attempt_over(l, false, now) : written(l, in->lease, now);
-    case RELEASE_LEASE:
-        return in->status ? done(l, false, 0) : release_judge(l, in->lease, now);
-    case RELEASED:
-        return released(l, in, now);
-    case NOTHING:
-        break;
+    case CREATED:
+    case UPDATED: return in->status ? attempt_over(l, false, now) : written(l, in->lease, now);
+    case RELEASE_LEASE: return in->status ? done(l, false, 0) : release_judge(l, in->lease, now);
+    case RELEASED: return released(l, in, now);
+    case NOTHING: break;
     }
     return go_on(l);
 }
 
-/* A standby that watches the Lease need not wait for its next attempt when the Lease was released or deleted. */
+/* A standby that watches the Lease need not wait for its next attempt when the Lease was released or
+ * deleted. */
 static kl_leader_action changed(kl_leader *l, const kl_value *lease, kl_leader_now now)
 {
     if (l->phase != ACQUIRING || l->reply != NOTHING)
@@ -477,24 +500,20 @@ kl_leader_action kl_leader_step(kl_leader *l, const kl_leader_input *in, kl_lead
             break;
         l->phase = ONCE;
         return in->kind == KL_LEADER_TRY ? attempt(l, now) : release(l, now);
-    case KL_LEADER_TIMER:
-        return timer(l, now);
+    case KL_LEADER_TIMER: return timer(l, now);
     case KL_LEADER_REPLY:
         /* An answer that comes after the end of the round comes too late. */
         if (l->phase == LEADING && now.boot >= l->give_up && in->status)
             return lose(l);
         return reply(l, in, now);
-    case KL_LEADER_CHANGED:
-        return changed(l, in->lease, now);
-    case KL_LEADER_CANCEL:
-        return cancel(l, now);
-    case KL_LEADER_JOINED:
-        return l->phase == STEPPING_DOWN ? end(l, now) : go_on(l);
+    case KL_LEADER_CHANGED: return changed(l, in->lease, now);
+    case KL_LEADER_CANCEL: return cancel(l, now);
+    case KL_LEADER_JOINED: return l->phase == STEPPING_DOWN ? end(l, now) : go_on(l);
     }
     return go_on(l);
 }
 
-/* --- looking at it ---------------------------------------------------------------------------------------------------------------------------- */
+/* --- looking at it ------------------------------------------------------------------------ */
 
 kl_time kl_leader_deadline(const kl_leader *l) { return atomic_load(&l->tenure.until); }
 const kl_tenure *kl_leader_tenure(const kl_leader *l) { return &l->tenure; }

@@ -1,5 +1,6 @@
-/* lease_watch.c - an informer of one object, by the field selector metadata.name: it lists, watches and comes back by the reflector's
- * rules, and RBAC that names the Lease (resourceNames) allows it. Its events are posted to the loop. */
+/* lease_watch.c - an informer of one object, by the field selector metadata.name: it lists, watches and
+ * comes back by the reflector's rules, and RBAC that names the Lease (resourceNames) allows it. Its events
+ * are posted to the loop. */
 #include "election/lease_watch.h"
 
 #include <string.h>
@@ -22,8 +23,8 @@ struct kl_lease_watch {
     void *arg;
     void (*gone)(void *arg);
     void *gone_arg;
-    bool ended;                    /* loop only */
-    bool told;                     /* watch thread only */
+    bool ended; /* loop only */
+    bool told;  /* watch thread only */
 };
 
 typedef struct news {
@@ -56,14 +57,16 @@ static void on_trouble(void *arg)
     kl_informer_stats st;
     kl_informer_stats_get(w->informer, &st);
     if (st.parked && !w->told) {
-        kl_info("the lease cannot be watched, so it is asked for now and then: grant list and watch of leases for a takeover at once", "lease=%s", w->name);
+        kl_info("the lease cannot be watched, so it is asked for now and then: grant list and watch of "
+                "leases for a takeover at once",
+            "lease=%s", w->name);
         w->told = true;
     }
     kl_informer_stats_fini(&st);
 }
 
-kl_lease_watch *kl_lease_watch_new(kl_client *client, kl_loop *loop, kl_clock *clock, const char *ns, const char *name,
-    void (*changed)(void *arg, const kl_value *lease), void *arg)
+kl_lease_watch *kl_lease_watch_new(kl_client *client, kl_loop *loop, kl_clock *clock, const char *ns,
+    const char *name, void (*changed)(void *arg, const kl_value *lease), void *arg)
 {
     kl_lease_watch *w = kl_new(kl_lease_watch);
     char *fields = kl_sprintf("metadata.name=%s", name);
@@ -71,9 +74,18 @@ kl_lease_watch *kl_lease_watch_new(kl_client *client, kl_loop *loop, kl_clock *c
     w->name = kl_strdup(name);
     w->changed = changed;
     w->arg = arg;
-    kl_informer_options o = {.clock = clock, .resource = "leases.coordination.k8s.io", .api_version = "coordination.k8s.io/v1", .kind = "Lease", .namespace_ = ns,
-        .seed = kl_hash(name, strlen(name)), .on_trouble = on_trouble, .trouble_arg = w};
-    kl_client_source(&(kl_client_source_options){.client = client, .kind = KL_LEASE_KIND, .ns = ns, .fields = fields, .max_object = LEASE_MAX}, &o.source);
+    kl_informer_options o = {.clock = clock,
+        .resource = "leases.coordination.k8s.io",
+        .api_version = "coordination.k8s.io/v1",
+        .kind = "Lease",
+        .namespace_ = ns,
+        .seed = kl_hash(name, strlen(name)),
+        .on_trouble = on_trouble,
+        .trouble_arg = w};
+    kl_client_source(
+        &(kl_client_source_options){
+            .client = client, .kind = KL_LEASE_KIND, .ns = ns, .fields = fields, .max_object = LEASE_MAX},
+        &o.source);
     kl_free(fields);
     w->informer = kl_informer_new(&o);
     w->subscription = kl_informer_subscribe(w->informer, &(kl_handler){.on_event = on_event, .arg = w});

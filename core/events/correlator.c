@@ -1,5 +1,5 @@
-/* correlator.c - two tables that forget what was used longest ago: groups of similar news with the notes they had lately, and
- * token buckets. */
+/* correlator.c - two tables that forget what was used longest ago: groups of similar news with the notes
+ * they had lately, and token buckets. */
 #include "events/correlator.h"
 
 #include <stdint.h>
@@ -13,8 +13,8 @@
 #include "base/mem.h"
 #include "model/object.h"
 
-/* client-go tools/record/events_cache.go: maxLruCacheEntries, defaultAggregateMaxEvents, defaultAggregateIntervalInSeconds,
- * defaultSpamBurst, defaultSpamQPS. */
+/* client-go tools/record/events_cache.go: maxLruCacheEntries, defaultAggregateMaxEvents,
+ * defaultAggregateIntervalInSeconds, defaultSpamBurst, defaultSpamQPS. */
 #define REMEMBERED_MAX 4096
 #define NOTES_MAX 10
 #define SIMILAR_WITHIN KL_SECONDS(600)
@@ -22,18 +22,23 @@
 #define REFILL KL_SECONDS(300)
 
 typedef struct record {
-    kl_list link;                  /* in the table's order, oldest use first */
+    kl_list link; /* in the table's order, oldest use first */
     char *key;
     kl_time last;
-    uint64_t notes[NOTES_MAX];     /* a group: hashes of the notes it had, oldest first */
+    uint64_t notes[NOTES_MAX]; /* a group: hashes of the notes it had, oldest first */
     int n;
-    kl_bucket bucket;              /* of the other */
+    kl_bucket bucket; /* of the other */
     bool refused;
 } record;
 
-typedef struct table { kl_map *map; kl_list order; } table;
+typedef struct table {
+    kl_map *map;
+    kl_list order;
+} table;
 
-struct kl_correlator { table groups, buckets; };
+struct kl_correlator {
+    table groups, buckets;
+};
 
 static void table_init(table *t)
 {
@@ -86,10 +91,7 @@ static record *find(table *t, const char *key, bool *fresh)
     return r;
 }
 
-static void add(kl_buf *b, const char *s)
-{
-    kl_buf_printf(b, "%s\1", s ? s : "");
-}
+static void add(kl_buf *b, const char *s) { kl_buf_printf(b, "%s\1", s ? s : ""); }
 
 /* resourceVersion is no part of who an object is. */
 static void add_object(kl_buf *b, const kl_value *o)

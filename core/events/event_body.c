@@ -59,7 +59,8 @@ static char *micro(kl_time wall, char out[KL_TIME_MAX])
     return kl_time_format_micro(wall / KL_SECONDS(1), (int32_t)(wall % KL_SECONDS(1)), out);
 }
 
-const kl_value *kl_event_body(const kl_news *n, const char *name, const char *ns, const char *instance, bool combined, kl_time first)
+const kl_value *kl_event_body(
+    const kl_news *n, const char *name, const char *ns, const char *instance, bool combined, kl_time first)
 {
     char at[KL_TIME_MAX];
     kl_builder *b = kl_builder_new();
@@ -139,8 +140,9 @@ const kl_value *kl_event_create(const kl_value *body, const kl_event_series *s, 
     if (core) {
         build_core(b, body, s);
     } else {
-        static const char *const fields[] = {"apiVersion", "kind", "metadata", "eventTime", "reportingController", "reportingInstance", "action", "reason",
-            "type", "note", "regarding", "related"};
+        static const char *const fields[] = {"apiVersion", "kind", "metadata", "eventTime",
+            "reportingController", "reportingInstance", "action", "reason", "type", "note", "regarding",
+            "related"};
         for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
             keep(b, body, fields[i], fields[i]);
         build_series(b, s);

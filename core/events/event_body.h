@@ -1,4 +1,5 @@
-/* event_body.h - news as an Event of events.k8s.io/v1, and the same as one of core/v1 for servers that have only that. Pure. */
+/* event_body.h - news as an Event of events.k8s.io/v1, and the same as one of core/v1 for servers that
+ * have only that. Pure. */
 #ifndef KL_EVENTS_EVENT_BODY_H
 #define KL_EVENTS_EVENT_BODY_H
 
@@ -11,10 +12,15 @@
 #define KL_EVENT_WORD_MAX 128
 
 /* How often it was seen, and when; wall time. */
-typedef struct kl_event_series { int64_t count; kl_time first, last; } kl_event_series;
+typedef struct kl_event_series {
+    int64_t count;
+    kl_time first, last;
+} kl_event_series;
 
-/* What is known from the beginning, as events.k8s.io/v1 calls it. Texts are cut to what the server accepts, at a character. */
-const kl_value *kl_event_body(const kl_news *n, const char *name, const char *ns, const char *instance, bool combined, kl_time first);
+/* What is known from the beginning, as events.k8s.io/v1 calls it. Texts are cut to what the server
+ * accepts, at a character. */
+const kl_value *kl_event_body(
+    const kl_news *n, const char *name, const char *ns, const char *instance, bool combined, kl_time first);
 /* The whole to create, from the above: with a series when it was seen more than once. */
 const kl_value *kl_event_create(const kl_value *body, const kl_event_series *s, bool core);
 /* The merge patch that tells how often it was seen. */

@@ -1,11 +1,12 @@
-/* recorder.c - one entry per Event: what it says, how often it was seen, and how often the server knows that it was seen.
+/* recorder.c - one entry per Event: what it says, how often it was seen, and how often the server knows
+ * that it was seen.
  *
  *   idle --something to tell--> ready --a place is free--> busy --answered--> idle, ready again, or waiting for another try
  *   idle, 6 minutes without a repeat --> forgotten (its last count is told before)
  *
- * What is to be told: the first time, the second (which makes a series), the count of a running series every half hour, and the
- * last count; core/v1 has no series, so there each repeat is told. Requests of one Event never overlap, so its counts never run
- * backwards, and repeats meanwhile become one. */
+ * What is to be told: the first time, the second (which makes a series), the count of a running series
+ * every half hour, and the last count; core/v1 has no series, so there each repeat is told. Requests of
+ * one Event never overlap, so its counts never run backwards, and repeats meanwhile become one. */
 #include "events/recorder.h"
 
 #include <string.h>
@@ -22,7 +23,8 @@
 #include "events/correlator.h"
 #include "events/event_body.h"
 
-/* client-go tools/events/event_broadcaster.go: refreshTime, finishTime, maxTriesPerEvent, defaultSleepDuration and its jitter. */
+/* client-go tools/events/event_broadcaster.go: refreshTime, finishTime, maxTriesPerEvent,
+ * defaultSleepDuration and its jitter. */
 #define REFRESH KL_MINUTES(30)
 #define FINISH KL_MINUTES(6)
 #define TRIES_MAX 12
@@ -40,27 +42,27 @@
 typedef enum phase { IDLE, READY, BUSY, WAITING } phase;
 
 typedef struct entry {
-    kl_list link;                  /* in r->order, oldest use first */
-    kl_list turn;                  /* in r->ready while READY */
-    kl_heap_node due;              /* in r->due while IDLE or WAITING */
+    kl_list link;     /* in r->order, oldest use first */
+    kl_list turn;     /* in r->ready while READY */
+    kl_heap_node due; /* in r->due while IDLE or WAITING */
     kl_recorder *r;
     char *key, *name, *ns, *component;
     const kl_value *body;
-    kl_mandate mandate;            /* of who said it last */
+    kl_mandate mandate; /* of who said it last */
     kl_event_series seen;
-    int64_t told;                  /* the count that the server knows; 0: it does not know the Event */
-    int64_t telling;               /* the count in the request under way */
+    int64_t told;    /* the count that the server knows; 0: it does not know the Event */
+    int64_t telling; /* the count in the request under way */
     phase phase;
     bool patching;
     int tries;
-    kl_time last, told_at;         /* monotonic */
+    kl_time last, told_at; /* monotonic */
 } entry;
 
 struct kl_recorder {
     kl_door *door;
     kl_clock *clock;
     kl_loop *loop;
-    char instance[80];             /* "-hostname" */
+    char instance[80]; /* "-hostname" */
     kl_mutex mu;
     kl_cond cond;
     kl_correlator *correlator KL_GUARDED_BY(mu);
@@ -68,13 +70,14 @@ struct kl_recorder {
     kl_list order KL_GUARDED_BY(mu), ready KL_GUARDED_BY(mu);
     kl_heap due KL_GUARDED_BY(mu);
     kl_random random KL_GUARDED_BY(mu);
-    size_t under_way KL_GUARDED_BY(mu), inside KL_GUARDED_BY(mu);      /* requests; answers being taken in */
+    size_t under_way KL_GUARDED_BY(mu), inside KL_GUARDED_BY(mu); /* requests; answers being taken in */
     kl_recorder_stats stats KL_GUARDED_BY(mu);
     uint64_t serial KL_GUARDED_BY(mu);
-    bool core KL_GUARDED_BY(mu);           /* the server has no events.k8s.io/v1 */
-    bool closing KL_GUARDED_BY(mu), flushing KL_GUARDED_BY(mu), pumping KL_GUARDED_BY(mu), told_full KL_GUARDED_BY(mu);
-    kl_time armed KL_GUARDED_BY(mu);       /* when the loop's timer will come, or is going to be told to */
-    uint64_t timer;                        /* loop's thread */
+    bool core KL_GUARDED_BY(mu); /* the server has no events.k8s.io/v1 */
+    bool closing KL_GUARDED_BY(mu), flushing KL_GUARDED_BY(mu), pumping KL_GUARDED_BY(mu),
+        told_full KL_GUARDED_BY(mu);
+    kl_time armed KL_GUARDED_BY(mu); /* when the loop's timer will come, or is going to be told to */
+    uint64_t timer;                  /* loop's thread */
 };
 
 kl_recorder *kl_recorder_new(kl_door *door, kl_clock *clock, kl_loop *loop)
@@ -117,7 +120,7 @@ static void forget_locked(kl_recorder *r, entry *e) KL_REQUIRES(r->mu)
     entry_free(e);
 }
 
-/* --- when ---------------------------------------------------------------------------------------------------------------- */
+/* --- when --------------------------------------------------------------------------------- */
 
 static void tick_on_loop(void *arg);
 
@@ -189,22 +192,24 @@ static void settle_locked(kl_recorder *r, entry *e, kl_time now) KL_REQUIRES(r->
     } else if (now - e->last >= FINISH) {
         forget_locked(r, e);
     } else {
-        kl_time refresh = e->seen.count > e->told ? e->told_at + REFRESH : KL_NEVER, finish = e->last + FINISH;
+        kl_time refresh = e->seen.count > e->told ? e->told_at + REFRESH : KL_NEVER,
+                finish = e->last + FINISH;
         due_locked(r, e, refresh < finish ? refresh : finish);
     }
 }
 
-/* --- requests ------------------------------------------------------------------------------------------------------------ */
+/* --- requests ----------------------------------------------------------------------------- */
 
 static void pump(kl_recorder *r);
 
 static bool is_terminating(const kl_err *err)
 {
-    return (err->details && strstr(err->details, "NamespaceTerminating")) || strstr(kl_err_message(err), "because it is being terminated");
+    return (err->details && strstr(err->details, "NamespaceTerminating"))
+        || strstr(kl_err_message(err), "because it is being terminated");
 }
 
-/* The kind is not there, rather than the object or its namespace. Discovery says so without asking, a server whose discovery
- * promised too much in these words. */
+/* The kind is not there, rather than the object or its namespace. Discovery says so without asking, a
+ * server whose discovery promised too much in these words. */
 static bool is_no_kind(const kl_err *err)
 {
     return !err->http_code || strstr(kl_err_message(err), "could not find the requested resource");
@@ -212,7 +217,8 @@ static bool is_no_kind(const kl_err *err)
 
 static bool passes(kl_status st)
 {
-    return st == KL_ECONNECT || st == KL_ECLOSED || st == KL_ETIMEOUT || st == KL_ESERVER || st == KL_ETHROTTLED;
+    return st == KL_ECONNECT || st == KL_ECLOSED || st == KL_ETIMEOUT || st == KL_ESERVER
+        || st == KL_ETHROTTLED;
 }
 
 typedef enum fate { KEEP, AGAIN, LATER, DROP } fate;
@@ -221,16 +227,17 @@ typedef enum fate { KEEP, AGAIN, LATER, DROP } fate;
 static fate failed_locked(kl_recorder *r, entry *e, kl_status st, const kl_err *err) KL_REQUIRES(r->mu)
 {
     if (st == KL_ENOTFOUND && !r->core && is_no_kind(err)) {
-        kl_info("the server has no events.k8s.io/v1; events are recorded as core/v1", "event=%s/%s", e->ns, e->name);
+        kl_info("the server has no events.k8s.io/v1; events are recorded as core/v1", "event=%s/%s", e->ns,
+            e->name);
         r->core = true;
         return AGAIN;
     }
     if (st == KL_ENOTFOUND && e->patching) {
-        e->told = 0;                       /* it expired: make it anew with the count so far */
+        e->told = 0; /* it expired: make it anew with the count so far */
         return AGAIN;
     }
     if (st == KL_EEXISTS && !e->patching) {
-        e->told = 1;                       /* an answer of ours was lost */
+        e->told = 1; /* an answer of ours was lost */
         return KEEP;
     }
     if (st == KL_ENOTLEADER || st == KL_ECANCELLED) {
@@ -248,8 +255,8 @@ static fate failed_locked(kl_recorder *r, entry *e, kl_status st, const kl_err *
         r->stats.given_up++;
     else
         r->stats.refused++;
-    kl_warn(passes(st) ? "an event was not recorded; no more tries" : "an event was not recorded", "event=%s/%s tries=%d error=%s", e->ns, e->name,
-        e->tries, kl_log_quoted(kl_err_message(err)));
+    kl_warn(passes(st) ? "an event was not recorded; no more tries" : "an event was not recorded",
+        "event=%s/%s tries=%d error=%s", e->ns, e->name, e->tries, kl_log_quoted(kl_err_message(err)));
     return DROP;
 }
 
@@ -293,7 +300,11 @@ static void answered(void *arg, kl_status st, int code, const kl_value *body, kl
     kl_unlock(&r->mu);
 }
 
-typedef struct shot { entry *e; kl_op op; const kl_value *body; } shot;
+typedef struct shot {
+    entry *e;
+    kl_op op;
+    const kl_value *body;
+} shot;
 
 /* The next request, made under the lock; false when none may go. The entry is busy: nobody frees it. */
 static bool next_locked(kl_recorder *r, shot *s) KL_REQUIRES(r->mu)
@@ -311,7 +322,8 @@ static bool next_locked(kl_recorder *r, shot *s) KL_REQUIRES(r->mu)
     s->op.field_manager = e->component;
     s->op.timeout = REQUEST_MAX;
     s->op.mandate = e->mandate;
-    s->body = s->op.body = e->patching ? kl_event_patch(&e->seen, r->core) : kl_event_create(e->body, &e->seen, r->core);
+    s->body = s->op.body = e->patching ? kl_event_patch(&e->seen, r->core)
+                                       : kl_event_create(e->body, &e->seen, r->core);
     if (e->patching) {
         s->op.name = e->name;
         s->op.patch_type = KL_PATCH_MERGE;
@@ -336,7 +348,7 @@ static void pump(kl_recorder *r)
     kl_unlock(&r->mu);
 }
 
-/* --- news ---------------------------------------------------------------------------------------------------------------- */
+/* --- news --------------------------------------------------------------------------------- */
 
 static void forget_oldest_locked(kl_recorder *r) KL_REQUIRES(r->mu)
 {
@@ -349,7 +361,8 @@ static void forget_oldest_locked(kl_recorder *r) KL_REQUIRES(r->mu)
     }
 }
 
-static entry *entry_new_locked(kl_recorder *r, const kl_news *n, const char *key, bool combined, kl_time wall) KL_REQUIRES(r->mu)
+static entry *entry_new_locked(kl_recorder *r, const kl_news *n, const char *key, bool combined, kl_time wall)
+    KL_REQUIRES(r->mu)
 {
     const char *ns = kl_object_namespace(n->about), *name = kl_object_name(n->about);
     if (kl_map_len(r->entries) >= REMEMBERED_MAX)
@@ -357,7 +370,7 @@ static entry *entry_new_locked(kl_recorder *r, const kl_news *n, const char *key
     entry *e = kl_new(entry);
     e->r = r;
     e->key = kl_strdup(key);
-    e->ns = kl_strdup(ns ? ns : "default");        /* where Events about what has no namespace live */
+    e->ns = kl_strdup(ns ? ns : "default"); /* where Events about what has no namespace live */
     e->component = kl_strdup(n->component);
     e->name = kl_sprintf("%.200s.%llx", name ? name : "unknown", (unsigned long long)wall + ++r->serial);
     e->seen.first = wall;
@@ -371,7 +384,8 @@ static entry *entry_new_locked(kl_recorder *r, const kl_news *n, const char *key
 }
 
 /* A new entry, or NULL when there may be none: counted, and said the first time. */
-static entry *admit_locked(kl_recorder *r, const kl_news *n, const char *key, bool combined, kl_time now, kl_time wall) KL_REQUIRES(r->mu)
+static entry *admit_locked(kl_recorder *r, const kl_news *n, const char *key, bool combined, kl_time now,
+    kl_time wall) KL_REQUIRES(r->mu)
 {
     bool first;
     if (r->stats.waiting >= WAITING_MAX) {
@@ -386,9 +400,11 @@ static entry *admit_locked(kl_recorder *r, const kl_news *n, const char *key, bo
         r->stats.spam++;
         if (first) {
             char *about = kl_object_key(n->about);
-            kl_warn("events about an object are dropped: too many different ones; 25 at once and one more every 5 minutes are recorded",
-                "component=%s kind=%s object=%s type=%s reason=%s", n->component, kl_object_kind(n->about) ? kl_object_kind(n->about) : "", about ? about : "",
-                n->type, n->reason);
+            kl_warn("events about an object are dropped: too many different ones; 25 at once and one more "
+                    "every 5 minutes are recorded",
+                "component=%s kind=%s object=%s type=%s reason=%s", n->component,
+                kl_object_kind(n->about) ? kl_object_kind(n->about) : "", about ? about : "", n->type,
+                n->reason);
             kl_free(about);
         }
         return NULL;
@@ -442,7 +458,7 @@ kl_time kl_recorder_tick(kl_recorder *r)
     return next;
 }
 
-/* --- the end -------------------------------------------------------------------------------------------------------------- */
+/* --- the end ------------------------------------------------------------------------------ */
 
 bool kl_recorder_flush(kl_recorder *r, kl_time deadline)
 {
@@ -502,13 +518,13 @@ void kl_recorder_free(kl_recorder *r)
     if (!r)
         return;
     kl_lock(&r->mu);
-    r->closing = true;                     /* what flush could not send is not sent */
-    while (r->under_way || r->inside)      /* each request has its own timeout, so this ends */
+    r->closing = true;                /* what flush could not send is not sent */
+    while (r->under_way || r->inside) /* each request has its own timeout, so this ends */
         (void)kl_cond_wait_until(&r->cond, &r->mu, KL_NEVER);
     kl_unlock(&r->mu);
     if (r->loop)
         kl_loop_call(r->loop, disarm_on_loop, r);
-    kl_heap_fini(&r->due);                 /* its nodes are in the entries */
+    kl_heap_fini(&r->due); /* its nodes are in the entries */
     kl_map_free(r->entries, entry_free);
     kl_correlator_free(r->correlator);
     kl_cond_fini(&r->cond);

@@ -5,13 +5,13 @@
 
 void kl__gate_init(kl__gate *g)
 {
-    *g = (kl__gate){ .opener = NULL };
+    *g = (kl__gate){.opener = NULL};
     kl_list_init(&g->waiting);
 }
 
 void kl__gate_enter(kl__gate *g, kl__pass *p)
 {
-    *p = (kl__pass){ .gate = g };
+    *p = (kl__pass){.gate = g};
     kl_list_init(&p->link);
     kl_list_push(&g->waiting, &p->link);
 }

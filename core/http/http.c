@@ -2,15 +2,18 @@
  *
  *   any thread --command--> fifo --thread--> multi --callbacks on the thread--> on_head, on_data..., on_lull, on_done
  *
- * The thread sleeps in a poller and tells libcurl which sockets are ready (curl_multi_socket_action), so that a watch event
- * costs two system calls, however many transfers there are. Commands (start, cancel, run this) come through a fifo under the
- * lock and are carried out in order. A transfer belongs to its submitter until it is in the fifo, then to the thread; its id
- * names a slot, so cancelling what has ended is harmless.
+ * The thread sleeps in a poller and tells libcurl which sockets are ready (curl_multi_socket_action), so
+ * that a watch event costs two system calls, however many transfers there are. Commands (start, cancel,
+ * run this) come through a fifo under the lock and are carried out in order. A transfer belongs to its
+ * submitter until it is in the fifo, then to the thread; its id names a slot, so cancelling what has ended
+ * is harmless.
  *
  * libcurl 7.88 as it is:
- * - When all HTTP/2 connections are full, every further transfer opens one of its own at once. So each server has a gate.
+ * - When all HTTP/2 connections are full, every further transfer opens one of its own at once. So each
+ *   server has a gate.
  * - Data for a neighbour stream stops the whole HTTP/2 connection until that stream is run by its timer.
- *   curl_multi_perform may drop that timer (it clears what falls due within the same millisecond after the run);
+ *   curl_multi_perform may drop that timer (it clears what falls due within the same millisecond after the
+ *   run);
  *   curl_multi_socket_action clears before the run, so it is the one to use. */
 #include "http/http_impl.h"
 
@@ -18,11 +21,14 @@
 #include <unistd.h>
 #include "base/mem.h"
 
-#define MAX_STREAMS_DEFAULT 80              /* kube-apiserver allows 100 per connection */
-#define READY_MAX 32                        /* sockets served before commands and timers get their turn */
+#define MAX_STREAMS_DEFAULT 80 /* kube-apiserver allows 100 per connection */
+#define READY_MAX 32           /* sockets served before commands and timers get their turn */
 
 /* What goes to one server over HTTP/2. Thread only. */
-typedef struct server { kl__gate gate; kl_http *h; } server;
+typedef struct server {
+    kl__gate gate;
+    kl_http *h;
+} server;
 
 typedef struct timer {
     kl_heap_node node;
@@ -36,13 +42,13 @@ typedef enum command_type { START, CANCEL, RUN } command_type;
 typedef struct command {
     kl_list link;
     command_type type;
-    kl__transfer *t;                /* START */
-    uint64_t id;                    /* CANCEL */
-    void (*fn)(void *arg);          /* RUN */
+    kl__transfer *t;       /* START */
+    uint64_t id;           /* CANCEL */
+    void (*fn)(void *arg); /* RUN */
     void *arg;
 } command;
 
-/* --- the thread --------------------------------------------------------------------------------------------------------- */
+/* --- the thread --------------------------------------------------------------------------- */
 
 static void leave_gate(kl__transfer *t, kl_status st, const kl_err *err);
 
@@ -96,11 +102,12 @@ static void transfer_run(kl__transfer *t)
     t->running = !rc;
     if (!rc)
         return;
-    t->stopped = kl_fail(&t->err, KL_EINTERNAL, "the request to %s could not start: %s", t->peer, curl_multi_strerror(rc));
+    t->stopped = kl_fail(
+        &t->err, KL_EINTERNAL, "the request to %s could not start: %s", t->peer, curl_multi_strerror(rc));
     transfer_finish(t, CURLE_FAILED_INIT);
 }
 
-/* --- gates -------------------------------------------------------------------------------------------------------------- */
+/* --- gates -------------------------------------------------------------------------------- */
 
 /* Old connections of a client whose certificates changed are no room for new requests. */
 static server *server_get(kl_http *h, const kl__transfer *t)
@@ -136,10 +143,7 @@ static void admit(kl__transfer *t)
     transfer_run(t);
 }
 
-static kl__transfer *waiting_transfer(kl_list *l)
-{
-    return KL_CONTAINER(KL__PASS_OF(l), kl__transfer, pass);
-}
+static kl__transfer *waiting_transfer(kl_list *l) { return KL_CONTAINER(KL__PASS_OF(l), kl__transfer, pass); }
 
 static void leave_gate(kl__transfer *t, kl_status st, const kl_err *err)
 {
@@ -175,7 +179,8 @@ static void run_gates(kl_http *h)
             }
             for (kl__pass *p; (p = kl__gate_next(g, h->max_streams));)
                 admit(KL_CONTAINER(p, kl__transfer, pass));
-            if (!g->sockets && !g->admitted && kl_list_empty(&g->waiting))      /* every rotation of certificates leaves one */
+            /* every rotation of certificates leaves one */
+            if (!g->sockets && !g->admitted && kl_list_empty(&g->waiting))
                 kl_free(kl_map_take(h->servers, key));
         }
     }
@@ -255,8 +260,11 @@ static int on_interest(CURL *easy, curl_socket_t fd, int what, void *arg, void *
     kl_http *h = arg;
     (void)easy;
     (void)mine;
-    kl_poller_watch(h->poller, fd, what == CURL_POLL_IN ? KL_POLL_IN : what == CURL_POLL_OUT ? KL_POLL_OUT
-        : what == CURL_POLL_INOUT ? KL_POLL_IN | KL_POLL_OUT : 0);
+    kl_poller_watch(h->poller, fd,
+        what == CURL_POLL_IN          ? KL_POLL_IN
+            : what == CURL_POLL_OUT   ? KL_POLL_OUT
+            : what == CURL_POLL_INOUT ? KL_POLL_IN | KL_POLL_OUT
+                                      : 0);
     return 0;
 }
 
@@ -265,7 +273,9 @@ static int on_timer(CURLM *multi, long timeout_ms, void *arg)
 {
     kl_http *h = arg;
     (void)multi;
-    h->due = timeout_ms < 0 ? KL_NEVER : timeout_ms ? kl_clock_now(kl_clock_real()) + KL_MILLISECONDS(timeout_ms) : 0;
+    h->due = timeout_ms < 0 ? KL_NEVER
+        : timeout_ms        ? kl_clock_now(kl_clock_real()) + KL_MILLISECONDS(timeout_ms)
+                            : 0;
     return 0;
 }
 
@@ -291,7 +301,8 @@ static void run_multi(kl_http *h, const kl_ready *ready, size_t n)
     for (size_t i = 0; i < n; i++) {
         if (kl__http_ready(h, &ready[i]))
             continue;
-        int what = (ready[i].what & KL_POLL_IN ? CURL_CSELECT_IN : 0) | (ready[i].what & KL_POLL_OUT ? CURL_CSELECT_OUT : 0)
+        int what = (ready[i].what & KL_POLL_IN ? CURL_CSELECT_IN : 0)
+            | (ready[i].what & KL_POLL_OUT ? CURL_CSELECT_OUT : 0)
             | (ready[i].what & KL_POLL_ERR ? CURL_CSELECT_ERR : 0);
         curl_multi_socket_action(h->multi, ready[i].fd, what, &running);
     }
@@ -330,7 +341,8 @@ static void thread_main(void *arg)
         run_patience(h);
         run_gates(h);
         if (!h->due)
-            run_multi(h, ready, 0);             /* what was just begun goes out before the thread looks again */
+            /* what was just begun goes out before the thread looks again */
+            run_multi(h, ready, 0);
         run_multi(h, ready, wait_for_work(h, ready));
         kl_lock(&h->mu);
         stopping = h->stopping;
@@ -341,7 +353,7 @@ static void thread_main(void *arg)
     run_commands(h, true);
 }
 
-/* --- the door ------------------------------------------------------------------------------------------------------------ */
+/* --- the door ----------------------------------------------------------------------------- */
 
 static kl_status curl_ready(kl_err *err)
 {
@@ -408,7 +420,7 @@ void kl_http_free(kl_http *h)
         kl_free(KL_CONTAINER(n, timer, node));
     kl__handles_free(h);
     kl__http_forget_fds(h);
-    curl_multi_cleanup(h->multi);               /* closes sockets, which gates count */
+    curl_multi_cleanup(h->multi); /* closes sockets, which gates count */
     kl_poller_free(h->poller);
     kl_map_free(h->servers, kl_free);
     kl_heap_fini(&h->patience);
@@ -460,7 +472,7 @@ uint64_t kl_http_submit(kl_http *h, const kl_http_request *r)
 static void command_send(kl_http *h, command_type type, uint64_t id, void (*fn)(void *), void *arg)
 {
     command *c = kl_new(command);
-    *c = (command){ .type = type, .id = id, .fn = fn, .arg = arg };
+    *c = (command){.type = type, .id = id, .fn = fn, .arg = arg};
     kl_lock(&h->mu);
     bool closed = h->closed, wake = !closed && push_locked(h, c);
     kl_unlock(&h->mu);
@@ -472,7 +484,8 @@ static void command_send(kl_http *h, command_type type, uint64_t id, void (*fn)(
 
 void kl_http_cancel(kl_http *h, uint64_t id)
 {
-    if (kl_http_on_thread(h)) {                 /* from its own callbacks: no further data, on_done comes after this returns */
+    /* from its own callbacks: no further data, on_done comes after this returns */
+    if (kl_http_on_thread(h)) {
         kl_lock(&h->mu);
         kl__transfer *t = kl_slots_get(&h->transfers, id);
         kl_unlock(&h->mu);
@@ -483,10 +496,7 @@ void kl_http_cancel(kl_http *h, uint64_t id)
     command_send(h, CANCEL, id, NULL, NULL);
 }
 
-void kl_http_post(kl_http *h, void (*fn)(void *arg), void *arg)
-{
-    command_send(h, RUN, 0, fn, arg);
-}
+void kl_http_post(kl_http *h, void (*fn)(void *arg), void *arg) { command_send(h, RUN, 0, fn, arg); }
 
 uint64_t kl_http_timer(kl_http *h, kl_time after, void (*fn)(void *arg), void *arg)
 {

@@ -1,9 +1,10 @@
-/* http.h - the only door to libcurl: one thread with one curl multi handle and a poller; requests, streams, timers and posted calls.
+/* http.h - the only door to libcurl: one thread with one curl multi handle and a poller; requests,
+ * streams, timers and posted calls.
  *
- * Every callback runs on that thread and must not wait. Two instances live in a process: "calls" and "watches", so that a
- * list of 100,000 objects never delays a lease renewal. libcurl 7.88: the write callback always consumes (an HTTP/2 stream
- * is never paused), PIPEWAIT is on, streams per connection stay below the server's limit. TCP keepalive and
- * TCP_USER_TIMEOUT find dead peers. */
+ * Every callback runs on that thread and must not wait. Two instances live in a process: "calls" and
+ * "watches", so that a list of 100,000 objects never delays a lease renewal. libcurl 7.88: the write
+ * callback always consumes (an HTTP/2 stream is never paused), PIPEWAIT is on, streams per connection stay
+ * below the server's limit. TCP keepalive and TCP_USER_TIMEOUT find dead peers. */
 #ifndef KL_HTTP_HTTP_H
 #define KL_HTTP_HTTP_H
 
@@ -16,84 +17,100 @@
 typedef struct kl_http kl_http;
 typedef struct kl_pipe kl_pipe;
 
-typedef struct kl_tls {                /* borrowed for the call of kl_http_submit; strings may be NULL */
+typedef struct kl_tls { /* borrowed for the call of kl_http_submit; strings may be NULL */
     const char *ca_file, *ca_pem;
     const char *cert_file, *cert_pem, *key_file, *key_pem;
     const char *server_name;
     bool insecure;
-    uint64_t generation;               /* of all this: connections are shared by requests with the same number */
+    /* of all this: connections are shared by requests with the same number */
+    uint64_t generation;
 } kl_tls;
 
-typedef struct kl_http_head {          /* borrowed inside on_head */
+typedef struct kl_http_head { /* borrowed inside on_head */
     int code;
-    const char *(*header)(const struct kl_http_head *h, const char *name);    /* first value or NULL */
-    const char *(*header_at)(const struct kl_http_head *h, const char *name, int i);    /* the i-th line of that name, from 0, or NULL */
+    const char *(*header)(const struct kl_http_head *h, const char *name); /* first value or NULL */
+    /* the i-th line of that name, from 0, or NULL */
+    const char *(*header_at)(const struct kl_http_head *h, const char *name, int i);
     void *impl;
 } kl_http_head;
 
-typedef struct kl_http_request {       /* everything is copied by kl_http_submit */
+typedef struct kl_http_request { /* everything is copied by kl_http_submit */
     const char *method, *url;
-    const char *const *headers;        /* "Name: value", NULL-terminated, or NULL */
-    const void *body; size_t body_len;
-    const char *proxy;                 /* a URL (http, https, socks5h), and NO_PROXY does not count; "" none; NULL: libcurl's idea of the environment */
-    const char *unix_socket;           /* the server is at this path of the file system; the URL's host is only a name. NULL: it is where the URL says */
+    const char *const *headers; /* "Name: value", NULL-terminated, or NULL */
+    const void *body;
+    size_t body_len;
+    /* a URL (http, https, socks5h), and NO_PROXY does not count; "" none; NULL: libcurl's idea of the
+     * environment */
+    const char *proxy;
+    /* the server is at this path of the file system; the URL's host is only a name. NULL: it is where the
+     * URL says */
+    const char *unix_socket;
     kl_tls tls;
     bool accept_gzip;
-    size_t gulp;                       /* the most that is taken from the socket at once; 0: 16 KB */
-    kl_time connect_timeout;           /* 0: 30 s */
-    kl_time total_timeout;             /* 0: none (streams) */
-    /* Asked when the connection is there and nothing of the request has left, and again for its body: another status than KL_OK ends the
-     * transfer with it (and err). NULL: nobody asks. */
+    size_t gulp;             /* the most that is taken from the socket at once; 0: 16 KB */
+    kl_time connect_timeout; /* 0: 30 s */
+    kl_time total_timeout;   /* 0: none (streams) */
+    /* Asked when the connection is there and nothing of the request has left, and again for its body:
+     * another status than KL_OK ends the transfer with it (and err). NULL: nobody asks. */
     kl_status (*permit)(void *arg, kl_err *err);
     /* The answer has started; called once per final response. */
     void (*on_head)(void *arg, const kl_http_head *head);
     /* Non-zero ends the transfer with that status. */
     kl_status (*on_data)(void *arg, const char *data, size_t n, kl_err *err);
-    /* After one or more on_data, when all bytes at hand have been given: what was gathered may be handed on. While
-     * bytes keep coming, every millisecond. Not called once cancelled. */
+    /* After one or more on_data, when all bytes at hand have been given: what was gathered may be handed
+     * on. While bytes keep coming, every millisecond. Not called once cancelled. */
     void (*on_lull)(void *arg);
-    /* Always called exactly once, last; also after cancel (KL_ECANCELLED). KL_OK means an HTTP answer came whole, whatever its code.
-     * `sent` false means that the request certainly never reached the server. */
+    /* Always called exactly once, last; also after cancel (KL_ECANCELLED). KL_OK means an HTTP answer came
+     * whole, whatever its code. `sent` false means that the request certainly never reached the server. */
     void (*on_done)(void *arg, kl_status st, int code, bool sent, kl_err *err);
-    /* Set: only a connection is made (proxy and TLS as asked, HTTP/1.1), and nothing is sent; method, headers and body are
-     * not used. on_pipe is called when it stands, then on_ready whenever a wish of kl_pipe_want came true. The pipe lives
-     * until on_done, which follows a failure to connect or kl_http_cancel. */
+    /* Set: only a connection is made (proxy and TLS as asked, HTTP/1.1), and nothing is sent; method,
+     * headers and body are not used. on_pipe is called when it stands, then on_ready whenever a wish of
+     * kl_pipe_want came true. The pipe lives until on_done, which follows a failure to connect or
+     * kl_http_cancel. */
     void (*on_pipe)(void *arg, kl_pipe *p);
     void (*on_ready)(void *arg);
     void *arg;
 } kl_http_request;
 
 typedef struct kl_http_options {
-    const char *name;                  /* thread name, and in logs */
-    int max_streams;                   /* per connection; 0: 80 (kube-apiserver allows 100) */
-    bool http1;                        /* --http1 */
+    const char *name; /* thread name, and in logs */
+    int max_streams;  /* per connection; 0: 80 (kube-apiserver allows 100) */
+    bool http1;       /* --http1 */
     const char *user_agent;
-    /* A name was looked up for a new connection: the proxy's, where there is one, else the server's. Not for addresses. On the thread; NULL:
-     * nobody asks. */
+    /* A name was looked up for a new connection: the proxy's, where there is one, else the server's. Not
+     * for addresses. On the thread; NULL: nobody asks. */
     void (*on_lookup)(void *arg, const char *name, kl_time took);
     void *on_lookup_arg;
 } kl_http_options;
 
 KL_NODISCARD kl_status kl_http_new(const kl_http_options *o, kl_http **out, kl_err *err);
-/* Cancels all requests, runs what was posted before, drops timers, joins. Not from its own thread; afterwards h is gone. */
+/* Cancels all requests, runs what was posted before, drops timers, joins. Not from its own thread;
+ * afterwards h is gone. */
 void kl_http_free(kl_http *h);
-uint64_t kl_http_submit(kl_http *h, const kl_http_request *r);                       /* any thread; 0 after free began, then no callback comes */
-void kl_http_cancel(kl_http *h, uint64_t id);                                        /* any thread; unknown ids are fine */
-void kl_http_post(kl_http *h, void (*fn)(void *arg), void *arg);                     /* any thread: run fn soon on the thread, in order */
+/* any thread; 0 after free began, then no callback comes */
+uint64_t kl_http_submit(kl_http *h, const kl_http_request *r);
+/* any thread; unknown ids are fine */
+void kl_http_cancel(kl_http *h, uint64_t id);
+/* any thread: run fn soon on the thread, in order */
+void kl_http_post(kl_http *h, void (*fn)(void *arg), void *arg);
 uint64_t kl_http_timer(kl_http *h, kl_time after, void (*fn)(void *arg), void *arg); /* any thread */
-void kl_http_timer_cancel(kl_http *h, uint64_t id);                                  /* from the http thread: fn is not called after this */
+/* from the http thread: fn is not called after this */
+void kl_http_timer_cancel(kl_http *h, uint64_t id);
 bool kl_http_on_thread(const kl_http *h);
 
-/* --- the http thread only ----------------------------------------------------------------------------------------------- */
-/* HTTP/1.1 only: an answer whose reader is behind rests in the network; data that was on its way may still come, once. */
+/* --- the http thread only ----------------------------------------------------------------- */
+/* HTTP/1.1 only: an answer whose reader is behind rests in the network; data that was on its way may still
+ * come, once. */
 void kl_http_pause(kl_http *h, uint64_t id, bool on);
-/* Bytes over a pipe. KL_EAGAIN: none now, wait for on_ready. *n 0 with KL_OK: the peer has closed its side. */
+/* Bytes over a pipe. KL_EAGAIN: none now, wait for on_ready. *n 0 with KL_OK: the peer has closed its
+ * side. */
 KL_NODISCARD kl_status kl_pipe_read(kl_pipe *p, char *to, size_t cap, size_t *n, kl_err *err);
 /* Takes what there is room for; *taken may be 0. What was taken goes out by itself. */
 KL_NODISCARD kl_status kl_pipe_write(kl_pipe *p, const char *data, size_t n, size_t *taken, kl_err *err);
-void kl_pipe_want(kl_pipe *p, bool read, bool write);        /* what on_ready is called for; nothing at first */
-/* A socket of someone else's on this thread: fn(arg, KL_POLL_* bits) when it is ready for `what`; 0 forgets it, which must
- * be said before fd is closed. */
+/* what on_ready is called for; nothing at first */
+void kl_pipe_want(kl_pipe *p, bool read, bool write);
+/* A socket of someone else's on this thread: fn(arg, KL_POLL_* bits) when it is ready for `what`; 0
+ * forgets it, which must be said before fd is closed. */
 void kl_http_watch_fd(kl_http *h, int fd, int what, void (*fn)(void *arg, int what), void *arg);
 
 #endif

@@ -9,7 +9,14 @@
 #include <unistd.h>
 
 /* X509_V_ERR_* of OpenSSL that have a name here; libcurl reports them as plain numbers. */
-enum { X509_NOT_YET_VALID = 9, X509_EXPIRED = 10, X509_SELF_SIGNED = 18, X509_SELF_SIGNED_IN_CHAIN = 19, X509_NO_ISSUER = 20, X509_UNVERIFIABLE_LEAF = 21 };
+enum {
+    X509_NOT_YET_VALID = 9,
+    X509_EXPIRED = 10,
+    X509_SELF_SIGNED = 18,
+    X509_SELF_SIGNED_IN_CHAIN = 19,
+    X509_NO_ISSUER = 20,
+    X509_UNVERIFIABLE_LEAF = 21
+};
 
 static const char *seconds(kl_time t, char out[32])
 {
@@ -23,25 +30,35 @@ static kl_status fail_certificate(kl__transfer *t, kl_err *err)
     curl_easy_getinfo(t->easy, CURLINFO_SSL_VERIFYRESULT, &code);
     switch (code) {
     case X509_EXPIRED:
-        return kl_fail(err, KL_ECONNECT, "the certificate of %s has expired: renew it on the server (or check this machine's clock)", t->peer);
+        return kl_fail(err, KL_ECONNECT,
+            "the certificate of %s has expired: renew it on the server (or check this machine's clock)",
+            t->peer);
     case X509_NOT_YET_VALID:
-        return kl_fail(err, KL_ECONNECT, "the certificate of %s is not valid yet: check the clocks of both machines", t->peer);
+        return kl_fail(err, KL_ECONNECT,
+            "the certificate of %s is not valid yet: check the clocks of both machines", t->peer);
     case X509_SELF_SIGNED:
     case X509_SELF_SIGNED_IN_CHAIN:
     case X509_NO_ISSUER:
     case X509_UNVERIFIABLE_LEAF:
-        return kl_fail(err, KL_ECONNECT, "the certificate of %s is signed by an unknown authority: it is not vouched for by %s; give the cluster's CA (certificate-authority)", t->peer, t->ca);
-    default:
-        break;
+        return kl_fail(err, KL_ECONNECT,
+            "the certificate of %s is signed by an unknown authority: it is not vouched for by %s; give the "
+            "cluster's CA (certificate-authority)",
+            t->peer, t->ca);
+    default: break;
     }
     if (strstr(t->story, "does not match") || strstr(t->story, "no alternative certificate subject name"))
-        return kl_fail(err, KL_ECONNECT, "the certificate of %s is not for \"%s\": set tls-server-name to a name that it carries", t->peer, t->server_name);
-    return kl_fail(err, KL_ECONNECT, "the certificate of %s does not verify against %s: %s", t->peer, t->ca, t->story);
+        return kl_fail(err, KL_ECONNECT,
+            "the certificate of %s is not for \"%s\": set tls-server-name to a name that it carries", t->peer,
+            t->server_name);
+    return kl_fail(
+        err, KL_ECONNECT, "the certificate of %s does not verify against %s: %s", t->peer, t->ca, t->story);
 }
 
 static kl_status fail_proxy(kl__transfer *t, const char *why, kl_err *err)
 {
-    return kl_fail(err, KL_ECONNECT, "no connection to %s through the proxy %s: %s; check proxy-url, or HTTPS_PROXY and NO_PROXY", t->peer, t->proxy, why);
+    return kl_fail(err, KL_ECONNECT,
+        "no connection to %s through the proxy %s: %s; check proxy-url, or HTTPS_PROXY and NO_PROXY", t->peer,
+        t->proxy, why);
 }
 
 /* libcurl does not say so of a socket, a pipe or a resolver that it could not open: it is tried. */
@@ -57,10 +74,13 @@ static bool no_descriptors(kl__transfer *t, kl_err *err)
         return false;
     getrlimit(RLIMIT_NOFILE, &limit);
     if (why == EMFILE)
-        kl_fail(err, KL_ECONNECT, "no connection to %s: this process has no file descriptors left, its limit is %llu; raise it (ulimit -n, LimitNOFILE=)", t->peer,
-            (unsigned long long)limit.rlim_cur);
+        kl_fail(err, KL_ECONNECT,
+            "no connection to %s: this process has no file descriptors left, its limit is %llu; raise it "
+            "(ulimit -n, LimitNOFILE=)",
+            t->peer, (unsigned long long)limit.rlim_cur);
     else
-        kl_fail(err, KL_ECONNECT, "no connection to %s: this machine has no file descriptors left (fs.file-max)", t->peer);
+        kl_fail(err, KL_ECONNECT,
+            "no connection to %s: this machine has no file descriptors left (fs.file-max)", t->peer);
     return true;
 }
 
@@ -71,7 +91,11 @@ static kl_status fail_connect(kl__transfer *t, kl_err *err)
     long e = 0;
     curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &e);
     if (t->proxy)
-        return fail_proxy(t, e == ECONNREFUSED ? "it refuses connections" : *t->story ? t->story : "it cannot be reached", err);
+        return fail_proxy(t,
+            e == ECONNREFUSED ? "it refuses connections"
+                : *t->story   ? t->story
+                              : "it cannot be reached",
+            err);
     if (e == ECONNREFUSED)
         return kl_fail(err, KL_ECONNECT, "connection refused by %s: is the API server up?", t->peer);
     char text[128];
@@ -85,8 +109,10 @@ static kl_status fail_timeout(kl__transfer *t, bool sent, kl_err *err)
     curl_off_t us = 0;
     curl_easy_getinfo(t->easy, CURLINFO_TOTAL_TIME_T, &us);
     if (!sent && !(t->total_timeout > 0 && KL_MICROSECONDS(us) >= t->total_timeout - KL_MILLISECONDS(1)))
-        return kl_fail(err, KL_ECONNECT, "no connection to %s within %s: is the address right and reachable?", t->peer, seconds(t->connect_timeout, text));
-    return kl_fail(err, KL_ETIMEOUT, "no whole answer from %s within %s%s", t->peer, seconds(t->total_timeout, text), sent ? "" : " (the request was not sent)");
+        return kl_fail(err, KL_ECONNECT, "no connection to %s within %s: is the address right and reachable?",
+            t->peer, seconds(t->connect_timeout, text));
+    return kl_fail(err, KL_ETIMEOUT, "no whole answer from %s within %s%s", t->peer,
+        seconds(t->total_timeout, text), sent ? "" : " (the request was not sent)");
 }
 
 /* A proxy that did not make the tunnel: nothing has reached the server. */
@@ -96,7 +122,10 @@ static bool proxy_refused(kl__transfer *t, char why[64])
     curl_easy_getinfo(t->easy, CURLINFO_HTTP_CONNECTCODE, &code);
     if (!t->proxy || code < 300)
         return false;
-    snprintf(why, 64, code == 407 || code == 401 ? "it wants another user or password (%ld)" : "it answered CONNECT with %ld", code);
+    snprintf(why, 64,
+        code == 407 || code == 401 ? "it wants another user or password (%ld)"
+                                   : "it answered CONNECT with %ld",
+        code);
     return true;
 }
 
@@ -115,46 +144,51 @@ kl_status kl__transfer_explain(kl__transfer *t, CURLcode rc, bool sent, kl_err *
     if (proxy_refused(t, why))
         return fail_proxy(t, why, err);
     switch (rc) {
-    case CURLE_PROXY:
-        return fail_proxy(t, story, err);
+    case CURLE_PROXY: return fail_proxy(t, story, err);
     case CURLE_COULDNT_RESOLVE_HOST:
         if (no_descriptors(t, err))
             return KL_ECONNECT;
-        return kl_fail(err, KL_ECONNECT, "the name of %s does not resolve: check the server's address and DNS", t->peer);
+        return kl_fail(
+            err, KL_ECONNECT, "the name of %s does not resolve: check the server's address and DNS", t->peer);
     case CURLE_COULDNT_RESOLVE_PROXY:
-        return kl_fail(err, KL_ECONNECT, "the name of the proxy %s does not resolve: check proxy-url and HTTPS_PROXY", t->proxy ? t->proxy : "");
-    case CURLE_COULDNT_CONNECT:
-        return fail_connect(t, err);
-    case CURLE_OPERATION_TIMEDOUT:
-        return fail_timeout(t, sent, err);
-    case CURLE_PEER_FAILED_VERIFICATION:
-        return fail_certificate(t, err);
+        return kl_fail(err, KL_ECONNECT,
+            "the name of the proxy %s does not resolve: check proxy-url and HTTPS_PROXY",
+            t->proxy ? t->proxy : "");
+    case CURLE_COULDNT_CONNECT: return fail_connect(t, err);
+    case CURLE_OPERATION_TIMEDOUT: return fail_timeout(t, sent, err);
+    case CURLE_PEER_FAILED_VERIFICATION: return fail_certificate(t, err);
     case CURLE_SSL_CONNECT_ERROR:
-        return kl_fail(err, KL_ECONNECT, "no TLS with %s: %s; does it speak https, and does it accept our client certificate?", t->peer, story);
+        return kl_fail(err, KL_ECONNECT,
+            "no TLS with %s: %s; does it speak https, and does it accept our client certificate?", t->peer,
+            story);
     case CURLE_SSL_CERTPROBLEM:
         return kl_fail(err, KL_EAUTH, "the client certificate or key is unusable: %s", story);
     case CURLE_SSL_CACERT_BADFILE:
         return kl_fail(err, KL_ECONNECT, "%s cannot be used to verify %s: %s", t->ca, t->peer, story);
     case CURLE_UNSUPPORTED_PROTOCOL:
-        if (sent)                               /* libcurl's word for an answer without a status line */
-            return kl_fail(err, KL_ESERVER, "%s does not answer in HTTP: is it an API server, and is the port right?", t->peer);
+        if (sent) /* libcurl's word for an answer without a status line */
+            return kl_fail(err, KL_ESERVER,
+                "%s does not answer in HTTP: is it an API server, and is the port right?", t->peer);
         /* fall through */
     case CURLE_URL_MALFORMAT:
         return kl_fail(err, KL_EINVAL, "\"%s\" is not a usable http or https URL: %s", t->peer, story);
-    case CURLE_HTTP2:                           /* GOAWAY in the middle of an answer is told like this, too */
+    case CURLE_HTTP2: /* GOAWAY in the middle of an answer is told like this, too */
         return kl_fail(err, KL_ECLOSED, "the HTTP/2 connection to %s broke: %s", t->peer, story);
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_BAD_CONTENT_ENCODING:
         return kl_fail(err, KL_ESERVER, "the answer of %s is not HTTP as we know it: %s", t->peer, story);
     case CURLE_OUT_OF_MEMORY:
-        if (sent)                               /* libcurl's word for a header line above its own limit, too */
-            return kl_fail(err, KL_ETOOBIG, "%s sent a header line that is too long: is it an API server?", t->peer);
+        /* libcurl's word for a header line above its own limit, too */
+        if (sent)
+            return kl_fail(
+                err, KL_ETOOBIG, "%s sent a header line that is too long: is it an API server?", t->peer);
         /* fall through */
     case CURLE_FAILED_INIT:
     case CURLE_BAD_FUNCTION_ARGUMENT:
         return kl_fail(err, KL_EINTERNAL, "the request to %s could not be made: %s", t->peer, story);
     default:
-        if (strstr(story, "certificate required") || strstr(story, "bad certificate") || strstr(story, "unknown ca"))
+        if (strstr(story, "certificate required") || strstr(story, "bad certificate")
+            || strstr(story, "unknown ca"))
             return kl_fail(err, KL_EAUTH, "%s did not accept our client certificate: %s", t->peer, story);
         if (strstr(story, "chunk") && !strstr(story, "closed with"))
             return kl_fail(err, KL_ESERVER, "the answer of %s is not HTTP as we know it: %s", t->peer, story);
@@ -165,5 +199,6 @@ kl_status kl__transfer_explain(kl__transfer *t, CURLcode rc, bool sent, kl_err *
 kl_status kl__transfer_too_late(kl__transfer *t, kl_err *err)
 {
     char text[32];
-    return kl_fail(err, KL_ETIMEOUT, "no connection to %s within %s (the request was not sent)", t->peer, seconds(t->total_timeout, text));
+    return kl_fail(err, KL_ETIMEOUT, "no connection to %s within %s (the request was not sent)", t->peer,
+        seconds(t->total_timeout, text));
 }

@@ -1,9 +1,11 @@
-/* http_handle.c - easy handles of libcurl, with all that requests to one server have in common: address, trust, proxy, form.
+/* http_handle.c - easy handles of libcurl, with all that requests to one server have in common: address,
+ * trust, proxy, form.
  *
  *   taken for a request --its transfer went well--> spare --another request of its kind--> taken
  *
- * Making a handle and telling it its options costs as much as the rest of a small request, so that a few are kept. What
- * requests have in common is their `kind`, a text; two requests of equal kind can use one handle after each other. */
+ * Making a handle and telling it its options costs as much as the rest of a small request, so that a few
+ * are kept. What requests have in common is their `kind`, a text; two requests of equal kind can use one
+ * handle after each other. */
 #include "http/http_impl.h"
 
 #include <arpa/inet.h>
@@ -14,7 +16,7 @@
 #include "base/mem.h"
 #include "http/proxy.h"
 
-#define SPARE_MAX 16                        /* kept; about 10 KB each */
+#define SPARE_MAX 16 /* kept; about 10 KB each */
 
 #define SET(opt, value) (void)curl_easy_setopt(x->easy, opt, value)
 
@@ -59,7 +61,9 @@ static void set_address(kl__handle *x, const kl_http_request *r)
         port = take_part(u, CURLUPART_PORT);
         scheme = take_part(u, CURLUPART_SCHEME);
     }
-    x->peer = r->unix_socket ? kl_strdup(r->unix_socket) : host && port ? kl_sprintf("%s:%s", host, port) : kl_strdup(r->url);
+    x->peer = r->unix_socket ? kl_strdup(r->unix_socket)
+        : host && port       ? kl_sprintf("%s:%s", host, port)
+                             : kl_strdup(r->url);
     x->server_name = kl_strdup(name && *name ? name : host ? host : r->url);
     if (host && port && scheme && name && *name && strcmp(name, host)) {
         set_connect_to(x, name, host, port);
@@ -83,7 +87,9 @@ static void set_looked_up(kl__handle *x, const kl_http_request *r)
 {
     CURLU *u = curl_url();
     const char *to = r->proxy && *r->proxy ? r->proxy : r->url;
-    char *host = u && !curl_url_set(u, CURLUPART_URL, to, CURLU_NON_SUPPORT_SCHEME) ? take_part(u, CURLUPART_HOST) : NULL;
+    char *host = u && !curl_url_set(u, CURLUPART_URL, to, CURLU_NON_SUPPORT_SCHEME)
+        ? take_part(u, CURLUPART_HOST)
+        : NULL;
     x->looked_up = host && !is_address(host) ? kl_strdup(host) : NULL;
     curl_url_cleanup(u);
     kl_free(host);
@@ -91,7 +97,7 @@ static void set_looked_up(kl__handle *x, const kl_http_request *r)
 
 static void set_blob(kl__handle *x, CURLoption opt, const char *pem)
 {
-    struct curl_blob blob = { .data = (void *)pem, .len = strlen(pem), .flags = CURL_BLOB_COPY };
+    struct curl_blob blob = {.data = (void *)pem, .len = strlen(pem), .flags = CURL_BLOB_COPY};
     (void)curl_easy_setopt(x->easy, opt, &blob);
 }
 
@@ -99,13 +105,15 @@ static void set_tls(kl__handle *x, const kl_tls *tls)
 {
     SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     if (tls->ca_pem || tls->ca_file) {
-        SET(CURLOPT_CAPATH, NULL);              /* the system's directory would be trusted too */
+        SET(CURLOPT_CAPATH, NULL); /* the system's directory would be trusted too */
         if (tls->ca_pem)
             set_blob(x, CURLOPT_CAINFO_BLOB, tls->ca_pem);
         else
             SET(CURLOPT_CAINFO, tls->ca_file);
     }
-    x->ca = kl_strdup(tls->ca_file ? tls->ca_file : tls->ca_pem ? "the CA in the kubeconfig (certificate-authority-data)" : "the system's CAs");
+    x->ca = kl_strdup(tls->ca_file ? tls->ca_file
+            : tls->ca_pem          ? "the CA in the kubeconfig (certificate-authority-data)"
+                                   : "the system's CAs");
     if (tls->cert_pem)
         set_blob(x, CURLOPT_SSLCERT_BLOB, tls->cert_pem);
     else if (tls->cert_file)
@@ -126,7 +134,7 @@ static void set_proxy(kl__handle *x, const kl_http_request *r)
     if (!r->proxy)
         return;
     SET(CURLOPT_PROXY, r->proxy);
-    SET(CURLOPT_NOPROXY, "");                   /* the variable would count otherwise */
+    SET(CURLOPT_NOPROXY, ""); /* the variable would count otherwise */
     x->proxy = kl__proxy_words(r->proxy);
     if (strncasecmp(r->proxy, "https:", 6))
         return;
@@ -161,16 +169,17 @@ static void set_form(kl__handle *x, const kl_http *h, const kl_http_request *r)
     }
     if (x->shares) {
         SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-        SET(CURLOPT_PIPEWAIT, 1L);              /* share the connection that is being made instead of making another */
+        /* share the connection that is being made instead of making another */
+        SET(CURLOPT_PIPEWAIT, 1L);
     } else
         SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 }
 
-/* --- kinds -------------------------------------------------------------------------------------------------------------------- */
+/* --- kinds -------------------------------------------------------------------------------- */
 
 static void add(kl_buf *b, const char *s)
 {
-    kl_buf_putc(b, s ? 's' : '-');              /* "" is not NULL */
+    kl_buf_putc(b, s ? 's' : '-'); /* "" is not NULL */
     kl_buf_puts(b, s ? s : "");
     kl_buf_putc(b, '\0');
 }
@@ -178,7 +187,8 @@ static void add(kl_buf *b, const char *s)
 static void kind_of(const kl_http_request *r, kl_buf *b)
 {
     const kl_tls *t = &r->tls;
-    const char *const texts[] = { r->proxy, t->ca_file, t->ca_pem, t->cert_file, t->cert_pem, t->key_file, t->key_pem, t->server_name, r->unix_socket };
+    const char *const texts[] = {r->proxy, t->ca_file, t->ca_pem, t->cert_file, t->cert_pem, t->key_file,
+        t->key_pem, t->server_name, r->unix_socket};
     kl_buf_add(b, r->url, origin_length(r->url));
     kl_buf_putc(b, '\0');
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
@@ -264,7 +274,7 @@ static void forget_request(kl__handle *x)
     SET(CURLOPT_PRIVATE, NULL);
     SET(CURLOPT_CUSTOMREQUEST, NULL);
     SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)-1);
-    SET(CURLOPT_HTTPGET, 1L);                   /* neither POST nor HEAD */
+    SET(CURLOPT_HTTPGET, 1L); /* neither POST nor HEAD */
     SET(CURLOPT_TIMEOUT_MS, 0L);
 }
 

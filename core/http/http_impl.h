@@ -22,46 +22,46 @@
 
 /* What requests of one kind have in common; between two of them it is spare. */
 typedef struct kl__handle {
-    kl_list link;                   /* in h->spare, the latest first */
+    kl_list link; /* in h->spare, the latest first */
     CURL *easy;
     kl_buf kind;
-    uint64_t hash;                  /* of kind */
-    char *origin;                   /* what URLs begin with in place of their own server; or NULL */
-    char *host_line;                /* a header that goes with it; or NULL */
+    uint64_t hash;   /* of kind */
+    char *origin;    /* what URLs begin with in place of their own server; or NULL */
+    char *host_line; /* a header that goes with it; or NULL */
     struct curl_slist *connect_to;
-    char *peer, *ca, *server_name, *proxy, *looked_up;      /* as in kl__transfer */
+    char *peer, *ca, *server_name, *proxy, *looked_up; /* as in kl__transfer */
     bool shares;
 } kl__handle;
 
 typedef struct kl__transfer {
-    kl_list link;                   /* in h->active from its start to its end */
-    kl_list lull;                   /* in h->lulls when data came in this round */
-    kl__pass pass;                  /* of its server's gate; none: HTTP/1.1, nothing to share */
-    kl_heap_node patience;          /* in h->patience while it waits and has a total timeout */
+    kl_list link;          /* in h->active from its start to its end */
+    kl_list lull;          /* in h->lulls when data came in this round */
+    kl__pass pass;         /* of its server's gate; none: HTTP/1.1, nothing to share */
+    kl_heap_node patience; /* in h->patience while it waits and has a total timeout */
     kl_http *h;
-    bool running;                   /* the multi has it */
-    bool shares;                    /* would take HTTP/2 */
+    bool running; /* the multi has it */
+    bool shares;  /* would take HTTP/2 */
     uint64_t id;
     CURL *easy;
     struct curl_slist *headers;
-    kl__handle *handle;             /* the easy handle and what follows from it: */
-    const char *peer;               /* "host:port" for messages */
-    const char *ca;                 /* what the server is verified against, for messages */
-    const char *server_name;        /* the name its certificate must carry */
-    const char *proxy;              /* without user and password, for messages; or NULL */
-    const char *looked_up;          /* the name that a connection for it begins with; NULL: an address */
+    kl__handle *handle;      /* the easy handle and what follows from it: */
+    const char *peer;        /* "host:port" for messages */
+    const char *ca;          /* what the server is verified against, for messages */
+    const char *server_name; /* the name its certificate must carry */
+    const char *proxy;       /* without user and password, for messages; or NULL */
+    const char *looked_up;   /* the name that a connection for it begins with; NULL: an address */
     bool lookup_told;
-    bool well;                      /* it came to its end: the handle may serve again */
-    uint64_t identity;              /* kl_tls's generation */
+    bool well;         /* it came to its end: the handle may serve again */
+    uint64_t identity; /* kl_tls's generation */
     char *body;
     size_t body_len, body_sent;
     kl_time total_timeout, connect_timeout;
-    kl_buf head;                    /* header lines of the answer that is arriving */
-    size_t head_bytes;              /* of all header lines: informational answers and trailers too */
-    bool head_done;                 /* on_head has run: what comes now are trailers */
-    bool cancelled;                 /* no more callbacks but on_done */
-    kl_status stopped;              /* refused by permit or on_data */
-    kl_err err;                     /* its story */
+    kl_buf head;       /* header lines of the answer that is arriving */
+    size_t head_bytes; /* of all header lines: informational answers and trailers too */
+    bool head_done;    /* on_head has run: what comes now are trailers */
+    bool cancelled;    /* no more callbacks but on_done */
+    kl_status stopped; /* refused by permit or on_data */
+    kl_err err;        /* its story */
     kl_status (*permit)(void *arg, kl_err *err);
     void (*on_head)(void *arg, const kl_http_head *head);
     kl_status (*on_data)(void *arg, const char *data, size_t n, kl_err *err);
@@ -69,9 +69,9 @@ typedef struct kl__transfer {
     void (*on_done)(void *arg, kl_status st, int code, bool sent, kl_err *err);
     void (*on_pipe)(void *arg, kl_pipe *p);
     void (*on_ready)(void *arg);
-    kl_pipe *pipe;                  /* once it stands */
+    kl_pipe *pipe; /* once it stands */
     void *arg;
-    char story[CURL_ERROR_SIZE];    /* libcurl's */
+    char story[CURL_ERROR_SIZE]; /* libcurl's */
 } kl__transfer;
 
 struct kl_http {
@@ -86,47 +86,56 @@ struct kl_http {
     void *on_lookup_arg;
     /* thread only */
     kl_list active;
-    kl_map *servers;                            /* "host:port name" -> server */
+    kl_map *servers; /* "host:port name" -> server */
     bool gates_changed;
     kl_heap patience;
-    kl_list lulls;                              /* transfers that got data in this round */
-    kl_time lull_due;                           /* when one of them has waited long enough */
-    kl_time due;                                /* libcurl's timer */
-    kl_list watched;                            /* sockets that are not libcurl's to read */
-    kl_mutex mu;                                /* of all that follows */
+    kl_list lulls;    /* transfers that got data in this round */
+    kl_time lull_due; /* when one of them has waited long enough */
+    kl_time due;      /* libcurl's timer */
+    kl_list watched;  /* sockets that are not libcurl's to read */
+    kl_mutex mu;      /* of all that follows */
     kl_list commands;
     kl_slots transfers;
     kl_slots timers;
     kl_heap timers_due;
-    kl_list spare;                              /* handles */
+    kl_list spare; /* handles */
     int nspare;
-    bool stopping;            /* kl_http_free has begun: no new requests */
-    bool closed;              /* the thread takes no more commands */
+    bool stopping; /* kl_http_free has begun: no new requests */
+    bool closed;   /* the thread takes no more commands */
 };
 
-/* --- http_transfer.c ----------------------------------------------------------------------------------------------------- */
-kl__transfer *kl__transfer_new(kl_http *h, const kl_http_request *r);     /* any thread: it is the caller's until it is in the fifo */
+/* --- http_transfer.c ---------------------------------------------------------------------- */
+/* any thread: it is the caller's until it is in the fifo */
+kl__transfer *kl__transfer_new(kl_http *h, const kl_http_request *r);
 void kl__transfer_free(kl__transfer *t);
 void kl__transfer_set_timeout(kl__transfer *t, kl_time left);
-void kl__transfer_lookup(kl__transfer *t, CURLcode rc);                   /* tells of the name that was looked up for it, once; rc as far as is known */
-void kl__transfer_lull(kl__transfer *t);                                  /* tells it, if it got data since the last time */
-void kl__http_lulls(kl_http *h);                                          /* all of them */
+/* tells of the name that was looked up for it, once; rc as far as is known */
+void kl__transfer_lookup(kl__transfer *t, CURLcode rc);
+/* tells it, if it got data since the last time */
+void kl__transfer_lull(kl__transfer *t);
+void kl__http_lulls(kl_http *h); /* all of them */
 
-/* --- http_handle.c --------------------------------------------------------------------------------------------------------- */
-kl__handle *kl__handle_take(kl_http *h, const kl_http_request *r);        /* any thread, as the next two */
-void kl__handle_set_url(kl__handle *x, const char *url);                  /* of the request that it was taken for */
-void kl__handle_give(kl_http *h, kl__handle *x, bool well);               /* after the multi let go of it; `well`: it can be used again */
-void kl__handles_free(kl_http *h);                                        /* the spare ones, when nobody else knows h */
+/* --- http_handle.c ------------------------------------------------------------------------ */
+kl__handle *kl__handle_take(kl_http *h, const kl_http_request *r); /* any thread, as the next two */
+/* of the request that it was taken for */
+void kl__handle_set_url(kl__handle *x, const char *url);
+/* after the multi let go of it; `well`: it can be used again */
+void kl__handle_give(kl_http *h, kl__handle *x, bool well);
+/* the spare ones, when nobody else knows h */
+void kl__handles_free(kl_http *h);
 
-/* --- http_pipe.c ---------------------------------------------------------------------------------------------------------- */
-bool kl__pipe_open(kl__transfer *t);                                      /* its connection stands: on_pipe; false: it is gone already */
-void kl__pipe_close(kl__transfer *t);                                     /* before libcurl closes the connection */
-bool kl__http_ready(kl_http *h, const kl_ready *r);                       /* false: the socket is libcurl's */
+/* --- http_pipe.c -------------------------------------------------------------------------- */
+/* its connection stands: on_pipe; false: it is gone already */
+bool kl__pipe_open(kl__transfer *t);
+/* before libcurl closes the connection */
+void kl__pipe_close(kl__transfer *t);
+bool kl__http_ready(kl_http *h, const kl_ready *r); /* false: the socket is libcurl's */
 void kl__http_forget_fds(kl_http *h);
 
-/* --- http_error.c --------------------------------------------------------------------------------------------------------- */
+/* --- http_error.c ------------------------------------------------------------------------- */
 /* What libcurl's rc (or our own reason to stop) means: the status, and its story in *err. */
 kl_status kl__transfer_explain(kl__transfer *t, CURLcode rc, bool sent, kl_err *err);
-kl_status kl__transfer_too_late(kl__transfer *t, kl_err *err);            /* its time was over before it was let in */
+/* its time was over before it was let in */
+kl_status kl__transfer_too_late(kl__transfer *t, kl_err *err);
 
 #endif

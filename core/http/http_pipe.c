@@ -1,20 +1,22 @@
-/* http_pipe.c - connections that libcurl makes (address, proxy, TLS, the server's certificate) and that carry bytes of ours
- * afterwards; and sockets of others that want this thread's poller.
+/* http_pipe.c - connections that libcurl makes (address, proxy, TLS, the server's certificate) and that
+ * carry bytes of ours afterwards; and sockets of others that want this thread's poller.
  *
  *   transfer with on_pipe: connecting --DONE with a socket--> pipe --cancelled, or its reader saw an error--> closed
  *
  * libcurl 7.88 as it is:
  * - The easy handle stays in the multi: taking it out closes the connection.
- * - With TLS a write that has to wait must be tried again with the same bytes at the same place, so what goes out stands in
+ * - With TLS a write that has to wait must be tried again with the same bytes at the same place, so what
+ *   goes out stands in
  *   a block that is not touched until it is gone.
- * - TLS may hold bytes that the poller knows nothing of: who wants to read is served once without asking the socket. */
+ * - TLS may hold bytes that the poller knows nothing of: who wants to read is served once without asking
+ *   the socket. */
 #include "http/http_impl.h"
 
 #include <string.h>
 #include "base/mem.h"
 
-#define BLOCK ((size_t)16 << 10)            /* a TLS record */
-#define LOOK_SOON KL_MILLISECONDS(1)        /* not at once: the thread's other sockets come first */
+#define BLOCK ((size_t)16 << 10)     /* a TLS record */
+#define LOOK_SOON KL_MILLISECONDS(1) /* not at once: the thread's other sockets come first */
 
 typedef struct watched {
     kl_list link;
@@ -26,13 +28,13 @@ typedef struct watched {
 struct kl_pipe {
     kl__transfer *t;
     int fd;
-    bool read, write;                       /* what its owner waits for */
-    uint64_t look;                          /* timer: a look at what TLS holds */
-    size_t at, len;                         /* of the block: what is still to go out */
+    bool read, write; /* what its owner waits for */
+    uint64_t look;    /* timer: a look at what TLS holds */
+    size_t at, len;   /* of the block: what is still to go out */
     char block[BLOCK];
 };
 
-/* --- other people's sockets ------------------------------------------------------------------------------------------------ */
+/* --- other people's sockets --------------------------------------------------------------- */
 
 static watched *find(kl_http *h, int fd)
 {
@@ -78,7 +80,7 @@ void kl__http_forget_fds(kl_http *h)
         kl_free(KL_CONTAINER(l, watched, link));
 }
 
-/* --- pausing an answer ----------------------------------------------------------------------------------------------------- */
+/* --- pausing an answer -------------------------------------------------------------------- */
 
 void kl_http_pause(kl_http *h, uint64_t id, bool on)
 {
@@ -89,7 +91,7 @@ void kl_http_pause(kl_http *h, uint64_t id, bool on)
         (void)curl_easy_pause(t->easy, on ? CURLPAUSE_RECV : CURLPAUSE_CONT);
 }
 
-/* --- pipes ------------------------------------------------------------------------------------------------------------------ */
+/* --- pipes -------------------------------------------------------------------------------- */
 
 static kl_status broken(const kl_pipe *p, CURLcode rc, kl_err *err)
 {
@@ -106,7 +108,7 @@ static kl_status flush(kl_pipe *p, kl_err *err)
         if (rc == CURLE_AGAIN)
             return KL_OK;
         if (rc) {
-            p->len = 0;                         /* it will never go */
+            p->len = 0; /* it will never go */
             return broken(p, rc, err);
         }
         p->at += n;
@@ -133,7 +135,8 @@ static void on_socket(void *arg, int what)
     if (p->t->cancelled)
         return;
     (void)what;
-    if (p->len && !p->read && !p->write) {  /* nobody but the block waits; a broken socket is told to the next who asks */
+    /* nobody but the block waits; a broken socket is told to the next who asks */
+    if (p->len && !p->read && !p->write) {
         kl_status st = flush(p, NULL);
         (void)st;
         watch(p);

@@ -1,9 +1,10 @@
-/* http_transfer.c - one request as an easy handle of libcurl: what it is told on the submitter's thread, and what it tells on
- * ours while the answer comes.
+/* http_transfer.c - one request as an easy handle of libcurl: what it is told on the submitter's thread,
+ * and what it tells on ours while the answer comes.
  *
  * libcurl 7.88 as it is:
  * - on_data always consumes: an HTTP/2 stream is never paused.
- * - A body is handed over by a read callback without a seek callback, because libcurl would otherwise send a write again,
+ * - A body is handed over by a read callback without a seek callback, because libcurl would otherwise send
+ *   a write again,
  *   silently, when a reused connection dies after the body went out. */
 #include "http/http_impl.h"
 
@@ -17,15 +18,17 @@
 #include <sys/socket.h>
 #include "base/mem.h"
 
-#define CONNECT_TIMEOUT KL_SECONDS(30)      /* as client-go dials */
-#define HEADERS_MAX ((size_t)256 << 10)     /* of one answer, with all that came before and after it */
-#define LULL_MAX KL_MILLISECONDS(1)         /* a stream that never pauses gets its lull after so much time all the same */
+#define CONNECT_TIMEOUT KL_SECONDS(30)  /* as client-go dials */
+#define HEADERS_MAX ((size_t)256 << 10) /* of one answer, with all that came before and after it */
+#define LULL_MAX                                                                                             \
+    KL_MILLISECONDS(1) /* a stream that never pauses gets its lull after so much time all the same */
 /* A peer that is gone is found after idle + user timeout, at most 75 s. */
-#define KEEPALIVE_IDLE 30                   /* s: first probe */
-#define KEEPALIVE_INTERVAL 15               /* s */
+#define KEEPALIVE_IDLE 30     /* s: first probe */
+#define KEEPALIVE_INTERVAL 15 /* s */
 #define KEEPALIVE_COUNT 3
-#define USER_TIMEOUT_MS (45 * 1000)         /* bytes or probes unacknowledged for so long: dead */
-#define PIPE_TIMEOUT_MS (75 * 1000)         /* a full window counts as that, so what goes over a pipe has rules of its own before */
+#define USER_TIMEOUT_MS (45 * 1000) /* bytes or probes unacknowledged for so long: dead */
+#define PIPE_TIMEOUT_MS                                                                                      \
+    (75 * 1000) /* a full window counts as that, so what goes over a pipe has rules of its own before */
 
 void kl__transfer_free(kl__transfer *t)
 {
@@ -76,10 +79,7 @@ static const char *head_at(const kl_http_head *head, const char *name, int i)
     return NULL;
 }
 
-static const char *head_find(const kl_http_head *head, const char *name)
-{
-    return head_at(head, name, 0);
-}
+static const char *head_find(const kl_http_head *head, const char *name) { return head_at(head, name, 0); }
 
 /* Whether the request may (still) go out. */
 static bool is_permitted(kl__transfer *t)
@@ -111,13 +111,14 @@ static size_t on_header(char *line, size_t one, size_t n, void *arg)
     n *= one;
     t->head_bytes += n;
     if (t->head_bytes > HEADERS_MAX && !t->cancelled) {
-        t->stopped = kl_fail(&t->err, KL_ETOOBIG, "%s sent more than %zu KiB of headers: is it an API server?", t->peer, HEADERS_MAX >> 10);
+        t->stopped = kl_fail(&t->err, KL_ETOOBIG,
+            "%s sent more than %zu KiB of headers: is it an API server?", t->peer, HEADERS_MAX >> 10);
         return 0;
     }
     if (t->head_done || t->cancelled)
         return n;
     if (n > 5 && !memcmp(line, "HTTP/", 5))
-        kl_buf_clear(&t->head);                 /* the answer after a "100 Continue" */
+        kl_buf_clear(&t->head); /* the answer after a "100 Continue" */
     size_t len = n;
     while (len && isspace((unsigned char)line[len - 1]))
         len--;
@@ -127,11 +128,11 @@ static size_t on_header(char *line, size_t one, size_t n, void *arg)
         return n;
     }
     const char *code = t->head.data ? strchr(t->head.data, ' ') : NULL;
-    kl_http_head head = { .code = code ? atoi(code) : 0, .header = head_find, .header_at = head_at, .impl = t };
+    kl_http_head head = {.code = code ? atoi(code) : 0, .header = head_find, .header_at = head_at, .impl = t};
     if (head.code < 200)
         return n;
     t->head_done = true;
-    kl__transfer_lookup(t, CURLE_OK);           /* a watch may not end for a long time */
+    kl__transfer_lookup(t, CURLE_OK); /* a watch may not end for a long time */
     if (t->on_head)
         t->on_head(t->arg, &head);
     return n;
@@ -219,10 +220,7 @@ static void set_method(kl__transfer *t, const kl_http_request *r)
         SET(CURLOPT_CUSTOMREQUEST, method);
 }
 
-static long milliseconds(kl_time t)
-{
-    return (long)((t + KL_MILLISECONDS(1) - 1) / KL_MILLISECONDS(1));
-}
+static long milliseconds(kl_time t) { return (long)((t + KL_MILLISECONDS(1) - 1) / KL_MILLISECONDS(1)); }
 
 void kl__transfer_set_timeout(kl__transfer *t, kl_time left)
 {

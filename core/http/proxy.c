@@ -1,8 +1,9 @@
 /* proxy.c - proxies as Go's httpproxy chooses them.
  *
- * libcurl reads other variables (ALL_PROXY, never HTTP_PROXY in capitals) and matches NO_PROXY by rules of its own, so it is
- * always told the answer. localhost and loopback addresses need no proxy. NO_PROXY is a list of "*", domains ("x.io" with what is
- * below it, ".x.io" and "*.x.io" only what is below), addresses and CIDRs, all but CIDRs with a port if need be. */
+ * libcurl reads other variables (ALL_PROXY, never HTTP_PROXY in capitals) and matches NO_PROXY by rules of
+ * its own, so it is always told the answer. localhost and loopback addresses need no proxy. NO_PROXY is a
+ * list of "*", domains ("x.io" with what is below it, ".x.io" and "*.x.io" only what is below), addresses
+ * and CIDRs, all but CIDRs with a port if need be. */
 #include "http/proxy.h"
 
 #include <arpa/inet.h>
@@ -13,8 +14,15 @@
 #include <strings.h>
 #include "base/mem.h"
 
-typedef struct address { int family; unsigned char b[16]; } address;     /* v4 in v6 is v4; family 0: a name */
-typedef struct target { char *host, *port; address ip; } target;
+/* v4 in v6 is v4; family 0: a name */
+typedef struct address {
+    int family;
+    unsigned char b[16];
+} address;
+typedef struct target {
+    char *host, *port;
+    address ip;
+} target;
 
 static const char *first_set(const char *a, const char *b)
 {
@@ -25,14 +33,15 @@ static const char *first_set(const char *a, const char *b)
 kl__proxy_env kl__proxy_environment(void)
 {
     const char *method = getenv("REQUEST_METHOD");
-    return (kl__proxy_env){ first_set("http_proxy", "HTTP_PROXY"), first_set("https_proxy", "HTTPS_PROXY"), first_set("no_proxy", "NO_PROXY"), method && *method };
+    return (kl__proxy_env){first_set("http_proxy", "HTTP_PROXY"), first_set("https_proxy", "HTTPS_PROXY"),
+        first_set("no_proxy", "NO_PROXY"), method && *method};
 }
 
-/* --- addresses ------------------------------------------------------------------------------------------------------------------ */
+/* --- addresses ---------------------------------------------------------------------------- */
 
 static address parse_address(const char *s)
 {
-    static const unsigned char mapped[12] = { [10] = 255, [11] = 255 };
+    static const unsigned char mapped[12] = {[10] = 255, [11] = 255};
     address a = {0};
     if (inet_pton(AF_INET, s, a.b) == 1)
         a.family = AF_INET;
@@ -49,7 +58,7 @@ static address parse_address(const char *s)
 
 static bool is_loopback(const address *a)
 {
-    static const unsigned char one[16] = { [15] = 1 };
+    static const unsigned char one[16] = {[15] = 1};
     return a->family == AF_INET ? a->b[0] == 127 : a->family == AF_INET6 && !memcmp(a->b, one, 16);
 }
 
@@ -74,7 +83,7 @@ static bool match_cidr(const char *s, const address *ip, bool *inside)
     return true;
 }
 
-/* --- hosts and ports ---------------------------------------------------------------------------------------------------------------- */
+/* --- hosts and ports ---------------------------------------------------------------------- */
 
 static char *lower(char *s)
 {
@@ -83,13 +92,14 @@ static char *lower(char *s)
     return s;
 }
 
-/* "h:1", "[::1]:1" and "h" into two; both owned by the caller, port NULL when there is none. A bare IPv6 address is a host. */
+/* "h:1", "[::1]:1" and "h" into two; both owned by the caller, port NULL when there is none. A bare IPv6
+ * address is a host. */
 static void split(const char *s, size_t n, char **host, char **port)
 {
     const char *end = s + n, *close = *s == '[' ? memchr(s, ']', n) : NULL, *colon = NULL;
     for (const char *p = close ? close : s; p < end; p++)
         if (*p == ':')
-            colon = colon && !close ? end : p;              /* two colons without brackets: no port */
+            colon = colon && !close ? end : p; /* two colons without brackets: no port */
     *port = colon && colon < end ? kl_strndup(colon + 1, (size_t)(end - colon - 1)) : NULL;
     if (close)
         *host = kl_strndup(s + 1, (size_t)(close - s - 1));
@@ -139,7 +149,7 @@ static bool is_exempt(const char *list, const target *t)
     return hit;
 }
 
-/* --- the choice -------------------------------------------------------------------------------------------------------------------- */
+/* --- the choice --------------------------------------------------------------------------- */
 
 static char *for_curl(const char *proxy)
 {
@@ -179,7 +189,8 @@ char *kl__proxy_words(const char *proxy)
     if (!proxy || !*proxy)
         return NULL;
     const char *scheme = strstr(proxy, "://"), *rest = scheme ? scheme + 3 : proxy, *at = strrchr(rest, '@');
-    rest = at ? at + 1 : rest;                      /* whatever is before the last "@": a password may hold anything */
+    /* whatever is before the last "@": a password may hold anything */
+    rest = at ? at + 1 : rest;
     size_t n = strcspn(rest, "/?#");
     return kl_sprintf("%.*s%.*s", scheme ? (int)(scheme + 3 - proxy) : 0, proxy, (int)n, rest);
 }

@@ -1,18 +1,23 @@
-/* proxy.h - which proxy a request goes through: a cluster's proxy-url, or HTTP_PROXY, HTTPS_PROXY and NO_PROXY as Go programs read
- * them. Pure. Inside net; any thread. */
+/* proxy.h - which proxy a request goes through: a cluster's proxy-url, or HTTP_PROXY, HTTPS_PROXY and
+ * NO_PROXY as Go programs read them. Pure. Inside net; any thread. */
 #ifndef KL_HTTP_PROXY_H
 #define KL_HTTP_PROXY_H
 
 #include <stdbool.h>
 
-typedef struct kl__proxy_env { const char *http, *https, *no; bool cgi; } kl__proxy_env;     /* borrowed; NULL or "": unset */
+/* borrowed; NULL or "": unset */
+typedef struct kl__proxy_env {
+    const char *http, *https, *no;
+    bool cgi;
+} kl__proxy_env;
 
 /* The process's variables, lower case first; borrowed from the environment. */
 kl__proxy_env kl__proxy_environment(void);
-/* For kl_http_request: "" for none, else a URL libcurl knows. `configured` (proxy-url) counts alone when it is not NULL; "" there
- * means none. Go resolves names behind a socks5 proxy at the proxy, so that is what socks5:// becomes here. Caller frees. */
+/* For kl_http_request: "" for none, else a URL libcurl knows. `configured` (proxy-url) counts alone when
+ * it is not NULL; "" there means none. Go resolves names behind a socks5 proxy at the proxy, so that is
+ * what socks5:// becomes here. Caller frees. */
 char *kl__proxy_choose(const char *configured, const kl__proxy_env *env, const char *url);
-char *kl__proxy_for(const char *configured, const char *url);      /* the same with kl__proxy_environment */
+char *kl__proxy_for(const char *configured, const char *url); /* the same with kl__proxy_environment */
 /* "http://proxy:3128": without user and password, for messages; caller frees. NULL for "" and NULL. */
 char *kl__proxy_words(const char *proxy);
 

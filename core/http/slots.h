@@ -1,13 +1,21 @@
-/* slots.h - numbers for things that may be gone: an id names a slot and its generation, so a late cancel of something
- * that has ended (and whose slot serves another by now) finds nothing. Ids are never 0. Owner thread or owner's lock. */
+/* slots.h - numbers for things that may be gone: an id names a slot and its generation, so a late cancel
+ * of something that has ended (and whose slot serves another by now) finds nothing. Ids are never 0. Owner
+ * thread or owner's lock. */
 #ifndef KL_HTTP_SLOTS_H
 #define KL_HTTP_SLOTS_H
 
 #include <stdint.h>
 #include "base/mem.h"
 
-typedef struct kl_slot { void *p; uint32_t generation; uint32_t next_free; /* index + 1; 0 ends */ } kl_slot;
-typedef struct kl_slots { kl_slot *v; uint32_t len, cap, first_free; } kl_slots;
+typedef struct kl_slot {
+    void *p;
+    uint32_t generation;
+    uint32_t next_free; /* index + 1; 0 ends */
+} kl_slot;
+typedef struct kl_slots {
+    kl_slot *v;
+    uint32_t len, cap, first_free;
+} kl_slots;
 
 static inline uint64_t kl_slots_add(kl_slots *s, void *p)
 {

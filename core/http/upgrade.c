@@ -1,5 +1,5 @@
-/* upgrade.c - request and answer of a WebSocket handshake. A refusal is read like any HTTP answer: by length, in chunks or to the
- * end, as much of it as an error message can use. */
+/* upgrade.c - request and answer of a WebSocket handshake. A refusal is read like any HTTP answer: by
+ * length, in chunks or to the end, as much of it as an error message can use. */
 #include "http/upgrade.h"
 
 #include <ctype.h>
@@ -13,15 +13,15 @@
 #include "http/url.h"
 
 #define HEAD_MAX ((size_t)64 << 10)
-#define BODY_MAX ((size_t)64 << 10)         /* of a refusal; the rest is not waited for */
+#define BODY_MAX ((size_t)64 << 10) /* of a refusal; the rest is not waited for */
 #define CHUNK_MAX (1LL << 40)
-#define GUID "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"     /* RFC 6455 1.3 */
+#define GUID "258EAFA5-E914-47DA-95CA-C5AB0DC85B11" /* RFC 6455 1.3 */
 
 enum { CHUNK_SIZE, CHUNK_EXTENSION, CHUNK_DATA, CHUNK_AFTER, CHUNK_LAST };
 
 void kl__upgrade_init(kl__upgrade *u, const unsigned char random[16], const char *const *protocols)
 {
-    *u = (kl__upgrade){ .protocols = protocols, .left = -1 };
+    *u = (kl__upgrade){.protocols = protocols, .left = -1};
     char *key = kl_base64_encode(random, 16);
     memcpy(u->key, key, sizeof u->key);
     kl_free(key);
@@ -37,11 +37,14 @@ void kl__upgrade_fini(kl__upgrade *u)
     u->retry_after = NULL;
 }
 
-kl_status kl__upgrade_request(const kl__upgrade *u, const char *url, const char *const *headers, kl_buf *out, kl_err *err)
+kl_status kl__upgrade_request(
+    const kl__upgrade *u, const char *url, const char *const *headers, kl_buf *out, kl_err *err)
 {
     const char *host = strstr(url, "://");
     host = host ? host + 3 : url;
-    kl_buf_printf(out, "GET %s HTTP/1.1\r\nHost: %.*s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n",
+    kl_buf_printf(out,
+        "GET %s HTTP/1.1\r\nHost: %.*s\r\nUpgrade: websocket\r\nConnection: "
+        "Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n",
         kl_url_target(url), (int)strcspn(host, "/?"), host, u->key);
     kl_buf_puts(out, "Sec-WebSocket-Protocol: ");
     for (const char *const *p = u->protocols; *p; p++)
@@ -55,7 +58,7 @@ kl_status kl__upgrade_request(const kl__upgrade *u, const char *url, const char 
     return kl_buf_puts(out, "\r\n");
 }
 
-/* --- the head ---------------------------------------------------------------------------------------------------------------- */
+/* --- the head ----------------------------------------------------------------------------- */
 
 /* The length of the head with its empty line; 0 while it is not whole. */
 static size_t head_length(const kl_buf *b)
@@ -115,22 +118,29 @@ static bool proven(const kl__upgrade *u, const char *accept)
 
 static kl_status judge(kl__upgrade *u, const char *head, kl_err *err)
 {
-    char *upgrade = header(head, "Upgrade"), *connection = header(head, "Connection"), *accept = header(head, "Sec-WebSocket-Accept"),
-        *protocol = header(head, "Sec-WebSocket-Protocol"), *extensions = header(head, "Sec-WebSocket-Extensions");
+    char *upgrade = header(head, "Upgrade"), *connection = header(head, "Connection"),
+         *accept = header(head, "Sec-WebSocket-Accept"), *protocol = header(head, "Sec-WebSocket-Protocol"),
+         *extensions = header(head, "Sec-WebSocket-Extensions");
     kl_status st = KL_OK;
     for (const char *const *p = u->protocols; protocol && *p; p++)
         if (!strcmp(*p, protocol))
             u->protocol = *p;
     if (!has_word(upgrade, "websocket") || !has_word(connection, "upgrade"))
-        st = kl_fail(err, KL_ESERVER, "the server switched to another protocol than WebSocket: is a proxy in between?");
+        st = kl_fail(err, KL_ESERVER,
+            "the server switched to another protocol than WebSocket: is a proxy in between?");
     else if (!proven(u, accept))
-        st = kl_fail(err, KL_ESERVER, "the server's Sec-WebSocket-Accept does not belong to our key: it does not speak WebSocket, or a proxy answers for it");
+        st = kl_fail(err, KL_ESERVER,
+            "the server's Sec-WebSocket-Accept does not belong to our key: it does not speak WebSocket, or a "
+            "proxy answers for it");
     else if (extensions && *extensions)
-        st = kl_fail(err, KL_ESERVER, "the server uses a WebSocket extension (%.60s) that was not asked for", extensions);
+        st = kl_fail(err, KL_ESERVER, "the server uses a WebSocket extension (%.60s) that was not asked for",
+            extensions);
     else if (!protocol || !*protocol)
-        st = kl_fail(err, KL_ESERVER, "the server chose no subprotocol: it knows none of what we offered (%s first)", u->protocols[0]);
+        st = kl_fail(err, KL_ESERVER,
+            "the server chose no subprotocol: it knows none of what we offered (%s first)", u->protocols[0]);
     else if (!u->protocol)
-        st = kl_fail(err, KL_ESERVER, "the server chose the subprotocol \"%.60s\", which was not offered", protocol);
+        st = kl_fail(
+            err, KL_ESERVER, "the server chose the subprotocol \"%.60s\", which was not offered", protocol);
     kl_free(upgrade);
     kl_free(connection);
     kl_free(accept);
@@ -157,18 +167,20 @@ static kl_status take_head(kl__upgrade *u, size_t len, kl_err *err)
 {
     int minor = 0;
     u->in.data[len - 1] = '\0';
-    if (strlen(u->in.data) != len - 1 || sscanf(u->in.data, "HTTP/1.%d %3d", &minor, &u->code) != 2 || u->code < 100)
-        return kl_fail(err, KL_ESERVER, "the server does not answer in HTTP/1.1: is it an API server, and is the port right?");
+    if (strlen(u->in.data) != len - 1 || sscanf(u->in.data, "HTTP/1.%d %3d", &minor, &u->code) != 2
+        || u->code < 100)
+        return kl_fail(err, KL_ESERVER,
+            "the server does not answer in HTTP/1.1: is it an API server, and is the port right?");
     if (u->code == 101)
         return judge(u, u->in.data, err);
-    if (u->code < 200) {                    /* an interim answer: the real one follows */
+    if (u->code < 200) { /* an interim answer: the real one follows */
         kl_buf_consume(&u->in, len);
         return KL_OK;
     }
     return begin_body(u, u->in.data);
 }
 
-/* --- a refusal's body ---------------------------------------------------------------------------------------------------------- */
+/* --- a refusal's body --------------------------------------------------------------------- */
 
 static kl_status keep(kl__upgrade *u, const char *data, size_t n)
 {
@@ -186,7 +198,8 @@ static kl_status feed_chunks(kl__upgrade *u, const char *data, size_t n)
             if (u->left < 0)
                 u->left = 0;
             if (isxdigit((unsigned char)c) && u->left < CHUNK_MAX)
-                u->left = u->left * 16 + (isdigit((unsigned char)c) ? c - '0' : tolower((unsigned char)c) - 'a' + 10);
+                u->left = u->left * 16
+                    + (isdigit((unsigned char)c) ? c - '0' : tolower((unsigned char)c) - 'a' + 10);
             else
                 u->chunk_state = CHUNK_EXTENSION;
             if (u->chunk_state == CHUNK_SIZE)
@@ -233,7 +246,7 @@ static kl_status feed_body(kl__upgrade *u, const char *data, size_t n)
     return st == KL_EAGAIN && !u->left ? KL_EREJECTED : st;
 }
 
-/* --- the whole ------------------------------------------------------------------------------------------------------------------- */
+/* --- the whole ---------------------------------------------------------------------------- */
 
 kl_status kl__upgrade_feed(kl__upgrade *u, const char *data, size_t n, size_t *used, kl_err *err)
 {
@@ -241,12 +254,13 @@ kl_status kl__upgrade_feed(kl__upgrade *u, const char *data, size_t n, size_t *u
     if (u->refused)
         return feed_body(u, data, n);
     if (kl_buf_add(&u->in, data, n))
-        return kl_fail(err, KL_ETOOBIG, "the server sent more than %zu bytes of headers: is it an API server?", HEAD_MAX);
+        return kl_fail(err, KL_ETOOBIG,
+            "the server sent more than %zu bytes of headers: is it an API server?", HEAD_MAX);
     for (size_t len; (len = head_length(&u->in));) {
         size_t over = u->in.len - len;
         kl_status st = take_head(u, len, err);
         if (!st && u->code != 101)
-            continue;                       /* after an interim answer */
+            continue; /* after an interim answer */
         if (st == KL_EAGAIN && over) {
             char *rest = kl_alloc(over);
             memcpy(rest, u->in.data + len, over);
@@ -257,13 +271,14 @@ kl_status kl__upgrade_feed(kl__upgrade *u, const char *data, size_t n, size_t *u
         return st;
     }
     if (u->in.len >= 5 && memcmp(u->in.data, "HTTP/", 5))
-        return kl_fail(err, KL_ESERVER, "the server does not answer in HTTP: is it an API server, and is the port right?");
+        return kl_fail(err, KL_ESERVER,
+            "the server does not answer in HTTP: is it an API server, and is the port right?");
     return KL_EAGAIN;
 }
 
 kl_status kl__upgrade_end(kl__upgrade *u, kl_err *err)
 {
     if (u->refused)
-        return KL_EREJECTED;                /* what there is of it says enough */
+        return KL_EREJECTED; /* what there is of it says enough */
     return kl_fail(err, KL_ECLOSED, "the server closed the connection before it answered");
 }

@@ -1,4 +1,5 @@
-/* upgrade.h - the HTTP/1.1 handshake that turns a connection into a WebSocket (RFC 6455 4), from the client's side.
+/* upgrade.h - the HTTP/1.1 handshake that turns a connection into a WebSocket (RFC 6455 4), from the
+ * client's side.
  *
  *   head --101, right proof, a subprotocol of ours--> KL_OK: what follows the head is WebSocket
  *     |  --other codes--> body --length, last chunk, end of connection or 64 KB--> KL_EREJECTED: code and body tell why
@@ -12,26 +13,29 @@
 #include "base/buf.h"
 
 typedef struct kl__upgrade {
-    char key[25];                       /* base64 of 16 random bytes */
-    const char *const *protocols;       /* what we offer, best first; NULL-terminated, static */
-    kl_buf in;                          /* the head, then nothing */
-    bool refused;                       /* the head is read: the body is coming */
-    long long left;                     /* of the body; -1: until the connection ends */
+    char key[25];                 /* base64 of 16 random bytes */
+    const char *const *protocols; /* what we offer, best first; NULL-terminated, static */
+    kl_buf in;                    /* the head, then nothing */
+    bool refused;                 /* the head is read: the body is coming */
+    long long left;               /* of the body; -1: until the connection ends */
     bool chunked;
     int chunk_state;
     int code;
-    const char *protocol;               /* the one that the server chose; of `protocols` */
-    char *retry_after;                  /* the header, or NULL */
-    kl_buf body;                        /* of a refusal */
+    const char *protocol; /* the one that the server chose; of `protocols` */
+    char *retry_after;    /* the header, or NULL */
+    kl_buf body;          /* of a refusal */
 } kl__upgrade;
 
 /* `random` becomes the key. */
 void kl__upgrade_init(kl__upgrade *u, const unsigned char random[16], const char *const *protocols);
 void kl__upgrade_fini(kl__upgrade *u);
-/* The request: `headers` are "Name: value" lines, NULL-terminated. KL_EINVAL for a line that would break out of the head. */
-KL_NODISCARD kl_status kl__upgrade_request(const kl__upgrade *u, const char *url, const char *const *headers, kl_buf *out, kl_err *err);
+/* The request: `headers` are "Name: value" lines, NULL-terminated. KL_EINVAL for a line that would break
+ * out of the head. */
+KL_NODISCARD kl_status kl__upgrade_request(
+    const kl__upgrade *u, const char *url, const char *const *headers, kl_buf *out, kl_err *err);
 /* KL_EAGAIN: more bytes are needed. *used of the n bytes were the handshake's. */
-KL_NODISCARD kl_status kl__upgrade_feed(kl__upgrade *u, const char *data, size_t n, size_t *used, kl_err *err);
+KL_NODISCARD kl_status kl__upgrade_feed(
+    kl__upgrade *u, const char *data, size_t n, size_t *used, kl_err *err);
 /* The connection ended before a verdict: KL_EREJECTED when a body may end so, or KL_ECLOSED. */
 KL_NODISCARD kl_status kl__upgrade_end(kl__upgrade *u, kl_err *err);
 

@@ -1,6 +1,7 @@
 /* url.c - base + path + query.
  *
- * Everything is kept decoded until the end: the base's path is unescaped, joined with the parts, cleaned, and escaped once. */
+ * Everything is kept decoded until the end: the base's path is unescaped, joined with the parts, cleaned,
+ * and escaped once. */
 #include "http/url.h"
 #include <stdbool.h>
 #include <stdlib.h>
@@ -30,12 +31,13 @@ static void join(kl_buf *path, const char *part)
     kl_buf_puts(path, part);
 }
 
-/* Removes empty and "." elements, and ".." together with what it follows; a rooted path has nothing above its root. In place. */
+/* Removes empty and "." elements, and ".." together with what it follows; a rooted path has nothing above
+ * its root. In place. */
 static void clean(kl_buf *path)
 {
     char *in = path->data ? path->data : "", *out = in, *start;
     bool rooted = *in == '/';
-    size_t stuck = 0;       /* length of leading ".." elements that had nothing to remove */
+    size_t stuck = 0; /* length of leading ".." elements that had nothing to remove */
 
     if (!path->len)
         return;
@@ -62,7 +64,8 @@ static void clean(kl_buf *path)
     path->len = (size_t)(out - path->data);
 }
 
-static kl_status write_url(const kl_buf *origin, const char *path, const kl_url_param *params, size_t nparams, kl_buf *out)
+static kl_status write_url(
+    const kl_buf *origin, const char *path, const kl_url_param *params, size_t nparams, kl_buf *out)
 {
     kl_buf_puts(out, kl_buf_str(origin));
     if (*path && *path != '/')
@@ -140,7 +143,8 @@ kl_status kl_url_build(const kl_url_request *r, kl_buf *out, kl_err *err)
     return st;
 }
 
-static kl_status abspath(const char *base, const char *const *segments, size_t n, const kl_url_param *params, size_t nparams, kl_buf *out, kl_err *err)
+static kl_status abspath(const char *base, const char *const *segments, size_t n, const kl_url_param *params,
+    size_t nparams, kl_buf *out, kl_err *err)
 {
     kl_buf origin = KL_BUF_INIT, path = KL_BUF_INIT;
     kl_status st = split_base(base, &origin, &path, err);
@@ -179,7 +183,10 @@ static const char *after_host(const char *uri)
     return uri;
 }
 
-typedef struct params { kl_url_param *v; size_t n; } params;
+typedef struct params {
+    kl_url_param *v;
+    size_t n;
+} params;
 
 /* A pair that does not decode is left out. */
 static void add_pair(params *p, const char *s, size_t n)
@@ -188,9 +195,10 @@ static void add_pair(params *p, const char *s, size_t n)
     size_t nkey = eq ? (size_t)(eq - s) : n, nvalue = eq ? n - nkey - 1 : 0;
     kl_buf key = KL_BUF_INIT, value = KL_BUF_INIT;
 
-    if (n && !memchr(s, ';', n) && !kl_url_unescape(s, nkey, true, &key, NULL) && !kl_url_unescape(eq ? eq + 1 : "", nvalue, true, &value, NULL)) {
+    if (n && !memchr(s, ';', n) && !kl_url_unescape(s, nkey, true, &key, NULL)
+        && !kl_url_unescape(eq ? eq + 1 : "", nvalue, true, &value, NULL)) {
         p->v = kl_realloc(p->v, (p->n + 1) * sizeof *p->v);
-        p->v[p->n++] = (kl_url_param){ kl_buf_take(&key), kl_buf_take(&value) };
+        p->v[p->n++] = (kl_url_param){kl_buf_take(&key), kl_buf_take(&value)};
     }
     kl_buf_fini(&key);
     kl_buf_fini(&value);
@@ -208,7 +216,8 @@ kl_status kl_url_request_uri(const char *base, const char *uri, kl_buf *out, kl_
         if ((unsigned char)*c < 32 || *c == 127)
             return kl_fail(err, KL_ESYNTAX, "URL \"%.200s\" has a control character", uri);
     if (!from)
-        return kl_fail(err, KL_ESYNTAX, "URL \"%.200s\" has a ':' before its first '/'; write a path such as /api/v1/pods", uri);
+        return kl_fail(err, KL_ESYNTAX,
+            "URL \"%.200s\" has a ':' before its first '/'; write a path such as /api/v1/pods", uri);
     end = from + strcspn(from, "#");
     query = memchr(from, '?', (size_t)(end - from));
     st = kl_url_unescape(from, (size_t)((query ? query : end) - from), false, &path, err);

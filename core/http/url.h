@@ -1,6 +1,8 @@
-/* url.h - where a request goes, spelled byte for byte as client-go spells it: base, path and query. Pure; any thread.
+/* url.h - where a request goes, spelled byte for byte as client-go spells it: base, path and query. Pure;
+ * any thread.
  *
- * A path is put together from parts that may hold slashes, then cleaned: no "//", no ".", no way above the root. */
+ * A path is put together from parts that may hold slashes, then cleaned: no "//", no ".", no way above the
+ * root. */
 #ifndef KL_HTTP_URL_H
 #define KL_HTTP_URL_H
 
@@ -8,7 +10,9 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-typedef struct kl_url_param { const char *key, *value; } kl_url_param;
+typedef struct kl_url_param {
+    const char *key, *value;
+} kl_url_param;
 
 typedef struct kl_url_request {
     const char *base;                       /* "https://host:6443/prefix" */
@@ -16,16 +20,20 @@ typedef struct kl_url_request {
     const char *ns;                         /* NULL or "": none */
     const char *name;                       /* NULL: none; "" is refused */
     const char *const *subresource;         /* NULL-terminated path segments, or NULL */
-    const char *const *suffix;              /* the same, but each may be a path of its own: what follows services/x/proxy */
-    const kl_url_param *params;             /* in any order; sent sorted by key */
+    /* the same, but each may be a path of its own: what follows services/x/proxy */
+    const char *const *suffix;
+    const kl_url_param *params; /* in any order; sent sorted by key */
     size_t nparams;
 } kl_url_request;
 
-/* The whole URL. KL_EINVAL for a namespace, resource, name or subresource that could not be one path segment. */
+/* The whole URL. KL_EINVAL for a namespace, resource, name or subresource that could not be one path
+ * segment. */
 KL_NODISCARD kl_status kl_url_build(const kl_url_request *r, kl_buf *out, kl_err *err);
 /* A path of the server, below the base's own: segments are joined; one alone keeps its trailing slash. */
-KL_NODISCARD kl_status kl_url_abspath(const char *base, const char *const *segments, size_t n, kl_buf *out, kl_err *err);
-/* The same for path?query as a user types it; a scheme and host in it are ignored, so that credentials never leave the cluster. */
+KL_NODISCARD kl_status kl_url_abspath(
+    const char *base, const char *const *segments, size_t n, kl_buf *out, kl_err *err);
+/* The same for path?query as a user types it; a scheme and host in it are ignored, so that credentials
+ * never leave the cluster. */
 KL_NODISCARD kl_status kl_url_request_uri(const char *base, const char *uri, kl_buf *out, kl_err *err);
 /* "k=v&k2=v2" sorted by key, values of one key in their order; nothing for no parameters. */
 void kl_url_query(const kl_url_param *params, size_t n, kl_buf *out);

@@ -1,5 +1,5 @@
-/* websocket.c - wslay does the frames (masking, fragments, control frames, close codes); around it stand buffers in place of
- * sockets, and the clock of pings. */
+/* websocket.c - wslay does the frames (masking, fragments, control frames, close codes); around it stand
+ * buffers in place of sockets, and the clock of pings. */
 #include "http/websocket.h"
 
 #include <stdint.h>
@@ -8,19 +8,20 @@
 #include <wslay/wslay.h>
 #include "base/mem.h"
 
-#define OUT_MAX ((size_t)4 << 20)           /* a peer that floods us with pings and reads no answers is left */
+#define OUT_MAX ((size_t)4 << 20) /* a peer that floods us with pings and reads no answers is left */
 
 struct kl_websocket {
     wslay_event_context_ptr ctx;
     kl_websocket_fn *on_message;
     void *arg;
-    const char *in;                         /* what feed was given and wslay has not taken */
+    const char *in; /* what feed was given and wslay has not taken */
     size_t in_len;
     kl_buf out;
-    kl_status stopped;                      /* on_message's refusal */
-    kl_err *err;                            /* feed's, while it runs */
+    kl_status stopped; /* on_message's refusal */
+    kl_err *err;       /* feed's, while it runs */
     bool resting, closing;
-    kl_time heard, pinged, stuck;           /* last byte in; last ping; since when nothing of out went, while there is something */
+    /* last byte in; last ping; since when nothing of out went, while there is something */
+    kl_time heard, pinged, stuck;
 };
 
 static ssize_t on_recv(wslay_event_context_ptr ctx, uint8_t *to, size_t cap, int flags, void *arg)
@@ -70,7 +71,10 @@ static void on_message(wslay_event_context_ptr ctx, const struct wslay_event_on_
 kl_websocket *kl_websocket_new(kl_websocket_fn *fn, void *arg, kl_time now)
 {
     static const struct wslay_event_callbacks callbacks = {
-        .recv_callback = on_recv, .send_callback = on_send, .genmask_callback = on_mask, .on_msg_recv_callback = on_message,
+        .recv_callback = on_recv,
+        .send_callback = on_send,
+        .genmask_callback = on_mask,
+        .on_msg_recv_callback = on_message,
     };
     kl_websocket *w = kl_new(kl_websocket);
     w->on_message = fn;
@@ -94,10 +98,7 @@ void kl_websocket_free(kl_websocket *w)
 }
 
 /* Moves what wslay has queued into out. False: out is full. */
-static bool pump(kl_websocket *w)
-{
-    return !wslay_event_send(w->ctx) && !kl_buf_status(&w->out);
-}
+static bool pump(kl_websocket *w) { return !wslay_event_send(w->ctx) && !kl_buf_status(&w->out); }
 
 int kl_websocket_code(const kl_websocket *w)
 {
@@ -107,12 +108,9 @@ int kl_websocket_code(const kl_websocket *w)
 static const char *complaint(int code)
 {
     switch (code) {
-    case WSLAY_CODE_MESSAGE_TOO_BIG:
-        return "sent a message of more than 1 MiB";
-    case WSLAY_CODE_INVALID_FRAME_PAYLOAD_DATA:
-        return "sent text that is not UTF-8";
-    default:
-        return "broke the WebSocket protocol";
+    case WSLAY_CODE_MESSAGE_TOO_BIG: return "sent a message of more than 1 MiB";
+    case WSLAY_CODE_INVALID_FRAME_PAYLOAD_DATA: return "sent text that is not UTF-8";
+    default: return "broke the WebSocket protocol";
     }
 }
 
@@ -136,13 +134,15 @@ kl_status kl_websocket_feed(kl_websocket *w, const char *data, size_t n, kl_time
     return sent ? KL_OK : kl_fail(err, KL_ETOOBIG, "the server sends pings and does not read the answers");
 }
 
-kl_status kl_websocket_send(kl_websocket *w, const char *head, size_t headlen, const char *data, size_t n, kl_err *err)
+kl_status kl_websocket_send(
+    kl_websocket *w, const char *head, size_t headlen, const char *data, size_t n, kl_err *err)
 {
     uint8_t *text = kl_alloc(headlen + n + 1);
     memcpy(text, head, headlen);
     if (n)
         memcpy(text + headlen, data, n);
-    int rc = wslay_event_queue_msg(w->ctx, &(struct wslay_event_msg){ .opcode = WSLAY_BINARY_FRAME, .msg = text, .msg_length = headlen + n });
+    int rc = wslay_event_queue_msg(w->ctx,
+        &(struct wslay_event_msg){.opcode = WSLAY_BINARY_FRAME, .msg = text, .msg_length = headlen + n});
     kl_free(text);
     if (rc)
         return kl_fail(err, KL_ECLOSED, "nothing can be sent after the goodbye");
@@ -158,10 +158,7 @@ void kl_websocket_close(kl_websocket *w, int code)
         pump(w);
 }
 
-const kl_buf *kl_websocket_out(const kl_websocket *w)
-{
-    return &w->out;
-}
+const kl_buf *kl_websocket_out(const kl_websocket *w) { return &w->out; }
 
 void kl_websocket_wrote(kl_websocket *w, size_t n, kl_time now)
 {
@@ -182,13 +179,15 @@ void kl_websocket_rest(kl_websocket *w, bool on, kl_time now)
 kl_status kl_websocket_tick(kl_websocket *w, kl_time now, kl_time *next, kl_err *err)
 {
     if (!w->resting && now - w->heard >= KL_WEBSOCKET_SILENCE_MAX)
-        return kl_fail(err, KL_ETIMEOUT, "the server has been silent for %d s and answers no ping", (int)(KL_WEBSOCKET_SILENCE_MAX / KL_SECONDS(1)));
+        return kl_fail(err, KL_ETIMEOUT, "the server has been silent for %d s and answers no ping",
+            (int)(KL_WEBSOCKET_SILENCE_MAX / KL_SECONDS(1)));
     if (w->stuck != KL_NEVER && now - w->stuck >= KL_WEBSOCKET_WRITE_MAX)
-        return kl_fail(err, KL_ETIMEOUT, "the server has taken nothing for %d s", (int)(KL_WEBSOCKET_WRITE_MAX / KL_SECONDS(1)));
+        return kl_fail(err, KL_ETIMEOUT, "the server has taken nothing for %d s",
+            (int)(KL_WEBSOCKET_WRITE_MAX / KL_SECONDS(1)));
     if (now - w->pinged >= KL_WEBSOCKET_PING) {
         w->pinged = now;
         /* One that stands in out unsent asks enough. */
-        if (!w->out.len && !wslay_event_queue_msg(w->ctx, &(struct wslay_event_msg){ .opcode = WSLAY_PING }))
+        if (!w->out.len && !wslay_event_queue_msg(w->ctx, &(struct wslay_event_msg){.opcode = WSLAY_PING}))
             pump(w);
         if (w->out.len && w->stuck == KL_NEVER)
             w->stuck = now;

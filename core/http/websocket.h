@@ -1,8 +1,9 @@
-/* websocket.h - the only door to wslay: frames in, messages out, and the rules by which a silent peer is given up.
+/* websocket.h - the only door to wslay: frames in, messages out, and the rules by which a silent peer is
+ * given up.
  *
- * Pure: bytes and the time come from the owner, bytes to be sent stand in kl_websocket_out until the owner has written them.
- * As client-go: a ping every 5 s, a peer that says nothing for 61 s is dead, and so is one that takes nothing for 60 s.
- * Owner thread. */
+ * Pure: bytes and the time come from the owner, bytes to be sent stand in kl_websocket_out until the owner
+ * has written them. As client-go: a ping every 5 s, a peer that says nothing for 61 s is dead, and so is
+ * one that takes nothing for 60 s. Owner thread. */
 #ifndef KL_HTTP_WEBSOCKET_H
 #define KL_HTTP_WEBSOCKET_H
 
@@ -13,7 +14,8 @@
 #define KL_WEBSOCKET_PING KL_SECONDS(5)
 #define KL_WEBSOCKET_SILENCE_MAX KL_SECONDS(61)
 #define KL_WEBSOCKET_WRITE_MAX KL_SECONDS(60)
-#define KL_WEBSOCKET_MESSAGE_MAX ((size_t)1 << 20)     /* of what the peer sends: Kubernetes sends pieces of 32 KB */
+#define KL_WEBSOCKET_MESSAGE_MAX                                                                             \
+    ((size_t)1 << 20) /* of what the peer sends: Kubernetes sends pieces of 32 KB */
 
 typedef struct kl_websocket kl_websocket;
 
@@ -22,12 +24,16 @@ typedef kl_status kl_websocket_fn(void *arg, const char *data, size_t n, kl_err 
 
 kl_websocket *kl_websocket_new(kl_websocket_fn *on_message, void *arg, kl_time now);
 void kl_websocket_free(kl_websocket *w);
-/* What came from the peer. KL_ECLOSED: it said goodbye, with kl_websocket_code. KL_ESERVER: it broke the protocol. */
-KL_NODISCARD kl_status kl_websocket_feed(kl_websocket *w, const char *data, size_t n, kl_time now, kl_err *err);
-int kl_websocket_code(const kl_websocket *w);         /* of the peer's close frame; 0: there was none; 1005: it named none */
+/* What came from the peer. KL_ECLOSED: it said goodbye, with kl_websocket_code. KL_ESERVER: it broke the
+ * protocol. */
+KL_NODISCARD kl_status kl_websocket_feed(
+    kl_websocket *w, const char *data, size_t n, kl_time now, kl_err *err);
+/* of the peer's close frame; 0: there was none; 1005: it named none */
+int kl_websocket_code(const kl_websocket *w);
 /* Queues one binary message. KL_ETOOBIG: too much stands in out already. */
-KL_NODISCARD kl_status kl_websocket_send(kl_websocket *w, const char *head, size_t headlen, const char *data, size_t n, kl_err *err);
-void kl_websocket_close(kl_websocket *w, int code);   /* our goodbye, after what was queued; once */
+KL_NODISCARD kl_status kl_websocket_send(
+    kl_websocket *w, const char *head, size_t headlen, const char *data, size_t n, kl_err *err);
+void kl_websocket_close(kl_websocket *w, int code); /* our goodbye, after what was queued; once */
 /* What is to be written, from the front; tell with kl_websocket_wrote how much of it went. */
 const kl_buf *kl_websocket_out(const kl_websocket *w);
 void kl_websocket_wrote(kl_websocket *w, size_t n, kl_time now);

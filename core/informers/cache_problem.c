@@ -5,10 +5,12 @@
 #include "base/mem.h"
 #include "informers/caches_impl.h"
 
-/* Who was refused, as the authorizer says: User "nobody" cannot list resource ... NULL when it was something else that refused. */
+/* Who was refused, as the authorizer says: User "nobody" cannot list resource ... NULL when it was
+ * something else that refused. */
 static char *refused_user(const char *message)
 {
-    const char *user = message ? strstr(message, "User \"") : NULL, *end = user ? strchr(user + 6, '"') : NULL;
+    const char *user = message ? strstr(message, "User \"") : NULL,
+               *end = user ? strchr(user + 6, '"') : NULL;
     return end && !strncmp(end, "\" cannot ", 9) ? kl_strndup(user + 6, (size_t)(end - user - 6)) : NULL;
 }
 
@@ -32,11 +34,15 @@ char *kl__refusal_text(const kl_resource *r, const char *ns, const char *message
         return kl_strdup(message);
     const char *verb = strstr(message, "\" cannot watch ") ? "watch" : "list";
     who = account_text(who);
-    char *rule = kl_sprintf("{apiGroups: [\"%s\"], resources: [\"%s\"], verbs: [\"list\", \"watch\"]}", r->group, r->plural), *text;
+    char *rule = kl_sprintf(
+             "{apiGroups: [\"%s\"], resources: [\"%s\"], verbs: [\"list\", \"watch\"]}", r->group, r->plural),
+         *text;
     if (ns)
-        text = kl_sprintf("may not %s %s in namespace %s: add rule %s to the Role of %s", verb, r->plural, ns, rule, who);
+        text = kl_sprintf(
+            "may not %s %s in namespace %s: add rule %s to the Role of %s", verb, r->plural, ns, rule, who);
     else if (r->namespaced)
-        text = kl_sprintf("may not %s %s in all namespaces: add rule %s to the ClusterRole of %s, or name the namespaces that are meant in `namespaces`",
+        text = kl_sprintf("may not %s %s in all namespaces: add rule %s to the ClusterRole of %s, or name "
+                          "the namespaces that are meant in `namespaces`",
             verb, r->plural, rule, who);
     else
         text = kl_sprintf("may not %s %s: add rule %s to the ClusterRole of %s", verb, r->plural, rule, who);
@@ -50,7 +56,9 @@ static char *trouble(kl_cache *c, kl_status *failure)
     kl_informer_stats st;
     kl_informer_stats_get(c->informer, &st);
     bool idle = st.message && (st.parked || !st.synced);
-    char *why = !idle ? NULL : st.failure == KL_EFORBIDDEN ? kl__refusal_text(c->resource, st.namespace_, st.message) : kl_strdup(st.message);
+    char *why = !idle                 ? NULL
+        : st.failure == KL_EFORBIDDEN ? kl__refusal_text(c->resource, st.namespace_, st.message)
+                                      : kl_strdup(st.message);
     *failure = idle ? st.failure : KL_OK;
     kl_informer_stats_fini(&st);
     return why;
@@ -72,7 +80,8 @@ void kl__cache_tell(kl_cache *c)
     char *why = trouble(c, &failure);
     bool news = why && failure == KL_EFORBIDDEN && (!c->told || strcmp(c->told, why));
     if (news)
-        kl_warn("what needs it is parked until it may be read", "kind=%s why=%s", c->kind, kl_log_quoted(why));
+        kl_warn(
+            "what needs it is parked until it may be read", "kind=%s why=%s", c->kind, kl_log_quoted(why));
     kl_free(c->told);
     c->told = why;
 }

@@ -1,5 +1,5 @@
-/* caches.c - the shared informers of one manager. The set's lock guards the map for readers on other threads; everything
- * else belongs to the loop. */
+/* caches.c - the shared informers of one manager. The set's lock guards the map for readers on other
+ * threads; everything else belongs to the loop. */
 #include "informers/caches.h"
 
 #include <string.h>
@@ -12,29 +12,35 @@
 #include "informers/caches_impl.h"
 #include "informers/source.h"
 
-/* A kind that the server lacks is asked for again after this long, doubling: a CRD installed meanwhile is found soon. */
+/* A kind that the server lacks is asked for again after this long, doubling: a CRD installed meanwhile is
+ * found soon. */
 #define RETRY_FIRST KL_SECONDS(1)
 #define RETRY_MAX KL_SECONDS(30)
-/* One that could not be looked up, since discovery failed: it may be there, and the server may be back at any moment. */
+/* One that could not be looked up, since discovery failed: it may be there, and the server may be back at
+ * any moment. */
 #define RETRY_UNKNOWN_MAX KL_SECONDS(4)
 
-/* --- the client as origin ---------------------------------------------------------------------------------------------- */
+/* --- the client as origin ----------------------------------------------------------------- */
 
 static void client_resolve(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg)
 {
     kl_client_resolve(((kl_caches *)arg)->o.client, kind, done, done_arg);
 }
 
-static void client_forget(void *arg)
-{
-    kl_client_discovery_forget(((kl_caches *)arg)->o.client);
-}
+static void client_forget(void *arg) { kl_client_discovery_forget(((kl_caches *)arg)->o.client); }
 
 static void client_source(void *arg, const kl_resource *r, const kl_cache_source *w, kl_source *out)
 {
     const kl_caches_options *o = &((kl_caches *)arg)->o;
-    kl_client_source(&(kl_client_source_options){.client = o->client, .resource = r, .ns = w->ns, .labels = w->labels, .fields = w->fields,
-        .metadata = w->metadata, .max_object = o->max_object, .keep = w->keep}, out);
+    kl_client_source(&(kl_client_source_options){.client = o->client,
+                         .resource = r,
+                         .ns = w->ns,
+                         .labels = w->labels,
+                         .fields = w->fields,
+                         .metadata = w->metadata,
+                         .max_object = o->max_object,
+                         .keep = w->keep},
+        out);
 }
 
 kl_caches *kl_caches_new(const kl_caches_options *o)
@@ -87,7 +93,7 @@ static void cache_maybe_free(kl_cache *c)
     kl_unlock(&s->mu);
 }
 
-/* --- the informer ------------------------------------------------------------------------------------------------------ */
+/* --- the informer ------------------------------------------------------------------------- */
 
 static void changed(kl_caches *s)
 {
@@ -120,10 +126,7 @@ static void on_event(void *arg, kl_event_type type, const kl_value *old, const k
         kl_loop_post(c->set->o.loop, is_strange, c);
 }
 
-static void on_synced(void *arg)
-{
-    on_news(((kl_cache *)arg)->set);
-}
+static void on_synced(void *arg) { on_news(((kl_cache *)arg)->set); }
 
 static void execute(void *arg, void (*fn)(void *), void *fnarg)
 {
@@ -144,8 +147,14 @@ static bool may_stream(const kl_cache *c)
 kl_informer_part kl__cache_part(kl_cache *c, const char *ns)
 {
     kl_informer_part p = {.namespace_ = ns};
-    c->set->origin.source(c->set->origin.arg, c->resource, &(kl_cache_source){.label = c->label, .ns = ns, .labels = c->scope.labels, .fields = c->scope.fields,
-        .metadata = c->scope.metadata, .keep = c->scope.keep}, &p.source);
+    c->set->origin.source(c->set->origin.arg, c->resource,
+        &(kl_cache_source){.label = c->label,
+            .ns = ns,
+            .labels = c->scope.labels,
+            .fields = c->scope.fields,
+            .metadata = c->scope.metadata,
+            .keep = c->scope.keep},
+        &p.source);
     return p;
 }
 
@@ -166,10 +175,18 @@ static kl_informer_part *parts_of(kl_cache *c, size_t *n)
 static void informer_create(kl_cache *c)
 {
     kl_caches *s = c->set;
-    char *display = kl_resource_display(c->resource), *api_version = kl_api_version(c->resource->group, c->resource->version);
-    kl_informer_options o = {.clock = s->o.clock, .resource = display, .api_version = api_version, .kind = c->resource->kind,
-        .seed = kl_hash(c->label, strlen(c->label)), .stream = may_stream(c), .execute = execute, .execute_arg = c,
-        .on_trouble = on_news, .trouble_arg = s};
+    char *display = kl_resource_display(c->resource),
+         *api_version = kl_api_version(c->resource->group, c->resource->version);
+    kl_informer_options o = {.clock = s->o.clock,
+        .resource = display,
+        .api_version = api_version,
+        .kind = c->resource->kind,
+        .seed = kl_hash(c->label, strlen(c->label)),
+        .stream = may_stream(c),
+        .execute = execute,
+        .execute_arg = c,
+        .on_trouble = on_news,
+        .trouble_arg = s};
     if (c->scope.divided) {
         o.changing = true;
         o.source = kl__cache_part(c, NULL).source;
@@ -186,14 +203,22 @@ static void informer_create(kl_cache *c)
     kl_free(api_version);
     kl_free(display);
     if (s->o.begun && !c->is_news)
-        s->o.begun(s->o.begun_arg, c->kind, c->resource, &(kl_cache_source){.label = c->label, .labels = c->scope.labels, .fields = c->scope.fields, .metadata = c->scope.metadata, .keep = c->scope.keep}, i);
-    c->sub = kl_informer_subscribe(i, c->is_news ? &(kl_handler){.on_synced = kl__news_came, .on_event = kl__news_event, .arg = s} : &(kl_handler){.on_synced = on_synced, .on_event = on_event, .arg = c});
+        s->o.begun(s->o.begun_arg, c->kind, c->resource,
+            &(kl_cache_source){.label = c->label,
+                .labels = c->scope.labels,
+                .fields = c->scope.fields,
+                .metadata = c->scope.metadata,
+                .keep = c->scope.keep},
+            i);
+    c->sub = kl_informer_subscribe(i,
+        c->is_news ? &(kl_handler){.on_synced = kl__news_came, .on_event = kl__news_event, .arg = s}
+                   : &(kl_handler){.on_synced = on_synced, .on_event = on_event, .arg = c});
     kl_informer_start(i);
     if (c->scope.divided)
         kl__cache_fit(c);
 }
 
-/* --- resolving ----------------------------------------------------------------------------------------------------------- */
+/* --- resolving ---------------------------------------------------------------------------- */
 
 typedef struct resolved {
     kl_cache *c;
@@ -236,8 +261,13 @@ static void found(kl_cache *c, const kl_resource *r)
     c->retry = 0;
     c->resource = r;
     if ((c->scope.namespaces || c->scope.divided) && !r->namespaced) {
-        c->same = kl_caches_acquire(c->set, c->kind, &(kl_want){.cut = true, .keep = c->scope.keep, .what = c->what, .metadata = c->scope.metadata,
-            .labels = c->scope.labels, .fields = c->scope.fields});
+        c->same = kl_caches_acquire(c->set, c->kind,
+            &(kl_want){.cut = true,
+                .keep = c->scope.keep,
+                .what = c->what,
+                .metadata = c->scope.metadata,
+                .labels = c->scope.labels,
+                .fields = c->scope.fields});
         if (atomic_load(&c->use_mapper))
             kl_cache_use_mapper(c->same);
     } else {
@@ -251,14 +281,15 @@ static void not_found(kl_cache *c, kl_status st, char **why)
     if (!c->is_news)
         kl__news_begin(c->set);
     if (!c->problem || strcmp(c->problem, *why))
-        kl_warn(st == KL_ENOTFOUND ? "a kind is missing; what needs it is parked until it appears" : "a kind cannot be looked up; trying again",
+        kl_warn(st == KL_ENOTFOUND ? "a kind is missing; what needs it is parked until it appears"
+                                   : "a kind cannot be looked up; trying again",
             "kind=%s error=%s", c->kind, kl_log_quoted(*why));
     problem_set(c, why);
     retry_later(c, st == KL_ENOTFOUND ? RETRY_MAX : RETRY_UNKNOWN_MAX);
     changed(c->set);
 }
 
-/* --- is it still there? ------------------------------------------------------------------------------------------------------ */
+/* --- is it still there? ------------------------------------------------------------------- */
 
 static bool is_doubtful(kl_cache *c)
 {
@@ -317,8 +348,8 @@ static bool is_another(const kl_resource *a, const kl_resource *b)
     return a->namespaced != b->namespaced || strcmp(a->plural, b->plural);
 }
 
-/* A 404 may be a server that is not there yet: only when discovery has no such kind, its objects are none. Asked again until a list
- * settles it. */
+/* A 404 may be a server that is not there yet: only when discovery has no such kind, its objects are none.
+ * Asked again until a list settles it. */
 static void doubt_answered(kl_cache *c, kl_status st, const kl_resource *r, char **why)
 {
     if (!st && is_another(r, c->resource)) {
@@ -327,14 +358,15 @@ static void doubt_answered(kl_cache *c, kl_status st, const kl_resource *r, char
         changed(c->set);
         return;
     }
-    if (!st && !atomic_load(&c->strange))          /* discovery may lag behind */
+    if (!st && !atomic_load(&c->strange)) /* discovery may lag behind */
         c->unsure = false;
     bool doubtful = is_doubtful(c);
     if (doubtful && !st) {
         kl_informer_kick(c->informer);
     } else if (doubtful && st == KL_ENOTFOUND) {
         if (!c->gone)
-            kl_warn("a kind is gone; what needs it is parked until it appears again", "kind=%s error=%s", c->kind, kl_log_quoted(*why));
+            kl_warn("a kind is gone; what needs it is parked until it appears again", "kind=%s error=%s",
+                c->kind, kl_log_quoted(*why));
         c->gone = true;
         problem_set(c, why);
         kl_informer_clear(c->informer);
@@ -344,7 +376,7 @@ static void doubt_answered(kl_cache *c, kl_status st, const kl_resource *r, char
         retry_later(c, RETRY_MAX);
 }
 
-/* --- the answer ---------------------------------------------------------------------------------------------------------------- */
+/* --- the answer --------------------------------------------------------------------------- */
 
 static void resolved_on_loop(void *arg)
 {
@@ -381,7 +413,7 @@ void kl__cache_resolve(kl_cache *c)
     c->set->origin.resolve(c->set->origin.arg, c->kind, resolve_done, c);
 }
 
-/* --- users ------------------------------------------------------------------------------------------------------------------ */
+/* --- users -------------------------------------------------------------------------------- */
 
 static kl_cache *suitable_locked(kl_caches *s, const char *kind, const kl__scope *scope) KL_REQUIRES(s->mu)
 {
@@ -469,7 +501,7 @@ void kl_cache_release(kl_cache *c)
     if (--c->users)
         return;
     kl_lock(&s->mu);
-    if (kl_map_get(s->by_kind, c->label) == c)     /* and not the one that follows it */
+    if (kl_map_get(s->by_kind, c->label) == c) /* and not the one that follows it */
         kl_map_take(s->by_kind, c->label);
     kl_unlock(&s->mu);
     kl__cache_stop(c);

@@ -1,4 +1,5 @@
-/* caches_hold.c - caches of which each user says what it needs: namespaces that are listed and watched while somebody holds them. */
+/* caches_hold.c - caches of which each user says what it needs: namespaces that are listed and watched
+ * while somebody holds them. */
 #include <string.h>
 
 #include "base/mem.h"

@@ -12,10 +12,7 @@ static bool says_namespaces(const kl_caches *s, char *const *names)
     return names && *names && !(s->o.ns && !names[1] && !strcmp(names[0], s->o.ns));
 }
 
-static char *text_copy(const char *text)
-{
-    return text && *text ? kl_strdup(text) : NULL;
-}
+static char *text_copy(const char *text) { return text && *text ? kl_strdup(text) : NULL; }
 
 void kl__scope_init(kl__scope *out, const kl_caches *s, const kl_want *w)
 {
@@ -38,10 +35,7 @@ void kl__scope_fini(kl__scope *c)
     *c = (kl__scope){0};
 }
 
-static bool same_text(const char *a, const char *b)
-{
-    return !a || !b ? a == b : !strcmp(a, b);
-}
+static bool same_text(const char *a, const char *b) { return !a || !b ? a == b : !strcmp(a, b); }
 
 /* What a keeps holds all that b keeps, as far as that is easy to see. */
 static bool keeps_as_much(const kl_projection *a, const kl_projection *b)
@@ -57,8 +51,9 @@ static bool keeps_as_much(const kl_projection *a, const kl_projection *b)
 
 bool kl__scope_serves(const kl__scope *a, const kl__scope *b)
 {
-    return a->divided == b->divided && (!a->metadata || b->metadata) && keeps_as_much(a->keep, b->keep) && kl_texts_same(a->namespaces, b->namespaces)
-        && same_text(a->labels, b->labels) && same_text(a->fields, b->fields);
+    return a->divided == b->divided && (!a->metadata || b->metadata) && keeps_as_much(a->keep, b->keep)
+        && kl_texts_same(a->namespaces, b->namespaces) && same_text(a->labels, b->labels)
+        && same_text(a->fields, b->fields);
 }
 
 static void say(kl_buf *b, const char *what, const char *more)

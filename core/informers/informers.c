@@ -1,5 +1,5 @@
-/* informers.c - the shared informers of one client. A member is known under what it was wanted for, until nobody wants it; its memory
- * stays until the watch thread has said goodbye. */
+/* informers.c - the shared informers of one client. A member is known under what it was wanted for, until
+ * nobody wants it; its memory stays until the watch thread has said goodbye. */
 #include "informers/informers_impl.h"
 
 #include <string.h>
@@ -34,7 +34,7 @@ static void member_free(kl__member *m)
     kl_free(m);
 }
 
-/* --- what the watch thread says ------------------------------------------------------------------------------------------- */
+/* --- what the watch thread says ----------------------------------------------------------- */
 
 static void on_synced(void *arg)
 {
@@ -64,7 +64,7 @@ static void on_stopped(void *arg)
     kl_unlock(&f->mu);
 }
 
-/* --- coming and going ------------------------------------------------------------------------------------------------------ */
+/* --- coming and going --------------------------------------------------------------------- */
 
 static void reap_locked(kl_informers *f) KL_REQUIRES(f->mu);
 static void reap_locked(kl_informers *f)
@@ -79,7 +79,8 @@ static void reap_locked(kl_informers *f)
     }
 }
 
-static kl__member *find_locked(kl_informers *f, const char *label, const kl_projection *keep) KL_REQUIRES(f->mu);
+static kl__member *find_locked(kl_informers *f, const char *label, const kl_projection *keep)
+    KL_REQUIRES(f->mu);
 static kl__member *find_locked(kl_informers *f, const char *label, const kl_projection *keep)
 {
     for (kl__member *m = f->members; m; m = m->next)
@@ -88,9 +89,11 @@ static kl__member *find_locked(kl_informers *f, const char *label, const kl_proj
     return NULL;
 }
 
-kl__member *kl__member_new_locked(kl_informers *f, const kl_informer_want *w, const kl_gvk *g, char *label, const kl_handler *handler)
+kl__member *kl__member_new_locked(
+    kl_informers *f, const kl_informer_want *w, const kl_gvk *g, char *label, const kl_handler *handler)
 {
-    static const char *const annotations[] = {"metadata", "annotations"};      /* the end of initial events is told in one */
+    /* the end of initial events is told in one */
+    static const char *const annotations[] = {"metadata", "annotations"};
     kl__member *m = kl_new(kl__member);
     m->set = f;
     m->label = label;
@@ -98,11 +101,23 @@ kl__member *kl__member_new_locked(kl_informers *f, const kl_informer_want *w, co
     m->keep = kl_projection_ref(w->keep);
     m->users = 1;
     char *api_version = kl_api_version(g->group, g->version);
-    kl_informer_options o = {.clock = f->o.clock, .resource = w->kind, .api_version = api_version, .kind = g->kind, .namespace_ = w->ns,
-        .seed = kl_hash(label, strlen(label)), .stream = f->o.stream && kl_projection_keeps(w->keep, annotations, 2),
-        .on_trouble = on_trouble, .trouble_arg = m};
-    kl_client_source(&(kl_client_source_options){.client = f->o.client, .kind = w->kind, .ns = w->ns, .labels = w->labels,
-        .fields = w->fields, .max_object = f->o.max_object, .keep = w->keep}, &o.source);
+    kl_informer_options o = {.clock = f->o.clock,
+        .resource = w->kind,
+        .api_version = api_version,
+        .kind = g->kind,
+        .namespace_ = w->ns,
+        .seed = kl_hash(label, strlen(label)),
+        .stream = f->o.stream && kl_projection_keeps(w->keep, annotations, 2),
+        .on_trouble = on_trouble,
+        .trouble_arg = m};
+    kl_client_source(&(kl_client_source_options){.client = f->o.client,
+                         .kind = w->kind,
+                         .ns = w->ns,
+                         .labels = w->labels,
+                         .fields = w->fields,
+                         .max_object = f->o.max_object,
+                         .keep = w->keep},
+        &o.source);
     m->informer = kl_informer_new(&o);
     kl_handler h = *handler;
     h.arg = m;
@@ -121,9 +136,11 @@ kl_status kl_informers_acquire(kl_informers *f, const kl_informer_want *w, kl_in
         return st;
     if (!*g.version) {
         kl_gvk_fini(&g);
-        return kl_fail(err, KL_EINVAL, "informers: \"%s\" lacks its version; write \"v1/Pod\" or \"group/version/Kind\"", w->kind);
+        return kl_fail(err, KL_EINVAL,
+            "informers: \"%s\" lacks its version; write \"v1/Pod\" or \"group/version/Kind\"", w->kind);
     }
-    char *label = kl_sprintf("%s\n%s\n%s\n%s", w->kind, w->ns ? w->ns : "", w->labels ? w->labels : "", w->fields ? w->fields : "");
+    char *label = kl_sprintf("%s\n%s\n%s\n%s", w->kind, w->ns ? w->ns : "", w->labels ? w->labels : "",
+        w->fields ? w->fields : "");
     kl_lock(&f->mu);
     reap_locked(f);
     bool stopped = f->stopped;
@@ -176,7 +193,8 @@ void kl_informers_release(kl_informers *f, kl_informer *i)
         kl__members_news_end(f);
 }
 
-static kl__member *running_locked(const kl_informers *f, bool (*which)(const kl__member *m)) KL_REQUIRES(f->mu);
+static kl__member *running_locked(const kl_informers *f, bool (*which)(const kl__member *m))
+    KL_REQUIRES(f->mu);
 static kl__member *running_locked(const kl_informers *f, bool (*which)(const kl__member *m))
 {
     for (kl__member *m = f->members; m; m = m->next)
@@ -191,20 +209,20 @@ void kl__members_stop(kl_informers *f, bool (*which)(const kl__member *m))
     for (kl__member *m; (m = running_locked(f, which));) {
         m->stopping = true;
         if (m->is_news)
-            m->users = 0;                          /* once it is over, nobody knows it any more */
+            m->users = 0; /* once it is over, nobody knows it any more */
         kl_subscription *sub = m->sub;
         m->sub = NULL;
         kl_informer *i = kl_informer_ref(m->informer);
         kl_unlock(&f->mu);
         kl_informer_unsubscribe(sub);
-        kl_informer_stop(i, on_stopped, m);        /* what frees it comes later */
+        kl_informer_stop(i, on_stopped, m); /* what frees it comes later */
         kl_informer_unref(i);
         kl_lock(&f->mu);
     }
     kl_unlock(&f->mu);
 }
 
-/* --- all of them ------------------------------------------------------------------------------------------------------------- */
+/* --- all of them -------------------------------------------------------------------------- */
 
 void kl_informers_start(kl_informers *f)
 {
@@ -212,7 +230,7 @@ void kl_informers_start(kl_informers *f)
     for (kl__member *m = f->members; m; m = m->next)
         if (!m->started && !m->stopping) {
             m->started = true;
-            kl_informer_start(m->informer);        /* posts; waits for nothing */
+            kl_informer_start(m->informer); /* posts; waits for nothing */
         }
     kl_unlock(&f->mu);
 }

@@ -1,12 +1,13 @@
-/* informers_news.c - a set of informers hears of new kinds: when one of them misses its kind, CustomResourceDefinitions and APIServices
- * are watched by two more members, and their events end the waits of all that are parked. */
+/* informers_news.c - a set of informers hears of new kinds: when one of them misses its kind,
+ * CustomResourceDefinitions and APIServices are watched by two more members, and their events end the
+ * waits of all that are parked. */
 #include "informers/informers_impl.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "informers/kinds.h"
 
-/* --- news ------------------------------------------------------------------------------------------------------------------- */
+/* --- news --------------------------------------------------------------------------------- */
 
 static void kick_parked(kl_informers *f)
 {
@@ -17,7 +18,7 @@ static void kick_parked(kl_informers *f)
             continue;
         kl_informer_stats_get(m->informer, &st);
         if (st.parked)
-            kl_informer_kick(m->informer);         /* posts */
+            kl_informer_kick(m->informer); /* posts */
         kl_informer_stats_fini(&st);
     }
     kl_unlock(&f->mu);
@@ -57,7 +58,7 @@ static void on_event(void *arg, kl_event_type type, const kl_value *old, const k
         came(arg);
 }
 
-/* --- beginning and end ----------------------------------------------------------------------------------------------------------- */
+/* --- beginning and end -------------------------------------------------------------------- */
 
 static bool is_news(const kl__member *m) { return m->is_news; }
 
@@ -67,8 +68,8 @@ static void begin_one_locked(kl_informers *f, const char *kind, kl_projection *k
     kl_gvk g;
     if (kl_gvk_parse(kind, &g, NULL))
         return;
-    kl__member *m = kl__member_new_locked(f, &(kl_informer_want){.kind = kind, .keep = keep}, &g, kl_sprintf("news\n%s", kind),
-        &(kl_handler){.on_event = on_event, .on_synced = came});
+    kl__member *m = kl__member_new_locked(f, &(kl_informer_want){.kind = kind, .keep = keep}, &g,
+        kl_sprintf("news\n%s", kind), &(kl_handler){.on_event = on_event, .on_synced = came});
     kl_gvk_fini(&g);
     m->is_news = m->started = true;
     kl_informer_start(m->informer);
@@ -78,7 +79,8 @@ static void begin(kl_informers *f)
 {
     kl_projection *keep = kl__news_keep();
     kl_lock(&f->mu);
-    bool there = f->stopped || (f->news_given_up >= 0 && kl_clock_now(f->o.clock) - f->news_given_up < KL__NEWS_GIVEN_UP);
+    bool there = f->stopped
+        || (f->news_given_up >= 0 && kl_clock_now(f->o.clock) - f->news_given_up < KL__NEWS_GIVEN_UP);
     for (kl__member *m = f->members; m; m = m->next)
         there |= m->is_news && !m->stopping;
     for (int i = 0; !there && i < KL__NEWS_KINDS; i++)
@@ -94,22 +96,17 @@ static void give_up(kl_informers *f, const char *why)
     f->news_given_up = kl_clock_now(f->o.clock);
     kl_unlock(&f->mu);
     if (first)
-        kl_info("kinds that appear are found by asking, up to a minute late: CustomResourceDefinitions and APIServices cannot be watched",
+        kl_info("kinds that appear are found by asking, up to a minute late: CustomResourceDefinitions and "
+                "APIServices cannot be watched",
             "error=%s", kl_log_quoted(why));
     kl__members_stop(f, is_news);
 }
 
-void kl__members_news_end(kl_informers *f)
-{
-    kl__members_stop(f, is_news);
-}
+void kl__members_news_end(kl_informers *f) { kl__members_stop(f, is_news); }
 
-void kl__members_news_over(kl_informers *f)
-{
-    timer_clear(f);
-}
+void kl__members_news_over(kl_informers *f) { timer_clear(f); }
 
-/* --- a kind that is gone ------------------------------------------------------------------------------------------------------------ */
+/* --- a kind that is gone ------------------------------------------------------------------ */
 
 static void looked_up(void *arg, kl_status st, const kl_resource *r, kl_err *err)
 {
@@ -130,7 +127,8 @@ void kl__members_trouble(kl__member *m)
         give_up(f, st.message);
     else if (!m->is_news && missing)
         begin(f);
-    /* A 404 may be a server that is only starting; discovery was asked afresh since, and says whether it is more. */
+    /* A 404 may be a server that is only starting; discovery was asked afresh since, and says whether it
+     * is more. */
     if (!m->is_news && missing && st.objects)
         kl_client_resolve(f->o.client, m->kind, looked_up, kl_informer_ref(m->informer));
     kl_informer_stats_fini(&st);

@@ -1,4 +1,5 @@
-/* kinds.c - news of kinds: CustomResourceDefinitions and APIServices, watched as soon as a kind is missed, wake what waits for one.
+/* kinds.c - news of kinds: CustomResourceDefinitions and APIServices, watched as soon as a kind is missed,
+ * wake what waits for one.
  *
  *   nobody misses a kind --missing, parked--> watched --event--> discovery is forgotten; who waits asks, now and a few times more
  *                                               `--forbidden, not there--> given up for ten minutes; who waits asks every 1 to 30 s
@@ -11,7 +12,8 @@
 #include "informers/caches_impl.h"
 #include "informers/kinds.h"
 
-const char *const kl__news_kinds[KL__NEWS_KINDS] = { "apiextensions.k8s.io/v1/CustomResourceDefinition", "apiregistration.k8s.io/v1/APIService" };
+const char *const kl__news_kinds[KL__NEWS_KINDS] = {
+    "apiextensions.k8s.io/v1/CustomResourceDefinition", "apiregistration.k8s.io/v1/APIService"};
 
 kl_projection *kl__news_keep(void)
 {
@@ -22,7 +24,7 @@ kl_projection *kl__news_keep(void)
 
 kl_time kl__news_wait(int step)
 {
-    static const kl_time waits[] = { KL_MILLISECONDS(150), KL_MILLISECONDS(500), KL_SECONDS(2), KL_SECONDS(6) };
+    static const kl_time waits[] = {KL_MILLISECONDS(150), KL_MILLISECONDS(500), KL_SECONDS(2), KL_SECONDS(6)};
     return step < (int)(sizeof waits / sizeof *waits) ? waits[step] : 0;
 }
 
@@ -49,8 +51,9 @@ void kl__news_end(kl_caches *s)
 void kl__news_give_up(kl_caches *s, const char *why)
 {
     if (!s->news->told)
-        kl_info("kinds that appear are found by asking, up to 30 s late: CustomResourceDefinitions and APIServices cannot be watched", "error=%s",
-            kl_log_quoted(why));
+        kl_info("kinds that appear are found by asking, up to 30 s late: CustomResourceDefinitions and "
+                "APIServices cannot be watched",
+            "error=%s", kl_log_quoted(why));
     s->news->told = true;
     s->news->given_up = kl_clock_now(s->o.clock);
     kl__news_end(s);
@@ -87,7 +90,8 @@ static bool is_parked(kl_informer *i, char **why)
     return parked;
 }
 
-/* Those that are known now, borrowed: asking may bring answers at once, and with them others. The array is the caller's. */
+/* Those that are known now, borrowed: asking may bring answers at once, and with them others. The array is
+ * the caller's. */
 static kl_cache **all_of(kl_caches *s, size_t *n)
 {
     size_t it = 0;
@@ -101,7 +105,8 @@ static kl_cache **all_of(kl_caches *s, size_t *n)
     return all;
 }
 
-/* An informer that found its kind gone, or closed to it, wants news; those of the news themselves have the last word. */
+/* An informer that found its kind gone, or closed to it, wants news; those of the news themselves have the
+ * last word. */
 void kl__news_look(kl_caches *s)
 {
     bool parked = false;

@@ -1,9 +1,11 @@
 /* source.c - turns the cache's wishes into streams of the client, on the client's watch thread.
  *
- * The cache forbids callbacks after a cancel; the client always calls `done`. So each stream has a small record between the
- * two, which is muted on cancel and freed on done. A source that has only a kind asks discovery first:
+ * The cache forbids callbacks after a cancel; the client always calls `done`. So each stream has a small
+ * record between the two, which is muted on cancel and freed on done. A source that has only a kind asks
+ * discovery first:
  *
- *   wish --lookup (calls thread)--> found: begin the stream (watch thread)      missing: done, as a 404; the cache tries again later */
+ *   wish --lookup (calls thread)--> found: begin the stream (watch thread)      missing: done, as a 404; the cache tries again later
+ */
 #include "informers/source.h"
 
 #include <stdatomic.h>
@@ -16,11 +18,11 @@
 #include "model/object.h"
 
 typedef struct client_source {
-    kl_client_source_options o;        /* o.resource: watch thread only */
+    kl_client_source_options o; /* o.resource: watch thread only */
     char *kind, *ns, *labels, *fields;
-    bool asked;                        /* watch thread: discovery has answered once */
-    atomic_int refs;                   /* the informer's, and one per stream under way */
-    kl_list transfers;                 /* watch thread only */
+    bool asked;        /* watch thread: discovery has answered once */
+    atomic_int refs;   /* the informer's, and one per stream under way */
+    kl_list transfers; /* watch thread only */
     uint64_t ids;
 } client_source;
 
@@ -28,17 +30,17 @@ typedef struct transfer {
     kl_list link;
     client_source *source;
     kl_source_sink sink;
-    uint64_t id, stream;               /* ours, the client's */
+    uint64_t id, stream; /* ours, the client's */
     bool muted;
-    bool *over;                        /* tells send() that it ended inside the call; NULL afterwards */
-    struct lookup *lookup;             /* under way: nothing was sent yet */
-    const char *api_version, *kind;    /* of the items; the cache's */
+    bool *over;                     /* tells send() that it ended inside the call; NULL afterwards */
+    struct lookup *lookup;          /* under way: nothing was sent yet */
+    const char *api_version, *kind; /* of the items; the cache's */
 } transfer;
 
 /* A wish that waits for its kind. */
 typedef struct lookup {
-    transfer *t;                       /* watch thread */
-    kl_http *http;                     /* the watch thread, while not cancelled */
+    transfer *t;   /* watch thread */
+    kl_http *http; /* the watch thread, while not cancelled */
     kl_op op;
     char *rv, *token;
     kl_status st;
@@ -96,7 +98,8 @@ static kl_status transfer_event(void *arg, const char *type, const kl_value *obj
     return t->sink.event(t->sink.arg, type, unmasked(t->source, object), err);
 }
 
-static const kl_value *transfer_known(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen)
+static const kl_value *transfer_known(
+    void *arg, const char *ns, size_t nslen, const char *name, size_t namelen)
 {
     transfer *t = arg;
     return t->muted ? NULL : t->sink.known(t->sink.arg, ns, nslen, name, namelen);
@@ -138,9 +141,17 @@ static void send(transfer *t, kl_op *op)
     op->labels = s->labels;
     op->fields = s->fields;
     op->form = s->o.metadata ? KL_AS_METADATA : KL_AS_OBJECT;
-    kl_stream_call call = {.item = transfer_item, .event = transfer_event, .lull = t->sink.lull ? transfer_lull : NULL, .opened = transfer_opened, .done = transfer_done, .arg = t,
-        .known = t->sink.known ? transfer_known : NULL, .api_version = t->api_version, .kind = t->kind,
-        .max_object = s->o.max_object, .keep = s->o.keep};
+    kl_stream_call call = {.item = transfer_item,
+        .event = transfer_event,
+        .lull = t->sink.lull ? transfer_lull : NULL,
+        .opened = transfer_opened,
+        .done = transfer_done,
+        .arg = t,
+        .known = t->sink.known ? transfer_known : NULL,
+        .api_version = t->api_version,
+        .kind = t->kind,
+        .max_object = s->o.max_object,
+        .keep = s->o.keep};
     uint64_t stream = kl_client_stream(s->o.client, op, &call);
     if (!over) {
         t->stream = stream;
@@ -148,7 +159,7 @@ static void send(transfer *t, kl_op *op)
     }
 }
 
-/* --- the kind ------------------------------------------------------------------------------------------------------------ */
+/* --- the kind ----------------------------------------------------------------------------- */
 
 static void lookup_free(lookup *l)
 {
@@ -179,7 +190,8 @@ static void lookup_over(void *arg)
     lookup_free(l);
 }
 
-/* On the calls thread, or at once. The lock is held over the post, which waits for nothing: whoever cancels may then free the client. */
+/* On the calls thread, or at once. The lock is held over the post, which waits for nothing: whoever
+ * cancels may then free the client. */
 static void lookup_answered(void *arg, kl_status st, const kl_resource *r, kl_err *err)
 {
     lookup *l = arg;
@@ -223,9 +235,10 @@ static void look_away(transfer *t)
     kl_free(t);
 }
 
-/* --- the source ----------------------------------------------------------------------------------------------------------- */
+/* --- the source --------------------------------------------------------------------------- */
 
-static uint64_t start(client_source *s, kl_op *op, const kl_source_sink *sink, const char *api_version, const char *kind)
+static uint64_t start(
+    client_source *s, kl_op *op, const kl_source_sink *sink, const char *api_version, const char *kind)
 {
     transfer *t = kl_new(transfer);
     uint64_t id = t->id = ++s->ids;
@@ -276,7 +289,7 @@ static void source_cancel(void *self, uint64_t id)
                 return;
             }
             t->muted = true;
-            kl_client_stream_cancel(s->o.client, t->stream);   /* may free t */
+            kl_client_stream_cancel(s->o.client, t->stream); /* may free t */
             return;
         }
     }
@@ -307,10 +320,7 @@ static void source_heed_not(void *self, uint64_t id)
     kl_client_heed_not(((client_source *)self)->o.client, id);
 }
 
-static void source_free(void *self)
-{
-    source_unref(self);
-}
+static void source_free(void *self) { source_unref(self); }
 
 void kl_client_source(const kl_client_source_options *o, kl_source *out)
 {
@@ -323,6 +333,6 @@ void kl_client_source(const kl_client_source_options *o, kl_source *out)
     s->labels = kl_strdup(o->labels);
     s->fields = kl_strdup(o->fields);
     s->o.keep = kl_projection_ref(o->keep);
-    *out = (kl_source){source_list, source_watch, source_cancel, source_timer, source_timer_cancel, source_post, source_free, s,
-        source_heed, source_heed_not, true};
+    *out = (kl_source){source_list, source_watch, source_cancel, source_timer, source_timer_cancel,
+        source_post, source_free, s, source_heed, source_heed_not, true};
 }

@@ -6,14 +6,17 @@
 #include "client/client.h"
 
 typedef struct kl_client_source_options {
-    kl_client *client;             /* outlives the source */
-    const kl_resource *resource;   /* lives as long as the client; or NULL: */
-    const char *kind;              /* looked up before the first request, again after every failure; a kind that is missing is a 404. Copied */
-    const char *ns;                /* copied; NULL: all */
-    const char *labels, *fields;   /* selectors; copied; NULL */
-    bool metadata;                 /* PartialObjectMetadata is asked for, and comes as the objects that it is of */
+    kl_client *client;           /* outlives the source */
+    const kl_resource *resource; /* lives as long as the client; or NULL: */
+    /* looked up before the first request, again after every failure; a kind that is missing is a 404.
+     * Copied */
+    const char *kind;
+    const char *ns;              /* copied; NULL: all */
+    const char *labels, *fields; /* selectors; copied; NULL */
+    /* PartialObjectMetadata is asked for, and comes as the objects that it is of */
+    bool metadata;
     size_t max_object;
-    kl_projection *keep;           /* of each object; NULL: all. A reference is taken */
+    kl_projection *keep; /* of each object; NULL: all. A reference is taken */
 } kl_client_source_options;
 
 /* Fills *out; out->free releases it. What uses it must have stopped before the client is freed. */

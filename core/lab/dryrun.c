@@ -17,7 +17,7 @@
 struct kl_dryrun {
     kl_imagination how;
     kl_mutex mu;
-    kl_map *told KL_GUARDED_BY(mu);                /* what was written -> a number made of how */
+    kl_map *told KL_GUARDED_BY(mu); /* what was written -> a number made of how */
 };
 
 /* True the first time. Takes the text. */
@@ -37,7 +37,7 @@ static bool is_news(kl_dryrun *d, char *what, uint64_t how)
 
 static char *quoted(const char *s)
 {
-    size_t room = 4 * strlen(s) + 3;               /* each byte as \xNN, quotes, the end */
+    size_t room = 4 * strlen(s) + 3; /* each byte as \xNN, quotes, the end */
     char *out = kl_alloc(room);
     kl_log_quote(s, out, room);
     return out;
@@ -46,19 +46,24 @@ static char *quoted(const char *s)
 static char *object_name(const kl_imagined *x)
 {
     const char *prefix = kl_value_str_at(x->op->body, "metadata", "generateName", NULL);
-    return x->name && !kl_op_name(x->op) && prefix ? kl_sprintf("%s%s%s*", x->ns ? x->ns : "", x->ns ? "/" : "", prefix) : kl_key_join(x->ns, x->name ? x->name : "");
+    return x->name && !kl_op_name(x->op) && prefix
+        ? kl_sprintf("%s%s%s*", x->ns ? x->ns : "", x->ns ? "/" : "", prefix)
+        : kl_key_join(x->ns, x->name ? x->name : "");
 }
 
 static void tell(const kl_imagined *x, const char *object, const char *changes)
 {
-    char *kind = kl_gvk_text(x->resource->group, x->resource->version, x->resource->kind), *text = quoted(changes);
+    char *kind = kl_gvk_text(x->resource->group, x->resource->version, x->resource->kind),
+         *text = quoted(changes);
     const char *sub = x->op->subresource;
     if (x->status)
-        kl_warn("dry run: this write would fail", "controller=%s key=%s verb=%s kind=%s object=%s%s%s error=%s", x->controller, x->key, kl_verb_name(x->op->verb), kind, object,
-            sub ? " subresource=" : "", sub ? sub : "", text);
+        kl_warn("dry run: this write would fail",
+            "controller=%s key=%s verb=%s kind=%s object=%s%s%s error=%s", x->controller, x->key,
+            kl_verb_name(x->op->verb), kind, object, sub ? " subresource=" : "", sub ? sub : "", text);
     else
-        kl_info("dry run: not sent", "controller=%s key=%s verb=%s kind=%s object=%s%s%s changes=%s", x->controller, x->key, kl_verb_name(x->op->verb), kind, object,
-            sub ? " subresource=" : "", sub ? sub : "", text);
+        kl_info("dry run: not sent", "controller=%s key=%s verb=%s kind=%s object=%s%s%s changes=%s",
+            x->controller, x->key, kl_verb_name(x->op->verb), kind, object, sub ? " subresource=" : "",
+            sub ? sub : "", text);
     kl_free(kind);
     kl_free(text);
 }
@@ -76,8 +81,12 @@ static void wrote(void *arg, const kl_imagined *x)
     const char *rv = kl_object_rv(x->was), *text = kl_buf_str(&changes);
     char *object = object_name(x);
     uint64_t how = kl_hash(text, strlen(text)) ^ (rv ? kl_hash(rv, strlen(rv)) : 0);
-    if (changes.len && is_news(d, kl_sprintf("%s %s %s %s %s %s %s", x->controller, x->key, kl_verb_name(x->op->verb), x->resource->group, x->resource->plural, object,
-        x->op->subresource ? x->op->subresource : ""), how))
+    if (changes.len
+        && is_news(d,
+            kl_sprintf("%s %s %s %s %s %s %s", x->controller, x->key, kl_verb_name(x->op->verb),
+                x->resource->group, x->resource->plural, object,
+                x->op->subresource ? x->op->subresource : ""),
+            how))
         tell(x, object, text);
     kl_free(object);
     kl_buf_fini(&changes);
@@ -108,10 +117,14 @@ void kl_dryrun_event(kl_dryrun *d, const kl_news *n)
     char *object = kl_object_key(n->about);
     const char *kind = kl_object_kind(n->about), *note = n->note ? n->note : "";
     uint64_t how = kl_hash(note, strlen(note));
-    if (is_news(d, kl_sprintf("event %s %s %s %s", n->component ? n->component : "", kind ? kind : "", object ? object : "", n->reason), how)) {
+    if (is_news(d,
+            kl_sprintf("event %s %s %s %s", n->component ? n->component : "", kind ? kind : "",
+                object ? object : "", n->reason),
+            how)) {
         char *text = quoted(note);
-        kl_info("dry run: no Event", "controller=%s kind=%s object=%s type=%s reason=%s note=%s", n->component ? n->component : "", kind ? kind : "", object ? object : "", n->type,
-            n->reason, text);
+        kl_info("dry run: no Event", "controller=%s kind=%s object=%s type=%s reason=%s note=%s",
+            n->component ? n->component : "", kind ? kind : "", object ? object : "", n->type, n->reason,
+            text);
         kl_free(text);
     }
     kl_free(object);

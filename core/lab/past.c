@@ -1,4 +1,5 @@
-/* past.c - lines become events and runs. A line is decoded once and kept: what is made of it borrows its texts. */
+/* past.c - lines become events and runs. A line is decoded once and kept: what is made of it borrows its
+ * texts. */
 #include "lab/past.h"
 
 #include <errno.h>
@@ -15,12 +16,13 @@
 #define LINE_MAX ((size_t)256 << 20)
 
 typedef struct book {
-    kl_past p;                         /* first: what is handed out */
-    const kl_value **lines;            /* each a reference */
+    kl_past p;              /* first: what is handed out */
+    const kl_value **lines; /* each a reference */
     size_t n_lines;
-    kl_map *objects, *sets, *runs, *caches;            /* by number or id, as texts; values are ours but for objects' */
+    /* by number or id, as texts; values are ours but for objects' */
+    kl_map *objects, *sets, *runs, *caches;
     kl_map *headless;
-    const char *name;                  /* the file being read, for messages */
+    const char *name; /* the file being read, for messages */
     size_t line;
 } book;
 
@@ -43,7 +45,7 @@ static void *grown(void *v, size_t n, size_t size)
 }
 #define ADD(v, n) ((v) = grown((v), (n), sizeof *(v)), &(v)[(n)++])
 
-/* --- what a line has ------------------------------------------------------------------------------------------------------ */
+/* --- what a line has ---------------------------------------------------------------------- */
 
 static const char *text(const kl_value *l, const char *key) { return kl_value_str(kl_value_get(l, key)); }
 
@@ -61,7 +63,7 @@ static kl_status need_text(const book *b, const kl_value *l, const char *key, co
 
 static void name_of(int64_t n, char out[24]) { snprintf(out, 24, "%" PRId64, n); }
 
-/* --- objects and sets -------------------------------------------------------------------------------------------------------- */
+/* --- objects and sets --------------------------------------------------------------------- */
 
 /* The object that a line speaks of by its number; one that it brings along is known from now on. */
 static kl_status object_of(book *b, const kl_value *l, const kl_value **out, kl_err *err)
@@ -81,7 +83,8 @@ static kl_status object_of(book *b, const kl_value *l, const kl_value **out, kl_
     return KL_OK;
 }
 
-static kl_status set_begin(book *b, const kl_value *l, const kl_past_set **of, size_t *head, size_t *tail, kl_err *err)
+static kl_status set_begin(
+    book *b, const kl_value *l, const kl_past_set **of, size_t *head, size_t *tail, kl_err *err)
 {
     char name[24];
     *of = NULL;
@@ -142,14 +145,14 @@ static kl_status read_set(book *b, const kl_value *l, kl_err *err)
     return st;
 }
 
-/* --- kinds and caches ---------------------------------------------------------------------------------------------------------- */
+/* --- kinds and caches --------------------------------------------------------------------- */
 
 static kl_status read_kind(book *b, const kl_value *l, kl_err *err)
 {
     const char *name, *group, *version, *is, *plural;
     kl_status st = need_text(b, l, "kind", &name, err);
-    if (st || (st = need_text(b, l, "group", &group, err)) || (st = need_text(b, l, "version", &version, err)) || (st = need_text(b, l, "is", &is, err))
-        || (st = need_text(b, l, "plural", &plural, err)))
+    if (st || (st = need_text(b, l, "group", &group, err)) || (st = need_text(b, l, "version", &version, err))
+        || (st = need_text(b, l, "is", &is, err)) || (st = need_text(b, l, "plural", &plural, err)))
         return st;
     kl_past_kind *k = NULL;
     for (size_t i = 0; i < b->p.n_kinds; i++)
@@ -161,9 +164,14 @@ static kl_status read_kind(book *b, const kl_value *l, kl_err *err)
         k = ADD(b->p.kinds, b->p.n_kinds);
     const kl_value *subs = kl_value_get(l, "sub");
     size_t n = 0;
-    *k = (kl_past_kind){.name = name, .resource = {.group = kl_strdup(group), .version = kl_strdup(version), .kind = kl_strdup(is), .plural = kl_strdup(plural),
-        .singular = kl_strdup(text(l, "singular")), .namespaced = kl_value_bool(kl_value_get(l, "namespaced"), false),
-        .subresources = kl_new_array(char *, kl_value_len(subs) + 1)}};
+    *k = (kl_past_kind){.name = name,
+        .resource = {.group = kl_strdup(group),
+            .version = kl_strdup(version),
+            .kind = kl_strdup(is),
+            .plural = kl_strdup(plural),
+            .singular = kl_strdup(text(l, "singular")),
+            .namespaced = kl_value_bool(kl_value_get(l, "namespaced"), false),
+            .subresources = kl_new_array(char *, kl_value_len(subs) + 1)}};
     for (size_t i = 0; i < kl_value_len(subs); i++)
         if (kl_value_str(kl_value_item(subs, i)))
             k->resource.subresources[n++] = kl_strdup(kl_value_str(kl_value_item(subs, i)));
@@ -185,10 +193,13 @@ static kl_status read_cache(book *b, const kl_value *l, kl_err *err)
     if (st || (st = need_text(b, l, "kind", &kind, err)))
         return st;
     name_of(number(l, "c", 0), name);
-    if (kl_map_has(b->caches, name))           /* each file begins with them */
+    if (kl_map_has(b->caches, name)) /* each file begins with them */
         return KL_OK;
     kl_past_cache *c = ADD(b->p.caches, b->p.n_caches);
-    *c = (kl_past_cache){.label = label, .kind = kind, .labels = text(l, "labels"), .fields = text(l, "fields"),
+    *c = (kl_past_cache){.label = label,
+        .kind = kind,
+        .labels = text(l, "labels"),
+        .fields = text(l, "fields"),
         .metadata = kl_value_bool(kl_value_get(l, "metadata"), false)};
     kl_map_set(b->caches, name, (void *)(uintptr_t)b->p.n_caches);
     event(b, KL_PAST_CACHE)->cache = b->p.n_caches - 1;
@@ -235,13 +246,14 @@ static kl_status read_closed(book *b, const kl_value *l, kl_err *err)
     return cache_event(b, l, KL_PAST_CLOSED, &e, err);
 }
 
-/* --- runs ---------------------------------------------------------------------------------------------------------------------------- */
+/* --- runs --------------------------------------------------------------------------------- */
 
 static kl_status read_began(book *b, const kl_value *l, kl_err *err)
 {
     kl_past_run r = {.after = -1};
     kl_status st = need_text(b, l, "r", &r.id, err);
-    if (st || (st = need_text(b, l, "controller", &r.controller, err)) || (st = need_text(b, l, "key", &r.key, err)) || (st = object_of(b, l, &r.object, err)))
+    if (st || (st = need_text(b, l, "controller", &r.controller, err))
+        || (st = need_text(b, l, "key", &r.key, err)) || (st = object_of(b, l, &r.object, err)))
         return st;
     if (!r.object)
         return wrong(b, err, "the record \"began\" has no \"o\"");
@@ -325,7 +337,9 @@ static kl_status read_clock(book *b, const kl_value *l, kl_err *err)
 static kl_status read_asked(book *b, const kl_value *l, kl_err *err)
 {
     kl_past_run *r;
-    kl_past_asked q = {.op = kl_value_get(l, "op"), .kind = text(l, "kind"), .elsewhere = kl_value_bool(kl_value_get(l, "elsewhere"), false)};
+    kl_past_asked q = {.op = kl_value_get(l, "op"),
+        .kind = text(l, "kind"),
+        .elsewhere = kl_value_bool(kl_value_get(l, "elsewhere"), false)};
     kl_status st = run_of(b, l, &r, err);
     if (st || !r || (st = need_text(b, l, "what", &q.what, err)))
         return st;
@@ -353,7 +367,8 @@ static kl_status read_answered(book *b, const kl_value *l, kl_err *err)
         return st;
     int64_t n = number(l, "n", 0);
     if (n < 1 || (uint64_t)n > r->n_asked)
-        return wrong(b, err, "an answer to question %" PRId64 " of run %s, which was not asked: lines are missing", n, r->id);
+        return wrong(b, err,
+            "an answer to question %" PRId64 " of run %s, which was not asked: lines are missing", n, r->id);
     kl_past_asked *q = &r->asked[n - 1];
     if (q->answered)
         return wrong(b, err, "question %" PRId64 " of run %s is answered twice", n, r->id);
@@ -388,7 +403,7 @@ static kl_status read_ended(book *b, const kl_value *l, kl_err *err)
     return KL_OK;
 }
 
-/* --- lines --------------------------------------------------------------------------------------------------------------------------- */
+/* --- lines -------------------------------------------------------------------------------- */
 
 static kl_status read_object(book *b, const kl_value *l, kl_err *err)
 {
@@ -403,10 +418,14 @@ static kl_status read_nothing(book *b, const kl_value *l, kl_err *err)
     return KL_OK;
 }
 
-static const struct { const char *t; kl_status (*read)(book *b, const kl_value *l, kl_err *err); } readers[] = {
-    {"put", read_put}, {"get", read_get}, {"list", read_list}, {"set", read_set}, {"object", read_object}, {"clock", read_clock}, {"believed", read_believed},
-    {"began", read_began}, {"asked", read_asked}, {"answered", read_answered}, {"ended", read_ended}, {"gone", read_gone}, {"kind", read_kind}, {"cache", read_cache},
-    {"closed", read_closed}, {"synced", read_nothing}, {"scripts", read_nothing}};
+static const struct {
+    const char *t;
+    kl_status (*read)(book *b, const kl_value *l, kl_err *err);
+} readers[] = {{"put", read_put}, {"get", read_get}, {"list", read_list}, {"set", read_set},
+    {"object", read_object}, {"clock", read_clock}, {"believed", read_believed}, {"began", read_began},
+    {"asked", read_asked}, {"answered", read_answered}, {"ended", read_ended}, {"gone", read_gone},
+    {"kind", read_kind}, {"cache", read_cache}, {"closed", read_closed}, {"synced", read_nothing},
+    {"scripts", read_nothing}};
 
 static void date(book *b)
 {
@@ -437,11 +456,15 @@ static kl_status read_header(book *b, const kl_value *l, bool first, kl_err *err
 {
     const char *t = text(l, "t"), *recording = text(l, "recording");
     if (!t || strcmp(t, "tape") || !recording)
-        return kl_fail(err, KL_ESYNTAX, "%s is no recording of kubelua run --record: its first line should begin with {\"t\":\"tape\"", b->name);
+        return kl_fail(err, KL_ESYNTAX,
+            "%s is no recording of kubelua run --record: its first line should begin with {\"t\":\"tape\"",
+            b->name);
     int64_t format = number(l, "format", 0);
     if (format != KL_RECORD_FORMAT)
-        return wrong(b, err, "is of format %" PRId64 ", written by kubelua %s; this one reads format %d: replay it with that version", format,
-            text(l, "version") ? text(l, "version") : "of another version", KL_RECORD_FORMAT);
+        return wrong(b, err,
+            "is of format %" PRId64
+            ", written by kubelua %s; this one reads format %d: replay it with that version",
+            format, text(l, "version") ? text(l, "version") : "of another version", KL_RECORD_FORMAT);
     if (!first)
         return KL_OK;
     b->p.version = text(l, "version");
@@ -457,7 +480,8 @@ static kl_status read_line(book *b, const char *line, size_t n, kl_err *err)
     const kl_value *l;
     kl_status st = kl_value_decode_like(line, n, b->n_lines ? b->lines[b->n_lines - 1] : NULL, &l, err);
     if (st && b->line == 1)
-        return kl_fail(err, KL_ESYNTAX, "%s is no recording of kubelua run --record: its first line is no JSON", b->name);
+        return kl_fail(err, KL_ESYNTAX,
+            "%s is no recording of kubelua run --record: its first line is no JSON", b->name);
     if (st) {
         kl_err_prefix(err, "%s:%zu: no record", b->name, b->line);
         return st;
@@ -480,7 +504,8 @@ static kl_status read_text(book *b, const char *name, const char *all, size_t n,
             return KL_OK;
         }
         size_t len = end ? (size_t)(end - all) - at : n - at;
-        st = len > LINE_MAX ? wrong(b, err, "a line of %zu MiB", len >> 20) : read_line(b, all + at, len, err);
+        st = len > LINE_MAX ? wrong(b, err, "a line of %zu MiB", len >> 20)
+                            : read_line(b, all + at, len, err);
         at += len + 1;
     }
     if (!st && !b->line)
@@ -488,7 +513,7 @@ static kl_status read_text(book *b, const char *name, const char *all, size_t n,
     return st;
 }
 
-/* --- files --------------------------------------------------------------------------------------------------------------------------- */
+/* --- files -------------------------------------------------------------------------------- */
 
 static book *book_new(void)
 {
@@ -563,7 +588,9 @@ static kl_status read_file(const char *path, kl_buf *out, kl_err *err)
         if (!n)
             break;
     }
-    kl_status st = ferror(f) ? kl_fail(err, KL_EIO, "cannot read %s: %s", path, strerror(errno)) : kl_buf_status(out) ? kl_fail(err, KL_ETOOBIG, "%s is too big", path) : KL_OK;
+    kl_status st = ferror(f) ? kl_fail(err, KL_EIO, "cannot read %s: %s", path, strerror(errno))
+        : kl_buf_status(out) ? kl_fail(err, KL_ETOOBIG, "%s is too big", path)
+                             : KL_OK;
     fclose(f);
     return st;
 }
@@ -577,7 +604,8 @@ static bool comes_before(const char *path, const char *recording, int64_t number
         const char *end = memchr(b.data, '\n', b.len);
         const kl_value *l = NULL;
         if (end && !kl_value_decode(b.data, (size_t)(end - b.data), &l, NULL))
-            is = text(l, "recording") && !strcmp(text(l, "recording"), recording) && number(l, "file", 0) == number_ - 1;
+            is = text(l, "recording") && !strcmp(text(l, "recording"), recording)
+                && number(l, "file", 0) == number_ - 1;
         kl_value_unref(l);
     }
     kl_buf_fini(&b);

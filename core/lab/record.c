@@ -1,8 +1,9 @@
 /* record.c - tells a tape what caches and runs do.
  *
- * Objects are written once, under a number; what a read found is numbers then. The number of an object that a cache holds is found by its key, and
- * counts while it is the very same value; what a read found that no cache holds (any more, or yet) is written with the read. So the order of
- * threads does not matter: an event may be told after a run has read what it brought. */
+ * Objects are written once, under a number; what a read found is numbers then. The number of an object
+ * that a cache holds is found by its key, and counts while it is the very same value; what a read found
+ * that no cache holds (any more, or yet) is written with the read. So the order of threads does not
+ * matter: an event may be told after a run has read what it brought. */
 #include "lab/record_impl.h"
 
 #include <inttypes.h>
@@ -13,9 +14,12 @@
 #include "base/version.h"
 #include "model/object.h"
 
-typedef struct kept { const kl_value *value; uint64_t id; } kept;
+typedef struct kept {
+    const kl_value *value;
+    uint64_t id;
+} kept;
 
-/* --- a line ------------------------------------------------------------------------------------------------------------ */
+/* --- a line ------------------------------------------------------------------------------- */
 
 void kl__put_value(kl_buf *b, const char *key, const kl_value *v)
 {
@@ -32,10 +36,7 @@ void kl__put_text(kl_buf *b, const char *key, const char *text)
     kl_value_unref(v);
 }
 
-void kl__put_number(kl_buf *b, const char *key, int64_t n)
-{
-    kl_buf_printf(b, ",\"%s\":%" PRId64, key, n);
-}
+void kl__put_number(kl_buf *b, const char *key, int64_t n) { kl_buf_printf(b, ",\"%s\":%" PRId64, key, n); }
 
 void kl__put_shown(kl_record *r, kl_buf *b, const char *key, const char *kind, const kl_value *v)
 {
@@ -50,15 +51,9 @@ static void line_begin(kl_buf *b, const char *what)
     kl_buf_printf(b, "{\"t\":\"%s\"", what);
 }
 
-static void line_end(kl_buf *b)
-{
-    kl_buf_puts(b, "}\n");
-}
+static void line_end(kl_buf *b) { kl_buf_puts(b, "}\n"); }
 
-void kl__line_begin_locked(kl_record *r, const char *what)
-{
-    line_begin(&r->line, what);
-}
+void kl__line_begin_locked(kl_record *r, const char *what) { line_begin(&r->line, what); }
 
 void kl__line_end_locked(kl_record *r)
 {
@@ -66,7 +61,7 @@ void kl__line_end_locked(kl_record *r)
     kl_tape_add(r->tape, r->line.data, r->line.len);
 }
 
-/* --- objects ------------------------------------------------------------------------------------------------------------- */
+/* --- objects ------------------------------------------------------------------------------ */
 
 static void kept_free(void *p)
 {
@@ -99,7 +94,7 @@ uint64_t kl__object_locked(kl_record *r, const char *kind, const kl_value *v)
     return id ? id : fresh_locked(r, kind, v);
 }
 
-/* --- the beginning of a file ---------------------------------------------------------------------------------------------- */
+/* --- the beginning of a file -------------------------------------------------------------- */
 
 static void header_locked(kl_record *r) KL_REQUIRES(r->mu)
 {
@@ -150,7 +145,8 @@ static void file_locked(kl_record *r) KL_REQUIRES(r->mu)
         cache_locked(r, r->open[i]);
     r->began = kl_tape_here(r->tape);
     if (r->began > kl_tape_room(r->tape) / 2 && !kl_tape_ended(r->tape)) {
-        char *why = kl_sprintf("what the caches hold takes %.1f MiB at the beginning of each file, more than half of its room: --record-max should be %zuMi or more",
+        char *why = kl_sprintf("what the caches hold takes %.1f MiB at the beginning of each file, more than "
+                               "half of its room: --record-max should be %zuMi or more",
             (double)r->began / (1 << 20), (r->began * 4 * KL_TAPE_FILES >> 20) + 1);
         kl_tape_end(r->tape, why);
         kl_free(why);
@@ -165,7 +161,7 @@ void kl__record_done_locked(kl_record *r)
     file_locked(r);
 }
 
-/* --- caches ---------------------------------------------------------------------------------------------------------------- */
+/* --- caches ------------------------------------------------------------------------------- */
 
 static void on_event(void *arg, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags)
 {
@@ -247,7 +243,8 @@ void kl__kind_locked(kl_record *r, const char *kind, const kl_resource *res)
     kl_free(kl_map_set(r->kinds, kind, line));
 }
 
-void kl_record_cache_begun(void *record, const char *kind, const kl_resource *res, const kl_cache_source *want, kl_informer *i)
+void kl_record_cache_begun(
+    void *record, const char *kind, const kl_resource *res, const kl_cache_source *want, kl_informer *i)
 {
     kl_record *r = record;
     kl__taped *c = kl_new(kl__taped);
@@ -297,15 +294,15 @@ void kl_record_cache_ended(void *record, kl_informer *i)
     kl_unlock(&r->mu);
     if (!c)
         return;
-    kl_informer_unsubscribe(c->sub);           /* waits for on_event, which wants the lock */
+    kl_informer_unsubscribe(c->sub); /* waits for on_event, which wants the lock */
     cache_free(c);
 }
 
-/* --- life -------------------------------------------------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------------------------------- */
 
 static void name_it(kl_record *r)
 {
-    kl_redaction noise;                        /* what is drawn for a key serves for a name */
+    kl_redaction noise; /* what is drawn for a key serves for a name */
     kl_redaction_init(&noise);
     static const char digits[] = "0123456789abcdef";
     for (size_t i = 0; i < sizeof noise.key; i++) {
@@ -319,7 +316,8 @@ kl_status kl_record_new(const kl_record_options *o, kl_record **out, kl_err *err
     kl_tape *tape;
     size_t max = o->max ? o->max : KL_RECORD_MAX;
     if (max < KL_RECORD_MAX_LEAST)
-        return kl_fail(err, KL_EINVAL, "a recording needs room for at least %zu bytes, not %zu", KL_RECORD_MAX_LEAST, max);
+        return kl_fail(err, KL_EINVAL, "a recording needs room for at least %zu bytes, not %zu",
+            KL_RECORD_MAX_LEAST, max);
     kl_status st = kl_tape_new(o->path, max, "{\"t\":\"tape\"", &tape, err);
     if (st)
         return st;

@@ -1,4 +1,5 @@
-/* record.h - everything that runs depend on, and what they did, goes into files (base/tape.h): enough to run them again elsewhere (lab/replay.h).
+/* record.h - everything that runs depend on, and what they did, goes into files (base/tape.h): enough to
+ * run them again elsewhere (lab/replay.h).
  *
  * A file is lines of JSON, one record each. "t" says what it is:
  *
@@ -8,13 +9,15 @@
  *   object     an object (o) that somebody saw: v
  *   put        a cache came to have object o (v where it is new)       gone   it lost the object of a key
  *   began      a run (r): when, controller, worker, key, attempt, generation, epoch, its object
- *   get, list  a read of the caches, and what it found; believed likewise, clock: the time of day that a run was told
+ *   get, list  a read of the caches, and what it found; believed likewise, clock: the time of day that a
+ *   run was told
  *   set        what a list found (s): objects, or another set with a part of it replaced
- *   asked      a question of a run (n) to the server, a sleep, or a lookup of a kind          answered   and what came of it
- *   ended      how the run ended
+ *   asked      a question of a run (n) to the server, a sleep, or a lookup of a kind          answered   and
+ * what came of it ended      how the run ended
  *
- * Lines stand in the order in which things happened, as far as threads agree on that; what a run saw is told with the run, so nothing depends on
- * the rest. Each file begins with what the caches hold then, so that it can be read without those before it. */
+ * Lines stand in the order in which things happened, as far as threads agree on that; what a run saw is
+ * told with the run, so nothing depends on the rest. Each file begins with what the caches hold then, so
+ * that it can be read without those before it. */
 #ifndef KL_LAB_RECORD_H
 #define KL_LAB_RECORD_H
 
@@ -31,10 +34,11 @@ typedef struct kl_record kl_record;
 
 typedef struct kl_record_options {
     const char *path;
-    size_t max;                        /* 0: KL_RECORD_MAX */
-    bool secrets;                      /* Secrets and tokens as they are; else redacted (model/redact.h) */
-    const kl_value *scripts;           /* what the header says of them: a list of {path, digest}; may be NULL */
-    kl_clock *clock;                   /* NULL: real */
+    size_t max;   /* 0: KL_RECORD_MAX */
+    bool secrets; /* Secrets and tokens as they are; else redacted (model/redact.h) */
+    /* what the header says of them: a list of {path, digest}; may be NULL */
+    const kl_value *scripts;
+    kl_clock *clock; /* NULL: real */
 } kl_record_options;
 
 KL_NODISCARD kl_status kl_record_new(const kl_record_options *o, kl_record **out, kl_err *err);
@@ -43,11 +47,13 @@ const kl_witness *kl_record_witness(kl_record *r); /* borrowed */
 /* The scripts are others from now on. Any thread. */
 void kl_record_scripts(kl_record *r, const kl_value *scripts);
 /* For kl_caches_options: begun and ended. */
-void kl_record_cache_begun(void *record, const char *kind, const kl_resource *r, const kl_cache_source *want, kl_informer *i);
+void kl_record_cache_begun(
+    void *record, const char *kind, const kl_resource *r, const kl_cache_source *want, kl_informer *i);
 void kl_record_cache_ended(void *record, kl_informer *i);
 
-/* --- words that the recording and its reader share --------------------------------------------------------------------------- */
-/* A call as a value, complete, a new reference: two calls are the same when these are equal. `kind` in the script's words. */
+/* --- words that the recording and its reader share ---------------------------------------- */
+/* A call as a value, complete, a new reference: two calls are the same when these are equal. `kind` in the
+ * script's words. */
 const kl_value *kl_record_op(const kl_op *op);
 /* What a list asked for, as one text. */
 void kl_record_query(const kl_read_query *q, kl_buf *out);

@@ -1,4 +1,5 @@
-/* record_run.c - what runs are told and do, on the tape. Lists are told as sets: of the next one of the same query only the part that is other. */
+/* record_run.c - what runs are told and do, on the tape. Lists are told as sets: of the next one of the
+ * same query only the part that is other. */
 #include "lab/record_impl.h"
 
 #include <inttypes.h>
@@ -13,7 +14,11 @@
 /* While some run is always under way, what is written lies in memory for about so long. */
 #define FLUSH_EVERY KL_SECONDS(1)
 
-typedef struct listed { const kl_value **v; size_t n; uint64_t set; } listed;
+typedef struct listed {
+    const kl_value **v;
+    size_t n;
+    uint64_t set;
+} listed;
 
 static void listed_free(void *p)
 {
@@ -31,10 +36,7 @@ void kl__lists_forget_locked(kl_record *r)
 }
 
 /* A webhook's requests are no keys, and not recorded. */
-static bool counts(const kl_run *run)
-{
-    return kl_run_spec(run)->resource != NULL;
-}
+static bool counts(const kl_run *run) { return kl_run_spec(run)->resource != NULL; }
 
 static void run_begin_locked(kl_record *r, const char *what, kl_run *run) KL_REQUIRES(r->mu)
 {
@@ -84,7 +86,7 @@ static void on_began(void *arg, kl_run *run)
     if (memo)
         kl__put_value(&r->line, "memo", memo);
     kl_value_unref(memo);
-    if (kl_run_params(run) != kl_run_spec(run)->params)        /* somebody has set others than the script's */
+    if (kl_run_params(run) != kl_run_spec(run)->params) /* somebody has set others than the script's */
         kl__put_value(&r->line, "params", kl_run_params(run));
     kl__line_end_locked(r);
     kl_unlock(&r->mu);
@@ -103,7 +105,8 @@ static void one_locked(kl_record *r, const char *what, kl_run *run, const kl_saw
 }
 
 /* The numbers of found[from..to), which may write objects first, as a list in `out`. */
-static void numbers_locked(kl_record *r, const kl_saw *x, size_t from, size_t to, kl_buf *out) KL_REQUIRES(r->mu)
+static void numbers_locked(kl_record *r, const kl_saw *x, size_t from, size_t to, kl_buf *out)
+    KL_REQUIRES(r->mu)
 {
     kl_buf_putc(out, '[');
     for (size_t i = from; i < to; i++)
@@ -210,7 +213,8 @@ static void on_asked(void *arg, kl_run *run, const kl_asked *x)
     const kl_value *op = x->op ? kl_record_op(x->op) : NULL;
     const kl_value *body = kl_value_get(op, "body");
     if (body && !r->o.secrets) {
-        const kl_value *shown = kl_redact(&r->redaction, kl_value_str_at(op, "kind", NULL), body), *with = kl_value_with(op, "body", shown);
+        const kl_value *shown = kl_redact(&r->redaction, kl_value_str_at(op, "kind", NULL), body),
+                       *with = kl_value_with(op, "body", shown);
         kl_value_unref(shown);
         kl_value_unref(op);
         op = with;
@@ -290,7 +294,8 @@ static void on_ended(void *arg, kl_run *run, const kl_ran *x)
     kl__record_done_locked(r);
     r->running--;
     kl_time now = kl_clock_now(r->o.clock);
-    if (!r->running || now - r->flushed > FLUSH_EVERY) {       /* who is busy fills the buffer; who is not, loses nothing */
+    /* who is busy fills the buffer; who is not, loses nothing */
+    if (!r->running || now - r->flushed > FLUSH_EVERY) {
         kl_tape_flush(r->tape);
         r->flushed = now;
     }
@@ -299,5 +304,12 @@ static void on_ended(void *arg, kl_run *run, const kl_ran *x)
 
 void kl__record_witness(kl_record *r, kl_witness *out)
 {
-    *out = (kl_witness){.began = on_began, .saw = on_saw, .believed = on_believed, .timed = on_timed, .asked = on_asked, .answered = on_answered, .ended = on_ended, .arg = r};
+    *out = (kl_witness){.began = on_began,
+        .saw = on_saw,
+        .believed = on_believed,
+        .timed = on_timed,
+        .asked = on_asked,
+        .answered = on_answered,
+        .ended = on_ended,
+        .arg = r};
 }

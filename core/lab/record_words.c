@@ -12,7 +12,9 @@ static const char *patch_word(const kl_op *op)
 {
     if (op->verb != KL_PATCH)
         return NULL;
-    return op->patch_type == KL_PATCH_JSON ? "json" : op->patch_type == KL_PATCH_STRATEGIC ? "strategic" : "merge";
+    return op->patch_type == KL_PATCH_JSON     ? "json"
+        : op->patch_type == KL_PATCH_STRATEGIC ? "strategic"
+                                               : "merge";
 }
 
 static void flag(kl_builder *b, const char *key, bool on)
@@ -26,7 +28,9 @@ static void flag(kl_builder *b, const char *key, bool on)
 const kl_value *kl_record_op(const kl_op *op)
 {
     kl_builder *b = kl_builder_new();
-    char *kind = op->kind || !op->resource ? NULL : kl_gvk_text(op->resource->group, op->resource->version, op->resource->kind);
+    char *kind = op->kind || !op->resource
+        ? NULL
+        : kl_gvk_text(op->resource->group, op->resource->version, op->resource->kind);
     kl_build_object(b);
     kl_build_kstr(b, "verb", kl_verb_name(op->verb));
     kl_build_kstr(b, "kind", kind ? kind : op->kind);

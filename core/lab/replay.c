@@ -1,6 +1,7 @@
 /* replay.c - the events of a recording in their order: caches change, runs begin, are answered, and end.
  *
- * Workers are real ones that are stepped by hand: one for each that the recording had, so that what a script keeps in memory is kept by the same. */
+ * Workers are real ones that are stepped by hand: one for each that the recording had, so that what a
+ * script keeps in memory is kept by the same. */
 #include "lab/replay.h"
 
 #include <stdio.h>
@@ -11,13 +12,14 @@
 #include "lab/replay_impl.h"
 #include "controller/outlook.h"
 
-/* A generation of the recording, and what its params were: a new one begins with fresh states, as it did then. */
+/* A generation of the recording, and what its params were: a new one begins with fresh states, as it did
+ * then. */
 typedef struct logic {
-    kl_logic is;                       /* first */
+    kl_logic is; /* first */
     struct logic *next;
 } logic;
 
-typedef struct kl__crew {              /* one worker of the recording */
+typedef struct kl__crew { /* one worker of the recording */
     struct kl__part *part;
     int number;
     kl_worker *worker;
@@ -25,11 +27,11 @@ typedef struct kl__crew {              /* one worker of the recording */
     struct kl__crew *next;
 } kl__crew;
 
-typedef struct kl__part {              /* one controller */
+typedef struct kl__part { /* one controller */
     kl__engine *e;
     kl_program *program;
     size_t index;
-    kl_controller_spec spec;           /* a copy; what it points to is the program's */
+    kl_controller_spec spec; /* a copy; what it points to is the program's */
     kl_wiring *wiring;
     kl_shared *memos;
     kl__crew *crews;
@@ -38,12 +40,15 @@ typedef struct kl__part {              /* one controller */
 
 kl__engine *kl__engine_of(void *crew) { return ((kl__crew *)crew)->part->e; }
 
-/* --- what a worker asks ------------------------------------------------------------------------------------------------------ */
+/* --- what a worker asks ------------------------------------------------------------------- */
 
 static kl_logic *owner_logic(void *arg) { return (kl_logic *)kl__engine_of(arg)->wanted; }
 static void owner_logic_unref(void *arg, kl_logic *l) { (void)arg, (void)l; }
 static bool owner_is_current(void *arg, const kl_logic *l) { return kl__engine_of(arg)->wanted == l; }
-static const kl_resource *owner_resource(void *arg, const char *kind) { return kl__world_resource(kl__engine_of(arg)->world, kind); }
+static const kl_resource *owner_resource(void *arg, const char *kind)
+{
+    return kl__world_resource(kl__engine_of(arg)->world, kind);
+}
 static void owner_event(void *arg, const kl_news *n) { (void)arg, (void)n; }
 static bool owner_turn(void *arg) { return kl__engine_of(arg)->called == arg; }
 static void owner_turn_over(void *arg) { kl__engine_of(arg)->called = NULL; }
@@ -63,7 +68,8 @@ static uint8_t why_of(const char *name)
     return KL_WHY_UNKNOWN;
 }
 
-/* What runs before the recording left in the memo is known from the run that found it; later the runs here have written their own. */
+/* What runs before the recording left in the memo is known from the run that found it; later the runs here
+ * have written their own. */
 static void recall(kl_run *r, const kl_value *then)
 {
     const kl_value *memo = kl_run_memo(r);
@@ -92,9 +98,9 @@ static void heard_began(void *arg, kl_run *r)
 static void heard_ended(void *arg, kl_run *r, const kl_ran *x)
 {
     kl__live *l = ((kl__engine *)arg)->now;
-    if (!l)                            /* the end of it all */
+    if (!l) /* the end of it all */
         return;
-    r->item = l->item;                 /* the queue's again */
+    r->item = l->item; /* the queue's again */
     l->run = NULL;
     l->over = true;
     l->result = x->result;
@@ -103,7 +109,7 @@ static void heard_ended(void *arg, kl_run *r, const kl_ran *x)
     l->message = kl_strdup(x->message);
 }
 
-/* --- workers -------------------------------------------------------------------------------------------------------------------- */
+/* --- workers ------------------------------------------------------------------------------ */
 
 static kl__crew *crew_of(kl__part *p, int number, const kl_witnesses *witnesses)
 {
@@ -113,9 +119,26 @@ static kl__crew *crew_of(kl__part *p, int number, const kl_witnesses *witnesses)
     kl__crew *c = kl_new(kl__crew);
     *c = (kl__crew){.part = p, .number = number, .next = p->crews};
     c->queue = kl_workqueue_new(&(kl_workqueue_options){.order = KL_QUEUE_NAME, .backoff = p->spec.backoff});
-    c->worker = kl_worker_new(&(kl_worker_owner){.logic = owner_logic, .logic_unref = owner_logic_unref, .is_current = owner_is_current, .object = owner_object,
-        .resolve = kl__told_resolve, .resource = owner_resource, .event = owner_event, .turn = owner_turn, .turn_over = owner_turn_over, .wall = kl__told_wall,
-        .believed = kl__told_believed, .arg = c, .name = p->spec.name, .queue = c->queue, .door = p->e->door, .commons = p->e->commons, .memos = p->memos, .clock = p->e->clock, .witnesses = witnesses}, number);
+    c->worker = kl_worker_new(&(kl_worker_owner){.logic = owner_logic,
+                                  .logic_unref = owner_logic_unref,
+                                  .is_current = owner_is_current,
+                                  .object = owner_object,
+                                  .resolve = kl__told_resolve,
+                                  .resource = owner_resource,
+                                  .event = owner_event,
+                                  .turn = owner_turn,
+                                  .turn_over = owner_turn_over,
+                                  .wall = kl__told_wall,
+                                  .believed = kl__told_believed,
+                                  .arg = c,
+                                  .name = p->spec.name,
+                                  .queue = c->queue,
+                                  .door = p->e->door,
+                                  .commons = p->e->commons,
+                                  .memos = p->memos,
+                                  .clock = p->e->clock,
+                                  .witnesses = witnesses},
+        number);
     p->crews = c;
     return c;
 }
@@ -183,7 +206,7 @@ static void begin(kl__live *l)
     e->called = NULL;
     if (l->run || l->over)
         return;
-    l->over = true;                    /* its state could not be opened: the log says why */
+    l->over = true; /* its state could not be opened: the log says why */
     l->result = KL_RESULT_ERROR;
     l->after = -1;
     l->message = kl_strdup("the script could not be opened");
@@ -199,7 +222,7 @@ static void cut_short(kl__live *l)
     l->e->now = NULL;
 }
 
-/* --- events ------------------------------------------------------------------------------------------------------------------------ */
+/* --- events ------------------------------------------------------------------------------- */
 
 static kl__part *part_of(kl__engine *e, const char *controller)
 {
@@ -217,7 +240,12 @@ static void on_began(kl__engine *e, kl_past_run *p, const kl_witnesses *witnesse
         return;
     }
     kl__live *l = kl_new(kl__live);
-    *l = (kl__live){.e = e, .past = p, .worker = crew_of(part, p->worker, witnesses), .overlay = kl_overlay_new(), .used = kl_new_array(bool, p->n_asked + 1), .after = -1};
+    *l = (kl__live){.e = e,
+        .past = p,
+        .worker = crew_of(part, p->worker, witnesses),
+        .overlay = kl_overlay_new(),
+        .used = kl_new_array(bool, p->n_asked + 1),
+        .after = -1};
     l->late = e->o->until && p->at > e->o->until;
     e->wanted_live += !l->late;
     kl_map_set(e->live, p->id, l);
@@ -236,7 +264,7 @@ static void on_answered(kl__engine *e, const kl_past_event *x)
 
 static void settle(kl__engine *e, kl__live *l)
 {
-    if (!l->over && l->waits != KL__WAITS_NOT) {       /* an answer came earlier than it was asked for now */
+    if (!l->over && l->waits != KL__WAITS_NOT) { /* an answer came earlier than it was asked for now */
         const kl_past_asked *q = l->match == KL__NO_MATCH ? NULL : &l->past->asked[l->match];
         if (q && q->answered) {
             l->ready = true;
@@ -256,20 +284,15 @@ static void on_event(kl__engine *e, const kl_past_event *x, const kl_witnesses *
     if (x->at)
         kl_clock_set_wall(e->clock, x->at);
     switch (x->what) {
-    case KL_PAST_BEGAN:
-        on_began(e, x->run, witnesses);
-        break;
-    case KL_PAST_ANSWERED:
-        on_answered(e, x);
-        break;
+    case KL_PAST_BEGAN: on_began(e, x->run, witnesses); break;
+    case KL_PAST_ANSWERED: on_answered(e, x); break;
     case KL_PAST_ENDED: {
         kl__live *l = kl_map_get(e->live, x->run->id);
         if (l)
             settle(e, l);
         break;
     }
-    default:
-        kl__world_event(e->world, x);
+    default: kl__world_event(e->world, x);
     }
 }
 
@@ -282,7 +305,7 @@ static void end_rest(kl__engine *e)
     kl_free(ids);
 }
 
-/* --- life ------------------------------------------------------------------------------------------------------------------------------ */
+/* --- life --------------------------------------------------------------------------------- */
 
 static bool recorded(const kl_past *p, const char *controller)
 {
@@ -301,7 +324,7 @@ static void take_program(kl__engine *e, kl_program *p)
         e->parts = kl_realloc(e->parts, (e->n_parts + 1) * sizeof *e->parts);
         kl__part *part = &e->parts[e->n_parts++];
         *part = (kl__part){.e = e, .program = p, .index = i, .spec = *s, .memos = kl_memos_new(s->name)};
-        part->spec.concurrency = 1 << 30;      /* the recording says which runs overlap */
+        part->spec.concurrency = 1 << 30; /* the recording says which runs overlap */
         part->spec.serial = (kl_text_of){0};
     }
 }
@@ -322,7 +345,10 @@ static kl_status no_part(const kl__engine *e, kl_err *err)
     for (size_t i = 0; i < e->o->n_programs; i++)
         for (size_t k = 0; k < e->o->programs[i]->n_specs; k++)
             kl_buf_printf(&are, "%s%s", are.len ? ", " : "", kl_program_spec(e->o->programs[i], k)->name);
-    kl_status st = p->n_runs ? kl_fail(err, KL_EINVAL, "the recording is of other controllers: it has runs of %s, and the script has %s", kl_buf_str(&were), kl_buf_str(&are))
+    kl_status st = p->n_runs
+        ? kl_fail(err, KL_EINVAL,
+            "the recording is of other controllers: it has runs of %s, and the script has %s",
+            kl_buf_str(&were), kl_buf_str(&are))
         : kl_fail(err, KL_EINVAL, "the recording has no runs: nothing reconciled while it was made");
     kl_buf_fini(&were);
     kl_buf_fini(&are);
@@ -331,17 +357,23 @@ static kl_status no_part(const kl__engine *e, kl_err *err)
 
 static kl_status wire(kl__engine *e, kl__part *p, kl_err *err)
 {
-    p->wiring = kl_wiring_new(&(kl_wiring_options){.caches = kl__world_caches(e->world), .loop = kl__world_loop(e->world), .mapper = kl__world_mapper(e->world),
-        .clock = e->clock, .program = p->program, .index = p->index, .generation = 1,
+    p->wiring = kl_wiring_new(&(kl_wiring_options){.caches = kl__world_caches(e->world),
+        .loop = kl__world_loop(e->world),
+        .mapper = kl__world_mapper(e->world),
+        .clock = e->clock,
+        .program = p->program,
+        .index = p->index,
+        .generation = 1,
         .front = {kl__told_get, kl__told_list, e}});
-    for (int i = 0; i < 4; i++) {      /* caches, their objects, and functions' indexes of those */
+    for (int i = 0; i < 4; i++) { /* caches, their objects, and functions' indexes of those */
         kl__world_pump(e->world);
         if (kl_wiring_advance(p->wiring))
             return KL_OK;
     }
     bool parked;
     char *why = kl_wiring_why(p->wiring, &parked);
-    kl_status st = kl_fail(err, KL_ESCRIPT, "%s cannot be replayed: %s", p->spec.name, why ? why : "its indexes cannot be built");
+    kl_status st = kl_fail(err, KL_ESCRIPT, "%s cannot be replayed: %s", p->spec.name,
+        why ? why : "its indexes cannot be built");
     kl_free(why);
     return st;
 }
@@ -364,15 +396,21 @@ static void take_notes(kl__engine *e)
     }
     kl_free(missing);
     if (p->first_file > 1)
-        note(s, kl_strdup("the beginning is not in these files any more: what scripts had in variables and kube.shared by then is not there"));
+        note(s,
+            kl_strdup("the beginning is not in these files any more: what scripts had in variables and "
+                      "kube.shared by then is not there"));
     if (p->headless)
         note(s, kl_sprintf("%zu runs that began before that are left out", p->headless));
     if (p->torn)
         note(s, kl_strdup("the last line is torn: the process ended while it wrote it"));
     for (size_t i = 0; i < p->n_runs; i++)
-        generations = (size_t)p->runs[i]->generation > generations ? (size_t)p->runs[i]->generation : generations;
+        generations = (size_t)p->runs[i]->generation > generations ? (size_t)p->runs[i]->generation
+                                                                   : generations;
     if (generations > 1)
-        note(s, kl_sprintf("%zu generations of the script were running one after the other; all of it is replayed with this one", generations));
+        note(s,
+            kl_sprintf("%zu generations of the script were running one after the other; all of it is "
+                       "replayed with this one",
+                generations));
     if (s->others)
         note(s, kl_sprintf("%zu runs of other controllers are left out", s->others));
 }
@@ -381,7 +419,8 @@ static kl_status play(kl__engine *e, kl_err *err)
 {
     const kl_past *p = e->o->past;
     kl_witnesses witnesses = {0};
-    kl_witnesses_add(&witnesses, &(kl_witness){.began = heard_began, .asked = kl__heard_asked, .ended = heard_ended, .arg = e});
+    kl_witnesses_add(&witnesses,
+        &(kl_witness){.began = heard_began, .asked = kl__heard_asked, .ended = heard_ended, .arg = e});
     size_t i = 0;
     while (i < p->n_events && p->events[i].what != KL_PAST_BEGAN)
         kl__world_event(e->world, &p->events[i++]);
@@ -418,7 +457,8 @@ kl_status kl_replay(const kl_replay_options *o, kl_replay_sum *out, kl_err *err)
     }
     e.clock = kl_clock_fake_new(KL_TURNS_EPOCH, o->past->began);
     e.world = kl__world_new(o->past, e.clock);
-    e.door = kl_door_new(&(kl_door_options){.send = kl__take_call, .cancel = kl__drop_call, .send_arg = &e, .clock = e.clock});
+    e.door = kl_door_new(
+        &(kl_door_options){.send = kl__take_call, .cancel = kl__drop_call, .send_arg = &e, .clock = e.clock});
     e.commons = kl_commons_new();
     kl_status st = play(&e, err);
     kl__world_free(e.world);

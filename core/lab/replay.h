@@ -1,8 +1,11 @@
-/* replay.h - a recording (lab/past.h) runs again, with the same scripts or others, and what they would write now is held against what was written then.
+/* replay.h - a recording (lab/past.h) runs again, with the same scripts or others, and what they would
+ * write now is held against what was written then.
  *
- * One thread, no network, a clock that stands at the recording's times: the same recording and scripts give the same report, on any machine. Each run gets
- * what its like was told then, matched by what it asks: cache reads, the time of day, answers. What nobody asked then is answered out of the recording's
- * state at that moment and of what this run wrote (run/overlay.h). Writes of one run do not change what later runs see: each is compared on its own. */
+ * One thread, no network, a clock that stands at the recording's times: the same recording and scripts
+ * give the same report, on any machine. Each run gets what its like was told then, matched by what it
+ * asks: cache reads, the time of day, answers. What nobody asked then is answered out of the recording's
+ * state at that moment and of what this run wrote (run/overlay.h). Writes of one run do not change what
+ * later runs see: each is compared on its own. */
 #ifndef KL_LAB_REPLAY_H
 #define KL_LAB_REPLAY_H
 
@@ -10,43 +13,51 @@
 
 typedef enum kl_replay_verdict {
     KL_REPLAY_SAME,
-    KL_REPLAY_DIFFERS,                 /* other writes, or another result */
-    KL_REPLAY_FAILS,                   /* it fails, and did not then */
-    KL_REPLAY_CUT,                     /* then, it was ended before its end, or the recording ends first: nothing to compare with */
+    KL_REPLAY_DIFFERS, /* other writes, or another result */
+    KL_REPLAY_FAILS,   /* it fails, and did not then */
+    /* then, it was ended before its end, or the recording ends first: nothing to compare with */
+    KL_REPLAY_CUT,
 } kl_replay_verdict;
 
 typedef enum kl_replay_how { KL_REPLAY_OTHER, KL_REPLAY_NEW, KL_REPLAY_MISSING } kl_replay_how;
 
-typedef struct kl_replay_change {      /* of a write */
-    kl_replay_how how;                 /* written otherwise; written now, and not then; written then, and not now */
-    const kl_value *then, *now;        /* the calls (kl_record_op); NULL where there is none */
-    const char *text;                  /* what of the object comes out otherwise: "data.a: 1 -> 2"; may be "" */
+typedef struct kl_replay_change { /* of a write */
+    /* written otherwise; written now, and not then; written then, and not now */
+    kl_replay_how how;
+    const kl_value *then, *now; /* the calls (kl_record_op); NULL where there is none */
+    /* what of the object comes out otherwise: "data.a: 1 -> 2"; may be "" */
+    const char *text;
 } kl_replay_change;
 
-typedef struct kl_replayed {           /* borrowed for the call */
+typedef struct kl_replayed { /* borrowed for the call */
     const kl_past_run *run;
     kl_replay_verdict verdict;
-    const kl_replay_change *changes; size_t n_changes;
-    const char *result, *message;      /* now; message NULL: none */
-    kl_time after;                     /* -1: not said */
+    const kl_replay_change *changes;
+    size_t n_changes;
+    const char *result, *message; /* now; message NULL: none */
+    kl_time after;                /* -1: not said */
     bool result_differs;
-    size_t writes;                     /* now */
+    size_t writes; /* now */
 } kl_replayed;
 
 typedef struct kl_replay_options {
     const kl_past *past;
-    kl_program *const *programs; size_t n_programs;
-    kl_time until;                     /* runs that began later are left out; 0: none */
-    const char *key;                   /* only runs of this key are told; the others run all the same. NULL: all */
-    void (*told)(void *arg, const kl_replayed *x);     /* each run, when it has ended; may be NULL */
+    kl_program *const *programs;
+    size_t n_programs;
+    kl_time until; /* runs that began later are left out; 0: none */
+    /* only runs of this key are told; the others run all the same. NULL: all */
+    const char *key;
+    void (*told)(void *arg, const kl_replayed *x); /* each run, when it has ended; may be NULL */
     void *arg;
 } kl_replay_options;
 
 typedef struct kl_replay_sum {
     size_t runs, same, differ, fail, cut;
-    size_t others;                     /* runs of controllers that none of the programs has */
-    kl_time span, took;                /* of the recording, and real time */
-    char **notes; size_t n_notes;      /* what to know when reading the report; the caller frees them (kl_replay_sum_fini) */
+    size_t others;      /* runs of controllers that none of the programs has */
+    kl_time span, took; /* of the recording, and real time */
+    /* what to know when reading the report; the caller frees them (kl_replay_sum_fini) */
+    char **notes;
+    size_t n_notes;
 } kl_replay_sum;
 
 /* KL_EINVAL: no program has a controller of the recording; KL_ESCRIPT: one cannot be opened. */

@@ -6,7 +6,7 @@
 #include "model/object.h"
 #include "lab/replay_impl.h"
 
-/* --- calls ---------------------------------------------------------------------------------------------------------------- */
+/* --- calls -------------------------------------------------------------------------------- */
 
 /* What was redacted then and is not now cannot be compared: it counts as what it was. A new reference. */
 static const kl_value *adopt(const kl_value *then, const kl_value *now)
@@ -50,9 +50,12 @@ bool kl__same_op(const kl_value *then, const kl_value *now)
     return same;
 }
 
-/* --- a run ------------------------------------------------------------------------------------------------------------------ */
+/* --- a run -------------------------------------------------------------------------------- */
 
-typedef struct changes { kl_replay_change *v; size_t n; } changes;
+typedef struct changes {
+    kl_replay_change *v;
+    size_t n;
+} changes;
 
 static void change(changes *c, kl_replay_how how, const kl_value *then, const kl_value *now, char *text)
 {
@@ -71,7 +74,8 @@ static char *difference(const kl_value *then, const kl_value *now)
 static void tell_write(const kl__live *l, const kl__wrote *x, changes *c)
 {
     const kl_past_asked *q = x->match == KL__NO_MATCH ? NULL : &l->past->asked[x->match];
-    char *text = x->known ? difference(x->then, x->now) : difference(q ? kl_value_get(q->op, "body") : NULL, kl_value_get(x->op, "body"));
+    char *text = x->known ? difference(x->then, x->now)
+                          : difference(q ? kl_value_get(q->op, "body") : NULL, kl_value_get(x->op, "body"));
     if (x->known && q && !*text && (x->then != NULL) == (x->now != NULL)) {
         kl_free(text);
         return;
@@ -110,14 +114,20 @@ void kl__compare(kl__live *l)
     kl__engine *e = l->e;
     const kl_past_run *p = l->past;
     changes c = {0};
-    kl_replayed x = {.run = p, .result = kl_result_name(l->result), .message = l->message, .after = l->after, .writes = l->n_wrote};
+    kl_replayed x = {.run = p,
+        .result = kl_result_name(l->result),
+        .message = l->message,
+        .after = l->after,
+        .writes = l->n_wrote};
     if (p->ended && !p->cut)
         gather(l, &c);
     x.changes = c.v;
     x.n_changes = c.n;
     x.result_differs = p->ended && !p->cut && (strcmp(x.result, p->result) || x.after != p->after);
-    x.verdict = !p->ended || p->cut ? KL_REPLAY_CUT : failed(x.result) && !failed(p->result) ? KL_REPLAY_FAILS
-        : c.n || x.result_differs ? KL_REPLAY_DIFFERS : KL_REPLAY_SAME;
+    x.verdict = !p->ended || p->cut              ? KL_REPLAY_CUT
+        : failed(x.result) && !failed(p->result) ? KL_REPLAY_FAILS
+        : c.n || x.result_differs                ? KL_REPLAY_DIFFERS
+                                                 : KL_REPLAY_SAME;
     kl_replay_sum *s = e->sum;
     if (!l->late && (!e->o->key || !strcmp(e->o->key, p->key))) {
         s->runs++;

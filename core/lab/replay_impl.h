@@ -1,5 +1,5 @@
-/* replay_impl.h - the inside of a replay: replay.c (events in order, workers), replay_world.c (what the caches held), replay_run.c (what a run is
- * told), replay_compare.c (what it wrote). One thread. */
+/* replay_impl.h - the inside of a replay: replay.c (events in order, workers), replay_world.c (what the
+ * caches held), replay_run.c (what a run is told), replay_compare.c (what it wrote). One thread. */
 #ifndef KL_LAB_REPLAY_IMPL_H
 #define KL_LAB_REPLAY_IMPL_H
 
@@ -11,54 +11,62 @@
 
 #define KL__NO_MATCH ((size_t)-1)
 
-/* --- replay_world.c ---------------------------------------------------------------------------------------------------------- */
+/* --- replay_world.c ----------------------------------------------------------------------- */
 typedef struct kl__world kl__world;
 kl__world *kl__world_new(const kl_past *p, kl_clock *clock);
 void kl__world_free(kl__world *w);
 kl_caches *kl__world_caches(kl__world *w);
 kl_loop *kl__world_loop(kl__world *w);
 kl_loop *kl__world_mapper(kl__world *w);
-void kl__world_event(kl__world *w, const kl_past_event *e);            /* of caches */
-void kl__world_pump(kl__world *w);                                     /* until nothing is left to do */
-const kl_resource *kl__world_resource(kl__world *w, const char *kind);         /* NULL: the recording does not have it */
-/* The object as caches held it, borrowed until the next event; NULL: it is not there, or not known. ns NULL: cluster scope. */
+void kl__world_event(kl__world *w, const kl_past_event *e); /* of caches */
+void kl__world_pump(kl__world *w);                          /* until nothing is left to do */
+/* NULL: the recording does not have it */
+const kl_resource *kl__world_resource(kl__world *w, const char *kind);
+/* The object as caches held it, borrowed until the next event; NULL: it is not there, or not known. ns
+ * NULL: cluster scope. */
 const kl_value *kl__world_object(kl__world *w, const kl_resource *r, const char *ns, const char *name);
-bool kl__world_has(kl__world *w, const kl_resource *r);                /* some cache held objects of it */
+bool kl__world_has(kl__world *w, const kl_resource *r); /* some cache held objects of it */
 /* Each object of a resource (ns NULL: of all namespaces) once. */
-void kl__world_each(kl__world *w, const kl_resource *r, const char *ns, void (*fn)(void *arg, const kl_value *v), void *arg);
+void kl__world_each(
+    kl__world *w, const kl_resource *r, const char *ns, void (*fn)(void *arg, const kl_value *v), void *arg);
 /* What scripts read that is not in the recording: one text each. */
 char **kl__world_missing(kl__world *w, size_t *n);
 
-/* --- the engine ------------------------------------------------------------------------------------------------------------------ */
+/* --- the engine --------------------------------------------------------------------------- */
 typedef enum kl__wait { KL__WAITS_NOT, KL__WAITS_CALL, KL__WAITS_SLEEP } kl__wait;
 
-typedef struct kl__wrote {             /* a write of the run, now */
+typedef struct kl__wrote { /* a write of the run, now */
     const kl_value *op;
-    size_t match;                      /* its like then, or KL__NO_MATCH */
-    const kl_value *then, *now;        /* where it is not the same: the object after what was written then, and after this; NULL: none, or not known */
-    bool known, same;                  /* known: `now` (and with a match, `then`) are what came of it. same: nothing to tell */
+    size_t match; /* its like then, or KL__NO_MATCH */
+    /* where it is not the same: the object after what was written then, and after this; NULL: none, or not
+     * known */
+    const kl_value *then, *now;
+    /* known: `now` (and with a match, `then`) are what came of it. same: nothing to tell */
+    bool known, same;
 } kl__wrote;
 
-typedef struct kl__live {              /* a run of the recording, running again */
+typedef struct kl__live { /* a run of the recording, running again */
     struct kl__engine *e;
     kl_past_run *past;
     struct kl__crew *worker;
-    kl_run *run;                       /* while it lasts */
-    kl_queue_item item;                /* as the queue gave it */
+    kl_run *run;        /* while it lasts */
+    kl_queue_item item; /* as the queue gave it */
     bool over;
-    bool late;                         /* it began after `until`: it runs for what it leaves behind, and is not told */
+    /* it began after `until`: it runs for what it leaves behind, and is not told */
+    bool late;
     kl__wait waits;
-    bool ready, blocks;                /* its answer can be given; the worker waits for it */
-    size_t match;                      /* of what it waits for */
+    bool ready, blocks; /* its answer can be given; the worker waits for it */
+    size_t match;       /* of what it waits for */
     uint64_t id;
-    const kl_value *op;                /* that it waits for */
+    const kl_value *op; /* that it waits for */
     kl_reply_fn *done;
     void *done_arg;
-    bool *used;                        /* of past->asked */
-    size_t gets, lists, believed, clocks;      /* where to look next */
+    bool *used;                           /* of past->asked */
+    size_t gets, lists, believed, clocks; /* where to look next */
     unsigned asked;
     kl_overlay *overlay;
-    kl__wrote *wrote; size_t n_wrote;
+    kl__wrote *wrote;
+    size_t n_wrote;
     kl_result_kind result;
     kl_time after;
     char *message;
@@ -71,16 +79,17 @@ typedef struct kl__engine {
     kl__world *world;
     kl_door *door;
     kl_commons *commons;
-    kl_map *live;                      /* id -> kl__live */
-    size_t wanted_live;                /* of these, those that are told */
-    kl__live *now;                     /* whose code runs, or NULL */
-    struct kl__part *parts; size_t n_parts;
-    const kl_logic *wanted;            /* of the run that is about to begin */
-    struct kl__crew *called;           /* who may take a key */
+    kl_map *live;       /* id -> kl__live */
+    size_t wanted_live; /* of these, those that are told */
+    kl__live *now;      /* whose code runs, or NULL */
+    struct kl__part *parts;
+    size_t n_parts;
+    const kl_logic *wanted;  /* of the run that is about to begin */
+    struct kl__crew *called; /* who may take a key */
     uint64_t ids;
 } kl__engine;
 
-/* --- replay_run.c ------------------------------------------------------------------------------------------------------------------ */
+/* --- replay_run.c ------------------------------------------------------------------------- */
 bool kl__told_get(void *engine, const char *kind, const char *ns, const char *name, const kl_value **out);
 bool kl__told_list(void *engine, const char *kind, const kl_read_query *q, kl_objects *out);
 kl_time kl__told_wall(void *crew, kl_run *r);
@@ -89,13 +98,13 @@ void kl__told_resolve(void *crew, const char *kind, kl_resolve_fn *done, void *d
 void kl__heard_asked(void *engine, kl_run *r, const kl_asked *x);
 uint64_t kl__take_call(void *engine, const kl_op *op, kl_reply_fn *done, void *done_arg);
 void kl__drop_call(void *engine, uint64_t id);
-void kl__give_answer(kl__live *l);                 /* that is ready */
+void kl__give_answer(kl__live *l); /* that is ready */
 kl__engine *kl__engine_of(void *crew);
 
-/* --- replay_compare.c --------------------------------------------------------------------------------------------------------------- */
+/* --- replay_compare.c --------------------------------------------------------------------- */
 /* Equal but for what was redacted then and is not now. */
 bool kl__same_op(const kl_value *then, const kl_value *now);
-void kl__compare(kl__live *l);                     /* when it has ended: tells, and counts */
+void kl__compare(kl__live *l); /* when it has ended: tells, and counts */
 void kl__live_free(void *live);
 
 #endif

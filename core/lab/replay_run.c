@@ -1,7 +1,9 @@
-/* replay_run.c - what a run is told when it runs again: what its like was told when it asked the same, and else what can be made out.
+/* replay_run.c - what a run is told when it runs again: what its like was told when it asked the same, and
+ * else what can be made out.
  *
- * A read, a call, a sleep is matched with the next one of the recorded run that asks the same. So a script that does what it did is told what it was
- * told, in whatever order; and one that asks for more gets that from the recording's state, or from what its own writes made of that. */
+ * A read, a call, a sleep is matched with the next one of the recorded run that asks the same. So a script
+ * that does what it did is told what it was told, in whatever order; and one that asks for more gets that
+ * from the recording's state, or from what its own writes made of that. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -17,14 +19,15 @@ static bool same_text(const char *a, const char *b)
     return !a || !b ? (!a || !*a) && (!b || !*b) : !strcmp(a, b);
 }
 
-/* --- reads ---------------------------------------------------------------------------------------------------------------- */
+/* --- reads -------------------------------------------------------------------------------- */
 
 /* The next read of the same, from *at on and around; NULL: there is none. */
 static const kl_past_saw *find_saw(const kl_past_saws *s, size_t *at, const kl_past_saw *like)
 {
     for (size_t i = 0; i < s->n; i++) {
         const kl_past_saw *x = &s->v[(*at + i) % s->n];
-        if (!strcmp(x->kind, like->kind) && same_text(x->ns, like->ns) && same_text(x->name, like->name) && same_text(x->query, like->query)) {
+        if (!strcmp(x->kind, like->kind) && same_text(x->ns, like->ns) && same_text(x->name, like->name)
+            && same_text(x->query, like->query)) {
             *at = (*at + i + 1) % s->n;
             return x;
         }
@@ -35,7 +38,9 @@ static const kl_past_saw *find_saw(const kl_past_saws *s, size_t *at, const kl_p
 bool kl__told_get(void *engine, const char *kind, const char *ns, const char *name, const kl_value **out)
 {
     kl__live *l = ((kl__engine *)engine)->now;
-    const kl_past_saw *x = l ? find_saw(&l->past->gets, &l->gets, &(kl_past_saw){.kind = kind, .ns = ns, .name = name}) : NULL;
+    const kl_past_saw *x = l
+        ? find_saw(&l->past->gets, &l->gets, &(kl_past_saw){.kind = kind, .ns = ns, .name = name})
+        : NULL;
     if (!x)
         return false;
     *out = kl_value_ref(x->found);
@@ -49,7 +54,8 @@ bool kl__told_list(void *engine, const char *kind, const kl_read_query *q, kl_ob
         return false;
     kl_buf query = KL_BUF_INIT;
     kl_record_query(q, &query);
-    const kl_past_saw *x = find_saw(&l->past->lists, &l->lists, &(kl_past_saw){.kind = kind, .query = kl_buf_str(&query)});
+    const kl_past_saw *x = find_saw(
+        &l->past->lists, &l->lists, &(kl_past_saw){.kind = kind, .query = kl_buf_str(&query)});
     kl_buf_fini(&query);
     if (!x)
         return false;
@@ -63,7 +69,9 @@ const kl_value *kl__told_believed(void *crew, kl_run *r, const char *kind, const
 {
     (void)r;
     kl__live *l = kl__engine_of(crew)->now;
-    const kl_past_saw *x = l ? find_saw(&l->past->believed, &l->believed, &(kl_past_saw){.kind = kind, .ns = ns, .name = name}) : NULL;
+    const kl_past_saw *x = l
+        ? find_saw(&l->past->believed, &l->believed, &(kl_past_saw){.kind = kind, .ns = ns, .name = name})
+        : NULL;
     return x ? kl_value_ref(x->found) : NULL;
 }
 
@@ -79,7 +87,8 @@ kl_time kl__told_wall(void *crew, kl_run *r)
 
 static void fail_as_then(const kl_past_asked *q, kl_err *err)
 {
-    const char *message = kl_value_str_at(q->error, "message", NULL), *reason = kl_value_str_at(q->error, "reason", NULL);
+    const char *message = kl_value_str_at(q->error, "message", NULL),
+               *reason = kl_value_str_at(q->error, "reason", NULL);
     const char *details = kl_value_str_at(q->error, "details", NULL);
     (void)!kl_fail(err, q->status, "%s", message ? message : "");
     err->http_code = (int)kl_value_int_at(q->error, 0, "code", NULL);
@@ -105,7 +114,7 @@ void kl__told_resolve(void *crew, const char *kind, kl_resolve_fn *done, void *d
     kl_err_fini(&err);
 }
 
-/* --- calls ------------------------------------------------------------------------------------------------------------------ */
+/* --- calls -------------------------------------------------------------------------------- */
 
 static const char *word(const kl_value *op, const char *key) { return kl_value_str_at(op, key, NULL); }
 
@@ -141,7 +150,8 @@ static size_t find_sleep(const kl__live *l)
     return KL__NO_MATCH;
 }
 
-/* An answer that the recording has comes at its time; one that it never had, neither; what is not in it comes at once. */
+/* An answer that the recording has comes at its time; one that it never had, neither; what is not in it
+ * comes at once. */
 static void await(kl__live *l, kl__wait what, size_t match)
 {
     l->waits = what;
@@ -170,7 +180,8 @@ static const kl_value *base_of(kl__live *l, const kl_resource *r, const char *ns
         return v;
     const kl_value *own = l->past->object;
     const kl_resource *of = kl__world_resource(l->e->world, kl_run_spec(l->run)->resource);
-    if (of && !strcmp(of->plural, r->plural) && !strcmp(of->group, r->group) && same_text(kl_object_name(own), name) && same_text(kl_object_namespace(own), ns))
+    if (of && !strcmp(of->plural, r->plural) && !strcmp(of->group, r->group)
+        && same_text(kl_object_name(own), name) && same_text(kl_object_namespace(own), ns))
         return kl_value_ref(own);
     return kl_value_ref(kl__world_object(l->e->world, r, ns, name));
 }
@@ -189,7 +200,9 @@ static kl_op op_of(const kl_value *v)
     op.name = word(v, "name");
     op.subresource = word(v, "sub");
     op.body = kl_value_get(v, "body");
-    op.patch_type = patch && !strcmp(patch, "json") ? KL_PATCH_JSON : patch && !strcmp(patch, "strategic") ? KL_PATCH_STRATEGIC : KL_PATCH_MERGE;
+    op.patch_type = patch && !strcmp(patch, "json") ? KL_PATCH_JSON
+        : patch && !strcmp(patch, "strategic")      ? KL_PATCH_STRATEGIC
+                                                    : KL_PATCH_MERGE;
     op.field_manager = word(v, "manager");
     op.force = kl_value_bool(kl_value_get(v, "force"), false);
     op.dry_run = kl_value_bool(kl_value_get(v, "dryRun"), false);
@@ -206,7 +219,8 @@ static void outcomes(kl__live *l, kl__wrote *x, const kl_op *op, const kl_value 
         return;
     const char *ns = r->namespaced ? (op->ns ? op->ns : op->default_ns) : NULL;
     const kl_value *base = name ? base_of(l, r, ns, name) : NULL;
-    kl_simulation s = {.op = op, .resource = r, .ns = ns, .base = base, .wall = kl_clock_wall(l->e->clock), .number = 1};
+    kl_simulation s = {
+        .op = op, .resource = r, .ns = ns, .base = base, .wall = kl_clock_wall(l->e->clock), .number = 1};
     kl_simulated now = {0}, was = {0};
     kl_op old = then ? op_of(then) : *op;
     kl_simulation before = s;
@@ -233,7 +247,7 @@ static void note_write(kl__live *l, const kl_op *op, const kl_value *as, size_t 
         outcomes(l, x, op, then);
 }
 
-/* --- answers ------------------------------------------------------------------------------------------------------------------- */
+/* --- answers ------------------------------------------------------------------------------ */
 
 static void answer(kl__live *l, kl_status st, int code, const kl_value *body, kl_err *err)
 {
@@ -247,8 +261,10 @@ static void answer(kl__live *l, kl_status st, int code, const kl_value *body, kl
 static void remember(kl__live *l, const kl_value *op, const kl_value *body)
 {
     const kl_resource *r = word(op, "kind") ? kl__world_resource(l->e->world, word(op, "kind")) : NULL;
-    const char *verb = word(op, "verb"), *name = kl_object_name(body) ? kl_object_name(body) : word(op, "name");
-    if (!r || !name || !verb || (word(op, "sub") && strcmp(word(op, "sub"), "status")) || !strcmp(verb, "list"))
+    const char *verb = word(op, "verb"),
+               *name = kl_object_name(body) ? kl_object_name(body) : word(op, "name");
+    if (!r || !name || !verb || (word(op, "sub") && strcmp(word(op, "sub"), "status"))
+        || !strcmp(verb, "list"))
         return;
     const char *ns = r->namespaced ? word(op, "ns") : NULL;
     bool deleted = !strcmp(verb, "delete") && !kl_object_deleting(body);
@@ -272,7 +288,8 @@ static void answer_write(kl__live *l, const kl_op *op, const kl_resource *r, con
     kl_simulated sim = {0};
     const char *name = kl_op_name(op);
     const kl_value *base = name ? base_of(l, r, ns, name) : NULL;
-    kl_status st = kl_overlay_write(l->overlay, op, r, ns, base, kl_clock_wall(l->e->clock), &sim, NULL, &err);
+    kl_status st = kl_overlay_write(
+        l->overlay, op, r, ns, base, kl_clock_wall(l->e->clock), &sim, NULL, &err);
     answer(l, st, st ? err.http_code : sim.code, st ? NULL : sim.answer, &err);
     kl_simulated_fini(&sim);
     kl_value_unref(base);
@@ -323,7 +340,8 @@ static void answer_get(kl__live *l, const kl_op *op, const kl_resource *r, const
     const kl_value *v = op->subresource ? NULL : base_of(l, r, ns, op->name);
     kl_status st = KL_OK;
     if (!v) {
-        st = kl_fail(&err, KL_ENOTFOUND, "%s \"%s\" not found (nothing of it is in the recording)", r->plural, op->name ? op->name : "");
+        st = kl_fail(&err, KL_ENOTFOUND, "%s \"%s\" not found (nothing of it is in the recording)", r->plural,
+            op->name ? op->name : "");
         err.http_code = 404;
         err.reason = kl_strdup("NotFound");
     }
@@ -340,9 +358,16 @@ static void answer_made_out(kl__live *l)
     const kl_resource *r = op.kind ? kl__world_resource(l->e->world, op.kind) : NULL;
     op.labels = word(l->op, "labels");
     if (l->asked > l->past->n_asked + MORE_QUESTIONS) {
-        answer(l, kl_fail(&err, KL_ETIMEOUT, "this run asks the server without end: %u questions, and %zu when it was recorded", l->asked, l->past->n_asked), 0, NULL, &err);
+        answer(l,
+            kl_fail(&err, KL_ETIMEOUT,
+                "this run asks the server without end: %u questions, and %zu when it was recorded", l->asked,
+                l->past->n_asked),
+            0, NULL, &err);
     } else if (!r) {
-        answer(l, kl_fail(&err, KL_ENOTFOUND, "the recording has no kind %s: it was not asked for then", op.kind ? op.kind : "of this object"), 0, NULL, &err);
+        answer(l,
+            kl_fail(&err, KL_ENOTFOUND, "the recording has no kind %s: it was not asked for then",
+                op.kind ? op.kind : "of this object"),
+            0, NULL, &err);
     } else {
         const char *ns = r->namespaced ? op.ns : NULL;
         if (kl_verb_is_write(op.verb))
@@ -363,7 +388,8 @@ void kl__give_answer(kl__live *l)
         l->waits = KL__WAITS_NOT;
         kl_heap_remove(&l->run->w->due, &l->run->sleep);
         kl_heap_push(&l->run->w->due, &l->run->sleep, kl_clock_now(l->e->clock));
-    } else if (q && q->answered && (q->status || kl__same_op(q->op, l->op) || !kl_verb_is_write(op_of(l->op).verb))) {
+    } else if (q && q->answered
+        && (q->status || kl__same_op(q->op, l->op) || !kl_verb_is_write(op_of(l->op).verb))) {
         answer_as_then(l, q);
     } else {
         answer_made_out(l);
@@ -379,7 +405,7 @@ uint64_t kl__take_call(void *engine, const kl_op *op, kl_reply_fn *done, void *d
     kl__engine *e = engine;
     kl__live *l = e->now;
     if (!l)
-        return 0;                      /* runs alone ask */
+        return 0; /* runs alone ask */
     kl_value_unref(l->op);
     l->op = kl_record_op(op);
     l->done = done;
@@ -390,7 +416,7 @@ uint64_t kl__take_call(void *engine, const kl_op *op, kl_reply_fn *done, void *d
     await(l, KL__WAITS_CALL, match);
     l->id = ++e->ids;
     uint64_t id = l->id;
-    if (l->blocks)                     /* nobody would come back for it */
+    if (l->blocks) /* nobody would come back for it */
         kl__give_answer(l);
     return id;
 }

@@ -1,4 +1,5 @@
-/* replay_world.c - the caches of a recording as a source of lists and watches for real caches, pumped by hand. */
+/* replay_world.c - the caches of a recording as a source of lists and watches for real caches, pumped by
+ * hand. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -15,18 +16,19 @@ typedef struct job {
 /* A cache of the recording. */
 typedef struct held {
     const kl_past_cache *is;
-    kl_map *objects;                   /* key -> value, borrowed from the recording */
+    kl_map *objects; /* key -> value, borrowed from the recording */
 } held;
 
 /* One list and watch of a cache of ours. */
 typedef struct feed {
     kl__world *w;
-    char *kind, *label, *ns, *is;      /* is: the kind alone, "Pod" */
-    kl_selector *labels;               /* to filter by, where no cache of the recording was just that; or NULL */
-    bool exact;                        /* one was */
-    bool known;                        /* there is any of the kind */
+    char *kind, *label, *ns, *is; /* is: the kind alone, "Pod" */
+    /* to filter by, where no cache of the recording was just that; or NULL */
+    kl_selector *labels;
+    bool exact; /* one was */
+    bool known; /* there is any of the kind */
     kl_source_sink sink;
-    uint64_t id;                       /* of the open list or watch; 0: none */
+    uint64_t id; /* of the open list or watch; 0: none */
     bool listing;
     struct feed *next;
 } feed;
@@ -40,10 +42,10 @@ struct kl__world {
     feed *feeds;
     job *first, **last;
     uint64_t ids;
-    kl_map *missing;                   /* kinds that nobody recorded -> their made-up resource */
+    kl_map *missing; /* kinds that nobody recorded -> their made-up resource */
 };
 
-/* --- posts ------------------------------------------------------------------------------------------------------------------ */
+/* --- posts -------------------------------------------------------------------------------- */
 
 static void post(kl__world *w, void (*fn)(void *), void *arg)
 {
@@ -80,9 +82,10 @@ void kl__world_pump(kl__world *w)
     }
 }
 
-/* --- a source ---------------------------------------------------------------------------------------------------------------- */
+/* --- a source ----------------------------------------------------------------------------- */
 
-/* Whether what a cache of the recording held is what a feed brings: that of its very label; where there is none, that of its kind. */
+/* Whether what a cache of the recording held is what a feed brings: that of its very label; where there is
+ * none, that of its kind. */
 static bool feeds_from(const feed *f, const held *h)
 {
     return f->exact ? !strcmp(h->is->label, f->label) : !strcmp(h->is->kind, f->kind) && !h->is->metadata;
@@ -96,7 +99,10 @@ static bool wants(const feed *f, const kl_value *v)
     return !f->labels || kl_selector_matches(f->labels, kl_value_at(v, "metadata", "labels", NULL));
 }
 
-typedef struct list_job { feed *f; uint64_t id; } list_job;
+typedef struct list_job {
+    feed *f;
+    uint64_t id;
+} list_job;
 
 static const kl_value *envelope(const char *kind)
 {
@@ -221,10 +227,11 @@ static void origin_source(void *arg, const kl_resource *r, const kl_cache_source
         kl_map_set(w->missing, f->kind, kl_new(kl_resource));
     f->next = w->feeds;
     w->feeds = f;
-    *out = (kl_source){source_list, source_watch, source_cancel, source_timer, source_timer_cancel, source_post, source_free, f, NULL, NULL, false};
+    *out = (kl_source){source_list, source_watch, source_cancel, source_timer, source_timer_cancel,
+        source_post, source_free, f, NULL, NULL, false};
 }
 
-/* --- kinds ---------------------------------------------------------------------------------------------------------------------- */
+/* --- kinds -------------------------------------------------------------------------------- */
 
 static bool is_named(const kl_past_kind *k, const char *kind)
 {
@@ -258,7 +265,8 @@ static const kl_resource *made_up(kl__world *w, const char *kind)
     char *plural = kl_sprintf("%ss", g.kind);
     for (char *c = plural; *c; c++)
         *c |= *c >= 'A' && *c <= 'Z' ? 'a' - 'A' : 0;
-    *r = (kl_resource){.group = g.group, .version = g.version, .kind = g.kind, .plural = plural, .namespaced = true};
+    *r = (kl_resource){
+        .group = g.group, .version = g.version, .kind = g.kind, .plural = plural, .namespaced = true};
     return r;
 }
 
@@ -283,7 +291,7 @@ char **kl__world_missing(kl__world *w, size_t *n)
     return kinds;
 }
 
-/* --- events ---------------------------------------------------------------------------------------------------------------------- */
+/* --- events ------------------------------------------------------------------------------- */
 
 static void tell(kl__world *w, const held *h, const char *type, const kl_value *v)
 {
@@ -325,18 +333,13 @@ void kl__world_event(kl__world *w, const kl_past_event *e)
             tell(w, h, "MODIFIED", e->object);
         kl_free(key);
         break;
-    case KL_PAST_GONE:
-        lose(w, h, e->key);
-        break;
-    case KL_PAST_CLOSED:
-        close_held(w, h);
-        break;
-    default:
-        break;
+    case KL_PAST_GONE: lose(w, h, e->key); break;
+    case KL_PAST_CLOSED: close_held(w, h); break;
+    default: break;
     }
 }
 
-/* --- looking ---------------------------------------------------------------------------------------------------------------------- */
+/* --- looking ------------------------------------------------------------------------------ */
 
 static bool is_of(kl__world *w, const held *h, const kl_resource *r)
 {
@@ -363,11 +366,14 @@ bool kl__world_has(kl__world *w, const kl_resource *r)
     return false;
 }
 
-void kl__world_each(kl__world *w, const kl_resource *r, const char *ns, void (*fn)(void *arg, const kl_value *v), void *arg)
+void kl__world_each(
+    kl__world *w, const kl_resource *r, const char *ns, void (*fn)(void *arg, const kl_value *v), void *arg)
 {
     kl_map *seen = kl_map_new();
     for (size_t i = 0; i < w->p->n_caches; i++) {
-        char **keys = !w->held[i].is->metadata && is_of(w, &w->held[i], r) ? kl_map_sorted_keys(w->held[i].objects) : NULL;
+        char **keys = !w->held[i].is->metadata && is_of(w, &w->held[i], r)
+            ? kl_map_sorted_keys(w->held[i].objects)
+            : NULL;
         for (char **k = keys; k && *k; k++) {
             const kl_value *v = kl_map_get(w->held[i].objects, *k);
             const char *has = kl_object_namespace(v);
@@ -379,7 +385,7 @@ void kl__world_each(kl__world *w, const kl_resource *r, const char *ns, void (*f
     kl_map_free(seen, NULL);
 }
 
-/* --- life -------------------------------------------------------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------------------------------- */
 
 kl__world *kl__world_new(const kl_past *p, kl_clock *clock)
 {
@@ -393,8 +399,12 @@ kl__world *kl__world_new(const kl_past *p, kl_clock *clock)
         w->held[i] = (held){&p->caches[i], kl_map_new()};
     w->loop = kl_loop_new("replay", clock);
     w->mapper = kl_loop_new("replay-mapper", clock);
-    w->caches = kl_caches_new(&(kl_caches_options){.origin = &(kl_caches_origin){origin_resolve, origin_forget, origin_source, w}, .clock = clock,
-        .loop = w->loop, .mapper = w->mapper, .drop_managed_fields = true});
+    w->caches = kl_caches_new(
+        &(kl_caches_options){.origin = &(kl_caches_origin){origin_resolve, origin_forget, origin_source, w},
+            .clock = clock,
+            .loop = w->loop,
+            .mapper = w->mapper,
+            .drop_managed_fields = true});
     return w;
 }
 

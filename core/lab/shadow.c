@@ -1,9 +1,11 @@
 /* shadow.c - follows live runs with a candidate.
  *
- *   live worker: began, saw, asked, answered, ended -> a kl_shadow_run -> actor's queue -> candidate's worker: the same key in the same world -> judge -> tally
+ *   live worker: began, saw, asked, answered, ended -> a kl_shadow_run -> actor's queue -> candidate's
+ *   worker: the same key in the same world -> judge -> tally
  *
- * A trial is one candidate, with an actor for each of its controllers that is there already. Live runs hold the trial while they are recorded; it is freed when
- * its workers have ended, its wirings are gone and the last such run is over. */
+ * A trial is one candidate, with an actor for each of its controllers that is there already. Live runs
+ * hold the trial while they are recorded; it is freed when its workers have ended, its wirings are gone
+ * and the last such run is over. */
 #include "lab/shadow.h"
 
 #include <stdlib.h>
@@ -17,7 +19,8 @@
 #include "lab/shadow_verdicts.h"
 #include "run/shared.h"
 
-/* So many runs of a controller may wait for the candidate, and so many of one key; more are skipped until it has caught up. */
+/* So many runs of a controller may wait for the candidate, and so many of one key; more are skipped until
+ * it has caught up. */
 #define BACKLOG_MAX 1024
 #define OF_ONE_KEY_MAX 16
 #define SUMMARY_EVERY KL_SECONDS(60)
@@ -26,18 +29,19 @@ typedef struct trial trial;
 
 typedef struct actor {
     trial *t;
-    char *name, *label;                /* label: "shadow:NAME", in logs */
+    char *name, *label; /* label: "shadow:NAME", in logs */
     size_t index;
-    kl_wiring *wiring;                 /* until it is retired */
+    kl_wiring *wiring; /* until it is retired */
     const kl_resource *resource;
     kl_workqueue *queue;
-    kl_worker *worker;                 /* NULL until its caches are there */
+    kl_worker *worker; /* NULL until its caches are there */
     atomic_bool ready;
     kl_witnesses witnesses;
     kl_imagination how;
     atomic_size_t backlog;
     kl_mutex mu;
-    kl_map *waiting KL_GUARDED_BY(mu), *running KL_GUARDED_BY(mu);         /* key -> kl_shadow_run, in order */
+    /* key -> kl_shadow_run, in order */
+    kl_map *waiting KL_GUARDED_BY(mu), *running KL_GUARDED_BY(mu);
     bool closed KL_GUARDED_BY(mu);
 } actor;
 
@@ -46,12 +50,12 @@ struct trial {
     kl_shadow *shadow;
     kl_program *program;
     char *path, *script, *beside, *fresh;
-    char *why;                         /* it does not follow yet; under the shadow's mu */
+    char *why; /* it does not follow yet; under the shadow's mu */
     kl_shadow_options o;
     actor *actors;
     size_t n;
-    uint64_t timer;                    /* loop only */
-    uint64_t summed;                   /* runs at the last summary; loop only */
+    uint64_t timer;  /* loop only */
+    uint64_t summed; /* runs at the last summary; loop only */
     kl_verdicts *verdicts;
     atomic_bool clean;
 };
@@ -59,13 +63,13 @@ struct trial {
 struct kl_shadow {
     const kl_controller_env *env;
     kl_mutex mu;
-    trial *now KL_GUARDED_BY(mu);      /* written on the loop */
+    trial *now KL_GUARDED_BY(mu); /* written on the loop */
     atomic_bool on;
-    trial **leaving;                   /* loop only, and whoever waits while that stands */
+    trial **leaving; /* loop only, and whoever waits while that stands */
     size_t n_leaving;
 };
 
-/* --- a trial's life -------------------------------------------------------------------------------------------------------------------- */
+/* --- a trial's life ----------------------------------------------------------------------- */
 
 static void runs_free(void *first)
 {
@@ -101,7 +105,7 @@ static void trial_unref(trial *t)
 
 static void wiring_gone(void *arg) { trial_unref(arg); }
 
-/* --- what runs came to -------------------------------------------------------------------------------------------------------------------- */
+/* --- what runs came to -------------------------------------------------------------------- */
 
 static void note(actor *a, const kl_shadow_run *s, const kl_judgement *j)
 {
@@ -111,20 +115,30 @@ static void note(actor *a, const kl_shadow_run *s, const kl_judgement *j)
         size_t room = 4 * strlen(j->diff) + 3;
         char *text = kl_alloc(room);
         kl_log_quote(j->diff, text, room);
-        kl_warn("in the shadow a key came to something else", "controller=%s key=%s candidate=%s verdict=%s diff=%s", a->name, s->key, kl_log_quoted(t->path),
+        kl_warn("in the shadow a key came to something else",
+            "controller=%s key=%s candidate=%s verdict=%s diff=%s", a->name, s->key, kl_log_quoted(t->path),
             kl_verdict_name(j->verdict), text);
         kl_free(text);
     }
-    bool clean = t->o.promote_after && !keys[KL_DIFFERS] && !keys[KL_FAILS] && keys[KL_SAME] >= t->o.promote_after;
+    bool clean = t->o.promote_after && !keys[KL_DIFFERS] && !keys[KL_FAILS]
+        && keys[KL_SAME] >= t->o.promote_after;
     if (clean && !atomic_exchange(&t->clean, true) && t->o.clean)
         t->o.clean(t->o.arg);
 }
 
-/* --- the candidate's worker ------------------------------------------------------------------------------------------------------------------ */
+/* --- the candidate's worker --------------------------------------------------------------- */
 
 static kl_logic *owner_logic(void *arg) { return kl_wiring_logic(kl_wiring_ref(((actor *)arg)->wiring)); }
-static void owner_logic_unref(void *arg, kl_logic *l) { (void)arg; kl_wiring_unref(kl_wiring_of(l)); }
-static bool owner_is_current(void *arg, const kl_logic *l) { (void)arg, (void)l; return true; }
+static void owner_logic_unref(void *arg, kl_logic *l)
+{
+    (void)arg;
+    kl_wiring_unref(kl_wiring_of(l));
+}
+static bool owner_is_current(void *arg, const kl_logic *l)
+{
+    (void)arg, (void)l;
+    return true;
+}
 static void owner_event(void *arg, const kl_news *n) { (void)arg, (void)n; }
 
 static void owner_resolve(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg)
@@ -164,7 +178,8 @@ static const kl_value *owner_object(void *arg, kl_logic *l, const char *key)
     actor *a = arg;
     (void)l;
     kl_lock(&a->mu);
-    kl_shadow_run *s = kl_map_get(a->running, key);        /* there already: it had to wait for others of its group */
+    /* there already: it had to wait for others of its group */
+    kl_shadow_run *s = kl_map_get(a->running, key);
     if (!s)
         s = next_locked(a, key);
     const kl_value *o = s ? kl_value_ref(s->object) : NULL;
@@ -180,7 +195,8 @@ static kl_time owner_wall(void *arg, kl_run *r)
 
 static void add(actor *a, const kl_shadow_run *s, kl_time now)
 {
-    (void)kl_workqueue_add_with(a->queue, s->key, &(kl_add){.cause = kl_cause_of((kl_why)s->cause.why, kl_cause_object(&s->cause))}, now);
+    (void)kl_workqueue_add_with(a->queue, s->key,
+        &(kl_add){.cause = kl_cause_of((kl_why)s->cause.why, kl_cause_object(&s->cause))}, now);
 }
 
 /* The candidate remembers of a key what the live run did when it began. */
@@ -261,19 +277,39 @@ static void wake(void *arg)
 static void actor_start(actor *a)
 {
     const kl_controller_env *env = a->t->shadow->env;
-    a->how = (kl_imagination){.ops = &kl_dry_writes, .wrote = wrote, .recall = recall, .recall_list = recall_list, .arg = a};
+    a->how = (kl_imagination){
+        .ops = &kl_dry_writes, .wrote = wrote, .recall = recall, .recall_list = recall_list, .arg = a};
     kl_witnesses_add(&a->witnesses, &(kl_witness){.began = own_began, .ended = own_ended, .arg = a});
-    a->resource = kl_reader_resource(kl_wiring_logic(a->wiring)->reader, kl_wiring_logic(a->wiring)->spec->resource);
-    a->worker = kl_worker_new(&(kl_worker_owner){.logic = owner_logic, .logic_unref = owner_logic_unref, .is_current = owner_is_current, .object = owner_object,
-        .resolve = owner_resolve, .resource = owner_resource, .event = owner_event, .ended = owner_ended, .wall = owner_wall, .arg = a, .name = a->label, .queue = a->queue, .door = env->door,
-        .clock = env->clock, .imagine = &a->how, .witnesses = &a->witnesses, .fleet = env->fleet, .cluster = env->cluster, .shadow = true}, 1);
+    a->resource = kl_reader_resource(
+        kl_wiring_logic(a->wiring)->reader, kl_wiring_logic(a->wiring)->spec->resource);
+    a->worker = kl_worker_new(&(kl_worker_owner){.logic = owner_logic,
+                                  .logic_unref = owner_logic_unref,
+                                  .is_current = owner_is_current,
+                                  .object = owner_object,
+                                  .resolve = owner_resolve,
+                                  .resource = owner_resource,
+                                  .event = owner_event,
+                                  .ended = owner_ended,
+                                  .wall = owner_wall,
+                                  .arg = a,
+                                  .name = a->label,
+                                  .queue = a->queue,
+                                  .door = env->door,
+                                  .clock = env->clock,
+                                  .imagine = &a->how,
+                                  .witnesses = &a->witnesses,
+                                  .fleet = env->fleet,
+                                  .cluster = env->cluster,
+                                  .shadow = true},
+        1);
     kl_worker_start(a->worker);
     atomic_store(&a->ready, true);
 }
 
-/* --- live runs: their workers' threads ---------------------------------------------------------------------------------------------------------- */
+/* --- live runs: their workers' threads ---------------------------------------------------- */
 
-/* The actor that follows a controller, with a reference to its trial; NULL: none does, or it has enough to do. */
+/* The actor that follows a controller, with a reference to its trial; NULL: none does, or it has enough to
+ * do. */
 static actor *actor_for(kl_shadow *s, const char *controller)
 {
     actor *found = NULL;
@@ -346,7 +382,7 @@ static bool submit(actor *a, kl_shadow_run *s, kl_time now)
 {
     kl_lock(&a->mu);
     bool taken = append_locked(a, s);
-    if (taken)                                 /* under the lock: the candidate may be done with it at once */
+    if (taken) /* under the lock: the candidate may be done with it at once */
         add(a, s, now);
     kl_unlock(&a->mu);
     return taken;
@@ -371,10 +407,15 @@ static void live_ended(void *arg, kl_run *r, const kl_ran *x)
 
 kl_witness kl_shadow_witness(kl_shadow *s)
 {
-    return (kl_witness){.began = live_began, .saw = live_saw, .asked = live_asked, .answered = live_answered, .ended = live_ended, .arg = s};
+    return (kl_witness){.began = live_began,
+        .saw = live_saw,
+        .asked = live_asked,
+        .answered = live_answered,
+        .ended = live_ended,
+        .arg = s};
 }
 
-/* --- begin and end ------------------------------------------------------------------------------------------------------------------------------ */
+/* --- begin and end ------------------------------------------------------------------------ */
 
 kl_shadow *kl_shadow_new(const kl_controller_env *env)
 {
@@ -393,8 +434,9 @@ static void summarise(void *arg)
     kl_verdict_counts n;
     kl_verdicts_count(t->verdicts, &n);
     if (n.runs != t->summed)
-        kl_info("in the shadow", "candidate=%s same=%zu differs=%zu fails=%zu runs=%llu skipped=%llu", kl_log_quoted(t->path), n.keys[KL_SAME], n.keys[KL_DIFFERS],
-            n.keys[KL_FAILS], (unsigned long long)n.runs, (unsigned long long)n.skipped);
+        kl_info("in the shadow", "candidate=%s same=%zu differs=%zu fails=%zu runs=%llu skipped=%llu",
+            kl_log_quoted(t->path), n.keys[KL_SAME], n.keys[KL_DIFFERS], n.keys[KL_FAILS],
+            (unsigned long long)n.runs, (unsigned long long)n.skipped);
     t->summed = n.runs;
     summary_arm(t);
 }
@@ -414,10 +456,19 @@ static void actor_init(actor *a, trial *t, const char *name, size_t index)
     kl_mutex_init(&a->mu);
     a->waiting = kl_map_new();
     a->running = kl_map_new();
-    a->queue = kl_workqueue_new(&(kl_workqueue_options){.order = KL_QUEUE_FIFO, .wake = wake, .wake_arg = a, .forget = kl_cause_forget});
-    atomic_fetch_add(&t->refs, 1);             /* until its wiring is gone */
-    a->wiring = kl_wiring_new(&(kl_wiring_options){.caches = env->caches, .loop = env->loop, .mapper = env->mapper, .clock = env->clock, .queue = a->queue, .program = t->program,
-        .index = index, .generation = t->program->generation, .gone = wiring_gone, .gone_arg = t});
+    a->queue = kl_workqueue_new(&(kl_workqueue_options){
+        .order = KL_QUEUE_FIFO, .wake = wake, .wake_arg = a, .forget = kl_cause_forget});
+    atomic_fetch_add(&t->refs, 1); /* until its wiring is gone */
+    a->wiring = kl_wiring_new(&(kl_wiring_options){.caches = env->caches,
+        .loop = env->loop,
+        .mapper = env->mapper,
+        .clock = env->clock,
+        .queue = a->queue,
+        .program = t->program,
+        .index = index,
+        .generation = t->program->generation,
+        .gone = wiring_gone,
+        .gone_arg = t});
 }
 
 static bool names(const char *const *list, const char *name)
@@ -458,7 +509,8 @@ void kl_shadow_begin(kl_shadow *s, kl_program *p, const kl_shadow_options *o)
     s->now = t;
     kl_unlock(&s->mu);
     atomic_store(&s->on, true);
-    kl_info("a candidate runs in the shadow", "candidate=%s script=%s controllers=%s", kl_log_quoted(t->path), kl_log_quoted(t->script ? t->script : ""), kl_log_quoted(t->beside));
+    kl_info("a candidate runs in the shadow", "candidate=%s script=%s controllers=%s", kl_log_quoted(t->path),
+        kl_log_quoted(t->script ? t->script : ""), kl_log_quoted(t->beside));
 }
 
 void kl_shadow_end(kl_shadow *s)
@@ -505,7 +557,7 @@ static bool leave(trial *t)
 
 void kl_shadow_advance(kl_shadow *s)
 {
-    trial *t = s->now;                         /* written here alone */
+    trial *t = s->now; /* written here alone */
     char *why = NULL;
     for (size_t i = 0; t && i < t->n; i++) {
         actor *a = &t->actors[i];
@@ -548,7 +600,7 @@ void kl_shadow_free(kl_shadow *s)
     kl_free(s);
 }
 
-/* --- the report ---------------------------------------------------------------------------------------------------------------------------------- */
+/* --- the report --------------------------------------------------------------------------- */
 
 static trial *trial_now(kl_shadow *s)
 {

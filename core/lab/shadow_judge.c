@@ -22,12 +22,15 @@ const char *kl_verdict_name(kl_verdict v)
 typedef struct judge {
     const kl_shadow_run *s;
     const kl_resource *own;
-    kl_overlay *world;                 /* as it was; made when something is not plainly the same */
+    kl_overlay *world; /* as it was; made when something is not plainly the same */
     kl_buf diff;
 } judge;
 
 /* The successful writes of one side to one object, in order. */
-typedef struct deeds { const kl_shadow_call **v; size_t n; } deeds;
+typedef struct deeds {
+    const kl_shadow_call **v;
+    size_t n;
+} deeds;
 
 static bool counts(const kl_shadow_call *c)
 {
@@ -52,7 +55,7 @@ static void say(judge *j, const char *object, const char *what)
         kl_buf_printf(&j->diff, "%s%s: %s", j->diff.len ? "; " : "", object, what);
 }
 
-/* --- outcomes ---------------------------------------------------------------------------------------------------------------------------- */
+/* --- outcomes ----------------------------------------------------------------------------- */
 
 static kl_overlay *world(judge *j)
 {
@@ -60,7 +63,7 @@ static kl_overlay *world(judge *j)
         return j->world;
     j->world = kl_overlay_new();
     kl_shadow_run_show(j->s, j->own, j->world);
-    for (size_t i = 0; i < j->s->own.n; i++) {             /* and what only the candidate has looked at */
+    for (size_t i = 0; i < j->s->own.n; i++) { /* and what only the candidate has looked at */
         const kl_shadow_call *c = j->s->own.v[i];
         if (counts(c) && c->resource && c->name)
             (void)kl_overlay_show(j->world, c->resource, c->ns, c->name, c->body);
@@ -69,15 +72,16 @@ static kl_overlay *world(judge *j)
 }
 
 typedef struct outcome {
-    const kl_value *object;            /* NULL: there is none */
-    const kl_value *applied;           /* what was applied last, or NULL; borrowed */
-    const char *problem;               /* it cannot be told; static */
+    const kl_value *object;  /* NULL: there is none */
+    const kl_value *applied; /* what was applied last, or NULL; borrowed */
+    const char *problem;     /* it cannot be told; static */
 } outcome;
 
 static outcome outcome_of(judge *j, const deeds *d, const kl_shadow_call *any)
 {
     outcome o = {0};
-    if (!any->resource || !any->name || !kl_overlay_get(world(j), any->resource, any->ns, any->name, &o.object))
+    if (!any->resource || !any->name
+        || !kl_overlay_get(world(j), any->resource, any->ns, any->name, &o.object))
         o.problem = d->n ? "was not known before" : NULL;
     for (size_t i = 0; i < d->n; i++) {
         kl_simulated out = {0};
@@ -85,7 +89,13 @@ static outcome outcome_of(judge *j, const deeds *d, const kl_shadow_call *any)
         const kl_op *op = &d->v[i]->copy->op;
         if (op->verb == KL_APPLY)
             o.applied = op->body;
-        if (kl_simulate(&(kl_simulation){.op = op, .resource = any->resource, .ns = any->ns, .base = o.object, .wall = j->s->wall, .number = i + 1}, &out, &err)) {
+        if (kl_simulate(&(kl_simulation){.op = op,
+                            .resource = any->resource,
+                            .ns = any->ns,
+                            .base = o.object,
+                            .wall = j->s->wall,
+                            .number = i + 1},
+                &out, &err)) {
             kl_err_fini(&err);
             o.problem = "cannot be told without the server";
             continue;
@@ -100,7 +110,8 @@ static outcome outcome_of(judge *j, const deeds *d, const kl_shadow_call *any)
 /* Without what the server, or this moment, gives each of them. */
 static const kl_value *bare(const kl_value *o)
 {
-    static const char *const keys[] = {"resourceVersion", "generation", "managedFields", "uid", "creationTimestamp", NULL};
+    static const char *const keys[] = {
+        "resourceVersion", "generation", "managedFields", "uid", "creationTimestamp", NULL};
     const kl_value *m = kl_value_ref(kl_value_get(o, "metadata"));
     for (const char *const *k = keys; m && *k; k++) {
         const kl_value *less = kl_value_with(m, *k, NULL);
@@ -133,7 +144,10 @@ static void compare_outcomes(judge *j, const char *object, const deeds *live, co
     outcome a = outcome_of(j, live, any), b = outcome_of(j, own, any);
     size_t before = j->diff.len;
     if (a.problem || b.problem)
-        say(j, object, !own->n ? "written -> not written" : !live->n ? "not written -> written" : "written -> written otherwise; the outcome cannot be told without the server");
+        say(j, object,
+            !own->n        ? "written -> not written"
+                : !live->n ? "not written -> written"
+                           : "written -> written otherwise; the outcome cannot be told without the server");
     else
         compare(j, object, a.object, b.object);
     if (j->diff.len == before && a.applied && b.applied)
@@ -146,7 +160,8 @@ static void compare_outcomes(judge *j, const char *object, const deeds *live, co
 static void compare_created(judge *j, const char *object, const deeds *live, const deeds *own)
 {
     for (size_t i = 0; i < live->n || i < own->n; i++)
-        compare(j, object, i < live->n ? live->v[i]->copy->op.body : NULL, i < own->n ? own->v[i]->copy->op.body : NULL);
+        compare(j, object, i < live->n ? live->v[i]->copy->op.body : NULL,
+            i < own->n ? own->v[i]->copy->op.body : NULL);
 }
 
 static bool plainly_same(const judge *j, const deeds *a, const deeds *b)
@@ -180,7 +195,7 @@ static void objects_of(const kl_shadow_calls *l, kl_map *objects)
         }
 }
 
-/* --- results ------------------------------------------------------------------------------------------------------------------------------- */
+/* --- results ------------------------------------------------------------------------------ */
 
 static bool is_failure(kl_result_kind k) { return k == KL_RESULT_ERROR || k == KL_RESULT_FAIL; }
 

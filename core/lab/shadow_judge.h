@@ -1,18 +1,22 @@
-/* shadow_judge.h - whether a candidate came to the same as the live run whose place it took. Pure; any thread.
+/* shadow_judge.h - whether a candidate came to the same as the live run whose place it took. Pure; any
+ * thread.
  *
- * Effects are compared as outcomes: the writes of both are applied to the object as it was, and what comes of them is laid side by side. So a patch and an
- * update that do the same are the same. Of applies, what was applied counts, too: it decides who owns the fields. */
+ * Effects are compared as outcomes: the writes of both are applied to the object as it was, and what comes
+ * of them is laid side by side. So a patch and an update that do the same are the same. Of applies, what
+ * was applied counts, too: it decides who owns the fields. */
 #ifndef KL_LAB_SHADOW_JUDGE_H
 #define KL_LAB_SHADOW_JUDGE_H
 
 #include "lab/shadow_run.h"
 
 typedef enum kl_verdict { KL_SAME, KL_DIFFERS, KL_FAILS } kl_verdict;
-const char *kl_verdict_name(kl_verdict v);         /* "same", "differs", "fails"; static */
+const char *kl_verdict_name(kl_verdict v); /* "same", "differs", "fails"; static */
 
 typedef struct kl_judgement {
     kl_verdict verdict;
-    char *diff;                        /* "v1/ConfigMap ns/a: data.x: \"1\" -> \"2\"; result: done -> after 30s", live -> candidate; NULL when same */
+    /* "v1/ConfigMap ns/a: data.x: \"1\" -> \"2\"; result: done -> after 30s", live -> candidate; NULL when
+     * same */
+    char *diff;
 } kl_judgement;
 
 /* `own` is the resource of the controller, `end` what the candidate ended with. The caller frees diff. */

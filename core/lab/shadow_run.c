@@ -1,8 +1,9 @@
 /* shadow_run.c - records a live run, and plays its part of the world to the candidate.
  *
- * The trap is that the live run's writes come back into the caches: who looks later sees a world already mended. So of every object that the live run saw or
- * wrote the candidate is shown what the live one saw first (values are immutable: a reference is enough), and only what the live run never
- * looked at is read from the caches as they are now. */
+ * The trap is that the live run's writes come back into the caches: who looks later sees a world already
+ * mended. So of every object that the live run saw or wrote the candidate is shown what the live one saw
+ * first (values are immutable: a reference is enough), and only what the live run never looked at is read
+ * from the caches as they are now. */
 #include "lab/shadow_run.h"
 
 #include <stdlib.h>
@@ -20,7 +21,7 @@
 #define SIGHTS_MAX 4096
 #define FOUND_MAX 200000
 
-/* --- calls ----------------------------------------------------------------------------------------------------------------------------- */
+/* --- calls -------------------------------------------------------------------------------- */
 
 kl_shadow_call *kl_shadow_call_new(const kl_op *op, const kl_resource *r)
 {
@@ -59,18 +60,20 @@ static void calls_fini(kl_shadow_calls *l)
 
 char *kl_shadow_object(const kl_shadow_call *c)
 {
-    char *kind = c->resource ? kl_gvk_text(c->resource->group, c->resource->version, c->resource->kind) : kl_strdup(c->copy->op.kind ? c->copy->op.kind : "?");
+    char *kind = c->resource ? kl_gvk_text(c->resource->group, c->resource->version, c->resource->kind)
+                             : kl_strdup(c->copy->op.kind ? c->copy->op.kind : "?");
     const char *prefix = kl_value_str_at(c->copy->op.body, "metadata", "generateName", NULL);
-    char *name = kl_op_name(&c->copy->op) ? kl_strdup(kl_op_name(&c->copy->op)) : kl_sprintf("%s*", prefix ? prefix : "");
+    char *name = kl_op_name(&c->copy->op) ? kl_strdup(kl_op_name(&c->copy->op))
+                                          : kl_sprintf("%s*", prefix ? prefix : "");
     char *all = kl_sprintf("%s %s%s%s", kind, c->ns ? c->ns : "", c->ns ? "/" : "", name);
     kl_free(kind);
     kl_free(name);
     return all;
 }
 
-/* --- what is alike -------------------------------------------------------------------------------------------------------------------------- */
+/* --- what is alike ------------------------------------------------------------------------ */
 
-#define TIME_SLACK KL_SECONDS(1)       /* API times are cut to seconds */
+#define TIME_SLACK KL_SECONDS(1) /* API times are cut to seconds */
 
 static bool of_the_run(const kl_shadow_run *s, const kl_value *v)
 {
@@ -96,35 +99,38 @@ bool kl_shadow_alike(const kl_shadow_run *s, const kl_value *a, const kl_value *
         return false;
     for (size_t i = 0; i < n; i++) {
         const char *key;
-        const kl_value *x = kl_value_type(a) == KL_ARRAY ? kl_value_item(a, i) : kl_value_member(a, i, &key, NULL);
+        const kl_value *x = kl_value_type(a) == KL_ARRAY ? kl_value_item(a, i)
+                                                         : kl_value_member(a, i, &key, NULL);
         if (!kl_shadow_alike(s, x, kl_value_type(a) == KL_ARRAY ? kl_value_item(b, i) : kl_value_get(b, key)))
             return false;
     }
     return true;
 }
 
-static bool same(const char *a, const char *b)
-{
-    return a == b || !strcmp(a ? a : "", b ? b : "");
-}
+static bool same(const char *a, const char *b) { return a == b || !strcmp(a ? a : "", b ? b : ""); }
 
 static bool same_kind(const kl_shadow_call *a, const kl_shadow_call *b)
 {
     if (a->resource && b->resource)
-        return same(a->resource->group, b->resource->group) && same(a->resource->plural, b->resource->plural) && same(a->resource->version, b->resource->version);
+        return same(a->resource->group, b->resource->group) && same(a->resource->plural, b->resource->plural)
+            && same(a->resource->version, b->resource->version);
     return same(a->copy->op.kind, b->copy->op.kind);
 }
 
 bool kl_shadow_same_op(const kl_shadow_run *s, const kl_shadow_call *a, const kl_shadow_call *b)
 {
     const kl_op *x = &a->copy->op, *y = &b->copy->op;
-    return x->verb == y->verb && same_kind(a, b) && same(a->ns, b->ns) && same(kl_op_name(x), kl_op_name(y)) && same(x->subresource, y->subresource)
-        && (x->verb != KL_PATCH || x->patch_type == y->patch_type) && same(x->field_manager, y->field_manager) && x->force == y->force && same(x->propagation, y->propagation)
-        && same(x->uid, y->uid) && same(x->precondition_rv, y->precondition_rv) && x->grace_seconds == y->grace_seconds && same(x->labels, y->labels)
-        && same(x->fields, y->fields) && x->limit == y->limit && same(x->continue_token, y->continue_token) && x->form == y->form && kl_shadow_alike(s, x->body, y->body);
+    return x->verb == y->verb && same_kind(a, b) && same(a->ns, b->ns) && same(kl_op_name(x), kl_op_name(y))
+        && same(x->subresource, y->subresource) && (x->verb != KL_PATCH || x->patch_type == y->patch_type)
+        && same(x->field_manager, y->field_manager) && x->force == y->force
+        && same(x->propagation, y->propagation) && same(x->uid, y->uid)
+        && same(x->precondition_rv, y->precondition_rv) && x->grace_seconds == y->grace_seconds
+        && same(x->labels, y->labels) && same(x->fields, y->fields) && x->limit == y->limit
+        && same(x->continue_token, y->continue_token) && x->form == y->form
+        && kl_shadow_alike(s, x->body, y->body);
 }
 
-/* --- recording ----------------------------------------------------------------------------------------------------------------------------- */
+/* --- recording ---------------------------------------------------------------------------- */
 
 kl_shadow_run *kl_shadow_run_new(kl_run *r, void *owner)
 {
@@ -277,7 +283,7 @@ void kl_shadow_run_asked(kl_shadow_run *s, kl_run *r, const kl_asked *x)
 void kl_shadow_run_answered(kl_shadow_run *s, kl_run *r, const kl_answered *x)
 {
     kl_shadow_call *c = s->live.n ? s->live.v[s->live.n - 1] : NULL;
-    if (!c || c->answered || s->unfit)         /* a sleep's, or a discovery's */
+    if (!c || c->answered || s->unfit) /* a sleep's, or a discovery's */
         return;
     c->answered = true;
     c->status = x->status;
@@ -285,7 +291,7 @@ void kl_shadow_run_answered(kl_shadow_run *s, kl_run *r, const kl_answered *x)
     c->body = kl_value_ref(x->body);
     if (x->err)
         kl_err_copy(&c->err, x->err);
-    if (!c->resource)                          /* it was resolved on the way */
+    if (!c->resource) /* it was resolved on the way */
         c->resource = resource_of(r, &c->copy->op);
     if (c->resource && !c->resource->namespaced)
         c->ns = NULL;
@@ -302,12 +308,13 @@ void kl_shadow_run_ended(kl_shadow_run *s, kl_run *r)
     s->live_end = (kl_ending){r->result, r->after, kl_strdup(r->message)};
 }
 
-/* --- the world as it was ----------------------------------------------------------------------------------------------------------------------- */
+/* --- the world as it was ------------------------------------------------------------------ */
 
 static void show_objects(kl_overlay *o, const kl_resource *r, const kl_objects *found)
 {
     for (size_t i = 0; i < found->len; i++)
-        (void)kl_overlay_show(o, r, r->namespaced ? kl_object_namespace(found->v[i]) : NULL, kl_object_name(found->v[i]), found->v[i]);
+        (void)kl_overlay_show(o, r, r->namespaced ? kl_object_namespace(found->v[i]) : NULL,
+            kl_object_name(found->v[i]), found->v[i]);
 }
 
 static bool is_object(const kl_shadow_call *c)
@@ -316,7 +323,8 @@ static bool is_object(const kl_shadow_call *c)
     return kind && c->resource && !strcmp(kind, c->resource->kind) && kl_object_name(c->body);
 }
 
-/* What an answer tells of an object that nobody had looked at: of a write, what it is afterwards, which is as near as can be known. */
+/* What an answer tells of an object that nobody had looked at: of a write, what it is afterwards, which is
+ * as near as can be known. */
 static void show_call(kl_overlay *o, const kl_shadow_call *c)
 {
     const kl_op *op = &c->copy->op;
@@ -334,7 +342,8 @@ static void show_call(kl_overlay *o, const kl_shadow_call *c)
 void kl_shadow_run_show(const kl_shadow_run *s, const kl_resource *own, kl_overlay *o)
 {
     if (own)
-        (void)kl_overlay_show(o, own, own->namespaced ? kl_object_namespace(s->object) : NULL, kl_object_name(s->object), s->object);
+        (void)kl_overlay_show(o, own, own->namespaced ? kl_object_namespace(s->object) : NULL,
+            kl_object_name(s->object), s->object);
     for (size_t i = 0; i < s->n_sights; i++) {
         const kl_sight *x = &s->sights[i];
         if (x->what == KL_SIGHT_GET)
@@ -346,7 +355,7 @@ void kl_shadow_run_show(const kl_shadow_run *s, const kl_resource *own, kl_overl
     }
 }
 
-/* --- answers of the live run --------------------------------------------------------------------------------------------------------------------- */
+/* --- answers of the live run -------------------------------------------------------------- */
 
 static bool is_plain_get(const kl_op *op)
 {
@@ -356,7 +365,8 @@ static bool is_plain_get(const kl_op *op)
 static bool keeps_whole(kl_run *r, const kl_op *op)
 {
     const kl_controller_spec *s = r->gen->logic->spec;
-    return !op->kind || (!kl_controller_spec_metadata(s, op->kind) && !kl_controller_spec_fields(s, op->kind));
+    return !op->kind
+        || (!kl_controller_spec_metadata(s, op->kind) && !kl_controller_spec_fields(s, op->kind));
 }
 
 static void answer(const kl_shadow_call *c, kl_overlay *o, kl_recalled *out)
@@ -404,7 +414,7 @@ static kl_shadow_call *find(kl_shadow_run *s, const kl_shadow_call *wanted)
         if (!c->answered || (c->used && write) || !kl_shadow_same_op(s, c, wanted))
             continue;
         found = c;
-        if (!c->used)                          /* asked twice it may have been answered otherwise */
+        if (!c->used) /* asked twice it may have been answered otherwise */
             break;
     }
     return found;
@@ -415,7 +425,8 @@ bool kl_shadow_run_recall(kl_shadow_run *s, kl_run *r, const kl_op *op, kl_recal
     bool write = kl_verb_is_write(op->verb);
     kl_shadow_call *own = kl_shadow_call_new(op, resource_of(r, op)), *c = NULL;
     const kl_value *known = NULL;
-    bool shown = is_plain_get(op) && keeps_whole(r, op) && own->resource && own->name && kl_overlay_get(kl_run_overlay(r), own->resource, own->ns, own->name, &known);
+    bool shown = is_plain_get(op) && keeps_whole(r, op) && own->resource && own->name
+        && kl_overlay_get(kl_run_overlay(r), own->resource, own->ns, own->name, &known);
     kl_value_unref(known);
     if (!shown && !(write && strayed(s, own)))
         c = find(s, own);
@@ -457,6 +468,6 @@ void kl_shadow_run_wrote(kl_shadow_run *s, const kl_imagined *x)
     kl_shadow_call *c = kl_shadow_call_new(x->op, x->resource);
     c->status = x->status;
     c->answered = true;
-    c->body = kl_value_ref(x->was);            /* what it was, where the live run did not look */
+    c->body = kl_value_ref(x->was); /* what it was, where the live run did not look */
     add_own(s, c);
 }

@@ -16,7 +16,7 @@
 /* So many keys are told in the log as they come to something else; the rest is in the report. */
 #define LOGGED_MAX 20
 
-typedef struct told {                  /* a key that came to something else */
+typedef struct told { /* a key that came to something else */
     kl_list link;
     char *controller, *key, *diff;
     kl_verdict verdict;
@@ -25,7 +25,7 @@ typedef struct told {                  /* a key that came to something else */
 
 struct kl_verdicts {
     kl_mutex mu;
-    kl_map *verdicts KL_GUARDED_BY(mu);            /* "controller key" -> verdict + 1 */
+    kl_map *verdicts KL_GUARDED_BY(mu); /* "controller key" -> verdict + 1 */
     kl_verdict_counts n KL_GUARDED_BY(mu);
     uint64_t logged KL_GUARDED_BY(mu);
     kl_list told KL_GUARDED_BY(mu);
@@ -70,8 +70,10 @@ static told *find_told_locked(kl_verdicts *v, const char *controller, const char
     return NULL;
 }
 
-static void tell_locked(kl_verdicts *v, const char *controller, const char *key, const kl_judgement *j, kl_time at) KL_REQUIRES(v->mu);
-static void tell_locked(kl_verdicts *v, const char *controller, const char *key, const kl_judgement *j, kl_time at)
+static void tell_locked(kl_verdicts *v, const char *controller, const char *key, const kl_judgement *j,
+    kl_time at) KL_REQUIRES(v->mu);
+static void tell_locked(
+    kl_verdicts *v, const char *controller, const char *key, const kl_judgement *j, kl_time at)
 {
     told *x = find_told_locked(v, controller, key);
     if (x) {
@@ -80,7 +82,11 @@ static void tell_locked(kl_verdicts *v, const char *controller, const char *key,
         told_free(x);
     }
     x = kl_new(told);
-    *x = (told){.controller = kl_strdup(controller), .key = kl_strdup(key), .diff = kl_strdup(j->diff), .verdict = j->verdict, .at = at};
+    *x = (told){.controller = kl_strdup(controller),
+        .key = kl_strdup(key),
+        .diff = kl_strdup(j->diff),
+        .verdict = j->verdict,
+        .at = at};
     kl_list_push_front(&v->told, &x->link);
     if (++v->n_told > KL_SHADOW_TOLD) {
         told *last = KL_CONTAINER(v->told.prev, told, link);
@@ -90,7 +96,8 @@ static void tell_locked(kl_verdicts *v, const char *controller, const char *key,
     }
 }
 
-/* True when it is worse than before, and to be told. The live logic mends what the candidate left undone, so a later run may look better. */
+/* True when it is worse than before, and to be told. The live logic mends what the candidate left undone,
+ * so a later run may look better. */
 static bool count_locked(kl_verdicts *v, const char *name, kl_verdict verdict) KL_REQUIRES(v->mu);
 static bool count_locked(kl_verdicts *v, const char *name, kl_verdict verdict)
 {
@@ -104,7 +111,8 @@ static bool count_locked(kl_verdicts *v, const char *name, kl_verdict verdict)
     return verdict != KL_SAME && v->logged++ < LOGGED_MAX;
 }
 
-bool kl_verdicts_add(kl_verdicts *v, const char *controller, const char *key, const kl_judgement *j, kl_time at, size_t keys[3])
+bool kl_verdicts_add(kl_verdicts *v, const char *controller, const char *key, const kl_judgement *j,
+    kl_time at, size_t keys[3])
 {
     char *name = kl_sprintf("%s %s", controller, key);
     kl_lock(&v->mu);

@@ -1,4 +1,5 @@
-/* shadow_verdicts.h - what the keys of a candidate came to: how many to what, and how the last ones differ. Any thread. */
+/* shadow_verdicts.h - what the keys of a candidate came to: how many to what, and how the last ones
+ * differ. Any thread. */
 #ifndef KL_LAB_SHADOW_VERDICTS_H
 #define KL_LAB_SHADOW_VERDICTS_H
 
@@ -7,15 +8,17 @@
 typedef struct kl_verdicts kl_verdicts;
 
 typedef struct kl_verdict_counts {
-    size_t keys[3];                    /* by kl_verdict */
+    size_t keys[3]; /* by kl_verdict */
     uint64_t runs, skipped;
 } kl_verdict_counts;
 
 kl_verdicts *kl_verdicts_new(void);
 void kl_verdicts_free(kl_verdicts *v);
-/* A run of a key was judged; the key is what the worst of its runs was. `keys`: how many are what by now. True when it is worse than before, and should be told. */
-bool kl_verdicts_add(kl_verdicts *v, const char *controller, const char *key, const kl_judgement *j, kl_time at, size_t keys[3]);
-void kl_verdicts_skip(kl_verdicts *v);             /* a run was not judged */
+/* A run of a key was judged; the key is what the worst of its runs was. `keys`: how many are what by now.
+ * True when it is worse than before, and should be told. */
+bool kl_verdicts_add(kl_verdicts *v, const char *controller, const char *key, const kl_judgement *j,
+    kl_time at, size_t keys[3]);
+void kl_verdicts_skip(kl_verdicts *v); /* a run was not judged */
 void kl_verdicts_count(kl_verdicts *v, kl_verdict_counts *out);
 /* Into an open object: same, differs, fails, runs, skipped, keys. */
 void kl_verdicts_build(kl_verdicts *v, kl_builder *b);

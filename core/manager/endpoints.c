@@ -1,5 +1,5 @@
-/* endpoints.c - which path is answered on which socket, and by whom: metrics by the manager (behind the gate, where there is one),
- * health by the manager's checks. */
+/* endpoints.c - which path is answered on which socket, and by whom: metrics by the manager (behind the
+ * gate, where there is one), health by the manager's checks. */
 #include "manager/endpoints.h"
 
 #include <string.h>
@@ -23,12 +23,12 @@ typedef struct listener {
 struct kl_endpoints {
     kl_manager *m;
     kl_metrics *metrics;
-    listener first, second;                /* metrics; health, unless they share an address */
+    listener first, second; /* metrics; health, unless they share an address */
     kl_keyring *ring;
     kl_certdir *certs;
     kl_metrics_gate *gate;
     kl_mutex mu;
-    char *told;                            /* what was not ready when somebody last asked */
+    char *told; /* what was not ready when somebody last asked */
 };
 
 #define TEXT "text/plain; charset=utf-8"
@@ -38,7 +38,7 @@ static void reply_text(kl_httpd_request *r, int code, const char *type, const ch
     kl_httpd_reply(r, code, type, "X-Content-Type-Options: nosniff\r\n", text, strlen(text));
 }
 
-/* --- health ------------------------------------------------------------------------------------------------------------------ */
+/* --- health ------------------------------------------------------------------------------- */
 
 /* Who is not ready, once per change: a probe asks every few seconds. */
 static void tell(kl_endpoints *e, char *failures)
@@ -56,7 +56,10 @@ static void tell(kl_endpoints *e, char *failures)
     kl_free(news ? old : failures);
 }
 
-typedef struct words { char **v; size_t n; } words;
+typedef struct words {
+    char **v;
+    size_t n;
+} words;
 
 static void take_word(void *arg, const char *value)
 {
@@ -72,8 +75,13 @@ static void health(kl_endpoints *e, kl_httpd_request *r, const char *below, bool
     kl_buf out = KL_BUF_INIT;
     kl_manager_checks(e->m, readiness, &checks);
     kl_httpd_query_each(r, "exclude", take_word, &exclude);
-    int code = kl_health_answer(&checks, &(kl_health_query){.only = *below ? below + 1 : NULL, .exclude = exclude.v, .n_exclude = exclude.n,
-        .verbose = kl_httpd_query(r, "verbose") != NULL, .reasons = kl_httpd_from_loopback(r)}, &out);
+    int code = kl_health_answer(&checks,
+        &(kl_health_query){.only = *below ? below + 1 : NULL,
+            .exclude = exclude.v,
+            .n_exclude = exclude.n,
+            .verbose = kl_httpd_query(r, "verbose") != NULL,
+            .reasons = kl_httpd_from_loopback(r)},
+        &out);
     if (readiness)
         tell(e, kl_health_failures(&checks));
     reply_text(r, code, TEXT, kl_buf_str(&out));
@@ -84,7 +92,7 @@ static void health(kl_endpoints *e, kl_httpd_request *r, const char *below, bool
     kl_checks_fini(&checks);
 }
 
-/* --- metrics ----------------------------------------------------------------------------------------------------------------- */
+/* --- metrics ------------------------------------------------------------------------------ */
 
 static void certificate_read(void *arg, bool good)
 {
@@ -99,7 +107,7 @@ static void reply_metrics(void *arg, kl_httpd_request *r)
     kl_free(text);
 }
 
-/* --- requests ----------------------------------------------------------------------------------------------------------------- */
+/* --- requests ----------------------------------------------------------------------------- */
 
 /* What follows `root` in the path: "", or "/..." without a slash at the end; NULL when it is another path. */
 static char *below(const char *path, const char *root)
@@ -115,7 +123,10 @@ static char *below(const char *path, const char *root)
 
 static bool handle_health(kl_endpoints *e, kl_httpd_request *r)
 {
-    static const struct { const char *root; bool readiness; } ROOTS[] = {{"/healthz", false}, {"/livez", false}, {"/readyz", true}};
+    static const struct {
+        const char *root;
+        bool readiness;
+    } ROOTS[] = {{"/healthz", false}, {"/livez", false}, {"/readyz", true}};
     for (size_t i = 0; i < sizeof ROOTS / sizeof *ROOTS; i++) {
         char *rest = below(kl_httpd_path(r), ROOTS[i].root);
         if (!rest)
@@ -138,14 +149,19 @@ static void handle(void *arg, kl_httpd_request *r)
     else if (l->metrics && !strcmp(kl_httpd_path(r), "/metrics"))
         reply_metrics(e, r);
     else if (!l->health || !handle_health(e, r))
-        reply_text(r, 404, TEXT, l->metrics && l->health ? "try /metrics, /healthz or /readyz\n" : l->metrics ? "try /metrics\n" : "try /healthz or /readyz\n");
+        reply_text(r, 404, TEXT,
+            l->metrics && l->health ? "try /metrics, /healthz or /readyz\n"
+                : l->metrics        ? "try /metrics\n"
+                                    : "try /healthz or /readyz\n");
 }
 
-/* --- start and stop ----------------------------------------------------------------------------------------------------------- */
+/* --- start and stop ----------------------------------------------------------------------- */
 
 static kl_status listen_on(listener *l, const char *address, kl_keyring *tls, const char *option, kl_err *err)
 {
-    kl_status st = kl_httpd_start(&(kl_httpd_options){.listen = address, .no_bodies = true, .tls = tls, .handler = handle, .arg = l}, &l->httpd, err);
+    kl_status st = kl_httpd_start(
+        &(kl_httpd_options){.listen = address, .no_bodies = true, .tls = tls, .handler = handle, .arg = l},
+        &l->httpd, err);
     if (st)
         kl_err_prefix(err, "%s %s", option, address);
     return st;
@@ -178,7 +194,9 @@ kl_status kl_endpoints_start(kl_manager *m, const kl_endpoints_options *o, kl_en
 {
     bool shared = is_same(o->metrics_address, o->health_address);
     if ((o->metrics_cert_dir || o->metrics_auth) && !o->metrics_address)
-        return kl_fail(err, KL_EINVAL, "--metrics-cert-dir and --metrics-auth are about /metrics: say where with --metrics-bind-address");
+        return kl_fail(err, KL_EINVAL,
+            "--metrics-cert-dir and --metrics-auth are about /metrics: say where with "
+            "--metrics-bind-address");
     kl_endpoints *e = kl_new(kl_endpoints);
     e->m = m;
     e->metrics = o->metrics;
@@ -193,7 +211,8 @@ kl_status kl_endpoints_start(kl_manager *m, const kl_endpoints_options *o, kl_en
         return st;
     }
     if (e->first.httpd)
-        kl_info("serving metrics", "address=%s tls=%s auth=%s", kl_httpd_address(e->first.httpd), e->ring ? "yes" : "no", e->gate ? "yes" : "no");
+        kl_info("serving metrics", "address=%s tls=%s auth=%s", kl_httpd_address(e->first.httpd),
+            e->ring ? "yes" : "no", e->gate ? "yes" : "no");
     if (o->health_address)
         kl_info("serving health probes", "address=%s", kl_endpoints_health_address(e));
     *out = e;
@@ -216,7 +235,10 @@ void kl_endpoints_stop(kl_endpoints *e)
     kl_free(e);
 }
 
-const char *kl_endpoints_metrics_address(kl_endpoints *e) { return e && e->first.httpd ? kl_httpd_address(e->first.httpd) : NULL; }
+const char *kl_endpoints_metrics_address(kl_endpoints *e)
+{
+    return e && e->first.httpd ? kl_httpd_address(e->first.httpd) : NULL;
+}
 
 const char *kl_endpoints_health_address(kl_endpoints *e)
 {

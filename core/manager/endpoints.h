@@ -8,18 +8,22 @@
 typedef struct kl_endpoints kl_endpoints;
 
 typedef struct kl_endpoints_options {
-    const char *metrics_address, *health_address;  /* either may be NULL; the same twice is one socket, which serves both */
-    const char *metrics_cert_dir;                  /* HTTPS for the metrics' address, with tls.crt and tls.key in there; NULL: HTTP */
-    bool metrics_auth;                             /* whose bearer token may get /metrics the API server says */
+    /* either may be NULL; the same twice is one socket, which serves both */
+    const char *metrics_address, *health_address;
+    /* HTTPS for the metrics' address, with tls.crt and tls.key in there; NULL: HTTP */
+    const char *metrics_cert_dir;
+    /* whose bearer token may get /metrics the API server says */
+    bool metrics_auth;
     kl_client *client;
     kl_clock *clock;
     kl_metrics *metrics;
 } kl_endpoints_options;
 
 /* Handlers ask the manager, on the HTTP thread. */
-KL_NODISCARD kl_status kl_endpoints_start(kl_manager *m, const kl_endpoints_options *o, kl_endpoints **out, kl_err *err);
+KL_NODISCARD kl_status kl_endpoints_start(
+    kl_manager *m, const kl_endpoints_options *o, kl_endpoints **out, kl_err *err);
 void kl_endpoints_stop(kl_endpoints *e);
-const char *kl_endpoints_metrics_address(kl_endpoints *e);      /* as bound, or NULL */
+const char *kl_endpoints_metrics_address(kl_endpoints *e); /* as bound, or NULL */
 const char *kl_endpoints_health_address(kl_endpoints *e);
 
 #endif

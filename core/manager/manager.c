@@ -1,7 +1,8 @@
-/* manager.c - the order of start and stop. The brain runs on one loop ("control"); the mapper loop runs scripts' functions.
+/* manager.c - the order of start and stop. The brain runs on one loop ("control"); the mapper loop runs
+ * scripts' functions.
  *
- * A slot is one source (a script) and its controllers. Any news - a cache synced, a kind appeared, the lease changed hands -
- * ends in kl__manager_advance, which lets every controller take its next step. */
+ * A slot is one source (a script) and its controllers. Any news - a cache synced, a kind appeared, the
+ * lease changed hands - ends in kl__manager_advance, which lets every controller take its next step. */
 #include "manager/manager_impl.h"
 
 #include <string.h>
@@ -18,24 +19,21 @@
 #include "observe/tally.h"
 #include "webhook/webhooks.h"
 
-#define GRACE_DEFAULT KL_SECONDS(30)       /* controller-runtime manager/internal.go:57 */
+#define GRACE_DEFAULT KL_SECONDS(30) /* controller-runtime manager/internal.go:57 */
 #define MAX_OBJECT_DEFAULT ((size_t)16 << 20)
 /* Events are flushed at the end for at most this long. */
 #define FLUSH_MAX KL_SECONDS(2)
 /* Requests to webhooks may end for at most this long; each has a deadline of its own, of 30 s at most. */
 #define WEBHOOKS_MAX KL_SECONDS(30)
 
-/* --- what the parts ask of the manager --------------------------------------------------------------------------------- */
+/* --- what the parts ask of the manager ---------------------------------------------------- */
 
 static uint64_t client_send(void *arg, const kl_op *op, kl_reply_fn *done, void *done_arg)
 {
     return kl_client_do(arg, op, done, done_arg);
 }
 
-static void client_cancel(void *arg, uint64_t id)
-{
-    kl_client_cancel(arg, id);
-}
+static void client_cancel(void *arg, uint64_t id) { kl_client_cancel(arg, id); }
 
 static void on_request(void *arg, const char *method, const char *host, int code, kl_time took)
 {
@@ -57,10 +55,7 @@ static void on_delayed(void *arg, const char *method, const char *host, kl_time 
     kl_metrics_delay(arg, method, host, waited);
 }
 
-static void on_lookup(void *arg, const char *name, kl_time took)
-{
-    kl_metrics_lookup(arg, name, took);
-}
+static void on_lookup(void *arg, const char *name, kl_time took) { kl_metrics_lookup(arg, name, took); }
 
 static void record(void *arg, const kl_news *n)
 {
@@ -101,7 +96,8 @@ static void retired_free(kl_controller *c)
 
 static void retiree_drain(kl__retiree *r)
 {
-    kl_info("the new generation has no such controller; it stops", "controller=%s resource=%s", kl_controller_name(r->c), kl_controller_resource(r->c));
+    kl_info("the new generation has no such controller; it stops", "controller=%s resource=%s",
+        kl_controller_name(r->c), kl_controller_resource(r->c));
     r->successor = NULL;
     kl_controller_drain(r->c);
 }
@@ -139,9 +135,10 @@ void kl__manager_advance(void *arg)
     if (!m->started)
         return;
     if (!m->stopping)
-        kl_shadow_advance(m->shadow);      /* before those that it follows, so that it misses nothing where the caches are the same */
+        /* before those that it follows, so that it misses nothing where the caches are the same */
+        kl_shadow_advance(m->shadow);
     each_controller(m, kl_controller_advance);
-    if (m->stopping)               /* who waits for workers to end knows who they are */
+    if (m->stopping) /* who waits for workers to end knows who they are */
         return;
     advance_retired(m);
     kl_webhooks_advance(m->webhooks);
@@ -149,7 +146,7 @@ void kl__manager_advance(void *arg)
         m->o.changed(m->o.changed_arg);
 }
 
-/* --- birth and death --------------------------------------------------------------------------------------------------------- */
+/* --- birth and death ---------------------------------------------------------------------- */
 
 /* Copies the texts of w into itself; the list of them is the caller's. */
 static char **webhook_texts(kl_webhook_options *w)
@@ -187,19 +184,61 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
     m->reloads = kl_reloads_new();
     m->commons = kl_commons_new();
     m->tally = kl_tally_new();
-    m->flight = o->flight_bytes == KL_FLIGHT_OFF ? NULL : kl_flight_new(o->flight_bytes ? o->flight_bytes : KL_FLIGHT_BYTES, m->clock);
+    m->flight = o->flight_bytes == KL_FLIGHT_OFF
+        ? NULL
+        : kl_flight_new(o->flight_bytes ? o->flight_bytes : KL_FLIGHT_BYTES, m->clock);
     m->loop = kl_loop_new("kl-control", m->clock);
     m->mapper = kl_loop_new("kl-mapper", m->clock);
-    m->door = kl_door_new(&(kl_door_options){.send = client_send, .cancel = client_cancel, .send_arg = o->client, .clock = m->clock, .shut = o->dry_run,
-        .seen = o->seen, .seen_arg = o->seen_arg});
+    m->door = kl_door_new(&(kl_door_options){.send = client_send,
+        .cancel = client_cancel,
+        .send_arg = o->client,
+        .clock = m->clock,
+        .shut = o->dry_run,
+        .seen = o->seen,
+        .seen_arg = o->seen_arg});
     m->recorder = kl_recorder_new(m->door, m->clock, m->loop);
-    m->caches = kl_caches_new(&(kl_caches_options){.client = o->client, .clock = o->watch_clock ? o->watch_clock : m->clock, .loop = m->loop, .mapper = m->mapper, .ns = m->ns,
-        .max_object = o->max_object ? o->max_object : MAX_OBJECT_DEFAULT, .drop_managed_fields = o->drop_managed_fields, .stream = o->watch_list, .watch_kinds = true, .changed = kl__manager_advance, .changed_arg = m,
-        .begun = o->record ? kl_record_cache_begun : NULL, .ended = o->record ? kl_record_cache_ended : NULL, .begun_arg = o->record});
-    m->env = (kl_controller_env){.client = o->client, .clock = m->clock, .loop = m->loop, .mapper = m->mapper, .caches = m->caches, .door = m->door, .fleet = o->fleet, .cluster = o->cluster,
-        .metrics = m->metrics, .workers = o->workers, .workers_forced = o->workers_forced, .trace_requests = o->trace_requests, .reload_keys = o->reload_keys, .reload_deadline = o->reload_deadline, .event = record, .event_arg = m, .turns = o->turns,
-        .commons = m->commons, .imagine = kl_dryrun_imagination(m->dryrun), .witnesses = &m->witnesses, .flight = m->flight, .ran = o->ran, .ran_arg = o->seen_arg, .changed = kl__manager_advance,
-        .never_slow_down = o->never_slow_down, .rollback_window = o->rollback_window, .broken = o->broken ? broken : NULL, .broken_arg = m,
+    m->caches = kl_caches_new(&(kl_caches_options){.client = o->client,
+        .clock = o->watch_clock ? o->watch_clock : m->clock,
+        .loop = m->loop,
+        .mapper = m->mapper,
+        .ns = m->ns,
+        .max_object = o->max_object ? o->max_object : MAX_OBJECT_DEFAULT,
+        .drop_managed_fields = o->drop_managed_fields,
+        .stream = o->watch_list,
+        .watch_kinds = true,
+        .changed = kl__manager_advance,
+        .changed_arg = m,
+        .begun = o->record ? kl_record_cache_begun : NULL,
+        .ended = o->record ? kl_record_cache_ended : NULL,
+        .begun_arg = o->record});
+    m->env = (kl_controller_env){.client = o->client,
+        .clock = m->clock,
+        .loop = m->loop,
+        .mapper = m->mapper,
+        .caches = m->caches,
+        .door = m->door,
+        .fleet = o->fleet,
+        .cluster = o->cluster,
+        .metrics = m->metrics,
+        .workers = o->workers,
+        .workers_forced = o->workers_forced,
+        .trace_requests = o->trace_requests,
+        .reload_keys = o->reload_keys,
+        .reload_deadline = o->reload_deadline,
+        .event = record,
+        .event_arg = m,
+        .turns = o->turns,
+        .commons = m->commons,
+        .imagine = kl_dryrun_imagination(m->dryrun),
+        .witnesses = &m->witnesses,
+        .flight = m->flight,
+        .ran = o->ran,
+        .ran_arg = o->seen_arg,
+        .changed = kl__manager_advance,
+        .never_slow_down = o->never_slow_down,
+        .rollback_window = o->rollback_window,
+        .broken = o->broken ? broken : NULL,
+        .broken_arg = m,
         .changed_arg = m};
     if (m->flight) {
         kl_witness flight = kl_flight_witness(m->flight);
@@ -216,11 +255,23 @@ kl_status kl_manager_new(const kl_manager_options *o, kl_manager **out, kl_err *
         kl_witnesses_add(&m->witnesses, kl_record_witness(o->record));
     m->webhook_texts = webhook_texts(&m->o.webhooks);
     m->webhooks = kl_webhooks_new(&m->env, &m->o.webhooks);
-    kl_client_set_hooks(o->client, &(kl_client_hooks){.arg = m->metrics, .on_request = on_request, .on_retry = on_retry, .on_delayed = on_delayed, .on_sizes = on_sizes, .on_lookup = on_lookup});
+    kl_client_set_hooks(o->client,
+        &(kl_client_hooks){.arg = m->metrics,
+            .on_request = on_request,
+            .on_retry = on_retry,
+            .on_delayed = on_delayed,
+            .on_sizes = on_sizes,
+            .on_lookup = on_lookup});
     kl_loop_start(m->loop);
     kl_loop_start(m->mapper);
-    kl_status st = kl_offices_new(&(kl_offices_env){.election = {.loop = m->loop, .client = o->client, .clock = m->clock, .metrics = m->metrics, .options = m->o.election},
-        .changed = kl__manager_advance, .arg = m}, &m->offices, err);
+    kl_status st = kl_offices_new(&(kl_offices_env){.election = {.loop = m->loop,
+                                                        .client = o->client,
+                                                        .clock = m->clock,
+                                                        .metrics = m->metrics,
+                                                        .options = m->o.election},
+                                      .changed = kl__manager_advance,
+                                      .arg = m},
+        &m->offices, err);
     if (st) {
         kl_manager_free(m);
         return st;
@@ -268,7 +319,8 @@ static void end_runs(void *arg)
 static void abort_all(void *arg)
 {
     kl_manager *m = arg;
-    kl_warn("the grace period is over; ending what still runs", "grace_seconds=%lld", (long long)((m->o.grace ? m->o.grace : GRACE_DEFAULT) / KL_SECONDS(1)));
+    kl_warn("the grace period is over; ending what still runs", "grace_seconds=%lld",
+        (long long)((m->o.grace ? m->o.grace : GRACE_DEFAULT) / KL_SECONDS(1)));
     end_runs(m);
 }
 
@@ -282,9 +334,11 @@ static void tell_stuck(void *arg)
     for (size_t i = 0; i < m->n_slots; i++)
         for (size_t k = 0; k < m->slots[i]->n; k++) {
             kl_workqueue_stats q;
-            kl_workqueue_stats_get(kl_controller_queue(m->slots[i]->controllers[k]), kl_clock_now(m->clock), &q);
+            kl_workqueue_stats_get(
+                kl_controller_queue(m->slots[i]->controllers[k]), kl_clock_now(m->clock), &q);
             if (q.running)
-                kl_error("a run does not come back: its code neither returns nor calls", "controller=%s running=%zu", kl_controller_name(m->slots[i]->controllers[k]), q.running);
+                kl_error("a run does not come back: its code neither returns nor calls",
+                    "controller=%s running=%zu", kl_controller_name(m->slots[i]->controllers[k]), q.running);
         }
     if (m->o.stuck)
         m->o.stuck(m->o.changed_arg);
@@ -316,9 +370,9 @@ void kl_manager_stop(kl_manager *m)
         return;
     kl_loop_call(m->loop, begin_stop, m);
     if (m->o.turns)
-        kl_loop_call(m->loop, end_runs, m);        /* time stands: who sleeps would not wake */
+        kl_loop_call(m->loop, end_runs, m); /* time stands: who sleeps would not wake */
     kl_loop_call(m->loop, arm_grace, m);
-    for (size_t i = 0; i < m->n_slots; i++)            /* nobody changes the slots while stopping */
+    for (size_t i = 0; i < m->n_slots; i++) /* nobody changes the slots while stopping */
         for (size_t k = 0; k < m->slots[i]->n; k++)
             kl_controller_wait(m->slots[i]->controllers[k]);
     for (size_t i = 0; i < m->n_retired; i++)
@@ -326,7 +380,8 @@ void kl_manager_stop(kl_manager *m)
     kl_shadow_wait(m->shadow);
     kl_loop_call(m->loop, disarm_grace, m);
     if (!kl_recorder_flush(m->recorder, kl_clock_now(kl_clock_real()) + FLUSH_MAX))
-        kl_warn("some events were not recorded before the end", "dropped=%llu", (unsigned long long)kl_recorder_dropped(m->recorder));
+        kl_warn("some events were not recorded before the end", "dropped=%llu",
+            (unsigned long long)kl_recorder_dropped(m->recorder));
     kl_offices_close(m->offices);
     kl_webhooks_stop(m->webhooks, kl_clock_now(kl_clock_real()) + WEBHOOKS_MAX);
     kl_endpoints_stop(m->endpoints);
@@ -340,10 +395,10 @@ void kl_manager_free(kl_manager *m)
     kl_manager_stop(m);
     kl_loop_call(m->loop, retire_all, m);
     kl_caches_free(m->caches);
-    kl_recorder_free(m->recorder);         /* its last requests ask the door, which asks the tenures */
+    kl_recorder_free(m->recorder); /* its last requests ask the door, which asks the tenures */
     kl_offices_free(m->offices);
     kl_client_set_hooks(m->o.client, NULL);
-    kl_loop_free(m->loop);         /* runs the last posts, which may post to the mapper */
+    kl_loop_free(m->loop); /* runs the last posts, which may post to the mapper */
     kl_loop_free(m->mapper);
     kl_door_free(m->door);
     kl_dryrun_free(m->dryrun);
@@ -367,7 +422,7 @@ void kl_manager_free(kl_manager *m)
     kl_free(m);
 }
 
-/* --- programs ------------------------------------------------------------------------------------------------------------------- */
+/* --- programs ----------------------------------------------------------------------------- */
 
 static kl_controller *find(kl_manager *m, const char *name, const kl__slot *except)
 {
@@ -380,7 +435,8 @@ static kl_controller *find(kl_manager *m, const char *name, const kl__slot *exce
 
 static kl_controller *take_old(kl_manager *m, kl__slot *s, const kl_controller_spec *spec)
 {
-    for (size_t i = 0; i < m->n_retired; i++) {        /* back to what was, before the other resource was there */
+    /* back to what was, before the other resource was there */
+    for (size_t i = 0; i < m->n_retired; i++) {
         kl_controller *c = m->retired[i].c;
         if (m->retired[i].slot == s && m->retired[i].successor && !strcmp(kl_controller_name(c), spec->name)
             && !strcmp(kl_controller_resource(c), spec->resource)) {
@@ -392,7 +448,8 @@ static kl_controller *take_old(kl_manager *m, kl__slot *s, const kl_controller_s
     }
     for (size_t k = 0; k < s->n; k++) {
         kl_controller *c = s->controllers[k];
-        if (c && !strcmp(kl_controller_name(c), spec->name) && !strcmp(kl_controller_resource(c), spec->resource)) {
+        if (c && !strcmp(kl_controller_name(c), spec->name)
+            && !strcmp(kl_controller_resource(c), spec->resource)) {
             s->controllers[k] = NULL;
             return c;
         }
@@ -410,7 +467,7 @@ static void retire_rest(kl_manager *m, kl__slot *s, kl_controller **fresh, size_
         for (size_t i = 0; i < n; i++)
             if (!strcmp(kl_controller_name(fresh[i]), kl_controller_name(c)))
                 successor = fresh[i];
-        for (size_t i = 0; i < m->n_retired; i++)      /* who waited for c waits for the next one */
+        for (size_t i = 0; i < m->n_retired; i++) /* who waited for c waits for the next one */
             if (m->retired[i].successor == c && successor)
                 m->retired[i].successor = successor;
             else if (m->retired[i].successor == c)
@@ -424,12 +481,16 @@ static void retire_rest(kl_manager *m, kl__slot *s, kl_controller **fresh, size_
 }
 
 /* A process of one namespace has no caches of others. */
-kl_status kl__manager_check_namespaces(const kl_manager *m, const kl_program *p, const kl_controller_spec *s, kl_err *err)
+kl_status kl__manager_check_namespaces(
+    const kl_manager *m, const kl_program *p, const kl_controller_spec *s, kl_err *err)
 {
     for (char **ns = m->o.ns ? s->namespaces : NULL; ns && *ns; ns++)
         if (strcmp(*ns, m->o.ns))
-            return kl_fail(err, KL_EINVAL, "%s: controller %s wants namespace %s, and this process sees only %s (--namespace): run it without --namespace, "
-                "or take %s out of its namespaces", p->name, s->name, *ns, m->o.ns, *ns);
+            return kl_fail(err, KL_EINVAL,
+                "%s: controller %s wants namespace %s, and this process sees only %s (--namespace): run it "
+                "without --namespace, "
+                "or take %s out of its namespaces",
+                p->name, s->name, *ns, m->o.ns, *ns);
     return KL_OK;
 }
 
@@ -444,7 +505,9 @@ void kl__manager_apply(void *arg)
     }
     for (size_t i = 0; i < p->n_specs; i++)
         if (find(m, p->specs[i].name, ch->slot)) {
-            ch->status = kl_fail(ch->err, KL_EEXISTS, "%s: another script has a controller named %s: names are unique, they are field managers and metric labels",
+            ch->status = kl_fail(ch->err, KL_EEXISTS,
+                "%s: another script has a controller named %s: names are unique, they are field managers and "
+                "metric labels",
                 p->name, p->specs[i].name);
             return;
         }
@@ -481,7 +544,8 @@ void kl__manager_apply(void *arg)
     kl_webhooks_take(m->webhooks, s, p, p->generation);
     kl_err err = KL_ERR_INIT;
     if (m->started && kl_webhooks_listen(m->webhooks, &err))
-        kl_error("webhooks are not served", "script=%s error=%s", p->name, kl_log_quoted(kl_err_message(&err)));
+        kl_error(
+            "webhooks are not served", "script=%s error=%s", p->name, kl_log_quoted(kl_err_message(&err)));
     kl_err_fini(&err);
     kl__manager_advance(m);
 }
@@ -510,7 +574,9 @@ kl_tally *kl_manager_tally(kl_manager *m) { return m->tally; }
 kl_metrics *kl_manager_figures(kl_manager *m) { return m->metrics; }
 
 /* Reason and type of its Event. */
-static const struct { const char *type, *reason; } RELOAD_NEWS[] = {
+static const struct {
+    const char *type, *reason;
+} RELOAD_NEWS[] = {
     [KL_RELOAD_TAKEN] = {"Normal", "Reloaded"},
     [KL_RELOAD_REFUSED] = {"Warning", "ReloadRefused"},
     [KL_RELOAD_ROLLED_BACK] = {"Warning", "RolledBack"},
@@ -522,9 +588,15 @@ void kl_manager_reloaded(kl_manager *m, const kl_reload *x, const kl_value *abou
     kl_reloads_note(m->reloads, x, kl_clock_wall(m->clock));
     if (!about)
         return;
-    char *note = kl_sprintf("%s, generation %d%s%s", x->script, x->generation, x->message ? ": " : "", x->message ? x->message : "");
-    record(m, &(kl_news){.component = "kubelua", .about = about, .type = RELOAD_NEWS[x->result].type, .reason = RELOAD_NEWS[x->result].reason,
-        .action = "Reload", .note = note});
+    char *note = kl_sprintf("%s, generation %d%s%s", x->script, x->generation, x->message ? ": " : "",
+        x->message ? x->message : "");
+    record(m,
+        &(kl_news){.component = "kubelua",
+            .about = about,
+            .type = RELOAD_NEWS[x->result].type,
+            .reason = RELOAD_NEWS[x->result].reason,
+            .action = "Reload",
+            .note = note});
     kl_free(note);
 }
 
@@ -557,8 +629,15 @@ kl_status kl_manager_start(kl_manager *m, kl_err *err)
 {
     kl_status st = KL_OK;
     if (m->o.metrics_address || m->o.health_address || m->o.metrics_cert_dir || m->o.metrics_auth)
-        st = kl_endpoints_start(m, &(kl_endpoints_options){.metrics_address = m->o.metrics_address, .health_address = m->o.health_address,
-            .metrics_cert_dir = m->o.metrics_cert_dir, .metrics_auth = m->o.metrics_auth, .metrics = m->metrics, .client = m->o.client, .clock = m->clock}, &m->endpoints, err);
+        st = kl_endpoints_start(m,
+            &(kl_endpoints_options){.metrics_address = m->o.metrics_address,
+                .health_address = m->o.health_address,
+                .metrics_cert_dir = m->o.metrics_cert_dir,
+                .metrics_auth = m->o.metrics_auth,
+                .metrics = m->metrics,
+                .client = m->o.client,
+                .clock = m->clock},
+            &m->endpoints, err);
     begin_call b = {m, st, err};
     if (!st)
         kl_loop_call(m->loop, begin, &b);

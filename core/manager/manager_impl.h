@@ -1,5 +1,6 @@
-/* manager_impl.h - the inside of a manager, for manager.c (life, programs), manager_shadow.c (a candidate), manager_look.c (what people, probes and
- * metrics are told) and manager_turns.c (manager/turns.h). */
+/* manager_impl.h - the inside of a manager, for manager.c (life, programs), manager_shadow.c (a
+ * candidate), manager_look.c (what people, probes and metrics are told) and manager_turns.c
+ * (manager/turns.h). */
 #ifndef KL_MANAGER_MANAGER_IMPL_H
 #define KL_MANAGER_MANAGER_IMPL_H
 
@@ -11,16 +12,17 @@
 #include "webhook/webhooks.h"
 
 typedef struct kl__slot {
-    kl_program *program;                   /* the newest that was taken */
+    kl_program *program; /* the newest that was taken */
     int generation;
     kl_controller **controllers;
     size_t n;
 } kl__slot;
 
-/* A controller that the newest generation of its script does not have. It runs on while the one of its name that follows it, for
- * another resource, is not there yet; then, or at once, it drains, and is freed when its last run has ended. */
+/* A controller that the newest generation of its script does not have. It runs on while the one of its
+ * name that follows it, for another resource, is not there yet; then, or at once, it drains, and is freed
+ * when its last run has ended. */
 typedef struct kl__retiree {
-    kl_controller *c, *successor;          /* successor NULL: drained */
+    kl_controller *c, *successor; /* successor NULL: drained */
     kl__slot *slot;
 } kl__retiree;
 
@@ -33,8 +35,8 @@ struct kl_manager {
     kl_door *door;
     kl_recorder *recorder;
     struct kl_shadow *shadow;
-    kl__slot *shadowed;                    /* loop only: whose candidate it follows with */
-    struct kl_dryrun *dryrun;              /* NULL: it writes */
+    kl__slot *shadowed;       /* loop only: whose candidate it follows with */
+    struct kl_dryrun *dryrun; /* NULL: it writes */
     kl_offices *offices;
     kl_endpoints *endpoints;
     kl_webhooks *webhooks;
@@ -50,18 +52,19 @@ struct kl_manager {
     size_t n_slots;
     kl__retiree *retired;
     size_t n_retired;
-    uint64_t stop_timer;                   /* loop only */
+    uint64_t stop_timer; /* loop only */
     bool started, stopping;
-    char **webhook_texts;                  /* of o.webhooks */
-    char *ns, *lease, *metrics_address, *health_address, *metrics_cert_dir;       /* what o borrowed: a script that named the lease is freed by a reload */
+    char **webhook_texts; /* of o.webhooks */
+    /* what o borrowed: a script that named the lease is freed by a reload */
+    char *ns, *lease, *metrics_address, *health_address, *metrics_cert_dir;
 };
 
-/* --- manager.c: on the loop ------------------------------------------------------------------------------------------------- */
-void kl__manager_advance(void *manager);                   /* there is news: everybody takes the next step */
+/* --- manager.c: on the loop --------------------------------------------------------------- */
+void kl__manager_advance(void *manager); /* there is news: everybody takes the next step */
 /* A program for a slot. */
 typedef struct kl__change {
     kl_manager *m;
-    kl__slot *slot;                    /* NULL: a new one */
+    kl__slot *slot; /* NULL: a new one */
     kl_program *program;
     kl_status status;
     kl_err *err;
@@ -69,6 +72,7 @@ typedef struct kl__change {
 } kl__change;
 void kl__manager_apply(void *change);
 /* Whether its namespaces are some that this process sees. */
-kl_status kl__manager_check_namespaces(const kl_manager *m, const kl_program *p, const kl_controller_spec *s, kl_err *err);
+kl_status kl__manager_check_namespaces(
+    const kl_manager *m, const kl_program *p, const kl_controller_spec *s, kl_err *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* manager_look.c - what a manager tells of itself: states, caches, health and metrics. The first of several tells of all. */
+/* manager_look.c - what a manager tells of itself: states, caches, health and metrics. The first of
+ * several tells of all. */
 #include "manager/manager_impl.h"
 
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "base/watchdog.h"
 #include "observe/telemetry.h"
 
-/* --- for people ------------------------------------------------------------------------------------------------------------------- */
+/* --- for people --------------------------------------------------------------------------- */
 
 const char *kl_manager_metrics_address(kl_manager *m) { return kl_endpoints_metrics_address(m->endpoints); }
 const char *kl_manager_webhook_address(kl_manager *m) { return kl_webhooks_address(m->webhooks); }
@@ -24,10 +25,11 @@ typedef struct states_call {
     kl_manager *m;
     kl_controller_state *v;
     size_t n;
-    bool all;                      /* idle */
+    bool all; /* idle */
 } states_call;
 
-/* Who works under the name of c: while c waits for its kind, the one before it, for another resource, does. On the loop. */
+/* Who works under the name of c: while c waits for its kind, the one before it, for another resource,
+ * does. On the loop. */
 static kl_controller *acting(const kl_manager *m, kl_controller *c)
 {
     for (size_t i = 0; i < m->n_retired; i++)
@@ -53,7 +55,8 @@ static void state_of(const kl_manager *m, kl_controller *c, kl_controller_state 
     kl_controller_state next;
     kl_controller_state_get(c, &next);
     kl_free(out->message);
-    out->message = kl_sprintf("its successor for %s is not there yet: %s", next.resource, next.message ? next.message : next.state);
+    out->message = kl_sprintf(
+        "its successor for %s is not there yet: %s", next.resource, next.message ? next.message : next.state);
     state_fini(&next);
 }
 
@@ -76,7 +79,8 @@ static void collect_states(void *arg)
 /* The first of several managers speaks for all: it has the endpoints. */
 static bool speaks_for_all(const kl_manager *m) { return kl_fleet_size(m->o.fleet) && !m->o.cluster; }
 
-/* How long a probe or a scrape waits for the control loop, in real time: less than a kubelet's default timeout of 1 s. */
+/* How long a probe or a scrape waits for the control loop, in real time: less than a kubelet's default
+ * timeout of 1 s. */
 #define LOOK_WITHIN KL_MILLISECONDS(500)
 
 /* Of one manager; false: its loop has not answered in time. */
@@ -231,14 +235,16 @@ static void one_informer(void *arg, const char *kind, kl_informer *i)
     c->fn(c->arg, c->cluster, kind, i);
 }
 
-void kl_manager_informers_of_all(kl_manager *m, void (*fn)(void *arg, const char *cluster, const char *kind, kl_informer *i), void *arg)
+void kl_manager_informers_of_all(
+    kl_manager *m, void (*fn)(void *arg, const char *cluster, const char *kind, kl_informer *i), void *arg)
 {
     if (!speaks_for_all(m)) {
         kl_caches_each(m->caches, one_informer, &(informers_call){fn, arg, NULL});
         return;
     }
     for (size_t i = 0; i < kl_fleet_size(m->o.fleet); i++)
-        kl_caches_each(kl_fleet_manager(m->o.fleet, i)->caches, one_informer, &(informers_call){fn, arg, kl_fleet_name(m->o.fleet, i)});
+        kl_caches_each(kl_fleet_manager(m->o.fleet, i)->caches, one_informer,
+            &(informers_call){fn, arg, kl_fleet_name(m->o.fleet, i)});
 }
 
 typedef struct each_call {
@@ -262,11 +268,11 @@ void kl_manager_each(kl_manager *m, void (*fn)(void *arg, kl_controller *c), voi
 
 kl_time kl_manager_now(const kl_manager *m) { return kl_clock_now(m->clock); }
 
-/* --- health ------------------------------------------------------------------------------------------------------------------------- */
+/* --- health ------------------------------------------------------------------------------- */
 
 typedef struct informer_checks {
     kl_checks *out;
-    const char *cluster;               /* NULL: there is one */
+    const char *cluster; /* NULL: there is one */
 } informer_checks;
 
 static void check_informer(void *arg, const char *kind, kl_informer *i)
@@ -274,17 +280,21 @@ static void check_informer(void *arg, const char *kind, kl_informer *i)
     informer_checks *c = arg;
     kl_informer_stats s;
     kl_informer_stats_get(i, &s);
-    char *name = kl_sprintf("%s%sinformer/%s", c->cluster ? c->cluster : "", c->cluster ? "/" : "", kind), *why = NULL;
+    char *name = kl_sprintf("%s%sinformer/%s", c->cluster ? c->cluster : "", c->cluster ? "/" : "", kind),
+         *why = NULL;
     if (s.parked || !s.synced)
-        why = kl_sprintf("%s, %llu objects so far%s%s", s.state, (unsigned long long)(s.synced ? s.objects : s.coming), s.message ? ": " : "", s.message ? s.message : "");
+        why = kl_sprintf("%s, %llu objects so far%s%s", s.state,
+            (unsigned long long)(s.synced ? s.objects : s.coming), s.message ? ": " : "",
+            s.message ? s.message : "");
     kl_checks_add(c->out, name, why);
     kl_free(name);
     kl_free(why);
     kl_informer_stats_fini(&s);
 }
 
-/* Of a lease that ran out this much ago nobody may believe that it is ours: who still does hangs, and should be started anew
- * (controller-runtime and client-go, leaderelection/healthzadaptor.go). Waits for nobody. */
+/* Of a lease that ran out this much ago nobody may believe that it is ours: who still does hangs, and
+ * should be started anew (controller-runtime and client-go, leaderelection/healthzadaptor.go). Waits for
+ * nobody. */
 #define ELECTION_TOLERANCE KL_SECONDS(20)
 
 static void check_election(kl_manager *m, kl_checks *out)
@@ -295,15 +305,15 @@ static void check_election(kl_manager *m, kl_checks *out)
     bool healthy = kl_manager_election_healthy(m, ELECTION_TOLERANCE, &why);
     for (size_t i = 1; speaks_for_all(m) && healthy && i < kl_fleet_size(m->o.fleet); i++)
         healthy = kl_manager_election_healthy(kl_fleet_manager(m->o.fleet, i), ELECTION_TOLERANCE, &why);
-    kl_checks_add(out, "leaderElection", healthy ? NULL : why ? why : "the lease ran out, and work under it has not ended");
+    kl_checks_add(out, "leaderElection",
+        healthy   ? NULL
+            : why ? why
+                  : "the lease ran out, and work under it has not ended");
     kl_free(why);
 }
 
 /* Only a new process helps a thread that does not come back. */
-static void check_stuck(void *arg, const kl_stuck *s)
-{
-    kl_checks_add(arg, s->name, s->story);
-}
+static void check_stuck(void *arg, const kl_stuck *s) { kl_checks_add(arg, s->name, s->story); }
 
 void kl_manager_checks(kl_manager *m, bool readiness, kl_checks *out)
 {
@@ -322,7 +332,9 @@ void kl_manager_checks(kl_manager *m, bool readiness, kl_checks *out)
     bool answered = states(m, LOOK_WITHIN, &n, &v);
     kl_checks_add(out, "control-loop", answered ? NULL : "the control loop has not answered for 500 ms");
     for (size_t i = 0; i < n; i++) {
-        char *why = is_up(v[i].state) ? NULL : kl_sprintf("%s%s%s", v[i].state, v[i].message ? ": " : "", v[i].message ? v[i].message : "");
+        char *why = is_up(v[i].state)
+            ? NULL
+            : kl_sprintf("%s%s%s", v[i].state, v[i].message ? ": " : "", v[i].message ? v[i].message : "");
         kl_checks_add(out, v[i].name, why);
         kl_free(why);
     }
@@ -332,10 +344,11 @@ void kl_manager_checks(kl_manager *m, bool readiness, kl_checks *out)
         return;
     }
     for (size_t i = 0; i < kl_fleet_size(m->o.fleet); i++)
-        kl_caches_each(kl_fleet_manager(m->o.fleet, i)->caches, check_informer, &(informer_checks){out, kl_fleet_name(m->o.fleet, i)});
+        kl_caches_each(kl_fleet_manager(m->o.fleet, i)->caches, check_informer,
+            &(informer_checks){out, kl_fleet_name(m->o.fleet, i)});
 }
 
-/* --- metrics ------------------------------------------------------------------------------------------------------------------------ */
+/* --- metrics ------------------------------------------------------------------------------ */
 
 typedef struct queues_call {
     kl_manager *m;
@@ -352,22 +365,32 @@ static void queue_samples(void *arg)
     kl_queue_of *v = kl_new_array(kl_queue_of, room + 1);
     for (size_t i = 0; i < m->n_slots; i++)
         for (size_t k = 0; k < m->slots[i]->n; k++)
-            v[n++] = (kl_queue_of){kl_controller_name(m->slots[i]->controllers[k]), kl_controller_queue(acting(m, m->slots[i]->controllers[k]))};
+            v[n++] = (kl_queue_of){kl_controller_name(m->slots[i]->controllers[k]),
+                kl_controller_queue(acting(m, m->slots[i]->controllers[k]))};
     kl_telemetry_queues(c->out, v, n, kl_clock_now(m->clock));
-    kl_metrics_head(c->out, "kubelua_controller_paused", "gauge", "1 while somebody has paused the controller");
+    kl_metrics_head(
+        c->out, "kubelua_controller_paused", "gauge", "1 while somebody has paused the controller");
     for (size_t i = 0; i < m->n_slots; i++)
         for (size_t k = 0; k < m->slots[i]->n; k++)
-            kl_metrics_sample(c->out, "kubelua_controller_paused", kl_controller_paused(acting(m, m->slots[i]->controllers[k])), "controller", kl_controller_name(m->slots[i]->controllers[k]), NULL);
+            kl_metrics_sample(c->out, "kubelua_controller_paused",
+                kl_controller_paused(acting(m, m->slots[i]->controllers[k])), "controller",
+                kl_controller_name(m->slots[i]->controllers[k]), NULL);
     if (n)
-        kl_metrics_head(c->out, "kubelua_generation", "gauge", "The generation of its script that a controller runs; 0: none has taken over yet");
+        kl_metrics_head(c->out, "kubelua_generation", "gauge",
+            "The generation of its script that a controller runs; 0: none has taken over yet");
     for (size_t i = 0; i < m->n_slots; i++)
         for (size_t k = 0; k < m->slots[i]->n; k++)
-            kl_metrics_sample(c->out, "kubelua_generation", kl_controller_generation(acting(m, m->slots[i]->controllers[k])), "controller", kl_controller_name(m->slots[i]->controllers[k]), NULL);
+            kl_metrics_sample(c->out, "kubelua_generation",
+                kl_controller_generation(acting(m, m->slots[i]->controllers[k])), "controller",
+                kl_controller_name(m->slots[i]->controllers[k]), NULL);
     if (n)
-        kl_metrics_head(c->out, "kubelua_slowed_keys", "gauge", "Keys that turn in circles, by themselves or with another manager, and are run less often");
+        kl_metrics_head(c->out, "kubelua_slowed_keys", "gauge",
+            "Keys that turn in circles, by themselves or with another manager, and are run less often");
     for (size_t i = 0; i < m->n_slots; i++)
         for (size_t k = 0; k < m->slots[i]->n; k++)
-            kl_metrics_sample(c->out, "kubelua_slowed_keys", (double)kl_controller_slowed(acting(m, m->slots[i]->controllers[k])), "controller", kl_controller_name(m->slots[i]->controllers[k]), NULL);
+            kl_metrics_sample(c->out, "kubelua_slowed_keys",
+                (double)kl_controller_slowed(acting(m, m->slots[i]->controllers[k])), "controller",
+                kl_controller_name(m->slots[i]->controllers[k]), NULL);
     kl_free(v);
     kl_offices_metrics(m->offices, c->out);
 }
@@ -379,18 +402,21 @@ static char *own_metrics(kl_manager *m)
     kl_reloads_write(m->reloads, &out);
     queues_call q = {m, &out};
     bool answered = kl_loop_call_within(m->loop, queue_samples, &q, LOOK_WITHIN);
-    kl_metrics_head(&out, "kubelua_control_loop_answers", "gauge", "0 when the control loop did not answer this scrape: queues are missing");
+    kl_metrics_head(&out, "kubelua_control_loop_answers", "gauge",
+        "0 when the control loop did not answer this scrape: queues are missing");
     kl_metrics_sample(&out, "kubelua_control_loop_answers", answered, NULL);
     kl_telemetry_informers(&out, m->caches, kl_clock_now(m->clock));
     kl_telemetry_events(&out, m->recorder);
-    if (!m->o.cluster)                 /* of several managers in one process one tells about it */
+    if (!m->o.cluster) /* of several managers in one process one tells about it */
         kl_telemetry_process(&out);
     kl_webhooks_metrics(m->webhooks, &out);
     kl_metrics_head(&out, "kubelua_writes_total", "counter", "Writes let through by the door");
     kl_metrics_sample(&out, "kubelua_writes_total", (double)kl_door_writes(m->door), NULL);
-    kl_metrics_head(&out, "kubelua_writes_refused_total", "counter", "Writes refused because the lease was not ours");
+    kl_metrics_head(
+        &out, "kubelua_writes_refused_total", "counter", "Writes refused because the lease was not ours");
     kl_metrics_sample(&out, "kubelua_writes_refused_total", (double)kl_door_refused(m->door), NULL);
-    kl_metrics_head(&out, "kubelua_writes_not_sent_total", "counter", "Writes that were imagined: of a dry run, or in the shadow");
+    kl_metrics_head(&out, "kubelua_writes_not_sent_total", "counter",
+        "Writes that were imagined: of a dry run, or in the shadow");
     kl_metrics_sample(&out, "kubelua_writes_not_sent_total", (double)kl_door_not_sent(m->door), NULL);
     return kl_buf_take(&out);
 }

@@ -32,8 +32,11 @@ static kl_status no_slot(kl_manager *m, const kl_program *p, kl_err *err)
     kl_buf have = KL_BUF_INIT;
     for (size_t i = 0; i < m->n_slots; i++)
         for (size_t n = 0; n < m->slots[i]->n; n++)
-            kl_buf_printf(&have, "%s%s", have.len ? ", " : "", kl_controller_name(m->slots[i]->controllers[n]));
-    kl_status st = kl_fail(err, KL_EINVAL, "%s has no controller that runs here: its first is %s, and here run %s; a candidate runs in the shadow of the controllers of the same names",
+            kl_buf_printf(
+                &have, "%s%s", have.len ? ", " : "", kl_controller_name(m->slots[i]->controllers[n]));
+    kl_status st = kl_fail(err, KL_EINVAL,
+        "%s has no controller that runs here: its first is %s, and here run %s; a candidate runs in the "
+        "shadow of the controllers of the same names",
         p->name, p->n_specs ? p->specs[0].name : "none", have.len ? kl_buf_str(&have) : "none");
     kl_buf_fini(&have);
     return st;
@@ -87,7 +90,8 @@ static void promote(void *arg)
     kl_manager *m = c->m;
     kl_program *p = kl_shadow_program(m->shadow);
     if (!p) {
-        c->status = kl_fail(c->err, KL_ENOTFOUND, "no candidate runs in the shadow: begin one with kubelua shadow CANDIDATE.lua");
+        c->status = kl_fail(c->err, KL_ENOTFOUND,
+            "no candidate runs in the shadow: begin one with kubelua shadow CANDIDATE.lua");
         return;
     }
     kl__change ch = {.m = m, .slot = m->shadowed, .program = p, .err = c->err};

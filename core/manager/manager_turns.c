@@ -1,4 +1,5 @@
-/* manager_turns.c - one key after the other (manager/turns.h): what is still to come, and whose turn it is. */
+/* manager_turns.c - one key after the other (manager/turns.h): what is still to come, and whose turn it
+ * is. */
 #include "manager/turns.h"
 
 #include "base/mem.h"
@@ -44,15 +45,13 @@ static void collect_outlook(void *arg)
         c->o.next = timer;
 }
 
-static void nothing(void *arg)
-{
-    (void)arg;
-}
+static void nothing(void *arg) { (void)arg; }
 
 void kl_manager_outlook(kl_manager *m, uint64_t rv, kl_outlook *out)
 {
     outlook_call c = {.m = m, .rv = rv, .o = {.next = KL_NEVER, .next_key = KL_NEVER}};
-    kl_loop_call(m->mapper, nothing, NULL);            /* events that wait for a function of the script become keys */
+    /* events that wait for a function of the script become keys */
+    kl_loop_call(m->mapper, nothing, NULL);
     kl_loop_call(m->loop, collect_outlook, &c);
     *out = c.o;
 }

@@ -25,7 +25,7 @@ typedef struct count {
 struct kl_reloads {
     kl_mutex mu;
     kept ring[KL_RELOADS_KEPT] KL_GUARDED_BY(mu);
-    size_t n KL_GUARDED_BY(mu);            /* noted in all */
+    size_t n KL_GUARDED_BY(mu); /* noted in all */
     count *counts KL_GUARDED_BY(mu);
     size_t n_counts KL_GUARDED_BY(mu);
 };
@@ -85,14 +85,18 @@ void kl_reloads_write(kl_reloads *r, kl_buf *out)
 {
     kl_lock(&r->mu);
     if (r->n_counts)
-        kl_metrics_head(out, "kubelua_reloads_total", "counter", "Scripts that changed while they ran, by what became of the change");
+        kl_metrics_head(out, "kubelua_reloads_total", "counter",
+            "Scripts that changed while they ran, by what became of the change");
     for (size_t i = 0; i < r->n_counts; i++)
         for (int k = 0; k < RESULTS; k++)
-            kl_metrics_sample(out, "kubelua_reloads_total", (double)r->counts[i].of[k], "script", r->counts[i].script, "result", kl_reload_word((kl_reload_result)k), NULL);
+            kl_metrics_sample(out, "kubelua_reloads_total", (double)r->counts[i].of[k], "script",
+                r->counts[i].script, "result", kl_reload_word((kl_reload_result)k), NULL);
     if (r->n_counts)
-        kl_metrics_head(out, "kubelua_reload_refused", "gauge", "1 while the script that lies there is not the one that runs");
+        kl_metrics_head(out, "kubelua_reload_refused", "gauge",
+            "1 while the script that lies there is not the one that runs");
     for (size_t i = 0; i < r->n_counts; i++)
-        kl_metrics_sample(out, "kubelua_reload_refused", r->counts[i].refused, "script", r->counts[i].script, NULL);
+        kl_metrics_sample(
+            out, "kubelua_reload_refused", r->counts[i].refused, "script", r->counts[i].script, NULL);
     kl_unlock(&r->mu);
 }
 

@@ -1,12 +1,16 @@
-/* turns.h - a manager whose time stands still and whose keys wait for their turn: what is the same going in runs in the same order.
+/* turns.h - a manager whose time stands still and whose keys wait for their turn: what is the same going
+ * in runs in the same order.
  *
- * For tests of controllers. With kl_manager_options.turns and a fake clock the manager does nothing by itself but talk to the server
- * (its watches keep real time, by kl_manager_options.watch_clock); its owner lets one key run after the other, and moves the clock:
+ * For tests of controllers. With kl_manager_options.turns and a fake clock the manager does nothing by
+ * itself but talk to the server (its watches keep real time, by kl_manager_options.watch_clock); its owner
+ * lets one key run after the other, and moves the clock:
  *
- *   busy: wait     ready: kl_manager_turn     neither: move the clock to `next` at most, then kl_manager_clock_moved
+ *   busy: wait     ready: kl_manager_turn     neither: move the clock to `next` at most, then
+ * kl_manager_clock_moved
  *
- * Keys of a controller come by name, controllers in their order; workers are one for each. A fake clock has to be far ahead of the
- * real one, so that nobody who sleeps until a time of it wakes by himself (KL_TURNS_EPOCH). Any thread but the manager's own. */
+ * Keys of a controller come by name, controllers in their order; workers are one for each. A fake clock
+ * has to be far ahead of the real one, so that nobody who sleeps until a time of it wakes by himself
+ * (KL_TURNS_EPOCH). Any thread but the manager's own. */
 #ifndef KL_MANAGER_TURNS_H
 #define KL_MANAGER_TURNS_H
 

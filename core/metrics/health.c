@@ -1,4 +1,5 @@
-/* health.c - "ok", or a line per check: [+]name ok, [+]name excluded: ok, [-]name failed: reason (controller-runtime healthz/healthz.go). */
+/* health.c - "ok", or a line per check: [+]name ok, [+]name excluded: ok, [-]name failed: reason
+ * (controller-runtime healthz/healthz.go). */
 #include "metrics/health.h"
 
 #include <stdlib.h>
@@ -25,7 +26,7 @@ void kl_checks_fini(kl_checks *c)
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);       /* name is the first member */
+    return strcmp(*(char *const *)a, *(char *const *)b); /* name is the first member */
 }
 
 static void sort(kl_checks *c)
@@ -62,12 +63,13 @@ static void unknown_excludes(const kl_checks *c, const kl_health_query *q, kl_bu
 {
     bool some = false;
     for (size_t i = 0; i < q->n_exclude; i++) {
-        bool known = has(q->exclude, i, q->exclude[i]);        /* said before */
+        bool known = has(q->exclude, i, q->exclude[i]); /* said before */
         for (size_t k = 0; k < c->n && !known; k++)
             known = !strcmp(c->v[k].name, q->exclude[i]);
         if (known)
             continue;
-        kl_buf_printf(out, "%s\"%s\"", some ? "," : "warn: some health checks cannot be excluded: no matches for ", q->exclude[i]);
+        kl_buf_printf(out, "%s\"%s\"",
+            some ? "," : "warn: some health checks cannot be excluded: no matches for ", q->exclude[i]);
         some = true;
     }
     if (some)
@@ -92,7 +94,8 @@ int kl_health_answer(kl_checks *c, const kl_health_query *q, kl_buf *out)
         else if (!c->v[i].why)
             kl_buf_printf(out, "[+]%s ok\n", c->v[i].name);
         else
-            kl_buf_printf(out, "[-]%s failed: %s\n", c->v[i].name, q->reasons ? c->v[i].why : "reason withheld");
+            kl_buf_printf(
+                out, "[-]%s failed: %s\n", c->v[i].name, q->reasons ? c->v[i].why : "reason withheld");
     }
     unknown_excludes(c, q, out);
     kl_buf_puts(out, good ? "healthz check passed" : "healthz check failed\n");

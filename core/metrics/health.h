@@ -1,4 +1,5 @@
-/* health.h - checks with names and reasons, and the text that probes and people read, as controller-runtime and kube-apiserver write it. */
+/* health.h - checks with names and reasons, and the text that probes and people read, as
+ * controller-runtime and kube-apiserver write it. */
 #ifndef KL_METRICS_HEALTH_H
 #define KL_METRICS_HEALTH_H
 
@@ -6,18 +7,22 @@
 #include "base/err.h"
 
 typedef struct kl_checks {
-    struct { char *name, *why; } *v;       /* why NULL: good */
+    struct {
+        char *name, *why;
+    } * v; /* why NULL: good */
     size_t n;
 } kl_checks;
 
-void kl_checks_add(kl_checks *c, const char *name, const char *why);      /* copies both */
+void kl_checks_add(kl_checks *c, const char *name, const char *why); /* copies both */
 void kl_checks_fini(kl_checks *c);
 
 typedef struct kl_health_query {
-    const char *only;                      /* one check; NULL or "": all of them */
-    char *const *exclude; size_t n_exclude;
+    const char *only; /* one check; NULL or "": all of them */
+    char *const *exclude;
+    size_t n_exclude;
     bool verbose;
-    bool reasons;                          /* who asks may know them; else "reason withheld". One check alone is always told whole */
+    /* who asks may know them; else "reason withheld". One check alone is always told whole */
+    bool reasons;
 } kl_health_query;
 
 /* The status code and the body of the answer. The checks are sorted by name. */

@@ -1,6 +1,7 @@
 /* metrics.c - a few fixed families, series made on first use.
  *
- * What is recorded for every key is atomic, and a scrape may see half a run; what comes with requests is under one lock. */
+ * What is recorded for every key is atomic, and a scrape may see half a run; what comes with requests is
+ * under one lock. */
 #include "metrics/metrics.h"
 
 #include <math.h>
@@ -16,15 +17,18 @@
 #include "base/sync.h"
 
 /* controller_runtime_reconcile_time_seconds (controller-runtime internal/controller/metrics) */
-static const double RECONCILE_BUCKETS[] = {.005, .01, .025, .05, .1, .15, .2, .25, .3, .35, .4, .45, .5, .6, .7, .8, .9, 1, 1.25, 1.5,
-    1.75, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60};
-/* workqueue histograms: prometheus.ExponentialBuckets(10e-9, 10, 12), which multiplies; these are the sums of its errors. */
-static const double QUEUE_BUCKETS[] = {1e-08, 1e-07, 1e-06, 9.999999999999999e-06, 9.999999999999999e-05, 0.001, 0.01, 0.1, 1, 10, 100, 1000};
+static const double RECONCILE_BUCKETS[] = {.005, .01, .025, .05, .1, .15, .2, .25, .3, .35, .4, .45, .5, .6,
+    .7, .8, .9, 1, 1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60};
+/* workqueue histograms: prometheus.ExponentialBuckets(10e-9, 10, 12), which multiplies; these are the sums
+ * of its errors. */
+static const double QUEUE_BUCKETS[] = {
+    1e-08, 1e-07, 1e-06, 9.999999999999999e-06, 9.999999999999999e-05, 0.001, 0.01, 0.1, 1, 10, 100, 1000};
 /* rest_client_request_duration_seconds (controller-runtime metrics/client_go_adapter) */
 static const double REQUEST_BUCKETS[] = {.005, .025, .1, .25, .5, 1, 2, 4, 8, 15, 30, 60};
 
 /* rest_client_request_size_bytes, rest_client_response_size_bytes */
-static const double SIZE_BUCKETS[] = {64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216};
+static const double SIZE_BUCKETS[] = {
+    64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216};
 
 #define BUCKETS_MAX KL_HISTOGRAM_MAX
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -32,15 +36,17 @@ static const double SIZE_BUCKETS[] = {64, 256, 512, 1024, 4096, 16384, 65536, 26
 typedef struct histogram {
     const double *le;
     size_t n;
-    double unit;                                   /* of what is observed in what is shown: 1e9 for seconds, 1 for bytes */
-    atomic_uint_fast64_t in[BUCKETS_MAX + 1];      /* not cumulative; the last is +Inf */
+    /* of what is observed in what is shown: 1e9 for seconds, 1 for bytes */
+    double unit;
+    atomic_uint_fast64_t in[BUCKETS_MAX + 1]; /* not cumulative; the last is +Inf */
     _Atomic int64_t sum;
 } histogram;
 
 struct kl_controller_metrics {
     char *name;
     atomic_int max_concurrent, active;
-    atomic_uint_fast64_t total[KL_OUTCOMES], terminal, panics, timeouts, elided, own_writes_waits, own_writes_timeouts, outlived, loops, fights, spent[KL_SPENT];
+    atomic_uint_fast64_t total[KL_OUTCOMES], terminal, panics, timeouts, elided, own_writes_waits,
+        own_writes_timeouts, outlived, loops, fights, spent[KL_SPENT];
     histogram reconcile, waited, worked;
 };
 
@@ -64,8 +70,8 @@ struct kl_metrics {
     atomic_uint_fast64_t certificates, bad_certificates;
     kl_mutex mu;
     kl_map *controllers KL_GUARDED_BY(mu), *requests KL_GUARDED_BY(mu), *latencies KL_GUARDED_BY(mu),
-        *retries KL_GUARDED_BY(mu), *delays KL_GUARDED_BY(mu), *lookups KL_GUARDED_BY(mu), *sent KL_GUARDED_BY(mu), *received KL_GUARDED_BY(mu),
-        *leases KL_GUARDED_BY(mu);
+        *retries KL_GUARDED_BY(mu), *delays KL_GUARDED_BY(mu), *lookups KL_GUARDED_BY(mu),
+        *sent KL_GUARDED_BY(mu), *received KL_GUARDED_BY(mu), *leases KL_GUARDED_BY(mu);
 };
 
 static const char *const BUDGETS[KL_SPENT] = {"cpu", "timeout", "memory"};
@@ -161,10 +167,7 @@ kl_controller_metrics *kl_metrics_controller(kl_metrics *m, const char *name, in
     return c;
 }
 
-static void bump(atomic_uint_fast64_t *n)
-{
-    atomic_fetch_add_explicit(n, 1, memory_order_relaxed);
-}
+static void bump(atomic_uint_fast64_t *n) { atomic_fetch_add_explicit(n, 1, memory_order_relaxed); }
 
 void kl_metrics_reconcile(kl_controller_metrics *c, kl_outcome outcome, kl_time took)
 {
@@ -201,15 +204,9 @@ void kl_metrics_active(kl_controller_metrics *c, int by)
     atomic_fetch_add_explicit(&c->active, by, memory_order_relaxed);
 }
 
-void kl_metrics_queue_latency(kl_controller_metrics *c, kl_time waited)
-{
-    observe(&c->waited, waited);
-}
+void kl_metrics_queue_latency(kl_controller_metrics *c, kl_time waited) { observe(&c->waited, waited); }
 
-void kl_metrics_work_duration(kl_controller_metrics *c, kl_time took)
-{
-    observe(&c->worked, took);
-}
+void kl_metrics_work_duration(kl_controller_metrics *c, kl_time took) { observe(&c->worked, took); }
 
 uint64_t kl_metrics_runs(kl_controller_metrics *c)
 {
@@ -219,10 +216,7 @@ uint64_t kl_metrics_runs(kl_controller_metrics *c)
     return n;
 }
 
-uint64_t kl_metrics_errors(kl_controller_metrics *c)
-{
-    return atomic_load(&c->total[KL_OUTCOME_ERROR]);
-}
+uint64_t kl_metrics_errors(kl_controller_metrics *c) { return atomic_load(&c->total[KL_OUTCOME_ERROR]); }
 
 static void count_locked(kl_map *series, const char *method, const char *host, int code)
 {
@@ -324,7 +318,7 @@ void kl_metrics_leader_slow(kl_metrics *m, const char *lease_name)
     kl_unlock(&m->mu);
 }
 
-/* --- text ---------------------------------------------------------------------------------------------------------- */
+/* --- text --------------------------------------------------------------------------------- */
 
 void kl_metrics_head(kl_buf *out, const char *name, const char *type, const char *help)
 {
@@ -384,7 +378,8 @@ void kl_metrics_sample(kl_buf *out, const char *name, double value, ...)
 }
 
 /* k1..v2: one or two labels, NULL ends them. */
-static void write_histogram(kl_buf *out, const char *name, const histogram *h, const char *k1, const char *v1, const char *k2, const char *v2)
+static void write_histogram(kl_buf *out, const char *name, const histogram *h, const char *k1, const char *v1,
+    const char *k2, const char *v2)
 {
     char series[128], le[32];
     uint64_t total = 0;
@@ -411,56 +406,93 @@ typedef struct counter_family {
 static void write_controllers(kl_metrics *m, kl_buf *out) KL_REQUIRES(m->mu)
 {
     static const counter_family FAMILIES[] = {
-        {"controller_runtime_terminal_reconcile_errors_total", "Total number of terminal reconciliation errors per controller", offsetof(kl_controller_metrics, terminal)},
-        {"controller_runtime_reconcile_panics_total", "Total number of reconciliation panics per controller", offsetof(kl_controller_metrics, panics)},
-        {"controller_runtime_reconcile_timeouts_total", "Total number of reconciliation timeouts per controller", offsetof(kl_controller_metrics, timeouts)},
-        {"kubelua_elided_writes_total", "Writes that were not sent because they would have changed nothing", offsetof(kl_controller_metrics, elided)},
-        {"kubelua_own_writes_waits_total", "Total number of times a key waited for the caches to show what its runs wrote", offsetof(kl_controller_metrics, own_writes_waits)},
-        {"kubelua_own_writes_timeouts_total", "Total number of runs that began before the caches showed what was written", offsetof(kl_controller_metrics, own_writes_timeouts)},
-        {"kubelua_reload_ended_runs_total", "Total number of runs on old logic that were ended because they went on for too long after a reload", offsetof(kl_controller_metrics, outlived)},
-        {"kubelua_write_loops_total", "Total number of keys that were found to be woken by their own writes again and again", offsetof(kl_controller_metrics, loops)},
-        {"kubelua_field_fights_total", "Total number of fields that were found to be written by a key and by another manager in turn", offsetof(kl_controller_metrics, fights)},
+        {"controller_runtime_terminal_reconcile_errors_total",
+            "Total number of terminal reconciliation errors per controller",
+            offsetof(kl_controller_metrics, terminal)},
+        {"controller_runtime_reconcile_panics_total", "Total number of reconciliation panics per controller",
+            offsetof(kl_controller_metrics, panics)},
+        {"controller_runtime_reconcile_timeouts_total",
+            "Total number of reconciliation timeouts per controller",
+            offsetof(kl_controller_metrics, timeouts)},
+        {"kubelua_elided_writes_total", "Writes that were not sent because they would have changed nothing",
+            offsetof(kl_controller_metrics, elided)},
+        {"kubelua_own_writes_waits_total",
+            "Total number of times a key waited for the caches to show what its runs wrote",
+            offsetof(kl_controller_metrics, own_writes_waits)},
+        {"kubelua_own_writes_timeouts_total",
+            "Total number of runs that began before the caches showed what was written",
+            offsetof(kl_controller_metrics, own_writes_timeouts)},
+        {"kubelua_reload_ended_runs_total",
+            "Total number of runs on old logic that were ended because they went on for too long after a "
+            "reload",
+            offsetof(kl_controller_metrics, outlived)},
+        {"kubelua_write_loops_total",
+            "Total number of keys that were found to be woken by their own writes again and again",
+            offsetof(kl_controller_metrics, loops)},
+        {"kubelua_field_fights_total",
+            "Total number of fields that were found to be written by a key and by another manager in turn",
+            offsetof(kl_controller_metrics, fights)},
     };
     char **names = kl_map_sorted_keys(m->controllers);
-    kl_metrics_head(out, "controller_runtime_reconcile_total", "counter", "Total number of reconciliations per controller");
+    kl_metrics_head(out, "controller_runtime_reconcile_total", "counter",
+        "Total number of reconciliations per controller");
     for (char **n = names; *n; n++) {
         kl_controller_metrics *c = kl_map_get(m->controllers, *n);
         for (int i = 0; i < KL_OUTCOMES; i++)
-            kl_metrics_sample(out, "controller_runtime_reconcile_total", (double)c->total[i], "controller", *n, "result", OUTCOMES[i], NULL);
+            kl_metrics_sample(out, "controller_runtime_reconcile_total", (double)c->total[i], "controller",
+                *n, "result", OUTCOMES[i], NULL);
     }
-    kl_metrics_head(out, "controller_runtime_reconcile_errors_total", "counter", "Total number of reconciliation errors per controller");
+    kl_metrics_head(out, "controller_runtime_reconcile_errors_total", "counter",
+        "Total number of reconciliation errors per controller");
     for (char **n = names; *n; n++) {
         kl_controller_metrics *c = kl_map_get(m->controllers, *n);
-        kl_metrics_sample(out, "controller_runtime_reconcile_errors_total", (double)c->total[KL_OUTCOME_ERROR], "controller", *n, NULL);
+        kl_metrics_sample(out, "controller_runtime_reconcile_errors_total",
+            (double)c->total[KL_OUTCOME_ERROR], "controller", *n, NULL);
     }
-    kl_metrics_head(out, "kubelua_budget_exceeded_total", "counter", "Total number of runs and calls of a script's functions that were ended because a budget was spent");
+    kl_metrics_head(out, "kubelua_budget_exceeded_total", "counter",
+        "Total number of runs and calls of a script's functions that were ended because a budget was spent");
     for (char **n = names; *n; n++) {
         kl_controller_metrics *c = kl_map_get(m->controllers, *n);
         for (int i = 0; i < KL_SPENT; i++)
-            kl_metrics_sample(out, "kubelua_budget_exceeded_total", (double)c->spent[i], "controller", *n, "budget", BUDGETS[i], NULL);
+            kl_metrics_sample(out, "kubelua_budget_exceeded_total", (double)c->spent[i], "controller", *n,
+                "budget", BUDGETS[i], NULL);
     }
     for (size_t f = 0; f < COUNT(FAMILIES); f++) {
         kl_metrics_head(out, FAMILIES[f].name, "counter", FAMILIES[f].help);
         for (char **n = names; *n; n++) {
             const char *c = kl_map_get(m->controllers, *n);
-            kl_metrics_sample(out, FAMILIES[f].name, (double)*(const atomic_uint_fast64_t *)(const void *)(c + FAMILIES[f].offset), "controller", *n, NULL);
+            kl_metrics_sample(out, FAMILIES[f].name,
+                (double)*(const atomic_uint_fast64_t *)(const void *)(c + FAMILIES[f].offset), "controller",
+                *n, NULL);
         }
     }
-    kl_metrics_head(out, "controller_runtime_reconcile_time_seconds", "histogram", "Length of time per reconciliation per controller");
+    kl_metrics_head(out, "controller_runtime_reconcile_time_seconds", "histogram",
+        "Length of time per reconciliation per controller");
     for (char **n = names; *n; n++)
-        write_histogram(out, "controller_runtime_reconcile_time_seconds", &((kl_controller_metrics *)kl_map_get(m->controllers, *n))->reconcile, "controller", *n, NULL, NULL);
-    kl_metrics_head(out, "controller_runtime_max_concurrent_reconciles", "gauge", "Maximum number of concurrent reconciles per controller");
+        write_histogram(out, "controller_runtime_reconcile_time_seconds",
+            &((kl_controller_metrics *)kl_map_get(m->controllers, *n))->reconcile, "controller", *n, NULL,
+            NULL);
+    kl_metrics_head(out, "controller_runtime_max_concurrent_reconciles", "gauge",
+        "Maximum number of concurrent reconciles per controller");
     for (char **n = names; *n; n++)
-        kl_metrics_sample(out, "controller_runtime_max_concurrent_reconciles", ((kl_controller_metrics *)kl_map_get(m->controllers, *n))->max_concurrent, "controller", *n, NULL);
-    kl_metrics_head(out, "controller_runtime_active_workers", "gauge", "Number of currently used workers per controller");
+        kl_metrics_sample(out, "controller_runtime_max_concurrent_reconciles",
+            ((kl_controller_metrics *)kl_map_get(m->controllers, *n))->max_concurrent, "controller", *n,
+            NULL);
+    kl_metrics_head(
+        out, "controller_runtime_active_workers", "gauge", "Number of currently used workers per controller");
     for (char **n = names; *n; n++)
-        kl_metrics_sample(out, "controller_runtime_active_workers", ((kl_controller_metrics *)kl_map_get(m->controllers, *n))->active, "controller", *n, NULL);
-    kl_metrics_head(out, "workqueue_queue_duration_seconds", "histogram", "How long in seconds an item stays in workqueue before being requested");
+        kl_metrics_sample(out, "controller_runtime_active_workers",
+            ((kl_controller_metrics *)kl_map_get(m->controllers, *n))->active, "controller", *n, NULL);
+    kl_metrics_head(out, "workqueue_queue_duration_seconds", "histogram",
+        "How long in seconds an item stays in workqueue before being requested");
     for (char **n = names; *n; n++)
-        write_histogram(out, "workqueue_queue_duration_seconds", &((kl_controller_metrics *)kl_map_get(m->controllers, *n))->waited, "name", *n, "controller", *n);
-    kl_metrics_head(out, "workqueue_work_duration_seconds", "histogram", "How long in seconds processing an item from workqueue takes.");
+        write_histogram(out, "workqueue_queue_duration_seconds",
+            &((kl_controller_metrics *)kl_map_get(m->controllers, *n))->waited, "name", *n, "controller", *n);
+    kl_metrics_head(out, "workqueue_work_duration_seconds", "histogram",
+        "How long in seconds processing an item from workqueue takes.");
     for (char **n = names; *n; n++)
-        write_histogram(out, "workqueue_work_duration_seconds", &((kl_controller_metrics *)kl_map_get(m->controllers, *n))->worked, "name", *n, "controller", *n);
+        write_histogram(out, "workqueue_work_duration_seconds",
+            &((kl_controller_metrics *)kl_map_get(m->controllers, *n))->worked, "name", *n, "controller", *n);
     kl_free(names);
 }
 
@@ -493,13 +525,20 @@ static void write_latencies(kl_buf *out, kl_map *series, const char *name, const
 
 static void write_requests(kl_metrics *m, kl_buf *out) KL_REQUIRES(m->mu)
 {
-    write_counts(out, m->requests, "rest_client_requests_total", "Number of HTTP requests, partitioned by status code, method, and host.", "method");
-    write_latencies(out, m->latencies, "rest_client_request_duration_seconds", "Request latency in seconds. Broken down by verb and host.");
-    write_latencies(out, m->sent, "rest_client_request_size_bytes", "Request size in bytes. Broken down by verb and host.");
-    write_latencies(out, m->received, "rest_client_response_size_bytes", "Response size in bytes. Broken down by verb and host.");
-    write_counts(out, m->retries, "rest_client_request_retries_total", "Number of request retries, partitioned by status code, verb, and host.", "verb");
-    write_latencies(out, m->delays, "rest_client_rate_limiter_duration_seconds", "Client side rate limiter latency in seconds. Broken down by verb, and host.");
-    write_latencies(out, m->lookups, "rest_client_dns_resolution_duration_seconds", "DNS resolver latency in seconds. Broken down by host.");
+    write_counts(out, m->requests, "rest_client_requests_total",
+        "Number of HTTP requests, partitioned by status code, method, and host.", "method");
+    write_latencies(out, m->latencies, "rest_client_request_duration_seconds",
+        "Request latency in seconds. Broken down by verb and host.");
+    write_latencies(out, m->sent, "rest_client_request_size_bytes",
+        "Request size in bytes. Broken down by verb and host.");
+    write_latencies(out, m->received, "rest_client_response_size_bytes",
+        "Response size in bytes. Broken down by verb and host.");
+    write_counts(out, m->retries, "rest_client_request_retries_total",
+        "Number of request retries, partitioned by status code, verb, and host.", "verb");
+    write_latencies(out, m->delays, "rest_client_rate_limiter_duration_seconds",
+        "Client side rate limiter latency in seconds. Broken down by verb, and host.");
+    write_latencies(out, m->lookups, "rest_client_dns_resolution_duration_seconds",
+        "DNS resolver latency in seconds. Broken down by host.");
 }
 
 static void write_leases(kl_metrics *m, kl_buf *out) KL_REQUIRES(m->mu)
@@ -507,22 +546,29 @@ static void write_leases(kl_metrics *m, kl_buf *out) KL_REQUIRES(m->mu)
     char **keys = kl_map_sorted_keys(m->leases);
     if (*keys)
         kl_metrics_head(out, "leader_election_master_status", "gauge",
-            "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. 'name' is the string used to identify the lease. Please make sure to group by name.");
+            "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 "
+            "indicates master. 'name' is the string used to identify the lease. Please make sure to group by "
+            "name.");
     for (char **k = keys; *k; k++)
-        kl_metrics_sample(out, "leader_election_master_status", ((lease_series *)kl_map_get(m->leases, *k))->leading, "name", *k, NULL);
+        kl_metrics_sample(out, "leader_election_master_status",
+            ((lease_series *)kl_map_get(m->leases, *k))->leading, "name", *k, NULL);
     if (*keys)
         kl_metrics_head(out, "leader_election_slowpath_total", "counter",
-            "Total number of slow path exercised in renewing leader leases. 'name' is the string used to identify the lease. Please make sure to group by name.");
+            "Total number of slow path exercised in renewing leader leases. 'name' is the string used to "
+            "identify the lease. Please make sure to group by name.");
     for (char **k = keys; *k; k++)
-        kl_metrics_sample(out, "leader_election_slowpath_total", (double)((lease_series *)kl_map_get(m->leases, *k))->slow, "name", *k, NULL);
+        kl_metrics_sample(out, "leader_election_slowpath_total",
+            (double)((lease_series *)kl_map_get(m->leases, *k))->slow, "name", *k, NULL);
     kl_free(keys);
 }
 
 static void write_certificates(kl_metrics *m, kl_buf *out)
 {
-    kl_metrics_head(out, "certwatcher_read_certificate_total", "counter", "Total number of certificate reads");
+    kl_metrics_head(
+        out, "certwatcher_read_certificate_total", "counter", "Total number of certificate reads");
     kl_metrics_sample(out, "certwatcher_read_certificate_total", (double)m->certificates, NULL);
-    kl_metrics_head(out, "certwatcher_read_certificate_errors_total", "counter", "Total number of certificate read errors");
+    kl_metrics_head(out, "certwatcher_read_certificate_errors_total", "counter",
+        "Total number of certificate read errors");
     kl_metrics_sample(out, "certwatcher_read_certificate_errors_total", (double)m->bad_certificates, NULL);
 }
 

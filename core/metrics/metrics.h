@@ -1,5 +1,5 @@
-/* metrics.h - counters, gauges and histograms under the names of controller-runtime and client-go (client-go.md 1.7), and
- * their Prometheus text. Any thread. */
+/* metrics.h - counters, gauges and histograms under the names of controller-runtime and client-go
+ * (client-go.md 1.7), and their Prometheus text. Any thread. */
 #ifndef KL_METRICS_METRICS_H
 #define KL_METRICS_METRICS_H
 
@@ -11,7 +11,13 @@
 typedef struct kl_metrics kl_metrics;
 typedef struct kl_controller_metrics kl_controller_metrics;
 
-typedef enum kl_outcome { KL_OUTCOME_SUCCESS, KL_OUTCOME_ERROR, KL_OUTCOME_REQUEUE, KL_OUTCOME_REQUEUE_AFTER, KL_OUTCOMES } kl_outcome;
+typedef enum kl_outcome {
+    KL_OUTCOME_SUCCESS,
+    KL_OUTCOME_ERROR,
+    KL_OUTCOME_REQUEUE,
+    KL_OUTCOME_REQUEUE_AFTER,
+    KL_OUTCOMES
+} kl_outcome;
 
 /* What a run, or a function of the script, took more of than it may. */
 typedef enum kl_spent { KL_SPENT_CPU, KL_SPENT_TIME, KL_SPENT_MEMORY, KL_SPENT } kl_spent;
@@ -26,12 +32,17 @@ void kl_metrics_reconcile(kl_controller_metrics *c, kl_outcome outcome, kl_time 
 void kl_metrics_terminal(kl_controller_metrics *c);
 void kl_metrics_panic(kl_controller_metrics *c);
 void kl_metrics_timeout(kl_controller_metrics *c);
-void kl_metrics_spent(kl_controller_metrics *c, kl_spent what);     /* kubelua_budget_exceeded_total{controller,budget} */
-void kl_metrics_elided(kl_controller_metrics *c);      /* kubelua_elided_writes_total{controller} */
-void kl_metrics_own_writes_wait(kl_controller_metrics *c);          /* kubelua_own_writes_waits_total{controller} */
-void kl_metrics_own_writes_timeout(kl_controller_metrics *c);       /* kubelua_own_writes_timeouts_total{controller} */
-void kl_metrics_circle(kl_controller_metrics *c, bool fight);       /* kubelua_write_loops_total{controller}, kubelua_field_fights_total{controller} */
-void kl_metrics_outlived(kl_controller_metrics *c);                 /* kubelua_reload_ended_runs_total{controller} */
+/* kubelua_budget_exceeded_total{controller,budget} */
+void kl_metrics_spent(kl_controller_metrics *c, kl_spent what);
+void kl_metrics_elided(kl_controller_metrics *c); /* kubelua_elided_writes_total{controller} */
+/* kubelua_own_writes_waits_total{controller} */
+void kl_metrics_own_writes_wait(kl_controller_metrics *c);
+/* kubelua_own_writes_timeouts_total{controller} */
+void kl_metrics_own_writes_timeout(kl_controller_metrics *c);
+/* kubelua_write_loops_total{controller}, kubelua_field_fights_total{controller} */
+void kl_metrics_circle(kl_controller_metrics *c, bool fight);
+/* kubelua_reload_ended_runs_total{controller} */
+void kl_metrics_outlived(kl_controller_metrics *c);
 void kl_metrics_active(kl_controller_metrics *c, int by);
 void kl_metrics_queue_latency(kl_controller_metrics *c, kl_time waited);
 void kl_metrics_work_duration(kl_controller_metrics *c, kl_time took);
@@ -41,28 +52,36 @@ uint64_t kl_metrics_errors(kl_controller_metrics *c);
 /* How long runs took, or keys waited for a worker, so far. False for a controller that has no series. */
 #define KL_HISTOGRAM_MAX 40
 typedef struct kl_histogram {
-    const double *le;                              /* n bounds in seconds, ascending */
+    const double *le; /* n bounds in seconds, ascending */
     size_t n;
-    uint64_t in[KL_HISTOGRAM_MAX + 1];             /* not cumulative; the last is beyond all bounds */
+    uint64_t in[KL_HISTOGRAM_MAX + 1]; /* not cumulative; the last is beyond all bounds */
 } kl_histogram;
 bool kl_metrics_latency(kl_metrics *m, const char *controller, bool waited, kl_histogram *out);
 
 /* rest_client_requests_total{code,method,host} and the latency histogram; code 0 is "<error>". */
 void kl_metrics_request(kl_metrics *m, const char *method, const char *host, int code, kl_time took);
-void kl_metrics_retry(kl_metrics *m, const char *method, const char *host, int code);      /* rest_client_request_retries_total{code,verb,host} */
-void kl_metrics_delay(kl_metrics *m, const char *method, const char *host, kl_time waited);    /* rest_client_rate_limiter_duration_seconds{verb,host} */
-void kl_metrics_sizes(kl_metrics *m, const char *method, const char *host, size_t sent, size_t received);      /* of the bodies: rest_client_request_size_bytes{verb,host} and _response_ */
-void kl_metrics_lookup(kl_metrics *m, const char *host, kl_time took);                     /* rest_client_dns_resolution_duration_seconds{host} */
-void kl_metrics_leader(kl_metrics *m, const char *lease_name, bool leading);               /* leader_election_master_status{name} */
-void kl_metrics_leader_slow(kl_metrics *m, const char *lease_name);                        /* leader_election_slowpath_total{name}: a renewal had to read the lease first */
+/* rest_client_request_retries_total{code,verb,host} */
+void kl_metrics_retry(kl_metrics *m, const char *method, const char *host, int code);
+/* rest_client_rate_limiter_duration_seconds{verb,host} */
+void kl_metrics_delay(kl_metrics *m, const char *method, const char *host, kl_time waited);
+/* of the bodies: rest_client_request_size_bytes{verb,host} and _response_ */
+void kl_metrics_sizes(kl_metrics *m, const char *method, const char *host, size_t sent, size_t received);
+/* rest_client_dns_resolution_duration_seconds{host} */
+void kl_metrics_lookup(kl_metrics *m, const char *host, kl_time took);
+/* leader_election_master_status{name} */
+void kl_metrics_leader(kl_metrics *m, const char *lease_name, bool leading);
+/* leader_election_slowpath_total{name}: a renewal had to read the lease first */
+void kl_metrics_leader_slow(kl_metrics *m, const char *lease_name);
 
-void kl_metrics_certificate(kl_metrics *m, bool good);                                     /* certwatcher_read_certificate_total, and _errors_total */
+/* certwatcher_read_certificate_total, and _errors_total */
+void kl_metrics_certificate(kl_metrics *m, bool good);
 
-/* Writes all of the above. Gauges that live elsewhere (queues, informers) are appended by the manager with the two below. */
+/* Writes all of the above. Gauges that live elsewhere (queues, informers) are appended by the manager with
+ * the two below. */
 void kl_metrics_write(kl_metrics *m, kl_buf *out);
 void kl_metrics_head(kl_buf *out, const char *name, const char *type, const char *help);
-/* The bound of a bucket as Go writes it, since `le` is compared as a text: the fewest digits that mean this number, and an exponent
- * from 1e+06 on. */
+/* The bound of a bucket as Go writes it, since `le` is compared as a text: the fewest digits that mean
+ * this number, and an exponent from 1e+06 on. */
 void kl_metrics_bound(double v, char out[32]);
 /* labels: "k", "v", ..., NULL. */
 void kl_metrics_sample(kl_buf *out, const char *name, double value, ...) __attribute__((sentinel));

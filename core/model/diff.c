@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "model/object.h"
 
-#define LONGEST 64             /* characters of a value in a text */
-#define NAMED_MAX 512          /* elements of a list whose names are looked at: each is compared with each */
+#define LONGEST 64    /* characters of a value in a text */
+#define NAMED_MAX 512 /* elements of a list whose names are looked at: each is compared with each */
 
 typedef struct walk {
     kl_diff_fn *fn;
@@ -61,7 +61,7 @@ static void objects(walk *w, const kl_value *a, const kl_value *b)
     kl_free(keys);
 }
 
-/* --- lists ----------------------------------------------------------------------------------------------------------------- */
+/* --- lists -------------------------------------------------------------------------------- */
 
 static const char *const names[] = {"name", "type", "key", "uid", "containerPort", "port", "ip", NULL};
 
@@ -139,7 +139,8 @@ static void compare(walk *w, const kl_value *a, const kl_value *b)
         return;
     if (kl_value_type(a) == KL_OBJECT && kl_value_type(b) == KL_OBJECT && kl_value_len(a) && kl_value_len(b))
         objects(w, a, b);
-    else if (kl_value_type(a) == KL_ARRAY && kl_value_type(b) == KL_ARRAY && kl_value_len(a) && kl_value_len(b))
+    else if (kl_value_type(a) == KL_ARRAY && kl_value_type(b) == KL_ARRAY && kl_value_len(a)
+        && kl_value_len(b))
         lists(w, a, b);
     else
         w->fn(w->arg, kl_buf_str(&w->path), a, b);
@@ -152,7 +153,7 @@ void kl_diff(const kl_value *was, const kl_value *is, kl_diff_fn *fn, void *arg)
     kl_buf_fini(&w.path);
 }
 
-/* --- objects ---------------------------------------------------------------------------------------------------------------- */
+/* --- objects ------------------------------------------------------------------------------ */
 
 /* What changes with every write and says nothing by itself. */
 static const char *const quiet[] = {"resourceVersion", "generation", "managedFields", NULL};
@@ -176,7 +177,8 @@ static const kl_value *without(const kl_value *o, const char *const *keys)
 /* Its contents, where there is no other state to compare with. */
 static const kl_value *contents(const kl_value *o)
 {
-    const kl_value *m = without(o, identity), *k = kl_value_with(m, "kind", NULL), *out = kl_value_with(k, "apiVersion", NULL);
+    const kl_value *m = without(o, identity), *k = kl_value_with(m, "kind", NULL),
+                   *out = kl_value_with(k, "apiVersion", NULL);
     kl_value_unref(m);
     kl_value_unref(k);
     return out;
@@ -227,7 +229,8 @@ bool kl_diff_is_secret(const kl_value *object, const char *path)
         return false;
     size_t n = strcspn(path, ".[");
     return (n == 4 && !strncmp(path, "data", n)) || (n == 10 && !strncmp(path, "stringData", n))
-        || !strcmp(path, "metadata.annotations") || !strcmp(path, "metadata.annotations[kubectl.kubernetes.io/last-applied-configuration]");
+        || !strcmp(path, "metadata.annotations")
+        || !strcmp(path, "metadata.annotations[kubectl.kubernetes.io/last-applied-configuration]");
 }
 
 void kl_diff_value(const kl_value *v, kl_buf *out)

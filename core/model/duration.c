@@ -7,16 +7,26 @@
 #include "model/time.h"
 #include <stdbool.h>
 
-#define MOST ((uint64_t)1 << 63)     /* the magnitude of the smallest duration; one more than the largest's */
+#define MOST ((uint64_t)1 << 63) /* the magnitude of the smallest duration; one more than the largest's */
 #define NS 1u
 #define US 1000u
 #define MS 1000000u
-#define S  1000000000u
+#define S 1000000000u
 
-typedef struct unit { const char *name; uint64_t ns; } unit;
+typedef struct unit {
+    const char *name;
+    uint64_t ns;
+} unit;
 
 static const unit units[] = {
-    { "ns", NS }, { "us", US }, { "\xc2\xb5s", US }, { "\xce\xbcs", US }, { "ms", MS }, { "s", S }, { "m", 60ull * S }, { "h", 3600ull * S },
+    {"ns", NS},
+    {"us", US},
+    {"\xc2\xb5s", US},
+    {"\xce\xbcs", US},
+    {"ms", MS},
+    {"s", S},
+    {"m", 60ull * S},
+    {"h", 3600ull * S},
 };
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }

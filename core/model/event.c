@@ -3,7 +3,11 @@
 
 #include <string.h>
 
-static const char *const names[] = { [KL_ADDED] = "ADDED", [KL_MODIFIED] = "MODIFIED", [KL_DELETED] = "DELETED", [KL_BOOKMARK] = "BOOKMARK", [KL_ERROR] = "ERROR" };
+static const char *const names[] = {[KL_ADDED] = "ADDED",
+    [KL_MODIFIED] = "MODIFIED",
+    [KL_DELETED] = "DELETED",
+    [KL_BOOKMARK] = "BOOKMARK",
+    [KL_ERROR] = "ERROR"};
 
 bool kl_event_parse(const char *word, kl_event_type *out)
 {
@@ -15,7 +19,4 @@ bool kl_event_parse(const char *word, kl_event_type *out)
     return false;
 }
 
-const char *kl_event_name(kl_event_type t)
-{
-    return names[t];
-}
+const char *kl_event_name(kl_event_type t) { return names[t]; }

@@ -1,13 +1,16 @@
 /* fieldselector.c - "metadata.name=a,status.phase!=Running": terms that must all hold.
  *
- * A term is field, "=" or "==" or "!=", value; the first operator splits. In values a backslash escapes itself, comma and
- * "=". A term with neither field nor value says nothing and is dropped. */
+ * A term is field, "=" or "==" or "!=", value; the first operator splits. In values a backslash escapes
+ * itself, comma and "=". A term with neither field nor value says nothing and is dropped. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/mem.h"
 #include "model/selector.h"
 
-typedef struct term { char *field, *value; bool negated; } term;
+typedef struct term {
+    char *field, *value;
+    bool negated;
+} term;
 
 struct kl_field_selector {
     term *v;
@@ -43,9 +46,13 @@ kl_status kl_field_value_unescape(const char *escaped, char **out, kl_err *err)
         if (*s == '\\') {
             s++;
             if (!*s || !strchr("\\,=", *s))
-                st = kl_fail(err, KL_ESYNTAX, "field selector: in the value \"%.200s\" a backslash may stand only before a backslash, ',' or '='", escaped);
+                st = kl_fail(err, KL_ESYNTAX,
+                    "field selector: in the value \"%.200s\" a backslash may stand only before a backslash, "
+                    "',' or '='",
+                    escaped);
         } else if (*s == ',' || *s == '=') {
-            st = kl_fail(err, KL_ESYNTAX, "field selector: '%c' in the value \"%.200s\" needs a backslash before it", *s, escaped);
+            st = kl_fail(err, KL_ESYNTAX,
+                "field selector: '%c' in the value \"%.200s\" needs a backslash before it", *s, escaped);
         }
         if (st)
             break;
@@ -58,10 +65,7 @@ kl_status kl_field_value_unescape(const char *escaped, char **out, kl_err *err)
     return st;
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
+static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 /* The terms between unescaped commas, sorted; the caller frees each and the array. */
 static char **split(const char *text, size_t *n)
@@ -97,7 +101,8 @@ static kl_status read_term(const char *text, const char *part, term *out, kl_err
     while (*at && *at != '=' && !(*at == '!' && at[1] == '='))
         at++;
     if (!*at)
-        return kl_fail(err, KL_ESYNTAX, "field selector \"%.200s\": \"%.200s\" is not field=value or field!=value", text, part);
+        return kl_fail(err, KL_ESYNTAX,
+            "field selector \"%.200s\": \"%.200s\" is not field=value or field!=value", text, part);
     nop = *at == '!' || at[1] == '=' ? 2 : 1;
     st = kl_field_value_unescape(at + nop, &out->value, err);
     if (st)
@@ -147,7 +152,7 @@ kl_field_selector *kl_field_selector_of(const char *field, const char *value, bo
     kl_field_selector *s = kl_new(kl_field_selector);
 
     s->v = kl_new(term);
-    s->v[0] = (term){ kl_strdup(field), kl_strdup(value), negated };
+    s->v[0] = (term){kl_strdup(field), kl_strdup(value), negated};
     s->len = 1;
     return s;
 }
@@ -177,10 +182,7 @@ char *kl_field_selector_text(const kl_field_selector *s)
     return kl_buf_take(&out);
 }
 
-size_t kl_field_selector_len(const kl_field_selector *s)
-{
-    return s->len;
-}
+size_t kl_field_selector_len(const kl_field_selector *s) { return s->len; }
 
 const char *kl_field_selector_term(const kl_field_selector *s, size_t i, bool *negated, const char **value)
 {
@@ -201,7 +203,8 @@ const char *kl_field_selector_exact(const kl_field_selector *s, const char *fiel
     return NULL;
 }
 
-bool kl_field_selector_matches(const kl_field_selector *s, const char *(*lookup)(void *arg, const char *field), void *arg)
+bool kl_field_selector_matches(
+    const kl_field_selector *s, const char *(*lookup)(void *arg, const char *field), void *arg)
 {
     size_t i;
 

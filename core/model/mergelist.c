@@ -3,7 +3,11 @@
 
 #include <string.h>
 
-static const struct { const char *field; bool everywhere; kl_merge_keys how; } known[] = {
+static const struct {
+    const char *field;
+    bool everywhere;
+    kl_merge_keys how;
+} known[] = {
     {"finalizers", true, {.set = true}},
     {"ownerReferences", true, {.keys = {"uid"}}},
     {"conditions", true, {.keys = {"type"}}},
@@ -36,10 +40,12 @@ static bool have(const kl_value *list, const kl_merge_keys *k)
     return true;
 }
 
-bool kl_merge_keys_of(const char *field, bool builtin, const kl_value *a, const kl_value *b, kl_merge_keys *out)
+bool kl_merge_keys_of(
+    const char *field, bool builtin, const kl_value *a, const kl_value *b, kl_merge_keys *out)
 {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (!strcmp(known[i].field, field) && (builtin || known[i].everywhere) && have(a, &known[i].how) && have(b, &known[i].how)) {
+        if (!strcmp(known[i].field, field) && (builtin || known[i].everywhere) && have(a, &known[i].how)
+            && have(b, &known[i].how)) {
             *out = known[i].how;
             return true;
         }
@@ -49,7 +55,7 @@ bool kl_merge_keys_of(const char *field, bool builtin, const kl_value *a, const 
 static bool same_key(const char *key, const kl_value *x, const kl_value *y)
 {
     const kl_value *a = kl_value_get(x, key), *b = kl_value_get(y, key);
-    if (!strcmp(key, "protocol") && (!a || !b)) {          /* the server's default */
+    if (!strcmp(key, "protocol") && (!a || !b)) { /* the server's default */
         const char *p = a ? kl_value_str(a) : b ? kl_value_str(b) : "TCP";
         return p && !strcmp(p, "TCP");
     }
@@ -77,5 +83,6 @@ size_t kl_merge_find(const kl_merge_keys *k, const kl_value *list, const kl_valu
 bool kl_merge_builtin(const char *group)
 {
     size_t n = group ? strlen(group) : 0;
-    return !n || !strchr(group, '.') || (n > 7 && !strcmp(group + n - 7, ".k8s.io") && !strstr(group, ".x-k8s.io"));
+    return !n || !strchr(group, '.')
+        || (n > 7 && !strcmp(group + n - 7, ".k8s.io") && !strstr(group, ".x-k8s.io"));
 }

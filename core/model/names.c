@@ -8,8 +8,15 @@
 #include <string.h>
 
 typedef enum charset {
-    DIGIT = 1, LOWER = 2, UPPER = 4, DASH = 8, UNDERSCORE = 16, DOT = 32,
-    LOWER_ALNUM = DIGIT | LOWER, ALNUM = DIGIT | LOWER | UPPER, NAME = ALNUM | DASH | UNDERSCORE | DOT,
+    DIGIT = 1,
+    LOWER = 2,
+    UPPER = 4,
+    DASH = 8,
+    UNDERSCORE = 16,
+    DOT = 32,
+    LOWER_ALNUM = DIGIT | LOWER,
+    ALNUM = DIGIT | LOWER | UPPER,
+    NAME = ALNUM | DASH | UNDERSCORE | DOT,
 } charset;
 
 static unsigned class_of(char c)
@@ -65,21 +72,21 @@ const char *kl_name_dns1123_label(const char *s)
         return "must be no more than 63 characters";
     if (is_label(s, n))
         return NULL;
-    return is_subdomain(s, n) ? "must not contain dots"
-                              : "must consist of lower case letters, digits and '-', and start and end with a letter or digit";
+    return is_subdomain(s, n)
+        ? "must not contain dots"
+        : "must consist of lower case letters, digits and '-', and start and end with a letter or digit";
 }
 
 static const char *subdomain(const char *s, size_t n)
 {
     if (n > KL_NAME_SUBDOMAIN_MAX)
         return "must be no more than 253 characters";
-    return is_subdomain(s, n) ? NULL : "must consist of lower case letters, digits, '-' and '.', and start and end with a letter or digit";
+    return is_subdomain(s, n)
+        ? NULL
+        : "must consist of lower case letters, digits, '-' and '.', and start and end with a letter or digit";
 }
 
-const char *kl_name_dns1123_subdomain(const char *s)
-{
-    return subdomain(s, strlen(s));
-}
+const char *kl_name_dns1123_subdomain(const char *s) { return subdomain(s, strlen(s)); }
 
 const char *kl_name_dns1035_label(const char *s)
 {
@@ -87,8 +94,10 @@ const char *kl_name_dns1035_label(const char *s)
 
     if (n > KL_NAME_LABEL_MAX)
         return "must be no more than 63 characters";
-    return shaped(s, n, LOWER, LOWER_ALNUM | DASH, LOWER_ALNUM) ? NULL
-        : "must consist of lower case letters, digits and '-', start with a letter and end with a letter or digit";
+    return shaped(s, n, LOWER, LOWER_ALNUM | DASH, LOWER_ALNUM)
+        ? NULL
+        : "must consist of lower case letters, digits and '-', start with a letter and end with a letter or "
+          "digit";
 }
 
 const char *kl_name_qualified(const char *s)
@@ -107,7 +116,8 @@ const char *kl_name_qualified(const char *s)
     if (n > KL_NAME_LABEL_MAX)
         return "must have a name part of no more than 63 characters";
     return shaped(name, n, ALNUM, NAME, ALNUM) ? NULL
-        : "must have a name part of letters, digits, '-', '_' and '.' that starts and ends with a letter or digit";
+                                               : "must have a name part of letters, digits, '-', '_' and '.' "
+                                                 "that starts and ends with a letter or digit";
 }
 
 const char *kl_name_label_value(const char *s)
@@ -117,7 +127,8 @@ const char *kl_name_label_value(const char *s)
     if (n > KL_NAME_LABEL_MAX)
         return "must be no more than 63 characters";
     return !n || shaped(s, n, ALNUM, NAME, ALNUM) ? NULL
-        : "must be empty or consist of letters, digits, '-', '_' and '.', and start and end with a letter or digit";
+                                                  : "must be empty or consist of letters, digits, '-', '_' "
+                                                    "and '.', and start and end with a letter or digit";
 }
 
 const char *kl_name_port(const char *s)
@@ -177,7 +188,8 @@ const char *kl_name_annotation_key(const char *s)
     return kl_name_qualified(low);
 }
 
-/* The bytes of an address and how many there are; 0: it is none. inet_pton refuses leading zeros and zones. */
+/* The bytes of an address and how many there are; 0: it is none. inet_pton refuses leading zeros and
+ * zones. */
 static size_t address(const char *s, unsigned char out[16])
 {
     if (inet_pton(AF_INET, s, out) == 1)
@@ -187,7 +199,7 @@ static size_t address(const char *s, unsigned char out[16])
 
 static bool hides_ipv4(const unsigned char a[16])
 {
-    static const unsigned char mapped[12] = { [10] = 0xff, [11] = 0xff };
+    static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
 
     return !memcmp(a, mapped, sizeof mapped);
 }
@@ -231,12 +243,33 @@ const char *kl_name_cidr(const char *s)
 }
 
 static const char *const rule_names[] = {
-    "dns1123_label", "dns1123_subdomain", "dns1035_label", "qualified", "label_value", "port", "config_map_key", "env_var", "percent",
-    "annotation_key", "ip", "cidr", NULL,
+    "dns1123_label",
+    "dns1123_subdomain",
+    "dns1035_label",
+    "qualified",
+    "label_value",
+    "port",
+    "config_map_key",
+    "env_var",
+    "percent",
+    "annotation_key",
+    "ip",
+    "cidr",
+    NULL,
 };
 static kl_name_check *const rule_checks[] = {
-    kl_name_dns1123_label, kl_name_dns1123_subdomain, kl_name_dns1035_label, kl_name_qualified, kl_name_label_value, kl_name_port,
-    kl_name_config_map_key, kl_name_env_var, kl_name_percent, kl_name_annotation_key, kl_name_ip, kl_name_cidr,
+    kl_name_dns1123_label,
+    kl_name_dns1123_subdomain,
+    kl_name_dns1035_label,
+    kl_name_qualified,
+    kl_name_label_value,
+    kl_name_port,
+    kl_name_config_map_key,
+    kl_name_env_var,
+    kl_name_percent,
+    kl_name_annotation_key,
+    kl_name_ip,
+    kl_name_cidr,
 };
 
 kl_name_check *kl_name_rule(const char *rule)
@@ -258,12 +291,10 @@ const char *kl_name_path_segment(const char *s)
     return strchr(s, '/') ? "may not contain '/'" : strchr(s, '%') ? "may not contain '%'" : NULL;
 }
 
-const char *const *kl_name_rules(void)
-{
-    return rule_names;
-}
+const char *const *kl_name_rules(void) { return rule_names; }
 
-char *kl_name_generate(const char *base, unsigned (*random)(void *arg, unsigned below), void *arg, char out[KL_NAME_GENERATED_MAX])
+char *kl_name_generate(const char *base, unsigned (*random)(void *arg, unsigned below), void *arg,
+    char out[KL_NAME_GENERATED_MAX])
 {
     /* No vowels and nothing that looks like another letter: no words, no misreading. */
     static const char alphabet[] = "bcdfghjklmnpqrstvwxz2456789";

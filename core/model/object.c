@@ -16,35 +16,17 @@ static const char *text(const kl_value *v)
     return s && *s ? s : NULL;
 }
 
-const char *kl_object_api_version(const kl_value *o)
-{
-    return text(kl_value_get(o, "apiVersion"));
-}
+const char *kl_object_api_version(const kl_value *o) { return text(kl_value_get(o, "apiVersion")); }
 
-const char *kl_object_kind(const kl_value *o)
-{
-    return text(kl_value_get(o, "kind"));
-}
+const char *kl_object_kind(const kl_value *o) { return text(kl_value_get(o, "kind")); }
 
-const char *kl_object_name(const kl_value *o)
-{
-    return text(metadata(o, "name"));
-}
+const char *kl_object_name(const kl_value *o) { return text(metadata(o, "name")); }
 
-const char *kl_object_namespace(const kl_value *o)
-{
-    return text(metadata(o, "namespace"));
-}
+const char *kl_object_namespace(const kl_value *o) { return text(metadata(o, "namespace")); }
 
-const char *kl_object_uid(const kl_value *o)
-{
-    return text(metadata(o, "uid"));
-}
+const char *kl_object_uid(const kl_value *o) { return text(metadata(o, "uid")); }
 
-const char *kl_object_rv(const kl_value *o)
-{
-    return text(metadata(o, "resourceVersion"));
-}
+const char *kl_object_rv(const kl_value *o) { return text(metadata(o, "resourceVersion")); }
 
 int64_t kl_object_generation(const kl_value *o)
 {
@@ -52,10 +34,7 @@ int64_t kl_object_generation(const kl_value *o)
     return kl_value_int(metadata(o, "generation"), &g) ? g : 0;
 }
 
-bool kl_object_deleting(const kl_value *o)
-{
-    return text(metadata(o, "deletionTimestamp")) != NULL;
-}
+bool kl_object_deleting(const kl_value *o) { return text(metadata(o, "deletionTimestamp")) != NULL; }
 
 const kl_value *kl_object_label(const kl_value *o, const char *name)
 {
@@ -162,7 +141,7 @@ const kl_value *kl_object_as(const kl_value *o, const char *api_version, const c
 {
     if (kl_value_type(o) != KL_OBJECT)
         return kl_value_ref(o);
-    kl_builder *b = kl_builder_new();      /* the type first, as people write it */
+    kl_builder *b = kl_builder_new(); /* the type first, as people write it */
     kl_build_object(b);
     kl_build_kstr(b, "apiVersion", api_version);
     kl_build_kstr(b, "kind", kind);

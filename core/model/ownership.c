@@ -1,6 +1,8 @@
-/* ownership.c - merges what is applied into an object, takes away what its manager no longer says, and asks whose the rest is.
+/* ownership.c - merges what is applied into an object, takes away what its manager no longer says, and
+ * asks whose the rest is.
  *
- * A tree of owned fields is a value as the server writes it: {"f:spec": {"f:replicas": {}}, "k:{\"name\":\"a\"}": {...}, "v:\"x\"": {}}. */
+ * A tree of owned fields is a value as the server writes it: {"f:spec": {"f:replicas": {}},
+ * "k:{\"name\":\"a\"}": {...}, "v:\"x\"": {}}. */
 #include "model/ownership.h"
 
 #include <string.h>
@@ -11,18 +13,19 @@
 
 typedef struct job {
     const kl_application *a;
-    const kl_value **others;           /* trees of the other managers, borrowed */
+    const kl_value **others; /* trees of the other managers, borrowed */
     const char **names;
     size_t n_others;
     kl_buf path, conflicts;
     size_t n_conflicts;
 } job;
 
-/* --- trees of owned fields --------------------------------------------------------------------------------------------------- */
+/* --- trees of owned fields ---------------------------------------------------------------- */
 
 static char *field_step(const char *key) { return kl_sprintf("f:%s", key); }
 
-/* "k:{"name":"a"}" of an element, keys in the order of bytes, as the server writes them; "v:..." in sets. Caller frees. */
+/* "k:{"name":"a"}" of an element, keys in the order of bytes, as the server writes them; "v:..." in sets.
+ * Caller frees. */
 static char *element_step(const kl_merge_keys *k, const kl_value *x)
 {
     if (k->set) {
@@ -82,7 +85,8 @@ static void build_tree(kl_builder *b, const char *field, const kl_value *v, bool
 /* What says which object it is belongs to nobody. */
 static bool is_identity(const char *key)
 {
-    static const char *const keys[] = {"name", "namespace", "uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", NULL};
+    static const char *const keys[] = {"name", "namespace", "uid", "resourceVersion", "creationTimestamp",
+        "generation", "managedFields", NULL};
     for (const char *const *k = keys; *k; k++)
         if (!strcmp(*k, key))
             return true;
@@ -115,11 +119,14 @@ static const kl_value *owned_part(const kl_value *config)
 
 static bool is_mine(const kl_application *a, const kl_value *entry)
 {
-    const char *who = kl_value_str_at(entry, "manager", NULL), *how = kl_value_str_at(entry, "operation", NULL), *sub = kl_value_str_at(entry, "subresource", NULL);
-    return who && how && !strcmp(how, "Apply") && a->manager && !strcmp(who, a->manager) && !strcmp(sub ? sub : "", a->subresource ? a->subresource : "");
+    const char *who = kl_value_str_at(entry, "manager", NULL),
+               *how = kl_value_str_at(entry, "operation", NULL),
+               *sub = kl_value_str_at(entry, "subresource", NULL);
+    return who && how && !strcmp(how, "Apply") && a->manager && !strcmp(who, a->manager)
+        && !strcmp(sub ? sub : "", a->subresource ? a->subresource : "");
 }
 
-/* --- merging ------------------------------------------------------------------------------------------------------------------ */
+/* --- merging ------------------------------------------------------------------------------ */
 
 /* The trees of others at a step below; borrowed. Returns whether anybody has something there. */
 static bool others_below(const job *j, const kl_value *const *trees, const char *step, const kl_value **out)
@@ -134,12 +141,14 @@ static void object_to(job *j, const kl_value *const *trees)
 {
     for (size_t i = 0; i < j->n_others; i++)
         if (trees[i]) {
-            kl_buf_printf(&j->conflicts, "%sconflict with \"%s\": %s", j->n_conflicts++ ? ", " : "", j->names[i], kl_buf_str(&j->path));
+            kl_buf_printf(&j->conflicts, "%sconflict with \"%s\": %s", j->n_conflicts++ ? ", " : "",
+                j->names[i], kl_buf_str(&j->path));
             return;
         }
 }
 
-static const kl_value *merge(job *j, const char *field, const kl_value *base, const kl_value *config, const kl_value *const *trees);
+static const kl_value *merge(
+    job *j, const char *field, const kl_value *base, const kl_value *config, const kl_value *const *trees);
 
 static size_t enter(job *j, const char *fmt, const char *what)
 {
@@ -155,7 +164,8 @@ static void leave(job *j, size_t len)
     j->path.data[len] = '\0';
 }
 
-static const kl_value *merge_at(job *j, const char *field, const char *step, const char *dot, const kl_value *base, const kl_value *config, const kl_value *const *trees)
+static const kl_value *merge_at(job *j, const char *field, const char *step, const char *dot,
+    const kl_value *base, const kl_value *config, const kl_value *const *trees)
 {
     const kl_value **below = kl_new_array(const kl_value *, j->n_others + 1);
     size_t len = enter(j, dot, *dot == '.' ? field : step + 2);
@@ -166,14 +176,16 @@ static const kl_value *merge_at(job *j, const char *field, const char *step, con
     return v;
 }
 
-static const kl_value *merge_objects(job *j, const kl_value *base, const kl_value *config, const kl_value *const *trees)
+static const kl_value *merge_objects(
+    job *j, const kl_value *base, const kl_value *config, const kl_value *const *trees)
 {
     const kl_value *out = kl_value_ref(base);
     for (size_t i = 0; i < kl_value_len(config); i++) {
         const char *key;
         const kl_value *v = kl_value_member(config, i, &key, NULL);
         char *step = field_step(key);
-        const kl_value *x = merge_at(j, key, step, ".", kl_value_get(base, key), v, trees), *next = kl_value_with(out, key, x);
+        const kl_value *x = merge_at(j, key, step, ".", kl_value_get(base, key), v, trees),
+                       *next = kl_value_with(out, key, x);
         kl_free(step);
         kl_value_unref(x);
         kl_value_unref(out);
@@ -182,15 +194,18 @@ static const kl_value *merge_objects(job *j, const kl_value *base, const kl_valu
     return out;
 }
 
-static const kl_value *merge_lists(job *j, const kl_merge_keys *k, const kl_value *base, const kl_value *config, const kl_value *const *trees)
+static const kl_value *merge_lists(job *j, const kl_merge_keys *k, const kl_value *base,
+    const kl_value *config, const kl_value *const *trees)
 {
     kl_builder *b = kl_builder_new();
     kl_build_array(b);
-    for (size_t pass = 0; pass < 2; pass++) {              /* what was there keeps its place, what is new comes behind it */
+    /* what was there keeps its place, what is new comes behind it */
+    for (size_t pass = 0; pass < 2; pass++) {
         const kl_value *list = pass ? config : base;
         for (size_t i = 0; i < kl_value_len(list); i++) {
             const kl_value *x = kl_value_item(list, i);
-            const kl_value *was = pass ? kl_value_item(base, kl_merge_find(k, base, x)) : x, *now = pass ? x : kl_value_item(config, kl_merge_find(k, config, x));
+            const kl_value *was = pass ? kl_value_item(base, kl_merge_find(k, base, x)) : x,
+                           *now = pass ? x : kl_value_item(config, kl_merge_find(k, config, x));
             if (pass && was)
                 continue;
             if (!now) {
@@ -208,24 +223,28 @@ static const kl_value *merge_lists(job *j, const kl_merge_keys *k, const kl_valu
     return kl_builder_done(b);
 }
 
-static const kl_value *merge(job *j, const char *field, const kl_value *base, const kl_value *config, const kl_value *const *trees)
+static const kl_value *merge(
+    job *j, const char *field, const kl_value *base, const kl_value *config, const kl_value *const *trees)
 {
     kl_merge_keys k;
     if (kl_value_type(base) == KL_OBJECT && kl_value_type(config) == KL_OBJECT)
         return merge_objects(j, base, config, trees);
-    if (kl_value_type(base) == KL_ARRAY && kl_value_type(config) == KL_ARRAY && kl_merge_keys_of(field, j->a->builtin, base, config, &k))
+    if (kl_value_type(base) == KL_ARRAY && kl_value_type(config) == KL_ARRAY
+        && kl_merge_keys_of(field, j->a->builtin, base, config, &k))
         return merge_lists(j, &k, base, config, trees);
     if (base && !kl_value_equal(base, config))
         object_to(j, trees);
     return kl_value_ref(config);
 }
 
-/* --- taking away --------------------------------------------------------------------------------------------------------------- */
+/* --- taking away -------------------------------------------------------------------------- */
 
-static const kl_value *prune(job *j, const char *field, const kl_value *now, const kl_value *config, const kl_value *mine, const kl_value *const *trees);
+static const kl_value *prune(job *j, const char *field, const kl_value *now, const kl_value *config,
+    const kl_value *mine, const kl_value *const *trees);
 
 /* What stands at a step that the manager owned: kept, changed or (NULL) gone. */
-static const kl_value *prune_at(job *j, const char *field, const char *step, const kl_value *now, const kl_value *config, const kl_value *mine, const kl_value *const *trees)
+static const kl_value *prune_at(job *j, const char *field, const char *step, const kl_value *now,
+    const kl_value *config, const kl_value *mine, const kl_value *const *trees)
 {
     const kl_value **below = kl_new_array(const kl_value *, j->n_others + 1);
     bool shared = others_below(j, trees, step, below);
@@ -236,7 +255,8 @@ static const kl_value *prune_at(job *j, const char *field, const char *step, con
     return v;
 }
 
-static const kl_value *prune_object(job *j, const kl_value *now, const kl_value *config, const kl_value *mine, const kl_value *const *trees)
+static const kl_value *prune_object(
+    job *j, const kl_value *now, const kl_value *config, const kl_value *mine, const kl_value *const *trees)
 {
     const kl_value *out = kl_value_ref(now);
     for (size_t i = 0; i < kl_value_len(mine); i++) {
@@ -244,7 +264,8 @@ static const kl_value *prune_object(job *j, const kl_value *now, const kl_value 
         const kl_value *tree = kl_value_member(mine, i, &step, NULL), *v;
         if (strncmp(step, "f:", 2) || !(v = kl_value_get(now, step + 2)))
             continue;
-        const kl_value *x = prune_at(j, step + 2, step, v, kl_value_get(config, step + 2), tree, trees), *next = kl_value_with(out, step + 2, x);
+        const kl_value *x = prune_at(j, step + 2, step, v, kl_value_get(config, step + 2), tree, trees),
+                       *next = kl_value_with(out, step + 2, x);
         kl_value_unref(x);
         kl_value_unref(out);
         out = next;
@@ -252,7 +273,8 @@ static const kl_value *prune_object(job *j, const kl_value *now, const kl_value 
     return out;
 }
 
-static const kl_value *prune_list(job *j, const kl_merge_keys *k, const kl_value *now, const kl_value *config, const kl_value *mine, const kl_value *const *trees)
+static const kl_value *prune_list(job *j, const kl_merge_keys *k, const kl_value *now, const kl_value *config,
+    const kl_value *mine, const kl_value *const *trees)
 {
     kl_builder *b = kl_builder_new();
     kl_build_array(b);
@@ -260,7 +282,9 @@ static const kl_value *prune_list(job *j, const kl_merge_keys *k, const kl_value
         const kl_value *x = kl_value_item(now, i);
         char *step = element_step(k, x);
         const kl_value *tree = kl_value_get(mine, step);
-        const kl_value *v = tree ? prune_at(j, "", step, x, kl_value_item(config, kl_merge_find(k, config, x)), tree, trees) : kl_value_ref(x);
+        const kl_value *v = tree
+            ? prune_at(j, "", step, x, kl_value_item(config, kl_merge_find(k, config, x)), tree, trees)
+            : kl_value_ref(x);
         if (v)
             kl_build_value(b, v);
         kl_value_unref(v);
@@ -270,17 +294,19 @@ static const kl_value *prune_list(job *j, const kl_merge_keys *k, const kl_value
     return kl_builder_done(b);
 }
 
-static const kl_value *prune(job *j, const char *field, const kl_value *now, const kl_value *config, const kl_value *mine, const kl_value *const *trees)
+static const kl_value *prune(job *j, const char *field, const kl_value *now, const kl_value *config,
+    const kl_value *mine, const kl_value *const *trees)
 {
     kl_merge_keys k;
     if (kl_value_type(now) == KL_OBJECT && kl_value_len(mine))
         return prune_object(j, now, config, mine, trees);
-    if (kl_value_type(now) == KL_ARRAY && kl_value_len(mine) && kl_merge_keys_of(field, j->a->builtin, now, NULL, &k))
+    if (kl_value_type(now) == KL_ARRAY && kl_value_len(mine)
+        && kl_merge_keys_of(field, j->a->builtin, now, NULL, &k))
         return prune_list(j, &k, now, config, mine, trees);
     return kl_value_ref(now);
 }
 
-/* --- the whole ------------------------------------------------------------------------------------------------------------------- */
+/* --- the whole ---------------------------------------------------------------------------- */
 
 static void build_entry(kl_builder *b, const kl_application *a)
 {
@@ -301,7 +327,7 @@ static void build_entry(kl_builder *b, const kl_application *a)
 static const kl_value *entry_of(const kl_application *a, const kl_value *old)
 {
     kl_application same = *a;
-    if (old)                       /* who applies the same again changes nothing */
+    if (old) /* who applies the same again changes nothing */
         same.time = kl_value_str_at(old, "time", NULL);
     kl_builder *b = kl_builder_new();
     build_entry(b, &same);
@@ -331,7 +357,8 @@ static const kl_value *with_entry(const kl_application *a, const kl_value *objec
         kl_build_value(b, mine);
     }
     kl_build_end(b);
-    const kl_value *list = kl_builder_done(b), *out = kl_value_with_at(object, list, "metadata", "managedFields", NULL);
+    const kl_value *list = kl_builder_done(b),
+                   *out = kl_value_with_at(object, list, "metadata", "managedFields", NULL);
     kl_value_unref(list);
     kl_value_unref(mine);
     return out;
@@ -349,7 +376,8 @@ static void job_init(job *j, const kl_application *a, const kl_value *managed, c
             *mine = tree;
             continue;
         }
-        j->names[j->n_others] = kl_value_str_at(e, "manager", NULL) ? kl_value_str_at(e, "manager", NULL) : "";
+        j->names[j->n_others] = kl_value_str_at(e, "manager", NULL) ? kl_value_str_at(e, "manager", NULL)
+                                                                    : "";
         j->others[j->n_others++] = tree;
     }
 }
@@ -363,7 +391,8 @@ kl_status kl_ownership_apply(const kl_application *a, const kl_value **out, kl_e
     job_init(&j, a, managed, &mine);
     const kl_value *merged = a->base ? merge_objects(&j, a->base, plain, j.others) : kl_value_ref(plain);
     if (j.n_conflicts && !a->force) {
-        st = kl_fail(err, KL_ECONFLICT, "Apply failed with %zu conflict%s: %s", j.n_conflicts, j.n_conflicts > 1 ? "s" : "", kl_buf_str(&j.conflicts));
+        st = kl_fail(err, KL_ECONFLICT, "Apply failed with %zu conflict%s: %s", j.n_conflicts,
+            j.n_conflicts > 1 ? "s" : "", kl_buf_str(&j.conflicts));
     } else {
         const kl_value *left = mine ? prune_object(&j, merged, plain, mine, j.others) : kl_value_ref(merged);
         *out = managed || !a->base ? with_entry(a, left, managed) : kl_value_ref(left);

@@ -1,18 +1,35 @@
 /* quantity.c - arithmetic on quantities.
  *
- * Work in 64 bits as long as the result fits; else both sides become long and are brought to the smaller scale. The format
- * of the left side wins, unless it is zero: then the right one's. */
+ * Work in 64 bits as long as the result fits; else both sides become long and are brought to the smaller
+ * scale. The format of the left side wins, unless it is zero: then the right one's. */
 #include "model/quantity.h"
 #include <stdlib.h>
 #include <string.h>
 #include "base/mem.h"
 #include "model/quantity_impl.h"
 
-#define SCALE_STEPS 18      /* 10^18 is the largest power of ten in 64 bits */
+#define SCALE_STEPS 18 /* 10^18 is the largest power of ten in 64 bits */
 
 static const int64_t tens[SCALE_STEPS + 1] = {
-    1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000, 10000000000, 100000000000, 1000000000000,
-    10000000000000, 100000000000000, 1000000000000000, 10000000000000000, 100000000000000000, 1000000000000000000,
+    1,
+    10,
+    100,
+    1000,
+    10000,
+    100000,
+    1000000,
+    10000000,
+    100000000,
+    1000000000,
+    10000000000,
+    100000000000,
+    1000000000000,
+    10000000000000,
+    100000000000000,
+    1000000000000000,
+    10000000000000000,
+    100000000000000000,
+    1000000000000000000,
 };
 
 kl_quantity *kl__quantity_make(kl_quantity_format f, int64_t value, int32_t scale)
@@ -99,10 +116,7 @@ int kl_quantity_sign(const kl_quantity *q)
     return q->big ? kl_bignum_sign(&q->n) : (q->value > 0) - (q->value < 0);
 }
 
-kl_quantity_format kl_quantity_format_of(const kl_quantity *q)
-{
-    return q->format;
-}
+kl_quantity_format kl_quantity_format_of(const kl_quantity *q) { return q->format; }
 
 const char *kl_quantity_format_name(kl_quantity_format f)
 {
@@ -119,7 +133,8 @@ static bool add_fast(kl_quantity *a, const kl_quantity *b, bool minus)
         return true;
     if (x == 0)
         scale = b->scale;
-    else if (!kl__scale_up(x, (int64_t)a->scale - scale, &x) || !kl__scale_up(y, (int64_t)b->scale - scale, &y))
+    else if (!kl__scale_up(x, (int64_t)a->scale - scale, &x)
+        || !kl__scale_up(y, (int64_t)b->scale - scale, &y))
         return false;
     if (minus ? __builtin_sub_overflow(x, y, &sum) : __builtin_add_overflow(x, y, &sum))
         return false;
@@ -152,15 +167,9 @@ static kl_quantity *sum(const kl_quantity *a, const kl_quantity *b, bool minus)
     return q;
 }
 
-kl_quantity *kl_quantity_add(const kl_quantity *a, const kl_quantity *b)
-{
-    return sum(a, b, false);
-}
+kl_quantity *kl_quantity_add(const kl_quantity *a, const kl_quantity *b) { return sum(a, b, false); }
 
-kl_quantity *kl_quantity_sub(const kl_quantity *a, const kl_quantity *b)
-{
-    return sum(a, b, true);
-}
+kl_quantity *kl_quantity_sub(const kl_quantity *a, const kl_quantity *b) { return sum(a, b, true); }
 
 kl_quantity *kl_quantity_neg(const kl_quantity *a)
 {
@@ -188,7 +197,8 @@ static bool mul_fast(kl_quantity *q, int64_t by)
     }
     if (__builtin_mul_overflow(q->value, by, &product))
         return false;
-    if (q->scale > 0 ? !kl__scale_up(product, q->scale, &ignored) : !kl__scale_down(product, -(int64_t)q->scale, &ignored))
+    if (q->scale > 0 ? !kl__scale_up(product, q->scale, &ignored)
+                     : !kl__scale_down(product, -(int64_t)q->scale, &ignored))
         return false;
     q->value = product;
     return true;
@@ -213,10 +223,7 @@ kl_quantity *kl_quantity_mul(const kl_quantity *a, int64_t by, bool *exact64)
 }
 
 /* Places before the decimal point, which may be negative: the magnitude of q is in [10^(p-1), 10^p). */
-static int64_t places(const kl_quantity *q)
-{
-    return (int64_t)kl_bignum_digits(&q->n) + q->scale;
-}
+static int64_t places(const kl_quantity *q) { return (int64_t)kl_bignum_digits(&q->n) + q->scale; }
 
 static int cmp_long(const kl_quantity *a, const kl_quantity *b)
 {
@@ -250,7 +257,8 @@ int kl_quantity_cmp(const kl_quantity *a, const kl_quantity *b)
     if (sa == 0)
         return 0;
     if (!a->big && !b->big && apart >= -SCALE_STEPS && apart <= SCALE_STEPS) {
-        __int128 x = (__int128)a->value * (apart > 0 ? tens[apart] : 1), y = (__int128)b->value * (apart < 0 ? tens[-apart] : 1);
+        __int128 x = (__int128)a->value * (apart > 0 ? tens[apart] : 1),
+                 y = (__int128)b->value * (apart < 0 ? tens[-apart] : 1);
 
         return (x > y) - (x < y);
     }
@@ -287,15 +295,9 @@ bool kl_quantity_scaled(const kl_quantity *q, int scale, int64_t *out)
     return fits;
 }
 
-bool kl_quantity_value(const kl_quantity *q, int64_t *out)
-{
-    return kl_quantity_scaled(q, 0, out);
-}
+bool kl_quantity_value(const kl_quantity *q, int64_t *out) { return kl_quantity_scaled(q, 0, out); }
 
-bool kl_quantity_milli(const kl_quantity *q, int64_t *out)
-{
-    return kl_quantity_scaled(q, -3, out);
-}
+bool kl_quantity_milli(const kl_quantity *q, int64_t *out) { return kl_quantity_scaled(q, -3, out); }
 
 bool kl_quantity_as_int64(const kl_quantity *q, int64_t *out)
 {
@@ -310,7 +312,8 @@ double kl_quantity_double(const kl_quantity *q)
 
     /* Two numbers that are exact as doubles make one correctly rounded result. */
     if (!q->big && q->value <= exact && q->value >= -exact && q->scale >= -SCALE_STEPS && q->scale <= 15)
-        return q->scale < 0 ? (double)q->value / (double)tens[-q->scale] : (double)q->value * (double)tens[q->scale];
+        return q->scale < 0 ? (double)q->value / (double)tens[-q->scale]
+                            : (double)q->value * (double)tens[q->scale];
     if (q->big)
         kl_bignum_print(&q->n, &text);
     else

@@ -1,24 +1,30 @@
 /* quantity_parse.c - text to quantity.
  *
  *   text = [+-] digits* [. digits*] suffix
- *   suffix = "" n u m k M G T P E (powers of 1000) | Ki Mi Gi Ti Pi Ei (powers of 1024) | e or E and a whole number
+ *   suffix = "" n u m k M G T P E (powers of 1000) | Ki Mi Gi Ti Pi Ei (powers of 1024) | e or E and a
+ *   whole number
  *
- * A number of up to 18 digits becomes the 64-bit form. Everything else becomes the long form: rounded away from zero to
- * nanos, and a binary one capped at 2^63-1. No digits at all is zero, unless it would have become the long form. */
+ * A number of up to 18 digits becomes the 64-bit form. Everything else becomes the long form: rounded away
+ * from zero to nanos, and a binary one capped at 2^63-1. No digits at all is zero, unless it would have
+ * become the long form. */
 #include <string.h>
 #include "base/mem.h"
 #include "model/quantity_impl.h"
 
-#define FAST_DIGITS 18          /* always fit 64 bits */
-#define NANO (-9)               /* the smallest scale that is kept */
-#define EXPONENT_MAX ((int64_t)1 << 40)    /* beyond any ceiling of ours; keeps the arithmetic on exponents inside 64 bits */
+#define FAST_DIGITS 18 /* always fit 64 bits */
+#define NANO (-9)      /* the smallest scale that is kept */
+#define EXPONENT_MAX                                                                                         \
+    ((int64_t)1 << 40) /* beyond any ceiling of ours; keeps the arithmetic on exponents inside 64 bits */
 
 typedef struct parts {
     bool neg;
-    const char *whole; size_t nwhole;      /* without leading zeros */
-    const char *frac;  size_t nfrac;
-    const char *suffix; size_t nsuffix;
-    bool digits;                           /* there is at least one, a leading zero counts */
+    const char *whole;
+    size_t nwhole; /* without leading zeros */
+    const char *frac;
+    size_t nfrac;
+    const char *suffix;
+    size_t nsuffix;
+    bool digits; /* there is at least one, a leading zero counts */
 } parts;
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -104,7 +110,8 @@ static bool read_suffix(const char *s, size_t n, kl_quantity_format *format, int
 }
 
 /* The 64-bit form if the number fits it. The text is remembered when it is as good as the canonical one. */
-static bool read_fast(const char *text, size_t n, const parts *p, kl_quantity_format format, int64_t exponent, kl_quantity **out)
+static bool read_fast(const char *text, size_t n, const parts *p, kl_quantity_format format, int64_t exponent,
+    kl_quantity **out)
 {
     size_t digits = (p->nwhole ? p->nwhole : 1) + p->nfrac, i;
     int64_t v = 0, scale = exponent - (int64_t)p->nfrac;
@@ -149,15 +156,18 @@ static void read_digits(const parts *p, kl_bignum *n)
     kl_buf_fini(&digits);
 }
 
-static kl_status read_long(const char *text, size_t n, const parts *p, kl_quantity_format format, int64_t exponent, kl_quantity **out, kl_err *err)
+static kl_status read_long(const char *text, size_t n, const parts *p, kl_quantity_format format,
+    int64_t exponent, kl_quantity **out, kl_err *err)
 {
     kl_quantity *q;
     int64_t scale = -(int64_t)p->nfrac;
 
     if (format != KL_BINARY_SI)
         scale += exponent;
-    if (p->nwhole + p->nfrac > KL_QUANTITY_DIGITS_MAX || scale + (int64_t)(p->nwhole + p->nfrac) > KL_QUANTITY_DIGITS_MAX)
-        return kl_fail(err, KL_ETOOBIG, "quantity \"%.*s%s\": more than %d digits", (int)(n < 40 ? n : 40), text, n > 40 ? "..." : "", KL_QUANTITY_DIGITS_MAX);
+    if (p->nwhole + p->nfrac > KL_QUANTITY_DIGITS_MAX
+        || scale + (int64_t)(p->nwhole + p->nfrac) > KL_QUANTITY_DIGITS_MAX)
+        return kl_fail(err, KL_ETOOBIG, "quantity \"%.*s%s\": more than %d digits", (int)(n < 40 ? n : 40),
+            text, n > 40 ? "..." : "", KL_QUANTITY_DIGITS_MAX);
     q = kl__quantity_make(format, 0, 0);
     q->big = true;
     read_digits(p, &q->n);
@@ -181,7 +191,7 @@ static kl_status read_long(const char *text, size_t n, const parts *p, kl_quanti
             kl_bignum_set(&q->n, INT64_MAX);
             q->scale = 0;
         } else if (kl_bignum_sign(&q->n) && kl_quantity_cmp(q, one) < 0) {
-            q->format = KL_DECIMAL_SI;     /* fractions of one are not written in powers of 1024 */
+            q->format = KL_DECIMAL_SI; /* fractions of one are not written in powers of 1024 */
         }
         kl_quantity_free(cap);
         kl_quantity_free(one);
@@ -198,9 +208,13 @@ kl_status kl_quantity_parsen(const char *text, size_t n, kl_quantity **out, kl_e
     parts p;
 
     if (!split(text, n, &p))
-        return kl_fail(err, KL_ESYNTAX, "quantity \"%.*s\" is not a number and a suffix, such as 100m, 1.5, 2Gi or 1e3", (int)(n < 80 ? n : 80), text);
+        return kl_fail(err, KL_ESYNTAX,
+            "quantity \"%.*s\" is not a number and a suffix, such as 100m, 1.5, 2Gi or 1e3",
+            (int)(n < 80 ? n : 80), text);
     if (!read_suffix(p.suffix, p.nsuffix, &format, &exponent))
-        return kl_fail(err, KL_ESYNTAX, "quantity \"%.*s\": unknown suffix \"%.*s\"; known are n u m k M G T P E, Ki Mi Gi Ti Pi Ei and e with a number",
+        return kl_fail(err, KL_ESYNTAX,
+            "quantity \"%.*s\": unknown suffix \"%.*s\"; known are n u m k M G T P E, Ki Mi Gi Ti Pi Ei and "
+            "e with a number",
             (int)(n < 80 ? n : 80), text, (int)(p.nsuffix < 40 ? p.nsuffix : 40), p.suffix);
     if (read_fast(text, n, &p, format, exponent, out))
         return KL_OK;

@@ -1,7 +1,9 @@
-/* quantity_text.c - quantity to text: the shortest whole mantissa whose suffix is of the quantity's family.
+/* quantity_text.c - quantity to text: the shortest whole mantissa whose suffix is of the quantity's
+ * family.
  *
- * Decimal: the exponent goes down to a multiple of three. Binary: factors of 1024 are taken out; what is below 1024 or not
- * whole is written in decimal. A power of ten past E has no suffix, and is printed without one, as apimachinery does. */
+ * Decimal: the exponent goes down to a multiple of three. Binary: factors of 1024 are taken out; what is
+ * below 1024 or not whole is written in decimal. A power of ten past E has no suffix, and is printed
+ * without one, as apimachinery does. */
 #include <string.h>
 #include "base/mem.h"
 #include "model/quantity_impl.h"
@@ -35,14 +37,14 @@ static void strip_binary(kl_bignum *n, int64_t *exponent)
 
 static const char *decimal_suffix(int64_t exponent)
 {
-    static const char *const suffix[] = { "n", "u", "m", "", "k", "M", "G", "T", "P", "E" };
+    static const char *const suffix[] = {"n", "u", "m", "", "k", "M", "G", "T", "P", "E"};
 
     return exponent < -9 || exponent > 18 ? "" : suffix[exponent / 3 + 3];
 }
 
 static const char *binary_suffix(int64_t thousands)
 {
-    static const char *const suffix[] = { "", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei" };
+    static const char *const suffix[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
 
     return thousands > 6 ? "" : suffix[thousands];
 }

@@ -25,7 +25,8 @@ void kl_redaction_init(kl_redaction *r)
 bool kl_redacted(const char *text)
 {
     size_t n = strlen(text), plain = sizeof STAND_IN - 1 + 2 * DIGEST_BYTES;
-    return (n == plain && !strncmp(text, STAND_IN, sizeof STAND_IN - 1)) || (n == (plain + 2) / 3 * 4 && !strncmp(text, STAND_IN_BASE64, sizeof STAND_IN_BASE64 - 1));
+    return (n == plain && !strncmp(text, STAND_IN, sizeof STAND_IN - 1))
+        || (n == (plain + 2) / 3 * 4 && !strncmp(text, STAND_IN_BASE64, sizeof STAND_IN_BASE64 - 1));
 }
 
 static char *stand_in(const kl_redaction *r, const char *text, size_t n)
@@ -56,7 +57,8 @@ static const kl_value *redact_text(const kl_redaction *r, const kl_value *v, boo
     const char *s = kl_value_strn(v, &n);
     kl_buf plain = KL_BUF_INIT;
     if (encoded && !kl_base64_decode(s, n, &plain, NULL)) {
-        char *text = stand_in(r, kl_buf_str(&plain), plain.len), *base64 = kl_base64_encode(text, strlen(text));
+        char *text = stand_in(r, kl_buf_str(&plain), plain.len),
+             *base64 = kl_base64_encode(text, strlen(text));
         kl_free(text);
         kl_buf_fini(&plain);
         return taken(base64);
@@ -65,7 +67,8 @@ static const kl_value *redact_text(const kl_redaction *r, const kl_value *v, boo
     return taken(stand_in(r, s, n));
 }
 
-/* Every text in v, at any depth of what is no object of an API: a value, or a map of them. A null (it deletes, in a patch) stays. */
+/* Every text in v, at any depth of what is no object of an API: a value, or a map of them. A null (it
+ * deletes, in a patch) stays. */
 static const kl_value *redact_texts(const kl_redaction *r, const kl_value *v, bool encoded)
 {
     if (kl_value_type(v) == KL_STRING)
@@ -105,7 +108,8 @@ static const kl_value *redact_secret(const kl_redaction *r, const kl_value *v)
     const kl_value *applied = kl_value_at(out, "metadata", "annotations", LAST_APPLIED, NULL);
     if (kl_value_type(applied) != KL_STRING)
         return out;
-    const kl_value *y = redact_text(r, applied, false), *with = kl_value_with_at(out, y, "metadata", "annotations", LAST_APPLIED, NULL);
+    const kl_value *y = redact_text(r, applied, false),
+                   *with = kl_value_with_at(out, y, "metadata", "annotations", LAST_APPLIED, NULL);
     kl_value_unref(y);
     kl_value_unref(out);
     return with;
@@ -121,9 +125,10 @@ static const kl_value *redact_token(const kl_redaction *r, const kl_value *v)
     return out;
 }
 
-/* --- JSON patches ------------------------------------------------------------------------------------------------------ */
+/* --- JSON patches ------------------------------------------------------------------------- */
 
-/* What the value at a path of a Secret is: the whole, a map or a text of base64, or of plain text, an annotation; anything else is no secret. */
+/* What the value at a path of a Secret is: the whole, a map or a text of base64, or of plain text, an
+ * annotation; anything else is no secret. */
 static const kl_value *redact_at(const kl_redaction *r, const char *path, const kl_value *x)
 {
     if (!*path)
@@ -135,7 +140,8 @@ static const kl_value *redact_at(const kl_redaction *r, const char *path, const 
     if (!strncmp(path, "/metadata/annotations", 21) && strstr(path, "last-applied-configuration"))
         return redact_texts(r, x, false);
     if (!strcmp(path, "/metadata/annotations") && kl_value_get(x, LAST_APPLIED)) {
-        const kl_value *y = redact_texts(r, kl_value_get(x, LAST_APPLIED), false), *out = kl_value_with(x, LAST_APPLIED, y);
+        const kl_value *y = redact_texts(r, kl_value_get(x, LAST_APPLIED), false),
+                       *out = kl_value_with(x, LAST_APPLIED, y);
         kl_value_unref(y);
         return out;
     }
@@ -153,7 +159,7 @@ static const kl_value *redact_step(const kl_redaction *r, const kl_value *step)
     return out;
 }
 
-/* --- which -------------------------------------------------------------------------------------------------------------- */
+/* --- which -------------------------------------------------------------------------------- */
 
 static bool is_one_of(const char *s, const char *const *words)
 {
@@ -169,7 +175,8 @@ static bool is_secret(const char *kind)
     return is_one_of(kind, names);
 }
 
-static const kl_value *redact_each(const kl_redaction *r, const char *kind, const kl_value *list, const kl_value *(*step)(const kl_redaction *, const kl_value *))
+static const kl_value *redact_each(const kl_redaction *r, const char *kind, const kl_value *list,
+    const kl_value *(*step)(const kl_redaction *, const kl_value *))
 {
     kl_builder *b = kl_builder_new();
     kl_build_array(b);
@@ -188,8 +195,10 @@ const kl_value *kl_redact(const kl_redaction *r, const char *kind, const kl_valu
     const kl_value *items = kl_value_get(v, "items");
     if (kl_value_type(v) == KL_ARRAY)
         return is_secret(kind) ? redact_each(r, kind, v, redact_step) : kl_value_ref(v);
-    if (kl_value_type(items) == KL_ARRAY && says && strlen(says) >= 4 && !strcmp(says + strlen(says) - 4, "List")) {
-        const kl_value *y = redact_each(r, !strcmp(says, "SecretList") ? "v1/Secret" : kind, items, NULL), *out = kl_value_with(v, "items", y);
+    if (kl_value_type(items) == KL_ARRAY && says && strlen(says) >= 4
+        && !strcmp(says + strlen(says) - 4, "List")) {
+        const kl_value *y = redact_each(r, !strcmp(says, "SecretList") ? "v1/Secret" : kind, items, NULL),
+                       *out = kl_value_with(v, "items", y);
         kl_value_unref(y);
         return out;
     }

@@ -4,26 +4,27 @@
 #include "base/mem.h"
 #include "model/names.h"
 
-static bool looks_like_version(const char *s)
-{
-    return s[0] == 'v' && s[1] >= '1' && s[1] <= '9';
-}
+static bool looks_like_version(const char *s) { return s[0] == 'v' && s[1] >= '1' && s[1] <= '9'; }
 
 static bool looks_like_kind(const char *s, size_t n)
 {
     return n > 0 && s[0] >= 'A' && s[0] <= 'Z' && !memchr(s, '.', n);
 }
 
-/* "Pod", "v1/Pod", "apps/Deployment", "apps/v1/Deployment". Of two parts, the first is a version when it looks like one. */
+/* "Pod", "v1/Pod", "apps/Deployment", "apps/v1/Deployment". Of two parts, the first is a version when it
+ * looks like one. */
 kl_status kl_gvk_parse(const char *text, kl_gvk *out, kl_err *err)
 {
     const char *last = strrchr(text, '/'), *kind = last ? last + 1 : text;
     const char *slash = last ? memchr(text, '/', (size_t)(last - text)) : NULL;
     size_t nfirst = slash ? (size_t)(slash - text) : last ? (size_t)(last - text) : 0;
 
-    if (!looks_like_kind(kind, strlen(kind)) || (last && !nfirst) ||
-        (slash && (slash + 1 == last || memchr(slash + 1, '/', (size_t)(last - slash - 1)))))
-        return kl_fail(err, KL_EINVAL, "\"%.200s\" names no kind; write \"v1/Pod\", \"apps/v1/Deployment\" or \"apps/Deployment\" (a kind begins with a capital)", text);
+    if (!looks_like_kind(kind, strlen(kind)) || (last && !nfirst)
+        || (slash && (slash + 1 == last || memchr(slash + 1, '/', (size_t)(last - slash - 1)))))
+        return kl_fail(err, KL_EINVAL,
+            "\"%.200s\" names no kind; write \"v1/Pod\", \"apps/v1/Deployment\" or \"apps/Deployment\" (a "
+            "kind begins with a capital)",
+            text);
     out->kind = kl_strdup(kind);
     if (slash) {
         out->group = kl_strndup(text, nfirst);
@@ -62,7 +63,8 @@ char *kl_api_version(const char *group, const char *version)
 
 char *kl_gvk_text(const char *group, const char *version, const char *kind)
 {
-    char *api = kl_api_version(group, version), *text = *api ? kl_sprintf("%s/%s", api, kind) : kl_strdup(kind);
+    char *api = kl_api_version(group, version),
+         *text = *api ? kl_sprintf("%s/%s", api, kind) : kl_strdup(kind);
 
     kl_free(api);
     return text;
@@ -136,15 +138,9 @@ static bool has(char *const *v, const char *word)
     return false;
 }
 
-bool kl_resource_has_verb(const kl_resource *r, const char *verb)
-{
-    return has(r->verbs, verb);
-}
+bool kl_resource_has_verb(const kl_resource *r, const char *verb) { return has(r->verbs, verb); }
 
-bool kl_resource_has_subresource(const kl_resource *r, const char *sub)
-{
-    return has(r->subresources, sub);
-}
+bool kl_resource_has_subresource(const kl_resource *r, const char *sub) { return has(r->subresources, sub); }
 
 char *kl_resource_display(const kl_resource *r)
 {
@@ -184,14 +180,14 @@ void kl_url_escape(const char *s, kl_buf *out)
     escape(s, "-_.~", out);
 }
 
-void kl_url_escape_path(const char *s, kl_buf *out)
-{
-    escape(s, "-_.~$&+,/:;=@", out);
-}
+void kl_url_escape_path(const char *s, kl_buf *out) { escape(s, "-_.~$&+,/:;=@", out); }
 
 static int hex_digit(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9' ? c - '0'
+        : c >= 'a' && c <= 'f'  ? c - 'a' + 10
+        : c >= 'A' && c <= 'F'  ? c - 'A' + 10
+                                : -1;
 }
 
 kl_status kl_url_unescape(const char *s, size_t n, bool query, kl_buf *out, kl_err *err)
@@ -205,7 +201,9 @@ kl_status kl_url_unescape(const char *s, size_t n, bool query, kl_buf *out, kl_e
         if (s[i] != '%') {
             kl_buf_putc(out, query && s[i] == '+' ? ' ' : s[i]);
         } else if (low < 0) {
-            return kl_fail(err, KL_ESYNTAX, "URL \"%.*s\" has a '%%' that two hexadecimal digits do not follow", (int)(n < 200 ? n : 200), s);
+            return kl_fail(err, KL_ESYNTAX,
+                "URL \"%.*s\" has a '%%' that two hexadecimal digits do not follow", (int)(n < 200 ? n : 200),
+                s);
         } else {
             kl_buf_putc(out, (char)(high << 4 | low));
             i += 2;
@@ -225,7 +223,8 @@ static kl_status add_segment(const char *what, const char *s, kl_buf *out, kl_er
     return KL_OK;
 }
 
-kl_status kl_resource_path(const kl_resource *r, const char *ns, const char *name, const char *sub, kl_buf *out, kl_err *err)
+kl_status kl_resource_path(
+    const kl_resource *r, const char *ns, const char *name, const char *sub, kl_buf *out, kl_err *err)
 {
     kl_status st = KL_OK;
 

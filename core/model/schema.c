@@ -28,12 +28,12 @@ const void *kl_schema_bytes(const kl_schema *s, size_t *n)
 
 size_t kl_schema_kinds(const kl_schema *s) { return s->head->kinds; }
 
-/* --- believing ---------------------------------------------------------------------------------------------------------------- */
+/* --- believing ---------------------------------------------------------------------------- */
 
 static bool sizes_fit(const kl__shead *h, size_t n)
 {
-    uint64_t want = sizeof *h + (uint64_t)h->nodes * sizeof(kl__snode) + (uint64_t)h->fields * sizeof(kl__sfield)
-        + (uint64_t)h->kinds * sizeof(kl__skind) + h->names;
+    uint64_t want = sizeof *h + (uint64_t)h->nodes * sizeof(kl__snode)
+        + (uint64_t)h->fields * sizeof(kl__sfield) + (uint64_t)h->kinds * sizeof(kl__skind) + h->names;
     return h->magic == KL__SCHEMA_MAGIC && h->size == n && want == n && h->nodes && h->names;
 }
 
@@ -43,7 +43,8 @@ static bool indexes_fit(const kl_schema *s)
     bool good = s->names[h->names - 1] == 0;
     for (uint32_t i = 0; i < h->nodes && good; i++) {
         const kl__snode *x = &s->nodes[i];
-        good = x->types <= KL__TYPES && x->first <= h->fields && x->n <= h->fields - x->first && (x->items == KL__NO_NODE || x->items < h->nodes);
+        good = x->types <= KL__TYPES && x->first <= h->fields && x->n <= h->fields - x->first
+            && (x->items == KL__NO_NODE || x->items < h->nodes);
     }
     for (uint32_t i = 0; i < h->fields && good; i++)
         good = s->fields[i].name < h->names && s->fields[i].node < h->nodes;
@@ -76,13 +77,13 @@ kl_status kl__schema_adopt(kl__shead *piece, size_t n, kl_schema **out, kl_err *
 
 kl_status kl_schema_load(const void *bytes, size_t n, kl_schema **out, kl_err *err)
 {
-    kl__shead *piece = kl_alloc(n ? n : 1);             /* aligned, whatever the bytes are */
+    kl__shead *piece = kl_alloc(n ? n : 1); /* aligned, whatever the bytes are */
     if (n)
         memcpy(piece, bytes, n);
     return kl__schema_adopt(piece, n, out, err);
 }
 
-/* --- looking up ------------------------------------------------------------------------------------------------------------------ */
+/* --- looking up --------------------------------------------------------------------------- */
 
 uint32_t kl__schema_root(const kl_schema *s, const char *group, const char *version, const char *kind)
 {

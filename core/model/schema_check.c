@@ -1,17 +1,18 @@
-/* schema_check.c - one walk over a value beside its schema. What did not have to change is shared with the input. */
+/* schema_check.c - one walk over a value beside its schema. What did not have to change is shared with the
+ * input. */
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/suggest.h"
 #include "model/schema_impl.h"
 
-#define TOLD_MAX 8                      /* faults in one message */
+#define TOLD_MAX 8 /* faults in one message */
 
 /* Where the walk is: a chain on the C stack, put into words only when there is something to tell. */
 typedef struct step {
-    const struct step *up;              /* NULL: from the root */
-    const char *key;                    /* NULL: an item of a list */
-    size_t n, index;                    /* of the key; from 1 */
+    const struct step *up; /* NULL: from the root */
+    const char *key;       /* NULL: an item of a list */
+    size_t n, index;       /* of the key; from 1 */
 } step;
 
 typedef struct walk {
@@ -22,7 +23,7 @@ typedef struct walk {
     size_t faults;
 } walk;
 
-/* --- telling ------------------------------------------------------------------------------------------------------------------------ */
+/* --- telling ------------------------------------------------------------------------------ */
 
 /* "spec.containers[1].image" */
 static void add_path(kl_buf *out, const step *at)
@@ -70,7 +71,8 @@ static void tell_unknown(walk *w, const kl__snode *x, const step *at)
 
 static void tell_types(kl_buf *out, unsigned types)
 {
-    static const char *const words[] = { "a string", "an integer", "a number", "a boolean", "a list", "an object" };
+    static const char *const words[] = {
+        "a string", "an integer", "a number", "a boolean", "a list", "an object"};
     bool first = true;
     for (unsigned i = 0; i < 6; i++)
         if (types & (1u << i)) {
@@ -82,8 +84,14 @@ static void tell_types(kl_buf *out, unsigned types)
 /* The value itself is not told: it may be a secret. */
 static void tell_type(walk *w, const kl__snode *x, const kl_value *v, const step *at)
 {
-    static const char *const words[] = { [KL_NULL] = "null", [KL_BOOL] = "a boolean", [KL_INT] = "an integer", [KL_UINT] = "an integer",
-        [KL_DOUBLE] = "a number with a fraction", [KL_STRING] = "a string", [KL_ARRAY] = "a list", [KL_OBJECT] = "an object" };
+    static const char *const words[] = {[KL_NULL] = "null",
+        [KL_BOOL] = "a boolean",
+        [KL_INT] = "an integer",
+        [KL_UINT] = "an integer",
+        [KL_DOUBLE] = "a number with a fraction",
+        [KL_STRING] = "a string",
+        [KL_ARRAY] = "a list",
+        [KL_OBJECT] = "an object"};
     if (!w->strict || !one_more(w))
         return;
     kl_buf_putc(&w->story, '"');
@@ -93,7 +101,7 @@ static void tell_type(walk *w, const kl__snode *x, const kl_value *v, const step
     kl_buf_printf(&w->story, ", not %s", words[kl_value_type(v)]);
 }
 
-/* --- walking ------------------------------------------------------------------------------------------------------------------------- */
+/* --- walking ------------------------------------------------------------------------------ */
 
 static const kl_value *visit(walk *w, uint32_t node, const kl_value *v, const step *at);
 
@@ -112,7 +120,8 @@ static uint32_t below(const walk *w, const kl__snode *x, const char *key)
         else
             hi = mid;
     }
-    bool common = (x->flags & KL__EMBEDDED) && (!strcmp(key, "apiVersion") || !strcmp(key, "kind") || !strcmp(key, "metadata"));
+    bool common = (x->flags & KL__EMBEDDED)
+        && (!strcmp(key, "apiVersion") || !strcmp(key, "kind") || !strcmp(key, "metadata"));
     if ((x->flags & KL__OPEN) || common || (w->use == KL_SCHEMA_PATCH && *key == '$'))
         return 0;
     return x->types & KL__ARRAY ? KL__NO_NODE : x->items;
@@ -125,7 +134,7 @@ static const kl_value *visit_object(walk *w, const kl__snode *x, const kl_value 
         const char *key;
         size_t n;
         const kl_value *child = kl_value_member(v, i, &key, &n);
-        step here = { .up = at, .key = key, .n = n };
+        step here = {.up = at, .key = key, .n = n};
         uint32_t node = below(w, x, key);
         if (node == KL__NO_NODE) {
             tell_unknown(w, x, &here);
@@ -150,7 +159,7 @@ static const kl_value *visit_list(walk *w, const kl__snode *x, const kl_value *v
     const kl_value **now = kl_new_array(const kl_value *, n + 1);
     bool same = true;
     for (size_t i = 0; i < n; i++) {
-        step here = { .up = at, .index = i + 1 };
+        step here = {.up = at, .index = i + 1};
         now[i] = visit(w, x->items == KL__NO_NODE ? 0 : x->items, kl_value_item(v, i), &here);
         same = same && now[i] == kl_value_item(v, i);
     }
@@ -181,12 +190,13 @@ static unsigned type_of(const kl_value *v)
 {
     switch (kl_value_type(v)) {
     case KL_STRING: return KL__STRING;
-    case KL_INT: case KL_UINT: return KL__INTEGER | KL__NUMBER;
+    case KL_INT:
+    case KL_UINT: return KL__INTEGER | KL__NUMBER;
     case KL_DOUBLE: return KL__NUMBER;
     case KL_BOOL: return KL__BOOLEAN;
     case KL_ARRAY: return KL__ARRAY;
     case KL_OBJECT: return KL__OBJECT;
-    default: return KL__TYPES;                          /* null: absent, or taken away */
+    default: return KL__TYPES; /* null: absent, or taken away */
     }
 }
 
@@ -210,13 +220,13 @@ static const kl_value *visit(walk *w, uint32_t node, const kl_value *v, const st
     return kl_value_ref(v);
 }
 
-kl_status kl_schema_check(const kl_schema *s, const char *group, const char *version, const char *kind, kl_schema_use use, bool strict,
-    const kl_value *in, const kl_value **out, kl_err *err)
+kl_status kl_schema_check(const kl_schema *s, const char *group, const char *version, const char *kind,
+    kl_schema_use use, bool strict, const kl_value *in, const kl_value **out, kl_err *err)
 {
     uint32_t root = kl__schema_root(s, group, version, kind);
     if (root == KL__NO_NODE)
         return kl_fail(err, KL_ENOTFOUND, "the schema of \"%s/%s\" has no kind \"%s\"", group, version, kind);
-    walk w = { .s = s, .use = use, .strict = strict };
+    walk w = {.s = s, .use = use, .strict = strict};
     const kl_value *now = visit(&w, root, in, NULL);
     kl_status st = KL_OK;
     if (w.faults) {

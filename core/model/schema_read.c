@@ -1,8 +1,8 @@
 /* schema_read.c - an OpenAPI v3 document becomes a schema.
  *
- * Every definition gets its node first, because they refer to each other; then each is filled in. Small schemas without fields (a
- * string, a list of strings) are one node however often they are written. Documents come from servers of all ages: what is not
- * understood allows everything. */
+ * Every definition gets its node first, because they refer to each other; then each is filled in. Small
+ * schemas without fields (a string, a list of strings) are one node however often they are written.
+ * Documents come from servers of all ages: what is not understood allows everything. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,18 +21,18 @@ typedef struct reader {
     kl__skind *kinds;
     uint32_t n_nodes, cap_nodes, n_fields, cap_fields, n_kinds, cap_kinds;
     kl_buf names;
-    kl_map *offsets;                /* name -> its offset + 1 */
-    kl_map *leaves;                 /* "types/flags/items" -> its node + 1 */
-    kl_map *definitions;            /* name -> its node + 1 */
+    kl_map *offsets;     /* name -> its offset + 1 */
+    kl_map *leaves;      /* "types/flags/items" -> its node + 1 */
+    kl_map *definitions; /* name -> its node + 1 */
     bool too_big;
 } reader;
 
-#define GROW(r, what) \
-    do { \
-        if ((r)->n_##what == (r)->cap_##what) { \
-            (r)->cap_##what = (r)->cap_##what ? 2 * (r)->cap_##what : 256; \
-            (r)->what = kl_realloc((r)->what, (r)->cap_##what * sizeof *(r)->what); \
-        } \
+#define GROW(r, what)                                                                                        \
+    do {                                                                                                     \
+        if ((r)->n_##what == (r)->cap_##what) {                                                              \
+            (r)->cap_##what = (r)->cap_##what ? 2 * (r)->cap_##what : 256;                                   \
+            (r)->what = kl_realloc((r)->what, (r)->cap_##what * sizeof *(r)->what);                          \
+        }                                                                                                    \
     } while (0)
 
 static uint32_t name_of(reader *r, const char *text, size_t n)
@@ -67,14 +67,22 @@ static uint32_t leaf(reader *r, kl__snode x)
     return (uint32_t)(at - 1);
 }
 
-/* --- one schema -------------------------------------------------------------------------------------------------------------------- */
+/* --- one schema --------------------------------------------------------------------------- */
 
 static bool truth(const kl_value *v, const char *key) { return kl_value_bool(kl_value_get(v, key), false); }
 
 static unsigned type_named(const char *name)
 {
-    static const struct { const char *name; unsigned type; } types[] = {
-        { "string", KL__STRING }, { "integer", KL__INTEGER }, { "number", KL__NUMBER }, { "boolean", KL__BOOLEAN }, { "array", KL__ARRAY }, { "object", KL__OBJECT },
+    static const struct {
+        const char *name;
+        unsigned type;
+    } types[] = {
+        {"string", KL__STRING},
+        {"integer", KL__INTEGER},
+        {"number", KL__NUMBER},
+        {"boolean", KL__BOOLEAN},
+        {"array", KL__ARRAY},
+        {"object", KL__OBJECT},
     };
     for (size_t i = 0; name && i < sizeof types / sizeof *types; i++)
         if (!strcmp(name, types[i].name))
@@ -106,7 +114,8 @@ static unsigned types_of(const kl_value *v)
     return types ? types : types_of_any(kl_value_get(v, "anyOf"));
 }
 
-/* The definition that a schema is, directly or with a description beside it; NO_NODE: it is one of its own. */
+/* The definition that a schema is, directly or with a description beside it; NO_NODE: it is one of its
+ * own. */
 static uint32_t referred(const reader *r, const kl_value *v)
 {
     const char *ref = kl_value_str_at(v, "$ref", NULL);
@@ -115,7 +124,9 @@ static uint32_t referred(const reader *r, const kl_value *v)
         ref = kl_value_str_at(kl_value_item(all, i), "$ref", NULL);
     if (!ref)
         return KL__NO_NODE;
-    uintptr_t at = strncmp(ref, REF, sizeof REF - 1) ? 0 : (uintptr_t)kl_map_get(r->definitions, ref + sizeof REF - 1);
+    uintptr_t at = strncmp(ref, REF, sizeof REF - 1)
+        ? 0
+        : (uintptr_t)kl_map_get(r->definitions, ref + sizeof REF - 1);
     return at ? (uint32_t)(at - 1) : 0;
 }
 
@@ -123,7 +134,8 @@ static uint32_t read_schema(reader *r, const kl_value *v);
 
 static int by_name(const void *a, const void *b, void *names)
 {
-    return strcmp((const char *)names + ((const kl__sfield *)a)->name, (const char *)names + ((const kl__sfield *)b)->name);
+    return strcmp((const char *)names + ((const kl__sfield *)a)->name,
+        (const char *)names + ((const kl__sfield *)b)->name);
 }
 
 /* The fields of a node lie side by side, so those of its children come first. */
@@ -152,8 +164,9 @@ static void read_fields(reader *r, const kl_value *properties, kl__snode *x)
 /* Depth is that of the document, KL_VALUE_DEPTH_MAX at most. */
 static kl__snode read_node(reader *r, const kl_value *v)
 {
-    kl__snode x = { .types = (uint16_t)types_of(v), .items = KL__NO_NODE };
-    const kl_value *properties = kl_value_get(v, "properties"), *more = kl_value_get(v, "additionalProperties"), *items = kl_value_get(v, "items");
+    kl__snode x = {.types = (uint16_t)types_of(v), .items = KL__NO_NODE};
+    const kl_value *properties = kl_value_get(v, "properties"),
+                   *more = kl_value_get(v, "additionalProperties"), *items = kl_value_get(v, "items");
     if (truth(v, "x-kubernetes-preserve-unknown-fields") || !(x.types & KL__OBJECT))
         x.flags |= KL__OPEN;
     if (truth(v, "x-kubernetes-embedded-resource"))
@@ -169,7 +182,7 @@ static kl__snode read_node(reader *r, const kl_value *v)
     if (kl_value_type(properties) == KL_OBJECT && kl_value_len(properties))
         read_fields(r, properties, &x);
     else if (x.items == KL__NO_NODE)
-        x.flags |= KL__OPEN;                    /* an object that does not say what is in it */
+        x.flags |= KL__OPEN; /* an object that does not say what is in it */
     return x;
 }
 
@@ -182,36 +195,39 @@ static uint32_t read_schema(reader *r, const kl_value *v)
     return x.n ? node_new(r, x) : leaf(r, x);
 }
 
-/* --- the document ----------------------------------------------------------------------------------------------------------------- */
+/* --- the document ------------------------------------------------------------------------- */
 
 static void read_kinds(reader *r, const kl_value *definition, uint32_t node)
 {
     const kl_value *list = kl_value_get(definition, "x-kubernetes-group-version-kind");
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const kl_value *g = kl_value_item(list, i);
-        const char *group = kl_value_str_at(g, "group", NULL), *version = kl_value_str_at(g, "version", NULL), *kind = kl_value_str_at(g, "kind", NULL);
+        const char *group = kl_value_str_at(g, "group", NULL), *version = kl_value_str_at(g, "version", NULL),
+                   *kind = kl_value_str_at(g, "kind", NULL);
         if (!version || !kind)
             continue;
         char *text = kl_sprintf("%s/%s/%s", group ? group : "", version, kind);
         GROW(r, kinds);
-        r->kinds[r->n_kinds++] = (kl__skind){ name_of(r, text, strlen(text)), node };
+        r->kinds[r->n_kinds++] = (kl__skind){name_of(r, text, strlen(text)), node};
         kl_free(text);
     }
 }
 
 static int by_text(const void *a, const void *b, void *names)
 {
-    return strcmp((const char *)names + ((const kl__skind *)a)->text, (const char *)names + ((const kl__skind *)b)->text);
+    return strcmp((const char *)names + ((const kl__skind *)a)->text,
+        (const char *)names + ((const kl__skind *)b)->text);
 }
 
 static void read_definitions(reader *r, const kl_value *schemas)
 {
     const char *key;
     size_t n;
-    node_new(r, (kl__snode){ .flags = KL__OPEN, .items = 0 });                          /* anything */
+    node_new(r, (kl__snode){.flags = KL__OPEN, .items = 0}); /* anything */
     for (size_t i = 0; i < kl_value_len(schemas); i++) {
         kl_value_member(schemas, i, &key, &n);
-        kl_map_set(r->definitions, key, (void *)((uintptr_t)node_new(r, (kl__snode){ .flags = KL__OPEN, .items = 0 }) + 1));
+        kl_map_set(r->definitions, key,
+            (void *)((uintptr_t)node_new(r, (kl__snode){.flags = KL__OPEN, .items = 0}) + 1));
     }
     for (size_t i = 0; i < kl_value_len(schemas) && !r->too_big; i++) {
         const kl_value *v = kl_value_member(schemas, i, &key, &n);
@@ -233,11 +249,13 @@ static void *put(void *to, const void *from, size_t n)
 
 static kl_status pack(const reader *r, kl_schema **out, kl_err *err)
 {
-    size_t n = sizeof(kl__shead) + r->n_nodes * sizeof *r->nodes + r->n_fields * sizeof *r->fields + r->n_kinds * sizeof *r->kinds + r->names.len;
+    size_t n = sizeof(kl__shead) + r->n_nodes * sizeof *r->nodes + r->n_fields * sizeof *r->fields
+        + r->n_kinds * sizeof *r->kinds + r->names.len;
     if (r->too_big || kl_buf_status(&r->names) || n > UINT32_MAX)
         return kl_fail(err, KL_ETOOBIG, "the OpenAPI document has more than %d fields", FIELDS_MAX);
     kl__shead *piece = kl_alloc(n);
-    *piece = (kl__shead){ KL__SCHEMA_MAGIC, (uint32_t)n, r->n_nodes, r->n_fields, r->n_kinds, (uint32_t)r->names.len };
+    *piece = (kl__shead){
+        KL__SCHEMA_MAGIC, (uint32_t)n, r->n_nodes, r->n_fields, r->n_kinds, (uint32_t)r->names.len};
     void *to = piece + 1;
     to = put(to, r->nodes, r->n_nodes * sizeof *r->nodes);
     to = put(to, r->fields, r->n_fields * sizeof *r->fields);
@@ -250,8 +268,9 @@ kl_status kl_schema_read(const kl_value *document, kl_schema **out, kl_err *err)
 {
     const kl_value *schemas = kl_value_at(document, "components", "schemas", NULL);
     if (!kl_value_str_at(document, "openapi", NULL) || kl_value_type(schemas) != KL_OBJECT)
-        return kl_fail(err, KL_ESYNTAX, "it is no OpenAPI v3 document: it has no openapi or no components.schemas");
-    reader r = { .offsets = kl_map_new(), .leaves = kl_map_new(), .definitions = kl_map_new() };
+        return kl_fail(
+            err, KL_ESYNTAX, "it is no OpenAPI v3 document: it has no openapi or no components.schemas");
+    reader r = {.offsets = kl_map_new(), .leaves = kl_map_new(), .definitions = kl_map_new()};
     name_of(&r, "", 0);
     read_definitions(&r, schemas);
     kl_status st = pack(&r, out, err);

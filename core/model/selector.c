@@ -1,4 +1,5 @@
-/* selector.c - a label selector is a list of requirements that must all hold. Here: checking, matching and printing. */
+/* selector.c - a label selector is a list of requirements that must all hold. Here: checking, matching and
+ * printing. */
 #include "model/selector.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -7,12 +8,9 @@
 #include "model/names.h"
 #include "model/selector_impl.h"
 
-static const char *const op_text[] = { "=", "==", "!=", "in", "notin", "exists", "!", "gt", "lt" };
+static const char *const op_text[] = {"=", "==", "!=", "in", "notin", "exists", "!", "gt", "lt"};
 
-const char *kl_selector_op_text(kl_selector_op op)
-{
-    return op_text[op];
-}
+const char *kl_selector_op_text(kl_selector_op op) { return op_text[op]; }
 
 static bool read_int64(const char *s, int64_t *out)
 {
@@ -26,10 +24,7 @@ static bool read_int64(const char *s, int64_t *out)
     return !*end && !errno;
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
+static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 static void copy_values(kl__requirement *r, const char *const *values, size_t n)
 {
@@ -44,15 +39,22 @@ static void copy_values(kl__requirement *r, const char *const *values, size_t n)
 
 static kl_status check_count(const char *key, kl_selector_op op, size_t n, kl_err *err)
 {
-    bool ok = op == KL_SEL_EXISTS || op == KL_SEL_NOT_EXISTS ? n == 0 : op == KL_SEL_IN || op == KL_SEL_NOTIN ? n > 0 : n == 1;
+    bool ok = op == KL_SEL_EXISTS || op == KL_SEL_NOT_EXISTS ? n == 0
+        : op == KL_SEL_IN || op == KL_SEL_NOTIN              ? n > 0
+                                                             : n == 1;
 
     if (ok)
         return KL_OK;
-    return kl_fail(err, KL_EINVAL, "label selector: \"%s\" with operator \"%s\" takes %s, got %zu", key, op_text[op],
-        op == KL_SEL_EXISTS || op == KL_SEL_NOT_EXISTS ? "no values" : op == KL_SEL_IN || op == KL_SEL_NOTIN ? "at least one value" : "exactly one value", n);
+    return kl_fail(err, KL_EINVAL, "label selector: \"%s\" with operator \"%s\" takes %s, got %zu", key,
+        op_text[op],
+        op == KL_SEL_EXISTS || op == KL_SEL_NOT_EXISTS ? "no values"
+            : op == KL_SEL_IN || op == KL_SEL_NOTIN    ? "at least one value"
+                                                       : "exactly one value",
+        n);
 }
 
-kl_status kl__selector_require(kl_selector *s, const char *key, kl_selector_op op, const char *const *values, size_t n, kl_err *err)
+kl_status kl__selector_require(
+    kl_selector *s, const char *key, kl_selector_op op, const char *const *values, size_t n, kl_err *err)
 {
     const char *why = kl_name_qualified(key);
     int64_t number = 0;
@@ -66,21 +68,26 @@ kl_status kl__selector_require(kl_selector *s, const char *key, kl_selector_op o
     if (st)
         return st;
     if ((op == KL_SEL_GT || op == KL_SEL_LT) && !read_int64(values[0], &number))
-        return kl_fail(err, KL_EINVAL, "label selector: \"%s\" is compared with \"%.80s\", which is not a whole number", key, values[0]);
+        return kl_fail(err, KL_EINVAL,
+            "label selector: \"%s\" is compared with \"%.80s\", which is not a whole number", key, values[0]);
     for (i = 0; i < n; i++)
         if ((why = kl_name_label_value(values[i])))
-            return kl_fail(err, KL_EINVAL, "label selector: value \"%.300s\" of \"%s\" %s", values[i], key, why);
+            return kl_fail(
+                err, KL_EINVAL, "label selector: value \"%.300s\" of \"%s\" %s", values[i], key, why);
     if (s->len == s->cap) {
         s->cap = s->cap ? s->cap * 2 : 4;
         s->v = kl_realloc(s->v, s->cap * sizeof *s->v);
     }
     r = &s->v[s->len++];
-    *r = (kl__requirement){ .key = kl_strdup(key), .op = op, .number = number };
+    *r = (kl__requirement){.key = kl_strdup(key), .op = op, .number = number};
     copy_values(r, values, n);
     return KL_OK;
 }
 
-typedef struct placed { kl__requirement r; size_t at; } placed;
+typedef struct placed {
+    kl__requirement r;
+    size_t at;
+} placed;
 
 static int by_key(const void *a, const void *b)
 {
@@ -100,7 +107,7 @@ void kl__selector_sort(kl_selector *s)
         return;
     p = kl_new_array(placed, s->len);
     for (i = 0; i < s->len; i++)
-        p[i] = (placed){ s->v[i], i };
+        p[i] = (placed){s->v[i], i};
     qsort(p, s->len, sizeof *p, by_key);
     for (i = 0; i < s->len; i++)
         s->v[i] = p[i].r;
@@ -135,19 +142,13 @@ static bool holds(const kl__requirement *r, const char *value)
     switch (r->op) {
     case KL_SEL_EQ:
     case KL_SEL_DOUBLE_EQ:
-    case KL_SEL_IN:
-        return value && has_value(r, value);
+    case KL_SEL_IN: return value && has_value(r, value);
     case KL_SEL_NE:
-    case KL_SEL_NOTIN:
-        return !value || !has_value(r, value);
-    case KL_SEL_EXISTS:
-        return value != NULL;
-    case KL_SEL_NOT_EXISTS:
-        return value == NULL;
-    case KL_SEL_GT:
-        return value && read_int64(value, &number) && number > r->number;
-    case KL_SEL_LT:
-        return value && read_int64(value, &number) && number < r->number;
+    case KL_SEL_NOTIN: return !value || !has_value(r, value);
+    case KL_SEL_EXISTS: return value != NULL;
+    case KL_SEL_NOT_EXISTS: return value == NULL;
+    case KL_SEL_GT: return value && read_int64(value, &number) && number > r->number;
+    case KL_SEL_LT: return value && read_int64(value, &number) && number < r->number;
     }
     return false;
 }
@@ -162,22 +163,14 @@ bool kl_selector_matches(const kl_selector *s, const kl_value *labels)
     return !s->nothing;
 }
 
-bool kl_selector_empty(const kl_selector *s)
-{
-    return !s->nothing && s->len == 0;
-}
+bool kl_selector_empty(const kl_selector *s) { return !s->nothing && s->len == 0; }
 
-bool kl_selector_selectable(const kl_selector *s)
-{
-    return !s->nothing;
-}
+bool kl_selector_selectable(const kl_selector *s) { return !s->nothing; }
 
-size_t kl_selector_len(const kl_selector *s)
-{
-    return s->len;
-}
+size_t kl_selector_len(const kl_selector *s) { return s->len; }
 
-const char *kl_selector_requirement(const kl_selector *s, size_t i, kl_selector_op *op, const char *const **values)
+const char *kl_selector_requirement(
+    const kl_selector *s, size_t i, kl_selector_op *op, const char *const **values)
 {
     if (op)
         *op = s->v[i].op;
@@ -188,7 +181,7 @@ const char *kl_selector_requirement(const kl_selector *s, size_t i, kl_selector_
 
 static void print(const kl__requirement *r, kl_buf *out)
 {
-    static const char *const between[] = { "=", "==", "!=", " in (", " notin (", "", "", ">", "<" };
+    static const char *const between[] = {"=", "==", "!=", " in (", " notin (", "", "", ">", "<"};
     size_t i;
 
     if (r->op == KL_SEL_NOT_EXISTS)

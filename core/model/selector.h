@@ -1,47 +1,73 @@
-/* selector.h - label and field selectors, exactly as apimachinery reads, prints and matches them. Immutable; any thread. */
+/* selector.h - label and field selectors, exactly as apimachinery reads, prints and matches them.
+ * Immutable; any thread. */
 #ifndef KL_MODEL_SELECTOR_H
 #define KL_MODEL_SELECTOR_H
 
 #include "value/value.h"
 
-typedef struct kl_selector kl_selector;            /* label selector */
+typedef struct kl_selector kl_selector; /* label selector */
 
-typedef enum kl_selector_op { KL_SEL_EQ, KL_SEL_DOUBLE_EQ, KL_SEL_NE, KL_SEL_IN, KL_SEL_NOTIN, KL_SEL_EXISTS, KL_SEL_NOT_EXISTS, KL_SEL_GT, KL_SEL_LT } kl_selector_op;
+typedef enum kl_selector_op {
+    KL_SEL_EQ,
+    KL_SEL_DOUBLE_EQ,
+    KL_SEL_NE,
+    KL_SEL_IN,
+    KL_SEL_NOTIN,
+    KL_SEL_EXISTS,
+    KL_SEL_NOT_EXISTS,
+    KL_SEL_GT,
+    KL_SEL_LT
+} kl_selector_op;
 
-KL_NODISCARD kl_status kl_selector_parse(const char *text, kl_selector **out, kl_err *err);     /* "" selects everything */
+/* "" selects everything */
+KL_NODISCARD kl_status kl_selector_parse(const char *text, kl_selector **out, kl_err *err);
 KL_NODISCARD kl_status kl_selector_parsen(const char *text, size_t n, kl_selector **out, kl_err *err);
 /* metav1.LabelSelector {matchLabels, matchExpressions}: NULL or JSON null selects nothing, {} everything. */
-KL_NODISCARD kl_status kl_selector_from_struct(const kl_value *label_selector, kl_selector **out, kl_err *err);
+KL_NODISCARD kl_status kl_selector_from_struct(
+    const kl_value *label_selector, kl_selector **out, kl_err *err);
 /* A map of equalities, validated. */
 KL_NODISCARD kl_status kl_selector_from_map(const kl_value *labels, kl_selector **out, kl_err *err);
 void kl_selector_free(kl_selector *s);
-/* The selector as metav1.LabelSelector, a new reference. KL_EINVAL for what that cannot say: a!=b, a>1, nothing. */
+/* The selector as metav1.LabelSelector, a new reference. KL_EINVAL for what that cannot say: a!=b, a>1,
+ * nothing. */
 KL_NODISCARD kl_status kl_selector_to_struct(const kl_selector *s, const kl_value **out, kl_err *err);
 /* "a=b,c=d" as a map of labels, a new reference; anything but equalities is KL_ESYNTAX. */
 KL_NODISCARD kl_status kl_selector_text_to_map(const char *text, const kl_value **out, kl_err *err);
-char *kl_selector_text(const kl_selector *s);                                   /* canonical: requirements sorted by key; caller frees */
-char *kl_labels_text(const kl_value *labels);                                   /* "k=v,..." sorted as texts, unchecked; caller frees */
-bool kl_selector_matches(const kl_selector *s, const kl_value *labels);         /* labels: object of strings or NULL */
-bool kl_selector_empty(const kl_selector *s);                                   /* selects everything */
+/* canonical: requirements sorted by key; caller frees */
+char *kl_selector_text(const kl_selector *s);
+/* "k=v,..." sorted as texts, unchecked; caller frees */
+char *kl_labels_text(const kl_value *labels);
+/* labels: object of strings or NULL */
+bool kl_selector_matches(const kl_selector *s, const kl_value *labels);
+bool kl_selector_empty(const kl_selector *s); /* selects everything */
 size_t kl_selector_len(const kl_selector *s);
-/* The i-th requirement's key; borrowed. values is NULL-terminated and sorted; a LabelSelector may repeat some. */
-const char *kl_selector_requirement(const kl_selector *s, size_t i, kl_selector_op *op, const char *const **values);
-bool kl_selector_selectable(const kl_selector *s);                              /* false for "nothing" */
-const char *kl_selector_op_text(kl_selector_op op);                             /* "=" "==" "!=" "in" "notin" "exists" "!" "gt" "lt"; static */
+/* The i-th requirement's key; borrowed. values is NULL-terminated and sorted; a LabelSelector may repeat
+ * some. */
+const char *kl_selector_requirement(
+    const kl_selector *s, size_t i, kl_selector_op *op, const char *const **values);
+bool kl_selector_selectable(const kl_selector *s); /* false for "nothing" */
+/* "=" "==" "!=" "in" "notin" "exists" "!" "gt" "lt"; static */
+const char *kl_selector_op_text(kl_selector_op op);
 
 typedef struct kl_field_selector kl_field_selector;
-/* "a=b,c!=d"; terms are sorted by their text. "" selects everything. In values, backslash, comma and = are escaped with a backslash. */
+/* "a=b,c!=d"; terms are sorted by their text. "" selects everything. In values, backslash, comma and = are
+ * escaped with a backslash. */
 KL_NODISCARD kl_status kl_field_selector_parse(const char *text, kl_field_selector **out, kl_err *err);
-kl_field_selector *kl_field_selector_of(const char *field, const char *value, bool negated);     /* one term */
+/* one term */
+kl_field_selector *kl_field_selector_of(const char *field, const char *value, bool negated);
 void kl_field_selector_free(kl_field_selector *s);
-char *kl_field_selector_text(const kl_field_selector *s);                       /* caller frees */
+char *kl_field_selector_text(const kl_field_selector *s); /* caller frees */
 size_t kl_field_selector_len(const kl_field_selector *s);
-const char *kl_field_selector_term(const kl_field_selector *s, size_t i, bool *negated, const char **value);   /* the field; borrowed */
-/* The value that every match must have in `field` (so that the server can look there alone), or NULL; borrowed. */
+/* the field; borrowed */
+const char *kl_field_selector_term(const kl_field_selector *s, size_t i, bool *negated, const char **value);
+/* The value that every match must have in `field` (so that the server can look there alone), or NULL;
+ * borrowed. */
 const char *kl_field_selector_exact(const kl_field_selector *s, const char *field);
-char *kl_field_value_escape(const char *value);                                 /* caller frees */
-KL_NODISCARD kl_status kl_field_value_unescape(const char *escaped, char **out, kl_err *err);    /* caller frees */
+char *kl_field_value_escape(const char *value); /* caller frees */
+/* caller frees */
+KL_NODISCARD kl_status kl_field_value_unescape(const char *escaped, char **out, kl_err *err);
 /* `lookup` gives the value of a field as a string ("" when absent). */
-bool kl_field_selector_matches(const kl_field_selector *s, const char *(*lookup)(void *arg, const char *field), void *arg);
+bool kl_field_selector_matches(
+    const kl_field_selector *s, const char *(*lookup)(void *arg, const char *field), void *arg);
 
 #endif

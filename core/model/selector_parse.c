@@ -1,7 +1,8 @@
 /* selector_parse.c - "a=b,c in (d,e),!f,g>3" to a label selector.
  *
  *   selector    = [ requirement { "," requirement } ]
- *   requirement = key | "!" key | key ( "=" | "==" | "!=" | ">" | "<" ) [ word ] | key ( "in" | "notin" ) "(" words ")"
+ *   requirement = key | "!" key | key ( "=" | "==" | "!=" | ">" | "<" ) [ word ] | key ( "in" | "notin" )
+ *   "(" words ")"
  *   words       = any number of words and commas; a comma with nothing beside it stands for an empty word
  *
  * `in` and `notin` are words except where an operator is due. */
@@ -9,14 +10,26 @@
 #include "base/mem.h"
 #include "model/selector_impl.h"
 
-typedef enum token { T_END, T_WORD, T_COMMA, T_OPEN, T_CLOSE, T_NOT, T_EQ, T_DOUBLE_EQ, T_NE, T_GT, T_LT } token;
+typedef enum token {
+    T_END,
+    T_WORD,
+    T_COMMA,
+    T_OPEN,
+    T_CLOSE,
+    T_NOT,
+    T_EQ,
+    T_DOUBLE_EQ,
+    T_NE,
+    T_GT,
+    T_LT
+} token;
 
 typedef struct parser {
     const char *text, *at, *end;
-    token next;             /* the token that comes, and its text */
+    token next; /* the token that comes, and its text */
     const char *word;
     size_t nword;
-    char **values;          /* of the requirement that is being read */
+    char **values; /* of the requirement that is being read */
     size_t nvalues, cap;
     kl_selector *out;
     kl_err *err;
@@ -39,7 +52,7 @@ static void advance(parser *p)
     }
     if (is_symbol(*p->at)) {
         static const char symbols[] = ",()!=><";
-        static const token tokens[] = { T_COMMA, T_OPEN, T_CLOSE, T_NOT, T_EQ, T_GT, T_LT };
+        static const token tokens[] = {T_COMMA, T_OPEN, T_CLOSE, T_NOT, T_EQ, T_GT, T_LT};
 
         p->next = tokens[strchr(symbols, *p->at) - symbols];
         p->at++;
@@ -63,8 +76,10 @@ static kl_status bad(parser *p, const char *expected)
     int shown = p->end - p->text < 200 ? (int)(p->end - p->text) : 200;
 
     if (p->next == T_END)
-        return kl_fail(p->err, KL_ESYNTAX, "label selector \"%.*s\" ends where %s is expected", shown, p->text, expected);
-    return kl_fail(p->err, KL_ESYNTAX, "label selector \"%.*s\": found \"%.*s\" where %s is expected", shown, p->text, (int)(p->nword < 80 ? p->nword : 80), p->word, expected);
+        return kl_fail(p->err, KL_ESYNTAX, "label selector \"%.*s\" ends where %s is expected", shown,
+            p->text, expected);
+    return kl_fail(p->err, KL_ESYNTAX, "label selector \"%.*s\": found \"%.*s\" where %s is expected", shown,
+        p->text, (int)(p->nword < 80 ? p->nword : 80), p->word, expected);
 }
 
 static void add_value(parser *p, const char *s, size_t n)
@@ -98,11 +113,11 @@ static bool next_is(const parser *p, const char *word)
 static bool read_operator(parser *p, kl_selector_op *op)
 {
     switch (p->next) {
-    case T_EQ:        *op = KL_SEL_EQ; break;
+    case T_EQ: *op = KL_SEL_EQ; break;
     case T_DOUBLE_EQ: *op = KL_SEL_DOUBLE_EQ; break;
-    case T_NE:        *op = KL_SEL_NE; break;
-    case T_GT:        *op = KL_SEL_GT; break;
-    case T_LT:        *op = KL_SEL_LT; break;
+    case T_NE: *op = KL_SEL_NE; break;
+    case T_GT: *op = KL_SEL_GT; break;
+    case T_LT: *op = KL_SEL_LT; break;
     default:
         if (!next_is(p, "in") && !next_is(p, "notin"))
             return false;
@@ -179,13 +194,13 @@ static kl_status read_requirement(parser *p)
     kl_status st = KL_OK;
     char *key;
 
-    if (not)
+    if (not )
         advance(p);
     if (p->next != T_WORD)
         return bad(p, "a label key");
     key = kl_strndup(p->word, p->nword);
     advance(p);
-    if (!not) {
+    if (!not ) {
         if (p->next == T_END || p->next == T_COMMA)
             op = KL_SEL_EXISTS;
         else if (!read_operator(p, &op))
@@ -223,7 +238,7 @@ static kl_status read_selector(parser *p)
 
 kl_status kl_selector_parsen(const char *text, size_t n, kl_selector **out, kl_err *err)
 {
-    parser p = { .text = text, .at = text, .end = text + n, .out = kl_new(kl_selector), .err = err };
+    parser p = {.text = text, .at = text, .end = text + n, .out = kl_new(kl_selector), .err = err};
     kl_status st = read_selector(&p);
 
     kl_free(p.values);

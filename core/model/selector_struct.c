@@ -4,20 +4,24 @@
 #include "model/names.h"
 #include "model/selector_impl.h"
 
-static const struct { const char *name; kl_selector_op op; } operators[] = {
-    { "In", KL_SEL_IN }, { "NotIn", KL_SEL_NOTIN }, { "Exists", KL_SEL_EXISTS }, { "DoesNotExist", KL_SEL_NOT_EXISTS },
+static const struct {
+    const char *name;
+    kl_selector_op op;
+} operators[] = {
+    {"In", KL_SEL_IN},
+    {"NotIn", KL_SEL_NOTIN},
+    {"Exists", KL_SEL_EXISTS},
+    {"DoesNotExist", KL_SEL_NOT_EXISTS},
 };
 #define NOPERATORS (sizeof operators / sizeof *operators)
 
 static kl_status wrong_type(const kl_value *v, const char *what, const char *type, kl_err *err)
 {
-    return kl_fail(err, KL_EINVAL, "label selector: %s must be %s, got %s", what, type, kl_value_type_name(v));
+    return kl_fail(
+        err, KL_EINVAL, "label selector: %s must be %s, got %s", what, type, kl_value_type_name(v));
 }
 
-static bool absent(const kl_value *v)
-{
-    return kl_value_type(v) == KL_NULL;
-}
+static bool absent(const kl_value *v) { return kl_value_type(v) == KL_NULL; }
 
 /* The text of a key or value; null reads as "". A NUL in it would be taken for its end. */
 static kl_status text_of(const kl_value *v, const char *what, const char **out, kl_err *err)
@@ -27,7 +31,8 @@ static kl_status text_of(const kl_value *v, const char *what, const char **out, 
     *out = absent(v) ? "" : kl_value_strn(v, &n);
     if (!*out)
         return wrong_type(v, what, "a string", err);
-    return strlen(*out) == n ? KL_OK : kl_fail(err, KL_EINVAL, "label selector: %s holds a NUL character", what);
+    return strlen(*out) == n ? KL_OK
+                             : kl_fail(err, KL_EINVAL, "label selector: %s holds a NUL character", what);
 }
 
 static kl_status require_labels(kl_selector *s, const kl_value *labels, const char *what, kl_err *err)
@@ -44,7 +49,8 @@ static kl_status require_labels(kl_selector *s, const kl_value *labels, const ch
         const kl_value *v = kl_value_member(labels, i, &key, &n);
 
         if (strlen(key) != n)
-            return kl_fail(err, KL_EINVAL, "label selector: the key \"%s\" of %s holds a NUL character", key, what);
+            return kl_fail(
+                err, KL_EINVAL, "label selector: the key \"%s\" of %s holds a NUL character", key, what);
         st = text_of(v, key, &value, err);
         if (!st)
             st = kl__selector_require(s, key, KL_SEL_EQ, &value, 1, err);
@@ -62,14 +68,16 @@ static kl_status require_expression(kl_selector *s, const kl_value *e, kl_err *e
 
     if (kl_value_type(e) != KL_OBJECT && !absent(e))
         return wrong_type(e, "an element of matchExpressions", "an object", err);
-    if ((st = text_of(kl_value_get(e, "key"), "key", &key, err)) || (st = text_of(kl_value_get(e, "operator"), "operator", &name, err)))
+    if ((st = text_of(kl_value_get(e, "key"), "key", &key, err))
+        || (st = text_of(kl_value_get(e, "operator"), "operator", &name, err)))
         return st;
     if (!absent(list) && kl_value_type(list) != KL_ARRAY)
         return wrong_type(list, "values", "an array", err);
     for (o = 0; o < NOPERATORS && strcmp(operators[o].name, name); o++)
         ;
     if (o == NOPERATORS)
-        return kl_fail(err, KL_EINVAL, "label selector: \"%.80s\" is no operator; use In, NotIn, Exists or DoesNotExist", name);
+        return kl_fail(err, KL_EINVAL,
+            "label selector: \"%.80s\" is no operator; use In, NotIn, Exists or DoesNotExist", name);
     values = kl_new_array(const char *, n + 1);
     for (i = 0; i < n && !st; i++)
         st = text_of(kl_value_item(list, i), "an element of values", &values[i], err);
@@ -117,10 +125,7 @@ kl_status kl_selector_from_map(const kl_value *labels, kl_selector **out, kl_err
     return finish(s, require_labels(s, labels, "a set of labels", err), out);
 }
 
-static bool is_equality(const kl__requirement *r)
-{
-    return r->op == KL_SEL_EQ || r->op == KL_SEL_DOUBLE_EQ;
-}
+static bool is_equality(const kl__requirement *r) { return r->op == KL_SEL_EQ || r->op == KL_SEL_DOUBLE_EQ; }
 
 static const char *operator_name(kl_selector_op op)
 {
@@ -158,7 +163,9 @@ kl_status kl_selector_to_struct(const kl_selector *s, const kl_value **out, kl_e
         return kl_fail(err, KL_EINVAL, "a selector of nothing has no form as a label selector but null");
     for (i = 0; i < s->len; i++) {
         if (!is_equality(&s->v[i]) && !operator_name(s->v[i].op))
-            return kl_fail(err, KL_EINVAL, "label selector: \"%s\" is compared with \"%s\", which matchExpressions cannot say; use in or notin",
+            return kl_fail(err, KL_EINVAL,
+                "label selector: \"%s\" is compared with \"%s\", which matchExpressions cannot say; use in "
+                "or notin",
                 s->v[i].key, kl_selector_op_text(s->v[i].op));
         equalities += is_equality(&s->v[i]);
     }
@@ -189,8 +196,25 @@ kl_status kl_selector_to_struct(const kl_selector *s, const kl_value **out, kl_e
 static size_t space_at(const char *s, size_t n)
 {
     static const char *const wide[] = {
-        "\xc2\x85", "\xc2\xa0", "\xe1\x9a\x80", "\xe2\x80\x80", "\xe2\x80\x81", "\xe2\x80\x82", "\xe2\x80\x83", "\xe2\x80\x84", "\xe2\x80\x85", "\xe2\x80\x86",
-        "\xe2\x80\x87", "\xe2\x80\x88", "\xe2\x80\x89", "\xe2\x80\x8a", "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe3\x80\x80",
+        "\xc2\x85",
+        "\xc2\xa0",
+        "\xe1\x9a\x80",
+        "\xe2\x80\x80",
+        "\xe2\x80\x81",
+        "\xe2\x80\x82",
+        "\xe2\x80\x83",
+        "\xe2\x80\x84",
+        "\xe2\x80\x85",
+        "\xe2\x80\x86",
+        "\xe2\x80\x87",
+        "\xe2\x80\x88",
+        "\xe2\x80\x89",
+        "\xe2\x80\x8a",
+        "\xe2\x80\xa8",
+        "\xe2\x80\xa9",
+        "\xe2\x80\xaf",
+        "\xe2\x81\x9f",
+        "\xe3\x80\x80",
     };
     size_t i;
 
@@ -210,7 +234,9 @@ static char *trimmed(const char *s, size_t n)
 
     while ((k = space_at(s, n)))
         s += k, n -= k;
-    while (n && ((k = space_at(s + n - 1, 1)) || (n >= 2 && space_at(s + n - 2, 2) == 2 && (k = 2)) || (n >= 3 && space_at(s + n - 3, 3) == 3 && (k = 3))))
+    while (n
+        && ((k = space_at(s + n - 1, 1)) || (n >= 2 && space_at(s + n - 2, 2) == 2 && (k = 2))
+            || (n >= 3 && space_at(s + n - 3, 3) == 3 && (k = 3))))
         n -= k;
     return kl_strndup(s, n);
 }

@@ -15,7 +15,8 @@ static bool directive(const kl_value *patch, const char *what)
 
 static const kl_value *strategic_object(const kl_value *doc, const kl_value *patch, bool builtin)
 {
-    const kl_value *out = directive(patch, "replace") || kl_value_type(doc) != KL_OBJECT ? NULL : kl_value_ref(doc);
+    const kl_value *out = directive(patch, "replace") || kl_value_type(doc) != KL_OBJECT ? NULL
+                                                                                         : kl_value_ref(doc);
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
     kl_build_end(b);
@@ -25,7 +26,7 @@ static const kl_value *strategic_object(const kl_value *doc, const kl_value *pat
     for (size_t i = 0; i < kl_value_len(patch); i++) {
         const char *key;
         const kl_value *v = kl_value_member(patch, i, &key, NULL), *x;
-        if (*key == '$')                   /* how to order, and what to keep: the server's to know */
+        if (*key == '$') /* how to order, and what to keep: the server's to know */
             continue;
         x = kl_value_type(v) == KL_NULL ? NULL : strategic(key, kl_value_get(out, key), v, builtin);
         const kl_value *next = kl_value_with(out, key, x);
@@ -37,7 +38,8 @@ static const kl_value *strategic_object(const kl_value *doc, const kl_value *pat
     return out;
 }
 
-static const kl_value *strategic_list(const kl_merge_keys *k, const kl_value *doc, const kl_value *patch, bool builtin)
+static const kl_value *strategic_list(
+    const kl_merge_keys *k, const kl_value *doc, const kl_value *patch, bool builtin)
 {
     kl_builder *b = kl_builder_new();
     kl_build_array(b);
@@ -63,7 +65,8 @@ static const kl_value *strategic(const char *field, const kl_value *doc, const k
     kl_merge_keys k;
     if (kl_value_type(patch) == KL_OBJECT)
         return strategic_object(doc, patch, builtin);
-    if (kl_value_type(patch) == KL_ARRAY && kl_value_type(doc) == KL_ARRAY && kl_merge_keys_of(field, builtin, doc, patch, &k))
+    if (kl_value_type(patch) == KL_ARRAY && kl_value_type(doc) == KL_ARRAY
+        && kl_merge_keys_of(field, builtin, doc, patch, &k))
         return strategic_list(&k, doc, patch, builtin);
     return kl_value_ref(patch);
 }

@@ -1,6 +1,8 @@
-/* strategic.h - a strategic merge patch over a value, as far as that can be known without the server's schema (mergelist.h). Pure; any thread.
+/* strategic.h - a strategic merge patch over a value, as far as that can be known without the server's
+ * schema (mergelist.h). Pure; any thread.
  *
- * "$patch" deletes and replaces; orders and lists of what to keep, which begin with $ as well, are the server's to know. */
+ * "$patch" deletes and replaces; orders and lists of what to keep, which begin with $ as well, are the
+ * server's to know. */
 #ifndef KL_MODEL_STRATEGIC_H
 #define KL_MODEL_STRATEGIC_H
 

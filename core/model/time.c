@@ -1,18 +1,23 @@
 /* time.c - RFC 3339 times as Go's time package reads and Kubernetes writes them.
  *
- * Written times are always UTC, in whole seconds (Time) or with six digits (MicroTime). Read ones may carry an offset; we
- * take what Go takes, which is a little more than the standard: an hour of one digit, a comma before the fraction, offsets
- * up to 24:60. */
+ * Written times are always UTC, in whole seconds (Time) or with six digits (MicroTime). Read ones may
+ * carry an offset; we take what Go takes, which is a little more than the standard: an hour of one digit,
+ * a comma before the fraction, offsets up to 24:60. */
 #include "model/time.h"
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-typedef struct fields { int year, month, day, hour, min, sec; int32_t nsec; int offset; } fields;
+typedef struct fields {
+    int year, month, day, hour, min, sec;
+    int32_t nsec;
+    int offset;
+} fields;
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/* Days since 1970-01-01 of a day of the proleptic Gregorian calendar. Years start in March here, so that the leap day comes last. */
+/* Days since 1970-01-01 of a day of the proleptic Gregorian calendar. Years start in March here, so that
+ * the leap day comes last. */
 static int64_t days_from_date(int64_t y, int m, int d)
 {
     int64_t era, yoe, doy;
@@ -27,7 +32,8 @@ static int64_t days_from_date(int64_t y, int m, int d)
 static void date_from_days(int64_t days, int64_t *y, int *m, int *d)
 {
     int64_t z = days + 719468, era = (z >= 0 ? z : z - 146096) / 146097, doe = z - era * 146097;
-    int64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365, doy = doe - (365 * yoe + yoe / 4 - yoe / 100), mp = (5 * doy + 2) / 153;
+    int64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365,
+            doy = doe - (365 * yoe + yoe / 4 - yoe / 100), mp = (5 * doy + 2) / 153;
 
     *d = (int)(doy - (153 * mp + 2) / 5 + 1);
     *m = (int)(mp < 10 ? mp + 3 : mp - 9);
@@ -36,7 +42,7 @@ static void date_from_days(int64_t days, int64_t *y, int *m, int *d)
 
 static int days_in(int month, int year)
 {
-    static const int days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
 
     if (month == 2 && year % 4 == 0 && (year % 100 != 0 || year % 400 == 0))
         return 29;
@@ -64,7 +70,8 @@ static bool take_char(const char **s, char c)
     return true;
 }
 
-/* "" or ".123": up to nine digits count, the others are only skipped. False when it must be six digits and is not. */
+/* "" or ".123": up to nine digits count, the others are only skipped. False when it must be six digits and
+ * is not. */
 static bool take_fraction(const char **s, bool micro, int32_t *nsec)
 {
     int n;
@@ -102,9 +109,11 @@ static bool take_offset(const char **s, int *out)
 
 static bool take_all(const char *s, bool micro, fields *f)
 {
-    if (!take_digits(&s, 4, &f->year) || !take_char(&s, '-') || !take_digits(&s, 2, &f->month) || !take_char(&s, '-') || !take_digits(&s, 2, &f->day))
+    if (!take_digits(&s, 4, &f->year) || !take_char(&s, '-') || !take_digits(&s, 2, &f->month)
+        || !take_char(&s, '-') || !take_digits(&s, 2, &f->day))
         return false;
-    if (!take_char(&s, 'T') || !take_digits(&s, is_digit(*s) && !is_digit(s[1]) ? 1 : 2, &f->hour) || !take_char(&s, ':'))
+    if (!take_char(&s, 'T') || !take_digits(&s, is_digit(*s) && !is_digit(s[1]) ? 1 : 2, &f->hour)
+        || !take_char(&s, ':'))
         return false;
     if (!take_digits(&s, 2, &f->min) || !take_char(&s, ':') || !take_digits(&s, 2, &f->sec))
         return false;
@@ -113,7 +122,8 @@ static bool take_all(const char *s, bool micro, fields *f)
 
 static bool in_range(const fields *f)
 {
-    return f->month >= 1 && f->month <= 12 && f->day >= 1 && f->day <= days_in(f->month, f->year) && f->hour < 24 && f->min < 60 && f->sec < 60;
+    return f->month >= 1 && f->month <= 12 && f->day >= 1 && f->day <= days_in(f->month, f->year)
+        && f->hour < 24 && f->min < 60 && f->sec < 60;
 }
 
 static kl_status parse(const char *text, bool micro, int64_t *sec, int32_t *nsec, kl_err *err)
@@ -121,7 +131,8 @@ static kl_status parse(const char *text, bool micro, int64_t *sec, int32_t *nsec
     fields f;
 
     if (!take_all(text, micro, &f))
-        return kl_fail(err, KL_ESYNTAX, "time \"%.60s\" is not RFC 3339; write it as %s", text, micro ? "2024-01-02T03:04:05.000000Z" : "2024-01-02T03:04:05Z");
+        return kl_fail(err, KL_ESYNTAX, "time \"%.60s\" is not RFC 3339; write it as %s", text,
+            micro ? "2024-01-02T03:04:05.000000Z" : "2024-01-02T03:04:05Z");
     if (!in_range(&f))
         return kl_fail(err, KL_ESYNTAX, "time \"%.60s\" names a moment that does not exist", text);
     *sec = days_from_date(f.year, f.month, f.day) * 86400 + f.hour * 3600 + f.min * 60 + f.sec - f.offset;
@@ -150,7 +161,8 @@ static size_t put(int64_t sec, char out[KL_TIME_MAX])
         days--;
     }
     date_from_days(days, &year, &month, &day);
-    return (size_t)snprintf(out, KL_TIME_MAX, "%04lld-%02d-%02dT%02d:%02d:%02d", (long long)year, month, day, (int)(left / 3600), (int)(left / 60 % 60), (int)(left % 60));
+    return (size_t)snprintf(out, KL_TIME_MAX, "%04lld-%02d-%02dT%02d:%02d:%02d", (long long)year, month, day,
+        (int)(left / 3600), (int)(left / 60 % 60), (int)(left % 60));
 }
 
 char *kl_time_format(int64_t sec, char out[KL_TIME_MAX])

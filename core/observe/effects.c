@@ -17,9 +17,9 @@ struct kl_effects {
     kl_tape *tape KL_GUARDED_BY(mu);
 };
 
-typedef struct effect {                /* a write under way */
+typedef struct effect { /* a write under way */
     kl__op_copy *copy;
-    const kl_value *before;            /* NULL: there was none, or it is not known */
+    const kl_value *before; /* NULL: there was none, or it is not known */
     bool known;
     bool elsewhere;
 } effect;
@@ -42,7 +42,11 @@ static void look(kl_run *r, effect *x)
     const kl_resource *res = rd && op->kind && !x->elsewhere ? kl_reader_resource(rd, op->kind) : NULL;
     if (!res || !name)
         return;
-    if (kl_reader_get(rd, op->kind, !res->namespaced ? NULL : op->ns ? op->ns : op->default_ns, name, &x->before, &err))
+    if (kl_reader_get(rd, op->kind,
+            !res->namespaced ? NULL
+                : op->ns     ? op->ns
+                             : op->default_ns,
+            name, &x->before, &err))
         kl_err_fini(&err);
     else
         x->known = true;
@@ -61,9 +65,12 @@ static void asked(void *arg, kl_run *r, const kl_asked *a)
     r->effect = x;
 }
 
-/* --- the line ------------------------------------------------------------------------------------------------------------------------ */
+/* --- the line ----------------------------------------------------------------------------- */
 
-typedef struct changes { kl_builder *b; const kl_value *object; } changes;
+typedef struct changes {
+    kl_builder *b;
+    const kl_value *object;
+} changes;
 
 static void build_value(kl_builder *b, const char *key, const kl_value *v)
 {
@@ -93,12 +100,14 @@ static void build_change(void *arg, const char *path, const kl_value *was, const
 static bool is_the_object(const effect *x, const kl_value *body)
 {
     const char *name = kl_op_name(&x->copy->op), *found = kl_object_name(body), *kind = kl_object_kind(body);
-    return found && kind && strcmp(kind, "Status") && strcmp(kind, "Scale") && (!name || !strcmp(name, found));
+    return found && kind && strcmp(kind, "Status") && strcmp(kind, "Scale")
+        && (!name || !strcmp(name, found));
 }
 
 static void build_outcome(kl_builder *b, const effect *x, const kl_answered *a)
 {
-    bool object = is_the_object(x, a->body), gone = x->copy->op.verb == KL_DELETE && !(object && kl_object_deleting(a->body));
+    bool object = is_the_object(x, a->body),
+         gone = x->copy->op.verb == KL_DELETE && !(object && kl_object_deleting(a->body));
     kl_build_kstr(b, "before", kl_object_rv(x->before));
     if (object && !gone)
         kl_build_kstr(b, "after", kl_object_rv(a->body));

@@ -1,10 +1,13 @@
 /* effects.h - a log of what controllers wrote: a line of JSON for each write, as it is answered.
  *
- *   {"time": "...", "controller": "quota", "key": "team/a", "reconcileID": "...", "generation": 3, "verb": "patch", "kind": "v1/ConfigMap", "namespace": "team", "name": "a",
- *    "status": "ok", "code": 200, "before": "811", "after": "812", "ms": 3.1, "changes": [{"path": "data.n", "old": "1", "new": "2"}]}
+ *   {"time": "...", "controller": "quota", "key": "team/a", "reconcileID": "...", "generation": 3, "verb":
+ *   "patch", "kind": "v1/ConfigMap", "namespace": "team", "name": "a",
+ *    "status": "ok", "code": 200, "before": "811", "after": "812", "ms": 3.1, "changes": [{"path":
+ *    "data.n", "old": "1", "new": "2"}]}
  *
- * `before` is the cache's word, where the controller keeps the kind, and changes are told where it is known. Values are cut to 64 characters; what Secrets hold is not
- * told. Files are bounded (base/tape.h): FILE is being written, FILE.1 is the one before. */
+ * `before` is the cache's word, where the controller keeps the kind, and changes are told where it is
+ * known. Values are cut to 64 characters; what Secrets hold is not told. Files are bounded (base/tape.h):
+ * FILE is being written, FILE.1 is the one before. */
 #ifndef KL_OBSERVE_EFFECTS_H
 #define KL_OBSERVE_EFFECTS_H
 
@@ -18,7 +21,7 @@ typedef struct kl_effects kl_effects;
 
 /* max 0: KL_EFFECTS_MAX. KL_EIO names the file and why. */
 KL_NODISCARD kl_status kl_effects_new(const char *path, size_t max, kl_effects **out, kl_err *err);
-void kl_effects_free(kl_effects *e);               /* no run is under way. NULL is fine */
-kl_witness kl_effects_witness(kl_effects *e);      /* for the managers that it outlives */
+void kl_effects_free(kl_effects *e);          /* no run is under way. NULL is fine */
+kl_witness kl_effects_witness(kl_effects *e); /* for the managers that it outlives */
 
 #endif

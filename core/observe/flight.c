@@ -1,6 +1,8 @@
-/* flight.c - runs as short strips of bytes: numbers and texts in the order in which things happened, read again when somebody asks.
+/* flight.c - runs as short strips of bytes: numbers and texts in the order in which things happened, read
+ * again when somebody asks.
  *
- * Keys are spread over shards, each with a lock that is held to find a key and to hang a strip into it, and with its share of the bytes. */
+ * Keys are spread over shards, each with a lock that is held to find a key and to hang a strip into it,
+ * and with its share of the bytes. */
 #include "observe/flight.h"
 
 #include <stdio.h>
@@ -33,20 +35,22 @@ typedef enum step { STEP_END, STEP_GET, STEP_LIST, STEP_CALL, STEP_ANSWER, STEP_
 
 typedef struct strip {
     size_t len, cap;
-    kl_time at, took, after;               /* wall clock; after: -1 nothing brings it back */
+    kl_time at, took, after; /* wall clock; after: -1 nothing brings it back */
     int generation, attempt;
     unsigned events, steps, skipped;
     uint8_t why, result;
-    bool put_back, open;                   /* open: the last call has no answer yet */
-    char bytes[];                          /* trigger (apiVersion or "", kind, namespace, name, version), steps and their end, id, message, traceback */
+    bool put_back, open; /* open: the last call has no answer yet */
+    /* trigger (apiVersion or "", kind, namespace, name, version), steps and their end, id, message,
+     * traceback */
+    char bytes[];
 } strip;
 
 typedef struct entry {
-    kl_list link;                          /* in its shard, the quietest first */
-    struct entry *next;                    /* of those that go */
+    kl_list link;       /* in its shard, the quietest first */
+    struct entry *next; /* of those that go */
     char *slot;
-    strip *runs[KL_FLIGHT_RUNS];           /* the newest first */
-    const char *dropped_by;                /* NULL: nothing was dropped */
+    strip *runs[KL_FLIGHT_RUNS]; /* the newest first */
+    const char *dropped_by;      /* NULL: nothing was dropped */
     kl_time dropped_at;
     char dropped_rv[24];
 } entry;
@@ -61,8 +65,8 @@ typedef struct shard {
 
 struct kl_flight {
     kl_clock *clock;
-    size_t n, most;                        /* shards, and the bytes of each */
-    _Atomic(strip *) spare;                /* to gather the next run in, or NULL */
+    size_t n, most;         /* shards, and the bytes of each */
+    _Atomic(strip *) spare; /* to gather the next run in, or NULL */
     shard shards[SHARDS];
 };
 
@@ -101,7 +105,7 @@ void kl_flight_free(kl_flight *f)
     kl_free(f);
 }
 
-/* --- writing a strip ---------------------------------------------------------------------------------------------------------------- */
+/* --- writing a strip ---------------------------------------------------------------------- */
 
 /* The strip of the run, which may move; NULL where nothing is gathered. */
 static strip *room(kl_run *r, size_t n)
@@ -159,7 +163,8 @@ static strip *begin_step(kl_run *r, step what, const char *const *texts, size_t 
     return s;
 }
 
-#define TEXTS(...) (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *)
+#define TEXTS(...)                                                                                           \
+    (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *)
 
 static void add_texts(kl_run *r, const char *const *texts, size_t n, size_t most)
 {
@@ -179,12 +184,23 @@ static void on_began(void *arg, kl_run *r)
     size_t cap = s ? s->cap : STRIP_FIRST;
     if (!s)
         s = kl_alloc(sizeof *s + cap);
-    *s = (strip){.cap = cap, .at = kl_clock_wall(f->clock), .generation = kl_run_generation(r), .attempt = kl_run_attempt(r), .events = events, .why = (uint8_t)why};
+    *s = (strip){.cap = cap,
+        .at = kl_clock_wall(f->clock),
+        .generation = kl_run_generation(r),
+        .attempt = kl_run_attempt(r),
+        .events = events,
+        .why = (uint8_t)why};
     kl_run_set_strip(r, s);
-    if (o && o == kl_run_object(r))        /* nearly always: what is known of the run need not be looked up in the object */
-        add_texts(r, TEXTS(NULL, kl_run_spec(r)->resource, kl_run_namespace(r), kl_run_name(r), kl_object_rv(o)), TEXT_MAX);
+    /* nearly always: what is known of the run need not be looked up in the object */
+    if (o && o == kl_run_object(r))
+        add_texts(r,
+            TEXTS(NULL, kl_run_spec(r)->resource, kl_run_namespace(r), kl_run_name(r), kl_object_rv(o)),
+            TEXT_MAX);
     else
-        add_texts(r, TEXTS(kl_object_api_version(o), kl_object_kind(o), kl_object_namespace(o), kl_object_name(o), kl_object_rv(o)), TEXT_MAX);
+        add_texts(r,
+            TEXTS(kl_object_api_version(o), kl_object_kind(o), kl_object_namespace(o), kl_object_name(o),
+                kl_object_rv(o)),
+            TEXT_MAX);
 }
 
 static void on_saw(void *arg, kl_run *r, const kl_saw *x)
@@ -195,7 +211,10 @@ static void on_saw(void *arg, kl_run *r, const kl_saw *x)
         return;
     }
     const kl_read_query *q = x->query;
-    strip *s = begin_step(r, STEP_LIST, TEXTS(x->kind, x->ns, q ? q->labels : NULL, q ? q->fields : NULL, q ? q->index : NULL, q ? q->value : NULL), 4);
+    strip *s = begin_step(r, STEP_LIST,
+        TEXTS(x->kind, x->ns, q ? q->labels : NULL, q ? q->fields : NULL, q ? q->index : NULL,
+            q ? q->value : NULL),
+        4);
     if (s)
         put_number(s, x->n, 4);
 }
@@ -210,8 +229,17 @@ static void on_asked(void *arg, kl_run *r, const kl_asked *x)
         const kl_op *op = x->op;
         const kl_resource *res = op->resource;
         char *kind = op->kind ? NULL : res ? kl_gvk_text(res->group, res->version, res->kind) : NULL;
-        const char *ns = op->ns ? op->ns : kl_object_namespace(op->body) ? kl_object_namespace(op->body) : op->name || op->body ? op->default_ns : NULL;
-        s = begin_step(r, STEP_CALL, TEXTS(x->what, op->kind ? op->kind : kind ? kind : kl_object_kind(op->body), res && !res->namespaced ? NULL : ns, name_of(op), op->subresource), 0);
+        const char *ns = op->ns             ? op->ns
+            : kl_object_namespace(op->body) ? kl_object_namespace(op->body)
+            : op->name || op->body          ? op->default_ns
+                                            : NULL;
+        s = begin_step(r, STEP_CALL,
+            TEXTS(x->what,
+                op->kind   ? op->kind
+                    : kind ? kind
+                           : kl_object_kind(op->body),
+                res && !res->namespaced ? NULL : ns, name_of(op), op->subresource),
+            0);
         kl_free(kind);
     } else if (x->kind) {
         s = begin_step(r, STEP_DISCOVERY, TEXTS(x->kind), 0);
@@ -231,14 +259,16 @@ static void on_answered(void *arg, kl_run *r, const kl_answered *x)
     if (!s || !s->open)
         return;
     s->open = false;
-    s = begin_step(r, STEP_ANSWER, TEXTS(x->status ? kl_err_message(x->err) : NULL, x->status ? NULL : kl_object_rv(x->body)), 10);
+    s = begin_step(r, STEP_ANSWER,
+        TEXTS(x->status ? kl_err_message(x->err) : NULL, x->status ? NULL : kl_object_rv(x->body)), 10);
     put_number(s, (uint64_t)x->code, 2);
     put_number(s, (uint64_t)x->took, 8);
 }
 
-/* --- keys --------------------------------------------------------------------------------------------------------------------------- */
+/* --- keys --------------------------------------------------------------------------------- */
 
-/* Where a key stands. kind NULL: of the controller's own resource, whose runs are there. Cut when it is longer than anything Kubernetes has. */
+/* Where a key stands. kind NULL: of the controller's own resource, whose runs are there. Cut when it is
+ * longer than anything Kubernetes has. */
 static size_t slot_of(char out[SLOT_MAX], const char *controller, const char *kind, const char *key)
 {
     const char *parts[] = {controller, kind ? kind : "", key};
@@ -285,7 +315,8 @@ static entry *touch(shard *h, const char *slot) KL_REQUIRES(h->mu)
     return e;
 }
 
-/* The quietest keys, but for the newest one, until the rest has room: a chain that the caller frees without the lock. */
+/* The quietest keys, but for the newest one, until the rest has room: a chain that the caller frees
+ * without the lock. */
 static entry *evict(kl_flight *f, shard *h) KL_REQUIRES(h->mu)
 {
     entry *gone = NULL;
@@ -355,10 +386,16 @@ static void on_ended(void *arg, kl_run *r, const kl_ran *x)
 
 kl_witness kl_flight_witness(kl_flight *f)
 {
-    return (kl_witness){.began = on_began, .saw = on_saw, .asked = on_asked, .answered = on_answered, .ended = on_ended, .arg = f};
+    return (kl_witness){.began = on_began,
+        .saw = on_saw,
+        .asked = on_asked,
+        .answered = on_answered,
+        .ended = on_ended,
+        .arg = f};
 }
 
-void kl_flight_dropped(kl_flight *f, const char *controller, const char *kind, const kl_value *object, const char *by)
+void kl_flight_dropped(
+    kl_flight *f, const char *controller, const char *kind, const kl_value *object, const char *by)
 {
     char slot[SLOT_MAX], key[SLOT_MAX];
     const char *ns = kl_object_namespace(object), *name = kl_object_name(object), *rv = kl_object_rv(object);
@@ -375,9 +412,12 @@ void kl_flight_dropped(kl_flight *f, const char *controller, const char *kind, c
     free_chain(gone);
 }
 
-/* --- reading it --------------------------------------------------------------------------------------------------------------------- */
+/* --- reading it --------------------------------------------------------------------------- */
 
-typedef struct reading { const strip *s; size_t at; } reading;
+typedef struct reading {
+    const strip *s;
+    size_t at;
+} reading;
 
 static uint64_t take_number(reading *r, size_t n)
 {
@@ -490,9 +530,7 @@ static void tell_step(reading *r, step what, kl_builder *b)
         member(r, b, "discovery");
         tell_answer(r, b);
         break;
-    default:
-        seconds(b, "sleep", (kl_time)take_number(r, 8));
-        tell_answer(r, b);
+    default: seconds(b, "sleep", (kl_time)take_number(r, 8)); tell_answer(r, b);
     }
     kl_build_end(b);
 }

@@ -1,4 +1,5 @@
-/* metrics_gate.c - a queue of requests, a thread that asks the API server about each, and what it remembers. */
+/* metrics_gate.c - a queue of requests, a thread that asks the API server about each, and what it
+ * remembers. */
 #include "observe/metrics_gate.h"
 
 #include <stdio.h>
@@ -12,7 +13,8 @@
 #include "base/mem.h"
 #include "base/sync.h"
 
-/* controller-runtime metrics/filters: CacheTTL, TokenAccessReviewTimeout. Refusals are forgotten sooner: who gets a permission does not wait for it long. */
+/* controller-runtime metrics/filters: CacheTTL, TokenAccessReviewTimeout. Refusals are forgotten sooner:
+ * who gets a permission does not wait for it long. */
 #define GOOD_FOR KL_SECONDS(60)
 #define BAD_FOR KL_SECONDS(10)
 #define ASK_TIMEOUT KL_SECONDS(10)
@@ -21,15 +23,15 @@
 #define REMEMBERED_MAX 256
 
 typedef struct verdict {
-    int code;                          /* 200: may pass */
-    char *why;                         /* the body of a refusal */
+    int code;  /* 200: may pass */
+    char *why; /* the body of a refusal */
     kl_time until;
 } verdict;
 
 typedef struct visitor {
     kl_list link;
     kl_httpd_request *request;
-    char *token;                       /* NULL: none */
+    char *token; /* NULL: none */
 } visitor;
 
 struct kl_metrics_gate {
@@ -48,7 +50,7 @@ struct kl_metrics_gate {
     kl_status status KL_GUARDED_BY(mu);
     const kl_value *answer KL_GUARDED_BY(mu);
     char *trouble KL_GUARDED_BY(mu);
-    kl_map *known;                     /* token -> verdict; the thread's */
+    kl_map *known; /* token -> verdict; the thread's */
 };
 
 static void verdict_free(void *p)
@@ -60,10 +62,11 @@ static void verdict_free(void *p)
 
 static void reply(kl_httpd_request *r, int code, const char *why)
 {
-    kl_httpd_reply(r, code, "text/plain; charset=utf-8", "X-Content-Type-Options: nosniff\r\n", why, strlen(why));
+    kl_httpd_reply(
+        r, code, "text/plain; charset=utf-8", "X-Content-Type-Options: nosniff\r\n", why, strlen(why));
 }
 
-/* --- asking ---------------------------------------------------------------------------------------------------------------- */
+/* --- asking ------------------------------------------------------------------------------- */
 
 static void on_answer(void *arg, kl_status st, int code, const kl_value *body, kl_err *err)
 {
@@ -175,7 +178,9 @@ static verdict *judge(kl_metrics_gate *g, const char *token, char **why)
     } else {
         const char *name = kl_value_str(kl_value_get(user, "username"));
         v->code = 403;
-        v->why = kl_sprintf("Authorization denied for user %s: a ClusterRole with nonResourceURLs [\"/metrics\"], verbs [\"get\"] is missing\n", name ? name : "");
+        v->why = kl_sprintf("Authorization denied for user %s: a ClusterRole with nonResourceURLs "
+                            "[\"/metrics\"], verbs [\"get\"] is missing\n",
+            name ? name : "");
     }
     kl_value_unref(may);
     kl_value_unref(who);
@@ -220,7 +225,7 @@ static void decide(kl_metrics_gate *g, visitor *v)
         reply(v->request, known->code, known->why);
 }
 
-/* --- life ------------------------------------------------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------------------------------- */
 
 static void visitor_free(visitor *v)
 {
@@ -251,7 +256,8 @@ static void gate_main(void *arg)
     }
 }
 
-kl_metrics_gate *kl_metrics_gate_new(kl_client *client, kl_clock *clock, void (*open)(void *arg, kl_httpd_request *r), void *arg)
+kl_metrics_gate *kl_metrics_gate_new(
+    kl_client *client, kl_clock *clock, void (*open)(void *arg, kl_httpd_request *r), void *arg)
 {
     kl_metrics_gate *g = kl_new(kl_metrics_gate);
     *g = (kl_metrics_gate){.client = client, .clock = clock, .open = open, .arg = arg, .known = kl_map_new()};

@@ -10,27 +10,27 @@
 #include "run/worker.h"
 
 typedef struct generation {
-    int number;                /* 0: none */
+    int number; /* 0: none */
     uint64_t runs, errors, writes;
 } generation;
 
 typedef struct counted {
     char *name;
-    generation of[KL_TALLY_GENERATIONS];       /* the newest first */
+    generation of[KL_TALLY_GENERATIONS]; /* the newest first */
 } counted;
 
 typedef struct failing {
     char *controller, *key, *message;
     kl_result_kind result;
     int attempt;
-    kl_time next;              /* monotonic; -1: only a change brings it back */
+    kl_time next; /* monotonic; -1: only a change brings it back */
 } failing;
 
 struct kl_tally {
     kl_mutex mu;
     counted *controllers KL_GUARDED_BY(mu);
     size_t n KL_GUARDED_BY(mu);
-    kl_map *failing KL_GUARDED_BY(mu);         /* "controller key" */
+    kl_map *failing KL_GUARDED_BY(mu); /* "controller key" */
 };
 
 kl_tally *kl_tally_new(void)
@@ -62,7 +62,7 @@ void kl_tally_free(kl_tally *t)
     kl_free(t);
 }
 
-/* --- generations ---------------------------------------------------------------------------------------------------------------- */
+/* --- generations -------------------------------------------------------------------------- */
 
 static counted *counted_of(kl_tally *t, const char *name, bool make) KL_REQUIRES(t->mu)
 {
@@ -103,9 +103,12 @@ static void on_asked(void *arg, kl_run *r, const kl_asked *x)
     kl_unlock(&t->mu);
 }
 
-/* --- keys that fail ------------------------------------------------------------------------------------------------------------- */
+/* --- keys that fail ----------------------------------------------------------------------- */
 
-static bool fails(kl_result_kind k) { return k == KL_RESULT_ERROR || k == KL_RESULT_FAIL || k == KL_RESULT_CONFLICT || k == KL_RESULT_RETRY; }
+static bool fails(kl_result_kind k)
+{
+    return k == KL_RESULT_ERROR || k == KL_RESULT_FAIL || k == KL_RESULT_CONFLICT || k == KL_RESULT_RETRY;
+}
 
 static char *slot_of(const char *controller, const char *key) { return kl_sprintf("%s %s", controller, key); }
 
@@ -167,7 +170,7 @@ kl_witness kl_tally_witness(kl_tally *t)
     return (kl_witness){.asked = on_asked, .ended = on_ended, .gone = on_gone, .arg = t};
 }
 
-/* --- for people ----------------------------------------------------------------------------------------------------------------- */
+/* --- for people --------------------------------------------------------------------------- */
 
 void kl_tally_generations(kl_tally *t, const char *controller, kl_builder *b)
 {
@@ -187,14 +190,17 @@ void kl_tally_generations(kl_tally *t, const char *controller, kl_builder *b)
 static int by_next(const void *a, const void *b)
 {
     const failing *x = *(failing *const *)a, *y = *(failing *const *)b;
-    uint64_t xn = (uint64_t)x->next, yn = (uint64_t)y->next;       /* never is last */
+    uint64_t xn = (uint64_t)x->next, yn = (uint64_t)y->next; /* never is last */
     int names = strcmp(x->controller, y->controller);
     return xn != yn ? (xn < yn ? -1 : 1) : names ? names : strcmp(x->key, y->key);
 }
 
 static const char *word(kl_result_kind k)
 {
-    return k == KL_RESULT_FAIL ? "failed for good" : k == KL_RESULT_CONFLICT ? "conflict" : k == KL_RESULT_RETRY ? "waits" : "error";
+    return k == KL_RESULT_FAIL    ? "failed for good"
+        : k == KL_RESULT_CONFLICT ? "conflict"
+        : k == KL_RESULT_RETRY    ? "waits"
+                                  : "error";
 }
 
 static void build(kl_builder *b, const failing *f, const char *cluster, kl_time now)

@@ -11,9 +11,22 @@
 #include "metrics/metrics.h"
 #include "observe/telemetry.h"
 
-typedef enum fact { CPU, RESIDENT, VIRTUAL, VIRTUAL_MAX, OPEN, OPEN_MAX_, STARTED, RECEIVED, SENT, FACTS } fact;
+typedef enum fact {
+    CPU,
+    RESIDENT,
+    VIRTUAL,
+    VIRTUAL_MAX,
+    OPEN,
+    OPEN_MAX_,
+    STARTED,
+    RECEIVED,
+    SENT,
+    FACTS
+} fact;
 
-static const struct { const char *name, *type, *help; } FAMILIES[FACTS] = {
+static const struct {
+    const char *name, *type, *help;
+} FAMILIES[FACTS] = {
     {"process_cpu_seconds_total", "counter", "Total user and system CPU time spent in seconds."},
     {"process_resident_memory_bytes", "gauge", "Resident memory size in bytes."},
     {"process_virtual_memory_bytes", "gauge", "Virtual memory size in bytes."},
@@ -21,8 +34,10 @@ static const struct { const char *name, *type, *help; } FAMILIES[FACTS] = {
     {"process_open_fds", "gauge", "Number of open file descriptors."},
     {"process_max_fds", "gauge", "Maximum number of open file descriptors."},
     {"process_start_time_seconds", "gauge", "Start time of the process since unix epoch in seconds."},
-    {"process_network_receive_bytes_total", "counter", "Number of bytes received by the process over the network."},
-    {"process_network_transmit_bytes_total", "counter", "Number of bytes sent by the process over the network."},
+    {"process_network_receive_bytes_total", "counter",
+        "Number of bytes received by the process over the network."},
+    {"process_network_transmit_bytes_total", "counter",
+        "Number of bytes sent by the process over the network."},
 };
 
 static char *read_file(const char *path, char *text, size_t size)
@@ -43,8 +58,12 @@ static void from_stat(double v[FACTS])
     long tick = sysconf(_SC_CLK_TCK), page = sysconf(_SC_PAGESIZE);
     unsigned long long utime, stime, started, vsize;
     long long rss;
-    if (!p || tick <= 0 || sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu %llu %lld",
-        &utime, &stime, &started, &vsize, &rss) != 5)
+    if (!p || tick <= 0
+        || sscanf(p + 1,
+               " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu %llu "
+               "%lld",
+               &utime, &stime, &started, &vsize, &rss)
+            != 5)
         return;
     kl_clock *c = kl_clock_real();
     v[CPU] = (double)(utime + stime) / (double)tick;
@@ -63,7 +82,7 @@ static void from_limits(double v[FACTS])
     DIR *d = opendir("/proc/self/fd");
     if (!d)
         return;
-    double n = -3;                     /* ".", ".." and the directory itself */
+    double n = -3; /* ".", ".." and the directory itself */
     while (readdir(d))
         n++;
     closedir(d);

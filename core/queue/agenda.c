@@ -6,10 +6,7 @@
 /* An array that was once this long is given back when it is empty. */
 #define LENGTH_KEPT 4096u
 
-void kl_agenda_init(kl_agenda *a)
-{
-    *a = (kl_agenda){0};
-}
+void kl_agenda_init(kl_agenda *a) { *a = (kl_agenda){0}; }
 
 void kl_agenda_fini(kl_agenda *a)
 {
@@ -44,7 +41,7 @@ static void settle(kl_agenda *a, kl_items *t, size_t i, kl_agenda_entry e)
 
 void kl_agenda_put(kl_agenda *a, kl_items *t, kl_item *it, int64_t number)
 {
-    kl_agenda_entry e = { number, a->next_seq++, it->self };
+    kl_agenda_entry e = {number, a->next_seq++, it->self};
     if (!it->place && a->len == a->cap)
         a->v = kl_realloc(a->v, (a->cap = a->cap ? a->cap * 2 : 16) * sizeof *a->v);
     settle(a, t, it->place ? it->place - 1 : a->len++, e);

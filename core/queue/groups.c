@@ -4,10 +4,7 @@
 #include <string.h>
 #include "base/mem.h"
 
-void kl_groups_init(kl_groups *g, kl_ready *ready)
-{
-    *g = (kl_groups){ .ready = ready };
-}
+void kl_groups_init(kl_groups *g, kl_ready *ready) { *g = (kl_groups){.ready = ready}; }
 
 static void group_free(void *arg)
 {
@@ -17,10 +14,7 @@ static void group_free(void *arg)
     kl_free(x);
 }
 
-void kl_groups_fini(kl_groups *g)
-{
-    kl_map_free(g->by_name, group_free);
-}
+void kl_groups_fini(kl_groups *g) { kl_map_free(g->by_name, group_free); }
 
 static kl_group *group_at(kl_groups *g, const char *name)
 {

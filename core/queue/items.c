@@ -1,21 +1,19 @@
 /* items.c - slabs of items and a table from key to item.
  *
- * The table keeps hashes beside handles, so that a probe looks at an item only when it is very likely the one. Nothing is
- * ever taken out of it one by one, which would cost a cache miss each: when there are too many idle items, it is written anew
- * without them. So a step is O(1) amortised; the longest one touches every item once. */
+ * The table keeps hashes beside handles, so that a probe looks at an item only when it is very likely the
+ * one. Nothing is ever taken out of it one by one, which would cost a cache miss each: when there are too
+ * many idle items, it is written anew without them. So a step is O(1) amortised; the longest one touches
+ * every item once. */
 #include "queue/items.h"
 
 #include <string.h>
 #include "base/mem.h"
 
-#define BLOCK       16u
-#define SLAB_BLOCKS 65536u         /* 1 MB, all that the lower half of a handle can say */
-#define SLOTS_MIN   64u
+#define BLOCK 16u
+#define SLAB_BLOCKS 65536u /* 1 MB, all that the lower half of a handle can say */
+#define SLOTS_MIN 64u
 
-void kl_items_init(kl_items *t)
-{
-    memset(t, 0, sizeof *t);
-}
+void kl_items_init(kl_items *t) { memset(t, 0, sizeof *t); }
 
 void kl_items_fini(kl_items *t)
 {
@@ -26,7 +24,7 @@ void kl_items_fini(kl_items *t)
     kl_free(t->slots);
 }
 
-/* --- the table ------------------------------------------------------------------------------------------------------------- */
+/* --- the table ---------------------------------------------------------------------------- */
 
 kl_item *kl_items_find(const kl_items *t, const char *key, size_t n, uint32_t hash)
 {
@@ -62,7 +60,7 @@ static void grow(kl_items *t)
     t->cap = cap;
 }
 
-/* --- slabs ----------------------------------------------------------------------------------------------------------------- */
+/* --- slabs -------------------------------------------------------------------------------- */
 
 /* The size of an item in blocks: exact while small, powers of two above (Kubernetes' own keys are small). */
 static uint32_t blocks_of(size_t key_len)
@@ -79,11 +77,12 @@ static uint32_t class_of(uint32_t blocks)
 {
     uint32_t class = blocks < KL_EXACT_CLASSES ? blocks : KL_EXACT_CLASSES;
     for (; blocks > KL_EXACT_CLASSES; blocks /= 2)
-        class++;
+        class ++;
     return class;
 }
 
-/* A slab of at least n blocks, as the last one. Block 0 of slab 0 is no item, and the others do as it does. */
+/* A slab of at least n blocks, as the last one. Block 0 of slab 0 is no item, and the others do as it
+ * does. */
 static uint32_t slab_new(kl_items *t, uint32_t n)
 {
     if (t->n_slabs == SLAB_BLOCKS)
@@ -133,7 +132,8 @@ static void start_over(kl_items *t)
     t->cap = 0;
 }
 
-/* Looking at the items of a big table is one cache miss each; asked for this long before, they do not wait for each other. */
+/* Looking at the items of a big table is one cache miss each; asked for this long before, they do not wait
+ * for each other. */
 #define LOOK_AHEAD 24u
 
 static void sweep(kl_items *t)
@@ -179,7 +179,7 @@ kl_item *kl_items_use(kl_items *t, const char *key, size_t n, uint32_t hash)
     it->key_len = (uint32_t)n;
     memcpy(it->key, key, n);
     it->key[n] = 0;
-    place(t->slots, t->cap - 1, (kl_slot){ hash, h });
+    place(t->slots, t->cap - 1, (kl_slot){hash, h});
     if (++t->len - t->idle > t->peak)
         t->peak = t->len - t->idle;
     return it;
@@ -187,7 +187,7 @@ kl_item *kl_items_use(kl_items *t, const char *key, size_t n, uint32_t hash)
 
 void kl_items_drop(kl_items *t, kl_item *it)
 {
-    (void)it;                                      /* it shows by itself */
+    (void)it; /* it shows by itself */
     if (++t->idle <= KL_IDLE_ITEMS)
         return;
     if (t->idle == t->len)

@@ -1,10 +1,12 @@
-/* items.h - what a queue knows about its keys: slabs of items, and a table from key to item. Inside core/queue only.
+/* items.h - what a queue knows about its keys: slabs of items, and a table from key to item. Inside
+ * core/queue only.
  *
- * An item is one block with its key at the end, named by a 32-bit handle and at the same place while it lives, so that a key
- * can be lent out. Blocks come from slabs, by size and reused by size: an add allocates nothing. An item of which nothing is
- * known any more stays for a while, because the same keys come again and again: at most KL_IDLE_ITEMS, and as many as others
- * were there at once. When nothing is known about any key, the slabs go, all but the first. Hashes are seeded: names from the
- * network cannot be chosen to collide. Under the queue's lock. */
+ * An item is one block with its key at the end, named by a 32-bit handle and at the same place while it
+ * lives, so that a key can be lent out. Blocks come from slabs, by size and reused by size: an add
+ * allocates nothing. An item of which nothing is known any more stays for a while, because the same keys
+ * come again and again: at most KL_IDLE_ITEMS, and as many as others were there at once. When nothing is
+ * known about any key, the slabs go, all but the first. Hashes are seeded: names from the network cannot
+ * be chosen to collide. Under the queue's lock. */
 #ifndef KL_QUEUE_ITEMS_H
 #define KL_QUEUE_ITEMS_H
 
@@ -19,57 +21,68 @@ typedef uint32_t kl_handle;
 #define KL_IDLE_ITEMS 1024u
 
 typedef struct kl_item {
-    kl_time at;                   /* queued, held: when it was added, the start of what it waits for a worker. Running: when it was handed out */
+    /* queued, held: when it was added, the start of what it waits for a worker. Running: when it was
+     * handed out */
+    kl_time at;
     union {
-        struct { kl_handle flow_next, flow_prev; };      /* queued */
-        kl_time again_at;         /* dirty: when it was added */
+        struct {
+            kl_handle flow_next, flow_prev;
+        };                /* queued */
+        kl_time again_at; /* dirty: when it was added */
     };
     union {
-        uint64_t first_add;       /* rank order: when this entry was made, counted */
-        struct kl_group *group;   /* otherwise: where it runs, is parked or is the candidate, or NULL; see groups.h */
+        uint64_t first_add; /* rank order: when this entry was made, counted */
+        /* otherwise: where it runs, is parked or is the candidate, or NULL; see groups.h */
+        struct kl_group *group;
     };
     uint32_t hash;
     kl_handle self;
-    kl_handle next, prev;         /* queued: in its level, by age. Running: among the running, likewise */
-    uint32_t flow;                /* queued */
-    uint32_t place;               /* in an agenda: waiting, queued in rank order, or put back */
-    int32_t priority;             /* the highest asked for since it was handed out */
-    int32_t failures;             /* rate-limited adds since forget */
-    int32_t blameless;            /* of these, those that were no failures */
-    uint32_t cause, again_cause;  /* what its entry is for, opaque and owned; running: of what is running, and of what was added since. 0: nothing */
-    uint16_t events, again_events;      /* adds that are in the entry, retries aside */
+    kl_handle next, prev; /* queued: in its level, by age. Running: among the running, likewise */
+    uint32_t flow;        /* queued */
+    uint32_t place;       /* in an agenda: waiting, queued in rank order, or put back */
+    int32_t priority;     /* the highest asked for since it was handed out */
+    int32_t failures;     /* rate-limited adds since forget */
+    int32_t blameless;    /* of these, those that were no failures */
+    /* what its entry is for, opaque and owned; running: of what is running, and of what was added since.
+     * 0: nothing */
+    uint32_t cause, again_cause;
+    uint16_t events, again_events; /* adds that are in the entry, retries aside */
     uint32_t key_len;
-    unsigned why : 4, again_why : 4;    /* 0 while there is no entry, or nobody said */
+    unsigned why : 4, again_why : 4; /* 0 while there is no entry, or nobody said */
     bool queued : 1, running : 1, waiting : 1;
-    bool dirty : 1;               /* running, and added since: queued again when done */
-    bool earnest : 1;             /* dirty: not by routine alone */
-    bool delayed : 1;             /* rank order: its time came by waiting */
-    bool back : 1;                /* queued: handed out before and put back, at the place of its age */
-    bool parked : 1;              /* queued: in its group */
-    bool called : 1;              /* parked before in this entry */
-    bool held : 1;                /* waiting: handed out before; `at` is still when it was added */
-    bool released : 1;            /* running: what it would be held for is there */
-    bool resting : 1;             /* given up: routine does not bring it back */
+    bool dirty : 1;    /* running, and added since: queued again when done */
+    bool earnest : 1;  /* dirty: not by routine alone */
+    bool delayed : 1;  /* rank order: its time came by waiting */
+    bool back : 1;     /* queued: handed out before and put back, at the place of its age */
+    bool parked : 1;   /* queued: in its group */
+    bool called : 1;   /* parked before in this entry */
+    bool held : 1;     /* waiting: handed out before; `at` is still when it was added */
+    bool released : 1; /* running: what it would be held for is there */
+    bool resting : 1;  /* given up: routine does not bring it back */
     char key[];
 } kl_item;
 
-typedef struct kl_slot { uint32_t hash; kl_handle item; } kl_slot;
+typedef struct kl_slot {
+    uint32_t hash;
+    kl_handle item;
+} kl_slot;
 
-#define KL_EXACT_CLASSES 64       /* in blocks of 16 bytes; above come the powers of two, up to 2^32 blocks */
-#define KL_SIZE_CLASSES  (KL_EXACT_CLASSES + 27)
+#define KL_EXACT_CLASSES 64 /* in blocks of 16 bytes; above come the powers of two, up to 2^32 blocks */
+#define KL_SIZE_CLASSES (KL_EXACT_CLASSES + 27)
 typedef struct kl_items {
-    kl_slot *slots;               /* cap of them, a power of two; open addressing, no tombstones */
+    kl_slot *slots; /* cap of them, a power of two; open addressing, no tombstones */
     size_t cap, len;
-    size_t idle;                  /* of len */
-    size_t peak;                  /* the most others at once, since the last sweep */
-    char **slabs;                 /* blocks of 16 bytes; a handle is slab << 16 | block */
-    uint32_t *tops;               /* of each: the first block never used */
+    size_t idle;    /* of len */
+    size_t peak;    /* the most others at once, since the last sweep */
+    char **slabs;   /* blocks of 16 bytes; a handle is slab << 16 | block */
+    uint32_t *tops; /* of each: the first block never used */
     size_t n_slabs;
-    uint32_t current;             /* the slab to go on in */
-    kl_handle free_of[KL_SIZE_CLASSES];       /* chained through the first bytes of free blocks, by size in blocks */
+    uint32_t current; /* the slab to go on in */
+    /* chained through the first bytes of free blocks, by size in blocks */
+    kl_handle free_of[KL_SIZE_CLASSES];
 } kl_items;
 
-void kl_items_init(kl_items *t);      /* storage belongs to the caller */
+void kl_items_init(kl_items *t); /* storage belongs to the caller */
 void kl_items_fini(kl_items *t);
 
 /* A key of this hash will be looked up soon: its slot is asked for meanwhile. */
@@ -85,10 +98,17 @@ static inline kl_item *kl_items_at(const kl_items *t, kl_handle h)
     return (kl_item *)(void *)(t->slabs[h >> 16] + ((size_t)(h & 0xffff) << 4));
 }
 
-static inline uint32_t kl_items_hash(const char *key, size_t n) { return (uint32_t)kl_quick_hash(key, n); }      /* any thread */
-kl_item *kl_items_find(const kl_items *t, const char *key, size_t n, uint32_t hash);      /* NULL when absent */
-kl_item *kl_items_use(kl_items *t, const char *key, size_t n, uint32_t hash);             /* found, or made; something will be known about it */
-void kl_items_drop(kl_items *t, kl_item *it);                                             /* nothing is left to know about it */
-static inline bool kl_item_idle(const kl_item *it) { return !it->queued && !it->running && !it->waiting && !it->failures && !it->resting; }
+/* any thread */
+static inline uint32_t kl_items_hash(const char *key, size_t n) { return (uint32_t)kl_quick_hash(key, n); }
+/* NULL when absent */
+kl_item *kl_items_find(const kl_items *t, const char *key, size_t n, uint32_t hash);
+/* found, or made; something will be known about it */
+kl_item *kl_items_use(kl_items *t, const char *key, size_t n, uint32_t hash);
+/* nothing is left to know about it */
+void kl_items_drop(kl_items *t, kl_item *it);
+static inline bool kl_item_idle(const kl_item *it)
+{
+    return !it->queued && !it->running && !it->waiting && !it->failures && !it->resting;
+}
 
 #endif

@@ -31,7 +31,9 @@ kl_time kl_fast_slow_delay(kl_time fast, kl_time slow, int attempts, int failure
     return failures < attempts ? fast : slow;
 }
 
-typedef struct penalty { kl_time wait, since; } penalty;
+typedef struct penalty {
+    kl_time wait, since;
+} penalty;
 
 struct kl_penalties {
     kl_time first, max;
@@ -92,10 +94,7 @@ bool kl_penalties_waiting(const kl_penalties *p, const char *id, kl_time now)
     return x && !forgotten(p, x, now) && now - x->since < x->wait;
 }
 
-void kl_penalties_forget(kl_penalties *p, const char *id)
-{
-    kl_free(kl_map_take(p->by_id, id));
-}
+void kl_penalties_forget(kl_penalties *p, const char *id) { kl_free(kl_map_take(p->by_id, id)); }
 
 void kl_penalties_sweep(kl_penalties *p, kl_time now)
 {

@@ -1,4 +1,5 @@
-/* limiter.h - the other ways to wait: a ladder of steps, two speeds, a memory of what failed lately. A bucket of tokens is in base/bucket.h.
+/* limiter.h - the other ways to wait: a ladder of steps, two speeds, a memory of what failed lately. A
+ * bucket of tokens is in base/bucket.h.
  *
  * All of them are functions of their state and `now`; none waits. Owner thread or owner's lock. */
 #ifndef KL_QUEUE_LIMITER_H
@@ -8,28 +9,30 @@
 #include "base/clock.h"
 #include "base/random.h"
 
-/* A ladder: each step's delay is the last one's times `factor`, until the steps are used up or `cap` is reached; from then on
- * the delay stays. The caller fills it in and keeps it. */
+/* A ladder: each step's delay is the last one's times `factor`, until the steps are used up or `cap` is
+ * reached; from then on the delay stays. The caller fills it in and keeps it. */
 typedef struct kl_ladder {
-    kl_time delay;      /* the next one */
-    kl_time cap;        /* 0: none */
-    double factor;      /* 0: the delay stays */
-    double jitter;      /* up to this share is added to a delay; it does not add up over steps */
-    int steps;          /* left to grow */
+    kl_time delay; /* the next one */
+    kl_time cap;   /* 0: none */
+    double factor; /* 0: the delay stays */
+    double jitter; /* up to this share is added to a delay; it does not add up over steps */
+    int steps;     /* left to grow */
 } kl_ladder;
-kl_time kl_ladder_step(kl_ladder *l, kl_random *r);      /* r may be NULL without jitter */
+kl_time kl_ladder_step(kl_ladder *l, kl_random *r); /* r may be NULL without jitter */
 
 /* `fast` for the first `attempts` failures of a key, then `slow`. `failures` counts the earlier ones. */
 kl_time kl_fast_slow_delay(kl_time fast, kl_time slow, int attempts, int failures);
 
-/* How long each of some ids is to be left alone: doubles with every failure, forgotten after twice the maximum of quiet. */
+/* How long each of some ids is to be left alone: doubles with every failure, forgotten after twice the
+ * maximum of quiet. */
 typedef struct kl_penalties kl_penalties;
 kl_penalties *kl_penalties_new(kl_time first, kl_time max);
-void kl_penalties_free(kl_penalties *p);                              /* NULL is fine */
-void kl_penalties_next(kl_penalties *p, const char *id, kl_time now);            /* it failed again */
-kl_time kl_penalties_get(const kl_penalties *p, const char *id);                 /* 0 when it has none */
-bool kl_penalties_waiting(const kl_penalties *p, const char *id, kl_time now);   /* still to be left alone */
+void kl_penalties_free(kl_penalties *p);                                       /* NULL is fine */
+void kl_penalties_next(kl_penalties *p, const char *id, kl_time now);          /* it failed again */
+kl_time kl_penalties_get(const kl_penalties *p, const char *id);               /* 0 when it has none */
+bool kl_penalties_waiting(const kl_penalties *p, const char *id, kl_time now); /* still to be left alone */
 void kl_penalties_forget(kl_penalties *p, const char *id);
-void kl_penalties_sweep(kl_penalties *p, kl_time now);                           /* drops what is forgotten by itself */
+/* drops what is forgotten by itself */
+void kl_penalties_sweep(kl_penalties *p, kl_time now);
 
 #endif

@@ -1,6 +1,7 @@
 /* ready.c - which ready key is next: levels of priority, in them flows that take turns.
  *
- * A level and a flow that have become empty are kept while there are few, because the next key will want them again. */
+ * A level and a flow that have become empty are kept while there are few, because the next key will want
+ * them again. */
 #include "queue/ready.h"
 
 #include <string.h>
@@ -8,7 +9,7 @@
 
 /* More than these in use, and an empty one is given back at once. */
 #define LEVELS_KEPT 64u
-#define FLOWS_KEPT  1024u
+#define FLOWS_KEPT 1024u
 #define BUCKETS_MIN 64u
 
 /* In rank order, keys that had been delayed stand behind all others: no count of adds comes as far. */
@@ -52,7 +53,7 @@ static uint32_t mix(uint32_t x)
     return x ^ x >> 16;
 }
 
-/* --- levels ------------------------------------------------------------------------------------------------------------------ */
+/* --- levels ------------------------------------------------------------------------------- */
 
 static uint32_t *level_bucket(const kl_ready *r, int32_t priority)
 {
@@ -87,10 +88,10 @@ static kl_level *level_at(kl_ready *r, int32_t priority)
         r->levels[n] = kl_new(kl_level);
     }
     kl_level *l = r->levels[n];
-    *l = (kl_level){ .priority = priority, .self = n, .used = true };
+    *l = (kl_level){.priority = priority, .self = n, .used = true};
     kl_agenda_init(&l->ranked);
     if (++r->levels_in_use > r->level_buckets) {
-        levels_rehash(r);                          /* puts it in its bucket, too */
+        levels_rehash(r); /* puts it in its bucket, too */
     } else {
         uint32_t *at = level_bucket(r, priority);
         l->next_of_hash = *at;
@@ -116,7 +117,8 @@ static void level_drop(kl_ready *r, kl_level *l)
 static kl_item *level_oldest(const kl_ready *r, const kl_level *l)
 {
     const kl_agenda_entry *e = r->by_rank ? NULL : kl_agenda_peek(&l->ranked);
-    kl_item *back = e ? kl_items_at(r->items, e->item) : NULL, *it = l->oldest ? kl_items_at(r->items, l->oldest) : NULL;
+    kl_item *back = e ? kl_items_at(r->items, e->item) : NULL,
+            *it = l->oldest ? kl_items_at(r->items, l->oldest) : NULL;
     return !back || (it && it->at < back->at) ? it : back;
 }
 
@@ -143,11 +145,11 @@ static void level_settle(kl_ready *r, kl_level *l)
     } else if (when != l->urgency.when && r->urgent.len > 1) {
         kl_heap_move(&r->urgent, &l->urgency, when);
     } else {
-        l->urgency.when = when;                    /* alone */
+        l->urgency.when = when; /* alone */
     }
 }
 
-/* --- flows -------------------------------------------------------------------------------------------------------------------- */
+/* --- flows -------------------------------------------------------------------------------- */
 
 static uint32_t *flow_bucket(const kl_ready *r, uint32_t level, uint32_t ns)
 {
@@ -181,7 +183,7 @@ static uint32_t flow_at(kl_ready *r, uint32_t level, uint32_t ns)
         if (n == r->cap_flows)
             r->flows = kl_realloc(r->flows, (r->cap_flows *= 2) * sizeof *r->flows);
     }
-    r->flows[n] = (kl_flow){ .level = level, .ns = ns };
+    r->flows[n] = (kl_flow){.level = level, .ns = ns};
     if (++r->flows_in_use > r->flow_buckets) {
         flows_rehash(r);
     } else {
@@ -242,7 +244,7 @@ static uint32_t ns_of(const kl_ready *r, const kl_item *it)
     return slash ? kl_items_hash(it->key, (size_t)(slash - it->key)) : 0;
 }
 
-/* --- putting and taking ---------------------------------------------------------------------------------------------------------- */
+/* --- putting and taking ------------------------------------------------------------------- */
 
 /* Behind `before`, or first when that is nobody. */
 static void flow_insert(kl_ready *r, uint32_t n, kl_handle before, kl_item *it)
@@ -268,8 +270,10 @@ static void flow_push(kl_ready *r, kl_level *l, kl_item *it, bool back)
     kl_handle before = back ? KL_NO_ITEM : f->last;
     if (!f->first)
         ring_join(r, l, n);
-    if (back)                                      /* what stands in front of it was put back, too: few */
-        for (kl_handle h = f->first; h && kl_items_at(r->items, h)->back && kl_items_at(r->items, h)->at <= it->at; h = kl_items_at(r->items, h)->flow_next)
+    if (back) /* what stands in front of it was put back, too: few */
+        for (kl_handle h = f->first;
+             h && kl_items_at(r->items, h)->back && kl_items_at(r->items, h)->at <= it->at;
+             h = kl_items_at(r->items, h)->flow_next)
             before = h;
     flow_insert(r, n, before, it);
 }
@@ -328,7 +332,7 @@ void kl_ready_put(kl_ready *r, kl_item *it)
 
 void kl_ready_put_back(kl_ready *r, kl_item *it)
 {
-    if (r->by_rank || r->by_name) {                /* its rank or name is its place */
+    if (r->by_rank || r->by_name) { /* its rank or name is its place */
         kl_ready_put(r, it);
         return;
     }
@@ -345,7 +349,8 @@ void kl_ready_put_back(kl_ready *r, kl_item *it)
 void kl_ready_remove(kl_ready *r, kl_item *it)
 {
     kl_level *l = r->by_rank ? level_at(r, it->priority) : r->levels[r->flows[it->flow].level];
-    bool was_first = l->oldest == it->self || level_oldest(r, l) == it;      /* the list need not be in the order of age */
+    /* the list need not be in the order of age */
+    bool was_first = l->oldest == it->self || level_oldest(r, l) == it;
     if (!it->back)
         list_remove(r, l, it);
     l->len--;
@@ -380,7 +385,7 @@ kl_item *kl_ready_take(kl_ready *r)
     } else if (r->by_name) {
         it = first_by_name(r, l);
     } else if (kl_heap_peek(&r->high) != &l->height) {
-        it = level_oldest(r, l);                   /* it has waited its way past a higher level */
+        it = level_oldest(r, l); /* it has waited its way past a higher level */
     } else {
         uint32_t turn = l->turn;
         it = kl_items_at(r->items, r->flows[turn].first);

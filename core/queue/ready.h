@@ -1,19 +1,20 @@
 /* ready.h - which ready key is next. Inside core/queue only, under the queue's lock.
  *
- *   level: one priority          levels by urgency: the highest priority, or whose oldest key has waited long enough to pass it
- *     flow: one namespace        flows of a level take turns, so that a namespace with many keys delays the others by one
- *       item, item, item         first in, first out
+ *   level: one priority          levels by urgency: the highest priority, or whose oldest key has waited long
+ * enough to pass it flow: one namespace        flows of a level take turns, so that a namespace with many
+ * keys delays the others by one item, item, item         first in, first out
  *
- * A step of priority is worth `ageing` of waiting: a key of priority p added at t is handed out before every key of priority
- * p + d that was added after t + d * ageing. So nothing starves, however many keys are more urgent. A key that passes a higher
- * level is the oldest of its own.
+ * A step of priority is worth `ageing` of waiting: a key of priority p added at t is handed out before
+ * every key of priority p + d that was added after t + d * ageing. So nothing starves, however many keys
+ * are more urgent. A key that passes a higher level is the oldest of its own.
  *
- * A key that was handed out and did not run after all is put back: at the front of its flow, and at the place of its age among
- * the others of its level.
+ * A key that was handed out and did not run after all is put back: at the front of its flow, and at the
+ * place of its age among the others of its level.
  *
- * With `turns` off a level has one flow; by name, its first key of all is next. In rank order there are no flows, and a level's keys come by their first add, those
- * that had been delayed last, by the time they were delayed to.
- * Putting and taking cost O(log of the number of priorities in use); in rank order O(log keys). */
+ * With `turns` off a level has one flow; by name, its first key of all is next. In rank order there are no
+ * flows, and a level's keys come by their first add, those that had been delayed last, by the time they
+ * were delayed to. Putting and taking cost O(log of the number of priorities in use); in rank order O(log
+ * keys). */
 #ifndef KL_QUEUE_READY_H
 #define KL_QUEUE_READY_H
 
@@ -21,22 +22,23 @@
 #include "queue/agenda.h"
 
 typedef struct kl_level {
-    kl_heap_node urgency;         /* in `urgent` while it has keys */
-    kl_heap_node height;          /* in `high` likewise: the highest priority first */
+    kl_heap_node urgency; /* in `urgent` while it has keys */
+    kl_heap_node height;  /* in `high` likewise: the highest priority first */
     int32_t priority;
     uint32_t self;
-    uint32_t next_of_hash;        /* the next level in its bucket, or the next unused one */
+    uint32_t next_of_hash; /* the next level in its bucket, or the next unused one */
     bool used;
     size_t len;
-    kl_handle oldest, newest;     /* the list of its keys, by age */
-    uint32_t turn;                /* the flow whose turn it is: a ring of the flows that have keys */
-    kl_agenda ranked;             /* rank order: all keys; otherwise those that were put back, by age, which are not in the list */
+    kl_handle oldest, newest; /* the list of its keys, by age */
+    uint32_t turn;            /* the flow whose turn it is: a ring of the flows that have keys */
+    /* rank order: all keys; otherwise those that were put back, by age, which are not in the list */
+    kl_agenda ranked;
 } kl_level;
 
 typedef struct kl_flow {
-    uint32_t next, prev;          /* in its level's ring; next also in the list of unused ones */
+    uint32_t next, prev; /* in its level's ring; next also in the list of unused ones */
     uint32_t level;
-    uint32_t ns;                  /* hash of the namespace: two of one hash share their turns */
+    uint32_t ns; /* hash of the namespace: two of one hash share their turns */
     uint32_t next_of_hash;
     kl_handle first, last;
 } kl_flow;
@@ -44,10 +46,10 @@ typedef struct kl_flow {
 typedef struct kl_ready {
     kl_items *items;
     bool turns, by_rank, by_name;
-    kl_time ageing;               /* 0: a higher priority always goes first */
+    kl_time ageing; /* 0: a higher priority always goes first */
     size_t len;
-    kl_level **levels;            /* number 0 is nobody */
-    kl_flow *flows;               /* likewise */
+    kl_level **levels; /* number 0 is nobody */
+    kl_flow *flows;    /* likewise */
     uint32_t n_levels, n_flows, cap_flows;
     uint32_t unused_level, unused_flow;
     uint32_t *level_of, *flow_of; /* buckets by hash, powers of two */
@@ -58,9 +60,11 @@ typedef struct kl_ready {
 
 void kl_ready_init(kl_ready *r, kl_items *items);
 void kl_ready_fini(kl_ready *r);
-void kl_ready_put(kl_ready *r, kl_item *it);      /* by its priority, its time and what is left of the order */
-void kl_ready_put_back(kl_ready *r, kl_item *it); /* by its priority and its time, as if it had not been taken */
-kl_item *kl_ready_take(kl_ready *r);              /* the next, or NULL */
-void kl_ready_remove(kl_ready *r, kl_item *it);   /* it is in there */
+/* by its priority, its time and what is left of the order */
+void kl_ready_put(kl_ready *r, kl_item *it);
+/* by its priority and its time, as if it had not been taken */
+void kl_ready_put_back(kl_ready *r, kl_item *it);
+kl_item *kl_ready_take(kl_ready *r);            /* the next, or NULL */
+void kl_ready_remove(kl_ready *r, kl_item *it); /* it is in there */
 
 #endif

@@ -3,13 +3,15 @@
  *   absent --add--> queued --get--> running --done--> absent
  *   running --add--> running+dirty --done--> queued
  *
- * A key has one item (items.h) while anything is known about it: queued, running, waiting or a count of failures. Queued items
- * are in `ready` (ready.h), running ones in a list by the time they started, waiting ones in a heap by the time they are due.
- * Every step is O(log n) at worst, and O(1) where no delay and few priorities are in play.
+ * A key has one item (items.h) while anything is known about it: queued, running, waiting or a count of
+ * failures. Queued items are in `ready` (ready.h), running ones in a list by the time they started,
+ * waiting ones in a heap by the time they are due. Every step is O(log n) at worst, and O(1) where no
+ * delay and few priorities are in play.
  *
- * Most of the cost of an add to a queue of a million keys is one cache miss: the key's slot in the table. So while nobody waits
- * for keys, plain adds stand in a short line (`inbox`), their slots are asked for, and each is dealt with when some others have
- * come after it. Whoever looks at the queue deals with all of them first, at the times they were made: nobody sees the line. */
+ * Most of the cost of an add to a queue of a million keys is one cache miss: the key's slot in the table.
+ * So while nobody waits for keys, plain adds stand in a short line (`inbox`), their slots are asked for,
+ * and each is dealt with when some others have come after it. Whoever looks at the queue deals with all of
+ * them first, at the times they were made: nobody sees the line. */
 #include "queue/workqueue.h"
 
 #include <limits.h>
@@ -24,9 +26,10 @@
 #include "queue/items.h"
 #include "queue/ready.h"
 
-#define INBOX     8u                 /* cache misses that a processor has under way at once, about */
-#define INBOX_KEY 223u               /* longer keys do not stand in line; few are */
-#define FORGOTTEN (INBOX + 2u)       /* causes that a step on one key may let go: of each letter, and of what it does itself */
+#define INBOX 8u       /* cache misses that a processor has under way at once, about */
+#define INBOX_KEY 223u /* longer keys do not stand in line; few are */
+#define FORGOTTEN                                                                                            \
+    (INBOX + 2u) /* causes that a step on one key may let go: of each letter, and of what it does itself */
 typedef struct letter {
     kl_time at;
     uint32_t hash, len;
@@ -37,14 +40,14 @@ typedef struct letter {
 } letter;
 
 struct kl_workqueue {
-    kl_spin mu;                     /* never held for longer than a step */
-    kl_queue_order order;           /* set once, as are the next three */
+    kl_spin mu;           /* never held for longer than a step */
+    kl_queue_order order; /* set once, as are the next three */
     void (*wake)(void *arg);
     void *wake_arg;
     void (*forget)(uint32_t what);
     /* under mu: */
     kl_backoff_policy backoff;
-    bool hungry;                    /* somebody has looked in vain since the last wake */
+    bool hungry; /* somebody has looked in vain since the last wake */
     bool shutting_down;
     kl_random random;
     kl_items items;
@@ -53,19 +56,20 @@ struct kl_workqueue {
     kl_groups groups;
     kl_handle running_first, running_last;
     size_t n_running;
-    size_t failing;                 /* items with failures */
-    size_t held, resting;           /* items that are */
-    kl_time epoch, started_sum;     /* sum of started_at - epoch over running: unfinished work without a walk */
-    uint64_t entries;               /* ever made */
+    size_t failing;       /* items with failures */
+    size_t held, resting; /* items that are */
+    /* sum of started_at - epoch over running: unfinished work without a walk */
+    kl_time epoch, started_sum;
+    uint64_t entries; /* ever made */
     uint64_t adds, retries;
     uint32_t inbox_first, inbox_len;
-    letter inbox[INBOX];            /* a ring; empty while `hungry` */
-    uint32_t forgotten[FORGOTTEN];  /* causes to let go when the lock is */
+    letter inbox[INBOX];           /* a ring; empty while `hungry` */
+    uint32_t forgotten[FORGOTTEN]; /* causes to let go when the lock is */
     uint32_t n_forgotten, n_spilt;
-    uint32_t *spilt;                /* more of them */
+    uint32_t *spilt; /* more of them */
 };
 
-/* --- causes ------------------------------------------------------------------------------------------------------------------ */
+/* --- causes ------------------------------------------------------------------------------- */
 
 static void forget_locked(kl_workqueue *q, uint32_t what) KL_REQUIRES(q->mu)
 {
@@ -96,8 +100,10 @@ static void unlock(kl_workqueue *q) KL_RELEASE(q->mu)
     kl_free(spilt);
 }
 
-/* The entry that an add is about to make or to join; `counts`: it is no retry. Before the item's flags tell of it. */
-static void cause_locked(kl_workqueue *q, kl_item *it, kl_cause cause, bool routine, bool counts) KL_REQUIRES(q->mu)
+/* The entry that an add is about to make or to join; `counts`: it is no retry. Before the item's flags
+ * tell of it. */
+static void cause_locked(kl_workqueue *q, kl_item *it, kl_cause cause, bool routine, bool counts)
+    KL_REQUIRES(q->mu)
 {
     bool joins = it->running ? it->dirty || it->waiting : it->queued || it->waiting;
     uint32_t *what = it->running ? &it->again_cause : &it->cause;
@@ -186,7 +192,8 @@ void kl_workqueue_free(kl_workqueue *q)
     kl_free(q);
 }
 
-/* Ends a step that may have brought news: outside the lock the waiting are woken, unless they have been told already. */
+/* Ends a step that may have brought news: outside the lock the waiting are woken, unless they have been
+ * told already. */
 static void leave(kl_workqueue *q, bool news) KL_RELEASE(q->mu)
 {
     bool tell = news && q->hungry;
@@ -197,7 +204,7 @@ static void leave(kl_workqueue *q, bool news) KL_RELEASE(q->mu)
         q->wake(q->wake_arg);
 }
 
-/* --- one key ------------------------------------------------------------------------------------------------------------------ */
+/* --- one key ------------------------------------------------------------------------------ */
 
 static void empty_inbox_locked(kl_workqueue *q) KL_REQUIRES(q->mu);
 
@@ -254,7 +261,7 @@ static bool make_ready_locked(kl_workqueue *q, kl_item *it, kl_time at) KL_REQUI
 {
     if (it->queued || it->dirty)
         return false;
-    if (it->held) {                /* it was added before, and keeps its place */
+    if (it->held) { /* it was added before, and keeps its place */
         it->held = false;
         q->held--;
         it->queued = true;
@@ -279,13 +286,14 @@ static void wake_up_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
     it->resting = false;
 }
 
-static bool add_now_locked(kl_workqueue *q, kl_item *it, int priority, kl_cause cause, bool routine, kl_time now) KL_REQUIRES(q->mu)
+static bool add_now_locked(
+    kl_workqueue *q, kl_item *it, int priority, kl_cause cause, bool routine, kl_time now) KL_REQUIRES(q->mu)
 {
     it->earnest |= it->running && !routine;
     wake_up_locked(q, it);
     cause_locked(q, it, cause, routine, true);
     entry_locked(q, it, priority);
-    if (it->parked) {              /* whatever changed: its group may be another one now */
+    if (it->parked) { /* whatever changed: its group may be another one now */
         kl_groups_unpark(&q->groups, it);
         return true;
     }
@@ -302,12 +310,14 @@ static bool add_now_locked(kl_workqueue *q, kl_item *it, int priority, kl_cause 
 }
 
 /* True when somebody who waits for next_due should look again. */
-static bool add_later_locked(kl_workqueue *q, kl_item *it, int priority, kl_cause cause, kl_time delay, kl_time now) KL_REQUIRES(q->mu)
+static bool add_later_locked(
+    kl_workqueue *q, kl_item *it, int priority, kl_cause cause, kl_time delay, kl_time now) KL_REQUIRES(q->mu)
 {
     wake_up_locked(q, it);
     entry_locked(q, it, priority);
     kl_time when = delay > KL_NEVER - 1 - now ? KL_NEVER - 1 : now + delay;
-    if (((it->queued || it->dirty) && q->order != KL_QUEUE_FIFO) || (it->waiting && when >= q->waiting.v[it->place - 1].number)) {
+    if (((it->queued || it->dirty) && q->order != KL_QUEUE_FIFO)
+        || (it->waiting && when >= q->waiting.v[it->place - 1].number)) {
         forget_locked(q, cause.what);
         return false;
     }
@@ -338,7 +348,8 @@ static void deliver_locked(kl_workqueue *q) KL_REQUIRES(q->mu)
     letter *l = &q->inbox[q->inbox_first++ % INBOX];
     q->inbox_len--;
     promote_locked(q, l->at);
-    add_now_locked(q, kl_items_use(&q->items, l->key, l->len, l->hash), l->priority, l->cause, l->routine, l->at);
+    add_now_locked(
+        q, kl_items_use(&q->items, l->key, l->len, l->hash), l->priority, l->cause, l->routine, l->at);
 }
 
 static void empty_inbox_locked(kl_workqueue *q)
@@ -347,7 +358,8 @@ static void empty_inbox_locked(kl_workqueue *q)
         deliver_locked(q);
 }
 
-static void post_locked(kl_workqueue *q, const char *key, size_t n, uint32_t hash, const kl_add *how, kl_time now) KL_REQUIRES(q->mu)
+static void post_locked(kl_workqueue *q, const char *key, size_t n, uint32_t hash, const kl_add *how,
+    kl_time now) KL_REQUIRES(q->mu)
 {
     if (q->inbox_len == INBOX)
         deliver_locked(q);
@@ -362,15 +374,15 @@ static void post_locked(kl_workqueue *q, const char *key, size_t n, uint32_t has
     kl_items_expect(&q->items, hash);
 }
 
-/* Brings the queue up to date: whoever looks at it or adds to it finds there what was added and what is due. True when something
- * became ready that somebody may wait for. */
+/* Brings the queue up to date: whoever looks at it or adds to it finds there what was added and what is
+ * due. True when something became ready that somebody may wait for. */
 static bool catch_up_locked(kl_workqueue *q, kl_time now) KL_REQUIRES(q->mu)
 {
     empty_inbox_locked(q);
     return promote_locked(q, now);
 }
 
-/* --- adding -------------------------------------------------------------------------------------------------------------------- */
+/* --- adding ------------------------------------------------------------------------------- */
 
 static kl_time failed_locked(kl_workqueue *q, kl_item *it, bool blameless) KL_REQUIRES(q->mu)
 {
@@ -389,7 +401,8 @@ static kl_time add(kl_workqueue *q, const char *key, const kl_add *how, bool ret
     uint32_t hash = kl_items_hash(key, n);
     kl_time delay = how->after > 0 ? how->after : 0;
     kl_spin_lock(&q->mu);
-    if (!q->hungry && !delay && !how->rate_limited && !retry && n <= INBOX_KEY && !q->shutting_down && !(how->routine && q->resting)) {
+    if (!q->hungry && !delay && !how->rate_limited && !retry && n <= INBOX_KEY && !q->shutting_down
+        && !(how->routine && q->resting)) {
         post_locked(q, key, n, hash, how, now);
         unlock(q);
         return 0;
@@ -403,7 +416,8 @@ static kl_time add(kl_workqueue *q, const char *key, const kl_add *how, bool ret
     }
     if (!q->shutting_down && !(how->routine && it->resting)) {
         q->retries += retry;
-        news |= delay ? add_later_locked(q, it, how->priority, how->cause, delay, now) : add_now_locked(q, it, how->priority, how->cause, how->routine, now);
+        news |= delay ? add_later_locked(q, it, how->priority, how->cause, delay, now)
+                      : add_now_locked(q, it, how->priority, how->cause, how->routine, now);
     } else {
         forget_locked(q, how->cause.what);
     }
@@ -423,12 +437,12 @@ void kl_workqueue_add(kl_workqueue *q, const char *key, kl_time now)
 
 void kl_workqueue_add_after(kl_workqueue *q, const char *key, kl_time delay, kl_time now)
 {
-    add(q, key, &(kl_add){ .after = delay }, true, now);
+    add(q, key, &(kl_add){.after = delay}, true, now);
 }
 
 kl_time kl_workqueue_add_rate_limited(kl_workqueue *q, const char *key, kl_time now)
 {
-    return add(q, key, &(kl_add){ .rate_limited = true }, true, now);
+    return add(q, key, &(kl_add){.rate_limited = true}, true, now);
 }
 
 void kl_workqueue_forget(kl_workqueue *q, const char *key)
@@ -455,7 +469,7 @@ static int failures(kl_workqueue *q, const char *key, bool all)
 int kl_workqueue_requeues(kl_workqueue *q, const char *key) { return failures(q, key, true); }
 int kl_workqueue_faults(kl_workqueue *q, const char *key) { return failures(q, key, false); }
 
-/* --- handing out ----------------------------------------------------------------------------------------------------------------- */
+/* --- handing out -------------------------------------------------------------------------- */
 
 /* The item's `at` has been told. */
 static void run_locked(kl_workqueue *q, kl_item *it, kl_time now) KL_REQUIRES(q->mu)
@@ -503,7 +517,8 @@ bool kl_workqueue_try_get(kl_workqueue *q, kl_time now, kl_queue_item *out)
     catch_up_locked(q, now);
     kl_item *it = kl_ready_take(&q->ready);
     if (it) {
-        *out = (kl_queue_item){ it->key, it->at, it->priority, it->self, { it->cause, (uint8_t)it->why }, it->events };
+        *out = (kl_queue_item){
+            it->key, it->at, it->priority, it->self, {it->cause, (uint8_t)it->why}, it->events};
         run_locked(q, it, now);
     } else {
         q->hungry = true;
@@ -525,7 +540,7 @@ static bool done_locked(kl_workqueue *q, kl_item *it) KL_REQUIRES(q->mu)
         queue_locked(q, it);
     }
     drop_locked(q, it);
-    if (q->shutting_down && !q->n_running)              /* drained: somebody may wait for it */
+    if (q->shutting_down && !q->n_running) /* drained: somebody may wait for it */
         again = q->hungry = true;
     return again || news;
 }
@@ -570,7 +585,7 @@ kl_time kl_workqueue_more(kl_workqueue *q)
     return t;
 }
 
-/* --- not now: what was handed out goes back -------------------------------------------------------------------------------------------- */
+/* --- not now: what was handed out goes back ----------------------------------------------- */
 
 /* Back among the ready ones or those that wait. What was added meanwhile joins it. */
 static void unrun_locked(kl_workqueue *q, kl_item *it, const kl_queue_item *item) KL_REQUIRES(q->mu)
@@ -607,7 +622,7 @@ void kl_workqueue_hold(kl_workqueue *q, const kl_queue_item *item, kl_time until
     bool ready = it->dirty || it->released || until <= now;
     news |= ready;
     if (q->shutting_down || q->order == KL_QUEUE_RANK || !kl_groups_runs(it))
-        news |= leave_group_locked(q, it);         /* somebody else of its group may go first */
+        news |= leave_group_locked(q, it); /* somebody else of its group may go first */
     unrun_locked(q, it, item);
     if (ready) {
         it->queued = true;
@@ -661,7 +676,8 @@ void kl_workqueue_rest(kl_workqueue *q, const kl_queue_item *item)
     unlock(q);
 }
 
-/* The items that failed and are not over it; the caller frees the list, since each drop may rebuild the table. */
+/* The items that failed and are not over it; the caller frees the list, since each drop may rebuild the
+ * table. */
 static kl_handle *troubled_locked(kl_workqueue *q, bool given_up_alone, size_t *n) KL_REQUIRES(q->mu)
 {
     size_t most = q->resting + (given_up_alone ? 0 : q->failing);
@@ -703,7 +719,7 @@ void kl_workqueue_set_backoff(kl_workqueue *q, const kl_backoff_policy *p)
     empty_inbox_locked(q);
     q->backoff = kl_backoff_defaults(*p);
     kl_handle *found = troubled_locked(q, true, &n);
-    while (n) {                        /* each drop may rebuild the table */
+    while (n) { /* each drop may rebuild the table */
         kl_item *it = kl_items_at(&q->items, found[--n]);
         wake_up_locked(q, it);
         drop_locked(q, it);
@@ -712,7 +728,7 @@ void kl_workqueue_set_backoff(kl_workqueue *q, const kl_backoff_policy *p)
     kl_free(found);
 }
 
-/* --- the end ---------------------------------------------------------------------------------------------------------------------- */
+/* --- the end ------------------------------------------------------------------------------ */
 
 void kl_workqueue_shut_down(kl_workqueue *q)
 {
@@ -754,14 +770,21 @@ bool kl_workqueue_drained(kl_workqueue *q)
     return yes;
 }
 
-/* --- for people and metrics --------------------------------------------------------------------------------------------------------- */
+/* --- for people and metrics --------------------------------------------------------------- */
 
 void kl_workqueue_stats_get(kl_workqueue *q, kl_time now, kl_workqueue_stats *out)
 {
     kl_spin_lock(&q->mu);
     bool news = catch_up_locked(q, now);
-    *out = (kl_workqueue_stats){ .ready = q->ready.len, .delayed = q->waiting.len, .running = q->n_running, .adds = q->adds,
-        .retries = q->retries, .failing = q->failing, .parked = q->groups.n_parked, .held = q->held, .resting = q->resting };
+    *out = (kl_workqueue_stats){.ready = q->ready.len,
+        .delayed = q->waiting.len,
+        .running = q->n_running,
+        .adds = q->adds,
+        .retries = q->retries,
+        .failing = q->failing,
+        .parked = q->groups.n_parked,
+        .held = q->held,
+        .resting = q->resting};
     if (q->n_running) {
         out->longest_running = now - kl_items_at(&q->items, q->running_first)->at;
         out->unfinished = (kl_time)q->n_running * (now - q->epoch) - q->started_sum;
@@ -808,8 +831,13 @@ const char *kl_workqueue_state(kl_workqueue *q, const char *key, kl_time *due)
     if (due)
         *due = it && it->waiting ? q->waiting.v[it->place - 1].number : KL_NEVER;
     if (it)
-        state = it->running ? (it->dirty ? "running, queued again" : "running") : it->parked ? "waiting for its group" : it->queued ? "queued"
-            : it->held ? "held" : it->waiting ? "waiting" : it->resting ? "given up" : "absent";
+        state = it->running ? (it->dirty ? "running, queued again" : "running")
+            : it->parked    ? "waiting for its group"
+            : it->queued    ? "queued"
+            : it->held      ? "held"
+            : it->waiting   ? "waiting"
+            : it->resting   ? "given up"
+                            : "absent";
     unlock(q);
     return state;
 }

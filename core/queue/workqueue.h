@@ -3,8 +3,9 @@
  *   absent --add--> queued --get--> running --done--> absent
  *   running --add--> running+dirty --done--> queued
  *
- * A key is stored once, however often it is added: its queued, delayed and repeated adds are one entry, which has the highest
- * priority and the earliest time that was asked for. Any thread; never waits; time is passed in. */
+ * A key is stored once, however often it is added: its queued, delayed and repeated adds are one entry,
+ * which has the highest priority and the earliest time that was asked for. Any thread; never waits; time
+ * is passed in. */
 #ifndef KL_QUEUE_WORKQUEUE_H
 #define KL_QUEUE_WORKQUEUE_H
 
@@ -16,37 +17,43 @@
 typedef struct kl_workqueue kl_workqueue;
 
 typedef struct kl_backoff_policy {
-    kl_time base, max;         /* 5 ms and 1000 s (default_rate_limiters.go) */
-    double jitter;             /* 0..1: the delay is drawn from [d*(1-jitter), d]; 0 is client-go's ladder */
+    kl_time base, max; /* 5 ms and 1000 s (default_rate_limiters.go) */
+    double jitter;     /* 0..1: the delay is drawn from [d*(1-jitter), d]; 0 is client-go's ladder */
 } kl_backoff_policy;
 
 /* Which ready key is next, and what becomes of a delay when the key is added without one. */
 typedef enum kl_queue_order {
-    /* Ours. The highest priority first; a step of priority is worth KL_QUEUE_AGEING of waiting, so that nothing starves.
-     * Namespaces of one priority take turns. An add ends the delay: the run that follows decides what comes next. */
+    /* Ours. The highest priority first; a step of priority is worth KL_QUEUE_AGEING of waiting, so that
+     * nothing starves. Namespaces of one priority take turns. An add ends the delay: the run that follows
+     * decides what comes next. */
     KL_QUEUE_FAIR,
-    /* client-go's util/workqueue: first in, first out, within a priority. An add leaves the delay standing. */
+    /* client-go's util/workqueue: first in, first out, within a priority. An add leaves the delay
+     * standing. */
     KL_QUEUE_FIFO,
-    /* controller-runtime's priorityqueue (0.22): the highest priority first, then by the time of the first add, those that had
-     * been delayed last; an add ends the delay. A key that is added while it runs keeps the place of that add. */
+    /* controller-runtime's priorityqueue (0.22): the highest priority first, then by the time of the first
+     * add, those that had been delayed last; an add ends the delay. A key that is added while it runs
+     * keeps the place of that add. */
     KL_QUEUE_RANK,
-    /* For who wants the same order each time: the highest priority first, then by name, whenever a key was added. An add ends the
-     * delay. Taking costs O(ready keys of that priority). */
+    /* For who wants the same order each time: the highest priority first, then by name, whenever a key was
+     * added. An add ends the delay. Taking costs O(ready keys of that priority). */
     KL_QUEUE_NAME,
 } kl_queue_order;
 
-/* What one step of priority is worth: a key of KL_PRIORITY_LOW is overtaken by others for ten seconds and no longer. */
+/* What one step of priority is worth: a key of KL_PRIORITY_LOW is overtaken by others for ten seconds and
+ * no longer. */
 #define KL_QUEUE_AGEING KL_MILLISECONDS(100)
 
-/* controller-runtime's LowPriority (handler/eventhandler.go): what nobody waits for - initial lists, resyncs. */
+/* controller-runtime's LowPriority (handler/eventhandler.go): what nobody waits for - initial lists,
+ * resyncs. */
 #define KL_PRIORITY_LOW (-100)
 /* What runs again because the logic is another: behind those, since all of it has been looked at before. */
 #define KL_PRIORITY_RELOAD (2 * KL_PRIORITY_LOW)
 
-/* Why a key was added, in the words of who adds: both are opaque to the queue. `what` is owned by who holds the cause. */
+/* Why a key was added, in the words of who adds: both are opaque to the queue. `what` is owned by who
+ * holds the cause. */
 typedef struct kl_cause {
-    uint32_t what;             /* 0: nothing to own */
-    uint8_t why;               /* below KL_CAUSES; 0: nobody said */
+    uint32_t what; /* 0: nothing to own */
+    uint8_t why;   /* below KL_CAUSES; 0: nobody said */
 } kl_cause;
 #define KL_CAUSES 16
 
@@ -54,25 +61,30 @@ typedef struct kl_workqueue_options {
     kl_backoff_policy backoff; /* zero: the defaults, jitter 0.1 */
     uint64_t seed;
     kl_queue_order order;
-    kl_time ageing;            /* KL_QUEUE_FAIR: 0 is KL_QUEUE_AGEING */
-    /* Something is ready or due sooner, and somebody has looked in vain since the last call: who waits should look again. All
-     * of them, or one who then asks for more: it is called once for any number of keys. Without the lock, on the thread that caused it. May be NULL. */
+    kl_time ageing; /* KL_QUEUE_FAIR: 0 is KL_QUEUE_AGEING */
+    /* Something is ready or due sooner, and somebody has looked in vain since the last call: who waits
+     * should look again. All of them, or one who then asks for more: it is called once for any number of
+     * keys. Without the lock, on the thread that caused it. May be NULL. */
     void (*wake)(void *arg);
     void *wake_arg;
-    void (*forget)(uint32_t what);     /* a cause is not needed any more. Without the lock, on any thread; NULL: causes own nothing */
+    /* a cause is not needed any more. Without the lock, on any thread; NULL: causes own nothing */
+    void (*forget)(uint32_t what);
 } kl_workqueue_options;
 
 /* o NULL: the defaults. Freed when no thread uses it any more; keys still in it are forgotten. */
 kl_workqueue *kl_workqueue_new(const kl_workqueue_options *o);
 void kl_workqueue_free(kl_workqueue *q);
 
-typedef struct kl_add {        /* how a key is added */
-    int priority;              /* higher goes first; 0 is normal */
-    kl_time after;             /* not before; 0 or less: at once */
-    bool routine;              /* nobody changed anything: a key that was given up stays so */
-    bool rate_limited;         /* counts a failure and waits by their number; with `after`, whichever is sooner */
-    bool blameless;            /* rate_limited: it was no failure (a conflict), though it waits like one */
-    kl_cause cause;            /* moved in. An entry has the last one; a routine add's only when it makes the entry, a delayed add's when it changes it */
+typedef struct kl_add { /* how a key is added */
+    int priority;       /* higher goes first; 0 is normal */
+    kl_time after;      /* not before; 0 or less: at once */
+    bool routine;       /* nobody changed anything: a key that was given up stays so */
+    /* counts a failure and waits by their number; with `after`, whichever is sooner */
+    bool rate_limited;
+    bool blameless; /* rate_limited: it was no failure (a conflict), though it waits like one */
+    /* moved in. An entry has the last one; a routine add's only when it makes the entry, a delayed add's
+     * when it changes it */
+    kl_cause cause;
 } kl_add;
 
 /* Dropped once the queue is shut down. The delay that resulted, where there may be one. */
@@ -81,70 +93,88 @@ void kl_workqueue_add(kl_workqueue *q, const char *key, kl_time now);
 void kl_workqueue_add_after(kl_workqueue *q, const char *key, kl_time delay, kl_time now);
 kl_time kl_workqueue_add_rate_limited(kl_workqueue *q, const char *key, kl_time now);
 void kl_workqueue_forget(kl_workqueue *q, const char *key);
-int kl_workqueue_requeues(kl_workqueue *q, const char *key);                              /* failures since forget */
-int kl_workqueue_faults(kl_workqueue *q, const char *key);                                /* the same without the blameless */
+/* failures since forget */
+int kl_workqueue_requeues(kl_workqueue *q, const char *key);
+/* the same without the blameless */
+int kl_workqueue_faults(kl_workqueue *q, const char *key);
 
 typedef struct kl_queue_item {
-    const char *key;           /* the queue's, until done */
+    const char *key; /* the queue's, until done */
     kl_time queued_at;
-    int priority;              /* to add it again with */
-    uint32_t id;               /* the queue's */
-    kl_cause cause;            /* `what` is the queue's, until done or put back */
-    unsigned events;           /* adds that are in this entry, retries aside; at most 65535 */
+    int priority;    /* to add it again with */
+    uint32_t id;     /* the queue's */
+    kl_cause cause;  /* `what` is the queue's, until done or put back */
+    unsigned events; /* adds that are in this entry, retries aside; at most 65535 */
 } kl_queue_item;
 /* True with *out when a key is ready (delayed ones whose time has come are promoted first). */
 bool kl_workqueue_try_get(kl_workqueue *q, kl_time now, kl_queue_item *out);
-void kl_workqueue_done(kl_workqueue *q, const char *key, kl_time now);                   /* nothing when it does not run */
-void kl_workqueue_finish(kl_workqueue *q, const kl_queue_item *item, kl_time now);        /* done, for who kept what it was given: it runs */
-/* For one of several who wait, when it was called and has taken a key: next_due; unless that is now, news will call again. */
+/* nothing when it does not run */
+void kl_workqueue_done(kl_workqueue *q, const char *key, kl_time now);
+/* done, for who kept what it was given: it runs */
+void kl_workqueue_finish(kl_workqueue *q, const kl_queue_item *item, kl_time now);
+/* For one of several who wait, when it was called and has taken a key: next_due; unless that is now, news
+ * will call again. */
 kl_time kl_workqueue_more(kl_workqueue *q);
-kl_time kl_workqueue_next_due(kl_workqueue *q);      /* `now` or earlier when something is ready (0), the heap's next, or KL_NEVER */
+/* `now` or earlier when something is ready (0), the heap's next, or KL_NEVER */
+kl_time kl_workqueue_next_due(kl_workqueue *q);
 
 /* --- what was handed out and does not run after all; KL_QUEUE_FAIR and _NAME. It keeps its age and its place, and what was added meanwhile joins it. --- */
 
-/* Keys of one group do not run at the same time: true when it may run, in that group until done. False: it was put back and is parked until
- * the group is free (or somebody adds it: its group may be another now), and then handed out again in its turn. Once for each time it is handed out. */
+/* Keys of one group do not run at the same time: true when it may run, in that group until done. False: it
+ * was put back and is parked until the group is free (or somebody adds it: its group may be another now),
+ * and then handed out again in its turn. Once for each time it is handed out. */
 bool kl_workqueue_enter(kl_workqueue *q, const kl_queue_item *item, const char *group, kl_time now);
-/* Put back; handed out again at `until`, or when somebody adds or releases it, whichever is sooner. The group that it has entered stays its
- * own meanwhile. */
+/* Put back; handed out again at `until`, or when somebody adds or releases it, whichever is sooner. The
+ * group that it has entered stays its own meanwhile. */
 void kl_workqueue_hold(kl_workqueue *q, const kl_queue_item *item, kl_time until, kl_time now);
-/* What the key was or is about to be held for is there; nothing for one that is neither held nor just handed out. */
+/* What the key was or is about to be held for is there; nothing for one that is neither held nor just
+ * handed out. */
 void kl_workqueue_release(kl_workqueue *q, const char *key, kl_time now);
-/* The item, which runs, is given up when done, unless somebody has added it meanwhile: routine adds are dropped, also those that came while it
- * ran, until somebody adds it otherwise. Its failures are forgotten. */
+/* The item, which runs, is given up when done, unless somebody has added it meanwhile: routine adds are
+ * dropped, also those that came while it ran, until somebody adds it otherwise. Its failures are
+ * forgotten. */
 void kl_workqueue_rest(kl_workqueue *q, const kl_queue_item *item);
-/* What failed so far counts no more: failures are forgotten, and what was given up may be added again. With `again` all those keys are added, with
- * its priority and cause, which owns nothing; NULL: none is. How many there were. */
+/* What failed so far counts no more: failures are forgotten, and what was given up may be added again.
+ * With `again` all those keys are added, with its priority and cause, which owns nothing; NULL: none is.
+ * How many there were. */
 size_t kl_workqueue_pardon(kl_workqueue *q, const kl_add *again, kl_time now);
 /* From now on; what was given up may be added again. */
 void kl_workqueue_set_backoff(kl_workqueue *q, const kl_backoff_policy *p);
 
-void kl_workqueue_shut_down(kl_workqueue *q);        /* adds are dropped, queued keys are still handed out, waiting ones are dropped */
+/* adds are dropped, queued keys are still handed out, waiting ones are dropped */
+void kl_workqueue_shut_down(kl_workqueue *q);
 bool kl_workqueue_shutting_down(kl_workqueue *q);
-bool kl_workqueue_drained(kl_workqueue *q);          /* shut down, nothing queued, nothing running; `wake` tells when it becomes so */
+/* shut down, nothing queued, nothing running; `wake` tells when it becomes so */
+bool kl_workqueue_drained(kl_workqueue *q);
 
 typedef struct kl_workqueue_stats {
-    size_t ready, delayed, running, failing;         /* failing: keys with failures since forget */
-    size_t parked, held, resting;                    /* parked: not counted in ready; held: in delayed, too; resting: given up */
+    size_t ready, delayed, running, failing; /* failing: keys with failures since forget */
+    /* parked: not counted in ready; held: in delayed, too; resting: given up */
+    size_t parked, held, resting;
     uint64_t adds, retries;
-    kl_time longest_running, unfinished;             /* at `now` */
+    kl_time longest_running, unfinished; /* at `now` */
 } kl_workqueue_stats;
 void kl_workqueue_stats_get(kl_workqueue *q, kl_time now, kl_workqueue_stats *out);
 
-/* Ready keys by priority, highest first, priorities that were in use lately included: at most KL_QUEUE_DEPTHS of them, and what
- * is left as one sum (controller-runtime's metric stops at 25 priorities, so that nobody grows it without end). */
+/* Ready keys by priority, highest first, priorities that were in use lately included: at most
+ * KL_QUEUE_DEPTHS of them, and what is left as one sum (controller-runtime's metric stops at 25
+ * priorities, so that nobody grows it without end). */
 #define KL_QUEUE_DEPTHS 25
 typedef struct kl_workqueue_depths {
     size_t n;
-    struct { int priority; size_t ready; } of[KL_QUEUE_DEPTHS];
+    struct {
+        int priority;
+        size_t ready;
+    } of[KL_QUEUE_DEPTHS];
     size_t others;
-    bool more;                                       /* there are others, `others` keys in all */
+    bool more; /* there are others, `others` keys in all */
 } kl_workqueue_depths;
 void kl_workqueue_depths_get(kl_workqueue *q, kl_workqueue_depths *out);
 
-/* What a key is doing, for people: "queued", "running", "running, queued again", "waiting" and "held" (with *due), "waiting for its group",
- * "given up", "absent". Static. */
+/* What a key is doing, for people: "queued", "running", "running, queued again", "waiting" and "held"
+ * (with *due), "waiting for its group", "given up", "absent". Static. */
 const char *kl_workqueue_state(kl_workqueue *q, const char *key, kl_time *due);
-int kl_workqueue_priority(kl_workqueue *q, const char *key);      /* of its present or latest entry; 0 when absent */
+/* of its present or latest entry; 0 when absent */
+int kl_workqueue_priority(kl_workqueue *q, const char *key);
 
 #endif

@@ -1,6 +1,7 @@
 /* cause.h - what woke a key: a reason and, where it was an event, the object that the event was of.
  *
- * The queue carries it as an opaque kl_cause (queue/workqueue.h) that owns a reference to the object: nothing is copied or allocated for it. */
+ * The queue carries it as an opaque kl_cause (queue/workqueue.h) that owns a reference to the object:
+ * nothing is copied or allocated for it. */
 #ifndef KL_RUN_CAUSE_H
 #define KL_RUN_CAUSE_H
 
@@ -9,19 +10,22 @@
 
 typedef enum kl_why {
     KL_WHY_UNKNOWN,
-    KL_WHY_START,              /* the controller began, and looks at everything */
-    KL_WHY_ADDED, KL_WHY_CHANGED, KL_WHY_DELETED,      /* an event of the object */
-    KL_WHY_RESYNC,             /* `resync` came round */
-    KL_WHY_TRIGGER,            /* `every` or `cron` came round */
-    KL_WHY_AFTER,              /* its last run asked to be run again then */
-    KL_WHY_RETRY,              /* its last run failed, or waits for something */
-    KL_WHY_RELOAD,             /* new logic looks at everything */
-    KL_WHY_LEADING,            /* this process began to lead, or the key came to this shard */
-    KL_WHY_HAND,               /* somebody said so */
-    KL_WHY_REQUEST,            /* of the API server, to a webhook */
+    KL_WHY_START, /* the controller began, and looks at everything */
+    KL_WHY_ADDED,
+    KL_WHY_CHANGED,
+    KL_WHY_DELETED, /* an event of the object */
+    KL_WHY_RESYNC,  /* `resync` came round */
+    KL_WHY_TRIGGER, /* `every` or `cron` came round */
+    KL_WHY_AFTER,   /* its last run asked to be run again then */
+    KL_WHY_RETRY,   /* its last run failed, or waits for something */
+    KL_WHY_RELOAD,  /* new logic looks at everything */
+    KL_WHY_LEADING, /* this process began to lead, or the key came to this shard */
+    KL_WHY_HAND,    /* somebody said so */
+    KL_WHY_REQUEST, /* of the API server, to a webhook */
 } kl_why;
 
-/* "started", "added", "changed", "deleted", "resync", "trigger", "after", "retry", "reload", "leading", "by hand", "request", "unknown". Static. */
+/* "started", "added", "changed", "deleted", "resync", "trigger", "after", "retry", "reload", "leading",
+ * "by hand", "request", "unknown". Static. */
 const char *kl_why_name(kl_why why);
 
 /* A cause that refers to an object, NULL: to none. */
@@ -30,7 +34,10 @@ static inline kl_cause kl_cause_of(kl_why why, const kl_value *object)
     return (kl_cause){.what = kl_value_id(kl_value_ref(object)), .why = (uint8_t)why};
 }
 /* The object, or NULL; borrowed from the cause. */
-static inline const kl_value *kl_cause_object(const kl_cause *c) { return (const kl_value *)(uintptr_t)c->what; }
+static inline const kl_value *kl_cause_object(const kl_cause *c)
+{
+    return (const kl_value *)(uintptr_t)c->what;
+}
 /* For kl_workqueue_options. */
 void kl_cause_forget(uint32_t what);
 

@@ -1,12 +1,13 @@
-/* elide.c - an entry for each object that was written, or read from the server: the least resourceVersion that a cache must have
- * reached to be believed, and the applies that left the object at exactly that one.
+/* elide.c - an entry for each object that was written, or read from the server: the least resourceVersion
+ * that a cache must have reached to be believed, and the applies that left the object at exactly that one.
  *
  *   unknown --write--> under way --answer with a version--> known, from that version on
  *                                --failure without word, or an answer without a version--> doubtful, until the next write that succeeds
  *                                --refused--> as before;  409: known, from the version after the one that was sent
  *
- * Entries that were not looked at for long are forgotten, half of them at a time: from then on only objects with an entry are believed,
- * and a new entry begins doubtful. Kinds go by their last word, whatever their group and version: two kinds of one name make this more careful, never less. */
+ * Entries that were not looked at for long are forgotten, half of them at a time: from then on only
+ * objects with an entry are believed, and a new entry begins doubtful. Kinds go by their last word,
+ * whatever their group and version: two kinds of one name make this more careful, never less. */
 #include "run/elide.h"
 
 #include <string.h>
@@ -19,35 +20,40 @@
 #include "value/patch.h"
 
 #define OBJECTS_MAX 65536
-/* As many applies of one object as one controller makes: the object, its status, and another manager of each. */
+/* As many applies of one object as one controller makes: the object, its status, and another manager of
+ * each. */
 #define APPLIES 4
 
-typedef struct digest { unsigned char bytes[20]; } digest;
+typedef struct digest {
+    unsigned char bytes[20];
+} digest;
 
 typedef struct entry {
-    uint64_t version;              /* 0: none is known */
+    uint64_t version; /* 0: none is known */
     unsigned under_way;
     bool doubtful;
     unsigned n_applies;
-    digest applies[APPLIES];       /* each was answered with `version` */
+    digest applies[APPLIES]; /* each was answered with `version` */
 } entry;
 
 struct kl_elide {
     kl_mutex mu;
     size_t max;
-    kl_map *young KL_GUARDED_BY(mu), *old KL_GUARDED_BY(mu);       /* "Kind\nnamespace\nname" -> entry, in one of the two */
-    kl_map *floors KL_GUARDED_BY(mu);          /* "Kind" -> uint64_t *: of lists that were read, and of what had no name */
-    bool forgot KL_GUARDED_BY(mu);             /* there were entries that are not there any more */
-    bool blind KL_GUARDED_BY(mu);              /* something was written of which we cannot say what it was */
+    /* "Kind\nnamespace\nname" -> entry, in one of the two */
+    kl_map *young KL_GUARDED_BY(mu), *old KL_GUARDED_BY(mu);
+    /* "Kind" -> uint64_t *: of lists that were read, and of what had no name */
+    kl_map *floors KL_GUARDED_BY(mu);
+    bool forgot KL_GUARDED_BY(mu); /* there were entries that are not there any more */
+    bool blind KL_GUARDED_BY(mu);  /* something was written of which we cannot say what it was */
 };
 
 struct kl_elide_write {
     kl_elide *e;
-    char *kind, *key;              /* key NULL: the name comes with the answer, or there is none */
+    char *kind, *key; /* key NULL: the name comes with the answer, or there is none */
     digest what;
-    bool counted;                  /* in under_way of its entry */
-    bool is_apply, is_delete, is_object;       /* the answer of is_object is the object itself */
-    uint64_t sent;                 /* the resourceVersion that it named, or 0 */
+    bool counted;                        /* in under_way of its entry */
+    bool is_apply, is_delete, is_object; /* the answer of is_object is the object itself */
+    uint64_t sent;                       /* the resourceVersion that it named, or 0 */
 };
 
 static void entry_free(void *p) { kl_free(p); }
@@ -74,7 +80,7 @@ void kl_elide_free(kl_elide *e)
     kl_free(e);
 }
 
-/* --- names and versions --------------------------------------------------------------------------------------------- */
+/* --- names and versions ------------------------------------------------------------------- */
 
 /* NULL: a resource in kubectl's words, "pods" or "deploy", of which we do not know the kind. */
 static const char *kind_word(const char *kind)
@@ -108,14 +114,15 @@ static digest digest_of(const kl_op *op)
 {
     digest d = {{0}};
     kl_buf text = KL_BUF_INIT;
-    kl_buf_printf(&text, "%s\n%s\n%s\n%d\n", op->kind, op->subresource ? op->subresource : "", op->field_manager ? op->field_manager : "", op->force);
+    kl_buf_printf(&text, "%s\n%s\n%s\n%d\n", op->kind, op->subresource ? op->subresource : "",
+        op->field_manager ? op->field_manager : "", op->force);
     kl_value_encode(op->body, &text);
     kl_sha1(text.data, text.len, d.bytes);
     kl_buf_fini(&text);
     return d;
 }
 
-/* --- the record --------------------------------------------------------------------------------------------------------- */
+/* --- the record --------------------------------------------------------------------------- */
 
 /* The old ones go, but for those that an answer will look for. */
 static void forget_locked(kl_elide *e) KL_REQUIRES(e->mu)
@@ -194,10 +201,12 @@ static void add_apply_locked(entry *x, const digest *d)
     x->applies[x->n_applies++] = *d;
 }
 
-/* --- asking --------------------------------------------------------------------------------------------------------------- */
+/* --- asking ------------------------------------------------------------------------------- */
 
-/* Whether a cache that shows the object at `version` is not known to be behind. *out: what is known of it, or NULL. */
-static bool fresh_locked(kl_elide *e, const char *kind, const char *key, uint64_t version, const entry **out) KL_REQUIRES(e->mu)
+/* Whether a cache that shows the object at `version` is not known to be behind. *out: what is known of it,
+ * or NULL. */
+static bool fresh_locked(kl_elide *e, const char *kind, const char *key, uint64_t version, const entry **out)
+    KL_REQUIRES(e->mu)
 {
     const uint64_t *floor = kl_map_get(e->floors, kind);
     const entry *x = find_locked(e, key);
@@ -248,7 +257,8 @@ bool kl_elide_proves(kl_elide *e, const kl_op *op, const char *ns, const kl_valu
     const char *word = kind_word(op->kind);
     uint64_t version = version_of(kl_object_rv(cached));
     bool apply = op->verb == KL_APPLY;
-    if (!word || !version || !op->name || !op->body || op->dry_run || op->always || (op->subresource && strcmp(op->subresource, "status")))
+    if (!word || !version || !op->name || !op->body || op->dry_run || op->always
+        || (op->subresource && strcmp(op->subresource, "status")))
         return false;
     if (!apply && op->verb != KL_UPDATE && (op->verb != KL_PATCH || op->patch_type != KL_PATCH_MERGE))
         return false;
@@ -268,7 +278,7 @@ bool kl_elide_proves(kl_elide *e, const kl_op *op, const char *ns, const kl_valu
     return proved;
 }
 
-/* --- hearing -------------------------------------------------------------------------------------------------------------- */
+/* --- hearing ------------------------------------------------------------------------------ */
 
 kl_elide_write *kl_elide_begin(kl_elide *e, const kl_op *op, const char *ns)
 {
@@ -283,7 +293,7 @@ kl_elide_write *kl_elide_begin(kl_elide *e, const kl_op *op, const char *ns)
     w->sent = version_of(op->precondition_rv ? op->precondition_rv : kl_object_rv(op->body));
     if (w->is_apply)
         w->what = digest_of(op);
-    if (op->dry_run) {             /* it leaves no trace: an end that knows nothing */
+    if (op->dry_run) { /* it leaves no trace: an end that knows nothing */
         kl_free(w->kind);
         kl_free(w->key);
         w->e = NULL;
@@ -306,7 +316,8 @@ kl_elide_write *kl_elide_begin(kl_elide *e, const kl_op *op, const char *ns)
 /* The server read it and did nothing. */
 static bool was_refused(kl_status st)
 {
-    return st == KL_EINVAL || st == KL_EEXISTS || st == KL_EAUTH || st == KL_EFORBIDDEN || st == KL_EREJECTED || st == KL_ETHROTTLED || st == KL_ENOTLEADER;
+    return st == KL_EINVAL || st == KL_EEXISTS || st == KL_EAUTH || st == KL_EFORBIDDEN || st == KL_EREJECTED
+        || st == KL_ETHROTTLED || st == KL_ENOTLEADER;
 }
 
 static void answered_locked(kl_elide_write *w, entry *x, kl_status st, const kl_value *body)

@@ -1,5 +1,5 @@
-/* elide_run.c - a run's requests on their way to the door: writes that are known to change nothing are answered from the cache, and the
- * record hears of the others. */
+/* elide_run.c - a run's requests on their way to the door: writes that are known to change nothing are
+ * answered from the cache, and the record hears of the others. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -9,8 +9,8 @@
 /* A request under way of whose answer the record hears first. */
 typedef struct heard {
     kl_elide *e;
-    kl_elide_write *write;         /* NULL: it reads */
-    char *kind, *ns, *name;        /* of a read */
+    kl_elide_write *write;  /* NULL: it reads */
+    char *kind, *ns, *name; /* of a read */
     kl_reply_fn *done;
     void *arg;
 } heard;
@@ -54,7 +54,8 @@ static const kl_value *cached(kl_run *r, const char *kind, const char *ns, const
 {
     const kl_value *o = NULL;
     kl_err err = KL_ERR_INIT;
-    if (!kl_reader_resource(r->gen->logic->reader, kind) || kl_reader_get(r->gen->logic->reader, kind, ns, name, &o, &err))
+    if (!kl_reader_resource(r->gen->logic->reader, kind)
+        || kl_reader_get(r->gen->logic->reader, kind, ns, name, &o, &err))
         kl_err_fini(&err);
     return o;
 }
@@ -74,11 +75,13 @@ uint64_t kl__run_submit(kl_run *r, const kl_op *op, kl_reply_fn *done, void *arg
     kl_elide *e = r->w->o.elide;
     bool write = kl_verb_is_write(op->verb);
     if (!e || !op->kind)
-        return write ? kl_door_write(door, r->w->o.name, op, done, arg) : kl_door_read(door, r->w->o.name, op, done, arg);
+        return write ? kl_door_write(door, r->w->o.name, op, done, arg)
+                     : kl_door_read(door, r->w->o.name, op, done, arg);
     const kl_resource *res = resource_of(r, op->kind);
     const char *ns = namespace_of(op, res);
     kl_op n = named(op, res);
-    if (write && op->name && (is_whole(r->gen->logic->spec, op->kind) || (op->unread && op->verb == KL_APPLY))) {
+    if (write && op->name
+        && (is_whole(r->gen->logic->spec, op->kind) || (op->unread && op->verb == KL_APPLY))) {
         const kl_value *o = cached(r, op->kind, ns, op->name);
         bool same = o && kl_elide_proves(e, &n, ns, o);
         if (same) {

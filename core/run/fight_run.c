@@ -20,14 +20,18 @@ void kl__fight_wrote(kl_run *r, const kl_value *answer)
 
 static char *fight_text(const kl_fight *f, const char *in)
 {
-    return kl_sprintf("%s of %s goes back and forth between this controller and %s: %u times in %s. One of them should leave it alone%s; the key runs less often until then", f->path,
-        f->object, f->other ? f->other : "another manager", f->rounds, in, f->other ? "" : " (managed_fields = true in the spec shows who it is)");
+    return kl_sprintf("%s of %s goes back and forth between this controller and %s: %u times in %s. One of "
+                      "them should leave it alone%s; the key runs less often until then",
+        f->path, f->object, f->other ? f->other : "another manager", f->rounds, in,
+        f->other ? "" : " (managed_fields = true in the spec shows who it is)");
 }
 
 static char *loop_text(const kl_fight *f, const char *in)
 {
-    return kl_sprintf("its own writes woke it %u times in a row, in %s, and each time it wrote again: %s%s%s. Write only what differs (times and counters always do), or leave that "
-        "out of `when`; the key runs less often until then", f->rounds, in, f->object, f->path ? ", " : "", f->path ? f->path : "");
+    return kl_sprintf("its own writes woke it %u times in a row, in %s, and each time it wrote again: "
+                      "%s%s%s. Write only what differs (times and counters always do), or leave that "
+                      "out of `when`; the key runs less often until then",
+        f->rounds, in, f->object, f->path ? ", " : "", f->path ? f->path : "");
 }
 
 static void tell(kl_run *r, const kl_fight *f)
@@ -37,10 +41,18 @@ static void tell(kl_run *r, const kl_fight *f)
     kl_duration_format(f->lasted / KL_MILLISECONDS(1) * KL_MILLISECONDS(1), in);
     kl_duration_format(f->delay, delay);
     char *note = fight ? fight_text(f, in) : loop_text(f, in);
-    kl_warn(fight ? "a field is fought over; its key is slowed down" : "a key wakes itself by its own writes; it is slowed down",
-        "controller=%s key=%s reconcileID=%s generation=%d object=%s path=%s other=%s rounds=%u next_in=%s%s why=%s", r->w->o.name, r->key, kl_run_id(r), r->gen->logic->generation,
-        kl_log_quoted(f->object), kl_log_quoted(f->path ? f->path : ""), kl_log_quoted(f->other ? f->other : ""), f->rounds, delay, kl__run_detail(r), kl_log_quoted(note));
-    r->w->o.event(r->w->o.arg, &(kl_news){.about = r->object, .type = "Warning", .reason = fight ? "FieldFight" : "WriteLoop", .note = note});
+    kl_warn(fight ? "a field is fought over; its key is slowed down"
+                  : "a key wakes itself by its own writes; it is slowed down",
+        "controller=%s key=%s reconcileID=%s generation=%d object=%s path=%s other=%s rounds=%u next_in=%s%s "
+        "why=%s",
+        r->w->o.name, r->key, kl_run_id(r), r->gen->logic->generation, kl_log_quoted(f->object),
+        kl_log_quoted(f->path ? f->path : ""), kl_log_quoted(f->other ? f->other : ""), f->rounds, delay,
+        kl__run_detail(r), kl_log_quoted(note));
+    r->w->o.event(r->w->o.arg,
+        &(kl_news){.about = r->object,
+            .type = "Warning",
+            .reason = fight ? "FieldFight" : "WriteLoop",
+            .note = note});
     if (r->w->o.metrics)
         kl_metrics_circle(r->w->o.metrics, fight);
     kl_free(note);
@@ -52,8 +64,9 @@ void kl__fight_ended(kl_run *r, kl_time now)
     if (!r->w->o.fights || !kl_fights_ended(r->w->o.fights, r->key, now, &f))
         return;
     if (f.over)
-        kl_info("a key that was slowed down is quiet again", "controller=%s key=%s reconcileID=%s generation=%d%s", r->w->o.name, r->key, kl_run_id(r), r->gen->logic->generation,
-            kl__run_detail(r));
+        kl_info("a key that was slowed down is quiet again",
+            "controller=%s key=%s reconcileID=%s generation=%d%s", r->w->o.name, r->key, kl_run_id(r),
+            r->gen->logic->generation, kl__run_detail(r));
     else
         tell(r, &f);
     kl_fight_fini(&f);

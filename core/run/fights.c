@@ -10,28 +10,29 @@
 #include "model/diff.h"
 #include "model/object.h"
 
-#define OBJECTS 4              /* that one key writes and that are watched */
+#define OBJECTS 4 /* that one key writes and that are watched */
 #define FIELDS 4
-#define IDLE KL_MINUTES(2)     /* a key that wrote nothing for so long is forgotten when there is no room */
+#define IDLE KL_MINUTES(2) /* a key that wrote nothing for so long is forgotten when there is no room */
 
 typedef struct field {
     char *path;
     unsigned rounds;
     kl_time since;
-    bool again;                /* in the present run */
+    bool again; /* in the present run */
 } field;
 
 typedef struct entry {
-    const kl_value *ours[OBJECTS];         /* as the server answered our last writes */
-    size_t next;                           /* to be replaced */
+    const kl_value *ours[OBJECTS]; /* as the server answered our last writes */
+    size_t next;                   /* to be replaced */
     kl_time touched;
-    const kl_value *theirs;                /* what woke the present run, where somebody else changed one of those; or NULL */
-    size_t which;                          /* of ours, then */
-    bool own, wrote;                       /* what woke it was ours; it has written something new */
+    /* what woke the present run, where somebody else changed one of those; or NULL */
+    const kl_value *theirs;
+    size_t which;    /* of ours, then */
+    bool own, wrote; /* what woke it was ours; it has written something new */
     unsigned streak;
     kl_time since;
-    char *changes;                         /* the first path that differs between two answers of a loop */
-    size_t last;                           /* of ours: the latest */
+    char *changes; /* the first path that differs between two answers of a loop */
+    size_t last;   /* of ours: the latest */
     char *other;
     field fields[FIELDS];
     kl_fight_kind told;
@@ -43,7 +44,7 @@ struct kl_fights {
     char *manager;
     kl_map *keys KL_GUARDED_BY(mu);
     kl_time swept KL_GUARDED_BY(mu);
-    atomic_size_t known, held;             /* for a glance without the lock */
+    atomic_size_t known, held; /* for a glance without the lock */
 };
 
 void kl_fight_fini(kl_fight *f)
@@ -99,7 +100,7 @@ void kl_fights_clear(kl_fights *f)
 
 size_t kl_fights_held(kl_fights *f) { return atomic_load(&f->held); }
 
-/* --- who wrote what ------------------------------------------------------------------------------------------------------------------ */
+/* --- who wrote what ----------------------------------------------------------------------- */
 
 /* Which of ours it is; OBJECTS: none. */
 static size_t find(const entry *e, const kl_value *o)
@@ -128,7 +129,8 @@ static bool names(const kl_value *fields, const char *path)
     return fields;
 }
 
-/* The other manager that owns the field there, or that changed the object last; NULL: there is none, or it is not known. */
+/* The other manager that owns the field there, or that changed the object last; NULL: there is none, or it
+ * is not known. */
 static char *other_manager(const kl_fights *f, const kl_value *o, const char *path)
 {
     const kl_value *list = kl_value_at(o, "metadata", "managedFields", NULL);
@@ -148,7 +150,7 @@ static char *other_manager(const kl_fights *f, const kl_value *o, const char *pa
     return kl_strdup(last);
 }
 
-/* --- fields that go back and forth ------------------------------------------------------------------------------------------------------ */
+/* --- fields that go back and forth -------------------------------------------------------- */
 
 #define PATHS 16
 typedef struct paths {
@@ -213,8 +215,10 @@ static void back_again(void *arg, const char *path, const kl_value *was, const k
     }
 }
 
-/* We had written a, they made b of it, and we have written c: fields that they changed and that we change again. */
-static void compare(kl_fights *f, entry *e, const kl_value *a, const kl_value *b, const kl_value *c, kl_time now)
+/* We had written a, they made b of it, and we have written c: fields that they changed and that we change
+ * again. */
+static void compare(
+    kl_fights *f, entry *e, const kl_value *a, const kl_value *b, const kl_value *c, kl_time now)
 {
     paths theirs = {0};
     kl_diff_objects(a, b, take_path, &theirs);
@@ -224,7 +228,7 @@ static void compare(kl_fights *f, entry *e, const kl_value *a, const kl_value *b
     paths_fini(&theirs);
 }
 
-/* --- runs --------------------------------------------------------------------------------------------------------------------------------- */
+/* --- runs --------------------------------------------------------------------------------- */
 
 bool kl_fights_holds(kl_fights *f, const char *key, kl_time now, kl_time *until)
 {
@@ -316,7 +320,8 @@ static char *first_path(const kl_value *a, const kl_value *b)
 
 static char *where(const kl_value *o)
 {
-    char *key = kl_object_key(o), *text = kl_sprintf("%s/%s %s", kl_object_api_version(o), kl_object_kind(o), key);
+    char *key = kl_object_key(o),
+         *text = kl_sprintf("%s/%s %s", kl_object_api_version(o), kl_object_kind(o), key);
     kl_free(key);
     return text;
 }
@@ -360,10 +365,12 @@ static bool in_loop(entry *e, kl_time now)
     }
     if (!e->streak++)
         e->since = now;
-    return e->told == KL_FIGHT_LOOP || (e->streak >= KL_FIGHTS_LOOP_RUNS && now - e->since <= (e->streak - 1) * KL_FIGHTS_LOOP_PACE);
+    return e->told == KL_FIGHT_LOOP
+        || (e->streak >= KL_FIGHTS_LOOP_RUNS && now - e->since <= (e->streak - 1) * KL_FIGHTS_LOOP_PACE);
 }
 
-/* The field over which this run fought, when that has gone on for long enough; *peace: they changed something, and we let it be. */
+/* The field over which this run fought, when that has gone on for long enough; *peace: they changed
+ * something, and we let it be. */
 static field *in_fight(entry *e, kl_time now, bool *peace)
 {
     field *found = NULL;
@@ -373,7 +380,10 @@ static field *in_fight(entry *e, kl_time now, bool *peace)
         if (e->theirs && !fd->again)
             fd->rounds = 0;
         *peace &= !fd->again;
-        if (fd->again && (e->told == KL_FIGHT_FIELD || (fd->rounds >= KL_FIGHTS_ROUNDS && now - fd->since <= (fd->rounds - 1) * KL_FIGHTS_ROUND_PACE)))
+        if (fd->again
+            && (e->told == KL_FIGHT_FIELD
+                || (fd->rounds >= KL_FIGHTS_ROUNDS
+                    && now - fd->since <= (fd->rounds - 1) * KL_FIGHTS_ROUND_PACE)))
             found = fd;
     }
     return found;
@@ -382,7 +392,9 @@ static field *in_fight(entry *e, kl_time now, bool *peace)
 static void slow_down(kl_fights *f, entry *e, kl_time now)
 {
     atomic_fetch_add(&f->held, !e->until);
-    e->delay = !e->delay ? KL_FIGHTS_DELAY_MIN : e->delay * 2 < KL_FIGHTS_DELAY_MAX ? e->delay * 2 : KL_FIGHTS_DELAY_MAX;
+    e->delay = !e->delay                     ? KL_FIGHTS_DELAY_MIN
+        : e->delay * 2 < KL_FIGHTS_DELAY_MAX ? e->delay * 2
+                                             : KL_FIGHTS_DELAY_MAX;
     e->until = now + e->delay;
 }
 

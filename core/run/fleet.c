@@ -34,7 +34,8 @@ kl_status kl_fleet_add(kl_fleet *f, const char *name, kl_client *client, size_t 
 {
     for (size_t i = 0; i < f->n; i++)
         if (!strcmp(f->v[i].name, name))
-            return kl_fail(err, KL_EEXISTS, "the context %s is named twice: each cluster is managed once", name);
+            return kl_fail(
+                err, KL_EEXISTS, "the context %s is named twice: each cluster is managed once", name);
     f->v = kl_realloc(f->v, (f->n + 1) * sizeof *f->v);
     f->v[f->n] = (ship){.name = kl_strdup(name), .client = client};
     *number = f->n++;
@@ -53,7 +54,7 @@ kl_client *kl_fleet_client(const kl_fleet *f, size_t number) { return f->v[numbe
 kl_door *kl_fleet_door(const kl_fleet *f, size_t number) { return f->v[number].door; }
 struct kl_manager *kl_fleet_manager(const kl_fleet *f, size_t number) { return f->v[number].manager; }
 
-/* --- metrics ------------------------------------------------------------------------------------------------------------------ */
+/* --- metrics ------------------------------------------------------------------------------ */
 
 typedef struct family {
     char *name;
@@ -62,7 +63,7 @@ typedef struct family {
 
 typedef struct families {
     kl_map *by_name;
-    family **v;                /* in the order in which they came */
+    family **v; /* in the order in which they came */
     size_t n;
 } families;
 
@@ -116,7 +117,7 @@ static void put_sample(family *f, const char *line, size_t n, const char *cluste
 static void take(families *all, const char *text, const char *cluster, bool first)
 {
     family *f = NULL;
-    bool head = false;         /* this text brings the head of a family that nobody brought before */
+    bool head = false; /* this text brings the head of a family that nobody brought before */
     for (const char *line = text, *end; *line; line = *end ? end + 1 : end) {
         end = line + strcspn(line, "\n");
         size_t n = (size_t)(end - line);

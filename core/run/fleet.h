@@ -1,8 +1,10 @@
-/* fleet.h - several clusters in one process: a manager for each, and the way from a run in one to the API server of another.
+/* fleet.h - several clusters in one process: a manager for each, and the way from a run in one to the API
+ * server of another.
  *
- * Made before the managers, freed after the last of them. Clusters are added by one thread before anything runs; reading is for
- * any thread. A write to another cluster passes that cluster's door, under the mandate of the run: who may work on a key here may
- * do there what the key wants. All managers of a fleet stop before the first is freed. */
+ * Made before the managers, freed after the last of them. Clusters are added by one thread before anything
+ * runs; reading is for any thread. A write to another cluster passes that cluster's door, under the
+ * mandate of the run: who may work on a key here may do there what the key wants. All managers of a fleet
+ * stop before the first is freed. */
 #ifndef KL_RUN_FLEET_H
 #define KL_RUN_FLEET_H
 
@@ -16,9 +18,11 @@ typedef struct kl_fleet kl_fleet;
 kl_fleet *kl_fleet_new(void);
 void kl_fleet_free(kl_fleet *f);
 /* Its number. The client is borrowed; names are unique (KL_EEXISTS). */
-KL_NODISCARD kl_status kl_fleet_add(kl_fleet *f, const char *name, kl_client *client, size_t *number, kl_err *err);
+KL_NODISCARD kl_status kl_fleet_add(
+    kl_fleet *f, const char *name, kl_client *client, size_t *number, kl_err *err);
 struct kl_manager;
-void kl_fleet_join(kl_fleet *f, size_t number, struct kl_manager *m, kl_door *door);       /* by each manager, before anything runs */
+/* by each manager, before anything runs */
+void kl_fleet_join(kl_fleet *f, size_t number, struct kl_manager *m, kl_door *door);
 
 /* NULL reads as an empty fleet. */
 size_t kl_fleet_size(const kl_fleet *f);
@@ -27,8 +31,9 @@ kl_client *kl_fleet_client(const kl_fleet *f, size_t number);
 kl_door *kl_fleet_door(const kl_fleet *f, size_t number);
 struct kl_manager *kl_fleet_manager(const kl_fleet *f, size_t number);
 
-/* The metrics of its managers as one text: samples of one family stand together, each with the label `cluster`; families of the process
- * ("process_...") are the first manager's alone. texts in the order of the clusters. Caller frees. */
+/* The metrics of its managers as one text: samples of one family stand together, each with the label
+ * `cluster`; families of the process ("process_...") are the first manager's alone. texts in the order of
+ * the clusters. Caller frees. */
 char *kl_fleet_metrics(const kl_fleet *f, const char *const *texts);
 
 #endif

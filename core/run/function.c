@@ -4,17 +4,14 @@
 #include "base/mem.h"
 
 typedef struct function_program {
-    kl_program base;               /* first */
+    kl_program base; /* first */
     char *name;
     kl_controller_spec spec;
     kl_reconcile_fn *fn;
     void *arg;
 } function_program;
 
-static function_program *self(kl_program *p)
-{
-    return (function_program *)(void *)p;
-}
+static function_program *self(kl_program *p) { return (function_program *)(void *)p; }
 
 static void *open_state(kl_program *p, size_t controller, kl_err *err)
 {
@@ -22,10 +19,7 @@ static void *open_state(kl_program *p, size_t controller, kl_err *err)
     return p;
 }
 
-static void close_state(void *state)
-{
-    (void)state;
-}
+static void close_state(void *state) { (void)state; }
 
 static kl_run_state start(void *state, kl_run *run)
 {
@@ -34,7 +28,8 @@ static kl_run_state start(void *state, kl_run *run)
     kl_time after = 0;
     kl_status st = p->fn(run, p->arg, &after, &err);
     if (st)
-        kl_run_finish(run, st == KL_ECONFLICT ? KL_RESULT_CONFLICT : KL_RESULT_ERROR, 0, kl_err_message(&err), NULL);
+        kl_run_finish(
+            run, st == KL_ECONFLICT ? KL_RESULT_CONFLICT : KL_RESULT_ERROR, 0, kl_err_message(&err), NULL);
     else
         kl_run_finish(run, after > 0 ? KL_RESULT_AFTER : KL_RESULT_DONE, after, NULL, NULL);
     kl_err_fini(&err);
@@ -51,8 +46,10 @@ static void program_free(kl_program *base)
 
 kl_program *kl_program_of_function(const char *name, kl_controller_spec *spec, kl_reconcile_fn *fn, void *arg)
 {
-    /* A run never waits, so there is nothing to resume or abandon; and no spec of ours names functions for the mapper. */
-    static const kl_program_ops ops = {.open = open_state, .close = close_state, .start = start, .free = program_free};
+    /* A run never waits, so there is nothing to resume or abandon; and no spec of ours names functions for
+     * the mapper. */
+    static const kl_program_ops ops = {
+        .open = open_state, .close = close_state, .start = start, .free = program_free};
     function_program *p = kl_new(function_program);
     p->name = kl_strdup(name);
     p->spec = *spec;

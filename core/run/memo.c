@@ -1,10 +1,11 @@
-/* memo.c - what runs remember. A memo is kept as {uid, fields}: whoever is made again under the same name is somebody else. */
+/* memo.c - what runs remember. A memo is kept as {uid, fields}: whoever is made again under the same name
+ * is somebody else. */
 #include <string.h>
 
 #include "run/run_impl.h"
 #include "run/shared.h"
 
-#define MEMO_MAX ((size_t)64 << 10)    /* of one key */
+#define MEMO_MAX ((size_t)64 << 10) /* of one key */
 
 /* A worker without an owner's is on its own: its runs are nobody else's business. */
 static kl_commons *commons_of(kl_worker *w)
@@ -25,10 +26,7 @@ static kl_shared *memos_of(kl_worker *w)
     return w->memos;
 }
 
-kl_shared *kl_run_shared(kl_run *r)
-{
-    return kl_commons_of(commons_of(r->w), r->gen->logic->program->name);
-}
+kl_shared *kl_run_shared(kl_run *r) { return kl_commons_of(commons_of(r->w), r->gen->logic->program->name); }
 
 static const char *uid_of(const kl_run *r)
 {
@@ -53,7 +51,8 @@ static kl_status keep(kl_run *r, const kl_value *fields, kl_err *err)
         kl_shared_forget(memos_of(r->w), r->key);
         return KL_OK;
     }
-    const kl_value *uid = kl_value_of_str(uid_of(r)), *half = kl_value_with(NULL, "uid", uid), *all = kl_value_with(half, "fields", fields);
+    const kl_value *uid = kl_value_of_str(uid_of(r)), *half = kl_value_with(NULL, "uid", uid),
+                   *all = kl_value_with(half, "fields", fields);
     kl_status st = kl_shared_set(memos_of(r->w), r->key, all, err);
     kl_value_unref(uid);
     kl_value_unref(half);
@@ -65,8 +64,11 @@ kl_status kl_run_memo_set(kl_run *r, const char *field, const kl_value *v, kl_er
 {
     const kl_value *had = kl_run_memo(r), *fields = kl_value_with(had, field, v);
     size_t bytes = kl_value_bytes(fields);
-    kl_status st = v && bytes > MEMO_MAX ? kl_fail(err, KL_ETOOBIG, "ctx.memo may hold %zu KiB for a key; with \"%s\" it would be %zu: set to nil what is not needed any more, or keep it in the object", MEMO_MAX >> 10,
-        field, (bytes + 1023) >> 10) : keep(r, fields, err);
+    kl_status st = v && bytes > MEMO_MAX ? kl_fail(err, KL_ETOOBIG,
+                       "ctx.memo may hold %zu KiB for a key; with \"%s\" it would be %zu: set to nil what is "
+                       "not needed any more, or keep it in the object",
+                       MEMO_MAX >> 10, field, (bytes + 1023) >> 10)
+                                         : keep(r, fields, err);
     kl_value_unref(had);
     kl_value_unref(fields);
     return st;

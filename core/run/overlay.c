@@ -11,9 +11,9 @@
 #include "model/object.h"
 
 typedef struct entry {
-    const kl_value *v;                 /* NULL: there is none */
+    const kl_value *v; /* NULL: there is none */
     bool wrote;
-    bool listed;                       /* for one list: it was in there */
+    bool listed; /* for one list: it was in there */
 } entry;
 
 struct kl_overlay {
@@ -60,9 +60,13 @@ void kl_overlay_unref(kl_overlay *o)
 }
 
 static char *prefix_of(const kl_resource *r) { return kl_sprintf("%s/%s/", r->group, r->plural); }
-static char *key_of(const kl_resource *r, const char *ns, const char *name) { return kl_sprintf("%s/%s/%s/%s", r->group, r->plural, ns ? ns : "", name); }
+static char *key_of(const kl_resource *r, const char *ns, const char *name)
+{
+    return kl_sprintf("%s/%s/%s/%s", r->group, r->plural, ns ? ns : "", name);
+}
 
-bool kl_overlay_get(kl_overlay *o, const kl_resource *r, const char *ns, const char *name, const kl_value **out)
+bool kl_overlay_get(
+    kl_overlay *o, const kl_resource *r, const char *ns, const char *name, const kl_value **out)
 {
     char *key = key_of(r, ns, name);
     kl_lock(&o->mu);
@@ -75,7 +79,8 @@ bool kl_overlay_get(kl_overlay *o, const kl_resource *r, const char *ns, const c
 }
 
 /* False when something was known and `first` is wanted. */
-static bool put(kl_overlay *o, const kl_resource *r, const char *ns, const char *name, const kl_value *v, bool first)
+static bool put(
+    kl_overlay *o, const kl_resource *r, const char *ns, const char *name, const kl_value *v, bool first)
 {
     char *key = key_of(r, ns, name);
     kl_lock(&o->mu);
@@ -127,8 +132,8 @@ bool kl_overlay_has(kl_overlay *o, const kl_resource *r)
     return any;
 }
 
-kl_status kl_overlay_write(kl_overlay *o, const kl_op *op, const kl_resource *r, const char *ns, const kl_value *base, kl_time wall, kl_simulated *out,
-    const kl_value **was, kl_err *err)
+kl_status kl_overlay_write(kl_overlay *o, const kl_op *op, const kl_resource *r, const char *ns,
+    const kl_value *base, kl_time wall, kl_simulated *out, const kl_value **was, kl_err *err)
 {
     const kl_value *known = NULL;
     const char *name = kl_op_name(op);
@@ -137,7 +142,9 @@ kl_status kl_overlay_write(kl_overlay *o, const kl_op *op, const kl_resource *r,
     kl_unlock(&o->mu);
     if (!name || !kl_overlay_get(o, r, ns, name, &known))
         known = kl_value_ref(base);
-    kl_status st = kl_simulate(&(kl_simulation){.op = op, .resource = r, .ns = ns, .base = known, .wall = wall, .number = number}, out, err);
+    kl_status st = kl_simulate(
+        &(kl_simulation){.op = op, .resource = r, .ns = ns, .base = known, .wall = wall, .number = number},
+        out, err);
     if (!st) {
         if (!name)
             name = kl_object_name(out->object);
@@ -152,7 +159,7 @@ kl_status kl_overlay_write(kl_overlay *o, const kl_op *op, const kl_resource *r,
     return st;
 }
 
-/* --- lists ------------------------------------------------------------------------------------------------------------------------- */
+/* --- lists -------------------------------------------------------------------------------- */
 
 /* The order of "namespace/name" without making it. */
 static int by_key(const void *a, const void *b)
@@ -168,7 +175,8 @@ static int by_key(const void *a, const void *b)
     return strcmp(kl_object_name(x) ? kl_object_name(x) : "", kl_object_name(y) ? kl_object_name(y) : "");
 }
 
-void kl_overlay_list(kl_overlay *o, const kl_resource *r, bool (*matches)(void *arg, const kl_value *v, bool listed), void *arg, kl_objects *io)
+void kl_overlay_list(kl_overlay *o, const kl_resource *r,
+    bool (*matches)(void *arg, const kl_value *v, bool listed), void *arg, kl_objects *io)
 {
     char *prefix = prefix_of(r);
     size_t n = strlen(prefix), kept = 0, it = 0;

@@ -11,7 +11,7 @@ static bool same_resource(const kl_resource *a, const kl_resource *b)
     return !strcmp(a->plural, b->plural) && !strcmp(a->group, b->group);
 }
 
-/* --- does the place hold it? -------------------------------------------------------------------------------------------------- */
+/* --- does the place hold it? -------------------------------------------------------------- */
 
 static const char *field_of(void *arg, const char *field)
 {
@@ -27,16 +27,17 @@ static bool selected(const kl__place *p, const kl_value *object)
         && (!p->fields || kl_field_selector_matches(p->fields, field_of, (void *)object));
 }
 
-/* --- one object ------------------------------------------------------------------------------------------------------------------- */
+/* --- one object --------------------------------------------------------------------------- */
 
-typedef struct subject {               /* what was written, borrowed */
-    const kl_value *object;            /* what the server says of it; NULL: nothing */
+typedef struct subject {    /* what was written, borrowed */
+    const kl_value *object; /* what the server says of it; NULL: nothing */
     const char *ns, *name, *uid;
-    bool whole;                        /* that is the object, and not another kind (a Scale) about it */
-    bool gone;                         /* it was deleted, at once */
+    bool whole; /* that is the object, and not another kind (a Scale) about it */
+    bool gone;  /* it was deleted, at once */
 } subject;
 
-static void owe_locked(kl_own_writes *o, const char *name, kl__place *p, const subject *s, kl_time until) KL_REQUIRES(o->mu)
+static void owe_locked(kl_own_writes *o, const char *name, kl__place *p, const subject *s, kl_time until)
+    KL_REQUIRES(o->mu)
 {
     const char *ns = p->resource->namespaced ? s->ns : NULL;
     bool changing = kl_informer_changing(p->informer);
@@ -45,8 +46,12 @@ static void owe_locked(kl_own_writes *o, const char *name, kl__place *p, const s
         return;
     char *key = kl_key_join(ns, s->name);
     const kl_value *now = kl_informer_lookup(p->informer, key);
-    const char *rv = s->object ? kl_object_rv(s->object) : NULL, *uid = s->uid ? s->uid : now ? kl_object_uid(now) : NULL;
-    bool selects = p->labels || p->fields, inside = !selects || (s->whole ? selected(p, s->object) : now != NULL);
+    const char *rv = s->object ? kl_object_rv(s->object) : NULL,
+               *uid = s->uid ? s->uid
+        : now                ? kl_object_uid(now)
+                             : NULL;
+    bool selects = p->labels || p->fields,
+         inside = !selects || (s->whole ? selected(p, s->object) : now != NULL);
     uint64_t n = kl_rv_number(rv);
     kl__entry *e = NULL;
     if (s->gone || (!inside && now)) {
@@ -87,21 +92,29 @@ static void owe(kl_own_writes *o, const char *name, const kl_resource *r, const 
     kl_unlock(&o->mu);
 }
 
-/* --- answers ---------------------------------------------------------------------------------------------------------------------- */
+/* --- answers ------------------------------------------------------------------------------ */
 
-/* A deleted object that the server answers with is still there while it ends gracefully, or something wants to finalize it. */
+/* A deleted object that the server answers with is still there while it ends gracefully, or something
+ * wants to finalize it. */
 static bool lingers(const kl_value *object)
 {
     if (!kl_object_deleting(object))
         return false;
     int64_t grace = 0;
-    return kl_value_len(kl_value_at(object, "metadata", "finalizers", NULL)) || (kl_value_int(kl_value_at(object, "metadata", "deletionGracePeriodSeconds", NULL), &grace) && grace > 0);
+    return kl_value_len(kl_value_at(object, "metadata", "finalizers", NULL))
+        || (kl_value_int(kl_value_at(object, "metadata", "deletionGracePeriodSeconds", NULL), &grace)
+            && grace > 0);
 }
 
-static void note_object(kl_own_writes *o, const char *name, const kl_written *x, const kl_value *object, bool deleted, kl_time until)
+static void note_object(kl_own_writes *o, const char *name, const kl_written *x, const kl_value *object,
+    bool deleted, kl_time until)
 {
     const char *kind = kl_object_kind(object), *ns = kl_object_namespace(object), *n = kl_object_name(object);
-    subject s = {.object = object, .ns = ns ? ns : x->ns, .name = n ? n : x->name, .uid = kl_object_uid(object), .gone = deleted && !lingers(object),
+    subject s = {.object = object,
+        .ns = ns ? ns : x->ns,
+        .name = n ? n : x->name,
+        .uid = kl_object_uid(object),
+        .gone = deleted && !lingers(object),
         .whole = deleted || !x->subresource || (kind && !strcmp(kind, x->resource->kind))};
     owe(o, name, x->resource, &s, until);
 }
@@ -116,7 +129,13 @@ void kl_own_writes_note(kl_own_writes *o, const char *name, const kl_written *x,
             note_object(o, name, x, kl_value_item(items, i), true, until);
     } else if (kind && !strcmp(kind, "Status")) {
         if (deleted && !x->subresource)
-            owe(o, name, x->resource, &(subject){.ns = x->ns, .name = x->name, .uid = kl_value_str_at(details, "uid", NULL), .whole = true, .gone = true}, until);
+            owe(o, name, x->resource,
+                &(subject){.ns = x->ns,
+                    .name = x->name,
+                    .uid = kl_value_str_at(details, "uid", NULL),
+                    .whole = true,
+                    .gone = true},
+                until);
     } else if (x->answer) {
         note_object(o, name, x, x->answer, deleted, until);
     }

@@ -1,4 +1,5 @@
-/* own_impl.h - the inside of own_writes, for own_writes.c (who is owed what, and who waits) and own_answer.c (what an answer says). */
+/* own_impl.h - the inside of own_writes, for own_writes.c (who is owed what, and who waits) and
+ * own_answer.c (what an answer says). */
 #ifndef KL_RUN_OWN_IMPL_H
 #define KL_RUN_OWN_IMPL_H
 
@@ -14,42 +15,44 @@
 typedef struct kl__place {
     kl_list link;
     kl_own_writes *o;
-    kl_informer *informer;             /* a reference */
+    kl_informer *informer; /* a reference */
     const kl_resource *resource;
-    kl_selector *labels;               /* NULL: all */
+    kl_selector *labels; /* NULL: all */
     kl_field_selector *fields;
     int users;
     kl_subscription *sub;
-    atomic_size_t owes;                /* entries here, for a glance without the lock */
-    kl_heap *counted;                  /* one for each part of the informer: by resourceVersion */
-    kl_list others;                    /* the rest */
+    atomic_size_t owes; /* entries here, for a glance without the lock */
+    kl_heap *counted;   /* one for each part of the informer: by resourceVersion */
+    kl_list others;     /* the rest */
 } kl__place;
 
 /* KL__NUMBERED is KL__COUNTED where parts come and go and have no heaps: in `others`. */
 typedef enum kl__debt { KL__COUNTED, KL__NUMBERED, KL__GONE, KL__EXACT } kl__debt;
 
 typedef struct kl__entry {
-    kl_list of_mark, of_place;         /* of_place: in `others` */
-    kl_heap_node node;                 /* in `counted` */
+    kl_list of_mark, of_place; /* of_place: in `others` */
+    kl_heap_node node;         /* in `counted` */
     kl__debt what;
     struct kl__mark *mark;
     kl__place *place;
     int part;
-    uint64_t number;                   /* NUMBERED */
-    char *ns, *key;                    /* of the object; ns NULL: it has none */
-    char *uid;                         /* GONE: this one; NULL: any */
-    char *rv, *before;                 /* EXACT: this version, or no more the one that was there (NULL: none was) */
+    uint64_t number; /* NUMBERED */
+    char *ns, *key;  /* of the object; ns NULL: it has none */
+    char *uid;       /* GONE: this one; NULL: any */
+    /* EXACT: this version, or no more the one that was there (NULL: none was) */
+    char *rv, *before;
 } kl__entry;
 
 /* What is owed to one name. */
 typedef struct kl__mark {
     char *name;
-    kl_list entries;                   /* never empty while it is in the map */
-    size_t counted;                    /* of these, COUNTED or NUMBERED */
+    kl_list entries; /* never empty while it is in the map */
+    size_t counted;  /* of these, COUNTED or NUMBERED */
     kl_time until;
-    char **waiting; size_t n_waiting;  /* keys that are held */
-    bool told;                         /* somebody waits: counted once */
-    kl_list shown;                     /* not in the map any more: on its way to the end */
+    char **waiting;
+    size_t n_waiting; /* keys that are held */
+    bool told;        /* somebody waits: counted once */
+    kl_list shown;    /* not in the map any more: on its way to the end */
 } kl__mark;
 
 struct kl_own_writes {
@@ -57,13 +60,15 @@ struct kl_own_writes {
     kl_workqueue *queue;
     kl_clock *clock;
     kl_controller_metrics *metrics;
-    atomic_size_t n_marks;             /* for a glance without the lock */
+    atomic_size_t n_marks; /* for a glance without the lock */
     kl_mutex mu;
     kl_list places KL_GUARDED_BY(mu);
     kl_map *marks KL_GUARDED_BY(mu);
 };
 
-/* An entry for the mark of `name`; joins one that it makes superfluous. Takes e's texts over, which are the caller's to set. */
-void kl__own_add_locked(kl_own_writes *o, const char *name, kl__place *p, kl__entry *e, uint64_t rv, kl_time until) KL_REQUIRES(o->mu);
+/* An entry for the mark of `name`; joins one that it makes superfluous. Takes e's texts over, which are
+ * the caller's to set. */
+void kl__own_add_locked(kl_own_writes *o, const char *name, kl__place *p, kl__entry *e, uint64_t rv,
+    kl_time until) KL_REQUIRES(o->mu);
 
 #endif

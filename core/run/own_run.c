@@ -4,7 +4,7 @@
 
 struct kl_write {
     kl_verb verb;
-    char *kind;                    /* a text that the client knows by now */
+    char *kind; /* a text that the client knows by now */
     char *ns, *name, *subresource;
 };
 
@@ -21,7 +21,8 @@ kl_write *kl__write_of(kl_run *r, const kl_op *op)
         return NULL;
     kl_write *x = kl_new(kl_write);
     x->verb = op->verb;
-    x->kind = op->resource ? kl_gvk_text(op->resource->group, op->resource->version, op->resource->kind) : kl_strdup(op->kind);
+    x->kind = op->resource ? kl_gvk_text(op->resource->group, op->resource->version, op->resource->kind)
+                           : kl_strdup(op->kind);
     x->ns = kl_strdup(op->ns ? op->ns : op->default_ns);
     x->name = kl_strdup(op->name);
     x->subresource = kl_strdup(op->subresource);
@@ -45,13 +46,19 @@ void kl__write_answered(kl_run *r, const kl_write *x, const kl_value *body)
     if (!res)
         return;
     kl_time until = kl_clock_now(r->w->o.clock) + patience(r->w, r->gen);
-    kl_written what = {.verb = x->verb, .resource = res, .ns = x->ns, .name = x->name, .subresource = x->subresource, .answer = body};
+    kl_written what = {.verb = x->verb,
+        .resource = res,
+        .ns = x->ns,
+        .name = x->name,
+        .subresource = x->subresource,
+        .answer = body};
     kl_own_writes_note(r->w->o.own_writes, r->key, &what, until);
     if (r->group)
         kl_own_writes_note(r->w->o.own_writes, r->group, &what, until);
 }
 
-bool kl__write_owed(kl_worker *w, const kl_gen_state *g, const char *name, const char *key, kl_time now, kl_time *until)
+bool kl__write_owed(
+    kl_worker *w, const kl_gen_state *g, const char *name, const char *key, kl_time now, kl_time *until)
 {
     return patience(w, g) > 0 && kl_own_writes_owed(w->o.own_writes, name, key, now, until);
 }

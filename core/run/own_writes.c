@@ -7,7 +7,8 @@
 #include "model/time.h"
 #include "run/own_impl.h"
 
-kl_own_writes *kl_own_writes_new(const char *controller, kl_workqueue *q, kl_clock *clock, kl_controller_metrics *metrics)
+kl_own_writes *kl_own_writes_new(
+    const char *controller, kl_workqueue *q, kl_clock *clock, kl_controller_metrics *metrics)
 {
     kl_own_writes *o = kl_new(kl_own_writes);
     o->controller = controller;
@@ -24,12 +25,12 @@ void kl_own_writes_free(kl_own_writes *o)
 {
     if (!o)
         return;
-    kl_map_free(o->marks, NULL);       /* empty: without places nothing is owed */
+    kl_map_free(o->marks, NULL); /* empty: without places nothing is owed */
     kl_mutex_fini(&o->mu);
     kl_free(o);
 }
 
-/* --- entries and marks ------------------------------------------------------------------------------------------------------- */
+/* --- entries and marks -------------------------------------------------------------------- */
 
 static bool is_number(const kl__entry *e) { return e->what == KL__COUNTED || e->what == KL__NUMBERED; }
 
@@ -68,10 +69,12 @@ static kl__mark *mark_at_locked(kl_own_writes *o, const char *name) KL_REQUIRES(
 static bool supersedes(const kl__entry *e, const kl__entry *have, const kl__place *p)
 {
     bool same_ns = !e->ns || !have->ns ? e->ns == have->ns : !strcmp(e->ns, have->ns);
-    return have->what == e->what && have->place == p && have->part == e->part && (e->what == KL__COUNTED || same_ns);
+    return have->what == e->what && have->place == p && have->part == e->part
+        && (e->what == KL__COUNTED || same_ns);
 }
 
-void kl__own_add_locked(kl_own_writes *o, const char *name, kl__place *p, kl__entry *e, uint64_t rv, kl_time until)
+void kl__own_add_locked(
+    kl_own_writes *o, const char *name, kl__place *p, kl__entry *e, uint64_t rv, kl_time until)
 {
     kl__mark *m = mark_at_locked(o, name);
     m->until = until;
@@ -110,21 +113,23 @@ static bool exact_shown(const kl__entry *e, const kl_value *now)
     return !strcmp(rv, e->rv) || !e->before || strcmp(rv, e->before) != 0;
 }
 
-/* A deletion is looked at when all that was written is shown: what was made and deleted may not have come at all. */
+/* A deletion is looked at when all that was written is shown: what was made and deleted may not have come
+ * at all. */
 static bool entry_shown(const kl__entry *e)
 {
     kl_informer *i = e->place->informer;
     if (e->what == KL__COUNTED)
         return kl_informer_seen(i, e->part) >= (uint64_t)e->node.when;
     if (kl_informer_changing(i) && !kl_informer_covers(i, e->ns))
-        return true;                               /* it holds nothing of that namespace any more */
+        return true; /* it holds nothing of that namespace any more */
     if (e->what == KL__NUMBERED)
         return kl_informer_seen_in(i, e->ns) >= e->number;
     if (e->what == KL__GONE && e->mark->counted)
         return false;
     const kl_value *now = kl_informer_lookup(e->place->informer, e->key);
     const char *uid = now ? kl_object_uid(now) : NULL;
-    bool shown = e->what == KL__EXACT ? exact_shown(e, now) : !now || (e->uid && uid && strcmp(uid, e->uid) != 0);
+    bool shown = e->what == KL__EXACT ? exact_shown(e, now)
+                                      : !now || (e->uid && uid && strcmp(uid, e->uid) != 0);
     kl_value_unref(now);
     return shown;
 }
@@ -168,7 +173,7 @@ static void marks_end(kl_own_writes *o, kl_list *done)
     }
 }
 
-/* --- the caches ------------------------------------------------------------------------------------------------------------------ */
+/* --- the caches --------------------------------------------------------------------------- */
 
 static void counted_shown_locked(kl_own_writes *o, kl__place *p, kl_list *done) KL_REQUIRES(o->mu)
 {
@@ -184,7 +189,8 @@ static void counted_shown_locked(kl_own_writes *o, kl__place *p, kl_list *done) 
     }
 }
 
-static void others_shown_locked(kl_own_writes *o, kl__place *p, bool numbers, kl_list *done) KL_REQUIRES(o->mu)
+static void others_shown_locked(kl_own_writes *o, kl__place *p, bool numbers, kl_list *done)
+    KL_REQUIRES(o->mu)
 {
     for (kl_list *n = p->others.next, *next; n != &p->others; n = next) {
         kl__entry *e = KL_CONTAINER(n, kl__entry, of_place);
@@ -232,7 +238,8 @@ static void place_select(kl__place *p, const char *labels, const char *fields)
     kl_err_fini(&err);
 }
 
-void kl_own_writes_watch(kl_own_writes *o, kl_informer *i, const kl_resource *r, const char *labels, const char *fields)
+void kl_own_writes_watch(
+    kl_own_writes *o, kl_informer *i, const kl_resource *r, const char *labels, const char *fields)
 {
     kl_lock(&o->mu);
     kl__place *p = place_of_locked(o, i);
@@ -288,7 +295,7 @@ void kl_own_writes_unwatch(kl_own_writes *o, kl_informer *i)
     marks_end(o, &done);
     if (!last)
         return;
-    kl_informer_unsubscribe(p->sub);   /* waits for a callback, which may want the lock */
+    kl_informer_unsubscribe(p->sub); /* waits for a callback, which may want the lock */
     for (size_t k = 0; k < kl_informer_parts(i); k++)
         kl_heap_fini(&p->counted[k]);
     kl_free(p->counted);
@@ -298,11 +305,12 @@ void kl_own_writes_unwatch(kl_own_writes *o, kl_informer *i)
     kl_free(p);
 }
 
-/* --- who waits ------------------------------------------------------------------------------------------------------------------- */
+/* --- who waits ---------------------------------------------------------------------------- */
 
 static char *entry_text(const kl__entry *e)
 {
-    char *kind = kl_gvk_text(e->place->resource->group, e->place->resource->version, e->place->resource->kind);
+    char *kind = kl_gvk_text(
+        e->place->resource->group, e->place->resource->version, e->place->resource->kind);
     char *text = kl_sprintf("%s%s %s", e->what == KL__GONE ? "the deletion of " : "", kind, e->key);
     kl_free(kind);
     return text;
@@ -314,10 +322,12 @@ static char *mark_text(const kl__mark *m)
 }
 
 /* Its time is over. */
-static void mark_give_up_locked(kl_own_writes *o, kl__mark *m, const char *key, kl_list *done) KL_REQUIRES(o->mu)
+static void mark_give_up_locked(kl_own_writes *o, kl__mark *m, const char *key, kl_list *done)
+    KL_REQUIRES(o->mu)
 {
     char *what = mark_text(m);
-    kl_warn("the cache does not show what was written, running anyway", "controller=%s key=%s waits_for=%s", o->controller, key, kl_log_quoted(what));
+    kl_warn("the cache does not show what was written, running anyway", "controller=%s key=%s waits_for=%s",
+        o->controller, key, kl_log_quoted(what));
     kl_free(what);
     while (!kl_list_empty(&m->entries))
         entry_free_locked(KL_CONTAINER(m->entries.next, kl__entry, of_mark));

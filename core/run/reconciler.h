@@ -1,12 +1,14 @@
-/* reconciler.h - what controller logic looks like to the runtime, and what the runtime gives it. Lua scripts implement it in
- * bindings; C programs implement it directly (spec/programs/embed.c is the example).
+/* reconciler.h - what controller logic looks like to the runtime, and what the runtime gives it. Lua
+ * scripts implement it in bindings; C programs implement it directly (spec/programs/embed.c is the
+ * example).
  *
- * A program is one loaded generation of one source: specs plus code. Each worker thread (and the mapper thread) opens a state
- * of it and uses it alone. A reconcile of one key is a run:
+ * A program is one loaded generation of one source: specs plus code. Each worker thread (and the mapper
+ * thread) opens a state of it and uses it alone. A reconcile of one key is a run:
  *
  *   start --WAITING--> (call or sleep is under way) --resume--> WAITING ... --DONE--> (kl_run_finish was called)
  *
- * While a run waits, its worker starts and resumes others. All functions of one state are called on one thread. */
+ * While a run waits, its worker starts and resumes others. All functions of one state are called on one
+ * thread. */
 #ifndef KL_RUN_RECONCILER_H
 #define KL_RUN_RECONCILER_H
 
@@ -22,8 +24,8 @@
 #include "run/spec.h"
 
 typedef struct kl_program kl_program;
-typedef struct kl_run kl_run;              /* one reconcile; owned by the worker */
-typedef struct kl_reader kl_reader;        /* reads of the caches that a controller declared */
+typedef struct kl_run kl_run;       /* one reconcile; owned by the worker */
+typedef struct kl_reader kl_reader; /* reads of the caches that a controller declared */
 
 typedef enum kl_run_state { KL_RUN_DONE, KL_RUN_WAITING } kl_run_state;
 
@@ -32,127 +34,156 @@ typedef void kl_emit_fn(void *arg, const char *text);
 typedef struct kl_program_ops {
     /* A state for one thread; NULL with err on failure. `controller` is an index into specs. */
     void *(*open)(kl_program *p, size_t controller, kl_err *err);
-    void (*close)(void *state);                       /* no run is under way */
+    void (*close)(void *state); /* no run is under way */
     kl_run_state (*start)(void *state, kl_run *run);
     kl_run_state (*resume)(void *state, kl_run *run); /* kl_run_reply has the answer */
-    /* Between keys, optional: housekeeping of the state in small bounded steps; true: something was done. `idle`: no key is ready, so now
-     * is better than later. */
+    /* Between keys, optional: housekeeping of the state in small bounded steps; true: something was done.
+     * `idle`: no key is ready, so now is better than later. */
     bool (*rest)(void *state, bool idle);
-    /* Between keys, optional: the state is to be replaced by a fresh one of the same generation. What runs on it ends on it. */
+    /* Between keys, optional: the state is to be replaced by a fresh one of the same generation. What runs
+     * on it ends on it. */
     bool (*worn)(void *state);
-    void (*abandon)(void *state, kl_run *run);        /* while WAITING: timeout or shutdown; free what it holds, finish is not called */
-    /* Functions of the script, on the mapper thread (of `serial`: the worker's). KL_ETIMEOUT and KL_ETOOBIG mean that a budget was spent, of
-     * processor time or memory; then the mapper calls none of that controller again. Optional when no spec names any. */
-    kl_status (*map)(void *state, size_t fn, kl_reader *reader, const kl_value *object, kl_emit_fn *emit_key, void *arg, kl_err *err);
-    kl_status (*index)(void *state, size_t fn, const kl_value *object, kl_emit_fn *emit_value, void *arg, kl_err *err);
-    kl_status (*predicate)(void *state, size_t fn, const kl_value *now, const kl_value *old, bool *pass, kl_err *err);
-    void (*free)(kl_program *p);                      /* last reference; frees p itself */
+    /* while WAITING: timeout or shutdown; free what it holds, finish is not called */
+    void (*abandon)(void *state, kl_run *run);
+    /* Functions of the script, on the mapper thread (of `serial`: the worker's). KL_ETIMEOUT and
+     * KL_ETOOBIG mean that a budget was spent, of processor time or memory; then the mapper calls none of
+     * that controller again. Optional when no spec names any. */
+    kl_status (*map)(void *state, size_t fn, kl_reader *reader, const kl_value *object, kl_emit_fn *emit_key,
+        void *arg, kl_err *err);
+    kl_status (*index)(
+        void *state, size_t fn, const kl_value *object, kl_emit_fn *emit_value, void *arg, kl_err *err);
+    kl_status (*predicate)(
+        void *state, size_t fn, const kl_value *now, const kl_value *old, bool *pass, kl_err *err);
+    void (*free)(kl_program *p); /* last reference; frees p itself */
 } kl_program_ops;
 
 struct kl_program {
     const kl_program_ops *ops;
-    const char *name;                  /* for people: "controllers/x.lua" */
+    const char *name; /* for people: "controllers/x.lua" */
     kl_controller_spec *specs;
     size_t n_specs;
-    kl_webhook_spec *hooks;            /* they are opened under the numbers that follow the controllers' */
+    kl_webhook_spec *hooks; /* they are opened under the numbers that follow the controllers' */
     size_t n_hooks;
-    atomic_int refs;                   /* starts at 1 */
-    int generation;                    /* 1, 2, ...; set by the manager when it takes the program */
+    atomic_int refs; /* starts at 1 */
+    int generation;  /* 1, 2, ...; set by the manager when it takes the program */
 };
 kl_program *kl_program_ref(kl_program *p);
-const kl_controller_spec *kl_program_spec(const kl_program *p, size_t index);      /* of a controller, or how a webhook runs */
+/* of a controller, or how a webhook runs */
+const kl_controller_spec *kl_program_spec(const kl_program *p, size_t index);
 void kl_program_unref(kl_program *p);
 
-/* --- what a run can do; from its worker's thread, inside start or resume ---------------------------------------------------- */
+/* --- what a run can do; from its worker's thread, inside start or resume ------------------ */
 const char *kl_run_key(const kl_run *r);
-const char *kl_run_namespace(const kl_run *r);            /* of the key; NULL for cluster scope */
+const char *kl_run_namespace(const kl_run *r); /* of the key; NULL for cluster scope */
 const char *kl_run_name(const kl_run *r);
-const kl_value *kl_run_object(const kl_run *r);           /* the object in the cache when the run started; borrowed for the run */
+/* the object in the cache when the run started; borrowed for the run */
+const kl_value *kl_run_object(const kl_run *r);
 const kl_controller_spec *kl_run_spec(const kl_run *r);
-const kl_value *kl_run_params(const kl_run *r);           /* spec params with overrides; an object or NULL */
-int kl_run_attempt(const kl_run *r);                      /* 1, 2, ...: failures in a row, plus one */
+const kl_value *kl_run_params(const kl_run *r); /* spec params with overrides; an object or NULL */
+int kl_run_attempt(const kl_run *r);            /* 1, 2, ...: failures in a row, plus one */
 int kl_run_generation(const kl_run *r);
-/* What woke its key: the last event that did, or what else (run/cause.h), and how many there were since the run before. *object (may be NULL) is
- * the one that the event was of, borrowed for the run, or NULL. */
+/* What woke its key: the last event that did, or what else (run/cause.h), and how many there were since
+ * the run before. *object (may be NULL) is the one that the event was of, borrowed for the run, or NULL. */
 kl_why kl_run_cause(const kl_run *r, const kl_value **object, unsigned *events);
-/* What the term of leadership in which it was started is known by (leaseTransitions of the Lease): grows with each holder. 0 without. */
+/* What the term of leadership in which it was started is known by (leaseTransitions of the Lease): grows
+ * with each holder. 0 without. */
 int64_t kl_run_epoch(const kl_run *r);
-/* The run's term is over by the local clock: it should end; its writes are refused, and what it finishes with counts for nothing. Its
- * key stays in the queue. */
+/* The run's term is over by the local clock: it should end; its writes are refused, and what it finishes
+ * with counts for nothing. Its key stays in the queue. */
 bool kl_run_deposed(kl_run *r);
-const char *kl_run_id(kl_run *r);                         /* reconcileID */
-kl_time kl_run_wall(kl_run *r);                           /* now, by the runtime's clock */
-uint64_t kl_run_random(kl_run *r);                        /* the next number by chance; they follow from kl_run_id, so that a recorded run has them again */
-void kl_run_seed(kl_run *r, uint64_t seed);               /* from now on they follow from this */
+const char *kl_run_id(kl_run *r); /* reconcileID */
+kl_time kl_run_wall(kl_run *r);   /* now, by the runtime's clock */
+/* the next number by chance; they follow from kl_run_id, so that a recorded run has them again */
+uint64_t kl_run_random(kl_run *r);
+void kl_run_seed(kl_run *r, uint64_t seed); /* from now on they follow from this */
 kl_reader *kl_run_reader(kl_run *r);
-/* What ends a run whose code only computes: its program looks at these (bindings/budget.h). The deadline is by the real clock, KL_NEVER without
- * one; the flag lives as long as the state, and is raised when the worker wants its runs abandoned: wait, then, and be. */
+/* What ends a run whose code only computes: its program looks at these (bindings/budget.h). The deadline
+ * is by the real clock, KL_NEVER without one; the flag lives as long as the state, and is raised when the
+ * worker wants its runs abandoned: wait, then, and be. */
 kl_time kl_run_deadline(const kl_run *r);
 const atomic_bool *kl_run_stop(const kl_run *r);
-void kl_run_spent(kl_run *r, kl_spent what);              /* it took more of that than it may, for the metrics; kl_run_finish follows */
-void *kl_run_user(const kl_run *r);                       /* the program's own pointer for this run (a coroutine) */
+/* it took more of that than it may, for the metrics; kl_run_finish follows */
+void kl_run_spent(kl_run *r, kl_spent what);
+/* the program's own pointer for this run (a coroutine) */
+void *kl_run_user(const kl_run *r);
 void kl_run_set_user(kl_run *r, void *user);
-bool kl_run_owns(const kl_run *r, const char *kind);      /* kind is in `owns` */
+bool kl_run_owns(const kl_run *r, const char *kind); /* kind is in `owns` */
 
-/* Begin something, then return KL_RUN_WAITING. Writes go through the door (election/door.h). Fields of op are copied. When
- * op->field_manager is NULL the controller's name is used; when default_ns is NULL, the run's namespace. */
+/* Begin something, then return KL_RUN_WAITING. Writes go through the door (election/door.h). Fields of op
+ * are copied. When op->field_manager is NULL the controller's name is used; when default_ns is NULL, the
+ * run's namespace. */
 void kl_run_call(kl_run *r, const kl_op *op);
 void kl_run_sleep(kl_run *r, kl_time d);
-void kl_run_resolve(kl_run *r, const char *kind);         /* reply body is NULL; then kl_run_resource(kind) is there */
-/* Of several clusters (run/fleet.h; NULL and 0 where there is one): who we are, and that the next call or resolve goes to another. */
+/* reply body is NULL; then kl_run_resource(kind) is there */
+void kl_run_resolve(kl_run *r, const char *kind);
+/* Of several clusters (run/fleet.h; NULL and 0 where there is one): who we are, and that the next call or
+ * resolve goes to another. */
 const kl_fleet *kl_run_fleet(const kl_run *r);
 size_t kl_run_cluster(const kl_run *r);
 void kl_run_at(kl_run *r, size_t cluster);
-const kl_resource *kl_run_resource_at(kl_run *r, size_t cluster, const char *kind);       /* NULL when it was not resolved there yet */
-/* In resume: how it ended. body is NULL for sleep, resolve and failures; both borrowed until the next begin or the end of the run. */
+/* NULL when it was not resolved there yet */
+const kl_resource *kl_run_resource_at(kl_run *r, size_t cluster, const char *kind);
+/* In resume: how it ended. body is NULL for sleep, resolve and failures; both borrowed until the next
+ * begin or the end of the run. */
 kl_status kl_run_reply(kl_run *r, const kl_value **body, kl_err **err);
 /* The same, blocking this worker: where the program cannot yield. *body is a new reference. */
 KL_NODISCARD kl_status kl_run_call_wait(kl_run *r, const kl_op *op, const kl_value **body, kl_err *err);
 KL_NODISCARD kl_status kl_run_resolve_wait(kl_run *r, const char *kind, kl_err *err);
 void kl_run_sleep_wait(kl_run *r, kl_time d);
-const kl_resource *kl_run_resource(kl_run *r, const char *kind);      /* NULL when it was not resolved yet */
+const kl_resource *kl_run_resource(kl_run *r, const char *kind); /* NULL when it was not resolved yet */
 
-/* An Event about the run's object (or `about`, NULL for the object); queued, sent by the recorder. type "Normal" or "Warning".
- * kl_run_record knows action and related object too; the component is the controller's name, whatever n says. */
+/* An Event about the run's object (or `about`, NULL for the object); queued, sent by the recorder. type
+ * "Normal" or "Warning". kl_run_record knows action and related object too; the component is the
+ * controller's name, whatever n says. */
 void kl_run_record(kl_run *r, const kl_news *n);
-void kl_run_event(kl_run *r, const kl_value *about, const char *type, const char *reason, const char *message);
-void kl_run_log(kl_run *r, kl_log_level level, const char *message);   /* with controller, key, reconcileID, generation */
+void kl_run_event(
+    kl_run *r, const kl_value *about, const char *type, const char *reason, const char *message);
+/* with controller, key, reconcileID, generation */
+void kl_run_log(kl_run *r, kl_log_level level, const char *message);
 /* The same with fields of the script's own, and their types: see kl_log_text. */
-void kl_run_log_with(kl_run *r, kl_log_level level, const char *message, const char *format, const char *fields);
-void kl_run_trace(kl_run *r, kl_trace *out);              /* of this reconcile: its reconcileID, or its caller's trace, and a span */
+void kl_run_log_with(
+    kl_run *r, kl_log_level level, const char *message, const char *format, const char *fields);
+/* of this reconcile: its reconcileID, or its caller's trace, and a span */
+void kl_run_trace(kl_run *r, kl_trace *out);
 
 typedef enum kl_result_kind {
-    KL_RESULT_DONE,            /* forget backoff */
-    KL_RESULT_AFTER,           /* requeue after; forget backoff */
-    KL_RESULT_REQUEUE,         /* again, rate limited; no error, backoff grows */
-    KL_RESULT_RETRY,           /* kube.retry: expected wait, no error, backoff kept as it is */
-    KL_RESULT_CONFLICT,        /* a raised 409: requeued quickly and quietly, no error counted */
-    KL_RESULT_ERROR,           /* rate limited requeue, logged with traceback */
-    KL_RESULT_FAIL,            /* terminal until the object changes */
+    KL_RESULT_DONE,     /* forget backoff */
+    KL_RESULT_AFTER,    /* requeue after; forget backoff */
+    KL_RESULT_REQUEUE,  /* again, rate limited; no error, backoff grows */
+    KL_RESULT_RETRY,    /* kube.retry: expected wait, no error, backoff kept as it is */
+    KL_RESULT_CONFLICT, /* a raised 409: requeued quickly and quietly, no error counted */
+    KL_RESULT_ERROR,    /* rate limited requeue, logged with traceback */
+    KL_RESULT_FAIL,     /* terminal until the object changes */
 } kl_result_kind;
-const char *kl_result_name(kl_result_kind k);             /* "done", "after", ...; static. Any thread */
+const char *kl_result_name(kl_result_kind k); /* "done", "after", ...; static. Any thread */
 /* Exactly once before KL_RUN_DONE. message and traceback may be NULL; copied. */
 void kl_run_finish(kl_run *r, kl_result_kind kind, kl_time after, const char *message, const char *traceback);
 
 /* How urgent the key is when it comes back by what the run ends with; as urgent as it was unless said. */
 void kl_run_set_priority(kl_run *r, int priority);
-/* A webhook's run, whose object is an AdmissionRequest: what it decided (webhook/admission.h). Once, before kl_run_finish; who asked may have been
- * answered already. */
+/* A webhook's run, whose object is an AdmissionRequest: what it decided (webhook/admission.h). Once,
+ * before kl_run_finish; who asked may have been answered already. */
 void kl_run_answer(kl_run *r, const kl_value *decision);
-/* The object in the cache, whole, when nothing later is known of it (run/elide.h): a change that leaves it as it is need not be sent. A new
- * reference, or NULL; ns NULL: the run's. kl_run_elided counts such a change. */
+/* The object in the cache, whole, when nothing later is known of it (run/elide.h): a change that leaves it
+ * as it is need not be sent. A new reference, or NULL; ns NULL: the run's. kl_run_elided counts such a
+ * change. */
 const kl_value *kl_run_believed(kl_run *r, const char *kind, const char *ns, const char *name);
 void kl_run_elided(kl_run *r);
 
-/* --- reading the caches: any thread that holds a reader ---------------------------------------------------------------------- */
+/* --- reading the caches: any thread that holds a reader ----------------------------------- */
 typedef struct kl_read_query {
-    const char *ns, *labels, *fields, *index, *value;     /* texts; NULL for none. fields: metadata.name, metadata.namespace and paths of string values */
-    const kl_index_term *terms;        /* more index terms, with the script's names */
+    /* texts; NULL for none. fields: metadata.name, metadata.namespace and paths of string values */
+    const char *ns, *labels, *fields, *index, *value;
+    const kl_index_term *terms; /* more index terms, with the script's names */
     size_t n_terms, limit;
 } kl_read_query;
-/* A kind that the controller did not declare is KL_EINVAL: "add it to reads". *out NULL when absent (KL_OK). */
-KL_NODISCARD kl_status kl_reader_get(kl_reader *rd, const char *kind, const char *ns, const char *name, const kl_value **out, kl_err *err);
-KL_NODISCARD kl_status kl_reader_list(kl_reader *rd, const char *kind, const kl_read_query *q, kl_objects *out, kl_err *err);
-const kl_resource *kl_reader_resource(kl_reader *rd, const char *kind);   /* of a declared kind, NULL otherwise */
+/* A kind that the controller did not declare is KL_EINVAL: "add it to reads". *out NULL when absent
+ * (KL_OK). */
+KL_NODISCARD kl_status kl_reader_get(
+    kl_reader *rd, const char *kind, const char *ns, const char *name, const kl_value **out, kl_err *err);
+KL_NODISCARD kl_status kl_reader_list(
+    kl_reader *rd, const char *kind, const kl_read_query *q, kl_objects *out, kl_err *err);
+/* of a declared kind, NULL otherwise */
+const kl_resource *kl_reader_resource(kl_reader *rd, const char *kind);
 
 #endif

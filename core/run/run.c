@@ -39,10 +39,15 @@ const char *kl_run_id(kl_run *r)
 {
     if (*r->id)
         return r->id;
-    struct { kl_time t; uint64_t n; const void *w; } seed = {kl_clock_wall(r->w->o.clock), ++r->w->ids, r->w};
+    struct {
+        kl_time t;
+        uint64_t n;
+        const void *w;
+    } seed = {kl_clock_wall(r->w->o.clock), ++r->w->ids, r->w};
     uint64_t a = kl_hash(&seed, sizeof seed), b = kl_hash(r->key, strlen(r->key)) ^ (a * 0x9e3779b97f4a7c15u);
-    snprintf(r->id, sizeof r->id, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(a >> 32), (unsigned)(a >> 16) & 0xffff, (unsigned)a & 0xfff,
-        (unsigned)(0x8000 | (b >> 48 & 0x3fff)), (unsigned long long)(b & 0xffffffffffffu));
+    snprintf(r->id, sizeof r->id, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(a >> 32),
+        (unsigned)(a >> 16) & 0xffff, (unsigned)a & 0xfff, (unsigned)(0x8000 | (b >> 48 & 0x3fff)),
+        (unsigned long long)(b & 0xffffffffffffu));
     return r->id;
 }
 
@@ -62,7 +67,7 @@ void kl_run_seed(kl_run *r, uint64_t seed)
 uint64_t kl_run_random(kl_run *r)
 {
     if (!r->drawn) {
-        uint64_t h = 14695981039346656037u;        /* FNV-1a: kl_hash is another one in each process */
+        uint64_t h = 14695981039346656037u; /* FNV-1a: kl_hash is another one in each process */
         for (const char *c = kl_run_id(r); *c; c++)
             h = (h ^ (unsigned char)*c) * 1099511628211u;
         kl_run_seed(r, h);
@@ -111,7 +116,7 @@ bool kl_run_owns(const kl_run *r, const char *kind)
     return kl_controller_spec_owns(r->gen->logic->spec, kind);
 }
 
-/* --- answers ------------------------------------------------------------------------------------------------------- */
+/* --- answers ------------------------------------------------------------------------------ */
 
 kl_answer *kl__answer_new(kl_run *r)
 {
@@ -135,7 +140,8 @@ void kl__answer_done(void *arg, kl_status st, int code, const kl_value *body, kl
         kl_err_copy(&a->err, err);
     kl_lock(&w->mu);
     kl_list_push(&w->answers, &a->link);
-    kl_bell_ring(&w->bell);            /* under the lock: the worker may end when it has taken the last answer */
+    /* under the lock: the worker may end when it has taken the last answer */
+    kl_bell_ring(&w->bell);
     kl_unlock(&w->mu);
 }
 
@@ -172,7 +178,7 @@ static kl_op complete(kl_run *r, const kl_op *op)
     return full;
 }
 
-/* --- several clusters ------------------------------------------------------------------------------------------------- */
+/* --- several clusters --------------------------------------------------------------------- */
 
 const kl_fleet *kl_run_fleet(const kl_run *r) { return r->w->o.fleet; }
 size_t kl_run_cluster(const kl_run *r) { return r->w->o.cluster; }
@@ -194,14 +200,15 @@ static size_t take_at(kl_run *r)
 static void resolve(kl_run *r, const char *kind, bool blocks, kl_resolve_fn *done, void *arg)
 {
     size_t at = take_at(r);
-    kl__tell_asked(r, &(kl_asked){.what = "discovery", .kind = kind, .elsewhere = at != KL_FLEET_NONE, .blocks = blocks});
+    kl__tell_asked(r,
+        &(kl_asked){.what = "discovery", .kind = kind, .elsewhere = at != KL_FLEET_NONE, .blocks = blocks});
     if (at == KL_FLEET_NONE)
         r->w->o.resolve(r->w->o.arg, kind, done, arg);
     else
         kl_client_resolve(kl_fleet_client(r->w->o.fleet, at), kind, done, arg);
 }
 
-/* --- beginning -------------------------------------------------------------------------------------------------------- */
+/* --- beginning ---------------------------------------------------------------------------- */
 
 static void blocked_done(void *arg, kl_status st, int code, const kl_value *body, kl_err *err);
 
@@ -211,7 +218,11 @@ static uint64_t submit(kl_run *r, const kl_op *op, kl_write **write, kl_reply_fn
     kl_op full = complete(r, op);
     size_t at = take_at(r);
     *write = NULL;
-    kl__tell_asked(r, &(kl_asked){.what = kl_verb_name(op->verb), .op = &full, .elsewhere = at != KL_FLEET_NONE, .blocks = done == blocked_done});
+    kl__tell_asked(r,
+        &(kl_asked){.what = kl_verb_name(op->verb),
+            .op = &full,
+            .elsewhere = at != KL_FLEET_NONE,
+            .blocks = done == blocked_done});
     r->door = at == KL_FLEET_NONE ? r->w->o.door : kl_fleet_door(r->w->o.fleet, at);
     if (r->w->o.imagine)
         return r->w->o.imagine->ops->submit(r, &full, at, done, arg);
@@ -258,7 +269,7 @@ kl_status kl_run_reply(kl_run *r, const kl_value **body, kl_err **err)
     return r->reply_status;
 }
 
-/* --- the same, blocking the worker ---------------------------------------------------------------------------------- */
+/* --- the same, blocking the worker -------------------------------------------------------- */
 
 typedef struct blocked {
     kl_mutex mu;
@@ -315,7 +326,8 @@ kl_status kl_run_call_wait(kl_run *r, const kl_op *op, const kl_value **body, kl
     kl_write *write;
     submit(r, op, &write, blocked_done, &b);
     kl_status st = blocked_wait(&b);
-    kl__tell_answered(r, &(kl_answered){.status = st, .code = b.code, .body = b.body, .err = st ? err : NULL});
+    kl__tell_answered(
+        r, &(kl_answered){.status = st, .code = b.code, .body = b.body, .err = st ? err : NULL});
     if (!st)
         kl__write_answered(r, write, b.body);
     kl__write_free(write);
@@ -342,7 +354,9 @@ void kl_run_sleep_wait(kl_run *r, kl_time d)
     kl_worker *w = r->w;
     kl_time until = kl_clock_now(kl_clock_real()) + d;
     kl__tell_asked(r, &(kl_asked){.what = "sleep", .wait = d > 0 ? d : 0, .blocks = true});
-    for (unsigned look = kl_bell_look(&w->bell); !w->o.wall && !atomic_load(&w->aborting) && kl_clock_now(kl_clock_real()) < until; look = kl_bell_look(&w->bell))
+    for (unsigned look = kl_bell_look(&w->bell);
+         !w->o.wall && !atomic_load(&w->aborting) && kl_clock_now(kl_clock_real()) < until;
+         look = kl_bell_look(&w->bell))
         kl_bell_wait(&w->bell, look, until);
     kl__tell_answered(r, &(kl_answered){.status = KL_OK});
 }
@@ -365,8 +379,8 @@ void kl_run_event(kl_run *r, const kl_value *about, const char *type, const char
     kl_run_record(r, &(kl_news){.about = about, .type = type, .reason = reason, .note = message});
 }
 
-/* One trace per reconcile: its number without the dashes, and a span of half that length made of it. Where somebody sent a trace along, the
- * span is a part of that. */
+/* One trace per reconcile: its number without the dashes, and a span of half that length made of it. Where
+ * somebody sent a trace along, the span is a part of that. */
 void kl_run_trace(kl_run *r, kl_trace *out)
 {
     const char *id = kl_run_id(r);
@@ -394,8 +408,9 @@ const char *kl__run_detail(kl_run *r)
         k = (kl_gvk){.group = kl_strdup(""), .version = kl_strdup(""), .kind = kl_strdup(kind ? kind : "")};
     kl_err_fini(&err);
     kl_run_trace(r, &t);
-    r->detail = kl_sprintf(" controllerGroup=%s controllerKind=%s namespace=%s name=%s traceID=%s spanID=%s", kl_log_quoted(k.group), kl_log_quoted(k.kind),
-        kl_log_quoted(r->ns), kl_log_quoted(r->name), t.trace, t.span);
+    r->detail = kl_sprintf(" controllerGroup=%s controllerKind=%s namespace=%s name=%s traceID=%s spanID=%s",
+        kl_log_quoted(k.group), kl_log_quoted(k.kind), kl_log_quoted(r->ns), kl_log_quoted(r->name), t.trace,
+        t.span);
     kl_gvk_fini(&k);
     return r->detail;
 }
@@ -407,21 +422,20 @@ void kl_run_log(kl_run *r, kl_log_level level, const char *message)
 
 #define RUN_FIELDS "controller=%s key=%s reconcileID=%s generation=%d%s"
 
-void kl_run_log_with(kl_run *r, kl_log_level level, const char *message, const char *format, const char *fields)
+void kl_run_log_with(
+    kl_run *r, kl_log_level level, const char *message, const char *format, const char *fields)
 {
     if (!kl_log_enabled(level))
         return;
-    char *all = kl_sprintf(RUN_FIELDS "%s%s", r->w->o.name, r->key, kl_run_id(r), r->gen->logic->generation, kl__run_detail(r), *fields ? " " : "", fields);
+    char *all = kl_sprintf(RUN_FIELDS "%s%s", r->w->o.name, r->key, kl_run_id(r), r->gen->logic->generation,
+        kl__run_detail(r), *fields ? " " : "", fields);
     char *types = kl_sprintf("%s %s", RUN_FIELDS, format);
     kl_log_text(level, message, types, all);
     kl_free(types);
     kl_free(all);
 }
 
-void kl_run_set_priority(kl_run *r, int priority)
-{
-    r->item.priority = priority;
-}
+void kl_run_set_priority(kl_run *r, int priority) { r->item.priority = priority; }
 
 void kl_run_finish(kl_run *r, kl_result_kind kind, kl_time after, const char *message, const char *traceback)
 {

@@ -1,4 +1,5 @@
-/* run_impl.h - the inside of kl_run and kl_worker, for worker.c (the rounds) and run.c (what a run can do). */
+/* run_impl.h - the inside of kl_run and kl_worker, for worker.c (the rounds) and run.c (what a run can
+ * do). */
 #ifndef KL_RUN_RUN_IMPL_H
 #define KL_RUN_RUN_IMPL_H
 
@@ -20,56 +21,58 @@ typedef struct kl_answer {
     int code;
     const kl_value *body;
     kl_err err;
-    struct kl_write *write;        /* what it answers, where that is a write whose run's key waits for it; or NULL */
+    /* what it answers, where that is a write whose run's key waits for it; or NULL */
+    struct kl_write *write;
 } kl_answer;
 
 /* A program's state on this worker, for one generation. */
 typedef struct kl_gen_state {
     kl_list link;
-    kl_logic *logic;       /* a reference */
+    kl_logic *logic; /* a reference */
     void *state;
-    size_t runs;           /* under way on it */
-    kl_time old_since;     /* a newer generation was seen then; 0: none */
+    size_t runs;       /* under way on it */
+    kl_time old_since; /* a newer generation was seen then; 0: none */
 } kl_gen_state;
 
 struct kl_run {
-    kl_list link;          /* in w->runs */
+    kl_list link; /* in w->runs */
     kl_worker *w;
     kl_gen_state *gen;
-    kl_queue_item item;    /* as the queue gave it; done when the run ends */
-    const char *key;       /* the queue's, while the run lives */
-    char *ns;              /* NULL: cluster scope */
-    const char *name;      /* into key */
-    char *group;           /* whose runs do not overlap, as its queue knows it; NULL: none */
+    kl_queue_item item; /* as the queue gave it; done when the run ends */
+    const char *key;    /* the queue's, while the run lives */
+    char *ns;           /* NULL: cluster scope */
+    const char *name;   /* into key */
+    char *group;        /* whose runs do not overlap, as its queue knows it; NULL: none */
     const kl_value *object;
-    kl_mandate mandate;    /* under which it was started */
-    int64_t epoch;         /* of that */
-    bool deposed;          /* something was refused because that does not hold any more */
+    kl_mandate mandate; /* under which it was started */
+    int64_t epoch;      /* of that */
+    bool deposed;       /* something was refused because that does not hold any more */
     int attempt;
     char id[40];
-    kl_trace caller;       /* whose trace it goes on with; trace "": nobody's */
-    char traceparent[KL_TRACEPARENT_MAX];      /* "" until a request carries it */
-    char *detail;          /* what only machines read of it in logs; made when it is first logged */
+    kl_trace caller;                      /* whose trace it goes on with; trace "": nobody's */
+    char traceparent[KL_TRACEPARENT_MAX]; /* "" until a request carries it */
+    char *detail; /* what only machines read of it in logs; made when it is first logged */
     void *user;
     kl_random chance;
-    bool drawn;            /* chance has its seed */
+    bool drawn; /* chance has its seed */
     kl_time started;
     kl_heap_node sleep;    /* in w->due while sleeping */
     kl_heap_node deadline; /* in w->due while there is a timeout */
     kl_answer *pending;    /* the request under way, or NULL */
     uint64_t request;
-    kl_door *door;         /* through which that went */
-    size_t at;             /* the cluster of what begins next, or KL_FLEET_NONE: our own */
-    const char *waiting_for;   /* words for the timeout message; static */
-    struct kl_overlay *overlay;    /* what it has written, and was shown, where its writes are not sent (run/imagine.h); or NULL */
-    kl_reader *view;       /* the caches behind that */
-    void *effect;          /* a write under way, for the log of effects (observe/effects.c) */
-    void *record;          /* of it, for the shadow (lab/shadow.c) */
-    unsigned asked;        /* so many questions so far */
-    bool asks_write;       /* the last one is a write that counts */
-    bool wrote, excused;   /* see kl_ran */
-    kl_time asked_at;      /* the last one */
-    void *strip;           /* the flight recorder's */
+    kl_door *door;           /* through which that went */
+    size_t at;               /* the cluster of what begins next, or KL_FLEET_NONE: our own */
+    const char *waiting_for; /* words for the timeout message; static */
+    /* what it has written, and was shown, where its writes are not sent (run/imagine.h); or NULL */
+    struct kl_overlay *overlay;
+    kl_reader *view;     /* the caches behind that */
+    void *effect;        /* a write under way, for the log of effects (observe/effects.c) */
+    void *record;        /* of it, for the shadow (lab/shadow.c) */
+    unsigned asked;      /* so many questions so far */
+    bool asks_write;     /* the last one is a write that counts */
+    bool wrote, excused; /* see kl_ran */
+    kl_time asked_at;    /* the last one */
+    void *strip;         /* the flight recorder's */
     kl_status reply_status;
     const kl_value *reply_body;
     kl_err reply_err;
@@ -79,71 +82,77 @@ struct kl_run {
     char *message, *traceback;
 };
 
-/* BUSY also when it sleeps without room for a key; FREE: asleep or about to, with room; CALLED: and somebody rang for a key. */
+/* BUSY also when it sleeps without room for a key; FREE: asleep or about to, with room; CALLED: and
+ * somebody rang for a key. */
 typedef enum kl_worker_rest { KL_WORKER_BUSY, KL_WORKER_FREE, KL_WORKER_CALLED } kl_worker_rest;
 
 struct kl_worker {
     kl_worker_owner o;
     int number;
-    kl_mandate mandate;                    /* of the term in which it was made */
-    int64_t epoch;                         /* ... and what others know it by */
+    kl_mandate mandate; /* of the term in which it was made */
+    int64_t epoch;      /* ... and what others know it by */
     kl_thread *thread;
     bool started;
-    kl_bell bell;                          /* rung after every change that another thread makes here */
+    kl_bell bell; /* rung after every change that another thread makes here */
     kl_mutex mu;
-    kl_list answers KL_GUARDED_BY(mu);     /* kl_answer that arrived */
-    size_t outstanding KL_GUARDED_BY(mu);  /* answers not yet processed */
-    size_t told_asleep KL_GUARDED_BY(mu);  /* what kl_worker_outlook says */
+    kl_list answers KL_GUARDED_BY(mu);    /* kl_answer that arrived */
+    size_t outstanding KL_GUARDED_BY(mu); /* answers not yet processed */
+    size_t told_asleep KL_GUARDED_BY(mu); /* what kl_worker_outlook says */
     bool told_full KL_GUARDED_BY(mu);
     kl_time told_next KL_GUARDED_BY(mu);
     atomic_bool draining, aborting;
     _Atomic kl_worker_rest rest;
-    _Atomic kl_time until;                 /* of its sleep, while FREE */
+    _Atomic kl_time until; /* of its sleep, while FREE */
     /* owner thread only: */
-    kl_list runs, gens;                    /* gens: newest first */
+    kl_list runs, gens; /* gens: newest first */
     kl_heap due;
-    kl_time retry_open;                    /* a program state could not be opened: not before this */
+    kl_time retry_open; /* a program state could not be opened: not before this */
     uint64_t ids;
-    kl_commons *commons;                   /* of its own; NULL: not needed yet */
-    kl_shared *memos;                      /* likewise */
-    bool room;                             /* the last round could have taken another key */
+    kl_commons *commons; /* of its own; NULL: not needed yet */
+    kl_shared *memos;    /* likewise */
+    bool room;           /* the last round could have taken another key */
     atomic_size_t inflight;
-    atomic_bool ended;                     /* its thread will not run another key, nor wait for anything */
+    atomic_bool ended; /* its thread will not run another key, nor wait for anything */
 };
 
-/* For logs, behind "controller=%s key=%s ... reconcileID=%s generation=%d": " controllerGroup=... spanID=..." when the log wants
- * everything, else "". Valid for the run. */
+/* For logs, behind "controller=%s key=%s ... reconcileID=%s generation=%d": " controllerGroup=...
+ * spanID=..." when the log wants everything, else "". Valid for the run. */
 const char *kl__run_detail(kl_run *r);
-/* Through the door, unless the write is known to change nothing: then done is called at once, with the object of the cache (elide_run.c). */
+/* Through the door, unless the write is known to change nothing: then done is called at once, with the
+ * object of the cache (elide_run.c). */
 uint64_t kl__run_submit(kl_run *r, const kl_op *op, kl_reply_fn *done, void *arg);
 kl_answer *kl__answer_new(kl_run *r);
-void kl__answer_done(void *arg, kl_status st, int code, const kl_value *body, kl_err *err);     /* a kl_reply_fn; arg is the kl_answer */
+/* a kl_reply_fn; arg is the kl_answer */
+void kl__answer_done(void *arg, kl_status st, int code, const kl_value *body, kl_err *err);
 
-/* --- witness.c ----------------------------------------------------------------------------------------------------------------- */
+/* --- witness.c ---------------------------------------------------------------------------- */
 void kl__tell_began(kl_run *r);
-void kl__tell_asked(kl_run *r, kl_asked *x);               /* numbers it */
-void kl__tell_answered(kl_run *r, kl_answered *x);         /* the last question; numbers and times it */
+void kl__tell_asked(kl_run *r, kl_asked *x);       /* numbers it */
+void kl__tell_answered(kl_run *r, kl_answered *x); /* the last question; numbers and times it */
 void kl__tell_believed(kl_run *r, const kl_saw *x);
 void kl__tell_timed(kl_run *r, kl_time wall);
 void kl__tell_ended(kl_run *r, const kl_ran *x);
 void kl__tell_gone(const kl_worker *w, const char *key);
 
-/* --- own_run.c ----------------------------------------------------------------------------------------------------------------- */
-typedef struct kl_write kl_write;          /* what has to be known of a write when it is answered */
-kl_write *kl__write_of(kl_run *r, const kl_op *op);        /* of a complete op; NULL: nobody waits for it */
-void kl__write_free(kl_write *x);                          /* NULL is fine */
-void kl__write_answered(kl_run *r, const kl_write *x, const kl_value *body);       /* with success; x NULL is fine */
+/* --- own_run.c ---------------------------------------------------------------------------- */
+typedef struct kl_write kl_write;                   /* what has to be known of a write when it is answered */
+kl_write *kl__write_of(kl_run *r, const kl_op *op); /* of a complete op; NULL: nobody waits for it */
+void kl__write_free(kl_write *x);                   /* NULL is fine */
+/* with success; x NULL is fine */
+void kl__write_answered(kl_run *r, const kl_write *x, const kl_value *body);
 /* The key, or its group, has to wait for what was written, until then at the latest. */
-bool kl__write_owed(kl_worker *w, const kl_gen_state *g, const char *name, const char *key, kl_time now, kl_time *until);
+bool kl__write_owed(
+    kl_worker *w, const kl_gen_state *g, const char *name, const char *key, kl_time now, kl_time *until);
 
-/* --- fight_run.c --------------------------------------------------------------------------------------------------------------- */
+/* --- fight_run.c -------------------------------------------------------------------------- */
 void kl__fight_began(kl_run *r);
 void kl__fight_wrote(kl_run *r, const kl_value *answer);
-void kl__fight_ended(kl_run *r, kl_time now);              /* tells of it: log, Event, metric */
+void kl__fight_ended(kl_run *r, kl_time now); /* tells of it: log, Event, metric */
 
-/* --- serial.c ------------------------------------------------------------------------------------------------------------------ */
-bool kl__serial_says(const kl_controller_spec *s);         /* some runs may not overlap */
+/* --- serial.c ----------------------------------------------------------------------------- */
+bool kl__serial_says(const kl_controller_spec *s); /* some runs may not overlap */
 /* The group of an object, as a text that is never empty; nothing is written for one that is in none. */
-KL_NODISCARD kl_status kl__serial_text(const kl_gen_state *g, const kl_value *object, kl_buf *out, kl_err *err);
+KL_NODISCARD kl_status kl__serial_text(
+    const kl_gen_state *g, const kl_value *object, kl_buf *out, kl_err *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* serial.c - the text that says which runs may not overlap: at a path of the object, or what a function of the script says of it. */
+/* serial.c - the text that says which runs may not overlap: at a path of the object, or what a function of
+ * the script says of it. */
 #include "base/mem.h"
 #include "run/run_impl.h"
 
@@ -18,10 +19,7 @@ static void take_value(const kl_value *v, kl_buf *out)
         (void)(kl_buf_printf(out, "="), kl_value_encode(v, out));
 }
 
-bool kl__serial_says(const kl_controller_spec *s)
-{
-    return s->serial.path || s->serial.fn;
-}
+bool kl__serial_says(const kl_controller_spec *s) { return s->serial.path || s->serial.fn; }
 
 kl_status kl__serial_text(const kl_gen_state *g, const kl_value *object, kl_buf *out, kl_err *err)
 {

@@ -7,11 +7,14 @@
 #include "base/mem.h"
 #include "base/sync.h"
 
-#define SHARED_MAX ((size_t)16 << 20)      /* kube.shared of a script */
-#define MEMOS_MAX ((size_t)64 << 20)       /* of all keys of a controller */
-#define ENTRY_BYTES 64                     /* what the map and malloc take for each */
+#define SHARED_MAX ((size_t)16 << 20) /* kube.shared of a script */
+#define MEMOS_MAX ((size_t)64 << 20)  /* of all keys of a controller */
+#define ENTRY_BYTES 64                /* what the map and malloc take for each */
 
-typedef struct entry { const kl_value *v; size_t bytes; } entry;
+typedef struct entry {
+    const kl_value *v;
+    size_t bytes;
+} entry;
 
 struct kl_shared {
     char *what;
@@ -63,7 +66,7 @@ const kl_value *kl_shared_get(kl_shared *s, const char *name)
     return v;
 }
 
-/* --- writing ------------------------------------------------------------------------------------------------------------------- */
+/* --- writing ------------------------------------------------------------------------------ */
 
 static entry *entry_new(const char *name, const kl_value *v)
 {
@@ -74,7 +77,8 @@ static entry *entry_new(const char *name, const kl_value *v)
     return e;
 }
 
-/* Takes `fresh` (NULL: the name goes) and hands out in *old what is to be freed, which is `fresh` itself when there is no room: then bytes that were there. */
+/* Takes `fresh` (NULL: the name goes) and hands out in *old what is to be freed, which is `fresh` itself
+ * when there is no room: then bytes that were there. */
 static size_t put_locked(kl_shared *s, const char *name, entry *fresh, entry **old) KL_REQUIRES(s->mu)
 {
     entry *had = kl_map_get(s->entries, name);
@@ -89,8 +93,10 @@ static size_t put_locked(kl_shared *s, const char *name, entry *fresh, entry **o
 
 static kl_status too_big(const kl_shared *s, const char *name, size_t wanted, size_t there, kl_err *err)
 {
-    return kl_fail(err, KL_ETOOBIG, "%s may hold %zu KiB and holds %zu; there is no room for the %zu KiB of \"%s\": set to nil what is not needed any more, or keep it in objects", s->what,
-        s->max >> 10, there >> 10, (wanted + 1023) >> 10, name);
+    return kl_fail(err, KL_ETOOBIG,
+        "%s may hold %zu KiB and holds %zu; there is no room for the %zu KiB of \"%s\": set to nil what is "
+        "not needed any more, or keep it in objects",
+        s->what, s->max >> 10, there >> 10, (wanted + 1023) >> 10, name);
 }
 
 /* After the lock: frees what was replaced, or tells that nothing was. */
@@ -119,7 +125,8 @@ void kl_shared_forget(kl_shared *s, const char *name)
     entry_free(old);
 }
 
-kl_status kl_shared_swap(kl_shared *s, const char *name, const kl_value *was, const kl_value *v, bool *done, const kl_value **is, kl_err *err)
+kl_status kl_shared_swap(kl_shared *s, const char *name, const kl_value *was, const kl_value *v, bool *done,
+    const kl_value **is, kl_err *err)
 {
     entry *fresh = entry_new(name, v), *old = fresh;
     size_t full = 0;
@@ -148,7 +155,8 @@ static bool is_number(const kl_value *v)
 static const kl_value *sum(const kl_value *a, const kl_value *b)
 {
     int64_t x = 0, y, n;
-    if ((!a || (kl_value_type(a) == KL_INT && kl_value_int(a, &x))) && kl_value_type(b) == KL_INT && kl_value_int(b, &y))
+    if ((!a || (kl_value_type(a) == KL_INT && kl_value_int(a, &x))) && kl_value_type(b) == KL_INT
+        && kl_value_int(b, &y))
         return __builtin_add_overflow(x, y, &n) ? NULL : kl_value_of_int(n);
     return kl_value_of_double(kl_value_double(a, 0) + kl_value_double(b, 0));
 }
@@ -158,12 +166,15 @@ kl_status kl_shared_add(kl_shared *s, const char *name, const kl_value *by, cons
     for (bool done = false;;) {
         const kl_value *was = kl_shared_get(s, name), *is = NULL;
         if (was && !is_number(was)) {
-            kl_status st = kl_fail(err, KL_EINVAL, "\"%s\" of %s is no number but %s", name, s->what, kl_value_type_name(was));
+            kl_status st = kl_fail(
+                err, KL_EINVAL, "\"%s\" of %s is no number but %s", name, s->what, kl_value_type_name(was));
             kl_value_unref(was);
             return st;
         }
         const kl_value *n = sum(was, by);
-        kl_status st = n ? kl_shared_swap(s, name, was, n, &done, &is, err) : kl_fail(err, KL_EINVAL, "\"%s\" of %s would be more than an integer holds", name, s->what);
+        kl_status st = n
+            ? kl_shared_swap(s, name, was, n, &done, &is, err)
+            : kl_fail(err, KL_EINVAL, "\"%s\" of %s would be more than an integer holds", name, s->what);
         kl_value_unref(was);
         kl_value_unref(n);
         if (done)
@@ -188,11 +199,11 @@ char **kl_shared_names(kl_shared *s, const char *prefix)
     return names;
 }
 
-/* --- of all scripts ------------------------------------------------------------------------------------------------------------- */
+/* --- of all scripts ----------------------------------------------------------------------- */
 
 struct kl_commons {
     kl_mutex mu;
-    kl_map *scripts KL_GUARDED_BY(mu);     /* name -> kl_shared */
+    kl_map *scripts KL_GUARDED_BY(mu); /* name -> kl_shared */
 };
 
 kl_commons *kl_commons_new(void)

@@ -1,7 +1,8 @@
 /* simulate.c - an object and a request make another object.
  *
- * Every write but a delete goes the same way: the verb says what the caller wants, `keep` puts back what a caller cannot change there (identity, books,
- * status or all but status), and `store` counts the version when something is different, or lets the object go with its last finalizer. */
+ * Every write but a delete goes the same way: the verb says what the caller wants, `keep` puts back what a
+ * caller cannot change there (identity, books, status or all but status), and `store` counts the version
+ * when something is different, or lets the object go with its last finalizer. */
 #include "run/simulate.h"
 
 #include <stdio.h>
@@ -21,12 +22,12 @@ typedef struct job {
     const kl_op *op;
     const kl_value *base;
     const char *name;
-    char *plural;                      /* "deployments.apps", for messages */
+    char *plural; /* "deployments.apps", for messages */
     kl_simulated *out;
     kl_err *err;
 } job;
 
-/* --- failures, in the server's words ------------------------------------------------------------------------------------------- */
+/* --- failures, in the server's words ------------------------------------------------------ */
 
 static kl_status refuse(job *j, kl_status st, int code, const char *reason, char *message)
 {
@@ -42,25 +43,31 @@ static kl_status refuse(job *j, kl_status st, int code, const char *reason, char
 
 static kl_status not_found(job *j)
 {
-    return refuse(j, KL_ENOTFOUND, 404, "NotFound", kl_sprintf("%s \"%s\" not found", j->plural, j->name ? j->name : ""));
+    return refuse(j, KL_ENOTFOUND, 404, "NotFound",
+        kl_sprintf("%s \"%s\" not found", j->plural, j->name ? j->name : ""));
 }
 
 static kl_status conflict(job *j, const char *why)
 {
-    return refuse(j, KL_ECONFLICT, 409, "Conflict", kl_sprintf("Operation cannot be fulfilled on %s \"%s\": %s", j->plural, j->name ? j->name : "", why));
+    return refuse(j, KL_ECONFLICT, 409, "Conflict",
+        kl_sprintf("Operation cannot be fulfilled on %s \"%s\": %s", j->plural, j->name ? j->name : "", why));
 }
 
 static kl_status invalid(job *j, const char *why)
 {
-    return refuse(j, KL_EREJECTED, 422, "Invalid", kl_sprintf("%s \"%s\" is invalid: %s", j->plural, j->name ? j->name : "", why));
+    return refuse(j, KL_EREJECTED, 422, "Invalid",
+        kl_sprintf("%s \"%s\" is invalid: %s", j->plural, j->name ? j->name : "", why));
 }
 
 static kl_status unknown(job *j, const char *what)
 {
-    return kl_fail(j->err, KL_EINVAL, "what %s of %s would do can only be told by the server, not by a dry run without it: use --dry-run=server", what, j->plural);
+    return kl_fail(j->err, KL_EINVAL,
+        "what %s of %s would do can only be told by the server, not by a dry run without it: use "
+        "--dry-run=server",
+        what, j->plural);
 }
 
-/* --- small things ----------------------------------------------------------------------------------------------------------------- */
+/* --- small things ------------------------------------------------------------------------- */
 
 const char *kl_op_name(const kl_op *op)
 {
@@ -133,10 +140,11 @@ static const kl_value *success(const job *j)
 
 static void answer(job *j, int code, const kl_value *object, bool changed)
 {
-    *j->out = (kl_simulated){.object = object, .answer = kl_value_ref(object), .code = code, .changed = changed};
+    *j->out = (kl_simulated){
+        .object = object, .answer = kl_value_ref(object), .code = code, .changed = changed};
 }
 
-/* --- Secrets: what is written as text is kept as bytes ---------------------------------------------------------------------------------- */
+/* --- Secrets: what is written as text is kept as bytes ------------------------------------ */
 
 static void encode(const kl_value **data, const char *key, const kl_value *text)
 {
@@ -167,7 +175,7 @@ static void fold_secret(const kl_value **o)
     kl_value_unref(data);
 }
 
-/* --- storing ------------------------------------------------------------------------------------------------------------------------ */
+/* --- storing ------------------------------------------------------------------------------ */
 
 static const kl_value *bare(const kl_value *o)
 {
@@ -215,22 +223,25 @@ static void store(job *j, const kl_value *o)
 /* What no update can change is put back. */
 static void keep_identity(const job *j, const kl_value **o)
 {
-    static const char *const keys[] = {"name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion",
-        NULL};
+    static const char *const keys[] = {"name", "namespace", "uid", "creationTimestamp", "deletionTimestamp",
+        "deletionGracePeriodSeconds", "generation", "resourceVersion", NULL};
     for (const char *const *k = keys; *k; k++) {
         const kl_value *v = kl_value_at(j->base, "metadata", *k, NULL);
         set_meta(o, *k, v);
     }
-    if (!kl_value_at(*o, "metadata", "managedFields", NULL) && kl_value_at(j->base, "metadata", "managedFields", NULL))
+    if (!kl_value_at(*o, "metadata", "managedFields", NULL)
+        && kl_value_at(j->base, "metadata", "managedFields", NULL))
         set_meta(o, "managedFields", kl_value_at(j->base, "metadata", "managedFields", NULL));
     set(o, kl_object_as(*o, kl_object_api_version(j->base), kl_object_kind(j->base)));
 }
 
-/* Each endpoint writes its part: the main one not the status, where that has one of its own; that one nothing else. */
+/* Each endpoint writes its part: the main one not the status, where that has one of its own; that one
+ * nothing else. */
 static void keep_parts(const job *j, const kl_value **o)
 {
     if (is_sub(j, "status")) {
-        const kl_value *status = kl_value_get(*o, "status"), *managed = kl_value_at(*o, "metadata", "managedFields", NULL);
+        const kl_value *status = kl_value_get(*o, "status"),
+                       *managed = kl_value_at(*o, "metadata", "managedFields", NULL);
         const kl_value *whole = kl_value_with(j->base, "status", status);
         if (managed)
             set_meta(&whole, "managedFields", managed);
@@ -246,11 +257,14 @@ static kl_status replace(job *j, const kl_value *wanted)
     const char *rv = kl_object_rv(wanted), *uid = kl_object_uid(wanted);
     kl_status st = KL_OK;
     if (uid && *uid && kl_object_uid(j->base) && strcmp(uid, kl_object_uid(j->base))) {
-        char *why = kl_sprintf("StorageError: invalid object, Code: 4, UID in precondition: %s, UID in object meta: %s", uid, kl_object_uid(j->base));
+        char *why = kl_sprintf(
+            "StorageError: invalid object, Code: 4, UID in precondition: %s, UID in object meta: %s", uid,
+            kl_object_uid(j->base));
         st = conflict(j, why);
         kl_free(why);
     } else if (rv && *rv && kl_object_rv(j->base) && strcmp(rv, kl_object_rv(j->base))) {
-        st = conflict(j, "the object has been modified; please apply your changes to the latest version and try again");
+        st = conflict(
+            j, "the object has been modified; please apply your changes to the latest version and try again");
     }
     if (st) {
         kl_value_unref(wanted);
@@ -263,11 +277,11 @@ static kl_status replace(job *j, const kl_value *wanted)
     return KL_OK;
 }
 
-/* --- creating ------------------------------------------------------------------------------------------------------------------------- */
+/* --- creating ----------------------------------------------------------------------------- */
 
 static char *made_name(const job *j, const char *prefix)
 {
-    static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";           /* those that the server takes */
+    static const char letters[] = "bcdfghjklmnpqrstvwxz2456789"; /* those that the server takes */
     char tail[6] = "";
     uint64_t n = j->s->number * 0x9e3779b97f4a7c15u;
     for (size_t i = 0; i < 5; i++, n /= sizeof letters - 1)
@@ -281,7 +295,8 @@ static void identify(job *j, const kl_value **o)
     set_meta_str(o, "name", j->name);
     if (j->s->ns)
         set_meta_str(o, "namespace", j->s->ns);
-    snprintf(uid, sizeof uid, "00000000-0000-4000-8000-%012llx", (unsigned long long)(j->s->number & 0xffffffffffffu));
+    snprintf(uid, sizeof uid, "00000000-0000-4000-8000-%012llx",
+        (unsigned long long)(j->s->number & 0xffffffffffffu));
     set_meta_str(o, "uid", uid);
     set_meta_str(o, "resourceVersion", "1");
     set_meta_int(o, "generation", 1);
@@ -304,9 +319,11 @@ static kl_status create(job *j, const kl_value *body)
     const char *rv = kl_object_rv(body), *prefix = kl_value_str_at(body, "metadata", "generateName", NULL);
     char *made = NULL;
     if (j->base)
-        return refuse(j, KL_EEXISTS, 409, "AlreadyExists", kl_sprintf("%s \"%s\" already exists", j->plural, j->name));
+        return refuse(
+            j, KL_EEXISTS, 409, "AlreadyExists", kl_sprintf("%s \"%s\" already exists", j->plural, j->name));
     if (rv && *rv)
-        return refuse(j, KL_EREJECTED, 400, "BadRequest", kl_strdup("resourceVersion should not be set on objects to be created"));
+        return refuse(j, KL_EREJECTED, 400, "BadRequest",
+            kl_strdup("resourceVersion should not be set on objects to be created"));
     if (!j->name && (!prefix || !*prefix))
         return invalid(j, "metadata.name: Required value: name or generateName is required");
     if (!j->name)
@@ -322,7 +339,7 @@ static kl_status create(job *j, const kl_value *body)
     return KL_OK;
 }
 
-/* --- scale ------------------------------------------------------------------------------------------------------------------------------ */
+/* --- scale -------------------------------------------------------------------------------- */
 
 static const kl_value *scale_of(const kl_value *o)
 {
@@ -355,7 +372,8 @@ static kl_status rescale(job *j, const kl_value *scale)
     const kl_value *n = kl_value_at(scale, "spec", "replicas", NULL);
     if (rv && *rv && kl_object_rv(j->base) && strcmp(rv, kl_object_rv(j->base))) {
         kl_value_unref(scale);
-        return conflict(j, "the object has been modified; please apply your changes to the latest version and try again");
+        return conflict(
+            j, "the object has been modified; please apply your changes to the latest version and try again");
     }
     const kl_value *o = kl_value_ref(j->base);
     if (n)
@@ -366,12 +384,9 @@ static kl_status rescale(job *j, const kl_value *scale)
     return KL_OK;
 }
 
-/* --- update, patch, apply ------------------------------------------------------------------------------------------------------------------ */
+/* --- update, patch, apply ----------------------------------------------------------------- */
 
-static bool is_builtin(const job *j)
-{
-    return !j->s->resource || kl_merge_builtin(j->s->resource->group);
-}
+static bool is_builtin(const job *j) { return !j->s->resource || kl_merge_builtin(j->s->resource->group); }
 
 static kl_status patch(job *j)
 {
@@ -393,8 +408,13 @@ static kl_status apply(job *j)
 {
     char time[KL_TIME_MAX];
     const kl_value *config = typed(j, j->op->body), *out = NULL;
-    const kl_application a = {.base = j->base, .config = config, .manager = j->op->field_manager, .subresource = j->op->subresource, .force = j->op->force,
-        .builtin = is_builtin(j), .time = kl_time_format_wall(j->s->wall, time)};
+    const kl_application a = {.base = j->base,
+        .config = config,
+        .manager = j->op->field_manager,
+        .subresource = j->op->subresource,
+        .force = j->op->force,
+        .builtin = is_builtin(j),
+        .time = kl_time_format_wall(j->s->wall, time)};
     kl_err err = KL_ERR_INIT;
     kl_status st = kl_ownership_apply(&a, &out, &err);
     kl_value_unref(config);
@@ -410,16 +430,19 @@ static kl_status apply(job *j)
     return st;
 }
 
-/* --- deleting ----------------------------------------------------------------------------------------------------------------------------- */
+/* --- deleting ----------------------------------------------------------------------------- */
 
 static kl_status check_preconditions(job *j)
 {
     const char *uid = j->op->uid, *rv = j->op->precondition_rv;
     char *why = NULL;
     if (uid && *uid && kl_object_uid(j->base) && strcmp(uid, kl_object_uid(j->base)))
-        why = kl_sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, kl_object_uid(j->base));
+        why = kl_sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid,
+            kl_object_uid(j->base));
     else if (rv && *rv && kl_object_rv(j->base) && strcmp(rv, kl_object_rv(j->base)))
-        why = kl_sprintf("Precondition failed: ResourceVersion in precondition: %s, ResourceVersion in object meta: %s", rv, kl_object_rv(j->base));
+        why = kl_sprintf(
+            "Precondition failed: ResourceVersion in precondition: %s, ResourceVersion in object meta: %s",
+            rv, kl_object_rv(j->base));
     kl_status st = why ? conflict(j, why) : KL_OK;
     kl_free(why);
     return st;
@@ -448,7 +471,9 @@ static int64_t grace_of(const job *j)
     const char *kind = kl_object_kind(j->base), *node = kl_value_str_at(j->base, "spec", "nodeName", NULL);
     if (!kind || strcmp(kind, "Pod") || !node || !*node)
         return 0;
-    return j->op->grace_seconds >= 0 ? j->op->grace_seconds : kl_value_int_at(j->base, POD_GRACE_DEFAULT, "spec", "terminationGracePeriodSeconds", NULL);
+    return j->op->grace_seconds >= 0
+        ? j->op->grace_seconds
+        : kl_value_int_at(j->base, POD_GRACE_DEFAULT, "spec", "terminationGracePeriodSeconds", NULL);
 }
 
 static void begin_deletion(job *j, const kl_value **o, int64_t grace)
@@ -460,7 +485,7 @@ static void begin_deletion(job *j, const kl_value **o, int64_t grace)
     set_meta_int(o, "deletionGracePeriodSeconds", grace);
 }
 
-static kl_status delete(job *j)
+static kl_status delete (job *j)
 {
     kl_status st = check_preconditions(j);
     if (st)
@@ -482,7 +507,7 @@ static kl_status delete(job *j)
     return KL_OK;
 }
 
-/* --- subresources that are created ------------------------------------------------------------------------------------------------------------ */
+/* --- subresources that are created -------------------------------------------------------- */
 
 static kl_status create_below(job *j)
 {
@@ -490,7 +515,7 @@ static kl_status create_below(job *j)
         return not_found(j);
     kl_status st;
     if (is_sub(j, "eviction")) {
-        st = delete(j);
+        st = delete (j);
     } else if (is_sub(j, "binding")) {
         const kl_value *node = kl_value_at(j->op->body, "target", "name", NULL);
         const char *had = kl_value_str_at(j->base, "spec", "nodeName", NULL);
@@ -508,7 +533,7 @@ static kl_status create_below(job *j)
     return st;
 }
 
-/* --- all of it ------------------------------------------------------------------------------------------------------------------------------------ */
+/* --- all of it ---------------------------------------------------------------------------- */
 
 static kl_status run(job *j)
 {
@@ -518,13 +543,14 @@ static kl_status run(job *j)
     if (!kl_verb_is_write(op->verb) || op->verb == KL_DELETE_COLLECTION)
         return unknown(j, kl_verb_name(op->verb));
     if (op->subresource && !has_sub(j, op->subresource))
-        return refuse(j, KL_ENOTFOUND, 404, "NotFound", kl_strdup("the server could not find the requested resource"));
+        return refuse(
+            j, KL_ENOTFOUND, 404, "NotFound", kl_strdup("the server could not find the requested resource"));
     if (op->verb == KL_APPLY && (j->base || !op->subresource) && !is_sub(j, "scale"))
         return apply(j);
     if (!j->base)
         return not_found(j);
     if (op->verb == KL_DELETE)
-        return delete(j);
+        return delete (j);
     if (op->subresource && !is_sub(j, "status") && !is_sub(j, "scale"))
         return unknown(j, op->subresource);
     if (op->verb == KL_PATCH)
@@ -536,7 +562,12 @@ kl_status kl_simulate(const kl_simulation *s, kl_simulated *out, kl_err *err)
 {
     *out = (kl_simulated){0};
     const char *kind = s->op->kind ? s->op->kind : kl_object_kind(s->op->body);
-    job j = {.s = s, .op = s->op, .base = s->base, .name = kl_op_name(s->op), .out = out, .err = err,
+    job j = {.s = s,
+        .op = s->op,
+        .base = s->base,
+        .name = kl_op_name(s->op),
+        .out = out,
+        .err = err,
         .plural = s->resource ? kl_resource_display(s->resource) : kl_strdup(kind ? kind : "objects")};
     kl_status st = run(&j);
     kl_free(j.plural);

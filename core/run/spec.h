@@ -1,4 +1,5 @@
-/* spec.h - a controller as data: what a script's spec table says, after validation. Owned by its program, immutable. */
+/* spec.h - a controller as data: what a script's spec table says, after validation. Owned by its program,
+ * immutable. */
 #ifndef KL_RUN_SPEC_H
 #define KL_RUN_SPEC_H
 
@@ -11,23 +12,25 @@
 #include "queue/workqueue.h"
 #include "sharding/claims.h"
 
-#define KL_NO_FN ((size_t)0)         /* a program's functions are numbered from 1 */
+#define KL_NO_FN ((size_t)0) /* a program's functions are numbered from 1 */
 
 /* Which changes of objects count. All zero: every one. */
 typedef struct kl_when {
-    char **words;              /* "generation", "labels", "annotations", "resourceVersion" or paths; NULL-terminated or NULL: everything passes */
-    size_t fn;                 /* predicate function(now, old), or KL_NO_FN */
-    kl_selector *selector;     /* objects that it does not match before or after do not count; NULL: all do */
+    /* "generation", "labels", "annotations", "resourceVersion" or paths; NULL-terminated or NULL:
+     * everything passes */
+    char **words;
+    size_t fn;             /* predicate function(now, old), or KL_NO_FN */
+    kl_selector *selector; /* objects that it does not match before or after do not count; NULL: all do */
 } kl_when;
 
 typedef enum kl_map_how { KL_MAP_OWNER, KL_MAP_SAME_NAME, KL_MAP_VIA, KL_MAP_FN } kl_map_how;
 
 typedef struct kl_watch_spec {
-    char *kind;                /* "v1/Secret" */
+    char *kind; /* "v1/Secret" */
     kl_map_how how;
-    char *via;                 /* index on our own resource: the watched object's key is looked up there */
-    size_t fn;                 /* KL_MAP_FN: number of the program's function */
-    kl_when when;              /* which changes of the watched objects count */
+    char *via;    /* index on our own resource: the watched object's key is looked up there */
+    size_t fn;    /* KL_MAP_FN: number of the program's function */
+    kl_when when; /* which changes of the watched objects count */
 } kl_watch_spec;
 
 /* A kind in `owns`. */
@@ -37,16 +40,16 @@ typedef struct kl_owned_spec {
 } kl_owned_spec;
 
 typedef struct kl_index_spec {
-    char *kind;                /* which resource it indexes */
+    char *kind; /* which resource it indexes */
     char *name;
-    char *path;                /* "spec.nodeName", or NULL when it is a function */
+    char *path; /* "spec.nodeName", or NULL when it is a function */
     size_t fn;
 } kl_index_spec;
 
 /* Of this kind only some fields are kept in the cache. */
 typedef struct kl_fields_spec {
     char *kind;
-    char **paths;              /* NULL-terminated */
+    char **paths; /* NULL-terminated */
     kl_projection *keep;
 } kl_fields_spec;
 
@@ -55,74 +58,88 @@ typedef enum kl_managed_fields { KL_MANAGED_DEFAULT, KL_MANAGED_KEPT, KL_MANAGED
 /* A text of each object: at a path, or what a function of the script says. Neither: none. */
 typedef struct kl_text_of {
     kl_path *path;
-    size_t fn;                 /* or KL_NO_FN */
+    size_t fn; /* or KL_NO_FN */
 } kl_text_of;
 
 typedef enum kl_lead {
-    KL_LEAD_MANAGER,           /* it works while the process leads */
-    KL_LEAD_OWN,               /* a lease of its own */
-    KL_LEAD_NONE,              /* in every replica */
+    KL_LEAD_MANAGER, /* it works while the process leads */
+    KL_LEAD_OWN,     /* a lease of its own */
+    KL_LEAD_NONE,    /* in every replica */
 } kl_lead;
 
 /* Which keys run again when new logic has taken over. */
 typedef enum kl_reload_keys {
-    KL_RELOAD_KEYS_DEFAULT,    /* as the manager says, and that says all */
+    KL_RELOAD_KEYS_DEFAULT, /* as the manager says, and that says all */
     KL_RELOAD_KEYS_ALL,
-    KL_RELOAD_KEYS_FAILING,    /* those whose last run failed, and those that were given up */
-    KL_RELOAD_KEYS_NONE,       /* changes and timers bring them */
+    KL_RELOAD_KEYS_FAILING, /* those whose last run failed, and those that were given up */
+    KL_RELOAD_KEYS_NONE,    /* changes and timers bring them */
 } kl_reload_keys;
 
-/* A change never waits for what was only listed, whatever their priorities: 49 is less than half of the distance to KL_PRIORITY_LOW. */
+/* A change never waits for what was only listed, whatever their priorities: 49 is less than half of the
+ * distance to KL_PRIORITY_LOW. */
 #define KL_PRIORITY_MOST 49
 
 typedef struct kl_controller_spec {
-    char *name;                /* lease and metric label; unique */
-    char *manager;             /* field manager, in events and finalizers; NULL: the name. Controllers of one table for several kinds have it in common */
-    char *resource;            /* "example.com/v1/SecretSync" */
-    char **namespaces;         /* of which objects are seen; NULL-terminated or NULL: all that the manager sees */
-    char *select_labels, *select_fields;           /* of the resource, asked of the server; NULL: all */
+    char *name; /* lease and metric label; unique */
+    /* field manager, in events and finalizers; NULL: the name. Controllers of one table for several kinds
+     * have it in common */
+    char *manager;
+    char *resource; /* "example.com/v1/SecretSync" */
+    /* of which objects are seen; NULL-terminated or NULL: all that the manager sees */
+    char **namespaces;
+    char *select_labels, *select_fields; /* of the resource, asked of the server; NULL: all */
     kl_when when;
-    kl_watch_spec *watches; size_t n_watches;
-    kl_index_spec *indexes; size_t n_indexes;
-    kl_owned_spec *owns; size_t n_owns;
-    char **reads;              /* kinds; NULL-terminated or NULL */
-    char **metadata_only;      /* kinds of which only metadata is fetched; NULL-terminated or NULL */
-    kl_fields_spec *fields; size_t n_fields;       /* kinds that are not in here are kept whole */
-    kl_managed_fields managed_fields;              /* metadata.managedFields of those; default: as the manager says */
-    int workers;               /* threads; 0: the manager's default (--workers), which is 1 */
-    int concurrency;           /* keys in flight per worker; 0: 32 */
-    kl_time timeout;           /* wall time of one run, waits included; 0: none */
-    kl_time cpu;               /* processor time of a run between two waits, or of a function; 0: the program's default */
-    size_t memory;             /* bytes that one worker's state may hold; 0: no limit */
-    kl_time resync;            /* 0: none */
-    kl_time every;             /* all keys, that often; 0: never */
-    char **cron;               /* all keys, at these times of UTC (base/cron.h); NULL-terminated or NULL */
-    int priority;              /* of what changes enqueue, KL_PRIORITY_LOW is added for what was there before; higher goes first */
+    kl_watch_spec *watches;
+    size_t n_watches;
+    kl_index_spec *indexes;
+    size_t n_indexes;
+    kl_owned_spec *owns;
+    size_t n_owns;
+    char **reads;         /* kinds; NULL-terminated or NULL */
+    char **metadata_only; /* kinds of which only metadata is fetched; NULL-terminated or NULL */
+    kl_fields_spec *fields;
+    size_t n_fields; /* kinds that are not in here are kept whole */
+    /* metadata.managedFields of those; default: as the manager says */
+    kl_managed_fields managed_fields;
+    int workers;     /* threads; 0: the manager's default (--workers), which is 1 */
+    int concurrency; /* keys in flight per worker; 0: 32 */
+    kl_time timeout; /* wall time of one run, waits included; 0: none */
+    /* processor time of a run between two waits, or of a function; 0: the program's default */
+    kl_time cpu;
+    size_t memory;  /* bytes that one worker's state may hold; 0: no limit */
+    kl_time resync; /* 0: none */
+    kl_time every;  /* all keys, that often; 0: never */
+    char **cron;    /* all keys, at these times of UTC (base/cron.h); NULL-terminated or NULL */
+    /* of what changes enqueue, KL_PRIORITY_LOW is added for what was there before; higher goes first */
+    int priority;
     kl_text_of priority_of;    /* per object, a whole number, instead; cut to +-KL_PRIORITY_MOST */
     kl_text_of serial;         /* runs of equal texts do not overlap */
     kl_backoff_policy backoff; /* zero: the queue's defaults */
-    int give_up;               /* failures in a row after which a key rests until its object changes; 0: never */
-    kl_time own_writes;        /* how long a key waits at most for the caches to show its own writes; 0: the default; below 0: not at all */
-    char *finalizer;           /* NULL: it has no finalize */
+    /* failures in a row after which a key rests until its object changes; 0: never */
+    int give_up;
+    /* how long a key waits at most for the caches to show its own writes; 0: the default; below 0: not at
+     * all */
+    kl_time own_writes;
+    char *finalizer; /* NULL: it has no finalize */
     kl_lead lead;
-    bool lead_said;            /* the script says which; otherwise the command line may */
+    bool lead_said; /* the script says which; otherwise the command line may */
     kl_shard_by shard;
     kl_reload_keys on_reload;
-    bool shard_own;            /* by namespace, and caches hold this replica's namespaces only */
-    const kl_value *params;    /* an object, or NULL */
+    bool shard_own;         /* by namespace, and caches hold this replica's namespaces only */
+    const kl_value *params; /* an object, or NULL */
 } kl_controller_spec;
 
 /* A webhook: `as` says how it runs (name, reads, workers, timeout); it has no resource. */
 typedef struct kl_webhook_spec {
     kl_controller_spec as;
     bool mutating;
-    bool ignore;               /* failurePolicy Ignore: what goes wrong here is let pass */
-    char **kinds;              /* "apps/v1/Deployment", "apps/v1/Deployment/scale" or "*"; NULL-terminated */
+    bool ignore;  /* failurePolicy Ignore: what goes wrong here is let pass */
+    char **kinds; /* "apps/v1/Deployment", "apps/v1/Deployment/scale" or "*"; NULL-terminated */
     const kl_value *operations;
-    const char *scope;         /* "*", "Namespaced" or "Cluster"; static */
-    const kl_value *entry;     /* the webhook in its configuration, but for clientConfig and rules */
+    const char *scope;     /* "*", "Namespaced" or "Cluster"; static */
+    const kl_value *entry; /* the webhook in its configuration, but for clientConfig and rules */
 } kl_webhook_spec;
-void kl_webhook_spec_fini(kl_webhook_spec *s);         /* likewise */
+void kl_webhook_spec_fini(kl_webhook_spec *s); /* likewise */
 
 /* The name under which it writes. Borrowed. */
 const char *kl_controller_spec_manager(const kl_controller_spec *s);

@@ -14,16 +14,14 @@ void kl_witnesses_add(kl_witnesses *w, const kl_witness *x)
 void *kl_run_strip(const kl_run *r) { return r->strip; }
 void kl_run_set_strip(kl_run *r, void *strip) { r->strip = strip; }
 
-bool kl_run_watched(const kl_run *r)
-{
-    return r->w->o.witnesses && r->w->o.witnesses->n;
-}
+bool kl_run_watched(const kl_run *r) { return r->w->o.witnesses && r->w->o.witnesses->n; }
 
-#define TELL(run, what, ...) do { \
-        const kl_witnesses *all_ = (run)->w->o.witnesses; \
-        for (size_t i_ = 0; all_ && i_ < all_->n; i_++) \
-            if (all_->v[i_].what) \
-                all_->v[i_].what(all_->v[i_].arg, __VA_ARGS__); \
+#define TELL(run, what, ...)                                                                                 \
+    do {                                                                                                     \
+        const kl_witnesses *all_ = (run)->w->o.witnesses;                                                    \
+        for (size_t i_ = 0; all_ && i_ < all_->n; i_++)                                                      \
+            if (all_->v[i_].what)                                                                            \
+                all_->v[i_].what(all_->v[i_].arg, __VA_ARGS__);                                              \
     } while (0)
 
 void kl__tell_began(kl_run *r) { TELL(r, began, r); }
@@ -51,7 +49,8 @@ void kl__tell_asked(kl_run *r, kl_asked *x)
 
 static bool is_servers_fault(kl_status st)
 {
-    return st == KL_ETHROTTLED || st == KL_ESERVER || st == KL_ETIMEOUT || st == KL_ECONNECT || st == KL_ECLOSED;
+    return st == KL_ETHROTTLED || st == KL_ESERVER || st == KL_ETIMEOUT || st == KL_ECONNECT
+        || st == KL_ECLOSED;
 }
 
 void kl__tell_answered(kl_run *r, kl_answered *x)
@@ -63,7 +62,7 @@ void kl__tell_answered(kl_run *r, kl_answered *x)
     r->excused |= is_servers_fault(x->status);
     if (!kl_run_watched(r))
         return;
-    x->number = r->asked;              /* a run waits for one answer at a time */
+    x->number = r->asked; /* a run waits for one answer at a time */
     x->took = kl_clock_now(r->w->o.clock) - r->asked_at;
     TELL(r, answered, r, x);
 }

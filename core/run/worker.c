@@ -1,9 +1,11 @@
-/* worker.c - a round: take in answers, wake sleepers, end what is late, then start new keys while there is room.
+/* worker.c - a round: take in answers, wake sleepers, end what is late, then start new keys while there is
+ * room.
  *
  *   key --start--> running --call, sleep--> waiting --answer--> running --finish--> its result decides what the queue hears
  *
- * All runs and states belong to the worker's thread; only the mailbox (answers) and the flags are shared. A generation's
- * state is closed when the last run on it has ended and a newer one is there; runs that go on and on are ended some time after that. */
+ * All runs and states belong to the worker's thread; only the mailbox (answers) and the flags are shared.
+ * A generation's state is closed when the last run on it has ended and a newer one is there; runs that go
+ * on and on are ended some time after that. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,15 +15,19 @@
 #include "model/time.h"
 #include "run/run_impl.h"
 
-/* Runs in flight per worker where the spec does not say. Enough to hide a slow API server, few enough to bound memory. */
+/* Runs in flight per worker where the spec does not say. Enough to hide a slow API server, few enough to
+ * bound memory. */
 #define CONCURRENCY_DEFAULT 32
-/* A state that cannot be opened (memory, a broken script that passed its load) is tried again this much later. */
+/* A state that cannot be opened (memory, a broken script that passed its load) is tried again this much
+ * later. */
 #define OPEN_RETRY KL_SECONDS(1)
 /* As long as runs may take at the end of the process, unless somebody says otherwise. */
 #define RELOAD_DEADLINE KL_SECONDS(30)
-/* In one round: keys that have to wait for others of their group, or for a cache. Answers and timers do not wait for the rest of them. */
+/* In one round: keys that have to wait for others of their group, or for a cache. Answers and timers do
+ * not wait for the rest of them. */
 #define WAITS_MAX 64
-/* Between two looks whether a lease that has run out was renewed after all: who decides that ends the worker otherwise. */
+/* Between two looks whether a lease that has run out was renewed after all: who decides that ends the
+ * worker otherwise. */
 #define MANDATE_RETRY KL_MILLISECONDS(50)
 
 kl_worker *kl_worker_new(const kl_worker_owner *owner, int number)
@@ -41,7 +47,7 @@ kl_worker *kl_worker_new(const kl_worker_owner *owner, int number)
     return w;
 }
 
-/* --- generations ----------------------------------------------------------------------------------------------------- */
+/* --- generations -------------------------------------------------------------------------- */
 
 static void gen_close(kl_worker *w, kl_gen_state *g)
 {
@@ -92,15 +98,17 @@ static kl_gen_state *gen_current(kl_worker *w, kl_time now)
     kl_err err = KL_ERR_INIT;
     void *state = l->program->ops->open(l->program, l->index, &err);
     if (!state) {
-        kl_error("cannot open the script on this worker, trying again", "controller=%s generation=%d worker=%d error=%s", w->o.name,
-            l->generation, w->number, kl_log_quoted(kl_err_message(&err)));
+        kl_error("cannot open the script on this worker, trying again",
+            "controller=%s generation=%d worker=%d error=%s", w->o.name, l->generation, w->number,
+            kl_log_quoted(kl_err_message(&err)));
         kl_err_fini(&err);
         w->retry_open = now + OPEN_RETRY;
         w->o.logic_unref(w->o.arg, l);
         return NULL;
     }
     if (same)
-        kl_info("a worker's state was replaced by a fresh one: it held more than half of what it may, or an error left it in doubt",
+        kl_info("a worker's state was replaced by a fresh one: it held more than half of what it may, or an "
+                "error left it in doubt",
             "controller=%s generation=%d worker=%d", w->o.name, l->generation, w->number);
     g = kl_new(kl_gen_state);
     g->logic = l;
@@ -110,8 +118,8 @@ static kl_gen_state *gen_current(kl_worker *w, kl_time now)
     return g;
 }
 
-/* The same, but a state is only opened for a key: an idle controller has none, and what is left of another generation goes.
- * NULL with *next: when to look again. */
+/* The same, but a state is only opened for a key: an idle controller has none, and what is left of another
+ * generation goes. NULL with *next: when to look again. */
 static kl_gen_state *gen_wanted(kl_worker *w, kl_time now, kl_time *next)
 {
     kl_gen_state *g = gen_newest(w);
@@ -127,7 +135,7 @@ static kl_gen_state *gen_wanted(kl_worker *w, kl_time now, kl_time *next)
     return NULL;
 }
 
-/* --- the end of a run -------------------------------------------------------------------------------------------------- */
+/* --- the end of a run --------------------------------------------------------------------- */
 
 static void run_free(kl_run *r)
 {
@@ -173,31 +181,41 @@ static void log_failure(kl_run *r, kl_time next)
     char in[KL_DURATION_MAX], why[2048];
     kl_log_quote(r->message ? r->message : "", why, sizeof why);
     if (next < 0)
-        kl_error("reconcile failed for good, waiting for the object to change", "controller=%s key=%s attempt=%d reconcileID=%s generation=%d%s error=%s%s%s",
-            r->w->o.name, r->key, r->attempt, kl_run_id(r), r->gen->logic->generation, kl__run_detail(r), why, r->traceback ? "\n" : "", r->traceback ? r->traceback : "");
+        kl_error("reconcile failed for good, waiting for the object to change",
+            "controller=%s key=%s attempt=%d reconcileID=%s generation=%d%s error=%s%s%s", r->w->o.name,
+            r->key, r->attempt, kl_run_id(r), r->gen->logic->generation, kl__run_detail(r), why,
+            r->traceback ? "\n" : "", r->traceback ? r->traceback : "");
     else
-        kl_error("reconcile failed", "controller=%s key=%s attempt=%d retry_in=%s reconcileID=%s generation=%d%s error=%s%s%s", r->w->o.name, r->key, r->attempt,
-            kl_duration_format(next, in), kl_run_id(r), r->gen->logic->generation, kl__run_detail(r), why, r->traceback ? "\n" : "", r->traceback ? r->traceback : "");
+        kl_error("reconcile failed",
+            "controller=%s key=%s attempt=%d retry_in=%s reconcileID=%s generation=%d%s error=%s%s%s",
+            r->w->o.name, r->key, r->attempt, kl_duration_format(next, in), kl_run_id(r),
+            r->gen->logic->generation, kl__run_detail(r), why, r->traceback ? "\n" : "",
+            r->traceback ? r->traceback : "");
 }
 
 /* What the queue is asked to bring again comes as urgent as it was. */
 static kl_time again(const kl_run *r, kl_time after, kl_why why, bool rate_limited, kl_time now)
 {
-    return kl_workqueue_add_with(r->w->o.queue, r->key, &(kl_add){.priority = r->item.priority, .after = after, .rate_limited = rate_limited,
-        .blameless = r->result != KL_RESULT_ERROR, .cause = kl_cause_of(why, NULL)}, now);
+    return kl_workqueue_add_with(r->w->o.queue, r->key,
+        &(kl_add){.priority = r->item.priority,
+            .after = after,
+            .rate_limited = rate_limited,
+            .blameless = r->result != KL_RESULT_ERROR,
+            .cause = kl_cause_of(why, NULL)},
+        now);
 }
 
 /* It was not run after all, or not to its end: what it was for, it is still for. */
 static void again_the_same(kl_worker *w, const kl_queue_item *item, kl_time now)
 {
-    kl_workqueue_add_with(w->o.queue, item->key, &(kl_add){.priority = item->priority, .cause = kl_cause_of(item->cause.why, kl_cause_object(&item->cause))}, now);
+    kl_workqueue_add_with(w->o.queue, item->key,
+        &(kl_add){
+            .priority = item->priority, .cause = kl_cause_of(item->cause.why, kl_cause_object(&item->cause))},
+        now);
 }
 
 /* This one counted. Conflicts are none: somebody else was faster. */
-static int failures_of(const kl_run *r)
-{
-    return kl_workqueue_faults(r->w->o.queue, r->key) + 1;
-}
+static int failures_of(const kl_run *r) { return kl_workqueue_faults(r->w->o.queue, r->key) + 1; }
 
 static bool gives_up(const kl_run *r)
 {
@@ -205,14 +223,19 @@ static bool gives_up(const kl_run *r)
     return most > 0 && failures_of(r) >= most;
 }
 
-/* The last of so many failures in a row: routine does not bring the key back, a change does, and it is as good as new then. */
+/* The last of so many failures in a row: routine does not bring the key back, a change does, and it is as
+ * good as new then. */
 static void give_up(kl_run *r)
 {
     kl_worker *w = r->w;
-    char why[2048], *note = kl_sprintf("gave up after %d failures in a row, waiting for the object to change: %s", failures_of(r), r->message ? r->message : "");
+    char why[2048],
+        *note = kl_sprintf("gave up after %d failures in a row, waiting for the object to change: %s",
+            failures_of(r), r->message ? r->message : "");
     kl_log_quote(r->message ? r->message : "", why, sizeof why);
-    kl_error("reconcile failed too often, waiting for the object to change", "controller=%s key=%s attempt=%d reconcileID=%s generation=%d%s error=%s%s%s", w->o.name,
-        r->key, r->attempt, kl_run_id(r), r->gen->logic->generation, kl__run_detail(r), why, r->traceback ? "\n" : "", r->traceback ? r->traceback : "");
+    kl_error("reconcile failed too often, waiting for the object to change",
+        "controller=%s key=%s attempt=%d reconcileID=%s generation=%d%s error=%s%s%s", w->o.name, r->key,
+        r->attempt, kl_run_id(r), r->gen->logic->generation, kl__run_detail(r), why, r->traceback ? "\n" : "",
+        r->traceback ? r->traceback : "");
     w->o.event(w->o.arg, &(kl_news){.about = r->object, .type = "Warning", .reason = "GaveUp", .note = note});
     kl_free(note);
     kl_workqueue_rest(w->o.queue, &r->item);
@@ -222,15 +245,28 @@ static void give_up(kl_run *r)
 
 static void tell_put_back(kl_run *r, kl_time now)
 {
-    kl__tell_ended(r, &(kl_ran){.controller = r->w->o.name, .key = r->key, .id = kl_run_id(r), .message = r->message, .after = -1, .started = r->started, .ended = now,
-        .attempt = r->attempt, .generation = r->gen->logic->generation, .wrote = r->wrote, .excused = r->excused, .put_back = true});
+    kl__tell_ended(r,
+        &(kl_ran){.controller = r->w->o.name,
+            .key = r->key,
+            .id = kl_run_id(r),
+            .message = r->message,
+            .after = -1,
+            .started = r->started,
+            .ended = now,
+            .attempt = r->attempt,
+            .generation = r->gen->logic->generation,
+            .wrote = r->wrote,
+            .excused = r->excused,
+            .put_back = true});
 }
 
-/* What it was refused somebody else does; but should we lead again, its key is looked at again. No error, no backoff, no outcome. */
+/* What it was refused somebody else does; but should we lead again, its key is looked at again. No error,
+ * no backoff, no outcome. */
 static void settle_deposed(kl_run *r, kl_time now)
 {
     kl_worker *w = r->w;
-    kl_info("a run was ended: this process does not lead (any more)", "controller=%s key=%s reconcileID=%s", w->o.name, r->key, kl_run_id(r));
+    kl_info("a run was ended: this process does not lead (any more)", "controller=%s key=%s reconcileID=%s",
+        w->o.name, r->key, kl_run_id(r));
     again_the_same(w, &r->item, now);
     if (w->o.metrics)
         kl_metrics_active(w->o.metrics, -1);
@@ -241,8 +277,19 @@ static void settle_deposed(kl_run *r, kl_time now)
 static void tell_ran(kl_run *r, kl_time after, kl_time now)
 {
     kl_worker *w = r->w;
-    kl_ran x = {.controller = w->o.name, .key = r->key, .id = "", .message = r->message, .traceback = r->traceback, .result = r->result, .after = after,
-        .started = r->started, .ended = now, .attempt = r->attempt, .generation = r->gen->logic->generation, .wrote = r->wrote, .excused = r->excused};
+    kl_ran x = {.controller = w->o.name,
+        .key = r->key,
+        .id = "",
+        .message = r->message,
+        .traceback = r->traceback,
+        .result = r->result,
+        .after = after,
+        .started = r->started,
+        .ended = now,
+        .attempt = r->attempt,
+        .generation = r->gen->logic->generation,
+        .wrote = r->wrote,
+        .excused = r->excused};
     if (w->o.ran || kl_run_watched(r))
         x.id = kl_run_id(r);
     if (w->o.ran)
@@ -265,9 +312,7 @@ static void settle(kl_run *r, kl_time now)
     kl_outcome outcome = KL_OUTCOME_SUCCESS;
     kl_time next = -1;
     switch (r->result) {
-    case KL_RESULT_DONE:
-        kl_workqueue_forget(q, r->key);
-        break;
+    case KL_RESULT_DONE: kl_workqueue_forget(q, r->key); break;
     case KL_RESULT_AFTER:
         kl_workqueue_forget(q, r->key);
         next = again(r, r->after, KL_WHY_AFTER, false, now);
@@ -279,14 +324,15 @@ static void settle(kl_run *r, kl_time now)
         break;
     case KL_RESULT_RETRY:
         if (r->message)
-            kl_info("reconcile waits", "controller=%s key=%s reconcileID=%s generation=%d%s why=%s", w->o.name, r->key, kl_run_id(r), r->gen->logic->generation,
-                kl__run_detail(r), kl_log_quoted(r->message));
+            kl_info("reconcile waits", "controller=%s key=%s reconcileID=%s generation=%d%s why=%s",
+                w->o.name, r->key, kl_run_id(r), r->gen->logic->generation, kl__run_detail(r),
+                kl_log_quoted(r->message));
         next = again(r, r->after, KL_WHY_RETRY, false, now);
         outcome = KL_OUTCOME_REQUEUE_AFTER;
         break;
     case KL_RESULT_CONFLICT:
-        kl_debug("conflict, running again", "controller=%s key=%s reconcileID=%s generation=%d%s", w->o.name, r->key, kl_run_id(r), r->gen->logic->generation,
-            kl__run_detail(r));
+        kl_debug("conflict, running again", "controller=%s key=%s reconcileID=%s generation=%d%s", w->o.name,
+            r->key, kl_run_id(r), r->gen->logic->generation, kl__run_detail(r));
         next = again(r, 0, KL_WHY_RETRY, true, now);
         outcome = KL_OUTCOME_REQUEUE;
         break;
@@ -329,7 +375,8 @@ static void after_step(kl_run *r, kl_run_state state)
     if (state == KL_RUN_WAITING)
         return;
     if (!r->finished)
-        kl_run_finish(r, KL_RESULT_ERROR, 0, "the program ended a run without a result: call kl_run_finish before KL_RUN_DONE", NULL);
+        kl_run_finish(r, KL_RESULT_ERROR, 0,
+            "the program ended a run without a result: call kl_run_finish before KL_RUN_DONE", NULL);
     run_end(r, kl_clock_now(r->w->o.clock));
 }
 
@@ -337,15 +384,21 @@ static void after_step(kl_run *r, kl_run_state state)
 static void resume(kl_run *r, int code)
 {
     r->waiting_for = NULL;
-    kl__tell_answered(r, &(kl_answered){.status = r->reply_status, .code = code, .body = r->reply_body, .err = r->reply_status ? &r->reply_err : NULL});
+    kl__tell_answered(r,
+        &(kl_answered){.status = r->reply_status,
+            .code = code,
+            .body = r->reply_body,
+            .err = r->reply_status ? &r->reply_err : NULL});
     after_step(r, r->gen->logic->program->ops->resume(r->gen->state, r));
 }
 
 static void run_late(kl_run *r, kl_time now)
 {
     char t[KL_DURATION_MAX];
-    char *m = kl_sprintf("timed out after %s, waiting for %s: raise `timeout` in the spec of %s, or do less per run",
-        kl_duration_format(r->gen->logic->spec->timeout, t), r->waiting_for ? r->waiting_for : "nothing", r->w->o.name);
+    char *m = kl_sprintf(
+        "timed out after %s, waiting for %s: raise `timeout` in the spec of %s, or do less per run",
+        kl_duration_format(r->gen->logic->spec->timeout, t), r->waiting_for ? r->waiting_for : "nothing",
+        r->w->o.name);
     r->gen->logic->program->ops->abandon(r->gen->state, r);
     if (r->w->o.metrics)
         kl_metrics_timeout(r->w->o.metrics);
@@ -354,9 +407,10 @@ static void run_late(kl_run *r, kl_time now)
     run_end(r, now);
 }
 
-/* --- the start of a run --------------------------------------------------------------------------------------------------- */
+/* --- the start of a run ------------------------------------------------------------------- */
 
-static kl_run *run_new(kl_worker *w, kl_gen_state *g, const kl_queue_item *item, const kl_value *object, kl_time now)
+static kl_run *run_new(
+    kl_worker *w, kl_gen_state *g, const kl_queue_item *item, const kl_value *object, kl_time now)
 {
     kl_run *r = kl_new(kl_run);
     size_t nslen;
@@ -382,7 +436,8 @@ static kl_run *run_new(kl_worker *w, kl_gen_state *g, const kl_queue_item *item,
 }
 
 /* What is owed to `name`, the key or its group, is shown; if not, the queue holds the key until it is. */
-static bool is_shown(kl_worker *w, const kl_gen_state *g, const kl_queue_item *item, const char *name, kl_time now)
+static bool is_shown(
+    kl_worker *w, const kl_gen_state *g, const kl_queue_item *item, const char *name, kl_time now)
 {
     kl_time until;
     if (!kl__write_owed(w, g, name, item->key, now, &until))
@@ -391,8 +446,10 @@ static bool is_shown(kl_worker *w, const kl_gen_state *g, const kl_queue_item *i
     return false;
 }
 
-/* Whether it may run now, in *group where it is in one; if not, the queue has it again and brings it in time. */
-static bool may_run(kl_worker *w, kl_gen_state *g, const kl_queue_item *item, const kl_value *object, kl_time now, char **group, kl_err *err)
+/* Whether it may run now, in *group where it is in one; if not, the queue has it again and brings it in
+ * time. */
+static bool may_run(kl_worker *w, kl_gen_state *g, const kl_queue_item *item, const kl_value *object,
+    kl_time now, char **group, kl_err *err)
 {
     kl_time until;
     if (!is_shown(w, g, item, item->key, now))
@@ -406,7 +463,8 @@ static bool may_run(kl_worker *w, kl_gen_state *g, const kl_queue_item *item, co
         kl_buf_fini(&text);
         return true;
     }
-    bool may = kl_workqueue_enter(w->o.queue, item, kl_buf_str(&text), now) && is_shown(w, g, item, kl_buf_str(&text), now);
+    bool may = kl_workqueue_enter(w->o.queue, item, kl_buf_str(&text), now)
+        && is_shown(w, g, item, kl_buf_str(&text), now);
     if (may)
         *group = kl_buf_take(&text);
     kl_buf_fini(&text);
@@ -434,11 +492,11 @@ static bool run_start(kl_worker *w, kl_gen_state *g, kl_queue_item *item, kl_tim
     }
     if (w->o.metrics)
         kl_metrics_queue_latency(w->o.metrics, now - item->queued_at);
-    if (object && w->o.gate && !kl_gate_enter(w->o.gate, item->key)) {     /* another replica's by now */
+    if (object && w->o.gate && !kl_gate_enter(w->o.gate, item->key)) { /* another replica's by now */
         kl_value_unref(object);
         object = NULL;
     }
-    if (!object) {         /* deleted meanwhile: level-based logic has nothing to look at */
+    if (!object) { /* deleted meanwhile: level-based logic has nothing to look at */
         kl__tell_gone(w, item->key);
         if (w->o.memos || w->memos)
             kl_shared_forget(w->o.memos ? w->o.memos : w->memos, item->key);
@@ -477,7 +535,7 @@ static void put_back(kl_worker *w, kl_queue_item *item, kl_time now)
     kl_workqueue_finish(w->o.queue, item, now);
 }
 
-/* --- a round ---------------------------------------------------------------------------------------------------------------- */
+/* --- a round ------------------------------------------------------------------------------ */
 
 static void take_answers(kl_worker *w)
 {
@@ -516,7 +574,7 @@ static void take_timers(kl_worker *w, kl_time now)
     kl_heap_node *h;
     while ((h = kl_heap_pop_due(&w->due, now))) {
         kl_run *as_sleep = KL_CONTAINER(h, kl_run, sleep);
-        bool is_sleep = false;     /* which of the run's two nodes it is */
+        bool is_sleep = false; /* which of the run's two nodes it is */
         for (kl_list *n = w->runs.next; n != &w->runs && !is_sleep; n = n->next)
             is_sleep = KL_CONTAINER(n, kl_run, link) == as_sleep;
         if (is_sleep)
@@ -544,12 +602,14 @@ static void abandon_all(kl_worker *w, kl_time now)
         run_abandon(KL_CONTAINER(w->runs.next, kl_run, link), now);
 }
 
-/* --- runs on old logic ------------------------------------------------------------------------------------------------------ */
+/* --- runs on old logic -------------------------------------------------------------------- */
 
 static kl_time patience(const kl_worker *w, const kl_gen_state *g)
 {
     kl_time timeout = g->logic->spec->timeout;
-    return w->o.reload_deadline ? w->o.reload_deadline : timeout > RELOAD_DEADLINE ? timeout : RELOAD_DEADLINE;
+    return w->o.reload_deadline     ? w->o.reload_deadline
+        : timeout > RELOAD_DEADLINE ? timeout
+                                    : RELOAD_DEADLINE;
 }
 
 static void end_runs_of(kl_worker *w, kl_gen_state *g, kl_time now)
@@ -560,8 +620,10 @@ static void end_runs_of(kl_worker *w, kl_gen_state *g, kl_time now)
         char t[KL_DURATION_MAX];
         if (r->gen != g)
             continue;
-        kl_warn("a run on the old logic was ended; its key runs on the new one", "controller=%s key=%s reconcileID=%s generation=%d waited_for=%s after=%s%s", w->o.name, r->key,
-            kl_run_id(r), g->logic->generation, kl_log_quoted(r->waiting_for ? r->waiting_for : "nothing"), kl_duration_format(now - g->old_since, t), kl__run_detail(r));
+        kl_warn("a run on the old logic was ended; its key runs on the new one",
+            "controller=%s key=%s reconcileID=%s generation=%d waited_for=%s after=%s%s", w->o.name, r->key,
+            kl_run_id(r), g->logic->generation, kl_log_quoted(r->waiting_for ? r->waiting_for : "nothing"),
+            kl_duration_format(now - g->old_since, t), kl__run_detail(r));
         if (w->o.metrics)
             kl_metrics_outlived(w->o.metrics);
         run_abandon(r, now);
@@ -587,10 +649,7 @@ static kl_time end_old_runs(kl_worker *w, kl_time now)
     return next;
 }
 
-static bool may_act(kl_worker *w)
-{
-    return kl_mandate_holds(&w->mandate, w->o.clock);
-}
+static bool may_act(kl_worker *w) { return kl_mandate_holds(&w->mandate, w->o.clock); }
 
 static bool rest(kl_gen_state *g, bool idle)
 {
@@ -623,9 +682,11 @@ kl_time kl_worker_step(kl_worker *w)
         kl_gen_state *g = gen_wanted(w, now, &next);
         kl_queue_item item;
         int waits = 0;
-        while (g && mine && waits < WAITS_MAX && has_room(w, g) && may_act(w) && kl_workqueue_try_get(w->o.queue, now, &item)) {
+        while (g && mine && waits < WAITS_MAX && has_room(w, g) && may_act(w)
+            && kl_workqueue_try_get(w->o.queue, now, &item)) {
             mine = !w->o.turn && !atomic_load(&w->draining) && !(w->o.paused && atomic_load(w->o.paused));
-            /* Asked again after the key was taken: a generation is published before it enqueues, so this is the one that did. */
+            /* Asked again after the key was taken: a generation is published before it enqueues, so this
+             * is the one that did. */
             g = gen_current(w, now);
             if (w->o.more)
                 w->o.more(w->o.arg);
@@ -644,20 +705,20 @@ kl_time kl_worker_step(kl_worker *w)
         if (waits == WAITS_MAX)
             next = now;
         if (g && next > now && rest(g, true))
-            next = now;                    /* look at everything again before more of it */
+            next = now; /* look at everything again before more of it */
         if (w->o.turn_over)
             w->o.turn_over(w->o.arg);
     }
     if (old < next)
         next = old;
     if (w->o.turn)
-        next = KL_NEVER;                   /* whose turn it is hears of it */
+        next = KL_NEVER; /* whose turn it is hears of it */
     gens_sweep(w);
     kl_heap_node *h = kl_heap_peek(&w->due);
     kl_time due = h ? h->when : KL_NEVER;
     size_t asleep = w->o.turn ? sleepers(w) : 0;
     kl_lock(&w->mu);
-    if (!kl_list_empty(&w->answers))       /* the door refuses at once: there is more to do */
+    if (!kl_list_empty(&w->answers)) /* the door refuses at once: there is more to do */
         next = now;
     w->told_asleep = asleep;
     w->told_full = gen_newest(w) && !has_room(w, gen_newest(w));
@@ -729,20 +790,11 @@ bool kl_worker_awaits(kl_worker *w, kl_time due)
     return atomic_load(&w->rest) == KL_WORKER_FREE && atomic_load(&w->until) <= due;
 }
 
-bool kl_worker_idle(kl_worker *w)
-{
-    return !atomic_load(&w->inflight);
-}
+bool kl_worker_idle(kl_worker *w) { return !atomic_load(&w->inflight); }
 
-bool kl_worker_ended(kl_worker *w)
-{
-    return atomic_load(&w->ended);
-}
+bool kl_worker_ended(kl_worker *w) { return atomic_load(&w->ended); }
 
-size_t kl_worker_inflight(kl_worker *w)
-{
-    return atomic_load(&w->inflight);
-}
+size_t kl_worker_inflight(kl_worker *w) { return atomic_load(&w->inflight); }
 
 void kl_worker_outlook(kl_worker *w, size_t *asleep, bool *full, kl_time *next)
 {
@@ -756,7 +808,7 @@ void kl_worker_outlook(kl_worker *w, size_t *asleep, bool *full, kl_time *next)
 void kl_worker_wait(kl_worker *w)
 {
     if (!w->started)
-        worker_main(w);            /* driven by steps so far: let it end the same way */
+        worker_main(w); /* driven by steps so far: let it end the same way */
     kl_thread_join(w->thread);
     w->started = true;
     w->thread = NULL;

@@ -1,7 +1,8 @@
 /* worker.h - takes keys from a queue and runs them as a program's runs, many in flight.
  *
- * A worker is one thread (or none: specs call kl_worker_step), one program state per generation, and a mailbox into which
- * answers fall. It asks its owner (kl_worker_owner) for everything else, so that it can be driven by a script. */
+ * A worker is one thread (or none: specs call kl_worker_step), one program state per generation, and a
+ * mailbox into which answers fall. It asks its owner (kl_worker_owner) for everything else, so that it can
+ * be driven by a script. */
 #ifndef KL_RUN_WORKER_H
 #define KL_RUN_WORKER_H
 
@@ -25,25 +26,28 @@ typedef struct kl_worker kl_worker;
 /* One generation's logic and readable caches, as a controller publishes it. Refcounted by its owner. */
 typedef struct kl_logic {
     kl_program *program;
-    size_t index;                      /* of the controller in program->specs */
+    size_t index; /* of the controller in program->specs */
     const kl_controller_spec *spec;
-    kl_reader *reader;                 /* reads what this generation declared */
-    const kl_value *params;            /* or NULL */
+    kl_reader *reader;      /* reads what this generation declared */
+    const kl_value *params; /* or NULL */
     int generation;
 } kl_logic;
 
 /* A run that has ended. Strings are borrowed. */
 struct kl_ran {
-    const char *controller, *key, *id, *message;       /* message NULL: nothing to say */
+    const char *controller, *key, *id, *message; /* message NULL: nothing to say */
     kl_result_kind result;
-    kl_time after;                     /* until the next run that was asked for; -1: none */
-    kl_time started, ended;            /* monotonic */
+    kl_time after;          /* until the next run that was asked for; -1: none */
+    kl_time started, ended; /* monotonic */
     int attempt;
-    const char *traceback;             /* of an error, where there is one */
+    const char *traceback; /* of an error, where there is one */
     int generation;
-    bool wrote;                        /* the server took a write of it */
-    bool excused;                      /* a call of it failed for reasons of the server's: no answer, 429, 5xx */
-    bool put_back;                     /* it was ended: not the leader any more, or the process stops. Its key stays in the queue; result and after say nothing */
+    bool wrote; /* the server took a write of it */
+    /* a call of it failed for reasons of the server's: no answer, 429, 5xx */
+    bool excused;
+    /* it was ended: not the leader any more, or the process stops. Its key stays in the queue; result and
+     * after say nothing */
+    bool put_back;
 };
 
 typedef struct kl_worker_owner {
@@ -54,68 +58,81 @@ typedef struct kl_worker_owner {
     bool (*is_current)(void *arg, const kl_logic *l);
     /* The object of the controller's resource under key, a new reference or NULL. */
     const kl_value *(*object)(void *arg, kl_logic *l, const char *key);
-    /* The trace that the key's run goes on with, as who asked for it sent it; false: none, and *out is as it was. NULL: every run begins its own. */
+    /* The trace that the key's run goes on with, as who asked for it sent it; false: none, and *out is as
+     * it was. NULL: every run begins its own. */
     bool (*trace)(void *arg, const char *key, kl_trace *out);
     /* Resolve a kind; done on any thread. */
     void (*resolve)(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg);
-    const kl_resource *(*resource)(void *arg, const char *kind);           /* known already, or NULL */
-    void (*event)(void *arg, const kl_news *n);        /* component is the owner's to fill */
-    void (*more)(void *arg);           /* a key was taken: somebody else might want the next; may be NULL */
-    void (*answer)(void *arg, const char *key, const kl_value *decision);      /* kl_run_answer; NULL where runs are no webhook's */
-    void (*ended)(void *arg);          /* the worker's last word, on its thread; may be NULL */
-    void (*ran)(void *arg, const kl_ran *r);           /* on its thread; may be NULL */
-    /* Keys wait for their turn: whether one may be taken now, and, after a round in which it was, that the turn is over. NULL: always. */
+    const kl_resource *(*resource)(void *arg, const char *kind); /* known already, or NULL */
+    void (*event)(void *arg, const kl_news *n);                  /* component is the owner's to fill */
+    void (*more)(void *arg); /* a key was taken: somebody else might want the next; may be NULL */
+    /* kl_run_answer; NULL where runs are no webhook's */
+    void (*answer)(void *arg, const char *key, const kl_value *decision);
+    void (*ended)(void *arg);                /* the worker's last word, on its thread; may be NULL */
+    void (*ran)(void *arg, const kl_ran *r); /* on its thread; may be NULL */
+    /* Keys wait for their turn: whether one may be taken now, and, after a round in which it was, that the
+     * turn is over. NULL: always. */
     bool (*turn)(void *arg);
     void (*turn_over)(void *arg);
-    /* What a run is told of the time of day, and of the cache for kl_run_believed (a new reference, or NULL). NULL: by the clock, and by `elide`. */
+    /* What a run is told of the time of day, and of the cache for kl_run_believed (a new reference, or
+     * NULL). NULL: by the clock, and by `elide`. */
     kl_time (*wall)(void *arg, kl_run *r);
     const kl_value *(*believed)(void *arg, kl_run *r, const char *kind, const char *ns, const char *name);
-    const atomic_bool *paused;         /* no key is taken while it is true; who changes it pokes the worker. NULL: never */
+    /* no key is taken while it is true; who changes it pokes the worker. NULL: never */
+    const atomic_bool *paused;
     void *arg;
-    const char *name;                  /* controller name */
-    bool trace_requests;               /* its requests carry a traceparent */
+    const char *name;    /* controller name */
+    bool trace_requests; /* its requests carry a traceparent */
     kl_workqueue *queue;
     kl_door *door;
     kl_clock *clock;
-    kl_controller_metrics *metrics;    /* may be NULL */
-    kl_fights *fights;                 /* keys that turn in circles go slower; NULL: nobody looks */
-    kl_elide *elide;                   /* NULL: every write is sent */
-    kl_commons *commons;               /* what its script remembers, and ... */
-    kl_shared *memos;                  /* ... its controller, by key. NULL: the worker has its own (run/shared.h) */
-    bool shadow;                       /* what its runs end with counts for nothing: no log, no backoff, no requeue; witnesses hear it */
-    const kl_imagination *imagine;     /* its writes are not sent, but imagined; NULL: they are sent */
-    const kl_witnesses *witnesses;     /* who look on; NULL: nobody */
+    kl_controller_metrics *metrics; /* may be NULL */
+    kl_fights *fights;              /* keys that turn in circles go slower; NULL: nobody looks */
+    kl_elide *elide;                /* NULL: every write is sent */
+    kl_commons *commons;            /* what its script remembers, and ... */
+    /* ... its controller, by key. NULL: the worker has its own (run/shared.h) */
+    kl_shared *memos;
+    /* what its runs end with counts for nothing: no log, no backoff, no requeue; witnesses hear it */
+    bool shadow;
+    const kl_imagination *imagine; /* its writes are not sent, but imagined; NULL: they are sent */
+    const kl_witnesses *witnesses; /* who look on; NULL: nobody */
     /* Keys are run while it lasts; the worker belongs to the term in which it was made. NULL: nobody asks. */
     const kl_tenure *tenure;
-    kl_own_writes *own_writes;         /* keys wait until the caches show what their runs wrote; NULL: they do not */
-    const kl_fleet *fleet;             /* of which we are one; NULL: there is no other cluster */
+    /* keys wait until the caches show what their runs wrote; NULL: they do not */
+    kl_own_writes *own_writes;
+    const kl_fleet *fleet; /* of which we are one; NULL: there is no other cluster */
     size_t cluster;
-    /* So long after a newer generation is there, runs on an older one are ended, and their keys put back. 0: 30 s, or the older one's `timeout` where
-     * that is longer. Below 0: they may take as long as they take. */
+    /* So long after a newer generation is there, runs on an older one are ended, and their keys put back.
+     * 0: 30 s, or the older one's `timeout` where that is longer. Below 0: they may take as long as they
+     * take. */
     kl_time reload_deadline;
-    kl_gate *gate;                     /* keys that it does not let in are another replica's, and forgotten; NULL: all come in */
+    /* keys that it does not let in are another replica's, and forgotten; NULL: all come in */
+    kl_gate *gate;
 } kl_worker_owner;
 
 kl_worker *kl_worker_new(const kl_worker_owner *owner, int number);
-void kl_worker_start(kl_worker *w);                /* its own thread */
-void kl_worker_poke(kl_worker *w);                 /* any thread: look again */
-/* There may be a key: look before sleeping. True when it slept, has room, and is now called (or had been). Any thread that
- * keeps the worker from being joined meanwhile. */
+void kl_worker_start(kl_worker *w); /* its own thread */
+void kl_worker_poke(kl_worker *w);  /* any thread: look again */
+/* There may be a key: look before sleeping. True when it slept, has room, and is now called (or had been).
+ * Any thread that keeps the worker from being joined meanwhile. */
 bool kl_worker_call(kl_worker *w);
-bool kl_worker_awaits(kl_worker *w, kl_time due);  /* any thread, likewise: it sleeps, has room, and will look at `due` or before */
+/* any thread, likewise: it sleeps, has room, and will look at `due` or before */
+bool kl_worker_awaits(kl_worker *w, kl_time due);
 /* No new keys; runs under way finish. */
-void kl_worker_drain(kl_worker *w);                /* any thread */
+void kl_worker_drain(kl_worker *w); /* any thread */
 /* Ends what still runs: abandons its runs; their keys are put back into the queue. */
-void kl_worker_abort(kl_worker *w);                /* any thread, after drain */
-bool kl_worker_idle(kl_worker *w);                 /* any thread: nothing in flight */
-bool kl_worker_ended(kl_worker *w);                /* any thread: drained, and joining it waits for nothing */
-void kl_worker_wait(kl_worker *w);                 /* any thread, after drain: waits until its thread has ended */
-void kl_worker_join(kl_worker *w);                 /* waits likewise, then frees */
-/* One round without a thread: answers, timers, new keys. Returns when to come back at the latest, KL_NEVER for "when poked". */
+void kl_worker_abort(kl_worker *w); /* any thread, after drain */
+bool kl_worker_idle(kl_worker *w);  /* any thread: nothing in flight */
+bool kl_worker_ended(kl_worker *w); /* any thread: drained, and joining it waits for nothing */
+/* any thread, after drain: waits until its thread has ended */
+void kl_worker_wait(kl_worker *w);
+void kl_worker_join(kl_worker *w); /* waits likewise, then frees */
+/* One round without a thread: answers, timers, new keys. Returns when to come back at the latest, KL_NEVER
+ * for "when poked". */
 kl_time kl_worker_step(kl_worker *w);
-size_t kl_worker_inflight(kl_worker *w);           /* any thread */
-/* As of its last round: how many of its runs sleep, whether it has no room for another, and the next moment at which it would do
- * something by itself, or KL_NEVER. Any thread. */
+size_t kl_worker_inflight(kl_worker *w); /* any thread */
+/* As of its last round: how many of its runs sleep, whether it has no room for another, and the next
+ * moment at which it would do something by itself, or KL_NEVER. Any thread. */
 void kl_worker_outlook(kl_worker *w, size_t *asleep, bool *full, kl_time *next);
 
 #endif

@@ -4,10 +4,12 @@
 
 #include <stddef.h>
 
-/* "GROUP VERSION KIND PLURAL SINGULAR ns|cluster VERBS SHORT CATEGORIES TYPE SUB:GROUP/VERSION/KIND:VERBS|...", "-" is nothing. */
+/* "GROUP VERSION KIND PLURAL SINGULAR ns|cluster VERBS SHORT CATEGORIES TYPE
+ * SUB:GROUP/VERSION/KIND:VERBS|...", "-" is nothing. */
 extern const char *const kl__builtin_kinds[];
-/* "NAME[;atomic] FIELD:TYPE[;FLAG]..." with types s i n b q(uantity) t(ime) m(icrotime) B(ytes) x(int or string) o(anything)
- * [list] {map} or a type's name; flags r(equired) d(efault {}) set key=A,B atomic patch=[KEY] retain default=VALUE. */
+/* "NAME[;atomic] FIELD:TYPE[;FLAG]..." with types s i n b q(uantity) t(ime) m(icrotime) B(ytes) x(int or
+ * string) o(anything) [list] {map} or a type's name; flags r(equired) d(efault {}) set key=A,B atomic
+ * patch=[KEY] retain default=VALUE. */
 extern const char *const kl__builtin_types[];
 
 #endif

@@ -1,4 +1,5 @@
-/* defaults.c - what kube-apiserver fills into built-in objects that leave it out: the fields that clients read back. */
+/* defaults.c - what kube-apiserver fills into built-in objects that leave it out: the fields that clients
+ * read back. */
 #include "schema/defaults.h"
 
 #include <string.h>
@@ -123,7 +124,8 @@ static void env(const kl_value **e) { inside(e, "valueFrom", value_from); }
 
 static const char *pull_policy(const char *image)
 {
-    const char *slash = image ? strrchr(image, '/') : NULL, *tag = image ? strrchr(slash ? slash : image, ':') : NULL;
+    const char *slash = image ? strrchr(image, '/') : NULL,
+               *tag = image ? strrchr(slash ? slash : image, ':') : NULL;
     if (image && strchr(image, '@'))
         return "IfNotPresent";
     return !tag || !strcmp(tag, ":latest") ? "Always" : "IfNotPresent";
@@ -163,7 +165,8 @@ static void template_spec(const kl_value **spec)
     put_str(spec, "dnsPolicy", "ClusterFirst");
     put_object(spec, "securityContext");
     put_str(spec, "schedulerName", "default-scheduler");
-    const char *sa = kl_value_str(kl_value_get(*spec, "serviceAccountName")), *old = kl_value_str(kl_value_get(*spec, "serviceAccount"));
+    const char *sa = kl_value_str(kl_value_get(*spec, "serviceAccountName")),
+               *old = kl_value_str(kl_value_get(*spec, "serviceAccount"));
     if (sa && !old)
         put_str(spec, "serviceAccount", sa);
     else if (old && !sa)
@@ -184,7 +187,8 @@ static bool tolerates(const kl_value *list, const char *key)
 {
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const kl_value *t = kl_value_item(list, i);
-        const char *k = kl_value_str_at(t, "key", NULL), *effect = kl_value_str_at(t, "effect", NULL), *op = kl_value_str_at(t, "operator", NULL);
+        const char *k = kl_value_str_at(t, "key", NULL), *effect = kl_value_str_at(t, "effect", NULL),
+                   *op = kl_value_str_at(t, "operator", NULL);
         bool all_keys = (!k || !*k) && op && !strcmp(op, "Exists");
         if ((all_keys || (k && !strcmp(k, key))) && (!effect || !*effect || !strcmp(effect, "NoExecute")))
             return true;
@@ -200,7 +204,8 @@ static void pod_spec(const kl_value **spec)
     put_int(spec, "priority", 0);
     put_str(spec, "preemptionPolicy", "PreemptLowerPriority");
     const kl_value *have = kl_value_get(*spec, "tolerations");
-    bool ready = tolerates(have, "node.kubernetes.io/not-ready"), reach = tolerates(have, "node.kubernetes.io/unreachable");
+    bool ready = tolerates(have, "node.kubernetes.io/not-ready"),
+         reach = tolerates(have, "node.kubernetes.io/unreachable");
     if (ready && reach)
         return;
     kl_builder *b = kl_builder_new();
@@ -220,14 +225,15 @@ static void template(const kl_value **t) { inside(t, "spec", template_spec); }
 /* "Guaranteed", "Burstable" or "BestEffort" by the containers' cpu and memory. */
 const char *kl__pod_qos(const kl_value *pod)
 {
-    static const char *const lists[] = { "containers", "initContainers" }, *const names[] = { "cpu", "memory" };
+    static const char *const lists[] = {"containers", "initContainers"}, *const names[] = {"cpu", "memory"};
     bool any = false, guaranteed = true;
     for (size_t l = 0; l < 2; l++) {
         const kl_value *list = kl_value_at(pod, "spec", lists[l], NULL);
         for (size_t i = 0; i < kl_value_len(list); i++)
             for (size_t k = 0; k < 2; k++) {
                 const kl_value *c = kl_value_item(list, i);
-                const kl_value *request = kl_value_at(c, "resources", "requests", names[k], NULL), *limit = kl_value_at(c, "resources", "limits", names[k], NULL);
+                const kl_value *request = kl_value_at(c, "resources", "requests", names[k], NULL),
+                               *limit = kl_value_at(c, "resources", "limits", names[k], NULL);
                 any = any || request || limit;
                 guaranteed = guaranteed && limit && (!request || kl_value_equal(request, limit));
             }
@@ -349,11 +355,21 @@ static void volume_spec(const kl_value **s)
     put_str(s, "volumeMode", "Filesystem");
 }
 
-static const struct { const char *group, *plural; edit_fn *spec; } specs[] = {
-    { "", "pods", pod_spec }, { "", "replicationcontrollers", replica_spec }, { "", "services", service_spec },
-    { "", "persistentvolumeclaims", claim_spec }, { "", "persistentvolumes", volume_spec },
-    { "apps", "deployments", deployment_spec }, { "apps", "replicasets", replica_spec }, { "apps", "statefulsets", stateful_spec },
-    { "apps", "daemonsets", daemon_spec }, { "batch", "jobs", job_spec }, { "batch", "cronjobs", cron_job },
+static const struct {
+    const char *group, *plural;
+    edit_fn *spec;
+} specs[] = {
+    {"", "pods", pod_spec},
+    {"", "replicationcontrollers", replica_spec},
+    {"", "services", service_spec},
+    {"", "persistentvolumeclaims", claim_spec},
+    {"", "persistentvolumes", volume_spec},
+    {"apps", "deployments", deployment_spec},
+    {"apps", "replicasets", replica_spec},
+    {"apps", "statefulsets", stateful_spec},
+    {"apps", "daemonsets", daemon_spec},
+    {"batch", "jobs", job_spec},
+    {"batch", "cronjobs", cron_job},
 };
 
 static char *base64(const char *s, size_t n)
@@ -361,7 +377,9 @@ static char *base64(const char *s, size_t n)
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     char *out = kl_zalloc((n + 2) / 3 * 4 + 1), *p = out;
     for (size_t i = 0; i < n; i += 3) {
-        unsigned v = (unsigned)(unsigned char)s[i] << 16 | (i + 1 < n ? (unsigned)(unsigned char)s[i + 1] << 8 : 0) | (i + 2 < n ? (unsigned char)s[i + 2] : 0);
+        unsigned v = (unsigned)(unsigned char)s[i] << 16
+            | (i + 1 < n ? (unsigned)(unsigned char)s[i + 1] << 8 : 0)
+            | (i + 2 < n ? (unsigned char)s[i + 2] : 0);
         *p++ = digits[v >> 18];
         *p++ = digits[v >> 12 & 63];
         *p++ = i + 1 < n ? digits[v >> 6 & 63] : '=';
@@ -407,7 +425,8 @@ void kl__defaults(const char *group, const char *plural, const kl_value **o)
     if (!*group && !strcmp(plural, "secrets"))
         secret(o);
     if (!*group && !strcmp(plural, "namespaces"))
-        namespace(o);
-    if (!*group && !strcmp(plural, "nodes") && kl_value_at(*o, "status", "capacity", NULL) && !kl_value_at(*o, "status", "allocatable", NULL))
+    namespace(o);
+    if (!*group && !strcmp(plural, "nodes") && kl_value_at(*o, "status", "capacity", NULL)
+        && !kl_value_at(*o, "status", "allocatable", NULL))
         KL_EDIT(o, kl_value_ref(kl_value_at(*o, "status", "capacity", NULL)), "status", "allocatable");
 }

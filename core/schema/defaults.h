@@ -4,7 +4,7 @@
 
 #include "value/value.h"
 
-void kl__defaults(const char *group, const char *plural, const kl_value **object);   /* *object is replaced */
+void kl__defaults(const char *group, const char *plural, const kl_value **object); /* *object is replaced */
 const char *kl__pod_qos(const kl_value *pod);
 
 #endif

@@ -59,7 +59,10 @@ kl__fieldset *kl__fieldset_make(kl__fieldset *s, const char *element)
     return s->kids[i];
 }
 
-static kl__fieldset *node_at(kl__fieldset *s, const kl__place *at) { return at ? kl__fieldset_make(node_at(s, at->up), at->element) : s; }
+static kl__fieldset *node_at(kl__fieldset *s, const kl__place *at)
+{
+    return at ? kl__fieldset_make(node_at(s, at->up), at->element) : s;
+}
 
 void kl__fieldset_insert(kl__fieldset *s, const kl__place *at)
 {

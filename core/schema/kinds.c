@@ -12,7 +12,7 @@
 struct kl__kinds {
     kl__kind **v;
     size_t len, cap;
-    kl__kind **dead;            /* removed, but the running call may still read them */
+    kl__kind **dead; /* removed, but the running call may still read them */
     size_t ndead;
 };
 
@@ -148,8 +148,14 @@ const kl__sub *kl__kind_sub(const kl__kind *k, const char *name)
     return NULL;
 }
 
-char *kl__kind_api_version(const kl__kind *k) { return *k->group ? kl_sprintf("%s/%s", k->group, k->version) : kl_strdup(k->version); }
-char *kl__kind_display(const kl__kind *k) { return *k->group ? kl_sprintf("%s.%s", k->plural, k->group) : kl_strdup(k->plural); }
+char *kl__kind_api_version(const kl__kind *k)
+{
+    return *k->group ? kl_sprintf("%s/%s", k->group, k->version) : kl_strdup(k->version);
+}
+char *kl__kind_display(const kl__kind *k)
+{
+    return *k->group ? kl_sprintf("%s.%s", k->plural, k->group) : kl_strdup(k->plural);
+}
 
 /* ------------------------------------------------------------------ the registry */
 
@@ -184,7 +190,7 @@ void kl__kinds_bury(kl__kinds *k)
 void kl__kinds_add(kl__kinds *k, kl__kind *kind)
 {
     kl__kind *old = kl__kinds_get(k, kind->group, kind->version, kind->plural);
-    if (old) {                                   /* watches hold the pointer */
+    if (old) { /* watches hold the pointer */
         kl__bucket *bucket = old->bucket;
         kind_clear(old);
         *old = *kind;
@@ -219,7 +225,8 @@ void kl__kinds_remove(kl__kinds *k, const char *group, const char *plural, const
 kl__kind *kl__kinds_get(const kl__kinds *k, const char *group, const char *version, const char *plural)
 {
     for (size_t i = 0; i < k->len; i++)
-        if (!strcmp(k->v[i]->plural, plural) && !strcmp(k->v[i]->group, group) && !strcmp(k->v[i]->version, version))
+        if (!strcmp(k->v[i]->plural, plural) && !strcmp(k->v[i]->group, group)
+            && !strcmp(k->v[i]->version, version))
             return k->v[i];
     return NULL;
 }
@@ -227,7 +234,8 @@ kl__kind *kl__kinds_get(const kl__kinds *k, const char *group, const char *versi
 kl__kind *kl__kinds_by_kind(const kl__kinds *k, const char *group, const char *version, const char *kind)
 {
     for (size_t i = 0; i < k->len; i++)
-        if (!strcmp(k->v[i]->kind, kind) && !strcmp(k->v[i]->group, group) && !strcmp(k->v[i]->version, version))
+        if (!strcmp(k->v[i]->kind, kind) && !strcmp(k->v[i]->group, group)
+            && !strcmp(k->v[i]->version, version))
             return k->v[i];
     return NULL;
 }

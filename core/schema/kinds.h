@@ -8,35 +8,37 @@
 typedef struct kl__bucket kl__bucket;
 
 typedef struct kl__sub {
-    char *name;                        /* "status" */
-    char *group, *version, *kind;      /* what it speaks; group and version "" are those of its resource */
+    char *name;                   /* "status" */
+    char *group, *version, *kind; /* what it speaks; group and version "" are those of its resource */
     char **verbs;
 } kl__sub;
 
 /* One resource at one version. Versions of a resource share the bucket of its objects. */
 typedef struct kl__kind {
     char *group, *version, *kind, *list_kind, *plural, *singular;
-    char **short_names, **categories, **verbs;      /* NULL-terminated */
+    char **short_names, **categories, **verbs; /* NULL-terminated */
     kl__sub *subs;
     size_t nsubs;
     bool namespaced;
-    bool custom;                       /* from a CRD */
-    kl__types *types;                  /* CRD: owned */
-    const kl__schema *schema;          /* NULL: none known */
-    const kl_value *columns;           /* CRD: additionalPrinterColumns of this version, or NULL */
-    const kl_value *scale;             /* CRD: subresources.scale, or NULL */
-    const kl_value *selectable;        /* CRD: selectableFields, or NULL */
-    char *storage;                     /* CRD: the version objects are stored at */
+    bool custom;                /* from a CRD */
+    kl__types *types;           /* CRD: owned */
+    const kl__schema *schema;   /* NULL: none known */
+    const kl_value *columns;    /* CRD: additionalPrinterColumns of this version, or NULL */
+    const kl_value *scale;      /* CRD: subresources.scale, or NULL */
+    const kl_value *selectable; /* CRD: selectableFields, or NULL */
+    char *storage;              /* CRD: the version objects are stored at */
     kl__bucket *bucket;
 } kl__kind;
 
 typedef struct kl__kinds kl__kinds;
 
-kl__kinds *kl__kinds_new(const kl__types *builtin);        /* with the built-in kinds */
+kl__kinds *kl__kinds_new(const kl__types *builtin); /* with the built-in kinds */
 void kl__kinds_free(kl__kinds *k);
-void kl__kinds_add(kl__kinds *k, kl__kind *kind);          /* takes it; one that is there under the same names is updated in place */
-/* Removes what a CRD served, except versions named in `keep` (NULL-terminated, or NULL). The kinds stay readable until
- * kl__kinds_bury, which the next call starts with: the call that removed them may be answering through one. */
+/* takes it; one that is there under the same names is updated in place */
+void kl__kinds_add(kl__kinds *k, kl__kind *kind);
+/* Removes what a CRD served, except versions named in `keep` (NULL-terminated, or NULL). The kinds stay
+ * readable until kl__kinds_bury, which the next call starts with: the call that removed them may be
+ * answering through one. */
 void kl__kinds_remove(kl__kinds *k, const char *group, const char *plural, const char *const *keep);
 void kl__kinds_bury(kl__kinds *k);
 void kl__kind_free(kl__kind *kind);
@@ -47,7 +49,8 @@ kl__kind *kl__kinds_by_kind(const kl__kinds *k, const char *group, const char *v
 /* Every kind in the order of discovery. */
 size_t kl__kinds_len(const kl__kinds *k);
 kl__kind *kl__kinds_at(const kl__kinds *k, size_t i);
-bool kl__kinds_has_group(const kl__kinds *k, const char *group, const char *version);   /* version NULL: any */
+/* version NULL: any */
+bool kl__kinds_has_group(const kl__kinds *k, const char *group, const char *version);
 /* Versions are compared as kubernetes orders them: v2 before v1 before v1beta1. */
 int kl__version_compare(const char *a, const char *b);
 
@@ -56,7 +59,7 @@ const kl__sub *kl__kind_sub(const kl__kind *k, const char *name);
 bool kl__words_have(char *const *words, const char *word);
 char **kl__words_copy(char *const *words);
 void kl__words_free(char **words);
-char *kl__kind_api_version(const kl__kind *k);             /* "apps/v1"; caller frees */
-char *kl__kind_display(const kl__kind *k);                 /* "pods", "deployments.apps"; caller frees */
+char *kl__kind_api_version(const kl__kind *k); /* "apps/v1"; caller frees */
+char *kl__kind_display(const kl__kind *k);     /* "pods", "deployments.apps"; caller frees */
 
 #endif

@@ -1,16 +1,19 @@
-/* limits.c - see apiserver/pkg/server/config.go (requests), pkg/apis/core/validation (ConfigMaps, Secrets) and apimachinery's
- * api/validation/objectmeta.go (annotations). etcd's own limit, 1.5 MiB for an object, is not kept. */
+/* limits.c - see apiserver/pkg/server/config.go (requests), pkg/apis/core/validation (ConfigMaps, Secrets)
+ * and apimachinery's api/validation/objectmeta.go (annotations). etcd's own limit, 1.5 MiB for an object,
+ * is not kept. */
 #include "schema/limits.h"
 
 #include <string.h>
 
-#define REQUEST_MAX     (3u << 20)
-#define DATA_MAX        (1u << 20)
+#define REQUEST_MAX (3u << 20)
+#define DATA_MAX (1u << 20)
 #define ANNOTATIONS_MAX (256u << 10)
 
 kl_status kl__limits_body(size_t n, kl_err *err)
 {
-    return n > REQUEST_MAX ? kl__api_fail(err, 413, "RequestEntityTooLarge", NULL, "Request entity too large: limit is %u", REQUEST_MAX) : KL_OK;
+    return n > REQUEST_MAX ? kl__api_fail(
+               err, 413, "RequestEntityTooLarge", NULL, "Request entity too large: limit is %u", REQUEST_MAX)
+                           : KL_OK;
 }
 
 static size_t decoded(const char *s, size_t n)
@@ -41,11 +44,13 @@ static void check(kl__causes *causes, const char *field, size_t bytes, unsigned 
 void kl__limits_validate(const kl__kind *k, const kl_value *o, kl__causes *causes)
 {
     const kl_value *data = kl_value_get(o, "data");
-    check(causes, "metadata.annotations", bytes_of(kl_value_at(o, "metadata", "annotations", NULL), true, false), ANNOTATIONS_MAX);
+    check(causes, "metadata.annotations",
+        bytes_of(kl_value_at(o, "metadata", "annotations", NULL), true, false), ANNOTATIONS_MAX);
     if (*k->group)
         return;
     if (!strcmp(k->plural, "configmaps"))
-        check(causes, "[]", bytes_of(data, false, false) + bytes_of(kl_value_get(o, "binaryData"), false, true), DATA_MAX);
+        check(causes, "[]",
+            bytes_of(data, false, false) + bytes_of(kl_value_get(o, "binaryData"), false, true), DATA_MAX);
     else if (!strcmp(k->plural, "secrets"))
         check(causes, "data", bytes_of(data, false, true), DATA_MAX);
 }

@@ -1,8 +1,8 @@
 /* managed.c - metadata.managedFields: who set what, and what an apply may change.
  *
- * The rules are those of structured-merge-diff's Updater. An update takes what it changes from everyone. An apply owns
- * exactly what its configuration names: what it named last time and names no more is removed, unless someone else owns
- * it too; what it changes and someone else owns is a conflict. */
+ * The rules are those of structured-merge-diff's Updater. An update takes what it changes from everyone.
+ * An apply owns exactly what its configuration names: what it named last time and names no more is
+ * removed, unless someone else owns it too; what it changes and someone else owns is a conflict. */
 #include "schema/managed.h"
 
 #include <stdlib.h>
@@ -19,9 +19,15 @@ typedef struct owner {
     kl__fieldset *set;
 } owner;
 
-typedef struct owners { owner *v; size_t len; } owners;
+typedef struct owners {
+    owner *v;
+    size_t len;
+} owners;
 
-static char *copy(const kl_value *entry, const char *key) { return kl_strdup(kl_value_str(kl_value_get(entry, key))); }
+static char *copy(const kl_value *entry, const char *key)
+{
+    return kl_strdup(kl_value_str(kl_value_get(entry, key)));
+}
 static bool same(const char *a, const char *b) { return !strcmp(a ? a : "", b ? b : ""); }
 
 static owner *owner_add(owners *o)
@@ -39,8 +45,12 @@ static owners owners_of(const kl_value *object)
         const kl_value *entry = kl_value_item(list, i);
         if (!kl_value_str(kl_value_get(entry, "operation")))
             continue;
-        *owner_add(&o) = (owner){ .manager = copy(entry, "manager"), .operation = copy(entry, "operation"), .api_version = copy(entry, "apiVersion"),
-            .sub = copy(entry, "subresource"), .time = copy(entry, "time"), .set = kl__fieldset_decode(kl_value_get(entry, "fieldsV1")) };
+        *owner_add(&o) = (owner){.manager = copy(entry, "manager"),
+            .operation = copy(entry, "operation"),
+            .api_version = copy(entry, "apiVersion"),
+            .sub = copy(entry, "subresource"),
+            .time = copy(entry, "time"),
+            .set = kl__fieldset_decode(kl_value_get(entry, "fieldsV1"))};
     }
     return o;
 }
@@ -58,13 +68,15 @@ static void owners_fini(owners *o)
     kl_free(o->v);
 }
 
-/* The writer's own entry, made when absent; *at is its index. An applier keeps one entry over API versions. */
+/* The writer's own entry, made when absent; *at is its index. An applier keeps one entry over API
+ * versions. */
 static size_t own_entry(owners *o, const kl__writer *w, const char *operation)
 {
     bool applies = !strcmp(operation, "Apply");
     for (size_t i = 0; i < o->len; i++) {
         owner *e = &o->v[i];
-        if (same(e->manager, w->manager) && same(e->operation, operation) && same(e->sub, w->sub) && (applies || same(e->api_version, w->api_version))) {
+        if (same(e->manager, w->manager) && same(e->operation, operation) && same(e->sub, w->sub)
+            && (applies || same(e->api_version, w->api_version))) {
             if (!same(e->api_version, w->api_version)) {
                 kl_free(e->api_version);
                 e->api_version = kl_strdup(w->api_version);
@@ -73,8 +85,11 @@ static size_t own_entry(owners *o, const kl__writer *w, const char *operation)
         }
     }
     owner *e = owner_add(o);
-    *e = (owner){ .manager = kl_strdup(w->manager), .operation = kl_strdup(operation), .api_version = kl_strdup(w->api_version), .sub = kl_strdup(w->sub),
-        .set = kl__fieldset_new() };
+    *e = (owner){.manager = kl_strdup(w->manager),
+        .operation = kl_strdup(operation),
+        .api_version = kl_strdup(w->api_version),
+        .sub = kl_strdup(w->sub),
+        .set = kl__fieldset_new()};
     return o->len - 1;
 }
 
@@ -125,7 +140,8 @@ static void write_owners(owners *o, const kl_value **object)
 /* What nobody owns: identity, and what the server keeps. */
 static void strip(kl__fieldset *set, const kl__writer *w)
 {
-    static const char *const metadata[] = { "f:name", "f:namespace", "f:creationTimestamp", "f:selfLink", "f:uid", "f:generation", "f:managedFields", "f:resourceVersion" };
+    static const char *const metadata[] = {"f:name", "f:namespace", "f:creationTimestamp", "f:selfLink",
+        "f:uid", "f:generation", "f:managedFields", "f:resourceVersion"};
     kl__fieldset_drop(set, "f:apiVersion");
     kl__fieldset_drop(set, "f:kind");
     kl__fieldset *meta = kl__fieldset_kid(set, "f:metadata");
@@ -153,7 +169,8 @@ static const kl_value *without_owners(const kl_value *o)
 
 static bool cleared(const kl_value *object)
 {
-    const kl_value *list = kl_value_at(object, "metadata", "managedFields", NULL), *first = kl_value_item(list, 0);
+    const kl_value *list = kl_value_at(object, "metadata", "managedFields", NULL),
+                   *first = kl_value_item(list, 0);
     return kl_value_len(list) == 1 && kl_value_type(first) == KL_OBJECT && !kl_value_len(first);
 }
 
@@ -163,7 +180,8 @@ static bool brings_owners(const kl_value *object)
     const kl_value *list = kl_value_at(object, "metadata", "managedFields", NULL);
     for (size_t i = 0; i < kl_value_len(list); i++) {
         const char *operation = kl_value_str_at(kl_value_item(list, i), "operation", NULL);
-        if (!operation || (strcmp(operation, "Apply") && strcmp(operation, "Update")) || kl_value_type(kl_value_get(kl_value_item(list, i), "fieldsV1")) != KL_OBJECT)
+        if (!operation || (strcmp(operation, "Apply") && strcmp(operation, "Update"))
+            || kl_value_type(kl_value_get(kl_value_item(list, i), "fieldsV1")) != KL_OBJECT)
             return false;
     }
     return kl_value_len(list) > 0;
@@ -175,7 +193,8 @@ static void set_time(owner *e, const kl__writer *w)
     e->time = kl_strdup(w->now);
 }
 
-void kl__managed_update(const kl__schema *s, const kl__writer *w, const kl_value *old, const kl_value **object)
+void kl__managed_update(
+    const kl__schema *s, const kl__writer *w, const kl_value *old, const kl_value **object)
 {
     if (cleared(*object)) {
         KL_CUT(object, "metadata", "managedFields");
@@ -228,7 +247,8 @@ static kl__fieldset *named(const kl__schema *s, const kl__fieldset *set)
 }
 
 /* What `last` owned and nobody claims now goes from `merged`. Takes merged, returns the rest. */
-static const kl_value *prune(const kl__schema *s, const kl_value *merged, const owners *o, const kl__fieldset *last)
+static const kl_value *prune(
+    const kl__schema *s, const kl_value *merged, const owners *o, const kl__fieldset *last)
 {
     if (kl__fieldset_empty(last))
         return merged;
@@ -238,7 +258,8 @@ static const kl_value *prune(const kl__schema *s, const kl_value *merged, const 
     kl__typed_name_fields(s, claimed);
     const kl_value *pruned = kl__typed_remove(s, merged, was);
 
-    kl__fieldset *left = fields_of(s, pruned), *gone = kl__fieldset_copy(there);       /* give back what others own */
+    /* give back what others own */
+    kl__fieldset *left = fields_of(s, pruned), *gone = kl__fieldset_copy(there);
     kl__fieldset_subtract(gone, left);
     kl__fieldset_subtract(gone, claimed);
     kl_value_unref(pruned);
@@ -246,7 +267,8 @@ static const kl_value *prune(const kl__schema *s, const kl_value *merged, const 
     kl__fieldset_free(left);
     kl__fieldset_free(gone);
 
-    left = fields_of(s, pruned);                                                        /* and what nobody owned before */
+    /* and what nobody owned before */
+    left = fields_of(s, pruned);
     gone = kl__fieldset_copy(there);
     kl__fieldset_subtract(gone, left);
     kl__fieldset_intersect(gone, was);
@@ -299,7 +321,7 @@ static void one_conflict(void *arg, const char *path)
 /* 409 when another owner's field changes. With `force` they lose it instead. */
 static kl_status settle_conflicts(owners *o, size_t self, const kl__changes *changes, bool force, kl_err *err)
 {
-    struct conflicts c = { .causes = kl_builder_new() };
+    struct conflicts c = {.causes = kl_builder_new()};
     kl__fieldset *touched = kl__fieldset_copy(changes->modified);
     kl__fieldset_add(touched, changes->added);
     kl_build_object(c.causes);
@@ -323,8 +345,8 @@ static kl_status settle_conflicts(owners *o, size_t self, const kl__changes *cha
     const kl_value *details = kl_builder_done(c.causes);
     kl_status st = KL_OK;
     if (c.count) {
-        st = kl__api_fail(err, 409, "Conflict", details, "Apply failed with %zu conflict%s: %s", c.count, c.count > 1 ? "s" : "",
-            kl_buf_str(c.count > 1 ? &c.lines : &c.only));
+        st = kl__api_fail(err, 409, "Conflict", details, "Apply failed with %zu conflict%s: %s", c.count,
+            c.count > 1 ? "s" : "", kl_buf_str(c.count > 1 ? &c.lines : &c.only));
     } else {
         kl_value_unref(details);
         for (size_t i = 0; i < o->len; i++)
@@ -339,7 +361,8 @@ static kl_status settle_conflicts(owners *o, size_t self, const kl__changes *cha
     return st;
 }
 
-kl_status kl__managed_apply(const kl__schema *s, const kl__writer *w, bool force, const kl_value *live, const kl_value *config, const kl_value **out, kl_err *err)
+kl_status kl__managed_apply(const kl__schema *s, const kl__writer *w, bool force, const kl_value *live,
+    const kl_value *config, const kl_value **out, kl_err *err)
 {
     owners o = owners_of(live);
     const kl_value *base = live ? without_owners(live) : NULL, *wanted = without_owners(config);
@@ -385,8 +408,9 @@ bool kl__managed_same(const kl_value *a, const kl_value *b)
     for (size_t i = 0; i < p.len && yes; i++) {
         bool found = false;
         for (size_t k = 0; k < q.len && !found; k++)
-            found = same(p.v[i].manager, q.v[k].manager) && same(p.v[i].operation, q.v[k].operation) && same(p.v[i].sub, q.v[k].sub)
-                && same(p.v[i].api_version, q.v[k].api_version) && kl__fieldset_equal(p.v[i].set, q.v[k].set);
+            found = same(p.v[i].manager, q.v[k].manager) && same(p.v[i].operation, q.v[k].operation)
+                && same(p.v[i].sub, q.v[k].sub) && same(p.v[i].api_version, q.v[k].api_version)
+                && kl__fieldset_equal(p.v[i].set, q.v[k].set);
         yes = found;
     }
     owners_fini(&p);

@@ -6,23 +6,26 @@
 #include "schema/schema.h"
 
 typedef struct kl__writer {
-    const char *manager;        /* who writes */
-    const char *api_version;    /* in which version */
-    const char *sub;            /* subresource or NULL */
-    const char *now;            /* the time of new entries, RFC 3339 */
-    bool only_status;           /* ownership is kept of status alone ... */
-    bool no_status;             /* ... or of everything but status */
+    const char *manager;     /* who writes */
+    const char *api_version; /* in which version */
+    const char *sub;         /* subresource or NULL */
+    const char *now;         /* the time of new entries, RFC 3339 */
+    bool only_status;        /* ownership is kept of status alone ... */
+    bool no_status;          /* ... or of everything but status */
 } kl__writer;
 
-/* `now` after a create or update: the writer owns what it changed and others lose it. *object (a reference) is replaced
- * by one with new managedFields. `old` is NULL for a create. Entries that the client sent in metadata.managedFields
- * replace the old ones when all of them make sense; one empty entry clears them. */
-void kl__managed_update(const kl__schema *s, const kl__writer *w, const kl_value *old, const kl_value **object);
+/* `now` after a create or update: the writer owns what it changed and others lose it. *object (a
+ * reference) is replaced by one with new managedFields. `old` is NULL for a create. Entries that the
+ * client sent in metadata.managedFields replace the old ones when all of them make sense; one empty entry
+ * clears them. */
+void kl__managed_update(
+    const kl__schema *s, const kl__writer *w, const kl_value *old, const kl_value **object);
 
-/* The object that `live` (NULL: none) becomes when `config` is applied, managedFields included; a new reference. 409 with
- * FieldManagerConflict causes when another manager owns a changed field and not `force`. */
-KL_NODISCARD kl_status kl__managed_apply(const kl__schema *s, const kl__writer *w, bool force, const kl_value *live, const kl_value *config,
-    const kl_value **out, kl_err *err);
+/* The object that `live` (NULL: none) becomes when `config` is applied, managedFields included; a new
+ * reference. 409 with FieldManagerConflict causes when another manager owns a changed field and not
+ * `force`. */
+KL_NODISCARD kl_status kl__managed_apply(const kl__schema *s, const kl__writer *w, bool force,
+    const kl_value *live, const kl_value *config, const kl_value **out, kl_err *err);
 
 /* Equal but for the times in managedFields. */
 bool kl__managed_same(const kl_value *a, const kl_value *b);

@@ -14,7 +14,7 @@
 struct walk {
     bool fill;
     kl__unknown *unknown;
-    kl_buf path;                /* "spec.containers[0].image" */
+    kl_buf path; /* "spec.containers[0].image" */
     kl_err *err;
 };
 
@@ -30,21 +30,25 @@ static void note_unknown(struct walk *w, const char *key, size_t n)
     if (!w->unknown)
         return;
     kl__unknown *u = w->unknown;
-    kl_buf_printf(&u->names, "%sunknown field \"%s%s%.*s\"", u->count ? ", " : "", kl_buf_str(&w->path), w->path.len ? "." : "", (int)n, key);
-    kl_buf_printf(&u->warnings, "Warning: 299 - \"unknown field \\\"%s%s%.*s\\\"\"\r\n", kl_buf_str(&w->path), w->path.len ? "." : "", (int)n, key);
+    kl_buf_printf(&u->names, "%sunknown field \"%s%s%.*s\"", u->count ? ", " : "", kl_buf_str(&w->path),
+        w->path.len ? "." : "", (int)n, key);
+    kl_buf_printf(&u->warnings, "Warning: 299 - \"unknown field \\\"%s%s%.*s\\\"\"\r\n", kl_buf_str(&w->path),
+        w->path.len ? "." : "", (int)n, key);
     u->count++;
 }
 
 static const char *go_type(kl__stype t)
 {
     switch (t) {
-    case KL_S_STRING: case KL_S_BYTES: return "string";
+    case KL_S_STRING:
+    case KL_S_BYTES: return "string";
     case KL_S_INT: return "int64";
     case KL_S_NUMBER: return "float64";
     case KL_S_BOOL: return "bool";
     case KL_S_LIST: return "slice";
     case KL_S_MAP: return "map";
-    case KL_S_TIME: case KL_S_MICROTIME: return "Time";
+    case KL_S_TIME:
+    case KL_S_MICROTIME: return "Time";
     default: return "struct";
     }
 }
@@ -57,13 +61,15 @@ static const char *json_type(const kl_value *v)
 
 static kl_status mismatch(struct walk *w, const kl__schema *s, const kl_value *v)
 {
-    return kl__fail_bad_request(w->err, "json: cannot unmarshal %s into Go struct field %s of type %s", json_type(v), kl_buf_str(&w->path), go_type(s->type));
+    return kl__fail_bad_request(w->err, "json: cannot unmarshal %s into Go struct field %s of type %s",
+        json_type(v), kl_buf_str(&w->path), go_type(s->type));
 }
 
 static kl_status walk(struct walk *w, const kl__schema *s, const kl_value *in, const kl_value **out);
 
 /* One child under path piece `key`; sets *out NULL when the child goes away. */
-static kl_status child(struct walk *w, const kl__schema *s, const char *key, size_t n, const kl_value *in, const kl_value **out)
+static kl_status child(
+    struct walk *w, const kl__schema *s, const char *key, size_t n, const kl_value *in, const kl_value **out)
 {
     size_t mark = w->path.len;
     kl_buf_printf(&w->path, "%s%.*s", mark && *key != '[' ? "." : "", (int)n, key);
@@ -104,7 +110,8 @@ static kl_status walk_object(struct walk *w, const kl__schema *s, const kl_value
         const kl_value *v = kl_value_member(in, i, &key, &n), *x = NULL;
         const kl__schema *below = kl__schema_child(s, key, n);
         const kl__field *f = kl__schema_field(s, key, n);
-        if (!below && s->embedded && (!strcmp(key, "apiVersion") || !strcmp(key, "kind") || !strcmp(key, "metadata")))
+        if (!below && s->embedded
+            && (!strcmp(key, "apiVersion") || !strcmp(key, "kind") || !strcmp(key, "metadata")))
             below = &kl__schema_any;
         if (!below) {
             note_unknown(w, key, n);
@@ -113,7 +120,7 @@ static kl_status walk_object(struct walk *w, const kl__schema *s, const kl_value
         }
         bool null = kl_value_type(v) == KL_NULL;
         if (null && w->fill && f && f->schema->custom && f->schema->dflt && !f->schema->nullable) {
-            same = false;                                /* null on a defaulted field takes the default */
+            same = false; /* null on a defaulted field takes the default */
             continue;
         }
         st = child(w, below, key, n, v, &x);
@@ -132,7 +139,8 @@ static kl_status walk_object(struct walk *w, const kl__schema *s, const kl_value
     for (size_t i = 0; !st && w->fill && i < s->nfields; i++) {
         const kl__field *f = &s->fields[i];
         const kl_value *have = kl_value_get(in, f->name), *x = NULL;
-        if (have && !(kl_value_type(have) == KL_NULL && (!s->custom || (f->schema->dflt && !f->schema->nullable))))
+        if (have
+            && !(kl_value_type(have) == KL_NULL && (!s->custom || (f->schema->dflt && !f->schema->nullable))))
             continue;
         if (f->filled && f->schema->type == KL_S_STRUCT) {
             const kl_value *none = empty_object();
@@ -174,7 +182,7 @@ static kl_status walk_list(struct walk *w, const kl__schema *s, const kl_value *
             same = false;
         if (x)
             kl_build_value(b, x);
-        else if (!st) {                                   /* a null item is a zero value in Go */
+        else if (!st) { /* a null item is a zero value in Go */
             const kl_value *zero = s->items->type == KL_S_STRUCT ? empty_object() : kl_value_of_str("");
             kl_build_value(b, zero);
             kl_value_unref(zero);
@@ -209,7 +217,9 @@ static kl_status walk_quantity(struct walk *w, const kl_value *in, const kl_valu
     kl_err why = KL_ERR_INIT;
     kl_status st = kl_quantity_parse(text ? text : printed, &q, &why);
     if (st)
-        st = kl__fail_bad_request(w->err, "%s: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'", kl_buf_str(&w->path));
+        st = kl__fail_bad_request(w->err,
+            "%s: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+            kl_buf_str(&w->path));
     else {
         st = as_text(in, kl_quantity_canonical(q, NULL, NULL), out);
         kl_quantity_free(q);
@@ -229,15 +239,19 @@ static kl_status walk_time(struct walk *w, const kl__schema *s, const kl_value *
         return mismatch(w, s, in);
     const char *fraction = strchr(text, '.');
     if (s->type == KL_S_MICROTIME && (!fraction || strspn(fraction + 1, "0123456789") != 6))
-        return kl__fail_bad_request(w->err, "parsing time \"%s\" as \"2006-01-02T15:04:05.000000Z07:00\": cannot parse \"%s\" as \".000000\"", text,
-            fraction ? fraction : text + strlen(text) - (*text ? 1 : 0));
+        return kl__fail_bad_request(w->err,
+            "parsing time \"%s\" as \"2006-01-02T15:04:05.000000Z07:00\": cannot parse \"%s\" as \".000000\"",
+            text, fraction ? fraction : text + strlen(text) - (*text ? 1 : 0));
     kl_err why = KL_ERR_INIT;
     if (kl_time_parse(text, &sec, &nsec, &why)) {
         kl_err_fini(&why);
         return kl__fail_bad_request(w->err, "parsing time \"%s\" as \"%s\": cannot parse \"%s\" at %s", text,
-            s->type == KL_S_TIME ? "2006-01-02T15:04:05Z07:00" : "2006-01-02T15:04:05.000000Z07:00", text, kl_buf_str(&w->path));
+            s->type == KL_S_TIME ? "2006-01-02T15:04:05Z07:00" : "2006-01-02T15:04:05.000000Z07:00", text,
+            kl_buf_str(&w->path));
     }
-    return as_text(in, kl_strdup(s->type == KL_S_TIME ? kl_time_format(sec, buf) : kl_time_format_micro(sec, nsec, buf)), out);
+    return as_text(in,
+        kl_strdup(s->type == KL_S_TIME ? kl_time_format(sec, buf) : kl_time_format_micro(sec, nsec, buf)),
+        out);
 }
 
 static kl_status walk(struct walk *w, const kl__schema *s, const kl_value *in, const kl_value **out)
@@ -245,7 +259,8 @@ static kl_status walk(struct walk *w, const kl__schema *s, const kl_value *in, c
     kl_type t = kl_value_type(in);
     int64_t whole;
     *out = NULL;
-    if (s->custom || s->type == KL_S_ANY) {               /* wrong types in custom resources are told by validation */
+    /* wrong types in custom resources are told by validation */
+    if (s->custom || s->type == KL_S_ANY) {
         if (t == KL_OBJECT && (s->nfields || s->items || s->custom) && s->type != KL_S_LIST)
             return walk_object(w, s, in, out);
         if (t == KL_ARRAY && s->type == KL_S_LIST)
@@ -256,11 +271,11 @@ static kl_status walk(struct walk *w, const kl__schema *s, const kl_value *in, c
     if (t == KL_NULL)
         return KL_OK;
     switch (s->type) {
-    case KL_S_STRUCT: case KL_S_MAP:
-        return t == KL_OBJECT ? walk_object(w, s, in, out) : mismatch(w, s, in);
-    case KL_S_LIST:
-        return t == KL_ARRAY ? walk_list(w, s, in, out) : mismatch(w, s, in);
-    case KL_S_STRING: case KL_S_BYTES:
+    case KL_S_STRUCT:
+    case KL_S_MAP: return t == KL_OBJECT ? walk_object(w, s, in, out) : mismatch(w, s, in);
+    case KL_S_LIST: return t == KL_ARRAY ? walk_list(w, s, in, out) : mismatch(w, s, in);
+    case KL_S_STRING:
+    case KL_S_BYTES:
         if (t != KL_STRING)
             return mismatch(w, s, in);
         break;
@@ -278,21 +293,25 @@ static kl_status walk(struct walk *w, const kl__schema *s, const kl_value *in, c
         break;
     case KL_S_INT_OR_STRING:
         if (t != KL_STRING && !kl_value_int(in, &whole))
-            return kl__fail_bad_request(w->err, "json: cannot unmarshal %s into Go struct field %s of type int32", json_type(in), kl_buf_str(&w->path));
+            return kl__fail_bad_request(w->err,
+                "json: cannot unmarshal %s into Go struct field %s of type int32", json_type(in),
+                kl_buf_str(&w->path));
         break;
     case KL_S_QUANTITY:
-        return t == KL_STRING || t == KL_INT || t == KL_DOUBLE || t == KL_UINT ? walk_quantity(w, in, out) : mismatch(w, s, in);
-    case KL_S_TIME: case KL_S_MICROTIME:
-        return walk_time(w, s, in, out);
+        return t == KL_STRING || t == KL_INT || t == KL_DOUBLE || t == KL_UINT ? walk_quantity(w, in, out)
+                                                                               : mismatch(w, s, in);
+    case KL_S_TIME:
+    case KL_S_MICROTIME: return walk_time(w, s, in, out);
     case KL_S_ANY: break;
     }
     *out = kl_value_ref(in);
     return KL_OK;
 }
 
-kl_status kl__normalize(const kl__schema *s, const kl_value *in, bool fill, kl__unknown *unknown, const kl_value **out, kl_err *err)
+kl_status kl__normalize(const kl__schema *s, const kl_value *in, bool fill, kl__unknown *unknown,
+    const kl_value **out, kl_err *err)
 {
-    struct walk w = { .fill = fill, .unknown = unknown, .err = err };
+    struct walk w = {.fill = fill, .unknown = unknown, .err = err};
     kl_status st = walk(&w, s, in, out);
     kl_buf_fini(&w.path);
     return st;

@@ -1,7 +1,8 @@
 /* normalize.h - what a client sent, in the form that is stored.
  *
- * Built-in kinds behave as a round trip through Go's structs: nulls and unknown fields go, quantities and times take
- * their canonical text, structs that are always there appear. Custom resources are pruned and defaulted by their schema. */
+ * Built-in kinds behave as a round trip through Go's structs: nulls and unknown fields go, quantities and
+ * times take their canonical text, structs that are always there appear. Custom resources are pruned and
+ * defaulted by their schema. */
 #ifndef KL_SCHEMA_NORMALIZE_H
 #define KL_SCHEMA_NORMALIZE_H
 
@@ -9,14 +10,15 @@
 #include "schema/schema.h"
 
 typedef struct kl__unknown {
-    kl_buf names;       /* unknown field "a.b", unknown field "c": as strict decoding says it */
-    kl_buf warnings;    /* the same as Warning headers */
+    kl_buf names;    /* unknown field "a.b", unknown field "c": as strict decoding says it */
+    kl_buf warnings; /* the same as Warning headers */
     size_t count;
 } kl__unknown;
 
-/* *out is a new reference. `fill`: add what Go structs and defaults add (false for apply patches). Unknown fields are
- * noted in `unknown` (may be NULL). 400 when a value has the wrong type, with its path. */
-KL_NODISCARD kl_status kl__normalize(const kl__schema *s, const kl_value *in, bool fill, kl__unknown *unknown, const kl_value **out, kl_err *err);
+/* *out is a new reference. `fill`: add what Go structs and defaults add (false for apply patches). Unknown
+ * fields are noted in `unknown` (may be NULL). 400 when a value has the wrong type, with its path. */
+KL_NODISCARD kl_status kl__normalize(const kl__schema *s, const kl_value *in, bool fill, kl__unknown *unknown,
+    const kl_value **out, kl_err *err);
 void kl__unknown_fini(kl__unknown *u);
 /* Defaults and pruning of a stored custom resource by a schema that may be newer than it. A new reference. */
 const kl_value *kl__normalize_custom(const kl__schema *s, const kl_value *in);

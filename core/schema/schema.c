@@ -1,7 +1,7 @@
 /* schema.c - builds schema trees: from the text of the built-in types and from the JSON schemas of CRDs.
  *
- * The text names types before they are defined, so it is read twice: first every name gets its node, then the fields
- * are filled in. */
+ * The text names types before they are defined, so it is read twice: first every name gets its node, then
+ * the fields are filled in. */
 #include "schema/schema.h"
 
 #include <stdlib.h>
@@ -12,13 +12,13 @@
 #include "schema/builtin.h"
 
 struct kl__types {
-    kl_map *named;              /* built-in name to node */
-    kl__schema **nodes;         /* every node, to free them */
+    kl_map *named;      /* built-in name to node */
+    kl__schema **nodes; /* every node, to free them */
     size_t len, cap;
     const kl__schema *root;
 };
 
-const kl__schema kl__schema_any = { .type = KL_S_ANY, .preserve = true };
+const kl__schema kl__schema_any = {.type = KL_S_ANY, .preserve = true};
 
 static kl__schema *node_new(kl__types *t, kl__stype type)
 {
@@ -65,12 +65,16 @@ void kl__types_free(kl__types *t)
 const kl__schema *kl__types_get(const kl__types *t, const char *name) { return kl_map_get(t->named, name); }
 const kl__schema *kl__types_root(const kl__types *t) { return t->root; }
 
-static int by_name(const void *a, const void *b) { return strcmp(((const kl__field *)a)->name, ((const kl__field *)b)->name); }
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const kl__field *)a)->name, ((const kl__field *)b)->name);
+}
 
 static void add_field(kl__schema *s, char *name, const kl__schema *child, bool present, bool required)
 {
     s->fields = kl_realloc(s->fields, (s->nfields + 1) * sizeof *s->fields);
-    s->fields[s->nfields++] = (kl__field){ .name = name, .schema = child, .present = present, .required = required };
+    s->fields[s->nfields++] = (kl__field){
+        .name = name, .schema = child, .present = present, .required = required};
 }
 
 static void split_keys(kl__schema *s, const char *text, size_t n)
@@ -117,9 +121,20 @@ static kl__schema *text_type(kl__types *t, const char **at, const char *end)
         kl_free(name);
         return s;
     }
-    static const struct { char letter; kl__stype type; } letters[] = {
-        { 's', KL_S_STRING }, { 'i', KL_S_INT }, { 'n', KL_S_NUMBER }, { 'b', KL_S_BOOL }, { 'q', KL_S_QUANTITY }, { 't', KL_S_TIME },
-        { 'm', KL_S_MICROTIME }, { 'B', KL_S_BYTES }, { 'x', KL_S_INT_OR_STRING }, { 'o', KL_S_ANY },
+    static const struct {
+        char letter;
+        kl__stype type;
+    } letters[] = {
+        {'s', KL_S_STRING},
+        {'i', KL_S_INT},
+        {'n', KL_S_NUMBER},
+        {'b', KL_S_BOOL},
+        {'q', KL_S_QUANTITY},
+        {'t', KL_S_TIME},
+        {'m', KL_S_MICROTIME},
+        {'B', KL_S_BYTES},
+        {'x', KL_S_INT_OR_STRING},
+        {'o', KL_S_ANY},
     };
     s = node_new(t, KL_S_ANY);
     for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
@@ -129,7 +144,10 @@ static kl__schema *text_type(kl__types *t, const char **at, const char *end)
     return s;
 }
 
-static bool flag_is(const char *flag, size_t n, const char *word) { return n == strlen(word) && !memcmp(flag, word, n); }
+static bool flag_is(const char *flag, size_t n, const char *word)
+{
+    return n == strlen(word) && !memcmp(flag, word, n);
+}
 
 static bool flag_value(const char *flag, size_t n, const char *word, const char **value, size_t *len)
 {
@@ -210,7 +228,10 @@ kl__types *kl__types_builtin(void)
 
 /* ------------------------------------------------------------------ custom resources from JSON schemas */
 
-static bool truth(const kl_value *json, const char *key) { return kl_value_bool(kl_value_get(json, key), false); }
+static bool truth(const kl_value *json, const char *key)
+{
+    return kl_value_bool(kl_value_get(json, key), false);
+}
 
 static bool says(const kl_value *json, const char *key, const char *word)
 {
@@ -231,8 +252,16 @@ static bool is_required(const kl_value *required, const char *name)
 /* Nesting is bounded by KL_VALUE_DEPTH_MAX, the depth of the CRD itself. */
 static kl__schema *json_node(kl__types *t, const kl_value *json)
 {
-    static const struct { const char *word; kl__stype type; } types[] = {
-        { "object", KL_S_STRUCT }, { "array", KL_S_LIST }, { "string", KL_S_STRING }, { "integer", KL_S_INT }, { "number", KL_S_NUMBER }, { "boolean", KL_S_BOOL },
+    static const struct {
+        const char *word;
+        kl__stype type;
+    } types[] = {
+        {"object", KL_S_STRUCT},
+        {"array", KL_S_LIST},
+        {"string", KL_S_STRING},
+        {"integer", KL_S_INT},
+        {"number", KL_S_NUMBER},
+        {"boolean", KL_S_BOOL},
     };
     kl__schema *s = node_new(t, KL_S_ANY);
     s->custom = true;
@@ -264,12 +293,14 @@ static kl__schema *json_node(kl__types *t, const kl_value *json)
         }
         return s;
     }
-    const kl_value *properties = kl_value_get(json, "properties"), *additional = kl_value_get(json, "additionalProperties");
+    const kl_value *properties = kl_value_get(json, "properties"),
+                   *additional = kl_value_get(json, "additionalProperties");
     for (size_t i = 0; i < kl_value_len(properties); i++) {
         const char *key;
         size_t n;
         const kl_value *child = kl_value_member(properties, i, &key, &n);
-        add_field(s, kl_strndup(key, n), json_node(t, child), false, is_required(kl_value_get(json, "required"), key));
+        add_field(s, kl_strndup(key, n), json_node(t, child), false,
+            is_required(kl_value_get(json, "required"), key));
     }
     if (s->nfields)
         qsort(s->fields, s->nfields, sizeof *s->fields, by_name);
@@ -297,7 +328,8 @@ kl_status kl__types_of_crd(const kl_value *json, const kl__types *builtin, kl__t
 {
     const char *type = kl_value_str(kl_value_get(json, "type"));
     if (json && (!type || strcmp(type, "object")))
-        return kl_fail(err, KL_EREJECTED, "openAPIV3Schema.type: Invalid value: \"%s\": must be object at the root", type ? type : "");
+        return kl_fail(err, KL_EREJECTED,
+            "openAPIV3Schema.type: Invalid value: \"%s\": must be object at the root", type ? type : "");
     kl__types *t = types_new();
     kl__schema *root;
     if (json)
@@ -325,7 +357,7 @@ const kl__field *kl__schema_field(const kl__schema *s, const char *key, size_t n
         size_t mid = (lo + hi) / 2;
         const char *name = s->fields[mid].name;
         size_t len = strlen(name);
-        int c = memcmp(name, key, len < n ? len : n);         /* a key may hold NUL */
+        int c = memcmp(name, key, len < n ? len : n); /* a key may hold NUL */
         if (!c)
             c = (len > n) - (len < n);
         if (!c)

@@ -1,15 +1,27 @@
-/* schema.h - what the fields of an object are: types, merge rules, defaults. One form for built-in kinds (from text, see
- * builtin.h) and for custom resources (from the CRD's structural schema).
+/* schema.h - what the fields of an object are: types, merge rules, defaults. One form for built-in kinds
+ * (from text, see builtin.h) and for custom resources (from the CRD's structural schema).
  *
- * A kl__types owns its nodes, which are immutable and may refer to each other in circles (JSONSchemaProps does). */
+ * A kl__types owns its nodes, which are immutable and may refer to each other in circles (JSONSchemaProps
+ * does). */
 #ifndef KL_SCHEMA_SCHEMA_H
 #define KL_SCHEMA_SCHEMA_H
 
 #include "value/value.h"
 
 typedef enum kl__stype {
-    KL_S_ANY, KL_S_STRUCT, KL_S_MAP, KL_S_LIST, KL_S_STRING, KL_S_INT, KL_S_NUMBER, KL_S_BOOL,
-    KL_S_QUANTITY, KL_S_TIME, KL_S_MICROTIME, KL_S_BYTES, KL_S_INT_OR_STRING,
+    KL_S_ANY,
+    KL_S_STRUCT,
+    KL_S_MAP,
+    KL_S_LIST,
+    KL_S_STRING,
+    KL_S_INT,
+    KL_S_NUMBER,
+    KL_S_BOOL,
+    KL_S_QUANTITY,
+    KL_S_TIME,
+    KL_S_MICROTIME,
+    KL_S_BYTES,
+    KL_S_INT_OR_STRING,
 } kl__stype;
 
 /* How two writers' lists meet: as one, as a set of scalars, or item by item under keys. */
@@ -20,44 +32,45 @@ typedef struct kl__schema kl__schema;
 typedef struct kl__field {
     char *name;
     const kl__schema *schema;
-    bool present;               /* there even when nobody gave it: a Go struct, or a required list as null */
-    bool filled;                /* ... and written as {} */
-    bool retain;                /* strategic merge patch: $retainKeys */
-    bool required;              /* CRD: the object must have it */
+    bool present;  /* there even when nobody gave it: a Go struct, or a required list as null */
+    bool filled;   /* ... and written as {} */
+    bool retain;   /* strategic merge patch: $retainKeys */
+    bool required; /* CRD: the object must have it */
 } kl__field;
 
 struct kl__schema {
     kl__stype type;
-    char *name;                 /* a built-in type's name, "core.v1.Container"; NULL elsewhere */
-    kl__field *fields;          /* STRUCT: sorted by name */
+    char *name;        /* a built-in type's name, "core.v1.Container"; NULL elsewhere */
+    kl__field *fields; /* STRUCT: sorted by name */
     size_t nfields;
-    const kl__schema *items;    /* LIST, MAP; a STRUCT with additional properties (CRD) */
+    const kl__schema *items; /* LIST, MAP; a STRUCT with additional properties (CRD) */
     kl__slist list;
-    char **keys;                /* KEYED: NULL-terminated */
-    bool atomic;                /* STRUCT, MAP, ANY: one writer owns it whole */
-    bool patch_merge;           /* strategic merge patch merges the list */
-    char *patch_key;            /* ... by this key; NULL merges scalars */
+    char **keys;      /* KEYED: NULL-terminated */
+    bool atomic;      /* STRUCT, MAP, ANY: one writer owns it whole */
+    bool patch_merge; /* strategic merge patch merges the list */
+    char *patch_key;  /* ... by this key; NULL merges scalars */
     const kl_value *dflt;
-    bool preserve;              /* unknown fields stay */
+    bool preserve; /* unknown fields stay */
     bool nullable;
-    bool embedded;              /* holds apiVersion, kind and metadata of its own */
-    bool custom;                /* from a CRD */
-    const kl_value *json;       /* CRD: this node as written, for validation */
+    bool embedded;        /* holds apiVersion, kind and metadata of its own */
+    bool custom;          /* from a CRD */
+    const kl_value *json; /* CRD: this node as written, for validation */
 };
 
 typedef struct kl__types kl__types;
 
-kl__types *kl__types_builtin(void);                                     /* never fails: the text is ours */
-const kl__schema *kl__types_get(const kl__types *t, const char *name);  /* NULL when there is none */
-/* The types of one version of a CRD; `json` is its openAPIV3Schema (NULL: anything goes). ObjectMeta comes from
- * `builtin`, which must live longer. KL_EREJECTED when the schema is not structural enough to serve. */
-KL_NODISCARD kl_status kl__types_of_crd(const kl_value *json, const kl__types *builtin, kl__types **out, kl_err *err);
-const kl__schema *kl__types_root(const kl__types *t);                   /* CRD types: the object itself */
+kl__types *kl__types_builtin(void);                                    /* never fails: the text is ours */
+const kl__schema *kl__types_get(const kl__types *t, const char *name); /* NULL when there is none */
+/* The types of one version of a CRD; `json` is its openAPIV3Schema (NULL: anything goes). ObjectMeta comes
+ * from `builtin`, which must live longer. KL_EREJECTED when the schema is not structural enough to serve. */
+KL_NODISCARD kl_status kl__types_of_crd(
+    const kl_value *json, const kl__types *builtin, kl__types **out, kl_err *err);
+const kl__schema *kl__types_root(const kl__types *t); /* CRD types: the object itself */
 void kl__types_free(kl__types *t);
 
 /* The schema below `s` at a key; NULL when the field is unknown. `s` NULL and ANY give ANY. */
 const kl__schema *kl__schema_child(const kl__schema *s, const char *key, size_t n);
 const kl__field *kl__schema_field(const kl__schema *s, const char *key, size_t n);
-extern const kl__schema kl__schema_any;         /* maps field by field, lists whole */
+extern const kl__schema kl__schema_any; /* maps field by field, lists whole */
 
 #endif

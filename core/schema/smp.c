@@ -1,11 +1,13 @@
 /* smp.c - strategic merge patch: a merge patch in which some lists merge too.
  *
- * A list with a merge key merges item by item; one of scalars with the merge strategy is a set. Directives:
+ * A list with a merge key merges item by item; one of scalars with the merge strategy is a set.
+ * Directives:
  *   $patch: delete | replace                 of the object, or of the list item, it stands in
  *   $retainKeys: [k]                         the object keeps only these
  *   $deleteFromPrimitiveList/k: [v]          removes values from list k
  *   $setElementOrder/k: [...]                the order of list k
- * What a patch names comes in the patch's order, what it does not name stays where it was relative to that. */
+ * What a patch names comes in the patch's order, what it does not name stays where it was relative to
+ * that. */
 #include "schema/smp.h"
 
 #include <string.h>
@@ -19,9 +21,13 @@
 #define STARTS(key, prefix) (!strncmp(key, prefix, sizeof prefix - 1))
 
 /* One document being patched. `patches`: it is itself a patch, so nulls and directives are kept. */
-typedef struct job { bool patches; kl_err *err; } job;
+typedef struct job {
+    bool patches;
+    kl_err *err;
+} job;
 
-static kl_status merge(job *j, const kl__schema *s, const kl_value *old, const kl_value *patch, const kl_value **out);
+static kl_status merge(
+    job *j, const kl__schema *s, const kl_value *old, const kl_value *patch, const kl_value **out);
 
 static const kl_value *directive(const kl_value *patch)
 {
@@ -57,8 +63,8 @@ static void put(const kl_value **doc, const char *key, const kl_value *x)
 
 /* ------------------------------------------------------------------ what a patch adds */
 
-/* What is new comes without objects that carry $patch; into a document also without nulls and other directives. NULL: nothing
- * is left. */
+/* What is new comes without objects that carry $patch; into a document also without nulls and other
+ * directives. NULL: nothing is left. */
 static const kl_value *added(const job *j, const kl_value *v)
 {
     const char *key;
@@ -137,7 +143,8 @@ static kl_status special_items(job *j, const char *key, const kl_value *patch, k
     return st;
 }
 
-static kl_status merge_maps(job *j, const kl__schema *s, const char *key, const kl_value *patch, kl__rows *rows, kl__rows *rest)
+static kl_status merge_maps(
+    job *j, const kl__schema *s, const char *key, const kl_value *patch, kl__rows *rows, kl__rows *rest)
 {
     kl_status st = special_items(j, key, patch, rows, rest);
     kl__finder f;
@@ -178,7 +185,8 @@ static void each_once(kl__rows *r)
 }
 
 /* A list of the merge strategy, or one that values are `removed` from. */
-static kl_status merge_list(job *j, const kl__schema *s, const kl_value *old, const kl_value *patch, bool removed, const kl_value **out)
+static kl_status merge_list(job *j, const kl__schema *s, const kl_value *old, const kl_value *patch,
+    bool removed, const kl_value **out)
 {
     const char *key = s->patch_key;
     kl__rows rows = {0}, rest = {0};
@@ -229,13 +237,16 @@ static kl_status in_order(job *j, const kl_value *patch, const kl_value *order, 
     if (!n || !kl_value_len(order))
         return KL_OK;
     for (size_t k = 0; k < kl_value_len(order) && i < n;) {
-        const kl_value *p = kl_value_item(patch, i), *x = kl__merge_key(p, key), *y = kl__merge_key(kl_value_item(order, k), key);
+        const kl_value *p = kl_value_item(patch, i), *x = kl__merge_key(p, key),
+                       *y = kl__merge_key(kl_value_item(order, k), key);
         if (directive(p)) {
             i++;
             continue;
         }
         if (!x || !y)
-            return kl__fail_bad_request(j->err, "an item of the patch list or of its " ORDER " list does not contain declared merge key: %s", key);
+            return kl__fail_bad_request(j->err,
+                "an item of the patch list or of its " ORDER " list does not contain declared merge key: %s",
+                key);
         if (kl_value_equal(x, y))
             i++;
         k++;
@@ -247,7 +258,8 @@ static kl_status in_order(job *j, const kl_value *patch, const kl_value *order, 
     return kl__fail_bad_request(j->err, "The order in patch list doesn't match $setElementOrder list");
 }
 
-static kl_status ordered_list(job *j, const kl__schema *s, const char *name, const kl_value *order, const kl_value **doc, const kl_value **patch)
+static kl_status ordered_list(job *j, const kl__schema *s, const char *name, const kl_value *order,
+    const kl_value **doc, const kl_value **patch)
 {
     const kl_value *old = kl_value_get(*doc, name), *p = kl_value_get(*patch, name), *merged = NULL;
     const kl__schema *below = kl__schema_child(s, name, strlen(name));
@@ -256,7 +268,8 @@ static kl_status ordered_list(job *j, const kl__schema *s, const char *name, con
     const char *key = below->patch_key;
     kl_type type;
     kl_status st = KL_OK;
-    if (kl_value_type(order) != KL_ARRAY || (old && kl_value_type(old) != KL_ARRAY) || (p && kl_value_type(p) != KL_ARRAY))
+    if (kl_value_type(order) != KL_ARRAY || (old && kl_value_type(old) != KL_ARRAY)
+        || (p && kl_value_type(p) != KL_ARRAY))
         return kl__fail_bad_request(j->err, "%s and its " ORDER " list must be lists", name);
     if (!old && !p)
         return KL_OK;
@@ -267,7 +280,8 @@ static kl_status ordered_list(job *j, const kl__schema *s, const char *name, con
         return kl__fail_bad_request(j->err, "no elements in any of the given slices");
     if (!st && type == KL_OBJECT && !key)
         return kl__fail_bad_request(j->err, "%s has no merge key that its items could be ordered by", name);
-    if (!st && type == KL_OBJECT && (kl__list_has_keys(old, key, j->err) || kl__list_has_keys(order, key, j->err)))
+    if (!st && type == KL_OBJECT
+        && (kl__list_has_keys(old, key, j->err) || kl__list_has_keys(order, key, j->err)))
         st = KL_EINVAL;
     if (st)
         return st;
@@ -391,7 +405,8 @@ static kl_status member(job *j, const kl__schema *s, const char *key, const kl_v
     return st;
 }
 
-static kl_status merge(job *j, const kl__schema *s, const kl_value *old, const kl_value *patch, const kl_value **out)
+static kl_status merge(
+    job *j, const kl__schema *s, const kl_value *old, const kl_value *patch, const kl_value **out)
 {
     const kl_value *word = directive(patch), *v;
     const char *key;
@@ -405,7 +420,9 @@ static kl_status merge(job *j, const kl__schema *s, const kl_value *old, const k
     for (size_t i = 0; (kl_value_member(patch, i, &key, &n)); i++)
         if (strlen(key) != n)
             return kl__fail_bad_request(j->err, "a key of the patch has a NUL character in it: %s...", key);
-    const kl_value *doc = kl_value_type(old) == KL_OBJECT ? kl_value_ref(old) : kl_value_with(NULL, "x", NULL), *rest = kl_value_ref(patch);
+    const kl_value *doc = kl_value_type(old) == KL_OBJECT ? kl_value_ref(old)
+                                                          : kl_value_with(NULL, "x", NULL),
+                   *rest = kl_value_ref(patch);
     kl_status st = retain_keys(j, &doc, &rest);
     if (!st)
         st = ordered_lists(j, s, &doc, &rest);
@@ -419,19 +436,23 @@ static kl_status merge(job *j, const kl__schema *s, const kl_value *old, const k
     return st;
 }
 
-static kl_status run(job *j, const kl__schema *s, const kl_value *old, const kl_value *patch, const kl_value **out)
+static kl_status run(
+    job *j, const kl__schema *s, const kl_value *old, const kl_value *patch, const kl_value **out)
 {
     if (kl_value_type(patch) != KL_OBJECT)
-        return kl__fail_bad_request(j->err, "a strategic merge patch is an object, not of type %s", kl_value_type_name(patch));
+        return kl__fail_bad_request(
+            j->err, "a strategic merge patch is an object, not of type %s", kl_value_type_name(patch));
     return merge(j, s ? s : &kl__schema_any, old, patch, out);
 }
 
-kl_status kl__smp_apply(const kl__schema *s, const kl_value *old, const kl_value *patch, const kl_value **out, kl_err *err)
+kl_status kl__smp_apply(
+    const kl__schema *s, const kl_value *old, const kl_value *patch, const kl_value **out, kl_err *err)
 {
-    return run(&(job){ false, err }, s, old, patch, out);
+    return run(&(job){false, err}, s, old, patch, out);
 }
 
-kl_status kl__smp_merge_patches(const kl__schema *s, const kl_value *one, const kl_value *two, const kl_value **out, kl_err *err)
+kl_status kl__smp_merge_patches(
+    const kl__schema *s, const kl_value *one, const kl_value *two, const kl_value **out, kl_err *err)
 {
-    return run(&(job){ true, err }, s, one, two, out);
+    return run(&(job){true, err}, s, one, two, out);
 }

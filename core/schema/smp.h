@@ -1,21 +1,26 @@
 /* smp.h - strategic merge patch of built-in kinds: lists merge by key as the types say. Pure.
  *
- * All results are new references. Patches and documents that make no sense are 400; a schema of NULL knows no merging lists. */
+ * All results are new references. Patches and documents that make no sense are 400; a schema of NULL knows
+ * no merging lists. */
 #ifndef KL_SCHEMA_SMP_H
 #define KL_SCHEMA_SMP_H
 
 #include "schema/schema.h"
 
-KL_NODISCARD kl_status kl__smp_apply(const kl__schema *s, const kl_value *old, const kl_value *patch, const kl_value **out, kl_err *err);
+KL_NODISCARD kl_status kl__smp_apply(
+    const kl__schema *s, const kl_value *old, const kl_value *patch, const kl_value **out, kl_err *err);
 /* The patch that turns `from` into `to`. */
-KL_NODISCARD kl_status kl__smp_diff(const kl__schema *s, const kl_value *from, const kl_value *to, const kl_value **out, kl_err *err);
-/* The patch for `current` that does what turned `original` into `modified`, kubectl apply's way: what `modified` has is set, what
- * only `original` had goes, the rest of `current` stays. Without `overwrite` it is 409 when both changed the same. */
-KL_NODISCARD kl_status kl__smp_three_way(const kl__schema *s, const kl_value *original, const kl_value *modified, const kl_value *current,
-    bool overwrite, const kl_value **out, kl_err *err);
+KL_NODISCARD kl_status kl__smp_diff(
+    const kl__schema *s, const kl_value *from, const kl_value *to, const kl_value **out, kl_err *err);
+/* The patch for `current` that does what turned `original` into `modified`, kubectl apply's way: what
+ * `modified` has is set, what only `original` had goes, the rest of `current` stays. Without `overwrite`
+ * it is 409 when both changed the same. */
+KL_NODISCARD kl_status kl__smp_three_way(const kl__schema *s, const kl_value *original,
+    const kl_value *modified, const kl_value *current, bool overwrite, const kl_value **out, kl_err *err);
 
-/* --- inside: smp.c for smp_diff.c -------------------------------------------------------------------------------------- */
+/* --- inside: smp.c for smp_diff.c --------------------------------------------------------- */
 /* Two patches made one: nulls and directives of both stay. */
-KL_NODISCARD kl_status kl__smp_merge_patches(const kl__schema *s, const kl_value *one, const kl_value *two, const kl_value **out, kl_err *err);
+KL_NODISCARD kl_status kl__smp_merge_patches(
+    const kl__schema *s, const kl_value *one, const kl_value *two, const kl_value **out, kl_err *err);
 
 #endif

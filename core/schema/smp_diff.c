@@ -1,6 +1,7 @@
 /* smp_diff.c - strategic merge patches made: the difference of two objects, and of three.
  *
- * Three ways: what `modified` adds and changes in `current`, and what it took away from `original`, merged into one patch. */
+ * Three ways: what `modified` adds and changes in `current`, and what it took away from `original`, merged
+ * into one patch. */
 #include "schema/smp.h"
 
 #include <stdlib.h>
@@ -11,12 +12,13 @@
 #include "schema/status.h"
 
 typedef struct job {
-    bool deletions, changes;        /* which kinds of difference count */
-    bool orders;                    /* lists get their $setElementOrder */
+    bool deletions, changes; /* which kinds of difference count */
+    bool orders;             /* lists get their $setElementOrder */
     kl_err *err;
 } job;
 
-static kl_status diff(const job *j, const kl__schema *s, bool retain, const kl_value *from, const kl_value *to, const kl_value **out);
+static kl_status diff(const job *j, const kl__schema *s, bool retain, const kl_value *from,
+    const kl_value *to, const kl_value **out);
 
 /* The patch under construction: *patch with `key`. */
 static void put(const kl_value **patch, const char *key, const kl_value *x)
@@ -36,8 +38,15 @@ static void put_beside(const kl_value **patch, const char *prefix, const char *k
 /* ------------------------------------------------------------------ lists */
 
 /* Elements by their text, as Go prints them. */
-typedef struct item { const kl_value *v; char *text; size_t at; } item;
-typedef struct items { item *v; size_t len; } items;
+typedef struct item {
+    const kl_value *v;
+    char *text;
+    size_t at;
+} item;
+typedef struct items {
+    item *v;
+    size_t len;
+} items;
 
 static char *text_of(const kl_value *v)
 {
@@ -52,13 +61,14 @@ static int by_text(const void *a, const void *b)
     return order ? order : x->at < y->at ? 1 : -1;
 }
 
-/* Equal texts come out in reverse: Go's comparison says "less" of them, and its sort of short lists inserts. */
+/* Equal texts come out in reverse: Go's comparison says "less" of them, and its sort of short lists
+ * inserts. */
 static items sorted(const kl_value *list, const char *key)
 {
-    items out = { kl_new_array(item, kl_value_len(list) + 1), kl_value_len(list) };
+    items out = {kl_new_array(item, kl_value_len(list) + 1), kl_value_len(list)};
     for (size_t i = 0; i < out.len; i++) {
         const kl_value *v = kl_value_item(list, i);
-        out.v[i] = (item){ v, text_of(kl__merge_key(v, key)), i };
+        out.v[i] = (item){v, text_of(kl__merge_key(v, key)), i};
     }
     if (out.len)
         qsort(out.v, out.len, sizeof *out.v, by_text);
@@ -83,7 +93,8 @@ static const kl_value *deletion(const char *key, const kl_value *value)
 }
 
 /* What both have: of maps, how they differ, under their key. */
-static kl_status changed_item(const job *j, const kl__schema *s, bool retain, const char *key, const kl_value *from, const kl_value *to, kl__rows *add)
+static kl_status changed_item(const job *j, const kl__schema *s, bool retain, const char *key,
+    const kl_value *from, const kl_value *to, kl__rows *add)
 {
     const kl_value *patch = NULL;
     if (!key)
@@ -98,12 +109,12 @@ static kl_status changed_item(const job *j, const kl__schema *s, bool retain, co
 }
 
 /* Both lists side by side in the order of their texts. `key` NULL: scalars. */
-static kl_status compare(const job *j, const kl__schema *s, bool retain, const char *key, const kl_value *from, const kl_value *to,
-    kl__rows *add, kl__rows *gone)
+static kl_status compare(const job *j, const kl__schema *s, bool retain, const char *key,
+    const kl_value *from, const kl_value *to, kl__rows *add, kl__rows *gone)
 {
     items a = sorted(from, key), b = sorted(to, key);
     kl_status st = KL_OK;
-    kl__finder scalars;                                    /* of `gone`: each once */
+    kl__finder scalars; /* of `gone`: each once */
     kl__finder_init(&scalars, NULL);
     for (size_t i = 0, k = 0; !st && (i < a.len || k < b.len);) {
         int order = i == a.len ? 1 : k == b.len ? -1 : strcmp(a.v[i].text, b.v[k].text);
@@ -130,7 +141,8 @@ static bool same_order(const kl_value *a, const kl_value *b, const char *key)
 {
     bool same = kl_value_len(a) == kl_value_len(b);
     for (size_t i = 0; i < kl_value_len(a) && same; i++)
-        same = kl_value_equal(kl__merge_key(kl_value_item(a, i), key), kl__merge_key(kl_value_item(b, i), key));
+        same = kl_value_equal(
+            kl__merge_key(kl_value_item(a, i), key), kl__merge_key(kl_value_item(b, i), key));
     return same;
 }
 
@@ -148,7 +160,8 @@ static const kl_value *keys_of(const kl_value *list, const char *key)
     return kl_builder_done(b);
 }
 
-static kl_status diff_maps(const job *j, const kl__schema *s, bool retain, const char *name, const kl_value *from, const kl_value *to, const kl_value **patch)
+static kl_status diff_maps(const job *j, const kl__schema *s, bool retain, const char *name,
+    const kl_value *from, const kl_value *to, const kl_value **patch)
 {
     const char *key = s->patch_key;
     kl__rows add = {0}, gone = {0};
@@ -169,7 +182,8 @@ static kl_status diff_maps(const job *j, const kl__schema *s, bool retain, const
             put(patch, name, x);
             kl_value_unref(x);
         }
-        if (j->orders && kl_value_len(to) && ((j->changes && (any || !same_order(from, to, key))) || (j->deletions && any))) {
+        if (j->orders && kl_value_len(to)
+            && ((j->changes && (any || !same_order(from, to, key))) || (j->deletions && any))) {
             const kl_value *x = keys_of(to, key);
             put_beside(patch, "$setElementOrder", name, x);
             kl_value_unref(x);
@@ -180,8 +194,9 @@ static kl_status diff_maps(const job *j, const kl__schema *s, bool retain, const
     return st;
 }
 
-/* Whether a list is the other one sorted. Go sorts the old list in place before it asks whether the new one is another, so that
- * this alone gets no order of its own; done likewise, since kubectl's patches are what servers have seen. */
+/* Whether a list is the other one sorted. Go sorts the old list in place before it asks whether the new
+ * one is another, so that this alone gets no order of its own; done likewise, since kubectl's patches are
+ * what servers have seen. */
 static bool is_sorted_form(const kl_value *list, const kl_value *of)
 {
     items all = sorted(of, NULL);
@@ -192,7 +207,8 @@ static bool is_sorted_form(const kl_value *list, const kl_value *of)
     return same;
 }
 
-static kl_status diff_scalars(const job *j, const char *name, const kl_value *from, const kl_value *to, const kl_value **patch)
+static kl_status diff_scalars(
+    const job *j, const char *name, const kl_value *from, const kl_value *to, const kl_value **patch)
 {
     kl__rows add = {0}, gone = {0};
     kl_status st = compare(j, NULL, false, NULL, from, to, &add, &gone);
@@ -208,14 +224,16 @@ static kl_status diff_scalars(const job *j, const char *name, const kl_value *fr
         put_beside(patch, "$deleteFromPrimitiveList", name, x);
         kl_value_unref(x);
     }
-    if (!st && j->orders && kl_value_len(to) && ((j->deletions && removed) || (j->changes && !is_sorted_form(to, from))))
+    if (!st && j->orders && kl_value_len(to)
+        && ((j->deletions && removed) || (j->changes && !is_sorted_form(to, from))))
         put_beside(patch, "$setElementOrder", name, to);
     kl__rows_fini(&add);
     kl__rows_fini(&gone);
     return st;
 }
 
-static kl_status diff_lists(const job *j, const kl__schema *s, bool retain, const char *name, const kl_value *from, const kl_value *to, const kl_value **patch)
+static kl_status diff_lists(const job *j, const kl__schema *s, bool retain, const char *name,
+    const kl_value *from, const kl_value *to, const kl_value **patch)
 {
     kl_type type;
     if (!kl_value_len(from)) {
@@ -226,12 +244,14 @@ static kl_status diff_lists(const job *j, const kl__schema *s, bool retain, cons
     kl_status st = kl__list_type(from, to, &type, j->err);
     if (st)
         return st;
-    return type == KL_OBJECT ? diff_maps(j, s, retain, name, from, to, patch) : diff_scalars(j, name, from, to, patch);
+    return type == KL_OBJECT ? diff_maps(j, s, retain, name, from, to, patch)
+                             : diff_scalars(j, name, from, to, patch);
 }
 
 /* ------------------------------------------------------------------ objects */
 
-static kl_status diff_member(const job *j, const kl__schema *s, const char *key, const kl_value *from, const kl_value *to, const kl_value **patch)
+static kl_status diff_member(const job *j, const kl__schema *s, const char *key, const kl_value *from,
+    const kl_value *to, const kl_value **patch)
 {
     kl_type type = kl_value_type(to);
     bool container = type == KL_OBJECT || type == KL_ARRAY;
@@ -286,7 +306,8 @@ static bool lost_a_member(const kl_value *from, const kl_value *to)
     return false;
 }
 
-static kl_status diff(const job *j, const kl__schema *s, bool retain, const kl_value *from, const kl_value *to, const kl_value **out)
+static kl_status diff(const job *j, const kl__schema *s, bool retain, const kl_value *from,
+    const kl_value *to, const kl_value **out)
 {
     const kl_value *patch = kl_value_with(NULL, "x", NULL), *v, *null = NULL;
     const char *key;
@@ -311,12 +332,16 @@ static kl_status diff(const job *j, const kl__schema *s, bool retain, const kl_v
 
 static kl_status objects_only(const kl_value *v, kl_err *err)
 {
-    return !v || kl_value_type(v) == KL_OBJECT ? KL_OK : kl__fail_bad_request(err, "a strategic merge patch is made of objects, not of type %s", kl_value_type_name(v));
+    return !v || kl_value_type(v) == KL_OBJECT
+        ? KL_OK
+        : kl__fail_bad_request(
+            err, "a strategic merge patch is made of objects, not of type %s", kl_value_type_name(v));
 }
 
-kl_status kl__smp_diff(const kl__schema *s, const kl_value *from, const kl_value *to, const kl_value **out, kl_err *err)
+kl_status kl__smp_diff(
+    const kl__schema *s, const kl_value *from, const kl_value *to, const kl_value **out, kl_err *err)
 {
-    const job j = { .deletions = true, .changes = true, .orders = true, .err = err };
+    const job j = {.deletions = true, .changes = true, .orders = true, .err = err};
     kl_status st = objects_only(from, err);
     if (!st)
         st = objects_only(to, err);
@@ -335,7 +360,8 @@ static bool lists_clash(const kl__schema *s, const kl_value *a, const kl_value *
     kl_err_fini(&err);
     if (odd)
         return true;
-    bool merges = s->patch_merge, maps = type == KL_OBJECT, clashes = !merges && kl_value_len(a) != kl_value_len(b);
+    bool merges = s->patch_merge, maps = type == KL_OBJECT,
+         clashes = !merges && kl_value_len(a) != kl_value_len(b);
     if (clashes || (merges && !maps))
         return clashes;
     kl__finder f;
@@ -365,20 +391,23 @@ static bool clash(const kl__schema *s, const kl_value *a, const kl_value *b)
     if (!kl_value_equal(kl_value_get(a, "$patch"), kl_value_get(b, "$patch")))
         return true;
     for (size_t i = 0; (x = kl_value_member(a, i, &key, NULL)); i++)
-        if (strcmp(key, "$patch") && strcmp(key, "$retainKeys") && (y = kl_value_get(b, key)) && clash(kl__schema_child(s, key, strlen(key)), x, y))
+        if (strcmp(key, "$patch") && strcmp(key, "$retainKeys") && (y = kl_value_get(b, key))
+            && clash(kl__schema_child(s, key, strlen(key)), x, y))
             return true;
     return false;
 }
 
 /* What somebody else changed since must not be what this patch changes. */
-static kl_status no_conflict(const kl__schema *s, const kl_value *original, const kl_value *current, const kl_value *patch, kl_err *err)
+static kl_status no_conflict(const kl__schema *s, const kl_value *original, const kl_value *current,
+    const kl_value *patch, kl_err *err)
 {
-    const job all = { .deletions = true, .changes = true, .err = err };
+    const job all = {.deletions = true, .changes = true, .err = err};
     const kl_value *theirs = NULL;
     kl_status st = diff(&all, s, false, original, current, &theirs);
     if (!st && clash(s, patch, theirs)) {
         char *a = kl_value_to_json(patch), *b = kl_value_to_json(theirs);
-        st = kl__api_fail(err, 409, "Conflict", NULL, "patch:\n%s\nconflicts with changes made from original to current:\n%s", a, b);
+        st = kl__api_fail(err, 409, "Conflict", NULL,
+            "patch:\n%s\nconflicts with changes made from original to current:\n%s", a, b);
         kl_free(a);
         kl_free(b);
     }
@@ -386,10 +415,11 @@ static kl_status no_conflict(const kl__schema *s, const kl_value *original, cons
     return st;
 }
 
-kl_status kl__smp_three_way(const kl__schema *s, const kl_value *original, const kl_value *modified, const kl_value *current, bool overwrite,
-    const kl_value **out, kl_err *err)
+kl_status kl__smp_three_way(const kl__schema *s, const kl_value *original, const kl_value *modified,
+    const kl_value *current, bool overwrite, const kl_value **out, kl_err *err)
 {
-    const job additions = { .changes = true, .orders = true, .err = err }, deletions = { .deletions = true, .orders = true, .err = err };
+    const job additions = {.changes = true, .orders = true, .err = err},
+              deletions = {.deletions = true, .orders = true, .err = err};
     const kl_value *set = NULL, *gone = NULL, *patch = NULL;
     if (!s)
         s = &kl__schema_any;

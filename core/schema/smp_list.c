@@ -10,7 +10,7 @@
 
 void kl__rows_add(kl__rows *r, const kl_value *taken)
 {
-    if (!(r->len & (r->len - 1)))                          /* room is a power of two */
+    if (!(r->len & (r->len - 1))) /* room is a power of two */
         r->v = kl_realloc(r->v, (r->len ? 2 * r->len : 1) * sizeof *r->v);
     r->v[r->len++] = taken;
 }
@@ -54,12 +54,13 @@ static bool alike(const kl_value *a, const kl_value *b, const char *key)
     return no_x || no_y ? no_x == no_y : kl_value_equal(x, y);
 }
 
-/* Equal values have equal hashes: numbers of all types, objects in any order. Recursion follows the key, which is as deep as values are. */
+/* Equal values have equal hashes: numbers of all types, objects in any order. Recursion follows the key,
+ * which is as deep as values are. */
 static uint64_t hash_of(const kl_value *v)
 {
     size_t n = 0;
     uint64_t h = 0;
-    double d = kl_value_double(v, 0) + 0.0;                /* no -0 */
+    double d = kl_value_double(v, 0) + 0.0; /* no -0 */
     const char *s = kl_value_strn(v, &n);
     switch (kl_value_type(v)) {
     case KL_NULL: break;
@@ -82,10 +83,7 @@ static uint64_t hash_of(const kl_value *v)
     return h;
 }
 
-void kl__finder_init(kl__finder *f, const char *key)
-{
-    *f = (kl__finder){ .key = key };
-}
+void kl__finder_init(kl__finder *f, const char *key) { *f = (kl__finder){.key = key}; }
 
 void kl__finder_init_list(kl__finder *f, const char *key, const kl_value *list)
 {
@@ -170,10 +168,16 @@ static bool goes(const kl_value *row, const char *key)
 }
 
 /* A row while rows are sorted: its place in the order, and its neighbours in one list or another. */
-typedef struct sorting { long at; uint32_t before, after, behind; } sorting;
+typedef struct sorting {
+    long at;
+    uint32_t before, after, behind;
+} sorting;
 #define NOBODY UINT32_MAX
 
-typedef struct placed { long at; uint32_t row; } placed;
+typedef struct placed {
+    long at;
+    uint32_t row;
+} placed;
 
 static int by_place(const void *a, const void *b)
 {
@@ -181,14 +185,15 @@ static int by_place(const void *a, const void *b)
     return x->at != y->at ? (x->at < y->at ? -1 : 1) : x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* For each row that has a place: behind which row it goes, of those that came before it. All in order, the last to come are taken out. */
+/* For each row that has a place: behind which row it goes, of those that came before it. All in order, the
+ * last to come are taken out. */
 static void find_neighbours(sorting *s, size_t n)
 {
     placed *p = kl_new_array(placed, n + 1);
     size_t m = 0;
     for (size_t i = 0; i < n; i++)
         if (s[i].at >= 0)
-            p[m++] = (placed){ s[i].at, (uint32_t)i };
+            p[m++] = (placed){s[i].at, (uint32_t)i};
     qsort(p, m, sizeof *p, by_place);
     for (size_t i = 0; i < m; i++) {
         s[p[i].row].before = i ? p[i - 1].row : NOBODY;
@@ -206,8 +211,9 @@ static void find_neighbours(sorting *s, size_t n)
     kl_free(p);
 }
 
-/* Go sorts short lists by insertion, and its comparison says yes to whatever `order` lacks: that comes before everything, and what has a
- * place passes it. So a row goes behind the last of those before it whose place is no later, or to the front. */
+/* Go sorts short lists by insertion, and its comparison says yes to whatever `order` lacks: that comes
+ * before everything, and what has a place passes it. So a row goes behind the last of those before it
+ * whose place is no later, or to the front. */
 static void sort_in_order(const kl_value **v, size_t n, const kl_value *order, const char *key)
 {
     kl__finder f;
@@ -216,7 +222,7 @@ static void sort_in_order(const kl_value **v, size_t n, const kl_value *order, c
     uint32_t front = NOBODY;
     kl__finder_init_list(&f, key, order);
     for (size_t i = 0; i < n; i++)
-        s[i] = (sorting){ kl__finder_find(&f, v[i]), NOBODY, NOBODY, NOBODY };
+        s[i] = (sorting){kl__finder_find(&f, v[i]), NOBODY, NOBODY, NOBODY};
     find_neighbours(s, n);
     for (size_t i = 0; i < n; i++) {
         uint32_t *link = s[i].behind == NOBODY ? &front : &s[s[i].behind].after;
@@ -284,7 +290,8 @@ kl_status kl__list_type(const kl_value *a, const kl_value *b, kl_type *out, kl_e
             return kl__fail_bad_request(err, "lists of lists are not supported");
         first = first ? first : x;
         if (kl_value_type(x) != kl_value_type(first))
-            return kl__fail_bad_request(err, "list element types are not identical: %s and %s", kl_value_type_name(first), kl_value_type_name(x));
+            return kl__fail_bad_request(err, "list element types are not identical: %s and %s",
+                kl_value_type_name(first), kl_value_type_name(x));
     }
     *out = first ? kl_value_type(first) : KL_NULL;
     return KL_OK;
@@ -297,7 +304,8 @@ kl_status kl__list_has_keys(const kl_value *list, const char *key, kl_err *err)
         if (kl_value_get(item, key))
             continue;
         char *text = kl_value_to_json(item);
-        kl_status st = kl__fail_bad_request(err, "map: %s does not contain declared merge key: %s", text, key);
+        kl_status st = kl__fail_bad_request(
+            err, "map: %s does not contain declared merge key: %s", text, key);
         kl_free(text);
         return st;
     }

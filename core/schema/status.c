@@ -1,6 +1,7 @@
 /* status.c - Status errors with the texts and details that clients parse.
  *
- * details.kind is the resource for what is about a resource (404, 409) and the Kind for what is about content (422). */
+ * details.kind is the resource for what is about a resource (404, 409) and the Kind for what is about
+ * content (422). */
 #include "schema/status.h"
 
 #include <string.h>
@@ -10,7 +11,9 @@
 static kl_status status_of_code(int code, const char *reason)
 {
     switch (code) {
-    case 400: case 406: case 415: return KL_EINVAL;
+    case 400:
+    case 406:
+    case 415: return KL_EINVAL;
     case 401: return KL_EAUTH;
     case 403: return KL_EFORBIDDEN;
     case 404: return KL_ENOTFOUND;
@@ -23,7 +26,8 @@ static kl_status status_of_code(int code, const char *reason)
     return code >= 500 ? KL_ESERVER : KL_EREJECTED;
 }
 
-static kl_status api_vfail(kl_err *err, int code, const char *reason, const kl_value *details, const char *fmt, va_list ap)
+static kl_status api_vfail(
+    kl_err *err, int code, const char *reason, const kl_value *details, const char *fmt, va_list ap)
 {
     kl_status st = status_of_code(code, reason);
     if (err) {
@@ -38,7 +42,8 @@ static kl_status api_vfail(kl_err *err, int code, const char *reason, const kl_v
     return st;
 }
 
-kl_status kl__api_fail(kl_err *err, int code, const char *reason, const kl_value *details, const char *fmt, ...)
+kl_status kl__api_fail(
+    kl_err *err, int code, const char *reason, const kl_value *details, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -70,7 +75,8 @@ static const kl_value *details_of(const char *name, const char *group, const cha
 kl_status kl__fail_not_found(kl_err *err, const kl__kind *k, const char *name)
 {
     char *what = kl__kind_display(k);
-    kl_status st = kl__api_fail(err, 404, "NotFound", details_of(name, k->group, k->plural), "%s \"%s\" not found", what, name);
+    kl_status st = kl__api_fail(
+        err, 404, "NotFound", details_of(name, k->group, k->plural), "%s \"%s\" not found", what, name);
     kl_free(what);
     return st;
 }
@@ -78,7 +84,8 @@ kl_status kl__fail_not_found(kl_err *err, const kl__kind *k, const char *name)
 kl_status kl__fail_exists(kl_err *err, const kl__kind *k, const char *name)
 {
     char *what = kl__kind_display(k);
-    kl_status st = kl__api_fail(err, 409, "AlreadyExists", details_of(name, k->group, k->plural), "%s \"%s\" already exists", what, name);
+    kl_status st = kl__api_fail(err, 409, "AlreadyExists", details_of(name, k->group, k->plural),
+        "%s \"%s\" already exists", what, name);
     kl_free(what);
     return st;
 }
@@ -98,7 +105,8 @@ kl_status kl__fail_conflict(kl_err *err, const kl__kind *k, const char *name, co
 
 kl_status kl__fail_modified(kl_err *err, const kl__kind *k, const char *name)
 {
-    return kl__fail_conflict(err, k, name, "the object has been modified; please apply your changes to the latest version and try again");
+    return kl__fail_conflict(err, k, name,
+        "the object has been modified; please apply your changes to the latest version and try again");
 }
 
 kl_status kl__fail_forbidden(kl_err *err, const kl__kind *k, const char *name, const char *fmt, ...)
@@ -107,7 +115,8 @@ kl_status kl__fail_forbidden(kl_err *err, const kl__kind *k, const char *name, c
     va_start(ap, fmt);
     char *what = kl__kind_display(k), *why = kl_vsprintf(fmt, ap);
     va_end(ap);
-    kl_status st = kl__api_fail(err, 403, "Forbidden", details_of(name, k->group, k->plural), "%s \"%s\" is forbidden: %s", what, name, why);
+    kl_status st = kl__api_fail(err, 403, "Forbidden", details_of(name, k->group, k->plural),
+        "%s \"%s\" is forbidden: %s", what, name, why);
     kl_free(what);
     kl_free(why);
     return st;
@@ -139,7 +148,8 @@ void kl__causes_fini(kl__causes *c)
 static void cause_push(kl__causes *c, const char *reason, const char *field, char *message)
 {
     c->v = kl_realloc(c->v, (c->len + 1) * sizeof *c->v);
-    c->v[c->len++] = (struct kl__cause){ .reason = kl_strdup(reason), .message = message, .field = kl_strdup(field) };
+    c->v[c->len++] = (struct kl__cause){
+        .reason = kl_strdup(reason), .message = message, .field = kl_strdup(field)};
 }
 
 void kl__cause_add(kl__causes *c, const char *reason, const char *field, const char *fmt, ...)
@@ -198,8 +208,8 @@ kl_status kl__fail_causes(kl_err *err, const char *group, const char *kind, cons
         kl_buf_putc(&text, ']');
     kl_build_end(b);
     kl_build_end(b);
-    kl_status st = kl__api_fail(err, 422, "Invalid", kl_builder_done(b), "%s%s%s \"%s\" is invalid: %s",
-        kind, *group ? "." : "", group, name ? name : "", kl_buf_str(&text));
+    kl_status st = kl__api_fail(err, 422, "Invalid", kl_builder_done(b), "%s%s%s \"%s\" is invalid: %s", kind,
+        *group ? "." : "", group, name ? name : "", kl_buf_str(&text));
     kl_buf_fini(&text);
     kl__causes_fini(c);
     return st;
@@ -212,9 +222,11 @@ int kl__status_code(const kl_err *err)
     if (err->http_code)
         return err->http_code;
     switch (err->status) {
-    case KL_EINVAL: case KL_ESYNTAX: return 400;
+    case KL_EINVAL:
+    case KL_ESYNTAX: return 400;
     case KL_ENOTFOUND: return 404;
-    case KL_EEXISTS: case KL_ECONFLICT: return 409;
+    case KL_EEXISTS:
+    case KL_ECONFLICT: return 409;
     case KL_EGONE: return 410;
     case KL_ETOOBIG: return 413;
     case KL_EREJECTED: return 422;

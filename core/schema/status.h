@@ -1,5 +1,5 @@
-/* status.h - failures as a Kubernetes API server words them. A failure travels as a kl_err with HTTP code, reason,
- * message and details; kl__status_of makes the v1 Status of it. */
+/* status.h - failures as a Kubernetes API server words them. A failure travels as a kl_err with HTTP code,
+ * reason, message and details; kl__status_of makes the v1 Status of it. */
 #ifndef KL_SCHEMA_STATUS_H
 #define KL_SCHEMA_STATUS_H
 
@@ -7,30 +7,40 @@
 #include "schema/kinds.h"
 
 /* Any failure. `details` is taken (may be NULL). Returns the kl_status that goes with the code. */
-kl_status kl__api_fail(kl_err *err, int code, const char *reason, const kl_value *details, const char *fmt, ...) KL_PRINTF(5, 6);
+kl_status kl__api_fail(
+    kl_err *err, int code, const char *reason, const kl_value *details, const char *fmt, ...) KL_PRINTF(5, 6);
 kl_status kl__fail_bad_request(kl_err *err, const char *fmt, ...) KL_PRINTF(2, 3);
 kl_status kl__fail_not_found(kl_err *err, const kl__kind *k, const char *name);
 kl_status kl__fail_exists(kl_err *err, const kl__kind *k, const char *name);
-kl_status kl__fail_conflict(kl_err *err, const kl__kind *k, const char *name, const char *fmt, ...) KL_PRINTF(4, 5);
-kl_status kl__fail_modified(kl_err *err, const kl__kind *k, const char *name);      /* "the object has been modified; ..." */
-kl_status kl__fail_forbidden(kl_err *err, const kl__kind *k, const char *name, const char *fmt, ...) KL_PRINTF(4, 5);
+kl_status kl__fail_conflict(kl_err *err, const kl__kind *k, const char *name, const char *fmt, ...)
+    KL_PRINTF(4, 5);
+/* "the object has been modified; ..." */
+kl_status kl__fail_modified(kl_err *err, const kl__kind *k, const char *name);
+kl_status kl__fail_forbidden(kl_err *err, const kl__kind *k, const char *name, const char *fmt, ...)
+    KL_PRINTF(4, 5);
 kl_status kl__fail_expired(kl_err *err, const char *fmt, ...) KL_PRINTF(2, 3);
 
 /* Several complaints about one object, answered as one 422. */
 typedef struct kl__causes {
-    struct kl__cause { char *reason, *message, *field; } *v;
+    struct kl__cause {
+        char *reason, *message, *field;
+    } * v;
     size_t len;
 } kl__causes;
 void kl__causes_fini(kl__causes *c);
 /* `reason` is "FieldValueInvalid", "FieldValueRequired"...; the message is what follows "field: ". */
-void kl__cause_add(kl__causes *c, const char *reason, const char *field, const char *fmt, ...) KL_PRINTF(4, 5);
-void kl__cause_invalid(kl__causes *c, const char *field, const kl_value *bad, const char *fmt, ...) KL_PRINTF(4, 5);
-void kl__cause_required(kl__causes *c, const char *field, const char *why);           /* why may be "" */
+void kl__cause_add(kl__causes *c, const char *reason, const char *field, const char *fmt, ...)
+    KL_PRINTF(4, 5);
+void kl__cause_invalid(kl__causes *c, const char *field, const kl_value *bad, const char *fmt, ...)
+    KL_PRINTF(4, 5);
+void kl__cause_required(kl__causes *c, const char *field, const char *why); /* why may be "" */
 void kl__cause_forbidden(kl__causes *c, const char *field, const char *why);
-/* KL_OK when there are none. Frees the causes in both cases. `group` and `kind` name the kind in the message. */
+/* KL_OK when there are none. Frees the causes in both cases. `group` and `kind` name the kind in the
+ * message. */
 kl_status kl__fail_causes(kl_err *err, const char *group, const char *kind, const char *name, kl__causes *c);
 
-const kl_value *kl__status_of(const kl_err *err);                                     /* v1 Status; a new reference */
+/* v1 Status; a new reference */
+const kl_value *kl__status_of(const kl_err *err);
 const kl_value *kl__status_success(const kl__kind *k, const char *name, const char *uid);
 int kl__status_code(const kl_err *err);
 

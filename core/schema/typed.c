@@ -17,7 +17,11 @@ static shape shape_of(const kl__schema *s, const kl_value *v)
     return LEAF;
 }
 
-static bool is_empty(const kl_value *v) { return !v || kl_value_type(v) == KL_NULL || ((kl_value_type(v) == KL_OBJECT || kl_value_type(v) == KL_ARRAY) && !kl_value_len(v)); }
+static bool is_empty(const kl_value *v)
+{
+    return !v || kl_value_type(v) == KL_NULL
+        || ((kl_value_type(v) == KL_OBJECT || kl_value_type(v) == KL_ARRAY) && !kl_value_len(v));
+}
 
 static char *field_element(const char *key, size_t n) { return kl_sprintf("f:%.*s", (int)n, key); }
 
@@ -37,7 +41,8 @@ static char *item_element(const kl__schema *list, const kl_value *item)
         n++;
     char **keys = kl_new_array(char *, n + 1);
     memcpy(keys, list->keys, n * sizeof *keys);
-    for (size_t i = 1; i < n; i++)                        /* keys are written sorted; there are two or three */
+    /* keys are written sorted; there are two or three */
+    for (size_t i = 1; i < n; i++)
         for (size_t k = i; k > 0 && by_text(&keys[k - 1], &keys[k]) > 0; k--) {
             char *swap = keys[k];
             keys[k] = keys[k - 1];
@@ -60,11 +65,15 @@ static char *item_element(const kl__schema *list, const kl_value *item)
 }
 
 /* The items of a list with their elements. */
-typedef struct items { char **elements; size_t len; const kl_value *list; } items;
+typedef struct items {
+    char **elements;
+    size_t len;
+    const kl_value *list;
+} items;
 
 static items items_of(const kl__schema *s, const kl_value *list)
 {
-    items it = { .list = list, .len = kl_value_type(list) == KL_ARRAY ? kl_value_len(list) : 0 };
+    items it = {.list = list, .len = kl_value_type(list) == KL_ARRAY ? kl_value_len(list) : 0};
     it.elements = kl_new_array(char *, it.len + 1);
     for (size_t i = 0; i < it.len; i++)
         it.elements[i] = item_element(s, kl_value_item(list, i));
@@ -97,18 +106,17 @@ static const kl__schema *below(const kl__schema *s, const char *key, size_t n)
 static void fields_at(const kl__schema *s, const kl_value *v, const kl__place *at, kl__fieldset *out)
 {
     switch (shape_of(s, v)) {
-    case LEAF:
-        kl__fieldset_insert(out, at);
-        break;
+    case LEAF: kl__fieldset_insert(out, at); break;
     case MAP:
         for (size_t i = 0; i < kl_value_len(v); i++) {
             const char *key;
             size_t n;
             const kl_value *x = kl_value_member(v, i, &key, &n);
             char *element = field_element(key, n);
-            kl__place here = { at, element };
+            kl__place here = {at, element};
             fields_at(below(s, key, n), x, &here, out);
-            if (kl_value_type(x) == KL_NULL || (kl_value_type(x) == KL_OBJECT && !kl_value_len(x)) || !kl__schema_field(s, key, n))
+            if (kl_value_type(x) == KL_NULL || (kl_value_type(x) == KL_OBJECT && !kl_value_len(x))
+                || !kl__schema_field(s, key, n))
                 kl__fieldset_insert(out, &here);
             kl_free(element);
         }
@@ -116,7 +124,7 @@ static void fields_at(const kl__schema *s, const kl_value *v, const kl__place *a
     case LIST: {
         items it = items_of(s, v);
         for (size_t i = 0; i < it.len; i++) {
-            kl__place here = { at, it.elements[i] };
+            kl__place here = {at, it.elements[i]};
             fields_at(s->items, kl_value_item(v, i), &here, out);
             kl__fieldset_insert(out, &here);
         }
@@ -125,7 +133,10 @@ static void fields_at(const kl__schema *s, const kl_value *v, const kl__place *a
     }
 }
 
-void kl__typed_fields(const kl__schema *s, const kl_value *v, kl__fieldset *out) { fields_at(s ? s : &kl__schema_any, v, NULL, out); }
+void kl__typed_fields(const kl__schema *s, const kl_value *v, kl__fieldset *out)
+{
+    fields_at(s ? s : &kl__schema_any, v, NULL, out);
+}
 
 /* ------------------------------------------------------------------ compare */
 
@@ -148,9 +159,11 @@ static void leaf(kl__changes *c, const kl_value *old, const kl_value *now, const
 }
 
 /* `empty` is {}: what a Go struct is when nothing was given. */
-static void compare_at(const kl__schema *s, const kl_value *old, const kl_value *now, const kl_value *empty, const kl__place *at, kl__changes *c)
+static void compare_at(const kl__schema *s, const kl_value *old, const kl_value *now, const kl_value *empty,
+    const kl__place *at, kl__changes *c)
 {
-    shape a = old ? shape_of(s, old) : LEAF, b = now ? shape_of(s, now) : a, kind = now && kl_value_type(now) != KL_NULL ? b : a;
+    shape a = old ? shape_of(s, old) : LEAF, b = now ? shape_of(s, now) : a,
+          kind = now && kl_value_type(now) != KL_NULL ? b : a;
     if (!old || kl_value_type(old) == KL_NULL)
         kind = b;
     bool differ = old && now && a != b && kl_value_type(old) != KL_NULL && kl_value_type(now) != KL_NULL;
@@ -167,7 +180,7 @@ static void compare_at(const kl__schema *s, const kl_value *old, const kl_value 
             if (!was && old && f && f->present)
                 was = f->schema->type == KL_S_STRUCT ? empty : c->null;
             char *element = field_element(key, n);
-            kl__place here = { at, element };
+            kl__place here = {at, element};
             compare_at(below(s, key, n), was, x, empty, &here, c);
             kl_free(element);
         }
@@ -178,19 +191,19 @@ static void compare_at(const kl__schema *s, const kl_value *old, const kl_value 
             if (kl_value_getn(now, key, n))
                 continue;
             char *element = field_element(key, n);
-            kl__place here = { at, element };
+            kl__place here = {at, element};
             compare_at(below(s, key, n), was, NULL, empty, &here, c);
             kl_free(element);
         }
     } else {
         items x = items_of(s, old), y = items_of(s, now);
         for (size_t i = 0; i < y.len; i++) {
-            kl__place here = { at, y.elements[i] };
+            kl__place here = {at, y.elements[i]};
             compare_at(s->items, item_at(&x, y.elements[i]), kl_value_item(now, i), empty, &here, c);
         }
         for (size_t i = 0; i < x.len; i++)
             if (!item_at(&y, x.elements[i])) {
-                kl__place here = { at, x.elements[i] };
+                kl__place here = {at, x.elements[i]};
                 compare_at(s->items, kl_value_item(old, i), NULL, empty, &here, c);
             }
         items_fini(&x);
@@ -208,7 +221,7 @@ void kl__typed_compare(const kl__schema *s, const kl_value *old, const kl_value 
     kl_build_object(b);
     kl_build_end(b);
     const kl_value *empty = kl_builder_done(b);
-    *out = (kl__changes){ kl__fieldset_new(), kl__fieldset_new(), kl__fieldset_new(), kl_value_null() };
+    *out = (kl__changes){kl__fieldset_new(), kl__fieldset_new(), kl__fieldset_new(), kl_value_null()};
     compare_at(s ? s : &kl__schema_any, old ? old : empty, now ? now : empty, empty, NULL, out);
     kl_value_unref(empty);
 }
@@ -226,7 +239,7 @@ static const kl_value *merge_lists(const kl__schema *s, const kl_value *live, co
     bool *merged = kl_zalloc_array(sizeof *merged, r.len + 1);
     kl_builder *b = kl_builder_new();
     kl_build_array(b);
-    size_t shared = 0;                                     /* the next item of r that l has too */
+    size_t shared = 0; /* the next item of r that l has too */
     for (; shared < r.len && !has_element(&l, r.elements[shared]); shared++) {}
     for (size_t i = 0, k = 0; i < l.len || k < r.len;) {
         bool take_right = true;
@@ -235,14 +248,15 @@ static const kl_value *merge_lists(const kl__schema *s, const kl_value *live, co
             size_t at = 0;
             while (at < r.len && strcmp(r.elements[at], e))
                 at++;
-            if (at == r.len) {                             /* only in l */
+            if (at == r.len) { /* only in l */
                 kl_build_value(b, kl_value_item(live, i++));
                 take_right = false;
             } else if (merged[at]) {
                 i++;
                 take_right = false;
             } else if (k < r.len && at != k && shared < r.len && strcmp(r.elements[shared], e)) {
-                i++;                                       /* shared, but its turn comes with the config's order */
+                /* shared, but its turn comes with the config's order */
+                i++;
                 take_right = false;
             }
         }
@@ -277,7 +291,8 @@ static const kl_value *merge_at(const kl__schema *s, const kl_value *live, const
     for (size_t i = 0; i < kl_value_len(live); i++) {
         const char *key;
         size_t n;
-        const kl_value *was = kl_value_member(live, i, &key, &n), *x = merge_at(below(s, key, n), was, kl_value_getn(config, key, n));
+        const kl_value *was = kl_value_member(live, i, &key, &n),
+                       *x = merge_at(below(s, key, n), was, kl_value_getn(config, key, n));
         kl_build_keyn(b, key, n);
         kl_build_value(b, x);
         kl_value_unref(x);
@@ -295,7 +310,10 @@ static const kl_value *merge_at(const kl__schema *s, const kl_value *live, const
     return kl_builder_done(b);
 }
 
-const kl_value *kl__typed_merge(const kl__schema *s, const kl_value *live, const kl_value *config) { return merge_at(s ? s : &kl__schema_any, live, config); }
+const kl_value *kl__typed_merge(const kl__schema *s, const kl_value *live, const kl_value *config)
+{
+    return merge_at(s ? s : &kl__schema_any, live, config);
+}
 
 /* ------------------------------------------------------------------ remove */
 
@@ -332,7 +350,8 @@ static const kl_value *remove_at(const kl__schema *s, const kl_value *v, const k
             const kl__fieldset *kid = kl__fieldset_kid(f, it.elements[i]);
             if (kid && kid->member)
                 continue;
-            const kl_value *y = kid ? remove_at(s->items, kl_value_item(v, i), kid) : kl_value_ref(kl_value_item(v, i));
+            const kl_value *y = kid ? remove_at(s->items, kl_value_item(v, i), kid)
+                                    : kl_value_ref(kl_value_item(v, i));
             if (y) {
                 kl_build_value(b, y);
                 left++;
@@ -349,7 +368,10 @@ static const kl_value *remove_at(const kl__schema *s, const kl_value *v, const k
     return kl_builder_done(b);
 }
 
-const kl_value *kl__typed_remove(const kl__schema *s, const kl_value *v, const kl__fieldset *fields) { return remove_at(s ? s : &kl__schema_any, v, fields); }
+const kl_value *kl__typed_remove(const kl__schema *s, const kl_value *v, const kl__fieldset *fields)
+{
+    return remove_at(s ? s : &kl__schema_any, v, fields);
+}
 
 /* ------------------------------------------------------------------ named fields */
 

@@ -1,6 +1,7 @@
 /* validate.c - custom resources against their schemas, and the metadata of every object.
  *
- * The texts are those of kube-openapi's validator: `Invalid value: "x": spec.n in body must be of type integer: "string"`. */
+ * The texts are those of kube-openapi's validator: `Invalid value: "x": spec.n in body must be of type
+ * integer: "string"`. */
 #include "schema/validate.h"
 
 #include <inttypes.h>
@@ -9,13 +10,17 @@
 
 #include "base/mem.h"
 
-struct walk { kl__causes *causes; kl_buf path; };
+struct walk {
+    kl__causes *causes;
+    kl_buf path;
+};
 
 static const char *type_word(const kl_value *v)
 {
     switch (kl_value_type(v)) {
     case KL_BOOL: return "boolean";
-    case KL_INT: case KL_UINT: return "integer";
+    case KL_INT:
+    case KL_UINT: return "integer";
     case KL_DOUBLE: return "number";
     case KL_STRING: return "string";
     case KL_ARRAY: return "array";
@@ -30,7 +35,8 @@ static bool right_type(const kl__schema *s, const kl_value *v)
     kl_type t = kl_value_type(v);
     int64_t whole;
     switch (s->type) {
-    case KL_S_STRUCT: case KL_S_MAP: return t == KL_OBJECT;
+    case KL_S_STRUCT:
+    case KL_S_MAP: return t == KL_OBJECT;
     case KL_S_LIST: return t == KL_ARRAY;
     case KL_S_STRING: return t == KL_STRING;
     case KL_S_INT: return kl_value_int(v, &whole) || t == KL_UINT;
@@ -44,7 +50,8 @@ static bool right_type(const kl__schema *s, const kl_value *v)
 static const char *want_word(const kl__schema *s)
 {
     switch (s->type) {
-    case KL_S_STRUCT: case KL_S_MAP: return "object";
+    case KL_S_STRUCT:
+    case KL_S_MAP: return "object";
     case KL_S_LIST: return "array";
     case KL_S_STRING: return "string";
     case KL_S_INT: return "integer";
@@ -70,7 +77,8 @@ static void check_enum(struct walk *w, const kl__schema *s, const kl_value *v)
     }
     if (!found) {
         char *text = kl_value_to_json(v);
-        kl__cause_add(w->causes, "FieldValueNotSupported", kl_buf_str(&w->path), "Unsupported value: %s: supported values: %s", text, kl_buf_str(&words));
+        kl__cause_add(w->causes, "FieldValueNotSupported", kl_buf_str(&w->path),
+            "Unsupported value: %s: supported values: %s", text, kl_buf_str(&words));
         kl_free(text);
     }
     kl_buf_fini(&words);
@@ -95,18 +103,29 @@ static void check_bounds(struct walk *w, const kl__schema *s, const kl_value *v)
             bool exclusive = kl_value_bool(kl_value_get(s->json, "exclusiveMinimum"), false);
             double min = kl_value_double(bound, 0);
             if (x < min || (exclusive && x == min))
-                kl__cause_invalid(w->causes, path, v, "%s in body should be greater than %s%g", path, exclusive ? "" : "or equal to ", min);
+                kl__cause_invalid(w->causes, path, v, "%s in body should be greater than %s%g", path,
+                    exclusive ? "" : "or equal to ", min);
         }
         if ((bound = kl_value_get(s->json, "maximum"))) {
             bool exclusive = kl_value_bool(kl_value_get(s->json, "exclusiveMaximum"), false);
             double max = kl_value_double(bound, 0);
             if (x > max || (exclusive && x == max))
-                kl__cause_invalid(w->causes, path, v, "%s in body should be less than %s%g", path, exclusive ? "" : "or equal to ", max);
+                kl__cause_invalid(w->causes, path, v, "%s in body should be less than %s%g", path,
+                    exclusive ? "" : "or equal to ", max);
         }
     }
-    static const struct { const char *key; kl_type on; bool max; const char *unit; } lengths[] = {
-        { "maxLength", KL_STRING, true, "chars long" }, { "minLength", KL_STRING, false, "chars long" }, { "maxItems", KL_ARRAY, true, "items" },
-        { "minItems", KL_ARRAY, false, "items" }, { "maxProperties", KL_OBJECT, true, "properties" }, { "minProperties", KL_OBJECT, false, "properties" },
+    static const struct {
+        const char *key;
+        kl_type on;
+        bool max;
+        const char *unit;
+    } lengths[] = {
+        {"maxLength", KL_STRING, true, "chars long"},
+        {"minLength", KL_STRING, false, "chars long"},
+        {"maxItems", KL_ARRAY, true, "items"},
+        {"minItems", KL_ARRAY, false, "items"},
+        {"maxProperties", KL_OBJECT, true, "properties"},
+        {"minProperties", KL_OBJECT, false, "properties"},
     };
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         int64_t limit;
@@ -116,10 +135,13 @@ static void check_bounds(struct walk *w, const kl__schema *s, const kl_value *v)
         const char *text = kl_value_strn(v, &n);
         int64_t len = (int64_t)(text ? runes(text, n) : kl_value_len(v));
         if (lengths[i].max && len > limit)
-            kl__cause_add(w->causes, t == KL_STRING ? "FieldValueTooLong" : "FieldValueTooMany", path, t == KL_STRING ? "Too long: may not be more than %" PRId64 " bytes"
-                : "Too many: must have at most %" PRId64 " items", limit);
+            kl__cause_add(w->causes, t == KL_STRING ? "FieldValueTooLong" : "FieldValueTooMany", path,
+                t == KL_STRING ? "Too long: may not be more than %" PRId64 " bytes"
+                               : "Too many: must have at most %" PRId64 " items",
+                limit);
         else if (!lengths[i].max && len < limit)
-            kl__cause_invalid(w->causes, path, v, "%s in body should %s at least %" PRId64 " %s", path, t == KL_STRING ? "be" : "have", limit, lengths[i].unit);
+            kl__cause_invalid(w->causes, path, v, "%s in body should %s at least %" PRId64 " %s", path,
+                t == KL_STRING ? "be" : "have", limit, lengths[i].unit);
     }
 }
 
@@ -155,7 +177,8 @@ static void check_duplicates(struct walk *w, const kl__schema *s, const kl_value
     for (size_t i = 1; i < kl_value_len(v); i++)
         for (size_t k = 0; k < i; k++)
             if (same_item(s, kl_value_item(v, k), kl_value_item(v, i))) {
-                char *field = kl_sprintf("%s[%zu]", kl_buf_str(&w->path), i), *text = kl_value_to_json(kl_value_item(v, i));
+                char *field = kl_sprintf("%s[%zu]", kl_buf_str(&w->path), i),
+                     *text = kl_value_to_json(kl_value_item(v, i));
                 kl__cause_add(w->causes, "FieldValueDuplicate", field, "Duplicate value: %s", text);
                 kl_free(field);
                 kl_free(text);
@@ -169,7 +192,8 @@ static void walk(struct walk *w, const kl__schema *s, const kl_value *v)
         return;
     if (!right_type(s, v)) {
         const char *path = kl_buf_str(&w->path), *word = type_word(v);
-        kl__cause_add(w->causes, "FieldValueTypeInvalid", path, "Invalid value: \"%s\": %s in body must be of type %s: \"%s\"", word, path, want_word(s), word);
+        kl__cause_add(w->causes, "FieldValueTypeInvalid", path,
+            "Invalid value: \"%s\": %s in body must be of type %s: \"%s\"", word, path, want_word(s), word);
         return;
     }
     check_enum(w, s, v);
@@ -186,7 +210,8 @@ static void walk(struct walk *w, const kl__schema *s, const kl_value *v)
         return;
     for (size_t i = 0; i < s->nfields; i++)
         if (s->fields[i].required && !kl_value_get(v, s->fields[i].name)) {
-            char *field = kl_sprintf("%s%s%s", kl_buf_str(&w->path), w->path.len ? "." : "", s->fields[i].name);
+            char *field = kl_sprintf(
+                "%s%s%s", kl_buf_str(&w->path), w->path.len ? "." : "", s->fields[i].name);
             kl__cause_required(w->causes, field, "");
             kl_free(field);
         }
@@ -200,7 +225,7 @@ static void walk(struct walk *w, const kl__schema *s, const kl_value *v)
 
 void kl__validate_custom(const kl__schema *s, const kl_value *o, bool only_status, kl__causes *causes)
 {
-    struct walk w = { .causes = causes };
+    struct walk w = {.causes = causes};
     if (only_status) {
         const kl_value *status = kl_value_get(o, "status");
         if (status)
@@ -212,7 +237,10 @@ void kl__validate_custom(const kl__schema *s, const kl_value *o, bool only_statu
 
 /* ------------------------------------------------------------------ metadata */
 
-static bool alnum(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
+static bool alnum(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
 
 static bool name_part(const char *s, size_t n)
 {
@@ -224,8 +252,10 @@ static bool name_part(const char *s, size_t n)
     return true;
 }
 
-static const char qualified[] = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
-    "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+static const char qualified[] = "name part must consist of alphanumeric characters, '-', '_' or '.', and "
+                                "must start and end with an alphanumeric character "
+                                "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+                                "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 
 static bool qualified_name(const char *key, size_t n)
 {
@@ -251,8 +281,11 @@ static void check_map(const kl_value *o, const char *which, bool values, kl__cau
             kl_value_unref(k);
         }
         if (values && text && len && !name_part(text, len))
-            kl__cause_invalid(causes, field, v, "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
-                "alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')");
+            kl__cause_invalid(causes, field, v,
+                "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
+                "'.', and must start and end with an "
+                "alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
+                "validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')");
     }
     kl_free(field);
 }
@@ -264,7 +297,7 @@ void kl__validate_metadata(const kl_value *o, kl__causes *causes)
     const kl_value *owners = kl_value_at(o, "metadata", "ownerReferences", NULL);
     int controllers = 0;
     for (size_t i = 0; i < kl_value_len(owners); i++) {
-        static const char *const must[] = { "apiVersion", "kind", "name", "uid" };
+        static const char *const must[] = {"apiVersion", "kind", "name", "uid"};
         const kl_value *owner = kl_value_item(owners, i);
         for (size_t k = 0; k < 4; k++) {
             const char *text = kl_value_str(kl_value_get(owner, must[k]));
@@ -277,5 +310,6 @@ void kl__validate_metadata(const kl_value *o, kl__causes *causes)
         controllers += kl_value_bool(kl_value_get(owner, "controller"), false);
     }
     if (controllers > 1)
-        kl__cause_add(causes, "FieldValueInvalid", "metadata.ownerReferences", "Invalid value: only one reference can have Controller set to true");
+        kl__cause_add(causes, "FieldValueInvalid", "metadata.ownerReferences",
+            "Invalid value: only one reference can have Controller set to true");
 }

@@ -1,4 +1,5 @@
-/* admission.c - see apiserver/pkg/admission/plugin/webhook: generic (which), request (what is asked), mutating and validating (in which order). */
+/* admission.c - see apiserver/pkg/admission/plugin/webhook: generic (which), request (what is asked),
+ * mutating and validating (in which order). */
 #include "server/admission.h"
 
 #include <string.h>
@@ -17,9 +18,9 @@
 #define CALLS_MAX 200
 
 typedef struct answer {
-    const kl_value *asked;                 /* the request but for its uid */
+    const kl_value *asked; /* the request but for its uid */
     char *hook;
-    const kl_value *response;              /* or: */
+    const kl_value *response; /* or: */
     char *failure;
 } answer;
 
@@ -31,7 +32,7 @@ struct kl__admission {
     size_t n, at, calls;
     /* the call to be made, or under way: */
     bool waits;
-    answer next;                           /* asked, hook */
+    answer next; /* asked, hook */
     char *url, *ca, *uid;
     kl_time timeout;
     kl_httpd_request *http;
@@ -78,7 +79,10 @@ void kl__admission_free(kl__admission *a)
 
 void kl__admission_rewind(kl__admission *a) { a->at = 0; }
 bool kl__admission_waits(const kl__admission *a) { return a && a->waits; }
-kl_time kl__admission_wall(const kl__call *c) { return c->admission ? c->admission->wall : kl__server_wall(c->s); }
+kl_time kl__admission_wall(const kl__call *c)
+{
+    return c->admission ? c->admission->wall : kl__server_wall(c->s);
+}
 
 const kl_value *kl__admission_uid(const kl__call *c, const kl_value *fresh)
 {
@@ -135,8 +139,10 @@ static bool rule_fits(const kl__call *c, const kl_value *rule, const char *opera
     bool cluster = !c->kind->namespaced;
     if (scope && ((!strcmp(scope, "Namespaced") && cluster) || (!strcmp(scope, "Cluster") && !cluster)))
         return false;
-    return has_word(kl_value_get(rule, "operations"), operation) && has_word(kl_value_get(rule, "apiGroups"), c->kind->group)
-        && has_word(kl_value_get(rule, "apiVersions"), version) && has_resource(kl_value_get(rule, "resources"), c->kind->plural, c->sub);
+    return has_word(kl_value_get(rule, "operations"), operation)
+        && has_word(kl_value_get(rule, "apiGroups"), c->kind->group)
+        && has_word(kl_value_get(rule, "apiVersions"), version)
+        && has_resource(kl_value_get(rule, "resources"), c->kind->plural, c->sub);
 }
 
 /* The kind in whose version the webhook wants to be asked, or NULL when it does not. */
@@ -181,7 +187,8 @@ static bool namespace_fits(const kl__call *c, const kl_value *hook, const kl_val
         return true;
     const kl_value *ns = o;
     if (!own) {
-        const kl__entry *e = kl__bucket_get(kl__kinds_get(c->s->kinds, "", "v1", "namespaces")->bucket, c->ns);
+        const kl__entry *e = kl__bucket_get(
+            kl__kinds_get(c->s->kinds, "", "v1", "namespaces")->bucket, c->ns);
         ns = e ? e->object : NULL;
     }
     return selects(selector, kl_value_at(ns, "metadata", "labels", NULL));
@@ -189,7 +196,8 @@ static bool namespace_fits(const kl__call *c, const kl_value *hook, const kl_val
 
 static const kl__bucket *configurations(const kl__call *c, bool mutating)
 {
-    const kl__kind *k = kl__kinds_get(c->s->kinds, GROUP, "v1", mutating ? "mutatingwebhookconfigurations" : "validatingwebhookconfigurations");
+    const kl__kind *k = kl__kinds_get(c->s->kinds, GROUP, "v1",
+        mutating ? "mutatingwebhookconfigurations" : "validatingwebhookconfigurations");
     return k ? k->bucket : NULL;
 }
 
@@ -247,7 +255,8 @@ static const kl_value *typed_for(const kl__call *c, const kl__kind *k, const kl_
     return typed;
 }
 
-static void add_object(kl_builder *b, const char *key, const kl__call *c, const kl__kind *k, const kl_value *o)
+static void add_object(
+    kl_builder *b, const char *key, const kl__call *c, const kl__kind *k, const kl_value *o)
 {
     kl_build_key(b, key);
     if (!o) {
@@ -261,7 +270,9 @@ static void add_object(kl_builder *b, const char *key, const kl__call *c, const 
 
 static void add_options(kl_builder *b, const kl__call *c, const char *operation)
 {
-    const char *kind = !strcmp(operation, "CREATE") ? "CreateOptions" : !strcmp(operation, "UPDATE") ? "UpdateOptions" : "DeleteOptions";
+    const char *kind = !strcmp(operation, "CREATE") ? "CreateOptions"
+        : !strcmp(operation, "UPDATE")              ? "UpdateOptions"
+                                                    : "DeleteOptions";
     kl_build_key(b, "options");
     kl_build_object(b);
     kl_build_kstr(b, "kind", kind);
@@ -278,7 +289,8 @@ static void add_options(kl_builder *b, const kl__call *c, const char *operation)
 }
 
 /* The AdmissionRequest without its uid. */
-static const kl_value *request_of(const kl__call *c, const kl__kind *k, const char *operation, const kl_value *old, const kl_value *o)
+static const kl_value *request_of(
+    const kl__call *c, const kl__kind *k, const char *operation, const kl_value *old, const kl_value *o)
 {
     kl_builder *b = kl_builder_new();
     const char *name = c->sub ? c->name : kl_object_name(o ? o : old);
@@ -290,7 +302,10 @@ static const kl_value *request_of(const kl__call *c, const kl__kind *k, const ch
     add_names(b, "requestResource", c->kind, false);
     kl_build_kstr(b, "requestSubResource", c->sub);
     kl_build_kstr(b, "name", name && *name ? name : NULL);
-    kl_build_kstr(b, "namespace", !strcmp(c->kind->plural, "namespaces") && !*c->kind->group ? name : c->kind->namespaced ? c->ns : NULL);
+    kl_build_kstr(b, "namespace",
+        !strcmp(c->kind->plural, "namespaces") && !*c->kind->group ? name
+            : c->kind->namespaced                                  ? c->ns
+                                                                   : NULL);
     kl_build_kstr(b, "operation", operation);
     kl_build_key(b, "userInfo");
     kl_build_object(b);
@@ -315,24 +330,29 @@ static char *new_uid(void)
     unsigned char x[16];
     if (getrandom(x, sizeof x, 0) != sizeof x)
         kl_mem_die("getrandom");
-    return kl_sprintf("%02x%02x%02x%02x-%02x%02x-4%x%02x-%x%x%02x-%02x%02x%02x%02x%02x%02x", x[0], x[1], x[2], x[3], x[4], x[5], x[6] & 15, x[7],
-        8 | (x[8] & 3), x[8] >> 4, x[9], x[10], x[11], x[12], x[13], x[14], x[15]);
+    return kl_sprintf("%02x%02x%02x%02x-%02x%02x-4%x%02x-%x%x%02x-%02x%02x%02x%02x%02x%02x", x[0], x[1], x[2],
+        x[3], x[4], x[5], x[6] & 15, x[7], 8 | (x[8] & 3), x[8] >> 4, x[9], x[10], x[11], x[12], x[13], x[14],
+        x[15]);
 }
 
 static char *url_of(const kl_value *where, int64_t timeout)
 {
-    const char *url = kl_value_str_at(where, "url", NULL), *path = kl_value_str_at(where, "service", "path", NULL);
+    const char *url = kl_value_str_at(where, "url", NULL),
+               *path = kl_value_str_at(where, "service", "path", NULL);
     if (url)
         return kl_sprintf("%s%stimeout=%llds", url, strchr(url, '?') ? "&" : "?", (long long)timeout);
-    const char *name = kl_value_str_at(where, "service", "name", NULL), *ns = kl_value_str_at(where, "service", "namespace", NULL);
-    return kl_sprintf("https://%s.%s.svc:%lld%s?timeout=%llds", name ? name : "", ns ? ns : "", (long long)kl_value_int_at(where, 443, "service", "port", NULL),
-        path ? path : "/", (long long)timeout);
+    const char *name = kl_value_str_at(where, "service", "name", NULL),
+               *ns = kl_value_str_at(where, "service", "namespace", NULL);
+    return kl_sprintf("https://%s.%s.svc:%lld%s?timeout=%llds", name ? name : "", ns ? ns : "",
+        (long long)kl_value_int_at(where, 443, "service", "port", NULL), path ? path : "/",
+        (long long)timeout);
 }
 
 /* ------------------------------------------------------------------ what is answered */
 
 /* The answer to a request, when it is known; otherwise the call is to be made. Takes `request`. */
-static kl_status ask(const kl__call *c, const kl_value *hook, const kl_value *request, const answer **out, kl_err *err)
+static kl_status ask(
+    const kl__call *c, const kl_value *hook, const kl_value *request, const answer **out, kl_err *err)
 {
     kl__admission *a = c->admission;
     const char *name = kl_value_str_at(hook, "name", NULL);
@@ -341,11 +361,12 @@ static kl_status ask(const kl__call *c, const kl_value *hook, const kl_value *re
         kl_value_unref(request);
         return KL_OK;
     }
-    while (a->n > a->at)                           /* the object is another one by now */
+    while (a->n > a->at) /* the object is another one by now */
         answer_fini(&a->v[--a->n]);
     if (++a->calls > CALLS_MAX) {
         kl_value_unref(request);
-        return kl__api_fail(err, 500, "InternalError", NULL, "Internal error occurred: the object changes faster than its webhooks answer (%s)", name);
+        return kl__api_fail(err, 500, "InternalError", NULL,
+            "Internal error occurred: the object changes faster than its webhooks answer (%s)", name);
     }
     const kl_value *where = kl_value_get(hook, "clientConfig");
     int64_t timeout = kl_value_int_at(hook, TIMEOUT_DEFAULT, "timeoutSeconds", NULL);
@@ -372,21 +393,26 @@ static void answered(void *arg, int code, const char *text, size_t n, const char
     if (failure)
         v->failure = kl_sprintf("failed to call webhook: Post \"%s\": %s", a->url, failure);
     else if (code != 200)
-        v->failure = kl_sprintf("failed to call webhook: an error on the server (\"%.*s\") has prevented the request from succeeding (HTTP %d)",
+        v->failure = kl_sprintf("failed to call webhook: an error on the server (\"%.*s\") has prevented the "
+                                "request from succeeding (HTTP %d)",
             (int)(n < 200 ? strcspn(text, "\n") < n ? strcspn(text, "\n") : n : 200), text, code);
     else if (kl_value_decode(text, n, &review, &err))
-        v->failure = kl_sprintf("failed to call webhook: couldn't get version/kind; json parse error: %s", kl_err_message(&err));
+        v->failure = kl_sprintf(
+            "failed to call webhook: couldn't get version/kind; json parse error: %s", kl_err_message(&err));
     const kl_value *response = kl_value_get(review, "response");
-    const char *version = kl_value_str_at(review, "apiVersion", NULL), *kind = kl_value_str_at(review, "kind", NULL), *uid = kl_value_str_at(response, "uid", NULL);
+    const char *version = kl_value_str_at(review, "apiVersion", NULL),
+               *kind = kl_value_str_at(review, "kind", NULL), *uid = kl_value_str_at(response, "uid", NULL);
     if (v->failure)
         ;
     else if (!version || !kind || strcmp(version, "admission.k8s.io/v1") || strcmp(kind, "AdmissionReview"))
-        v->failure = kl_sprintf("received invalid webhook response: expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got %s, Kind=%s",
+        v->failure = kl_sprintf("received invalid webhook response: expected webhook response of "
+                                "admission.k8s.io/v1, Kind=AdmissionReview, got %s, Kind=%s",
             version ? version : "", kind ? kind : "");
     else if (!response)
         v->failure = kl_strdup("received invalid webhook response: webhook response was absent");
     else if (!uid || strcmp(uid, a->uid))
-        v->failure = kl_sprintf("received invalid webhook response: expected response.uid=\"%s\", got \"%s\"", a->uid, uid ? uid : "");
+        v->failure = kl_sprintf("received invalid webhook response: expected response.uid=\"%s\", got \"%s\"",
+            a->uid, uid ? uid : "");
     else
         v->response = kl_value_ref(response);
     kl_value_unref(review);
@@ -424,8 +450,11 @@ void kl__admission_call(kl_server *s, kl__admission *a, kl_httpd_request *http)
     kl_value_encode(review, &body);
     kl_value_unref(review);
     a->http = http;
-    char *url = kl_strdup(a->url), *ca = kl_strdup(a->ca);     /* a may be gone when the call returns */
-    s->webhook(s->webhook_arg, &(kl_server_webhook){.url = url, .ca = ca, .body = kl_buf_str(&body), .len = body.len, .timeout = a->timeout}, answered, a);
+    char *url = kl_strdup(a->url), *ca = kl_strdup(a->ca); /* a may be gone when the call returns */
+    s->webhook(s->webhook_arg,
+        &(kl_server_webhook){
+            .url = url, .ca = ca, .body = kl_buf_str(&body), .len = body.len, .timeout = a->timeout},
+        answered, a);
     kl_buf_fini(&body);
     kl_free(url);
     kl_free(ca);
@@ -446,26 +475,38 @@ static void KL_PRINTF(4, 5) blame(kl__causes *causes, size_t i, const char *fiel
 
 static void validate_hook(const kl_value *hook, size_t i, kl__causes *causes)
 {
-    const char *name = kl_value_str_at(hook, "name", NULL), *effects = kl_value_str_at(hook, "sideEffects", NULL);
+    const char *name = kl_value_str_at(hook, "name", NULL),
+               *effects = kl_value_str_at(hook, "sideEffects", NULL);
     size_t dots = 0;
     for (const char *p = name; p && *p; p++)
         dots += *p == '.';
     if (!name || dots < 2)
-        blame(causes, i, "name", "Invalid value: \"%s\": should be a domain with at least three segments separated by dots", name ? name : "");
+        blame(causes, i, "name",
+            "Invalid value: \"%s\": should be a domain with at least three segments separated by dots",
+            name ? name : "");
     const kl_value *where = kl_value_get(hook, "clientConfig"), *url = kl_value_get(where, "url");
     if (!url == !kl_value_get(where, "service"))
         blame(causes, i, "clientConfig", "Required value: exactly one of url or service is required");
     else if (url && strncmp(kl_value_str(url) ? kl_value_str(url) : "", "https://", 8))
-        blame(causes, i, "clientConfig.url", "Invalid value: \"%s\": 'https' is the only allowed URL scheme; desired format: https://host[/path]", kl_value_str(url) ? kl_value_str(url) : "");
+        blame(causes, i, "clientConfig.url",
+            "Invalid value: \"%s\": 'https' is the only allowed URL scheme; desired format: "
+            "https://host[/path]",
+            kl_value_str(url) ? kl_value_str(url) : "");
     if (!effects || (strcmp(effects, "None") && strcmp(effects, "NoneOnDryRun")))
-        blame(causes, i, "sideEffects", "Unsupported value: \"%s\": supported values: \"None\", \"NoneOnDryRun\"", effects ? effects : "");
+        blame(causes, i, "sideEffects",
+            "Unsupported value: \"%s\": supported values: \"None\", \"NoneOnDryRun\"",
+            effects ? effects : "");
     if (!has_word(kl_value_get(hook, "admissionReviewVersions"), "v1"))
-        blame(causes, i, "admissionReviewVersions", "Invalid value: must include at least one of v1 (the embedded API server does not speak v1beta1)");
+        blame(causes, i, "admissionReviewVersions",
+            "Invalid value: must include at least one of v1 (the embedded API server does not speak "
+            "v1beta1)");
     int64_t timeout = kl_value_int_at(hook, TIMEOUT_DEFAULT, "timeoutSeconds", NULL);
     if (timeout < 1 || timeout > 30)
-        blame(causes, i, "timeoutSeconds", "Invalid value: %lld: the timeout value must be between 1 and 30 seconds", (long long)timeout);
+        blame(causes, i, "timeoutSeconds",
+            "Invalid value: %lld: the timeout value must be between 1 and 30 seconds", (long long)timeout);
     if (kl_value_len(kl_value_get(hook, "matchConditions")))
-        blame(causes, i, "matchConditions", "Forbidden: the embedded API server has no CEL; try this configuration on a real one");
+        blame(causes, i, "matchConditions",
+            "Forbidden: the embedded API server has no CEL; try this configuration on a real one");
 }
 
 void kl__admission_validate_config(const kl_value *o, kl__causes *causes)
@@ -493,19 +534,24 @@ static void warn(const kl__call *c, const char *text)
 static kl_status refuse(const kl_value *response, const char *name, kl_err *err)
 {
     const kl_value *status = kl_value_get(response, "status");
-    const char *message = kl_value_str_at(status, "message", NULL), *reason = kl_value_str_at(status, "reason", NULL);
+    const char *message = kl_value_str_at(status, "message", NULL),
+               *reason = kl_value_str_at(status, "reason", NULL);
     int64_t code = kl_value_int_at(status, 0, "code", NULL);
     if (code < 400)
         code = 400;
     if (message && *message)
-        return kl__api_fail(err, (int)code, reason, kl_value_ref(kl_value_get(status, "details")), "admission webhook \"%s\" denied the request: %s", name, message);
+        return kl__api_fail(err, (int)code, reason, kl_value_ref(kl_value_get(status, "details")),
+            "admission webhook \"%s\" denied the request: %s", name, message);
     if (reason && *reason)
-        return kl__api_fail(err, (int)code, reason, NULL, "admission webhook \"%s\" denied the request: %s", name, reason);
-    return kl__api_fail(err, (int)code, NULL, NULL, "admission webhook \"%s\" denied the request without explanation", name);
+        return kl__api_fail(
+            err, (int)code, reason, NULL, "admission webhook \"%s\" denied the request: %s", name, reason);
+    return kl__api_fail(
+        err, (int)code, NULL, NULL, "admission webhook \"%s\" denied the request without explanation", name);
 }
 
 /* The patch of an answer, applied: *out stays NULL where it changes nothing. */
-static kl_status apply_patch(const kl_value *o, const char *text, size_t n, const kl_value **out, bool *impossible, kl_err *err)
+static kl_status apply_patch(
+    const kl_value *o, const char *text, size_t n, const kl_value **out, bool *impossible, kl_err *err)
 {
     kl_buf json = KL_BUF_INIT;
     const kl_value *patch = NULL;
@@ -521,10 +567,11 @@ static kl_status apply_patch(const kl_value *o, const char *text, size_t n, cons
 }
 
 /* Asks one webhook. *patched: the object as it wants it, or NULL: as it is. */
-static kl_status consult(const kl__call *c, const kl_value *hook, const kl__kind *k, const char *operation, const kl_value *old, const kl_value *o,
-    const kl_value **patched, kl_err *err)
+static kl_status consult(const kl__call *c, const kl_value *hook, const kl__kind *k, const char *operation,
+    const kl_value *old, const kl_value *o, const kl_value **patched, kl_err *err)
 {
-    const char *name = kl_value_str_at(hook, "name", NULL), *policy = kl_value_str_at(hook, "failurePolicy", NULL);
+    const char *name = kl_value_str_at(hook, "name", NULL),
+               *policy = kl_value_str_at(hook, "failurePolicy", NULL);
     const answer *a = NULL;
     kl_status st = ask(c, hook, request_of(c, k, operation, old, o), &a, err);
     if (st)
@@ -546,23 +593,29 @@ static kl_status consult(const kl__call *c, const kl_value *hook, const kl__kind
             failure = kl_sprintf("its patch cannot be applied: %s", kl_err_message(&why));
         kl_value_unref(typed);
         kl_err_fini(&why);
-        if (impossible)            /* whatever its policy */
-            return kl__api_fail(err, 500, "InternalError", NULL, "Internal error occurred: admission webhook \"%s\" attempted to modify the object, which is not supported for this operation", name);
+        if (impossible) /* whatever its policy */
+            return kl__api_fail(err, 500, "InternalError", NULL,
+                "Internal error occurred: admission webhook \"%s\" attempted to modify the object, which is "
+                "not supported for this operation",
+                name);
     }
     if (failure && !(policy && !strcmp(policy, "Ignore")))
-        st = kl__api_fail(err, 500, "InternalError", NULL, "Internal error occurred: failed calling webhook \"%s\": %s", name, failure);
+        st = kl__api_fail(err, 500, "InternalError", NULL,
+            "Internal error occurred: failed calling webhook \"%s\": %s", name, failure);
     kl_free(failure);
     return st;
 }
 
 typedef struct met {
-    const kl_value *hook;                  /* of a configuration, which the store keeps while the lock is held */
+    /* of a configuration, which the store keeps while the lock is held */
+    const kl_value *hook;
     const kl__kind *kind;
-    const kl_value *left;                  /* the object when it had answered */
+    const kl_value *left; /* the object when it had answered */
 } met;
 
 /* The webhooks that this write meets, in the order of their configurations' names. */
-static size_t meet(const kl__call *c, bool mutating, const char *operation, const kl_value *old, const kl_value *o, met **out)
+static size_t meet(const kl__call *c, bool mutating, const char *operation, const kl_value *old,
+    const kl_value *o, met **out)
 {
     const kl__bucket *b = asks(c) ? configurations(c, mutating) : NULL;
     size_t n = 0;
@@ -571,9 +624,11 @@ static size_t meet(const kl__call *c, bool mutating, const char *operation, cons
         const kl_value *hooks = kl_value_get(b->v[i]->object, "webhooks");
         for (size_t k = 0; k < kl_value_len(hooks); k++) {
             const kl_value *hook = kl_value_item(hooks, k), *selector = kl_value_get(hook, "objectSelector");
-            const kl__kind *kind = kl_value_str_at(hook, "name", NULL) ? asked_kind(c, hook, operation) : NULL;
+            const kl__kind *kind = kl_value_str_at(hook, "name", NULL) ? asked_kind(c, hook, operation)
+                                                                       : NULL;
             if (!kind || !namespace_fits(c, hook, o ? o : old)
-                || !((o && selects(selector, kl_value_at(o, "metadata", "labels", NULL))) || (old && selects(selector, kl_value_at(old, "metadata", "labels", NULL)))))
+                || !((o && selects(selector, kl_value_at(o, "metadata", "labels", NULL)))
+                    || (old && selects(selector, kl_value_at(old, "metadata", "labels", NULL)))))
                 continue;
             *out = kl_realloc(*out, (n + 1) * sizeof **out);
             (*out)[n++] = (met){hook, kind, NULL};
@@ -582,7 +637,8 @@ static size_t meet(const kl__call *c, bool mutating, const char *operation, cons
     return n;
 }
 
-static kl_status mutate_by(const kl__call *c, met *m, const char *operation, const kl_value *old, const kl_value **o, kl_err *err)
+static kl_status mutate_by(
+    const kl__call *c, met *m, const char *operation, const kl_value *old, const kl_value **o, kl_err *err)
 {
     const kl_value *patched = NULL;
     kl_status st = consult(c, m->hook, m->kind, operation, old, *o, &patched, err);
@@ -597,14 +653,15 @@ static kl_status mutate_by(const kl__call *c, met *m, const char *operation, con
     return st;
 }
 
-kl_status kl__admit_mutate(const kl__call *c, const char *operation, const kl_value *old, const kl_value **o, kl_err *err)
+kl_status kl__admit_mutate(
+    const kl__call *c, const char *operation, const kl_value *old, const kl_value **o, kl_err *err)
 {
     met *v;
     size_t n = meet(c, true, operation, old, *o, &v);
     kl_status st = KL_OK;
     for (size_t i = 0; !st && i < n; i++)
         st = mutate_by(c, &v[i], operation, old, o, err);
-    for (size_t i = 0; !st && i < n; i++) {        /* those who want to look again at what others changed */
+    for (size_t i = 0; !st && i < n; i++) { /* those who want to look again at what others changed */
         const char *policy = kl_value_str_at(v[i].hook, "reinvocationPolicy", NULL);
         if (policy && !strcmp(policy, "IfNeeded") && !kl_value_equal(v[i].left, *o))
             st = mutate_by(c, &v[i], operation, old, o, err);
@@ -615,7 +672,8 @@ kl_status kl__admit_mutate(const kl__call *c, const char *operation, const kl_va
     return st;
 }
 
-kl_status kl__admit_validate(const kl__call *c, const char *operation, const kl_value *old, const kl_value *o, kl_err *err)
+kl_status kl__admit_validate(
+    const kl__call *c, const char *operation, const kl_value *old, const kl_value *o, kl_err *err)
 {
     met *v;
     size_t n = meet(c, false, operation, old, o, &v);

@@ -1,7 +1,7 @@
 /* crd.c - CustomResourceDefinitions: checked, given their status, and served.
  *
- * A CRD is Established as soon as it is stored: names and kinds are taken over in the same call, so a client that got
- * its answer can use the resource. */
+ * A CRD is Established as soon as it is stored: names and kinds are taken over in the same call, so a
+ * client that got its answer can use the resource. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -10,7 +10,10 @@
 #include "schema/edit.h"
 #include "server/lifecycle.h"
 
-static const char *text(const kl_value *crd, const char *a, const char *b) { return kl_value_str_at(crd, "spec", a, b, NULL); }
+static const char *text(const kl_value *crd, const char *a, const char *b)
+{
+    return kl_value_str_at(crd, "spec", a, b, NULL);
+}
 
 static const kl_value *empty_list(void)
 {
@@ -22,7 +25,8 @@ static const kl_value *empty_list(void)
 
 /* ------------------------------------------------------------------ status */
 
-static void condition(kl_builder *b, const char *type, const char *status, const char *reason, const char *message, const char *now)
+static void condition(kl_builder *b, const char *type, const char *status, const char *reason,
+    const char *message, const char *now)
 {
     kl_build_object(b);
     kl_build_kstr(b, "type", type);
@@ -65,7 +69,8 @@ void kl__crd_prepare(kl_server *s, const kl_value *old, const kl_value **crd)
         KL_EDIT(crd, kl_value_of_str("None"), "spec", "conversion", "strategy");
     KL_EDIT(crd, kl_value_ref(kl_value_at(*crd, "spec", "names", NULL)), "status", "acceptedNames");
 
-    const kl_value *stored = kl_value_at(old, "status", "storedVersions", NULL), *versions = kl_value_at(*crd, "spec", "versions", NULL);
+    const kl_value *stored = kl_value_at(old, "status", "storedVersions", NULL),
+                   *versions = kl_value_at(*crd, "spec", "versions", NULL);
     kl_builder *b = kl_builder_new();
     kl_build_array(b);
     for (size_t i = 0; i < kl_value_len(stored); i++)
@@ -90,7 +95,8 @@ void kl__crd_prepare(kl_server *s, const kl_value *old, const kl_value **crd)
 
 /* ------------------------------------------------------------------ validation */
 
-static void must_have(const kl_value *crd, const char *a, const char *b, const char *field, kl__causes *causes)
+static void must_have(
+    const kl_value *crd, const char *a, const char *b, const char *field, kl__causes *causes)
 {
     const char *v = kl_value_str_at(crd, "spec", a, b, NULL);
     if (!v || !*v)
@@ -99,7 +105,8 @@ static void must_have(const kl_value *crd, const char *a, const char *b, const c
 
 void kl__crd_validate(kl_server *s, const kl_value *old, const kl_value *crd, kl__causes *causes)
 {
-    const char *group = text(crd, "group", NULL), *plural = text(crd, "names", "plural"), *name = kl_object_name(crd), *scope = text(crd, "scope", NULL);
+    const char *group = text(crd, "group", NULL), *plural = text(crd, "names", "plural"),
+               *name = kl_object_name(crd), *scope = text(crd, "scope", NULL);
     must_have(crd, "group", NULL, "spec.group", causes);
     must_have(crd, "names", "plural", "spec.names.plural", causes);
     must_have(crd, "names", "kind", "spec.names.kind", causes);
@@ -108,22 +115,26 @@ void kl__crd_validate(kl_server *s, const kl_value *old, const kl_value *crd, kl
         return;
     char *want = kl_sprintf("%s.%s", plural, group);
     if (strcmp(want, name))
-        kl__cause_invalid(causes, "metadata.name", kl_value_at(crd, "metadata", "name", NULL), "must be spec.names.plural+\".\"+spec.group");
+        kl__cause_invalid(causes, "metadata.name", kl_value_at(crd, "metadata", "name", NULL),
+            "must be spec.names.plural+\".\"+spec.group");
     kl_free(want);
     if (scope && strcmp(scope, "Namespaced") && strcmp(scope, "Cluster"))
-        kl__cause_add(causes, "FieldValueNotSupported", "spec.scope", "Unsupported value: \"%s\": supported values: \"Cluster\", \"Namespaced\"", scope);
+        kl__cause_add(causes, "FieldValueNotSupported", "spec.scope",
+            "Unsupported value: \"%s\": supported values: \"Cluster\", \"Namespaced\"", scope);
     if (!old)
         for (size_t i = 0; i < kl__kinds_len(s->kinds); i++) {
             const kl__kind *k = kl__kinds_at(s->kinds, i);
             if (!k->custom && !strcmp(k->group, group))
-                kl__cause_invalid(causes, "spec.group", kl_value_at(crd, "spec", "group", NULL), "the group is built into the server: choose one of your own");
+                kl__cause_invalid(causes, "spec.group", kl_value_at(crd, "spec", "group", NULL),
+                    "the group is built into the server: choose one of your own");
             if (!k->custom && !strcmp(k->group, group))
                 break;
         }
     const kl_value *versions = kl_value_at(crd, "spec", "versions", NULL);
     size_t storage = 0;
     for (size_t i = 0; i < kl_value_len(versions); i++) {
-        const kl_value *v = kl_value_item(versions, i), *json = kl_value_at(v, "schema", "openAPIV3Schema", NULL);
+        const kl_value *v = kl_value_item(versions, i),
+                       *json = kl_value_at(v, "schema", "openAPIV3Schema", NULL);
         storage += kl_value_bool(kl_value_get(v, "storage"), false);
         char *field = kl_sprintf("spec.versions[%zu].schema.openAPIV3Schema", i);
         kl__types *types = NULL;
@@ -132,7 +143,8 @@ void kl__crd_validate(kl_server *s, const kl_value *old, const kl_value *crd, kl
             kl__cause_required(causes, field, "schemas are required");
         else if (kl__types_of_crd(json, s->types, &types, &err)) {
             char *type = kl_sprintf("%s.type", field);
-            kl__cause_add(causes, "FieldValueInvalid", type, "%s", strstr(kl_err_message(&err), "Invalid value"));
+            kl__cause_add(
+                causes, "FieldValueInvalid", type, "%s", strstr(kl_err_message(&err), "Invalid value"));
             kl_free(type);
         }
         kl__types_free(types);
@@ -142,7 +154,8 @@ void kl__crd_validate(kl_server *s, const kl_value *old, const kl_value *crd, kl
     if (!kl_value_len(versions))
         kl__cause_required(causes, "spec.versions", "must have at least one version");
     else if (storage != 1)
-        kl__cause_invalid(causes, "spec.versions", NULL, "must have exactly one version marked as storage version");
+        kl__cause_invalid(
+            causes, "spec.versions", NULL, "must have exactly one version marked as storage version");
 }
 
 /* ------------------------------------------------------------------ serving */
@@ -160,15 +173,20 @@ static char **words_of(const kl_value *list)
 
 static void add_sub(kl__kind *k, const char *name, const char *group, const char *version, const char *kind)
 {
-    static char *const verbs[] = { "get", "patch", "update", NULL };
+    static char *const verbs[] = {"get", "patch", "update", NULL};
     k->subs = kl_realloc(k->subs, (k->nsubs + 1) * sizeof *k->subs);
-    k->subs[k->nsubs++] = (kl__sub){ .name = kl_strdup(name), .group = kl_strdup(group), .version = kl_strdup(version), .kind = kl_strdup(kind),
-        .verbs = kl__words_copy(verbs) };
+    k->subs[k->nsubs++] = (kl__sub){.name = kl_strdup(name),
+        .group = kl_strdup(group),
+        .version = kl_strdup(version),
+        .kind = kl_strdup(kind),
+        .verbs = kl__words_copy(verbs)};
 }
 
-static kl__kind *kind_of_version(kl_server *s, const kl_value *crd, const kl_value *version, const char *storage)
+static kl__kind *kind_of_version(
+    kl_server *s, const kl_value *crd, const kl_value *version, const char *storage)
 {
-    static char *const verbs[] = { "delete", "deletecollection", "get", "list", "patch", "create", "update", "watch", NULL };
+    static char *const verbs[] = {
+        "delete", "deletecollection", "get", "list", "patch", "create", "update", "watch", NULL};
     const char *scope = text(crd, "scope", NULL);
     kl__kind *k = kl_new(kl__kind);
     k->group = kl_strdup(text(crd, "group", NULL));
@@ -190,7 +208,8 @@ static kl__kind *kind_of_version(kl_server *s, const kl_value *crd, const kl_val
         add_sub(k, "status", "", "", k->kind);
     if (kl_value_str(kl_value_get(k->scale, "specReplicasPath")))
         add_sub(k, "scale", "autoscaling", "v1", "Scale");
-    if (kl__types_of_crd(kl_value_at(version, "schema", "openAPIV3Schema", NULL), s->types, &k->types, NULL) == KL_OK)
+    if (kl__types_of_crd(kl_value_at(version, "schema", "openAPIV3Schema", NULL), s->types, &k->types, NULL)
+        == KL_OK)
         k->schema = kl__types_root(k->types);
     k->bucket = kl__store_bucket(s->store, k->group, k->plural);
     return k;
@@ -219,7 +238,7 @@ void kl__crd_serve(kl_server *s, const kl_value *crd)
 
 void kl__crd_unserve(kl_server *s, const kl_value *crd)
 {
-    const char *const none[] = { NULL };
+    const char *const none[] = {NULL};
     kl__watches_drop(s, text(crd, "group", NULL), text(crd, "names", "plural"), none);
     kl__kinds_remove(s->kinds, text(crd, "group", NULL), text(crd, "names", "plural"), none);
 }
@@ -230,8 +249,10 @@ void kl__crd_settle(kl_server *s, const char *group, const char *plural)
     kl__kind *crds = kl__kinds_get(s->kinds, "apiextensions.k8s.io", "v1", "customresourcedefinitions");
     char *name = kl_sprintf("%s.%s", plural, group);
     const kl__entry *e = kl__bucket_get(crds->bucket, name);
-    if (e && kl_object_deleting(e->object) && kl_object_has_finalizer(e->object, ours) && !kl__store_bucket(s->store, group, plural)->len) {
-        const kl_value *o = kl_value_ref(e->object), *have = kl_value_at(o, "metadata", "finalizers", NULL), *left = empty_list();
+    if (e && kl_object_deleting(e->object) && kl_object_has_finalizer(e->object, ours)
+        && !kl__store_bucket(s->store, group, plural)->len) {
+        const kl_value *o = kl_value_ref(e->object), *have = kl_value_at(o, "metadata", "finalizers", NULL),
+                       *left = empty_list();
         if (kl_value_len(have) > 1) {
             kl_builder *b = kl_builder_new();
             kl_build_array(b);

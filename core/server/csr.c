@@ -1,4 +1,5 @@
-/* csr.c - CertificateSigningRequests: nothing of a request changes after it was made; approval adds conditions, status the rest.
+/* csr.c - CertificateSigningRequests: nothing of a request changes after it was made; approval adds
+ * conditions, status the rest.
  *
  * What is signed is not looked into: a request must only be PEM of the right kind. */
 #include "server/csr.h"
@@ -25,7 +26,7 @@ static const kl_value *groups(void)
 
 void kl__csr_create(const kl_value **o)
 {
-    static const char *const theirs[] = { "username", "uid", "groups", "extra" };
+    static const char *const theirs[] = {"username", "uid", "groups", "extra"};
     for (size_t i = 0; i < sizeof theirs / sizeof *theirs; i++)
         KL_CUT(o, "spec", theirs[i]);
     KL_EDIT(o, kl_value_of_str("kubelua"), "spec", "username");
@@ -33,7 +34,11 @@ void kl__csr_create(const kl_value **o)
 }
 
 static const kl_value *conditions(const kl_value *o) { return kl_value_at(o, "status", "conditions", NULL); }
-static const char *type_of(const kl_value *condition) { const char *t = kl_value_str_at(condition, "type", NULL); return t ? t : ""; }
+static const char *type_of(const kl_value *condition)
+{
+    const char *t = kl_value_str_at(condition, "type", NULL);
+    return t ? t : "";
+}
 static bool decides(const char *type) { return !strcmp(type, "Approved") || !strcmp(type, "Denied"); }
 
 static const kl_value *find(const kl_value *all, const char *type)
@@ -52,7 +57,8 @@ static const kl_value *dated(const kl__call *c, const kl_value *old, const kl_va
     kl_builder *b = kl_builder_new();
     kl_build_array(b);
     for (size_t i = 0; i < kl_value_len(conditions(o)); i++) {
-        const kl_value *x = kl_value_ref(kl_value_item(conditions(o), i)), *was = find(conditions(old), type_of(x));
+        const kl_value *x = kl_value_ref(kl_value_item(conditions(o), i)),
+                       *was = find(conditions(old), type_of(x));
         if (was && keep_decisions && decides(type_of(x))) {
             kl_value_unref(x);
             x = kl_value_ref(was);
@@ -62,7 +68,8 @@ static const kl_value *dated(const kl__call *c, const kl_value *old, const kl_va
         if (!kl_value_str_at(x, "lastUpdateTime", NULL))
             KL_EDIT(&x, kl_value_of_str(now), "lastUpdateTime");
         if (!kl_value_str_at(x, "lastTransitionTime", NULL))
-            KL_EDIT(&x, same && kl_value_str(since) ? kl_value_ref(since) : kl_value_of_str(now), "lastTransitionTime");
+            KL_EDIT(&x, same && kl_value_str(since) ? kl_value_ref(since) : kl_value_of_str(now),
+                "lastTransitionTime");
         kl_build_value(b, x);
         kl_value_unref(x);
     }
@@ -84,23 +91,28 @@ void kl__csr_update(const kl__call *c, const kl_value *old, const kl_value **o)
 
 static void validate_conditions(const kl__call *c, const kl_value *old, const kl_value *o, kl__causes *causes)
 {
-    static const char *const lasting[] = { "Approved", "Denied", "Failed" };
+    static const char *const lasting[] = {"Approved", "Denied", "Failed"};
     const kl_value *all = conditions(o);
     for (size_t i = 0; i < kl_value_len(all); i++) {
-        const char *type = type_of(kl_value_item(all, i)), *status = kl_value_str_at(kl_value_item(all, i), "status", NULL);
+        const char *type = type_of(kl_value_item(all, i)),
+                   *status = kl_value_str_at(kl_value_item(all, i), "status", NULL);
         char *at = kl_sprintf("status.conditions[%zu]", i);
         char *field = kl_sprintf("%s.%s", at, *type ? "status" : "type");
         bool only_true = decides(type) || !strcmp(type, "Failed");
         if (!*type || !status || !*status)
             kl__cause_required(causes, field, "");
-        else if (strcmp(status, "True") && (only_true || (strcmp(status, "False") && strcmp(status, "Unknown"))))
-            kl__cause_add(causes, "FieldValueNotSupported", field, "Unsupported value: \"%s\": supported values: %s", status, only_true ? "\"True\"" : "\"False\", \"True\", \"Unknown\"");
+        else if (strcmp(status, "True")
+            && (only_true || (strcmp(status, "False") && strcmp(status, "Unknown"))))
+            kl__cause_add(causes, "FieldValueNotSupported", field,
+                "Unsupported value: \"%s\": supported values: %s", status,
+                only_true ? "\"True\"" : "\"False\", \"True\", \"Unknown\"");
         kl_free(field);
         kl_free(at);
     }
     if (find(all, "Approved") && find(all, "Denied")) {
         const kl_value *last = kl_value_get(kl_value_item(all, kl_value_len(all) - 1), "type");
-        kl__cause_invalid(causes, "status.conditions", last, "Approved and Denied conditions are mutually exclusive");
+        kl__cause_invalid(
+            causes, "status.conditions", last, "Approved and Denied conditions are mutually exclusive");
     }
     bool approval = c->sub && !strcmp(c->sub, "approval");
     for (size_t i = 0; old && i < 3; i++) {
@@ -118,7 +130,8 @@ static void validate_conditions(const kl__call *c, const kl_value *old, const kl
 
 void kl__csr_validate(const kl__call *c, const kl_value *old, const kl_value *o, kl__causes *causes)
 {
-    const kl_value *request = kl_value_at(o, "spec", "request", NULL), *signer = kl_value_at(o, "spec", "signerName", NULL);
+    const kl_value *request = kl_value_at(o, "spec", "request", NULL),
+                   *signer = kl_value_at(o, "spec", "signerName", NULL);
     const char *text = kl_value_str(request), *name = kl_value_str(signer);
     if (!old) {
         if (!kl_value_len(kl_value_at(o, "spec", "usages", NULL)))
@@ -128,10 +141,13 @@ void kl__csr_validate(const kl__call *c, const kl_value *old, const kl_value *o,
         if (!name || !*name)
             kl__cause_required(causes, "spec.signerName", "");
         else if (!strchr(name, '/'))
-            kl__cause_invalid(causes, "spec.signerName", signer, "must be a fully qualified domain and path of the form 'example.com/signer-name'");
+            kl__cause_invalid(causes, "spec.signerName", signer,
+                "must be a fully qualified domain and path of the form 'example.com/signer-name'");
     }
     validate_conditions(c, old, o, causes);
-    const kl_value *was = kl_value_at(old, "status", "certificate", NULL), *is = kl_value_at(o, "status", "certificate", NULL);
+    const kl_value *was = kl_value_at(old, "status", "certificate", NULL),
+                   *is = kl_value_at(o, "status", "certificate", NULL);
     if (old && was && kl_value_len(was) && !kl_value_equal(was, is))
-        kl__cause_forbidden(causes, "status.certificate", "updates may not modify existing certificate content");
+        kl__cause_forbidden(
+            causes, "status.certificate", "updates may not modify existing certificate content");
 }

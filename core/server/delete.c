@@ -11,14 +11,16 @@
 #include "server/admission.h"
 #include "schema/edit.h"
 #include "server/lifecycle.h"
-#include "server/render.h"
+#include "show/render.h"
 #include "server/state.h"
 #include "schema/status.h"
 #include "server/strategy.h"
 
-static bool is(const kl__call *c, const char *group, const char *plural) { return !strcmp(c->kind->group, group) && !strcmp(c->kind->plural, plural); }
+static bool is(const kl__call *c, const char *group, const char *plural)
+{
+    return !strcmp(c->kind->group, group) && !strcmp(c->kind->plural, plural);
+}
 static bool same(const char *a, const char *b) { return !strcmp(a ? a : "", b ? b : ""); }
-
 
 /* These conflicts speak of the Kind, not of the resource. */
 static kl_status KL_PRINTF(3, 4) precondition(kl_err *err, const kl__call *c, const char *fmt, ...)
@@ -34,21 +36,28 @@ static kl_status KL_PRINTF(3, 4) precondition(kl_err *err, const kl__call *c, co
     kl_build_kstr(b, "group", *k->group ? k->group : NULL);
     kl_build_kstr(b, "kind", k->kind);
     kl_build_end(b);
-    kl_status st = kl__api_fail(err, 409, "Conflict", kl_builder_done(b), "Operation cannot be fulfilled on %s%s%s \"%s\": %s",
-        k->kind, *k->group ? "." : "", k->group, c->name, why);
+    kl_status st = kl__api_fail(err, 409, "Conflict", kl_builder_done(b),
+        "Operation cannot be fulfilled on %s%s%s \"%s\": %s", k->kind, *k->group ? "." : "", k->group,
+        c->name, why);
     kl_free(why);
     return st;
 }
 
-static kl_status check_preconditions(const kl__call *c, const kl_value *old, const kl_value *options, kl_err *err)
+static kl_status check_preconditions(
+    const kl__call *c, const kl_value *old, const kl_value *options, kl_err *err)
 {
-    const char *uid = kl_value_str_at(options, "preconditions", "uid", NULL), *rv = kl_value_str_at(options, "preconditions", "resourceVersion", NULL);
+    const char *uid = kl_value_str_at(options, "preconditions", "uid", NULL),
+               *rv = kl_value_str_at(options, "preconditions", "resourceVersion", NULL);
     if (uid && !same(uid, kl_object_uid(old)))
-        return precondition(err, c, "the UID in the precondition (%s) does not match the UID in record (%s). "
-            "The object might have been deleted and then recreated", uid, kl_object_uid(old));
+        return precondition(err, c,
+            "the UID in the precondition (%s) does not match the UID in record (%s). "
+            "The object might have been deleted and then recreated",
+            uid, kl_object_uid(old));
     if (rv && !same(rv, kl_object_rv(old)))
-        return precondition(err, c, "the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). "
-            "The object might have been modified", rv, kl_object_rv(old));
+        return precondition(err, c,
+            "the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). "
+            "The object might have been modified",
+            rv, kl_object_rv(old));
     return KL_OK;
 }
 
@@ -57,7 +66,8 @@ static int64_t grace_of(const kl__call *c, const kl_value *old, const kl_value *
 {
     if (!is(c, "", "pods"))
         return 0;
-    const char *phase = kl_value_str_at(old, "status", "phase", NULL), *node = kl_value_str_at(old, "spec", "nodeName", NULL);
+    const char *phase = kl_value_str_at(old, "status", "phase", NULL),
+               *node = kl_value_str_at(old, "spec", "nodeName", NULL);
     if (!node || !*node || (phase && (!strcmp(phase, "Succeeded") || !strcmp(phase, "Failed"))))
         return 0;
     int64_t grace = kl_value_int_at(old, 30, "spec", "terminationGracePeriodSeconds", NULL);
@@ -98,7 +108,7 @@ static bool protected_namespace(const char *name)
 
 static kl_status admit(const kl__call *c, const kl_value *stored, kl_err *err)
 {
-    const kl_value *old = c->admission ? kl__render_version(c->kind, stored) : NULL;
+    const kl_value *old = c->admission ? kl_render_version(c->kind, stored) : NULL;
     const kl_value *nothing = NULL;
     kl_status st = old ? kl__admit_mutate(c, "DELETE", old, &nothing, err) : KL_OK;
     if (old && !st)
@@ -107,7 +117,8 @@ static kl_status admit(const kl__call *c, const kl_value *stored, kl_err *err)
     return st;
 }
 
-kl_status kl__verb_delete(const kl__call *c, const kl_value *options, const kl_value **out, int *code, kl_err *err)
+kl_status kl__verb_delete(
+    const kl__call *c, const kl_value *options, const kl_value **out, int *code, kl_err *err)
 {
     const kl_value *old;
     kl_status st = kl__verb_get(c, &old, err);
@@ -123,13 +134,15 @@ kl_status kl__verb_delete(const kl__call *c, const kl_value *options, const kl_v
     const kl_value *o = kl_value_ref(old);
     old = kl_value_ref(old);
     int64_t grace = grace_of(c, old, options);
-    bool was = kl_object_deleting(old), namespace = is(c, "", "namespaces"), crd = is(c, "apiextensions.k8s.io", "customresourcedefinitions");
+    bool was = kl_object_deleting(old), namespace = is(c, "", "namespaces"),
+         crd = is(c, "apiextensions.k8s.io", "customresourcedefinitions");
     const char *policy = kl_value_str_at(options, "propagationPolicy", NULL);
     if (policy && !was && !strcmp(policy, "Orphan"))
         add_finalizer(&o, "orphan");
     if (crd && !was)
         add_finalizer(&o, "customresourcecleanup.apiextensions.k8s.io");
-    bool held = kl_value_len(kl_value_at(o, "metadata", "finalizers", NULL)) || (namespace && kl_value_len(kl_value_at(o, "spec", "finalizers", NULL)));
+    bool held = kl_value_len(kl_value_at(o, "metadata", "finalizers", NULL))
+        || (namespace && kl_value_len(kl_value_at(o, "spec", "finalizers", NULL)));
     int64_t left = kl_value_int_at(old, 0, "metadata", "deletionGracePeriodSeconds", NULL);
     char *key = kl_object_key(old);
     if (!was || grace < left) {
@@ -145,7 +158,7 @@ kl_status kl__verb_delete(const kl__call *c, const kl_value *options, const kl_v
             kl__after_remove(c->s, c->kind, *out);
         }
     } else
-        *out = kl_value_ref(old);                          /* a second delete changes nothing */
+        *out = kl_value_ref(old); /* a second delete changes nothing */
     if (!held && grace == 0 && !kl__strategy_returns_deleted(c->kind)) {
         const kl_value *gone = *out;
         *out = kl__status_success(c->kind, c->name, kl_object_uid(gone));

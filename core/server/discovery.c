@@ -96,8 +96,11 @@ void kl__reply_tagged(kl_httpd_request *http, const char *type, kl_buf *body)
 
 /* ------------------------------------------------------------------ groups that others serve */
 
-/* We call nobody, so what an APIService leaves to a service of the cluster is down: a group version of which nothing is known. */
-typedef struct remote { const char *group, *version; } remote;
+/* We call nobody, so what an APIService leaves to a service of the cluster is down: a group version of
+ * which nothing is known. */
+typedef struct remote {
+    const char *group, *version;
+} remote;
 
 /* i-th of them; false behind the last. */
 static bool remote_at(const kl_server *s, size_t i, remote *out)
@@ -105,8 +108,9 @@ static bool remote_at(const kl_server *s, size_t i, remote *out)
     const kl__bucket *b = kl__store_bucket(s->store, "apiregistration.k8s.io", "apiservices");
     for (size_t k = 0; k < b->len; k++) {
         const kl_value *spec = kl_value_get(b->v[k]->object, "spec");
-        *out = (remote){ kl_value_str_at(spec, "group", NULL), kl_value_str_at(spec, "version", NULL) };
-        if (kl_value_type(kl_value_get(spec, "service")) == KL_OBJECT && out->group && out->version && !kl__kinds_has_group(s->kinds, out->group, out->version) && !i--)
+        *out = (remote){kl_value_str_at(spec, "group", NULL), kl_value_str_at(spec, "version", NULL)};
+        if (kl_value_type(kl_value_get(spec, "service")) == KL_OBJECT && out->group && out->version
+            && !kl__kinds_has_group(s->kinds, out->group, out->version) && !i--)
             return true;
     }
     return false;
@@ -219,7 +223,8 @@ static void legacy_resource(kl_builder *b, const kl__kind *k)
     }
 }
 
-static void legacy_resources(const kl_server *s, const char *group, const char *version, kl_httpd_request *http)
+static void legacy_resources(
+    const kl_server *s, const char *group, const char *version, kl_httpd_request *http)
 {
     char *gv = *group ? kl_sprintf("%s/%s", group, version) : kl_strdup(version);
     kl_builder *b = kl_builder_new();
@@ -269,7 +274,8 @@ static void aggregated_resource(kl_builder *b, const kl__kind *k)
             const kl__sub *sub = &k->subs[i];
             kl_build_object(b);
             kl_build_kstr(b, "subresource", sub->name);
-            response_kind(b, *sub->version ? sub->group : k->group, *sub->version ? sub->version : k->version, sub->kind);
+            response_kind(b, *sub->version ? sub->group : k->group, *sub->version ? sub->version : k->version,
+                sub->kind);
             words(b, "verbs", sub->verbs, true);
             kl_build_end(b);
         }
@@ -312,7 +318,8 @@ static void aggregated_group(const kl_server *s, kl_builder *b, const char *grou
 static void aggregated(const kl_server *s, bool core, const char *version, kl_httpd_request *http)
 {
     kl_builder *b = kl_builder_new();
-    char *api = kl_sprintf("apidiscovery.k8s.io/%s", version), *type = kl_sprintf("application/json;g=apidiscovery.k8s.io;v=%s;as=APIGroupDiscoveryList", version);
+    char *api = kl_sprintf("apidiscovery.k8s.io/%s", version),
+         *type = kl_sprintf("application/json;g=apidiscovery.k8s.io;v=%s;as=APIGroupDiscoveryList", version);
     kl_build_object(b);
     kl_build_kstr(b, "kind", "APIGroupDiscoveryList");
     kl_build_kstr(b, "apiVersion", api);
@@ -351,7 +358,7 @@ static const char *wants_aggregated(kl_httpd_request *http)
 
 static void api_versions(kl_httpd_request *http)
 {
-    static char *const v1[] = { "v1", NULL };
+    static char *const v1[] = {"v1", NULL};
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
     kl_build_kstr(b, "kind", "APIVersions");

@@ -1,7 +1,9 @@
-/* events.c - what kube-apiserver says of an Event (apis/core/validation/events.go), in its order and words.
+/* events.c - what kube-apiserver says of an Event (apis/core/validation/events.go), in its order and
+ * words.
  *
- * An Event with an eventTime is one of the new kind, whichever API brings it: it names who reports and what was done. What comes by
- * events.k8s.io/v1 must be of that kind, without the fields of the old one, and later writes may touch its series alone. */
+ * An Event with an eventTime is one of the new kind, whichever API brings it: it names who reports and
+ * what was done. What comes by events.k8s.io/v1 must be of that kind, without the fields of the old one,
+ * and later writes may touch its series alone. */
 #include "server/events.h"
 
 #include <stdio.h>
@@ -17,9 +19,11 @@
 /* The same field by its name in core/v1, whichever API the object speaks. */
 static const kl_value *get(const kl_value *o, const char *field)
 {
-    static const struct { const char *core, *events; } names[] = { { "involvedObject", "regarding" }, { "message", "note" }, { "count", "deprecatedCount" },
-        { "firstTimestamp", "deprecatedFirstTimestamp" }, { "lastTimestamp", "deprecatedLastTimestamp" }, { "source", "deprecatedSource" },
-        { "reportingComponent", "reportingController" } };
+    static const struct {
+        const char *core, *events;
+    } names[] = {{"involvedObject", "regarding"}, {"message", "note"}, {"count", "deprecatedCount"},
+        {"firstTimestamp", "deprecatedFirstTimestamp"}, {"lastTimestamp", "deprecatedLastTimestamp"},
+        {"source", "deprecatedSource"}, {"reportingComponent", "reportingController"}};
     const kl_value *v = kl_value_get(o, field);
     for (size_t i = 0; !v && i < sizeof names / sizeof *names; i++)
         if (!strcmp(names[i].core, field))
@@ -56,12 +60,15 @@ static void required(kl__causes *causes, const kl_value *o, const char *field, c
         kl__cause_required(causes, called, "");
 }
 
-static const char bad_name[] = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
-    "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+static const char bad_name[] = "name part must consist of alphanumeric characters, '-', '_' or '.', and must "
+                               "start and end with an alphanumeric character "
+                               "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+                               "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 
 static void validate_reporter(const kl_value *o, bool core, kl__causes *causes)
 {
-    const char *called = core ? "reportingComponent" : "reportingController", *who = text(o, "reportingComponent", NULL), *why = kl_name_qualified(who);
+    const char *called = core ? "reportingComponent" : "reportingController",
+               *who = text(o, "reportingComponent", NULL), *why = kl_name_qualified(who);
     required(causes, o, "reportingComponent", called);
     if (!*who)
         invalid(causes, called, "", "name part must be non-empty");
@@ -73,7 +80,8 @@ static void validate_any(const kl_value *o, bool core, kl__causes *causes)
 {
     const char *ns = text(o, "metadata", "namespace"), *theirs = text(o, "involvedObject", "namespace");
     bool is_new = *text(o, "eventTime", NULL), is_default = !strcmp(ns, "default");
-    bool fits = *theirs ? is_new || !strcmp(ns, theirs) : is_default || (is_new && !strcmp(ns, "kube-system"));
+    bool fits = *theirs ? is_new || !strcmp(ns, theirs)
+                        : is_default || (is_new && !strcmp(ns, "kube-system"));
     if (!fits)
         invalid(causes, "involvedObject.namespace", theirs, "does not match event.namespace");
     if (!is_new)
@@ -103,7 +111,7 @@ static void validate_series(const kl_value *o, kl__causes *causes)
 
 static void validate_create(const kl_value *o, kl__causes *causes)
 {
-    static const char *const unset[] = { "firstTimestamp", "lastTimestamp", "count" };
+    static const char *const unset[] = {"firstTimestamp", "lastTimestamp", "count"};
     int64_t count = 0;
     validate_series(o, causes);
     required(causes, o, "eventTime", "eventTime");
@@ -123,8 +131,10 @@ static void validate_create(const kl_value *o, kl__causes *causes)
 /* A reference as Go prints one. */
 static const kl_value *reference(const kl_value *o)
 {
-    static const struct { const char *shown, *field; } fields[] = { { "Kind", "kind" }, { "Namespace", "namespace" }, { "Name", "name" }, { "UID", "uid" },
-        { "APIVersion", "apiVersion" }, { "ResourceVersion", "resourceVersion" }, { "FieldPath", "fieldPath" } };
+    static const struct {
+        const char *shown, *field;
+    } fields[] = {{"Kind", "kind"}, {"Namespace", "namespace"}, {"Name", "name"}, {"UID", "uid"},
+        {"APIVersion", "apiVersion"}, {"ResourceVersion", "resourceVersion"}, {"FieldPath", "fieldPath"}};
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
@@ -133,10 +143,12 @@ static const kl_value *reference(const kl_value *o)
     return kl_builder_done(b);
 }
 
-static void unchanged(const kl_value *old, const kl_value *o, const char *field, const char *called, kl__causes *causes)
+static void unchanged(
+    const kl_value *old, const kl_value *o, const char *field, const char *called, kl__causes *causes)
 {
     const kl_value *a = get(old, field), *b = get(o, field);
-    if (kl_value_equal(a, b) || (!kl_value_len(a) && !kl_value_len(b) && kl_value_type(a) == kl_value_type(b)))
+    if (kl_value_equal(a, b)
+        || (!kl_value_len(a) && !kl_value_len(b) && kl_value_type(a) == kl_value_type(b)))
         return;
     bool is_reference = !strcmp(field, "involvedObject") || !strcmp(field, "related");
     const kl_value *shown = is_reference ? reference(b) : b ? kl_value_ref(b) : kl_value_of_str("");
@@ -146,12 +158,14 @@ static void unchanged(const kl_value *old, const kl_value *o, const char *field,
 
 static void validate_update(const kl_value *old, const kl_value *o, kl__causes *causes)
 {
-    static const char *const fields[] = { "involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count", "type", "eventTime", "action",
-        "related", "reportingComponent", "reportingInstance" };
+    static const char *const fields[] = {"involvedObject", "reason", "message", "source", "firstTimestamp",
+        "lastTimestamp", "count", "type", "eventTime", "action", "related", "reportingComponent",
+        "reportingInstance"};
     if (!kl_value_equal(kl_value_get(old, "series"), kl_value_get(o, "series")))
         validate_series(o, causes);
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        unchanged(old, o, fields[i], !strcmp(fields[i], "reportingComponent") ? "reportingController" : fields[i], causes);
+        unchanged(old, o, fields[i],
+            !strcmp(fields[i], "reportingComponent") ? "reportingController" : fields[i], causes);
 }
 
 void kl__event_validate(const kl__call *c, const kl_value *old, const kl_value *o, kl__causes *causes)

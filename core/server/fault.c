@@ -15,7 +15,8 @@ typedef struct fault {
 
 static void fault_free(fault *f)
 {
-    char *all[] = { f->verb, f->resource, f->group, f->sub, f->ns, f->name, f->except_agent, f->reason, f->message };
+    char *all[] = {
+        f->verb, f->resource, f->group, f->sub, f->ns, f->name, f->except_agent, f->reason, f->message};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         kl_free(all[i]);
     kl_list_remove(&f->link);
@@ -25,9 +26,18 @@ static void fault_free(fault *f)
 void kl_server_fail_next(kl_server *s, const kl_server_fault *o)
 {
     fault *f = kl_new(fault);
-    *f = (fault){ .verb = kl_strdup(o->verb), .resource = kl_strdup(o->resource), .group = kl_strdup(o->group), .sub = kl_strdup(o->sub),
-        .ns = kl_strdup(o->ns), .name = kl_strdup(o->name), .except_agent = kl_strdup(o->except_agent), .reason = kl_strdup(o->reason),
-        .message = kl_strdup(o->message), .code = o->code, .retry_after = o->retry_after, .times = o->times > 0 ? o->times : 1 };
+    *f = (fault){.verb = kl_strdup(o->verb),
+        .resource = kl_strdup(o->resource),
+        .group = kl_strdup(o->group),
+        .sub = kl_strdup(o->sub),
+        .ns = kl_strdup(o->ns),
+        .name = kl_strdup(o->name),
+        .except_agent = kl_strdup(o->except_agent),
+        .reason = kl_strdup(o->reason),
+        .message = kl_strdup(o->message),
+        .code = o->code,
+        .retry_after = o->retry_after,
+        .times = o->times > 0 ? o->times : 1};
     kl_lock(&s->mu);
     kl_list_push(&s->faults, &f->link);
     kl_unlock(&s->mu);
@@ -55,10 +65,12 @@ static bool matches(const fault *f, const kl__call *c, const char *verb, const c
 {
     if (f->except_agent && agent && !strncmp(agent, f->except_agent, strlen(f->except_agent)))
         return false;
-    return is(f->verb, verb) && is(f->resource, c->kind->plural) && is(f->group, c->kind->group) && is(f->sub, c->sub) && is(f->ns, c->ns) && is(f->name, c->name);
+    return is(f->verb, verb) && is(f->resource, c->kind->plural) && is(f->group, c->kind->group)
+        && is(f->sub, c->sub) && is(f->ns, c->ns) && is(f->name, c->name);
 }
 
-kl_status kl__fault_check(const kl__call *c, const char *verb, const char *agent, int *retry_after, kl_err *err)
+kl_status kl__fault_check(
+    const kl__call *c, const char *verb, const char *agent, int *retry_after, kl_err *err)
 {
     for (kl_list *l = c->s->faults.next; l != &c->s->faults; l = l->next) {
         fault *f = KL_CONTAINER(l, fault, link);
@@ -71,7 +83,8 @@ kl_status kl__fault_check(const kl__call *c, const char *verb, const char *agent
         else if (f->code == 404 && !f->reason)
             st = kl__fail_not_found(err, c->kind, c->name ? c->name : "");
         else
-            st = kl__api_fail(err, f->code, f->reason ? f->reason : "InternalError", NULL, "%s", f->message ? f->message : "a failure that a test has ordered");
+            st = kl__api_fail(err, f->code, f->reason ? f->reason : "InternalError", NULL, "%s",
+                f->message ? f->message : "a failure that a test has ordered");
         if (!--f->times)
             fault_free(f);
         return st;

@@ -1,5 +1,5 @@
-/* filter.c - selectors of lists and watches. Every kind selects by metadata.name and metadata.namespace; some kinds
- * have more fields, as kube-apiserver has them; CRDs name theirs in selectableFields. */
+/* filter.c - selectors of lists and watches. Every kind selects by metadata.name and metadata.namespace;
+ * some kinds have more fields, as kube-apiserver has them; CRDs name theirs in selectableFields. */
 #include "server/filter.h"
 
 #include <inttypes.h>
@@ -10,20 +10,27 @@
 #include "model/object.h"
 #include "schema/status.h"
 
-static const struct { const char *group, *plural, *fields; } selectable[] = {
-    { "", "pods", " spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName spec.hostNetwork status.phase status.podIP status.podIPs status.nominatedNodeName " },
-    { "", "nodes", " spec.unschedulable " },
-    { "", "namespaces", " status.phase name " },
-    { "", "secrets", " type " },
-    { "", "services", " spec.clusterIP spec.type " },
-    { "", "events", " involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid involvedObject.apiVersion"
-        " involvedObject.resourceVersion involvedObject.fieldPath reason reportingComponent source type " },
-    { "events.k8s.io", "events", " regarding.kind regarding.namespace regarding.name regarding.uid regarding.apiVersion"
-        " regarding.resourceVersion regarding.fieldPath reason reportingController type " },
-    { "", "replicationcontrollers", " status.replicas " },
-    { "apps", "replicasets", " status.replicas " },
-    { "batch", "jobs", " status.successful " },
-    { "certificates.k8s.io", "certificatesigningrequests", " spec.signerName " },
+static const struct {
+    const char *group, *plural, *fields;
+} selectable[] = {
+    {"", "pods",
+        " spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName spec.hostNetwork "
+        "status.phase status.podIP status.podIPs status.nominatedNodeName "},
+    {"", "nodes", " spec.unschedulable "},
+    {"", "namespaces", " status.phase name "},
+    {"", "secrets", " type "},
+    {"", "services", " spec.clusterIP spec.type "},
+    {"", "events",
+        " involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid "
+        "involvedObject.apiVersion"
+        " involvedObject.resourceVersion involvedObject.fieldPath reason reportingComponent source type "},
+    {"events.k8s.io", "events",
+        " regarding.kind regarding.namespace regarding.name regarding.uid regarding.apiVersion"
+        " regarding.resourceVersion regarding.fieldPath reason reportingController type "},
+    {"", "replicationcontrollers", " status.replicas "},
+    {"apps", "replicasets", " status.replicas "},
+    {"batch", "jobs", " status.successful "},
+    {"certificates.k8s.io", "certificatesigningrequests", " spec.signerName "},
 };
 
 static bool can_select(const kl__kind *k, const char *field)
@@ -38,7 +45,8 @@ static bool can_select(const kl__kind *k, const char *field)
     char *word = kl_sprintf(" %s ", field);
     bool yes = false;
     for (size_t i = 0; i < sizeof selectable / sizeof *selectable && !yes; i++)
-        yes = !strcmp(selectable[i].group, k->group) && !strcmp(selectable[i].plural, k->plural) && strstr(selectable[i].fields, word);
+        yes = !strcmp(selectable[i].group, k->group) && !strcmp(selectable[i].plural, k->plural)
+            && strstr(selectable[i].fields, word);
     kl_free(word);
     return yes;
 }
@@ -51,10 +59,11 @@ void kl__filter_fini(kl__filter *f)
     *f = (kl__filter){0};
 }
 
-kl_status kl__filter_init(kl__filter *f, const kl__kind *k, const char *ns, const char *labels, const char *fields, kl_err *err)
+kl_status kl__filter_init(
+    kl__filter *f, const kl__kind *k, const char *ns, const char *labels, const char *fields, kl_err *err)
 {
     kl_status st = KL_OK;
-    *f = (kl__filter){ .ns = kl_strdup(ns) };
+    *f = (kl__filter){.ns = kl_strdup(ns)};
     if (labels && *labels)
         st = kl_selector_parse(labels, &f->labels, err);
     if (!st && fields && *fields)
@@ -75,7 +84,10 @@ kl_status kl__filter_init(kl__filter *f, const kl__kind *k, const char *ns, cons
     return st;
 }
 
-struct lookup { const kl_value *object; char number[24]; };
+struct lookup {
+    const kl_value *object;
+    char number[24];
+};
 
 /* The field as text, the way kube-apiserver's field sets spell it. */
 static const char *field_text(void *arg, const char *field)
@@ -90,7 +102,7 @@ static const char *field_text(void *arg, const char *field)
         const char *component = kl_value_str_at(v, "source", "component", NULL);
         return component && *component ? component : field_text(arg, "reportingComponent");
     }
-    if (!strcmp(field, "reportingController"))              /* events are stored as v1 */
+    if (!strcmp(field, "reportingController")) /* events are stored as v1 */
         field = "reportingComponent";
     if (!strncmp(field, "regarding.", 10)) {
         v = kl_value_get(v, "involvedObject");
@@ -127,7 +139,7 @@ bool kl__filter_matches(const kl__filter *f, const kl_value *object)
     }
     if (f->labels && !kl_selector_matches(f->labels, kl_value_at(object, "metadata", "labels", NULL)))
         return false;
-    struct lookup l = { .object = object };
+    struct lookup l = {.object = object};
     return !f->fields || kl_field_selector_matches(f->fields, field_text, &l);
 }
 

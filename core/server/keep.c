@@ -1,4 +1,5 @@
-/* keep.c - a state of the server to come back to: every object that is there now, by reference. Going back costs what has changed. */
+/* keep.c - a state of the server to come back to: every object that is there now, by reference. Going back
+ * costs what has changed. */
 #include <string.h>
 
 #include "base/map.h"
@@ -12,7 +13,7 @@ typedef struct kept_object {
 } kept_object;
 
 struct kl__kept {
-    kl_map *objects;            /* "plural.group key" */
+    kl_map *objects; /* "plural.group key" */
     uint64_t next_address;
 };
 
@@ -23,7 +24,10 @@ static void object_free(void *p)
     kl_free(o);
 }
 
-static char *name_of(const kl__bucket *b, const char *key) { return kl_sprintf("%s.%s %s", b->plural, b->group, key); }
+static char *name_of(const kl__bucket *b, const char *key)
+{
+    return kl_sprintf("%s.%s %s", b->plural, b->group, key);
+}
 
 void kl__kept_free(struct kl__kept *k)
 {
@@ -45,7 +49,7 @@ void kl_server_keep(kl_server *s)
     for (size_t i = 0; i < n; i++)
         for (size_t e = 0; e < all[i]->len; e++) {
             kept_object *o = kl_new(kept_object);
-            *o = (kept_object){ all[i], kl_value_ref(all[i]->v[e]->object), all[i]->v[e]->rv };
+            *o = (kept_object){all[i], kl_value_ref(all[i]->v[e]->object), all[i]->v[e]->rv};
             char *name = name_of(all[i], all[i]->v[e]->key);
             kl_map_set(s->kept->objects, name, o);
             kl_free(name);

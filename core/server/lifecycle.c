@@ -1,7 +1,8 @@
-/* lifecycle.c - namespaces: new objects need one that is open, and a terminating one takes its content with it.
+/* lifecycle.c - namespaces: new objects need one that is open, and a terminating one takes its content
+ * with it.
  *
- * A namespace that is deleted turns Terminating; its content is deleted with it. It goes when nothing is left in it and
- * no finalizer but our own ("kubernetes" in its spec) stands. */
+ * A namespace that is deleted turns Terminating; its content is deleted with it. It goes when nothing is
+ * left in it and no finalizer but our own ("kubernetes" in its spec) stands. */
 #include "server/lifecycle.h"
 
 #include <string.h>
@@ -11,7 +12,10 @@
 #include "model/object.h"
 #include "schema/edit.h"
 
-static bool is(const kl__kind *k, const char *group, const char *plural) { return !strcmp(k->group, group) && !strcmp(k->plural, plural); }
+static bool is(const kl__kind *k, const char *group, const char *plural)
+{
+    return !strcmp(k->group, group) && !strcmp(k->plural, plural);
+}
 
 kl_status kl__namespace_open(kl_server *s, const kl__kind *k, const char *ns, const char *name, kl_err *err)
 {
@@ -20,7 +24,8 @@ kl_status kl__namespace_open(kl_server *s, const kl__kind *k, const char *ns, co
     if (!e)
         return kl__fail_not_found(err, namespaces, ns);
     if (kl_object_deleting(e->object))
-        return kl__fail_forbidden(err, k, name, "unable to create new content in namespace %s because it is being terminated", ns);
+        return kl__fail_forbidden(
+            err, k, name, "unable to create new content in namespace %s because it is being terminated", ns);
     return KL_OK;
 }
 
@@ -40,10 +45,14 @@ static void delete_all(kl_server *s, kl__bucket *b, const char *prefix)
     if (kl__bucket_picture(b, prefix, prefix, 0, &p))
         return;
     for (size_t i = 0; i < p.len; i++) {
-        kl__kind *k = kind_of_bucket(s, b);                /* the last one may take the kind along */
+        kl__kind *k = kind_of_bucket(s, b); /* the last one may take the kind along */
         if (!k || !kl__bucket_get(b, p.keys[i]))
             continue;
-        kl__call c = { .s = s, .kind = k, .ns = kl_object_namespace(p.objects[i]), .name = kl_object_name(p.objects[i]), .manager = "kubelua" };
+        kl__call c = {.s = s,
+            .kind = k,
+            .ns = kl_object_namespace(p.objects[i]),
+            .name = kl_object_name(p.objects[i]),
+            .manager = "kubelua"};
         static const char now[] = "{\"gracePeriodSeconds\":0}";
         const kl_value *out = NULL, *options = NULL;
         kl_err err = KL_ERR_INIT;
@@ -54,7 +63,8 @@ static void delete_all(kl_server *s, kl__bucket *b, const char *prefix)
         kl_value_unref(out);
         kl_value_unref(options);
         if (st)
-            kl_warn("an object of a terminating namespace or definition could not be deleted", "key=%s why=%s", p.keys[i], kl_err_message(&err));
+            kl_warn("an object of a terminating namespace or definition could not be deleted",
+                "key=%s why=%s", p.keys[i], kl_err_message(&err));
         kl_err_fini(&err);
     }
     kl__picture_fini(&p);
@@ -113,7 +123,8 @@ void kl__after_put(kl_server *s, kl__kind *k, const kl_value *object)
     if (is(k, "apiextensions.k8s.io", "customresourcedefinitions")) {
         kl__crd_serve(s, o);
         if (kl_object_deleting(o)) {
-            kl__bucket *b = kl__store_bucket(s->store, kl_value_str_at(o, "spec", "group", NULL), kl_value_str_at(o, "spec", "names", "plural", NULL));
+            kl__bucket *b = kl__store_bucket(s->store, kl_value_str_at(o, "spec", "group", NULL),
+                kl_value_str_at(o, "spec", "names", "plural", NULL));
             delete_all(s, b, "");
             kl__crd_settle(s, b->group, b->plural);
         }

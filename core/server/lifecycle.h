@@ -9,12 +9,13 @@
 void kl__after_put(kl_server *s, kl__kind *k, const kl_value *object);
 void kl__after_remove(kl_server *s, kl__kind *k, const kl_value *object);
 /* The namespace may take new objects: 404 or 403. */
-KL_NODISCARD kl_status kl__namespace_open(kl_server *s, const kl__kind *k, const char *ns, const char *name, kl_err *err);
+KL_NODISCARD kl_status kl__namespace_open(
+    kl_server *s, const kl__kind *k, const char *ns, const char *name, kl_err *err);
 
 /* crd.c: a CustomResourceDefinition about to be stored gets its status; 422 causes otherwise. */
 void kl__crd_prepare(kl_server *s, const kl_value *old, const kl_value **crd);
 void kl__crd_validate(kl_server *s, const kl_value *old, const kl_value *crd, kl__causes *causes);
-void kl__crd_serve(kl_server *s, const kl_value *crd);         /* its kinds as the CRD says */
+void kl__crd_serve(kl_server *s, const kl_value *crd); /* its kinds as the CRD says */
 void kl__crd_unserve(kl_server *s, const kl_value *crd);
 /* A terminating CRD whose objects are gone goes too. */
 void kl__crd_settle(kl_server *s, const char *group, const char *plural);

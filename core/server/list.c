@@ -1,7 +1,7 @@
 /* list.c - collections: lists, their pages, watches, and deletion of all that match.
  *
- * A continue token carries the resource version of the first page and the last key given, so that all pages show one
- * snapshot (see kl__bucket_picture). */
+ * A continue token carries the resource version of the first page and the last key given, so that all
+ * pages show one snapshot (see kl__bucket_picture). */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "server/filter.h"
 #include "server/rest.h"
 #include "schema/status.h"
-#include "server/table.h"
+#include "show/table.h"
 #include "server/watch.h"
 
 struct options {
@@ -25,7 +25,10 @@ struct options {
     kl_time timeout;
 };
 
-static bool truth(const char *text) { return text && (!strcmp(text, "true") || !strcmp(text, "1") || !*text); }
+static bool truth(const char *text)
+{
+    return text && (!strcmp(text, "true") || !strcmp(text, "1") || !*text);
+}
 
 static kl_status number(const char *text, int64_t *out, kl_err *err)
 {
@@ -48,8 +51,11 @@ static kl_status forbid(kl_err *err, const char *field, const char *why)
 static kl_status read_options(kl_httpd_request *http, struct options *o, kl_err *err)
 {
     const char *limit = kl_httpd_query(http, "limit"), *timeout = kl_httpd_query(http, "timeoutSeconds");
-    *o = (struct options){ .rv_text = kl_httpd_query(http, "resourceVersion"), .match = kl_httpd_query(http, "resourceVersionMatch"),
-        .token = kl_httpd_query(http, "continue"), .watch = truth(kl_httpd_query(http, "watch")), .bookmarks = truth(kl_httpd_query(http, "allowWatchBookmarks")) };
+    *o = (struct options){.rv_text = kl_httpd_query(http, "resourceVersion"),
+        .match = kl_httpd_query(http, "resourceVersionMatch"),
+        .token = kl_httpd_query(http, "continue"),
+        .watch = truth(kl_httpd_query(http, "watch")),
+        .bookmarks = truth(kl_httpd_query(http, "allowWatchBookmarks"))};
     const char *initial = kl_httpd_query(http, "sendInitialEvents");
     o->initial_given = initial != NULL;
     o->initial = truth(initial);
@@ -70,28 +76,37 @@ static kl_status read_options(kl_httpd_request *http, struct options *o, kl_err 
         errno = 0;
         o->rv = strtoull(o->rv_text, &end, 10);
         if (errno || *end || *o->rv_text == '-')
-            st = kl__fail_bad_request(err, "invalid resource version: resourceVersion: Invalid value: \"%s\": strconv.ParseUint: parsing \"%s\": invalid syntax", o->rv_text, o->rv_text);
+            st = kl__fail_bad_request(err,
+                "invalid resource version: resourceVersion: Invalid value: \"%s\": strconv.ParseUint: "
+                "parsing \"%s\": invalid syntax",
+                o->rv_text, o->rv_text);
     }
     if (st)
         return st;
     if (o->watch) {
         if (o->initial_given && (!o->match || strcmp(o->match, "NotOlderThan")))
-            return forbid(err, "resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+            return forbid(err, "resourceVersionMatch",
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
         if (o->match && !o->initial_given)
-            return forbid(err, "resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+            return forbid(err, "resourceVersionMatch",
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
         return KL_OK;
     }
     if (o->initial_given)
         return forbid(err, "sendInitialEvents", "sendInitialEvents is forbidden for list");
     if (o->match && !o->has_rv)
-        return forbid(err, "resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided");
+        return forbid(err, "resourceVersionMatch",
+            "resourceVersionMatch is forbidden unless resourceVersion is provided");
     if (o->match && o->token)
-        return forbid(err, "resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided");
+        return forbid(
+            err, "resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided");
     if (o->match && !strcmp(o->match, "Exact") && !o->rv)
-        return forbid(err, "resourceVersionMatch", "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+        return forbid(err, "resourceVersionMatch",
+            "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
     if (o->match && strcmp(o->match, "Exact") && strcmp(o->match, "NotOlderThan")) {
         kl__causes causes = {0};
-        kl__cause_add(&causes, "FieldValueNotSupported", "resourceVersionMatch", "Unsupported value: \"%s\": supported values: \"Exact\", \"NotOlderThan\"", o->match);
+        kl__cause_add(&causes, "FieldValueNotSupported", "resourceVersionMatch",
+            "Unsupported value: \"%s\": supported values: \"Exact\", \"NotOlderThan\"", o->match);
         return kl__fail_causes(err, "meta.k8s.io", "ListOptions", "", &causes);
     }
     if (o->token && o->has_rv && o->rv)
@@ -101,10 +116,14 @@ static kl_status read_options(kl_httpd_request *http, struct options *o, kl_err 
 
 static kl_status too_large(kl_server *s, uint64_t rv, kl_err *err)
 {
-    static const char details[] = "{\"causes\":[{\"reason\":\"ResourceVersionTooLarge\",\"message\":\"Too large resource version\"}],\"retryAfterSeconds\":1}";
+    static const char details[] = "{\"causes\":[{\"reason\":\"ResourceVersionTooLarge\",\"message\":\"Too "
+                                  "large resource version\"}],\"retryAfterSeconds\":1}";
     const kl_value *d = NULL;
     kl_status st = kl_value_decode(details, sizeof details - 1, &d, err);
-    return st ? st : kl__api_fail(err, 504, "Timeout", d, "Timeout: Too large resource version: %" PRIu64 ", current: %" PRIu64, rv, kl__store_rv(s->store));
+    return st ? st
+              : kl__api_fail(err, 504, "Timeout", d,
+                  "Timeout: Too large resource version: %" PRIu64 ", current: %" PRIu64, rv,
+                  kl__store_rv(s->store));
 }
 
 /* ------------------------------------------------------------------ continue tokens */
@@ -143,14 +162,18 @@ static kl_status token_read(const char *token, uint64_t *rv, char **key, kl_err 
     if (good)
         *key = kl_strdup(end + 1);
     kl_free(plain);
-    return good ? KL_OK : kl__fail_bad_request(err, "invalid continue token: continue key is not valid: it was not given by this server");
+    return good ? KL_OK
+                : kl__fail_bad_request(err,
+                    "invalid continue token: continue key is not valid: it was not given by this server");
 }
 
 /* ------------------------------------------------------------------ list */
 
-static void put_item(const kl__kind *k, const kl__form *form, const kl_value *stored, kl_time now, kl_buf *out)
+static void put_item(
+    const kl__kind *k, const kl_show_form *form, const kl_value *stored, kl_time now, kl_buf *out)
 {
-    if (form->kind == KL_FORM_WHOLE && !kl__render_differs(k)) {         /* items of built-in lists carry no kind */
+    /* items of built-in lists carry no kind */
+    if (form->kind == KL_FORM_WHOLE && !kl_render_differs(k)) {
         bool first = true;
         kl_buf_putc(out, '{');
         for (size_t i = 0; i < kl_value_len(stored); i++) {
@@ -166,11 +189,12 @@ static void put_item(const kl__kind *k, const kl__form *form, const kl_value *st
         kl_buf_putc(out, '}');
         return;
     }
-    const kl_value *o = kl__render_version(k, stored);
+    const kl_value *o = kl_render_version(k, stored);
     if (form->kind == KL_FORM_TABLE)
-        kl__table_row(k, form, o, now, out);
+        kl_show_row(k, form, o, now, out);
     else if (form->kind == KL_FORM_METADATA) {
-        kl_buf_puts(out, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
+        kl_buf_puts(
+            out, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
         kl_value_encode(kl_value_get(o, "metadata"), out);
         kl_buf_putc(out, '}');
     } else
@@ -178,7 +202,8 @@ static void put_item(const kl__kind *k, const kl__form *form, const kl_value *st
     kl_value_unref(o);
 }
 
-static void list_reply(kl__call *c, const kl__form *form, const kl__filter *f, const kl__picture *p, int64_t limit, uint64_t rv, kl_httpd_request *http)
+static void list_reply(kl__call *c, const kl_show_form *form, const kl__filter *f, const kl__picture *p,
+    int64_t limit, uint64_t rv, kl_httpd_request *http)
 {
     kl_buf out = KL_BUF_INIT;
     size_t given = 0, left = 0;
@@ -214,7 +239,7 @@ static void list_reply(kl__call *c, const kl__form *form, const kl__filter *f, c
     }
     kl_buf_puts(&out, "},");
     if (form->kind == KL_FORM_TABLE) {
-        kl__table_columns(c->kind, &out);
+        kl_show_columns(c->kind, &out);
         kl_buf_puts(&out, ",\"rows\":[");
     } else
         kl_buf_puts(&out, "\"items\":[");
@@ -225,7 +250,8 @@ static void list_reply(kl__call *c, const kl__form *form, const kl__filter *f, c
     kl__reply_buf(http, 200, NULL, &out);
 }
 
-static kl_status list(kl__call *c, const kl__form *form, const struct options *o, const kl__filter *f, kl_httpd_request *http, kl_err *err)
+static kl_status list(kl__call *c, const kl_show_form *form, const struct options *o, const kl__filter *f,
+    kl_httpd_request *http, kl_err *err)
 {
     uint64_t now = kl__store_rv(c->s->store), at = 0, rv = now;
     char *from = NULL, *prefix = kl__filter_prefix(f);
@@ -237,7 +263,7 @@ static kl_status list(kl__call *c, const kl__form *form, const struct options *o
             at = now;
         rv = at;
         if (!st)
-            from = kl_sprintf("%s\x01", key);              /* the smallest key after it */
+            from = kl_sprintf("%s\x01", key); /* the smallest key after it */
         kl_free(key);
     } else if (o->has_rv && o->rv > now)
         st = too_large(c->s, o->rv, err);
@@ -247,9 +273,13 @@ static kl_status list(kl__call *c, const kl__form *form, const struct options *o
         kl__picture p;
         st = kl__bucket_picture(c->kind->bucket, prefix, from ? from : prefix, at == now ? 0 : at, &p);
         if (st && o->token)
-            st = kl__fail_expired(err, "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, "
-                "or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - "
-                "objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.");
+            st = kl__fail_expired(err,
+                "The provided continue parameter is too old to display a consistent list result. You can "
+                "start a new list without the continue parameter, "
+                "or use the continue token in this response to retrieve the remainder of the results. "
+                "Continuing with the provided token results in an inconsistent list - "
+                "objects that were created, modified, or deleted between the time the first chunk was "
+                "returned and now may show up in the list.");
         else if (st)
             st = kl__fail_expired(err, "The resourceVersion for the provided list is too old.");
         if (!st)
@@ -261,10 +291,15 @@ static kl_status list(kl__call *c, const kl__form *form, const struct options *o
     return st;
 }
 
-static void watch(kl__call *c, const kl__form *form, const struct options *o, kl__filter *f, kl_httpd_request *http)
+static void watch(
+    kl__call *c, const kl_show_form *form, const struct options *o, kl__filter *f, kl_httpd_request *http)
 {
-    kl__watch_options w = { .form = *form, .bookmarks = o->bookmarks, .timeout = o->timeout, .rv = o->rv,
-        .initial = o->initial || (!o->initial_given && o->rv == 0), .initial_end = o->initial };
+    kl__watch_options w = {.form = *form,
+        .bookmarks = o->bookmarks,
+        .timeout = o->timeout,
+        .rv = o->rv,
+        .initial = o->initial || (!o->initial_given && o->rv == 0),
+        .initial_end = o->initial};
     kl__bucket *b = c->kind->bucket;
     kl_err err = KL_ERR_INIT;
     kl_httpd_stream *stream = kl_httpd_reply_stream(http, 200, "application/json");
@@ -276,9 +311,11 @@ static void watch(kl__call *c, const kl__form *form, const struct options *o, kl
         kl_err_fini(&err);
         return;
     }
-    /* Who asks from the future knows us from before a restart, after which we begin anew: nothing would ever come. */
+    /* Who asks from the future knows us from before a restart, after which we begin anew: nothing would
+     * ever come. */
     if (w.rv > kl__store_rv(c->s->store)) {
-        kl__fail_expired(&err, "resource version %" PRIu64 " is not of this server, which is at %" PRIu64, o->rv, kl__store_rv(c->s->store));
+        kl__fail_expired(&err, "resource version %" PRIu64 " is not of this server, which is at %" PRIu64,
+            o->rv, kl__store_rv(c->s->store));
         kl__watch_refuse(stream, &err);
         kl_err_fini(&err);
         return;
@@ -302,17 +339,19 @@ static void reply_expired(const char *token, const kl_err *err, kl_httpd_request
     kl_free(key);
 }
 
-void kl__rest_list(kl__call *c, const kl__form *form, kl_httpd_request *http)
+void kl__rest_list(kl__call *c, const kl_show_form *form, kl_httpd_request *http)
 {
     kl_err err = KL_ERR_INIT;
     kl__filter f = {0};
     struct options o;
     kl_status st = read_options(http, &o, &err);
     if (!st)
-        st = kl__filter_init(&f, c->kind, c->ns, kl_httpd_query(http, "labelSelector"), kl_httpd_query(http, "fieldSelector"), &err);
+        st = kl__filter_init(&f, c->kind, c->ns, kl_httpd_query(http, "labelSelector"),
+            kl_httpd_query(http, "fieldSelector"), &err);
     if (!st && o.watch) {
         if (!kl__kind_has_verb(c->kind, "watch"))
-            st = kl__api_fail(&err, 405, "MethodNotAllowed", NULL, "the server does not allow this method on the requested resource");
+            st = kl__api_fail(&err, 405, "MethodNotAllowed", NULL,
+                "the server does not allow this method on the requested resource");
         else
             watch(c, form, &o, &f, http);
     } else if (!st)
@@ -333,7 +372,8 @@ void kl__rest_delete_collection(kl__call *c, const kl_value *options, kl_httpd_r
     kl__filter f = {0};
     kl__picture p = {0};
     char *prefix = NULL;
-    kl_status st = kl__filter_init(&f, c->kind, c->ns, kl_httpd_query(http, "labelSelector"), kl_httpd_query(http, "fieldSelector"), &err);
+    kl_status st = kl__filter_init(&f, c->kind, c->ns, kl_httpd_query(http, "labelSelector"),
+        kl_httpd_query(http, "fieldSelector"), &err);
     if (!st) {
         prefix = kl__filter_prefix(&f);
         st = kl__bucket_picture(c->kind->bucket, prefix, prefix, 0, &p);
@@ -353,9 +393,9 @@ void kl__rest_delete_collection(kl__call *c, const kl_value *options, kl_httpd_r
             st = KL_OK;
         }
     }
-    kl__form whole = {0};
+    kl_show_form whole = {0};
     if (kl__admission_waits(c->admission))
-        ;                                  /* begins again when a webhook has answered */
+        ; /* begins again when a webhook has answered */
     else if (st)
         kl__reply_error(http, NULL, &err);
     else

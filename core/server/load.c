@@ -1,6 +1,7 @@
 /* load.c - objects from files into the server, before or while it serves: what is needed comes first.
  *
- * Definitions before their objects, namespaces before their content; a namespace that nobody defines is made. */
+ * Definitions before their objects, namespaces before their content; a namespace that nobody defines is
+ * made. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -21,10 +22,14 @@
 
 static kl_status make_namespace(kl_server *s, const char *ns, kl_err *err)
 {
-    kl__call c = { .s = s, .kind = kl__kinds_get(s->kinds, "", "v1", "namespaces"), .name = ns, .manager = "kubelua-load" };
+    kl__call c = {.s = s,
+        .kind = kl__kinds_get(s->kinds, "", "v1", "namespaces"),
+        .name = ns,
+        .manager = "kubelua-load"};
     if (kl__bucket_get(c.kind->bucket, ns))
         return KL_OK;
-    const kl_value *name = kl_value_of_str(ns), *o = kl_value_with_at(NULL, name, "metadata", "name", NULL), *out = NULL;
+    const kl_value *name = kl_value_of_str(ns), *o = kl_value_with_at(NULL, name, "metadata", "name", NULL),
+                   *out = NULL;
     kl_status st = kl__verb_create(&c, o, &out, err);
     kl_value_unref(name);
     kl_value_unref(o);
@@ -35,7 +40,8 @@ static kl_status make_namespace(kl_server *s, const char *ns, kl_err *err)
 /* What belongs to the server and may be in a dumped object. */
 static const kl_value *without_system_fields(const kl_value *object)
 {
-    static const char *const system[] = { "resourceVersion", "uid", "creationTimestamp", "generation", "managedFields", "selfLink" };
+    static const char *const system[] = {
+        "resourceVersion", "uid", "creationTimestamp", "generation", "managedFields", "selfLink"};
     const kl_value *o = kl_value_ref(object);
     for (size_t i = 0; i < sizeof system / sizeof *system; i++)
         if (kl_value_at(o, "metadata", system[i], NULL))
@@ -45,19 +51,28 @@ static const kl_value *without_system_fields(const kl_value *object)
 
 static kl_status load_locked(kl_server *s, const kl_value *object, kl_err *err)
 {
-    const char *version = kl_object_api_version(object), *kind = kl_object_kind(object), *name = kl_object_name(object);
+    const char *version = kl_object_api_version(object), *kind = kl_object_kind(object),
+               *name = kl_object_name(object);
     char *group, *v;
     if (!version || !kind)
-        return kl_fail(err, KL_EINVAL, "a document to load has no apiVersion and kind: it is no Kubernetes object");
+        return kl_fail(
+            err, KL_EINVAL, "a document to load has no apiVersion and kind: it is no Kubernetes object");
     kl_api_version_split(version, &group, &v);
     kl__kind *k = kl__kinds_by_kind(s->kinds, group, v, kind);
     kl_free(group);
     kl_free(v);
     if (!k)
-        return kl_fail(err, KL_EINVAL, "%s %s \"%s\" cannot be loaded: the server has no such kind; load its CustomResourceDefinition first (--crds)",
+        return kl_fail(err, KL_EINVAL,
+            "%s %s \"%s\" cannot be loaded: the server has no such kind; load its CustomResourceDefinition "
+            "first (--crds)",
             version, kind, name ? name : "");
     const char *ns = kl_object_namespace(object);
-    kl__call c = { .s = s, .kind = k, .ns = k->namespaced ? ns && *ns ? ns : "default" : NULL, .name = name, .manager = "kubelua-load", .any_status = true };
+    kl__call c = {.s = s,
+        .kind = k,
+        .ns = k->namespaced ? ns && *ns ? ns : "default" : NULL,
+        .name = name,
+        .manager = "kubelua-load",
+        .any_status = true};
     const kl_value *o = without_system_fields(object), *out = NULL;
     kl_status st = c.ns ? make_namespace(s, c.ns, err) : KL_OK;
     char *key = name ? kl_key_join(c.ns, name) : NULL;
@@ -81,7 +96,8 @@ kl_status kl_server_load(kl_server *s, const kl_value *object, kl_err *err)
 {
     const kl_value *items = kl_value_get(object, "items");
     const char *kind = kl_object_kind(object);
-    if (kind && kl_value_type(items) == KL_ARRAY && strlen(kind) >= 4 && !strcmp(kind + strlen(kind) - 4, "List")) {
+    if (kind && kl_value_type(items) == KL_ARRAY && strlen(kind) >= 4
+        && !strcmp(kind + strlen(kind) - 4, "List")) {
         kl_status st = KL_OK;
         for (size_t i = 0; !st && i < kl_value_len(items); i++)
             st = kl_server_load(s, kl_value_item(items, i), err);
@@ -97,7 +113,12 @@ kl_status kl_server_load(kl_server *s, const kl_value *object, kl_err *err)
 /* ------------------------------------------------------------------ files */
 
 struct batch {
-    struct document { const kl_value *object; const char *file; int rank; size_t order; } *v;
+    struct document {
+        const kl_value *object;
+        const char *file;
+        int rank;
+        size_t order;
+    } * v;
     size_t len, cap;
     const char *file;
 };
@@ -116,7 +137,7 @@ static void batch_add(struct batch *b, const kl_value *o)
         b->cap = b->cap ? b->cap * 2 : 64;
         b->v = kl_realloc(b->v, b->cap * sizeof *b->v);
     }
-    b->v[b->len] = (struct document){ .object = o, .file = b->file, .rank = rank(o), .order = b->len };
+    b->v[b->len] = (struct document){.object = o, .file = b->file, .rank = rank(o), .order = b->len};
     b->len++;
 }
 
@@ -126,10 +147,13 @@ static kl_status take_document(void *arg, const kl_value *v, kl_err *err)
     (void)err;
     const kl_value *items = kl_value_get(v, "items");
     const char *kind = kl_object_kind(v);
-    if (kind && kl_value_type(items) == KL_ARRAY && strlen(kind) >= 4 && !strcmp(kind + strlen(kind) - 4, "List")) {
+    if (kind && kl_value_type(items) == KL_ARRAY && strlen(kind) >= 4
+        && !strcmp(kind + strlen(kind) - 4, "List")) {
         char *item_kind = kl_strndup(kind, strlen(kind) - 4);
         for (size_t i = 0; i < kl_value_len(items); i++)
-            batch_add(arg, *item_kind ? kl_object_with_type(kl_value_item(items, i), kl_object_api_version(v), item_kind) : kl_value_ref(kl_value_item(items, i)));
+            batch_add(arg,
+                *item_kind ? kl_object_with_type(kl_value_item(items, i), kl_object_api_version(v), item_kind)
+                           : kl_value_ref(kl_value_item(items, i)));
         kl_free(item_kind);
         kl_value_unref(v);
     } else
@@ -172,7 +196,8 @@ static kl_status read_documents(const char *path, struct batch *b, kl_err *err)
 static bool is_manifest(const struct dirent *e)
 {
     const char *dot = strrchr(e->d_name, '.');
-    return e->d_name[0] != '.' && dot && (!strcmp(dot, ".yaml") || !strcmp(dot, ".yml") || !strcmp(dot, ".json"));
+    return e->d_name[0] != '.' && dot
+        && (!strcmp(dot, ".yaml") || !strcmp(dot, ".yml") || !strcmp(dot, ".json"));
 }
 
 static int manifests_only(const struct dirent *e) { return is_manifest(e); }

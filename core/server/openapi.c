@@ -1,7 +1,8 @@
-/* openapi.c - /openapi/v3: enough for clients to learn that the server validates fields itself, and what fields there are.
+/* openapi.c - /openapi/v3: enough for clients to learn that the server validates fields itself, and what
+ * fields there are.
  *
- * kubectl reads the document of a group version before it applies or creates: a PATCH operation with a fieldValidation
- * parameter means that it can leave validation to us. `kubectl explain` reads the schemas. */
+ * kubectl reads the document of a group version before it applies or creates: a PATCH operation with a
+ * fieldValidation parameter means that it can leave validation to us. `kubectl explain` reads the schemas. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -43,7 +44,10 @@ static void parameter(kl_builder *b, const char *name, const char *type)
 }
 
 /* "io.k8s.api.core.v1.Pod" or "com.example.v1.CronTab": the component's name. */
-static char *component(const kl__kind *k) { return kl_sprintf("%s.%s.%s", *k->group ? k->group : "core", k->version, k->kind); }
+static char *component(const kl__kind *k)
+{
+    return kl_sprintf("%s.%s.%s", *k->group ? k->group : "core", k->version, k->kind);
+}
 
 static void operation(kl_builder *b, const char *method, const char *action, const kl__kind *k, bool writes)
 {
@@ -90,7 +94,10 @@ static void operation(kl_builder *b, const char *method, const char *action, con
 
 /* ------------------------------------------------------------------ schemas */
 
-struct queue { const kl__schema **v; size_t len, cap; };
+struct queue {
+    const kl__schema **v;
+    size_t len, cap;
+};
 
 static void want(struct queue *q, const kl__schema *s)
 {
@@ -130,7 +137,8 @@ static void fields(kl_builder *b, const kl__schema *s, struct queue *q);
 /* A built-in type: the members of its JSON schema. */
 static void schema(kl_builder *b, const kl__schema *s, struct queue *q)
 {
-    static const char *const words[] = { NULL, "object", "object", "array", "string", "integer", "number", "boolean", NULL, "string", "string", "string", NULL };
+    static const char *const words[] = {NULL, "object", "object", "array", "string", "integer", "number",
+        "boolean", NULL, "string", "string", "string", NULL};
     kl_build_object(b);
     if (s->type == KL_S_STRUCT && s->name) {
         char *ref = kl_sprintf("#/components/schemas/%s", s->name);
@@ -159,7 +167,10 @@ static void schema(kl_builder *b, const kl__schema *s, struct queue *q)
             schema(b, s->items, q);
         }
         if (s->type == KL_S_LIST) {
-            kl_build_kstr(b, "x-kubernetes-list-type", s->list == KL_S_SET ? "set" : s->list == KL_S_KEYED ? "map" : "atomic");
+            kl_build_kstr(b, "x-kubernetes-list-type",
+                s->list == KL_S_SET         ? "set"
+                    : s->list == KL_S_KEYED ? "map"
+                                            : "atomic");
             if (s->keys)
                 strings(b, "x-kubernetes-list-map-keys", s->keys);
             kl_build_kstr(b, "x-kubernetes-patch-strategy", s->patch_merge ? "merge" : NULL);
@@ -184,7 +195,7 @@ static void fields(kl_builder *b, const kl__schema *s, struct queue *q)
 /* What a CRD says, and what every object has: that is said by us, whatever the CRD says of it. */
 static void custom_fields(kl_builder *b, const kl__kind *k, struct queue *q)
 {
-    static const char *const common[] = { "apiVersion", "kind", "metadata" };
+    static const char *const common[] = {"apiVersion", "kind", "metadata"};
     const kl_value *json = k->schema->json, *properties = kl_value_get(json, "properties");
     for (size_t i = 0; i < kl_value_len(json); i++) {
         const char *key;
@@ -245,7 +256,9 @@ static void document(kl_server *s, const char *group, const char *version, kl_ht
         const kl__kind *k = kl__kinds_at(s->kinds, i);
         if (strcmp(k->group, group) || strcmp(k->version, version) || !kl__kind_has_verb(k, "get"))
             continue;
-        char *gv = kl__kind_api_version(k), *path = kl_sprintf("/%s/%s/%s%s/{name}", *group ? "apis" : "api", gv, k->namespaced ? "namespaces/{namespace}/" : "", k->plural);
+        char *gv = kl__kind_api_version(k),
+             *path = kl_sprintf("/%s/%s/%s%s/{name}", *group ? "apis" : "api", gv,
+                 k->namespaced ? "namespaces/{namespace}/" : "", k->plural);
         kl_build_key(b, path);
         kl_build_object(b);
         operation(b, "get", "get", k, false);
@@ -303,7 +316,8 @@ static void index_page(kl_server *s, kl_httpd_request *http)
     kl_build_object(b);
     for (size_t i = 0; i < kl__kinds_len(s->kinds); i++) {
         const kl__kind *k = kl__kinds_at(s->kinds, i);
-        char *gv = kl__kind_api_version(k), *path = kl_sprintf("%s/%s", *k->group ? "apis" : "api", gv), *url = kl_sprintf("/openapi/v3/%s?hash=%016" PRIX64, path, hash_of(s, k));
+        char *gv = kl__kind_api_version(k), *path = kl_sprintf("%s/%s", *k->group ? "apis" : "api", gv),
+             *url = kl_sprintf("/openapi/v3/%s?hash=%016" PRIX64, path, hash_of(s, k));
         kl_build_key(b, path);
         kl_build_object(b);
         kl_build_kstr(b, "serverRelativeURL", url);

@@ -21,7 +21,7 @@
 #include "server/scale.h"
 #include "schema/status.h"
 #include "server/subresource.h"
-#include "server/table.h"
+#include "show/table.h"
 
 /* ------------------------------------------------------------------ replies */
 
@@ -58,25 +58,28 @@ static void reply_text(kl_httpd_request *http, int code, const char *text)
     kl_httpd_reply(http, code, "text/plain; charset=utf-8", NULL, text, strlen(text));
 }
 
-static void reply_object(kl__call *c, const kl__form *form, int code, const kl_value *stored, kl_httpd_request *http)
+static void reply_object(
+    kl__call *c, const kl_show_form *form, int code, const kl_value *stored, kl_httpd_request *http)
 {
     const char *headers = c->warnings->len ? kl_buf_str(c->warnings) : NULL, *kind = kl_object_kind(stored);
     bool status = kind && !strcmp(kind, "Status");
-    const kl_value *o = status ? kl_value_ref(stored) : kl__render_version(c->kind, stored);
+    const kl_value *o = status ? kl_value_ref(stored) : kl_render_version(c->kind, stored);
     kl_buf out = KL_BUF_INIT;
     if (status || form->kind == KL_FORM_WHOLE)
         kl_value_encode(o, &out);
     else if (form->kind == KL_FORM_METADATA) {
-        kl_buf_puts(&out, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
+        kl_buf_puts(
+            &out, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
         kl_value_encode(kl_value_get(o, "metadata"), &out);
         kl_buf_putc(&out, '}');
     } else {
-        kl_buf_puts(&out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{\"resourceVersion\":");
+        kl_buf_puts(
+            &out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{\"resourceVersion\":");
         kl_value_encode(kl_value_at(o, "metadata", "resourceVersion", NULL), &out);
         kl_buf_puts(&out, "},");
-        kl__table_columns(c->kind, &out);
+        kl_show_columns(c->kind, &out);
         kl_buf_puts(&out, ",\"rows\":[");
-        kl__table_row(c->kind, form, o, kl__server_wall(c->s), &out);
+        kl_show_row(c->kind, form, o, kl__server_wall(c->s), &out);
         kl_buf_puts(&out, "]}");
     }
     kl_value_unref(o);
@@ -116,8 +119,10 @@ static bool find(kl_server *s, char **w, size_t n, kl__call *c)
     if (n > i + 5)
         return false;
     bool scoped = n > i + 2 && !strcmp(w[i], "namespaces");
-    if (scoped && !*group && n == i + 3 && kl__kind_sub(kl__kinds_get(s->kinds, "", "v1", "namespaces"), w[i + 2]))
-        scoped = false;                                     /* namespaces/NS/status is not a resource called status */
+    if (scoped && !*group && n == i + 3
+        && kl__kind_sub(kl__kinds_get(s->kinds, "", "v1", "namespaces"), w[i + 2]))
+        /* namespaces/NS/status is not a resource called status */
+        scoped = false;
     if (scoped) {
         c->ns = w[i + 1];
         i += 2;
@@ -136,7 +141,8 @@ static bool find(kl_server *s, char **w, size_t n, kl__call *c)
 
 /* ------------------------------------------------------------------ bodies */
 
-static kl_status parse_body(const char *text, size_t n, bool yaml, const char *what, const kl_value **out, kl_err *err)
+static kl_status parse_body(
+    const char *text, size_t n, bool yaml, const char *what, const kl_value **out, kl_err *err)
 {
     kl_status st = kl__limits_body(n, err);
     if (st)
@@ -161,13 +167,21 @@ static kl_status object_body(kl__call *c, kl_httpd_request *http, const kl_value
 {
     size_t n;
     const char *text = kl_httpd_body(http, &n), *type = kl_httpd_header(http, "Content-Type");
-    bool json = !type || !*type || media_is(type, "application/json") || media_is(type, "application/x-www-form-urlencoded"), yaml = media_is(type, "application/yaml");
+    bool json = !type || !*type || media_is(type, "application/json")
+        || media_is(type, "application/x-www-form-urlencoded"),
+         yaml = media_is(type, "application/yaml");
     if (media_is(type, "application/vnd.kubernetes.protobuf"))
-        return kl__api_fail(err, 415, "UnsupportedMediaType", NULL, "the embedded API server does not read application/vnd.kubernetes.protobuf: send application/json or application/yaml "
+        return kl__api_fail(err, 415, "UnsupportedMediaType", NULL,
+            "the embedded API server does not read application/vnd.kubernetes.protobuf: send "
+            "application/json or application/yaml "
             "(client-go: rest.Config.ContentType = \"application/json\")");
     if (!json && !yaml)
-        return kl__api_fail(err, 415, "UnsupportedMediaType", NULL, "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml");
-    char *what = kl_sprintf("the object provided is unrecognized (must be of type %s): couldn't get version/kind; json parse error", c->kind->kind);
+        return kl__api_fail(err, 415, "UnsupportedMediaType", NULL,
+            "the body of the request was in an unknown format - accepted media types include: "
+            "application/json, application/yaml");
+    char *what = kl_sprintf("the object provided is unrecognized (must be of type %s): couldn't get "
+                            "version/kind; json parse error",
+        c->kind->kind);
     kl_status st = parse_body(text, n, yaml, what, out, err);
     kl_free(what);
     return st;
@@ -175,17 +189,25 @@ static kl_status object_body(kl__call *c, kl_httpd_request *http, const kl_value
 
 static kl_status patch_type(const kl__call *c, const char *type, kl__patch *out, kl_err *err)
 {
-    static const struct { const char *media; kl__patch type; } types[] = {
-        { "application/json-patch+json", KL_PATCH_JSON }, { "application/merge-patch+json", KL_PATCH_MERGE },
-        { "application/strategic-merge-patch+json", KL_PATCH_STRATEGIC }, { "application/apply-patch+yaml", KL_PATCH_APPLY },
+    static const struct {
+        const char *media;
+        kl__patch type;
+    } types[] = {
+        {"application/json-patch+json", KL_PATCH_JSON},
+        {"application/merge-patch+json", KL_PATCH_MERGE},
+        {"application/strategic-merge-patch+json", KL_PATCH_STRATEGIC},
+        {"application/apply-patch+yaml", KL_PATCH_APPLY},
     };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (media_is(type, types[i].media) && !(types[i].type == KL_PATCH_STRATEGIC && c->kind->custom)) {
             *out = types[i].type;
             return KL_OK;
         }
-    return kl__api_fail(err, 415, "UnsupportedMediaType", NULL, "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, "
-        "application/merge-patch+json, %sapplication/apply-patch+yaml", c->kind->custom ? "" : "application/strategic-merge-patch+json, ");
+    return kl__api_fail(err, 415, "UnsupportedMediaType", NULL,
+        "the body of the request was in an unknown format - accepted media types include: "
+        "application/json-patch+json, "
+        "application/merge-patch+json, %sapplication/apply-patch+yaml",
+        c->kind->custom ? "" : "application/strategic-merge-patch+json, ");
 }
 
 /* ------------------------------------------------------------------ verbs */
@@ -217,16 +239,18 @@ static kl_status check_verb(const kl__call *c, const char *method, const char **
     if (known && c->kind->namespaced && !c->ns && strcmp(*verb, "list"))
         known = false;
     if (!known)
-        return kl__api_fail(err, 405, "MethodNotAllowed", NULL, "the server does not allow this method on the requested resource");
+        return kl__api_fail(err, 405, "MethodNotAllowed", NULL,
+            "the server does not allow this method on the requested resource");
     if (c->sub && !kl__sub_served(c->sub))
-        return kl__api_fail(err, 501, "NotImplemented", NULL, "the embedded API server does not serve %s/%s yet", c->kind->plural, c->sub);
+        return kl__api_fail(err, 501, "NotImplemented", NULL,
+            "the embedded API server does not serve %s/%s yet", c->kind->plural, c->sub);
     return KL_OK;
 }
 
 static kl_status read_call(kl__call *c, kl_httpd_request *http, char **manager, kl_err *err)
 {
-    const char *given = kl_httpd_query(http, "fieldManager"), *agent = kl_httpd_header(http, "User-Agent"), *validation = kl_httpd_query(http, "fieldValidation"),
-               *dry = kl_httpd_query(http, "dryRun");
+    const char *given = kl_httpd_query(http, "fieldManager"), *agent = kl_httpd_header(http, "User-Agent"),
+               *validation = kl_httpd_query(http, "fieldValidation"), *dry = kl_httpd_query(http, "dryRun");
     c->manager_given = given && *given;
     if (!c->manager_given)
         given = agent && *agent ? agent : "unknown";
@@ -240,7 +264,9 @@ static kl_status read_call(kl__call *c, kl_httpd_request *http, char **manager, 
     else if (validation && !strcmp(validation, "Ignore"))
         c->validation = KL_FIELDS_IGNORE;
     else if (validation && *validation && strcmp(validation, "Warn"))
-        return kl__fail_bad_request(err, "fieldValidation: Unsupported value: \"%s\": supported values: \"Ignore\", \"Strict\", \"Warn\"", validation);
+        return kl__fail_bad_request(err,
+            "fieldValidation: Unsupported value: \"%s\": supported values: \"Ignore\", \"Strict\", \"Warn\"",
+            validation);
     return KL_OK;
 }
 
@@ -251,7 +277,8 @@ static kl_status delete_options(kl__call *c, kl_httpd_request *http, const kl_va
     kl_httpd_body(http, &n);
     if (n)
         return object_body(c, http, out, err);
-    const char *policy = kl_httpd_query(http, "propagationPolicy"), *grace = kl_httpd_query(http, "gracePeriodSeconds");
+    const char *policy = kl_httpd_query(http, "propagationPolicy"),
+               *grace = kl_httpd_query(http, "gracePeriodSeconds");
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
     kl_build_kstr(b, "propagationPolicy", policy);
@@ -272,7 +299,8 @@ static kl_status patch(kl__call *c, kl_httpd_request *http, const kl_value **out
     const char *text = kl_httpd_body(http, &n), *force = kl_httpd_query(http, "force");
     kl_status st = patch_type(c, kl_httpd_header(http, "Content-Type"), &type, err);
     if (!st)
-        st = parse_body(text, n, type == KL_PATCH_APPLY, type == KL_PATCH_APPLY ? "error decoding YAML" : "error decoding patch", &body, err);
+        st = parse_body(text, n, type == KL_PATCH_APPLY,
+            type == KL_PATCH_APPLY ? "error decoding YAML" : "error decoding patch", &body, err);
     if (!st)
         st = kl__verb_patch(c, type, force && !strcmp(force, "true"), body, out, code, err);
     kl_value_unref(body);
@@ -280,7 +308,8 @@ static kl_status patch(kl__call *c, kl_httpd_request *http, const kl_value **out
 }
 
 /* A call of NAME/scale, which speaks Scale whatever the kind. */
-static kl_status run_scale(kl__call *c, const char *verb, kl_httpd_request *http, const kl_value **out, kl_err *err)
+static kl_status run_scale(
+    kl__call *c, const char *verb, kl_httpd_request *http, const kl_value **out, kl_err *err)
 {
     const kl_value *body = NULL;
     kl_status st;
@@ -318,7 +347,8 @@ static kl_status run_create_below(kl__call *c, kl_httpd_request *http, const kl_
 }
 
 /* A subresource that speaks a kind of its own: true, and *code is what a success means. */
-static bool run_below(kl__call *c, const char *verb, kl_httpd_request *http, const kl_value **out, int *code, kl_status *st, kl_err *err)
+static bool run_below(kl__call *c, const char *verb, kl_httpd_request *http, const kl_value **out, int *code,
+    kl_status *st, kl_err *err)
 {
     bool scale = c->sub && !strcmp(c->sub, "scale");
     if (!scale && (!c->sub || strcmp(verb, "create")))
@@ -329,7 +359,8 @@ static bool run_below(kl__call *c, const char *verb, kl_httpd_request *http, con
 }
 
 /* Runs one call; true when it has replied itself. */
-static bool run(kl__call *c, const char *verb, const kl__form *form, kl_httpd_request *http, const kl_value **out, int *code, kl_status *st, kl_err *err)
+static bool run(kl__call *c, const char *verb, const kl_show_form *form, kl_httpd_request *http,
+    const kl_value **out, int *code, kl_status *st, kl_err *err)
 {
     const kl_value *body = NULL;
     bool replied = false;
@@ -373,12 +404,10 @@ static bool watching(const char *verb, kl_httpd_request *http)
     return !strcmp(verb, "list") && watch && strcmp(watch, "false") && strcmp(watch, "0");
 }
 
-static bool writes(const char *verb)
-{
-    return strcmp(verb, "get") && strcmp(verb, "list");
-}
+static bool writes(const char *verb) { return strcmp(verb, "get") && strcmp(verb, "list"); }
 
-/* The record of what webhooks say of a write, when there are any; it stays with the request while that begins again. */
+/* The record of what webhooks say of a write, when there are any; it stays with the request while that
+ * begins again. */
 static kl__admission *admission_of(kl__call *c, const char *verb, kl_httpd_request *http)
 {
     kl__admission *a = kl_httpd_user(http);
@@ -394,7 +423,7 @@ static bool serve_objects(kl__call *c, kl_httpd_request *http)
 {
     kl_err err = KL_ERR_INIT;
     kl_buf warnings = KL_BUF_INIT;
-    kl__form form;
+    kl_show_form form;
     const kl_value *out = NULL;
     const char *verb;
     char *manager = NULL;
@@ -403,11 +432,14 @@ static bool serve_objects(kl__call *c, kl_httpd_request *http)
     c->warnings = &warnings;
     kl_status st = check_verb(c, kl_httpd_method(http), &verb, &err);
     if (!st && !kl_httpd_user(http))
-        st = kl__fault_check(c, watching(verb, http) ? "watch" : verb, kl_httpd_header(http, "User-Agent"), &retry_after, &err);
+        st = kl__fault_check(c, watching(verb, http) ? "watch" : verb, kl_httpd_header(http, "User-Agent"),
+            &retry_after, &err);
     if (st && retry_after)
         kl_buf_printf(&warnings, "Retry-After: %d\r\n", retry_after);
-    if (!st && !kl__form_parse(kl_httpd_header(http, "Accept"), kl_httpd_query(http, "includeObject"), &form))
-        st = kl__api_fail(&err, 406, "NotAcceptable", NULL, "only the following media types are accepted: application/json");
+    if (!st
+        && !kl_show_form_parse(kl_httpd_header(http, "Accept"), kl_httpd_query(http, "includeObject"), &form))
+        st = kl__api_fail(&err, 406, "NotAcceptable", NULL,
+            "only the following media types are accepted: application/json");
     if (!st)
         st = read_call(c, http, &manager, &err);
     if (!st) {
@@ -433,8 +465,10 @@ static bool serve_objects(kl__call *c, kl_httpd_request *http)
 
 /* ------------------------------------------------------------------ everything else */
 
-static const char version_text[] = "{\"major\":\"1\",\"minor\":\"34\",\"gitVersion\":\"v1.34.3-kubelua\",\"gitCommit\":\"\",\"gitTreeState\":\"\","
-    "\"buildDate\":\"1970-01-01T00:00:00Z\",\"goVersion\":\"\",\"compiler\":\"gcc\",\"platform\":\"linux/amd64\"}";
+static const char version_text[] = "{\"major\":\"1\",\"minor\":\"34\",\"gitVersion\":\"v1.34.3-kubelua\","
+                                   "\"gitCommit\":\"\",\"gitTreeState\":\"\","
+                                   "\"buildDate\":\"1970-01-01T00:00:00Z\",\"goVersion\":\"\",\"compiler\":"
+                                   "\"gcc\",\"platform\":\"linux/amd64\"}";
 
 static bool small_talk(const char *path, kl_httpd_request *http)
 {
@@ -450,7 +484,10 @@ static bool small_talk(const char *path, kl_httpd_request *http)
 static void refuse_host(kl_httpd_request *http, const char *host)
 {
     kl_err err = KL_ERR_INIT;
-    kl__api_fail(&err, 403, "Forbidden", NULL, "this server listens on the loopback address and answers to its names alone (localhost, 127.0.0.1, [::1]), not to \"%.253s\"", host);
+    kl__api_fail(&err, 403, "Forbidden", NULL,
+        "this server listens on the loopback address and answers to its names alone (localhost, 127.0.0.1, "
+        "[::1]), not to \"%.253s\"",
+        host);
     kl__reply_error(http, NULL, &err);
     kl_err_fini(&err);
 }
@@ -460,14 +497,15 @@ void kl__rest_handle(void *arg, kl_httpd_request *http)
     kl_server *s = arg;
     const char *path = kl_httpd_path(http);
     const char *host = s->loopback ? kl_httpd_header(http, "Host") : NULL;
-    if (host && !kl_listen_loopback_name(host)) {       /* a page in a browser may give this address a name of its own */
+    /* a page in a browser may give this address a name of its own */
+    if (host && !kl_listen_loopback_name(host)) {
         refuse_host(http, host);
         return;
     }
     if (small_talk(path, http))
         return;
     char *copy = kl_strdup(path), *words[SEGMENTS_MAX + 1];
-    kl__call c = { .s = s };
+    kl__call c = {.s = s};
     kl__admission *record = kl_httpd_user(http);
     kl_lock(&s->mu);
     kl__kinds_bury(s->kinds);

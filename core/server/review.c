@@ -1,5 +1,6 @@
-/* review.c - without tokens of its own the server knows nobody: any token is an administrator's, and everything is allowed. With them a
- * token is its user's or nobody's, and who is in system:masters may do everything, others nothing. */
+/* review.c - without tokens of its own the server knows nobody: any token is an administrator's, and
+ * everything is allowed. With them a token is its user's or nobody's, and who is in system:masters may do
+ * everything, others nothing. */
 #include "server/review.h"
 
 #include <errno.h>
@@ -9,17 +10,18 @@
 
 #include "base/mem.h"
 #include "schema/kinds.h"
-#include "server/render.h"
+#include "show/render.h"
 #include "server/rest.h"
 
 #define MASTERS "system:masters"
 
 typedef struct user {
     char *name, *uid;
-    char *groups;                      /* with commas between */
+    char *groups; /* with commas between */
 } user;
 
-static const char ALL_RULES[] = "{\"resourceRules\":[{\"verbs\":[\"*\"],\"apiGroups\":[\"*\"],\"resources\":[\"*\"]}],"
+static const char ALL_RULES[] =
+    "{\"resourceRules\":[{\"verbs\":[\"*\"],\"apiGroups\":[\"*\"],\"resources\":[\"*\"]}],"
     "\"nonResourceRules\":[{\"verbs\":[\"*\"],\"nonResourceURLs\":[\"*\"]}],\"incomplete\":false}";
 
 static void put_user(kl_builder *b, const char *key, const char *name, const char *uid, const char *groups)
@@ -83,7 +85,8 @@ bool kl__review(const kl__call *c, const kl_value *body, kl_httpd_request *http)
 {
     const char *plural = c->kind->plural;
     const kl_value *spec = kl_value_get(body, "spec");
-    bool access = strstr(plural, "accessreviews") != NULL, token = !strcmp(plural, "tokenreviews"), self = !strcmp(plural, "selfsubjectreviews");
+    bool access = strstr(plural, "accessreviews") != NULL, token = !strcmp(plural, "tokenreviews"),
+         self = !strcmp(plural, "selfsubjectreviews");
     if (!access && !token && !self && strcmp(plural, "selfsubjectrulesreviews"))
         return false;
     char *version = kl__kind_api_version(c->kind);
@@ -116,7 +119,7 @@ bool kl__review(const kl__call *c, const kl_value *body, kl_httpd_request *http)
     return true;
 }
 
-/* --- the file --------------------------------------------------------------------------------------------------------------------- */
+/* --- the file ----------------------------------------------------------------------------- */
 
 static void user_free(void *p)
 {
@@ -127,10 +130,7 @@ static void user_free(void *p)
     kl_free(u);
 }
 
-void kl__tokens_free(kl_map *tokens)
-{
-    kl_map_free(tokens, user_free);
-}
+void kl__tokens_free(kl_map *tokens) { kl_map_free(tokens, user_free); }
 
 /* The next field of a line, with or without quotes; the text is cut up. */
 static char *field(char **rest)
@@ -162,7 +162,8 @@ kl_status kl__tokens_read(const char *path, kl_map **out, kl_err *err)
         line[strcspn(line, "\r\n")] = '\0';
         if (!*line || *line == '#')
             continue;
-        char *rest = line, *token = field(&rest), *name = field(&rest), *uid = field(&rest), *groups = field(&rest);
+        char *rest = line, *token = field(&rest), *name = field(&rest), *uid = field(&rest),
+             *groups = field(&rest);
         if (!*token || !*name) {
             st = kl_fail(err, KL_ESYNTAX, "%s:%d: a line is token,user,uid,\"group,group\"", path, number);
             continue;

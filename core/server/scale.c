@@ -1,4 +1,5 @@
-/* scale.c - a Scale is a view: replicas and selector of an object, read and written at the paths that the kind names. */
+/* scale.c - a Scale is a view: replicas and selector of an object, read and written at the paths that the
+ * kind names. */
 #include "server/scale.h"
 
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "model/selector.h"
 #include "server/admission.h"
 #include "schema/edit.h"
-#include "server/render.h"
+#include "show/render.h"
 #include "schema/status.h"
 
 static const char *path_of(const kl__kind *k, const char *which, const char *dflt)
@@ -37,7 +38,10 @@ static void put_selector(kl_builder *b, const kl__kind *k, const kl_value *o)
     kl_err err = KL_ERR_INIT;
     if (kl_value_type(v) == KL_STRING)
         kl_build_kvalue(b, "selector", v);
-    else if (v && !(kl_value_get(v, "matchLabels") || kl_value_get(v, "matchExpressions") ? kl_selector_from_struct(v, &s, &err) : kl_selector_from_map(v, &s, &err))) {
+    else if (v
+        && !(kl_value_get(v, "matchLabels") || kl_value_get(v, "matchExpressions")
+                ? kl_selector_from_struct(v, &s, &err)
+                : kl_selector_from_map(v, &s, &err))) {
         char *text = kl_selector_text(s);
         kl_build_kstr(b, "selector", text);
         kl_free(text);
@@ -48,7 +52,7 @@ static void put_selector(kl_builder *b, const kl__kind *k, const kl_value *o)
 
 static const kl_value *scale_of(const kl__kind *k, const kl_value *o)
 {
-    static const char *const meta[] = { "name", "namespace", "uid", "resourceVersion", "creationTimestamp" };
+    static const char *const meta[] = {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"};
     int64_t want = 0, have = 0;
     kl_value_int(at_path(o, path_of(k, "specReplicasPath", ".spec.replicas")), &want);
     kl_value_int(at_path(o, path_of(k, "statusReplicasPath", ".status.replicas")), &have);
@@ -80,7 +84,7 @@ kl_status kl__scale_get(const kl__call *c, const kl_value **out, kl_err *err)
     kl_status st = kl__verb_get(c, &stored, err);
     if (st)
         return st;
-    const kl_value *o = kl__render_version(c->kind, stored);
+    const kl_value *o = kl_render_version(c->kind, stored);
     *out = scale_of(c->kind, o);
     kl_value_unref(o);
     return KL_OK;
@@ -133,13 +137,14 @@ static kl_status check(const kl__call *c, const kl_value *scale, int64_t *out, k
     return kl__fail_causes(err, "autoscaling", "Scale", c->name, &causes);
 }
 
-static kl_status write_replicas(const kl__call *c, const char *rv, int64_t replicas, const kl_value **out, kl_err *err)
+static kl_status write_replicas(
+    const kl__call *c, const char *rv, int64_t replicas, const kl_value **out, kl_err *err)
 {
     const kl_value *stored = NULL, *patch = patch_for(c->kind, rv, replicas);
     kl__call main = *c;
     int code;
     main.sub = NULL;
-    main.admission = NULL;                                 /* webhooks hear of the Scale alone */
+    main.admission = NULL; /* webhooks hear of the Scale alone */
     kl_status st = kl__verb_patch(&main, KL_PATCH_MERGE, false, patch, &stored, &code, err);
     if (!st)
         *out = scale_of(c->kind, stored);
@@ -175,18 +180,22 @@ kl_status kl__scale_update(const kl__call *c, const kl_value *scale, const kl_va
     return st;
 }
 
-kl_status kl__scale_patch(const kl__call *c, kl__patch type, const kl_value *patch, const kl_value **out, kl_err *err)
+kl_status kl__scale_patch(
+    const kl__call *c, kl__patch type, const kl_value *patch, const kl_value **out, kl_err *err)
 {
     const kl_value *old = NULL, *scale = NULL;
     if (type == KL_PATCH_APPLY)
-        return kl__api_fail(err, 415, "UnsupportedMediaType", NULL, "a Scale cannot be applied: patch it, or apply the object's own replicas");
+        return kl__api_fail(err, 415, "UnsupportedMediaType", NULL,
+            "a Scale cannot be applied: patch it, or apply the object's own replicas");
     kl_status st = kl__scale_get(c, &old, err);
     if (!st && type == KL_PATCH_JSON) {
-        st = kl_value_type(patch) == KL_ARRAY ? kl_json_patch_apply(old, patch, &scale, err) : kl__fail_bad_request(err, "a JSON patch is a list of operations");
+        st = kl_value_type(patch) == KL_ARRAY
+            ? kl_json_patch_apply(old, patch, &scale, err)
+            : kl__fail_bad_request(err, "a JSON patch is a list of operations");
         if (st == KL_EREJECTED && err)
             err->http_code = 422;
     } else if (!st)
-        scale = kl_merge_patch_apply(old, patch);          /* a Scale has no list that would merge */
+        scale = kl_merge_patch_apply(old, patch); /* a Scale has no list that would merge */
     if (!st)
         st = kl__scale_update(c, scale, out, err);
     kl_value_unref(old);

@@ -1,8 +1,8 @@
 /* server.c - start and stop of the embedded API server.
  *
- * Threads: the HTTP server's own, which runs every request under one lock and never waits, and the ticker, which sends
- * bookmarks and ends watches that are due. Under a fake clock there is no ticker: the clock's owner calls
- * kl__server_tick. */
+ * Threads: the HTTP server's own, which runs every request under one lock and never waits, and the ticker,
+ * which sends bookmarks and ends watches that are due. Under a fake clock there is no ticker: the clock's
+ * owner calls kl__server_tick. */
 #include "server/server.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "server/state.h"
 #include "server/watch.h"
 
-#define HISTORY        10000
+#define HISTORY 10000
 #define BOOKMARK_EVERY KL_SECONDS(60)
 
 kl_time kl__server_tick(kl_server *s)
@@ -40,10 +40,12 @@ static void tick(void *arg)
 
 static void first_objects(kl_server *s)
 {
-    static const char *const names[] = { "default", "kube-system", "kube-public", "kube-node-lease" };
+    static const char *const names[] = {"default", "kube-system", "kube-public", "kube-node-lease"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        kl__call c = { .s = s, .kind = kl__kinds_get(s->kinds, "", "v1", "namespaces"), .manager = "kube-apiserver" };
-        const kl_value *name = kl_value_of_str(names[i]), *o = kl_value_with_at(NULL, name, "metadata", "name", NULL), *out = NULL;
+        kl__call c = {
+            .s = s, .kind = kl__kinds_get(s->kinds, "", "v1", "namespaces"), .manager = "kube-apiserver"};
+        const kl_value *name = kl_value_of_str(names[i]),
+                       *o = kl_value_with_at(NULL, name, "metadata", "name", NULL), *out = NULL;
         if (kl__verb_create(&c, o, &out, NULL))
             kl_mem_die("the first namespaces could not be made");
         kl_value_unref(name);
@@ -81,17 +83,22 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
     s->types = kl__types_builtin();
     s->kinds = kl__kinds_new(s->types);
     s->store = kl__store_new(o->history ? o->history : HISTORY, kl__watch_change, s);
-    if (clock == kl_clock_real())              /* by the time: versions of two lives never meet, since nobody writes a million times a second */
+    /* by the time: versions of two lives never meet, since nobody writes a million times a second */
+    if (clock == kl_clock_real())
         kl__store_begin(s->store, (uint64_t)(kl_clock_wall(clock) / KL_MICROSECONDS(1)));
     for (size_t i = 0; i < kl__kinds_len(s->kinds); i++) {
         kl__kind *k = kl__kinds_at(s->kinds, i);
-        bool events = !strcmp(k->group, "events.k8s.io");                       /* two APIs of the same objects */
+        /* two APIs of the same objects */
+        bool events = !strcmp(k->group, "events.k8s.io");
         k->bucket = kl__store_bucket(s->store, events ? "" : k->group, k->plural);
     }
     kl_lock(&s->mu);
     first_objects(s);
     kl_unlock(&s->mu);
-    kl_httpd_options http = { .listen = o->listen ? o->listen : "127.0.0.1:0", .max_body = o->max_body, .handler = kl__rest_handle, .arg = s };
+    kl_httpd_options http = {.listen = o->listen ? o->listen : "127.0.0.1:0",
+        .max_body = o->max_body,
+        .handler = kl__rest_handle,
+        .arg = s};
     s->loopback = kl_listen_loopback_name(http.listen);
     kl_status st = o->tokens ? kl__tokens_read(o->tokens, &s->tokens, err) : KL_OK;
     if (!st)
@@ -102,8 +109,9 @@ kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *e
     }
     s->url = kl_sprintf("http://%s", kl_httpd_address(s->httpd));
     if (!s->loopback)
-        kl_warn("the API server listens beyond this machine, and asks nobody who he is: whoever reaches it may do everything", "listen=%s url=%s",
-            http.listen, s->url);
+        kl_warn("the API server listens beyond this machine, and asks nobody who he is: whoever reaches it "
+                "may do everything",
+            "listen=%s url=%s", http.listen, s->url);
     if (clock == kl_clock_real())
         s->ticker = kl_thread_start("kl-apiserver", tick, s);
     *out = s;
@@ -121,7 +129,7 @@ void kl_server_stop(kl_server *s)
     kl_unlock(&s->mu);
     kl_thread_join(s->ticker);
     kl_httpd_stop(s->httpd);
-    kl_lock(&s->mu);                    /* a watch may have started meanwhile */
+    kl_lock(&s->mu); /* a watch may have started meanwhile */
     kl__watches_stop(s);
     kl_unlock(&s->mu);
     server_free(s);
@@ -148,20 +156,20 @@ const char *kl_server_url(const kl_server *s) { return s->url; }
 
 char *kl_server_kubeconfig(const kl_server *s)
 {
-    return kl_sprintf(
-        "apiVersion: v1\n"
-        "kind: Config\n"
-        "clusters:\n"
-        "- name: kubelua\n"
-        "  cluster:\n"
-        "    server: %s\n"
-        "users:\n"
-        "- name: kubelua\n"
-        "  user: {}\n"
-        "contexts:\n"
-        "- name: kubelua\n"
-        "  context:\n"
-        "    cluster: kubelua\n"
-        "    user: kubelua\n"
-        "current-context: kubelua\n", s->url);
+    return kl_sprintf("apiVersion: v1\n"
+                      "kind: Config\n"
+                      "clusters:\n"
+                      "- name: kubelua\n"
+                      "  cluster:\n"
+                      "    server: %s\n"
+                      "users:\n"
+                      "- name: kubelua\n"
+                      "  user: {}\n"
+                      "contexts:\n"
+                      "- name: kubelua\n"
+                      "  context:\n"
+                      "    cluster: kubelua\n"
+                      "    user: kubelua\n"
+                      "current-context: kubelua\n",
+        s->url);
 }

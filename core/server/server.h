@@ -1,4 +1,5 @@
-/* server.h - the embedded API server: a real one in behaviour, in memory. For `kubelua dev`, `kubelua apiserver`, the demo and specs.
+/* server.h - the embedded API server: a real one in behaviour, in memory. For `kubelua dev`, `kubelua
+ * apiserver`, the demo and specs.
  *
  * Thread-safe: requests run on the HTTP thread, the functions below on any thread. */
 #ifndef KL_SERVER_SERVER_H
@@ -12,61 +13,67 @@ typedef struct kl_server kl_server;
 
 /* A call of a webhook: POST of a JSON body. Borrowed for the call. */
 typedef struct kl_server_webhook {
-    const char *url;           /* "https://...?timeout=10s" */
-    const char *ca;            /* PEM text that its certificate is checked with; NULL: the system's */
+    const char *url; /* "https://...?timeout=10s" */
+    const char *ca;  /* PEM text that its certificate is checked with; NULL: the system's */
     const char *body;
     size_t len;
     kl_time timeout;
 } kl_server_webhook;
-/* What came of it, once, on any thread, perhaps before the call returns: an HTTP answer, or `failure` in words. All borrowed. */
+/* What came of it, once, on any thread, perhaps before the call returns: an HTTP answer, or `failure` in
+ * words. All borrowed. */
 typedef void kl_server_webhook_done(void *arg, int code, const char *text, size_t n, const char *failure);
 
 typedef struct kl_server_options {
-    const char *listen;        /* "127.0.0.1:0" */
-    kl_clock *clock;           /* NULL: real */
-    size_t max_body;           /* 0: 16 MiB */
-    size_t history;            /* watch events kept per resource before 410; 0: 10000 */
-    kl_time bookmark_every;    /* 0: 60 s */
-    const char *tokens;        /* file of users for TokenReview (see review.h); requests need none all the same. NULL: none */
-    /* How webhooks are called: the server itself calls nobody. NULL: configurations of webhooks are kept, and do nothing. What is under way when
-     * the server stops may end later. */
+    const char *listen;     /* "127.0.0.1:0" */
+    kl_clock *clock;        /* NULL: real */
+    size_t max_body;        /* 0: 16 MiB */
+    size_t history;         /* watch events kept per resource before 410; 0: 10000 */
+    kl_time bookmark_every; /* 0: 60 s */
+    /* file of users for TokenReview (see review.h); requests need none all the same. NULL: none */
+    const char *tokens;
+    /* How webhooks are called: the server itself calls nobody. NULL: configurations of webhooks are kept,
+     * and do nothing. What is under way when the server stops may end later. */
     void (*webhook)(void *arg, const kl_server_webhook *call, kl_server_webhook_done *done, void *done_arg);
     void *webhook_arg;
 } kl_server_options;
 
 KL_NODISCARD kl_status kl_server_start(const kl_server_options *o, kl_server **out, kl_err *err);
-void kl_server_stop(kl_server *s);                 /* ends watches, joins, frees */
-const char *kl_server_url(const kl_server *s);     /* "http://127.0.0.1:PORT"; lives as long as s */
+void kl_server_stop(kl_server *s);             /* ends watches, joins, frees */
+const char *kl_server_url(const kl_server *s); /* "http://127.0.0.1:PORT"; lives as long as s */
 
-/* Applies one object as `kubectl create` and a status write would: CRDs are established before it returns; a status in the
- * object is stored too; missing namespaces are created. An object that exists is updated. Errors name kind and name. */
+/* Applies one object as `kubectl create` and a status write would: CRDs are established before it returns;
+ * a status in the object is stored too; missing namespaces are created. An object that exists is updated.
+ * Errors name kind and name. */
 KL_NODISCARD kl_status kl_server_load(kl_server *s, const kl_value *object, kl_err *err);
-/* Every document of a YAML/JSON file, or of every *.yaml, *.yml, *.json file of a directory (sorted). CRDs first. */
+/* Every document of a YAML/JSON file, or of every *.yaml, *.yml, *.json file of a directory (sorted). CRDs
+ * first. */
 KL_NODISCARD kl_status kl_server_load_path(kl_server *s, const char *path, size_t *loaded, kl_err *err);
-/* --- for tests of controllers ----------------------------------------------------------------------------------------------- */
-/* Tells every watch that takes bookmarks where the server is; returns the resource version, a new one: who has heard of it has heard of
- * everything before. */
+/* --- for tests of controllers ------------------------------------------------------------- */
+/* Tells every watch that takes bookmarks where the server is; returns the resource version, a new one: who
+ * has heard of it has heard of everything before. */
 uint64_t kl_server_mark(kl_server *s);
-uint64_t kl_server_rv(kl_server *s);               /* of the last change, or mark */
-/* Remembers what is there; kl_server_reset makes it so again, without a thought for finalizers: objects that came since are removed,
- * others are put back, faults forgotten. False when kinds have come or gone since: such a server is not reset. Watches are told. */
+uint64_t kl_server_rv(kl_server *s); /* of the last change, or mark */
+/* Remembers what is there; kl_server_reset makes it so again, without a thought for finalizers: objects
+ * that came since are removed, others are put back, faults forgotten. False when kinds have come or gone
+ * since: such a server is not reset. Watches are told. */
 void kl_server_keep(kl_server *s);
 KL_NODISCARD bool kl_server_reset(kl_server *s);
 
 /* The next `times` requests that match are answered so in place of what they ask for. */
-typedef struct kl_server_fault {                   /* borrowed for the call */
-    const char *verb;                              /* "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"; NULL: any */
-    const char *resource, *group;                  /* plural; NULL: any */
-    const char *sub;                               /* "status"; NULL: any, and none */
-    const char *ns, *name;                         /* NULL: any */
-    const char *except_agent;                      /* not for clients whose User-Agent begins so; NULL */
+typedef struct kl_server_fault { /* borrowed for the call */
+    /* "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"; NULL: any */
+    const char *verb;
+    const char *resource, *group; /* plural; NULL: any */
+    const char *sub;              /* "status"; NULL: any, and none */
+    const char *ns, *name;        /* NULL: any */
+    const char *except_agent;     /* not for clients whose User-Agent begins so; NULL */
     int code;
-    const char *reason, *message;                  /* NULL: of the code */
-    int retry_after;                               /* seconds, 0: not said */
+    const char *reason, *message; /* NULL: of the code */
+    int retry_after;              /* seconds, 0: not said */
     int times;
 } kl_server_fault;
 void kl_server_fail_next(kl_server *s, const kl_server_fault *f);
-size_t kl_server_faults(kl_server *s);             /* answers that were ordered and did not happen yet */
+size_t kl_server_faults(kl_server *s); /* answers that were ordered and did not happen yet */
 
 /* A kubeconfig for it (YAML text); caller kl_free()s. */
 char *kl_server_kubeconfig(const kl_server *s);

@@ -13,22 +13,25 @@ struct kl_server {
     kl_clock *clock;
     kl_time bookmark_every;
     kl_httpd *httpd;
-    bool loopback;              /* it listens on this machine alone: other names in Host headers are refused */
+    /* it listens on this machine alone: other names in Host headers are refused */
+    bool loopback;
     char *url;
-    kl_mutex mu;                /* guards everything below; the types are immutable */
-    kl__types *types;           /* built-in */
+    kl_mutex mu;      /* guards everything below; the types are immutable */
+    kl__types *types; /* built-in */
     kl__kinds *kinds;
     kl__store *store;
-    kl_list watches;            /* every running watch */
-    uint64_t next_address;      /* of service cluster IPs */
+    kl_list watches;       /* every running watch */
+    uint64_t next_address; /* of service cluster IPs */
     kl_cond wake;
-    kl_thread *ticker;          /* bookmarks and timeouts; NULL under a fake clock, whose owner calls kl__server_tick */
+    /* bookmarks and timeouts; NULL under a fake clock, whose owner calls kl__server_tick */
+    kl_thread *ticker;
     bool stopping;
-    struct kl_map *tokens;      /* who has which, or NULL: see review.h */
-    void (*webhook)(void *arg, const kl_server_webhook *call, kl_server_webhook_done *done, void *done_arg);       /* see kl_server_options */
+    struct kl_map *tokens; /* who has which, or NULL: see review.h */
+    /* see kl_server_options */
+    void (*webhook)(void *arg, const kl_server_webhook *call, kl_server_webhook_done *done, void *done_arg);
     void *webhook_arg;
-    kl_list faults;             /* see fault.h */
-    struct kl__kept *kept;      /* what kl_server_keep remembers, or NULL; see keep.c */
+    kl_list faults;        /* see fault.h */
+    struct kl__kept *kept; /* what kl_server_keep remembers, or NULL; see keep.c */
 };
 
 typedef enum kl__validation { KL_FIELDS_WARN, KL_FIELDS_STRICT, KL_FIELDS_IGNORE } kl__validation;
@@ -37,24 +40,31 @@ typedef enum kl__validation { KL_FIELDS_WARN, KL_FIELDS_STRICT, KL_FIELDS_IGNORE
 typedef struct kl__call {
     kl_server *s;
     kl__kind *kind;
-    const char *ns, *name, *sub;        /* NULL when not given */
-    /* What is sent to a subresource may be of a kind of its own ("autoscaling/v1", "Scale"), of which webhooks hear; NULL: the resource's. */
+    const char *ns, *name, *sub; /* NULL when not given */
+    /* What is sent to a subresource may be of a kind of its own ("autoscaling/v1", "Scale"), of which
+     * webhooks hear; NULL: the resource's. */
     const char *own_version, *own_kind;
-    const char *manager;                /* never NULL */
-    bool manager_given;                 /* by ?fieldManager= */
+    const char *manager; /* never NULL */
+    bool manager_given;  /* by ?fieldManager= */
     bool dry_run;
-    bool any_status;                    /* kl_server_load: status is part of the object */
+    bool any_status; /* kl_server_load: status is part of the object */
     kl__validation validation;
-    struct kl__admission *admission;    /* what webhooks said so far (admission.h); NULL: they are not asked */
-    kl_buf *warnings;                   /* "Warning: ...\r\n" lines, or NULL */
+    /* what webhooks said so far (admission.h); NULL: they are not asked */
+    struct kl__admission *admission;
+    kl_buf *warnings; /* "Warning: ...\r\n" lines, or NULL */
 } kl__call;
 
-/* The verbs. Under the lock. On success *out is a new reference to what the client sees (storage form); *code 200, 201 or 202. */
-KL_NODISCARD kl_status kl__verb_create(const kl__call *c, const kl_value *body, const kl_value **out, kl_err *err);
-KL_NODISCARD kl_status kl__verb_update(const kl__call *c, const kl_value *body, const kl_value **out, int *code, kl_err *err);
+/* The verbs. Under the lock. On success *out is a new reference to what the client sees (storage form);
+ * *code 200, 201 or 202. */
+KL_NODISCARD kl_status kl__verb_create(
+    const kl__call *c, const kl_value *body, const kl_value **out, kl_err *err);
+KL_NODISCARD kl_status kl__verb_update(
+    const kl__call *c, const kl_value *body, const kl_value **out, int *code, kl_err *err);
 typedef enum kl__patch { KL_PATCH_JSON, KL_PATCH_MERGE, KL_PATCH_STRATEGIC, KL_PATCH_APPLY } kl__patch;
-KL_NODISCARD kl_status kl__verb_patch(const kl__call *c, kl__patch type, bool force, const kl_value *patch, const kl_value **out, int *code, kl_err *err);
-KL_NODISCARD kl_status kl__verb_delete(const kl__call *c, const kl_value *options, const kl_value **out, int *code, kl_err *err);
+KL_NODISCARD kl_status kl__verb_patch(const kl__call *c, kl__patch type, bool force, const kl_value *patch,
+    const kl_value **out, int *code, kl_err *err);
+KL_NODISCARD kl_status kl__verb_delete(
+    const kl__call *c, const kl_value *options, const kl_value **out, int *code, kl_err *err);
 /* The stored object of the call, borrowed; or 404. */
 KL_NODISCARD kl_status kl__verb_get(const kl__call *c, const kl_value **out, kl_err *err);
 

@@ -1,8 +1,8 @@
 /* store.c - sorted arrays of objects and a ring of changes per resource.
  *
- * The ring serves two readers: a watch that starts at an old RV, and a list that must show the past (the second page of
- * a paged list is the same snapshot as the first). The past is the present with the changes since undone, so no page
- * keeps a copy of anything. */
+ * The ring serves two readers: a watch that starts at an old RV, and a list that must show the past (the
+ * second page of a paged list is the same snapshot as the first). The past is the present with the changes
+ * since undone, so no page keeps a copy of anything. */
 #include "server/store.h"
 
 #include <inttypes.h>
@@ -15,13 +15,13 @@
 #include "schema/edit.h"
 
 struct kl__store {
-    uint64_t rv, birth;         /* the latest, and that before the first */
+    uint64_t rv, birth; /* the latest, and that before the first */
     size_t history;
     kl__store_listener *changed;
     void *arg;
     kl__bucket **buckets;
     size_t len, cap;
-    kl_map *by_name;            /* "plural.group" */
+    kl_map *by_name; /* "plural.group" */
 };
 
 kl__store *kl__store_new(size_t history, kl__store_listener *changed, void *arg)
@@ -157,11 +157,11 @@ static const kl_value *stamp(kl__store *s, const kl_value *object)
     return object;
 }
 
-/* kind, apiVersion and metadata come first, as Go writes them: whoever reads a stream then knows an object's name before its
- * bulk. Takes `object`. */
+/* kind, apiVersion and metadata come first, as Go writes them: whoever reads a stream then knows an
+ * object's name before its bulk. Takes `object`. */
 static const kl_value *head_first(const kl_value *object)
 {
-    static const char *const head[] = { "kind", "apiVersion", "metadata" };
+    static const char *const head[] = {"kind", "apiVersion", "metadata"};
     const char *key;
     size_t n;
     bool in_order = true;
@@ -189,7 +189,7 @@ const kl_value *kl__store_put(kl__store *s, kl__bucket *b, const char *key, cons
 {
     size_t i = lower_bound(b, key);
     kl__entry *e = i < b->len && !strcmp(b->v[i]->key, key) ? b->v[i] : NULL;
-    kl__change c = { .type = e ? KL_MODIFIED : KL_ADDED, .key = kl_strdup(key), .old = e ? e->object : NULL };
+    kl__change c = {.type = e ? KL_MODIFIED : KL_ADDED, .key = kl_strdup(key), .old = e ? e->object : NULL};
     if (!e) {
         if (b->len == b->cap) {
             b->cap = b->cap ? b->cap * 2 : 16;
@@ -216,13 +216,17 @@ const kl_value *kl__store_remove(kl__store *s, kl__bucket *b, const char *key, c
     b->len--;
     memmove(&b->v[i], &b->v[i + 1], (b->len - i) * sizeof *b->v);
     const kl_value *now = stamp(s, kl_value_ref(last ? last : e->object));
-    kl__change c = { .type = KL_DELETED, .rv = s->rv, .key = e->key, .old = e->object, .now = kl_value_ref(now) };
+    kl__change c = {
+        .type = KL_DELETED, .rv = s->rv, .key = e->key, .old = e->object, .now = kl_value_ref(now)};
     kl_free(e);
     remember(s, b, c);
     return now;
 }
 
-const kl__change *kl__bucket_change(const kl__bucket *b, size_t i) { return &b->ring[(b->first + i) % b->ring_cap]; }
+const kl__change *kl__bucket_change(const kl__bucket *b, size_t i)
+{
+    return &b->ring[(b->first + i) % b->ring_cap];
+}
 
 /* ------------------------------------------------------------------ pictures */
 
@@ -237,14 +241,21 @@ static void picture_add(kl__picture *p, size_t *cap, const char *key, const kl_v
     p->keys[p->len++] = kl_strdup(key);
 }
 
-struct past { const char *key; const kl_value *object; };
-static int past_order(const void *a, const void *b) { return strcmp(((const struct past *)a)->key, ((const struct past *)b)->key); }
+struct past {
+    const char *key;
+    const kl_value *object;
+};
+static int past_order(const void *a, const void *b)
+{
+    return strcmp(((const struct past *)a)->key, ((const struct past *)b)->key);
+}
 
-kl_status kl__bucket_picture(const kl__bucket *b, const char *prefix, const char *from, uint64_t rv, kl__picture *out)
+kl_status kl__bucket_picture(
+    const kl__bucket *b, const char *prefix, const char *from, uint64_t rv, kl__picture *out)
 {
     *out = (kl__picture){0};
     size_t n = strlen(prefix), cap = 0, npast = 0;
-    struct past *past = NULL;               /* keys changed since `rv`, with what they were then */
+    struct past *past = NULL; /* keys changed since `rv`, with what they were then */
     kl_map *seen = NULL;
     if (rv && rv < b->forgotten)
         return KL_EGONE;
@@ -257,12 +268,13 @@ kl_status kl__bucket_picture(const kl__bucket *b, const char *prefix, const char
                 continue;
             kl_map_set(seen, c->key, (void *)1);
             if (c->old && !strncmp(c->key, prefix, n) && strcmp(c->key, from) >= 0)
-                past[npast++] = (struct past){ c->key, c->old };
+                past[npast++] = (struct past){c->key, c->old};
         }
         qsort(past, npast, sizeof *past, past_order);
     }
     size_t k = 0;
-    for (size_t i = lower_bound(b, strcmp(from, prefix) > 0 ? from : prefix); i < b->len && !strncmp(b->v[i]->key, prefix, n); i++) {
+    for (size_t i = lower_bound(b, strcmp(from, prefix) > 0 ? from : prefix);
+         i < b->len && !strncmp(b->v[i]->key, prefix, n); i++) {
         const kl__entry *e = b->v[i];
         for (; k < npast && strcmp(past[k].key, e->key) < 0; k++)
             picture_add(out, &cap, past[k].key, past[k].object);

@@ -1,7 +1,8 @@
-/* store.h - every object of the server, by resource, with one counter of resource versions and a history of changes.
+/* store.h - every object of the server, by resource, with one counter of resource versions and a history
+ * of changes.
  *
- * Objects are values and never change in place; a bucket holds those of one resource sorted by key ("ns/name", or
- * "name"), as etcd would. All functions run under the server's lock. */
+ * Objects are values and never change in place; a bucket holds those of one resource sorted by key
+ * ("ns/name", or "name"), as etcd would. All functions run under the server's lock. */
 #ifndef KL_SERVER_STORE_H
 #define KL_SERVER_STORE_H
 
@@ -17,7 +18,8 @@ typedef struct kl__entry {
     uint64_t rv;
 } kl__entry;
 
-/* One change: `old` is the state before (NULL for ADDED), `now` the state after; of a deletion the last state at its own RV. */
+/* One change: `old` is the state before (NULL for ADDED), `now` the state after; of a deletion the last
+ * state at its own RV. */
 typedef struct kl__change {
     uint64_t rv;
     kl_event_type type;
@@ -27,44 +29,53 @@ typedef struct kl__change {
 
 typedef struct kl__bucket {
     char *group, *plural;
-    kl__entry **v;              /* sorted by key */
+    kl__entry **v; /* sorted by key */
     size_t len, cap;
-    kl__change *ring;           /* the last changes, oldest at `first` */
+    kl__change *ring; /* the last changes, oldest at `first` */
     size_t first, count, ring_cap;
-    uint64_t forgotten;         /* changes up to this RV are not in the ring any more */
-    uint64_t last_rv;           /* of its latest change */
-    kl_list watches;            /* see watch.c */
+    uint64_t forgotten; /* changes up to this RV are not in the ring any more */
+    uint64_t last_rv;   /* of its latest change */
+    kl_list watches;    /* see watch.c */
 } kl__bucket;
 
 typedef void kl__store_listener(void *arg, kl__bucket *b, const kl__change *c);
 
 kl__store *kl__store_new(size_t history, kl__store_listener *changed, void *arg);
 void kl__store_free(kl__store *s);
-/* Before the first bucket: versions begin above `rv`, and what is not above it is of another life, of which nothing is known. */
+/* Before the first bucket: versions begin above `rv`, and what is not above it is of another life, of
+ * which nothing is known. */
 void kl__store_begin(kl__store *s, uint64_t rv);
 uint64_t kl__store_rv(const kl__store *s);
-uint64_t kl__store_step(kl__store *s);                  /* a resource version at which nothing changes; returns it */
-kl__bucket *kl__store_bucket(kl__store *s, const char *group, const char *plural);     /* made when absent; lives as long as s */
-size_t kl__store_buckets(const kl__store *s, kl__bucket *const **all);                  /* every bucket; borrowed until the next new one */
+/* a resource version at which nothing changes; returns it */
+uint64_t kl__store_step(kl__store *s);
+/* made when absent; lives as long as s */
+kl__bucket *kl__store_bucket(kl__store *s, const char *group, const char *plural);
+/* every bucket; borrowed until the next new one */
+size_t kl__store_buckets(const kl__store *s, kl__bucket *const **all);
 
-const kl__entry *kl__bucket_get(const kl__bucket *b, const char *key);                  /* borrowed until the next change, or NULL */
-bool kl__bucket_has(const kl__bucket *b, const char *prefix);                           /* any key that starts so */
-/* Stores `object` (takes it) at a new RV, which it writes into metadata. Returns the stored value, borrowed. */
+/* borrowed until the next change, or NULL */
+const kl__entry *kl__bucket_get(const kl__bucket *b, const char *key);
+/* any key that starts so */
+bool kl__bucket_has(const kl__bucket *b, const char *prefix);
+/* Stores `object` (takes it) at a new RV, which it writes into metadata. Returns the stored value,
+ * borrowed. */
 const kl_value *kl__store_put(kl__store *s, kl__bucket *b, const char *key, const kl_value *object);
-/* Removes; returns the last state at the deletion's RV, a new reference, or NULL when there was none. `last` (may be
- * NULL: what is stored) is the state to tell. */
+/* Removes; returns the last state at the deletion's RV, a new reference, or NULL when there was none.
+ * `last` (may be NULL: what is stored) is the state to tell. */
 const kl_value *kl__store_remove(kl__store *s, kl__bucket *b, const char *key, const kl_value *last);
 
-/* A picture of a bucket: entries whose key starts with `prefix`, from key `from` on, as they were at `rv` (0: now).
- * KL_EGONE when the history does not reach back so far. The caller frees with kl__picture_fini. */
+/* A picture of a bucket: entries whose key starts with `prefix`, from key `from` on, as they were at `rv`
+ * (0: now). KL_EGONE when the history does not reach back so far. The caller frees with kl__picture_fini. */
 typedef struct kl__picture {
-    const kl_value **objects;   /* one reference each */
+    const kl_value **objects; /* one reference each */
     char **keys;
     size_t len;
 } kl__picture;
-KL_NODISCARD kl_status kl__bucket_picture(const kl__bucket *b, const char *prefix, const char *from, uint64_t rv, kl__picture *out);
+KL_NODISCARD kl_status kl__bucket_picture(
+    const kl__bucket *b, const char *prefix, const char *from, uint64_t rv, kl__picture *out);
 void kl__picture_fini(kl__picture *p);
 
-const kl__change *kl__bucket_change(const kl__bucket *b, size_t i);                     /* i-th of b->count, oldest first */
+/* i-th of b->count, oldest first */
+const kl__change *kl__bucket_change(const kl__bucket *b, size_t i);
 
 #endif

@@ -1,4 +1,5 @@
-/* strategy.c - the rules of kinds, as kube-apiserver's strategies have them: mostly tables of who behaves how. */
+/* strategy.c - the rules of kinds, as kube-apiserver's strategies have them: mostly tables of who behaves
+ * how. */
 #include "server/admission.h"
 #include "server/strategy.h"
 
@@ -27,26 +28,45 @@ static bool among(const kl__kind *k, const char *words)
 
 bool kl__strategy_create_on_update(const kl__kind *k)
 {
-    return !k->custom && among(k, " coordination.k8s.io/leases /endpoints /events events.k8s.io/events /services /limitranges /podtemplates "
-        "rbac.authorization.k8s.io/roles rbac.authorization.k8s.io/rolebindings rbac.authorization.k8s.io/clusterroles rbac.authorization.k8s.io/clusterrolebindings ");
+    return !k->custom
+        && among(k,
+            " coordination.k8s.io/leases /endpoints /events events.k8s.io/events /services /limitranges "
+            "/podtemplates "
+            "rbac.authorization.k8s.io/roles rbac.authorization.k8s.io/rolebindings "
+            "rbac.authorization.k8s.io/clusterroles rbac.authorization.k8s.io/clusterrolebindings ");
 }
 
 bool kl__strategy_needs_rv(const kl__kind *k)
 {
-    return k->custom || among(k, " coordination.k8s.io/leases policy/poddisruptionbudgets apiextensions.k8s.io/customresourcedefinitions "
-        "apiregistration.k8s.io/apiservices admissionregistration.k8s.io/mutatingwebhookconfigurations admissionregistration.k8s.io/validatingwebhookconfigurations "
-        "admissionregistration.k8s.io/validatingadmissionpolicies admissionregistration.k8s.io/validatingadmissionpolicybindings "
-        "storage.k8s.io/csidrivers storage.k8s.io/csinodes storage.k8s.io/volumeattachments node.k8s.io/runtimeclasses /serviceaccounts ");
+    return k->custom
+        || among(k,
+            " coordination.k8s.io/leases policy/poddisruptionbudgets "
+            "apiextensions.k8s.io/customresourcedefinitions "
+            "apiregistration.k8s.io/apiservices admissionregistration.k8s.io/mutatingwebhookconfigurations "
+            "admissionregistration.k8s.io/validatingwebhookconfigurations "
+            "admissionregistration.k8s.io/validatingadmissionpolicies "
+            "admissionregistration.k8s.io/validatingadmissionpolicybindings "
+            "storage.k8s.io/csidrivers storage.k8s.io/csinodes storage.k8s.io/volumeattachments "
+            "node.k8s.io/runtimeclasses /serviceaccounts ");
 }
 
 bool kl__strategy_returns_deleted(const kl__kind *k)
 {
-    return !k->custom && among(k, " /pods /podtemplates /resourcequotas /services /serviceaccounts /persistentvolumeclaims /persistentvolumes ");
+    return !k->custom
+        && among(k,
+            " /pods /podtemplates /resourcequotas /services /serviceaccounts /persistentvolumeclaims "
+            "/persistentvolumes ");
 }
 
 /* ------------------------------------------------------------------ generation */
 
-typedef enum generation { NO_GENERATION, BY_SPEC, BY_SPEC_AND_ANNOTATIONS, BY_ALL_BUT_METADATA, ALWAYS_ONE } generation;
+typedef enum generation {
+    NO_GENERATION,
+    BY_SPEC,
+    BY_SPEC_AND_ANNOTATIONS,
+    BY_ALL_BUT_METADATA,
+    ALWAYS_ONE
+} generation;
 
 static generation generation_rule(const kl__kind *k)
 {
@@ -54,12 +74,19 @@ static generation generation_rule(const kl__kind *k)
         return kl__kind_sub(k, "status") ? BY_SPEC : BY_ALL_BUT_METADATA;
     if (among(k, " apps/deployments "))
         return BY_SPEC_AND_ANNOTATIONS;
-    if (among(k, " /pods apps/replicasets apps/statefulsets apps/daemonsets /replicationcontrollers batch/jobs batch/cronjobs networking.k8s.io/ingresses "
-                 "networking.k8s.io/networkpolicies networking.k8s.io/ingressclasses policy/poddisruptionbudgets apiextensions.k8s.io/customresourcedefinitions "
-                 "flowcontrol.apiserver.k8s.io/flowschemas flowcontrol.apiserver.k8s.io/prioritylevelconfigurations "
-                 "admissionregistration.k8s.io/validatingadmissionpolicies admissionregistration.k8s.io/validatingadmissionpolicybindings "))
+    if (among(k,
+            " /pods apps/replicasets apps/statefulsets apps/daemonsets /replicationcontrollers batch/jobs "
+            "batch/cronjobs networking.k8s.io/ingresses "
+            "networking.k8s.io/networkpolicies networking.k8s.io/ingressclasses policy/poddisruptionbudgets "
+            "apiextensions.k8s.io/customresourcedefinitions "
+            "flowcontrol.apiserver.k8s.io/flowschemas "
+            "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations "
+            "admissionregistration.k8s.io/validatingadmissionpolicies "
+            "admissionregistration.k8s.io/validatingadmissionpolicybindings "))
         return BY_SPEC;
-    if (among(k, " discovery.k8s.io/endpointslices admissionregistration.k8s.io/mutatingwebhookconfigurations admissionregistration.k8s.io/validatingwebhookconfigurations "))
+    if (among(k,
+            " discovery.k8s.io/endpointslices admissionregistration.k8s.io/mutatingwebhookconfigurations "
+            "admissionregistration.k8s.io/validatingwebhookconfigurations "))
         return BY_ALL_BUT_METADATA;
     return among(k, " scheduling.k8s.io/priorityclasses /podtemplates ") ? ALWAYS_ONE : NO_GENERATION;
 }
@@ -67,7 +94,7 @@ static generation generation_rule(const kl__kind *k)
 /* Members other than metadata (and status where it stands apart) are equal. */
 static bool same_content(const kl_value *a, const kl_value *b, bool status_apart)
 {
-    static const char *const skip[] = { "apiVersion", "kind", "metadata", "status" };
+    static const char *const skip[] = {"apiVersion", "kind", "metadata", "status"};
     const kl_value *x = kl_value_ref(a), *y = kl_value_ref(b);
     for (size_t i = 0; i < (status_apart ? 4u : 3u); i++) {
         KL_CUT(&x, skip[i]);
@@ -83,13 +110,15 @@ static bool content_moved(const kl__kind *k, const kl_value *old, const kl_value
 {
     switch (generation_rule(k)) {
     case BY_SPEC:
-        return k->custom ? !same_content(old, o, true) : !kl_value_equal(kl_value_get(old, "spec"), kl_value_get(o, "spec"));
+        return k->custom ? !same_content(old, o, true)
+                         : !kl_value_equal(kl_value_get(old, "spec"), kl_value_get(o, "spec"));
     case BY_SPEC_AND_ANNOTATIONS:
         return !kl_value_equal(kl_value_get(old, "spec"), kl_value_get(o, "spec"))
-            || !kl_value_equal(kl_value_at(old, "metadata", "annotations", NULL), kl_value_at(o, "metadata", "annotations", NULL));
-    case BY_ALL_BUT_METADATA:
-        return !same_content(old, o, false);
-    case NO_GENERATION: case ALWAYS_ONE: break;
+            || !kl_value_equal(kl_value_at(old, "metadata", "annotations", NULL),
+                kl_value_at(o, "metadata", "annotations", NULL));
+    case BY_ALL_BUT_METADATA: return !same_content(old, o, false);
+    case NO_GENERATION:
+    case ALWAYS_ONE: break;
     }
     return false;
 }
@@ -106,7 +135,8 @@ void kl__strategy_default(const kl_server *s, const kl__kind *k, const kl_value 
 /* An address of 10.96.0.0/16 for a service that wants one. */
 static void cluster_ip(kl_server *s, const kl_value **o)
 {
-    const char *type = kl_value_str_at(*o, "spec", "type", NULL), *ip = kl_value_str_at(*o, "spec", "clusterIP", NULL);
+    const char *type = kl_value_str_at(*o, "spec", "type", NULL),
+               *ip = kl_value_str_at(*o, "spec", "clusterIP", NULL);
     if (!type || !strcmp(type, "ExternalName"))
         return;
     char text[32];
@@ -176,15 +206,19 @@ void kl__strategy_create(const kl__call *c, const kl_value **o)
     }
     if (among(k, " certificates.k8s.io/certificatesigningrequests "))
         kl__csr_create(o);
-    if (among(k, " /persistentvolumeclaims /persistentvolumes ") && !kl_value_str_at(*o, "status", "phase", NULL))
+    if (among(k, " /persistentvolumeclaims /persistentvolumes ")
+        && !kl_value_str_at(*o, "status", "phase", NULL))
         KL_EDIT(o, kl_value_of_str("Pending"), "status", "phase");
     if (among(k, " /services "))
         cluster_ip(c->s, o);
     if (among(k, " batch/jobs ") && !kl_value_at(*o, "spec", "selector", NULL)) {
         const char *uid = kl_object_uid(*o);
-        KL_EDIT(o, kl_value_of_str(uid), "spec", "selector", "matchLabels", "batch.kubernetes.io/controller-uid");
-        KL_EDIT(o, kl_value_of_str(uid), "spec", "template", "metadata", "labels", "batch.kubernetes.io/controller-uid");
-        KL_EDIT(o, kl_value_of_str(kl_object_name(*o)), "spec", "template", "metadata", "labels", "batch.kubernetes.io/job-name");
+        KL_EDIT(
+            o, kl_value_of_str(uid), "spec", "selector", "matchLabels", "batch.kubernetes.io/controller-uid");
+        KL_EDIT(o, kl_value_of_str(uid), "spec", "template", "metadata", "labels",
+            "batch.kubernetes.io/controller-uid");
+        KL_EDIT(o, kl_value_of_str(kl_object_name(*o)), "spec", "template", "metadata", "labels",
+            "batch.kubernetes.io/job-name");
     }
     if (among(k, " apiextensions.k8s.io/customresourcedefinitions "))
         kl__crd_prepare(c->s, NULL, o);
@@ -226,13 +260,15 @@ void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value 
         kl__replace(o, kl_value_ref(old));
         KL_EDIT(o, added, "spec", "ephemeralContainers");
     } else if (c->sub && !strcmp(c->sub, "resize")) {
-        const kl_value *containers = resized(kl_value_at(old, "spec", "containers", NULL), kl_value_at(*o, "spec", "containers", NULL));
+        const kl_value *containers = resized(
+            kl_value_at(old, "spec", "containers", NULL), kl_value_at(*o, "spec", "containers", NULL));
         kl__replace(o, kl_value_ref(old));
         KL_EDIT(o, containers, "spec", "containers");
     } else if (c->sub && !strcmp(c->sub, "status")) {
         const kl_value *metadata = kl_value_ref(kl_value_get(*o, "metadata"));
         only_member(o, old, "status");
-        if (k->custom) {                                   /* labels and the like stay; who owns the status is told */
+        /* labels and the like stay; who owns the status is told */
+        if (k->custom) {
             const kl_value *owners = kl_value_get(metadata, "managedFields");
             KL_EDIT(o, kl_value_ref(owners), "metadata", "managedFields");
         } else
@@ -250,7 +286,7 @@ void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value 
         if (among(k, " /namespaces "))
             KL_EDIT(o, kl_value_ref(kl_value_at(old, "spec", "finalizers", NULL)), "spec", "finalizers");
         if (among(k, " /services ") && !kl_value_str_at(*o, "spec", "clusterIP", NULL)) {
-            static const char *const kept[] = { "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy" };
+            static const char *const kept[] = {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"};
             for (size_t i = 0; i < 4; i++)
                 KL_EDIT(o, kl_value_ref(kl_value_at(old, "spec", kept[i], NULL)), "spec", kept[i]);
         }
@@ -266,10 +302,15 @@ void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value 
 /* ------------------------------------------------------------------ validation */
 
 #define DNS1123_LABEL "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-static const char bad_subdomain[] = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an "
-    "alphanumeric character (e.g. 'example.com', regex used for validation is '" DNS1123_LABEL "(\\." DNS1123_LABEL ")*')";
-static const char bad_label[] = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character "
-    "(e.g. 'my-name',  or '123-abc', regex used for validation is '" DNS1123_LABEL "')";
+static const char bad_subdomain[] =
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
+    "start and end with an "
+    "alphanumeric character (e.g. 'example.com', regex used for validation is '" DNS1123_LABEL
+    "(\\." DNS1123_LABEL ")*')";
+static const char bad_label[] = "a lowercase RFC 1123 label must consist of lower case alphanumeric "
+                                "characters or '-', and must start and end with an alphanumeric character "
+                                "(e.g. 'my-name',  or '123-abc', regex used for validation is '" DNS1123_LABEL
+                                "')";
 
 static bool is_label(const char *s, size_t n)
 {
@@ -283,7 +324,7 @@ static bool is_label(const char *s, size_t n)
 
 const char *kl__bad_name(const kl__kind *k, const char *name)
 {
-    if (!strncmp(k->group, "rbac.", 5)) {                 /* any path segment */
+    if (!strncmp(k->group, "rbac.", 5)) { /* any path segment */
         if (!strcmp(name, ".") || !strcmp(name, ".."))
             return "may not be '.' or '..'";
         return strchr(name, '/') ? "may not contain '/'" : strchr(name, '%') ? "may not contain '%'" : NULL;
@@ -304,11 +345,17 @@ const char *kl__bad_name(const kl__kind *k, const char *name)
 }
 
 /* Fields of built-in kinds that have to be there. */
-static const struct { const char *kind, *path[3], *why; } required[] = {
-    { " /pods ", { "spec", "containers", NULL }, "" }, { " apps/deployments ", { "spec", "selector", NULL }, "" },
-    { " apps/replicasets ", { "spec", "selector", NULL }, "" }, { " apps/statefulsets ", { "spec", "selector", NULL }, "" },
-    { " apps/daemonsets ", { "spec", "selector", NULL }, "" }, { " rbac.authorization.k8s.io/rolebindings ", { "roleRef", "name", NULL }, "" },
-    { " rbac.authorization.k8s.io/clusterrolebindings ", { "roleRef", "name", NULL }, "" }, { " storage.k8s.io/storageclasses ", { "provisioner", NULL }, "" },
+static const struct {
+    const char *kind, *path[3], *why;
+} required[] = {
+    {" /pods ", {"spec", "containers", NULL}, ""},
+    {" apps/deployments ", {"spec", "selector", NULL}, ""},
+    {" apps/replicasets ", {"spec", "selector", NULL}, ""},
+    {" apps/statefulsets ", {"spec", "selector", NULL}, ""},
+    {" apps/daemonsets ", {"spec", "selector", NULL}, ""},
+    {" rbac.authorization.k8s.io/rolebindings ", {"roleRef", "name", NULL}, ""},
+    {" rbac.authorization.k8s.io/clusterrolebindings ", {"roleRef", "name", NULL}, ""},
+    {" storage.k8s.io/storageclasses ", {"provisioner", NULL}, ""},
 };
 
 static void validate_builtin(const kl__kind *k, const kl_value *old, const kl_value *o, kl__causes *causes)
@@ -329,11 +376,14 @@ static void validate_builtin(const kl__kind *k, const kl_value *old, const kl_va
         kl_free(field);
     }
     if (among(k, " /configmaps /secrets ") && kl_value_bool(kl_value_get(old, "immutable"), false)
-        && (!kl_value_equal(kl_value_get(old, "data"), kl_value_get(o, "data")) || !kl_value_bool(kl_value_get(o, "immutable"), false)))
+        && (!kl_value_equal(kl_value_get(old, "data"), kl_value_get(o, "data"))
+            || !kl_value_bool(kl_value_get(o, "immutable"), false)))
         kl__cause_forbidden(causes, "data", "field is immutable when `immutable` is set");
     if (old && among(k, " apps/deployments apps/replicasets apps/daemonsets apps/statefulsets ")
-        && !kl_value_equal(kl_value_at(old, "spec", "selector", NULL), kl_value_at(o, "spec", "selector", NULL)))
-        kl__cause_invalid(causes, "spec.selector", kl_value_at(o, "spec", "selector", NULL), "field is immutable");
+        && !kl_value_equal(
+            kl_value_at(old, "spec", "selector", NULL), kl_value_at(o, "spec", "selector", NULL)))
+        kl__cause_invalid(
+            causes, "spec.selector", kl_value_at(o, "spec", "selector", NULL), "field is immutable");
 }
 
 void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_value *o, kl__causes *causes)
@@ -346,7 +396,9 @@ void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_valu
         kl__csr_validate(c, old, o, causes);
     if (among(c->kind, " /events events.k8s.io/events "))
         kl__event_validate(c, old, o, causes);
-    if (among(c->kind, " admissionregistration.k8s.io/mutatingwebhookconfigurations admissionregistration.k8s.io/validatingwebhookconfigurations "))
+    if (among(c->kind,
+            " admissionregistration.k8s.io/mutatingwebhookconfigurations "
+            "admissionregistration.k8s.io/validatingwebhookconfigurations "))
         kl__admission_validate_config(o, causes);
     kl__validate_metadata(o, causes);
     kl__limits_validate(c->kind, o, causes);

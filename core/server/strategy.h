@@ -1,4 +1,5 @@
-/* strategy.h - what differs between kinds when they are written: defaults, generation, validation, what a status write may touch. */
+/* strategy.h - what differs between kinds when they are written: defaults, generation, validation, what a
+ * status write may touch. */
 #ifndef KL_SERVER_STRATEGY_H
 #define KL_SERVER_STRATEGY_H
 
@@ -6,8 +7,8 @@
 #include "schema/status.h"
 
 bool kl__strategy_create_on_update(const kl__kind *k);
-bool kl__strategy_needs_rv(const kl__kind *k);             /* an update must say the resourceVersion */
-bool kl__strategy_returns_deleted(const kl__kind *k);      /* a delete answers the object */
+bool kl__strategy_needs_rv(const kl__kind *k);        /* an update must say the resourceVersion */
+bool kl__strategy_returns_deleted(const kl__kind *k); /* a delete answers the object */
 /* Defaults of built-in kinds on a normalised object. *o is replaced. */
 void kl__strategy_default(const kl_server *s, const kl__kind *k, const kl_value **o);
 /* The object about to be created: status dropped (unless kept), first generation and the like. */
@@ -16,7 +17,8 @@ void kl__strategy_create(const kl__call *c, const kl_value **o);
 void kl__strategy_update(const kl__call *c, const kl_value *old, const kl_value **o);
 /* Complaints about content. `old` NULL on create. */
 void kl__strategy_validate(const kl__call *c, const kl_value *old, const kl_value *o, kl__causes *causes);
-/* A label-like name, a DNS-1123 subdomain or label: NULL when good, else the reason as kube-apiserver words it. */
+/* A label-like name, a DNS-1123 subdomain or label: NULL when good, else the reason as kube-apiserver
+ * words it. */
 const char *kl__bad_name(const kl__kind *k, const char *name);
 
 #endif

@@ -20,10 +20,11 @@
 #include "server/admission.h"
 #include "schema/edit.h"
 #include "server/lifecycle.h"
-#include "server/render.h"
+#include "show/render.h"
 #include "schema/status.h"
 
-#define BUDGET_BEHIND_SECONDS 10            /* before an eviction is tried again whose budget was not looked at yet, as kube-apiserver says */
+#define BUDGET_BEHIND_SECONDS                                                                                \
+    10 /* before an eviction is tried again whose budget was not looked at yet, as kube-apiserver says */
 #define DISRUPTED_PODS_MAX 2000
 #define TOKEN_SECONDS_DEFAULT 3600
 #define TOKEN_SECONDS_MIN 600
@@ -32,7 +33,8 @@
 
 bool kl__sub_served(const char *sub)
 {
-    static const char *const served[] = { "status", "finalize", "scale", "approval", "ephemeralcontainers", "resize", "eviction", "binding", "token" };
+    static const char *const served[] = {"status", "finalize", "scale", "approval", "ephemeralcontainers",
+        "resize", "eviction", "binding", "token"};
     for (size_t i = 0; i < sizeof served / sizeof *served; i++)
         if (!strcmp(sub, served[i]))
             return true;
@@ -60,9 +62,11 @@ static kl_status check_kind(const kl_value *body, const char *group_version, con
 {
     const char *have = kl_object_kind(body), *version = kl_object_api_version(body);
     if (kl_value_type(body) != KL_OBJECT)
-        return kl__fail_bad_request(err, "the object provided is unrecognized (must be of type %s): it is %s", kind, kl_value_type_name(body));
+        return kl__fail_bad_request(err, "the object provided is unrecognized (must be of type %s): it is %s",
+            kind, kl_value_type_name(body));
     if ((have && *have && strcmp(have, kind)) || (version && *version && strcmp(version, group_version)))
-        return kl__fail_bad_request(err, "%s in version \"%s\" cannot be handled as a %s: converting (%s) to (%s): unknown conversion",
+        return kl__fail_bad_request(err,
+            "%s in version \"%s\" cannot be handled as a %s: converting (%s) to (%s): unknown conversion",
             have ? have : "", version ? version : "", kind, have ? have : "", kind);
     return KL_OK;
 }
@@ -74,7 +78,8 @@ static const kl_value *now_value(const kl__call *c)
 }
 
 /* o.status.conditions with one of `type` put there, or replaced; lastTransitionTime moves with `status`. */
-static void set_condition(const kl__call *c, const kl_value **o, const char *type, const char *status, const char *reason, const char *message, int64_t seen, bool probed)
+static void set_condition(const kl__call *c, const kl_value **o, const char *type, const char *status,
+    const char *reason, const char *message, int64_t seen, bool probed)
 {
     const kl_value *have = kl_value_at(*o, "status", "conditions", NULL), *since = NULL;
     bool there = false;
@@ -91,7 +96,8 @@ static void set_condition(const kl__call *c, const kl_value **o, const char *typ
             continue;
         there = true;
         const char *was = kl_value_str_at(it, "status", NULL);
-        since = was && !strcmp(was, status) ? kl_value_ref(kl_value_get(it, "lastTransitionTime")) : now_value(c);
+        since = was && !strcmp(was, status) ? kl_value_ref(kl_value_get(it, "lastTransitionTime"))
+                                            : now_value(c);
         kl_build_object(b);
         kl_build_kstr(b, "type", type);
         if (seen)
@@ -112,18 +118,20 @@ static void set_condition(const kl__call *c, const kl_value **o, const char *typ
 }
 
 /* The stored object of a kind as its first version shows it; a new reference, or NULL. */
-static const kl_value *find(const kl__call *c, const char *group, const char *version, const char *plural, const char *ns, const char *name)
+static const kl_value *find(const kl__call *c, const char *group, const char *version, const char *plural,
+    const char *ns, const char *name)
 {
     kl__kind *k = kl__kinds_get(c->s->kinds, group, version, plural);
     char *key = kl_key_join(ns, name);
     const kl__entry *e = k ? kl__bucket_get(k->bucket, key) : NULL;
     kl_free(key);
-    return e ? kl__render_version(k, e->object) : NULL;
+    return e ? kl_render_version(k, e->object) : NULL;
 }
 
-/* What webhooks say of what is to be created below c->name. *body: as they leave it. What follows from it (a deletion, a binding) they do not
- * hear of. */
-static kl_status admit(const kl__call *c, const char *version, const char *kind, const kl_value **body, kl_err *err)
+/* What webhooks say of what is to be created below c->name. *body: as they leave it. What follows from it
+ * (a deletion, a binding) they do not hear of. */
+static kl_status admit(
+    const kl__call *c, const char *version, const char *kind, const kl_value **body, kl_err *err)
 {
     kl__call below = *c;
     below.own_version = version;
@@ -138,7 +146,8 @@ static bool has_condition(const kl_value *o, const char *type)
 {
     const kl_value *all = kl_value_at(o, "status", "conditions", NULL);
     for (size_t i = 0; i < kl_value_len(all); i++) {
-        const char *t = kl_value_str_at(kl_value_item(all, i), "type", NULL), *s = kl_value_str_at(kl_value_item(all, i), "status", NULL);
+        const char *t = kl_value_str_at(kl_value_item(all, i), "type", NULL),
+                   *s = kl_value_str_at(kl_value_item(all, i), "status", NULL);
         if (t && s && !strcmp(t, type))
             return !strcmp(s, "True");
     }
@@ -149,7 +158,8 @@ static bool has_condition(const kl_value *o, const char *type)
 static bool needs_no_budget(const kl_value *pod)
 {
     const char *phase = kl_value_str_at(pod, "status", "phase", NULL);
-    return kl_object_deleting(pod) || (phase && (!strcmp(phase, "Succeeded") || !strcmp(phase, "Failed") || !strcmp(phase, "Pending")));
+    return kl_object_deleting(pod)
+        || (phase && (!strcmp(phase, "Succeeded") || !strcmp(phase, "Failed") || !strcmp(phase, "Pending")));
 }
 
 /* The budgets that select the pod: how many, and the last of them (a new reference). */
@@ -160,11 +170,12 @@ static size_t budgets_of(const kl__call *c, const kl__kind *k, const kl_value *p
     for (size_t i = 0; i < k->bucket->len; i++) {
         const kl__entry *e = k->bucket->v[i];
         kl_selector *s = NULL;
-        if (strncmp(e->key, prefix, strlen(prefix)) || kl_selector_from_struct(kl_value_at(e->object, "spec", "selector", NULL), &s, NULL))
+        if (strncmp(e->key, prefix, strlen(prefix))
+            || kl_selector_from_struct(kl_value_at(e->object, "spec", "selector", NULL), &s, NULL))
             continue;
         if (kl_selector_matches(s, kl_value_at(pod, "metadata", "labels", NULL))) {
             kl_value_unref(*out);
-            *out = kl__render_version(k, e->object);
+            *out = kl_render_version(k, e->object);
             n++;
         }
         kl_selector_free(s);
@@ -191,7 +202,8 @@ static kl_status KL_PRINTF(3, 4) no_room(kl_err *err, int64_t seconds, const cha
     if (seconds)
         kl_build_kint(b, "retryAfterSeconds", seconds);
     kl_build_end(b);
-    kl_status st = kl__api_fail(err, 429, "TooManyRequests", kl_builder_done(b), "Cannot evict pod as it would violate the pod's disruption budget.");
+    kl_status st = kl__api_fail(err, 429, "TooManyRequests", kl_builder_done(b),
+        "Cannot evict pod as it would violate the pod's disruption budget.");
     if (err)
         err->retry_after_ns = KL_SECONDS(seconds);
     kl_free(why);
@@ -204,22 +216,33 @@ static kl_status spend(const kl__call *c, kl__kind *k, const kl_value *budget, b
     const char *name = kl_object_name(budget);
     int64_t allowed = kl_value_int_at(budget, 0, "status", "disruptionsAllowed", NULL);
     if (kl_value_int_at(budget, 0, "status", "observedGeneration", NULL) < kl_object_generation(budget))
-        return no_room(err, BUDGET_BEHIND_SECONDS, "The disruption budget %s is still being processed by the server.", name);
+        return no_room(err, BUDGET_BEHIND_SECONDS,
+            "The disruption budget %s is still being processed by the server.", name);
     if (allowed < 0)
         return kl__fail_forbidden(err, k, name, "pdb disruptions allowed is negative");
     if (kl_value_len(kl_value_at(budget, "status", "disruptedPods", NULL)) > DISRUPTED_PODS_MAX)
-        return kl__fail_forbidden(err, k, name, "DisruptedPods map too big - too many evictions not confirmed by PDB controller");
+        return kl__fail_forbidden(
+            err, k, name, "DisruptedPods map too big - too many evictions not confirmed by PDB controller");
     if (!allowed)
-        return no_room(err, 0, "The disruption budget %s needs %lld healthy pods and has %lld currently", name,
-            (long long)kl_value_int_at(budget, 0, "status", "desiredHealthy", NULL), (long long)kl_value_int_at(budget, 0, "status", "currentHealthy", NULL));
+        return no_room(err, 0, "The disruption budget %s needs %lld healthy pods and has %lld currently",
+            name, (long long)kl_value_int_at(budget, 0, "status", "desiredHealthy", NULL),
+            (long long)kl_value_int_at(budget, 0, "status", "currentHealthy", NULL));
     if (dry)
         return KL_OK;
     const kl_value *o = kl_value_ref(budget), *out = NULL;
     KL_EDIT(&o, kl_value_of_int(allowed - 1), "status", "disruptionsAllowed");
     KL_EDIT(&o, now_value(c), "status", "disruptedPods", c->name);
     if (allowed == 1)
-        set_condition(c, &o, "DisruptionAllowed", "False", "InsufficientPods", "", kl_object_generation(o), false);
-    kl__call update = { .s = c->s, .kind = k, .ns = c->ns, .name = name, .sub = "status", .manager = "kube-apiserver", .manager_given = true, .validation = KL_FIELDS_IGNORE };
+        set_condition(
+            c, &o, "DisruptionAllowed", "False", "InsufficientPods", "", kl_object_generation(o), false);
+    kl__call update = {.s = c->s,
+        .kind = k,
+        .ns = c->ns,
+        .name = name,
+        .sub = "status",
+        .manager = "kube-apiserver",
+        .manager_given = true,
+        .validation = KL_FIELDS_IGNORE};
     int code;
     kl_status st = kl__verb_update(&update, o, &out, &code, err);
     kl_value_unref(out);
@@ -235,11 +258,15 @@ static kl_status ask_budget(const kl__call *c, const kl_value *pod, bool dry, kl
     size_t n = k ? budgets_of(c, k, pod, &budget) : 0;
     kl_status st = KL_OK;
     if (n > 1)
-        st = kl__api_fail(err, 500, "", NULL, "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.");
+        st = kl__api_fail(err, 500, "", NULL,
+            "This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
+            "support.");
     else if (n) {
         const char *policy = kl_value_str_at(budget, "spec", "unhealthyPodEvictionPolicy", NULL);
-        int64_t healthy = kl_value_int_at(budget, 0, "status", "currentHealthy", NULL), wanted = kl_value_int_at(budget, 0, "status", "desiredHealthy", NULL);
-        bool spare = !has_condition(pod, "Ready") && ((policy && !strcmp(policy, "AlwaysAllow")) || (healthy >= wanted && wanted > 0));
+        int64_t healthy = kl_value_int_at(budget, 0, "status", "currentHealthy", NULL),
+                wanted = kl_value_int_at(budget, 0, "status", "desiredHealthy", NULL);
+        bool spare = !has_condition(pod, "Ready")
+            && ((policy && !strcmp(policy, "AlwaysAllow")) || (healthy >= wanted && wanted > 0));
         if (!spare)
             st = spend(c, k, budget, dry, err);
     }
@@ -247,19 +274,21 @@ static kl_status ask_budget(const kl__call *c, const kl_value *pod, bool dry, kl
     return st;
 }
 
-static kl_status delete_evicted(const kl__call *pods, const kl_value *pod, const kl_value *options, bool dry, kl_err *err)
+static kl_status delete_evicted(
+    const kl__call *pods, const kl_value *pod, const kl_value *options, bool dry, kl_err *err)
 {
     kl__call one = *pods;
     const kl_value *out = NULL;
     int code;
-    one.dry_run = true;                     /* may it be deleted at all? */
+    one.dry_run = true; /* may it be deleted at all? */
     kl_status st = kl__verb_delete(&one, options, &out, &code, err);
     kl_value_unref(out);
     if (st || dry)
         return st;
     const kl_value *told = kl_value_ref(pod), *rest = kl_value_ref(options);
     out = NULL;
-    set_condition(pods, &told, "DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting", 0, true);
+    set_condition(
+        pods, &told, "DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting", 0, true);
     one = *pods;
     one.sub = "status";
     one.validation = KL_FIELDS_IGNORE;
@@ -269,7 +298,8 @@ static kl_status delete_evicted(const kl__call *pods, const kl_value *pod, const
         out = NULL;
         one.sub = NULL;
         if (kl_value_at(rest, "preconditions", "resourceVersion", NULL))
-            KL_CUT(&rest, "preconditions", "resourceVersion");           /* it was met, and has moved by the condition */
+            /* it was met, and has moved by the condition */
+            KL_CUT(&rest, "preconditions", "resourceVersion");
         st = kl__verb_delete(&one, rest, &out, &code, err);
         kl_value_unref(out);
     }
@@ -294,7 +324,7 @@ static kl_status evict(const kl__call *c, const kl_value *body, const kl_value *
     if (st)
         return st;
     bool dry = c->dry_run || kl_value_len(kl_value_get(options, "dryRun")) > 0;
-    const kl_value *pod = kl__render_version(c->kind, stored);
+    const kl_value *pod = kl_render_version(c->kind, stored);
     options = options ? kl_value_ref(options) : kl_value_with(NULL, "kind", NULL);
     if (!needs_no_budget(pod))
         st = ask_budget(c, pod, dry, err);
@@ -332,18 +362,23 @@ static kl_status KL_PRINTF(3, 4) not_bound(kl_err *err, const kl__call *c, const
     kl_build_kstr(b, "name", c->name);
     kl_build_kstr(b, "kind", "pods/binding");
     kl_build_end(b);
-    kl_status st = kl__api_fail(err, 409, "Conflict", kl_builder_done(b), "Operation cannot be fulfilled on pods/binding \"%s\": %s", c->name, why);
+    kl_status st = kl__api_fail(err, 409, "Conflict", kl_builder_done(b),
+        "Operation cannot be fulfilled on pods/binding \"%s\": %s", c->name, why);
     kl_free(why);
     return st;
 }
 
 static kl_status check_binding(const kl__call *c, const kl_value *body, const kl_value *pod, kl_err *err)
 {
-    const char *uid = kl_object_uid(body), *rv = kl_object_rv(body), *node = kl_value_str_at(pod, "spec", "nodeName", NULL);
+    const char *uid = kl_object_uid(body), *rv = kl_object_rv(body),
+               *node = kl_value_str_at(pod, "spec", "nodeName", NULL);
     if (uid && *uid && strcmp(uid, kl_object_uid(pod)))
-        return kl__fail_conflict(err, c->kind, c->name, "Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, kl_object_uid(pod));
+        return kl__fail_conflict(err, c->kind, c->name,
+            "Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, kl_object_uid(pod));
     if (rv && *rv && strcmp(rv, kl_object_rv(pod)))
-        return kl__fail_conflict(err, c->kind, c->name, "Precondition failed: ResourceVersion in precondition: %s, ResourceVersion in object meta: %s", rv, kl_object_rv(pod));
+        return kl__fail_conflict(err, c->kind, c->name,
+            "Precondition failed: ResourceVersion in precondition: %s, ResourceVersion in object meta: %s",
+            rv, kl_object_rv(pod));
     if (kl_object_deleting(pod))
         return not_bound(err, c, "pod %s is being deleted, cannot be assigned to a host", c->name);
     if (node && *node)
@@ -355,13 +390,15 @@ static kl_status check_binding(const kl__call *c, const kl_value *body, const kl
 
 static kl_status bind_pod(const kl__call *c, const kl_value *body, const kl_value **out, kl_err *err)
 {
-    const char *name = kl_object_name(body), *kind = kl_value_str_at(body, "target", "kind", NULL), *node = kl_value_str_at(body, "target", "name", NULL);
+    const char *name = kl_object_name(body), *kind = kl_value_str_at(body, "target", "kind", NULL),
+               *node = kl_value_str_at(body, "target", "name", NULL);
     const kl_value *stored = NULL;
     kl_status st = KL_OK;
     if ((!name || strcmp(name, c->name)))
         st = kl__fail_bad_request(err, "name in URL does not match name in Binding object");
     else if (!st && kind && *kind && strcmp(kind, "Node"))
-        st = kl__api_fail(err, 500, "", NULL, "target.kind: Unsupported value: \"%s\": supported values: \"Node\", \"<empty>\"", kind);
+        st = kl__api_fail(err, 500, "", NULL,
+            "target.kind: Unsupported value: \"%s\": supported values: \"Node\", \"<empty>\"", kind);
     else if (!st && (!node || !*node))
         st = kl__api_fail(err, 500, "", NULL, "target.name: Required value");
     kl__call pods = *c;
@@ -395,15 +432,17 @@ static void put_base64(kl_buf *b, const char *s, size_t n)
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     const unsigned char *p = (const unsigned char *)s;
     for (size_t i = 0; i < n; i += 3) {
-        uint32_t v = (uint32_t)p[i] << 16 | (i + 1 < n ? (uint32_t)p[i + 1] << 8 : 0) | (i + 2 < n ? p[i + 2] : 0);
+        uint32_t v = (uint32_t)p[i] << 16 | (i + 1 < n ? (uint32_t)p[i + 1] << 8 : 0)
+            | (i + 2 < n ? p[i + 2] : 0);
         for (size_t j = 0; j < 4 && i + j <= n; j++)
             kl_buf_putc(b, letters[v >> (18 - 6 * j) & 63]);
     }
 }
 
-/* In the form of a service account's token, so that who reads the claims finds them. Its signature is a random number: this server
- * asks nobody for credentials. */
-static const kl_value *new_token(const kl__call *c, const kl_value *audiences, int64_t from, int64_t until, const char *uid)
+/* In the form of a service account's token, so that who reads the claims finds them. Its signature is a
+ * random number: this server asks nobody for credentials. */
+static const kl_value *new_token(
+    const kl__call *c, const kl_value *audiences, int64_t from, int64_t until, const char *uid)
 {
     static const char head[] = "{\"alg\":\"RS256\",\"kid\":\"kubelua\"}";
     kl_builder *b = kl_builder_new();
@@ -446,26 +485,39 @@ static const kl_value *new_token(const kl__call *c, const kl_value *audiences, i
 
 static kl_status check_bound(const kl__call *c, const kl_value *ref, kl_err *err)
 {
-    static const struct { const char *kind, *plural; bool namespaced; } kinds[] = { { "Pod", "pods", true }, { "Secret", "secrets", true }, { "Node", "nodes", false } };
-    const char *kind = kl_value_str_at(ref, "kind", NULL), *version = kl_value_str_at(ref, "apiVersion", NULL), *name = kl_value_str_at(ref, "name", NULL),
-               *uid = kl_value_str_at(ref, "uid", NULL);
+    static const struct {
+        const char *kind, *plural;
+        bool namespaced;
+    } kinds[] = {{"Pod", "pods", true}, {"Secret", "secrets", true}, {"Node", "nodes", false}};
+    const char *kind = kl_value_str_at(ref, "kind", NULL),
+               *version = kl_value_str_at(ref, "apiVersion", NULL),
+               *name = kl_value_str_at(ref, "name", NULL), *uid = kl_value_str_at(ref, "uid", NULL);
     for (size_t i = 0; kind && version && !strcmp(version, "v1") && i < sizeof kinds / sizeof *kinds; i++) {
         if (strcmp(kind, kinds[i].kind))
             continue;
-        const kl_value *o = find(c, "", "v1", kinds[i].plural, kinds[i].namespaced ? c->ns : NULL, name ? name : "");
+        const kl_value *o = find(
+            c, "", "v1", kinds[i].plural, kinds[i].namespaced ? c->ns : NULL, name ? name : "");
         const char *account = kl_value_str_at(o, "spec", "serviceAccountName", NULL);
         kl_status st = KL_OK;
         if (!o)
-            st = kl__fail_not_found(err, kl__kinds_get(c->s->kinds, "", "v1", kinds[i].plural), name ? name : "");
+            st = kl__fail_not_found(
+                err, kl__kinds_get(c->s->kinds, "", "v1", kinds[i].plural), name ? name : "");
         else if (i == 0 && (!account || strcmp(account, c->name)))
-            st = kl__fail_bad_request(err, "cannot bind token for serviceaccount \"%s\" to pod running with different serviceaccount name.", c->name);
+            st = kl__fail_bad_request(err,
+                "cannot bind token for serviceaccount \"%s\" to pod running with different serviceaccount "
+                "name.",
+                c->name);
         else if (uid && *uid && strcmp(uid, kl_object_uid(o)))
-            st = kl__api_fail(err, 409, "Conflict", NULL, "Operation cannot be fulfilled on %s \"%s\": the UID in the bound object reference (%s) does not match the UID in record. "
-                "The object might have been deleted and then recreated", kind, name, uid);
+            st = kl__api_fail(err, 409, "Conflict", NULL,
+                "Operation cannot be fulfilled on %s \"%s\": the UID in the bound object reference (%s) does "
+                "not match the UID in record. "
+                "The object might have been deleted and then recreated",
+                kind, name, uid);
         kl_value_unref(o);
         return st;
     }
-    return kl__fail_bad_request(err, "cannot bind token to object of type %s, Kind=%s", version ? version : "", kind ? kind : "");
+    return kl__fail_bad_request(
+        err, "cannot bind token to object of type %s, Kind=%s", version ? version : "", kind ? kind : "");
 }
 
 static kl_status check_request(const kl__call *c, const kl_value *body, int64_t seconds, kl_err *err)
@@ -474,23 +526,29 @@ static kl_status check_request(const kl__call *c, const kl_value *body, int64_t 
     const char *name = kl_object_name(body), *ns = kl_object_namespace(body);
     const kl_value *v = kl_value_at(body, "spec", "expirationSeconds", NULL);
     if (name && *name && strcmp(name, c->name))
-        kl__cause_invalid(&causes, "metadata.name", kl_value_at(body, "metadata", "name", NULL), "must match the service account name if specified");
+        kl__cause_invalid(&causes, "metadata.name", kl_value_at(body, "metadata", "name", NULL),
+            "must match the service account name if specified");
     if (ns && *ns && strcmp(ns, c->ns))
-        kl__cause_invalid(&causes, "metadata.namespace", kl_value_at(body, "metadata", "namespace", NULL), "must match the service account namespace if specified");
+        kl__cause_invalid(&causes, "metadata.namespace", kl_value_at(body, "metadata", "namespace", NULL),
+            "must match the service account namespace if specified");
     kl_status st = kl__fail_causes(err, "authentication.k8s.io", "TokenRequest", c->name, &causes);
     if (st)
         return st;
     if (seconds < TOKEN_SECONDS_MIN)
-        kl__cause_invalid(&causes, "spec.expirationSeconds", v, "may not specify a duration less than 10 minutes");
+        kl__cause_invalid(
+            &causes, "spec.expirationSeconds", v, "may not specify a duration less than 10 minutes");
     else if (seconds > TOKEN_SECONDS_MAX)
-        kl__cause_invalid(&causes, "spec.expirationSeconds", v, "may not specify a duration larger than 2^32 seconds");
+        kl__cause_invalid(
+            &causes, "spec.expirationSeconds", v, "may not specify a duration larger than 2^32 seconds");
     return kl__fail_causes(err, "authentication.k8s.io", "TokenRequest", "", &causes);
 }
 
 static kl_status request_token(const kl__call *c, const kl_value *body, const kl_value **out, kl_err *err)
 {
-    int64_t seconds = kl_value_int_at(body, TOKEN_SECONDS_DEFAULT, "spec", "expirationSeconds", NULL), from = kl__server_wall(c->s) / KL_SECONDS(1);
-    const kl_value *account = NULL, *bound = kl_value_at(body, "spec", "boundObjectRef", NULL), *audiences = kl_value_at(body, "spec", "audiences", NULL);
+    int64_t seconds = kl_value_int_at(body, TOKEN_SECONDS_DEFAULT, "spec", "expirationSeconds", NULL),
+            from = kl__server_wall(c->s) / KL_SECONDS(1);
+    const kl_value *account = NULL, *bound = kl_value_at(body, "spec", "boundObjectRef", NULL),
+                   *audiences = kl_value_at(body, "spec", "audiences", NULL);
     kl__call main = *c;
     main.sub = NULL;
     main.admission = NULL;
@@ -520,8 +578,11 @@ static kl_status request_token(const kl__call *c, const kl_value *body, const kl
     if (!bound)
         KL_EDIT(&o, kl_value_null(), "spec", "boundObjectRef");
     KL_CUT(&o, "status");
-    KL_EDIT(&o, new_token(c, kl_value_at(o, "spec", "audiences", NULL), from, from + seconds, kl_object_uid(account)), "status", "token");
-    KL_EDIT(&o, kl_value_of_str(kl_time_format_wall(KL_SECONDS(from + seconds), text)), "status", "expirationTimestamp");
+    KL_EDIT(&o,
+        new_token(c, kl_value_at(o, "spec", "audiences", NULL), from, from + seconds, kl_object_uid(account)),
+        "status", "token");
+    KL_EDIT(&o, kl_value_of_str(kl_time_format_wall(KL_SECONDS(from + seconds), text)), "status",
+        "expirationTimestamp");
     *out = o;
     return KL_OK;
 }
@@ -551,5 +612,6 @@ kl_status kl__sub_create(const kl__call *c, const kl_value *body, const kl_value
         kl_value_unref(asked);
         return st;
     }
-    return kl__api_fail(err, 501, "NotImplemented", NULL, "the embedded API server does not serve %s/%s yet", c->kind->plural, c->sub);
+    return kl__api_fail(err, 501, "NotImplemented", NULL, "the embedded API server does not serve %s/%s yet",
+        c->kind->plural, c->sub);
 }

@@ -1,8 +1,8 @@
-/* verbs.c - get, create, update and patch of one object (delete.c has the fourth): what kube-apiserver's registry does between the HTTP
- * handler and etcd.
+/* verbs.c - get, create, update and patch of one object (delete.c has the fourth): what kube-apiserver's
+ * registry does between the HTTP handler and etcd.
  *
- * Every write ends in `commit`: an update that changes nothing keeps its resource version and makes no event, and one
- * that takes the last finalizer of a terminating object removes it. */
+ * Every write ends in `commit`: an update that changes nothing keeps its resource version and makes no
+ * event, and one that takes the last finalizer of a terminating object removes it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #include "server/lifecycle.h"
 #include "schema/managed.h"
 #include "schema/normalize.h"
-#include "server/render.h"
+#include "show/render.h"
 #include "schema/smp.h"
 #include "server/state.h"
 #include "schema/status.h"
@@ -39,8 +39,14 @@ void kl__call_warn(const kl__call *c, const char *fmt, ...)
     kl_free(text);
 }
 
-static bool is_kind(const kl__call *c, const char *group, const char *plural) { return !strcmp(c->kind->group, group) && !strcmp(c->kind->plural, plural); }
-static char *call_key(const kl__call *c, const char *name) { return kl_key_join(c->kind->namespaced ? c->ns : NULL, name); }
+static bool is_kind(const kl__call *c, const char *group, const char *plural)
+{
+    return !strcmp(c->kind->group, group) && !strcmp(c->kind->plural, plural);
+}
+static char *call_key(const kl__call *c, const char *name)
+{
+    return kl_key_join(c->kind->namespaced ? c->ns : NULL, name);
+}
 
 static const kl_value *now_text(const kl__call *c)
 {
@@ -56,7 +62,9 @@ static bool same_text(const char *a, const char *b) { return !strcmp(a ? a : "",
 static kl_status check_type(const kl__call *c, const kl_value *body, kl_err *err)
 {
     if (kl_value_type(body) != KL_OBJECT)
-        return kl__fail_bad_request(err, "the object provided is unrecognized (must be of type %s): it is %s, not an object", c->kind->kind, kl_value_type_name(body));
+        return kl__fail_bad_request(err,
+            "the object provided is unrecognized (must be of type %s): it is %s, not an object",
+            c->kind->kind, kl_value_type_name(body));
     const char *version = kl_object_api_version(body), *kind = kl_object_kind(body);
     char *want = kl__kind_api_version(c->kind);
     kl_status st = KL_OK;
@@ -65,10 +73,12 @@ static kl_status check_type(const kl__call *c, const kl_value *body, kl_err *err
     else if (c->kind->custom && (!version || !*version))
         st = kl__fail_bad_request(err, "Object 'apiVersion' is missing in the body: it must be %s", want);
     else if (kind && *kind && strcmp(kind, c->kind->kind))
-        st = kl__fail_bad_request(err, "%s in version \"%s\" cannot be handled as a %s: converting (%s) to (%s): unknown conversion",
+        st = kl__fail_bad_request(err,
+            "%s in version \"%s\" cannot be handled as a %s: converting (%s) to (%s): unknown conversion",
             kind, version ? version : "", c->kind->kind, kind, c->kind->kind);
     else if (version && *version && strcmp(version, want))
-        st = kl__fail_bad_request(err, "the API version in the data (%s) does not match the expected API version (%s)", version, want);
+        st = kl__fail_bad_request(err,
+            "the API version in the data (%s) does not match the expected API version (%s)", version, want);
     kl_free(want);
     return st;
 }
@@ -82,19 +92,23 @@ static kl_status decode(const kl__call *c, const kl_value *body, bool fill, cons
     const kl_value *o = NULL;
     if (!st) {
         const kl_value *typed = kl_object_with_type(body, version, c->kind->kind);
-        st = c->kind->schema ? kl__normalize(c->kind->schema, typed, fill, c->validation == KL_FIELDS_IGNORE ? NULL : &unknown, &o, err) : KL_OK;
+        st = c->kind->schema ? kl__normalize(
+                 c->kind->schema, typed, fill, c->validation == KL_FIELDS_IGNORE ? NULL : &unknown, &o, err)
+                             : KL_OK;
         if (!st && !o)
             o = kl_value_ref(typed);
         kl_value_unref(typed);
         if (st && kl__status_code(err) == 400 && !c->kind->custom) {
             char *why = kl_strdup(kl_err_message(err));
-            st = kl__fail_bad_request(err, "%s in version \"%s\" cannot be handled as a %s: %s", c->kind->kind, c->kind->version, c->kind->kind, why);
+            st = kl__fail_bad_request(err, "%s in version \"%s\" cannot be handled as a %s: %s",
+                c->kind->kind, c->kind->version, c->kind->kind, why);
             kl_free(why);
         }
     }
     if (!st && unknown.count && c->validation == KL_FIELDS_STRICT) {
-        st = kl__fail_bad_request(err, "%s in version \"%s\" cannot be handled as a %s: strict decoding error: %s",
-            c->kind->kind, c->kind->version, c->kind->kind, kl_buf_str(&unknown.names));
+        st = kl__fail_bad_request(err,
+            "%s in version \"%s\" cannot be handled as a %s: strict decoding error: %s", c->kind->kind,
+            c->kind->version, c->kind->kind, kl_buf_str(&unknown.names));
     } else if (!st && unknown.count && c->warnings)
         kl_buf_add(c->warnings, unknown.warnings.data, unknown.warnings.len);
     kl__unknown_fini(&unknown);
@@ -126,7 +140,8 @@ static kl_status check_namespace(const kl__call *c, const kl_value **o, kl_err *
         return KL_OK;
     }
     if (ns && ((*ns && strcmp(ns, c->ns)) || has_nul(kl_value_at(*o, "metadata", "namespace", NULL))))
-        return kl__fail_bad_request(err, "the namespace of the provided object does not match the namespace sent on the request");
+        return kl__fail_bad_request(
+            err, "the namespace of the provided object does not match the namespace sent on the request");
     if (!ns || !*ns)
         KL_EDIT(o, kl_value_of_str(c->ns), "metadata", "namespace");
     return KL_OK;
@@ -137,8 +152,12 @@ static kl_status check_namespace(const kl__call *c, const kl_value **o, kl_err *
 static kl__writer writer_of(const kl__call *c, const char *api_version, char now[KL_TIME_MAX])
 {
     bool has_status = kl__kind_sub(c->kind, "status") != NULL, status = c->sub && !strcmp(c->sub, "status");
-    return (kl__writer){ .manager = c->manager, .api_version = api_version, .sub = c->sub, .now = kl_time_format_wall(kl__admission_wall(c), now),
-        .only_status = status && c->kind->custom, .no_status = has_status && !status && !c->any_status };
+    return (kl__writer){.manager = c->manager,
+        .api_version = api_version,
+        .sub = c->sub,
+        .now = kl_time_format_wall(kl__admission_wall(c), now),
+        .only_status = status && c->kind->custom,
+        .no_status = has_status && !status && !c->any_status};
 }
 
 static void own(const kl__call *c, const kl_value *old, const kl_value **o)
@@ -233,7 +252,8 @@ static void check_name(const kl__call *c, const kl_value *o, kl__causes *causes)
         kl__cause_required(causes, "metadata.name", "name or generateName is required");
         return;
     }
-    const kl_value *whole = kl_value_at(o, "metadata", "name", NULL), *base = kl_value_at(o, "metadata", "generateName", NULL);
+    const kl_value *whole = kl_value_at(o, "metadata", "name", NULL),
+                   *base = kl_value_at(o, "metadata", "generateName", NULL);
     const char *bad = has_nul(whole) ? "must not contain NUL" : kl__bad_name(c->kind, name);
     if (bad)
         kl__cause_invalid(causes, "metadata.name", whole, "%s", bad);
@@ -241,8 +261,10 @@ static void check_name(const kl__call *c, const kl_value *o, kl__causes *causes)
         kl__cause_invalid(causes, "metadata.generateName", base, "must not contain NUL");
 }
 
-/* What mutating webhooks make of an object that was sent. What they change belongs to nobody: its fields are owned as they were sent. */
-static kl_status mutate(const kl__call *c, const char *operation, const kl_value *old, bool *owned, const kl_value **o, kl_err *err)
+/* What mutating webhooks make of an object that was sent. What they change belongs to nobody: its fields
+ * are owned as they were sent. */
+static kl_status mutate(const kl__call *c, const char *operation, const kl_value *old, bool *owned,
+    const kl_value **o, kl_err *err)
 {
     if (!kl__admission_mutates(c))
         return KL_OK;
@@ -263,7 +285,8 @@ static kl_status mutate(const kl__call *c, const char *operation, const kl_value
 }
 
 /* Stores a decoded object that is new. Takes `o`. */
-static kl_status create_decoded(const kl__call *c, const kl_value *o, bool owned, const kl_value **out, kl_err *err)
+static kl_status create_decoded(
+    const kl__call *c, const kl_value *o, bool owned, const kl_value **out, kl_err *err)
 {
     kl__causes causes = {0};
     char *key = NULL;
@@ -273,12 +296,14 @@ static kl_status create_decoded(const kl__call *c, const kl_value *o, bool owned
         st = kl__namespace_open(c->s, c->kind, c->ns, given ? given : "", err);
     const char *rv = kl_object_rv(o);
     if (!st && rv && *rv)
-        st = kl__api_fail(err, 500, "InternalError", NULL, "resourceVersion should not be set on objects to be created");
+        st = kl__api_fail(
+            err, 500, "InternalError", NULL, "resourceVersion should not be set on objects to be created");
     if (!st)
         st = mutate(c, "CREATE", NULL, &owned, &o, err);
     if (!st) {
         name_it(c, &o);
-        static const char *const system[] = { "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation" };
+        static const char *const system[] = {
+            "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"};
         for (size_t i = 0; i < sizeof system / sizeof *system; i++)
             if (kl_value_at(o, "metadata", system[i], NULL))
                 KL_CUT(&o, "metadata", system[i]);
@@ -302,7 +327,8 @@ static kl_status create_decoded(const kl__call *c, const kl_value *o, bool owned
         if (c->dry_run)
             *out = o;
         else {
-            const kl_value *stored = kl__store_put(c->s->store, c->kind->bucket, key, kl__render_stored(c->kind, o));
+            const kl_value *stored = kl__store_put(
+                c->s->store, c->kind->bucket, key, kl_render_stored(c->kind, o));
             *out = kl_value_ref(stored);
             kl__after_put(c->s, c->kind, *out);
         }
@@ -345,7 +371,9 @@ static void check_finalizers(const kl_value *old, const kl_value *o, kl__causes 
             kl_buf_printf(&added, "%s\"%s\"", added.len ? ", " : "", name);
     }
     if (added.len) {
-        char *why = kl_sprintf("no new finalizers can be added if the object is being deleted, found new finalizers []string{%s}", kl_buf_str(&added));
+        char *why = kl_sprintf("no new finalizers can be added if the object is being deleted, found new "
+                               "finalizers []string{%s}",
+            kl_buf_str(&added));
         kl__cause_forbidden(causes, "metadata.finalizers", why);
         kl_free(why);
     }
@@ -365,7 +393,7 @@ static kl_status commit(const kl__call *c, const kl_value *old, const kl_value *
         return KL_OK;
     }
     char *key = kl_object_key(o);
-    o = kl__render_stored(c->kind, o);
+    o = kl_render_stored(c->kind, o);
     if (may_go(c, o)) {
         *out = kl__store_remove(c->s->store, c->kind->bucket, key, o);
         kl_value_unref(o);
@@ -378,31 +406,39 @@ static kl_status commit(const kl__call *c, const kl_value *old, const kl_value *
     return KL_OK;
 }
 
-/* A decoded object over a stored one. Takes `o`; `stored` is borrowed. `owned`: its managedFields are ready. */
-static kl_status update_decoded(const kl__call *c, const kl_value *stored, const kl_value *o, bool owned, const kl_value **out, kl_err *err)
+/* A decoded object over a stored one. Takes `o`; `stored` is borrowed. `owned`: its managedFields are
+ * ready. */
+static kl_status update_decoded(const kl__call *c, const kl_value *stored, const kl_value *o, bool owned,
+    const kl_value **out, kl_err *err)
 {
     kl__causes causes = {0};
-    const kl_value *old = kl__render_version(c->kind, stored);
+    const kl_value *old = kl_render_version(c->kind, stored);
     kl_status st = check_namespace(c, &o, err);
     const char *name = kl_object_name(o), *rv = kl_object_rv(o), *uid = kl_object_uid(o);
     if (!st && (!name || !*name))
-        st = kl__fail_bad_request(err, "the name of the object (based on metadata.name) was undeterminable: name must be provided");
+        st = kl__fail_bad_request(
+            err, "the name of the object (based on metadata.name) was undeterminable: name must be provided");
     if (!st && strcmp(name, c->name))
-        st = kl__fail_bad_request(err, "the name of the object (%s) does not match the name on the URL (%s)", name, c->name);
+        st = kl__fail_bad_request(
+            err, "the name of the object (%s) does not match the name on the URL (%s)", name, c->name);
     if (!st && (!rv || !*rv) && kl__strategy_needs_rv(c->kind)) {
-        kl__cause_add(&causes, "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update");
+        kl__cause_add(&causes, "FieldValueInvalid", "metadata.resourceVersion",
+            "Invalid value: 0: must be specified for an update");
         st = complain(c, o, &causes, err);
     }
     if (!st && uid && *uid && !same_text(uid, kl_object_uid(old)))
-        st = kl__fail_conflict(err, c->kind, name, "StorageError: invalid object, Code: 4, Key: /registry/%s/%s%s%s, ResourceVersion: 0, "
-            "AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID in object meta: %s", c->kind->plural,
-            c->kind->namespaced ? c->ns : "", c->kind->namespaced ? "/" : "", name, uid, kl_object_uid(old));
+        st = kl__fail_conflict(err, c->kind, name,
+            "StorageError: invalid object, Code: 4, Key: /registry/%s/%s%s%s, ResourceVersion: 0, "
+            "AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID in object meta: %s",
+            c->kind->plural, c->kind->namespaced ? c->ns : "", c->kind->namespaced ? "/" : "", name, uid,
+            kl_object_uid(old));
     if (!st && rv && *rv && !same_text(rv, kl_object_rv(old)))
         st = kl__fail_modified(err, c->kind, name);
     if (!st)
         st = mutate(c, "UPDATE", old, &owned, &o, err);
     if (!st) {
-        static const char *const kept[] = { "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation" };
+        static const char *const kept[] = {"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp",
+            "deletionGracePeriodSeconds", "selfLink", "generation"};
         for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
             const kl_value *was = kl_value_at(old, "metadata", kept[i], NULL);
             if (was || kl_value_at(o, "metadata", kept[i], NULL))
@@ -425,7 +461,8 @@ static kl_status update_decoded(const kl__call *c, const kl_value *stored, const
     return st;
 }
 
-kl_status kl__verb_update(const kl__call *c, const kl_value *body, const kl_value **out, int *code, kl_err *err)
+kl_status kl__verb_update(
+    const kl__call *c, const kl_value *body, const kl_value **out, int *code, kl_err *err)
 {
     const kl_value *o = NULL;
     kl_status st = decode(c, body, true, &o, err);
@@ -451,10 +488,11 @@ kl_status kl__verb_update(const kl__call *c, const kl_value *body, const kl_valu
 
 /* ------------------------------------------------------------------ patch */
 
-static kl_status apply(const kl__call *c, bool force, const kl_value *stored, const kl_value *patch, const kl_value **out, int *code, kl_err *err)
+static kl_status apply(const kl__call *c, bool force, const kl_value *stored, const kl_value *patch,
+    const kl_value **out, int *code, kl_err *err)
 {
     const kl_value *config = NULL, *merged = NULL, *o = NULL;
-    const kl_value *live = stored ? kl__render_version(c->kind, stored) : NULL;
+    const kl_value *live = stored ? kl_render_version(c->kind, stored) : NULL;
     char now[KL_TIME_MAX], *version = kl__kind_api_version(c->kind);
     kl_status st = KL_OK;
     if (!c->manager_given) {
@@ -470,17 +508,20 @@ static kl_status apply(const kl__call *c, bool force, const kl_value *stored, co
         st = check_namespace(c, &config, err);
     const char *name = kl_object_name(config);
     if (!st && name && strcmp(name, c->name))
-        st = kl__fail_bad_request(err, "the name of the object (%s) does not match the name on the URL (%s)", name, c->name);
+        st = kl__fail_bad_request(
+            err, "the name of the object (%s) does not match the name on the URL (%s)", name, c->name);
     if (!st && !name)
         KL_EDIT(&config, kl_value_of_str(c->name), "metadata", "name");
     if (!st && !live && (c->sub || kl_object_uid(config)))
-        st = kl_object_uid(config) && !c->sub ? kl__fail_conflict(err, c->kind, c->name, "uid mismatch: the provided object specified uid %s, and no existing object was found", kl_object_uid(config))
-                                   : kl__fail_not_found(err, c->kind, c->name);
+        st = kl_object_uid(config) && !c->sub ? kl__fail_conflict(err, c->kind, c->name,
+                 "uid mismatch: the provided object specified uid %s, and no existing object was found",
+                 kl_object_uid(config))
+                                              : kl__fail_not_found(err, c->kind, c->name);
     if (!st) {
         kl__writer w = writer_of(c, version, now);
         st = kl__managed_apply(c->kind->schema, &w, force, live, config, &merged, err);
     }
-    if (!st) {                                             /* the merge may have brought what a struct adds */
+    if (!st) { /* the merge may have brought what a struct adds */
         kl__call quiet = *c;
         quiet.validation = KL_FIELDS_IGNORE;
         st = decode(&quiet, merged, true, &o, err);
@@ -515,7 +556,8 @@ static kl_status blame_patch(const kl_value *patch, kl_err *err)
     return st;
 }
 
-kl_status kl__verb_patch(const kl__call *c, kl__patch type, bool force, const kl_value *patch, const kl_value **out, int *code, kl_err *err)
+kl_status kl__verb_patch(const kl__call *c, kl__patch type, bool force, const kl_value *patch,
+    const kl_value **out, int *code, kl_err *err)
 {
     char *key = call_key(c, c->name);
     const kl__entry *e = kl__bucket_get(c->kind->bucket, key);
@@ -525,21 +567,28 @@ kl_status kl__verb_patch(const kl__call *c, kl__patch type, bool force, const kl
         return apply(c, force, e ? e->object : NULL, patch, out, code, err);
     if (!e)
         return kl__fail_not_found(err, c->kind, c->name);
-    const kl_value *old = kl__render_version(c->kind, e->object), *patched = NULL, *o = NULL;
+    const kl_value *old = kl_render_version(c->kind, e->object), *patched = NULL, *o = NULL;
     kl_status st = KL_OK;
     if (type == KL_PATCH_JSON) {
         if (kl_value_type(patch) != KL_ARRAY)
-            st = kl__fail_bad_request(err, "error decoding patch: json: cannot unmarshal %s into Go value of type []handlers.jsonPatchOp", kl_value_type_name(patch));
+            st = kl__fail_bad_request(err,
+                "error decoding patch: json: cannot unmarshal %s into Go value of type "
+                "[]handlers.jsonPatchOp",
+                kl_value_type_name(patch));
         else if ((st = kl_json_patch_apply(old, patch, &patched, err))) {
             char *why = kl_strdup(kl_err_message(err));
-            st = st == KL_EINVAL ? kl__fail_bad_request(err, "%s", why)
-                                 : kl__api_fail(err, 422, "Invalid", NULL, "the server rejected our request due to an error in our request: %s", why);
+            st = st == KL_EINVAL
+                ? kl__fail_bad_request(err, "%s", why)
+                : kl__api_fail(err, 422, "Invalid", NULL,
+                    "the server rejected our request due to an error in our request: %s", why);
             kl_free(why);
         }
     } else if (type == KL_PATCH_STRATEGIC && kl_value_type(patch) == KL_NULL)
-        patched = kl_value_ref(old);              /* Go reads null as a map that is empty */
+        patched = kl_value_ref(old); /* Go reads null as a map that is empty */
     else if (kl_value_type(patch) != KL_OBJECT)
-        st = kl__fail_bad_request(err, "error decoding patch: json: cannot unmarshal %s into Go value of type map[string]interface {}", kl_value_type_name(patch));
+        st = kl__fail_bad_request(err,
+            "error decoding patch: json: cannot unmarshal %s into Go value of type map[string]interface {}",
+            kl_value_type_name(patch));
     else if (type == KL_PATCH_MERGE)
         patched = kl_merge_patch_apply(old, patch);
     else

@@ -1,9 +1,10 @@
 /* watch.c - fans changes out to streams.
  *
  * A change reaches a watch as its selectors see it:
- *   was out, is in -> ADDED      was in, is in -> MODIFIED      was in, is out -> DELETED, with the state before at the new RV
- * Everything is written under the server's lock, so a watch sees changes in the order of their resource versions; the
- * stream only queues bytes and has a bound of its own. One event is encoded once per version and form. */
+ *   was out, is in -> ADDED      was in, is in -> MODIFIED      was in, is out -> DELETED, with the state
+ * before at the new RV Everything is written under the server's lock, so a watch sees changes in the order of
+ * their resource versions; the stream only queues bytes and has a bound of its own. One event is encoded once
+ * per version and form. */
 #include "server/watch.h"
 
 #include <inttypes.h>
@@ -15,22 +16,22 @@
 #include "model/object.h"
 #include "schema/edit.h"
 #include "schema/status.h"
-#include "server/table.h"
+#include "show/table.h"
 
 /* kube-apiserver sends the first bookmark soon after the initial state and one shortly before the end. */
 #define FIRST_BOOKMARK KL_SECONDS(1)
-#define LAST_BOOKMARK  KL_SECONDS(2)
+#define LAST_BOOKMARK KL_SECONDS(2)
 /* How often streams are looked at whose reader may have hung up silently. */
-#define LOOK_AGAIN     KL_SECONDS(5)
-/* So much news may wait for a reader, beside what it was given at the start; then the watch is cut, as kube-apiserver cuts one whose
- * buffer is full. It may begin again from the last version it has read. */
-#define BACKLOG        ((size_t)4 << 20)
+#define LOOK_AGAIN KL_SECONDS(5)
+/* So much news may wait for a reader, beside what it was given at the start; then the watch is cut, as
+ * kube-apiserver cuts one whose buffer is full. It may begin again from the last version it has read. */
+#define BACKLOG ((size_t)4 << 20)
 
 typedef struct watch {
-    kl_list all, here;          /* the server's, the bucket's */
+    kl_list all, here; /* the server's, the bucket's */
     kl__kind *kind;
     kl__filter filter;
-    kl__form form;
+    kl_show_form form;
     kl_httpd_stream *stream;
     bool bookmarks, headed;     /* headed: a table's columns were sent */
     kl_time next_bookmark, end; /* KL_NEVER: none */
@@ -38,7 +39,7 @@ typedef struct watch {
     size_t most;                /* bytes that may wait for its reader */
 } watch;
 
-#define WATCH_OF_ALL(l)  KL_CONTAINER(l, watch, all)
+#define WATCH_OF_ALL(l) KL_CONTAINER(l, watch, all)
 #define WATCH_OF_HERE(l) KL_CONTAINER(l, watch, here)
 
 static void watch_end(watch *w)
@@ -65,23 +66,26 @@ static bool put(watch *w, const kl_buf *text)
 }
 
 /* The event as this watch wants it. `object` is in storage form. */
-static void encode(const kl_server *s, const watch *w, const char *type, const kl_value *object, bool columns, kl_buf *out)
+static void encode(
+    const kl_server *s, const watch *w, const char *type, const kl_value *object, bool columns, kl_buf *out)
 {
-    const kl_value *o = kl__render_version(w->kind, object);
+    const kl_value *o = kl_render_version(w->kind, object);
     kl_buf_printf(out, "{\"type\":\"%s\",\"object\":", type);
     if (w->form.kind == KL_FORM_TABLE) {
-        kl_buf_puts(out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{\"resourceVersion\":");
+        kl_buf_puts(
+            out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{\"resourceVersion\":");
         kl_value_encode(kl_value_at(o, "metadata", "resourceVersion", NULL), out);
         kl_buf_puts(out, "},");
         if (columns)
-            kl__table_columns(w->kind, out);
+            kl_show_columns(w->kind, out);
         else
             kl_buf_puts(out, "\"columnDefinitions\":null");
         kl_buf_puts(out, ",\"rows\":[");
-        kl__table_row(w->kind, &w->form, o, kl__server_wall(s), out);
+        kl_show_row(w->kind, &w->form, o, kl__server_wall(s), out);
         kl_buf_puts(out, "]}");
     } else if (w->form.kind == KL_FORM_METADATA) {
-        kl_buf_puts(out, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
+        kl_buf_puts(
+            out, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
         kl_value_encode(kl_value_get(o, "metadata"), out);
         kl_buf_putc(out, '}');
     } else
@@ -114,18 +118,21 @@ static const kl_value *at_rv(const kl_value *o, uint64_t rv)
 /* What a change is to a filter: the type and the object to tell (a new reference), or false. */
 static bool seen_as(const kl__filter *f, const kl__change *c, const char **type, const kl_value **object)
 {
-    bool before = c->old && kl__filter_matches(f, c->old), after = c->type != KL_DELETED && kl__filter_matches(f, c->now);
+    bool before = c->old && kl__filter_matches(f, c->old),
+         after = c->type != KL_DELETED && kl__filter_matches(f, c->now);
     if (!before && !after)
         return false;
     *type = after ? before ? "MODIFIED" : "ADDED" : "DELETED";
-    *object = after ? kl_value_ref(c->now) : c->type == KL_DELETED ? kl_value_ref(c->now) : at_rv(c->old, c->rv);
+    *object = after             ? kl_value_ref(c->now)
+        : c->type == KL_DELETED ? kl_value_ref(c->now)
+                                : at_rv(c->old, c->rv);
     return true;
 }
 
 void kl__watch_change(void *server, kl__bucket *b, const kl__change *c)
 {
     kl_server *s = server;
-    kl_buf shared = KL_BUF_INIT;            /* the last whole encoding, and what it was made for */
+    kl_buf shared = KL_BUF_INIT; /* the last whole encoding, and what it was made for */
     const kl__kind *made_for = NULL;
     const kl_value *made_of = NULL;
     const char *made_type = NULL;
@@ -161,12 +168,19 @@ static bool bookmark(watch *w, uint64_t rv, bool initial_end)
     kl_buf text = KL_BUF_INIT;
     char *version = kl__kind_api_version(w->kind);
     if (w->form.kind == KL_FORM_TABLE)
-        kl_buf_printf(&text, "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{\"resourceVersion\":\"%" PRIu64
-            "\"},\"columnDefinitions\":null,\"rows\":[{\"cells\":[],\"object\":{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{\"resourceVersion\":\"%" PRIu64
-            "\"%s}}}]}}\n", rv, rv, initial_end ? ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}" : "");
+        kl_buf_printf(&text,
+            "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/"
+            "v1\",\"metadata\":{\"resourceVersion\":\"%" PRIu64
+            "\"},\"columnDefinitions\":null,\"rows\":[{\"cells\":[],\"object\":{\"kind\":"
+            "\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/"
+            "v1\",\"metadata\":{\"resourceVersion\":\"%" PRIu64 "\"%s}}}]}}\n",
+            rv, rv, initial_end ? ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}" : "");
     else
-        kl_buf_printf(&text, "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%" PRIu64 "\"%s%s}}}\n",
-            w->form.kind == KL_FORM_METADATA ? "PartialObjectMetadata" : w->kind->kind, w->form.kind == KL_FORM_METADATA ? "meta.k8s.io/v1" : version, rv,
+        kl_buf_printf(&text,
+            "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{"
+            "\"resourceVersion\":\"%" PRIu64 "\"%s%s}}}\n",
+            w->form.kind == KL_FORM_METADATA ? "PartialObjectMetadata" : w->kind->kind,
+            w->form.kind == KL_FORM_METADATA ? "meta.k8s.io/v1" : version, rv,
             w->kind->custom || w->form.kind == KL_FORM_METADATA ? "" : ",\"creationTimestamp\":null",
             initial_end ? ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}" : "");
     kl_free(version);
@@ -176,7 +190,8 @@ static bool bookmark(watch *w, uint64_t rv, bool initial_end)
     return ok;
 }
 
-void kl__watch_start(kl_server *s, kl__kind *k, kl__filter *filter, const kl__watch_options *o, kl_httpd_stream *stream)
+void kl__watch_start(
+    kl_server *s, kl__kind *k, kl__filter *filter, const kl__watch_options *o, kl_httpd_stream *stream)
 {
     kl_time now = kl_clock_now(s->clock);
     kl__bucket *b = k->bucket;
@@ -188,9 +203,11 @@ void kl__watch_start(kl_server *s, kl__kind *k, kl__filter *filter, const kl__wa
     w->stream = stream;
     w->bookmarks = o->bookmarks;
     w->told = o->rv;
-    w->most = SIZE_MAX;         /* what there is already comes whole */
+    w->most = SIZE_MAX; /* what there is already comes whole */
     w->end = o->timeout ? now + o->timeout : KL_NEVER;
-    w->next_bookmark = o->bookmarks ? now + (s->bookmark_every < FIRST_BOOKMARK ? s->bookmark_every : FIRST_BOOKMARK) : KL_NEVER;
+    w->next_bookmark = o->bookmarks
+        ? now + (s->bookmark_every < FIRST_BOOKMARK ? s->bookmark_every : FIRST_BOOKMARK)
+        : KL_NEVER;
     kl_list_push(&s->watches, &w->all);
     kl_list_push(&b->watches, &w->here);
     bool ok = true;
@@ -246,7 +263,8 @@ kl_time kl__watches_tick(kl_server *s, kl_time now)
         }
         if (w->next_bookmark <= now) {
             w->next_bookmark = now + s->bookmark_every;
-            if (w->end != KL_NEVER && w->end - LAST_BOOKMARK > now && w->end - LAST_BOOKMARK < w->next_bookmark)
+            if (w->end != KL_NEVER && w->end - LAST_BOOKMARK > now
+                && w->end - LAST_BOOKMARK < w->next_bookmark)
                 w->next_bookmark = w->end - LAST_BOOKMARK;
             if (rv != w->told && !bookmark(w, rv, false)) {
                 watch_end(w);

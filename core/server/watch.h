@@ -1,30 +1,33 @@
-/* watch.h - running watches: streams that get every change of a bucket which their filter selects. Under the lock. */
+/* watch.h - running watches: streams that get every change of a bucket which their filter selects. Under
+ * the lock. */
 #ifndef KL_SERVER_WATCH_H
 #define KL_SERVER_WATCH_H
 
 #include "server/filter.h"
-#include "server/render.h"
+#include "show/render.h"
 #include "server/state.h"
 
 typedef struct kl__watch_options {
-    kl__form form;
+    kl_show_form form;
     bool bookmarks;
-    bool initial;               /* send what there is before the changes */
-    bool initial_end;           /* ... and mark its end by an annotated bookmark (sendInitialEvents) */
-    uint64_t rv;                /* changes after this one */
-    kl_time timeout;            /* 0: none */
+    bool initial;     /* send what there is before the changes */
+    bool initial_end; /* ... and mark its end by an annotated bookmark (sendInitialEvents) */
+    uint64_t rv;      /* changes after this one */
+    kl_time timeout;  /* 0: none */
 } kl__watch_options;
 
 /* Takes the filter. The stream is the watch's from now on. */
-void kl__watch_start(kl_server *s, kl__kind *k, kl__filter *filter, const kl__watch_options *o, kl_httpd_stream *stream);
+void kl__watch_start(
+    kl_server *s, kl__kind *k, kl__filter *filter, const kl__watch_options *o, kl_httpd_stream *stream);
 /* The store's listener: one change to all watches of its bucket. */
 void kl__watch_change(void *server, kl__bucket *b, const kl__change *c);
 /* A bookmark at rv for everybody who takes bookmarks. */
 void kl__watches_mark(kl_server *s, uint64_t rv);
 /* Sends due bookmarks, ends what timed out or hung up; returns when to come again. */
 kl_time kl__watches_tick(kl_server *s, kl_time now);
-void kl__watches_stop(kl_server *s);                   /* ends all */
-/* Writes an ERROR event and ends the stream: HTTP 200 with the failure inside, as a watch of the past gets. */
+void kl__watches_stop(kl_server *s); /* ends all */
+/* Writes an ERROR event and ends the stream: HTTP 200 with the failure inside, as a watch of the past
+ * gets. */
 void kl__watch_refuse(kl_httpd_stream *stream, const kl_err *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* channel.c - a command's end as a metav1.Status: Success, Failure with an exit code among its causes, or another failure. */
+/* channel.c - a command's end as a metav1.Status: Success, Failure with an exit code among its causes, or
+ * another failure. */
 #include "session/channel.h"
 
 #include <ctype.h>
@@ -10,7 +11,8 @@ static bool exit_code(const kl_value *status, int *code)
 {
     const kl_value *causes = kl_value_get(kl_value_get(status, "details"), "causes");
     for (size_t i = 0; i < kl_value_len(causes); i++) {
-        const char *reason = kl_value_str_at(kl_value_item(causes, i), "reason", NULL), *message = kl_value_str_at(kl_value_item(causes, i), "message", NULL);
+        const char *reason = kl_value_str_at(kl_value_item(causes, i), "reason", NULL),
+                   *message = kl_value_str_at(kl_value_item(causes, i), "message", NULL);
         if (!reason || strcmp(reason, "ExitCode") || !message)
             continue;
         char *end;
@@ -29,7 +31,8 @@ kl_status kl__channel_exit(const kl__request *q, const char *text, size_t n, int
     kl_err story = KL_ERR_INIT;
     kl_status st = KL_OK;
     if (kl_value_decode(text, n, &v, &story)) {
-        st = kl_fail(err, KL_ESERVER, "%s: what the server says of the command's end is no Status: %s", q->what, kl_err_message(&story));
+        st = kl_fail(err, KL_ESERVER, "%s: what the server says of the command's end is no Status: %s",
+            q->what, kl_err_message(&story));
         kl_err_fini(&story);
         return st;
     }

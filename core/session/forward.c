@@ -1,5 +1,6 @@
-/* forward.c - the streams thread accepts, reads and writes local connections and looks at their sessions whenever either has news.
- * Nothing is held that the other side has not made room for: one buffer in each direction, then nobody is read from. */
+/* forward.c - the streams thread accepts, reads and writes local connections and looks at their sessions
+ * whenever either has news. Nothing is held that the other side has not made room for: one buffer in each
+ * direction, then nobody is read from. */
 #include "session/forward.h"
 
 #include <errno.h>
@@ -15,9 +16,9 @@
 #include "session/session.h"
 
 #define BUFFER ((size_t)16 << 10)
-#define CONNECTIONS_MAX 256                 /* the others wait to be accepted */
-#define ACCEPT_REST KL_SECONDS(1)           /* when there are no file descriptors */
-#define LINGER KL_SECONDS(10)               /* see the header */
+#define CONNECTIONS_MAX 256       /* the others wait to be accepted */
+#define ACCEPT_REST KL_SECONDS(1) /* when there are no file descriptors */
+#define LINGER KL_SECONDS(10)     /* see the header */
 
 struct kl_forward {
     kl_client *c;
@@ -25,13 +26,13 @@ struct kl_forward {
     char *ns, *pod;
     int remote, local;
     /* streams thread */
-    kl_list link;                           /* in the client's forwards until it stopped */
+    kl_list link; /* in the client's forwards until it stopped */
     int fd;
-    uint64_t rest;                          /* timer */
+    uint64_t rest; /* timer */
     kl_list connections;
 
     kl_mutex mu;
-    int refs;                               /* the user, and the thread until it stopped */
+    int refs; /* the user, and the thread until it stopped */
     bool stopped;
     int open, total;
     char *failure;
@@ -42,17 +43,14 @@ typedef struct connection {
     kl_forward *f;
     int fd;
     kl_session *s;
-    bool eof;                               /* the local side writes no more */
-    kl_time heard;                          /* the pod's last byte */
+    bool eof;      /* the local side writes no more */
+    kl_time heard; /* the pod's last byte */
     uint64_t linger;
     size_t up_at, up_len, down_at, down_len;
     char up[BUFFER], down[BUFFER];
 } connection;
 
-static kl_time now(void)
-{
-    return kl_clock_now(kl_clock_real());
-}
+static kl_time now(void) { return kl_clock_now(kl_clock_real()); }
 
 static void unref(kl_forward *f)
 {
@@ -68,7 +66,7 @@ static void unref(kl_forward *f)
     kl_free(f);
 }
 
-/* --- a connection -------------------------------------------------------------------------------------------------------------- */
+/* --- a connection ------------------------------------------------------------------------- */
 
 static void listen_again(kl_forward *f);
 
@@ -149,7 +147,8 @@ static kl_status carry_down(connection *c, kl_err *err)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return errno == EAGAIN ? KL_EAGAIN : KL_ECLOSED;      /* the local side went away, which is its right */
+            /* the local side went away, which is its right */
+            return errno == EAGAIN ? KL_EAGAIN : KL_ECLOSED;
         c->down_at += (size_t)n;
         c->down_len -= (size_t)n;
     }
@@ -177,10 +176,7 @@ static void on_local(void *arg, int what)
     carry(arg);
 }
 
-static void on_session(void *arg)
-{
-    carry(arg);
-}
+static void on_session(void *arg) { carry(arg); }
 
 static void connection_begin(kl_forward *f, int fd)
 {
@@ -207,7 +203,7 @@ static void connection_begin(kl_forward *f, int fd)
     kl_err_fini(&err);
 }
 
-/* --- listening --------------------------------------------------------------------------------------------------------------------- */
+/* --- listening ---------------------------------------------------------------------------- */
 
 static void on_rest(void *arg)
 {
@@ -272,9 +268,10 @@ void kl__forwards_stop_all(kl_client *c)
         stop(KL_CONTAINER(c->forwards.next, kl_forward, link));
 }
 
-/* --- its user ------------------------------------------------------------------------------------------------------------------------ */
+/* --- its user ----------------------------------------------------------------------------- */
 
-kl_status kl_forward_start(kl_client *c, const char *ns, const char *pod, int port, const char *listen, kl_forward **out, kl_err *err)
+kl_status kl_forward_start(kl_client *c, const char *ns, const char *pod, int port, const char *listen,
+    kl_forward **out, kl_err *err)
 {
     kl_http *http;
     int fd;
@@ -308,10 +305,7 @@ kl_status kl_forward_start(kl_client *c, const char *ns, const char *pod, int po
     return KL_OK;
 }
 
-int kl_forward_port(const kl_forward *f)
-{
-    return f->local;
-}
+int kl_forward_port(const kl_forward *f) { return f->local; }
 
 char *kl_forward_state(kl_forward *f, int *open, int *total)
 {

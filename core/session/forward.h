@@ -1,11 +1,13 @@
-/* forward.h - a port of a pod as a port of this machine: every connection that is made to it is carried to the pod.
+/* forward.h - a port of a pod as a port of this machine: every connection that is made to it is carried to
+ * the pod.
  *
  *   listening --accept--> a connection here + a session there, bytes both ways, until either end closes
  *
- * Each connection is a WebSocket of its own (v4.channel.k8s.io, which kubelets and container runtimes have always served).
- * That protocol cannot say "I have written everything" and go on reading. So when the local side closes its writing half,
- * what the pod still sends is handed on until it has been silent for 10 s; then both are closed.
- * It runs on the client's streams thread; whoever made it may do whatever it likes meanwhile. Any thread may call. */
+ * Each connection is a WebSocket of its own (v4.channel.k8s.io, which kubelets and container runtimes have
+ * always served). That protocol cannot say "I have written everything" and go on reading. So when the
+ * local side closes its writing half, what the pod still sends is handed on until it has been silent for
+ * 10 s; then both are closed. It runs on the client's streams thread; whoever made it may do whatever it
+ * likes meanwhile. Any thread may call. */
 #ifndef KL_SESSION_FORWARD_H
 #define KL_SESSION_FORWARD_H
 
@@ -13,9 +15,10 @@
 
 typedef struct kl_forward kl_forward;
 
-/* `listen` as for kl_listen: "127.0.0.1:0" chooses a free port (NULL: that). KL_EINVAL, or what listening says. The client
- * must outlive it, or end it. */
-KL_NODISCARD kl_status kl_forward_start(kl_client *c, const char *ns, const char *pod, int port, const char *listen, kl_forward **out, kl_err *err);
+/* `listen` as for kl_listen: "127.0.0.1:0" chooses a free port (NULL: that). KL_EINVAL, or what listening
+ * says. The client must outlive it, or end it. */
+KL_NODISCARD kl_status kl_forward_start(kl_client *c, const char *ns, const char *pod, int port,
+    const char *listen, kl_forward **out, kl_err *err);
 int kl_forward_port(const kl_forward *f);
 /* The last connection's failure in words, or NULL; the caller frees. */
 char *kl_forward_state(kl_forward *f, int *open, int *total);

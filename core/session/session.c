@@ -1,5 +1,6 @@
-/* session.c - a session as its users see it: two bounded queues and a verdict, under one lock. What has to happen on the
- * connection is left in flags for the streams thread, which gets a nudge (one at a time is enough). */
+/* session.c - a session as its users see it: two bounded queues and a verdict, under one lock. What has to
+ * happen on the connection is left in flags for the streams thread, which gets a nudge (one at a time is
+ * enough). */
 #include "session/session_impl.h"
 
 #include <stdio.h>
@@ -7,13 +8,16 @@
 #include "base/mem.h"
 #include "http/url.h"
 
-/* --- queues ------------------------------------------------------------------------------------------------------------------- */
+/* --- queues ------------------------------------------------------------------------------- */
 
-typedef struct piece_head { uint32_t len; uint32_t channel; } piece_head;
+typedef struct piece_head {
+    uint32_t len;
+    uint32_t channel;
+} piece_head;
 
 void kl__pieces_add(kl__pieces *p, int channel, const char *data, size_t n)
 {
-    piece_head h = { (uint32_t)n, (uint32_t)channel };
+    piece_head h = {(uint32_t)n, (uint32_t)channel};
     if (!n)
         return;
     if (p->at && p->at >= p->b.len / 2) {
@@ -24,10 +28,7 @@ void kl__pieces_add(kl__pieces *p, int channel, const char *data, size_t n)
     kl_buf_add(&p->b, data, n);
 }
 
-size_t kl__pieces_len(const kl__pieces *p)
-{
-    return p->b.len - p->at;
-}
+size_t kl__pieces_len(const kl__pieces *p) { return p->b.len - p->at; }
 
 size_t kl__pieces_take(kl__pieces *p, int *channel, char *to, size_t cap)
 {
@@ -41,7 +42,7 @@ size_t kl__pieces_take(kl__pieces *p, int *channel, char *to, size_t cap)
     p->at += n;
     if (n == h.len)
         p->at += sizeof h;
-    else {                                  /* the rest gets its head again, over the bytes that went */
+    else { /* the rest gets its head again, over the bytes that went */
         h.len -= (uint32_t)n;
         memcpy(p->b.data + p->at, &h, sizeof h);
     }
@@ -52,16 +53,21 @@ size_t kl__pieces_take(kl__pieces *p, int *channel, char *to, size_t cap)
     return n;
 }
 
-/* --- making one ------------------------------------------------------------------------------------------------------------------ */
+/* --- making one --------------------------------------------------------------------------- */
 
-#define PARAMS_MAX 256                      /* words of a command included */
+#define PARAMS_MAX 256 /* words of a command included */
 
-typedef struct params { kl_url_param v[PARAMS_MAX]; size_t n; char numbers[4][24]; int used; } params;
+typedef struct params {
+    kl_url_param v[PARAMS_MAX];
+    size_t n;
+    char numbers[4][24];
+    int used;
+} params;
 
 static void add(params *p, const char *key, const char *value)
 {
     if (value && p->n < PARAMS_MAX)
-        p->v[p->n++] = (kl_url_param){ key, value };
+        p->v[p->n++] = (kl_url_param){key, value};
 }
 
 static void add_number(params *p, const char *key, int64_t value)
@@ -73,8 +79,10 @@ static void add_number(params *p, const char *key, int64_t value)
     add(p, key, text);
 }
 
-static const char *const kinds[] = { "log", "exec", "attach", "portforward" };                 /* subresources */
-static const char *const words[] = { "logs", "exec", "attach", "port_forward" };               /* for messages */
+/* subresources */
+static const char *const kinds[] = {"log", "exec", "attach", "portforward"};
+/* for messages */
+static const char *const words[] = {"logs", "exec", "attach", "port_forward"};
 
 static void add_params(const kl_session_request *r, params *p)
 {
@@ -89,9 +97,7 @@ static void add_params(const kl_session_request *r, params *p)
         add_number(p, "tailLines", r->tail);
         add_number(p, "limitBytes", r->limit_bytes);
         break;
-    case KL_SESSION_PORT:
-        add_number(p, "ports", r->port);
-        break;
+    case KL_SESSION_PORT: add_number(p, "ports", r->port); break;
     default:
         add(p, "stdin", r->input ? "true" : NULL);
         add(p, "stdout", "true");
@@ -111,13 +117,19 @@ static kl_status check(const kl_session_request *r, kl_err *err)
     if (!r->ns || !*r->ns || !r->pod || !*r->pod)
         return kl_fail(err, KL_EINVAL, "%s: say which pod, by namespace and name", what);
     if (r->kind == KL_SESSION_EXEC && !n)
-        return kl_fail(err, KL_EINVAL, "exec %s/%s: say which command, such as {\"sh\", \"-c\", \"date\"}", r->ns, r->pod);
+        return kl_fail(err, KL_EINVAL, "exec %s/%s: say which command, such as {\"sh\", \"-c\", \"date\"}",
+            r->ns, r->pod);
     if (n > PARAMS_MAX - 8)
-        return kl_fail(err, KL_EINVAL, "exec %s/%s: a command of %zu words is too long (at most %d): give it to a shell in one", r->ns, r->pod, n, PARAMS_MAX - 8);
+        return kl_fail(err, KL_EINVAL,
+            "exec %s/%s: a command of %zu words is too long (at most %d): give it to a shell in one", r->ns,
+            r->pod, n, PARAMS_MAX - 8);
     if (r->kind == KL_SESSION_PORT && (r->port < 1 || r->port > 65535))
-        return kl_fail(err, KL_EINVAL, "port_forward %s/%s: a port is 1 to 65535, got %d", r->ns, r->pod, r->port);
+        return kl_fail(
+            err, KL_EINVAL, "port_forward %s/%s: a port is 1 to 65535, got %d", r->ns, r->pod, r->port);
     if (r->protocol && strcmp(r->protocol, KL__CHANNEL_V5) && strcmp(r->protocol, KL__CHANNEL_V4))
-        return kl_fail(err, KL_EINVAL, "%s %s/%s: the protocol is \"" KL__CHANNEL_V5 "\" or \"" KL__CHANNEL_V4 "\", got \"%s\"", what, r->ns, r->pod, r->protocol);
+        return kl_fail(err, KL_EINVAL,
+            "%s %s/%s: the protocol is \"" KL__CHANNEL_V5 "\" or \"" KL__CHANNEL_V4 "\", got \"%s\"", what,
+            r->ns, r->pod, r->protocol);
     if (r->kind == KL_SESSION_LOGS && r->since_time && r->since_seconds >= 0)
         return kl_fail(err, KL_EINVAL, "logs %s/%s: since and since_time exclude each other", r->ns, r->pod);
     return KL_OK;
@@ -125,15 +137,23 @@ static kl_status check(const kl_session_request *r, kl_err *err)
 
 static kl_status make_request(const char *server, const kl_session_request *r, kl__request *q, kl_err *err)
 {
-    const char *sub[] = { kinds[r->kind], NULL };
+    const char *sub[] = {kinds[r->kind], NULL};
     params p = {0};
     kl_buf url = KL_BUF_INIT;
     add_params(r, &p);
-    kl_url_request where = { .base = server, .group = "", .version = "v1", .resource = "pods", .ns = r->ns, .name = r->pod,
-        .subresource = sub, .params = p.v, .nparams = p.n };
-    *q = (kl__request){ .method = "GET", .accept = "application/json, */*" };
-    q->what = r->kind == KL_SESSION_PORT ? kl_sprintf("port_forward %s/%s %d", r->ns, r->pod, r->port) : kl_sprintf("%s %s/%s%s%s", words[r->kind], r->ns, r->pod,
-        r->container ? " " : "", r->container ? r->container : "");
+    kl_url_request where = {.base = server,
+        .group = "",
+        .version = "v1",
+        .resource = "pods",
+        .ns = r->ns,
+        .name = r->pod,
+        .subresource = sub,
+        .params = p.v,
+        .nparams = p.n};
+    *q = (kl__request){.method = "GET", .accept = "application/json, */*"};
+    q->what = r->kind == KL_SESSION_PORT ? kl_sprintf("port_forward %s/%s %d", r->ns, r->pod, r->port)
+                                         : kl_sprintf("%s %s/%s%s%s", words[r->kind], r->ns, r->pod,
+                                             r->container ? " " : "", r->container ? r->container : "");
     q->grant = kl_sprintf("verb%s on resource \"pods/%s\" in API group \"\" in namespace \"%s\" (a Role)",
         r->kind == KL_SESSION_LOGS ? " \"get\"" : "s \"get\" and \"create\"", kinds[r->kind], r->ns);
     kl_status st = kl_url_build(&where, &url, err);
@@ -145,7 +165,7 @@ static kl_status make_request(const char *server, const kl_session_request *r, k
 
 void kl_session_request_init(kl_session_request *r, kl_session_kind kind)
 {
-    *r = (kl_session_request){ .kind = kind, .since_seconds = -1, .tail = -1, .limit_bytes = -1 };
+    *r = (kl_session_request){.kind = kind, .since_seconds = -1, .tail = -1, .limit_bytes = -1};
 }
 
 static void offer(kl_session *s, const kl_session_request *r)
@@ -189,7 +209,7 @@ kl_status kl_session_start(kl_client *c, const kl_session_request *r, kl_session
     kl_buf_init(&s->body, (size_t)1 << 20);
     kl_mutex_init(&s->mu);
     kl_cond_init(&s->changed);
-    s->refs = 2;                            /* the user's, and that of kl__session_begin */
+    s->refs = 2; /* the user's, and that of kl__session_begin */
     kl_http_post(h, kl__session_begin, s);
     *out = s;
     return KL_OK;
@@ -222,7 +242,7 @@ void kl__session_unref(kl_session *s)
     kl_free(s);
 }
 
-/* --- its users --------------------------------------------------------------------------------------------------------------------- */
+/* --- its users ---------------------------------------------------------------------------- */
 
 /* Whether the thread must be told; then post without the lock. */
 static bool nudge_locked(kl_session *s) KL_REQUIRES(s->mu);
@@ -253,7 +273,8 @@ void kl_session_free(kl_session *s)
     kl__session_unref(s);
 }
 
-kl_status kl_session_read(kl_session *s, kl_time until, int *channel, char *to, size_t cap, size_t *n, kl_err *err)
+kl_status kl_session_read(
+    kl_session *s, kl_time until, int *channel, char *to, size_t cap, size_t *n, kl_err *err)
 {
     kl_status st = KL_OK;
     bool tell = false;
@@ -283,7 +304,8 @@ void kl_session_write(kl_session *s, kl_time until, const char *data, size_t n, 
 {
     bool tell = false;
     kl_lock(&s->mu);
-    while (!s->ended && kl__pieces_len(&s->out) >= KL__SESSION_HIGH && until && kl_cond_wait_until(&s->changed, &s->mu, until))
+    while (!s->ended && kl__pieces_len(&s->out) >= KL__SESSION_HIGH && until
+        && kl_cond_wait_until(&s->changed, &s->mu, until))
         continue;
     size_t used = kl__pieces_len(&s->out), room = used < KL__SESSION_HIGH ? KL__SESSION_HIGH - used : 0;
     *taken = s->ended || n < room ? n : room;

@@ -1,4 +1,5 @@
-/* session_impl.h - a session from the inside: session.c is what its users call, session_wire.c how its connection lives and ends, session_talk.c what goes over it. */
+/* session_impl.h - a session from the inside: session.c is what its users call, session_wire.c how its
+ * connection lives and ends, session_talk.c what goes over it. */
 #ifndef KL_SESSION_SESSION_IMPL_H
 #define KL_SESSION_SESSION_IMPL_H
 
@@ -8,61 +9,67 @@
 #include "http/upgrade.h"
 #include "http/websocket.h"
 
-#define KL__SESSION_HIGH ((size_t)256 << 10)    /* bytes that wait in one direction before the other end is held back */
-#define KL__SESSION_LOW ((size_t)64 << 10)      /* ...and when it may go on */
+/* Bytes that wait in one direction before the other end is held back, and when it may go on. */
+#define KL__SESSION_HIGH ((size_t)256 << 10)
+#define KL__SESSION_LOW ((size_t)64 << 10)
 
-#define KL__SESSION_ANSWER_MAX KL_SECONDS(60)   /* from a standing connection to the answer of the handshake */
+/* From a standing connection to the answer of the handshake. */
+#define KL__SESSION_ANSWER_MAX KL_SECONDS(60)
 
 /* A queue of (channel, bytes). Under the session's lock. */
-typedef struct kl__pieces { kl_buf b; size_t at; } kl__pieces;
+typedef struct kl__pieces {
+    kl_buf b;
+    size_t at;
+} kl__pieces;
 
 typedef enum kl__wire { KL__CONNECTING, KL__SHAKING, KL__TALKING, KL__WAITING, KL__ENDED } kl__wire;
 
 struct kl_session {
     kl_client *c;
-    kl_http *http;                  /* the client's, for sessions */
+    kl_http *http; /* the client's, for sessions */
     kl__request q;
     kl_session_kind kind;
     bool input, tty;
     int port;
-    const char *protocols[3];       /* what is offered */
+    const char *protocols[3]; /* what is offered */
     void (*on_change)(void *arg);
     void *arg;
 
     /* streams thread */
-    kl_list link;                   /* in the client's sessions until it ended */
+    kl_list link; /* in the client's sessions until it ended */
     kl__wire wire;
-    kl_status verdict;              /* how it will end, once that is known: then the connection only has to go */
+    /* how it will end, once that is known: then the connection only has to go */
+    kl_status verdict;
     bool judged;
     kl_err story;
     uint64_t http_id, timer_id;
-    kl__credential *credential;     /* what the request that is under way was sent with */
-    uint64_t ticket;                /* of the credential that is being fetched */
-    bool refused;                   /* with a 401, whose story is kept until another credential is there */
+    kl__credential *credential; /* what the request that is under way was sent with */
+    uint64_t ticket;            /* of the credential that is being fetched */
+    bool refused;               /* with a 401, whose story is kept until another credential is there */
     bool replayed;
     int retries;
-    kl_time again;                  /* when the request is sent once more; 0: it is not */
+    kl_time again; /* when the request is sent once more; 0: it is not */
     kl_time started, retry_after;
-    int code;                       /* of the HTTP answer */
-    kl_buf body;                    /* of an answer that is an error; of the error channel */
+    int code;    /* of the HTTP answer */
+    kl_buf body; /* of an answer that is an error; of the error channel */
     kl_pipe *pipe;
     kl__upgrade upgrade;
-    kl_buf raw;                     /* the handshake that is still to be written */
+    kl_buf raw; /* the handshake that is still to be written */
     kl_websocket *ws;
-    bool input_closed;              /* the end of standard input was sent */
-    int greeted;                    /* port: bit n: channel n has said its port */
-    bool deaf;                      /* the peer takes no more; what it has said is still read */
-    bool held;                      /* the peer is held back: the reader is behind */
+    bool input_closed; /* the end of standard input was sent */
+    int greeted;       /* port: bit n: channel n has said its port */
+    bool deaf;         /* the peer takes no more; what it has said is still read */
+    bool held;         /* the peer is held back: the reader is behind */
 
-    kl_mutex mu;                    /* of what follows */
+    kl_mutex mu; /* of what follows */
     kl_cond changed;
     int refs;
-    bool posted;                    /* a nudge is on its way to the thread */
-    bool let_go;                    /* kl_session_free was called */
+    bool posted; /* a nudge is on its way to the thread */
+    bool let_go; /* kl_session_free was called */
     kl__pieces in, out;
-    bool hungry;                    /* the reader has caught up, if the peer was held back at all */
+    bool hungry; /* the reader has caught up, if the peer was held back at all */
     bool close_input;
-    int columns, rows;              /* the size that was not sent yet; 0: none */
+    int columns, rows; /* the size that was not sent yet; 0: none */
     bool open, ended;
     const char *protocol;
     int exit;
@@ -78,23 +85,29 @@ size_t kl__pieces_take(kl__pieces *p, int *channel, char *to, size_t cap);
 /* Any thread, with a reference of its own; the last one frees. */
 void kl__session_ref(kl_session *s);
 void kl__session_unref(kl_session *s);
-/* The streams thread: begins it, and looks at what its users have left for it. Both posted, both unref at their end. */
+/* The streams thread: begins it, and looks at what its users have left for it. Both posted, both unref at
+ * their end. */
 void kl__session_begin(void *session);
 void kl__session_nudged(void *session);
 
-/* --- session_wire.c: the streams thread -------------------------------------------------------------------------------------- */
-void kl__session_finish(kl_session *s, kl_status st, kl_err *err);      /* how it ends; the first to say so counts. err is emptied */
-void kl__session_fail(kl_session *s, kl_status st, kl_err *err);        /* the same, with the session's name before the story */
-/* Whether an answer that is a refusal is worth another attempt, which is then on its way. retry_after -1: none was asked for. */
+/* --- session_wire.c: the streams thread --------------------------------------------------- */
+/* how it ends; the first to say so counts. err is emptied */
+void kl__session_finish(kl_session *s, kl_status st, kl_err *err);
+/* the same, with the session's name before the story */
+void kl__session_fail(kl_session *s, kl_status st, kl_err *err);
+/* Whether an answer that is a refusal is worth another attempt, which is then on its way. retry_after -1:
+ * none was asked for. */
 bool kl__session_retry(kl_session *s, int code, kl_time retry_after, const char *body, size_t n);
-void kl__session_schedule(kl_session *s, kl_time when);                 /* its one timer */
+void kl__session_schedule(kl_session *s, kl_time when); /* its one timer */
 void kl__session_opened(kl_session *s, const char *protocol);
-void kl__session_tell(kl_session *s);                                   /* on_change, if anybody still wants to hear of it */
-bool kl__session_give(kl_session *s, int channel, const char *data, size_t n);      /* bytes for the reader; true: the sender has to wait */
+/* on_change, if anybody still wants to hear of it */
+void kl__session_tell(kl_session *s);
+/* bytes for the reader; true: the sender has to wait */
+bool kl__session_give(kl_session *s, int channel, const char *data, size_t n);
 
-/* --- session_talk.c: the streams thread -------------------------------------------------------------------------------------- */
+/* --- session_talk.c: the streams thread --------------------------------------------------- */
 void kl__session_on_pipe(void *session, kl_pipe *p);
 void kl__session_on_ready(void *session);
-void kl__session_pump(kl_session *s);                                   /* reads and writes what there is */
+void kl__session_pump(kl_session *s); /* reads and writes what there is */
 
 #endif

@@ -1,4 +1,5 @@
-/* session_talk.c - what goes over a session's pipe: the handshake, then messages, in both directions. On the streams thread.
+/* session_talk.c - what goes over a session's pipe: the handshake, then messages, in both directions. On
+ * the streams thread.
  *
  *   pipe stands -> handshake -> 101: messages, until the peer says goodbye, is cut off or breaks the rules
  *                     `-> a refusal: asked again (session_wire.c) or told
@@ -12,40 +13,36 @@
 #include "base/mem.h"
 
 #define READ_SIZE ((size_t)16 << 10)
-#define ROUNDS_MAX 64                       /* reads before the thread's other sockets get their turn */
-#define PIECE ((size_t)32 << 10)            /* of a message of ours, as Kubernetes cuts them */
+#define ROUNDS_MAX 64            /* reads before the thread's other sockets get their turn */
+#define PIECE ((size_t)32 << 10) /* of a message of ours, as Kubernetes cuts them */
 #define HEADERS_MAX 64
 
-static kl_time now(void)
-{
-    return kl_clock_now(kl_clock_real());
-}
+static kl_time now(void) { return kl_clock_now(kl_clock_real()); }
 
-/* --- messages ---------------------------------------------------------------------------------------------------------------------------- */
+/* --- messages ----------------------------------------------------------------------------- */
 
 static kl_status odd_channel(int channel, kl_err *err)
 {
-    return kl_fail(err, KL_ESERVER, "the server sent a message for channel %d, which does not exist here", channel);
+    return kl_fail(
+        err, KL_ESERVER, "the server sent a message for channel %d, which does not exist here", channel);
 }
 
 static kl_status keep_error(kl_session *s, const char *data, size_t n, kl_err *err)
 {
-    return kl_buf_add(&s->body, data, n) ? kl_fail(err, KL_ETOOBIG, "the server's error is longer than %zu KiB", s->body.max >> 10) : KL_OK;
+    return kl_buf_add(&s->body, data, n)
+        ? kl_fail(err, KL_ETOOBIG, "the server's error is longer than %zu KiB", s->body.max >> 10)
+        : KL_OK;
 }
 
 static kl_status on_command_message(kl_session *s, int channel, const char *data, size_t n, kl_err *err)
 {
     switch (channel) {
     case KL_STDOUT:
-    case KL_STDERR:
-        kl__session_give(s, channel, data, n);
-        return KL_OK;
-    case KL__CHANNEL_ERROR:
-        return keep_error(s, data, n, err);
-    case KL__CHANNEL_CLOSE:                         /* v5: a channel of its is at its end; the last one closes the connection */
-        return KL_OK;
-    default:
-        return odd_channel(channel, err);
+    case KL_STDERR: kl__session_give(s, channel, data, n); return KL_OK;
+    case KL__CHANNEL_ERROR: return keep_error(s, data, n, err);
+    /* v5: a channel of its is at its end; the last one closes the connection */
+    case KL__CHANNEL_CLOSE: return KL_OK;
+    default: return odd_channel(channel, err);
     }
 }
 
@@ -56,7 +53,8 @@ static kl_status on_port_message(kl_session *s, int channel, const char *data, s
         return odd_channel(channel, err);
     if (!(s->greeted & 1 << channel)) {
         if (n < 2 || ((unsigned char)data[0] | (unsigned char)data[1] << 8) != s->port)
-            return kl_fail(err, KL_ESERVER, "the server did not begin channel %d with the port %d", channel, s->port);
+            return kl_fail(
+                err, KL_ESERVER, "the server did not begin channel %d with the port %d", channel, s->port);
         s->greeted |= 1 << channel;
         data += 2;
         n -= 2;
@@ -71,9 +69,10 @@ static kl_status on_message(void *arg, const char *data, size_t n, kl_err *err)
 {
     kl_session *s = arg;
     if (!n)
-        return KL_OK;                               /* no channel, nothing said */
+        return KL_OK; /* no channel, nothing said */
     int channel = (unsigned char)*data;
-    return s->kind == KL_SESSION_PORT ? on_port_message(s, channel, data + 1, n - 1, err) : on_command_message(s, channel, data + 1, n - 1, err);
+    return s->kind == KL_SESSION_PORT ? on_port_message(s, channel, data + 1, n - 1, err)
+                                      : on_command_message(s, channel, data + 1, n - 1, err);
 }
 
 /* The peer has nothing more to say; `clean` when it said so. */
@@ -89,9 +88,11 @@ static void peer_closed(kl_session *s, bool clean)
     else if (!clean)
         st = kl_fail(&err, KL_ECLOSED, "%s: the connection ended early", s->q.what);
     else if (code != 1000 && code != 1005)
-        st = kl_fail(&err, KL_ECLOSED, "%s: the server ended the session with WebSocket code %d", s->q.what, code);
+        st = kl_fail(
+            &err, KL_ECLOSED, "%s: the server ended the session with WebSocket code %d", s->q.what, code);
     else if (s->kind != KL_SESSION_PORT)
-        st = kl_fail(&err, KL_ECLOSED, "%s: the server ended the session without saying how the command ended", s->q.what);
+        st = kl_fail(&err, KL_ECLOSED,
+            "%s: the server ended the session without saying how the command ended", s->q.what);
     kl_lock(&s->mu);
     s->exit = exit;
     kl_unlock(&s->mu);
@@ -108,7 +109,7 @@ static void talk(kl_session *s, const char *data, size_t n)
         kl__session_fail(s, st, &err);
 }
 
-/* --- the handshake ------------------------------------------------------------------------------------------------------------------------ */
+/* --- the handshake ------------------------------------------------------------------------ */
 
 static void refused(kl_session *s)
 {
@@ -119,10 +120,13 @@ static void refused(kl_session *s)
     if (kl__session_retry(s, code, after, kl_buf_str(&s->upgrade.body), s->upgrade.body.len))
         return;
     if (code < 300)
-        st = kl_fail(&err, KL_ESERVER, "%s: the server answered with HTTP %d instead of switching to WebSocket: is a proxy in between that cannot?", s->q.what, code);
+        st = kl_fail(&err, KL_ESERVER,
+            "%s: the server answered with HTTP %d instead of switching to WebSocket: is a proxy in between "
+            "that cannot?",
+            s->q.what, code);
     else
-        st = kl__answer_fail(&s->q, code, kl_buf_str(&s->upgrade.body), s->upgrade.body.len, after > 0 ? after : 0,
-            kl__credentials_describe(s->c->credentials), &err);
+        st = kl__answer_fail(&s->q, code, kl_buf_str(&s->upgrade.body), s->upgrade.body.len,
+            after > 0 ? after : 0, kl__credentials_describe(s->c->credentials), &err);
     kl__session_finish(s, st, &err);
 }
 
@@ -149,9 +153,10 @@ static void shake(kl_session *s, const char *data, size_t n)
     }
 }
 
-/* --- the pipe -------------------------------------------------------------------------------------------------------------------------------- */
+/* --- the pipe ----------------------------------------------------------------------------- */
 
-/* True when it stopped although there may be more: the socket alone would not say so, as TLS may hold it already. */
+/* True when it stopped although there may be more: the socket alone would not say so, as TLS may hold it
+ * already. */
 static bool read_in(kl_session *s)
 {
     char data[READ_SIZE];
@@ -164,7 +169,7 @@ static bool read_in(kl_session *s)
         if (st == KL_EAGAIN)
             return false;
         if (st) {
-            if (s->body.len && s->wire == KL__TALKING)      /* the end was told before the line was cut */
+            if (s->body.len && s->wire == KL__TALKING) /* the end was told before the line was cut */
                 peer_closed(s, false);
             else
                 kl__session_fail(s, st, &err);
@@ -198,8 +203,11 @@ static kl_status send_end_of_input(kl_session *s, kl_err *err)
     if (s->kind == KL_SESSION_PORT || !s->input)
         return KL_OK;
     if (strcmp(s->upgrade.protocol, KL__CHANNEL_V5))
-        return kl_fail(err, KL_EREJECTED, "%s cannot say that standard input has ended, so the command would wait for ever: the server needs "
-            "Kubernetes 1.30 for v5; or tell the command how much to read", s->upgrade.protocol);
+        return kl_fail(err, KL_EREJECTED,
+            "%s cannot say that standard input has ended, so the command would wait for ever: the server "
+            "needs "
+            "Kubernetes 1.30 for v5; or tell the command how much to read",
+            s->upgrade.protocol);
     return send_message(s, KL__CHANNEL_CLOSE, &input, 1, err);
 }
 
@@ -268,12 +276,13 @@ void kl__session_pump(kl_session *s)
     kl_err err = KL_ERR_INIT;
     if (!s->pipe || s->judged || s->again)
         return;
-    bool more = read_in(s);                         /* first: a peer that has closed says why */
+    bool more = read_in(s); /* first: a peer that has closed says why */
     if (s->judged || s->again || !s->pipe)
         return;
     kl_status st = s->deaf ? KL_OK : write_some(s, &err);
     if (st == KL_ECLOSED && s->wire == KL__TALKING) {
-        s->deaf = true;                             /* a peer that has gone may have said why: its words are still to be read */
+        /* a peer that has gone may have said why: its words are still to be read */
+        s->deaf = true;
         kl_err_fini(&err);
         more = read_in(s) || more;
         if (s->judged)
@@ -285,14 +294,13 @@ void kl__session_pump(kl_session *s)
     if (s->held && s->ws)
         kl_websocket_rest(s->ws, true, now());
     if (more)
-        kl_pipe_want(s->pipe, false, false);        /* so that the next line is a new wish, which looks by itself */
-    kl_pipe_want(s->pipe, !s->held, !s->deaf && (s->wire == KL__SHAKING ? s->raw.len : kl_websocket_out(s->ws)->len));
+        /* so that the next line is a new wish, which looks by itself */
+        kl_pipe_want(s->pipe, false, false);
+    kl_pipe_want(
+        s->pipe, !s->held, !s->deaf && (s->wire == KL__SHAKING ? s->raw.len : kl_websocket_out(s->ws)->len));
 }
 
-void kl__session_on_ready(void *arg)
-{
-    kl__session_pump(arg);
-}
+void kl__session_on_ready(void *arg) { kl__session_pump(arg); }
 
 void kl__session_on_pipe(void *arg, kl_pipe *p)
 {
@@ -304,14 +312,16 @@ void kl__session_on_pipe(void *arg, kl_pipe *p)
     s->pipe = p;
     s->wire = KL__SHAKING;
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
-        memset(random, 0, sizeof random);           /* the key is against confused proxies, not against people */
+        /* the key is against confused proxies, not against people */
+        memset(random, 0, sizeof random);
     kl__upgrade_fini(&s->upgrade);
     kl__upgrade_init(&s->upgrade, random, s->protocols);
     char *agent = kl_sprintf("User-Agent: %s", s->c->user_agent);
     lines[n++] = agent;
     if (s->credential->authorization)
         lines[n++] = s->credential->authorization;
-    for (const char *const *l = kl__credentials_impersonation(s->c->credentials); *l && n < HEADERS_MAX - 1; l++)
+    for (const char *const *l = kl__credentials_impersonation(s->c->credentials); *l && n < HEADERS_MAX - 1;
+         l++)
         lines[n++] = *l;
     lines[n] = NULL;
     kl_buf_clear(&s->raw);

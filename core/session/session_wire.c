@@ -1,6 +1,8 @@
-/* session_wire.c - the life of a session's connection; session_talk.c has what goes over it. Everything here runs on the streams thread.
+/* session_wire.c - the life of a session's connection; session_talk.c has what goes over it. Everything
+ * here runs on the streams thread.
  *
- *   CONNECTING -> SHAKING -> TALKING -> ENDED        WebSockets: a pipe of libcurl's, then a handshake, then messages
+ *   CONNECTING -> SHAKING -> TALKING -> ENDED        WebSockets: a pipe of libcurl's, then a handshake, then
+ * messages
  *        |            `--- 401 with a new token, Retry-After: WAITING -> CONNECTING
  *        `------------> TALKING -> ENDED             logs: an answer whose bytes are the log
  *
@@ -10,14 +12,11 @@
 #include "base/heap.h"
 #include "base/mem.h"
 
-#define RETRIES_MAX 10                      /* of answers that ask for them, as for calls */
+#define RETRIES_MAX 10 /* of answers that ask for them, as for calls */
 
-static kl_time now(void)
-{
-    return kl_clock_now(kl_clock_real());
-}
+static kl_time now(void) { return kl_clock_now(kl_clock_real()); }
 
-/* --- the end --------------------------------------------------------------------------------------------------------------------- */
+/* --- the end ------------------------------------------------------------------------------ */
 
 void kl__session_tell(kl_session *s)
 {
@@ -58,7 +57,7 @@ void kl__session_finish(kl_session *s, kl_status st, kl_err *err)
     s->verdict = st;
     kl_err_move(&s->story, err);
     if (s->http_id)
-        kl_http_cancel(s->http, s->http_id);        /* on_done follows */
+        kl_http_cancel(s->http, s->http_id); /* on_done follows */
     else
         conclude(s);
 }
@@ -71,14 +70,15 @@ void kl__session_fail(kl_session *s, kl_status st, kl_err *err)
 
 static void send_request(kl_session *s);
 
-/* Whether an answer that is a refusal is worth another attempt, and when. A 401 is, once, if renewed credentials are others: until
- * that is known the answer is kept. */
+/* Whether an answer that is a refusal is worth another attempt, and when. A 401 is, once, if renewed
+ * credentials are others: until that is known the answer is kept. */
 bool kl__session_retry(kl_session *s, int code, kl_time retry_after, const char *body, size_t n)
 {
     if (code == 401 && !s->replayed) {
         s->replayed = s->refused = true;
         s->again = now();
-        s->verdict = kl__answer_fail(&s->q, code, body, n, 0, kl__credentials_describe(s->c->credentials), &s->story);
+        s->verdict = kl__answer_fail(
+            &s->q, code, body, n, 0, kl__credentials_describe(s->c->credentials), &s->story);
     } else if ((code == 429 || code >= 500) && retry_after >= 0 && s->retries < RETRIES_MAX) {
         s->retries++;
         s->again = now() + retry_after;
@@ -97,7 +97,7 @@ void kl__session_schedule(kl_session *s, kl_time when)
     s->timer_id = kl_http_timer(s->http, when - now(), on_timer, s);
 }
 
-/* --- bytes for the reader ------------------------------------------------------------------------------------------------------------ */
+/* --- bytes for the reader ----------------------------------------------------------------- */
 
 void kl__session_opened(kl_session *s, const char *protocol)
 {
@@ -126,7 +126,7 @@ bool kl__session_give(kl_session *s, int channel, const char *data, size_t n)
     return s->held;
 }
 
-/* --- logs ------------------------------------------------------------------------------------------------------------------------------ */
+/* --- logs --------------------------------------------------------------------------------- */
 
 static void on_head(void *arg, const kl_http_head *head)
 {
@@ -146,7 +146,7 @@ static kl_status on_data(void *arg, const char *data, size_t n, kl_err *err)
     kl_session *s = arg;
     (void)err;
     if (s->wire != KL__TALKING)
-        (void)kl_buf_add(&s->body, data, n);        /* an error's text: what does not fit is not needed */
+        (void)kl_buf_add(&s->body, data, n); /* an error's text: what does not fit is not needed */
     else if (kl__session_give(s, KL_STDOUT, data, n))
         kl_http_pause(s->http, s->http_id, true);
     return KL_OK;
@@ -163,13 +163,13 @@ static void log_done(kl_session *s, kl_status st, kl_err *err)
     } else if (s->wire == KL__TALKING)
         kl__session_finish(s, KL_OK, &story);
     else if (!kl__session_retry(s, s->code, s->retry_after, kl_buf_str(&s->body), s->body.len)) {
-        st = kl__answer_fail(&s->q, s->code, kl_buf_str(&s->body), s->body.len, s->retry_after > 0 ? s->retry_after : 0,
-            kl__credentials_describe(s->c->credentials), &story);
+        st = kl__answer_fail(&s->q, s->code, kl_buf_str(&s->body), s->body.len,
+            s->retry_after > 0 ? s->retry_after : 0, kl__credentials_describe(s->c->credentials), &story);
         kl__session_finish(s, st, &story);
     }
 }
 
-/* --- beginning, and again ----------------------------------------------------------------------------------------------------------------------- */
+/* --- beginning, and again ----------------------------------------------------------------- */
 
 static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
 {
@@ -182,7 +182,7 @@ static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
         conclude(s);
         return;
     }
-    kl__session_ref(s);                             /* whatever follows may be its end */
+    kl__session_ref(s); /* whatever follows may be its end */
     if (s->kind == KL_SESSION_LOGS && !s->again)
         log_done(s, st, err);
     else if (!s->again) {
@@ -206,7 +206,7 @@ static void transmit(kl_session *s)
     s->retry_after = -1;
     s->started = now();
     kl_buf_clear(&s->body);
-    kl__send how = { .q = &s->q, .credential = s->credential, .on_done = on_done, .arg = s };
+    kl__send how = {.q = &s->q, .credential = s->credential, .on_done = on_done, .arg = s};
     if (s->kind == KL_SESSION_LOGS) {
         how.on_head = on_head;
         how.on_data = on_data;
@@ -224,7 +224,7 @@ static void on_credential(void *arg, kl_status st, kl__credential *cred, kl_err 
     kl_session *s = arg;
     kl_err story = KL_ERR_INIT;
     s->ticket = 0;
-    if (s->refused && (st || cred->generation == s->credential->generation)) {      /* the 401 stands */
+    if (s->refused && (st || cred->generation == s->credential->generation)) { /* the 401 stands */
         kl_err_move(&story, &s->story);
         kl__session_finish(s, s->verdict, &story);
         return;
@@ -245,8 +245,9 @@ static void send_request(kl_session *s)
 {
     s->again = 0;
     s->wire = KL__CONNECTING;
-    kl__session_ref(s);                             /* the answer may come at once, and be the end */
-    uint64_t ticket = kl__credentials_get(s->c->credentials, s->http, s->refused ? s->credential : NULL, on_credential, s);
+    kl__session_ref(s); /* the answer may come at once, and be the end */
+    uint64_t ticket = kl__credentials_get(
+        s->c->credentials, s->http, s->refused ? s->credential : NULL, on_credential, s);
     if (ticket)
         s->ticket = ticket;
     kl__session_unref(s);
@@ -263,7 +264,10 @@ static void on_timer(void *session)
     if (s->wire == KL__WAITING)
         send_request(s);
     else if (s->wire == KL__SHAKING)
-        kl__session_fail(s, kl_fail(&err, KL_ETIMEOUT, "the server did not answer within %d s", (int)(KL__SESSION_ANSWER_MAX / KL_SECONDS(1))), &err);
+        kl__session_fail(s,
+            kl_fail(&err, KL_ETIMEOUT, "the server did not answer within %d s",
+                (int)(KL__SESSION_ANSWER_MAX / KL_SECONDS(1))),
+            &err);
     else if (s->wire == KL__TALKING && s->ws) {
         kl_status st = kl_websocket_tick(s->ws, now(), &next, &err);
         if (st)
@@ -283,7 +287,7 @@ static void cancel(kl_session *s)
         s->ticket = 0;
     }
     if (s->wire == KL__TALKING && s->ws && s->pipe && !s->judged) {
-        kl_websocket_close(s->ws, 1000);            /* politeness: it goes if there is room for it at once */
+        kl_websocket_close(s->ws, 1000); /* politeness: it goes if there is room for it at once */
         const kl_buf *out = kl_websocket_out(s->ws);
         size_t taken;
         if (out->len && kl_pipe_write(s->pipe, out->data, out->len, &taken, NULL))
@@ -326,14 +330,16 @@ void kl__session_nudged(void *session)
     kl__session_unref(s);
 }
 
-/* --- the client's part --------------------------------------------------------------------------------------------------------------------------- */
+/* --- the client's part -------------------------------------------------------------------- */
 
 kl_status kl__client_streams(kl_client *c, kl_http **out, kl_err *err)
 {
     kl_status st = KL_OK;
     kl_lock(&c->mu);
     if (!c->sessions_http)
-        st = kl__client_http(c, &(kl_http_options){ .name = "kl-streams", .http1 = true, .user_agent = c->user_agent }, &c->sessions_http, err);
+        st = kl__client_http(c,
+            &(kl_http_options){.name = "kl-streams", .http1 = true, .user_agent = c->user_agent},
+            &c->sessions_http, err);
     *out = c->sessions_http;
     kl_unlock(&c->mu);
     return st;
@@ -346,6 +352,7 @@ void kl__sessions_cancel_all(void *client)
     for (kl_list *l = c->sessions.next; l != &c->sessions;) {
         kl_session *s = KL_CONTAINER(l, kl_session, link);
         l = l->next;
-        cancel(s);                                  /* one that is judged already stays until its connection has gone */
+        /* one that is judged already stays until its connection has gone */
+        cancel(s);
     }
 }

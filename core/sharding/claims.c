@@ -1,6 +1,8 @@
-/* claims.c - a key is ours when every publication of our own that others may still go by gives it to us, and no other's does.
+/* claims.c - a key is ours when every publication of our own that others may still go by gives it to us,
+ * and no other's does.
  *
- * While all agree, one look at one ring answers: who has the same ring and cuts by the same cannot have the same key. */
+ * While all agree, one look at one ring answers: who has the same ring and cuts by the same cannot have
+ * the same key. */
 #include "sharding/claims.h"
 
 #include <stdatomic.h>
@@ -31,7 +33,8 @@ static void drop(kl_publication *p, size_t n)
     kl_free(p);
 }
 
-kl_claims *kl_claims_new(const kl_publication *own, size_t n_own, const kl_publication *others, size_t n_others)
+kl_claims *kl_claims_new(
+    const kl_publication *own, size_t n_own, const kl_publication *others, size_t n_others)
 {
     kl_claims *c = kl_new(kl_claims);
     atomic_init(&c->refs, 1);
@@ -58,7 +61,8 @@ void kl_claims_unref(kl_claims *c)
     kl_free(c);
 }
 
-/* What of a key is looked up: the namespace, where that is how the controller is cut; a key without one is its own. */
+/* What of a key is looked up: the namespace, where that is how the controller is cut; a key without one is
+ * its own. */
 static uint64_t point(const char *mode, const char *key)
 {
     const char *slash = strcmp(mode, "namespace") ? NULL : strchr(key, '/');
@@ -93,7 +97,8 @@ bool kl_claims_own(const kl_claims *c, const char *controller, const char *key)
         if (!kl_publication_has(&c->own[i], controller, key))
             return false;
     for (size_t i = 0; i < c->n_others; i++)
-        if (!agree(&c->own[0], &c->others[i], controller) && kl_publication_has(&c->others[i], controller, key))
+        if (!agree(&c->own[0], &c->others[i], controller)
+            && kl_publication_has(&c->others[i], controller, key))
             return false;
     return true;
 }

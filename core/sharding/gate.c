@@ -17,8 +17,8 @@ struct kl_gate {
     kl_claims *claims KL_GUARDED_BY(mu);
     const char **inside KL_GUARDED_BY(mu);
     size_t n KL_GUARDED_BY(mu), room KL_GUARDED_BY(mu);
-    bool waits KL_GUARDED_BY(mu);          /* somebody is inside whose key we do not want any more */
-    char **covered KL_GUARDED_BY(mu);      /* sorted; NULL: no matter where */
+    bool waits KL_GUARDED_BY(mu);     /* somebody is inside whose key we do not want any more */
+    char **covered KL_GUARDED_BY(mu); /* sorted; NULL: no matter where */
     size_t n_covered KL_GUARDED_BY(mu);
 };
 
@@ -83,7 +83,7 @@ kl_claims *kl_gate_claims(kl_gate *g)
     return c;
 }
 
-/* --- what the caches hold ------------------------------------------------------------------------------------------------ */
+/* --- what the caches hold ----------------------------------------------------------------- */
 
 void kl_gate_cover(kl_gate *g, char *const *namespaces)
 {
@@ -134,7 +134,7 @@ int kl_gate_covered(kl_gate *g)
     return n;
 }
 
-/* --- whose turn it is ---------------------------------------------------------------------------------------------------- */
+/* --- whose turn it is --------------------------------------------------------------------- */
 
 bool kl_gate_owns(kl_gate *g, const char *key)
 {

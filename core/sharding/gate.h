@@ -1,8 +1,10 @@
-/* gate.h - one controller's part in sharding: which keys may begin a run here, and which runs are under way.
+/* gate.h - one controller's part in sharding: which keys may begin a run here, and which runs are under
+ * way.
  *
  *   claims change --set--> keys that are not wanted begin no more --their runs end--> drained
  *
- * A controller whose caches hold some namespaces only says which (cover): keys of others begin no run either, whatever the claims say.
+ * A controller whose caches hold some namespaces only says which (cover): keys of others begin no run
+ * either, whatever the claims say.
  *
  * Everything is for any thread unless said otherwise; nothing waits. */
 #ifndef KL_SHARDING_GATE_H
@@ -13,18 +15,21 @@
 
 typedef struct kl_gate kl_gate;
 
-/* drained: called once after a set that found runs of unwanted keys, when the last of them has left; on the thread that left. */
+/* drained: called once after a set that found runs of unwanted keys, when the last of them has left; on
+ * the thread that left. */
 kl_gate *kl_gate_new(const char *controller, void (*drained)(void *arg), void *arg);
-void kl_gate_free(kl_gate *g);                             /* nobody is inside */
+void kl_gate_free(kl_gate *g); /* nobody is inside */
 const char *kl_gate_controller(const kl_gate *g);
 /* False when runs of unwanted keys are under way. */
-bool kl_gate_set(kl_gate *g, kl_claims *c);                /* takes its own reference */
+bool kl_gate_set(kl_gate *g, kl_claims *c); /* takes its own reference */
 bool kl_gate_drained(kl_gate *g);
-kl_claims *kl_gate_claims(kl_gate *g);                     /* a new reference; NULL before the first set */
+kl_claims *kl_gate_claims(kl_gate *g); /* a new reference; NULL before the first set */
 bool kl_gate_owns(kl_gate *g, const char *key);
-/* The namespaces whose objects the caches hold, sorted, copied; NULL, as at first: all that is ours may run. */
+/* The namespaces whose objects the caches hold, sorted, copied; NULL, as at first: all that is ours may
+ * run. */
 void kl_gate_cover(kl_gate *g, char *const *namespaces);
-bool kl_gate_covers(kl_gate *g, const char *ns);           /* keys of that namespace could run, were they ours */
+/* keys of that namespace could run, were they ours */
+bool kl_gate_covers(kl_gate *g, const char *ns);
 bool kl_gate_covers_key(kl_gate *g, const char *key);
 /* How many these are; -1: it was not said. */
 int kl_gate_covered(kl_gate *g);

@@ -19,11 +19,12 @@ typedef struct place {
 struct kl_ring {
     atomic_int refs;
     size_t n_members, n_places;
-    char **members;                /* sorted */
-    place *places;                 /* sorted by point, then member */
+    char **members; /* sorted */
+    place *places;  /* sorted by point, then member */
 };
 
-/* FNV-1a, then murmur's finisher so that names which differ in their last letter lie far apart. Not seeded: see the header. */
+/* FNV-1a, then murmur's finisher so that names which differ in their last letter lie far apart. Not
+ * seeded: see the header. */
 uint64_t kl_ring_point(const char *text, size_t n)
 {
     uint64_t h = 0xcbf29ce484222325u;
@@ -34,10 +35,7 @@ uint64_t kl_ring_point(const char *text, size_t n)
     return h ^ (h >> 33);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 static int by_point(const void *a, const void *b)
 {
@@ -104,7 +102,7 @@ size_t kl_ring_owner(const kl_ring *r, uint64_t point)
     if (!r->n_places)
         return KL_RING_NOBODY;
     size_t from = 0, to = r->n_places;
-    while (from < to) {            /* the first place at or after the point */
+    while (from < to) { /* the first place at or after the point */
         size_t mid = from + (to - from) / 2;
         if (r->places[mid].point < point)
             from = mid + 1;
@@ -121,7 +119,7 @@ double kl_ring_share(const kl_ring *r, size_t member)
         if (r->places[i].member != member)
             continue;
         uint64_t before = r->places[i ? i - 1 : r->n_places - 1].point;
-        share += (double)(r->places[i].point - before) * 0x1p-64;      /* wraps round */
+        share += (double)(r->places[i].point - before) * 0x1p-64; /* wraps round */
     }
     return share;
 }

@@ -1,9 +1,9 @@
-/* ring.h - a consistent-hash ring: every key has one owner among the members, and when a member comes or goes, only keys of its
- * own change hands.
+/* ring.h - a consistent-hash ring: every key has one owner among the members, and when a member comes or
+ * goes, only keys of its own change hands.
  *
- * Each member stands on the ring at many points; a key belongs to the member of the next point. The points are the same in
- * every process and every release: replicas that do not agree on them would own keys twice (KL_RING_VERSION goes with them).
- * Immutable, counted; any thread. */
+ * Each member stands on the ring at many points; a key belongs to the member of the next point. The points
+ * are the same in every process and every release: replicas that do not agree on them would own keys twice
+ * (KL_RING_VERSION goes with them). Immutable, counted; any thread. */
 #ifndef KL_SHARDING_RING_H
 #define KL_SHARDING_RING_H
 
@@ -20,13 +20,16 @@ typedef struct kl_ring kl_ring;
 /* Copies the names; their order and repetitions do not matter. */
 kl_ring *kl_ring_new(const char *const *members, size_t n);
 kl_ring *kl_ring_ref(kl_ring *r);
-void kl_ring_unref(kl_ring *r);                                        /* NULL is fine */
+void kl_ring_unref(kl_ring *r); /* NULL is fine */
 
 size_t kl_ring_members(const kl_ring *r);
-const char *kl_ring_member(const kl_ring *r, size_t i);                /* in the order of their names; borrowed */
-size_t kl_ring_find(const kl_ring *r, const char *member);             /* KL_RING_NOBODY when it is none */
-uint64_t kl_ring_point(const char *text, size_t n);                    /* where a key is */
-size_t kl_ring_owner(const kl_ring *r, uint64_t point);                /* KL_RING_NOBODY when there are no members */
-double kl_ring_share(const kl_ring *r, size_t member);                 /* the part of all keys that is its own; 0 for nobody */
+/* in the order of their names; borrowed */
+const char *kl_ring_member(const kl_ring *r, size_t i);
+size_t kl_ring_find(const kl_ring *r, const char *member); /* KL_RING_NOBODY when it is none */
+uint64_t kl_ring_point(const char *text, size_t n);        /* where a key is */
+/* KL_RING_NOBODY when there are no members */
+size_t kl_ring_owner(const kl_ring *r, uint64_t point);
+/* the part of all keys that is its own; 0 for nobody */
+double kl_ring_share(const kl_ring *r, size_t member);
 
 #endif

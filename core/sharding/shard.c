@@ -1,8 +1,9 @@
 /* shard.c - the brain of sharding. The header tells the protocol.
  *
- * Of our own there are up to four publications: the `confirmed` one was in a picture of all Leases, the `published` one was
- * accepted by the server, the `pending` one is under way (and stays so until we know what became of it), the `target` is what we
- * want. They follow each other; while they differ, only what all of them give us is ours. */
+ * Of our own there are up to four publications: the `confirmed` one was in a picture of all Leases, the
+ * `published` one was accepted by the server, the `pending` one is under way (and stays so until we know
+ * what became of it), the `target` is what we want. They follow each other; while they differ, only what
+ * all of them give us is ours. */
 #include "sharding/shard.h"
 
 #include <stdatomic.h>
@@ -18,12 +19,12 @@ typedef enum phase { OUT, JOINING, IN, LAPSED, LEAVING, GONE } phase;
 
 typedef struct own_publication {
     kl_publication p;
-    uint64_t seq;                  /* 0: there is none */
+    uint64_t seq; /* 0: there is none */
 } own_publication;
 
 typedef struct other {
     kl_shard_lease lease;
-    kl_time observed;              /* boottime when it became as it is */
+    kl_time observed; /* boottime when it became as it is */
 } other;
 
 struct kl_shard {
@@ -35,20 +36,20 @@ struct kl_shard {
     _Atomic kl_time deadline;
     const kl_value *controllers;
 
-    const kl_value *own;           /* our Lease as the server has it, or NULL */
+    const kl_value *own; /* our Lease as the server has it, or NULL */
     own_publication confirmed, published, pending, target;
-    uint64_t drained;              /* the target's seq for which nothing unwanted runs */
-    bool pictured;                 /* there was a picture */
-    bool seen;                     /* our Lease of this incarnation was in one */
-    uint64_t seen_seq;             /* what it said in the last picture; 0: it was not there */
+    uint64_t drained;  /* the target's seq for which nothing unwanted runs */
+    bool pictured;     /* there was a picture */
+    bool seen;         /* our Lease of this incarnation was in one */
+    uint64_t seen_seq; /* what it said in the last picture; 0: it was not there */
 
-    kl_shard_do asked;             /* our own open request */
+    kl_shard_do asked; /* our own open request */
     uint64_t asked_serial;
     kl_time sent;
     const kl_value *body;
-    bool look;                     /* we do not know what the server has: ask first */
-    bool clean;                    /* delete what is left of our Lease before we make a new one */
-    kl_time next;                  /* the next request about our own Lease */
+    bool look;    /* we do not know what the server has: ask first */
+    bool clean;   /* delete what is left of our Lease before we make a new one */
+    kl_time next; /* the next request about our own Lease */
     kl_time leave_end;
 
     bool fencing;
@@ -61,7 +62,7 @@ struct kl_shard {
     unsigned events;
 };
 
-/* --- small things ------------------------------------------------------------------------------------------------------------- */
+/* --- small things ------------------------------------------------------------------------- */
 
 static void keep(const kl_value **at, const kl_value *v)
 {
@@ -73,7 +74,8 @@ static void keep(const kl_value **at, const kl_value *v)
 static void own_set(own_publication *at, const own_publication *p)
 {
     own_publication old = *at;
-    *at = p ? (own_publication){{kl_ring_ref(p->p.ring), p->p.me, kl_value_ref(p->p.controllers)}, p->seq} : (own_publication){{0}};
+    *at = p ? (own_publication){{kl_ring_ref(p->p.ring), p->p.me, kl_value_ref(p->p.controllers)}, p->seq}
+            : (own_publication){{0}};
     kl_ring_unref(old.p.ring);
     kl_value_unref(old.p.controllers);
 }
@@ -101,7 +103,9 @@ static kl_time good_for(const kl_shard *s)
 
 kl_status kl_shard_new(const kl_shard_config *c, kl_shard **out, kl_err *err)
 {
-    kl_status st = kl_leader_check(&(kl_leader_config){.identity = c->identity, .lease = c->lease, .renew = c->renew, .retry = c->retry}, err);
+    kl_status st = kl_leader_check(
+        &(kl_leader_config){.identity = c->identity, .lease = c->lease, .renew = c->renew, .retry = c->retry},
+        err);
     if (st)
         return st;
     kl_shard *s = kl_new(kl_shard);
@@ -131,7 +135,8 @@ void kl_shard_free(kl_shard *s)
     keep(&s->controllers, NULL);
     keep(&s->own, NULL);
     keep(&s->body, NULL);
-    char *texts[] = {s->group, s->ns, s->identity, s->name, s->incarnation, s->fence_name, s->fence_uid, s->fence_rv};
+    char *texts[] = {
+        s->group, s->ns, s->identity, s->name, s->incarnation, s->fence_name, s->fence_uid, s->fence_rv};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         kl_free(texts[i]);
     kl_free(s->others);
@@ -143,11 +148,15 @@ uint64_t kl_shard_target(const kl_shard *s) { return s->target.seq; }
 uint64_t kl_shard_epoch(const kl_shard *s) { return s->epoch; }
 const char *kl_shard_name(const kl_shard *s) { return s->name; }
 size_t kl_shard_known(const kl_shard *s) { return s->n_others + (s->phase == IN); }
-size_t kl_shard_members(const kl_shard *s) { return s->target.p.ring ? kl_ring_members(s->target.p.ring) : 0; }
+size_t kl_shard_members(const kl_shard *s)
+{
+    return s->target.p.ring ? kl_ring_members(s->target.p.ring) : 0;
+}
 
 bool kl_shard_settled(const kl_shard *s)
 {
-    bool all = s->phase == IN && own_same(&s->confirmed, &s->published) && own_same(&s->published, &s->target) && !s->pending.seq;
+    bool all = s->phase == IN && own_same(&s->confirmed, &s->published) && own_same(&s->published, &s->target)
+        && !s->pending.seq;
     for (size_t i = 0; i < s->n_others; i++)
         all = all && s->others[i].lease.p.ring == s->target.p.ring;
     return all;
@@ -173,7 +182,7 @@ kl_claims *kl_shard_claims(kl_shard *s)
     return c;
 }
 
-/* --- what we want ----------------------------------------------------------------------------------------------------------------- */
+/* --- what we want ------------------------------------------------------------------------- */
 
 static bool has_just(const kl_ring *r, const char *const *names, size_t n)
 {
@@ -183,7 +192,8 @@ static bool has_just(const kl_ring *r, const char *const *names, size_t n)
     return all;
 }
 
-/* Rings of the same members are one ring, so that "we agree" is one comparison of pointers. Names are not repeated. A new reference. */
+/* Rings of the same members are one ring, so that "we agree" is one comparison of pointers. Names are not
+ * repeated. A new reference. */
 static kl_ring *ring_of(kl_shard *s, const char *const *names, size_t n)
 {
     kl_ring *known[4] = {s->target.p.ring, s->pending.p.ring, s->published.p.ring, s->confirmed.p.ring};
@@ -195,7 +205,9 @@ static kl_ring *ring_of(kl_shard *s, const char *const *names, size_t n)
     return kl_ring_new(names, n);
 }
 
-typedef struct candidate { const char *created, *name; } candidate;
+typedef struct candidate {
+    const char *created, *name;
+} candidate;
 
 static int by_age(const void *a, const void *b)
 {
@@ -210,7 +222,7 @@ static void aim(kl_shard *s)
     const char **names = kl_new_array(const char *, s->n_others + 1);
     const char *created = kl_value_str_at(s->own, "metadata", "creationTimestamp", NULL);
     size_t n = 0;
-    all[n++] = (candidate){created ? created : "~", s->name};      /* who is not there yet is the youngest */
+    all[n++] = (candidate){created ? created : "~", s->name}; /* who is not there yet is the youngest */
     for (size_t i = 0; i < s->n_others; i++)
         if (strcmp(s->others[i].lease.name, s->name))
             all[n++] = (candidate){s->others[i].lease.created, s->others[i].lease.name};
@@ -233,19 +245,31 @@ static void aim(kl_shard *s)
     kl_free(all);
 }
 
-/* --- requests --------------------------------------------------------------------------------------------------------------------- */
+/* --- requests ----------------------------------------------------------------------------- */
 
 static void ask(kl_shard *s, kl_shard_action *a, kl_shard_do what, kl_shard_now now)
 {
     s->asked = what;
     s->asked_serial = ++s->serials;
     s->sent = now.boot;
-    a->own = (kl_shard_request){.what = what, .serial = s->asked_serial, .name = s->name, .uid = kl_value_str_at(s->own, "metadata", "uid", NULL)};
+    a->own = (kl_shard_request){.what = what,
+        .serial = s->asked_serial,
+        .name = s->name,
+        .uid = kl_value_str_at(s->own, "metadata", "uid", NULL)};
     if (what != KL_SHARD_CREATE && what != KL_SHARD_UPDATE)
         return;
     const own_publication *p = s->pending.seq ? &s->pending : &s->published;
-    const kl_value *body = kl_shard_lease_body(&(kl_shard_words){.base = what == KL_SHARD_UPDATE ? s->own : NULL, .name = s->name, .ns = s->ns, .group = s->group,
-        .identity = s->identity, .incarnation = s->incarnation, .seq = p->seq, .p = &p->p, .seconds = s->lease / KL_SECONDS(1), .wall = now.wall});
+    const kl_value *body = kl_shard_lease_body(
+        &(kl_shard_words){.base = what == KL_SHARD_UPDATE ? s->own : NULL,
+            .name = s->name,
+            .ns = s->ns,
+            .group = s->group,
+            .identity = s->identity,
+            .incarnation = s->incarnation,
+            .seq = p->seq,
+            .p = &p->p,
+            .seconds = s->lease / KL_SECONDS(1),
+            .wall = now.wall});
     keep(&s->body, body);
     kl_value_unref(body);
     a->own.body = s->body;
@@ -312,7 +336,7 @@ static void written(kl_shard *s, const kl_value *lease, kl_shard_now now)
         s->phase = IN;
         s->epoch++;
         s->events |= KL_SHARD_STARTED | KL_SHARD_CHANGED;
-        aim(s);                        /* now we know how old we are */
+        aim(s); /* now we know how old we are */
     }
 }
 
@@ -335,7 +359,7 @@ static void looked(kl_shard *s, const kl_value *lease, kl_shard_now now)
     } else if (s->phase == IN) {
         keep(&s->own, NULL);
         lapse(s);
-    } else {                           /* somebody with our identity: dead, or we are the second */
+    } else { /* somebody with our identity: dead, or we are the second */
         s->look = false;
         s->next = now.boot + s->retry;
     }
@@ -357,7 +381,7 @@ static void replied(kl_shard *s, const kl_shard_input *in, kl_shard_now now)
     }
     s->next = now.boot + s->retry;
     switch (what) {
-    case KL_SHARD_DELETE:              /* of what was left of us */
+    case KL_SHARD_DELETE: /* of what was left of us */
         if (!st || st == KL_ENOTFOUND || st == KL_ECONFLICT) {
             keep(&s->own, NULL);
             s->clean = false;
@@ -367,7 +391,7 @@ static void replied(kl_shard *s, const kl_shard_input *in, kl_shard_now now)
     case KL_SHARD_CREATE:
         if (!st) {
             written(s, in->lease, now);
-        } else if (st != KL_EFORBIDDEN) {      /* there already, or perhaps made without our hearing of it */
+        } else if (st != KL_EFORBIDDEN) { /* there already, or perhaps made without our hearing of it */
             s->look = true;
             if (st == KL_EEXISTS || st == KL_ECONFLICT)
                 s->next = now.boot;
@@ -396,12 +420,11 @@ static void replied(kl_shard *s, const kl_shard_input *in, kl_shard_now now)
                 lapse(s);
         }
         break;
-    case KL_SHARD_NOTHING:
-        break;
+    case KL_SHARD_NOTHING: break;
     }
 }
 
-/* --- the picture ------------------------------------------------------------------------------------------------------------------ */
+/* --- the picture -------------------------------------------------------------------------- */
 
 static other *find_other(kl_shard *s, const char *name)
 {
@@ -440,7 +463,8 @@ static void pictured(kl_shard *s, const kl_shard_input *in, kl_shard_now now)
     size_t n_old = s->n_others;
     s->others = fresh;
     s->n_others = n;
-    for (size_t i = 0; i < n; i++) {       /* equal rings are one; what the old ones held may still be in use */
+    /* equal rings are one; what the old ones held may still be in use */
+    for (size_t i = 0; i < n; i++) {
         kl_publication *p = &fresh[i].lease.p;
         if (!p->ring && fresh[i].lease.readable) {
             p->ring = ring_of(s, fresh[i].lease.members, fresh[i].lease.n_members);
@@ -453,9 +477,10 @@ static void pictured(kl_shard *s, const kl_shard_input *in, kl_shard_now now)
     s->pictured = true;
     s->seen_seq = ours.seq;
     s->seen |= ours.name != NULL;
-    if (s->phase == IN && s->pending.seq && ours.seq == s->pending.seq)        /* told by the watch before the reply */
+    /* told by the watch before the reply */
+    if (s->phase == IN && s->pending.seq && ours.seq == s->pending.seq)
         accept_pending(s);
-    if (s->phase == IN && s->seen && !ours.name) {             /* deleted by those who took us for dead */
+    if (s->phase == IN && s->seen && !ours.name) { /* deleted by those who took us for dead */
         keep(&s->own, NULL);
         lapse(s);
     }
@@ -466,13 +491,14 @@ static void pictured(kl_shard *s, const kl_shard_input *in, kl_shard_now now)
 /* The last picture holds what we published, so it shows everybody who published before us. */
 static void confirm(kl_shard *s)
 {
-    if (s->phase != IN || !s->published.seq || s->seen_seq != s->published.seq || s->confirmed.seq == s->published.seq)
+    if (s->phase != IN || !s->published.seq || s->seen_seq != s->published.seq
+        || s->confirmed.seq == s->published.seq)
         return;
     own_set(&s->confirmed, &s->published);
     s->events |= KL_SHARD_CHANGED;
 }
 
-/* --- what is next -------------------------------------------------------------------------------------------------------------------- */
+/* --- what is next ------------------------------------------------------------------------- */
 
 static void fence(kl_shard *s, kl_shard_action *a, kl_shard_now now, kl_time *until)
 {
@@ -493,7 +519,11 @@ static void fence(kl_shard *s, kl_shard_action *a, kl_shard_now now, kl_time *un
         s->fencing = true;
         s->fence_serial = ++s->serials;
         s->fence_next = now.boot + s->retry / 2;
-        a->fence = (kl_shard_request){.what = KL_SHARD_DELETE, .serial = s->fence_serial, .name = s->fence_name, .uid = s->fence_uid, .rv = s->fence_rv};
+        a->fence = (kl_shard_request){.what = KL_SHARD_DELETE,
+            .serial = s->fence_serial,
+            .name = s->fence_name,
+            .uid = s->fence_uid,
+            .rv = s->fence_rv};
         return;
     }
 }
@@ -504,11 +534,12 @@ static void join(kl_shard *s, kl_shard_action *a, kl_shard_now now)
         ask(s, a, KL_SHARD_GET, now);
     } else if (s->clean) {
         ask(s, a, KL_SHARD_DELETE, now);
-    } else if (s->own) {                   /* made, as a look has shown: its time begins with a renewal */
+    } else if (s->own) { /* made, as a look has shown: its time begins with a renewal */
         ask(s, a, KL_SHARD_UPDATE, now);
     } else {
         if (!s->incarnation)
-            s->incarnation = kl_sprintf("%016llx-%llu", (unsigned long long)s->seed, (unsigned long long)++s->seq);
+            s->incarnation = kl_sprintf(
+                "%016llx-%llu", (unsigned long long)s->seed, (unsigned long long)++s->seq);
         own_publication p = s->target;
         p.seq = ++s->seq;
         own_set(&s->pending, &p);
@@ -559,8 +590,9 @@ static void decide(kl_shard *s, kl_shard_action *a, kl_shard_now now)
         else if (idle)
             a->until = s->next;
         break;
-    case OUT: case LAPSED: case GONE:
-        break;
+    case OUT:
+    case LAPSED:
+    case GONE: break;
     }
 }
 
@@ -568,7 +600,8 @@ kl_shard_action kl_shard_step(kl_shard *s, const kl_shard_input *in, kl_shard_no
 {
     kl_shard_action a = {.until = KL_NEVER};
     s->events = 0;
-    if (s->phase == IN && now.boot >= kl_shard_deadline(s))      /* before an answer that comes too late could look like one in time */
+    /* before an answer that comes too late could look like one in time */
+    if (s->phase == IN && now.boot >= kl_shard_deadline(s))
         lapse(s);
     switch (in->kind) {
     case KL_SHARD_START:
@@ -582,11 +615,9 @@ kl_shard_action kl_shard_step(kl_shard *s, const kl_shard_input *in, kl_shard_no
         if (s->asked != KL_SHARD_NOTHING && in->serial == s->asked_serial)
             replied(s, in, now);
         else if (s->fencing && in->serial == s->fence_serial)
-            s->fencing = false;            /* the picture tells what became of it */
+            s->fencing = false; /* the picture tells what became of it */
         break;
-    case KL_SHARD_PICTURE:
-        pictured(s, in, now);
-        break;
+    case KL_SHARD_PICTURE: pictured(s, in, now); break;
     case KL_SHARD_DRAINED:
         if (in->serial == s->target.seq)
             s->drained = in->serial;
@@ -614,8 +645,7 @@ kl_shard_action kl_shard_step(kl_shard *s, const kl_shard_input *in, kl_shard_no
                 forget_all(s);
         }
         break;
-    case KL_SHARD_TIMER:
-        break;
+    case KL_SHARD_TIMER: break;
     }
     confirm(s);
     decide(s, &a, now);

@@ -1,5 +1,6 @@
-/* shard_lease.c - the annotation is a JSON text: {"ring":1,"incarnation":"...","seq":3,"members":[...],"controllers":{...}}. Members are
- * called by the names of their Leases. Another ring's version, or no such text: we cannot know what its author takes. */
+/* shard_lease.c - the annotation is a JSON text:
+ * {"ring":1,"incarnation":"...","seq":3,"members":[...],"controllers":{...}}. Members are called by the
+ * names of their Leases. Another ring's version, or no such text: we cannot know what its author takes. */
 #include "sharding/shard_lease.h"
 
 #include <ctype.h>
@@ -25,7 +26,8 @@ static void decode(kl_shard_lease *l)
         return;
     }
     const kl_value *members = kl_value_get(l->said, "members");
-    l->readable = kl_value_int_at(l->said, 0, "ring", NULL) == KL_RING_VERSION && kl_value_type(members) == KL_ARRAY;
+    l->readable = kl_value_int_at(l->said, 0, "ring", NULL) == KL_RING_VERSION
+        && kl_value_type(members) == KL_ARRAY;
     l->members = kl_new_array(const char *, kl_value_len(members) + 1);
     for (size_t i = 0; l->readable && i < kl_value_len(members); i++)
         l->readable = (l->members[l->n_members++] = kl_value_str(kl_value_item(members, i)));
@@ -34,7 +36,8 @@ static void decode(kl_shard_lease *l)
 void kl_shard_lease_read(const kl_value *lease, const kl_shard_lease *before, kl_shard_lease *out)
 {
     const kl_value *metadata = kl_value_get(lease, "metadata");
-    *out = (kl_shard_lease){.name = kl_strdup(text_or(kl_value_str_at(metadata, "name", NULL), "")), .uid = kl_strdup(text_or(kl_value_str_at(metadata, "uid", NULL), "")),
+    *out = (kl_shard_lease){.name = kl_strdup(text_or(kl_value_str_at(metadata, "name", NULL), "")),
+        .uid = kl_strdup(text_or(kl_value_str_at(metadata, "uid", NULL), "")),
         .rv = kl_strdup(text_or(kl_value_str_at(metadata, "resourceVersion", NULL), "")),
         .created = kl_strdup(text_or(kl_value_str_at(metadata, "creationTimestamp", NULL), "~")),
         .duration = KL_SECONDS(kl_value_int_at(lease, 0, "spec", "leaseDurationSeconds", NULL)),
@@ -71,7 +74,7 @@ void kl_shard_lease_fini(kl_shard_lease *l)
     *l = (kl_shard_lease){0};
 }
 
-/* --- writing -------------------------------------------------------------------------------------------------------------------------- */
+/* --- writing ------------------------------------------------------------------------------ */
 
 static char *annotation(const kl_shard_words *w)
 {
@@ -134,7 +137,8 @@ static const kl_value *fresh(const kl_shard_words *w)
 
 const kl_value *kl_shard_lease_body(const kl_shard_words *w)
 {
-    const kl_value *base = w->base ? kl_value_ref(w->base) : fresh(w), *at = micro_time(w->wall), *seconds = kl_value_of_int(w->seconds);
+    const kl_value *base = w->base ? kl_value_ref(w->base) : fresh(w), *at = micro_time(w->wall),
+                   *seconds = kl_value_of_int(w->seconds);
     char *text = annotation(w);
     const kl_value *said = kl_value_of_str(text);
     kl_free(text);
@@ -147,9 +151,10 @@ const kl_value *kl_shard_lease_body(const kl_shard_words *w)
     return c;
 }
 
-/* --- names ------------------------------------------------------------------------------------------------------------------------------ */
+/* --- names -------------------------------------------------------------------------------- */
 
-/* Lower case letters, digits, '-' and '.', beginning and ending with a letter or digit; what had to be changed is told apart by a hash. */
+/* Lower case letters, digits, '-' and '.', beginning and ending with a letter or digit; what had to be
+ * changed is told apart by a hash. */
 static char *lawful(const char *text, size_t max)
 {
     size_t n = strlen(text);
@@ -166,7 +171,8 @@ static char *lawful(const char *text, size_t max)
     if (!changed)
         return out;
     size_t room = max - 9;
-    char *marked = kl_sprintf("%.*s-%08x", (int)(n < room ? n : room), out, (unsigned)(kl_ring_point(text, n) >> 32));
+    char *marked = kl_sprintf(
+        "%.*s-%08x", (int)(n < room ? n : room), out, (unsigned)(kl_ring_point(text, n) >> 32));
     kl_free(out);
     if (n > room && (marked[room - 1] == '-' || marked[room - 1] == '.'))
         marked[room - 1] = 'x';
@@ -180,7 +186,4 @@ char *kl_shard_lease_name(const char *group, const char *identity)
     return name;
 }
 
-char *kl_shard_group_label(const char *group)
-{
-    return lawful(group, LABEL_MAX);
-}
+char *kl_shard_group_label(const char *group) { return lawful(group, LABEL_MAX); }

@@ -1,4 +1,5 @@
-/* shard_lease.h - a member's Lease: reading what others published, writing what we publish. Pure; owner thread. */
+/* shard_lease.h - a member's Lease: reading what others published, writing what we publish. Pure; owner
+ * thread. */
 #ifndef KL_SHARDING_SHARD_LEASE_H
 #define KL_SHARDING_SHARD_LEASE_H
 
@@ -6,23 +7,24 @@
 #include "sharding/claims.h"
 
 typedef struct kl_shard_lease {
-    char *name, *uid, *rv, *incarnation, *created;     /* incarnation NULL: nobody of ours wrote it */
+    char *name, *uid, *rv, *incarnation, *created; /* incarnation NULL: nobody of ours wrote it */
     kl_time duration;
     uint64_t seq;
-    const kl_value *text;          /* the annotation */
-    bool readable;                 /* else it may mean any key */
-    const char **members;          /* borrowed from the value below */
+    const kl_value *text; /* the annotation */
+    bool readable;        /* else it may mean any key */
+    const char **members; /* borrowed from the value below */
     size_t n_members;
-    const kl_value *said;          /* the annotation, decoded */
-    kl_publication p;              /* ring NULL until the owner has found or made it */
+    const kl_value *said; /* the annotation, decoded */
+    kl_publication p;     /* ring NULL until the owner has found or made it */
 } kl_shard_lease;
 
-/* Takes over ring and decoding from `before`, the same Lease at an earlier time or NULL, where the annotation is the same. */
+/* Takes over ring and decoding from `before`, the same Lease at an earlier time or NULL, where the
+ * annotation is the same. */
 void kl_shard_lease_read(const kl_value *lease, const kl_shard_lease *before, kl_shard_lease *out);
 void kl_shard_lease_fini(kl_shard_lease *l);
 
 typedef struct kl_shard_words {
-    const kl_value *base;          /* update: the Lease as the server has it; NULL: a new one */
+    const kl_value *base; /* update: the Lease as the server has it; NULL: a new one */
     const char *name, *ns, *group, *identity, *incarnation;
     uint64_t seq;
     const kl_publication *p;
@@ -30,9 +32,10 @@ typedef struct kl_shard_words {
     kl_time wall;
 } kl_shard_words;
 
-const kl_value *kl_shard_lease_body(const kl_shard_words *w);          /* a new reference */
+const kl_value *kl_shard_lease_body(const kl_shard_words *w); /* a new reference */
 
-/* Names that the API server accepts: "GROUP-shard-IDENTITY", with a hash of the identity where it had to be changed. Caller frees. */
+/* Names that the API server accepts: "GROUP-shard-IDENTITY", with a hash of the identity where it had to
+ * be changed. Caller frees. */
 char *kl_shard_lease_name(const char *group, const char *identity);
 char *kl_shard_group_label(const char *group);
 

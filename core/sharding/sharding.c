@@ -1,5 +1,6 @@
-/* sharding.c - the hands of sharding: one informer of the group's Leases, our own requests, the fencing of who is silent, a timer, and
- * the gates. shard.c is the brain. Lease writes do not pass the write door: they are what opens it. */
+/* sharding.c - the hands of sharding: one informer of the group's Leases, our own requests, the fencing of
+ * who is silent, a timer, and the gates. shard.c is the brain. Lease writes do not pass the write door:
+ * they are what opens it. */
 #include "sharding/sharding.h"
 
 #include <stdatomic.h>
@@ -36,17 +37,17 @@ struct kl_sharding {
     kl_shard *brain;
     kl_tenure tenure;
     kl_informers *informers;
-    kl_informer *leases;                   /* borrowed from informers */
+    kl_informer *leases; /* borrowed from informers */
     kl_subscription *sub;
-    atomic_bool news, told_drained;        /* a picture, a drained gate: on its way to the loop */
+    atomic_bool news, told_drained; /* a picture, a drained gate: on its way to the loop */
     uint64_t timer;
-    bool closed;                           /* being freed */
-    bool refused;                          /* the server said 403 to us, and we said so */
-    part **parts;                          /* loop only; gates are never freed before us */
+    bool closed;  /* being freed */
+    bool refused; /* the server said 403 to us, and we said so */
+    part **parts; /* loop only; gates are never freed before us */
     size_t n_parts;
     kl_mutex mu;
     kl_cond cond;
-    size_t outstanding KL_GUARDED_BY(mu);  /* requests, and posts to the loop */
+    size_t outstanding KL_GUARDED_BY(mu); /* requests, and posts to the loop */
     bool over KL_GUARDED_BY(mu);
     kl_sharding_state state KL_GUARDED_BY(mu);
     kl_claims *claims KL_GUARDED_BY(mu);
@@ -69,12 +70,13 @@ static void one_less(kl_sharding *s)
     kl_unlock(&s->mu);
 }
 
-/* --- birth and death ----------------------------------------------------------------------------------------------------------- */
+/* --- birth and death ---------------------------------------------------------------------- */
 
 kl_status kl_sharding_new(const kl_sharding_env *env, kl_sharding **out, kl_err *err)
 {
     if (env->lease && env->lease < LEASE_MIN)
-        return kl_fail(err, KL_EINVAL, "sharding: the lease duration must be at least 1s: the Lease holds whole seconds");
+        return kl_fail(err, KL_EINVAL,
+            "sharding: the lease duration must be at least 1s: the Lease holds whole seconds");
     kl_sharding *s = kl_new(kl_sharding);
     s->env = *env;
     s->group = kl_strdup(env->group);
@@ -85,9 +87,20 @@ kl_status kl_sharding_new(const kl_sharding_env *env, kl_sharding **out, kl_err 
     kl_mutex_init(&s->mu);
     kl_cond_init(&s->cond);
     s->over = true;
-    struct { kl_time t; const void *p; uint64_t h; } seed = {kl_clock_wall(kl_clock_real()), s, kl_hash(s->identity, strlen(s->identity))};
-    kl_status st = kl_shard_new(&(kl_shard_config){.group = s->group, .ns = s->ns, .identity = s->identity, .lease = env->lease, .renew = env->renew,
-        .retry = env->retry, .max = env->max, .seed = kl_hash(&seed, sizeof seed)}, &s->brain, err);
+    struct {
+        kl_time t;
+        const void *p;
+        uint64_t h;
+    } seed = {kl_clock_wall(kl_clock_real()), s, kl_hash(s->identity, strlen(s->identity))};
+    kl_status st = kl_shard_new(&(kl_shard_config){.group = s->group,
+                                    .ns = s->ns,
+                                    .identity = s->identity,
+                                    .lease = env->lease,
+                                    .renew = env->renew,
+                                    .retry = env->retry,
+                                    .max = env->max,
+                                    .seed = kl_hash(&seed, sizeof seed)},
+        &s->brain, err);
     if (st) {
         kl_sharding_free(s);
         return st;
@@ -135,7 +148,7 @@ void kl_sharding_free(kl_sharding *s)
 const char *kl_sharding_name(const kl_sharding *s) { return kl_shard_name(s->brain); }
 const kl_tenure *kl_sharding_tenure(kl_sharding *s) { return &s->tenure; }
 
-/* --- requests -------------------------------------------------------------------------------------------------------------------- */
+/* --- requests ----------------------------------------------------------------------------- */
 
 typedef struct answer {
     kl_sharding *s;
@@ -153,9 +166,11 @@ static void complain(kl_sharding *s, const answer *a)
         return;
     s->refused = forbidden;
     if (a->fence)
-        kl_warn("the lease of a replica that is silent could not be deleted; its keys wait", "error=%s", kl_log_quoted(a->message));
+        kl_warn("the lease of a replica that is silent could not be deleted; its keys wait", "error=%s",
+            kl_log_quoted(a->message));
     else
-        kl_warn("our place among the replicas could not be asked for or kept", "lease=%s/%s error=%s", s->ns, kl_shard_name(s->brain), kl_log_quoted(a->message));
+        kl_warn("our place among the replicas could not be asked for or kept", "lease=%s/%s error=%s", s->ns,
+            kl_shard_name(s->brain), kl_log_quoted(a->message));
 }
 
 static void answered_on_loop(void *arg)
@@ -168,7 +183,9 @@ static void answered_on_loop(void *arg)
         s->refused = false;
     if (a->fence && !a->status)
         kl_warn("a replica was silent for its lease; its keys are given to others", "lease=%s", a->message);
-    step(s, &(kl_shard_input){.kind = KL_SHARD_REPLY, .serial = a->serial, .status = a->status, .lease = a->lease});
+    step(s,
+        &(kl_shard_input){
+            .kind = KL_SHARD_REPLY, .serial = a->serial, .status = a->status, .lease = a->lease});
     kl_value_unref(a->lease);
     kl_free(a->message);
     kl_free(a);
@@ -190,7 +207,10 @@ static void answered(void *arg, kl_status st, int code, const kl_value *body, kl
 
 static void request(kl_sharding *s, const kl_shard_request *r, bool fence)
 {
-    static const kl_verb verbs[] = {[KL_SHARD_CREATE] = KL_CREATE, [KL_SHARD_UPDATE] = KL_UPDATE, [KL_SHARD_GET] = KL_GET, [KL_SHARD_DELETE] = KL_DELETE};
+    static const kl_verb verbs[] = {[KL_SHARD_CREATE] = KL_CREATE,
+        [KL_SHARD_UPDATE] = KL_UPDATE,
+        [KL_SHARD_GET] = KL_GET,
+        [KL_SHARD_DELETE] = KL_DELETE};
     if (r->what == KL_SHARD_NOTHING)
         return;
     kl_op op;
@@ -210,7 +230,7 @@ static void request(kl_sharding *s, const kl_shard_request *r, bool fence)
     (void)kl_client_do(s->env.client, &op, answered, a);
 }
 
-/* --- gates ------------------------------------------------------------------------------------------------------------------------- */
+/* --- gates -------------------------------------------------------------------------------- */
 
 static bool all_drained(kl_sharding *s)
 {
@@ -271,14 +291,16 @@ static void tell_controllers(kl_sharding *s)
     kl_build_object(b);
     for (size_t i = 0; i < s->n_parts; i++)
         if (s->parts[i]->in)
-            kl_build_kstr(b, kl_gate_controller(s->parts[i]->gate), s->parts[i]->by == KL_SHARD_NAMESPACE ? "namespace" : "key");
+            kl_build_kstr(b, kl_gate_controller(s->parts[i]->gate),
+                s->parts[i]->by == KL_SHARD_NAMESPACE ? "namespace" : "key");
     kl_build_end(b);
     const kl_value *v = kl_builder_done(b);
     step(s, &(kl_shard_input){.kind = KL_SHARD_CONTROLLERS, .lease = v});
     kl_value_unref(v);
 }
 
-kl_gate *kl_sharding_enter(kl_sharding *s, const char *controller, kl_shard_by by, void (*moved)(void *arg, kl_claims *before), void *arg)
+kl_gate *kl_sharding_enter(kl_sharding *s, const char *controller, kl_shard_by by,
+    void (*moved)(void *arg, kl_claims *before), void *arg)
 {
     part *p = NULL;
     for (size_t i = 0; i < s->n_parts && !p; i++)
@@ -311,7 +333,7 @@ void kl_sharding_leave(kl_sharding *s, kl_gate *g)
     tell_controllers(s);
 }
 
-/* --- the brain --------------------------------------------------------------------------------------------------------------------- */
+/* --- the brain ---------------------------------------------------------------------------- */
 
 static void timer_due(void *arg)
 {
@@ -325,13 +347,16 @@ static void remember(kl_sharding *s)
     kl_lock(&s->mu);
     kl_sharding_state *t = &s->state;
     bool was_settled = t->settled;
-    *t = (kl_sharding_state){.members = kl_shard_members(s->brain), .known = kl_shard_known(s->brain), .member = kl_shard_deadline(s->brain) > 0,
+    *t = (kl_sharding_state){.members = kl_shard_members(s->brain),
+        .known = kl_shard_known(s->brain),
+        .member = kl_shard_deadline(s->brain) > 0,
         .settled = kl_shard_settled(s->brain)};
     bool tell = t->settled && !was_settled;
     size_t members = t->members, known = t->known;
     kl_unlock(&s->mu);
     if (tell)
-        kl_info("the replicas agree on who has which keys", "lease=%s replicas=%zu present=%zu", kl_shard_name(s->brain), members, known);
+        kl_info("the replicas agree on who has which keys", "lease=%s replicas=%zu present=%zu",
+            kl_shard_name(s->brain), members, known);
 }
 
 static void step(kl_sharding *s, const kl_shard_input *in)
@@ -344,9 +369,11 @@ static void step(kl_sharding *s, const kl_shard_input *in)
     if (a.events & KL_SHARD_STARTED)
         kl_tenure_begin(&s->tenure, (int64_t)kl_shard_epoch(s->brain), until);
     else
-        kl_tenure_extend(&s->tenure, until);           /* 0 when it has ended */
+        kl_tenure_extend(&s->tenure, until); /* 0 when it has ended */
     kl_loop_timer_cancel(s->env.loop, s->timer);
-    s->timer = a.until == KL_NEVER ? 0 : kl_loop_timer(s->env.loop, a.until > now.boot ? a.until - now.boot : 0, timer_due, s);
+    s->timer = a.until == KL_NEVER
+        ? 0
+        : kl_loop_timer(s->env.loop, a.until > now.boot ? a.until - now.boot : 0, timer_due, s);
     request(s, &a.own, false);
     request(s, &a.fence, true);
     remember(s);
@@ -365,7 +392,7 @@ static void step(kl_sharding *s, const kl_shard_input *in)
     }
 }
 
-/* --- the picture -------------------------------------------------------------------------------------------------------------------- */
+/* --- the picture -------------------------------------------------------------------------- */
 
 static void look(void *arg)
 {
@@ -403,21 +430,25 @@ static void on_trouble(void *arg, kl_informer *i)
     kl_informer_stats_fini(&st);
 }
 
-/* --- what the owner says -------------------------------------------------------------------------------------------------------------- */
+/* --- what the owner says ------------------------------------------------------------------ */
 
 void kl_sharding_start(kl_sharding *s)
 {
     kl_lock(&s->mu);
     s->over = false;
     kl_unlock(&s->mu);
-    kl_info("joining the replicas that share keys", "lease=%s/%s identity=%s", s->ns, kl_shard_name(s->brain), s->identity);
+    kl_info("joining the replicas that share keys", "lease=%s/%s identity=%s", s->ns, kl_shard_name(s->brain),
+        s->identity);
     if (!s->informers) {
         char *group = kl_shard_group_label(s->group), *labels = kl_sprintf(KL_SHARD_LABEL "=%s", group);
         kl_err err = KL_ERR_INIT;
-        s->informers = kl_informers_new(&(kl_informers_options){.client = s->env.client, .clock = s->env.clock, .on_trouble = on_trouble, .arg = s});
-        if (kl_informers_acquire(s->informers, &(kl_informer_want){.kind = LEASE_KIND, .ns = s->ns, .labels = labels}, &s->leases, &err))
-            kl_mem_die(kl_err_message(&err));          /* the kind is ours to spell */
-        s->sub = kl_informer_subscribe(s->leases, &(kl_handler){.on_event = on_event, .on_synced = something_new, .arg = s});
+        s->informers = kl_informers_new(&(kl_informers_options){
+            .client = s->env.client, .clock = s->env.clock, .on_trouble = on_trouble, .arg = s});
+        if (kl_informers_acquire(s->informers,
+                &(kl_informer_want){.kind = LEASE_KIND, .ns = s->ns, .labels = labels}, &s->leases, &err))
+            kl_mem_die(kl_err_message(&err)); /* the kind is ours to spell */
+        s->sub = kl_informer_subscribe(
+            s->leases, &(kl_handler){.on_event = on_event, .on_synced = something_new, .arg = s});
         kl_informers_start(s->informers);
         kl_free(labels);
         kl_free(group);
@@ -425,15 +456,9 @@ void kl_sharding_start(kl_sharding *s)
     step(s, &(kl_shard_input){.kind = KL_SHARD_START});
 }
 
-void kl_sharding_joined(kl_sharding *s)
-{
-    step(s, &(kl_shard_input){.kind = KL_SHARD_JOINED});
-}
+void kl_sharding_joined(kl_sharding *s) { step(s, &(kl_shard_input){.kind = KL_SHARD_JOINED}); }
 
-void kl_sharding_cancel(kl_sharding *s)
-{
-    step(s, &(kl_shard_input){.kind = KL_SHARD_LEAVE});
-}
+void kl_sharding_cancel(kl_sharding *s) { step(s, &(kl_shard_input){.kind = KL_SHARD_LEAVE}); }
 
 bool kl_sharding_wait(kl_sharding *s)
 {
@@ -465,19 +490,25 @@ bool kl_sharding_healthy(kl_sharding *s, kl_time tolerance)
 
 void kl_sharding_metrics(kl_sharding *s, kl_buf *out)
 {
-    kl_metrics_head(out, "kubelua_shard_members", "gauge", "Replicas that share the keys, as this one sees it; 0 while it is none of them");
+    kl_metrics_head(out, "kubelua_shard_members", "gauge",
+        "Replicas that share the keys, as this one sees it; 0 while it is none of them");
     kl_metrics_sample(out, "kubelua_shard_members", s->state.member ? (double)s->state.members : 0, NULL);
-    kl_metrics_head(out, "kubelua_shard_share", "gauge", "The part of all keys that this replica wants for itself");
+    kl_metrics_head(
+        out, "kubelua_shard_share", "gauge", "The part of all keys that this replica wants for itself");
     for (size_t i = 0; i < s->n_parts; i++)
         if (s->parts[i]->in)
-            kl_metrics_sample(out, "kubelua_shard_share", kl_claims_share(s->claims, kl_gate_controller(s->parts[i]->gate)), "controller",
+            kl_metrics_sample(out, "kubelua_shard_share",
+                kl_claims_share(s->claims, kl_gate_controller(s->parts[i]->gate)), "controller",
                 kl_gate_controller(s->parts[i]->gate), NULL);
-    kl_metrics_head(out, "kubelua_shard_namespaces", "gauge", "Namespaces that are in the caches of a controller which keeps only its own");
+    kl_metrics_head(out, "kubelua_shard_namespaces", "gauge",
+        "Namespaces that are in the caches of a controller which keeps only its own");
     for (size_t i = 0; i < s->n_parts; i++)
         if (s->parts[i]->in && kl_gate_covered(s->parts[i]->gate) >= 0)
-            kl_metrics_sample(out, "kubelua_shard_namespaces", kl_gate_covered(s->parts[i]->gate), "controller", kl_gate_controller(s->parts[i]->gate), NULL);
-    kl_metrics_head(out, "kubelua_shard_moves_total", "counter", "Keys of objects that came to this replica, or left it");
+            kl_metrics_sample(out, "kubelua_shard_namespaces", kl_gate_covered(s->parts[i]->gate),
+                "controller", kl_gate_controller(s->parts[i]->gate), NULL);
+    kl_metrics_head(
+        out, "kubelua_shard_moves_total", "counter", "Keys of objects that came to this replica, or left it");
     for (size_t i = 0; i < s->n_parts; i++)
-        kl_metrics_sample(out, "kubelua_shard_moves_total", (double)kl_gate_moves(s->parts[i]->gate), "controller",
-            kl_gate_controller(s->parts[i]->gate), NULL);
+        kl_metrics_sample(out, "kubelua_shard_moves_total", (double)kl_gate_moves(s->parts[i]->gate),
+            "controller", kl_gate_controller(s->parts[i]->gate), NULL);
 }

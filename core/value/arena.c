@@ -2,9 +2,10 @@
  *
  *   range: | chunk 0 | chunk 1 | ...        chunk: 32 KB of slots of one class; bigger nodes take a run of chunks
  *
- * The range is reserved without memory behind it and opened in steps as it fills, so that it counts for nothing under strict
- * overcommit. Where even the reservation is refused (ulimit -v) a smaller one is taken. A class keeps the chunks that have
- * room in a list; its first is the one that is filled. What is freed is linked through the slots themselves. */
+ * The range is reserved without memory behind it and opened in steps as it fills, so that it counts for
+ * nothing under strict overcommit. Where even the reservation is refused (ulimit -v) a smaller one is
+ * taken. A class keeps the chunks that have room in a list; its first is the one that is filled. What is
+ * freed is linked through the slots themselves. */
 #include "value/arena.h"
 
 #include <stdbool.h>
@@ -26,21 +27,23 @@
 
 #define CHUNK_BITS 15
 #define CHUNK ((size_t)1 << CHUNK_BITS)
-#define FINE_MAX 512u                            /* up to here a class for every 8 bytes */
-#define SLOT_MAX (CHUNK / 2)                     /* up to here slots; above, runs of chunks */
+#define FINE_MAX 512u        /* up to here a class for every 8 bytes */
+#define SLOT_MAX (CHUNK / 2) /* up to here slots; above, runs of chunks */
 #define OPEN_STEP ((size_t)1 << 20)
 
 enum { FINE = FINE_MAX / 8, COARSE = 5 * 4, RUNS = 20 * 4, CLASSES = FINE + COARSE + RUNS };
 
 typedef struct chunk {
-    uint32_t free;                               /* first free slot's handle, or 0 */
-    uint16_t live, bump;                         /* slots in use; slots ever used */
-    uint32_t prev, next;                         /* in its class's list: chunk numbers + 1 */
+    uint32_t free;       /* first free slot's handle, or 0 */
+    uint16_t live, bump; /* slots in use; slots ever used */
+    uint32_t prev, next; /* in its class's list: chunk numbers + 1 */
 } chunk;
 
-typedef struct class {
+typedef struct class
+{
     kl_spin mu;
-    uint32_t room KL_GUARDED_BY(mu);             /* first chunk with room, + 1; for runs: first free run's handle */
+    /* first chunk with room, + 1; for runs: first free run's handle */
+    uint32_t room KL_GUARDED_BY(mu);
     size_t live KL_GUARDED_BY(mu), size KL_GUARDED_BY(mu);
 } __attribute__((aligned(64))) class;
 
@@ -48,12 +51,12 @@ static class classes[CLASSES];
 
 static kl_mutex range_mu = KL_MUTEX_INIT;
 static size_t reserved KL_GUARDED_BY(range_mu), opened KL_GUARDED_BY(range_mu), used KL_GUARDED_BY(range_mu);
-static uint32_t spare KL_GUARDED_BY(range_mu);   /* chunks without slots, linked by `next` */
-static chunk *chunks;                            /* one for each possible chunk; memory as it is touched */
+static uint32_t spare KL_GUARDED_BY(range_mu); /* chunks without slots, linked by `next` */
+static chunk *chunks;                          /* one for each possible chunk; memory as it is touched */
 
 char *kl__arena_base;
 
-/* --- classes ---------------------------------------------------------------------------------------------------------- */
+/* --- classes ------------------------------------------------------------------------------ */
 
 /* Four steps to a doubling: *size becomes the step's, the result counts steps from `from` on. */
 static unsigned step(size_t *size, size_t from)
@@ -87,7 +90,7 @@ static unsigned class_of(size_t *size)
     return FINE + COARSE + 1 + k;
 }
 
-/* --- the range ---------------------------------------------------------------------------------------------------------- */
+/* --- the range ---------------------------------------------------------------------------- */
 
 static void reserve_locked(void) KL_REQUIRES(range_mu)
 {
@@ -97,11 +100,12 @@ static void reserve_locked(void) KL_REQUIRES(range_mu)
         if (p != MAP_FAILED)
             break;
     }
-    void *table = mmap(NULL, (reserved >> CHUNK_BITS) * sizeof *chunks, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *table = mmap(NULL, (reserved >> CHUNK_BITS) * sizeof *chunks, PROT_READ | PROT_WRITE,
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED || table == MAP_FAILED)
         kl_mem_die("address space for values");
     chunks = table;
-    used = CHUNK;                                /* the first one stays closed: small handles are no nodes */
+    used = CHUNK; /* the first one stays closed: small handles are no nodes */
     opened = CHUNK;
     kl__arena_base = p;
 }
@@ -149,7 +153,7 @@ static void chunk_release(uint32_t k)
     kl_unlock(&range_mu);
 }
 
-/* --- lists of chunks with room ----------------------------------------------------------------------------------------------- */
+/* --- lists of chunks with room ------------------------------------------------------------ */
 
 static void enlist_locked(class *c, uint32_t k) KL_REQUIRES(c->mu)
 {
@@ -171,7 +175,7 @@ static void unlist_locked(class *c, uint32_t k) KL_REQUIRES(c->mu)
         c->room = x->next;
 }
 
-/* --- slots --------------------------------------------------------------------------------------------------------------------- */
+/* --- slots -------------------------------------------------------------------------------- */
 
 static uint32_t slot_alloc(class *c, size_t size)
 {
@@ -179,7 +183,7 @@ static uint32_t slot_alloc(class *c, size_t size)
     kl_spin_lock(&c->mu);
     uint32_t k = c->room;
     if (!k) {
-        kl_spin_unlock(&c->mu);                  /* the range has a lock that may sleep */
+        kl_spin_unlock(&c->mu); /* the range has a lock that may sleep */
         k = chunk_new();
         kl_spin_lock(&c->mu);
         enlist_locked(c, k);
@@ -214,7 +218,7 @@ static void slot_free(class *c, uint32_t h, size_t size)
     c->live--;
     if (x->live-- == per_chunk)
         enlist_locked(c, k);
-    if (!x->live && (x->prev || x->next)) {      /* the class's only chunk with room stays */
+    if (!x->live && (x->prev || x->next)) { /* the class's only chunk with room stays */
         unlist_locked(c, k);
         empty = true;
     }
@@ -223,7 +227,7 @@ static void slot_free(class *c, uint32_t h, size_t size)
         chunk_release(k);
 }
 
-/* --- runs ------------------------------------------------------------------------------------------------------------------------ */
+/* --- runs --------------------------------------------------------------------------------- */
 
 static uint32_t run_alloc(class *c, size_t size)
 {
@@ -280,7 +284,7 @@ void kl__arena_usage(size_t *slots, size_t *bytes)
     }
 }
 
-/* --- tables ---------------------------------------------------------------------------------------------------------------------- */
+/* --- tables ------------------------------------------------------------------------------- */
 
 #define TABLE_OWN ((size_t)32 << 10)
 

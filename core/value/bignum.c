@@ -1,5 +1,5 @@
-/* bignum.c - decimal big numbers in limbs of nine digits.
- * Every operation is one pass over the limbs, so that the cost of a long quantity is its length and not its square. */
+/* bignum.c - decimal big numbers in limbs of nine digits. Every operation is one pass over the limbs, so
+ * that the cost of a long quantity is its length and not its square. */
 #include "value/bignum.h"
 #include <assert.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #define LIMB 1000000000u
 #define LIMB_DIGITS 9
 
-static const uint32_t tens[LIMB_DIGITS] = { 1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000 };
+static const uint32_t tens[LIMB_DIGITS] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
 
 static void room(kl_bignum *n, size_t limbs)
 {
@@ -74,10 +74,7 @@ void kl_bignum_set_digits(kl_bignum *n, const char *digits, size_t len, bool neg
     trim(n);
 }
 
-int kl_bignum_sign(const kl_bignum *n)
-{
-    return !n->len ? 0 : n->neg ? -1 : 1;
-}
+int kl_bignum_sign(const kl_bignum *n) { return !n->len ? 0 : n->neg ? -1 : 1; }
 
 size_t kl_bignum_digits(const kl_bignum *n)
 {
@@ -258,7 +255,7 @@ uint32_t kl_bignum_div(kl_bignum *n, uint32_t by)
 void kl_bignum_bump(kl_bignum *n, bool neg)
 {
     uint32_t one = 1;
-    kl_bignum b = { .limb = &one, .len = 1, .cap = 1, .neg = neg };
+    kl_bignum b = {.limb = &one, .len = 1, .cap = 1, .neg = neg};
 
     kl_bignum_add(n, &b);
 }

@@ -1,7 +1,8 @@
 /* builder.c - nested values from the outside in.
  *
- * All open containers share one stack of references; a frame remembers where its container begins. Closing a container
- * turns the part above its base into a node and pushes that. kl__stack and kl__seen are shared with the decoder. */
+ * All open containers share one stack of references; a frame remembers where its container begins. Closing
+ * a container turns the part above its base into a node and pushes that. kl__stack and kl__seen are shared
+ * with the decoder. */
 #include "value/intern.h"
 
 #include <assert.h>
@@ -10,7 +11,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
-/* --- the stack --------------------------------------------------------------------------------------------------------- */
+/* --- the stack ---------------------------------------------------------------------------- */
 
 void kl__stack_push(kl__stack *s, const kl_value *v)
 {
@@ -34,11 +35,11 @@ void kl__stack_fini(kl__stack *s)
     *s = (kl__stack){0};
 }
 
-/* --- keys of open objects ------------------------------------------------------------------------------------------------ */
+/* --- keys of open objects ----------------------------------------------------------------- */
 
 static kl__seen_entry *seen_slot(kl__seen *seen, uint64_t serial, const kl_value *key)
 {
-    uint64_t words[2] = { serial, (uintptr_t)key };
+    uint64_t words[2] = {serial, (uintptr_t)key};
     size_t at = kl_quick_hash(words, sizeof words) & (seen->cap - 1);
     while (seen->v[at].key && (seen->v[at].key != key || seen->v[at].serial != serial))
         at = (at + 1) & (seen->cap - 1);
@@ -56,7 +57,7 @@ static void seen_enter(kl__seen *seen, uint64_t serial, const kl_value *key, siz
                 *seen_slot(seen, old.v[i].serial, old.v[i].key) = old.v[i];
         kl_free(old.v);
     }
-    *seen_slot(seen, serial, key) = (kl__seen_entry){ serial, key, place };
+    *seen_slot(seen, serial, key) = (kl__seen_entry){serial, key, place};
     seen->len++;
 }
 
@@ -85,16 +86,16 @@ void kl__seen_fini(kl__seen *seen)
     *seen = (kl__seen){0};
 }
 
-/* --- the builder ------------------------------------------------------------------------------------------------------------ */
+/* --- the builder -------------------------------------------------------------------------- */
 
 #define NO_PLACE SIZE_MAX
 
 typedef struct frame {
     kl_type type;
-    size_t base;               /* where its slots begin on the stack */
+    size_t base; /* where its slots begin on the stack */
     uint64_t serial;
-    size_t replaces;           /* the member that the pending key names again, or NO_PLACE */
-    bool keyed;                /* a key waits for its value */
+    size_t replaces; /* the member that the pending key names again, or NO_PLACE */
+    bool keyed;      /* a key waits for its value */
 } frame;
 
 struct kl_builder {
@@ -113,10 +114,7 @@ static void must(bool ok, const char *what)
         kl_mem_die(what);
 }
 
-kl_builder *kl_builder_new(void)
-{
-    return kl_new(kl_builder);
-}
+kl_builder *kl_builder_new(void) { return kl_new(kl_builder); }
 
 void kl_builder_free(kl_builder *b)
 {
@@ -161,25 +159,20 @@ static void add(kl_builder *b, const kl_value *v)
 static void open_container(kl_builder *b, kl_type type)
 {
     if (b->depth)
-        must(b->frames[b->depth - 1].type == KL_ARRAY || b->frames[b->depth - 1].keyed, "kl_build: a value without a key in an object");
+        must(b->frames[b->depth - 1].type == KL_ARRAY || b->frames[b->depth - 1].keyed,
+            "kl_build: a value without a key in an object");
     else
         must(b->stack.len == 0, "kl_build: a second root value");
     if (b->depth == b->cap) {
         b->cap = b->cap ? b->cap * 2 : 16;
         b->frames = kl_realloc(b->frames, b->cap * sizeof *b->frames);
     }
-    b->frames[b->depth++] = (frame){ type, b->stack.len, b->serials++, NO_PLACE, false };
+    b->frames[b->depth++] = (frame){type, b->stack.len, b->serials++, NO_PLACE, false};
 }
 
-void kl_build_object(kl_builder *b)
-{
-    open_container(b, KL_OBJECT);
-}
+void kl_build_object(kl_builder *b) { open_container(b, KL_OBJECT); }
 
-void kl_build_array(kl_builder *b)
-{
-    open_container(b, KL_ARRAY);
-}
+void kl_build_array(kl_builder *b) { open_container(b, KL_ARRAY); }
 
 void kl_build_end(kl_builder *b)
 {
@@ -187,14 +180,16 @@ void kl_build_end(kl_builder *b)
     frame *f = &b->frames[--b->depth];
     must(!f->keyed, "kl_build_end: a key without a value");
     size_t n = b->stack.len - f->base;
-    const kl_value *v = kl__intern_container(f->type, n ? b->stack.v + f->base : NULL, f->type == KL_OBJECT ? n / 2 : n);
+    const kl_value *v = kl__intern_container(
+        f->type, n ? b->stack.v + f->base : NULL, f->type == KL_OBJECT ? n / 2 : n);
     b->stack.len = f->base;
     add(b, v);
 }
 
 void kl_build_keyn(kl_builder *b, const char *key, size_t n)
 {
-    must(b->depth && b->frames[b->depth - 1].type == KL_OBJECT && !b->frames[b->depth - 1].keyed, "kl_build_key: not in an object, or after another key");
+    must(b->depth && b->frames[b->depth - 1].type == KL_OBJECT && !b->frames[b->depth - 1].keyed,
+        "kl_build_key: not in an object, or after another key");
     frame *f = &b->frames[b->depth - 1];
     const kl_value *k = kl_value_of_strn(key, n);
     f->keyed = true;
@@ -205,50 +200,23 @@ void kl_build_keyn(kl_builder *b, const char *key, size_t n)
         kl_value_unref(k);
 }
 
-void kl_build_key(kl_builder *b, const char *key)
-{
-    kl_build_keyn(b, key, strlen(key));
-}
+void kl_build_key(kl_builder *b, const char *key) { kl_build_keyn(b, key, strlen(key)); }
 
-void kl_build_value(kl_builder *b, const kl_value *v)
-{
-    add(b, v ? kl_value_ref(v) : kl_value_null());
-}
+void kl_build_value(kl_builder *b, const kl_value *v) { add(b, v ? kl_value_ref(v) : kl_value_null()); }
 
-void kl_build_null(kl_builder *b)
-{
-    add(b, kl_value_null());
-}
+void kl_build_null(kl_builder *b) { add(b, kl_value_null()); }
 
-void kl_build_bool(kl_builder *b, bool x)
-{
-    add(b, kl_value_of_bool(x));
-}
+void kl_build_bool(kl_builder *b, bool x) { add(b, kl_value_of_bool(x)); }
 
-void kl_build_int(kl_builder *b, int64_t x)
-{
-    add(b, kl_value_of_int(x));
-}
+void kl_build_int(kl_builder *b, int64_t x) { add(b, kl_value_of_int(x)); }
 
-void kl_build_uint(kl_builder *b, uint64_t x)
-{
-    add(b, kl_value_of_uint(x));
-}
+void kl_build_uint(kl_builder *b, uint64_t x) { add(b, kl_value_of_uint(x)); }
 
-void kl_build_double(kl_builder *b, double x)
-{
-    add(b, kl_value_of_double(x));
-}
+void kl_build_double(kl_builder *b, double x) { add(b, kl_value_of_double(x)); }
 
-void kl_build_str(kl_builder *b, const char *s)
-{
-    add(b, kl_value_of_str(s));
-}
+void kl_build_str(kl_builder *b, const char *s) { add(b, kl_value_of_str(s)); }
 
-void kl_build_strn(kl_builder *b, const char *s, size_t n)
-{
-    add(b, kl_value_of_strn(s, n));
-}
+void kl_build_strn(kl_builder *b, const char *s, size_t n) { add(b, kl_value_of_strn(s, n)); }
 
 void kl_build_kstr(kl_builder *b, const char *key, const char *s)
 {

@@ -1,20 +1,22 @@
 /* decode.c - JSON text to a value, in one pass, beside a guide.
  *
- * Objects in a cluster resemble each other, so the decoder walks a similar value along with the text. Where a key or a string
- * is the guide's, comparing a few words says so, and no table is asked; a container whose members were all the guide's is the
- * guide's container. What differs goes through the table as without a guide. Values gather on one stack and keys, once they
- * leave the guide's shape, on another; entries say whether their reference is ours or borrowed from the guide.
+ * Objects in a cluster resemble each other, so the decoder walks a similar value along with the text.
+ * Where a key or a string is the guide's, comparing a few words says so, and no table is asked; a
+ * container whose members were all the guide's is the guide's container. What differs goes through the
+ * table as without a guide. Values gather on one stack and keys, once they leave the guide's shape, on
+ * another; entries say whether their reference is ours or borrowed from the guide.
  *
- * Strict: RFC 8259, UTF-8 checked, duplicate keys and lone surrogates refused, at most KL_VALUE_DEPTH_MAX levels. Duplicates are
- * looked for where a shape is new; a shape that exists has none. Errors know only an offset; line and column are counted
- * when one is told. Functions take the place in the text and return the place after, or NULL. */
+ * Strict: RFC 8259, UTF-8 checked, duplicate keys and lone surrogates refused, at most KL_VALUE_DEPTH_MAX
+ * levels. Duplicates are looked for where a shape is new; a shape that exists has none. Errors know only
+ * an offset; line and column are counted when one is told. Functions take the place in the text and return
+ * the place after, or NULL. */
 #include "value/decode.h"
 
 #include "base/mem.h"
 #include "value/scan.h"
 #include "value/token.h"
 
-/* --- entries --------------------------------------------------------------------------------------------------------------- */
+/* --- entries ------------------------------------------------------------------------------ */
 
 static void push_key(kl__decoder *d, kl__entry key, const char *at)
 {
@@ -33,7 +35,7 @@ static void push_followed(kl__decoder *d, const kl__h *v, size_t n)
         push_key(d, v[i], d->text);
 }
 
-/* --- strings -------------------------------------------------------------------------------------------------------------- */
+/* --- strings ------------------------------------------------------------------------------ */
 
 /* Of a word's 8 bytes the first n, 0 < n < 8, as they lie in memory. */
 static inline uint64_t first_bytes(uint64_t w, size_t n)
@@ -45,15 +47,17 @@ static inline uint64_t first_bytes(uint64_t w, size_t n)
 #endif
 }
 
-/* Whether the text from p on is string h and its closing quote. False also near the end of the text, and for what is written with
- * escapes: then it takes the long way. */
+/* Whether the text from p on is string h and its closing quote. False also near the end of the text, and
+ * for what is written with escapes: then it takes the long way. */
 static inline bool is_text_of(const char *p, const char *end, kl__h h)
 {
     if (!kl__is_node(h))
         return false;
     const kl__node *s = kl__at(h);
     size_t n = s->len, i = 0;
-    if ((atomic_load_explicit(&s->rc, memory_order_relaxed) & (KL__TYPE | KL__PLAIN)) != (KL_STRING | KL__PLAIN) || (size_t)(end - p) < n + 9 || p[n] != '"')
+    if ((atomic_load_explicit(&s->rc, memory_order_relaxed) & (KL__TYPE | KL__PLAIN))
+            != (KL_STRING | KL__PLAIN)
+        || (size_t)(end - p) < n + 9 || p[n] != '"')
         return false;
     for (; i + 8 <= n; i += 8)
         if (kl__word_at(p + i) != kl__word_at(s->bytes + i))
@@ -61,10 +65,12 @@ static inline bool is_text_of(const char *p, const char *end, kl__h h)
     return i == n || !(first_bytes(kl__word_at(p + i) ^ kl__word_at(s->bytes + i), n - i));
 }
 
-/* The node of a string that is not the guide's: a new reference. What this text brought before is held by its stacks. */
+/* The node of a string that is not the guide's: a new reference. What this text brought before is held by
+ * its stacks. */
 static kl__h find_string(kl__decoder *d, const char *s, size_t n)
 {
-    return d->last_wins ? kl__intern_str_new(s, n, &d->made_new) : kl__recent_string(&d->recent, s, n, &d->made_new);
+    return d->last_wins ? kl__intern_str_new(s, n, &d->made_new)
+                        : kl__recent_string(&d->recent, s, n, &d->made_new);
 }
 
 static const char *string(kl__decoder *d, const char *p, kl__h guide, kl__h *out)
@@ -79,9 +85,10 @@ static const char *string(kl__decoder *d, const char *p, kl__h guide, kl__h *out
     return p;
 }
 
-/* --- structure ---------------------------------------------------------------------------------------------------------------- */
+/* --- structure ---------------------------------------------------------------------------- */
 
-static const char *value(kl__decoder *d, const char *p, kl__h guide, size_t depth, const kl__cut *cut, kl__h *out);
+static const char *value(
+    kl__decoder *d, const char *p, kl__h guide, size_t depth, const kl__cut *cut, kl__h *out);
 
 /* Steps over a value; a container by its brackets and quotes alone. */
 static const char *skip(kl__decoder *d, const char *p)
@@ -105,7 +112,8 @@ static const char *skip(kl__decoder *d, const char *p)
 }
 
 /* The two values that are the most frequent, and then any. */
-static inline const char *member_value(kl__decoder *d, const char *p, kl__h guide, size_t depth, const kl__cut *cut, kl__h *out)
+static inline const char *member_value(
+    kl__decoder *d, const char *p, kl__h guide, size_t depth, const kl__cut *cut, kl__h *out)
 {
     if (d->end - p > 1) {
         if (*p == '"' && is_text_of(p + 1, d->end, guide)) {
@@ -139,11 +147,13 @@ static inline kl__entry entry_of(const kl__decoder *d, kl__h h, kl__h like)
     return kl__entry_of(h, like, d->made_new);
 }
 
-static const char *array(kl__decoder *d, const char *p, kl__h guide, size_t depth, const kl__cut *cut, kl__h *out)
+static const char *array(
+    kl__decoder *d, const char *p, kl__h guide, size_t depth, const kl__cut *cut, kl__h *out)
 {
     const kl__node *g = kl__is(guide, KL_ARRAY) ? kl__at(guide) : NULL;
     size_t base = d->values.len, gn = g ? g->len : 0, n = 0;
-    bool same = g != NULL, more = true, any_new = false;    /* same: until now all items were the guide's, and none was pushed */
+    /* same: until now all items were the guide's, and none was pushed */
+    bool same = g != NULL, more = true, any_new = false;
     kl__h before = 0;
     if (depth > KL_VALUE_DEPTH_MAX)
         return kl__fail_at(d, p - 1, "nested deeper than 512 levels");
@@ -178,15 +188,16 @@ static const char *array(kl__decoder *d, const char *p, kl__h guide, size_t dept
     if (same)
         kl__entries_borrow(&d->values, g->v, n);
     d->made_new = any_new && d->alone;
-    *out = d->made_new ? kl__make_alone(KL_ARRAY, n, d->values.v + base, n) : kl__made(kl__intern_list(KL_ARRAY, d->values.v + base, n), guide);
+    *out = d->made_new ? kl__make_alone(KL_ARRAY, n, d->values.v + base, n)
+                       : kl__made(kl__intern_list(KL_ARRAY, d->values.v + base, n), guide);
     d->values.len = base;
     return p;
 }
 
-/* --- objects ---------------------------------------------------------------------------------------------------------------- */
+/* --- objects ------------------------------------------------------------------------------ */
 
-/* The place of the first key that stood before, or n; *first is where. With *replace the earlier ones take the later ones'
- * values and n becomes less. */
+/* The place of the first key that stood before, or n; *first is where. With *replace the earlier ones take
+ * the later ones' values and n becomes less. */
 static size_t find_again(const kl__entry *keys, size_t n, size_t *first)
 {
     if (n <= KL__INDEXED_ABOVE) {
@@ -231,15 +242,15 @@ static size_t merge_again(kl__entry *keys, kl__entry *values, size_t n)
 
 typedef struct members {
     kl__h guide;
-    const kl__node *shape;       /* the guide's, or NULL */
-    const kl__h *values;         /* the guide's */
-    size_t guide_n, cursor;      /* the guide's member that is expected next */
-    size_t base, key_base;       /* where ours begin on the stacks */
-    size_t n;                    /* members until now */
-    bool follows;                /* the keys until now are the guide's first n, and none was pushed */
-    bool same;                   /* so are the values */
-    bool any_new;                /* a key or value is KL__NEW */
-    bool filled;                 /* begins with the apiVersion and kind that its text lacks */
+    const kl__node *shape;  /* the guide's, or NULL */
+    const kl__h *values;    /* the guide's */
+    size_t guide_n, cursor; /* the guide's member that is expected next */
+    size_t base, key_base;  /* where ours begin on the stacks */
+    size_t n;               /* members until now */
+    bool follows;           /* the keys until now are the guide's first n, and none was pushed */
+    bool same;              /* so are the values */
+    bool any_new;           /* a key or value is KL__NEW */
+    bool filled;            /* begins with the apiVersion and kind that its text lacks */
 } members;
 
 static inline void leave_keys(kl__decoder *d, members *m)
@@ -337,8 +348,10 @@ static void fill_root(kl__decoder *d, members *m)
     m->filled = true;
 }
 
-/* A key that is not the one expected. `p` is where its quote belongs. *place is the guide's member with this key, or SIZE_MAX. */
-static const char *other_key(kl__decoder *d, const char *p, members *m, const kl__cut *cut, bool *keep, const kl__cut **below, size_t *place)
+/* A key that is not the one expected. `p` is where its quote belongs. *place is the guide's member with
+ * this key, or SIZE_MAX. */
+static const char *other_key(kl__decoder *d, const char *p, members *m, const kl__cut *cut, bool *keep,
+    const kl__cut **below, size_t *place)
 {
     const char *at = p, *s;
     size_t n;
@@ -365,9 +378,10 @@ static const char *other_key(kl__decoder *d, const char *p, members *m, const kl
     return p;
 }
 
-static const char *object(kl__decoder *d, const char *p, kl__h guide, size_t depth, const kl__cut *cut, kl__h *out)
+static const char *object(
+    kl__decoder *d, const char *p, kl__h guide, size_t depth, const kl__cut *cut, kl__h *out)
 {
-    members m = { .guide = guide, .base = d->values.len, .key_base = d->keys.len };
+    members m = {.guide = guide, .base = d->values.len, .key_base = d->keys.len};
     if (kl__is(guide, KL_OBJECT)) {
         m.shape = kl__shape_of(kl__at(guide));
         m.values = kl__at(guide)->v;
@@ -434,7 +448,8 @@ static const char *object(kl__decoder *d, const char *p, kl__h guide, size_t dep
     return close_object(d, &m, out) ? p : NULL;
 }
 
-static const char *value(kl__decoder *d, const char *p, kl__h guide, size_t depth, const kl__cut *cut, kl__h *out)
+static const char *value(
+    kl__decoder *d, const char *p, kl__h guide, size_t depth, const kl__cut *cut, kl__h *out)
 {
     switch (p < d->end ? *p : '\0') {
     case '"': return string(d, p + 1, guide, out);
@@ -443,7 +458,17 @@ static const char *value(kl__decoder *d, const char *p, kl__h guide, size_t dept
     case 't': return kl__literal(d, p, "true", 4, KL__H_TRUE, out);
     case 'f': return kl__literal(d, p, "false", 5, KL__H_FALSE, out);
     case 'n': return kl__literal(d, p, "null", 4, KL__H_NULL, out);
-    case '-': case '0': case '1': case '2': case '3': case '4': case '5': case '6': case '7': case '8': case '9':
+    case '-':
+    case '0':
+    case '1':
+    case '2':
+    case '3':
+    case '4':
+    case '5':
+    case '6':
+    case '7':
+    case '8':
+    case '9':
         p = kl__number(d, p, out);
         if (p && *out == guide)
             kl__spare(guide);
@@ -452,11 +477,15 @@ static const char *value(kl__decoder *d, const char *p, kl__h guide, size_t dept
     }
 }
 
-/* --- whole texts ------------------------------------------------------------------------------------------------------------ */
+/* --- whole texts -------------------------------------------------------------------------- */
 
 static const char *document(kl__decoder *d, bool whole, kl__h *out)
 {
-    const char *p = value(d, kl__space(d, d->text), kl__handle(d->guide), 0, d->cut ? d->cut : d->frame ? kl__projection_frame(d->keep) : kl__projection_root(d->keep), out);
+    const char *p = value(d, kl__space(d, d->text), kl__handle(d->guide), 0,
+        d->cut         ? d->cut
+            : d->frame ? kl__projection_frame(d->keep)
+                       : kl__projection_root(d->keep),
+        out);
     if (!p || !whole)
         return p;
     p = kl__space(d, p);
@@ -475,7 +504,8 @@ static void fill_keys(kl__decoder *d)
     }
 }
 
-kl_status kl__decode(kl__decoder *d, const char *text, size_t n, size_t *used, const kl_value **out, kl_err *err)
+kl_status kl__decode(
+    kl__decoder *d, const char *text, size_t n, size_t *used, const kl_value **out, kl_err *err)
 {
     kl__h h;
     d->text = text ? text : "";
@@ -485,7 +515,7 @@ kl_status kl__decode(kl__decoder *d, const char *text, size_t n, size_t *used, c
     d->recent = (kl__recent){0};
     fill_keys(d);
     const char *p = document(d, !used, &h);
-    if (d->refill) {                                /* apiVersion and kind are its own */
+    if (d->refill) { /* apiVersion and kind are its own */
         const kl_value *fill = d->fill[0];
         kl__entries_cut(&d->values, 0);
         kl__entries_cut(&d->keys, 0);
@@ -519,7 +549,7 @@ void kl__decoder_fini(kl__decoder *d)
 
 static kl_status decode_once(const char *text, size_t n, bool last_wins, const kl_value **out, kl_err *err)
 {
-    kl__decoder d = { .last_wins = last_wins };
+    kl__decoder d = {.last_wins = last_wins};
     kl_status st = kl__decode(&d, text, n, NULL, out, err);
     kl__decoder_fini(&d);
     return st;
@@ -530,9 +560,10 @@ kl_status kl_value_decode(const char *text, size_t n, const kl_value **out, kl_e
     return decode_once(text, n, false, out, err);
 }
 
-kl_status kl_value_decode_like(const char *text, size_t n, const kl_value *like, const kl_value **out, kl_err *err)
+kl_status kl_value_decode_like(
+    const char *text, size_t n, const kl_value *like, const kl_value **out, kl_err *err)
 {
-    kl__decoder d = { .guide = like, .alone = true };
+    kl__decoder d = {.guide = like, .alone = true};
     kl_status st = kl__decode(&d, text, n, NULL, out, err);
     kl__decoder_fini(&d);
     return st;

@@ -1,10 +1,11 @@
 /* draft.c - an editable copy of a value, copy-on-write.
  *
- * A node stands for one container. Until its first write or its first child it is only a handle on `base`; then its members
- * are laid out in `entries`, each a value or a child node. What stands in an entry since then is borrowed from `base`, so that
- * opening a node counts nothing. What changed is found by comparing with the object the draft began with, and only below nodes
- * that were laid out: a patch costs what was edited, not what there is.
- * A node that was replaced or removed lives on, apart from the root, until the draft is freed. */
+ * A node stands for one container. Until its first write or its first child it is only a handle on `base`;
+ * then its members are laid out in `entries`, each a value or a child node. What stands in an entry since
+ * then is borrowed from `base`, so that opening a node counts nothing. What changed is found by comparing
+ * with the object the draft began with, and only below nodes that were laid out: a patch costs what was
+ * edited, not what there is. A node that was replaced or removed lives on, apart from the root, until the
+ * draft is freed. */
 #include "value/draft.h"
 
 #include <string.h>
@@ -14,39 +15,36 @@
 #include "value/intern.h"
 #include "value/patch.h"
 
-/* A node this far from the root opens no other: what stands deeper reads as absent. Whatever came as text is less deep, and who
- * walks nodes by recursion has stack for these. */
+/* A node this far from the root opens no other: what stands deeper reads as absent. Whatever came as text
+ * is less deep, and who walks nodes by recursion has stack for these. */
 #define OPEN_DEPTH_MAX (2 * KL_VALUE_DEPTH_MAX)
 
 typedef struct entry {
-    const kl_value *key;           /* a string; NULL in arrays */
-    const kl_value *value;         /* what stands here, unless child does */
+    const kl_value *key;   /* a string; NULL in arrays */
+    const kl_value *value; /* what stands here, unless child does */
     kl_draft_node *child;
-    bool own_key, own_value;       /* a reference of ours; else the node's base has it */
+    bool own_key, own_value; /* a reference of ours; else the node's base has it */
 } entry;
 
 struct kl_draft_node {
-    kl_list link;                  /* in the draft's nodes */
+    kl_list link; /* in the draft's nodes */
     kl_draft *draft;
     kl_type type;
-    unsigned depth;                /* nodes above */
+    unsigned depth; /* nodes above */
     const kl_value *base;
-    bool laid_out;                 /* entries are valid, base is history */
+    bool laid_out; /* entries are valid, base is history */
     entry *entries;
     size_t len, cap;
 };
 
 struct kl_draft {
-    const kl_value *base;          /* NULL when there was nothing */
+    const kl_value *base; /* NULL when there was nothing */
     kl_list nodes;
     kl_draft_node *root;
-    size_t bytes;                  /* of nodes, entries, and what was written */
+    size_t bytes; /* of nodes, entries, and what was written */
 };
 
-static size_t held(const kl_value *v)
-{
-    return kl_value_held(v, KL_DRAFT_MEASURED);
-}
+static size_t held(const kl_value *v) { return kl_value_held(v, KL_DRAFT_MEASURED); }
 
 static kl_draft_node *node_new(kl_draft *d, const kl_value *base, unsigned depth)
 {
@@ -78,10 +76,7 @@ static void entry_fini(entry *e)
         kl_value_unref(e->value);
 }
 
-size_t kl_draft_bytes(const kl_draft *d)
-{
-    return sizeof *d + d->bytes;
-}
+size_t kl_draft_bytes(const kl_draft *d) { return sizeof *d + d->bytes; }
 
 /* What our own references of an entry hold. */
 static size_t entry_bytes(const entry *e)
@@ -105,19 +100,16 @@ void kl_draft_free(kl_draft *d)
     kl_free(d);
 }
 
-kl_draft_node *kl_draft_root(kl_draft *d)
-{
-    return d->root;
-}
+kl_draft_node *kl_draft_root(kl_draft *d) { return d->root; }
 
-/* --- entries ---------------------------------------------------------------------------------------------------------------- */
+/* --- entries ------------------------------------------------------------------------------ */
 
 static void reserve(kl_draft_node *n, size_t len)
 {
     if (len <= n->cap)
         return;
     size_t had = n->cap;
-    n->cap = len < n->cap * 2 ? n->cap * 2 : len;      /* what is laid out rarely grows */
+    n->cap = len < n->cap * 2 ? n->cap * 2 : len; /* what is laid out rarely grows */
     n->draft->bytes += (n->cap - had) * sizeof *n->entries;
     n->entries = kl_realloc(n->entries, n->cap * sizeof *n->entries);
 }
@@ -130,8 +122,9 @@ static void lay_out(kl_draft_node *n)
     n->len = kl_value_len(n->base);
     reserve(n, n->len);
     for (size_t i = 0; i < n->len; i++)
-        n->entries[i] = n->type == KL_ARRAY ? (entry){ .value = kl__item(n->base, i) }
-            : (entry){ .key = kl__key(n->base, i), .value = kl__val(n->base, i) };
+        n->entries[i] = n->type == KL_ARRAY
+            ? (entry){.value = kl__item(n->base, i)}
+            : (entry){.key = kl__key(n->base, i), .value = kl__val(n->base, i)};
 }
 
 static entry *find(kl_draft_node *n, const char *key, size_t keylen)
@@ -209,14 +202,14 @@ static bool entry_holds(const entry *e, const kl_value *v)
     return equal;
 }
 
-/* --- reading ------------------------------------------------------------------------------------------------------------------ */
+/* --- reading ------------------------------------------------------------------------------ */
 
 kl_draft_node *kl_draft_get(kl_draft_node *n, const char *key, size_t keylen, const kl_value **scalar)
 {
     *scalar = NULL;
     if (n->type != KL_OBJECT)
         return NULL;
-    if (!n->laid_out) {                              /* reading a scalar lays nothing out */
+    if (!n->laid_out) { /* reading a scalar lays nothing out */
         const kl_value *v = kl_value_getn(n->base, key, keylen);
         if (!is_container(v)) {
             *scalar = v;
@@ -241,20 +234,11 @@ kl_draft_node *kl_draft_item(kl_draft_node *n, size_t i, const kl_value **scalar
     return entry_read(n, &n->entries[i], scalar);
 }
 
-unsigned kl_draft_depth(const kl_draft_node *n)
-{
-    return n->depth;
-}
+unsigned kl_draft_depth(const kl_draft_node *n) { return n->depth; }
 
-kl_type kl_draft_type(const kl_draft_node *n)
-{
-    return n->type;
-}
+kl_type kl_draft_type(const kl_draft_node *n) { return n->type; }
 
-size_t kl_draft_len(const kl_draft_node *n)
-{
-    return n->laid_out ? n->len : kl_value_len(n->base);
-}
+size_t kl_draft_len(const kl_draft_node *n) { return n->laid_out ? n->len : kl_value_len(n->base); }
 
 const char *kl_draft_key(kl_draft_node *n, size_t i, size_t *len)
 {
@@ -266,18 +250,18 @@ const char *kl_draft_key(kl_draft_node *n, size_t i, size_t *len)
     return kl_value_member(n->base, i, &key, len) ? key : NULL;
 }
 
-/* --- writing -------------------------------------------------------------------------------------------------------------------- */
+/* --- writing ------------------------------------------------------------------------------ */
 
 void kl_draft_set(kl_draft_node *n, const char *key, size_t keylen, const kl_value *v)
 {
     if (n->type != KL_OBJECT)
         return;
-    const kl_value *k = kl_value_of_strn(key, keylen);      /* as it would be written: valid UTF-8 */
+    const kl_value *k = kl_value_of_strn(key, keylen); /* as it would be written: valid UTF-8 */
     key = kl__str_bytes(k, &keylen);
     lay_out(n);
     entry *e = find(n, key, keylen);
     if (!e && v)
-        entry_insert(n, n->len, (entry){ kl_value_ref(k), kl_value_ref(v), NULL, true, true });
+        entry_insert(n, n->len, (entry){kl_value_ref(k), kl_value_ref(v), NULL, true, true});
     else if (e && !v)
         entry_remove(n, (size_t)(e - n->entries));
     else if (e && !entry_holds(e, v))
@@ -291,12 +275,13 @@ kl_status kl_draft_set_item(kl_draft_node *n, size_t i, const kl_value *v, kl_er
         return kl_fail(err, KL_EINVAL, "an object has no item %zu: use a string key", i + 1);
     size_t len = kl_draft_len(n);
     if (i > len || (i == len && !v))
-        return kl_fail(err, KL_EINVAL, "item %zu is outside of a list of %zu; the next one is item %zu", i + 1, len, len + 1);
+        return kl_fail(err, KL_EINVAL, "item %zu is outside of a list of %zu; the next one is item %zu",
+            i + 1, len, len + 1);
     lay_out(n);
     if (!v)
         entry_remove(n, i);
     else if (i == len)
-        entry_insert(n, i, (entry){ NULL, kl_value_ref(v), NULL, false, true });
+        entry_insert(n, i, (entry){NULL, kl_value_ref(v), NULL, false, true});
     else if (!entry_holds(&n->entries[i], v))
         entry_set(n->draft, &n->entries[i], v);
     return KL_OK;
@@ -307,7 +292,7 @@ void kl_draft_insert_item(kl_draft_node *n, size_t i, const kl_value *v)
     if (n->type != KL_ARRAY || !v)
         return;
     lay_out(n);
-    entry_insert(n, i < n->len ? i : n->len, (entry){ NULL, kl_value_ref(v), NULL, false, true });
+    entry_insert(n, i < n->len ? i : n->len, (entry){NULL, kl_value_ref(v), NULL, false, true});
 }
 
 kl_draft_node *kl_draft_make(kl_draft_node *n, const char *key, size_t keylen)
@@ -322,9 +307,10 @@ kl_draft_node *kl_draft_make(kl_draft_node *n, const char *key, size_t keylen)
     return kl_draft_get(n, key, keylen, &scalar);
 }
 
-/* --- results --------------------------------------------------------------------------------------------------------------------- */
+/* --- results ------------------------------------------------------------------------------ */
 
-/* Drafts are as deep as the edits that opened their nodes, which are as deep as somebody wrote in a script. */
+/* Drafts are as deep as the edits that opened their nodes, which are as deep as somebody wrote in a
+ * script. */
 const kl_value *kl_draft_value(kl_draft_node *n)
 {
     if (!n->laid_out)
@@ -342,7 +328,8 @@ const kl_value *kl_draft_value(kl_draft_node *n)
     return v;
 }
 
-/* Whether the patch from a to b replaces or removes a list, or brings one that somebody else may have begun meanwhile. */
+/* Whether the patch from a to b replaces or removes a list, or brings one that somebody else may have
+ * begun meanwhile. */
 static bool list_differs(const kl_value *a, const kl_value *b, size_t depth)
 {
     if (a == b || kl_value_equal(a, b))
@@ -364,7 +351,7 @@ static bool list_differs(const kl_value *a, const kl_value *b, size_t depth)
 static const entry *entry_of(const kl_draft_node *n, const kl_value *key)
 {
     for (size_t i = 0; i < n->len; i++)
-        if (n->entries[i].key == key)           /* equal strings have one handle */
+        if (n->entries[i].key == key) /* equal strings have one handle */
             return &n->entries[i];
     return NULL;
 }
@@ -375,7 +362,9 @@ static const kl_value *value_patch(const kl_value *from, const kl_value *to, boo
     if (from == to || (from && kl_value_equal(from, to)))
         return NULL;
     *lists = *lists || list_differs(from, to, 1);
-    return kl_value_type(from) == KL_OBJECT && kl_value_type(to) == KL_OBJECT ? kl_merge_patch_create(from, to) : kl_value_ref(to);
+    return kl_value_type(from) == KL_OBJECT && kl_value_type(to) == KL_OBJECT
+        ? kl_merge_patch_create(from, to)
+        : kl_value_ref(to);
 }
 
 /* The same with what the node stands for now: a new reference. */
@@ -402,7 +391,8 @@ static const kl_value *node_patch(const kl_value *from, kl_draft_node *n, bool *
         size_t keylen;
         const char *key = kl__str_bytes(e->key, &keylen);
         const kl_value *old = kl_value_getn(from, key, keylen);
-        const kl_value *patch = e->child ? node_patch(old, e->child, lists) : value_patch(old, e->value, lists);
+        const kl_value *patch = e->child ? node_patch(old, e->child, lists)
+                                         : value_patch(old, e->value, lists);
         if (patch) {
             kl__stack_push(&s, kl_value_ref(e->key));
             kl__stack_push(&s, patch);

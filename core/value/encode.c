@@ -1,4 +1,5 @@
-/* encode.c - a value to JSON text. A loop with frames on the heap: built values may be deeper than any C stack. */
+/* encode.c - a value to JSON text. A loop with frames on the heap: built values may be deeper than any C
+ * stack. */
 #include "value/intern.h"
 
 #include <inttypes.h>
@@ -9,7 +10,7 @@
 #include "value/number.h"
 
 typedef struct frame {
-    const kl__h *keys, *values;      /* keys NULL: an array */
+    const kl__h *keys, *values; /* keys NULL: an array */
     size_t n, next;
 } frame;
 
@@ -33,7 +34,7 @@ static void put_int(kl_buf *out, uint64_t u, bool minus)
 
 static void put_escaped(kl_buf *out, const char *s, size_t n)
 {
-    static const char names[32] = { ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't' };
+    static const char names[32] = {['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
     const char *run = s, *end = s + n;
     kl_buf_putc(out, '"');
     for (const char *p = s; p < end; p++) {
@@ -42,7 +43,7 @@ static void put_escaped(kl_buf *out, const char *s, size_t n)
             continue;
         kl_buf_add(out, run, (size_t)(p - run));
         run = p + 1;
-        char esc[8] = { '\\', *p };
+        char esc[8] = {'\\', *p};
         size_t m = 2;
         if (c < ' ' && names[c])
             esc[1] = names[c];
@@ -71,7 +72,7 @@ static inline void put_str(kl_buf *out, kl__h h, char after)
     p[0] = '"';
     memcpy(p + 1, s, n);
     p[n + 1] = '"';
-    p[n + 2] = after;                    /* or the end, for which a buffer always has room */
+    p[n + 2] = after; /* or the end, for which a buffer always has room */
     out->len += n + 2 + (after != '\0');
 }
 
@@ -89,11 +90,12 @@ static void put_scalar(kl_buf *out, const kl_value *v)
     case KL_DOUBLE: {
         char text[KL__DOUBLE_MAX];
         double d = kl_value_double(v, 0);
-        kl_buf_puts(out, isfinite(d) ? kl__double_format(d, text) : "null");   /* JSON has no word for the others */
+        /* JSON has no word for the others */
+        kl_buf_puts(out, isfinite(d) ? kl__double_format(d, text) : "null");
         break;
     }
     case KL_STRING: put_str(out, kl__handle(v), '\0'); break;
-    case KL_ARRAY: kl_buf_puts(out, "[]"); break;        /* only the empty ones come here */
+    case KL_ARRAY: kl_buf_puts(out, "[]"); break; /* only the empty ones come here */
     case KL_OBJECT: kl_buf_puts(out, "{}"); break;
     case KL_NULL: kl_buf_puts(out, "null"); break;
     }
@@ -130,7 +132,7 @@ static void begin(encoder *e, kl__h h)
         e->frames = bigger;
         e->cap *= 2;
     }
-    e->frames[e->depth++] = (frame){ t == KL_OBJECT ? kl__shape_of(n)->v : NULL, n->v, kl__count(n), 0 };
+    e->frames[e->depth++] = (frame){t == KL_OBJECT ? kl__shape_of(n)->v : NULL, n->v, kl__count(n), 0};
 }
 
 static kl_status encode(const kl_value *v, kl_buf *out, bool pretty)
@@ -166,15 +168,9 @@ static kl_status encode(const kl_value *v, kl_buf *out, bool pretty)
     return kl_buf_status(out);
 }
 
-kl_status kl_value_encode(const kl_value *v, kl_buf *out)
-{
-    return encode(v, out, false);
-}
+kl_status kl_value_encode(const kl_value *v, kl_buf *out) { return encode(v, out, false); }
 
-kl_status kl_value_encode_pretty(const kl_value *v, kl_buf *out)
-{
-    return encode(v, out, true);
-}
+kl_status kl_value_encode_pretty(const kl_value *v, kl_buf *out) { return encode(v, out, true); }
 
 char *kl_value_to_json(const kl_value *v)
 {

@@ -1,6 +1,8 @@
-/* gather.h - how decoders gather values into containers (private to model/): growing stacks of entries, and strings that come again.
+/* gather.h - how decoders gather values into containers (private to model/): growing stacks of entries,
+ * and strings that come again.
  *
- * An entry says whether its reference is ours or borrowed from the guide, see value/intern.h. Owner thread. */
+ * An entry says whether its reference is ours or borrowed from the guide, see value/intern.h. Owner
+ * thread. */
 #ifndef KL_VALUE_GATHER_H
 #define KL_VALUE_GATHER_H
 
@@ -14,8 +16,11 @@ typedef struct kl__entries {
     size_t len, cap;
 } kl__entries;
 
-/* Strings of one text, by their last bytes: a time or a name comes again soon. What the text brought is held by its stacks. */
-typedef struct kl__recent { kl__entry v[KL__RECENT]; } kl__recent;
+/* Strings of one text, by their last bytes: a time or a name comes again soon. What the text brought is
+ * held by its stacks. */
+typedef struct kl__recent {
+    kl__entry v[KL__RECENT];
+} kl__recent;
 
 static inline void kl__entries_push(kl__entries *s, kl__entry e)
 {
@@ -89,7 +94,8 @@ static inline kl__h kl__recent_string(kl__recent *r, const char *s, size_t n, bo
     return h;
 }
 
-/* A new reference that turned out to be the guide after all is given back: who gets the guide has borrowed it. */
+/* A new reference that turned out to be the guide after all is given back: who gets the guide has borrowed
+ * it. */
 static inline kl__h kl__made(kl__h h, kl__h guide)
 {
     if (h == guide)

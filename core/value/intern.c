@@ -1,13 +1,14 @@
 /* intern.c - the table in which equal nodes are one node.
  *
- * 64 shards, each an open-addressing array under its own lock, chosen by the top bits of the hash. A cell is a handle with its
- * node's hash above it, so that probing and growing touch no other node. The home of a hash is hash * homes / 2^32, so the
- * array may have any length, and grows by a quarter to stay well filled. Cells are in the order of their hashes: a search ends
- * at the first that is greater, which keeps misses as short as hits, and growing is one walk along both arrays.
- * A node is entered with count 1 and leaves when its count falls to zero under the lock; the common count-down (from above one)
- * takes no lock. Dead containers wait on a stack of their own, so deep values need no deep C stack; of a giant only a part goes at once,
- * and later deaths take the rest along, so that no thread stops for it. Hashes are seeded per
- * process: nobody in a cluster can choose contents that collide. */
+ * 64 shards, each an open-addressing array under its own lock, chosen by the top bits of the hash. A cell
+ * is a handle with its node's hash above it, so that probing and growing touch no other node. The home of
+ * a hash is hash * homes / 2^32, so the array may have any length, and grows by a quarter to stay well
+ * filled. Cells are in the order of their hashes: a search ends at the first that is greater, which keeps
+ * misses as short as hits, and growing is one walk along both arrays. A node is entered with count 1 and
+ * leaves when its count falls to zero under the lock; the common count-down (from above one) takes no
+ * lock. Dead containers wait on a stack of their own, so deep values need no deep C stack; of a giant only
+ * a part goes at once, and later deaths take the rest along, so that no thread stops for it. Hashes are
+ * seeded per process: nobody in a cluster can choose contents that collide. */
 #include "value/intern.h"
 
 #include <assert.h>
@@ -19,14 +20,15 @@
 #define SHARD_BITS 6
 #define SHARDS (1u << SHARD_BITS)
 #define FIRST_CELLS 64u
-#define PUSHED_MAX 192u                      /* cells beyond the last home; at this fill no more are needed but once in 10^12 */
+#define PUSHED_MAX 192u /* cells beyond the last home; at this fill no more are needed but once in 10^12 */
 
-typedef uint64_t cell;                       /* hash << 32 | handle; 0 is free */
+typedef uint64_t cell; /* hash << 32 | handle; 0 is free */
 
 typedef struct shard {
     kl_spin mu;
-    uint32_t cap KL_GUARDED_BY(mu);          /* homes */
-    uint32_t end KL_GUARDED_BY(mu);          /* cells: homes, and room for what is pushed beyond the last; then a free one */
+    uint32_t cap KL_GUARDED_BY(mu); /* homes */
+    /* cells: homes, and room for what is pushed beyond the last; then a free one */
+    uint32_t end KL_GUARDED_BY(mu);
     uint32_t len KL_GUARDED_BY(mu);
     cell *cells KL_GUARDED_BY(mu);
 } __attribute__((aligned(64))) shard;
@@ -38,23 +40,21 @@ static inline uint32_t hash_of(kl_type type, const void *data, size_t n)
     return (uint32_t)(kl_quick_hash(data, n) >> 17) ^ (uint32_t)type * 0x9e3779b1u;
 }
 
-/* --- nodes ------------------------------------------------------------------------------------------------------ */
+/* --- nodes -------------------------------------------------------------------------------- */
 
 static size_t exact_size(kl_type type, size_t count)
 {
     switch (type) {
     case KL_STRING: return KL__HEAD + count + 1;
-    case KL_ARRAY: case KL_OBJECT: return KL__HEAD + count * sizeof(kl__h);
+    case KL_ARRAY:
+    case KL_OBJECT: return KL__HEAD + count * sizeof(kl__h);
     case KL__SHAPE: return KL__HEAD + (count + kl__index_cap(count)) * sizeof(kl__h);
     default: return KL__HEAD + 8;
     }
 }
 
 /* Whole words: what is beyond a string's NUL is zero, and readers may compare words. */
-static size_t size_of(kl_type type, size_t count)
-{
-    return (exact_size(type, count) + 7) & ~(size_t)7;
-}
+static size_t size_of(kl_type type, size_t count) { return (exact_size(type, count) + 7) & ~(size_t)7; }
 
 static size_t count_of(const kl__node *n, kl_type type)
 {
@@ -89,7 +89,7 @@ static uint32_t rehash(const kl__node *n, kl_type type)
     return hash_of(type, data, size);
 }
 
-/* --- counting ------------------------------------------------------------------------------------------------------ */
+/* --- counting ----------------------------------------------------------------------------- */
 
 static inline void count_up(kl__node *n)
 {
@@ -97,27 +97,18 @@ static inline void count_up(kl__node *n)
         atomic_fetch_add_explicit(&n->rc, KL__ONE, memory_order_relaxed);
 }
 
-/* --- the table --------------------------------------------------------------------------------------------------- */
+/* --- the table ---------------------------------------------------------------------------- */
 
-static shard *shard_of(uint32_t hash)
-{
-    return &shards[hash >> (32 - SHARD_BITS)];
-}
+static shard *shard_of(uint32_t hash) { return &shards[hash >> (32 - SHARD_BITS)]; }
 
 static uint32_t home(uint32_t hash, uint32_t cap)
 {
     return (uint32_t)((uint64_t)(hash << SHARD_BITS) * cap >> 32);
 }
 
-static cell cell_of(uint32_t hash, kl__h h)
-{
-    return (cell)hash << 32 | h;
-}
+static cell cell_of(uint32_t hash, kl__h h) { return (cell)hash << 32 | h; }
 
-static size_t table_size(uint32_t end)
-{
-    return ((size_t)end + 1) * sizeof(cell);
-}
+static size_t table_size(uint32_t end) { return ((size_t)end + 1) * sizeof(cell); }
 
 static void resize_locked(shard *s, uint32_t cap) KL_REQUIRES(s->mu)
 {
@@ -134,7 +125,7 @@ static void resize_locked(shard *s, uint32_t cap) KL_REQUIRES(s->mu)
             at = at > from ? at : from;
             cells[at++] = old[i];
         }
-        if (at >= end) {                     /* too many want the last homes */
+        if (at >= end) { /* too many want the last homes */
             kl__table_free(cells, table_size(end));
             cells = NULL;
             cap += cap / 4;
@@ -171,7 +162,7 @@ static void remove_locked(shard *s, uint32_t hash, kl__h h) KL_REQUIRES(s->mu)
 typedef struct wanted {
     kl_type type;
     uint32_t hash;
-    const void *data;            /* as payload() gives it */
+    const void *data; /* as payload() gives it */
     size_t size;
 } wanted;
 
@@ -181,7 +172,9 @@ static bool is_wanted(const kl__node *n, const wanted *w)
         return false;
     switch (w->type) {
     case KL_STRING: return n->len == w->size && !memcmp(n->bytes, w->data, w->size);
-    case KL_ARRAY: case KL_OBJECT: case KL__SHAPE:       /* the same first word means the same length */
+    case KL_ARRAY:
+    case KL_OBJECT:
+    case KL__SHAPE: /* the same first word means the same length */
         return n->len == *(const uint32_t *)w->data && !memcmp(&n->len, w->data, w->size);
     default: return !memcmp(n->bytes, w->data, w->size);
     }
@@ -228,7 +221,8 @@ static void insert_locked(shard *s, uint32_t at, cell c) KL_REQUIRES(s->mu)
 }
 
 /* Enters a new node, all but its contents, at the cell that find_or_lock left. */
-static kl__node *enter_locked(shard *s, uint32_t at, const wanted *w, uint32_t flags, uint32_t len, size_t size, kl__h *h) KL_REQUIRES(s->mu)
+static kl__node *enter_locked(shard *s, uint32_t at, const wanted *w, uint32_t flags, uint32_t len,
+    size_t size, kl__h *h) KL_REQUIRES(s->mu)
 {
     *h = kl__arena_alloc(size);
     kl__node *n = kl__at(*h);
@@ -247,11 +241,12 @@ static bool drop(kl__h h)
     while (rc >= 2 * KL__ONE) {
         if (rc >= KL__FOREVER)
             return false;
-        if (atomic_compare_exchange_weak_explicit(&n->rc, &rc, rc - KL__ONE, memory_order_acq_rel, memory_order_relaxed))
+        if (atomic_compare_exchange_weak_explicit(
+                &n->rc, &rc, rc - KL__ONE, memory_order_acq_rel, memory_order_relaxed))
             return false;
     }
     kl_type type = (kl_type)(rc & KL__TYPE);
-    if (type != KL_STRING && rc & KL__ALONE)             /* nobody can find it */
+    if (type != KL_STRING && rc & KL__ALONE) /* nobody can find it */
         return atomic_fetch_sub_explicit(&n->rc, KL__ONE, memory_order_acq_rel) < 2 * KL__ONE;
     uint32_t hash = rehash(n, type);
     shard *s = shard_of(hash);
@@ -274,16 +269,17 @@ const kl_value *kl_value_ref(const kl_value *v)
 typedef struct dead {
     uint64_t *v, small[64];
     size_t len, cap;
-    size_t budget;               /* children that may be let go now */
+    size_t budget; /* children that may be let go now */
 } dead;
 
-#define AT_ONCE 8192             /* children that one unref lets go: well below a millisecond; the rest of a giant waits */
-#define ON_THE_WAY 64            /* ... and of what waits, the later ones take so many along */
+#define AT_ONCE                                                                                              \
+    8192 /* children that one unref lets go: well below a millisecond; the rest of a giant waits */
+#define ON_THE_WAY 64 /* ... and of what waits, the later ones take so many along */
 
 static kl_mutex waiting_mu = KL_MUTEX_INIT;
 static uint64_t *waiting KL_GUARDED_BY(waiting_mu);
 static size_t waiting_cap KL_GUARDED_BY(waiting_mu);
-static _Atomic size_t waiting_len;               /* changed under waiting_mu */
+static _Atomic size_t waiting_len; /* changed under waiting_mu */
 
 static void dead_init(dead *d, size_t budget)
 {
@@ -393,7 +389,7 @@ static void reclaim_all(void)
     }
 }
 
-/* --- scalars ------------------------------------------------------------------------------------------------------- */
+/* --- scalars ------------------------------------------------------------------------------ */
 
 static uint32_t length(size_t n)
 {
@@ -416,7 +412,7 @@ kl__h kl__intern_str_new(const char *s, size_t n, bool *is_new)
     *is_new = false;
     if (!n)
         return KL__H_EMPTY_STRING;
-    wanted w = { KL_STRING, hash_of(KL_STRING, s, n), s, n };
+    wanted w = {KL_STRING, hash_of(KL_STRING, s, n), s, n};
     shard *sh = shard_of(w.hash);
     uint32_t at;
     kl__h h = find_or_lock(sh, &w, &at);
@@ -439,7 +435,7 @@ kl__h kl__intern_str(const char *s, size_t n)
 
 kl__h kl__intern_wide(kl_type type, uint64_t bits)
 {
-    wanted w = { type, hash_of(type, &bits, sizeof bits), &bits, sizeof bits };
+    wanted w = {type, hash_of(type, &bits, sizeof bits), &bits, sizeof bits};
     shard *sh = shard_of(w.hash);
     uint32_t at;
     kl__h h = find_or_lock(sh, &w, &at);
@@ -458,7 +454,7 @@ kl__h kl__intern_int(int64_t i)
     return kl__intern_wide(KL_INT, (uint64_t)i);
 }
 
-/* --- containers ------------------------------------------------------------------------------------------------------ */
+/* --- containers --------------------------------------------------------------------------- */
 
 #define SMALL_WORDS 64
 
@@ -491,7 +487,7 @@ static kl__h intern_container(kl_type type, kl__entry head, const kl__entry *e, 
 {
     uint32_t small[SMALL_WORDS], *words = lay_out((uint32_t)head, e, n, small);
     size_t bytes = (n + 1) * sizeof *words;
-    wanted w = { type, hash_of(type, words, bytes), words, bytes };
+    wanted w = {type, hash_of(type, words, bytes), words, bytes};
     shard *s = shard_of(w.hash);
     uint32_t at;
     kl__h h = find_or_lock(s, &w, &at);
@@ -570,7 +566,7 @@ const kl_value *kl__intern_container(kl_type type, const kl_value *const *slots,
     return KL__VALUE(h);
 }
 
-/* --- all of it --------------------------------------------------------------------------------------------------------- */
+/* --- all of it ---------------------------------------------------------------------------- */
 
 void kl_value_memory(size_t *nodes, size_t *bytes)
 {
@@ -598,7 +594,8 @@ __attribute__((destructor)) static void tell_leaks(void)
             if (!h || kl__node_type(kl__at(h)) == KL__SHAPE)
                 continue;
             char *text = kl_value_to_json(KL__VALUE(h));
-            fprintf(stderr, "kubelua: leak: %u references to %.200s\n", (unsigned)(atomic_load(&kl__at(h)->rc) / KL__ONE), text);
+            fprintf(stderr, "kubelua: leak: %u references to %.200s\n",
+                (unsigned)(atomic_load(&kl__at(h)->rc) / KL__ONE), text);
             kl_free(text);
             told++;
         }

@@ -1,4 +1,5 @@
-/* json.c - the only door to cJSON: conversions both ways, and an independent reading of what our decoder read. */
+/* json.c - the only door to cJSON: conversions both ways, and an independent reading of what our decoder
+ * read. */
 #include "value/json.h"
 
 #include <inttypes.h>
@@ -12,7 +13,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 
-#define CJSON_NUMBER_MAX 63             /* cJSON copies numbers into 64 bytes and drops the rest */
+#define CJSON_NUMBER_MAX 63 /* cJSON copies numbers into 64 bytes and drops the rest */
 
 /* The longest run of number characters, and whether an escaped NUL occurs. */
 static bool comparable(const char *text, size_t n)
@@ -33,9 +34,9 @@ static bool same(const kl_value *v, const cJSON *c)
     case KL_NULL: return cJSON_IsNull(c);
     case KL_BOOL: return kl_value_bool(v, false) ? cJSON_IsTrue(c) : cJSON_IsFalse(c);
     case KL_STRING: return cJSON_IsString(c) && !strcmp(c->valuestring, kl_value_str(v));
-    case KL_INT: case KL_UINT: case KL_DOUBLE:
-        x = kl_value_double(v, NAN);
-        return cJSON_IsNumber(c) && c->valuedouble == x;
+    case KL_INT:
+    case KL_UINT:
+    case KL_DOUBLE: x = kl_value_double(v, NAN); return cJSON_IsNumber(c) && c->valuedouble == x;
     case KL_ARRAY: {
         size_t i = 0;
         if (!cJSON_IsArray(c))
@@ -76,12 +77,12 @@ kl_json_verdict kl_json_compare(const char *text, size_t n)
     return verdict;
 }
 
-/* --- conversions ---------------------------------------------------------------------------------------------------- */
+/* --- conversions -------------------------------------------------------------------------- */
 
 /* Where a conversion is: a chain on the C stack, which KL_CJSON_DEPTH_MAX bounds. */
 typedef struct place {
     const struct place *above;
-    const char *key;               /* NULL: an item, or the root */
+    const char *key; /* NULL: an item, or the root */
     size_t index;
     int depth;
 } place;
@@ -168,22 +169,18 @@ static cJSON *to(const kl_value *v, const place *p, kl_err *err)
         return NULL;
     }
     switch (kl_value_type(v)) {
-    case KL_NULL:
-        return cJSON_CreateNull();
-    case KL_BOOL:
-        return cJSON_CreateBool(kl_value_bool(v, false));
+    case KL_NULL: return cJSON_CreateNull();
+    case KL_BOOL: return cJSON_CreateBool(kl_value_bool(v, false));
     case KL_INT:
     case KL_UINT:
-    case KL_DOUBLE:
-        return number_to(v);
+    case KL_DOUBLE: return number_to(v);
     case KL_STRING:
         if (strlen(kl_value_str(v)) == kl_value_len(v))
             return cJSON_CreateString(kl_value_str(v));
         (void)refuse(p, "cJSON cannot hold a string with a NUL inside", err);
         return NULL;
     case KL_ARRAY:
-    case KL_OBJECT:
-        return container_to(v, p, err);
+    case KL_OBJECT: return container_to(v, p, err);
     }
     return NULL;
 }

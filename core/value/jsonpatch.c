@@ -1,7 +1,7 @@
 /* jsonpatch.c - what changed, as a JSON patch: "remove", "add" and "replace" where the two trees part.
  *
- * A list's equal front and back are skipped; of the middle, items that stand against each other are compared, and what is over is removed
- * from its end, or added there. */
+ * A list's equal front and back are skipped; of the middle, items that stand against each other are
+ * compared, and what is over is removed from its end, or added there. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 typedef struct diff {
     kl_builder *b;
-    kl_buf path;                   /* a JSON pointer */
+    kl_buf path; /* a JSON pointer */
 } diff;
 
 /* Adds a step; the length before it, for back(). */
@@ -36,10 +36,7 @@ static size_t step_item(diff *d, size_t i)
     return step(d, text, (size_t)n);
 }
 
-static void back(diff *d, size_t to)
-{
-    d->path.len = to;
-}
+static void back(diff *d, size_t to) { d->path.len = to; }
 
 static void say(diff *d, const char *op, const kl_value *v)
 {
@@ -81,7 +78,8 @@ static void compare_lists(diff *d, const kl_value *from, const kl_value *to)
     size_t n = kl_value_len(from), m = kl_value_len(to), front = 0, tail = 0;
     while (front < n && front < m && kl_value_equal(kl_value_item(from, front), kl_value_item(to, front)))
         front++;
-    while (tail < n - front && tail < m - front && kl_value_equal(kl_value_item(from, n - 1 - tail), kl_value_item(to, m - 1 - tail)))
+    while (tail < n - front && tail < m - front
+        && kl_value_equal(kl_value_item(from, n - 1 - tail), kl_value_item(to, m - 1 - tail)))
         tail++;
     n -= tail;
     m -= tail;

@@ -1,11 +1,12 @@
-/* lookup.c - reading a field whose place is remembered. The lookup holds the shape, so that its handle names no other one. */
+/* lookup.c - reading a field whose place is remembered. The lookup holds the shape, so that its handle
+ * names no other one. */
 #include "value/intern.h"
 
 #define ABSENT UINT32_MAX
 
 void kl_lookup_init(kl_lookup *l, const char *key, size_t n)
 {
-    *l = (kl_lookup){ kl_value_of_strn(key, n), 0, ABSENT };
+    *l = (kl_lookup){kl_value_of_strn(key, n), 0, ABSENT};
 }
 
 void kl_lookup_fini(kl_lookup *l)

@@ -1,7 +1,8 @@
 /* number.c - doubles as text, in the C locale whatever setlocale said.
  *
- * Reading: a mantissa below 2^53 times or over a power of ten up to 10^22 is one exact operation; everything else goes to
- * strtod. Writing: 15, 16 or 17 digits, the first that reads back, laid out by hand. */
+ * Reading: a mantissa below 2^53 times or over a power of ten up to 10^22 is one exact operation;
+ * everything else goes to strtod. Writing: 15, 16 or 17 digits, the first that reads back, laid out by
+ * hand. */
 #include "value/number.h"
 
 #include <float.h>
@@ -13,12 +14,34 @@
 #include <string.h>
 #include "base/mem.h"
 
-#define EXACT_POWER_MAX 22              /* 10^22 is the last power of ten that a double holds exactly */
+#define EXACT_POWER_MAX 22 /* 10^22 is the last power of ten that a double holds exactly */
 #define TEXT_INLINE 128
-#define INTEGER_MAX 0x1p53              /* above, a row of digits would read back as another integer */
+#define INTEGER_MAX 0x1p53 /* above, a row of digits would read back as another integer */
 
 static const double powers[EXACT_POWER_MAX + 1] = {
-    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+    1e0,
+    1e1,
+    1e2,
+    1e3,
+    1e4,
+    1e5,
+    1e6,
+    1e7,
+    1e8,
+    1e9,
+    1e10,
+    1e11,
+    1e12,
+    1e13,
+    1e14,
+    1e15,
+    1e16,
+    1e17,
+    1e18,
+    1e19,
+    1e20,
+    1e21,
+    1e22,
 };
 
 static locale_t c_locale;
@@ -92,10 +115,10 @@ bool kl__double_parse(const char *text, size_t n, double *out)
 char *kl__double_format(double x, char out[KL__DOUBLE_MAX])
 {
     char e[KL__DOUBLE_MAX], digits[24];
-    bool subnormal = fabs(x) < DBL_MIN;          /* these hold fewer digits than 15 */
+    bool subnormal = fabs(x) < DBL_MIN; /* these hold fewer digits than 15 */
     for (int precision = subnormal ? 0 : 14; precision <= 16; precision++) {
         snprintf(e, sizeof e, "%.*e", precision, x);
-        for (char *p = e; *p; p++)               /* the host's locale may have its own decimal point */
+        for (char *p = e; *p; p++) /* the host's locale may have its own decimal point */
             if (!strchr("0123456789+-e", *p)) {
                 *p = '.';
                 size_t wide = strspn(p + 1, "0123456789") ? 0 : strcspn(p + 1, "0123456789");
@@ -124,7 +147,7 @@ char *kl__double_format(double x, char out[KL__DOUBLE_MAX])
         }
         sprintf(o, "e%c%02d", exponent < 0 ? '-' : '+', abs(exponent));
         if (exponent < 0 && exponent > -10)
-            sprintf(o, "e-%d", -exponent);       /* Go cleans e-09 to e-9 */
+            sprintf(o, "e-%d", -exponent); /* Go cleans e-09 to e-9 */
         return out;
     }
     if (exponent < 0) {

@@ -1,7 +1,8 @@
-/* patch.c - merge patch (RFC 7386) and JSON patch (RFC 6902) over values, with the habits of the API server: see patch.h.
+/* patch.c - merge patch (RFC 7386) and JSON patch (RFC 6902) over values, with the habits of the API
+ * server: see patch.h.
  *
- * Values are immutable, so a patch is a function from one root to another that shares what it did not touch. A merge patch
- * cannot say "null inside an object": there null means remove. */
+ * Values are immutable, so a patch is a function from one root to another that shares what it did not
+ * touch. A merge patch cannot say "null inside an object": there null means remove. */
 #include "value/patch.h"
 
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include "base/mem.h"
 #include "value/intern.h"
 
-/* --- merge patch --------------------------------------------------------------------------------------------------------- */
+/* --- merge patch -------------------------------------------------------------------------- */
 
 /* A value that a patch brings: nulls inside its objects mean nothing there, in lists too. A new reference. */
 static const kl_value *pruned(const kl_value *v, size_t depth)
@@ -33,7 +34,8 @@ static const kl_value *pruned(const kl_value *v, size_t depth)
     return out;
 }
 
-/* Recursion follows the patch; a decoded one is at most KL_VALUE_DEPTH_MAX deep. Below that depth a patch replaces. */
+/* Recursion follows the patch; a decoded one is at most KL_VALUE_DEPTH_MAX deep. Below that depth a patch
+ * replaces. */
 static const kl_value *merge(const kl_value *doc, const kl_value *patch, size_t depth)
 {
     if (kl_value_type(patch) != KL_OBJECT || depth > KL_VALUE_DEPTH_MAX)
@@ -100,15 +102,19 @@ static const kl_value *diff(const kl_value *from, const kl_value *to, size_t dep
 
 const kl_value *kl_merge_patch_create(const kl_value *from, const kl_value *to)
 {
-    if (kl_value_type(to) == KL_OBJECT && kl_value_equal(from, to))        /* {} would make an object of anything else */
+    /* {} would make an object of anything else */
+    if (kl_value_type(to) == KL_OBJECT && kl_value_equal(from, to))
         return KL__EMPTY_OBJECT;
     return diff(from, to, 1);
 }
 
-/* --- JSON patch: places ---------------------------------------------------------------------------------------------------- */
+/* --- JSON patch: places ------------------------------------------------------------------- */
 
 /* A JSON pointer, split and unescaped. */
-typedef struct pointer { char **steps; size_t len; } pointer;
+typedef struct pointer {
+    char **steps;
+    size_t len;
+} pointer;
 
 static void pointer_fini(pointer *p)
 {
@@ -144,7 +150,8 @@ static bool pointer_parse(const char *text, pointer *out)
     return true;
 }
 
-/* A decimal, with a sign if need be; one below zero counts from the end, where "past the end" is -1. "-" is one past the end. */
+/* A decimal, with a sign if need be; one below zero counts from the end, where "past the end" is -1. "-"
+ * is one past the end. */
 static bool index_of(const char *step, size_t len, bool past_end, size_t *out)
 {
     size_t size = past_end ? len + 1 : len, digits = *step == '-' || *step == '+';
@@ -177,11 +184,12 @@ static const kl_value *find(const kl_value *v, const pointer *p)
     return v;
 }
 
-/* --- JSON patch: edits --------------------------------------------------------------------------------------------------------- */
+/* --- JSON patch: edits -------------------------------------------------------------------- */
 
 typedef enum edit { ADD, REMOVE, REPLACE } edit;
 
-static const char *array_edit(const kl_value *v, const char *step, edit how, const kl_value *x, const kl_value **out)
+static const char *array_edit(
+    const kl_value *v, const char *step, edit how, const kl_value *x, const kl_value **out)
 {
     size_t len = kl_value_len(v), at;
     if (!index_of(step, len, how == ADD, &at))
@@ -200,7 +208,8 @@ static const char *array_edit(const kl_value *v, const char *step, edit how, con
 }
 
 /* Edits v at steps[0..n); *out gets a new reference. Returns NULL, or why not. */
-static const char *edit_at(const kl_value *v, char *const *steps, size_t n, edit how, const kl_value *x, const kl_value **out)
+static const char *edit_at(
+    const kl_value *v, char *const *steps, size_t n, edit how, const kl_value *x, const kl_value **out)
 {
     kl_type t = kl_value_type(v);
     if (!n) {
@@ -234,12 +243,12 @@ static const char *edit_at(const kl_value *v, char *const *steps, size_t n, edit
     return why;
 }
 
-/* --- JSON patch: operations ------------------------------------------------------------------------------------------------------ */
+/* --- JSON patch: operations --------------------------------------------------------------- */
 
 typedef struct operation {
     const char *op, *path, *from;
     pointer at, source;
-    const kl_value *value;            /* borrowed; NULL when absent */
+    const kl_value *value; /* borrowed; NULL when absent */
 } operation;
 
 static void operation_fini(operation *o)
@@ -248,10 +257,7 @@ static void operation_fini(operation *o)
     pointer_fini(&o->source);
 }
 
-static bool is(const operation *o, const char *name)
-{
-    return !strcmp(o->op, name);
-}
+static bool is(const operation *o, const char *name) { return !strcmp(o->op, name); }
 
 static kl_status malformed(size_t i, const char *what, kl_err *err)
 {
@@ -268,7 +274,7 @@ static const char *whole_text(const kl_value *v, const char *key)
 
 static kl_status operation_read(const kl_value *v, size_t i, operation *o, kl_err *err)
 {
-    static const char *const names[] = { "add", "remove", "replace", "move", "copy", "test" };
+    static const char *const names[] = {"add", "remove", "replace", "move", "copy", "test"};
     bool known = false;
     o->op = whole_text(v, "op");
     o->path = whole_text(v, "path");
@@ -301,8 +307,9 @@ static bool starts_with(const pointer *p, const pointer *prefix)
     return true;
 }
 
-/* What all copies of one patch may hold together, as JSON. Copies of copies double each time: without a bound forty operations
- * make a document that nobody can walk. The API server's default (JSONPatchMaxCopyBytes). */
+/* What all copies of one patch may hold together, as JSON. Copies of copies double each time: without a
+ * bound forty operations make a document that nobody can walk. The API server's default
+ * (JSONPatchMaxCopyBytes). */
 #define COPY_MAX ((size_t)3 * 1024 * 1024)
 
 /* Adds the size of v to *copied; false above the bound. */
@@ -319,7 +326,7 @@ static bool may_copy(const kl_value *v, size_t *copied)
 /* What is copied, or compared with null: null for a key that its object has not. */
 static const kl_value *read_from(const kl_value *doc, const pointer *p)
 {
-    pointer up = { p->steps, p->len - 1 };
+    pointer up = {p->steps, p->len - 1};
     const kl_value *there = find(doc, p);
     return there || kl_value_type(find(doc, &up)) != KL_OBJECT ? there : KL__NULL;
 }
@@ -332,7 +339,7 @@ static const char *operation_do(const operation *o, const kl_value **doc, size_t
     if (is(o, "test")) {
         const kl_value *there = find(*doc, &o->at);
         bool null = kl_value_type(o->value) == KL_NULL;
-        if (!there && null && o->at.len)          /* as Go's library: a key that its object has not is null */
+        if (!there && null && o->at.len) /* as Go's library: a key that its object has not is null */
             there = read_from(*doc, &o->at);
         if (!there)
             return "the path does not exist";
@@ -351,7 +358,8 @@ static const char *operation_do(const operation *o, const kl_value **doc, size_t
         } else {
             const kl_value *without = NULL;
             kl_value_ref(moved);
-            why = o->source.len ? edit_at(*doc, o->source.steps, o->source.len, REMOVE, NULL, &without) : NULL;
+            why = o->source.len ? edit_at(*doc, o->source.steps, o->source.len, REMOVE, NULL, &without)
+                                : NULL;
             if (!why)
                 why = edit_at(o->source.len ? without : *doc, o->at.steps, o->at.len, ADD, moved, &out);
             kl_value_unref(without);
@@ -371,9 +379,11 @@ static const char *operation_do(const operation *o, const kl_value **doc, size_t
 kl_status kl_json_patch_apply(const kl_value *doc, const kl_value *patch, const kl_value **out, kl_err *err)
 {
     if (doc && kl_value_type(doc) != KL_OBJECT && kl_value_type(doc) != KL_ARRAY)
-        return kl_fail(err, KL_EREJECTED, "a JSON patch changes an object or a list, not a document of type %s", kl_value_type_name(doc));
+        return kl_fail(err, KL_EREJECTED,
+            "a JSON patch changes an object or a list, not a document of type %s", kl_value_type_name(doc));
     if (kl_value_type(patch) != KL_ARRAY && kl_value_type(patch) != KL_NULL)
-        return kl_fail(err, KL_EINVAL, "a JSON patch is a list of operations, not of type %s", kl_value_type_name(patch));
+        return kl_fail(err, KL_EINVAL, "a JSON patch is a list of operations, not of type %s",
+            kl_value_type_name(patch));
     const kl_value *now = doc ? kl_value_ref(doc) : KL__NULL;
     kl_status st = KL_OK;
     size_t copied = 0;
@@ -382,7 +392,8 @@ kl_status kl_json_patch_apply(const kl_value *doc, const kl_value *patch, const 
         st = operation_read(kl_value_item(patch, i), i, &o, err);
         const char *why = st ? NULL : operation_do(&o, &now, &copied);
         if (why)
-            st = kl_fail(err, KL_EREJECTED, "JSON patch operation %zu (%s %s) cannot be applied: %s", i + 1, o.op, o.path, why);
+            st = kl_fail(err, KL_EREJECTED, "JSON patch operation %zu (%s %s) cannot be applied: %s", i + 1,
+                o.op, o.path, why);
         operation_fini(&o);
     }
     if (!st)

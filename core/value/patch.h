@@ -1,9 +1,10 @@
 /* patch.h - merge patch (RFC 7386) and JSON patch (RFC 6902) over values. Pure; any thread.
  *
- * Both as the API server applies them, whose library (evanphx/json-patch v4) takes more than the RFCs: nulls inside objects of a
- * merge patch's lists go; a JSON patch may be null, `replace` of a missing key adds it, `copy` of one copies null, `add` without
- * value adds null, indexes below zero count from the end, and "~2" in a path is two characters. `test` compares values: 1.0 is 1
- * here, and an escaped character is the character, where the library compares the texts. */
+ * Both as the API server applies them, whose library (evanphx/json-patch v4) takes more than the RFCs:
+ * nulls inside objects of a merge patch's lists go; a JSON patch may be null, `replace` of a missing key
+ * adds it, `copy` of one copies null, `add` without value adds null, indexes below zero count from the
+ * end, and "~2" in a path is two characters. `test` compares values: 1.0 is 1 here, and an escaped
+ * character is the character, where the library compares the texts. */
 #ifndef KL_VALUE_PATCH_H
 #define KL_VALUE_PATCH_H
 
@@ -13,10 +14,12 @@
 const kl_value *kl_merge_patch_apply(const kl_value *doc, const kl_value *patch);
 /* The merge patch that turns `from` into `to`; {} when they are equal objects. A new reference. */
 const kl_value *kl_merge_patch_create(const kl_value *from, const kl_value *to);
-/* All operations or none; their copies hold at most 3 MiB together, as in the API server. KL_EREJECTED when one fails (the message names its index, op and path), KL_EINVAL when the patch is malformed. */
-KL_NODISCARD kl_status kl_json_patch_apply(const kl_value *doc, const kl_value *patch, const kl_value **out, kl_err *err);
-/* The JSON patch that turns `from` into `to`, both objects: [] when they are equal. Of lists, items at the front and at the back that stayed are
- * left alone. A new reference. */
+/* All operations or none; their copies hold at most 3 MiB together, as in the API server. KL_EREJECTED
+ * when one fails (the message names its index, op and path), KL_EINVAL when the patch is malformed. */
+KL_NODISCARD kl_status kl_json_patch_apply(
+    const kl_value *doc, const kl_value *patch, const kl_value **out, kl_err *err);
+/* The JSON patch that turns `from` into `to`, both objects: [] when they are equal. Of lists, items at the
+ * front and at the back that stayed are left alone. A new reference. */
 const kl_value *kl_json_patch_create(const kl_value *from, const kl_value *to);
 
 #endif

@@ -9,9 +9,9 @@
 #include "base/mem.h"
 
 typedef struct step {
-    char *key;           /* NULL: an index */
+    char *key; /* NULL: an index */
     size_t keylen;
-    size_t index;        /* from 1 */
+    size_t index; /* from 1 */
 } step;
 
 struct kl_path {
@@ -28,7 +28,10 @@ static void add(kl_path *p, step s)
 
 static kl_status bad(const char *text, const char *at, const char *what, kl_err *err)
 {
-    return kl_fail(err, KL_EINVAL, "path \"%s\": %s at column %zu; write it like spec.containers[1].name or metadata.labels[app.kubernetes.io/name]", text, what, (size_t)(at - text) + 1);
+    return kl_fail(err, KL_EINVAL,
+        "path \"%s\": %s at column %zu; write it like spec.containers[1].name or "
+        "metadata.labels[app.kubernetes.io/name]",
+        text, what, (size_t)(at - text) + 1);
 }
 
 /* at is after '['; ends after ']'. */
@@ -54,14 +57,15 @@ static kl_status bracket(kl_path *p, const char **at, kl_err *err)
     if (!quoted && strspn(from, "0123456789") == n) {
         size_t index = 0;
         for (size_t i = 0; i < n; i++)
-            if (__builtin_mul_overflow(index, (size_t)10, &index) || __builtin_add_overflow(index, (size_t)(from[i] - '0'), &index))
+            if (__builtin_mul_overflow(index, (size_t)10, &index)
+                || __builtin_add_overflow(index, (size_t)(from[i] - '0'), &index))
                 return bad(p->text, from, "an index that is too large", err);
         if (!index)
             return bad(p->text, from, "index 0, but lists count from 1,", err);
-        add(p, (step){ .index = index });
+        add(p, (step){.index = index});
         return KL_OK;
     }
-    add(p, (step){ .key = kl_strndup(from, n), .keylen = n });
+    add(p, (step){.key = kl_strndup(from, n), .keylen = n});
     return KL_OK;
 }
 
@@ -83,7 +87,7 @@ kl_status kl_path_parse(const char *text, kl_path **out, kl_err *err)
                 st = bad(p->text, at + n, n ? "an unexpected ']'" : "a missing key", err);
                 break;
             }
-            add(p, (step){ .key = kl_strndup(at, n), .keylen = n });
+            add(p, (step){.key = kl_strndup(at, n), .keylen = n});
             at += n;
         }
         if (st || !*at || *at == '[')
@@ -111,10 +115,7 @@ void kl_path_free(kl_path *p)
     kl_free(p);
 }
 
-const char *kl_path_text(const kl_path *p)
-{
-    return p->text;
-}
+const char *kl_path_text(const kl_path *p) { return p->text; }
 
 const kl_value *kl_path_get(const kl_path *p, const kl_value *root)
 {
@@ -125,10 +126,7 @@ const kl_value *kl_path_get(const kl_path *p, const kl_value *root)
     return root;
 }
 
-size_t kl_path_len(const kl_path *p)
-{
-    return p->len;
-}
+size_t kl_path_len(const kl_path *p) { return p->len; }
 
 const char *kl_path_step(const kl_path *p, size_t i, size_t *keylen, size_t *index)
 {

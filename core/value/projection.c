@@ -9,9 +9,9 @@
 struct kl__cut {
     char *key;
     size_t len;
-    bool whole;                  /* kept with all that is below; has no kids */
-    bool rest;                   /* members that are no kid are kept */
-    bool gone;                   /* left out */
+    bool whole; /* kept with all that is below; has no kids */
+    bool rest;  /* members that are no kid are kept */
+    bool gone;  /* left out */
     kl__cut *kids;
     size_t n;
 };
@@ -19,7 +19,7 @@ struct kl__cut {
 struct kl_projection {
     _Atomic int rc;
     kl__cut root;
-    kl__cut frame, in_frame;     /* around the root; in_frame borrows its kids */
+    kl__cut frame, in_frame; /* around the root; in_frame borrows its kids */
 };
 
 static kl__cut *kid(const kl__cut *c, const char *key, size_t len)
@@ -37,7 +37,7 @@ static kl__cut *kid_made(kl__cut *c, const char *key, size_t len)
         return k;
     c->kids = kl_realloc(c->kids, (c->n + 1) * sizeof *c->kids);
     k = &c->kids[c->n++];
-    *k = (kl__cut){ .key = kl_strndup(key, len), .len = len };
+    *k = (kl__cut){.key = kl_strndup(key, len), .len = len};
     return k;
 }
 
@@ -55,7 +55,7 @@ static void keep_whole(kl__cut *c)
     c->key = NULL;
     size_t len = c->len;
     cut_fini(c);
-    *c = (kl__cut){ .key = key, .len = len, .whole = true };
+    *c = (kl__cut){.key = key, .len = len, .whole = true};
 }
 
 static kl_status add(kl__cut *c, const char *path, kl_err *err)
@@ -69,7 +69,10 @@ static kl_status add(kl__cut *c, const char *path, kl_err *err)
         const char *key = kl_path_step(p, i, &len, &index);
         if (!key) {
             kl_path_free(p);
-            return kl_fail(err, KL_EINVAL, "field \"%s\": an index cannot be kept alone; leave it out, and the path means every item of the list", path);
+            return kl_fail(err, KL_EINVAL,
+                "field \"%s\": an index cannot be kept alone; leave it out, and the path means every item of "
+                "the list",
+                path);
         }
         c = kid_made(c, key, len);
     }
@@ -90,14 +93,24 @@ static kl_projection *framed(kl_projection *p)
     p->in_frame = p->root;
     p->in_frame.key = "object";
     p->in_frame.len = 6;
-    p->frame = (kl__cut){ .rest = true, .kids = &p->in_frame, .n = 1 };
+    p->frame = (kl__cut){.rest = true, .kids = &p->in_frame, .n = 1};
     return p;
 }
 
 static const char *const always[] = {
-    "apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion", "metadata.generation",
-    "metadata.creationTimestamp", "metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds", "metadata.finalizers",
-    "metadata.ownerReferences", "metadata.labels",
+    "apiVersion",
+    "kind",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "metadata.resourceVersion",
+    "metadata.generation",
+    "metadata.creationTimestamp",
+    "metadata.deletionTimestamp",
+    "metadata.deletionGracePeriodSeconds",
+    "metadata.finalizers",
+    "metadata.ownerReferences",
+    "metadata.labels",
 };
 
 kl_status kl_projection_new(const char *const *paths, size_t n, kl_projection **out, kl_err *err)
@@ -164,20 +177,11 @@ bool kl__cut_keeps(const kl__cut *c, const char *key, size_t n, const kl__cut **
     return k ? !k->gone : c->rest;
 }
 
-const kl__cut *kl__cut_items(const kl__cut *c)
-{
-    return c && c->rest ? NULL : c;
-}
+const kl__cut *kl__cut_items(const kl__cut *c) { return c && c->rest ? NULL : c; }
 
-const kl__cut *kl__projection_root(const kl_projection *p)
-{
-    return p ? &p->root : NULL;
-}
+const kl__cut *kl__projection_root(const kl_projection *p) { return p ? &p->root : NULL; }
 
-const kl__cut *kl__projection_frame(const kl_projection *p)
-{
-    return p ? &p->frame : NULL;
-}
+const kl__cut *kl__projection_frame(const kl_projection *p) { return p ? &p->frame : NULL; }
 
 bool kl_projection_keeps(const kl_projection *p, const char *const *keys, size_t n)
 {
@@ -190,7 +194,7 @@ bool kl_projection_keeps(const kl_projection *p, const char *const *keys, size_t
 
 const kl_projection *kl_projection_of_errors(const kl_projection *p)
 {
-    return kl_projection_keeps(p, (const char *const[]){ "code" }, 1) ? p : NULL;
+    return kl_projection_keeps(p, (const char *const[]){"code"}, 1) ? p : NULL;
 }
 
 static bool covers(const kl__cut *c, const kl_value *v)

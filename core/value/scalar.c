@@ -1,7 +1,8 @@
 /* scalar.c - what a plain YAML scalar means, as sigs.k8s.io/yaml (go-yaml v2, YAML 1.1) reads it.
  *
- * The first character decides what is tried: digits and signs are numbers, a few letters are words, the rest is text.
- * Integral floats come out as integers, since the Go stack sends them through JSON, where 1.0 is 1. */
+ * The first character decides what is tried: digits and signs are numbers, a few letters are words, the
+ * rest is text. Integral floats come out as integers, since the Go stack sends them through JSON, where
+ * 1.0 is 1. */
 #include "value/scalar.h"
 
 #include <math.h>
@@ -10,7 +11,7 @@
 #include "value/intern.h"
 #include "value/number.h"
 
-#define INTEGRAL_MAX 1e15               /* beyond it a double's digits are not all its own */
+#define INTEGRAL_MAX 1e15 /* beyond it a double's digits are not all its own */
 
 static bool in(const char *s, size_t n, const char *const *words)
 {
@@ -22,7 +23,8 @@ static bool in(const char *s, size_t n, const char *const *words)
 
 static bool infinite_or_nan(const char *s, size_t n)
 {
-    static const char *const words[] = { ".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF", NULL };
+    static const char *const words[] = {".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF", "+.inf", "+.Inf",
+        "+.INF", "-.inf", "-.Inf", "-.INF", NULL};
     return in(s, n, words);
 }
 
@@ -44,7 +46,9 @@ static const kl_value *integer(const char *s, size_t n)
         return NULL;
     for (; p < end; p++) {
         char c = *p, l = (char)(c | 32);
-        unsigned digit = c >= '0' && c <= '9' ? (unsigned)(c - '0') : l >= 'a' && l <= 'f' ? (unsigned)(l - 'a' + 10) : 99;
+        unsigned digit = c >= '0' && c <= '9' ? (unsigned)(c - '0')
+            : l >= 'a' && l <= 'f'            ? (unsigned)(l - 'a' + 10)
+                                              : 99;
         if (digit >= base || __builtin_mul_overflow(u, base, &u) || __builtin_add_overflow(u, digit, &u))
             return NULL;
     }
@@ -99,9 +103,11 @@ static const kl_value *number(const char *s, size_t n)
 
 const kl_value *kl__scalar_plain(const char *s, size_t n)
 {
-    static const char *const nulls[] = { "~", "null", "Null", "NULL", NULL };
-    static const char *const trues[] = { "y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON", NULL };
-    static const char *const falses[] = { "n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF", NULL };
+    static const char *const nulls[] = {"~", "null", "Null", "NULL", NULL};
+    static const char *const trues[] = {
+        "y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON", NULL};
+    static const char *const falses[] = {
+        "n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF", NULL};
     if (!n)
         return KL__NULL;
     const kl_value *v = NULL;

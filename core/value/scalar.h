@@ -4,8 +4,9 @@
 
 #include "value/value.h"
 
-/* null, booleans (yes, no, on, off and y, n too), integers (decimal, 0x, 0o and 0, 0b, with underscores), floats, or else the
- * string itself. Timestamps stay strings. NULL for .inf and .nan, which JSON cannot say. A new reference. */
+/* null, booleans (yes, no, on, off and y, n too), integers (decimal, 0x, 0o and 0, 0b, with underscores),
+ * floats, or else the string itself. Timestamps stay strings. NULL for .inf and .nan, which JSON cannot
+ * say. A new reference. */
 const kl_value *kl__scalar_plain(const char *s, size_t n);
 
 #endif

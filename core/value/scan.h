@@ -9,14 +9,17 @@
 #include <emmintrin.h>
 #endif
 
-/* The first byte that a plain run of string text ends with: a quote, a backslash, a control character or one above 0x7f. */
+/* The first byte that a plain run of string text ends with: a quote, a backslash, a control character or
+ * one above 0x7f. */
 static inline const char *kl__plain_end(const char *p, const char *end)
 {
 #if defined(__SSE2__)
     const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\'), space = _mm_set1_epi8(' ');
     for (; end - p >= 16; p += 16) {
-        __m128i x = _mm_loadu_si128((const __m128i *)p);      /* bytes above 0x7f are below ' ', as signed ones */
-        __m128i stop = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(x, quote), _mm_cmpeq_epi8(x, backslash)), _mm_cmplt_epi8(x, space));
+        /* bytes above 0x7f are below ' ', as signed ones */
+        __m128i x = _mm_loadu_si128((const __m128i *)p);
+        __m128i stop = _mm_or_si128(
+            _mm_or_si128(_mm_cmpeq_epi8(x, quote), _mm_cmpeq_epi8(x, backslash)), _mm_cmplt_epi8(x, space));
         int bits = _mm_movemask_epi8(stop);
         if (bits)
             return p + __builtin_ctz((unsigned)bits);
@@ -35,7 +38,8 @@ static inline const char *kl__string_end(const char *p, const char *end)
         const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\');
         for (; end - p >= 16; p += 16) {
             __m128i x = _mm_loadu_si128((const __m128i *)p);
-            int bits = _mm_movemask_epi8(_mm_or_si128(_mm_cmpeq_epi8(x, quote), _mm_cmpeq_epi8(x, backslash)));
+            int bits = _mm_movemask_epi8(
+                _mm_or_si128(_mm_cmpeq_epi8(x, quote), _mm_cmpeq_epi8(x, backslash)));
             if (bits) {
                 p += __builtin_ctz((unsigned)bits);
                 break;
@@ -46,34 +50,41 @@ static inline const char *kl__string_end(const char *p, const char *end)
             p++;
         if (p >= end || *p == '"')
             return p;
-        p = end - p > 1 ? p + 2 : end;                        /* an escaped character */
+        p = end - p > 1 ? p + 2 : end; /* an escaped character */
     }
 }
 
 /* Where a walk over JSON text stands that knows brackets, quotes and escapes, and nothing else. */
 typedef struct kl__brackets {
-    size_t depth;                /* brackets open */
-    bool in_string, escaped;     /* escaped: the next character is, whatever it is */
+    size_t depth;            /* brackets open */
+    bool in_string, escaped; /* escaped: the next character is, whatever it is */
 } kl__brackets;
 
 #if defined(__SSE2__)
-typedef struct kl__block { uint64_t quote, backslash, open, close; } kl__block;      /* a bit for each of 64 characters */
+/* a bit for each of 64 characters */
+typedef struct kl__block {
+    uint64_t quote, backslash, open, close;
+} kl__block;
 
 static inline kl__block kl__block_of(const char *p)
 {
     kl__block b = {0};
     for (int i = 0; i < 4; i++) {
         __m128i x = _mm_loadu_si128((const __m128i *)(p + 16 * i));
-        __m128i folded = _mm_or_si128(x, _mm_set1_epi8(0x20));              /* '[' and '{', ']' and '}' differ by this bit */
+        /* '[' and '{', ']' and '}' differ by this bit */
+        __m128i folded = _mm_or_si128(x, _mm_set1_epi8(0x20));
         b.quote |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(x, _mm_set1_epi8('"'))) << 16 * i;
-        b.backslash |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(x, _mm_set1_epi8('\\'))) << 16 * i;
+        b.backslash |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(x, _mm_set1_epi8('\\')))
+            << 16 * i;
         b.open |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(folded, _mm_set1_epi8('{'))) << 16 * i;
-        b.close |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(folded, _mm_set1_epi8('}'))) << 16 * i;
+        b.close |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(folded, _mm_set1_epi8('}')))
+            << 16 * i;
     }
     return b;
 }
 
-/* Each bit becomes the parity of itself and those below: ones from an opening quote up to before its closing one. */
+/* Each bit becomes the parity of itself and those below: ones from an opening quote up to before its
+ * closing one. */
 static inline uint64_t kl__between(uint64_t quotes)
 {
     for (int i = 1; i < 64; i *= 2)
@@ -117,7 +128,8 @@ static inline bool kl__brackets_block(kl__brackets *s, const char *p)
         b.quote &= ~kl__escaped_in(b.backslash, &escaped);
     uint64_t inside = kl__between(b.quote) ^ (s->in_string ? ~(uint64_t)0 : 0);
     size_t closed = kl__ones(b.close & ~inside);
-    if (closed >= s->depth || b.backslash & ~inside)      /* a backslash outside a string escapes nothing: rubbish, taken slowly */
+    /* a backslash outside a string escapes nothing: rubbish, taken slowly */
+    if (closed >= s->depth || b.backslash & ~inside)
         return false;
     s->depth += kl__ones(b.open & ~inside) - closed;
     s->in_string = inside >> 63;
@@ -129,7 +141,8 @@ static inline bool kl__brackets_block(kl__brackets *s, const char *p)
 #endif
 }
 
-/* Goes on from p until the bracket that leaves no other open, and past it (*whole), or to the end of the piece. */
+/* Goes on from p until the bracket that leaves no other open, and past it (*whole), or to the end of the
+ * piece. */
 static inline const char *kl__brackets_close(kl__brackets *s, const char *p, const char *end, bool *whole)
 {
     *whole = false;

@@ -1,4 +1,5 @@
-/* shape.c - an object's keys: where a key stands. Many keys carry an index, 2^k words that each are 0 or 1 + a place. */
+/* shape.c - an object's keys: where a key stands. Many keys carry an index, 2^k words that each are 0 or 1
+ * + a place. */
 #include "base/hash.h"
 #include "value/intern.h"
 
@@ -12,10 +13,7 @@ uint32_t kl__index_cap(size_t keys)
     return cap;
 }
 
-static uint32_t key_hash(const char *s, size_t n)
-{
-    return (uint32_t)kl_quick_hash(s, n);
-}
+static uint32_t key_hash(const char *s, size_t n) { return (uint32_t)kl_quick_hash(s, n); }
 
 void kl__index_fill(kl__node *shape)
 {

@@ -1,4 +1,5 @@
-/* token.c - what stands between the brackets of JSON text: strings, numbers, words, and the errors about them. */
+/* token.c - what stands between the brackets of JSON text: strings, numbers, words, and the errors about
+ * them. */
 #include "value/token.h"
 
 #include <stdio.h>
@@ -6,7 +7,7 @@
 #include "value/number.h"
 #include "value/scan.h"
 
-/* --- telling errors ------------------------------------------------------------------------------------------------------ */
+/* --- telling errors ----------------------------------------------------------------------- */
 
 const char *kl__fail_at(kl__decoder *d, const char *at, const char *what)
 {
@@ -16,7 +17,8 @@ const char *kl__fail_at(kl__decoder *d, const char *at, const char *what)
     const char *start = d->text;
     for (const char *nl; (nl = memchr(start, '\n', (size_t)(at - start))); start = nl + 1)
         line++;
-    kl_fail(d->err, KL_ESYNTAX, "JSON is malformed at byte %zu (line %zu, column %zu): %s", (size_t)(at - d->text), line, (size_t)(at - start) + 1, what);
+    kl_fail(d->err, KL_ESYNTAX, "JSON is malformed at byte %zu (line %zu, column %zu): %s",
+        (size_t)(at - d->text), line, (size_t)(at - start) + 1, what);
     return NULL;
 }
 
@@ -34,14 +36,16 @@ const char *kl__unexpected(kl__decoder *d, const char *at, const char *wanted)
     return kl__fail_at(d, at, what);
 }
 
-/* --- strings -------------------------------------------------------------------------------------------------------------- */
+/* --- strings ------------------------------------------------------------------------------ */
 
 static int hex4(const char *p)
 {
     int x = 0;
     for (int i = 0; i < 4; i++) {
         char c = p[i];
-        int digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+        int digit = c >= '0' && c <= '9'         ? c - '0'
+            : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
+                                                 : -1;
         if (digit < 0)
             return -1;
         x = x << 4 | digit;
@@ -80,7 +84,9 @@ static const char *unescape(kl__decoder *d, const char *p)
     char c = p < d->end ? *p : '\0', out[4];
     size_t n = 1;
     switch (c) {
-    case '"': case '\\': case '/': out[0] = c; break;
+    case '"':
+    case '\\':
+    case '/': out[0] = c; break;
     case 'b': out[0] = '\b'; break;
     case 'f': out[0] = '\f'; break;
     case 'n': out[0] = '\n'; break;
@@ -103,7 +109,8 @@ static const char *unescape(kl__decoder *d, const char *p)
         break;
     }
     default:
-        return p >= d->end ? kl__fail_at(d, d->end, "the text ends inside a string") : kl__fail_at(d, from, "unknown escape in a string");
+        return p >= d->end ? kl__fail_at(d, d->end, "the text ends inside a string")
+                           : kl__fail_at(d, from, "unknown escape in a string");
     }
     if (kl_buf_add(&d->scratch, out, n))
         return kl__fail_at(d, from, "the string is too long");
@@ -112,7 +119,7 @@ static const char *unescape(kl__decoder *d, const char *p)
 
 const char *kl__string_text(kl__decoder *d, const char *p, const char **s, size_t *n)
 {
-    const char *run = p;                 /* begin of what is not yet in scratch */
+    const char *run = p; /* begin of what is not yet in scratch */
     bool escaped = false;
     for (;;) {
         p = kl__plain_end(p, d->end);
@@ -151,12 +158,9 @@ const char *kl__string_text(kl__decoder *d, const char *p, const char **s, size_
     return p + 1;
 }
 
-/* --- numbers and words ----------------------------------------------------------------------------------------------------- */
+/* --- numbers and words -------------------------------------------------------------------- */
 
-static inline bool digit(const kl__decoder *d, const char *p)
-{
-    return p < d->end && *p >= '0' && *p <= '9';
-}
+static inline bool digit(const kl__decoder *d, const char *p) { return p < d->end && *p >= '0' && *p <= '9'; }
 
 const char *kl__number(kl__decoder *d, const char *p, kl__h *out)
 {
@@ -172,7 +176,8 @@ const char *kl__number(kl__decoder *d, const char *p, kl__h *out)
             return kl__fail_at(d, from, "a number must not begin with 0");
     } else {
         for (; digit(d, p); p++)
-            overflow |= __builtin_mul_overflow(u, 10u, &u) | __builtin_add_overflow(u, (uint64_t)(*p - '0'), &u);
+            overflow |= __builtin_mul_overflow(u, 10u, &u)
+                | __builtin_add_overflow(u, (uint64_t)(*p - '0'), &u);
     }
     if (p < d->end && *p == '.') {
         integral = false;

@@ -1,6 +1,7 @@
 /* token.h - the parts of JSON text that hold no others (private to model/).
  *
- * Functions take a place in the decoder's text and return the place after what they read, or NULL with the decoder's error told. */
+ * Functions take a place in the decoder's text and return the place after what they read, or NULL with the
+ * decoder's error told. */
 #ifndef KL_VALUE_TOKEN_H
 #define KL_VALUE_TOKEN_H
 
@@ -10,9 +11,11 @@
 const char *kl__fail_at(kl__decoder *d, const char *at, const char *what);
 const char *kl__unexpected(kl__decoder *d, const char *at, const char *wanted);
 
-/* From after the opening quote to after the closing one; *s is in the text, or in scratch when something was escaped. */
+/* From after the opening quote to after the closing one; *s is in the text, or in scratch when something
+ * was escaped. */
 const char *kl__string_text(kl__decoder *d, const char *p, const char **s, size_t *n);
-const char *kl__number(kl__decoder *d, const char *p, kl__h *out);                        /* a new reference */
+/* a new reference */
+const char *kl__number(kl__decoder *d, const char *p, kl__h *out);
 const char *kl__literal(kl__decoder *d, const char *p, const char *w, size_t n, kl__h is, kl__h *out);
 /* Over white space, of which servers write none. */
 const char *kl__spaces(const char *p, const char *end);

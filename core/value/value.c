@@ -1,7 +1,8 @@
 /* value.c - reading values, comparing them, and making new ones from old ones.
  *
- * Readers are NULL-safe and never fail: what is not there, or is of another type, reads as absent. Everything that walks a
- * whole tree keeps its own stack on the heap, since a built value may be deeper than any C stack. */
+ * Readers are NULL-safe and never fail: what is not there, or is of another type, reads as absent.
+ * Everything that walks a whole tree keeps its own stack on the heap, since a built value may be deeper
+ * than any C stack. */
 #include "value/intern.h"
 
 #include <math.h>
@@ -9,22 +10,27 @@
 #include <string.h>
 #include "base/mem.h"
 
-/* --- types and scalars ---------------------------------------------------------------------------------------------- */
+/* --- types and scalars -------------------------------------------------------------------- */
 
 kl_type kl_value_type(const kl_value *v)
 {
     static const unsigned char constants[KL__H_NODES] = {
-        [KL__H_FALSE] = KL_BOOL, [KL__H_TRUE] = KL_BOOL, [KL__H_EMPTY_ARRAY] = KL_ARRAY, [KL__H_EMPTY_OBJECT] = KL_OBJECT, [KL__H_EMPTY_STRING] = KL_STRING,
+        [KL__H_FALSE] = KL_BOOL,
+        [KL__H_TRUE] = KL_BOOL,
+        [KL__H_EMPTY_ARRAY] = KL_ARRAY,
+        [KL__H_EMPTY_OBJECT] = KL_OBJECT,
+        [KL__H_EMPTY_STRING] = KL_STRING,
     };
     kl__h h = kl__handle(v);
     if (kl__is_node(h))
         return kl__node_type(kl__at(h));
-    return kl__is_int(h) ? KL_INT : (kl_type)constants[h];        /* 0 is KL_NULL: absent, and null itself */
+    return kl__is_int(h) ? KL_INT : (kl_type)constants[h]; /* 0 is KL_NULL: absent, and null itself */
 }
 
 const char *kl_value_type_name(const kl_value *v)
 {
-    static const char *const names[] = { "null", "boolean", "integer", "integer", "number", "string", "array", "object" };
+    static const char *const names[] = {
+        "null", "boolean", "integer", "integer", "number", "string", "array", "object"};
     return v ? names[kl_value_type(v)] : "absent";
 }
 
@@ -71,10 +77,7 @@ bool kl_value_int(const kl_value *v, int64_t *out)
     return true;
 }
 
-uint64_t kl_value_uint(const kl_value *v)
-{
-    return kl_value_type(v) == KL_UINT ? wide(v) : 0;
-}
+uint64_t kl_value_uint(const kl_value *v) { return kl_value_type(v) == KL_UINT ? wide(v) : 0; }
 
 double kl_value_double(const kl_value *v, double dflt)
 {
@@ -99,11 +102,11 @@ const char *kl_value_str(const kl_value *v)
     return kl_value_strn(v, &n);
 }
 
-/* --- containers ------------------------------------------------------------------------------------------------------- */
+/* --- containers --------------------------------------------------------------------------- */
 
 size_t kl_value_len(const kl_value *v)
 {
-    return kl__is_node(kl__handle(v)) ? kl__count(kl__at(kl__handle(v))) : 0;      /* numbers have len 0 */
+    return kl__is_node(kl__handle(v)) ? kl__count(kl__at(kl__handle(v))) : 0; /* numbers have len 0 */
 }
 
 const kl_value *kl_value_item(const kl_value *v, size_t i)
@@ -127,7 +130,8 @@ const kl_value *kl_value_member(const kl_value *v, size_t i, const char **key, s
 /* The place of a key, or SIZE_MAX. */
 static size_t place_of(const kl_value *v, const char *key, size_t n)
 {
-    return kl__is(kl__handle(v), KL_OBJECT) ? kl__shape_find(kl__shape_of(kl__at(kl__handle(v))), key, n) : SIZE_MAX;
+    return kl__is(kl__handle(v), KL_OBJECT) ? kl__shape_find(kl__shape_of(kl__at(kl__handle(v))), key, n)
+                                            : SIZE_MAX;
 }
 
 const kl_value *kl_value_getn(const kl_value *v, const char *key, size_t n)
@@ -176,7 +180,7 @@ int64_t kl_value_int_at(const kl_value *v, int64_t dflt, ...)
     return kl_value_int(v, &x) ? x : dflt;
 }
 
-/* --- whole trees -------------------------------------------------------------------------------------------------------- */
+/* --- whole trees -------------------------------------------------------------------------- */
 
 /* Pairs (or single values) still to visit. They are borrowed, so this is no kl__stack. */
 typedef struct todo {
@@ -231,10 +235,7 @@ static bool number_equal(const kl_value *a, kl_type ta, const kl_value *b, kl_ty
     return false;
 }
 
-static bool is_number(kl_type t)
-{
-    return t == KL_INT || t == KL_UINT || t == KL_DOUBLE;
-}
+static bool is_number(kl_type t) { return t == KL_INT || t == KL_UINT || t == KL_DOUBLE; }
 
 bool kl_value_equal(const kl_value *a, const kl_value *b)
 {
@@ -256,7 +257,7 @@ bool kl_value_equal(const kl_value *a, const kl_value *b)
         if (is_number(ta) && is_number(tb)) {
             equal = number_equal(a, ta, b, tb);
         } else if (ta != tb || (ta != KL_ARRAY && ta != KL_OBJECT) || kl_value_len(a) != kl_value_len(b)) {
-            equal = false;                    /* equal strings are one node, so these differ */
+            equal = false; /* equal strings are one node, so these differ */
         } else {
             bool same_keys = ta == KL_OBJECT && kl__at(kl__handle(a))->len == kl__at(kl__handle(b))->len;
             for (size_t i = 0, n = kl_value_len(a); equal && i < n; i++) {
@@ -266,7 +267,8 @@ bool kl_value_equal(const kl_value *a, const kl_value *b)
                 } else if (same_keys) {
                     y = kl__val(b, i);
                 } else {
-                    size_t at = kl__shape_find_key(kl__shape_of(kl__at(kl__handle(b))), kl__handle(kl__key(a, i)));
+                    size_t at = kl__shape_find_key(
+                        kl__shape_of(kl__at(kl__handle(b))), kl__handle(kl__key(a, i)));
                     y = at == SIZE_MAX ? NULL : kl__val(b, at);
                 }
                 if (!y) {
@@ -371,22 +373,13 @@ size_t kl_value_held(const kl_value *v, size_t max)
     return sum;
 }
 
-/* --- making ------------------------------------------------------------------------------------------------------------- */
+/* --- making ------------------------------------------------------------------------------- */
 
-const kl_value *kl_value_null(void)
-{
-    return KL__NULL;
-}
+const kl_value *kl_value_null(void) { return KL__NULL; }
 
-const kl_value *kl_value_of_bool(bool b)
-{
-    return b ? KL__TRUE : KL__FALSE;
-}
+const kl_value *kl_value_of_bool(bool b) { return b ? KL__TRUE : KL__FALSE; }
 
-const kl_value *kl_value_of_int(int64_t i)
-{
-    return KL__VALUE(kl__intern_int(i));
-}
+const kl_value *kl_value_of_int(int64_t i) { return KL__VALUE(kl__intern_int(i)); }
 
 const kl_value *kl_value_of_uint(uint64_t u)
 {
@@ -400,10 +393,7 @@ const kl_value *kl_value_of_double(double d)
     return KL__VALUE(kl__intern_wide(KL_DOUBLE, bits));
 }
 
-const kl_value *kl_value_of_str(const char *s)
-{
-    return kl_value_of_strn(s, strlen(s));
-}
+const kl_value *kl_value_of_str(const char *s) { return kl_value_of_strn(s, strlen(s)); }
 
 /* The length of the well-formed character at s (n > 0 bytes left), or 0. */
 static size_t utf8_char(const unsigned char *s, size_t n)
@@ -428,7 +418,8 @@ bool kl_utf8_valid(const char *s, size_t n)
     const unsigned char *p = (const unsigned char *)s, *end = p + n;
     while (p < end) {
         uint64_t eight;
-        if (end - p >= 8 && (memcpy(&eight, p, 8), !(eight & 0x8080808080808080u))) {      /* ASCII, as most text is */
+        /* ASCII, as most text is */
+        if (end - p >= 8 && (memcpy(&eight, p, 8), !(eight & 0x8080808080808080u))) {
             p += 8;
             continue;
         }
@@ -454,13 +445,13 @@ const kl_value *kl_value_of_strn(const char *s, size_t n)
     return v;
 }
 
-/* --- functional updates -------------------------------------------------------------------------------------------------- */
+/* --- functional updates ------------------------------------------------------------------- */
 
 #define WITH_SMALL 32
 
 static const kl_value *with_n(const kl_value *v, const char *key, size_t keylen, const kl_value *x)
 {
-    if (!kl_utf8_valid(key, keylen)) {        /* look for the key as it would be written */
+    if (!kl_utf8_valid(key, keylen)) { /* look for the key as it would be written */
         const kl_value *k = kl_value_of_strn(key, keylen);
         const char *fixed = kl__str_bytes(k, &keylen);
         const kl_value *out = with_n(v, fixed, keylen, x);
@@ -473,7 +464,8 @@ static const kl_value *with_n(const kl_value *v, const char *key, size_t keylen,
         return len ? kl_value_ref(v) : KL__EMPTY_OBJECT;
     if (at != SIZE_MAX && kl__val(v, at) == x)
         return kl_value_ref(v);
-    kl__entry small[2 * WITH_SMALL], *e = len < WITH_SMALL ? small : kl_alloc((2 * len + 2) * sizeof *e), *keys = e + len + 1;
+    kl__entry small[2 * WITH_SMALL], *e = len < WITH_SMALL ? small : kl_alloc((2 * len + 2) * sizeof *e),
+                                     *keys = e + len + 1;
     const kl__node *shape = len ? kl__shape_of(kl__at(kl__handle(v))) : NULL;
     kl__entry same_shape = len ? kl__at(kl__handle(v))->len : 0;
     for (size_t i = 0; i < len; i++) {
@@ -488,7 +480,8 @@ static const kl_value *with_n(const kl_value *v, const char *key, size_t keylen,
     }
     kl__h h = KL__H_EMPTY_OBJECT;
     if (n)
-        h = kl__intern_object(n == len && at != SIZE_MAX ? same_shape : kl__owned(kl__intern_list(KL__SHAPE, keys, n)), e, n);
+        h = kl__intern_object(
+            n == len && at != SIZE_MAX ? same_shape : kl__owned(kl__intern_list(KL__SHAPE, keys, n)), e, n);
     if (e != small)
         kl_free(e);
     return KL__VALUE(h);
@@ -510,7 +503,7 @@ const kl_value *kl_value_with_at(const kl_value *v, const kl_value *x, ...)
     if (!depth)
         return kl_value_ref(x);
     const char **keys = kl_new_array(const char *, depth);
-    const kl_value **on_way = kl_new_array(const kl_value *, depth);     /* what stands before each key */
+    const kl_value **on_way = kl_new_array(const kl_value *, depth); /* what stands before each key */
     va_start(ap, x);
     for (size_t i = 0; i < depth; i++) {
         keys[i] = va_arg(ap, const char *);
@@ -518,7 +511,8 @@ const kl_value *kl_value_with_at(const kl_value *v, const kl_value *x, ...)
     }
     va_end(ap);
     const kl_value *out;
-    if (!x && !kl_value_get(on_way[depth - 1], keys[depth - 1])) {       /* nothing to remove, nothing to create */
+    /* nothing to remove, nothing to create */
+    if (!x && !kl_value_get(on_way[depth - 1], keys[depth - 1])) {
         out = v ? kl_value_ref(v) : KL__EMPTY_OBJECT;
     } else {
         out = kl_value_ref(x);

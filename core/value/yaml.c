@@ -1,8 +1,9 @@
 /* yaml.c - the only door to libyaml: YAML documents as values.
  *
- * libyaml's events become values as they come; containers gather on a stack as in the decoder. An alias is one more
- * reference on a value, so "a billion laughs" cost nothing here, but would for whoever walks them: the nodes that aliases
- * stand for are counted, and too many are refused. Merge keys give way to the mapping's own keys. */
+ * libyaml's events become values as they come; containers gather on a stack as in the decoder. An alias is
+ * one more reference on a value, so "a billion laughs" cost nothing here, but would for whoever walks
+ * them: the nodes that aliases stand for are counted, and too many are refused. Merge keys give way to the
+ * mapping's own keys. */
 #include "value/yaml.h"
 
 #include <stdio.h>
@@ -13,14 +14,17 @@
 #include "value/intern.h"
 #include "value/scalar.h"
 
-#define ALIASED_NODES_MAX 400000u        /* what all aliases of a stream may stand for together */
+#define ALIASED_NODES_MAX 400000u /* what all aliases of a stream may stand for together */
 
-typedef struct anchor { const kl_value *v; size_t nodes; } anchor;
+typedef struct anchor {
+    const kl_value *v;
+    size_t nodes;
+} anchor;
 
 typedef struct reader {
     const char *name;
     yaml_parser_t parser;
-    kl_map *anchors;                     /* of the present document: name to anchor */
+    kl_map *anchors; /* of the present document: name to anchor */
     size_t aliased;
     size_t depth;
     kl_err *err;
@@ -60,13 +64,13 @@ static void remember(reader *r, const yaml_char_t *name, const kl_value *v, size
     if (!name)
         return;
     anchor *a = kl_new(anchor);
-    *a = (anchor){ kl_value_ref(v), nodes };
+    *a = (anchor){kl_value_ref(v), nodes};
     anchor *old = kl_map_set(r->anchors, (const char *)name, a);
     if (old)
         anchor_free(old);
 }
 
-/* --- scalars ---------------------------------------------------------------------------------------------------------------- */
+/* --- scalars ------------------------------------------------------------------------------ */
 
 static const char *core_tag(const yaml_char_t *tag)
 {
@@ -81,7 +85,8 @@ static kl_status scalar(reader *r, const yaml_event_t *ev, const kl_value **out)
     bool text_only = ev->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
     char what[256];
     if (ev->data.scalar.tag && !tag && strcmp((const char *)ev->data.scalar.tag, "!")) {
-        snprintf(what, sizeof what, "the tag %.100s is not supported here", (const char *)ev->data.scalar.tag);
+        snprintf(
+            what, sizeof what, "the tag %.100s is not supported here", (const char *)ev->data.scalar.tag);
         return fail_at(r, ev->start_mark, what);
     }
     if (ev->data.scalar.tag && (!tag || !strcmp(tag, "str") || !strcmp(tag, "timestamp"))) {
@@ -94,8 +99,10 @@ static kl_status scalar(reader *r, const yaml_event_t *ev, const kl_value **out)
     }
     const kl_value *v = kl__scalar_plain(text, n);
     kl_type t = kl_value_type(v);
-    bool fits = v && (!tag || (!strcmp(tag, "null") && t == KL_NULL) || (!strcmp(tag, "bool") && t == KL_BOOL)
-        || (!strcmp(tag, "int") && (t == KL_INT || t == KL_UINT)) || (!strcmp(tag, "float") && (t == KL_INT || t == KL_UINT || t == KL_DOUBLE)));
+    bool fits = v
+        && (!tag || (!strcmp(tag, "null") && t == KL_NULL) || (!strcmp(tag, "bool") && t == KL_BOOL)
+            || (!strcmp(tag, "int") && (t == KL_INT || t == KL_UINT))
+            || (!strcmp(tag, "float") && (t == KL_INT || t == KL_UINT || t == KL_DOUBLE)));
     if (!fits) {
         kl_value_unref(v);
         if (tag)
@@ -108,7 +115,7 @@ static kl_status scalar(reader *r, const yaml_event_t *ev, const kl_value **out)
     return KL_OK;
 }
 
-/* --- containers ---------------------------------------------------------------------------------------------------------------- */
+/* --- containers --------------------------------------------------------------------------- */
 
 static kl_status enter(reader *r, yaml_mark_t at)
 {
@@ -202,12 +209,13 @@ static kl_status merge(reader *r, kl__stack *s, kl__seen *seen, const kl_value *
 }
 
 /* One key and its value; a merge is kept for the end. */
-static kl_status member(reader *r, yaml_event_t *ev, kl__stack *s, kl__seen *seen, const kl_value **merged, yaml_mark_t *merged_at, size_t *nodes)
+static kl_status member(reader *r, yaml_event_t *ev, kl__stack *s, kl__seen *seen, const kl_value **merged,
+    yaml_mark_t *merged_at, size_t *nodes)
 {
     const kl_value *key = NULL, *v = NULL;
     yaml_mark_t at = ev->start_mark;
-    bool is_merge = ev->type == YAML_SCALAR_EVENT && ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && !ev->data.scalar.tag
-        && ev->data.scalar.length == 2 && !memcmp(ev->data.scalar.value, "<<", 2);
+    bool is_merge = ev->type == YAML_SCALAR_EVENT && ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE
+        && !ev->data.scalar.tag && ev->data.scalar.length == 2 && !memcmp(ev->data.scalar.value, "<<", 2);
     kl_status st = node(r, ev, &key, nodes);
     if (!st)
         st = key_of(r, key, at, &key);
@@ -280,7 +288,8 @@ static kl_status alias(reader *r, const yaml_event_t *ev, const kl_value **out, 
     }
     r->aliased += a->nodes;
     if (r->aliased > ALIASED_NODES_MAX) {
-        snprintf(what, sizeof what, "aliases stand for more than %u values; write the document out", ALIASED_NODES_MAX);
+        snprintf(what, sizeof what, "aliases stand for more than %u values; write the document out",
+            ALIASED_NODES_MAX);
         return fail_at(r, ev->start_mark, what);
     }
     *nodes += a->nodes;
@@ -288,7 +297,8 @@ static kl_status alias(reader *r, const yaml_event_t *ev, const kl_value **out, 
     return KL_OK;
 }
 
-/* The value that begins with ev. *nodes grows by what it holds, aliases written out. The depth of recursion is bounded. */
+/* The value that begins with ev. *nodes grows by what it holds, aliases written out. The depth of
+ * recursion is bounded. */
 static kl_status node(reader *r, yaml_event_t *ev, const kl_value **out, size_t *nodes)
 {
     if (ev->type == YAML_ALIAS_EVENT)
@@ -304,7 +314,8 @@ static kl_status node(reader *r, yaml_event_t *ev, const kl_value **out, size_t 
         st = enter(r, ev->start_mark);
         if (st)
             return st;
-        name = ev->type == YAML_SEQUENCE_START_EVENT ? ev->data.sequence_start.anchor : ev->data.mapping_start.anchor;
+        name = ev->type == YAML_SEQUENCE_START_EVENT ? ev->data.sequence_start.anchor
+                                                     : ev->data.mapping_start.anchor;
         st = ev->type == YAML_SEQUENCE_START_EVENT ? sequence(r, ev, &v, &mine) : mapping(r, ev, &v, &mine);
         r->depth--;
     }
@@ -316,7 +327,7 @@ static kl_status node(reader *r, yaml_event_t *ev, const kl_value **out, size_t 
     return KL_OK;
 }
 
-/* --- documents ------------------------------------------------------------------------------------------------------------------ */
+/* --- documents ---------------------------------------------------------------------------- */
 
 typedef kl_status doc_fn(void *arg, const kl_value *v, kl_err *err);
 
@@ -330,7 +341,7 @@ static kl_status document(reader *r, doc_fn *doc, void *arg)
         return st;
     st = node(r, &ev, &v, &nodes);
     yaml_event_delete(&ev);
-    if (!st && (st = next(r, &ev)) == KL_OK)          /* the document's end */
+    if (!st && (st = next(r, &ev)) == KL_OK) /* the document's end */
         yaml_event_delete(&ev);
     kl_map_free(r->anchors, anchor_free);
     r->anchors = kl_map_new();
@@ -373,7 +384,7 @@ kl_status kl_yaml_each(const char *name, const char *text, size_t n, doc_fn *doc
     const kl_value *v;
     if (try_json(text, n, &v))
         return doc(arg, v, err);
-    reader r = { .name = name ? name : "yaml", .err = err };
+    reader r = {.name = name ? name : "yaml", .err = err};
     if (!yaml_parser_initialize(&r.parser))
         kl_mem_die("memory (YAML)");
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
@@ -385,14 +396,18 @@ kl_status kl_yaml_each(const char *name, const char *text, size_t n, doc_fn *doc
     return st;
 }
 
-typedef struct single { const char *name; const kl_value *v; } single;
+typedef struct single {
+    const char *name;
+    const kl_value *v;
+} single;
 
 static kl_status keep_one(void *arg, const kl_value *v, kl_err *err)
 {
     single *s = arg;
     if (s->v) {
         kl_value_unref(v);
-        return kl_fail(err, KL_ESYNTAX, "%s: one document is expected, and there is another behind `---`", s->name);
+        return kl_fail(
+            err, KL_ESYNTAX, "%s: one document is expected, and there is another behind `---`", s->name);
     }
     s->v = v;
     return KL_OK;
@@ -400,7 +415,7 @@ static kl_status keep_one(void *arg, const kl_value *v, kl_err *err)
 
 kl_status kl_yaml_decode(const char *name, const char *text, size_t n, const kl_value **out, kl_err *err)
 {
-    single s = { name ? name : "yaml", NULL };
+    single s = {name ? name : "yaml", NULL};
     kl_status st = kl_yaml_each(name, text, n, keep_one, &s, err);
     if (st)
         kl_value_unref(s.v);
@@ -409,24 +424,19 @@ kl_status kl_yaml_decode(const char *name, const char *text, size_t n, const kl_
     return st;
 }
 
-/* --- writing ---------------------------------------------------------------------------------------------------------------------- */
+/* --- writing ------------------------------------------------------------------------------ */
 
-static int on_write(void *arg, unsigned char *data, size_t n)
-{
-    return kl_buf_add(arg, data, n) == KL_OK;
-}
+static int on_write(void *arg, unsigned char *data, size_t n) { return kl_buf_add(arg, data, n) == KL_OK; }
 
-static bool emit(yaml_emitter_t *e, yaml_event_t *ev, int made)
-{
-    return made && yaml_emitter_emit(e, ev);
-}
+static bool emit(yaml_emitter_t *e, yaml_event_t *ev, int made) { return made && yaml_emitter_emit(e, ev); }
 
 static bool emit_text(yaml_emitter_t *e, const char *s, size_t n, bool plain, bool quoted)
 {
     yaml_event_t ev;
     bool lines = quoted && memchr(s, '\n', n) != NULL;
-    return emit(e, &ev, yaml_scalar_event_initialize(&ev, NULL, NULL, (const yaml_char_t *)s, (int)n, plain, quoted,
-        lines ? YAML_LITERAL_SCALAR_STYLE : YAML_ANY_SCALAR_STYLE));
+    return emit(e, &ev,
+        yaml_scalar_event_initialize(&ev, NULL, NULL, (const yaml_char_t *)s, (int)n, plain, quoted,
+            lines ? YAML_LITERAL_SCALAR_STYLE : YAML_ANY_SCALAR_STYLE));
 }
 
 /* Text that would read as something else must be quoted. */
@@ -456,12 +466,16 @@ static bool emit_value(yaml_emitter_t *e, const kl_value *v, size_t depth)
         return false;
     size_t n = kl_value_len(v);
     if (t == KL_ARRAY) {
-        bool ok = emit(e, &ev, yaml_sequence_start_event_initialize(&ev, NULL, NULL, 1, n ? YAML_BLOCK_SEQUENCE_STYLE : YAML_FLOW_SEQUENCE_STYLE));
+        bool ok = emit(e, &ev,
+            yaml_sequence_start_event_initialize(
+                &ev, NULL, NULL, 1, n ? YAML_BLOCK_SEQUENCE_STYLE : YAML_FLOW_SEQUENCE_STYLE));
         for (size_t i = 0; ok && i < n; i++)
             ok = emit_value(e, kl_value_item(v, i), depth + 1);
         return ok && emit(e, &ev, yaml_sequence_end_event_initialize(&ev));
     }
-    bool ok = emit(e, &ev, yaml_mapping_start_event_initialize(&ev, NULL, NULL, 1, n ? YAML_BLOCK_MAPPING_STYLE : YAML_FLOW_MAPPING_STYLE));
+    bool ok = emit(e, &ev,
+        yaml_mapping_start_event_initialize(
+            &ev, NULL, NULL, 1, n ? YAML_BLOCK_MAPPING_STYLE : YAML_FLOW_MAPPING_STYLE));
     for (size_t i = 0; ok && i < n; i++)
         ok = emit_string(e, kl__key(v, i)) && emit_value(e, kl__val(v, i), depth + 1);
     return ok && emit(e, &ev, yaml_mapping_end_event_initialize(&ev));
@@ -478,8 +492,7 @@ kl_status kl_yaml_encode(const kl_value *v, kl_buf *out)
     yaml_emitter_set_width(&e, -1);
     bool ok = emit(&e, &ev, yaml_stream_start_event_initialize(&ev, YAML_UTF8_ENCODING))
         && emit(&e, &ev, yaml_document_start_event_initialize(&ev, NULL, NULL, NULL, 1))
-        && emit_value(&e, v, 1)
-        && emit(&e, &ev, yaml_document_end_event_initialize(&ev, 1))
+        && emit_value(&e, v, 1) && emit(&e, &ev, yaml_document_end_event_initialize(&ev, 1))
         && emit(&e, &ev, yaml_stream_end_event_initialize(&ev));
     yaml_emitter_delete(&e);
     return ok && !out->failed ? KL_OK : KL_ETOOBIG;

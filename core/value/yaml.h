@@ -1,20 +1,24 @@
-/* yaml.h - the only door to libyaml: YAML documents as values (YAML 1.1 scalars as sigs.k8s.io/yaml reads them). */
+/* yaml.h - the only door to libyaml: YAML documents as values (YAML 1.1 scalars as sigs.k8s.io/yaml reads
+ * them). */
 #ifndef KL_VALUE_YAML_H
 #define KL_VALUE_YAML_H
 
 #include "value/value.h"
 
-/* Calls `doc` for each document of a stream (JSON is YAML too); empty documents are skipped. `name` is the file named in
- * errors, which carry line and column. The callback owns the reference; non-zero stops. */
+/* Calls `doc` for each document of a stream (JSON is YAML too); empty documents are skipped. `name` is the
+ * file named in errors, which carry line and column. The callback owns the reference; non-zero stops. */
 KL_NODISCARD kl_status kl_yaml_each(const char *name, const char *text, size_t n,
     kl_status (*doc)(void *arg, const kl_value *v, kl_err *err), void *arg, kl_err *err);
 /* Exactly one document; an empty text gives {}. */
-KL_NODISCARD kl_status kl_yaml_decode(const char *name, const char *text, size_t n, const kl_value **out, kl_err *err);
-KL_NODISCARD kl_status kl_yaml_encode(const kl_value *v, kl_buf *out);     /* block style, no leading --- */
+KL_NODISCARD kl_status kl_yaml_decode(
+    const char *name, const char *text, size_t n, const kl_value **out, kl_err *err);
+KL_NODISCARD kl_status kl_yaml_encode(const kl_value *v, kl_buf *out); /* block style, no leading --- */
 
-/* The text with one string changed, every other byte as it was, comments included. `path`, NULL-terminated, leads through mappings
- * by key and into a list by "key=value", the first item that has that; the last step is a key, which is put before its mapping's
- * other keys when it is not there. The first document counts. KL_ENOTFOUND names the step that leads nowhere. yaml_edit.c */
-KL_NODISCARD kl_status kl_yaml_set_string(const char *name, const char *text, size_t n, const char *const *path, const char *value, kl_buf *out, kl_err *err);
+/* The text with one string changed, every other byte as it was, comments included. `path`,
+ * NULL-terminated, leads through mappings by key and into a list by "key=value", the first item that has
+ * that; the last step is a key, which is put before its mapping's other keys when it is not there. The
+ * first document counts. KL_ENOTFOUND names the step that leads nowhere. yaml_edit.c */
+KL_NODISCARD kl_status kl_yaml_set_string(const char *name, const char *text, size_t n,
+    const char *const *path, const char *value, kl_buf *out, kl_err *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* yaml_edit.c - one string of a YAML text changed, the rest left alone.
  *
- * libyaml says where each node stands; the new text goes there. It counts characters, so places are turned into bytes first. */
+ * libyaml says where each node stands; the new text goes there. It counts characters, so places are turned
+ * into bytes first. */
 #include "value/yaml.h"
 
 #include <string.h>
@@ -30,7 +31,8 @@ static yaml_node_t *item_of(yaml_document_t *d, yaml_node_t *list, const char *s
     const char *eq = strchr(step, '=');
     char *key = eq ? kl_strndup(step, (size_t)(eq - step)) : NULL;
     yaml_node_t *found = NULL;
-    for (yaml_node_item_t *i = list->data.sequence.items.start; key && !found && i < list->data.sequence.items.top; i++) {
+    for (yaml_node_item_t *i = list->data.sequence.items.start;
+         key && !found && i < list->data.sequence.items.top; i++) {
         yaml_node_t *item = yaml_document_get_node(d, *i);
         yaml_node_pair_t *p = pair_of(d, item, key);
         const char *s = p ? text_of(yaml_document_get_node(d, p->value)) : NULL;
@@ -70,10 +72,11 @@ static void splice(const char *text, size_t n, size_t from, size_t to, const kl_
 static void replace(const char *text, size_t n, const yaml_node_t *old, const char *value, kl_buf *out)
 {
     kl_buf fresh = KL_BUF_INIT;
-    bool lines = old->data.scalar.style == YAML_LITERAL_SCALAR_STYLE || old->data.scalar.style == YAML_FOLDED_SCALAR_STYLE;
+    bool lines = old->data.scalar.style == YAML_LITERAL_SCALAR_STYLE
+        || old->data.scalar.style == YAML_FOLDED_SCALAR_STYLE;
     size_t from = byte_of(text, n, old->start_mark.index), to = byte_of(text, n, old->end_mark.index);
     if (from == to && from && text[from - 1] == ':')
-        kl_buf_putc(&fresh, ' ');               /* "key:" with nothing behind it */
+        kl_buf_putc(&fresh, ' '); /* "key:" with nothing behind it */
     put_quoted(&fresh, value);
     if (lines)
         kl_buf_putc(&fresh, '\n');
@@ -81,7 +84,8 @@ static void replace(const char *text, size_t n, const yaml_node_t *old, const ch
     kl_buf_fini(&fresh);
 }
 
-static void insert(const char *text, size_t n, const yaml_node_t *map, const yaml_node_t *first, const char *key, const char *value, kl_buf *out)
+static void insert(const char *text, size_t n, const yaml_node_t *map, const yaml_node_t *first,
+    const char *key, const char *value, kl_buf *out)
 {
     kl_buf fresh = KL_BUF_INIT;
     size_t at = byte_of(text, n, first->start_mark.index);
@@ -96,18 +100,24 @@ static void insert(const char *text, size_t n, const yaml_node_t *map, const yam
     kl_buf_fini(&fresh);
 }
 
-static kl_status set(const char *name, const char *text, size_t n, yaml_document_t *d, const char *const *path, const char *value, kl_buf *out, kl_err *err)
+static kl_status set(const char *name, const char *text, size_t n, yaml_document_t *d,
+    const char *const *path, const char *value, kl_buf *out, kl_err *err)
 {
     yaml_node_t *at = yaml_document_get_root_node(d);
     for (; path[1]; path++) {
         yaml_node_pair_t *p = pair_of(d, at, *path);
-        at = p ? yaml_document_get_node(d, p->value) : at && at->type == YAML_SEQUENCE_NODE ? item_of(d, at, *path) : NULL;
+        at = p                                     ? yaml_document_get_node(d, p->value)
+            : at && at->type == YAML_SEQUENCE_NODE ? item_of(d, at, *path)
+                                                   : NULL;
         if (!at)
             return kl_fail(err, KL_ENOTFOUND, "%s: there is no %s", name, *path);
     }
     yaml_node_pair_t *p = pair_of(d, at, *path);
     yaml_node_t *old = p ? yaml_document_get_node(d, p->value) : NULL;
-    yaml_node_t *first = at->type == YAML_MAPPING_NODE && at->data.mapping.pairs.start < at->data.mapping.pairs.top ? yaml_document_get_node(d, at->data.mapping.pairs.start->key) : NULL;
+    yaml_node_t *first = at->type == YAML_MAPPING_NODE
+            && at->data.mapping.pairs.start < at->data.mapping.pairs.top
+        ? yaml_document_get_node(d, at->data.mapping.pairs.start->key)
+        : NULL;
     if (old && old->type == YAML_SCALAR_NODE)
         replace(text, n, old, value, out);
     else if (!p && first)
@@ -150,7 +160,8 @@ static bool reads_back(const kl_buf *b, const char *const *path, const char *val
     return same;
 }
 
-kl_status kl_yaml_set_string(const char *name, const char *text, size_t n, const char *const *path, const char *value, kl_buf *out, kl_err *err)
+kl_status kl_yaml_set_string(const char *name, const char *text, size_t n, const char *const *path,
+    const char *value, kl_buf *out, kl_err *err)
 {
     yaml_parser_t parser;
     yaml_document_t d;
@@ -160,7 +171,8 @@ kl_status kl_yaml_set_string(const char *name, const char *text, size_t n, const
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
     kl_status st = KL_OK;
     if (!yaml_parser_load(&parser, &d))
-        st = kl_fail(err, KL_ESYNTAX, "%s:%zu: %s", name, parser.problem_mark.line + 1, parser.problem ? parser.problem : "not YAML");
+        st = kl_fail(err, KL_ESYNTAX, "%s:%zu: %s", name, parser.problem_mark.line + 1,
+            parser.problem ? parser.problem : "not YAML");
     else {
         st = set(name, text, n, &d, path, value, out, err);
         yaml_document_delete(&d);

@@ -1,4 +1,5 @@
-/* admission.c - see k8s.io/api/admission/v1 and apiserver/pkg/admission/plugin/webhook/request for what the other side checks. */
+/* admission.c - see k8s.io/api/admission/v1 and apiserver/pkg/admission/plugin/webhook/request for what
+ * the other side checks. */
 #include "webhook/admission.h"
 
 #include <string.h>
@@ -22,7 +23,8 @@ kl_status kl_admission_parse(const char *text, size_t n, const kl_value **reques
         kl_err_prefix(err, "the body is no JSON");
         return st;
     }
-    const char *version = kl_value_str_at(review, "apiVersion", NULL), *kind = kl_value_str_at(review, "kind", NULL);
+    const char *version = kl_value_str_at(review, "apiVersion", NULL),
+               *kind = kl_value_str_at(review, "kind", NULL);
     const kl_value *r = kl_value_get(review, "request");
     const char *uid = kl_value_str_at(r, "uid", NULL), *operation = kl_value_str_at(r, "operation", NULL);
     static const char *const operations[] = {"CREATE", "UPDATE", "DELETE", "CONNECT"};
@@ -30,15 +32,20 @@ kl_status kl_admission_parse(const char *text, size_t n, const kl_value **reques
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
         known |= operation && !strcmp(operation, operations[i]);
     if (!version || !kind || strcmp(kind, "AdmissionReview") || strncmp(version, "admission.k8s.io/", 17))
-        st = kl_fail(err, KL_EINVAL, "expected an AdmissionReview of admission.k8s.io/v1, got kind \"%.60s\" of \"%.60s\"", kind ? kind : "", version ? version : "");
+        st = kl_fail(err, KL_EINVAL,
+            "expected an AdmissionReview of admission.k8s.io/v1, got kind \"%.60s\" of \"%.60s\"",
+            kind ? kind : "", version ? version : "");
     else if (strcmp(version, "admission.k8s.io/v1"))
-        st = kl_fail(err, KL_EINVAL, "AdmissionReview of %.60s is not spoken here: set admissionReviewVersions to [\"v1\"]", version);
+        st = kl_fail(err, KL_EINVAL,
+            "AdmissionReview of %.60s is not spoken here: set admissionReviewVersions to [\"v1\"]", version);
     else if (kl_value_type(r) != KL_OBJECT)
         st = kl_fail(err, KL_EINVAL, "the AdmissionReview has no request");
     else if (!uid || !*uid)
         st = kl_fail(err, KL_EINVAL, "the request of the AdmissionReview has no uid");
     else if (!known)
-        st = kl_fail(err, KL_EINVAL, "the request's operation must be CREATE, UPDATE, DELETE or CONNECT, got \"%.60s\"", operation ? operation : "");
+        st = kl_fail(err, KL_EINVAL,
+            "the request's operation must be CREATE, UPDATE, DELETE or CONNECT, got \"%.60s\"",
+            operation ? operation : "");
     else
         *request = kl_value_ref(r);
     kl_value_unref(review);
@@ -129,7 +136,8 @@ const kl_value *kl_admission_decide(bool allowed, int code, const char *message,
     return kl_builder_done(b);
 }
 
-/* The API server writes Go's time.Duration: "10s", "1m0s" cannot come, 30 s is its limit. Whatever else is there reads as `dflt`. */
+/* The API server writes Go's time.Duration: "10s", "1m0s" cannot come, 30 s is its limit. Whatever else is
+ * there reads as `dflt`. */
 static kl_time read_timeout(const char *text, kl_time dflt)
 {
     kl_time n = 0;

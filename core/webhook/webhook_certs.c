@@ -1,5 +1,6 @@
-/* webhook_certs.c - the CA lives as long as forty certificates; it is replaced while it can still sign two of them, and its successor's bundle
- * keeps it, so that whoever trusts the bundle trusts what is shown before and after. */
+/* webhook_certs.c - the CA lives as long as forty certificates; it is replaced while it can still sign two
+ * of them, and its successor's bundle keeps it, so that whoever trusts the bundle trusts what is shown
+ * before and after. */
 #include "webhook/webhook_certs.h"
 
 #include <arpa/inet.h>
@@ -39,7 +40,7 @@ void kl_webhook_names_of(const kl_webhook_options *o, const char *url, kl_webhoo
     *out = (kl_webhook_names){0};
     kl_webhook_service s = {0};
     if (o->service && !kl_webhook_service_parse(o->service, &s, NULL)) {
-        out->dns[0] = kl_sprintf("%s.%s.svc", s.name, s.ns);           /* what the API server asks for */
+        out->dns[0] = kl_sprintf("%s.%s.svc", s.name, s.ns); /* what the API server asks for */
         out->dns[1] = kl_sprintf("%s.%s.svc.cluster.local", s.name, s.ns);
         out->dns[2] = kl_sprintf("%s.%s", s.name, s.ns);
         out->dns[3] = kl_strdup(s.name);
@@ -77,8 +78,9 @@ bool kl_webhook_certs_good(const kl_webhook_certs *c, const kl_webhook_names *n,
 {
     kl_x509_facts f;
     life = life_of(life);
-    if (!c->ca || !c->ca_key || !c->cert || !c->key || !lasts(c->cert, now + life / 3) || !lasts(c->ca, now + CA_SPARE * life)
-        || kl_x509_check_pair(c->cert, c->key, NULL) || kl_x509_check_pair(c->ca, c->ca_key, NULL) || kl_x509_facts_read(c->cert, &f, NULL))
+    if (!c->ca || !c->ca_key || !c->cert || !c->key || !lasts(c->cert, now + life / 3)
+        || !lasts(c->ca, now + CA_SPARE * life) || kl_x509_check_pair(c->cert, c->key, NULL)
+        || kl_x509_check_pair(c->ca, c->ca_key, NULL) || kl_x509_facts_read(c->cert, &f, NULL))
         return false;
     bool good = true;
     for (size_t i = 0; n->dns[i]; i++)
@@ -97,17 +99,20 @@ static size_t first_length(const char *pem)
     return p ? (size_t)(p - pem) + sizeof end - 1 : strlen(pem);
 }
 
-kl_status kl_webhook_certs_renew(kl_webhook_certs *c, const kl_webhook_names *n, kl_time life, kl_time now, kl_err *err)
+kl_status kl_webhook_certs_renew(
+    kl_webhook_certs *c, const kl_webhook_names *n, kl_time life, kl_time now, kl_err *err)
 {
     life = life_of(life);
     kl_webhook_certs fresh = {0};
     kl_status st = KL_OK;
-    bool keep = c->ca && c->ca_key && lasts(c->ca, now + CA_SPARE * life) && !kl_x509_check_pair(c->ca, c->ca_key, NULL);
+    bool keep = c->ca && c->ca_key && lasts(c->ca, now + CA_SPARE * life)
+        && !kl_x509_check_pair(c->ca, c->ca_key, NULL);
     if (keep) {
         fresh.ca = kl_strdup(c->ca);
         fresh.ca_key = kl_strdup(c->ca_key);
     } else {
-        st = kl_x509_make_ca("kubelua webhooks", now - SKEW, now + CA_LIVES * life, &fresh.ca, &fresh.ca_key, err);
+        st = kl_x509_make_ca(
+            "kubelua webhooks", now - SKEW, now + CA_LIVES * life, &fresh.ca, &fresh.ca_key, err);
         if (!st && lasts(c->ca, now)) {
             char *both = kl_sprintf("%s%.*s\n", fresh.ca, (int)first_length(c->ca), c->ca);
             kl_free(fresh.ca);
@@ -116,7 +121,9 @@ kl_status kl_webhook_certs_renew(kl_webhook_certs *c, const kl_webhook_names *n,
     }
     const char *cn = n->dns[0] ? n->dns[0] : n->ips[0] ? n->ips[0] : "webhook";
     if (!st)
-        st = kl_x509_make_server(&(kl_x509_wish){.cn = strlen(cn) <= 64 ? cn : "kubelua webhooks", .dns = (const char *const *)n->dns, .ips = (const char *const *)n->ips},
+        st = kl_x509_make_server(&(kl_x509_wish){.cn = strlen(cn) <= 64 ? cn : "kubelua webhooks",
+                                     .dns = (const char *const *)n->dns,
+                                     .ips = (const char *const *)n->ips},
             fresh.ca, fresh.ca_key, now - SKEW, now + life, &fresh.cert, &fresh.key, err);
     if (st) {
         kl_webhook_certs_fini(&fresh);
@@ -127,10 +134,15 @@ kl_status kl_webhook_certs_renew(kl_webhook_certs *c, const kl_webhook_names *n,
     return KL_OK;
 }
 
-/* --- as a Secret ------------------------------------------------------------------------------------------------------------- */
+/* --- as a Secret -------------------------------------------------------------------------- */
 
-static const struct { const char *key; size_t at; } DATA[] = {
-    {"ca.crt", offsetof(kl_webhook_certs, ca)}, {"ca.key", offsetof(kl_webhook_certs, ca_key)}, {"tls.crt", offsetof(kl_webhook_certs, cert)},
+static const struct {
+    const char *key;
+    size_t at;
+} DATA[] = {
+    {"ca.crt", offsetof(kl_webhook_certs, ca)},
+    {"ca.key", offsetof(kl_webhook_certs, ca_key)},
+    {"tls.crt", offsetof(kl_webhook_certs, cert)},
     {"tls.key", offsetof(kl_webhook_certs, key)},
 };
 
@@ -147,7 +159,8 @@ void kl_webhook_certs_read(const kl_value *secret, kl_webhook_certs *out)
     }
 }
 
-const kl_value *kl_webhook_certs_secret(const kl_webhook_certs *c, const char *ns, const char *name, const char *rv)
+const kl_value *kl_webhook_certs_secret(
+    const kl_webhook_certs *c, const char *ns, const char *name, const char *rv)
 {
     kl_builder *b = kl_builder_new();
     kl_build_object(b);

@@ -16,9 +16,11 @@ kl_status kl_webhook_service_parse(const char *text, kl_webhook_service *out, kl
     char *end = NULL;
     long port = colon ? strtol(colon + 1, &end, 10) : SERVICE_PORT;
     size_t n = slash ? (colon ? (size_t)(colon - slash) - 1 : strlen(slash + 1)) : 0;
-    if (!slash || slash == text || !n || memchr(slash + 1, '/', n) || (colon && (!colon[1] || *end || port < 1 || port > 65535)))
+    if (!slash || slash == text || !n || memchr(slash + 1, '/', n)
+        || (colon && (!colon[1] || *end || port < 1 || port > 65535)))
         return kl_fail(err, KL_EINVAL, "\"%s\" must be NAMESPACE/NAME or NAMESPACE/NAME:PORT", text);
-    *out = (kl_webhook_service){kl_strndup(text, (size_t)(slash - text)), kl_strndup(slash + 1, n), (int)port};
+    *out = (kl_webhook_service){
+        kl_strndup(text, (size_t)(slash - text)), kl_strndup(slash + 1, n), (int)port};
     return KL_OK;
 }
 
@@ -34,10 +36,14 @@ kl_status kl_webhook_options_check(const kl_webhook_options *o, kl_err *err)
     kl_webhook_service s = {0};
     kl_status st = KL_OK;
     if (!o->cert_dir && !o->url && !o->service)
-        st = kl_fail(err, KL_EINVAL, "a script has webhooks: say where the API server reaches this process (--webhook-service NAMESPACE/NAME, or --webhook-url "
+        st = kl_fail(err, KL_EINVAL,
+            "a script has webhooks: say where the API server reaches this process (--webhook-service "
+            "NAMESPACE/NAME, or --webhook-url "
             "https://HOST:PORT), or bring certificates of your own (--webhook-cert-dir DIR)");
     else if (o->url && o->service)
-        st = kl_fail(err, KL_EINVAL, "--webhook-url and --webhook-service both say where the API server reaches this process; leave one out");
+        st = kl_fail(err, KL_EINVAL,
+            "--webhook-url and --webhook-service both say where the API server reaches this process; leave "
+            "one out");
     else if (o->url && strcmp(o->url, "auto") && (strncmp(o->url, "https://", 8) || !o->url[8]))
         st = kl_fail(err, KL_EINVAL, "--webhook-url \"%s\" must begin with https://", o->url);
     else if (o->service && (st = kl_webhook_service_parse(o->service, &s, err)))
@@ -51,7 +57,8 @@ kl_status kl_webhook_options_check(const kl_webhook_options *o, kl_err *err)
 
 const char *kl_webhook_config_kind(bool mutating)
 {
-    return mutating ? "admissionregistration.k8s.io/v1/MutatingWebhookConfiguration" : "admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration";
+    return mutating ? "admissionregistration.k8s.io/v1/MutatingWebhookConfiguration"
+                    : "admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration";
 }
 
 /* The kind is the part with the capital letter. */
@@ -76,7 +83,8 @@ static void list_of(kl_builder *b, const char *key, const char *item)
     kl_build_end(b);
 }
 
-static kl_status add_rule(kl_builder *b, const kl_webhook_spec *s, const char *word, kl_webhook_resolve_fn *resolve, void *arg, kl_err *err)
+static kl_status add_rule(kl_builder *b, const kl_webhook_spec *s, const char *word,
+    kl_webhook_resolve_fn *resolve, void *arg, kl_err *err)
 {
     const kl_resource *r = NULL;
     const char *sub;
@@ -122,8 +130,8 @@ static void add_client(kl_builder *b, const kl_value *where, const char *ca)
     kl_build_end(b);
 }
 
-kl_status kl_webhook_config(const kl_webhook_spec *s, const kl_value *where, const char *ca, kl_webhook_resolve_fn *resolve, void *arg,
-    const kl_value **out, kl_err *err)
+kl_status kl_webhook_config(const kl_webhook_spec *s, const kl_value *where, const char *ca,
+    kl_webhook_resolve_fn *resolve, void *arg, const kl_value **out, kl_err *err)
 {
     kl_builder *b = kl_builder_new();
     kl_build_object(b);

@@ -1,4 +1,5 @@
-/* webhook_config.h - the configuration that tells an API server of a webhook, out of the script's spec. Pure but for the mapper it is given. */
+/* webhook_config.h - the configuration that tells an API server of a webhook, out of the script's spec.
+ * Pure but for the mapper it is given. */
 #ifndef KL_WEBHOOK_WEBHOOK_CONFIG_H
 #define KL_WEBHOOK_WEBHOOK_CONFIG_H
 
@@ -6,29 +7,40 @@
 #include "run/spec.h"
 
 typedef struct kl_webhook_options {
-    const char *listen;            /* ":9443" when NULL */
-    const char *cert_dir;          /* tls.crt, tls.key and perhaps ca.crt, which others renew; NULL: certificates of our own */
-    const char *url;               /* where the API server reaches us: "https://host:port", or "auto" for the address as bound; NULL: by service */
-    const char *service;           /* "namespace/name" or "namespace/name:port" */
-    const char *secret;            /* "namespace/name" of the Secret that replicas share their certificates in; NULL: by the service's name, or, for a url, none */
-    kl_time life;                  /* of our own certificates; 0: 90 days */
+    const char *listen; /* ":9443" when NULL */
+    /* tls.crt, tls.key and perhaps ca.crt, which others renew; NULL: certificates of our own */
+    const char *cert_dir;
+    /* where the API server reaches us: "https://host:port", or "auto" for the address as bound; NULL: by
+     * service */
+    const char *url;
+    const char *service; /* "namespace/name" or "namespace/name:port" */
+    /* "namespace/name" of the Secret that replicas share their certificates in; NULL: by the service's
+     * name, or, for a url, none */
+    const char *secret;
+    kl_time life; /* of our own certificates; 0: 90 days */
 } kl_webhook_options;
 
 /* KL_EINVAL says what is missing or cannot be read. */
 KL_NODISCARD kl_status kl_webhook_options_check(const kl_webhook_options *o, kl_err *err);
 
 /* A service as three texts; the caller frees ns and name. */
-typedef struct kl_webhook_service { char *ns, *name; int port; } kl_webhook_service;
+typedef struct kl_webhook_service {
+    char *ns, *name;
+    int port;
+} kl_webhook_service;
 KL_NODISCARD kl_status kl_webhook_service_parse(const char *text, kl_webhook_service *out, kl_err *err);
 void kl_webhook_service_fini(kl_webhook_service *s);
 
-const char *kl_webhook_config_kind(bool mutating);         /* "admissionregistration.k8s.io/v1/MutatingWebhookConfiguration" */
-/* A word of a kind that may end in a subresource ("v1/Pod/exec"): the length of the kind, and where the subresource begins, or NULL. */
+/* "admissionregistration.k8s.io/v1/MutatingWebhookConfiguration" */
+const char *kl_webhook_config_kind(bool mutating);
+/* A word of a kind that may end in a subresource ("v1/Pod/exec"): the length of the kind, and where the
+ * subresource begins, or NULL. */
 size_t kl_webhook_kind_split(const char *word, const char **subresource);
 
 typedef kl_status kl_webhook_resolve_fn(void *arg, const char *kind, const kl_resource **out, kl_err *err);
-/* `where` is the clientConfig but for the CA; `ca` PEM text or NULL. A new reference. Fails when a kind cannot be resolved. */
-KL_NODISCARD kl_status kl_webhook_config(const kl_webhook_spec *s, const kl_value *where, const char *ca, kl_webhook_resolve_fn *resolve, void *arg,
-    const kl_value **out, kl_err *err);
+/* `where` is the clientConfig but for the CA; `ca` PEM text or NULL. A new reference. Fails when a kind
+ * cannot be resolved. */
+KL_NODISCARD kl_status kl_webhook_config(const kl_webhook_spec *s, const kl_value *where, const char *ca,
+    kl_webhook_resolve_fn *resolve, void *arg, const kl_value **out, kl_err *err);
 
 #endif

@@ -1,5 +1,6 @@
-/* webhook_keeper.c - a round: is there a good certificate (else make or read one); does every configuration say what it should (else apply
- * it); show the certificate. What fails is tried again, and said once. */
+/* webhook_keeper.c - a round: is there a good certificate (else make or read one); does every
+ * configuration say what it should (else apply it); show the certificate. What fails is tried again, and
+ * said once. */
 #include "webhook/webhook_keeper.h"
 
 #include <stdatomic.h>
@@ -22,23 +23,27 @@
 #define RETRY_MIN KL_SECONDS(1)
 #define RETRY_MAX KL_SECONDS(30)
 #define CALL_MAX KL_SECONDS(10)
-#define TRIES 5                            /* against other replicas */
+#define TRIES 5 /* against other replicas */
 #define MANAGER "kubelua-webhooks"
 
 typedef struct want {
     kl_program *program;
     const kl_webhook_spec *spec;
-    bool applied;                          /* once */
+    bool applied; /* once */
     char *problem;
 } want;
 
-typedef struct gone { struct gone *next; char *name; bool mutating; } gone;
+typedef struct gone {
+    struct gone *next;
+    char *name;
+    bool mutating;
+} gone;
 
 struct kl_webhook_keeper {
     kl_webhook_keeper_env env;
-    char *url;                             /* NULL: by service, or somebody else tells the API server */
+    char *url; /* NULL: by service, or somebody else tells the API server */
     kl_webhook_service service;
-    kl_webhook_service secret;             /* ns NULL: none */
+    kl_webhook_service secret; /* ns NULL: none */
     bool configures;
     kl_webhook_names names;
     kl_fswatch *files;
@@ -46,17 +51,18 @@ struct kl_webhook_keeper {
     kl_bell bell;
     atomic_bool stopping;
     kl_mutex mu;
-    kl_map *wants KL_GUARDED_BY(mu);       /* by name */
+    kl_map *wants KL_GUARDED_BY(mu); /* by name */
     gone *dropped KL_GUARDED_BY(mu);
-    char *problem KL_GUARDED_BY(mu);       /* of the certificate */
+    char *problem KL_GUARDED_BY(mu); /* of the certificate */
     /* the thread's own: */
-    kl_webhook_certs certs;                /* our own, or those of the files (ca_key NULL) */
-    char *shown, *shown_ca;                /* the certificate that the keyring has, and who signed it */
+    kl_webhook_certs certs; /* our own, or those of the files (ca_key NULL) */
+    char *shown, *shown_ca; /* the certificate that the keyring has, and who signed it */
 };
 
-/* --- calls ------------------------------------------------------------------------------------------------------------------- */
+/* --- calls -------------------------------------------------------------------------------- */
 
-static kl_status call(kl_webhook_keeper *k, kl_verb verb, const char *kind, const char *ns, const char *name, const kl_value *body, const kl_value **out, kl_err *err)
+static kl_status call(kl_webhook_keeper *k, kl_verb verb, const char *kind, const char *ns, const char *name,
+    const kl_value *body, const kl_value **out, kl_err *err)
 {
     kl_op op;
     kl_op_init(&op, verb, kind);
@@ -75,7 +81,7 @@ static kl_status call(kl_webhook_keeper *k, kl_verb verb, const char *kind, cons
     return st;
 }
 
-/* --- the certificate ------------------------------------------------------------------------------------------------------------ */
+/* --- the certificate ---------------------------------------------------------------------- */
 
 static char *read_file(const char *dir, const char *name, kl_status *st, kl_err *err)
 {
@@ -98,7 +104,8 @@ static kl_status from_files(kl_webhook_keeper *k, kl_err *err)
         c.key = read_file(k->env.o->cert_dir, "tls.key", &st, err);
     if (!st) {
         c.ca = read_file(k->env.o->cert_dir, "ca.crt", &none, NULL);
-        if ((st = kl_x509_check_pair(c.cert, c.key, err)))     /* half written, perhaps: the other half is news again */
+        /* half written, perhaps: the other half is news again */
+        if ((st = kl_x509_check_pair(c.cert, c.key, err)))
             kl_err_prefix(err, "%s/tls.crt, tls.key", k->env.o->cert_dir);
     }
     kl_webhook_metrics_certificate(k->env.metrics, !st);
@@ -118,7 +125,10 @@ static kl_status renew(kl_webhook_keeper *k, kl_webhook_certs *c, kl_err *err)
 
 static void made(kl_webhook_keeper *k)
 {
-    kl_info("made a new certificate for webhooks", "name=%s", k->names.dns[0] ? k->names.dns[0] : k->names.ips[0] ? k->names.ips[0] : "");
+    kl_info("made a new certificate for webhooks", "name=%s",
+        k->names.dns[0]       ? k->names.dns[0]
+            : k->names.ips[0] ? k->names.ips[0]
+                              : "");
 }
 
 static bool good(kl_webhook_keeper *k, const kl_webhook_certs *c)
@@ -143,8 +153,10 @@ static kl_status from_secret(kl_webhook_keeper *k, kl_err *err)
             kl_err_fini(err);
             st = renew(k, &c, err);
             if (!st) {
-                const kl_value *body = kl_webhook_certs_secret(&c, k->secret.ns, k->secret.name, kl_object_rv(secret));
-                st = call(k, is_new ? KL_CREATE : KL_UPDATE, "v1/Secret", k->secret.ns, k->secret.name, body, NULL, err);
+                const kl_value *body = kl_webhook_certs_secret(
+                    &c, k->secret.ns, k->secret.name, kl_object_rv(secret));
+                st = call(k, is_new ? KL_CREATE : KL_UPDATE, "v1/Secret", k->secret.ns, k->secret.name, body,
+                    NULL, err);
                 if (!st)
                     made(k);
                 kl_value_unref(body);
@@ -184,7 +196,10 @@ static kl_status show(kl_webhook_keeper *k, kl_err *err)
     if (st)
         return st;
     if (k->shown)
-        kl_info("webhooks show a new certificate", "source=%s", k->env.o->cert_dir ? k->env.o->cert_dir : k->secret.ns ? k->secret.name : "memory");
+        kl_info("webhooks show a new certificate", "source=%s",
+            k->env.o->cert_dir ? k->env.o->cert_dir
+                : k->secret.ns ? k->secret.name
+                               : "memory");
     kl_free(k->shown);
     kl_free(k->shown_ca);
     k->shown = kl_strdup(k->certs.cert);
@@ -192,7 +207,7 @@ static kl_status show(kl_webhook_keeper *k, kl_err *err)
     return KL_OK;
 }
 
-/* --- configurations --------------------------------------------------------------------------------------------------------------- */
+/* --- configurations ----------------------------------------------------------------------- */
 
 static kl_status resolve(void *arg, const char *kind, const kl_resource **out, kl_err *err)
 {
@@ -262,9 +277,11 @@ static bool configure_all(kl_webhook_keeper *k)
             kl_lock(&k->mu);
             if ((w = kl_map_get(k->wants, names[i])) && w->spec == s) {
                 if (!st && !w->applied)
-                    kl_info("the API server knows the webhook", "webhook=%s configuration=%s", names[i], kl_webhook_config_kind(s->mutating));
+                    kl_info("the API server knows the webhook", "webhook=%s configuration=%s", names[i],
+                        kl_webhook_config_kind(s->mutating));
                 w->applied |= !st;
-                say("cannot tell the API server of a webhook; trying again", names[i], &w->problem, st ? kl_err_message(&err) : NULL);
+                say("cannot tell the API server of a webhook; trying again", names[i], &w->problem,
+                    st ? kl_err_message(&err) : NULL);
             }
             kl_unlock(&k->mu);
             all &= !st;
@@ -288,10 +305,13 @@ static bool unconfigure(kl_webhook_keeper *k)
         if (!g)
             return true;
         kl_err err = KL_ERR_INIT;
-        kl_status st = k->configures ? call(k, KL_DELETE, kl_webhook_config_kind(g->mutating), NULL, g->name, NULL, NULL, &err) : KL_OK;
+        kl_status st = k->configures
+            ? call(k, KL_DELETE, kl_webhook_config_kind(g->mutating), NULL, g->name, NULL, NULL, &err)
+            : KL_OK;
         bool again = st && st != KL_ENOTFOUND;
         if (again) {
-            kl_warn("cannot delete a webhook's configuration; trying again", "webhook=%s error=%s", g->name, kl_log_quoted(kl_err_message(&err)));
+            kl_warn("cannot delete a webhook's configuration; trying again", "webhook=%s error=%s", g->name,
+                kl_log_quoted(kl_err_message(&err)));
             kl_lock(&k->mu);
             g->next = k->dropped;
             k->dropped = g;
@@ -306,17 +326,18 @@ static bool unconfigure(kl_webhook_keeper *k)
     }
 }
 
-/* --- rounds ------------------------------------------------------------------------------------------------------------------------ */
+/* --- rounds ------------------------------------------------------------------------------- */
 
 static bool round_of(kl_webhook_keeper *k)
 {
     kl_err err = KL_ERR_INIT;
     kl_status st = certificate(k, &err);
-    /* A first certificate, and one of the same CA, need not wait; of another CA the configurations hear first. */
+    /* A first certificate, and one of the same CA, need not wait; of another CA the configurations hear
+     * first. */
     bool trusted = !st && (!k->shown || !strcmp(k->shown_ca, k->certs.ca ? k->certs.ca : ""));
     if (trusted)
         st = show(k, &err);
-    bool all = unconfigure(k);                     /* before one of the same name is wanted again */
+    bool all = unconfigure(k); /* before one of the same name is wanted again */
     if (!st && k->configures)
         all &= configure_all(k);
     if (!st && !trusted && all)
@@ -350,10 +371,7 @@ static void run(void *arg)
     }
 }
 
-static void ring(void *arg)
-{
-    kl_bell_ring(&((kl_webhook_keeper *)arg)->bell);
-}
+static void ring(void *arg) { kl_bell_ring(&((kl_webhook_keeper *)arg)->bell); }
 
 static char *url_of(const kl_webhook_keeper_env *env)
 {
@@ -373,10 +391,12 @@ static char *url_of(const kl_webhook_keeper_env *env)
 static void watch_files(kl_webhook_keeper *k)
 {
     kl_err err = KL_ERR_INIT;
-    char *cert = kl_sprintf("%s/tls.crt", k->env.o->cert_dir), *key = kl_sprintf("%s/tls.key", k->env.o->cert_dir);
+    char *cert = kl_sprintf("%s/tls.crt", k->env.o->cert_dir),
+         *key = kl_sprintf("%s/tls.key", k->env.o->cert_dir);
     const char *const paths[] = {cert, key, k->env.o->cert_dir};
     if (kl_fswatch_start(paths, 3, ring, k, &k->files, &err)) {
-        kl_warn("the webhooks' certificate is not watched, but read every 10 s", "error=%s", kl_log_quoted(kl_err_message(&err)));
+        kl_warn("the webhooks' certificate is not watched, but read every 10 s", "error=%s",
+            kl_log_quoted(kl_err_message(&err)));
         kl_err_fini(&err);
     }
     kl_free(cert);
@@ -391,11 +411,12 @@ kl_webhook_keeper *kl_webhook_keeper_start(const kl_webhook_keeper_env *env)
     k->url = url_of(env);
     k->configures = o->url || o->service;
     if (o->service)
-        (void)!kl_webhook_service_parse(o->service, &k->service, NULL);        /* checked */
+        (void)!kl_webhook_service_parse(o->service, &k->service, NULL); /* checked */
     if (!o->cert_dir && o->secret)
         (void)!kl_webhook_service_parse(o->secret, &k->secret, NULL);
     else if (!o->cert_dir && o->service)
-        k->secret = (kl_webhook_service){kl_strdup(k->service.ns), kl_sprintf("%s-webhook-tls", k->service.name), 0};
+        k->secret = (kl_webhook_service){
+            kl_strdup(k->service.ns), kl_sprintf("%s-webhook-tls", k->service.name), 0};
     kl_webhook_names_of(o, k->url, &k->names);
     kl_mutex_init(&k->mu);
     kl_bell_init(&k->bell);

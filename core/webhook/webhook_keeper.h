@@ -1,7 +1,10 @@
-/* webhook_keeper.h - what webhooks need around them: a certificate that never ends, and configurations that trust it.
+/* webhook_keeper.h - what webhooks need around them: a certificate that never ends, and configurations
+ * that trust it.
  *
- *   certificate: from files, looked at when they change; or our own, from a Secret that replicas share, or from memory
- *   then         the configurations with its CA, where they are ours to keep; only then is a new certificate shown
+ *   certificate: from files, looked at when they change; or our own, from a Secret that replicas share, or
+ *   from memory
+ *   then         the configurations with its CA, where they are ours to keep; only then is a new certificate
+ * shown
  *
  * One thread, which talks to the API server and waits for it. All functions from any thread. */
 #ifndef KL_WEBHOOK_WEBHOOK_KEEPER_H
@@ -17,17 +20,19 @@ typedef struct kl_webhook_keeper kl_webhook_keeper;
 
 typedef struct kl_webhook_keeper_env {
     kl_client *client;
-    kl_clock *clock;                       /* whoever checks certificates looks at the real one */
+    kl_clock *clock; /* whoever checks certificates looks at the real one */
     kl_keyring *ring;
     kl_webhook_metrics *metrics;
-    const kl_webhook_options *o;           /* checked; outlives the keeper */
-    const char *address;                   /* as bound: for url "auto" */
-    void (*changed)(void *arg);            /* what kl_webhook_keeper_why says may have changed; on the keeper's thread */
+    const kl_webhook_options *o; /* checked; outlives the keeper */
+    const char *address;         /* as bound: for url "auto" */
+    /* what kl_webhook_keeper_why says may have changed; on the keeper's thread */
+    void (*changed)(void *arg);
     void *changed_arg;
 } kl_webhook_keeper_env;
 
 kl_webhook_keeper *kl_webhook_keeper_start(const kl_webhook_keeper_env *env);
-void kl_webhook_keeper_stop(kl_webhook_keeper *k);         /* joins; configurations and Secret stay, for the next process */
+/* joins; configurations and Secret stay, for the next process */
+void kl_webhook_keeper_stop(kl_webhook_keeper *k);
 /* Hook number i of p is to be configured, in place of what its name had before; a reference to p is taken. */
 void kl_webhook_keeper_want(kl_webhook_keeper *k, kl_program *p, size_t i);
 /* A script does not have it any more: its configuration, if it is ours, is deleted. */

@@ -9,9 +9,11 @@
 #include "webhook/webhook_metrics.h"
 
 /* prometheus.ExponentialBuckets(10e-9, 10, 12), which multiplies; these are the sums of its errors. */
-static const double BUCKETS[] = {1e-08, 1e-07, 1e-06, 9.999999999999999e-06, 9.999999999999999e-05, 0.001, 0.01, 0.1, 1, 10, 100, 1000};
+static const double BUCKETS[] = {
+    1e-08, 1e-07, 1e-06, 9.999999999999999e-06, 9.999999999999999e-05, 0.001, 0.01, 0.1, 1, 10, 100, 1000};
 #define COUNT(a) (sizeof(a) / sizeof *(a))
-/* What the server answers, but for the first two all of them mistakes of who asks. controller-runtime begins with these two at zero. */
+/* What the server answers, but for the first two all of them mistakes of who asks. controller-runtime
+ * begins with these two at zero. */
 static const int CODES[] = {200, 500, 400, 404, 405, 503};
 
 typedef struct series {
@@ -92,11 +94,14 @@ static void write_latency(kl_buf *out, const char *path, const series *s)
     char le[32];
     for (size_t i = 0; i < COUNT(BUCKETS); i++) {
         kl_metrics_bound(BUCKETS[i], le);
-        kl_metrics_sample(out, "controller_runtime_webhook_latency_seconds_bucket", (double)s->bucket[i], "webhook", path, "le", le, NULL);
+        kl_metrics_sample(out, "controller_runtime_webhook_latency_seconds_bucket", (double)s->bucket[i],
+            "webhook", path, "le", le, NULL);
     }
-    kl_metrics_sample(out, "controller_runtime_webhook_latency_seconds_bucket", (double)s->count, "webhook", path, "le", "+Inf", NULL);
+    kl_metrics_sample(out, "controller_runtime_webhook_latency_seconds_bucket", (double)s->count, "webhook",
+        path, "le", "+Inf", NULL);
     kl_metrics_sample(out, "controller_runtime_webhook_latency_seconds_sum", s->sum, "webhook", path, NULL);
-    kl_metrics_sample(out, "controller_runtime_webhook_latency_seconds_count", (double)s->count, "webhook", path, NULL);
+    kl_metrics_sample(
+        out, "controller_runtime_webhook_latency_seconds_count", (double)s->count, "webhook", path, NULL);
 }
 
 static void write_requests(kl_buf *out, const char *path, const series *s)
@@ -105,7 +110,8 @@ static void write_requests(kl_buf *out, const char *path, const series *s)
         char code[16];
         snprintf(code, sizeof code, "%d", CODES[i]);
         if (i < 2 || s->code[i])
-            kl_metrics_sample(out, "controller_runtime_webhook_requests_total", (double)s->code[i], "webhook", path, "code", code, NULL);
+            kl_metrics_sample(out, "controller_runtime_webhook_requests_total", (double)s->code[i], "webhook",
+                path, "code", code, NULL);
     }
 }
 
@@ -113,17 +119,24 @@ void kl_webhook_metrics_write(kl_webhook_metrics *m, kl_buf *out)
 {
     kl_lock(&m->mu);
     char **names = kl_map_sorted_keys(m->of);
-    kl_metrics_head(out, "controller_runtime_webhook_latency_seconds", "histogram", "Histogram of the latency of processing admission requests");
+    kl_metrics_head(out, "controller_runtime_webhook_latency_seconds", "histogram",
+        "Histogram of the latency of processing admission requests");
     for (char **n = names; *n; n++)
         write_latency(out, *n, kl_map_get(m->of, *n));
-    kl_metrics_head(out, "controller_runtime_webhook_requests_total", "counter", "Total number of admission requests by HTTP status code.");
+    kl_metrics_head(out, "controller_runtime_webhook_requests_total", "counter",
+        "Total number of admission requests by HTTP status code.");
     for (char **n = names; *n; n++)
         write_requests(out, *n, kl_map_get(m->of, *n));
-    kl_metrics_head(out, "controller_runtime_webhook_requests_in_flight", "gauge", "Current number of admission requests being served.");
+    kl_metrics_head(out, "controller_runtime_webhook_requests_in_flight", "gauge",
+        "Current number of admission requests being served.");
     for (char **n = names; *n; n++)
-        kl_metrics_sample(out, "controller_runtime_webhook_requests_in_flight", (double)((series *)kl_map_get(m->of, *n))->in_flight, "webhook", *n, NULL);
+        kl_metrics_sample(out, "controller_runtime_webhook_requests_in_flight",
+            (double)((series *)kl_map_get(m->of, *n))->in_flight, "webhook", *n, NULL);
     kl_free(names);
-    const struct { const char *name, *help; uint64_t n; } counters[] = {
+    const struct {
+        const char *name, *help;
+        uint64_t n;
+    } counters[] = {
         {"controller_runtime_webhook_panics_total", "Total number of webhook panics", m->panics},
     };
     for (size_t i = 0; i < COUNT(counters); i++) {

@@ -19,7 +19,8 @@
 #include "webhook/webhook_metrics.h"
 
 #define LISTEN ":9443"
-/* An object of etcd's largest size, twice in a review, with room: controller-runtime's limit (pkg/webhook/admission/http.go). */
+/* An object of etcd's largest size, twice in a review, with room: controller-runtime's limit
+ * (pkg/webhook/admission/http.go). */
 #define BODY_MAX ((size_t)7 << 20)
 /* Requests under way; an API server that has more waiting is better told than kept. */
 #define PENDING_MAX 1000
@@ -30,22 +31,22 @@ typedef struct hook {
     const void *slot;
     char *name;
     kl_controller *c;
-    kl_program *program;                   /* the newest, and which of its webhooks this is */
+    kl_program *program; /* the newest, and which of its webhooks this is */
     size_t index;
-    bool leaving;                          /* drained; freed when its last run has ended */
-    bool ignore;                           /* of the newest generation; under w->mu */
-    bool ready;                            /* a generation was published; under w->mu */
+    bool leaving; /* drained; freed when its last run has ended */
+    bool ignore;  /* of the newest generation; under w->mu */
+    bool ready;   /* a generation was published; under w->mu */
     kl_time timeout;
 } hook;
 
 typedef struct pending {
-    kl_heap_node due;                      /* in w->due */
+    kl_heap_node due; /* in w->due */
     char *key, *path;
     kl_httpd_request *http;
     const kl_value *request;
     kl_time started;
-    kl_trace trace;                        /* of the API server's call; trace "": it sent none */
-    bool ignore;                           /* as it was when it came in */
+    kl_trace trace; /* of the API server's call; trace "": it sent none */
+    bool ignore;    /* as it was when it came in */
 } pending;
 
 struct kl_webhooks {
@@ -53,22 +54,22 @@ struct kl_webhooks {
     const kl_webhook_options *o;
     kl_keyring *ring;
     kl_webhook_metrics *metrics;
-    kl_metrics *reconciles;                /* where its controllers count: nobody reads it */
-    kl_httpd *server;                      /* this and the next change on the loop under mu */
+    kl_metrics *reconciles; /* where its controllers count: nobody reads it */
+    kl_httpd *server;       /* this and the next change on the loop under mu */
     kl_webhook_keeper *keeper;
     kl_mutex mu;
-    kl_cond idle;                          /* the last request was answered */
-    size_t answering;                      /* taken, and their answers not handed over yet */
-    hook **hooks;                          /* changed on the loop under mu */
+    kl_cond idle;     /* the last request was answered */
+    size_t answering; /* taken, and their answers not handed over yet */
+    hook **hooks;     /* changed on the loop under mu */
     size_t n;
-    kl_map *pending KL_GUARDED_BY(mu);     /* by key */
+    kl_map *pending KL_GUARDED_BY(mu); /* by key */
     kl_heap due KL_GUARDED_BY(mu);
-    kl_time armed KL_GUARDED_BY(mu);       /* a timer comes then, or before; KL_NEVER: none */
+    kl_time armed KL_GUARDED_BY(mu); /* a timer comes then, or before; KL_NEVER: none */
     uint64_t ids KL_GUARDED_BY(mu);
     bool stopping KL_GUARDED_BY(mu);
 };
 
-/* --- answers ---------------------------------------------------------------------------------------------------------------- */
+/* --- answers ------------------------------------------------------------------------------ */
 
 /* Replies and frees what was taken out of the map. Without the lock. */
 static void answer(kl_webhooks *w, pending *p, const kl_value *decision)
@@ -102,7 +103,8 @@ static pending *take_locked(kl_webhooks *w, const char *key) KL_REQUIRES(w->mu)
 /* What the failure policy makes of something that went wrong on our side. */
 static const kl_value *by_policy(bool ignore, int code, const char *message)
 {
-    return ignore ? kl_admission_decide(true, 200, NULL, message) : kl_admission_decide(false, code, message, NULL);
+    return ignore ? kl_admission_decide(true, 200, NULL, message)
+                  : kl_admission_decide(false, code, message, NULL);
 }
 
 /* A worker's: the run has decided, or raised ("failed" in place of "allowed"). */
@@ -116,7 +118,7 @@ static void decided(void *arg, const char *key, const kl_value *decision)
     pending *p = take_locked(w, key);
     kl_unlock(&w->mu);
     if (!p)
-        return;                            /* answered by its deadline */
+        return; /* answered by its deadline */
     const kl_value *policy = failed ? by_policy(p->ignore, 500, failed) : NULL;
     answer(w, p, failed ? policy : decision);
     kl_value_unref(policy);
@@ -144,16 +146,17 @@ static bool trace_of(void *arg, const char *key, kl_trace *out)
     return is;
 }
 
-/* --- deadlines ---------------------------------------------------------------------------------------------------------------- */
+/* --- deadlines ---------------------------------------------------------------------------- */
 
 static void late(kl_webhooks *w, pending *p)
 {
     char t[KL_DURATION_MAX];
-    char *message = kl_sprintf("webhook \"%s\" did not decide within %s", p->path + 1, kl_duration_format(p->due.when - p->started, t));
+    char *message = kl_sprintf("webhook \"%s\" did not decide within %s", p->path + 1,
+        kl_duration_format(p->due.when - p->started, t));
     const kl_value *decision = by_policy(p->ignore, 504, message);
     bool traced = *p->trace.trace && kl_log_detailed();
-    kl_warn("a webhook did not decide in time", "webhook=%s key=%s answer=%s%s%s", p->path + 1, p->key, p->ignore ? "allowed" : "denied", traced ? " traceID=" : "",
-        traced ? p->trace.trace : "");
+    kl_warn("a webhook did not decide in time", "webhook=%s key=%s answer=%s%s%s", p->path + 1, p->key,
+        p->ignore ? "allowed" : "denied", traced ? " traceID=" : "", traced ? p->trace.trace : "");
     answer(w, p, decision);
     kl_value_unref(decision);
     kl_free(message);
@@ -199,10 +202,12 @@ static void arm(void *arg)
     }
 }
 
-/* --- requests: the HTTP thread -------------------------------------------------------------------------------------------------- */
+/* --- requests: the HTTP thread ------------------------------------------------------------ */
 
-static void refuse(kl_webhooks *w, kl_httpd_request *http, const char *path, kl_time started, int code, const char *fmt, ...) KL_PRINTF(6, 7);
-static void refuse(kl_webhooks *w, kl_httpd_request *http, const char *path, kl_time started, int code, const char *fmt, ...)
+static void refuse(kl_webhooks *w, kl_httpd_request *http, const char *path, kl_time started, int code,
+    const char *fmt, ...) KL_PRINTF(6, 7);
+static void refuse(
+    kl_webhooks *w, kl_httpd_request *http, const char *path, kl_time started, int code, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -241,7 +246,8 @@ static bool is_json(const char *type)
 }
 
 /* Puts a parsed request where its worker finds it. Takes `request`. */
-static void accept_request(kl_webhooks *w, const char *path, kl_httpd_request *http, const kl_value *request, kl_time started)
+static void accept_request(
+    kl_webhooks *w, const char *path, kl_httpd_request *http, const kl_value *request, kl_time started)
 {
     const char *ns = kl_value_str_at(request, "namespace", NULL), *timeout = kl_httpd_query(http, "timeout");
     pending *p = kl_new(pending);
@@ -262,7 +268,9 @@ static void accept_request(kl_webhooks *w, const char *path, kl_httpd_request *h
         rearm = due < w->armed;
         if (rearm)
             w->armed = due;
-        kl_workqueue_add_with(kl_controller_queue(h->c), p->key, &(kl_add){.cause = kl_cause_of(KL_WHY_REQUEST, NULL)}, started);      /* under the lock: h is not freed meanwhile */
+        /* under the lock: h is not freed meanwhile */
+        kl_workqueue_add_with(kl_controller_queue(h->c), p->key,
+            &(kl_add){.cause = kl_cause_of(KL_WHY_REQUEST, NULL)}, started);
     }
     kl_unlock(&w->mu);
     if (good) {
@@ -270,7 +278,8 @@ static void accept_request(kl_webhooks *w, const char *path, kl_httpd_request *h
             kl_loop_post(w->env.loop, arm, w);
         return;
     }
-    refuse(w, http, path, started, 503, busy ? "too many requests are under way (%s)" : "webhook %s is not ready yet", path);
+    refuse(w, http, path, started, 503,
+        busy ? "too many requests are under way (%s)" : "webhook %s is not ready yet", path);
     kl_value_unref(request);
     kl_free(p->path);
     kl_free(p);
@@ -311,7 +320,7 @@ static void handle(void *arg, kl_httpd_request *http)
     kl_free(path);
 }
 
-/* --- life: the loop --------------------------------------------------------------------------------------------------------------- */
+/* --- life: the loop ----------------------------------------------------------------------- */
 
 kl_webhooks *kl_webhooks_new(const kl_controller_env *env, const kl_webhook_options *o)
 {
@@ -319,8 +328,8 @@ kl_webhooks *kl_webhooks_new(const kl_controller_env *env, const kl_webhook_opti
     w->reconciles = kl_metrics_new();
     w->env = *env;
     w->env.metrics = w->reconciles;
-    w->env.turns = false;                  /* who asks does not wait */
-    w->env.offices = NULL;                 /* every replica answers */
+    w->env.turns = false;  /* who asks does not wait */
+    w->env.offices = NULL; /* every replica answers */
     w->env.object = request_of;
     w->env.answer = decided;
     w->env.trace = trace_of;
@@ -343,7 +352,7 @@ void kl_webhooks_free(kl_webhooks *w)
     kl_keyring_free(w->ring);
     kl_webhook_metrics_free(w->metrics);
     kl_metrics_free(w->reconciles);
-    kl_map_free(w->pending, NULL);         /* empty: stop has answered all */
+    kl_map_free(w->pending, NULL); /* empty: stop has answered all */
     kl_heap_fini(&w->due);
     kl_cond_fini(&w->idle);
     kl_mutex_fini(&w->mu);
@@ -364,7 +373,10 @@ kl_status kl_webhooks_check(kl_webhooks *w, const void *slot, const kl_program *
     for (size_t i = 0; i < p->n_hooks; i++) {
         hook *h = find(w, p->hooks[i].as.name);
         if (h && h->slot != slot)
-            return kl_fail(err, KL_EEXISTS, "%s: another script has a webhook named %s: names are unique, they are paths and configurations", p->name, h->name);
+            return kl_fail(err, KL_EEXISTS,
+                "%s: another script has a webhook named %s: names are unique, they are paths and "
+                "configurations",
+                p->name, h->name);
     }
     if (p->n_hooks && !w->server)
         return kl_webhook_options_check(w->o, err);
@@ -422,7 +434,6 @@ void kl_webhooks_take(kl_webhooks *w, const void *slot, kl_program *p, int gener
     }
 }
 
-
 static void changed(void *arg)
 {
     kl_webhooks *w = arg;
@@ -437,8 +448,11 @@ static kl_status check_address(const kl_webhooks *w, const char *listen, kl_err 
     const char *port = strrchr(listen, ':');
     if (clusters < 2 || (port && !strcmp(port, ":0")))
         return KL_OK;
-    return kl_fail(err, KL_EINVAL, "webhooks of %zu clusters cannot share the address %s: run a process for each --context, or give --webhook-listen HOST:0 and --webhook-url auto, and each cluster's "
-        "webhooks have an address of their own", clusters, listen);
+    return kl_fail(err, KL_EINVAL,
+        "webhooks of %zu clusters cannot share the address %s: run a process for each --context, or give "
+        "--webhook-listen HOST:0 and --webhook-url auto, and each cluster's "
+        "webhooks have an address of their own",
+        clusters, listen);
 }
 
 kl_status kl_webhooks_listen(kl_webhooks *w, kl_err *err)
@@ -449,7 +463,10 @@ kl_status kl_webhooks_listen(kl_webhooks *w, kl_err *err)
     kl_httpd *server = NULL;
     if (check_address(w, listen, err))
         return KL_EINVAL;
-    kl_status st = kl_httpd_start(&(kl_httpd_options){.listen = listen, .max_body = BODY_MAX, .tls = w->ring, .handler = handle, .arg = w}, &server, err);
+    kl_status st = kl_httpd_start(
+        &(kl_httpd_options){
+            .listen = listen, .max_body = BODY_MAX, .tls = w->ring, .handler = handle, .arg = w},
+        &server, err);
     kl_lock(&w->mu);
     w->server = server;
     kl_unlock(&w->mu);
@@ -458,8 +475,14 @@ kl_status kl_webhooks_listen(kl_webhooks *w, kl_err *err)
         return st;
     }
     kl_info("serving webhooks", "address=%s", kl_httpd_address(w->server));
-    w->keeper = kl_webhook_keeper_start(&(kl_webhook_keeper_env){.client = w->env.client, .clock = kl_clock_real(), .ring = w->ring, .metrics = w->metrics, .o = w->o,
-        .address = kl_httpd_address(w->server), .changed = changed, .changed_arg = w});
+    w->keeper = kl_webhook_keeper_start(&(kl_webhook_keeper_env){.client = w->env.client,
+        .clock = kl_clock_real(),
+        .ring = w->ring,
+        .metrics = w->metrics,
+        .o = w->o,
+        .address = kl_httpd_address(w->server),
+        .changed = changed,
+        .changed_arg = w});
     for (size_t i = 0; i < w->n; i++)
         if (!w->hooks[i]->leaving)
             kl_webhook_keeper_want(w->keeper, w->hooks[i]->program, w->hooks[i]->index);
@@ -525,7 +548,7 @@ void kl_webhooks_stop(kl_webhooks *w, kl_time deadline)
     kl_loop_call(w->env.loop, take_apart, &p);
     kl_webhook_keeper_stop(p.keeper);
     kl_httpd_drain(p.server, deadline);
-    kl_httpd_stop(p.server);               /* whoever still waits is hung up on; the answer goes nowhere */
+    kl_httpd_stop(p.server); /* whoever still waits is hung up on; the answer goes nowhere */
     for (;;) {
         kl_lock(&w->mu);
         kl_heap_node *n = kl_heap_peek(&w->due);
@@ -548,7 +571,7 @@ void kl_webhooks_end(kl_webhooks *w)
     w->n = 0;
 }
 
-/* --- for people -------------------------------------------------------------------------------------------------------------------- */
+/* --- for people --------------------------------------------------------------------------- */
 
 size_t kl_webhooks_len(kl_webhooks *w) { return w->n; }
 
@@ -556,7 +579,9 @@ void kl_webhooks_state(kl_webhooks *w, size_t i, kl_controller_state *out)
 {
     hook *h = w->hooks[i];
     kl_controller_state_get(h->c, out);
-    char *why = w->keeper && !strcmp(out->state, "running") && !out->message ? kl_webhook_keeper_why(w->keeper, h->name) : NULL;
+    char *why = w->keeper && !strcmp(out->state, "running") && !out->message
+        ? kl_webhook_keeper_why(w->keeper, h->name)
+        : NULL;
     if (why) {
         kl_free(out->state);
         out->state = kl_strdup("waiting for the API server");

@@ -1,10 +1,11 @@
 /* proto.c - a message of the built-in kinds to a value, in one pass, beside a guide.
  *
- * Fields come in the order of their numbers and JSON has them in Go's, so each goes into the slot that its table names, and
- * when the message ends the slots are read in order: what stands there, what must be said of what is absent, and nothing for the
- * rest. A message whose members were all the guide's is the guide's object. Entries say whether their reference is ours or
- * borrowed from the guide; those of open messages lie on `slots`, those of the one being closed on `values` and `keys`.
- * Functions return false with the first mistake told; on the way out each level puts its field before the path. */
+ * Fields come in the order of their numbers and JSON has them in Go's, so each goes into the slot that its
+ * table names, and when the message ends the slots are read in order: what stands there, what must be said
+ * of what is absent, and nothing for the rest. A message whose members were all the guide's is the guide's
+ * object. Entries say whether their reference is ours or borrowed from the guide; those of open messages
+ * lie on `slots`, those of the one being closed on `values` and `keys`. Functions return false with the
+ * first mistake told; on the way out each level puts its field before the path. */
 #include "wire/proto_impl.h"
 
 #include <stdio.h>
@@ -14,16 +15,17 @@
 typedef struct level {
     const kl__proto_msg *m;
     kl__h guide;
-    const kl__node *shape;       /* the guide's, or NULL */
-    size_t guide_n, cursor;      /* the guide's member that is expected next */
-    size_t base;                 /* of our slots */
+    const kl__node *shape;  /* the guide's, or NULL */
+    size_t guide_n, cursor; /* the guide's member that is expected next */
+    size_t base;            /* of our slots */
     size_t depth;
     const kl__cut *cut;
 } level;
 
-static bool message(kl__proto *d, const kl__proto_msg *m, const char *s, size_t n, kl__h guide, size_t depth, const kl__cut *cut, const kl__front *front, kl__h *out);
+static bool message(kl__proto *d, const kl__proto_msg *m, const char *s, size_t n, kl__h guide, size_t depth,
+    const kl__cut *cut, const kl__front *front, kl__h *out);
 
-/* --- names and paths ---------------------------------------------------------------------------------------------------------- */
+/* --- names and paths ---------------------------------------------------------------------- */
 
 static kl__h new_name(kl__proto *d, size_t i)
 {
@@ -39,7 +41,8 @@ static inline kl__h name_of(kl__proto *d, size_t i)
 static bool inside(kl__proto *d, const char *name, size_t index)
 {
     char step[80], rest[sizeof d->path];
-    int n = index == SIZE_MAX ? snprintf(step, sizeof step, "%.60s", name) : snprintf(step, sizeof step, "%.50s[%zu]", name, index);
+    int n = index == SIZE_MAX ? snprintf(step, sizeof step, "%.60s", name)
+                              : snprintf(step, sizeof step, "%.50s[%zu]", name, index);
     memcpy(rest, d->path, sizeof rest);
     size_t room = sizeof d->path - (size_t)n - 2;
     rest[room] = '\0';
@@ -62,10 +65,11 @@ static inline kl__h guided(level *l, kl__h name)
     return 0;
 }
 
-/* --- values ------------------------------------------------------------------------------------------------------------------- */
+/* --- values ------------------------------------------------------------------------------- */
 
 /* A message, or the JSON in one, that may have come before. */
-static bool remembered(kl__proto *d, const kl__proto_slot *s, const kl__field *f, kl__h like, size_t depth, const kl__cut *cut, kl__h *out)
+static bool remembered(kl__proto *d, const kl__proto_slot *s, const kl__field *f, kl__h like, size_t depth,
+    const kl__cut *cut, kl__h *out)
 {
     bool raw = s->what == KL__PROTO_RAW;
     kl__memo *memo = NULL;
@@ -77,16 +81,19 @@ static bool remembered(kl__proto *d, const kl__proto_slot *s, const kl__field *f
             return true;
         }
     }
-    if (raw ? !kl__proto_text(d, s->what, f->s, f->n, like, cut, out) : !message(d, &kl__proto_msgs[s->msg], f->s, f->n, like, depth + 1, cut, NULL, out))
+    if (raw ? !kl__proto_text(d, s->what, f->s, f->n, like, cut, out)
+            : !message(d, &kl__proto_msgs[s->msg], f->s, f->n, like, depth + 1, cut, NULL, out))
         return false;
     if (memo && !d->outdated)
         kl__memo_keep(memo, f->s, f->n, *out);
     return true;
 }
 
-static bool one(kl__proto *d, const kl__proto_slot *s, const kl__field *f, const char *at, kl__h like, size_t depth, const kl__cut *cut, kl__h *out)
+static bool one(kl__proto *d, const kl__proto_slot *s, const kl__field *f, const char *at, kl__h like,
+    size_t depth, const kl__cut *cut, kl__h *out)
 {
-    unsigned wanted = s->what == KL__PROTO_BOOL || s->what == KL__PROTO_INT ? KL__WIRE_VARINT : KL__WIRE_BYTES;
+    unsigned wanted = s->what == KL__PROTO_BOOL || s->what == KL__PROTO_INT ? KL__WIRE_VARINT
+                                                                            : KL__WIRE_BYTES;
     if (f->wire != wanted)
         return kl__proto_fail(d, at, "a field of another wire type than its own");
     d->made_new = false;
@@ -94,7 +101,8 @@ static bool one(kl__proto *d, const kl__proto_slot *s, const kl__field *f, const
     case KL__PROTO_STRING: return kl__proto_string(d, f->s, f->n, like, out);
     case KL__PROTO_BOOL: *out = f->num ? KL__H_TRUE : KL__H_FALSE; return true;
     case KL__PROTO_INT: *out = kl__made(kl__intern_int((int64_t)f->num), like); return true;
-    case KL__PROTO_MESSAGE: case KL__PROTO_RAW: return remembered(d, s, f, like, depth, cut, out);
+    case KL__PROTO_MESSAGE:
+    case KL__PROTO_RAW: return remembered(d, s, f, like, depth, cut, out);
     default: return kl__proto_text(d, s->what, f->s, f->n, like, cut, out);
     }
 }
@@ -103,8 +111,12 @@ static bool one(kl__proto *d, const kl__proto_slot *s, const kl__field *f, const
 static bool is_zero(const kl__proto_slot *s, const kl__field *f)
 {
     switch (s->what) {
-    case KL__PROTO_STRING: case KL__PROTO_BYTES: case KL__PROTO_STRINGS: case KL__PROTO_TIME: return f->wire == KL__WIRE_BYTES && !f->n;
-    case KL__PROTO_BOOL: case KL__PROTO_INT: return f->wire != KL__WIRE_BYTES && !f->num;
+    case KL__PROTO_STRING:
+    case KL__PROTO_BYTES:
+    case KL__PROTO_STRINGS:
+    case KL__PROTO_TIME: return f->wire == KL__WIRE_BYTES && !f->n;
+    case KL__PROTO_BOOL:
+    case KL__PROTO_INT: return f->wire != KL__WIRE_BYTES && !f->num;
     default: return false;
     }
 }
@@ -137,14 +149,16 @@ static kl__entry close_array(kl__proto *d, size_t base, kl__h guide, bool any_ne
         return guide;
     }
     d->made_new = any_new && d->alone;
-    kl__h h = d->made_new ? kl__make_alone(KL_ARRAY, n, e, n) : kl__made(kl__intern_list(KL_ARRAY, e, n), guide);
+    kl__h h = d->made_new ? kl__make_alone(KL_ARRAY, n, e, n)
+                          : kl__made(kl__intern_list(KL_ARRAY, e, n), guide);
     d->values.len = base;
     return kl__entry_of(h, guide, d->made_new);
 }
 
-/* The items from p on, as many as follow each other, behind those that the slot already has. Numbers may be packed. */
-static const char *repeated(kl__proto *d, const kl__proto_slot *s, const kl__field *first, const char *at, const char *p, const char *end, kl__h guide, size_t depth,
-    const kl__cut *cut, size_t slot)
+/* The items from p on, as many as follow each other, behind those that the slot already has. Numbers may
+ * be packed. */
+static const char *repeated(kl__proto *d, const kl__proto_slot *s, const kl__field *first, const char *at,
+    const char *p, const char *end, kl__h guide, size_t depth, const kl__cut *cut, size_t slot)
 {
     const kl__node *g = kl__is(guide, KL_ARRAY) ? kl__at(guide) : NULL;
     size_t base = d->values.len, n = 0;
@@ -168,7 +182,7 @@ static const char *repeated(kl__proto *d, const kl__proto_slot *s, const kl__fie
                     return NULL;
                 }
             }
-            if (packed && f.wire == KL__WIRE_BYTES)         /* an empty one */
+            if (packed && f.wire == KL__WIRE_BYTES) /* an empty one */
                 break;
             if (!one(d, s, &f, at, like, depth, cut, &h)) {
                 inside(d, kl__proto_names[s->name], n);
@@ -188,7 +202,7 @@ static const char *repeated(kl__proto *d, const kl__proto_slot *s, const kl__fie
     return p;
 }
 
-/* --- objects ------------------------------------------------------------------------------------------------------------------- */
+/* --- objects ------------------------------------------------------------------------------ */
 
 /* n keys and values that were gathered: the guide when they are its. */
 static kl__h close_object(kl__proto *d, size_t key_base, size_t base, size_t n, kl__h guide)
@@ -218,7 +232,8 @@ static kl__h close_object(kl__proto *d, size_t key_base, size_t base, size_t n, 
         d->keys.len = key_base;
     }
     d->made_new = any_new && d->alone;
-    kl__h h = d->made_new ? kl__make_alone(KL_OBJECT, head, values, n) : kl__made(kl__intern_object(head, values, n), guide);
+    kl__h h = d->made_new ? kl__make_alone(KL_OBJECT, head, values, n)
+                          : kl__made(kl__intern_object(head, values, n), guide);
     d->values.len = base;
     return h;
 }
@@ -231,12 +246,13 @@ static int by_bytes(kl__h a, kl__h b)
     return c ? c : an < bn ? -1 : an > bn;
 }
 
-/* Puts the pair on top where it belongs among n sorted ones; a key that comes again replaces the earlier value. Returns the pairs there are. */
+/* Puts the pair on top where it belongs among n sorted ones; a key that comes again replaces the earlier
+ * value. Returns the pairs there are. */
 static size_t put_in_order(kl__proto *d, size_t key_base, size_t base, size_t n)
 {
     kl__entry *keys = d->keys.v + key_base, *values = d->values.v + base, key = keys[n], value = values[n];
     size_t low = 0, high = n;
-    if (!n || by_bytes((kl__h)keys[n - 1], (kl__h)key) < 0)           /* as servers write them */
+    if (!n || by_bytes((kl__h)keys[n - 1], (kl__h)key) < 0) /* as servers write them */
         return n + 1;
     while (low < high) {
         size_t mid = (low + high) / 2;
@@ -261,9 +277,10 @@ static size_t put_in_order(kl__proto *d, size_t key_base, size_t base, size_t n)
 }
 
 /* One entry of a map: its key and value are pushed, or neither when it is cut. */
-static bool map_entry(kl__proto *d, const kl__proto_slot *s, const kl__field *f, const char *at, level *guide, const kl__cut *cut, bool *kept)
+static bool map_entry(kl__proto *d, const kl__proto_slot *s, const kl__field *f, const char *at, level *guide,
+    const kl__cut *cut, bool *kept)
 {
-    static const kl__field nothing = { .wire = KL__WIRE_BYTES, .s = "" };
+    static const kl__field nothing = {.wire = KL__WIRE_BYTES, .s = ""};
     const char *key = "", *end = f->s + f->n;
     size_t key_n = 0;
     kl__field in, value = nothing;
@@ -315,11 +332,11 @@ static void guide_by(level *l, kl__h guide)
     }
 }
 
-static const char *map(kl__proto *d, const kl__proto_slot *s, const kl__field *first, const char *at, const char *p, const char *end, kl__h guide, size_t depth,
-    const kl__cut *cut, size_t slot)
+static const char *map(kl__proto *d, const kl__proto_slot *s, const kl__field *first, const char *at,
+    const char *p, const char *end, kl__h guide, size_t depth, const kl__cut *cut, size_t slot)
 {
     size_t key_base = d->keys.len, base = d->values.len, n = 0;
-    level l = { .depth = depth + 1 };
+    level l = {.depth = depth + 1};
     kl__field f = *first;
     kl__h had = (kl__h)d->slots.v[slot];
     guide_by(&l, guide);
@@ -329,8 +346,11 @@ static const char *map(kl__proto *d, const kl__proto_slot *s, const kl__field *f
     }
     if (kl__is(had, KL_OBJECT))
         for (; n < kl__shape_of(kl__at(had))->len; n++) {
-            kl__entries_push(&d->keys, kl__owned(kl__handle(kl_value_ref(KL__VALUE(kl__shape_of(kl__at(had))->v[n])))));
-            kl__entries_push(&d->values, kl__owned(kl__handle(kl_value_ref(KL__VALUE(kl__at(had)->v[n])))) | (d->slots.v[slot] & KL__NEW));
+            kl__entries_push(
+                &d->keys, kl__owned(kl__handle(kl_value_ref(KL__VALUE(kl__shape_of(kl__at(had))->v[n])))));
+            kl__entries_push(&d->values,
+                kl__owned(kl__handle(kl_value_ref(KL__VALUE(kl__at(had)->v[n]))))
+                    | (d->slots.v[slot] & KL__NEW));
         }
     for (bool more = true; more;) {
         bool kept = false;
@@ -350,7 +370,7 @@ static const char *map(kl__proto *d, const kl__proto_slot *s, const kl__field *f
     return p;
 }
 
-/* --- messages ------------------------------------------------------------------------------------------------------------------ */
+/* --- messages ----------------------------------------------------------------------------- */
 
 /* A field that the tables do not have. Zeroes are of a newer server, which need not mean anything. */
 static void unknown_field(kl__proto *d, const kl__field *f)
@@ -385,9 +405,11 @@ static bool fields(kl__proto *d, level *l, const kl__proto_msg *m, size_t base, 
         const kl__proto_slot *s = &kl__proto_slots[m->slots + place - 1];
         size_t slot = base + place - 1;
         const kl__cut *below = NULL;
-        if (l->cut && !kl__cut_keeps(l->cut, kl__proto_names[s->name], strlen(kl__proto_names[s->name]), &below))
+        if (l->cut
+            && !kl__cut_keeps(l->cut, kl__proto_names[s->name], strlen(kl__proto_names[s->name]), &below))
             continue;
-        if (!(s->flags & (KL__PROTO_REPEATED | KL__PROTO_MAP | KL__PROTO_POINTER)) && s->flags & KL__PROTO_OMIT && is_zero(s, &f)) {
+        if (!(s->flags & (KL__PROTO_REPEATED | KL__PROTO_MAP | KL__PROTO_POINTER))
+            && s->flags & KL__PROTO_OMIT && is_zero(s, &f)) {
             set_slot(d, slot, 0);
             continue;
         }
@@ -412,7 +434,7 @@ static bool fields(kl__proto *d, level *l, const kl__proto_msg *m, size_t base, 
 /* What JSON says of a slot that nothing came for. */
 static bool absent(kl__proto *d, level *l, const kl__proto_slot *s, const kl__cut *below, kl__entry *out)
 {
-    static const kl__field nothing = { .s = "" };
+    static const kl__field nothing = {.s = ""};
     kl__field f = nothing;
     kl__h h = KL__H_NULL, like = 0;
     d->made_new = false;
@@ -420,7 +442,8 @@ static bool absent(kl__proto *d, level *l, const kl__proto_slot *s, const kl__cu
         *out = name_of(d, s->msg);
         return true;
     }
-    bool none = s->flags & (KL__PROTO_POINTER | KL__PROTO_REPEATED | KL__PROTO_MAP) || s->what == KL__PROTO_BYTES || s->what == KL__PROTO_STRINGS;
+    bool none = s->flags & (KL__PROTO_POINTER | KL__PROTO_REPEATED | KL__PROTO_MAP)
+        || s->what == KL__PROTO_BYTES || s->what == KL__PROTO_STRINGS;
     if (!none) {
         f.wire = s->what == KL__PROTO_BOOL || s->what == KL__PROTO_INT ? KL__WIRE_VARINT : KL__WIRE_BYTES;
         like = guided(l, name_of(d, s->name));
@@ -431,9 +454,10 @@ static bool absent(kl__proto *d, level *l, const kl__proto_slot *s, const kl__cu
     return true;
 }
 
-static bool message(kl__proto *d, const kl__proto_msg *m, const char *s, size_t n, kl__h guide, size_t depth, const kl__cut *cut, const kl__front *front, kl__h *out)
+static bool message(kl__proto *d, const kl__proto_msg *m, const char *s, size_t n, kl__h guide, size_t depth,
+    const kl__cut *cut, const kl__front *front, kl__h *out)
 {
-    level l = { .m = m, .base = d->slots.len, .depth = depth, .cut = cut };
+    level l = {.m = m, .base = d->slots.len, .depth = depth, .cut = cut};
     guide_by(&l, guide);
     if (depth > KL_VALUE_DEPTH_MAX)
         return kl__proto_fail(d, s, "nested deeper than 512 levels");
@@ -444,7 +468,10 @@ static bool message(kl__proto *d, const kl__proto_msg *m, const char *s, size_t 
         const kl__proto_slot *slot = &kl__proto_slots[m->slots + i];
         const kl__cut *below = NULL;
         kl__entry e;
-        if (d->slots.v[l.base + i] || slot->flags & KL__PROTO_OMIT || (cut && !kl__cut_keeps(cut, kl__proto_names[slot->name], strlen(kl__proto_names[slot->name]), &below)))
+        if (d->slots.v[l.base + i] || slot->flags & KL__PROTO_OMIT
+            || (cut
+                && !kl__cut_keeps(
+                    cut, kl__proto_names[slot->name], strlen(kl__proto_names[slot->name]), &below)))
             continue;
         if (!absent(d, &l, slot, below, &e))
             return inside(d, kl__proto_names[slot->name], SIZE_MAX);
@@ -465,7 +492,8 @@ static bool message(kl__proto *d, const kl__proto_msg *m, const char *s, size_t 
     return true;
 }
 
-kl_status kl__proto_message(kl__proto *d, const kl__proto_msg *m, const char *p, size_t n, const kl_value *guide, const kl__front *front, const kl_value **out, kl_err *err)
+kl_status kl__proto_message(kl__proto *d, const kl__proto_msg *m, const char *p, size_t n,
+    const kl_value *guide, const kl__front *front, const kl_value **out, kl_err *err)
 {
     kl__h h;
     d->text = p;
@@ -478,7 +506,8 @@ kl_status kl__proto_message(kl__proto *d, const kl__proto_msg *m, const char *p,
         kl__entries_cut(&d->slots, 0);
         kl__entries_cut(&d->values, 0);
         kl__entries_cut(&d->keys, 0);
-        kl_fail(err, KL_ESYNTAX, "the protobuf has %s at byte %zu%s%s%s%s", d->what, (size_t)(d->at - d->text), *d->path ? ", in " : "", d->path, d->story ? ": " : "",
+        kl_fail(err, KL_ESYNTAX, "the protobuf has %s at byte %zu%s%s%s%s", d->what,
+            (size_t)(d->at - d->text), *d->path ? ", in " : "", d->path, d->story ? ": " : "",
             d->story ? d->story : "");
         kl_free(d->story);
         d->story = NULL;

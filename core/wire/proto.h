@@ -1,8 +1,9 @@
-/* proto.h - built-in objects in protobuf, as an API server sends them, into the values that their JSON would give.
+/* proto.h - built-in objects in protobuf, as an API server sends them, into the values that their JSON
+ * would give.
  *
- * A body is "k8s\0" and a message runtime.Unknown that names apiVersion and kind and carries the object. What a field is called,
- * and when it is left out, stands in tables made from Go's types (proto_table.h). Values equal those of the same server's JSON,
- * key order included. Any thread. */
+ * A body is "k8s\0" and a message runtime.Unknown that names apiVersion and kind and carries the object.
+ * What a field is called, and when it is left out, stands in tables made from Go's types (proto_table.h).
+ * Values equal those of the same server's JSON, key order included. Any thread. */
 #ifndef KL_WIRE_PROTO_H
 #define KL_WIRE_PROTO_H
 
@@ -16,15 +17,19 @@ bool kl_proto_has(const char *api_version, const char *kind);
 /* Whether a body is in protobuf: no JSON begins so. */
 bool kl_proto_is(const char *data, size_t n);
 
-/* One object, or a whole list. KL_ESYNTAX names the byte and the field. *outdated (NULL allowed) is true when the server set
- * fields, or sent a kind, that the tables do not have: JSON has them. An unknown kind is KL_ESYNTAX. err may be NULL. */
-KL_NODISCARD kl_status kl_proto_decode(const char *data, size_t n, const kl_value **out, bool *outdated, kl_err *err);
+/* One object, or a whole list. KL_ESYNTAX names the byte and the field. *outdated (NULL allowed) is true
+ * when the server set fields, or sent a kind, that the tables do not have: JSON has them. An unknown kind
+ * is KL_ESYNTAX. err may be NULL. */
+KL_NODISCARD kl_status kl_proto_decode(
+    const char *data, size_t n, const kl_value **out, bool *outdated, kl_err *err);
 
 /* For one thread that decodes many: what a reader has looked up once it keeps. NULL is nobody's reader. */
 typedef struct kl_proto_reader kl_proto_reader;
 kl_proto_reader *kl_proto_reader_new(void);
 void kl_proto_reader_free(kl_proto_reader *r);
-/* As kl_proto_decode, beside a value that the text probably resembles (borrowed, may be NULL), as kl_value_decode_like. */
-KL_NODISCARD kl_status kl_proto_read(kl_proto_reader *r, const char *data, size_t n, const kl_value *like, const kl_value **out, bool *outdated, kl_err *err);
+/* As kl_proto_decode, beside a value that the text probably resembles (borrowed, may be NULL), as
+ * kl_value_decode_like. */
+KL_NODISCARD kl_status kl_proto_read(kl_proto_reader *r, const char *data, size_t n, const kl_value *like,
+    const kl_value **out, bool *outdated, kl_err *err);
 
 #endif

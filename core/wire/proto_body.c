@@ -1,12 +1,13 @@
-/* proto_body.c - what stands around an object in protobuf: the envelope, a list, and finding a name without decoding. */
+/* proto_body.c - what stands around an object in protobuf: the envelope, a list, and finding a name
+ * without decoding. */
 #include "wire/proto_impl.h"
 
 #include <stdlib.h>
 #include "base/mem.h"
 
-static const char magic[4] = { 'k', '8', 's', '\0' };
+static const char magic[4] = {'k', '8', 's', '\0'};
 
-/* --- kinds ------------------------------------------------------------------------------------------------------------------------ */
+/* --- kinds -------------------------------------------------------------------------------- */
 
 static int compare(const char *a, size_t n, const char *b)
 {
@@ -44,7 +45,7 @@ bool kl_proto_is(const char *data, size_t n)
     return n >= sizeof magic && !memcmp(data, magic, sizeof magic);
 }
 
-/* --- the envelope ------------------------------------------------------------------------------------------------------------------ */
+/* --- the envelope ------------------------------------------------------------------------- */
 
 kl_status kl__unknown_type(const char *p, size_t n, kl__unknown *out)
 {
@@ -75,19 +76,23 @@ kl_status kl__unknown_read(const char *data, size_t n, kl__unknown *out, kl_err 
     while (p < end) {
         const char *at = p;
         p = kl__field_next(p, end, &f);
-        if (!p || (f.number <= 4 && f.wire != KL__WIRE_BYTES) || (f.number == 1 && kl__unknown_type(f.s, f.n, out)))
-            return kl_fail(err, KL_ESYNTAX, "the protobuf's envelope is malformed or truncated at byte %zu", (size_t)(at - data));
+        if (!p || (f.number <= 4 && f.wire != KL__WIRE_BYTES)
+            || (f.number == 1 && kl__unknown_type(f.s, f.n, out)))
+            return kl_fail(err, KL_ESYNTAX, "the protobuf's envelope is malformed or truncated at byte %zu",
+                (size_t)(at - data));
         if (f.number == 2) {
             out->raw = f.s;
             out->raw_n = f.n;
         } else if (f.number == 3 && f.n) {
-            return kl_fail(err, KL_ESYNTAX, "the protobuf's content is encoded as \"%.*s\", which nobody asked for", (int)(f.n < 40 ? f.n : 40), f.s);
+            return kl_fail(err, KL_ESYNTAX,
+                "the protobuf's content is encoded as \"%.*s\", which nobody asked for",
+                (int)(f.n < 40 ? f.n : 40), f.s);
         }
     }
     return KL_OK;
 }
 
-/* --- names --------------------------------------------------------------------------------------------------------------------------- */
+/* --- names -------------------------------------------------------------------------------- */
 
 /* The first field with this number and its bytes as far as they are there. */
 static bool enter(const char *p, size_t n, uint32_t number, const char **s, size_t *sn)
@@ -110,7 +115,8 @@ static bool enter(const char *p, size_t n, uint32_t number, const char **s, size
     return false;
 }
 
-void kl__proto_name(const char *p, size_t n, const char **ns, size_t *nslen, const char **name, size_t *namelen)
+void kl__proto_name(
+    const char *p, size_t n, const char **ns, size_t *nslen, const char **name, size_t *namelen)
 {
     const char *meta;
     size_t meta_n;
@@ -140,12 +146,15 @@ void kl__front_drop(kl__front *f)
     f->n = 0;
 }
 
-/* --- a whole body ---------------------------------------------------------------------------------------------------------------------- */
+/* --- a whole body ------------------------------------------------------------------------- */
 
-static kl_status whole_list(kl__proto *d, const kl__proto_msg *m, const kl__unknown *u, const kl_value *kind, const kl_value *api_version, const kl_value **out, kl_err *err)
+static kl_status whole_list(kl__proto *d, const kl__proto_msg *m, const kl__unknown *u, const kl_value *kind,
+    const kl_value *api_version, const kl_value **out, kl_err *err)
 {
     kl_builder *b = kl_builder_new();
-    kl__front front = { .key = { kl_value_of_str("kind"), kl_value_of_str("apiVersion") }, .value = { kl_value_of_strn(u->kind, u->kind_n - 4), kl_value_ref(api_version) }, .n = 2 };
+    kl__front front = {.key = {kl_value_of_str("kind"), kl_value_of_str("apiVersion")},
+        .value = {kl_value_of_strn(u->kind, u->kind_n - 4), kl_value_ref(api_version)},
+        .n = 2};
     bool typed = kl__proto_items_typed(u->kind, u->kind_n);
     const char *p = u->raw, *end = p + u->raw_n;
     const kl_value *meta = NULL, *before = NULL;
@@ -160,11 +169,14 @@ static kl_status whole_list(kl__proto *d, const kl__proto_msg *m, const kl__unkn
         const kl_value *v = NULL;
         p = kl__field_next(p, end, &f);
         if (!p || (f.number <= 2 && f.wire != KL__WIRE_BYTES))
-            st = kl_fail(err, KL_ESYNTAX, "the protobuf list is malformed or truncated at byte %zu, after %zu items", (size_t)(at - u->raw), n);
+            st = kl_fail(err, KL_ESYNTAX,
+                "the protobuf list is malformed or truncated at byte %zu, after %zu items",
+                (size_t)(at - u->raw), n);
         else if (f.number == 1) {
             kl_value_unref(meta);
             meta = NULL;
-            st = kl__proto_message(d, &kl__proto_msgs[kl__proto_count.list_meta], f.s, f.n, NULL, NULL, &meta, err);
+            st = kl__proto_message(
+                d, &kl__proto_msgs[kl__proto_count.list_meta], f.s, f.n, NULL, NULL, &meta, err);
             if (st)
                 kl_err_prefix(err, "the list's metadata");
         } else if (f.number == 2) {
@@ -202,30 +214,33 @@ static kl_status whole_list(kl__proto *d, const kl__proto_msg *m, const kl__unkn
     return KL_OK;
 }
 
-kl_status kl__unknown_decode(kl__proto *d, const kl__unknown *u, const kl_value *guide, const kl_value **out, kl_err *err)
+kl_status kl__unknown_decode(
+    kl__proto *d, const kl__unknown *u, const kl_value *guide, const kl_value **out, kl_err *err)
 {
-    const kl__proto_msg *m = kl__proto_find(u->api_version, u->api_version_n, u->kind, u->kind_n), *item = NULL;
+    const kl__proto_msg *m = kl__proto_find(u->api_version, u->api_version_n, u->kind, u->kind_n),
+                        *item = NULL;
     if (!m && u->kind_n > 4 && !memcmp(u->kind + u->kind_n - 4, "List", 4))
         item = kl__proto_find(u->api_version, u->api_version_n, u->kind, u->kind_n - 4);
     if (!m && !item) {
         d->outdated = true;
-        return kl_fail(err, KL_ESYNTAX, "the protobuf is of a kind without a table here: %.*s %.*s", (int)(u->api_version_n < 80 ? u->api_version_n : 80),
-            u->api_version ? u->api_version : "", (int)(u->kind_n < 80 ? u->kind_n : 80), u->kind ? u->kind : "");
+        return kl_fail(err, KL_ESYNTAX, "the protobuf is of a kind without a table here: %.*s %.*s",
+            (int)(u->api_version_n < 80 ? u->api_version_n : 80), u->api_version ? u->api_version : "",
+            (int)(u->kind_n < 80 ? u->kind_n : 80), u->kind ? u->kind : "");
     }
-    kl__front front = { .key = { kl_value_of_str("kind"), kl_value_of_str("apiVersion") },
-        .value = { kl_value_of_strn(u->kind, u->kind_n), kl_value_of_strn(u->api_version, u->api_version_n) }, .n = 2 };
+    kl__front front = {.key = {kl_value_of_str("kind"), kl_value_of_str("apiVersion")},
+        .value = {kl_value_of_strn(u->kind, u->kind_n), kl_value_of_strn(u->api_version, u->api_version_n)},
+        .n = 2};
     kl_status st = item ? whole_list(d, item, u, front.value[0], front.value[1], out, err)
                         : kl__proto_message(d, m, u->raw ? u->raw : "", u->raw_n, guide, &front, out, err);
     kl__front_drop(&front);
     return st;
 }
 
-struct kl_proto_reader { kl__proto d; };
+struct kl_proto_reader {
+    kl__proto d;
+};
 
-kl_proto_reader *kl_proto_reader_new(void)
-{
-    return kl_new(kl_proto_reader);
-}
+kl_proto_reader *kl_proto_reader_new(void) { return kl_new(kl_proto_reader); }
 
 void kl_proto_reader_free(kl_proto_reader *r)
 {
@@ -235,7 +250,8 @@ void kl_proto_reader_free(kl_proto_reader *r)
     kl_free(r);
 }
 
-kl_status kl_proto_read(kl_proto_reader *r, const char *data, size_t n, const kl_value *like, const kl_value **out, bool *outdated, kl_err *err)
+kl_status kl_proto_read(kl_proto_reader *r, const char *data, size_t n, const kl_value *like,
+    const kl_value **out, bool *outdated, kl_err *err)
 {
     kl__unknown u;
     r->d.outdated = false;

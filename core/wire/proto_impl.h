@@ -1,7 +1,8 @@
 /* proto_impl.h - what the parts of the protobuf decoder share (private to model/).
  *
- * A decoder keeps its buffers between objects, and beside each decodes along a guide as the JSON decoder does (value/decode.h):
- * what is the same as in the guide is compared, not looked up, and taken over whole. Owner thread. */
+ * A decoder keeps its buffers between objects, and beside each decodes along a guide as the JSON decoder
+ * does (value/decode.h): what is the same as in the guide is compared, not looked up, and taken over
+ * whole. Owner thread. */
 #ifndef KL_WIRE_PROTO_IMPL_H
 #define KL_WIRE_PROTO_IMPL_H
 
@@ -12,42 +13,42 @@
 #include "wire/stream.h"
 #include "model/time.h"
 
-/* Bytes that came before and their value: what the objects of a list have in common is decoded once. The first time leaves the hash
- * alone, the second the value, so that what never comes again costs no copy. */
+/* Bytes that came before and their value: what the objects of a list have in common is decoded once. The
+ * first time leaves the hash alone, the second the value, so that what never comes again costs no copy. */
 typedef struct kl__memo {
     uint64_t hash;
     char *bytes;
     uint32_t len, cap;
-    kl__h value;                 /* 0: none yet */
+    kl__h value; /* 0: none yet */
 } kl__memo;
 #define KL__MEMOS 512
-#define KL__MEMO_RAW UINT32_MAX  /* `what` of JSON inside; of a message its number */
+#define KL__MEMO_RAW UINT32_MAX /* `what` of JSON inside; of a message its number */
 
 typedef struct kl__proto {
     /* what the caller may set; all may be zero */
-    const kl_projection *keep;   /* borrowed; NULL: everything */
-    bool alone;                  /* containers with new strings stay out of the table (see value/intern.h) */
-    bool many;                   /* objects of a list: remember parts of them */
+    const kl_projection *keep; /* borrowed; NULL: everything */
+    bool alone;                /* containers with new strings stay out of the table (see value/intern.h) */
+    bool many;                 /* objects of a list: remember parts of them */
     /* told: the server set fields that the tables do not have */
     bool outdated;
     /* its own */
-    const char *text;            /* where offsets count from */
-    kl__entries slots;           /* of the open messages, one after the other; 0 is absent */
-    kl__entries values, keys;    /* of what is being closed */
-    kl__h *names;                /* of the tables, once they were wanted */
-    bool made_new;               /* about the value just read: KL__NEW */
+    const char *text;         /* where offsets count from */
+    kl__entries slots;        /* of the open messages, one after the other; 0 is absent */
+    kl__entries values, keys; /* of what is being closed */
+    kl__h *names;             /* of the tables, once they were wanted */
+    bool made_new;            /* about the value just read: KL__NEW */
     kl__recent recent;
-    kl__memo *memos;             /* KL__MEMOS of them, when wanted */
+    kl__memo *memos; /* KL__MEMOS of them, when wanted */
     kl_buf scratch;
-    kl__decoder json;            /* for what is JSON inside */
-    int64_t second;              /* a time comes again soon */
+    kl__decoder json; /* for what is JSON inside */
+    int64_t second;   /* a time comes again soon */
     char second_text[KL_TIME_MAX];
-    const char *what, *at;       /* the first mistake, and where */
-    char *story;                 /* of the JSON inside */
-    char path[200];              /* of the field it is in */
+    const char *what, *at; /* the first mistake, and where */
+    char *story;           /* of the JSON inside */
+    char path[200];        /* of the field it is in */
 } kl__proto;
 
-void kl__proto_fini(kl__proto *d);               /* a zeroed one is ready for use */
+void kl__proto_fini(kl__proto *d); /* a zeroed one is ready for use */
 
 /* What surrounds an object. Strings are in the text and not terminated; NULL and 0 when absent. */
 typedef struct kl__unknown {
@@ -57,40 +58,57 @@ typedef struct kl__unknown {
 
 /* Takes the envelope off: "k8s\0" and runtime.Unknown. */
 KL_NODISCARD kl_status kl__unknown_read(const char *data, size_t n, kl__unknown *out, kl_err *err);
-KL_NODISCARD kl_status kl__unknown_type(const char *p, size_t n, kl__unknown *out);          /* a TypeMeta; KL_ESYNTAX without story */
+/* a TypeMeta; KL_ESYNTAX without story */
+KL_NODISCARD kl_status kl__unknown_type(const char *p, size_t n, kl__unknown *out);
 /* The kind's message, or NULL. */
 const kl__proto_msg *kl__proto_find(const char *api_version, size_t an, const char *kind, size_t kn);
 
-/* One message beside a guide (borrowed, may be NULL). `front`: up to two members, borrowed, that stand before the message's own. */
-typedef struct kl__front { const kl_value *key[2], *value[2]; size_t n; } kl__front;
-void kl__front_drop(kl__front *f);              /* for those whose front has references of its own */
-KL_NODISCARD kl_status kl__proto_message(kl__proto *d, const kl__proto_msg *m, const char *p, size_t n, const kl_value *guide,
-    const kl__front *front, const kl_value **out, kl_err *err);
-/* apiVersion and kind of a list's items, if its JSON has them there: of all lists, that of PartialObjectMetadata. */
-static inline bool kl__proto_items_typed(const char *kind, size_t n) { return n == 25 && !memcmp(kind, "PartialObjectMetadataList", 25); }
+/* One message beside a guide (borrowed, may be NULL). `front`: up to two members, borrowed, that stand
+ * before the message's own. */
+typedef struct kl__front {
+    const kl_value *key[2], *value[2];
+    size_t n;
+} kl__front;
+void kl__front_drop(kl__front *f); /* for those whose front has references of its own */
+KL_NODISCARD kl_status kl__proto_message(kl__proto *d, const kl__proto_msg *m, const char *p, size_t n,
+    const kl_value *guide, const kl__front *front, const kl_value **out, kl_err *err);
+/* apiVersion and kind of a list's items, if its JSON has them there: of all lists, that of
+ * PartialObjectMetadata. */
+static inline bool kl__proto_items_typed(const char *kind, size_t n)
+{
+    return n == 25 && !memcmp(kind, "PartialObjectMetadataList", 25);
+}
 /* What an envelope carries: an object of a kind with a table, or a list of such. */
-KL_NODISCARD kl_status kl__unknown_decode(kl__proto *d, const kl__unknown *u, const kl_value *guide, const kl_value **out, kl_err *err);
+KL_NODISCARD kl_status kl__unknown_decode(
+    kl__proto *d, const kl__unknown *u, const kl_value *guide, const kl_value **out, kl_err *err);
 /* Namespace and name of an object, as far as the bytes go; NULL and 0 when absent. */
-void kl__proto_name(const char *p, size_t n, const char **ns, size_t *nslen, const char **name, size_t *namelen);
+void kl__proto_name(
+    const char *p, size_t n, const char **ns, size_t *nslen, const char **name, size_t *namelen);
 /* The bytes of a watch frame's object, as far as they are there. */
 bool kl__proto_frame_object(const char *p, size_t n, const char **s, size_t *sn);
 
-/* --- proto_stream.c: a kl_stream's other half ------------------------------------------------------------------------------- */
+/* --- proto_stream.c: a kl_stream's other half --------------------------------------------- */
 typedef struct kl__proto_stream kl__proto_stream;
-kl__proto_stream *kl__proto_stream_new(const kl_stream_handler *h, bool list);           /* the handler is borrowed */
+/* the handler is borrowed */
+kl__proto_stream *kl__proto_stream_new(const kl_stream_handler *h, bool list);
 void kl__proto_stream_free(kl__proto_stream *s);
 KL_NODISCARD kl_status kl__proto_stream_feed(kl__proto_stream *s, const char *data, size_t n, kl_err *err);
 KL_NODISCARD kl_status kl__proto_stream_finish(kl__proto_stream *s, const kl_value **envelope, kl_err *err);
 bool kl__proto_stream_outdated(const kl__proto_stream *s);
 
-/* --- proto_text.c: what is no message of its own -------------------------------------------------------------------------- */
-/* All return false with the mistake told. `out` is a new reference, or `like` itself, borrowed; made_new is set. */
-/* The place for these bytes of something of kind `what`; *value is a new reference when they came before, or 0. NULL: not remembered. */
+/* --- proto_text.c: what is no message of its own ------------------------------------------ */
+/* All return false with the mistake told. `out` is a new reference, or `like` itself, borrowed; made_new
+ * is set. */
+/* The place for these bytes of something of kind `what`; *value is a new reference when they came before,
+ * or 0. NULL: not remembered. */
 kl__memo *kl__memo_find(kl__proto *d, uint32_t what, const char *s, size_t n, kl__h *value);
-void kl__memo_keep(kl__memo *m, const char *s, size_t n, kl__h value);     /* takes its own reference, the second time */
+/* takes its own reference, the second time */
+void kl__memo_keep(kl__memo *m, const char *s, size_t n, kl__h value);
 bool kl__proto_fail(kl__proto *d, const char *at, const char *what);
 bool kl__proto_string(kl__proto *d, const char *s, size_t n, kl__h like, kl__h *out);
-bool kl__proto_ascii(kl__proto *d, const char *s, kl__h like, kl__h *out);                   /* a terminated text of our own */
-bool kl__proto_text(kl__proto *d, kl__proto_what what, const char *s, size_t n, kl__h like, const kl__cut *cut, kl__h *out);
+/* a terminated text of our own */
+bool kl__proto_ascii(kl__proto *d, const char *s, kl__h like, kl__h *out);
+bool kl__proto_text(
+    kl__proto *d, kl__proto_what what, const char *s, size_t n, kl__h like, const kl__cut *cut, kl__h *out);
 
 #endif

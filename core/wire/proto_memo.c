@@ -1,15 +1,16 @@
 /* proto_memo.c - parts of objects that came before, by their bytes.
  *
- * Pods of one Deployment share ports, probes, resources and the fields that their controller manages, byte for byte, while names between them
- * differ. A hash and a comparison are less than a walk along the guide. One place for each hash; the last one wins. */
+ * Pods of one Deployment share ports, probes, resources and the fields that their controller manages, byte
+ * for byte, while names between them differ. A hash and a comparison are less than a walk along the guide.
+ * One place for each hash; the last one wins. */
 #include "wire/proto_impl.h"
 
 #include "base/hash.h"
 #include "base/mem.h"
 
-#define LEAST 12                 /* bytes: less is as quickly decoded */
-#define MOST 256                 /* of a message: a bigger one has a name in it, and its parts are asked for anyway */
-#define MOST_RAW 4096            /* of JSON, which has no parts here */
+#define LEAST 12      /* bytes: less is as quickly decoded */
+#define MOST 256      /* of a message: a bigger one has a name in it, and its parts are asked for anyway */
+#define MOST_RAW 4096 /* of JSON, which has no parts here */
 
 kl__memo *kl__memo_find(kl__proto *d, uint32_t what, const char *s, size_t n, kl__h *value)
 {

@@ -1,17 +1,19 @@
 /* proto_stream.c - objects out of a growing stream of protobuf, one at a time.
  *
- *   list:   "k8s\0" -> envelope: TypeMeta, then raw, whose length opens the list -> list: metadata, item, item ... -> envelope -> end
- *   watch:  4 bytes of length, most significant first -> a WatchEvent of so many bytes -> again
+ *   list:   "k8s\0" -> envelope: TypeMeta, then raw, whose length opens the list -> list: metadata, item,
+ * item ... -> envelope -> end watch:  4 bytes of length, most significant first -> a WatchEvent of so many
+ * bytes -> again
  *
- * At the begin of each field its tag and length gather in `head`; then its bytes are decoded where they lie, or, when the
- * network cut them, gather in `part`. At most one object is held. A 200 that is no list is held whole and decoded at the end. */
+ * At the begin of each field its tag and length gather in `head`; then its bytes are decoded where they
+ * lie, or, when the network cut them, gather in `part`. At most one object is held. A 200 that is no list
+ * is held whole and decoded at the end. */
 #include "wire/proto_impl.h"
 
 #include <stdio.h>
 #include "base/mem.h"
 
 #define HEAD_MAX (2 * KL__VARINT_MAX)
-#define NAMED_BY ((size_t)4096)          /* bytes of an object that is too big, which have its name */
+#define NAMED_BY ((size_t)4096) /* bytes of an object that is too big, which have its name */
 
 typedef enum place { MAGIC, ENVELOPE, LIST, FRAME } place;
 typedef enum body { NO_BODY, TYPE, META, ITEM, WHOLE, EVENT, SKIPPED } body;
@@ -20,25 +22,25 @@ struct kl__proto_stream {
     kl_stream_handler h;
     bool list;
     place place;
-    uint64_t offset, part_at;    /* bytes consumed; where the present field began */
+    uint64_t offset, part_at; /* bytes consumed; where the present field began */
     size_t objects;
     kl__proto d;
-    const kl_value *before;      /* the object before, which the next one resembles */
+    const kl_value *before; /* the object before, which the next one resembles */
 
     char head[HEAD_MAX];
     size_t head_n;
-    body body;                   /* what is being read, of which so much is missing */
+    body body; /* what is being read, of which so much is missing */
     uint64_t body_left;
-    uint64_t list_left;          /* of the list */
-    bool too_big;                /* the body is only read as far as its name */
+    uint64_t list_left; /* of the list */
+    bool too_big;       /* the body is only read as far as its name */
     kl_buf part;
 
-    kl_buf api_version, kind;    /* of the envelope, or of the event before */
-    const kl__proto_msg *m;      /* of the objects */
+    kl_buf api_version, kind; /* of the envelope, or of the event before */
+    const kl__proto_msg *m;   /* of the objects */
     kl__front front;
-    const kl_value *meta;        /* the list's */
-    const kl_value *whole;       /* what came in the place of a list */
-    bool raw;                    /* the envelope had its content */
+    const kl_value *meta;  /* the list's */
+    const kl_value *whole; /* what came in the place of a list */
+    bool raw;              /* the envelope had its content */
 };
 
 kl__proto_stream *kl__proto_stream_new(const kl_stream_handler *h, bool list)
@@ -70,17 +72,11 @@ void kl__proto_stream_free(kl__proto_stream *s)
     kl_free(s);
 }
 
-bool kl__proto_stream_outdated(const kl__proto_stream *s)
-{
-    return s->d.outdated;
-}
+bool kl__proto_stream_outdated(const kl__proto_stream *s) { return s->d.outdated; }
 
-/* --- failures ---------------------------------------------------------------------------------------------------------------------- */
+/* --- failures ----------------------------------------------------------------------------- */
 
-static const char *noun(const kl__proto_stream *s)
-{
-    return s->list ? "list" : "watch stream";
-}
+static const char *noun(const kl__proto_stream *s) { return s->list ? "list" : "watch stream"; }
 
 /* "list item 3 (default/web)" into out; p: what is known of the present object. */
 static void describe(const kl__proto_stream *s, const char *p, size_t n, char *out, size_t size)
@@ -91,22 +87,26 @@ static void describe(const kl__proto_stream *s, const char *p, size_t n, char *o
         kl__proto_name(p, n, &ns, &nslen, &name, &namelen);
     int len = snprintf(out, size, s->list ? "list item %zu" : "watch event %zu", s->objects + 1);
     if (namelen && kl_utf8_valid(name, namelen) && (!nslen || kl_utf8_valid(ns, nslen)))
-        snprintf(out + len, size - (size_t)len, " (%.*s%s%.*s)", (int)(nslen > 253 ? 253 : nslen), nslen ? ns : "", nslen ? "/" : "", (int)(namelen > 253 ? 253 : namelen), name);
+        snprintf(out + len, size - (size_t)len, " (%.*s%s%.*s)", (int)(nslen > 253 ? 253 : nslen),
+            nslen ? ns : "", nslen ? "/" : "", (int)(namelen > 253 ? 253 : namelen), name);
 }
 
 static kl_status malformed(const kl__proto_stream *s, const char *wanted, kl_err *err)
 {
-    return kl_fail(err, KL_ESYNTAX, "the protobuf %s is malformed at byte %llu: %s is expected", noun(s), (unsigned long long)s->part_at, wanted);
+    return kl_fail(err, KL_ESYNTAX, "the protobuf %s is malformed at byte %llu: %s is expected", noun(s),
+        (unsigned long long)s->part_at, wanted);
 }
 
 static kl_status too_big(const kl__proto_stream *s, const char *p, size_t n, kl_err *err)
 {
     char who[600];
     describe(s, p, n, who, sizeof who);
-    return kl_fail(err, KL_ETOOBIG, "%s is larger than %zu bytes; raise --max-object-bytes or make the object smaller", who, s->h.max_object);
+    return kl_fail(err, KL_ETOOBIG,
+        "%s is larger than %zu bytes; raise --max-object-bytes or make the object smaller", who,
+        s->h.max_object);
 }
 
-/* --- objects ------------------------------------------------------------------------------------------------------------------------ */
+/* --- objects ------------------------------------------------------------------------------ */
 
 static void remember(kl_buf *b, const char *s, size_t n)
 {
@@ -119,7 +119,8 @@ static bool is_remembered(const kl_buf *b, const char *s, size_t n)
     return b->len == n && (!n || !memcmp(b->data, s, n));
 }
 
-/* The last state of the object whose bytes these are: what the owner knows under its name, or else the object before. */
+/* The last state of the object whose bytes these are: what the owner knows under its name, or else the
+ * object before. */
 static const kl_value *guide_of(kl__proto_stream *s, const char *p, size_t n)
 {
     const char *ns, *name;
@@ -132,7 +133,8 @@ static const kl_value *guide_of(kl__proto_stream *s, const char *p, size_t n)
 }
 
 /* One object's message, handed over. `type` is a watch's. */
-static kl_status deliver(kl__proto_stream *s, const char *type, const kl__proto_msg *m, const char *p, size_t n, kl_err *err)
+static kl_status deliver(
+    kl__proto_stream *s, const char *type, const kl__proto_msg *m, const char *p, size_t n, kl_err *err)
 {
     const kl_value *guide = guide_of(s, p, n), *v = NULL;
     kl_status st = kl__proto_message(&s->d, m, p, n, guide, &s->front, &v, err);
@@ -141,7 +143,8 @@ static kl_status deliver(kl__proto_stream *s, const char *type, const kl__proto_
         return st;
     if (s->d.outdated) {
         kl_value_unref(v);
-        return kl_fail(err, KL_ESYNTAX, "the server sends fields in protobuf that this version of kubelua does not know");
+        return kl_fail(err, KL_ESYNTAX,
+            "the server sends fields in protobuf that this version of kubelua does not know");
     }
     kl_value_unref(s->before);
     s->before = kl_value_ref(v);
@@ -163,11 +166,14 @@ static kl_status about(const kl__proto_stream *s, kl_status st, const char *p, s
     return st;
 }
 
-/* apiVersion and kind in front of objects: a list's as the caller wants them, a watch's as its JSON has them. */
-static void make_front(kl__proto_stream *s, const char *key0, const kl_value *value0, const char *key1, const kl_value *value1)
+/* apiVersion and kind in front of objects: a list's as the caller wants them, a watch's as its JSON has
+ * them. */
+static void make_front(
+    kl__proto_stream *s, const char *key0, const kl_value *value0, const char *key1, const kl_value *value1)
 {
     kl__front_drop(&s->front);
-    s->front = (kl__front){ .key = { kl_value_of_str(key0), kl_value_of_str(key1) }, .value = { value0, value1 }, .n = 2 };
+    s->front = (kl__front){
+        .key = {kl_value_of_str(key0), kl_value_of_str(key1)}, .value = {value0, value1}, .n = 2};
 }
 
 static kl_status event(kl__proto_stream *s, const char *p, size_t n, kl_err *err)
@@ -180,7 +186,8 @@ static kl_status event(kl__proto_stream *s, const char *p, size_t n, kl_err *err
     while (p < end) {
         p = kl__field_next(p, end, &f);
         if (!p || (f.number <= 2 && f.wire != KL__WIRE_BYTES))
-            return kl_fail(err, KL_ESYNTAX, "the protobuf has a malformed field where type and object belong");
+            return kl_fail(
+                err, KL_ESYNTAX, "the protobuf has a malformed field where type and object belong");
         if (f.number == 1)
             snprintf(type, sizeof type, "%.*s", (int)(f.n < sizeof type ? f.n : sizeof type - 1), f.s);
         if (f.number != 2)
@@ -201,15 +208,18 @@ static kl_status event(kl__proto_stream *s, const char *p, size_t n, kl_err *err
     kl_status st = kl__unknown_read(object, object_n, &u, err);
     if (st)
         return st;
-    if (!s->m || !is_remembered(&s->kind, u.kind, u.kind_n) || !is_remembered(&s->api_version, u.api_version, u.api_version_n)) {
+    if (!s->m || !is_remembered(&s->kind, u.kind, u.kind_n)
+        || !is_remembered(&s->api_version, u.api_version, u.api_version_n)) {
         s->m = kl__proto_find(u.api_version, u.api_version_n, u.kind, u.kind_n);
         if (!s->m) {
             s->d.outdated = true;
-            return kl_fail(err, KL_ESYNTAX, "the protobuf is of a kind without a table here: %.*s", (int)(u.kind_n < 80 ? u.kind_n : 80), u.kind ? u.kind : "");
+            return kl_fail(err, KL_ESYNTAX, "the protobuf is of a kind without a table here: %.*s",
+                (int)(u.kind_n < 80 ? u.kind_n : 80), u.kind ? u.kind : "");
         }
         remember(&s->kind, u.kind, u.kind_n);
         remember(&s->api_version, u.api_version, u.api_version_n);
-        make_front(s, "kind", kl_value_of_strn(u.kind, u.kind_n), "apiVersion", kl_value_of_strn(u.api_version, u.api_version_n));
+        make_front(s, "kind", kl_value_of_strn(u.kind, u.kind_n), "apiVersion",
+            kl_value_of_strn(u.api_version, u.api_version_n));
     }
     s->d.keep = strcmp(type, "ERROR") ? s->h.keep : kl_projection_of_errors(s->h.keep);
     st = deliver(s, type, s->m, u.raw ? u.raw : "", u.raw_n, err);
@@ -217,7 +227,7 @@ static kl_status event(kl__proto_stream *s, const char *p, size_t n, kl_err *err
     return st;
 }
 
-/* --- fields --------------------------------------------------------------------------------------------------------------------------- */
+/* --- fields ------------------------------------------------------------------------------- */
 
 /* A body is complete. */
 static kl_status take(kl__proto_stream *s, const char *p, size_t n, kl_err *err)
@@ -231,17 +241,20 @@ static kl_status take(kl__proto_stream *s, const char *p, size_t n, kl_err *err)
         remember(&s->api_version, u.api_version, u.api_version_n);
         remember(&s->kind, u.kind, u.kind_n);
         return KL_OK;
-    case META:                                              /* what is cut is cut from items */
+    case META: /* what is cut is cut from items */
         kl_value_unref(s->meta);
         s->meta = NULL;
         s->d.keep = NULL;
-        st = kl__proto_message(&s->d, &kl__proto_msgs[kl__proto_count.list_meta], p, n, NULL, NULL, &s->meta, err);
+        st = kl__proto_message(
+            &s->d, &kl__proto_msgs[kl__proto_count.list_meta], p, n, NULL, NULL, &s->meta, err);
         s->d.keep = s->h.keep;
         return st ? kl_err_prefix(err, "the list's metadata") : st;
-    case ITEM: return s->too_big ? too_big(s, p, n, err) : about(s, deliver(s, NULL, s->m, p, n, err), p, n, err);
+    case ITEM:
+        return s->too_big ? too_big(s, p, n, err) : about(s, deliver(s, NULL, s->m, p, n, err), p, n, err);
     case EVENT: return s->too_big ? too_big(s, p, n, err) : about(s, event(s, p, n, err), p, n, err);
     case WHOLE:
-        u = (kl__unknown){ kl_buf_str(&s->api_version), kl_buf_str(&s->kind), p, s->api_version.len, s->kind.len, n };
+        u = (kl__unknown){
+            kl_buf_str(&s->api_version), kl_buf_str(&s->kind), p, s->api_version.len, s->kind.len, n};
         s->d.keep = NULL;
         return kl__unknown_decode(&s->d, &u, NULL, &s->whole, err);
     default: return KL_OK;
@@ -263,13 +276,16 @@ static kl_status open_raw(kl__proto_stream *s, uint64_t n)
     const char *kind = kl_buf_str(&s->kind);
     size_t kn = s->kind.len;
     s->raw = true;
-    s->m = kn > 4 && !memcmp(kind + kn - 4, "List", 4) ? kl__proto_find(kl_buf_str(&s->api_version), s->api_version.len, kind, kn - 4) : NULL;
+    s->m = kn > 4 && !memcmp(kind + kn - 4, "List", 4)
+        ? kl__proto_find(kl_buf_str(&s->api_version), s->api_version.len, kind, kn - 4)
+        : NULL;
     if (!s->m) {
         begin(s, WHOLE, n);
         return KL_OK;
     }
     if (kl__proto_items_typed(kind, kn))
-        make_front(s, "kind", kl_value_of_strn(kind, kn - 4), "apiVersion", kl_value_of_strn(kl_buf_str(&s->api_version), s->api_version.len));
+        make_front(s, "kind", kl_value_of_strn(kind, kn - 4), "apiVersion",
+            kl_value_of_strn(kl_buf_str(&s->api_version), s->api_version.len));
     else if (s->h.api_version && s->h.kind)
         make_front(s, "apiVersion", kl_value_of_str(s->h.api_version), "kind", kl_value_of_str(s->h.kind));
     s->place = LIST;
@@ -291,7 +307,8 @@ static kl_status head_ready(kl__proto_stream *s, bool *ready, kl_err *err)
     else if (wire != KL__WIRE_VARINT && wire != KL__WIRE_BYTES)
         return malformed(s, "a field's tag", err);
     else if (!kl__varint(p, end, &num))
-        return s->head_n < HEAD_MAX && end - p < KL__VARINT_MAX ? KL_OK : malformed(s, "a field's length", err);
+        return s->head_n < HEAD_MAX && end - p < KL__VARINT_MAX ? KL_OK
+                                                                : malformed(s, "a field's length", err);
     *ready = true;
     s->head_n = 0;
     uint64_t number = tag >> 3;
@@ -310,7 +327,9 @@ static kl_status head_ready(kl__proto_stream *s, bool *ready, kl_err *err)
     else if (num)
         return malformed(s, "content that is not encoded", err);
     if (s->body != ITEM && s->body != SKIPPED && num > s->h.max_object)
-        return kl_fail(err, KL_ETOOBIG, "the list's envelope (all but its items) is larger than %zu bytes; raise --max-object-bytes", s->h.max_object);
+        return kl_fail(err, KL_ETOOBIG,
+            "the list's envelope (all but its items) is larger than %zu bytes; raise --max-object-bytes",
+            s->h.max_object);
     return KL_OK;
 }
 
@@ -343,7 +362,7 @@ static kl_status in_body(kl__proto_stream *s, const char **p, const char *end, k
 
 static kl_status in_head(kl__proto_stream *s, const char **p, kl_err *err)
 {
-    static const char magic[4] = { 'k', '8', 's', '\0' };
+    static const char magic[4] = {'k', '8', 's', '\0'};
     bool ready;
     if (!s->head_n)
         s->part_at = s->offset;
@@ -381,7 +400,7 @@ kl_status kl__proto_stream_feed(kl__proto_stream *s, const char *data, size_t n,
         if (s->place == LIST && !s->list_left && s->body == NO_BODY)
             return malformed(s, "a field that ends inside the list", err);
         st = s->body != NO_BODY ? in_body(s, &p, end, err) : in_head(s, &p, err);
-        if (!st && s->body != NO_BODY && !s->body_left) {            /* an empty one */
+        if (!st && s->body != NO_BODY && !s->body_left) { /* an empty one */
             st = take(s, "", 0, err);
             s->body = NO_BODY;
         }
@@ -392,7 +411,8 @@ kl_status kl__proto_stream_feed(kl__proto_stream *s, const char *data, size_t n,
 static const kl_value *list_envelope(const kl__proto_stream *s)
 {
     kl_builder *b = kl_builder_new();
-    const kl_value *kind = kl_value_of_strn(kl_buf_str(&s->kind), s->kind.len), *api_version = kl_value_of_strn(kl_buf_str(&s->api_version), s->api_version.len);
+    const kl_value *kind = kl_value_of_strn(kl_buf_str(&s->kind), s->kind.len),
+                   *api_version = kl_value_of_strn(kl_buf_str(&s->api_version), s->api_version.len);
     kl_build_object(b);
     kl_build_kvalue(b, "kind", kind);
     kl_build_kvalue(b, "apiVersion", api_version);
@@ -409,12 +429,14 @@ kl_status kl__proto_stream_finish(kl__proto_stream *s, const kl_value **envelope
     char who[600];
     if (s->body == ITEM || s->body == EVENT || (!s->list && s->head_n)) {
         describe(s, kl_buf_str(&s->part), s->part.len, who, sizeof who);
-        return kl_fail(err, KL_ESYNTAX, "the %s is truncated at byte %llu, inside %s", noun(s), (unsigned long long)s->offset, who);
+        return kl_fail(err, KL_ESYNTAX, "the %s is truncated at byte %llu, inside %s", noun(s),
+            (unsigned long long)s->offset, who);
     }
     if (!s->list)
         return KL_OK;
     if (s->body != NO_BODY || s->head_n || s->place == MAGIC || !s->raw || (s->place == LIST && s->list_left))
-        return kl_fail(err, KL_ESYNTAX, "the list is truncated at byte %llu, after %zu items", (unsigned long long)s->offset, s->objects);
+        return kl_fail(err, KL_ESYNTAX, "the list is truncated at byte %llu, after %zu items",
+            (unsigned long long)s->offset, s->objects);
     *envelope = s->m ? list_envelope(s) : kl_value_ref(s->whole);
     return KL_OK;
 }

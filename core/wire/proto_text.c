@@ -1,7 +1,8 @@
-/* proto_text.c - the types whose JSON is not what their messages hold: times, quantities, durations, bytes, JSON inside.
+/* proto_text.c - the types whose JSON is not what their messages hold: times, quantities, durations,
+ * bytes, JSON inside.
  *
- * Each is a message of one to three fields, read here by hand; their texts are strings like any other, compared with the guide's
- * first. A Quantity is on the wire as the canonical text that JSON has, too. */
+ * Each is a message of one to three fields, read here by hand; their texts are strings like any other,
+ * compared with the guide's first. A Quantity is on the wire as the canonical text that JSON has, too. */
 #include "wire/proto_impl.h"
 
 #include "base/mem.h"
@@ -64,7 +65,8 @@ static bool read_small(kl__proto *d, const char *p, size_t n, small *m)
 
 /* Years 1 to 9999, as JSON can say them. */
 #define SECOND_MAX 253402300799
-static bool time_value(kl__proto *d, kl__proto_what what, const char *s, const small *m, kl__h like, kl__h *out)
+static bool time_value(
+    kl__proto *d, kl__proto_what what, const char *s, const small *m, kl__h like, kl__h *out)
 {
     int64_t second = (int64_t)m->num[1];
     char text[KL_TIME_MAX];
@@ -87,7 +89,8 @@ static bool base64(kl__proto *d, const char *s, size_t n, kl__h like, kl__h *out
         uint32_t three = (uint32_t)(unsigned char)s[i] << 16;
         three |= i + 1 < n ? (uint32_t)(unsigned char)s[i + 1] << 8 : 0;
         three |= i + 2 < n ? (unsigned char)s[i + 2] : 0;
-        char four[4] = { digits[three >> 18], digits[three >> 12 & 63], i + 1 < n ? digits[three >> 6 & 63] : '=', i + 2 < n ? digits[three & 63] : '=' };
+        char four[4] = {digits[three >> 18], digits[three >> 12 & 63],
+            i + 1 < n ? digits[three >> 6 & 63] : '=', i + 2 < n ? digits[three & 63] : '='};
         if (kl_buf_add(&d->scratch, four, 4))
             return kl__proto_fail(d, s, "bytes that are too many");
     }
@@ -145,7 +148,8 @@ static bool strings(kl__proto *d, const char *s, size_t n, kl__h like, kl__h *ou
     return true;
 }
 
-bool kl__proto_text(kl__proto *d, kl__proto_what what, const char *s, size_t n, kl__h like, const kl__cut *cut, kl__h *out)
+bool kl__proto_text(
+    kl__proto *d, kl__proto_what what, const char *s, size_t n, kl__h like, const kl__cut *cut, kl__h *out)
 {
     char text[KL_DURATION_MAX];
     small m;
@@ -157,15 +161,18 @@ bool kl__proto_text(kl__proto *d, kl__proto_what what, const char *s, size_t n, 
         return false;
     d->made_new = false;
     switch (what) {
-    case KL__PROTO_TIME: case KL__PROTO_MICROTIME:
+    case KL__PROTO_TIME:
+    case KL__PROTO_MICROTIME:
         if (n)
             return time_value(d, what, s, &m, like, out);
         *out = KL__H_NULL;
         return true;
-    case KL__PROTO_DURATION: return kl__proto_ascii(d, kl_duration_format((kl_time)m.num[1], text), like, out);
-    case KL__PROTO_QUANTITY: return m.n[1] ? kl__proto_string(d, m.s[1], m.n[1], like, out) : kl__proto_ascii(d, "0", like, out);
+    case KL__PROTO_DURATION:
+        return kl__proto_ascii(d, kl_duration_format((kl_time)m.num[1], text), like, out);
+    case KL__PROTO_QUANTITY:
+        return m.n[1] ? kl__proto_string(d, m.s[1], m.n[1], like, out) : kl__proto_ascii(d, "0", like, out);
     case KL__PROTO_RAW: return json(d, m.s[1], m.n[1], like, cut, out);
-    default:                                                /* KL__PROTO_INTORSTR */
+    default: /* KL__PROTO_INTORSTR */
         if (m.num[1])
             return kl__proto_string(d, m.s[3], m.n[3], like, out);
         *out = kl__made(kl__intern_int((int64_t)m.num[2]), like);

@@ -1,5 +1,5 @@
-/* proto_wire.h - protobuf's encoding of numbers and fields (private to model/). Functions take a place and return the place after what
- * they read, or NULL when the bytes end first or say nothing. */
+/* proto_wire.h - protobuf's encoding of numbers and fields (private to model/). Functions take a place and
+ * return the place after what they read, or NULL when the bytes end first or say nothing. */
 #ifndef KL_WIRE_PROTO_WIRE_H
 #define KL_WIRE_PROTO_WIRE_H
 
@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum { KL__WIRE_VARINT = 0, KL__WIRE_FIXED64 = 1, KL__WIRE_BYTES = 2, KL__WIRE_FIXED32 = 5 };
-#define KL__VARINT_MAX 10        /* bytes */
+#define KL__VARINT_MAX 10 /* bytes */
 
 static inline const char *kl__varint(const char *p, const char *end, uint64_t *out)
 {
@@ -35,7 +35,7 @@ typedef struct kl__field {
     uint32_t number;
     unsigned wire;
     uint64_t num;
-    const char *s;               /* of bytes */
+    const char *s; /* of bytes */
     size_t n;
 } kl__field;
 

@@ -1,8 +1,8 @@
 /* stream.c - objects out of a growing stream of bytes, one at a time.
  *
- * A scanner that knows brackets, quotes and escapes, and nothing else, finds where each object ends; only then the decoder
- * sees it. At most one object is held, in `part`, and only if the network cut it: a piece of input that holds a whole
- * object is decoded where it lies.
+ * A scanner that knows brackets, quotes and escapes, and nothing else, finds where each object ends; only
+ * then the decoder sees it. At most one object is held, in `part`, and only if the network cut it: a piece
+ * of input that holds a whole object is decoded where it lies.
  *
  *   list:   before --{--> envelope --"items": [--> between --{--> object --}--> between --]--> envelope --}--> after
  *   watch:  between --{--> object --}--> between
@@ -24,27 +24,28 @@ struct kl_stream {
     bool list;
     place place;
     bool failed;
-    kl_err why;                /* of the failure; told again to whoever goes on */
-    uint64_t offset;           /* bytes before the present piece */
-    size_t objects;            /* delivered */
+    kl_err why;      /* of the failure; told again to whoever goes on */
+    uint64_t offset; /* bytes before the present piece */
+    size_t objects;  /* delivered */
 
-    kl__proto_stream *proto;   /* when the bytes are protobuf, the rest is idle; it borrows the handler's projection */
+    /* when the bytes are protobuf, the rest is idle; it borrows the handler's projection */
+    kl__proto_stream *proto;
     kl__decoder decoder;
-    const kl_value *before;    /* the object before, which the next one resembles */
+    const kl_value *before; /* the object before, which the next one resembles */
     size_t size_before;
 
-    kl__brackets in;           /* where we are in the object, or in the envelope */
+    kl__brackets in; /* where we are in the object, or in the envelope */
 
-    kl_buf part;               /* the beginning of the present object, from earlier pieces */
-    uint64_t part_at;          /* where the present object began */
+    kl_buf part;      /* the beginning of the present object, from earlier pieces */
+    uint64_t part_at; /* where the present object began */
 
     kl_buf envelope;
-    kl_buf key;                /* the envelope's key that is being read */
-    bool key_next;             /* the next string is a key of the envelope */
+    kl_buf key;    /* the envelope's key that is being read */
+    bool key_next; /* the next string is a key of the envelope */
     bool in_key;
-    bool items_key;            /* the last key was "items": its colon comes */
-    bool items_value;          /* ... and its value comes */
-    bool need_comma;           /* between items: one was delivered since the last comma */
+    bool items_key;   /* the last key was "items": its colon comes */
+    bool items_value; /* ... and its value comes */
+    bool need_comma;  /* between items: one was delivered since the last comma */
     bool after_comma;
 };
 
@@ -56,7 +57,9 @@ static kl_stream *stream_new(const kl_stream_handler *h, bool list)
     s->place = list ? BEFORE : BETWEEN;
     if (!s->h.max_object || s->h.max_object > KL_BUF_MAX)
         s->h.max_object = KL_BUF_MAX;
-    kl_projection *keep = h->keep ? kl_projection_ref(h->keep) : h->drop_managed_fields ? kl_projection_without_managed_fields() : NULL;
+    kl_projection *keep = h->keep ? kl_projection_ref(h->keep)
+        : h->drop_managed_fields  ? kl_projection_without_managed_fields()
+                                  : NULL;
     s->h.keep = keep;
     s->decoder.keep = keep;
     s->decoder.alone = true;
@@ -71,15 +74,9 @@ static kl_stream *stream_new(const kl_stream_handler *h, bool list)
     return s;
 }
 
-kl_stream *kl_stream_list_new(const kl_stream_handler *h)
-{
-    return stream_new(h, true);
-}
+kl_stream *kl_stream_list_new(const kl_stream_handler *h) { return stream_new(h, true); }
 
-kl_stream *kl_stream_watch_new(const kl_stream_handler *h)
-{
-    return stream_new(h, false);
-}
+kl_stream *kl_stream_watch_new(const kl_stream_handler *h) { return stream_new(h, false); }
 
 void kl_stream_free(kl_stream *s)
 {
@@ -98,17 +95,21 @@ void kl_stream_free(kl_stream *s)
     kl_free(s);
 }
 
-/* --- naming an object by its first bytes ------------------------------------------------------------------------------------ */
+/* --- naming an object by its first bytes -------------------------------------------------- */
 
-typedef struct text { const char *p; size_t n; } text;
+typedef struct text {
+    const char *p;
+    size_t n;
+} text;
 
-/* Reads metadata.name and metadata.namespace out of JSON that may be cut anywhere. `level` is the depth of metadata's key. */
+/* Reads metadata.name and metadata.namespace out of JSON that may be cut anywhere. `level` is the depth of
+ * metadata's key. */
 static void find_name(const char *p, size_t n, size_t level, text *ns, text *name)
 {
     const char *end = p + n;
     size_t depth = 0;
     bool in_metadata = false;
-    text key = { NULL, 0 };
+    text key = {NULL, 0};
     for (; p < end; p++) {
         if (*p == '{' || *p == '[') {
             if (++depth == level + 1)
@@ -123,7 +124,7 @@ static void find_name(const char *p, size_t n, size_t level, text *ns, text *nam
                 p += *p == '\\' && end - p > 1 ? 2 : 1;
             if (p >= end)
                 return;
-            text word = { from, (size_t)(p - from) };
+            text word = {from, (size_t)(p - from)};
             const char *q = p + 1;
             while (q < end && (*q == ' ' || *q == '\n' || *q == '\t' || *q == '\r'))
                 q++;
@@ -143,16 +144,17 @@ static void find_name(const char *p, size_t n, size_t level, text *ns, text *nam
 /* "list item 3 (default/web)" into out. */
 static void describe(const kl_stream *s, const char *p, size_t n, char *out, size_t size)
 {
-    text ns = { "", 0 }, name = { "", 0 };
+    text ns = {"", 0}, name = {"", 0};
     find_name(p, n, s->list ? 1 : 2, &ns, &name);
     int len = snprintf(out, size, s->list ? "list item %zu" : "watch event %zu", s->objects + 1);
     if (name.n)
-        snprintf(out + len, size - (size_t)len, " (%.*s%s%.*s)", (int)(ns.n > 253 ? 253 : ns.n), ns.p, ns.n ? "/" : "", (int)(name.n > 253 ? 253 : name.n), name.p);
+        snprintf(out + len, size - (size_t)len, " (%.*s%s%.*s)", (int)(ns.n > 253 ? 253 : ns.n), ns.p,
+            ns.n ? "/" : "", (int)(name.n > 253 ? 253 : name.n), name.p);
     else if (ns.n)
         snprintf(out + len, size - (size_t)len, " (in namespace %.*s)", (int)(ns.n > 253 ? 253 : ns.n), ns.p);
 }
 
-/* --- failures ----------------------------------------------------------------------------------------------------------------- */
+/* --- failures ----------------------------------------------------------------------------- */
 
 /* err holds the story; from now on the stream only repeats it. */
 static kl_status give_up(kl_stream *s, kl_status st, kl_err *err)
@@ -165,14 +167,16 @@ static kl_status give_up(kl_stream *s, kl_status st, kl_err *err)
     return st;
 }
 
-static kl_status unexpected(kl_stream *s, const char *p, size_t n, uint64_t at, const char *wanted, kl_err *err)
+static kl_status unexpected(
+    kl_stream *s, const char *p, size_t n, uint64_t at, const char *wanted, kl_err *err)
 {
     char shown[41];
     size_t len = n < sizeof shown - 1 ? n : sizeof shown - 1;
     for (size_t i = 0; i < len; i++)
         shown[i] = p[i] >= ' ' && p[i] < 0x7f ? p[i] : '.';
     shown[len] = '\0';
-    return kl_fail(err, KL_ESYNTAX, "the %s is malformed at byte %llu: `%s` where %s is expected", s->list ? "list" : "watch stream", (unsigned long long)at, shown, wanted);
+    return kl_fail(err, KL_ESYNTAX, "the %s is malformed at byte %llu: `%s` where %s is expected",
+        s->list ? "list" : "watch stream", (unsigned long long)at, shown, wanted);
 }
 
 /* `p` is what is known of the object. */
@@ -180,10 +184,12 @@ static kl_status too_big(kl_stream *s, const char *p, size_t n, kl_err *err)
 {
     char who[600];
     describe(s, p, n, who, sizeof who);
-    return kl_fail(err, KL_ETOOBIG, "%s is larger than %zu bytes; raise --max-object-bytes or make the object smaller", who, s->h.max_object);
+    return kl_fail(err, KL_ETOOBIG,
+        "%s is larger than %zu bytes; raise --max-object-bytes or make the object smaller", who,
+        s->h.max_object);
 }
 
-/* --- objects -------------------------------------------------------------------------------------------------------------------- */
+/* --- objects ------------------------------------------------------------------------------ */
 
 /* Hands over an object (its reference), which becomes the guide of the next. */
 static kl_status hand_over(kl_stream *s, const char *type, const kl_value *object, size_t size, kl_err *err)
@@ -222,18 +228,23 @@ static kl_status deliver_frame(kl_stream *s, const kl_value *frame, const char *
     if (type && !strcmp(type, "ERROR") && s->decoder.keep != kl_projection_of_errors(s->h.keep))
         return again_whole(s, p, size, err);
     if (!type || kl_value_type(object) != KL_OBJECT)
-        return kl_fail(err, KL_ESYNTAX, "watch event %zu at byte %llu makes no sense: it needs a string \"type\" and an object \"object\"", s->objects + 1, (unsigned long long)s->part_at);
+        return kl_fail(err, KL_ESYNTAX,
+            "watch event %zu at byte %llu makes no sense: it needs a string \"type\" and an object "
+            "\"object\"",
+            s->objects + 1, (unsigned long long)s->part_at);
     return hand_over(s, type, kl_value_ref(object), size, err);
 }
 
 #define TYPE_MAX 16
 static const char frame_begin[] = "{\"type\":\"", frame_middle[] = "\",\"object\":";
 
-/* As every API server writes a frame: {"type":"...","object":. Gives the type and where the object begins, or NULL. */
+/* As every API server writes a frame: {"type":"...","object":. Gives the type and where the object begins,
+ * or NULL. */
 static const char *frame_object(const char *p, size_t n, char type[TYPE_MAX])
 {
     const char *end = p + n, *from = p + sizeof frame_begin - 1;
-    if (n < sizeof frame_begin + TYPE_MAX + sizeof frame_middle || memcmp(p, frame_begin, sizeof frame_begin - 1))
+    if (n < sizeof frame_begin + TYPE_MAX + sizeof frame_middle
+        || memcmp(p, frame_begin, sizeof frame_begin - 1))
         return NULL;
     for (p = from; *p >= 'A' && *p <= 'Z' && p - from < TYPE_MAX - 1;)
         p++;
@@ -246,12 +257,13 @@ static const char *frame_object(const char *p, size_t n, char type[TYPE_MAX])
     return *p == '{' ? p : NULL;
 }
 
-#define PEEK 512                /* bytes in which servers that write metadata in Go's order have name and namespace */
+#define PEEK 512 /* bytes in which servers that write metadata in Go's order have name and namespace */
 
-/* The last state of the object whose text begins here: what the owner knows under its name, or else the object before. */
+/* The last state of the object whose text begins here: what the owner knows under its name, or else the
+ * object before. */
 static const kl_value *guide_of(kl_stream *s, const char *p, size_t n)
 {
-    text ns = { NULL, 0 }, name = { NULL, 0 };
+    text ns = {NULL, 0}, name = {NULL, 0};
     if (!s->h.known)
         return kl_value_ref(s->before);
     find_name(p, n < PEEK ? n : PEEK, 1, &ns, &name);
@@ -259,8 +271,10 @@ static const kl_value *guide_of(kl_stream *s, const char *p, size_t n)
     return known ? known : kl_value_ref(s->before);
 }
 
-/* A frame as servers write it, decoded without the frame around it. False: it is not, or it is not whole, or malformed. */
-static bool quick_frame(kl_stream *s, const char *p, size_t n, size_t *used, char type[TYPE_MAX], const kl_value **object)
+/* A frame as servers write it, decoded without the frame around it. False: it is not, or it is not whole,
+ * or malformed. */
+static bool quick_frame(
+    kl_stream *s, const char *p, size_t n, size_t *used, char type[TYPE_MAX], const kl_value **object)
 {
     const char *from = frame_object(p, n, type), *end = p + n;
     if (!from)
@@ -314,7 +328,8 @@ static kl_status deliver(kl_stream *s, const char *p, size_t n, kl_err *err)
     return st;
 }
 
-/* Decodes an object that probably lies in this piece whole, without looking for its end first. *taken says whether it did. */
+/* Decodes an object that probably lies in this piece whole, without looking for its end first. *taken says
+ * whether it did. */
 static kl_status deliver_at_once(kl_stream *s, const char **at, const char *end, bool *taken, kl_err *err)
 {
     size_t n = (size_t)(end - *at), used;
@@ -364,7 +379,7 @@ static kl_status in_object(kl_stream *s, const char **at, const char *end, kl_er
     *at = kl__brackets_close(&s->in, from, end, &whole);
     size_t n = (size_t)(*at - from);
     if (s->part.len || !whole) {
-        if (n > s->h.max_object - s->part.len) {           /* what fits is kept for the name */
+        if (n > s->h.max_object - s->part.len) { /* what fits is kept for the name */
             kl_buf_add(&s->part, from, s->h.max_object - s->part.len);
             return too_big(s, kl_buf_str(&s->part), s->part.len, err);
         }
@@ -380,10 +395,7 @@ static kl_status in_object(kl_stream *s, const char **at, const char *end, kl_er
     return st;
 }
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
+static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
 /* Between two items, or two frames. `*at` is no white space. */
 static kl_status between(kl_stream *s, const char **at, const char *end, uint64_t offset, kl_err *err)
@@ -398,7 +410,7 @@ static kl_status between(kl_stream *s, const char **at, const char *end, uint64_
     if (s->list && c == ']' && !s->after_comma) {
         kl_buf_putc(&s->envelope, c);
         s->place = ENVELOPE;
-        s->in = (kl__brackets){ .depth = 1 };
+        s->in = (kl__brackets){.depth = 1};
         ++*at;
         return KL_OK;
     }
@@ -408,11 +420,13 @@ static kl_status between(kl_stream *s, const char **at, const char *end, uint64_
         s->part_at = offset;
         return KL_OK;
     }
-    const char *wanted = !s->list ? "a watch event (a JSON object)" : s->need_comma ? "',' or ']' after a list item" : "a list item (a JSON object)";
+    const char *wanted = !s->list ? "a watch event (a JSON object)"
+        : s->need_comma           ? "',' or ']' after a list item"
+                                  : "a list item (a JSON object)";
     return unexpected(s, *at, (size_t)(end - *at), offset, wanted, err);
 }
 
-/* --- the envelope of a list -------------------------------------------------------------------------------------------------------- */
+/* --- the envelope of a list --------------------------------------------------------------- */
 
 /* The key may be spelt with escapes. */
 static bool key_is_items(const kl_stream *s)
@@ -424,7 +438,8 @@ static bool key_is_items(const kl_stream *s)
     if (!memchr(s->key.data, '\\', s->key.len))
         return s->key.len == 5 && !memcmp(s->key.data, "items", 5);
     int n = snprintf(quoted, sizeof quoted, "\"%s\"", s->key.data);
-    bool is = !kl_value_decode(quoted, (size_t)n, &key, NULL) && kl_value_len(key) == 5 && !strcmp(kl_value_str(key), "items");
+    bool is = !kl_value_decode(quoted, (size_t)n, &key, NULL) && kl_value_len(key) == 5
+        && !strcmp(kl_value_str(key), "items");
     kl_value_unref(key);
     return is;
 }
@@ -433,7 +448,9 @@ static kl_status in_envelope(kl_stream *s, const char **at, kl_err *err)
 {
     char c = *(*at)++;
     if (kl_buf_putc(&s->envelope, c))
-        return kl_fail(err, KL_ETOOBIG, "the list's envelope (all but its items) is larger than %zu bytes; raise --max-object-bytes", s->h.max_object);
+        return kl_fail(err, KL_ETOOBIG,
+            "the list's envelope (all but its items) is larger than %zu bytes; raise --max-object-bytes",
+            s->h.max_object);
     if (s->in.in_string) {
         if (s->in.escaped) {
             s->in.escaped = false;
@@ -446,7 +463,7 @@ static kl_status in_envelope(kl_stream *s, const char **at, kl_err *err)
             return KL_OK;
         }
         if (s->in_key)
-            (void)!kl_buf_putc(&s->key, c);      /* a key beyond 64 bytes fails, and is not "items" */
+            (void)!kl_buf_putc(&s->key, c); /* a key beyond 64 bytes fails, and is not "items" */
         return KL_OK;
     }
     if (is_space(c))
@@ -467,8 +484,10 @@ static kl_status in_envelope(kl_stream *s, const char **at, kl_err *err)
         kl_buf_clear(&s->key);
         break;
     case ',': s->key_next = s->in.depth == 1; break;
-    case '{': case '[': s->in.depth++; break;
-    case '}': case ']':
+    case '{':
+    case '[': s->in.depth++; break;
+    case '}':
+    case ']':
         if (!--s->in.depth)
             s->place = AFTER;
         break;
@@ -497,7 +516,8 @@ static kl_status piece(kl_stream *s, const char *data, size_t n, kl_err *err)
                 s->key_next = true;
                 kl_buf_putc(&s->envelope, *p++);
             } else {
-                st = unexpected(s, p, (size_t)(end - p), at, s->place == BEFORE ? "a JSON object" : "nothing more", err);
+                st = unexpected(
+                    s, p, (size_t)(end - p), at, s->place == BEFORE ? "a JSON object" : "nothing more", err);
             }
         }
     }
@@ -534,7 +554,8 @@ static kl_status open_envelope(kl_stream *s, const kl_value **out, kl_err *err)
         return kl_err_prefix(err, "the list's envelope, its %zu items left out", s->objects);
     const kl_value *items = kl_value_get(v, "items");
     if (items && kl_value_type(items) != KL_ARRAY && kl_value_type(items) != KL_NULL) {
-        st = kl_fail(err, KL_ESYNTAX, "the list's items is of type %s where an array belongs", kl_value_type_name(items));
+        st = kl_fail(err, KL_ESYNTAX, "the list's items is of type %s where an array belongs",
+            kl_value_type_name(items));
     } else {
         *out = kl_value_with(v, "items", NULL);
     }
@@ -547,12 +568,14 @@ static kl_status end_of_stream(kl_stream *s, const kl_value **envelope, kl_err *
     char who[600];
     if (s->place == OBJECT) {
         describe(s, kl_buf_str(&s->part), s->part.len, who, sizeof who);
-        return kl_fail(err, KL_ESYNTAX, "the %s is truncated at byte %llu, inside %s", s->list ? "list" : "watch stream", (unsigned long long)s->offset, who);
+        return kl_fail(err, KL_ESYNTAX, "the %s is truncated at byte %llu, inside %s",
+            s->list ? "list" : "watch stream", (unsigned long long)s->offset, who);
     }
     if (!s->list)
         return KL_OK;
     if (s->place != AFTER)
-        return kl_fail(err, KL_ESYNTAX, "the list is truncated at byte %llu, after %zu items", (unsigned long long)s->offset, s->objects);
+        return kl_fail(err, KL_ESYNTAX, "the list is truncated at byte %llu, after %zu items",
+            (unsigned long long)s->offset, s->objects);
     return open_envelope(s, envelope, err);
 }
 
@@ -574,7 +597,4 @@ kl_status kl_stream_finish(kl_stream *s, const kl_value **envelope, kl_err *err)
     return st;
 }
 
-bool kl_stream_outdated(const kl_stream *s)
-{
-    return s->proto && kl__proto_stream_outdated(s->proto);
-}
+bool kl_stream_outdated(const kl_stream *s) { return s->proto && kl__proto_stream_outdated(s->proto); }

@@ -1,8 +1,9 @@
 /* stream.h - objects out of a growing stream of bytes, one at a time: a LIST body is never held whole.
  *
- * Feed bytes as the network brings them, JSON or, of built-in kinds, protobuf (wire/proto.h). A list calls `item` for every element of `items` and `list_end` with the list's
- * other members ({kind, apiVersion, metadata}); a watch calls `event` for every {"type","object"} frame.
- * Callbacks own the reference they get. After an error the decoder stays failed. Owner thread. */
+ * Feed bytes as the network brings them, JSON or, of built-in kinds, protobuf (wire/proto.h). A list calls
+ * `item` for every element of `items` and `list_end` with the list's other members ({kind, apiVersion,
+ * metadata}); a watch calls `event` for every {"type","object"} frame. Callbacks own the reference they
+ * get. After an error the decoder stays failed. Owner thread. */
 #ifndef KL_WIRE_STREAM_H
 #define KL_WIRE_STREAM_H
 
@@ -12,15 +13,22 @@
 typedef struct kl_stream kl_stream;
 
 typedef struct kl_stream_handler {
-    kl_status (*item)(void *arg, const kl_value *object, kl_err *err);                     /* list: one element; non-zero stops */
-    kl_status (*event)(void *arg, const char *type, const kl_value *object, kl_err *err);  /* watch: one frame */
+    /* list: one element; non-zero stops */
+    kl_status (*item)(void *arg, const kl_value *object, kl_err *err);
+    /* watch: one frame */
+    kl_status (*event)(void *arg, const char *type, const kl_value *object, kl_err *err);
     void *arg;
-    size_t max_object;      /* bytes of one element or frame; above: KL_ETOOBIG, the message names the object as far as its metadata was seen, and the flag --max-object-bytes */
-    kl_projection *keep;    /* what of each object is decoded; NULL: all. The stream takes its own reference */
-    bool drop_managed_fields;                 /* when keep is NULL: all but metadata.managedFields */
-    bool protobuf;          /* the bytes are protobuf; the values are those that JSON would give */
-    const char *api_version, *kind;           /* list: put in front of items that carry neither; NULL: nothing is */
-    /* The last state of an object, which its next one resembles: a new reference, or NULL. May be NULL. Texts are not terminated. */
+    /* bytes of one element or frame; above: KL_ETOOBIG, the message names the object as far as its
+     * metadata was seen, and the flag --max-object-bytes */
+    size_t max_object;
+    /* what of each object is decoded; NULL: all. The stream takes its own reference */
+    kl_projection *keep;
+    bool drop_managed_fields; /* when keep is NULL: all but metadata.managedFields */
+    bool protobuf;            /* the bytes are protobuf; the values are those that JSON would give */
+    /* list: put in front of items that carry neither; NULL: nothing is */
+    const char *api_version, *kind;
+    /* The last state of an object, which its next one resembles: a new reference, or NULL. May be NULL.
+     * Texts are not terminated. */
     const kl_value *(*known)(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen);
 } kl_stream_handler;
 
@@ -28,10 +36,12 @@ kl_stream *kl_stream_list_new(const kl_stream_handler *h);
 kl_stream *kl_stream_watch_new(const kl_stream_handler *h);
 void kl_stream_free(kl_stream *s);
 KL_NODISCARD kl_status kl_stream_feed(kl_stream *s, const char *data, size_t n, kl_err *err);
-/* The stream ended. KL_ESYNTAX when inside an object. For a list, *envelope gets the other members (a new reference);
- * a list body without `items` (a Status, a Table) gives its members and no items. envelope may be NULL. */
+/* The stream ended. KL_ESYNTAX when inside an object. For a list, *envelope gets the other members (a new
+ * reference); a list body without `items` (a Status, a Table) gives its members and no items. envelope may
+ * be NULL. */
 KL_NODISCARD kl_status kl_stream_finish(kl_stream *s, const kl_value **envelope, kl_err *err);
-/* After an error: the server set fields in protobuf, or sent a kind, that our tables do not have. JSON has them. */
+/* After an error: the server set fields in protobuf, or sent a kind, that our tables do not have. JSON has
+ * them. */
 bool kl_stream_outdated(const kl_stream *s);
 
 #endif

@@ -156,7 +156,8 @@ local edits = {
   end,
 }
 return {
-  kube.controller { name = "edits", resource = "v1/ConfigMap", reads = { "v1/Secret" }, reconcile = function(o, ctx)
+  -- Counting to a million takes a sanitized process longer than a run may compute.
+  kube.controller { name = "edits", resource = "v1/ConfigMap", reads = { "v1/Secret" }, cpu = "30s", reconcile = function(o, ctx)
     local name = o.metadata.name
     if edits[name] then ctx:patch(o, edits[name]) end
     if name == "log" then ctx.log:info("x", { v = shared }) end

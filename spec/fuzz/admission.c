@@ -1,4 +1,5 @@
-/* admission.c - an AdmissionReview from anywhere: it is read or refused with words, and whatever was decided makes an answer that can be read. */
+/* admission.c - an AdmissionReview from anywhere: it is read or refused with words, and whatever was
+ * decided makes an answer that can be read. */
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
 #include "webhook/admission.h"
@@ -13,7 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!st) {
         CLAIM(kl_value_len(kl_value_get(request, "uid")) > 0);
         kl_buf out = KL_BUF_INIT;
-        kl_admission_reply(request, kl_value_get(request, "object"), &out);       /* the strangest of decisions */
+        /* the strangest of decisions */
+        kl_admission_reply(request, kl_value_get(request, "object"), &out);
         CLAIM(!kl_value_decode(kl_buf_str(&out), out.len, &review, NULL));
         CLAIM(kl_value_equal(kl_value_at(review, "response", "uid", NULL), kl_value_get(request, "uid")));
         kl_buf_fini(&out);

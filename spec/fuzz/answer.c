@@ -1,5 +1,5 @@
-/* answer.c - what a server, or something in between, may say: an error's body, a Retry-After, a Warning. Each becomes an
- * error with a message, or nothing; never a crash, never a body shown at length. */
+/* answer.c - what a server, or something in between, may say: an error's body, a Retry-After, a Warning.
+ * Each becomes an error with a message, or nothing; never a crash, never a body shown at length. */
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
 #include "client/answer.h"
@@ -8,11 +8,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (!size)
         return 0;
-    static const int codes[] = { 301, 400, 401, 403, 404, 409, 410, 422, 429, 500, 503, 504 };
-    kl__request q = { .method = "GET", .url = (char *)"https://h/api/v1/pods", .what = (char *)"list pods", .grant = (char *)"a rule" };
+    static const int codes[] = {301, 400, 401, 403, 404, 409, 410, 422, 429, 500, 503, 504};
+    kl__request q = {.method = "GET",
+        .url = (char *)"https://h/api/v1/pods",
+        .what = (char *)"list pods",
+        .grant = (char *)"a rule"};
     kl_err err = KL_ERR_INIT;
     char *text = kl_strndup((const char *)data + 1, size - 1);
-    kl_status st = kl__answer_fail(&q, codes[data[0] % 12], (const char *)data + 1, size - 1, 0, "a token", &err);
+    kl_status st = kl__answer_fail(
+        &q, codes[data[0] % 12], (const char *)data + 1, size - 1, 0, "a token", &err);
     CLAIM(st != KL_OK && st == err.status);
     CLAIM(!strncmp(kl_err_message(&err), "list pods: ", 11));
     kl_err_fini(&err);

@@ -1,11 +1,13 @@
-/* arith.c - the laws of quantities, whatever the two numbers are. The text is two quantities with a comma between. */
+/* arith.c - the laws of quantities, whatever the two numbers are. The text is two quantities with a comma
+ * between. */
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
 #include "model/quantity.h"
 
 static void laws_of_one(const kl_quantity *a)
 {
-    kl_quantity *neg = kl_quantity_neg(a), *zero = kl_quantity_add(a, neg), *twice = kl_quantity_add(a, a), *by_two = kl_quantity_mul(a, 2, NULL);
+    kl_quantity *neg = kl_quantity_neg(a), *zero = kl_quantity_add(a, neg), *twice = kl_quantity_add(a, a),
+                *by_two = kl_quantity_mul(a, 2, NULL);
     kl_quantity *rounded, *back;
     int64_t v;
     bool exact;

@@ -1,4 +1,5 @@
-/* base64.c - what is read as base64 is written again as it was, line breaks aside; bytes come back as they were. */
+/* base64.c - what is read as base64 is written again as it was, line breaks aside; bytes come back as they
+ * were. */
 #include "fuzz/fuzz.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* certificate.c - whatever a signer answers: the facts of a certificate are read or refused, and so is its belonging to a key. */
+/* certificate.c - whatever a signer answers: the facts of a certificate are read or refused, and so is its
+ * belonging to a key. */
 #include "base/mem.h"
 #include "base/x509.h"
 #include "base/x509_request.h"

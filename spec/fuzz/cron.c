@@ -1,4 +1,5 @@
-/* cron.c - what is read as a cron text comes again and again, later each time, at full minutes that its fields name. */
+/* cron.c - what is read as a cron text comes again and again, later each time, at full minutes that its
+ * fields name. */
 #include "fuzz/fuzz.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
-/* json.c - any bytes: our decoder, a second opinion and cJSON read the same or refuse alike; what was decoded says itself
- * again. The suite runs the same laws over random documents in spec/core/value/decode_laws_test.c. */
+/* json.c - any bytes: our decoder, a second opinion and cJSON read the same or refuse alike; what was
+ * decoded says itself again. The suite runs the same laws over random documents in
+ * spec/core/value/decode_laws_test.c. */
 #include "fuzz/fuzz.h"
 #include "support/json_laws.h"
 

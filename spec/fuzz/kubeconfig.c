@@ -1,5 +1,6 @@
-/* kubeconfig.c - any bytes as a kubeconfig: read or refused with a message that names the file; what was read resolves or is
- * refused with a message. Entries that name files are not resolved: the fuzzer would open them. */
+/* kubeconfig.c - any bytes as a kubeconfig: read or refused with a message that names the file; what was
+ * read resolves or is refused with a message. Entries that name files are not resolved: the fuzzer would
+ * open them. */
 #include "fuzz/fuzz.h"
 #include "auth/kubeconfig.h"
 
@@ -22,7 +23,7 @@ static void resolve(const kl__kubeconfig *k, const char *context)
 {
     kl_err err = KL_ERR_INIT;
     kl_config c;
-    kl_config_overrides o = { .context = context, .insecure = -1 };
+    kl_config_overrides o = {.context = context, .insecure = -1};
     if (kl__config_resolve(k, &o, &c, NULL, &err)) {
         CLAIM(*kl_err_message(&err));
         kl_err_fini(&err);

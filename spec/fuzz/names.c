@@ -1,4 +1,5 @@
-/* names.c - any text as a name of each kind: our checks and the regular expressions of apimachinery say the same. */
+/* names.c - any text as a name of each kind: our checks and the regular expressions of apimachinery say
+ * the same. */
 #include <regex.h>
 
 #include "base/mem.h"
@@ -11,27 +12,30 @@
 
 typedef struct rule {
     const char *(*check)(const char *);
-    const char *pattern, *unless;        /* POSIX extended; `unless` may be NULL */
+    const char *pattern, *unless; /* POSIX extended; `unless` may be NULL */
     size_t max;
 } rule;
 
 static const rule rules[] = {
-    { kl_name_dns1123_label, "^" LABEL "$", NULL, 63 },
-    { kl_name_dns1123_subdomain, "^" LABEL "(\\." LABEL ")*$", NULL, 253 },
-    { kl_name_dns1035_label, "^[a-z]([-a-z0-9]*[a-z0-9])?$", NULL, 63 },
-    { kl_name_label_value, "^" WORD "?$", NULL, 63 },
-    { kl_name_port, "^[a-z0-9-]*[a-z][a-z0-9-]*$", "^-|-$|--", 15 },
-    { kl_name_config_map_key, "^[-._a-zA-Z0-9]+$", "^\\.$|^\\.\\.", 253 },
-    { kl_name_env_var, "^[-._a-zA-Z][-._a-zA-Z0-9]*$", "^\\.$|^\\.\\.", SIZE_MAX },
-    { kl_name_percent, "^[0-9]+%$", NULL, SIZE_MAX },
-    { kl_name_path_segment, "^", "^\\.$|^\\.\\.$|[/%]", SIZE_MAX },
+    {kl_name_dns1123_label, "^" LABEL "$", NULL, 63},
+    {kl_name_dns1123_subdomain, "^" LABEL "(\\." LABEL ")*$", NULL, 253},
+    {kl_name_dns1035_label, "^[a-z]([-a-z0-9]*[a-z0-9])?$", NULL, 63},
+    {kl_name_label_value, "^" WORD "?$", NULL, 63},
+    {kl_name_port, "^[a-z0-9-]*[a-z][a-z0-9-]*$", "^-|-$|--", 15},
+    {kl_name_config_map_key, "^[-._a-zA-Z0-9]+$", "^\\.$|^\\.\\.", 253},
+    {kl_name_env_var, "^[-._a-zA-Z][-._a-zA-Z0-9]*$", "^\\.$|^\\.\\.", SIZE_MAX},
+    {kl_name_percent, "^[0-9]+%$", NULL, SIZE_MAX},
+    {kl_name_path_segment, "^", "^\\.$|^\\.\\.$|[/%]", SIZE_MAX},
 };
 #define NRULES (sizeof rules / sizeof *rules)
 
 static bool is(const char *pattern, const char *text)
 {
     enum { KEPT = 32 };
-    static struct { const char *pattern; regex_t compiled; } kept[KEPT];
+    static struct {
+        const char *pattern;
+        regex_t compiled;
+    } kept[KEPT];
     size_t i = 0;
     while (i < KEPT && kept[i].pattern && kept[i].pattern != pattern)
         i++;
@@ -107,7 +111,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t n = strlen(text);
     for (size_t i = 0; i < NRULES; i++) {
         const char *why = rules[i].check(text);
-        bool good = n <= rules[i].max && is(rules[i].pattern, text) && (!rules[i].unless || !is(rules[i].unless, text));
+        bool good = n <= rules[i].max && is(rules[i].pattern, text)
+            && (!rules[i].unless || !is(rules[i].unless, text));
         if (good != !why) {
             fprintf(stderr, "rule %zu says %s of %s\n", i, why ? why : "that it is fine", text);
             abort();

@@ -1,4 +1,5 @@
-/* past.c - whatever stands in a file that is taken for a recording: it is read or refused with file and line, and what was read runs again. */
+/* past.c - whatever stands in a file that is taken for a recording: it is read or refused with file and
+ * line, and what was read runs again. */
 #include "fuzz/fuzz.h"
 
 #include "lab/replay.h"
@@ -41,13 +42,20 @@ static void told(void *arg, const kl_replayed *x)
 
 static void run_again(const kl_past *p)
 {
-    static const kl_program_ops ops = {.open = open_state, .close = close_state, .start = start, .resume = resume, .abandon = abandon, .free = release};
+    static const kl_program_ops ops = {.open = open_state,
+        .close = close_state,
+        .start = start,
+        .resume = resume,
+        .abandon = abandon,
+        .free = release};
     kl_controller_spec spec = {.name = (char *)"x", .resource = (char *)"v1/ConfigMap"};
     kl_program program = {.ops = &ops, .name = "x", .specs = &spec, .n_specs = 1, .refs = 1000000};
     kl_program *programs[] = {&program};
     kl_replay_sum sum;
     size_t n = 0;
-    if (kl_replay(&(kl_replay_options){.past = p, .programs = programs, .n_programs = 1, .told = told, .arg = &n}, &sum, NULL))
+    if (kl_replay(
+            &(kl_replay_options){.past = p, .programs = programs, .n_programs = 1, .told = told, .arg = &n},
+            &sum, NULL))
         return;
     CLAIM(sum.runs == n && sum.same + sum.differ + sum.fail + sum.cut == n && n + sum.others == p->n_runs);
     kl_replay_sum_fini(&sum);

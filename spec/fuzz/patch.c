@@ -1,17 +1,15 @@
-/* patch.c - a document and a patch, both any JSON: merge patches do what RFC 7386 says in so many words, JSON patches do
- * what one operation after the other does, a strategic patch without its words is a merge patch. */
+/* patch.c - a document and a patch, both any JSON: merge patches do what RFC 7386 says in so many words,
+ * JSON patches do what one operation after the other does, a strategic patch without its words is a merge
+ * patch. */
 #include "base/mem.h"
 #include "fuzz/two.h"
 #include "fuzz/types.h"
 #include "value/patch.h"
 #include "schema/smp.h"
 
-/* --- merge patch ---------------------------------------------------------------------------------------------------------- */
+/* --- merge patch -------------------------------------------------------------------------- */
 
-static bool plain_key(const char *key, size_t n)
-{
-    return strlen(key) == n && *key != '$';
-}
+static bool plain_key(const char *key, size_t n) { return strlen(key) == n && *key != '$'; }
 
 /* Whether kl_value_with can say every key, none is a directive, and (`nulls`) no member is null. */
 static bool plain(const kl_value *v, bool nulls)
@@ -52,7 +50,9 @@ static const kl_value *by_the_book(const kl_value *target, const kl_value *patch
         return list_by_the_book(patch);
     if (kl_value_type(patch) != KL_OBJECT)
         return kl_value_ref(patch);
-    const kl_value *out = kl_value_type(target) == KL_OBJECT ? kl_value_ref(target) : kl_value_with(NULL, "x", NULL), *v, *next;
+    const kl_value *out = kl_value_type(target) == KL_OBJECT ? kl_value_ref(target)
+                                                             : kl_value_with(NULL, "x", NULL),
+                   *v, *next;
     const char *key;
     for (size_t i = 0; (v = kl_value_member(patch, i, &key, NULL)); i++) {
         const kl_value *x = kl_value_type(v) == KL_NULL ? NULL : by_the_book(kl_value_get(out, key), v);
@@ -80,7 +80,7 @@ static void merge_patch(const kl_value *doc, const kl_value *patch)
     kl_value_unref(again);
     kl_value_unref(way);
     kl_value_unref(there);
-    way = kl_merge_patch_create(doc, patch);            /* the patch as another document */
+    way = kl_merge_patch_create(doc, patch); /* the patch as another document */
     there = kl_merge_patch_apply(doc, way);
     if (plain(patch, true))
         CLAIM(kl_value_equal(there, patch));
@@ -88,11 +88,12 @@ static void merge_patch(const kl_value *doc, const kl_value *patch)
     kl_value_unref(there);
 }
 
-/* --- strategic merge patch -------------------------------------------------------------------------------------------------- */
+/* --- strategic merge patch ---------------------------------------------------------------- */
 
 static void strategic_patch(const kl_value *doc, const kl_value *patch)
 {
-    static const char *const names[] = { "core.v1.PodSpec", "meta.v1.ObjectMeta", "core.v1.ServiceSpec", "core.v1.NodeStatus" };
+    static const char *const names[] = {
+        "core.v1.PodSpec", "meta.v1.ObjectMeta", "core.v1.ServiceSpec", "core.v1.NodeStatus"};
     kl_err err = KL_ERR_INIT;
     const kl_value *out = NULL, *merged;
     if (!kl__smp_apply(NULL, doc, patch, &out, &err)) {
@@ -114,7 +115,7 @@ static void strategic_patch(const kl_value *doc, const kl_value *patch)
     }
 }
 
-/* --- JSON patch --------------------------------------------------------------------------------------------------------------- */
+/* --- JSON patch --------------------------------------------------------------------------- */
 
 static const kl_value *list_of(const kl_value *v)
 {
@@ -150,12 +151,13 @@ static void law_of_an_operation(const kl_value *op, const kl_value *before, cons
 {
     const char *name = kl_value_str_at(op, "op", NULL), *path = kl_value_str_at(op, "path", NULL);
     const kl_value *nothing = NULL;
-    CLAIM(name && path && strlen(name) == kl_value_len(kl_value_get(op, "op")) && strlen(path) == kl_value_len(kl_value_get(op, "path")));
+    CLAIM(name && path && strlen(name) == kl_value_len(kl_value_get(op, "op"))
+        && strlen(path) == kl_value_len(kl_value_get(op, "path")));
     const kl_value *value = kl_value_get(op, "value");
     if (!value)
         CLAIM(!kl_value_decode("null", 4, &nothing, NULL));
     size_t n = strlen(path);
-    bool end = n && path[n - 1] == '-';                 /* "/-" is no place that could be asked for */
+    bool end = n && path[n - 1] == '-'; /* "/-" is no place that could be asked for */
     if (!strcmp(name, "test"))
         CLAIM(after == before && has(before, kl_value_get(op, "path"), value));
     else if (!strcmp(name, "replace") || (!strcmp(name, "add") && !end))
@@ -172,7 +174,8 @@ static void json_patch(const kl_value *doc, const kl_value *patch)
     kl_status st = kl_json_patch_apply(doc, patch, &out, &err), one = KL_OK;
     if (st)
         CLAIM((st == KL_EINVAL || st == KL_EREJECTED) && st == err.status && *kl_err_message(&err) && !out);
-    if (kl_value_type(patch) == KL_ARRAY && !strstr(kl_err_message(&err), "3 MiB together")) {       /* a bound of the whole patch */
+    /* a bound of the whole patch */
+    if (kl_value_type(patch) == KL_ARRAY && !strstr(kl_err_message(&err), "3 MiB together")) {
         for (size_t i = 0; i < kl_value_len(patch) && !one; i++) {
             const kl_value *alone = list_of(kl_value_item(patch, i));
             next = NULL;

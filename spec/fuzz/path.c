@@ -1,4 +1,5 @@
-/* path.c - the first line is a path, the rest a document: what the path finds is what its steps lead to, one by one. */
+/* path.c - the first line is a path, the rest a document: what the path finds is what its steps lead to,
+ * one by one. */
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
 #include "value/path.h"

@@ -1,5 +1,6 @@
-/* pattern.c - our matcher beside stock Lua's. The input is a pattern, a line break, and the subject. Both find the same with the same captures, or say the
- * same about the pattern. Stock Lua is not asked where ours took so many steps that it might not come back. */
+/* pattern.c - our matcher beside stock Lua's. The input is a pattern, a line break, and the subject. Both
+ * find the same with the same captures, or say the same about the pattern. Stock Lua is not asked where
+ * ours took so many steps that it might not come back. */
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
@@ -11,7 +12,10 @@
 
 #define STEPS_MAX 200000
 
-typedef struct limit { jmp_buf out; size_t steps; } limit;
+typedef struct limit {
+    jmp_buf out;
+    size_t steps;
+} limit;
 
 static void spend(void *arg, size_t steps)
 {

@@ -1,10 +1,17 @@
-/* proto.c - any bytes as an object, a list and a watch in protobuf: a value or a story, whatever guides the decoder and wherever the
- * network cuts. Input is bytes, or after a first 'b' their base64, so that seeds are text. */
+/* proto.c - any bytes as an object, a list and a watch in protobuf: a value or a story, whatever guides
+ * the decoder and wherever the network cuts. Input is bytes, or after a first 'b' their base64, so that
+ * seeds are text. */
 #include "fuzz/fuzz.h"
 #include "wire/proto_impl.h"
 #include "support/proto.h"
 
-typedef struct heard { kl_buf text; kl_status st; kl_err err; bool outdated; size_t n; } heard;
+typedef struct heard {
+    kl_buf text;
+    kl_status st;
+    kl_err err;
+    bool outdated;
+    size_t n;
+} heard;
 
 static kl_status on_item(void *arg, const kl_value *v, kl_err *err)
 {
@@ -28,7 +35,8 @@ static heard hear(const char *p, size_t n, bool list, size_t step, kl_projection
 {
     heard h = {0};
     const kl_value *envelope = NULL;
-    kl_stream_handler sh = { .item = on_item, .event = on_event, .arg = &h, .protobuf = true, .max_object = 1 << 20, .keep = keep };
+    kl_stream_handler sh = {
+        .item = on_item, .event = on_event, .arg = &h, .protobuf = true, .max_object = 1 << 20, .keep = keep};
     kl_stream *s = list ? kl_stream_list_new(&sh) : kl_stream_watch_new(&sh);
     for (size_t at = 0; at < n && !h.st; at += step) {
         size_t len = n - at < step ? n - at : step;
@@ -58,14 +66,17 @@ static void as_stream(const char *p, size_t n, bool list)
 {
     static const char *const path = "spec.containers.image";
     kl_projection *keep;
-    heard whole = hear(p, n, list, n + 1, NULL), bytes = hear(p, n, list, 1, NULL), some = hear(p, n, list, 13, NULL);
+    heard whole = hear(p, n, list, n + 1, NULL), bytes = hear(p, n, list, 1, NULL),
+          some = hear(p, n, list, 13, NULL);
     CLAIM(whole.st == bytes.st && whole.st == some.st);
-    CLAIM(!strcmp(kl_buf_str(&whole.text), kl_buf_str(&bytes.text)) && !strcmp(kl_buf_str(&whole.text), kl_buf_str(&some.text)));
+    CLAIM(!strcmp(kl_buf_str(&whole.text), kl_buf_str(&bytes.text))
+        && !strcmp(kl_buf_str(&whole.text), kl_buf_str(&some.text)));
     CLAIM(!strcmp(kl_err_message(&whole.err), kl_err_message(&bytes.err)));
     if (kl_projection_new(&path, 1, &keep, NULL))
         abort();
     heard cut = hear(p, n, list, n + 1, keep);
-    CLAIM(whole.st || (!cut.st && cut.n == whole.n));        /* what is left out may hide mistakes and never adds any */
+    /* what is left out may hide mistakes and never adds any */
+    CLAIM(whole.st || (!cut.st && cut.n == whole.n));
     kl_projection_unref(keep);
     heard_fini(&whole);
     heard_fini(&bytes);
@@ -82,10 +93,11 @@ static void as_object(const char *p, size_t n)
         CLAIM(*kl_err_message(&err));
     } else {
         char *text = kl_value_to_json(v);
-        kl__proto d = { .alone = true };
+        kl__proto d = {.alone = true};
         kl__unknown u;
         CLAIM(kl_utf8_valid(text, strlen(text)));
-        CLAIM(!kl_value_decode(text, strlen(text), &again, NULL));      /* no key twice, nothing that JSON cannot say */
+        /* no key twice, nothing that JSON cannot say */
+        CLAIM(!kl_value_decode(text, strlen(text), &again, NULL));
         CLAIM(kl_value_equal(v, again));
         kl_value_unref(again);
         CLAIM(!kl__unknown_read(p, n, &u, NULL) && !kl__unknown_decode(&d, &u, v, &again, NULL));

@@ -1,4 +1,5 @@
-/* proxy.c - any NO_PROXY against any URL: the proxy or none, and always the same. Input: the list, a line break, the URL's host. */
+/* proxy.c - any NO_PROXY against any URL: the proxy or none, and always the same. Input: the list, a line
+ * break, the URL's host. */
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
 #include "http/proxy.h"
@@ -8,9 +9,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *text = (const char *)data, *line = size ? memchr(text, '\n', size) : NULL;
     if (!line)
         return 0;
-    char *list = kl_strndup(text, (size_t)(line - text)), *host = kl_strndup(line + 1, size - (size_t)(line - text) - 1);
+    char *list = kl_strndup(text, (size_t)(line - text)),
+         *host = kl_strndup(line + 1, size - (size_t)(line - text) - 1);
     char *url = kl_sprintf("https://%s", host), *starred = kl_sprintf("%s,*", list);
-    kl__proxy_env env = { NULL, "http://p:1", list, false };
+    kl__proxy_env env = {NULL, "http://p:1", list, false};
     char *first = kl__proxy_choose(NULL, &env, url), *again = kl__proxy_choose(NULL, &env, url);
     CLAIM(!*first || !strcmp(first, "http://p:1"));
     CLAIM(!strcmp(first, again));

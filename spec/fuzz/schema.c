@@ -1,11 +1,15 @@
 /* schema.c - schemas from anywhere: the first byte says what the rest is.
- *   even: bytes from a disk. They are refused, or hold together: every check of a value ends, and what it makes fits.
- *   odd: an OpenAPI document and, behind a zero byte, a value. A schema says itself again byte by byte; a checked value passes again. */
+ *   even: bytes from a disk. They are refused, or hold together: every check of a value ends, and what it
+ *   makes fits.
+ *   odd: an OpenAPI document and, behind a zero byte, a value. A schema says itself again byte by byte; a
+ *   checked value passes again. */
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
 #include "model/schema.h"
 
-static const char sample[] = "{\"apiVersion\":\"v1\",\"kind\":\"K\",\"metadata\":{\"labels\":{\"a\":{}},\"finalizers\":{}},\"spec\":{\"n\":1.5,\"l\":[{},[1,{\"x\":null}]],\"\":0,\"$patch\":true}}";
+static const char sample[] =
+    "{\"apiVersion\":\"v1\",\"kind\":\"K\",\"metadata\":{\"labels\":{\"a\":{}},\"finalizers\":{}},\"spec\":{"
+    "\"n\":1.5,\"l\":[{},[1,{\"x\":null}]],\"\":0,\"$patch\":true}}";
 
 static const kl_value *decode(const char *text, size_t n)
 {
@@ -20,11 +24,15 @@ static void check(const kl_schema *s, const kl_value *v)
     kl_err err = KL_ERR_INIT;
     for (int use = 0; use < 2 && v; use++) {
         out = again = NULL;
-        kl_status st = kl_schema_check(s, "", "v1", "K", use ? KL_SCHEMA_PATCH : KL_SCHEMA_OBJECT, false, v, &out, NULL);
+        kl_status st = kl_schema_check(
+            s, "", "v1", "K", use ? KL_SCHEMA_PATCH : KL_SCHEMA_OBJECT, false, v, &out, NULL);
         CLAIM(st == KL_OK || st == KL_ENOTFOUND);
         if (st)
             continue;
-        CLAIM(kl_schema_check(s, "", "v1", "K", use ? KL_SCHEMA_PATCH : KL_SCHEMA_OBJECT, false, out, &again, NULL) == KL_OK && kl_value_equal(out, again));
+        CLAIM(kl_schema_check(
+                  s, "", "v1", "K", use ? KL_SCHEMA_PATCH : KL_SCHEMA_OBJECT, false, out, &again, NULL)
+                == KL_OK
+            && kl_value_equal(out, again));
         kl_value_unref(again);
         kl_value_unref(out);
         out = NULL;

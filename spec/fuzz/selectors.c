@@ -1,5 +1,5 @@
-/* selectors.c - a LabelSelector as JSON on the first line, labels on the next: it selects what its words say, as a struct, as
- * text and back. */
+/* selectors.c - a LabelSelector as JSON on the first line, labels on the next: it selects what its words
+ * say, as a struct, as text and back. */
 #include "base/mem.h"
 #include "fuzz/two.h"
 #include "model/selector.h"
@@ -44,7 +44,11 @@ static bool selects(const kl_value *s, const kl_value *labels)
         bool listed = false, holds = false;
         for (size_t k = 0; k < kl_value_len(values); k++)
             listed |= label && same_text(label, kl_value_item(values, k));
-        holds = !op ? false : !strcmp(op, "In") ? listed : !strcmp(op, "NotIn") ? !listed : !strcmp(op, "Exists") ? label != NULL : label == NULL;
+        holds = !op                 ? false
+            : !strcmp(op, "In")     ? listed
+            : !strcmp(op, "NotIn")  ? !listed
+            : !strcmp(op, "Exists") ? label != NULL
+                                    : label == NULL;
         if (!holds)
             return false;
     }
@@ -69,7 +73,8 @@ static bool repeats_a_key(const kl_selector *s)
     kl_selector_op op;
     const char *const *values;
     for (size_t i = 1; i < kl_selector_len(s); i++)
-        if (!strcmp(kl_selector_requirement(s, i - 1, &op, &values), kl_selector_requirement(s, i, &op, &values)))
+        if (!strcmp(
+                kl_selector_requirement(s, i - 1, &op, &values), kl_selector_requirement(s, i, &op, &values)))
             return true;
     return false;
 }
@@ -83,7 +88,8 @@ static void same_as_text(const kl_selector *s, const kl_value *labels, bool yes)
     twice = kl_selector_text(again);
     CLAIM(kl_selector_parse(twice, &third, &err) == KL_OK);
     thrice = kl_selector_text(third);
-    CLAIM(!strcmp(twice, thrice));                  /* a struct may repeat values, and text does not: stable from the second on */
+    /* a struct may repeat values, and text does not: stable from the second on */
+    CLAIM(!strcmp(twice, thrice));
     CLAIM(kl_selector_matches(again, labels) == yes);
     CLAIM(kl_selector_empty(again) == kl_selector_empty(s));
     kl_selector_free(again);

@@ -1,22 +1,27 @@
-/* server.c - any requests, one after the other, to one embedded API server: each gets exactly one answer, none is "internal
- * error", failures are Status objects with the code that was answered, and after the end nothing is left.
+/* server.c - any requests, one after the other, to one embedded API server: each gets exactly one answer,
+ * none is "internal error", failures are Status objects with the code that was answered, and after the end
+ * nothing is left.
  *
- * Requests are blocks with an empty line between: "METHOD /path?query", lines of the body; "~" before a method asks for a Table,
- * PATCH takes the kind of patch from the word after the path (json, merge, strategic, apply). No socket is involved: this file
- * is the HTTP server, with a clock that stands. */
+ * Requests are blocks with an empty line between: "METHOD /path?query", lines of the body; "~" before a
+ * method asks for a Table, PATCH takes the kind of patch from the word after the path (json, merge,
+ * strategic, apply). No socket is involved: this file is the HTTP server, with a clock that stands. */
 #include "base/httpd.h"
 #include "base/mem.h"
 #include "fuzz/two.h"
 #include "model/resource.h"
 #include "server/server.h"
 
-struct kl_httpd { kl_httpd_options o; };
-struct kl_httpd_stream { size_t written; };
+struct kl_httpd {
+    kl_httpd_options o;
+};
+struct kl_httpd_stream {
+    size_t written;
+};
 struct kl_httpd_request {
     char *method, *path, *query, *body, *patch;
     size_t body_len;
     bool table;
-    kl_buf asked;               /* values of query parameters, for the request's life */
+    kl_buf asked; /* values of query parameters, for the request's life */
     char *values[64];
     size_t nvalues;
     unsigned answers;
@@ -26,7 +31,7 @@ struct kl_httpd_request {
     kl_httpd_stream *stream;
 };
 
-/* --- the HTTP server --------------------------------------------------------------------------------------------------------- */
+/* --- the HTTP server ---------------------------------------------------------------------- */
 
 kl_status kl_httpd_start(const kl_httpd_options *o, kl_httpd **out, kl_err *err)
 {
@@ -73,12 +78,18 @@ const char *kl_httpd_query(const kl_httpd_request *cr, const char *name)
 
 const char *kl_httpd_header(const kl_httpd_request *r, const char *name)
 {
-    static const struct { const char *word, *type; } types[] = {
-        { "json", "application/json-patch+json" }, { "merge", "application/merge-patch+json" }, { "strategic", "application/strategic-merge-patch+json" },
-        { "apply", "application/apply-patch+yaml" }, { "yaml", "application/yaml" },
+    static const struct {
+        const char *word, *type;
+    } types[] = {
+        {"json", "application/json-patch+json"},
+        {"merge", "application/merge-patch+json"},
+        {"strategic", "application/strategic-merge-patch+json"},
+        {"apply", "application/apply-patch+yaml"},
+        {"yaml", "application/yaml"},
     };
     if (!strcasecmp(name, "Accept"))
-        return r->table ? "application/json;as=Table;v=v1;g=meta.k8s.io,application/json" : "application/json";
+        return r->table ? "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+                        : "application/json";
     if (!strcasecmp(name, "Content-Type")) {
         for (size_t i = 0; i < sizeof types / sizeof *types; i++)
             if (r->patch && !strcmp(r->patch, types[i].word))
@@ -94,7 +105,8 @@ const char *kl_httpd_body(const kl_httpd_request *r, size_t *len)
     return r->body;
 }
 
-void kl_httpd_reply(kl_httpd_request *r, int code, const char *content_type, const char *headers, const void *body, size_t len)
+void kl_httpd_reply(kl_httpd_request *r, int code, const char *content_type, const char *headers,
+    const void *body, size_t len)
 {
     (void)headers;
     r->answers++;
@@ -105,7 +117,8 @@ void kl_httpd_reply(kl_httpd_request *r, int code, const char *content_type, con
     kl_buf_add(&r->reply, body, len);
 }
 
-void kl_httpd_reply_take(kl_httpd_request *r, int code, const char *content_type, const char *headers, kl_buf *body)
+void kl_httpd_reply_take(
+    kl_httpd_request *r, int code, const char *content_type, const char *headers, kl_buf *body)
 {
     kl_httpd_reply(r, code, content_type, headers, kl_buf_str(body), body->len);
     kl_buf_fini(body);
@@ -131,7 +144,7 @@ bool kl_httpd_stream_gone(kl_httpd_stream *s) { return (void)s, false; }
 void kl_httpd_stream_cut(kl_httpd_stream *s) { (void)s; }
 void kl_httpd_stream_close(kl_httpd_stream *s) { kl_free(s); }
 
-/* --- requests ------------------------------------------------------------------------------------------------------------------- */
+/* --- requests ----------------------------------------------------------------------------- */
 
 static char *word(const char **p, const char *end)
 {
@@ -204,7 +217,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *p = (const char *)data, *end = p + size;
     kl_server *s = NULL;
-    kl_server_options o = { .clock = kl_clock_fake_new(0, KL_SECONDS(1767312000)), .history = 20 };
+    kl_server_options o = {.clock = kl_clock_fake_new(0, KL_SECONDS(1767312000)), .history = 20};
     CLAIM(!kl_server_start(&o, &s, NULL));
     for (unsigned asked = 0; p < end && asked < 12; asked++) {
         const char *gap = memmem(p, (size_t)(end - p), "\n\n", 2);

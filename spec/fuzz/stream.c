@@ -1,5 +1,6 @@
-/* stream.c - any bytes as a list and as a watch, whole and cut at many places: the same objects, the same story, and what the
- * whole document would have given. The suite runs the same laws in spec/core/wire/stream_laws_test.c. */
+/* stream.c - any bytes as a list and as a watch, whole and cut at many places: the same objects, the same
+ * story, and what the whole document would have given. The suite runs the same laws in
+ * spec/core/wire/stream_laws_test.c. */
 #include "fuzz/fuzz.h"
 #include "support/stream_laws.h"
 

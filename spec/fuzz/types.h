@@ -7,10 +7,7 @@
 
 static kl__types *builtin_types;
 
-static inline void free_builtin_types(void)
-{
-    kl__types_free(builtin_types);
-}
+static inline void free_builtin_types(void) { kl__types_free(builtin_types); }
 
 /* Borrowed. */
 static inline const kl__types *builtin(void)

@@ -1,4 +1,5 @@
-/* url.c - whatever a user types as a path, the request goes to the server that was configured, and to no other. */
+/* url.c - whatever a user types as a path, the request goes to the server that was configured, and to no
+ * other. */
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
 #include "model/resource.h"
@@ -22,7 +23,8 @@ static void path_of_a_user(const char *text)
 
 static void name_of_an_object(const char *text)
 {
-    kl_url_request r = { .base = BASE, .group = "", .version = "v1", .resource = "pods", .ns = "ns", .name = text };
+    kl_url_request r = {
+        .base = BASE, .group = "", .version = "v1", .resource = "pods", .ns = "ns", .name = text};
     static const char prefix[] = BASE "/api/v1/namespaces/ns/pods/";
     kl_buf url = KL_BUF_INIT;
 

@@ -1,6 +1,6 @@
-/* websocket.c - what a server may answer to a WebSocket handshake and send after it, cut anywhere. The first byte chooses: a
- * handshake, or frames with messages whose error channel becomes a verdict. Nothing may crash, hold without bound or say "good" where
- * the proof was not given. */
+/* websocket.c - what a server may answer to a WebSocket handshake and send after it, cut anywhere. The
+ * first byte chooses: a handshake, or frames with messages whose error channel becomes a verdict. Nothing
+ * may crash, hold without bound or say "good" where the proof was not given. */
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
 #include "session/channel.h"
@@ -11,7 +11,7 @@
 
 static void fuzz_upgrade(size_t step, const char *data, size_t size)
 {
-    static const char *const protocols[] = { KL__CHANNEL_V5, KL__CHANNEL_V4, NULL };
+    static const char *const protocols[] = {KL__CHANNEL_V5, KL__CHANNEL_V4, NULL};
     kl__upgrade u;
     kl_err err = KL_ERR_INIT;
     kl_status st = KL_EAGAIN;
@@ -59,7 +59,7 @@ static void fuzz_frames(size_t step, const char *data, size_t size)
     CLAIM(st != KL_EAGAIN);
     CLAIM(st != KL_ECLOSED || kl_websocket_code(w));
     kl_err_fini(&err);
-    kl__request q = { .method = "GET", .what = (char *)"exec a/b" };
+    kl__request q = {.method = "GET", .what = (char *)"exec a/b"};
     int code = 0;
     st = kl__channel_exit(&q, kl_buf_str(&all), all.len, &code, &err);
     CLAIM(st || (code >= -256 && code <= 4096));
@@ -74,7 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 2)
         return 0;
     size_t step = (size_t)(data[0] >> 1) + 1;
-    char *text = kl_alloc(size - 1);                /* its own, so that a step too far is seen */
+    char *text = kl_alloc(size - 1); /* its own, so that a step too far is seen */
     memcpy(text, data + 1, size - 1);
     if (data[0] & 1)
         fuzz_upgrade(step, text, size - 1);

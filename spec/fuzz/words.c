@@ -1,5 +1,5 @@
-/* words.c - the small grammars of the API: quantities, durations, times, selectors, paths. The first byte chooses.
- * What parses prints itself in a form that parses to the same again. */
+/* words.c - the small grammars of the API: quantities, durations, times, selectors, paths. The first byte
+ * chooses. What parses prints itself in a form that parses to the same again. */
 #include "base/mem.h"
 #include "fuzz/fuzz.h"
 #include "value/path.h"
@@ -14,7 +14,8 @@ static void quantity(const char *text, kl_err *err)
         return;
     char *canonical = kl_quantity_canonical(q, NULL, NULL);
     int64_t fits;
-    if (!kl_quantity_value(q, &fits)) {         /* beyond 1000E apimachinery runs out of suffixes and drops them, and so do we */
+    /* beyond 1000E apimachinery runs out of suffixes and drops them, and so do we */
+    if (!kl_quantity_value(q, &fits)) {
         kl_free(canonical);
         kl_quantity_free(q);
         return;
@@ -51,7 +52,8 @@ static void timestamp(const char *text, kl_err *err)
         return;
     CLAIM(nsec >= 0 && nsec < 1000000000);
     kl_err story = KL_ERR_INIT;
-    if (kl_time_parse(kl_time_format(sec, out), &sec2, &nsec2, &story) == KL_OK)     /* an offset may lead out of years 0..9999 */
+    /* an offset may lead out of years 0..9999 */
+    if (kl_time_parse(kl_time_format(sec, out), &sec2, &nsec2, &story) == KL_OK)
         CLAIM(sec == sec2);
     kl_err_fini(&story);
 }
@@ -76,7 +78,8 @@ static void field_selector(const char *text, kl_err *err)
     kl_field_selector *s, *second, *third;
     if (kl_field_selector_parse(text, &s, err))
         return;
-    /* Terms are sorted as they were typed, so "==" may move once it is written "=": stable from the second text on. */
+    /* Terms are sorted as they were typed, so "==" may move once it is written "=": stable from the second
+     * text on. */
     char *once = kl_field_selector_text(s);
     CLAIM(kl_field_selector_parse(once, &second, err) == KL_OK);
     char *twice = kl_field_selector_text(second);
@@ -103,7 +106,8 @@ static void path(const char *text, kl_err *err)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const grammars[])(const char *, kl_err *) = { quantity, duration, timestamp, label_selector, field_selector, path };
+    static void (*const grammars[])(const char *, kl_err *) = {
+        quantity, duration, timestamp, label_selector, field_selector, path};
     if (size < 1)
         return 0;
     char *text = kl_strndup((const char *)data + 1, size - 1);

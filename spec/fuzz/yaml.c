@@ -9,7 +9,7 @@ static kl_status on_doc(void *arg, const kl_value *v, kl_err *err)
     (void)err;
     const kl_value *again = NULL;
     kl_buf text = KL_BUF_INIT;
-    kl_buf_init(&text, 1 << 20);              /* aliases written out may be large */
+    kl_buf_init(&text, 1 << 20); /* aliases written out may be large */
     if (!kl_yaml_encode(v, &text)) {
         CLAIM(!kl_yaml_decode("fuzz", kl_buf_str(&text), text.len, &again, NULL));
         CLAIM(kl_value_equal(v, again));

@@ -1,11 +1,11 @@
-/* yaml_edit.c - any text, one string of it set: the text is left alone and a message says why, or the string is there and setting
- * it once more changes nothing. */
+/* yaml_edit.c - any text, one string of it set: the text is left alone and a message says why, or the
+ * string is there and setting it once more changes nothing. */
 #include "fuzz/fuzz.h"
 #include "value/yaml.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const path[] = { "users", "name=u", "user", "key", NULL };
+    static const char *const path[] = {"users", "name=u", "user", "key", NULL};
     kl_buf once = KL_BUF_INIT, twice = KL_BUF_INIT;
     kl_err err = KL_ERR_INIT;
     if (kl_yaml_set_string("FILE", (const char *)data, size, path, "a \"b\"\n", &once, &err))

@@ -1,14 +1,16 @@
-/* hunt.c - runs seeded hostile programs, many a second, and says which of them hurt the process, somebody else or the machine.
+/* hunt.c - runs seeded hostile programs, many a second, and says which of them hurt the process, somebody
+ * else or the machine.
  *
- *   hunter [--seed S] [--programs N] [--batch N] [--generator FILE] [--keep DIR] [FILE.lua...]   programs S, S+1, ...; or these files
- *   hunter --print --seed S                                                                      the text of a program
+ *   hunter [--seed S] [--programs N] [--batch N] [--generator FILE] [--keep DIR] [FILE.lua...]   programs S,
+ * S+1, ...; or these files hunter --print --seed S the text of a program
  *   --verbose    says of each whether it loaded
  *   --files      modules come from files and not from a ConfigMap: who requires one touches a file
  *
- * The parent forks a child for each batch. In it one thread runs the programs behind a filter of system calls, beside a controller that means
- * well. When a child dies, or does not get on, the page that both share says which program it was; that one is run alone, made smaller line by
- * line as long as it does the same, and shown with its seed. A batch that fails in other ways (a leak) is halved until one program is left.
- * Exit status 1 when there was one. */
+ * The parent forks a child for each batch. In it one thread runs the programs behind a filter of system
+ * calls, beside a controller that means well. When a child dies, or does not get on, the page that both
+ * share says which program it was; that one is run alone, made smaller line by line as long as it does the
+ * same, and shown with its seed. A batch that fails in other ways (a leak) is halved until one program is
+ * left. Exit status 1 when there was one. */
 #include "hunt.h"
 
 #include <errno.h>
@@ -39,7 +41,7 @@
 #define STUCK KL_SECONDS(60)
 /* What may be left of a program when it is gone; twice in a row, since some of it goes with the next one. */
 #define LEFT_MOST ((size_t)48 << 20)
-#define WARM 16                        /* programs, before memory counts */
+#define WARM 16 /* programs, before memory counts */
 #define STATUS_WRONG 3
 #define STATUS_SANITIZER 23
 #define FAILURES_MAX 20
@@ -47,9 +49,9 @@
 
 hunt_page *the_page;
 
-typedef struct job {                   /* what a child does */
+typedef struct job { /* what a child does */
     uint64_t seed, n;
-    const char *text;                  /* in place of the generator's */
+    const char *text; /* in place of the generator's */
     size_t len;
     bool quiet;
 } job;
@@ -61,10 +63,12 @@ typedef struct options {
     bool print, verbose, from_files;
 } options;
 
-static lua_State *the_generator;       /* made before the first child: the function that makes programs, and below it the modules that they may require */
+/* made before the first child: the function that makes programs, and below it the modules that they may
+ * require */
+static lua_State *the_generator;
 static options the_options = {.seed = 1, .n = 1000, .batch = BATCH, .generator = "spec/hunt/generate.lua"};
 
-/* --- what everybody calls --------------------------------------------------------------------------------------------------------- */
+/* --- what everybody calls ----------------------------------------------------------------- */
 
 void hunt_phase(const char *phase)
 {
@@ -113,7 +117,7 @@ void hunt_took(const char *what, kl_time took, kl_time most)
     snprintf(s[i].what, sizeof s[i].what, "%s", what);
 }
 
-/* --- the child -------------------------------------------------------------------------------------------------------------------- */
+/* --- the child ---------------------------------------------------------------------------- */
 
 static void crashed(int signo)
 {
@@ -123,7 +127,7 @@ static void crashed(int signo)
 }
 
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define SAYS_MORE 1                    /* the sanitizer, of a crash */
+#define SAYS_MORE 1 /* the sanitizer, of a crash */
 #else
 #define SAYS_MORE 0
 #endif
@@ -140,9 +144,10 @@ static void catch_crashes(void)
     for (size_t i = 0; i < sizeof SIGNALS / sizeof *SIGNALS; i++)
         sigaddset(&all, SIGNALS[i]);
     for (size_t i = 0; i < ours; i++)
-        sigaction(SIGNALS[i], &(struct sigaction){.sa_handler = crashed, .sa_flags = SA_ONSTACK | SA_RESETHAND}, NULL);
-    sigprocmask(SIG_UNBLOCK, &all, NULL);      /* threads of ours block them */
-    show_stack();                      /* its library is loaded before the fence is closed */
+        sigaction(SIGNALS[i],
+            &(struct sigaction){.sa_handler = crashed, .sa_flags = SA_ONSTACK | SA_RESETHAND}, NULL);
+    sigprocmask(SIG_UNBLOCK, &all, NULL); /* threads of ours block them */
+    show_stack();                         /* its library is loaded before the fence is closed */
 }
 
 static void open_generator(void)
@@ -189,7 +194,9 @@ static size_t live_bytes(void)
 {
     size_t nodes, values;
     kl_value_memory(&nodes, &values);
-    return values + (__sanitizer_get_current_allocated_bytes ? __sanitizer_get_current_allocated_bytes() : mallinfo2().uordblks);
+    return values
+        + (__sanitizer_get_current_allocated_bytes ? __sanitizer_get_current_allocated_bytes()
+                                                   : mallinfo2().uordblks);
 }
 
 static void watch_memory(uint64_t n)
@@ -205,7 +212,10 @@ static void watch_memory(uint64_t n)
         hunt_wrong("memory does not come back: %zu KiB live, at first %zu KiB", live >> 10, base >> 10);
 }
 
-static void drop(void *arg, kl_log_level level, const char *message, const char *fields) { (void)arg, (void)level, (void)message, (void)fields; }
+static void drop(void *arg, kl_log_level level, const char *message, const char *fields)
+{
+    (void)arg, (void)level, (void)message, (void)fields;
+}
 
 static void hunter(void *arg)
 {
@@ -226,7 +236,8 @@ static void hunter(void *arg)
         the_page->loaded += trial_run(w, j->seed + i, the_options.from_files ? NULL : beside_it, text, len);
         the_page->programs++;
         if (the_options.verbose)
-            printf("%llu %s\n", (unsigned long long)(j->seed + i), *the_page->refused ? the_page->refused : "ran");
+            printf("%llu %s\n", (unsigned long long)(j->seed + i),
+                *the_page->refused ? the_page->refused : "ran");
         watch_memory(i);
     }
     hunt_phase("leave");
@@ -241,7 +252,7 @@ static int child(job *j, int output)
     if (__lsan_enable)
         __lsan_enable();
     dup2(output, STDERR_FILENO);
-    mallopt(M_ARENA_MAX, 1);           /* one that shrinks reads a file of /proc */
+    mallopt(M_ARENA_MAX, 1); /* one that shrinks reads a file of /proc */
     kl_log_set_level(KL_LOG_INFO);
     kl_log_set_sink(drop, NULL);
     kl_thread_join(kl_thread_start("hunter", hunter, j));
@@ -249,13 +260,13 @@ static int child(job *j, int output)
     return 0;
 }
 
-/* --- the parent ------------------------------------------------------------------------------------------------------------------- */
+/* --- the parent --------------------------------------------------------------------------- */
 
 typedef struct outcome {
-    bool good, whole;                  /* whole: no program was under way when it failed */
+    bool good, whole; /* whole: no program was under way when it failed */
     char what[1200], phase[32];
     uint64_t seed;
-    char *said;                        /* what the child wrote; caller frees */
+    char *said; /* what the child wrote; caller frees */
 } outcome;
 
 static char *contents(int fd)
@@ -282,7 +293,7 @@ static int wait_for(pid_t pid)
             since = kl_clock_now(clock);
         } else if (kl_clock_now(clock) - since > STUCK) {
             snprintf(the_page->wrong, sizeof the_page->wrong, "it hangs");
-            syscall(SYS_tgkill, pid, atomic_load(&the_page->thread), SIGABRT);     /* which shows where */
+            syscall(SYS_tgkill, pid, atomic_load(&the_page->thread), SIGABRT); /* which shows where */
             usleep(500000);
             kill(pid, SIGKILL);
             waitpid(pid, &status, 0);
@@ -317,7 +328,8 @@ static void run_child(job *j, outcome *out)
     else if (line)
         snprintf(out->what, sizeof out->what, "%.*s", (int)strcspn(line, "\n"), line);
     else if (WIFSIGNALED(status))
-        snprintf(out->what, sizeof out->what, "signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+        snprintf(
+            out->what, sizeof out->what, "signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else
         snprintf(out->what, sizeof out->what, "exit status %d", WEXITSTATUS(status));
 }
@@ -334,7 +346,10 @@ static bool is_same(const outcome *a, const outcome *b)
     return true;
 }
 
-typedef struct lines { char **v; size_t n; } lines;
+typedef struct lines {
+    char **v;
+    size_t n;
+} lines;
 
 static lines lines_of(char *text)
 {
@@ -359,7 +374,8 @@ static char *joined(const lines *l, size_t without, size_t n)
     return text;
 }
 
-/* Lines are left out, many and then few, while it goes on to do the same. Takes the text, which has no NUL. */
+/* Lines are left out, many and then few, while it goes on to do the same. Takes the text, which has no
+ * NUL. */
 static char *shrink(char *text, uint64_t seed, const outcome *was)
 {
     lines l = lines_of(text);
@@ -404,7 +420,8 @@ static void report(const outcome *o, uint64_t seed, const char *name, const char
     else
         printf("hunt: seed %llu: %s (%s)\n%s\n", (unsigned long long)seed, o->what, o->phase, o->said);
     if (text)
-        printf("--- the program, made smaller\n%s\n--- again: hunter --seed %llu --programs 1\n", text, (unsigned long long)seed);
+        printf("--- the program, made smaller\n%s\n--- again: hunter --seed %llu --programs 1\n", text,
+            (unsigned long long)seed);
     fflush(stdout);
 }
 
@@ -535,12 +552,16 @@ static double percentile(double part)
 static void sum_up(int failures, double seconds)
 {
     const hunt_page *p = the_page;
-    printf("programs=%llu loaded=%llu bodies=%llu calls=%llu writes=%llu errors=%llu seconds=%.1f rate=%.0f/s peak=%lluKiB\n", (unsigned long long)p->programs,
-        (unsigned long long)p->loaded, (unsigned long long)p->bodies, (unsigned long long)p->calls, (unsigned long long)p->writes,
-        (unsigned long long)p->failed_runs, seconds, (double)p->programs / seconds, (unsigned long long)p->live_bytes_peak >> 10);
-    printf("neighbour p50=%.2fms p99=%.2fms p99.9=%.2fms max=%.2fms\n", percentile(0.5), percentile(0.99), percentile(0.999), percentile(1));
+    printf("programs=%llu loaded=%llu bodies=%llu calls=%llu writes=%llu errors=%llu seconds=%.1f "
+           "rate=%.0f/s peak=%lluKiB\n",
+        (unsigned long long)p->programs, (unsigned long long)p->loaded, (unsigned long long)p->bodies,
+        (unsigned long long)p->calls, (unsigned long long)p->writes, (unsigned long long)p->failed_runs,
+        seconds, (double)p->programs / seconds, (unsigned long long)p->live_bytes_peak >> 10);
+    printf("neighbour p50=%.2fms p99=%.2fms p99.9=%.2fms max=%.2fms\n", percentile(0.5), percentile(0.99),
+        percentile(0.999), percentile(1));
     for (int i = 0; i < HUNT_SLOW_MAX && p->slow[i].seconds > 0; i++)
-        printf("slow %s %.3fs seed=%llu\n", p->slow[i].what, p->slow[i].seconds, (unsigned long long)p->slow[i].seed);
+        printf("slow %s %.3fs seed=%llu\n", p->slow[i].what, p->slow[i].seconds,
+            (unsigned long long)p->slow[i].seed);
     printf("failures=%d\n", failures);
 }
 
@@ -576,13 +597,16 @@ static bool parse(int argc, char **argv, options *o)
 int main(int argc, char **argv)
 {
     if (!parse(argc, argv, &the_options)) {
-        fprintf(stderr, "usage: hunter [--seed S] [--programs N] [--batch N] [--generator FILE] [--keep DIR] [--print] [--verbose] [--files] [FILE.lua...]\n");
+        fprintf(stderr,
+            "usage: hunter [--seed S] [--programs N] [--batch N] [--generator FILE] [--keep DIR] [--print] "
+            "[--verbose] [--files] [FILE.lua...]\n");
         return 2;
     }
     the_page = mmap(NULL, sizeof *the_page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (the_page == MAP_FAILED)
         return 2;
-    setenv("TZ", "UTC0", 1);           /* the C library reads a file when it first tells the time, or looks whether it changed */
+    /* the C library reads a file when it first tells the time, or looks whether it changed */
+    setenv("TZ", "UTC0", 1);
     tzset();
     if (__lsan_disable)
         __lsan_disable();
@@ -595,5 +619,5 @@ int main(int argc, char **argv)
     int failures = *the_options.files ? hunt_files() : hunt_all();
     sum_up(failures, (double)(kl_clock_now(kl_clock_real()) - began) / 1e9);
     fflush(stdout);
-    _exit(failures > 0);               /* children are looked at for leaks, this process is not */
+    _exit(failures > 0); /* children are looked at for leaks, this process is not */
 }

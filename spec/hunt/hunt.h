@@ -1,6 +1,7 @@
-/* hunt.h - the inside of the hunt for scripts that escape, crash or hang: hunt.c (batches of programs in child processes), trial.c (one program,
- * in all phases), world.c (kinds, objects and a server, without a socket), neighbour.c (a good controller beside it), fence.c (system calls that
- * no script may cause). Nothing here knows what a program does; generate.lua makes them. */
+/* hunt.h - the inside of the hunt for scripts that escape, crash or hang: hunt.c (batches of programs in
+ * child processes), trial.c (one program, in all phases), world.c (kinds, objects and a server, without a
+ * socket), neighbour.c (a good controller beside it), fence.c (system calls that no script may cause).
+ * Nothing here knows what a program does; generate.lua makes them. */
 #ifndef HUNT_H
 #define HUNT_H
 
@@ -13,16 +14,21 @@
 
 /* What parent and child both see. The parent reads it when the child has died. */
 #define HUNT_SLOW_MAX 8
-#define HUNT_BUCKETS 256               /* of latencies, see hunt_bucket */
-typedef struct hunt_slow { uint64_t seed; double seconds; char what[32]; } hunt_slow;
+#define HUNT_BUCKETS 256 /* of latencies, see hunt_bucket */
+typedef struct hunt_slow {
+    uint64_t seed;
+    double seconds;
+    char what[32];
+} hunt_slow;
 typedef struct hunt_page {
-    _Atomic uint64_t seed;             /* the program under way */
-    _Atomic uint64_t steps;            /* grows with every phase: a child that does not get on hangs */
-    _Atomic int thread;                /* that runs programs, of the child */
-    char phase[32], wrong[1024], refused[256];       /* wrong: what the oracle found, or ""; refused: why the last one did not load */
+    _Atomic uint64_t seed;  /* the program under way */
+    _Atomic uint64_t steps; /* grows with every phase: a child that does not get on hangs */
+    _Atomic int thread;     /* that runs programs, of the child */
+    /* wrong: what the oracle found, or ""; refused: why the last one did not load */
+    char phase[32], wrong[1024], refused[256];
     uint64_t programs, loaded, bodies, calls, writes, failed_runs, spent, live_bytes_peak;
     _Atomic uint64_t latency[HUNT_BUCKETS];
-    hunt_slow slow[HUNT_SLOW_MAX];     /* the slowest, first */
+    hunt_slow slow[HUNT_SLOW_MAX]; /* the slowest, first */
 } hunt_page;
 extern hunt_page *the_page;
 /* From now on the program is in that phase. */
@@ -31,10 +37,10 @@ void hunt_phase(const char *phase);
 void hunt_wrong(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 /* Something took so long, by the clock of the processor; `most`: what is allowed, generously. */
 void hunt_took(const char *what, kl_time took, kl_time most);
-int hunt_bucket(kl_time t);            /* tenth parts of a power of two of microseconds */
-kl_time hunt_cpu(void);                /* processor time of this thread */
+int hunt_bucket(kl_time t); /* tenth parts of a power of two of microseconds */
+kl_time hunt_cpu(void);     /* processor time of this thread */
 
-/* --- world.c: owner thread, but for what says otherwise ---------------------------------------------------------------------------- */
+/* --- world.c: owner thread, but for what says otherwise ----------------------------------- */
 typedef struct world world;
 typedef enum world_rule { WORLD_LEADS, WORLD_DRY_RUN, WORLD_NOT_LEADING } world_rule;
 world *world_new(void);
@@ -42,25 +48,27 @@ void world_free(world *w);
 /* Objects are as at the beginning again; a write that breaks the rule is wrong from now on. */
 void world_begin(world *w, world_rule rule, uint64_t dice);
 void world_pump(world *w);
-void world_happen(world *w);           /* some objects change, come, or are deleted */
+void world_happen(world *w); /* some objects change, come, or are deleted */
 kl_caches *world_caches(world *w);
 kl_loop *world_loop(world *w);
 kl_loop *world_mapper(world *w);
 kl_clock *world_clock(world *w);
 kl_door *world_door(world *w);
-const kl_resource *world_resource(world *w, const char *kind);     /* NULL: there is no such kind */
+const kl_resource *world_resource(world *w, const char *kind); /* NULL: there is no such kind */
 
-/* --- trial.c ---------------------------------------------------------------------------------------------------------------------- */
-/* Loads the program, which may require the modules (NULL: files), and runs all that it has, as seed says. True when it loaded. */
+/* --- trial.c ------------------------------------------------------------------------------ */
+/* Loads the program, which may require the modules (NULL: files), and runs all that it has, as seed says.
+ * True when it loaded. */
 bool trial_run(world *w, uint64_t seed, const kl_value *modules, const char *text, size_t len);
 
-/* --- neighbour.c ------------------------------------------------------------------------------------------------------------------ */
+/* --- neighbour.c -------------------------------------------------------------------------- */
 typedef struct neighbour neighbour;
-/* A controller whose keys come all the time and are answered on threads of its own; latencies go to the page. */
+/* A controller whose keys come all the time and are answered on threads of its own; latencies go to the
+ * page. */
 neighbour *neighbour_new(world *w);
 void neighbour_free(neighbour *n, world *w);
 
-/* --- fence.c ---------------------------------------------------------------------------------------------------------------------- */
+/* --- fence.c ------------------------------------------------------------------------------ */
 /* From now on this thread dies (hunt_wrong) when it touches a file, a socket or a process. Stays. */
 void fence_close(void);
 

@@ -1,4 +1,5 @@
-/* neighbour.c - the good controller: a script with a worker on a thread of its own, and a thread that gives it keys and waits for the answers. */
+/* neighbour.c - the good controller: a script with a worker on a thread of its own, and a thread that
+ * gives it keys and waits for the answers. */
 #include "hunt.h"
 
 #include <stdlib.h>
@@ -8,14 +9,15 @@
 #include "base/sync.h"
 #include "../../bindings/program.h"
 
-static const char SCRIPT[] =
-    "local kube = require 'kubelua'\n"
-    "return kube.controller { name = 'neighbour', resource = 'v1/ConfigMap', reads = { 'v1/Secret', 'v1/Pod', 'v1/Node', 'apps/v1/Deployment' },\n"
-    "  reconcile = function(map, ctx)\n"
-    "    local n = ctx:get('v1/Secret', map.metadata.name) and 1 or 0\n"
-    "    for pod in ctx:each('v1/Pod', { namespace = 'default' }) do n = n + #(pod('spec.containers') or {}) end\n"
-    "    assert(kube.decode(kube.encode { n = n }).n == n)\n"
-    "  end }\n";
+static const char SCRIPT[] = "local kube = require 'kubelua'\n"
+                             "return kube.controller { name = 'neighbour', resource = 'v1/ConfigMap', reads "
+                             "= { 'v1/Secret', 'v1/Pod', 'v1/Node', 'apps/v1/Deployment' },\n"
+                             "  reconcile = function(map, ctx)\n"
+                             "    local n = ctx:get('v1/Secret', map.metadata.name) and 1 or 0\n"
+                             "    for pod in ctx:each('v1/Pod', { namespace = 'default' }) do n = n + "
+                             "#(pod('spec.containers') or {}) end\n"
+                             "    assert(kube.decode(kube.encode { n = n }).n == n)\n"
+                             "  end }\n";
 
 #define PAUSE KL_MILLISECONDS(2)
 /* What no load of a machine explains. */
@@ -24,7 +26,7 @@ static const char SCRIPT[] =
 struct neighbour {
     kl_program *program;
     kl_wiring *wiring;
-    kl_workqueue *quiet, *queue;       /* quiet: of the wiring, which is not listened to */
+    kl_workqueue *quiet, *queue; /* quiet: of the wiring, which is not listened to */
     kl_worker *worker;
     kl_door *door;
     kl_thread *thread;
@@ -35,19 +37,31 @@ struct neighbour {
 };
 
 static kl_logic *logic(void *arg) { return kl_wiring_logic(kl_wiring_ref(((neighbour *)arg)->wiring)); }
-static void logic_unref(void *arg, kl_logic *l) { (void)arg; kl_wiring_unref(kl_wiring_of(l)); }
-static bool is_current(void *arg, const kl_logic *l) { return kl_wiring_logic(((neighbour *)arg)->wiring) == l; }
+static void logic_unref(void *arg, kl_logic *l)
+{
+    (void)arg;
+    kl_wiring_unref(kl_wiring_of(l));
+}
+static bool is_current(void *arg, const kl_logic *l)
+{
+    return kl_wiring_logic(((neighbour *)arg)->wiring) == l;
+}
 /* Of its own: those of the world come and go. */
 static const kl_value *object(void *arg, kl_logic *l, const char *key)
 {
-    static const char TEXT[] = "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"a\",\"namespace\":\"default\"}}";
+    static const char TEXT[] = "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"a\","
+                               "\"namespace\":\"default\"}}";
     const kl_value *v = NULL;
     (void)arg, (void)l, (void)key;
     if (kl_value_decode(TEXT, sizeof TEXT - 1, &v, NULL))
         hunt_wrong("the good controller's object does not parse");
     return v;
 }
-static const kl_resource *resource(void *arg, const char *kind) { (void)arg, (void)kind; return NULL; }
+static const kl_resource *resource(void *arg, const char *kind)
+{
+    (void)arg, (void)kind;
+    return NULL;
+}
 static void event(void *arg, const kl_news *n) { (void)arg, (void)n; }
 
 static void ran(void *arg, const kl_ran *r)
@@ -102,14 +116,30 @@ neighbour *neighbour_new(world *w)
     n->quiet = kl_workqueue_new(NULL);
     n->queue = kl_workqueue_new(NULL);
     n->door = kl_door_new(&(kl_door_options){.send = send, .clock = kl_clock_real()});
-    n->wiring = kl_wiring_new(&(kl_wiring_options){.caches = world_caches(w), .loop = world_loop(w), .mapper = world_mapper(w), .clock = world_clock(w),
-        .queue = n->quiet, .program = n->program, .generation = 1});
+    n->wiring = kl_wiring_new(&(kl_wiring_options){.caches = world_caches(w),
+        .loop = world_loop(w),
+        .mapper = world_mapper(w),
+        .clock = world_clock(w),
+        .queue = n->quiet,
+        .program = n->program,
+        .generation = 1});
     for (int i = 0; i < 8 && !kl_wiring_advance(n->wiring); i++)
         world_pump(w);
     if (!kl_wiring_advance(n->wiring))
         hunt_wrong("the good controller has no caches");
-    n->worker = kl_worker_new(&(kl_worker_owner){.logic = logic, .logic_unref = logic_unref, .is_current = is_current, .object = object,
-        .resource = resource, .event = event, .ran = ran, .arg = n, .name = "neighbour", .queue = n->queue, .door = n->door, .clock = kl_clock_real()}, 1);
+    n->worker = kl_worker_new(&(kl_worker_owner){.logic = logic,
+                                  .logic_unref = logic_unref,
+                                  .is_current = is_current,
+                                  .object = object,
+                                  .resource = resource,
+                                  .event = event,
+                                  .ran = ran,
+                                  .arg = n,
+                                  .name = "neighbour",
+                                  .queue = n->queue,
+                                  .door = n->door,
+                                  .clock = kl_clock_real()},
+        1);
     kl_worker_start(n->worker);
     n->thread = kl_thread_start("hunt-asker", ask, n);
     return n;

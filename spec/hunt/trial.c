@@ -1,5 +1,6 @@
-/* trial.c - one hostile program through everything that the runtime asks of a script: load, index, map, `when`, reconcile, finalize, webhooks, a
- * reload while it runs, being abandoned, and its end. What each of these took of the processor is measured against its budget. */
+/* trial.c - one hostile program through everything that the runtime asks of a script: load, index, map,
+ * `when`, reconcile, finalize, webhooks, a reload while it runs, being abandoned, and its end. What each
+ * of these took of the processor is measured against its budget. */
 #include "hunt.h"
 
 #include <stdio.h>
@@ -18,7 +19,8 @@
 #define MEMORY_MOST ((size_t)24 << 20)
 #define TIMEOUT_MOST KL_SECONDS(1)
 #define LOAD_BUDGET KL_SECONDS(2)
-/* Beyond a budget. Ours to mend is what is well above 50 ms; what fails here is no matter of a busy machine. */
+/* Beyond a budget. Ours to mend is what is well above 50 ms; what fails here is no matter of a busy
+ * machine. */
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 #define GRACE KL_SECONDS(30)
 #else
@@ -27,7 +29,7 @@
 #define ROUNDS 3
 #define STEPS 40
 
-typedef struct part {                  /* one controller, or webhook, of a program */
+typedef struct part { /* one controller, or webhook, of a program */
     world *w;
     kl_program *p;
     size_t index;
@@ -42,7 +44,7 @@ typedef struct part {                  /* one controller, or webhook, of a progr
     kl_tenure tenure;
 } part;
 
-/* --- the program's functions, measured -------------------------------------------------------------------------------------------- */
+/* --- the program's functions, measured ---------------------------------------------------- */
 
 static const kl_program_ops *behind;
 
@@ -82,7 +84,8 @@ static void abandon(void *state, kl_run *run)
     hunt_took("abandon", hunt_cpu() - began, 3 * CPU_MOST + GRACE);
 }
 
-static kl_status map(void *state, size_t fn, kl_reader *reader, const kl_value *object, kl_emit_fn *emit_key, void *arg, kl_err *err)
+static kl_status map(void *state, size_t fn, kl_reader *reader, const kl_value *object, kl_emit_fn *emit_key,
+    void *arg, kl_err *err)
 {
     hunt_phase("map");
     the_page->bodies++;
@@ -92,7 +95,8 @@ static kl_status map(void *state, size_t fn, kl_reader *reader, const kl_value *
     return st;
 }
 
-static kl_status index_of(void *state, size_t fn, const kl_value *object, kl_emit_fn *emit_value, void *arg, kl_err *err)
+static kl_status index_of(
+    void *state, size_t fn, const kl_value *object, kl_emit_fn *emit_value, void *arg, kl_err *err)
 {
     hunt_phase("index");
     the_page->bodies++;
@@ -102,7 +106,8 @@ static kl_status index_of(void *state, size_t fn, const kl_value *object, kl_emi
     return st;
 }
 
-static kl_status predicate(void *state, size_t fn, const kl_value *now, const kl_value *old, bool *pass, kl_err *err)
+static kl_status predicate(
+    void *state, size_t fn, const kl_value *now, const kl_value *old, bool *pass, kl_err *err)
 {
     hunt_phase("when");
     the_page->bodies++;
@@ -143,19 +148,34 @@ static void take(kl_program *p)
         bound(&p->hooks[i].as);
 }
 
-/* --- the worker's owner ----------------------------------------------------------------------------------------------------------- */
+/* --- the worker's owner ------------------------------------------------------------------- */
 
-static const char REQUEST[] = "{\"uid\":\"u1\",\"kind\":{\"group\":\"\",\"version\":\"v1\",\"kind\":\"Pod\"},\"resource\":{\"group\":\"\",\"version\":\"v1\","
-    "\"resource\":\"pods\"},\"name\":\"a\",\"namespace\":\"default\",\"operation\":\"UPDATE\",\"userInfo\":{\"username\":\"me\",\"groups\":[\"g\"]},\"object\":"
-    "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\",\"namespace\":\"default\",\"labels\":{\"app\":\"a\"}},\"spec\":{\"containers\":"
-    "[{\"name\":\"main\",\"image\":\"i\"}]}},\"oldObject\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\"}},\"dryRun\":false}";
+static const char REQUEST[] =
+    "{\"uid\":\"u1\",\"kind\":{\"group\":\"\",\"version\":\"v1\",\"kind\":\"Pod\"},\"resource\":{\"group\":"
+    "\"\",\"version\":\"v1\","
+    "\"resource\":\"pods\"},\"name\":\"a\",\"namespace\":\"default\",\"operation\":\"UPDATE\",\"userInfo\":{"
+    "\"username\":\"me\",\"groups\":[\"g\"]},\"object\":"
+    "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\",\"namespace\":\"default\","
+    "\"labels\":{\"app\":\"a\"}},\"spec\":{\"containers\":"
+    "[{\"name\":\"main\",\"image\":\"i\"}]}},\"oldObject\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\","
+    "\"metadata\":{\"name\":\"a\"}},\"dryRun\":false}";
 
 static kl_logic *logic(void *arg) { return kl_wiring_logic(kl_wiring_ref(((part *)arg)->wiring)); }
-static void logic_unref(void *arg, kl_logic *l) { (void)arg; kl_wiring_unref(kl_wiring_of(l)); }
+static void logic_unref(void *arg, kl_logic *l)
+{
+    (void)arg;
+    kl_wiring_unref(kl_wiring_of(l));
+}
 static bool is_current(void *arg, const kl_logic *l) { return kl_wiring_logic(((part *)arg)->wiring) == l; }
 static void event(void *arg, const kl_news *n) { (void)arg, (void)n; }
-static void answer(void *arg, const char *key, const kl_value *decision) { (void)arg, (void)key, (void)decision; }
-static const kl_resource *resource(void *arg, const char *kind) { return world_resource(((part *)arg)->w, kind); }
+static void answer(void *arg, const char *key, const kl_value *decision)
+{
+    (void)arg, (void)key, (void)decision;
+}
+static const kl_resource *resource(void *arg, const char *kind)
+{
+    return world_resource(((part *)arg)->w, kind);
+}
 
 static const kl_value *object(void *arg, kl_logic *l, const char *key)
 {
@@ -189,13 +209,19 @@ static void ran(void *arg, const kl_ran *r)
     the_page->failed_runs += r->result == KL_RESULT_ERROR;
 }
 
-/* --- one part --------------------------------------------------------------------------------------------------------------------- */
+/* --- one part ----------------------------------------------------------------------------- */
 
 static kl_wiring *wire(part *p, int generation)
 {
     hunt_phase("wire");
-    kl_wiring *w = kl_wiring_new(&(kl_wiring_options){.caches = world_caches(p->w), .loop = world_loop(p->w), .mapper = world_mapper(p->w),
-        .clock = world_clock(p->w), .queue = p->queue, .program = p->p, .index = p->index, .generation = generation});
+    kl_wiring *w = kl_wiring_new(&(kl_wiring_options){.caches = world_caches(p->w),
+        .loop = world_loop(p->w),
+        .mapper = world_mapper(p->w),
+        .clock = world_clock(p->w),
+        .queue = p->queue,
+        .program = p->p,
+        .index = p->index,
+        .generation = generation});
     for (int i = 0; i < 6 && !kl_wiring_advance(w); i++)
         world_pump(p->w);
     return w;
@@ -249,17 +275,36 @@ static void part_run(part *p, world_rule rule, kl_random *dice)
 {
     static const kl_imagination DRY = {.ops = &kl_dry_writes};
     const kl_controller_spec *spec = kl_program_spec(p->p, p->index);
-    p->queue = kl_workqueue_new(&(kl_workqueue_options){.backoff = {KL_SECONDS(1), KL_SECONDS(100), 0}, .forget = kl_cause_forget});
+    p->queue = kl_workqueue_new(
+        &(kl_workqueue_options){.backoff = {KL_SECONDS(1), KL_SECONDS(100), 0}, .forget = kl_cause_forget});
     p->wiring = wire(p, 1);
     if (kl_wiring_advance(p->wiring)) {
         if (rule != WORLD_NOT_LEADING)
             kl_tenure_begin(&p->tenure, 7, KL_NEVER);
         kl_wiring_attend(p->wiring);
         kl_wiring_activate(p->wiring);
-        p->worker = kl_worker_new(&(kl_worker_owner){.logic = logic, .logic_unref = logic_unref, .is_current = is_current, .object = object,
-            .resolve = resolve, .resource = resource, .event = event, .answer = answer, .ran = ran, .wall = wall, .arg = p, .name = spec->name,
-            .queue = p->queue, .door = world_door(p->w), .clock = world_clock(p->w), .commons = p->commons, .memos = p->memos,
-            .elide = rule == WORLD_DRY_RUN ? NULL : p->elide, .fights = p->fights, .imagine = rule == WORLD_DRY_RUN ? &DRY : NULL, .tenure = &p->tenure}, 1);
+        p->worker = kl_worker_new(&(kl_worker_owner){.logic = logic,
+                                      .logic_unref = logic_unref,
+                                      .is_current = is_current,
+                                      .object = object,
+                                      .resolve = resolve,
+                                      .resource = resource,
+                                      .event = event,
+                                      .answer = answer,
+                                      .ran = ran,
+                                      .wall = wall,
+                                      .arg = p,
+                                      .name = spec->name,
+                                      .queue = p->queue,
+                                      .door = world_door(p->w),
+                                      .clock = world_clock(p->w),
+                                      .commons = p->commons,
+                                      .memos = p->memos,
+                                      .elide = rule == WORLD_DRY_RUN ? NULL : p->elide,
+                                      .fights = p->fights,
+                                      .imagine = rule == WORLD_DRY_RUN ? &DRY : NULL,
+                                      .tenure = &p->tenure},
+            1);
         rounds(p, dice);
         hunt_phase("end");
         kl_worker_drain(p->worker);
@@ -277,7 +322,13 @@ static void parts_run(world *w, kl_program *p, world_rule rule, kl_random *dice)
 {
     kl_commons *commons = kl_commons_new();
     for (size_t i = 0; i < p->n_specs + p->n_hooks; i++) {
-        part x = {.w = w, .p = p, .index = i, .hook = i >= p->n_specs, .commons = commons, .memos = kl_memos_new("hunt"), .elide = kl_elide_new(100),
+        part x = {.w = w,
+            .p = p,
+            .index = i,
+            .hook = i >= p->n_specs,
+            .commons = commons,
+            .memos = kl_memos_new("hunt"),
+            .elide = kl_elide_new(100),
             .fights = kl_fights_new("hunt")};
         part_run(&x, rule, dice);
         kl_shared_free(x.memos);
@@ -287,7 +338,8 @@ static void parts_run(world *w, kl_program *p, world_rule rule, kl_random *dice)
     kl_commons_free(commons);
 }
 
-/* As a ConfigMap has it: nothing is read from a file. Without modules as a file has it, which may look for some. */
+/* As a ConfigMap has it: nothing is read from a file. Without modules as a file has it, which may look for
+ * some. */
 static kl_status load(const kl_value *modules, const char *text, size_t len, kl_program **out, kl_err *err)
 {
     if (!modules)

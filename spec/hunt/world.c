@@ -1,6 +1,8 @@
-/* world.c - a small cluster without a socket: kinds and objects as a source of lists and watches, and a door behind which writes are simulated.
+/* world.c - a small cluster without a socket: kinds and objects as a source of lists and watches, and a
+ * door behind which writes are simulated.
  *
- * Everything is answered at once; what sources post runs in world_pump. So one thread is enough, and a program can wait for nothing. */
+ * Everything is answered at once; what sources post runs in world_pump. So one thread is enough, and a
+ * program can wait for nothing. */
 #include "hunt.h"
 
 #include <stdio.h>
@@ -21,36 +23,52 @@ static char *const SUBRESOURCES[] = {"status", "scale", "eviction", NULL};
 typedef struct kind {
     const char *name;
     kl_resource resource;
-    const char *body;                  /* of its objects, beside metadata */
-    kl_map *objects;                   /* key -> value */
+    const char *body; /* of its objects, beside metadata */
+    kl_map *objects;  /* key -> value */
     bool dirty;
 } kind;
 
 static const kind KIND[KINDS] = {
-    {"v1/ConfigMap", {.group = "", .version = "v1", .kind = "ConfigMap", .plural = "configmaps", .namespaced = true},
+    {"v1/ConfigMap",
+        {.group = "", .version = "v1", .kind = "ConfigMap", .plural = "configmaps", .namespaced = true},
         "\"data\":{\"a\":\"1\",\"text\":\"x\\ny\",\"ask\":\"0\"}"},
-    {"v1/Secret", {.group = "", .version = "v1", .kind = "Secret", .plural = "secrets", .namespaced = true}, "\"type\":\"Opaque\",\"data\":{\"a\":\"YQ==\"}"},
-    {"v1/Pod", {.group = "", .version = "v1", .kind = "Pod", .plural = "pods", .namespaced = true}, "\"spec\":{\"nodeName\":\"a\",\"priority\":9000,\"containers\":"
-        "[{\"name\":\"main\",\"image\":\"i\",\"resources\":{\"requests\":{\"cpu\":\"500m\",\"memory\":\"1Gi\"}}},{\"name\":\"side\"}]},\"status\":{\"phase\":\"Running\"}"},
-    {"v1/Node", {.group = "", .version = "v1", .kind = "Node", .plural = "nodes"}, "\"spec\":{},\"status\":{\"capacity\":{\"cpu\":\"32\",\"memory\":\"64Gi\"},"
-        "\"allocatable\":{\"cpu\":\"31900m\",\"memory\":\"63Gi\"},\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}"},
-    {"apps/v1/Deployment", {.group = "apps", .version = "v1", .kind = "Deployment", .plural = "deployments", .namespaced = true},
-        "\"spec\":{\"replicas\":3,\"selector\":{\"matchLabels\":{\"app\":\"a\"}},\"template\":{\"metadata\":{\"labels\":{\"app\":\"a\"}}}},\"status\":{}"},
-    {"example.com/v1/Widget", {.group = "example.com", .version = "v1", .kind = "Widget", .plural = "widgets", .namespaced = true},
-        "\"spec\":{\"from\":\"a\",\"big\":9007199254740993,\"f\":1.5e300,\"list\":[1,[2,[3]],null,{\"x\":\"y\"}],\"deep\":{\"a\":{\"b\":{\"c\":{}}}}},\"status\":{}"},
-    {"batch/v1/Job", {.group = "batch", .version = "v1", .kind = "Job", .plural = "jobs", .namespaced = true}, "\"spec\":{},\"status\":{\"succeeded\":1}"},
-    {"v1/Namespace", {.group = "", .version = "v1", .kind = "Namespace", .plural = "namespaces"}, "\"spec\":{}"},
+    {"v1/Secret", {.group = "", .version = "v1", .kind = "Secret", .plural = "secrets", .namespaced = true},
+        "\"type\":\"Opaque\",\"data\":{\"a\":\"YQ==\"}"},
+    {"v1/Pod", {.group = "", .version = "v1", .kind = "Pod", .plural = "pods", .namespaced = true},
+        "\"spec\":{\"nodeName\":\"a\",\"priority\":9000,\"containers\":"
+        "[{\"name\":\"main\",\"image\":\"i\",\"resources\":{\"requests\":{\"cpu\":\"500m\",\"memory\":"
+        "\"1Gi\"}}},{\"name\":\"side\"}]},\"status\":{\"phase\":\"Running\"}"},
+    {"v1/Node", {.group = "", .version = "v1", .kind = "Node", .plural = "nodes"},
+        "\"spec\":{},\"status\":{\"capacity\":{\"cpu\":\"32\",\"memory\":\"64Gi\"},"
+        "\"allocatable\":{\"cpu\":\"31900m\",\"memory\":\"63Gi\"},\"conditions\":[{\"type\":\"Ready\","
+        "\"status\":\"True\"}]}"},
+    {"apps/v1/Deployment",
+        {.group = "apps", .version = "v1", .kind = "Deployment", .plural = "deployments", .namespaced = true},
+        "\"spec\":{\"replicas\":3,\"selector\":{\"matchLabels\":{\"app\":\"a\"}},\"template\":{\"metadata\":{"
+        "\"labels\":{\"app\":\"a\"}}}},\"status\":{}"},
+    {"example.com/v1/Widget",
+        {.group = "example.com", .version = "v1", .kind = "Widget", .plural = "widgets", .namespaced = true},
+        "\"spec\":{\"from\":\"a\",\"big\":9007199254740993,\"f\":1.5e300,\"list\":[1,[2,[3]],null,{\"x\":"
+        "\"y\"}],\"deep\":{\"a\":{\"b\":{\"c\":{}}}}},\"status\":{}"},
+    {"batch/v1/Job", {.group = "batch", .version = "v1", .kind = "Job", .plural = "jobs", .namespaced = true},
+        "\"spec\":{},\"status\":{\"succeeded\":1}"},
+    {"v1/Namespace", {.group = "", .version = "v1", .kind = "Namespace", .plural = "namespaces"},
+        "\"spec\":{}"},
 };
 static const char *const NAME[NAMES] = {"a", "b", "going"};
 
-typedef struct job { void (*fn)(void *); void *arg; struct job *next; } job;
+typedef struct job {
+    void (*fn)(void *);
+    void *arg;
+    struct job *next;
+} job;
 
-typedef struct feed {                  /* one list and watch of a cache */
+typedef struct feed { /* one list and watch of a cache */
     world *w;
     kind *k;
     char *ns;
     kl_source_sink sink;
-    uint64_t id;                       /* of the open list or watch; 0: none */
+    uint64_t id; /* of the open list or watch; 0: none */
     bool listing;
     struct feed *next;
 } feed;
@@ -74,7 +92,7 @@ kl_loop *world_mapper(world *w) { return w->mapper; }
 kl_clock *world_clock(world *w) { return w->clock; }
 kl_door *world_door(world *w) { return w->door; }
 
-/* --- posts ------------------------------------------------------------------------------------------------------------------------ */
+/* --- posts -------------------------------------------------------------------------------- */
 
 static void post(world *w, void (*fn)(void *), void *arg)
 {
@@ -113,9 +131,12 @@ void world_pump(world *w)
     }
 }
 
-/* --- a source --------------------------------------------------------------------------------------------------------------------- */
+/* --- a source ----------------------------------------------------------------------------- */
 
-typedef struct list_job { feed *f; uint64_t id; } list_job;
+typedef struct list_job {
+    feed *f;
+    uint64_t id;
+} list_job;
 
 static bool wants(const feed *f, const kl_value *v)
 {
@@ -126,7 +147,8 @@ static bool wants(const feed *f, const kl_value *v)
 static const kl_value *list_of(const kind *k, const kl_value *const *items, size_t n)
 {
     kl_builder *b = kl_builder_new();
-    char *name = kl_sprintf("%sList", k->resource.kind), *api = kl_api_version(k->resource.group, k->resource.version);
+    char *name = kl_sprintf("%sList", k->resource.kind),
+         *api = kl_api_version(k->resource.group, k->resource.version);
     kl_build_object(b);
     kl_build_kstr(b, "kind", name);
     kl_build_kstr(b, "apiVersion", api);
@@ -227,7 +249,8 @@ static void origin_source(void *arg, const kl_resource *r, const kl_cache_source
     feed *f = kl_new(feed);
     *f = (feed){.w = w, .k = kind_of(w, r), .ns = kl_strdup(want->ns), .next = w->feeds};
     w->feeds = f;
-    *out = (kl_source){source_list, source_watch, source_cancel, source_timer, source_timer_cancel, source_post, source_free, f, false};
+    *out = (kl_source){source_list, source_watch, source_cancel, source_timer, source_timer_cancel,
+        source_post, source_free, f, false};
 }
 
 const kl_resource *world_resource(world *w, const char *name)
@@ -248,7 +271,7 @@ static void origin_resolve(void *arg, const char *name, kl_resolve_fn *done, voi
 
 static void origin_forget(void *arg) { (void)arg; }
 
-/* --- objects ---------------------------------------------------------------------------------------------------------------------- */
+/* --- objects ------------------------------------------------------------------------------ */
 
 static void tell(world *w, kind *k, const char *type, const kl_value *v)
 {
@@ -282,9 +305,13 @@ static const kl_value *made(world *w, const kind *k, const char *name, const cha
     const kl_value *v = NULL;
     kl_err err = KL_ERR_INIT;
     char *api = kl_api_version(k->resource.group, k->resource.version);
-    char *text = kl_sprintf("{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"metadata\":{\"name\":\"%s\"%s,\"uid\":\"u-%s\",\"generation\":1,\"resourceVersion\":\"%llu\","
-        "\"creationTimestamp\":\"2026-01-02T03:04:05Z\",\"labels\":{\"app\":\"a\",\"x.y/z\":\"1\"},\"annotations\":{\"note\":\"n\"},\"finalizers\":"
-        "[\"kubelua.dev/hunt\"]%s%s},%s}", api, k->resource.kind, name, k->resource.namespaced ? ",\"namespace\":\"default\"" : "", name, (unsigned long long)++w->rv,
+    char *text = kl_sprintf("{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"metadata\":{\"name\":\"%s\"%s,\"uid\":"
+                            "\"u-%s\",\"generation\":1,\"resourceVersion\":\"%llu\","
+                            "\"creationTimestamp\":\"2026-01-02T03:04:05Z\",\"labels\":{\"app\":\"a\",\"x.y/"
+                            "z\":\"1\"},\"annotations\":{\"note\":\"n\"},\"finalizers\":"
+                            "[\"kubelua.dev/hunt\"]%s%s},%s}",
+        api, k->resource.kind, name, k->resource.namespaced ? ",\"namespace\":\"default\"" : "", name,
+        (unsigned long long)++w->rv,
         strcmp(name, "going") ? "" : ",\"deletionTimestamp\":\"2026-01-02T03:04:06Z\"", more, k->body);
     if (kl_value_decode(text, strlen(text), &v, &err))
         hunt_wrong("the world's own object: %s", kl_err_message(&err));
@@ -324,17 +351,25 @@ void world_happen(world *w)
     if (dice / 256 % 8 == 0)
         lose(w, k, key);
     else
-        put(w, k, made(w, k, NAME[dice / KINDS % NAMES], dice / 256 % 2 ? ",\"deletionGracePeriodSeconds\":30" : ""));
+        put(w, k,
+            made(w, k, NAME[dice / KINDS % NAMES],
+                dice / 256 % 2 ? ",\"deletionGracePeriodSeconds\":30" : ""));
     kl_free(key);
 }
 
-/* --- the server ------------------------------------------------------------------------------------------------------------------- */
+/* --- the server --------------------------------------------------------------------------- */
 
-typedef struct answer { kl_status status; int code; const kl_value *body; } answer;
+typedef struct answer {
+    kl_status status;
+    int code;
+    const kl_value *body;
+} answer;
 
 static kind *kind_asked(world *w, const kl_op *op)
 {
-    const kl_resource *r = op->resource ? kind_of(w, op->resource) ? op->resource : NULL : op->kind ? world_resource(w, op->kind) : NULL;
+    const kl_resource *r = op->resource ? kind_of(w, op->resource) ? op->resource : NULL
+        : op->kind                      ? world_resource(w, op->kind)
+                                        : NULL;
     return r ? kind_of(w, r) : NULL;
 }
 
@@ -352,8 +387,13 @@ static answer listed(kind *k)
 static answer simulated(world *w, kind *k, const kl_op *op, const char *ns, const char *key, kl_err *err)
 {
     kl_simulated s = {0};
-    kl_status st = kl_simulate(&(kl_simulation){.op = op, .resource = &k->resource, .ns = ns, .base = key ? kl_map_get(k->objects, key) : NULL,
-        .wall = kl_clock_wall(w->clock), .number = ++w->rv}, &s, err);
+    kl_status st = kl_simulate(&(kl_simulation){.op = op,
+                                   .resource = &k->resource,
+                                   .ns = ns,
+                                   .base = key ? kl_map_get(k->objects, key) : NULL,
+                                   .wall = kl_clock_wall(w->clock),
+                                   .number = ++w->rv},
+        &s, err);
     if (st)
         return (answer){st, err->http_code, NULL};
     char *made_key = s.object ? kl_object_key(s.object) : NULL;
@@ -372,8 +412,12 @@ static answer simulated(world *w, kind *k, const kl_op *op, const char *ns, cons
 
 static answer answered(world *w, const kl_op *op, kl_err *err)
 {
-    static const struct { kl_status status; int code; const char *text; } TROUBLE[] = {
-        {KL_ECONFLICT, 409, "the object has been modified"}, {KL_EFORBIDDEN, 403, "may not"}, {KL_ESERVER, 503, "busy"}, {KL_ECONNECT, 0, "away"}};
+    static const struct {
+        kl_status status;
+        int code;
+        const char *text;
+    } TROUBLE[] = {{KL_ECONFLICT, 409, "the object has been modified"}, {KL_EFORBIDDEN, 403, "may not"},
+        {KL_ESERVER, 503, "busy"}, {KL_ECONNECT, 0, "away"}};
     kind *k = kind_asked(w, op);
     uint64_t dice = kl_random_next(&w->dice);
     if (!k)
@@ -419,7 +463,7 @@ static uint64_t send(void *arg, const kl_op *op, kl_reply_fn *done, void *done_a
 
 static void cancel(void *arg, uint64_t id) { (void)arg, (void)id; }
 
-/* --- life ------------------------------------------------------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------------------------------- */
 
 world *world_new(void)
 {
@@ -429,7 +473,8 @@ world *world_new(void)
     w->clock = kl_clock_fake_new(KL_SECONDS(1000), KL_SECONDS(1800000000));
     w->loop = kl_loop_new("hunt", w->clock);
     w->mapper = kl_loop_new("hunt-mapper", w->clock);
-    w->door = kl_door_new(&(kl_door_options){.send = send, .cancel = cancel, .send_arg = w, .clock = w->clock});
+    w->door = kl_door_new(
+        &(kl_door_options){.send = send, .cancel = cancel, .send_arg = w, .clock = w->clock});
     for (int i = 0; i < KINDS; i++) {
         kind *k = &w->kinds[i];
         *k = KIND[i];
@@ -437,8 +482,11 @@ world *world_new(void)
         k->objects = kl_map_new();
         k->dirty = true;
     }
-    w->caches = kl_caches_new(&(kl_caches_options){.origin = &(kl_caches_origin){origin_resolve, origin_forget, origin_source, w}, .clock = w->clock,
-        .loop = w->loop, .mapper = w->mapper});
+    w->caches = kl_caches_new(
+        &(kl_caches_options){.origin = &(kl_caches_origin){origin_resolve, origin_forget, origin_source, w},
+            .clock = w->clock,
+            .loop = w->loop,
+            .mapper = w->mapper});
     world_begin(w, WORLD_LEADS, 1);
     return w;
 }

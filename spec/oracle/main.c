@@ -2,9 +2,10 @@
  *
  *   oracle DIR|FILE...
  *
- * DIR/TABLE.json holds an array of {"name", "op", "in", "want"} or {"name", "op", "in", "err": true}. Each failure is
- * printed with its name, what was wanted and what we answered; then the tables and ops that nobody here knows yet; the last
- * line is "N passed, N failed". Exits 0 when nothing failed, 1 when something did, 2 when there was nothing to run. */
+ * DIR/TABLE.json holds an array of {"name", "op", "in", "want"} or {"name", "op", "in", "err": true}. Each
+ * failure is printed with its name, what was wanted and what we answered; then the tables and ops that
+ * nobody here knows yet; the last line is "N passed, N failed". Exits 0 when nothing failed, 1 when
+ * something did, 2 when there was nothing to run. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -16,12 +17,15 @@
 
 #define TABLES_MAX 64
 
-static struct { const char *table; const oracle_op *ops; } registered[TABLES_MAX];
+static struct {
+    const char *table;
+    const oracle_op *ops;
+} registered[TABLES_MAX];
 static size_t nregistered;
 
 typedef struct tally {
     size_t passed, failed, other;
-    kl_buf unknown;             /* lines about what nobody knows */
+    kl_buf unknown; /* lines about what nobody knows */
 } tally;
 
 void oracle_register(const char *table, const oracle_op *ops)
@@ -60,7 +64,8 @@ static const oracle_op *find_op(const char *table, const char *name)
 kl_status oracle_str(const kl_value *in, const char *key, const char **out, kl_err *err)
 {
     *out = kl_value_str(kl_value_get(in, key));
-    return *out ? KL_OK : kl_fail(err, ORACLE_BAD_CASE, "this case makes no sense: in.%s must be a string", key);
+    return *out ? KL_OK
+                : kl_fail(err, ORACLE_BAD_CASE, "this case makes no sense: in.%s must be a string", key);
 }
 
 kl_status oracle_int(const kl_value *in, const char *key, int64_t *out, kl_err *err)
@@ -74,7 +79,8 @@ kl_status oracle_int(const kl_value *in, const char *key, int64_t *out, kl_err *
     errno = 0;
     if (s && *s && (*out = strtoll(s, &end, 10), !*end && !errno))
         return KL_OK;
-    return kl_fail(err, ORACLE_BAD_CASE, "this case makes no sense: in.%s must be a 64-bit integer or one in a string", key);
+    return kl_fail(err, ORACLE_BAD_CASE,
+        "this case makes no sense: in.%s must be a 64-bit integer or one in a string", key);
 }
 
 void oracle_build_int(kl_builder *b, const char *key, int64_t v)
@@ -91,11 +97,14 @@ void oracle_build_bool(kl_builder *b, const char *key, bool v)
     kl_build_bool(b, v);
 }
 
-static void complain(tally *t, const char *table, const oracle_case *c, const kl_value *got, const char *story)
+static void complain(
+    tally *t, const char *table, const oracle_case *c, const kl_value *got, const char *story)
 {
-    char *in = kl_value_to_json(c->in), *want = c->want ? kl_value_to_json(c->want) : NULL, *have = got ? kl_value_to_json(got) : NULL;
+    char *in = kl_value_to_json(c->in), *want = c->want ? kl_value_to_json(c->want) : NULL,
+         *have = got ? kl_value_to_json(got) : NULL;
 
-    printf("FAIL %s: %s\n  op   %s\n  in   %s\n  want %s\n  got  %s%s\n", table, c->name, c->op, in, want ? want : "an error", have ? have : "error: ", have ? "" : story);
+    printf("FAIL %s: %s\n  op   %s\n  in   %s\n  want %s\n  got  %s%s\n", table, c->name, c->op, in,
+        want ? want : "an error", have ? have : "error: ", have ? "" : story);
     kl_free(in);
     kl_free(want);
     kl_free(have);
@@ -164,12 +173,14 @@ static void run_cases(tally *t, const char *file, const char *table, const kl_va
 
     for (i = 0; i < kl_value_len(cases); i++) {
         const kl_value *v = kl_value_item(cases, i);
-        oracle_case c = { kl_value_str_at(v, "name", NULL), kl_value_str_at(v, "op", NULL), kl_value_get(v, "in"), kl_value_get(v, "want") };
+        oracle_case c = {kl_value_str_at(v, "name", NULL), kl_value_str_at(v, "op", NULL),
+            kl_value_get(v, "in"), kl_value_get(v, "want")};
         bool fails = kl_value_bool(kl_value_get(v, "err"), false);
         const oracle_op *op;
 
         if (!c.name || !c.op || !c.in || (c.want != NULL) == fails) {
-            char *what = kl_sprintf("case %zu (%s) must have name, op, in, and either want or \"err\": true", i + 1, c.name ? c.name : "no name");
+            char *what = kl_sprintf("case %zu (%s) must have name, op, in, and either want or \"err\": true",
+                i + 1, c.name ? c.name : "no name");
 
             malformed(t, file, what);
             kl_free(what);
@@ -239,10 +250,7 @@ static bool is_json(const char *name)
     return n > 5 && !strcmp(name + n - 5, ".json");
 }
 
-static int wants_json(const struct dirent *e)
-{
-    return *e->d_name != '.' && is_json(e->d_name);
-}
+static int wants_json(const struct dirent *e) { return *e->d_name != '.' && is_json(e->d_name); }
 
 /* How many files there were; -1 when `path` is no directory. */
 static int run_directory(tally *t, const char *path)
@@ -275,11 +283,14 @@ int main(int argc, char **argv)
             n = 1;
         }
         if (n <= 0)
-            fprintf(stderr, "oracle: %s: %s\n", argv[i], n < 0 ? "no directory, and no file that ends in .json" : "no file in it ends in .json");
+            fprintf(stderr, "oracle: %s: %s\n", argv[i],
+                n < 0 ? "no directory, and no file that ends in .json" : "no file in it ends in .json");
         files += n > 0 ? n : 0;
     }
     if (!files) {
-        fprintf(stderr, "usage: oracle DIR|FILE...   (files are named after their table: quantity.json, label_selector.json, ...)\n");
+        fprintf(stderr,
+            "usage: oracle DIR|FILE...   (files are named after their table: quantity.json, "
+            "label_selector.json, ...)\n");
         kl_buf_fini(&t.unknown);
         return 2;
     }

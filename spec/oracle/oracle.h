@@ -16,13 +16,13 @@
 typedef struct oracle_case {
     const char *name, *op;
     const kl_value *in;
-    const kl_value *want;       /* NULL when the library returned an error */
+    const kl_value *want; /* NULL when the library returned an error */
 } oracle_case;
 
 typedef struct oracle_op {
     const char *name;
-    /* Works out the answer: adds the members of the object `want` to `out`, which is open. A failure is the answer to a case
-     * whose library call failed, and wrong elsewhere; out is thrown away then. */
+    /* Works out the answer: adds the members of the object `want` to `out`, which is open. A failure is
+     * the answer to a case whose library call failed, and wrong elsewhere; out is thrown away then. */
     kl_status (*run)(const oracle_case *c, kl_builder *out, kl_err *err);
     /* Whether the answer is as good as c->want; NULL: when they are equal as JSON values. */
     bool (*same)(const oracle_case *c, const kl_value *got);
@@ -30,18 +30,24 @@ typedef struct oracle_op {
 
 /* ops ends with an empty one; both live for ever. */
 void oracle_register(const char *table, const oracle_op *ops);
-#define ORACLE_TABLE(table, ops) __attribute__((constructor)) static void oracle_register_ops(void) { oracle_register(table, ops); }
+#define ORACLE_TABLE(table, ops)                                                                             \
+    __attribute__((constructor)) static void oracle_register_ops(void) { oracle_register(table, ops); }
 
-/* A member that the case must have. When it is missing or of another type, the case fails with a message that says so. */
+/* A member that the case must have. When it is missing or of another type, the case fails with a message
+ * that says so. */
 KL_NODISCARD kl_status oracle_str(const kl_value *in, const char *key, const char **out, kl_err *err);
-KL_NODISCARD kl_status oracle_int(const kl_value *in, const char *key, int64_t *out, kl_err *err);      /* a number, or a decimal in a string */
-void oracle_build_int(kl_builder *b, const char *key, int64_t v);                                       /* as a decimal in a string */
+/* a number, or a decimal in a string */
+KL_NODISCARD kl_status oracle_int(const kl_value *in, const char *key, int64_t *out, kl_err *err);
+/* as a decimal in a string */
+void oracle_build_int(kl_builder *b, const char *key, int64_t v);
 void oracle_build_bool(kl_builder *b, const char *key, bool v);
 
-/* What oracle_str and oracle_int return, and what a run may return: the case itself makes no sense. Never a right answer. */
+/* What oracle_str and oracle_int return, and what a run may return: the case itself makes no sense. Never
+ * a right answer. */
 #define ORACLE_BAD_CASE KL_EINTERNAL
 
-/* What a run may return where we answer otherwise than the library and mean to; the file says why. Such a case is counted apart. */
+/* What a run may return where we answer otherwise than the library and mean to; the file says why. Such a
+ * case is counted apart. */
 #define ORACLE_ON_PURPOSE KL_ECANCELLED
 
 #endif

@@ -17,7 +17,7 @@ static void add_int(kl_builder *b, int64_t v)
 
 static kl_status backoff_steps(const oracle_case *c, kl_builder *b, kl_err *err)
 {
-    kl_ladder l = { .factor = kl_value_double(kl_value_get(c->in, "factor"), 0) };
+    kl_ladder l = {.factor = kl_value_double(kl_value_get(c->in, "factor"), 0)};
     int64_t steps, n, i;
     kl_ladder again;
     kl_status st = oracle_int(c->in, "durationNs", &l.delay, err);
@@ -47,16 +47,22 @@ static kl_status backoff_steps(const oracle_case *c, kl_builder *b, kl_err *err)
     return KL_OK;
 }
 
-typedef struct speeds { kl_backoff_policy doubling; kl_time fast, slow; int attempts; } speeds;
+typedef struct speeds {
+    kl_backoff_policy doubling;
+    kl_time fast, slow;
+    int attempts;
+} speeds;
 
 static kl_time item_delay(const speeds *s, int failures)
 {
-    return s->doubling.max ? kl_backoff_delay(&s->doubling, failures, NULL) : kl_fast_slow_delay(s->fast, s->slow, s->attempts, failures);
+    return s->doubling.max ? kl_backoff_delay(&s->doubling, failures, NULL)
+                           : kl_fast_slow_delay(s->fast, s->slow, s->attempts, failures);
 }
 
 static kl_status letters_only(const char *ops, kl_err *err)
 {
-    return strspn(ops, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == strlen(ops) ? KL_OK
+    return strspn(ops, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == strlen(ops)
+        ? KL_OK
         : kl_fail(err, ORACLE_BAD_CASE, "this case makes no sense: in.ops must be letters");
 }
 
@@ -149,7 +155,7 @@ static kl_status token_bucket(const oracle_case *c, kl_builder *b, kl_err *err)
 static kl_status default_controller_limiter(const oracle_case *c, kl_builder *b, kl_err *err)
 {
     const kl_value *gaps = kl_value_get(c->in, "gapsMs");
-    const kl_backoff_policy ladder = { KL_BACKOFF_BASE, KL_BACKOFF_MAX, 0 };
+    const kl_backoff_policy ladder = {KL_BACKOFF_BASE, KL_BACKOFF_MAX, 0};
     int failures[26] = {0};
     kl_bucket bucket;
     kl_time now = 0;
@@ -198,7 +204,8 @@ static kl_status flowcontrol_backoff(const oracle_case *c, kl_builder *b, kl_err
 
         if (!op || !id) {
             kl_penalties_free(p);
-            return kl_fail(err, ORACLE_BAD_CASE, "this case makes no sense: each of in.ops must have op and id");
+            return kl_fail(
+                err, ORACLE_BAD_CASE, "this case makes no sense: each of in.ops must have op and id");
         }
         now += KL_MILLISECONDS(kl_value_int_at(o, 0, "gapMs", NULL));
         if (!strcmp(op, "in_backoff")) {
@@ -219,8 +226,12 @@ static kl_status flowcontrol_backoff(const oracle_case *c, kl_builder *b, kl_err
 }
 
 static const oracle_op ops[] = {
-    { "backoff_steps", backoff_steps, NULL }, { "item_exponential", item_exponential, NULL }, { "item_fast_slow", item_fast_slow, NULL },
-    { "token_bucket", token_bucket, NULL }, { "default_controller_limiter", default_controller_limiter, NULL },
-    { "flowcontrol_backoff", flowcontrol_backoff, NULL }, { 0 },
+    {"backoff_steps", backoff_steps, NULL},
+    {"item_exponential", item_exponential, NULL},
+    {"item_fast_slow", item_fast_slow, NULL},
+    {"token_bucket", token_bucket, NULL},
+    {"default_controller_limiter", default_controller_limiter, NULL},
+    {"flowcontrol_backoff", flowcontrol_backoff, NULL},
+    {0},
 };
 ORACLE_TABLE("backoff_time_names", ops)

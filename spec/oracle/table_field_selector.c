@@ -55,7 +55,8 @@ static kl_status match(const oracle_case *c, kl_builder *b, kl_err *err)
 
     if (st)
         return st;
-    oracle_build_bool(b, "match", kl_field_selector_matches(s, lookup, (void *)kl_value_get(c->in, "fields")));
+    oracle_build_bool(
+        b, "match", kl_field_selector_matches(s, lookup, (void *)kl_value_get(c->in, "fields")));
     kl_field_selector_free(s);
     return KL_OK;
 }
@@ -131,7 +132,12 @@ static kl_status one_term(const oracle_case *c, kl_builder *b, kl_err *err)
 }
 
 static const oracle_op ops[] = {
-    { "parse", parse, NULL }, { "match", match, NULL }, { "requires_exact_match", requires_exact_match, NULL },
-    { "escape", escape, NULL }, { "unescape", unescape, NULL }, { "one_term", one_term, NULL }, { 0 },
+    {"parse", parse, NULL},
+    {"match", match, NULL},
+    {"requires_exact_match", requires_exact_match, NULL},
+    {"escape", escape, NULL},
+    {"unescape", unescape, NULL},
+    {"one_term", one_term, NULL},
+    {0},
 };
 ORACLE_TABLE("field_selector", ops)

@@ -1,5 +1,5 @@
-/* table_kubeconfig.c - which server and which credentials a set of kubeconfig files and flags means. The files of a case are
- * written to a directory of their own. */
+/* table_kubeconfig.c - which server and which credentials a set of kubeconfig files and flags means. The
+ * files of a case are written to a directory of their own. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,10 +24,7 @@ static char *with_dir(const char *text, const char *dir)
     return kl_buf_take(&b);
 }
 
-static char *path_in(const char *dir, const char *name)
-{
-    return kl_sprintf("%s/%s", dir, name);
-}
+static char *path_in(const char *dir, const char *name) { return kl_sprintf("%s/%s", dir, name); }
 
 static kl_status write_file(const char *dir, const char *name, const char *text, kl_err *err)
 {
@@ -99,7 +96,8 @@ static void build_exec(kl_builder *b, const kl__kube_user *u, const char *dir)
     kl_build_kstr(b, "apiVersion", kl_value_str_at(u->exec, "apiVersion", NULL));
     build_path(b, "command", kl_value_str_at(u->exec, "command", NULL), dir);
     kl_build_kstr(b, "interactiveMode", kl_value_str_at(u->exec, "interactiveMode", NULL));
-    oracle_build_bool(b, "provideClusterInfo", kl_value_bool(kl_value_get(u->exec, "provideClusterInfo"), false));
+    oracle_build_bool(
+        b, "provideClusterInfo", kl_value_bool(kl_value_get(u->exec, "provideClusterInfo"), false));
     kl_build_key(b, "args");
     if (args)
         kl_build_value(b, args);
@@ -111,7 +109,8 @@ static void build_exec(kl_builder *b, const kl__kube_user *u, const char *dir)
     else
         kl_build_null(b);
     for (size_t i = 0; i < kl_value_len(env); i++) {
-        char *pair = kl_sprintf("%s=%s", kl_value_str_at(kl_value_item(env, i), "name", NULL), kl_value_str_at(kl_value_item(env, i), "value", NULL));
+        char *pair = kl_sprintf("%s=%s", kl_value_str_at(kl_value_item(env, i), "name", NULL),
+            kl_value_str_at(kl_value_item(env, i), "value", NULL));
         kl_build_str(b, pair);
         kl_free(pair);
     }
@@ -154,11 +153,16 @@ static void build_config(kl_builder *b, const kl_config *c, const kl__kube_user 
 static kl_config_overrides read_overrides(const kl_value *o)
 {
     const char *insecure = kl_value_str_at(o, "insecure", NULL);
-    return (kl_config_overrides){
-        .context = kl_value_str_at(o, "context", NULL), .cluster = kl_value_str_at(o, "cluster", NULL), .user = kl_value_str_at(o, "user", NULL),
-        .ns = kl_value_str_at(o, "namespace", NULL), .server = kl_value_str_at(o, "server", NULL), .token = kl_value_str_at(o, "token", NULL),
-        .tls_server_name = kl_value_str_at(o, "tlsServerName", NULL), .impersonate = kl_value_str_at(o, "as", NULL),
-        .timeout = kl_value_str_at(o, "timeout", NULL), .insecure = !insecure ? -1 : !strcmp(insecure, "true") };
+    return (kl_config_overrides){.context = kl_value_str_at(o, "context", NULL),
+        .cluster = kl_value_str_at(o, "cluster", NULL),
+        .user = kl_value_str_at(o, "user", NULL),
+        .ns = kl_value_str_at(o, "namespace", NULL),
+        .server = kl_value_str_at(o, "server", NULL),
+        .token = kl_value_str_at(o, "token", NULL),
+        .tls_server_name = kl_value_str_at(o, "tlsServerName", NULL),
+        .impersonate = kl_value_str_at(o, "as", NULL),
+        .timeout = kl_value_str_at(o, "timeout", NULL),
+        .insecure = !insecure ? -1 : !strcmp(insecure, "true")};
 }
 
 static kl_status answer(const oracle_case *c, const char *dir, kl_builder *b, kl_err *err)
@@ -195,7 +199,9 @@ static kl_status resolve(const oracle_case *c, kl_builder *b, kl_err *err)
     const char *tmp = getenv("TMPDIR");
     char *dir = kl_sprintf("%s/kubelua-oracle-XXXXXX", tmp && *tmp ? tmp : "/tmp");
     const kl_value *files = kl_value_get(c->in, "files");
-    kl_status st = mkdtemp(dir) ? KL_OK : kl_fail(err, ORACLE_BAD_CASE, "no temporary directory: %s", strerror(errno));
+    kl_status st = mkdtemp(dir)
+        ? KL_OK
+        : kl_fail(err, ORACLE_BAD_CASE, "no temporary directory: %s", strerror(errno));
     for (size_t i = 0; !st && i < kl_value_len(files); i++) {
         const char *name;
         const kl_value *text = kl_value_member(files, i, &name, NULL);
@@ -208,5 +214,5 @@ static kl_status resolve(const oracle_case *c, kl_builder *b, kl_err *err)
     return st;
 }
 
-static const oracle_op ops[] = { { "resolve", resolve, NULL }, { 0 } };
+static const oracle_op ops[] = {{"resolve", resolve, NULL}, {0}};
 ORACLE_TABLE("kubeconfig", ops)

@@ -145,7 +145,13 @@ static kl_status convert_to_map(const oracle_case *c, kl_builder *b, kl_err *err
 }
 
 static const oracle_op ops[] = {
-    { "parse", parse, NULL }, { "match", match, NULL }, { "struct", of_struct, NULL }, { "struct_match", match, NULL }, { "from_set", from_set, NULL },
-    { "parse_to_struct", parse_to_struct, NULL }, { "convert_to_map", convert_to_map, NULL }, { 0 },
+    {"parse", parse, NULL},
+    {"match", match, NULL},
+    {"struct", of_struct, NULL},
+    {"struct_match", match, NULL},
+    {"from_set", from_set, NULL},
+    {"parse_to_struct", parse_to_struct, NULL},
+    {"convert_to_map", convert_to_map, NULL},
+    {0},
 };
 ORACLE_TABLE("label_selector", ops)

@@ -12,15 +12,15 @@
 
 typedef struct world {
     kl_leader *leader;
-    kl_time now;                   /* since the start */
-    const kl_value *lease;         /* the server's; NULL: none */
+    kl_time now;           /* since the start */
+    const kl_value *lease; /* the server's; NULL: none */
     int64_t rv;
     bool get_fails, create_fails;
-    int64_t update_fails;          /* so many more */
-    kl_time unit;                  /* of times in specs: ms or us */
+    int64_t update_fails; /* so many more */
+    kl_time unit;         /* of times in specs: ms or us */
     const char *suffix;
-    bool stamped;                  /* calls carry tNs */
-    kl_builder *calls;             /* an open array */
+    bool stamped;      /* calls carry tNs */
+    kl_builder *calls; /* an open array */
 } world;
 
 static const kl_value *micro_time(kl_time since_start)
@@ -115,14 +115,11 @@ static void show_spec(const world *w, kl_builder *b, const char *key, const kl_v
     kl_build_end(b);
 }
 
-static kl_leader_now now_of(const world *w)
-{
-    return (kl_leader_now){ BOOT + w->now, WALL + w->now };
-}
+static kl_leader_now now_of(const world *w) { return (kl_leader_now){BOOT + w->now, WALL + w->now}; }
 
 static kl_leader_action step(world *w, kl_leader_input_kind kind)
 {
-    return kl_leader_step(w->leader, &(kl_leader_input){ .kind = kind }, now_of(w));
+    return kl_leader_step(w->leader, &(kl_leader_input){.kind = kind}, now_of(w));
 }
 
 static kl_status serve_update(world *w, const kl_value *body)
@@ -133,7 +130,8 @@ static kl_status serve_update(world *w, const kl_value *body)
     }
     if (!w->lease)
         return KL_ENOTFOUND;
-    const char *have = kl_value_str_at(w->lease, "metadata", "resourceVersion", NULL), *sent = kl_value_str_at(body, "metadata", "resourceVersion", NULL);
+    const char *have = kl_value_str_at(w->lease, "metadata", "resourceVersion", NULL),
+               *sent = kl_value_str_at(body, "metadata", "resourceVersion", NULL);
     return sent && !strcmp(have, sent) ? KL_OK : KL_ECONFLICT;
 }
 
@@ -150,7 +148,12 @@ static kl_leader_action serve(world *w, const kl_leader_action *a)
         st = serve_update(w, a->body);
     kl_build_object(w->calls);
     kl_build_kstr(w->calls, "verb", verb);
-    kl_build_kstr(w->calls, "result", st == KL_OK ? "ok" : st == KL_ENOTFOUND ? "notfound" : st == KL_ECONFLICT ? "conflict" : st == KL_EEXISTS ? "exists" : "error");
+    kl_build_kstr(w->calls, "result",
+        st == KL_OK              ? "ok"
+            : st == KL_ENOTFOUND ? "notfound"
+            : st == KL_ECONFLICT ? "conflict"
+            : st == KL_EEXISTS   ? "exists"
+                                 : "error");
     if (w->stamped)
         kl_build_kint(w->calls, "tNs", w->now);
     if (a->body)
@@ -158,7 +161,8 @@ static kl_leader_action serve(world *w, const kl_leader_action *a)
     kl_build_end(w->calls);
     if (!st && a->body)
         store(w, kl_value_get(a->body, "spec"));
-    return kl_leader_step(w->leader, &(kl_leader_input){ .kind = KL_LEADER_REPLY, .status = st, .lease = st ? NULL : w->lease }, now_of(w));
+    return kl_leader_step(w->leader,
+        &(kl_leader_input){.kind = KL_LEADER_REPLY, .status = st, .lease = st ? NULL : w->lease}, now_of(w));
 }
 
 static bool is_request(const kl_leader_action *a)
@@ -170,7 +174,10 @@ static kl_status world_init(world *w, const oracle_case *c, kl_err *err)
 {
     const kl_value *in = kl_value_get(c->in, "config");
     kl_leader_config config = {
-        .identity = kl_value_str_at(in, "id", NULL), .ns = "ns", .name = "lock", .seed = 1,
+        .identity = kl_value_str_at(in, "id", NULL),
+        .ns = "ns",
+        .name = "lock",
+        .seed = 1,
         .lease = KL_MILLISECONDS(kl_value_int_at(in, 0, "leaseDurationMs", NULL)),
         .renew = KL_MILLISECONDS(kl_value_int_at(in, 0, "renewDeadlineMs", NULL)),
         .retry = KL_MILLISECONDS(kl_value_int_at(in, 0, "retryPeriodMs", NULL)),
@@ -204,7 +211,7 @@ static void change(world *w, const kl_value *env)
     w->update_fails = kl_value_int_at(env, 0, "updateErrs", NULL);
 }
 
-/* --- steps: single attempts, releases and checks ------------------------------------------------------------------------------- */
+/* --- steps: single attempts, releases and checks ------------------------------------------ */
 
 static void one_step(world *w, const kl_value *s, const char *identity, kl_builder *b)
 {
@@ -217,7 +224,9 @@ static void one_step(world *w, const kl_value *s, const char *identity, kl_build
     w->calls = b;
     if (!strcmp(op, "check")) {
         kl_build_end(b);
-        oracle_build_bool(b, "healthy", kl_leader_healthy(w->leader, BOOT + w->now, KL_MILLISECONDS(kl_value_int_at(s, 0, "toleranceMs", NULL))));
+        oracle_build_bool(b, "healthy",
+            kl_leader_healthy(
+                w->leader, BOOT + w->now, KL_MILLISECONDS(kl_value_int_at(s, 0, "toleranceMs", NULL))));
     } else {
         kl_leader_action a = step(w, !strcmp(op, "try") ? KL_LEADER_TRY : KL_LEADER_RELEASE);
         while (is_request(&a))
@@ -233,7 +242,7 @@ static void one_step(world *w, const kl_value *s, const char *identity, kl_build
 
 static kl_status steps(const oracle_case *c, kl_builder *b, kl_err *err)
 {
-    world w = { .unit = KL_MILLISECONDS(1), .suffix = "Ms" };
+    world w = {.unit = KL_MILLISECONDS(1), .suffix = "Ms"};
     kl_status st = world_init(&w, c, err);
     if (st)
         return st;
@@ -247,7 +256,7 @@ static kl_status steps(const oracle_case *c, kl_builder *b, kl_err *err)
     return KL_OK;
 }
 
-/* --- run: the whole loop ---------------------------------------------------------------------------------------------------------- */
+/* --- run: the whole loop ------------------------------------------------------------------ */
 
 static void note(world *w, kl_builder *events, const char *event, const char *id)
 {
@@ -263,8 +272,8 @@ static bool in_outage(const kl_value *outages, kl_time now)
     for (size_t i = 0; i < kl_value_len(outages); i++) {
         int64_t from = 0, to = 0;
         const kl_value *o = kl_value_item(outages, i);
-        if (kl_value_int(kl_value_item(o, 0), &from) && kl_value_int(kl_value_item(o, 1), &to) &&
-            now >= KL_MILLISECONDS(from) && now < KL_MILLISECONDS(to))
+        if (kl_value_int(kl_value_item(o, 0), &from) && kl_value_int(kl_value_item(o, 1), &to)
+            && now >= KL_MILLISECONDS(from) && now < KL_MILLISECONDS(to))
             return true;
     }
     return false;
@@ -275,11 +284,12 @@ typedef struct script {
     const kl_value *acts, *gaps, *outages;
     size_t act, gap;
     kl_time retry;
-    bool led;                      /* ever */
+    bool led; /* ever */
     kl_builder *events;
 } script;
 
-/* When the next attempt is due. Between attempts to acquire it is the table's jitter that counts; ours must be in its range. */
+/* When the next attempt is due. Between attempts to acquire it is the table's jitter that counts; ours
+ * must be in its range. */
 static kl_status next_attempt(script *s, const kl_leader_action *a, kl_time *due, kl_err *err)
 {
     int64_t ns;
@@ -288,7 +298,8 @@ static kl_status next_attempt(script *s, const kl_leader_action *a, kl_time *due
         return KL_OK;
     kl_time drawn = *due - s->w.now;
     if (drawn < s->retry || drawn >= s->retry * 22 / 10)
-        return kl_fail(err, KL_EAGAIN, "the gap between attempts is %lld ns: outside of retry * [1, 2.2)", (long long)drawn);
+        return kl_fail(err, KL_EAGAIN, "the gap between attempts is %lld ns: outside of retry * [1, 2.2)",
+            (long long)drawn);
     *due = kl_value_int(kl_value_item(s->gaps, s->gap++), &ns) ? s->w.now + ns : KL_NEVER;
     return KL_OK;
 }
@@ -332,7 +343,7 @@ static kl_status play(script *s, kl_err *err)
             w->update_fails = down;
             a = serve(w, &a);
         } else if (a.what == KL_LEADER_DONE) {
-            do                     /* the world goes on without us */
+            do /* the world goes on without us */
                 next_act(s, KL_NEVER, &acted);
             while (acted);
             return KL_OK;
@@ -360,8 +371,10 @@ static kl_status play(script *s, kl_err *err)
 static kl_status run(const oracle_case *c, kl_builder *b, kl_err *err)
 {
     script s = {
-        .w = { .unit = KL_MICROSECONDS(1), .suffix = "Us", .stamped = true },
-        .acts = kl_value_get(c->in, "acts"), .gaps = kl_value_get(c->in, "acquireGapsNs"), .outages = kl_value_get(c->in, "outagesMs"),
+        .w = {.unit = KL_MICROSECONDS(1), .suffix = "Us", .stamped = true},
+        .acts = kl_value_get(c->in, "acts"),
+        .gaps = kl_value_get(c->in, "acquireGapsNs"),
+        .outages = kl_value_get(c->in, "outagesMs"),
         .retry = KL_MILLISECONDS(kl_value_int_at(c->in, 0, "config", "retryPeriodMs", NULL)),
     };
     kl_status st = world_init(&s.w, c, err);
@@ -397,14 +410,14 @@ static size_t count_equal(const kl_value *list, const kl_value *item)
 static bool same_run(const oracle_case *c, const kl_value *got)
 {
     const kl_value *want = kl_value_get(c->want, "events"), *have = kl_value_get(got, "events");
-    bool same = kl_value_len(want) == kl_value_len(have) &&
-                kl_value_equal(kl_value_get(c->want, "calls"), kl_value_get(got, "calls")) &&
-                kl_value_equal(kl_value_get(c->want, "lease"), kl_value_get(got, "lease")) &&
-                kl_value_equal(kl_value_get(c->want, "endMs"), kl_value_get(got, "endMs"));
+    bool same = kl_value_len(want) == kl_value_len(have)
+        && kl_value_equal(kl_value_get(c->want, "calls"), kl_value_get(got, "calls"))
+        && kl_value_equal(kl_value_get(c->want, "lease"), kl_value_get(got, "lease"))
+        && kl_value_equal(kl_value_get(c->want, "endMs"), kl_value_get(got, "endMs"));
     for (size_t i = 0; same && i < kl_value_len(want); i++)
         same = count_equal(have, kl_value_item(want, i)) == count_equal(want, kl_value_item(want, i));
     return same;
 }
 
-static const oracle_op ops[] = { { "steps", steps, NULL }, { "run", run, same_run }, { 0 } };
+static const oracle_op ops[] = {{"steps", steps, NULL}, {"run", run, same_run}, {0}};
 ORACLE_TABLE("leader_election", ops)

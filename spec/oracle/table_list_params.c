@@ -1,5 +1,5 @@
-/* table_list_params.c - the URL of a list or watch with every ListOptions that client-go sends. The answers are of
- * spec/realserver/listparams. */
+/* table_list_params.c - the URL of a list or watch with every ListOptions that client-go sends. The
+ * answers are of spec/realserver/listparams. */
 #include <string.h>
 #include "base/mem.h"
 #include "client/request.h"
@@ -32,7 +32,11 @@ static kl_status list_params(const oracle_case *c, kl_builder *b, kl_err *err)
     op.timeout_seconds = kl_value_int_at(o, 0, "timeoutSeconds", NULL);
     op.bookmarks = kl_value_bool(kl_value_get(o, "allowWatchBookmarks"), false);
     op.initial_events = kl_value_bool(kl_value_get(o, "sendInitialEvents"), false);
-    kl_resource r = { .group = (char *)group, .version = (char *)version, .kind = "Thing", .plural = (char *)resource, .namespaced = op.ns || !strcmp(resource, "deployments") };
+    kl_resource r = {.group = (char *)group,
+        .version = (char *)version,
+        .kind = "Thing",
+        .plural = (char *)resource,
+        .namespaced = op.ns || !strcmp(resource, "deployments")};
     st = kl__request_make(base, &op, &r, NULL, &q, err);
     if (st)
         return st;
@@ -41,5 +45,5 @@ static kl_status list_params(const oracle_case *c, kl_builder *b, kl_err *err)
     return KL_OK;
 }
 
-static const oracle_op ops[] = { { "list_params", list_params, NULL }, { 0 } };
+static const oracle_op ops[] = {{"list_params", list_params, NULL}, {0}};
 ORACLE_TABLE("list_params", ops)

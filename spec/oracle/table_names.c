@@ -1,5 +1,5 @@
-/* table_names.c - of backoff_time_names: what may be a name, and parts in percent. Our messages have words of their own, so of a
- * check only its verdict is compared. */
+/* table_names.c - of backoff_time_names: what may be a name, and parts in percent. Our messages have words
+ * of their own, so of a check only its verdict is compared. */
 #include <string.h>
 #include "model/names.h"
 #include "value/share.h"
@@ -20,7 +20,11 @@ static bool same_verdict(const oracle_case *c, const kl_value *got)
     return kl_value_equal(kl_value_get(c->want, "valid"), kl_value_get(got, "valid"));
 }
 
-#define CHECK(op, check) static kl_status op(const oracle_case *c, kl_builder *b, kl_err *err) { return verdict(c, check, b, err); }
+#define CHECK(op, check)                                                                                     \
+    static kl_status op(const oracle_case *c, kl_builder *b, kl_err *err)                                    \
+    {                                                                                                        \
+        return verdict(c, check, b, err);                                                                    \
+    }
 CHECK(dns1123_label, kl_name_dns1123_label)
 CHECK(dns1123_subdomain, kl_name_dns1123_subdomain)
 CHECK(dns1035_label, kl_name_dns1035_label)
@@ -74,7 +78,8 @@ static bool same_complaint(const oracle_case *c, const kl_value *got)
 {
     const kl_value *want = kl_value_get(c->want, "errors"), *have = kl_value_get(got, "errors");
 
-    return !kl_value_len(want) == !kl_value_len(have) && kl_value_equal(kl_value_item(want, 0), kl_value_item(have, 0));
+    return !kl_value_len(want) == !kl_value_len(have)
+        && kl_value_equal(kl_value_item(want, 0), kl_value_item(have, 0));
 }
 
 static unsigned last_letter(void *seen, unsigned below)
@@ -83,10 +88,7 @@ static unsigned last_letter(void *seen, unsigned below)
     return below - 1;
 }
 
-static unsigned nth_letter(void *n, unsigned below)
-{
-    return (unsigned)*(int *)n % below;
-}
+static unsigned nth_letter(void *n, unsigned below) { return (unsigned)*(int *)n % below; }
 
 static kl_status generate_name(const oracle_case *c, kl_builder *b, kl_err *err)
 {
@@ -150,12 +152,22 @@ static bool same_value(const oracle_case *c, const kl_value *got)
 }
 
 static const oracle_op ops[] = {
-    { "dns1123_label", dns1123_label, same_verdict }, { "dns1123_subdomain", dns1123_subdomain, same_verdict },
-    { "dns1035_label", dns1035_label, same_verdict }, { "qualified_name", qualified_name, same_verdict }, { "label_value", label_value, same_verdict },
-    { "port_name", port_name, same_verdict }, { "config_map_key", config_map_key, same_verdict }, { "env_var_name", env_var_name, same_verdict },
-    { "percent", percent, same_verdict }, { "ip", ip, same_verdict }, { "cidr", cidr, same_verdict },
-    { "annotations", annotations, same_complaint }, { "finalizer_name", finalizer_name, same_complaint },
-    { "generate_name", generate_name, NULL }, { "generate_name_prefix_valid", generate_name_prefix_valid, NULL },
-    { "int_or_string", int_or_string, same_value }, { 0 },
+    {"dns1123_label", dns1123_label, same_verdict},
+    {"dns1123_subdomain", dns1123_subdomain, same_verdict},
+    {"dns1035_label", dns1035_label, same_verdict},
+    {"qualified_name", qualified_name, same_verdict},
+    {"label_value", label_value, same_verdict},
+    {"port_name", port_name, same_verdict},
+    {"config_map_key", config_map_key, same_verdict},
+    {"env_var_name", env_var_name, same_verdict},
+    {"percent", percent, same_verdict},
+    {"ip", ip, same_verdict},
+    {"cidr", cidr, same_verdict},
+    {"annotations", annotations, same_complaint},
+    {"finalizer_name", finalizer_name, same_complaint},
+    {"generate_name", generate_name, NULL},
+    {"generate_name_prefix_valid", generate_name_prefix_valid, NULL},
+    {"int_or_string", int_or_string, same_value},
+    {0},
 };
 ORACLE_TABLE("backoff_time_names", ops)

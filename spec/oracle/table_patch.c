@@ -4,7 +4,8 @@
 #include "oracle.h"
 
 /* in.KEY, or the text in.KEYText decoded; a new reference. */
-static kl_status document(const kl_value *in, const char *key, const char *key_text, const kl_value **out, kl_err *err)
+static kl_status document(
+    const kl_value *in, const char *key, const char *key_text, const kl_value **out, kl_err *err)
 {
     const char *text = kl_value_str(kl_value_get(in, key_text));
 
@@ -19,7 +20,9 @@ static kl_status mergeable(const kl_value *doc, const kl_value *patch, kl_err *e
 {
     if (kl_value_type(doc) == KL_NULL)
         return kl_fail(err, KL_EINVAL, "there is no document");
-    return kl_value_type(patch) == KL_OBJECT || kl_value_type(patch) == KL_ARRAY ? KL_OK : kl_fail(err, KL_EINVAL, "the patch is neither an object nor a list");
+    return kl_value_type(patch) == KL_OBJECT || kl_value_type(patch) == KL_ARRAY
+        ? KL_OK
+        : kl_fail(err, KL_EINVAL, "the patch is neither an object nor a list");
 }
 
 static kl_status merge_apply(const oracle_case *c, kl_builder *b, kl_err *err)
@@ -62,7 +65,8 @@ static kl_status merge_create(const oracle_case *c, kl_builder *b, kl_err *err)
     return st;
 }
 
-/* The library's `test` compares texts, 1.0 with 1 and "\\u00e9" with the letter itself; ours compares values. */
+/* The library's `test` compares texts, 1.0 with 1 and "\\u00e9" with the letter itself; ours compares
+ * values. */
 static bool compares_texts(const oracle_case *c)
 {
     return !strncmp(c->name, "apply-s0050", 11) || !strncmp(c->name, "apply-s0051", 11);
@@ -87,7 +91,10 @@ static kl_status json_apply(const oracle_case *c, kl_builder *b, kl_err *err)
     return !st && compares_texts(c) ? ORACLE_ON_PURPOSE : st;
 }
 
-static const oracle_op merge_ops[] = { { "apply", merge_apply, NULL }, { "create", merge_create, NULL }, { 0 } };
-static const oracle_op json_ops[] = { { "apply", json_apply, NULL }, { 0 } };
+static const oracle_op merge_ops[] = {{"apply", merge_apply, NULL}, {"create", merge_create, NULL}, {0}};
+static const oracle_op json_ops[] = {{"apply", json_apply, NULL}, {0}};
 ORACLE_TABLE("json_merge_patch", merge_ops)
-__attribute__((constructor)) static void register_json_patch(void) { oracle_register("json_patch", json_ops); }
+__attribute__((constructor)) static void register_json_patch(void)
+{
+    oracle_register("json_patch", json_ops);
+}

@@ -191,13 +191,10 @@ static bool same_number(const kl_value *want, const kl_value *got)
     return w == g || fabs(w - g) <= 1e-15 * fabs(w);
 }
 
-static bool ends_in_go(const char *key, size_t n)
-{
-    return n > 2 && !strcmp(key + n - 2, "Go");
-}
+static bool ends_in_go(const char *key, size_t n) { return n > 2 && !strcmp(key + n - 2, "Go"); }
 
-/* Equal, but: floats are near; "valueGo" says that the library is wrong about "value", so ours may be anything; a JSON null
- * has no format in the library. */
+/* Equal, but: floats are near; "valueGo" says that the library is wrong about "value", so ours may be
+ * anything; a JSON null has no format in the library. */
 static bool same(const oracle_case *c, const kl_value *got)
 {
     const char *key;
@@ -210,7 +207,9 @@ static bool same(const oracle_case *c, const kl_value *got)
         have = kl_value_getn(got, key, faulty ? n - 2 : n);
         if (!have)
             return false;
-        if (!strcmp(key, "approxFloat64") ? !same_number(want, have) : !strcmp(key, "format") && !kl_value_len(want) ? false : !faulty && !kl_value_equal(want, have))
+        if (!strcmp(key, "approxFloat64")                       ? !same_number(want, have)
+                : !strcmp(key, "format") && !kl_value_len(want) ? false
+                                                                : !faulty && !kl_value_equal(want, have))
             return false;
         seen++;
     }
@@ -218,8 +217,17 @@ static bool same(const oracle_case *c, const kl_value *got)
 }
 
 static const oracle_op ops[] = {
-    { "parse", parse, same }, { "unmarshal_json", unmarshal_json, same }, { "add", of_two, same }, { "sub", of_two, same }, { "cmp", of_two, NULL },
-    { "neg", neg, same }, { "canonicalize", canonical_parts, NULL }, { "mul", of_number, same }, { "round_up", of_number, same },
-    { "scaled_value", of_number, same }, { "new", make, same }, { 0 },
+    {"parse", parse, same},
+    {"unmarshal_json", unmarshal_json, same},
+    {"add", of_two, same},
+    {"sub", of_two, same},
+    {"cmp", of_two, NULL},
+    {"neg", neg, same},
+    {"canonicalize", canonical_parts, NULL},
+    {"mul", of_number, same},
+    {"round_up", of_number, same},
+    {"scaled_value", of_number, same},
+    {"new", make, same},
+    {0},
 };
 ORACLE_TABLE("quantity", ops)

@@ -1,5 +1,6 @@
-/* table_resource_url.c - where requests go, and for `dynamic` all that the client sends. `list_options` is left out: the library
- * was asked without a registered version and always said no; table_list_params.c has those cases asked again. */
+/* table_resource_url.c - where requests go, and for `dynamic` all that the client sends. `list_options` is
+ * left out: the library was asked without a registered version and always said no; table_list_params.c has
+ * those cases asked again. */
 #include <string.h>
 #include "base/mem.h"
 #include "client/request.h"
@@ -28,7 +29,7 @@ static const char *const *strings(const kl_value *list, const char *out[SEGMENTS
 static void add_param(request *q, const char *key, const char *value)
 {
     if (key && value && q->r.nparams < PARAMS_MAX)
-        q->params[q->r.nparams++] = (kl_url_param){ key, value };
+        q->params[q->r.nparams++] = (kl_url_param){key, value};
 }
 
 static kl_status read_request(const oracle_case *c, request *q, kl_err *err)
@@ -125,9 +126,20 @@ static kl_status request_uri(const oracle_case *c, kl_builder *b, kl_err *err)
     return st;
 }
 
-static const struct verb { const char *name; kl_verb verb; } verbs[] = {
-    { "get", KL_GET }, { "list", KL_LIST }, { "watch", KL_WATCH }, { "create", KL_CREATE }, { "update", KL_UPDATE }, { "updateStatus", KL_UPDATE },
-    { "patch", KL_PATCH }, { "apply", KL_APPLY }, { "delete", KL_DELETE }, { "deletecollection", KL_DELETE_COLLECTION },
+static const struct verb {
+    const char *name;
+    kl_verb verb;
+} verbs[] = {
+    {"get", KL_GET},
+    {"list", KL_LIST},
+    {"watch", KL_WATCH},
+    {"create", KL_CREATE},
+    {"update", KL_UPDATE},
+    {"updateStatus", KL_UPDATE},
+    {"patch", KL_PATCH},
+    {"apply", KL_APPLY},
+    {"delete", KL_DELETE},
+    {"deletecollection", KL_DELETE_COLLECTION},
 };
 
 static kl_status read_verb(const oracle_case *c, kl_op *op, kl_err *err)
@@ -161,14 +173,17 @@ static void read_options(const oracle_case *c, kl_op *op)
     op->bookmarks = op->verb == KL_WATCH;
     if (!type)
         return;
-    op->patch_type = strstr(type, "/json-patch") ? KL_PATCH_JSON : strstr(type, "strategic") ? KL_PATCH_STRATEGIC : KL_PATCH_MERGE;
+    op->patch_type = strstr(type, "/json-patch") ? KL_PATCH_JSON
+        : strstr(type, "strategic")              ? KL_PATCH_STRATEGIC
+                                                 : KL_PATCH_MERGE;
     if (strstr(type, "apply-patch")) {
         op->verb = KL_APPLY;
         op->force = true;
     }
 }
 
-/* What the Go program sent: for patches {} (we refuse that as a JSON patch, so [] stands for it), else an object with this name. */
+/* What the Go program sent: for patches {} (we refuse that as a JSON patch, so [] stands for it), else an
+ * object with this name. */
 static const kl_value *body_of(const request *q, const char *verb, bool json_patch)
 {
     kl_builder *b = kl_builder_new();
@@ -206,12 +221,17 @@ static kl_status dynamic(const oracle_case *c, kl_builder *b, kl_err *err)
     if (st)
         return st;
     read_options(c, &op);
-    kl_resource r = { .group = (char *)q.r.group, .version = (char *)q.r.version, .kind = "Thing", .plural = (char *)q.r.resource, .namespaced = q.r.ns && *q.r.ns };
+    kl_resource r = {.group = (char *)q.r.group,
+        .version = (char *)q.r.version,
+        .kind = "Thing",
+        .plural = (char *)q.r.resource,
+        .namespaced = q.r.ns && *q.r.ns};
     op.resource = &r;
     op.ns = q.r.ns;
     op.name = q.r.name;
     op.subresource = strcmp(kl_value_str_at(c->in, "verb", NULL), "updateStatus") ? q.sub[0] : "status";
-    op.body = body_of(&q, kl_value_str_at(c->in, "verb", NULL), op.verb == KL_PATCH && op.patch_type == KL_PATCH_JSON);
+    op.body = body_of(
+        &q, kl_value_str_at(c->in, "verb", NULL), op.verb == KL_PATCH && op.patch_type == KL_PATCH_JSON);
     st = kl__request_make(q.r.base, &op, &r, NULL, &sent, err);
     kl_value_unref(op.body);
     if (st)
@@ -232,8 +252,9 @@ static bool same_body(const char *want, const char *got)
 
     if (!*want || !*got)
         return !*want && !*got;
-    same = !kl_value_decode(want, strlen(want), &w, NULL) && !kl_value_decode(got, strlen(got), &g, NULL) &&
-        (kl_value_equal(w, g) || (kl_value_len(w) == 0 && kl_value_type(g) == KL_ARRAY && kl_value_len(g) == 0));
+    same = !kl_value_decode(want, strlen(want), &w, NULL) && !kl_value_decode(got, strlen(got), &g, NULL)
+        && (kl_value_equal(w, g)
+            || (kl_value_len(w) == 0 && kl_value_type(g) == KL_ARRAY && kl_value_len(g) == 0));
     kl_value_unref(w);
     kl_value_unref(g);
     return same;
@@ -241,7 +262,7 @@ static bool same_body(const char *want, const char *got)
 
 static bool same_request(const oracle_case *c, const kl_value *got)
 {
-    static const char *const exact[] = { "method", "url", "accept", "contentType" };
+    static const char *const exact[] = {"method", "url", "accept", "contentType"};
     size_t i;
 
     for (i = 0; i < sizeof exact / sizeof *exact; i++)
@@ -251,6 +272,10 @@ static bool same_request(const oracle_case *c, const kl_value *got)
 }
 
 static const oracle_op ops[] = {
-    { "request", of_request, NULL }, { "abspath", abspath, NULL }, { "request_uri", request_uri, NULL }, { "dynamic", dynamic, same_request }, { 0 },
+    {"request", of_request, NULL},
+    {"abspath", abspath, NULL},
+    {"request_uri", request_uri, NULL},
+    {"dynamic", dynamic, same_request},
+    {0},
 };
 ORACLE_TABLE("resource_url", ops)

@@ -40,7 +40,8 @@ static kl_status duration_unmarshal(const oracle_case *c, kl_builder *b, kl_err 
         st = kl_value_decode(s, kl_value_len(kl_value_get(c->in, "json")), &v, err);
     if (st)
         return st;
-    st = kl_value_str(v) ? kl_duration_parse(kl_value_str(v), &d, err) : kl_fail(err, KL_EINVAL, "a duration is a string");
+    st = kl_value_str(v) ? kl_duration_parse(kl_value_str(v), &d, err)
+                         : kl_fail(err, KL_EINVAL, "a duration is a string");
     kl_value_unref(v);
     if (!st)
         oracle_build_int(b, "ns", d);
@@ -111,7 +112,12 @@ static kl_status time_format(const oracle_case *c, kl_builder *b, kl_err *err)
 }
 
 static const oracle_op ops[] = {
-    { "duration_parse", duration_parse, NULL }, { "duration_unmarshal", duration_unmarshal, NULL }, { "duration_format", duration_format, NULL },
-    { "time", plain_time, NULL }, { "micro_time", micro_time, NULL }, { "time_format", time_format, NULL }, { 0 },
+    {"duration_parse", duration_parse, NULL},
+    {"duration_unmarshal", duration_unmarshal, NULL},
+    {"duration_format", duration_format, NULL},
+    {"time", plain_time, NULL},
+    {"micro_time", micro_time, NULL},
+    {"time_format", time_format, NULL},
+    {0},
 };
 ORACLE_TABLE("backoff_time_names", ops)

@@ -1,9 +1,9 @@
-/* table_workqueue.c - traces of client-go's rate-limiting queue and of controller-runtime's priority queue. One getter at a
- * time may wait, as in the table.
+/* table_workqueue.c - traces of client-go's rate-limiting queue and of controller-runtime's priority
+ * queue. One getter at a time may wait, as in the table.
  *
- * Two habits of controller-runtime's are not our queue's, and are acted out here: its Len counts the ready keys only down to
- * the first priority that has a key still waiting, and its shutdown answers every getter with "shutdown" at once, while the
- * keys stay where they are. */
+ * Two habits of controller-runtime's are not our queue's, and are acted out here: its Len counts the ready
+ * keys only down to the first priority that has a key still waiting, and its shutdown answers every getter
+ * with "shutdown" at once, while the keys stay where they are. */
 #include <string.h>
 #include "base/mem.h"
 #include "oracle.h"
@@ -13,18 +13,15 @@
 
 typedef struct trace {
     kl_workqueue *q;
-    bool priority;                 /* controller-runtime's */
-    bool down;                     /* it has been shut down: the queue below has not */
-    const char *keys[KEYS_MAX];    /* that were named so far */
+    bool priority;              /* controller-runtime's */
+    bool down;                  /* it has been shut down: the queue below has not */
+    const char *keys[KEYS_MAX]; /* that were named so far */
     size_t n_keys;
-    bool getter;                   /* one waits */
-    bool draining;                 /* shutdownWithDrain waits */
+    bool getter;   /* one waits */
+    bool draining; /* shutdownWithDrain waits */
 } trace;
 
-static bool down(const trace *t)
-{
-    return t->priority ? t->down : kl_workqueue_shutting_down(t->q);
-}
+static bool down(const trace *t) { return t->priority ? t->down : kl_workqueue_shutting_down(t->q); }
 
 static void delivered(const trace *t, kl_builder *b, const char *key, const kl_queue_item *it)
 {
@@ -62,7 +59,8 @@ static kl_status remember(trace *t, const char *item, kl_err *err)
         if (!strcmp(t->keys[i], item))
             return KL_OK;
     if (item && t->n_keys == KEYS_MAX)
-        return kl_fail(err, ORACLE_BAD_CASE, "this case makes no sense to us: more than %d keys; raise KEYS_MAX", KEYS_MAX);
+        return kl_fail(err, ORACLE_BAD_CASE,
+            "this case makes no sense to us: more than %d keys; raise KEYS_MAX", KEYS_MAX);
     if (item)
         t->keys[t->n_keys++] = item;
     return KL_OK;
@@ -75,7 +73,7 @@ static size_t length(const trace *t, kl_time now)
     if (!t->priority)
         return s.ready;
     size_t n = 0;
-    int64_t barrier = INT64_MIN;       /* the highest priority with a waiting key */
+    int64_t barrier = INT64_MIN; /* the highest priority with a waiting key */
     kl_time due;
     for (size_t i = 0; i < t->n_keys; i++) {
         kl_workqueue_state(t->q, t->keys[i], &due);
@@ -84,13 +82,15 @@ static size_t length(const trace *t, kl_time now)
             barrier = p;
     }
     for (size_t i = 0; i < t->n_keys; i++)
-        n += strstr(kl_workqueue_state(t->q, t->keys[i], NULL), "queued") && kl_workqueue_priority(t->q, t->keys[i]) >= barrier;
+        n += strstr(kl_workqueue_state(t->q, t->keys[i], NULL), "queued")
+            && kl_workqueue_priority(t->q, t->keys[i]) >= barrier;
     return n;
 }
 
 static bool add(trace *t, const char *op, const char *item, const kl_value *in, kl_time now)
 {
-    kl_add how = { .after = KL_MILLISECONDS(kl_value_int_at(in, 0, "afterMs", NULL)), .priority = (int)kl_value_int_at(in, 0, "priority", NULL) };
+    kl_add how = {.after = KL_MILLISECONDS(kl_value_int_at(in, 0, "afterMs", NULL)),
+        .priority = (int)kl_value_int_at(in, 0, "priority", NULL)};
     how.rate_limited = kl_value_bool(kl_value_get(in, "rateLimited"), false);
     if (strncmp(op, "add", 3))
         return false;
@@ -136,7 +136,7 @@ static kl_status operate(trace *t, const kl_value *in, kl_time now, kl_builder *
         t->down = true;
     } else if (!strcmp(op, "shutdown")) {
         kl_workqueue_shut_down(t->q);
-        drains = t->draining;                   /* it ends the wait of a drain */
+        drains = t->draining; /* it ends the wait of a drain */
     } else if (!strcmp(op, "shutdownWithDrain")) {
         kl_workqueue_shut_down(t->q);
         t->draining = s.running > 0;
@@ -166,9 +166,10 @@ static kl_status run(const oracle_case *c, bool priority, kl_builder *b, kl_err 
 {
     const kl_value *ops = kl_value_get(c->in, "ops");
     kl_status st = KL_OK;
-    trace t = { .priority = priority };
-    t.q = kl_workqueue_new(&(kl_workqueue_options){ .order = priority ? KL_QUEUE_RANK : KL_QUEUE_FIFO, .backoff = {
-        KL_MILLISECONDS(kl_value_int_at(c->in, 0, "baseDelayMs", NULL)), KL_MILLISECONDS(kl_value_int_at(c->in, 0, "maxDelayMs", NULL)), 0 } });
+    trace t = {.priority = priority};
+    t.q = kl_workqueue_new(&(kl_workqueue_options){.order = priority ? KL_QUEUE_RANK : KL_QUEUE_FIFO,
+        .backoff = {KL_MILLISECONDS(kl_value_int_at(c->in, 0, "baseDelayMs", NULL)),
+            KL_MILLISECONDS(kl_value_int_at(c->in, 0, "maxDelayMs", NULL)), 0}});
     kl_build_key(b, "results");
     kl_build_array(b);
     for (size_t i = 0; i < kl_value_len(ops) && !st; i++) {
@@ -184,5 +185,5 @@ static kl_status run(const oracle_case *c, bool priority, kl_builder *b, kl_err 
 static kl_status client_go(const oracle_case *c, kl_builder *b, kl_err *err) { return run(c, false, b, err); }
 static kl_status priority(const oracle_case *c, kl_builder *b, kl_err *err) { return run(c, true, b, err); }
 
-static const oracle_op ops[] = { { "client-go", client_go, NULL }, { "priority", priority, NULL }, { 0 } };
+static const oracle_op ops[] = {{"client-go", client_go, NULL}, {"priority", priority, NULL}, {0}};
 ORACLE_TABLE("workqueue", ops)

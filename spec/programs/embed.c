@@ -1,9 +1,10 @@
-/* embed.c - a C program that embeds kubelua: a controller in C that counts the keys of every labelled ConfigMap. Objects come
- * and go as cJSON.
+/* embed.c - a C program that embeds kubelua: a controller in C that counts the keys of every labelled
+ * ConfigMap. Objects come and go as cJSON.
  *
  *   embed [--kubeconfig FILE]      finds the cluster as kubectl does; ends on SIGTERM or SIGINT
  *
- * A ConfigMap with the label embed=count gets the annotation embed.example.com/keys with the number of keys in data. */
+ * A ConfigMap with the label embed=count gets the annotation embed.example.com/keys with the number of
+ * keys in data. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +66,8 @@ static int fail(const char *what, kl_err *err)
 
 int main(int argc, char **argv)
 {
-    /* Signals are the program's affair: block them before the library starts threads, and wait for them here. */
+    /* Signals are the program's affair: block them before the library starts threads, and wait for them
+     * here. */
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
@@ -85,7 +87,8 @@ int main(int argc, char **argv)
     if (kl_client_new(&options, &client, &err))
         return fail("no client", &err);
 
-    kl_controller_spec spec = {.name = kl_strdup("embed"), .resource = kl_strdup("v1/ConfigMap"), .workers = 2};
+    kl_controller_spec spec = {
+        .name = kl_strdup("embed"), .resource = kl_strdup("v1/ConfigMap"), .workers = 2};
     kl_program *program = kl_program_of_function("embed.c", &spec, reconcile, NULL);
     kl_manager *manager = NULL;
     kl_status st = kl_manager_new(&(kl_manager_options){.client = client}, &manager, &err);

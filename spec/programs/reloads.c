@@ -1,15 +1,17 @@
-/* reloads.c - takes new logic again and again while objects change, and says what each part of that left behind.
+/* reloads.c - takes new logic again and again while objects change, and says what each part of that left
+ * behind.
  *
  *   reloads --kubeconfig FILE NAMESPACE OBJECTS RELOADS
  *
- * OBJECTS ConfigMaps ask something (data.ask), and a script answers (data.answer). RELOADS times the script is taken anew, with
- * PER_RELOAD other questions asked around it. The last generation leaves a mark of its own on every object. What is counted:
+ * OBJECTS ConfigMaps ask something (data.ask), and a script answers (data.answer). RELOADS times the
+ * script is taken anew, with PER_RELOAD other questions asked around it. The last generation leaves a mark
+ * of its own on every object. What is counted:
  *
- *   part N/PARTS generation=G threads=T fds=F bytes=B values=V     nothing is left to do after so many reloads; B: in use, of
- *                                                                  malloc; V: of objects
- *   end lists=L lost=N unmarked=N double=N errors=N runs=N
+ *   part N/PARTS generation=G threads=T fds=F bytes=B values=V     nothing is left to do after so many
+ * reloads; B: in use, of malloc; V: of objects end lists=L lost=N unmarked=N double=N errors=N runs=N
  *
- * lost: answers that do not fit their question in the end; double: runs that began while one of the same key was under way. */
+ * lost: answers that do not fit their question in the end; double: runs that began while one of the same
+ * key was under way. */
 #include <dirent.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -24,7 +26,7 @@
 
 #define PER_RELOAD 5
 #define PARTS 20
-#define AHEAD 32               /* requests of our own that are under way at most */
+#define AHEAD 32 /* requests of our own that are under way at most */
 #define PATIENCE KL_SECONDS(120)
 
 static const char SCRIPT[] =
@@ -43,17 +45,17 @@ static const char SCRIPT[] =
 typedef struct world {
     const char *ns;
     int objects;
-    kl_client *client;         /* of who asks */
+    kl_client *client; /* of who asks */
     kl_mutex mu;
     kl_cond less;
     int under_way, failed;
-    int *asks;                 /* the present question of each object */
-    kl_map *running;           /* the keys that run */
+    int *asks;       /* the present question of each object */
+    kl_map *running; /* the keys that run */
     uint64_t doubles, runs;
     uint32_t dice;
 } world;
 
-/* --- requests of our own ------------------------------------------------------------------------------------------------------ */
+/* --- requests of our own ------------------------------------------------------------------ */
 
 static void answered(void *arg, kl_status st, int code, const kl_value *body, kl_err *err)
 {
@@ -106,11 +108,15 @@ static void send(world *w, kl_verb verb, int number, char *text)
 static void create_all(world *w)
 {
     for (int i = 0; i < w->objects; i++)
-        send(w, KL_CREATE, i, kl_sprintf("{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"map-%d\"}, \"data\": {\"ask\": \"0\"}}", i));
+        send(w, KL_CREATE, i,
+            kl_sprintf("{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"metadata\": {\"name\": "
+                       "\"map-%d\"}, \"data\": {\"ask\": \"0\"}}",
+                i));
     until_at_most(w, 0);
 }
 
-/* Another question to somebody; those to one object are answered in their order, since none is sent while one is under way. */
+/* Another question to somebody; those to one object are answered in their order, since none is sent while
+ * one is under way. */
 static void ask(world *w, int n)
 {
     until_at_most(w, 0);
@@ -121,7 +127,7 @@ static void ask(world *w, int n)
     }
 }
 
-/* --- who runs: the script's program behind a door of ours ------------------------------------------------------------------------ */
+/* --- who runs: the script's program behind a door of ours --------------------------------- */
 
 static world *the_world;
 static const kl_program_ops *behind;
@@ -156,10 +162,7 @@ static kl_run_state start(void *state, kl_run *run)
     return told(run, behind->start(state, run));
 }
 
-static kl_run_state resume(void *state, kl_run *run)
-{
-    return told(run, behind->resume(state, run));
-}
+static kl_run_state resume(void *state, kl_run *run) { return told(run, behind->resume(state, run)); }
 
 static void abandon(void *state, kl_run *run)
 {
@@ -180,7 +183,7 @@ static void watch_runs(kl_program *p)
     p->ops = &ours;
 }
 
-/* --- measuring ------------------------------------------------------------------------------------------------------------------ */
+/* --- measuring ---------------------------------------------------------------------------- */
 
 static int entries(const char *path)
 {
@@ -232,12 +235,12 @@ static void tell_part(int part, int generation)
     size_t nodes, values;
     kl_mem_settle();
     kl_value_memory(&nodes, &values);
-    printf("part %d/%d generation=%d threads=%d fds=%d bytes=%zu values=%zu\n", part, PARTS, generation, entries("/proc/self/task") - 2,
-        entries("/proc/self/fd") - 3, mallinfo2().uordblks, values);
+    printf("part %d/%d generation=%d threads=%d fds=%d bytes=%zu values=%zu\n", part, PARTS, generation,
+        entries("/proc/self/task") - 2, entries("/proc/self/fd") - 3, mallinfo2().uordblks, values);
     fflush(stdout);
 }
 
-/* --- the course of it ------------------------------------------------------------------------------------------------------------ */
+/* --- the course of it --------------------------------------------------------------------- */
 
 static int fail(const char *what, kl_err *err)
 {
@@ -249,7 +252,8 @@ static int fail(const char *what, kl_err *err)
 static kl_program *load(int generation, bool last, kl_err *err)
 {
     kl_program *p = NULL;
-    char *text = kl_sprintf(SCRIPT, generation, last ? "true" : "false", generation % 10 == 5 ? "true" : "false");
+    char *text = kl_sprintf(
+        SCRIPT, generation, last ? "true" : "false", generation % 10 == 5 ? "true" : "false");
     if (lkl_program_load_text("answers.lua", text, strlen(text), &p, err))
         p = NULL;
     else
@@ -268,7 +272,7 @@ static int reload(world *w, kl_manager *m, int slot, int generation, bool last)
         kl_program_unref(p);
     if (st)
         return fail("not taken", &err);
-    if (generation % 10 == 0)          /* the next one comes before this one has taken over */
+    if (generation % 10 == 0) /* the next one comes before this one has taken over */
         return 0;
     if (until(m, is_published, &generation))
         return 0;
@@ -307,8 +311,9 @@ static bool count(kl_manager *m, void *arg)
     const kl_value *items = kl_value_get(list, "items");
     for (size_t i = 0; i < kl_value_len(items); i++) {
         const kl_value *map = kl_value_item(items, i);
-        const char *name = kl_value_str_at(map, "metadata", "name", NULL), *answer = kl_value_str_at(map, "data", "answer", NULL);
-        if (strncmp(name, "map-", 4))                  /* kube-root-ca.crt */
+        const char *name = kl_value_str_at(map, "metadata", "name", NULL),
+                   *answer = kl_value_str_at(map, "data", "answer", NULL);
+        if (strncmp(name, "map-", 4)) /* kube-root-ca.crt */
             continue;
         t->lost -= answer && atoi(answer) == w->asks[atoi(name + 4)];
         t->unmarked -= kl_value_str_at(map, "data", "mark", NULL) != NULL;
@@ -317,16 +322,18 @@ static bool count(kl_manager *m, void *arg)
     return !t->lost && !t->unmarked;
 }
 
-/* Our last questions may be on their way to the cache while the manager is idle; so what is lost is lost when patience is over. */
+/* Our last questions may be on their way to the cache while the manager is idle; so what is lost is lost
+ * when patience is over. */
 static int check(world *w, kl_manager *m)
 {
     tally t = {.w = w};
     (void)until(m, count, &t);
-    kl_lock(&w->mu);                   /* the last answers may be on their way back as events */
+    kl_lock(&w->mu); /* the last answers may be on their way back as events */
     unsigned long long doubles = w->doubles, runs = w->runs;
     kl_unlock(&w->mu);
-    printf("end lists=%g lost=%d unmarked=%d double=%llu errors=%g runs=%llu\n", metric(m, "\nkubelua_informer_lists_total{kind=\"v1/ConfigMap\"} "), t.lost,
-        t.unmarked, doubles, metric(m, "\ncontroller_runtime_reconcile_errors_total{controller=\"answers\"} "), runs);
+    printf("end lists=%g lost=%d unmarked=%d double=%llu errors=%g runs=%llu\n",
+        metric(m, "\nkubelua_informer_lists_total{kind=\"v1/ConfigMap\"} "), t.lost, t.unmarked, doubles,
+        metric(m, "\ncontroller_runtime_reconcile_errors_total{controller=\"answers\"} "), runs);
     return 0;
 }
 
@@ -358,7 +365,9 @@ static kl_client *connect(const char *kubeconfig, kl_err *err)
 int main(int argc, char **argv)
 {
     if (argc != 6 || strcmp(argv[1], "--kubeconfig") || atoi(argv[4]) < 1 || atoi(argv[5]) < PARTS) {
-        fprintf(stderr, "usage: reloads --kubeconfig FILE NAMESPACE OBJECTS RELOADS, of which there are %d at least\n", PARTS);
+        fprintf(stderr,
+            "usage: reloads --kubeconfig FILE NAMESPACE OBJECTS RELOADS, of which there are %d at least\n",
+            PARTS);
         return 2;
     }
     kl_log_set_level(KL_LOG_WARN);
@@ -377,7 +386,8 @@ int main(int argc, char **argv)
     kl_manager *m = NULL;
     int slot, code = 1;
     kl_program *p = load(1, false, &err);
-    kl_status st = p ? kl_manager_new(&(kl_manager_options){.client = client, .ns = w.ns}, &m, &err) : KL_EINVAL;
+    kl_status st = p ? kl_manager_new(&(kl_manager_options){.client = client, .ns = w.ns}, &m, &err)
+                     : KL_EINVAL;
     if (!st)
         st = kl_manager_add(m, p, &slot, &err);
     if (p)

@@ -1,9 +1,11 @@
-/* restarts.c - starts and stops a manager with 50 controllers again and again, and says what each round left behind.
+/* restarts.c - starts and stops a manager with 50 controllers again and again, and says what each round
+ * left behind.
  *
  *   restarts --kubeconfig FILE NAMESPACE ROUNDS
  *
- * A round is a client, a manager with a lease in NAMESPACE, metrics and health, 50 controllers of 10 kinds which are all ready and have
- * nothing to do, and the end of all that. After each a line: "round N threads=T fds=F bytes=B controllers=C", B what malloc has in use. */
+ * A round is a client, a manager with a lease in NAMESPACE, metrics and health, 50 controllers of 10 kinds
+ * which are all ready and have nothing to do, and the end of all that. After each a line: "round N
+ * threads=T fds=F bytes=B controllers=C", B what malloc has in use. */
 #include <dirent.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -17,8 +19,8 @@
 #define CONTROLLERS 50
 #define WAIT_MAX KL_SECONDS(120)
 
-static const char *const KINDS[] = {"v1/ConfigMap", "v1/Secret", "v1/Service", "v1/Namespace", "v1/Node", "v1/ServiceAccount", "v1/Pod",
-    "apps/v1/Deployment", "apps/v1/DaemonSet", "batch/v1/Job"};
+static const char *const KINDS[] = {"v1/ConfigMap", "v1/Secret", "v1/Service", "v1/Namespace", "v1/Node",
+    "v1/ServiceAccount", "v1/Pod", "apps/v1/Deployment", "apps/v1/DaemonSet", "batch/v1/Job"};
 #define N_KINDS (sizeof KINDS / sizeof *KINDS)
 
 static kl_status reconcile(kl_run *run, void *arg, kl_time *after, kl_err *err)
@@ -62,7 +64,8 @@ static kl_status add(kl_manager *m, int number, kl_err *err)
     char name[32], again[32];
     snprintf(name, sizeof name, "restarts-%d", number);
     snprintf(again, sizeof again, "%s.c", name);
-    kl_controller_spec spec = {.name = kl_strdup(name), .resource = kl_strdup(KINDS[(size_t)number % N_KINDS])};
+    kl_controller_spec spec = {
+        .name = kl_strdup(name), .resource = kl_strdup(KINDS[(size_t)number % N_KINDS])};
     kl_program *p = kl_program_of_function(again, &spec, reconcile, NULL);
     kl_status st = kl_manager_add(m, p, NULL, err);
     kl_program_unref(p);
@@ -80,8 +83,11 @@ static int round_of(const char *kubeconfig, const char *ns, int *controllers)
     if (kl_config_load(&sources, &options.config, &err) || kl_client_new(&options, &client, &err))
         return fail("no client", &err);
     kl_manager *m = NULL;
-    kl_status st = kl_manager_new(&(kl_manager_options){.client = client, .metrics_address = "127.0.0.1:0", .health_address = "127.0.0.1:0",
-        .election = {.enabled = true, .name = "restarts", .ns = ns}}, &m, &err);
+    kl_status st = kl_manager_new(&(kl_manager_options){.client = client,
+                                      .metrics_address = "127.0.0.1:0",
+                                      .health_address = "127.0.0.1:0",
+                                      .election = {.enabled = true, .name = "restarts", .ns = ns}},
+        &m, &err);
     for (int i = 0; i < CONTROLLERS && !st; i++)
         st = add(m, i, &err);
     if (!st)
@@ -104,10 +110,7 @@ static int round_of(const char *kubeconfig, const char *ns, int *controllers)
     return code;
 }
 
-static void nothing(void *arg)
-{
-    (void)arg;
-}
+static void nothing(void *arg) { (void)arg; }
 
 /* A thread that was joined may be on its way out of /proc still. */
 static int threads_left(int before)
@@ -127,14 +130,16 @@ int main(int argc, char **argv)
     }
     kl_log_set_level(KL_LOG_WARN);
     kl_log_set_sink(kl_log_file_sink, NULL);
-    kl_thread_join(kl_thread_start("first", nothing, NULL));       /* with the first one a sanitizer starts its own */
+    /* with the first one a sanitizer starts its own */
+    kl_thread_join(kl_thread_start("first", nothing, NULL));
     int before = entries("/proc/self/task") - 2;
     for (int i = 1; i <= atoi(argv[4]); i++) {
         int controllers = 0;
         if (round_of(argv[2], argv[3], &controllers))
             return 1;
         kl_mem_settle();
-        printf("round %d threads=%d fds=%d bytes=%zu controllers=%d\n", i, threads_left(before), entries("/proc/self/fd") - 3, mallinfo2().uordblks, controllers);
+        printf("round %d threads=%d fds=%d bytes=%zu controllers=%d\n", i, threads_left(before),
+            entries("/proc/self/fd") - 3, mallinfo2().uordblks, controllers);
         fflush(stdout);
     }
     return 0;

@@ -2,9 +2,9 @@
  *
  *   streams KUBECONFIG NAMESPACE WATCHES CALLS
  *
- * Opens WATCHES watches of the ConfigMaps of NAMESPACE, then applies CALLS of them, never more than AHEAD before every
- * watch has heard of them, and ends when each watch has seen each. An API server ends watches that fall behind; those go on
- * from where they were. */
+ * Opens WATCHES watches of the ConfigMaps of NAMESPACE, then applies CALLS of them, never more than AHEAD
+ * before every watch has heard of them, and ends when each watch has seen each. An API server ends watches
+ * that fall behind; those go on from where they were. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +23,8 @@ static kl_client *client;
 static const kl_resource *maps;
 static char first_rv[64];
 static const char *ns;
-static char rv[WATCHES_MAX][64];        /* what each watch has seen; watch thread */
-static bool over;                       /* watch thread */
+static char rv[WATCHES_MAX][64]; /* what each watch has seen; watch thread */
+static bool over;                /* watch thread */
 
 static kl_mutex mu = KL_MUTEX_INIT;
 static kl_cond changed;
@@ -91,7 +91,9 @@ static void watch_from(char *at)
     op.ns = ns;
     op.rv = at;
     op.timeout_seconds = 600;
-    kl_client_stream(client, &op, &(kl_stream_call){ .event = on_event, .opened = on_opened, .done = on_end, .arg = at, .max_object = 1 << 20 });
+    kl_client_stream(client, &op,
+        &(kl_stream_call){
+            .event = on_event, .opened = on_opened, .done = on_end, .arg = at, .max_object = 1 << 20});
 }
 
 static void on_reply(void *arg, kl_status st, int code, const kl_value *body, kl_err *err)
@@ -133,7 +135,7 @@ static void apply(long i)
     kl_build_end(b);
     kl_build_key(b, "data");
     kl_build_object(b);
-    kl_build_kstr(b, "run", first_rv);          /* another run changes it */
+    kl_build_kstr(b, "run", first_rv); /* another run changes it */
     kl_build_end(b);
     kl_build_end(b);
     kl_op_init(&op, KL_APPLY, NULL);
@@ -160,7 +162,7 @@ static int sockets(void)
 
 static kl_status prepare(const char *kubeconfig, kl_err *err)
 {
-    kl_config_sources s = { .explicit_file = kubeconfig, .o.insecure = -1 };
+    kl_config_sources s = {.explicit_file = kubeconfig, .o.insecure = -1};
     kl_client_options o = {0};
     kl_op op;
     const kl_value *list = NULL;
@@ -206,8 +208,9 @@ int main(int argc, char **argv)
         ok = ok && reach(&good, calls) && reach(&events, watches * calls);
         int after = sockets();
         kl_lock(&mu);
-        printf("{\"ok\":%s,\"opened\":%ld,\"ended\":%ld,\"events\":%ld,\"good\":%ld,\"bad\":%ld,\"connections\":%d}\n", ok ? "true" : "false",
-            opened, ended, events, good, bad, after - before + 1);
+        printf("{\"ok\":%s,\"opened\":%ld,\"ended\":%ld,\"events\":%ld,\"good\":%ld,\"bad\":%ld,"
+               "\"connections\":%d}\n",
+            ok ? "true" : "false", opened, ended, events, good, bad, after - before + 1);
         if (*last_error)
             fprintf(stderr, "%s\n", last_error);
         kl_unlock(&mu);

@@ -1,10 +1,13 @@
-/* walk.c - what is in a script's state, seen from outside: every function and every bare pointer that can be come by from anywhere in it.
+/* walk.c - what is in a script's state, seen from outside: every function and every bare pointer that can
+ * be come by from anywhere in it.
  *
  *   walk [--plant] WALKER.lua SCRIPT.lua FILE...
  *
- * SCRIPT runs as in a test, against an API server of its own that holds the objects of the FILEs. Whenever it says print "walk PHASE" the walker
- * (spec/support/walker.lua) goes through the state under way, on the coroutine that runs, with the real `debug`. What it finds goes to standard
- * output: `PHASE KIND NAME` a line. With --plant something hides in the state that does not belong there, behind a metatable and two upvalues. */
+ * SCRIPT runs as in a test, against an API server of its own that holds the objects of the FILEs. Whenever
+ * it says print "walk PHASE" the walker (spec/support/walker.lua) goes through the state under way, on the
+ * coroutine that runs, with the real `debug`. What it finds goes to standard output: `PHASE KIND NAME` a
+ * line. With --plant something hides in the state that does not belong there, behind a metatable and two
+ * upvalues. */
 #include <lualib.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +29,8 @@ static int planted(lua_State *L)
     return 0;
 }
 
-/* In the user value of a userdata that a closure holds, which is in the metatable of a table of the globals. */
+/* In the user value of a userdata that a closure holds, which is in the metatable of a table of the
+ * globals. */
 static void plant(lua_State *L)
 {
     lua_newtable(L);
@@ -40,7 +44,8 @@ static void plant(lua_State *L)
     lua_setglobal(L, "innocent");
 }
 
-/* walker(debug, phase, what runs, its own coroutine) -> text. The state counts for nothing meanwhile: neither memory nor time. */
+/* walker(debug, phase, what runs, its own coroutine) -> text. The state counts for nothing meanwhile:
+ * neither memory nor time. */
 static void walk(lkl_state *s, const char *phase)
 {
     lua_State *L = atomic_load(&s->budget.running);
@@ -49,7 +54,8 @@ static void walk(lkl_state *s, const char *phase)
     lua_sethook(L, NULL, 0, 0);
     if (planting)
         plant(L);
-    lua_State *co = lua_newthread(L);              /* of its own: the walker's stack is no part of what it sees */
+    /* of its own: the walker's stack is no part of what it sees */
+    lua_State *co = lua_newthread(L);
     if (luaL_loadfile(co, walker)) {
         fprintf(stderr, "walk: %s\n", lua_tostring(co, -1));
     } else {

@@ -26,7 +26,7 @@ static void on_sigchld(int sig)
     (void)sig;
     int saved = errno;
     ssize_t n = write(wake[1], "c", 1);
-    (void)n;                            /* a full pipe already holds a wake-up */
+    (void)n; /* a full pipe already holds a wake-up */
     errno = saved;
 }
 
@@ -61,7 +61,7 @@ static pid_t start(const char *log, char **argv)
     dup2(in, 0);
     dup2(out, 1);
     dup2(out, 2);
-    setpgid(0, 0);                      /* ^C on the terminal goes to the runner, which ends us in order */
+    setpgid(0, 0); /* ^C on the terminal goes to the runner, which ends us in order */
     signal(SIGCHLD, SIG_DFL);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
@@ -86,7 +86,7 @@ int main(int argc, char **argv)
     pid_t pid = start(argv[3], argv + 4);
     write_number(argv[1], (int)pid);
 
-    struct pollfd fds[2] = { { wake[0], POLLIN, 0 }, { 0, POLLIN, 0 } };
+    struct pollfd fds[2] = {{wake[0], POLLIN, 0}, {0, POLLIN, 0}};
     int status, ending = 0;
     for (;;) {
         int n = poll(fds, ending ? 1 : 2, ending ? GRACE_SECONDS * 1000 : -1);

@@ -1,7 +1,7 @@
 /* fake_source.h - a list/watch source that a spec plays by hand: no socket, no thread, no sleep.
  *
- * The spec sees what was asked for, answers it, and moves the clock. One request is open at a time, as an informer keeps it.
- * Posted functions run in fake_pump. */
+ * The spec sees what was asked for, answers it, and moves the clock. One request is open at a time, as an
+ * informer keeps it. Posted functions run in fake_pump. */
 #ifndef KL_SPEC_FAKE_SOURCE_H
 #define KL_SPEC_FAKE_SOURCE_H
 
@@ -12,25 +12,29 @@
 
 typedef enum fake_open { FAKE_NOTHING, FAKE_LIST, FAKE_WATCH } fake_open;
 
-typedef struct fake_post { struct fake_post *next; void (*fn)(void *); void *arg; } fake_post;
+typedef struct fake_post {
+    struct fake_post *next;
+    void (*fn)(void *);
+    void *arg;
+} fake_post;
 
 typedef struct fake_source {
     kl_clock *clock;
     fake_open open;
-    uint64_t id;                          /* of the open request */
+    uint64_t id; /* of the open request */
     kl_source_sink sink;
-    char rv[64], continue_token[64];      /* what was asked for */
-    char api_version[64], kind[64];       /* of the items; "" nobody said */
+    char rv[64], continue_token[64]; /* what was asked for */
+    char api_version[64], kind[64];  /* of the items; "" nobody said */
     bool has_rv, bookmarks, initial;
     int64_t limit, timeout_seconds;
     int lists, watches, cancels;
-    int broken;                           /* so many requests more fail on the spot */
+    int broken; /* so many requests more fail on the spot */
     uint64_t next_id;
     uint64_t timer_id;
     kl_time timer_at;
     void (*timer_fn)(void *);
     void *timer_arg;
-    kl_mutex mu;                          /* of the queue: post is for any thread */
+    kl_mutex mu; /* of the queue: post is for any thread */
     fake_post *first, **last;
     bool freed;
 } fake_source;
@@ -116,10 +120,7 @@ static inline void fake__post(void *self, void (*fn)(void *), void *arg)
     kl_unlock(&f->mu);
 }
 
-static inline void fake__free(void *self)
-{
-    ((fake_source *)self)->freed = true;
-}
+static inline void fake__free(void *self) { ((fake_source *)self)->freed = true; }
 
 static inline void fake_init(fake_source *f)
 {
@@ -139,7 +140,8 @@ static inline void fake_fini(fake_source *f)
 
 static inline kl_source fake_source_of(fake_source *f)
 {
-    return (kl_source){ fake__list, fake__watch, fake__cancel, fake__timer, fake__timer_cancel, fake__post, fake__free, f, NULL, NULL, false };
+    return (kl_source){fake__list, fake__watch, fake__cancel, fake__timer, fake__timer_cancel, fake__post,
+        fake__free, f, NULL, NULL, false};
 }
 
 /* Runs what was posted, also what that posts. */
@@ -175,7 +177,7 @@ static inline void fake_advance(fake_source *f, kl_time by)
     kl_clock_advance(f->clock, end - kl_clock_now(f->clock));
 }
 
-/* --- answering --- */
+/* --- answering ---------------------------------------------------------------------------- */
 
 static inline const kl_value *fake_json(const char *text)
 {
@@ -185,7 +187,8 @@ static inline const kl_value *fake_json(const char *text)
     return v;
 }
 
-static inline void fake_done(fake_source *f, kl_status st, int code, const char *envelope, const char *message)
+static inline void fake_done(
+    fake_source *f, kl_status st, int code, const char *envelope, const char *message)
 {
     kl_err err = KL_ERR_INIT;
     const kl_value *e = envelope ? fake_json(envelope) : NULL;
@@ -212,15 +215,15 @@ static inline void fake_listed(fake_source *f, const char *rv, const char *conti
 {
     char text[512];
     assert_int_equal(f->open, FAKE_LIST);
-    snprintf(text, sizeof text, "{\"kind\":\"%sList\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%s\",\"continue\":\"%s\"}}",
-             *f->kind ? f->kind : "Pod", *f->api_version ? f->api_version : "v1", rv, continue_token ? continue_token : "");
+    snprintf(text, sizeof text,
+        "{\"kind\":\"%sList\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%s\",\"continue\":\"%"
+        "s\"}}",
+        *f->kind ? f->kind : "Pod", *f->api_version ? f->api_version : "v1", rv,
+        continue_token ? continue_token : "");
     fake_done(f, KL_OK, 200, text, NULL);
 }
 
-static inline void fake_fails(fake_source *f, kl_status st, int code)
-{
-    fake_done(f, st, code, NULL, NULL);
-}
+static inline void fake_fails(fake_source *f, kl_status st, int code) { fake_done(f, st, code, NULL, NULL); }
 
 static inline void fake_opens(fake_source *f)
 {
@@ -233,7 +236,7 @@ static inline void fake_event(fake_source *f, const char *type, const char *json
     kl_err err = KL_ERR_INIT;
     assert_int_equal(f->open, FAKE_WATCH);
     kl_status st = f->sink.event(f->sink.arg, type, fake_json(json), &err);
-    if (st) {                             /* as source.h promises: the request ends with that status */
+    if (st) { /* as source.h promises: the request ends with that status */
         f->open = FAKE_NOTHING;
         f->sink.done(f->sink.arg, st, 200, NULL, &err);
     }
@@ -243,7 +246,8 @@ static inline void fake_event(fake_source *f, const char *type, const char *json
 static inline void fake_bookmark(fake_source *f, const char *rv)
 {
     char text[160];
-    snprintf(text, sizeof text, "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"%s\"}}", rv);
+    snprintf(text, sizeof text,
+        "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"%s\"}}", rv);
     fake_event(f, "BOOKMARK", text);
 }
 
@@ -251,15 +255,20 @@ static inline void fake_bookmark(fake_source *f, const char *rv)
 static inline void fake_initial_end(fake_source *f, const char *rv, const char *word)
 {
     char text[256];
-    snprintf(text, sizeof text, "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"%s\","
-             "\"annotations\":{\"k8s.io/initial-events-end\":\"%s\"}}}", rv, word);
+    snprintf(text, sizeof text,
+        "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"%s\","
+        "\"annotations\":{\"k8s.io/initial-events-end\":\"%s\"}}}",
+        rv, word);
     fake_event(f, "BOOKMARK", text);
 }
 
 static inline void fake_error_event(fake_source *f, int code, const char *reason)
 {
     char text[256];
-    snprintf(text, sizeof text, "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"code\":%d,\"reason\":\"%s\",\"message\":\"scripted\"}", code, reason);
+    snprintf(text, sizeof text,
+        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"code\":%d,\"reason\":\"%s\","
+        "\"message\":\"scripted\"}",
+        code, reason);
     fake_event(f, "ERROR", text);
 }
 

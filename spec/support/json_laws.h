@@ -1,5 +1,5 @@
-/* json_laws.h - what must hold for any bytes that are given to the decoder, for the fuzzer and for the suite alike. Each
- * function returns NULL, or the law that was broken. */
+/* json_laws.h - what must hold for any bytes that are given to the decoder, for the fuzzer and for the
+ * suite alike. Each function returns NULL, or the law that was broken. */
 #ifndef KL_SPEC_JSON_LAWS_H
 #define KL_SPEC_JSON_LAWS_H
 
@@ -7,10 +7,10 @@
 #include "value/json.h"
 #include "support/strict_json.h"
 
-#define LAW(holds)            \
-    do {                      \
-        if (!(holds))         \
-            return #holds;    \
+#define LAW(holds)                                                                                           \
+    do {                                                                                                     \
+        if (!(holds))                                                                                        \
+            return #holds;                                                                                   \
     } while (0)
 
 /* Text in an allocation of its own, so that a sanitizer sees a read beyond it. */
@@ -33,7 +33,8 @@ static inline const char *law_of_refusal(kl_status st, const kl_value *v, kl_err
     return NULL;
 }
 
-/* Whether a double of -0 stands in encoded text: it is the one number that reads back as another, the integer 0. */
+/* Whether a double of -0 stands in encoded text: it is the one number that reads back as another, the
+ * integer 0. */
 static inline bool has_minus_zero(const kl_buf *text)
 {
     const char *end = text->data + text->len;
@@ -54,7 +55,8 @@ static inline const char *laws_of_encoding(const char *text, size_t n, const kl_
     LAW(!kl_value_decode(once.data, once.len, &second, NULL));
     LAW(strict_reads_as(once.data, once.len, false, second));
     LAW(kl_value_equal(v, second) && kl_value_equal(second, v));
-    LAW(floats || second == v);                        /* equal values are one; 1.0 is written 1 and is another */
+    /* equal values are one; 1.0 is written 1 and is another */
+    LAW(floats || second == v);
     LAW(!kl_value_encode(second, &twice));
     LAW(has_minus_zero(&once) || (once.len == twice.len && !memcmp(once.data, twice.data, once.len)));
     LAW(!kl_value_encode_pretty(v, &pretty));
@@ -81,7 +83,7 @@ static inline const char *laws_of_decoding(const char *text, size_t n)
 
     char *copy = exact_copy(text, n);
     kl_status st = kl_value_decode(copy, n, &v, &err);
-    kl_free(copy);                                     /* nothing of a value points into the text */
+    kl_free(copy); /* nothing of a value points into the text */
     LAW(!st == strict_accepts(text, n, KL_VALUE_DEPTH_MAX, false));
     const char *broken = st ? law_of_refusal(st, v, &err) : NULL;
     if (!st) {

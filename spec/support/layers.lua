@@ -4,7 +4,7 @@
 --   http <- auth <- client <- session                               how a server is spoken to
 --   cache, queue, metrics                                           neighbours who never meet
 --   informers <- election <- events <- sharding <- run <- observe <- controller <- {webhook, lab} <- manager <- control
---   schema <- server                                                the embedded API server, over base, value and model
+--   schema <- show <- server                                          the embedded API server, over base, value and model
 --   bindings -> all of core + lua.h
 --
 -- `check(files)` takes path -> text, so that a spec can show it a wrong house.
@@ -44,7 +44,8 @@ M.arrows = {
   ["core/manager"] = set "base value model client metrics election events run observe controller webhook lab manager",
   ["core/control"] = set "base value model cache metrics observe controller manager control",
   ["core/schema"] = set "base value model schema",
-  ["core/server"] = set "base value model schema server",
+  ["core/show"] = set "base value model schema show",
+  ["core/server"] = set "base value model schema show server",
 }
 
 --- kubelua.h, the public face, and the bindings may include from everywhere in core.

@@ -1,8 +1,9 @@
 /* lua_host.c - runs a Lua script as stock lua5.4 does, in a process that was linked with a sanitizer.
  *
- * Debian's lua5.4 cannot load a module that wants a sanitizer's runtime; this host can. It preloads nothing and
- * closes its state at the end, so LeakSanitizer sees what a module forgot. Scripts that call os.exit(code, true),
- * as busted does, close it too. With KUBELUA_GC_STRESS=N in the environment each N-th allocation collects everything first. */
+ * Debian's lua5.4 cannot load a module that wants a sanitizer's runtime; this host can. It preloads
+ * nothing and closes its state at the end, so LeakSanitizer sees what a module forgot. Scripts that call
+ * os.exit(code, true), as busted does, close it too. With KUBELUA_GC_STRESS=N in the environment each N-th
+ * allocation collects everything first. */
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
@@ -34,7 +35,7 @@ int main(int argc, char **argv)
     lua_createtable(L, argc, 1);
     for (int i = 0; i < argc; i++) {
         lua_pushstring(L, argv[i]);
-        lua_rawseti(L, -2, i - 1);          /* arg[0] is the script */
+        lua_rawseti(L, -2, i - 1); /* arg[0] is the script */
     }
     lua_setglobal(L, "arg");
     lua_pushcfunction(L, traceback);

@@ -1,4 +1,5 @@
-/* proto.h - protobuf for tests: Go's objects out of spec/fixtures/proto/objects.txt, and messages around them. */
+/* proto.h - protobuf for tests: Go's objects out of spec/fixtures/proto/objects.txt, and messages around
+ * them. */
 #ifndef KL_SPEC_PROTO_H
 #define KL_SPEC_PROTO_H
 
@@ -9,12 +10,15 @@
 #include "base/mem.h"
 
 typedef struct go_object {
-    char *proto;            /* with its envelope */
+    char *proto; /* with its envelope */
     size_t n;
     char *json;
 } go_object;
 
-typedef struct go_objects { go_object *v; size_t n; } go_objects;
+typedef struct go_objects {
+    go_object *v;
+    size_t n;
+} go_objects;
 
 static inline int base64_digit(char c)
 {
@@ -85,10 +89,7 @@ static inline void put_bytes(kl_buf *b, unsigned number, const void *s, size_t n
     kl_buf_add(b, s, n);
 }
 
-static inline void put_text(kl_buf *b, unsigned number, const char *s)
-{
-    put_bytes(b, number, s, strlen(s));
-}
+static inline void put_text(kl_buf *b, unsigned number, const char *s) { put_bytes(b, number, s, strlen(s)); }
 
 static inline void put_number(kl_buf *b, unsigned number, uint64_t v)
 {
@@ -97,7 +98,8 @@ static inline void put_number(kl_buf *b, unsigned number, uint64_t v)
 }
 
 /* The envelope around a message. */
-static inline void put_unknown(kl_buf *b, const char *api_version, const char *kind, const void *raw, size_t n)
+static inline void put_unknown(
+    kl_buf *b, const char *api_version, const char *kind, const void *raw, size_t n)
 {
     kl_buf type = KL_BUF_INIT;
     put_text(&type, 1, api_version);

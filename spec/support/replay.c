@@ -1,9 +1,11 @@
-/* replay.c - runs a fuzz target without a fuzzer: over its seeds, and over a fixed number of mutations of each with fixed
- * random numbers. So every build, and every sanitizer, holds the laws that the fuzzer holds, in the same order each time.
+/* replay.c - runs a fuzz target without a fuzzer: over its seeds, and over a fixed number of mutations of
+ * each with fixed random numbers. So every build, and every sanitizer, holds the laws that the fuzzer
+ * holds, in the same order each time.
  *
  *   build/fuzzers/json [-n MUTATIONS] [-t DICTIONARY] FILE...
  *
- * The input that is being tried lies in the file KL_REPLAY_INPUT names, so that it is there when the target dies of it. */
+ * The input that is being tried lies in the file KL_REPLAY_INPUT names, so that it is there when the
+ * target dies of it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -14,7 +16,10 @@
 #define WORDS_MAX 256
 #define SAVE "KL_REPLAY_INPUT"
 
-typedef struct bytes { uint8_t *p; size_t n; } bytes;
+typedef struct bytes {
+    uint8_t *p;
+    size_t n;
+} bytes;
 
 static uint64_t state;
 static bytes words[WORDS_MAX];
@@ -37,7 +42,7 @@ static void die(const char *what, const char *name)
 
 static bytes read_file(const char *path)
 {
-    bytes b = { malloc(INPUT_MAX), 0 };
+    bytes b = {malloc(INPUT_MAX), 0};
     FILE *f = fopen(path, "rb");
     if (!f || !b.p)
         die("cannot read", path);
@@ -57,12 +62,12 @@ static void read_words(const char *path)
             line = end;
         const char *open = *p == '#' ? NULL : memchr(p, '"', (size_t)(line - p));
         if (open) {
-            bytes w = { malloc((size_t)(line - open)), 0 };
+            bytes w = {malloc((size_t)(line - open)), 0};
             if (!w.p)
                 die("no memory for", path);
             for (p = open + 1; p < line && *p != '"'; p++) {
                 if (*p == '\\' && p + 3 < line && p[1] == 'x') {
-                    w.p[w.n++] = (uint8_t)strtoul((char[]){ p[2], p[3], '\0' }, NULL, 16);
+                    w.p[w.n++] = (uint8_t)strtoul((char[]){p[2], p[3], '\0'}, NULL, 16);
                     p += 3;
                 } else {
                     p += *p == '\\' && p + 1 < line;
@@ -89,26 +94,29 @@ static void put_instead(bytes *b, size_t at, size_t cut, const uint8_t *with, si
 
 static void mutate(bytes *b, const bytes *other)
 {
-    static const uint8_t odd[] = { 0, 1, 0x1f, ' ', '"', '\\', '{', '}', '[', ']', ',', ':', '-', '0', '9', '.', '/', '%', '=', '!', '~', '$', 0x7f, 0x80, 0xbf, 0xc0, 0xed, 0xf4, 0xff, '\n' };
-    size_t at = b->n ? below((uint32_t)b->n) : 0, n = b->n - at < 1 ? 0 : 1 + below(b->n - at < 8 ? (uint32_t)(b->n - at) : 8);
+    static const uint8_t odd[] = {0, 1, 0x1f, ' ', '"', '\\', '{', '}', '[', ']', ',', ':', '-', '0', '9',
+        '.', '/', '%', '=', '!', '~', '$', 0x7f, 0x80, 0xbf, 0xc0, 0xed, 0xf4, 0xff, '\n'};
+    size_t at = b->n ? below((uint32_t)b->n) : 0,
+           n = b->n - at < 1 ? 0 : 1 + below(b->n - at < 8 ? (uint32_t)(b->n - at) : 8);
     uint8_t byte = below(2) ? (uint8_t)below(256) : odd[below(sizeof odd)], chunk[64];
     switch (below(8)) {
     case 0: put_instead(b, at, n, NULL, 0); break;
     case 1: put_instead(b, at, 0, &byte, 1); break;
     case 2: put_instead(b, at, n ? 1 : 0, &byte, 1); break;
     case 3: put_instead(b, at, b->n - at, NULL, 0); break;
-    case 4: case 5:
+    case 4:
+    case 5:
         if (nwords) {
             const bytes *w = &words[below((uint32_t)nwords)];
             put_instead(b, at, below(2) ? n : 0, w->p, w->n);
             break;
         }
         /* fall through */
-    case 6:                                    /* a part of itself, again */
+    case 6: /* a part of itself, again */
         memcpy(chunk, b->p + at, n);
         put_instead(b, below((uint32_t)b->n + 1), 0, chunk, n);
         break;
-    default:                                   /* the tail of another seed */
+    default: /* the tail of another seed */
         if (other->n) {
             size_t from = below((uint32_t)other->n);
             put_instead(b, at, b->n - at, other->p + from, other->n - from);
@@ -119,7 +127,7 @@ static void mutate(bytes *b, const bytes *other)
 
 static void try(const bytes *b)
 {
-    uint8_t *exact = malloc(b->n ? b->n : 1);       /* so that a read beyond it is caught */
+    uint8_t *exact = malloc(b->n ? b->n : 1); /* so that a read beyond it is caught */
     if (!exact)
         die("no memory for", "an input");
     memcpy(exact, b->p, b->n);
@@ -146,7 +154,8 @@ int main(int argc, char **argv)
     if (getenv(SAVE) && (save = open(getenv(SAVE), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) < 0)
         die("cannot open", getenv(SAVE));
     for (int i = first; i < argc; i++) {
-        bytes seed = read_file(argv[i]), other = read_file(argv[i + 1 < argc ? i + 1 : first]), b = { malloc(INPUT_MAX), 0 };
+        bytes seed = read_file(argv[i]), other = read_file(argv[i + 1 < argc ? i + 1 : first]),
+              b = {malloc(INPUT_MAX), 0};
         if (!b.p)
             die("no memory for", argv[i]);
         try(&seed);

@@ -1,5 +1,5 @@
-/* stream_laws.h - what must hold for any bytes that are fed to a stream, however they are cut. For the fuzzer and for the
- * suite alike. Each function returns NULL, or the law that was broken. */
+/* stream_laws.h - what must hold for any bytes that are fed to a stream, however they are cut. For the
+ * fuzzer and for the suite alike. Each function returns NULL, or the law that was broken. */
 #ifndef KL_SPEC_STREAM_LAWS_H
 #define KL_SPEC_STREAM_LAWS_H
 
@@ -16,8 +16,8 @@ typedef struct heard {
     kl_err err;
 } heard;
 
-/* The same to the last digit and in the same order. A stream keeps containers with new strings out of the table, so equal ones may
- * be two nodes. */
+/* The same to the last digit and in the same order. A stream keeps containers with new strings out of the
+ * table, so equal ones may be two nodes. */
 static inline bool same_text(const kl_value *a, const kl_value *b)
 {
     if (a == b)
@@ -64,15 +64,19 @@ static inline void forget(heard *h)
 typedef struct cutting {
     bool list, drop;
     size_t max;
-    const char *api_version, *kind;      /* put in front of items that carry neither */
+    const char *api_version, *kind; /* put in front of items that carry neither */
     kl_projection *keep;
-    const heard *known;       /* what an owner says it knows, whatever the name: any of these, or nothing */
-    size_t step;              /* pieces of this size; 0: one piece */
-    size_t first;             /* the size of the first piece when not 0 */
-    rng *random;              /* pieces of random sizes instead */
+    const heard *known; /* what an owner says it knows, whatever the name: any of these, or nothing */
+    size_t step;        /* pieces of this size; 0: one piece */
+    size_t first;       /* the size of the first piece when not 0 */
+    rng *random;        /* pieces of random sizes instead */
 } cutting;
 
-typedef struct listener { heard h; const heard *known; rng r; } listener;
+typedef struct listener {
+    heard h;
+    const heard *known;
+    rng r;
+} listener;
 
 static inline kl_status listen_item(void *arg, const kl_value *v, kl_err *err)
 {
@@ -85,25 +89,39 @@ static inline kl_status listen_event(void *arg, const char *type, const kl_value
 }
 
 /* An owner that answers with something it once heard, right or wrong: it may cost time and nothing else. */
-static inline const kl_value *listen_known(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen)
+static inline const kl_value *listen_known(
+    void *arg, const char *ns, size_t nslen, const char *name, size_t namelen)
 {
     listener *l = arg;
     if (!memchr(name, name[0], namelen) || (nslen && !memchr(ns, ns[0], nslen)))
-        return NULL;                         /* reads both ends: they lie in the text */
-    return l->known->n && rng_below(&l->r, 4) ? kl_value_ref(l->known->objects[rng_below(&l->r, (uint32_t)l->known->n)]) : NULL;
+        return NULL; /* reads both ends: they lie in the text */
+    return l->known->n && rng_below(&l->r, 4)
+        ? kl_value_ref(l->known->objects[rng_below(&l->r, (uint32_t)l->known->n)])
+        : NULL;
 }
 
-/* Each piece lies in an allocation of its own, which is gone after the call: a read beyond or after it is caught. */
+/* Each piece lies in an allocation of its own, which is gone after the call: a read beyond or after it is
+ * caught. */
 static inline heard feed(const char *text, size_t n, cutting c)
 {
-    listener l = { .known = c.known, .r = rng_of(n) };
-    kl_stream_handler handler = { .item = listen_item, .event = listen_event, .arg = &l, .max_object = c.max, .drop_managed_fields = c.drop, .keep = c.keep,
-        .api_version = c.api_version, .kind = c.kind, .known = c.known ? listen_known : NULL };
+    listener l = {.known = c.known, .r = rng_of(n)};
+    kl_stream_handler handler = {.item = listen_item,
+        .event = listen_event,
+        .arg = &l,
+        .max_object = c.max,
+        .drop_managed_fields = c.drop,
+        .keep = c.keep,
+        .api_version = c.api_version,
+        .kind = c.kind,
+        .known = c.known ? listen_known : NULL};
     heard h = {0};
     kl_stream *s = c.list ? kl_stream_list_new(&handler) : kl_stream_watch_new(&handler);
     for (size_t at = 0, len; at < n && !h.status; at += len) {
-        len = c.random ? rng_below(c.random, rng_below(c.random, 3) ? 9 : 400) : !at && c.first ? c.first : c.step ? c.step : n;
-        len = len < n - at ? len : n - at;            /* random ones may be empty */
+        len = c.random       ? rng_below(c.random, rng_below(c.random, 3) ? 9 : 400)
+            : !at && c.first ? c.first
+            : c.step         ? c.step
+                             : n;
+        len = len < n - at ? len : n - at; /* random ones may be empty */
         char *piece = exact_copy(text + at, len);
         h.status = kl_stream_feed(s, piece, len, &h.err);
         kl_free(piece);
@@ -120,13 +138,15 @@ static inline heard feed(const char *text, size_t n, cutting c)
 /* A message without the excerpt of the text that it shows, which ends with the piece. */
 static inline char *without_excerpt(const kl_err *err)
 {
-    char *message = kl_strdup(kl_err_message(err)), *open = strchr(message, '`'), *close = strrchr(message, '`');
+    char *message = kl_strdup(kl_err_message(err)), *open = strchr(message, '`'),
+         *close = strrchr(message, '`');
     if (open && close > open)
         memmove(open, close, strlen(close) + 1);
     return message;
 }
 
-/* Two ways to feed the same bytes heard the same. Of an object that is too big, its name may be known in one way only. */
+/* Two ways to feed the same bytes heard the same. Of an object that is too big, its name may be known in
+ * one way only. */
 static inline const char *law_of_cuts(const heard *a, const heard *b)
 {
     LAW(a->status == b->status);
@@ -137,7 +157,8 @@ static inline const char *law_of_cuts(const heard *a, const heard *b)
     }
     LAW(a->envelope == b->envelope);
     if (a->status == KL_ETOOBIG) {
-        LAW(strstr(kl_err_message(&a->err), "--max-object-bytes") && strstr(kl_err_message(&b->err), "--max-object-bytes"));
+        LAW(strstr(kl_err_message(&a->err), "--max-object-bytes")
+            && strstr(kl_err_message(&b->err), "--max-object-bytes"));
     } else if (a->status) {
         LAW(a->status == KL_ESYNTAX && a->err.status == KL_ESYNTAX && b->err.status == KL_ESYNTAX);
         char *x = without_excerpt(&a->err), *y = without_excerpt(&b->err);
@@ -153,7 +174,7 @@ static inline const char *laws_of_cuts(const char *text, size_t n, cutting c, rn
 {
     heard whole = feed(text, n, c);
     const char *broken = NULL;
-    static const size_t steps[] = { 1, 7, 64 };
+    static const size_t steps[] = {1, 7, 64};
     for (size_t i = 0; i < sizeof steps / sizeof *steps && !broken; i++) {
         c.step = steps[i];
         heard cut = feed(text, n, c);
@@ -170,13 +191,14 @@ static inline const char *laws_of_cuts(const char *text, size_t n, cutting c, rn
     return broken;
 }
 
-/* --- against the whole document -------------------------------------------------------------------------------------------- */
+/* --- against the whole document ----------------------------------------------------------- */
 
 /* What a list must give, when its text as a whole is the document v. */
 static inline const char *law_of_a_list(const kl_value *v, const heard *h)
 {
     const kl_value *items = kl_value_get(v, "items");
-    bool good = kl_value_type(v) == KL_OBJECT && (!items || kl_value_type(items) == KL_NULL || kl_value_type(items) == KL_ARRAY);
+    bool good = kl_value_type(v) == KL_OBJECT
+        && (!items || kl_value_type(items) == KL_NULL || kl_value_type(items) == KL_ARRAY);
     for (size_t i = 0; good && i < kl_value_len(items); i++)
         good = kl_value_type(kl_value_item(items, i)) == KL_OBJECT;
     LAW(good == !h->status);
@@ -216,7 +238,7 @@ static inline const char *law_of_dropping(const heard *kept, const heard *droppe
     return NULL;
 }
 
-/* --- what is put in front, what is left out, what is known --------------------------------------------------------------------- */
+/* --- what is put in front, what is left out, what is known -------------------------------- */
 
 static inline const kl_value *with_type_in_front(const kl_value *v)
 {
@@ -249,14 +271,27 @@ static inline const char *law_of_filling(const heard *plain, const heard *filled
     return NULL;
 }
 
-/* The paths of the projection that is tried, as keys from the root: what projection.h promises, and four more. */
+/* The paths of the projection that is tried, as keys from the root: what projection.h promises, and four
+ * more. */
 static const char *const kept_always[] = {
-    "apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion", "metadata.generation", "metadata.creationTimestamp",
-    "metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds", "metadata.finalizers", "metadata.ownerReferences", "metadata.labels",
+    "apiVersion",
+    "kind",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "metadata.resourceVersion",
+    "metadata.generation",
+    "metadata.creationTimestamp",
+    "metadata.deletionTimestamp",
+    "metadata.deletionGracePeriodSeconds",
+    "metadata.finalizers",
+    "metadata.ownerReferences",
+    "metadata.labels",
 };
-static const char *const kept_more[] = { "spec.a", "spec.containers.image", "status", "m1.a.b" };
+static const char *const kept_more[] = {"spec.a", "spec.containers.image", "status", "m1.a.b"};
 
-/* Whether the path (keys with dots) lies on the way to a kept one (1), or at or below one (2), or neither (0). */
+/* Whether the path (keys with dots) lies on the way to a kept one (1), or at or below one (2), or neither
+ * (0). */
 static inline int kept_at(const char *path)
 {
     int on_the_way = 0;
@@ -270,7 +305,8 @@ static inline int kept_at(const char *path)
     return on_the_way;
 }
 
-/* v as the projection would have it, by walking what was decoded whole. Keys with dots or NUL are no part of any path. */
+/* v as the projection would have it, by walking what was decoded whole. Keys with dots or NUL are no part
+ * of any path. */
 static inline const kl_value *cut_out(const kl_value *v, const char *path)
 {
     const char *key;
@@ -283,7 +319,10 @@ static inline const kl_value *cut_out(const kl_value *v, const char *path)
     (object ? kl_build_object : kl_build_array)(b);
     for (size_t i = 0; (m = object ? kl_value_member(v, i, &key, &n) : kl_value_item(v, i)); i++) {
         bool odd = object && (strlen(key) != n || strchr(key, '.') || !n);
-        char *below = !object ? kl_strdup(path) : odd ? kl_strdup("?") : *path ? kl_sprintf("%s.%s", path, key) : kl_strdup(key);
+        char *below = !object ? kl_strdup(path)
+            : odd             ? kl_strdup("?")
+            : *path           ? kl_sprintf("%s.%s", path, key)
+                              : kl_strdup(key);
         int kept = object ? kept_at(below) : 1;
         if (kept) {
             const kl_value *x = kept == 2 ? kl_value_ref(m) : cut_out(m, below);
@@ -302,7 +341,8 @@ static inline const char *law_of_projection(const heard *whole, const heard *cut
 {
     LAW(!cut->status && cut->n == whole->n && cut->envelope == whole->envelope);
     for (size_t i = 0; i < whole->n; i++) {
-        bool error = whole->types && whole->types[i] && !strcmp(whole->types[i], "ERROR");        /* its Status stays whole */
+        /* its Status stays whole */
+        bool error = whole->types && whole->types[i] && !strcmp(whole->types[i], "ERROR");
         const kl_value *want = error ? kl_value_ref(whole->objects[i]) : cut_out(whole->objects[i], "");
         bool same = same_text(want, cut->objects[i]);
         kl_value_unref(want);
@@ -317,7 +357,8 @@ static inline const char *laws_of_options(const char *text, size_t n, bool list,
     const char *broken = NULL;
     if (kl_projection_new(kept_more, 4, &keep, NULL))
         return "the projection is well-formed";
-    const cutting options[] = { { .list = list, .api_version = "v1", .kind = "Pod" }, { .list = list, .keep = keep }, { .list = list, .known = plain } };
+    const cutting options[] = {{.list = list, .api_version = "v1", .kind = "Pod"},
+        {.list = list, .keep = keep}, {.list = list, .known = plain}};
     for (size_t i = 0; i < 3 && !broken; i++) {
         cutting c = options[i];
         heard whole = feed(text, n, c);
@@ -341,7 +382,8 @@ static inline const char *laws_of_a_stream(const char *text, size_t n, bool list
     size_t nodes, left, bytes;
     kl_value_memory(&nodes, &bytes);
     const kl_value *v = NULL;
-    heard kept = feed(text, n, (cutting){ .list = list }), dropped = feed(text, n, (cutting){ .list = list, .drop = true });
+    heard kept = feed(text, n, (cutting){.list = list}),
+          dropped = feed(text, n, (cutting){.list = list, .drop = true});
     const char *broken = NULL;
 
     bool one = !kl_value_decode(text, n, &v, NULL);
@@ -359,9 +401,10 @@ static inline const char *laws_of_a_stream(const char *text, size_t n, bool list
     forget(&dropped);
 
     for (int drop = 0; drop < 2 && !broken; drop++) {
-        broken = laws_of_cuts(text, n, (cutting){ .list = list, .drop = drop }, &r);
+        broken = laws_of_cuts(text, n, (cutting){.list = list, .drop = drop}, &r);
         if (!broken)
-            broken = laws_of_cuts(text, n, (cutting){ .list = list, .drop = drop, .max = 1 + rng_below(&r, (uint32_t)n + 20) }, &r);
+            broken = laws_of_cuts(text, n,
+                (cutting){.list = list, .drop = drop, .max = 1 + rng_below(&r, (uint32_t)n + 20)}, &r);
     }
     kl_value_memory(&left, &bytes);
     LAW(broken || left == nodes);

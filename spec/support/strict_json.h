@@ -1,6 +1,7 @@
-/* strict_json.h - a second opinion on JSON: a small recursive reader that shares no line with ours and no weakness with
- * cJSON. It judges whether text is JSON as kl_value_decode promises to read it, and whether a value is what the text says,
- * to the last bit of a number and the last byte of a string. Slow and plain on purpose. */
+/* strict_json.h - a second opinion on JSON: a small recursive reader that shares no line with ours and no
+ * weakness with cJSON. It judges whether text is JSON as kl_value_decode promises to read it, and whether
+ * a value is what the text says, to the last bit of a number and the last byte of a string. Slow and plain
+ * on purpose. */
 #ifndef KL_SPEC_STRICT_JSON_H
 #define KL_SPEC_STRICT_JSON_H
 
@@ -12,11 +13,15 @@
 typedef struct strict {
     const unsigned char *p, *end;
     unsigned depth_max;
-    bool repeats;              /* a key that comes again replaces the earlier member */
-    bool differs;              /* some value was not what the text says */
+    bool repeats; /* a key that comes again replaces the earlier member */
+    bool differs; /* some value was not what the text says */
 } strict;
 
-typedef struct strict_key { char *bytes; size_t n, place; const unsigned char *value; } strict_key;
+typedef struct strict_key {
+    char *bytes;
+    size_t n, place;
+    const unsigned char *value;
+} strict_key;
 
 static inline bool strict_value(strict *j, unsigned depth, const kl_value *v, bool compare);
 
@@ -35,14 +40,24 @@ static inline bool strict_take(strict *j, const char *word)
     return true;
 }
 
-/* --- strings --------------------------------------------------------------------------------------------------------- */
+/* --- strings ------------------------------------------------------------------------------ */
 
 /* One well-formed character of UTF-8 at p by the table of the Unicode standard (D92): its length, or 0. */
 static inline size_t strict_utf8(const unsigned char *p, const unsigned char *end)
 {
-    static const struct { unsigned char lo, hi, second_lo, second_hi; size_t n; } rows[] = {
-        { 0x00, 0x7f, 0, 0, 1 }, { 0xc2, 0xdf, 0x80, 0xbf, 2 }, { 0xe0, 0xe0, 0xa0, 0xbf, 3 }, { 0xe1, 0xec, 0x80, 0xbf, 3 }, { 0xed, 0xed, 0x80, 0x9f, 3 },
-        { 0xee, 0xef, 0x80, 0xbf, 3 }, { 0xf0, 0xf0, 0x90, 0xbf, 4 }, { 0xf1, 0xf3, 0x80, 0xbf, 4 }, { 0xf4, 0xf4, 0x80, 0x8f, 4 },
+    static const struct {
+        unsigned char lo, hi, second_lo, second_hi;
+        size_t n;
+    } rows[] = {
+        {0x00, 0x7f, 0, 0, 1},
+        {0xc2, 0xdf, 0x80, 0xbf, 2},
+        {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3},
+        {0xed, 0xed, 0x80, 0x9f, 3},
+        {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4},
+        {0xf1, 0xf3, 0x80, 0xbf, 4},
+        {0xf4, 0xf4, 0x80, 0x8f, 4},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (*p < rows[i].lo || *p > rows[i].hi)
@@ -75,8 +90,10 @@ static inline size_t strict_put(char *out, unsigned long c)
     if (c < 0x800)
         return out[0] = (char)(c / 64 + 192), out[1] = (char)(c % 64 + 128), 2;
     if (c < 0x10000)
-        return out[0] = (char)(c / 4096 + 224), out[1] = (char)(c / 64 % 64 + 128), out[2] = (char)(c % 64 + 128), 3;
-    return out[0] = (char)(c / 262144 + 240), out[1] = (char)(c / 4096 % 64 + 128), out[2] = (char)(c / 64 % 64 + 128), out[3] = (char)(c % 64 + 128), 4;
+        return out[0] = (char)(c / 4096 + 224), out[1] = (char)(c / 64 % 64 + 128),
+               out[2] = (char)(c % 64 + 128), 3;
+    return out[0] = (char)(c / 262144 + 240), out[1] = (char)(c / 4096 % 64 + 128),
+           out[2] = (char)(c / 64 % 64 + 128), out[3] = (char)(c % 64 + 128), 4;
 }
 
 /* j->p is at a quote. *bytes is the caller's to free, also on failure. */
@@ -86,7 +103,8 @@ static inline bool strict_string(strict *j, char **bytes, size_t *n)
     while (close < j->end && *close != '"')
         close += *close == '\\' ? 2 : 1;
     *n = 0;
-    *bytes = malloc(close < j->end ? (size_t)(close - j->p) : 1);      /* undoing escapes makes nothing longer */
+    /* undoing escapes makes nothing longer */
+    *bytes = malloc(close < j->end ? (size_t)(close - j->p) : 1);
     if (!*bytes)
         abort();
     if (close >= j->end)
@@ -124,7 +142,7 @@ static inline bool strict_string(strict *j, char **bytes, size_t *n)
     return true;
 }
 
-/* --- numbers --------------------------------------------------------------------------------------------------------- */
+/* --- numbers ------------------------------------------------------------------------------ */
 
 static inline bool strict_digits(strict *j)
 {
@@ -146,7 +164,8 @@ static inline bool strict_same_number(const char *text, size_t n, bool integral,
     if (integral && !huge && !minus && magnitude > INT64_MAX)
         return kl_value_type(v) == KL_UINT && kl_value_uint(v) == (uint64_t)magnitude && !kl_value_int(v, &i);
     if (integral && !huge && magnitude <= (unsigned __int128)INT64_MAX + minus)
-        return kl_value_type(v) == KL_INT && kl_value_int(v, &i) && i == (int64_t)(minus ? -(__int128)magnitude : (__int128)magnitude);
+        return kl_value_type(v) == KL_INT && kl_value_int(v, &i)
+            && i == (int64_t)(minus ? -(__int128)magnitude : (__int128)magnitude);
     double want = strtod(text, NULL), got = kl_value_double(v, NAN);
     return kl_value_type(v) == KL_DOUBLE && got == want && !signbit(got) == !signbit(want);
 }
@@ -184,13 +203,16 @@ static inline bool strict_number(strict *j, const kl_value *v, bool compare)
     return ok;
 }
 
-/* --- containers ------------------------------------------------------------------------------------------------------ */
+/* --- containers --------------------------------------------------------------------------- */
 
 static inline int strict_by_key(const void *x, const void *y)
 {
     const strict_key *a = x, *b = y;
     int order = memcmp(a->bytes, b->bytes, a->n < b->n ? a->n : b->n);
-    return order ? order : a->n != b->n ? (a->n < b->n ? -1 : 1) : a->place < b->place ? -1 : a->place > b->place;
+    return order              ? order
+        : a->n != b->n        ? (a->n < b->n ? -1 : 1)
+        : a->place < b->place ? -1
+                              : a->place > b->place;
 }
 
 static inline int strict_by_place(const void *x, const void *y)
@@ -199,7 +221,8 @@ static inline int strict_by_place(const void *x, const void *y)
     return a->place < b->place ? -1 : a->place > b->place;
 }
 
-/* Merges equal keys: the first one's place with the last one's value. False when there are some and they must not be. */
+/* Merges equal keys: the first one's place with the last one's value. False when there are some and they
+ * must not be. */
 static inline bool strict_unique(strict *j, strict_key *keys, size_t *n)
 {
     size_t kept = 0;
@@ -214,7 +237,7 @@ static inline bool strict_unique(strict *j, strict_key *keys, size_t *n)
         } else {
             keys[kept++] = keys[i];
         }
-        if (!ok) {                              /* the rest is still to be freed */
+        if (!ok) { /* the rest is still to be freed */
             while (++i < *n)
                 keys[kept++] = keys[i];
         }
@@ -225,7 +248,8 @@ static inline bool strict_unique(strict *j, strict_key *keys, size_t *n)
 }
 
 /* After the members were read: each of v's members is one of the text's, in its order, with its key. */
-static inline void strict_compare_members(strict *j, unsigned depth, const strict_key *keys, size_t n, const kl_value *v)
+static inline void strict_compare_members(
+    strict *j, unsigned depth, const strict_key *keys, size_t n, const kl_value *v)
 {
     const unsigned char *after = j->p;
     if (kl_value_type(v) != KL_OBJECT || kl_value_len(v) != n)
@@ -234,7 +258,8 @@ static inline void strict_compare_members(strict *j, unsigned depth, const stric
         const char *key;
         size_t len;
         const kl_value *member = kl_value_member(v, i, &key, &len);
-        if (!member || len != keys[i].n || memcmp(key, keys[i].bytes, len) || key[len] || kl_value_getn(v, keys[i].bytes, keys[i].n) != member) {
+        if (!member || len != keys[i].n || memcmp(key, keys[i].bytes, len) || key[len]
+            || kl_value_getn(v, keys[i].bytes, keys[i].n) != member) {
             j->differs = true;
             break;
         }
@@ -354,14 +379,14 @@ static inline bool strict_document(strict *j, const char *text, size_t n, const 
 /* Whether the decoder must accept this text (`repeats`: kl_value_decode_last). */
 static inline bool strict_accepts(const char *text, size_t n, unsigned depth_max, bool repeats)
 {
-    strict j = { .depth_max = depth_max, .repeats = repeats };
+    strict j = {.depth_max = depth_max, .repeats = repeats};
     return strict_document(&j, text, n, NULL, false);
 }
 
 /* Whether v is what the text says, which is accepted. */
 static inline bool strict_reads_as(const char *text, size_t n, bool repeats, const kl_value *v)
 {
-    strict j = { .depth_max = KL_VALUE_DEPTH_MAX, .repeats = repeats };
+    strict j = {.depth_max = KL_VALUE_DEPTH_MAX, .repeats = repeats};
     return strict_document(&j, text, n, v, true) && !j.differs;
 }
 

@@ -1,5 +1,5 @@
-/* config_test.c - where the configuration comes from and what is said when it is wrong. (What clientcmd makes of files and
- * flags is the oracle's table "kubeconfig".) */
+/* config_test.c - where the configuration comes from and what is said when it is wrong. (What clientcmd
+ * makes of files and flags is the oracle's table "kubeconfig".) */
 #include "support/test.h"
 
 #include <sys/stat.h>
@@ -44,12 +44,14 @@ static char *put(const char *name, const char *text)
 }
 
 #define CLUSTER(name, server) "clusters: [{name: " name ", cluster: {server: '" server "'}}]\n"
-#define GOOD(server, ns) "apiVersion: v1\nkind: Config\ncurrent-context: x\n" CLUSTER("c", server) \
-    "users: [{name: u, user: {token: tok}}]\ncontexts:\n- {name: x, context: {cluster: c, user: u, namespace: " ns "}}\n- {name: other, context: {cluster: c, user: u}}\n"
+#define GOOD(server, ns)                                                                                     \
+    "apiVersion: v1\nkind: Config\ncurrent-context: x\n" CLUSTER(                                            \
+        "c", server) "users: [{name: u, user: {token: tok}}]\ncontexts:\n- {name: x, context: {cluster: c, " \
+                     "user: u, namespace: " ns "}}\n- {name: other, context: {cluster: c, user: u}}\n"
 
 static kl_config_sources sources(const char *explicit, const char *env, const char *home)
 {
-    return (kl_config_sources){ .explicit_file = explicit, .env = env, .home_file = home, .o.insecure = -1 };
+    return (kl_config_sources){.explicit_file = explicit, .env = env, .home_file = home, .o.insecure = -1};
 }
 
 static void the_flag_is_before_the_environment_before_home(void **state)
@@ -57,7 +59,8 @@ static void the_flag_is_before_the_environment_before_home(void **state)
     (void)state;
     kl_err err = KL_ERR_INIT;
     kl_config c;
-    char *flag = put("flag", GOOD("https://flag:1/", "f")), *env = put("env", GOOD("https://env:1", "e")), *home = put("home", GOOD("https://home:1", "h"));
+    char *flag = put("flag", GOOD("https://flag:1/", "f")), *env = put("env", GOOD("https://env:1", "e")),
+         *home = put("home", GOOD("https://home:1", "h"));
     kl_config_sources s = sources(flag, env, home);
     assert_ok(kl_config_load(&s, &c, &err), &err);
     assert_string_equal(c.server, "https://flag:1");
@@ -91,7 +94,9 @@ static void the_environment_is_a_list_that_may_have_gaps(void **state)
     kl_err err = KL_ERR_INIT;
     kl_config c;
     char list[512];
-    char *first = put("first", "current-context: yy\n"), *second = put("second", CLUSTER("c", "https://two") "contexts: [{name: yy, context: {cluster: c}}]\n");
+    char *first = put("first", "current-context: yy\n"),
+         *second = put(
+             "second", CLUSTER("c", "https://two") "contexts: [{name: yy, context: {cluster: c}}]\n");
     snprintf(list, sizeof list, "%s:%s::%s", first, path("missing"), second);
     kl_config_sources s = sources(NULL, list, NULL);
     assert_ok(kl_config_load(&s, &c, &err), &err);
@@ -105,7 +110,8 @@ static void nothing_at_all_says_what_to_do(void **state)
     kl_err err = KL_ERR_INIT;
     kl_config c;
     kl_config_sources s = sources(NULL, NULL, path("missing"));
-    assert_fails(kl_config_load(&s, &c, &err), KL_ENOTFOUND, &err, "no kubeconfig: give --kubeconfig FILE, set KUBECONFIG");
+    assert_fails(kl_config_load(&s, &c, &err), KL_ENOTFOUND, &err,
+        "no kubeconfig: give --kubeconfig FILE, set KUBECONFIG");
     s = sources(path("missing"), NULL, NULL);
     assert_fails(kl_config_load(&s, &c, &err), KL_ENOTFOUND, &err, "missing does not exist");
 }
@@ -117,16 +123,23 @@ static void an_unknown_context_names_those_that_exist(void **state)
     kl_config c;
     kl_config_sources s = sources(put("k", GOOD("https://h", "ns1")), NULL, NULL);
     s.o.context = "prod";
-    assert_fails(kl_config_load(&s, &c, &err), KL_ENOTFOUND, &err, "context \"prod\" does not exist; there is: \"other\", \"x\"");
+    assert_fails(kl_config_load(&s, &c, &err), KL_ENOTFOUND, &err,
+        "context \"prod\" does not exist; there is: \"other\", \"x\"");
     s.o.context = NULL;
     s.o.user = "bob";
-    assert_fails(kl_config_load(&s, &c, &err), KL_ENOTFOUND, &err, "user \"bob\" does not exist; there is: \"u\"");
+    assert_fails(
+        kl_config_load(&s, &c, &err), KL_ENOTFOUND, &err, "user \"bob\" does not exist; there is: \"u\"");
     s.o.user = NULL;
     s.o.cluster = "z";
-    assert_fails(kl_config_load(&s, &c, &err), KL_ENOTFOUND, &err, "cluster \"z\" does not exist; there is: \"c\"");
+    assert_fails(
+        kl_config_load(&s, &c, &err), KL_ENOTFOUND, &err, "cluster \"z\" does not exist; there is: \"c\"");
     s = sources(put("k", CLUSTER("c", "https://h")), NULL, NULL);
-    assert_fails(kl_config_load(&s, &c, &err), KL_EINVAL, &err, "no current-context is set: name one with --context");
-    s = sources(put("k", "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\nclusters: [{name: c, cluster: {servr: 'https://h'}}]\n"), NULL, NULL);
+    assert_fails(
+        kl_config_load(&s, &c, &err), KL_EINVAL, &err, "no current-context is set: name one with --context");
+    s = sources(put("k",
+                    "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\nclusters: [{name: c, "
+                    "cluster: {servr: 'https://h'}}]\n"),
+        NULL, NULL);
     assert_fails(kl_config_load(&s, &c, &err), KL_EINVAL, &err, "cluster \"c\" has no server");
     s = sources(put("k", "current-context: x\ncontexts: [{name: x, context: {clustr: c}}]\n"), NULL, NULL);
     assert_fails(kl_config_load(&s, &c, &err), KL_EINVAL, &err, "the context names no cluster");
@@ -135,19 +148,24 @@ static void an_unknown_context_names_those_that_exist(void **state)
 static void a_malformed_file_is_told_with_its_place(void **state)
 {
     (void)state;
-    static const struct { const char *text, *part; } cases[] = {
-        { "clusters: [\n- name: x\n", "bad:2:1: " },
-        { "a: b\n\tc: d\n", "bad:2:" },
-        { "- a\n- b\n", "a kubeconfig is an object with clusters, users and contexts, this is array" },
-        { "kind: Pod\napiVersion: v1\n", "this is a v1 Pod, not a kubeconfig" },
-        { "users: {}\n", "users must be a list, not object" },
-        { "users: [{name: u, user: {token: 123}}]\n", "users \"u\": token must be a string, not integer: put it in quotes" },
-        { "users: [{name: u, user: 5}]\n", "users \"u\": user must be an object, not integer" },
-        { "users: [a]\n", "users: each entry must be an object, not string" },
-        { "users: [{name: u}, {name: u}]\n", "users: the name \"u\" occurs twice" },
-        { "clusters: [{name: c, cluster: {insecure-skip-tls-verify: 'yes'}}]\n", "clusters \"c\": insecure-skip-tls-verify must be true or false, not string" },
-        { "clusters: [{name: c, cluster: {certificate-authority-data: '?'}}]\n", "clusters \"c\": certificate-authority-data is not base64" },
-        { "users: [{name: u, user: {as-groups: [1]}}]\n", "as-groups must be a list of strings" },
+    static const struct {
+        const char *text, *part;
+    } cases[] = {
+        {"clusters: [\n- name: x\n", "bad:2:1: "},
+        {"a: b\n\tc: d\n", "bad:2:"},
+        {"- a\n- b\n", "a kubeconfig is an object with clusters, users and contexts, this is array"},
+        {"kind: Pod\napiVersion: v1\n", "this is a v1 Pod, not a kubeconfig"},
+        {"users: {}\n", "users must be a list, not object"},
+        {"users: [{name: u, user: {token: 123}}]\n",
+            "users \"u\": token must be a string, not integer: put it in quotes"},
+        {"users: [{name: u, user: 5}]\n", "users \"u\": user must be an object, not integer"},
+        {"users: [a]\n", "users: each entry must be an object, not string"},
+        {"users: [{name: u}, {name: u}]\n", "users: the name \"u\" occurs twice"},
+        {"clusters: [{name: c, cluster: {insecure-skip-tls-verify: 'yes'}}]\n",
+            "clusters \"c\": insecure-skip-tls-verify must be true or false, not string"},
+        {"clusters: [{name: c, cluster: {certificate-authority-data: '?'}}]\n",
+            "clusters \"c\": certificate-authority-data is not base64"},
+        {"users: [{name: u, user: {as-groups: [1]}}]\n", "as-groups must be a list of strings"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         kl_err err = KL_ERR_INIT;
@@ -167,11 +185,17 @@ static void several_mistakes_are_told_together(void **state)
     (void)state;
     kl_err err = KL_ERR_INIT;
     kl_config c;
-    kl_config_sources s = sources(put("k", "current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"
-        "clusters: [{name: c, cluster: {server: 'https://h', certificate-authority: nope.crt, proxy-url: 'ftp://p'}}]\n"
-        "users: [{name: u, user: {token: a, password: b, client-certificate: a.crt}}]\n"), NULL, NULL);
+    kl_config_sources s = sources(
+        put("k",
+            "current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"
+            "clusters: [{name: c, cluster: {server: 'https://h', certificate-authority: nope.crt, proxy-url: "
+            "'ftp://p'}}]\n"
+            "users: [{name: u, user: {token: a, password: b, client-certificate: a.crt}}]\n"),
+        NULL, NULL);
     assert_int_equal(kl_config_load(&s, &c, &err), KL_EINVAL);
-    const char *parts[] = { "both a token and a user name or password", "no client-key", "client-certificate ", "a.crt of \"u\" cannot be read: No such file", "proxy-url \"ftp://p\"", "nope.crt of \"c\" cannot be read" };
+    const char *parts[] = {"both a token and a user name or password", "no client-key", "client-certificate ",
+        "a.crt of \"u\" cannot be read: No such file", "proxy-url \"ftp://p\"",
+        "nope.crt of \"c\" cannot be read"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!strstr(kl_err_message(&err), parts[i]))
             fail_msg("\"%s\" lacks \"%s\"", kl_err_message(&err), parts[i]);
@@ -179,15 +203,27 @@ static void several_mistakes_are_told_together(void **state)
     s = sources(NULL, NULL, NULL);
     s.o.server = "https://h";
     s.o.ca_file = "nope.crt";
-    assert_fails(kl_config_load(&s, &c, &err), KL_EINVAL, &err, "the options: certificate-authority nope.crt cannot be read: No such file");
+    assert_fails(kl_config_load(&s, &c, &err), KL_EINVAL, &err,
+        "the options: certificate-authority nope.crt cannot be read: No such file");
 }
 
 static void a_server_must_be_one(void **state)
 {
     (void)state;
-    static const struct { const char *server, *want; } cases[] = {
-        { "h:8080", "http://h:8080" }, { "https://h:6443/prefix/", "https://h:6443/prefix" }, { "HTTPS://H", "HTTPS://H" }, { "http://[::1]:80", "http://[::1]:80" },
-        { "://bad", NULL }, { "ftp://h", NULL }, { "h:8080/x", NULL }, { "https://", NULL }, { "https://h?x", NULL }, { "https://a b", NULL }, { "unix:///x", NULL },
+    static const struct {
+        const char *server, *want;
+    } cases[] = {
+        {"h:8080", "http://h:8080"},
+        {"https://h:6443/prefix/", "https://h:6443/prefix"},
+        {"HTTPS://H", "HTTPS://H"},
+        {"http://[::1]:80", "http://[::1]:80"},
+        {"://bad", NULL},
+        {"ftp://h", NULL},
+        {"h:8080/x", NULL},
+        {"https://", NULL},
+        {"https://h?x", NULL},
+        {"https://a b", NULL},
+        {"unix:///x", NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         kl_err err = KL_ERR_INIT;
@@ -215,9 +251,13 @@ static void tokens_and_contradictions_are_checked(void **state)
     s.o.token = NULL;
     s.o.timeout = "soon";
     assert_fails(kl_config_load(&s, &c, &err), KL_EINVAL, &err, "\"soon\" is no time");
-    s = sources(put("k", "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n"
-        "clusters: [{name: c, cluster: {server: 'https://h', insecure-skip-tls-verify: true, certificate-authority-data: QQ==}}]\n"), NULL, NULL);
-    assert_fails(kl_config_load(&s, &c, &err), KL_EINVAL, &err, "insecure-skip-tls-verify together with a certificate-authority");
+    s = sources(put("k",
+                    "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n"
+                    "clusters: [{name: c, cluster: {server: 'https://h', insecure-skip-tls-verify: true, "
+                    "certificate-authority-data: QQ==}}]\n"),
+        NULL, NULL);
+    assert_fails(kl_config_load(&s, &c, &err), KL_EINVAL, &err,
+        "insecure-skip-tls-verify together with a certificate-authority");
 }
 
 static void a_token_file_is_remembered_by_name(void **state)
@@ -226,7 +266,11 @@ static void a_token_file_is_remembered_by_name(void **state)
     kl_err err = KL_ERR_INIT;
     kl_config c;
     put("tok", " abc\n");
-    kl_config_sources s = sources(put("k", "current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n" CLUSTER("c", "https://h") "users: [{name: u, user: {tokenFile: tok}}]\n"), NULL, NULL);
+    kl_config_sources s = sources(
+        put("k",
+            "current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n" CLUSTER(
+                "c", "https://h") "users: [{name: u, user: {tokenFile: tok}}]\n"),
+        NULL, NULL);
     assert_ok(kl_config_load(&s, &c, &err), &err);
     assert_string_equal(c.token, "abc");
     assert_string_equal(c.token_file, path("tok"));
@@ -238,16 +282,18 @@ static void in_cluster_reads_the_service_account(void **state)
     (void)state;
     kl_err err = KL_ERR_INIT;
     kl_config c;
-    assert_fails(kl__config_in_cluster_from(dir, NULL, NULL, NULL, &c, &err), KL_ENOTFOUND, &err, "KUBERNETES_SERVICE_HOST");
+    assert_fails(kl__config_in_cluster_from(dir, NULL, NULL, NULL, &c, &err), KL_ENOTFOUND, &err,
+        "KUBERNETES_SERVICE_HOST");
     char *sa = path("sa");
     mkdir(sa, 0700);
-    assert_fails(kl__config_in_cluster_from(sa, "10.0.0.1", "443", NULL, &c, &err), KL_EIO, &err, "sa/token cannot be read");
+    assert_fails(kl__config_in_cluster_from(sa, "10.0.0.1", "443", NULL, &c, &err), KL_EIO, &err,
+        "sa/token cannot be read");
     put("sa/token", "sat\n");
     put("sa/namespace", "apps\n");
     assert_ok(kl__config_in_cluster_from(sa, "10.0.0.1", "443", NULL, &c, &err), &err);
     assert_string_equal(c.server, "https://10.0.0.1:443");
     assert_string_equal(c.context_namespace, "apps");
-    assert_null(c.ca_file);                             /* unreadable: said in the log, not fatal */
+    assert_null(c.ca_file); /* unreadable: said in the log, not fatal */
     assert_true(c.in_cluster);
     kl_config_fini(&c);
     put("sa/ca.crt", "CA");
@@ -262,11 +308,16 @@ static void in_cluster_reads_the_service_account(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_flag_is_before_the_environment_before_home), cmocka_unit_test(the_environment_is_a_list_that_may_have_gaps),
-        cmocka_unit_test(nothing_at_all_says_what_to_do), cmocka_unit_test(an_unknown_context_names_those_that_exist),
-        cmocka_unit_test(a_malformed_file_is_told_with_its_place), cmocka_unit_test(several_mistakes_are_told_together),
-        cmocka_unit_test(a_server_must_be_one), cmocka_unit_test(tokens_and_contradictions_are_checked),
-        cmocka_unit_test(a_token_file_is_remembered_by_name), cmocka_unit_test(in_cluster_reads_the_service_account),
+        cmocka_unit_test(the_flag_is_before_the_environment_before_home),
+        cmocka_unit_test(the_environment_is_a_list_that_may_have_gaps),
+        cmocka_unit_test(nothing_at_all_says_what_to_do),
+        cmocka_unit_test(an_unknown_context_names_those_that_exist),
+        cmocka_unit_test(a_malformed_file_is_told_with_its_place),
+        cmocka_unit_test(several_mistakes_are_told_together),
+        cmocka_unit_test(a_server_must_be_one),
+        cmocka_unit_test(tokens_and_contradictions_are_checked),
+        cmocka_unit_test(a_token_file_is_remembered_by_name),
+        cmocka_unit_test(in_cluster_reads_the_service_account),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

@@ -1,5 +1,6 @@
-/* credentials_test.c - credentials over time: plugins and an OIDC issuer are asked once for all, when due and after a 401; files are
- * looked after. The server is a peer who knows which token is good today; the plugins are scripts that count their runs. */
+/* credentials_test.c - credentials over time: plugins and an OIDC issuer are asked once for all, when due
+ * and after a 401; files are looked after. The server is a peer who knows which token is good today; the
+ * plugins are scripts that count their runs. */
 #include "support/test.h"
 #include "core/http/peer.h"
 
@@ -11,11 +12,16 @@
 #include "auth/credentials.h"
 #include "auth/kubeconfig.h"
 
-#define START KL_SECONDS(784111777)     /* Sun, 06 Nov 1994 08:49:37 GMT */
+#define START KL_SECONDS(784111777) /* Sun, 06 Nov 1994 08:49:37 GMT */
 #define MANY 20
 
-static const char *const verbs[] = { "get", "list", "watch", NULL };
-static const kl_resource nodes = { .group = "", .version = "v1", .kind = "Node", .plural = "nodes", .singular = "node", .verbs = (char **)verbs };
+static const char *const verbs[] = {"get", "list", "watch", NULL};
+static const kl_resource nodes = {.group = "",
+    .version = "v1",
+    .kind = "Node",
+    .plural = "nodes",
+    .singular = "node",
+    .verbs = (char **)verbs};
 
 typedef struct world {
     peer p;
@@ -24,11 +30,11 @@ typedef struct world {
     kl_err err;
     kl_mutex mu;
     kl_cond changed;
-    char good[256];                     /* the token that is accepted */
-    char form[2048], basic[256];        /* the last refresh */
-    const char *refreshed;              /* the answer to it */
+    char good[256];              /* the token that is accepted */
+    char form[2048], basic[256]; /* the last refresh */
+    const char *refreshed;       /* the answer to it */
     int refresh_code, refused_basic, discoveries;
-    int done, cancelled;                /* calls */
+    int done, cancelled; /* calls */
     kl_status st;
 } world;
 
@@ -91,7 +97,9 @@ static bool answer(peer *p, int fd, const request *r)
         code = refuse ? 401 : w->refresh_code;
         snprintf(body, sizeof body, "%s", refuse ? "{\"error\":\"invalid_client\"}" : w->refreshed);
     } else if (good && strstr(r->path, "watch="))
-        snprintf(body, sizeof body, "{\"type\":\"ADDED\",\"object\":{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"n\"}}}\n");
+        snprintf(body, sizeof body,
+            "{\"type\":\"ADDED\",\"object\":{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":"
+            "\"n\"}}}\n");
     kl_unlock(&w->mu);
     return peer_reply(fd, code, "", body);
 }
@@ -107,7 +115,8 @@ static const kl_value *decode(const char *text)
 /* A plugin: `script` runs in a shell with $D, the test's directory, and $N, the number of this run. */
 static void use_plugin(kl_config *c, const char *script)
 {
-    char *whole = kl_sprintf("D=%s; echo run >> $D/runs; N=$(wc -l < $D/runs); N=$(echo $N); %s", dir, script);
+    char *whole = kl_sprintf(
+        "D=%s; echo run >> $D/runs; N=$(wc -l < $D/runs); N=$(echo $N); %s", dir, script);
     kl_builder *b = kl_builder_new();
     kl_build_object(b);
     kl_build_kstr(b, "apiVersion", "client.authentication.k8s.io/v1");
@@ -123,7 +132,10 @@ static void use_plugin(kl_config *c, const char *script)
     kl_free(whole);
 }
 
-#define SAY(status) "echo '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\",\"status\":{" status "}}'"
+#define SAY(status)                                                                                          \
+    "echo "                                                                                                  \
+    "'{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\",\"status\":{" status   \
+    "}}'"
 
 static void world_start(world *w, const char *script, void (*adjust)(world *w, kl_config *config))
 {
@@ -135,7 +147,7 @@ static void world_start(world *w, const char *script, void (*adjust)(world *w, k
     assert_non_null(mkdtemp(dir));
     peer_start(&w->p, answer, w);
     w->clock = kl_clock_fake_new(KL_SECONDS(1000), START);
-    kl_client_options o = { .clock = w->clock };
+    kl_client_options o = {.clock = w->clock};
     kl_config_for_server(w->p.url, &o.config);
     o.config.proxy_url = kl_strdup("");
     if (script)
@@ -213,7 +225,7 @@ static bool wait_done(world *w, int n)
     return in_time;
 }
 
-/* --- plugins ------------------------------------------------------------------------------------------------------------------- */
+/* --- plugins ------------------------------------------------------------------------------ */
 
 static void one_run_serves_all_who_wait(void **state)
 {
@@ -275,7 +287,7 @@ static void the_same_token_again_is_not_sent_again(void **state)
     assert_int_equal(get(&w), KL_EAUTH);
     assert_int_equal(runs(), 2);
     assert_int_equal(atomic_load(&w.p.requests), 1);
-    assert_int_equal(get(&w), KL_EAUTH);                    /* it has just been asked for in vain */
+    assert_int_equal(get(&w), KL_EAUTH); /* it has just been asked for in vain */
     assert_int_equal(runs(), 2);
     kl_clock_advance(w.clock, KL_SECONDS(11));
     assert_int_equal(get(&w), KL_EAUTH);
@@ -289,7 +301,8 @@ static void a_plugin_that_fails_fails_the_call_and_is_tried_again(void **state)
     world w;
     world_start(&w, "[ $N != 1 ] || { echo 'no network' >&2; exit 5; }; " SAY("\"token\":\"t'$N'\""), NULL);
     accept_token(&w, "t2");
-    assert_fails(get(&w), KL_EAUTH, &w.err, "get nodes n: the credential plugin \"sh\" failed with exit code 5: no network");
+    assert_fails(get(&w), KL_EAUTH, &w.err,
+        "get nodes n: the credential plugin \"sh\" failed with exit code 5: no network");
     assert_int_equal(atomic_load(&w.p.requests), 0);
     assert_ok(get(&w), &w.err);
     world_stop(&w);
@@ -306,16 +319,18 @@ static void a_call_does_not_wait_for_a_plugin_longer_than_its_timeout(void **sta
     op.resource = &nodes;
     op.name = "n";
     op.timeout = KL_MILLISECONDS(200);
-    assert_fails(kl_client_wait(w.c, &op, &v, &w.err), KL_ETIMEOUT, &w.err, "it waited for the credentials that \"sh\" gives in vain");
+    assert_fails(kl_client_wait(w.c, &op, &v, &w.err), KL_ETIMEOUT, &w.err,
+        "it waited for the credentials that \"sh\" gives in vain");
     kl_client_cancel(w.c, begin(&w));
     assert_true(wait_done(&w, 1));
     assert_int_equal(w.cancelled, 1);
     begin(&w);
-    world_stop(&w);                                         /* kills it: or this would take 100 s, and leave a child */
+    /* kills it: or this would take 100 s, and leave a child */
+    world_stop(&w);
     assert_int_equal(w.cancelled, 2);
 }
 
-/* --- streams ---------------------------------------------------------------------------------------------------------------------- */
+/* --- streams ------------------------------------------------------------------------------ */
 
 static kl_status on_event(void *arg, const char *type, const kl_value *o, kl_err *err)
 {
@@ -324,7 +339,7 @@ static kl_status on_event(void *arg, const char *type, const kl_value *o, kl_err
     (void)err;
     kl_value_unref(o);
     kl_lock(&w->mu);
-    w->cancelled++;                                         /* counts events here */
+    w->cancelled++; /* counts events here */
     kl_unlock(&w->mu);
     return KL_OK;
 }
@@ -341,7 +356,8 @@ static void begin_watch(void *arg)
     kl_op op;
     kl_op_init(&op, KL_WATCH, NULL);
     op.resource = &nodes;
-    kl_client_stream(w->c, &op, &(kl_stream_call){ .event = on_event, .done = on_stream_done, .arg = w, .max_object = 1 << 20 });
+    kl_client_stream(w->c, &op,
+        &(kl_stream_call){.event = on_event, .done = on_stream_done, .arg = w, .max_object = 1 << 20});
 }
 
 static void a_watch_gets_its_credentials_as_a_call_does(void **state)
@@ -373,20 +389,24 @@ static void a_watch_that_waits_ends_with_the_client(void **state)
     assert_int_equal(w.st, KL_ECANCELLED);
 }
 
-/* --- OIDC ------------------------------------------------------------------------------------------------------------------------- */
+/* --- OIDC --------------------------------------------------------------------------------- */
 
 /* Claims {"exp":784115377}, an hour after START; {"exp":784118977}, two hours; {"exp":1} */
 #define HOUR "x.eyJleHAiOjc4NDExNTM3N30.one"
 #define TWO_HOURS "x.eyJleHAiOjc4NDExODk3N30.two"
 #define OLD "x.eyJleHAiOjF9.old"
 
-static const char file_head[] = "# keep this\nusers:\n- name: other\n  user: {token: x}\n- name: u   # that one\n  user:\n    auth-provider:\n      name: oidc\n      config:\n";
+static const char file_head[] = "# keep this\nusers:\n- name: other\n  user: {token: x}\n- name: u   # that "
+                                "one\n  user:\n    auth-provider:\n      name: oidc\n      config:\n";
 
 static void with_oidc(world *w, kl_config *c, const char *id_token)
 {
-    char *settings = kl_sprintf("{\"idp-issuer-url\":\"%s/\",\"client-id\":\"me&\",\"client-secret\":\"s3cret\",\"refresh-token\":\"r3fresh\"%s%s%s}", w->p.url,
-        id_token ? ",\"id-token\":\"" : "", id_token ? id_token : "", id_token ? "\"" : "");
-    char *file = kl_sprintf("%s        idp-issuer-url: i\n        refresh-token: r3fresh # soon another\n%s%s%s", file_head,
+    char *settings = kl_sprintf(
+        "{\"idp-issuer-url\":\"%s/"
+        "\",\"client-id\":\"me&\",\"client-secret\":\"s3cret\",\"refresh-token\":\"r3fresh\"%s%s%s}",
+        w->p.url, id_token ? ",\"id-token\":\"" : "", id_token ? id_token : "", id_token ? "\"" : "");
+    char *file = kl_sprintf(
+        "%s        idp-issuer-url: i\n        refresh-token: r3fresh # soon another\n%s%s%s", file_head,
         id_token ? "        id-token: '" : "", id_token ? id_token : "", id_token ? "'\n" : "");
     write_file("config", file);
     assert_int_equal(chmod(path("config"), 0640), 0);
@@ -418,8 +438,11 @@ static void an_id_token_is_used_until_just_before_its_end(void **state)
     assert_ok(get(&w), &w.err);
     assert_int_equal(w.discoveries, 1);
     assert_string_equal(w.form, "grant_type=refresh_token&refresh_token=r3fresh");
-    assert_string_equal(w.basic, "Basic bWUlMjY6czNjcmV0");            /* me%26:s3cret */
-    char *now = read_file("config"), *want = kl_sprintf("%s        idp-issuer-url: i\n        refresh-token: \"n3xt\" # soon another\n        id-token: \"%s\"\n", file_head, TWO_HOURS);
+    assert_string_equal(w.basic, "Basic bWUlMjY6czNjcmV0"); /* me%26:s3cret */
+    char *now = read_file("config"),
+         *want = kl_sprintf("%s        idp-issuer-url: i\n        refresh-token: \"n3xt\" # soon another\n   "
+                            "     id-token: \"%s\"\n",
+             file_head, TWO_HOURS);
     assert_string_equal(now, want);
     struct stat s;
     assert_int_equal(stat(path("config"), &s), 0);
@@ -438,9 +461,10 @@ static void a_provider_that_refuses_the_header_gets_a_form(void **state)
     w.refreshed = "{\"id_token\":\"" HOUR "\"}";
     w.refused_basic = 1;
     accept_token(&w, HOUR);
-    write_file("config.lock", "");                          /* somebody writes: we go on without */
+    write_file("config.lock", ""); /* somebody writes: we go on without */
     assert_ok(get(&w), &w.err);
-    assert_string_equal(w.form, "grant_type=refresh_token&refresh_token=r3fresh&client_id=me%26&client_secret=s3cret");
+    assert_string_equal(
+        w.form, "grant_type=refresh_token&refresh_token=r3fresh&client_id=me%26&client_secret=s3cret");
     char *now = read_file("config");
     assert_null(strstr(now, HOUR));
     kl_free(now);
@@ -459,7 +483,7 @@ static void tokens_that_others_refreshed_are_taken_from_the_file(void **state)
     assert_int_equal(w.discoveries, 0);
     w.refreshed = "{\"id_token\":\"" TWO_HOURS "\"}";
     accept_token(&w, TWO_HOURS);
-    assert_ok(get(&w), &w.err);                             /* a 401, and nothing newer in the file */
+    assert_ok(get(&w), &w.err); /* a 401, and nothing newer in the file */
     assert_string_equal(w.form, "grant_type=refresh_token&refresh_token=n3xt");
     kl_free(file);
     world_stop(&w);
@@ -480,13 +504,17 @@ static void a_401_refreshes_once(void **state)
 static void a_refresh_that_fails_is_told_without_secrets(void **state)
 {
     (void)state;
-    static const struct { int code; const char *answer, *says; } cases[] = {
-        { 400, "{\"error\":\"invalid_grant\",\"error_description\":\"expired\\nlong ago\"}", "the refresh was answered with 400: invalid_grant: expired long ago; log in again" },
-        { 500, "<html>r3fresh</html>", "the refresh was answered with 500" },
-        { 200, "<html>", "without an id_token" },
-        { 200, "{\"access_token\":\"s3cret\"}", "without an id_token" },
-        { 200, "{\"id_token\":\"s3cret\"}", "the id_token is unusable: it is no JWT" },
-        { 200, "{\"id_token\":\"a.!.c\"}", "its claims cannot be read" },
+    static const struct {
+        int code;
+        const char *answer, *says;
+    } cases[] = {
+        {400, "{\"error\":\"invalid_grant\",\"error_description\":\"expired\\nlong ago\"}",
+            "the refresh was answered with 400: invalid_grant: expired long ago; log in again"},
+        {500, "<html>r3fresh</html>", "the refresh was answered with 500"},
+        {200, "<html>", "without an id_token"},
+        {200, "{\"access_token\":\"s3cret\"}", "without an id_token"},
+        {200, "{\"id_token\":\"s3cret\"}", "the id_token is unusable: it is no JWT"},
+        {200, "{\"id_token\":\"a.!.c\"}", "its claims cannot be read"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         world w;
@@ -496,15 +524,18 @@ static void a_refresh_that_fails_is_told_without_secrets(void **state)
         kl_status st = get(&w);
         assert_null(strstr(kl_err_message(&w.err), "s3cret"));
         assert_null(strstr(kl_err_message(&w.err), "r3fresh"));
-        assert_non_null(strstr(kl_err_message(&w.err), "get nodes n: no token from the OIDC issuer http://127.0.0.1:"));
+        assert_non_null(
+            strstr(kl_err_message(&w.err), "get nodes n: no token from the OIDC issuer http://127.0.0.1:"));
         assert_fails(st, KL_EAUTH, &w.err, cases[i].says);
         world_stop(&w);
     }
 }
 
-/* --- secrets ------------------------------------------------------------------------------------------------------------------------ */
+/* --- secrets ------------------------------------------------------------------------------ */
 
-typedef struct logged { kl_buf text; } logged;
+typedef struct logged {
+    kl_buf text;
+} logged;
 
 static void on_log(void *arg, kl_log_level level, const char *message, const char *fields)
 {
@@ -516,11 +547,12 @@ static void on_log(void *arg, kl_log_level level, const char *message, const cha
 static void nothing_secret_is_logged(void **state)
 {
     (void)state;
-    logged l = { KL_BUF_INIT };
+    logged l = {KL_BUF_INIT};
     kl_log_set_level(KL_LOG_DEBUG);
     kl_log_set_sink(on_log, &l);
     world w;
-    world_start(&w, "echo 'eyJs3cret.s3cret' >&2; [ $N != 3 ] || exit 1; " SAY("\"token\":\"s3cret'$N'\""), NULL);
+    world_start(
+        &w, "echo 'eyJs3cret.s3cret' >&2; [ $N != 3 ] || exit 1; " SAY("\"token\":\"s3cret'$N'\""), NULL);
     accept_token(&w, "s3cret2");
     assert_ok(get(&w), &w.err);
     accept_token(&w, "none");
@@ -532,15 +564,14 @@ static void nothing_secret_is_logged(void **state)
     assert_ok(get(&w), &w.err);
     world_stop(&w);
     kl_log_set_sink(NULL, NULL);
-    assert_non_null(strstr(kl_buf_str(&l.text), "no credentials"));         /* the log was on */
+    assert_non_null(strstr(kl_buf_str(&l.text), "no credentials")); /* the log was on */
     assert_null(strstr(kl_buf_str(&l.text), "s3cret"));
     assert_null(strstr(kl_buf_str(&l.text), "r3fresh"));
     assert_null(strstr(kl_buf_str(&l.text), TWO_HOURS));
     kl_buf_fini(&l.text);
 }
 
-KL_TESTS(
-    cmocka_unit_test(one_run_serves_all_who_wait),
+KL_TESTS(cmocka_unit_test(one_run_serves_all_who_wait),
     cmocka_unit_test(an_expired_credential_is_asked_for_again),
     cmocka_unit_test(a_401_runs_the_plugin_again_and_replays_once),
     cmocka_unit_test(the_same_token_again_is_not_sent_again),
@@ -551,6 +582,5 @@ KL_TESTS(
     cmocka_unit_test(an_id_token_is_used_until_just_before_its_end),
     cmocka_unit_test(a_provider_that_refuses_the_header_gets_a_form),
     cmocka_unit_test(tokens_that_others_refreshed_are_taken_from_the_file),
-    cmocka_unit_test(a_401_refreshes_once),
-    cmocka_unit_test(a_refresh_that_fails_is_told_without_secrets),
+    cmocka_unit_test(a_401_refreshes_once), cmocka_unit_test(a_refresh_that_fails_is_told_without_secrets),
     cmocka_unit_test(nothing_secret_is_logged))

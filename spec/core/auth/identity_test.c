@@ -1,5 +1,5 @@
-/* identity_test.c - CAs and certificates as files: judged when read, read again when they change, kept when the new ones are bad.
- * Skipped where there is no openssl program. */
+/* identity_test.c - CAs and certificates as files: judged when read, read again when they change, kept
+ * when the new ones are bad. Skipped where there is no openssl program. */
 #include "support/test.h"
 #include "core/http/peer.h"
 
@@ -34,8 +34,13 @@ static int make_certificates(void **state)
     if (!mkdtemp(dir))
         return -1;
     have_openssl = !system("command -v openssl >/dev/null 2>&1");
-    char *command = kl_sprintf("cd '%s' && exec 2>/dev/null && for n in a b; do openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout $n.key -subj /CN=$n -days 30 -out $n.crt || exit 1; done; "
-        "openssl pkey -in a.key -aes128 -passout pass:x -out locked.key && echo garbage > bad && cat a.crt b.crt > both && { cat a.crt; echo -----BEGIN CERTIFICATE-----; } > cut", dir);
+    char *command = kl_sprintf(
+        "cd '%s' && exec 2>/dev/null && for n in a b; do openssl req -x509 -newkey ec -pkeyopt "
+        "ec_paramgen_curve:prime256v1 -nodes -keyout $n.key -subj /CN=$n -days 30 -out $n.crt || exit 1; "
+        "done; "
+        "openssl pkey -in a.key -aes128 -passout pass:x -out locked.key && echo garbage > bad && cat a.crt "
+        "b.crt > both && { cat a.crt; echo -----BEGIN CERTIFICATE-----; } > cut",
+        dir);
     int rc = have_openssl ? system(command) : 0;
     kl_free(command);
     return rc;
@@ -59,7 +64,8 @@ static char *text_of(const char *name)
 /* As a rotation does it: the whole file at once. */
 static void copy(const char *from, const char *to)
 {
-    char *command = kl_sprintf("cp '%s' '%s.new' && mv '%s.new' '%s'", file(from), file(to), file(to), file(to));
+    char *command = kl_sprintf(
+        "cp '%s' '%s.new' && mv '%s.new' '%s'", file(from), file(to), file(to), file(to));
     assert_int_equal(system(command), 0);
     kl_free(command);
 }
@@ -70,14 +76,16 @@ static void pem_text_is_judged(void **state)
     if (!have_openssl)
         skip();
     kl_err err = KL_ERR_INIT;
-    char *a = text_of("a.crt"), *both = text_of("both"), *cut = text_of("cut"), *ka = text_of("a.key"), *kb = text_of("b.key"), *locked = text_of("locked.key");
+    char *a = text_of("a.crt"), *both = text_of("both"), *cut = text_of("cut"), *ka = text_of("a.key"),
+         *kb = text_of("b.key"), *locked = text_of("locked.key");
     assert_ok(kl_x509_check(a, &err), &err);
     assert_ok(kl_x509_check(both, &err), &err);
     assert_fails(kl_x509_check(cut, &err), KL_ESYNTAX, &err, "no certificate can be read");
     assert_fails(kl_x509_check("", &err), KL_ESYNTAX, &err, "no certificate can be read");
     assert_fails(kl_x509_check(ka, &err), KL_ESYNTAX, &err, "no certificate can be read");
     assert_ok(kl_x509_check_pair(a, ka, &err), &err);
-    assert_fails(kl_x509_check_pair(a, kb, &err), KL_EINVAL, &err, "the key does not belong to the certificate");
+    assert_fails(
+        kl_x509_check_pair(a, kb, &err), KL_EINVAL, &err, "the key does not belong to the certificate");
     assert_fails(kl_x509_check_pair(a, a, &err), KL_ESYNTAX, &err, "no private key");
     assert_fails(kl_x509_check_pair(a, locked, &err), KL_ESYNTAX, &err, "needs a passphrase");
     assert_fails(kl_x509_check_pair(ka, ka, &err), KL_ESYNTAX, &err, "no certificate");
@@ -98,9 +106,15 @@ static void what_cannot_be_used_is_named(void **state)
     (void)state;
     if (!have_openssl)
         skip();
-    static const struct { const char *ca, *cert, *key, *says; } cases[] = {
-        { "nothing", NULL, NULL, "certificate-authority: " }, { "bad", NULL, NULL, "the CA (" }, { NULL, "a.crt", "b.key", "b.key): the key does not belong" },
-        { NULL, "bad", "a.key", "bad) and its key (" }, { NULL, "a.crt", "nothing", "client-key: " }, { NULL, "a.crt", "locked.key", "passphrase" },
+    static const struct {
+        const char *ca, *cert, *key, *says;
+    } cases[] = {
+        {"nothing", NULL, NULL, "certificate-authority: "},
+        {"bad", NULL, NULL, "the CA ("},
+        {NULL, "a.crt", "b.key", "b.key): the key does not belong"},
+        {NULL, "bad", "a.key", "bad) and its key ("},
+        {NULL, "a.crt", "nothing", "client-key: "},
+        {NULL, "a.crt", "locked.key", "passphrase"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         kl_config c;
@@ -115,7 +129,11 @@ static void what_cannot_be_used_is_named(void **state)
     }
 }
 
-typedef struct watcher { kl_mutex mu; kl_cond changed; int moves, warnings; } watcher;
+typedef struct watcher {
+    kl_mutex mu;
+    kl_cond changed;
+    int moves, warnings;
+} watcher;
 
 static void on_moved(void *arg)
 {
@@ -183,10 +201,10 @@ static void files_that_change_take_over_and_bad_ones_do_not(void **state)
     assert_string_equal(now->identity->ca, b);
     assert_string_equal(now->identity->cert, a);
     assert_true(now->identity->generation != first->identity->generation);
-    assert_string_equal(first->identity->ca, a);            /* who holds the old one keeps it */
+    assert_string_equal(first->identity->ca, a); /* who holds the old one keeps it */
     kl__credential_unref(first);
     kl__credential_unref(now);
-    copy("b.crt", "crt");                                   /* half a rotation: no pair */
+    copy("b.crt", "crt"); /* half a rotation: no pair */
     assert_true(wait_for(&w, &w.warnings, 1));
     kl__credentials_get(cs, NULL, NULL, take_credential, &now);
     assert_string_equal(now->identity->cert, a);
@@ -211,18 +229,27 @@ static void files_that_change_take_over_and_bad_ones_do_not(void **state)
     kl_mutex_fini(&w.mu);
 }
 
-/* --- a watch moves ---------------------------------------------------------------------------------------------------------------- */
+/* --- a watch moves ------------------------------------------------------------------------ */
 
-static const char *const verbs[] = { "list", "watch", NULL };
-static const kl_resource pods = { .group = "", .version = "v1", .kind = "Pod", .plural = "pods", .singular = "pod", .verbs = (char **)verbs, .namespaced = true };
+static const char *const verbs[] = {"list", "watch", NULL};
+static const kl_resource pods = {.group = "",
+    .version = "v1",
+    .kind = "Pod",
+    .plural = "pods",
+    .singular = "pod",
+    .verbs = (char **)verbs,
+    .namespaced = true};
 
 /* A watch that stays open with an event in it; a list that is slow to end. */
 static bool answer(peer *p, int fd, const request *r)
 {
     (void)p;
     if (strstr(r->path, "watch="))
-        return peer_send(fd, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n58\r\n%s\n\r\n", "{\"type\":\"ADDED\",\"object\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"abcdef\"}}}");
-    return peer_send(fd, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3b\r\n%s\r\n", "{\"apiVersion\":\"v1\",\"kind\":\"PodList\",\"metadata\":{},\"items\":[");
+        return peer_send(fd, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n58\r\n%s\n\r\n",
+            "{\"type\":\"ADDED\",\"object\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":"
+            "\"abcdef\"}}}");
+    return peer_send(fd, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3b\r\n%s\r\n",
+        "{\"apiVersion\":\"v1\",\"kind\":\"PodList\",\"metadata\":{},\"items\":[");
 }
 
 typedef struct mover {
@@ -241,10 +268,7 @@ static kl_status on_event(void *arg, const char *type, const kl_value *o, kl_err
     return KL_OK;
 }
 
-static kl_status on_item(void *arg, const kl_value *o, kl_err *err)
-{
-    return on_event(arg, "", o, err);
-}
+static kl_status on_item(void *arg, const kl_value *o, kl_err *err) { return on_event(arg, "", o, err); }
 
 static void on_opened(void *arg)
 {
@@ -284,9 +308,13 @@ static void begin(void *arg)
     kl_op op;
     kl_op_init(&op, KL_WATCH, NULL);
     op.resource = &pods;
-    kl_client_stream(m->c, &op, &(kl_stream_call){ .event = on_event, .opened = on_opened, .done = on_watch_done, .arg = m, .max_object = 1 << 20 });
+    kl_client_stream(m->c, &op,
+        &(kl_stream_call){
+            .event = on_event, .opened = on_opened, .done = on_watch_done, .arg = m, .max_object = 1 << 20});
     op.verb = KL_LIST;
-    kl_client_stream(m->c, &op, &(kl_stream_call){ .item = on_item, .opened = on_opened, .done = on_list_done, .arg = m, .max_object = 1 << 20 });
+    kl_client_stream(m->c, &op,
+        &(kl_stream_call){
+            .item = on_item, .opened = on_opened, .done = on_list_done, .arg = m, .max_object = 1 << 20});
 }
 
 static void watches_move_over_cleanly_and_lists_finish(void **state)

@@ -9,7 +9,13 @@ static void the_vectors_of_the_rfc(void **state)
 {
     (void)state;
     static const char *const vectors[][2] = {
-        { "", "" }, { "f", "Zg==" }, { "fo", "Zm8=" }, { "foo", "Zm9v" }, { "foob", "Zm9vYg==" }, { "fooba", "Zm9vYmE=" }, { "foobar", "Zm9vYmFy" },
+        {"", ""},
+        {"f", "Zg=="},
+        {"fo", "Zm8="},
+        {"foo", "Zm9v"},
+        {"foob", "Zm9vYg=="},
+        {"fooba", "Zm9vYmE="},
+        {"foobar", "Zm9vYmFy"},
     };
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
         char *text = kl_base64_encode(vectors[i][0], strlen(vectors[i][0]));
@@ -47,7 +53,8 @@ static void line_breaks_are_passed_over_and_the_rest_is_refused(void **state)
     assert_int_equal(kl_base64_decode("Zm9v\r\nYg==\n", 11, &b, NULL), KL_OK);
     assert_string_equal(kl_buf_str(&b), "foob");
     kl_buf_fini(&b);
-    static const char *const wrong[] = { "Z", "Zg", "Zg=", "Zg===", "Zg==Zg==", "Zm9v=", "=m9v", "Z===", "Zm 9v", "Zm9*", "Zh==", "Zm9=v" };
+    static const char *const wrong[] = {
+        "Z", "Zg", "Zg=", "Zg===", "Zg==Zg==", "Zm9v=", "=m9v", "Z===", "Zm 9v", "Zm9*", "Zh==", "Zm9=v"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         kl_err err = KL_ERR_INIT;
         b = KL_BUF_INIT;

@@ -39,16 +39,19 @@ static void who_gives_up_gives_his_token_back(void **state)
     assert_int_equal(kl_bucket_reserve(&b, 0), 0);
     assert_int_equal(kl_bucket_reserve(&b, 0), 0);
     assert_int_equal(kl_bucket_reserve(&b, 0), KL_MILLISECONDS(200));
-    assert_int_equal(kl_bucket_reserve(&b, 0), KL_MILLISECONDS(400));       /* who comes later goes later */
+    assert_int_equal(kl_bucket_reserve(&b, 0), KL_MILLISECONDS(400)); /* who comes later goes later */
     kl_bucket_return(&b);
     assert_int_equal(kl_bucket_reserve(&b, 0), KL_MILLISECONDS(400));
-    assert_int_equal(kl_bucket_reserve(&b, KL_SECONDS(3600)), 0);           /* a long rest fills no more than the burst */
+    /* a long rest fills no more than the burst */
+    assert_int_equal(kl_bucket_reserve(&b, KL_SECONDS(3600)), 0);
     assert_int_equal(kl_bucket_reserve(&b, KL_SECONDS(3600)), 0);
     assert_true(kl_bucket_reserve(&b, KL_SECONDS(3600)) > 0);
-    assert_true(kl_bucket_reserve(&b, KL_SECONDS(3000)) > 0);               /* a clock that goes back gives nothing */
+    /* a clock that goes back gives nothing */
+    assert_true(kl_bucket_reserve(&b, KL_SECONDS(3000)) > 0);
 }
 
-KL_TESTS(cmocka_unit_test(a_bucket_gives_its_burst_and_then_its_rate), cmocka_unit_test(a_bucket_that_is_never_refilled_says_never),
+KL_TESTS(cmocka_unit_test(a_bucket_gives_its_burst_and_then_its_rate),
+    cmocka_unit_test(a_bucket_that_is_never_refilled_says_never),
     cmocka_unit_test(who_gives_up_gives_his_token_back))
 
 /* not in tsan: it starts no thread */

@@ -95,8 +95,9 @@ static void hands_its_text_over(void **state)
     kl_buf_fini(&b);
 }
 
-KL_TESTS(cmocka_unit_test(gathers_text_and_is_always_terminated), cmocka_unit_test(formats_what_is_longer_than_its_first_try),
-    cmocka_unit_test(stays_failed_above_its_ceiling_and_keeps_what_it_had), cmocka_unit_test(gives_room_and_takes_away_from_the_front),
-    cmocka_unit_test(hands_its_text_over))
+KL_TESTS(cmocka_unit_test(gathers_text_and_is_always_terminated),
+    cmocka_unit_test(formats_what_is_longer_than_its_first_try),
+    cmocka_unit_test(stays_failed_above_its_ceiling_and_keeps_what_it_had),
+    cmocka_unit_test(gives_room_and_takes_away_from_the_front), cmocka_unit_test(hands_its_text_over))
 
 /* not in tsan: it starts no thread */

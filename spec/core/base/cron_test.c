@@ -47,7 +47,7 @@ static void the_next_time_is_the_first_one_after(void **state)
 static void days_of_the_week_have_names_and_two_sundays(void **state)
 {
     (void)state;
-    next_is("0 12 * * mon-fri", "2026-11-20 12:00:00", "2026-11-23 12:00:00");    /* a Friday */
+    next_is("0 12 * * mon-fri", "2026-11-20 12:00:00", "2026-11-23 12:00:00"); /* a Friday */
     next_is("0 12 * * 7", "2026-11-22 12:00:00", "2026-11-29 12:00:00");
     next_is("0 12 * * Sun", "2026-11-22 11:00:00", "2026-11-22 12:00:00");
     next_is("0 0 * feb,DEC ?", "2026-11-22 00:00:00", "2026-12-01 00:00:00");
@@ -59,7 +59,8 @@ static void either_day_is_enough_where_both_are_given(void **state)
     (void)state;
     next_is("0 0 13 * fri", "2026-11-22 00:00:00", "2026-11-27 00:00:00");
     next_is("0 0 23 * fri", "2026-11-22 00:00:00", "2026-11-23 00:00:00");
-    next_is("0 0 */10 * mon", "2026-11-02 00:00:00", "2026-11-09 00:00:00");      /* a star with a step is no star, as CronJob sees it */
+    /* a star with a step is no star, as CronJob sees it */
+    next_is("0 0 */10 * mon", "2026-11-02 00:00:00", "2026-11-09 00:00:00");
     next_is("0 0 * * mon", "2026-11-02 00:00:00", "2026-11-09 00:00:00");
 }
 

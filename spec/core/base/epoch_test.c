@@ -37,18 +37,23 @@ static void as_many_may_read_at_once_as_there_are_places(void **state)
     assert_true(kl_epoch_oldest() == UINT64_MAX);
 }
 
-/* --- a box that is replaced again and again while many look into it --- */
+/* --- a box that is replaced again and again while many look into it ----------------------- */
 
 #define READERS 12
 #define BOXES 3000
 
-typedef struct box { int a, b; } box;
-typedef struct exchange { _Atomic(box *) shown; atomic_bool done; } exchange;
+typedef struct box {
+    int a, b;
+} box;
+typedef struct exchange {
+    _Atomic(box *) shown;
+    atomic_bool done;
+} exchange;
 
 static box *box_new(int n)
 {
     box *b = kl_new(box);
-    *b = (box){ n, -n };
+    *b = (box){n, -n};
     return b;
 }
 
@@ -56,7 +61,7 @@ static void look_into_it(void *arg)
 {
     exchange *x = arg;
     for (int last = 0; !atomic_load(&x->done);) {
-        unsigned outer = kl_epoch_pin(), inner = kl_epoch_pin();      /* pins may nest */
+        unsigned outer = kl_epoch_pin(), inner = kl_epoch_pin(); /* pins may nest */
         const box *b = atomic_load(&x->shown);
         kl_epoch_unpin(inner);
         assert_int_equal(b->a, -b->b);
@@ -71,7 +76,10 @@ static void what_nobody_can_see_any_more_may_be_freed(void **state)
     (void)state;
     exchange x = {0};
     kl_thread *t[READERS];
-    struct { box *b; uint64_t epoch; } waits[BOXES];
+    struct {
+        box *b;
+        uint64_t epoch;
+    } waits[BOXES];
     int freed = 0;
     atomic_store(&x.shown, box_new(0));
     for (int i = 0; i < READERS; i++)
@@ -86,11 +94,12 @@ static void what_nobody_can_see_any_more_may_be_freed(void **state)
     for (int i = 0; i < READERS; i++)
         kl_thread_join(t[i]);
     for (uint64_t oldest = kl_epoch_oldest(); freed < BOXES; freed++) {
-        assert_true(waits[freed].epoch < oldest);      /* nobody reads: all of it is due */
+        assert_true(waits[freed].epoch < oldest); /* nobody reads: all of it is due */
         kl_free(waits[freed].b);
     }
     kl_free(atomic_load(&x.shown));
 }
 
-KL_TESTS(cmocka_unit_test(pins_hold_back_what_was_taken_out_of_sight), cmocka_unit_test(as_many_may_read_at_once_as_there_are_places),
-         cmocka_unit_test(what_nobody_can_see_any_more_may_be_freed))
+KL_TESTS(cmocka_unit_test(pins_hold_back_what_was_taken_out_of_sight),
+    cmocka_unit_test(as_many_may_read_at_once_as_there_are_places),
+    cmocka_unit_test(what_nobody_can_see_any_more_may_be_freed))

@@ -49,7 +49,7 @@ static void moves_and_copies_whole(void **state)
     kl_err_move(&c, &c);
     assert_null(a.message);
     assert_int_equal(a.status, KL_OK);
-    kl_err *both[] = { &b, &c };
+    kl_err *both[] = {&b, &c};
     for (int i = 0; i < 2; i++) {
         assert_int_equal(both[i]->status, KL_ECONFLICT);
         assert_int_equal(both[i]->http_code, 409);
@@ -100,7 +100,8 @@ static void memory_that_ends_meets_the_hook(void **state)
 static void makes_text(void **state)
 {
     (void)state;
-    char *a = kl_sprintf("%s-%d", "x", 5), *b = kl_strndup("abcdef", 3), *c = kl_strndup("ab\0cd", 5), *d = kl_alloc(0);
+    char *a = kl_sprintf("%s-%d", "x", 5), *b = kl_strndup("abcdef", 3), *c = kl_strndup("ab\0cd", 5),
+         *d = kl_alloc(0);
     assert_string_equal(a, "x-5");
     assert_string_equal(b, "abc");
     assert_string_equal(c, "ab");
@@ -119,7 +120,8 @@ static void makes_text(void **state)
     kl_free(NULL);
 }
 
-KL_TESTS(cmocka_unit_test(the_last_story_wins), cmocka_unit_test(a_story_is_optional), cmocka_unit_test(moves_and_copies_whole),
-    cmocka_unit_test(every_status_has_a_name_of_its_own), cmocka_unit_test(memory_that_ends_meets_the_hook), cmocka_unit_test(makes_text))
+KL_TESTS(cmocka_unit_test(the_last_story_wins), cmocka_unit_test(a_story_is_optional),
+    cmocka_unit_test(moves_and_copies_whole), cmocka_unit_test(every_status_has_a_name_of_its_own),
+    cmocka_unit_test(memory_that_ends_meets_the_hook), cmocka_unit_test(makes_text))
 
 /* not in tsan: it starts no thread */

@@ -39,10 +39,7 @@ static void put(seat *s, const char *name, const char *text)
     fclose(f);
 }
 
-static char *in(seat *s, const char *name)
-{
-    return kl_sprintf("%s/%s", s->dir, name);
-}
+static char *in(seat *s, const char *name) { return kl_sprintf("%s/%s", s->dir, name); }
 
 static int start(void **state)
 {
@@ -73,7 +70,7 @@ static void watch(seat *s, const char *name)
 {
     kl_err err = KL_ERR_INIT;
     char *path = in(s, name);
-    const char *paths[] = { path };
+    const char *paths[] = {path};
     assert_ok(kl_fswatch_start(paths, 1, on_change, s, &s->w, &err), &err);
     kl_free(path);
 }
@@ -130,7 +127,8 @@ static void sees_a_file_removed_and_made_again(void **state)
 static void sees_the_data_link_of_a_config_map_volume_swapped(void **state)
 {
     seat *s = *state;
-    char *v1 = in(s, "..v1"), *v2 = in(s, "..v2"), *data = in(s, "..data"), *tmp = in(s, "..tmp"), *file = in(s, "c.lua");
+    char *v1 = in(s, "..v1"), *v2 = in(s, "..v2"), *data = in(s, "..data"), *tmp = in(s, "..tmp"),
+         *file = in(s, "c.lua");
     assert_int_equal(mkdir(v1, 0755), 0);
     assert_int_equal(mkdir(v2, 0755), 0);
     put(s, "..v1/c.lua", "one");
@@ -161,7 +159,7 @@ static void sees_beside_a_file_what_comes_to_its_directory(void **state)
     seat *s = *state;
     kl_err err = KL_ERR_INIT;
     char *path = in(s, "a.lua");
-    const char *files[] = { path };
+    const char *files[] = {path};
     assert_ok(kl_fswatch_start_around(files, 1, on_change, s, &s->w, &err), &err);
     put(s, "module.lua", "x");
     wait_call(s, 0);
@@ -200,14 +198,15 @@ static void joins_many_writes_into_few_calls(void **state)
     assert_in_range(s->calls, 1, 100);
 }
 
-/* The witness watches the whole directory: when it has spoken, the other file's change has been judged by both. */
+/* The witness watches the whole directory: when it has spoken, the other file's change has been judged by
+ * both. */
 static void ignores_other_files_beside_its_own(void **state)
 {
     seat *s = *state;
     kl_err err = KL_ERR_INIT;
-    seat witness = { .calls = 0 };
+    seat witness = {.calls = 0};
     kl_fswatch *w = NULL;
-    const char *paths[] = { s->dir };
+    const char *paths[] = {s->dir};
     char *from = in(s, "b.lua"), *to = in(s, "a.lua");
     kl_mutex_init(&witness.mu);
     kl_cond_init(&witness.called);
@@ -265,13 +264,16 @@ static void says_which_directory_is_missing(void **state)
     seat *s = *state;
     kl_err err = KL_ERR_INIT;
     kl_fswatch *w = NULL;
-    const char *paths[] = { "/no/such/place/x.lua" };
-    assert_fails(kl_fswatch_start(paths, 1, on_change, s, &w, &err), KL_EIO, &err, "no directory /no/such/place");
+    const char *paths[] = {"/no/such/place/x.lua"};
+    assert_fails(
+        kl_fswatch_start(paths, 1, on_change, s, &w, &err), KL_EIO, &err, "no directory /no/such/place");
     kl_fswatch_stop(NULL);
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, start, stop)
-KL_TESTS(CASE(sees_a_file_written_in_place), CASE(sees_an_editor_that_renames_over_the_file), CASE(sees_a_file_removed_and_made_again),
-    CASE(sees_the_data_link_of_a_config_map_volume_swapped), CASE(sees_any_file_of_a_directory), CASE(sees_beside_a_file_what_comes_to_its_directory),
+KL_TESTS(CASE(sees_a_file_written_in_place), CASE(sees_an_editor_that_renames_over_the_file),
+    CASE(sees_a_file_removed_and_made_again), CASE(sees_the_data_link_of_a_config_map_volume_swapped),
+    CASE(sees_any_file_of_a_directory), CASE(sees_beside_a_file_what_comes_to_its_directory),
     CASE(finds_its_directory_again_after_it_was_replaced), CASE(joins_many_writes_into_few_calls),
-    CASE(ignores_other_files_beside_its_own), CASE(polls_where_inotify_is_refused_and_says_so), CASE(says_which_directory_is_missing))
+    CASE(ignores_other_files_beside_its_own), CASE(polls_where_inotify_is_refused_and_says_so),
+    CASE(says_which_directory_is_missing))

@@ -4,7 +4,11 @@
 #include "base/heap.h"
 #include "base/list.h"
 
-typedef struct item { int id; kl_heap_node node; kl_list link; } item;
+typedef struct item {
+    int id;
+    kl_heap_node node;
+    kl_list link;
+} item;
 
 static int pop(kl_heap *h, kl_time now)
 {
@@ -16,8 +20,8 @@ static void gives_what_is_due_in_order_of_time_then_of_arrival(void **state)
 {
     (void)state;
     kl_heap h;
-    item v[6] = { { .id = 0 }, { .id = 1 }, { .id = 2 }, { .id = 3 }, { .id = 4 }, { .id = 5 } };
-    static const kl_time when[] = { 50, 10, 30, 10, 20, 10 };
+    item v[6] = {{.id = 0}, {.id = 1}, {.id = 2}, {.id = 3}, {.id = 4}, {.id = 5}};
+    static const kl_time when[] = {50, 10, 30, 10, 20, 10};
     kl_heap_init(&h);
     assert_null(kl_heap_peek(&h));
     assert_int_equal(pop(&h, KL_NEVER), -1);
@@ -63,7 +67,8 @@ static void agrees_with_a_search_through_many_changes(void **state)
         for (int i = 0; i < N; i++) {
             const kl_heap_node *c = &v[i].node;
             n += c->pos > 0;
-            if (c->pos && (!first || c->when < first->when || (c->when == first->when && c->seq < first->seq)))
+            if (c->pos
+                && (!first || c->when < first->when || (c->when == first->when && c->seq < first->seq)))
                 first = c;
         }
         assert_int_equal(h.len, n);
@@ -76,7 +81,7 @@ static void a_list_keeps_order(void **state)
 {
     (void)state;
     kl_list l;
-    item v[4] = { { .id = 0 }, { .id = 1 }, { .id = 2 }, { .id = 3 } };
+    item v[4] = {{.id = 0}, {.id = 1}, {.id = 2}, {.id = 3}};
     kl_list_init(&l);
     assert_true(kl_list_empty(&l));
     assert_null(kl_list_shift(&l));
@@ -86,13 +91,13 @@ static void a_list_keeps_order(void **state)
     kl_list_push(&l, &v[3].link);
     kl_list_remove(&v[2].link);
     kl_list_remove(&v[2].link);
-    static const int want[] = { 0, 1, 3 };
+    static const int want[] = {0, 1, 3};
     for (int i = 0; i < 3; i++)
         assert_int_equal(KL_CONTAINER(kl_list_shift(&l), item, link)->id, want[i]);
     assert_true(kl_list_empty(&l));
 }
 
-KL_TESTS(cmocka_unit_test(gives_what_is_due_in_order_of_time_then_of_arrival), cmocka_unit_test(agrees_with_a_search_through_many_changes),
-    cmocka_unit_test(a_list_keeps_order))
+KL_TESTS(cmocka_unit_test(gives_what_is_due_in_order_of_time_then_of_arrival),
+    cmocka_unit_test(agrees_with_a_search_through_many_changes), cmocka_unit_test(a_list_keeps_order))
 
 /* not in tsan: it starts no thread */

@@ -1,4 +1,5 @@
-/* httpd_test.c - the HTTP door over real sockets on loopback: whole answers, late answers, streams, and how they end. */
+/* httpd_test.c - the HTTP door over real sockets on loopback: whole answers, late answers, streams, and
+ * how they end. */
 #include "support/test.h"
 
 #include <arpa/inet.h>
@@ -11,7 +12,7 @@
 #include "base/mem.h"
 #include "base/sync.h"
 
-#define BOUND KL_SECONDS(20)          /* every wait ends here at the latest */
+#define BOUND KL_SECONDS(20) /* every wait ends here at the latest */
 
 typedef struct server {
     kl_httpd *h;
@@ -42,9 +43,10 @@ static void serve(void *arg, kl_httpd_request *r)
     const char *path = kl_httpd_path(r);
     if (!strcmp(path, "/echo")) {
         size_t n;
-        const char *body = kl_httpd_body(r, &n), *q = kl_httpd_query(r, "q"), *x = kl_httpd_header(r, "X-Test"), *flag = kl_httpd_query(r, "flag");
-        char *text = kl_sprintf("%s %s q=%s x=%s flag=%s none=%s body=%.*s", kl_httpd_method(r), path, q ? q : "-", x ? x : "-",
-            flag ? flag : "-", kl_httpd_query(r, "none") ? "?" : "-", (int)n, body);
+        const char *body = kl_httpd_body(r, &n), *q = kl_httpd_query(r, "q"),
+                   *x = kl_httpd_header(r, "X-Test"), *flag = kl_httpd_query(r, "flag");
+        char *text = kl_sprintf("%s %s q=%s x=%s flag=%s none=%s body=%.*s", kl_httpd_method(r), path,
+            q ? q : "-", x ? x : "-", flag ? flag : "-", kl_httpd_query(r, "none") ? "?" : "-", (int)n, body);
         kl_httpd_reply(r, 201, "text/plain", "X-One: 1\r\nX-Two: two words\r\n", text, strlen(text));
         kl_free(text);
     } else if (!strcmp(path, "/big")) {
@@ -86,7 +88,8 @@ static int start(void **state)
     kl_err err = KL_ERR_INIT;
     kl_mutex_init(&t->mu);
     kl_cond_init(&t->changed);
-    kl_httpd_options o = { .listen = "127.0.0.1:0", .max_body = 1000, .max_queued = 4000000, .handler = serve, .arg = t };
+    kl_httpd_options o = {
+        .listen = "127.0.0.1:0", .max_body = 1000, .max_queued = 4000000, .handler = serve, .arg = t};
     assert_ok(kl_httpd_start(&o, &t->h, &err), &err);
     *state = t;
     return 0;
@@ -107,9 +110,11 @@ static int stop(void **state)
 
 static int dial(server *t)
 {
-    struct sockaddr_in sa = { .sin_family = AF_INET, .sin_port = htons(kl_httpd_port(t->h)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    struct sockaddr_in sa = {.sin_family = AF_INET,
+        .sin_port = htons(kl_httpd_port(t->h)),
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct timeval bound = { .tv_sec = BOUND / KL_SECONDS(1) };
+    struct timeval bound = {.tv_sec = BOUND / KL_SECONDS(1)};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound);
     assert_int_equal(connect(fd, (struct sockaddr *)&sa, sizeof sa), 0);
     return fd;
@@ -133,10 +138,7 @@ static bool hear(int fd, kl_buf *got, const char *part)
     return true;
 }
 
-static void hear_all(int fd, kl_buf *got)
-{
-    assert_false(hear(fd, got, "\x01 never \x01"));
-}
+static void hear_all(int fd, kl_buf *got) { assert_false(hear(fd, got, "\x01 never \x01")); }
 
 static kl_httpd_stream *wait_stream(server *t, size_t i)
 {
@@ -156,7 +158,9 @@ static void answers_with_what_was_asked(void **state)
     server *t = *state;
     kl_buf got = KL_BUF_INIT;
     int fd = dial(t);
-    say(fd, "POST /ec%68o?q=a+b%26c&flag&q=second HTTP/1.1\r\nHost: x\r\nX-Test: yes\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello");
+    say(fd,
+        "POST /ec%68o?q=a+b%26c&flag&q=second HTTP/1.1\r\nHost: x\r\nX-Test: yes\r\nContent-Length: "
+        "5\r\nConnection: close\r\n\r\nhello");
     hear_all(fd, &got);
     assert_non_null(strstr(kl_buf_str(&got), "HTTP/1.1 201"));
     assert_non_null(strstr(kl_buf_str(&got), "X-One: 1\r\n"));
@@ -206,29 +210,35 @@ static void refuses_a_body_above_the_ceiling_announced_or_not(void **state)
     fd = dial(t);
     say(fd, "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n");
     for (int i = 0; i < 11; i++)
-        say(fd, "64\r\n0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789\r\n");
+        say(fd,
+            "64\r\n012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
+            "0123456789\r\n");
     say(fd, "0\r\n\r\n");
     assert_true(hear(fd, &got, "HTTP/1.1 413"));
     close(fd);
     kl_buf_fini(&got);
 }
 
-/* The end of the connection comes in one piece with data: the body, and the descriptor, are given back at once. */
+/* The end of the connection comes in one piece with data: the body, and the descriptor, are given back at
+ * once. */
 static void forgets_a_body_whose_sender_has_gone(void **state)
 {
     server *t = *state;
     kl_buf got = KL_BUF_INIT;
-    kl_httpd_options o = { .listen = "127.0.0.1:0", .max_body = 1000000, .max_bodies = 1000000, .handler = serve, .arg = t };
+    kl_httpd_options o = {
+        .listen = "127.0.0.1:0", .max_body = 1000000, .max_bodies = 1000000, .handler = serve, .arg = t};
     kl_err err = KL_ERR_INIT;
     kl_httpd_stop(t->h);
     assert_ok(kl_httpd_start(&o, &t->h, &err), &err);
     char *half = kl_sprintf("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\n\r\n%0400000d", 1);
-    for (int i = 0; i < 20; i++) {                /* each fits beside none of the others: 8 MB where 0.5 MB have room */
+    /* each fits beside none of the others: 8 MB where 0.5 MB have room */
+    for (int i = 0; i < 20; i++) {
         int fd = dial(t);
         say(fd, half);
         close(fd);
     }
-    char *whole = kl_sprintf("POST /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 400000\r\n\r\n%0400000d", 1);
+    char *whole = kl_sprintf(
+        "POST /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 400000\r\n\r\n%0400000d", 1);
     kl_time deadline = kl_clock_now(kl_clock_real()) + BOUND;
     bool taken = false;
     while (!taken && kl_clock_now(kl_clock_real()) < deadline) {
@@ -250,7 +260,8 @@ static void takes_no_more_of_bodies_than_it_has_room_for(void **state)
 {
     server *t = *state;
     kl_buf got = KL_BUF_INIT;
-    kl_httpd_options o = { .listen = "127.0.0.1:0", .max_body = 1000000, .max_bodies = 1000000, .handler = serve, .arg = t };
+    kl_httpd_options o = {
+        .listen = "127.0.0.1:0", .max_body = 1000000, .max_bodies = 1000000, .handler = serve, .arg = t};
     kl_err err = KL_ERR_INIT;
     kl_httpd_stop(t->h);
     assert_ok(kl_httpd_start(&o, &t->h, &err), &err);
@@ -271,7 +282,7 @@ static void takes_no_body_where_none_is_wanted(void **state)
 {
     server *t = *state;
     kl_buf got = KL_BUF_INIT;
-    kl_httpd_options o = { .listen = "127.0.0.1:0", .no_bodies = true, .handler = serve, .arg = t };
+    kl_httpd_options o = {.listen = "127.0.0.1:0", .no_bodies = true, .handler = serve, .arg = t};
     kl_err err = KL_ERR_INIT;
     kl_httpd_stop(t->h);
     assert_ok(kl_httpd_start(&o, &t->h, &err), &err);
@@ -290,7 +301,7 @@ static void takes_no_body_where_none_is_wanted(void **state)
 static void refuses_a_path_that_would_be_cut(void **state)
 {
     server *t = *state;
-    static const char *const paths[] = { "/echo%00x", "/echo?q=a%00b", "/%00" };
+    static const char *const paths[] = {"/echo%00x", "/echo?q=a%00b", "/%00"};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         kl_buf got = KL_BUF_INIT;
         int fd = dial(t);
@@ -324,7 +335,7 @@ static void an_answer_that_was_given_leaves_before_the_end(void **state)
         assert_true(hear(fd, &got, "the last word"));
         close(fd);
         kl_buf_fini(&got);
-        kl_httpd_options o = { .listen = "127.0.0.1:0", .handler = serve, .arg = t };
+        kl_httpd_options o = {.listen = "127.0.0.1:0", .handler = serve, .arg = t};
         assert_ok(kl_httpd_start(&o, &t->h, &err), &err);
     }
 }
@@ -355,14 +366,14 @@ static void wakes_a_waiting_stream_for_each_write_and_ends_it_on_close(void **st
         char line[32];
         int n = snprintf(line, sizeof line, "event-%d;", i);
         assert_true(kl_httpd_stream_write(s, line, (size_t)n));
-        assert_true(hear(fd, &got, line));           /* so it was suspended before the next one */
+        assert_true(hear(fd, &got, line)); /* so it was suspended before the next one */
     }
     assert_false(kl_httpd_stream_gone(s));
     t->n = 0;
     kl_httpd_stream_close(s);
     assert_true(hear(fd, &got, "\r\n0\r\n\r\n"));
     kl_buf_clear(&got);
-    say(fd, "GET /watch HTTP/1.1\r\nHost: x\r\n\r\n");      /* the same connection carries another stream */
+    say(fd, "GET /watch HTTP/1.1\r\nHost: x\r\n\r\n"); /* the same connection carries another stream */
     s = wait_stream(t, 0);
     assert_true(kl_httpd_stream_write(s, "again", 5));
     assert_true(hear(fd, &got, "again"));
@@ -406,9 +417,9 @@ static void gives_up_a_peer_that_never_reads(void **state)
         assert_true(written < 1000000000);
     }
     assert_true(kl_httpd_stream_gone(s));
-    assert_int_equal(kl_httpd_stream_queued(s), 0);      /* nothing is kept for it */
+    assert_int_equal(kl_httpd_stream_queued(s), 0); /* nothing is kept for it */
     kl_buf got = KL_BUF_INIT;
-    hear_all(fd, &got);                                  /* and its connection has ended */
+    hear_all(fd, &got); /* and its connection has ended */
     kl_buf_fini(&got);
     close(fd);
 }
@@ -438,7 +449,10 @@ static void stops_with_waiting_streams_busy_writers_and_owed_replies(void **stat
     int fds[64];
     for (int i = 0; i < 64; i++) {
         fds[i] = dial(t);
-        say(fds[i], i == 63 ? "GET /late HTTP/1.1\r\nHost: x\r\n\r\n" : i == 62 ? "GET /ticks HTTP/1.1\r\nHost: x\r\n\r\n" : "GET /watch HTTP/1.1\r\nHost: x\r\n\r\n");
+        say(fds[i],
+            i == 63       ? "GET /late HTTP/1.1\r\nHost: x\r\n\r\n"
+                : i == 62 ? "GET /ticks HTTP/1.1\r\nHost: x\r\n\r\n"
+                          : "GET /watch HTTP/1.1\r\nHost: x\r\n\r\n");
     }
     wait_stream(t, 61);
     kl_time deadline = kl_clock_now(kl_clock_real()) + BOUND;
@@ -453,12 +467,16 @@ static void stops_with_waiting_streams_busy_writers_and_owed_replies(void **stat
         assert_true(kl_httpd_stream_gone(t->streams[i]));
         assert_false(kl_httpd_stream_write(t->streams[i], "x", 1));
     }
-    kl_httpd_reply(t->late, 200, NULL, NULL, "too late", 8);      /* harmless: frees what the request held */
+    kl_httpd_reply(t->late, 200, NULL, NULL, "too late", 8); /* harmless: frees what the request held */
     for (int i = 0; i < 64; i++)
         close(fds[i]);
 }
 
-typedef struct storm { server *t; _Atomic bool stop; _Atomic size_t written; } storm;
+typedef struct storm {
+    server *t;
+    _Atomic bool stop;
+    _Atomic size_t written;
+} storm;
 
 /* The daemon takes no answer any more when this one is given, and who gave it has let go of it. */
 static void stops_in_the_middle_of_an_answer_that_nobody_holds(void **state)
@@ -493,8 +511,9 @@ static void write_to_all(void *arg)
 static void survives_peers_that_come_and_go_under_fire(void **state)
 {
     server *t = *state;
-    storm w = { .t = t };
-    kl_thread *writers[2] = { kl_thread_start("fire-1", write_to_all, &w), kl_thread_start("fire-2", write_to_all, &w) };
+    storm w = {.t = t};
+    kl_thread *writers[2] = {
+        kl_thread_start("fire-1", write_to_all, &w), kl_thread_start("fire-2", write_to_all, &w)};
     for (int round = 0; round < 30; round++) {
         int fds[8];
         kl_buf got = KL_BUF_INIT;
@@ -519,7 +538,7 @@ static void says_why_it_cannot_listen(void **state)
     server *t = *state;
     kl_err err = KL_ERR_INIT;
     kl_httpd *h = NULL;
-    kl_httpd_options o = { .listen = "8080", .handler = serve, .arg = t };
+    kl_httpd_options o = {.listen = "8080", .handler = serve, .arg = t};
     assert_fails(kl_httpd_start(&o, &h, &err), KL_EINVAL, &err, "cannot listen on \"8080\": write host:port");
     o.listen = "127.0.0.1:70000";
     assert_fails(kl_httpd_start(&o, &h, &err), KL_EINVAL, &err, "127.0.0.1:70000");
@@ -534,11 +553,14 @@ static void says_why_it_cannot_listen(void **state)
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, start, stop)
-KL_TESTS(CASE(answers_with_what_was_asked), CASE(keeps_a_connection_for_the_next_request), CASE(sends_a_large_body_that_it_took),
-    CASE(refuses_a_body_above_the_ceiling_announced_or_not), CASE(forgets_a_body_whose_sender_has_gone),
-    CASE(takes_no_more_of_bodies_than_it_has_room_for), CASE(takes_no_body_where_none_is_wanted), CASE(refuses_a_path_that_would_be_cut),
+KL_TESTS(CASE(answers_with_what_was_asked), CASE(keeps_a_connection_for_the_next_request),
+    CASE(sends_a_large_body_that_it_took), CASE(refuses_a_body_above_the_ceiling_announced_or_not),
+    CASE(forgets_a_body_whose_sender_has_gone), CASE(takes_no_more_of_bodies_than_it_has_room_for),
+    CASE(takes_no_body_where_none_is_wanted), CASE(refuses_a_path_that_would_be_cut),
     CASE(an_answer_that_was_given_leaves_before_the_end), CASE(streams_what_any_thread_writes),
-    CASE(wakes_a_waiting_stream_for_each_write_and_ends_it_on_close), CASE(notices_a_peer_that_hangs_up_while_nothing_is_sent),
-    CASE(gives_up_a_peer_that_never_reads), CASE(answers_a_parked_request_from_another_thread),
-    CASE(stops_with_waiting_streams_busy_writers_and_owed_replies), CASE(survives_peers_that_come_and_go_under_fire),
+    CASE(wakes_a_waiting_stream_for_each_write_and_ends_it_on_close),
+    CASE(notices_a_peer_that_hangs_up_while_nothing_is_sent), CASE(gives_up_a_peer_that_never_reads),
+    CASE(answers_a_parked_request_from_another_thread),
+    CASE(stops_with_waiting_streams_busy_writers_and_owed_replies),
+    CASE(survives_peers_that_come_and_go_under_fire),
     cmocka_unit_test(stops_in_the_middle_of_an_answer_that_nobody_holds), CASE(says_why_it_cannot_listen))

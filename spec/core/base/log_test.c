@@ -29,49 +29,67 @@ static char *written(kl_log_level level, const char *message, const char *format
     return text;
 }
 
-#define assert_line(expected, ...) do { char *line = written(__VA_ARGS__); assert_string_equal(line, expected); free(line); } while (0)
+#define assert_line(expected, ...)                                                                           \
+    do {                                                                                                     \
+        char *line = written(__VA_ARGS__);                                                                   \
+        assert_string_equal(line, expected);                                                                 \
+        free(line);                                                                                          \
+    } while (0)
 
 static void a_record_is_an_object_with_its_fields_in_order(void **state)
 {
     (void)state;
-    assert_line(",\"level\":\"info\",\"msg\":\"started\",\"port\":80,\"name\":\"x\"}", KL_LOG_INFO, "started", "port=%d name=%s", "port=80 name=x");
+    assert_line(",\"level\":\"info\",\"msg\":\"started\",\"port\":80,\"name\":\"x\"}", KL_LOG_INFO, "started",
+        "port=%d name=%s", "port=80 name=x");
     assert_line(",\"level\":\"error\",\"msg\":\"a \\\"b\\\"\"}", KL_LOG_ERROR, "a \"b\"", "", "");
-    assert_line(",\"level\":\"debug\",\"msg\":\"m\",\"error\":\"it said \\\"no\\\"\\nand left\",\"next\":\"1s\"}", KL_LOG_DEBUG, "m", "error=%s next=%s",
-        "error=\"it said \\\"no\\\"\\nand left\" next=1s");
+    assert_line(
+        ",\"level\":\"debug\",\"msg\":\"m\",\"error\":\"it said \\\"no\\\"\\nand left\",\"next\":\"1s\"}",
+        KL_LOG_DEBUG, "m", "error=%s next=%s", "error=\"it said \\\"no\\\"\\nand left\" next=1s");
 }
 
 static void a_key_has_one_type(void **state)
 {
     (void)state;
-    assert_line(",\"level\":\"warn\",\"msg\":\"m\",\"name\":\"80\",\"n\":80,\"f\":0.5,\"big\":1e+06,\"on\":true,\"off\":\"maybe\"}", KL_LOG_WARN, "m",
-        "name=%s n=%zu f=%g big=%g on=%B off=%B", "name=80 n=80 f=0.5 big=1e+06 on=true off=maybe");
-    assert_line(",\"level\":\"warn\",\"msg\":\"m\",\"a\":\"inf\",\"b\":\"-nan\",\"c\":-3,\"d\":\"007\",\"e\":\"\"}", KL_LOG_WARN, "m", "a=%g b=%g c=%d d=%d e=%d",
-        "a=inf b=-nan c=-3 d=007 e=\"\"");
-    assert_line(",\"level\":\"warn\",\"msg\":\"m\",\"attempts\":\"1\"}", KL_LOG_WARN, "m", "max_attempts=%d", "attempts=1");
+    assert_line(",\"level\":\"warn\",\"msg\":\"m\",\"name\":\"80\",\"n\":80,\"f\":0.5,\"big\":1e+06,\"on\":"
+                "true,\"off\":\"maybe\"}",
+        KL_LOG_WARN, "m", "name=%s n=%zu f=%g big=%g on=%B off=%B",
+        "name=80 n=80 f=0.5 big=1e+06 on=true off=maybe");
+    assert_line(
+        ",\"level\":\"warn\",\"msg\":\"m\",\"a\":\"inf\",\"b\":\"-nan\",\"c\":-3,\"d\":\"007\",\"e\":\"\"}",
+        KL_LOG_WARN, "m", "a=%g b=%g c=%d d=%d e=%d", "a=inf b=-nan c=-3 d=007 e=\"\"");
+    assert_line(",\"level\":\"warn\",\"msg\":\"m\",\"attempts\":\"1\"}", KL_LOG_WARN, "m", "max_attempts=%d",
+        "attempts=1");
 }
 
 static void a_traceback_is_a_field(void **state)
 {
     (void)state;
-    assert_line(",\"level\":\"error\",\"msg\":\"m\",\"error\":\"oh\",\"stacktrace\":\"stack traceback:\\n\\tx.lua:1: in f\"}", KL_LOG_ERROR, "m", "error=%s%s%s",
-        "error=oh\nstack traceback:\n\tx.lua:1: in f");
+    assert_line(",\"level\":\"error\",\"msg\":\"m\",\"error\":\"oh\",\"stacktrace\":\"stack "
+                "traceback:\\n\\tx.lua:1: in f\"}",
+        KL_LOG_ERROR, "m", "error=%s%s%s", "error=oh\nstack traceback:\n\tx.lua:1: in f");
 }
 
 static void names_are_there_once(void **state)
 {
     (void)state;
-    assert_line(",\"level\":\"info\",\"msg\":\"m\",\"key\":\"a\",\"field.key\":\"b\",\"field.msg\":\"c\",\"field.ts\":\"d\"}", KL_LOG_INFO, "m", "",
-        "key=a key=b msg=c ts=d key=e");
-    assert_line(",\"level\":\"info\",\"msg\":\"m\",\"key\":\"a\",\"field.key\":\"b\",\"field.field.key\":\"c\"}", KL_LOG_INFO, "m", "", "key=a key=b field.key=c");
-    assert_line(",\"level\":\"info\",\"msg\":\"m\",\"text\":\"some words\",\"k\":\"v and more\"}", KL_LOG_INFO, "m", "", "some words k=v and more");
+    assert_line(",\"level\":\"info\",\"msg\":\"m\",\"key\":\"a\",\"field.key\":\"b\",\"field.msg\":\"c\","
+                "\"field.ts\":\"d\"}",
+        KL_LOG_INFO, "m", "", "key=a key=b msg=c ts=d key=e");
+    assert_line(
+        ",\"level\":\"info\",\"msg\":\"m\",\"key\":\"a\",\"field.key\":\"b\",\"field.field.key\":\"c\"}",
+        KL_LOG_INFO, "m", "", "key=a key=b field.key=c");
+    assert_line(",\"level\":\"info\",\"msg\":\"m\",\"text\":\"some words\",\"k\":\"v and more\"}",
+        KL_LOG_INFO, "m", "", "some words k=v and more");
 }
 
 static void odd_bytes_are_replaced(void **state)
 {
     (void)state;
-    assert_line(",\"level\":\"info\",\"msg\":\"\\u0001\\u007f\xef\xbf\xbd\xc3\xa4\",\"k\":\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"}", KL_LOG_INFO, "\x01\x7f\xff\xc3\xa4", "",
-        "k=\xed\xa0\x80");
-    assert_line(",\"level\":\"info\",\"msg\":\"m\",\"k\":\"\\t\\u0000x\"}", KL_LOG_INFO, "m", "", "k=\"\\x09\\x00x\"");
+    assert_line(",\"level\":\"info\",\"msg\":\"\\u0001\\u007f\xef\xbf\xbd\xc3\xa4\",\"k\":"
+                "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"}",
+        KL_LOG_INFO, "\x01\x7f\xff\xc3\xa4", "", "k=\xed\xa0\x80");
+    assert_line(",\"level\":\"info\",\"msg\":\"m\",\"k\":\"\\t\\u0000x\"}", KL_LOG_INFO, "m", "",
+        "k=\"\\x09\\x00x\"");
 }
 
 /* Random bytes, many of them those that mean something here. */
@@ -80,7 +98,8 @@ static void noise(kl_random *random, char *out, size_t max)
     static const char SPECIAL[] = "\"\\= \n\tk=v{}[]:,%x0\xc3\xa4\xf0\x9f\x98\x80\xed\xa0";
     size_t n = (size_t)kl_random_between(random, 0, (kl_time)max);
     for (size_t i = 0; i < n; i++) {
-        out[i] = kl_random_between(random, 0, 3) ? SPECIAL[kl_random_between(random, 0, sizeof SPECIAL - 1)] : (char)kl_random_between(random, 1, 256);
+        out[i] = kl_random_between(random, 0, 3) ? SPECIAL[kl_random_between(random, 0, sizeof SPECIAL - 1)]
+                                                 : (char)kl_random_between(random, 1, 256);
         if (!out[i])
             out[i] = '=';
     }
@@ -133,11 +152,16 @@ static void a_traceparent_is_read_and_written(void **state)
     assert_string_equal(t.trace, "0af7651916cd43dd8448eb211c80319c");
     assert_string_equal(t.span, "b7ad6b7169203331");
     assert_string_equal(kl_trace_header(&t, header), good);
-    assert_true(kl_trace_parse("cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-what-comes-later", &t));
-    static const char *const BAD[] = {NULL, "", "00", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331", "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-        "00-00000000000000000000000000000000-b7ad6b7169203331-01", "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
-        "00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-x",
-        "00-0af7651916cd43dd8448eb211c80319c_b7ad6b7169203331-01", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0x"};
+    assert_true(
+        kl_trace_parse("cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-what-comes-later", &t));
+    static const char *const BAD[] = {NULL, "", "00", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331",
+        "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        "00-00000000000000000000000000000000-b7ad6b7169203331-01",
+        "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+        "00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01",
+        "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-x",
+        "00-0af7651916cd43dd8448eb211c80319c_b7ad6b7169203331-01",
+        "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0x"};
     for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++)
         assert_false(kl_trace_parse(BAD[i], &t));
     kl_trace_span("one", &t);
@@ -165,7 +189,8 @@ static void a_record_is_one_line_of_text(void **state)
     assert_string_equal(line, "INFO  a\\nb\\r\\x1b[2Jc\td \\xc2\\x9bm \303\244 k=v\\x1b\n");
     free(line);
     line = written_as_text("failed", "error=x\nstack traceback:\n\ta.lua:1: in f\n2026-01-01 INFO forged");
-    assert_string_equal(line, "INFO  failed error=x\nstack traceback:\n\ta.lua:1: in f\n\t2026-01-01 INFO forged\n");
+    assert_string_equal(
+        line, "INFO  failed error=x\nstack traceback:\n\ta.lua:1: in f\n\t2026-01-01 INFO forged\n");
     free(line);
 }
 
@@ -186,9 +211,11 @@ static void a_long_message_is_cut_between_characters(void **state)
     free(line);
 }
 
-KL_TESTS(cmocka_unit_test(a_record_is_one_line_of_text), cmocka_unit_test(a_long_message_is_cut_between_characters),
-    cmocka_unit_test(a_record_is_an_object_with_its_fields_in_order), cmocka_unit_test(a_key_has_one_type), cmocka_unit_test(a_traceback_is_a_field),
-    cmocka_unit_test(names_are_there_once), cmocka_unit_test(odd_bytes_are_replaced), cmocka_unit_test(whatever_goes_in_the_line_is_json),
+KL_TESTS(cmocka_unit_test(a_record_is_one_line_of_text),
+    cmocka_unit_test(a_long_message_is_cut_between_characters),
+    cmocka_unit_test(a_record_is_an_object_with_its_fields_in_order), cmocka_unit_test(a_key_has_one_type),
+    cmocka_unit_test(a_traceback_is_a_field), cmocka_unit_test(names_are_there_once),
+    cmocka_unit_test(odd_bytes_are_replaced), cmocka_unit_test(whatever_goes_in_the_line_is_json),
     cmocka_unit_test(a_quoted_text_comes_back_as_it_was), cmocka_unit_test(a_traceparent_is_read_and_written))
 
 /* not in tsan: it starts no thread */

@@ -5,8 +5,16 @@
 #include "base/sync.h"
 #include "base/loop.h"
 
-typedef struct world { kl_clock *clock; kl_loop *l; kl_buf said; uint64_t victim; } world;
-typedef struct word { world *w; const char *text; } word;
+typedef struct world {
+    kl_clock *clock;
+    kl_loop *l;
+    kl_buf said;
+    uint64_t victim;
+} world;
+typedef struct word {
+    world *w;
+    const char *text;
+} word;
 
 static void setup(world *w)
 {
@@ -41,7 +49,11 @@ static void cancel_victim(void *arg)
     kl_loop_timer_cancel(x->w->l, x->w->victim);
 }
 
-#define assert_said(w, text) do { assert_string_equal(kl_buf_str(&(w)->said), text); kl_buf_clear(&(w)->said); } while (0)
+#define assert_said(w, text)                                                                                 \
+    do {                                                                                                     \
+        assert_string_equal(kl_buf_str(&(w)->said), text);                                                   \
+        kl_buf_clear(&(w)->said);                                                                            \
+    } while (0)
 
 static void posts_run_in_order_also_those_that_posts_make(void **state)
 {
@@ -77,7 +89,7 @@ static void timers_fire_at_their_time_and_in_its_order(void **state)
     kl_clock_advance(w.clock, KL_SECONDS(5));
     assert_int_equal(kl_loop_step(w.l), KL_NEVER);
     assert_said(&w, "bc");
-    kl_loop_timer(w.l, -1, say, &a);           /* the past is now */
+    kl_loop_timer(w.l, -1, say, &a); /* the past is now */
     kl_loop_step(w.l);
     assert_said(&w, "a");
     teardown(&w);
@@ -94,7 +106,7 @@ static void a_cancelled_timer_does_not_fire_even_when_it_is_due(void **state)
     kl_clock_advance(w.clock, KL_SECONDS(1));
     kl_loop_step(w.l);
     assert_said(&w, "a");
-    kl_loop_timer_cancel(w.l, w.victim);       /* again, and nothing at all, are fine */
+    kl_loop_timer_cancel(w.l, w.victim); /* again, and nothing at all, are fine */
     kl_loop_timer_cancel(w.l, 0);
     teardown(&w);
 }
@@ -126,9 +138,13 @@ static void a_call_without_a_thread_runs_at_once(void **state)
     teardown(&w);
 }
 
-/* --- with its thread --------------------------------------------------------------------------------------------------- */
+/* --- with its thread ---------------------------------------------------------------------- */
 
-typedef struct seen { kl_loop *l; bool on_thread, nested; int n; } seen;
+typedef struct seen {
+    kl_loop *l;
+    bool on_thread, nested;
+    int n;
+} seen;
 
 static void note_inner(void *arg) { ((seen *)arg)->nested = true; }
 
@@ -137,7 +153,7 @@ static void note(void *arg)
     seen *s = arg;
     s->on_thread = kl_loop_on_thread(s->l);
     s->n++;
-    kl_loop_call(s->l, note_inner, s);         /* on its own thread: at once */
+    kl_loop_call(s->l, note_inner, s); /* on its own thread: at once */
 }
 
 static void call_after_the_end(void *arg)
@@ -161,7 +177,11 @@ static void a_call_waits_until_the_thread_has_run_it(void **state)
 }
 
 /* Holds the loop until it is let go. */
-typedef struct held { kl_mutex mu; kl_cond cond; bool there, go; } held;
+typedef struct held {
+    kl_mutex mu;
+    kl_cond cond;
+    bool there, go;
+} held;
 
 static void hold(void *arg)
 {

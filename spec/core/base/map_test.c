@@ -14,7 +14,7 @@ static void sets_gets_replaces_and_takes(void **state)
     assert_null(kl_map_take(m, "x"));
     char key[] = "x";
     assert_null(kl_map_set(m, key, &a));
-    key[0] = 'y';                                      /* the map has its own copy */
+    key[0] = 'y'; /* the map has its own copy */
     assert_ptr_equal(kl_map_get(m, "x"), &a);
     assert_ptr_equal(kl_map_getn(m, "xyz", 1), &a);
     assert_null(kl_map_getn(m, "xyz", 2));
@@ -100,7 +100,9 @@ static void hashes_alike_within_a_process(void **state)
     assert_true(kl_hash("12345678", 8) != kl_hash("123456789", 9));
 }
 
-KL_TESTS(cmocka_unit_test(sets_gets_replaces_and_takes), cmocka_unit_test(agrees_with_an_array_through_many_changes),
-    cmocka_unit_test(lets_the_present_key_be_taken_while_iterating), cmocka_unit_test(hashes_alike_within_a_process))
+KL_TESTS(cmocka_unit_test(sets_gets_replaces_and_takes),
+    cmocka_unit_test(agrees_with_an_array_through_many_changes),
+    cmocka_unit_test(lets_the_present_key_be_taken_while_iterating),
+    cmocka_unit_test(hashes_alike_within_a_process))
 
 /* not in tsan: it starts no thread */

@@ -29,7 +29,8 @@ static void a_settled_process_is_smaller_and_works_as_before(void **state)
         kl_mem_settle();
         long after = resident_file_kb();
         int v[] = {5, 3, 9, 1};
-        qsort(v, 4, sizeof *v, by_value);          /* code of ours and of libraries, and their constants, come back */
+        /* code of ours and of libraries, and their constants, come back */
+        qsort(v, 4, sizeof *v, by_value);
         char text[64];
         snprintf(text, sizeof text, "%d %.3f %s", v[0], sqrt(2), "constant");
         assert_string_equal(text, "1 1.414 constant");

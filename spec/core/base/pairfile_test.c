@@ -47,7 +47,7 @@ static size_t count_files(const char *where)
     return n;
 }
 
-#define NOON (KL_SECONDS(1) * 1767268800)      /* 2026-01-01T12:00:00Z */
+#define NOON (KL_SECONDS(1) * 1767268800) /* 2026-01-01T12:00:00Z */
 
 static void a_pair_is_private_and_the_next_takes_its_place(void **state)
 {

@@ -19,7 +19,8 @@ static void digests_are_those_of_the_standard(void **state)
     (void)state;
     expect("", 0, "da39a3ee5e6b4b0d3255bfef95601890afd80709");
     expect("abc", 3, "a9993e364706816aba3e25717850c26c9cd0d89d");
-    expect("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 56, "84983e441c3bd26ebaae4aa1f95129e5e54670f1");
+    expect("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 56,
+        "84983e441c3bd26ebaae4aa1f95129e5e54670f1");
     char *many = kl_alloc(1000000);
     memset(many, 'a', 1000000);
     expect(many, 1000000, "34aa973cd4c4daa4f61eeb2bdbad27316534016f");

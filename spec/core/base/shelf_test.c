@@ -11,7 +11,11 @@
 
 #define NOW KL_SECONDS(1700000000)
 
-typedef struct room { char dir[64]; char *deep; kl_shelf *s; } room;
+typedef struct room {
+    char dir[64];
+    char *deep;
+    kl_shelf *s;
+} room;
 
 static void room_open(room *r)
 {
@@ -62,7 +66,8 @@ static void what_was_put_is_found_with_its_tag_and_age(void **state)
     assert_true(holds(&r, "x", "\"a tag\"", "hello", KL_SECONDS(9)));
     kl_shelf_touch(r.s, "x", NOW);
     assert_true(holds(&r, "x", "\"a tag\"", "hello", 0));
-    assert_true(kl_shelf_put(r.s, "x", NOW + KL_SECONDS(9), "2", "", 0));        /* replaced; a clock that went back makes nothing old */
+    /* replaced; a clock that went back makes nothing old */
+    assert_true(kl_shelf_put(r.s, "x", NOW + KL_SECONDS(9), "2", "", 0));
     assert_true(holds(&r, "x", "2", "", 0));
     kl_shelf_drop(r.s, "x");
     assert_false(is_there(&r, "x"));
@@ -173,13 +178,18 @@ static void a_link_or_a_directory_is_not_followed(void **state)
 static void the_environment_says_where_it_is(void **state)
 {
     (void)state;
-    static const struct { const char *own, *cache, *home, *want; } cases[] = {
-        { "/own", "/cache", "/home", "/own" }, { "off", "/cache", "/home", NULL }, { NULL, "/cache", "/home", "/cache/kubelua" },
-        { "", "relative", "/home", "/home/.cache/kubelua" }, { NULL, NULL, NULL, NULL },
+    static const struct {
+        const char *own, *cache, *home, *want;
+    } cases[] = {
+        {"/own", "/cache", "/home", "/own"},
+        {"off", "/cache", "/home", NULL},
+        {NULL, "/cache", "/home", "/cache/kubelua"},
+        {"", "relative", "/home", "/home/.cache/kubelua"},
+        {NULL, NULL, NULL, NULL},
     };
-    static const char *const names[] = { "KUBELUA_CACHE_DIR", "XDG_CACHE_HOME", "HOME" };
+    static const char *const names[] = {"KUBELUA_CACHE_DIR", "XDG_CACHE_HOME", "HOME"};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const char *values[] = { cases[i].own, cases[i].cache, cases[i].home };
+        const char *values[] = {cases[i].own, cases[i].cache, cases[i].home};
         for (int k = 0; k < 3; k++)
             assert_int_equal(values[k] ? setenv(names[k], values[k], 1) : unsetenv(names[k]), 0);
         char *home = kl_shelf_home();
@@ -188,9 +198,11 @@ static void the_environment_says_where_it_is(void **state)
     }
 }
 
-KL_TESTS(cmocka_unit_test(what_was_put_is_found_with_its_tag_and_age), cmocka_unit_test(only_the_owner_may_read_it),
-    cmocka_unit_test(names_stay_below_the_directory), cmocka_unit_test(a_torn_file_reads_as_absent_and_can_be_put_again),
-    cmocka_unit_test(a_place_that_cannot_be_written_keeps_nothing), cmocka_unit_test(a_link_or_a_directory_is_not_followed),
+KL_TESTS(cmocka_unit_test(what_was_put_is_found_with_its_tag_and_age),
+    cmocka_unit_test(only_the_owner_may_read_it), cmocka_unit_test(names_stay_below_the_directory),
+    cmocka_unit_test(a_torn_file_reads_as_absent_and_can_be_put_again),
+    cmocka_unit_test(a_place_that_cannot_be_written_keeps_nothing),
+    cmocka_unit_test(a_link_or_a_directory_is_not_followed),
     cmocka_unit_test(the_environment_says_where_it_is))
 
 /* not in tsan: it starts no thread */

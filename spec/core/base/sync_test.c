@@ -36,7 +36,7 @@ static void count(void *arg)
 static void threads_have_names_and_block_signals(void **state)
 {
     (void)state;
-    shared s = { .n = 0 };
+    shared s = {.n = 0};
     kl_mutex_init(&s.mu);
     kl_cond_init(&s.cond);
     kl_thread *t = kl_thread_start("a-name-that-is-too-long", count, &s);
@@ -50,7 +50,7 @@ static void threads_have_names_and_block_signals(void **state)
     assert_true(s.self != kl_thread_self() && s.self);
     sigset_t mask;
     pthread_sigmask(SIG_SETMASK, NULL, &mask);
-    assert_false(sigismember(&mask, SIGTERM));              /* the starter's own mask is as before */
+    assert_false(sigismember(&mask, SIGTERM)); /* the starter's own mask is as before */
     kl_thread_join(NULL);
     kl_cond_fini(&s.cond);
     kl_mutex_fini(&s.mu);
@@ -86,15 +86,20 @@ static void a_fake_clock_stands_until_advanced(void **state)
     kl_clock_fake_free(NULL);
     kl_clock *real = kl_clock_real();
     kl_time a = kl_clock_now(real);
-    kl_clock_advance(real, KL_SECONDS(1000000));            /* not ours to move */
+    kl_clock_advance(real, KL_SECONDS(1000000)); /* not ours to move */
     assert_in_range(kl_clock_now(real) - a, 0, KL_SECONDS(1000));
     assert_true(kl_clock_boot(real) >= a);
     assert_true(kl_clock_wall(real) > KL_SECONDS(1700000000));
     assert_true(kl_clock_thread_cpu() >= 0);
-    kl_clock_fake_free(real);                               /* static: nothing happens */
+    kl_clock_fake_free(real); /* static: nothing happens */
 }
 
-typedef struct records { int n; kl_log_level level; char message[64]; char fields[4096]; } records;
+typedef struct records {
+    int n;
+    kl_log_level level;
+    char message[64];
+    char fields[4096];
+} records;
 
 static void keep(void *arg, kl_log_level level, const char *message, const char *fields)
 {
@@ -139,19 +144,22 @@ static void log_levels_have_words(void **state)
     (void)state;
     kl_err err = KL_ERR_INIT;
     kl_log_level l;
-    static const char *const words[] = { "debug", "info", "warn", "error", "off" };
+    static const char *const words[] = {"debug", "info", "warn", "error", "off"};
     for (int i = 0; i < 5; i++) {
         assert_ok(kl_log_level_parse(words[i], &l, &err), &err);
         assert_int_equal(l, i);
     }
-    assert_fails(kl_log_level_parse("loud", &l, &err), KL_EINVAL, &err, "\"loud\" is not known: use debug, info, warn, error or off");
+    assert_fails(kl_log_level_parse("loud", &l, &err), KL_EINVAL, &err,
+        "\"loud\" is not known: use debug, info, warn, error or off");
     assert_fails(kl_log_level_parse(NULL, &l, &err), KL_EINVAL, &err, "use debug");
 }
 
 static void log_fields_are_quoted_when_they_must(void **state)
 {
     (void)state;
-    static const char *const cases[][2] = { { "plain/x-1", "plain/x-1" }, { "", "\"\"" }, { "two words", "\"two words\"" }, { "q\"b\\", "\"q\\\"b\\\\\"" }, { "l\n\x01", "\"l\\n\\x01\"" }, { "k=v", "\"k=v\"" } };
+    static const char *const cases[][2] = {{"plain/x-1", "plain/x-1"}, {"", "\"\""},
+        {"two words", "\"two words\""}, {"q\"b\\", "\"q\\\"b\\\\\""}, {"l\n\x01", "\"l\\n\\x01\""},
+        {"k=v", "\"k=v\""}};
     char out[64];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_string_equal(kl_log_quote(cases[i][0], out, sizeof out), cases[i][1]);
@@ -177,6 +185,7 @@ static void the_file_sink_writes_lines(void **state)
     free(text);
 }
 
-KL_TESTS(cmocka_unit_test(threads_have_names_and_block_signals), cmocka_unit_test(a_wait_ends_at_its_deadline),
-    cmocka_unit_test(a_fake_clock_stands_until_advanced), cmocka_unit_test(the_log_goes_to_its_sink_from_its_level_up),
-    cmocka_unit_test(log_levels_have_words), cmocka_unit_test(log_fields_are_quoted_when_they_must), cmocka_unit_test(the_file_sink_writes_lines))
+KL_TESTS(cmocka_unit_test(threads_have_names_and_block_signals),
+    cmocka_unit_test(a_wait_ends_at_its_deadline), cmocka_unit_test(a_fake_clock_stands_until_advanced),
+    cmocka_unit_test(the_log_goes_to_its_sink_from_its_level_up), cmocka_unit_test(log_levels_have_words),
+    cmocka_unit_test(log_fields_are_quoted_when_they_must), cmocka_unit_test(the_file_sink_writes_lines))

@@ -10,7 +10,10 @@
 #include "base/mem.h"
 #include "base/tape.h"
 
-typedef struct room { char dir[64]; char *path; } room;
+typedef struct room {
+    char dir[64];
+    char *path;
+} room;
 
 static void room_open(room *r)
 {
@@ -137,7 +140,8 @@ static void a_file_that_cannot_be_made_is_named(void **state)
     (void)state;
     kl_tape *t = NULL;
     kl_err err = KL_ERR_INIT;
-    assert_fails(kl_tape_new("/nowhere/tape", 1000, NULL, &t, &err), KL_EIO, &err, "cannot write /nowhere/tape");
+    assert_fails(
+        kl_tape_new("/nowhere/tape", 1000, NULL, &t, &err), KL_EIO, &err, "cannot write /nowhere/tape");
 }
 
 static void assert_left_alone(const room *r, const char *begins, const char *why)
@@ -170,8 +174,10 @@ static void what_is_no_tape_is_left_where_it_is(void **state)
     room_close(&r);
 }
 
-KL_TESTS(cmocka_unit_test(a_file_follows_another_and_four_are_kept), cmocka_unit_test(what_was_there_is_kept_and_nobody_else_reads),
-    cmocka_unit_test(an_end_is_told_once_and_nothing_follows), cmocka_unit_test(a_file_that_cannot_be_made_is_named),
+KL_TESTS(cmocka_unit_test(a_file_follows_another_and_four_are_kept),
+    cmocka_unit_test(what_was_there_is_kept_and_nobody_else_reads),
+    cmocka_unit_test(an_end_is_told_once_and_nothing_follows),
+    cmocka_unit_test(a_file_that_cannot_be_made_is_named),
     cmocka_unit_test(what_is_no_tape_is_left_where_it_is))
 
 /* not in tsan: it starts no thread */

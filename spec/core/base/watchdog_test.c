@@ -28,7 +28,7 @@ static void a_turn_that_computes_is_over_when_its_budget_is_spent(void **state)
     assert_int_equal(spin(&g), KL_OVER_CPU);
     assert_true(kl_clock_thread_cpu() - before >= KL_MILLISECONDS(20));
     assert_int_equal(kl_guard_leave(&g), KL_OVER_CPU);
-    kl_guard_enter(&g, &ANY);              /* the next one begins anew */
+    kl_guard_enter(&g, &ANY); /* the next one begins anew */
     assert_int_equal(kl_guard_over(&g), KL_OVER_NOT);
     assert_int_equal(kl_guard_leave(&g), KL_OVER_NOT);
     kl_guard_fini(&g);
@@ -95,7 +95,7 @@ static void who_only_waits_spends_nothing(void **state)
     while (!s.in)
         kl_cond_wait(&s.cond, &s.mu);
     kl_unlock(&s.mu);
-    for (int i = 0; i < 3; i++) {          /* three budgets of somebody else */
+    for (int i = 0; i < 3; i++) { /* three budgets of somebody else */
         kl_guard_enter(&g, &(kl_terms){.cpu = KL_MILLISECONDS(20), .deadline = KL_NEVER});
         (void)spin(&g);
         (void)kl_guard_leave(&g);
@@ -173,7 +173,7 @@ static void the_thread_of_a_turn_that_is_over_is_sent_a_signal_until_it_leaves(v
 static void guards_may_come_and_go_while_others_work(void **state)
 {
     (void)state;
-    for (int i = 0; i < 50; i++) {         /* the dog comes and goes with them */
+    for (int i = 0; i < 50; i++) { /* the dog comes and goes with them */
         kl_guard a, b;
         kl_guard_init(&a, NULL, NULL);
         kl_guard_enter(&a, &(kl_terms){.deadline = 0});
@@ -187,6 +187,9 @@ static void guards_may_come_and_go_while_others_work(void **state)
     }
 }
 
-KL_TESTS(cmocka_unit_test(a_turn_that_computes_is_over_when_its_budget_is_spent), cmocka_unit_test(a_deadline_and_a_flag_end_a_turn_as_well),
-    cmocka_unit_test(who_only_waits_spends_nothing), cmocka_unit_test(a_turn_that_is_not_left_is_told_once_and_until_it_is),
-    cmocka_unit_test(guards_may_come_and_go_while_others_work), cmocka_unit_test(the_thread_of_a_turn_that_is_over_is_sent_a_signal_until_it_leaves))
+KL_TESTS(cmocka_unit_test(a_turn_that_computes_is_over_when_its_budget_is_spent),
+    cmocka_unit_test(a_deadline_and_a_flag_end_a_turn_as_well),
+    cmocka_unit_test(who_only_waits_spends_nothing),
+    cmocka_unit_test(a_turn_that_is_not_left_is_told_once_and_until_it_is),
+    cmocka_unit_test(guards_may_come_and_go_while_others_work),
+    cmocka_unit_test(the_thread_of_a_turn_that_is_over_is_sent_a_signal_until_it_leaves))

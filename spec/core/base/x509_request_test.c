@@ -1,4 +1,5 @@
-/* x509_request_test.c - keys and requests; that they say what was asked for is proven by openssl in spec/e2e/certificate_spec.lua. */
+/* x509_request_test.c - keys and requests; that they say what was asked for is proven by openssl in
+ * spec/e2e/certificate_spec.lua. */
 #include "support/test.h"
 
 #include <string.h>
@@ -8,8 +9,10 @@
 static void a_request_is_made_with_a_key_of_its_own(void **state)
 {
     (void)state;
-    const char *const orgs[] = { "system:nodes", "team", NULL }, *const dns[] = { "a.example", "*.b.example", NULL }, *const ips[] = { "10.0.0.1", "fd00::1", NULL };
-    kl_x509_wish w = { .cn = "system:node:a", .orgs = orgs, .dns = dns, .ips = ips };
+    const char *const orgs[] = {"system:nodes", "team", NULL},
+                      *const dns[] = {"a.example", "*.b.example", NULL},
+                      *const ips[] = {"10.0.0.1", "fd00::1", NULL};
+    kl_x509_wish w = {.cn = "system:node:a", .orgs = orgs, .dns = dns, .ips = ips};
     char *key, *request, *other_key, *other_request;
     kl_err err = KL_ERR_INIT;
     assert_ok(kl_x509_request(&w, &key, &request, &err), &err);
@@ -26,12 +29,19 @@ static void a_request_is_made_with_a_key_of_its_own(void **state)
 static void what_cannot_stand_in_a_certificate_is_named(void **state)
 {
     (void)state;
-    const char *const bad_ip[] = { "10.0.0.300", NULL }, *const bad_dns[] = { "a b", NULL }, *const no_dns[] = { "", NULL };
+    const char *const bad_ip[] = {"10.0.0.300", NULL}, *const bad_dns[] = {"a b", NULL},
+                      *const no_dns[] = {"", NULL};
     char long_cn[80];
     memset(long_cn, 'x', sizeof long_cn - 1);
     long_cn[sizeof long_cn - 1] = '\0';
-    const struct { kl_x509_wish wish; const char *named; } cases[] = {
-        { { .ips = bad_ip }, "10.0.0.300" }, { { .dns = bad_dns }, "a b" }, { { .dns = no_dns }, "DNS name" }, { { .cn = long_cn }, "the subject's CN" },
+    const struct {
+        kl_x509_wish wish;
+        const char *named;
+    } cases[] = {
+        {{.ips = bad_ip}, "10.0.0.300"},
+        {{.dns = bad_dns}, "a b"},
+        {{.dns = no_dns}, "DNS name"},
+        {{.cn = long_cn}, "the subject's CN"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *key = NULL, *request = NULL;
@@ -43,7 +53,9 @@ static void what_cannot_stand_in_a_certificate_is_named(void **state)
     }
     kl_x509_facts f;
     kl_err err = KL_ERR_INIT;
-    assert_int_not_equal(kl_x509_facts_read("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", &f, &err), KL_OK);
+    assert_int_not_equal(
+        kl_x509_facts_read("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", &f, &err),
+        KL_OK);
     kl_err_fini(&err);
     assert_int_not_equal(kl_x509_facts_read("", &f, &err), KL_OK);
     kl_err_fini(&err);

@@ -7,9 +7,13 @@
 
 #define SOURCES 4
 
-enum { HOME, A, B, AGAIN };        /* AGAIN: of a, when it comes back */
+enum { HOME, A, B, AGAIN }; /* AGAIN: of a, when it comes back */
 
-typedef struct later { struct later *next; void (*fn)(void *); void *arg; } later;
+typedef struct later {
+    struct later *next;
+    void (*fn)(void *);
+    void *arg;
+} later;
 
 typedef struct world {
     fake_source f[SOURCES];
@@ -17,7 +21,7 @@ typedef struct world {
     kl_subscription *sub;
     kl_buf said;
     int parts, troubles, progress;
-    bool waits;                    /* the executor: what is applied waits for `run` */
+    bool waits; /* the executor: what is applied waits for `run` */
     later *first, **last;
 } world;
 
@@ -25,8 +29,11 @@ static void hear(void *arg, kl_event_type type, const kl_value *old, const kl_va
 {
     world *w = arg;
     char *key = kl_object_key(now ? now : old);
-    kl_buf_printf(&w->said, "%s%c%s%s%s", w->said.len ? " " : "", type == KL_ADDED ? '+' : type == KL_DELETED ? '-' : '~', key, flags & KL_INITIAL ? "i" : "",
-        flags & KL_RELIST ? "r" : "");
+    kl_buf_printf(&w->said, "%s%c%s%s%s", w->said.len ? " " : "",
+        type == KL_ADDED         ? '+'
+            : type == KL_DELETED ? '-'
+                                 : '~',
+        key, flags & KL_INITIAL ? "i" : "", flags & KL_RELIST ? "r" : "");
     kl_free(key);
 }
 
@@ -73,7 +80,11 @@ static void run(world *w)
     w->waits = false;
 }
 
-#define assert_heard(w, text) do { assert_string_equal(kl_buf_str(&(w)->said), text); kl_buf_clear(&(w)->said); } while (0)
+#define assert_heard(w, text)                                                                                \
+    do {                                                                                                     \
+        assert_string_equal(kl_buf_str(&(w)->said), text);                                                   \
+        kl_buf_clear(&(w)->said);                                                                            \
+    } while (0)
 
 static void pump(world *w) { fake_pump(&w->f[HOME]); }
 
@@ -86,13 +97,25 @@ static void setup(world *w)
         if (k) {
             kl_clock_fake_free(w->f[k].clock);
             w->f[k].clock = w->f[HOME].clock;
-            w->f[k].freed = true;          /* until it is a part */
+            w->f[k].freed = true; /* until it is a part */
         }
     }
-    kl_informer_options o = { .changing = true, .source = fake_source_of(&w->f[HOME]), .clock = w->f[HOME].clock, .resource = "pods", .api_version = "v1", .kind = "Pod",
-        .seed = 7, .execute = execute, .execute_arg = w, .on_trouble = trouble, .trouble_arg = w, .on_part = part_listed, .part_arg = w };
+    kl_informer_options o = {.changing = true,
+        .source = fake_source_of(&w->f[HOME]),
+        .clock = w->f[HOME].clock,
+        .resource = "pods",
+        .api_version = "v1",
+        .kind = "Pod",
+        .seed = 7,
+        .execute = execute,
+        .execute_arg = w,
+        .on_trouble = trouble,
+        .trouble_arg = w,
+        .on_part = part_listed,
+        .part_arg = w};
     w->i = kl_informer_new(&o);
-    w->sub = kl_informer_subscribe(w->i, &(kl_handler){ .on_event = hear, .on_synced = hear_synced, .on_progress = hear_progress, .arg = w });
+    w->sub = kl_informer_subscribe(w->i,
+        &(kl_handler){.on_event = hear, .on_synced = hear_synced, .on_progress = hear_progress, .arg = w});
 }
 
 static void start(world *w)
@@ -127,7 +150,7 @@ static void teardown(world *w)
 static void add(world *w, int source, const char *ns)
 {
     w->f[source].freed = false;
-    kl_informer_add_part(w->i, &(kl_informer_part){ fake_source_of(&w->f[source]), ns });
+    kl_informer_add_part(w->i, &(kl_informer_part){fake_source_of(&w->f[source]), ns});
 }
 
 static const char *pod(const char *ns, const char *name, int rv)
@@ -135,7 +158,10 @@ static const char *pod(const char *ns, const char *name, int rv)
     static char text[4][256];
     static int turn;
     char *out = text[turn++ % 4];
-    snprintf(out, 256, "{\"metadata\":{\"namespace\":\"%s\",\"name\":\"%s\",\"uid\":\"u-%s-%s\",\"resourceVersion\":\"%d\"}}", ns, name, ns, name, rv);
+    snprintf(out, 256,
+        "{\"metadata\":{\"namespace\":\"%s\",\"name\":\"%s\",\"uid\":\"u-%s-%s\",\"resourceVersion\":\"%d\"}"
+        "}",
+        ns, name, ns, name, rv);
     return out;
 }
 
@@ -205,7 +231,7 @@ static void a_namespace_that_comes_is_covered_when_it_was_listed(void **state)
     fake_error_event(&w.f[A], 410, "Expired");
     fake_item(&w.f[A], pod("a", "y", 12));
     listed(&w, A, "20");
-    assert_heard(&w, "-a/xr");                     /* and not once more that it came */
+    assert_heard(&w, "-a/xr"); /* and not once more that it came */
     assert_int_equal(w.parts, 1);
     teardown(&w);
 }
@@ -224,7 +250,7 @@ static void one_that_goes_takes_its_objects_and_tells_nobody(void **state)
     assert_true(w.f[A].freed);
     assert_heard(&w, "");
     assert_int_equal(kl_informer_count(w.i), 1);
-    assert_int_equal(w.progress, before + 1);      /* who waits for its events looks again */
+    assert_int_equal(w.progress, before + 1); /* who waits for its events looks again */
     assert_true(kl_informer_covers(w.i, "b"));
     fake_event(&w.f[B], "MODIFIED", pod("b", "x", 30));
     assert_heard(&w, "~b/x");
@@ -238,7 +264,7 @@ static void one_that_goes_takes_its_objects_and_tells_nobody(void **state)
     assert_int_equal(kl_informer_count(w.i), 0);
     assert_true(kl_informer_synced(w.i));
     kl_informer_stats_get(w.i, &s);
-    assert_int_equal(s.last_event, 0);             /* a lag of nothing would only grow */
+    assert_int_equal(s.last_event, 0); /* a lag of nothing would only grow */
     kl_informer_stats_fini(&s);
     teardown(&w);
 }
@@ -277,7 +303,7 @@ static void what_was_on_its_way_when_one_went_does_not_stay(void **state)
     fake_item(&w.f[AGAIN], pod("a", "new", 31));
     listed(&w, AGAIN, "32");
     assert_false(kl_informer_covers(w.i, "a"));
-    assert_false(w.f[A].freed);                    /* the event still is of it */
+    assert_false(w.f[A].freed); /* the event still is of it */
     run(&w);
     assert_true(w.f[A].freed);
     assert_true(kl_informer_covers(w.i, "a"));
@@ -292,7 +318,7 @@ static void one_that_went_before_it_was_listed_leaves_nothing(void **state)
     (void)state;
     world w;
     setup(&w);
-    add(&w, A, "a");                               /* before the start, too */
+    add(&w, A, "a"); /* before the start, too */
     kl_informer_drop_part(w.i, "a");
     add(&w, B, "b");
     start(&w);
@@ -355,9 +381,13 @@ static void the_store_is_where_the_slowest_of_those_is_that_are_left(void **stat
     teardown(&w);
 }
 
-KL_TESTS(cmocka_unit_test(it_is_synced_before_there_are_any), cmocka_unit_test(a_namespace_that_comes_is_covered_when_it_was_listed),
-    cmocka_unit_test(one_that_goes_takes_its_objects_and_tells_nobody), cmocka_unit_test(one_that_comes_back_at_once_is_listed_anew),
-    cmocka_unit_test(what_was_on_its_way_when_one_went_does_not_stay), cmocka_unit_test(one_that_went_before_it_was_listed_leaves_nothing),
-    cmocka_unit_test(trouble_goes_with_its_namespace_and_counters_stay), cmocka_unit_test(the_store_is_where_the_slowest_of_those_is_that_are_left))
+KL_TESTS(cmocka_unit_test(it_is_synced_before_there_are_any),
+    cmocka_unit_test(a_namespace_that_comes_is_covered_when_it_was_listed),
+    cmocka_unit_test(one_that_goes_takes_its_objects_and_tells_nobody),
+    cmocka_unit_test(one_that_comes_back_at_once_is_listed_anew),
+    cmocka_unit_test(what_was_on_its_way_when_one_went_does_not_stay),
+    cmocka_unit_test(one_that_went_before_it_was_listed_leaves_nothing),
+    cmocka_unit_test(trouble_goes_with_its_namespace_and_counters_stay),
+    cmocka_unit_test(the_store_is_where_the_slowest_of_those_is_that_are_left))
 
 /* not in tsan: it starts no thread */

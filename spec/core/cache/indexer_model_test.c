@@ -1,8 +1,8 @@
 /* indexer_model_test.c - store, indexes and queries against a model that is too simple to be wrong.
  *
- * The model is an array of all keys that may exist, in the order of keys, and asks every object of every query. Random puts,
- * removals and lists, indexes that come and go, and queries of every form; after each query the two answers are one.
- * KL_MODEL_OPS=N runs N operations instead. */
+ * The model is an array of all keys that may exist, in the order of keys, and asks every object of every
+ * query. Random puts, removals and lists, indexes that come and go, and queries of every form; after each
+ * query the two answers are one. KL_MODEL_OPS=N runs N operations instead. */
 #include "support/test.h"
 
 #include "base/mem.h"
@@ -11,28 +11,28 @@
 #include "model/object.h"
 
 #ifdef KL_DEBUG
-#define OPS 60000                /* under a sanitizer */
+#define OPS 60000 /* under a sanitizer */
 #else
 #define OPS 2000000
 #endif
 
-#define NAMESPACES 7             /* the last is cluster scope */
+#define NAMESPACES 7 /* the last is cluster scope */
 #define VALUES 5
 #define TAGS 4
 
 typedef struct thing {
     char ns[16], name[16], key[40];
     bool there;
-    int uid, rv, app, zone, node, tags;      /* app, zone (labels), node (a path): -1 absent; tags: bits */
+    int uid, rv, app, zone, node, tags; /* app, zone (labels), node (a path): -1 absent; tags: bits */
 } thing;
 
 typedef struct world {
     kl_random r;
     kl_indexer *ix;
-    thing *all;                  /* sorted by key */
+    thing *all; /* sorted by key */
     size_t n, there;
     int rv, uids;
-    bool by_node, by_tags, by_fn;      /* which indexes there are */
+    bool by_node, by_tags, by_fn; /* which indexes there are */
     int fn_freed;
     uint64_t queries, answers;
 } world;
@@ -40,7 +40,10 @@ typedef struct world {
 static size_t draw(world *w, size_t n) { return kl_random_next(&w->r) % n; }
 static int draw_value(world *w) { return (int)draw(w, VALUES + 1) - 1; }
 
-static int by_key(const void *a, const void *b) { return strcmp(((const thing *)a)->key, ((const thing *)b)->key); }
+static int by_key(const void *a, const void *b)
+{
+    return strcmp(((const thing *)a)->key, ((const thing *)b)->key);
+}
 
 static void name_things(world *w, size_t n)
 {
@@ -48,8 +51,8 @@ static void name_things(world *w, size_t n)
     for (size_t i = 0; i < n; i++) {
         thing *t = &w->all[i];
         size_t ns = i % NAMESPACES;
-        if (ns < NAMESPACES - 1)      /* some begin as others do, and sort around the slash */
-            snprintf(t->ns, sizeof t->ns, "%s", (const char *[]){ "a", "a-b", "ab", "b", "b.c", "b0" }[ns]);
+        if (ns < NAMESPACES - 1) /* some begin as others do, and sort around the slash */
+            snprintf(t->ns, sizeof t->ns, "%s", (const char *[]){"a", "a-b", "ab", "b", "b.c", "b0"}[ns]);
         snprintf(t->name, sizeof t->name, "%c%zu", "xyz"[i % 3], i / NAMESPACES);
         snprintf(t->key, sizeof t->key, "%s%s%s", t->ns, *t->ns ? "/" : "", t->name);
     }
@@ -112,7 +115,7 @@ static void node_and_app(void *arg, const kl_value *o, kl_index_emit *emit, void
 
 static void count_free(void *arg) { ((world *)arg)->fn_freed++; }
 
-/* --- changes ------------------------------------------------------------------------------------------------------------------- */
+/* --- changes ------------------------------------------------------------------------------ */
 
 static void change(world *w, thing *t)
 {
@@ -200,7 +203,7 @@ static void list_all(world *w)
     snprintf(rv, sizeof rv, "%d", ++w->rv);
     kl_indexer_replace(w->ix, page, n, rv, &c);
     assert_int_equal(c.len, expected);
-    for (int listed = 1; listed >= 0; listed--)       /* what is listed, by key, then what is gone, by key */
+    for (int listed = 1; listed >= 0; listed--) /* what is listed, by key, then what is gone, by key */
         for (size_t i = 0; i < w->n; i++) {
             thing *t = &w->all[i], *b = &before[i];
             if (t->there != listed || (t->there == b->there && (!t->there || t->rv == b->rv)))
@@ -257,16 +260,22 @@ static void change_indexes(world *w)
         kl_indexer_sweep(w->ix);
 }
 
-/* --- queries --------------------------------------------------------------------------------------------------------------------- */
+/* --- queries ------------------------------------------------------------------------------ */
 
-typedef struct want { const char *index; kl_selector_op op; int values[3]; size_t n; } want;      /* values: 0.. */
+/* values: 0.. */
+typedef struct want {
+    const char *index;
+    kl_selector_op op;
+    int values[3];
+    size_t n;
+} want;
 typedef struct question {
     const char *ns;
     want terms[4];
     size_t n_terms;
     want labels[2];
     size_t n_labels;
-    int where;                   /* uid % where == 0; 0: all */
+    int where; /* uid % where == 0; 0: all */
     size_t limit;
 } question;
 
@@ -275,8 +284,12 @@ static int said(const thing *t, const char *index)
 {
     if (!strcmp(index, "tags"))
         return t->tags;
-    int node = t->node < 0 ? 0 : 1 << t->node, app = t->app < 0 ? 0 : 1 << t->app, zone = t->zone < 0 ? 0 : 1 << t->zone;
-    return !strcmp(index, "node") ? node : !strcmp(index, "fn") ? node | app : !strcmp(index, "app") ? app : zone;
+    int node = t->node < 0 ? 0 : 1 << t->node, app = t->app < 0 ? 0 : 1 << t->app,
+        zone = t->zone < 0 ? 0 : 1 << t->zone;
+    return !strcmp(index, "node") ? node
+        : !strcmp(index, "fn")    ? node | app
+        : !strcmp(index, "app")   ? app
+                                  : zone;
 }
 
 static bool holds(const thing *t, const want *x)
@@ -287,14 +300,16 @@ static bool holds(const thing *t, const want *x)
     switch (x->op) {
     case KL_SEL_EXISTS: return have;
     case KL_SEL_NOT_EXISTS: return !have;
-    case KL_SEL_NE: case KL_SEL_NOTIN: return !(have & asked);
+    case KL_SEL_NE:
+    case KL_SEL_NOTIN: return !(have & asked);
     default: return have & asked;
     }
 }
 
 static bool answers(const thing *t, const question *q)
 {
-    bool yes = t->there && (!q->ns || (*q->ns && !strcmp(t->ns, q->ns))) && (!q->where || t->uid % q->where == 0);
+    bool yes = t->there && (!q->ns || (*q->ns && !strcmp(t->ns, q->ns)))
+        && (!q->where || t->uid % q->where == 0);
     for (size_t i = 0; yes && i < q->n_terms; i++)
         yes = holds(t, &q->terms[i]);
     for (size_t i = 0; yes && i < q->n_labels; i++)
@@ -304,12 +319,13 @@ static bool answers(const thing *t, const question *q)
 
 static want draw_want(world *w, const char *index)
 {
-    static const kl_selector_op ops[] = { KL_SEL_EQ, KL_SEL_EQ, KL_SEL_NE, KL_SEL_IN, KL_SEL_NOTIN, KL_SEL_EXISTS, KL_SEL_NOT_EXISTS };
-    want x = { index, ops[draw(w, sizeof ops / sizeof *ops)], {0}, 0 };
+    static const kl_selector_op ops[] = {
+        KL_SEL_EQ, KL_SEL_EQ, KL_SEL_NE, KL_SEL_IN, KL_SEL_NOTIN, KL_SEL_EXISTS, KL_SEL_NOT_EXISTS};
+    want x = {index, ops[draw(w, sizeof ops / sizeof *ops)], {0}, 0};
     bool many = x.op == KL_SEL_IN || x.op == KL_SEL_NOTIN;
     x.n = x.op == KL_SEL_EXISTS || x.op == KL_SEL_NOT_EXISTS ? 0 : many ? 1 + draw(w, 3) : 1;
     for (size_t i = 0; i < x.n; i++)
-        x.values[i] = (int)draw(w, VALUES + 1);      /* the last is nobody's */
+        x.values[i] = (int)draw(w, VALUES + 1); /* the last is nobody's */
     return x;
 }
 
@@ -317,7 +333,7 @@ static question draw_question(world *w)
 {
     question q = {0};
     if (!draw(w, 3))
-        q.ns = (const char *[]){ "a", "a-b", "ab", "b", "b.c", "b0", "none", "" }[draw(w, 8)];
+        q.ns = (const char *[]){"a", "a-b", "ab", "b", "b.c", "b0", "none", ""}[draw(w, 8)];
     if (w->by_node && !draw(w, 2))
         q.terms[q.n_terms++] = draw_want(w, "node");
     if (w->by_tags && !draw(w, 2))
@@ -344,7 +360,11 @@ static kl_selector *selector_of(const question *q)
         const want *x = &q->labels[i];
         bool many = x->op == KL_SEL_IN || x->op == KL_SEL_NOTIN;
         kl_buf_printf(&b, "%s%s%s%s", i ? "," : "", x->op == KL_SEL_NOT_EXISTS ? "!" : "", x->index,
-                      x->op == KL_SEL_NE ? "!=" : x->op == KL_SEL_EQ ? "=" : x->op == KL_SEL_IN ? " in (" : x->op == KL_SEL_NOTIN ? " notin (" : "");
+            x->op == KL_SEL_NE          ? "!="
+                : x->op == KL_SEL_EQ    ? "="
+                : x->op == KL_SEL_IN    ? " in ("
+                : x->op == KL_SEL_NOTIN ? " notin ("
+                                        : "");
         for (size_t k = 0; k < x->n; k++)
             kl_buf_printf(&b, "%sv%d", k ? "," : "", x->values[k]);
         kl_buf_puts(&b, many ? ")" : "");
@@ -358,20 +378,24 @@ static bool divides(void *arg, const kl_value *o) { return atoi(kl_object_uid(o)
 
 static void ask(world *w)
 {
-    static const char *const ints[] = { "0", "1", "2", "3", "4", "5" }, *const texts[] = { "v0", "v1", "v2", "v3", "v4", "v5" };
+    static const char *const ints[] = {"0", "1", "2", "3", "4", "5"},
+                             *const texts[] = {"v0", "v1", "v2", "v3", "v4", "v5"};
     question asked = draw_question(w);
     const char *values[4][4] = {{0}};
     kl_index_term terms[4];
-    kl_query q = { .ns = asked.ns, .terms = terms, .limit = asked.limit, .labels = asked.n_labels ? selector_of(&asked) : NULL };
+    kl_query q = {.ns = asked.ns,
+        .terms = terms,
+        .limit = asked.limit,
+        .labels = asked.n_labels ? selector_of(&asked) : NULL};
     for (size_t i = 0; i < asked.n_terms; i++) {
         const want *x = &asked.terms[i];
         for (size_t k = 0; k < x->n; k++)
             values[i][k] = (strcmp(x->index, "node") ? texts : ints)[x->values[k]];
-        if (!i && x->op == KL_SEL_EQ && draw(w, 2)) {      /* the short form of one */
+        if (!i && x->op == KL_SEL_EQ && draw(w, 2)) { /* the short form of one */
             q.index = x->index;
             q.value = values[i][0];
         } else {
-            terms[q.n_terms++] = (kl_index_term){ x->index, x->op, x->n ? values[i] : NULL };
+            terms[q.n_terms++] = (kl_index_term){x->index, x->op, x->n ? values[i] : NULL};
         }
     }
     if (asked.where) {
@@ -407,15 +431,16 @@ static void look_up(world *w)
     assert_int_equal(kl_indexer_count(w->ix), w->there);
 }
 
-/* --- the whole --------------------------------------------------------------------------------------------------------------------- */
+/* --- the whole ---------------------------------------------------------------------------- */
 
 static void drive(uint64_t seed, size_t keys, size_t ops)
 {
     size_t nodes_before, nodes, bytes;
     kl_value_memory(&nodes_before, &bytes);
-    world w = { .r = { seed }, .ix = kl_indexer_new() };
+    world w = {.r = {seed}, .ix = kl_indexer_new()};
     name_things(&w, keys);
-    size_t per_query = keys / 20 + 1, per_list = 40 * keys + 200;      /* a query asks the model of every key */
+    /* a query asks the model of every key */
+    size_t per_query = keys / 20 + 1, per_list = 40 * keys + 200;
     for (size_t k = 0; k < ops; k++) {
         bool shrinking = k / (4 * keys) % 3 == 2;
         size_t dice = draw(&w, 8);
@@ -465,18 +490,22 @@ static void a_term_that_says_nothing_is_refused(void **state)
     kl_indexer *ix = kl_indexer_new();
     kl_err err = KL_ERR_INIT;
     kl_objects none;
-    const char *two[] = { "a", "b", NULL };
+    const char *two[] = {"a", "b", NULL};
     assert_ok(kl_indexer_add_path(ix, "node", "spec.node", &err), &err);
-    kl_index_term t = { "node", KL_SEL_EQ, two };
-    assert_fails(kl_indexer_list(ix, &(kl_query){ .terms = &t, .n_terms = 1 }, &none, &err), KL_EINVAL, &err, "index \"node\": \"=\" with 2 values");
-    t = (kl_index_term){ "node", KL_SEL_GT, two + 1 };
-    assert_fails(kl_indexer_list(ix, &(kl_query){ .terms = &t, .n_terms = 1 }, &none, &err), KL_EINVAL, &err, "\"gt\"");
-    t = (kl_index_term){ "nodes", KL_SEL_EXISTS, NULL };
-    assert_fails(kl_indexer_list(ix, &(kl_query){ .terms = &t, .n_terms = 1 }, &none, &err), KL_ENOTFOUND, &err, "there are: namespace, node");
+    kl_index_term t = {"node", KL_SEL_EQ, two};
+    assert_fails(kl_indexer_list(ix, &(kl_query){.terms = &t, .n_terms = 1}, &none, &err), KL_EINVAL, &err,
+        "index \"node\": \"=\" with 2 values");
+    t = (kl_index_term){"node", KL_SEL_GT, two + 1};
+    assert_fails(
+        kl_indexer_list(ix, &(kl_query){.terms = &t, .n_terms = 1}, &none, &err), KL_EINVAL, &err, "\"gt\"");
+    t = (kl_index_term){"nodes", KL_SEL_EXISTS, NULL};
+    assert_fails(kl_indexer_list(ix, &(kl_query){.terms = &t, .n_terms = 1}, &none, &err), KL_ENOTFOUND, &err,
+        "there are: namespace, node");
     kl_indexer_free(ix);
 }
 
-KL_TESTS(cmocka_unit_test(few_objects_answer_as_the_model_does), cmocka_unit_test(thousands_of_objects_answer_as_the_model_does),
-         cmocka_unit_test(a_term_that_says_nothing_is_refused))
+KL_TESTS(cmocka_unit_test(few_objects_answer_as_the_model_does),
+    cmocka_unit_test(thousands_of_objects_answer_as_the_model_does),
+    cmocka_unit_test(a_term_that_says_nothing_is_refused))
 
 /* not in tsan: it starts no thread */

@@ -1,7 +1,9 @@
-/* informer_model_test.c - whatever the network does, the store is what the server had at the store's resourceVersion.
+/* informer_model_test.c - whatever the network does, the store is what the server had at the store's
+ * resourceVersion.
  *
- * A model server keeps its whole history. Random changes, answers and faults; after every step the store must equal the
- * server's state at the resourceVersion that the store claims, and every handler must have been told exactly that. */
+ * A model server keeps its whole history. Random changes, answers and faults; after every step the store
+ * must equal the server's state at the resourceVersion that the store claims, and every handler must have
+ * been told exactly that. */
 #include "support/fake_source.h"
 
 #include "base/map.h"
@@ -12,18 +14,25 @@
 #define NAMES 12
 #define HISTORY 4000
 
-typedef struct version { int uid, rv; } version;                  /* rv 0: absent */
-typedef struct past { int name; char what; version v; } past;     /* what: + ~ - */
+typedef struct version {
+    int uid, rv;
+} version; /* rv 0: absent */
+typedef struct past {
+    int name;
+    char what;
+    version v;
+} past; /* what: + ~ - */
 
 typedef struct server {
     kl_random r;
-    past history[HISTORY];                /* history[k] happened at resourceVersion k + 1 */
-    int rv, uids, compacted;              /* watches from before `compacted` are gone */
+    past history[HISTORY];   /* history[k] happened at resourceVersion k + 1 */
+    int rv, uids, compacted; /* watches from before `compacted` are gone */
     version state[NAMES];
-    int snapshot, page_at;                /* of the list or of the initial events that are being served: their resourceVersion, the next name */
+    /* of the list or of the initial events that are being served: their resourceVersion, the next name */
+    int snapshot, page_at;
     bool listing, initial;
-    bool refuses;                         /* it knows no initial events */
-    int sent;                             /* of the open watch: up to here */
+    bool refuses; /* it knows no initial events */
+    int sent;     /* of the open watch: up to here */
 } server;
 
 static uint64_t draw(server *s, uint64_t n) { return kl_random_next(&s->r) % n; }
@@ -31,7 +40,7 @@ static uint64_t draw(server *s, uint64_t n) { return kl_random_next(&s->r) % n; 
 static void happen(server *s, int name, char what, version v)
 {
     assert_true(s->rv < HISTORY);
-    s->history[s->rv++] = (past){ name, what, v };
+    s->history[s->rv++] = (past){name, what, v};
     s->state[name] = what == '-' ? (version){0} : v;
 }
 
@@ -40,13 +49,13 @@ static void change(server *s)
     int n = (int)draw(s, NAMES);
     version v = s->state[n];
     if (!v.rv) {
-        happen(s, n, '+', (version){ ++s->uids, s->rv + 1 });
+        happen(s, n, '+', (version){++s->uids, s->rv + 1});
     } else if (draw(s, 3)) {
-        happen(s, n, '~', (version){ v.uid, s->rv + 1 });
+        happen(s, n, '~', (version){v.uid, s->rv + 1});
     } else {
-        happen(s, n, '-', (version){ v.uid, s->rv + 1 });
+        happen(s, n, '-', (version){v.uid, s->rv + 1});
         if (draw(s, 2))
-            happen(s, n, '+', (version){ ++s->uids, s->rv + 1 });
+            happen(s, n, '+', (version){++s->uids, s->rv + 1});
     }
 }
 
@@ -60,19 +69,25 @@ static void state_at(const server *s, int rv, version out[NAMES])
 static const char *json_of(int name, version v)
 {
     static char text[200];
-    snprintf(text, sizeof text, "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"namespace\":\"ns%d\",\"name\":\"p%d\",\"uid\":\"u%d\",\"resourceVersion\":\"%d\"}}",
-             name % 3, name, v.uid, v.rv);
+    snprintf(text, sizeof text,
+        "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"namespace\":\"ns%d\",\"name\":\"p%d\","
+        "\"uid\":\"u%d\",\"resourceVersion\":\"%d\"}}",
+        name % 3, name, v.uid, v.rv);
     return text;
 }
 
-/* --- what a handler was told --- */
+/* --- what a handler was told -------------------------------------------------------------- */
 
-typedef struct known { version v[NAMES]; int synced; kl_subscription *sub; } known;
+typedef struct known {
+    version v[NAMES];
+    int synced;
+    kl_subscription *sub;
+} known;
 
 static version version_of(const kl_value *o, int *name)
 {
     *name = atoi(kl_object_name(o) + 1);
-    return (version){ atoi(kl_object_uid(o) + 1), atoi(kl_object_rv(o)) };
+    return (version){atoi(kl_object_uid(o) + 1), atoi(kl_object_rv(o))};
 }
 
 static void told(void *arg, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags)
@@ -83,9 +98,7 @@ static void told(void *arg, kl_event_type type, const kl_value *old, const kl_va
     version *v = &k->v[name];
     (void)flags;
     switch (type) {
-    case KL_ADDED:
-        assert_int_equal(v->rv, 0);
-        break;
+    case KL_ADDED: assert_int_equal(v->rv, 0); break;
     case KL_MODIFIED:
         assert_int_equal(v->rv, a.rv);
         assert_int_equal(v->uid, b.uid);
@@ -100,13 +113,24 @@ static void told(void *arg, kl_event_type type, const kl_value *old, const kl_va
 
 static void told_synced(void *arg) { ((known *)arg)->synced++; }
 
-/* --- serving, with faults --- */
+/* --- serving, with faults ----------------------------------------------------------------- */
 
 static bool fault(server *s, fake_source *f, bool calm)
 {
-    static const struct { kl_status st; int code; } how[] = {
-        { KL_ECLOSED, 0 }, { KL_ECONNECT, 0 }, { KL_ETIMEOUT, 0 }, { KL_ETHROTTLED, 429 }, { KL_ESERVER, 500 }, { KL_ESYNTAX, 200 },
-        { KL_ETOOBIG, 200 }, { KL_EFORBIDDEN, 403 }, { KL_ENOTFOUND, 404 }, { KL_EGONE, 410 },
+    static const struct {
+        kl_status st;
+        int code;
+    } how[] = {
+        {KL_ECLOSED, 0},
+        {KL_ECONNECT, 0},
+        {KL_ETIMEOUT, 0},
+        {KL_ETHROTTLED, 429},
+        {KL_ESERVER, 500},
+        {KL_ESYNTAX, 200},
+        {KL_ETOOBIG, 200},
+        {KL_EFORBIDDEN, 403},
+        {KL_ENOTFOUND, 404},
+        {KL_EGONE, 410},
     };
     if (calm || draw(s, 12))
         return false;
@@ -130,7 +154,7 @@ static void serve_list(server *s, fake_source *f, bool calm)
         fake_fails(f, KL_EGONE, 410);
         return;
     } else {
-        s->page_at = atoi(f->continue_token + 1);         /* a page may be asked for twice */
+        s->page_at = atoi(f->continue_token + 1); /* a page may be asked for twice */
     }
     version at[NAMES];
     int left = (int)f->limit;
@@ -139,7 +163,7 @@ static void serve_list(server *s, fake_source *f, bool calm)
         if (at[s->page_at].rv) {
             fake_item(f, json_of(s->page_at, at[s->page_at]));
             left--;
-            if (fault(s, f, calm))            /* in the middle of a page */
+            if (fault(s, f, calm)) /* in the middle of a page */
                 return;
         }
     snprintf(text, sizeof text, "%d", s->snapshot);
@@ -158,7 +182,8 @@ static void serve_watch(server *s, fake_source *f, bool calm, int *seen_watch)
             return;
         }
         if (f->initial) {
-            s->snapshot = s->sent += *f->rv && !calm ? (int)draw(s, (uint64_t)(s->rv - s->sent) + 1) : s->rv - s->sent;
+            s->snapshot = s->sent += *f->rv && !calm ? (int)draw(s, (uint64_t)(s->rv - s->sent) + 1)
+                                                     : s->rv - s->sent;
             s->page_at = 0;
         }
         if (s->sent < s->compacted) {
@@ -191,8 +216,13 @@ static void serve_watch(server *s, fake_source *f, bool calm, int *seen_watch)
     } else if (s->sent < s->rv) {
         past *p = &s->history[s->sent++];
         version v = p->v;
-        v.rv = s->sent;                       /* a delete carries the last state with the resourceVersion of the delete */
-        fake_event(f, p->what == '+' ? "ADDED" : p->what == '~' ? "MODIFIED" : "DELETED", json_of(p->name, v));
+        /* a delete carries the last state with the resourceVersion of the delete */
+        v.rv = s->sent;
+        fake_event(f,
+            p->what == '+'       ? "ADDED"
+                : p->what == '~' ? "MODIFIED"
+                                 : "DELETED",
+            json_of(p->name, v));
     } else if (s->initial) {
         return;
     } else if (!draw(s, 3)) {
@@ -233,14 +263,14 @@ static void check(const server *s, kl_informer *i, const known *who)
         assert_int_equal(who->v[n].uid, have.uid);
     }
     assert_int_equal(who->synced, 1);
-    for (int ns = 0; ns < 3; ns++) {          /* the namespace index says the same */
+    for (int ns = 0; ns < 3; ns++) { /* the namespace index says the same */
         char name[16];
         kl_objects some;
         size_t expected = 0;
         snprintf(name, sizeof name, "ns%d", ns);
         for (int n = ns; n < NAMES; n += 3)
             expected += want[n].rv != 0;
-        assert_int_equal(kl_informer_list(i, &(kl_query){ .ns = name }, &some, NULL), KL_OK);
+        assert_int_equal(kl_informer_list(i, &(kl_query){.ns = name}, &some, NULL), KL_OK);
         assert_int_equal(some.len, expected);
         kl_objects_fini(&some);
     }
@@ -254,29 +284,35 @@ static void one_seed(uint64_t seed)
     int seen_watch = 0;
     s->r.state = seed;
     fake_init(&f);
-    kl_informer_options o = { .source = fake_source_of(&f), .clock = f.clock, .resource = "pods", .api_version = "v1", .kind = "Pod", .seed = seed, .page_size = 3, .stream = seed % 2 };
+    kl_informer_options o = {.source = fake_source_of(&f),
+        .clock = f.clock,
+        .resource = "pods",
+        .api_version = "v1",
+        .kind = "Pod",
+        .seed = seed,
+        .page_size = 3,
+        .stream = seed % 2};
     s->refuses = seed % 6 == 1;
     kl_informer *i = kl_informer_new(&o);
     for (int k = 0; k < 20; k++)
         change(s);
-    first.sub = kl_informer_subscribe(i, &(kl_handler){ told, told_synced, &first });
+    first.sub = kl_informer_subscribe(i, &(kl_handler){told, told_synced, &first});
     kl_informer_start(i);
     fake_pump(&f);
     for (int k = 0; k < 700; k++) {
         bool calm = k > 600;
         switch (draw(s, 8)) {
-        case 0: case 1:
+        case 0:
+        case 1:
             if (!calm)
                 change(s);
             break;
-        case 2:
-            fake_advance(&f, kl_random_between(&s->r, 0, KL_SECONDS(calm ? 100 : 20)));
-            break;
+        case 2: fake_advance(&f, kl_random_between(&s->r, 0, KL_SECONDS(calm ? 100 : 20))); break;
         case 3:
             if (!calm && !draw(s, 8))
                 s->compacted = s->rv - (int)draw(s, 3);
             if (!late.sub && !draw(s, 20))
-                late.sub = kl_informer_subscribe(i, &(kl_handler){ told, told_synced, &late });
+                late.sub = kl_informer_subscribe(i, &(kl_handler){told, told_synced, &late});
             fake_pump(&f);
             break;
         default:
@@ -289,7 +325,9 @@ static void one_seed(uint64_t seed)
         check(s, i, &first);
     }
     /* The world is calm: now everything arrives. */
-    for (int k = 0; k < 200 && !(f.open == FAKE_WATCH && seen_watch == f.watches && s->sent == s->rv && !s->initial); k++) {
+    for (int k = 0;
+         k < 200 && !(f.open == FAKE_WATCH && seen_watch == f.watches && s->sent == s->rv && !s->initial);
+         k++) {
         if (f.open == FAKE_LIST)
             serve_list(s, &f, true);
         else if (f.open == FAKE_WATCH)

@@ -5,9 +5,13 @@
 #include "cache/informer.h"
 #include "model/object.h"
 
-/* What a handler heard, as text: "+ns/a@1i" added at resourceVersion 1, initial; "~ns/a@1>2" modified; "-ns/a@2" deleted;
- * "." synced. Flags: i initial, r relist, s resync. */
-typedef struct ears { kl_buf said; kl_subscription *sub; bool leave; } ears;
+/* What a handler heard, as text: "+ns/a@1i" added at resourceVersion 1, initial; "~ns/a@1>2" modified;
+ * "-ns/a@2" deleted; "." synced. Flags: i initial, r relist, s resync. */
+typedef struct ears {
+    kl_buf said;
+    kl_subscription *sub;
+    bool leave;
+} ears;
 
 static void hear(void *arg, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags)
 {
@@ -21,7 +25,8 @@ static void hear(void *arg, kl_event_type type, const kl_value *old, const kl_va
         kl_buf_printf(&e->said, "~%s@%s>%s", key, kl_object_rv(old), kl_object_rv(now));
     else
         kl_buf_printf(&e->said, "%c%s@%s", now ? '+' : '-', key, kl_object_rv(now ? now : old));
-    kl_buf_printf(&e->said, "%s%s%s", flags & KL_INITIAL ? "i" : "", flags & KL_RELIST ? "r" : "", flags & KL_RESYNC ? "s" : "");
+    kl_buf_printf(&e->said, "%s%s%s", flags & KL_INITIAL ? "i" : "", flags & KL_RELIST ? "r" : "",
+        flags & KL_RESYNC ? "s" : "");
     kl_free(key);
     if (e->leave) {
         kl_informer_unsubscribe(e->sub);
@@ -35,17 +40,31 @@ static void hear_synced(void *arg)
     kl_buf_puts(&e->said, e->said.len ? " ." : ".");
 }
 
-#define assert_heard(e, text) do { assert_string_equal(kl_buf_str(&(e)->said), text); kl_buf_clear(&(e)->said); } while (0)
+#define assert_heard(e, text)                                                                                \
+    do {                                                                                                     \
+        assert_string_equal(kl_buf_str(&(e)->said), text);                                                   \
+        kl_buf_clear(&(e)->said);                                                                            \
+    } while (0)
 
-typedef struct world { fake_source f; kl_informer *i; ears e; } world;
+typedef struct world {
+    fake_source f;
+    kl_informer *i;
+    ears e;
+} world;
 
 static void setup_with(world *w, bool stream)
 {
     *w = (world){0};
     fake_init(&w->f);
-    kl_informer_options o = { .source = fake_source_of(&w->f), .clock = w->f.clock, .resource = "pods", .api_version = "v1", .kind = "Pod", .seed = 7, .stream = stream };
+    kl_informer_options o = {.source = fake_source_of(&w->f),
+        .clock = w->f.clock,
+        .resource = "pods",
+        .api_version = "v1",
+        .kind = "Pod",
+        .seed = 7,
+        .stream = stream};
     w->i = kl_informer_new(&o);
-    w->e.sub = kl_informer_subscribe(w->i, &(kl_handler){ hear, hear_synced, &w->e });
+    w->e.sub = kl_informer_subscribe(w->i, &(kl_handler){hear, hear_synced, &w->e});
     kl_informer_start(w->i);
     fake_pump(&w->f);
 }
@@ -74,8 +93,10 @@ static const char *pod(const char *name, const char *uid, int rv)
     static char text[4][256];
     static int turn;
     char *out = text[turn++ % 4];
-    snprintf(out, 256, "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":\"%d\",\"labels\":{\"app\":\"%s\"}},\"spec\":{\"nodeName\":\"n%d\"}}",
-             name, uid, rv, name, rv % 2);
+    snprintf(out, 256,
+        "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":\"%d\","
+        "\"labels\":{\"app\":\"%s\"}},\"spec\":{\"nodeName\":\"n%d\"}}",
+        name, uid, rv, name, rv % 2);
     return out;
 }
 
@@ -124,7 +145,7 @@ static void lists_then_watches_and_hands_on_what_happens(void **state)
     assert_int_equal(w.f.limit, 500);
     assert_false(kl_informer_synced(w.i));
     fake_item(&w.f, pod("a", "ua", 1));
-    assert_int_equal(kl_informer_count(w.i), 0);           /* nothing is visible before the list is whole */
+    assert_int_equal(kl_informer_count(w.i), 0); /* nothing is visible before the list is whole */
     fake_listed(&w.f, "10", NULL);
     assert_true(kl_informer_synced(w.i));
     assert_int_equal(w.f.open, FAKE_WATCH);
@@ -138,7 +159,8 @@ static void lists_then_watches_and_hands_on_what_happens(void **state)
     assert_heard(&w.e, "+ns/a@1i . +ns/b@11 ~ns/a@1>12 -ns/b@13");
     const kl_value *a = kl_informer_lookup(w.i, "ns/a");
     assert_string_equal(kl_object_rv(a), "12");
-    assert_string_equal(kl_object_kind(a), "Pod");         /* list items and events come out with their type */
+    /* list items and events come out with their type */
+    assert_string_equal(kl_object_kind(a), "Pod");
     assert_string_equal(kl_object_api_version(a), "v1");
     kl_value_unref(a);
     assert_null(kl_informer_lookup(w.i, "ns/b"));
@@ -202,7 +224,7 @@ static void a_relist_tells_the_difference_deletes_first(void **state)
     assert_int_equal(w.f.open, FAKE_LIST);
     assert_string_equal(w.f.rv, "10");
     assert_int_equal(w.f.limit, 0);
-    fake_item(&w.f, pod("a", "ua", 1));                    /* as it was: wakes nobody */
+    fake_item(&w.f, pod("a", "ua", 1)); /* as it was: wakes nobody */
     fake_item(&w.f, pod("c", "uc", 30));
     fake_listed(&w.f, "31", NULL);
     assert_heard(&w.e, "-ns/b@2r +ns/c@30r");
@@ -235,26 +257,26 @@ static void nothing_is_deleted_for_a_page_that_failed(void **state)
     world w;
     setup_synced(&w);
     fake_fails(&w.f, KL_EGONE, 410);
-    fake_fails(&w.f, KL_EGONE, 410);                       /* now at "", so in pages */
+    fake_fails(&w.f, KL_EGONE, 410); /* now at "", so in pages */
     fake_item(&w.f, pod("c", "uc", 30));
     fake_listed(&w.f, "31", "more");
     assert_string_equal(w.f.continue_token, "more");
     fake_item(&w.f, pod("b", "ub", 2));
-    fake_fails(&w.f, KL_ECLOSED, 0);                       /* in the middle of a page */
+    fake_fails(&w.f, KL_ECLOSED, 0); /* in the middle of a page */
     assert_int_equal(w.f.open, FAKE_NOTHING);
     assert_heard(&w.e, "");
     assert_keys(w.i, NULL, "ns/a ns/b");
     fake_advance(&w.f, KL_SECONDS(2));
-    assert_string_equal(w.f.continue_token, "more");       /* only that page again */
+    assert_string_equal(w.f.continue_token, "more"); /* only that page again */
     fake_item(&w.f, pod("b", "ub", 2));
     fake_item(&w.f, pod("d", "ud", 30));
     fake_fails(&w.f, KL_EFORBIDDEN, 403);
     assert_heard(&w.e, "");
     fake_advance(&w.f, KL_SECONDS(10));
-    assert_string_equal(w.f.continue_token, "");           /* refused: all over again */
+    assert_string_equal(w.f.continue_token, ""); /* refused: all over again */
     fake_item(&w.f, pod("b", "ub", 2));
     fake_listed(&w.f, "32", NULL);
-    assert_heard(&w.e, "-ns/a@1r");                        /* and nothing of the broken list is left */
+    assert_heard(&w.e, "-ns/a@1r"); /* and nothing of the broken list is left */
     teardown(&w);
 }
 
@@ -289,13 +311,13 @@ static void initial_events_are_the_list_and_what_follows_is_the_watch(void **sta
     fake_event(&w.f, "ADDED", pod("a", "ua", 1));
     fake_event(&w.f, "ADDED", pod("b", "ub", 2));
     fake_event(&w.f, "ADDED", pod("c", "uc", 3));
-    fake_event(&w.f, "MODIFIED", pod("b", "ub", 11));        /* news on the way */
+    fake_event(&w.f, "MODIFIED", pod("b", "ub", 11)); /* news on the way */
     fake_event(&w.f, "DELETED", pod("a", "ua", 12));
     fake_event(&w.f, "ADDED", pod("d", "ud", 13));
     fake_event(&w.f, "DELETED", pod("never", "un", 14));
     fake_event(&w.f, "ADDED", pod("a", "ua2", 15));
     fake_event(&w.f, "DELETED", pod("d", "ud", 16));
-    fake_initial_end(&w.f, "14", "yes");                     /* only "true" is the end */
+    fake_initial_end(&w.f, "14", "yes"); /* only "true" is the end */
     fake_bookmark(&w.f, "14");
     assert_heard(&w.e, "");
     assert_false(kl_informer_synced(w.i));
@@ -313,7 +335,7 @@ static void initial_events_are_the_list_and_what_follows_is_the_watch(void **sta
     fake_event(&w.f, "ADDED", pod("c", "uc", 17));
     fake_event(&w.f, "ADDED", pod("e", "ue", 20));
     fake_initial_end(&w.f, "20", "true");
-    assert_heard(&w.e, "-ns/a@15r -ns/b@11r +ns/e@20r");     /* what is equal wakes nobody */
+    assert_heard(&w.e, "-ns/a@15r -ns/b@11r +ns/e@20r"); /* what is equal wakes nobody */
     assert_int_equal(w.f.lists, 0);
     teardown(&w);
 }
@@ -353,7 +375,8 @@ static void a_server_without_initial_events_is_listed(void **state)
     assert_int_equal(st.lists, 1);
     assert_null(st.message);
     kl_informer_stats_fini(&st);
-    /* One that does not know the question answers it as any watch: after a while it is known for what it is. */
+    /* One that does not know the question answers it as any watch: after a while it is known for what it
+     * is. */
     teardown(&w);
     setup_with(&w, true);
     for (int i = 0; i < 3; i++) {
@@ -453,7 +476,8 @@ static void foreign_and_unknown_frames_are_skipped(void **state)
     (void)state;
     world w;
     setup_synced(&w);
-    fake_event(&w.f, "ADDED", "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{\"resourceVersion\":\"99\"}}");
+    fake_event(&w.f, "ADDED",
+        "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{\"resourceVersion\":\"99\"}}");
     fake_event(&w.f, "ADDED", "{\"kind\":\"Pod\",\"metadata\":{}}");
     fake_event(&w.f, "ADDED", "7");
     fake_event(&w.f, "WHATEVER", pod("z", "uz", 98));
@@ -527,8 +551,8 @@ static void a_late_handler_gets_what_exists_and_then_the_events(void **state)
     world w;
     setup_synced(&w);
     ears late = {0};
-    late.sub = kl_informer_subscribe(w.i, &(kl_handler){ hear, hear_synced, &late });
-    fake_event(&w.f, "ADDED", pod("c", "uc", 11));         /* before its turn has come: part of what exists */
+    late.sub = kl_informer_subscribe(w.i, &(kl_handler){hear, hear_synced, &late});
+    fake_event(&w.f, "ADDED", pod("c", "uc", 11)); /* before its turn has come: part of what exists */
     fake_pump(&w.f);
     assert_heard(&late, "+ns/a@1i +ns/b@2i +ns/c@11i .");
     fake_event(&w.f, "DELETED", pod("b", "ub", 12));
@@ -547,7 +571,7 @@ static void a_handler_added_and_removed_before_its_turn_hears_nothing(void **sta
     world w;
     setup_synced(&w);
     ears late = {0};
-    late.sub = kl_informer_subscribe(w.i, &(kl_handler){ hear, hear_synced, &late });
+    late.sub = kl_informer_subscribe(w.i, &(kl_handler){hear, hear_synced, &late});
     kl_informer_unsubscribe(late.sub);
     fake_pump(&w.f);
     assert_heard(&late, "");
@@ -559,8 +583,8 @@ static void a_handler_may_leave_from_its_own_callback(void **state)
     (void)state;
     world w;
     setup_synced(&w);
-    ears late = { .leave = true };
-    late.sub = kl_informer_subscribe(w.i, &(kl_handler){ hear, hear_synced, &late });
+    ears late = {.leave = true};
+    late.sub = kl_informer_subscribe(w.i, &(kl_handler){hear, hear_synced, &late});
     fake_pump(&w.f);
     assert_heard(&late, "+ns/a@1i");
     fake_event(&w.f, "ADDED", pod("c", "uc", 11));
@@ -576,7 +600,7 @@ static void resync_repeats_what_is_there_to_the_one_who_asked(void **state)
     world w;
     setup_synced(&w);
     ears other = {0};
-    other.sub = kl_informer_subscribe(w.i, &(kl_handler){ hear, NULL, &other });
+    other.sub = kl_informer_subscribe(w.i, &(kl_handler){hear, NULL, &other});
     fake_pump(&w.f);
     kl_buf_clear(&other.said);
     kl_informer_resync(w.i, other.sub);
@@ -611,9 +635,9 @@ static void a_request_that_fails_on_the_spot_is_tried_again(void **state)
     world w = {0};
     fake_init(&w.f);
     w.f.broken = 2;
-    kl_informer_options o = { .source = fake_source_of(&w.f), .clock = w.f.clock, .resource = "pods" };
+    kl_informer_options o = {.source = fake_source_of(&w.f), .clock = w.f.clock, .resource = "pods"};
     w.i = kl_informer_new(&o);
-    w.e.sub = kl_informer_subscribe(w.i, &(kl_handler){ hear, hear_synced, &w.e });
+    w.e.sub = kl_informer_subscribe(w.i, &(kl_handler){hear, hear_synced, &w.e});
     kl_informer_start(w.i);
     fake_pump(&w.f);
     assert_int_equal(w.f.lists, 1);
@@ -637,13 +661,13 @@ static void stop_before_start_and_twice_is_fine(void **state)
     fake_source f;
     int stopped = 0;
     fake_init(&f);
-    kl_informer_options o = { .source = fake_source_of(&f), .clock = f.clock, .resource = "pods" };
+    kl_informer_options o = {.source = fake_source_of(&f), .clock = f.clock, .resource = "pods"};
     kl_informer *i = kl_informer_new(&o);
     kl_informer_stop(i, noted, &stopped);
     kl_informer_start(i);
     kl_informer_stop(i, noted, &stopped);
     kl_informer_unref(i);
-    assert_int_equal(f.freed, false);                      /* posted work holds it */
+    assert_int_equal(f.freed, false); /* posted work holds it */
     fake_pump(&f);
     assert_int_equal(stopped, 2);
     assert_int_equal(f.lists, 0);
@@ -659,7 +683,7 @@ static void stop_in_the_middle_of_a_list_says_nothing_more(void **state)
     teardown(&w);
 }
 
-/* --- indexes --- */
+/* --- indexes ------------------------------------------------------------------------------ */
 
 static void objects_are_found_by_namespace_label_path_and_key_order(void **state)
 {
@@ -667,46 +691,54 @@ static void objects_are_found_by_namespace_label_path_and_key_order(void **state
     world w;
     kl_err err = KL_ERR_INIT;
     setup_synced(&w);
-    fake_event(&w.f, "ADDED", "{\"metadata\":{\"namespace\":\"ns-2\",\"name\":\"x\",\"resourceVersion\":\"11\",\"labels\":{\"app\":\"a\"}},\"spec\":{\"nodeName\":\"n1\"}}");
-    assert_keys(w.i, NULL, "ns-2/x ns/a ns/b");            /* as keys sort, '-' before '/' */
-    assert_keys(w.i, &(kl_query){ .ns = "ns" }, "ns/a ns/b");
-    assert_keys(w.i, &(kl_query){ .ns = "none" }, "");
+    fake_event(&w.f, "ADDED",
+        "{\"metadata\":{\"namespace\":\"ns-2\",\"name\":\"x\",\"resourceVersion\":\"11\",\"labels\":{\"app\":"
+        "\"a\"}},\"spec\":{\"nodeName\":\"n1\"}}");
+    assert_keys(w.i, NULL, "ns-2/x ns/a ns/b"); /* as keys sort, '-' before '/' */
+    assert_keys(w.i, &(kl_query){.ns = "ns"}, "ns/a ns/b");
+    assert_keys(w.i, &(kl_query){.ns = "none"}, "");
     kl_selector *s;
     assert_ok(kl_selector_parse("app=a", &s, &err), &err);
-    assert_keys(w.i, &(kl_query){ .labels = s }, "ns-2/x ns/a");
+    assert_keys(w.i, &(kl_query){.labels = s}, "ns-2/x ns/a");
     kl_selector_free(s);
-    assert_keys(w.i, &(kl_query){ .limit = 1 }, "ns-2/x");
+    assert_keys(w.i, &(kl_query){.limit = 1}, "ns-2/x");
 
     kl_objects none;
-    assert_fails(kl_informer_list(w.i, &(kl_query){ .index = "node", .value = "n1" }, &none, &err), KL_ENOTFOUND, &err, "there is no index \"node\"; there are: namespace");
+    assert_fails(kl_informer_list(w.i, &(kl_query){.index = "node", .value = "n1"}, &none, &err),
+        KL_ENOTFOUND, &err, "there is no index \"node\"; there are: namespace");
     assert_ok(kl_informer_add_index_path(w.i, "node", "spec.nodeName", &err), &err);
-    assert_keys(w.i, &(kl_query){ .index = "node", .value = "n1" }, "ns-2/x ns/a");
-    assert_keys(w.i, &(kl_query){ .index = "node", .value = "n1", .ns = "ns" }, "ns/a");
-    fake_event(&w.f, "MODIFIED", pod("a", "ua", 12));      /* moves to n0 */
-    assert_keys(w.i, &(kl_query){ .index = "node", .value = "n1" }, "ns-2/x");
-    assert_keys(w.i, &(kl_query){ .index = "node", .value = "n0" }, "ns/a ns/b");
+    assert_keys(w.i, &(kl_query){.index = "node", .value = "n1"}, "ns-2/x ns/a");
+    assert_keys(w.i, &(kl_query){.index = "node", .value = "n1", .ns = "ns"}, "ns/a");
+    fake_event(&w.f, "MODIFIED", pod("a", "ua", 12)); /* moves to n0 */
+    assert_keys(w.i, &(kl_query){.index = "node", .value = "n1"}, "ns-2/x");
+    assert_keys(w.i, &(kl_query){.index = "node", .value = "n0"}, "ns/a ns/b");
     fake_event(&w.f, "DELETED", pod("b", "ub", 13));
-    assert_keys(w.i, &(kl_query){ .index = "node", .value = "n0" }, "ns/a");
+    assert_keys(w.i, &(kl_query){.index = "node", .value = "n0"}, "ns/a");
 
     assert_ok(kl_informer_add_index_path(w.i, "node", "spec.nodeName", &err), &err);
-    assert_fails(kl_informer_add_index_path(w.i, "node", "spec.other", &err), KL_EEXISTS, &err, "another definition");
-    assert_fails(kl_informer_add_index_path(w.i, "namespace", "metadata.namespace", &err), KL_EEXISTS, &err, "namespace");
+    assert_fails(
+        kl_informer_add_index_path(w.i, "node", "spec.other", &err), KL_EEXISTS, &err, "another definition");
+    assert_fails(kl_informer_add_index_path(w.i, "namespace", "metadata.namespace", &err), KL_EEXISTS, &err,
+        "namespace");
     kl_informer_drop_index(w.i, "node");
-    assert_keys(w.i, &(kl_query){ .index = "node", .value = "n0" }, "ns/a");
+    assert_keys(w.i, &(kl_query){.index = "node", .value = "n0"}, "ns/a");
     kl_informer_drop_index(w.i, "node");
     fake_pump(&w.f);
-    assert_fails(kl_informer_list(w.i, &(kl_query){ .index = "node", .value = "n0" }, &none, &err), KL_ENOTFOUND, &err, "no index");
-    assert_keys(w.i, &(kl_query){ .ns = "ns" }, "ns/a");
+    assert_fails(kl_informer_list(w.i, &(kl_query){.index = "node", .value = "n0"}, &none, &err),
+        KL_ENOTFOUND, &err, "no index");
+    assert_keys(w.i, &(kl_query){.ns = "ns"}, "ns/a");
     teardown(&w);
 }
 
-typedef struct fn_index { int calls, freed; } fn_index;
+typedef struct fn_index {
+    int calls, freed;
+} fn_index;
 
 static void by_name_letters(void *arg, const kl_value *o, kl_index_emit *emit, void *emit_arg)
 {
     ((fn_index *)arg)->calls++;
     for (const char *p = kl_object_name(o); *p; p++)
-        emit(emit_arg, (char[]){ *p, 0 });
+        emit(emit_arg, (char[]){*p, 0});
 }
 
 static void free_fn_index(void *arg) { ((fn_index *)arg)->freed++; }
@@ -721,17 +753,24 @@ static void a_function_may_give_any_number_of_values(void **state)
     kl_objects none;
     setup_synced(&w);
     fake_event(&w.f, "ADDED", pod("aab", "uc", 11));
-    assert_ok(kl_informer_add_index_fn(w.i, "letters", by_name_letters, &x, free_fn_index, noted, &ready, &err), &err);
-    assert_fails(kl_informer_list(w.i, &(kl_query){ .index = "letters", .value = "a" }, &none, &err), KL_EAGAIN, &err, "still being built");
+    assert_ok(
+        kl_informer_add_index_fn(w.i, "letters", by_name_letters, &x, free_fn_index, noted, &ready, &err),
+        &err);
+    assert_fails(kl_informer_list(w.i, &(kl_query){.index = "letters", .value = "a"}, &none, &err), KL_EAGAIN,
+        &err, "still being built");
     fake_pump(&w.f);
     assert_int_equal(ready, 1);
-    assert_keys(w.i, &(kl_query){ .index = "letters", .value = "a" }, "ns/a ns/aab");
-    assert_keys(w.i, &(kl_query){ .index = "letters", .value = "b" }, "ns/aab ns/b");
+    assert_keys(w.i, &(kl_query){.index = "letters", .value = "a"}, "ns/a ns/aab");
+    assert_keys(w.i, &(kl_query){.index = "letters", .value = "b"}, "ns/aab ns/b");
     fake_event(&w.f, "DELETED", pod("aab", "uc", 12));
-    assert_keys(w.i, &(kl_query){ .index = "letters", .value = "b" }, "ns/b");
-    assert_ok(kl_informer_add_index_fn(w.i, "letters", by_name_letters, &x, free_fn_index, noted, &ready, &err), &err);
+    assert_keys(w.i, &(kl_query){.index = "letters", .value = "b"}, "ns/b");
+    assert_ok(
+        kl_informer_add_index_fn(w.i, "letters", by_name_letters, &x, free_fn_index, noted, &ready, &err),
+        &err);
     fn_index other = {0};
-    assert_fails(kl_informer_add_index_fn(w.i, "letters", by_name_letters, &other, free_fn_index, NULL, NULL, &err), KL_EEXISTS, &err, "letters");
+    assert_fails(
+        kl_informer_add_index_fn(w.i, "letters", by_name_letters, &other, free_fn_index, NULL, NULL, &err),
+        KL_EEXISTS, &err, "letters");
     fake_pump(&w.f);
     assert_int_equal(ready, 2);
     kl_informer_drop_index(w.i, "letters");
@@ -744,9 +783,11 @@ static void a_function_may_give_any_number_of_values(void **state)
     teardown(&w);
 }
 
-/* --- with an executor: events are applied where and when it says --- */
+/* --- with an executor: events are applied where and when it says -------------------------- */
 
-typedef struct later { fake_post *first, **last; } later;
+typedef struct later {
+    fake_post *first, **last;
+} later;
 
 static void execute_later(void *arg, void (*fn)(void *), void *fnarg)
 {
@@ -772,15 +813,20 @@ static void run_later(later *l)
 static void with_an_executor_everything_keeps_its_order(void **state)
 {
     (void)state;
-    later l = { NULL, &l.first };
+    later l = {NULL, &l.first};
     world w = {0};
     fake_init(&w.f);
     kl_informer_options o = {
-        .source = fake_source_of(&w.f), .clock = w.f.clock, .resource = "pods", .api_version = "v1", .kind = "Pod",
-        .execute = execute_later, .execute_arg = &l,
+        .source = fake_source_of(&w.f),
+        .clock = w.f.clock,
+        .resource = "pods",
+        .api_version = "v1",
+        .kind = "Pod",
+        .execute = execute_later,
+        .execute_arg = &l,
     };
     w.i = kl_informer_new(&o);
-    w.e.sub = kl_informer_subscribe(w.i, &(kl_handler){ hear, hear_synced, &w.e });
+    w.e.sub = kl_informer_subscribe(w.i, &(kl_handler){hear, hear_synced, &w.e});
     kl_informer_start(w.i);
     fake_pump(&w.f);
     fake_item(&w.f, pod("a", "ua", 1));
@@ -808,12 +854,15 @@ static void with_an_executor_everything_keeps_its_order(void **state)
     fake_fini(&w.f);
 }
 
-/* What answers 200 and is no list of this kind: a proxy's JSON, another server behind the same address. Nothing is taken from it. */
+/* What answers 200 and is no list of this kind: a proxy's JSON, another server behind the same address.
+ * Nothing is taken from it. */
 static void a_list_of_something_else_replaces_nothing(void **state)
 {
     (void)state;
     static const char *const strange[] = {
-        "{}", "{\"kind\":\"Status\",\"apiVersion\":\"v1\"}", "{\"kind\":\"List\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"99\"}}",
+        "{}",
+        "{\"kind\":\"Status\",\"apiVersion\":\"v1\"}",
+        "{\"kind\":\"List\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"99\"}}",
         "{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"99\"}}",
         "{\"kind\":\"PodList\",\"apiVersion\":\"v2\",\"metadata\":{\"resourceVersion\":\"99\"}}",
         "{\"kind\":\"ConfigMapList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"99\"}}",
@@ -844,7 +893,10 @@ static void items_of_another_kind_are_no_items(void **state)
     world w;
     setup(&w);
     kl_err err = KL_ERR_INIT;
-    assert_fails(w.f.sink.item(w.f.sink.arg, fake_json("{\"kind\":\"Secret\",\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\"}}"), &err), KL_ESERVER, &err, "holds a Secret");
+    assert_fails(
+        w.f.sink.item(w.f.sink.arg,
+            fake_json("{\"kind\":\"Secret\",\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\"}}"), &err),
+        KL_ESERVER, &err, "holds a Secret");
     fake_fails(&w.f, KL_ESERVER, 200);
     assert_false(kl_informer_synced(w.i));
     teardown(&w);
@@ -856,17 +908,23 @@ static void a_list_kind_of_its_own_is_taken_and_stays(void **state)
     (void)state;
     world w;
     setup(&w);
-    fake_item(&w.f, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\",\"resourceVersion\":\"1\"}}");
-    fake_done(&w.f, KL_OK, 200, "{\"kind\":\"HerdOfPodsList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"9\"}}", NULL);
+    fake_item(&w.f,
+        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\","
+        "\"resourceVersion\":\"1\"}}");
+    fake_done(&w.f, KL_OK, 200,
+        "{\"kind\":\"HerdOfPodsList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"9\"}}", NULL);
     assert_heard(&w.e, "+ns/a@1i .");
     fake_fails(&w.f, KL_EGONE, 410);
     while (w.f.open != FAKE_LIST)
         fake_advance(&w.f, KL_SECONDS(1));
-    fake_done(&w.f, KL_OK, 200, "{\"kind\":\"OtherList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"10\"}}", NULL);
+    fake_done(&w.f, KL_OK, 200,
+        "{\"kind\":\"OtherList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"10\"}}", NULL);
     assert_heard(&w.e, "");
     while (w.f.open != FAKE_LIST)
         fake_advance(&w.f, KL_SECONDS(1));
-    fake_done(&w.f, KL_OK, 200, "{\"kind\":\"HerdOfPodsList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"10\"}}", NULL);
+    fake_done(&w.f, KL_OK, 200,
+        "{\"kind\":\"HerdOfPodsList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"10\"}}",
+        NULL);
     assert_heard(&w.e, "-ns/a@1r");
     teardown(&w);
 }
@@ -877,22 +935,24 @@ static void an_event_of_the_past_rolls_nothing_back(void **state)
     world w;
     setup_synced(&w);
     fake_event(&w.f, "MODIFIED", pod("a", "ua", 15));
-    fake_event(&w.f, "MODIFIED", pod("a", "ua", 12));      /* out of order */
-    fake_event(&w.f, "MODIFIED", pod("a", "ua", 15));      /* twice */
+    fake_event(&w.f, "MODIFIED", pod("a", "ua", 12)); /* out of order */
+    fake_event(&w.f, "MODIFIED", pod("a", "ua", 15)); /* twice */
     fake_event(&w.f, "DELETED", pod("a", "ua", 9));
     assert_heard(&w.e, "~ns/a@1>15");
-    fake_event(&w.f, "ADDED", pod("a", "other", 11));      /* another life: versions of two objects say nothing */
+    /* another life: versions of two objects say nothing */
+    fake_event(&w.f, "ADDED", pod("a", "other", 11));
     assert_heard(&w.e, "-ns/a@15 +ns/a@11");
     teardown(&w);
 }
 
-KL_TESTS(cmocka_unit_test(an_event_of_the_past_rolls_nothing_back), cmocka_unit_test(a_list_of_something_else_replaces_nothing), cmocka_unit_test(items_of_another_kind_are_no_items),
-    cmocka_unit_test(a_list_kind_of_its_own_is_taken_and_stays), 
+KL_TESTS(cmocka_unit_test(an_event_of_the_past_rolls_nothing_back),
+    cmocka_unit_test(a_list_of_something_else_replaces_nothing),
+    cmocka_unit_test(items_of_another_kind_are_no_items),
+    cmocka_unit_test(a_list_kind_of_its_own_is_taken_and_stays),
     cmocka_unit_test(lists_then_watches_and_hands_on_what_happens),
     cmocka_unit_test(an_empty_list_is_synced_at_once),
     cmocka_unit_test(a_watch_that_ends_goes_on_from_the_last_event_without_a_list),
-    cmocka_unit_test(bookmarks_reach_nobody),
-    cmocka_unit_test(a_relist_tells_the_difference_deletes_first),
+    cmocka_unit_test(bookmarks_reach_nobody), cmocka_unit_test(a_relist_tells_the_difference_deletes_first),
     cmocka_unit_test(gone_as_an_http_status_is_no_different),
     cmocka_unit_test(nothing_is_deleted_for_a_page_that_failed),
     cmocka_unit_test(a_lost_page_is_fetched_again_and_counts_once),
@@ -902,11 +962,9 @@ KL_TESTS(cmocka_unit_test(an_event_of_the_past_rolls_nothing_back), cmocka_unit_
     cmocka_unit_test(a_list_in_pages_is_one_list),
     cmocka_unit_test(history_lost_on_page_two_means_one_unlimited_list),
     cmocka_unit_test(a_new_uid_under_an_old_name_is_a_delete_and_an_add),
-    cmocka_unit_test(equal_objects_wake_nobody),
-    cmocka_unit_test(throttled_watches_back_off_without_a_list),
+    cmocka_unit_test(equal_objects_wake_nobody), cmocka_unit_test(throttled_watches_back_off_without_a_list),
     cmocka_unit_test(foreign_and_unknown_frames_are_skipped),
-    cmocka_unit_test(an_answer_that_is_no_list_changes_nothing),
-    cmocka_unit_test(a_refusal_parks_and_heals),
+    cmocka_unit_test(an_answer_that_is_no_list_changes_nothing), cmocka_unit_test(a_refusal_parks_and_heals),
     cmocka_unit_test(an_object_too_big_parks_and_keeps_the_rest),
     cmocka_unit_test(a_late_handler_gets_what_exists_and_then_the_events),
     cmocka_unit_test(a_handler_added_and_removed_before_its_turn_hears_nothing),

@@ -1,7 +1,8 @@
-/* informer_threads_test.c - readers, late handlers and index users on many threads while the watch thread writes.
+/* informer_threads_test.c - readers, late handlers and index users on many threads while the watch thread
+ * writes.
  *
- * Meant for ThreadSanitizer. No sleeping: the writer calls turns; in each, every other thread does its thing once, while the
- * writer goes on, and the next turn is called when all have come round. */
+ * Meant for ThreadSanitizer. No sleeping: the writer calls turns; in each, every other thread does its
+ * thing once, while the writer goes on, and the next turn is called when all have come round. */
 #include "support/fake_source.h"
 
 #include "base/random.h"
@@ -18,7 +19,7 @@ typedef struct crowd {
     kl_informer *i;
     kl_mutex mu;
     kl_cond cond;
-    int turn, came;                /* came: threads that are through with this turn */
+    int turn, came; /* came: threads that are through with this turn */
     bool done;
 } crowd;
 
@@ -52,8 +53,10 @@ static void call_turn(crowd *c, bool last)
 
 static const char *pod(char out[200], int n, int rv)
 {
-    snprintf(out, 200, "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"namespace\":\"ns%d\",\"name\":\"p%d\",\"uid\":\"u%d\",\"resourceVersion\":\"%d\"},\"spec\":{\"nodeName\":\"n%d\"}}",
-             n % 4, n, n, rv, rv % 5);
+    snprintf(out, 200,
+        "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"namespace\":\"ns%d\",\"name\":\"p%d\","
+        "\"uid\":\"u%d\",\"resourceVersion\":\"%d\"},\"spec\":{\"nodeName\":\"n%d\"}}",
+        n % 4, n, n, rv, rv % 5);
     return out;
 }
 
@@ -61,7 +64,7 @@ static void feed(crowd *c)
 {
     char text[200], rv_text[16];
     bool exists[OBJECTS];
-    kl_random r = { 11 };
+    kl_random r = {11};
     int rv = 0;
     for (int n = 0; n < OBJECTS; n++) {
         fake_item(&c->f, pod(text, n, ++rv));
@@ -79,7 +82,7 @@ static void feed(crowd *c)
             call_turn(c, false);
             fake_pump(&c->f);
         }
-        if (k % 1000 == 999) {                 /* now and then everything is listed again */
+        if (k % 1000 == 999) { /* now and then everything is listed again */
             fake_fails(&c->f, KL_EGONE, 410);
             if (c->f.open != FAKE_LIST)
                 fake_advance(&c->f, KL_SECONDS(61));
@@ -97,7 +100,7 @@ static void feed(crowd *c)
 static void read_all(void *arg)
 {
     crowd *c = arg;
-    kl_random r = { kl_thread_self() };
+    kl_random r = {kl_thread_self()};
     for (int turn = 0; next_turn(c, &turn);) {
         char key[32], value[16];
         kl_objects some;
@@ -109,13 +112,13 @@ static void read_all(void *arg)
         kl_value_unref(o);
         snprintf(value, sizeof value, "n%d", n % 5);
         /* What an index says about an object and what the object says are one. */
-        if (!kl_informer_list(c->i, &(kl_query){ .index = "node", .value = value }, &some, NULL)) {
+        if (!kl_informer_list(c->i, &(kl_query){.index = "node", .value = value}, &some, NULL)) {
             for (size_t k = 0; k < some.len; k++)
                 assert_string_equal(kl_value_str_at(some.v[k], "spec", "nodeName", NULL), value);
             kl_objects_fini(&some);
         }
         snprintf(value, sizeof value, "ns%d", n % 4);
-        if (!kl_informer_list(c->i, &(kl_query){ .ns = value }, &some, NULL)) {
+        if (!kl_informer_list(c->i, &(kl_query){.ns = value}, &some, NULL)) {
             assert_true(some.len <= OBJECTS / 4);
             kl_objects_fini(&some);
         }
@@ -125,8 +128,12 @@ static void read_all(void *arg)
     }
 }
 
-/* One handler, as only its callbacks touch it. After unsubscribe nothing may touch it any more: it is on a stack. */
-typedef struct balance { int objects; bool synced; } balance;
+/* One handler, as only its callbacks touch it. After unsubscribe nothing may touch it any more: it is on a
+ * stack. */
+typedef struct balance {
+    int objects;
+    bool synced;
+} balance;
 
 static void weigh(void *arg, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags)
 {
@@ -144,7 +151,7 @@ static void come_and_go(void *arg)
     crowd *c = arg;
     for (int turn = 0; next_turn(c, &turn);) {
         balance b = {0};
-        kl_subscription *s = kl_informer_subscribe(c->i, &(kl_handler){ weigh, weighed, &b });
+        kl_subscription *s = kl_informer_subscribe(c->i, &(kl_handler){weigh, weighed, &b});
         kl_informer_resync(c->i, s);
         (void)!kl_informer_synced(c->i);
         kl_informer_unsubscribe(s);
@@ -159,7 +166,7 @@ static void by_path(void *arg)
         kl_err err = KL_ERR_INIT;
         kl_objects some;
         assert_ok(kl_informer_add_index_path(c->i, "mine", "metadata.uid", &err), &err);
-        if (!kl_informer_list(c->i, &(kl_query){ .index = "mine", .value = "u7" }, &some, &err)) {
+        if (!kl_informer_list(c->i, &(kl_query){.index = "mine", .value = "u7"}, &some, &err)) {
             assert_true(some.len <= 1);
             kl_objects_fini(&some);
         }
@@ -174,18 +181,24 @@ static void many_threads_read_while_one_writes(void **state)
     crowd c = {0};
     kl_err err = KL_ERR_INIT;
     fake_init(&c.f);
-    kl_informer_options o = { .source = fake_source_of(&c.f), .clock = c.f.clock, .resource = "pods", .api_version = "v1", .kind = "Pod" };
+    kl_informer_options o = {.source = fake_source_of(&c.f),
+        .clock = c.f.clock,
+        .resource = "pods",
+        .api_version = "v1",
+        .kind = "Pod"};
     c.i = kl_informer_new(&o);
     assert_ok(kl_informer_add_index_path(c.i, "node", "spec.nodeName", &err), &err);
     balance all = {0};
-    kl_subscription *s = kl_informer_subscribe(c.i, &(kl_handler){ weigh, weighed, &all });
+    kl_subscription *s = kl_informer_subscribe(c.i, &(kl_handler){weigh, weighed, &all});
     kl_informer_start(c.i);
     fake_pump(&c.f);
     kl_mutex_init(&c.mu);
     kl_cond_init(&c.cond);
     kl_thread *t[THREADS] = {
-        kl_thread_start("reader", read_all, &c), kl_thread_start("reader", read_all, &c),
-        kl_thread_start("handlers", come_and_go, &c), kl_thread_start("indexes", by_path, &c),
+        kl_thread_start("reader", read_all, &c),
+        kl_thread_start("reader", read_all, &c),
+        kl_thread_start("handlers", come_and_go, &c),
+        kl_thread_start("indexes", by_path, &c),
     };
     feed(&c);
     call_turn(&c, true);
@@ -204,10 +217,16 @@ static void many_threads_read_while_one_writes(void **state)
     fake_fini(&c.f);
 }
 
-/* The owner of a handler may free it as soon as unsubscribe has returned, also while a callback was running. */
-typedef struct gate { kl_mutex mu; kl_cond cond; bool inside, open, left; } gate;
+/* The owner of a handler may free it as soon as unsubscribe has returned, also while a callback was
+ * running. */
+typedef struct gate {
+    kl_mutex mu;
+    kl_cond cond;
+    bool inside, open, left;
+} gate;
 
-static void at_the_gate(void *arg, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags)
+static void at_the_gate(
+    void *arg, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags)
 {
     gate *g = arg;
     (void)type, (void)old, (void)now, (void)flags;
@@ -220,7 +239,11 @@ static void at_the_gate(void *arg, kl_event_type type, const kl_value *old, cons
     kl_unlock(&g->mu);
 }
 
-typedef struct leaver { gate *g; kl_subscription *s; bool left_first; } leaver;
+typedef struct leaver {
+    gate *g;
+    kl_subscription *s;
+    bool left_first;
+} leaver;
 
 static void leave(void *arg)
 {
@@ -243,12 +266,12 @@ static void unsubscribe_waits_for_the_callback_that_runs(void **state)
     fake_source f;
     char text[200];
     fake_init(&f);
-    kl_informer_options o = { .source = fake_source_of(&f), .clock = f.clock, .resource = "pods" };
+    kl_informer_options o = {.source = fake_source_of(&f), .clock = f.clock, .resource = "pods"};
     kl_informer *i = kl_informer_new(&o);
     gate g = {0};
     kl_mutex_init(&g.mu);
     kl_cond_init(&g.cond);
-    leaver l = { .g = &g, .s = kl_informer_subscribe(i, &(kl_handler){ at_the_gate, NULL, &g }) };
+    leaver l = {.g = &g, .s = kl_informer_subscribe(i, &(kl_handler){at_the_gate, NULL, &g})};
     kl_informer_start(i);
     fake_pump(&f);
     fake_item(&f, pod(text, 1, 1));
@@ -264,6 +287,5 @@ static void unsubscribe_waits_for_the_callback_that_runs(void **state)
     fake_fini(&f);
 }
 
-KL_TESTS(
-    cmocka_unit_test(many_threads_read_while_one_writes),
+KL_TESTS(cmocka_unit_test(many_threads_read_while_one_writes),
     cmocka_unit_test(unsubscribe_waits_for_the_callback_that_runs))

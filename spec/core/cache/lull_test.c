@@ -5,28 +5,38 @@
 #include "cache/informer.h"
 #include "model/object.h"
 
-typedef struct ears { kl_buf said; } ears;
+typedef struct ears {
+    kl_buf said;
+} ears;
 
 static void hear(void *arg, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags)
 {
     ears *e = arg;
     (void)flags;
-    kl_buf_printf(&e->said, "%c%s ", type == KL_ADDED ? '+' : type == KL_DELETED ? '-' : '~', kl_object_name(now ? now : old));
+    kl_buf_printf(&e->said, "%c%s ",
+        type == KL_ADDED         ? '+'
+            : type == KL_DELETED ? '-'
+                                 : '~',
+        kl_object_name(now ? now : old));
 }
 
 static void hear_lull(void *arg) { kl_buf_puts(&((ears *)arg)->said, "| "); }
 
-#define assert_heard(e, text) do { assert_string_equal(kl_buf_str(&(e)->said), text); kl_buf_clear(&(e)->said); } while (0)
+#define assert_heard(e, text)                                                                                \
+    do {                                                                                                     \
+        assert_string_equal(kl_buf_str(&(e)->said), text);                                                   \
+        kl_buf_clear(&(e)->said);                                                                            \
+    } while (0)
 
 typedef struct world {
     fake_source f;
     kl_informer *i;
     ears e;
     kl_subscription *sub;
-    void (*fn[8])(void *);         /* what the executor holds back */
+    void (*fn[8])(void *); /* what the executor holds back */
     void *arg[8];
     int n;
-    bool at_once;                  /* the executor holds nothing back */
+    bool at_once; /* the executor holds nothing back */
 } world;
 
 static void later(void *arg, void (*fn)(void *), void *fnarg)
@@ -61,14 +71,19 @@ static void setup(world *w, bool lulls, bool executor)
 {
     *w = (world){0};
     fake_init(&w->f);
-    kl_informer_options o = { .source = fake_source_of(&w->f), .clock = w->f.clock, .resource = "pods", .api_version = "v1", .kind = "Pod", .seed = 7 };
+    kl_informer_options o = {.source = fake_source_of(&w->f),
+        .clock = w->f.clock,
+        .resource = "pods",
+        .api_version = "v1",
+        .kind = "Pod",
+        .seed = 7};
     o.source.lulls = lulls;
     if (executor) {
         o.execute = later;
         o.execute_arg = w;
     }
     w->i = kl_informer_new(&o);
-    w->sub = kl_informer_subscribe(w->i, &(kl_handler){ .on_event = hear, .on_lull = hear_lull, .arg = &w->e });
+    w->sub = kl_informer_subscribe(w->i, &(kl_handler){.on_event = hear, .on_lull = hear_lull, .arg = &w->e});
     kl_informer_start(w->i);
     fake_pump(&w->f);
     run_later(w);
@@ -76,7 +91,7 @@ static void setup(world *w, bool lulls, bool executor)
     fake_item(&w->f, pod("b", 2));
     fake_listed(&w->f, "10", NULL);
     run_later(w);
-    assert_heard(&w->e, "+a +b | ");               /* a list is one run */
+    assert_heard(&w->e, "+a +b | "); /* a list is one run */
     fake_opens(&w->f);
 }
 
@@ -109,7 +124,7 @@ static void events_until_the_source_lulls_are_one_run(void **state)
     assert_heard(&w.e, "| ");
     fake_event(&w.f, "BOOKMARK", pod("", 13));
     lull(&w);
-    assert_heard(&w.e, "");                        /* nothing was told since */
+    assert_heard(&w.e, ""); /* nothing was told since */
     teardown(&w);
 }
 
@@ -176,6 +191,8 @@ static void a_watch_that_ends_or_is_given_up_is_a_lull(void **state)
     fake_fini(&w.f);
 }
 
-KL_TESTS(cmocka_unit_test(events_until_the_source_lulls_are_one_run), cmocka_unit_test(a_source_that_never_lulls_makes_each_event_a_run),
-    cmocka_unit_test(what_is_applied_elsewhere_is_a_run_each), cmocka_unit_test(an_executor_may_change_its_mind),
+KL_TESTS(cmocka_unit_test(events_until_the_source_lulls_are_one_run),
+    cmocka_unit_test(a_source_that_never_lulls_makes_each_event_a_run),
+    cmocka_unit_test(what_is_applied_elsewhere_is_a_run_each),
+    cmocka_unit_test(an_executor_may_change_its_mind),
     cmocka_unit_test(a_watch_that_ends_or_is_given_up_is_a_lull))

@@ -5,9 +5,10 @@
 #include "cache/informer.h"
 #include "model/object.h"
 
-enum { A, B, AB, PARTS };          /* "a-b" sorts before "a/": between the keys of a and b stands nothing of ours */
+/* "a-b" sorts before "a/": between the keys of a and b stands nothing of ours */
+enum { A, B, AB, PARTS };
 
-static const char *const spaces[PARTS] = { "a", "b", "a-b" };
+static const char *const spaces[PARTS] = {"a", "b", "a-b"};
 
 typedef struct world {
     fake_source f[PARTS];
@@ -21,8 +22,11 @@ static void hear(void *arg, kl_event_type type, const kl_value *old, const kl_va
 {
     world *w = arg;
     char *key = kl_object_key(now ? now : old);
-    kl_buf_printf(&w->said, "%s%c%s%s%s", w->said.len ? " " : "", type == KL_ADDED ? '+' : type == KL_DELETED ? '-' : '~', key, flags & KL_INITIAL ? "i" : "",
-        flags & KL_RELIST ? "r" : "");
+    kl_buf_printf(&w->said, "%s%c%s%s%s", w->said.len ? " " : "",
+        type == KL_ADDED         ? '+'
+            : type == KL_DELETED ? '-'
+                                 : '~',
+        key, flags & KL_INITIAL ? "i" : "", flags & KL_RELIST ? "r" : "");
     kl_free(key);
 }
 
@@ -35,7 +39,11 @@ static void hear_synced(void *arg)
 
 static void trouble(void *arg) { ((world *)arg)->troubles++; }
 
-#define assert_heard(w, text) do { assert_string_equal(kl_buf_str(&(w)->said), text); kl_buf_clear(&(w)->said); } while (0)
+#define assert_heard(w, text)                                                                                \
+    do {                                                                                                     \
+        assert_string_equal(kl_buf_str(&(w)->said), text);                                                   \
+        kl_buf_clear(&(w)->said);                                                                            \
+    } while (0)
 
 static void pump(world *w)
 {
@@ -50,16 +58,23 @@ static void setup(world *w)
     *w = (world){0};
     for (int k = 0; k < PARTS; k++) {
         fake_init(&w->f[k]);
-        if (k) {                   /* one clock for all */
+        if (k) { /* one clock for all */
             kl_clock_fake_free(w->f[k].clock);
             w->f[k].clock = w->f[0].clock;
         }
-        parts[k] = (kl_informer_part){ fake_source_of(&w->f[k]), spaces[k] };
+        parts[k] = (kl_informer_part){fake_source_of(&w->f[k]), spaces[k]};
     }
-    kl_informer_options o = { .parts = parts, .n_parts = PARTS, .clock = w->f[0].clock, .resource = "pods", .api_version = "v1", .kind = "Pod", .seed = 7,
-        .on_trouble = trouble, .trouble_arg = w };
+    kl_informer_options o = {.parts = parts,
+        .n_parts = PARTS,
+        .clock = w->f[0].clock,
+        .resource = "pods",
+        .api_version = "v1",
+        .kind = "Pod",
+        .seed = 7,
+        .on_trouble = trouble,
+        .trouble_arg = w};
     w->i = kl_informer_new(&o);
-    w->sub = kl_informer_subscribe(w->i, &(kl_handler){ hear, hear_synced, w, NULL });
+    w->sub = kl_informer_subscribe(w->i, &(kl_handler){hear, hear_synced, w, NULL});
     kl_informer_start(w->i);
     pump(w);
 }
@@ -91,7 +106,10 @@ static const char *pod(const char *ns, const char *name, int rv)
     static char text[4][256];
     static int turn;
     char *out = text[turn++ % 4];
-    snprintf(out, 256, "{\"metadata\":{\"namespace\":\"%s\",\"name\":\"%s\",\"uid\":\"u-%s-%s\",\"resourceVersion\":\"%d\"}}", ns, name, ns, name, rv);
+    snprintf(out, 256,
+        "{\"metadata\":{\"namespace\":\"%s\",\"name\":\"%s\",\"uid\":\"u-%s-%s\",\"resourceVersion\":\"%d\"}"
+        "}",
+        ns, name, ns, name, rv);
     return out;
 }
 
@@ -163,7 +181,7 @@ static void it_reads_as_one_store_in_key_order(void **state)
     world w;
     setup_synced(&w);
     assert_keys(&w, NULL, "a-b/x a/x b/x b/y");
-    assert_keys(&w, &(kl_query){ .ns = "a" }, "a/x");
+    assert_keys(&w, &(kl_query){.ns = "a"}, "a/x");
     fake_event(&w.f[A], "ADDED", pod("a", "z", 20));
     fake_event(&w.f[B], "DELETED", pod("b", "y", 21));
     assert_heard(&w, "+a/z -b/y");
@@ -242,7 +260,7 @@ static void of_a_kind_that_is_gone_all_objects_go(void **state)
     setup_synced(&w);
     kl_informer_clear(w.i);
     pump(&w);
-    assert_heard(&w, "");                          /* no server said so */
+    assert_heard(&w, ""); /* no server said so */
     fake_fails(&w.f[A], KL_ENOTFOUND, 404);
     fake_fails(&w.f[B], KL_ENOTFOUND, 404);
     assert_keys(&w, NULL, "a-b/x a/x b/x b/y");
@@ -250,20 +268,23 @@ static void of_a_kind_that_is_gone_all_objects_go(void **state)
     pump(&w);
     assert_heard(&w, "-a/xr -b/xr -b/yr");
     assert_keys(&w, NULL, "a-b/x");
-    kl_informer_kick(w.i);                         /* and it comes back */
+    kl_informer_kick(w.i); /* and it comes back */
     pump(&w);
     fake_item(&w.f[A], pod("a", "x", 40));
     listed(&w, A, "41");
     assert_heard(&w, "+a/xr");
-    kl_informer_clear(w.i);                        /* who says so now is late */
+    kl_informer_clear(w.i); /* who says so now is late */
     pump(&w);
     assert_heard(&w, "");
     assert_keys(&w, NULL, "a-b/x a/x");
     teardown(&w);
 }
 
-KL_TESTS(cmocka_unit_test(it_is_synced_when_each_namespace_was_listed), cmocka_unit_test(it_reads_as_one_store_in_key_order),
-    cmocka_unit_test(a_relist_of_one_takes_nothing_from_the_others), cmocka_unit_test(the_store_is_where_the_slowest_part_is),
-    cmocka_unit_test(its_trouble_names_the_namespace_and_heals_there), cmocka_unit_test(of_a_kind_that_is_gone_all_objects_go))
+KL_TESTS(cmocka_unit_test(it_is_synced_when_each_namespace_was_listed),
+    cmocka_unit_test(it_reads_as_one_store_in_key_order),
+    cmocka_unit_test(a_relist_of_one_takes_nothing_from_the_others),
+    cmocka_unit_test(the_store_is_where_the_slowest_part_is),
+    cmocka_unit_test(its_trouble_names_the_namespace_and_heals_there),
+    cmocka_unit_test(of_a_kind_that_is_gone_all_objects_go))
 
 /* not in tsan: it starts no thread */

@@ -1,5 +1,5 @@
-/* query_test.c - which way a list is answered, seen from the inside: what gets an index, and that nothing of it stays behind.
- * That answers are right is the business of indexer_model_test.c. */
+/* query_test.c - which way a list is answered, seen from the inside: what gets an index, and that nothing
+ * of it stays behind. That answers are right is the business of indexer_model_test.c. */
 #include "support/test.h"
 
 #include "base/mem.h"
@@ -12,8 +12,11 @@ static const kl_value *object(int n)
 {
     char text[300];
     const kl_value *o = NULL;
-    int k = snprintf(text, sizeof text, "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"p%d\",\"uid\":\"u%d\",\"resourceVersion\":\"1\",\"labels\":{\"app\":\"a%d\",\"tier\":\"t%d\"}},"
-        "\"spec\":{\"node\":\"n%d\"}}", n, n, n % 100, n % 2, n % 10);
+    int k = snprintf(text, sizeof text,
+        "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"p%d\",\"uid\":\"u%d\",\"resourceVersion\":\"1\","
+        "\"labels\":{\"app\":\"a%d\",\"tier\":\"t%d\"}},"
+        "\"spec\":{\"node\":\"n%d\"}}",
+        n, n, n % 100, n % 2, n % 10);
     assert_int_equal(kl_value_decode(text, (size_t)k, &o, NULL), KL_OK);
     return o;
 }
@@ -38,7 +41,7 @@ static size_t listed(kl_indexer *ix, const char *labels)
     kl_objects found;
     kl_err err = KL_ERR_INIT;
     assert_ok(kl_selector_parse(labels, &s, &err), &err);
-    assert_ok(kl_indexer_list(ix, &(kl_query){ .labels = s }, &found, &err), &err);
+    assert_ok(kl_indexer_list(ix, &(kl_query){.labels = s}, &found, &err), &err);
     size_t n = found.len;
     kl_objects_fini(&found);
     kl_selector_free(s);
@@ -63,7 +66,7 @@ static void a_label_that_is_asked_for_again_and_again_gets_an_index(void **state
     assert_int_equal(listed(ix, "app=a7"), 10);
     assert_int_equal(listed(ix, "app=a7,tier=t1"), 10);
     assert_int_equal(listed(ix, "app=a7,tier=t0"), 0);
-    for (int i = 0; i < 10; i++) {           /* half of all, and what an index cannot say */
+    for (int i = 0; i < 10; i++) { /* half of all, and what an index cannot say */
         assert_int_equal(listed(ix, "tier=t1"), OBJECTS / 2);
         assert_int_equal(listed(ix, "tier,tier!=t1,tier notin (t0)"), 0);
     }
@@ -75,7 +78,9 @@ static size_t listed_between(kl_indexer *ix, const char *ns, const char *value)
 {
     kl_objects found;
     kl_err err = KL_ERR_INIT;
-    assert_ok(kl_indexer_list(ix, &(kl_query){.ns = ns, .index = KL_INDEX_NAMESPACE, .value = value}, &found, &err), &err);
+    assert_ok(
+        kl_indexer_list(ix, &(kl_query){.ns = ns, .index = KL_INDEX_NAMESPACE, .value = value}, &found, &err),
+        &err);
     size_t n = found.len;
     kl_objects_fini(&found);
     return n;
@@ -103,7 +108,7 @@ static void at_most_eight_labels_get_one(void **state)
             snprintf(text, sizeof text, "label%d=x", label);
             assert_int_equal(listed(ix, text), 0);
         }
-    assert_int_equal(ix->indexes->len, 1 + KL__WISHES);      /* and the namespace */
+    assert_int_equal(ix->indexes->len, 1 + KL__WISHES); /* and the namespace */
     assert_int_equal(listed(ix, "app=a7"), 10);
     kl_indexer_free(ix);
 }
@@ -117,7 +122,8 @@ static void a_bucket_goes_with_its_last_object_and_an_index_with_its_last_user(v
         assert_int_equal(listed(ix, "app=a7"), 10);
     assert_ok(kl_indexer_add_path(ix, "node", "spec.node", &err), &err);
     assert_ok(kl_indexer_add_path(ix, "node", "spec.node", &err), &err);
-    assert_int_equal(ix->buckets.names.live, 100 + 1 + 10 + 1);      /* one more each, of those that have any */
+    /* one more each, of those that have any */
+    assert_int_equal(ix->buckets.names.live, 100 + 1 + 10 + 1);
     assert_false(kl_indexer_drop(ix, "node"));
     kl_indexer_sweep(ix);
     assert_int_equal(ix->buckets.names.live, 112);
@@ -135,8 +141,8 @@ static void a_bucket_goes_with_its_last_object_and_an_index_with_its_last_user(v
     kl_indexer_free(ix);
 }
 
-KL_TESTS(cmocka_unit_test(a_label_that_is_asked_for_again_and_again_gets_an_index), cmocka_unit_test(two_namespaces_at_once_hold_nothing),
-    cmocka_unit_test(at_most_eight_labels_get_one),
-         cmocka_unit_test(a_bucket_goes_with_its_last_object_and_an_index_with_its_last_user))
+KL_TESTS(cmocka_unit_test(a_label_that_is_asked_for_again_and_again_gets_an_index),
+    cmocka_unit_test(two_namespaces_at_once_hold_nothing), cmocka_unit_test(at_most_eight_labels_get_one),
+    cmocka_unit_test(a_bucket_goes_with_its_last_object_and_an_index_with_its_last_user))
 
 /* not in tsan: it starts no thread */

@@ -3,30 +3,45 @@
 
 #include "cache/reflector.h"
 
-typedef struct bench { kl_reflector *r; kl_time now; } bench;
+typedef struct bench {
+    kl_reflector *r;
+    kl_time now;
+} bench;
 
-static bench start_bench(void)
-{
-    return (bench){ kl_reflector_new(42, 0, false), KL_SECONDS(100) };
-}
+static bench start_bench(void) { return (bench){kl_reflector_new(42, 0, false), KL_SECONDS(100)}; }
 
 static kl_reflector_action put(bench *b, kl_reflector_input in)
 {
     return kl_reflector_step(b->r, &in, b->now);
 }
 
-static kl_reflector_action start(bench *b) { return put(b, (kl_reflector_input){ .kind = KL_REFLECTOR_START }); }
-static kl_reflector_action page(bench *b, const char *rv, const char *more) { return put(b, (kl_reflector_input){ .kind = KL_REFLECTOR_PAGE, .rv = rv, .continue_token = more }); }
-static kl_reflector_action opened(bench *b) { return put(b, (kl_reflector_input){ .kind = KL_REFLECTOR_OPENED }); }
-static kl_reflector_action frame(bench *b, kl_event_type t, const char *rv) { return put(b, (kl_reflector_input){ .kind = KL_REFLECTOR_FRAME, .type = t, .rv = rv }); }
-static kl_reflector_action timer(bench *b) { return put(b, (kl_reflector_input){ .kind = KL_REFLECTOR_TIMER }); }
+static kl_reflector_action start(bench *b)
+{
+    return put(b, (kl_reflector_input){.kind = KL_REFLECTOR_START});
+}
+static kl_reflector_action page(bench *b, const char *rv, const char *more)
+{
+    return put(b, (kl_reflector_input){.kind = KL_REFLECTOR_PAGE, .rv = rv, .continue_token = more});
+}
+static kl_reflector_action opened(bench *b)
+{
+    return put(b, (kl_reflector_input){.kind = KL_REFLECTOR_OPENED});
+}
+static kl_reflector_action frame(bench *b, kl_event_type t, const char *rv)
+{
+    return put(b, (kl_reflector_input){.kind = KL_REFLECTOR_FRAME, .type = t, .rv = rv});
+}
+static kl_reflector_action timer(bench *b)
+{
+    return put(b, (kl_reflector_input){.kind = KL_REFLECTOR_TIMER});
+}
 
 static kl_reflector_action fails(bench *b, kl_reflector_input_kind kind, kl_status st, const char *message)
 {
     kl_err e = KL_ERR_INIT;
     if (st)
         kl_fail(&e, st, "%s", message ? message : "scripted");
-    kl_reflector_action a = put(b, (kl_reflector_input){ .kind = kind, .err = st ? &e : NULL });
+    kl_reflector_action a = put(b, (kl_reflector_input){.kind = kind, .err = st ? &e : NULL});
     kl_err_fini(&e);
     return a;
 }
@@ -131,7 +146,7 @@ static void history_lost_between_pages_means_one_whole_list(void **state)
 static void a_page_lost_on_its_way_is_asked_for_again_and_not_those_before_it(void **state)
 {
     (void)state;
-    static const kl_status lost[] = { KL_ECLOSED, KL_ETIMEOUT, KL_ECONNECT, KL_ETHROTTLED, KL_ESERVER };
+    static const kl_status lost[] = {KL_ECLOSED, KL_ETIMEOUT, KL_ECONNECT, KL_ETHROTTLED, KL_ESERVER};
     bench b = start_bench();
     start(&b);
     page(&b, "17", "c1");
@@ -173,7 +188,7 @@ static void an_expired_list_asks_for_the_newest_in_the_same_breath(void **state)
     opened(&b);
     b.now += KL_MINUTES(2);
     assert_watch(ends(&b, KL_OK), "99");
-    assert_list(ends(&b, KL_EGONE), "99", 0);       /* and later lists go from the last seen again */
+    assert_list(ends(&b, KL_EGONE), "99", 0); /* and later lists go from the last seen again */
     kl_reflector_free(b.r);
 }
 
@@ -181,8 +196,11 @@ static void a_resource_version_from_the_future_is_given_up_like_an_expired_one(v
 {
     (void)state;
     bench b = watching("17");
-    assert_list(fails(&b, KL_REFLECTOR_ENDED, KL_ETIMEOUT, "Too large resource version: 17, current: 3"), "17", 0);
-    assert_list(fails(&b, KL_REFLECTOR_LIST_FAILED, KL_ETIMEOUT, "Timeout: Too large resource version: 17, current: 3"), "", 500);
+    assert_list(
+        fails(&b, KL_REFLECTOR_ENDED, KL_ETIMEOUT, "Too large resource version: 17, current: 3"), "17", 0);
+    assert_list(fails(&b, KL_REFLECTOR_LIST_FAILED, KL_ETIMEOUT,
+                    "Timeout: Too large resource version: 17, current: 3"),
+        "", 500);
     assert_watch(page(&b, "3", NULL), "3");
     kl_reflector_free(b.r);
 }
@@ -202,8 +220,8 @@ static void every_frame_moves_the_resource_version(void **state)
 {
     (void)state;
     bench b = watching("17");
-    const char *rvs[] = { "18", "19", "25", "31" };
-    kl_event_type types[] = { KL_ADDED, KL_MODIFIED, KL_DELETED, KL_BOOKMARK };
+    const char *rvs[] = {"18", "19", "25", "31"};
+    kl_event_type types[] = {KL_ADDED, KL_MODIFIED, KL_DELETED, KL_BOOKMARK};
     for (int i = 0; i < 4; i++) {
         assert_int_equal(frame(&b, types[i], rvs[i]).what, KL_REFLECTOR_GO_ON);
         assert_string_equal(kl_reflector_rv(b.r), rvs[i]);
@@ -255,7 +273,7 @@ static void a_clean_close_resumes_at_once_without_a_list(void **state)
 static void a_broken_connection_resumes_without_a_list(void **state)
 {
     (void)state;
-    const kl_status how[] = { KL_ECLOSED, KL_ETIMEOUT, KL_ECONNECT };
+    const kl_status how[] = {KL_ECLOSED, KL_ETIMEOUT, KL_ECONNECT};
     for (size_t i = 0; i < 3; i++) {
         bench b = watching("17");
         b.now += KL_SECONDS(20);
@@ -317,7 +335,7 @@ static void short_watches_with_events_get_some_for_free(void **state)
 static void refused_and_throttled_watches_back_off_without_a_list(void **state)
 {
     (void)state;
-    const kl_status how[] = { KL_ECONNECT, KL_ETHROTTLED, KL_ESERVER };
+    const kl_status how[] = {KL_ECONNECT, KL_ETHROTTLED, KL_ESERVER};
     for (size_t k = 0; k < 3; k++) {
         bench b = watching("17");
         b.now += KL_MINUTES(2);
@@ -325,7 +343,8 @@ static void refused_and_throttled_watches_back_off_without_a_list(void **state)
         kl_time d = KL_MILLISECONDS(800);
         for (int i = 0; i < 9; i++) {
             assert_watch(wait_out(&b, ends(&b, how[k]), d), "17");
-            kl_time max = how[k] == KL_ECONNECT ? KL_SECONDS(4) : KL_SECONDS(30);    /* nobody is there: trying costs nothing */
+            /* nobody is there: trying costs nothing */
+            kl_time max = how[k] == KL_ECONNECT ? KL_SECONDS(4) : KL_SECONDS(30);
             d = d * 2 > max ? max : d * 2;
         }
         assert_int_equal(kl_reflector_counters(b.r)->lists, 1);
@@ -340,7 +359,7 @@ static void retry_after_is_a_lower_bound(void **state)
     kl_err e = KL_ERR_INIT;
     kl_fail(&e, KL_ETHROTTLED, "slow down");
     e.retry_after_ns = KL_SECONDS(77);
-    kl_reflector_action a = put(&b, (kl_reflector_input){ .kind = KL_REFLECTOR_ENDED, .err = &e });
+    kl_reflector_action a = put(&b, (kl_reflector_input){.kind = KL_REFLECTOR_ENDED, .err = &e});
     assert_int_equal(a.what, KL_REFLECTOR_WAIT);
     assert_int_equal(a.until - b.now, KL_SECONDS(77));
     kl_err_fini(&e);
@@ -351,19 +370,26 @@ static void errors_in_the_stream(void **state)
 {
     (void)state;
     bench b = watching("17");
-    assert_watch(wait_out(&b, fails(&b, KL_REFLECTOR_STREAM_ERROR, KL_ETHROTTLED, NULL), KL_MILLISECONDS(800)), "17");
-    assert_watch(wait_out(&b, fails(&b, KL_REFLECTOR_STREAM_ERROR, KL_ESERVER, NULL), KL_MILLISECONDS(1600)), "17");
+    assert_watch(
+        wait_out(&b, fails(&b, KL_REFLECTOR_STREAM_ERROR, KL_ETHROTTLED, NULL), KL_MILLISECONDS(800)), "17");
+    assert_watch(
+        wait_out(&b, fails(&b, KL_REFLECTOR_STREAM_ERROR, KL_ESERVER, NULL), KL_MILLISECONDS(1600)), "17");
     assert_list(fails(&b, KL_REFLECTOR_STREAM_ERROR, KL_EGONE, NULL), "17", 0);
     page(&b, "18", NULL);
-    assert_list(wait_out(&b, fails(&b, KL_REFLECTOR_STREAM_ERROR, KL_EREJECTED, NULL), KL_MILLISECONDS(3200)), "18", 0);
+    assert_list(wait_out(&b, fails(&b, KL_REFLECTOR_STREAM_ERROR, KL_EREJECTED, NULL), KL_MILLISECONDS(3200)),
+        "18", 0);
     kl_reflector_free(b.r);
 }
 
 static void a_watch_that_never_gets_past_a_place_is_listed_after_some_tries(void **state)
 {
     (void)state;
-    static const struct { kl_reflector_input_kind kind; kl_status st; } how[] = {
-        { KL_REFLECTOR_STREAM_ERROR, KL_ESERVER }, { KL_REFLECTOR_ENDED, KL_ESYNTAX },
+    static const struct {
+        kl_reflector_input_kind kind;
+        kl_status st;
+    } how[] = {
+        {KL_REFLECTOR_STREAM_ERROR, KL_ESERVER},
+        {KL_REFLECTOR_ENDED, KL_ESYNTAX},
     };
     for (size_t i = 0; i < 2; i++) {
         bench b = watching("17");
@@ -372,8 +398,8 @@ static void a_watch_that_never_gets_past_a_place_is_listed_after_some_tries(void
             assert_watch(wait_out(&b, fails(&b, how[i].kind, how[i].st, NULL), d), "17");
             opened(&b);
         }
-        frame(&b, KL_MODIFIED, "18");                        /* it did get past it */
-        for (int k = 0; k < 4; k++, d = d * 2 > KL_SECONDS(30) ? KL_SECONDS(30) : d * 2)
+        frame(&b, KL_MODIFIED, "18"); /* it did get past it */
+        for (int k = 0; k<4; k++, d = d * 2> KL_SECONDS(30) ? KL_SECONDS(30) : d * 2)
             assert_watch(wait_out(&b, fails(&b, how[i].kind, how[i].st, NULL), d), "18");
         assert_list(wait_out(&b, fails(&b, how[i].kind, how[i].st, NULL), d), "18", 0);
         assert_watch(page(&b, "30", NULL), "30");
@@ -399,22 +425,22 @@ static void backoff_is_forgotten_only_after_sustained_success(void **state)
 {
     (void)state;
     bench b = watching("17");
-    for (int i = 0; i < 4; i++) {                  /* 0.8, 1.6, 3.2, 6.4 */
+    for (int i = 0; i < 4; i++) { /* 0.8, 1.6, 3.2, 6.4 */
         kl_reflector_action a = ends(&b, KL_ESERVER);
         b.now = a.until;
         timer(&b);
     }
-    opened(&b);                                    /* an answer alone proves nothing */
+    opened(&b); /* an answer alone proves nothing */
     assert_watch(wait_out(&b, ends(&b, KL_ESERVER), KL_MILLISECONDS(12800)), "17");
     opened(&b);
     b.now += KL_SECONDS(2);
-    frame(&b, KL_BOOKMARK, "18");                  /* a frame on a watch that lives does */
+    frame(&b, KL_BOOKMARK, "18"); /* a frame on a watch that lives does */
     assert_watch(wait_out(&b, ends(&b, KL_ESERVER), KL_MILLISECONDS(800)), "18");
     ends(&b, KL_ESERVER);
     b.now += KL_SECONDS(40);
     timer(&b);
     opened(&b);
-    b.now += KL_SECONDS(61);                       /* and so does a minute of quiet */
+    b.now += KL_SECONDS(61); /* and so does a minute of quiet */
     ends(&b, KL_OK);
     assert_watch(wait_out(&b, ends(&b, KL_ESERVER), KL_MILLISECONDS(800)), "18");
     kl_reflector_free(b.r);
@@ -423,7 +449,7 @@ static void backoff_is_forgotten_only_after_sustained_success(void **state)
 static void refusals_park_and_are_tried_again(void **state)
 {
     (void)state;
-    const kl_status how[] = { KL_EAUTH, KL_EFORBIDDEN, KL_ENOTFOUND, KL_ETOOBIG };
+    const kl_status how[] = {KL_EAUTH, KL_EFORBIDDEN, KL_ENOTFOUND, KL_ETOOBIG};
     for (size_t i = 0; i < 4; i++) {
         bench b = start_bench();
         start(&b);
@@ -465,9 +491,9 @@ static void a_kick_ends_a_wait_and_disturbs_nothing_else(void **state)
     bench b = start_bench();
     start(&b);
     assert_int_equal(fails(&b, KL_REFLECTOR_LIST_FAILED, KL_ENOTFOUND, NULL).what, KL_REFLECTOR_WAIT);
-    assert_list(put(&b, (kl_reflector_input){ .kind = KL_REFLECTOR_KICK }), "0", 500);
+    assert_list(put(&b, (kl_reflector_input){.kind = KL_REFLECTOR_KICK}), "0", 500);
     page(&b, "3", NULL);
-    assert_int_equal(put(&b, (kl_reflector_input){ .kind = KL_REFLECTOR_KICK }).what, KL_REFLECTOR_GO_ON);
+    assert_int_equal(put(&b, (kl_reflector_input){.kind = KL_REFLECTOR_KICK}).what, KL_REFLECTOR_GO_ON);
     kl_reflector_free(b.r);
 }
 
@@ -479,7 +505,7 @@ static void a_watch_that_has_shown_bookmarks_stalls_after_75_seconds(void **stat
     kl_reflector_action a = frame(&b, KL_BOOKMARK, "18");
     assert_int_equal(a.until - b.now, KL_SECONDS(75));
     b.now += KL_SECONDS(30);
-    a = frame(&b, KL_MODIFIED, "19");              /* any sign of life counts */
+    a = frame(&b, KL_MODIFIED, "19"); /* any sign of life counts */
     assert_int_equal(a.until - b.now, KL_SECONDS(75));
     b.now = a.until - 1;
     assert_int_equal(timer(&b).what, KL_REFLECTOR_GO_ON);
@@ -494,7 +520,7 @@ static void a_watch_without_bookmarks_is_resumed_at_growing_intervals(void **sta
 {
     (void)state;
     bench b = watching("17");
-    kl_time patience[] = { KL_SECONDS(75), KL_SECONDS(150), KL_SECONDS(300) };
+    kl_time patience[] = {KL_SECONDS(75), KL_SECONDS(150), KL_SECONDS(300)};
     kl_time since = b.now;
     kl_time until = timer(&b).until;
     for (int i = 0; i < 3; i++) {
@@ -518,7 +544,7 @@ static void what_comes_late_is_ignored_and_stop_is_final(void **state)
     assert_int_equal(page(&b, "99", NULL).what, KL_REFLECTOR_GO_ON);
     assert_int_equal(fails(&b, KL_REFLECTOR_LIST_FAILED, KL_EGONE, NULL).what, KL_REFLECTOR_GO_ON);
     assert_string_equal(kl_reflector_rv(b.r), "17");
-    assert_int_equal(put(&b, (kl_reflector_input){ .kind = KL_REFLECTOR_STOP }).what, KL_REFLECTOR_STOPPED);
+    assert_int_equal(put(&b, (kl_reflector_input){.kind = KL_REFLECTOR_STOP}).what, KL_REFLECTOR_STOPPED);
     assert_int_equal(ends(&b, KL_OK).what, KL_REFLECTOR_STOPPED);
     assert_int_equal(start(&b).what, KL_REFLECTOR_STOPPED);
     assert_string_equal(kl_reflector_state(b.r), "stopped");
@@ -543,12 +569,9 @@ static void watches_spread_over_five_to_ten_minutes(void **state)
     kl_reflector_free(b.r);
 }
 
-/* --- initial events ----------------------------------------------------------------------------------------------------- */
+/* --- initial events ----------------------------------------------------------------------- */
 
-static bench start_stream(void)
-{
-    return (bench){ kl_reflector_new(42, 0, true), KL_SECONDS(100) };
-}
+static bench start_stream(void) { return (bench){kl_reflector_new(42, 0, true), KL_SECONDS(100)}; }
 
 static void assert_stream(kl_reflector_action a, const char *rv)
 {
@@ -558,7 +581,8 @@ static void assert_stream(kl_reflector_action a, const char *rv)
 
 static kl_reflector_action initial_end(bench *b, const char *rv)
 {
-    return put(b, (kl_reflector_input){ .kind = KL_REFLECTOR_FRAME, .type = KL_BOOKMARK, .rv = rv, .initial_end = true });
+    return put(b,
+        (kl_reflector_input){.kind = KL_REFLECTOR_FRAME, .type = KL_BOOKMARK, .rv = rv, .initial_end = true});
 }
 
 static void a_stream_is_complete_at_the_end_of_its_initial_events_and_goes_on_as_a_watch(void **state)
@@ -570,7 +594,7 @@ static void a_stream_is_complete_at_the_end_of_its_initial_events_and_goes_on_as
     opened(&b);
     assert_false(frame(&b, KL_ADDED, "7").complete);
     assert_false(frame(&b, KL_BOOKMARK, "8").complete);
-    assert_string_equal(kl_reflector_rv(b.r), "");          /* they are unordered */
+    assert_string_equal(kl_reflector_rv(b.r), ""); /* they are unordered */
     b.now += KL_SECONDS(5);
     kl_reflector_action a = initial_end(&b, "9");
     assert_int_equal(a.what, KL_REFLECTOR_GO_ON);
@@ -594,11 +618,13 @@ static void history_that_is_gone_is_streamed_again_not_older_than_what_was_seen(
     start(&b);
     initial_end(&b, "9");
     assert_stream(ends(&b, KL_EGONE), "9");
-    assert_stream(ends(&b, KL_EGONE), "");                   /* not even that: the newest, in the same breath */
+    /* not even that: the newest, in the same breath */
+    assert_stream(ends(&b, KL_EGONE), "");
     kl_reflector_action a = ends(&b, KL_EGONE);
-    assert_list(a, "", 500);                                 /* that makes no sense: ask in the other way */
+    assert_list(a, "", 500); /* that makes no sense: ask in the other way */
     page(&b, "20", NULL);
-    assert_stream(wait_out(&b, fails(&b, KL_REFLECTOR_STREAM_ERROR, KL_EGONE, NULL), KL_MILLISECONDS(800)), "20");
+    assert_stream(
+        wait_out(&b, fails(&b, KL_REFLECTOR_STREAM_ERROR, KL_EGONE, NULL), KL_MILLISECONDS(800)), "20");
     kl_reflector_free(b.r);
 }
 
@@ -621,7 +647,8 @@ static void a_server_that_was_asked_too_much_is_not_listed_either(void **state)
     start(&b);
     assert_stream(wait_out(&b, ends(&b, KL_ETHROTTLED), KL_MILLISECONDS(800)), "");
     assert_stream(wait_out(&b, ends(&b, KL_ECONNECT), KL_MILLISECONDS(1600)), "");
-    assert_stream(wait_out(&b, fails(&b, KL_REFLECTOR_STREAM_ERROR, KL_ETHROTTLED, NULL), KL_MILLISECONDS(3200)), "");
+    assert_stream(
+        wait_out(&b, fails(&b, KL_REFLECTOR_STREAM_ERROR, KL_ETHROTTLED, NULL), KL_MILLISECONDS(3200)), "");
     kl_reflector_free(b.r);
 }
 
@@ -634,14 +661,14 @@ static void streams_that_break_are_tried_three_times(void **state)
     assert_stream(wait_out(&b, ends(&b, KL_OK), KL_MILLISECONDS(1600)), "");
     assert_list(ends(&b, KL_ECLOSED), "0", 500);
     page(&b, "17", NULL);
-    assert_stream(ends(&b, KL_EGONE), "17");                 /* another time it may work */
+    assert_stream(ends(&b, KL_EGONE), "17"); /* another time it may work */
     kl_reflector_free(b.r);
 }
 
 static void any_other_failure_of_a_stream_leaves_it_to_a_list(void **state)
 {
     (void)state;
-    static const kl_status other[] = { KL_ESERVER, KL_EFORBIDDEN, KL_ENOTFOUND, KL_ESYNTAX, KL_ETOOBIG };
+    static const kl_status other[] = {KL_ESERVER, KL_EFORBIDDEN, KL_ENOTFOUND, KL_ESYNTAX, KL_ETOOBIG};
     for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
         bench b = start_stream();
         start(&b);
@@ -664,23 +691,23 @@ static void a_silent_stream_is_given_up_and_one_that_goes_on_is_not(void **state
     }
     b.now = a.until;
     a = timer(&b);
-    assert_int_equal(a.what, KL_REFLECTOR_WAIT);             /* a stream that broke: once more */
+    assert_int_equal(a.what, KL_REFLECTOR_WAIT); /* a stream that broke: once more */
     assert_stream(wait_out(&b, a, KL_MILLISECONDS(800)), "");
     assert_int_equal(kl_reflector_counters(b.r)->stalls, 1);
     kl_reflector_free(b.r);
 }
 
-/* Ten minutes of an outage, then somebody else hears the server again: all who wait come within a second, and none keeps a long wait
- * for what comes next. */
+/* Ten minutes of an outage, then somebody else hears the server again: all who wait come within a second,
+ * and none keeps a long wait for what comes next. */
 static void an_answer_after_an_outage_ends_the_wait_and_the_backoff(void **state)
 {
     (void)state;
-    static const kl_status how[] = { KL_ECONNECT, KL_ESERVER, KL_EFORBIDDEN };
+    static const kl_status how[] = {KL_ECONNECT, KL_ESERVER, KL_EFORBIDDEN};
     for (size_t k = 0; k < 3; k++) {
         bench b = watching("17");
         b.now += KL_MINUTES(2);
         kl_reflector_action a = ends(&b, how[k]);
-        if (a.what == KL_REFLECTOR_WATCH)                    /* the first end of a good watch is free */
+        if (a.what == KL_REFLECTOR_WATCH) /* the first end of a good watch is free */
             a = ends(&b, how[k]);
         for (kl_time end = b.now + KL_MINUTES(10); b.now < end;) {
             assert_int_equal(a.what, KL_REFLECTOR_WAIT);
@@ -688,7 +715,7 @@ static void an_answer_after_an_outage_ends_the_wait_and_the_backoff(void **state
             assert_int_equal(timer(&b).what, KL_REFLECTOR_WATCH);
             a = ends(&b, how[k]);
         }
-        a = put(&b, (kl_reflector_input){ .kind = KL_REFLECTOR_ANSWERED });
+        a = put(&b, (kl_reflector_input){.kind = KL_REFLECTOR_ANSWERED});
         assert_int_equal(a.what, KL_REFLECTOR_WAIT);
         assert_in_range(a.until - b.now, 0, KL_MILLISECONDS(800));
         b.now = a.until;
@@ -703,11 +730,11 @@ static void a_server_that_comes_and_goes_ends_waits_now_and_then_only(void **sta
     (void)state;
     bench b = watching("17");
     kl_reflector_action a = ends(&b, KL_ESERVER);
-    a = put(&b, (kl_reflector_input){ .kind = KL_REFLECTOR_ANSWERED });
+    a = put(&b, (kl_reflector_input){.kind = KL_REFLECTOR_ANSWERED});
     b.now = a.until;
     timer(&b);
     a = ends(&b, KL_ESERVER);
-    assert_int_equal(put(&b, (kl_reflector_input){ .kind = KL_REFLECTOR_ANSWERED }).what, KL_REFLECTOR_GO_ON);
+    assert_int_equal(put(&b, (kl_reflector_input){.kind = KL_REFLECTOR_ANSWERED}).what, KL_REFLECTOR_GO_ON);
     assert_watch(wait_out(&b, a, KL_MILLISECONDS(800)), "17");
     kl_reflector_free(b.r);
 }
@@ -719,8 +746,8 @@ static void what_the_server_asked_for_is_waited_for_all_the_same(void **state)
     kl_err e = KL_ERR_INIT;
     kl_fail(&e, KL_ETHROTTLED, "slow down");
     e.retry_after_ns = KL_SECONDS(20);
-    kl_time until = put(&b, (kl_reflector_input){ .kind = KL_REFLECTOR_ENDED, .err = &e }).until;
-    kl_reflector_action a = put(&b, (kl_reflector_input){ .kind = KL_REFLECTOR_ANSWERED });
+    kl_time until = put(&b, (kl_reflector_input){.kind = KL_REFLECTOR_ENDED, .err = &e}).until;
+    kl_reflector_action a = put(&b, (kl_reflector_input){.kind = KL_REFLECTOR_ANSWERED});
     assert_int_equal(a.what, KL_REFLECTOR_GO_ON);
     assert_int_equal(a.until, until);
     kl_err_fini(&e);
@@ -739,20 +766,26 @@ static void pages_that_lead_nowhere_are_given_up(void **state)
     char token[16];
     for (int i = 0; i < 5; i++) {
         snprintf(token, sizeof token, "t%d", i);
-        a = put(&b, (kl_reflector_input){ .kind = KL_REFLECTOR_PAGE, .rv = "17", .continue_token = token, .barren = true });
+        a = put(&b,
+            (kl_reflector_input){
+                .kind = KL_REFLECTOR_PAGE, .rv = "17", .continue_token = token, .barren = true});
         assert_int_equal(a.what, i < 4 ? KL_REFLECTOR_LIST : KL_REFLECTOR_WAIT);
     }
     assert_list(wait_out(&b, a, KL_MILLISECONDS(1600)), "0", 500);
-    for (int i = 0; i < 50; i++) {                       /* items among them: it does come on */
+    for (int i = 0; i < 50; i++) { /* items among them: it does come on */
         snprintf(token, sizeof token, "u%d", i);
-        a = put(&b, (kl_reflector_input){ .kind = KL_REFLECTOR_PAGE, .rv = "17", .continue_token = token, .barren = i % 3 });
+        a = put(&b,
+            (kl_reflector_input){
+                .kind = KL_REFLECTOR_PAGE, .rv = "17", .continue_token = token, .barren = i % 3});
         assert_int_equal(a.what, KL_REFLECTOR_LIST);
     }
     kl_reflector_free(b.r);
 }
 
-KL_TESTS(cmocka_unit_test(pages_that_lead_nowhere_are_given_up), cmocka_unit_test(an_answer_after_an_outage_ends_the_wait_and_the_backoff), cmocka_unit_test(a_server_that_comes_and_goes_ends_waits_now_and_then_only),
-    cmocka_unit_test(what_the_server_asked_for_is_waited_for_all_the_same), 
+KL_TESTS(cmocka_unit_test(pages_that_lead_nowhere_are_given_up),
+    cmocka_unit_test(an_answer_after_an_outage_ends_the_wait_and_the_backoff),
+    cmocka_unit_test(a_server_that_comes_and_goes_ends_waits_now_and_then_only),
+    cmocka_unit_test(what_the_server_asked_for_is_waited_for_all_the_same),
     cmocka_unit_test(lists_at_zero_then_watches_from_what_it_got),
     cmocka_unit_test(pages_by_continue_and_replaces_only_after_the_last_page),
     cmocka_unit_test(later_lists_go_without_pages_so_that_the_watch_cache_serves_them),
@@ -771,8 +804,7 @@ KL_TESTS(cmocka_unit_test(pages_that_lead_nowhere_are_given_up), cmocka_unit_tes
     cmocka_unit_test(very_short_watches_back_off_and_never_list),
     cmocka_unit_test(short_watches_with_events_get_some_for_free),
     cmocka_unit_test(refused_and_throttled_watches_back_off_without_a_list),
-    cmocka_unit_test(retry_after_is_a_lower_bound),
-    cmocka_unit_test(errors_in_the_stream),
+    cmocka_unit_test(retry_after_is_a_lower_bound), cmocka_unit_test(errors_in_the_stream),
     cmocka_unit_test(a_watch_that_never_gets_past_a_place_is_listed_after_some_tries),
     cmocka_unit_test(history_lost_again_and_again_is_asked_for_slower_and_slower),
     cmocka_unit_test(backoff_is_forgotten_only_after_sustained_success),

@@ -33,7 +33,7 @@ static void a_key_is_there_for_its_time_and_not_longer(void **state)
     assert_int_equal(at(t, "a", 100), 1);
     assert_int_equal(at(t, "a", 100 + TTL - 1), 1);
     assert_int_equal(at(t, "a", 100 + TTL), -1);
-    assert_int_equal(at(t, "a", 100), -1);              /* gone is gone, whatever the clock says later */
+    assert_int_equal(at(t, "a", 100), -1); /* gone is gone, whatever the clock says later */
     assert_int_equal(kl_ttl_count(t, 100 + TTL), 0);
     kl_ttl_free(t);
 }
@@ -50,7 +50,7 @@ static void a_put_begins_the_time_anew_and_a_delete_ends_it(void **state)
     assert_true(kl_ttl_delete(t, "a", KL_SECONDS(12)));
     assert_false(kl_ttl_delete(t, "a", KL_SECONDS(12)));
     put(t, "c", 4, KL_SECONDS(12));
-    assert_false(kl_ttl_delete(t, "c", KL_SECONDS(22)));        /* expired: it was not there */
+    assert_false(kl_ttl_delete(t, "c", KL_SECONDS(22))); /* expired: it was not there */
     kl_ttl_free(t);
 }
 

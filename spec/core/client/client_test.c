@@ -6,24 +6,43 @@
 #include "model/object.h"
 #include "client/client.h"
 
-static const char *const pod_verbs[] = { "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch", NULL };
-static const char *const pod_subs[] = { "status", NULL };
-static const kl_resource pods = { .group = "", .version = "v1", .kind = "Pod", .plural = "pods", .singular = "pod",
-    .verbs = (char **)pod_verbs, .subresources = (char **)pod_subs, .namespaced = true };
-static const kl_resource nodes = { .group = "", .version = "v1", .kind = "Node", .plural = "nodes", .singular = "node", .verbs = (char **)pod_verbs };
-static const kl_resource deployments = { .group = "apps", .version = "v1", .kind = "Deployment", .plural = "deployments", .singular = "deployment",
-    .verbs = (char **)pod_verbs, .subresources = (char **)pod_subs, .namespaced = true };
+static const char *const pod_verbs[] = {
+    "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch", NULL};
+static const char *const pod_subs[] = {"status", NULL};
+static const kl_resource pods = {.group = "",
+    .version = "v1",
+    .kind = "Pod",
+    .plural = "pods",
+    .singular = "pod",
+    .verbs = (char **)pod_verbs,
+    .subresources = (char **)pod_subs,
+    .namespaced = true};
+static const kl_resource nodes = {.group = "",
+    .version = "v1",
+    .kind = "Node",
+    .plural = "nodes",
+    .singular = "node",
+    .verbs = (char **)pod_verbs};
+static const kl_resource deployments = {.group = "apps",
+    .version = "v1",
+    .kind = "Deployment",
+    .plural = "deployments",
+    .singular = "deployment",
+    .verbs = (char **)pod_verbs,
+    .subresources = (char **)pod_subs,
+    .namespaced = true};
 
 /* What the last request looked like, and what to answer. */
 typedef struct script {
     kl_mutex mu;
-    char method[16], path[2048], type[128], accept[512], encoding[64], authorization[512], impersonate[256], body[4096], traceparent[80], sizes[80];
-    int codes[16];                  /* by request, from 0; 0: cut the line */
+    char method[16], path[2048], type[128], accept[512], encoding[64], authorization[512], impersonate[256],
+        body[4096], traceparent[80], sizes[80];
+    int codes[16]; /* by request, from 0; 0: cut the line */
     const char *headers[16], *bodies[16];
-    int forever;                    /* the last entry answers all that follow */
+    int forever; /* the last entry answers all that follow */
     _Atomic int counted, counted_code, retried, retried_code, delayed;
     _Atomic kl_time delay;
-    kl_tenure *ends;                /* with the first request; or NULL */
+    kl_tenure *ends; /* with the first request; or NULL */
 } script;
 
 static void copy_header(char *to, size_t size, const request *r, const char *name)
@@ -50,11 +69,12 @@ static bool follow_script(peer *p, int fd, const request *r)
     if (s->ends)
         kl_tenure_end(s->ends);
     if (!s->codes[i]) {
-        struct linger abort_it = { 1, 0 };
-        setsockopt(fd, SOL_SOCKET, SO_LINGER, &abort_it, sizeof abort_it);      /* a reset, not an end */
+        struct linger abort_it = {1, 0};
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &abort_it, sizeof abort_it); /* a reset, not an end */
         return false;
     }
-    return peer_reply(fd, s->codes[i], s->headers[i] ? s->headers[i] : "", s->bodies[i] ? s->bodies[i] : "{\"kind\":\"ThingList\",\"items\":[]}");
+    return peer_reply(fd, s->codes[i], s->headers[i] ? s->headers[i] : "",
+        s->bodies[i] ? s->bodies[i] : "{\"kind\":\"ThingList\",\"items\":[]}");
 }
 
 static void count(void *arg, const char *method, const char *host, int code, kl_time took)
@@ -85,10 +105,17 @@ static void count_delay(void *arg, const char *method, const char *host, kl_time
     atomic_fetch_add(&s->delay, waited);
 }
 
-static double limit_qps;            /* of the next world's client; 0: none */
+static double limit_qps; /* of the next world's client; 0: none */
 static int limit_burst;
 
-typedef struct world { peer p; script s; kl_client *c; kl_err err; const kl_value *got; kl_clock *clock; } world;
+typedef struct world {
+    peer p;
+    script s;
+    kl_client *c;
+    kl_err err;
+    const kl_value *got;
+    kl_clock *clock;
+} world;
 
 static void world_start(world *w, void (*adjust)(kl_config *config))
 {
@@ -98,12 +125,15 @@ static void world_start(world *w, void (*adjust)(kl_config *config))
         w->s.codes[i] = 200;
     w->s.forever = 15;
     peer_start(&w->p, follow_script, &w->s);
-    kl_client_options o = { .hooks = { .on_request = count, .on_retry = count_retry, .on_delayed = count_delay, .arg = &w->s },
-        .qps = limit_qps, .burst = limit_burst };
+    kl_client_options o = {
+        .hooks = {.on_request = count, .on_retry = count_retry, .on_delayed = count_delay, .arg = &w->s},
+        .qps = limit_qps,
+        .burst = limit_burst};
     kl_config_for_server(w->p.url, &o.config);
     kl_free(o.config.proxy_url);
     o.config.proxy_url = kl_strdup("");
-    w->clock = kl_clock_fake_new(KL_SECONDS(1000), KL_SECONDS(784111777));          /* Sun, 06 Nov 1994 08:49:37 GMT */
+    /* Sun, 06 Nov 1994 08:49:37 GMT */
+    w->clock = kl_clock_fake_new(KL_SECONDS(1000), KL_SECONDS(784111777));
     o.clock = w->clock;
     if (adjust)
         adjust(&o.config);
@@ -144,7 +174,7 @@ static const kl_value *json(const char *text)
     return v;
 }
 
-/* --- requests -------------------------------------------------------------------------------------------------------------- */
+/* --- requests ----------------------------------------------------------------------------- */
 
 static void reads_go_where_they_should(void **state)
 {
@@ -169,8 +199,11 @@ static void reads_go_where_they_should(void **state)
     op.rv = "12";
     op.rv_match = "Exact";
     assert_ok(call(&w, &op), &w.err);
-    assert_string_equal(w.s.path, "/apis/apps/v1/deployments?continue=tok%2Fen%3D&fieldSelector=metadata.name%3Dx&labelSelector=app+in+%28a%2Cb%29&limit=500&resourceVersion=12&resourceVersionMatch=Exact");
-    op = op_of(KL_LIST, &deployments);                     /* one of many by its name */
+    assert_string_equal(w.s.path,
+        "/apis/apps/v1/"
+        "deployments?continue=tok%2Fen%3D&fieldSelector=metadata.name%3Dx&labelSelector=app+in+%28a%2Cb%29&"
+        "limit=500&resourceVersion=12&resourceVersionMatch=Exact");
+    op = op_of(KL_LIST, &deployments); /* one of many by its name */
     op.name = "n";
     assert_ok(call(&w, &op), &w.err);
     assert_string_equal(w.s.path, "/apis/apps/v1/deployments?fieldSelector=metadata.name%3Dn");
@@ -188,7 +221,8 @@ static void writes_carry_manager_type_and_body(void **state)
     (void)state;
     world w;
     world_start(&w, NULL);
-    const kl_value *pod = json("{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\"}}");
+    const kl_value *pod = json(
+        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\"}}");
     const kl_value *list = json("[{\"op\":\"remove\",\"path\":\"/spec\"}]");
 
     kl_op op = op_of(KL_CREATE, &pods);
@@ -197,7 +231,8 @@ static void writes_carry_manager_type_and_body(void **state)
     assert_string_equal(w.s.method, "POST");
     assert_string_equal(w.s.path, "/api/v1/namespaces/ns/pods?fieldManager=kubelua");
     assert_string_equal(w.s.type, "application/json");
-    assert_string_equal(w.s.body, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\"}}");
+    assert_string_equal(w.s.body,
+        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\"}}");
 
     op = op_of(KL_APPLY, &pods);
     op.body = pod;
@@ -206,7 +241,8 @@ static void writes_carry_manager_type_and_body(void **state)
     op.field_validation = "Strict";
     assert_ok(call(&w, &op), &w.err);
     assert_string_equal(w.s.method, "PATCH");
-    assert_string_equal(w.s.path, "/api/v1/namespaces/ns/pods/a?dryRun=All&fieldManager=me&fieldValidation=Strict&force=true");
+    assert_string_equal(w.s.path,
+        "/api/v1/namespaces/ns/pods/a?dryRun=All&fieldManager=me&fieldValidation=Strict&force=true");
     assert_string_equal(w.s.type, "application/apply-patch+yaml");
 
     op = op_of(KL_PATCH, &pods);
@@ -255,7 +291,10 @@ static void deletes_carry_preconditions(void **state)
     op.dry_run = true;
     assert_ok(call(&w, &op), &w.err);
     assert_string_equal(w.s.path, "/api/v1/nodes/n1");
-    assert_string_equal(w.s.body, "{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\",\"gracePeriodSeconds\":0,\"preconditions\":{\"uid\":\"u\",\"resourceVersion\":\"7\"},\"propagationPolicy\":\"Foreground\",\"dryRun\":[\"All\"]}");
+    assert_string_equal(w.s.body,
+        "{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\",\"gracePeriodSeconds\":0,\"preconditions\":{"
+        "\"uid\":\"u\",\"resourceVersion\":\"7\"},\"propagationPolicy\":\"Foreground\",\"dryRun\":[\"All\"]"
+        "}");
     op = op_of(KL_DELETE_COLLECTION, &pods);
     op.ns = "ns";
     op.labels = "a=b";
@@ -314,7 +353,7 @@ static void raw_takes_any_path(void **state)
     world_stop(&w);
 }
 
-/* --- answers ------------------------------------------------------------------------------------------------------------------ */
+/* --- answers ------------------------------------------------------------------------------ */
 
 static void a_status_is_told_whole(void **state)
 {
@@ -325,7 +364,9 @@ static void a_status_is_told_whole(void **state)
     op.ns = "ns";
     op.name = "a";
     w.s.codes[0] = 404;
-    w.s.bodies[0] = "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"pods \\\"a\\\" not found\",\"reason\":\"NotFound\",\"details\":{\"name\":\"a\",\"kind\":\"pods\"},\"code\":404}";
+    w.s.bodies[0] =
+        "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"pods \\\"a\\\" not "
+        "found\",\"reason\":\"NotFound\",\"details\":{\"name\":\"a\",\"kind\":\"pods\"},\"code\":404}";
     assert_int_equal(call(&w, &op), KL_ENOTFOUND);
     assert_string_equal(kl_err_message(&w.err), "get pods ns/a: pods \"a\" not found");
     assert_string_equal(w.err.reason, "NotFound");
@@ -338,24 +379,35 @@ static void a_status_is_told_whole(void **state)
 static void reasons_decide_and_codes_stand_in(void **state)
 {
     (void)state;
-    static const struct { int code; const char *body; kl_status st; const char *reason; } cases[] = {
-        { 409, "{\"kind\":\"Status\",\"reason\":\"AlreadyExists\",\"code\":409}", KL_EEXISTS, "AlreadyExists" },
-        { 409, "{\"kind\":\"Status\",\"reason\":\"Conflict\",\"code\":409}", KL_ECONFLICT, "Conflict" },
-        { 410, "{\"kind\":\"Status\",\"reason\":\"Expired\",\"code\":410}", KL_EGONE, "Expired" },
-        { 422, "{\"kind\":\"Status\",\"reason\":\"Invalid\",\"code\":422}", KL_EREJECTED, "Invalid" },
-        { 500, "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"code\":500}", KL_ENOTFOUND, "NotFound" },
-        { 403, "<html>proxy says no</html>", KL_EFORBIDDEN, "Forbidden" },
-        { 409, "", KL_ECONFLICT, "Conflict" },
-        { 404, "404 page not found\n", KL_ENOTFOUND, "NotFound" },
-        { 404, "<html>no such page</html>", KL_ESERVER, NULL },
-        { 404, "", KL_ESERVER, NULL },
-        { 404, "{\"error\":\"no route\"}", KL_ESERVER, NULL },
-        { 418, "teapot", KL_EREJECTED, NULL },
-        { 502, "<h1>bad gateway</h1>", KL_ESERVER, "InternalError" },
-        { 504, "{\"kind\":\"Status\",\"reason\":\"Timeout\",\"code\":504}", KL_ESERVER, "Timeout" },
-        { 429, "{\"kind\":\"Status\",\"reason\":\"TooManyRequests\",\"code\":429,\"details\":{\"retryAfterSeconds\":7}}", KL_ETHROTTLED, "TooManyRequests" },
-        { 301, "", KL_ESERVER, NULL },
-        { 200, "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"Forbidden\",\"message\":\"no\",\"code\":403}", KL_EFORBIDDEN, "Forbidden" },
+    static const struct {
+        int code;
+        const char *body;
+        kl_status st;
+        const char *reason;
+    } cases[] = {
+        {409, "{\"kind\":\"Status\",\"reason\":\"AlreadyExists\",\"code\":409}", KL_EEXISTS, "AlreadyExists"},
+        {409, "{\"kind\":\"Status\",\"reason\":\"Conflict\",\"code\":409}", KL_ECONFLICT, "Conflict"},
+        {410, "{\"kind\":\"Status\",\"reason\":\"Expired\",\"code\":410}", KL_EGONE, "Expired"},
+        {422, "{\"kind\":\"Status\",\"reason\":\"Invalid\",\"code\":422}", KL_EREJECTED, "Invalid"},
+        {500, "{\"kind\":\"Status\",\"reason\":\"NotFound\",\"code\":500}", KL_ENOTFOUND, "NotFound"},
+        {403, "<html>proxy says no</html>", KL_EFORBIDDEN, "Forbidden"},
+        {409, "", KL_ECONFLICT, "Conflict"},
+        {404, "404 page not found\n", KL_ENOTFOUND, "NotFound"},
+        {404, "<html>no such page</html>", KL_ESERVER, NULL},
+        {404, "", KL_ESERVER, NULL},
+        {404, "{\"error\":\"no route\"}", KL_ESERVER, NULL},
+        {418, "teapot", KL_EREJECTED, NULL},
+        {502, "<h1>bad gateway</h1>", KL_ESERVER, "InternalError"},
+        {504, "{\"kind\":\"Status\",\"reason\":\"Timeout\",\"code\":504}", KL_ESERVER, "Timeout"},
+        {429,
+            "{\"kind\":\"Status\",\"reason\":\"TooManyRequests\",\"code\":429,\"details\":{"
+            "\"retryAfterSeconds\":7}}",
+            KL_ETHROTTLED, "TooManyRequests"},
+        {301, "", KL_ESERVER, NULL},
+        {200,
+            "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"Forbidden\",\"message\":\"no\","
+            "\"code\":403}",
+            KL_EFORBIDDEN, "Forbidden"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         world w;
@@ -403,18 +455,24 @@ static void a_403_names_the_rule_that_is_missing(void **state)
     op.subresource = "status";
     op.body = body;
     w.s.codes[0] = 403;
-    w.s.bodies[0] = "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"code\":403,\"message\":\"deployments.apps \\\"web\\\" is forbidden: User \\\"bob\\\" cannot patch resource \\\"deployments/status\\\" in API group \\\"apps\\\" in the namespace \\\"shop\\\"\"}";
+    w.s.bodies[0] = "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"code\":403,\"message\":\"deployments."
+                    "apps \\\"web\\\" is forbidden: User \\\"bob\\\" cannot patch resource "
+                    "\\\"deployments/status\\\" in API group \\\"apps\\\" in the namespace \\\"shop\\\"\"}";
     w.s.codes[1] = 403;
-    w.s.bodies[1] = "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"code\":403,\"message\":\"pods \\\"a\\\" is forbidden: exceeded quota: q\"}";
+    w.s.bodies[1] = "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"code\":403,\"message\":\"pods \\\"a\\\" "
+                    "is forbidden: exceeded quota: q\"}";
     w.s.codes[2] = 403;
     assert_int_equal(call(&w, &op), KL_EFORBIDDEN);
-    assert_non_null(strstr(kl_err_message(&w.err), "the missing RBAC rule: verb \"patch\" on resource \"deployments/status\" in API group \"apps\" in namespace \"shop\" (a Role)"));
-    assert_int_equal(call(&w, &op), KL_EFORBIDDEN);                                  /* a quota is no rule */
+    assert_non_null(strstr(kl_err_message(&w.err),
+        "the missing RBAC rule: verb \"patch\" on resource \"deployments/status\" in API group \"apps\" in "
+        "namespace \"shop\" (a Role)"));
+    assert_int_equal(call(&w, &op), KL_EFORBIDDEN); /* a quota is no rule */
     assert_null(strstr(kl_err_message(&w.err), "RBAC"));
     op = op_of(KL_LIST, &nodes);
     w.s.bodies[2] = "";
     assert_int_equal(call(&w, &op), KL_EFORBIDDEN);
-    assert_non_null(strstr(kl_err_message(&w.err), "verb \"list\" on resource \"nodes\" in API group \"\" cluster-wide (a ClusterRole)"));
+    assert_non_null(strstr(kl_err_message(&w.err),
+        "verb \"list\" on resource \"nodes\" in API group \"\" cluster-wide (a ClusterRole)"));
     kl_value_unref(body);
     world_stop(&w);
 }
@@ -429,7 +487,8 @@ static void garbage_names_url_and_place(void **state)
     w.s.bodies[0] = "{\"items\":[1,}";
     w.s.bodies[1] = "{\"items\":[";
     assert_int_equal(call(&w, &op), KL_ESERVER);
-    snprintf(want, sizeof want, "list nodes: the answer to GET %s/api/v1/nodes is not the JSON it should be", w.p.url);
+    snprintf(want, sizeof want, "list nodes: the answer to GET %s/api/v1/nodes is not the JSON it should be",
+        w.p.url);
     assert_non_null(strstr(kl_err_message(&w.err), want));
     assert_non_null(strstr(kl_err_message(&w.err), "byte 12 (line 1, column 13)"));
     assert_non_null(strstr(kl_err_message(&w.err), "it begins \"{\"items\":[1,}\""));
@@ -437,13 +496,13 @@ static void garbage_names_url_and_place(void **state)
     world_stop(&w);
 }
 
-/* --- retries -------------------------------------------------------------------------------------------------------------------- */
+/* --- retries ------------------------------------------------------------------------------ */
 
 static void answers_with_retry_after_are_tried_again(void **state)
 {
     (void)state;
-    static const int codes[] = { 429, 503, 500 };
-    static const kl_verb verbs[] = { KL_GET, KL_CREATE };
+    static const int codes[] = {429, 503, 500};
+    static const kl_verb verbs[] = {KL_GET, KL_CREATE};
     for (int i = 0; i < 6; i++) {
         world w;
         world_start(&w, NULL);
@@ -466,7 +525,7 @@ static void answers_with_retry_after_are_tried_again(void **state)
 static void without_retry_after_they_are_not(void **state)
 {
     (void)state;
-    static const int codes[] = { 429, 500, 503, 504, 400, 409 };
+    static const int codes[] = {429, 500, 503, 504, 400, 409};
     for (int i = 0; i < 6; i++) {
         world w;
         world_start(&w, NULL);
@@ -504,9 +563,10 @@ static void retry_after_may_be_a_date(void **state)
     kl_op op = op_of(KL_GET, &nodes);
     op.name = "n";
     w.s.codes[0] = 503;
-    w.s.headers[0] = "Retry-After: Sun, 06 Nov 1994 08:49:30 GMT\r\n";              /* past: at once */
+    w.s.headers[0] = "Retry-After: Sun, 06 Nov 1994 08:49:30 GMT\r\n"; /* past: at once */
     w.s.codes[1] = 503;
-    w.s.headers[1] = "Retry-After: Sun, 06 Nov 1994 08:59:37 GMT\r\n";              /* ten minutes: beyond the call's time */
+    /* ten minutes: beyond the call's time */
+    w.s.headers[1] = "Retry-After: Sun, 06 Nov 1994 08:59:37 GMT\r\n";
     w.s.forever = 1;
     assert_int_equal(call(&w, &op), KL_ESERVER);
     assert_int_equal(atomic_load(&w.p.requests), 2);
@@ -517,8 +577,17 @@ static void retry_after_may_be_a_date(void **state)
 static void a_get_survives_a_reset_and_a_write_does_not_repeat(void **state)
 {
     (void)state;
-    static const struct { kl_verb verb; kl_status st; int requests; } cases[] = {
-        { KL_GET, KL_OK, 2 }, { KL_LIST, KL_OK, 2 }, { KL_CREATE, KL_ECLOSED, 1 }, { KL_UPDATE, KL_ECLOSED, 1 }, { KL_APPLY, KL_ECLOSED, 1 }, { KL_DELETE, KL_ECLOSED, 1 },
+    static const struct {
+        kl_verb verb;
+        kl_status st;
+        int requests;
+    } cases[] = {
+        {KL_GET, KL_OK, 2},
+        {KL_LIST, KL_OK, 2},
+        {KL_CREATE, KL_ECLOSED, 1},
+        {KL_UPDATE, KL_ECLOSED, 1},
+        {KL_APPLY, KL_ECLOSED, 1},
+        {KL_DELETE, KL_ECLOSED, 1},
     };
     const kl_value *body = json("{\"metadata\":{\"name\":\"n\"}}");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -554,7 +623,8 @@ static void a_write_is_not_sent_again_when_its_lease_is_gone(void **state)
     op.ns = "a";
     op.name = "b";
     op.mandate = kl_tenure_mandate(&tenure);
-    assert_fails(call(&w, &op), KL_ENOTLEADER, &w.err, "it was not sent: this process does not hold the lease");
+    assert_fails(
+        call(&w, &op), KL_ENOTLEADER, &w.err, "it was not sent: this process does not hold the lease");
     assert_int_equal(atomic_load(&w.p.requests), 1);
     world_stop(&w);
 }
@@ -569,13 +639,14 @@ static void the_call_ends_at_its_timeout(void **state)
     op.timeout = KL_MILLISECONDS(900);
     w.s.codes[0] = 503;
     w.s.headers[0] = "Retry-After: 1\r\n";
-    assert_int_equal(call(&w, &op), KL_ESERVER);                    /* no time for another: the answer that there is */
+    /* no time for another: the answer that there is */
+    assert_int_equal(call(&w, &op), KL_ESERVER);
     assert_int_equal(w.err.retry_after_ns, KL_SECONDS(1));
     assert_int_equal(atomic_load(&w.p.requests), 1);
     world_stop(&w);
 }
 
-/* --- credentials ------------------------------------------------------------------------------------------------------------------ */
+/* --- credentials -------------------------------------------------------------------------- */
 
 static char token_path[64];
 
@@ -616,16 +687,17 @@ static void a_token_file_is_read_again_in_time_and_on_401(void **state)
     assert_ok(call(&w, &op), &w.err);
     assert_string_equal(w.s.authorization, "Bearer second");
     write_token("third");
-    assert_ok(call(&w, &op), &w.err);                               /* 401, then once more with the new token */
+    /* 401, then once more with the new token */
+    assert_ok(call(&w, &op), &w.err);
     assert_string_equal(w.s.authorization, "Bearer third");
     assert_int_equal(atomic_load(&w.p.requests), 5);
-    assert_int_equal(call(&w, &op), KL_EAUTH);                      /* the same token again would be no use */
+    assert_int_equal(call(&w, &op), KL_EAUTH); /* the same token again would be no use */
     assert_int_equal(atomic_load(&w.p.requests), 6);
     assert_non_null(strstr(kl_err_message(&w.err), token_path));
     assert_null(strstr(kl_err_message(&w.err), "third"));
     remove(token_path);
     kl_clock_advance(w.clock, KL_SECONDS(100));
-    assert_ok(call(&w, &op), &w.err);                               /* the last good one stays */
+    assert_ok(call(&w, &op), &w.err); /* the last good one stays */
     assert_string_equal(w.s.authorization, "Bearer third");
     world_stop(&w);
 }
@@ -639,7 +711,8 @@ static void a_lost_token_file_is_an_error_that_names_it(void **state)
     world_start(&w, with_lost_token);
     kl_op op = op_of(KL_GET, &nodes);
     op.name = "n";
-    assert_fails(call(&w, &op), KL_EAUTH, &w.err, "get nodes n: token file /nonexistent/token cannot be read");
+    assert_fails(
+        call(&w, &op), KL_EAUTH, &w.err, "get nodes n: token file /nonexistent/token cannot be read");
     world_stop(&w);
 }
 
@@ -669,13 +742,16 @@ static void basic_and_impersonation(void **state)
 static void what_cannot_work_is_refused_with_a_way_out(void **state)
 {
     (void)state;
-    static const struct { const char *exec, *provider, *settings, *says; } cases[] = {
-        { "{\"command\":\"aws\",\"apiVersion\":\"client.authentication.k8s.io/v1alpha1\"}", NULL, NULL, "the credential plugin \"aws\" is configured with the apiVersion" },
-        { NULL, "gcp", NULL, "gke-gcloud-auth-plugin" },
-        { NULL, "azure", NULL, "kubelogin" },
-        { NULL, "ldap", NULL, "there is no auth-provider \"ldap\"" },
-        { NULL, "oidc", "{\"client-id\":\"c\"}", "needs idp-issuer-url" },
-        { NULL, "oidc", "{\"idp-issuer-url\":\"https://i\"}", "needs client-id" },
+    static const struct {
+        const char *exec, *provider, *settings, *says;
+    } cases[] = {
+        {"{\"command\":\"aws\",\"apiVersion\":\"client.authentication.k8s.io/v1alpha1\"}", NULL, NULL,
+            "the credential plugin \"aws\" is configured with the apiVersion"},
+        {NULL, "gcp", NULL, "gke-gcloud-auth-plugin"},
+        {NULL, "azure", NULL, "kubelogin"},
+        {NULL, "ldap", NULL, "there is no auth-provider \"ldap\""},
+        {NULL, "oidc", "{\"client-id\":\"c\"}", "needs idp-issuer-url"},
+        {NULL, "oidc", "{\"idp-issuer-url\":\"https://i\"}", "needs client-id"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         kl_client *c;
@@ -690,9 +766,13 @@ static void what_cannot_work_is_refused_with_a_way_out(void **state)
     }
 }
 
-/* --- warnings, cancelling, ending ------------------------------------------------------------------------------------------------------ */
+/* --- warnings, cancelling, ending --------------------------------------------------------- */
 
-typedef struct sink { kl_mutex mu; int n; char last[1024]; } sink;
+typedef struct sink {
+    kl_mutex mu;
+    int n;
+    char last[1024];
+} sink;
 
 static void on_log(void *arg, kl_log_level level, const char *message, const char *fields)
 {
@@ -713,7 +793,8 @@ static void warnings_are_logged_once(void **state)
     kl_op op = op_of(KL_GET, &nodes);
     op.name = "n";
     w.s.forever = 0;
-    w.s.headers[0] = "Warning: 299 - \"old \\\"API\\\"\"\r\nWarning: 299 - \"second\"\r\nWarning: 110 - \"stale\"\r\n";
+    w.s.headers[0] =
+        "Warning: 299 - \"old \\\"API\\\"\"\r\nWarning: 299 - \"second\"\r\nWarning: 110 - \"stale\"\r\n";
     assert_ok(call(&w, &op), &w.err);
     assert_ok(call(&w, &op), &w.err);
     world_stop(&w);
@@ -722,7 +803,12 @@ static void warnings_are_logged_once(void **state)
     assert_non_null(strstr(s.last, "warning=second call=\"get nodes n\""));
 }
 
-typedef struct answer_box { kl_mutex mu; kl_cond changed; int n; kl_status st; } answer_box;
+typedef struct answer_box {
+    kl_mutex mu;
+    kl_cond changed;
+    int n;
+    kl_status st;
+} answer_box;
 
 static void on_answer(void *arg, kl_status st, int code, const kl_value *body, kl_err *err)
 {
@@ -794,7 +880,8 @@ static void freeing_the_client_ends_every_call(void **state)
     world_stop(&w);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(a[i].n, 1);
-        assert_true(a[i].st == KL_ECANCELLED || a[i].st == KL_ESERVER);             /* the latter: its answer was in when the end came */
+        /* the latter: its answer was in when the end came */
+        assert_true(a[i].st == KL_ECANCELLED || a[i].st == KL_ESERVER);
         kl_mutex_fini(&a[i].mu);
         kl_cond_fini(&a[i].changed);
     }
@@ -812,11 +899,12 @@ static void an_unreachable_server_is_said_to_be(void **state)
     o.config.proxy_url = kl_strdup("");
     assert_ok(kl_client_new(&o, &c, &err), &err);
     kl_op op = op_of(KL_LIST, &nodes);
-    assert_fails(kl_client_wait(c, &op, NULL, &err), KL_ECONNECT, &err, "list nodes: connection refused by 127.0.0.1:");
+    assert_fails(kl_client_wait(c, &op, NULL, &err), KL_ECONNECT, &err,
+        "list nodes: connection refused by 127.0.0.1:");
     kl_client_free(c);
 }
 
-/* --- who waits, and what is counted -------------------------------------------------------------------------------------------- */
+/* --- who waits, and what is counted ------------------------------------------------------- */
 
 static void attempts_but_the_first_are_counted_as_retries(void **state)
 {
@@ -832,7 +920,7 @@ static void attempts_but_the_first_are_counted_as_retries(void **state)
     assert_int_equal(atomic_load(&w.s.counted), 3);
     assert_int_equal(atomic_load(&w.s.retried), 2);
     assert_int_equal(atomic_load(&w.s.retried_code), 200);
-    assert_non_null(strstr(w.s.body, "\"name\":\"a\""));          /* the body was kept */
+    assert_non_null(strstr(w.s.body, "\"name\":\"a\"")); /* the body was kept */
     kl_value_unref(op.body);
     world_stop(&w);
 }
@@ -863,7 +951,12 @@ static void a_limit_of_our_own_delays_calls_but_not_urgent_ones(void **state)
 }
 
 /* Refuses every request that comes while more than `most` are unanswered. */
-typedef struct busy { kl_mutex mu; kl_cond changed; int now, most, seen, refused; bool hold; } busy;
+typedef struct busy {
+    kl_mutex mu;
+    kl_cond changed;
+    int now, most, seen, refused;
+    bool hold;
+} busy;
 
 static bool refuse_a_crowd(peer *p, int fd, const request *r)
 {
@@ -874,14 +967,19 @@ static bool refuse_a_crowd(peer *p, int fd, const request *r)
     b->refused += refused;
     b->seen = b->now > b->seen ? b->now : b->seen;
     kl_unlock(&b->mu);
-    bool keep = refused ? peer_reply(fd, 429, "Retry-After: 1\r\n", "{}") : peer_reply(fd, 200, "", "{\"kind\":\"Node\"}");
+    bool keep = refused ? peer_reply(fd, 429, "Retry-After: 1\r\n", "{}")
+                        : peer_reply(fd, 200, "", "{\"kind\":\"Node\"}");
     kl_lock(&b->mu);
     b->now--;
     kl_unlock(&b->mu);
     return keep;
 }
 
-typedef struct crowd { kl_mutex mu; kl_cond changed; int done, failed; } crowd;
+typedef struct crowd {
+    kl_mutex mu;
+    kl_cond changed;
+    int done, failed;
+} crowd;
 
 static void one_done(void *arg, kl_status st, int code, const kl_value *body, kl_err *err)
 {
@@ -900,7 +998,7 @@ static void a_busy_server_is_given_what_it_takes(void **state)
 {
     (void)state;
     enum { CALLS = 40 };
-    busy b = { .most = 0 };
+    busy b = {.most = 0};
     crowd all = {0};
     script s = {0};
     peer p;
@@ -910,14 +1008,15 @@ static void a_busy_server_is_given_what_it_takes(void **state)
     kl_mutex_init(&all.mu);
     kl_cond_init(&all.changed);
     peer_start(&p, refuse_a_crowd, &b);
-    kl_client_options o = { .hooks = { .on_delayed = count_delay, .arg = &s } };
+    kl_client_options o = {.hooks = {.on_delayed = count_delay, .arg = &s}};
     kl_config_for_server(p.url, &o.config);
     kl_free(o.config.proxy_url);
     o.config.proxy_url = kl_strdup("");
     assert_ok(kl_client_new(&o, &c, &err), &err);
     kl_op op = op_of(KL_GET, &nodes);
     op.name = "a";
-    op.timeout = KL_MILLISECONDS(500);                      /* refused, and too late for another try: the pace is one at a time, after a second */
+    /* refused, and too late for another try: the pace is one at a time, after a second */
+    op.timeout = KL_MILLISECONDS(500);
     assert_int_equal(kl_client_wait(c, &op, NULL, &err), KL_ETHROTTLED);
     kl_err_fini(&err);
     op.timeout = PEER_WAIT;
@@ -926,7 +1025,7 @@ static void a_busy_server_is_given_what_it_takes(void **state)
     kl_unlock(&b.mu);
     for (int i = 0; i < CALLS; i++)
         kl_client_do(c, &op, one_done, &all);
-    op.urgent = true;                                       /* a lease does not wait */
+    op.urgent = true; /* a lease does not wait */
     assert_ok(kl_client_wait(c, &op, NULL, &err), &err);
     kl_time until = kl_clock_now(kl_clock_real()) + PEER_WAIT;
     kl_lock(&all.mu);
@@ -954,7 +1053,8 @@ static void those_who_are_held_end_at_their_time_or_when_they_are_cancelled(void
     kl_op op = op_of(KL_GET, &nodes);
     op.name = "a";
     op.timeout = KL_SECONDS(2);
-    assert_fails(call(&w, &op), KL_ETHROTTLED, &w.err, "get nodes a: ");        /* its 20 s are more than it has */
+    /* its 20 s are more than it has */
+    assert_fails(call(&w, &op), KL_ETHROTTLED, &w.err, "get nodes a: ");
     assert_fails(call(&w, &op), KL_ETIMEOUT, &w.err, "the server is busy (429)");
     assert_int_equal(atomic_load(&w.p.requests), 1);
     crowd all = {0};
@@ -968,7 +1068,7 @@ static void those_who_are_held_end_at_their_time_or_when_they_are_cancelled(void
     while (!all.done)
         kl_cond_wait(&all.changed, &all.mu);
     kl_unlock(&all.mu);
-    kl_client_free(w.c);                                    /* ends the other */
+    kl_client_free(w.c); /* ends the other */
     w.c = NULL;
     assert_int_equal(all.done, 2);
     assert_int_equal(all.failed, 2);
@@ -990,36 +1090,44 @@ static void an_eviction_that_must_wait_slows_nobody_down(void **state)
     op.subresource = "eviction";
     op.body = json("{\"kind\":\"Eviction\",\"metadata\":{\"name\":\"a\"}}");
     kl_resource with_eviction = pods;
-    static const char *const subs[] = { "eviction", NULL };
+    static const char *const subs[] = {"eviction", NULL};
     with_eviction.subresources = (char **)subs;
     op.resource = &with_eviction;
     assert_fails(call(&w, &op), KL_ETHROTTLED, &w.err, "create pods/eviction ns/a");
     get.name = "a";
-    get.timeout = KL_MILLISECONDS(900);                     /* less than a pace would make it rest */
+    get.timeout = KL_MILLISECONDS(900); /* less than a pace would make it rest */
     assert_ok(call(&w, &get), &w.err);
     assert_int_equal(atomic_load(&w.s.delayed), 0);
     kl_value_unref(op.body);
     world_stop(&w);
 }
 
-/* --- before anything is sent ----------------------------------------------------------------------------------------------------- */
+/* --- before anything is sent -------------------------------------------------------------- */
 
 static void what_the_body_says_is_what_the_call_says(void **state)
 {
     (void)state;
-    static const struct { kl_verb verb; const char *sub, *ns, *name, *body, *says; } wrong[] = {
-        { KL_UPDATE, NULL, "ns", "a", "{\"kind\":\"Secret\",\"apiVersion\":\"v1\"}", "update pods ns/a: the body is a v1/Secret, the call is about v1/Pod" },
-        { KL_APPLY, NULL, "ns", "a", "{\"kind\":\"Pod\",\"apiVersion\":\"v2\"}", "the body is a v2/Pod" },
-        { KL_UPDATE, "status", "ns", "a", "{\"kind\":\"Node\",\"apiVersion\":\"v1\"}", "the body is a v1/Node" },
-        { KL_UPDATE, NULL, "ns", "a", "{\"metadata\":{\"name\":\"b\"}}", "update pods ns/a: the body's metadata.name is \"b\"" },
-        { KL_CREATE, NULL, "ns", NULL, "{\"metadata\":{\"name\":\"b\",\"namespace\":\"other\"}}", "create pods ns/b: the body's metadata.namespace is \"other\"" },
-        { KL_CREATE, NULL, "", NULL, "{\"metadata\":{\"name\":\"b\"}}", "pods are namespaced: say which namespace" },
-        { KL_UPDATE, NULL, "ns", "", "{}", "a name is needed" },
-        { KL_GET, NULL, "ns", "..", NULL, "may not be '..'" },
-        { KL_GET, NULL, "ns", "a/b", NULL, "may not contain '/'" },
-        { KL_DELETE, NULL, "n%s", "a", NULL, "may not contain '%'" },
-        { KL_GET, "logs", "ns", "a", NULL, "pods have no subresource \"logs\"; they have: status" },
-        { KL_DELETE_COLLECTION, NULL, NULL, NULL, NULL, "pods are namespaced: say which namespace" },
+    static const struct {
+        kl_verb verb;
+        const char *sub, *ns, *name, *body, *says;
+    } wrong[] = {
+        {KL_UPDATE, NULL, "ns", "a", "{\"kind\":\"Secret\",\"apiVersion\":\"v1\"}",
+            "update pods ns/a: the body is a v1/Secret, the call is about v1/Pod"},
+        {KL_APPLY, NULL, "ns", "a", "{\"kind\":\"Pod\",\"apiVersion\":\"v2\"}", "the body is a v2/Pod"},
+        {KL_UPDATE, "status", "ns", "a", "{\"kind\":\"Node\",\"apiVersion\":\"v1\"}",
+            "the body is a v1/Node"},
+        {KL_UPDATE, NULL, "ns", "a", "{\"metadata\":{\"name\":\"b\"}}",
+            "update pods ns/a: the body's metadata.name is \"b\""},
+        {KL_CREATE, NULL, "ns", NULL, "{\"metadata\":{\"name\":\"b\",\"namespace\":\"other\"}}",
+            "create pods ns/b: the body's metadata.namespace is \"other\""},
+        {KL_CREATE, NULL, "", NULL, "{\"metadata\":{\"name\":\"b\"}}",
+            "pods are namespaced: say which namespace"},
+        {KL_UPDATE, NULL, "ns", "", "{}", "a name is needed"},
+        {KL_GET, NULL, "ns", "..", NULL, "may not be '..'"},
+        {KL_GET, NULL, "ns", "a/b", NULL, "may not contain '/'"},
+        {KL_DELETE, NULL, "n%s", "a", NULL, "may not contain '%'"},
+        {KL_GET, "logs", "ns", "a", NULL, "pods have no subresource \"logs\"; they have: status"},
+        {KL_DELETE_COLLECTION, NULL, NULL, NULL, NULL, "pods are namespaced: say which namespace"},
     };
     world w;
     world_start(&w, NULL);
@@ -1100,7 +1208,8 @@ static void a_trace_goes_along_and_sizes_are_told(void **state)
     assert_ok(call(&w, &op), &w.err);
     char expected[64];
     kl_client_set_hooks(w.c, NULL);
-    snprintf(expected, sizeof expected, "POST %zu %zu", strlen(w.s.body), strlen("{\"kind\":\"ThingList\",\"items\":[]}"));
+    snprintf(expected, sizeof expected, "POST %zu %zu", strlen(w.s.body),
+        strlen("{\"kind\":\"ThingList\",\"items\":[]}"));
     assert_string_equal(w.s.sizes, expected);
     assert_string_equal(w.s.traceparent, op.traceparent);
     kl_value_unref(op.body);
@@ -1110,19 +1219,29 @@ static void a_trace_goes_along_and_sizes_are_told(void **state)
     world_stop(&w);
 }
 
-KL_TESTS(cmocka_unit_test(a_trace_goes_along_and_sizes_are_told), cmocka_unit_test(reads_go_where_they_should), cmocka_unit_test(writes_carry_manager_type_and_body),
-    cmocka_unit_test(deletes_carry_preconditions), cmocka_unit_test(mistakes_are_told_before_anything_is_sent),
-    cmocka_unit_test(raw_takes_any_path), cmocka_unit_test(a_status_is_told_whole), cmocka_unit_test(reasons_decide_and_codes_stand_in),
-    cmocka_unit_test(a_long_body_is_cut), cmocka_unit_test(a_403_names_the_rule_that_is_missing), cmocka_unit_test(garbage_names_url_and_place),
-    cmocka_unit_test(answers_with_retry_after_are_tried_again), cmocka_unit_test(without_retry_after_they_are_not),
-    cmocka_unit_test(ten_retries_are_the_most), cmocka_unit_test(retry_after_may_be_a_date),
-    cmocka_unit_test(a_get_survives_a_reset_and_a_write_does_not_repeat), cmocka_unit_test(a_write_is_not_sent_again_when_its_lease_is_gone), cmocka_unit_test(the_call_ends_at_its_timeout),
-    cmocka_unit_test(a_token_file_is_read_again_in_time_and_on_401), cmocka_unit_test(a_lost_token_file_is_an_error_that_names_it),
-    cmocka_unit_test(basic_and_impersonation), cmocka_unit_test(what_cannot_work_is_refused_with_a_way_out),
-    cmocka_unit_test(warnings_are_logged_once), cmocka_unit_test(a_cancelled_call_is_done_once_also_while_it_waits_to_retry),
-    cmocka_unit_test(freeing_the_client_ends_every_call), cmocka_unit_test(an_unreachable_server_is_said_to_be),
-    cmocka_unit_test(attempts_but_the_first_are_counted_as_retries), cmocka_unit_test(a_limit_of_our_own_delays_calls_but_not_urgent_ones),
-    cmocka_unit_test(a_busy_server_is_given_what_it_takes), cmocka_unit_test(those_who_are_held_end_at_their_time_or_when_they_are_cancelled),
-    cmocka_unit_test(an_eviction_that_must_wait_slows_nobody_down), cmocka_unit_test(what_the_body_says_is_what_the_call_says),
+KL_TESTS(cmocka_unit_test(a_trace_goes_along_and_sizes_are_told),
+    cmocka_unit_test(reads_go_where_they_should), cmocka_unit_test(writes_carry_manager_type_and_body),
+    cmocka_unit_test(deletes_carry_preconditions),
+    cmocka_unit_test(mistakes_are_told_before_anything_is_sent), cmocka_unit_test(raw_takes_any_path),
+    cmocka_unit_test(a_status_is_told_whole), cmocka_unit_test(reasons_decide_and_codes_stand_in),
+    cmocka_unit_test(a_long_body_is_cut), cmocka_unit_test(a_403_names_the_rule_that_is_missing),
+    cmocka_unit_test(garbage_names_url_and_place), cmocka_unit_test(answers_with_retry_after_are_tried_again),
+    cmocka_unit_test(without_retry_after_they_are_not), cmocka_unit_test(ten_retries_are_the_most),
+    cmocka_unit_test(retry_after_may_be_a_date),
+    cmocka_unit_test(a_get_survives_a_reset_and_a_write_does_not_repeat),
+    cmocka_unit_test(a_write_is_not_sent_again_when_its_lease_is_gone),
+    cmocka_unit_test(the_call_ends_at_its_timeout),
+    cmocka_unit_test(a_token_file_is_read_again_in_time_and_on_401),
+    cmocka_unit_test(a_lost_token_file_is_an_error_that_names_it), cmocka_unit_test(basic_and_impersonation),
+    cmocka_unit_test(what_cannot_work_is_refused_with_a_way_out), cmocka_unit_test(warnings_are_logged_once),
+    cmocka_unit_test(a_cancelled_call_is_done_once_also_while_it_waits_to_retry),
+    cmocka_unit_test(freeing_the_client_ends_every_call),
+    cmocka_unit_test(an_unreachable_server_is_said_to_be),
+    cmocka_unit_test(attempts_but_the_first_are_counted_as_retries),
+    cmocka_unit_test(a_limit_of_our_own_delays_calls_but_not_urgent_ones),
+    cmocka_unit_test(a_busy_server_is_given_what_it_takes),
+    cmocka_unit_test(those_who_are_held_end_at_their_time_or_when_they_are_cancelled),
+    cmocka_unit_test(an_eviction_that_must_wait_slows_nobody_down),
+    cmocka_unit_test(what_the_body_says_is_what_the_call_says),
     cmocka_unit_test(answers_come_in_the_form_that_was_asked_for),
     cmocka_unit_test(lists_may_come_compressed_and_single_objects_do_not))

@@ -1,4 +1,5 @@
-/* content_test.c - which media type is asked for, and what follows from the answer: protobuf, JSON, a refusal, a newer server. */
+/* content_test.c - which media type is asked for, and what follows from the answer: protobuf, JSON, a
+ * refusal, a newer server. */
 #include "support/test.h"
 #include "core/http/peer.h"
 
@@ -9,13 +10,36 @@
 #define BOTH "application/vnd.kubernetes.protobuf,application/json"
 #define PROTO "application/vnd.kubernetes.protobuf"
 
-static const char *const verbs[] = { "get", "list", "watch", "create", NULL };
-static const char *const subs[] = { "status", "scale", "log", NULL };
-static const kl_resource maps = { .group = "", .version = "v1", .kind = "ConfigMap", .plural = "configmaps", .singular = "configmap", .verbs = (char **)verbs, .subresources = (char **)subs, .namespaced = true };
-static const kl_resource secrets = { .group = "", .version = "v1", .kind = "Secret", .plural = "secrets", .singular = "secret", .verbs = (char **)verbs, .namespaced = true };
-static const kl_resource widgets = { .group = "example.com", .version = "v1", .kind = "Widget", .plural = "widgets", .singular = "widget", .verbs = (char **)verbs, .namespaced = true };
+static const char *const verbs[] = {"get", "list", "watch", "create", NULL};
+static const char *const subs[] = {"status", "scale", "log", NULL};
+static const kl_resource maps = {.group = "",
+    .version = "v1",
+    .kind = "ConfigMap",
+    .plural = "configmaps",
+    .singular = "configmap",
+    .verbs = (char **)verbs,
+    .subresources = (char **)subs,
+    .namespaced = true};
+static const kl_resource secrets = {.group = "",
+    .version = "v1",
+    .kind = "Secret",
+    .plural = "secrets",
+    .singular = "secret",
+    .verbs = (char **)verbs,
+    .namespaced = true};
+static const kl_resource widgets = {.group = "example.com",
+    .version = "v1",
+    .kind = "Widget",
+    .plural = "widgets",
+    .singular = "widget",
+    .verbs = (char **)verbs,
+    .namespaced = true};
 
-typedef struct answer { int code; const char *type; kl_buf body; } answer;
+typedef struct answer {
+    int code;
+    const char *type;
+    kl_buf body;
+} answer;
 
 typedef struct world {
     peer p;
@@ -23,10 +47,10 @@ typedef struct world {
     kl_err err;
     kl_mutex mu;
     kl_cond changed;
-    answer answers[8];              /* by request, from 0; the last one set answers all that follow */
+    answer answers[8]; /* by request, from 0; the last one set answers all that follow */
     int n_answers;
-    char accepts[8][256];           /* of each request */
-    kl_buf log;                     /* what a stream brought */
+    char accepts[8][256]; /* of each request */
+    kl_buf log;           /* what a stream brought */
     int dones;
     kl_status st;
     kl_op op;
@@ -40,7 +64,8 @@ static bool answer_next(peer *p, int fd, const request *r)
     if (r->nth <= 8)
         snprintf(w->accepts[r->nth - 1], sizeof w->accepts[0], "%s", peer_header(r, "accept"));
     kl_unlock(&w->mu);
-    peer_send(fd, "HTTP/1.1 %d Status\r\nContent-Type: %s\r\nContent-Length: %zu\r\n\r\n", a->code, a->type, a->body.len);
+    peer_send(fd, "HTTP/1.1 %d Status\r\nContent-Type: %s\r\nContent-Length: %zu\r\n\r\n", a->code, a->type,
+        a->body.len);
     return send(fd, a->body.data ? a->body.data : "", a->body.len, MSG_NOSIGNAL) == (ssize_t)a->body.len;
 }
 
@@ -50,7 +75,7 @@ static void start(world *w, bool no_protobuf)
     kl_mutex_init(&w->mu);
     kl_cond_init(&w->changed);
     peer_start(&w->p, answer_next, w);
-    kl_client_options o = { .no_protobuf = no_protobuf };
+    kl_client_options o = {.no_protobuf = no_protobuf};
     kl_config_for_server(w->p.url, &o.config);
     kl_free(o.config.proxy_url);
     o.config.proxy_url = kl_strdup("");
@@ -72,7 +97,7 @@ static void stop(world *w)
 static void in_json(world *w, int code, const char *text)
 {
     answer *a = &w->answers[w->n_answers++];
-    *a = (answer){ .code = code, .type = "application/json" };
+    *a = (answer){.code = code, .type = "application/json"};
     kl_buf_puts(&a->body, text);
 }
 
@@ -91,7 +116,7 @@ static kl_buf map_named(const char *name, bool new_field)
 static kl_buf *in_proto(world *w, int code)
 {
     answer *a = &w->answers[w->n_answers++];
-    *a = (answer){ .code = code, .type = PROTO };
+    *a = (answer){.code = code, .type = PROTO};
     return &a->body;
 }
 
@@ -124,22 +149,33 @@ static void assert_gets(world *w, const kl_op *op, const char *name)
 static void built_in_kinds_are_asked_for_in_protobuf(void **state)
 {
     (void)state;
-    static const struct { kl_verb verb; const kl_resource *r; const char *sub; bool off; kl_form form; const char *accept; } asked[] = {
-        { KL_GET, &maps, NULL, false, 0, BOTH },
-        { KL_GET, &maps, NULL, true, 0, "application/json" },
-        { KL_GET, &maps, "status", false, 0, BOTH },
-        { KL_GET, &maps, "log", false, 0, "application/json" },
-        { KL_LIST, &maps, NULL, false, 0, BOTH },
-        { KL_LIST, &widgets, NULL, false, 0, "application/json" },
-        { KL_LIST, &maps, NULL, false, KL_AS_TABLE, "application/json;as=Table;v=v1;g=meta.k8s.io" },
-        { KL_GET, &widgets, NULL, false, KL_AS_METADATA,
-            PROTO ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1" },
-        { KL_LIST, &widgets, NULL, true, KL_AS_METADATA, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1" },
+    static const struct {
+        kl_verb verb;
+        const kl_resource *r;
+        const char *sub;
+        bool off;
+        kl_form form;
+        const char *accept;
+    } asked[] = {
+        {KL_GET, &maps, NULL, false, 0, BOTH},
+        {KL_GET, &maps, NULL, true, 0, "application/json"},
+        {KL_GET, &maps, "status", false, 0, BOTH},
+        {KL_GET, &maps, "log", false, 0, "application/json"},
+        {KL_LIST, &maps, NULL, false, 0, BOTH},
+        {KL_LIST, &widgets, NULL, false, 0, "application/json"},
+        {KL_LIST, &maps, NULL, false, KL_AS_TABLE, "application/json;as=Table;v=v1;g=meta.k8s.io"},
+        {KL_GET, &widgets, NULL, false, KL_AS_METADATA,
+            PROTO ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/"
+                  "json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"},
+        {KL_LIST, &widgets, NULL, true, KL_AS_METADATA,
+            "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"},
     };
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         world w;
         start(&w, asked[i].off);
-        in_json(&w, 200, asked[i].verb == KL_LIST ? "{\"kind\":\"List\",\"metadata\":{},\"items\":[],\"rows\":[]}" : "{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"a\"}}");
+        in_json(&w, 200,
+            asked[i].verb == KL_LIST ? "{\"kind\":\"List\",\"metadata\":{},\"items\":[],\"rows\":[]}"
+                                     : "{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"a\"}}");
         kl_op op = op_of(asked[i].verb, asked[i].r);
         op.subresource = asked[i].sub;
         op.form = asked[i].form;
@@ -163,7 +199,7 @@ static void an_answer_is_read_as_what_it_is(void **state)
     assert_gets(&w, &op, "p");
     assert_gets(&w, &op, "j");
     assert_gets(&w, &op, "q");
-    assert_string_equal(w.accepts[2], BOTH);        /* JSON was no refusal */
+    assert_string_equal(w.accepts[2], BOTH); /* JSON was no refusal */
     stop(&w);
 }
 
@@ -183,10 +219,13 @@ static void errors_come_in_protobuf_too(void **state)
     put_unknown(in_proto(&w, 200), "v1", "Status", status.data, status.len);
     kl_buf_add(in_proto(&w, 500), "k8s\0\xff\xff", 6);
     kl_buf_add(in_proto(&w, 200), "k8s\0\xff\xff", 6);
-    assert_fails(kl_client_wait(w.c, &op, &got, &w.err), KL_ENOTFOUND, &w.err, "get configmaps default/a: configmaps \"a\" not found");
-    assert_fails(kl_client_wait(w.c, &op, &got, &w.err), KL_ENOTFOUND, &w.err, "get configmaps default/a: configmaps \"a\" not found");
+    assert_fails(kl_client_wait(w.c, &op, &got, &w.err), KL_ENOTFOUND, &w.err,
+        "get configmaps default/a: configmaps \"a\" not found");
+    assert_fails(kl_client_wait(w.c, &op, &got, &w.err), KL_ENOTFOUND, &w.err,
+        "get configmaps default/a: configmaps \"a\" not found");
     assert_fails(kl_client_wait(w.c, &op, &got, &w.err), KL_ESERVER, &w.err, "an error on the server");
-    assert_fails(kl_client_wait(w.c, &op, &got, &w.err), KL_ESERVER, &w.err, "is not the protobuf it should be: the protobuf's envelope is malformed or truncated at byte 4");
+    assert_fails(kl_client_wait(w.c, &op, &got, &w.err), KL_ESERVER, &w.err,
+        "is not the protobuf it should be: the protobuf's envelope is malformed or truncated at byte 4");
     kl_buf_fini(&status);
     stop(&w);
 }
@@ -194,7 +233,7 @@ static void errors_come_in_protobuf_too(void **state)
 static void a_refusal_means_json_from_then_on_for_that_resource(void **state)
 {
     (void)state;
-    static const int refusals[] = { 406, 415 };
+    static const int refusals[] = {406, 415};
     for (size_t i = 0; i < 2; i++) {
         world w;
         kl_op op = op_of(KL_GET, &maps), other = op_of(KL_GET, &secrets);
@@ -241,7 +280,7 @@ static void what_the_tables_lack_is_read_in_json(void **state)
     stop(&w);
 }
 
-/* --- streams ------------------------------------------------------------------------------------------------------------------- */
+/* --- streams ------------------------------------------------------------------------------ */
 
 static kl_status on_item(void *arg, const kl_value *o, kl_err *err)
 {
@@ -283,7 +322,9 @@ static void on_done(void *arg, kl_status st, int code, const kl_value *envelope,
 static void begin(void *arg)
 {
     world *w = arg;
-    kl_client_stream(w->c, &w->op, &(kl_stream_call){ .item = on_item, .event = on_event, .opened = on_opened, .done = on_done, .arg = w });
+    kl_client_stream(w->c, &w->op,
+        &(kl_stream_call){
+            .item = on_item, .event = on_event, .opened = on_opened, .done = on_done, .arg = w});
 }
 
 /* Runs one to its end; what it brought. */
@@ -327,7 +368,9 @@ static void watch_in_proto(world *w, bool second_new)
     }
 }
 
-#define LIST_JSON "{\"kind\":\"ConfigMapList\",\"metadata\":{},\"items\":[{\"metadata\":{\"name\":\"ja\"}},{\"metadata\":{\"name\":\"jb\"}}]}"
+#define LIST_JSON                                                                                            \
+    "{\"kind\":\"ConfigMapList\",\"metadata\":{},\"items\":[{\"metadata\":{\"name\":\"ja\"}},{\"metadata\":" \
+    "{\"name\":\"jb\"}}]}"
 
 static void streams_come_in_protobuf(void **state)
 {
@@ -399,11 +442,15 @@ static void garbage_in_a_stream_is_told_as_such(void **state)
     kl_buf_puts(in_proto(&w, 200), "<html>");
     assert_string_equal(stream(&w, KL_LIST), "open ");
     assert_int_equal(w.st, KL_ESERVER);
-    assert_non_null(strstr(w.err.message, "is not the protobuf it should be: the protobuf list is malformed at byte 0"));
+    assert_non_null(
+        strstr(w.err.message, "is not the protobuf it should be: the protobuf list is malformed at byte 0"));
     stop(&w);
 }
 
-KL_TESTS(cmocka_unit_test(built_in_kinds_are_asked_for_in_protobuf), cmocka_unit_test(an_answer_is_read_as_what_it_is), cmocka_unit_test(errors_come_in_protobuf_too),
-    cmocka_unit_test(a_refusal_means_json_from_then_on_for_that_resource), cmocka_unit_test(a_refusal_of_json_is_an_error),
-    cmocka_unit_test(what_the_tables_lack_is_read_in_json), cmocka_unit_test(streams_come_in_protobuf), cmocka_unit_test(a_refused_stream_goes_on_in_json),
-    cmocka_unit_test(a_newer_servers_stream_goes_on_in_json), cmocka_unit_test(garbage_in_a_stream_is_told_as_such))
+KL_TESTS(cmocka_unit_test(built_in_kinds_are_asked_for_in_protobuf),
+    cmocka_unit_test(an_answer_is_read_as_what_it_is), cmocka_unit_test(errors_come_in_protobuf_too),
+    cmocka_unit_test(a_refusal_means_json_from_then_on_for_that_resource),
+    cmocka_unit_test(a_refusal_of_json_is_an_error), cmocka_unit_test(what_the_tables_lack_is_read_in_json),
+    cmocka_unit_test(streams_come_in_protobuf), cmocka_unit_test(a_refused_stream_goes_on_in_json),
+    cmocka_unit_test(a_newer_servers_stream_goes_on_in_json),
+    cmocka_unit_test(garbage_in_a_stream_is_told_as_such))

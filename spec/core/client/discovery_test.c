@@ -1,12 +1,18 @@
-/* discovery_test.c - kinds become resources: aggregated, legacy, partial, and what is said about kinds that are not there. */
+/* discovery_test.c - kinds become resources: aggregated, legacy, partial, and what is said about kinds
+ * that are not there. */
 #include "support/test.h"
 #include "core/http/peer.h"
 
 #include "client/client.h"
 
 /* A server made of paths; "!" in front of a body answers 503. */
-typedef struct route { const char *path, *body; } route;
-typedef struct site { const route *_Atomic routes; _Atomic int api, apis; } site;
+typedef struct route {
+    const char *path, *body;
+} route;
+typedef struct site {
+    const route *_Atomic routes;
+    _Atomic int api, apis;
+} site;
 
 static bool serve(peer *p, int fd, const request *r)
 {
@@ -25,64 +31,107 @@ static bool serve(peer *p, int fd, const request *r)
         return peer_reply(fd, 503, "", "down");
     if (!strncmp(body, "{\"kind\":\"APIGroupDiscoveryList\"", 31)) {
         const char *accept = peer_header(r, "accept");
-        if (!accept || strncmp(accept, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,", 69))
+        if (!accept
+            || strncmp(accept, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,", 69))
             return peer_reply(fd, 406, "", "{}");
     }
     return peer_reply(fd, 200, "", body);
 }
 
-#define AGG(items) "{\"kind\":\"APIGroupDiscoveryList\",\"apiVersion\":\"apidiscovery.k8s.io/v2\",\"items\":[" items "]}"
+#define AGG(items)                                                                                           \
+    "{\"kind\":\"APIGroupDiscoveryList\",\"apiVersion\":\"apidiscovery.k8s.io/v2\",\"items\":[" items "]}"
 #define GROUP(name, versions) "{\"metadata\":{\"name\":\"" name "\"},\"versions\":[" versions "]}"
-#define VERSION(v, fresh, resources) "{\"version\":\"" v "\",\"freshness\":\"" fresh "\",\"resources\":[" resources "]}"
-#define RESOURCE(plural, kind, scope, subs) "{\"resource\":\"" plural "\",\"responseKind\":{\"group\":\"\",\"version\":\"\",\"kind\":\"" kind "\"},\"scope\":\"" scope "\"," \
-    "\"singularResource\":\"\",\"verbs\":[\"get\",\"list\"],\"shortNames\":[\"sh\"],\"subresources\":[" subs "]}"
+#define VERSION(v, fresh, resources)                                                                         \
+    "{\"version\":\"" v "\",\"freshness\":\"" fresh "\",\"resources\":[" resources "]}"
+#define RESOURCE(plural, kind, scope, subs)                                                                  \
+    "{\"resource\":\"" plural "\",\"responseKind\":{\"group\":\"\",\"version\":\"\",\"kind\":\"" kind        \
+    "\"},\"scope\":\"" scope "\","                                                                           \
+    "\"singularResource\":\"\",\"verbs\":[\"get\",\"list\"],\"shortNames\":[\"sh\"],\"subresources\":[" subs \
+    "]}"
 #define STATUS_SUB "{\"subresource\":\"status\",\"verbs\":[\"get\"]}"
 
-#define CORE AGG("{\"versions\":[" VERSION("v1", "Current", RESOURCE("pods", "Pod", "Namespaced", STATUS_SUB) "," RESOURCE("nodes", "Node", "Cluster", "") "," RESOURCE("events", "Event", "Namespaced", "")) "]}")
+#define CORE                                                                                                 \
+    AGG("{\"versions\":[" VERSION("v1", "Current",                                                           \
+        RESOURCE("pods", "Pod", "Namespaced", STATUS_SUB) "," RESOURCE(                                      \
+            "nodes", "Node", "Cluster", "") "," RESOURCE("events", "Event", "Namespaced", "")) "]}")
 
 static const route aggregated[] = {
-    { "/api", CORE },
-    { "/apis", AGG(GROUP("events.k8s.io", VERSION("v1", "Current", RESOURCE("events", "Event", "Namespaced", ""))) ","
-        GROUP("apps", VERSION("v1", "Current", RESOURCE("deployments", "Deployment", "Namespaced", STATUS_SUB)) "," VERSION("v1beta1", "Current", RESOURCE("deployments", "Deployment", "Namespaced", "") "," RESOURCE("olds", "Old", "Namespaced", ""))) ","
-        GROUP("metrics.k8s.io", VERSION("v1beta1", "Stale", ""))) },
-    { NULL, NULL },
+    {"/api", CORE},
+    {"/apis",
+        AGG(GROUP("events.k8s.io",
+            VERSION("v1", "Current", RESOURCE("events", "Event", "Namespaced", ""))) "," GROUP("apps",
+            VERSION("v1", "Current",
+                RESOURCE("deployments", "Deployment", "Namespaced", STATUS_SUB)) "," VERSION("v1beta1",
+                "Current",
+                RESOURCE("deployments", "Deployment", "Namespaced", "") "," RESOURCE("olds", "Old",
+                    "Namespaced", ""))) "," GROUP("metrics.k8s.io", VERSION("v1beta1", "Stale", "")))},
+    {NULL, NULL},
 };
 
 static const route with_crd[] = {
-    { "/api", CORE },
-    { "/apis", AGG(GROUP("apps", VERSION("v1", "Current", RESOURCE("deployments", "Deployment", "Namespaced", STATUS_SUB))) ","
-        GROUP("example.com", VERSION("v1", "Current", RESOURCE("widgets", "Widget", "Namespaced", "")))) },
-    { NULL, NULL },
+    {"/api", CORE},
+    {"/apis",
+        AGG(GROUP("apps",
+            VERSION("v1", "Current",
+                RESOURCE("deployments", "Deployment", "Namespaced", STATUS_SUB))) "," GROUP("example.com",
+            VERSION("v1", "Current", RESOURCE("widgets", "Widget", "Namespaced", ""))))},
+    {NULL, NULL},
 };
 
 static const route apps_stale[] = {
-    { "/api", CORE },
-    { "/apis", AGG(GROUP("apps", VERSION("v1", "Stale", ""))) },
-    { NULL, NULL },
+    {"/api", CORE},
+    {"/apis", AGG(GROUP("apps", VERSION("v1", "Stale", "")))},
+    {NULL, NULL},
 };
 
 static const route legacy[] = {
-    { "/api", "{\"kind\":\"APIVersions\",\"versions\":[\"v1\"]}" },
-    { "/api/v1", "{\"kind\":\"APIResourceList\",\"groupVersion\":\"v1\",\"resources\":[{\"name\":\"pods\",\"singularName\":\"pod\",\"namespaced\":true,\"kind\":\"Pod\",\"verbs\":[\"get\"]},"
-        "{\"name\":\"pods/status\",\"namespaced\":true,\"kind\":\"Pod\",\"verbs\":[\"get\"]},{\"name\":\"pods/eviction\",\"namespaced\":true,\"kind\":\"Eviction\",\"verbs\":[\"create\"]}]}" },
-    { "/apis", "{\"kind\":\"APIGroupList\",\"groups\":[{\"name\":\"apps\",\"versions\":[{\"groupVersion\":\"apps/v1beta1\",\"version\":\"v1beta1\"},{\"groupVersion\":\"apps/v1\",\"version\":\"v1\"}],\"preferredVersion\":{\"version\":\"v1\"}},"
-        "{\"name\":\"broken.io\",\"versions\":[{\"groupVersion\":\"broken.io/v1\",\"version\":\"v1\"}],\"preferredVersion\":{\"version\":\"v1\"}}]}" },
-    { "/apis/apps/v1", "{\"kind\":\"APIResourceList\",\"resources\":[{\"name\":\"deployments\",\"namespaced\":true,\"kind\":\"Deployment\",\"verbs\":[\"get\"]}]}" },
-    { "/apis/apps/v1beta1", "{\"kind\":\"APIResourceList\",\"resources\":[{\"name\":\"deployments\",\"namespaced\":true,\"kind\":\"Deployment\",\"verbs\":[\"get\"]}]}" },
-    { "/apis/broken.io/v1", "!" },
-    { NULL, NULL },
+    {"/api", "{\"kind\":\"APIVersions\",\"versions\":[\"v1\"]}"},
+    {"/api/v1",
+        "{\"kind\":\"APIResourceList\",\"groupVersion\":\"v1\",\"resources\":[{\"name\":\"pods\","
+        "\"singularName\":\"pod\",\"namespaced\":true,\"kind\":\"Pod\",\"verbs\":[\"get\"]},"
+        "{\"name\":\"pods/"
+        "status\",\"namespaced\":true,\"kind\":\"Pod\",\"verbs\":[\"get\"]},{\"name\":\"pods/"
+        "eviction\",\"namespaced\":true,\"kind\":\"Eviction\",\"verbs\":[\"create\"]}]}"},
+    {"/apis",
+        "{\"kind\":\"APIGroupList\",\"groups\":[{\"name\":\"apps\",\"versions\":[{\"groupVersion\":\"apps/"
+        "v1beta1\",\"version\":\"v1beta1\"},{\"groupVersion\":\"apps/"
+        "v1\",\"version\":\"v1\"}],\"preferredVersion\":{\"version\":\"v1\"}},"
+        "{\"name\":\"broken.io\",\"versions\":[{\"groupVersion\":\"broken.io/"
+        "v1\",\"version\":\"v1\"}],\"preferredVersion\":{\"version\":\"v1\"}}]}"},
+    {"/apis/apps/v1",
+        "{\"kind\":\"APIResourceList\",\"resources\":[{\"name\":\"deployments\",\"namespaced\":true,\"kind\":"
+        "\"Deployment\",\"verbs\":[\"get\"]}]}"},
+    {"/apis/apps/v1beta1",
+        "{\"kind\":\"APIResourceList\",\"resources\":[{\"name\":\"deployments\",\"namespaced\":true,\"kind\":"
+        "\"Deployment\",\"verbs\":[\"get\"]}]}"},
+    {"/apis/broken.io/v1", "!"},
+    {NULL, NULL},
 };
 
-static const route no_core[] = { { "/apis", AGG(GROUP("example.com", VERSION("v1", "Current", RESOURCE("widgets", "Widget", "Namespaced", "")))) }, { NULL, NULL } };
+static const route no_core[] = {
+    {"/apis",
+        AGG(GROUP("example.com", VERSION("v1", "Current", RESOURCE("widgets", "Widget", "Namespaced", ""))))},
+    {NULL, NULL}};
 #define PAGE "<html><body>no backend</body></html>"
-static const route pages[] = { { "/api", PAGE }, { "/apis", PAGE }, { NULL, NULL } };
-static const route empty_answers[] = { { "/api", "" }, { "/apis", "" }, { NULL, NULL } };
-static const route no_paths[] = { { NULL, NULL } };                  /* 404 to all */
-static const route other_json[] = { { "/api", "{}" }, { "/apis", "{\"kind\":\"Status\",\"status\":\"Success\"}" }, { NULL, NULL } };
-static const route groups_alone[] = { { "/apis", AGG(GROUP("apps", VERSION("v1", "Current", RESOURCE("deployments", "Deployment", "Namespaced", STATUS_SUB)))) }, { NULL, NULL } };
-static const route down[] = { { "/api", "!" }, { "/apis", "!" }, { NULL, NULL } };
+static const route pages[] = {{"/api", PAGE}, {"/apis", PAGE}, {NULL, NULL}};
+static const route empty_answers[] = {{"/api", ""}, {"/apis", ""}, {NULL, NULL}};
+static const route no_paths[] = {{NULL, NULL}}; /* 404 to all */
+static const route other_json[] = {
+    {"/api", "{}"}, {"/apis", "{\"kind\":\"Status\",\"status\":\"Success\"}"}, {NULL, NULL}};
+static const route groups_alone[] = {
+    {"/apis",
+        AGG(GROUP("apps",
+            VERSION("v1", "Current", RESOURCE("deployments", "Deployment", "Namespaced", STATUS_SUB))))},
+    {NULL, NULL}};
+static const route down[] = {{"/api", "!"}, {"/apis", "!"}, {NULL, NULL}};
 
-typedef struct world { peer p; site s; kl_client *c; kl_clock *clock; kl_err err; } world;
+typedef struct world {
+    peer p;
+    site s;
+    kl_client *c;
+    kl_clock *clock;
+    kl_err err;
+} world;
 
 static void world_start(world *w, const route *routes)
 {
@@ -136,8 +185,9 @@ static void two_requests_tell_all(void **state)
     assert_string_equal(find(&w, "apps/Deployment")->version, "v1");
     assert_ptr_equal(find(&w, "Deployment"), find(&w, "apps/v1/Deployment"));
     assert_string_equal(find(&w, "apps/v1beta1/Deployment")->version, "v1beta1");
-    assert_string_equal(find(&w, "apps/Old")->version, "v1beta1");      /* the preferred version does not have it */
-    assert_string_equal(find(&w, "Event")->group, "");                  /* core before others */
+    /* the preferred version does not have it */
+    assert_string_equal(find(&w, "apps/Old")->version, "v1beta1");
+    assert_string_equal(find(&w, "Event")->group, ""); /* core before others */
     assert_string_equal(find(&w, "events.k8s.io/Event")->group, "events.k8s.io");
     assert_int_equal(atomic_load(&w.p.requests), 2);
     world_stop(&w);
@@ -187,9 +237,11 @@ static void an_unknown_kind_is_told_with_its_neighbours(void **state)
     world w;
     world_start(&w, aggregated);
     assert_fails(miss(&w, "apps/v1/Deploymnet"), KL_ENOTFOUND, &w.err, "did you mean \"apps/v1/Deployment\"");
-    assert_fails(miss(&w, "apps/v2/Deployment"), KL_ENOTFOUND, &w.err, "did you mean \"apps/v1/Deployment\" or \"apps/v1beta1/Deployment\"?");
+    assert_fails(miss(&w, "apps/v2/Deployment"), KL_ENOTFOUND, &w.err,
+        "did you mean \"apps/v1/Deployment\" or \"apps/v1beta1/Deployment\"?");
     assert_fails(miss(&w, "Pods"), KL_ENOTFOUND, &w.err, "did you mean \"v1/Pod\"");
-    assert_fails(miss(&w, "nothing.io/v1/Xyzzy"), KL_ENOTFOUND, &w.err, "it has no API group \"nothing.io\": is the CRD installed?");
+    assert_fails(miss(&w, "nothing.io/v1/Xyzzy"), KL_ENOTFOUND, &w.err,
+        "it has no API group \"nothing.io\": is the CRD installed?");
     assert_fails(miss(&w, "a/b/c/d"), KL_EINVAL, &w.err, "a/b/c/d");
     world_stop(&w);
 }
@@ -202,7 +254,8 @@ static void a_miss_is_remembered_for_a_moment_and_forgotten_on_request(void **st
     const kl_resource *pod = find(&w, "v1/Pod");
     assert_int_equal(miss(&w, "example.com/v1/Widget"), KL_ENOTFOUND);
     kl_err_fini(&w.err);
-    assert_int_equal(atomic_load(&w.s.apis), 1);                        /* the fetch that found Pod is fresh enough to say so */
+    /* the fetch that found Pod is fresh enough to say so */
+    assert_int_equal(atomic_load(&w.s.apis), 1);
     kl_clock_advance(w.clock, KL_SECONDS(2));
     assert_int_equal(miss(&w, "example.com/v1/Widget"), KL_ENOTFOUND);
     kl_err_fini(&w.err);
@@ -214,15 +267,16 @@ static void a_miss_is_remembered_for_a_moment_and_forgotten_on_request(void **st
     assert_null(kl_client_resolve_cached(w.c, "v1/Pod"));
     assert_string_equal(find(&w, "example.com/v1/Widget")->plural, "widgets");
     assert_int_equal(atomic_load(&w.s.apis), 3);
-    assert_ptr_equal(find(&w, "v1/Pod"), pod);                          /* said the same: the same resource */
+    assert_ptr_equal(find(&w, "v1/Pod"), pod); /* said the same: the same resource */
     world_stop(&w);
 }
 
-/* A load balancer's answers in the place of an API server's: nobody may take from them that a kind is gone. */
+/* A load balancer's answers in the place of an API server's: nobody may take from them that a kind is
+ * gone. */
 static void an_answer_that_is_no_discovery_document_is_no_verdict_about_kinds(void **state)
 {
     (void)state;
-    static const route *const strange[] = { pages, empty_answers, no_paths, other_json };
+    static const route *const strange[] = {pages, empty_answers, no_paths, other_json};
     for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) {
         world w;
         world_start(&w, aggregated);
@@ -264,7 +318,7 @@ static void a_kind_is_gone_when_two_looks_do_not_find_it(void **state)
     world_start(&w, with_crd);
     find(&w, "example.com/v1/Widget");
     atomic_store(&w.s.routes, aggregated);
-    for (int k = 0; k < 2; k++) {                               /* in the same moment */
+    for (int k = 0; k < 2; k++) { /* in the same moment */
         kl_client_discovery_forget(w.c);
         find(&w, "example.com/v1/Widget");
     }
@@ -285,7 +339,12 @@ static void a_server_that_is_down_is_no_verdict_about_kinds(void **state)
     world_stop(&w);
 }
 
-typedef struct many { kl_mutex mu; kl_cond changed; int good; int n; } many;
+typedef struct many {
+    kl_mutex mu;
+    kl_cond changed;
+    int good;
+    int n;
+} many;
 
 static void on_resolved(void *arg, kl_status st, const kl_resource *r, kl_err *err)
 {
@@ -323,7 +382,8 @@ static void many_who_ask_share_one_fetch(void **state)
 static void an_op_by_kind_resolves_first(void **state)
 {
     (void)state;
-    static const route routes[] = { { "/api", CORE }, { "/apis", AGG("") }, { "/api/v1/namespaces/ns/pods/a", "{\"kind\":\"Pod\"}" }, { NULL, NULL } };
+    static const route routes[] = {{"/api", CORE}, {"/apis", AGG("")},
+        {"/api/v1/namespaces/ns/pods/a", "{\"kind\":\"Pod\"}"}, {NULL, NULL}};
     world w;
     world_start(&w, routes);
     kl_op op;
@@ -337,8 +397,12 @@ static void an_op_by_kind_resolves_first(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(two_requests_tell_all), cmocka_unit_test(an_older_server_is_asked_group_by_group),
-    cmocka_unit_test(a_stale_group_fails_alone_and_keeps_what_was_known), cmocka_unit_test(a_server_without_a_core_group_is_fine),
-    cmocka_unit_test(an_unknown_kind_is_told_with_its_neighbours), cmocka_unit_test(a_miss_is_remembered_for_a_moment_and_forgotten_on_request),
-    cmocka_unit_test(an_answer_that_is_no_discovery_document_is_no_verdict_about_kinds), cmocka_unit_test(a_core_group_that_was_there_is_not_gone_for_a_404),
-    cmocka_unit_test(a_kind_is_gone_when_two_looks_do_not_find_it), cmocka_unit_test(a_server_that_is_down_is_no_verdict_about_kinds), cmocka_unit_test(many_who_ask_share_one_fetch),
-    cmocka_unit_test(an_op_by_kind_resolves_first))
+    cmocka_unit_test(a_stale_group_fails_alone_and_keeps_what_was_known),
+    cmocka_unit_test(a_server_without_a_core_group_is_fine),
+    cmocka_unit_test(an_unknown_kind_is_told_with_its_neighbours),
+    cmocka_unit_test(a_miss_is_remembered_for_a_moment_and_forgotten_on_request),
+    cmocka_unit_test(an_answer_that_is_no_discovery_document_is_no_verdict_about_kinds),
+    cmocka_unit_test(a_core_group_that_was_there_is_not_gone_for_a_404),
+    cmocka_unit_test(a_kind_is_gone_when_two_looks_do_not_find_it),
+    cmocka_unit_test(a_server_that_is_down_is_no_verdict_about_kinds),
+    cmocka_unit_test(many_who_ask_share_one_fetch), cmocka_unit_test(an_op_by_kind_resolves_first))

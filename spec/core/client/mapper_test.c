@@ -1,28 +1,38 @@
-/* mapper_test.c - what people write for a kind, and what they are told when that means nothing, or too much. */
+/* mapper_test.c - what people write for a kind, and what they are told when that means nothing, or too
+ * much. */
 #include "support/test.h"
 
 #include "base/mem.h"
 #include "client/catalog.h"
 
-#define R(plural, kind, more) "{\"resource\":\"" plural "\",\"responseKind\":{\"kind\":\"" kind "\"},\"scope\":\"Namespaced\",\"verbs\":[\"get\"]" more "}"
+#define R(plural, kind, more)                                                                                \
+    "{\"resource\":\"" plural "\",\"responseKind\":{\"kind\":\"" kind                                        \
+    "\"},\"scope\":\"Namespaced\",\"verbs\":[\"get\"]" more "}"
 #define SHORT(s) ",\"shortNames\":[\"" s "\"]"
-#define V(v, fresh, resources) "{\"version\":\"" v "\",\"freshness\":\"" fresh "\",\"resources\":[" resources "]}"
+#define V(v, fresh, resources)                                                                               \
+    "{\"version\":\"" v "\",\"freshness\":\"" fresh "\",\"resources\":[" resources "]}"
 #define G(name, versions) "{\"metadata\":{\"name\":\"" name "\"},\"versions\":[" versions "]}"
 #define DOC(items) "{\"kind\":\"APIGroupDiscoveryList\",\"items\":[" items "]}"
 
-static const char core_doc[] = DOC("{\"versions\":[" V("v1", "Current", R("pods", "Pod", SHORT("po") ",\"categories\":[\"all\"],\"singularResource\":\"pod\"") ","
-    R("events", "Event", SHORT("ev")) "," R("endpoints", "Endpoints", SHORT("ep"))) "]}");
-static const char groups_doc[] = DOC(
-    G("apps", V("v1", "Current", R("deployments", "Deployment", SHORT("deploy"))) "," V("v1beta1", "Current", R("deployments", "Deployment", SHORT("deploy")) "," R("olds", "Old", ""))) ","
-    G("events.k8s.io", V("v1", "Current", R("events", "Event", SHORT("ev")))) ","
-    G("metrics.k8s.io", V("v1beta1", "Current", R("nodes", "NodeMetrics", ""))) ","
-    G("slo.koordinator.sh", V("v1alpha1", "Current", R("nodemetrics", "NodeMetric", ""))) ","
-    G("a.example.com", V("v1", "Current", R("widgets", "Widget", SHORT("wi")) "," R("lies", "Lie", SHORT("pods")))) ","
-    G("b.example.com", V("v1", "Current", R("widgets", "Widget", SHORT("wi")))) ","
-    G("half.example.com", V("v2", "Stale", R("gears", "Gear", "")) "," V("v1", "Current", R("gears", "Gear", ""))) ","
-    G("down.example.com", V("v1", "Stale", "")));
+static const char core_doc[] = DOC("{\"versions\":[" V("v1", "Current",
+    R("pods", "Pod", SHORT("po") ",\"categories\":[\"all\"],\"singularResource\":\"pod\"") "," R(
+        "events", "Event", SHORT("ev")) "," R("endpoints", "Endpoints", SHORT("ep"))) "]}");
+static const char groups_doc[] = DOC(G("apps",
+    V("v1", "Current", R("deployments", "Deployment", SHORT("deploy"))) "," V("v1beta1", "Current",
+        R("deployments", "Deployment", SHORT("deploy")) "," R("olds", "Old", ""))) "," G("events.k8s.io",
+    V("v1", "Current", R("events", "Event", SHORT("ev")))) "," G("metrics.k8s.io",
+    V("v1beta1", "Current", R("nodes", "NodeMetrics", ""))) "," G("slo.koordinator.sh",
+    V("v1alpha1", "Current", R("nodemetrics", "NodeMetric", ""))) "," G("a.example.com",
+    V("v1", "Current",
+        R("widgets", "Widget", SHORT("wi")) "," R("lies", "Lie", SHORT("pods")))) "," G("b.example.com",
+    V("v1", "Current", R("widgets", "Widget", SHORT("wi")))) "," G("half.example.com",
+    V("v2", "Stale", R("gears", "Gear", "")) "," V(
+        "v1", "Current", R("gears", "Gear", ""))) "," G("down.example.com", V("v1", "Stale", "")));
 
-typedef struct book { kl__pool pool; kl__catalog *c; } book;
+typedef struct book {
+    kl__pool pool;
+    kl__catalog *c;
+} book;
 
 static void read_doc(kl__catalog *c, const char *text)
 {
@@ -37,7 +47,7 @@ static void book_open(book *b)
 {
     memset(b, 0, sizeof *b);
     b->c = kl__catalog_new(&b->pool, NULL, 0);
-    read_doc(b->c, groups_doc);                     /* the network's order is not the server's */
+    read_doc(b->c, groups_doc); /* the network's order is not the server's */
     read_doc(b->c, core_doc);
     kl__catalog_done(b->c);
 }
@@ -51,16 +61,36 @@ static void book_close(book *b)
 static void each_form_of_a_name_is_found(void **state)
 {
     (void)state;
-    static const struct { const char *word, *group, *version, *kind; } cases[] = {
-        { "v1/Pod", "", "v1", "Pod" }, { "Pod", "", "v1", "Pod" }, { "pods", "", "v1", "Pod" }, { "pod", "", "v1", "Pod" }, { "po", "", "v1", "Pod" },
-        { "v1/pods", "", "v1", "Pod" }, { "pods.v1.", "", "v1", "Pod" }, { "pods.v1", "", "v1", "Pod" },
-        { "apps/v1/Deployment", "apps", "v1", "Deployment" }, { "apps/Deployment", "apps", "v1", "Deployment" }, { "Deployment", "apps", "v1", "Deployment" },
-        { "deployments", "apps", "v1", "Deployment" }, { "deployment", "apps", "v1", "Deployment" }, { "deploy", "apps", "v1", "Deployment" },
-        { "deployments.apps", "apps", "v1", "Deployment" }, { "deploy.apps", "apps", "v1", "Deployment" }, { "deployments.v1beta1.apps", "apps", "v1beta1", "Deployment" },
-        { "apps/v1beta1/deployments", "apps", "v1beta1", "Deployment" }, { "Deployment.v1.apps", "apps", "v1", "Deployment" },
-        { "olds", "apps", "v1beta1", "Old" }, { "events", "", "v1", "Event" }, { "ev", "", "v1", "Event" },
-        { "events.events.k8s.io", "events.k8s.io", "v1", "Event" }, { "endpoints", "", "v1", "Endpoints" }, { "ep", "", "v1", "Endpoints" },
-        { "widgets.b.example.com", "b.example.com", "v1", "Widget" }, { "wi.a.example.com", "a.example.com", "v1", "Widget" },
+    static const struct {
+        const char *word, *group, *version, *kind;
+    } cases[] = {
+        {"v1/Pod", "", "v1", "Pod"},
+        {"Pod", "", "v1", "Pod"},
+        {"pods", "", "v1", "Pod"},
+        {"pod", "", "v1", "Pod"},
+        {"po", "", "v1", "Pod"},
+        {"v1/pods", "", "v1", "Pod"},
+        {"pods.v1.", "", "v1", "Pod"},
+        {"pods.v1", "", "v1", "Pod"},
+        {"apps/v1/Deployment", "apps", "v1", "Deployment"},
+        {"apps/Deployment", "apps", "v1", "Deployment"},
+        {"Deployment", "apps", "v1", "Deployment"},
+        {"deployments", "apps", "v1", "Deployment"},
+        {"deployment", "apps", "v1", "Deployment"},
+        {"deploy", "apps", "v1", "Deployment"},
+        {"deployments.apps", "apps", "v1", "Deployment"},
+        {"deploy.apps", "apps", "v1", "Deployment"},
+        {"deployments.v1beta1.apps", "apps", "v1beta1", "Deployment"},
+        {"apps/v1beta1/deployments", "apps", "v1beta1", "Deployment"},
+        {"Deployment.v1.apps", "apps", "v1", "Deployment"},
+        {"olds", "apps", "v1beta1", "Old"},
+        {"events", "", "v1", "Event"},
+        {"ev", "", "v1", "Event"},
+        {"events.events.k8s.io", "events.k8s.io", "v1", "Event"},
+        {"endpoints", "", "v1", "Endpoints"},
+        {"ep", "", "v1", "Endpoints"},
+        {"widgets.b.example.com", "b.example.com", "v1", "Widget"},
+        {"wi.a.example.com", "a.example.com", "v1", "Widget"},
     };
     book b;
     book_open(&b);
@@ -68,10 +98,11 @@ static void each_form_of_a_name_is_found(void **state)
         const kl_resource *r = NULL;
         kl_err err = KL_ERR_INIT;
         assert_ok(kl__catalog_find(b.c, cases[i].word, &r, &err), &err);
-        if (strcmp(r->group, cases[i].group) || strcmp(r->version, cases[i].version) || strcmp(r->kind, cases[i].kind))
+        if (strcmp(r->group, cases[i].group) || strcmp(r->version, cases[i].version)
+            || strcmp(r->kind, cases[i].kind))
             fail_msg("%s is %s/%s/%s", cases[i].word, r->group, r->version, r->kind);
         assert_ptr_equal(kl__catalog_word(b.c, cases[i].word), r);
-        assert_ptr_equal(kl__catalog_word(b.c, cases[i].word), r);          /* the second time from memory */
+        assert_ptr_equal(kl__catalog_word(b.c, cases[i].word), r); /* the second time from memory */
     }
     book_close(&b);
 }
@@ -79,15 +110,33 @@ static void each_form_of_a_name_is_found(void **state)
 static void a_name_that_means_nothing_or_too_much_is_told(void **state)
 {
     (void)state;
-    static const struct { const char *word; kl_status st; const char *said; } cases[] = {
-        { "Widget", KL_EINVAL, "\"Widget\" is in several API groups: say which, \"a.example.com/v1/Widget\" or \"b.example.com/v1/Widget\"" },
-        { "widgets", KL_EINVAL, "\"widgets\" is in several API groups" }, { "wi", KL_EINVAL, "\"wi\" is in several API groups" },
-        { "deploymnet", KL_ENOTFOUND, "did you mean \"apps/v1/Deployment\"" }, { "Pods", KL_ENOTFOUND, "did you mean \"v1/Pod\"" },
-        { "DEPLOY", KL_ENOTFOUND, "did you mean \"apps/v1/Deployment\"" }, { "apps/v2/Deployment", KL_ENOTFOUND, "did you mean \"apps/v1/Deployment\" or \"apps/v1beta1/Deployment\"?" },
-        { "things.down.example.com", KL_ESERVER, "discovery of its API group failed: the server calls what it knows of it stale" },
-        { "gizmos.nothing.io", KL_ENOTFOUND, "it has no API group \"nothing.io\": is the CRD installed?" },
-        { "", KL_EINVAL, "names no kind" }, { "a/b/c/d", KL_EINVAL, "names no kind" }, { "apps/v1", KL_EINVAL, "names no kind" }, { "v1", KL_EINVAL, "names no kind" },
-        { "po ds", KL_EINVAL, "names no kind" }, { "/v1/Pod", KL_EINVAL, "names no kind" }, { "v1/", KL_EINVAL, "names no kind" }, { "v1//Pod", KL_EINVAL, "names no kind" }, { "pods\n", KL_EINVAL, "names no kind" },
+    static const struct {
+        const char *word;
+        kl_status st;
+        const char *said;
+    } cases[] = {
+        {"Widget", KL_EINVAL,
+            "\"Widget\" is in several API groups: say which, \"a.example.com/v1/Widget\" or "
+            "\"b.example.com/v1/Widget\""},
+        {"widgets", KL_EINVAL, "\"widgets\" is in several API groups"},
+        {"wi", KL_EINVAL, "\"wi\" is in several API groups"},
+        {"deploymnet", KL_ENOTFOUND, "did you mean \"apps/v1/Deployment\""},
+        {"Pods", KL_ENOTFOUND, "did you mean \"v1/Pod\""},
+        {"DEPLOY", KL_ENOTFOUND, "did you mean \"apps/v1/Deployment\""},
+        {"apps/v2/Deployment", KL_ENOTFOUND,
+            "did you mean \"apps/v1/Deployment\" or \"apps/v1beta1/Deployment\"?"},
+        {"things.down.example.com", KL_ESERVER,
+            "discovery of its API group failed: the server calls what it knows of it stale"},
+        {"gizmos.nothing.io", KL_ENOTFOUND, "it has no API group \"nothing.io\": is the CRD installed?"},
+        {"", KL_EINVAL, "names no kind"},
+        {"a/b/c/d", KL_EINVAL, "names no kind"},
+        {"apps/v1", KL_EINVAL, "names no kind"},
+        {"v1", KL_EINVAL, "names no kind"},
+        {"po ds", KL_EINVAL, "names no kind"},
+        {"/v1/Pod", KL_EINVAL, "names no kind"},
+        {"v1/", KL_EINVAL, "names no kind"},
+        {"v1//Pod", KL_EINVAL, "names no kind"},
+        {"pods\n", KL_EINVAL, "names no kind"},
     };
     book b;
     book_open(&b);
@@ -114,9 +163,11 @@ static void a_stale_version_comes_after_one_that_works(void **state)
     assert_ok(kl__catalog_find(b.c, "gears", &r, &err), &err);
     assert_string_equal(r->version, "v1");
     assert_true(kl__catalog_preferred(b.c, r));
-    assert_ok(kl__catalog_find(b.c, "half.example.com/v2/Gear", &r, &err), &err);       /* it may work; the server says when not */
+    /* it may work; the server says when not */
+    assert_ok(kl__catalog_find(b.c, "half.example.com/v2/Gear", &r, &err), &err);
     assert_false(kl__catalog_preferred(b.c, r));
-    assert_true(kl_map_has(b.c->failed, "half.example.com|v2") && kl_map_has(b.c->failed, "down.example.com|v1"));
+    assert_true(
+        kl_map_has(b.c->failed, "half.example.com|v2") && kl_map_has(b.c->failed, "down.example.com|v1"));
     book_close(&b);
 }
 
@@ -142,7 +193,7 @@ static void half_a_catalog_is_carried_when_its_document_did_not_change(void **st
     kl__catalog_done(c);
     assert_ptr_equal(kl__catalog_word(c, "po"), pod);
     assert_ptr_equal(kl__catalog_word(c, "deploy"), kl__catalog_word(b.c, "deploy"));
-    assert_ptr_equal(kl__catalog_word(c, "Old"), old);         /* for now: see below */
+    assert_ptr_equal(kl__catalog_word(c, "Old"), old); /* for now: see below */
     assert_int_equal(kl_map_len(c->failed), 0);
     kl__catalog_free(c);
     c = kl__catalog_new(&b.pool, b.c, 0);
@@ -175,7 +226,8 @@ static void what_is_not_there_any_more_is_kept_until_a_second_look_a_second_late
     book b;
     book_open(&b);
     kl__catalog *first = next_catalog(&b, b.c, KL_SECONDS(10), false);
-    kl__catalog *soon = next_catalog(&b, first, KL_SECONDS(11) - 1, true);      /* the same document: still not there */
+    /* the same document: still not there */
+    kl__catalog *soon = next_catalog(&b, first, KL_SECONDS(11) - 1, true);
     kl__catalog *late = next_catalog(&b, soon, KL_SECONDS(11), true);
     kl__catalog *back = next_catalog(&b, b.c, KL_SECONDS(11), true);
     assert_non_null(kl__catalog_word(first, "Old"));
@@ -183,7 +235,7 @@ static void what_is_not_there_any_more_is_kept_until_a_second_look_a_second_late
     assert_null(kl__catalog_word(late, "Old"));
     assert_non_null(kl__catalog_word(late, "Deployment"));
     assert_int_equal(kl_map_len(back->missed), 0);
-    b.c->remembered = true;                                     /* by another process, long ago */
+    b.c->remembered = true; /* by another process, long ago */
     kl__catalog *other = next_catalog(&b, b.c, KL_SECONDS(11), false);
     assert_null(kl__catalog_word(other, "Old"));
     kl__catalog_free(other);
@@ -194,8 +246,11 @@ static void what_is_not_there_any_more_is_kept_until_a_second_look_a_second_late
     book_close(&b);
 }
 
-KL_TESTS(cmocka_unit_test(what_is_not_there_any_more_is_kept_until_a_second_look_a_second_later), cmocka_unit_test(each_form_of_a_name_is_found), cmocka_unit_test(a_name_that_means_nothing_or_too_much_is_told),
-    cmocka_unit_test(a_stale_version_comes_after_one_that_works), cmocka_unit_test(a_name_proper_beats_a_short_one),
+KL_TESTS(cmocka_unit_test(what_is_not_there_any_more_is_kept_until_a_second_look_a_second_later),
+    cmocka_unit_test(each_form_of_a_name_is_found),
+    cmocka_unit_test(a_name_that_means_nothing_or_too_much_is_told),
+    cmocka_unit_test(a_stale_version_comes_after_one_that_works),
+    cmocka_unit_test(a_name_proper_beats_a_short_one),
     cmocka_unit_test(half_a_catalog_is_carried_when_its_document_did_not_change))
 
 /* not in tsan: it starts no thread */

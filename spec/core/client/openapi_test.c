@@ -1,17 +1,30 @@
-/* openapi_test.c - writes meet the server's schemas: fetched once, remembered by hash, asked for again before a fault is told. */
+/* openapi_test.c - writes meet the server's schemas: fetched once, remembered by hash, asked for again
+ * before a fault is told. */
 #include "support/test.h"
 #include "core/http/peer.h"
 
 #include "client/client.h"
 
 #define DOC(items) "{\"kind\":\"APIGroupDiscoveryList\",\"items\":[" items "]}"
-#define WIDGETS DOC("{\"metadata\":{\"name\":\"example.com\"},\"versions\":[{\"version\":\"v1\",\"freshness\":\"Current\",\"resources\":[" \
-    "{\"resource\":\"widgets\",\"responseKind\":{\"kind\":\"Widget\"},\"scope\":\"Cluster\",\"subresources\":[{\"subresource\":\"scale\"}]}]}]}")
-#define SCHEMA(fields) "{\"openapi\":\"3.0.0\",\"paths\":{},\"components\":{\"schemas\":{\"W\":{\"type\":\"object\",\"properties\":{\"apiVersion\":{\"type\":\"string\"}," \
-    "\"kind\":{\"type\":\"string\"},\"metadata\":{\"type\":\"object\"}," fields "},\"x-kubernetes-group-version-kind\":[{\"group\":\"example.com\",\"version\":\"v1\",\"kind\":\"Widget\"}]}}}}"
+#define WIDGETS                                                                                              \
+    DOC("{\"metadata\":{\"name\":\"example.com\"},\"versions\":[{\"version\":\"v1\",\"freshness\":"          \
+        "\"Current\",\"resources\":["                                                                        \
+        "{\"resource\":\"widgets\",\"responseKind\":{\"kind\":\"Widget\"},\"scope\":\"Cluster\","            \
+        "\"subresources\":[{\"subresource\":\"scale\"}]}]}]}")
+#define SCHEMA(fields)                                                                                       \
+    "{\"openapi\":\"3.0.0\",\"paths\":{},\"components\":{\"schemas\":{\"W\":{\"type\":\"object\","           \
+    "\"properties\":{\"apiVersion\":{\"type\":\"string\"},"                                                  \
+    "\"kind\":{\"type\":\"string\"},\"metadata\":{\"type\":\"object\"}," fields                              \
+    "},\"x-kubernetes-group-version-kind\":[{\"group\":\"example.com\",\"version\":\"v1\",\"kind\":"         \
+    "\"Widget\"}]}}}}"
 
-/* `generation` 1 knows a list, 2 a field "added" too. `code`: what /openapi/v3 answers, 0 nothing; `document_code`: what the document. */
-typedef struct site { _Atomic int generation, code, document_code, indexes, unchanged, documents, posts; kl_mutex mu; char *posted; } site;
+/* `generation` 1 knows a list, 2 a field "added" too. `code`: what /openapi/v3 answers, 0 nothing;
+ * `document_code`: what the document. */
+typedef struct site {
+    _Atomic int generation, code, document_code, indexes, unchanged, documents, posts;
+    kl_mutex mu;
+    char *posted;
+} site;
 
 static bool answer_index(site *s, int fd, const request *r)
 {
@@ -19,7 +32,7 @@ static bool answer_index(site *s, int fd, const request *r)
     char etag[16], headers[32], body[256];
     const char *known = peer_header(r, "if-none-match");
     if (!atomic_load(&s->code))
-        return true;                                    /* silence */
+        return true; /* silence */
     if (atomic_load(&s->code) != 200)
         return peer_reply(fd, atomic_load(&s->code), "", "{}");
     snprintf(etag, sizeof etag, "\"%d\"", generation);
@@ -29,7 +42,10 @@ static bool answer_index(site *s, int fd, const request *r)
         return peer_send(fd, "HTTP/1.1 304 Not Modified\r\n%s\r\n", headers);
     }
     atomic_fetch_add(&s->indexes, 1);
-    snprintf(body, sizeof body, "{\"paths\":{\"version\":{},\"apis/example.com/v1\":{\"serverRelativeURL\":\"/openapi/v3/apis/example.com/v1?hash=%d\"}}}", generation);
+    snprintf(body, sizeof body,
+        "{\"paths\":{\"version\":{},\"apis/example.com/v1\":{\"serverRelativeURL\":\"/openapi/v3/apis/"
+        "example.com/v1?hash=%d\"}}}",
+        generation);
     return peer_reply(fd, 200, headers, body);
 }
 
@@ -46,8 +62,10 @@ static bool serve(peer *p, int fd, const request *r)
         atomic_fetch_add(&s->documents, 1);
         if (atomic_load(&s->document_code) != 200)
             return peer_reply(fd, atomic_load(&s->document_code), "", "{}");
-        return peer_reply(fd, 200, "", r->path[37] == '1' ? SCHEMA("\"list\":{\"type\":\"array\"},\"n\":{\"type\":\"integer\"}")
-            : SCHEMA("\"list\":{\"type\":\"array\"},\"n\":{\"type\":\"integer\"},\"added\":{\"type\":\"string\"}"));
+        return peer_reply(fd, 200, "",
+            r->path[37] == '1' ? SCHEMA("\"list\":{\"type\":\"array\"},\"n\":{\"type\":\"integer\"}")
+                               : SCHEMA("\"list\":{\"type\":\"array\"},\"n\":{\"type\":\"integer\"},"
+                                        "\"added\":{\"type\":\"string\"}"));
     }
     kl_lock(&s->mu);
     kl_free(s->posted);
@@ -57,11 +75,18 @@ static bool serve(peer *p, int fd, const request *r)
     return peer_reply(fd, 201, "", "{\"kind\":\"Widget\"}");
 }
 
-typedef struct world { peer p; site s; kl_client *c; kl_clock *clock; kl_err err; char dir[64]; } world;
+typedef struct world {
+    peer p;
+    site s;
+    kl_client *c;
+    kl_clock *clock;
+    kl_err err;
+    char dir[64];
+} world;
 
 static void connect_client(world *w)
 {
-    kl_client_options o = { .clock = w->clock, .cache_dir = w->dir };
+    kl_client_options o = {.clock = w->clock, .cache_dir = w->dir};
     kl_config_for_server(w->p.url, &o.config);
     o.config.proxy_url = kl_strdup("");
     assert_ok(kl_client_new(&o, &w->c, &w->err), &w->err);
@@ -114,11 +139,11 @@ static void posted(world *w, const char *want)
     kl_unlock(&w->s.mu);
 }
 
-#define assert_fetched(w, n_indexes, n_unchanged, n_documents) \
-    do { \
-        assert_int_equal(atomic_load(&(w)->s.indexes), n_indexes); \
-        assert_int_equal(atomic_load(&(w)->s.unchanged), n_unchanged); \
-        assert_int_equal(atomic_load(&(w)->s.documents), n_documents); \
+#define assert_fetched(w, n_indexes, n_unchanged, n_documents)                                               \
+    do {                                                                                                     \
+        assert_int_equal(atomic_load(&(w)->s.indexes), n_indexes);                                           \
+        assert_int_equal(atomic_load(&(w)->s.unchanged), n_unchanged);                                       \
+        assert_int_equal(atomic_load(&(w)->s.documents), n_documents);                                       \
     } while (0)
 
 #define W(rest) "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\"" rest "}"
@@ -143,10 +168,12 @@ static void a_fault_stays_here_and_names_what_it_is_about(void **state)
     world_start(&w);
     assert_int_equal(create(&w, W(",\"metadata\":{\"name\":\"a\"},\"lst\":{}"), NULL), KL_EINVAL);
     assert_string_equal(w.err.reason, KL_REASON_SCHEMA);
-    assert_string_equal(kl_err_message(&w.err), "create example.com/v1/Widget a: there is no field \"lst\"; did you mean \"list\"?");
+    assert_string_equal(kl_err_message(&w.err),
+        "create example.com/v1/Widget a: there is no field \"lst\"; did you mean \"list\"?");
     assert_int_equal(create(&w, W(",\"lst\":{}"), "Strict"), KL_EINVAL);
     assert_int_equal(atomic_load(&w.s.posts), 0);
-    assert_ok(create(&w, W(",\"lst\":{},\"list\":{}"), "Warn"), &w.err);           /* then the server says it */
+    /* then the server says it */
+    assert_ok(create(&w, W(",\"lst\":{},\"list\":{}"), "Warn"), &w.err);
     posted(&w, W(",\"lst\":{},\"list\":[]"));
     world_stop(&w);
 }
@@ -158,13 +185,13 @@ static void a_fault_is_never_told_from_memory_alone(void **state)
     world_start(&w);
     assert_ok(create(&w, W(""), NULL), &w.err);
     kl_clock_advance(w.clock, KL_SECONDS(3));
-    atomic_store(&w.s.generation, 2);                   /* the CRD has a new field */
+    atomic_store(&w.s.generation, 2); /* the CRD has a new field */
     assert_ok(create(&w, W(",\"added\":\"x\""), NULL), &w.err);
     assert_fetched(&w, 2, 0, 2);
     kl_clock_advance(w.clock, KL_SECONDS(3));
     assert_int_equal(create(&w, W(",\"aded\":\"x\""), NULL), KL_EINVAL);
     assert_fetched(&w, 2, 1, 2);
-    assert_int_equal(create(&w, W(",\"aded\":\"x\""), NULL), KL_EINVAL);         /* just asked */
+    assert_int_equal(create(&w, W(",\"aded\":\"x\""), NULL), KL_EINVAL); /* just asked */
     assert_fetched(&w, 2, 1, 2);
     world_stop(&w);
 }
@@ -181,7 +208,8 @@ static void another_client_finds_it_on_disk(void **state)
     posted(&w, W(",\"list\":[]"));
     assert_fetched(&w, 1, 1, 1);
     char command[256];
-    snprintf(command, sizeof command, "f=$(find %s -name '*.schema') && [ -f \"$f\" ] && printf x >> $f", w.dir);
+    snprintf(
+        command, sizeof command, "f=$(find %s -name '*.schema') && [ -f \"$f\" ] && printf x >> $f", w.dir);
     assert_int_equal(system(command), 0);
     kl_client_free(w.c);
     connect_client(&w);
@@ -193,14 +221,14 @@ static void another_client_finds_it_on_disk(void **state)
 static void a_server_that_does_not_tell_takes_what_there_is(void **state)
 {
     (void)state;
-    static const int codes[] = { 404, 403, 500 };
+    static const int codes[] = {404, 403, 500};
     for (size_t i = 0; i < 3; i++) {
         world w;
         world_start(&w);
         atomic_store(&w.s.code, codes[i]);
         int before = atomic_load(&w.p.requests);
         assert_ok(create(&w, W(",\"lst\":{}"), NULL), &w.err);
-        assert_int_equal(atomic_load(&w.p.requests) - before, 4);       /* discovery, the index, the write */
+        assert_int_equal(atomic_load(&w.p.requests) - before, 4); /* discovery, the index, the write */
         assert_ok(create(&w, W(",\"lst\":{}"), NULL), &w.err);
         assert_int_equal(atomic_load(&w.p.requests) - before, 5);
         atomic_store(&w.s.code, 200);
@@ -219,7 +247,7 @@ static void a_document_that_is_not_to_be_had_lets_pass(void **state)
     assert_ok(create(&w, W(",\"lst\":{}"), NULL), &w.err);
     assert_ok(create(&w, W(",\"lst\":{}"), NULL), &w.err);
     assert_fetched(&w, 1, 0, 1);
-    atomic_store(&w.s.document_code, 500);              /* that may pass: it is asked for again */
+    atomic_store(&w.s.document_code, 500); /* that may pass: it is asked for again */
     atomic_store(&w.s.generation, 2);
     kl_clock_advance(w.clock, KL_MINUTES(11));
     assert_ok(create(&w, W(",\"lst\":{}"), NULL), &w.err);
@@ -253,7 +281,11 @@ static void what_came_from_the_server_is_not_looked_at(void **state)
     world_stop(&w);
 }
 
-typedef struct many { kl_mutex mu; kl_cond changed; int good, n; } many;
+typedef struct many {
+    kl_mutex mu;
+    kl_cond changed;
+    int good, n;
+} many;
 
 static void on_created(void *arg, kl_status st, int code, const kl_value *body, kl_err *err)
 {
@@ -307,7 +339,7 @@ static void who_waits_for_a_schema_hears_of_the_end(void **state)
 {
     (void)state;
     world w;
-    _Atomic int ended[2] = { -1, -1 };
+    _Atomic int ended[2] = {-1, -1};
     world_start(&w);
     atomic_store(&w.s.code, 0);
     kl_op op;
@@ -316,7 +348,8 @@ static void who_waits_for_a_schema_hears_of_the_end(void **state)
     op.check = true;
     uint64_t first = kl_client_do(w.c, &op, on_ended, &ended[0]);
     kl_client_do(w.c, &op, on_ended, &ended[1]);
-    assert_true(peer_wait(&w.p, &w.p.requests, 3));                     /* /api, /apis, and the index that never comes */
+    /* /api, /apis, and the index that never comes */
+    assert_true(peer_wait(&w.p, &w.p.requests, 3));
     kl_client_cancel(w.c, first);
     kl_client_free(w.c);
     assert_int_equal(atomic_load(&ended[0]), KL_ECANCELLED);
@@ -327,7 +360,12 @@ static void who_waits_for_a_schema_hears_of_the_end(void **state)
     world_stop(&w);
 }
 
-KL_TESTS(cmocka_unit_test(who_waits_for_a_schema_hears_of_the_end), cmocka_unit_test(a_schema_is_fetched_by_the_first_write_and_kept), cmocka_unit_test(a_fault_stays_here_and_names_what_it_is_about),
-    cmocka_unit_test(a_fault_is_never_told_from_memory_alone), cmocka_unit_test(another_client_finds_it_on_disk),
-    cmocka_unit_test(a_server_that_does_not_tell_takes_what_there_is), cmocka_unit_test(a_document_that_is_not_to_be_had_lets_pass),
-    cmocka_unit_test(what_came_from_the_server_is_not_looked_at), cmocka_unit_test(many_writes_share_one_fetch))
+KL_TESTS(cmocka_unit_test(who_waits_for_a_schema_hears_of_the_end),
+    cmocka_unit_test(a_schema_is_fetched_by_the_first_write_and_kept),
+    cmocka_unit_test(a_fault_stays_here_and_names_what_it_is_about),
+    cmocka_unit_test(a_fault_is_never_told_from_memory_alone),
+    cmocka_unit_test(another_client_finds_it_on_disk),
+    cmocka_unit_test(a_server_that_does_not_tell_takes_what_there_is),
+    cmocka_unit_test(a_document_that_is_not_to_be_had_lets_pass),
+    cmocka_unit_test(what_came_from_the_server_is_not_looked_at),
+    cmocka_unit_test(many_writes_share_one_fetch))

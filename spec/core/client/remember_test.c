@@ -1,15 +1,22 @@
-/* remember_test.c - what discovery remembers: in memory by ETag, on disk between clients, and what it does not believe. */
+/* remember_test.c - what discovery remembers: in memory by ETag, on disk between clients, and what it does
+ * not believe. */
 #include "support/test.h"
 #include "core/http/peer.h"
 
 #include "client/client.h"
 
-#define DOC(items) "{\"kind\":\"APIGroupDiscoveryList\",\"apiVersion\":\"apidiscovery.k8s.io/v2\",\"items\":[" items "]}"
-#define KIND(group, plural, kind) "{\"metadata\":{\"name\":\"" group "\"},\"versions\":[{\"version\":\"v1\",\"freshness\":\"Current\",\"resources\":[" \
-    "{\"resource\":\"" plural "\",\"responseKind\":{\"kind\":\"" kind "\"},\"scope\":\"Namespaced\",\"verbs\":[\"get\"]}]}]}"
+#define DOC(items)                                                                                           \
+    "{\"kind\":\"APIGroupDiscoveryList\",\"apiVersion\":\"apidiscovery.k8s.io/v2\",\"items\":[" items "]}"
+#define KIND(group, plural, kind)                                                                            \
+    "{\"metadata\":{\"name\":\"" group                                                                       \
+    "\"},\"versions\":[{\"version\":\"v1\",\"freshness\":\"Current\",\"resources\":["                        \
+    "{\"resource\":\"" plural "\",\"responseKind\":{\"kind\":\"" kind                                        \
+    "\"},\"scope\":\"Namespaced\",\"verbs\":[\"get\"]}]}]}"
 
 /* `generation` is what /apis has: 1 widgets, 2 gears too. Its ETag follows. */
-typedef struct site { _Atomic int generation, whole, unchanged, hold; } site;
+typedef struct site {
+    _Atomic int generation, whole, unchanged, hold;
+} site;
 
 static bool serve(peer *p, int fd, const request *r)
 {
@@ -25,15 +32,25 @@ static bool serve(peer *p, int fd, const request *r)
     }
     atomic_fetch_add(&s->whole, 1);
     snprintf(headers, sizeof headers, "ETag: %s\r\n", etag);
-    return peer_reply(fd, 200, headers, core ? DOC(KIND("", "pods", "Pod")) : generation == 1 ? DOC(KIND("w.io", "widgets", "Widget"))
-        : DOC(KIND("w.io", "widgets", "Widget") "," KIND("g.io", "gears", "Gear")));
+    return peer_reply(fd, 200, headers,
+        core                  ? DOC(KIND("", "pods", "Pod"))
+            : generation == 1 ? DOC(KIND("w.io", "widgets", "Widget"))
+                              : DOC(KIND("w.io", "widgets", "Widget") "," KIND("g.io", "gears", "Gear")));
 }
 
-typedef struct world { peer p; site s; kl_client *c; kl_clock *clock; kl_err err; char dir[64]; kl_time ttl; } world;
+typedef struct world {
+    peer p;
+    site s;
+    kl_client *c;
+    kl_clock *clock;
+    kl_err err;
+    char dir[64];
+    kl_time ttl;
+} world;
 
 static void connect_client(world *w)
 {
-    kl_client_options o = { .clock = w->clock, .cache_dir = w->dir, .cache_ttl = w->ttl };
+    kl_client_options o = {.clock = w->clock, .cache_dir = w->dir, .cache_ttl = w->ttl};
     kl_config_for_server(w->p.url, &o.config);
     o.config.proxy_url = kl_strdup("");
     assert_ok(kl_client_new(&o, &w->c, &w->err), &w->err);
@@ -77,8 +94,11 @@ static kl_status look(world *w, const char *kind)
     return kl_client_resolve_wait(w->c, kind, &r, &w->err);
 }
 
-#define assert_asked(w, n_whole, n_unchanged) \
-    do { assert_int_equal(atomic_load(&(w)->s.whole), n_whole); assert_int_equal(atomic_load(&(w)->s.unchanged), n_unchanged); } while (0)
+#define assert_asked(w, n_whole, n_unchanged)                                                                \
+    do {                                                                                                     \
+        assert_int_equal(atomic_load(&(w)->s.whole), n_whole);                                               \
+        assert_int_equal(atomic_load(&(w)->s.unchanged), n_unchanged);                                       \
+    } while (0)
 
 static void what_did_not_change_is_not_sent_again(void **state)
 {
@@ -111,7 +131,7 @@ static void the_next_client_only_asks_whether_it_is_still_good(void **state)
     reconnect(&w);
     assert_int_equal(look(&w, "gears"), KL_OK);
     assert_asked(&w, 1, 1);
-    atomic_store(&w.s.generation, 1);           /* a kind that is gone is gone, whatever the disk says */
+    atomic_store(&w.s.generation, 1); /* a kind that is gone is gone, whatever the disk says */
     reconnect(&w);
     assert_int_equal(look(&w, "gears"), KL_ENOTFOUND);
     assert_asked(&w, 1, 1);
@@ -132,7 +152,7 @@ static void what_is_young_is_believed_until_something_is_missing(void **state)
     assert_asked(&w, 0, 2);
     kl_clock_advance(w.clock, KL_MINUTES(9));
     reconnect(&w);
-    assert_int_equal(look(&w, "widgets"), KL_OK);       /* the 304 made it young again */
+    assert_int_equal(look(&w, "widgets"), KL_OK); /* the 304 made it young again */
     assert_asked(&w, 0, 0);
     kl_clock_advance(w.clock, KL_MINUTES(2));
     reconnect(&w);
@@ -148,7 +168,8 @@ static void a_spoilt_file_is_fetched_and_written_again(void **state)
     world_start(&w, KL_MINUTES(10));
     assert_int_equal(look(&w, "pods"), KL_OK);
     char command[256];
-    snprintf(command, sizeof command, "f=$(find %s -name apis) && [ -f \"$f\" ] && sed -i s/widgets/fidgets/ $f", w.dir);
+    snprintf(command, sizeof command,
+        "f=$(find %s -name apis) && [ -f \"$f\" ] && sed -i s/widgets/fidgets/ $f", w.dir);
     assert_int_equal(system(command), 0);
     reconnect(&w);
     assert_int_equal(look(&w, "widgets"), KL_OK);
@@ -164,7 +185,7 @@ static void nothing_is_written_where_nothing_can_be(void **state)
     (void)state;
     world w;
     world_start(&w, 0);
-    snprintf(w.dir + strlen(w.dir), 8, "/x");           /* a file stands where the directory would */
+    snprintf(w.dir + strlen(w.dir), 8, "/x"); /* a file stands where the directory would */
     fclose(fopen(w.dir, "w"));
     reconnect(&w);
     assert_int_equal(look(&w, "pods"), KL_OK);
@@ -175,7 +196,7 @@ static void nothing_is_written_where_nothing_can_be(void **state)
     world_stop(&w);
 }
 
-/* --- news while a fetch is under way ------------------------------------------------------------------------------------------------- */
+/* --- news while a fetch is under way ------------------------------------------------------ */
 
 /* The first /apis waits until it is let go, and says what was true before. */
 static bool serve_slowly(peer *p, int fd, const request *r)
@@ -188,7 +209,12 @@ static bool serve_slowly(peer *p, int fd, const request *r)
     return peer_wait(p, &s->hold, 1) && peer_reply(fd, 200, "", DOC(KIND("w.io", "widgets", "Widget")));
 }
 
-typedef struct told { kl_mutex mu; kl_cond changed; int n; kl_status st[2]; } told;
+typedef struct told {
+    kl_mutex mu;
+    kl_cond changed;
+    int n;
+    kl_status st[2];
+} told;
 
 static void on_told(told *t, int which, kl_status st)
 {
@@ -199,8 +225,18 @@ static void on_told(told *t, int which, kl_status st)
     kl_unlock(&t->mu);
 }
 
-static void on_first(void *arg, kl_status st, const kl_resource *r, kl_err *err) { (void)r; (void)err; on_told(arg, 0, st); }
-static void on_second(void *arg, kl_status st, const kl_resource *r, kl_err *err) { (void)r; (void)err; on_told(arg, 1, st); }
+static void on_first(void *arg, kl_status st, const kl_resource *r, kl_err *err)
+{
+    (void)r;
+    (void)err;
+    on_told(arg, 0, st);
+}
+static void on_second(void *arg, kl_status st, const kl_resource *r, kl_err *err)
+{
+    (void)r;
+    (void)err;
+    on_told(arg, 1, st);
+}
 
 static void who_asks_after_news_is_not_answered_with_old_ones(void **state)
 {
@@ -211,16 +247,17 @@ static void who_asks_after_news_is_not_answered_with_old_ones(void **state)
     kl_cond_init(&t.changed);
     peer_start(&w.p, serve_slowly, &w.s);
     w.clock = kl_clock_fake_new(KL_SECONDS(10), KL_SECONDS(10));
-    kl_client_options o = { .clock = w.clock };
+    kl_client_options o = {.clock = w.clock};
     kl_config_for_server(w.p.url, &o.config);
     o.config.proxy_url = kl_strdup("");
     assert_ok(kl_client_new(&o, &w.c, &w.err), &w.err);
     kl_client_resolve(w.c, "Gear", on_first, &t);
-    assert_true(peer_wait(&w.p, &w.p.requests, 2));            /* /api and /apis */
+    assert_true(peer_wait(&w.p, &w.p.requests, 2)); /* /api and /apis */
     kl_client_discovery_forget(w.c);
     kl_client_resolve(w.c, "Gear", on_second, &t);
     const kl_value *v = NULL;
-    assert_ok(kl_client_raw(w.c, "GET", "/api", NULL, NULL, 0, &v, &w.err), &w.err);      /* posted after it: it asked by now */
+    /* posted after it: it asked by now */
+    assert_ok(kl_client_raw(w.c, "GET", "/api", NULL, NULL, 0, &v, &w.err), &w.err);
     kl_value_unref(v);
     atomic_store(&w.s.hold, 1);
     kl_lock(&w.p.mu);
@@ -240,6 +277,9 @@ static void who_asks_after_news_is_not_answered_with_old_ones(void **state)
     kl_mutex_fini(&t.mu);
 }
 
-KL_TESTS(cmocka_unit_test(what_did_not_change_is_not_sent_again), cmocka_unit_test(the_next_client_only_asks_whether_it_is_still_good),
-    cmocka_unit_test(what_is_young_is_believed_until_something_is_missing), cmocka_unit_test(a_spoilt_file_is_fetched_and_written_again),
-    cmocka_unit_test(nothing_is_written_where_nothing_can_be), cmocka_unit_test(who_asks_after_news_is_not_answered_with_old_ones))
+KL_TESTS(cmocka_unit_test(what_did_not_change_is_not_sent_again),
+    cmocka_unit_test(the_next_client_only_asks_whether_it_is_still_good),
+    cmocka_unit_test(what_is_young_is_believed_until_something_is_missing),
+    cmocka_unit_test(a_spoilt_file_is_fetched_and_written_again),
+    cmocka_unit_test(nothing_is_written_where_nothing_can_be),
+    cmocka_unit_test(who_asks_after_news_is_not_answered_with_old_ones))

@@ -1,23 +1,26 @@
-/* retry_test.c - what is sent again, and who waits: retry.h, limiter.h and pace.h, which are functions of (state, now). */
+/* retry_test.c - what is sent again, and who waits: retry.h, limiter.h and pace.h, which are functions of
+ * (state, now). */
 #include "support/test.h"
 
 #include "client/pace.h"
 #include "client/retry.h"
 
-/* --- retry --------------------------------------------------------------------------------------------------------------------- */
+/* --- retry -------------------------------------------------------------------------------- */
 
 #define NEVER ((kl_time)-1)
 
 static kl_time wait_of(const char *method, bool watch, kl_status st, int code, bool sent, kl_time after)
 {
-    return kl__retry_wait(&(kl__attempt){ .method = method, .watch = watch, .st = st, .code = code, .sent = sent, .retry_after = after });
+    return kl__retry_wait(&(kl__attempt){
+        .method = method, .watch = watch, .st = st, .code = code, .sent = sent, .retry_after = after});
 }
 
-/* The rows of client-go's own table (rest/request_test.go, TestRequestWithRetry and what it checks with every method). */
+/* The rows of client-go's own table (rest/request_test.go, TestRequestWithRetry and what it checks with
+ * every method). */
 static void the_table_is_client_gos(void **state)
 {
     (void)state;
-    static const char *const methods[] = { "GET", "POST", "PUT", "PATCH", "DELETE" };
+    static const char *const methods[] = {"GET", "POST", "PUT", "PATCH", "DELETE"};
     for (size_t i = 0; i < 5; i++) {
         const char *m = methods[i];
         bool get = i == 0;
@@ -28,7 +31,7 @@ static void the_table_is_client_gos(void **state)
         assert_int_equal(wait_of(m, false, KL_OK, 504, true, KL_SECONDS(1)), KL_SECONDS(1));
         assert_int_equal(wait_of(m, false, KL_OK, 429, true, -1), NEVER);
         assert_int_equal(wait_of(m, false, KL_OK, 500, true, -1), NEVER);
-        static const int final[] = { 200, 201, 301, 302, 400, 401, 403, 404, 409, 410, 422 };
+        static const int final[] = {200, 201, 301, 302, 400, 401, 403, 404, 409, 410, 422};
         for (size_t k = 0; k < sizeof final / sizeof *final; k++)
             assert_int_equal(wait_of(m, false, KL_OK, final[k], true, 0), NEVER);
         /* reset, end of file, connection lost */
@@ -48,13 +51,13 @@ static void the_table_is_client_gos(void **state)
 static void ten_are_the_most(void **state)
 {
     (void)state;
-    kl__attempt a = { .method = "GET", .code = 429, .sent = true };
+    kl__attempt a = {.method = "GET", .code = 429, .sent = true};
     for (a.retries = 0; a.retries < 10; a.retries++)
         assert_int_equal(kl__retry_wait(&a), 0);
     assert_int_equal(kl__retry_wait(&a), NEVER);
 }
 
-/* --- pace ----------------------------------------------------------------------------------------------------------------------- */
+/* --- pace --------------------------------------------------------------------------------- */
 
 static void start(kl__pace *p, int n)
 {
@@ -89,10 +92,10 @@ static void a_429_halves_and_rests_and_answers_open_again(void **state)
         assert_false(kl__pace_over(&p, KL_PACE_REFUSED, t - 5, KL_SECONDS(3), t));
     assert_int_equal((int)p.window, 8);
     t += KL_SECONDS(3);
-    assert_true(kl__pace_room(&p, t, &when));                              /* 5 are under way, 8 may */
+    assert_true(kl__pace_room(&p, t, &when)); /* 5 are under way, 8 may */
     start(&p, 3);
     assert_false(kl__pace_room(&p, t, &when));
-    assert_int_equal(when, KL_NEVER);                                      /* when one ends */
+    assert_int_equal(when, KL_NEVER); /* when one ends */
     /* One that was sent after the cut is refused: half again. */
     assert_true(kl__pace_over(&p, KL_PACE_REFUSED, t, -1, t + 1));
     assert_int_equal((int)p.window, 4);
@@ -104,7 +107,8 @@ static void a_429_halves_and_rests_and_answers_open_again(void **state)
             kl__pace_start(&p);
         opened = kl__pace_over(&p, KL_PACE_GOOD, t, 0, t);
     }
-    assert_true(answers > 16 * 16);                                        /* additive: a round for each step */
+    /* additive: a round for each step */
+    assert_true(answers > 16 * 16);
     assert_true(kl__pace_room(&p, t, &when));
     assert_true(p.window == 0);
 }
@@ -118,16 +122,20 @@ static void one_at_a_time_is_the_least_and_recovers_at_once(void **state)
     assert_true(kl__pace_over(&p, KL_PACE_REFUSED, 0, KL_SECONDS(3600), t));
     assert_true(p.window >= 1);
     assert_false(kl__pace_room(&p, KL_SECONDS(29), &when));
-    assert_true(kl__pace_room(&p, KL_SECONDS(30), &when));                 /* an hour is too long for all to stand still */
+    /* an hour is too long for all to stand still */
+    assert_true(kl__pace_room(&p, KL_SECONDS(30), &when));
     start(&p, 1);
     assert_false(kl__pace_room(&p, KL_SECONDS(30), &when));
-    assert_false(kl__pace_over(&p, KL_PACE_UNKNOWN, KL_SECONDS(30), 0, KL_SECONDS(31)));       /* a broken line says nothing */
+    /* a broken line says nothing */
+    assert_false(kl__pace_over(&p, KL_PACE_UNKNOWN, KL_SECONDS(30), 0, KL_SECONDS(31)));
     start(&p, 1);
     assert_true(kl__pace_over(&p, KL_PACE_GOOD, KL_SECONDS(31), 0, KL_SECONDS(31)));
     assert_true(p.window == 0);
 }
 
-KL_TESTS(cmocka_unit_test(the_table_is_client_gos), cmocka_unit_test(ten_are_the_most), cmocka_unit_test(what_is_open_bounds_nothing),
-    cmocka_unit_test(a_429_halves_and_rests_and_answers_open_again), cmocka_unit_test(one_at_a_time_is_the_least_and_recovers_at_once))
+KL_TESTS(cmocka_unit_test(the_table_is_client_gos), cmocka_unit_test(ten_are_the_most),
+    cmocka_unit_test(what_is_open_bounds_nothing),
+    cmocka_unit_test(a_429_halves_and_rests_and_answers_open_again),
+    cmocka_unit_test(one_at_a_time_is_the_least_and_recovers_at_once))
 
 /* not in tsan: it starts no thread */

@@ -5,14 +5,20 @@
 #include "model/object.h"
 #include "client/client.h"
 
-static const char *const verbs[] = { "list", "watch", NULL };
-static const kl_resource pods = { .group = "", .version = "v1", .kind = "Pod", .plural = "pods", .singular = "pod", .verbs = (char **)verbs, .namespaced = true };
+static const char *const verbs[] = {"list", "watch", NULL};
+static const kl_resource pods = {.group = "",
+    .version = "v1",
+    .kind = "Pod",
+    .plural = "pods",
+    .singular = "pod",
+    .verbs = (char **)verbs,
+    .namespaced = true};
 
 /* What a stream brought; filled on the watch thread, read after the end. */
 typedef struct record {
     kl_mutex mu;
     kl_cond changed;
-    char log[4096];                 /* "open item:a event:ADDED:a done" */
+    char log[4096]; /* "open item:a event:ADDED:a done" */
     int dones;
     kl_status st;
     int code;
@@ -78,14 +84,20 @@ static void on_done(void *arg, kl_status st, int code, const kl_value *envelope,
 static void begin(void *arg)
 {
     record *r = arg;
-    r->id = kl_client_stream(r->c, &r->op, &(kl_stream_call){ .item = on_item, .event = on_event, .lull = r->hears_lull ? on_lull : NULL, .opened = on_opened, .done = on_done,
-        .arg = r, .max_object = r->max_object ? r->max_object : 1 << 20 });
+    r->id = kl_client_stream(r->c, &r->op,
+        &(kl_stream_call){.item = on_item,
+            .event = on_event,
+            .lull = r->hears_lull ? on_lull : NULL,
+            .opened = on_opened,
+            .done = on_done,
+            .arg = r,
+            .max_object = r->max_object ? r->max_object : 1 << 20});
     note(r, "started ");
 }
 
 static void cancel(void *arg) { kl_client_stream_cancel(((record *)arg)->c, ((record *)arg)->id); }
 
-static bool wait_for(record *r, const char *part)        /* NULL: for the end */
+static bool wait_for(record *r, const char *part) /* NULL: for the end */
 {
     kl_time deadline = kl_clock_now(kl_clock_real()) + PEER_WAIT;
     bool in_time = true;
@@ -96,7 +108,11 @@ static bool wait_for(record *r, const char *part)        /* NULL: for the end */
     return in_time;
 }
 
-typedef struct world { peer p; record r; kl_err err; } world;
+typedef struct world {
+    peer p;
+    record r;
+    kl_err err;
+} world;
 
 static void world_start(world *w, peer_answer *answer, void *arg, kl_verb verb)
 {
@@ -127,7 +143,7 @@ static void world_stop(world *w)
     kl_mutex_fini(&w->r.mu);
 }
 
-/* --- peers --------------------------------------------------------------------------------------------------------------- */
+/* --- peers -------------------------------------------------------------------------------- */
 
 static bool say(peer *p, int fd, const request *r)
 {
@@ -141,7 +157,9 @@ static bool fail_with_status(peer *p, int fd, const request *r)
     return peer_reply(fd, 410, "Retry-After: 3\r\n", p->arg);
 }
 
-#define EVENT(type, name, rv) "{\"type\":\"" type "\",\"object\":{\"kind\":\"Pod\",\"metadata\":{\"name\":\"" name "\",\"resourceVersion\":\"" rv "\"}}}\n"
+#define EVENT(type, name, rv)                                                                                \
+    "{\"type\":\"" type "\",\"object\":{\"kind\":\"Pod\",\"metadata\":{\"name\":\"" name                     \
+    "\",\"resourceVersion\":\"" rv "\"}}}\n"
 
 static bool watch_path_ok(const request *r)
 {
@@ -195,7 +213,7 @@ static bool an_event_then_silence(peer *p, int fd, const request *r)
     (void)r;
     head(fd);
     chunk(fd, EVENT("ADDED", "a", "6"));
-    struct pollfd pf = { .fd = fd, .events = POLLIN };
+    struct pollfd pf = {.fd = fd, .events = POLLIN};
     while (!atomic_load(&p->stop) && poll(&pf, 1, 50) <= 0)
         continue;
     return false;
@@ -210,13 +228,16 @@ static bool unauthorized_once(peer *p, int fd, const request *r)
     return peer_reply(fd, 200, "", "{\"kind\":\"PodList\",\"items\":[]}");
 }
 
-/* --- specs --------------------------------------------------------------------------------------------------------------- */
+/* --- specs -------------------------------------------------------------------------------- */
 
 static void a_list_brings_items_then_its_envelope(void **state)
 {
     (void)state;
     world w;
-    world_start(&w, say, "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"9\",\"continue\":\"c\"},\"items\":[{\"metadata\":{\"name\":\"a\"}},{\"metadata\":{\"name\":\"b\"}}]}", KL_LIST);
+    world_start(&w, say,
+        "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"9\",\"continue\":"
+        "\"c\"},\"items\":[{\"metadata\":{\"name\":\"a\"}},{\"metadata\":{\"name\":\"b\"}}]}",
+        KL_LIST);
     world_go(&w);
     assert_true(wait_for(&w.r, NULL));
     assert_int_equal(w.r.st, KL_OK);
@@ -242,7 +263,7 @@ static void a_watch_that_ends_cleanly_is_ok(void **state)
 static void a_cut_line_is_told_after_what_came(void **state)
 {
     (void)state;
-    peer_answer *ends[] = { an_event_then_the_line_is_cut, half_an_event_then_a_clean_end };
+    peer_answer *ends[] = {an_event_then_the_line_is_cut, half_an_event_then_a_clean_end};
     for (int i = 0; i < 2; i++) {
         world w;
         world_start(&w, ends[i], NULL, KL_WATCH);
@@ -273,7 +294,8 @@ static void garbage_in_a_watch_names_the_url(void **state)
 static void garbage_and_truncation_in_a_list_are_errors(void **state)
 {
     (void)state;
-    static char *const bodies[] = { "<html>oops</html>", "{\"items\":[{\"metadata\":{\"name\":\"a\"}},", "{\"items\":[{\"metadata\":{\"name\":\"a\"}},}", "" };
+    static char *const bodies[] = {"<html>oops</html>", "{\"items\":[{\"metadata\":{\"name\":\"a\"}},",
+        "{\"items\":[{\"metadata\":{\"name\":\"a\"}},}", ""};
     for (int i = 0; i < 4; i++) {
         world w;
         world_start(&w, say, bodies[i], KL_LIST);
@@ -290,7 +312,11 @@ static void an_object_above_the_ceiling_is_named(void **state)
 {
     (void)state;
     world w;
-    world_start(&w, say, "{\"items\":[{\"metadata\":{\"name\":\"huge\",\"namespace\":\"ns\"},\"data\":\"0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789\"}]}", KL_LIST);
+    world_start(&w, say,
+        "{\"items\":[{\"metadata\":{\"name\":\"huge\",\"namespace\":\"ns\"},\"data\":"
+        "\"01234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567"
+        "89\"}]}",
+        KL_LIST);
     w.r.max_object = 64;
     world_go(&w);
     assert_true(wait_for(&w.r, NULL));
@@ -304,12 +330,15 @@ static void a_status_ends_a_stream_as_an_error(void **state)
 {
     (void)state;
     world w;
-    world_start(&w, fail_with_status, "{\"kind\":\"Status\",\"reason\":\"Expired\",\"message\":\"too old resource version: 5\",\"code\":410}", KL_WATCH);
+    world_start(&w, fail_with_status,
+        "{\"kind\":\"Status\",\"reason\":\"Expired\",\"message\":\"too old resource version: "
+        "5\",\"code\":410}",
+        KL_WATCH);
     world_go(&w);
     assert_true(wait_for(&w.r, NULL));
     assert_int_equal(w.r.st, KL_EGONE);
     assert_int_equal(w.r.code, 410);
-    assert_string_equal(w.r.log, "started ");                       /* never established */
+    assert_string_equal(w.r.log, "started "); /* never established */
     assert_string_equal(kl_err_message(&w.r.err), "watch pods: too old resource version: 5");
     assert_int_equal(w.r.err.retry_after_ns, KL_SECONDS(3));
     world_stop(&w);
@@ -319,7 +348,8 @@ static void a_handlers_refusal_ends_the_stream(void **state)
 {
     (void)state;
     world w;
-    world_start(&w, say, "{\"items\":[{\"metadata\":{\"name\":\"a\"}},{\"metadata\":{\"name\":\"b\"}}]}", KL_LIST);
+    world_start(
+        &w, say, "{\"items\":[{\"metadata\":{\"name\":\"a\"}},{\"metadata\":{\"name\":\"b\"}}]}", KL_LIST);
     w.r.refuse = KL_ECONFLICT;
     world_go(&w);
     assert_true(wait_for(&w.r, NULL));
@@ -332,7 +362,8 @@ static void after_a_cancel_nothing_more_is_said(void **state)
 {
     (void)state;
     world w;
-    world_start(&w, say, "{\"items\":[{\"metadata\":{\"name\":\"a\"}},{\"metadata\":{\"name\":\"b\"}}]}", KL_LIST);
+    world_start(
+        &w, say, "{\"items\":[{\"metadata\":{\"name\":\"a\"}},{\"metadata\":{\"name\":\"b\"}}]}", KL_LIST);
     w.r.cancel_at_first = true;
     world_go(&w);
     assert_true(wait_for(&w.r, NULL));
@@ -394,7 +425,8 @@ static void a_rotated_token_is_tried_once_more(void **state)
     o.config.proxy_url = kl_strdup("");
     o.config.token_file = kl_strdup(path);
     assert_ok(kl_client_new(&o, &w.r.c, &w.err), &w.err);
-    assert_int_equal(kl_client_raw(w.r.c, "GET", "/x", NULL, NULL, 0, NULL, &w.err), KL_EAUTH);     /* "old" is in memory now */
+    /* "old" is in memory now */
+    assert_int_equal(kl_client_raw(w.r.c, "GET", "/x", NULL, NULL, 0, NULL, &w.err), KL_EAUTH);
     kl_err_fini(&w.err);
     assert_int_equal(pwrite(fd, "new", 3, 0), 3);
     kl_op_init(&w.r.op, KL_LIST, NULL);
@@ -408,9 +440,14 @@ static void a_rotated_token_is_tried_once_more(void **state)
     remove(path);
 }
 
-KL_TESTS(cmocka_unit_test(a_list_brings_items_then_its_envelope), cmocka_unit_test(a_watch_that_ends_cleanly_is_ok),
-    cmocka_unit_test(a_cut_line_is_told_after_what_came), cmocka_unit_test(garbage_in_a_watch_names_the_url),
-    cmocka_unit_test(garbage_and_truncation_in_a_list_are_errors), cmocka_unit_test(an_object_above_the_ceiling_is_named),
-    cmocka_unit_test(a_status_ends_a_stream_as_an_error), cmocka_unit_test(a_handlers_refusal_ends_the_stream),
-    cmocka_unit_test(after_a_cancel_nothing_more_is_said), cmocka_unit_test(a_silent_watch_can_be_cancelled_or_freed),
-    cmocka_unit_test(mistakes_come_through_done_after_the_start), cmocka_unit_test(a_rotated_token_is_tried_once_more))
+KL_TESTS(cmocka_unit_test(a_list_brings_items_then_its_envelope),
+    cmocka_unit_test(a_watch_that_ends_cleanly_is_ok), cmocka_unit_test(a_cut_line_is_told_after_what_came),
+    cmocka_unit_test(garbage_in_a_watch_names_the_url),
+    cmocka_unit_test(garbage_and_truncation_in_a_list_are_errors),
+    cmocka_unit_test(an_object_above_the_ceiling_is_named),
+    cmocka_unit_test(a_status_ends_a_stream_as_an_error),
+    cmocka_unit_test(a_handlers_refusal_ends_the_stream),
+    cmocka_unit_test(after_a_cancel_nothing_more_is_said),
+    cmocka_unit_test(a_silent_watch_can_be_cancelled_or_freed),
+    cmocka_unit_test(mistakes_come_through_done_after_the_start),
+    cmocka_unit_test(a_rotated_token_is_tried_once_more))

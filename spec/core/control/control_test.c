@@ -1,4 +1,5 @@
-/* control_test.c - the control socket over a real socket: who may, which routes, answers that come later, and what stands in its place. */
+/* control_test.c - the control socket over a real socket: who may, which routes, answers that come later,
+ * and what stands in its place. */
 #include "support/test.h"
 
 #include <sys/socket.h>
@@ -22,7 +23,7 @@ typedef struct rig {
     _Atomic(kl_control_request *) owed;
 } rig;
 
-/* --- a client ----------------------------------------------------------------------------------------------------------------------- */
+/* --- a client ----------------------------------------------------------------------------- */
 
 typedef struct reply {
     kl_mutex mu;
@@ -59,8 +60,16 @@ static char *ask_at(rig *t, const char *path, const char *method, const char *ta
     kl_mutex_init(&r.mu);
     kl_cond_init(&r.over);
     char *url = kl_sprintf("http://kubelua%s", target);
-    kl_http_submit(t->http, &(kl_http_request){.method = method, .url = url, .body = body, .body_len = body ? strlen(body) : 0, .proxy = "",
-        .unix_socket = path, .on_data = on_data, .on_done = on_done, .arg = &r});
+    kl_http_submit(t->http,
+        &(kl_http_request){.method = method,
+            .url = url,
+            .body = body,
+            .body_len = body ? strlen(body) : 0,
+            .proxy = "",
+            .unix_socket = path,
+            .on_data = on_data,
+            .on_done = on_done,
+            .arg = &r});
     kl_lock(&r.mu);
     while (!r.done)
         kl_cond_wait(&r.over, &r.mu);
@@ -73,7 +82,8 @@ static char *ask_at(rig *t, const char *path, const char *method, const char *ta
     return text;
 }
 
-static void assert_answer(rig *t, const char *method, const char *target, const char *body, const char *expected)
+static void assert_answer(
+    rig *t, const char *method, const char *target, const char *body, const char *expected)
 {
     char *got = ask_at(t, t->path, method, target, body);
     if (strcmp(got, expected))
@@ -89,7 +99,7 @@ static void assert_holds(rig *t, const char *target, const char *part)
     kl_free(got);
 }
 
-/* --- routes -------------------------------------------------------------------------------------------------------------------------- */
+/* --- routes ------------------------------------------------------------------------------- */
 
 static void echo(void *arg, kl_control_request *q)
 {
@@ -123,10 +133,7 @@ static void late(void *arg, kl_control_request *q)
     t->late = kl_thread_start("late", answer_late, q);
 }
 
-static void never(void *arg, kl_control_request *q)
-{
-    atomic_store(&((rig *)arg)->owed, q);
-}
+static void never(void *arg, kl_control_request *q) { atomic_store(&((rig *)arg)->owed, q); }
 
 static int start(void **state)
 {
@@ -167,7 +174,8 @@ static int stop(void **state)
 static void answers_routes_in_json(void **state)
 {
     rig *t = *state;
-    assert_answer(t, "POST", "/v1/echo?x=a%20b", "{\"n\": [1, true]}", "200 {\"x\":\"a b\",\"body\":{\"n\":[1,true]}}\n");
+    assert_answer(t, "POST", "/v1/echo?x=a%20b", "{\"n\": [1, true]}",
+        "200 {\"x\":\"a b\",\"body\":{\"n\":[1,true]}}\n");
     assert_answer(t, "POST", "/v1/echo", NULL, "200 {}\n");
     assert_answer(t, "GET", "/v1/late", NULL, "404 {\"error\":\"later\"}\n");
     assert_holds(t, "/v1/", "\"scripts\":[\"a.lua\"],\"routes\":[{\"method\":\"GET\",\"path\":\"/v1/\"");
@@ -195,13 +203,16 @@ static void the_log_names_what_a_body_sets_and_not_to_what(void **state)
     kl_mutex_init(&e.mu);
     kl_log_set_level(KL_LOG_INFO);
     kl_log_set_sink(hear, &e);
-    char *got = ask_at(t, t->path, "POST", "/v1/echo", "{\"controller\":\"app\",\"params\":{\"token\":\"s3cret\",\"n\":4711},\"list\":[\"s3cret\"],\"dry\":true}");
+    char *got = ask_at(t, t->path, "POST", "/v1/echo",
+        "{\"controller\":\"app\",\"params\":{\"token\":\"s3cret\",\"n\":4711},\"list\":[\"s3cret\"],\"dry\":"
+        "true}");
     kl_free(got);
     got = ask_at(t, t->path, "POST", "/v1/echo", "{\"s3cret");
     kl_free(got);
     kl_log_set_sink(NULL, NULL);
     const char *heard = kl_buf_str(&e.heard);
-    if (!strstr(heard, "body=\"controller=app params={token,n} list dry\"") || strstr(heard, "s3cret") || strstr(heard, "4711"))
+    if (!strstr(heard, "body=\"controller=app params={token,n} list dry\"") || strstr(heard, "s3cret")
+        || strstr(heard, "4711"))
         fail_msg("%s", heard);
     kl_buf_fini(&e.heard);
     kl_mutex_fini(&e.mu);
@@ -210,8 +221,10 @@ static void the_log_names_what_a_body_sets_and_not_to_what(void **state)
 static void tells_what_was_meant(void **state)
 {
     rig *t = *state;
-    assert_answer(t, "GET", "/v1/ecko", NULL, "404 {\"error\":\"there is no /v1/ecko; did you mean /v1/echo?\"}\n");
-    assert_answer(t, "GET", "/elsewhere", NULL, "404 {\"error\":\"there is no /elsewhere; GET /v1/ lists what there is\"}\n");
+    assert_answer(
+        t, "GET", "/v1/ecko", NULL, "404 {\"error\":\"there is no /v1/ecko; did you mean /v1/echo?\"}\n");
+    assert_answer(t, "GET", "/elsewhere", NULL,
+        "404 {\"error\":\"there is no /elsewhere; GET /v1/ lists what there is\"}\n");
     assert_answer(t, "GET", "/v1/echo", NULL, "405 {\"error\":\"/v1/echo is for POST, not for GET\"}\n");
     char *got = ask_at(t, t->path, "POST", "/v1/echo", "{\"n\": ");
     assert_non_null(strstr(got, "400 {\"error\":\"the body is no JSON: "));
@@ -220,7 +233,8 @@ static void tells_what_was_meant(void **state)
 
 static void knows_who_asks(void **state)
 {
-    char *expected = kl_sprintf("418 {\"error\":\"uid=%lu pid=%ld\"}\n", (unsigned long)geteuid(), (long)getpid());
+    char *expected = kl_sprintf(
+        "418 {\"error\":\"uid=%lu pid=%ld\"}\n", (unsigned long)geteuid(), (long)getpid());
     assert_answer(*state, "GET", "/v1/who", NULL, expected);
     kl_free(expected);
 }
@@ -297,7 +311,7 @@ static void a_place_that_others_may_write_to_is_refused(void **state)
     assert_int_equal(kl_control_listen(second, path, &err), KL_EIO);
     assert_non_null(strstr(kl_err_message(&err), "others may write into the directory"));
     kl_err_fini(&err);
-    assert_int_equal(chmod(t->dir, 01777), 0);         /* as /tmp */
+    assert_int_equal(chmod(t->dir, 01777), 0); /* as /tmp */
     assert_ok(kl_control_listen(second, path, &err), &err);
     kl_control_free(second);
     kl_free(path);
@@ -325,7 +339,9 @@ static void answers_that_are_owed_at_the_end_are_heard_by_nobody(void **state)
 {
     rig *t = *state;
     /* Its answer does not come: the request ends when we let go of the client. */
-    (void)kl_http_submit(t->http, &(kl_http_request){.url = "http://kubelua/v1/never", .proxy = "", .unix_socket = t->path, .on_done = nobody_hears});
+    (void)kl_http_submit(t->http,
+        &(kl_http_request){
+            .url = "http://kubelua/v1/never", .proxy = "", .unix_socket = t->path, .on_done = nobody_hears});
     while (!atomic_load(&t->owed))
         assert_holds(t, "/v1/", "routes");
     kl_control_close(t->c);
@@ -335,7 +351,7 @@ static void answers_that_are_owed_at_the_end_are_heard_by_nobody(void **state)
     kl_free(got);
 }
 
-/* --- another door ------------------------------------------------------------------------------------------------------------------------ */
+/* --- another door ------------------------------------------------------------------------- */
 
 static void other_door(void *arg, kl_httpd_request *r)
 {
@@ -348,17 +364,21 @@ static void another_door_may_be_for_looking_only(void **state)
     kl_err err = KL_ERR_INIT;
     kl_httpd *h;
     char *path = kl_sprintf("%s/run/door.sock", t->dir), *address = kl_sprintf("unix:%s", path);
-    assert_ok(kl_httpd_start(&(kl_httpd_options){.listen = address, .handler = other_door, .arg = t}, &h, &err), &err);
+    assert_ok(
+        kl_httpd_start(&(kl_httpd_options){.listen = address, .handler = other_door, .arg = t}, &h, &err),
+        &err);
     assert_string_equal(kl_httpd_address(h), address);
     char *got = ask_at(t, path, "GET", "/v1/who", NULL);
     assert_string_equal(got, "418 {\"error\":\"a browser\"}\n");
     kl_free(got);
     got = ask_at(t, path, "POST", "/v1/echo", NULL);
-    assert_string_equal(got, "403 {\"error\":\"POST /v1/echo changes something, and this door is for looking only\"}\n");
+    assert_string_equal(
+        got, "403 {\"error\":\"POST /v1/echo changes something, and this door is for looking only\"}\n");
     kl_free(got);
     kl_control_guard(t->c, "/v1/who");
     got = ask_at(t, path, "GET", "/v1/who", NULL);
-    assert_string_equal(got, "403 {\"error\":\"/v1/who tells what objects hold, Secrets too: not by this door\"}\n");
+    assert_string_equal(
+        got, "403 {\"error\":\"/v1/who tells what objects hold, Secrets too: not by this door\"}\n");
     kl_free(got);
     kl_httpd_stop(h);
     assert_int_equal(unlink(path), 0);

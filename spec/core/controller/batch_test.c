@@ -36,7 +36,7 @@ static void a_thread_that_holds_wakes_once_at_the_end(void **state)
 {
     (void)state;
     kl_batch b = {0};
-    assert_true(kl_batch_wakes(&b));               /* nobody holds */
+    assert_true(kl_batch_wakes(&b)); /* nobody holds */
     kl_batch_begin(&b);
     assert_false(kl_batch_wakes(&b));
     kl_batch_begin(&b);
@@ -62,8 +62,9 @@ static void a_batch_that_ends_on_another_thread_wakes_too(void **state)
     kl_batch_begin(&b);
     assert_false(kl_batch_wakes(&b));
     assert_true(ended_by_another(&b));
-    assert_true(kl_batch_wakes(&b));               /* and nobody holds any more */
+    assert_true(kl_batch_wakes(&b)); /* and nobody holds any more */
 }
 
-KL_TESTS(cmocka_unit_test(a_thread_that_holds_wakes_once_at_the_end), cmocka_unit_test(another_thread_wakes_at_once),
+KL_TESTS(cmocka_unit_test(a_thread_that_holds_wakes_once_at_the_end),
+    cmocka_unit_test(another_thread_wakes_at_once),
     cmocka_unit_test(a_batch_that_ends_on_another_thread_wakes_too))

@@ -19,9 +19,9 @@ static void it_fails_much_more_often(void **state)
 {
     (void)state;
     assert_true(bad(GOOD, FRESH(.runs = 10, .errors = 8)));
-    assert_false(bad(GOOD, FRESH(.runs = 10, .errors = 4)));               /* an accident */
-    assert_true(bad(GOOD, FRESH(.runs = 5, .errors = 5)));                 /* there is one object */
-    assert_false(bad(GOOD, FRESH(.runs = 1000, .errors = 100)));           /* most of the work is done */
+    assert_false(bad(GOOD, FRESH(.runs = 10, .errors = 4)));     /* an accident */
+    assert_true(bad(GOOD, FRESH(.runs = 5, .errors = 5)));       /* there is one object */
+    assert_false(bad(GOOD, FRESH(.runs = 1000, .errors = 100))); /* most of the work is done */
     assert_true(bad(GOOD, FRESH(.runs = 1000, .errors = 200)));
     assert_false(bad(GOOD, FRESH(.runs = 0, .errors = 0)));
 }
@@ -29,7 +29,8 @@ static void it_fails_much_more_often(void **state)
 static void who_failed_as_often_before_is_no_better(void **state)
 {
     (void)state;
-    kl_breaker_side shaky = {.runs = 100, .errors = 20, .lasted = KL_SECONDS(600)}, hopeless = {.runs = 7, .errors = 7, .lasted = KL_SECONDS(600)}, unknown = {0};
+    kl_breaker_side shaky = {.runs = 100, .errors = 20, .lasted = KL_SECONDS(600)},
+                    hopeless = {.runs = 7, .errors = 7, .lasted = KL_SECONDS(600)}, unknown = {0};
     assert_false(bad(shaky, FRESH(.runs = 100, .errors = 58)));
     assert_true(bad(shaky, FRESH(.runs = 100, .errors = 61)));
     assert_false(bad(hopeless, FRESH(.runs = 100, .errors = 100)));
@@ -53,7 +54,8 @@ static void it_writes_much_more_often(void **state)
     (void)state;
     assert_true(bad(GOOD, FRESH(.runs = 100, .writes = 20)));
     assert_false(bad(GOOD, FRESH(.runs = 100, .writes = 19)));
-    kl_breaker_side busy = {.runs = 100000, .writes = 60000, .lasted = KL_SECONDS(600)};       /* 100 a second: a heartbeat for each of many keys */
+    /* 100 a second: a heartbeat for each of many keys */
+    kl_breaker_side busy = {.runs = 100000, .writes = 60000, .lasted = KL_SECONDS(600)};
     assert_false(bad(busy, FRESH(.runs = 2000, .writes = 2000)));
     assert_true(bad(busy, FRESH(.runs = 4000, .writes = 3000)));
 }
@@ -67,11 +69,13 @@ static void it_says_what_is_worse(void **state)
     kl_free(why);
     fresh = FRESH(.runs = 100, .writes = 50);
     why = kl_breaker_judge(&GOOD, &fresh);
-    assert_string_equal(why, "keys write again and again: 5 times a second beyond the first 10 runs of a key, all writes were 0.167 a second before");
+    assert_string_equal(why,
+        "keys write again and again: 5 times a second beyond the first 10 runs of a key, all writes were "
+        "0.167 a second before");
     kl_free(why);
 }
 
-/* --- trials ------------------------------------------------------------------------------------------------------------------------ */
+/* --- trials ------------------------------------------------------------------------------- */
 
 static kl_trial *trial(size_t failing)
 {
@@ -115,9 +119,9 @@ static void what_does_not_count_against_it(void **state)
 {
     (void)state;
     static const kl_trial_run harmless[] = {
-        {.failed = true, .excused = true},         /* the server's fault */
+        {.failed = true, .excused = true}, /* the server's fault */
         {.failed = true, .attempt = KL_BREAKER_ATTEMPTS + 1},
-        {.failed = true, .generation = 1},         /* of the old one, which was under way still */
+        {.failed = true, .generation = 1}, /* of the old one, which was under way still */
         {.wrote = true},
     };
     for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++) {
@@ -163,10 +167,8 @@ static void the_next_generation_begins_with_nothing(void **state)
 
 KL_TESTS(cmocka_unit_test(it_fails_much_more_often),
     cmocka_unit_test(who_failed_as_often_before_is_no_better),
-    cmocka_unit_test(the_first_failures_wait_for_the_other_keys),
-    cmocka_unit_test(it_writes_much_more_often),
-    cmocka_unit_test(it_says_what_is_worse),
-    cmocka_unit_test(a_verdict_ends_the_trial),
+    cmocka_unit_test(the_first_failures_wait_for_the_other_keys), cmocka_unit_test(it_writes_much_more_often),
+    cmocka_unit_test(it_says_what_is_worse), cmocka_unit_test(a_verdict_ends_the_trial),
     cmocka_unit_test(what_does_not_count_against_it),
     cmocka_unit_test(keys_that_failed_before_may_fail_again),
     cmocka_unit_test(only_what_a_key_writes_again_and_again_counts),

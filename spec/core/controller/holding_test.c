@@ -1,4 +1,5 @@
-/* holding_test.c - caches of a replica's own namespaces: what is held follows the claims, what may run follows what is held. */
+/* holding_test.c - caches of a replica's own namespaces: what is held follows the claims, what may run
+ * follows what is held. */
 #include "support/fake_source.h"
 
 #include "base/buf.h"
@@ -13,7 +14,11 @@
 enum { APP, SECRET, NODE, SPACE, KINDS };
 
 /* One list and watch that was asked for. */
-typedef struct asked { int kind; char ns[16]; fake_source f; } asked;
+typedef struct asked {
+    int kind;
+    char ns[16];
+    fake_source f;
+} asked;
 
 typedef struct world {
     kl_clock *clock;
@@ -31,12 +36,12 @@ typedef struct world {
     kl_buf log;
 } world;
 
-static const char *const kinds[KINDS] = { "example.com/v1/App", "v1/Secret", "v1/Node", "v1/Namespace" };
+static const char *const kinds[KINDS] = {"example.com/v1/App", "v1/Secret", "v1/Node", "v1/Namespace"};
 
 /* Namespaces of which a has the first and b the second, once they are two. */
 static char mine[16], theirs[16];
 
-/* --- a program that does little, and a cluster by hand ---------------------------------------------------------------------- */
+/* --- a program that does little, and a cluster by hand ------------------------------------ */
 
 static void *on_open(kl_program *p, size_t controller, kl_err *err)
 {
@@ -47,7 +52,8 @@ static void *on_open(kl_program *p, size_t controller, kl_err *err)
 static void on_close(void *state) { (void)state; }
 static void on_free(kl_program *p) { (void)p; }
 
-static kl_status on_map(void *state, size_t fn, kl_reader *reader, const kl_value *object, kl_emit_fn *emit_key, void *arg, kl_err *err)
+static kl_status on_map(void *state, size_t fn, kl_reader *reader, const kl_value *object,
+    kl_emit_fn *emit_key, void *arg, kl_err *err)
 {
     (void)state, (void)fn, (void)reader, (void)err;
     const char *app = kl_value_str_at(object, "app", NULL);
@@ -56,7 +62,7 @@ static kl_status on_map(void *state, size_t fn, kl_reader *reader, const kl_valu
     return KL_OK;
 }
 
-static const kl_program_ops ops = { .open = on_open, .close = on_close, .map = on_map, .free = on_free };
+static const kl_program_ops ops = {.open = on_open, .close = on_close, .map = on_map, .free = on_free};
 
 static void on_resolve(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg)
 {
@@ -106,8 +112,16 @@ static bool is_ours(void *arg, const char *key) { return kl_gate_owns(((world *)
 
 static kl_wiring *wire(world *w, int generation)
 {
-    kl_wiring *x = kl_wiring_new(&(kl_wiring_options){.caches = w->caches, .loop = w->loop, .mapper = w->mapper, .clock = w->clock, .queue = w->queue,
-        .program = &w->program, .generation = generation, .divided = true, .ours = is_ours, .ours_arg = w});
+    kl_wiring *x = kl_wiring_new(&(kl_wiring_options){.caches = w->caches,
+        .loop = w->loop,
+        .mapper = w->mapper,
+        .clock = w->clock,
+        .queue = w->queue,
+        .program = &w->program,
+        .generation = generation,
+        .divided = true,
+        .ours = is_ours,
+        .ours_arg = w});
     pump(w);
     (void)kl_wiring_advance(x);
     pump(w);
@@ -120,17 +134,29 @@ static void setup(world *w)
     w->clock = kl_clock_fake_new(KL_SECONDS(1000), KL_SECONDS(1700000000));
     w->loop = kl_loop_new("control", w->clock);
     w->mapper = kl_loop_new("mapper", w->clock);
-    w->queue = kl_workqueue_new(&(kl_workqueue_options){.backoff = {KL_SECONDS(1), KL_SECONDS(100), 0}, .forget = kl_cause_forget});
-    w->resource[APP] = (kl_resource){.group = "example.com", .version = "v1", .kind = "App", .plural = "apps", .namespaced = true};
-    w->resource[SECRET] = (kl_resource){.group = "", .version = "v1", .kind = "Secret", .plural = "secrets", .namespaced = true};
+    w->queue = kl_workqueue_new(
+        &(kl_workqueue_options){.backoff = {KL_SECONDS(1), KL_SECONDS(100), 0}, .forget = kl_cause_forget});
+    w->resource[APP] = (kl_resource){
+        .group = "example.com", .version = "v1", .kind = "App", .plural = "apps", .namespaced = true};
+    w->resource[SECRET] = (kl_resource){
+        .group = "", .version = "v1", .kind = "Secret", .plural = "secrets", .namespaced = true};
     w->resource[NODE] = (kl_resource){.group = "", .version = "v1", .kind = "Node", .plural = "nodes"};
-    w->resource[SPACE] = (kl_resource){.group = "", .version = "v1", .kind = "Namespace", .plural = "namespaces"};
-    w->caches = kl_caches_new(&(kl_caches_options){.origin = &(kl_caches_origin){on_resolve, on_forget, on_source, w}, .clock = w->clock, .loop = w->loop,
-        .mapper = w->mapper});
+    w->resource[SPACE] = (kl_resource){
+        .group = "", .version = "v1", .kind = "Namespace", .plural = "namespaces"};
+    w->caches = kl_caches_new(
+        &(kl_caches_options){.origin = &(kl_caches_origin){on_resolve, on_forget, on_source, w},
+            .clock = w->clock,
+            .loop = w->loop,
+            .mapper = w->mapper});
     w->program = (kl_program){.ops = &ops, .name = "spec", .specs = &w->spec, .n_specs = 1};
     static char *reads[] = {"v1/Secret", NULL};
     static char *spaces[3] = {mine, theirs, NULL};
-    w->spec = (kl_controller_spec){.name = "ctl", .resource = "example.com/v1/App", .namespaces = spaces, .reads = reads, .shard = KL_SHARD_NAMESPACE, .shard_own = true};
+    w->spec = (kl_controller_spec){.name = "ctl",
+        .resource = "example.com/v1/App",
+        .namespaces = spaces,
+        .reads = reads,
+        .shard = KL_SHARD_NAMESPACE,
+        .shard_own = true};
     w->gate = kl_gate_new("ctl", count, &w->drained);
     kl_log_set_level(KL_LOG_WARN);
     kl_log_set_sink(on_log, w);
@@ -158,7 +184,7 @@ static void teardown(world *w)
     kl_buf_fini(&w->log);
 }
 
-/* --- claims, lists, keys ------------------------------------------------------------------------------------------------------ */
+/* --- claims, lists, keys ------------------------------------------------------------------ */
 
 static kl_claims *claims_of(const char *const *members, size_t n)
 {
@@ -202,7 +228,9 @@ static void list(world *w, int kind, const char *ns, const char *name)
     char text[200];
     fake_source *f = source(w, kind, ns);
     assert_non_null(f);
-    snprintf(text, sizeof text, "{\"metadata\":{%s%s%s\"name\":\"%s\",\"uid\":\"u\",\"resourceVersion\":\"5\"}}", *ns ? "\"namespace\":\"" : "", ns, *ns ? "\"," : "", name);
+    snprintf(text, sizeof text,
+        "{\"metadata\":{%s%s%s\"name\":\"%s\",\"uid\":\"u\",\"resourceVersion\":\"5\"}}",
+        *ns ? "\"namespace\":\"" : "", ns, *ns ? "\"," : "", name);
     if (*name)
         fake_item(f, text);
     fake_listed(f, "10", NULL);
@@ -267,7 +295,7 @@ static int choose(void **state)
     return 0;
 }
 
-/* --- the specs ------------------------------------------------------------------------------------------------------------------ */
+/* --- the specs ---------------------------------------------------------------------------- */
 
 static void keys_run_when_every_kind_of_their_namespace_was_listed(void **state)
 {
@@ -294,7 +322,8 @@ static void keys_run_when_every_kind_of_their_namespace_was_listed(void **state)
     assert_int_equal(kl_gate_moves(w.gate), 1);
     kl_free(why);
     kl_free(want);
-    fake_event(source(&w, APP, mine), "ADDED", "{\"metadata\":{\"namespace\":\"n\",\"name\":\"alien\",\"uid\":\"u\",\"resourceVersion\":\"11\"}}");
+    fake_event(source(&w, APP, mine), "ADDED",
+        "{\"metadata\":{\"namespace\":\"n\",\"name\":\"alien\",\"uid\":\"u\",\"resourceVersion\":\"11\"}}");
     assert_string_equal(taken(&w), "");
     teardown(&w);
 }
@@ -318,7 +347,7 @@ static void what_is_not_wanted_goes_when_its_last_run_has_ended(void **state)
     assert_int_equal(kl_gate_covered(w.gate), 1);
     assert_string_equal(taken(&w), "");
     assert_non_null(source(&w, APP, mine));
-    claim(&w, alone, 1);                           /* and it comes back, listed anew */
+    claim(&w, alone, 1); /* and it comes back, listed anew */
     assert_int_equal(kl_gate_covered(w.gate), 1);
     assert_false(kl_gate_owns(w.gate, k));
     list(&w, APP, theirs, "y");
@@ -340,7 +369,7 @@ static void who_is_none_of_the_replicas_for_a_while_keeps_what_it_has(void **sta
     claim(&w, alone, 1);
     assert_int_equal(w.n, before);
     assert_true(kl_gate_owns(w.gate, key(mine, "x")));
-    claim(&w, gone, 1);                            /* there are enough others */
+    claim(&w, gone, 1); /* there are enough others */
     assert_int_equal(kl_gate_covered(w.gate), 0);
     assert_null(source(&w, APP, mine));
     teardown(&w);
@@ -353,7 +382,7 @@ static void a_new_generation_takes_over_when_it_holds_as_much(void **state)
     setup(&w);
     start_alone(&w);
     static char *reads[] = {"v1/Secret", "v1/Node", NULL};
-    w.spec.reads = reads;                          /* another kind, and another cache of apps */
+    w.spec.reads = reads; /* another kind, and another cache of apps */
     w.spec.select_labels = "a=b";
     kl_wiring *next = wire(&w, 2);
     kl_holding_fit(w.w, next, w.gate);
@@ -362,7 +391,7 @@ static void a_new_generation_takes_over_when_it_holds_as_much(void **state)
     list(&w, NODE, "", "n1");
     list(&w, APP, mine, "new");
     assert_false(kl_wiring_advance(next));
-    kl_holding_handover(next, w.gate);             /* were it published now: keys would wait */
+    kl_holding_handover(next, w.gate); /* were it published now: keys would wait */
     assert_int_equal(kl_gate_covered(w.gate), 1);
     fit(&w);
     assert_int_equal(kl_gate_covered(w.gate), 2);
@@ -377,9 +406,10 @@ static void a_new_generation_takes_over_when_it_holds_as_much(void **state)
     kl_wiring_activate(next);
     char both_keys[64];
     bool first = strcmp(mine, theirs) < 0;
-    snprintf(both_keys, sizeof both_keys, "%s %s", key(first ? mine : theirs, "new"), key(first ? theirs : mine, "new"));
+    snprintf(both_keys, sizeof both_keys, "%s %s", key(first ? mine : theirs, "new"),
+        key(first ? theirs : mine, "new"));
     assert_string_equal(taken(&w), both_keys);
-    assert_non_null(source(&w, SECRET, mine));     /* which both hold */
+    assert_non_null(source(&w, SECRET, mine)); /* which both hold */
     teardown(&w);
 }
 
@@ -401,7 +431,8 @@ static void a_namespace_that_may_not_be_read_holds_up_no_new_generation(void **s
     pump(&w);
     assert_true(kl_wiring_advance(next));
     kl_wiring_retire(next);
-    kl_holding_begin(w.w, w.gate);                 /* a place among the replicas that it had before, and left */
+    /* a place among the replicas that it had before, and left */
+    kl_holding_begin(w.w, w.gate);
     assert_int_equal(kl_gate_covered(w.gate), 0);
     fit(&w);
     assert_int_equal(kl_gate_covered(w.gate), 1);
@@ -433,8 +464,10 @@ static void reads_of_what_is_elsewhere_say_so(void **state)
     assert_non_null(v);
     kl_value_unref(v);
     assert_fails(kl_reader_get(rd, "v1/Secret", theirs, "s", &v, &err), KL_EINVAL, &err, "and nothing of");
-    assert_fails(kl_reader_list(rd, "v1/Secret", &(kl_read_query){.ns = theirs}, &all, &err), KL_EINVAL, &err, "ctx.live");
-    assert_fails(kl_reader_list(rd, "v1/Secret", &(kl_read_query){0}, &all, &err), KL_EINVAL, &err, "name a namespace");
+    assert_fails(kl_reader_list(rd, "v1/Secret", &(kl_read_query){.ns = theirs}, &all, &err), KL_EINVAL, &err,
+        "ctx.live");
+    assert_fails(kl_reader_list(rd, "v1/Secret", &(kl_read_query){0}, &all, &err), KL_EINVAL, &err,
+        "name a namespace");
     assert_ok(kl_reader_list(rd, "v1/Secret", &(kl_read_query){.ns = mine}, &all, &err), &err);
     assert_int_equal(all.len, 1);
     kl_objects_fini(&all);
@@ -461,17 +494,21 @@ static void namespaces_that_nobody_named_are_those_that_there_are(void **state)
     assert_string_equal(taken(&w), key(mine, "x"));
     assert_null(source(&w, APP, theirs));
     char text[160];
-    snprintf(text, sizeof text, "{\"metadata\":{\"name\":\"%s\",\"uid\":\"u2\",\"resourceVersion\":\"11\"}}", theirs);
+    snprintf(text, sizeof text, "{\"metadata\":{\"name\":\"%s\",\"uid\":\"u2\",\"resourceVersion\":\"11\"}}",
+        theirs);
     fake_event(source(&w, SPACE, ""), "ADDED", text);
     fit(&w);
     list(&w, APP, theirs, "y");
     list(&w, SECRET, theirs, "");
     assert_string_equal(taken(&w), key(theirs, "y"));
-    snprintf(text, sizeof text, "{\"metadata\":{\"name\":\"%s\",\"uid\":\"u\",\"resourceVersion\":\"12\"}}", mine);
+    snprintf(
+        text, sizeof text, "{\"metadata\":{\"name\":\"%s\",\"uid\":\"u\",\"resourceVersion\":\"12\"}}", mine);
     fake_event(source(&w, SPACE, ""), "DELETED", text);
     fit(&w);
-    assert_non_null(source(&w, APP, mine));        /* its object is still to be deleted, as far as we know */
-    snprintf(text, sizeof text, "{\"metadata\":{\"namespace\":\"%s\",\"name\":\"x\",\"uid\":\"u\",\"resourceVersion\":\"11\"}}", mine);
+    assert_non_null(source(&w, APP, mine)); /* its object is still to be deleted, as far as we know */
+    snprintf(text, sizeof text,
+        "{\"metadata\":{\"namespace\":\"%s\",\"name\":\"x\",\"uid\":\"u\",\"resourceVersion\":\"11\"}}",
+        mine);
     fake_event(source(&w, APP, mine), "DELETED", text);
     assert_string_equal(taken(&w), key(mine, "x"));
     fit(&w);
@@ -507,7 +544,10 @@ static void a_function_that_leads_elsewhere_is_told_of_once(void **state)
     start_alone(&w);
     char text[200];
     for (int i = 0; i < 3; i++) {
-        snprintf(text, sizeof text, "{\"kind\":\"Secret\",\"app\":\"%s/x\",\"metadata\":{\"namespace\":\"%s\",\"name\":\"s%d\",\"uid\":\"u%d\",\"resourceVersion\":\"%d\"}}",
+        snprintf(text, sizeof text,
+            "{\"kind\":\"Secret\",\"app\":\"%s/"
+            "x\",\"metadata\":{\"namespace\":\"%s\",\"name\":\"s%d\",\"uid\":\"u%d\",\"resourceVersion\":\"%"
+            "d\"}}",
             i ? theirs : mine, mine, i, i, 20 + i);
         fake_event(source(&w, SECRET, mine), "ADDED", text);
         assert_string_equal(taken(&w), key(i ? theirs : mine, "x"));

@@ -17,7 +17,7 @@ static void runs_on_old_logic_are_ended_after_the_deadline_and_their_keys_run_on
     rig_add(&r, "ns/b", "gD");
     rig_round(&r);
     assert_said(&r, "open1 g1+ns/a#1 g1+ns/b#1");
-    kl_clock_advance(r.clock, KL_SECONDS(100));        /* as long as it is the newest */
+    kl_clock_advance(r.clock, KL_SECONDS(100)); /* as long as it is the newest */
     rig_round(&r);
     assert_said(&r, "");
     r.current = &r.gens[1];
@@ -26,13 +26,14 @@ static void runs_on_old_logic_are_ended_after_the_deadline_and_their_keys_run_on
     kl_clock_advance(r.clock, KL_SECONDS(4));
     rig_answer(&r, 1, KL_OK, "{\"name\":\"one\"}");
     rig_round(&r);
-    assert_said(&r, "ok:one");                         /* it came to its end in time */
+    assert_said(&r, "ok:one"); /* it came to its end in time */
     kl_clock_advance(r.clock, KL_SECONDS(6));
     rig_round(&r);
     assert_said(&r, "xns/b open2 close1 g2+ns/b#1");
     assert_true(r.sent[1].cancelled);
     assert_int_equal(r.gens[0].refs, 0);
-    assert_non_null(strstr(kl_buf_str(&r.log), "a run on the old logic was ended; its key runs on the new one: controller=ctl key=ns/b"));
+    assert_non_null(strstr(kl_buf_str(&r.log),
+        "a run on the old logic was ended; its key runs on the new one: controller=ctl key=ns/b"));
     assert_non_null(strstr(kl_buf_str(&r.log), "after=10s"));
     kl_buf text = KL_BUF_INIT;
     kl_metrics_write(r.metrics, &text);
@@ -44,9 +45,11 @@ static void runs_on_old_logic_are_ended_after_the_deadline_and_their_keys_run_on
 static void the_deadline_is_half_a_minute_or_the_timeout_where_that_is_longer(void **state)
 {
     (void)state;
-    static const struct { kl_time timeout, deadline, want; } cases[] = {
+    static const struct {
+        kl_time timeout, deadline, want;
+    } cases[] = {
         {0, 0, KL_SECONDS(30)},
-        {KL_SECONDS(5), 0, KL_SECONDS(5)},             /* the timeout comes first */
+        {KL_SECONDS(5), 0, KL_SECONDS(5)}, /* the timeout comes first */
         {KL_SECONDS(600), 0, KL_SECONDS(600)},
         {KL_SECONDS(600), KL_SECONDS(3), KL_SECONDS(3)},
     };
@@ -113,7 +116,7 @@ static void a_worker_that_is_let_go_ends_them_too(void **state)
     rig_round(&r);
     assert_said(&r, "open1 g1+ns/a#1 xns/a");
     assert_true(kl_worker_idle(r.w));
-    assert_string_equal(rig_state(&r, "ns/a"), "queued");      /* for others */
+    assert_string_equal(rig_state(&r, "ns/a"), "queued"); /* for others */
     rig_fini(&r);
 }
 

@@ -1,25 +1,28 @@
-/* pipeline_test.c - the whole way of an event: list and watch -> reflector -> store -> mapping -> queue -> worker -> write.
+/* pipeline_test.c - the whole way of an event: list and watch -> reflector -> store -> mapping -> queue ->
+ * worker -> write.
  *
- * No socket, no thread, no sleep: the cluster is scripted, the clock is moved by hand, and the worker goes round by round. */
+ * No socket, no thread, no sleep: the cluster is scripted, the clock is moved by hand, and the worker goes
+ * round by round. */
 #include "core/controller/wiring_rig.h"
 
 #include "base/map.h"
 #include "run/worker.h"
 
-/* The program: an App's status copies the text of the Secret that spec.secret names. A write per run when they differ. */
+/* The program: an App's status copies the text of the Secret that spec.secret names. A write per run when
+ * they differ. */
 typedef struct pipe_world {
-    rig r;                         /* its spec, caches, queue and clock */
+    rig r; /* its spec, caches, queue and clock */
     kl_door *door;
     kl_worker *worker;
     kl_program_ops ops;
     int writes, runs;
-    kl_reply_fn *done;             /* the open request */
+    kl_reply_fn *done; /* the open request */
     void *done_arg;
     char patched[128];
     kl_tenure tenure;
 } pipe_world;
 
-static pipe_world *world;          /* the program's ops know only the rig */
+static pipe_world *world; /* the program's ops know only the rig */
 
 static kl_run_state sync_start(void *state, kl_run *run)
 {
@@ -28,8 +31,10 @@ static kl_run_state sync_start(void *state, kl_run *run)
     const kl_value *app = kl_run_object(run), *secret = NULL;
     const char *from = kl_value_str_at(app, "spec", "secret", NULL);
     kl_err err = KL_ERR_INIT;
-    assert_ok(kl_reader_get(kl_run_reader(run), "v1/Secret", kl_run_namespace(run), from, &secret, &err), &err);
-    const char *want = secret ? kl_value_str_at(secret, "text", NULL) : NULL, *have = kl_value_str_at(app, "status", "text", NULL);
+    assert_ok(
+        kl_reader_get(kl_run_reader(run), "v1/Secret", kl_run_namespace(run), from, &secret, &err), &err);
+    const char *want = secret ? kl_value_str_at(secret, "text", NULL) : NULL,
+               *have = kl_value_str_at(app, "status", "text", NULL);
     bool same = !want || (have && !strcmp(want, have));
     kl_op op;
     kl_op_init(&op, KL_PATCH, "example.com/v1/App");
@@ -51,7 +56,11 @@ static kl_run_state sync_resume(void *state, kl_run *run)
     (void)state;
     kl_err *err;
     kl_status st = kl_run_reply(run, NULL, &err);
-    kl_run_finish(run, st == KL_ECONFLICT ? KL_RESULT_CONFLICT : st ? KL_RESULT_ERROR : KL_RESULT_DONE, 0, st ? kl_err_message(err) : NULL, NULL);
+    kl_run_finish(run,
+        st == KL_ECONFLICT ? KL_RESULT_CONFLICT
+            : st           ? KL_RESULT_ERROR
+                           : KL_RESULT_DONE,
+        0, st ? kl_err_message(err) : NULL, NULL);
     return KL_RUN_DONE;
 }
 
@@ -64,7 +73,8 @@ static uint64_t pipe_send(void *arg, const kl_op *op, kl_reply_fn *done, void *d
     p->writes++;
     p->done = done;
     p->done_arg = done_arg;
-    snprintf(p->patched, sizeof p->patched, "%s/%s=%s", op->ns ? op->ns : op->default_ns, op->name, kl_value_str(op->body));
+    snprintf(p->patched, sizeof p->patched, "%s/%s=%s", op->ns ? op->ns : op->default_ns, op->name,
+        kl_value_str(op->body));
     return (uint64_t)p->writes;
 }
 
@@ -82,11 +92,29 @@ static void pipe_answer(pipe_world *p, kl_status st)
 }
 
 static kl_logic *pipe_logic(void *arg) { return kl_wiring_logic(kl_wiring_ref(((pipe_world *)arg)->r.w)); }
-static bool pipe_is_current(void *arg, const kl_logic *l) { return l == kl_wiring_logic(((pipe_world *)arg)->r.w); }
-static void pipe_logic_unref(void *arg, kl_logic *l) { (void)arg; kl_wiring_unref(kl_wiring_of(l)); }
-static const kl_value *pipe_object(void *arg, kl_logic *l, const char *key) { (void)arg; return kl_wiring_object(kl_wiring_of(l), key); }
-static void pipe_resolve(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg) { rig_resolve(&((pipe_world *)arg)->r, kind, done, done_arg); }
-static const kl_resource *pipe_resource(void *arg, const char *kind) { (void)arg, (void)kind; return NULL; }
+static bool pipe_is_current(void *arg, const kl_logic *l)
+{
+    return l == kl_wiring_logic(((pipe_world *)arg)->r.w);
+}
+static void pipe_logic_unref(void *arg, kl_logic *l)
+{
+    (void)arg;
+    kl_wiring_unref(kl_wiring_of(l));
+}
+static const kl_value *pipe_object(void *arg, kl_logic *l, const char *key)
+{
+    (void)arg;
+    return kl_wiring_object(kl_wiring_of(l), key);
+}
+static void pipe_resolve(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg)
+{
+    rig_resolve(&((pipe_world *)arg)->r, kind, done, done_arg);
+}
+static const kl_resource *pipe_resource(void *arg, const char *kind)
+{
+    (void)arg, (void)kind;
+    return NULL;
+}
 static void pipe_event(void *arg, const kl_news *n) { (void)arg, (void)n; }
 
 static kl_index_spec by_secret = {.kind = "example.com/v1/App", .name = "secret", .path = "spec.key"};
@@ -109,8 +137,20 @@ static void pipe_init(pipe_world *p)
     p->r.spec.n_watches = 1;
     p->r.spec.timeout = KL_SECONDS(30);
     p->door = kl_door_new(&(kl_door_options){pipe_send, pipe_cancel, p, p->r.clock});
-    p->worker = kl_worker_new(&(kl_worker_owner){.logic = pipe_logic, .logic_unref = pipe_logic_unref, .is_current = pipe_is_current, .object = pipe_object, .resolve = pipe_resolve,
-        .resource = pipe_resource, .event = pipe_event, .arg = p, .name = "ctl", .queue = p->r.queue, .door = p->door, .clock = p->r.clock, .tenure = &p->tenure}, 1);
+    p->worker = kl_worker_new(&(kl_worker_owner){.logic = pipe_logic,
+                                  .logic_unref = pipe_logic_unref,
+                                  .is_current = pipe_is_current,
+                                  .object = pipe_object,
+                                  .resolve = pipe_resolve,
+                                  .resource = pipe_resource,
+                                  .event = pipe_event,
+                                  .arg = p,
+                                  .name = "ctl",
+                                  .queue = p->r.queue,
+                                  .door = p->door,
+                                  .clock = p->r.clock,
+                                  .tenure = &p->tenure},
+        1);
     rig_start(&p->r);
 }
 
@@ -138,7 +178,8 @@ static void settle(pipe_world *p)
 static const char *app(const char *name, int rv, const char *secret, const char *status)
 {
     char rest[256];
-    snprintf(rest, sizeof rest, "\"spec\":{\"secret\":\"%s\",\"key\":\"ns/%s\"}%s%s%s", secret, secret, *status ? ",\"status\":{\"text\":\"" : "", status, *status ? "\"}" : "");
+    snprintf(rest, sizeof rest, "\"spec\":{\"secret\":\"%s\",\"key\":\"ns/%s\"}%s%s%s", secret, secret,
+        *status ? ",\"status\":{\"text\":\"" : "", status, *status ? "\"}" : "");
     return thing(name, rv, "", rest);
 }
 
@@ -158,20 +199,20 @@ static void an_event_becomes_a_write_and_the_echo_of_the_write_becomes_rest(void
     fake_event(apps, "ADDED", app("a", 101, "s", ""));
     settle(&p);
     assert_int_equal(p.runs, 1);
-    assert_int_equal(p.writes, 0);         /* no secret yet */
+    assert_int_equal(p.writes, 0); /* no secret yet */
     fake_event(s, "ADDED", secret("s", 102, "one"));
     settle(&p);
     assert_string_equal(p.patched, "ns/a=one");
-    fake_event(apps, "MODIFIED", app("a", 103, "s", "one"));      /* the watch is faster than the answer */
+    fake_event(apps, "MODIFIED", app("a", 103, "s", "one")); /* the watch is faster than the answer */
     settle(&p);
-    assert_int_equal(p.runs, 2);           /* never two runs of one key */
+    assert_int_equal(p.runs, 2); /* never two runs of one key */
     pipe_answer(&p, KL_OK);
     settle(&p);
     assert_int_equal(p.runs, 3);
     assert_int_equal(p.writes, 1);
     kl_clock_advance(p.r.clock, KL_MINUTES(10));
     settle(&p);
-    assert_int_equal(p.runs, 4);           /* the requeue that it asked for */
+    assert_int_equal(p.runs, 4); /* the requeue that it asked for */
     assert_int_equal(p.writes, 1);
     pipe_fini(&p);
 }
@@ -186,7 +227,7 @@ static void a_watch_that_breaks_in_the_middle_loses_nothing(void **state)
     fake_event(s, "ADDED", secret("s", 102, "old"));
     settle(&p);
     int runs = p.runs;
-    fake_fails(s, KL_EGONE, 410);          /* history is gone: the difference comes out of a list */
+    fake_fails(s, KL_EGONE, 410); /* history is gone: the difference comes out of a list */
     assert_int_equal(s->open, FAKE_LIST);
     fake_item(s, secret("s", 150, "new"));
     fake_listed(s, "160", NULL);
@@ -234,7 +275,7 @@ static void a_deposed_leader_writes_nothing_and_a_new_one_catches_up(void **stat
     fake_event(&p.r.kinds[APP].f, "ADDED", app("a", 101, "s", ""));
     fake_event(&p.r.kinds[SECRET].f, "ADDED", secret("s", 102, "one"));
     settle(&p);
-    assert_int_equal(p.writes, 0);             /* no key is even looked at */
+    assert_int_equal(p.writes, 0); /* no key is even looked at */
     kl_tenure_extend(&p.tenure, KL_NEVER);
     kl_clock_advance(p.r.clock, KL_SECONDS(1));
     settle(&p);

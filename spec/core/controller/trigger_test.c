@@ -3,14 +3,16 @@
 
 #include "controller/trigger.h"
 
-#define MIDNIGHT 1795305600            /* 2026-11-22 00:00:00 UTC, a Sunday */
+#define MIDNIGHT 1795305600 /* 2026-11-22 00:00:00 UTC, a Sunday */
 
-typedef struct world { kl_clock *clock; kl_loop *l; kl_triggers *t; int fired; } world;
+typedef struct world {
+    kl_clock *clock;
+    kl_loop *l;
+    kl_triggers *t;
+    int fired;
+} world;
 
-static void fired(void *arg)
-{
-    ((world *)arg)->fired++;
-}
+static void fired(void *arg) { ((world *)arg)->fired++; }
 
 static void setup(world *w)
 {
@@ -76,7 +78,7 @@ static void what_was_missed_comes_once(void **state)
     kl_loop_step(w.l);
     assert_int_equal(w.fired, 1);
     assert_int_equal(within(&w, KL_SECONDS(4)), 0);
-    assert_int_equal(within(&w, KL_SECONDS(1)), 1);        /* the interval keeps its step */
+    assert_int_equal(within(&w, KL_SECONDS(1)), 1); /* the interval keeps its step */
     teardown(&w);
 }
 
@@ -89,7 +91,7 @@ static void cron_times_come_by_the_wall_clock(void **state)
     assert_int_equal(within(&w, KL_SECONDS(3600 + 1799)), 0);
     assert_int_equal(within(&w, KL_SECONDS(1)), 1);
     assert_int_equal(within(&w, KL_SECONDS(22 * 3600 + 1799)), 0);
-    assert_int_equal(within(&w, KL_SECONDS(3600)), 3);     /* Monday, from 0:00 on */
+    assert_int_equal(within(&w, KL_SECONDS(3600)), 3); /* Monday, from 0:00 on */
     teardown(&w);
 }
 

@@ -43,7 +43,8 @@ static void a_selector_transition_passes_whatever_the_words_and_the_function_say
     fake_event(f, "MODIFIED", thing("a", 103, TIER("front"), "\"spec\":{\"from\":\"k\",\"x\":1}"));
     assert_taken(&r, "ns/a");
     assert_int_equal(r.asked, 0);
-    fake_event(f, "MODIFIED", thing("a", 104, TIER("front"), "\"spec\":{\"from\":\"l\",\"x\":1}"));     /* the words say no: nobody is asked */
+    /* the words say no: nobody is asked */
+    fake_event(f, "MODIFIED", thing("a", 104, TIER("front"), "\"spec\":{\"from\":\"l\",\"x\":1}"));
     assert_taken(&r, "");
     assert_int_equal(r.asked, 0);
     fake_event(f, "MODIFIED", thing("a", 105, TIER("front"), "\"spec\":{\"from\":\"m\",\"x\":2}"));
@@ -58,7 +59,8 @@ static void a_watch_has_its_own_when(void **state)
     (void)state;
     rig r;
     rig_init(&r);
-    r.spec.watches = &(kl_watch_spec){.kind = "v1/Secret", .how = KL_MAP_SAME_NAME, .when.words = (char *[]){"data", NULL}};
+    r.spec.watches = &(kl_watch_spec){
+        .kind = "v1/Secret", .how = KL_MAP_SAME_NAME, .when.words = (char *[]){"data", NULL}};
     r.spec.n_watches = 1;
     rig_start(&r);
     fake_source *f = &r.kinds[SECRET].f;
@@ -75,7 +77,8 @@ static void a_watch_has_its_own_when(void **state)
 
 static void what_we_own_has_its_own_when(void **state)
 {
-    static const char owned[] = "\"ownerReferences\":[{\"apiVersion\":\"example.com/v1\",\"kind\":\"App\",\"name\":\"a\",\"uid\":\"x\",\"controller\":true}]";
+    static const char owned[] = "\"ownerReferences\":[{\"apiVersion\":\"example.com/"
+                                "v1\",\"kind\":\"App\",\"name\":\"a\",\"uid\":\"x\",\"controller\":true}]";
     (void)state;
     rig r;
     rig_init(&r);
@@ -135,7 +138,8 @@ static void a_path_says_how_urgent_a_key_is(void **state)
     fake_event(&r.kinds[APP].f, "MODIFIED", thing("d", 105, "", "\"spec\":{\"priority\":-7.9},\"x\":1"));
     assert_int_equal(kl_workqueue_priority(r.queue, "ns/d"), -7);
     assert_taken(&r, "ns/d ns/c ns/b ns/a");
-    fake_event(&r.kinds[SECRET].f, "ADDED", thing("b", 106, "", ""));      /* of a key that another object wakes, too */
+    /* of a key that another object wakes, too */
+    fake_event(&r.kinds[SECRET].f, "ADDED", thing("b", 106, "", ""));
     assert_int_equal(kl_workqueue_priority(r.queue, "ns/b"), 10);
     kl_path_free(r.spec.priority_of.path);
     r.spec.priority_of.path = NULL;
@@ -145,8 +149,7 @@ static void a_path_says_how_urgent_a_key_is(void **state)
 
 KL_TESTS(cmocka_unit_test(a_selector_lets_through_what_matches_or_did),
     cmocka_unit_test(a_selector_transition_passes_whatever_the_words_and_the_function_say),
-    cmocka_unit_test(a_watch_has_its_own_when),
-    cmocka_unit_test(what_we_own_has_its_own_when),
+    cmocka_unit_test(a_watch_has_its_own_when), cmocka_unit_test(what_we_own_has_its_own_when),
     cmocka_unit_test(a_function_may_judge_what_is_watched_before_another_maps_it),
     cmocka_unit_test(a_path_says_how_urgent_a_key_is))
 

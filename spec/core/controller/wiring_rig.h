@@ -1,7 +1,8 @@
-/* wiring_rig.h - a cluster of scripted kinds, and one controller wired to it: caches, loops, queue and clock without a thread.
+/* wiring_rig.h - a cluster of scripted kinds, and one controller wired to it: caches, loops, queue and
+ * clock without a thread.
  *
- * The spec answers the lists and watches of each kind by hand (support/fake_source.h); pump runs what was posted until all is
- * quiet. The program's functions are small and written in C. */
+ * The spec answers the lists and watches of each kind by hand (support/fake_source.h); pump runs what was
+ * posted until all is quiet. The program's functions are small and written in C. */
 #ifndef KL_SPEC_WIRING_RIG_H
 #define KL_SPEC_WIRING_RIG_H
 
@@ -18,12 +19,12 @@
 #define PUMP_ROUNDS 8
 
 typedef struct rig_kind {
-    const char *name;              /* "v1/Secret" */
+    const char *name; /* "v1/Secret" */
     kl_resource resource;
     fake_source f;
-    bool missing;                  /* the server does not have it */
-    int sources;                   /* informers made so far */
-    kl_projection *keep;           /* what the last of them keeps */
+    bool missing;        /* the server does not have it */
+    int sources;         /* informers made so far */
+    kl_projection *keep; /* what the last of them keeps */
 } rig_kind;
 
 typedef struct rig {
@@ -36,14 +37,14 @@ typedef struct rig {
     kl_controller_spec spec;
     rig_kind kinds[RIG_KINDS];
     int opened, mapped, asked, changed;
-    int held, released;            /* since the spec last looked */
+    int held, released; /* since the spec last looked */
     bool lulls, fn_fails, open_fails, gone;
     kl_buf log;
 } rig;
 
 enum { APP, SECRET, MAP, NODE };
 
-/* --- the program's functions ---------------------------------------------------------------------------------------------- */
+/* --- the program's functions -------------------------------------------------------------- */
 
 static rig *rig_of_program(kl_program *p) { return KL_CONTAINER(p, rig, program); }
 
@@ -60,7 +61,8 @@ static void *rig_open(kl_program *p, size_t controller, kl_err *err)
 static void rig_close(void *state) { ((rig *)state)->opened--; }
 
 /* A Secret wakes the App that its data names, and the map of the same name when the cache has it. */
-static kl_status rig_map(void *state, size_t fn, kl_reader *reader, const kl_value *object, kl_emit_fn *emit_key, void *arg, kl_err *err)
+static kl_status rig_map(void *state, size_t fn, kl_reader *reader, const kl_value *object,
+    kl_emit_fn *emit_key, void *arg, kl_err *err)
 {
     rig *r = state;
     const kl_value *seen = NULL;
@@ -76,7 +78,8 @@ static kl_status rig_map(void *state, size_t fn, kl_reader *reader, const kl_val
     return KL_OK;
 }
 
-static kl_status rig_index(void *state, size_t fn, const kl_value *object, kl_emit_fn *emit_value, void *arg, kl_err *err)
+static kl_status rig_index(
+    void *state, size_t fn, const kl_value *object, kl_emit_fn *emit_value, void *arg, kl_err *err)
 {
     rig *r = state;
     (void)fn;
@@ -92,7 +95,8 @@ static kl_status rig_index(void *state, size_t fn, const kl_value *object, kl_em
 }
 
 /* Only changes of spec.from count. */
-static kl_status rig_predicate(void *state, size_t fn, const kl_value *now, const kl_value *old, bool *pass, kl_err *err)
+static kl_status rig_predicate(
+    void *state, size_t fn, const kl_value *now, const kl_value *old, bool *pass, kl_err *err)
 {
     rig *r = state;
     (void)fn;
@@ -105,9 +109,14 @@ static kl_status rig_predicate(void *state, size_t fn, const kl_value *now, cons
 
 static void rig_free(kl_program *p) { (void)p; }
 
-static const kl_program_ops rig_ops = {.open = rig_open, .close = rig_close, .map = rig_map, .index = rig_index, .predicate = rig_predicate, .free = rig_free};
+static const kl_program_ops rig_ops = {.open = rig_open,
+    .close = rig_close,
+    .map = rig_map,
+    .index = rig_index,
+    .predicate = rig_predicate,
+    .free = rig_free};
 
-/* --- the cluster -------------------------------------------------------------------------------------------------------------- */
+/* --- the cluster -------------------------------------------------------------------------- */
 
 static void rig_resolve(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg)
 {
@@ -149,17 +158,24 @@ static void rig_log(void *arg, kl_log_level level, const char *message, const ch
 
 static void rig_init(rig *r)
 {
-    static const struct { const char *name; kl_resource resource; } kinds[RIG_KINDS] = {
-        {"example.com/v1/App", {.group = "example.com", .version = "v1", .kind = "App", .plural = "apps", .namespaced = true}},
-        {"v1/Secret", {.group = "", .version = "v1", .kind = "Secret", .plural = "secrets", .namespaced = true}},
-        {"v1/ConfigMap", {.group = "", .version = "v1", .kind = "ConfigMap", .plural = "configmaps", .namespaced = true}},
+    static const struct {
+        const char *name;
+        kl_resource resource;
+    } kinds[RIG_KINDS] = {
+        {"example.com/v1/App",
+            {.group = "example.com", .version = "v1", .kind = "App", .plural = "apps", .namespaced = true}},
+        {"v1/Secret",
+            {.group = "", .version = "v1", .kind = "Secret", .plural = "secrets", .namespaced = true}},
+        {"v1/ConfigMap",
+            {.group = "", .version = "v1", .kind = "ConfigMap", .plural = "configmaps", .namespaced = true}},
         {"v1/Node", {.group = "", .version = "v1", .kind = "Node", .plural = "nodes", .namespaced = false}},
     };
     *r = (rig){0};
     r->clock = kl_clock_fake_new(KL_SECONDS(1000), KL_SECONDS(1700000000));
     r->loop = kl_loop_new("control", r->clock);
     r->mapper = kl_loop_new("mapper", r->clock);
-    r->queue = kl_workqueue_new(&(kl_workqueue_options){.backoff = {KL_SECONDS(1), KL_SECONDS(100), 0}, .forget = kl_cause_forget});
+    r->queue = kl_workqueue_new(
+        &(kl_workqueue_options){.backoff = {KL_SECONDS(1), KL_SECONDS(100), 0}, .forget = kl_cause_forget});
     for (int i = 0; i < RIG_KINDS; i++) {
         rig_kind *k = &r->kinds[i];
         k->name = kinds[i].name;
@@ -167,10 +183,15 @@ static void rig_init(rig *r)
         fake_init(&k->f);
         kl_clock_fake_free(k->f.clock);
         k->f.clock = r->clock;
-        k->f.freed = true;             /* until an informer takes it */
+        k->f.freed = true; /* until an informer takes it */
     }
-    r->caches = kl_caches_new(&(kl_caches_options){.origin = &(kl_caches_origin){rig_resolve, rig_forget, rig_source, r}, .clock = r->clock,
-        .loop = r->loop, .mapper = r->mapper, .changed = rig_changed, .changed_arg = r});
+    r->caches = kl_caches_new(
+        &(kl_caches_options){.origin = &(kl_caches_origin){rig_resolve, rig_forget, rig_source, r},
+            .clock = r->clock,
+            .loop = r->loop,
+            .mapper = r->mapper,
+            .changed = rig_changed,
+            .changed_arg = r});
     r->program = (kl_program){.ops = &rig_ops, .name = "spec", .specs = &r->spec, .n_specs = 1};
     r->spec = (kl_controller_spec){.name = "ctl", .resource = "example.com/v1/App"};
     kl_log_set_level(KL_LOG_WARN);
@@ -195,16 +216,27 @@ static void rig_gone(void *r) { ((rig *)r)->gone = true; }
 
 static kl_wiring *wire(rig *r, int generation)
 {
-    kl_wiring *w = kl_wiring_new(&(kl_wiring_options){.caches = r->caches, .loop = r->loop, .mapper = r->mapper, .clock = r->clock, .queue = r->queue,
-        .program = &r->program, .index = 0, .generation = generation, .gone = rig_gone, .gone_arg = r,
-        .hold = rig_hold, .release = rig_release, .hold_arg = r});
+    kl_wiring *w = kl_wiring_new(&(kl_wiring_options){.caches = r->caches,
+        .loop = r->loop,
+        .mapper = r->mapper,
+        .clock = r->clock,
+        .queue = r->queue,
+        .program = &r->program,
+        .index = 0,
+        .generation = generation,
+        .gone = rig_gone,
+        .gone_arg = r,
+        .hold = rig_hold,
+        .release = rig_release,
+        .hold_arg = r});
     pump(r);
     kl_wiring_advance(w);
     pump(r);
     return w;
 }
 
-/* Everything that is listing gets an empty list (but for what the spec put there before), and its watch opens. */
+/* Everything that is listing gets an empty list (but for what the spec put there before), and its watch
+ * opens. */
 static void sync_all(rig *r)
 {
     for (int i = 0; i < RIG_KINDS; i++)
@@ -245,7 +277,7 @@ static void rig_fini(rig *r)
     kl_buf_fini(&r->log);
 }
 
-/* --- objects and keys -------------------------------------------------------------------------------------------------------------- */
+/* --- objects and keys --------------------------------------------------------------------- */
 
 /* JSON of an object of namespace ns; `rest` goes beside metadata, `meta` into it. Good for four calls. */
 static const char *thing(const char *name, int rv, const char *meta, const char *rest)
@@ -253,8 +285,10 @@ static const char *thing(const char *name, int rv, const char *meta, const char 
     static char text[4][768];
     static int turn;
     char *out = text[turn++ % 4];
-    snprintf(out, sizeof text[0], "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"%s\",\"uid\":\"u-%s\",\"resourceVersion\":\"%d\"%s%s}%s%s}", name, name, rv,
-        *meta ? "," : "", meta, *rest ? "," : "", rest);
+    snprintf(out, sizeof text[0],
+        "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"%s\",\"uid\":\"u-%s\",\"resourceVersion\":\"%d\"%s%s}"
+        "%s%s}",
+        name, name, rv, *meta ? "," : "", meta, *rest ? "," : "", rest);
     return out;
 }
 

@@ -1,8 +1,9 @@
 /* wiring_test.c - from events of any kind to keys of ours, and reads of what was declared. */
 #include "core/controller/wiring_rig.h"
 
-#define OWNED_BY(kind, name, controller) \
-    "\"ownerReferences\":[{\"apiVersion\":\"example.com/v1\",\"kind\":\"" kind "\",\"name\":\"" name "\",\"uid\":\"x\",\"controller\":" controller "}]"
+#define OWNED_BY(kind, name, controller)                                                                     \
+    "\"ownerReferences\":[{\"apiVersion\":\"example.com/v1\",\"kind\":\"" kind "\",\"name\":\"" name         \
+    "\",\"uid\":\"x\",\"controller\":" controller "}]"
 
 static void it_feeds_nothing_before_it_is_active_and_everything_then(void **state)
 {
@@ -48,7 +49,7 @@ static void what_somebody_changes_goes_before_what_was_there_and_what_is_looked_
     fake_event(&r.kinds[APP].f, "MODIFIED", thing("c", 102, "", ""));
     fake_event(&r.kinds[SECRET].f, "ADDED", thing("s", 103, "", "\"app\":\"ns/b\""));
     assert_taken(&r, "ns/c ns/b ns/a");
-    kl_wiring_enqueue_all(r.w, KL_WHY_RESYNC);                /* a resync */
+    kl_wiring_enqueue_all(r.w, KL_WHY_RESYNC); /* a resync */
     fake_event(&r.kinds[APP].f, "MODIFIED", thing("b", 104, "", ""));
     assert_taken(&r, "ns/b ns/a ns/c");
     rig_fini(&r);
@@ -57,8 +58,9 @@ static void what_somebody_changes_goes_before_what_was_there_and_what_is_looked_
 static void what_is_kept_of_a_kind_is_told_to_its_source_and_who_keeps_more_is_shared(void **state)
 {
     (void)state;
-    static const char *const path[] = { "spec.from" };
-    static const char *const managed[] = { "metadata", "managedFields" }, *const from[] = { "spec", "from" }, *const to[] = { "spec", "to" };
+    static const char *const path[] = {"spec.from"};
+    static const char *const managed[] = {"metadata", "managedFields"}, *const from[] = {"spec", "from"},
+                             *const to[] = {"spec", "to"};
     rig r;
     rig_init(&r);
     kl_projection *keep = NULL;
@@ -74,8 +76,10 @@ static void what_is_kept_of_a_kind_is_told_to_its_source_and_who_keeps_more_is_s
     assert_true(kl_projection_keeps(r.kinds[SECRET].keep, to, 2));
     assert_false(kl_projection_keeps(r.kinds[SECRET].keep, managed, 2));
     /* Whoever wants the same or less shares it. */
-    kl_cache *same = kl_caches_acquire(r.caches, "example.com/v1/App", &(kl_want){.cut = true, .keep = keep, .what = "spec.from"});
-    kl_cache *less = kl_caches_acquire(r.caches, "v1/Secret", &(kl_want){.cut = true, .keep = keep, .what = "spec.from"});
+    kl_cache *same = kl_caches_acquire(
+        r.caches, "example.com/v1/App", &(kl_want){.cut = true, .keep = keep, .what = "spec.from"});
+    kl_cache *less = kl_caches_acquire(
+        r.caches, "v1/Secret", &(kl_want){.cut = true, .keep = keep, .what = "spec.from"});
     pump(&r);
     assert_int_equal(r.kinds[APP].sources, 1);
     assert_int_equal(r.kinds[SECRET].sources, 1);
@@ -129,15 +133,19 @@ static void a_refused_list_parks_it_with_the_reason(void **state)
     rig_fini(&r);
 }
 
-/* --- predicates ----------------------------------------------------------------------------------------------------------- */
+/* --- predicates --------------------------------------------------------------------------- */
 
 static void words_of_when_look_at_their_part_only(void **state)
 {
     (void)state;
-    static const struct { char *when[3]; const char *before, *after, *rest_before, *rest_after, *keys; } cases[] = {
+    static const struct {
+        char *when[3];
+        const char *before, *after, *rest_before, *rest_after, *keys;
+    } cases[] = {
         {{"generation"}, "\"generation\":1", "\"generation\":1,\"labels\":{\"a\":\"b\"}", "", "", ""},
         {{"generation"}, "\"generation\":1", "\"generation\":2", "", "", "ns/a"},
-        {{"generation"}, "", "", "", "\"data\":{\"a\":\"b\"}", "ns/a"},             /* without generations every change counts */
+        /* without generations every change counts */
+        {{"generation"}, "", "", "", "\"data\":{\"a\":\"b\"}", "ns/a"},
         {{"labels"}, "\"labels\":{\"a\":\"b\"}", "\"labels\":{\"a\":\"b\"}", "", "\"spec\":{\"x\":1}", ""},
         {{"labels"}, "\"labels\":{\"a\":\"b\"}", "\"labels\":{\"a\":\"c\"}", "", "", "ns/a"},
         {{"labels"}, "\"labels\":{\"a\":\"b\"}", "", "", "", "ns/a"},
@@ -149,7 +157,9 @@ static void words_of_when_look_at_their_part_only(void **state)
         {{"spec.x"}, "", "", "\"spec\":{\"x\":1}", "", "ns/a"},
         {{"labels", "spec.x"}, "", "", "\"spec\":{\"x\":1}", "\"spec\":{\"x\":2}", "ns/a"},
         {{"labels", "spec.x"}, "", "\"finalizers\":[\"f\"]", "\"spec\":{\"x\":1}", "\"spec\":{\"x\":1}", ""},
-        {{"labels"}, "\"finalizers\":[\"f\"]", "\"finalizers\":[\"f\"],\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"", "", "", "ns/a"},   /* a deletion begins */
+        /* a deletion begins */
+        {{"labels"}, "\"finalizers\":[\"f\"]",
+            "\"finalizers\":[\"f\"],\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"", "", "", "ns/a"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rig r;
@@ -162,7 +172,7 @@ static void words_of_when_look_at_their_part_only(void **state)
         if (strcmp(taken(&r), cases[i].keys))
             fail_msg("case %zu, when = %s: wanted \"%s\"", i, cases[i].when[0], cases[i].keys);
         fake_event(&r.kinds[APP].f, "DELETED", thing("a", 103, cases[i].after, cases[i].rest_after));
-        assert_taken(&r, "ns/a");          /* deletes pass whatever `when` says */
+        assert_taken(&r, "ns/a"); /* deletes pass whatever `when` says */
         rig_fini(&r);
     }
 }
@@ -216,7 +226,7 @@ static void events_that_wait_for_the_mapper_join_and_no_change_gets_lost(void **
     fake_event(f, "MODIFIED", thing("a", 102, "", "\"spec\":{\"from\":\"y\"}"));
     fake_event(f, "MODIFIED", thing("a", 103, "", "\"spec\":{\"from\":\"y\",\"n\":1}"));
     fake_event(f, "MODIFIED", thing("a", 104, "", "\"spec\":{\"from\":\"y\",\"n\":2}"));
-    assert_taken(&r, "ns/a");              /* x to y, whatever came between */
+    assert_taken(&r, "ns/a"); /* x to y, whatever came between */
     assert_int_equal(r.asked, 1);
     rig_fini(&r);
 }
@@ -258,7 +268,7 @@ static void changes_pass_while_the_script_cannot_be_opened_to_judge_them(void **
     rig_fini(&r);
 }
 
-/* --- mappings ----------------------------------------------------------------------------------------------------------------- */
+/* --- mappings ----------------------------------------------------------------------------- */
 
 static void what_we_own_wakes_its_controller_and_nobody_else(void **state)
 {
@@ -306,8 +316,14 @@ static void a_watch_by_owner_counts_every_owner_reference_of_any_version(void **
     r.spec.watches = &(kl_watch_spec){.kind = "v1/Secret", .how = KL_MAP_OWNER};
     r.spec.n_watches = 1;
     rig_start(&r);
-    fake_event(&r.kinds[SECRET].f, "ADDED", thing("s", 101, "\"ownerReferences\":[{\"apiVersion\":\"example.com/v1beta1\",\"kind\":\"App\",\"name\":\"a\",\"uid\":\"x\"},"
-        "{\"apiVersion\":\"example.com/v1\",\"kind\":\"App\",\"name\":\"b\",\"uid\":\"y\"},{\"apiVersion\":\"other.io/v1\",\"kind\":\"App\",\"name\":\"c\",\"uid\":\"z\"}]", ""));
+    fake_event(&r.kinds[SECRET].f, "ADDED",
+        thing("s", 101,
+            "\"ownerReferences\":[{\"apiVersion\":\"example.com/"
+            "v1beta1\",\"kind\":\"App\",\"name\":\"a\",\"uid\":\"x\"},"
+            "{\"apiVersion\":\"example.com/"
+            "v1\",\"kind\":\"App\",\"name\":\"b\",\"uid\":\"y\"},{\"apiVersion\":\"other.io/"
+            "v1\",\"kind\":\"App\",\"name\":\"c\",\"uid\":\"z\"}]",
+            ""));
     assert_taken(&r, "ns/a ns/b");
     rig_fini(&r);
 }
@@ -322,7 +338,7 @@ static void the_same_name_means_the_key_of_ours_with_it(void **state)
     r.spec.n_watches = 1;
     rig_start(&r);
     fake_event(&r.kinds[SECRET].f, "ADDED", thing("n1", 101, "", ""));
-    assert_taken(&r, "n1");                /* a node has no namespace */
+    assert_taken(&r, "n1"); /* a node has no namespace */
     fake_event(&r.kinds[SECRET].f, "DELETED", thing("n1", 102, "", ""));
     assert_taken(&r, "n1");
     rig_fini(&r);
@@ -365,7 +381,7 @@ static void via_works_over_a_function_index_too(void **state)
     taken(&r);
     fake_event(&r.kinds[SECRET].f, "ADDED", thing("s", 102, "", ""));
     assert_taken(&r, "ns/a");
-    assert_int_equal(r.opened, 1);         /* one state for all functions of a generation */
+    assert_int_equal(r.opened, 1); /* one state for all functions of a generation */
     rig_fini(&r);
 }
 
@@ -379,7 +395,7 @@ static void a_mapping_function_runs_on_the_mapper_with_old_and_new(void **state)
     rig_start(&r);
     fake_source *f = &r.kinds[SECRET].f;
     fake_event(f, "ADDED", thing("s", 101, "", "\"app\":\"ns/a\""));
-    assert_int_equal(r.mapped, 0);         /* not on the watch thread */
+    assert_int_equal(r.mapped, 0); /* not on the watch thread */
     assert_taken(&r, "ns/a");
     fake_event(f, "MODIFIED", thing("s", 102, "", "\"app\":\"ns/b\""));
     assert_taken(&r, "ns/a ns/b");
@@ -393,7 +409,7 @@ static void a_mapping_function_runs_on_the_mapper_with_old_and_new(void **state)
     rig_fini(&r);
 }
 
-/* --- reading ------------------------------------------------------------------------------------------------------------------- */
+/* --- reading ------------------------------------------------------------------------------ */
 
 static size_t listed(rig *r, const char *kind, const kl_read_query *q, char *names, size_t room)
 {
@@ -410,15 +426,20 @@ static size_t listed(rig *r, const char *kind, const kl_read_query *q, char *nam
     return len;
 }
 
-#define assert_listed(r, kind, text, ...) do { char names_[128]; listed(r, kind, &(kl_read_query){__VA_ARGS__}, names_, sizeof names_); \
-    assert_string_equal(names_, text); } while (0)
+#define assert_listed(r, kind, text, ...)                                                                    \
+    do {                                                                                                     \
+        char names_[128];                                                                                    \
+        listed(r, kind, &(kl_read_query){__VA_ARGS__}, names_, sizeof names_);                               \
+        assert_string_equal(names_, text);                                                                   \
+    } while (0)
 
 static void it_reads_what_was_declared_by_key_index_and_selectors(void **state)
 {
     (void)state;
     rig r;
     rig_init(&r);
-    kl_index_spec indexes[] = {{.kind = "v1/Secret", .name = "zone", .path = "data.zone"}, {.kind = "example.com/v1/App", .name = "from", .fn = 1}};
+    kl_index_spec indexes[] = {{.kind = "v1/Secret", .name = "zone", .path = "data.zone"},
+        {.kind = "example.com/v1/App", .name = "from", .fn = 1}};
     r.spec.reads = (char *[]){"v1/Secret", "v1/Node", NULL};
     r.spec.indexes = indexes;
     r.spec.n_indexes = 2;
@@ -427,7 +448,8 @@ static void it_reads_what_was_declared_by_key_index_and_selectors(void **state)
     fake_event(f, "ADDED", thing("s", 101, "\"labels\":{\"app\":\"x\"}", "\"data\":{\"zone\":\"eu\"}"));
     fake_event(f, "ADDED", thing("t", 102, "\"labels\":{\"app\":\"y\"}", "\"data\":{\"zone\":\"eu\"}"));
     fake_event(f, "ADDED", thing("u", 103, "", "\"data\":{\"zone\":\"us\"}"));
-    fake_event(&r.kinds[NODE].f, "ADDED", "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\",\"resourceVersion\":\"1\"}}");
+    fake_event(&r.kinds[NODE].f, "ADDED",
+        "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\",\"resourceVersion\":\"1\"}}");
     fake_event(&r.kinds[APP].f, "ADDED", thing("a", 104, "", "\"spec\":{\"from\":\"s\"}"));
     pump(&r);
     assert_listed(&r, "v1/Secret", "s t u", NULL);
@@ -441,7 +463,8 @@ static void it_reads_what_was_declared_by_key_index_and_selectors(void **state)
     assert_listed(&r, "v1/Secret", "u", .fields = "metadata.name=u");
     assert_listed(&r, "v1/Secret", "s t", .fields = "data.zone=eu");
     assert_listed(&r, "v1/Secret", "u", .fields = "data.zone!=eu");
-    assert_listed(&r, "v1/Secret", "s", .fields = "data.zone=eu,metadata.name!=t");      /* by the index of that path, and the rest */
+    /* by the index of that path, and the rest */
+    assert_listed(&r, "v1/Secret", "s", .fields = "data.zone=eu,metadata.name!=t");
     assert_listed(&r, "v1/Secret", "", .fields = "data.zone=");
     assert_listed(&r, "v1/Secret", "s t u", .fields = "data.region=");
     assert_listed(&r, "v1/Secret", "", .fields = "data[=x");
@@ -481,19 +504,32 @@ static void a_read_that_cannot_be_says_how_to_make_it_possible(void **state)
     kl_objects o = {0};
     sync_all(&r);
     kl_wiring_advance(r.w);
-    assert_fails(kl_reader_get(rd, "v1/Pod", "ns", "p", &v, &err), KL_EINVAL, &err, "add it to reads = { \"v1/Pod\" }");
-    assert_fails(kl_reader_list(rd, "v1/Pod", &(kl_read_query){0}, &o, &err), KL_EINVAL, &err, "add it to reads");
-    assert_fails(kl_reader_get(rd, "v1/Secret", NULL, "s", &v, &err), KL_EINVAL, &err, "a namespace is needed");
-    assert_fails(kl_reader_list(rd, "v1/Secret", &(kl_read_query){.index = "zones", .value = "eu"}, &o, &err), KL_EINVAL, &err, "it has: zone): did you mean 'zone'?");
-    assert_fails(kl_reader_list(rd, "v1/Secret", &(kl_read_query){.terms = &(kl_index_term){"zones", KL_SEL_EXISTS, NULL}, .n_terms = 1}, &o, &err), KL_EINVAL, &err, "it has: zone");
-    assert_fails(kl_reader_list(rd, "v1/Secret", &(kl_read_query){.index = "colour", .value = "eu"}, &o, &err), KL_EINVAL, &err, "it has: zone): add it to indexes");
-    assert_fails(kl_reader_list(rd, "example.com/v1/App", &(kl_read_query){.index = "zone", .value = "eu"}, &o, &err), KL_EINVAL, &err, "it has: none");
-    assert_fails(kl_reader_list(rd, "v1/Secret", &(kl_read_query){.labels = "a in"}, &o, &err), KL_ESYNTAX, &err, "a in");
-    assert_fails(kl_reader_list(rd, "v1/Secret", &(kl_read_query){.fields = "a"}, &o, &err), KL_ESYNTAX, &err, "a");
+    assert_fails(kl_reader_get(rd, "v1/Pod", "ns", "p", &v, &err), KL_EINVAL, &err,
+        "add it to reads = { \"v1/Pod\" }");
+    assert_fails(
+        kl_reader_list(rd, "v1/Pod", &(kl_read_query){0}, &o, &err), KL_EINVAL, &err, "add it to reads");
+    assert_fails(
+        kl_reader_get(rd, "v1/Secret", NULL, "s", &v, &err), KL_EINVAL, &err, "a namespace is needed");
+    assert_fails(kl_reader_list(rd, "v1/Secret", &(kl_read_query){.index = "zones", .value = "eu"}, &o, &err),
+        KL_EINVAL, &err, "it has: zone): did you mean 'zone'?");
+    assert_fails(kl_reader_list(rd, "v1/Secret",
+                     &(kl_read_query){.terms = &(kl_index_term){"zones", KL_SEL_EXISTS, NULL}, .n_terms = 1},
+                     &o, &err),
+        KL_EINVAL, &err, "it has: zone");
+    assert_fails(
+        kl_reader_list(rd, "v1/Secret", &(kl_read_query){.index = "colour", .value = "eu"}, &o, &err),
+        KL_EINVAL, &err, "it has: zone): add it to indexes");
+    assert_fails(
+        kl_reader_list(rd, "example.com/v1/App", &(kl_read_query){.index = "zone", .value = "eu"}, &o, &err),
+        KL_EINVAL, &err, "it has: none");
+    assert_fails(kl_reader_list(rd, "v1/Secret", &(kl_read_query){.labels = "a in"}, &o, &err), KL_ESYNTAX,
+        &err, "a in");
+    assert_fails(
+        kl_reader_list(rd, "v1/Secret", &(kl_read_query){.fields = "a"}, &o, &err), KL_ESYNTAX, &err, "a");
     rig_fini(&r);
 }
 
-/* --- generations --------------------------------------------------------------------------------------------------------------------- */
+/* --- generations -------------------------------------------------------------------------- */
 
 static void the_next_generation_shares_the_caches_and_takes_the_events_over(void **state)
 {
@@ -507,10 +543,10 @@ static void the_next_generation_shares_the_caches_and_takes_the_events_over(void
     assert_taken(&r, "ns/a");
     kl_wiring *next = wire(&r, 2);
     assert_true(kl_wiring_advance(next));
-    assert_int_equal(r.kinds[APP].sources, 1);         /* no second list or watch */
+    assert_int_equal(r.kinds[APP].sources, 1); /* no second list or watch */
     fake_event(&r.kinds[APP].f, "MODIFIED", thing("a", 102, "", "\"spec\":{\"from\":\"t\"}"));
-    assert_taken(&r, "ns/a");                          /* the old one's, once */
-    kl_wiring_ref(r.w);                                /* a run of the old generation is under way */
+    assert_taken(&r, "ns/a"); /* the old one's, once */
+    kl_wiring_ref(r.w);       /* a run of the old generation is under way */
     kl_wiring *old = r.w;
     r.w = next;
     kl_wiring_retire(old);
@@ -520,8 +556,10 @@ static void the_next_generation_shares_the_caches_and_takes_the_events_over(void
     assert_taken(&r, "ns/a");
     kl_objects o = {0};
     kl_err err = KL_ERR_INIT;
-    assert_ok(kl_reader_list(kl_wiring_logic(old)->reader, "example.com/v1/App", &(kl_read_query){.index = "src", .value = "ns/u"}, &o, &err), &err);
-    assert_int_equal(o.len, 1);                        /* and still reads what it declared */
+    assert_ok(kl_reader_list(kl_wiring_logic(old)->reader, "example.com/v1/App",
+                  &(kl_read_query){.index = "src", .value = "ns/u"}, &o, &err),
+        &err);
+    assert_int_equal(o.len, 1); /* and still reads what it declared */
     kl_objects_fini(&o);
     assert_int_equal(r.opened, 2);
     kl_wiring_unref(old);
@@ -561,7 +599,7 @@ static void events_that_still_wait_when_it_retires_wake_nobody(void **state)
     kl_wiring_retire(r.w);
     r.w = NULL;
     kl_loop_step(r.loop);
-    assert_false(r.gone);                  /* the event that waits still knows the queue */
+    assert_false(r.gone); /* the event that waits still knows the queue */
     assert_taken(&r, "");
     assert_int_equal(r.mapped, 0);
     assert_true(r.gone);
@@ -578,16 +616,18 @@ static void between_two_generations_no_event_is_lost(void **state)
     rig_start(&r);
     kl_wiring *next = wire(&r, 2), *old = r.w;
     assert_true(kl_wiring_advance(next));
-    fake_event(&r.kinds[SECRET].f, "ADDED", thing("s", 101, "", "\"app\":\"ns/a\""));      /* waits for the mapper */
+    /* waits for the mapper */
+    fake_event(&r.kinds[SECRET].f, "ADDED", thing("s", 101, "", "\"app\":\"ns/a\""));
     kl_wiring_listen(next);
     r.w = next;
     kl_wiring_hand_over(old);
     pump(&r);
-    assert_taken(&r, "ns/a");              /* by the old one's function, though nothing was enqueued by the new one */
+    /* by the old one's function, though nothing was enqueued by the new one */
+    assert_taken(&r, "ns/a");
     fake_event(&r.kinds[SECRET].f, "ADDED", thing("t", 102, "", "\"app\":\"ns/b\""));
     pump(&r);
     assert_taken(&r, "ns/b");
-    assert_int_equal(r.opened, 1);         /* and is gone then */
+    assert_int_equal(r.opened, 1); /* and is gone then */
     rig_fini(&r);
 }
 
@@ -609,7 +649,8 @@ static void an_open_batch_ends_when_its_feed_is_dropped(void **state)
     rig_fini(&r);
 }
 
-KL_TESTS(cmocka_unit_test(an_open_batch_ends_when_its_feed_is_dropped), cmocka_unit_test(it_feeds_nothing_before_it_is_active_and_everything_then),
+KL_TESTS(cmocka_unit_test(an_open_batch_ends_when_its_feed_is_dropped),
+    cmocka_unit_test(it_feeds_nothing_before_it_is_active_and_everything_then),
     cmocka_unit_test(what_somebody_changes_goes_before_what_was_there_and_what_is_looked_at_again),
     cmocka_unit_test(what_is_kept_of_a_kind_is_told_to_its_source_and_who_keeps_more_is_shared),
     cmocka_unit_test(a_kind_that_is_missing_parks_it_until_it_appears),

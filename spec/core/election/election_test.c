@@ -1,4 +1,5 @@
-/* election_test.c - the hands of the election: requests, timers and callbacks around the state machine that leader_test proves.
+/* election_test.c - the hands of the election: requests, timers and callbacks around the state machine
+ * that leader_test proves.
  *
  * The server is one Lease in a variable; it answers when the spec says so. */
 #include "support/test.h"
@@ -10,22 +11,27 @@
 
 #define OPEN_MAX 8
 
-typedef struct asked { kl_reply_fn *done; void *arg; kl_verb verb; const kl_value *body; } asked;
+typedef struct asked {
+    kl_reply_fn *done;
+    void *arg;
+    kl_verb verb;
+    const kl_value *body;
+} asked;
 
 typedef struct world {
     kl_clock *clock;
     kl_loop *loop;
     kl_metrics *metrics;
     kl_election *e;
-    const kl_value *lease;         /* what the server holds, or NULL */
-    asked open[OPEN_MAX];          /* requests without an answer, oldest first */
+    const kl_value *lease; /* what the server holds, or NULL */
+    asked open[OPEN_MAX];  /* requests without an answer, oldest first */
     size_t n;
     int rv, requests, cancels;
-    bool at_once;                  /* answers inside send */
-    bool busy;                     /* who works takes his time */
-    kl_mutex mu;                   /* of `said`, where the loop has a thread */
+    bool at_once; /* answers inside send */
+    bool busy;    /* who works takes his time */
+    kl_mutex mu;  /* of `said`, where the loop has a thread */
     kl_cond cond;
-    kl_buf said;                   /* "+" we lead, "-" we do not */
+    kl_buf said; /* "+" we lead, "-" we do not */
 } world;
 
 static void answer_with(world *w, kl_status st)
@@ -42,7 +48,8 @@ static void answer_with(world *w, kl_status st)
     } else if (a.verb != KL_GET) {
         char rv[16];
         snprintf(rv, sizeof rv, "%d", ++w->rv);
-        const kl_value *v = kl_value_of_str(rv), *meta = kl_value_with(kl_value_get(a.body, "metadata"), "resourceVersion", v);
+        const kl_value *v = kl_value_of_str(rv),
+                       *meta = kl_value_with(kl_value_get(a.body, "metadata"), "resourceVersion", v);
         kl_value_unref(w->lease);
         w->lease = kl_value_with(a.body, "metadata", meta);
         kl_value_unref(meta);
@@ -68,7 +75,11 @@ static uint64_t send_op(void *arg, const kl_op *op, kl_reply_fn *done, void *don
     return (uint64_t)w->requests;
 }
 
-static void cancel_op(void *arg, uint64_t id) { ((world *)arg)->cancels++; (void)id; }
+static void cancel_op(void *arg, uint64_t id)
+{
+    ((world *)arg)->cancels++;
+    (void)id;
+}
 
 static void say(world *w, const char *text)
 {
@@ -91,22 +102,38 @@ static void stopped(void *arg)
 
 static void ended(void *arg) { say(arg, "."); }
 
-#define assert_said(w, text) do { assert_string_equal(kl_buf_str(&(w)->said), text); kl_buf_clear(&(w)->said); } while (0)
+#define assert_said(w, text)                                                                                 \
+    do {                                                                                                     \
+        assert_string_equal(kl_buf_str(&(w)->said), text);                                                   \
+        kl_buf_clear(&(w)->said);                                                                            \
+    } while (0)
 
 static void setup(world *w, kl_clock *clock)
 {
-    *w = (world){.clock = clock ? clock : kl_clock_fake_new(KL_SECONDS(1000), KL_SECONDS(1700000000)), .metrics = kl_metrics_new()};
+    *w = (world){.clock = clock ? clock : kl_clock_fake_new(KL_SECONDS(1000), KL_SECONDS(1700000000)),
+        .metrics = kl_metrics_new()};
     w->loop = kl_loop_new("spec", w->clock);
     kl_mutex_init(&w->mu);
     kl_cond_init(&w->cond);
     kl_err err = KL_ERR_INIT;
-    assert_ok(kl_election_new(&(kl_election_env){.loop = w->loop, .send = send_op, .cancel = cancel_op, .send_arg = w, .clock = w->clock, .metrics = w->metrics,
-        .options = {.enabled = true, .name = "lease", .ns = "ns", .identity = "me"}, .started = started, .stopped = stopped, .ended = ended, .arg = w}, &w->e, &err), &err);
+    assert_ok(kl_election_new(&(kl_election_env){.loop = w->loop,
+                                  .send = send_op,
+                                  .cancel = cancel_op,
+                                  .send_arg = w,
+                                  .clock = w->clock,
+                                  .metrics = w->metrics,
+                                  .options = {.enabled = true, .name = "lease", .ns = "ns", .identity = "me"},
+                                  .started = started,
+                                  .stopped = stopped,
+                                  .ended = ended,
+                                  .arg = w},
+                  &w->e, &err),
+        &err);
 }
 
 static void fini(world *w)
 {
-    do {                                       /* an attempt that failed may ask once more */
+    do { /* an attempt that failed may ask once more */
         while (w->n)
             answer_with(w, KL_ECANCELLED);
         kl_loop_step(w->loop);
@@ -183,13 +210,14 @@ static void who_cannot_renew_stops_before_anybody_else_may_start_and_campaigns_a
     pass(&w, 5, false);
     assert_said(&w, "+");
     kl_time until = deadline(&w);
-    pass(&w, 16, true);                        /* the server is silent */
+    pass(&w, 16, true); /* the server is silent */
     assert_said(&w, "-");
     assert_true(kl_clock_boot(w.clock) >= until);
     assert_int_equal(deadline(&w), 0);
     assert_false(kl_election_leading(w.e));
     assert_true(w.cancels > 0);
-    pass(&w, 5, false);                        /* late answers change nothing by themselves; a new campaign does */
+    /* late answers change nothing by themselves; a new campaign does */
+    pass(&w, 5, false);
     assert_said(&w, "+");
     teardown(&w);
 }
@@ -200,8 +228,12 @@ static void a_foreign_lease_is_respected_until_it_has_been_silent_for_its_durati
     world w;
     setup(&w, NULL);
     kl_err err = KL_ERR_INIT;
-    const char *text = "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\",\"metadata\":{\"name\":\"lease\",\"namespace\":\"ns\",\"resourceVersion\":\"5\"},"
-        "\"spec\":{\"holderIdentity\":\"other\",\"leaseDurationSeconds\":20,\"acquireTime\":\"2023-11-14T22:13:20.000000Z\",\"renewTime\":\"2023-11-14T22:13:20.000000Z\",\"leaseTransitions\":3}}";
+    const char *text =
+        "{\"apiVersion\":\"coordination.k8s.io/"
+        "v1\",\"kind\":\"Lease\",\"metadata\":{\"name\":\"lease\",\"namespace\":\"ns\",\"resourceVersion\":"
+        "\"5\"},"
+        "\"spec\":{\"holderIdentity\":\"other\",\"leaseDurationSeconds\":20,\"acquireTime\":\"2023-11-14T22:"
+        "13:20.000000Z\",\"renewTime\":\"2023-11-14T22:13:20.000000Z\",\"leaseTransitions\":3}}";
     assert_ok(kl_value_decode(text, strlen(text), &w.lease, &err), &err);
     kl_election_start(w.e);
     pass(&w, 19, false);
@@ -228,12 +260,13 @@ static void who_was_deposed_campaigns_again_only_when_his_workers_have_ended(voi
     assert_said(&w, "-");
     int requests = w.requests;
     assert_true(kl_election_healthy(w.e, KL_SECONDS(20)));
-    pass(&w, 25, false);                       /* something runs and runs: whoever looks at our health may end us */
+    /* something runs and runs: whoever looks at our health may end us */
+    pass(&w, 25, false);
     assert_int_equal(w.requests, requests);
     assert_said(&w, "");
     assert_false(kl_election_healthy(w.e, KL_SECONDS(20)));
     kl_election_joined(w.e);
-    pass(&w, 0, false);                        /* released first, in case that nobody has it */
+    pass(&w, 0, false); /* released first, in case that nobody has it */
     assert_said(&w, "+");
     assert_int_equal(atomic_load(&kl_election_tenure(w.e)->term), 2);
     assert_true(kl_election_healthy(w.e, 0));
@@ -245,8 +278,12 @@ static void foreign(world *w, const char *who, int seconds, int transitions)
 {
     char text[512];
     kl_err err = KL_ERR_INIT;
-    snprintf(text, sizeof text, "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\",\"metadata\":{\"name\":\"lease\",\"namespace\":\"ns\",\"resourceVersion\":\"%d\"},"
-        "\"spec\":{\"holderIdentity\":\"%s\",\"leaseDurationSeconds\":%d,\"acquireTime\":\"2023-11-14T22:13:20.000000Z\",\"renewTime\":\"2023-11-14T22:13:20.000000Z\",\"leaseTransitions\":%d}}",
+    snprintf(text, sizeof text,
+        "{\"apiVersion\":\"coordination.k8s.io/"
+        "v1\",\"kind\":\"Lease\",\"metadata\":{\"name\":\"lease\",\"namespace\":\"ns\",\"resourceVersion\":"
+        "\"%d\"},"
+        "\"spec\":{\"holderIdentity\":\"%s\",\"leaseDurationSeconds\":%d,\"acquireTime\":\"2023-11-14T22:13:"
+        "20.000000Z\",\"renewTime\":\"2023-11-14T22:13:20.000000Z\",\"leaseTransitions\":%d}}",
         ++w->rv, who, seconds, transitions);
     kl_value_unref(w->lease);
     assert_ok(kl_value_decode(text, strlen(text), &w->lease, &err), &err);
@@ -264,7 +301,7 @@ static void a_release_that_somebody_saw_is_taken_at_once(void **state)
     int requests = w.requests;
     kl_election_changed(w.e, w.lease);
     pass(&w, 0, false);
-    assert_int_equal(w.requests, requests);    /* nothing new */
+    assert_int_equal(w.requests, requests); /* nothing new */
     foreign(&w, "", 1, 3);
     kl_election_changed(w.e, w.lease);
     pass(&w, 0, false);
@@ -282,7 +319,7 @@ static void a_lease_that_runs_out_is_taken_in_the_moment_when_it_does(void **sta
     foreign(&w, "other", 20, 3);
     kl_election_start(w.e);
     pass(&w, 0, false);
-    foreign(&w, "other", 20, 4);               /* it renewed */
+    foreign(&w, "other", 20, 4); /* it renewed */
     kl_clock_advance(w.clock, KL_MILLISECONDS(500));
     kl_election_changed(w.e, w.lease);
     pass(&w, 19, false);
@@ -303,8 +340,19 @@ static void options_that_contradict_each_other_are_refused(void **state)
     kl_loop *loop = kl_loop_new("spec", clock);
     kl_election *e = NULL;
     kl_err err = KL_ERR_INIT;
-    assert_fails(kl_election_new(&(kl_election_env){.loop = loop, .send = send_op, .cancel = cancel_op, .clock = clock, .metrics = m,
-        .options = {.enabled = true, .name = "lease", .ns = "ns", .identity = "me", .lease = KL_SECONDS(5), .renew = KL_SECONDS(10)}}, &e, &err), KL_EINVAL, &err, "renew");
+    assert_fails(kl_election_new(&(kl_election_env){.loop = loop,
+                                     .send = send_op,
+                                     .cancel = cancel_op,
+                                     .clock = clock,
+                                     .metrics = m,
+                                     .options = {.enabled = true,
+                                         .name = "lease",
+                                         .ns = "ns",
+                                         .identity = "me",
+                                         .lease = KL_SECONDS(5),
+                                         .renew = KL_SECONDS(10)}},
+                     &e, &err),
+        KL_EINVAL, &err, "renew");
     assert_null(e);
     kl_loop_free(loop);
     kl_clock_fake_free(clock);
@@ -314,7 +362,8 @@ static void options_that_contradict_each_other_are_refused(void **state)
 static void campaign(void *e) { kl_election_start(e); }
 static void give_up(void *e) { kl_election_cancel(e); }
 
-/* Giving the lease back waits for the answer, so here the loop has its thread, and the clock is the real one. */
+/* Giving the lease back waits for the answer, so here the loop has its thread, and the clock is the real
+ * one. */
 static void a_released_lease_has_no_holder_and_nobody_leads(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* leader_test.c - the election fed by hand: what the tables of client-go do not cover, and what we do better. */
+/* leader_test.c - the election fed by hand: what the tables of client-go do not cover, and what we do
+ * better. */
 #include "support/test.h"
 
 #include "base/mem.h"
@@ -7,23 +8,31 @@
 #define BOOT KL_SECONDS(500)
 #define WALL KL_SECONDS(1700000000)
 
-typedef struct bench { kl_leader *l; kl_time now; kl_leader_action a; } bench;
+typedef struct bench {
+    kl_leader *l;
+    kl_time now;
+    kl_leader_action a;
+} bench;
 
 static bench start_bench(bool release)
 {
     bench b = {0};
     kl_err err = KL_ERR_INIT;
-    kl_leader_config c = { .identity = "me", .ns = "kube-system", .name = "lock", .release = release, .seed = 5 };
+    kl_leader_config c = {
+        .identity = "me", .ns = "kube-system", .name = "lock", .release = release, .seed = 5};
     assert_ok(kl_leader_new(&c, &b.l, &err), &err);
     return b;
 }
 
 static kl_leader_action put(bench *b, kl_leader_input in)
 {
-    return b->a = kl_leader_step(b->l, &in, (kl_leader_now){ BOOT + b->now, WALL + b->now });
+    return b->a = kl_leader_step(b->l, &in, (kl_leader_now){BOOT + b->now, WALL + b->now});
 }
 
-static kl_leader_action say(bench *b, kl_leader_input_kind kind) { return put(b, (kl_leader_input){ .kind = kind }); }
+static kl_leader_action say(bench *b, kl_leader_input_kind kind)
+{
+    return put(b, (kl_leader_input){.kind = kind});
+}
 
 static const kl_value *json(const char *text)
 {
@@ -36,7 +45,7 @@ static const kl_value *json(const char *text)
 static kl_leader_action answer(bench *b, kl_status st, const char *lease)
 {
     const kl_value *v = lease ? json(lease) : NULL;
-    kl_leader_action a = put(b, (kl_leader_input){ .kind = KL_LEADER_REPLY, .status = st, .lease = v });
+    kl_leader_action a = put(b, (kl_leader_input){.kind = KL_LEADER_REPLY, .status = st, .lease = v});
     kl_value_unref(v);
     return a;
 }
@@ -46,7 +55,7 @@ static kl_leader_action accept(bench *b)
 {
     assert_true(b->a.what == KL_LEADER_CREATE || b->a.what == KL_LEADER_UPDATE);
     const kl_value *v = kl_value_ref(b->a.body);
-    put(b, (kl_leader_input){ .kind = KL_LEADER_REPLY, .lease = v });
+    put(b, (kl_leader_input){.kind = KL_LEADER_REPLY, .lease = v});
     kl_value_unref(v);
     return b->a;
 }
@@ -62,19 +71,25 @@ static bench leading(bool release)
     return b;
 }
 
-#define THEIRS(holder, renew) "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\",\"metadata\":{\"name\":\"lock\",\"resourceVersion\":\"7\"}," \
-    "\"spec\":{\"holderIdentity\":\"" holder "\",\"leaseDurationSeconds\":15,\"leaseTransitions\":3,\"renewTime\":\"" renew "\"," \
+#define THEIRS(holder, renew)                                                                                \
+    "{\"apiVersion\":\"coordination.k8s.io/"                                                                 \
+    "v1\",\"kind\":\"Lease\",\"metadata\":{\"name\":\"lock\",\"resourceVersion\":\"7\"},"                    \
+    "\"spec\":{\"holderIdentity\":\"" holder                                                                 \
+    "\",\"leaseDurationSeconds\":15,\"leaseTransitions\":3,\"renewTime\":\"" renew "\","                     \
     "\"strategy\":\"OldestEmulationVersion\",\"preferredHolder\":\"p\",\"future\":[1]}}"
 
 static void the_configuration_must_make_sense(void **state)
 {
     (void)state;
     kl_err err = KL_ERR_INIT;
-    assert_fails(kl_leader_check(&(kl_leader_config){ .identity = "" }, &err), KL_EINVAL, &err, "identity");
-    assert_fails(kl_leader_check(&(kl_leader_config){ .identity = "x", .lease = KL_SECONDS(10) }, &err), KL_EINVAL, &err, "lease duration (10s) must be longer than the renew deadline (10s)");
-    assert_fails(kl_leader_check(&(kl_leader_config){ .identity = "x", .retry = KL_SECONDS(9) }, &err), KL_EINVAL, &err, "1.2 times the retry period (9s)");
-    assert_fails(kl_leader_check(&(kl_leader_config){ .identity = "x", .retry = -1 }, &err), KL_EINVAL, &err, "above zero");
-    assert_int_equal(kl_leader_check(&(kl_leader_config){ .identity = "x" }, &err), KL_OK);
+    assert_fails(kl_leader_check(&(kl_leader_config){.identity = ""}, &err), KL_EINVAL, &err, "identity");
+    assert_fails(kl_leader_check(&(kl_leader_config){.identity = "x", .lease = KL_SECONDS(10)}, &err),
+        KL_EINVAL, &err, "lease duration (10s) must be longer than the renew deadline (10s)");
+    assert_fails(kl_leader_check(&(kl_leader_config){.identity = "x", .retry = KL_SECONDS(9)}, &err),
+        KL_EINVAL, &err, "1.2 times the retry period (9s)");
+    assert_fails(kl_leader_check(&(kl_leader_config){.identity = "x", .retry = -1}, &err), KL_EINVAL, &err,
+        "above zero");
+    assert_int_equal(kl_leader_check(&(kl_leader_config){.identity = "x"}, &err), KL_OK);
 }
 
 static void a_free_lease_is_created_in_our_name(void **state)
@@ -84,8 +99,11 @@ static void a_free_lease_is_created_in_our_name(void **state)
     say(&b, KL_LEADER_START);
     answer(&b, KL_ENOTFOUND, NULL);
     char *body = kl_value_to_json(b.a.body);
-    assert_string_equal(body, "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\",\"metadata\":{\"name\":\"lock\",\"namespace\":\"kube-system\"},"
-        "\"spec\":{\"holderIdentity\":\"me\",\"leaseDurationSeconds\":15,\"acquireTime\":\"2023-11-14T22:13:20.000000Z\",\"renewTime\":\"2023-11-14T22:13:20.000000Z\",\"leaseTransitions\":0}}");
+    assert_string_equal(body,
+        "{\"apiVersion\":\"coordination.k8s.io/"
+        "v1\",\"kind\":\"Lease\",\"metadata\":{\"name\":\"lock\",\"namespace\":\"kube-system\"},"
+        "\"spec\":{\"holderIdentity\":\"me\",\"leaseDurationSeconds\":15,\"acquireTime\":\"2023-11-14T22:13:"
+        "20.000000Z\",\"renewTime\":\"2023-11-14T22:13:20.000000Z\",\"leaseTransitions\":0}}");
     kl_free(body);
     assert_int_equal(kl_leader_deadline(b.l), 0);
     kl_leader_free(b.l);
@@ -94,7 +112,8 @@ static void a_free_lease_is_created_in_our_name(void **state)
 static void a_fresh_candidate_waits_the_whole_duration_whatever_renew_time_says(void **state)
 {
     (void)state;
-    const char *leases[] = { THEIRS("other", "1999-01-01T00:00:00.000000Z"), THEIRS("other", "2099-01-01T00:00:00.000000Z") };
+    const char *leases[] = {
+        THEIRS("other", "1999-01-01T00:00:00.000000Z"), THEIRS("other", "2099-01-01T00:00:00.000000Z")};
     for (int k = 0; k < 2; k++) {
         bench b = start_bench(false);
         say(&b, KL_LEADER_START);
@@ -125,7 +144,7 @@ static void what_we_do_not_know_in_a_spec_is_kept(void **state)
     bench b = start_bench(false);
     say(&b, KL_LEADER_START);
     answer(&b, KL_OK, THEIRS("", "2020-01-01T00:00:00.000000Z"));
-    assert_int_equal(b.a.what, KL_LEADER_UPDATE);              /* no holder: taken at once */
+    assert_int_equal(b.a.what, KL_LEADER_UPDATE); /* no holder: taken at once */
     assert_string_equal(kl_value_str_at(b.a.body, "spec", "strategy", NULL), "OldestEmulationVersion");
     assert_string_equal(kl_value_str_at(b.a.body, "spec", "preferredHolder", NULL), "p");
     assert_int_equal(kl_value_len(kl_value_at(b.a.body, "spec", "future", NULL)), 1);
@@ -139,7 +158,7 @@ static void the_deadline_counts_from_before_the_request(void **state)
     assert_int_equal(kl_leader_deadline(b.l), BOOT + KL_MILLISECONDS(12500));
     b.now = KL_SECONDS(2);
     assert_int_equal(say(&b, KL_LEADER_TIMER).what, KL_LEADER_UPDATE);
-    b.now = KL_SECONDS(7);                                     /* a slow answer buys no time */
+    b.now = KL_SECONDS(7); /* a slow answer buys no time */
     accept(&b);
     assert_int_equal(kl_leader_deadline(b.l), BOOT + KL_MILLISECONDS(14500));
     kl_leader_free(b.l);
@@ -178,7 +197,8 @@ static void a_request_that_hangs_is_given_up_at_the_renew_deadline(void **state)
     assert_true(kl_leader_deadline(b.l) > BOOT + KL_SECONDS(12));
     b.now = KL_SECONDS(12);
     assert_int_equal(say(&b, KL_LEADER_TIMER).events, KL_LEADER_STOPPED);
-    assert_int_equal(answer(&b, KL_OK, THEIRS("me", "2020-01-01T00:00:00.000000Z")).what, KL_LEADER_GO_ON);   /* too late */
+    /* too late */
+    assert_int_equal(answer(&b, KL_OK, THEIRS("me", "2020-01-01T00:00:00.000000Z")).what, KL_LEADER_GO_ON);
     assert_int_equal(kl_leader_deadline(b.l), 0);
     kl_leader_free(b.l);
 }
@@ -214,7 +234,8 @@ static void who_finds_another_holder_shuts_the_door_at_once(void **state)
     answer(&b, KL_ECONFLICT, NULL);
     answer(&b, KL_OK, THEIRS("other", "2020-01-01T00:00:00.000000Z"));
     assert_int_equal(kl_leader_deadline(b.l), 0);
-    assert_int_equal(b.a.what, KL_LEADER_WAIT);        /* and asks until the renew deadline, as client-go does */
+    /* and asks until the renew deadline, as client-go does */
+    assert_int_equal(b.a.what, KL_LEADER_WAIT);
     kl_leader_free(b.l);
 }
 
@@ -252,7 +273,8 @@ static void cancelling_releases_with_the_door_already_shut(void **state)
     assert_int_equal(b.a.events, KL_LEADER_STOPPED);
     assert_int_equal(kl_leader_deadline(b.l), 0);
     answer(&b, KL_OK, THEIRS("me", "2020-01-01T00:00:00.000000Z"));
-    assert_int_equal(answer(&b, KL_ECONFLICT, NULL).what, KL_LEADER_GET);      /* touched meanwhile: once more */
+    /* touched meanwhile: once more */
+    assert_int_equal(answer(&b, KL_ECONFLICT, NULL).what, KL_LEADER_GET);
     answer(&b, KL_OK, THEIRS("me", "2020-01-01T00:00:00.000000Z"));
     assert_int_equal(accept(&b).what, KL_LEADER_DONE);
     kl_leader_free(b.l);
@@ -276,14 +298,15 @@ static void without_release_cancel_just_ends(void **state)
     kl_leader_free(b.l);
     b = start_bench(true);
     say(&b, KL_LEADER_START);
-    assert_int_equal(say(&b, KL_LEADER_CANCEL).what, KL_LEADER_DONE);          /* never led: nothing to release */
+    /* never led: nothing to release */
+    assert_int_equal(say(&b, KL_LEADER_CANCEL).what, KL_LEADER_DONE);
     kl_leader_free(b.l);
 }
 
 static void watch(bench *b, const char *lease)
 {
     const kl_value *v = lease ? json(lease) : NULL;
-    put(b, (kl_leader_input){ .kind = KL_LEADER_CHANGED, .lease = v });
+    put(b, (kl_leader_input){.kind = KL_LEADER_CHANGED, .lease = v});
     kl_value_unref(v);
 }
 
@@ -295,7 +318,7 @@ static void a_standby_that_watches_takes_over_at_once(void **state)
     answer(&b, KL_OK, THEIRS("other", "2020-01-01T00:00:00.000000Z"));
     kl_time until = b.a.until;
     b.now = KL_MILLISECONDS(700);
-    watch(&b, THEIRS("other", "2020-01-01T00:00:02.000000Z"));                 /* renewed: no request */
+    watch(&b, THEIRS("other", "2020-01-01T00:00:02.000000Z")); /* renewed: no request */
     assert_int_equal(b.a.what, KL_LEADER_GO_ON);
     assert_int_equal(b.a.until, until);
     b.now = KL_MILLISECONDS(900);
@@ -330,7 +353,7 @@ static void a_deleted_lease_is_tried_for_at_once_and_the_race_may_be_lost(void *
     watch(&b, NULL);
     assert_int_equal(b.a.what, KL_LEADER_GET);
     watch(&b, NULL);
-    assert_int_equal(b.a.what, KL_LEADER_GO_ON);                               /* one request at a time */
+    assert_int_equal(b.a.what, KL_LEADER_GO_ON); /* one request at a time */
     answer(&b, KL_ENOTFOUND, NULL);
     assert_int_equal(answer(&b, KL_EEXISTS, NULL).what, KL_LEADER_WAIT);
     assert_int_equal(kl_leader_deadline(b.l), 0);
@@ -342,13 +365,18 @@ static void time_runs_by_whole_published_seconds(void **state)
     (void)state;
     kl_err err = KL_ERR_INIT;
     bench b = {0};
-    kl_leader_config c = { .identity = "me", .name = "lock", .lease = KL_MILLISECONDS(1900), .renew = KL_MILLISECONDS(1500), .retry = KL_MILLISECONDS(300) };
+    kl_leader_config c = {.identity = "me",
+        .name = "lock",
+        .lease = KL_MILLISECONDS(1900),
+        .renew = KL_MILLISECONDS(1500),
+        .retry = KL_MILLISECONDS(300)};
     assert_ok(kl_leader_new(&c, &b.l, &err), &err);
     say(&b, KL_LEADER_START);
     answer(&b, KL_ENOTFOUND, NULL);
     accept(&b);
     assert_int_equal(kl_value_int_at(b.a.body, 0, "spec", "leaseDurationSeconds", NULL), 1);
-    assert_true(kl_leader_deadline(b.l) <= BOOT + KL_SECONDS(1));              /* others count to one second */
+    /* others count to one second */
+    assert_true(kl_leader_deadline(b.l) <= BOOT + KL_SECONDS(1));
     kl_leader_free(b.l);
 }
 
@@ -364,12 +392,12 @@ static void a_timer_that_fires_early_is_asked_for_again(void **state)
     assert_int_equal(say(&b, KL_LEADER_TIMER).what, KL_LEADER_UPDATE);
     b.now += KL_SECONDS(1);
     assert_int_equal(say(&b, KL_LEADER_TIMER).what, KL_LEADER_GO_ON);
-    assert_int_equal(b.a.until, until + KL_SECONDS(10));                       /* the end of the renew deadline */
+    /* the end of the renew deadline */
+    assert_int_equal(b.a.until, until + KL_SECONDS(10));
     kl_leader_free(b.l);
 }
 
-KL_TESTS(
-    cmocka_unit_test(a_timer_that_fires_early_is_asked_for_again),
+KL_TESTS(cmocka_unit_test(a_timer_that_fires_early_is_asked_for_again),
     cmocka_unit_test(the_configuration_must_make_sense),
     cmocka_unit_test(a_free_lease_is_created_in_our_name),
     cmocka_unit_test(a_fresh_candidate_waits_the_whole_duration_whatever_renew_time_says),

@@ -4,7 +4,11 @@
 #include "base/mem.h"
 #include "events/correlator.h"
 
-typedef struct world { kl_correlator *c; const kl_value *pod, *other; kl_time now; } world;
+typedef struct world {
+    kl_correlator *c;
+    const kl_value *pod, *other;
+    kl_time now;
+} world;
 
 static const kl_value *json(const char *text)
 {
@@ -16,8 +20,12 @@ static const kl_value *json(const char *text)
 
 static world setup(void)
 {
-    return (world){kl_correlator_new(), json("{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"a\",\"uid\":\"u1\"}}"),
-        json("{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"b\",\"uid\":\"u2\"}}"), KL_SECONDS(1000)};
+    return (world){kl_correlator_new(),
+        json("{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"a\","
+             "\"uid\":\"u1\"}}"),
+        json("{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"b\","
+             "\"uid\":\"u2\"}}"),
+        KL_SECONDS(1000)};
 }
 
 static void teardown(world *w)
@@ -27,9 +35,15 @@ static void teardown(world *w)
     kl_value_unref(w->other);
 }
 
-static kl_news news(world *w) { return (kl_news){.component = "ctl", .about = w->pod, .type = "Normal", .reason = "Seen", .note = "it"}; }
+static kl_news news(world *w)
+{
+    return (kl_news){.component = "ctl", .about = w->pod, .type = "Normal", .reason = "Seen", .note = "it"};
+}
 
-static char *see(world *w, kl_news n, bool *combined) { return kl_correlator_see(w->c, &n, w->now, combined); }
+static char *see(world *w, kl_news n, bool *combined)
+{
+    return kl_correlator_see(w->c, &n, w->now, combined);
+}
 
 static void assert_same(world *w, kl_news a, kl_news b, bool same)
 {
@@ -45,7 +59,8 @@ static void news_are_the_same_when_all_but_the_version_agrees(void **state)
     (void)state;
     world w = setup();
     kl_news a = news(&w), b = a;
-    const kl_value *newer = json("{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"a\",\"uid\":\"u1\",\"resourceVersion\":\"8\"}}");
+    const kl_value *newer = json("{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"ns\","
+                                 "\"name\":\"a\",\"uid\":\"u1\",\"resourceVersion\":\"8\"}}");
     b.about = newer;
     assert_same(&w, a, b, true);
     b = a, b.about = w.other;
@@ -92,14 +107,14 @@ static void the_tenth_note_within_ten_minutes_is_combined_with_those_after_it(vo
     assert_true(note(&w, 10, &first));
     assert_true(note(&w, 11, &second));
     assert_string_equal(first, second);
-    assert_false(note(&w, 11, NULL));              /* known now: it repeats for itself */
+    assert_false(note(&w, 11, NULL)); /* known now: it repeats for itself */
     kl_free(first);
     kl_free(second);
     kl_news n = news(&w);
     n.reason = "Other";
     bool combined;
     kl_free(see(&w, n, &combined));
-    assert_false(combined);                        /* another reason has its own ten */
+    assert_false(combined); /* another reason has its own ten */
     teardown(&w);
 }
 
@@ -120,7 +135,7 @@ static void ten_quiet_minutes_begin_the_count_anew(void **state)
     for (int i = 1; i <= 9; i++)
         assert_false(note(&w, i, NULL));
     w.now += KL_SECONDS(600);
-    assert_true(note(&w, 10, NULL));               /* just within */
+    assert_true(note(&w, 10, NULL)); /* just within */
     w.now += KL_SECONDS(600) + 1;
     assert_false(note(&w, 11, NULL));
     teardown(&w);
@@ -138,7 +153,7 @@ static void an_object_has_25_events_at_once_and_one_more_every_five_minutes(void
     assert_false(allow(&w, news(&w), &first));
     assert_true(first);
     assert_false(allow(&w, news(&w), &first));
-    assert_false(first);                           /* said once */
+    assert_false(first); /* said once */
     kl_news warning = news(&w), other = news(&w), source = news(&w);
     warning.type = "Warning";
     other.about = w.other;
@@ -151,11 +166,11 @@ static void an_object_has_25_events_at_once_and_one_more_every_five_minutes(void
     w.now += KL_SECONDS(2);
     assert_true(allow(&w, news(&w), &first));
     assert_false(allow(&w, news(&w), &first));
-    assert_true(first);                            /* said again, after one that passed */
+    assert_true(first); /* said again, after one that passed */
     w.now += KL_SECONDS(300) * 1000;
     for (int i = 0; i < 25; i++)
         assert_true(allow(&w, news(&w), &first));
-    assert_false(allow(&w, news(&w), &first));     /* never more than the burst */
+    assert_false(allow(&w, news(&w), &first)); /* never more than the burst */
     teardown(&w);
 }
 

@@ -1,5 +1,5 @@
-/* recorder_test.c - Events: made once, counted afterwards, tried again, made anew when they are gone. The server is scripted and the
- * clock is the spec's. */
+/* recorder_test.c - Events: made once, counted afterwards, tried again, made anew when they are gone. The
+ * server is scripted and the clock is the spec's. */
 #include "support/test.h"
 
 #include "base/buf.h"
@@ -16,7 +16,13 @@ typedef struct world {
     kl_tenure tenure;
     const kl_value *pod, *node;
     size_t n, answered;
-    struct { kl_reply_fn *done; void *arg; kl_verb verb; const kl_value *body; char kind[32], name[80], ns[40], manager[20]; } sent[SENT_MAX];
+    struct {
+        kl_reply_fn *done;
+        void *arg;
+        kl_verb verb;
+        const kl_value *body;
+        char kind[32], name[80], ns[40], manager[20];
+    } sent[SENT_MAX];
 } world;
 
 static uint64_t send_op(void *arg, const kl_op *op, kl_reply_fn *done, void *done_arg)
@@ -34,7 +40,6 @@ static uint64_t send_op(void *arg, const kl_op *op, kl_reply_fn *done, void *don
     return ++w->n;
 }
 
-
 static const kl_value *json(const char *text)
 {
     const kl_value *v = NULL;
@@ -46,11 +51,12 @@ static const kl_value *json(const char *text)
 static world *setup(void)
 {
     world *w = kl_new(world);
-    w->clock = kl_clock_fake_new(KL_SECONDS(100), KL_SECONDS(1767225600));       /* 2026-01-01T00:00:00Z */
+    w->clock = kl_clock_fake_new(KL_SECONDS(100), KL_SECONDS(1767225600)); /* 2026-01-01T00:00:00Z */
     kl_tenure_begin(&w->tenure, 0, KL_NEVER);
     w->door = kl_door_new(&(kl_door_options){.send = send_op, .send_arg = w, .clock = w->clock});
     w->r = kl_recorder_new(w->door, w->clock, NULL);
-    w->pod = json("{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"a\",\"uid\":\"u1\",\"resourceVersion\":\"7\"}}");
+    w->pod = json("{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"a\","
+                  "\"uid\":\"u1\",\"resourceVersion\":\"7\"}}");
     w->node = json("{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\",\"uid\":\"u2\"}}");
     return w;
 }
@@ -108,12 +114,24 @@ static void pass(world *w, kl_time t)
 
 static void say(world *w, const char *note)
 {
-    kl_recorder_event(w->r, &(kl_news){.component = "ctl", .mandate = {&w->tenure, 0}, .about = w->pod, .type = "Normal", .reason = "Seen", .note = note});
+    kl_recorder_event(w->r,
+        &(kl_news){.component = "ctl",
+            .mandate = {&w->tenure, 0},
+            .about = w->pod,
+            .type = "Normal",
+            .reason = "Seen",
+            .note = note});
 }
 
 static void say_reason(world *w, const char *reason)
 {
-    kl_recorder_event(w->r, &(kl_news){.component = "ctl", .mandate = {&w->tenure, 0}, .about = w->pod, .type = "Normal", .reason = reason, .note = "it"});
+    kl_recorder_event(w->r,
+        &(kl_news){.component = "ctl",
+            .mandate = {&w->tenure, 0},
+            .about = w->pod,
+            .type = "Normal",
+            .reason = reason,
+            .note = "it"});
 }
 
 static kl_recorder_stats stats(world *w)
@@ -123,7 +141,10 @@ static kl_recorder_stats stats(world *w)
     return s;
 }
 
-static const char *text(world *w, size_t n, const char *a, const char *b) { return kl_value_str_at(w->sent[n - 1].body, a, b, NULL); }
+static const char *text(world *w, size_t n, const char *a, const char *b)
+{
+    return kl_value_str_at(w->sent[n - 1].body, a, b, NULL);
+}
 
 /* The count that the n-th request tells; 0 when it has no series. */
 static int64_t series(world *w, size_t n)
@@ -140,13 +161,21 @@ static int64_t count(world *w, size_t n)
     return i;
 }
 
-/* --- what is said ------------------------------------------------------------------------------------------------------------- */
+/* --- what is said ------------------------------------------------------------------------- */
 
 static void an_event_says_who_what_and_about_whom(void **state)
 {
     (void)state;
     world *w = setup();
-    kl_recorder_event(w->r, &(kl_news){.component = "ctl", .mandate = {&w->tenure, 0}, .about = w->pod, .related = w->node, .type = "Warning", .reason = "SourceMissing", .action = "Copy", .note = "secret x not found"});
+    kl_recorder_event(w->r,
+        &(kl_news){.component = "ctl",
+            .mandate = {&w->tenure, 0},
+            .about = w->pod,
+            .related = w->node,
+            .type = "Warning",
+            .reason = "SourceMissing",
+            .action = "Copy",
+            .note = "secret x not found"});
     assert_int_equal(w->n, 1);
     assert_int_equal(w->sent[0].verb, KL_CREATE);
     assert_string_equal(w->sent[0].kind, "events.k8s.io/v1/Event");
@@ -168,8 +197,14 @@ static void an_event_says_who_what_and_about_whom(void **state)
     assert_true(!strncmp(text(w, 1, "metadata", "name"), "a.", 2));
     assert_null(kl_value_get(w->sent[0].body, "series"));
     assert_null(kl_value_get(w->sent[0].body, "count"));
-    kl_recorder_event(w->r, &(kl_news){.component = "ctl", .mandate = {&w->tenure, 0}, .about = w->node, .type = "Normal", .reason = "Seen", .note = "it"});
-    assert_string_equal(w->sent[1].ns, "default");         /* about what has no namespace */
+    kl_recorder_event(w->r,
+        &(kl_news){.component = "ctl",
+            .mandate = {&w->tenure, 0},
+            .about = w->node,
+            .type = "Normal",
+            .reason = "Seen",
+            .note = "it"});
+    assert_string_equal(w->sent[1].ns, "default"); /* about what has no namespace */
     assert_string_equal(text(w, 2, "action", NULL), "Reconcile");
     teardown(w);
 }
@@ -180,22 +215,28 @@ static void long_texts_are_cut_at_a_character(void **state)
     world *w = setup();
     char note[1200], reason[200];
     memset(note, 'x', sizeof note);
-    note[1020] = '\xc3', note[1021] = '\xa9';              /* an e with an accent across the cut */
+    note[1020] = '\xc3', note[1021] = '\xa9'; /* an e with an accent across the cut */
     note[1199] = '\0';
     memset(reason, 'R', sizeof reason);
     reason[199] = '\0';
-    kl_recorder_event(w->r, &(kl_news){.component = "ctl", .mandate = {&w->tenure, 0}, .about = w->pod, .type = "Normal", .reason = reason, .note = note});
+    kl_recorder_event(w->r,
+        &(kl_news){.component = "ctl",
+            .mandate = {&w->tenure, 0},
+            .about = w->pod,
+            .type = "Normal",
+            .reason = reason,
+            .note = note});
     const char *sent = text(w, 1, "note", NULL);
     assert_int_equal(strlen(sent), 1023);
     assert_string_equal(sent + 1018, "xx...");
     assert_int_equal(strlen(text(w, 1, "reason", NULL)), KL_EVENT_WORD_MAX);
     note[1024] = '\0';
     say(w, note);
-    assert_int_equal(strlen(text(w, 2, "note", NULL)), 1024);          /* just fits */
+    assert_int_equal(strlen(text(w, 2, "note", NULL)), 1024); /* just fits */
     teardown(w);
 }
 
-/* --- series ------------------------------------------------------------------------------------------------------------------- */
+/* --- series ------------------------------------------------------------------------------- */
 
 static void the_second_time_makes_a_series_and_later_ones_only_count(void **state)
 {
@@ -233,7 +274,7 @@ static void a_series_that_goes_on_is_told_every_half_hour_and_its_end_after_six_
         say(w, "it");
         assert_int_equal(w->n, 2);
     }
-    pass(w, KL_MINUTES(5));                /* half an hour after the last time it was told */
+    pass(w, KL_MINUTES(5)); /* half an hour after the last time it was told */
     assert_int_equal(w->n, 3);
     assert_int_equal(series(w, 3), 7);
     answer(w, KL_OK);
@@ -246,7 +287,7 @@ static void a_series_that_goes_on_is_told_every_half_hour_and_its_end_after_six_
     assert_int_equal(series(w, 4), 8);
     answer(w, KL_OK);
     assert_int_equal(kl_recorder_tick(w->r), KL_NEVER);
-    say(w, "it");                          /* a new one */
+    say(w, "it"); /* a new one */
     assert_int_equal(w->sent[4].verb, KL_CREATE);
     assert_int_equal(series(w, 5), 0);
     assert_string_not_equal(text(w, 5, "metadata", "name"), text(w, 1, "metadata", "name"));
@@ -295,7 +336,7 @@ static void flush_tells_the_counts_of_running_series(void **state)
             answer(w, KL_OK);
     }
     assert_int_equal(w->n, 2);
-    assert_false(kl_recorder_flush(w->r, 0));      /* asked now, not answered in no time */
+    assert_false(kl_recorder_flush(w->r, 0)); /* asked now, not answered in no time */
     assert_int_equal(w->n, 3);
     assert_int_equal(series(w, 3), 5);
     answer(w, KL_OK);
@@ -327,7 +368,7 @@ static void an_event_that_is_there_already_is_ours(void **state)
     world *w = setup();
     say(w, "it");
     say(w, "it");
-    answer(w, KL_EEXISTS);                 /* the first try arrived, its answer did not */
+    answer(w, KL_EEXISTS); /* the first try arrived, its answer did not */
     assert_int_equal(w->sent[1].verb, KL_PATCH);
     assert_int_equal(series(w, 2), 2);
     teardown(w);
@@ -344,7 +385,7 @@ static void the_tenth_different_note_is_one_combined_event_with_those_after_it(v
         if (w->answered < w->n)
             answer(w, KL_OK);
     }
-    assert_int_equal(w->n, 11);                    /* nine, the combined one, and its series */
+    assert_int_equal(w->n, 11); /* nine, the combined one, and its series */
     assert_string_equal(text(w, 9, "note", NULL), "note 9");
     assert_string_equal(text(w, 10, "note", NULL), "(combined from similar events): note 10");
     assert_int_equal(w->sent[10].verb, KL_PATCH);
@@ -354,7 +395,7 @@ static void the_tenth_different_note_is_one_combined_event_with_those_after_it(v
     teardown(w);
 }
 
-/* --- failures ------------------------------------------------------------------------------------------------------------------ */
+/* --- failures ----------------------------------------------------------------------------- */
 
 static void what_the_server_refuses_is_not_tried_again(void **state)
 {
@@ -376,7 +417,9 @@ static void a_namespace_that_goes_away_takes_its_events_along(void **state)
     (void)state;
     world *w = setup();
     say(w, "it");
-    answer_with(w, KL_EFORBIDDEN, 403, "events \"a.1\" is forbidden: unable to create new content in namespace ns because it is being terminated",
+    answer_with(w, KL_EFORBIDDEN, 403,
+        "events \"a.1\" is forbidden: unable to create new content in namespace ns because it is being "
+        "terminated",
         "{\"causes\":[{\"reason\":\"NamespaceTerminating\"}]}");
     assert_int_equal(stats(w).terminating, 1);
     assert_int_equal(stats(w).refused, 0);
@@ -430,7 +473,13 @@ static void a_request_that_hangs_holds_up_its_own_event_alone(void **state)
     world *w = setup();
     say(w, "hangs");
     say(w, "other");
-    kl_recorder_event(w->r, &(kl_news){.component = "ctl", .mandate = {&w->tenure, 0}, .about = w->node, .type = "Normal", .reason = "Seen", .note = "it"});
+    kl_recorder_event(w->r,
+        &(kl_news){.component = "ctl",
+            .mandate = {&w->tenure, 0},
+            .about = w->node,
+            .type = "Normal",
+            .reason = "Seen",
+            .note = "it"});
     assert_int_equal(w->n, 3);
     w->answered = 1;
     answer(w, KL_OK);
@@ -440,7 +489,7 @@ static void a_request_that_hangs_holds_up_its_own_event_alone(void **state)
     answer(w, KL_OK);
     assert_int_equal(w->answered, w->n);
     kl_err err = KL_ERR_INIT;
-    w->sent[0].done(w->sent[0].arg, KL_OK, 200, NULL, &err);       /* at last */
+    w->sent[0].done(w->sent[0].arg, KL_OK, 200, NULL, &err); /* at last */
     teardown(w);
 }
 
@@ -469,21 +518,36 @@ static void too_many_that_wait_are_dropped_and_counted(void **state)
     world *w = setup();
     for (int i = 0; i < 1003; i++) {
         char object[128];
-        snprintf(object, sizeof object, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"p%d\",\"uid\":\"u%d\"}}", i, i);
+        snprintf(object, sizeof object,
+            "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"p%d\","
+            "\"uid\":\"u%d\"}}",
+            i, i);
         const kl_value *o = json(object);
-        kl_recorder_event(w->r, &(kl_news){.component = "ctl", .mandate = {&w->tenure, 0}, .about = o, .type = "Normal", .reason = "Seen", .note = "it"});
-        if (i == 0 || i == 1002)           /* known: counted; unknown: dropped again */
-            kl_recorder_event(w->r, &(kl_news){.component = "ctl", .mandate = {&w->tenure, 0}, .about = o, .type = "Normal", .reason = "Seen", .note = "it"});
+        kl_recorder_event(w->r,
+            &(kl_news){.component = "ctl",
+                .mandate = {&w->tenure, 0},
+                .about = o,
+                .type = "Normal",
+                .reason = "Seen",
+                .note = "it"});
+        if (i == 0 || i == 1002) /* known: counted; unknown: dropped again */
+            kl_recorder_event(w->r,
+                &(kl_news){.component = "ctl",
+                    .mandate = {&w->tenure, 0},
+                    .about = o,
+                    .type = "Normal",
+                    .reason = "Seen",
+                    .note = "it"});
         kl_value_unref(o);
     }
-    assert_int_equal(w->n, 32);            /* under way at a time */
+    assert_int_equal(w->n, 32); /* under way at a time */
     assert_int_equal(stats(w).waiting, 1000);
     assert_int_equal(stats(w).full, 4);
     assert_int_equal(stats(w).recorded, 1001);
     assert_int_equal(kl_recorder_dropped(w->r), 4);
     while (w->answered < w->n)
         answer(w, KL_OK);
-    assert_int_equal(w->n, 1001);          /* one of them a series */
+    assert_int_equal(w->n, 1001); /* one of them a series */
     assert_int_equal(stats(w).waiting, 0);
     teardown(w);
 }
@@ -496,7 +560,7 @@ static void too_many_about_one_object_are_dropped_and_counted(void **state)
         char reason[16];
         snprintf(reason, sizeof reason, "Seen%d", i);
         say_reason(w, reason);
-        say_reason(w, reason);             /* repeats cost nothing, of those that passed */
+        say_reason(w, reason); /* repeats cost nothing, of those that passed */
     }
     assert_int_equal(stats(w).recorded, 50);
     assert_int_equal(stats(w).spam, 10);
@@ -506,7 +570,7 @@ static void too_many_about_one_object_are_dropped_and_counted(void **state)
     teardown(w);
 }
 
-/* --- servers with core/v1 alone -------------------------------------------------------------------------------------------------- */
+/* --- servers with core/v1 alone ----------------------------------------------------------- */
 
 static void without_the_new_group_events_are_recorded_as_core_v1(void **state)
 {
@@ -528,7 +592,7 @@ static void without_the_new_group_events_are_recorded_as_core_v1(void **state)
     w->answered = 1;
     answer(w, KL_OK);
     pass(w, KL_SECONDS(60));
-    say(w, "it");                          /* there each repeat is told */
+    say(w, "it"); /* there each repeat is told */
     assert_int_equal(w->sent[2].verb, KL_PATCH);
     assert_int_equal(count(w, 3), 2);
     assert_string_equal(text(w, 3, "lastTimestamp", NULL), "2026-01-01T00:01:00Z");

@@ -27,13 +27,14 @@ static void one_goes_first_and_the_rest_when_it_is_through(void **state)
     kl__gate_init(&g);
     enter(&g, 0, 5);
     assert_int_equal(next(&g), 0);
-    assert_int_equal(next(&g), -1);                /* it may be about to open the connection that all can share */
+    /* it may be about to open the connection that all can share */
+    assert_int_equal(next(&g), -1);
     g.sockets = 1;
-    assert_int_equal(next(&g), -1);                /* a socket is no connection yet */
+    assert_int_equal(next(&g), -1); /* a socket is no connection yet */
     kl__gate_connected(&passes[0]);
     assert_int_equal(next(&g), 1);
     assert_int_equal(next(&g), 2);
-    assert_int_equal(next(&g), 3);                 /* full: this one opens the second connection */
+    assert_int_equal(next(&g), 3); /* full: this one opens the second connection */
     assert_int_equal(next(&g), -1);
     kl__gate_connected(&passes[3]);
     g.sockets = 2;
@@ -51,12 +52,13 @@ static void what_leaves_makes_room_in_order(void **state)
     kl__gate_connected(&passes[0]);
     for (int i = 1; i <= 3; i++)
         assert_int_equal(next(&g), i);
-    assert_int_equal(next(&g), -1);                /* 3 is on its way to a second connection */
-    assert_false(kl__gate_leave(&passes[4], true));    /* from the queue: nobody waited for it */
-    assert_false(kl__gate_leave(&passes[1], true));    /* not the opener, which is in as well: there are three */
+    assert_int_equal(next(&g), -1);                 /* 3 is on its way to a second connection */
+    assert_false(kl__gate_leave(&passes[4], true)); /* from the queue: nobody waited for it */
+    /* not the opener, which is in as well: there are three */
+    assert_false(kl__gate_leave(&passes[1], true));
     assert_int_equal(next(&g), -1);
     assert_false(kl__gate_leave(&passes[2], true));
-    assert_int_equal(next(&g), 5);                 /* the first connection has room again */
+    assert_int_equal(next(&g), 5); /* the first connection has room again */
     assert_int_equal(next(&g), -1);
 }
 
@@ -70,19 +72,21 @@ static void an_opener_that_fails_takes_along_those_who_wait_only_when_nothing_el
     assert_true(kl__gate_leave(&passes[0], true));
     enter(&g, 0, 1);
     assert_int_equal(next(&g), 1);
-    assert_false(kl__gate_leave(&passes[1], false));   /* cancelled: another one tries */
+    assert_false(kl__gate_leave(&passes[1], false)); /* cancelled: another one tries */
     assert_int_equal(next(&g), 2);
     g.sockets = 1;
     kl__gate_connected(&passes[2]);
     enter(&g, 3, 3);
     assert_int_equal(next(&g), 0);
     assert_int_equal(next(&g), 3);
-    assert_int_equal(next(&g), 4);                 /* opens the second */
-    assert_false(kl__gate_leave(&passes[4], true));    /* three are in on the first connection: 5 waits for them */
+    assert_int_equal(next(&g), 4); /* opens the second */
+    /* three are in on the first connection: 5 waits for them */
+    assert_false(kl__gate_leave(&passes[4], true));
     assert_int_equal(next(&g), 5);
 }
 
-KL_TESTS(cmocka_unit_test(one_goes_first_and_the_rest_when_it_is_through), cmocka_unit_test(what_leaves_makes_room_in_order),
+KL_TESTS(cmocka_unit_test(one_goes_first_and_the_rest_when_it_is_through),
+    cmocka_unit_test(what_leaves_makes_room_in_order),
     cmocka_unit_test(an_opener_that_fails_takes_along_those_who_wait_only_when_nothing_else_is_open))
 
 /* not in tsan: it starts no thread */

@@ -16,12 +16,12 @@ typedef struct outcome {
     kl_err err;
     char header[256];
     const char *want_header;
-    kl_status refuse;               /* on_data answers this */
+    kl_status refuse; /* on_data answers this */
     kl_http *http;
     uint64_t cancel_in_data;
     int permits;
     bool wants_lull;
-    int lulls, data_since_lull;     /* http thread, until done */
+    int lulls, data_since_lull; /* http thread, until done */
 } outcome;
 
 static void outcome_init(outcome *o)
@@ -104,7 +104,7 @@ static kl_http *http_new(void)
 {
     kl_http *h;
     kl_err err = KL_ERR_INIT;
-    assert_ok(kl_http_new(&(kl_http_options){ .name = "test", .user_agent = "spec/1" }, &h, &err), &err);
+    assert_ok(kl_http_new(&(kl_http_options){.name = "test", .user_agent = "spec/1"}, &h, &err), &err);
     return h;
 }
 
@@ -135,12 +135,13 @@ static char *url_of(const peer *p, const char *path)
     return url;
 }
 
-/* --- peers ---------------------------------------------------------------------------------------------------------- */
+/* --- peers -------------------------------------------------------------------------------- */
 
 static bool echo(peer *p, int fd, const request *r)
 {
     (void)p;
-    return peer_send(fd, "HTTP/1.1 200 OK\r\nX-Method: %s\r\nX-Agent: %s\r\nContent-Length: %zu\r\n\r\n%s", r->method, peer_header(r, "user-agent"), r->body_len, r->body);
+    return peer_send(fd, "HTTP/1.1 200 OK\r\nX-Method: %s\r\nX-Agent: %s\r\nContent-Length: %zu\r\n\r\n%s",
+        r->method, peer_header(r, "user-agent"), r->body_len, r->body);
 }
 
 static bool silent(peer *p, int fd, const request *r)
@@ -148,9 +149,9 @@ static bool silent(peer *p, int fd, const request *r)
     (void)fd;
     (void)r;
     while (!atomic_load(&p->stop)) {
-        struct pollfd pf = { .fd = fd, .events = POLLIN };
+        struct pollfd pf = {.fd = fd, .events = POLLIN};
         if (poll(&pf, 1, 50) > 0)
-            return false;                       /* the client hung up */
+            return false; /* the client hung up */
     }
     return false;
 }
@@ -176,7 +177,7 @@ static bool drips(peer *p, int fd, const request *r)
     (void)r;
     peer_send(fd, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
     while (!atomic_load(&p->stop) && peer_send(fd, "5\r\nhello\r\n")) {
-        struct pollfd pf = { .fd = fd, .events = POLLIN };
+        struct pollfd pf = {.fd = fd, .events = POLLIN};
         if (poll(&pf, 1, 5) > 0)
             return false;
     }
@@ -191,22 +192,20 @@ static bool garbage(peer *p, int fd, const request *r)
     return false;
 }
 
-static bool once_then_cut(peer *p, int fd, const request *r)
-{
-    return r->nth == 1 && echo(p, fd, r);
-}
+static bool once_then_cut(peer *p, int fd, const request *r) { return r->nth == 1 && echo(p, fd, r); }
 
 static bool endless_headers(peer *p, int fd, const request *r)
 {
     (void)r;
     peer_send(fd, "HTTP/1.1 200 OK\r\n");
     for (int i = 0; i < 5000 && !atomic_load(&p->stop); i++)
-        if (!peer_send(fd, "X-%d: 0123456789012345678901234567890123456789012345678901234567890123456789\r\n", i))
+        if (!peer_send(
+                fd, "X-%d: 0123456789012345678901234567890123456789012345678901234567890123456789\r\n", i))
             return false;
     return false;
 }
 
-/* --- specs ---------------------------------------------------------------------------------------------------------- */
+/* --- specs -------------------------------------------------------------------------------- */
 
 static void brings_head_data_and_end(void **state)
 {
@@ -217,7 +216,9 @@ static void brings_head_data_and_end(void **state)
     kl_http *h = http_new();
     outcome_init(&o);
     o.want_header = "x-method";
-    start(h, (kl_http_request){ .method = "PATCH", .url = url_of(&p, "/a?b=c"), .body = "some body", .body_len = 9 }, &o);
+    start(h,
+        (kl_http_request){.method = "PATCH", .url = url_of(&p, "/a?b=c"), .body = "some body", .body_len = 9},
+        &o);
     outcome_wait(&o);
     assert_int_equal(o.st, KL_OK);
     assert_int_equal(o.code, 200);
@@ -226,7 +227,8 @@ static void brings_head_data_and_end(void **state)
     assert_string_equal(o.header, "PATCH");
     assert_string_equal(kl_buf_str(&o.body), "some body");
     outcome_fini(&o);
-    fetch(h, (kl_http_request){ .method = "POST", .url = url_of(&p, "/") }, &o);      /* a write without a body */
+    /* a write without a body */
+    fetch(h, (kl_http_request){.method = "POST", .url = url_of(&p, "/")}, &o);
     assert_int_equal(o.st, KL_OK);
     outcome_fini(&o);
     kl_http_free(h);
@@ -241,7 +243,7 @@ static void keeps_its_connection(void **state)
     peer_start(&p, echo, NULL);
     kl_http *h = http_new();
     for (int i = 0; i < 20; i++) {
-        fetch(h, (kl_http_request){ .method = "GET", .url = url_of(&p, "/") }, &o);
+        fetch(h, (kl_http_request){.method = "GET", .url = url_of(&p, "/")}, &o);
         assert_int_equal(o.st, KL_OK);
         outcome_fini(&o);
     }
@@ -259,7 +261,7 @@ static void says_who_refused_the_connection(void **state)
     snprintf(url, sizeof url, "http://127.0.0.1:%u/x", port);
     snprintf(want, sizeof want, "connection refused by 127.0.0.1:%u: is the API server up?", port);
     kl_http *h = http_new();
-    fetch(h, (kl_http_request){ .method = "GET", .url = url }, &o);
+    fetch(h, (kl_http_request){.method = "GET", .url = url}, &o);
     assert_int_equal(o.st, KL_ECONNECT);
     assert_false(o.sent);
     assert_string_equal(kl_err_message(&o.err), want);
@@ -272,7 +274,7 @@ static void says_which_name_does_not_resolve(void **state)
     (void)state;
     outcome o;
     kl_http *h = http_new();
-    fetch(h, (kl_http_request){ .method = "GET", .url = "http://no-such-host.invalid:6443/" }, &o);
+    fetch(h, (kl_http_request){.method = "GET", .url = "http://no-such-host.invalid:6443/"}, &o);
     assert_int_equal(o.st, KL_ECONNECT);
     assert_false(o.sent);
     assert_non_null(strstr(kl_err_message(&o.err), "no-such-host.invalid:6443 does not resolve"));
@@ -285,10 +287,10 @@ static void a_url_that_is_none_is_the_callers_mistake(void **state)
     (void)state;
     outcome o;
     kl_http *h = http_new();
-    fetch(h, (kl_http_request){ .method = "GET", .url = "ftp://h/x" }, &o);
+    fetch(h, (kl_http_request){.method = "GET", .url = "ftp://h/x"}, &o);
     assert_int_equal(o.st, KL_EINVAL);
     outcome_fini(&o);
-    fetch(h, (kl_http_request){ .method = "GET", .url = "http://[::1" }, &o);
+    fetch(h, (kl_http_request){.method = "GET", .url = "http://[::1"}, &o);
     assert_int_equal(o.st, KL_EINVAL);
     outcome_fini(&o);
     kl_http_free(h);
@@ -301,7 +303,9 @@ static void ends_at_the_total_timeout(void **state)
     outcome o;
     peer_start(&p, silent, NULL);
     kl_http *h = http_new();
-    fetch(h, (kl_http_request){ .method = "GET", .url = url_of(&p, "/"), .total_timeout = KL_MILLISECONDS(600) }, &o);
+    fetch(h,
+        (kl_http_request){.method = "GET", .url = url_of(&p, "/"), .total_timeout = KL_MILLISECONDS(600)},
+        &o);
     assert_int_equal(o.st, KL_ETIMEOUT);
     assert_true(o.sent);
     assert_non_null(strstr(kl_err_message(&o.err), "within 0.6s"));
@@ -313,13 +317,13 @@ static void ends_at_the_total_timeout(void **state)
 static void a_body_cut_short_is_an_early_end(void **state)
 {
     (void)state;
-    peer_answer *cuts[] = { cut_in_body, cut_in_chunks };
+    peer_answer *cuts[] = {cut_in_body, cut_in_chunks};
     for (int i = 0; i < 2; i++) {
         peer p;
         outcome o;
         peer_start(&p, cuts[i], NULL);
         kl_http *h = http_new();
-        fetch(h, (kl_http_request){ .method = "GET", .url = url_of(&p, "/") }, &o);
+        fetch(h, (kl_http_request){.method = "GET", .url = url_of(&p, "/")}, &o);
         assert_int_equal(o.st, KL_ECLOSED);
         assert_int_equal(o.code, 200);
         assert_int_equal(o.heads, 1);
@@ -337,7 +341,7 @@ static void what_is_not_http_is_an_error(void **state)
     outcome o;
     peer_start(&p, garbage, NULL);
     kl_http *h = http_new();
-    fetch(h, (kl_http_request){ .method = "GET", .url = url_of(&p, "/") }, &o);
+    fetch(h, (kl_http_request){.method = "GET", .url = url_of(&p, "/")}, &o);
     assert_int_equal(o.st, KL_ESERVER);
     assert_int_equal(o.heads, 0);
     outcome_fini(&o);
@@ -352,7 +356,7 @@ static void endless_headers_are_an_error(void **state)
     outcome o;
     peer_start(&p, endless_headers, NULL);
     kl_http *h = http_new();
-    fetch(h, (kl_http_request){ .method = "GET", .url = url_of(&p, "/") }, &o);
+    fetch(h, (kl_http_request){.method = "GET", .url = url_of(&p, "/")}, &o);
     assert_int_not_equal(o.st, KL_OK);
     assert_int_equal(o.heads, 0);
     outcome_fini(&o);
@@ -360,7 +364,8 @@ static void endless_headers_are_an_error(void **state)
     peer_stop(&p);
 }
 
-/* libcurl by itself sends again when a reused connection dies without an answer. A read may; a write may not. */
+/* libcurl by itself sends again when a reused connection dies without an answer. A read may; a write may
+ * not. */
 static void a_write_is_never_sent_twice(void **state)
 {
     (void)state;
@@ -368,10 +373,10 @@ static void a_write_is_never_sent_twice(void **state)
     outcome o;
     peer_start(&p, once_then_cut, NULL);
     kl_http *h = http_new();
-    fetch(h, (kl_http_request){ .method = "GET", .url = url_of(&p, "/") }, &o);
+    fetch(h, (kl_http_request){.method = "GET", .url = url_of(&p, "/")}, &o);
     assert_int_equal(o.st, KL_OK);
     outcome_fini(&o);
-    fetch(h, (kl_http_request){ .method = "POST", .url = url_of(&p, "/"), .body = "{}", .body_len = 2 }, &o);
+    fetch(h, (kl_http_request){.method = "POST", .url = url_of(&p, "/"), .body = "{}", .body_len = 2}, &o);
     assert_int_equal(o.st, KL_ECLOSED);
     assert_true(o.sent);
     assert_int_equal(atomic_load(&p.requests), 2);
@@ -396,7 +401,7 @@ static void a_lull_comes_after_the_data_at_hand(void **state)
     kl_http *h = http_new();
     outcome_init(&o);
     o.wants_lull = true;
-    uint64_t id = start(h, (kl_http_request){ .method = "GET", .url = url_of(&p, "/") }, &o);
+    uint64_t id = start(h, (kl_http_request){.method = "GET", .url = url_of(&p, "/")}, &o);
     kl_time deadline = kl_clock_now(kl_clock_real()) + PEER_WAIT;
     kl_lock(&o.mu);
     while (!o.lulls && kl_cond_wait_until(&o.ended, &o.mu, deadline))
@@ -413,10 +418,10 @@ static void a_lull_comes_after_the_data_at_hand(void **state)
     peer_start(&p, cut_in_chunks, NULL);
     outcome_init(&o);
     o.wants_lull = true;
-    start(h, (kl_http_request){ .method = "GET", .url = url_of(&p, "/") }, &o);
+    start(h, (kl_http_request){.method = "GET", .url = url_of(&p, "/")}, &o);
     outcome_wait(&o);
     assert_int_equal(o.st, KL_ECLOSED);
-    assert_int_equal(o.data_since_lull, 0);         /* an end does not swallow it */
+    assert_int_equal(o.data_since_lull, 0); /* an end does not swallow it */
     assert_in_range(o.lulls, 1, 2);
     outcome_fini(&o);
     kl_http_free(h);
@@ -432,7 +437,7 @@ static void on_data_may_end_the_transfer_with_its_own_error(void **state)
     kl_http *h = http_new();
     outcome_init(&o);
     o.refuse = KL_ETOOBIG;
-    start(h, (kl_http_request){ .method = "GET", .url = url_of(&p, "/") }, &o);
+    start(h, (kl_http_request){.method = "GET", .url = url_of(&p, "/")}, &o);
     outcome_wait(&o);
     assert_int_equal(o.st, KL_ETOOBIG);
     assert_string_equal(kl_err_message(&o.err), "the test refuses");
@@ -457,8 +462,10 @@ static void what_is_not_permitted_does_not_leave(void **state)
 {
     (void)state;
     const kl_http_request requests[] = {
-        { .method = "DELETE", .permit = no_permit }, { .method = "POST", .body = "{}", .body_len = 2, .permit = no_permit },
-        { .method = "POST", .body = "{}", .body_len = 2, .permit = one_permit },        /* refused between the connection and its body */
+        {.method = "DELETE", .permit = no_permit},
+        {.method = "POST", .body = "{}", .body_len = 2, .permit = no_permit},
+        /* refused between the connection and its body */
+        {.method = "POST", .body = "{}", .body_len = 2, .permit = one_permit},
     };
     peer p;
     outcome o;
@@ -485,7 +492,7 @@ static void a_cancelled_request_is_done_once(void **state)
     peer_start(&p, silent, NULL);
     kl_http *h = http_new();
     outcome_init(&o);
-    uint64_t id = start(h, (kl_http_request){ .method = "GET", .url = url_of(&p, "/") }, &o);
+    uint64_t id = start(h, (kl_http_request){.method = "GET", .url = url_of(&p, "/")}, &o);
     assert_true(peer_wait_requests(&p, 1));
     kl_http_cancel(h, id);
     kl_http_cancel(h, id);
@@ -499,12 +506,16 @@ static void a_cancelled_request_is_done_once(void **state)
     peer_stop(&p);
 }
 
-typedef struct cancel_plan { kl_http *h; const char *url; outcome *o; } cancel_plan;
+typedef struct cancel_plan {
+    kl_http *h;
+    const char *url;
+    outcome *o;
+} cancel_plan;
 
 static void start_and_cancel_at_data(void *arg)
 {
     cancel_plan *c = arg;
-    c->o->cancel_in_data = start(c->h, (kl_http_request){ .method = "GET", .url = c->url }, c->o);
+    c->o->cancel_in_data = start(c->h, (kl_http_request){.method = "GET", .url = c->url}, c->o);
 }
 
 static void a_cancel_from_its_own_data_is_the_last_data(void **state)
@@ -515,7 +526,7 @@ static void a_cancel_from_its_own_data_is_the_last_data(void **state)
     peer_start(&p, drips, NULL);
     kl_http *h = http_new();
     outcome_init(&o);
-    kl_http_post(h, start_and_cancel_at_data, &(cancel_plan){ h, url_of(&p, "/"), &o });
+    kl_http_post(h, start_and_cancel_at_data, &(cancel_plan){h, url_of(&p, "/"), &o});
     outcome_wait(&o);
     assert_int_equal(o.st, KL_ECANCELLED);
     assert_string_equal(kl_buf_str(&o.body), "hello");
@@ -533,7 +544,7 @@ static void free_cancels_what_is_in_flight(void **state)
     kl_http *h = http_new();
     for (int i = 0; i < 5; i++) {
         outcome_init(&o[i]);
-        start(h, (kl_http_request){ .method = "GET", .url = url_of(&p, "/") }, &o[i]);
+        start(h, (kl_http_request){.method = "GET", .url = url_of(&p, "/")}, &o[i]);
     }
     assert_true(peer_wait_requests(&p, 3));
     kl_http_free(h);
@@ -545,8 +556,16 @@ static void free_cancels_what_is_in_flight(void **state)
     peer_stop(&p);
 }
 
-typedef struct trace { kl_mutex mu; kl_cond changed; char text[64]; kl_http *h; } trace;
-typedef struct mark { trace *t; char c; } mark;
+typedef struct trace {
+    kl_mutex mu;
+    kl_cond changed;
+    char text[64];
+    kl_http *h;
+} trace;
+typedef struct mark {
+    trace *t;
+    char c;
+} mark;
 
 static void leave_mark(void *arg)
 {
@@ -562,7 +581,7 @@ static void leave_mark(void *arg)
 /* All at once, on the thread: none is due before the last is there. */
 static void set_timers(void *arg)
 {
-    mark *m = arg;                              /* x, y, z */
+    mark *m = arg; /* x, y, z */
     kl_http *h = m->t->h;
     assert_true(kl_http_on_thread(h));
     uint64_t victim = kl_http_timer(h, KL_MILLISECONDS(30), leave_mark, &m[0]);
@@ -586,11 +605,12 @@ static void posts_run_in_order_and_timers_by_time(void **state)
 {
     (void)state;
     kl_http *h = http_new();
-    trace t = { .h = h };
+    trace t = {.h = h};
     kl_mutex_init(&t.mu);
     kl_cond_init(&t.changed);
     assert_false(kl_http_on_thread(h));
-    mark a = { &t, 'a' }, b = { &t, 'b' }, c = { &t, 'c' }, d = { &t, 'd' }, xyz[] = { { &t, 'x' }, { &t, 'y' }, { &t, 'z' } };
+    mark a = {&t, 'a'}, b = {&t, 'b'}, c = {&t, 'c'}, d = {&t, 'd'},
+         xyz[] = {{&t, 'x'}, {&t, 'y'}, {&t, 'z'}};
     kl_http_post(h, leave_mark, &a);
     kl_http_post(h, leave_mark, &b);
     kl_http_post(h, leave_mark, &c);
@@ -601,7 +621,7 @@ static void posts_run_in_order_and_timers_by_time(void **state)
     kl_http_post(h, set_timers, xyz);
     trace_wait(&t, 6);
     assert_string_equal(t.text, "abcdyz");
-    kl_http_timer(h, KL_NEVER, leave_mark, xyz);         /* dropped by free */
+    kl_http_timer(h, KL_NEVER, leave_mark, xyz); /* dropped by free */
     kl_http_free(h);
     assert_string_equal(t.text, "abcdyz");
     kl_cond_fini(&t.changed);
@@ -618,7 +638,9 @@ static void many_at_once(void **state)
     kl_http *h = http_new();
     for (int i = 0; i < N; i++) {
         outcome_init(&o[i]);
-        start(h, (kl_http_request){ .method = "POST", .url = url_of(&p, "/"), .body = "0123456789", .body_len = 10 }, &o[i]);
+        start(h,
+            (kl_http_request){.method = "POST", .url = url_of(&p, "/"), .body = "0123456789", .body_len = 10},
+            &o[i]);
     }
     for (int i = 0; i < N; i++) {
         outcome_wait(&o[i]);
@@ -630,7 +652,8 @@ static void many_at_once(void **state)
     peer_stop(&p);
 }
 
-/* Whoever waits for another's connection is not lost when it does not come. The peer takes the line and says no word of TLS. */
+/* Whoever waits for another's connection is not lost when it does not come. The peer takes the line and
+ * says no word of TLS. */
 static void one_knocks_and_the_others_wait_their_turn(void **state)
 {
     (void)state;
@@ -644,7 +667,10 @@ static void one_knocks_and_the_others_wait_their_turn(void **state)
     kl_http *h = http_new();
     for (int i = 0; i < N; i++) {
         outcome_init(&o[i]);
-        id[i] = start(h, (kl_http_request){ .method = "GET", .url = url, .total_timeout = i == IMPATIENT ? KL_MILLISECONDS(100) : 0 }, &o[i]);
+        id[i] = start(h,
+            (kl_http_request){
+                .method = "GET", .url = url, .total_timeout = i == IMPATIENT ? KL_MILLISECONDS(100) : 0},
+            &o[i]);
     }
     outcome_wait(&o[IMPATIENT]);
     assert_int_equal(o[IMPATIENT].st, KL_ETIMEOUT);
@@ -680,7 +706,9 @@ KL_TESTS(cmocka_unit_test(brings_head_data_and_end), cmocka_unit_test(keeps_its_
     cmocka_unit_test(a_body_cut_short_is_an_early_end), cmocka_unit_test(what_is_not_http_is_an_error),
     cmocka_unit_test(endless_headers_are_an_error), cmocka_unit_test(a_write_is_never_sent_twice),
     cmocka_unit_test(a_lull_comes_after_the_data_at_hand),
-    cmocka_unit_test(on_data_may_end_the_transfer_with_its_own_error), cmocka_unit_test(what_is_not_permitted_does_not_leave), cmocka_unit_test(a_cancelled_request_is_done_once),
-    cmocka_unit_test(a_cancel_from_its_own_data_is_the_last_data), cmocka_unit_test(free_cancels_what_is_in_flight),
-    cmocka_unit_test(posts_run_in_order_and_timers_by_time), cmocka_unit_test(many_at_once),
-    cmocka_unit_test(one_knocks_and_the_others_wait_their_turn))
+    cmocka_unit_test(on_data_may_end_the_transfer_with_its_own_error),
+    cmocka_unit_test(what_is_not_permitted_does_not_leave),
+    cmocka_unit_test(a_cancelled_request_is_done_once),
+    cmocka_unit_test(a_cancel_from_its_own_data_is_the_last_data),
+    cmocka_unit_test(free_cancels_what_is_in_flight), cmocka_unit_test(posts_run_in_order_and_timers_by_time),
+    cmocka_unit_test(many_at_once), cmocka_unit_test(one_knocks_and_the_others_wait_their_turn))

@@ -1,5 +1,5 @@
-/* https_test.c - our HTTP door over TLS, with certificates of our own CA, against our own client: who is trusted, late answers, and a pair
- * that is replaced under live connections. */
+/* https_test.c - our HTTP door over TLS, with certificates of our own CA, against our own client: who is
+ * trusted, late answers, and a pair that is replaced under live connections. */
 #include "support/test.h"
 
 #include "base/clock.h"
@@ -13,7 +13,9 @@
 #define WAIT KL_SECONDS(30)
 #define DAY KL_MINUTES(60 * 24)
 
-typedef struct authority { char *cert, *key; } authority;
+typedef struct authority {
+    char *cert, *key;
+} authority;
 
 static kl_time wall(void) { return kl_clock_wall(kl_clock_real()); }
 
@@ -37,16 +39,15 @@ static void show(kl_keyring *k, const authority *ca)
 {
     char *cert, *key;
     kl_err err = KL_ERR_INIT;
-    assert_ok(kl_x509_make_server(&(kl_x509_wish){.cn = "hook.ns.svc", .dns = NAMES, .ips = IPS}, ca->cert, ca->key, wall() - DAY, wall() + DAY, &cert, &key, &err), &err);
+    assert_ok(kl_x509_make_server(&(kl_x509_wish){.cn = "hook.ns.svc", .dns = NAMES, .ips = IPS}, ca->cert,
+                  ca->key, wall() - DAY, wall() + DAY, &cert, &key, &err),
+        &err);
     assert_ok(kl_keyring_set(k, cert, key, &err), &err);
     kl_free(cert);
     kl_x509_wipe(key);
 }
 
-static void late(void *arg)
-{
-    kl_httpd_reply(arg, 200, "text/plain", NULL, "late", 4);
-}
+static void late(void *arg) { kl_httpd_reply(arg, 200, "text/plain", NULL, "late", 4); }
 
 static kl_thread *answering;
 
@@ -61,7 +62,15 @@ static void serve(void *arg, kl_httpd_request *r)
         kl_httpd_reply(r, 200, "text/plain", NULL, body, n);
 }
 
-typedef struct outcome { kl_mutex mu; kl_cond ended; bool done; kl_status st; int code; size_t bytes; kl_err err; } outcome;
+typedef struct outcome {
+    kl_mutex mu;
+    kl_cond ended;
+    bool done;
+    kl_status st;
+    int code;
+    size_t bytes;
+    kl_err err;
+} outcome;
 
 static kl_status on_data(void *arg, const char *data, size_t n, kl_err *err)
 {
@@ -83,12 +92,22 @@ static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
     kl_unlock(&o->mu);
 }
 
-static kl_status post(kl_http *h, const char *url, const char *ca, const char *body, size_t n, size_t *bytes, kl_err *err)
+static kl_status post(
+    kl_http *h, const char *url, const char *ca, const char *body, size_t n, size_t *bytes, kl_err *err)
 {
     outcome o = {0};
     kl_mutex_init(&o.mu);
     kl_cond_init(&o.ended);
-    kl_http_submit(h, &(kl_http_request){.method = "POST", .url = url, .proxy = "", .tls = {.ca_pem = ca}, .body = body, .body_len = n, .on_data = on_data, .on_done = on_done, .arg = &o});
+    kl_http_submit(h,
+        &(kl_http_request){.method = "POST",
+            .url = url,
+            .proxy = "",
+            .tls = {.ca_pem = ca},
+            .body = body,
+            .body_len = n,
+            .on_data = on_data,
+            .on_done = on_done,
+            .arg = &o});
     kl_time deadline = kl_clock_now(kl_clock_real()) + WAIT;
     kl_lock(&o.mu);
     for (bool in_time = true; !o.done && in_time;)
@@ -104,14 +123,21 @@ static kl_status post(kl_http *h, const char *url, const char *ca, const char *b
     return o.st;
 }
 
-typedef struct rig { kl_keyring *ring; kl_httpd *server; kl_http *http; char *url; } rig;
+typedef struct rig {
+    kl_keyring *ring;
+    kl_httpd *server;
+    kl_http *http;
+    char *url;
+} rig;
 
 static int start(void **state)
 {
     rig *r = kl_new(rig);
     kl_err err = KL_ERR_INIT;
     r->ring = kl_keyring_new();
-    assert_ok(kl_httpd_start(&(kl_httpd_options){.listen = "127.0.0.1:0", .tls = r->ring, .handler = serve}, &r->server, &err), &err);
+    assert_ok(kl_httpd_start(&(kl_httpd_options){.listen = "127.0.0.1:0", .tls = r->ring, .handler = serve},
+                  &r->server, &err),
+        &err);
     assert_ok(kl_http_new(&(kl_http_options){.name = "https"}, &r->http, &err), &err);
     r->url = kl_sprintf("https://%s/", kl_httpd_address(r->server));
     *state = r;
@@ -146,7 +172,8 @@ static void who_knows_the_ca_is_served_and_nobody_else_is(void **state)
     assert_int_equal(n, 5);
     kl_http *stranger;
     assert_ok(kl_http_new(&(kl_http_options){.name = "stranger"}, &stranger, &err), &err);
-    assert_fails(post(stranger, r->url, other.cert, "hello", 5, &n, &err), KL_ECONNECT, &err, "unknown authority");
+    assert_fails(
+        post(stranger, r->url, other.cert, "hello", 5, &n, &err), KL_ECONNECT, &err, "unknown authority");
     kl_http_free(stranger);
     authority_fini(&ca);
     authority_fini(&other);
@@ -179,7 +206,7 @@ static void a_new_pair_is_shown_to_new_connections_and_old_ones_live_on(void **s
     show(r->ring, &one);
     assert_ok(post(r->http, r->url, one.cert, "a", 1, &n, &err), &err);
     show(r->ring, &two);
-    assert_ok(post(r->http, r->url, one.cert, "a", 1, &n, &err), &err);        /* the same connection */
+    assert_ok(post(r->http, r->url, one.cert, "a", 1, &n, &err), &err); /* the same connection */
     kl_http *fresh;
     assert_ok(kl_http_new(&(kl_http_options){.name = "fresh"}, &fresh, &err), &err);
     assert_ok(post(fresh, r->url, two.cert, "a", 1, &n, &err), &err);
@@ -195,7 +222,8 @@ static void what_is_no_pair_is_refused_and_the_old_one_stays(void **state)
     kl_err err = KL_ERR_INIT;
     size_t n;
     show(r->ring, &one);
-    assert_fails(kl_keyring_set(r->ring, one.cert, two.key, &err), KL_EINVAL, &err, "the key does not belong to the certificate");
+    assert_fails(kl_keyring_set(r->ring, one.cert, two.key, &err), KL_EINVAL, &err,
+        "the key does not belong to the certificate");
     assert_fails(kl_keyring_set(r->ring, "nonsense", two.key, &err), KL_ESYNTAX, &err, "no certificate");
     assert_ok(post(r->http, r->url, one.cert, "a", 1, &n, &err), &err);
     authority_fini(&one);
@@ -209,7 +237,9 @@ static void a_signed_certificate_says_what_was_wished(void **state)
     char *cert, *key;
     kl_err err = KL_ERR_INIT;
     kl_x509_facts f;
-    assert_ok(kl_x509_make_server(&(kl_x509_wish){.cn = "hook", .dns = NAMES, .ips = IPS}, ca.cert, ca.key, KL_SECONDS(1000), KL_SECONDS(2000000000), &cert, &key, &err), &err);
+    assert_ok(kl_x509_make_server(&(kl_x509_wish){.cn = "hook", .dns = NAMES, .ips = IPS}, ca.cert, ca.key,
+                  KL_SECONDS(1000), KL_SECONDS(2000000000), &cert, &key, &err),
+        &err);
     assert_ok(kl_x509_facts_read(cert, &f, &err), &err);
     assert_string_equal(f.cn, "hook");
     assert_string_equal(f.dns[0], "hook.ns.svc");
@@ -220,8 +250,11 @@ static void a_signed_certificate_says_what_was_wished(void **state)
     kl_x509_facts_fini(&f);
     kl_free(cert);
     kl_x509_wipe(key);
-    assert_fails(kl_x509_make_server(&(kl_x509_wish){.cn = "hook"}, ca.cert, other.key, 0, DAY, &cert, &key, &err), KL_EINVAL, &err, "does not belong");
-    assert_fails(kl_x509_make_server(&(kl_x509_wish){.cn = "hook"}, "", other.key, 0, DAY, &cert, &key, &err), KL_EINVAL, &err, "the CA's certificate cannot be read");
+    assert_fails(
+        kl_x509_make_server(&(kl_x509_wish){.cn = "hook"}, ca.cert, other.key, 0, DAY, &cert, &key, &err),
+        KL_EINVAL, &err, "does not belong");
+    assert_fails(kl_x509_make_server(&(kl_x509_wish){.cn = "hook"}, "", other.key, 0, DAY, &cert, &key, &err),
+        KL_EINVAL, &err, "the CA's certificate cannot be read");
     authority_fini(&ca);
     authority_fini(&other);
 }
@@ -231,7 +264,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(who_knows_the_ca_is_served_and_nobody_else_is, start, stop),
         cmocka_unit_test_setup_teardown(large_bodies_and_late_answers_pass_through_tls, start, stop),
-        cmocka_unit_test_setup_teardown(a_new_pair_is_shown_to_new_connections_and_old_ones_live_on, start, stop),
+        cmocka_unit_test_setup_teardown(
+            a_new_pair_is_shown_to_new_connections_and_old_ones_live_on, start, stop),
         cmocka_unit_test_setup_teardown(what_is_no_pair_is_refused_and_the_old_one_stays, start, stop),
         cmocka_unit_test(a_signed_certificate_says_what_was_wished),
     };

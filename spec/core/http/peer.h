@@ -1,5 +1,6 @@
-/* peer.h - the other end of a connection, under the test's control: a listening socket whose `answer` gets each request
- * as text and may reply, stay silent, cut the line or talk nonsense. One thread per connection. */
+/* peer.h - the other end of a connection, under the test's control: a listening socket whose `answer` gets
+ * each request as text and may reply, stay silent, cut the line or talk nonsense. One thread per
+ * connection. */
 #ifndef KL_SPEC_NET_PEER_H
 #define KL_SPEC_NET_PEER_H
 
@@ -19,14 +20,24 @@
 #include "base/sync.h"
 
 #define PEER_CONNECTIONS 64
-#define PEER_WAIT KL_SECONDS(20)        /* the bound of every wait in these tests */
+#define PEER_WAIT KL_SECONDS(20) /* the bound of every wait in these tests */
 
 typedef struct peer peer;
-typedef struct request { char method[16], path[2048]; char *head; const char *body; size_t body_len; int nth; /* from 1, over all connections */ } request;
+typedef struct request {
+    char method[16], path[2048];
+    char *head;
+    const char *body;
+    size_t body_len;
+    int nth; /* from 1, over all connections */
+} request;
 /* False closes the connection. */
 typedef bool peer_answer(peer *p, int fd, const request *r);
 
-typedef struct peer_line { peer *p; int fd; kl_thread *thread; } peer_line;
+typedef struct peer_line {
+    peer *p;
+    int fd;
+    kl_thread *thread;
+} peer_line;
 
 struct peer {
     int fd;
@@ -64,7 +75,9 @@ static inline bool peer_send(int fd, const char *fmt, ...)
 /* One whole answer, connection kept. `headers` is "Name: value\r\n" lines. */
 static inline bool peer_reply(int fd, int code, const char *headers, const char *body)
 {
-    return peer_send(fd, "HTTP/1.1 %d Status\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n%s\r\n%s", code, strlen(body), headers, body);
+    return peer_send(fd,
+        "HTTP/1.1 %d Status\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n%s\r\n%s", code,
+        strlen(body), headers, body);
 }
 
 /* The value of a request header, or NULL; in a static thread-local buffer. */
@@ -84,7 +97,7 @@ static inline const char *peer_header(const request *r, const char *name)
 static inline bool peer_fill(peer *p, int fd, kl_buf *in)
 {
     while (!atomic_load(&p->stop)) {
-        struct pollfd pf = { .fd = fd, .events = POLLIN };
+        struct pollfd pf = {.fd = fd, .events = POLLIN};
         if (poll(&pf, 1, 50) <= 0)
             continue;
         char *to = kl_buf_reserve(in, 65536);
@@ -139,7 +152,7 @@ static inline void peer_accept(void *arg)
 {
     peer *p = arg;
     while (!atomic_load(&p->stop)) {
-        struct pollfd pf = { .fd = p->fd, .events = POLLIN };
+        struct pollfd pf = {.fd = p->fd, .events = POLLIN};
         if (poll(&pf, 1, 50) <= 0)
             continue;
         int fd = accept4(p->fd, NULL, NULL, SOCK_CLOEXEC);
@@ -168,9 +181,10 @@ static inline void peer_start(peer *p, peer_answer *answer, void *arg)
     kl_mutex_init(&p->mu);
     kl_cond_init(&p->changed);
     p->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t n = sizeof a;
-    if (bind(p->fd, (struct sockaddr *)&a, sizeof a) || listen(p->fd, 64) || getsockname(p->fd, (struct sockaddr *)&a, &n))
+    if (bind(p->fd, (struct sockaddr *)&a, sizeof a) || listen(p->fd, 64)
+        || getsockname(p->fd, (struct sockaddr *)&a, &n))
         abort();
     p->port = ntohs(a.sin_port);
     snprintf(p->url, sizeof p->url, "http://127.0.0.1:%u", p->port);
@@ -200,21 +214,15 @@ static inline bool peer_wait(peer *p, _Atomic int *count, int n)
 }
 
 /* Waits until the peer has seen n requests. */
-static inline bool peer_wait_requests(peer *p, int n)
-{
-    return peer_wait(p, &p->requests, n);
-}
+static inline bool peer_wait_requests(peer *p, int n) { return peer_wait(p, &p->requests, n); }
 
-static inline bool peer_wait_connections(peer *p, int n)
-{
-    return peer_wait(p, &p->connections, n);
-}
+static inline bool peer_wait_connections(peer *p, int n) { return peer_wait(p, &p->connections, n); }
 
 /* A port where nobody listens. */
 static inline uint16_t peer_dead_port(void)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t n = sizeof a;
     if (bind(fd, (struct sockaddr *)&a, sizeof a) || getsockname(fd, (struct sockaddr *)&a, &n))
         abort();

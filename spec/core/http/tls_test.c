@@ -1,5 +1,5 @@
-/* tls_test.c - the curl door over TLS, against `openssl s_server` with certificates made here: who is trusted, who is
- * refused, and in which words. Skipped where there is no openssl program. */
+/* tls_test.c - the curl door over TLS, against `openssl s_server` with certificates made here: who is
+ * trusted, who is refused, and in which words. Skipped where there is no openssl program. */
 #include "support/test.h"
 
 #include <fcntl.h>
@@ -30,10 +30,13 @@ static char *file(const char *name)
 
 /* Two CAs; certificates of the first for 127.0.0.1 and kube.test: good, expired; and one for a client. */
 static const char script[] =
-    "cd '%s' && exec 2>/dev/null && key() { openssl ecparam -name prime256v1 -genkey -noout -out $1.key; } && "
-    "ca() { key $1 && openssl req -x509 -new -key $1.key -subj /CN=$1 -days 30 -out $1.crt; } && ca good && ca other && "
+    "cd '%s' && exec 2>/dev/null && key() { openssl ecparam -name prime256v1 -genkey -noout -out $1.key; } "
+    "&& "
+    "ca() { key $1 && openssl req -x509 -new -key $1.key -subj /CN=$1 -days 30 -out $1.crt; } && ca good && "
+    "ca other && "
     "printf 'subjectAltName=IP:127.0.0.1,DNS:kube.test\n' > san && "
-    "cert() { key $1 && openssl req -new -key $1.key -subj /CN=$1 -out $1.csr && openssl x509 -req -in $1.csr -CA good.crt -CAkey good.key -CAcreateserial -days $2 -extfile san -out $1.crt; } && "
+    "cert() { key $1 && openssl req -new -key $1.key -subj /CN=$1 -out $1.csr && openssl x509 -req -in "
+    "$1.csr -CA good.crt -CAkey good.key -CAcreateserial -days $2 -extfile san -out $1.crt; } && "
     "cert server 30 && cert expired -1 && cert client 30";
 
 static int make_certificates(void **state)
@@ -57,7 +60,11 @@ static int remove_dir(void **state)
     return system(command);
 }
 
-typedef struct server { pid_t pid; int out; char url[64]; } server;
+typedef struct server {
+    pid_t pid;
+    int out;
+    char url[64];
+} server;
 
 /* Waits for "ACCEPT 127.0.0.1:PORT". */
 static void server_start(server *s, const char *cert, bool wants_client)
@@ -68,8 +75,8 @@ static void server_start(server *s, const char *cert, bool wants_client)
     snprintf(crt, sizeof crt, "%s/%s.crt", dir, cert);
     snprintf(key, sizeof key, "%s/%s.key", dir, cert);
     snprintf(ca, sizeof ca, "%s/good.crt", dir);
-    char *argv[16] = { "openssl", "s_server", "-accept", "127.0.0.1:0", "-cert", crt, "-key", key, "-www" };
-    char *more[] = { "-Verify", "1", "-verify_return_error", "-CAfile", ca };
+    char *argv[16] = {"openssl", "s_server", "-accept", "127.0.0.1:0", "-cert", crt, "-key", key, "-www"};
+    char *more[] = {"-Verify", "1", "-verify_return_error", "-CAfile", ca};
     if (wants_client)
         memcpy(argv + 9, more, sizeof more);
     posix_spawn_file_actions_t fa;
@@ -100,7 +107,15 @@ static void server_stop(server *s)
     close(s->out);
 }
 
-typedef struct outcome { kl_mutex mu; kl_cond ended; bool done; kl_status st; int code; bool sent; kl_err err; } outcome;
+typedef struct outcome {
+    kl_mutex mu;
+    kl_cond ended;
+    bool done;
+    kl_status st;
+    int code;
+    bool sent;
+    kl_err err;
+} outcome;
 
 static void on_done(void *arg, kl_status st, int code, bool sent, kl_err *err)
 {
@@ -123,8 +138,10 @@ static outcome get(const server *s, kl_tls tls)
     kl_err err = KL_ERR_INIT;
     kl_mutex_init(&o.mu);
     kl_cond_init(&o.ended);
-    assert_ok(kl_http_new(&(kl_http_options){ .name = "tls" }, &h, &err), &err);
-    kl_http_submit(h, &(kl_http_request){ .method = "GET", .url = s->url, .proxy = "", .tls = tls, .on_done = on_done, .arg = &o });
+    assert_ok(kl_http_new(&(kl_http_options){.name = "tls"}, &h, &err), &err);
+    kl_http_submit(h,
+        &(kl_http_request){
+            .method = "GET", .url = s->url, .proxy = "", .tls = tls, .on_done = on_done, .arg = &o});
     kl_time deadline = kl_clock_now(kl_clock_real()) + WAIT;
     kl_lock(&o.mu);
     for (bool in_time = true; !o.done && in_time;)
@@ -151,7 +168,12 @@ static void is_answered(outcome o)
     assert_int_equal(o.code, 200);
 }
 
-#define NEED_OPENSSL do { (void)state; if (!have_openssl) skip(); } while (0)
+#define NEED_OPENSSL                                                                                         \
+    do {                                                                                                     \
+        (void)state;                                                                                         \
+        if (!have_openssl)                                                                                   \
+            skip();                                                                                          \
+    } while (0)
 
 static char *read_all(const char *path)
 {
@@ -166,11 +188,11 @@ static void the_right_ca_lets_in_from_file_and_from_memory(void **state)
     NEED_OPENSSL;
     server s;
     server_start(&s, "server", false);
-    is_answered(get(&s, (kl_tls){ .ca_file = file("good.crt") }));
+    is_answered(get(&s, (kl_tls){.ca_file = file("good.crt")}));
     char *pem = read_all(file("good.crt"));
-    is_answered(get(&s, (kl_tls){ .ca_pem = pem }));
+    is_answered(get(&s, (kl_tls){.ca_pem = pem}));
     kl_free(pem);
-    is_answered(get(&s, (kl_tls){ .insecure = true }));
+    is_answered(get(&s, (kl_tls){.insecure = true}));
     server_stop(&s);
 }
 
@@ -180,12 +202,13 @@ static void a_wrong_ca_is_named(void **state)
     server s;
     char want[256];
     server_start(&s, "server", false);
-    snprintf(want, sizeof want, "is signed by an unknown authority: it is not vouched for by %s", file("other.crt"));
-    outcome o = get(&s, (kl_tls){ .ca_file = file("other.crt") });
+    snprintf(want, sizeof want, "is signed by an unknown authority: it is not vouched for by %s",
+        file("other.crt"));
+    outcome o = get(&s, (kl_tls){.ca_file = file("other.crt")});
     assert_false(o.sent);
     is_refused(o, KL_ECONNECT, want);
     is_refused(get(&s, (kl_tls){0}), KL_ECONNECT, "it is not vouched for by the system's CAs");
-    is_refused(get(&s, (kl_tls){ .ca_file = file("missing.crt") }), KL_ECONNECT, "missing.crt cannot be used");
+    is_refused(get(&s, (kl_tls){.ca_file = file("missing.crt")}), KL_ECONNECT, "missing.crt cannot be used");
     server_stop(&s);
 }
 
@@ -194,7 +217,7 @@ static void an_expired_certificate_is_called_so(void **state)
     NEED_OPENSSL;
     server s;
     server_start(&s, "expired", false);
-    is_refused(get(&s, (kl_tls){ .ca_file = file("good.crt") }), KL_ECONNECT, "has expired");
+    is_refused(get(&s, (kl_tls){.ca_file = file("good.crt")}), KL_ECONNECT, "has expired");
     server_stop(&s);
 }
 
@@ -203,8 +226,9 @@ static void the_name_may_differ_from_the_address(void **state)
     NEED_OPENSSL;
     server s;
     server_start(&s, "server", false);
-    is_answered(get(&s, (kl_tls){ .ca_file = file("good.crt"), .server_name = "kube.test" }));
-    is_refused(get(&s, (kl_tls){ .ca_file = file("good.crt"), .server_name = "prod.test" }), KL_ECONNECT, "is not for \"prod.test\": set tls-server-name");
+    is_answered(get(&s, (kl_tls){.ca_file = file("good.crt"), .server_name = "kube.test"}));
+    is_refused(get(&s, (kl_tls){.ca_file = file("good.crt"), .server_name = "prod.test"}), KL_ECONNECT,
+        "is not for \"prod.test\": set tls-server-name");
     server_stop(&s);
 }
 
@@ -213,22 +237,32 @@ static void a_client_certificate_is_shown(void **state)
     NEED_OPENSSL;
     server s;
     server_start(&s, "server", true);
-    is_answered(get(&s, (kl_tls){ .ca_file = file("good.crt"), .cert_file = file("client.crt"), .key_file = file("client.key") }));
+    is_answered(get(&s,
+        (kl_tls){
+            .ca_file = file("good.crt"), .cert_file = file("client.crt"), .key_file = file("client.key")}));
     char *cert = read_all(file("client.crt")), *key = read_all(file("client.key"));
-    is_answered(get(&s, (kl_tls){ .ca_file = file("good.crt"), .cert_pem = cert, .key_pem = key }));
-    is_refused(get(&s, (kl_tls){ .ca_file = file("good.crt"), .cert_pem = cert, .key_pem = "nonsense" }), KL_EAUTH, "the client certificate or key is unusable");
+    is_answered(get(&s, (kl_tls){.ca_file = file("good.crt"), .cert_pem = cert, .key_pem = key}));
+    is_refused(get(&s, (kl_tls){.ca_file = file("good.crt"), .cert_pem = cert, .key_pem = "nonsense"}),
+        KL_EAUTH, "the client certificate or key is unusable");
     kl_free(cert);
     kl_free(key);
-    is_refused(get(&s, (kl_tls){ .ca_file = file("good.crt"), .cert_file = file("missing.crt"), .key_file = file("client.key") }), KL_EAUTH, "missing.crt");
-    is_refused(get(&s, (kl_tls){ .ca_file = file("good.crt") }), KL_EAUTH, "did not accept our client certificate");
+    is_refused(get(&s,
+                   (kl_tls){.ca_file = file("good.crt"),
+                       .cert_file = file("missing.crt"),
+                       .key_file = file("client.key")}),
+        KL_EAUTH, "missing.crt");
+    is_refused(
+        get(&s, (kl_tls){.ca_file = file("good.crt")}), KL_EAUTH, "did not accept our client certificate");
     server_stop(&s);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_right_ca_lets_in_from_file_and_from_memory), cmocka_unit_test(a_wrong_ca_is_named),
-        cmocka_unit_test(an_expired_certificate_is_called_so), cmocka_unit_test(the_name_may_differ_from_the_address),
+        cmocka_unit_test(the_right_ca_lets_in_from_file_and_from_memory),
+        cmocka_unit_test(a_wrong_ca_is_named),
+        cmocka_unit_test(an_expired_certificate_is_called_so),
+        cmocka_unit_test(the_name_may_differ_from_the_address),
         cmocka_unit_test(a_client_certificate_is_shown),
     };
     return cmocka_run_group_tests(tests, make_certificates, remove_dir);

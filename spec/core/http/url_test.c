@@ -15,7 +15,11 @@ static void assert_url(const kl_url_request *r, const char *want)
 
 static void the_base_may_have_a_path_and_odd_characters(void **state)
 {
-    kl_url_request r = { .base = "https://h:6443/a%20b//c/./", .group = "apps", .version = "v1", .resource = "Deployments", .ns = "x" };
+    kl_url_request r = {.base = "https://h:6443/a%20b//c/./",
+        .group = "apps",
+        .version = "v1",
+        .resource = "Deployments",
+        .ns = "x"};
 
     (void)state;
     assert_url(&r, "https://h:6443/a%20b/c/apis/apps/v1/namespaces/x/deployments");
@@ -28,8 +32,10 @@ static void the_base_may_have_a_path_and_odd_characters(void **state)
 
 static void parameters_are_sorted_by_key_and_keep_the_order_of_values(void **state)
 {
-    static const kl_url_param params[] = { { "watch", "true" }, { "limit", "2" }, { "limit", "1" }, { "a b", "\xc3\xa9&" } };
-    kl_url_request r = { .base = "http://h", .group = "", .version = "v1", .resource = "pods", .params = params, .nparams = 4 };
+    static const kl_url_param params[] = {
+        {"watch", "true"}, {"limit", "2"}, {"limit", "1"}, {"a b", "\xc3\xa9&"}};
+    kl_url_request r = {
+        .base = "http://h", .group = "", .version = "v1", .resource = "pods", .params = params, .nparams = 4};
 
     (void)state;
     assert_url(&r, "http://h/api/v1/pods?a+b=%C3%A9%26&limit=2&limit=1&watch=true");
@@ -37,8 +43,15 @@ static void parameters_are_sorted_by_key_and_keep_the_order_of_values(void **sta
 
 static void a_suffix_cannot_climb_out_of_the_server(void **state)
 {
-    static const char *const proxy[] = { "proxy", NULL }, *const up[] = { "../../../../../../../../etc", NULL };
-    kl_url_request r = { .base = "http://h", .group = "", .version = "v1", .resource = "services", .ns = "a", .name = "x", .subresource = proxy, .suffix = up };
+    static const char *const proxy[] = {"proxy", NULL}, *const up[] = {"../../../../../../../../etc", NULL};
+    kl_url_request r = {.base = "http://h",
+        .group = "",
+        .version = "v1",
+        .resource = "services",
+        .ns = "a",
+        .name = "x",
+        .subresource = proxy,
+        .suffix = up};
 
     (void)state;
     assert_url(&r, "http://h/etc");
@@ -46,12 +59,13 @@ static void a_suffix_cannot_climb_out_of_the_server(void **state)
 
 static void a_base_that_is_no_url_is_refused(void **state)
 {
-    kl_url_request r = { .base = "h:6443", .group = "", .version = "v1", .resource = "pods" };
+    kl_url_request r = {.base = "h:6443", .group = "", .version = "v1", .resource = "pods"};
     kl_err err = KL_ERR_INIT;
     kl_buf url = KL_BUF_INIT;
 
     (void)state;
-    assert_fails(kl_url_build(&r, &url, &err), KL_EINVAL, &err, "\"h:6443\" is not a URL; write it as https://host:6443");
+    assert_fails(kl_url_build(&r, &url, &err), KL_EINVAL, &err,
+        "\"h:6443\" is not a URL; write it as https://host:6443");
     r.base = "https://";
     assert_fails(kl_url_build(&r, &url, &err), KL_EINVAL, &err, "not a URL");
     r.base = "https://h/%";
@@ -82,7 +96,8 @@ static void what_a_user_types_stays_on_the_server(void **state)
     assert_uri("/a?x=%zz&y=1", "https://h/p/a?y=1");
     assert_uri("", "https://h/p");
     assert_fails(kl_url_request_uri("https://h", "/a\nb", &url, &err), KL_ESYNTAX, &err, "control character");
-    assert_fails(kl_url_request_uri("https://h", "1:2", &url, &err), KL_ESYNTAX, &err, "':' before its first '/'");
+    assert_fails(
+        kl_url_request_uri("https://h", "1:2", &url, &err), KL_ESYNTAX, &err, "':' before its first '/'");
     kl_buf_fini(&url);
 }
 
@@ -93,8 +108,11 @@ static void the_target_is_what_follows_the_host(void **state)
     assert_string_equal(kl_url_target("https://h"), "/");
 }
 
-KL_TESTS(cmocka_unit_test(the_base_may_have_a_path_and_odd_characters), cmocka_unit_test(parameters_are_sorted_by_key_and_keep_the_order_of_values),
-    cmocka_unit_test(a_suffix_cannot_climb_out_of_the_server), cmocka_unit_test(a_base_that_is_no_url_is_refused), cmocka_unit_test(what_a_user_types_stays_on_the_server),
+KL_TESTS(cmocka_unit_test(the_base_may_have_a_path_and_odd_characters),
+    cmocka_unit_test(parameters_are_sorted_by_key_and_keep_the_order_of_values),
+    cmocka_unit_test(a_suffix_cannot_climb_out_of_the_server),
+    cmocka_unit_test(a_base_that_is_no_url_is_refused),
+    cmocka_unit_test(what_a_user_types_stays_on_the_server),
     cmocka_unit_test(the_target_is_what_follows_the_host))
 
 /* not in tsan: it starts no thread */

@@ -5,7 +5,11 @@
 #include "session/channel.h"
 #include "http/websocket.h"
 
-typedef struct heard { kl_buf text; int n; kl_status refuse; } heard;
+typedef struct heard {
+    kl_buf text;
+    int n;
+    kl_status refuse;
+} heard;
 
 static kl_status on_message(void *arg, const char *data, size_t n, kl_err *err)
 {
@@ -23,7 +27,7 @@ static void frame(kl_buf *b, int first, const char *data, size_t n)
     if (n < 126)
         kl_buf_putc(b, (char)n);
     else {
-        char len[9] = { 127 };
+        char len[9] = {127};
         for (int i = 0; i < 8; i++)
             len[1 + i] = (char)((uint64_t)n >> (56 - 8 * i));
         kl_buf_add(b, len, 9);
@@ -62,12 +66,13 @@ static void messages_come_whole_however_they_are_cut(void **state)
         kl_err err = KL_ERR_INIT;
         kl_websocket *w = kl_websocket_new(on_message, &h, 0);
         frame(&in, 0x82, "one", 3);
-        frame(&in, 0x02, "tw", 2);             /* a fragment, a ping between, the rest */
+        frame(&in, 0x02, "tw", 2); /* a fragment, a ping between, the rest */
         frame(&in, 0x89, "?", 1);
         frame(&in, 0x80, "o", 1);
         frame(&in, 0x82, "", 0);
         for (size_t at = 0; at < in.len; at += step)
-            assert_ok(kl_websocket_feed(w, in.data + at, in.len - at < step ? in.len - at : step, 0, &err), &err);
+            assert_ok(
+                kl_websocket_feed(w, in.data + at, in.len - at < step ? in.len - at : step, 0, &err), &err);
         assert_string_equal(kl_buf_str(&h.text), "one|two||");
         kl_buf text = KL_BUF_INIT;
         assert_int_equal(sent(w, &text, 0), 0x8a);
@@ -118,7 +123,7 @@ static void a_peer_is_asked_every_5_s_and_dead_after_61_s(void **state)
         assert_int_equal(next, KL_SECONDS(s + 5));
     }
     assert_fails(kl_websocket_tick(w, KL_SECONDS(61), &next, &err), KL_ETIMEOUT, &err, "silent for 61 s");
-    assert_ok(kl_websocket_feed(w, "\x8a\0", 2, KL_SECONDS(61), &err), &err);       /* a pong, just in time */
+    assert_ok(kl_websocket_feed(w, "\x8a\0", 2, KL_SECONDS(61), &err), &err); /* a pong, just in time */
     assert_ok(kl_websocket_tick(w, KL_SECONDS(121), &next, &err), &err);
     assert_fails(kl_websocket_tick(w, KL_SECONDS(122), &next, &err), KL_ETIMEOUT, &err, "silent for 61 s");
     kl_buf_fini(&text);
@@ -158,12 +163,13 @@ static void a_peer_that_takes_nothing_for_60_s_is_dead(void **state)
     assert_ok(kl_websocket_send(w, "\0", 1, "abc", 3, &err), &err);
     kl_websocket_wrote(w, 0, KL_SECONDS(1));
     for (int s = 5; s < 61; s += 5) {
-        assert_ok(kl_websocket_feed(w, "\x8a\0", 2, KL_SECONDS(s), &err), &err);    /* it does talk */
+        assert_ok(kl_websocket_feed(w, "\x8a\0", 2, KL_SECONDS(s), &err), &err); /* it does talk */
         assert_ok(kl_websocket_tick(w, KL_SECONDS(s), &next, &err), &err);
     }
     size_t waiting = kl_websocket_out(w)->len;
-    assert_int_equal(waiting, 2 + 4 + 4);           /* pings do not pile up behind it */
-    assert_fails(kl_websocket_tick(w, KL_SECONDS(61), &next, &err), KL_ETIMEOUT, &err, "taken nothing for 60 s");
+    assert_int_equal(waiting, 2 + 4 + 4); /* pings do not pile up behind it */
+    assert_fails(
+        kl_websocket_tick(w, KL_SECONDS(61), &next, &err), KL_ETIMEOUT, &err, "taken nothing for 60 s");
     kl_websocket_wrote(w, 3, KL_SECONDS(61));
     assert_ok(kl_websocket_tick(w, KL_SECONDS(62), &next, &err), &err);
     kl_websocket_free(w);
@@ -172,20 +178,25 @@ static void a_peer_that_takes_nothing_for_60_s_is_dead(void **state)
 static void what_breaks_the_protocol_ends_it(void **state)
 {
     (void)state;
-    static const struct { const char *bytes; size_t n; const char *story; } cases[] = {
-        { "\x83\x01x", 3, "broke the WebSocket protocol" },             /* an opcode that does not exist */
-        { "\xc2\x01x", 3, "broke the WebSocket protocol" },             /* a reserved bit */
-        { "\x80\x01x", 3, "broke the WebSocket protocol" },             /* a continuation of nothing */
-        { "\x89\x7e\x01\x00", 4, "broke the WebSocket protocol" },      /* a ping of 256 bytes */
-        { "\x82\x7f\x00\x00\x01\x00\x00\x00\x00\x00x", 11, "more than 1 MiB" },
-        { "\x82\x7f\xff\xff\xff\xff\xff\xff\xff\xff", 10, "broke the WebSocket protocol" },
-        { "\x81\x02\xff\xfe", 4, "not UTF-8" },
+    static const struct {
+        const char *bytes;
+        size_t n;
+        const char *story;
+    } cases[] = {
+        {"\x83\x01x", 3, "broke the WebSocket protocol"},        /* an opcode that does not exist */
+        {"\xc2\x01x", 3, "broke the WebSocket protocol"},        /* a reserved bit */
+        {"\x80\x01x", 3, "broke the WebSocket protocol"},        /* a continuation of nothing */
+        {"\x89\x7e\x01\x00", 4, "broke the WebSocket protocol"}, /* a ping of 256 bytes */
+        {"\x82\x7f\x00\x00\x01\x00\x00\x00\x00\x00x", 11, "more than 1 MiB"},
+        {"\x82\x7f\xff\xff\xff\xff\xff\xff\xff\xff", 10, "broke the WebSocket protocol"},
+        {"\x81\x02\xff\xfe", 4, "not UTF-8"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         heard h = {0};
         kl_err err = KL_ERR_INIT;
         kl_websocket *w = kl_websocket_new(on_message, &h, 0);
-        assert_fails(kl_websocket_feed(w, cases[i].bytes, cases[i].n, 0, &err), KL_ESERVER, &err, cases[i].story);
+        assert_fails(
+            kl_websocket_feed(w, cases[i].bytes, cases[i].n, 0, &err), KL_ESERVER, &err, cases[i].story);
         assert_int_equal(h.n, 0);
         kl_buf_fini(&h.text);
         kl_websocket_free(w);
@@ -195,7 +206,14 @@ static void what_breaks_the_protocol_ends_it(void **state)
 static void a_goodbye_has_a_code(void **state)
 {
     (void)state;
-    static const struct { const char *bytes; size_t n; int code; } cases[] = { { "\x88\x02\x03\xe8", 4, 1000 }, { "\x88\x00", 2, 1005 }, { "\x88\x05\x03\xf3""bye", 7, 1011 } };
+    static const struct {
+        const char *bytes;
+        size_t n;
+        int code;
+    } cases[] = {{"\x88\x02\x03\xe8", 4, 1000}, {"\x88\x00", 2, 1005},
+        {"\x88\x05\x03\xf3"
+         "bye",
+            7, 1011}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         heard h = {0};
         kl_err err = KL_ERR_INIT;
@@ -229,7 +247,7 @@ static void a_flood_of_pings_whose_answers_nobody_takes_ends_it(void **state)
 static void a_refused_message_stops_the_reading(void **state)
 {
     (void)state;
-    heard h = { .refuse = KL_ETOOBIG };
+    heard h = {.refuse = KL_ETOOBIG};
     kl_err err = KL_ERR_INIT;
     kl_buf in = KL_BUF_INIT;
     kl_websocket *w = kl_websocket_new(on_message, &h, 0);
@@ -245,20 +263,34 @@ static void a_refused_message_stops_the_reading(void **state)
 static void a_command_ends_as_its_status_says(void **state)
 {
     (void)state;
-    static const struct { const char *text; kl_status st; int code; const char *story; } cases[] = {
-        { "{\"metadata\":{},\"status\":\"Success\"}", KL_OK, 0, "" },
-        { "{\"status\":\"Failure\",\"reason\":\"NonZeroExitCode\",\"details\":{\"causes\":[{\"reason\":\"Other\"},{\"reason\":\"ExitCode\",\"message\":\"3\"}]}}", KL_OK, 3, "" },
-        { "{\"status\":\"Failure\",\"reason\":\"NonZeroExitCode\",\"details\":{\"causes\":[{\"reason\":\"ExitCode\",\"message\":\"-1\"}]}}", KL_OK, -1, "" },
-        { "{\"status\":\"Failure\",\"reason\":\"NonZeroExitCode\",\"details\":{\"causes\":[{\"reason\":\"ExitCode\",\"message\":\"3x\"}]}}", KL_ESERVER, 0, "exec a/b: NonZeroExitCode" },
-        { "{\"status\":\"Failure\",\"reason\":\"NonZeroExitCode\",\"message\":\"odd\"}", KL_ESERVER, 0, "exec a/b: odd" },
-        { "{\"status\":\"Failure\",\"reason\":\"InternalError\",\"message\":\"no such program\",\"code\":500}", KL_ESERVER, 0, "exec a/b: no such program" },
-        { "{\"status\":\"Failure\",\"reason\":\"NotFound\",\"message\":\"gone\",\"code\":404}", KL_ENOTFOUND, 0, "exec a/b: gone" },
-        { "{\"status\":5}", KL_ESERVER, 0, "neither Success nor Failure" },
-        { "[]", KL_ESERVER, 0, "neither Success nor Failure" },
-        { "it broke", KL_ESERVER, 0, "no Status" },
-        { "", KL_ESERVER, 0, "no Status" },
+    static const struct {
+        const char *text;
+        kl_status st;
+        int code;
+        const char *story;
+    } cases[] = {
+        {"{\"metadata\":{},\"status\":\"Success\"}", KL_OK, 0, ""},
+        {"{\"status\":\"Failure\",\"reason\":\"NonZeroExitCode\",\"details\":{\"causes\":[{\"reason\":"
+         "\"Other\"},{\"reason\":\"ExitCode\",\"message\":\"3\"}]}}",
+            KL_OK, 3, ""},
+        {"{\"status\":\"Failure\",\"reason\":\"NonZeroExitCode\",\"details\":{\"causes\":[{\"reason\":"
+         "\"ExitCode\",\"message\":\"-1\"}]}}",
+            KL_OK, -1, ""},
+        {"{\"status\":\"Failure\",\"reason\":\"NonZeroExitCode\",\"details\":{\"causes\":[{\"reason\":"
+         "\"ExitCode\",\"message\":\"3x\"}]}}",
+            KL_ESERVER, 0, "exec a/b: NonZeroExitCode"},
+        {"{\"status\":\"Failure\",\"reason\":\"NonZeroExitCode\",\"message\":\"odd\"}", KL_ESERVER, 0,
+            "exec a/b: odd"},
+        {"{\"status\":\"Failure\",\"reason\":\"InternalError\",\"message\":\"no such program\",\"code\":500}",
+            KL_ESERVER, 0, "exec a/b: no such program"},
+        {"{\"status\":\"Failure\",\"reason\":\"NotFound\",\"message\":\"gone\",\"code\":404}", KL_ENOTFOUND,
+            0, "exec a/b: gone"},
+        {"{\"status\":5}", KL_ESERVER, 0, "neither Success nor Failure"},
+        {"[]", KL_ESERVER, 0, "neither Success nor Failure"},
+        {"it broke", KL_ESERVER, 0, "no Status"},
+        {"", KL_ESERVER, 0, "no Status"},
     };
-    kl__request q = { .method = "GET", .what = (char *)"exec a/b" };
+    kl__request q = {.method = "GET", .what = (char *)"exec a/b"};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         kl_err err = KL_ERR_INIT;
         int code = 0;
@@ -272,10 +304,14 @@ static void a_command_ends_as_its_status_says(void **state)
     }
 }
 
-KL_TESTS(cmocka_unit_test(messages_come_whole_however_they_are_cut), cmocka_unit_test(what_we_send_is_masked_and_in_order),
-    cmocka_unit_test(a_peer_is_asked_every_5_s_and_dead_after_61_s), cmocka_unit_test(silence_counts_only_while_we_listen),
-    cmocka_unit_test(a_peer_that_takes_nothing_for_60_s_is_dead), cmocka_unit_test(what_breaks_the_protocol_ends_it),
-    cmocka_unit_test(a_goodbye_has_a_code), cmocka_unit_test(a_flood_of_pings_whose_answers_nobody_takes_ends_it),
-    cmocka_unit_test(a_refused_message_stops_the_reading), cmocka_unit_test(a_command_ends_as_its_status_says))
+KL_TESTS(cmocka_unit_test(messages_come_whole_however_they_are_cut),
+    cmocka_unit_test(what_we_send_is_masked_and_in_order),
+    cmocka_unit_test(a_peer_is_asked_every_5_s_and_dead_after_61_s),
+    cmocka_unit_test(silence_counts_only_while_we_listen),
+    cmocka_unit_test(a_peer_that_takes_nothing_for_60_s_is_dead),
+    cmocka_unit_test(what_breaks_the_protocol_ends_it), cmocka_unit_test(a_goodbye_has_a_code),
+    cmocka_unit_test(a_flood_of_pings_whose_answers_nobody_takes_ends_it),
+    cmocka_unit_test(a_refused_message_stops_the_reading),
+    cmocka_unit_test(a_command_ends_as_its_status_says))
 
 /* not in tsan: it starts no thread */

@@ -1,4 +1,5 @@
-/* caches_test.c - who shares which cache, what its lists are asked for, and what becomes of a kind that may not be read, or is gone. */
+/* caches_test.c - who shares which cache, what its lists are asked for, and what becomes of a kind that
+ * may not be read, or is gone. */
 #include "support/fake_source.h"
 
 #include "base/log.h"
@@ -9,7 +10,7 @@
 
 enum { SECRET, NODE, KINDS };
 
-static const char *const names[KINDS] = { "v1/Secret", "v1/Node" };
+static const char *const names[KINDS] = {"v1/Secret", "v1/Node"};
 
 /* A source that some informer took, and what it is of. */
 typedef struct taken {
@@ -24,7 +25,7 @@ typedef struct world {
     kl_loop *loop, *mapper;
     kl_caches *caches;
     kl_resource resource[KINDS];
-    const kl_resource *other[KINDS];   /* what it is by now; NULL: what it was */
+    const kl_resource *other[KINDS]; /* what it is by now; NULL: what it was */
     bool missing[KINDS];
     int asked[KINDS], changed;
     taken of[SOURCES];
@@ -89,10 +90,21 @@ static void world_init(world *w, const char *ns)
     w->clock = kl_clock_fake_new(KL_SECONDS(1000), KL_SECONDS(1700000000));
     w->loop = kl_loop_new("control", w->clock);
     w->mapper = kl_loop_new("mapper", w->clock);
-    w->resource[SECRET] = (kl_resource){ .group = (char *)"", .version = (char *)"v1", .kind = (char *)"Secret", .plural = (char *)"secrets", .namespaced = true };
-    w->resource[NODE] = (kl_resource){ .group = (char *)"", .version = (char *)"v1", .kind = (char *)"Node", .plural = (char *)"nodes" };
-    w->caches = kl_caches_new(&(kl_caches_options){.origin = &(kl_caches_origin){on_resolve, on_forget, on_source, w}, .clock = w->clock,
-        .loop = w->loop, .mapper = w->mapper, .ns = ns, .changed = on_changed, .changed_arg = w});
+    w->resource[SECRET] = (kl_resource){.group = (char *)"",
+        .version = (char *)"v1",
+        .kind = (char *)"Secret",
+        .plural = (char *)"secrets",
+        .namespaced = true};
+    w->resource[NODE] = (kl_resource){
+        .group = (char *)"", .version = (char *)"v1", .kind = (char *)"Node", .plural = (char *)"nodes"};
+    w->caches = kl_caches_new(
+        &(kl_caches_options){.origin = &(kl_caches_origin){on_resolve, on_forget, on_source, w},
+            .clock = w->clock,
+            .loop = w->loop,
+            .mapper = w->mapper,
+            .ns = ns,
+            .changed = on_changed,
+            .changed_arg = w});
     kl_log_set_level(KL_LOG_INFO);
     kl_log_set_sink(on_log, w);
 }
@@ -173,9 +185,11 @@ static void assert_problem(kl_cache *c, const char *want)
     kl_free(why);
 }
 
-static char *b_a_b[] = { "b", "a", "b", NULL }, *a_b[] = { "a", "b", NULL }, *only_a[] = { "a", NULL };
+static char *b_a_b[] = {"b", "a", "b", NULL}, *a_b[] = {"a", "b", NULL}, *only_a[] = {"a", NULL};
 
-#define OBJECT(ns, name, rv) "{\"metadata\":{\"namespace\":\"" ns "\",\"name\":\"" name "\",\"uid\":\"u-" ns name "\",\"resourceVersion\":\"" rv "\"}}"
+#define OBJECT(ns, name, rv)                                                                                 \
+    "{\"metadata\":{\"namespace\":\"" ns "\",\"name\":\"" name "\",\"uid\":\"u-" ns name                     \
+    "\",\"resourceVersion\":\"" rv "\"}}"
 
 static void each_namespace_is_asked_for_and_all_are_one_store(void **state)
 {
@@ -221,10 +235,10 @@ static void of_one_that_is_divided_each_namespace_is_there_while_somebody_holds_
     world w;
     world_init(&w, NULL);
     int me, you;
-    kl_cache *mine = kl_caches_acquire(w.caches, names[SECRET], &(kl_want){.divided = true}), *yours = acquire(&w, SECRET, &(kl_want){.divided = true}),
-        *all = acquire(&w, SECRET, NULL);
+    kl_cache *mine = kl_caches_acquire(w.caches, names[SECRET], &(kl_want){.divided = true}),
+             *yours = acquire(&w, SECRET, &(kl_want){.divided = true}), *all = acquire(&w, SECRET, NULL);
     assert_ptr_equal(mine, yours);
-    assert_ptr_not_equal(mine, all);               /* who wants everything has it */
+    assert_ptr_not_equal(mine, all); /* who wants everything has it */
     assert_labels(&w, "v1/Secret | v1/Secret (this replica's namespaces)");
     assert_true(kl_informer_synced(kl_cache_informer(mine)));
     assert_int_equal(asked_for(&w, "a"), 0);
@@ -248,7 +262,7 @@ static void of_one_that_is_divided_each_namespace_is_there_while_somebody_holds_
     assert_int_equal(asked_for(&w, "b"), 0);
     kl_cache_hold(yours, &you, NULL);
     kl_cache_hold(mine, &me, NULL);
-    kl_cache_hold(all, &me, a_b);                  /* which has no use for it */
+    kl_cache_hold(all, &me, a_b); /* which has no use for it */
     pump(&w);
     assert_int_equal(asked_for(&w, "a"), 0);
     kl_cache_release(all);
@@ -298,7 +312,8 @@ static void kinds_without_namespaces_are_one_for_all(void **state)
     (void)state;
     world w;
     world_init(&w, NULL);
-    kl_cache *some = acquire(&w, NODE, &(kl_want){.namespaces = a_b}), *all = acquire(&w, NODE, NULL), *others = acquire(&w, NODE, &(kl_want){.namespaces = only_a});
+    kl_cache *some = acquire(&w, NODE, &(kl_want){.namespaces = a_b}), *all = acquire(&w, NODE, NULL),
+             *others = acquire(&w, NODE, &(kl_want){.namespaces = only_a});
     assert_int_equal(w.n, 1);
     assert_string_equal(w.of[0].ns, "");
     assert_ptr_equal(kl_cache_informer(some), kl_cache_informer(all));
@@ -334,8 +349,10 @@ static void a_selection_is_asked_of_the_server_and_stands_by_itself(void **state
     (void)state;
     world w;
     world_init(&w, NULL);
-    kl_cache *all = acquire(&w, SECRET, NULL), *some = acquire(&w, SECRET, &(kl_want){.labels = "app=x", .fields = "type=Opaque"}),
-        *again = acquire(&w, SECRET, &(kl_want){.labels = "app=x", .fields = "type=Opaque"}), *empty = acquire(&w, SECRET, &(kl_want){.labels = ""});
+    kl_cache *all = acquire(&w, SECRET, NULL),
+             *some = acquire(&w, SECRET, &(kl_want){.labels = "app=x", .fields = "type=Opaque"}),
+             *again = acquire(&w, SECRET, &(kl_want){.labels = "app=x", .fields = "type=Opaque"}),
+             *empty = acquire(&w, SECRET, &(kl_want){.labels = ""});
     assert_int_equal(w.n, 2);
     assert_ptr_equal(again, some);
     assert_ptr_equal(empty, all);
@@ -353,7 +370,7 @@ static void a_selection_is_asked_of_the_server_and_stands_by_itself(void **state
 static void metadata_alone_is_fetched_unless_somebody_has_more(void **state)
 {
     (void)state;
-    static const char *const paths[] = { "metadata" };
+    static const char *const paths[] = {"metadata"};
     kl_projection *keep;
     world w;
     world_init(&w, NULL);
@@ -381,21 +398,34 @@ static void a_refusal_names_the_rule_and_who_lacks_it(void **state)
     (void)state;
     world w;
     world_init(&w, NULL);
-    kl_cache *some = acquire(&w, SECRET, &(kl_want){.namespaces = a_b}), *all = acquire(&w, SECRET, NULL), *nodes = acquire(&w, NODE, NULL);
+    kl_cache *some = acquire(&w, SECRET, &(kl_want){.namespaces = a_b}), *all = acquire(&w, SECRET, NULL),
+             *nodes = acquire(&w, NODE, NULL);
     listed(&w.of[0], "5");
-    fake_done(&w.of[1].f, KL_EFORBIDDEN, 403, NULL, "list secrets b: secrets is forbidden: User \"jane\" cannot list resource \"secrets\" in API group \"\" in the namespace \"b\"");
+    fake_done(&w.of[1].f, KL_EFORBIDDEN, 403, NULL,
+        "list secrets b: secrets is forbidden: User \"jane\" cannot list resource \"secrets\" in API group "
+        "\"\" in the namespace \"b\"");
     pump(&w);
-    assert_problem(some, "may not list secrets in namespace b: add rule {apiGroups: [\"\"], resources: [\"secrets\"], verbs: [\"list\", \"watch\"]} to the Role of jane");
+    assert_problem(some,
+        "may not list secrets in namespace b: add rule {apiGroups: [\"\"], resources: [\"secrets\"], verbs: "
+        "[\"list\", \"watch\"]} to the Role of jane");
     assert_int_equal(told(&w, "what needs it is parked until it may be read: kind=v1/Secret"), 1);
-    fake_done(&w.of[2].f, KL_EFORBIDDEN, 403, NULL, "secrets is forbidden: User \"system:serviceaccount:prod:sync\" cannot list resource \"secrets\" in API group \"\" at the cluster scope");
+    fake_done(&w.of[2].f, KL_EFORBIDDEN, 403, NULL,
+        "secrets is forbidden: User \"system:serviceaccount:prod:sync\" cannot list resource \"secrets\" in "
+        "API group \"\" at the cluster scope");
     pump(&w);
-    assert_problem(all, "may not list secrets in all namespaces: add rule {apiGroups: [\"\"], resources: [\"secrets\"], verbs: [\"list\", \"watch\"]} to the ClusterRole of "
+    assert_problem(all,
+        "may not list secrets in all namespaces: add rule {apiGroups: [\"\"], resources: [\"secrets\"], "
+        "verbs: [\"list\", \"watch\"]} to the ClusterRole of "
         "service account prod/sync, or name the namespaces that are meant in `namespaces`");
     listed(&w.of[3], "7");
-    fake_done(&w.of[3].f, KL_EFORBIDDEN, 403, NULL, "nodes is forbidden: User \"jane\" cannot watch resource \"nodes\" in API group \"\" at the cluster scope");
+    fake_done(&w.of[3].f, KL_EFORBIDDEN, 403, NULL,
+        "nodes is forbidden: User \"jane\" cannot watch resource \"nodes\" in API group \"\" at the cluster "
+        "scope");
     pump(&w);
-    assert_problem(nodes, "may not watch nodes: add rule {apiGroups: [\"\"], resources: [\"nodes\"], verbs: [\"list\", \"watch\"]} to the ClusterRole of jane");
-    advance(&w, KL_SECONDS(2));                    /* it heals by itself */
+    assert_problem(nodes,
+        "may not watch nodes: add rule {apiGroups: [\"\"], resources: [\"nodes\"], verbs: [\"list\", "
+        "\"watch\"]} to the ClusterRole of jane");
+    advance(&w, KL_SECONDS(2)); /* it heals by itself */
     listed(&w.of[1], "9");
     pump(&w);
     assert_problem(some, NULL);
@@ -419,7 +449,9 @@ static void who_is_refused_by_something_else_hears_its_words(void **state)
     world_fini(&w);
 }
 
-typedef struct ears { int added, deleted; } ears;
+typedef struct ears {
+    int added, deleted;
+} ears;
 
 static void hear(void *arg, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags)
 {
@@ -439,7 +471,7 @@ static void of_a_kind_that_is_gone_the_objects_are_deleted_and_it_comes_back(voi
     world_init(&w, NULL);
     kl_cache *c = acquire(&w, SECRET, NULL);
     kl_informer *i = kl_cache_informer(c);
-    kl_subscription *sub = kl_informer_subscribe(i, &(kl_handler){ .on_event = hear, .arg = &e });
+    kl_subscription *sub = kl_informer_subscribe(i, &(kl_handler){.on_event = hear, .arg = &e});
     fake_item(&w.of[0].f, OBJECT("a", "x", "1"));
     fake_item(&w.of[0].f, OBJECT("a", "y", "2"));
     listed(&w.of[0], "5");
@@ -451,7 +483,7 @@ static void of_a_kind_that_is_gone_the_objects_are_deleted_and_it_comes_back(voi
     assert_int_equal(kl_informer_count(i), 0);
     assert_problem(c, "the server has no kind v1/Secret");
     assert_int_equal(told(&w, "a kind is gone"), 1);
-    for (int n = 0; n < 100; n++) {                /* it is asked for now and then */
+    for (int n = 0; n < 100; n++) { /* it is asked for now and then */
         advance(&w, KL_SECONDS(1));
         if (w.of[0].f.open == FAKE_LIST)
             fake_fails(&w.of[0].f, KL_ENOTFOUND, 404);
@@ -468,7 +500,7 @@ static void of_a_kind_that_is_gone_the_objects_are_deleted_and_it_comes_back(voi
     assert_problem(c, NULL);
     assert_int_equal(told(&w, "the kind is there again"), 1);
     int asked = w.asked[SECRET];
-    advance(&w, KL_SECONDS(100));                  /* and that is that */
+    advance(&w, KL_SECONDS(100)); /* and that is that */
     assert_in_range(w.asked[SECRET], asked, asked + 1);
     assert_false(kl_cache_outdated(c));
     kl_informer_unsubscribe(sub);
@@ -492,7 +524,8 @@ static void who_wants_a_kind_that_came_back_as_another_begins_afresh(void **stat
     w.missing[SECRET] = false;
     w.other[SECRET] = &without;
     int changed = w.changed;
-    advance(&w, KL_SECONDS(2));                    /* it is asked for again, and discovery has something else */
+    /* it is asked for again, and discovery has something else */
+    advance(&w, KL_SECONDS(2));
     assert_true(kl_cache_outdated(old));
     assert_true(w.changed > changed);
     kl_cache *fresh = acquire(&w, SECRET, &(kl_want){.namespaces = only_a});
@@ -504,7 +537,8 @@ static void who_wants_a_kind_that_came_back_as_another_begins_afresh(void **stat
     pump(&w);
     assert_true(kl_informer_synced(kl_cache_informer(fresh)));
     assert_ptr_equal(acquire(&w, SECRET, &(kl_want){.namespaces = only_a}), fresh);
-    w.missing[SECRET] = true;                      /* and back: what none may be told apart from is one with namespaces again */
+    /* and back: what none may be told apart from is one with namespaces again */
+    w.missing[SECRET] = true;
     fake_fails(&w.of[1].f, KL_ENOTFOUND, 404);
     pump(&w);
     w.missing[SECRET] = false;
@@ -561,9 +595,9 @@ static void of_a_kind_that_discovery_still_has_they_stay(void **state)
     assert_int_equal(w.asked[SECRET], 2);
     assert_int_equal(kl_informer_count(kl_cache_informer(c)), 1);
     assert_int_equal(told(&w, "a kind is gone"), 0);
-    assert_int_equal(w.of[0].f.open, FAKE_LIST);   /* since it should be there, it is asked for at once */
+    assert_int_equal(w.of[0].f.open, FAKE_LIST); /* since it should be there, it is asked for at once */
     fake_fails(&w.of[0].f, KL_ENOTFOUND, 404);
-    w.missing[SECRET] = true;                      /* discovery hears of it a little later */
+    w.missing[SECRET] = true; /* discovery hears of it a little later */
     advance(&w, KL_SECONDS(2));
     assert_int_equal(kl_informer_count(kl_cache_informer(c)), 0);
     assert_int_equal(told(&w, "a kind is gone"), 1);
@@ -588,13 +622,20 @@ static void a_kind_in_trouble_is_nobody_elses(void **state)
     world_fini(&w);
 }
 
-KL_TESTS(cmocka_unit_test(of_one_that_is_divided_each_namespace_is_there_while_somebody_holds_it), cmocka_unit_test(a_kind_without_namespaces_is_not_divided),
-    cmocka_unit_test(what_is_held_of_a_kind_that_is_missing_comes_with_it), cmocka_unit_test(each_namespace_is_asked_for_and_all_are_one_store), cmocka_unit_test(kinds_without_namespaces_are_one_for_all),
-    cmocka_unit_test(the_process_own_namespace_makes_no_difference), cmocka_unit_test(a_selection_is_asked_of_the_server_and_stands_by_itself),
-    cmocka_unit_test(metadata_alone_is_fetched_unless_somebody_has_more), cmocka_unit_test(a_refusal_names_the_rule_and_who_lacks_it),
-    cmocka_unit_test(who_is_refused_by_something_else_hears_its_words), cmocka_unit_test(of_a_kind_that_is_gone_the_objects_are_deleted_and_it_comes_back),
+KL_TESTS(cmocka_unit_test(of_one_that_is_divided_each_namespace_is_there_while_somebody_holds_it),
+    cmocka_unit_test(a_kind_without_namespaces_is_not_divided),
+    cmocka_unit_test(what_is_held_of_a_kind_that_is_missing_comes_with_it),
+    cmocka_unit_test(each_namespace_is_asked_for_and_all_are_one_store),
+    cmocka_unit_test(kinds_without_namespaces_are_one_for_all),
+    cmocka_unit_test(the_process_own_namespace_makes_no_difference),
+    cmocka_unit_test(a_selection_is_asked_of_the_server_and_stands_by_itself),
+    cmocka_unit_test(metadata_alone_is_fetched_unless_somebody_has_more),
+    cmocka_unit_test(a_refusal_names_the_rule_and_who_lacks_it),
+    cmocka_unit_test(who_is_refused_by_something_else_hears_its_words),
+    cmocka_unit_test(of_a_kind_that_is_gone_the_objects_are_deleted_and_it_comes_back),
     cmocka_unit_test(of_a_kind_that_discovery_still_has_they_stay),
     cmocka_unit_test(a_kind_that_is_listed_again_is_asked_for_until_discovery_says_what_it_is),
-    cmocka_unit_test(who_wants_a_kind_that_came_back_as_another_begins_afresh), cmocka_unit_test(a_kind_in_trouble_is_nobody_elses))
+    cmocka_unit_test(who_wants_a_kind_that_came_back_as_another_begins_afresh),
+    cmocka_unit_test(a_kind_in_trouble_is_nobody_elses))
 
 /* not in tsan: it starts no thread */

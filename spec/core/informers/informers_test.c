@@ -17,10 +17,10 @@ typedef struct world {
     kl_server *server;
     kl_client *client;
     kl_informers *f;
-    kl_clock *clock;                   /* stands still, where there is one: no wait ends by itself */
+    kl_clock *clock; /* stands still, where there is one: no wait ends by itself */
     kl_mutex mu;
     kl_cond cond;
-    int troubles;                      /* under mu */
+    int troubles; /* under mu */
     kl_informer *troubled;
 } world;
 
@@ -42,16 +42,20 @@ static int start_with(void **state, kl_clock *clock)
     kl_mutex_init(&w->mu);
     kl_cond_init(&w->cond);
     kl_err err = KL_ERR_INIT;
-    assert_ok(kl_server_start(&(kl_server_options){ .listen = "127.0.0.1:0" }, &w->server, &err), &err);
+    assert_ok(kl_server_start(&(kl_server_options){.listen = "127.0.0.1:0"}, &w->server, &err), &err);
     kl_client_options o = {0};
     kl_config_for_server(kl_server_url(w->server), &o.config);
     assert_ok(kl_client_new(&o, &w->client, &err), &err);
-    w->f = kl_informers_new(&(kl_informers_options){ .client = w->client, .on_trouble = on_trouble, .arg = w, .clock = clock });
+    w->f = kl_informers_new(
+        &(kl_informers_options){.client = w->client, .on_trouble = on_trouble, .arg = w, .clock = clock});
     return 0;
 }
 
 static int start(void **state) { return start_with(state, NULL); }
-static int start_without_time(void **state) { return start_with(state, kl_clock_fake_new(KL_SECONDS(1000), KL_SECONDS(1700000000))); }
+static int start_without_time(void **state)
+{
+    return start_with(state, kl_clock_fake_new(KL_SECONDS(1000), KL_SECONDS(1700000000)));
+}
 
 static int stop(void **state)
 {
@@ -76,7 +80,9 @@ static void load(world *w, const char *json)
     kl_value_unref(o);
 }
 
-#define MAP(name, label) "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"" name "\",\"namespace\":\"default\",\"labels\":{\"l\":\"" label "\"}},\"data\":{\"a\":\"1\",\"b\":\"2\"}}"
+#define MAP(name, label)                                                                                     \
+    "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"" name                           \
+    "\",\"namespace\":\"default\",\"labels\":{\"l\":\"" label "\"}},\"data\":{\"a\":\"1\",\"b\":\"2\"}}"
 
 static kl_informer *acquire(world *w, const kl_informer_want *want)
 {
@@ -86,21 +92,19 @@ static kl_informer *acquire(world *w, const kl_informer_want *want)
     return i;
 }
 
-static bool synced(world *w)
-{
-    return kl_informers_wait(w->f, kl_clock_now(kl_clock_real()) + PATIENCE);
-}
+static bool synced(world *w) { return kl_informers_wait(w->f, kl_clock_now(kl_clock_real()) + PATIENCE); }
 
 static void equal_wants_share_one_and_the_last_user_stops_it(void **state)
 {
     world *w = *state;
     load(w, MAP("a", "x"));
     load(w, MAP("b", "y"));
-    const char *const paths[] = { "data.a" };
+    const char *const paths[] = {"data.a"};
     kl_projection *keep;
     kl_err err = KL_ERR_INIT;
     assert_ok(kl_projection_new(paths, 1, &keep, &err), &err);
-    const kl_informer_want all = { .kind = "v1/ConfigMap" }, some = { .kind = "v1/ConfigMap", .ns = "default", .labels = "l=x", .keep = keep };
+    const kl_informer_want all = {.kind = "v1/ConfigMap"},
+                           some = {.kind = "v1/ConfigMap", .ns = "default", .labels = "l=x", .keep = keep};
     kl_informer *i = acquire(w, &all), *j = acquire(w, &some);
     assert_ptr_equal(acquire(w, &all), i);
     assert_ptr_not_equal(i, j);
@@ -116,7 +120,7 @@ static void equal_wants_share_one_and_the_last_user_stops_it(void **state)
     kl_informer_ref(i);
     kl_informers_release(w->f, i);
     load(w, MAP("c", "z"));
-    kl_informer *later = acquire(w, &some);        /* one that waits for the event with us */
+    kl_informer *later = acquire(w, &some); /* one that waits for the event with us */
     assert_ptr_equal(later, j);
     kl_informers_release(w->f, i);
     kl_informer *fresh = acquire(w, &all);
@@ -128,12 +132,19 @@ static void equal_wants_share_one_and_the_last_user_stops_it(void **state)
     kl_projection_unref(keep);
 }
 
-#define THINGS "{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\",\"metadata\":{\"name\":\"things.example.com\"}," \
-    "\"spec\":{\"group\":\"example.com\",\"scope\":\"Cluster\",\"names\":{\"plural\":\"things\",\"singular\":\"thing\",\"kind\":\"Thing\",\"listKind\":\"ThingList\"}," \
-    "\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\",\"x-kubernetes-preserve-unknown-fields\":true}}}]}}"
+#define THINGS                                                                                               \
+    "{\"apiVersion\":\"apiextensions.k8s.io/"                                                                \
+    "v1\",\"kind\":\"CustomResourceDefinition\",\"metadata\":{\"name\":\"things.example.com\"},"             \
+    "\"spec\":{\"group\":\"example.com\",\"scope\":\"Cluster\",\"names\":{\"plural\":\"things\","            \
+    "\"singular\":\"thing\",\"kind\":\"Thing\",\"listKind\":\"ThingList\"},"                                 \
+    "\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":{"      \
+    "\"type\":\"object\",\"x-kubernetes-preserve-unknown-fields\":true}}}]}}"
 
 /* What a handler heard of. */
-typedef struct ears { world *w; int added, deleted; } ears;      /* under w->mu */
+typedef struct ears {
+    world *w;
+    int added, deleted;
+} ears; /* under w->mu */
 
 static void hear(void *arg, kl_event_type type, const kl_value *old, const kl_value *now, unsigned flags)
 {
@@ -159,7 +170,7 @@ static void await_heard(ears *e, int added, int deleted)
 static void a_kind_that_comes_later_heals_what_waits_for_it(void **state)
 {
     world *w = *state;
-    kl_informer *i = acquire(w, &(kl_informer_want){ .kind = "example.com/v1/Thing" });
+    kl_informer *i = acquire(w, &(kl_informer_want){.kind = "example.com/v1/Thing"});
     kl_informers_start(w->f);
     kl_lock(&w->mu);
     while (!w->troubles)
@@ -191,9 +202,11 @@ static void a_kind_that_goes_takes_its_objects_along_and_comes_back(void **state
     kl_err err = KL_ERR_INIT;
     load(w, THINGS);
     load(w, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Thing\",\"metadata\":{\"name\":\"t\"}}");
-    kl_informer *i = acquire(w, &(kl_informer_want){ .kind = "example.com/v1/Thing" }), *other = acquire(w, &(kl_informer_want){ .kind = "nobody.example.com/v1/Nothing" });
-    kl_subscription *sub = kl_informer_subscribe(i, &(kl_handler){ .on_event = hear, .arg = &e });
-    kl_informers_start(w->f);                      /* somebody else misses a kind, so that news are watched already */
+    kl_informer *i = acquire(w, &(kl_informer_want){.kind = "example.com/v1/Thing"}),
+                *other = acquire(w, &(kl_informer_want){.kind = "nobody.example.com/v1/Nothing"});
+    kl_subscription *sub = kl_informer_subscribe(i, &(kl_handler){.on_event = hear, .arg = &e});
+    /* somebody else misses a kind, so that news are watched already */
+    kl_informers_start(w->f);
     await_heard(&e, 1, 0);
     kl_op op;
     const kl_value *gone = NULL;
@@ -221,10 +234,12 @@ static void everything_can_be_stopped_at_any_moment(void **state)
         kl_client *c;
         kl_err err = KL_ERR_INIT;
         assert_ok(kl_client_new(&o, &c, &err), &err);
-        kl_informers *f = kl_informers_new(&(kl_informers_options){ .client = c });
+        kl_informers *f = kl_informers_new(&(kl_informers_options){.client = c});
         kl_informer *i, *j;
-        assert_ok(kl_informers_acquire(f, &(kl_informer_want){ .kind = "v1/ConfigMap" }, &i, &err), &err);
-        assert_ok(kl_informers_acquire(f, &(kl_informer_want){ .kind = "nobody.example.com/v1/Nothing" }, &j, &err), &err);
+        assert_ok(kl_informers_acquire(f, &(kl_informer_want){.kind = "v1/ConfigMap"}, &i, &err), &err);
+        assert_ok(
+            kl_informers_acquire(f, &(kl_informer_want){.kind = "nobody.example.com/v1/Nothing"}, &j, &err),
+            &err);
         kl_informers_start(f);
         if (n % 3 == 1)
             kl_informers_release(f, j);
@@ -241,15 +256,15 @@ static void what_cannot_be_wanted_is_told(void **state)
     world *w = *state;
     kl_informer *i;
     kl_err err = KL_ERR_INIT;
-    assert_int_equal(kl_informers_acquire(w->f, &(kl_informer_want){ .kind = "Pod" }, &i, &err), KL_EINVAL);
+    assert_int_equal(kl_informers_acquire(w->f, &(kl_informer_want){.kind = "Pod"}, &i, &err), KL_EINVAL);
     assert_non_null(strstr(kl_err_message(&err), "version"));
     kl_err_fini(&err);
-    assert_int_not_equal(kl_informers_acquire(w->f, &(kl_informer_want){ .kind = "" }, &i, &err), KL_OK);
+    assert_int_not_equal(kl_informers_acquire(w->f, &(kl_informer_want){.kind = ""}, &i, &err), KL_OK);
     kl_err_fini(&err);
-    assert_true(kl_informers_wait(w->f, 0));        /* nothing was started */
+    assert_true(kl_informers_wait(w->f, 0)); /* nothing was started */
     kl_informers_stop(w->f);
     assert_false(kl_informers_wait(w->f, 0));
-    assert_int_equal(kl_informers_acquire(w->f, &(kl_informer_want){ .kind = "v1/Pod" }, &i, &err), KL_EINVAL);
+    assert_int_equal(kl_informers_acquire(w->f, &(kl_informer_want){.kind = "v1/Pod"}, &i, &err), KL_EINVAL);
     assert_non_null(strstr(kl_err_message(&err), "shut down"));
     kl_err_fini(&err);
 }
@@ -258,8 +273,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(equal_wants_share_one_and_the_last_user_stops_it, start, stop),
-        cmocka_unit_test_setup_teardown(a_kind_that_comes_later_heals_what_waits_for_it, start_without_time, stop),
-        cmocka_unit_test_setup_teardown(a_kind_that_goes_takes_its_objects_along_and_comes_back, start_without_time, stop),
+        cmocka_unit_test_setup_teardown(
+            a_kind_that_comes_later_heals_what_waits_for_it, start_without_time, stop),
+        cmocka_unit_test_setup_teardown(
+            a_kind_that_goes_takes_its_objects_along_and_comes_back, start_without_time, stop),
         cmocka_unit_test_setup_teardown(everything_can_be_stopped_at_any_moment, start, stop),
         cmocka_unit_test_setup_teardown(what_cannot_be_wanted_is_told, start, stop),
     };

@@ -1,4 +1,5 @@
-/* kinds_test.c - who waits for a kind is woken by news of kinds, and not by the clock; where there are none, by the clock. */
+/* kinds_test.c - who waits for a kind is woken by news of kinds, and not by the clock; where there are
+ * none, by the clock. */
 #include "support/test.h"
 
 #include "base/log.h"
@@ -19,7 +20,8 @@ typedef struct world {
     kl_buf log;
 } world;
 
-static const char *const names[KINDS] = { "example.com/v1/App", "apiextensions.k8s.io/v1/CustomResourceDefinition", "apiregistration.k8s.io/v1/APIService" };
+static const char *const names[KINDS] = {"example.com/v1/App",
+    "apiextensions.k8s.io/v1/CustomResourceDefinition", "apiregistration.k8s.io/v1/APIService"};
 
 static void on_resolve(void *arg, const char *kind, kl_resolve_fn *done, void *done_arg)
 {
@@ -44,9 +46,10 @@ static void on_source(void *arg, const kl_resource *r, const kl_cache_source *wa
 {
     world *w = arg;
     int i = (int)(r - w->resource);
-    static const char *const spec[] = { "spec" };
+    static const char *const spec[] = {"spec"};
     if (i != APP)
-        assert_false(kl_projection_keeps(want->keep, spec, 1));              /* of CRDs hardly anything is kept */
+        /* of CRDs hardly anything is kept */
+        assert_false(kl_projection_keeps(want->keep, spec, 1));
     w->sources[i]++;
     *out = fake_source_of(&w->f[i]);
 }
@@ -68,21 +71,26 @@ static int told(const world *w, const char *what)
 
 static void world_init(world *w)
 {
-    static const char *const plurals[KINDS] = { "apps", "customresourcedefinitions", "apiservices" };
+    static const char *const plurals[KINDS] = {"apps", "customresourcedefinitions", "apiservices"};
     *w = (world){0};
     w->clock = kl_clock_fake_new(KL_SECONDS(1000), KL_SECONDS(1700000000));
     w->loop = kl_loop_new("control", w->clock);
     w->mapper = kl_loop_new("mapper", w->clock);
     for (int i = 0; i < KINDS; i++) {
-        w->resource[i] = (kl_resource){ .group = (char *)"g", .version = (char *)"v1", .kind = (char *)"K", .plural = (char *)plurals[i] };
+        w->resource[i] = (kl_resource){
+            .group = (char *)"g", .version = (char *)"v1", .kind = (char *)"K", .plural = (char *)plurals[i]};
         fake_init(&w->f[i]);
         kl_clock_fake_free(w->f[i].clock);
         w->f[i].clock = w->clock;
         w->f[i].freed = true;
     }
     w->there[CRDS] = w->there[SERVICES] = true;
-    w->caches = kl_caches_new(&(kl_caches_options){.origin = &(kl_caches_origin){on_resolve, on_forget, on_source, w}, .clock = w->clock,
-        .loop = w->loop, .mapper = w->mapper, .watch_kinds = true});
+    w->caches = kl_caches_new(
+        &(kl_caches_options){.origin = &(kl_caches_origin){on_resolve, on_forget, on_source, w},
+            .clock = w->clock,
+            .loop = w->loop,
+            .mapper = w->mapper,
+            .watch_kinds = true});
     kl_log_set_level(KL_LOG_INFO);
     kl_log_set_sink(on_log, w);
 }
@@ -155,10 +163,11 @@ static void a_kind_that_appears_wakes_who_waits_for_it(void **state)
     pump(&w);
     assert_int_equal(w.sources[CRDS], 1);
     assert_int_equal(w.sources[SERVICES], 1);
-    advance(&w, KL_SECONDS(20));                                        /* it asks ever more seldom */
+    advance(&w, KL_SECONDS(20)); /* it asks ever more seldom */
     int before = w.asked[APP], forgotten = w.forgotten;
     news_open(&w);
-    assert_int_equal(w.asked[APP], before + 1);                         /* what came before the watch began may be it */
+    /* what came before the watch began may be it */
+    assert_int_equal(w.asked[APP], before + 1);
     advance(&w, KL_SECONDS(10));
     before = w.asked[APP];
     w.there[APP] = true;
@@ -206,7 +215,7 @@ static void an_informer_whose_kind_went_is_kicked_when_it_comes_back(void **stat
     kl_free(problem);
     assert_int_equal(w.sources[CRDS], 1);
     news_open(&w);
-    for (int i = 0; i < 12; i++) {                                      /* its waits have grown long */
+    for (int i = 0; i < 12; i++) { /* its waits have grown long */
         advance(&w, KL_SECONDS(31));
         if (w.f[APP].open == FAKE_LIST)
             fake_fails(&w.f[APP], KL_ENOTFOUND, 404);
@@ -236,7 +245,7 @@ static void who_may_not_watch_kinds_asks_and_says_so_once(void **state)
     advance(&w, KL_SECONDS(31));
     assert_true(w.asked[APP] > before);
     assert_int_equal(w.sources[CRDS], 1);
-    advance(&w, KL_MINUTES(11));                                        /* it may be allowed by now */
+    advance(&w, KL_MINUTES(11)); /* it may be allowed by now */
     assert_int_equal(w.sources[CRDS], 2);
     fake_fails(&w.f[CRDS], KL_EFORBIDDEN, 403);
     pump(&w);
@@ -264,8 +273,11 @@ static void a_server_without_such_kinds_is_only_asked(void **state)
     world_fini(&w);
 }
 
-KL_TESTS(cmocka_unit_test(nobody_watches_kinds_while_all_are_there), cmocka_unit_test(a_kind_that_appears_wakes_who_waits_for_it),
-    cmocka_unit_test(discovery_that_comes_a_little_later_is_asked_a_few_times_more), cmocka_unit_test(an_informer_whose_kind_went_is_kicked_when_it_comes_back),
-    cmocka_unit_test(who_may_not_watch_kinds_asks_and_says_so_once), cmocka_unit_test(a_server_without_such_kinds_is_only_asked))
+KL_TESTS(cmocka_unit_test(nobody_watches_kinds_while_all_are_there),
+    cmocka_unit_test(a_kind_that_appears_wakes_who_waits_for_it),
+    cmocka_unit_test(discovery_that_comes_a_little_later_is_asked_a_few_times_more),
+    cmocka_unit_test(an_informer_whose_kind_went_is_kicked_when_it_comes_back),
+    cmocka_unit_test(who_may_not_watch_kinds_asks_and_says_so_once),
+    cmocka_unit_test(a_server_without_such_kinds_is_only_asked))
 
 /* not in tsan: it starts no thread */

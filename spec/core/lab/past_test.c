@@ -5,12 +5,20 @@
 #include "model/object.h"
 #include "lab/past.h"
 
-#define HEAD "{'t':'tape','format':1,'version':'1.2.3','recording':'rec','file':2,'at':5,'secrets':'plain','scripts':[{'path':'x.lua'}]}\n"
-#define KINDS "{'t':'kind','kind':'v1/Pod','group':'','version':'v1','is':'Pod','plural':'pods','namespaced':true,'sub':['status']}\n"      \
+#define HEAD                                                                                                 \
+    "{'t':'tape','format':1,'version':'1.2.3','recording':'rec','file':2,'at':5,'secrets':'plain','scripts'" \
+    ":[{'path':'x.lua'}]}\n"
+#define KINDS                                                                                                \
+    "{'t':'kind','kind':'v1/"                                                                                \
+    "Pod','group':'','version':'v1','is':'Pod','plural':'pods','namespaced':true,'sub':['status']}\n"        \
     "{'t':'cache','c':7,'label':'v1/Pod (labels a=b)','kind':'v1/Pod','labels':'a=b'}\n"
-#define PODS "{'t':'put','c':7,'o':11,'v':{'metadata':{'name':'a'}}}\n{'t':'put','c':7,'o':12,'v':{'metadata':{'name':'b'}}}\n"               \
+#define PODS                                                                                                 \
+    "{'t':'put','c':7,'o':11,'v':{'metadata':{'name':'a'}}}\n{'t':'put','c':7,'o':12,'v':{'metadata':{'"     \
+    "name':'b'}}}\n"                                                                                         \
     "{'t':'put','c':7,'o':13,'v':{'metadata':{'name':'c'}}}\n"
-#define BEGAN "{'t':'began','r':'r1','at':100,'controller':'x','worker':3,'key':'ns/a','attempt':4,'generation':2,'epoch':9,'o':11,'why':'added','events':2}\n"
+#define BEGAN                                                                                                \
+    "{'t':'began','r':'r1','at':100,'controller':'x','worker':3,'key':'ns/"                                  \
+    "a','attempt':4,'generation':2,'epoch':9,'o':11,'why':'added','events':2}\n"
 
 static kl_status read(const char *text, kl_past **out, kl_err *err)
 {
@@ -34,10 +42,14 @@ static kl_past *good(const char *text)
 static void a_run_has_what_it_was_told(void **state)
 {
     (void)state;
-    kl_past *p = good(HEAD KINDS PODS BEGAN "{'t':'get','r':'r1','kind':'v1/Pod','ns':'ns','name':'a','o':12}\n{'t':'get','r':'r1','kind':'v1/Pod','name':'z'}\n"
+    kl_past *p = good(HEAD KINDS PODS BEGAN
+        "{'t':'get','r':'r1','kind':'v1/Pod','ns':'ns','name':'a','o':12}\n{'t':'get','r':'r1','kind':'v1/"
+        "Pod','name':'z'}\n"
         "{'t':'clock','r':'r1','at':101}\n{'t':'asked','r':'r1','n':1,'what':'call','op':{'verb':'get'}}\n"
-        "{'t':'answered','r':'r1','n':1,'at':110,'error':{'is':'conflict','code':409,'message':'no'}}\n{'t':'asked','r':'r1','n':2,'what':'sleep','wait':5}\n"
-        "{'t':'answered','r':'r1','n':2,'at':120}\n{'t':'ended','r':'r1','at':130,'result':'after','after':7,'message':'m'}\n");
+        "{'t':'answered','r':'r1','n':1,'at':110,'error':{'is':'conflict','code':409,'message':'no'}}\n{'t':'"
+        "asked','r':'r1','n':2,'what':'sleep','wait':5}\n"
+        "{'t':'answered','r':'r1','n':2,'at':120}\n{'t':'ended','r':'r1','at':130,'result':'after','after':7,"
+        "'message':'m'}\n");
     assert_string_equal(p->version, "1.2.3");
     assert_int_equal(p->first_file, 2);
     assert_int_equal(p->began, 100);
@@ -65,9 +77,12 @@ static void a_run_has_what_it_was_told(void **state)
 static void a_set_is_another_with_a_part_replaced(void **state)
 {
     (void)state;
-    kl_past *p = good(HEAD KINDS PODS BEGAN "{'t':'set','s':1,'ids':[11,12,13]}\n{'t':'object','o':14,'v':{'metadata':{'name':'d'}}}\n"
-        "{'t':'set','s':2,'of':1,'head':1,'tail':1,'ids':[14,12]}\n{'t':'set','s':3,'of':2,'head':2,'tail':0,'ids':[]}\n"
-        "{'t':'list','r':'r1','kind':'v1/Pod','query':'ns=a','s':2}\n{'t':'list','r':'r1','kind':'v1/Pod','query':'','s':3}\n");
+    kl_past *p = good(HEAD KINDS PODS BEGAN
+        "{'t':'set','s':1,'ids':[11,12,13]}\n{'t':'object','o':14,'v':{'metadata':{'name':'d'}}}\n"
+        "{'t':'set','s':2,'of':1,'head':1,'tail':1,'ids':[14,12]}\n{'t':'set','s':3,'of':2,'head':2,'tail':0,"
+        "'ids':[]}\n"
+        "{'t':'list','r':'r1','kind':'v1/Pod','query':'ns=a','s':2}\n{'t':'list','r':'r1','kind':'v1/"
+        "Pod','query':'','s':3}\n");
     const kl_past_saws *l = &p->runs[0]->lists;
     assert_int_equal(l->n, 2);
     static const char *const first[] = {"a", "d", "b", "c"};
@@ -82,7 +97,8 @@ static void a_set_is_another_with_a_part_replaced(void **state)
 static void what_began_before_is_left_out_and_a_torn_end_is_known(void **state)
 {
     (void)state;
-    kl_past *p = good(HEAD KINDS PODS "{'t':'clock','r':'old','at':1}\n{'t':'ended','r':'old','at':2,'result':'done'}\n{'t':'clock','r':'older','at':1}\n" BEGAN "{'t':'en");
+    kl_past *p = good(HEAD KINDS PODS "{'t':'clock','r':'old','at':1}\n{'t':'ended','r':'old','at':2,'result'"
+                                      ":'done'}\n{'t':'clock','r':'older','at':1}\n" BEGAN "{'t':'en");
     assert_int_equal(p->headless, 2);
     assert_int_equal(p->n_runs, 1);
     assert_true(p->torn);
@@ -92,23 +108,29 @@ static void what_began_before_is_left_out_and_a_torn_end_is_known(void **state)
 static void what_is_wrong_is_named_with_its_line(void **state)
 {
     (void)state;
-    static const struct { const char *text, *part; } cases[] = {
+    static const struct {
+        const char *text, *part;
+    } cases[] = {
         {HEAD KINDS "{'t':'put','c':7,'o':11}\n", "tape:4: object 11 was not told before"},
         {HEAD KINDS "{'t':'put','c':8,'o':11,'v':{}}\n", "tape:4: cache 8 was not told before"},
         {HEAD KINDS PODS "{'t':'set','s':1,'ids':[99]}\n", "tape:7: object 99 was not told before"},
         {HEAD KINDS PODS "{'t':'set','s':2,'of':1,'ids':[]}\n", "set 1 was not told before"},
-        {HEAD KINDS PODS "{'t':'set','s':1,'ids':[11]}\n{'t':'set','s':2,'of':1,'head':2,'ids':[]}\n", "takes more of set 1 than that has"},
+        {HEAD KINDS PODS "{'t':'set','s':1,'ids':[11]}\n{'t':'set','s':2,'of':1,'head':2,'ids':[]}\n",
+            "takes more of set 1 than that has"},
         {HEAD KINDS PODS "{'t':'set','s':1,'ids':[11]}\n{'t':'set','s':1,'ids':[]}\n", "set 1 is told twice"},
         {HEAD KINDS PODS BEGAN BEGAN, "run r1 begins twice"},
-        {HEAD KINDS PODS BEGAN "{'t':'asked','r':'r1','n':2,'what':'sleep'}\n", "question 1 of run r1 is missing"},
+        {HEAD KINDS PODS BEGAN "{'t':'asked','r':'r1','n':2,'what':'sleep'}\n",
+            "question 1 of run r1 is missing"},
         {HEAD KINDS PODS BEGAN "{'t':'asked','r':'r1','n':1,'what':'call'}\n", "of a call has no \"op\""},
         {HEAD KINDS PODS BEGAN "{'t':'answered','r':'r1','n':1}\n", "which was not asked"},
-        {HEAD KINDS PODS BEGAN "{'t':'ended','r':'r1','result':'done'}\n{'t':'clock','r':'r1','at':1}\n", "run r1 goes on after its end"},
+        {HEAD KINDS PODS BEGAN "{'t':'ended','r':'r1','result':'done'}\n{'t':'clock','r':'r1','at':1}\n",
+            "run r1 goes on after its end"},
         {HEAD KINDS PODS BEGAN "{'t':'ended','r':'r1'}\n", "the record \"ended\" has no \"result\""},
         {HEAD "{'t':'kind','kind':'v1/Pod'}\n", "the record \"kind\" has no \"group\""},
         {HEAD "{'x':1}\n", "tape:2: no record: it has no \"t\""},
         {HEAD "[1]\n", "tape:2: no record"},
-        {"{'t':'tape','format':2,'version':'9','recording':'a'}\n", "written by kubelua 9; this one reads format 1"},
+        {"{'t':'tape','format':2,'version':'9','recording':'a'}\n",
+            "written by kubelua 9; this one reads format 1"},
         {"{'t':'put'}\n", "tape is no recording"},
         {"", "tape is empty"},
     };
@@ -119,7 +141,9 @@ static void what_is_wrong_is_named_with_its_line(void **state)
     }
 }
 
-KL_TESTS(cmocka_unit_test(a_run_has_what_it_was_told), cmocka_unit_test(a_set_is_another_with_a_part_replaced),
-    cmocka_unit_test(what_began_before_is_left_out_and_a_torn_end_is_known), cmocka_unit_test(what_is_wrong_is_named_with_its_line))
+KL_TESTS(cmocka_unit_test(a_run_has_what_it_was_told),
+    cmocka_unit_test(a_set_is_another_with_a_part_replaced),
+    cmocka_unit_test(what_began_before_is_left_out_and_a_torn_end_is_known),
+    cmocka_unit_test(what_is_wrong_is_named_with_its_line))
 
 /* not in tsan: it starts no thread */

@@ -4,17 +4,30 @@
 #include "lab/shadow_judge.h"
 
 static char *subresources[] = {"status", NULL};
-static const kl_resource maps = {.group = "", .version = "v1", .kind = "ConfigMap", .plural = "configmaps", .namespaced = true};
-static const kl_resource widgets = {.group = "example.com", .version = "v1", .kind = "Widget", .plural = "widgets", .subresources = subresources, .namespaced = true};
+static const kl_resource maps = {
+    .group = "", .version = "v1", .kind = "ConfigMap", .plural = "configmaps", .namespaced = true};
+static const kl_resource widgets = {.group = "example.com",
+    .version = "v1",
+    .kind = "Widget",
+    .plural = "widgets",
+    .subresources = subresources,
+    .namespaced = true};
 
-#define MAP(rv, x) "{'apiVersion':'v1','kind':'ConfigMap','metadata':{'name':'a','namespace':'ns','resourceVersion':'" rv "'},'data':{'x':'" x "'}}"
+#define MAP(rv, x)                                                                                           \
+    "{'apiVersion':'v1','kind':'ConfigMap','metadata':{'name':'a','namespace':'ns','resourceVersion':'" rv   \
+    "'},'data':{'x':'" x "'}}"
 
-typedef struct trial { kl_shadow_run s; kl_ending own; } trial;
+typedef struct trial {
+    kl_shadow_run s;
+    kl_ending own;
+} trial;
 
 static void init(trial *t)
 {
     *t = (trial){.s = {.wall = KL_SECONDS(1700000000), .ended_wall = KL_SECONDS(1700000001)}};
-    t->s.object = json("{'apiVersion':'example.com/v1','kind':'Widget','metadata':{'name':'w','namespace':'ns','resourceVersion':'3'},'spec':{'n':1}}");
+    t->s.object = json(
+        "{'apiVersion':'example.com/"
+        "v1','kind':'Widget','metadata':{'name':'w','namespace':'ns','resourceVersion':'3'},'spec':{'n':1}}");
 }
 
 static void fini(trial *t)
@@ -39,13 +52,15 @@ static void saw(trial *t, const char *text)
 {
     t->s.sights = kl_new(kl_sight);
     t->s.n_sights = 1;
-    t->s.sights[0] = (kl_sight){.what = KL_SIGHT_GET, .resource = &maps, .ns = kl_strdup("ns"), .name = kl_strdup("a")};
+    t->s.sights[0] = (kl_sight){
+        .what = KL_SIGHT_GET, .resource = &maps, .ns = kl_strdup("ns"), .name = kl_strdup("a")};
     t->s.sights[0].found = (kl_objects){text != NULL, kl_zalloc_array(sizeof *t->s.sights[0].found.v, 1)};
     if (text)
         t->s.sights[0].found.v[0] = json(text);
 }
 
-static void call(kl_shadow_calls *l, const kl_resource *r, kl_verb verb, const char *sub, const char *name, const char *body)
+static void call(kl_shadow_calls *l, const kl_resource *r, kl_verb verb, const char *sub, const char *name,
+    const char *body)
 {
     kl_op op;
     kl_op_init(&op, verb, NULL);
@@ -130,7 +145,8 @@ static void moments_of_the_run_are_alike(void **state)
     init(&t);
     call(&t.s.live, &widgets, KL_PATCH, "status", "w", "{'status':{'at':'2023-11-14T22:13:20Z'}}");
     call(&t.s.own, &widgets, KL_PATCH, "status", "w", "{'status':{'at':'2023-11-15T22:13:20Z'}}");
-    judged(&t, KL_DIFFERS, "example.com/v1/Widget ns/w: status.at: \"2023-11-14T22:13:20Z\" -> \"2023-11-15T22:13:20Z\"");
+    judged(&t, KL_DIFFERS,
+        "example.com/v1/Widget ns/w: status.at: \"2023-11-14T22:13:20Z\" -> \"2023-11-15T22:13:20Z\"");
 }
 
 static void who_owns_the_fields_counts(void **state)
@@ -175,8 +191,10 @@ static void results_are_compared(void **state)
     judged(&t, KL_DIFFERS, "result: after 30s -> after 5m0s");
 }
 
-KL_TESTS(cmocka_unit_test(other_words_for_the_same_are_the_same), cmocka_unit_test(what_changes_nothing_need_not_be_written), cmocka_unit_test(another_outcome_differs),
-    cmocka_unit_test(what_only_one_of_them_writes_differs), cmocka_unit_test(moments_of_the_run_are_alike), cmocka_unit_test(who_owns_the_fields_counts),
-    cmocka_unit_test(names_that_the_server_makes_do_not_count), cmocka_unit_test(results_are_compared))
+KL_TESTS(cmocka_unit_test(other_words_for_the_same_are_the_same),
+    cmocka_unit_test(what_changes_nothing_need_not_be_written), cmocka_unit_test(another_outcome_differs),
+    cmocka_unit_test(what_only_one_of_them_writes_differs), cmocka_unit_test(moments_of_the_run_are_alike),
+    cmocka_unit_test(who_owns_the_fields_counts), cmocka_unit_test(names_that_the_server_makes_do_not_count),
+    cmocka_unit_test(results_are_compared))
 
 /* not in tsan: it starts no thread */

@@ -4,9 +4,12 @@
 #include "base/mem.h"
 #include "manager/reloads.h"
 
-static void note(kl_reloads *r, const char *script, kl_reload_result result, int generation, const char *message)
+static void note(
+    kl_reloads *r, const char *script, kl_reload_result result, int generation, const char *message)
 {
-    kl_reloads_note(r, &(kl_reload){.script = script, .result = result, .generation = generation, .message = message}, KL_SECONDS(1700000000) + KL_SECONDS(generation));
+    kl_reloads_note(r,
+        &(kl_reload){.script = script, .result = result, .generation = generation, .message = message},
+        KL_SECONDS(1700000000) + KL_SECONDS(generation));
 }
 
 static int64_t generation(const kl_value *v, size_t i)
@@ -69,6 +72,7 @@ static void a_script_is_refused_until_it_is_taken_or_mended(void **state)
     kl_reloads_free(r);
 }
 
-KL_TESTS(cmocka_unit_test(the_last_come_first_and_old_ones_go), cmocka_unit_test(a_script_is_refused_until_it_is_taken_or_mended))
+KL_TESTS(cmocka_unit_test(the_last_come_first_and_old_ones_go),
+    cmocka_unit_test(a_script_is_refused_until_it_is_taken_or_mended))
 
 /* not in tsan: it starts no thread */

@@ -1,4 +1,5 @@
-/* metrics_test.c - the text that Prometheus reads: names, labels and buckets of controller-runtime and client-go. */
+/* metrics_test.c - the text that Prometheus reads: names, labels and buckets of controller-runtime and
+ * client-go. */
 #include "support/test.h"
 
 #include <stdio.h>
@@ -62,7 +63,7 @@ static void runs_are_counted_by_outcome_and_timed(void **state)
     kl_metrics *m = kl_metrics_new();
     kl_controller_metrics *c = kl_metrics_controller(m, "ctl", 1);
     assert_ptr_equal(c, kl_metrics_controller(m, "ctl", 2));
-    kl_metrics_reconcile(c, KL_OUTCOME_SUCCESS, KL_MILLISECONDS(5));       /* on the edge: le is inclusive */
+    kl_metrics_reconcile(c, KL_OUTCOME_SUCCESS, KL_MILLISECONDS(5)); /* on the edge: le is inclusive */
     kl_metrics_reconcile(c, KL_OUTCOME_ERROR, KL_MILLISECONDS(6));
     kl_metrics_reconcile(c, KL_OUTCOME_REQUEUE_AFTER, KL_SECONDS(100));
     kl_metrics_terminal(c);
@@ -87,9 +88,13 @@ static void runs_are_counted_by_outcome_and_timed(void **state)
     assert_line(t, "controller_runtime_reconcile_time_seconds_bucket{controller=\"ctl\",le=\"+Inf\"} 3");
     assert_line(t, "controller_runtime_reconcile_time_seconds_sum{controller=\"ctl\"} 100.011");
     assert_line(t, "controller_runtime_reconcile_time_seconds_count{controller=\"ctl\"} 3");
-    assert_line(t, "workqueue_queue_duration_seconds_bucket{name=\"ctl\",controller=\"ctl\",le=\"9.999999999999999e-06\"} 0");
+    assert_line(t,
+        "workqueue_queue_duration_seconds_bucket{name=\"ctl\",controller=\"ctl\",le=\"9.999999999999999e-"
+        "06\"} 0");
     assert_line(t, "workqueue_queue_duration_seconds_bucket{name=\"ctl\",controller=\"ctl\",le=\"1e-06\"} 0");
-    assert_line(t, "workqueue_queue_duration_seconds_bucket{name=\"ctl\",controller=\"ctl\",le=\"9.999999999999999e-05\"} 1");
+    assert_line(t,
+        "workqueue_queue_duration_seconds_bucket{name=\"ctl\",controller=\"ctl\",le=\"9.999999999999999e-"
+        "05\"} 1");
     assert_line(t, "workqueue_work_duration_seconds_bucket{name=\"ctl\",controller=\"ctl\",le=\"1\"} 0");
     assert_line(t, "workqueue_work_duration_seconds_bucket{name=\"ctl\",controller=\"ctl\",le=\"10\"} 1");
     assert_int_equal(lines(t, "\ncontroller_runtime_reconcile_time_seconds_bucket"), 41);
@@ -110,9 +115,12 @@ static void requests_are_counted_by_code_method_and_host(void **state)
     assert_line(t, "rest_client_requests_total{code=\"200\",host=\"10.0.0.1:6443\",method=\"GET\"} 2");
     assert_line(t, "rest_client_requests_total{code=\"404\",host=\"10.0.0.1:6443\",method=\"GET\"} 1");
     assert_line(t, "rest_client_requests_total{code=\"<error>\",host=\"10.0.0.1:6443\",method=\"PATCH\"} 1");
-    assert_line(t, "rest_client_request_duration_seconds_bucket{host=\"10.0.0.1:6443\",verb=\"GET\",le=\"0.025\"} 1");
-    assert_line(t, "rest_client_request_duration_seconds_bucket{host=\"10.0.0.1:6443\",verb=\"GET\",le=\"4\"} 3");
-    assert_line(t, "rest_client_request_duration_seconds_bucket{host=\"10.0.0.1:6443\",verb=\"PATCH\",le=\"60\"} 0");
+    assert_line(
+        t, "rest_client_request_duration_seconds_bucket{host=\"10.0.0.1:6443\",verb=\"GET\",le=\"0.025\"} 1");
+    assert_line(
+        t, "rest_client_request_duration_seconds_bucket{host=\"10.0.0.1:6443\",verb=\"GET\",le=\"4\"} 3");
+    assert_line(
+        t, "rest_client_request_duration_seconds_bucket{host=\"10.0.0.1:6443\",verb=\"PATCH\",le=\"60\"} 0");
     assert_line(t, "rest_client_request_duration_seconds_count{host=\"10.0.0.1:6443\",verb=\"GET\"} 3");
     assert_int_equal(lines(t, "# TYPE rest_client_requests_total"), 1);
     kl_free(t);
@@ -148,18 +156,20 @@ static void labels_are_quoted_and_numbers_keep_their_value(void **state)
     kl_buf_fini(&b);
 }
 
-/* --- beside controller-runtime ------------------------------------------------------------------------------------------- */
+/* --- beside controller-runtime ------------------------------------------------------------ */
 
-#define FIELDS 5                       /* name, type, labels, bounds of buckets, help */
+#define FIELDS 5 /* name, type, labels, bounds of buckets, help */
 
-/* The sorted names of the labels of the first sample of `series`, and the bounds of all its buckets, with commas between. */
+/* The sorted names of the labels of the first sample of `series`, and the bounds of all its buckets, with
+ * commas between. */
 static void labels_of(const char *text, const char *series, char *labels, size_t size)
 {
     char names[8][32];
     size_t n = 0, len = strlen(series);
     const char *at = text;
     *labels = '\0';
-    while ((at = strstr(at, series)) && !((at == text || at[-1] == '\n') && (at[len] == '{' || at[len] == ' ')))
+    while (
+        (at = strstr(at, series)) && !((at == text || at[-1] == '\n') && (at[len] == '{' || at[len] == ' ')))
         at++;
     if (!at)
         fail_msg("no series %s in\n%s", series, text);
@@ -191,7 +201,7 @@ static void bounds_of(const char *text, const char *name, char *bounds, size_t s
         const char *le = strstr(at, "le=\"") + 4;
         size_t n = strcspn(le, "\"");
         if (!strncmp(le, "+Inf", 4))
-            break;                     /* those of the first series */
+            break; /* those of the first series */
         snprintf(bounds + strlen(bounds), size - strlen(bounds), "%s%.*s", *bounds ? "," : "", (int)n, le);
     }
     kl_free(series);

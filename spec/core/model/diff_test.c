@@ -17,8 +17,10 @@ static void differ(const char *was, const char *is, const char *want)
 static void paths_and_values_in_order(void **state)
 {
     (void)state;
-    differ("{'spec':{'replicas':1,'a':true}}", "{'spec':{'replicas':2,'b':'x'}}", "spec.a: true -> none, spec.b: none -> \"x\", spec.replicas: 1 -> 2");
-    differ("{'metadata':{'labels':{'app.kubernetes.io/name':'x'}}}", "{'metadata':{'labels':{'app.kubernetes.io/name':'y'}}}",
+    differ("{'spec':{'replicas':1,'a':true}}", "{'spec':{'replicas':2,'b':'x'}}",
+        "spec.a: true -> none, spec.b: none -> \"x\", spec.replicas: 1 -> 2");
+    differ("{'metadata':{'labels':{'app.kubernetes.io/name':'x'}}}",
+        "{'metadata':{'labels':{'app.kubernetes.io/name':'y'}}}",
         "metadata.labels[app.kubernetes.io/name]: \"x\" -> \"y\"");
     differ("{'a':1}", "{'a':1.0}", "");
 }
@@ -35,34 +37,49 @@ static void elements_are_told_apart_by_name(void **state)
 static void the_servers_books_are_left_out(void **state)
 {
     (void)state;
-    differ("{'metadata':{'name':'a','resourceVersion':'1','generation':1,'managedFields':[]}}", "{'metadata':{'name':'a','resourceVersion':'2','generation':2}}", "");
+    differ("{'metadata':{'name':'a','resourceVersion':'1','generation':1,'managedFields':[]}}",
+        "{'metadata':{'name':'a','resourceVersion':'2','generation':2}}", "");
 }
 
 static void a_new_object_is_told_by_its_contents(void **state)
 {
     (void)state;
-    differ(NULL, "{'kind':'ConfigMap','apiVersion':'v1','metadata':{'name':'a','uid':'u','labels':{'l':'1'}},'data':{'x':'1'}}",
+    differ(NULL,
+        "{'kind':'ConfigMap','apiVersion':'v1','metadata':{'name':'a','uid':'u','labels':{'l':'1'}},'data':{'"
+        "x':'1'}}",
         "data: none -> {\"x\":\"1\"}, metadata.labels: none -> {\"l\":\"1\"}");
-    differ("{'kind':'ConfigMap','metadata':{'name':'a'},'data':{'x':'1'}}", NULL, "data: {\"x\":\"1\"} -> none");
+    differ(
+        "{'kind':'ConfigMap','metadata':{'name':'a'},'data':{'x':'1'}}", NULL, "data: {\"x\":\"1\"} -> none");
     differ(NULL, NULL, "");
 }
 
 static void what_a_secret_holds_is_not_told(void **state)
 {
     (void)state;
-    differ("{'kind':'Secret','data':{'p':'aGVsbG8='}}", "{'kind':'Secret','data':{'p':'d29ybGQ='},'type':'Opaque'}", "data.p: (changed), type: none -> \"Opaque\"");
+    differ("{'kind':'Secret','data':{'p':'aGVsbG8='}}",
+        "{'kind':'Secret','data':{'p':'d29ybGQ='},'type':'Opaque'}",
+        "data.p: (changed), type: none -> \"Opaque\"");
     differ(NULL, "{'kind':'Secret','data':{'p':'aGVsbG8='}}", "data: (added)");
 }
 
 static void long_values_are_cut(void **state)
 {
     (void)state;
-    differ("{'a':''}", "{'a':'\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4"
-        "012345678901234567890123456789012345'}", "a: \"\" -> \"\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4"
+    differ("{'a':''}",
+        "{'a':'"
+        "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3"
+        "\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4"
+        "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4"
+        "012345678901234567890123456789012345'}",
+        "a: \"\" -> "
+        "\"\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4"
+        "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3"
+        "\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4"
         "012345678901234567890123456789...");
 }
 
-KL_TESTS(cmocka_unit_test(paths_and_values_in_order), cmocka_unit_test(elements_are_told_apart_by_name), cmocka_unit_test(the_servers_books_are_left_out),
-    cmocka_unit_test(a_new_object_is_told_by_its_contents), cmocka_unit_test(what_a_secret_holds_is_not_told), cmocka_unit_test(long_values_are_cut))
+KL_TESTS(cmocka_unit_test(paths_and_values_in_order), cmocka_unit_test(elements_are_told_apart_by_name),
+    cmocka_unit_test(the_servers_books_are_left_out), cmocka_unit_test(a_new_object_is_told_by_its_contents),
+    cmocka_unit_test(what_a_secret_holds_is_not_told), cmocka_unit_test(long_values_are_cut))
 
 /* not in tsan: it starts no thread */

@@ -17,8 +17,11 @@ static const kl_value *decode(const char *text)
 static void reads_metadata(void **state)
 {
     (void)state;
-    const kl_value *o = decode("{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"web\",\"namespace\":\"ns\",\"uid\":\"u\",\"resourceVersion\":\"5\",\"generation\":3,"
-        "\"deletionTimestamp\":\"2026-01-01T00:00:00Z\",\"labels\":{\"a\":\"1\"},\"annotations\":{\"b\":\"2\"},\"finalizers\":[\"x\",\"y/z\"],"
+    const kl_value *o = decode(
+        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"web\",\"namespace\":\"ns\",\"uid\":"
+        "\"u\",\"resourceVersion\":\"5\",\"generation\":3,"
+        "\"deletionTimestamp\":\"2026-01-01T00:00:00Z\",\"labels\":{\"a\":\"1\"},\"annotations\":{\"b\":"
+        "\"2\"},\"finalizers\":[\"x\",\"y/z\"],"
         "\"ownerReferences\":[{\"name\":\"o1\"},{\"name\":\"o2\",\"controller\":true}]}}");
     assert_string_equal(kl_object_api_version(o), "v1");
     assert_string_equal(kl_object_kind(o), "Pod");
@@ -43,7 +46,9 @@ static void reads_metadata(void **state)
 static void reads_absence_from_odd_objects(void **state)
 {
     (void)state;
-    static const char *const odd[] = { "{}", "[]", "{\"metadata\":null}", "{\"metadata\":\"x\"}", "{\"apiVersion\":1,\"kind\":{},\"metadata\":{\"name\":\"\",\"namespace\":\"\",\"labels\":[],\"finalizers\":{},\"ownerReferences\":[1],\"generation\":\"x\",\"deletionTimestamp\":null}}" };
+    static const char *const odd[] = {"{}", "[]", "{\"metadata\":null}", "{\"metadata\":\"x\"}",
+        "{\"apiVersion\":1,\"kind\":{},\"metadata\":{\"name\":\"\",\"namespace\":\"\",\"labels\":[],"
+        "\"finalizers\":{},\"ownerReferences\":[1],\"generation\":\"x\",\"deletionTimestamp\":null}}"};
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
         const kl_value *o = decode(odd[i]);
         assert_null(kl_object_api_version(o));
@@ -87,9 +92,10 @@ static void resource_versions_compare_as_numbers(void **state)
     assert_true(kl_rv_compare("9", "10", &ok) < 0 && ok);
     assert_true(kl_rv_compare("10", "9", &ok) > 0 && ok);
     assert_true(kl_rv_compare("007", "7", &ok) == 0 && ok);
-    assert_true(kl_rv_compare("123456789012345678901234567890", "123456789012345678901234567891", &ok) < 0 && ok);
+    assert_true(
+        kl_rv_compare("123456789012345678901234567890", "123456789012345678901234567891", &ok) < 0 && ok);
     assert_true(kl_rv_compare("0", "00", NULL) == 0);
-    static const char *const bad[] = { "", "x", "1x", "-1", " 1" };
+    static const char *const bad[] = {"", "x", "1x", "-1", " 1"};
     for (size_t i = 0; i < 5; i++) {
         kl_rv_compare(bad[i], "1", &ok);
         assert_false(ok);
@@ -104,11 +110,12 @@ static void list_items_get_their_type(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
-        { "{\"metadata\":{\"name\":\"a\"}}", "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\"}}" },
-        { "{\"kind\":\"Own\",\"x\":1}", "{\"apiVersion\":\"v1\",\"kind\":\"Own\",\"x\":1}" },
-        { "{\"x\":1,\"apiVersion\":\"\",\"kind\":\"\"}", "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"x\":1}" },
-        { "{\"x\":1,\"apiVersion\":\"a\",\"kind\":\"b\"}", "{\"x\":1,\"apiVersion\":\"a\",\"kind\":\"b\"}" },
-        { "[]", "[]" },
+        {"{\"metadata\":{\"name\":\"a\"}}",
+            "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\"}}"},
+        {"{\"kind\":\"Own\",\"x\":1}", "{\"apiVersion\":\"v1\",\"kind\":\"Own\",\"x\":1}"},
+        {"{\"x\":1,\"apiVersion\":\"\",\"kind\":\"\"}", "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"x\":1}"},
+        {"{\"x\":1,\"apiVersion\":\"a\",\"kind\":\"b\"}", "{\"x\":1,\"apiVersion\":\"a\",\"kind\":\"b\"}"},
+        {"[]", "[]"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const kl_value *o = decode(cases[i][0]), *typed = kl_object_with_type(o, "v1", "Pod");
@@ -134,7 +141,7 @@ static void events_have_five_words(void **state)
 }
 
 #define CASE(f) cmocka_unit_test_teardown(f, nothing_left)
-KL_TESTS(CASE(reads_metadata), CASE(reads_absence_from_odd_objects), CASE(keys_join_and_split), CASE(resource_versions_compare_as_numbers),
-    CASE(list_items_get_their_type), CASE(events_have_five_words))
+KL_TESTS(CASE(reads_metadata), CASE(reads_absence_from_odd_objects), CASE(keys_join_and_split),
+    CASE(resource_versions_compare_as_numbers), CASE(list_items_get_their_type), CASE(events_have_five_words))
 
 /* not in tsan: it starts no thread */

@@ -1,5 +1,5 @@
-/* quantity_test.c - quantities. The table of apimachinery's answers is the bulk (spec/oracle); here are the ideas, and the edges
- * that the table does not have. */
+/* quantity_test.c - quantities. The table of apimachinery's answers is the bulk (spec/oracle); here are
+ * the ideas, and the edges that the table does not have. */
 #include "support/test.h"
 
 #include <math.h>
@@ -67,7 +67,8 @@ static void sums_that_leave_64_bits_stay_exact(void **state)
 
 static void numbers_compare_across_forms_and_scales(void **state)
 {
-    static const char *const ascending[] = { "-1e100", "-1Ki", "-1", "-1n", "0", "1n", "999u", "1m", "1", "1001m", "1k", "1Ki", "9223372036854775807", "99999999999999999999E", "1e100", "1e101" };
+    static const char *const ascending[] = {"-1e100", "-1Ki", "-1", "-1n", "0", "1n", "999u", "1m", "1",
+        "1001m", "1k", "1Ki", "9223372036854775807", "99999999999999999999E", "1e100", "1e101"};
     size_t i, j, n = sizeof ascending / sizeof *ascending;
 
     (void)state;
@@ -101,7 +102,7 @@ static void integers_round_away_from_zero_and_say_when_they_do_not_fit(void **st
     kl_quantity_free(q);
     q = quantity("-1234567890123456789012n");
     assert_true(kl_quantity_value(q, &v));
-    assert_true(v == -1234567890123);              /* as Go does: long negative fractions are cut */
+    assert_true(v == -1234567890123); /* as Go does: long negative fractions are cut */
     kl_quantity_free(q);
     q = quantity("1234567890123456789012n");
     assert_true(kl_quantity_value(q, &v));
@@ -133,9 +134,18 @@ static void the_smallest_64_bit_number_survives_every_operation(void **state)
 
 static void doubles_are_the_nearest(void **state)
 {
-    static const struct { const char *text; double want; } cases[] = {
-        { "0.1", 0.1 }, { "1n", 1e-9 }, { "123456789012345678", 123456789012345678.0 }, { "1e400", HUGE_VAL }, { "0.30000000000000004", 0.300000001 }, { "1.5Gi", 1610612736.0 },
-        { "9007199254740993", 9007199254740992.0 }, { "-2.5", -2.5 },
+    static const struct {
+        const char *text;
+        double want;
+    } cases[] = {
+        {"0.1", 0.1},
+        {"1n", 1e-9},
+        {"123456789012345678", 123456789012345678.0},
+        {"1e400", HUGE_VAL},
+        {"0.30000000000000004", 0.300000001},
+        {"1.5Gi", 1610612736.0},
+        {"9007199254740993", 9007199254740992.0},
+        {"-2.5", -2.5},
     };
     size_t i;
 
@@ -154,11 +164,16 @@ static void errors_name_the_text_and_the_way_out(void **state)
     kl_quantity *q;
 
     (void)state;
-    assert_fails(kl_quantity_parse("12 Gi", &q, &err), KL_ESYNTAX, &err, "\"12 Gi\" is not a number and a suffix");
-    assert_fails(kl_quantity_parse("1K", &q, &err), KL_ESYNTAX, &err, "unknown suffix \"K\"; known are n u m k");
+    assert_fails(
+        kl_quantity_parse("12 Gi", &q, &err), KL_ESYNTAX, &err, "\"12 Gi\" is not a number and a suffix");
+    assert_fails(
+        kl_quantity_parse("1K", &q, &err), KL_ESYNTAX, &err, "unknown suffix \"K\"; known are n u m k");
     assert_fails(kl_quantity_parse("", &q, &err), KL_ESYNTAX, &err, "such as 100m");
     assert_fails(kl_quantity_parse(".Ei", &q, &err), KL_ESYNTAX, &err, "no digits");
-    assert_fails(kl_quantity_parsen("1\0" "2", 3, &q, &err), KL_ESYNTAX, &err, "not a number");
+    assert_fails(kl_quantity_parsen("1\0"
+                                    "2",
+                     3, &q, &err),
+        KL_ESYNTAX, &err, "not a number");
 }
 
 static void a_few_bytes_do_not_buy_gigabytes(void **state)
@@ -187,7 +202,9 @@ static void a_few_bytes_do_not_buy_gigabytes(void **state)
 
 static void json_numbers_strings_and_null_are_quantities(void **state)
 {
-    static const struct { const char *json, *want; } cases[] = { { "\" 1Gi \"", "1Gi" }, { "1.5", "1500m" }, { "null", "0" }, { "1e3", "1e3" } };
+    static const struct {
+        const char *json, *want;
+    } cases[] = {{"\" 1Gi \"", "1Gi"}, {"1.5", "1500m"}, {"null", "0"}, {"1e3", "1e3"}};
     kl_err err = KL_ERR_INIT;
     kl_quantity *q;
     size_t i;
@@ -203,7 +220,8 @@ static void json_numbers_strings_and_null_are_quantities(void **state)
 
 static void big_numbers_agree_with_wide_ones(void **state)
 {
-    static const int64_t v[] = { 0, 1, -1, 9, 999999999, 1000000000, -1000000001, INT64_MAX, INT64_MIN, 123456789012345678, -99999999999999999 };
+    static const int64_t v[] = {0, 1, -1, 9, 999999999, 1000000000, -1000000001, INT64_MAX, INT64_MIN,
+        123456789012345678, -99999999999999999};
     size_t i, j, n = sizeof v / sizeof *v;
     int64_t back;
 
@@ -249,11 +267,16 @@ static void shifting_up_and_down_is_multiplying_and_dividing_by_ten(void **state
     kl_buf_fini(&text);
 }
 
-KL_TESTS(cmocka_unit_test(what_is_as_good_as_canonical_stays_as_typed), cmocka_unit_test(a_sum_takes_the_format_of_its_left_side_unless_that_is_zero),
-    cmocka_unit_test(sums_that_leave_64_bits_stay_exact), cmocka_unit_test(numbers_compare_across_forms_and_scales),
-    cmocka_unit_test(integers_round_away_from_zero_and_say_when_they_do_not_fit), cmocka_unit_test(the_smallest_64_bit_number_survives_every_operation),
-    cmocka_unit_test(doubles_are_the_nearest), cmocka_unit_test(errors_name_the_text_and_the_way_out), cmocka_unit_test(a_few_bytes_do_not_buy_gigabytes),
-    cmocka_unit_test(json_numbers_strings_and_null_are_quantities), cmocka_unit_test(big_numbers_agree_with_wide_ones),
+KL_TESTS(cmocka_unit_test(what_is_as_good_as_canonical_stays_as_typed),
+    cmocka_unit_test(a_sum_takes_the_format_of_its_left_side_unless_that_is_zero),
+    cmocka_unit_test(sums_that_leave_64_bits_stay_exact),
+    cmocka_unit_test(numbers_compare_across_forms_and_scales),
+    cmocka_unit_test(integers_round_away_from_zero_and_say_when_they_do_not_fit),
+    cmocka_unit_test(the_smallest_64_bit_number_survives_every_operation),
+    cmocka_unit_test(doubles_are_the_nearest), cmocka_unit_test(errors_name_the_text_and_the_way_out),
+    cmocka_unit_test(a_few_bytes_do_not_buy_gigabytes),
+    cmocka_unit_test(json_numbers_strings_and_null_are_quantities),
+    cmocka_unit_test(big_numbers_agree_with_wide_ones),
     cmocka_unit_test(shifting_up_and_down_is_multiplying_and_dividing_by_ten))
 
 /* not in tsan: it starts no thread */

@@ -23,8 +23,11 @@ static bool hides(const kl_value *v, const char *what)
 static void a_secret_keeps_its_keys_and_equal_texts_stay_equal(void **state)
 {
     (void)state;
-    const kl_value *v = shown(NULL, "{'apiVersion':'v1','kind':'Secret','metadata':{'name':'a','annotations':{'x':'y',"
-        "'kubectl.kubernetes.io/last-applied-configuration':'pass'}},'data':{'a':'cGFzcw==','b':'cGFzcw==','c':'b3RoZXI=','d':''},'type':'Opaque'}");
+    const kl_value *v = shown(NULL,
+        "{'apiVersion':'v1','kind':'Secret','metadata':{'name':'a','annotations':{'x':'y',"
+        "'kubectl.kubernetes.io/"
+        "last-applied-configuration':'pass'}},'data':{'a':'cGFzcw==','b':'cGFzcw==','c':'b3RoZXI=','d':''},'"
+        "type':'Opaque'}");
     assert_true(hides(v, "cGFzcw"));
     assert_true(hides(v, "\"pass\""));
     assert_string_equal(kl_value_str_at(v, "data", "a", NULL), kl_value_str_at(v, "data", "b", NULL));
@@ -40,8 +43,10 @@ static void a_secret_keeps_its_keys_and_equal_texts_stay_equal(void **state)
 static void plain_text_and_its_base64_are_the_same_secret(void **state)
 {
     (void)state;
-    const kl_value *a = shown("v1/Secret", "{'stringData':{'a':'pass'}}"), *b = shown("v1/Secret", "{'data':{'a':'cGFzcw=='}}");
-    const char *plain = kl_value_str_at(a, "stringData", "a", NULL), *coded = kl_value_str_at(b, "data", "a", NULL);
+    const kl_value *a = shown("v1/Secret", "{'stringData':{'a':'pass'}}"),
+                   *b = shown("v1/Secret", "{'data':{'a':'cGFzcw=='}}");
+    const char *plain = kl_value_str_at(a, "stringData", "a", NULL),
+               *coded = kl_value_str_at(b, "data", "a", NULL);
     assert_true(kl_redacted(plain));
     assert_true(kl_redacted(coded));
     /* base64 of "redacted-..." begins so. */
@@ -55,7 +60,8 @@ static void another_key_gives_other_texts(void **state)
     (void)state;
     kl_redaction other;
     kl_redaction_init(&other);
-    const kl_value *v = json("{'stringData':{'a':'pass'}}"), *a = kl_redact(&key, "v1/Secret", v), *b = kl_redact(&other, "v1/Secret", v);
+    const kl_value *v = json("{'stringData':{'a':'pass'}}"), *a = kl_redact(&key, "v1/Secret", v),
+                   *b = kl_redact(&other, "v1/Secret", v);
     assert_false(kl_value_equal(a, b));
     kl_value_unref(v);
     kl_value_unref(a);
@@ -65,15 +71,24 @@ static void another_key_gives_other_texts(void **state)
 static void lists_patches_and_tokens_are_looked_through(void **state)
 {
     (void)state;
-    static const struct { const char *kind, *text; } cases[] = {
-        {NULL, "{'apiVersion':'v1','kind':'SecretList','items':[{'metadata':{'name':'a'},'data':{'a':'cGFzcw=='}}]}"},
-        {NULL, "{'apiVersion':'v1','kind':'List','items':[{'apiVersion':'v1','kind':'Secret','data':{'a':'cGFzcw=='}}]}"},
+    static const struct {
+        const char *kind, *text;
+    } cases[] = {
+        {NULL,
+            "{'apiVersion':'v1','kind':'SecretList','items':[{'metadata':{'name':'a'},'data':{'a':'cGFzcw=='}"
+            "}]}"},
+        {NULL,
+            "{'apiVersion':'v1','kind':'List','items':[{'apiVersion':'v1','kind':'Secret','data':{'a':'"
+            "cGFzcw=='}}]}"},
         {"v1/Secret", "[{'op':'add','path':'/data/a','value':'cGFzcw=='}]"},
         {"v1/Secret", "[{'op':'add','path':'/data','value':{'a':'cGFzcw=='}}]"},
         {"Secret", "[{'op':'replace','path':'','value':{'data':{'a':'cGFzcw=='}}}]"},
-        {"secrets", "[{'op':'add','path':'/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration','value':'cGFzcw=='}]"},
+        {"secrets",
+            "[{'op':'add','path':'/metadata/annotations/"
+            "kubectl.kubernetes.io~1last-applied-configuration','value':'cGFzcw=='}]"},
         {"v1/Secret", "{'data':{'a':'cGFzcw=='}}"},
-        {"v1/ServiceAccount", "{'apiVersion':'authentication.k8s.io/v1','kind':'TokenRequest','status':{'token':'cGFzcw=='}}"},
+        {"v1/ServiceAccount",
+            "{'apiVersion':'authentication.k8s.io/v1','kind':'TokenRequest','status':{'token':'cGFzcw=='}}"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const kl_value *v = shown(cases[i].kind, cases[i].text);
@@ -86,7 +101,9 @@ static void lists_patches_and_tokens_are_looked_through(void **state)
 static void what_is_no_secret_stays(void **state)
 {
     (void)state;
-    static const struct { const char *kind, *text; } cases[] = {
+    static const struct {
+        const char *kind, *text;
+    } cases[] = {
         {NULL, "{'apiVersion':'v1','kind':'ConfigMap','data':{'a':'cGFzcw=='}}"},
         {"v1/ConfigMap", "[{'op':'add','path':'/data/a','value':'x'}]"},
         {NULL, "{'apiVersion':'example.com/v1','kind':'Secret','data':{'a':'cGFzcw=='}}"},
@@ -104,8 +121,11 @@ static void what_is_no_secret_stays(void **state)
 int main(void)
 {
     kl_redaction_init(&key);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_secret_keeps_its_keys_and_equal_texts_stay_equal), cmocka_unit_test(plain_text_and_its_base64_are_the_same_secret),
-        cmocka_unit_test(another_key_gives_other_texts), cmocka_unit_test(lists_patches_and_tokens_are_looked_through), cmocka_unit_test(what_is_no_secret_stays)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_secret_keeps_its_keys_and_equal_texts_stay_equal),
+        cmocka_unit_test(plain_text_and_its_base64_are_the_same_secret),
+        cmocka_unit_test(another_key_gives_other_texts),
+        cmocka_unit_test(lists_patches_and_tokens_are_looked_through),
+        cmocka_unit_test(what_is_no_secret_stays)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 

@@ -1,4 +1,5 @@
-/* resource_test.c - kinds as people write them, paths as the server wants them, names as the server accepts them. */
+/* resource_test.c - kinds as people write them, paths as the server wants them, names as the server
+ * accepts them. */
 #include "support/test.h"
 
 #include "base/mem.h"
@@ -28,7 +29,8 @@ static void a_kind_is_read_with_or_without_group_and_version(void **state)
 
 static void what_is_no_kind_is_refused_with_the_expected_form(void **state)
 {
-    static const char *const bad[] = { "", "pods", "v1/", "/Pod", "v1/pods", "apps//Deployment", "a/b/c/D", "/v1/Pod", "apps/v1/Deployment.x" };
+    static const char *const bad[] = {"", "pods", "v1/", "/Pod", "v1/pods", "apps//Deployment", "a/b/c/D",
+        "/v1/Pod", "apps/v1/Deployment.x"};
     kl_err err = KL_ERR_INIT;
     kl_gvk g;
     size_t i;
@@ -54,11 +56,21 @@ static void api_versions_are_split_and_joined(void **state)
     kl_free(group), kl_free(version), kl_free(text);
 }
 
-static char *verbs[] = { "get", "list", NULL }, *subresources[] = { "status", NULL };
-static const kl_resource pods = { .group = "", .version = "v1", .kind = "Pod", .plural = "pods", .verbs = verbs, .subresources = subresources, .namespaced = true };
-static const kl_resource quotas = { .group = "scheduling.sigs.k8s.io", .version = "v1alpha1", .kind = "ElasticQuota", .plural = "elasticquotas" };
+static char *verbs[] = {"get", "list", NULL}, *subresources[] = {"status", NULL};
+static const kl_resource pods = {.group = "",
+    .version = "v1",
+    .kind = "Pod",
+    .plural = "pods",
+    .verbs = verbs,
+    .subresources = subresources,
+    .namespaced = true};
+static const kl_resource quotas = {.group = "scheduling.sigs.k8s.io",
+    .version = "v1alpha1",
+    .kind = "ElasticQuota",
+    .plural = "elasticquotas"};
 
-static void assert_path(const kl_resource *r, const char *ns, const char *name, const char *sub, const char *want)
+static void assert_path(
+    const kl_resource *r, const char *ns, const char *name, const char *sub, const char *want)
 {
     kl_err err = KL_ERR_INIT;
     kl_buf path = KL_BUF_INIT;
@@ -80,7 +92,7 @@ static void paths_of_core_and_named_groups(void **state)
 
 static void names_that_would_change_the_path_never_leave_the_process(void **state)
 {
-    static const char *const bad[] = { ".", "..", "a/b", "a%2fb", "/" };
+    static const char *const bad[] = {".", "..", "a/b", "a%2fb", "/"};
     kl_err err = KL_ERR_INIT;
     kl_buf path = KL_BUF_INIT;
     size_t i;
@@ -91,7 +103,8 @@ static void names_that_would_change_the_path_never_leave_the_process(void **stat
         assert_fails(kl_resource_path(&pods, bad[i], "a", NULL, &path, &err), KL_EINVAL, &err, "namespace");
     }
     assert_fails(kl_resource_path(&pods, "ns", "a", "..", &path, &err), KL_EINVAL, &err, "subresource");
-    assert_fails(kl_resource_path(&pods, "ns", "", NULL, &path, &err), KL_EINVAL, &err, "the name of a Pod is empty");
+    assert_fails(
+        kl_resource_path(&pods, "ns", "", NULL, &path, &err), KL_EINVAL, &err, "the name of a Pod is empty");
     kl_buf_fini(&path);
 }
 
@@ -134,13 +147,28 @@ static void escapes_are_undone_or_refused(void **state)
 
 static void names_follow_their_grammar(void **state)
 {
-    static const struct { const char *(*check)(const char *); const char *good, *bad; } cases[] = {
-        { kl_name_dns1123_label, "my-name-1", "my.name" }, { kl_name_dns1123_label, "1", "-a" }, { kl_name_dns1123_label, "a", "" },
-        { kl_name_dns1123_subdomain, "a.b-c.d", "a..b" }, { kl_name_dns1123_subdomain, "a", "A" }, { kl_name_dns1123_subdomain, "1.2", "a." },
-        { kl_name_dns1035_label, "a-1", "1-a" }, { kl_name_qualified, "example.com/My_Name.1", "a/b/c" }, { kl_name_qualified, "x", "/x" },
-        { kl_name_qualified, "a/b", "a/" }, { kl_name_label_value, "", "-" }, { kl_name_label_value, "A_1.b", "a b" }, { kl_name_port, "http-alt", "80" },
-        { kl_name_port, "a", "a--b" }, { kl_name_config_map_key, "_a.json", "..a" }, { kl_name_env_var, "A_B", "1A" }, { kl_name_percent, "25%", "%" },
-        { kl_name_path_segment, "a b", "a/b" },
+    static const struct {
+        const char *(*check)(const char *);
+        const char *good, *bad;
+    } cases[] = {
+        {kl_name_dns1123_label, "my-name-1", "my.name"},
+        {kl_name_dns1123_label, "1", "-a"},
+        {kl_name_dns1123_label, "a", ""},
+        {kl_name_dns1123_subdomain, "a.b-c.d", "a..b"},
+        {kl_name_dns1123_subdomain, "a", "A"},
+        {kl_name_dns1123_subdomain, "1.2", "a."},
+        {kl_name_dns1035_label, "a-1", "1-a"},
+        {kl_name_qualified, "example.com/My_Name.1", "a/b/c"},
+        {kl_name_qualified, "x", "/x"},
+        {kl_name_qualified, "a/b", "a/"},
+        {kl_name_label_value, "", "-"},
+        {kl_name_label_value, "A_1.b", "a b"},
+        {kl_name_port, "http-alt", "80"},
+        {kl_name_port, "a", "a--b"},
+        {kl_name_config_map_key, "_a.json", "..a"},
+        {kl_name_env_var, "A_B", "1A"},
+        {kl_name_percent, "25%", "%"},
+        {kl_name_path_segment, "a b", "a/b"},
     };
     size_t i;
 
@@ -190,9 +218,12 @@ static void generated_names_fit_into_a_label(void **state)
     assert_non_null(kl_name_prefix("", kl_name_dns1123_label));
 }
 
-KL_TESTS(cmocka_unit_test(a_kind_is_read_with_or_without_group_and_version), cmocka_unit_test(what_is_no_kind_is_refused_with_the_expected_form),
-    cmocka_unit_test(api_versions_are_split_and_joined), cmocka_unit_test(paths_of_core_and_named_groups), cmocka_unit_test(names_that_would_change_the_path_never_leave_the_process),
-    cmocka_unit_test(a_copy_lives_on_its_own), cmocka_unit_test(escapes_are_undone_or_refused), cmocka_unit_test(names_follow_their_grammar),
-    cmocka_unit_test(lengths_count), cmocka_unit_test(generated_names_fit_into_a_label))
+KL_TESTS(cmocka_unit_test(a_kind_is_read_with_or_without_group_and_version),
+    cmocka_unit_test(what_is_no_kind_is_refused_with_the_expected_form),
+    cmocka_unit_test(api_versions_are_split_and_joined), cmocka_unit_test(paths_of_core_and_named_groups),
+    cmocka_unit_test(names_that_would_change_the_path_never_leave_the_process),
+    cmocka_unit_test(a_copy_lives_on_its_own), cmocka_unit_test(escapes_are_undone_or_refused),
+    cmocka_unit_test(names_follow_their_grammar), cmocka_unit_test(lengths_count),
+    cmocka_unit_test(generated_names_fit_into_a_label))
 
 /* not in tsan: it starts no thread */

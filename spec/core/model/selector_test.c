@@ -1,5 +1,5 @@
-/* selector_test.c - label and field selectors. The table of apimachinery's answers is the bulk (spec/oracle); here are the ideas,
- * the errors and the inputs that JSON can hold and Go types cannot. */
+/* selector_test.c - label and field selectors. The table of apimachinery's answers is the bulk
+ * (spec/oracle); here are the ideas, the errors and the inputs that JSON can hold and Go types cannot. */
 #include "support/test.h"
 
 #include "base/mem.h"
@@ -93,23 +93,32 @@ static void null_selects_nothing_and_an_empty_object_everything(void **state)
 
 static void what_is_no_label_selector_is_refused_with_its_place(void **state)
 {
-    static const struct { const char *json, *part; } cases[] = {
-        { "[]", "must be an object, got array" },
-        { "{\"matchLabels\": []}", "matchLabels must be an object of strings" },
-        { "{\"matchLabels\": {\"a\": 1}}", "a must be a string, got integer" },
-        { "{\"matchLabels\": {\"a b\": \"c\"}}", "key \"a b\" must have a name part" },
-        { "{\"matchExpressions\": {}}", "matchExpressions must be an array" },
-        { "{\"matchExpressions\": [3]}", "must be an object, got integer" },
-        { "{\"matchExpressions\": [{\"key\": \"a\", \"operator\": \"Equals\"}]}", "\"Equals\" is no operator; use In" },
-        { "{\"matchExpressions\": [{\"key\": 7, \"operator\": \"In\"}]}", "key must be a string" },
-        { "{\"matchExpressions\": [{\"key\": \"a\", \"operator\": \"In\", \"values\": \"b\"}]}", "values must be an array" },
-        { "{\"matchExpressions\": [{\"key\": \"a\", \"operator\": \"In\", \"values\": [{}]}]}", "element of values must be a string" },
-        { "{\"matchExpressions\": [{\"key\": \"a\", \"operator\": \"In\"}]}", "takes at least one value, got 0" },
-        { "{\"matchExpressions\": [{\"key\": \"a\", \"operator\": \"Exists\", \"values\": [\"b\"]}]}", "takes no values, got 1" },
-        { "{\"matchLabels\": {\"a\\u0000b\": \"c\"}}", "the key \"a\" of matchLabels holds a NUL character" },
-        { "{\"matchLabels\": {\"a\": \"c\\u0000\"}}", "a holds a NUL character" },
-        { "{\"matchExpressions\": [{\"key\": \"a\\u0000\", \"operator\": \"Exists\"}]}", "key holds a NUL character" },
-        { "{\"matchExpressions\": [{\"key\": \"a\", \"operator\": \"In\", \"values\": [\"b\\u0000c\"]}]}", "element of values holds a NUL character" },
+    static const struct {
+        const char *json, *part;
+    } cases[] = {
+        {"[]", "must be an object, got array"},
+        {"{\"matchLabels\": []}", "matchLabels must be an object of strings"},
+        {"{\"matchLabels\": {\"a\": 1}}", "a must be a string, got integer"},
+        {"{\"matchLabels\": {\"a b\": \"c\"}}", "key \"a b\" must have a name part"},
+        {"{\"matchExpressions\": {}}", "matchExpressions must be an array"},
+        {"{\"matchExpressions\": [3]}", "must be an object, got integer"},
+        {"{\"matchExpressions\": [{\"key\": \"a\", \"operator\": \"Equals\"}]}",
+            "\"Equals\" is no operator; use In"},
+        {"{\"matchExpressions\": [{\"key\": 7, \"operator\": \"In\"}]}", "key must be a string"},
+        {"{\"matchExpressions\": [{\"key\": \"a\", \"operator\": \"In\", \"values\": \"b\"}]}",
+            "values must be an array"},
+        {"{\"matchExpressions\": [{\"key\": \"a\", \"operator\": \"In\", \"values\": [{}]}]}",
+            "element of values must be a string"},
+        {"{\"matchExpressions\": [{\"key\": \"a\", \"operator\": \"In\"}]}",
+            "takes at least one value, got 0"},
+        {"{\"matchExpressions\": [{\"key\": \"a\", \"operator\": \"Exists\", \"values\": [\"b\"]}]}",
+            "takes no values, got 1"},
+        {"{\"matchLabels\": {\"a\\u0000b\": \"c\"}}", "the key \"a\" of matchLabels holds a NUL character"},
+        {"{\"matchLabels\": {\"a\": \"c\\u0000\"}}", "a holds a NUL character"},
+        {"{\"matchExpressions\": [{\"key\": \"a\\u0000\", \"operator\": \"Exists\"}]}",
+            "key holds a NUL character"},
+        {"{\"matchExpressions\": [{\"key\": \"a\", \"operator\": \"In\", \"values\": [\"b\\u0000c\"]}]}",
+            "element of values holds a NUL character"},
     };
     kl_err err = KL_ERR_INIT;
     kl_selector *s;
@@ -130,7 +139,8 @@ static void errors_say_what_was_found_and_what_is_expected(void **state)
     kl_selector *s;
 
     (void)state;
-    assert_fails(kl_selector_parse("a in b", &s, &err), KL_ESYNTAX, &err, "found \"b\" where '(' is expected");
+    assert_fails(
+        kl_selector_parse("a in b", &s, &err), KL_ESYNTAX, &err, "found \"b\" where '(' is expected");
     assert_fails(kl_selector_parse("a,", &s, &err), KL_ESYNTAX, &err, "ends where a label key");
     assert_fails(kl_selector_parse("a in (b", &s, &err), KL_ESYNTAX, &err, "ends where ',' or ')'");
     assert_fails(kl_selector_parse("a ~ b", &s, &err), KL_ESYNTAX, &err, "one of in, notin");
@@ -192,9 +202,13 @@ static void broken_field_selectors_say_where(void **state)
     assert_fails(kl_field_value_unescape("a\\", &value, &err), KL_ESYNTAX, &err, "backslash");
 }
 
-KL_TESTS(cmocka_unit_test(requirements_are_printed_sorted), cmocka_unit_test(all_requirements_must_hold), cmocka_unit_test(labels_that_are_no_object_are_no_labels),
-    cmocka_unit_test(null_selects_nothing_and_an_empty_object_everything), cmocka_unit_test(what_is_no_label_selector_is_refused_with_its_place),
-    cmocka_unit_test(errors_say_what_was_found_and_what_is_expected), cmocka_unit_test(equalities_become_a_map),
-    cmocka_unit_test(field_terms_are_sorted_unescaped_and_all_required), cmocka_unit_test(broken_field_selectors_say_where))
+KL_TESTS(cmocka_unit_test(requirements_are_printed_sorted), cmocka_unit_test(all_requirements_must_hold),
+    cmocka_unit_test(labels_that_are_no_object_are_no_labels),
+    cmocka_unit_test(null_selects_nothing_and_an_empty_object_everything),
+    cmocka_unit_test(what_is_no_label_selector_is_refused_with_its_place),
+    cmocka_unit_test(errors_say_what_was_found_and_what_is_expected),
+    cmocka_unit_test(equalities_become_a_map),
+    cmocka_unit_test(field_terms_are_sorted_unescaped_and_all_required),
+    cmocka_unit_test(broken_field_selectors_say_where))
 
 /* not in tsan: it starts no thread */

@@ -5,7 +5,8 @@
 
 static void durations_print_and_read_back(void **state)
 {
-    static const kl_time v[] = { 0, 1, -1, 999, 1000, 1500000, KL_SECONDS(1), KL_SECONDS(90), KL_MINUTES(61) + 1, INT64_MAX, INT64_MIN };
+    static const kl_time v[] = {0, 1, -1, 999, 1000, 1500000, KL_SECONDS(1), KL_SECONDS(90),
+        KL_MINUTES(61) + 1, INT64_MAX, INT64_MIN};
     char text[KL_DURATION_MAX];
     kl_err err = KL_ERR_INIT;
     kl_time back;
@@ -25,11 +26,13 @@ static void a_duration_without_a_unit_is_refused(void **state)
     kl_time d;
 
     (void)state;
-    assert_fails(kl_duration_parse("30", &d, &err), KL_ESYNTAX, &err, "\"30\": a number has no unit; write it as 300ms");
+    assert_fails(kl_duration_parse("30", &d, &err), KL_ESYNTAX, &err,
+        "\"30\": a number has no unit; write it as 300ms");
     assert_fails(kl_duration_parse("1d", &d, &err), KL_ESYNTAX, &err, "unknown unit");
     assert_fails(kl_duration_parse("", &d, &err), KL_ESYNTAX, &err, "expected a number");
     assert_fails(kl_duration_parse("3000000h", &d, &err), KL_ESYNTAX, &err, "too long");
-    assert_fails(kl_duration_parse("9223372036854775808ns9223372036854775808ns", &d, &err), KL_ESYNTAX, &err, "too long");
+    assert_fails(kl_duration_parse("9223372036854775808ns9223372036854775808ns", &d, &err), KL_ESYNTAX, &err,
+        "too long");
 }
 
 static void every_day_of_four_centuries_reads_back(void **state)
@@ -70,7 +73,8 @@ static void wall_times_before_the_epoch_round_down(void **state)
     assert_string_equal(kl_time_format_wall(0, text), "1970-01-01T00:00:00Z");
     assert_string_equal(kl_time_format_wall(-1, text), "1969-12-31T23:59:59Z");
     assert_string_equal(kl_time_format_wall(KL_SECONDS(-1), text), "1969-12-31T23:59:59Z");
-    assert_string_equal(kl_time_format_wall(KL_SECONDS(1704164645) + 999999999, text), "2024-01-02T03:04:05Z");
+    assert_string_equal(
+        kl_time_format_wall(KL_SECONDS(1704164645) + 999999999, text), "2024-01-02T03:04:05Z");
 }
 
 static void what_is_no_time_is_refused(void **state)
@@ -80,12 +84,18 @@ static void what_is_no_time_is_refused(void **state)
     int32_t nsec;
 
     (void)state;
-    assert_fails(kl_time_parse("yesterday", &sec, &nsec, &err), KL_ESYNTAX, &err, "\"yesterday\" is not RFC 3339; write it as 2024-01-02T03:04:05Z");
-    assert_fails(kl_time_parse("2023-02-29T00:00:00Z", &sec, &nsec, &err), KL_ESYNTAX, &err, "does not exist");
-    assert_fails(kl_time_parse_micro("2024-01-02T03:04:05Z", &sec, &nsec, &err), KL_ESYNTAX, &err, ".000000Z");
+    assert_fails(kl_time_parse("yesterday", &sec, &nsec, &err), KL_ESYNTAX, &err,
+        "\"yesterday\" is not RFC 3339; write it as 2024-01-02T03:04:05Z");
+    assert_fails(
+        kl_time_parse("2023-02-29T00:00:00Z", &sec, &nsec, &err), KL_ESYNTAX, &err, "does not exist");
+    assert_fails(
+        kl_time_parse_micro("2024-01-02T03:04:05Z", &sec, &nsec, &err), KL_ESYNTAX, &err, ".000000Z");
 }
 
-KL_TESTS(cmocka_unit_test(durations_print_and_read_back), cmocka_unit_test(a_duration_without_a_unit_is_refused), cmocka_unit_test(every_day_of_four_centuries_reads_back),
-    cmocka_unit_test(offsets_and_fractions_are_understood), cmocka_unit_test(wall_times_before_the_epoch_round_down), cmocka_unit_test(what_is_no_time_is_refused))
+KL_TESTS(cmocka_unit_test(durations_print_and_read_back),
+    cmocka_unit_test(a_duration_without_a_unit_is_refused),
+    cmocka_unit_test(every_day_of_four_centuries_reads_back),
+    cmocka_unit_test(offsets_and_fractions_are_understood),
+    cmocka_unit_test(wall_times_before_the_epoch_round_down), cmocka_unit_test(what_is_no_time_is_refused))
 
 /* not in tsan: it starts no thread */

@@ -53,8 +53,10 @@ static void a_run_is_told_with_what_woke_it_and_what_it_did(void **state)
     kl_flight *f = kl_flight_new(KL_FLIGHT_BYTES, r.clock);
     watch(&r, f);
     rig_add(&r, "ns/a", "gkzE");
-    const kl_value *secret = decoded("{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"s\",\"resourceVersion\":\"812\"}}");
-    kl_workqueue_add_with(r.queue, "ns/a", &(kl_add){.cause = kl_cause_of(KL_WHY_CHANGED, secret)}, kl_clock_now(r.clock));
+    const kl_value *secret = decoded("{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"namespace\":"
+                                     "\"ns\",\"name\":\"s\",\"resourceVersion\":\"812\"}}");
+    kl_workqueue_add_with(
+        r.queue, "ns/a", &(kl_add){.cause = kl_cause_of(KL_WHY_CHANGED, secret)}, kl_clock_now(r.clock));
     kl_value_unref(secret);
     rig_round(&r);
     rig_advance(&r, KL_MILLISECONDS(3));
@@ -66,9 +68,14 @@ static void a_run_is_told_with_what_woke_it_and_what_it_did(void **state)
     rig_advance(&r, KL_SECONDS(5));
     rig_round(&r);
     assert_int_equal(runs_of(f, "ns/a"), 1);
-    assert_last(f, "ns/a", "trigger", "{\"reason\":\"changed\",\"events\":2,\"kind\":\"v1/Secret\",\"key\":\"ns/s\",\"resourceVersion\":\"812\"}");
-    assert_last(f, "ns/a", "steps", "[{\"call\":\"get\",\"kind\":\"v1/Secret\",\"key\":\"ns/s\",\"error\":\"as the spec says\",\"code\":500,\"took\":0.003},"
-        "{\"discovery\":\"example.com/v1/Thing\",\"code\":0,\"took\":0},{\"sleep\":5,\"code\":0,\"took\":5}]");
+    assert_last(f, "ns/a", "trigger",
+        "{\"reason\":\"changed\",\"events\":2,\"kind\":\"v1/Secret\",\"key\":\"ns/"
+        "s\",\"resourceVersion\":\"812\"}");
+    assert_last(f, "ns/a", "steps",
+        "[{\"call\":\"get\",\"kind\":\"v1/Secret\",\"key\":\"ns/s\",\"error\":\"as the spec "
+        "says\",\"code\":500,\"took\":0.003},"
+        "{\"discovery\":\"example.com/v1/"
+        "Thing\",\"code\":0,\"took\":0},{\"sleep\":5,\"code\":0,\"took\":5}]");
     assert_last(f, "ns/a", "took", "5.003");
     assert_last(f, "ns/a", "attempt", "1");
     assert_last(f, "ns/a", "result", "\"error\"");
@@ -126,7 +133,8 @@ static void a_dropped_event_is_kept_beside(void **state)
 {
     (void)state;
     kl_flight *f = kl_flight_new(KL_FLIGHT_BYTES, kl_clock_real());
-    const kl_value *o = decoded("{\"metadata\":{\"namespace\":\"ns\",\"name\":\"a\",\"resourceVersion\":\"7\"}}");
+    const kl_value *o = decoded(
+        "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"a\",\"resourceVersion\":\"7\"}}");
     kl_flight_dropped(f, "ctl", NULL, o, "before");
     kl_flight_dropped(f, "ctl", NULL, o, "the reason");
     kl_flight_dropped(f, "ctl", "v1/Secret", o, "another");
@@ -161,7 +169,8 @@ static void a_run_of_many_steps_is_cut(void **state)
     kl_flight_free(f);
 }
 
-KL_TESTS(cmocka_unit_test(a_run_is_told_with_what_woke_it_and_what_it_did), cmocka_unit_test(the_last_runs_are_kept),
-    cmocka_unit_test(keys_that_were_quiet_for_longest_make_room), cmocka_unit_test(a_dropped_event_is_kept_beside), cmocka_unit_test(a_run_of_many_steps_is_cut))
+KL_TESTS(cmocka_unit_test(a_run_is_told_with_what_woke_it_and_what_it_did),
+    cmocka_unit_test(the_last_runs_are_kept), cmocka_unit_test(keys_that_were_quiet_for_longest_make_room),
+    cmocka_unit_test(a_dropped_event_is_kept_beside), cmocka_unit_test(a_run_of_many_steps_is_cut))
 
 /* not in tsan: it starts no thread */

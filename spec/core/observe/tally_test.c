@@ -26,7 +26,10 @@ static size_t generations(kl_tally *t, rig *r, kl_builder *b)
     return 0;
 }
 
-static size_t failing(kl_tally *t, rig *r, kl_builder *b) { return kl_tally_failing(t, NULL, 10, kl_clock_now(r->clock), b); }
+static size_t failing(kl_tally *t, rig *r, kl_builder *b)
+{
+    return kl_tally_failing(t, NULL, 10, kl_clock_now(r->clock), b);
+}
 
 static void assert_filled(rig *r, kl_tally *t, fill_fn *fill, size_t n, const char *want)
 {
@@ -59,7 +62,9 @@ static void runs_failures_and_writes_count_for_their_generation(void **state)
     r.current = &r.gens[1];
     rig_add(&r, "ns/c", "F");
     rig_round(&r);
-    assert_filled(&r, t, generations, 0, "[{\"generation\":2,\"runs\":1,\"errors\":1,\"writes\":0},{\"generation\":1,\"runs\":2,\"errors\":1,\"writes\":1}]");
+    assert_filled(&r, t, generations, 0,
+        "[{\"generation\":2,\"runs\":1,\"errors\":1,\"writes\":0},{\"generation\":1,\"runs\":2,\"errors\":1,"
+        "\"writes\":1}]");
     end(&r, t);
 }
 
@@ -75,9 +80,12 @@ static void a_key_fails_until_it_succeeds_or_is_gone(void **state)
     rig_add(&r, "ns/d", "D");
     rig_round(&r);
     assert_filled(&r, t, failing, 3,
-        "[{\"controller\":\"ctl\",\"key\":\"ns/a\",\"result\":\"error\",\"attempt\":1,\"message\":\"boom\",\"in\":1},"
-        "{\"controller\":\"ctl\",\"key\":\"ns/c\",\"result\":\"waits\",\"attempt\":1,\"message\":\"the disk is not there yet\",\"in\":7},"
-        "{\"controller\":\"ctl\",\"key\":\"ns/b\",\"result\":\"failed for good\",\"attempt\":1,\"message\":\"the spec makes no sense\"}]");
+        "[{\"controller\":\"ctl\",\"key\":\"ns/"
+        "a\",\"result\":\"error\",\"attempt\":1,\"message\":\"boom\",\"in\":1},"
+        "{\"controller\":\"ctl\",\"key\":\"ns/c\",\"result\":\"waits\",\"attempt\":1,\"message\":\"the disk "
+        "is not there yet\",\"in\":7},"
+        "{\"controller\":\"ctl\",\"key\":\"ns/b\",\"result\":\"failed for "
+        "good\",\"attempt\":1,\"message\":\"the spec makes no sense\"}]");
     rig_add(&r, "ns/a", "D");
     rig_add(&r, "ns/c", "D");
     kl_value_unref(kl_map_take(r.objects, "ns/b"));
@@ -87,6 +95,7 @@ static void a_key_fails_until_it_succeeds_or_is_gone(void **state)
     end(&r, t);
 }
 
-KL_TESTS(cmocka_unit_test(runs_failures_and_writes_count_for_their_generation), cmocka_unit_test(a_key_fails_until_it_succeeds_or_is_gone))
+KL_TESTS(cmocka_unit_test(runs_failures_and_writes_count_for_their_generation),
+    cmocka_unit_test(a_key_fails_until_it_succeeds_or_is_gone))
 
 /* not in tsan: it starts no thread */

@@ -24,7 +24,8 @@ static uint32_t made(uint32_t what)
 static kl_workqueue *queue(kl_queue_order order)
 {
     memset(alive, 0, sizeof alive);
-    return kl_workqueue_new(&(kl_workqueue_options){.backoff = {10, 1000, 0}, .order = order, .forget = forget});
+    return kl_workqueue_new(
+        &(kl_workqueue_options){.backoff = {10, 1000, 0}, .order = order, .forget = forget});
 }
 
 static void add(kl_workqueue *q, const char *key, uint32_t what, uint8_t why, kl_time now)
@@ -71,7 +72,8 @@ static void what_comes_while_it_runs_is_for_the_next_run(void **state)
     add(q, "a", 1, 3, 0);
     kl_queue_item a = take(q, 0, 1, 3, 1);
     add(q, "a", 2, 4, 0);
-    kl_workqueue_add_with(q, "a", &(kl_add){.after = 100, .cause = {made(3), 5}}, 0);      /* the add is sooner, and stays */
+    /* the add is sooner, and stays */
+    kl_workqueue_add_with(q, "a", &(kl_add){.after = 100, .cause = {made(3), 5}}, 0);
     assert_true(alive[1]);
     assert_false(alive[3]);
     kl_workqueue_finish(q, &a, 0);
@@ -151,7 +153,8 @@ static void the_end_lets_go_of_what_waits(void **state)
     free_all(q);
 }
 
-/* Whatever is done with keys, in any order of the queue: each cause is let go once, and none is handed out that was. */
+/* Whatever is done with keys, in any order of the queue: each cause is let go once, and none is handed out
+ * that was. */
 static void every_cause_is_let_go_once(void **state)
 {
     (void)state;
@@ -169,7 +172,10 @@ static void every_cause_is_let_go_once(void **state)
             memset(key, 'k', sizeof key);
             snprintf(key + (x % 16 ? 0 : 240), 20, "%u", (unsigned)(x >> 8) % 20);
             now += x >> 16 & 7;
-            kl_add how = {.cause = {made(what), 1 + (x >> 20) % 14}, .routine = x >> 30 & 1, .rate_limited = !(x >> 31 & 7), .after = x >> 34 & 1 ? (kl_time)(x >> 35 & 31) : 0};
+            kl_add how = {.cause = {made(what), 1 + (x >> 20) % 14},
+                .routine = x >> 30 & 1,
+                .rate_limited = !(x >> 31 & 7),
+                .after = x >> 34 & 1 ? (kl_time)(x >> 35 & 31) : 0};
             kl_workqueue_add_with(q, key, &how, now);
             if (what == 3900)
                 kl_workqueue_shut_down(q);
@@ -193,9 +199,11 @@ static void every_cause_is_let_go_once(void **state)
     }
 }
 
-KL_TESTS(cmocka_unit_test(of_several_adds_the_last_one_counts), cmocka_unit_test(what_comes_while_it_runs_is_for_the_next_run),
-    cmocka_unit_test(routine_does_not_hide_a_change), cmocka_unit_test(a_retry_is_what_it_waits_for_until_something_happens),
-    cmocka_unit_test(what_was_put_back_keeps_its_cause_and_is_joined), cmocka_unit_test(the_end_lets_go_of_what_waits),
-    cmocka_unit_test(every_cause_is_let_go_once))
+KL_TESTS(cmocka_unit_test(of_several_adds_the_last_one_counts),
+    cmocka_unit_test(what_comes_while_it_runs_is_for_the_next_run),
+    cmocka_unit_test(routine_does_not_hide_a_change),
+    cmocka_unit_test(a_retry_is_what_it_waits_for_until_something_happens),
+    cmocka_unit_test(what_was_put_back_keeps_its_cause_and_is_joined),
+    cmocka_unit_test(the_end_lets_go_of_what_waits), cmocka_unit_test(every_cause_is_let_go_once))
 
 /* not in tsan: it starts no thread */

@@ -1,5 +1,5 @@
-/* groups_test.c - keys that exclude each other, keys that are held and keys that were given up: what they promise, and random
- * operations against the rules written as plain loops.
+/* groups_test.c - keys that exclude each other, keys that are held and keys that were given up: what they
+ * promise, and random operations against the rules written as plain loops.
  *
  * KL_MODEL_OPS=n sets how many operations the random part gets. */
 #include "support/test.h"
@@ -11,12 +11,12 @@
 
 static kl_workqueue *queue(void)
 {
-    return kl_workqueue_new(&(kl_workqueue_options){ .backoff = { KL_SECONDS(1), KL_SECONDS(100), 0 } });
+    return kl_workqueue_new(&(kl_workqueue_options){.backoff = {KL_SECONDS(1), KL_SECONDS(100), 0}});
 }
 
 static void add(kl_workqueue *q, const char *key, int priority, kl_time now)
 {
-    kl_workqueue_add_with(q, key, &(kl_add){ .priority = priority }, now);
+    kl_workqueue_add_with(q, key, &(kl_add){.priority = priority}, now);
 }
 
 /* Takes what is next, which must be `key`. */
@@ -60,11 +60,11 @@ static void of_a_group_one_runs_and_the_end_calls_the_next(void **state)
     assert_int_equal(s.parked, 2);
     assert_int_equal(s.running, 2);
     assert_int_equal(s.ready, 0);
-    kl_workqueue_finish(q, &o, 7);             /* another group's end is no news for this one */
+    kl_workqueue_finish(q, &o, 7); /* another group's end is no news for this one */
     nothing_is_ready(q, 7);
     add(q, "ns/late", 0, 8);
     kl_workqueue_finish(q, &a, 9);
-    b = take(q, "ns/b", 9);                    /* at the place of its age: before what came later */
+    b = take(q, "ns/b", 9); /* at the place of its age: before what came later */
     assert_int_equal(b.queued_at, 2);
     assert_true(kl_workqueue_enter(q, &b, "node-1", 9));
     kl_queue_item late = take(q, "ns/late", 9);
@@ -84,13 +84,16 @@ static void the_more_urgent_of_a_group_is_called_first(void **state)
     add(q, "ns/runs", 0, 0);
     kl_queue_item r = take(q, "ns/runs", 0), it;
     assert_true(kl_workqueue_enter(q, &r, "g", 0));
-    static const struct { const char *key; int priority; } keys[] = { { "ns/low", KL_PRIORITY_LOW }, { "ns/first", 0 }, { "ns/second", 0 }, { "ns/high", 5 } };
+    static const struct {
+        const char *key;
+        int priority;
+    } keys[] = {{"ns/low", KL_PRIORITY_LOW}, {"ns/first", 0}, {"ns/second", 0}, {"ns/high", 5}};
     for (size_t i = 0; i < 4; i++) {
         add(q, keys[i].key, keys[i].priority, (kl_time)i + 1);
         it = take(q, keys[i].key, (kl_time)i + 1);
         assert_false(kl_workqueue_enter(q, &it, "g", (kl_time)i + 1));
     }
-    static const char *const order[] = { "ns/high", "ns/first", "ns/second", "ns/low" };
+    static const char *const order[] = {"ns/high", "ns/first", "ns/second", "ns/low"};
     for (size_t i = 0; i < 4; i++) {
         kl_workqueue_finish(q, &r, 10);
         r = take(q, order[i], 10);
@@ -108,7 +111,8 @@ static void a_key_that_turns_up_elsewhere_lets_the_next_of_its_group_go(void **s
     add(q, "ns/b", 0, 2);
     add(q, "ns/c", 0, 3);
     add(q, "ns/d", 0, 4);
-    kl_queue_item a = take(q, "ns/a", 5), b = take(q, "ns/b", 5), c = take(q, "ns/c", 5), d = take(q, "ns/d", 5);
+    kl_queue_item a = take(q, "ns/a", 5), b = take(q, "ns/b", 5), c = take(q, "ns/c", 5),
+                  d = take(q, "ns/d", 5);
     assert_true(kl_workqueue_enter(q, &a, "g", 5));
     assert_false(kl_workqueue_enter(q, &b, "g", 5));
     assert_false(kl_workqueue_enter(q, &c, "g", 5));
@@ -116,11 +120,11 @@ static void a_key_that_turns_up_elsewhere_lets_the_next_of_its_group_go(void **s
     kl_workqueue_finish(q, &a, 6);
     b = take(q, "ns/b", 6);
     nothing_is_ready(q, 6);
-    assert_true(kl_workqueue_enter(q, &b, "h", 6));        /* its object has moved */
-    c = take(q, "ns/c", 6);                                /* so another one of g may */
-    kl_workqueue_finish(q, &c, 7);                         /* which is gone, and in no group any more */
+    assert_true(kl_workqueue_enter(q, &b, "h", 6)); /* its object has moved */
+    c = take(q, "ns/c", 6);                         /* so another one of g may */
+    kl_workqueue_finish(q, &c, 7);                  /* which is gone, and in no group any more */
     d = take(q, "ns/d", 7);
-    kl_workqueue_hold(q, &d, 100, 7);                      /* not now */
+    kl_workqueue_hold(q, &d, 100, 7); /* not now */
     kl_workqueue_finish(q, &b, 8);
     nothing_is_ready(q, 8);
     d = take(q, "ns/d", 100);
@@ -197,7 +201,7 @@ static void a_held_key_comes_again_in_time_or_when_it_is_released_or_added(void 
         assert_string_equal(state_of(q, "ns/a"), "absent");
     }
     kl_workqueue_stats_get(q, 5000, &s);
-    assert_int_equal(s.adds, 3);               /* one for each; what joined a held key is none */
+    assert_int_equal(s.adds, 3); /* one for each; what joined a held key is none */
     assert_int_equal(s.held, 0);
     kl_workqueue_free(q);
 }
@@ -212,12 +216,12 @@ static void a_key_that_is_released_before_it_is_held_is_not_held(void **state)
     kl_workqueue_release(q, "ns/absent", 3);
     kl_workqueue_hold(q, &a, 100, 4);
     a = take(q, "ns/a", 5);
-    add(q, "ns/a", 9, 6);                      /* likewise one that was added: something has happened */
+    add(q, "ns/a", 9, 6); /* likewise one that was added: something has happened */
     kl_workqueue_hold(q, &a, 100, 7);
     a = take(q, "ns/a", 8);
     assert_int_equal(a.priority, 9);
     assert_int_equal(a.queued_at, 1);
-    kl_workqueue_hold(q, &a, 100, 9);          /* neither now */
+    kl_workqueue_hold(q, &a, 100, 9); /* neither now */
     nothing_is_ready(q, 10);
     kl_workqueue_shut_down(q);
     assert_true(kl_workqueue_drained(q));
@@ -239,7 +243,8 @@ static void a_key_that_is_held_in_its_group_keeps_it(void **state)
     a = take(q, "ns/a", 6);
     assert_true(kl_workqueue_enter(q, &a, "g", 6));
     kl_workqueue_hold(q, &a, 100, 7);
-    kl_workqueue_shut_down(q);                 /* it is dropped, and who was handed out already is not left waiting for it */
+    /* it is dropped, and who was handed out already is not left waiting for it */
+    kl_workqueue_shut_down(q);
     b = take(q, "ns/b", 8);
     assert_true(kl_workqueue_enter(q, &b, "g", 8));
     kl_workqueue_finish(q, &b, 9);
@@ -261,23 +266,25 @@ static void what_was_given_up_rests_until_somebody_changes_it(void **state)
     kl_workqueue_finish(q, &a, KL_SECONDS(2));
     assert_string_equal(state_of(q, "ns/a"), "given up");
     assert_int_equal(kl_workqueue_requeues(q, "ns/a"), 0);
-    kl_workqueue_add_with(q, "ns/a", &(kl_add){ .routine = true }, KL_SECONDS(3));
+    kl_workqueue_add_with(q, "ns/a", &(kl_add){.routine = true}, KL_SECONDS(3));
     nothing_is_ready(q, KL_SECONDS(3));
     kl_workqueue_stats_get(q, KL_SECONDS(3), &s);
     assert_int_equal(s.resting, 1);
     assert_int_equal(s.failing, 0);
     add(q, "ns/a", KL_PRIORITY_LOW, KL_SECONDS(4));
     a = take(q, "ns/a", KL_SECONDS(4));
-    add(q, "ns/a", 0, KL_SECONDS(5));          /* while it fails for the last time: that was of an older state */
+    /* while it fails for the last time: that was of an older state */
+    add(q, "ns/a", 0, KL_SECONDS(5));
     kl_workqueue_rest(q, &a);
     kl_workqueue_finish(q, &a, KL_SECONDS(5));
     a = take(q, "ns/a", KL_SECONDS(5));
-    kl_workqueue_add_with(q, "ns/a", &(kl_add){ .routine = true }, KL_SECONDS(5));                  /* and here nobody changed anything */
+    /* and here nobody changed anything */
+    kl_workqueue_add_with(q, "ns/a", &(kl_add){.routine = true}, KL_SECONDS(5));
     kl_workqueue_rest(q, &a);
     kl_workqueue_finish(q, &a, KL_SECONDS(6));
     nothing_is_ready(q, KL_SECONDS(6));
     assert_string_equal(state_of(q, "ns/a"), "given up");
-    for (int i = 0; i < 5000; i++) {           /* many more, so that to forget them rebuilds the table */
+    for (int i = 0; i < 5000; i++) { /* many more, so that to forget them rebuilds the table */
         char key[16];
         snprintf(key, sizeof key, "ns/%d", i);
         add(q, key, 0, KL_SECONDS(7));
@@ -285,12 +292,13 @@ static void what_was_given_up_rests_until_somebody_changes_it(void **state)
         kl_workqueue_rest(q, &a);
         kl_workqueue_finish(q, &a, KL_SECONDS(7));
     }
-    kl_workqueue_set_backoff(q, &(kl_backoff_policy){ KL_SECONDS(7), KL_SECONDS(9), 0 });
+    kl_workqueue_set_backoff(q, &(kl_backoff_policy){KL_SECONDS(7), KL_SECONDS(9), 0});
     kl_workqueue_stats_get(q, KL_SECONDS(7), &s);
     assert_int_equal(s.resting, 0);
-    kl_workqueue_add_with(q, "ns/a", &(kl_add){ .routine = true }, KL_SECONDS(8));
+    kl_workqueue_add_with(q, "ns/a", &(kl_add){.routine = true}, KL_SECONDS(8));
     a = take(q, "ns/a", KL_SECONDS(8));
-    assert_int_equal(kl_workqueue_add_rate_limited(q, "ns/a", KL_SECONDS(8)), KL_SECONDS(7));      /* and the new ladder counts */
+    /* and the new ladder counts */
+    assert_int_equal(kl_workqueue_add_rate_limited(q, "ns/a", KL_SECONDS(8)), KL_SECONDS(7));
     kl_workqueue_finish(q, &a, KL_SECONDS(8));
     kl_workqueue_free(q);
 }
@@ -321,7 +329,8 @@ static void pardoned_keys_start_anew(void **state)
         add(q, "ns/runs", 0, 5);
         kl_queue_item runs = take(q, "ns/runs", 5);
         kl_workqueue_add_rate_limited(q, "ns/runs", 5);
-        assert_int_equal(kl_workqueue_pardon(q, again ? &(kl_add){ .priority = KL_PRIORITY_RELOAD } : NULL, 6), 3);
+        assert_int_equal(
+            kl_workqueue_pardon(q, again ? &(kl_add){.priority = KL_PRIORITY_RELOAD} : NULL, 6), 3);
         kl_workqueue_stats_get(q, 6, &s);
         assert_int_equal(s.failing, 0);
         assert_int_equal(s.resting, 0);
@@ -332,28 +341,28 @@ static void pardoned_keys_start_anew(void **state)
         assert_string_equal(state_of(q, "ns/later"), "waiting");
         assert_string_equal(state_of(q, "ns/runs"), again ? "running, queued again" : "running");
         kl_workqueue_finish(q, &runs, 7);
-        kl_workqueue_add_with(q, "ns/gone", &(kl_add){ .routine = true }, 8);
+        kl_workqueue_add_with(q, "ns/gone", &(kl_add){.routine = true}, 8);
         kl_workqueue_stats_get(q, 8, &s);
         assert_int_equal(s.ready, again ? 3 : 1);
         kl_workqueue_free(q);
     }
 }
 
-/* --- no key waits for ever ------------------------------------------------------------------------------------------------------ */
+/* --- no key waits for ever ---------------------------------------------------------------- */
 
-#define CROWD  60                /* keys in the queue at most */
-#define FLOWS  6
-#define TICK   KL_MILLISECONDS(10)
+#define CROWD 60 /* keys in the queue at most */
+#define FLOWS 6
+#define TICK KL_MILLISECONDS(10)
 
-/* Adversaries of several kinds keep the queue full; what is oldest by age and priority must come within the time that the
- * priorities are apart, plus so many turns as there can be older keys and namespaces. */
+/* Adversaries of several kinds keep the queue full; what is oldest by age and priority must come within
+ * the time that the priorities are apart, plus so many turns as there can be older keys and namespaces. */
 static void nobody_waits_without_bound_whoever_else_comes(void **state)
 {
     (void)state;
-    static const int priorities[] = { KL_PRIORITY_LOW, -10, 0, 10 };
+    static const int priorities[] = {KL_PRIORITY_LOW, -10, 0, 10};
     kl_time bound = 110 * KL_QUEUE_AGEING + CROWD * FLOWS * TICK;
     for (uint64_t seed = 0; seed < 12; seed++) {
-        kl_random r = { seed };
+        kl_random r = {seed};
         kl_workqueue *q = queue();
         kl_workqueue_stats s;
         kl_queue_item it;
@@ -376,18 +385,18 @@ static void nobody_waits_without_bound_whoever_else_comes(void **state)
             kl_workqueue_finish(q, &it, now);
         }
         assert_in_range(worst, 0, bound);
-        assert_true(low > 0);                  /* what nobody waits for comes, too */
-        assert_true(passed > 0);               /* and does not hold up what somebody changed */
+        assert_true(low > 0);    /* what nobody waits for comes, too */
+        assert_true(passed > 0); /* and does not hold up what somebody changed */
         kl_workqueue_free(q);
     }
 }
 
-/* --- threads: of a group one runs, and nobody is left waiting ---------------------------------------------------------------------- */
+/* --- threads: of a group one runs, and nobody is left waiting ----------------------------- */
 
-#define CROWD_KEYS    40
-#define CROWD_GROUPS  5
-#define CROWD_ADDS    5000
-#define CROWD_ADDERS  2
+#define CROWD_KEYS 40
+#define CROWD_GROUPS 5
+#define CROWD_ADDS 5000
+#define CROWD_ADDERS 2
 #define CROWD_WORKERS 4
 typedef struct crowd {
     kl_workqueue *q;
@@ -414,13 +423,13 @@ static void crowd_run(crowd *c, const kl_queue_item *it, kl_random *r)
     char group[16];
     snprintf(group, sizeof group, "g%d", g);
     bool holds = kl_random_next(r) % 8 == 0;
-    if (holds && kl_random_next(r) % 2) {      /* not now */
+    if (holds && kl_random_next(r) % 2) { /* not now */
         kl_workqueue_hold(c->q, it, clock_now() + 1000, clock_now());
         return;
     }
     if (!kl_workqueue_enter(c->q, it, group, clock_now()))
         return;
-    if (holds) {                               /* nor now, and the group waits with it */
+    if (holds) { /* nor now, and the group waits with it */
         kl_workqueue_hold(c->q, it, clock_now() + 1000, clock_now());
         return;
     }
@@ -439,7 +448,7 @@ static void crowd_work(void *arg)
 {
     crowd *c = arg;
     kl_queue_item it;
-    kl_random r = { kl_thread_self() };
+    kl_random r = {kl_thread_self()};
     for (;;) {
         kl_lock(&c->mu);
         int news = c->news;
@@ -459,7 +468,7 @@ static void crowd_work(void *arg)
 static void crowd_add(void *arg)
 {
     crowd *c = arg;
-    kl_random r = { kl_thread_self() };
+    kl_random r = {kl_thread_self()};
     char key[16];
     for (int i = 0; i < CROWD_ADDS; i++) {
         int k = (int)(kl_random_next(&r) % CROWD_KEYS);
@@ -467,12 +476,14 @@ static void crowd_add(void *arg)
         kl_lock(&c->mu);
         c->added[k]++;
         kl_unlock(&c->mu);
-        kl_workqueue_add_with(c->q, key, &(kl_add){ .priority = (int)(kl_random_next(&r) % 3) * -50 }, clock_now());
+        kl_workqueue_add_with(
+            c->q, key, &(kl_add){.priority = (int)(kl_random_next(&r) % 3) * -50}, clock_now());
         kl_workqueue_release(c->q, key, clock_now());
     }
 }
 
-/* Every key that was added runs afterwards, without anybody adding it once more: who is parked or held is brought again. */
+/* Every key that was added runs afterwards, without anybody adding it once more: who is parked or held is
+ * brought again. */
 static void a_crowd_of_threads_overlaps_in_no_group_and_leaves_nobody_waiting(void **state)
 {
     (void)state;
@@ -481,14 +492,15 @@ static void a_crowd_of_threads_overlaps_in_no_group_and_leaves_nobody_waiting(vo
     kl_workqueue_stats s;
     kl_mutex_init(&c.mu);
     kl_cond_init(&c.cond);
-    c.q = kl_workqueue_new(&(kl_workqueue_options){ .wake = crowd_wake, .wake_arg = &c });
+    c.q = kl_workqueue_new(&(kl_workqueue_options){.wake = crowd_wake, .wake_arg = &c});
     for (int i = 0; i < CROWD_WORKERS; i++)
         workers[i] = kl_thread_start("worker", crowd_work, &c);
     for (int i = 0; i < CROWD_ADDERS; i++)
         adders[i] = kl_thread_start("adder", crowd_add, &c);
     for (int i = 0; i < CROWD_ADDERS; i++)
         kl_thread_join(adders[i]);
-    for (kl_time end = clock_now() + KL_SECONDS(120);;) {      /* held keys would be dropped, so it ends first */
+    /* held keys would be dropped, so it ends first */
+    for (kl_time end = clock_now() + KL_SECONDS(120);;) {
         kl_workqueue_stats_get(c.q, clock_now(), &s);
         if (!s.ready && !s.delayed && !s.running && !s.parked)
             break;
@@ -508,21 +520,21 @@ static void a_crowd_of_threads_overlaps_in_no_group_and_leaves_nobody_waiting(vo
     kl_mutex_fini(&c.mu);
 }
 
-/* --- against a model -------------------------------------------------------------------------------------------------------------- */
+/* --- against a model ---------------------------------------------------------------------- */
 
-#define KEYS   24
+#define KEYS 24
 #define SPACES 3
 #define LEVELS 3
 #define GROUPS 4
 #define AGEING 977
 #if defined(__SANITIZE_THREAD__)
-#define OPS    60000
+#define OPS 60000
 #else
-#define OPS    400000
+#define OPS 400000
 #endif
-static const int levels[LEVELS] = { -100, 0, 3 };
+static const int levels[LEVELS] = {-100, 0, 3};
 static char names[KEYS][16];
-static const char *const group_names[GROUPS] = { "g0", "g1", "g2", "g3" };
+static const char *const group_names[GROUPS] = {"g0", "g1", "g2", "g3"};
 
 /* What is ready in one place: the queue's, or a group's. */
 typedef struct shelf {
@@ -533,11 +545,11 @@ typedef struct shelf {
 
 typedef struct entry {
     bool running, dirty, waiting, held, released, called;
-    int priority, group;           /* group: -1, or where it runs, is parked or the candidate */
+    int priority, group; /* group: -1, or where it runs, is parked or the candidate */
     bool parked;
     kl_time at, again_at, due;
     uint64_t due_seq;
-    kl_queue_item item;            /* of the queue, while running */
+    kl_queue_item item; /* of the queue, while running */
 } entry;
 
 typedef struct model {
@@ -546,7 +558,7 @@ typedef struct model {
     int runs[GROUPS], candidate[GROUPS];
     uint64_t due_seqs;
     bool down;
-    kl_workqueue *q;               /* asked where two levels are equally urgent */
+    kl_workqueue *q; /* asked where two levels are equally urgent */
 } model;
 
 static int space_of(int k) { return k % SPACES; }
@@ -603,7 +615,8 @@ static int shelf_first(const model *m, const shelf *s, int l, int space)
 {
     int best = -1;
     for (int k = 0; k < KEYS; k++)
-        if (s->in[k] && m->e[k].priority == levels[l] && space_of(k) == space && (best < 0 || flow_before(m, s, k, best)))
+        if (s->in[k] && m->e[k].priority == levels[l] && space_of(k) == space
+            && (best < 0 || flow_before(m, s, k, best)))
             best = k;
     return best;
 }
@@ -622,7 +635,10 @@ static int shelf_oldest(const model *m, const shelf *s, int l)
     return back < 0 || (first >= 0 && m->e[first].at < m->e[back].at) ? first : back;
 }
 
-static kl_time urgency(const model *m, const shelf *s, int l) { return m->e[shelf_oldest(m, s, l)].at - (kl_time)levels[l] * AGEING; }
+static kl_time urgency(const model *m, const shelf *s, int l)
+{
+    return m->e[shelf_oldest(m, s, l)].at - (kl_time)levels[l] * AGEING;
+}
 
 /* `seen`: the queue says that this one was taken: believed where two levels are equally urgent. */
 static int shelf_take(model *m, shelf *s, bool (*seen)(const model *m, int k, int got), int got)
@@ -633,7 +649,8 @@ static int shelf_take(model *m, shelf *s, bool (*seen)(const model *m, int k, in
             continue;
         if (highest < 0)
             highest = level = l;
-        else if (urgency(m, s, l) < urgency(m, s, level) || (urgency(m, s, l) == urgency(m, s, level) && seen(m, shelf_oldest(m, s, l), got)))
+        else if (urgency(m, s, l) < urgency(m, s, level)
+            || (urgency(m, s, l) == urgency(m, s, level) && seen(m, shelf_oldest(m, s, l), got)))
             level = l;
     }
     if (highest < 0)
@@ -648,8 +665,16 @@ static int shelf_take(model *m, shelf *s, bool (*seen)(const model *m, int k, in
     return k;
 }
 
-static bool is_got(const model *m, int k, int got) { (void)m; return k == got; }
-static bool was_called(const model *m, int k, int got) { (void)got; return !strcmp(kl_workqueue_state(m->q, names[k], NULL), "queued"); }
+static bool is_got(const model *m, int k, int got)
+{
+    (void)m;
+    return k == got;
+}
+static bool was_called(const model *m, int k, int got)
+{
+    (void)got;
+    return !strcmp(kl_workqueue_state(m->q, names[k], NULL), "queued");
+}
 
 static void model_settle(model *m, int g)
 {
@@ -657,7 +682,7 @@ static void model_settle(model *m, int g)
         return;
     int k = shelf_take(m, &m->parked[g], was_called, -1);
     if (k < 0) {
-        memset(&m->parked[g], 0, sizeof m->parked[g]);     /* an empty group is forgotten, turns and all */
+        memset(&m->parked[g], 0, sizeof m->parked[g]); /* an empty group is forgotten, turns and all */
         return;
     }
     m->candidate[g] = k;
@@ -741,7 +766,8 @@ static void model_promote(model *m, kl_time now)
         int first = -1;
         for (int k = 0; k < KEYS; k++) {
             const entry *e = &m->e[k], *f = &m->e[first < 0 ? 0 : first];
-            if (e->waiting && e->due <= now && (first < 0 || e->due < f->due || (e->due == f->due && e->due_seq < f->due_seq)))
+            if (e->waiting && e->due <= now
+                && (first < 0 || e->due < f->due || (e->due == f->due && e->due_seq < f->due_seq)))
                 first = k;
         }
         if (first < 0)
@@ -760,8 +786,12 @@ static void check_same(const model *m, kl_time now)
     for (int k = 0; k < KEYS; k++) {
         const entry *e = &m->e[k];
         kl_time due;
-        const char *want = e->running ? (e->dirty ? "running, queued again" : "running") : e->parked ? "waiting for its group"
-            : m->ready.in[k] ? "queued" : e->held ? "held" : e->waiting ? "waiting" : "absent";
+        const char *want = e->running ? (e->dirty ? "running, queued again" : "running")
+            : e->parked               ? "waiting for its group"
+            : m->ready.in[k]          ? "queued"
+            : e->held                 ? "held"
+            : e->waiting              ? "waiting"
+                                      : "absent";
         assert_string_equal(kl_workqueue_state(m->q, names[k], &due), want);
         assert_int_equal(due, e->waiting ? e->due : KL_NEVER);
         running += e->running;
@@ -778,7 +808,7 @@ static void check_same(const model *m, kl_time now)
     assert_int_equal(s.parked, parked);
     assert_int_equal(kl_workqueue_next_due(m->q), ready ? 0 : next);
     assert_int_equal(kl_workqueue_drained(m->q), m->down && !ready && !running && !parked);
-    for (int g = 0; g < GROUPS; g++) {         /* who is parked has somebody to wait for */
+    for (int g = 0; g < GROUPS; g++) { /* who is parked has somebody to wait for */
         bool any = false;
         for (int k = 0; k < KEYS; k++)
             any |= m->parked[g].in[k];
@@ -859,7 +889,7 @@ static void done(model *m, int k, kl_time now)
 
 static void add_both(model *m, int k, int priority, kl_time now)
 {
-    kl_workqueue_add_with(m->q, names[k], &(kl_add){ .priority = priority }, now);
+    kl_workqueue_add_with(m->q, names[k], &(kl_add){.priority = priority}, now);
     model_add(m, k, priority, 0, now);
 }
 
@@ -873,14 +903,17 @@ static int running_from(const model *m, int k)
 }
 
 /* Which group a key is in changes now and then; some are in none. */
-static int group_of(int k, long i) { return (int)((unsigned)k * 7 + (unsigned)(i / 3000) * (unsigned)(k % 3)) % (GROUPS + 1) - 1; }
+static int group_of(int k, long i)
+{
+    return (int)((unsigned)k * 7 + (unsigned)(i / 3000) * (unsigned)(k % 3)) % (GROUPS + 1) - 1;
+}
 
 static void one_life(uint64_t seed, long ops)
 {
-    kl_random r = { seed };
+    kl_random r = {seed};
     model *m = kl_new(model);
     kl_time now = 0;
-    m->q = kl_workqueue_new(&(kl_workqueue_options){ .ageing = AGEING });
+    m->q = kl_workqueue_new(&(kl_workqueue_options){.ageing = AGEING});
     for (int k = 0; k < KEYS; k++)
         m->e[k].group = -1;
     for (int g = 0; g < GROUPS; g++)
@@ -890,11 +923,11 @@ static void one_life(uint64_t seed, long ops)
         kl_time delay = kl_random_between(&r, 0, 400);
         model_promote(m, now);
         switch (kl_random_next(&r) % 12) {
-        case 0: case 1: case 2:
-            add_both(m, k, priority, now);
-            break;
+        case 0:
+        case 1:
+        case 2: add_both(m, k, priority, now); break;
         case 3:
-            kl_workqueue_add_with(m->q, names[k], &(kl_add){ .priority = priority, .after = delay }, now);
+            kl_workqueue_add_with(m->q, names[k], &(kl_add){.priority = priority, .after = delay}, now);
             model_add(m, k, priority, delay, now);
             break;
         case 4:
@@ -906,10 +939,14 @@ static void one_life(uint64_t seed, long ops)
                 m->e[k].released = true;
             }
             break;
-        case 5: case 6: case 7: case 8:
+        case 5:
+        case 6:
+        case 7:
+        case 8:
             who = get(m, now);
-            if (who >= 0 && kl_random_next(&r) % 4 == 0)       /* something comes between */
-                add_both(m, (int)(kl_random_next(&r) % 2 ? (unsigned)who : kl_random_next(&r) % KEYS), priority, now);
+            if (who >= 0 && kl_random_next(&r) % 4 == 0) /* something comes between */
+                add_both(m, (int)(kl_random_next(&r) % 2 ? (unsigned)who : kl_random_next(&r) % KEYS),
+                    priority, now);
             if (who >= 0 && kl_random_next(&r) % 4 == 0)
                 hold(m, who, now + delay, now);
             else if (who >= 0 && group_of(who, i) >= 0)
@@ -930,15 +967,18 @@ static void one_life(uint64_t seed, long ops)
         }
     }
     model_promote(m, now);
-    check_same(m, now);                        /* it has looked, too */
-    kl_workqueue_shut_down(m->q);              /* what waits is dropped, and all else comes to an end, parked or not */
+    check_same(m, now); /* it has looked, too */
+    /* what waits is dropped, and all else comes to an end, parked or not */
+    kl_workqueue_shut_down(m->q);
     m->down = true;
     for (int k = 0; k < KEYS; k++)
         m->e[k].waiting = false;
-    for (int n = 0; n < KEYS; n++) {           /* in the order in which they were due */
+    for (int n = 0; n < KEYS; n++) { /* in the order in which they were due */
         int first = -1;
         for (int k = 0; k < KEYS; k++)
-            if (m->e[k].held && (first < 0 || m->e[k].due < m->e[first].due || (m->e[k].due == m->e[first].due && m->e[k].due_seq < m->e[first].due_seq)))
+            if (m->e[k].held
+                && (first < 0 || m->e[k].due < m->e[first].due
+                    || (m->e[k].due == m->e[first].due && m->e[k].due_seq < m->e[first].due_seq)))
                 first = k;
         if (first >= 0) {
             m->e[first].held = false;
@@ -970,8 +1010,7 @@ static void random_operations_follow_the_rules(void **state)
         one_life(seed, ops / 8);
 }
 
-KL_TESTS(
-    cmocka_unit_test(of_a_group_one_runs_and_the_end_calls_the_next),
+KL_TESTS(cmocka_unit_test(of_a_group_one_runs_and_the_end_calls_the_next),
     cmocka_unit_test(the_more_urgent_of_a_group_is_called_first),
     cmocka_unit_test(a_key_that_turns_up_elsewhere_lets_the_next_of_its_group_go),
     cmocka_unit_test(an_add_lets_a_parked_key_be_looked_at_again),

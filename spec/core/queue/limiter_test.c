@@ -5,7 +5,7 @@
 
 static void a_ladder_grows_until_its_cap_and_stays_there(void **state)
 {
-    kl_ladder l = { .delay = KL_MILLISECONDS(800), .cap = KL_SECONDS(3), .factor = 2, .steps = 100 };
+    kl_ladder l = {.delay = KL_MILLISECONDS(800), .cap = KL_SECONDS(3), .factor = 2, .steps = 100};
 
     (void)state;
     assert_int_equal(kl_ladder_step(&l, NULL), KL_MILLISECONDS(800));
@@ -17,7 +17,7 @@ static void a_ladder_grows_until_its_cap_and_stays_there(void **state)
 
 static void a_ladder_without_a_cap_does_not_overflow(void **state)
 {
-    kl_ladder l = { .delay = KL_SECONDS(1), .factor = 1e9, .steps = 10 };
+    kl_ladder l = {.delay = KL_SECONDS(1), .factor = 1e9, .steps = 10};
     int i;
 
     (void)state;
@@ -50,7 +50,8 @@ static void a_penalty_doubles_and_is_forgotten_after_quiet(void **state)
     kl_penalties_free(p);
 }
 
-KL_TESTS(cmocka_unit_test(a_ladder_grows_until_its_cap_and_stays_there), cmocka_unit_test(a_ladder_without_a_cap_does_not_overflow),
+KL_TESTS(cmocka_unit_test(a_ladder_grows_until_its_cap_and_stays_there),
+    cmocka_unit_test(a_ladder_without_a_cap_does_not_overflow),
     cmocka_unit_test(a_penalty_doubles_and_is_forgotten_after_quiet))
 
 /* not in tsan: it starts no thread */

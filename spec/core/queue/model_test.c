@@ -1,4 +1,5 @@
-/* model_test.c - millions of random operations on each order against the rules written as plain loops; and a crowd of threads.
+/* model_test.c - millions of random operations on each order against the rules written as plain loops; and
+ * a crowd of threads.
  *
  * KL_MODEL_OPS=n sets how many operations each order gets. */
 #include "support/test.h"
@@ -8,24 +9,24 @@
 #include "base/sync.h"
 #include "queue/workqueue.h"
 
-#define KEYS   24
+#define KEYS 24
 #define SPACES 4
 #if defined(__SANITIZE_THREAD__)
-#define OPS    100000           /* one thread, thirty times slower */
+#define OPS 100000 /* one thread, thirty times slower */
 #else
-#define OPS    1000000
+#define OPS 1000000
 #endif
 /* Not a multiple of what time moves by, so that few levels are equally urgent. */
 #define AGEING 977
 
-static const int priorities[] = { -100, -1, 0, 3 };
+static const int priorities[] = {-100, -1, 0, 3};
 #define LEVELS 4
 
 typedef struct entry {
     bool queued, running, dirty, waiting, delayed;
     int priority, failures;
     kl_time at, again_at, due;
-    uint64_t due_seq, place, first_add;        /* place: order in its level */
+    uint64_t due_seq, place, first_add; /* place: order in its level */
 } entry;
 
 typedef struct model {
@@ -136,7 +137,8 @@ static void model_promote(model *m, kl_time now)
         int first = -1;
         for (int k = 0; k < KEYS; k++) {
             entry *e = &m->e[k], *f = &m->e[first < 0 ? 0 : first];
-            if (e->waiting && e->due <= now && (first < 0 || e->due < f->due || (e->due == f->due && e->due_seq < f->due_seq)))
+            if (e->waiting && e->due <= now
+                && (first < 0 || e->due < f->due || (e->due == f->due && e->due_seq < f->due_seq)))
                 first = k;
         }
         if (first < 0)
@@ -152,7 +154,8 @@ static int oldest_of(const model *m, int l, int space)
 {
     int best = -1;
     for (int k = 0; k < KEYS; k++)
-        if (m->e[k].queued && m->e[k].priority == priorities[l] && (space < 0 || space_of(k) == space) && (best < 0 || m->e[k].place < m->e[best].place))
+        if (m->e[k].queued && m->e[k].priority == priorities[l] && (space < 0 || space_of(k) == space)
+            && (best < 0 || m->e[k].place < m->e[best].place))
             best = k;
     return best;
 }
@@ -170,10 +173,12 @@ static int ranked_of(const model *m, int l, int got)
 {
     int best = -1;
     for (int k = 0; k < KEYS; k++)
-        if (m->e[k].queued && m->e[k].priority == priorities[l] && (best < 0 || rank_before(&m->e[k], &m->e[best])))
+        if (m->e[k].queued && m->e[k].priority == priorities[l]
+            && (best < 0 || rank_before(&m->e[k], &m->e[best])))
             best = k;
     /* Of keys that were delayed to the same moment either may come first. */
-    if (got >= 0 && best >= 0 && m->e[got].queued && m->e[got].priority == priorities[l] && m->e[got].delayed && m->e[best].delayed && m->e[got].at == m->e[best].at)
+    if (got >= 0 && best >= 0 && m->e[got].queued && m->e[got].priority == priorities[l] && m->e[got].delayed
+        && m->e[best].delayed && m->e[got].at == m->e[best].at)
         return got;
     return best;
 }
@@ -183,7 +188,8 @@ static kl_time urgency(const model *m, int l)
     return m->e[oldest_of(m, l, -1)].at - (kl_time)priorities[l] * AGEING;
 }
 
-/* What must have been handed out: `got` where two levels are equally urgent and it is the next of one of them. -1: nothing. */
+/* What must have been handed out: `got` where two levels are equally urgent and it is the next of one of
+ * them. -1: nothing. */
 static int model_get(model *m, int got, kl_time now)
 {
     int highest = -1, level = -1, k;
@@ -192,7 +198,9 @@ static int model_get(model *m, int got, kl_time now)
             continue;
         if (highest < 0)
             highest = level = l;
-        else if (m->order == KL_QUEUE_FAIR && (urgency(m, l) < urgency(m, level) || (urgency(m, l) == urgency(m, level) && oldest_of(m, l, -1) == got)))
+        else if (m->order == KL_QUEUE_FAIR
+            && (urgency(m, l) < urgency(m, level)
+                || (urgency(m, l) == urgency(m, level) && oldest_of(m, l, -1) == got)))
             level = l;
     }
     if (highest < 0)
@@ -203,7 +211,7 @@ static int model_get(model *m, int got, kl_time now)
         k = oldest_of(m, level, -1);
     else
         k = oldest_of(m, level, m->ring[level][0]);
-    if (m->order == KL_QUEUE_FAIR && level == highest) {       /* its turn is over */
+    if (m->order == KL_QUEUE_FAIR && level == highest) { /* its turn is over */
         int space = m->ring[level][0];
         ring_drop(m, level, 0);
         m->ring[level][m->ring_len[level]++] = space;
@@ -234,7 +242,10 @@ static void check_same(kl_workqueue *q, const model *m, kl_time now)
     for (int k = 0; k < KEYS; k++) {
         const entry *e = &m->e[k];
         kl_time due;
-        const char *want = e->running ? (e->dirty ? "running, queued again" : "running") : e->queued ? "queued" : e->waiting ? "waiting" : "absent";
+        const char *want = e->running ? (e->dirty ? "running, queued again" : "running")
+            : e->queued               ? "queued"
+            : e->waiting              ? "waiting"
+                                      : "absent";
         assert_string_equal(kl_workqueue_state(q, names[k], &due), want);
         assert_int_equal(due, e->waiting ? e->due : KL_NEVER);
         assert_int_equal(kl_workqueue_requeues(q, names[k]), e->failures);
@@ -274,22 +285,25 @@ static void get(kl_workqueue *q, model *m, kl_time now)
 
 static void one_life(kl_queue_order order, uint64_t seed, long ops)
 {
-    kl_random r = { seed };
-    kl_workqueue *q = kl_workqueue_new(&(kl_workqueue_options){ .order = order, .ageing = AGEING, .backoff = { 50, 3000, 0 } });
+    kl_random r = {seed};
+    kl_workqueue *q = kl_workqueue_new(
+        &(kl_workqueue_options){.order = order, .ageing = AGEING, .backoff = {50, 3000, 0}});
     model *m = kl_new(model);
     kl_time now = 0;
     m->order = order;
     for (long i = 0; i < ops; i++) {
         int k = (int)(kl_random_next(&r) % KEYS), priority = priorities[kl_random_next(&r) % LEVELS];
         kl_time delay = kl_random_between(&r, -1, 400);
-        model_promote(m, now);                 /* whatever is done first finds the due keys queued */
+        model_promote(m, now); /* whatever is done first finds the due keys queued */
         switch (kl_random_next(&r) % 12) {
-        case 0: case 1: case 2:
-            kl_workqueue_add_with(q, names[k], &(kl_add){ .priority = priority }, now);
+        case 0:
+        case 1:
+        case 2:
+            kl_workqueue_add_with(q, names[k], &(kl_add){.priority = priority}, now);
             model_add(m, k, priority, 0, now);
             break;
         case 3:
-            kl_workqueue_add_with(q, names[k], &(kl_add){ .priority = priority, .after = delay }, now);
+            kl_workqueue_add_with(q, names[k], &(kl_add){.priority = priority, .after = delay}, now);
             model_add(m, k, priority, delay, now);
             break;
         case 4: {
@@ -304,18 +318,18 @@ static void one_life(kl_queue_order order, uint64_t seed, long ops)
             kl_workqueue_forget(q, names[k]);
             m->e[k].failures = 0;
             break;
-        case 6: case 7: case 8:
-            get(q, m, now);
-            break;
-        case 9: case 10:
+        case 6:
+        case 7:
+        case 8: get(q, m, now); break;
+        case 9:
+        case 10:
             for (int n = 0; n < KEYS && !m->e[k].running; n++)
                 k = (k + 1) % KEYS;
             kl_workqueue_done(q, names[k], now);
             if (m->e[k].running)
                 model_done(m, k);
             break;
-        default:
-            break;
+        default: break;
         }
         now += 1 + kl_random_between(&r, 0, i % 1000 < 500 ? 20 : 3000);
         if (i == ops - 200) {
@@ -347,11 +361,11 @@ static void random_operations_follow_the_rules(void **state)
             one_life((kl_queue_order)order, seed * 3 + (uint64_t)order, ops / 8);
 }
 
-/* --- eight threads: no key runs twice at once, none is lost ------------------------------------------------------------------------ */
+/* --- eight threads: no key runs twice at once, none is lost ------------------------------- */
 
-#define CROWD_KEYS    40
-#define CROWD_ADDS    6000
-#define CROWD_ADDERS  4
+#define CROWD_KEYS 40
+#define CROWD_ADDS 6000
+#define CROWD_ADDERS 4
 #define CROWD_WORKERS 3
 typedef struct crowd {
     kl_workqueue *q;
@@ -378,10 +392,12 @@ static void crowd_run(crowd *c, const kl_queue_item *it, kl_random *r)
     kl_lock(&c->mu);
     c->overlaps += c->running[k];
     c->running[k] = true;
-    c->seen[k] = c->added[k];                  /* everything added before this run began is dealt with by it */
+    /* everything added before this run began is dealt with by it */
+    c->seen[k] = c->added[k];
     kl_unlock(&c->mu);
     if (kl_random_next(r) % 4 == 0)
-        kl_workqueue_add_with(c->q, it->key, &(kl_add){ .priority = it->priority, .rate_limited = true }, clock_now());
+        kl_workqueue_add_with(
+            c->q, it->key, &(kl_add){.priority = it->priority, .rate_limited = true}, clock_now());
     else
         kl_workqueue_forget(c->q, it->key);
     kl_lock(&c->mu);
@@ -397,7 +413,7 @@ static void crowd_work(void *arg)
 {
     crowd *c = arg;
     kl_queue_item it;
-    kl_random r = { kl_thread_self() };
+    kl_random r = {kl_thread_self()};
     for (;;) {
         kl_lock(&c->mu);
         int news = c->news;
@@ -417,19 +433,21 @@ static void crowd_work(void *arg)
 static void crowd_add(void *arg)
 {
     crowd *c = arg;
-    kl_random r = { kl_thread_self() };
+    kl_random r = {kl_thread_self()};
     char key[16];
     for (int i = 0; i < CROWD_ADDS; i++) {
         int k = (int)(kl_random_next(&r) % CROWD_KEYS);
         snprintf(key, sizeof key, "%d/%d", k % 3, k);
-        if (i % 5 == 0) {                      /* a delay may be dropped at the end, so it is not counted */
-            kl_workqueue_add_with(c->q, key, &(kl_add){ .after = (kl_time)(i % 7) * 1000, .priority = i % 3 }, clock_now());
+        if (i % 5 == 0) { /* a delay may be dropped at the end, so it is not counted */
+            kl_workqueue_add_with(
+                c->q, key, &(kl_add){.after = (kl_time)(i % 7) * 1000, .priority = i % 3}, clock_now());
             continue;
         }
         kl_lock(&c->mu);
         c->added[k]++;
         kl_unlock(&c->mu);
-        kl_workqueue_add_with(c->q, key, &(kl_add){ .priority = (int)(kl_random_next(&r) % 5) * -50 }, clock_now());
+        kl_workqueue_add_with(
+            c->q, key, &(kl_add){.priority = (int)(kl_random_next(&r) % 5) * -50}, clock_now());
     }
 }
 
@@ -457,7 +475,10 @@ static void a_crowd_of_threads_loses_no_key_and_runs_none_twice_at_once(void **s
         kl_thread *workers[CROWD_WORKERS], *adders[CROWD_ADDERS], *looker;
         kl_mutex_init(&c.mu);
         kl_cond_init(&c.cond);
-        c.q = kl_workqueue_new(&(kl_workqueue_options){ .order = (kl_queue_order)order, .wake = crowd_wake, .wake_arg = &c, .backoff = { 1000, 9000, 0.5 } });
+        c.q = kl_workqueue_new(&(kl_workqueue_options){.order = (kl_queue_order)order,
+            .wake = crowd_wake,
+            .wake_arg = &c,
+            .backoff = {1000, 9000, 0.5}});
         looker = kl_thread_start("looker", crowd_look, &c);
         for (int i = 0; i < CROWD_WORKERS; i++)
             workers[i] = kl_thread_start("worker", crowd_work, &c);
@@ -481,6 +502,5 @@ static void a_crowd_of_threads_loses_no_key_and_runs_none_twice_at_once(void **s
     }
 }
 
-KL_TESTS(
-    cmocka_unit_test(random_operations_follow_the_rules),
+KL_TESTS(cmocka_unit_test(random_operations_follow_the_rules),
     cmocka_unit_test(a_crowd_of_threads_loses_no_key_and_runs_none_twice_at_once))

@@ -1,16 +1,18 @@
-/* order_test.c - which ready key is next: priorities, ageing, turns of namespaces; client-go's and controller-runtime's orders. */
+/* order_test.c - which ready key is next: priorities, ageing, turns of namespaces; client-go's and
+ * controller-runtime's orders. */
 #include "support/test.h"
 
 #include "queue/workqueue.h"
 
 static kl_workqueue *queue(kl_queue_order order)
 {
-    return kl_workqueue_new(&(kl_workqueue_options){ .backoff = { KL_MILLISECONDS(5), KL_SECONDS(1000), 0 }, .order = order });
+    return kl_workqueue_new(
+        &(kl_workqueue_options){.backoff = {KL_MILLISECONDS(5), KL_SECONDS(1000), 0}, .order = order});
 }
 
 static void add(kl_workqueue *q, const char *key, int priority, kl_time now)
 {
-    kl_workqueue_add_with(q, key, &(kl_add){ .priority = priority }, now);
+    kl_workqueue_add_with(q, key, &(kl_add){.priority = priority}, now);
 }
 
 /* Takes all that is ready at `now` and is done with it: "a b c". */
@@ -55,10 +57,10 @@ static void an_entry_keeps_the_highest_priority_it_was_added_with_until_it_is_ha
     assert_true(kl_workqueue_try_get(q, 1, &it));
     assert_string_equal(it.key, "a");
     assert_int_equal(it.priority, 7);
-    add(q, "a", KL_PRIORITY_LOW, 2);           /* another entry: it starts anew */
+    add(q, "a", KL_PRIORITY_LOW, 2); /* another entry: it starts anew */
     kl_workqueue_finish(q, &it, 2);
     assert_string_equal(all(q, 2), "b c a");
-    kl_workqueue_add_with(q, "late", &(kl_add){ .priority = 5, .after = 10 }, 10);
+    kl_workqueue_add_with(q, "late", &(kl_add){.priority = 5, .after = 10}, 10);
     add(q, "soon", 1, 20);
     assert_string_equal(all(q, 20), "late soon");
     kl_workqueue_free(q);
@@ -126,7 +128,7 @@ static void namespaces_take_turns(void **state)
     add(q, "small/1", 0, 1);
     assert_string_equal(all(q, 2), "big/0 small/0 cluster big/1 small/1 big/2 big/3");
     add(q, "big/0", 0, 3);
-    add(q, "small/0", KL_PRIORITY_LOW, 3);     /* turns are taken among equals */
+    add(q, "small/0", KL_PRIORITY_LOW, 3); /* turns are taken among equals */
     add(q, "big/1", 0, 3);
     assert_string_equal(all(q, 3), "big/0 big/1 small/0");
     kl_workqueue_free(q);
@@ -170,7 +172,7 @@ static void any_number_of_priorities_and_namespaces_is_kept_in_order(void **stat
             assert_string_equal(it.key, key);
             kl_workqueue_finish(q, &it, 0);
         }
-        for (int i = 0; i < 5000; i++) {       /* and as many namespaces of one priority */
+        for (int i = 0; i < 5000; i++) { /* and as many namespaces of one priority */
             snprintf(key, sizeof key, "n-%d/x", i);
             add(q, key, 3, 0);
         }
@@ -205,12 +207,12 @@ static void controller_runtimes_order_is_by_first_add_and_delayed_keys_last(void
     kl_workqueue_add_after(q, "hurried", 5, 0);
     add(q, "a", KL_PRIORITY_LOW, 1);
     add(q, "b", 0, 20);
-    add(q, "hurried", 0, 21);                  /* it is not delayed any more, and was there before b */
-    add(q, "a", 0, 22);                        /* likewise */
+    add(q, "hurried", 0, 21); /* it is not delayed any more, and was there before b */
+    add(q, "a", 0, 22);       /* likewise */
     assert_string_equal(all(q, 23), "hurried a b late");
     add(q, "x", 0, 30);
     assert_true(kl_workqueue_try_get(q, 30, &it));
-    add(q, "x", 0, 31);                        /* while it runs: its place is kept */
+    add(q, "x", 0, 31); /* while it runs: its place is kept */
     add(q, "y", 0, 32);
     kl_workqueue_finish(q, &it, 33);
     assert_string_equal(all(q, 33), "x y");
@@ -220,7 +222,7 @@ static void controller_runtimes_order_is_by_first_add_and_delayed_keys_last(void
 static void by_name_it_does_not_matter_when_a_key_came(void **state)
 {
     (void)state;
-    static const char *const keys[] = { "b/z", "a/c", "b/a", "a/b", "node" };
+    static const char *const keys[] = {"b/z", "a/c", "b/a", "a/b", "node"};
     for (size_t first = 0; first < 5; first++) {
         kl_workqueue *q = queue(KL_QUEUE_NAME);
         for (size_t i = 0; i < 5; i++)
@@ -236,12 +238,14 @@ static void of_a_delay_and_a_rate_limit_the_sooner_counts(void **state)
 {
     (void)state;
     kl_workqueue *q = queue(KL_QUEUE_FAIR);
-    assert_int_equal(kl_workqueue_add_with(q, "a", &(kl_add){ .after = KL_SECONDS(1), .rate_limited = true }, 0), KL_MILLISECONDS(5));
-    assert_int_equal(kl_workqueue_add_with(q, "b", &(kl_add){ .after = 7, .rate_limited = true }, 0), 7);
+    assert_int_equal(
+        kl_workqueue_add_with(q, "a", &(kl_add){.after = KL_SECONDS(1), .rate_limited = true}, 0),
+        KL_MILLISECONDS(5));
+    assert_int_equal(kl_workqueue_add_with(q, "b", &(kl_add){.after = 7, .rate_limited = true}, 0), 7);
     assert_int_equal(kl_workqueue_requeues(q, "b"), 1);
-    assert_int_equal(kl_workqueue_add_with(q, "c", &(kl_add){ .rate_limited = true }, 0), KL_MILLISECONDS(5));
-    assert_int_equal(kl_workqueue_add_with(q, "d", &(kl_add){ .after = 9 }, 0), 9);
-    assert_int_equal(kl_workqueue_add_with(q, "e", &(kl_add){ .after = -9 }, 0), 0);
+    assert_int_equal(kl_workqueue_add_with(q, "c", &(kl_add){.rate_limited = true}, 0), KL_MILLISECONDS(5));
+    assert_int_equal(kl_workqueue_add_with(q, "d", &(kl_add){.after = 9}, 0), 9);
+    assert_int_equal(kl_workqueue_add_with(q, "e", &(kl_add){.after = -9}, 0), 0);
     assert_string_equal(all(q, 9), "e b d");
     kl_workqueue_free(q);
 }
@@ -257,7 +261,7 @@ static void depths_are_told_by_priority_and_stop_at_25(void **state)
     add(q, "a", 0, 0);
     add(q, "b", 0, 0);
     add(q, "c", KL_PRIORITY_LOW, 0);
-    kl_workqueue_add_with(q, "later", &(kl_add){ .priority = 9, .after = 5 }, 0);
+    kl_workqueue_add_with(q, "later", &(kl_add){.priority = 9, .after = 5}, 0);
     kl_workqueue_depths_get(q, &d);
     assert_int_equal(d.n, 2);
     assert_int_equal(d.of[0].priority, 0);
@@ -266,7 +270,7 @@ static void depths_are_told_by_priority_and_stop_at_25(void **state)
     assert_int_equal(d.of[1].ready, 1);
     all(q, 0);
     kl_workqueue_depths_get(q, &d);
-    assert_int_equal(d.n, 2);                  /* a gauge says 0 rather than nothing */
+    assert_int_equal(d.n, 2); /* a gauge says 0 rather than nothing */
     assert_int_equal(d.of[0].ready, 0);
     for (int i = 0; i < 40; i++) {
         snprintf(key, sizeof key, "k%d", i);
@@ -280,13 +284,11 @@ static void depths_are_told_by_priority_and_stop_at_25(void **state)
     kl_workqueue_free(q);
 }
 
-KL_TESTS(
-    cmocka_unit_test(the_highest_priority_goes_first),
+KL_TESTS(cmocka_unit_test(the_highest_priority_goes_first),
     cmocka_unit_test(an_entry_keeps_the_highest_priority_it_was_added_with_until_it_is_handed_out),
     cmocka_unit_test(a_raised_key_stands_behind_its_new_peers),
     cmocka_unit_test(what_waited_long_enough_passes_what_is_more_urgent),
-    cmocka_unit_test(under_a_flood_of_urgent_keys_nothing_starves),
-    cmocka_unit_test(namespaces_take_turns),
+    cmocka_unit_test(under_a_flood_of_urgent_keys_nothing_starves), cmocka_unit_test(namespaces_take_turns),
     cmocka_unit_test(a_namespace_waits_for_one_key_of_each_other_and_not_for_all_of_them),
     cmocka_unit_test(any_number_of_priorities_and_namespaces_is_kept_in_order),
     cmocka_unit_test(client_gos_order_knows_no_namespaces_and_no_age),

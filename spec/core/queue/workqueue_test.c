@@ -1,4 +1,5 @@
-/* workqueue_test.c - one worker per key, delays, backoff, the end. What is next: order_test.c; millions of steps: model_test.c. */
+/* workqueue_test.c - one worker per key, delays, backoff, the end. What is next: order_test.c; millions of
+ * steps: model_test.c. */
 #include "support/test.h"
 
 #include "base/mem.h"
@@ -9,7 +10,7 @@
 
 static kl_workqueue *exact_queue(void)
 {
-    return kl_workqueue_new(&(kl_workqueue_options){ .backoff = { KL_MILLISECONDS(5), KL_SECONDS(1000), 0 } });
+    return kl_workqueue_new(&(kl_workqueue_options){.backoff = {KL_MILLISECONDS(5), KL_SECONDS(1000), 0}});
 }
 
 /* Hands out the next key, which must be `want` (NULL: none). */
@@ -44,7 +45,7 @@ static void adds_while_running_mean_one_more_run_after_it(void **state)
     for (int i = 0; i < 1000; i++)
         kl_workqueue_add(q, "a", 1);
     assert_string_equal(kl_workqueue_state(q, "a", NULL), "running, queued again");
-    assert_next(q, 1, NULL);                   /* never two at once */
+    assert_next(q, 1, NULL); /* never two at once */
     kl_workqueue_done(q, "a", 2);
     assert_next(q, 2, "a");
     kl_workqueue_done(q, "a", 3);
@@ -57,7 +58,7 @@ static void keys_come_out_in_the_order_they_went_in(void **state)
 {
     (void)state;
     kl_workqueue *q = exact_queue();
-    const char *keys[] = { "c", "a", "b" };
+    const char *keys[] = {"c", "a", "b"};
     for (int i = 0; i < 3; i++)
         kl_workqueue_add(q, keys[i], 0);
     kl_workqueue_add(q, "c", 0);
@@ -110,10 +111,10 @@ static void an_add_ends_a_delay(void **state)
     kl_workqueue_add(q, "a", 3);
     assert_int_equal(kl_workqueue_next_due(q), KL_NEVER);
     kl_workqueue_done(q, "a", 4);
-    assert_next(q, 4, "a");                    /* at once, and only once */
+    assert_next(q, 4, "a"); /* at once, and only once */
     kl_workqueue_done(q, "a", 5);
     kl_workqueue_add(q, "a", 6);
-    kl_workqueue_add_after(q, "a", 1, 6);      /* nor is a ready key delayed */
+    kl_workqueue_add_after(q, "a", 1, 6); /* nor is a ready key delayed */
     assert_next(q, 6, "a");
     kl_workqueue_done(q, "a", 7);
     assert_next(q, 5000, NULL);
@@ -123,7 +124,7 @@ static void an_add_ends_a_delay(void **state)
 static void in_client_gos_order_an_add_does_not_end_a_delay(void **state)
 {
     (void)state;
-    kl_workqueue *q = kl_workqueue_new(&(kl_workqueue_options){ .order = KL_QUEUE_FIFO });
+    kl_workqueue *q = kl_workqueue_new(&(kl_workqueue_options){.order = KL_QUEUE_FIFO});
     kl_workqueue_add_after(q, "a", 500, 0);
     kl_workqueue_add(q, "a", 1);
     assert_next(q, 1, "a");
@@ -167,7 +168,7 @@ static void jitter_shortens_a_delay_by_at_most_its_share(void **state)
 {
     (void)state;
     kl_backoff_policy p = kl_backoff_defaults((kl_backoff_policy){0});
-    kl_random r = { 3 };
+    kl_random r = {3};
     kl_time least = KL_NEVER, most = 0;
     assert_int_equal(p.base, KL_MILLISECONDS(5));
     for (int i = 0; i < 1000; i++) {
@@ -178,9 +179,11 @@ static void jitter_shortens_a_delay_by_at_most_its_share(void **state)
     }
     assert_true(most - least > KL_MILLISECONDS(3));
     assert_in_range(kl_backoff_delay(&p, 2000000000, &r), KL_SECONDS(900), KL_SECONDS(1000));
-    p = kl_backoff_defaults((kl_backoff_policy){ .base = KL_SECONDS(1) });
-    assert_int_equal(kl_backoff_delay(&p, 0, &r), KL_SECONDS(1));      /* who sets a policy says its jitter, too */
-    assert_int_equal(kl_backoff_delay(&(kl_backoff_policy){ KL_SECONDS(9), KL_SECONDS(2), 0 }, 4, &r), KL_SECONDS(2));
+    p = kl_backoff_defaults((kl_backoff_policy){.base = KL_SECONDS(1)});
+    /* who sets a policy says its jitter, too */
+    assert_int_equal(kl_backoff_delay(&p, 0, &r), KL_SECONDS(1));
+    assert_int_equal(
+        kl_backoff_delay(&(kl_backoff_policy){KL_SECONDS(9), KL_SECONDS(2), 0}, 4, &r), KL_SECONDS(2));
 }
 
 static void shutting_down_hands_out_what_is_queued_and_takes_nothing_new(void **state)
@@ -203,7 +206,7 @@ static void shutting_down_hands_out_what_is_queued_and_takes_nothing_new(void **
     kl_workqueue_done(q, "queued", 1000);
     kl_workqueue_done(q, "run", 1000);
     assert_false(kl_workqueue_drained(q));
-    assert_next(q, 1000, "run");               /* it was added before the end */
+    assert_next(q, 1000, "run"); /* it was added before the end */
     kl_workqueue_done(q, "run", 1000);
     assert_true(kl_workqueue_drained(q));
     kl_workqueue_free(q);
@@ -226,28 +229,34 @@ static void wakes_whoever_has_looked_in_vain_when_there_is_news(void **state)
 {
     (void)state;
     int woken = 0;
-    kl_workqueue *q = kl_workqueue_new(&(kl_workqueue_options){ .wake = count, .wake_arg = &woken });
-#define WAKES(n, call) do { woken = 0; call; assert_int_equal(woken, n); } while (0)
+    kl_workqueue *q = kl_workqueue_new(&(kl_workqueue_options){.wake = count, .wake_arg = &woken});
+#define WAKES(n, call)                                                                                       \
+    do {                                                                                                     \
+        woken = 0;                                                                                           \
+        call;                                                                                                \
+        assert_int_equal(woken, n);                                                                          \
+    } while (0)
     WAKES(1, kl_workqueue_add(q, "a", 0));
-    WAKES(0, kl_workqueue_add(q, "b", 0));                 /* who was woken has not looked yet, and will find both */
+    /* who was woken has not looked yet, and will find both */
+    WAKES(0, kl_workqueue_add(q, "b", 0));
     assert_next(q, 0, "a");
     WAKES(0, kl_workqueue_add(q, "c", 0));
     assert_next(q, 0, "b");
     assert_next(q, 0, "c");
     assert_next(q, 0, NULL);
-    WAKES(0, kl_workqueue_add(q, "a", 0));                 /* it runs: nothing to take */
+    WAKES(0, kl_workqueue_add(q, "a", 0)); /* it runs: nothing to take */
     WAKES(1, kl_workqueue_done(q, "a", 0));
     assert_next(q, 0, "a");
     assert_next(q, 0, NULL);
     WAKES(1, kl_workqueue_add_after(q, "x", 100, 0));
     assert_next(q, 0, NULL);
-    WAKES(0, kl_workqueue_add_after(q, "y", 200, 0));      /* not the next one due */
+    WAKES(0, kl_workqueue_add_after(q, "y", 200, 0)); /* not the next one due */
     WAKES(1, kl_workqueue_add_after(q, "y", 50, 0));
     assert_next(q, 0, NULL);
     WAKES(0, kl_workqueue_done(q, "b", 0));
     WAKES(1, kl_workqueue_shut_down(q));
     WAKES(0, kl_workqueue_done(q, "c", 0));
-    WAKES(1, kl_workqueue_done(q, "a", 0));                /* drained */
+    WAKES(1, kl_workqueue_done(q, "a", 0)); /* drained */
 #undef WAKES
     kl_workqueue_free(q);
 }
@@ -256,9 +265,9 @@ static void who_asks_for_more_finds_what_was_just_added_or_is_called_for_it(void
 {
     (void)state;
     int woken = 0;
-    kl_workqueue *q = kl_workqueue_new(&(kl_workqueue_options){ .wake = count, .wake_arg = &woken });
+    kl_workqueue *q = kl_workqueue_new(&(kl_workqueue_options){.wake = count, .wake_arg = &woken});
     kl_workqueue_add(q, "a", 0);
-    kl_workqueue_add(q, "b", 0);               /* nobody waits now: these stand in line */
+    kl_workqueue_add(q, "b", 0); /* nobody waits now: these stand in line */
     kl_workqueue_add(q, "c", 0);
     assert_int_equal(woken, 1);
     assert_int_equal(kl_workqueue_more(q), 0);
@@ -274,7 +283,7 @@ static void who_asks_for_more_finds_what_was_just_added_or_is_called_for_it(void
     kl_workqueue_add(q, "e", 0);
     assert_int_equal(woken, 2);
     kl_workqueue_add(q, "f", 0);
-    kl_workqueue_shut_down(q);                 /* what stood in line was added before the end */
+    kl_workqueue_shut_down(q); /* what stood in line was added before the end */
     assert_next(q, 0, "e");
     assert_next(q, 0, "f");
     kl_workqueue_free(q);
@@ -296,7 +305,7 @@ static void stats_tell_what_runs_and_for_how_long(void **state)
     (void)state;
     kl_workqueue *q = exact_queue();
     kl_workqueue_stats s;
-    const char *keys[] = { "a", "b", "c" };
+    const char *keys[] = {"a", "b", "c"};
     for (int i = 0; i < 3; i++) {
         kl_workqueue_add(q, keys[i], 10 * i);
         assert_next(q, 10 * i, keys[i]);
@@ -346,7 +355,7 @@ static void after_a_burst_the_memory_is_small_again_and_keys_of_any_length_are_k
         }
         assert_int_equal(n, 20000 + 16);
     }
-    kl_workqueue_add(q, "one/more", 2);        /* something stays while thousands come and go */
+    kl_workqueue_add(q, "one/more", 2); /* something stays while thousands come and go */
     assert_true(kl_workqueue_try_get(q, 2, &it));
     for (int i = 0; i < 30000; i++) {
         snprintf(key, 64, "ns-%d/name-%d", i % 7, i);
@@ -363,13 +372,11 @@ static void after_a_burst_the_memory_is_small_again_and_keys_of_any_length_are_k
     kl_workqueue_free(q);
 }
 
-KL_TESTS(
-    cmocka_unit_test(a_key_added_often_is_handed_out_once),
+KL_TESTS(cmocka_unit_test(a_key_added_often_is_handed_out_once),
     cmocka_unit_test(adds_while_running_mean_one_more_run_after_it),
     cmocka_unit_test(keys_come_out_in_the_order_they_went_in),
     cmocka_unit_test(a_delayed_key_comes_when_its_time_comes_and_not_before),
-    cmocka_unit_test(of_two_delays_the_earlier_wins),
-    cmocka_unit_test(an_add_ends_a_delay),
+    cmocka_unit_test(of_two_delays_the_earlier_wins), cmocka_unit_test(an_add_ends_a_delay),
     cmocka_unit_test(in_client_gos_order_an_add_does_not_end_a_delay),
     cmocka_unit_test(a_delay_that_ends_while_the_key_runs_makes_it_run_again),
     cmocka_unit_test(failures_climb_the_ladder_until_forgotten),

@@ -22,10 +22,14 @@ typedef struct crew {
     atomic_bool hold;
     kl_mutex mu;
     kl_cond changed;
-    int inside;                    /* under mu: runs that wait */
+    int inside; /* under mu: runs that wait */
 } crew;
 
-static void *open_state(kl_program *p, size_t i, kl_err *err) { (void)i, (void)err; return p; }
+static void *open_state(kl_program *p, size_t i, kl_err *err)
+{
+    (void)i, (void)err;
+    return p;
+}
 static void close_state(void *state) { (void)state; }
 
 static kl_run_state start(void *state, kl_run *run)
@@ -50,8 +54,16 @@ static const kl_program_ops OPS = {.open = open_state, .close = close_state, .st
 static kl_logic *logic(void *arg) { return &((crew *)arg)->logic; }
 static bool is_current(void *arg, const kl_logic *l) { return l == &((crew *)arg)->logic; }
 static void logic_unref(void *arg, kl_logic *l) { (void)arg, (void)l; }
-static const kl_value *object(void *arg, kl_logic *l, const char *key) { (void)l, (void)key; return kl_value_ref(((crew *)arg)->object); }
-static uint64_t door_send(void *arg, const kl_op *op, kl_reply_fn *done, void *done_arg) { (void)arg, (void)op, (void)done, (void)done_arg; return 0; }
+static const kl_value *object(void *arg, kl_logic *l, const char *key)
+{
+    (void)l, (void)key;
+    return kl_value_ref(((crew *)arg)->object);
+}
+static uint64_t door_send(void *arg, const kl_op *op, kl_reply_fn *done, void *done_arg)
+{
+    (void)arg, (void)op, (void)done, (void)done_arg;
+    return 0;
+}
 static void door_cancel(void *arg, uint64_t id) { (void)arg, (void)id; }
 
 /* As a controller does. */
@@ -87,8 +99,17 @@ static void crew_start(crew *c)
     c->door = kl_door_new(&(kl_door_options){door_send, door_cancel, c, kl_clock_real()});
     c->object = kl_value_of_str("an object");
     for (int i = 0; i < WORKERS; i++)
-        c->w[i] = kl_worker_new(&(kl_worker_owner){.logic = logic, .logic_unref = logic_unref, .is_current = is_current, .object = object, .more = more, .arg = c, .name = "ctl",
-            .queue = c->queue, .door = c->door, .clock = kl_clock_real()}, i + 1);
+        c->w[i] = kl_worker_new(&(kl_worker_owner){.logic = logic,
+                                    .logic_unref = logic_unref,
+                                    .is_current = is_current,
+                                    .object = object,
+                                    .more = more,
+                                    .arg = c,
+                                    .name = "ctl",
+                                    .queue = c->queue,
+                                    .door = c->door,
+                                    .clock = kl_clock_real()},
+            i + 1);
     for (int i = 0; i < WORKERS; i++)
         kl_worker_start(c->w[i]);
 }
@@ -142,14 +163,15 @@ static void keys_behind_a_busy_worker_find_another(void **state)
     for (int i = 0; i < WORKERS; i++)
         add(&c, i);
     await(&c, WORKERS, 0);
-    add(&c, WORKERS);                  /* nobody is free now: the first who is takes it */
+    add(&c, WORKERS); /* nobody is free now: the first who is takes it */
     kl_workqueue_add_after(c.queue, "ns/later", KL_MILLISECONDS(1), kl_clock_now(kl_clock_real()));
     let_go(&c);
     await(&c, 0, WORKERS + 2);
     crew_end(&c);
 }
 
-/* The one who waits for its time is called to a key that comes before: somebody else must wait in its place. */
+/* The one who waits for its time is called to a key that comes before: somebody else must wait in its
+ * place. */
 static void a_moment_does_not_depend_on_who_waited_for_it(void **state)
 {
     (void)state;
@@ -163,7 +185,7 @@ static void a_moment_does_not_depend_on_who_waited_for_it(void **state)
         snprintf(key, sizeof key, "ns/later%d", i);
         kl_workqueue_add_after(c.queue, key, KL_MILLISECONDS(5), kl_clock_now(kl_clock_real()));
         add(&c, i);
-        await(&c, 2, 0);               /* both are in, while the first is held */
+        await(&c, 2, 0); /* both are in, while the first is held */
         let_go(&c);
     }
     await(&c, 0, 40);
@@ -180,7 +202,7 @@ static void no_key_is_left_behind(void **state)
     for (int i = 0; i < KEYS; i++) {
         add(&c, i);
         if (i % 7 == 0)
-            await(&c, 0, i + 1);       /* now and then they all get to the bottom of it */
+            await(&c, 0, i + 1); /* now and then they all get to the bottom of it */
     }
     await(&c, 0, KEYS);
     assert_int_equal(atomic_load(&c.runs), KEYS);
@@ -194,7 +216,14 @@ static void a_worker_without_a_thread_is_never_called(void **state)
     memset(&c, 0, sizeof c);
     c.queue = kl_workqueue_new(NULL);
     c.logic.spec = &c.spec;
-    kl_worker *w = kl_worker_new(&(kl_worker_owner){.logic = logic, .logic_unref = logic_unref, .is_current = is_current, .arg = &c, .name = "ctl", .queue = c.queue, .clock = kl_clock_real()}, 1);
+    kl_worker *w = kl_worker_new(&(kl_worker_owner){.logic = logic,
+                                     .logic_unref = logic_unref,
+                                     .is_current = is_current,
+                                     .arg = &c,
+                                     .name = "ctl",
+                                     .queue = c.queue,
+                                     .clock = kl_clock_real()},
+        1);
     assert_false(kl_worker_call(w));
     kl_worker_drain(w);
     kl_worker_join(w);
@@ -202,4 +231,5 @@ static void a_worker_without_a_thread_is_never_called(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(keys_behind_a_busy_worker_find_another), cmocka_unit_test(no_key_is_left_behind),
-    cmocka_unit_test(a_moment_does_not_depend_on_who_waited_for_it), cmocka_unit_test(a_worker_without_a_thread_is_never_called))
+    cmocka_unit_test(a_moment_does_not_depend_on_who_waited_for_it),
+    cmocka_unit_test(a_worker_without_a_thread_is_never_called))

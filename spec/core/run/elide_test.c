@@ -1,4 +1,5 @@
-/* elide_test.c - which writes may be left out: proved by the cache, unless the controller knows of something later. */
+/* elide_test.c - which writes may be left out: proved by the cache, unless the controller knows of
+ * something later. */
 #include "support/test.h"
 
 #include "base/mem.h"
@@ -16,7 +17,9 @@ static const kl_value *value(const char *json)
 /* The ConfigMap ns/a with this version and data.x. */
 static const kl_value *map(int version, const char *x)
 {
-    char *text = kl_sprintf("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"a\",\"resourceVersion\":\"%d\"},\"data\":{\"x\":\"%s\"}}", version, x);
+    char *text = kl_sprintf("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"namespace\":"
+                            "\"ns\",\"name\":\"a\",\"resourceVersion\":\"%d\"},\"data\":{\"x\":\"%s\"}}",
+        version, x);
     const kl_value *v = value(text);
     kl_free(text);
     return v;
@@ -72,10 +75,11 @@ static void a_patch_that_changes_nothing_is_proved_by_the_cache(void **state)
     other.subresource = "scale";
     assert_false(proves(e, &other, 5, "1"));
     other = op;
-    other.kind = "configmaps";         /* no kind: nobody knows what it is called elsewhere */
+    other.kind = "configmaps"; /* no kind: nobody knows what it is called elsewhere */
     assert_false(proves(e, &other, 5, "1"));
     kl_value_unref(patch);
-    /* The version that a patch names is compared, too, and managedFields may have been dropped from the cache. */
+    /* The version that a patch names is compared, too, and managedFields may have been dropped from the
+     * cache. */
     patch = value("{\"metadata\":{\"resourceVersion\":\"5\"},\"data\":{\"x\":\"1\"}}");
     op.body = patch;
     assert_true(proves(e, &op, 5, "1"));
@@ -112,7 +116,7 @@ static void a_cache_behind_our_own_write_proves_nothing(void **state)
     const kl_value *patch = value("{\"data\":{\"x\":\"1\"}}");
     kl_op op = op_of(KL_PATCH, patch), create = op_of(KL_CREATE, patch), delete = op_of(KL_DELETE, NULL);
     kl_elide_write *w = kl_elide_begin(e, &op, "ns");
-    assert_false(proves(e, &op, 5, "1"));          /* under way */
+    assert_false(proves(e, &op, 5, "1")); /* under way */
     const kl_value *answer = map(7, "1");
     kl_elide_end(w, KL_OK, answer);
     kl_value_unref(answer);
@@ -155,7 +159,9 @@ static void a_cache_behind_what_was_read_from_the_server_proves_nothing(void **s
 {
     (void)state;
     kl_elide *e = kl_elide_new(0);
-    const kl_value *patch = value("{\"data\":{\"x\":\"1\"}}"), *seen = map(20, "2"), *list = value("{\"kind\":\"ConfigMapList\",\"metadata\":{\"resourceVersion\":\"30\"},\"items\":[]}");
+    const kl_value *patch = value("{\"data\":{\"x\":\"1\"}}"), *seen = map(20, "2"),
+                   *list = value(
+                       "{\"kind\":\"ConfigMapList\",\"metadata\":{\"resourceVersion\":\"30\"},\"items\":[]}");
     kl_op op = op_of(KL_PATCH, patch), get = op_of(KL_GET, NULL), all = op_of(KL_LIST, NULL);
     all.name = NULL;
     kl_elide_saw(e, &get, "ns", seen);
@@ -184,12 +190,13 @@ static void an_apply_is_proved_by_the_version_that_the_same_apply_was_answered_w
 {
     (void)state;
     kl_elide *e = kl_elide_new(0);
-    const kl_value *one = value("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"data\":{\"x\":\"1\"}}"), *two = value("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"data\":{\"x\":\"2\"}}");
+    const kl_value *one = value("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"data\":{\"x\":\"1\"}}"),
+                   *two = value("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"data\":{\"x\":\"2\"}}");
     kl_op a = op_of(KL_APPLY, one), b = op_of(KL_APPLY, two);
-    assert_false(proves(e, &a, 5, "1"));           /* equal is not enough: who owns the field? */
+    assert_false(proves(e, &a, 5, "1")); /* equal is not enough: who owns the field? */
     sent(e, &a, KL_OK, 5);
     assert_true(proves(e, &a, 5, "answer"));
-    assert_false(proves(e, &a, 6, "1"));           /* somebody changed something */
+    assert_false(proves(e, &a, 6, "1")); /* somebody changed something */
     assert_false(proves(e, &a, 4, "1"));
     assert_false(proves(e, &b, 5, "2"));
     kl_op other = a;
@@ -252,7 +259,8 @@ static void what_it_forgets_it_does_not_believe(void **state)
 {
     (void)state;
     kl_elide *e = kl_elide_new(8);
-    const kl_value *patch = value("{\"data\":{\"x\":\"1\"}}"), *applied = value("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"data\":{\"x\":\"1\"}}");
+    const kl_value *patch = value("{\"data\":{\"x\":\"1\"}}"),
+                   *applied = value("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"data\":{\"x\":\"1\"}}");
     kl_op op = op_of(KL_PATCH, patch), apply = op_of(KL_APPLY, applied);
     sent(e, &op, KL_OK, 50);
     kl_elide_write *waits = NULL;
@@ -265,10 +273,11 @@ static void what_it_forgets_it_does_not_believe(void **state)
         if (i)
             kl_elide_end(w, KL_OK, NULL);
         else
-            waits = w;                 /* an answer that takes long finds its entry */
+            waits = w; /* an answer that takes long finds its entry */
     }
     kl_elide_end(waits, KL_OK, NULL);
-    /* Its own write is forgotten, so that the cache is not believed, whatever it shows; an apply after that is as good as ever. */
+    /* Its own write is forgotten, so that the cache is not believed, whatever it shows; an apply after
+     * that is as good as ever. */
     assert_false(proves(e, &op, 49, "1"));
     assert_false(proves(e, &op, 60, "1"));
     sent(e, &op, KL_EFORBIDDEN, 0);
@@ -281,18 +290,22 @@ static void what_it_forgets_it_does_not_believe(void **state)
     kl_elide_free(e);
 }
 
-/* --- a server, others who write, a cache that lags: what is left out could have been made where the cache is ---------------- */
+/* --- a server, others who write, a cache that lags: what is left out could have been made where the cache is --- */
 
 #define MOMENTS 4000
 
-typedef struct moment { int x, version; bool ours; } moment;       /* of the object: data.x, and whether our apply owns it */
+/* of the object: data.x, and whether our apply owns it */
+typedef struct moment {
+    int x, version;
+    bool ours;
+} moment;
 
 typedef struct world {
     kl_elide *e;
     moment at[MOMENTS];
-    size_t now, cached;        /* moments: the server's present, and the cache's */
-    int versions, known;       /* the latest version that was told to us */
-    bool doubt;                /* a write of ours may have been done or not */
+    size_t now, cached;  /* moments: the server's present, and the cache's */
+    int versions, known; /* the latest version that was told to us */
+    bool doubt;          /* a write of ours may have been done or not */
     unsigned seed;
     size_t left_out, sent;
 } world;
@@ -386,22 +399,17 @@ static void what_is_left_out_could_have_been_made_at_the_moment_of_the_cache(voi
         w.at[0] = (moment){.version = 10};
         for (int step = 0; step < 2000; step++)
             switch (draw(&w, 8)) {
-            case 0:
-                become(&w, (moment){.x = (int)draw(&w, 3)});
-                break;
+            case 0: become(&w, (moment){.x = (int)draw(&w, 3)}); break;
             case 1:
-                w.versions += (int)draw(&w, 3);        /* other objects have versions, too */
+                w.versions += (int)draw(&w, 3); /* other objects have versions, too */
                 break;
             case 2:
-            case 3:
-                w.cached += draw(&w, (unsigned)(w.now - w.cached) + 1);
-                break;
+            case 3: w.cached += draw(&w, (unsigned)(w.now - w.cached) + 1); break;
             case 4:
                 if (!draw(&w, 4))
                     we_read(&w);
                 break;
-            default:
-                we_write(&w, draw(&w, 2), (int)draw(&w, 2));
+            default: we_write(&w, draw(&w, 2), (int)draw(&w, 2));
             }
         left_out += w.left_out;
         sent += w.sent;

@@ -1,4 +1,5 @@
-/* fights_test.c - keys that turn in circles, by themselves or with somebody else, and those that only look like it. */
+/* fights_test.c - keys that turn in circles, by themselves or with somebody else, and those that only look
+ * like it. */
 #include "support/test.h"
 
 #include "base/mem.h"
@@ -12,10 +13,7 @@ typedef struct ring {
     bool told;
 } ring;
 
-static void ring_init(ring *r)
-{
-    *r = (ring){.f = kl_fights_new("us"), .now = KL_SECONDS(1000), .rv = 100};
-}
+static void ring_init(ring *r) { *r = (ring){.f = kl_fights_new("us"), .now = KL_SECONDS(1000), .rv = 100}; }
 
 static void ring_fini(ring *r)
 {
@@ -27,14 +25,18 @@ static const kl_value *object(const char *uid, int rv, int replicas, int count, 
 {
     const kl_value *v = NULL;
     kl_err err = KL_ERR_INIT;
-    char *text = kl_sprintf("{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"a\",\"uid\":\"%s\",\"resourceVersion\":\"%d\","
-        "\"annotations\":{\"count\":\"%d\"}%s%s},\"spec\":{\"replicas\":%d}}", uid, rv, count, managers ? ",\"managedFields\":" : "", managers ? managers : "", replicas);
+    char *text = kl_sprintf("{\"apiVersion\":\"apps/"
+                            "v1\",\"kind\":\"Deployment\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"a\","
+                            "\"uid\":\"%s\",\"resourceVersion\":\"%d\","
+                            "\"annotations\":{\"count\":\"%d\"}%s%s},\"spec\":{\"replicas\":%d}}",
+        uid, rv, count, managers ? ",\"managedFields\":" : "", managers ? managers : "", replicas);
     assert_ok(kl_value_decode(text, strlen(text), &v, &err), &err);
     kl_free(text);
     return v;
 }
 
-/* A run that `woke` brought, and which wrote `answer`; both are taken over, NULL: nothing did, it wrote nothing. */
+/* A run that `woke` brought, and which wrote `answer`; both are taken over, NULL: nothing did, it wrote
+ * nothing. */
 static void run(ring *r, const kl_value *woke, const kl_value *answer)
 {
     kl_fight_fini(&r->said);
@@ -80,12 +82,12 @@ static void a_counter_is_a_loop(void **state)
         kl_fights_holds(r.f, "ns/a", r.now, &until);
         r.now = until;
         count_on(&r, KL_FIGHTS_LOOP_RUNS + 1 + (int)i);
-        assert_false(r.told);                          /* once is enough */
+        assert_false(r.told); /* once is enough */
         assert_true(kl_fights_holds(r.f, "ns/a", r.now, &until));
         assert_true(until == r.now + (d < KL_FIGHTS_DELAY_MAX ? d : KL_FIGHTS_DELAY_MAX));
     }
     r.now = until;
-    run(&r, object("u", r.rv, 1, 99, NULL), NULL);     /* it has nothing to write any more */
+    run(&r, object("u", r.rv, 1, 99, NULL), NULL); /* it has nothing to write any more */
     assert_true(r.told && r.said.over);
     assert_false(kl_fights_holds(r.f, "ns/a", r.now, &until));
     assert_int_equal(kl_fights_held(r.f), 0);
@@ -101,9 +103,9 @@ static void what_converges_or_is_slow_or_comes_from_outside_is_no_loop(void **st
         run(&r, NULL, object("u", r.rv, 1, 0, NULL));
         for (int i = 1; i < 100; i++) {
             if (kind == 0 && i % 10 == 0) {
-                run(&r, object("u", r.rv, 1, i, NULL), NULL);              /* ten steps, then it is done */
+                run(&r, object("u", r.rv, 1, i, NULL), NULL); /* ten steps, then it is done */
             } else if (kind == 1) {
-                r.now += KL_FIGHTS_LOOP_PACE + 1;                          /* a heartbeat */
+                r.now += KL_FIGHTS_LOOP_PACE + 1; /* a heartbeat */
                 count_on(&r, i);
             } else if (kind == 2) {
                 run(&r, object("other", 5000 + i, 1, 0, NULL), object("u", ++r.rv, 1, i, NULL));
@@ -116,8 +118,11 @@ static void what_converges_or_is_slow_or_comes_from_outside_is_no_loop(void **st
     }
 }
 
-#define THEIRS "[{\"manager\":\"us\",\"time\":\"2026-01-01T00:00:09Z\",\"fieldsV1\":{\"f:metadata\":{\"f:annotations\":{\"f:count\":{}}}}}," \
-    "{\"manager\":\"autoscaler\",\"time\":\"2026-01-01T00:00:01Z\",\"fieldsV1\":{\"f:spec\":{\"f:replicas\":{}}}}]"
+#define THEIRS                                                                                               \
+    "[{\"manager\":\"us\",\"time\":\"2026-01-01T00:00:09Z\",\"fieldsV1\":{\"f:metadata\":{\"f:"              \
+    "annotations\":{\"f:count\":{}}}}},"                                                                     \
+    "{\"manager\":\"autoscaler\",\"time\":\"2026-01-01T00:00:01Z\",\"fieldsV1\":{\"f:spec\":{\"f:"           \
+    "replicas\":{}}}}]"
 
 /* They make 5 of it, we make 3 of it. */
 static void a_round(ring *r, const char *managers, bool ours)
@@ -137,7 +142,7 @@ static void a_field_that_goes_back_and_forth_is_a_fight(void **state)
     for (int i = 1; i < KL_FIGHTS_ROUNDS; i++) {
         r.now += KL_SECONDS(1);
         a_round(&r, THEIRS, true);
-        run(&r, object("u", r.rv, 3, 0, NULL), NULL);  /* our own event, between the rounds */
+        run(&r, object("u", r.rv, 3, 0, NULL), NULL); /* our own event, between the rounds */
         assert_false(r.told);
     }
     a_round(&r, THEIRS, true);
@@ -148,20 +153,25 @@ static void a_field_that_goes_back_and_forth_is_a_fight(void **state)
     assert_string_equal(r.said.other, "autoscaler");
     assert_true(kl_fights_holds(r.f, "ns/a", r.now, &until));
     run(&r, object("u", r.rv, 3, 0, NULL), NULL);
-    assert_false(r.told);                              /* that is no peace yet */
+    assert_false(r.told); /* that is no peace yet */
     a_round(&r, THEIRS, true);
     assert_false(r.told);
     a_round(&r, THEIRS, false);
-    assert_true(r.told && r.said.over);                /* we let it be */
+    assert_true(r.told && r.said.over); /* we let it be */
     assert_false(kl_fights_holds(r.f, "ns/a", r.now, &until));
     ring_fini(&r);
 }
 
-static void the_last_other_writer_is_named_when_nobody_owns_the_field_and_nobody_when_that_is_not_known(void **state)
+static void the_last_other_writer_is_named_when_nobody_owns_the_field_and_nobody_when_that_is_not_known(
+    void **state)
 {
     (void)state;
-    static const struct { const char *managers, *want; } cases[] = {
-        {"[{\"manager\":\"old\",\"time\":\"2026-01-01T00:00:01Z\"},{\"manager\":\"new\",\"time\":\"2026-01-01T00:00:02Z\"},{\"manager\":\"us\",\"time\":\"2026-01-01T00:00:03Z\"}]", "new"},
+    static const struct {
+        const char *managers, *want;
+    } cases[] = {
+        {"[{\"manager\":\"old\",\"time\":\"2026-01-01T00:00:01Z\"},{\"manager\":\"new\",\"time\":\"2026-01-"
+         "01T00:00:02Z\"},{\"manager\":\"us\",\"time\":\"2026-01-01T00:00:03Z\"}]",
+            "new"},
         {"[{\"manager\":\"us\",\"time\":\"2026-01-01T00:00:03Z\"}]", NULL},
         {NULL, NULL},
     };
@@ -172,7 +182,8 @@ static void the_last_other_writer_is_named_when_nobody_owns_the_field_and_nobody
         for (int k = 0; k < KL_FIGHTS_ROUNDS; k++)
             a_round(&r, cases[i].managers, true);
         assert_true(r.told);
-        assert_true(!r.said.other == !cases[i].want && (!cases[i].want || !strcmp(cases[i].want, r.said.other)));
+        assert_true(
+            !r.said.other == !cases[i].want && (!cases[i].want || !strcmp(cases[i].want, r.said.other)));
         ring_fini(&r);
     }
 }
@@ -184,7 +195,7 @@ static void people_who_try_something_do_not_fight(void **state)
     ring_init(&r);
     run(&r, NULL, object("u", r.rv, 3, 0, NULL));
     for (int i = 0; i < 3 * KL_FIGHTS_ROUNDS; i++) {
-        a_round(&r, THEIRS, i % 4 != 3);               /* every fourth time we leave it */
+        a_round(&r, THEIRS, i % 4 != 3); /* every fourth time we leave it */
         assert_false(r.told);
     }
     a_round(&r, THEIRS, false);
@@ -242,7 +253,8 @@ static void keys_that_wrote_long_ago_make_room(void **state)
 KL_TESTS(cmocka_unit_test(a_counter_is_a_loop),
     cmocka_unit_test(what_converges_or_is_slow_or_comes_from_outside_is_no_loop),
     cmocka_unit_test(a_field_that_goes_back_and_forth_is_a_fight),
-    cmocka_unit_test(the_last_other_writer_is_named_when_nobody_owns_the_field_and_nobody_when_that_is_not_known),
+    cmocka_unit_test(
+        the_last_other_writer_is_named_when_nobody_owns_the_field_and_nobody_when_that_is_not_known),
     cmocka_unit_test(people_who_try_something_do_not_fight),
     cmocka_unit_test(what_was_long_ago_or_of_other_logic_is_forgotten),
     cmocka_unit_test(keys_that_wrote_long_ago_make_room))

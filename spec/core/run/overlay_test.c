@@ -4,13 +4,18 @@
 #include "model/object.h"
 #include "run/overlay.h"
 
-static const kl_resource maps = {.group = "", .version = "v1", .kind = "ConfigMap", .plural = "configmaps", .namespaced = true};
-static const kl_resource secrets = {.group = "", .version = "v1", .kind = "Secret", .plural = "secrets", .namespaced = true};
+static const kl_resource maps = {
+    .group = "", .version = "v1", .kind = "ConfigMap", .plural = "configmaps", .namespaced = true};
+static const kl_resource secrets = {
+    .group = "", .version = "v1", .kind = "Secret", .plural = "secrets", .namespaced = true};
 
 static const kl_value *map(const char *name, const char *rv, const char *x)
 {
     char text[256];
-    snprintf(text, sizeof text, "{'apiVersion':'v1','kind':'ConfigMap','metadata':{'name':'%s','namespace':'ns','resourceVersion':'%s'},'data':{'x':'%s'}}", name, rv, x);
+    snprintf(text, sizeof text,
+        "{'apiVersion':'v1','kind':'ConfigMap','metadata':{'name':'%s','namespace':'ns','resourceVersion':'%"
+        "s'},'data':{'x':'%s'}}",
+        name, rv, x);
     return json(text);
 }
 
@@ -75,10 +80,11 @@ static void lists_show_them_too(void **state)
 {
     (void)state;
     kl_overlay *o = kl_overlay_new();
-    const kl_value *a = map("a", "5", "1"), *b = map("b", "5", "1"), *c = map("c", "5", "1"), *d = map("a0", "1", "1");
-    patch(o, a, "a", "{'data':{'z':'9'}}");                /* still matches */
-    patch(o, b, "b", "{'data':{'x':'2'}}");                /* does not any more */
-    kl_overlay_set(o, &maps, "ns", "a0", d);               /* is new */
+    const kl_value *a = map("a", "5", "1"), *b = map("b", "5", "1"), *c = map("c", "5", "1"),
+                   *d = map("a0", "1", "1");
+    patch(o, a, "a", "{'data':{'z':'9'}}");  /* still matches */
+    patch(o, b, "b", "{'data':{'x':'2'}}");  /* does not any more */
+    kl_overlay_set(o, &maps, "ns", "a0", d); /* is new */
     kl_objects list = {3, kl_zalloc_array(sizeof *list.v, 3)};
     list.v[0] = kl_value_ref(a), list.v[1] = kl_value_ref(b), list.v[2] = kl_value_ref(c);
     kl_overlay_list(o, &maps, has_x, "1", &list);
@@ -94,6 +100,7 @@ static void lists_show_them_too(void **state)
     kl_overlay_unref(o);
 }
 
-KL_TESTS(cmocka_unit_test(own_writes_are_read), cmocka_unit_test(what_is_shown_gives_way_to_nothing_and_to_writes), cmocka_unit_test(lists_show_them_too))
+KL_TESTS(cmocka_unit_test(own_writes_are_read),
+    cmocka_unit_test(what_is_shown_gives_way_to_nothing_and_to_writes), cmocka_unit_test(lists_show_them_too))
 
 /* not in tsan: it starts no thread */

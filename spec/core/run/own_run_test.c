@@ -1,9 +1,14 @@
-/* own_run_test.c - a worker and a cache that comes late: whose runs wait for what was written, and whose do not. */
+/* own_run_test.c - a worker and a cache that comes late: whose runs wait for what was written, and whose
+ * do not. */
 #include "support/fake_source.h"
 
 #include "core/run/worker_rig.h"
 
-typedef struct world { rig r; fake_source f; kl_informer *i; } world;
+typedef struct world {
+    rig r;
+    fake_source f;
+    kl_informer *i;
+} world;
 
 static void nothing(void *arg) { (void)arg; }
 
@@ -16,9 +21,17 @@ static void setup(world *w, kl_time own_writes, const char *serial)
     w->r.gens[0].spec.own_writes = own_writes;
     if (serial)
         assert_ok(kl_path_parse(serial, &w->r.gens[0].spec.serial.path, &err), &err);
-    w->r.resource = (kl_resource){ .group = (char *)"", .version = (char *)"v1", .kind = (char *)"ConfigMap", .plural = (char *)"configmaps", .namespaced = true };
+    w->r.resource = (kl_resource){.group = (char *)"",
+        .version = (char *)"v1",
+        .kind = (char *)"ConfigMap",
+        .plural = (char *)"configmaps",
+        .namespaced = true};
     w->r.resource_known = true;
-    w->i = kl_informer_new(&(kl_informer_options){ .source = fake_source_of(&w->f), .clock = w->f.clock, .resource = "configmaps", .api_version = "v1", .kind = "ConfigMap" });
+    w->i = kl_informer_new(&(kl_informer_options){.source = fake_source_of(&w->f),
+        .clock = w->f.clock,
+        .resource = "configmaps",
+        .api_version = "v1",
+        .kind = "ConfigMap"});
     kl_informer_start(w->i);
     kl_own_writes_watch(w->r.own_writes, w->i, &w->r.resource, NULL, NULL);
     fake_pump(&w->f);
@@ -38,7 +51,9 @@ static void teardown(world *w)
     fake_fini(&w->f);
 }
 
-#define WRITTEN "{\"kind\":\"ConfigMap\",\"name\":\"m\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"m\",\"uid\":\"u\",\"resourceVersion\":\"12\"}}"
+#define WRITTEN                                                                                              \
+    "{\"kind\":\"ConfigMap\",\"name\":\"m\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"m\",\"uid\":"      \
+    "\"u\",\"resourceVersion\":\"12\"}}"
 
 /* ns/a writes, and is changed meanwhile. */
 static void write_and_change(world *w)
@@ -59,7 +74,7 @@ static void a_run_begins_when_the_cache_shows_what_the_one_before_wrote(void **s
     assert_said(&w.r, "open1 g1+ns/a#1 ok:m");
     assert_string_equal(rig_state(&w.r, "ns/a"), "held");
     rig_add(&w.r, "ns/b", "D");
-    rig_add(&w.r, "ns/a", "D");                /* whatever else happens to it */
+    rig_add(&w.r, "ns/a", "D"); /* whatever else happens to it */
     assert_int_equal(rig_round(&w.r), 5);
     assert_said(&w.r, "g1+ns/b#1");
     assert_string_equal(rig_state(&w.r, "ns/a"), "held");
@@ -83,7 +98,8 @@ static void it_waits_as_long_as_the_spec_says_and_no_longer(void **state)
     rig_advance(&w.r, KL_SECONDS(2));
     rig_round(&w.r);
     assert_said(&w.r, "g1+ns/a#1");
-    assert_non_null(strstr(kl_buf_str(&w.r.log), "running anyway: controller=ctl key=ns/a waits_for=\"v1/ConfigMap ns/m\""));
+    assert_non_null(strstr(
+        kl_buf_str(&w.r.log), "running anyway: controller=ctl key=ns/a waits_for=\"v1/ConfigMap ns/m\""));
     teardown(&w);
 }
 
@@ -110,7 +126,7 @@ static void a_write_that_failed_is_not_waited_for(void **state)
     rig_round(&w.r);
     assert_said(&w.r, "open1 g1+ns/a#1 err:already_exists g1+ns/a#1");
     rig_add(&w.r, "ns/a", "D");
-    rig_answer(&w.r, 2, KL_OK, WRITTEN);       /* nor is what was read */
+    rig_answer(&w.r, 2, KL_OK, WRITTEN); /* nor is what was read */
     rig_round(&w.r);
     assert_said(&w.r, "ok:m g1+ns/a#1");
     teardown(&w);
@@ -142,8 +158,7 @@ static void the_next_of_a_group_sees_what_the_last_one_wrote(void **state)
     teardown(&w);
 }
 
-KL_TESTS(
-    cmocka_unit_test(a_run_begins_when_the_cache_shows_what_the_one_before_wrote),
+KL_TESTS(cmocka_unit_test(a_run_begins_when_the_cache_shows_what_the_one_before_wrote),
     cmocka_unit_test(it_waits_as_long_as_the_spec_says_and_no_longer),
     cmocka_unit_test(where_it_is_off_a_run_may_see_what_was_before),
     cmocka_unit_test(a_write_that_failed_is_not_waited_for),

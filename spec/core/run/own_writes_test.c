@@ -1,5 +1,5 @@
-/* own_writes_test.c - what caches owe to a key that has written, and how it is shown: informers over sources that the spec plays
- * by hand, a queue, and a clock that stands. */
+/* own_writes_test.c - what caches owe to a key that has written, and how it is shown: informers over
+ * sources that the spec plays by hand, a queue, and a clock that stands. */
 #include "support/fake_source.h"
 
 #include "base/buf.h"
@@ -10,7 +10,7 @@
 #define NS_MAX 2
 
 typedef struct world {
-    fake_source f[NS_MAX];             /* one for each part */
+    fake_source f[NS_MAX]; /* one for each part */
     int n;
     kl_clock *clock;
     kl_informer *i;
@@ -29,8 +29,16 @@ static void note_log(void *arg, kl_log_level level, const char *message, const c
 
 static void wire(world *w, const char *labels, const char *fields)
 {
-    w->resource = (kl_resource){ .group = (char *)"", .version = (char *)"v1", .kind = (char *)"ConfigMap", .plural = (char *)"configmaps", .namespaced = true };
-    w->other = (kl_resource){ .group = (char *)"", .version = (char *)"v1", .kind = (char *)"Secret", .plural = (char *)"secrets", .namespaced = true };
+    w->resource = (kl_resource){.group = (char *)"",
+        .version = (char *)"v1",
+        .kind = (char *)"ConfigMap",
+        .plural = (char *)"configmaps",
+        .namespaced = true};
+    w->other = (kl_resource){.group = (char *)"",
+        .version = (char *)"v1",
+        .kind = (char *)"Secret",
+        .plural = (char *)"secrets",
+        .namespaced = true};
     w->q = kl_workqueue_new(NULL);
     w->metrics = kl_metrics_new();
     w->o = kl_own_writes_new("ctl", w->q, w->clock, kl_metrics_controller(w->metrics, "ctl", 1));
@@ -41,22 +49,30 @@ static void wire(world *w, const char *labels, const char *fields)
     kl_own_writes_watch(w->o, w->i, &w->resource, labels, fields);
 }
 
-/* One cache of config maps: of all namespaces, or of those named. It has come to version 10 and shows ns/old@5 with uid u-old. */
+/* One cache of config maps: of all namespaces, or of those named. It has come to version 10 and shows
+ * ns/old@5 with uid u-old. */
 static void setup_with(world *w, const char *a, const char *b, const char *labels, const char *fields)
 {
     *w = (world){.n = b ? 2 : 1};
     kl_informer_part parts[NS_MAX];
     for (int k = 0; k < w->n; k++) {
         fake_init(&w->f[k]);
-        parts[k] = (kl_informer_part){ fake_source_of(&w->f[k]), k ? b : a };
+        parts[k] = (kl_informer_part){fake_source_of(&w->f[k]), k ? b : a};
     }
     w->clock = w->f[0].clock;
-    w->i = kl_informer_new(&(kl_informer_options){ .parts = parts, .n_parts = (size_t)w->n, .clock = w->clock, .resource = "configmaps", .api_version = "v1", .kind = "ConfigMap" });
+    w->i = kl_informer_new(&(kl_informer_options){.parts = parts,
+        .n_parts = (size_t)w->n,
+        .clock = w->clock,
+        .resource = "configmaps",
+        .api_version = "v1",
+        .kind = "ConfigMap"});
     wire(w, labels, fields);
     for (int k = 0; k < w->n; k++) {
         fake_pump(&w->f[0]);
         if (!k)
-            fake_item(&w->f[k], "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"old\",\"uid\":\"u-old\",\"resourceVersion\":\"5\",\"labels\":{\"app\":\"x\"}}}");
+            fake_item(&w->f[k],
+                "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"old\",\"uid\":\"u-old\",\"resourceVersion\":"
+                "\"5\",\"labels\":{\"app\":\"x\"}}}");
         fake_listed(&w->f[k], "10", NULL);
         fake_opens(&w->f[k]);
     }
@@ -71,11 +87,17 @@ static void setup_changing(world *w)
     for (int k = 0; k < w->n; k++)
         fake_init(&w->f[k]);
     w->clock = w->f[0].clock;
-    w->i = kl_informer_new(&(kl_informer_options){ .changing = true, .source = fake_source_of(&w->f[0]), .clock = w->clock, .resource = "configmaps", .api_version = "v1", .kind = "ConfigMap" });
+    w->i = kl_informer_new(&(kl_informer_options){.changing = true,
+        .source = fake_source_of(&w->f[0]),
+        .clock = w->clock,
+        .resource = "configmaps",
+        .api_version = "v1",
+        .kind = "ConfigMap"});
     wire(w, NULL, NULL);
-    kl_informer_add_part(w->i, &(kl_informer_part){ fake_source_of(&w->f[1]), "ns" });
+    kl_informer_add_part(w->i, &(kl_informer_part){fake_source_of(&w->f[1]), "ns"});
     fake_pump(&w->f[0]);
-    fake_item(&w->f[1], "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"old\",\"uid\":\"u-old\",\"resourceVersion\":\"5\"}}");
+    fake_item(&w->f[1],
+        "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"old\",\"uid\":\"u-old\",\"resourceVersion\":\"5\"}}");
     fake_listed(&w->f[1], "10", NULL);
     fake_opens(&w->f[1]);
     fake_pump(&w->f[0]);
@@ -106,17 +128,22 @@ static kl_time now_of(const world *w) { return kl_clock_now(w->clock); }
 /* "ns/name@version#uid" as the server answers it, with more of the metadata. */
 static char *answer(const char *ns, const char *name, const char *rv, const char *uid, const char *more)
 {
-    return kl_sprintf("{\"kind\":\"ConfigMap\",\"metadata\":{\"namespace\":\"%s\",\"name\":\"%s\",\"resourceVersion\":\"%s\",\"uid\":\"%s\"%s}}", ns, name, rv, uid, more);
+    return kl_sprintf("{\"kind\":\"ConfigMap\",\"metadata\":{\"namespace\":\"%s\",\"name\":\"%s\","
+                      "\"resourceVersion\":\"%s\",\"uid\":\"%s\"%s}}",
+        ns, name, rv, uid, more);
 }
 
-static void note(world *w, kl_verb verb, const kl_resource *r, const char *ns, const char *name, const char *subresource, const char *json)
+static void note(world *w, kl_verb verb, const kl_resource *r, const char *ns, const char *name,
+    const char *subresource, const char *json)
 {
     const kl_value *v = fake_json(json);
-    kl_own_writes_note(w->o, "ns/key", &(kl_written){ verb, r, ns, name, subresource, v }, now_of(w) + KL_SECONDS(5));
+    kl_own_writes_note(
+        w->o, "ns/key", &(kl_written){verb, r, ns, name, subresource, v}, now_of(w) + KL_SECONDS(5));
     kl_value_unref(v);
 }
 
-static void wrote(world *w, kl_verb verb, const char *ns, const char *name, const char *rv, const char *uid, const char *more)
+static void wrote(world *w, kl_verb verb, const char *ns, const char *name, const char *rv, const char *uid,
+    const char *more)
 {
     char *json = answer(ns, name, rv, uid, more);
     note(w, verb, &w->resource, NULL, NULL, NULL, json);
@@ -125,12 +152,15 @@ static void wrote(world *w, kl_verb verb, const char *ns, const char *name, cons
 
 static void deleted(world *w, const char *ns, const char *name, const char *uid)
 {
-    char *json = kl_sprintf("{\"kind\":\"Status\",\"status\":\"Success\",\"details\":{\"name\":\"%s\",\"kind\":\"configmaps\",\"uid\":\"%s\"}}", name, uid);
+    char *json = kl_sprintf("{\"kind\":\"Status\",\"status\":\"Success\",\"details\":{\"name\":\"%s\","
+                            "\"kind\":\"configmaps\",\"uid\":\"%s\"}}",
+        name, uid);
     note(w, KL_DELETE, &w->resource, ns, name, NULL, json);
     kl_free(json);
 }
 
-static void comes(world *w, int part, const char *type, const char *ns, const char *name, const char *rv, const char *uid)
+static void comes(
+    world *w, int part, const char *type, const char *ns, const char *name, const char *rv, const char *uid)
 {
     char *json = answer(ns, name, rv, uid, "");
     fake_event(&w->f[part], type, json);
@@ -157,7 +187,10 @@ static void holds(world *w)
     assert_string_equal(kl_workqueue_state(w->q, "ns/key", NULL), "held");
 }
 
-static void assert_released(world *w) { assert_string_equal(kl_workqueue_state(w->q, "ns/key", NULL), "queued"); }
+static void assert_released(world *w)
+{
+    assert_string_equal(kl_workqueue_state(w->q, "ns/key", NULL), "queued");
+}
 static void assert_held(world *w) { assert_string_equal(kl_workqueue_state(w->q, "ns/key", NULL), "held"); }
 
 static void the_event_of_the_write_releases_the_key(void **state)
@@ -191,7 +224,7 @@ static void an_event_that_came_before_the_answer_leaves_nothing_to_wait_for(void
     comes(&w, 0, "ADDED", "ns", "new", "12", "u1");
     wrote(&w, KL_CREATE, "ns", "new", "12", "u1", "");
     assert_false(owed(&w));
-    wrote(&w, KL_PATCH, "ns", "new", "12", "u1", "");      /* a write that changed nothing */
+    wrote(&w, KL_PATCH, "ns", "new", "12", "u1", ""); /* a write that changed nothing */
     assert_false(owed(&w));
     teardown(&w);
 }
@@ -204,7 +237,7 @@ static void whatever_is_newer_in_the_same_cache_shows_the_write(void **state)
         setup(&w);
         wrote(&w, KL_UPDATE, "ns", "old", "12", "u-old", "");
         wrote(&w, KL_UPDATE, "ns", "two", "14", "u2", "");
-        wrote(&w, KL_UPDATE, "ns", "two", "13", "u2", "");     /* answers may overtake each other */
+        wrote(&w, KL_UPDATE, "ns", "two", "13", "u2", ""); /* answers may overtake each other */
         holds(&w);
         fake_event(&w.f[0], "BOOKMARK", "{\"metadata\":{\"resourceVersion\":\"13\"}}");
         fake_pump(&w.f[0]);
@@ -213,7 +246,7 @@ static void whatever_is_newer_in_the_same_cache_shows_the_write(void **state)
             fake_event(&w.f[0], "BOOKMARK", "{\"metadata\":{\"resourceVersion\":\"14\"}}");
         } else if (way == 1) {
             comes(&w, 0, "ADDED", "other", "o", "20", "u3");
-        } else {                               /* a list, after the history was lost */
+        } else { /* a list, after the history was lost */
             fake_done(&w.f[0], KL_EGONE, 410, NULL, "too old");
             fake_advance(&w.f[0], KL_SECONDS(60));
             fake_listed(&w.f[0], "30", NULL);
@@ -230,18 +263,25 @@ static void what_the_cache_does_not_hold_it_does_not_owe(void **state)
     (void)state;
     world w;
     setup_with(&w, "ns", NULL, "app=x", "metadata.name!=never");
-    note(&w, KL_CREATE, &w.other, NULL, NULL, NULL, "{\"kind\":\"Secret\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"s\",\"resourceVersion\":\"99\"}}");
+    note(&w, KL_CREATE, &w.other, NULL, NULL, NULL,
+        "{\"kind\":\"Secret\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"s\",\"resourceVersion\":\"99\"}"
+        "}");
     wrote(&w, KL_CREATE, "elsewhere", "new", "99", "u1", ",\"labels\":{\"app\":\"x\"}");
     wrote(&w, KL_CREATE, "ns", "new", "99", "u1", ",\"labels\":{\"app\":\"y\"}");
     wrote(&w, KL_CREATE, "ns", "never", "99", "u1", ",\"labels\":{\"app\":\"x\"}");
-    note(&w, KL_UPDATE, &w.resource, "ns", "unseen", "scale", "{\"kind\":\"Scale\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"unseen\",\"resourceVersion\":\"99\"}}");
+    note(&w, KL_UPDATE, &w.resource, "ns", "unseen", "scale",
+        "{\"kind\":\"Scale\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"unseen\",\"resourceVersion\":"
+        "\"99\"}}");
     note(&w, KL_CREATE, &w.resource, "ns", "old", "eviction", "{\"kind\":\"Status\",\"status\":\"Success\"}");
     assert_false(owed(&w));
-    note(&w, KL_UPDATE, &w.resource, "ns", "old", "scale", "{\"kind\":\"Scale\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"old\",\"resourceVersion\":\"11\"}}");
+    note(&w, KL_UPDATE, &w.resource, "ns", "old", "scale",
+        "{\"kind\":\"Scale\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"old\",\"resourceVersion\":\"11\"}"
+        "}");
     holds(&w);
     comes(&w, 0, "MODIFIED", "ns", "old", "11", "u-old");
     assert_released(&w);
-    wrote(&w, KL_PATCH, "ns", "old", "12", "u-old", ",\"labels\":{\"app\":\"y\"}");      /* which takes it out of the selection */
+    /* which takes it out of the selection */
+    wrote(&w, KL_PATCH, "ns", "old", "12", "u-old", ",\"labels\":{\"app\":\"y\"}");
     assert_true(owed(&w));
     comes(&w, 0, "DELETED", "ns", "old", "12", "u-old");
     assert_false(owed(&w));
@@ -263,7 +303,7 @@ static void a_deletion_is_shown_when_that_incarnation_is_gone(void **state)
     comes(&w, 0, "DELETED", "ns", "old", "12", "u-old");
     assert_released(&w);
     comes(&w, 0, "ADDED", "ns", "old", "13", "u-new");
-    deleted(&w, "ns", "old", "u-old");         /* another one has its name */
+    deleted(&w, "ns", "old", "u-old"); /* another one has its name */
     assert_false(owed(&w));
     teardown(&w);
 }
@@ -288,20 +328,24 @@ static void a_deletion_that_waits_for_others_is_shown_by_its_timestamp(void **st
     (void)state;
     world w;
     setup(&w);
-    wrote(&w, KL_DELETE, "ns", "old", "12", "u-old", ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\",\"finalizers\":[\"a/b\"]");
+    wrote(&w, KL_DELETE, "ns", "old", "12", "u-old",
+        ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\",\"finalizers\":[\"a/b\"]");
     holds(&w);
     comes(&w, 0, "MODIFIED", "ns", "old", "12", "u-old");
     assert_released(&w);
-    wrote(&w, KL_DELETE, "ns", "old", "12", "u-old", ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\",\"deletionGracePeriodSeconds\":0");
-    assert_true(owed(&w));                     /* that one goes at once */
+    wrote(&w, KL_DELETE, "ns", "old", "12", "u-old",
+        ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\",\"deletionGracePeriodSeconds\":0");
+    assert_true(owed(&w)); /* that one goes at once */
     comes(&w, 0, "DELETED", "ns", "old", "13", "u-old");
     assert_false(owed(&w));
     note(&w, KL_DELETE_COLLECTION, &w.resource, "ns", NULL, NULL,
-        "{\"kind\":\"ConfigMapList\",\"items\":[{\"metadata\":{\"namespace\":\"ns\",\"name\":\"p\",\"uid\":\"up\",\"resourceVersion\":\"14\"}}]}");
+        "{\"kind\":\"ConfigMapList\",\"items\":[{\"metadata\":{\"namespace\":\"ns\",\"name\":\"p\",\"uid\":"
+        "\"up\",\"resourceVersion\":\"14\"}}]}");
     assert_false(owed(&w));
     comes(&w, 0, "ADDED", "ns", "p", "15", "up");
     note(&w, KL_DELETE_COLLECTION, &w.resource, "ns", NULL, NULL,
-        "{\"kind\":\"ConfigMapList\",\"items\":[{\"metadata\":{\"namespace\":\"ns\",\"name\":\"p\",\"uid\":\"up\",\"resourceVersion\":\"15\"}}]}");
+        "{\"kind\":\"ConfigMapList\",\"items\":[{\"metadata\":{\"namespace\":\"ns\",\"name\":\"p\",\"uid\":"
+        "\"up\",\"resourceVersion\":\"15\"}}]}");
     assert_true(owed(&w));
     comes(&w, 0, "DELETED", "ns", "p", "16", "up");
     assert_false(owed(&w));
@@ -324,7 +368,7 @@ static void versions_that_are_no_numbers_are_compared_as_they_are(void **state)
     assert_released(&w);
     wrote(&w, KL_CREATE, "ns", "new", "c1", "u3", "");
     assert_true(owed(&w));
-    comes(&w, 0, "ADDED", "ns", "new", "c2", "u3");        /* changed by somebody else meanwhile */
+    comes(&w, 0, "ADDED", "ns", "new", "c2", "u3"); /* changed by somebody else meanwhile */
     assert_false(owed(&w));
     teardown(&w);
 }
@@ -355,13 +399,15 @@ static void it_ends_in_time_and_is_told_and_counted(void **state)
     deleted(&w, "ns", "old", "u-old");
     holds(&w);
     kl_clock_advance(w.clock, KL_SECONDS(5) - 1);
-    assert_true(owed(&w));                     /* asked again: counted once */
+    assert_true(owed(&w)); /* asked again: counted once */
     kl_queue_item it;
     assert_false(kl_workqueue_try_get(w.q, now_of(&w), &it));
     kl_clock_advance(w.clock, 1);
     assert_true(kl_workqueue_try_get(w.q, now_of(&w), &it));
     assert_false(owed(&w));
-    assert_non_null(strstr(kl_buf_str(&w.log), "the cache does not show what was written, running anyway: controller=ctl key=ns/key waits_for=\"v1/ConfigMap ns/"));
+    assert_non_null(strstr(kl_buf_str(&w.log),
+        "the cache does not show what was written, running anyway: controller=ctl key=ns/key "
+        "waits_for=\"v1/ConfigMap ns/"));
     kl_buf text = KL_BUF_INIT;
     kl_metrics_write(w.metrics, &text);
     assert_non_null(strstr(kl_buf_str(&text), "kubelua_own_writes_waits_total{controller=\"ctl\"} 1\n"));
@@ -378,7 +424,8 @@ static void a_cache_that_nobody_watches_any_more_owes_nothing(void **state)
     wrote(&w, KL_CREATE, "ns", "new", "12", "u1", "");
     deleted(&w, "ns", "old", "u-old");
     holds(&w);
-    kl_own_writes_watch(w.o, w.i, &w.resource, NULL, NULL);       /* the next generation, which reads the same one */
+    /* the next generation, which reads the same one */
+    kl_own_writes_watch(w.o, w.i, &w.resource, NULL, NULL);
     kl_own_writes_unwatch(w.o, w.i);
     assert_held(&w);
     kl_own_writes_unwatch(w.o, w.i);
@@ -438,8 +485,7 @@ static void a_namespace_that_goes_owes_nothing(void **state)
     teardown(&w);
 }
 
-KL_TESTS(
-    cmocka_unit_test(where_namespaces_come_and_go_each_counts_for_itself),
+KL_TESTS(cmocka_unit_test(where_namespaces_come_and_go_each_counts_for_itself),
     cmocka_unit_test(where_namespaces_come_and_go_a_deletion_waits_for_numbers),
     cmocka_unit_test(a_namespace_that_goes_owes_nothing),
     cmocka_unit_test(the_event_of_the_write_releases_the_key),

@@ -1,4 +1,5 @@
-/* shared_test.c - what scripts remember: values by name, in steps that nothing comes between, within bounds. */
+/* shared_test.c - what scripts remember: values by name, in steps that nothing comes between, within
+ * bounds. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -55,11 +56,12 @@ static void beyond_its_bound_it_refuses_and_keeps_what_it_has(void **state)
     set(s, "a", long_text);
     v = kl_value_of_str(long_text);
     assert_int_equal(kl_shared_set(s, "b", v, &err), KL_ETOOBIG);
-    assert_non_null(strstr(kl_err_message(&err), "store may hold 3 KiB and holds 3; there is no room for the 4 KiB of \"b\""));
+    assert_non_null(strstr(
+        kl_err_message(&err), "store may hold 3 KiB and holds 3; there is no room for the 4 KiB of \"b\""));
     kl_err_fini(&err);
     assert_holds(s, "b", NULL);
-    assert_int_equal(kl_shared_set(s, "a", v, NULL), KL_OK);       /* in its own place it fits */
-    for (int i = 0; i < 1000; i++) {                               /* and nothing is counted twice */
+    assert_int_equal(kl_shared_set(s, "a", v, NULL), KL_OK); /* in its own place it fits */
+    for (int i = 0; i < 1000; i++) {                         /* and nothing is counted twice */
         set(s, "a", "short");
         set(s, "a", long_text);
         kl_shared_forget(s, "a");
@@ -199,6 +201,9 @@ static void no_addition_is_lost_among_threads(void **state)
     kl_shared_free(s);
 }
 
-KL_TESTS(cmocka_unit_test(a_name_has_the_value_that_was_set_last), cmocka_unit_test(beyond_its_bound_it_refuses_and_keeps_what_it_has),
-    cmocka_unit_test(numbers_are_added_to_what_is_there_or_to_0), cmocka_unit_test(a_value_is_swapped_if_it_is_what_one_thinks),
-    cmocka_unit_test(names_are_listed_by_their_beginning), cmocka_unit_test(scripts_have_their_own), cmocka_unit_test(no_addition_is_lost_among_threads))
+KL_TESTS(cmocka_unit_test(a_name_has_the_value_that_was_set_last),
+    cmocka_unit_test(beyond_its_bound_it_refuses_and_keeps_what_it_has),
+    cmocka_unit_test(numbers_are_added_to_what_is_there_or_to_0),
+    cmocka_unit_test(a_value_is_swapped_if_it_is_what_one_thinks),
+    cmocka_unit_test(names_are_listed_by_their_beginning), cmocka_unit_test(scripts_have_their_own),
+    cmocka_unit_test(no_addition_is_lost_among_threads))

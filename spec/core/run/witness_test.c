@@ -3,7 +3,9 @@
 
 #include "run/witness.h"
 
-typedef struct listener { kl_buf heard; } listener;
+typedef struct listener {
+    kl_buf heard;
+} listener;
 
 static void put(listener *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void put(listener *l, const char *fmt, ...)
@@ -31,7 +33,8 @@ static void asked(void *arg, kl_run *r, const kl_asked *x)
 static void answered(void *arg, kl_run *r, const kl_answered *x)
 {
     (void)r;
-    put(arg, "%u=%s/%d after %llds", x->number, x->status ? kl_err_message(x->err) : "ok", x->code, (long long)(x->took / KL_SECONDS(1)));
+    put(arg, "%u=%s/%d after %llds", x->number, x->status ? kl_err_message(x->err) : "ok", x->code,
+        (long long)(x->took / KL_SECONDS(1)));
 }
 
 static void ended(void *arg, kl_run *r, const kl_ran *x)
@@ -40,15 +43,24 @@ static void ended(void *arg, kl_run *r, const kl_ran *x)
     put(arg, "ended:%s%s%s", x->key, x->put_back ? " put back" : "", x->message ? x->message : "");
 }
 
-static void gone(void *arg, const char *controller, const char *key) { put(arg, "gone:%s %s", controller, key); }
+static void gone(void *arg, const char *controller, const char *key)
+{
+    put(arg, "gone:%s %s", controller, key);
+}
 
 static void listen_to(rig *r, listener *l)
 {
     *l = (listener){KL_BUF_INIT};
-    kl_witnesses_add(&r->witnesses, &(kl_witness){.began = began, .asked = asked, .answered = answered, .ended = ended, .gone = gone, .arg = l});
+    kl_witnesses_add(&r->witnesses,
+        &(kl_witness){
+            .began = began, .asked = asked, .answered = answered, .ended = ended, .gone = gone, .arg = l});
 }
 
-#define assert_heard(l, text) do { assert_string_equal(kl_buf_str(&(l)->heard), text); kl_buf_clear(&(l)->heard); } while (0)
+#define assert_heard(l, text)                                                                                \
+    do {                                                                                                     \
+        assert_string_equal(kl_buf_str(&(l)->heard), text);                                                  \
+        kl_buf_clear(&(l)->heard);                                                                           \
+    } while (0)
 
 static void a_run_is_told_from_its_beginning_to_its_end(void **state)
 {
@@ -127,8 +139,7 @@ static void a_key_without_an_object_is_gone(void **state)
 }
 
 KL_TESTS(cmocka_unit_test(a_run_is_told_from_its_beginning_to_its_end),
-    cmocka_unit_test(a_run_that_is_ended_is_put_back),
-    cmocka_unit_test(a_deposed_run_is_put_back_too),
+    cmocka_unit_test(a_run_that_is_ended_is_put_back), cmocka_unit_test(a_deposed_run_is_put_back_too),
     cmocka_unit_test(a_key_without_an_object_is_gone))
 
 /* not in tsan: it starts no thread */

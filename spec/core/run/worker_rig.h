@@ -1,11 +1,13 @@
-/* worker_rig.h - a worker without a thread, a server without a socket and a program that does as it is told, letter by letter.
+/* worker_rig.h - a worker without a thread, a server without a socket and a program that does as it is
+ * told, letter by letter.
  *
  * A behaviour is a word of letters, one per step of a run:
  *   c  a create     g  a get      z  sleep 5 s     k  resolve a kind
  *   P  publish the next generation, which enqueues ns/z, then done
- *   D  done   A  again after 30 s   R  retry in 7 s   C  conflict   E  error   F  fail   .  ends without a result
- * What happened is written down in `said`: "g1+ns/a#1" is a start (generation, key, attempt), "ok", "err:Forbidden"-like words
- * are replies, "x" an abandoned run, "open1" and "close1" states of a generation. */
+ *   D  done   A  again after 30 s   R  retry in 7 s   C  conflict   E  error   F  fail   .  ends without a
+ * result What happened is written down in `said`: "g1+ns/a#1" is a start (generation, key, attempt), "ok",
+ * "err:Forbidden"-like words are replies, "x" an abandoned run, "open1" and "close1" states of a
+ * generation. */
 #ifndef KL_SPEC_RIG_H
 #define KL_SPEC_RIG_H
 
@@ -19,20 +21,20 @@
 
 #define RIG_SENT_MAX 64
 
-typedef struct rig_sent {          /* one request that reached the server */
+typedef struct rig_sent { /* one request that reached the server */
     kl_reply_fn *done;
     void *arg;
     bool answered, cancelled;
-    char text[160];                /* "create v1/Event ns default=ns by=ctl" */
+    char text[160]; /* "create v1/Event ns default=ns by=ctl" */
 } rig_sent;
 
 typedef struct rig_gen {
-    kl_program program;            /* first */
+    kl_program program; /* first */
     kl_controller_spec spec;
     kl_logic logic;
     struct rig *rig;
-    int refs;                      /* of logic */
-    bool broken;                   /* open fails */
+    int refs;    /* of logic */
+    bool broken; /* open fails */
 } rig_gen;
 
 typedef struct rig {
@@ -44,10 +46,10 @@ typedef struct rig {
     kl_worker *w;
     rig_gen gens[3];
     rig_gen *current;
-    kl_map *behaviour, *objects;   /* key -> word; key -> kl_value */
+    kl_map *behaviour, *objects; /* key -> word; key -> kl_value */
     rig_sent sent[RIG_SENT_MAX];
     size_t n_sent;
-    bool at_once;                  /* the server answers inside send */
+    bool at_once; /* the server answers inside send */
     kl_status at_once_status;
     kl_tenure tenure;
     kl_witnesses witnesses;
@@ -56,7 +58,7 @@ typedef struct rig {
     kl_resource resource;
     bool resource_known;
     kl_buf said, log, events;
-    int rests, idle_rests, rest_left;   /* how often the state was let rest; how much it has to do then */
+    int rests, idle_rests, rest_left; /* how often the state was let rest; how much it has to do then */
 } rig;
 
 static inline void rig_say(rig *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -70,11 +72,17 @@ static inline void rig_say(rig *r, const char *fmt, ...)
     kl_buf_printf(&r->said, "%s%s", r->said.len ? " " : "", text);
 }
 
-#define assert_said(r, text) do { assert_string_equal(kl_buf_str(&(r)->said), text); kl_buf_clear(&(r)->said); } while (0)
+#define assert_said(r, text)                                                                                 \
+    do {                                                                                                     \
+        assert_string_equal(kl_buf_str(&(r)->said), text);                                                   \
+        kl_buf_clear(&(r)->said);                                                                            \
+    } while (0)
 
-/* --- the program ---------------------------------------------------------------------------------------------------- */
+/* --- the program -------------------------------------------------------------------------- */
 
-typedef struct rig_run { const char *at; } rig_run;
+typedef struct rig_run {
+    const char *at;
+} rig_run;
 
 static inline void *rig_open(kl_program *p, size_t controller, kl_err *err)
 {
@@ -117,12 +125,8 @@ static inline kl_run_state rig_step(rig_gen *g, kl_run *run)
         op.name = "s";
         kl_run_call(run, &op);
         return KL_RUN_WAITING;
-    case 'z':
-        kl_run_sleep(run, KL_SECONDS(5));
-        return KL_RUN_WAITING;
-    case 'k':
-        kl_run_resolve(run, "example.com/v1/Thing");
-        return KL_RUN_WAITING;
+    case 'z': kl_run_sleep(run, KL_SECONDS(5)); return KL_RUN_WAITING;
+    case 'k': kl_run_resolve(run, "example.com/v1/Thing"); return KL_RUN_WAITING;
     case 'P':
         g->rig->current++;
         kl_workqueue_add(g->rig->queue, "ns/z", kl_clock_now(g->rig->clock));
@@ -188,7 +192,8 @@ static inline bool rig_rest(void *state, bool idle)
 }
 
 /* A function of the script: the word after the slash, up to a dash; "bad" fails, "none" says nothing. */
-static inline kl_status rig_index(void *state, size_t fn, const kl_value *object, kl_emit_fn *emit, void *arg, kl_err *err)
+static inline kl_status rig_index(
+    void *state, size_t fn, const kl_value *object, kl_emit_fn *emit, void *arg, kl_err *err)
 {
     (void)state;
     const char *group = kl_value_str_at(object, "spec", "group", NULL);
@@ -200,10 +205,16 @@ static inline kl_status rig_index(void *state, size_t fn, const kl_value *object
     return KL_OK;
 }
 
-static const kl_program_ops rig_ops = {.index = rig_index, .open = rig_open, .close = rig_close, .start = rig_start, .resume = rig_resume, .rest = rig_rest, .abandon = rig_abandon,
+static const kl_program_ops rig_ops = {.index = rig_index,
+    .open = rig_open,
+    .close = rig_close,
+    .start = rig_start,
+    .resume = rig_resume,
+    .rest = rig_rest,
+    .abandon = rig_abandon,
     .free = rig_program_free};
 
-/* --- the owner -------------------------------------------------------------------------------------------------------- */
+/* --- the owner ---------------------------------------------------------------------------- */
 
 static inline kl_logic *rig_logic(void *arg)
 {
@@ -252,7 +263,7 @@ static inline void rig_event(void *arg, const kl_news *n)
     kl_buf_printf(&((rig *)arg)->events, "%s %s %s;", n->type, n->reason, n->note);
 }
 
-/* --- the server --------------------------------------------------------------------------------------------------------- */
+/* --- the server --------------------------------------------------------------------------- */
 
 static inline uint64_t rig_send(void *arg, const kl_op *op, kl_reply_fn *done, void *done_arg)
 {
@@ -260,7 +271,10 @@ static inline uint64_t rig_send(void *arg, const kl_op *op, kl_reply_fn *done, v
     assert_true(r->n_sent < RIG_SENT_MAX);
     rig_sent *s = &r->sent[r->n_sent++];
     *s = (rig_sent){.done = done, .arg = done_arg};
-    snprintf(s->text, sizeof s->text, "%s %s %s by %s", kl_verb_name(op->verb), op->kind, op->ns ? op->ns : op->default_ns ? op->default_ns : "-",
+    snprintf(s->text, sizeof s->text, "%s %s %s by %s", kl_verb_name(op->verb), op->kind,
+        op->ns               ? op->ns
+            : op->default_ns ? op->default_ns
+                             : "-",
         op->field_manager ? op->field_manager : "-");
     if (r->at_once) {
         kl_err err = KL_ERR_INIT;
@@ -272,11 +286,7 @@ static inline uint64_t rig_send(void *arg, const kl_op *op, kl_reply_fn *done, v
     return r->n_sent;
 }
 
-static inline void rig_cancel(void *arg, uint64_t id)
-{
-    ((rig *)arg)->sent[id - 1].cancelled = true;
-}
-
+static inline void rig_cancel(void *arg, uint64_t id) { ((rig *)arg)->sent[id - 1].cancelled = true; }
 
 /* Answers request number n (from 1). body: JSON or NULL. */
 static inline void rig_answer(rig *r, size_t n, kl_status st, const char *body)
@@ -295,7 +305,7 @@ static inline void rig_answer(rig *r, size_t n, kl_status st, const char *body)
     kl_err_fini(&err);
 }
 
-/* --- the whole ------------------------------------------------------------------------------------------------------------- */
+/* --- the whole ---------------------------------------------------------------------------- */
 
 static inline void rig_log(void *arg, kl_log_level level, const char *message, const char *fields)
 {
@@ -308,7 +318,8 @@ static inline void rig_init(rig *r, kl_time timeout, int concurrency)
 {
     *r = (rig){0};
     r->clock = kl_clock_fake_new(KL_SECONDS(1000), KL_SECONDS(1700000000));
-    r->queue = kl_workqueue_new(&(kl_workqueue_options){.backoff = {KL_SECONDS(1), KL_SECONDS(100), 0}, .forget = kl_cause_forget});
+    r->queue = kl_workqueue_new(
+        &(kl_workqueue_options){.backoff = {KL_SECONDS(1), KL_SECONDS(100), 0}, .forget = kl_cause_forget});
     kl_tenure_begin(&r->tenure, 7, KL_NEVER);
     r->door = kl_door_new(&(kl_door_options){rig_send, rig_cancel, r, r->clock});
     r->metrics = kl_metrics_new();
@@ -318,14 +329,29 @@ static inline void rig_init(rig *r, kl_time timeout, int concurrency)
     for (int i = 0; i < 3; i++) {
         rig_gen *g = &r->gens[i];
         g->rig = r;
-        g->spec = (kl_controller_spec){.name = "ctl", .resource = "v1/Pod", .timeout = timeout, .concurrency = concurrency};
+        g->spec = (kl_controller_spec){
+            .name = "ctl", .resource = "v1/Pod", .timeout = timeout, .concurrency = concurrency};
         g->program = (kl_program){.ops = &rig_ops, .name = "spec", .specs = &g->spec, .n_specs = 1};
         g->logic = (kl_logic){.program = &g->program, .spec = &g->spec, .generation = i + 1};
     }
     r->current = &r->gens[0];
-    r->w = kl_worker_new(&(kl_worker_owner){.logic = rig_logic, .logic_unref = rig_logic_unref, .is_current = rig_is_current, .object = rig_object, .resolve = rig_resolve,
-        .resource = rig_resource, .event = rig_event, .arg = r, .name = "ctl", .queue = r->queue, .own_writes = r->own_writes, .door = r->door, .clock = r->clock,
-        .metrics = kl_metrics_controller(r->metrics, "ctl", 1), .tenure = &r->tenure, .witnesses = &r->witnesses}, 1);
+    r->w = kl_worker_new(&(kl_worker_owner){.logic = rig_logic,
+                             .logic_unref = rig_logic_unref,
+                             .is_current = rig_is_current,
+                             .object = rig_object,
+                             .resolve = rig_resolve,
+                             .resource = rig_resource,
+                             .event = rig_event,
+                             .arg = r,
+                             .name = "ctl",
+                             .queue = r->queue,
+                             .own_writes = r->own_writes,
+                             .door = r->door,
+                             .clock = r->clock,
+                             .metrics = kl_metrics_controller(r->metrics, "ctl", 1),
+                             .tenure = &r->tenure,
+                             .witnesses = &r->witnesses},
+        1);
     kl_log_set_level(KL_LOG_WARN);
     kl_log_set_sink(rig_log, r);
 }
@@ -388,7 +414,8 @@ static inline const char *rig_state(rig *r, const char *key)
     const char *s = kl_workqueue_state(r->queue, key, &due);
     if (strcmp(s, "waiting"))
         return s;
-    snprintf(text, sizeof text, "waiting %lld s", (long long)((due - kl_clock_now(r->clock)) / KL_SECONDS(1)));
+    snprintf(
+        text, sizeof text, "waiting %lld s", (long long)((due - kl_clock_now(r->clock)) / KL_SECONDS(1)));
     return text;
 }
 

@@ -26,9 +26,10 @@ static void a_state_rests_between_keys_and_longer_when_no_key_is_ready(void **st
     rig_add(&r, "ns/a", "D");
     rig_add(&r, "ns/b", "cD");
     rig_round(&r);
-    assert_int_equal(r.rests, 2);                  /* one that waits is no reason not to */
+    assert_int_equal(r.rests, 2); /* one that waits is no reason not to */
     assert_int_equal(r.idle_rests, 1);
-    r.rest_left = 3;                               /* there is something to do: each round does a part, and looks around */
+    /* there is something to do: each round does a part, and looks around */
+    r.rest_left = 3;
     kl_time now = kl_clock_now(r.clock);
     for (int i = 0; i < 3; i++)
         assert_int_equal(kl_worker_step(r.w), now);
@@ -78,7 +79,7 @@ static void an_answer_that_comes_at_once_is_taken_in_the_next_round(void **state
     rig_init(&r, 0, 0);
     r.at_once = true;
     rig_add(&r, "ns/a", "cD");
-    assert_int_equal(rig_round(&r), 0);        /* there is more to do: come back at once */
+    assert_int_equal(rig_round(&r), 0); /* there is more to do: come back at once */
     assert_int_equal(rig_round(&r), -1);
     assert_said(&r, "open1 g1+ns/a#1 ok");
     rig_fini(&r);
@@ -127,8 +128,16 @@ static void a_kind_is_resolved_and_known_afterwards(void **state)
 static void the_queue_hears_what_the_result_means(void **state)
 {
     (void)state;
-    static const struct { const char *word, *then; int attempt; } cases[] = {
-        {"D", "absent", 1}, {"A", "waiting 30 s", 1}, {"R", "waiting 7 s", 1}, {"C", "waiting 1 s", 2}, {"E", "waiting 1 s", 2}, {"F", "absent", 1},
+    static const struct {
+        const char *word, *then;
+        int attempt;
+    } cases[] = {
+        {"D", "absent", 1},
+        {"A", "waiting 30 s", 1},
+        {"R", "waiting 7 s", 1},
+        {"C", "waiting 1 s", 2},
+        {"E", "waiting 1 s", 2},
+        {"F", "absent", 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rig r;
@@ -235,7 +244,7 @@ static void a_key_that_changes_while_it_runs_runs_again(void **state)
     rig_add(&r, "ns/a", "D");
     rig_add(&r, "ns/a", "D");
     rig_round(&r);
-    assert_said(&r, "open1 g1+ns/a#1");        /* one key is never in two runs */
+    assert_said(&r, "open1 g1+ns/a#1"); /* one key is never in two runs */
     assert_string_equal(rig_state(&r, "ns/a"), "running, queued again");
     rig_answer(&r, 1, KL_OK, NULL);
     rig_round(&r);
@@ -276,7 +285,7 @@ static void only_so_many_keys_are_in_flight(void **state)
     rig_fini(&r);
 }
 
-/* --- time runs out ---------------------------------------------------------------------------------------------------- */
+/* --- time runs out ------------------------------------------------------------------------ */
 
 static void a_run_that_takes_too_long_is_abandoned_and_tried_again(void **state)
 {
@@ -291,7 +300,7 @@ static void a_run_that_takes_too_long_is_abandoned_and_tried_again(void **state)
     assert_true(r.sent[0].cancelled);
     assert_non_null(strstr(kl_buf_str(&r.log), "timed out after 2s, waiting for create: raise `timeout`"));
     assert_string_equal(rig_state(&r, "ns/a"), "waiting 1 s");
-    rig_answer(&r, 1, KL_OK, "{\"name\":\"late\"}");       /* nobody is there to hear it */
+    rig_answer(&r, 1, KL_OK, "{\"name\":\"late\"}"); /* nobody is there to hear it */
     rig_round(&r);
     assert_said(&r, "");
     rig_advance(&r, KL_SECONDS(1));
@@ -329,7 +338,7 @@ static void a_timeout_ends_a_sleep_too_but_not_a_run_that_is_over(void **state)
     rig_add(&r, "ns/a", "zD");
     rig_add(&r, "ns/b", "D");
     assert_int_equal(rig_round(&r), 2);
-    rig_advance(&r, KL_SECONDS(10));           /* both are due; the deadline was first */
+    rig_advance(&r, KL_SECONDS(10)); /* both are due; the deadline was first */
     rig_round(&r);
     assert_said(&r, "open1 g1+ns/a#1 g1+ns/b#1 xns/a");
     assert_non_null(strstr(kl_buf_str(&r.log), "waiting for sleep"));
@@ -337,7 +346,7 @@ static void a_timeout_ends_a_sleep_too_but_not_a_run_that_is_over(void **state)
     rig_fini(&r);
 }
 
-/* --- generations ---------------------------------------------------------------------------------------------------------- */
+/* --- generations -------------------------------------------------------------------------- */
 
 static void a_new_generation_takes_new_keys_and_the_old_one_finishes_its_own(void **state)
 {
@@ -369,21 +378,21 @@ static void a_state_is_there_for_keys_only(void **state)
     rig r;
     rig_init(&r, 0, 0);
     rig_round(&r);
-    assert_said(&r, "");                               /* nobody asked for it */
+    assert_said(&r, ""); /* nobody asked for it */
     rig_add(&r, "ns/a", "D");
     rig_round(&r);
     assert_said(&r, "open1 g1+ns/a#1");
     rig_round(&r);
-    assert_said(&r, "");                               /* it stays for the next one */
+    assert_said(&r, ""); /* it stays for the next one */
     r.current = &r.gens[1];
     rig_round(&r);
-    assert_said(&r, "close1");                         /* of no use any more; the new one can wait */
+    assert_said(&r, "close1"); /* of no use any more; the new one can wait */
     assert_int_equal(r.gens[0].refs, 0);
     rig_add(&r, "ns/b", "gD");
     rig_round(&r);
     r.current = &r.gens[2];
     rig_round(&r);
-    assert_said(&r, "open2 g2+ns/b#1");                /* a run is under way on it */
+    assert_said(&r, "open2 g2+ns/b#1"); /* a run is under way on it */
     rig_answer(&r, 1, KL_OK, "{\"name\":\"one\"}");
     rig_round(&r);
     assert_said(&r, "ok:one close2");
@@ -402,7 +411,7 @@ static void a_key_that_a_generation_enqueued_runs_on_it_even_in_the_middle_of_a_
     assert_said(&r, "open1 g1+ns/z#1 g1+ns/a#1 open2 close1 g2+ns/z#1");
     r.gens[2].broken = true;
     rig_add(&r, "ns/a", "P");
-    rig_round(&r);                         /* the third cannot be opened: its key is put back */
+    rig_round(&r); /* the third cannot be opened: its key is put back */
     assert_said(&r, "g2+ns/a#1 broken3");
     r.gens[2].broken = false;
     rig_advance(&r, KL_SECONDS(1));
@@ -447,7 +456,7 @@ static void a_generation_that_cannot_be_opened_is_tried_again_and_loses_no_key(v
     rig_add(&r, "ns/b", "D");
     assert_int_equal(rig_round(&r), 1);
     assert_non_null(strstr(kl_buf_str(&r.log), "cannot open the script on this worker"));
-    rig_answer(&r, 1, KL_OK, NULL);            /* what runs on the old one goes on */
+    rig_answer(&r, 1, KL_OK, NULL); /* what runs on the old one goes on */
     assert_int_equal(rig_round(&r), 1);
     assert_said(&r, "open1 g1+ns/a#1 broken2 ok");
     r.gens[1].broken = false;
@@ -457,7 +466,7 @@ static void a_generation_that_cannot_be_opened_is_tried_again_and_loses_no_key(v
     rig_fini(&r);
 }
 
-/* --- the end ---------------------------------------------------------------------------------------------------------------- */
+/* --- the end ------------------------------------------------------------------------------ */
 
 static void draining_finishes_what_runs_and_takes_nothing_new(void **state)
 {
@@ -496,7 +505,7 @@ static void aborting_abandons_what_runs_and_puts_its_keys_back(void **state)
     rig_fini(&r);
 }
 
-/* --- the door ----------------------------------------------------------------------------------------------------------------- */
+/* --- the door ----------------------------------------------------------------------------- */
 
 static void the_door_refuses_writes_after_the_deadline_and_lets_reads_through(void **state)
 {
@@ -542,8 +551,8 @@ static void a_run_that_outlived_its_term_leaves_its_key_in_the_queue_and_counts_
         kl_map_set(r.behaviour, "ns/a", (void *)"D");
         rig_advance(&r, KL_SECONDS(10));
         rig_round(&r);
-        assert_said(&r, "");                       /* nothing is begun without a lease */
-        kl_tenure_extend(&r.tenure, KL_NEVER);     /* the renewal came late, and nobody had taken it */
+        assert_said(&r, "");                   /* nothing is begun without a lease */
+        kl_tenure_extend(&r.tenure, KL_NEVER); /* the renewal came late, and nobody had taken it */
         rig_round(&r);
         assert_said(&r, "g1+ns/a#1");
         rig_fini(&r);
@@ -561,14 +570,14 @@ static void a_run_of_one_term_writes_nothing_in_the_next(void **state)
     kl_tenure_begin(&r.tenure, 9, KL_NEVER);
     rig_advance(&r, KL_SECONDS(5));
     rig_round(&r);
-    rig_add(&r, "ns/b", "D");                      /* the worker is of that term, too */
+    rig_add(&r, "ns/b", "D"); /* the worker is of that term, too */
     rig_round(&r);
     assert_said(&r, "open1 g1+ns/a#1 ok err:not_leader");
     assert_int_equal(r.n_sent, 0);
     rig_fini(&r);
 }
 
-/* --- where a program cannot wait -------------------------------------------------------------------------------------------- */
+/* --- where a program cannot wait ---------------------------------------------------------- */
 
 static kl_run_state blocking_start(void *state, kl_run *run)
 {
@@ -605,7 +614,7 @@ static void a_program_may_block_its_worker(void **state)
     rig_fini(&r);
 }
 
-/* --- keys that exclude each other, keys that are given up ------------------------------------------------------------------ */
+/* --- keys that exclude each other, keys that are given up --------------------------------- */
 
 static void set_serial(rig *r, const char *path)
 {
@@ -634,7 +643,8 @@ static void runs_of_one_text_do_not_overlap_and_take_no_room_while_they_wait(voi
         rig_round(&r);
         assert_said(&r, "open1 g1+ns/a#1 g1+ns/c#1");
         assert_string_equal(rig_state(&r, "ns/b"), "waiting for its group");
-        assert_string_equal(rig_state(&r, "ns/d"), "queued");      /* there is no room for it, b has taken none */
+        /* there is no room for it, b has taken none */
+        assert_string_equal(rig_state(&r, "ns/d"), "queued");
         rig_answer(&r, 2, KL_OK, NULL);
         rig_round(&r);
         assert_said(&r, "ok g1+ns/d#1");
@@ -659,11 +669,11 @@ static void a_waiting_run_lets_the_next_of_its_group_go_when_it_ends_badly(void 
     rig_add(&r, "ns/b", "E");
     rig_round(&r);
     assert_said(&r, "open1 g1+ns/a#1");
-    rig_advance(&r, KL_SECONDS(2));            /* its time is over */
+    rig_advance(&r, KL_SECONDS(2)); /* its time is over */
     rig_round(&r);
     assert_said(&r, "xns/a g1+ns/b#1");
     kl_map_set(r.behaviour, "ns/b", "gD");
-    rig_add(&r, "ns/c", "D");                  /* in no group */
+    rig_add(&r, "ns/c", "D"); /* in no group */
     rig_round(&r);
     assert_said(&r, "g1+ns/c#1");
     kl_path_free(r.gens[0].spec.serial.path);
@@ -725,16 +735,19 @@ static void after_so_many_failures_in_a_row_a_key_rests_until_it_changes(void **
     assert_int_equal(rig_round(&r), -1);
     assert_said(&r, "open1 g1+ns/a#1 g1+ns/a#2 g1+ns/a#3");
     assert_string_equal(rig_state(&r, "ns/a"), "given up");
-    assert_string_equal(kl_buf_str(&r.events), "Warning GaveUp gave up after 3 failures in a row, waiting for the object to change: boom;");
-    assert_non_null(strstr(kl_buf_str(&r.log), "reconcile failed too often, waiting for the object to change"));
+    assert_string_equal(kl_buf_str(&r.events),
+        "Warning GaveUp gave up after 3 failures in a row, waiting for the object to change: boom;");
+    assert_non_null(
+        strstr(kl_buf_str(&r.log), "reconcile failed too often, waiting for the object to change"));
     kl_buf text = KL_BUF_INIT;
     kl_metrics_write(r.metrics, &text);
-    assert_non_null(strstr(kl_buf_str(&text), "controller_runtime_terminal_reconcile_errors_total{controller=\"ctl\"} 1\n"));
+    assert_non_null(strstr(
+        kl_buf_str(&text), "controller_runtime_terminal_reconcile_errors_total{controller=\"ctl\"} 1\n"));
     kl_buf_fini(&text);
     kl_workqueue_add_with(r.queue, "ns/a", &(kl_add){.routine = true}, kl_clock_now(r.clock));
     rig_round(&r);
     assert_said(&r, "");
-    rig_add(&r, "ns/a", "E");                  /* it has changed: as good as new */
+    rig_add(&r, "ns/a", "E"); /* it has changed: as good as new */
     rig_round(&r);
     assert_said(&r, "g1+ns/a#1");
     assert_string_equal(rig_state(&r, "ns/a"), "waiting 1 s");
@@ -757,9 +770,11 @@ static void conflicts_are_no_failures_that_a_key_is_given_up_for(void **state)
     rig_advance(&r, KL_SECONDS(20));
     assert_string_equal(kl_buf_str(&r.events), "");
     rig_round(&r);
-    assert_said(&r, "open1 g1+ns/a#1 g1+ns/a#2 g1+ns/a#3 g1+ns/a#4 g1+ns/a#5");        /* they wait like failures */
+    /* they wait like failures */
+    assert_said(&r, "open1 g1+ns/a#1 g1+ns/a#2 g1+ns/a#3 g1+ns/a#4 g1+ns/a#5");
     assert_string_equal(rig_state(&r, "ns/a"), "given up");
-    assert_string_equal(kl_buf_str(&r.events), "Warning GaveUp gave up after 2 failures in a row, waiting for the object to change: boom;");
+    assert_string_equal(kl_buf_str(&r.events),
+        "Warning GaveUp gave up after 2 failures in a row, waiting for the object to change: boom;");
     rig_fini(&r);
 }
 
@@ -777,8 +792,7 @@ KL_TESTS(cmocka_unit_test(a_key_runs_once_and_is_done),
     cmocka_unit_test(a_program_that_ends_without_a_result_has_failed),
     cmocka_unit_test(a_state_rests_between_keys_and_longer_when_no_key_is_ready),
     cmocka_unit_test(a_key_that_changes_while_it_runs_runs_again),
-    cmocka_unit_test(an_object_that_is_gone_is_forgotten),
-    cmocka_unit_test(only_so_many_keys_are_in_flight),
+    cmocka_unit_test(an_object_that_is_gone_is_forgotten), cmocka_unit_test(only_so_many_keys_are_in_flight),
     cmocka_unit_test(a_run_that_takes_too_long_is_abandoned_and_tried_again),
     cmocka_unit_test(a_late_answer_does_not_reach_the_next_run_of_the_key),
     cmocka_unit_test(a_timeout_ends_a_sleep_too_but_not_a_run_that_is_over),

@@ -7,14 +7,17 @@
 
 static kl__types *types, *custom;
 
-static const char schema[] = "{'type':'object','properties':{'spec':{'type':'object','properties':{"
+static const char schema[] =
+    "{'type':'object','properties':{'spec':{'type':'object','properties':{"
     "'a':{'type':'string'},'b':{'type':'string'},"
     "'set':{'type':'array','x-kubernetes-list-type':'set','items':{'type':'string'}},"
     "'whole':{'type':'array','items':{'type':'string'}},"
     "'map':{'type':'object','additionalProperties':{'type':'string'}},"
-    "'one':{'type':'object','x-kubernetes-map-type':'atomic','properties':{'x':{'type':'string'},'y':{'type':'string'}}},"
+    "'one':{'type':'object','x-kubernetes-map-type':'atomic','properties':{'x':{'type':'string'},'y':{'type':"
+    "'string'}}},"
     "'parts':{'type':'array','x-kubernetes-list-type':'map','x-kubernetes-list-map-keys':['name'],"
-    "'items':{'type':'object','properties':{'name':{'type':'string'},'n':{'type':'integer'},'m':{'type':'integer'}}}}}}}}";
+    "'items':{'type':'object','properties':{'name':{'type':'string'},'n':{'type':'integer'},'m':{'type':'"
+    "integer'}}}}}}}}";
 
 static int setup(void **state)
 {
@@ -34,7 +37,10 @@ static int teardown(void **state)
     return 0;
 }
 
-static kl__writer writer(const char *manager) { return (kl__writer){ .manager = manager, .api_version = "g/v1", .now = "2026-01-01T00:00:00Z" }; }
+static kl__writer writer(const char *manager)
+{
+    return (kl__writer){.manager = manager, .api_version = "g/v1", .now = "2026-01-01T00:00:00Z"};
+}
 
 /* `live` (taken, may be NULL) with `config` applied. */
 static const kl_value *apply(const kl_value *live, const char *manager, const char *config)
@@ -95,8 +101,12 @@ static void fields_survive_being_written(void **state)
 static void an_apply_owns_what_it_names(void **state)
 {
     (void)state;
-    const kl_value *o = apply(NULL, "m", "{'metadata':{'name':'n'},'spec':{'a':'1','set':['p'],'whole':['x'],'parts':[{'name':'i','n':1}],'map':{'k':'v'},'one':{'x':'1'}}}");
-    assert_value(owned(o, "m"), "{'f:spec':{'f:a':{},'f:map':{'f:k':{}},'f:one':{},'f:parts':{'k:{\\\"name\\\":\\\"i\\\"}':{'.':{},'f:n':{},'f:name':{}}},"
+    const kl_value *o = apply(NULL, "m",
+        "{'metadata':{'name':'n'},'spec':{'a':'1','set':['p'],'whole':['x'],'parts':[{'name':'i','n':1}],'"
+        "map':{'k':'v'},'one':{'x':'1'}}}");
+    assert_value(owned(o, "m"),
+        "{'f:spec':{'f:a':{},'f:map':{'f:k':{}},'f:one':{},'f:parts':{'k:{\\\"name\\\":\\\"i\\\"}':{'.':{},'"
+        "f:n':{},'f:name':{}}},"
         "'f:set':{'v:\\\"p\\\"':{}},'f:whole':{}}}");
     kl_value_unref(o);
 }
@@ -104,7 +114,8 @@ static void an_apply_owns_what_it_names(void **state)
 static void what_is_named_no_more_goes_unless_another_wants_it(void **state)
 {
     (void)state;
-    const kl_value *o = apply(NULL, "m", "{'spec':{'a':'1','b':'2','set':['p','q'],'parts':[{'name':'i','n':1},{'name':'j','n':2}]}}");
+    const kl_value *o = apply(NULL, "m",
+        "{'spec':{'a':'1','b':'2','set':['p','q'],'parts':[{'name':'i','n':1},{'name':'j','n':2}]}}");
     o = apply(o, "other", "{'spec':{'b':'2','parts':[{'name':'j','m':3}]}}");
     o = apply(o, "m", "{'spec':{'set':['q']}}");
     assert_value(kl_value_get(o, "spec"), "{'b':'2','set':['q'],'parts':[{'name':'j','m':3}]}");
@@ -173,9 +184,11 @@ static void managed_fields_can_be_cleared(void **state)
 static void items_keep_the_order_of_the_applier(void **state)
 {
     (void)state;
-    const kl_value *live = v("{'spec':{'parts':[{'name':'a'},{'name':'x'},{'name':'b'}]}}"), *config = v("{'spec':{'parts':[{'name':'b'},{'name':'a'},{'name':'c'}]}}");
+    const kl_value *live = v("{'spec':{'parts':[{'name':'a'},{'name':'x'},{'name':'b'}]}}"),
+                   *config = v("{'spec':{'parts':[{'name':'b'},{'name':'a'},{'name':'c'}]}}");
     const kl_value *out = kl__typed_merge(kl__types_root(custom), live, config);
-    assert_value(kl_value_get(out, "spec"), "{'parts':[{'name':'x'},{'name':'b'},{'name':'a'},{'name':'c'}]}");
+    assert_value(
+        kl_value_get(out, "spec"), "{'parts':[{'name':'x'},{'name':'b'},{'name':'a'},{'name':'c'}]}");
     kl_value_unref(live);
     kl_value_unref(config);
     kl_value_unref(out);
@@ -184,22 +197,28 @@ static void items_keep_the_order_of_the_applier(void **state)
 static void the_structs_of_built_in_kinds_are_there_before_anyone_sets_them(void **state)
 {
     (void)state;
-    const kl_value *o = v("{'apiVersion':'v1','kind':'Pod','metadata':{'name':'p','labels':{'a':'b'}},'spec':{'containers':[{'name':'c','image':'i','resources':{}}]}}");
+    const kl_value *o = v("{'apiVersion':'v1','kind':'Pod','metadata':{'name':'p','labels':{'a':'b'}},'spec':"
+                          "{'containers':[{'name':'c','image':'i','resources':{}}]}}");
     kl__writer w = writer("m");
     kl__managed_update(kl__types_get(types, "core.v1.Pod"), &w, NULL, &o);
-    assert_value(owned(o, "m"), "{'f:metadata':{'f:labels':{'.':{},'f:a':{}}},'f:spec':{'f:containers':{'k:{\\\"name\\\":\\\"c\\\"}':{'.':{},'f:image':{},'f:name':{},'f:resources':{}}}}}");
+    assert_value(owned(o, "m"),
+        "{'f:metadata':{'f:labels':{'.':{},'f:a':{}}},'f:spec':{'f:containers':{'k:{\\\"name\\\":\\\"c\\\"}':"
+        "{'.':{},'f:image':{},'f:name':{},'f:resources':{}}}}}");
     kl_value_unref(o);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(fields_survive_being_written), cmocka_unit_test(an_apply_owns_what_it_names),
-        cmocka_unit_test(what_is_named_no_more_goes_unless_another_wants_it), cmocka_unit_test(a_changed_field_of_another_is_a_conflict),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(fields_survive_being_written),
+        cmocka_unit_test(an_apply_owns_what_it_names),
+        cmocka_unit_test(what_is_named_no_more_goes_unless_another_wants_it),
+        cmocka_unit_test(a_changed_field_of_another_is_a_conflict),
         cmocka_unit_test(an_update_takes_what_it_changes),
         cmocka_unit_test(an_update_takes_a_field_that_it_removes_from_its_owner),
         cmocka_unit_test(an_update_by_the_same_values_owns_nothing_new),
-        cmocka_unit_test(managed_fields_can_be_cleared), cmocka_unit_test(items_keep_the_order_of_the_applier),
-        cmocka_unit_test(the_structs_of_built_in_kinds_are_there_before_anyone_sets_them) };
+        cmocka_unit_test(managed_fields_can_be_cleared),
+        cmocka_unit_test(items_keep_the_order_of_the_applier),
+        cmocka_unit_test(the_structs_of_built_in_kinds_are_there_before_anyone_sets_them)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
 

@@ -34,28 +34,40 @@ static void patched(const char *type, const char *old, const char *patch, const 
 static void lists_with_a_merge_key_merge_by_it(void **state)
 {
     (void)state;
-    patched("core.v1.PodSpec", "{'containers':[{'name':'a','image':'1'},{'name':'b'}]}", "{'containers':[{'name':'a','image':'2'},{'name':'c'}]}",
+    patched("core.v1.PodSpec", "{'containers':[{'name':'a','image':'1'},{'name':'b'}]}",
+        "{'containers':[{'name':'a','image':'2'},{'name':'c'}]}",
         "{'containers':[{'name':'a','image':'2'},{'name':'c'},{'name':'b'}]}");
-    patched("core.v1.PodSpec", "{'tolerations':[{'key':'a'}]}", "{'tolerations':[{'key':'b'}]}", "{'tolerations':[{'key':'b'}]}");
-    patched("core.v1.PodSpec", "{'volumes':[{'name':'v','emptyDir':{}}]}", "{'volumes':[{'name':'v','$retainKeys':['name','secret'],'secret':{'secretName':'s'}}]}",
+    patched("core.v1.PodSpec", "{'tolerations':[{'key':'a'}]}", "{'tolerations':[{'key':'b'}]}",
+        "{'tolerations':[{'key':'b'}]}");
+    patched("core.v1.PodSpec", "{'volumes':[{'name':'v','emptyDir':{}}]}",
+        "{'volumes':[{'name':'v','$retainKeys':['name','secret'],'secret':{'secretName':'s'}}]}",
         "{'volumes':[{'name':'v','secret':{'secretName':'s'}}]}");
 }
 
 static void directives_delete_replace_and_order(void **state)
 {
     (void)state;
-    patched("core.v1.PodSpec", "{'containers':[{'name':'a'},{'name':'b'}]}", "{'containers':[{'name':'a','$patch':'delete'}]}", "{'containers':[{'name':'b'}]}");
-    patched("core.v1.PodSpec", "{'containers':[{'name':'a'},{'name':'b'}]}", "{'containers':[{'$patch':'replace'},{'name':'c'}]}", "{'containers':[{'name':'c'}]}");
-    patched("core.v1.PodSpec", "{'containers':[{'name':'a'},{'name':'b'}]}", "{'$setElementOrder/containers':[{'name':'c'},{'name':'b'},{'name':'a'}],'containers':[{'name':'c'}]}",
+    patched("core.v1.PodSpec", "{'containers':[{'name':'a'},{'name':'b'}]}",
+        "{'containers':[{'name':'a','$patch':'delete'}]}", "{'containers':[{'name':'b'}]}");
+    patched("core.v1.PodSpec", "{'containers':[{'name':'a'},{'name':'b'}]}",
+        "{'containers':[{'$patch':'replace'},{'name':'c'}]}", "{'containers':[{'name':'c'}]}");
+    patched("core.v1.PodSpec", "{'containers':[{'name':'a'},{'name':'b'}]}",
+        "{'$setElementOrder/"
+        "containers':[{'name':'c'},{'name':'b'},{'name':'a'}],'containers':[{'name':'c'}]}",
         "{'containers':[{'name':'c'},{'name':'b'},{'name':'a'}]}");
-    patched("core.v1.PodSpec", "{'nodeSelector':{'a':'1'},'hostname':'h'}", "{'nodeSelector':{'$patch':'replace','b':'2'},'hostname':null}", "{'nodeSelector':{'b':'2'}}");
-    patched("meta.v1.ObjectMeta", "{'finalizers':['a','b']}", "{'finalizers':['c','a'],'$deleteFromPrimitiveList/finalizers':['b']}", "{'finalizers':['c','a']}");
+    patched("core.v1.PodSpec", "{'nodeSelector':{'a':'1'},'hostname':'h'}",
+        "{'nodeSelector':{'$patch':'replace','b':'2'},'hostname':null}", "{'nodeSelector':{'b':'2'}}");
+    patched("meta.v1.ObjectMeta", "{'finalizers':['a','b']}",
+        "{'finalizers':['c','a'],'$deleteFromPrimitiveList/finalizers':['b']}", "{'finalizers':['c','a']}");
 }
 
 static void a_patch_without_a_base_leaves_no_directives(void **state)
 {
     (void)state;
-    patched("core.v1.PodSpec", "{}", "{'containers':[{'name':'a','$setElementOrder/env':[{'name':'x'}],'env':[{'name':'x','value':null}]}],'$setElementOrder/containers':[{'name':'a'}]}",
+    patched("core.v1.PodSpec", "{}",
+        "{'containers':[{'name':'a','$setElementOrder/"
+        "env':[{'name':'x'}],'env':[{'name':'x','value':null}]}],'$setElementOrder/"
+        "containers':[{'name':'a'}]}",
         "{'containers':[{'name':'a','env':[{'name':'x'}]}]}");
 }
 
@@ -63,24 +75,25 @@ static void nonsense_is_refused(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
-        { "{'containers':[{'image':'i'}]}", "does not contain declared merge key: name" },
-        { "{'$patch':'melt'}", "Unknown patch type found: \"melt\"" },
-        { "{'containers':[{'name':'a','$patch':'merge'}]}", "merging lists cannot yet be specified" },
-        { "{'containers':[{'name':'a','$patch':'melt'}]}", "Unknown patch type found" },
-        { "{'containers':['a']}", "list element types are not identical" },
-        { "{'containers':[['a']]}", "lists of lists" },
-        { "{'$retainKeys':['hostname'],'nodeName':'n'}", "invalid patch format of retainKeys" },
-        { "{'$retainKeys':'hostname'}", "invalid patch format of retainKeys" },
-        { "{'$setElementOrder/containers':[{'name':'b'}],'containers':[{'name':'c'}]}", "doesn't match" },
-        { "{'$setElementOrder/containers':7}", "must be lists" },
-        { "{'$setElementOrder/containers':[{}]}", "does not contain declared merge key" },
-        { "{'containers\\u0000':7}", "NUL" },
+        {"{'containers':[{'image':'i'}]}", "does not contain declared merge key: name"},
+        {"{'$patch':'melt'}", "Unknown patch type found: \"melt\""},
+        {"{'containers':[{'name':'a','$patch':'merge'}]}", "merging lists cannot yet be specified"},
+        {"{'containers':[{'name':'a','$patch':'melt'}]}", "Unknown patch type found"},
+        {"{'containers':['a']}", "list element types are not identical"},
+        {"{'containers':[['a']]}", "lists of lists"},
+        {"{'$retainKeys':['hostname'],'nodeName':'n'}", "invalid patch format of retainKeys"},
+        {"{'$retainKeys':'hostname'}", "invalid patch format of retainKeys"},
+        {"{'$setElementOrder/containers':[{'name':'b'}],'containers':[{'name':'c'}]}", "doesn't match"},
+        {"{'$setElementOrder/containers':7}", "must be lists"},
+        {"{'$setElementOrder/containers':[{}]}", "does not contain declared merge key"},
+        {"{'containers\\u0000':7}", "NUL"},
     };
     const kl_value *old = v("{'containers':[{'name':'a'}]}"), *out = NULL;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const kl_value *patch = v(cases[i][0]);
         kl_err err = KL_ERR_INIT;
-        assert_fails(kl__smp_apply(kl__types_get(types, "core.v1.PodSpec"), old, patch, &out, &err), KL_EINVAL, &err, cases[i][1]);
+        assert_fails(kl__smp_apply(kl__types_get(types, "core.v1.PodSpec"), old, patch, &out, &err),
+            KL_EINVAL, &err, cases[i][1]);
         kl_value_unref(patch);
     }
     kl_value_unref(old);
@@ -99,10 +112,17 @@ static void normal(const char *type, const char *in, const char *want)
 static void built_in_objects_take_their_canonical_form(void **state)
 {
     (void)state;
-    normal("core.v1.ResourceRequirements", "{'requests':{'cpu':'0.5','memory':'1024Mi','x/y':3},'limits':null}", "{'requests':{'cpu':'500m','memory':'1Gi','x/y':'3'}}");
-    normal("coordination.v1.LeaseSpec", "{'renewTime':'2026-01-02T03:04:05.000006Z','leaseTransitions':1}", "{'renewTime':'2026-01-02T03:04:05.000006Z','leaseTransitions':1}");
-    normal("meta.v1.ObjectMeta", "{'name':'n','generateName':'','labels':{},'creationTimestamp':'2026-01-02T03:04:05+01:00'}", "{'name':'n','creationTimestamp':'2026-01-02T02:04:05Z'}");
-    normal("core.v1.Service", "{'spec':{'ports':[{'port':1,'targetPort':'web'}]}}", "{'metadata':{},'spec':{'ports':[{'port':1,'targetPort':'web','protocol':'TCP'}]},'status':{'loadBalancer':{}}}");
+    normal("core.v1.ResourceRequirements",
+        "{'requests':{'cpu':'0.5','memory':'1024Mi','x/y':3},'limits':null}",
+        "{'requests':{'cpu':'500m','memory':'1Gi','x/y':'3'}}");
+    normal("coordination.v1.LeaseSpec", "{'renewTime':'2026-01-02T03:04:05.000006Z','leaseTransitions':1}",
+        "{'renewTime':'2026-01-02T03:04:05.000006Z','leaseTransitions':1}");
+    normal("meta.v1.ObjectMeta",
+        "{'name':'n','generateName':'','labels':{},'creationTimestamp':'2026-01-02T03:04:05+01:00'}",
+        "{'name':'n','creationTimestamp':'2026-01-02T02:04:05Z'}");
+    normal("core.v1.Service", "{'spec':{'ports':[{'port':1,'targetPort':'web'}]}}",
+        "{'metadata':{},'spec':{'ports':[{'port':1,'targetPort':'web','protocol':'TCP'}]},'status':{'"
+        "loadBalancer':{}}}");
 }
 
 static void wrong_types_are_named_with_their_place(void **state)
@@ -110,8 +130,10 @@ static void wrong_types_are_named_with_their_place(void **state)
     (void)state;
     const kl_value *a = v("{'containers':[{'name':'c','ports':[{'containerPort':'eighty'}]}]}"), *out = NULL;
     kl_err err = KL_ERR_INIT;
-    assert_fails(kl__normalize(kl__types_get(types, "core.v1.PodSpec"), a, true, NULL, &out, &err), KL_EINVAL, &err,
-        "json: cannot unmarshal string into Go struct field containers[0].ports[0].containerPort of type int64");
+    assert_fails(kl__normalize(kl__types_get(types, "core.v1.PodSpec"), a, true, NULL, &out, &err), KL_EINVAL,
+        &err,
+        "json: cannot unmarshal string into Go struct field containers[0].ports[0].containerPort of type "
+        "int64");
     kl_value_unref(a);
 }
 
@@ -122,7 +144,8 @@ static void unknown_fields_are_listed_and_dropped(void **state)
     kl__unknown unknown = {0};
     kl_err err = KL_ERR_INIT;
     assert_ok(kl__normalize(kl__types_get(types, "core.v1.PodSpec"), a, false, &unknown, &out, &err), &err);
-    assert_string_equal(kl_buf_str(&unknown.names), "unknown field \"containers[0].imagee\", unknown field \"colour\"");
+    assert_string_equal(
+        kl_buf_str(&unknown.names), "unknown field \"containers[0].imagee\", unknown field \"colour\"");
     assert_int_equal(unknown.count, 2);
     assert_value(out, "{'containers':[{'name':'c'}]}");
     kl__unknown_fini(&unknown);
@@ -133,15 +156,20 @@ static void unknown_fields_are_listed_and_dropped(void **state)
 static void custom_objects_are_pruned_and_defaulted(void **state)
 {
     (void)state;
-    const kl_value *json = v("{'type':'object','properties':{'spec':{'type':'object','default':{},'properties':{'n':{'type':'integer','default':3},"
-                             "'free':{'type':'object','x-kubernetes-preserve-unknown-fields':true,'properties':{'k':{'type':'string','default':'d'}}},"
-                             "'pod':{'type':'object','x-kubernetes-embedded-resource':true,'properties':{'x':{'type':'string'}}}}}}}");
+    const kl_value *json = v("{'type':'object','properties':{'spec':{'type':'object','default':{},'"
+                             "properties':{'n':{'type':'integer','default':3},"
+                             "'free':{'type':'object','x-kubernetes-preserve-unknown-fields':true,'"
+                             "properties':{'k':{'type':'string','default':'d'}}},"
+                             "'pod':{'type':'object','x-kubernetes-embedded-resource':true,'properties':{'x':"
+                             "{'type':'string'}}}}}}}");
     kl__types *custom;
     kl_err err = KL_ERR_INIT;
     assert_ok(kl__types_of_crd(json, types, &custom, &err), &err);
-    const kl_value *a = v("{'kind':'K','spec':{'n':null,'gone':1,'free':{'any':1},'pod':{'kind':'Pod','x':'1','y':2}},'gone':1}");
+    const kl_value *a = v("{'kind':'K','spec':{'n':null,'gone':1,'free':{'any':1},'pod':{'kind':'Pod','x':'1'"
+                          ",'y':2}},'gone':1}");
     const kl_value *b = v("{'kind':'K'}");
-    const kl_value *x = kl__normalize_custom(kl__types_root(custom), a), *y = kl__normalize_custom(kl__types_root(custom), b);
+    const kl_value *x = kl__normalize_custom(kl__types_root(custom), a),
+                   *y = kl__normalize_custom(kl__types_root(custom), b);
     assert_value(x, "{'kind':'K','spec':{'n':3,'free':{'any':1,'k':'d'},'pod':{'kind':'Pod','x':'1'}}}");
     assert_value(y, "{'kind':'K','spec':{'n':3}}");
     kl_value_unref(a);
@@ -155,12 +183,16 @@ static void custom_objects_are_pruned_and_defaulted(void **state)
 static void pods_have_a_quality_of_service(void **state)
 {
     (void)state;
-    static const struct { const char *pod, *qos; } rows[] = {
-        { "{'spec':{'containers':[{}]}}", "BestEffort" },
-        { "{'spec':{'containers':[{'resources':{'requests':{'cpu':'1'}}}]}}", "Burstable" },
-        { "{'spec':{'containers':[{'resources':{'requests':{'cpu':'1','memory':'1Gi'},'limits':{'cpu':'1','memory':'1Gi'}}}]}}", "Guaranteed" },
-        { "{'spec':{'containers':[{'resources':{'limits':{'cpu':'1','memory':'1Gi'}}},{}]}}", "Burstable" },
-        { "{'spec':{'containers':[{'resources':{'requests':{'nvidia.com/gpu':'1'}}}]}}", "BestEffort" },
+    static const struct {
+        const char *pod, *qos;
+    } rows[] = {
+        {"{'spec':{'containers':[{}]}}", "BestEffort"},
+        {"{'spec':{'containers':[{'resources':{'requests':{'cpu':'1'}}}]}}", "Burstable"},
+        {"{'spec':{'containers':[{'resources':{'requests':{'cpu':'1','memory':'1Gi'},'limits':{'cpu':'1','"
+         "memory':'1Gi'}}}]}}",
+            "Guaranteed"},
+        {"{'spec':{'containers':[{'resources':{'limits':{'cpu':'1','memory':'1Gi'}}},{}]}}", "Burstable"},
+        {"{'spec':{'containers':[{'resources':{'requests':{'nvidia.com/gpu':'1'}}}]}}", "BestEffort"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const kl_value *pod = v(rows[i].pod);
@@ -171,10 +203,14 @@ static void pods_have_a_quality_of_service(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(lists_with_a_merge_key_merge_by_it), cmocka_unit_test(directives_delete_replace_and_order),
-        cmocka_unit_test(a_patch_without_a_base_leaves_no_directives), cmocka_unit_test(nonsense_is_refused), cmocka_unit_test(built_in_objects_take_their_canonical_form),
-        cmocka_unit_test(wrong_types_are_named_with_their_place), cmocka_unit_test(unknown_fields_are_listed_and_dropped),
-        cmocka_unit_test(custom_objects_are_pruned_and_defaulted), cmocka_unit_test(pods_have_a_quality_of_service) };
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lists_with_a_merge_key_merge_by_it),
+        cmocka_unit_test(directives_delete_replace_and_order),
+        cmocka_unit_test(a_patch_without_a_base_leaves_no_directives), cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(built_in_objects_take_their_canonical_form),
+        cmocka_unit_test(wrong_types_are_named_with_their_place),
+        cmocka_unit_test(unknown_fields_are_listed_and_dropped),
+        cmocka_unit_test(custom_objects_are_pruned_and_defaulted),
+        cmocka_unit_test(pods_have_a_quality_of_service)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
 

@@ -1,4 +1,5 @@
-/* http_help.h - a small HTTP client for tests of the server: one connection per request, blocking, bounded by a deadline. */
+/* http_help.h - a small HTTP client for tests of the server: one connection per request, blocking, bounded
+ * by a deadline. */
 #ifndef KL_SPEC_HTTP_HELP_H
 #define KL_SPEC_HTTP_HELP_H
 
@@ -16,15 +17,18 @@
 /* A bound for hangs, generous for sanitizers. */
 #define PATIENCE_MS 20000
 
-static inline int http_send(kl_server *s, const char *method, const char *path, const char *type, const char *body)
+static inline int http_send(
+    kl_server *s, const char *method, const char *path, const char *type, const char *body)
 {
-    struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     to.sin_port = htons((uint16_t)atoi(strrchr(kl_server_url(s), ':') + 1));
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     assert_true(fd >= 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
-    char *text = kl_sprintf("%s %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: spec/1\r\nConnection: close\r\n%s%s%sContent-Length: %zu\r\n\r\n%s", method, path,
-        type ? "Content-Type: " : "", type ? type : "", type ? "\r\n" : "", body ? strlen(body) : 0, body ? body : "");
+    char *text = kl_sprintf("%s %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: spec/1\r\nConnection: "
+                            "close\r\n%s%s%sContent-Length: %zu\r\n\r\n%s",
+        method, path, type ? "Content-Type: " : "", type ? type : "", type ? "\r\n" : "",
+        body ? strlen(body) : 0, body ? body : "");
     size_t len = strlen(text), done = 0;
     while (done < len) {
         ssize_t n = send(fd, text + done, len - done, MSG_NOSIGNAL);
@@ -38,7 +42,7 @@ static inline int http_send(kl_server *s, const char *method, const char *path, 
 /* More bytes; false at the end of the connection. */
 static inline bool http_more(int fd, kl_buf *in)
 {
-    struct pollfd p = { .fd = fd, .events = POLLIN };
+    struct pollfd p = {.fd = fd, .events = POLLIN};
     if (poll(&p, 1, PATIENCE_MS) != 1)
         fail_msg("the server said nothing for %d s; so far: %s", PATIENCE_MS / 1000, kl_buf_str(in));
     char *room = kl_buf_reserve(in, 65536);
@@ -76,7 +80,8 @@ static inline int http_finish(int fd, char **body)
     int code = atoi(kl_buf_str(&in) + 9);
     char *at = strstr(in.data, "\r\n\r\n");
     assert_non_null(at);
-    bool chunked = strcasestr(in.data, "\r\nTransfer-Encoding: chunked") && strcasestr(in.data, "\r\nTransfer-Encoding: chunked") < at;
+    bool chunked = strcasestr(in.data, "\r\nTransfer-Encoding: chunked")
+        && strcasestr(in.data, "\r\nTransfer-Encoding: chunked") < at;
     *body = kl_strdup(at + 4);
     if (chunked)
         unchunk(*body);
@@ -85,13 +90,17 @@ static inline int http_finish(int fd, char **body)
 }
 
 /* One request; `body` uses ' for ". The answer as a value (a new reference), its code in *code. */
-static inline const kl_value *http(kl_server *s, const char *method, const char *path, const char *body, int *code)
+static inline const kl_value *http(
+    kl_server *s, const char *method, const char *path, const char *body, int *code)
 {
     char *json = body ? kl_strdup(body) : NULL, *text;
     for (char *p = json; p && *p; p++)
         if (*p == '\'')
             *p = '"';
-    const char *type = !body ? NULL : strcmp(method, "PATCH") ? "application/json" : *json == '[' ? "application/json-patch+json" : "application/merge-patch+json";
+    const char *type = !body      ? NULL
+        : strcmp(method, "PATCH") ? "application/json"
+        : *json == '['            ? "application/json-patch+json"
+                                  : "application/merge-patch+json";
     *code = http_finish(http_send(s, method, path, type, json), &text);
     const kl_value *out = NULL;
     kl_err err = KL_ERR_INIT;

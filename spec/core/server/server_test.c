@@ -10,8 +10,14 @@ static kl_server *start(size_t history)
 {
     kl_server *s;
     kl_err err = KL_ERR_INIT;
-    ticks = kl_clock_fake_new(KL_SECONDS(1000), KL_SECONDS(1767225600));      /* 2026-01-01T00:00:00Z */
-    assert_ok(kl_server_start(&(kl_server_options){ .listen = "127.0.0.1:0", .clock = ticks, .history = history, .bookmark_every = KL_SECONDS(10), .max_body = 1 << 20 }, &s, &err), &err);
+    ticks = kl_clock_fake_new(KL_SECONDS(1000), KL_SECONDS(1767225600)); /* 2026-01-01T00:00:00Z */
+    assert_ok(kl_server_start(&(kl_server_options){.listen = "127.0.0.1:0",
+                                  .clock = ticks,
+                                  .history = history,
+                                  .bookmark_every = KL_SECONDS(10),
+                                  .max_body = 1 << 20},
+                  &s, &err),
+        &err);
     return s;
 }
 
@@ -49,8 +55,11 @@ static void a_new_server_has_its_namespaces_and_the_time_of_its_clock(void **sta
     const kl_value *list = http(s, "GET", "/api/v1/namespaces", NULL, &code);
     assert_int_equal(code, 200);
     assert_int_equal(kl_value_len(kl_value_get(list, "items")), 4);
-    assert_string_equal(kl_value_str_at(kl_value_item(kl_value_get(list, "items"), 0), "metadata", "creationTimestamp", NULL), "2026-01-01T00:00:00Z");
-    assert_string_equal(kl_value_str_at(kl_value_item(kl_value_get(list, "items"), 0), "status", "phase", NULL), "Active");
+    assert_string_equal(
+        kl_value_str_at(kl_value_item(kl_value_get(list, "items"), 0), "metadata", "creationTimestamp", NULL),
+        "2026-01-01T00:00:00Z");
+    assert_string_equal(
+        kl_value_str_at(kl_value_item(kl_value_get(list, "items"), 0), "status", "phase", NULL), "Active");
     kl_value_unref(list);
     char *config = kl_server_kubeconfig(s);
     assert_non_null(strstr(config, kl_server_url(s)));
@@ -62,15 +71,18 @@ static void a_watch_gets_changes_bookmarks_and_an_end(void **state)
 {
     (void)state;
     kl_server *s = start(0);
-    char *rv = create(s, "a"), *path = kl_sprintf(MAPS "?watch=true&allowWatchBookmarks=true&timeoutSeconds=30&resourceVersion=%s", rv);
+    char *rv = create(s, "a"),
+         *path = kl_sprintf(
+             MAPS "?watch=true&allowWatchBookmarks=true&timeoutSeconds=30&resourceVersion=%s", rv);
     kl_buf in = KL_BUF_INIT;
     int fd = http_send(s, "GET", path, NULL, NULL);
     http_wait_for(fd, &in, "200 OK", 1);
     assert_int_equal(http_code(s, "PATCH", MAPS "/a", "{'data':{'k':'v'}}"), 200);
     http_wait_for(fd, &in, "\"type\":\"MODIFIED\"", 1);
     pass(s, KL_SECONDS(1));
-    assert_null(strstr(in.data, "BOOKMARK"));                                  /* nothing new to tell */
-    assert_int_equal(http_code(s, "POST", "/api/v1/namespaces/default/secrets", "{'metadata':{'name':'s'}}"), 201);
+    assert_null(strstr(in.data, "BOOKMARK")); /* nothing new to tell */
+    assert_int_equal(
+        http_code(s, "POST", "/api/v1/namespaces/default/secrets", "{'metadata':{'name':'s'}}"), 201);
     pass(s, KL_SECONDS(10));
     http_wait_for(fd, &in, "\"type\":\"BOOKMARK\"", 1);
     char *told = kl_sprintf("\"resourceVersion\":\"%d\"", atoi(rv) + 2);
@@ -139,7 +151,7 @@ static void a_page_whose_snapshot_is_forgotten_is_410(void **state)
     page = http(s, "GET", next, NULL, &code);
     assert_int_equal(code, 200);
     assert_string_equal(kl_object_name(kl_value_item(kl_value_get(page, "items"), 0)), "b");
-    assert_true(kl_value_len(kl_value_at(page, "metadata", "continue", NULL)) > 0);        /* and then to c */
+    assert_true(kl_value_len(kl_value_at(page, "metadata", "continue", NULL)) > 0); /* and then to c */
     kl_value_unref(refusal);
     kl_free(next);
     kl_value_unref(page);
@@ -181,32 +193,40 @@ static void bad_requests_are_told_what_and_where(void **state)
 {
     (void)state;
     kl_server *s = start(0);
-    static const struct { const char *method, *path, *body; int code; const char *says; } rows[] = {
-        { "POST", MAPS, "{'metadata':{'name':'a'},}", 400, "line 1" },
-        { "POST", MAPS, "[]", 400, "it is array, not an object" },
-        { "POST", MAPS, "{'kind':'Pod','apiVersion':'v1'}", 400, "cannot be handled as a ConfigMap" },
-        { "POST", MAPS, "{'metadata':{'name':'a'},'metadata':{}}", 400, "duplicate" },
-        { "GET", "/api/v1/namespaces/default/sprockets", NULL, 404, "the server could not find the requested resource" },
-        { "GET", "/apis/none.example/v1/things", NULL, 404, "the server could not find the requested resource" },
-        { "GET", "/", NULL, 404, "the server could not find the requested resource" },
-        { "GET", "/api/v1/namespaces/default/pods/a/b/c/d/e/f/g/h/i", NULL, 404, "could not find" },
-        { "PUT", MAPS, "{}", 405, "does not allow this method" },
-        { "BREW", MAPS "/a", NULL, 405, "does not allow this method" },
-        { "PATCH", MAPS "/a", "[{'op':'fly'}]", 404, "configmaps \"a\" not found" },
-        { "GET", "/api/v1/namespaces/default/pods/a/exec", NULL, 501, "does not serve pods/exec yet" },
-        { "DELETE", "/api/v1/namespaces/kube-system", NULL, 403, "this namespace may not be deleted" },
+    static const struct {
+        const char *method, *path, *body;
+        int code;
+        const char *says;
+    } rows[] = {
+        {"POST", MAPS, "{'metadata':{'name':'a'},}", 400, "line 1"},
+        {"POST", MAPS, "[]", 400, "it is array, not an object"},
+        {"POST", MAPS, "{'kind':'Pod','apiVersion':'v1'}", 400, "cannot be handled as a ConfigMap"},
+        {"POST", MAPS, "{'metadata':{'name':'a'},'metadata':{}}", 400, "duplicate"},
+        {"GET", "/api/v1/namespaces/default/sprockets", NULL, 404,
+            "the server could not find the requested resource"},
+        {"GET", "/apis/none.example/v1/things", NULL, 404,
+            "the server could not find the requested resource"},
+        {"GET", "/", NULL, 404, "the server could not find the requested resource"},
+        {"GET", "/api/v1/namespaces/default/pods/a/b/c/d/e/f/g/h/i", NULL, 404, "could not find"},
+        {"PUT", MAPS, "{}", 405, "does not allow this method"},
+        {"BREW", MAPS "/a", NULL, 405, "does not allow this method"},
+        {"PATCH", MAPS "/a", "[{'op':'fly'}]", 404, "configmaps \"a\" not found"},
+        {"GET", "/api/v1/namespaces/default/pods/a/exec", NULL, 501, "does not serve pods/exec yet"},
+        {"DELETE", "/api/v1/namespaces/kube-system", NULL, 403, "this namespace may not be deleted"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int code;
         const kl_value *r = http(s, rows[i].method, rows[i].path, rows[i].body, &code);
         const char *message = kl_value_str_at(r, "message", NULL);
         if (code != rows[i].code || !message || !strstr(message, rows[i].says))
-            fail_msg("%s %s: %d %s, wanted %d %s", rows[i].method, rows[i].path, code, message, rows[i].code, rows[i].says);
+            fail_msg("%s %s: %d %s, wanted %d %s", rows[i].method, rows[i].path, code, message, rows[i].code,
+                rows[i].says);
         assert_string_equal(kl_value_str_at(r, "kind", NULL), "Status");
         kl_value_unref(r);
     }
     char *body;
-    assert_int_equal(http_finish(http_send(s, "POST", MAPS, "application/vnd.kubernetes.protobuf", "k8s"), &body), 415);
+    assert_int_equal(
+        http_finish(http_send(s, "POST", MAPS, "application/vnd.kubernetes.protobuf", "k8s"), &body), 415);
     assert_non_null(strstr(body, "does not read application/vnd.kubernetes.protobuf"));
     kl_free(body);
     stop(s);
@@ -217,7 +237,11 @@ static void yaml_is_read_where_json_is(void **state)
     (void)state;
     kl_server *s = start(0);
     char *body;
-    assert_int_equal(http_finish(http_send(s, "POST", MAPS, "application/yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: why}\ndata:\n  a: 'b'\n"), &body), 201);
+    assert_int_equal(
+        http_finish(http_send(s, "POST", MAPS, "application/yaml",
+                        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: why}\ndata:\n  a: 'b'\n"),
+            &body),
+        201);
     assert_non_null(strstr(body, "\"data\":{\"a\":\"b\"}"));
     kl_free(body);
     stop(s);
@@ -235,9 +259,13 @@ static char *write_file(const char *dir, const char *name, const char *text)
     return path;
 }
 
-static const char crd[] = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: toys.x.io}\nspec:\n  group: x.io\n  scope: Cluster\n"
-    "  names: {plural: toys, kind: Toy}\n  versions:\n  - {name: v1, served: true, storage: true, subresources: {status: {}}, schema: {openAPIV3Schema: {type: object, "
-    "x-kubernetes-preserve-unknown-fields: true}}}\n  - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}\n";
+static const char crd[] =
+    "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: "
+    "toys.x.io}\nspec:\n  group: x.io\n  scope: Cluster\n"
+    "  names: {plural: toys, kind: Toy}\n  versions:\n  - {name: v1, served: true, storage: true, "
+    "subresources: {status: {}}, schema: {openAPIV3Schema: {type: object, "
+    "x-kubernetes-preserve-unknown-fields: true}}}\n  - {name: v1beta1, served: true, storage: false, "
+    "schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}\n";
 
 static void a_directory_is_loaded_with_definitions_first(void **state)
 {
@@ -245,8 +273,11 @@ static void a_directory_is_loaded_with_definitions_first(void **state)
     kl_server *s = start(0);
     char dir[] = "/tmp/kl-load-XXXXXX";
     assert_non_null(mkdtemp(dir));
-    char *a = write_file(dir, "a.yaml", "apiVersion: x.io/v1\nkind: Toy\nmetadata: {name: t, resourceVersion: '77', uid: u}\nspec: {size: 1}\nstatus: {done: true}\n---\n"
-                                        "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: fresh}\nspec: {nodeName: node-1, containers: [{name: c, image: i}]}\nstatus: {phase: Running}\n");
+    char *a = write_file(dir, "a.yaml",
+        "apiVersion: x.io/v1\nkind: Toy\nmetadata: {name: t, resourceVersion: '77', uid: u}\nspec: {size: "
+        "1}\nstatus: {done: true}\n---\n"
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: fresh}\nspec: {nodeName: node-1, "
+        "containers: [{name: c, image: i}]}\nstatus: {phase: Running}\n");
     char *b = write_file(dir, "b.yml", crd), *c = write_file(dir, "ignored.txt", "{");
     size_t n = 0;
     int code;
@@ -255,7 +286,8 @@ static void a_directory_is_loaded_with_definitions_first(void **state)
         assert_ok(kl_server_load_path(s, dir, &n, &err), &err);
         assert_int_equal(n, 3);
     }
-    const kl_value *toy = http(s, "GET", "/apis/x.io/v1/toys/t", NULL, &code), *pod = http(s, "GET", "/api/v1/namespaces/fresh/pods/p", NULL, &code);
+    const kl_value *toy = http(s, "GET", "/apis/x.io/v1/toys/t", NULL, &code),
+                   *pod = http(s, "GET", "/api/v1/namespaces/fresh/pods/p", NULL, &code);
     assert_true(kl_value_bool(kl_value_at(toy, "status", "done", NULL), false));
     assert_string_equal(kl_value_str_at(pod, "status", "phase", NULL), "Running");
     kl_value_unref(toy);
@@ -278,12 +310,16 @@ static void what_cannot_be_loaded_is_named(void **state)
     (void)state;
     kl_server *s = start(0);
     kl_err err = KL_ERR_INIT;
-    const kl_value *unknown = v("{'apiVersion':'x.io/v1','kind':'Toy','metadata':{'name':'t'}}"), *nothing = v("{'a':1}"),
+    const kl_value *unknown = v("{'apiVersion':'x.io/v1','kind':'Toy','metadata':{'name':'t'}}"),
+                   *nothing = v("{'a':1}"),
                    *wrong = v("{'apiVersion':'v1','kind':'ConfigMap','metadata':{'name':'T_T'}}");
-    assert_fails(kl_server_load(s, unknown, &err), KL_EINVAL, &err, "x.io/v1 Toy \"t\" cannot be loaded: the server has no such kind; load its CustomResourceDefinition first (--crds)");
+    assert_fails(kl_server_load(s, unknown, &err), KL_EINVAL, &err,
+        "x.io/v1 Toy \"t\" cannot be loaded: the server has no such kind; load its CustomResourceDefinition "
+        "first (--crds)");
     assert_fails(kl_server_load(s, nothing, &err), KL_EINVAL, &err, "no apiVersion and kind");
     assert_fails(kl_server_load(s, wrong, &err), KL_EREJECTED, &err, "ConfigMap \"T_T\": ");
-    assert_fails(kl_server_load_path(s, "/nowhere/x.yaml", NULL, &err), KL_EIO, &err, "/nowhere/x.yaml: cannot be read");
+    assert_fails(kl_server_load_path(s, "/nowhere/x.yaml", NULL, &err), KL_EIO, &err,
+        "/nowhere/x.yaml: cannot be read");
     kl_value_unref(unknown);
     kl_value_unref(nothing);
     kl_value_unref(wrong);
@@ -296,23 +332,34 @@ static void a_namespace_takes_its_content_along(void **state)
     kl_server *s = start(0);
     int code;
     assert_int_equal(http_code(s, "POST", "/api/v1/namespaces", "{'metadata':{'name':'n'}}"), 201);
-    assert_int_equal(http_code(s, "POST", "/api/v1/namespaces/n/configmaps", "{'metadata':{'name':'a'}}"), 201);
-    assert_int_equal(http_code(s, "POST", "/api/v1/namespaces/n/secrets", "{'metadata':{'name':'b','finalizers':['x.io/hold']}}"), 201);
+    assert_int_equal(
+        http_code(s, "POST", "/api/v1/namespaces/n/configmaps", "{'metadata':{'name':'a'}}"), 201);
+    assert_int_equal(http_code(s, "POST", "/api/v1/namespaces/n/secrets",
+                         "{'metadata':{'name':'b','finalizers':['x.io/hold']}}"),
+        201);
     assert_int_equal(http_code(s, "DELETE", "/api/v1/namespaces/n", NULL), 200);
     assert_int_equal(http_code(s, "GET", "/api/v1/namespaces/n/configmaps/a", NULL), 404);
     const kl_value *ns = http(s, "GET", "/api/v1/namespaces/n", NULL, &code);
     assert_string_equal(kl_value_str_at(ns, "status", "phase", NULL), "Terminating");
     kl_value_unref(ns);
-    const kl_value *r = http(s, "POST", "/api/v1/namespaces/n/configmaps", "{'metadata':{'name':'late'}}", &code);
+    const kl_value *r = http(
+        s, "POST", "/api/v1/namespaces/n/configmaps", "{'metadata':{'name':'late'}}", &code);
     assert_int_equal(code, 403);
-    assert_non_null(strstr(kl_value_str_at(r, "message", NULL), "unable to create new content in namespace n because it is being terminated"));
+    assert_non_null(strstr(kl_value_str_at(r, "message", NULL),
+        "unable to create new content in namespace n because it is being terminated"));
     kl_value_unref(r);
-    assert_int_equal(http_code(s, "PATCH", "/api/v1/namespaces/n/secrets/b", "{'metadata':{'finalizers':null}}"), 200);
+    assert_int_equal(
+        http_code(s, "PATCH", "/api/v1/namespaces/n/secrets/b", "{'metadata':{'finalizers':null}}"), 200);
     assert_int_equal(http_code(s, "GET", "/api/v1/namespaces/n", NULL), 404);
     stop(s);
 }
 
-KL_TESTS(cmocka_unit_test(a_new_server_has_its_namespaces_and_the_time_of_its_clock), cmocka_unit_test(a_watch_gets_changes_bookmarks_and_an_end),
-    cmocka_unit_test(a_watch_of_a_forgotten_version_gets_410_inside_200), cmocka_unit_test(a_page_whose_snapshot_is_forgotten_is_410),
-    cmocka_unit_test(a_reader_that_hangs_up_costs_nothing_more), cmocka_unit_test(a_stop_ends_what_still_watches), cmocka_unit_test(bad_requests_are_told_what_and_where), cmocka_unit_test(yaml_is_read_where_json_is),
-    cmocka_unit_test(a_directory_is_loaded_with_definitions_first), cmocka_unit_test(what_cannot_be_loaded_is_named), cmocka_unit_test(a_namespace_takes_its_content_along))
+KL_TESTS(cmocka_unit_test(a_new_server_has_its_namespaces_and_the_time_of_its_clock),
+    cmocka_unit_test(a_watch_gets_changes_bookmarks_and_an_end),
+    cmocka_unit_test(a_watch_of_a_forgotten_version_gets_410_inside_200),
+    cmocka_unit_test(a_page_whose_snapshot_is_forgotten_is_410),
+    cmocka_unit_test(a_reader_that_hangs_up_costs_nothing_more),
+    cmocka_unit_test(a_stop_ends_what_still_watches), cmocka_unit_test(bad_requests_are_told_what_and_where),
+    cmocka_unit_test(yaml_is_read_where_json_is),
+    cmocka_unit_test(a_directory_is_loaded_with_definitions_first),
+    cmocka_unit_test(what_cannot_be_loaded_is_named), cmocka_unit_test(a_namespace_takes_its_content_along))

@@ -3,7 +3,11 @@
 #include "model/object.h"
 #include "server/store.h"
 
-struct seen { size_t count; kl_event_type last; uint64_t rv; };
+struct seen {
+    size_t count;
+    kl_event_type last;
+    uint64_t rv;
+};
 
 static void listen(void *arg, kl__bucket *b, const kl__change *c)
 {
@@ -29,12 +33,18 @@ static char *shown(const kl__bucket *b, const char *prefix, const char *from, ui
         return kl_strdup("gone");
     kl_buf out = KL_BUF_INIT;
     for (size_t i = 0; i < p.len; i++)
-        kl_buf_printf(&out, "%s%s=%d", i ? " " : "", p.keys[i], (int)kl_value_int_at(p.objects[i], -1, "n", NULL));
+        kl_buf_printf(
+            &out, "%s%s=%d", i ? " " : "", p.keys[i], (int)kl_value_int_at(p.objects[i], -1, "n", NULL));
     kl__picture_fini(&p);
     return out.data ? kl_buf_take(&out) : kl_strdup("");
 }
 
-#define assert_shown(want, ...) do { char *got_ = shown(__VA_ARGS__); assert_string_equal(got_, want); kl_free(got_); } while (0)
+#define assert_shown(want, ...)                                                                              \
+    do {                                                                                                     \
+        char *got_ = shown(__VA_ARGS__);                                                                     \
+        assert_string_equal(got_, want);                                                                     \
+        kl_free(got_);                                                                                       \
+    } while (0)
 
 static void every_change_has_its_own_version_and_is_told(void **state)
 {
@@ -114,7 +124,9 @@ static void resources_share_one_counter(void **state)
     kl__store_free(s);
 }
 
-KL_TESTS(cmocka_unit_test(every_change_has_its_own_version_and_is_told), cmocka_unit_test(objects_are_sorted_by_key_and_found_by_prefix),
-    cmocka_unit_test(the_past_can_be_seen_as_long_as_the_history_reaches), cmocka_unit_test(resources_share_one_counter))
+KL_TESTS(cmocka_unit_test(every_change_has_its_own_version_and_is_told),
+    cmocka_unit_test(objects_are_sorted_by_key_and_found_by_prefix),
+    cmocka_unit_test(the_past_can_be_seen_as_long_as_the_history_reaches),
+    cmocka_unit_test(resources_share_one_counter))
 
 /* not in tsan: it starts no thread */

@@ -1,4 +1,5 @@
-/* testing_test.c - what the server does for tests of controllers: a state to come back to, marks, ordered failures. */
+/* testing_test.c - what the server does for tests of controllers: a state to come back to, marks, ordered
+ * failures. */
 #include "support/test.h"
 
 #include "http_help.h"
@@ -13,7 +14,7 @@ static kl_server *start(void)
     kl_server *s;
     kl_err err = KL_ERR_INIT;
     ticks = kl_clock_fake_new(KL_SECONDS(1000), KL_SECONDS(1767225600));
-    assert_ok(kl_server_start(&(kl_server_options){ .listen = "127.0.0.1:0", .clock = ticks }, &s, &err), &err);
+    assert_ok(kl_server_start(&(kl_server_options){.listen = "127.0.0.1:0", .clock = ticks}, &s, &err), &err);
     return s;
 }
 
@@ -36,11 +37,13 @@ static void a_kept_state_comes_back(void **state)
 {
     (void)state;
     kl_server *s = start();
-    assert_false(kl_server_reset(s));                                          /* nothing was kept */
+    assert_false(kl_server_reset(s)); /* nothing was kept */
     assert_int_equal(code(s, "POST", MAPS, "{\"metadata\":{\"name\":\"old\"},\"data\":{\"k\":\"1\"}}"), 201);
     kl_server_keep(s);
     for (int round = 0; round < 3; round++) {
-        assert_int_equal(code(s, "POST", MAPS, "{\"metadata\":{\"name\":\"new\",\"finalizers\":[\"example.com/x\"]}}"), 201);
+        assert_int_equal(
+            code(s, "POST", MAPS, "{\"metadata\":{\"name\":\"new\",\"finalizers\":[\"example.com/x\"]}}"),
+            201);
         assert_int_equal(code(s, "PATCH", MAPS "/old", "{\"data\":{\"k\":\"2\"}}"), 200);
         if (round == 1)
             assert_int_equal(code(s, "DELETE", MAPS "/old", NULL), 200);
@@ -57,8 +60,11 @@ static void a_kept_state_comes_back(void **state)
 static void kinds_that_came_or_went_are_no_state_to_come_back_from(void **state)
 {
     (void)state;
-    static const char crd[] = "{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\",\"metadata\":{\"name\":\"things.example.com\"},"
-        "\"spec\":{\"group\":\"example.com\",\"scope\":\"Namespaced\",\"names\":{\"kind\":\"Thing\",\"plural\":\"things\"},\"versions\":[{\"name\":\"v1\",\"served\":true,"
+    static const char crd[] =
+        "{\"apiVersion\":\"apiextensions.k8s.io/"
+        "v1\",\"kind\":\"CustomResourceDefinition\",\"metadata\":{\"name\":\"things.example.com\"},"
+        "\"spec\":{\"group\":\"example.com\",\"scope\":\"Namespaced\",\"names\":{\"kind\":\"Thing\","
+        "\"plural\":\"things\"},\"versions\":[{\"name\":\"v1\",\"served\":true,"
         "\"storage\":true,\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\"}}}]}}";
     kl_server *s = start();
     kl_server_keep(s);
@@ -67,7 +73,9 @@ static void kinds_that_came_or_went_are_no_state_to_come_back_from(void **state)
     assert_false(kl_server_reset(s));
     kl_server_keep(s);
     assert_true(kl_server_reset(s));
-    assert_int_equal(code(s, "DELETE", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.com", NULL), 200);
+    assert_int_equal(
+        code(s, "DELETE", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.com", NULL),
+        200);
     assert_false(kl_server_reset(s));
     stop(s);
 }
@@ -78,7 +86,8 @@ static void a_mark_is_heard_by_who_takes_bookmarks(void **state)
     kl_server *s = start();
     kl_buf in = KL_BUF_INIT;
     uint64_t before = kl_server_rv(s);
-    char *path = kl_sprintf(MAPS "?watch=true&allowWatchBookmarks=true&resourceVersion=%llu", (unsigned long long)before);
+    char *path = kl_sprintf(
+        MAPS "?watch=true&allowWatchBookmarks=true&resourceVersion=%llu", (unsigned long long)before);
     int fd = http_send(s, "GET", path, NULL, NULL);
     http_wait_for(fd, &in, "200 OK", 1);
     uint64_t rv = kl_server_mark(s);
@@ -98,11 +107,19 @@ static void ordered_failures_answer_what_matches_so_often(void **state)
 {
     (void)state;
     kl_server *s = start();
-    kl_server_fail_next(s, &(kl_server_fault){ .verb = "create", .resource = "configmaps", .group = "", .code = 503, .reason = "ServiceUnavailable", .retry_after = 7, .times = 2 });
-    kl_server_fail_next(s, &(kl_server_fault){ .verb = "get", .name = "a", .code = 409 });
-    kl_server_fail_next(s, &(kl_server_fault){ .verb = "delete", .code = 500, .except_agent = "spec" });
+    kl_server_fail_next(s,
+        &(kl_server_fault){.verb = "create",
+            .resource = "configmaps",
+            .group = "",
+            .code = 503,
+            .reason = "ServiceUnavailable",
+            .retry_after = 7,
+            .times = 2});
+    kl_server_fail_next(s, &(kl_server_fault){.verb = "get", .name = "a", .code = 409});
+    kl_server_fail_next(s, &(kl_server_fault){.verb = "delete", .code = 500, .except_agent = "spec"});
     assert_int_equal(kl_server_faults(s), 4);
-    assert_int_equal(code(s, "POST", "/api/v1/namespaces/default/secrets", "{\"metadata\":{\"name\":\"a\"}}"), 201);
+    assert_int_equal(
+        code(s, "POST", "/api/v1/namespaces/default/secrets", "{\"metadata\":{\"name\":\"a\"}}"), 201);
     for (int i = 0; i < 2; i++) {
         kl_buf in = KL_BUF_INIT;
         int fd = http_send(s, "POST", MAPS, "application/json", "{\"metadata\":{\"name\":\"a\"}}");
@@ -114,10 +131,10 @@ static void ordered_failures_answer_what_matches_so_often(void **state)
         kl_buf_fini(&in);
     }
     assert_int_equal(code(s, "POST", MAPS, "{\"metadata\":{\"name\":\"a\"}}"), 201);
-    assert_int_equal(code(s, "GET", MAPS, NULL), 200);                          /* a list is no get */
+    assert_int_equal(code(s, "GET", MAPS, NULL), 200); /* a list is no get */
     assert_int_equal(code(s, "GET", MAPS "/a", NULL), 409);
     assert_int_equal(code(s, "GET", MAPS "/a", NULL), 200);
-    assert_int_equal(code(s, "DELETE", MAPS "/a", NULL), 200);                  /* our agent is spared */
+    assert_int_equal(code(s, "DELETE", MAPS "/a", NULL), 200); /* our agent is spared */
     assert_int_equal(kl_server_faults(s), 1);
     kl_server_keep(s);
     assert_true(kl_server_reset(s));
@@ -125,5 +142,7 @@ static void ordered_failures_answer_what_matches_so_often(void **state)
     stop(s);
 }
 
-KL_TESTS(cmocka_unit_test(a_kept_state_comes_back), cmocka_unit_test(kinds_that_came_or_went_are_no_state_to_come_back_from),
-    cmocka_unit_test(a_mark_is_heard_by_who_takes_bookmarks), cmocka_unit_test(ordered_failures_answer_what_matches_so_often))
+KL_TESTS(cmocka_unit_test(a_kept_state_comes_back),
+    cmocka_unit_test(kinds_that_came_or_went_are_no_state_to_come_back_from),
+    cmocka_unit_test(a_mark_is_heard_by_who_takes_bookmarks),
+    cmocka_unit_test(ordered_failures_answer_what_matches_so_often))

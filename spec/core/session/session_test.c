@@ -7,17 +7,17 @@
 #include "base/sha1.h"
 #include "session/session.h"
 
-/* --- a scripted WebSocket server ------------------------------------------------------------------------------------------------ */
+/* --- a scripted WebSocket server ---------------------------------------------------------- */
 
 typedef struct script {
-    const char *protocol;               /* NULL: v5.channel.k8s.io */
-    const char *frames;                 /* sent after the handshake */
+    const char *protocol; /* NULL: v5.channel.k8s.io */
+    const char *frames;   /* sent after the handshake */
     size_t n;
-    bool cut;                           /* then the line is cut; otherwise it reads until the client goes */
-    const char *token_file;             /* see the test of 401 */
-    kl_buf got;                         /* what the client's frames said, "channel:text|" */
+    bool cut;               /* then the line is cut; otherwise it reads until the client goes */
+    const char *token_file; /* see the test of 401 */
+    kl_buf got;             /* what the client's frames said, "channel:text|" */
     kl_mutex mu;
-    _Atomic int closed;                 /* the client has ended its input */
+    _Atomic int closed; /* the client has ended its input */
 } script;
 
 static bool send_all(int fd, const char *data, size_t n)
@@ -38,7 +38,10 @@ static bool switch_protocols(int fd, const request *r, const char *protocol)
     char *text = kl_sprintf("%s258EAFA5-E914-47DA-95CA-C5AB0DC85B11", key ? key : "");
     kl_sha1(text, strlen(text), digest);
     char *proof = kl_base64_encode(digest, sizeof digest);
-    bool sent = peer_send(fd, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\nSec-WebSocket-Protocol: %s\r\n\r\n", proof, protocol);
+    bool sent = peer_send(fd,
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: "
+        "Upgrade\r\nSec-WebSocket-Accept: %s\r\nSec-WebSocket-Protocol: %s\r\n\r\n",
+        proof, protocol);
     kl_free(proof);
     kl_free(text);
     return sent;
@@ -82,7 +85,8 @@ static bool websocket(peer *p, int fd, const request *r)
 {
     script *s = p->arg;
     kl_buf in = KL_BUF_INIT;
-    bool there = switch_protocols(fd, r, s->protocol ? s->protocol : "v5.channel.k8s.io") && send_all(fd, s->frames, s->n);
+    bool there = switch_protocols(fd, r, s->protocol ? s->protocol : "v5.channel.k8s.io")
+        && send_all(fd, s->frames, s->n);
     while (there && !s->cut && peer_fill(p, fd, &in)) {
         there = take_frames(s, &in);
         kl_lock(&p->mu);
@@ -93,9 +97,15 @@ static bool websocket(peer *p, int fd, const request *r)
     return false;
 }
 
-/* --- the client's side ------------------------------------------------------------------------------------------------------------- */
+/* --- the client's side -------------------------------------------------------------------- */
 
-typedef struct bench { peer p; kl_client *c; kl_session *s; kl_buf out, err_out; kl_err err; } bench;
+typedef struct bench {
+    peer p;
+    kl_client *c;
+    kl_session *s;
+    kl_buf out, err_out;
+    kl_err err;
+} bench;
 
 static void bench_start(bench *b, peer_answer *answer, void *arg)
 {
@@ -125,7 +135,7 @@ static void begin(bench *b, const kl_session_request *r)
 
 static kl_session_request exec_request(bool input)
 {
-    static const char *const words[] = { "true", NULL };
+    static const char *const words[] = {"true", NULL};
     kl_session_request r;
     kl_session_request_init(&r, KL_SESSION_EXEC);
     r.ns = "ns";
@@ -162,12 +172,17 @@ static kl_status talk(bench *b, script *s)
 #define CLOSE "\x88\x02\x03\xe8"
 #define BYTES(text) .frames = text, .n = sizeof text - 1
 
-/* --- tests --------------------------------------------------------------------------------------------------------------------------- */
+/* --- tests -------------------------------------------------------------------------------- */
 
 static void a_command_that_ends_well(void **state)
 {
     (void)state;
-    script s = { BYTES("\x82\x01\x01" "\x82\x04\x01out" "\x82\x04\x02""err" "\x82\x00" "\x82\x02\xff\x01" SUCCESS CLOSE) };
+    script s = {BYTES("\x82\x01\x01"
+                      "\x82\x04\x01out"
+                      "\x82\x04\x02"
+                      "err"
+                      "\x82\x00"
+                      "\x82\x02\xff\x01" SUCCESS CLOSE)};
     bench b;
     kl_mutex_init(&s.mu);
     assert_ok(talk(&b, &s), &b.err);
@@ -175,25 +190,29 @@ static void a_command_that_ends_well(void **state)
     assert_string_equal(kl_buf_str(&b.err_out), "err");
     assert_int_equal(kl_session_exit(b.s), 0);
     assert_string_equal(kl_session_protocol(b.s), "v5.channel.k8s.io");
-    assert_ok(drain(&b), &b.err);                   /* the end stays the end */
+    assert_ok(drain(&b), &b.err); /* the end stays the end */
     bench_stop(&b);
 }
 
 static void all_the_ways_in_which_the_server_can_break_off(void **state)
 {
     (void)state;
-    static const struct { script s; kl_status st; const char *story; } cases[] = {
-        { { BYTES("\x82\x04\x01out" CLOSE) }, KL_ECLOSED, "without saying how the command ended" },
-        { { BYTES("\x88\x00") }, KL_ECLOSED, "without saying how the command ended" },
-        { { BYTES("\x88\x02\x03\xf3") }, KL_ECLOSED, "WebSocket code 1011" },
-        { { BYTES("\x82\x04\x01out"), .cut = true }, KL_ECLOSED, "the connection ended early" },
-        { { BYTES("\x82\x7e\x01"), .cut = true }, KL_ECLOSED, "the connection ended early" },
-        { { BYTES("\x83\x00") }, KL_ESERVER, "broke the WebSocket protocol" },
-        { { BYTES("\x82\x02\x09x") }, KL_ESERVER, "a message for channel 9" },
-        { { BYTES("\x82\x04\x03huh" CLOSE) }, KL_ESERVER, "is no Status" },
-        { { BYTES("\x82\x7f\x00\x00\x00\x00\x7f\xff\xff\xffx") }, KL_ESERVER, "more than 1 MiB" },
-        { { BYTES(CLOSE), .protocol = "v3.channel.k8s.io" }, KL_ESERVER, "which was not offered" },
-        { { BYTES("HTTP/1.1 200 OK\r\n\r\n") }, KL_ESERVER, "broke the WebSocket protocol" },
+    static const struct {
+        script s;
+        kl_status st;
+        const char *story;
+    } cases[] = {
+        {{BYTES("\x82\x04\x01out" CLOSE)}, KL_ECLOSED, "without saying how the command ended"},
+        {{BYTES("\x88\x00")}, KL_ECLOSED, "without saying how the command ended"},
+        {{BYTES("\x88\x02\x03\xf3")}, KL_ECLOSED, "WebSocket code 1011"},
+        {{BYTES("\x82\x04\x01out"), .cut = true}, KL_ECLOSED, "the connection ended early"},
+        {{BYTES("\x82\x7e\x01"), .cut = true}, KL_ECLOSED, "the connection ended early"},
+        {{BYTES("\x83\x00")}, KL_ESERVER, "broke the WebSocket protocol"},
+        {{BYTES("\x82\x02\x09x")}, KL_ESERVER, "a message for channel 9"},
+        {{BYTES("\x82\x04\x03huh" CLOSE)}, KL_ESERVER, "is no Status"},
+        {{BYTES("\x82\x7f\x00\x00\x00\x00\x7f\xff\xff\xffx")}, KL_ESERVER, "more than 1 MiB"},
+        {{BYTES(CLOSE), .protocol = "v3.channel.k8s.io"}, KL_ESERVER, "which was not offered"},
+        {{BYTES("HTTP/1.1 200 OK\r\n\r\n")}, KL_ESERVER, "broke the WebSocket protocol"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         script s = cases[i].s;
@@ -207,7 +226,7 @@ static void all_the_ways_in_which_the_server_can_break_off(void **state)
 static void a_status_counts_although_the_line_is_cut_after_it(void **state)
 {
     (void)state;
-    script s = { BYTES("\x82\x04\x01out" SUCCESS), .cut = true };
+    script s = {BYTES("\x82\x04\x01out" SUCCESS), .cut = true};
     bench b;
     kl_mutex_init(&s.mu);
     assert_ok(talk(&b, &s), &b.err);
@@ -219,7 +238,9 @@ static bool forbidden(peer *p, int fd, const request *r)
 {
     (void)p;
     (void)r;
-    return peer_reply(fd, 403, "", "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"Forbidden\",\"message\":\"User \\\"x\\\" cannot get resource\",\"code\":403}");
+    return peer_reply(fd, 403, "",
+        "{\"kind\":\"Status\",\"status\":\"Failure\",\"reason\":\"Forbidden\",\"message\":\"User \\\"x\\\" "
+        "cannot get resource\",\"code\":403}");
 }
 
 static bool html(peer *p, int fd, const request *r)
@@ -233,7 +254,8 @@ static bool chunked(peer *p, int fd, const request *r)
 {
     (void)p;
     (void)r;
-    return peer_send(fd, "HTTP/1.1 502 x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n<h1>b\r\n6\r\nad</h1\r\n0\r\n\r\n");
+    return peer_send(
+        fd, "HTTP/1.1 502 x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n<h1>b\r\n6\r\nad</h1\r\n0\r\n\r\n");
 }
 
 static bool ssh(peer *p, int fd, const request *r)
@@ -263,13 +285,18 @@ static bool endless_head(peer *p, int fd, const request *r)
 static void a_refused_upgrade_says_why(void **state)
 {
     (void)state;
-    static const struct { peer_answer *answer; kl_status st; const char *story; } cases[] = {
-        { forbidden, KL_EFORBIDDEN, "the missing RBAC rule: verbs \"get\" and \"create\" on resource \"pods/exec\"" },
-        { html, KL_ESERVER, "HTTP 200 instead of switching to WebSocket" },
-        { chunked, KL_ESERVER, "<h1>bad</h1" },
-        { ssh, KL_ESERVER, "does not answer in HTTP" },
-        { hang_up, KL_ECLOSED, "closed the connection before it answered" },
-        { endless_head, KL_ETOOBIG, "bytes of headers" },
+    static const struct {
+        peer_answer *answer;
+        kl_status st;
+        const char *story;
+    } cases[] = {
+        {forbidden, KL_EFORBIDDEN,
+            "the missing RBAC rule: verbs \"get\" and \"create\" on resource \"pods/exec\""},
+        {html, KL_ESERVER, "HTTP 200 instead of switching to WebSocket"},
+        {chunked, KL_ESERVER, "<h1>bad</h1"},
+        {ssh, KL_ESERVER, "does not answer in HTTP"},
+        {hang_up, KL_ECLOSED, "closed the connection before it answered"},
+        {endless_head, KL_ETOOBIG, "bytes of headers"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bench b;
@@ -307,7 +334,7 @@ static bool busy_then_good(peer *p, int fd, const request *r)
 static void an_answer_that_asks_for_another_attempt_gets_it(void **state)
 {
     (void)state;
-    script s = { BYTES(SUCCESS CLOSE) };
+    script s = {BYTES(SUCCESS CLOSE)};
     bench b;
     kl_session_request r = exec_request(false);
     kl_mutex_init(&s.mu);
@@ -337,7 +364,7 @@ static void a_401_reads_the_token_file_again_once(void **state)
     int fd = mkstemp(path);
     assert_int_equal(write(fd, "old", 3), 3);
     close(fd);
-    script s = { BYTES(SUCCESS CLOSE), .token_file = path };
+    script s = {BYTES(SUCCESS CLOSE), .token_file = path};
     bench b = {0};
     kl_client_options o = {0};
     kl_mutex_init(&s.mu);
@@ -356,7 +383,7 @@ static void a_401_reads_the_token_file_again_once(void **state)
 static void what_is_written_arrives_in_order_then_the_end(void **state)
 {
     (void)state;
-    script s = { .frames = "" };
+    script s = {.frames = ""};
     bench b;
     kl_session_request r = exec_request(true);
     size_t taken;
@@ -381,14 +408,15 @@ static void what_is_written_arrives_in_order_then_the_end(void **state)
 static void v4_cannot_end_input_and_says_so(void **state)
 {
     (void)state;
-    script s = { .frames = "", .protocol = "v4.channel.k8s.io" };
+    script s = {.frames = "", .protocol = "v4.channel.k8s.io"};
     bench b;
     kl_session_request r = exec_request(true);
     kl_mutex_init(&s.mu);
     bench_start(&b, websocket, &s);
     begin(&b, &r);
     kl_session_close_input(b.s);
-    assert_fails(drain(&b), KL_EREJECTED, &b.err, "v4.channel.k8s.io cannot say that standard input has ended");
+    assert_fails(
+        drain(&b), KL_EREJECTED, &b.err, "v4.channel.k8s.io cannot say that standard input has ended");
     bench_stop(&b);
     kl_buf_fini(&s.got);
 }
@@ -396,12 +424,32 @@ static void v4_cannot_end_input_and_says_so(void **state)
 static void a_port_says_its_number_first(void **state)
 {
     (void)state;
-    static const struct { script s; kl_status st; const char *out, *story; } cases[] = {
-        { { BYTES("\x82\x03\x00\x50\x00" "\x82\x03\x01\x50\x00" "\x82\x04\x00""abc" CLOSE), .protocol = "v4.channel.k8s.io" }, KL_OK, "abc", "" },
-        { { BYTES("\x82\x03\x01\x50\x00" "\x82\x06\x00\x50\x00""abc" "\x82\x05\x01""nope" CLOSE), .protocol = "v4.channel.k8s.io" }, KL_ECONNECT, "abc", "port_forward ns/web 80: nope" },
-        { { BYTES("\x82\x03\x00\x51\x00" CLOSE), .protocol = "v4.channel.k8s.io" }, KL_ESERVER, "", "did not begin channel 0 with the port 80" },
-        { { BYTES("\x82\x02\x00\x50" CLOSE), .protocol = "v4.channel.k8s.io" }, KL_ESERVER, "", "did not begin channel 0 with the port 80" },
-        { { BYTES("\x82\x04\x02""abc" CLOSE), .protocol = "v4.channel.k8s.io" }, KL_ESERVER, "", "a message for channel 2" },
+    static const struct {
+        script s;
+        kl_status st;
+        const char *out, *story;
+    } cases[] = {
+        {{BYTES("\x82\x03\x00\x50\x00"
+                "\x82\x03\x01\x50\x00"
+                "\x82\x04\x00"
+                "abc" CLOSE),
+             .protocol = "v4.channel.k8s.io"},
+            KL_OK, "abc", ""},
+        {{BYTES("\x82\x03\x01\x50\x00"
+                "\x82\x06\x00\x50\x00"
+                "abc"
+                "\x82\x05\x01"
+                "nope" CLOSE),
+             .protocol = "v4.channel.k8s.io"},
+            KL_ECONNECT, "abc", "port_forward ns/web 80: nope"},
+        {{BYTES("\x82\x03\x00\x51\x00" CLOSE), .protocol = "v4.channel.k8s.io"}, KL_ESERVER, "",
+            "did not begin channel 0 with the port 80"},
+        {{BYTES("\x82\x02\x00\x50" CLOSE), .protocol = "v4.channel.k8s.io"}, KL_ESERVER, "",
+            "did not begin channel 0 with the port 80"},
+        {{BYTES("\x82\x04\x02"
+                "abc" CLOSE),
+             .protocol = "v4.channel.k8s.io"},
+            KL_ESERVER, "", "a message for channel 2"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         script s = cases[i].s;
@@ -437,43 +485,46 @@ static bool silent(peer *p, int fd, const request *r)
 static void letting_go_ends_it_at_any_moment(void **state)
 {
     (void)state;
-    script s = { .frames = "" };
+    script s = {.frames = ""};
     bench b;
     kl_session_request r = exec_request(true);
     kl_mutex_init(&s.mu);
     bench_start(&b, websocket, &s);
-    begin(&b, &r);                                  /* before anything has happened */
+    begin(&b, &r); /* before anything has happened */
     kl_session_free(b.s);
-    begin(&b, &r);                                  /* open */
+    begin(&b, &r); /* open */
     assert_true(kl_session_opened(b.s, kl_clock_now(kl_clock_real()) + PEER_WAIT));
     kl_session_free(b.s);
-    begin(&b, &r);                                  /* with the client */
+    begin(&b, &r); /* with the client */
     assert_true(kl_session_opened(b.s, kl_clock_now(kl_clock_real()) + PEER_WAIT));
     kl_client_free(b.c);
     b.c = NULL;
     assert_fails(drain(&b), KL_ECANCELLED, &b.err, "cancelled");
     bench_stop(&b);
     kl_buf_fini(&s.got);
-    bench_start(&b, silent, NULL);                  /* during the handshake */
+    bench_start(&b, silent, NULL); /* during the handshake */
     begin(&b, &r);
     assert_true(peer_wait_connections(&b.p, 1));
     bench_stop(&b);
 }
 
 /* A server that sends as much as is taken, and notes when nothing was for a while. */
-typedef struct gusher { _Atomic size_t sent; _Atomic int stuck; } gusher;
+typedef struct gusher {
+    _Atomic size_t sent;
+    _Atomic int stuck;
+} gusher;
 
-#define LOOKS 6                         /* of 50 ms without room: the other side reads no more */
+#define LOOKS 6 /* of 50 ms without room: the other side reads no more */
 
 static bool gush(peer *p, int fd, const request *r)
 {
     gusher *g = p->arg;
-    char frame[4 + 16384] = { (char)0x82, 126, 0x40, 0x00, 1 };
+    char frame[4 + 16384] = {(char)0x82, 126, 0x40, 0x00, 1};
     int looks = 0;
     if (!switch_protocols(fd, r, "v5.channel.k8s.io"))
         return false;
     for (size_t at = 0; !atomic_load(&p->stop);) {
-        struct pollfd pf = { .fd = fd, .events = POLLOUT };
+        struct pollfd pf = {.fd = fd, .events = POLLOUT};
         if (poll(&pf, 1, 50) <= 0) {
             if (++looks < LOOKS)
                 continue;
@@ -509,9 +560,10 @@ static void a_reader_that_rests_holds_the_sender_back(void **state)
     size_t n, total = 0;
     int channel;
     kl_time until = kl_clock_now(kl_clock_real()) + PEER_WAIT;
-    while (total < held + ((size_t)4 << 20) && !kl_session_read(b.s, until, &channel, data, 1 << 20, &n, NULL))
+    while (
+        total < held + ((size_t)4 << 20) && !kl_session_read(b.s, until, &channel, data, 1 << 20, &n, NULL))
         total += n;
-    assert_true(total >= held + ((size_t)4 << 20));     /* and it goes on when somebody reads again */
+    assert_true(total >= held + ((size_t)4 << 20)); /* and it goes on when somebody reads again */
     kl_free(data);
     bench_stop(&b);
 }
@@ -519,7 +571,7 @@ static void a_reader_that_rests_holds_the_sender_back(void **state)
 static void mistakes_are_told_before_anything_is_sent(void **state)
 {
     (void)state;
-    static const char *const words[] = { "true", NULL };
+    static const char *const words[] = {"true", NULL};
     bench b;
     kl_err err = KL_ERR_INIT;
     kl_session *s;
@@ -543,9 +595,14 @@ static void mistakes_are_told_before_anything_is_sent(void **state)
     bench_stop(&b);
 }
 
-KL_TESTS(cmocka_unit_test(a_command_that_ends_well), cmocka_unit_test(all_the_ways_in_which_the_server_can_break_off),
-    cmocka_unit_test(a_status_counts_although_the_line_is_cut_after_it), cmocka_unit_test(a_refused_upgrade_says_why), cmocka_unit_test(nobody_listens),
-    cmocka_unit_test(an_answer_that_asks_for_another_attempt_gets_it), cmocka_unit_test(a_401_reads_the_token_file_again_once),
-    cmocka_unit_test(what_is_written_arrives_in_order_then_the_end), cmocka_unit_test(v4_cannot_end_input_and_says_so),
-    cmocka_unit_test(a_port_says_its_number_first), cmocka_unit_test(letting_go_ends_it_at_any_moment),
-    cmocka_unit_test(a_reader_that_rests_holds_the_sender_back), cmocka_unit_test(mistakes_are_told_before_anything_is_sent))
+KL_TESTS(cmocka_unit_test(a_command_that_ends_well),
+    cmocka_unit_test(all_the_ways_in_which_the_server_can_break_off),
+    cmocka_unit_test(a_status_counts_although_the_line_is_cut_after_it),
+    cmocka_unit_test(a_refused_upgrade_says_why), cmocka_unit_test(nobody_listens),
+    cmocka_unit_test(an_answer_that_asks_for_another_attempt_gets_it),
+    cmocka_unit_test(a_401_reads_the_token_file_again_once),
+    cmocka_unit_test(what_is_written_arrives_in_order_then_the_end),
+    cmocka_unit_test(v4_cannot_end_input_and_says_so), cmocka_unit_test(a_port_says_its_number_first),
+    cmocka_unit_test(letting_go_ends_it_at_any_moment),
+    cmocka_unit_test(a_reader_that_rests_holds_the_sender_back),
+    cmocka_unit_test(mistakes_are_told_before_anything_is_sent))

@@ -39,7 +39,8 @@ static void who_loses_keys_is_told_once_when_the_last_run_on_them_has_ended(void
     int told = 0, entered = 0, lost = 0;
     char keys[100][16];
     kl_gate *g = kl_gate_new("c", count, &told);
-    kl_claims *all = claims_of((const char *[]){"a"}, 1, "a"), *half = claims_of((const char *[]){"a", "b"}, 2, "a");
+    kl_claims *all = claims_of((const char *[]){"a"}, 1, "a"),
+              *half = claims_of((const char *[]){"a", "b"}, 2, "a");
     assert_true(kl_gate_set(g, all));
     for (int i = 0; i < 100; i++) {
         snprintf(keys[i], sizeof keys[i], "ns/o-%d", i);
@@ -78,7 +79,8 @@ static void claims_that_come_back_in_time_need_no_draining(void **state)
     (void)state;
     int told = 0;
     kl_gate *g = kl_gate_new("c", count, &told);
-    kl_claims *all = claims_of((const char *[]){"a"}, 1, "a"), *none = claims_of((const char *[]){"b"}, 1, "a");
+    kl_claims *all = claims_of((const char *[]){"a"}, 1, "a"),
+              *none = claims_of((const char *[]){"b"}, 1, "a");
     assert_true(kl_gate_set(g, all));
     assert_true(kl_gate_enter(g, "ns/x"));
     assert_false(kl_gate_set(g, none));
@@ -95,7 +97,8 @@ static void only_keys_of_what_is_covered_come_in(void **state)
     (void)state;
     int told = 0;
     kl_gate *g = kl_gate_new("c", count, &told);
-    kl_claims *all = claims_of((const char *[]){"a"}, 1, "a"), *none = claims_of((const char *[]){"b"}, 1, "a");
+    kl_claims *all = claims_of((const char *[]){"a"}, 1, "a"),
+              *none = claims_of((const char *[]){"b"}, 1, "a");
     assert_true(kl_gate_set(g, all));
     assert_int_equal(kl_gate_covered(g), -1);
     assert_true(kl_gate_owns(g, "other/x"));
@@ -111,7 +114,7 @@ static void only_keys_of_what_is_covered_come_in(void **state)
     assert_false(kl_gate_enter(g, "other/x"));
     assert_true(kl_gate_enter(g, "ns/x"));
     assert_false(kl_gate_set(g, none));
-    kl_gate_cover(g, (char *[]){NULL});        /* who is inside leaves as usual */
+    kl_gate_cover(g, (char *[]){NULL}); /* who is inside leaves as usual */
     assert_int_equal(kl_gate_covered(g), 0);
     assert_false(kl_gate_covers(g, "ns"));
     kl_gate_leave(g, "ns/x");
@@ -133,7 +136,8 @@ static void a_namespace_is_wanted_as_its_keys_are(void **state)
     const kl_value *whole = kl_value_of_str("namespace"), *controllers = kl_value_with(NULL, "c", whole);
     kl_ring *r = kl_ring_new((const char *[]){"a", "b", "c"}, 3);
     kl_publication p = {r, kl_ring_find(r, "a"), controllers}, out = {r, KL_RING_NOBODY, controllers};
-    kl_claims *c = kl_claims_new(&p, 1, NULL, 0), *guest = kl_claims_new(&out, 1, NULL, 0), *nobody = kl_claims_new(NULL, 0, NULL, 0);
+    kl_claims *c = kl_claims_new(&p, 1, NULL, 0), *guest = kl_claims_new(&out, 1, NULL, 0),
+              *nobody = kl_claims_new(NULL, 0, NULL, 0);
     int mine = 0;
     for (int i = 0; i < 300; i++) {
         char ns[16], key[32];
@@ -159,8 +163,7 @@ static void a_namespace_is_wanted_as_its_keys_are(void **state)
     kl_value_unref(controllers);
 }
 
-KL_TESTS(
-    cmocka_unit_test(only_keys_of_what_is_covered_come_in),
+KL_TESTS(cmocka_unit_test(only_keys_of_what_is_covered_come_in),
     cmocka_unit_test(a_namespace_is_wanted_as_its_keys_are),
     cmocka_unit_test(nothing_comes_in_before_there_are_claims),
     cmocka_unit_test(who_loses_keys_is_told_once_when_the_last_run_on_them_has_ended),

@@ -1,4 +1,5 @@
-/* ring_test.c - who owns a key: always the same one, everywhere; and little moves when a member comes or goes. */
+/* ring_test.c - who owns a key: always the same one, everywhere; and little moves when a member comes or
+ * goes. */
 #include "support/test.h"
 
 #include "sharding/ring.h"
@@ -33,7 +34,8 @@ static void points_are_the_same_in_every_process_and_release(void **state)
 static void order_and_repetition_of_names_do_not_matter(void **state)
 {
     (void)state;
-    kl_ring *a = kl_ring_new((const char *[]){"c", "a", "b", "a"}, 4), *b = kl_ring_new((const char *[]){"a", "b", "c"}, 3);
+    kl_ring *a = kl_ring_new((const char *[]){"c", "a", "b", "a"}, 4),
+            *b = kl_ring_new((const char *[]){"a", "b", "c"}, 3);
     assert_int_equal(kl_ring_members(a), 3);
     assert_int_equal(kl_ring_find(a, "b"), 1);
     assert_true(kl_ring_find(a, "d") == KL_RING_NOBODY);
@@ -85,7 +87,8 @@ static void members_have_about_equal_shares_and_their_sum_is_all(void **state)
 static void only_keys_of_the_one_who_comes_or_goes_change_hands(void **state)
 {
     (void)state;
-    kl_ring *three = kl_ring_new((const char *[]){"a", "b", "c"}, 3), *four = kl_ring_new((const char *[]){"a", "b", "c", "d"}, 4);
+    kl_ring *three = kl_ring_new((const char *[]){"a", "b", "c"}, 3),
+            *four = kl_ring_new((const char *[]){"a", "b", "c", "d"}, 4);
     int moved = 0;
     for (int i = 0; i < KEYS; i++) {
         const char *before = owner_of(three, i), *after = owner_of(four, i);
@@ -99,8 +102,7 @@ static void only_keys_of_the_one_who_comes_or_goes_change_hands(void **state)
     kl_ring_unref(four);
 }
 
-KL_TESTS(
-    cmocka_unit_test(points_are_the_same_in_every_process_and_release),
+KL_TESTS(cmocka_unit_test(points_are_the_same_in_every_process_and_release),
     cmocka_unit_test(order_and_repetition_of_names_do_not_matter),
     cmocka_unit_test(nobody_owns_a_key_of_an_empty_ring_and_one_owns_all),
     cmocka_unit_test(members_have_about_equal_shares_and_their_sum_is_all),

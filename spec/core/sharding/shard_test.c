@@ -1,8 +1,9 @@
-/* shard_test.c - the protocol of sharding in a small world: one server with its Leases, several replicas with clocks of their own,
- * messages that take their time or are lost, processes that freeze, crash and come back.
+/* shard_test.c - the protocol of sharding in a small world: one server with its Leases, several replicas
+ * with clocks of their own, messages that take their time or are lost, processes that freeze, crash and
+ * come back.
  *
- * After every tick of 20 ms all replicas are asked, frozen ones too, what they may run by their own clocks: no key has two owners,
- * ever. When the world has been quiet for a lease, every key has one. */
+ * After every tick of 20 ms all replicas are asked, frozen ones too, what they may run by their own
+ * clocks: no key has two owners, ever. When the world has been quiet for a lease, every key has one. */
 #include "support/test.h"
 
 #include <math.h>
@@ -23,14 +24,17 @@
 
 static const char *const CONTROLLERS[] = {"by-key", "by-namespace"};
 
-typedef struct stored { char *name; const kl_value *lease; } stored;
+typedef struct stored {
+    char *name;
+    const kl_value *lease;
+} stored;
 
 typedef enum what { ARRIVES, ANSWERED, PICTURE } what;
 
 typedef struct message {
     kl_time at;
     what what;
-    int member, life;              /* of whom; a later life of the same place hears nothing of it */
+    int member, life; /* of whom; a later life of the same place hears nothing of it */
     kl_shard_do verb;
     uint64_t serial;
     char *name, *uid, *rv;
@@ -38,21 +42,25 @@ typedef struct message {
     kl_status status;
     const kl_value **leases;
     size_t n;
-    bool silent;                   /* the answer is lost, or was told as a timeout already */
+    bool silent; /* the answer is lost, or was told as a timeout already */
 } message;
 
-typedef struct run { int controller, key; kl_time until; bool on; } run;
+typedef struct run {
+    int controller, key;
+    kl_time until;
+    bool on;
+} run;
 
 typedef struct member {
     kl_shard *s;
     kl_claims *claims;
     int life;
     bool alive, left;
-    kl_time offset;                /* of its clock */
+    kl_time offset; /* of its clock */
     kl_time timer, frozen, last_picture, joined_at;
-    bool stopping;                 /* told to end its runs */
+    bool stopping; /* told to end its runs */
     bool leaving;
-    uint64_t told;                 /* the target for which it said that it had drained */
+    uint64_t told; /* the target for which it said that it had drained */
     run runs[RUNS_MAX];
 } member;
 
@@ -74,14 +82,15 @@ static double chance(world *w) { return kl_random_unit(&w->random); }
 
 static void key_text(int k, char out[32]) { snprintf(out, 32, "ns-%d/o-%d", k % 7, k); }
 
-/* --- the server ------------------------------------------------------------------------------------------------------------- */
+/* --- the server --------------------------------------------------------------------------- */
 
 static kl_time delay(world *w)
 {
     double x = chance(w);
     if (w->faults && x < 0.01)
         return kl_random_between(&w->random, KL_SECONDS(1), KL_SECONDS(9));
-    return x < 0.3 ? kl_random_between(&w->random, KL_MILLISECONDS(50), KL_MILLISECONDS(600)) : kl_random_between(&w->random, 0, KL_MILLISECONDS(40));
+    return x < 0.3 ? kl_random_between(&w->random, KL_MILLISECONDS(50), KL_MILLISECONDS(600))
+                   : kl_random_between(&w->random, 0, KL_MILLISECONDS(40));
 }
 
 static message *post(world *w, kl_time at, what what, int m)
@@ -99,7 +108,7 @@ static void tell_all(world *w)
             continue;
         kl_time at = w->now + delay(w);
         if (at < x->last_picture)
-            at = x->last_picture;          /* a watch keeps the order */
+            at = x->last_picture; /* a watch keeps the order */
         x->last_picture = at;
         message *p = post(w, at, PICTURE, m);
         p->leases = kl_new_array(const kl_value *, w->n_leases + 1);
@@ -122,15 +131,21 @@ static const kl_value *stamped(world *w, const kl_value *body, const char *uid)
     snprintf(rv, sizeof rv, "%llu", (unsigned long long)++w->rv);
     snprintf(created, sizeof created, "2026-01-01T%08lld", (long long)(w->now / KL_SECONDS(1)));
     const kl_value *r = kl_value_of_str(rv), *u = kl_value_of_str(uid), *c = kl_value_of_str(created);
-    const kl_value *a = kl_value_with_at(body, r, "metadata", "resourceVersion", NULL), *b = kl_value_with_at(a, u, "metadata", "uid", NULL);
-    const kl_value *out = kl_value_at(b, "metadata", "creationTimestamp", NULL) ? kl_value_ref(b) : kl_value_with_at(b, c, "metadata", "creationTimestamp", NULL);
+    const kl_value *a = kl_value_with_at(body, r, "metadata", "resourceVersion", NULL),
+                   *b = kl_value_with_at(a, u, "metadata", "uid", NULL);
+    const kl_value *out = kl_value_at(b, "metadata", "creationTimestamp", NULL)
+        ? kl_value_ref(b)
+        : kl_value_with_at(b, c, "metadata", "creationTimestamp", NULL);
     const kl_value *drop[] = {r, u, c, a, b};
     for (size_t i = 0; i < 5; i++)
         kl_value_unref(drop[i]);
     return out;
 }
 
-static const char *meta(const kl_value *v, const char *what) { return kl_value_str_at(v, "metadata", what, NULL); }
+static const char *meta(const kl_value *v, const char *what)
+{
+    return kl_value_str_at(v, "metadata", what, NULL);
+}
 
 /* What the API server does with a request that arrives. */
 static kl_status serve(world *w, const message *q, const kl_value **answer)
@@ -150,16 +165,19 @@ static kl_status serve(world *w, const message *q, const kl_value **answer)
         return KL_OK;
     }
     if (!at)
-        return q->verb == KL_SHARD_UPDATE ? KL_ECONFLICT : KL_ENOTFOUND;       /* a Lease is made by an update unless its uid forbids it */
+        /* a Lease is made by an update unless its uid forbids it */
+        return q->verb == KL_SHARD_UPDATE ? KL_ECONFLICT : KL_ENOTFOUND;
     if (q->verb == KL_SHARD_UPDATE) {
-        if (strcmp(meta(q->body, "resourceVersion"), meta(at->lease, "resourceVersion")) || strcmp(meta(q->body, "uid"), meta(at->lease, "uid")))
+        if (strcmp(meta(q->body, "resourceVersion"), meta(at->lease, "resourceVersion"))
+            || strcmp(meta(q->body, "uid"), meta(at->lease, "uid")))
             return KL_ECONFLICT;
         const kl_value *fresh = stamped(w, q->body, meta(at->lease, "uid"));
         kl_value_unref(at->lease);
         at->lease = fresh;
         tell_all(w);
     } else if (q->verb == KL_SHARD_DELETE) {
-        if ((q->uid && strcmp(q->uid, meta(at->lease, "uid"))) || (q->rv && strcmp(q->rv, meta(at->lease, "resourceVersion"))))
+        if ((q->uid && strcmp(q->uid, meta(at->lease, "uid")))
+            || (q->rv && strcmp(q->rv, meta(at->lease, "resourceVersion"))))
             return KL_ECONFLICT;
         w->fences += q->rv != NULL;
         kl_free(at->name);
@@ -173,9 +191,12 @@ static kl_status serve(world *w, const message *q, const kl_value **answer)
     return KL_OK;
 }
 
-/* --- a replica --------------------------------------------------------------------------------------------------------------- */
+/* --- a replica ---------------------------------------------------------------------------- */
 
-static kl_shard_now clock_of(const world *w, const member *m) { return (kl_shard_now){w->now + m->offset, w->now * 2 + m->offset}; }
+static kl_shard_now clock_of(const world *w, const member *m)
+{
+    return (kl_shard_now){w->now + m->offset, w->now * 2 + m->offset};
+}
 
 static void step(world *w, int i, kl_shard_input in);
 
@@ -192,7 +213,7 @@ static void request(world *w, int i, const kl_shard_request *q)
     p->body = kl_value_ref(q->body);
     if (!w->faults || chance(w) > 0.06)
         return;
-    p->silent = true;                      /* it arrives, or not, and nobody tells */
+    p->silent = true; /* it arrives, or not, and nobody tells */
     uint64_t serial = q->serial;
     if (chance(w) < 0.5)
         p->at = KL_NEVER;
@@ -243,7 +264,9 @@ static void step(world *w, int i, kl_shard_input in)
 
 static const kl_value *controllers(bool by_key)
 {
-    const kl_value *k = kl_value_of_str("key"), *n = kl_value_of_str("namespace"), *a = kl_value_with(NULL, CONTROLLERS[0], k), *b = kl_value_with(a, CONTROLLERS[1], by_key ? k : n);
+    const kl_value *k = kl_value_of_str("key"), *n = kl_value_of_str("namespace"),
+                   *a = kl_value_with(NULL, CONTROLLERS[0], k),
+                   *b = kl_value_with(a, CONTROLLERS[1], by_key ? k : n);
     kl_value_unref(k);
     kl_value_unref(n);
     kl_value_unref(a);
@@ -263,14 +286,26 @@ static void begin(world *w, int i, bool same_identity)
     int life = m->life + 1;
     char identity[32];
     snprintf(identity, sizeof identity, "Pod_%d-%d", i, same_identity ? 0 : life);
-    *m = (member){.life = life, .alive = true, .offset = KL_SECONDS(1000) + kl_random_between(&w->random, 0, KL_SECONDS(5000)), .timer = KL_NEVER, .last_picture = w->now};
+    *m = (member){.life = life,
+        .alive = true,
+        .offset = KL_SECONDS(1000) + kl_random_between(&w->random, 0, KL_SECONDS(5000)),
+        .timer = KL_NEVER,
+        .last_picture = w->now};
     kl_err err = KL_ERR_INIT;
-    assert_ok(kl_shard_new(&(kl_shard_config){.group = "g", .ns = "ns", .identity = identity, .lease = LEASE, .renew = RENEW, .retry = RETRY, .max = w->max,
-        .seed = kl_random_next(&w->random)}, &m->s, &err), &err);
+    assert_ok(kl_shard_new(&(kl_shard_config){.group = "g",
+                               .ns = "ns",
+                               .identity = identity,
+                               .lease = LEASE,
+                               .renew = RENEW,
+                               .retry = RETRY,
+                               .max = w->max,
+                               .seed = kl_random_next(&w->random)},
+                  &m->s, &err),
+        &err);
     m->claims = kl_shard_claims(m->s);
     reload(w, i, false);
     step(w, i, (kl_shard_input){.kind = KL_SHARD_START});
-    message *p = post(w, w->now + delay(w), PICTURE, i);       /* its first list */
+    message *p = post(w, w->now + delay(w), PICTURE, i); /* its first list */
     m->last_picture = p->at;
     p->leases = kl_new_array(const kl_value *, w->n_leases + 1);
     for (size_t k = 0; k < w->n_leases; k++)
@@ -320,7 +355,11 @@ static void work(world *w, int i)
         for (int o = 0; o < RUNS_MAX; o++)
             busy |= m->runs[o].on && m->runs[o].controller == c && m->runs[o].key == k;
         if (!m->runs[r].on && !busy && chance(w) < 0.2 && owns(w, m, c, k))
-            m->runs[r] = (run){c, k, w->now + (chance(w) < 0.02 ? KL_SECONDS(9) : kl_random_between(&w->random, 0, KL_MILLISECONDS(800))), true};
+            m->runs[r] = (run){c, k,
+                w->now
+                    + (chance(w) < 0.02 ? KL_SECONDS(9)
+                                        : kl_random_between(&w->random, 0, KL_MILLISECONDS(800))),
+                true};
     }
     if (m->told != kl_shard_target(m->s) && wanted_all(m)) {
         m->told = kl_shard_target(m->s);
@@ -328,7 +367,7 @@ static void work(world *w, int i)
     }
 }
 
-/* --- time ---------------------------------------------------------------------------------------------------------------------- */
+/* --- time --------------------------------------------------------------------------------- */
 
 static void message_free(message *q)
 {
@@ -344,7 +383,7 @@ static void message_free(message *q)
 static void deliver(world *w, message *q)
 {
     member *m = &w->members[q->member];
-    if (q->what == ARRIVES) {              /* also when its sender is dead or frozen */
+    if (q->what == ARRIVES) { /* also when its sender is dead or frozen */
         const kl_value *answer;
         kl_status st = serve(w, q, &answer);
         if (!q->silent) {
@@ -355,7 +394,9 @@ static void deliver(world *w, message *q)
             p->body = kl_value_ref(answer);
         }
     } else if (m->alive && m->life == q->life && q->what == ANSWERED) {
-        step(w, q->member, (kl_shard_input){.kind = KL_SHARD_REPLY, .serial = q->serial, .status = q->status, .lease = q->body});
+        step(w, q->member,
+            (kl_shard_input){
+                .kind = KL_SHARD_REPLY, .serial = q->serial, .status = q->status, .lease = q->body});
     } else if (m->alive && m->life == q->life) {
         step(w, q->member, (kl_shard_input){.kind = KL_SHARD_PICTURE, .leases = q->leases, .n = q->n});
     }
@@ -368,7 +409,8 @@ static void deliver_due(world *w)
         for (size_t i = 0; i < w->n_messages; i++) {
             message *q = &w->messages[i];
             member *m = &w->members[q->member];
-            bool waits = q->at > w->now || (q->what != ARRIVES && m->alive && m->life == q->life && m->frozen > w->now);
+            bool waits = q->at > w->now
+                || (q->what != ARRIVES && m->alive && m->life == q->life && m->frozen > w->now);
             if (!waits && (first == w->n_messages || q->at < w->messages[first].at))
                 first = i;
         }
@@ -390,8 +432,9 @@ static void check_owners(world *w)
             for (int i = 0; i < MEMBERS; i++)
                 if (owns(w, &w->members[i], c, k)) {
                     if (n++)
-                        fail_msg("%s of %d has two owners, %s and %s, at %lld ms", CONTROLLERS[c], k, kl_shard_name(w->members[who].s),
-                                 kl_shard_name(w->members[i].s), (long long)(w->now / KL_MILLISECONDS(1)));
+                        fail_msg("%s of %d has two owners, %s and %s, at %lld ms", CONTROLLERS[c], k,
+                            kl_shard_name(w->members[who].s), kl_shard_name(w->members[i].s),
+                            (long long)(w->now / KL_MILLISECONDS(1)));
                     who = i;
                 }
             w->owned += n;
@@ -482,7 +525,7 @@ static int owner_count(world *w, int i)
     return n;
 }
 
-/* --- the specs -------------------------------------------------------------------------------------------------------------------- */
+/* --- the specs ---------------------------------------------------------------------------- */
 
 static void whatever_happens_no_key_has_two_owners_and_in_the_end_each_has_one(void **state)
 {
@@ -514,7 +557,7 @@ static void whatever_happens_no_key_has_two_owners_and_in_the_end_each_has_one(v
         epochs += w.epochs;
         teardown(&w);
     }
-    assert_true(owned > 1000 && fences > seeds && epochs > 3 * seeds);       /* the world was not idle */
+    assert_true(owned > 1000 && fences > seeds && epochs > 3 * seeds); /* the world was not idle */
 }
 
 static void a_crash_moves_its_keys_within_a_lease(void **state)
@@ -550,7 +593,7 @@ static void a_goodbye_moves_its_keys_at_once(void **state)
     kl_time from = w.now;
     while (w.members[0].alive)
         tick(&w, false);
-    assert_true(w.now - from < KL_SECONDS(12));            /* its longest run */
+    assert_true(w.now - from < KL_SECONDS(12)); /* its longest run */
     pass(&w, KL_SECONDS(12), false);
     assert_all_owned(&w);
     assert_int_equal(w.fences, 0);
@@ -616,7 +659,8 @@ static void keys_of_one_namespace_stay_together_where_that_is_asked_for(void **s
             snprintf(first, sizeof first, "ns-%d/a", ns);
             for (int i = 0; i < 20; i++) {
                 snprintf(other, sizeof other, "ns-%d/%d", ns, i);
-                assert_true(kl_claims_own(claims, "by-namespace", first) == kl_claims_own(claims, "by-namespace", other));
+                assert_true(kl_claims_own(claims, "by-namespace", first)
+                    == kl_claims_own(claims, "by-namespace", other));
                 cut += kl_claims_own(claims, "by-key", first) != kl_claims_own(claims, "by-key", other);
             }
         }
@@ -640,27 +684,40 @@ static void the_deadline_counts_from_before_the_request_and_a_late_answer_is_non
     kl_err err = KL_ERR_INIT;
     kl_shard *s;
     world w = {0};
-    assert_ok(kl_shard_new(&(kl_shard_config){.group = "g", .ns = "ns", .identity = "me", .lease = LEASE, .renew = RENEW, .retry = RETRY}, &s, &err), &err);
+    assert_ok(
+        kl_shard_new(
+            &(kl_shard_config){
+                .group = "g", .ns = "ns", .identity = "me", .lease = LEASE, .renew = RENEW, .retry = RETRY},
+            &s, &err),
+        &err);
     const kl_value *c = controllers(false);
     feed(s, 0, (kl_shard_input){.kind = KL_SHARD_CONTROLLERS, .lease = c});
-    assert_int_equal(feed(s, 0, (kl_shard_input){.kind = KL_SHARD_START}).own.what, KL_SHARD_NOTHING);     /* who is there already? */
+    /* who is there already? */
+    assert_int_equal(feed(s, 0, (kl_shard_input){.kind = KL_SHARD_START}).own.what, KL_SHARD_NOTHING);
     kl_shard_action a = feed(s, KL_SECONDS(1), (kl_shard_input){.kind = KL_SHARD_PICTURE});
     assert_int_equal(a.own.what, KL_SHARD_CREATE);
     const kl_value *lease = stamped(&w, a.own.body, "uid-1");
-    a = feed(s, KL_SECONDS(3), (kl_shard_input){.kind = KL_SHARD_REPLY, .serial = a.own.serial, .lease = lease});
+    a = feed(
+        s, KL_SECONDS(3), (kl_shard_input){.kind = KL_SHARD_REPLY, .serial = a.own.serial, .lease = lease});
     assert_true(a.events & KL_SHARD_STARTED);
     assert_true(kl_shard_deadline(s) == KL_SECONDS(1) + (LEASE + RENEW) / 2);
     a = feed(s, KL_SECONDS(4), (kl_shard_input){.kind = KL_SHARD_TIMER});
     assert_int_equal(a.own.what, KL_SHARD_UPDATE);
-    a = feed(s, KL_SECONDS(5), (kl_shard_input){.kind = KL_SHARD_REPLY, .serial = a.own.serial, .lease = lease});    /* 4.5 s have passed: too late */
+    /* 4.5 s have passed: too late */
+    a = feed(
+        s, KL_SECONDS(5), (kl_shard_input){.kind = KL_SHARD_REPLY, .serial = a.own.serial, .lease = lease});
     assert_true(a.events & KL_SHARD_STOPPED);
     assert_true(kl_shard_deadline(s) == 0);
     a = feed(s, KL_SECONDS(6), (kl_shard_input){.kind = KL_SHARD_JOINED});
-    assert_int_equal(a.own.what, KL_SHARD_DELETE);                         /* what is left of the other life */
+    /* what is left of the other life */
+    assert_int_equal(a.own.what, KL_SHARD_DELETE);
     assert_string_equal(a.own.uid, "uid-1");
-    a = feed(s, KL_SECONDS(6), (kl_shard_input){.kind = KL_SHARD_REPLY, .serial = a.own.serial, .status = KL_ENOTFOUND});
+    a = feed(s, KL_SECONDS(6),
+        (kl_shard_input){.kind = KL_SHARD_REPLY, .serial = a.own.serial, .status = KL_ENOTFOUND});
     assert_int_equal(a.own.what, KL_SHARD_CREATE);
-    a = feed(s, KL_SECONDS(16), (kl_shard_input){.kind = KL_SHARD_REPLY, .serial = a.own.serial, .lease = lease});   /* born dead */
+    /* born dead */
+    a = feed(
+        s, KL_SECONDS(16), (kl_shard_input){.kind = KL_SHARD_REPLY, .serial = a.own.serial, .lease = lease});
     assert_false(a.events & KL_SHARD_STARTED);
     assert_true(kl_shard_deadline(s) == 0);
     kl_value_unref(lease);
@@ -668,8 +725,7 @@ static void the_deadline_counts_from_before_the_request_and_a_late_answer_is_non
     kl_shard_free(s);
 }
 
-KL_TESTS(
-    cmocka_unit_test(the_deadline_counts_from_before_the_request_and_a_late_answer_is_none),
+KL_TESTS(cmocka_unit_test(the_deadline_counts_from_before_the_request_and_a_late_answer_is_none),
     cmocka_unit_test(a_publication_that_cannot_be_read_may_mean_any_key),
     cmocka_unit_test(keys_of_one_namespace_stay_together_where_that_is_asked_for),
     cmocka_unit_test(a_crash_moves_its_keys_within_a_lease),

@@ -31,9 +31,22 @@ static void what_json_has_goes_into_a_tree_and_comes_back_the_same(void **state)
 {
     (void)state;
     static const char *const texts[] = {
-        "null", "true", "false", "0", "-1", "1.5", "\"\"", "\"gr\\u00fcn\"", "[]", "{}",
-        "{\"kind\":\"Pod\",\"spec\":{\"containers\":[{\"name\":\"a\",\"ports\":[80,443]},{\"name\":\"b\"}],\"x\":null}}",
-        "9007199254740992", "9007199254740993", "-9223372036854775808", "18446744073709551615",
+        "null",
+        "true",
+        "false",
+        "0",
+        "-1",
+        "1.5",
+        "\"\"",
+        "\"gr\\u00fcn\"",
+        "[]",
+        "{}",
+        "{\"kind\":\"Pod\",\"spec\":{\"containers\":[{\"name\":\"a\",\"ports\":[80,443]},{\"name\":\"b\"}],"
+        "\"x\":null}}",
+        "9007199254740992",
+        "9007199254740993",
+        "-9223372036854775808",
+        "18446744073709551615",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         goes_and_comes(texts[i]);
@@ -109,7 +122,7 @@ static void a_tree_is_as_deep_as_cjson_reads_and_not_deeper(void **state)
 static void a_nul_inside_a_string_or_a_key_cannot_be_held(void **state)
 {
     (void)state;
-    static const char *const texts[] = { "{\"a\":[\"x\\u0000y\"]}", "{\"a\":[{\"x\\u0000y\":1}]}" };
+    static const char *const texts[] = {"{\"a\":[\"x\\u0000y\"]}", "{\"a\":[{\"x\\u0000y\":1}]}"};
     for (size_t i = 0; i < 2; i++) {
         const kl_value *v = decoded(texts[i]);
         kl_err err = KL_ERR_INIT;

@@ -1,4 +1,5 @@
-/* decode_last_test.c - a repeated key: refused in objects from the network, replaced in text that people wrote. */
+/* decode_last_test.c - a repeated key: refused in objects from the network, replaced in text that people
+ * wrote. */
 #include "support/test.h"
 #include "base/mem.h"
 #include "value/value.h"
@@ -42,11 +43,13 @@ static void however_many_members_there_are(void **state)
 static void is_still_strict_about_everything_else(void **state)
 {
     (void)state;
-    static const char *const bad[] = { "{\"a\":1,\"a\":}", "{\"a\":{},\"a\":[}", "{\"a\":1,\"a\":2,}", "{\"a\":1,\"a\"", "" };
+    static const char *const bad[] = {
+        "{\"a\":1,\"a\":}", "{\"a\":{},\"a\":[}", "{\"a\":1,\"a\":2,}", "{\"a\":1,\"a\"", ""};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         kl_err err = KL_ERR_INIT;
         const kl_value *v = NULL;
-        assert_fails(kl_value_decode_last(bad[i], strlen(bad[i]), &v, &err), KL_ESYNTAX, &err, "JSON is malformed");
+        assert_fails(
+            kl_value_decode_last(bad[i], strlen(bad[i]), &v, &err), KL_ESYNTAX, &err, "JSON is malformed");
         assert_null(v);
     }
 }
@@ -60,7 +63,8 @@ static void the_ordinary_decoder_refuses_a_repeated_key(void **state)
     assert_fails(kl_value_decode(text, strlen(text), &v, &err), KL_ESYNTAX, &err, "duplicate key \"a\"");
 }
 
-KL_TESTS(cmocka_unit_test(the_last_value_stands_in_the_first_place), cmocka_unit_test(however_many_members_there_are),
-    cmocka_unit_test(is_still_strict_about_everything_else), cmocka_unit_test(the_ordinary_decoder_refuses_a_repeated_key))
+KL_TESTS(cmocka_unit_test(the_last_value_stands_in_the_first_place),
+    cmocka_unit_test(however_many_members_there_are), cmocka_unit_test(is_still_strict_about_everything_else),
+    cmocka_unit_test(the_ordinary_decoder_refuses_a_repeated_key))
 
 /* not in tsan: it starts no thread */

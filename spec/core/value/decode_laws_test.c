@@ -1,5 +1,5 @@
-/* decode_laws_test.c - random JSON and random damage to it: our decoder, a second opinion and cJSON read the same or refuse
- * alike. The same laws as in spec/fuzz/json.c, with fixed seeds and a bound. */
+/* decode_laws_test.c - random JSON and random damage to it: our decoder, a second opinion and cJSON read
+ * the same or refuse alike. The same laws as in spec/fuzz/json.c, with fixed seeds and a bound. */
 #include "support/test.h"
 
 #include "support/json_laws.h"
@@ -75,8 +75,12 @@ static void a_key_that_comes_again_with_the_value_of_the_item_before_leaves_noth
 {
     (void)state;
     static const char *const texts[] = {
-        "[{\"a\":1},{\"a\":2,\"a\":1}]", "[{\"a\":\"a string of some length\"},{\"a\":2,\"a\":\"a string of some length\"}]", "[{\"a\":[1]},{\"a\":[2],\"a\":[1]},{\"a\":[1],\"a\":[1]}]",
-        "[{\"a\":{\"b\":[]}},{\"a\":{\"b\":1,\"b\":[]},\"a\":{\"b\":[]}}]", "[{\"a\":1,\"b\":2},{\"b\":2,\"a\":1,\"b\":3,\"b\":2}]", "[{},{\"a\":0,\"a\":0}]",
+        "[{\"a\":1},{\"a\":2,\"a\":1}]",
+        "[{\"a\":\"a string of some length\"},{\"a\":2,\"a\":\"a string of some length\"}]",
+        "[{\"a\":[1]},{\"a\":[2],\"a\":[1]},{\"a\":[1],\"a\":[1]}]",
+        "[{\"a\":{\"b\":[]}},{\"a\":{\"b\":1,\"b\":[]},\"a\":{\"b\":[]}}]",
+        "[{\"a\":1,\"b\":2},{\"b\":2,\"a\":1,\"b\":3,\"b\":2}]",
+        "[{},{\"a\":0,\"a\":0}]",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         const char *broken = laws_of_decoding(texts[i], strlen(texts[i]));
@@ -89,9 +93,11 @@ static void a_key_that_comes_again_with_the_value_of_the_item_before_leaves_noth
 static void the_second_opinion_knows_right_from_wrong(void **state)
 {
     (void)state;
-    static const char *const good[] = { "0", " [ ] ", "{\"a\":{},\"A\":\"\\ud83d\\ude00\xf4\x8f\xbf\xbf\"}", "-0.0e-0", "\"\\u0000\"", "18446744073709551616" };
-    static const char *const bad[] = { "", "01", "1.", "+1", "[1,]", "{\"a\":1,}", "{\"a\":1,\"\\u0061\":2}", "\"\xed\xa0\x80\"", "\"\xf4\x90\x80\x80\"", "\"\xc0\x80\"", "\"\\ud800\"",
-        "\"\\udc00\"", "\"\n\"", "1e309", "nul", "[] []", "\"", "\"\\", "{\"a\"}", "\"\xe2\x82\"", "[1 2]", "\f1" };
+    static const char *const good[] = {"0", " [ ] ", "{\"a\":{},\"A\":\"\\ud83d\\ude00\xf4\x8f\xbf\xbf\"}",
+        "-0.0e-0", "\"\\u0000\"", "18446744073709551616"};
+    static const char *const bad[] = {"", "01", "1.", "+1", "[1,]", "{\"a\":1,}", "{\"a\":1,\"\\u0061\":2}",
+        "\"\xed\xa0\x80\"", "\"\xf4\x90\x80\x80\"", "\"\xc0\x80\"", "\"\\ud800\"", "\"\\udc00\"", "\"\n\"",
+        "1e309", "nul", "[] []", "\"", "\"\\", "{\"a\"}", "\"\xe2\x82\"", "[1 2]", "\f1"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         if (!strict_accepts(good[i], strlen(good[i]), 512, false))
             fail_msg("%s was refused", good[i]);
@@ -101,9 +107,20 @@ static void the_second_opinion_knows_right_from_wrong(void **state)
     assert_true(strict_accepts("{\"a\":1,\"\\u0061\":2}", 18, 1, true));
     assert_false(strict_accepts("[[]]", 4, 1, false));
 
-    static const struct { const char *text, *other; } pairs[] = {
-        { "{\"a\":1}", "{\"a\":1.0}" }, { "[1]", "[1,2]" }, { "[]", "{}" }, { "{\"a\":1,\"b\":2}", "{\"b\":2,\"a\":1}" }, { "9223372036854775807", "9223372036854775806" },
-        { "18446744073709551615", "18446744073709551614" }, { "0.1", "0.10000000000000002" }, { "\"a\"", "\"a\\u0000\"" }, { "null", "false" }, { "true", "false" }, { "0.0", "-0.0" },
+    static const struct {
+        const char *text, *other;
+    } pairs[] = {
+        {"{\"a\":1}", "{\"a\":1.0}"},
+        {"[1]", "[1,2]"},
+        {"[]", "{}"},
+        {"{\"a\":1,\"b\":2}", "{\"b\":2,\"a\":1}"},
+        {"9223372036854775807", "9223372036854775806"},
+        {"18446744073709551615", "18446744073709551614"},
+        {"0.1", "0.10000000000000002"},
+        {"\"a\"", "\"a\\u0000\""},
+        {"null", "false"},
+        {"true", "false"},
+        {"0.0", "-0.0"},
     };
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         const kl_value *v = NULL;
@@ -122,8 +139,10 @@ static void the_second_opinion_knows_right_from_wrong(void **state)
 }
 
 #define CASE(f) cmocka_unit_test_teardown(f, nothing_left)
-KL_TESTS(CASE(the_second_opinion_knows_right_from_wrong), CASE(random_documents_are_read_as_everybody_reads_them),
-    CASE(repeated_keys_are_refused_or_the_last_one_wins), CASE(items_that_resemble_each_other_are_read_as_they_are),
+KL_TESTS(CASE(the_second_opinion_knows_right_from_wrong),
+    CASE(random_documents_are_read_as_everybody_reads_them),
+    CASE(repeated_keys_are_refused_or_the_last_one_wins),
+    CASE(items_that_resemble_each_other_are_read_as_they_are),
     CASE(a_key_that_comes_again_with_the_value_of_the_item_before_leaves_nothing))
 
 /* not in tsan: it starts no thread */

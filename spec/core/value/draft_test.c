@@ -1,4 +1,5 @@
-/* draft_test.c - drafts: what is edited is what is read back, the base stands, and the merge patch leads from one to the other. */
+/* draft_test.c - drafts: what is edited is what is read back, the base stands, and the merge patch leads
+ * from one to the other. */
 #include "support/test.h"
 
 #include "base/mem.h"
@@ -49,7 +50,8 @@ static void an_untouched_draft_has_an_empty_patch(void **state)
     (void)state;
     kl_draft *d = draft_of("{\"metadata\":{\"name\":\"a\"},\"spec\":{\"l\":[{\"x\":1}]}}");
     const kl_value *scalar;
-    kl_draft_node *metadata = get(kl_draft_root(d), "metadata"), *list = get(get(kl_draft_root(d), "spec"), "l");
+    kl_draft_node *metadata = get(kl_draft_root(d), "metadata"),
+                  *list = get(get(kl_draft_root(d), "spec"), "l");
     assert_null(kl_draft_get(metadata, "name", 4, &scalar));
     assert_string_equal(kl_value_str(scalar), "a");
     assert_int_equal(kl_draft_type(list), KL_ARRAY);
@@ -57,7 +59,7 @@ static void an_untouched_draft_has_an_empty_patch(void **state)
     assert_non_null(kl_draft_item(list, 0, &scalar));
     assert_null(kl_draft_item(list, 1, &scalar));
     assert_null(scalar);
-    assert_ptr_equal(get(kl_draft_root(d), "metadata"), metadata);       /* a stable address */
+    assert_ptr_equal(get(kl_draft_root(d), "metadata"), metadata); /* a stable address */
     assert_null(get(list, "x"));
     assert_null(kl_draft_key(list, 0, &(size_t){0}));
     assert_false(kl_draft_changed(d));
@@ -70,7 +72,8 @@ static void an_untouched_draft_has_an_empty_patch(void **state)
 static void edits_become_a_merge_patch(void **state)
 {
     (void)state;
-    const kl_value *base = decode("{\"metadata\":{\"labels\":{\"a\":\"1\",\"b\":\"2\"}},\"spec\":{\"n\":1}}"), *scalar;
+    const kl_value *base = decode("{\"metadata\":{\"labels\":{\"a\":\"1\",\"b\":\"2\"}},\"spec\":{\"n\":1}}"),
+                   *scalar;
     kl_draft *d = kl_draft_new(base);
     kl_draft_node *root = kl_draft_root(d), *labels = get(get(root, "metadata"), "labels");
     size_t n;
@@ -85,9 +88,13 @@ static void edits_become_a_merge_patch(void **state)
     assert_null(kl_draft_key(labels, 2, &n));
     assert_true(kl_draft_changed(d));
     assert_false(kl_draft_list_changed(d));
-    assert_json(kl_draft_patch(d), "{\"metadata\":{\"labels\":{\"a\":null,\"c\":\"3\"}},\"status\":{\"deep\":{\"x\":true}}}");
-    assert_json(kl_draft_value(root), "{\"metadata\":{\"labels\":{\"b\":\"2\",\"c\":\"3\"}},\"spec\":{\"n\":1},\"status\":{\"deep\":{\"x\":true}}}");
-    assert_json(kl_value_ref(base), "{\"metadata\":{\"labels\":{\"a\":\"1\",\"b\":\"2\"}},\"spec\":{\"n\":1}}");
+    assert_json(kl_draft_patch(d),
+        "{\"metadata\":{\"labels\":{\"a\":null,\"c\":\"3\"}},\"status\":{\"deep\":{\"x\":true}}}");
+    assert_json(kl_draft_value(root),
+        "{\"metadata\":{\"labels\":{\"b\":\"2\",\"c\":\"3\"}},\"spec\":{\"n\":1},\"status\":{\"deep\":{\"x\":"
+        "true}}}");
+    assert_json(
+        kl_value_ref(base), "{\"metadata\":{\"labels\":{\"a\":\"1\",\"b\":\"2\"}},\"spec\":{\"n\":1}}");
     kl_draft_free(d);
     kl_value_unref(base);
 }
@@ -128,7 +135,7 @@ static void lists_are_edited_by_place_and_replaced_whole(void **state)
     assert_fails(kl_draft_set_item(list, 9, v, &err), KL_EINVAL, &err, "item 10 is outside of a list of 4");
     assert_fails(kl_draft_set_item(list, 4, NULL, &err), KL_EINVAL, &err, "item 5 is outside");
     assert_fails(kl_draft_set_item(kl_draft_root(d), 0, v, &err), KL_EINVAL, &err, "use a string key");
-    set(list, "key", "1");                       /* not for lists: nothing happens */
+    set(list, "key", "1"); /* not for lists: nothing happens */
     assert_null(kl_draft_make(list, "key", 3));
     assert_true(kl_draft_list_changed(d));
     assert_json(kl_draft_patch(d), "{\"spec\":{\"c\":[\"new\",{\"n\":\"B\"},\"new\",\"new\"]}}");
@@ -187,7 +194,8 @@ static void edit(rng *r, kl_draft_node *n)
     char key[8];
     snprintf(key, sizeof key, "k%u", rng_below(r, 8));
     for (int down = (int)rng_below(r, 4); down; down--) {
-        kl_draft_node *child = kl_draft_type(n) == KL_ARRAY ? kl_draft_item(n, rng_below(r, 4), &scalar) : kl_draft_get(n, key, strlen(key), &scalar);
+        kl_draft_node *child = kl_draft_type(n) == KL_ARRAY ? kl_draft_item(n, rng_below(r, 4), &scalar)
+                                                            : kl_draft_get(n, key, strlen(key), &scalar);
         if (child)
             n = child;
         snprintf(key, sizeof key, "k%u", rng_below(r, 8));
@@ -213,7 +221,8 @@ static void the_patch_leads_from_base_to_now(void **state)
         kl_draft *d = kl_draft_new(base);
         for (unsigned i = rng_below(&r, 12); i; i--)
             edit(&r, kl_draft_root(d));
-        const kl_value *now = kl_draft_value(kl_draft_root(d)), *patch = kl_draft_patch(d), *got = kl_merge_patch_apply(base, patch);
+        const kl_value *now = kl_draft_value(kl_draft_root(d)), *patch = kl_draft_patch(d),
+                       *got = kl_merge_patch_apply(base, patch);
         if (!kl_value_equal(got, now))
             fail_msg("seed %d", (int)seed);
         assert_int_equal(kl_draft_changed(d), kl_value_len(patch) > 0);
@@ -272,9 +281,10 @@ static void nodes_nest_as_deep_as_text_and_not_without_end(void **state)
 }
 
 #define CASE(f) cmocka_unit_test_teardown(f, nothing_left)
-KL_TESTS(CASE(an_untouched_draft_has_an_empty_patch), CASE(edits_become_a_merge_patch), CASE(an_edit_that_is_taken_back_is_none),
-    CASE(lists_are_edited_by_place_and_replaced_whole), CASE(a_list_that_begins_or_ends_needs_the_lock_too),
-    CASE(a_node_that_was_replaced_lives_on_apart), CASE(a_draft_of_nothing_starts_with_an_object), CASE(a_null_that_is_assigned_stays_in_the_patch),
+KL_TESTS(CASE(an_untouched_draft_has_an_empty_patch), CASE(edits_become_a_merge_patch),
+    CASE(an_edit_that_is_taken_back_is_none), CASE(lists_are_edited_by_place_and_replaced_whole),
+    CASE(a_list_that_begins_or_ends_needs_the_lock_too), CASE(a_node_that_was_replaced_lives_on_apart),
+    CASE(a_draft_of_nothing_starts_with_an_object), CASE(a_null_that_is_assigned_stays_in_the_patch),
     CASE(the_patch_leads_from_base_to_now), CASE(nodes_nest_as_deep_as_text_and_not_without_end))
 
 /* not in tsan: it starts no thread */

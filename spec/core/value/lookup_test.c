@@ -1,4 +1,5 @@
-/* lookup_test.c - a remembered place is the place: whatever object comes next, and whoever changes objects meanwhile. */
+/* lookup_test.c - a remembered place is the place: whatever object comes next, and whoever changes objects
+ * meanwhile. */
 #include "support/test.h"
 
 #include "base/mem.h"
@@ -16,7 +17,7 @@ static const kl_value *decode(const char *text)
 static void finds_what_get_finds_in_any_order_of_objects(void **state)
 {
     (void)state;
-    static const char *const keys[] = { "k0", "k1", "k5", "k39", "kind", "metadata", "", "nope" };
+    static const char *const keys[] = {"k0", "k1", "k5", "k39", "kind", "metadata", "", "nope"};
     enum { KEYS = sizeof keys / sizeof *keys };
     kl_lookup l[KEYS];
     for (size_t i = 0; i < KEYS; i++)
@@ -25,7 +26,8 @@ static void finds_what_get_finds_in_any_order_of_objects(void **state)
         rng r = rng_of(seed);
         const kl_value *v = random_value(&r, 3, true), *o = random_object(&r, true);
         for (size_t i = 0; i < KEYS; i++) {
-            const kl_value *parts[] = { v, o, kl_value_get(o, "spec"), kl_value_item(v, 0), kl_value_member(v, 0, NULL, NULL), NULL };
+            const kl_value *parts[] = {
+                v, o, kl_value_get(o, "spec"), kl_value_item(v, 0), kl_value_member(v, 0, NULL, NULL), NULL};
             for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
                 assert_ptr_equal(kl_value_find(parts[k], &l[i]), kl_value_get(parts[k], keys[i]));
         }
@@ -42,9 +44,10 @@ static void objects_with_the_same_keys_share_the_place_and_others_do_not(void **
     kl_lookup b, odd;
     kl_lookup_init(&b, "b", 1);
     kl_lookup_init(&odd, "a\0b", 3);
-    const kl_value *const v[] = { decode("{\"a\":1,\"b\":2}"), decode("{\"a\":3,\"b\":4}"), decode("{\"b\":5,\"a\":1}"), decode("{\"a\":1}"), decode("{\"b\":6}"), decode("{}"), decode("[]"),
-        decode("{\"a\\u0000b\":7,\"a\":8}") };
-    static const int64_t want[] = { 2, 4, 5, -1, 6, -1, -1, -1 };
+    const kl_value *const v[] = {decode("{\"a\":1,\"b\":2}"), decode("{\"a\":3,\"b\":4}"),
+        decode("{\"b\":5,\"a\":1}"), decode("{\"a\":1}"), decode("{\"b\":6}"), decode("{}"), decode("[]"),
+        decode("{\"a\\u0000b\":7,\"a\":8}")};
+    static const int64_t want[] = {2, 4, 5, -1, 6, -1, -1, -1};
     for (int round = 0; round < 3; round++)
         for (size_t i = 0; i < 8; i++) {
             size_t at = round == 2 ? 7 - i : i;
@@ -61,7 +64,8 @@ static void objects_with_the_same_keys_share_the_place_and_others_do_not(void **
     kl_lookup_fini(&odd);
 }
 
-/* The keys that a lookup remembers are gone from everywhere else: what gets their memory is not taken for them. */
+/* The keys that a lookup remembers are gone from everywhere else: what gets their memory is not taken for
+ * them. */
 static void a_lookup_outlives_the_objects_it_read(void **state)
 {
     (void)state;
@@ -85,7 +89,8 @@ static void a_lookup_outlives_the_objects_it_read(void **state)
 static void ids_are_equal_where_values_are_one(void **state)
 {
     (void)state;
-    const kl_value *a = decode("{\"a\":[1,\"two\"]}"), *b = decode("{ \"a\" : [1, \"tw\\u006f\"] }"), *c = decode("{\"a\":[1,\"three\"]}"), *one = kl_value_of_int(1);
+    const kl_value *a = decode("{\"a\":[1,\"two\"]}"), *b = decode("{ \"a\" : [1, \"tw\\u006f\"] }"),
+                   *c = decode("{\"a\":[1,\"three\"]}"), *one = kl_value_of_int(1);
     assert_int_equal(kl_value_id(NULL), 0);
     assert_int_equal(kl_value_id(a), kl_value_id(b));
     assert_int_not_equal(kl_value_id(a), kl_value_id(c));
@@ -97,7 +102,7 @@ static void ids_are_equal_where_values_are_one(void **state)
     kl_value_unref(one);
 }
 
-/* --- threads --------------------------------------------------------------------------------------------------------------- */
+/* --- threads ------------------------------------------------------------------------------ */
 
 #define THREADS 8
 #ifdef KL_DEBUG
@@ -106,7 +111,10 @@ static void ids_are_equal_where_values_are_one(void **state)
 #define STEPS 30000
 #endif
 
-typedef struct place { kl_mutex mu; const kl_value *now; } place;
+typedef struct place {
+    kl_mutex mu;
+    const kl_value *now;
+} place;
 
 /* Every thread replaces the shared object by one with other keys and reads it through a lookup of its own. */
 static void replace_and_find(void *arg)
@@ -121,7 +129,8 @@ static void replace_and_find(void *arg)
         if (!rng_below(&r, 3)) {
             char text[100];
             unsigned x = rng_below(&r, 1000), k = rng_below(&r, 20);
-            int n = k % 2 ? snprintf(text, sizeof text, "{\"k%u\":0,\"x\":%u,\"again\":%u}", k, x, x) : snprintf(text, sizeof text, "{\"x\":%u,\"k%u\":[],\"again\":%u}", x, k, x);
+            int n = k % 2 ? snprintf(text, sizeof text, "{\"k%u\":0,\"x\":%u,\"again\":%u}", k, x, x)
+                          : snprintf(text, sizeof text, "{\"x\":%u,\"k%u\":[],\"again\":%u}", x, k, x);
             if (kl_value_decode(text, (size_t)n, &v, NULL))
                 abort();
         }
@@ -133,7 +142,9 @@ static void replace_and_find(void *arg)
         if (v)
             kl_value_unref(old);
         int64_t x = -1, again = -2;
-        if (mine && (!kl_value_int(kl_value_find(mine, &l), &x) || !kl_value_int(kl_value_get(mine, "again"), &again) || x != again))
+        if (mine
+            && (!kl_value_int(kl_value_find(mine, &l), &x)
+                || !kl_value_int(kl_value_get(mine, "again"), &again) || x != again))
             abort();
         kl_value_unref(mine);
     }
@@ -155,5 +166,7 @@ static void each_thread_finds_in_objects_that_others_replace(void **state)
 }
 
 #define CASE(f) cmocka_unit_test_teardown(f, nothing_left)
-KL_TESTS(CASE(finds_what_get_finds_in_any_order_of_objects), CASE(objects_with_the_same_keys_share_the_place_and_others_do_not), CASE(a_lookup_outlives_the_objects_it_read),
-    CASE(ids_are_equal_where_values_are_one), CASE(each_thread_finds_in_objects_that_others_replace))
+KL_TESTS(CASE(finds_what_get_finds_in_any_order_of_objects),
+    CASE(objects_with_the_same_keys_share_the_place_and_others_do_not),
+    CASE(a_lookup_outlives_the_objects_it_read), CASE(ids_are_equal_where_values_are_one),
+    CASE(each_thread_finds_in_objects_that_others_replace))

@@ -1,4 +1,5 @@
-/* patch_test.c - merge patches and JSON patches: the examples of their RFCs, and the law that diff then apply gives the goal. */
+/* patch_test.c - merge patches and JSON patches: the examples of their RFCs, and the law that diff then
+ * apply gives the goal. */
 #include "support/test.h"
 
 #include "base/mem.h"
@@ -28,24 +29,25 @@ static void merges_as_the_rfc_says(void **state)
 {
     (void)state;
     static const char *const cases[][3] = {
-        { "{\"a\":\"b\"}", "{\"a\":\"c\"}", "{\"a\":\"c\"}" },
-        { "{\"a\":\"b\"}", "{\"b\":\"c\"}", "{\"a\":\"b\",\"b\":\"c\"}" },
-        { "{\"a\":\"b\"}", "{\"a\":null}", "{}" },
-        { "{\"a\":\"b\",\"b\":\"c\"}", "{\"a\":null}", "{\"b\":\"c\"}" },
-        { "{\"a\":[\"b\"]}", "{\"a\":\"c\"}", "{\"a\":\"c\"}" },
-        { "{\"a\":\"c\"}", "{\"a\":[\"b\"]}", "{\"a\":[\"b\"]}" },
-        { "{\"a\":{\"b\":\"c\"}}", "{\"a\":{\"b\":\"d\",\"c\":null}}", "{\"a\":{\"b\":\"d\"}}" },
-        { "{\"a\":[{\"b\":\"c\"}]}", "{\"a\":[1]}", "{\"a\":[1]}" },
-        { "[\"a\",\"b\"]", "[\"c\",\"d\"]", "[\"c\",\"d\"]" },
-        { "{\"a\":\"b\"}", "[\"c\"]", "[\"c\"]" },
-        { "{\"a\":\"foo\"}", "null", "null" },
-        { "{\"a\":\"foo\"}", "\"bar\"", "\"bar\"" },
-        { "{\"e\":null}", "{\"a\":1}", "{\"e\":null,\"a\":1}" },
-        { "[1,2]", "{\"a\":\"b\",\"c\":null}", "{\"a\":\"b\"}" },
-        { "{}", "{\"a\":{\"bb\":{\"ccc\":null}}}", "{\"a\":{\"bb\":{}}}" },
+        {"{\"a\":\"b\"}", "{\"a\":\"c\"}", "{\"a\":\"c\"}"},
+        {"{\"a\":\"b\"}", "{\"b\":\"c\"}", "{\"a\":\"b\",\"b\":\"c\"}"},
+        {"{\"a\":\"b\"}", "{\"a\":null}", "{}"},
+        {"{\"a\":\"b\",\"b\":\"c\"}", "{\"a\":null}", "{\"b\":\"c\"}"},
+        {"{\"a\":[\"b\"]}", "{\"a\":\"c\"}", "{\"a\":\"c\"}"},
+        {"{\"a\":\"c\"}", "{\"a\":[\"b\"]}", "{\"a\":[\"b\"]}"},
+        {"{\"a\":{\"b\":\"c\"}}", "{\"a\":{\"b\":\"d\",\"c\":null}}", "{\"a\":{\"b\":\"d\"}}"},
+        {"{\"a\":[{\"b\":\"c\"}]}", "{\"a\":[1]}", "{\"a\":[1]}"},
+        {"[\"a\",\"b\"]", "[\"c\",\"d\"]", "[\"c\",\"d\"]"},
+        {"{\"a\":\"b\"}", "[\"c\"]", "[\"c\"]"},
+        {"{\"a\":\"foo\"}", "null", "null"},
+        {"{\"a\":\"foo\"}", "\"bar\"", "\"bar\""},
+        {"{\"e\":null}", "{\"a\":1}", "{\"e\":null,\"a\":1}"},
+        {"[1,2]", "{\"a\":\"b\",\"c\":null}", "{\"a\":\"b\"}"},
+        {"{}", "{\"a\":{\"bb\":{\"ccc\":null}}}", "{\"a\":{\"bb\":{}}}"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const kl_value *doc = decode(cases[i][0]), *patch = decode(cases[i][1]), *out = kl_merge_patch_apply(doc, patch);
+        const kl_value *doc = decode(cases[i][0]), *patch = decode(cases[i][1]),
+                       *out = kl_merge_patch_apply(doc, patch);
         assert_value(out, cases[i][2]);
         kl_value_unref(doc);
         kl_value_unref(patch);
@@ -61,18 +63,19 @@ static void finds_the_least_merge_patch(void **state)
 {
     (void)state;
     static const char *const cases[][3] = {
-        { "{\"a\":1,\"b\":{\"x\":1,\"y\":2}}", "{\"a\":1,\"b\":{\"x\":1,\"y\":3}}", "{\"b\":{\"y\":3}}" },
-        { "{\"a\":1,\"b\":2}", "{\"b\":2}", "{\"a\":null}" },
-        { "{\"a\":[1,2]}", "{\"a\":[1,2,3]}", "{\"a\":[1,2,3]}" },
-        { "{\"a\":1}", "{\"a\":1.0}", "{}" },
-        { "{\"a\":1}", "{\"a\":{}}", "{\"a\":{}}" },
-        { "{\"a\":{\"b\":1}}", "{\"a\":{}}", "{\"a\":{\"b\":null}}" },
-        { "[1]", "[1]", "[1]" },
-        { "7", "7", "7" },
-        { "{}", "{}", "{}" },
+        {"{\"a\":1,\"b\":{\"x\":1,\"y\":2}}", "{\"a\":1,\"b\":{\"x\":1,\"y\":3}}", "{\"b\":{\"y\":3}}"},
+        {"{\"a\":1,\"b\":2}", "{\"b\":2}", "{\"a\":null}"},
+        {"{\"a\":[1,2]}", "{\"a\":[1,2,3]}", "{\"a\":[1,2,3]}"},
+        {"{\"a\":1}", "{\"a\":1.0}", "{}"},
+        {"{\"a\":1}", "{\"a\":{}}", "{\"a\":{}}"},
+        {"{\"a\":{\"b\":1}}", "{\"a\":{}}", "{\"a\":{\"b\":null}}"},
+        {"[1]", "[1]", "[1]"},
+        {"7", "7", "7"},
+        {"{}", "{}", "{}"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const kl_value *from = decode(cases[i][0]), *to = decode(cases[i][1]), *patch = kl_merge_patch_create(from, to);
+        const kl_value *from = decode(cases[i][0]), *to = decode(cases[i][1]),
+                       *patch = kl_merge_patch_create(from, to);
         assert_value(patch, cases[i][2]);
         kl_value_unref(from);
         kl_value_unref(to);
@@ -97,58 +100,97 @@ static void applying_the_difference_gives_the_goal(void **state)
 }
 
 /* "" for want: the patch must fail with `status` and a message that has `part`. */
-typedef struct json_case { const char *doc, *patch, *want; kl_status status; const char *part; } json_case;
+typedef struct json_case {
+    const char *doc, *patch, *want;
+    kl_status status;
+    const char *part;
+} json_case;
 
 static void edits_as_the_api_server_does(void **state)
 {
     (void)state;
     static const json_case cases[] = {
-        { "{\"foo\":\"bar\"}", "[{\"op\":\"add\",\"path\":\"/baz\",\"value\":\"qux\"}]", "{\"foo\":\"bar\",\"baz\":\"qux\"}", 0, 0 },
-        { "{\"foo\":[\"bar\",\"baz\"]}", "[{\"op\":\"add\",\"path\":\"/foo/1\",\"value\":\"qux\"}]", "{\"foo\":[\"bar\",\"qux\",\"baz\"]}", 0, 0 },
-        { "{\"foo\":[1]}", "[{\"op\":\"add\",\"path\":\"/foo/-\",\"value\":[2]},{\"op\":\"add\",\"path\":\"/foo/2\",\"value\":3}]", "{\"foo\":[1,[2],3]}", 0, 0 },
-        { "{\"foo\":{\"a\":[{\"b\":1}]}}", "[{\"op\":\"replace\",\"path\":\"/foo/a/0/b\",\"value\":2}]", "{\"foo\":{\"a\":[{\"b\":2}]}}", 0, 0 },
-        { "{\"foo\":[1,2,3]}", "[{\"op\":\"remove\",\"path\":\"/foo/1\"}]", "{\"foo\":[1,3]}", 0, 0 },
-        { "{\"foo\":{\"bar\":\"baz\",\"waldo\":\"fred\"},\"qux\":{}}", "[{\"op\":\"move\",\"from\":\"/foo/waldo\",\"path\":\"/qux/thud\"}]", "{\"foo\":{\"bar\":\"baz\"},\"qux\":{\"thud\":\"fred\"}}", 0, 0 },
-        { "{\"foo\":[\"all\",\"grass\",\"cows\",\"eat\"]}", "[{\"op\":\"move\",\"from\":\"/foo/1\",\"path\":\"/foo/3\"}]", "{\"foo\":[\"all\",\"cows\",\"eat\",\"grass\"]}", 0, 0 },
-        { "{\"a\":{\"b\":1}}", "[{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/c\"},{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/a\"}]", "{\"c\":{\"b\":1},\"a\":{\"b\":1}}", 0, 0 },
-        { "{\"a/b\":1,\"m~n\":2,\"\":3}", "[{\"op\":\"test\",\"path\":\"/a~1b\",\"value\":1.0},{\"op\":\"test\",\"path\":\"/m~0n\",\"value\":2},{\"op\":\"test\",\"path\":\"/\",\"value\":3},{\"op\":\"remove\",\"path\":\"/a~1b\"}]", "{\"m~n\":2,\"\":3}", 0, 0 },
-        { "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"\",\"value\":[]},{\"op\":\"test\",\"path\":\"\",\"value\":[]}]", "[]", 0, 0 },
-        { "{\"a\":1}", "[]", "{\"a\":1}", 0, 0 },
-        { "{\"a\":null}", "[{\"op\":\"test\",\"path\":\"/a\",\"value\":null},{\"op\":\"replace\",\"path\":\"/a\",\"value\":null}]", "{\"a\":null}", 0, 0 },
-        { "{\"baz\":\"qux\"}", "[{\"op\":\"add\",\"path\":\"/x\",\"value\":1},{\"op\":\"test\",\"path\":\"/baz\",\"value\":\"bar\"}]", "", KL_EREJECTED, "operation 2 (test /baz) cannot be applied: the value is another one" },
-        { "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"/b/c\",\"value\":1}]", "", KL_EREJECTED, "the path does not exist" },
-        { "{\"a\":1}", "[{\"op\":\"remove\",\"path\":\"/a\\u0000b\"}]", "", KL_EINVAL, "path must be a JSON pointer" },
-        { "{\"a\":1}", "[{\"op\":\"remove\\u0000\",\"path\":\"/a\"}]", "", KL_EINVAL, "op must be one of" },
-        { "{\"a\":1}", "[{\"op\":\"move\",\"path\":\"/b\",\"from\":\"/a\\u0000\"}]", "", KL_EINVAL, "from must be a JSON pointer" },
-        { "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"/a/c\",\"value\":1}]", "", KL_EREJECTED, "neither object nor list" },
-        { "{\"a\":1}", "[{\"op\":\"replace\",\"path\":\"/b\",\"value\":1}]", "{\"a\":1,\"b\":1}", 0, 0 },
-        { "{\"a\":1}", "[{\"op\":\"remove\",\"path\":\"/b\"}]", "", KL_EREJECTED, "no such key" },
-        { "{\"a\":1}", "[{\"op\":\"remove\",\"path\":\"\"}]", "", KL_EREJECTED, "whole document" },
-        { "{\"a\":1}", "[{\"op\":\"copy\",\"from\":\"/b\",\"path\":\"/c\"}]", "{\"a\":1,\"c\":null}", 0, 0 },
-        { "{\"a\":1}", "[{\"op\":\"copy\",\"from\":\"/b/d\",\"path\":\"/c\"}]", "", KL_EREJECTED, "from does not exist" },
-        { "{\"a\":1}", "[{\"op\":\"move\",\"from\":\"/b\",\"path\":\"/c\"}]", "", KL_EREJECTED, "from does not exist" },
-        { "{\"a\":1}", "[{\"op\":\"copy\",\"from\":\"\",\"path\":\"/c\"}]", "", KL_EINVAL, "from must name a part" },
-        { "{\"a\":{}}", "[{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/a/b\"}]", "", KL_EREJECTED, "into itself" },
-        { "{\"a\":1}", "[{\"op\":\"test\",\"path\":\"/b\",\"value\":null}]", "{\"a\":1}", 0, 0 },
-        { "{\"a\":1}", "[{\"op\":\"test\",\"path\":\"/b\",\"value\":1}]", "", KL_EREJECTED, "" },
-        { "[1]", "[{\"op\":\"add\",\"path\":\"/2\",\"value\":1}]", "", KL_EREJECTED, "no such index" },
-        { "[1]", "[{\"op\":\"remove\",\"path\":\"/-\"}]", "", KL_EREJECTED, "no such index" },
-        { "[1]", "[{\"op\":\"replace\",\"path\":\"/00\",\"value\":2}]", "[2]", 0, 0 },
-        { "[1,2]", "[{\"op\":\"remove\",\"path\":\"/-1\"},{\"op\":\"add\",\"path\":\"/-1\",\"value\":3}]", "[1,3]", 0, 0 },
-        { "[1,2]", "[{\"op\":\"remove\",\"path\":\"/-3\"}]", "", KL_EREJECTED, "no such index" },
-        { "[1]", "[{\"op\":\"remove\",\"path\":\"/1234567890\"}]", "", KL_EREJECTED, "no such index" },
-        { "{}", "null", "{}", 0, 0 },
-        { "7", "[]", "", KL_EREJECTED, "not a document of type" },
-        { "[1]", "[{\"op\":\"test\",\"path\":\"/1e0\",\"value\":1}]", "", KL_EREJECTED, "does not exist" },
-        { "{}", "{}", "", KL_EINVAL, "a list of operations, not of type object" },
-        { "{}", "[{\"op\":\"spam\",\"path\":\"/a\"}]", "", KL_EINVAL, "operation 1 is malformed: op must be one of" },
-        { "{}", "[{\"path\":\"/a\"}]", "", KL_EINVAL, "op must be" },
-        { "{}", "[{\"op\":\"add\",\"value\":1}]", "", KL_EINVAL, "path must be" },
-        { "{}", "[{\"op\":\"add\",\"path\":\"a\",\"value\":1}]", "", KL_EINVAL, "path must be" },
-        { "{}", "[{\"op\":\"add\",\"path\":\"/a~2\",\"value\":1}]", "{\"a~2\":1}", 0, 0 },
-        { "{}", "[{\"op\":\"add\",\"path\":\"/a\"}]", "{\"a\":null}", 0, 0 },
-        { "{}", "[{\"op\":\"replace\",\"path\":\"/a\"}]", "", KL_EINVAL, "value is missing" },
-        { "{}", "[{\"op\":\"move\",\"path\":\"/a\"}]", "", KL_EINVAL, "from must be" },
+        {"{\"foo\":\"bar\"}", "[{\"op\":\"add\",\"path\":\"/baz\",\"value\":\"qux\"}]",
+            "{\"foo\":\"bar\",\"baz\":\"qux\"}", 0, 0},
+        {"{\"foo\":[\"bar\",\"baz\"]}", "[{\"op\":\"add\",\"path\":\"/foo/1\",\"value\":\"qux\"}]",
+            "{\"foo\":[\"bar\",\"qux\",\"baz\"]}", 0, 0},
+        {"{\"foo\":[1]}",
+            "[{\"op\":\"add\",\"path\":\"/foo/-\",\"value\":[2]},{\"op\":\"add\",\"path\":\"/foo/"
+            "2\",\"value\":3}]",
+            "{\"foo\":[1,[2],3]}", 0, 0},
+        {"{\"foo\":{\"a\":[{\"b\":1}]}}", "[{\"op\":\"replace\",\"path\":\"/foo/a/0/b\",\"value\":2}]",
+            "{\"foo\":{\"a\":[{\"b\":2}]}}", 0, 0},
+        {"{\"foo\":[1,2,3]}", "[{\"op\":\"remove\",\"path\":\"/foo/1\"}]", "{\"foo\":[1,3]}", 0, 0},
+        {"{\"foo\":{\"bar\":\"baz\",\"waldo\":\"fred\"},\"qux\":{}}",
+            "[{\"op\":\"move\",\"from\":\"/foo/waldo\",\"path\":\"/qux/thud\"}]",
+            "{\"foo\":{\"bar\":\"baz\"},\"qux\":{\"thud\":\"fred\"}}", 0, 0},
+        {"{\"foo\":[\"all\",\"grass\",\"cows\",\"eat\"]}",
+            "[{\"op\":\"move\",\"from\":\"/foo/1\",\"path\":\"/foo/3\"}]",
+            "{\"foo\":[\"all\",\"cows\",\"eat\",\"grass\"]}", 0, 0},
+        {"{\"a\":{\"b\":1}}",
+            "[{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/c\"},{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/"
+            "a\"}]",
+            "{\"c\":{\"b\":1},\"a\":{\"b\":1}}", 0, 0},
+        {"{\"a/b\":1,\"m~n\":2,\"\":3}",
+            "[{\"op\":\"test\",\"path\":\"/a~1b\",\"value\":1.0},{\"op\":\"test\",\"path\":\"/"
+            "m~0n\",\"value\":2},{\"op\":\"test\",\"path\":\"/\",\"value\":3},{\"op\":\"remove\",\"path\":\"/"
+            "a~1b\"}]",
+            "{\"m~n\":2,\"\":3}", 0, 0},
+        {"{\"a\":1}",
+            "[{\"op\":\"add\",\"path\":\"\",\"value\":[]},{\"op\":\"test\",\"path\":\"\",\"value\":[]}]",
+            "[]", 0, 0},
+        {"{\"a\":1}", "[]", "{\"a\":1}", 0, 0},
+        {"{\"a\":null}",
+            "[{\"op\":\"test\",\"path\":\"/a\",\"value\":null},{\"op\":\"replace\",\"path\":\"/"
+            "a\",\"value\":null}]",
+            "{\"a\":null}", 0, 0},
+        {"{\"baz\":\"qux\"}",
+            "[{\"op\":\"add\",\"path\":\"/x\",\"value\":1},{\"op\":\"test\",\"path\":\"/"
+            "baz\",\"value\":\"bar\"}]",
+            "", KL_EREJECTED, "operation 2 (test /baz) cannot be applied: the value is another one"},
+        {"{\"a\":1}", "[{\"op\":\"add\",\"path\":\"/b/c\",\"value\":1}]", "", KL_EREJECTED,
+            "the path does not exist"},
+        {"{\"a\":1}", "[{\"op\":\"remove\",\"path\":\"/a\\u0000b\"}]", "", KL_EINVAL,
+            "path must be a JSON pointer"},
+        {"{\"a\":1}", "[{\"op\":\"remove\\u0000\",\"path\":\"/a\"}]", "", KL_EINVAL, "op must be one of"},
+        {"{\"a\":1}", "[{\"op\":\"move\",\"path\":\"/b\",\"from\":\"/a\\u0000\"}]", "", KL_EINVAL,
+            "from must be a JSON pointer"},
+        {"{\"a\":1}", "[{\"op\":\"add\",\"path\":\"/a/c\",\"value\":1}]", "", KL_EREJECTED,
+            "neither object nor list"},
+        {"{\"a\":1}", "[{\"op\":\"replace\",\"path\":\"/b\",\"value\":1}]", "{\"a\":1,\"b\":1}", 0, 0},
+        {"{\"a\":1}", "[{\"op\":\"remove\",\"path\":\"/b\"}]", "", KL_EREJECTED, "no such key"},
+        {"{\"a\":1}", "[{\"op\":\"remove\",\"path\":\"\"}]", "", KL_EREJECTED, "whole document"},
+        {"{\"a\":1}", "[{\"op\":\"copy\",\"from\":\"/b\",\"path\":\"/c\"}]", "{\"a\":1,\"c\":null}", 0, 0},
+        {"{\"a\":1}", "[{\"op\":\"copy\",\"from\":\"/b/d\",\"path\":\"/c\"}]", "", KL_EREJECTED,
+            "from does not exist"},
+        {"{\"a\":1}", "[{\"op\":\"move\",\"from\":\"/b\",\"path\":\"/c\"}]", "", KL_EREJECTED,
+            "from does not exist"},
+        {"{\"a\":1}", "[{\"op\":\"copy\",\"from\":\"\",\"path\":\"/c\"}]", "", KL_EINVAL,
+            "from must name a part"},
+        {"{\"a\":{}}", "[{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/a/b\"}]", "", KL_EREJECTED,
+            "into itself"},
+        {"{\"a\":1}", "[{\"op\":\"test\",\"path\":\"/b\",\"value\":null}]", "{\"a\":1}", 0, 0},
+        {"{\"a\":1}", "[{\"op\":\"test\",\"path\":\"/b\",\"value\":1}]", "", KL_EREJECTED, ""},
+        {"[1]", "[{\"op\":\"add\",\"path\":\"/2\",\"value\":1}]", "", KL_EREJECTED, "no such index"},
+        {"[1]", "[{\"op\":\"remove\",\"path\":\"/-\"}]", "", KL_EREJECTED, "no such index"},
+        {"[1]", "[{\"op\":\"replace\",\"path\":\"/00\",\"value\":2}]", "[2]", 0, 0},
+        {"[1,2]", "[{\"op\":\"remove\",\"path\":\"/-1\"},{\"op\":\"add\",\"path\":\"/-1\",\"value\":3}]",
+            "[1,3]", 0, 0},
+        {"[1,2]", "[{\"op\":\"remove\",\"path\":\"/-3\"}]", "", KL_EREJECTED, "no such index"},
+        {"[1]", "[{\"op\":\"remove\",\"path\":\"/1234567890\"}]", "", KL_EREJECTED, "no such index"},
+        {"{}", "null", "{}", 0, 0},
+        {"7", "[]", "", KL_EREJECTED, "not a document of type"},
+        {"[1]", "[{\"op\":\"test\",\"path\":\"/1e0\",\"value\":1}]", "", KL_EREJECTED, "does not exist"},
+        {"{}", "{}", "", KL_EINVAL, "a list of operations, not of type object"},
+        {"{}", "[{\"op\":\"spam\",\"path\":\"/a\"}]", "", KL_EINVAL,
+            "operation 1 is malformed: op must be one of"},
+        {"{}", "[{\"path\":\"/a\"}]", "", KL_EINVAL, "op must be"},
+        {"{}", "[{\"op\":\"add\",\"value\":1}]", "", KL_EINVAL, "path must be"},
+        {"{}", "[{\"op\":\"add\",\"path\":\"a\",\"value\":1}]", "", KL_EINVAL, "path must be"},
+        {"{}", "[{\"op\":\"add\",\"path\":\"/a~2\",\"value\":1}]", "{\"a~2\":1}", 0, 0},
+        {"{}", "[{\"op\":\"add\",\"path\":\"/a\"}]", "{\"a\":null}", 0, 0},
+        {"{}", "[{\"op\":\"replace\",\"path\":\"/a\"}]", "", KL_EINVAL, "value is missing"},
+        {"{}", "[{\"op\":\"move\",\"path\":\"/a\"}]", "", KL_EINVAL, "from must be"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         kl_err err = KL_ERR_INIT;
@@ -178,7 +220,8 @@ static void copies_of_copies_have_an_end(void **state)
         kl_buf_printf(&b, "%s{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/a/k%d\"}", i ? "," : "", i);
     kl_buf_putc(&b, ']');
     const kl_value *doc = decode("{\"a\":{\"b\":[1,2,3]}}"), *patch = decode(kl_buf_str(&b)), *out = NULL;
-    assert_fails(kl_json_patch_apply(doc, patch, &out, &err), KL_EREJECTED, &err, "the copies of this patch hold more than 3 MiB together");
+    assert_fails(kl_json_patch_apply(doc, patch, &out, &err), KL_EREJECTED, &err,
+        "the copies of this patch hold more than 3 MiB together");
     assert_null(out);
     kl_value_unref(patch);
     kl_value_unref(doc);
@@ -186,7 +229,8 @@ static void copies_of_copies_have_an_end(void **state)
 }
 
 #define CASE(f) cmocka_unit_test_teardown(f, nothing_left)
-KL_TESTS(CASE(merges_as_the_rfc_says), CASE(finds_the_least_merge_patch), CASE(applying_the_difference_gives_the_goal), CASE(edits_as_the_api_server_does),
+KL_TESTS(CASE(merges_as_the_rfc_says), CASE(finds_the_least_merge_patch),
+    CASE(applying_the_difference_gives_the_goal), CASE(edits_as_the_api_server_does),
     CASE(copies_of_copies_have_an_end))
 
 /* not in tsan: it starts no thread */

@@ -1,5 +1,5 @@
-/* value_free_test.c - one value has one handle, whatever way it was made, and it goes when its last owner goes: however big,
- * however deep, in any order. */
+/* value_free_test.c - one value has one handle, whatever way it was made, and it goes when its last owner
+ * goes: however big, however deep, in any order. */
 #include "support/test.h"
 
 #include "base/mem.h"
@@ -30,7 +30,7 @@ static size_t live_nodes(void)
     return nodes;
 }
 
-/* --- one handle ------------------------------------------------------------------------------------------------------------- */
+/* --- one handle --------------------------------------------------------------------------- */
 
 static kl_status keep(void *arg, const kl_value *v, kl_err *err)
 {
@@ -43,7 +43,7 @@ static const kl_value *out_of_a_list(const char *text)
 {
     const kl_value *v = NULL;
     kl_err err = KL_ERR_INIT;
-    kl_stream_handler h = { .item = keep, .arg = &v };
+    kl_stream_handler h = {.item = keep, .arg = &v};
     kl_stream *s = kl_stream_list_new(&h);
     assert_ok(kl_stream_feed(s, "{\"items\":[", 10, &err), &err);
     for (const char *c = text; *c; c++)
@@ -61,7 +61,9 @@ static const kl_value *built(void)
     kl_build_kstr(b, "kind", "Pod");
     kl_build_key(b, "metadata");
     kl_build_object(b);
-    kl_build_kstr(b, "name", "w\xc3\xa9" "b");
+    kl_build_kstr(b, "name",
+        "w\xc3\xa9"
+        "b");
     kl_build_kint(b, "generation", 4611686018427387904);
     kl_build_end(b);
     kl_build_key(b, "list");
@@ -85,38 +87,54 @@ static const kl_value *built(void)
 static void equal_values_are_one_handle_whatever_way_they_were_made(void **state)
 {
     (void)state;
-    const char *text = "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"w\\u00e9b\",\"generation\":4611686018427387904},\"list\":[-1,0.5,18446744073709551615,7,null,true,\"a\\u0000b\",{},[]]}";
-    const char *spaced = "\n{ \"kind\" : \"P\\u006fd\",\"metadata\":\t{\"name\":\"w\xc3\xa9" "b\",\"generation\":4611686018427387904 } , \"list\":[-1,5e-1,18446744073709551615,7,null,true,\"a\\u0000b\",{ },[ ]] }";
+    const char *text =
+        "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"w\\u00e9b\",\"generation\":4611686018427387904},\"list\":"
+        "[-1,0.5,18446744073709551615,7,null,true,\"a\\u0000b\",{},[]]}";
+    const char *spaced = "\n{ \"kind\" : \"P\\u006fd\",\"metadata\":\t{\"name\":\"w\xc3\xa9"
+                         "b\",\"generation\":4611686018427387904 } , "
+                         "\"list\":[-1,5e-1,18446744073709551615,7,null,true,\"a\\u0000b\",{ },[ ]] }";
     const kl_value *a = decode(text), *b = decode(spaced), *c = built(), *d = out_of_a_list(text), *e = NULL;
     size_t nodes = live_nodes();
     assert_ptr_equal(a, b);
     assert_ptr_equal(a, c);
     assert_ptr_equal(a, d);
-    static const char repeated[] = "{\"kind\":1,\"metadata\":{\"name\":0,\"generation\":4611686018427387904,\"name\":\"w\xc3\xa9" "b\"},\"list\":[-1,0.50,18446744073709551615,7,null,true,\"a\\u0000b\",{},[]],\"kind\":\"Pod\"}";
+    static const char repeated[] =
+        "{\"kind\":1,\"metadata\":{\"name\":0,\"generation\":4611686018427387904,\"name\":\"w\xc3\xa9"
+        "b\"},\"list\":[-1,0.50,18446744073709551615,7,null,true,\"a\\u0000b\",{},[]],\"kind\":\"Pod\"}";
     assert_int_equal(kl_value_decode_last(repeated, sizeof repeated - 1, &e, NULL), KL_OK);
     assert_ptr_equal(a, e);
 
     /* Away from it and back again. */
-    const kl_value *one = kl_value_of_int(1), *name = kl_value_of_str("w\xc3\xa9" "b"), *pod = kl_value_of_str("Pod");
-    const kl_value *other = kl_value_with_at(a, one, "metadata", "name", NULL), *more = kl_value_with(a, "spec", one), *wrong = kl_value_with(a, "kind", one);
+    const kl_value *one = kl_value_of_int(1),
+                   *name = kl_value_of_str("w\xc3\xa9"
+                                           "b"),
+                   *pod = kl_value_of_str("Pod");
+    const kl_value *other = kl_value_with_at(a, one, "metadata", "name", NULL),
+                   *more = kl_value_with(a, "spec", one), *wrong = kl_value_with(a, "kind", one);
     assert_ptr_not_equal(a, other);
-    const kl_value *back1 = kl_value_with_at(other, name, "metadata", "name", NULL), *back2 = kl_value_with(more, "spec", NULL), *back3 = kl_value_with(wrong, "kind", pod);
+    const kl_value *back1 = kl_value_with_at(other, name, "metadata", "name", NULL),
+                   *back2 = kl_value_with(more, "spec", NULL), *back3 = kl_value_with(wrong, "kind", pod);
     assert_ptr_equal(a, back1);
     assert_ptr_equal(a, back2);
     assert_ptr_equal(a, back3);
     assert_true(live_nodes() > nodes);
 
     /* Every scalar, every inner part. */
-    const kl_value *uint = kl_value_of_uint(UINT64_MAX), *seven = kl_value_of_uint(7), *half = kl_value_of_double(0.5), *list = kl_value_get(a, "list"), *minus = kl_value_of_int(-1),
-        *yes = kl_value_of_bool(true), *nul = kl_value_null(), *nulstr = kl_value_of_strn("a\0b", 3), *wide = kl_value_of_int(4611686018427387904), *metadata = decode("{\"name\":\"w\xc3\xa9" "b\",\"generation\":4611686018427387904}");
-    const kl_value *const same[] = { minus, half, uint, seven, nul, yes, nulstr };
+    const kl_value *uint = kl_value_of_uint(UINT64_MAX), *seven = kl_value_of_uint(7),
+                   *half = kl_value_of_double(0.5), *list = kl_value_get(a, "list"),
+                   *minus = kl_value_of_int(-1), *yes = kl_value_of_bool(true), *nul = kl_value_null(),
+                   *nulstr = kl_value_of_strn("a\0b", 3), *wide = kl_value_of_int(4611686018427387904),
+                   *metadata = decode("{\"name\":\"w\xc3\xa9"
+                                      "b\",\"generation\":4611686018427387904}");
+    const kl_value *const same[] = {minus, half, uint, seven, nul, yes, nulstr};
     for (size_t i = 0; i < 7; i++)
         assert_ptr_equal(kl_value_item(list, i), same[i]);
     assert_ptr_equal(kl_value_at(a, "metadata", "generation", NULL), wide);
     assert_ptr_equal(kl_value_get(a, "metadata"), metadata);
     assert_ptr_equal(kl_value_at(a, "metadata", "name", NULL), name);
 
-    const kl_value *const all[] = { a, b, c, d, e, one, name, pod, other, more, wrong, back1, back2, back3, uint, seven, half, minus, yes, nul, nulstr, wide, metadata };
+    const kl_value *const all[] = {a, b, c, d, e, one, name, pod, other, more, wrong, back1, back2, back3,
+        uint, seven, half, minus, yes, nul, nulstr, wide, metadata};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         kl_value_unref(all[i]);
 }
@@ -125,9 +143,55 @@ static void values_that_differ_a_little_are_told_apart(void **state)
 {
     (void)state;
     static const char *const texts[] = {
-        "{\"a\":1,\"b\":2}", "{\"b\":2,\"a\":1}", "{\"a\":1.0,\"b\":2}", "{\"a\":1,\"b\":3}", "{\"a\":1}", "{\"a\":1,\"c\":2}", "[1,2]", "[2,1]", "[1,2,null]", "[[1,2]]", "{\"a\":[1,2]}", "[\"1\",2]", "{}", "[]", "\"\"", "null", "false",
-        "true", "0", "0.0", "-0.0", "\"0\"", "9223372036854775807", "9223372036854775808", "9223372036854775808.0", "-9223372036854775808", "18446744073709551615", "\"a\"", "\"a\\u0000\"", "{\"\":0}", "[{}]", "[[]]", "[\"\"]", "[null]",
-        "{\"a\":{}}", "{\"a\":[]}", "{\"a\":null}", "\"a,b\"", "[\"a\",\"b\"]", "{\"a\":\"b\"}", "1e-7", "1e-8", "5e-324", "4294967296", "4294967295", "2147483648", "-2147483649", "1073741824", "-1073741825",
+        "{\"a\":1,\"b\":2}",
+        "{\"b\":2,\"a\":1}",
+        "{\"a\":1.0,\"b\":2}",
+        "{\"a\":1,\"b\":3}",
+        "{\"a\":1}",
+        "{\"a\":1,\"c\":2}",
+        "[1,2]",
+        "[2,1]",
+        "[1,2,null]",
+        "[[1,2]]",
+        "{\"a\":[1,2]}",
+        "[\"1\",2]",
+        "{}",
+        "[]",
+        "\"\"",
+        "null",
+        "false",
+        "true",
+        "0",
+        "0.0",
+        "-0.0",
+        "\"0\"",
+        "9223372036854775807",
+        "9223372036854775808",
+        "9223372036854775808.0",
+        "-9223372036854775808",
+        "18446744073709551615",
+        "\"a\"",
+        "\"a\\u0000\"",
+        "{\"\":0}",
+        "[{}]",
+        "[[]]",
+        "[\"\"]",
+        "[null]",
+        "{\"a\":{}}",
+        "{\"a\":[]}",
+        "{\"a\":null}",
+        "\"a,b\"",
+        "[\"a\",\"b\"]",
+        "{\"a\":\"b\"}",
+        "1e-7",
+        "1e-8",
+        "5e-324",
+        "4294967296",
+        "4294967295",
+        "2147483648",
+        "-2147483649",
+        "1073741824",
+        "-1073741825",
     };
     enum { N = sizeof texts / sizeof *texts };
     const kl_value *v[N];
@@ -155,7 +219,7 @@ static void a_value_that_went_comes_back_new(void **state)
     }
 }
 
-/* --- deep ------------------------------------------------------------------------------------------------------------------------ */
+/* --- deep --------------------------------------------------------------------------------- */
 
 static const kl_value *chain(size_t depth, const kl_value *bottom)
 {
@@ -179,7 +243,8 @@ static void a_chain_of_a_million_links_is_built_compared_written_and_freed(void 
     (void)state;
     const kl_value *one = kl_value_of_int(1), *float_one = kl_value_of_double(1.0), *two = kl_value_of_int(2);
     size_t nodes = live_nodes();
-    const kl_value *a = chain(DEEP, one), *b = chain(DEEP, one), *c = chain(DEEP, float_one), *d = chain(DEEP, two);
+    const kl_value *a = chain(DEEP, one), *b = chain(DEEP, one), *c = chain(DEEP, float_one),
+                   *d = chain(DEEP, two);
     assert_ptr_equal(a, b);
     assert_ptr_not_equal(a, c);
     assert_true(live_nodes() >= nodes + 3 * (size_t)DEEP);
@@ -193,7 +258,7 @@ static void a_chain_of_a_million_links_is_built_compared_written_and_freed(void 
     assert_int_equal(text.len, (size_t)DEEP / 2 * 11 + 1);
     kl_buf_fini(&text);
 
-    const kl_value *inner = a;                      /* from the middle on it outlives its root */
+    const kl_value *inner = a; /* from the middle on it outlives its root */
     for (int i = 0; i < DEEP / 2; i++)
         inner = i % 2 ? kl_value_item(inner, 0) : kl_value_get(inner, "next");
     kl_value_ref(inner);
@@ -235,7 +300,7 @@ static void a_chain_as_deep_as_text_may_be_is_freed_from_any_link(void **state)
     }
 }
 
-/* --- big -------------------------------------------------------------------------------------------------------------------------- */
+/* --- big ---------------------------------------------------------------------------------- */
 
 static void a_value_of_millions_of_nodes_goes_whole_and_in_parts(void **state)
 {
@@ -255,18 +320,22 @@ static void a_value_of_millions_of_nodes_goes_whole_and_in_parts(void **state)
         kl_build_end(b);
     }
     kl_build_end(b);
-    const kl_value *v = kl_builder_done(b), *kept[3] = { kl_value_ref(kl_value_item(v, 0)), kl_value_ref(kl_value_item(v, 500)), kl_value_ref(kl_value_item(v, ROWS - 1)) };
+    const kl_value *v = kl_builder_done(b),
+                   *kept[3] = {kl_value_ref(kl_value_item(v, 0)), kl_value_ref(kl_value_item(v, 500)),
+                       kl_value_ref(kl_value_item(v, ROWS - 1))};
     assert_true(live_nodes() >= nodes + MANY);
     kl_value_unref(v);
-    size_t left = live_nodes() - nodes;                     /* the numbers may be nodes, too */
+    size_t left = live_nodes() - nodes; /* the numbers may be nodes, too */
     assert_true(left >= 3 * (MANY / ROWS + 1) && left <= 3 * (2 * MANY / ROWS + 1));
     int64_t x;
-    assert_true(kl_value_int(kl_value_item(kl_value_item(kept[1], 5), 0), &x) && x == 500 * (int64_t)(MANY / ROWS) + 5);
+    assert_true(kl_value_int(kl_value_item(kl_value_item(kept[1], 5), 0), &x)
+        && x == 500 * (int64_t)(MANY / ROWS) + 5);
     for (int i = 0; i < 3; i++)
         kl_value_unref(kept[i]);
     assert_int_equal(live_nodes(), nodes);
     kl_value_memory(&nodes, &later);
-    assert_true(later <= bytes + (size_t)MANY * 32);        /* what remains is at most the table that found them */
+    /* what remains is at most the table that found them */
+    assert_true(later <= bytes + (size_t)MANY * 32);
 }
 
 static void one_part_in_a_million_places_is_counted_and_freed(void **state)
@@ -311,10 +380,10 @@ static void a_giant_goes_little_by_little(void **state)
     kl_build_end(b);
     kl_value_unref(kl_builder_done(b));
     size_t left = slots_now() - before;
-    assert_in_range(left, 150000, 199999);           /* one drop lets go of a part */
+    assert_in_range(left, 150000, 199999); /* one drop lets go of a part */
     for (size_t earlier = left + 1; left && left < earlier;) {
         earlier = left;
-        kl_value_unref(decode("[0.25]"));            /* any later one takes a part of the rest along */
+        kl_value_unref(decode("[0.25]")); /* any later one takes a part of the rest along */
         left = slots_now() - before;
     }
     assert_int_equal(left, 0);
@@ -322,9 +391,11 @@ static void a_giant_goes_little_by_little(void **state)
 }
 
 #define CASE(f) cmocka_unit_test_teardown(f, nothing_left)
-KL_TESTS(CASE(equal_values_are_one_handle_whatever_way_they_were_made), CASE(values_that_differ_a_little_are_told_apart), CASE(a_value_that_went_comes_back_new),
-    CASE(a_chain_of_a_million_links_is_built_compared_written_and_freed), CASE(a_chain_as_deep_as_text_may_be_is_freed_from_any_link),
-    CASE(a_value_of_millions_of_nodes_goes_whole_and_in_parts), CASE(one_part_in_a_million_places_is_counted_and_freed),
-    CASE(a_giant_goes_little_by_little))
+KL_TESTS(CASE(equal_values_are_one_handle_whatever_way_they_were_made),
+    CASE(values_that_differ_a_little_are_told_apart), CASE(a_value_that_went_comes_back_new),
+    CASE(a_chain_of_a_million_links_is_built_compared_written_and_freed),
+    CASE(a_chain_as_deep_as_text_may_be_is_freed_from_any_link),
+    CASE(a_value_of_millions_of_nodes_goes_whole_and_in_parts),
+    CASE(one_part_in_a_million_places_is_counted_and_freed), CASE(a_giant_goes_little_by_little))
 
 /* not in tsan: it starts no thread */

@@ -1,4 +1,5 @@
-/* value_test.c - values: what is read is what was written, equal parts are shared, and nothing is left at the end. */
+/* value_test.c - values: what is read is what was written, equal parts are shared, and nothing is left at
+ * the end. */
 #include "support/test.h"
 
 #include <float.h>
@@ -45,8 +46,10 @@ static void assert_refused(const char *text, const char *part)
 static void keeps_integers_exact_to_64_bits(void **state)
 {
     (void)state;
-    const kl_value *v = decode("[0, -1, 9007199254740993, 9223372036854775807, -9223372036854775808, 9223372036854775808, 18446744073709551615, 4611686018427387904, -4611686018427387905, -0]");
-    static const int64_t want[] = { 0, -1, 9007199254740993, INT64_MAX, INT64_MIN };
+    const kl_value *v = decode(
+        "[0, -1, 9007199254740993, 9223372036854775807, -9223372036854775808, 9223372036854775808, "
+        "18446744073709551615, 4611686018427387904, -4611686018427387905, -0]");
+    static const int64_t want[] = {0, -1, 9007199254740993, INT64_MAX, INT64_MIN};
     int64_t x;
     for (size_t i = 0; i < 5; i++) {
         assert_int_equal(kl_value_type(kl_value_item(v, i)), KL_INT);
@@ -58,15 +61,19 @@ static void keeps_integers_exact_to_64_bits(void **state)
     assert_false(kl_value_int(kl_value_item(v, 6), &x));
     assert_true(kl_value_int(kl_value_item(v, 7), &x) && x == (int64_t)1 << 62);
     assert_true(kl_value_int(kl_value_item(v, 8), &x) && x == -((int64_t)1 << 62) - 1);
-    assert_json(v, "[0,-1,9007199254740993,9223372036854775807,-9223372036854775808,9223372036854775808,18446744073709551615,4611686018427387904,-4611686018427387905,0]");
+    assert_json(v,
+        "[0,-1,9007199254740993,9223372036854775807,-9223372036854775808,9223372036854775808,"
+        "18446744073709551615,4611686018427387904,-4611686018427387905,0]");
     kl_value_unref(v);
 }
 
 static void doubles_round_trip(void **state)
 {
     (void)state;
-    assert_decodes("[0.1,1.5,1e21,1e20,1e-6,1e-7,1.0,100.0,-2.5e-10,5e-324,1.7976931348623157e308,0.30000000000000004,123456789.125,1E3,-0.0]",
-        "[0.1,1.5,1e+21,1e+20,0.000001,1e-7,1,100,-2.5e-10,5e-324,1.7976931348623157e+308,0.30000000000000004,123456789.125,1000,-0]");
+    assert_decodes("[0.1,1.5,1e21,1e20,1e-6,1e-7,1.0,100.0,-2.5e-10,5e-324,1.7976931348623157e308,0."
+                   "30000000000000004,123456789.125,1E3,-0.0]",
+        "[0.1,1.5,1e+21,1e+20,0.000001,1e-7,1,100,-2.5e-10,5e-324,1.7976931348623157e+308,0."
+        "30000000000000004,123456789.125,1000,-0]");
     rng r = rng_of(7);
     for (int i = 0; i < 20000; i++) {
         uint64_t bits = (uint64_t)rng_next(&r) << 32 | rng_next(&r);
@@ -92,7 +99,8 @@ static void numbers_do_not_follow_the_locale(void **state)
     char *old = kl_strdup(setlocale(LC_ALL, NULL));
     if (!setlocale(LC_ALL, "de_DE.UTF-8") && !setlocale(LC_ALL, "fr_FR.UTF-8"))
         print_message("no locale with a decimal comma here: only the C locale is tried\n");
-    assert_decodes("[1.5,12345678901234567890123.25,0.1234567890123456789]", "[1.5,1.2345678901234568e+22,0.12345678901234568]");
+    assert_decodes("[1.5,12345678901234567890123.25,0.1234567890123456789]",
+        "[1.5,1.2345678901234568e+22,0.12345678901234568]");
     setlocale(LC_ALL, old);
     kl_free(old);
 }
@@ -120,7 +128,8 @@ static void strings_keep_every_byte(void **state)
     kl_value_unref(v);
     assert_decodes("[\"\", \"\\b\\f\\r\\t\\u001f\\\"\\\\\"]", "[\"\",\"\\b\\f\\r\\t\\u001f\\\"\\\\\"]");
     v = kl_value_of_strn("ok\xff\xc0\xaf\xed\xa0\x80z", 9);
-    assert_string_equal(kl_value_str(v), "ok\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdz");
+    assert_string_equal(
+        kl_value_str(v), "ok\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdz");
     kl_value_unref(v);
     assert_true(kl_utf8_valid("\xf4\x8f\xbf\xbf", 4));
     assert_false(kl_utf8_valid("\xf4\x90\x80\x80", 4));
@@ -215,7 +224,8 @@ static void built_values_may_be_deeper_than_any_stack(void **state)
 static void keeps_key_order_and_never_mixes_the_empties(void **state)
 {
     (void)state;
-    assert_decodes(" {\"z\" : {} , \"a\":[ ],\"m\":[{},[],\"\",null,true,false]} ", "{\"z\":{},\"a\":[],\"m\":[{},[],\"\",null,true,false]}");
+    assert_decodes(" {\"z\" : {} , \"a\":[ ],\"m\":[{},[],\"\",null,true,false]} ",
+        "{\"z\":{},\"a\":[],\"m\":[{},[],\"\",null,true,false]}");
     const kl_value *v = decode("{\"z\":{},\"a\":[]}");
     const char *key;
     size_t n;
@@ -230,7 +240,8 @@ static void keeps_key_order_and_never_mixes_the_empties(void **state)
 static void reads_absent_and_wrong_types_as_absent(void **state)
 {
     (void)state;
-    const kl_value *v = decode("{\"s\":\"x\",\"n\":5,\"f\":2.5,\"big\":3.0,\"b\":true,\"a\":[1],\"null\":null,\"o\":{\"i\":7,\"s\":\"deep\"}}");
+    const kl_value *v = decode("{\"s\":\"x\",\"n\":5,\"f\":2.5,\"big\":3.0,\"b\":true,\"a\":[1],\"null\":"
+                               "null,\"o\":{\"i\":7,\"s\":\"deep\"}}");
     int64_t x;
     assert_null(kl_value_get(v, "nope"));
     assert_null(kl_value_get(NULL, "s"));
@@ -295,7 +306,9 @@ static void finds_every_key_of_a_wide_object(void **state)
 static void compares_by_value_whatever_the_order_of_keys(void **state)
 {
     (void)state;
-    const kl_value *a = decode("{\"a\":1,\"b\":[1,2.0,{\"x\":null}]}"), *b = decode("{\"b\":[1.0,2,{\"x\":null}],\"a\":1}"), *c = decode("{\"a\":1,\"b\":[1,2,{\"y\":null}]}");
+    const kl_value *a = decode("{\"a\":1,\"b\":[1,2.0,{\"x\":null}]}"),
+                   *b = decode("{\"b\":[1.0,2,{\"x\":null}],\"a\":1}"),
+                   *c = decode("{\"a\":1,\"b\":[1,2,{\"y\":null}]}");
     assert_true(kl_value_equal(a, b));
     assert_false(kl_value_equal(a, c));
     assert_false(kl_value_equal(a, NULL));
@@ -314,7 +327,8 @@ static void compares_by_value_whatever_the_order_of_keys(void **state)
 static void equal_parts_are_one_node(void **state)
 {
     (void)state;
-    const char *text = "{\"spec\":{\"containers\":[{\"name\":\"web\",\"image\":\"nginx\"}],\"n\":12345678901234567890,\"f\":0.5}}";
+    const char *text = "{\"spec\":{\"containers\":[{\"name\":\"web\",\"image\":\"nginx\"}],\"n\":"
+                       "12345678901234567890,\"f\":0.5}}";
     const kl_value *a = decode(text);
     size_t nodes, bytes, again;
     kl_value_memory(&nodes, &bytes);
@@ -323,7 +337,9 @@ static void equal_parts_are_one_node(void **state)
     assert_ptr_equal(a, b);
     assert_int_equal(nodes, again);
     kl_value_unref(a);
-    assert_string_equal(kl_value_str(kl_value_get(kl_value_item(kl_value_at(b, "spec", "containers", NULL), 0), "image")), "nginx");
+    assert_string_equal(
+        kl_value_str(kl_value_get(kl_value_item(kl_value_at(b, "spec", "containers", NULL), 0), "image")),
+        "nginx");
     kl_value_unref(b);
 }
 
@@ -340,7 +356,8 @@ static void a_subtree_outlives_its_root_when_referenced(void **state)
 static void updates_share_what_did_not_change(void **state)
 {
     (void)state;
-    const kl_value *v = decode("{\"a\":{\"x\":[1,2,3]},\"b\":1}"), *two = kl_value_of_int(2), *name = kl_value_of_str("n");
+    const kl_value *v = decode("{\"a\":{\"x\":[1,2,3]},\"b\":1}"), *two = kl_value_of_int(2),
+                   *name = kl_value_of_str("n");
     const kl_value *w = kl_value_with(v, "b", two);
     assert_json(w, "{\"a\":{\"x\":[1,2,3]},\"b\":2}");
     assert_ptr_equal(kl_value_get(w, "a"), kl_value_get(v, "a"));
@@ -397,7 +414,9 @@ static void builds_from_the_outside_in(void **state)
     kl_build_end(b);
     kl_build_end(b);
     const kl_value *v = kl_builder_done(b);
-    assert_json(v, "{\"kind\":\"Pod\",\"i\":[],\"spec\":{\"x\":1},\"list\":[null,true,18446744073709551615,0.5,\"a\\u0000b\",{},{\"x\":1}]}");
+    assert_json(v,
+        "{\"kind\":\"Pod\",\"i\":[],\"spec\":{\"x\":1},\"list\":[null,true,18446744073709551615,0.5,"
+        "\"a\\u0000b\",{},{\"x\":1}]}");
     kl_value_unref(v);
     kl_value_unref(spec);
     b = kl_builder_new();
@@ -413,7 +432,8 @@ static void writes_for_people_too(void **state)
     const kl_value *v = decode("{\"a\":[1,{}],\"b\":{\"c\":[]}}");
     kl_buf b = KL_BUF_INIT;
     assert_int_equal(kl_value_encode_pretty(v, &b), KL_OK);
-    assert_string_equal(kl_buf_str(&b), "{\n  \"a\": [\n    1,\n    {}\n  ],\n  \"b\": {\n    \"c\": []\n  }\n}");
+    assert_string_equal(
+        kl_buf_str(&b), "{\n  \"a\": [\n    1,\n    {}\n  ],\n  \"b\": {\n    \"c\": []\n  }\n}");
     kl_buf_fini(&b);
     kl_buf_init(&b, 8);
     assert_int_equal(kl_value_encode(v, &b), KL_ETOOBIG);
@@ -447,7 +467,7 @@ static void no_prefix_of_a_document_is_a_document(void **state)
     (void)state;
     const char *text = "{\"a\":[1,-2.5e3,true,null,\"\\u00e9\\\"\"],\"b\":{\"c\":{}}}";
     for (size_t n = 0; n < strlen(text); n++) {
-        char *cut = kl_strndup(text, n);       /* its own allocation: a read beyond it is caught */
+        char *cut = kl_strndup(text, n); /* its own allocation: a read beyond it is caught */
         const kl_value *v = NULL;
         assert_int_equal(kl_value_decode(cut, n, &v, NULL), KL_ESYNTAX);
         kl_free(cut);
@@ -464,7 +484,7 @@ static void cjson_and_we_read_the_same(void **state)
 
 static void work(void *arg)
 {
-    rng r = rng_of((uint64_t)(uintptr_t)arg % 3 + 1);        /* threads share seeds, hence nodes */
+    rng r = rng_of((uint64_t)(uintptr_t)arg % 3 + 1); /* threads share seeds, hence nodes */
     for (int i = 0; i < 300; i++) {
         const kl_value *v = random_value(&r, 4, true);
         char *text = kl_value_to_json(v);
@@ -488,10 +508,14 @@ static void threads_may_share_make_and_drop_the_same_nodes(void **state)
 }
 
 #define CASE(f) cmocka_unit_test_teardown(f, nothing_left)
-KL_TESTS(CASE(keeps_integers_exact_to_64_bits), CASE(doubles_round_trip), CASE(numbers_do_not_follow_the_locale),
-    CASE(numbers_no_json_can_say_are_written_as_null), CASE(strings_keep_every_byte), CASE(refuses_what_is_not_json_and_says_where),
-    CASE(refuses_duplicate_keys_also_in_wide_objects), CASE(goes_512_levels_deep_and_no_further), CASE(built_values_may_be_deeper_than_any_stack),
-    CASE(keeps_key_order_and_never_mixes_the_empties), CASE(reads_absent_and_wrong_types_as_absent), CASE(finds_every_key_of_a_wide_object),
-    CASE(compares_by_value_whatever_the_order_of_keys), CASE(equal_parts_are_one_node), CASE(a_subtree_outlives_its_root_when_referenced),
-    CASE(updates_share_what_did_not_change), CASE(builds_from_the_outside_in), CASE(writes_for_people_too), CASE(random_values_survive_text),
-    CASE(no_prefix_of_a_document_is_a_document), CASE(cjson_and_we_read_the_same), CASE(threads_may_share_make_and_drop_the_same_nodes))
+KL_TESTS(CASE(keeps_integers_exact_to_64_bits), CASE(doubles_round_trip),
+    CASE(numbers_do_not_follow_the_locale), CASE(numbers_no_json_can_say_are_written_as_null),
+    CASE(strings_keep_every_byte), CASE(refuses_what_is_not_json_and_says_where),
+    CASE(refuses_duplicate_keys_also_in_wide_objects), CASE(goes_512_levels_deep_and_no_further),
+    CASE(built_values_may_be_deeper_than_any_stack), CASE(keeps_key_order_and_never_mixes_the_empties),
+    CASE(reads_absent_and_wrong_types_as_absent), CASE(finds_every_key_of_a_wide_object),
+    CASE(compares_by_value_whatever_the_order_of_keys), CASE(equal_parts_are_one_node),
+    CASE(a_subtree_outlives_its_root_when_referenced), CASE(updates_share_what_did_not_change),
+    CASE(builds_from_the_outside_in), CASE(writes_for_people_too), CASE(random_values_survive_text),
+    CASE(no_prefix_of_a_document_is_a_document), CASE(cjson_and_we_read_the_same),
+    CASE(threads_may_share_make_and_drop_the_same_nodes))

@@ -1,6 +1,6 @@
-/* value_threads_test.c - eight threads that make, share, change and drop the same values: nothing is freed early, nothing
- * stays, and what is equal is one handle even when two threads make it at once. Loops have a fixed length; no test waits
- * for a time. */
+/* value_threads_test.c - eight threads that make, share, change and drop the same values: nothing is freed
+ * early, nothing stays, and what is equal is one handle even when two threads make it at once. Loops have
+ * a fixed length; no test waits for a time. */
 #include "support/test.h"
 
 #include "base/mem.h"
@@ -9,7 +9,8 @@
 #include "support/random_value.h"
 
 #define THREADS 8
-/* What a sanitizer watches costs several times as much, and it sees a mistake that happened without being hurt by it. */
+/* What a sanitizer watches costs several times as much, and it sees a mistake that happened without being
+ * hurt by it. */
 #ifdef KL_DEBUG
 #define ROUNDS 600
 #define STEPS 6000
@@ -50,7 +51,7 @@ static const kl_value *decode(const char *text)
     return v;
 }
 
-/* --- all threads at one point -------------------------------------------------------------------------------------------------- */
+/* --- all threads at one point ------------------------------------------------------------- */
 
 typedef struct meeting {
     kl_mutex mu;
@@ -72,13 +73,19 @@ static void meet(meeting *m)
     kl_unlock(&m->mu);
 }
 
-typedef struct racer { meeting *m; size_t me; const kl_value **made; } racer;
+typedef struct racer {
+    meeting *m;
+    size_t me;
+    const kl_value **made;
+} racer;
 
 static const kl_value *make_one_way_or_another(size_t way, int round)
 {
     char text[160];
     if (way % 2) {
-        snprintf(text, sizeof text, "{\"round\":%d,\"list\":[\"item-%d\",{\"deep\":[%d.5,\"of round %d\"]}],\"wide\":%d000000000000}", round, round, round, round, round + 1);
+        snprintf(text, sizeof text,
+            "{\"round\":%d,\"list\":[\"item-%d\",{\"deep\":[%d.5,\"of round %d\"]}],\"wide\":%d000000000000}",
+            round, round, round, round, round + 1);
         return decode(text);
     }
     kl_builder *b = kl_builder_new();
@@ -112,7 +119,7 @@ static void race(void *arg)
         for (size_t i = 0; i < THREADS; i++)
             MUST(r->made[i] == r->made[r->me]);
         meet(r->m);
-        kl_value_unref(r->made[r->me]);           /* all at once, too */
+        kl_value_unref(r->made[r->me]); /* all at once, too */
     }
 }
 
@@ -127,7 +134,7 @@ static void threads_that_make_the_same_at_once_get_one_handle(void **state)
     kl_mutex_init(&m.mu);
     kl_cond_init(&m.cond);
     for (size_t i = 0; i < THREADS; i++) {
-        r[i] = (racer){ &m, i, made };
+        r[i] = (racer){&m, i, made};
         args[i] = &r[i];
     }
     on_all(race, args);
@@ -136,16 +143,20 @@ static void threads_that_make_the_same_at_once_get_one_handle(void **state)
     kl_mutex_fini(&m.mu);
 }
 
-/* --- to zero and back ---------------------------------------------------------------------------------------------------------- */
+/* --- to zero and back --------------------------------------------------------------------- */
 
-/* A value dies in one thread while another asks for it: it gets the old one or a new one, and never a dead one. */
+/* A value dies in one thread while another asks for it: it gets the old one or a new one, and never a dead
+ * one. */
 static void die_and_return(void *arg)
 {
     rng r = rng_of((uint64_t)(uintptr_t)arg);
     for (int i = 0; i < STEPS; i++) {
-        static const char *const texts[] = { "{\"a\":[\"dies often\",{\"b\":\"with it\"}]}", "[\"dies often\",{\"b\":\"with it\"}]", "\"dies often\"", "123456789012345678901", "9007199254740993" };
+        static const char *const texts[] = {"{\"a\":[\"dies often\",{\"b\":\"with it\"}]}",
+            "[\"dies often\",{\"b\":\"with it\"}]", "\"dies often\"", "123456789012345678901",
+            "9007199254740993"};
         unsigned which = rng_below(&r, 5);
-        const kl_value *v = decode(texts[which]), *w = rng_below(&r, 2) ? decode(texts[which]) : kl_value_ref(v);
+        const kl_value *v = decode(texts[which]),
+                       *w = rng_below(&r, 2) ? decode(texts[which]) : kl_value_ref(v);
         MUST(v == w);
         const kl_value *part = which == 0 ? kl_value_ref(kl_value_item(kl_value_get(v, "a"), 1)) : NULL;
         kl_value_unref(v);
@@ -169,7 +180,7 @@ static void values_dropped_here_while_decoded_there_are_whole(void **state)
     assert_int_equal(live_nodes(), nodes);
 }
 
-/* --- the storm ------------------------------------------------------------------------------------------------------------------- */
+/* --- the storm ---------------------------------------------------------------------------- */
 
 #define TEXTS 40
 #define SLOTS 32
@@ -177,11 +188,14 @@ static void values_dropped_here_while_decoded_there_are_whole(void **state)
 
 typedef struct storm {
     kl_mutex mu;
-    const kl_value *slots[SLOTS];            /* what the threads give each other; guarded by mu */
-    char *texts[TEXTS];                      /* objects that share parts */
+    const kl_value *slots[SLOTS]; /* what the threads give each other; guarded by mu */
+    char *texts[TEXTS];           /* objects that share parts */
 } storm;
 
-typedef struct sailor { storm *s; uint64_t seed; } sailor;
+typedef struct sailor {
+    storm *s;
+    uint64_t seed;
+} sailor;
 
 /* A value that is whole says itself and is found again by what it says. */
 static void check_whole(const kl_value *v)
@@ -195,8 +209,11 @@ static void check_whole(const kl_value *v)
 
 static const kl_value *part_of(rng *r, const kl_value *v)
 {
-    for (unsigned steps = 1 + rng_below(r, 4); steps && kl_value_len(v) && kl_value_type(v) != KL_STRING; steps--)
-        v = kl_value_type(v) == KL_OBJECT ? kl_value_member(v, rng_below(r, (uint32_t)kl_value_len(v)), NULL, NULL) : kl_value_item(v, rng_below(r, (uint32_t)kl_value_len(v)));
+    for (unsigned steps = 1 + rng_below(r, 4); steps && kl_value_len(v) && kl_value_type(v) != KL_STRING;
+         steps--)
+        v = kl_value_type(v) == KL_OBJECT
+            ? kl_value_member(v, rng_below(r, (uint32_t)kl_value_len(v)), NULL, NULL)
+            : kl_value_item(v, rng_below(r, (uint32_t)kl_value_len(v)));
     return v;
 }
 
@@ -214,7 +231,7 @@ static const kl_value *rebuilt(rng *r, const kl_value *v, const kl_value *w)
         kl_build_end(b);
         return kl_builder_done(b);
     }
-    kl_builder_free(b);                      /* given up in the middle */
+    kl_builder_free(b); /* given up in the middle */
     return kl_value_ref(w);
 }
 
@@ -243,16 +260,27 @@ static void sail(void *arg)
     for (int i = 0; i < STEPS; i++) {
         const kl_value **v = &held[rng_below(&r, HELD)], *w = held[rng_below(&r, HELD)], *made;
         switch (rng_below(&r, 10)) {
-        case 0: case 1: made = decode(s->texts[rng_below(&r, TEXTS)]); break;
+        case 0:
+        case 1: made = decode(s->texts[rng_below(&r, TEXTS)]); break;
         case 2: made = lookup_slot(s, rng_below(&r, SLOTS)); break;
         case 3: made = kl_value_ref(part_of(&r, w)); break;
-        case 4: made = kl_value_with(kl_value_type(*v) == KL_OBJECT ? *v : NULL, rng_below(&r, 2) ? "kind" : "status", w ? part_of(&r, w) : NULL); break;
-        case 5: made = kl_value_with_at(kl_value_type(*v) == KL_OBJECT ? *v : NULL, rng_below(&r, 3) ? part_of(&r, w) : NULL, "metadata", "labels", rng_below(&r, 2) ? "a" : "b", NULL); break;
+        case 4:
+            made = kl_value_with(kl_value_type(*v) == KL_OBJECT ? *v : NULL,
+                rng_below(&r, 2) ? "kind" : "status", w ? part_of(&r, w) : NULL);
+            break;
+        case 5:
+            made = kl_value_with_at(kl_value_type(*v) == KL_OBJECT ? *v : NULL,
+                rng_below(&r, 3) ? part_of(&r, w) : NULL, "metadata", "labels", rng_below(&r, 2) ? "a" : "b",
+                NULL);
+            break;
         case 6: made = rebuilt(&r, *v, w); break;
         case 7: made = NULL; break;
-        default: swap_with_slot(s, rng_below(&r, SLOTS), v); made = kl_value_ref(*v); break;
+        default:
+            swap_with_slot(s, rng_below(&r, SLOTS), v);
+            made = kl_value_ref(*v);
+            break;
         }
-        if (kl_value_bytes(made) > 100000) {         /* what grows out of itself is cut back */
+        if (kl_value_bytes(made) > 100000) { /* what grows out of itself is cut back */
             kl_value_unref(made);
             made = NULL;
         }
@@ -276,7 +304,8 @@ static void a_storm_of_owners_leaves_nothing_behind(void **state)
     rng r = rng_of(77);
     for (size_t i = 0; i < TEXTS; i++) {
         const kl_value *v = random_object(&r, true), *normal;
-        char *text = kl_value_to_json(v);          /* integral floats are written as integers: once read back, it is stable */
+        /* integral floats are written as integers: once read back, it is stable */
+        char *text = kl_value_to_json(v);
         normal = decode(text);
         s.texts[i] = kl_value_to_json(normal);
         kl_free(text);
@@ -286,7 +315,7 @@ static void a_storm_of_owners_leaves_nothing_behind(void **state)
     nodes = live_nodes();
     for (int storms = 0; storms < 3; storms++) {
         for (size_t i = 0; i < THREADS; i++) {
-            crew[i] = (sailor){ &s, (uint64_t)storms * THREADS + i + 1 };
+            crew[i] = (sailor){&s, (uint64_t)storms * THREADS + i + 1};
             args[i] = &crew[i];
         }
         on_all(sail, args);
@@ -297,22 +326,29 @@ static void a_storm_of_owners_leaves_nothing_behind(void **state)
         assert_int_equal(live_nodes(), nodes);
         kl_value_memory(&first, storms ? &later : &bytes);
     }
-    assert_true(later <= bytes + bytes / 4);         /* a third storm needs no more than the first */
+    assert_true(later <= bytes + bytes / 4); /* a third storm needs no more than the first */
     for (size_t i = 0; i < TEXTS; i++)
         kl_free(s.texts[i]);
     kl_mutex_fini(&s.mu);
 }
 
-/* --- one writer, many readers ------------------------------------------------------------------------------------------------------ */
+/* --- one writer, many readers ------------------------------------------------------------- */
 
 /* As a store lives: one thread replaces objects, the others take views, keep parts and read them. */
-typedef struct store { kl_mutex mu; const kl_value *now; bool done; } store;
+typedef struct store {
+    kl_mutex mu;
+    const kl_value *now;
+    bool done;
+} store;
 
 static void replace_objects(store *st)
 {
     for (int i = 0; i < STEPS; i++) {
         char text[200];
-        snprintf(text, sizeof text, "{\"metadata\":{\"name\":\"web\",\"resourceVersion\":\"%d\",\"labels\":{\"app\":\"web\"}},\"spec\":{\"n\":[%d,\"v%d\"]},\"status\":{\"n\":%d}}", i, i / 10, i / 10, i);
+        snprintf(text, sizeof text,
+            "{\"metadata\":{\"name\":\"web\",\"resourceVersion\":\"%d\",\"labels\":{\"app\":\"web\"}},"
+            "\"spec\":{\"n\":[%d,\"v%d\"]},\"status\":{\"n\":%d}}",
+            i, i / 10, i / 10, i);
         const kl_value *v = decode(text), *old;
         kl_lock(&st->mu);
         old = st->now;
@@ -339,7 +375,8 @@ static void read_objects(store *st)
         MUST(atoll(kl_value_str_at(v, "metadata", "resourceVersion", NULL)) == n);
         MUST(kl_value_int(kl_value_item(kl_value_at(v, "spec", "n", NULL), 0), &tens) && tens == n / 10);
         if (kept)
-            MUST(kl_value_type(kl_value_item(kept, 1)) == KL_STRING && *kl_value_str(kl_value_item(kept, 1)) == 'v');
+            MUST(kl_value_type(kl_value_item(kept, 1)) == KL_STRING
+                && *kl_value_str(kl_value_item(kept, 1)) == 'v');
         kl_value_unref(kept);
         kept = kl_value_ref(kl_value_at(v, "spec", "n", NULL));
         kl_value_unref(v);
@@ -347,7 +384,10 @@ static void read_objects(store *st)
     kl_value_unref(kept);
 }
 
-typedef struct actor { store *st; bool writes; } actor;
+typedef struct actor {
+    store *st;
+    bool writes;
+} actor;
 
 static void act(void *arg)
 {
@@ -364,7 +404,7 @@ static void views_stay_whole_while_objects_are_replaced(void **state)
     void *args[THREADS];
     kl_mutex_init(&st.mu);
     for (size_t i = 0; i < THREADS; i++) {
-        actors[i] = (actor){ &st, i == 0 };
+        actors[i] = (actor){&st, i == 0};
         args[i] = &actors[i];
     }
     on_all(act, args);
@@ -373,13 +413,20 @@ static void views_stay_whole_while_objects_are_replaced(void **state)
     kl_mutex_fini(&st.mu);
 }
 
-/* --- streams beside each other ---------------------------------------------------------------------------------------------------- */
+/* --- streams beside each other ------------------------------------------------------------ */
 
 #define NAMES 6
 
 /* A store as the streams' owner: the last state of each object, which is the guide of its next one. */
-typedef struct watched { kl_mutex mu; const kl_value *objects[NAMES]; } watched;
-typedef struct watcher { watched *w; uint64_t seed; const kl_value *part; } watcher;
+typedef struct watched {
+    kl_mutex mu;
+    const kl_value *objects[NAMES];
+} watched;
+typedef struct watcher {
+    watched *w;
+    uint64_t seed;
+    const kl_value *part;
+} watcher;
 
 static const kl_value *known(void *arg, const char *ns, size_t nslen, const char *name, size_t namelen)
 {
@@ -416,13 +463,22 @@ static void watch_and_keep(void *arg)
 {
     watcher *me = arg;
     rng r = rng_of(me->seed);
-    kl_stream_handler h = { .event = on_event, .known = known, .arg = me, .max_object = 4096, .drop_managed_fields = me->seed % 2 };
+    kl_stream_handler h = {.event = on_event,
+        .known = known,
+        .arg = me,
+        .max_object = 4096,
+        .drop_managed_fields = me->seed % 2};
     kl_stream *s = kl_stream_watch_new(&h);
     for (int i = 0; i < STEPS / 2; i++) {
         char text[512];
-        unsigned n = rng_below(&r, 3) ? rng_below(&r, 1000) : 7;         /* now new, now what somebody has or had */
-        int len = snprintf(text, sizeof text, "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"name\":\"web%u\",\"namespace\":\"ns\",\"uid\":\"uid of the object %u\",\"managedFields\":[{\"time\":\"time %u of managedFields\"}]},"
-            "\"spec\":{\"list\":[{\"a\":[\"always the same\"]},{\"n\":%u,\"text\":\"%u\",\"deep\":{\"er\":[\"text number %u\",%u.5]}}]},\"status\":{\"phase\":\"%s\"}}}\n",
+        /* now new, now what somebody has or had */
+        unsigned n = rng_below(&r, 3) ? rng_below(&r, 1000) : 7;
+        int len = snprintf(text, sizeof text,
+            "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"name\":\"web%u\",\"namespace\":\"ns\","
+            "\"uid\":\"uid of the object %u\",\"managedFields\":[{\"time\":\"time %u of managedFields\"}]},"
+            "\"spec\":{\"list\":[{\"a\":[\"always the "
+            "same\"]},{\"n\":%u,\"text\":\"%u\",\"deep\":{\"er\":[\"text number "
+            "%u\",%u.5]}}]},\"status\":{\"phase\":\"%s\"}}}\n",
             rng_below(&r, NAMES), n % 5, n, n, n, n, n, n % 2 ? "Running and running" : "Pending");
         size_t cut = rng_below(&r, 2) ? (size_t)len : rng_below(&r, (uint32_t)len);
         MUST(!kl_stream_feed(s, text, cut, NULL));
@@ -441,7 +497,7 @@ static void streams_that_guide_each_other_leave_nothing_behind(void **state)
     void *args[THREADS];
     kl_mutex_init(&w.mu);
     for (size_t i = 0; i < THREADS; i++) {
-        me[i] = (watcher){ &w, i + 1, NULL };
+        me[i] = (watcher){&w, i + 1, NULL};
         args[i] = &me[i];
     }
     on_all(watch_and_keep, args);
@@ -454,6 +510,7 @@ static void streams_that_guide_each_other_leave_nothing_behind(void **state)
 }
 
 #define CASE(f) cmocka_unit_test_teardown(f, nothing_left)
-KL_TESTS(CASE(threads_that_make_the_same_at_once_get_one_handle), CASE(values_dropped_here_while_decoded_there_are_whole),
-    CASE(a_storm_of_owners_leaves_nothing_behind), CASE(views_stay_whole_while_objects_are_replaced),
+KL_TESTS(CASE(threads_that_make_the_same_at_once_get_one_handle),
+    CASE(values_dropped_here_while_decoded_there_are_whole), CASE(a_storm_of_owners_leaves_nothing_behind),
+    CASE(views_stay_whole_while_objects_are_replaced),
     CASE(streams_that_guide_each_other_leave_nothing_behind))

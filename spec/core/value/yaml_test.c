@@ -1,4 +1,5 @@
-/* yaml_test.c - YAML as sigs.k8s.io/yaml reads it, errors with file, line and column, and text that reads back. */
+/* yaml_test.c - YAML as sigs.k8s.io/yaml reads it, errors with file, line and column, and text that reads
+ * back. */
 #include "support/test.h"
 
 #include "base/mem.h"
@@ -28,12 +29,18 @@ static void assert_refused(const char *yaml, const char *part)
 static void reads_plain_scalars_as_yaml_1_1(void **state)
 {
     (void)state;
-    assert_reads("[yes, No, on, OFF, y, N, true, False, yep, null, ~, Null, nil]", "[true,false,true,false,true,false,true,false,\"yep\",null,null,null,\"nil\"]");
-    assert_reads("[0, -1, +5, 1_000, 0x1F, 0b101, 0o17, 017, 08, 9223372036854775807, 18446744073709551615, -9223372036854775808]",
+    assert_reads("[yes, No, on, OFF, y, N, true, False, yep, null, ~, Null, nil]",
+        "[true,false,true,false,true,false,true,false,\"yep\",null,null,null,\"nil\"]");
+    assert_reads("[0, -1, +5, 1_000, 0x1F, 0b101, 0o17, 017, 08, 9223372036854775807, 18446744073709551615, "
+                 "-9223372036854775808]",
         "[0,-1,5,1000,31,5,15,15,8,9223372036854775807,18446744073709551615,-9223372036854775808]");
-    assert_reads("[1.5, .5, 1., 1e3, -2.5e-3, 1.0, +1.25, 18446744073709551616]", "[1.5,0.5,1,1000,-0.0025,1,1.25,1.8446744073709552e+19]");
-    assert_reads("[2001-01-01, 1:30, 1.2.3, 0x, 0xzz, 1e, '-', -x, 100m, 1Gi, .a, 12_]", "[\"2001-01-01\",\"1:30\",\"1.2.3\",\"0x\",\"0xzz\",\"1e\",\"-\",\"-x\",\"100m\",\"1Gi\",\".a\",12]");
-    assert_reads("['yes', \"1\", !!str 1, !!int \"7\", !!float 3, !!bool \"yes\", !!null \"\", ! 12, !!timestamp 2001-01-01]", "[\"yes\",\"1\",\"1\",7,3,true,null,\"12\",\"2001-01-01\"]");
+    assert_reads("[1.5, .5, 1., 1e3, -2.5e-3, 1.0, +1.25, 18446744073709551616]",
+        "[1.5,0.5,1,1000,-0.0025,1,1.25,1.8446744073709552e+19]");
+    assert_reads("[2001-01-01, 1:30, 1.2.3, 0x, 0xzz, 1e, '-', -x, 100m, 1Gi, .a, 12_]",
+        "[\"2001-01-01\",\"1:30\",\"1.2.3\",\"0x\",\"0xzz\",\"1e\",\"-\",\"-x\",\"100m\",\"1Gi\",\".a\",12]");
+    assert_reads("['yes', \"1\", !!str 1, !!int \"7\", !!float 3, !!bool \"yes\", !!null \"\", ! 12, "
+                 "!!timestamp 2001-01-01]",
+        "[\"yes\",\"1\",\"1\",7,3,true,null,\"12\",\"2001-01-01\"]");
     assert_refused("a: .inf", "t.yaml:1:4: `.inf` has no form in JSON");
     assert_refused("a: !!int x", "`x` cannot be read as !!int");
     assert_refused("a: !Ref x", "tag !Ref is not supported");
@@ -43,18 +50,24 @@ static void reads_plain_scalars_as_yaml_1_1(void **state)
 static void reads_manifests(void **state)
 {
     (void)state;
-    assert_reads("apiVersion: v1\nkind: Pod\nmetadata:\n  name: a # comment\n  labels: {app: web, \"on\": \"off\"}\nspec:\n  containers:\n  - name: c\n    args: [\"--x=1\", '-v']\n  empty: {}\n  none: []\n  text: |\n    a\n     b\n  fold: >-\n    a\n    b\n",
-        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\",\"labels\":{\"app\":\"web\",\"on\":\"off\"}},\"spec\":{\"containers\":[{\"name\":\"c\",\"args\":[\"--x=1\",\"-v\"]}],\"empty\":{},\"none\":[],\"text\":\"a\\n b\\n\",\"fold\":\"a b\"}}");
+    assert_reads("apiVersion: v1\nkind: Pod\nmetadata:\n  name: a # comment\n  labels: {app: web, \"on\": "
+                 "\"off\"}\nspec:\n  containers:\n  - name: c\n    args: [\"--x=1\", '-v']\n  empty: {}\n  "
+                 "none: []\n  text: |\n    a\n     b\n  fold: >-\n    a\n    b\n",
+        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\",\"labels\":{\"app\":\"web\","
+        "\"on\":\"off\"}},\"spec\":{\"containers\":[{\"name\":\"c\",\"args\":[\"--x=1\",\"-v\"]}],\"empty\":{"
+        "},\"none\":[],\"text\":\"a\\n b\\n\",\"fold\":\"a b\"}}");
     assert_reads("", "{}");
     assert_reads("# nothing\n---\n", "{}");
-    assert_reads("{\"a\": \"\\ud83d\\ude00\\/\",\t\"b\": [1,\n2]}", "{\"a\":\"\xf0\x9f\x98\x80/\",\"b\":[1,2]}");
+    assert_reads(
+        "{\"a\": \"\\ud83d\\ude00\\/\",\t\"b\": [1,\n2]}", "{\"a\":\"\xf0\x9f\x98\x80/\",\"b\":[1,2]}");
     assert_reads("{a: 1, b: [x, w]}", "{\"a\":1,\"b\":[\"x\",\"w\"]}");
 }
 
 static void keys_become_text(void **state)
 {
     (void)state;
-    assert_reads("1: a\noff: b\n1.5: c\n0x10: d\n", "{\"1\":\"a\",\"false\":\"b\",\"1.5\":\"c\",\"16\":\"d\"}");
+    assert_reads(
+        "1: a\noff: b\n1.5: c\n0x10: d\n", "{\"1\":\"a\",\"false\":\"b\",\"1.5\":\"c\",\"16\":\"d\"}");
     assert_refused("~: a", "a key must be text, and this one is of type null");
     assert_refused("? [a]\n: b", "of type array");
     assert_refused("a: 1\nb: 2\na: 3\n", "t.yaml:3:1: duplicate key \"a\"");
@@ -64,9 +77,12 @@ static void keys_become_text(void **state)
 static void follows_anchors_and_merge_keys(void **state)
 {
     (void)state;
-    assert_reads("a: &x {i: 1, m: [1]}\nb: *x\nc: [*x, &y z, *y]", "{\"a\":{\"i\":1,\"m\":[1]},\"b\":{\"i\":1,\"m\":[1]},\"c\":[{\"i\":1,\"m\":[1]},\"z\",\"z\"]}");
-    assert_reads("base: &b {x: 1, w: 2}\nuse:\n  w: 3\n  <<: *b\n  z: 4\n", "{\"base\":{\"x\":1,\"w\":2},\"use\":{\"w\":3,\"z\":4,\"x\":1}}");
-    assert_reads("- &a {x: 1, w: 1}\n- &b {w: 2, z: 2}\n- <<: [*a, *b]\n", "[{\"x\":1,\"w\":1},{\"w\":2,\"z\":2},{\"x\":1,\"w\":1,\"z\":2}]");
+    assert_reads("a: &x {i: 1, m: [1]}\nb: *x\nc: [*x, &y z, *y]",
+        "{\"a\":{\"i\":1,\"m\":[1]},\"b\":{\"i\":1,\"m\":[1]},\"c\":[{\"i\":1,\"m\":[1]},\"z\",\"z\"]}");
+    assert_reads("base: &b {x: 1, w: 2}\nuse:\n  w: 3\n  <<: *b\n  z: 4\n",
+        "{\"base\":{\"x\":1,\"w\":2},\"use\":{\"w\":3,\"z\":4,\"x\":1}}");
+    assert_reads("- &a {x: 1, w: 1}\n- &b {w: 2, z: 2}\n- <<: [*a, *b]\n",
+        "[{\"x\":1,\"w\":1},{\"w\":2,\"z\":2},{\"x\":1,\"w\":1,\"z\":2}]");
     assert_reads("\"<<\": 1", "{\"<<\":1}");
     assert_refused("<<: 1", "<< merges a mapping");
     assert_refused("<<: [1]", "<< merges a mapping");
@@ -109,7 +125,10 @@ static void refuses_what_is_no_yaml_and_says_where(void **state)
     kl_buf_fini(&b);
 }
 
-typedef struct docs { kl_buf text; size_t n, stop_at; } docs;
+typedef struct docs {
+    kl_buf text;
+    size_t n, stop_at;
+} docs;
 
 static kl_status on_doc(void *arg, const kl_value *v, kl_err *err)
 {
@@ -155,12 +174,14 @@ static void writes_text_that_reads_back(void **state)
 static void writes_block_style_and_quotes_what_would_turn(void **state)
 {
     (void)state;
-    const char *json = "{\"a\":\"yes\",\"on\":\"1\",\"l\":[{\"x\":1,\"y\":\"two words\"},[]],\"e\":{},\"t\":\"a\\nb\\n\",\"n\":null,\"z\":\"\"}";
+    const char *json = "{\"a\":\"yes\",\"on\":\"1\",\"l\":[{\"x\":1,\"y\":\"two "
+                       "words\"},[]],\"e\":{},\"t\":\"a\\nb\\n\",\"n\":null,\"z\":\"\"}";
     const kl_value *v = NULL;
     kl_buf b = KL_BUF_INIT;
     assert_int_equal(kl_value_decode(json, strlen(json), &v, NULL), KL_OK);
     assert_int_equal(kl_yaml_encode(v, &b), KL_OK);
-    assert_string_equal(kl_buf_str(&b), "a: 'yes'\n'on': '1'\nl:\n- x: 1\n  'y': two words\n- []\ne: {}\nt: |\n  a\n  b\n'n': null\nz: ''\n");
+    assert_string_equal(kl_buf_str(&b),
+        "a: 'yes'\n'on': '1'\nl:\n- x: 1\n  'y': two words\n- []\ne: {}\nt: |\n  a\n  b\n'n': null\nz: ''\n");
     kl_buf_fini(&b);
     kl_buf_init(&b, 10);
     assert_int_equal(kl_yaml_encode(v, &b), KL_ETOOBIG);
@@ -178,8 +199,9 @@ static void writes_block_style_and_quotes_what_would_turn(void **state)
 }
 
 #define CASE(f) cmocka_unit_test_teardown(f, nothing_left)
-KL_TESTS(CASE(reads_plain_scalars_as_yaml_1_1), CASE(reads_manifests), CASE(keys_become_text), CASE(follows_anchors_and_merge_keys),
-    CASE(refuses_a_billion_laughs), CASE(refuses_what_is_no_yaml_and_says_where), CASE(gives_each_document_and_skips_the_empty_ones),
+KL_TESTS(CASE(reads_plain_scalars_as_yaml_1_1), CASE(reads_manifests), CASE(keys_become_text),
+    CASE(follows_anchors_and_merge_keys), CASE(refuses_a_billion_laughs),
+    CASE(refuses_what_is_no_yaml_and_says_where), CASE(gives_each_document_and_skips_the_empty_ones),
     CASE(writes_text_that_reads_back), CASE(writes_block_style_and_quotes_what_would_turn))
 
 /* not in tsan: it starts no thread */

@@ -36,10 +36,15 @@ static void what_is_no_review_is_refused_with_words(void **state)
     refused("{", "is no JSON");
     refused("[]", "expected an AdmissionReview");
     refused("{\"apiVersion\":\"v1\",\"kind\":\"Pod\"}", "got kind \"Pod\" of \"v1\"");
-    refused("{\"apiVersion\":\"admission.k8s.io/v1beta1\",\"kind\":\"AdmissionReview\"}", "admissionReviewVersions");
+    refused("{\"apiVersion\":\"admission.k8s.io/v1beta1\",\"kind\":\"AdmissionReview\"}",
+        "admissionReviewVersions");
     refused("{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\"}", "no request");
-    refused("{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\",\"request\":{\"uid\":\"\"}}", "no uid");
-    refused("{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\",\"request\":{\"uid\":\"1\",\"operation\":\"create\"}}", "got \"create\"");
+    refused(
+        "{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\",\"request\":{\"uid\":\"\"}}",
+        "no uid");
+    refused("{\"apiVersion\":\"admission.k8s.io/"
+            "v1\",\"kind\":\"AdmissionReview\",\"request\":{\"uid\":\"1\",\"operation\":\"create\"}}",
+        "got \"create\"");
 }
 
 static void answers(const char *decision, const char *want)
@@ -62,9 +67,14 @@ static void an_answer_says_what_was_decided_and_no_more(void **state)
     (void)state;
     answers("{\"allowed\":true}", "{\"uid\":\"u\",\"allowed\":true}");
     answers("{\"allowed\":true,\"patch\":[]}", "{\"uid\":\"u\",\"allowed\":true}");
-    answers("{\"allowed\":true,\"patch\":[1]}", "{\"uid\":\"u\",\"allowed\":true,\"patchType\":\"JSONPatch\",\"patch\":\"WzFd\"}");
-    answers("{\"allowed\":false,\"patch\":[1],\"message\":\"no\"}", "{\"uid\":\"u\",\"allowed\":false,\"status\":{\"code\":403,\"reason\":\"Forbidden\",\"message\":\"no\"}}");
-    answers("{\"allowed\":false,\"code\":422,\"message\":\"no\",\"warnings\":[\"w\"]}", "{\"uid\":\"u\",\"allowed\":false,\"status\":{\"code\":422,\"message\":\"no\"},\"warnings\":[\"w\"]}");
+    answers("{\"allowed\":true,\"patch\":[1]}",
+        "{\"uid\":\"u\",\"allowed\":true,\"patchType\":\"JSONPatch\",\"patch\":\"WzFd\"}");
+    answers("{\"allowed\":false,\"patch\":[1],\"message\":\"no\"}",
+        "{\"uid\":\"u\",\"allowed\":false,\"status\":{\"code\":403,\"reason\":\"Forbidden\",\"message\":"
+        "\"no\"}}");
+    answers("{\"allowed\":false,\"code\":422,\"message\":\"no\",\"warnings\":[\"w\"]}",
+        "{\"uid\":\"u\",\"allowed\":false,\"status\":{\"code\":422,\"message\":\"no\"},\"warnings\":[\"w\"]"
+        "}");
 }
 
 static void long_warnings_are_cut_between_characters(void **state)
@@ -82,8 +92,9 @@ static void long_warnings_are_cut_between_characters(void **state)
     const kl_value *request = read("{\"uid\":\"u\"}"), *d = read(kl_buf_str(&text));
     kl_buf out = KL_BUF_INIT;
     kl_admission_reply(request, d, &out);
-    const kl_value *review = read(kl_buf_str(&out)), *warnings = kl_value_at(review, "response", "warnings", NULL);
-    assert_int_equal(kl_value_len(warnings), 16);          /* of 255 bytes, below 4096 together */
+    const kl_value *review = read(kl_buf_str(&out)),
+                   *warnings = kl_value_at(review, "response", "warnings", NULL);
+    assert_int_equal(kl_value_len(warnings), 16); /* of 255 bytes, below 4096 together */
     assert_int_equal(kl_value_len(kl_value_item(warnings, 0)), 255);
     kl_value_unref(review);
     kl_value_unref(request);
@@ -104,7 +115,7 @@ static void the_time_for_an_answer_leaves_a_way_back(void **state)
     assert_int_equal(kl_admission_time("3600s", KL_SECONDS(10)), KL_MILLISECONDS(29500));
 }
 
-/* --- certificates ------------------------------------------------------------------------------------------------------------------ */
+/* --- certificates ------------------------------------------------------------------------- */
 
 static const kl_webhook_options SERVICE = {.service = "system/hooks:8443"};
 
@@ -146,9 +157,9 @@ static void a_new_ca_comes_with_the_one_before(void **state)
     assert_false(kl_webhook_certs_good(&c, &n, DAY, late));
     assert_ok(kl_webhook_certs_renew(&c, &n, DAY, late, &err), &err);
     assert_true(kl_webhook_certs_good(&c, &n, DAY, late));
-    assert_true(strstr(c.ca, old) > c.ca);                 /* behind its successor */
+    assert_true(strstr(c.ca, old) > c.ca); /* behind its successor */
     assert_ok(kl_webhook_certs_renew(&c, &n, DAY, late + 39 * DAY, &err), &err);
-    assert_null(strstr(c.ca, old));                        /* and of three, two are kept */
+    assert_null(strstr(c.ca, old)); /* and of three, two are kept */
     kl_free(old);
     kl_webhook_certs_fini(&c);
     kl_webhook_names_fini(&n);
@@ -184,7 +195,7 @@ static void a_secret_gives_back_what_it_was_given(void **state)
     assert_true(kl_webhook_certs_good(&back, &n, DAY, NOW));
     assert_string_equal(back.key, c.key);
     kl_webhook_certs_fini(&back);
-    kl_webhook_certs_read(NULL, &back);                    /* and an empty one nothing */
+    kl_webhook_certs_read(NULL, &back); /* and an empty one nothing */
     assert_false(kl_webhook_certs_good(&back, &n, DAY, NOW));
     kl_webhook_certs_fini(&back);
     kl_webhook_certs_fini(&c);
@@ -196,13 +207,20 @@ static void options_say_what_is_missing(void **state)
 {
     (void)state;
     kl_err err = KL_ERR_INIT;
-    assert_fails(kl_webhook_options_check(&(kl_webhook_options){0}, &err), KL_EINVAL, &err, "--webhook-service");
-    assert_fails(kl_webhook_options_check(&(kl_webhook_options){.url = "http://x"}, &err), KL_EINVAL, &err, "https://");
-    assert_fails(kl_webhook_options_check(&(kl_webhook_options){.url = "https://x", .service = "a/b"}, &err), KL_EINVAL, &err, "leave one out");
-    assert_fails(kl_webhook_options_check(&(kl_webhook_options){.service = "b"}, &err), KL_EINVAL, &err, "NAMESPACE/NAME");
-    assert_fails(kl_webhook_options_check(&(kl_webhook_options){.service = "a/b:x"}, &err), KL_EINVAL, &err, "NAMESPACE/NAME:PORT");
-    assert_fails(kl_webhook_options_check(&(kl_webhook_options){.url = "auto", .secret = "b"}, &err), KL_EINVAL, &err, "--webhook-secret");
-    assert_ok(kl_webhook_options_check(&(kl_webhook_options){.service = "a/b:8443", .secret = "a/c"}, &err), &err);
+    assert_fails(
+        kl_webhook_options_check(&(kl_webhook_options){0}, &err), KL_EINVAL, &err, "--webhook-service");
+    assert_fails(kl_webhook_options_check(&(kl_webhook_options){.url = "http://x"}, &err), KL_EINVAL, &err,
+        "https://");
+    assert_fails(kl_webhook_options_check(&(kl_webhook_options){.url = "https://x", .service = "a/b"}, &err),
+        KL_EINVAL, &err, "leave one out");
+    assert_fails(kl_webhook_options_check(&(kl_webhook_options){.service = "b"}, &err), KL_EINVAL, &err,
+        "NAMESPACE/NAME");
+    assert_fails(kl_webhook_options_check(&(kl_webhook_options){.service = "a/b:x"}, &err), KL_EINVAL, &err,
+        "NAMESPACE/NAME:PORT");
+    assert_fails(kl_webhook_options_check(&(kl_webhook_options){.url = "auto", .secret = "b"}, &err),
+        KL_EINVAL, &err, "--webhook-secret");
+    assert_ok(
+        kl_webhook_options_check(&(kl_webhook_options){.service = "a/b:8443", .secret = "a/c"}, &err), &err);
 }
 
 static kl_status resolve(void *arg, const char *kind, const kl_resource **out, kl_err *err)
@@ -216,32 +234,50 @@ static kl_status resolve(void *arg, const char *kind, const kl_resource **out, k
 static void a_configuration_says_rules_in_resources(void **state)
 {
     (void)state;
-    kl_resource deployments = {.group = (char *)"apps", .version = (char *)"v1", .kind = (char *)"Deployment", .plural = (char *)"deployments"};
-    char *kinds[] = {(char *)"apps/v1/Deployment", (char *)"apps/v1/Deployment/scale", (char *)"*", NULL}, *wrong[] = {(char *)"apps/v1/Deploiment", NULL};
-    kl_webhook_spec s = {.as = {.name = (char *)"caps"}, .mutating = true, .kinds = kinds, .scope = "*", .operations = read("[\"CREATE\"]"), .entry = read("{\"name\":\"a.b.c\"}")};
+    kl_resource deployments = {.group = (char *)"apps",
+        .version = (char *)"v1",
+        .kind = (char *)"Deployment",
+        .plural = (char *)"deployments"};
+    char *kinds[] = {(char *)"apps/v1/Deployment", (char *)"apps/v1/Deployment/scale", (char *)"*", NULL},
+         *wrong[] = {(char *)"apps/v1/Deploiment", NULL};
+    kl_webhook_spec s = {.as = {.name = (char *)"caps"},
+        .mutating = true,
+        .kinds = kinds,
+        .scope = "*",
+        .operations = read("[\"CREATE\"]"),
+        .entry = read("{\"name\":\"a.b.c\"}")};
     const kl_value *where = read("{\"url\":\"https://x/caps\"}"), *out;
     kl_err err = KL_ERR_INIT;
     assert_ok(kl_webhook_config(&s, where, "PEM", resolve, &deployments, &out, &err), &err);
     char *text = kl_value_to_json(kl_value_get(out, "webhooks"));
-    assert_string_equal(text, "[{\"name\":\"a.b.c\",\"rules\":["
-        "{\"apiGroups\":[\"apps\"],\"apiVersions\":[\"v1\"],\"resources\":[\"deployments\"],\"operations\":[\"CREATE\"],\"scope\":\"*\"},"
-        "{\"apiGroups\":[\"apps\"],\"apiVersions\":[\"v1\"],\"resources\":[\"deployments/scale\"],\"operations\":[\"CREATE\"],\"scope\":\"*\"},"
-        "{\"apiGroups\":[\"*\"],\"apiVersions\":[\"*\"],\"resources\":[\"*\"],\"operations\":[\"CREATE\"],\"scope\":\"*\"}],"
+    assert_string_equal(text,
+        "[{\"name\":\"a.b.c\",\"rules\":["
+        "{\"apiGroups\":[\"apps\"],\"apiVersions\":[\"v1\"],\"resources\":[\"deployments\"],\"operations\":["
+        "\"CREATE\"],\"scope\":\"*\"},"
+        "{\"apiGroups\":[\"apps\"],\"apiVersions\":[\"v1\"],\"resources\":[\"deployments/"
+        "scale\"],\"operations\":[\"CREATE\"],\"scope\":\"*\"},"
+        "{\"apiGroups\":[\"*\"],\"apiVersions\":[\"*\"],\"resources\":[\"*\"],\"operations\":[\"CREATE\"],"
+        "\"scope\":\"*\"}],"
         "\"clientConfig\":{\"url\":\"https://x/caps\",\"caBundle\":\"UEVN\"}}]");
     assert_string_equal(kl_value_str_at(out, "kind", NULL), "MutatingWebhookConfiguration");
     kl_free(text);
     kl_value_unref(out);
     s.kinds = wrong;
-    assert_fails(kl_webhook_config(&s, where, NULL, resolve, &deployments, &out, &err), KL_ENOTFOUND, &err, "no apps/v1/Deploiment");
+    assert_fails(kl_webhook_config(&s, where, NULL, resolve, &deployments, &out, &err), KL_ENOTFOUND, &err,
+        "no apps/v1/Deploiment");
     kl_value_unref(where);
     kl_value_unref(s.operations);
     kl_value_unref(s.entry);
 }
 
-KL_TESTS(cmocka_unit_test(what_is_no_review_is_refused_with_words), cmocka_unit_test(an_answer_says_what_was_decided_and_no_more),
-    cmocka_unit_test(long_warnings_are_cut_between_characters), cmocka_unit_test(the_time_for_an_answer_leaves_a_way_back),
-    cmocka_unit_test(a_certificate_is_renewed_before_its_last_third_and_the_ca_stays), cmocka_unit_test(a_new_ca_comes_with_the_one_before),
-    cmocka_unit_test(a_certificate_for_other_names_is_not_good), cmocka_unit_test(a_secret_gives_back_what_it_was_given),
-    cmocka_unit_test(options_say_what_is_missing), cmocka_unit_test(a_configuration_says_rules_in_resources))
+KL_TESTS(cmocka_unit_test(what_is_no_review_is_refused_with_words),
+    cmocka_unit_test(an_answer_says_what_was_decided_and_no_more),
+    cmocka_unit_test(long_warnings_are_cut_between_characters),
+    cmocka_unit_test(the_time_for_an_answer_leaves_a_way_back),
+    cmocka_unit_test(a_certificate_is_renewed_before_its_last_third_and_the_ca_stays),
+    cmocka_unit_test(a_new_ca_comes_with_the_one_before),
+    cmocka_unit_test(a_certificate_for_other_names_is_not_good),
+    cmocka_unit_test(a_secret_gives_back_what_it_was_given), cmocka_unit_test(options_say_what_is_missing),
+    cmocka_unit_test(a_configuration_says_rules_in_resources))
 
 /* not in tsan: it starts no thread */

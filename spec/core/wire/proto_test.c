@@ -1,4 +1,5 @@
-/* proto_test.c - what Go's serializers wrote in protobuf is what they wrote in JSON, whatever guides the decoder. */
+/* proto_test.c - what Go's serializers wrote in protobuf is what they wrote in JSON, whatever guides the
+ * decoder. */
 #include "support/test.h"
 
 #include "wire/proto_impl.h"
@@ -49,7 +50,8 @@ static void every_kind_decodes_as_its_json(void **state)
             fail_msg("%.200s: %s", all.v[i].json, err.message);
         assert_false(outdated);
         assert_same(got, want);
-        assert_true(kl_proto_has(kl_value_str_at(got, "apiVersion", NULL), kl_value_str_at(got, "kind", NULL)));
+        assert_true(
+            kl_proto_has(kl_value_str_at(got, "apiVersion", NULL), kl_value_str_at(got, "kind", NULL)));
         kl_value_unref(got);
         kl_value_unref(want);
     }
@@ -58,7 +60,7 @@ static void every_kind_decodes_as_its_json(void **state)
 static void a_guide_that_is_the_same_is_taken_over(void **state)
 {
     (void)state;
-    kl__proto d = { .alone = true };
+    kl__proto d = {.alone = true};
     for (size_t i = 0; i < all.n; i++) {
         const kl_value *got, *guide = of_json(all.v[i].json);
         kl__unknown u;
@@ -74,7 +76,7 @@ static void a_guide_that_is_the_same_is_taken_over(void **state)
 static void any_other_guide_changes_nothing(void **state)
 {
     (void)state;
-    kl__proto d = { .alone = true };
+    kl__proto d = {.alone = true};
     for (size_t i = 0; i < all.n; i++) {
         const kl_value *want = of_json(all.v[i].json);
         for (size_t k = i % 3; k < all.n; k += 17) {
@@ -95,7 +97,7 @@ static void any_other_guide_changes_nothing(void **state)
 static void each_truncation_is_an_error_or_an_object(void **state)
 {
     (void)state;
-    kl__proto d = { .alone = true };
+    kl__proto d = {.alone = true};
     for (size_t i = 0; i < all.n; i += 7) {
         kl__unknown u;
         assert_int_equal(kl__unknown_read(all.v[i].proto, all.v[i].n, &u, NULL), KL_OK);
@@ -147,19 +149,29 @@ static kl_buf bytes(const char *s, size_t n)
 static void mistakes_name_their_field(void **state)
 {
     (void)state;
-    const struct { kl_buf raw; const char *why; } mistakes[] = {
-        { in(1, in(1, bytes("\xff", 1))), "a string that is not UTF-8 at byte 4, in metadata.name" },
-        { in(2, in(2, in(1, bytes("\xc0\x80", 2)))), "a string that is not UTF-8 at byte 6, in spec.containers[0].name" },
-        { in(1, bytes("\x08\x01", 2)), "a field of another wire type than its own at byte 2, in metadata.name" },
-        { in(1, bytes("\x0a\x7f", 2)), "a malformed field, or one that ends beyond its message at byte 2, in metadata" },
-        { in(1, bytes("\x38\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 11)), "a malformed field, or one that ends beyond its message at byte 2, in metadata" },
-        { in(1, bytes("\x38\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 13)), "a malformed field" },
-        { in(1, bytes("\x0b", 1)), "a malformed field" },           /* a group: nobody has written any for years */
-        { in(1, bytes("\x00\x00", 2)), "a malformed field" },
-        { in(1, in(8, bytes("\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10))), "a time out of range at byte 4, in metadata.creationTimestamp" },
-        { in(1, in(11, bytes("\x08\x01", 2))), "a malformed entry of a map at byte 4, in metadata.labels" },
-        { in(1, in(11, in(1, bytes("\xff", 1)))), "a key that is not UTF-8" },
-        { in(1, in(17, in(7, in(1, bytes("{\"a\"", 4))))), "JSON that is none at byte 9, in metadata.managedFields[0].fieldsV1: " },
+    const struct {
+        kl_buf raw;
+        const char *why;
+    } mistakes[] = {
+        {in(1, in(1, bytes("\xff", 1))), "a string that is not UTF-8 at byte 4, in metadata.name"},
+        {in(2, in(2, in(1, bytes("\xc0\x80", 2)))),
+            "a string that is not UTF-8 at byte 6, in spec.containers[0].name"},
+        {in(1, bytes("\x08\x01", 2)),
+            "a field of another wire type than its own at byte 2, in metadata.name"},
+        {in(1, bytes("\x0a\x7f", 2)),
+            "a malformed field, or one that ends beyond its message at byte 2, in metadata"},
+        {in(1, bytes("\x38\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 11)),
+            "a malformed field, or one that ends beyond its message at byte 2, in metadata"},
+        {in(1, bytes("\x38\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 13)), "a malformed field"},
+        /* a group: nobody has written any for years */
+        {in(1, bytes("\x0b", 1)), "a malformed field"},
+        {in(1, bytes("\x00\x00", 2)), "a malformed field"},
+        {in(1, in(8, bytes("\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10))),
+            "a time out of range at byte 4, in metadata.creationTimestamp"},
+        {in(1, in(11, bytes("\x08\x01", 2))), "a malformed entry of a map at byte 4, in metadata.labels"},
+        {in(1, in(11, in(1, bytes("\xff", 1)))), "a key that is not UTF-8"},
+        {in(1, in(17, in(7, in(1, bytes("{\"a\"", 4))))),
+            "JSON that is none at byte 9, in metadata.managedFields[0].fieldsV1: "},
     };
     for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
         kl_buf raw = mistakes[i].raw;
@@ -176,11 +188,14 @@ static void envelopes_that_are_none_are_refused(void **state)
     bool outdated;
     kl_err err = KL_ERR_INIT;
     assert_fails(kl_proto_decode("{}", 2, &v, NULL, &err), KL_ESYNTAX, &err, "does not begin with \"k8s\"");
-    assert_fails(kl_proto_decode("k8s\0\x0a\x7f", 6, &v, NULL, &err), KL_ESYNTAX, &err, "the protobuf's envelope is malformed or truncated at byte 4");
-    assert_fails(kl_proto_decode("k8s\0\x1a\x04gzip", 10, &v, NULL, &err), KL_ESYNTAX, &err, "the protobuf's content is encoded as \"gzip\", which nobody asked for");
+    assert_fails(kl_proto_decode("k8s\0\x0a\x7f", 6, &v, NULL, &err), KL_ESYNTAX, &err,
+        "the protobuf's envelope is malformed or truncated at byte 4");
+    assert_fails(kl_proto_decode("k8s\0\x1a\x04gzip", 10, &v, NULL, &err), KL_ESYNTAX, &err,
+        "the protobuf's content is encoded as \"gzip\", which nobody asked for");
     kl_buf b = KL_BUF_INIT;
     put_unknown(&b, "example.com/v1", "Widget", "", 0);
-    assert_fails(kl_proto_decode(b.data, b.len, &v, &outdated, &err), KL_ESYNTAX, &err, "the protobuf is of a kind without a table here: example.com/v1 Widget");
+    assert_fails(kl_proto_decode(b.data, b.len, &v, &outdated, &err), KL_ESYNTAX, &err,
+        "the protobuf is of a kind without a table here: example.com/v1 Widget");
     assert_true(outdated);
     kl_buf_fini(&b);
     assert_false(kl_proto_has("example.com/v1", "Widget"));
@@ -202,7 +217,9 @@ static void fields_without_a_table_are_told(void **state)
         assert_int_equal(kl_proto_decode(b.data, b.len, &v, &outdated, NULL), KL_OK);
         assert_int_equal(outdated, set);
         char *text = kl_value_to_json(v);
-        assert_string_equal(text, "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{},\"spec\":{\"containers\":null},\"status\":{}}");
+        assert_string_equal(text,
+            "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{},\"spec\":{\"containers\":null},"
+            "\"status\":{}}");
         kl_free(text);
         kl_value_unref(v);
         kl_buf_fini(&pod);
@@ -215,7 +232,7 @@ static void scattered_lists_and_unsorted_maps_come_together(void **state)
 {
     (void)state;
     kl_buf meta = KL_BUF_INIT, pod = KL_BUF_INIT, b = KL_BUF_INIT;
-    const char *labels[][2] = { { "m", "1" }, { "a", "2" }, { "z", "3" }, { "a", "4" } };
+    const char *labels[][2] = {{"m", "1"}, {"a", "2"}, {"z", "3"}, {"a", "4"}};
     const kl_value *v;
     for (size_t i = 0; i < 4; i++) {
         kl_buf entry = KL_BUF_INIT;
@@ -230,8 +247,11 @@ static void scattered_lists_and_unsorted_maps_come_together(void **state)
     put_unknown(&b, "v1", "ConfigMap", pod.data, pod.len);
     assert_int_equal(kl_proto_decode(b.data, b.len, &v, NULL, NULL), KL_OK);
     char *text = kl_value_to_json(v);
-    assert_string_equal(text, "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"4\",\"labels\":{\"a\":\"4\",\"m\":\"1\",\"z\":\"3\"},"
-        "\"finalizers\":[\"finalizer.example.com/two\",\"finalizer.example.com/one\",\"finalizer.example.com/two\",\"finalizer.example.com/one\"]}}");
+    assert_string_equal(text,
+        "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"4\",\"labels\":{\"a\":\"4\","
+        "\"m\":\"1\",\"z\":\"3\"},"
+        "\"finalizers\":[\"finalizer.example.com/two\",\"finalizer.example.com/one\",\"finalizer.example.com/"
+        "two\",\"finalizer.example.com/one\"]}}");
     kl_free(text);
     kl_value_unref(v);
     kl_buf_fini(&meta);

@@ -1,8 +1,8 @@
 /* render.c - which form a client asked for, and objects in the version it asked for.
  *
- * Versions of a CRD differ by name only (conversion None). Events are stored as v1 and shown by events.k8s.io/v1 under
- * its own names for the same fields. */
-#include "server/render.h"
+ * Versions of a CRD differ by name only (conversion None). Events are stored as v1 and shown by
+ * events.k8s.io/v1 under its own names for the same fields. */
+#include "show/render.h"
 
 #include <string.h>
 
@@ -11,9 +11,16 @@
 #include "schema/edit.h"
 #include "schema/normalize.h"
 
-static const struct { const char *core, *events; } event_fields[] = {
-    { "message", "note" }, { "involvedObject", "regarding" }, { "source", "deprecatedSource" }, { "firstTimestamp", "deprecatedFirstTimestamp" },
-    { "lastTimestamp", "deprecatedLastTimestamp" }, { "count", "deprecatedCount" }, { "reportingComponent", "reportingController" },
+static const struct {
+    const char *core, *events;
+} event_fields[] = {
+    {"message", "note"},
+    {"involvedObject", "regarding"},
+    {"source", "deprecatedSource"},
+    {"firstTimestamp", "deprecatedFirstTimestamp"},
+    {"lastTimestamp", "deprecatedLastTimestamp"},
+    {"count", "deprecatedCount"},
+    {"reportingComponent", "reportingController"},
 };
 
 static bool is_new_event(const kl__kind *k) { return !strcmp(k->group, "events.k8s.io"); }
@@ -41,9 +48,9 @@ static const kl_value *other_event(const kl_value *o, bool to_core)
     return kl_builder_done(b);
 }
 
-bool kl__render_differs(const kl__kind *k) { return k->custom || is_new_event(k); }
+bool kl_render_differs(const kl__kind *k) { return k->custom || is_new_event(k); }
 
-const kl_value *kl__render_stored(const kl__kind *k, const kl_value *o)
+const kl_value *kl_render_stored(const kl__kind *k, const kl_value *o)
 {
     if (is_new_event(k))
         kl__replace(&o, other_event(o, true));
@@ -55,7 +62,7 @@ const kl_value *kl__render_stored(const kl__kind *k, const kl_value *o)
     return o;
 }
 
-const kl_value *kl__render_version(const kl__kind *k, const kl_value *stored)
+const kl_value *kl_render_version(const kl__kind *k, const kl_value *stored)
 {
     if (is_new_event(k))
         return other_event(stored, false);
@@ -71,7 +78,7 @@ const kl_value *kl__render_version(const kl__kind *k, const kl_value *stored)
 }
 
 /* One media range: "application/json;as=Table;v=v1;g=meta.k8s.io". */
-static bool range_is(const char *range, size_t n, kl__form_kind *kind)
+static bool range_is(const char *range, size_t n, kl_show_kind *kind)
 {
     char *text = kl_strndup(range, n), *save, *word = strtok_r(text, ";", &save);
     bool json = word != NULL, meta = true;
@@ -88,7 +95,8 @@ static bool range_is(const char *range, size_t n, kl__form_kind *kind)
         if (!strncmp(word, "as=", 3)) {
             if (!strcmp(word + 3, "Table"))
                 *kind = KL_FORM_TABLE;
-            else if (!strcmp(word + 3, "PartialObjectMetadata") || !strcmp(word + 3, "PartialObjectMetadataList"))
+            else if (!strcmp(word + 3, "PartialObjectMetadata")
+                || !strcmp(word + 3, "PartialObjectMetadataList"))
                 *kind = KL_FORM_METADATA;
             else
                 json = false;
@@ -102,11 +110,13 @@ static bool range_is(const char *range, size_t n, kl__form_kind *kind)
     return json && meta;
 }
 
-bool kl__form_parse(const char *accept, const char *include, kl__form *out)
+bool kl_show_form_parse(const char *accept, const char *include, kl_show_form *out)
 {
-    *out = (kl__form){0};
+    *out = (kl_show_form){0};
     if (include)
-        out->include = !strcmp(include, "Object") ? KL_INCLUDE_OBJECT : !strcmp(include, "None") ? KL_INCLUDE_NONE : KL_INCLUDE_METADATA;
+        out->include = !strcmp(include, "Object") ? KL_INCLUDE_OBJECT
+            : !strcmp(include, "None")            ? KL_INCLUDE_NONE
+                                                  : KL_INCLUDE_METADATA;
     if (!accept || !*accept)
         return true;
     for (const char *p = accept; *p;) {

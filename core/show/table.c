@@ -1,0 +1,533 @@
+/* table.c - the columns that `kubectl get` prints.
+ *
+ * A built-in kind has a row in `columns`: cells that are paths into the object, or computed by a function.
+ * A CRD says its own in additionalPrinterColumns. Everything else has a name and an age. */
+#include "show/table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/object.h"
+#include "model/time.h"
+#include "show/cells.h"
+
+typedef void cell_fn(const kl_value *o, kl_time now, kl_buf *out); /* appends one JSON value */
+
+typedef struct column {
+    const char *name, *type;
+    int priority;
+    const char *path;
+    cell_fn *fn;
+} column;
+
+void kl_cell_text(const char *text, kl_buf *out)
+{
+    const kl_value *v = kl_value_of_str(text ? text : "");
+    kl_value_encode(v, out);
+    kl_value_unref(v);
+}
+
+/* ------------------------------------------------------------------ ages */
+
+/* duration.HumanDuration: two units while small, one when large. */
+static void human(int64_t s, char *out, size_t n)
+{
+    int64_t m = s / 60, h = m / 60, d = h / 24;
+    if (s < -1)
+        snprintf(out, n, "<invalid>");
+    else if (s < 0)
+        snprintf(out, n, "0s");
+    else if (s < 120)
+        snprintf(out, n, "%" PRId64 "s", s);
+    else if (m < 10)
+        s % 60 ? snprintf(out, n, "%" PRId64 "m%" PRId64 "s", m, s % 60)
+               : snprintf(out, n, "%" PRId64 "m", m);
+    else if (m < 180)
+        snprintf(out, n, "%" PRId64 "m", m);
+    else if (h < 8)
+        m % 60 ? snprintf(out, n, "%" PRId64 "h%" PRId64 "m", h, m % 60)
+               : snprintf(out, n, "%" PRId64 "h", h);
+    else if (h < 48)
+        snprintf(out, n, "%" PRId64 "h", h);
+    else if (h < 24 * 8)
+        h % 24 ? snprintf(out, n, "%" PRId64 "d%" PRId64 "h", d, h % 24)
+               : snprintf(out, n, "%" PRId64 "d", d);
+    else if (d < 365 * 2)
+        snprintf(out, n, "%" PRId64 "d", d);
+    else if (d < 365 * 8)
+        d % 365 ? snprintf(out, n, "%" PRId64 "y%" PRId64 "d", d / 365, d % 365)
+                : snprintf(out, n, "%" PRId64 "y", d / 365);
+    else
+        snprintf(out, n, "%" PRId64 "y", d / 365);
+}
+
+bool kl_cell_since(const char *text, kl_time now, char *out, size_t n)
+{
+    int64_t sec;
+    int32_t nsec;
+    kl_err err = KL_ERR_INIT;
+    if (!text || kl_time_parse(text, &sec, &nsec, &err)) {
+        kl_err_fini(&err);
+        return false;
+    }
+    human(now / KL_SECONDS(1) - sec, out, n);
+    return true;
+}
+
+static void put_age(const char *text, kl_time now, const char *absent, kl_buf *out)
+{
+    char age[40];
+    kl_cell_text(kl_cell_since(text, now, age, sizeof age) ? age : absent, out);
+}
+
+static void age(const kl_value *o, kl_time now, kl_buf *out)
+{
+    put_age(kl_value_str_at(o, "metadata", "creationTimestamp", NULL), now, "<unknown>", out);
+}
+
+/* ------------------------------------------------------------------ nodes */
+
+static void node_status(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    const kl_value *ready = kl_cell_condition(o, "Ready");
+    const char *status = kl_value_str_at(ready, "status", NULL);
+    char *text = kl_sprintf("%s%s",
+        !ready                                  ? "Unknown"
+            : status && !strcmp(status, "True") ? "Ready"
+                                                : "NotReady",
+        kl_value_bool(kl_value_at(o, "spec", "unschedulable", NULL), false) ? ",SchedulingDisabled" : "");
+    kl_cell_text(text, out);
+    kl_free(text);
+}
+
+static void node_roles(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    static const char prefix[] = "node-role.kubernetes.io/";
+    const kl_value *labels = kl_value_at(o, "metadata", "labels", NULL);
+    kl_buf text = KL_BUF_INIT;
+    for (size_t i = 0; i < kl_value_len(labels); i++) {
+        const char *key;
+        size_t n;
+        kl_value_member(labels, i, &key, &n);
+        if (!strncmp(key, prefix, sizeof prefix - 1) && key[sizeof prefix - 1])
+            kl_buf_printf(&text, "%s%s", text.len ? "," : "", key + sizeof prefix - 1);
+    }
+    kl_cell_text(text.len ? kl_buf_str(&text) : "<none>", out);
+    kl_buf_fini(&text);
+}
+
+static void node_address(const kl_value *o, const char *type, kl_buf *out)
+{
+    const kl_value *list = kl_value_at(o, "status", "addresses", NULL);
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const char *have = kl_value_str_at(kl_value_item(list, i), "type", NULL);
+        if (have && !strcmp(have, type)) {
+            kl_cell_text(kl_value_str_at(kl_value_item(list, i), "address", NULL), out);
+            return;
+        }
+    }
+    kl_cell_text("<none>", out);
+}
+static void node_internal(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    node_address(o, "InternalIP", out);
+}
+static void node_external(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    node_address(o, "ExternalIP", out);
+}
+static void put_or_unknown(const kl_value *o, const char *field, kl_buf *out)
+{
+    const char *text = kl_value_str_at(o, "status", "nodeInfo", field, NULL);
+    kl_cell_text(text && *text ? text : "<unknown>", out);
+}
+static void node_os(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    put_or_unknown(o, "osImage", out);
+}
+static void node_kernel(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    put_or_unknown(o, "kernelVersion", out);
+}
+static void node_runtime(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    put_or_unknown(o, "containerRuntimeVersion", out);
+}
+
+/* ------------------------------------------------------------------ workloads and the rest */
+
+static void of_replicas(const kl_value *o, const char *have, int64_t dflt, kl_buf *out)
+{
+    kl_buf_printf(out, "\"%" PRId64 "/%" PRId64 "\"", kl_value_int_at(o, 0, "status", have, NULL),
+        kl_value_int_at(o, dflt, "spec", "replicas", NULL));
+}
+static void ready_of(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    of_replicas(o, "readyReplicas", 1, out);
+}
+
+static void template_list(const kl_value *o, const char *field, kl_buf *out)
+{
+    const kl_value *list = kl_value_at(o, "spec", "template", "spec", "containers", NULL);
+    kl_buf text = KL_BUF_INIT;
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const char *word = kl_value_str(kl_value_get(kl_value_item(list, i), field));
+        kl_buf_printf(&text, "%s%s", i ? "," : "", word ? word : "");
+    }
+    kl_cell_text(kl_buf_str(&text), out);
+    kl_buf_fini(&text);
+}
+static void containers(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    template_list(o, "name", out);
+}
+static void images(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    template_list(o, "image", out);
+}
+
+static void put_labels(const kl_value *labels, kl_buf *out)
+{
+    kl_buf text = KL_BUF_INIT;
+    for (size_t i = 0; i < kl_value_len(labels); i++) {
+        const char *key;
+        size_t n;
+        const kl_value *v = kl_value_member(labels, i, &key, &n);
+        kl_buf_printf(&text, "%s%s=%s", i ? "," : "", key, kl_value_str(v) ? kl_value_str(v) : "");
+    }
+    kl_cell_text(text.len ? kl_buf_str(&text) : "<none>", out);
+    kl_buf_fini(&text);
+}
+static void selector(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    const kl_value *map = kl_value_at(o, "spec", "selector", NULL), *match = kl_value_get(map, "matchLabels");
+    put_labels(match ? match : map, out);
+}
+
+static void data_count(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    kl_buf_printf(
+        out, "%zu", kl_value_len(kl_value_get(o, "data")) + kl_value_len(kl_value_get(o, "binaryData")));
+}
+
+static void service_external(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    const char *type = kl_value_str_at(o, "spec", "type", NULL),
+               *name = kl_value_str_at(o, "spec", "externalName", NULL);
+    kl_cell_text(type && !strcmp(type, "ExternalName") ? name
+            : type && !strcmp(type, "LoadBalancer")    ? "<pending>"
+                                                       : "<none>",
+        out);
+}
+static void service_ports(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    const kl_value *list = kl_value_at(o, "spec", "ports", NULL);
+    kl_buf text = KL_BUF_INIT;
+    for (size_t i = 0; i < kl_value_len(list); i++) {
+        const kl_value *p = kl_value_item(list, i);
+        int64_t node = kl_value_int_at(p, 0, "nodePort", NULL);
+        const char *protocol = kl_value_str_at(p, "protocol", NULL);
+        kl_buf_printf(&text, "%s%" PRId64, i ? "," : "", kl_value_int_at(p, 0, "port", NULL));
+        if (node)
+            kl_buf_printf(&text, ":%" PRId64, node);
+        kl_buf_printf(&text, "/%s", protocol ? protocol : "TCP");
+    }
+    kl_cell_text(text.len ? kl_buf_str(&text) : "<none>", out);
+    kl_buf_fini(&text);
+}
+
+static void event_seen(const kl_value *o, kl_time now, kl_buf *out)
+{
+    static const char *const fields[] = {"lastTimestamp", "firstTimestamp", "eventTime"};
+    for (size_t i = 0; i < 3; i++) {
+        const char *at = kl_value_str(kl_value_get(o, fields[i]));
+        if (at) {
+            put_age(at, now, "<unknown>", out);
+            return;
+        }
+    }
+    kl_cell_text("<unknown>", out);
+}
+static void event_object(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    const char *kind = kl_value_str_at(o, "involvedObject", "kind", NULL),
+               *name = kl_value_str_at(o, "involvedObject", "name", NULL);
+    char *text = kl_sprintf("%s/%s", kind ? kind : "", name ? name : "");
+    for (char *p = text; *p && *p != '/'; p++)
+        if (*p >= 'A' && *p <= 'Z')
+            *p = (char)(*p - 'A' + 'a');
+    kl_cell_text(text, out);
+    kl_free(text);
+}
+
+static void job_completions(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    kl_buf_printf(out, "\"%" PRId64 "/%" PRId64 "\"", kl_value_int_at(o, 0, "status", "succeeded", NULL),
+        kl_value_int_at(o, 1, "spec", "completions", NULL));
+}
+static void crd_created(const kl_value *o, kl_time now, kl_buf *out)
+{
+    (void)now;
+    kl_cell_text(kl_value_str_at(o, "metadata", "creationTimestamp", NULL), out);
+}
+
+#define NAME                                                                                                 \
+    {                                                                                                        \
+        "Name", "string", 0, "metadata.name", NULL                                                           \
+    }
+#define AGE                                                                                                  \
+    {                                                                                                        \
+        "Age", "string", 0, NULL, age                                                                        \
+    }
+#define WIDE_TEMPLATE                                                                                        \
+    {"Containers", "string", 1, NULL, containers}, {"Images", "string", 1, NULL, images},                    \
+    {                                                                                                        \
+        "Selector", "string", 1, NULL, selector                                                              \
+    }
+
+static const struct {
+    const char *group, *plural;
+    column columns[12];
+} known[] = {
+    {"", "pods",
+        {NAME, {"Ready", "string", 0, NULL, kl_cell_pod_ready},
+            {"Status", "string", 0, NULL, kl_cell_pod_status},
+            {"Restarts", "string", 0, NULL, kl_cell_pod_restarts}, AGE,
+            {"IP", "string", 1, NULL, kl_cell_pod_ip}, {"Node", "string", 1, NULL, kl_cell_pod_node},
+            {"Nominated Node", "string", 1, NULL, kl_cell_pod_nominated},
+            {"Readiness Gates", "string", 1, NULL, kl_cell_pod_gates}}},
+    {"", "nodes",
+        {NAME, {"Status", "string", 0, NULL, node_status}, {"Roles", "string", 0, NULL, node_roles}, AGE,
+            {"Version", "string", 0, "status.nodeInfo.kubeletVersion", NULL},
+            {"Internal-IP", "string", 1, NULL, node_internal},
+            {"External-IP", "string", 1, NULL, node_external}, {"OS-Image", "string", 1, NULL, node_os},
+            {"Kernel-Version", "string", 1, NULL, node_kernel},
+            {"Container-Runtime", "string", 1, NULL, node_runtime}}},
+    {"", "namespaces", {NAME, {"Status", "string", 0, "status.phase", NULL}, AGE}},
+    {"", "configmaps", {NAME, {"Data", "string", 0, NULL, data_count}, AGE}},
+    {"", "secrets",
+        {NAME, {"Type", "string", 0, "type", NULL}, {"Data", "string", 0, NULL, data_count}, AGE}},
+    {"", "services",
+        {NAME, {"Type", "string", 0, "spec.type", NULL}, {"Cluster-IP", "string", 0, "spec.clusterIP", NULL},
+            {"External-IP", "string", 0, NULL, service_external},
+            {"Port(s)", "string", 0, NULL, service_ports}, AGE, {"Selector", "string", 1, NULL, selector}}},
+    {"", "events",
+        {{"Last Seen", "string", 0, NULL, event_seen}, {"Type", "string", 0, "type", NULL},
+            {"Reason", "string", 0, "reason", NULL}, {"Object", "string", 0, NULL, event_object},
+            {"Message", "string", 0, "message", NULL}}},
+    {"", "replicationcontrollers",
+        {NAME, {"Desired", "integer", 0, "spec.replicas", NULL},
+            {"Current", "integer", 0, "status.replicas", NULL},
+            {"Ready", "integer", 0, "status.readyReplicas", NULL}, AGE, WIDE_TEMPLATE}},
+    {"", "persistentvolumeclaims",
+        {NAME, {"Status", "string", 0, "status.phase", NULL},
+            {"Volume", "string", 0, "spec.volumeName", NULL},
+            {"StorageClass", "string", 0, "spec.storageClassName", NULL}, AGE}},
+    {"apps", "deployments",
+        {NAME, {"Ready", "string", 0, NULL, ready_of},
+            {"Up-to-date", "integer", 0, "status.updatedReplicas", NULL},
+            {"Available", "integer", 0, "status.availableReplicas", NULL}, AGE, WIDE_TEMPLATE}},
+    {"apps", "replicasets",
+        {NAME, {"Desired", "integer", 0, "spec.replicas", NULL},
+            {"Current", "integer", 0, "status.replicas", NULL},
+            {"Ready", "integer", 0, "status.readyReplicas", NULL}, AGE, WIDE_TEMPLATE}},
+    {"apps", "statefulsets",
+        {NAME, {"Ready", "string", 0, NULL, ready_of}, AGE, {"Containers", "string", 1, NULL, containers},
+            {"Images", "string", 1, NULL, images}}},
+    {"apps", "daemonsets",
+        {NAME, {"Desired", "integer", 0, "status.desiredNumberScheduled", NULL},
+            {"Current", "integer", 0, "status.currentNumberScheduled", NULL},
+            {"Ready", "integer", 0, "status.numberReady", NULL},
+            {"Up-to-date", "integer", 0, "status.updatedNumberScheduled", NULL},
+            {"Available", "integer", 0, "status.numberAvailable", NULL}, AGE, WIDE_TEMPLATE}},
+    {"batch", "jobs", {NAME, {"Completions", "string", 0, NULL, job_completions}, AGE}},
+    {"coordination.k8s.io", "leases", {NAME, {"Holder", "string", 0, "spec.holderIdentity", NULL}, AGE}},
+    {"apiextensions.k8s.io", "customresourcedefinitions",
+        {NAME, {"Created At", "date", 0, NULL, crd_created}}},
+    {"scheduling.k8s.io", "priorityclasses",
+        {NAME, {"Value", "integer", 0, "value", NULL},
+            {"Global-Default", "boolean", 0, "globalDefault", NULL}, AGE}},
+};
+
+static const column plain[] = {NAME, AGE, {0}};
+
+static const column *columns_of(const kl__kind *k)
+{
+    for (size_t i = 0; i < sizeof known / sizeof *known && !k->custom; i++)
+        if (!strcmp(known[i].group, k->group) && !strcmp(known[i].plural, k->plural))
+            return known[i].columns;
+    return plain;
+}
+
+/* ------------------------------------------------------------------ writing */
+
+static void put_definition(const char *name, const char *type, const char *format, const char *description,
+    int64_t priority, bool first, kl_buf *out)
+{
+    kl_builder *b = kl_builder_new();
+    kl_build_object(b);
+    kl_build_kstr(b, "name", name);
+    kl_build_kstr(b, "type", type);
+    kl_build_kstr(b, "format", format);
+    kl_build_kstr(b, "description", description);
+    kl_build_kint(b, "priority", priority);
+    kl_build_end(b);
+    const kl_value *v = kl_builder_done(b);
+    kl_buf_puts(out, first ? "" : ",");
+    kl_value_encode(v, out);
+    kl_value_unref(v);
+}
+
+void kl_show_columns(const kl__kind *k, kl_buf *out)
+{
+    kl_buf_puts(out, "\"columnDefinitions\":[");
+    if (k->custom && kl_value_len(k->columns)) {
+        put_definition("Name", "string", "name", "Name of the object", 0, true, out);
+        for (size_t i = 0; i < kl_value_len(k->columns); i++) {
+            const kl_value *c = kl_value_item(k->columns, i);
+            const char *name = kl_value_str_at(c, "name", NULL), *type = kl_value_str_at(c, "type", NULL),
+                       *format = kl_value_str_at(c, "format", NULL),
+                       *text = kl_value_str_at(c, "description", NULL);
+            put_definition(name ? name : "", type ? type : "string", format ? format : "", text ? text : "",
+                kl_value_int_at(c, 0, "priority", NULL), false, out);
+        }
+    } else {
+        const column *c = columns_of(k);
+        for (size_t i = 0; c[i].name; i++)
+            put_definition(c[i].name, c[i].type, !strcmp(c[i].name, "Name") ? "name" : "", "", c[i].priority,
+                i == 0, out);
+    }
+    kl_buf_putc(out, ']');
+}
+
+/* The value at a dotted path: numbers read 0 and strings "" when absent, as in Go. */
+static void put_path(const kl_value *o, const column *c, kl_buf *out)
+{
+    const kl_value *v = o;
+    for (const char *p = c->path; v && *p;) {
+        size_t n = strcspn(p, ".");
+        v = kl_value_getn(v, p, n);
+        p += n + (p[n] == '.');
+    }
+    if (v)
+        kl_value_encode(v, out);
+    else
+        kl_buf_puts(out, !strcmp(c->type, "integer") ? "0" : !strcmp(c->type, "boolean") ? "false" : "\"\"");
+}
+
+/* The first value a JSONPath of printer columns names: .a.b, .a["b.c"], .a[0], .a[?(@.type=="x")].b */
+static const kl_value *json_path(const kl_value *v, const char *p)
+{
+    while (v && *p) {
+        if (*p == '.') {
+            p++;
+            char key[256];
+            size_t n = 0;
+            while (*p && *p != '.' && *p != '[' && n + 1 < sizeof key) {
+                if (*p == '\\' && p[1])
+                    p++;
+                key[n++] = *p++;
+            }
+            if (n)
+                v = kl_value_getn(v, key, n);
+        } else if (*p == '[' && p[1] == '?') {
+            char field[128] = "", want[256] = "";
+            const char *end = strstr(p, ")]");
+            if (!end || sscanf(p, "[?(@.%127[^=!<> ]%*[ =]%*[\"']%255[^\"']", field, want) != 2)
+                return NULL;
+            const kl_value *found = NULL;
+            for (size_t i = 0; i < kl_value_len(v) && !found; i++) {
+                const char *have = kl_value_str(kl_value_get(kl_value_item(v, i), field));
+                if (have && !strcmp(have, want))
+                    found = kl_value_item(v, i);
+            }
+            v = found;
+            p = end + 2;
+        } else if (*p == '[') {
+            const char *end = strchr(p, ']');
+            unsigned i = 0;
+            if (!end)
+                return NULL;
+            if (p[1] == '\'' || p[1] == '"')
+                v = kl_value_getn(v, p + 2, (size_t)(end - p - 3));
+            else if (p[1] == '*')
+                v = kl_value_item(v, 0);
+            else
+                v = sscanf(p, "[%u", &i) == 1 ? kl_value_item(v, i) : NULL;
+            p = end + 1;
+        } else
+            return NULL;
+    }
+    return v;
+}
+
+static void put_custom(const kl_value *column, const kl_value *o, kl_time now, kl_buf *out)
+{
+    const char *path = kl_value_str_at(column, "jsonPath", NULL),
+               *type = kl_value_str_at(column, "type", NULL);
+    const kl_value *v = path ? json_path(o, path) : NULL;
+    kl_type t = kl_value_type(v);
+    if (!v || !type)
+        kl_buf_puts(out, "null");
+    else if (!strcmp(type, "date"))
+        put_age(kl_value_str(v), now, "<unknown>", out);
+    else if (!strcmp(type, "string") && t != KL_STRING) {
+        char *text = kl_value_to_json(v);
+        kl_cell_text(text, out);
+        kl_free(text);
+    } else
+        kl_value_encode(v, out);
+}
+
+void kl_show_row(
+    const kl__kind *k, const kl_show_form *form, const kl_value *object, kl_time now, kl_buf *out)
+{
+    kl_buf_puts(out, "{\"cells\":[");
+    if (k->custom && kl_value_len(k->columns)) {
+        kl_cell_text(kl_object_name(object), out);
+        for (size_t i = 0; i < kl_value_len(k->columns); i++) {
+            kl_buf_putc(out, ',');
+            put_custom(kl_value_item(k->columns, i), object, now, out);
+        }
+    } else {
+        const column *c = columns_of(k);
+        for (size_t i = 0; c[i].name; i++) {
+            kl_buf_puts(out, i ? "," : "");
+            if (c[i].fn)
+                c[i].fn(object, now, out);
+            else
+                put_path(object, &c[i], out);
+        }
+    }
+    kl_buf_puts(out, "]");
+    if (form->include != KL_INCLUDE_NONE) {
+        kl_buf_puts(out, ",\"object\":");
+        if (form->include == KL_INCLUDE_OBJECT)
+            kl_value_encode(object, out);
+        else {
+            kl_buf_puts(
+                out, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
+            kl_value_encode(kl_value_get(object, "metadata"), out);
+            kl_buf_putc(out, '}');
+        }
+    }
+    kl_buf_putc(out, '}');
+}

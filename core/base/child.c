@@ -15,6 +15,7 @@
 #include <spawn.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -206,4 +207,70 @@ kl_status kl_child_run(kl_child *c, const kl_child_order *o, kl_child_result *ou
     else
         out->code = 0; /* somebody else reaped it */
     return st;
+}
+
+/* --- a program that talks with us --------------------------------------------------------- */
+
+static int spawn_talker(const char *program, const char *const *argv, int end, pid_t *pid)
+{
+    static char *const none_env[] = {NULL};
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    if (posix_spawn_file_actions_init(&files) || posix_spawnattr_init(&attr))
+        kl_mem_die("memory (spawn)");
+    posix_spawnattr_setsigmask(&attr, &none);
+    posix_spawnattr_setsigdefault(&attr, &all);
+    posix_spawnattr_setpgroup(&attr, 0);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+    int rc = posix_spawn_file_actions_adddup2(&files, end, STDIN_FILENO);
+#ifdef KL_DEBUG
+    if (!rc)
+        rc = posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
+#else
+    if (!rc)
+        rc = posix_spawn_file_actions_addclosefrom_np(&files, STDOUT_FILENO);
+#endif
+    if (!rc)
+        rc = posix_spawn(pid, program, &files, &attr, (char *const *)argv, none_env);
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attr);
+    return rc;
+}
+
+kl_status kl_child_talk(const char *program, const char *const *argv, int *fd, pid_t *pid, kl_err *err)
+{
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+        return kl_fail(err, KL_EIO, "%s cannot be started: %s", program, strerror(errno));
+    int rc = spawn_talker(program, argv, ends[1], pid);
+    close(ends[1]);
+    if (rc) {
+        close(ends[0]);
+        return kl_fail(err, KL_EIO, "%s cannot be started: %s", program, strerror(rc));
+    }
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    *fd = ends[0];
+    return KL_OK;
+}
+
+void kl_child_end(int fd, pid_t pid, int *status)
+{
+    pid_t got;
+    *status = -1;
+    do
+        got = waitpid(pid, status, WNOHANG);
+    while (got < 0 && errno == EINTR);
+    if (!got) {
+        kill(-pid, SIGKILL);
+        kill(pid, SIGKILL);
+        do
+            got = waitpid(pid, status, 0);
+        while (got < 0 && errno == EINTR);
+    }
+    if (got < 0)
+        *status = -1;
+    close(fd);
 }

@@ -8,6 +8,7 @@
 #define KL_BASE_CHILD_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -39,5 +40,14 @@ KL_NODISCARD kl_status kl_child_run(kl_child *c, const kl_child_order *o, kl_chi
 /* any thread: the run that goes on, and all later ones, end with KL_ECANCELLED */
 void kl_child_stop(kl_child *c);
 bool kl_child_terminal(void); /* our stdin is a terminal */
+
+/* A program that talks with us: its standard input is the other end of *fd, which does not block here; it
+ * has no other file, no environment, and a process group of its own. A debug build leaves it stderr, for
+ * the sanitizers' reports. KL_EIO: it cannot be started. Any thread; the caller ends it with kl_child_end. */
+KL_NODISCARD kl_status kl_child_talk(
+    const char *program, const char *const *argv, int *fd, pid_t *pid, kl_err *err);
+/* Kills what still lives of it and waits for its end: how it ended by itself, as waitpid says it; *status
+ * is SIGKILL where that was our doing, and -1 where somebody else reaped it. Closes fd. */
+void kl_child_end(int fd, pid_t pid, int *status);
 
 #endif

@@ -79,3 +79,10 @@ kl_time kl_clock_cpu_of(uint64_t thread)
     clockid_t id = (clockid_t)(~(unsigned)thread << 3 | 6);
     return clock_gettime(id, &ts) ? 0 : KL_SECONDS(ts.tv_sec) + ts.tv_nsec;
 }
+
+kl_time kl_clock_cpu_of_process(pid_t pid)
+{
+    struct timespec ts;
+    clockid_t id = (clockid_t)(~(unsigned)pid << 3 | 2);
+    return clock_gettime(id, &ts) ? 0 : KL_SECONDS(ts.tv_sec) + ts.tv_nsec;
+}

@@ -7,6 +7,7 @@
 #define KL_BASE_CLOCK_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 typedef int64_t kl_time;
 
@@ -30,5 +31,6 @@ kl_time kl_clock_wall(kl_clock *c); /* CLOCK_REALTIME */
 kl_time kl_clock_thread_cpu(void);  /* CPU time of the calling thread */
 /* ... of another one, by its kl_thread_self(); 0 when it is gone */
 kl_time kl_clock_cpu_of(uint64_t thread);
+kl_time kl_clock_cpu_of_process(pid_t pid); /* ... of all threads of a process; 0 when it is gone */
 
 #endif

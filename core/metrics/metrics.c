@@ -74,7 +74,7 @@ struct kl_metrics {
         *sent KL_GUARDED_BY(mu), *received KL_GUARDED_BY(mu), *leases KL_GUARDED_BY(mu);
 };
 
-static const char *const BUDGETS[KL_SPENT] = {"cpu", "timeout", "memory"};
+static const char *const BUDGETS[KL_SPENT] = {"cpu", "timeout", "memory", "process"};
 static const char *const OUTCOMES[KL_OUTCOMES] = {"success", "error", "requeue", "requeue_after"};
 
 kl_metrics *kl_metrics_new(void)

@@ -20,7 +20,7 @@ typedef enum kl_outcome {
 } kl_outcome;
 
 /* What a run, or a function of the script, took more of than it may. */
-typedef enum kl_spent { KL_SPENT_CPU, KL_SPENT_TIME, KL_SPENT_MEMORY, KL_SPENT } kl_spent;
+typedef enum kl_spent { KL_SPENT_CPU, KL_SPENT_TIME, KL_SPENT_MEMORY, KL_SPENT_PROCESS, KL_SPENT } kl_spent;
 
 /* Heap object, the caller owns; free after everything that records into it has ended. */
 kl_metrics *kl_metrics_new(void);

@@ -16,7 +16,7 @@ typedef struct frame {
 
 typedef struct encoder {
     kl_buf *out;
-    bool pretty;
+    bool pretty, exact;
     frame *frames, small[32];
     size_t depth, cap;
 } encoder;
@@ -76,7 +76,7 @@ static inline void put_str(kl_buf *out, kl__h h, char after)
     out->len += n + 2 + (after != '\0');
 }
 
-static void put_scalar(kl_buf *out, const kl_value *v)
+static void put_scalar(kl_buf *out, const kl_value *v, bool exact)
 {
     switch (kl_value_type(v)) {
     case KL_BOOL: kl_buf_puts(out, v == KL__TRUE ? "true" : "false"); break;
@@ -92,6 +92,8 @@ static void put_scalar(kl_buf *out, const kl_value *v)
         double d = kl_value_double(v, 0);
         /* JSON has no word for the others */
         kl_buf_puts(out, isfinite(d) ? kl__double_format(d, text) : "null");
+        if (exact && isfinite(d) && !strpbrk(text, ".e"))
+            kl_buf_puts(out, ".0");
         break;
     }
     case KL_STRING: put_str(out, kl__handle(v), '\0'); break;
@@ -120,7 +122,7 @@ static void begin(encoder *e, kl__h h)
         return;
     }
     if (t != KL_ARRAY && t != KL_OBJECT) {
-        put_scalar(e->out, KL__VALUE(h));
+        put_scalar(e->out, KL__VALUE(h), e->exact);
         return;
     }
     kl_buf_putc(e->out, t == KL_ARRAY ? '[' : '{');
@@ -135,11 +137,12 @@ static void begin(encoder *e, kl__h h)
     e->frames[e->depth++] = (frame){t == KL_OBJECT ? kl__shape_of(n)->v : NULL, n->v, kl__count(n), 0};
 }
 
-static kl_status encode(const kl_value *v, kl_buf *out, bool pretty)
+static kl_status encode(const kl_value *v, kl_buf *out, bool pretty, bool exact)
 {
     encoder e;
     e.out = out;
     e.pretty = pretty;
+    e.exact = exact;
     e.frames = e.small;
     e.depth = 0;
     e.cap = sizeof e.small / sizeof *e.small;
@@ -168,9 +171,11 @@ static kl_status encode(const kl_value *v, kl_buf *out, bool pretty)
     return kl_buf_status(out);
 }
 
-kl_status kl_value_encode(const kl_value *v, kl_buf *out) { return encode(v, out, false); }
+kl_status kl_value_encode(const kl_value *v, kl_buf *out) { return encode(v, out, false, false); }
 
-kl_status kl_value_encode_pretty(const kl_value *v, kl_buf *out) { return encode(v, out, true); }
+kl_status kl_value_encode_pretty(const kl_value *v, kl_buf *out) { return encode(v, out, true, false); }
+
+kl_status kl_value_encode_exact(const kl_value *v, kl_buf *out) { return encode(v, out, false, true); }
 
 char *kl_value_to_json(const kl_value *v)
 {

@@ -101,6 +101,8 @@ KL_NODISCARD kl_status kl_value_decode_like(
 KL_NODISCARD kl_status kl_value_decode_last(const char *text, size_t n, const kl_value **out, kl_err *err);
 /* Compact JSON. Integral doubles are written as integers when below 2^53. */
 kl_status kl_value_encode(const kl_value *v, kl_buf *out);
+/* doubles that are whole numbers are written as 1.0, and are doubles again when they are read */
+kl_status kl_value_encode_exact(const kl_value *v, kl_buf *out);
 kl_status kl_value_encode_pretty(const kl_value *v, kl_buf *out); /* two spaces */
 char *kl_value_to_json(const kl_value *v);                        /* caller kl_free()s */
 

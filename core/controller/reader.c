@@ -7,6 +7,7 @@
 #include "model/object.h"
 #include "value/path.h"
 #include "model/selector.h"
+#include "run/remote.h"
 #include "run/overlay.h"
 #include "controller/wiring_impl.h"
 
@@ -76,9 +77,18 @@ static kl_status check_namespace(
     return st;
 }
 
+kl_reader *kl_reader_new_remote(const kl_remote *remote)
+{
+    kl_reader *rd = kl_new(kl_reader);
+    rd->remote = remote;
+    return rd;
+}
+
 kl_status kl_reader_get(
     kl_reader *rd, const char *kind, const char *ns, const char *name, const kl_value **out, kl_err *err)
 {
+    if (rd->remote)
+        return rd->remote->get(rd->remote, kind, ns, name, out, err);
     kl_need *n;
     kl_status st = find(rd, kind, &n, err);
     if (st)
@@ -102,6 +112,8 @@ kl_status kl_reader_get(
 
 const kl_resource *kl_reader_resource(kl_reader *rd, const char *kind)
 {
+    if (rd->remote)
+        return rd->remote->resource(rd->remote, KL_FLEET_NONE, kind);
     kl_need *n = kl__wiring_need(rd->w, kind);
     return n ? n->resource : NULL;
 }
@@ -250,6 +262,8 @@ static kl_status list_by(kl_reader *rd, const kl_need *n, kl_query *query, const
 kl_status kl_reader_list(
     kl_reader *rd, const char *kind, const kl_read_query *q, kl_objects *out, kl_err *err)
 {
+    if (rd->remote)
+        return rd->remote->list(rd->remote, kind, q, out, err);
     kl_need *n;
     kl_selector *labels = NULL;
     fields f;

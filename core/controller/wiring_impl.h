@@ -66,6 +66,8 @@ typedef struct kl_wired_index {
 } kl_wired_index;
 
 struct kl_reader {
+    /* the caches are in another process (run/remote.h), and nothing else here counts; NULL: they are ours */
+    const struct kl_remote *remote;
     kl_wiring *w;
     /* a view (controller/view.h): it is in front of the caches; NULL: nothing is */
     struct kl_overlay *over;

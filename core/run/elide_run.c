@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "model/object.h"
+#include "run/remote.h"
 #include "run/run_impl.h"
 
 /* A request under way of whose answer the record hears first. */
@@ -129,6 +130,8 @@ const kl_value *kl_run_believed(kl_run *r, const char *kind, const char *ns, con
 
 void kl_run_elided(kl_run *r)
 {
+    if (r->w->o.remote)
+        r->w->o.remote->elided(r);
     if (r->w->o.metrics)
         kl_metrics_elided(r->w->o.metrics);
 }

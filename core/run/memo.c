@@ -2,6 +2,7 @@
  * is somebody else. */
 #include <string.h>
 
+#include "run/remote.h"
 #include "run/run_impl.h"
 #include "run/shared.h"
 
@@ -26,7 +27,12 @@ static kl_shared *memos_of(kl_worker *w)
     return w->memos;
 }
 
-kl_shared *kl_run_shared(kl_run *r) { return kl_commons_of(commons_of(r->w), r->gen->logic->program->name); }
+kl_shared *kl_run_shared(kl_run *r)
+{
+    if (r->w->o.remote)
+        return r->w->o.remote->shared(r->w->o.remote);
+    return kl_commons_of(commons_of(r->w), r->gen->logic->program->name);
+}
 
 static const char *uid_of(const kl_run *r)
 {
@@ -36,6 +42,8 @@ static const char *uid_of(const kl_run *r)
 
 const kl_value *kl_run_memo(kl_run *r)
 {
+    if (r->w->o.remote)
+        return r->w->o.remote->memo(r);
     const kl_value *all = kl_shared_get(memos_of(r->w), r->key), *fields = NULL;
     const char *uid = kl_value_str_at(all, "uid", NULL);
     if (uid && !strcmp(uid, uid_of(r)))
@@ -62,6 +70,8 @@ static kl_status keep(kl_run *r, const kl_value *fields, kl_err *err)
 
 kl_status kl_run_memo_set(kl_run *r, const char *field, const kl_value *v, kl_err *err)
 {
+    if (r->w->o.remote)
+        return r->w->o.remote->memo_set(r, field, v, err);
     const kl_value *had = kl_run_memo(r), *fields = kl_value_with(had, field, v);
     size_t bytes = kl_value_bytes(fields);
     kl_status st = v && bytes > MEMO_MAX ? kl_fail(err, KL_ETOOBIG,

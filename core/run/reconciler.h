@@ -43,6 +43,9 @@ typedef struct kl_program_ops {
     /* Between keys, optional: the state is to be replaced by a fresh one of the same generation. What runs
      * on it ends on it. */
     bool (*worn)(void *state);
+    /* Optional: why a state is gone with all that runs on it, or NULL: it is there. Its runs fail with
+     * that. It is to be worn then. */
+    const char *(*lost)(void *state);
     /* while WAITING: timeout or shutdown; free what it holds, finish is not called */
     void (*abandon)(void *state, kl_run *run);
     /* Functions of the script, on the mapper thread (of `serial`: the worker's). KL_ETIMEOUT and
@@ -161,6 +164,7 @@ void kl_run_finish(kl_run *r, kl_result_kind kind, kl_time after, const char *me
 
 /* How urgent the key is when it comes back by what the run ends with; as urgent as it was unless said. */
 void kl_run_set_priority(kl_run *r, int priority);
+int kl_run_priority(const kl_run *r);
 /* A webhook's run, whose object is an AdmissionRequest: what it decided (webhook/admission.h). Once,
  * before kl_run_finish; who asked may have been answered already. */
 void kl_run_answer(kl_run *r, const kl_value *decision);

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "model/object.h"
 #include "model/resource.h"
+#include "run/remote.h"
 #include "run/run_impl.h"
 
 const char *kl_run_key(const kl_run *r) { return r->key; }
@@ -85,6 +86,8 @@ const atomic_bool *kl_run_stop(const kl_run *r) { return &r->w->aborting; }
 
 void kl_run_spent(kl_run *r, kl_spent what)
 {
+    if (r->w->o.remote)
+        r->w->o.remote->spent(r, what);
     if (!r->w->o.metrics)
         return;
     kl_metrics_spent(r->w->o.metrics, what);
@@ -186,6 +189,8 @@ void kl_run_at(kl_run *r, size_t cluster) { r->at = cluster; }
 
 const kl_resource *kl_run_resource_at(kl_run *r, size_t cluster, const char *kind)
 {
+    if (r->w->o.remote)
+        return r->w->o.remote->resource(r->w->o.remote, cluster, kind);
     return kl_client_resolve_cached(kl_fleet_client(r->w->o.fleet, cluster), kind);
 }
 
@@ -237,6 +242,10 @@ static uint64_t submit(kl_run *r, const kl_op *op, kl_write **write, kl_reply_fn
 
 void kl_run_call(kl_run *r, const kl_op *op)
 {
+    if (r->w->o.remote) {
+        r->w->o.remote->call(r, op);
+        return;
+    }
     reply_clear(r);
     r->pending = kl__answer_new(r);
     r->waiting_for = kl_verb_name(op->verb);
@@ -245,6 +254,10 @@ void kl_run_call(kl_run *r, const kl_op *op)
 
 void kl_run_resolve(kl_run *r, const char *kind)
 {
+    if (r->w->o.remote) {
+        r->w->o.remote->resolve(r, kind);
+        return;
+    }
     reply_clear(r);
     r->pending = kl__answer_new(r);
     r->request = 0;
@@ -254,6 +267,10 @@ void kl_run_resolve(kl_run *r, const char *kind)
 
 void kl_run_sleep(kl_run *r, kl_time d)
 {
+    if (r->w->o.remote) {
+        r->w->o.remote->sleep(r, d);
+        return;
+    }
     reply_clear(r);
     r->waiting_for = "sleep";
     kl__tell_asked(r, &(kl_asked){.what = "sleep", .wait = d > 0 ? d : 0});
@@ -321,6 +338,8 @@ static void blocked_resolved(void *arg, kl_status st, const kl_resource *res, kl
 
 kl_status kl_run_call_wait(kl_run *r, const kl_op *op, const kl_value **body, kl_err *err)
 {
+    if (r->w->o.remote)
+        return r->w->o.remote->call_wait(r, op, body, err);
     blocked b;
     blocked_init(&b, err);
     kl_write *write;
@@ -341,6 +360,8 @@ kl_status kl_run_call_wait(kl_run *r, const kl_op *op, const kl_value **body, kl
 
 kl_status kl_run_resolve_wait(kl_run *r, const char *kind, kl_err *err)
 {
+    if (r->w->o.remote)
+        return r->w->o.remote->resolve_wait(r, kind, err);
     blocked b;
     blocked_init(&b, err);
     resolve(r, kind, true, blocked_resolved, &b);
@@ -351,6 +372,10 @@ kl_status kl_run_resolve_wait(kl_run *r, const char *kind, kl_err *err)
 
 void kl_run_sleep_wait(kl_run *r, kl_time d)
 {
+    if (r->w->o.remote) {
+        r->w->o.remote->sleep_wait(r, d);
+        return;
+    }
     kl_worker *w = r->w;
     kl_time until = kl_clock_now(kl_clock_real()) + d;
     kl__tell_asked(r, &(kl_asked){.what = "sleep", .wait = d > 0 ? d : 0, .blocks = true});
@@ -427,6 +452,10 @@ void kl_run_log_with(
 {
     if (!kl_log_enabled(level))
         return;
+    if (r->w->o.remote) {
+        r->w->o.remote->log(r, level, message, format, fields);
+        return;
+    }
     char *all = kl_sprintf(RUN_FIELDS "%s%s", r->w->o.name, r->key, kl_run_id(r), r->gen->logic->generation,
         kl__run_detail(r), *fields ? " " : "", fields);
     char *types = kl_sprintf("%s %s", RUN_FIELDS, format);
@@ -436,6 +465,8 @@ void kl_run_log_with(
 }
 
 void kl_run_set_priority(kl_run *r, int priority) { r->item.priority = priority; }
+
+int kl_run_priority(const kl_run *r) { return r->item.priority; }
 
 void kl_run_finish(kl_run *r, kl_result_kind kind, kl_time after, const char *message, const char *traceback)
 {

@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/sync.h"
+#include "run/remote.h"
 
 #define SHARED_MAX ((size_t)16 << 20) /* kube.shared of a script */
 #define MEMOS_MAX ((size_t)64 << 20)  /* of all keys of a controller */
@@ -17,6 +18,7 @@ typedef struct entry {
 } entry;
 
 struct kl_shared {
+    const struct kl_remote *remote; /* another process has it; NULL: it is here */
     char *what;
     size_t max;
     kl_mutex mu;
@@ -31,6 +33,13 @@ kl_shared *kl_shared_new(const char *what, size_t max)
     s->max = max;
     kl_mutex_init(&s->mu);
     s->entries = kl_map_new();
+    return s;
+}
+
+kl_shared *kl_shared_new_remote(const struct kl_remote *remote)
+{
+    kl_shared *s = kl_shared_new("", 0);
+    s->remote = remote;
     return s;
 }
 
@@ -60,6 +69,8 @@ static const kl_value *value_locked(kl_shared *s, const char *name) KL_REQUIRES(
 
 const kl_value *kl_shared_get(kl_shared *s, const char *name)
 {
+    if (s->remote)
+        return s->remote->shared_get(s->remote, name);
     kl_lock(&s->mu);
     const kl_value *v = value_locked(s, name);
     kl_unlock(&s->mu);
@@ -109,6 +120,8 @@ static kl_status put_done(const kl_shared *s, const char *name, entry *old, size
 
 kl_status kl_shared_set(kl_shared *s, const char *name, const kl_value *v, kl_err *err)
 {
+    if (s->remote)
+        return s->remote->shared_set(s->remote, name, v, err);
     entry *fresh = entry_new(name, v), *old;
     kl_lock(&s->mu);
     size_t full = put_locked(s, name, fresh, &old);
@@ -128,6 +141,8 @@ void kl_shared_forget(kl_shared *s, const char *name)
 kl_status kl_shared_swap(kl_shared *s, const char *name, const kl_value *was, const kl_value *v, bool *done,
     const kl_value **is, kl_err *err)
 {
+    if (s->remote)
+        return s->remote->shared_swap(s->remote, name, was, v, done, is, err);
     entry *fresh = entry_new(name, v), *old = fresh;
     size_t full = 0;
     kl_lock(&s->mu);
@@ -163,6 +178,8 @@ static const kl_value *sum(const kl_value *a, const kl_value *b)
 
 kl_status kl_shared_add(kl_shared *s, const char *name, const kl_value *by, const kl_value **out, kl_err *err)
 {
+    if (s->remote)
+        return s->remote->shared_add(s->remote, name, by, out, err);
     for (bool done = false;;) {
         const kl_value *was = kl_shared_get(s, name), *is = NULL;
         if (was && !is_number(was)) {
@@ -188,6 +205,8 @@ kl_status kl_shared_add(kl_shared *s, const char *name, const kl_value *by, cons
 
 char **kl_shared_names(kl_shared *s, const char *prefix)
 {
+    if (s->remote)
+        return s->remote->shared_names(s->remote, prefix);
     kl_lock(&s->mu);
     char **names = kl_map_sorted_keys(s->entries);
     size_t n = 0;

@@ -10,9 +10,12 @@
 #include "run/reconciler.h"
 
 typedef struct kl_shared kl_shared; /* values by name */
+struct kl_remote;
 
 /* `what` is what messages call it, copied; max: bytes. */
 kl_shared *kl_shared_new(const char *what, size_t max);
+/* one that is in another process (run/remote.h) */
+kl_shared *kl_shared_new_remote(const struct kl_remote *remote);
 void kl_shared_free(kl_shared *s); /* NULL is fine */
 
 /* Any thread; each is one step that no other comes between. A value that is given out is a new reference,

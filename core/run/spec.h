@@ -107,6 +107,7 @@ typedef struct kl_controller_spec {
     /* processor time of a run between two waits, or of a function; 0: the program's default */
     kl_time cpu;
     size_t memory;  /* bytes that one worker's state may hold; 0: no limit */
+    bool isolate;   /* each state of it is a process of its own */
     kl_time resync; /* 0: none */
     kl_time every;  /* all keys, that often; 0: never */
     char **cron;    /* all keys, at these times of UTC (base/cron.h); NULL-terminated or NULL */

@@ -649,6 +649,23 @@ static kl_time end_old_runs(kl_worker *w, kl_time now)
     return next;
 }
 
+/* What runs on a state that is gone has failed, whatever it waits for. */
+static void end_lost_runs(kl_worker *w)
+{
+    for (kl_list *n = w->runs.next, *next; n != &w->runs; n = next) {
+        next = n->next;
+        kl_run *r = KL_CONTAINER(n, kl_run, link);
+        const kl_program_ops *ops = r->gen->logic->program->ops;
+        const char *why = ops->lost ? ops->lost(r->gen->state) : NULL;
+        if (!why)
+            continue;
+        ops->abandon(r->gen->state, r);
+        kl_run_spent(r, KL_SPENT_PROCESS);
+        kl_run_finish(r, KL_RESULT_ERROR, 0, why, NULL);
+        run_end(r, kl_clock_now(w->o.clock));
+    }
+}
+
 static bool may_act(kl_worker *w) { return kl_mandate_holds(&w->mandate, w->o.clock); }
 
 static bool rest(kl_gen_state *g, bool idle)
@@ -673,6 +690,7 @@ kl_time kl_worker_step(kl_worker *w)
         abandon_all(w, now);
     take_answers(w);
     take_timers(w, now);
+    end_lost_runs(w);
     kl_time next = KL_NEVER, old = end_old_runs(w, now);
     w->room = false;
     bool mine = (!w->o.turn || w->o.turn(w->o.arg)) && !(w->o.paused && atomic_load(w->o.paused));

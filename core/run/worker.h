@@ -106,6 +106,7 @@ typedef struct kl_worker_owner {
      * 0: 30 s, or the older one's `timeout` where that is longer. Below 0: they may take as long as they
      * take. */
     kl_time reload_deadline;
+    const struct kl_remote *remote; /* its runs are of another process (run/remote.h); NULL: they are ours */
     /* keys that it does not let in are another replica's, and forgotten; NULL: all come in */
     kl_gate *gate;
 } kl_worker_owner;

@@ -1,7 +1,7 @@
 /* remote.h - the other side of runs whose queue, caches and door are in another process (core/isolate).
  *
- * A worker whose owner has one is no worker of its own: what kl_run, kl_reader and kl_shared are asked there is
- * asked of this instead, each function being the one of reconciler.h or shared.h with that name. */
+ * A worker whose owner has one is no worker of its own: what kl_run, kl_reader and kl_shared are asked there
+ * is asked of this instead, each function being the one of reconciler.h or shared.h with that name. */
 #ifndef KL_RUN_REMOTE_H
 #define KL_RUN_REMOTE_H
 
@@ -18,8 +18,7 @@ struct kl_remote {
     kl_status (*call_wait)(kl_run *r, const kl_op *op, const kl_value **body, kl_err *err);
     kl_status (*resolve_wait)(kl_run *r, const char *kind, kl_err *err);
     void (*sleep_wait)(kl_run *r, kl_time d);
-    void (*log)(
-        kl_run *r, kl_log_level level, const char *message, const char *format, const char *fields);
+    void (*log)(kl_run *r, kl_log_level level, const char *message, const char *format, const char *fields);
     void (*spent)(kl_run *r, kl_spent what);
     void (*elided)(kl_run *r);
     const kl_value *(*memo)(kl_run *r);

@@ -4,6 +4,7 @@
 --   http <- auth <- client <- session                               how a server is spoken to
 --   cache, queue, metrics                                           neighbours who never meet
 --   informers <- election <- events <- sharding <- run <- observe <- controller <- {webhook, lab} <- manager <- control
+--   run <- isolate                                                  a program's states as processes of their own
 --   schema <- show <- server                                          the embedded API server, over base, value and model
 --   bindings -> all of core + lua.h
 --
@@ -37,6 +38,7 @@ M.arrows = {
   ["core/events"] = set "base value model client metrics election events",
   ["core/sharding"] = set "base value model client metrics informers election sharding",
   ["core/run"] = set "base value model client cache queue metrics election events sharding run",
+  ["core/isolate"] = set "base value model client cache queue metrics election events run isolate",
   ["core/observe"] = set "base value model client queue metrics informers events run observe",
   ["core/controller"] = set "base value model client queue metrics informers election sharding run observe controller",
   ["core/webhook"] = set "base value model auth client metrics run controller webhook",
@@ -67,6 +69,9 @@ M.doors = {
   { "^yaml%.h$", { "core/value/yaml" } },
   { "^openssl/", { "core/base/x509", "core/base/base64.c", "core/base/sha1.c" } },
   { "^sys/inotify%.h$", { "core/base/fswatch.c" } },
+  { "^linux/seccomp%.h$", { "core/isolate/jail.c" } },
+  { "^linux/filter%.h$", { "core/isolate/jail.c" } },
+  { "^linux/audit%.h$", { "core/isolate/jail.c" } },
   { "^pthread%.h$", { "core/base/sync.h", "core/base/sync.c" } },
   { "^regex%.h$", { "core/schema/regex" } },
   { "^pcre2", { "core/schema/regex" } },

@@ -1,0 +1,93 @@
+/* far.h - runs whose runtime is in another process: what isolated logic has instead of queue, caches and
+ * door.
+ *
+ *   runtime (isolate/isolate.c)                                isolated process (here)
+ *     BOOT ------------------------------------------------> loads the script, in the jail (isolate/jail.h)
+ *     <------------------------------------------------------ READY | FAILED
+ *     START | RESUME | FUNCTION -----------------------------> a turn of the program begins
+ *     <------------------------------------------------------ a tell (log, event, ...): no answer       } as
+ *     <------------------------------------------------------ an ask (get, list, ...)                   } often
+ *     ANSWER ------------------------------------------------>                                          } as it wants
+ *     <------------------------------------------------------ CALL | RESOLVE | SLEEP: it waits; DONE: it
+ *     has ended; RESULT: of a function
+ *     ABANDON -----------------------------------------------> it is forgotten; no answer
+ *
+ * One side speaks at a time, but for tells. Here kl_run, kl_reader and kl_shared are small ones that ask;
+ * a program does not see the difference. The runtime answers with its own kl_run, so that witnesses,
+ * replays and shadows hear and tell what they always do. */
+#ifndef KL_ISOLATE_FAR_H
+#define KL_ISOLATE_FAR_H
+
+#include "run/reconciler.h"
+#include "run/shared.h"
+#include "isolate/message.h"
+
+typedef enum kl_word {
+    KL_WORD_BOOT = 1, /* {...} of the embedder's, see kl_isolate_order */
+    /* {id, key, attempt, generation, epoch, uuid, why, events, deadline, priority, level, ...}, object,
+     * cause, params */
+    KL_WORD_START,
+    KL_WORD_RESUME,     /* id, error or none, deposed, body */
+    KL_WORD_ABANDON,    /* id */
+    KL_WORD_FUNCTION,   /* "map", "index" or "predicate"; its number, object, old object */
+    KL_WORD_ANSWER,     /* error or none, deposed, values */
+    KL_WORD_READY = 32, /* what the embedder's side says */
+    KL_WORD_FAILED,     /* error */
+    KL_WORD_CALL,       /* op, body, cluster or none */
+    KL_WORD_RESOLVE,    /* kind, cluster or none */
+    KL_WORD_SLEEP,      /* nanoseconds */
+    KL_WORD_DONE,       /* result, after, message, traceback, priority, worn */
+    KL_WORD_RESULT,     /* error or none, emitted texts, whether it passes, worn */
+    /* asks */
+    KL_WORD_GET = 64,  /* kind, namespace, name: object */
+    KL_WORD_LIST,      /* kind, query: objects */
+    KL_WORD_RESOURCE,  /* kind, cluster or none: {namespaced, plural, subresources} */
+    KL_WORD_CALL_WAIT, /* as CALL: body */
+    KL_WORD_RESOLVE_WAIT,
+    KL_WORD_SLEEP_WAIT,
+    KL_WORD_WALL,         /* nanoseconds */
+    KL_WORD_BELIEVED,     /* kind, namespace, name: object */
+    KL_WORD_SHARED_GET,   /* name: value */
+    KL_WORD_SHARED_SET,   /* name, value */
+    KL_WORD_SHARED_ADD,   /* name, number: sum */
+    KL_WORD_SHARED_SWAP,  /* name, was, value: done, is */
+    KL_WORD_SHARED_NAMES, /* prefix: names */
+    KL_WORD_MEMO,         /* fields */
+    KL_WORD_MEMO_SET,     /* field, value */
+    /* tells */
+    KL_WORD_EVENT = 128, /* {type, reason, note, action}, about, related */
+    KL_WORD_LOG,         /* level, message, types, fields */
+    KL_WORD_LINE,        /* level, message, fields: of no run */
+    KL_WORD_DECIDED,     /* a webhook's decision */
+    KL_WORD_ELIDED,
+    KL_WORD_SPENT, /* kl_spent */
+} kl_word;
+
+/* Of a message to an isolated process, and of one from it. */
+#define KL_FAR_IN_MAX ((size_t)256 << 20)
+#define KL_FAR_OUT_MAX ((size_t)64 << 20)
+
+/* --- in the isolated process; its one thread that talks ----------------------------------- */
+typedef struct kl_far kl_far;
+kl_far *kl_far_new(int fd); /* never freed: it ends with the process */
+kl_wire *kl_far_wire(kl_far *f);
+/* Asks, and waits. *out, when not NULL, are the values of the answer, the caller's. When the other side is
+ * gone the process ends. */
+kl_status kl_far_ask(
+    kl_far *f, kl_word what, const kl_value *const *v, size_t n, kl_message *out, kl_err *err);
+/* Log records go to the other side. */
+void kl_far_log(kl_far *f, kl_log_level level);
+/* Runs `controller` of a program until the other side is gone, on a state that its ops have opened. */
+void kl_far_serve(kl_far *f, kl_program *p, size_t controller, void *state);
+
+/* --- both --------------------------------------------------------------------------------- */
+/* An error as a value, NULL for KL_OK; and back: whatever v is, the status that it says, KL_EINTERNAL for
+ * none that there is. */
+const kl_value *kl_far_error(kl_status st, const kl_err *err);
+kl_status kl_far_error_read(const kl_value *v, kl_err *err);
+/* What of a request crosses: all that a script can say of it, its body aside; and back. False: it is none.
+ * Texts are borrowed from v. */
+const kl_value *kl_far_op(const kl_op *op);
+bool kl_far_op_read(const kl_value *v, kl_op *op);
+
+#endif

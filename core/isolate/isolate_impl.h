@@ -1,0 +1,37 @@
+/* isolate_impl.h - the inside of an isolated state, for isolate.c (its life and its turns) and
+ * isolate_serve.c (what it asks). */
+#ifndef KL_ISOLATE_ISOLATE_IMPL_H
+#define KL_ISOLATE_ISOLATE_IMPL_H
+
+#include <sys/types.h>
+
+#include "base/list.h"
+#include "isolate/far.h"
+#include "isolate/isolate.h"
+
+struct kl_isolate {
+    kl_list link;    /* in the list of all, under its lock */
+    uint64_t number; /* in that */
+    /* whose runs it has, to be rung for when it ends; NULL: nobody's. Under that lock */
+    struct kl_worker *worker;
+    kl_program *program;
+    const kl_controller_spec *spec;
+    kl_wire wire;
+    size_t most; /* bytes of a message to it */
+    pid_t pid;
+    char *dead; /* why; NULL: it lives */
+    bool worn;
+    int64_t runs;           /* so many were started */
+    const kl_value *params; /* that it was told last */
+    bool told_fleet;
+    /* of the turn */
+    kl_run *run;       /* or NULL */
+    kl_reader *reader; /* or NULL */
+    kl_time cpu, patience;
+    kl_time used, heard; /* by its clock when the turn began; when it last said something */
+};
+
+/* Whether `m` was an ask or a tell that makes sense, and was answered. KL_ESYNTAX: it makes none. */
+KL_NODISCARD kl_status kl__isolate_serve(kl_isolate *i, const kl_message *m, kl_err *err);
+
+#endif

@@ -1,0 +1,44 @@
+/* message.h - messages of values over a socket: between the runtime and an isolated process (isolate/far.h).
+ *
+ *   4 bytes: how many follow | 1 byte: what it is | 4 bytes: how many values | each: 4 bytes of length, and
+ *   its JSON; no bytes: no value
+ *
+ * Numbers are little endian. The receiver believes nothing: a message has a ceiling, its lengths add up,
+ * its values parse. Owner thread. */
+#ifndef KL_ISOLATE_MESSAGE_H
+#define KL_ISOLATE_MESSAGE_H
+
+#include "base/buf.h"
+#include "value/value.h"
+
+typedef struct kl_wire {
+    int fd;
+    size_t max; /* bytes of a message that comes in */
+    /* The socket does not block, and has nothing to take, or no room: waits for one of `events` (poll.h).
+     * NULL: the socket blocks. */
+    kl_status (*wait)(void *arg, int events, kl_err *err);
+    void *arg;
+    kl_buf in; /* what came and was not taken */
+} kl_wire;
+
+typedef struct kl_message {
+    int what; /* 1 to 255 */
+    size_t n;
+    const kl_value **v; /* each a reference, or NULL */
+} kl_message;
+
+void kl_wire_init(kl_wire *w, int fd, size_t max);
+void kl_wire_fini(kl_wire *w); /* fd is the caller's to close */
+/* KL_ETOOBIG: nothing was sent, for it has more than `most` bytes. KL_ECLOSED: the other side is gone; or
+ * what wait says. */
+KL_NODISCARD kl_status kl_wire_send(
+    kl_wire *w, size_t most, int what, const kl_value *const *v, size_t n, kl_err *err);
+/* The next message, the caller's to finish. KL_ECLOSED likewise; KL_ESYNTAX, KL_ETOOBIG: it is none. */
+KL_NODISCARD kl_status kl_wire_take(kl_wire *w, kl_message *out, kl_err *err);
+bool kl_wire_pending(const kl_wire *w); /* something came that was not taken */
+void kl_message_fini(kl_message *m);
+/* A value of it, borrowed; NULL: absent, or there are not so many. Its text, NULL when it is none. */
+const kl_value *kl_message_value(const kl_message *m, size_t i);
+const char *kl_message_text(const kl_message *m, size_t i);
+
+#endif

@@ -1,0 +1,133 @@
+/* isolate_test.c - isolated processes that are none of ours: whatever they say, they are killed, reaped,
+ * and that is told. */
+#include "support/test.h"
+
+#include <string.h>
+#include <sys/wait.h>
+#include "base/mem.h"
+#include "run/function.h"
+#include "isolate/isolate.h"
+
+static kl_program *program;
+
+static int setup(void **state)
+{
+    (void)state;
+    kl_controller_spec spec = {.name = kl_strdup("web")};
+    program = kl_program_of_function("web.lua", &spec, NULL, NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    kl_program_unref(program);
+    return 0;
+}
+
+/* Hears what it is told first, all of it, and is ready. */
+#define READY                                                                                                \
+    "head -c 13 <&0 >/dev/null; printf '\\011\\000\\000\\000\\040\\001\\000\\000\\000\\000\\000\\000\\000' " \
+    ">&0; "
+
+static kl_status opened(const char *script, kl_isolate **out, kl_err *err)
+{
+    const char *argv[] = {"sh", "-c", script, NULL};
+    return kl_isolate_open(&(kl_isolate_order){.program = program,
+                               .path = "/bin/sh",
+                               .argv = argv,
+                               .cpu = KL_SECONDS(1),
+                               .patience = KL_SECONDS(1),
+                               .message = 1 << 20},
+        out, NULL, err);
+}
+
+static void assert_refused(const char *script, const char *why)
+{
+    kl_isolate *i = NULL;
+    kl_err err = KL_ERR_INIT;
+    assert_int_equal(opened(script, &i, &err), KL_ESCRIPT);
+    assert_non_null(strstr(kl_err_message(&err), "the isolated Lua process of web"));
+    assert_non_null(strstr(kl_err_message(&err), why));
+    kl_err_fini(&err);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* nothing is left of it */
+}
+
+static void nonsense_ends_it(void **state)
+{
+    (void)state;
+    /* no such word */
+    assert_refused(
+        "printf '\\005\\000\\000\\000\\377\\000\\000\\000\\000' >&0; exec sleep 60", "makes no sense");
+    /* a read of no run */
+    assert_refused(
+        "printf '\\005\\000\\000\\000\\100\\000\\000\\000\\000' >&0; exec sleep 60", "makes no sense");
+    /* a result of nothing */
+    assert_refused(
+        "printf '\\005\\000\\000\\000\\043\\000\\000\\000\\000' >&0; exec sleep 60", "makes no sense");
+    assert_refused("printf '\\377\\377\\377\\377\\377' >&0; exec sleep 60", "more than");
+    assert_refused("echo hello, here I am >&0; exec sleep 60", "was killed");
+}
+
+static void its_end_is_told_as_it_was(void **state)
+{
+    (void)state;
+    assert_refused("exit 3", "with status 3");
+    assert_refused("exit 9", "more memory");
+    assert_refused("kill -9 $$", "signal 9");
+    assert_refused("kill -SYS $$", "seccomp");
+}
+
+static void a_function_of_one_that_is_gone_fails(void **state)
+{
+    (void)state;
+    kl_isolate *i = NULL;
+    bool pass = false;
+    kl_err err = KL_ERR_INIT;
+    assert_int_equal(opened(READY "kill -9 $$", &i, &err), KL_OK);
+    assert_int_equal(kl_isolate_predicate(i, 1, NULL, NULL, &pass, &err), KL_ESCRIPT);
+    assert_non_null(strstr(kl_err_message(&err), "signal 9"));
+    assert_true(pass);
+    assert_true(kl_isolate_worn(i));
+    assert_non_null(kl_isolate_dead(i));
+    kl_err_fini(&err);
+    assert_int_equal(kl_isolate_index(i, 1, NULL, NULL, NULL, &err), KL_ESCRIPT);
+    kl_err_fini(&err);
+    kl_isolate_close(i);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+static void one_that_lives_is_ended_with_its_state(void **state)
+{
+    (void)state;
+    kl_isolate *i = NULL;
+    assert_int_equal(opened(READY "exec sleep 60", &i, NULL), KL_OK);
+    assert_false(kl_isolate_worn(i));
+    assert_null(kl_isolate_look(i));
+    kl_isolate_close(i);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+static void one_that_computes_without_end_is_ended(void **state)
+{
+    (void)state;
+    kl_isolate *i = NULL;
+    kl_err err = KL_ERR_INIT;
+    assert_int_equal(opened(READY "while :; do :; done", &i, NULL), KL_OK);
+    assert_int_equal(kl_isolate_index(i, 1, NULL, NULL, NULL, &err), KL_ESCRIPT);
+    assert_non_null(strstr(kl_err_message(&err), "`cpu`"));
+    kl_err_fini(&err);
+    kl_isolate_close(i);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(nonsense_ends_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(its_end_is_told_as_it_was, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_function_of_one_that_is_gone_fails, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_that_lives_is_ended_with_its_state, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_that_computes_without_end_is_ended, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -291,6 +291,11 @@ kl_status lkl_bundle_read(lkl_bundle *b, const char *module, const lkl_source **
     return st;
 }
 
+void lkl_bundle_keep(lkl_bundle *b, const char *module, const char *path, char *text, size_t len)
+{
+    keep(b, module, &(lkl_source){.path = kl_strdup(path), .text = text, .len = len});
+}
+
 /* FNV-1a over names and texts. Not seeded: equal text gives an equal digest in every process. */
 uint64_t lkl_bundle_digest(const lkl_bundle *b)
 {

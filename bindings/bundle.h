@@ -47,6 +47,8 @@ const lkl_source *lkl_bundle_find(const lkl_bundle *b, const char *module);
  * both files. Among texts it is "a.b.lua". */
 KL_NODISCARD kl_status lkl_bundle_read(
     lkl_bundle *b, const char *module, const lkl_source **out, kl_err *err);
+/* Adds a source that was read elsewhere; takes `text`, which ends in NUL. */
+void lkl_bundle_keep(lkl_bundle *b, const char *module, const char *path, char *text, size_t len);
 uint64_t lkl_bundle_digest(const lkl_bundle *b);
 
 #endif

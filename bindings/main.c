@@ -7,6 +7,7 @@
 #include "base/version.h"
 #include "budget.h"
 #include "cli/cli.h"
+#include "isolate.h"
 
 #define CONTROLLERS "Controllers"
 #define LOOK "A cluster, by hand"
@@ -182,6 +183,9 @@ int main(int argc, char **argv)
         printf("kubelua %s\n", KL_VERSION);
         return 0;
     }
+    if (!strcmp(argv[1], LKL_ISOLATE_WORD))
+        return lkl_isolate_child();
+    lkl_isolate_offer();
     const char *names[32];
     size_t n = 0;
     lkl_budget_choose(LKL_BUDGET_SIGNALS);

@@ -17,6 +17,7 @@
 typedef struct lkl_program {
     kl_program base; /* first */
     lkl_bundle bundle;
+    lkl_isolation isolation;
     uint64_t digest;
     char *description;
 } lkl_program;
@@ -254,6 +255,7 @@ static void read_scheduling(lua_State *L, int at, kl_controller_spec *s)
     s->shard = (kl_shard_by)word_field(L, at, "shard", shards);
     s->on_reload = (kl_reload_keys)word_field(L, at, "on_reload", reloads);
     s->shard_own = flag_field(L, at, "shard_own");
+    s->isolate = flag_field(L, at, "isolate");
     s->memory = size_field(L, at, "memory");
     s->cpu = duration_field(L, at, "cpu");
 }
@@ -1011,6 +1013,8 @@ static kl_status load_bundle(lkl_program *p, kl_program **out, kl_err *err)
     lkl_state *scratch = NULL;
     kl_status st = lkl_state_new(&p->bundle, read_specs, p, &scratch, err);
     lkl_state_free(scratch);
+    if (!st)
+        st = lkl_isolate_apply(&p->base, err);
     if (st) {
         program_free(&p->base);
         return st;
@@ -1048,6 +1052,15 @@ kl_status lkl_program_load_texts(
     return st;
 }
 
+kl_status lkl_program_load_bundle(lkl_bundle *bundle, kl_program **out, kl_err *err)
+{
+    lkl_program *p = kl_new(lkl_program);
+    p->bundle = *bundle;
+    return load_bundle(p, out, err);
+}
+
+const lkl_bundle *lkl_program_bundle(const kl_program *p) { return &self(p)->bundle; }
+lkl_isolation *lkl_program_isolation(kl_program *p) { return &self(p)->isolation; }
 uint64_t lkl_program_digest(const kl_program *p) { return self(p)->digest; }
 const char *const *lkl_program_files(const kl_program *p) { return self(p)->bundle.paths; }
 char *lkl_program_describe(const kl_program *p) { return kl_strdup(self(p)->description); }

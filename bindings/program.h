@@ -3,6 +3,8 @@
 #define LKL_PROGRAM_H
 
 #include <stdint.h>
+#include "bundle.h"
+#include "isolate.h"
 #include "run/reconciler.h"
 
 /* Loads a script and the modules it requires as one program (a generation). Nothing is contacted: a script
@@ -16,6 +18,11 @@ KL_NODISCARD kl_status lkl_program_load_text(
  * reference to it. */
 KL_NODISCARD kl_status lkl_program_load_texts(
     const char *name, const kl_value *texts, const char *main, kl_program **out, kl_err *err);
+/* The same out of sources that are all there; takes the bundle. */
+KL_NODISCARD kl_status lkl_program_load_bundle(lkl_bundle *bundle, kl_program **out, kl_err *err);
+/* What it was loaded from, and what it keeps about processes of its own; both belong to the program. */
+const lkl_bundle *lkl_program_bundle(const kl_program *p);
+lkl_isolation *lkl_program_isolation(kl_program *p);
 /* A hash over the sources of the script and its modules: equal digests, equal logic. */
 uint64_t lkl_program_digest(const kl_program *p);
 /* The files it was made of, the script first; NULL-terminated, belongs to the program. */

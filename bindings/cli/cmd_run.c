@@ -25,6 +25,7 @@
 #include "play.h"
 #include "progress.h"
 #include "scripts.h"
+#include "../isolate.h"
 #include "shadow.h"
 
 /* So long after the last change of a controller's state its start, or its relist, is over. */
@@ -55,7 +56,8 @@ typedef struct session {
     kl_time reload_deadline, rollback_window;
     bool never_slow_down;
     kl_time grace, lease, renew, retry;
-    bool metrics_auth, trace_requests, http1, no_protobuf, elect, elect_each, keep_managed_fields, watch_list;
+    bool isolate, metrics_auth, trace_requests, http1, no_protobuf, elect, elect_each, keep_managed_fields,
+        watch_list;
     kl_webhook_options webhooks;
     cli_list scripts, crds, load, contexts;
     kl_record_options record;
@@ -417,6 +419,8 @@ static int run_session(session *s)
         return cli_fail(2, s->command,
             "--flight-recorder says how many bytes it may keep, 64Ki or more, or off, not \"%s\"", s->flight);
     kl_err err = KL_ERR_INIT;
+    if (s->isolate)
+        lkl_isolate_all();
     int code = cli_scripts_load(&s->scripts, &s->loaded, &err) ? cli_fail_err(1, s->command, &err) : 0;
     s->n = s->contexts.n > 1 ? s->contexts.n : 1;
     s->fleet = s->n > 1 ? kl_fleet_new() : NULL;
@@ -603,6 +607,10 @@ static int session_main(session *s, const cli_command *self, int argc, char **ar
             &s->record.max},
         {"--record-secrets", NULL, "with what Secrets hold; else they are redacted", CLI_FLAG,
             &s->record.secrets},
+        {"--isolate", NULL,
+            "run the Lua of every script in processes of its own, without files, network and other processes "
+            "(scripts: isolate = true)",
+            CLI_FLAG, &s->isolate},
         {"--http1", NULL, "never speak HTTP/2", CLI_FLAG, &s->http1},
         {"--no-protobuf", NULL, "read built-in kinds in JSON, too", CLI_FLAG, &s->no_protobuf},
     };

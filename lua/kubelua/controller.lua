@@ -35,6 +35,7 @@ local M = {}
 ---@field timeout? string|number           wall time of one run
 ---@field cpu? string|number                processor time of a run between two waits, and of one call of its other functions: "100ms"
 ---@field memory? string|integer           what one worker's Lua state may hold: "8Mi"
+---@field isolate? boolean                 each worker's Lua is a process of its own, without files, network and other processes
 ---@field resync? string|number            how often everything is looked at again
 ---@field every? string|number             all keys, that often
 ---@field cron? string|string[]            all keys, at these times of UTC: "0 3 * * mon-fri"
@@ -62,7 +63,7 @@ local NAME = "kubelua.Controller"
 local KEYS = {
   name = true, resource = true, reconcile = true, finalize = true, finalizer = true, namespaces = true, selector = true, when = true,
   indexes = true, watches = true, owns = true, reads = true, fields = true, metadata = true, managed_fields = true, workers = true,
-  concurrency = true, timeout = true, cpu = true, memory = true, resync = true, every = true, cron = true, priority = true, serial = true, backoff = true,
+  concurrency = true, timeout = true, cpu = true, memory = true, isolate = true, resync = true, every = true, cron = true, priority = true, serial = true, backoff = true,
   own_writes = true, leader = true, shard = true, on_reload = true, params = true,
 }
 local WORDS = { "generation", "labels", "annotations", "resourceVersion" }

@@ -150,6 +150,8 @@ end
 function M.check_budgets(self, spec)
   check_cpu(self, spec.cpu)
   check_memory(self, spec.memory)
+  if spec.isolate ~= nil and type(spec.isolate) ~= "boolean" then fail(self, "isolate must be true or false, got %s", type(spec.isolate)) end
+  self.isolate = spec.isolate
 end
 
 --- Checks those keys and puts them into self.
@@ -171,6 +173,7 @@ end
 --- Their lines in the text of `kubelua check`; line(word, text).
 function M.describe_budgets(c, line)
   if c.cpu then line("cpu", ("%gs between two waits"):format(c.cpu)) end
+  if c.isolate then line("isolate", "in processes of its own") end
   if c.memory then line("memory", ("%d bytes per worker"):format(c.memory)) end
 end
 

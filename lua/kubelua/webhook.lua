@@ -36,6 +36,7 @@ local M = {}
 ---@field concurrency? integer             requests in flight per worker
 ---@field cpu? string|number               processor time of one request between two waits: "100ms"
 ---@field memory? string|integer           what one worker's Lua state may hold: "8Mi"
+---@field isolate? boolean                 each worker's Lua is a process of its own, without files, network and other processes
 ---@field mutate? fun(obj: kubelua.draft, req: kubelua.AdmissionRequest): any, string?
 ---@field validate? fun(obj: kubelua.view, req: kubelua.AdmissionRequest): any, string?
 
@@ -46,7 +47,7 @@ local NAME = "kubelua.Webhook"
 local KEYS = {
   name = true, resource = true, operations = true, subresources = true, scope = true, namespaces = true, namespace_selector = true,
   object_selector = true, match_conditions = true, match_policy = true, reinvocation = true, failure_policy = true, timeout = true,
-  side_effects = true, reads = true, fields = true, workers = true, concurrency = true, cpu = true, memory = true, mutate = true, validate = true,
+  side_effects = true, reads = true, fields = true, workers = true, concurrency = true, cpu = true, memory = true, isolate = true, mutate = true, validate = true,
 }
 local OPERATIONS = { "CREATE", "UPDATE", "DELETE", "CONNECT" }
 -- A webhook's name in its configuration is a domain of three words at least.
